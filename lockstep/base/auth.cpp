@@ -1,0 +1,128 @@
+#include "lockstep/base/auth.h"
+
+#include <openssl/crypto.h>
+#include <openssl/evp.h>
+#include <openssl/hmac.h>
+#include <sys/random.h>
+
+#include <cstring>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/socket.h"
+#include "lockstep/base/version.h"
+
+namespace lockstep {
+namespace {
+
+Error wrong_secret(const std::string& peer) {
+  return Error(ErrorCode::kMismatch, peer +
+                                         " does not know this job's secret: it belongs to another "
+                                         "job, or LOCKSTEP_SECRET differs");
+}
+
+void fill_random(void* data, size_t size) {
+  if (::getrandom(data, size, 0) != static_cast<ssize_t>(size)) throw io_error("getrandom");
+}
+
+std::string label(std::string_view purpose, std::string_view role) {
+  return std::string(purpose) + "/" + std::string(role);
+}
+
+}  // namespace
+
+Nonce make_nonce() {
+  Nonce nonce;
+  fill_random(nonce.data(), nonce.size());
+  return nonce;
+}
+
+std::string make_job_secret() {
+  constexpr char kHex[] = "0123456789abcdef";
+  std::string text;
+  for (const uint8_t byte : make_nonce()) {
+    text += kHex[byte >> 4];
+    text += kHex[byte & 15];
+  }
+  return text;
+}
+
+Digest hmac_sha256(std::string_view key, std::string_view message) {
+  Digest digest;
+  unsigned size = 0;
+  const auto* made = ::HMAC(
+      ::EVP_sha256(), key.empty() ? "" : key.data(), static_cast<int>(key.size()),
+      reinterpret_cast<const unsigned char*>(message.data()), message.size(), digest.data(), &size);
+  if (made == nullptr || size != digest.size())
+    throw Error(ErrorCode::kInternal, "HMAC-SHA-256 failed");
+  return digest;
+}
+
+bool equal_digests(const Digest& a, const Digest& b) {
+  return ::CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
+}
+
+Hello make_hello() {
+  Hello hello;
+  std::strncpy(hello.build.data(), build_id().c_str(), hello.build.size() - 1);
+  hello.nonce = make_nonce();
+  return hello;
+}
+
+void check_hello(const Hello& theirs, const std::string& peer) {
+  if (theirs.magic != Hello::kMagic) {
+    throw Error(ErrorCode::kMismatch, peer + " does not speak Lockstep's protocol");
+  }
+  const std::string build(theirs.build.data(), strnlen(theirs.build.data(), theirs.build.size()));
+  if (build != build_id()) {
+    throw Error(ErrorCode::kMismatch, peer + " runs build '" + build + "', this is build '" +
+                                          build_id() + "'; start the same build on every rank");
+  }
+}
+
+Digest make_proof(std::string_view secret, std::string_view role, const Hello& own,
+                  const Hello& peers) {
+  std::string message(role);
+  message.append(reinterpret_cast<const char*>(&own), sizeof own);
+  message.append(reinterpret_cast<const char*>(&peers), sizeof peers);
+  return hmac_sha256(secret, message);
+}
+
+// The client proves itself first, so a stranger who connects learns nothing but a nonce.
+void authenticate_client(int fd, std::string_view secret, std::string_view purpose,
+                         Deadline deadline) {
+  const std::string peer = peer_name(fd);
+  const Hello own = make_hello();
+  Hello theirs;
+  send_all(fd, &own, sizeof own, deadline, peer);
+  recv_all(fd, &theirs, sizeof theirs, deadline, peer);
+  check_hello(theirs, peer);
+  const Digest proof = make_proof(secret, label(purpose, "client"), own, theirs);
+  send_all(fd, proof.data(), proof.size(), deadline, peer);
+  Digest answer;
+  try {
+    recv_all(fd, answer.data(), answer.size(), deadline, peer);
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::kPeerLost) throw wrong_secret(peer);
+    throw;
+  }
+  if (!equal_digests(answer, make_proof(secret, label(purpose, "server"), theirs, own)))
+    throw wrong_secret(peer);
+}
+
+void authenticate_server(int fd, std::string_view secret, std::string_view purpose,
+                         Deadline deadline) {
+  const std::string peer = peer_name(fd);
+  const Hello own = make_hello();
+  Hello theirs;
+  send_all(fd, &own, sizeof own, deadline, peer);
+  recv_all(fd, &theirs, sizeof theirs, deadline, peer);
+  check_hello(theirs, peer);
+  Digest proof;
+  recv_all(fd, proof.data(), proof.size(), deadline, peer);
+  if (!equal_digests(proof, make_proof(secret, label(purpose, "client"), theirs, own)))
+    throw wrong_secret(peer);
+  const Digest answer = make_proof(secret, label(purpose, "server"), own, theirs);
+  send_all(fd, answer.data(), answer.size(), deadline, peer);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,57 @@
+#pragma once
+// Proof that both ends of a connection belong to the same job, before anything else is parsed.
+//
+// A job secret is 32 random bytes made by the launcher, written as 64 hex digits. The exchange is
+// mutual: each end sends 32 random bytes and answers with
+//   HMAC-SHA-256(secret, label || own nonce || peer's nonce || build id)
+// so that neither a replay nor a reflection works and two different builds refuse each other.
+// With an empty secret the same exchange runs with an empty key: it then only tells strangers and
+// other builds apart, and callers must keep to loopback.
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "lockstep/base/deadline.h"
+
+namespace lockstep {
+
+/// 64 hex digits from the kernel's random generator.
+std::string make_job_secret();
+
+using Digest = std::array<uint8_t, 32>;
+using Nonce = std::array<uint8_t, 32>;
+
+Nonce make_nonce();
+Digest hmac_sha256(std::string_view key, std::string_view message);
+/// Compares in constant time.
+bool equal_digests(const Digest& a, const Digest& b);
+
+/// What each end sends first: magic, build id, nonce. Fixed size, so it is read whole before it is
+/// parsed.
+struct Hello {
+  static constexpr uint32_t kMagic = 0x4b434f4c;  // "LOCK"
+  uint32_t magic = kMagic;
+  std::array<char, 28> build{};
+  Nonce nonce{};
+};
+static_assert(sizeof(Hello) == 64);
+
+/// This build's hello with a fresh nonce.
+Hello make_hello();
+/// Errors: kMismatch when `theirs` is another build or not this protocol at all.
+void check_hello(const Hello& theirs, const std::string& peer);
+/// `role` ("client" or "server") is that of the end which sends the proof.
+Digest make_proof(std::string_view secret, std::string_view role, const Hello& own,
+                  const Hello& peers);
+
+/// Both halves over a blocking or non-blocking socket. `purpose` ("store", "comm") keeps a proof
+/// for one service from opening another. Errors: kMismatch (other build, other protocol, wrong
+/// secret), kTimeout, kPeerLost.
+void authenticate_client(int fd, std::string_view secret, std::string_view purpose,
+                         Deadline deadline);
+void authenticate_server(int fd, std::string_view secret, std::string_view purpose,
+                         Deadline deadline);
+
+}  // namespace lockstep

@@ -1,0 +1,39 @@
+#include "lockstep/base/env.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cstdlib>
+
+#include "lockstep/base/error.h"
+
+namespace lockstep {
+
+std::optional<std::string> env(const char* name) {
+  const char* value = std::getenv(name);
+  if (value == nullptr || *value == '\0') return std::nullopt;
+  return value;
+}
+
+std::string env_or(const char* name, std::string_view fallback) {
+  return env(name).value_or(std::string(fallback));
+}
+
+int64_t parse_int(std::string_view text, int64_t lo, int64_t hi, std::string_view what) {
+  int64_t value = 0;
+  const char* end = text.data() + text.size();
+  const auto [stop, failure] = std::from_chars(text.data(), end, value);
+  if (failure != std::errc() || stop != end || text.empty() || value < lo || value > hi) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("{}: '{}' is not a whole number from {} to {}", what, text, lo, hi));
+  }
+  return value;
+}
+
+std::optional<int64_t> env_int(const char* name, int64_t lo, int64_t hi) {
+  const auto text = env(name);
+  if (!text) return std::nullopt;
+  return parse_int(*text, lo, hi, std::string("environment variable ") + name);
+}
+
+}  // namespace lockstep

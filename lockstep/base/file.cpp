@@ -1,0 +1,85 @@
+#include "lockstep/base/file.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/unique_fd.h"
+
+namespace lockstep {
+namespace {
+
+void sync_folder(const std::filesystem::path& folder) {
+  const UniqueFd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd || ::fsync(fd.get()) != 0) throw io_error("sync folder " + folder.string());
+}
+
+}  // namespace
+
+std::string read_file(const std::filesystem::path& path, int64_t max_bytes) {
+  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd && errno == ENOENT) {
+    throw Error(ErrorCode::kNotFound, path.string() + ": no such file");
+  }
+  if (!fd) throw io_error("open " + path.string());
+  struct stat info {};
+  if (::fstat(fd.get(), &info) != 0) throw io_error("stat " + path.string());
+  if (S_ISDIR(info.st_mode)) {
+    throw Error(ErrorCode::kInvalidArgument, path.string() + " is a folder, a file is needed");
+  }
+  if (info.st_size > max_bytes) {
+    throw Error(ErrorCode::kCorrupt, fmt::format("{}: {} bytes, at most {} are read", path.string(),
+                                                 info.st_size, max_bytes));
+  }
+  std::string bytes;
+  char buffer[1 << 16];
+  while (true) {
+    const ssize_t got = ::read(fd.get(), buffer, sizeof buffer);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) throw io_error("read " + path.string());
+    if (got == 0) return bytes;
+    bytes.append(buffer, static_cast<size_t>(got));
+    if (static_cast<int64_t>(bytes.size()) > max_bytes) {
+      throw Error(ErrorCode::kCorrupt, fmt::format("{}: over {} bytes", path.string(), max_bytes));
+    }
+  }
+}
+
+void write_all(int fd, const void* data, size_t size, const std::string& what) {
+  const auto* next = static_cast<const char*>(data);
+  while (size > 0) {
+    const ssize_t put = ::write(fd, next, size);
+    if (put < 0 && errno == EINTR) continue;
+    if (put < 0) throw io_error("write " + what);
+    next += put;
+    size -= static_cast<size_t>(put);
+  }
+}
+
+void write_file_atomically(const std::filesystem::path& path,
+                           const std::function<void(int fd)>& fill) {
+  const std::string temporary = fmt::format("{}.tmp-{}", path.string(), ::getpid());
+  try {
+    const UniqueFd fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+    if (!fd) throw io_error("create " + temporary);
+    fill(fd.get());
+    if (::fsync(fd.get()) != 0) throw io_error("sync " + temporary);
+    if (::rename(temporary.c_str(), path.c_str()) != 0)
+      throw io_error("rename to " + path.string());
+  } catch (...) {
+    ::unlink(temporary.c_str());
+    throw;
+  }
+  sync_folder(path.has_parent_path() ? path.parent_path() : ".");
+}
+
+void write_file_atomically(const std::filesystem::path& path, std::string_view bytes) {
+  write_file_atomically(path,
+                        [&](int fd) { write_all(fd, bytes.data(), bytes.size(), path.string()); });
+}
+
+}  // namespace lockstep

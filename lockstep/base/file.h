@@ -1,0 +1,25 @@
+#pragma once
+// Whole files: reading with a bound, and replacing so that a reader sees the old or the new one.
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <string_view>
+
+namespace lockstep {
+
+/// The file's bytes. Errors: kNotFound (does not exist), kIo, kCorrupt (longer than `max_bytes`).
+std::string read_file(const std::filesystem::path& path, int64_t max_bytes = int64_t{1} << 30);
+
+/// Replaces `path` whole or not at all: writes PATH.tmp-PID, fsync, rename, fsync of the folder. On
+/// any failure (disk full included) the temporary file is removed and `path` is as it was.
+/// `fill` writes to the descriptor it is given. Errors: kIo naming the path.
+void write_file_atomically(const std::filesystem::path& path,
+                           const std::function<void(int fd)>& fill);
+void write_file_atomically(const std::filesystem::path& path, std::string_view bytes);
+
+/// write(2) until all is out. Errors: kIo with `what`.
+void write_all(int fd, const void* data, size_t size, const std::string& what);
+
+}  // namespace lockstep

@@ -1,0 +1,50 @@
+#include "lockstep/base/log.h"
+
+#include <unistd.h>
+
+#include <array>
+#include <string_view>
+
+#include "lockstep/base/env.h"
+
+// Forty lines instead of a logging library: the launcher must start in a millisecond, and every
+// line must be one write(2) so that lines of different processes never mix.
+
+namespace lockstep {
+namespace {
+
+constexpr std::array<std::string_view, 4> kNames = {"debug", "info", "warn", "error"};
+
+std::string& log_name() {
+  static std::string name;
+  return name;
+}
+
+LogLevel threshold() {
+  static const LogLevel level = [] {
+    const std::string wanted = env_or("LOCKSTEP_LOG_LEVEL", "info");
+    for (size_t i = 0; i < kNames.size(); ++i) {
+      if (wanted == kNames[i]) return static_cast<LogLevel>(i);
+    }
+    return LogLevel::kInfo;
+  }();
+  return level;
+}
+
+}  // namespace
+
+void set_log_name(const std::string& name) {
+  log_name() = name;
+}
+
+void log(LogLevel level, const std::string& message) {
+  if (level < threshold()) return;
+  std::string line = "lockstep";
+  if (!log_name().empty()) line += " " + log_name();
+  line += ": ";
+  if (level != LogLevel::kInfo) line.append(kNames[static_cast<size_t>(level)]).append(": ");
+  line += message + "\n";
+  if (::write(STDERR_FILENO, line.data(), line.size()) < 0) return;  // nowhere left to say it
+}
+
+}  // namespace lockstep

@@ -1,0 +1,29 @@
+#pragma once
+// Messages for people, on standard error, one whole line a write. Level: LOCKSTEP_LOG_LEVEL
+// (debug, info, warn, error; default info).
+
+#include <string>
+
+namespace lockstep {
+
+enum class LogLevel { kDebug, kInfo, kWarn, kError };
+
+/// Prefix of this process's lines, e.g. "agent" or "rank 3"; empty for none. Call before threads
+/// start.
+void set_log_name(const std::string& name);
+
+void log(LogLevel level, const std::string& message);
+inline void log_debug(const std::string& message) {
+  log(LogLevel::kDebug, message);
+}
+inline void log_info(const std::string& message) {
+  log(LogLevel::kInfo, message);
+}
+inline void log_warn(const std::string& message) {
+  log(LogLevel::kWarn, message);
+}
+inline void log_error(const std::string& message) {
+  log(LogLevel::kError, message);
+}
+
+}  // namespace lockstep

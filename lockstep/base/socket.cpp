@@ -1,0 +1,248 @@
+#include "lockstep/base/socket.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <memory>
+#include <thread>
+
+#include "lockstep/base/env.h"
+#include "lockstep/base/error.h"
+
+namespace lockstep {
+namespace {
+
+using AddressList = std::unique_ptr<addrinfo, void (*)(addrinfo*)>;
+
+AddressList resolve(const std::string& host, int port, int flags) {
+  addrinfo hints{};
+  hints.ai_family = AF_UNSPEC;
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = flags | AI_NUMERICSERV;
+  addrinfo* list = nullptr;
+  const int failure = ::getaddrinfo(host.empty() ? nullptr : host.c_str(),
+                                    std::to_string(port).c_str(), &hints, &list);
+  if (failure != 0) {
+    throw Error(ErrorCode::kUnavailable,
+                fmt::format("cannot resolve host '{}': {}", host, ::gai_strerror(failure)));
+  }
+  return {list, &::freeaddrinfo};
+}
+
+std::string address_text(const sockaddr* address, socklen_t size, bool with_port) {
+  char host[NI_MAXHOST];
+  char port[NI_MAXSERV];
+  if (::getnameinfo(address, size, host, sizeof host, port, sizeof port,
+                    NI_NUMERICHOST | NI_NUMERICSERV) != 0) {
+    return "unknown address";
+  }
+  return with_port ? to_string(Endpoint{host, std::stoi(port)}) : host;
+}
+
+void set_option(int fd, int level, int option, int value) {
+  ::setsockopt(fd, level, option, &value, sizeof value);
+}
+
+/// True when `fd` is ready for `events` before the deadline.
+bool poll_fd(int fd, short events, Deadline deadline) {
+  while (true) {
+    pollfd item{fd, events, 0};
+    const int ready = ::poll(&item, 1, deadline.left_poll_ms());
+    if (ready > 0) return true;
+    if (ready == 0) return false;
+    if (errno != EINTR) throw io_error("poll");
+  }
+}
+
+/// One attempt at one address; empty when refused or out of time.
+UniqueFd try_connect(const addrinfo& address, Deadline deadline) {
+  UniqueFd fd(::socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!fd) throw io_error("socket");
+  if (::connect(fd.get(), address.ai_addr, address.ai_addrlen) != 0) {
+    if (errno != EINPROGRESS || !poll_fd(fd.get(), POLLOUT, deadline)) return {};
+    int failure = 0;
+    socklen_t size = sizeof failure;
+    ::getsockopt(fd.get(), SOL_SOCKET, SO_ERROR, &failure, &size);
+    if (failure != 0) return {};
+  }
+  ::fcntl(fd.get(), F_SETFL, ::fcntl(fd.get(), F_GETFL) & ~O_NONBLOCK);
+  set_option(fd.get(), IPPROTO_TCP, TCP_NODELAY, 1);
+  return fd;
+}
+
+/// A loopback port that nobody serves can connect to itself (simultaneous open); such a
+/// connection must not be taken for a server.
+bool connected_to_itself(int fd) {
+  sockaddr_storage mine{};
+  sockaddr_storage theirs{};
+  socklen_t size = sizeof mine;
+  ::getsockname(fd, reinterpret_cast<sockaddr*>(&mine), &size);
+  const std::string name = address_text(reinterpret_cast<sockaddr*>(&mine), size, true);
+  size = sizeof theirs;
+  ::getpeername(fd, reinterpret_cast<sockaddr*>(&theirs), &size);
+  return name == address_text(reinterpret_cast<sockaddr*>(&theirs), size, true);
+}
+
+}  // namespace
+
+std::string to_string(const Endpoint& endpoint) {
+  const bool v6 = endpoint.host.find(':') != std::string::npos;
+  return v6 ? fmt::format("[{}]:{}", endpoint.host, endpoint.port)
+            : fmt::format("{}:{}", endpoint.host, endpoint.port);
+}
+
+Endpoint parse_endpoint(const std::string& text, int default_port) {
+  std::string host = text;
+  std::string port;
+  const size_t bracket = text.rfind(']');
+  const size_t colon = text.rfind(':');
+  const bool one_colon = colon != std::string::npos && text.find(':') == colon;
+  if (colon != std::string::npos && (bracket == std::string::npos ? one_colon : colon > bracket)) {
+    host = text.substr(0, colon);
+    port = text.substr(colon + 1);
+  }
+  if (host.size() >= 2 && host.front() == '[' && host.back() == ']')
+    host = host.substr(1, host.size() - 2);
+  if (host.empty()) throw Error(ErrorCode::kInvalidArgument, "endpoint '" + text + "': no host");
+  const bool given = colon != std::string::npos && host.size() < text.size() && !port.empty();
+  return {host, given
+                    ? static_cast<int>(parse_int(port, 0, 65535, "port of endpoint '" + text + "'"))
+                    : default_port};
+}
+
+UniqueFd tcp_listen(const std::string& host, int port) {
+  const AddressList list = resolve(host, port, AI_PASSIVE);
+  int failure = 0;
+  for (const addrinfo* address = list.get(); address != nullptr; address = address->ai_next) {
+    UniqueFd fd(::socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    if (!fd) continue;
+    set_option(fd.get(), SOL_SOCKET, SO_REUSEADDR, 1);
+    if (::bind(fd.get(), address->ai_addr, address->ai_addrlen) == 0 &&
+        ::listen(fd.get(), SOMAXCONN) == 0) {
+      return fd;
+    }
+    failure = errno;
+  }
+  errno = failure;
+  if (failure == EADDRINUSE) {
+    throw Error(
+        ErrorCode::kUnavailable,
+        fmt::format("port {} is already in use; choose another, or 0 for a free one", port));
+  }
+  throw io_error("listen on " + to_string(Endpoint{host, port}));
+}
+
+int local_port(int fd) {
+  sockaddr_storage address{};
+  socklen_t size = sizeof address;
+  if (::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) != 0)
+    throw io_error("getsockname");
+  return ntohs(address.ss_family == AF_INET6 ? reinterpret_cast<sockaddr_in6*>(&address)->sin6_port
+                                             : reinterpret_cast<sockaddr_in*>(&address)->sin_port);
+}
+
+std::string peer_name(int fd) {
+  sockaddr_storage address{};
+  socklen_t size = sizeof address;
+  if (::getpeername(fd, reinterpret_cast<sockaddr*>(&address), &size) != 0)
+    return "closed connection";
+  return address_text(reinterpret_cast<sockaddr*>(&address), size, true);
+}
+
+UniqueFd tcp_connect(const Endpoint& endpoint, Deadline deadline) {
+  const AddressList list = resolve(endpoint.host, endpoint.port, 0);
+  auto pause = std::chrono::milliseconds(1);
+  while (true) {
+    for (const addrinfo* address = list.get(); address != nullptr; address = address->ai_next) {
+      UniqueFd fd = try_connect(*address, deadline);
+      if (fd && !connected_to_itself(fd.get())) return fd;
+    }
+    if (deadline.passed()) {
+      throw Error(ErrorCode::kTimeout, fmt::format("no answer from {}: nothing listens there, or a "
+                                                   "firewall is in the way",
+                                                   to_string(endpoint)));
+    }
+    std::this_thread::sleep_for(std::min(pause, deadline.left()));
+    pause = std::min(pause * 2, std::chrono::milliseconds(200));
+  }
+}
+
+UniqueFd tcp_accept(int listener, Deadline deadline) {
+  while (true) {
+    UniqueFd fd(::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC));
+    if (fd) {
+      set_option(fd.get(), IPPROTO_TCP, TCP_NODELAY, 1);
+      return fd;
+    }
+    if (errno == EAGAIN) {
+      if (!poll_fd(listener, POLLIN, deadline))
+        throw Error(ErrorCode::kTimeout, "nobody connected in time");
+    } else if (errno != EINTR && errno != ECONNABORTED) {
+      throw io_error("accept");
+    }
+  }
+}
+
+void send_all(int fd, const void* data, size_t size, Deadline deadline, const std::string& peer) {
+  const auto* next = static_cast<const char*>(data);
+  while (size > 0) {
+    const ssize_t put = ::send(fd, next, size, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (put >= 0) {
+      next += put;
+      size -= static_cast<size_t>(put);
+    } else if (errno == EAGAIN) {
+      if (!poll_fd(fd, POLLOUT, deadline)) {
+        throw Error(ErrorCode::kTimeout,
+                    fmt::format("{} does not read: {} bytes left to send", peer, size));
+      }
+    } else if (errno == EPIPE || errno == ECONNRESET) {
+      throw Error(ErrorCode::kPeerLost, peer + " closed the connection");
+    } else if (errno != EINTR) {
+      throw io_error("send to " + peer);
+    }
+  }
+}
+
+void recv_all(int fd, void* data, size_t size, Deadline deadline, const std::string& peer) {
+  auto* next = static_cast<char*>(data);
+  const size_t wanted = size;
+  while (size > 0) {
+    const ssize_t got = ::recv(fd, next, size, MSG_DONTWAIT);
+    if (got > 0) {
+      next += got;
+      size -= static_cast<size_t>(got);
+    } else if (got == 0 || errno == ECONNRESET) {
+      throw Error(ErrorCode::kPeerLost, fmt::format("{} closed the connection after {} of {} bytes",
+                                                    peer, wanted - size, wanted));
+    } else if (errno == EAGAIN) {
+      if (!poll_fd(fd, POLLIN, deadline)) {
+        throw Error(ErrorCode::kTimeout,
+                    fmt::format("{} sent {} of {} bytes in time", peer, wanted - size, wanted));
+      }
+    } else if (errno != EINTR) {
+      throw io_error("receive from " + peer);
+    }
+  }
+}
+
+std::string local_address_towards(const std::string& host) {
+  // Connecting a datagram socket sends nothing; it only asks the routing table.
+  const AddressList list = resolve(host, 9, 0);
+  const UniqueFd fd(::socket(list->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  if (!fd || ::connect(fd.get(), list->ai_addr, list->ai_addrlen) != 0) {
+    throw io_error("find the route to " + host);
+  }
+  sockaddr_storage address{};
+  socklen_t size = sizeof address;
+  if (::getsockname(fd.get(), reinterpret_cast<sockaddr*>(&address), &size) != 0)
+    throw io_error("getsockname");
+  return address_text(reinterpret_cast<sockaddr*>(&address), size, false);
+}
+
+}  // namespace lockstep

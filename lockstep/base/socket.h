@@ -1,0 +1,44 @@
+#pragma once
+// TCP with a deadline on every call and the peer's address in every error.
+
+#include <cstdint>
+#include <string>
+
+#include "lockstep/base/deadline.h"
+#include "lockstep/base/unique_fd.h"
+
+namespace lockstep {
+
+struct Endpoint {
+  std::string host;  ///< Name or address literal; IPv6 without brackets.
+  int port = 0;
+};
+
+/// "host:port", "[v6]:port" and "host" (default_port). Errors: kInvalidArgument.
+Endpoint parse_endpoint(const std::string& text, int default_port);
+std::string to_string(const Endpoint& endpoint);
+
+/// A listening socket, non-blocking and close-on-exec. Port 0: the kernel chooses; see
+/// local_port(). Errors: kUnavailable when the port is taken (names it), kIo.
+UniqueFd tcp_listen(const std::string& host, int port);
+int local_port(int fd);
+/// Address of the other end, "10.0.0.1:2345", for messages.
+std::string peer_name(int fd);
+
+/// Connects, trying again with back-off while nobody listens yet, until the deadline.
+/// The socket is blocking, with TCP_NODELAY. Errors: kTimeout, or kUnavailable when the name
+/// cannot be resolved.
+UniqueFd tcp_connect(const Endpoint& endpoint, Deadline deadline);
+
+/// Accepts one connection from a listening socket. Errors: kTimeout.
+UniqueFd tcp_accept(int listener, Deadline deadline);
+
+/// Whole buffers, whatever the socket's blocking mode. Errors: kTimeout, kPeerLost (closed or
+/// reset); both name `peer`.
+void send_all(int fd, const void* data, size_t size, Deadline deadline, const std::string& peer);
+void recv_all(int fd, void* data, size_t size, Deadline deadline, const std::string& peer);
+
+/// The address of this host that the kernel would use to reach `host`: what to advertise to it.
+std::string local_address_towards(const std::string& host);
+
+}  // namespace lockstep

@@ -1,0 +1,27 @@
+#pragma once
+// Small helpers for messages.
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lockstep {
+
+/// The candidate that a misspelt name most likely meant (smallest edit distance, at most a third of
+/// its length and at least 2), or "" when none is near.
+std::string nearest_name(std::string_view name, std::span<const std::string> candidates);
+
+/// ", did you mean 'X'?" for the nearest candidate, or "".
+std::string did_you_mean(std::string_view name, std::span<const std::string> candidates);
+
+/// "0, 3, 5-8": a sorted list of ranks, runs joined.
+std::string rank_list(std::vector<int> ranks);
+
+/// "24.0 MiB".
+std::string format_bytes(int64_t bytes);
+
+std::vector<std::string> split(std::string_view text, char separator);
+
+}  // namespace lockstep

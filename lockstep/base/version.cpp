@@ -1,0 +1,26 @@
+#include "lockstep/base/version.h"
+
+#include <bit>
+
+namespace lockstep {
+namespace {
+
+// Raise it whenever bytes between processes change meaning: store, handshake, collectives,
+// segments.
+constexpr int kWireProtocol = 1;
+
+}  // namespace
+
+const std::string& version() {
+  static const std::string text = LOCKSTEP_VERSION;
+  return text;
+}
+
+const std::string& build_id() {
+  static const std::string text = version() + "/w" + std::to_string(kWireProtocol) +
+                                  (std::endian::native == std::endian::little ? "/le" : "/be") +
+                                  std::to_string(8 * sizeof(void*));
+  return text;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,40 @@
+#pragma once
+// Who am I in this job: rank, size, place, and the store where the ranks meet.
+
+#include <memory>
+#include <string>
+
+#include "lockstep/store/store.h"
+
+namespace lockstep {
+
+/// This process's place in the job. A value; copies share the store.
+///
+/// join() reads the launcher's environment, in this order: our agent's (LOCKSTEP_STORE), torch's
+/// (RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT), else this is one process of one. It never guesses:
+/// incomplete or contradicting variables are kInvalidArgument naming them.
+struct World {
+  int rank = 0;        ///< In [0, size).
+  int size = 1;        ///< Processes in the job.
+  int local_rank = 0;  ///< Rank among the processes of this host, in [0, local_size).
+  int local_size = 1;
+  int node_rank = 0;  ///< Host, in [0, num_nodes).
+  int num_nodes = 1;
+  int restart_count = 0;  ///< How often this job's workers were started again.
+  int threads = 1;        ///< Intra-op threads of this rank: cores / local_size, at least 1.
+  std::string launcher = "none";  ///< "lockstep", "torch" or "none".
+  std::string job_id = "none";
+  std::string secret;   ///< Job secret; empty: loopback only.
+  std::string host_id;  ///< Equal for ranks that can share memory (kernel and pid namespace).
+  std::string address = "127.0.0.1";  ///< Where other ranks reach this one.
+  std::shared_ptr<Store> store;       ///< Never null after join(); keys of this attempt only.
+
+  /// Reads the environment and meets the store. Cost: one connection. Call once per process.
+  /// Errors: kInvalidArgument (environment), kTimeout (store), kMismatch (another job or build).
+  static World join(Deadline deadline = Deadline::after(300s));
+};
+
+/// Identity of this host as World::host_id has it. LOCKSTEP_HOST_ID overrides it (for tests).
+std::string this_host_id();
+
+}  // namespace lockstep
