@@ -1,0 +1,45 @@
+# Short commands. Each only calls a script or a CMake preset.
+#   make run  [DATA=folder] [NPROC=2]   train ResNet-50 on CIFAR-10 for about two minutes
+#   make test                           everything that must hold
+SHELL := /bin/bash
+BUILD := build/release
+NPROC ?= 2
+DATA ?=
+export NPROC DATA
+
+.PHONY: help run test bench format lint fuzz install build clean
+help:
+	@sed -n 's/^#\(   make.*\)/\1/p' Makefile; echo "   make bench | format | lint | fuzz | install [PREFIX=dir] | clean"
+
+build:
+	@scripts/setup.sh run
+	@scripts/build.sh release
+
+run: build
+	@scripts/run.sh
+
+test:
+	@scripts/setup.sh test
+	@scripts/test.sh
+
+bench: build
+	@scripts/setup.sh all
+	@scripts/bench.sh
+
+format:
+	@git ls-files '*.h' '*.cpp' | xargs clang-format-14 -i
+
+lint:
+	@scripts/setup.sh all
+	@scripts/lint.sh
+
+fuzz:
+	@scripts/setup.sh all
+	@scripts/fuzz.sh 60
+
+PREFIX ?= /usr/local
+install: build
+	@cmake --install $(BUILD) --prefix $(PREFIX)
+
+clean:
+	@rm -rf build

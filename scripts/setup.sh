@@ -1,0 +1,43 @@
+#!/usr/bin/env bash
+# Installs what building, testing and running need on Debian 12. Safe to run again: it asks dpkg first and
+# touches nothing that is there. One line per step.
+set -euo pipefail
+
+build=(g++ cmake ninja-build git make pkg-config ccache mold)
+libraries=(libtorch-dev libopenblas0-openmp libopencv-core-dev libopencv-imgproc-dev libopencv-imgcodecs-dev
+  libyaml-cpp-dev nlohmann-json3-dev libfmt-dev libcli11-dev libssl-dev libcurl4-openssl-dev libarchive-dev)
+tests=(libgtest-dev libbenchmark-dev python3 python3-torch python3-numpy)
+tools=(clang-14 clang-format-14 clang-tidy-14 libclang-rt-14-dev libopenmpi-dev openmpi-bin libgloo-dev)
+
+case "${1:-all}" in
+  run) wanted=("${build[@]}" "${libraries[@]}") ;;
+  test) wanted=("${build[@]}" "${libraries[@]}" "${tests[@]}") ;;
+  all) wanted=("${build[@]}" "${libraries[@]}" "${tests[@]}" "${tools[@]}") ;;
+  *) echo "setup: error: unknown set '$1'; sets are run, test, all" >&2; exit 2 ;;
+esac
+
+# dpkg-query lists the installed ones; what is left is missing.
+missing=$(comm -23 <(printf '%s\n' "${wanted[@]}" | sort -u) \
+  <(dpkg-query -W -f '${Package} ${db:Status-Status}\n' "${wanted[@]}" 2>/dev/null | awk '$2=="installed"{print $1}' | sort -u))
+if [ -z "$missing" ]; then
+  echo "setup: packages    all ${#wanted[@]} installed"
+  exit 0
+fi
+
+as_root=()
+if [ "$(id -u)" -ne 0 ]; then
+  command -v sudo >/dev/null || { echo "setup: error: not root and no sudo; install by hand:" $missing >&2; exit 1; }
+  as_root=(sudo)
+fi
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+quietly() { # label command...: one line, and the end of the log only when it fails
+  local label=$1 start=$SECONDS
+  shift
+  printf 'setup: %-11s ' "$label"
+  if "$@" >"$log" 2>&1; then echo "done in $((SECONDS - start)) s"; else echo "failed"; tail -n 20 "$log" >&2; exit 1; fi
+}
+quietly index "${as_root[@]}" apt-get update -qq
+# shellcheck disable=SC2086
+quietly packages "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $missing
+echo "setup: installed  " $missing

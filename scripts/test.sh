@@ -1,0 +1,14 @@
+#!/usr/bin/env bash
+# Every test: the release build, then the layers without libtorch again under AddressSanitizer + UBSan and
+# under ThreadSanitizer. Nothing is skipped: what a test needs, scripts/setup.sh has installed.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+start=$SECONDS
+scripts/build.sh release
+# One test at a time: most start two or more ranks, and two cores must be enough for their deadlines.
+ctest --preset release -j 1 --no-tests=error
+for sanitizer in asan tsan; do
+  scripts/build.sh "$sanitizer"
+  LOCKSTEP_TEST_FAST=1 ctest --preset "$sanitizer" -j 1 --no-tests=error
+done
+echo "test: all passed in $((SECONDS - start)) s"
