@@ -1,0 +1,206 @@
+#include "lockstep/models/backbone/resnet.h"
+
+#include <ATen/ops/max_pool2d.h>
+#include <ATen/ops/relu.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <torch/nn/init.h>
+#include <torch/nn/modules/batchnorm.h>
+#include <torch/nn/modules/container/sequential.h>
+#include <torch/nn/modules/conv.h>
+
+#include <algorithm>
+#include <array>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/text.h"
+
+namespace lockstep {
+namespace {
+
+namespace nn = torch::nn;
+
+nn::Conv2d conv(int64_t in, int64_t out, int64_t kernel, int64_t stride) {
+  return nn::Conv2d(
+      nn::Conv2dOptions(in, out, kernel).stride(stride).padding(kernel / 2).bias(false));
+}
+
+/// One residual block: relu(branch(x) + shortcut(x)). (N, in, H, W) -> (N, out, H/stride, ...).
+class Block : public Model {
+ public:
+  at::Tensor forward(at::Tensor x) final {
+    const at::Tensor shortcut = downsample_.is_empty() ? x : downsample_->forward(x);
+    return branch(std::move(x)).add_(shortcut).relu_();
+  }
+  virtual nn::BatchNorm2d& last_norm() = 0;
+
+ protected:
+  virtual at::Tensor branch(at::Tensor x) = 0;
+
+  // torchvision makes the shortcut's layers before the block's own and registers them last.
+  explicit Block(nn::Sequential downsample) : downsample_(std::move(downsample)) {}
+  void register_downsample() {
+    if (!downsample_.is_empty()) register_module("downsample", downsample_);
+  }
+
+ private:
+  nn::Sequential downsample_;
+};
+
+class BasicBlock final : public Block {
+ public:
+  static constexpr int64_t kExpansion = 1;
+
+  BasicBlock(int64_t in, int64_t planes, int64_t stride, nn::Sequential downsample)
+      : Block(std::move(downsample)),
+        conv1_(register_module("conv1", conv(in, planes, 3, stride))),
+        bn1_(register_module("bn1", nn::BatchNorm2d(planes))),
+        conv2_(register_module("conv2", conv(planes, planes, 3, 1))),
+        bn2_(register_module("bn2", nn::BatchNorm2d(planes))) {
+    register_downsample();
+  }
+  nn::BatchNorm2d& last_norm() override { return bn2_; }
+
+ private:
+  at::Tensor branch(at::Tensor x) override {
+    x = bn1_->forward(conv1_->forward(x)).relu_();
+    return bn2_->forward(conv2_->forward(x));
+  }
+
+  nn::Conv2d conv1_;
+  nn::BatchNorm2d bn1_;
+  nn::Conv2d conv2_;
+  nn::BatchNorm2d bn2_;
+};
+
+class Bottleneck final : public Block {
+ public:
+  static constexpr int64_t kExpansion = 4;
+
+  Bottleneck(int64_t in, int64_t planes, int64_t stride, nn::Sequential downsample)
+      : Block(std::move(downsample)),
+        conv1_(register_module("conv1", conv(in, planes, 1, 1))),
+        bn1_(register_module("bn1", nn::BatchNorm2d(planes))),
+        conv2_(register_module("conv2", conv(planes, planes, 3, stride))),
+        bn2_(register_module("bn2", nn::BatchNorm2d(planes))),
+        conv3_(register_module("conv3", conv(planes, planes * kExpansion, 1, 1))),
+        bn3_(register_module("bn3", nn::BatchNorm2d(planes * kExpansion))) {
+    register_downsample();
+  }
+  nn::BatchNorm2d& last_norm() override { return bn3_; }
+
+ private:
+  at::Tensor branch(at::Tensor x) override {
+    x = bn1_->forward(conv1_->forward(x)).relu_();
+    x = bn2_->forward(conv2_->forward(x)).relu_();
+    return bn3_->forward(conv3_->forward(x));
+  }
+
+  nn::Conv2d conv1_;
+  nn::BatchNorm2d bn1_;
+  nn::Conv2d conv2_;
+  nn::BatchNorm2d bn2_;
+  nn::Conv2d conv3_;
+  nn::BatchNorm2d bn3_;
+};
+
+using StageSizes = std::array<int, 4>;  // blocks a stage
+
+template <typename BlockKind>
+class ResNet final : public Backbone {
+ public:
+  ResNet(const StageSizes& blocks, Stem stem)
+      : stem_(stem),
+        conv1_(
+            register_module("conv1", stem == Stem::kCifar ? conv(3, 64, 3, 1) : conv(3, 64, 7, 2))),
+        bn1_(register_module("bn1", nn::BatchNorm2d(64))) {
+    for (size_t i = 0; i < stages_.size(); ++i) {
+      stages_[i] = register_module(fmt::format("layer{}", i + 1),
+                                   make_stage(int64_t{64} << i, blocks[i], i == 0 ? 1 : 2));
+    }
+  }
+
+  int64_t out_channels() const override { return channels_; }
+
+  at::Tensor forward(at::Tensor x) override {
+    x = bn1_->forward(conv1_->forward(x)).relu_();
+    if (stem_ == Stem::kImageNet) x = at::max_pool2d(x, 3, 2, 1);
+    for (auto& stage : stages_) x = stage->forward(x);
+    return x;
+  }
+
+ private:
+  nn::Sequential make_stage(int64_t planes, int blocks, int64_t stride) {
+    const int64_t out = planes * BlockKind::kExpansion;
+    nn::Sequential downsample{nullptr};
+    if (stride != 1 || channels_ != out) {
+      downsample = nn::Sequential(conv(channels_, out, 1, stride), nn::BatchNorm2d(out));
+    }
+    nn::Sequential stage;
+    stage->push_back(std::make_shared<BlockKind>(channels_, planes, stride, downsample));
+    channels_ = out;
+    for (int i = 1; i < blocks; ++i) {
+      stage->push_back(std::make_shared<BlockKind>(channels_, planes, 1, nn::Sequential{nullptr}));
+    }
+    return stage;
+  }
+
+  Stem stem_;
+  int64_t channels_ = 64;
+  nn::Conv2d conv1_;
+  nn::BatchNorm2d bn1_;
+  std::array<nn::Sequential, 4> stages_{nn::Sequential{nullptr}, nn::Sequential{nullptr},
+                                        nn::Sequential{nullptr}, nn::Sequential{nullptr}};
+};
+
+}  // namespace
+
+Stem parse_stem(const std::string& name) {
+  if (name == "imagenet") return Stem::kImageNet;
+  if (name == "cifar") return Stem::kCifar;
+  const std::array<std::string, 2> names = {"imagenet", "cifar"};
+  throw Error(ErrorCode::kInvalidArgument, fmt::format("unknown stem '{}' (imagenet, cifar){}",
+                                                       name, did_you_mean(name, names)));
+}
+
+const std::vector<int>& resnet_depths() {
+  static const std::vector<int> depths = {18, 34, 50, 101, 152};
+  return depths;
+}
+
+std::shared_ptr<Backbone> make_resnet(int depth, Stem stem) {
+  switch (depth) {
+    case 18:
+      return std::make_shared<ResNet<BasicBlock>>(StageSizes{2, 2, 2, 2}, stem);
+    case 34:
+      return std::make_shared<ResNet<BasicBlock>>(StageSizes{3, 4, 6, 3}, stem);
+    case 50:
+      return std::make_shared<ResNet<Bottleneck>>(StageSizes{3, 4, 6, 3}, stem);
+    case 101:
+      return std::make_shared<ResNet<Bottleneck>>(StageSizes{3, 4, 23, 3}, stem);
+    case 152:
+      return std::make_shared<ResNet<Bottleneck>>(StageSizes{3, 8, 36, 3}, stem);
+    default:
+      throw Error(ErrorCode::kInvalidArgument, fmt::format("no ResNet of depth {} ({})", depth,
+                                                           fmt::join(resnet_depths(), ", ")));
+  }
+}
+
+void init_resnet(torch::nn::Module& net, bool zero_init_residual) {
+  for (const auto& module : net.modules()) {
+    if (auto* convolution = module->as<nn::Conv2dImpl>()) {
+      nn::init::kaiming_normal_(convolution->weight, 0, torch::kFanOut, torch::kReLU);
+    } else if (auto* norm = module->as<nn::BatchNorm2dImpl>()) {
+      nn::init::ones_(norm->weight);
+      nn::init::zeros_(norm->bias);
+    }
+  }
+  if (!zero_init_residual) return;
+  for (const auto& module : net.modules()) {
+    if (auto* block = dynamic_cast<Block*>(module.get())) {
+      nn::init::zeros_(block->last_norm()->weight);
+    }
+  }
+}
+
+}  // namespace lockstep

@@ -1,0 +1,40 @@
+#pragma once
+// Residual networks for images.
+// Source: He et al., "Deep Residual Learning for Image Recognition", CVPR 2016; the stride of a
+// bottleneck sits on its 3x3 convolution, as in torchvision ("ResNet v1.5").
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "lockstep/models/model.h"
+
+namespace lockstep {
+
+/// The layers before the first stage. kImageNet: 7x7 convolution of stride 2 and 3x3 max-pool of
+/// stride 2 (input 224x224, output of the backbone H/32 x W/32). kCifar: one 3x3 convolution of
+/// stride 1 (input 32x32, output H/8 x W/8).
+enum class Stem { kImageNet, kCifar };
+
+/// "imagenet" or "cifar". Errors: kInvalidArgument with the nearest name.
+Stem parse_stem(const std::string& name);
+
+/// Depths that exist: 18 and 34 (basic blocks, 512 output channels), 50, 101 and 152 (bottlenecks,
+/// 2048 output channels).
+const std::vector<int>& resnet_depths();
+
+/// forward: (N, 3, H, W) -> (N, 512 or 2048, H', W'), H' and W' as Stem says, rounded up.
+/// Modules are called as torchvision's: conv1, bn1, layer1.0.conv1, layer1.0.downsample.0, ...;
+/// they are made in torchvision's order and with libtorch's default values: init_resnet() gives
+/// them theirs. Errors: kInvalidArgument for another depth.
+std::shared_ptr<Backbone> make_resnet(int depth, Stem stem);
+
+/// Sets the start values of every convolution (normal, Kaiming, fan-out, ReLU) and batch norm
+/// (1 and 0) under `net`, in the order of its modules; linear layers keep libtorch's. With
+/// `zero_init_residual` the last batch norm of each block starts at 0, so that each block starts as
+/// the identity (Goyal et al., 2017, section 5.1).
+/// One seed gives the numbers that torchvision.models.resnet gives after the same
+/// torch.manual_seed.
+void init_resnet(torch::nn::Module& net, bool zero_init_residual);
+
+}  // namespace lockstep

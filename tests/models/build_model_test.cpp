@@ -1,0 +1,106 @@
+#include "lockstep/models/build_model.h"
+
+#include <ATen/ops/ones.h>
+#include <gtest/gtest.h>
+#include <torch/utils.h>
+
+#include "lockstep/base/error.h"
+
+namespace lockstep {
+namespace {
+
+int64_t parameters_of(const std::string& backbone, Stem stem, int64_t num_classes) {
+  return count_parameters(
+      *build_model({.backbone = backbone, .stem = stem, .num_classes = num_classes}));
+}
+
+TEST(BuildModel, HasThePublishedNumberOfParameters) {
+  EXPECT_EQ(parameters_of("resnet18", Stem::kImageNet, 1000), 11'689'512);
+  EXPECT_EQ(parameters_of("resnet34", Stem::kImageNet, 1000), 21'797'672);
+  EXPECT_EQ(parameters_of("resnet50", Stem::kImageNet, 1000), 25'557'032);
+  EXPECT_EQ(parameters_of("resnet101", Stem::kImageNet, 1000), 44'549'160);
+  EXPECT_EQ(parameters_of("resnet152", Stem::kImageNet, 1000), 60'192'808);
+  EXPECT_EQ(parameters_of("cls_resnet18", Stem::kCifar, 10), 11'173'962);
+  EXPECT_EQ(parameters_of("cls_resnet50", Stem::kCifar, 10), 23'520'842);
+}
+
+TEST(BuildModel, CountsRunningStatisticsOnRequest) {
+  const auto model = build_model({.backbone = "resnet18", .stem = Stem::kCifar, .num_classes = 10});
+  EXPECT_EQ(count_parameters(*model, /*buffers=*/true), 11'173'962 + 9'600);
+}
+
+TEST(BuildModel, GivesOneRowOfLogitsAnImage) {
+  at::NoGradGuard no_grad;
+  for (const char* backbone : {"resnet18", "resnet50"}) {
+    auto cifar = build_model({.backbone = backbone, .stem = Stem::kCifar, .num_classes = 10});
+    EXPECT_EQ(cifar->forward(at::ones({2, 3, 32, 32})).sizes(), at::IntArrayRef({2, 10}));
+    auto imagenet = build_model({.backbone = backbone, .num_classes = 7});
+    EXPECT_EQ(imagenet->forward(at::ones({2, 3, 64, 96})).sizes(), at::IntArrayRef({2, 7}));
+  }
+}
+
+TEST(BuildModel, BackboneShrinksByEightOrThirtyTwo) {
+  at::NoGradGuard no_grad;
+  EXPECT_EQ(make_resnet(18, Stem::kCifar)->forward(at::ones({1, 3, 32, 32})).sizes(),
+            at::IntArrayRef({1, 512, 4, 4}));
+  EXPECT_EQ(make_resnet(50, Stem::kImageNet)->forward(at::ones({2, 3, 64, 64})).sizes(),
+            at::IntArrayRef({2, 2048, 2, 2}));
+}
+
+TEST(BuildModel, EveryParameterGetsAGradient) {
+  auto model = build_model({.backbone = "resnet18", .stem = Stem::kCifar, .num_classes = 10});
+  model->forward(at::ones({2, 3, 32, 32})).square().sum().backward();
+  for (const auto& parameter : model->named_parameters()) {
+    EXPECT_TRUE(parameter.value().grad().defined()) << parameter.key();
+  }
+}
+
+TEST(BuildModel, EvaluationModeReachesEveryModule) {
+  auto model = build_model({.backbone = "resnet18", .stem = Stem::kCifar, .num_classes = 10});
+  model->eval();
+  for (const auto& module : model->modules()) EXPECT_FALSE(module->is_training());
+}
+
+TEST(BuildModel, OneSeedOneNetwork) {
+  const ModelSpec spec{.backbone = "resnet18", .stem = Stem::kCifar, .num_classes = 10};
+  torch::manual_seed(3);
+  const auto a = build_model(spec);
+  torch::manual_seed(3);
+  const auto b = build_model(spec);
+  torch::manual_seed(4);
+  const auto c = build_model(spec);
+  EXPECT_TRUE(a->parameters().front().equal(b->parameters().front()));
+  EXPECT_TRUE(a->parameters().back().equal(b->parameters().back()));
+  EXPECT_FALSE(a->parameters().front().equal(c->parameters().front()));
+}
+
+TEST(BuildModel, ZeroInitResidualMakesBlocksIdentities) {
+  auto spec = ModelSpec{.backbone = "resnet50", .stem = Stem::kCifar, .num_classes = 10};
+  EXPECT_EQ(build_model(spec)->named_parameters()["layer2.1.bn3.weight"].sum().item<float>(), 512);
+  spec.zero_init_residual = true;
+  auto parameters = build_model(spec)->named_parameters();
+  EXPECT_EQ(parameters["layer2.1.bn3.weight"].sum().item<float>(), 0);
+  EXPECT_EQ(parameters["layer2.1.bn2.weight"].sum().item<float>(), 128);
+}
+
+std::string error_of(const ModelSpec& spec) {
+  try {
+    build_model(spec);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(BuildModel, NamesTheNearestModel) {
+  EXPECT_NE(error_of({.backbone = "resnet5O"}).find("did you mean 'resnet50'?"), std::string::npos);
+  EXPECT_NE(error_of({.head = "ClassHead"}).find("did you mean 'ClsHead'?"), std::string::npos);
+  EXPECT_NE(error_of({.backbone = "vgg"}).find("Known: resnet18"), std::string::npos);
+  EXPECT_NE(error_of({.num_classes = 0}).find("num_classes is 0"), std::string::npos);
+  EXPECT_THROW(parse_stem("cifra"), Error);
+  EXPECT_EQ(parse_stem("cifar"), Stem::kCifar);
+}
+
+}  // namespace
+}  // namespace lockstep
