@@ -1,0 +1,71 @@
+#include "lockstep/parallel/distributed_sampler.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <random>
+
+#include "lockstep/base/error.h"
+
+namespace lockstep {
+namespace {
+
+void require(bool met, const std::string& what) {
+  if (!met) throw Error(ErrorCode::kInvalidArgument, "DistributedSampler: " + what);
+}
+
+}  // namespace
+
+DistributedSampler::DistributedSampler(int64_t dataset_size, const World& world,
+                                       SamplerOptions options)
+    : DistributedSampler(dataset_size, world.rank, world.size, options) {}
+
+DistributedSampler::DistributedSampler(int64_t dataset_size, int rank, int size,
+                                       SamplerOptions options)
+    : dataset_size_(dataset_size), rank_(rank), size_(size), options_(options) {
+  require(dataset_size >= 0, fmt::format("a data set of {} samples", dataset_size));
+  require(size >= 1 && rank >= 0 && rank < size,
+          fmt::format("rank {} is not in [0, {})", rank, size));
+  require(!options.shuffle || dataset_size <= kMaxShuffled,
+          fmt::format("{} samples; at most {} can be shuffled", dataset_size, kMaxShuffled));
+  num_samples_ = options.drop_last ? dataset_size / size : (dataset_size + size - 1) / size;
+}
+
+int64_t DistributedSampler::num_unpadded() const {
+  const int64_t own = dataset_size_ <= rank_ ? 0 : (dataset_size_ - rank_ + size_ - 1) / size_;
+  return std::min(own, num_samples_);
+}
+
+std::vector<int64_t> DistributedSampler::indices() const {
+  // Unsigned, because seed + epoch may pass the end of int64_t; only the lower 32 bits count.
+  const uint64_t seed = static_cast<uint64_t>(options_.seed) + static_cast<uint64_t>(epoch_);
+  std::vector<int64_t> order;
+  if (options_.shuffle) order = torch_randperm(dataset_size_, static_cast<int64_t>(seed));
+
+  std::vector<int64_t> own(static_cast<size_t>(num_samples_));
+  for (int64_t i = 0; i < num_samples_; ++i) {
+    const int64_t position = (rank_ + i * size_) % dataset_size_;
+    own[static_cast<size_t>(i)] =
+        options_.shuffle ? order[static_cast<size_t>(position)] : position;
+  }
+  return own;
+}
+
+std::vector<int64_t> torch_randperm(int64_t n, int64_t seed) {
+  if (n < 0 || n > kMaxShuffled) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("torch_randperm: {} is not in [0, {}]", n, kMaxShuffled));
+  }
+  std::vector<int64_t> order(static_cast<size_t>(n));
+  std::iota(order.begin(), order.end(), 0);
+  // Initialisation and output of std::mt19937 are fixed by the standard and equal to ATen's.
+  std::mt19937 generator(static_cast<uint32_t>(static_cast<uint64_t>(seed)));
+  for (size_t i = 0; i + 1 < order.size(); ++i) {
+    const size_t step = generator() % (order.size() - i);
+    std::swap(order[i], order[i + step]);
+  }
+  return order;
+}
+
+}  // namespace lockstep
