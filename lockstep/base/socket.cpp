@@ -36,6 +36,7 @@ AddressList resolve(const std::string& host, int port, int flags) {
 }
 
 std::string address_text(const sockaddr* address, socklen_t size, bool with_port) {
+  if (address->sa_family != AF_INET && address->sa_family != AF_INET6) return "local socket";
   char host[NI_MAXHOST];
   char port[NI_MAXSERV];
   if (::getnameinfo(address, size, host, sizeof host, port, sizeof port,
@@ -98,22 +99,27 @@ std::string to_string(const Endpoint& endpoint) {
 }
 
 Endpoint parse_endpoint(const std::string& text, int default_port) {
+  const auto refuse = [&](const char* why) {
+    return Error(ErrorCode::kInvalidArgument,
+                 fmt::format("endpoint '{}': {}; write host:port or [v6]:port", text, why));
+  };
   std::string host = text;
   std::string port;
-  const size_t bracket = text.rfind(']');
-  const size_t colon = text.rfind(':');
-  const bool one_colon = colon != std::string::npos && text.find(':') == colon;
-  if (colon != std::string::npos && (bracket == std::string::npos ? one_colon : colon > bracket)) {
+  if (text.starts_with('[')) {
+    const size_t close = text.find(']');
+    if (close == std::string::npos) throw refuse("no ']'");
+    host = text.substr(1, close - 1);
+    port = text.substr(close + 1);
+    if (!port.empty() && port.front() != ':') throw refuse("only a port may follow ']'");
+    if (!port.empty()) port.erase(0, 1);
+  } else if (const size_t colon = text.find(':'); colon == text.rfind(':')) {
+    // More than one colon: an IPv6 address without brackets, which leaves no room for a port.
     host = text.substr(0, colon);
-    port = text.substr(colon + 1);
+    port = colon == std::string::npos ? "" : text.substr(colon + 1);
   }
-  if (host.size() >= 2 && host.front() == '[' && host.back() == ']')
-    host = host.substr(1, host.size() - 2);
-  if (host.empty()) throw Error(ErrorCode::kInvalidArgument, "endpoint '" + text + "': no host");
-  const bool given = colon != std::string::npos && host.size() < text.size() && !port.empty();
-  return {host, given
-                    ? static_cast<int>(parse_int(port, 0, 65535, "port of endpoint '" + text + "'"))
-                    : default_port};
+  if (host.empty()) throw refuse("no host");
+  if (port.empty()) return {host, default_port};
+  return {host, static_cast<int>(parse_int(port, 0, 65535, "port of endpoint '" + text + "'"))};
 }
 
 UniqueFd tcp_listen(const std::string& host, int port) {

@@ -1,0 +1,86 @@
+#include "lockstep/store/request.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cctype>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/text.h"
+
+namespace lockstep {
+namespace {
+
+constexpr std::array<std::string_view, kNumStoreOps> kOpNames = {
+    "set",   "get",   "try_get", "add",   "compare_set", "wait",
+    "check", "erase", "list",    "watch", "cancel"};
+
+/// A length and a flag go with each string.
+constexpr int64_t kPerString = 8;
+
+Error too_large(StoreOp op, const std::string& what, size_t bytes, int64_t limit) {
+  return Error(ErrorCode::kInvalidArgument,
+               fmt::format("store {}: {} has {} bytes, at most {} are allowed", to_string(op), what,
+                           bytes, limit));
+}
+
+void check_value(const StoreRequest& request, const std::string& value) {
+  if (value.size() > static_cast<size_t>(kMaxValueBytes)) {
+    throw too_large(request.op, "the value of key " + quote_key(request.keys.at(0)), value.size(),
+                    kMaxValueBytes);
+  }
+}
+
+}  // namespace
+
+std::string_view to_string(StoreOp op) {
+  return kOpNames.at(static_cast<size_t>(op));
+}
+
+bool takes_many_keys(StoreOp op) {
+  return op == StoreOp::kWait || op == StoreOp::kCheck;
+}
+
+int64_t payload_bytes(const StoreRequest& request) {
+  size_t bytes = request.value.size() + (request.expected ? request.expected->size() : 0);
+  for (const auto& key : request.keys) bytes += key.size();
+  return static_cast<int64_t>(bytes) + kPerString * (static_cast<int64_t>(request.keys.size()) + 2);
+}
+
+int64_t payload_bytes(const StoreReply& reply) {
+  size_t bytes = reply.text.size();
+  for (const auto& item : reply.items) bytes += item.key.size() + item.value.value_or("").size();
+  return static_cast<int64_t>(bytes) +
+         kPerString * (2 * static_cast<int64_t>(reply.items.size()) + 1);
+}
+
+void check_limits(const StoreRequest& request) {
+  for (const auto& key : request.keys) {
+    if (key.size() > static_cast<size_t>(kMaxKeyBytes))
+      throw too_large(request.op, "key " + quote_key(key), key.size(), kMaxKeyBytes);
+  }
+  check_value(request, request.value);
+  if (request.expected) check_value(request, *request.expected);
+  const int64_t bytes = payload_bytes(request);
+  if (bytes > kMaxRequestBytes) {
+    throw too_large(request.op, fmt::format("a list of {} keys", request.keys.size()),
+                    static_cast<size_t>(bytes), kMaxRequestBytes);
+  }
+}
+
+std::string quote_key(std::string_view key) {
+  constexpr size_t kShown = 80;
+  std::string text = "'";
+  for (const char c : key.substr(0, kShown)) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (std::isprint(byte) != 0) {
+      text += c;
+    } else {
+      text += fmt::format("\\x{:02x}", byte);
+    }
+  }
+  if (key.size() > kShown) text += "...";
+  return text + "'";
+}
+
+}  // namespace lockstep

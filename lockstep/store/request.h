@@ -1,0 +1,70 @@
+#pragma once
+// What a store is asked and what it answers, as values: the one vocabulary of the memory and the
+// TCP kind. Users call Store; this is for those who implement it.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lockstep/store/store.h"
+
+namespace lockstep {
+
+enum class StoreOp : uint8_t {
+  kSet,         ///< keys[0], value
+  kGet,         ///< keys[0]; waits
+  kTryGet,      ///< keys[0]
+  kAdd,         ///< keys[0], number
+  kCompareSet,  ///< keys[0], expected, value
+  kWait,        ///< keys; waits
+  kCheck,       ///< keys
+  kErase,       ///< keys[0]
+  kList,        ///< keys[0]: the prefix
+  kWatch,       ///< keys[0]: the prefix, number: since; waits
+  kCancel,      ///< Ends the wait of the request with this request's id; has no reply of its own.
+};
+inline constexpr int kNumStoreOps = static_cast<int>(StoreOp::kCancel) + 1;
+
+/// "set", "try_get" and so on, as the functions of Store are called.
+std::string_view to_string(StoreOp op);
+/// True for operations that take any number of keys; the others take exactly one (kCancel: none).
+bool takes_many_keys(StoreOp op);
+
+struct StoreRequest {
+  StoreOp op = StoreOp::kSet;
+  std::vector<std::string> keys;
+  std::string value;
+  std::optional<std::string> expected;
+  int64_t number = 0;
+};
+
+struct StoreReply {
+  enum class Status : uint8_t {
+    kDone,
+    kTimedOut,  ///< A wait was ended by kCancel; `items` has the missing keys.
+    kRefused,   ///< Nothing was done; `text` says why.
+  };
+  Status status = Status::kDone;
+  bool yes = false;                  ///< Swapped; all there; existed.
+  int64_t number = 0;                ///< add: the sum. watch: the version.
+  std::string text;                  ///< Reason of kRefused.
+  std::vector<Store::Change> items;  ///< get, try_get, compare_set: one. list, watch: any number.
+};
+
+/// Bounds of one message, so that neither end can make the other hold more.
+inline constexpr int64_t kMaxRequestBytes = 2 * kMaxValueBytes + (1 << 20);
+inline constexpr int64_t kMaxReplyBytes = 64 << 20;
+
+/// Bytes of keys and values, with what each costs on the wire: what the bounds above count.
+int64_t payload_bytes(const StoreRequest& request);
+int64_t payload_bytes(const StoreReply& reply);
+
+/// Errors: kInvalidArgument when a limit is exceeded; names the operation, the key and the limit.
+void check_limits(const StoreRequest& request);
+
+/// 'key' for messages: unprintable bytes escaped, long keys cut.
+std::string quote_key(std::string_view key);
+
+}  // namespace lockstep

@@ -1,0 +1,108 @@
+#include "lockstep/store/request_store.h"
+
+#include <fmt/format.h>
+
+#include "lockstep/base/error.h"
+
+namespace lockstep {
+namespace {
+
+StoreRequest make_request(StoreOp op, std::string_view key) {
+  StoreRequest request;
+  request.op = op;
+  request.keys.emplace_back(key);
+  return request;
+}
+
+StoreRequest make_request(StoreOp op, std::span<const std::string> keys) {
+  StoreRequest request;
+  request.op = op;
+  request.keys.assign(keys.begin(), keys.end());
+  return request;
+}
+
+std::string name_keys(const std::vector<Store::Change>& items) {
+  constexpr size_t kShown = 8;
+  std::string text;
+  for (size_t i = 0; i < items.size() && i < kShown; ++i)
+    text += (i == 0 ? "" : ", ") + quote_key(items[i].key);
+  if (items.size() > kShown) text += fmt::format(" and {} more", items.size() - kShown);
+  return text;
+}
+
+}  // namespace
+
+StoreReply RequestStore::ask(StoreRequest request, Deadline deadline) {
+  check_limits(request);
+  const StoreOp op = request.op;
+  const size_t num_keys = request.keys.size();
+  StoreReply reply = call(std::move(request), deadline);
+  if (reply.status == StoreReply::Status::kRefused) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("{}: {}: {}", name(), to_string(op), reply.text));
+  }
+  if (reply.status == StoreReply::Status::kTimedOut) {
+    throw Error(ErrorCode::kTimeout,
+                fmt::format("{}: {}: {} of {} keys did not come in time: {}", name(), to_string(op),
+                            reply.items.size(), num_keys, name_keys(reply.items)));
+  }
+  return reply;
+}
+
+void RequestStore::set(std::string_view key, std::string_view value, Deadline deadline) {
+  StoreRequest request = make_request(StoreOp::kSet, key);
+  request.value = value;
+  ask(std::move(request), deadline);
+}
+
+std::string RequestStore::get(std::string_view key, Deadline deadline) {
+  return ask(make_request(StoreOp::kGet, key), deadline).items.at(0).value.value();
+}
+
+std::optional<std::string> RequestStore::try_get(std::string_view key, Deadline deadline) {
+  return ask(make_request(StoreOp::kTryGet, key), deadline).items.at(0).value;
+}
+
+int64_t RequestStore::add(std::string_view key, int64_t delta, Deadline deadline) {
+  StoreRequest request = make_request(StoreOp::kAdd, key);
+  request.number = delta;
+  return ask(std::move(request), deadline).number;
+}
+
+Store::Swap RequestStore::compare_set(std::string_view key,
+                                      const std::optional<std::string>& expected,
+                                      std::string_view desired, Deadline deadline) {
+  StoreRequest request = make_request(StoreOp::kCompareSet, key);
+  request.expected = expected;
+  request.value = desired;
+  StoreReply reply = ask(std::move(request), deadline);
+  return {reply.yes, std::move(reply.items.at(0).value)};
+}
+
+void RequestStore::wait(std::span<const std::string> keys, Deadline deadline) {
+  ask(make_request(StoreOp::kWait, keys), deadline);
+}
+
+bool RequestStore::check(std::span<const std::string> keys, Deadline deadline) {
+  return ask(make_request(StoreOp::kCheck, keys), deadline).yes;
+}
+
+bool RequestStore::erase(std::string_view key, Deadline deadline) {
+  return ask(make_request(StoreOp::kErase, key), deadline).yes;
+}
+
+std::vector<std::string> RequestStore::list(std::string_view prefix, Deadline deadline) {
+  std::vector<std::string> keys;
+  for (auto& item : ask(make_request(StoreOp::kList, prefix), deadline).items)
+    keys.push_back(std::move(item.key));
+  return keys;
+}
+
+Store::Changes RequestStore::watch(std::string_view prefix, uint64_t since, Deadline deadline) {
+  StoreRequest request = make_request(StoreOp::kWatch, prefix);
+  request.number = static_cast<int64_t>(since);
+  StoreReply reply = ask(std::move(request), deadline);
+  return {static_cast<uint64_t>(reply.number), std::move(reply.items)};
+}
+
+}  // namespace lockstep

@@ -1,0 +1,36 @@
+#pragma once
+// The half of a store that all kinds share: limits, and replies turned into results and errors.
+
+#include <string>
+
+#include "lockstep/store/request.h"
+
+namespace lockstep {
+
+class RequestStore : public Store {
+ public:
+  void set(std::string_view key, std::string_view value, Deadline deadline) override;
+  std::string get(std::string_view key, Deadline deadline) override;
+  std::optional<std::string> try_get(std::string_view key, Deadline deadline) override;
+  int64_t add(std::string_view key, int64_t delta, Deadline deadline) override;
+  Swap compare_set(std::string_view key, const std::optional<std::string>& expected,
+                   std::string_view desired, Deadline deadline) override;
+  void wait(std::span<const std::string> keys, Deadline deadline) override;
+  bool check(std::span<const std::string> keys, Deadline deadline) override;
+  bool erase(std::string_view key, Deadline deadline) override;
+  std::vector<std::string> list(std::string_view prefix, Deadline deadline) override;
+  Changes watch(std::string_view prefix, uint64_t since, Deadline deadline) override;
+
+ protected:
+  /// Carries out a request that is within the limits. A wait that is not over at the deadline is
+  /// cancelled, so that the reply says what was missing.
+  virtual StoreReply call(StoreRequest request, Deadline deadline) = 0;
+
+  /// For messages: "store at 10.0.0.1:2345".
+  virtual std::string name() const = 0;
+
+ private:
+  StoreReply ask(StoreRequest request, Deadline deadline);
+};
+
+}  // namespace lockstep

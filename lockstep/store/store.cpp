@@ -1,0 +1,122 @@
+#include "lockstep/store/store.h"
+
+#include <fmt/format.h>
+
+#include <set>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/text.h"
+#include "lockstep/store/request.h"
+
+namespace lockstep {
+namespace {
+
+class PrefixStore final : public Store {
+ public:
+  PrefixStore(std::shared_ptr<Store> store, std::string prefix)
+      : store_(std::move(store)), prefix_(std::move(prefix) + "/") {}
+
+  void set(std::string_view key, std::string_view value, Deadline deadline) override {
+    store_->set(full(key), value, deadline);
+  }
+  std::string get(std::string_view key, Deadline deadline) override {
+    return store_->get(full(key), deadline);
+  }
+  std::optional<std::string> try_get(std::string_view key, Deadline deadline) override {
+    return store_->try_get(full(key), deadline);
+  }
+  int64_t add(std::string_view key, int64_t delta, Deadline deadline) override {
+    return store_->add(full(key), delta, deadline);
+  }
+  Swap compare_set(std::string_view key, const std::optional<std::string>& expected,
+                   std::string_view desired, Deadline deadline) override {
+    return store_->compare_set(full(key), expected, desired, deadline);
+  }
+  void wait(std::span<const std::string> keys, Deadline deadline) override {
+    store_->wait(full(keys), deadline);
+  }
+  bool check(std::span<const std::string> keys, Deadline deadline) override {
+    return store_->check(full(keys), deadline);
+  }
+  bool erase(std::string_view key, Deadline deadline) override {
+    return store_->erase(full(key), deadline);
+  }
+  std::vector<std::string> list(std::string_view prefix, Deadline deadline) override {
+    auto keys = store_->list(full(prefix), deadline);
+    for (auto& key : keys) key.erase(0, prefix_.size());
+    return keys;
+  }
+  Changes watch(std::string_view prefix, uint64_t since, Deadline deadline) override {
+    auto result = store_->watch(full(prefix), since, deadline);
+    for (auto& change : result.changes) change.key.erase(0, prefix_.size());
+    return result;
+  }
+
+ private:
+  std::string full(std::string_view key) const { return prefix_ + std::string(key); }
+  std::vector<std::string> full(std::span<const std::string> keys) const {
+    std::vector<std::string> result;
+    result.reserve(keys.size());
+    for (const auto& key : keys) result.push_back(full(key));
+    return result;
+  }
+
+  std::shared_ptr<Store> store_;
+  std::string prefix_;
+};
+
+/// The keys of one barrier: one a rank, a counter, and the one that ends it.
+struct BarrierKeys {
+  explicit BarrierKeys(std::string_view name) : root(fmt::format("barrier/{}/", name)) {}
+  std::string rank(int r) const { return root + "rank/" + std::to_string(r); }
+  std::string root;
+  std::string count = root + "count";
+  std::string done = root + "done";
+};
+
+std::vector<int> absent_ranks(Store& store, const BarrierKeys& keys, int size) {
+  // The deadline has passed; asking who is late gets a little time of its own.
+  const auto there = store.list(keys.root + "rank/", Deadline::after(2s));
+  const std::set<std::string> present(there.begin(), there.end());
+  std::vector<int> absent;
+  for (int rank = 0; rank < size; ++rank) {
+    if (!present.contains(keys.rank(rank))) absent.push_back(rank);
+  }
+  return absent;
+}
+
+}  // namespace
+
+std::shared_ptr<Store> with_prefix(std::shared_ptr<Store> store, std::string prefix) {
+  return std::make_shared<PrefixStore>(std::move(store), std::move(prefix));
+}
+
+// Three short calls a rank whatever the size; who is late is looked up only when someone is.
+void store_barrier(Store& store, std::string_view name, int rank, int size, Deadline deadline) {
+  if (rank < 0 || rank >= size) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("barrier {}: rank {} of {}", quote_key(name), rank, size));
+  }
+  const BarrierKeys keys(name);
+  if (!store.compare_set(keys.rank(rank), std::nullopt, "", deadline).swapped) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("barrier {}: rank {} has been here before; a name serves once",
+                            quote_key(name), rank));
+  }
+  if (store.add(keys.count, 1, deadline) == size) {
+    store.set(keys.done, "", deadline);
+    return;
+  }
+  try {
+    store.get(keys.done, deadline);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kTimeout) throw;
+    const auto absent = absent_ranks(store, keys, size);
+    if (absent.empty()) return;  // The last one came just now.
+    throw Error(ErrorCode::kTimeout,
+                fmt::format("barrier {} on rank {}: ranks {} of {} did not come in time",
+                            quote_key(name), rank, rank_list(absent), size));
+  }
+}
+
+}  // namespace lockstep

@@ -1,0 +1,87 @@
+#pragma once
+// What a store does, without threads, sockets or clocks: requests go in, answers come out. The
+// memory store calls it under a lock, the TCP server from its one thread.
+
+#include <compare>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "lockstep/store/request.h"
+
+namespace lockstep {
+
+/// Whom to answer. The caller chooses both numbers; a pair is used by one request at a time.
+struct StoreTicket {
+  uint64_t client = 0;
+  uint64_t request = 0;
+  auto operator<=>(const StoreTicket&) const = default;
+};
+
+struct StoreAnswer {
+  StoreTicket to;
+  StoreReply reply;
+};
+
+/// Keys, values, and those who wait for them. Not thread-safe.
+class StoreState {
+ public:
+  /// Carries out `request` (any op but kCancel; keys as its op takes them). Returns whom to answer
+  /// now: the caller, unless it has to wait, and then those whose wait has ended with it.
+  std::vector<StoreAnswer> submit(StoreTicket from, StoreRequest request);
+
+  /// Ends the wait of `ticket`: what to answer, or nothing when it does not wait (any more).
+  std::optional<StoreReply> cancel(StoreTicket ticket);
+
+  /// Forgets every wait of a client that is gone.
+  void drop_client(uint64_t client);
+
+  size_t num_waiting() const { return waiters_.size(); }
+
+ private:
+  struct Entry {
+    std::optional<std::string> value;  ///< Nothing: erased; kept so that watchers learn of it.
+    uint64_t version = 0;              ///< Of the last change.
+  };
+  struct Waiter {
+    StoreRequest request;
+    size_t next_key = 0;  ///< get, wait: the missing key under which it is filed.
+  };
+  using Answers = std::vector<StoreAnswer>;
+  using Tickets = std::set<StoreTicket>;
+
+  std::optional<StoreReply> execute(const StoreRequest& request, Answers& woken);
+  StoreReply add(const StoreRequest& request, Answers& woken);
+  StoreReply compare_set(const StoreRequest& request, Answers& woken);
+  StoreReply erase(const std::string& key, Answers& woken);
+  StoreReply list(std::string_view prefix) const;
+  std::optional<StoreReply> watch(const StoreRequest& request) const;
+
+  void put(const std::string& key, std::string value, Answers& woken);
+  void record_change(const std::string& key, Entry& entry, Answers& woken);
+  void forget_old_erasures();
+  void wake_waiters(const std::string& key, Answers& woken);
+  void wake_watchers(const std::string& key, const Entry& entry, Answers& woken);
+
+  const std::string* find(std::string_view key) const;
+  std::optional<size_t> next_missing(const StoreRequest& request, size_t from) const;
+  StoreReply found(const StoreRequest& request) const;
+  void park(StoreTicket ticket, StoreRequest request);
+  void unfile(StoreTicket ticket, const Waiter& waiter);
+
+  std::map<std::string, Entry, std::less<>> entries_;
+  uint64_t version_ = 0;
+  uint64_t forgotten_version_ = 0;  ///< Erasures up to here may be unknown.
+  std::deque<std::pair<uint64_t, std::string>> erasures_;
+  std::map<StoreTicket, Waiter> waiters_;
+  std::unordered_map<std::string, Tickets> waiting_for_key_;
+  std::map<std::string, Tickets> watching_prefix_;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,177 @@
+#include "lockstep/base/auth.h"
+
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+
+#include <cstring>
+#include <future>
+#include <set>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/socket.h"
+#include "lockstep/base/unique_fd.h"
+
+namespace lockstep {
+namespace {
+
+struct Pair {
+  Pair() {
+    int fds[2];
+    if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) != 0) throw io_error("pair");
+    client.reset(fds[0]);
+    server.reset(fds[1]);
+  }
+  UniqueFd client;
+  UniqueFd server;
+};
+
+std::string hex(const Digest& digest) {
+  std::string text;
+  for (const uint8_t byte : digest) {
+    char two[3];
+    std::snprintf(two, sizeof two, "%02x", byte);
+    text += two;
+  }
+  return text;
+}
+
+/// Runs the server's half beside `client` and returns its error, or nothing.
+std::optional<Error> serve(Pair& pair, const std::string& secret, const std::string& purpose,
+                           const std::function<void()>& client) {
+  auto server = std::async(std::launch::async, [&]() -> std::optional<Error> {
+    try {
+      authenticate_server(pair.server.get(), secret, purpose, Deadline::after(10s));
+      return std::nullopt;
+    } catch (const Error& error) {
+      pair.server.reset();
+      return error;
+    }
+  });
+  client();
+  return server.get();
+}
+
+ErrorCode client_code(Pair& pair, const std::string& secret, const std::string& purpose) {
+  try {
+    authenticate_client(pair.client.get(), secret, purpose, Deadline::after(10s));
+  } catch (const Error& error) {
+    return error.code();
+  }
+  ADD_FAILURE() << "the client was let in";
+  return ErrorCode::kInternal;
+}
+
+// RFC 4231, test cases 1 and 2.
+TEST(Auth, HmacMatchesPublishedVectors) {
+  EXPECT_EQ(hex(hmac_sha256(std::string(20, '\x0b'), "Hi There")),
+            "b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7");
+  EXPECT_EQ(hex(hmac_sha256("Jefe", "what do ya want for nothing?")),
+            "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843");
+}
+
+TEST(Auth, SecretsAreHexAndDiffer) {
+  std::set<std::string> secrets;
+  for (int i = 0; i < 8; ++i) {
+    const std::string secret = make_job_secret();
+    EXPECT_EQ(secret.size(), 64u);
+    EXPECT_EQ(secret.find_first_not_of("0123456789abcdef"), std::string::npos);
+    secrets.insert(secret);
+  }
+  EXPECT_EQ(secrets.size(), 8u);
+}
+
+TEST(Auth, EqualDigestsComparesEveryByte) {
+  const Digest a = hmac_sha256("k", "m");
+  Digest b = a;
+  EXPECT_TRUE(equal_digests(a, b));
+  b[31] ^= 1;
+  EXPECT_FALSE(equal_digests(a, b));
+}
+
+TEST(Auth, ProofDependsOnEverything) {
+  const Hello a = make_hello();
+  const Hello b = make_hello();
+  const Digest proof = make_proof("secret", "store/client", a, b);
+  EXPECT_TRUE(equal_digests(proof, make_proof("secret", "store/client", a, b)));
+  EXPECT_FALSE(equal_digests(proof, make_proof("other", "store/client", a, b)));
+  EXPECT_FALSE(equal_digests(proof, make_proof("secret", "store/server", a, b)));
+  EXPECT_FALSE(equal_digests(proof, make_proof("secret", "store/client", b, a)));
+}
+
+TEST(Auth, SameSecretOpensBothEnds) {
+  Pair pair;
+  const auto failure = serve(pair, "s", "store", [&] {
+    authenticate_client(pair.client.get(), "s", "store", Deadline::after(10s));
+  });
+  EXPECT_FALSE(failure.has_value());
+}
+
+TEST(Auth, OtherSecretIsRefusedOnBothEnds) {
+  Pair pair;
+  const auto failure = serve(pair, "s", "store", [&] {
+    EXPECT_EQ(client_code(pair, "t", "store"), ErrorCode::kMismatch);
+  });
+  ASSERT_TRUE(failure.has_value());
+  EXPECT_EQ(failure->code(), ErrorCode::kMismatch);
+}
+
+TEST(Auth, ProofForOnePurposeDoesNotOpenAnother) {
+  Pair pair;
+  const auto failure = serve(
+      pair, "s", "comm", [&] { EXPECT_EQ(client_code(pair, "s", "store"), ErrorCode::kMismatch); });
+  ASSERT_TRUE(failure.has_value());
+  EXPECT_EQ(failure->code(), ErrorCode::kMismatch);
+}
+
+TEST(Auth, ReflectedProofIsRefused) {
+  // A stranger who sends the server's own hello and then echoes whatever comes.
+  Pair pair;
+  const auto failure = serve(pair, "s", "store", [&] {
+    Hello hello;
+    recv_all(pair.client.get(), &hello, sizeof hello, Deadline::after(10s), "server");
+    send_all(pair.client.get(), &hello, sizeof hello, Deadline::after(10s), "server");
+    const Digest guess = make_proof("", "store/client", hello, hello);
+    send_all(pair.client.get(), guess.data(), guess.size(), Deadline::after(10s), "server");
+  });
+  ASSERT_TRUE(failure.has_value());
+  EXPECT_EQ(failure->code(), ErrorCode::kMismatch);
+}
+
+TEST(Auth, OtherBuildIsNamed) {
+  Hello hello = make_hello();
+  hello.build = {};
+  std::strncpy(hello.build.data(), "9.9.9/w7/le64", hello.build.size() - 1);
+  try {
+    check_hello(hello, "10.0.0.1:5");
+    FAIL() << "another build was accepted";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kMismatch);
+    EXPECT_NE(std::string(error.what()).find("9.9.9/w7/le64"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("10.0.0.1:5"), std::string::npos) << error.what();
+  }
+}
+
+TEST(Auth, BuildWithoutTerminatorIsReadWithinItsField) {
+  Hello hello = make_hello();
+  hello.build.fill('x');
+  EXPECT_THROW(check_hello(hello, "peer"), Error);
+}
+
+TEST(Auth, ForeignProtocolIsRefused) {
+  Hello hello;
+  std::memcpy(static_cast<void*>(&hello), "GET / HTTP/1.1\r\nHost: a\r\n\r\n", 27);
+  EXPECT_THROW(check_hello(hello, "peer"), Error);
+}
+
+TEST(Auth, SilentPeerTimesOut) {
+  Pair pair;
+  try {
+    authenticate_client(pair.client.get(), "s", "store", Deadline::after(20ms));
+    FAIL() << "a silent server was accepted";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kTimeout);
+  }
+}
+
+}  // namespace
+}  // namespace lockstep

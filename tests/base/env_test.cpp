@@ -1,0 +1,59 @@
+#include "lockstep/base/env.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "lockstep/base/error.h"
+
+namespace lockstep {
+namespace {
+
+constexpr const char* kName = "LOCKSTEP_TEST_VARIABLE";
+
+class EnvTest : public ::testing::Test {
+ protected:
+  ~EnvTest() override { ::unsetenv(kName); }
+  static void put(const char* text) { ::setenv(kName, text, 1); }
+};
+
+std::string message_of(const std::function<void()>& body) {
+  try {
+    body();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
+    return error.what();
+  }
+  ADD_FAILURE() << "no error";
+  return "";
+}
+
+TEST_F(EnvTest, EmptyIsUnset) {
+  EXPECT_EQ(env(kName), std::nullopt);
+  put("");
+  EXPECT_EQ(env(kName), std::nullopt);
+  EXPECT_EQ(env_or(kName, "else"), "else");
+  EXPECT_EQ(env_int(kName, 0, 9), std::nullopt);
+  put("x");
+  EXPECT_EQ(env(kName), "x");
+  EXPECT_EQ(env_or(kName, "else"), "x");
+}
+
+TEST_F(EnvTest, NumbersKeepToTheirRange) {
+  put("7");
+  EXPECT_EQ(env_int(kName, 0, 9), 7);
+  put("10");
+  const auto message = message_of([] { env_int(kName, 0, 9); });
+  for (const char* part : {kName, "'10'", "0", "9"})
+    EXPECT_NE(message.find(part), std::string::npos) << message;
+}
+
+TEST(ParseInt, TakesWholeNumbersOnly) {
+  EXPECT_EQ(parse_int("-3", -5, 5, "x"), -3);
+  EXPECT_EQ(parse_int("9223372036854775807", 0, INT64_MAX, "x"), INT64_MAX);
+  for (const char* text : {"", " 1", "1 ", "1.5", "0x1", "+1", "one", "9223372036854775808"})
+    EXPECT_THROW(parse_int(text, -5, INT64_MAX, "x"), Error) << text;
+}
+
+}  // namespace
+}  // namespace lockstep

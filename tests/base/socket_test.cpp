@@ -1,0 +1,171 @@
+#include "lockstep/base/socket.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+
+#include <future>
+
+#include "lockstep/base/error.h"
+
+namespace lockstep {
+namespace {
+
+Error error_of(const std::function<void()>& body) {
+  try {
+    body();
+  } catch (const Error& error) {
+    return error;
+  }
+  ADD_FAILURE() << "no error";
+  return Error(ErrorCode::kInternal, "");
+}
+
+bool mentions(const Error& error, const std::string& part) {
+  return std::string(error.what()).find(part) != std::string::npos;
+}
+
+struct Connection {
+  Connection() : listener(tcp_listen("127.0.0.1", 0)), port(local_port(listener.get())) {
+    client = tcp_connect({"127.0.0.1", port}, Deadline::after(10s));
+    server = tcp_accept(listener.get(), Deadline::after(10s));
+  }
+  UniqueFd listener;
+  int port;
+  UniqueFd client;
+  UniqueFd server;
+};
+
+TEST(Endpoint, ParsesItsForms) {
+  const auto same = [](const std::string& text, const std::string& host, int port) {
+    const Endpoint endpoint = parse_endpoint(text, 99);
+    EXPECT_EQ(endpoint.host, host) << text;
+    EXPECT_EQ(endpoint.port, port) << text;
+  };
+  same("host:12", "host", 12);
+  same("host", "host", 99);
+  same("host:", "host", 99);
+  same("127.0.0.1:1", "127.0.0.1", 1);
+  same("[::1]:12", "::1", 12);
+  same("[::1]", "::1", 99);
+  same("::1", "::1", 99);
+  same("fe80::1:2", "fe80::1:2", 99);
+}
+
+TEST(Endpoint, RefusesNonsense) {
+  for (const char* text : {"", ":12", "[]:12", "host:port", "host:70000", "host:-1", "[::1]x:12"})
+    EXPECT_THROW(parse_endpoint(text, 99), Error) << text;
+}
+
+TEST(Endpoint, TextRoundTrips) {
+  for (const char* text : {"host:12", "[::1]:12"})
+    EXPECT_EQ(to_string(parse_endpoint(text, 0)), text);
+}
+
+TEST(Socket, WholeBuffersArrive) {
+  Connection c;
+  const std::string sent(5'000'000, 'x');
+  auto sender = std::async(std::launch::async, [&] {
+    send_all(c.client.get(), sent.data(), sent.size(), Deadline::after(10s), "server");
+  });
+  std::string got(sent.size(), ' ');
+  recv_all(c.server.get(), got.data(), got.size(), Deadline::after(10s), "client");
+  sender.get();
+  EXPECT_EQ(got, sent);
+}
+
+TEST(Socket, DescriptorsAreCloseOnExec) {
+  Connection c;
+  for (const int fd : {c.listener.get(), c.client.get(), c.server.get()})
+    EXPECT_NE(::fcntl(fd, F_GETFD) & FD_CLOEXEC, 0);
+}
+
+TEST(Socket, ReceiveTimesOutAndSaysHowFarItCame) {
+  Connection c;
+  send_all(c.server.get(), "ab", 2, Deadline::after(10s), "client");
+  char buffer[4];
+  const auto error =
+      error_of([&] { recv_all(c.client.get(), buffer, 4, Deadline::after(50ms), "rank 3"); });
+  EXPECT_EQ(error.code(), ErrorCode::kTimeout);
+  EXPECT_TRUE(mentions(error, "rank 3 sent 2 of 4")) << error.what();
+}
+
+TEST(Socket, SendTimesOutWhenNobodyReads) {
+  Connection c;
+  const std::string bytes(64 << 20, 'x');
+  const auto error = error_of(
+      [&] { send_all(c.client.get(), bytes.data(), bytes.size(), Deadline::after(50ms), "r 3"); });
+  EXPECT_EQ(error.code(), ErrorCode::kTimeout);
+  EXPECT_TRUE(mentions(error, "r 3")) << error.what();
+}
+
+TEST(Socket, ClosedPeerIsLost) {
+  Connection c;
+  c.server.reset();
+  char byte;
+  const auto receive =
+      error_of([&] { recv_all(c.client.get(), &byte, 1, Deadline::after(10s), "rank 3"); });
+  EXPECT_EQ(receive.code(), ErrorCode::kPeerLost);
+  EXPECT_TRUE(mentions(receive, "rank 3")) << receive.what();
+  const std::string bytes(1 << 20, 'x');
+  const auto send = error_of([&] {
+    for (int i = 0; i < 8; ++i)
+      send_all(c.client.get(), bytes.data(), bytes.size(), Deadline::after(10s), "rank 3");
+  });
+  EXPECT_EQ(send.code(), ErrorCode::kPeerLost);
+}
+
+TEST(Socket, TakenPortIsNamed) {
+  const UniqueFd first = tcp_listen("127.0.0.1", 0);
+  const int port = local_port(first.get());
+  const auto error = error_of([&] { tcp_listen("127.0.0.1", port); });
+  EXPECT_EQ(error.code(), ErrorCode::kUnavailable);
+  EXPECT_TRUE(mentions(error, std::to_string(port))) << error.what();
+}
+
+TEST(Socket, ConnectWaitsForAServerThatComesLater) {
+  int port = 0;
+  {
+    const UniqueFd probe = tcp_listen("127.0.0.1", 0);
+    port = local_port(probe.get());
+  }
+  auto client = std::async(std::launch::async, [&] {
+    return tcp_connect({"127.0.0.1", port}, Deadline::after(20s));
+  });
+  EXPECT_EQ(client.wait_for(50ms), std::future_status::timeout);
+  const UniqueFd listener = tcp_listen("127.0.0.1", port);
+  EXPECT_TRUE(client.get());
+}
+
+TEST(Socket, ConnectTimesOutNamingTheEndpoint) {
+  int port = 0;
+  {
+    const UniqueFd probe = tcp_listen("127.0.0.1", 0);
+    port = local_port(probe.get());
+  }
+  const auto error = error_of([&] { tcp_connect({"127.0.0.1", port}, Deadline::after(50ms)); });
+  EXPECT_EQ(error.code(), ErrorCode::kTimeout);
+  EXPECT_TRUE(mentions(error, "127.0.0.1:" + std::to_string(port))) << error.what();
+}
+
+TEST(Socket, UnknownHostIsUnavailable) {
+  const auto error = error_of([] {
+    tcp_connect({"no-such-host.invalid", 1}, Deadline::after(100ms));
+  });
+  EXPECT_EQ(error.code(), ErrorCode::kUnavailable);
+  EXPECT_TRUE(mentions(error, "no-such-host.invalid")) << error.what();
+}
+
+TEST(Socket, AcceptTimesOut) {
+  const UniqueFd listener = tcp_listen("127.0.0.1", 0);
+  EXPECT_EQ(error_of([&] { tcp_accept(listener.get(), Deadline::after(20ms)); }).code(),
+            ErrorCode::kTimeout);
+}
+
+TEST(Socket, PeersAreNamedByAddress) {
+  Connection c;
+  EXPECT_EQ(peer_name(c.client.get()), "127.0.0.1:" + std::to_string(c.port));
+  EXPECT_EQ(local_address_towards("127.0.0.1"), "127.0.0.1");
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,52 @@
+#include "lockstep/base/text.h"
+
+#include <gtest/gtest.h>
+
+#include "lockstep/base/version.h"
+
+namespace lockstep {
+namespace {
+
+TEST(Text, NearestNameForgivesSmallSlips) {
+  const std::vector<std::string> names = {"batch_size", "num_workers", "lr"};
+  EXPECT_EQ(nearest_name("batchsize", names), "batch_size");
+  EXPECT_EQ(nearest_name("num_worker", names), "num_workers");
+  EXPECT_EQ(nearest_name("something_else", names), "");
+  EXPECT_EQ(nearest_name("x", {}), "");
+}
+
+TEST(Text, DidYouMeanIsEmptyWithoutACandidate) {
+  const std::vector<std::string> names = {"epochs"};
+  EXPECT_EQ(did_you_mean("epoch", names), ", did you mean 'epochs'?");
+  EXPECT_EQ(did_you_mean("learning_rate", names), "");
+}
+
+TEST(Text, RankListJoinsRuns) {
+  EXPECT_EQ(rank_list({}), "");
+  EXPECT_EQ(rank_list({3}), "3");
+  EXPECT_EQ(rank_list({4, 3}), "3, 4");
+  EXPECT_EQ(rank_list({8, 0, 7, 3, 5, 6}), "0, 3, 5-8");
+  EXPECT_EQ(rank_list({0, 1, 2, 10, 11, 12}), "0-2, 10-12");
+}
+
+TEST(Text, FormatBytesPicksTheUnit) {
+  EXPECT_EQ(format_bytes(0), "0 B");
+  EXPECT_EQ(format_bytes(1023), "1023 B");
+  EXPECT_EQ(format_bytes(1024), "1.0 KiB");
+  EXPECT_EQ(format_bytes(int64_t{24} << 20), "24.0 MiB");
+  EXPECT_EQ(format_bytes(int64_t{5} << 50), "5120.0 TiB");
+}
+
+TEST(Text, SplitKeepsEmptyParts) {
+  EXPECT_EQ(split("a,,b", ','), (std::vector<std::string>{"a", "", "b"}));
+  EXPECT_EQ(split("", ','), std::vector<std::string>{""});
+  EXPECT_EQ(split("a,", ','), (std::vector<std::string>{"a", ""}));
+}
+
+TEST(Version, BuildIdBeginsWithTheVersion) {
+  EXPECT_TRUE(build_id().starts_with(version() + "/")) << build_id();
+  EXPECT_LT(build_id().size(), 28u);  // Hello::build holds it with its terminator.
+}
+
+}  // namespace
+}  // namespace lockstep
