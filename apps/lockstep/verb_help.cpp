@@ -1,0 +1,32 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include "apps/lockstep/verbs.h"
+#include "lockstep/base/version.h"
+
+namespace lockstep::app {
+
+std::string command_table(std::span<const Command> commands) {
+  size_t width = 0;
+  for (const Command& command : commands)
+    width = std::max(width, std::string_view(command.name).size());
+  std::string text;
+  for (const Command& command : commands)
+    text += fmt::format("  {:<{}}   {}\n", command.name, width, command.summary);
+  return text;
+}
+
+int verb_help(const std::vector<std::string>& args) {
+  if (!args.empty()) return dispatch(verbs(), "lockstep", "verb", {args[0], "--help"});
+  const std::string text = fmt::format(
+      "lockstep {}: distributed training for libtorch\n\n"
+      "usage: lockstep VERB [OPTIONS]\n\n{}\n"
+      "lockstep VERB --help says more about one of them.\n",
+      version(), command_table(verbs()));
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  return 0;
+}
+
+}  // namespace lockstep::app

@@ -1,0 +1,44 @@
+#include "apps/lockstep/verbs.h"
+
+#include <algorithm>
+#include <array>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/text.h"
+
+namespace lockstep::app {
+
+std::span<const Command> verbs() {
+  static constexpr std::array kVerbs = {
+      Command{"train", "train a model as a YAML configuration says", nullptr},
+      Command{"bench", "measure this machine: lockstep bench NAME", verb_bench},
+      Command{"version", "print the version", verb_version},
+      Command{"help", "print this", verb_help},
+  };
+  return kVerbs;
+}
+
+int dispatch(std::span<const Command> commands, const std::string& command, const std::string& what,
+             const std::vector<std::string>& args) {
+  const std::vector<std::string> rest(args.begin() + 1, args.end());
+  const std::string& name = args[0];
+  std::string prefix = command;
+  std::replace(prefix.begin(), prefix.end(), ' ', '-');
+  const auto found = std::find_if(commands.begin(), commands.end(),
+                                  [&](const Command& each) { return each.name == name; });
+  if (found != commands.end() && found->run != nullptr) return found->run(rest);
+  const std::string program = prefix + "-" + name;
+  const bool plain = !name.empty() && name[0] != '-' && name.find('/') == std::string::npos;
+  if (plain) execute_beside(program, rest);
+  if (found != commands.end()) {
+    throw Error(ErrorCode::kNotFound, "program " + program + " is neither beside lockstep nor in " +
+                                          "PATH; was this built without libtorch?");
+  }
+  std::vector<std::string> names;
+  for (const Command& each : commands) names.emplace_back(each.name);
+  throw Error(ErrorCode::kInvalidArgument, "unknown " + what + " '" + name + "'" +
+                                               did_you_mean(name, names) + " (" + command +
+                                               " --help lists them)");
+}
+
+}  // namespace lockstep::app

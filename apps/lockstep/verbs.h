@@ -1,0 +1,41 @@
+#pragma once
+// The verbs of `lockstep`. To add one that needs no libtorch: write verb_NAME.cpp with one function
+// declared here, and give it a line in the table of verbs.cpp. One that needs libtorch is a program
+// lockstep-NAME in the same folder as lockstep; a line in the table gives it a place in the help.
+
+#include <span>
+#include <string>
+#include <vector>
+
+namespace lockstep::app {
+
+/// What a verb or benchmark gets: the words after its name. Returns the exit status.
+using Body = int (*)(const std::vector<std::string>& args);
+
+struct Command {
+  const char* name;
+  const char* summary;  ///< Half a line for the help.
+  Body run;             ///< Null: the program lockstep-NAME does it.
+};
+
+std::span<const Command> verbs();
+std::span<const Command> benchmarks();  ///< What `lockstep bench` knows.
+
+int verb_bench(const std::vector<std::string>& args);
+int verb_help(const std::vector<std::string>& args);
+int verb_version(const std::vector<std::string>& args);
+
+/// Replaces this process by PROGRAM (beside this binary, else in PATH) with `args`; returns false
+/// when there is no such program. Errors: kIo when it exists but cannot be run.
+bool execute_beside(const std::string& program, const std::vector<std::string>& args);
+
+/// Runs args[0] of `commands`: built in, else a program ("lockstep bench" and "x" make
+/// lockstep-bench-x), else an error that names the nearest one (kInvalidArgument). `command` is
+/// what the user typed before the name; `what` is "verb" or "benchmark".
+int dispatch(std::span<const Command> commands, const std::string& command, const std::string& what,
+             const std::vector<std::string>& args);
+
+/// "  name     summary" lines, aligned.
+std::string command_table(std::span<const Command> commands);
+
+}  // namespace lockstep::app
