@@ -13,7 +13,7 @@
 
 namespace lockstep {
 
-class GroupImpl;
+class GroupCore;
 class WorkState;
 
 /// A collective that was started. Copies are cheap and share it. Dropping a Work does not cancel
@@ -99,19 +99,22 @@ class ProcessGroup {
   /// in: size() * count elements; out: count, the reduction of everyone's part rank().
   Work reduce_scatter(const void* in, void* out, int64_t count, DType dtype, ReduceOp op,
                       const CollectiveOptions& options = {});
-  /// Point to point. Sends from one rank to another with the same tag arrive in order.
+  /// Point to point, always asynchronous. Sends from one rank to another with the same tag arrive
+  /// in order; a recv takes the first that has its tag. Errors: kMismatch when count or dtype
+  /// differ.
   Work send(const void* data, int64_t count, DType dtype, int destination, int tag = 0);
   Work recv(void* data, int64_t count, DType dtype, int source, int tag = 0);
   /// Returns when all ranks have entered.
   void barrier();
 
   /// Collective: every rank asks for the same size. 64-byte aligned, zeroed. Errors: kUnavailable
-  /// (no memory).
+  /// (no memory). Memory larger than a page starts at 2 MiB. Keep it until the collectives on it
+  /// are done; it may outlive the group.
   std::shared_ptr<SharedBuffer> allocate(int64_t bytes);
 
  private:
-  explicit ProcessGroup(std::shared_ptr<GroupImpl> impl) : impl_(std::move(impl)) {}
-  std::shared_ptr<GroupImpl> impl_;
+  explicit ProcessGroup(std::shared_ptr<GroupCore> core) : core_(std::move(core)) {}
+  std::shared_ptr<GroupCore> core_;
 };
 
 }  // namespace lockstep

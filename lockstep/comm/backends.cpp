@@ -1,0 +1,64 @@
+#include "lockstep/comm/backends.h"
+
+#include <fmt/format.h>
+
+#include <vector>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/log.h"
+#include "lockstep/base/text.h"
+#include "lockstep/comm/native/native_group.h"
+
+namespace lockstep {
+namespace {
+
+bool always_usable(const GroupSpec&, std::string*) {
+  return true;
+}
+
+constexpr Backend kBackends[] = {
+    {"native", "shared memory within a host, TCP between hosts", always_usable, make_native_group},
+};
+
+const Backend& first_usable(const GroupSpec& spec) {
+  std::string reasons;
+  for (const auto& backend : backends()) {
+    std::string why_not;
+    if (backend.usable(spec, &why_not)) {
+      log_debug(fmt::format("group {}: back end {} ({}){}", spec.name, backend.name,
+                            backend.summary, reasons));
+      return backend;
+    }
+    reasons += fmt::format("; not {}: {}", backend.name, why_not);
+  }
+  throw Error(ErrorCode::kUnavailable, "no back end can serve this group" + reasons);
+}
+
+Error unknown_backend(const std::string& name) {
+  std::vector<std::string> names = {"auto"};
+  for (const auto& backend : backends()) names.emplace_back(backend.name);
+  return Error(ErrorCode::kInvalidArgument,
+               fmt::format("unknown back end '{}'{} There is: {}", name,
+                           did_you_mean(name, names).empty() ? "." : did_you_mean(name, names),
+                           fmt::join(names, ", ")));
+}
+
+}  // namespace
+
+std::span<const Backend> backends() {
+  return kBackends;
+}
+
+const Backend& choose_backend(const std::string& name, const GroupSpec& spec) {
+  if (name == "auto") return first_usable(spec);
+  for (const auto& backend : backends()) {
+    if (backend.name != name) continue;
+    std::string why_not;
+    if (backend.usable(spec, &why_not)) return backend;
+    throw Error(ErrorCode::kUnavailable,
+                fmt::format("back end '{}' cannot run here: {}", name, why_not));
+  }
+  throw unknown_backend(name);
+}
+
+}  // namespace lockstep

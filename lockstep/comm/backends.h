@@ -1,0 +1,30 @@
+#pragma once
+// The back ends there are, what each can do, and which one a group gets.
+
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "lockstep/base/deadline.h"
+#include "lockstep/comm/group_impl.h"
+
+namespace lockstep {
+
+struct Backend {
+  std::string_view name;     ///< What GroupOptions::backend and --backend take.
+  std::string_view summary;  ///< One line for people.
+  /// Built in, and able to serve this group on this machine? If not, `why_not` says why.
+  bool (*usable)(const GroupSpec& spec, std::string* why_not);
+  /// Collective over the group's members.
+  std::unique_ptr<GroupImpl> (*create)(const GroupSpec& spec, Deadline deadline);
+};
+
+/// Best first; "auto" takes the first usable one. Every one implements the whole of GroupImpl.
+std::span<const Backend> backends();
+
+/// The back end for `name`, or for "auto" the first usable one (said at debug level).
+/// Errors: kInvalidArgument (unknown; names the nearest), kUnavailable (named, but not usable).
+const Backend& choose_backend(const std::string& name, const GroupSpec& spec);
+
+}  // namespace lockstep

@@ -1,0 +1,51 @@
+#include "lockstep/comm/group_core.h"
+
+namespace lockstep {
+namespace {
+
+/// Errors after which the group still works on every rank: nothing was sent, or all ranks agreed.
+bool is_harmless(ErrorCode code) {
+  return code == ErrorCode::kInvalidArgument || code == ErrorCode::kUnavailable;
+}
+
+}  // namespace
+
+GroupCore::GroupCore(GroupSpec spec, std::string backend, std::unique_ptr<GroupImpl> impl)
+    : spec_(std::move(spec)), backend_(std::move(backend)), impl_(std::move(impl)) {}
+
+Work GroupCore::point_to_point(Direction direction, int peer,
+                               std::function<void(GroupImpl&, const Waiting&)> body) {
+  throw_if_failed();
+  const Waiting waiting{Deadline::after(spec_.timeout), false};
+  MutexLock lock(mutex_);
+  auto& queue = peers_[{direction, peer}];
+  if (!queue) queue = std::make_unique<WorkQueue>();
+  return Work(queue->push([this, waiting, body]() mutable { guarded(body, waiting); }));
+}
+
+int GroupCore::count_subgroup(const std::vector<int>& ranks) {
+  MutexLock lock(mutex_);
+  return subgroups_[ranks]++;
+}
+
+void GroupCore::throw_if_failed() {
+  if (!has_failed_.load(std::memory_order_acquire)) return;
+  MutexLock lock(mutex_);
+  throw Error(*failure_);
+}
+
+void GroupCore::remember(const Error& error) {
+  if (is_harmless(error.code())) throw Error(error);
+  MutexLock lock(mutex_);
+  if (!failure_) failure_ = error;
+  has_failed_.store(true, std::memory_order_release);
+  throw Error(*failure_);
+}
+
+Work GroupCore::failed_work(std::exception_ptr failure) {
+  auto state = std::make_shared<WorkState>();
+  state->finish(std::move(failure));
+  return Work(std::move(state));
+}
+
+}  // namespace lockstep

@@ -1,0 +1,14 @@
+#pragma once
+// The native back end: our own transports, picked by where the ranks are.
+
+#include <memory>
+
+#include "lockstep/base/deadline.h"
+#include "lockstep/comm/group_impl.h"
+
+namespace lockstep {
+
+/// All ranks on one host: shared memory. Collective. Errors: as ProcessGroup::create.
+std::unique_ptr<GroupImpl> make_native_group(const GroupSpec& spec, Deadline deadline);
+
+}  // namespace lockstep

@@ -1,0 +1,52 @@
+#pragma once
+// What each rank says about an operation before it starts, and how two such sayings are compared.
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "lockstep/comm/types.h"
+
+namespace lockstep {
+
+enum class OpKind : uint8_t {
+  kNone,
+  kAllReduce,
+  kBroadcast,
+  kAllGather,
+  kReduceScatter,
+  kBarrier,
+  kAllocate,
+};
+inline constexpr int kNumOpKinds = 7;
+/// "all_reduce".
+std::string_view to_string(OpKind kind);
+
+/// Travels as it is, through memory or over the wire, so fields are fixed and unused ones zero.
+struct OpHeader {
+  uint64_t sequence = 0;  ///< 1 for a group's first operation.
+  int64_t count = 0;      ///< Elements; bytes for kAllocate.
+  int32_t root = 0;       ///< For kBroadcast.
+  OpKind kind = OpKind::kNone;
+  DType dtype = DType::kUint8;
+  ReduceOp op = ReduceOp::kSum;  ///< For the reductions.
+  uint8_t unused = 0;
+  bool operator==(const OpHeader&) const = default;
+};
+static_assert(sizeof(OpHeader) == 24);
+
+/// "all_reduce #12 (float32, 1024 elements, sum)". Never fails, whatever the bytes.
+std::string describe(const OpHeader& header);
+
+/// What is wrong with a header that came from elsewhere (an enumerator that does not exist, a
+/// negative count); nothing when it is well-formed.
+std::optional<std::string> malformed(const OpHeader& header);
+
+/// The text of a kMismatch when `a` and `b` are not the same operation; nothing when they are.
+/// "rank 0 called all_reduce #3 (...), rank 1 called broadcast #3 (...)".
+std::optional<std::string> mismatch(const OpHeader& a, std::string_view name_a, const OpHeader& b,
+                                    std::string_view name_b);
+
+}  // namespace lockstep

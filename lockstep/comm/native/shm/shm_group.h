@@ -1,0 +1,43 @@
+#pragma once
+// Collectives between the ranks of one host through shared memory.
+//
+// Every operation starts with a header from each rank, compared by all, and has at most one meeting
+// more. Memory from allocate() is reduced where it lies: each rank reads its slice in all slots and
+// writes it to all. Other memory goes in chunks through staging areas that stay in the cache.
+// Nothing has a name in the file system: the memory is gone when the last rank is.
+
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include "lockstep/base/error.h"
+#include "lockstep/comm/group_impl.h"
+#include "lockstep/comm/native/op_header.h"
+
+namespace lockstep {
+
+/// The transport, and what the two-level composition builds on. All members of the group are ranks
+/// of this host.
+class ShmGroup : public GroupImpl {
+ public:
+  /// Starts an operation of one's own: compares `header` with the other ranks' (kMismatch), and
+  /// tells where `data` (`bytes` long, the same on all ranks) of every rank can be reached here, by
+  /// rank. Empty when some rank's data is not in memory from one allocate() call of this group.
+  /// The data may be touched until sync() returns.
+  virtual std::vector<std::byte*> enter(const OpHeader& header, const void* data, int64_t bytes,
+                                        const Waiting& waiting) = 0;
+  /// Returns when all ranks have called it; what they wrote before is seen after.
+  virtual void sync(const Waiting& waiting) = 0;
+
+  /// Makes `error` the end of this group for all its ranks: they throw it from the call they are in
+  /// and from all later ones. The first error of any rank wins.
+  virtual void fail(const Error& error) = 0;
+  /// Throws if a rank has called fail(), died or left. Costs a microsecond: for slow waits.
+  virtual void check_peers() = 0;
+};
+
+/// Collective over the members. Errors: kTimeout naming who did not come, kUnavailable (memory of
+/// another process cannot be opened: says why).
+std::unique_ptr<ShmGroup> make_shm_group(const GroupSpec& spec, Deadline deadline);
+
+}  // namespace lockstep

@@ -1,0 +1,45 @@
+#pragma once
+// The one order of every reduction, as pure functions.
+//
+// Over ranks [lo, hi) the value is tree[lo, mid) + tree[mid, hi) with mid = lo + the largest power
+// of two below hi - lo. The shape of a node depends on its length alone, so any transport may
+// compute any node where its ranks happen to be, and the bits are the same.
+
+#include <span>
+#include <vector>
+
+namespace lockstep {
+
+/// Ranks [lo, hi).
+struct RankRange {
+  int lo = 0;
+  int hi = 0;
+  int size() const { return hi - lo; }
+  bool operator==(const RankRange&) const = default;
+};
+
+/// Where node [lo, hi) splits. hi - lo is at least 2.
+constexpr int tree_mid(int lo, int hi) {
+  int half = 1;
+  while (half * 2 < hi - lo) half *= 2;
+  return lo + half;
+}
+
+/// The largest nodes of the tree over [0, size) that lie in `part`, in order; they tile it. These
+/// are the values that a host holding the ranks `part` must hand on: it may not add two of them.
+/// At most 2 log2(size) of them.
+std::vector<RankRange> tree_nodes(RankRange part, int size);
+
+/// value[left] = value[left] + value[right]; indices into the nodes given.
+struct TreeAdd {
+  int left = 0;
+  int right = 0;
+  bool operator==(const TreeAdd&) const = default;
+};
+
+/// The additions, in an order that works, which turn the values of `nodes` into the value of
+/// [0, size), left in value[0]. `nodes` are nodes of the tree, sorted, tiling [0, size): for
+/// example the tree_nodes of each host, one after the other. Errors: kInvalidArgument.
+std::vector<TreeAdd> tree_additions(std::span<const RankRange> nodes, int size);
+
+}  // namespace lockstep

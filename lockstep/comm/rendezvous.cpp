@@ -1,0 +1,109 @@
+#include "lockstep/comm/rendezvous.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <numeric>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/text.h"
+#include "lockstep/base/version.h"
+
+namespace lockstep {
+namespace {
+
+using nlohmann::json;
+
+std::string card_key(const std::string& name, int rank) {
+  return fmt::format("{}/rank/{}", name, rank);
+}
+
+std::vector<int> missing_ranks(Store& store, const std::string& name, int size) {
+  std::vector<int> missing;
+  for (int rank = 0; rank < size; ++rank) {
+    const auto key = card_key(name, rank);
+    if (!store.check(std::span(&key, 1), Deadline::after(5s))) missing.push_back(rank);
+  }
+  return missing;
+}
+
+Error nobody_came(Store& store, const std::string& name, int size) {
+  const auto missing = missing_ranks(store, name, size);
+  if (missing.empty()) {
+    return Error(ErrorCode::kTimeout, "creating the process group: rank 0 did not answer");
+  }
+  return Error(ErrorCode::kTimeout,
+               fmt::format("creating the process group: {} {} did not come",
+                           missing.size() == 1 ? "rank" : "ranks", rank_list(missing)));
+}
+
+/// What differs between two cards that must be equal, or "".
+std::string disagreement(const json& first, const json& other, int rank) {
+  for (const char* field : {"build", "backend"}) {
+    if (first.at(field) == other.at(field)) continue;
+    return fmt::format("creating the process group: rank 0 has {} '{}', rank {} has '{}'", field,
+                       first.at(field).get<std::string>(), rank,
+                       other.at(field).get<std::string>());
+  }
+  return "";
+}
+
+/// Rank 0's part: every rank's card in one list, or an error for all.
+void publish_members(Store& store, const std::string& name, int size, Deadline deadline) {
+  std::vector<std::string> keys;
+  for (int rank = 0; rank < size; ++rank) keys.push_back(card_key(name, rank));
+  store.wait(keys, deadline);
+  json members = json::array();
+  std::string error;
+  for (int rank = 0; rank < size; ++rank) {
+    members.push_back(json::parse(store.get(keys[static_cast<size_t>(rank)], deadline)));
+    if (error.empty()) error = disagreement(members.front(), members.back(), rank);
+  }
+  store.set(name + "/members", (error.empty() ? members : json(error)).dump(), deadline);
+}
+
+json exchange_cards(const World& world, const std::string& name, const json& card,
+                    Deadline deadline) {
+  auto& store = *world.store;
+  store.set(card_key(name, world.rank), card.dump(), deadline);
+  try {
+    if (world.rank == 0) publish_members(store, name, world.size, deadline);
+    return json::parse(store.get(name + "/members", deadline));
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::kTimeout) throw nobody_came(store, name, world.size);
+    throw;
+  }
+}
+
+}  // namespace
+
+GroupSpec meet(const World& world, const std::string& backend, std::chrono::milliseconds timeout,
+               Deadline deadline) {
+  GroupSpec spec;
+  spec.rank = world.rank;
+  spec.size = world.size;
+  spec.secret = world.secret;
+  spec.store = world.store;
+  spec.timeout = timeout;
+  spec.world_ranks.resize(static_cast<size_t>(world.size));
+  std::iota(spec.world_ranks.begin(), spec.world_ranks.end(), 0);
+  json members = json::array();
+  members.push_back({{"build", build_id()},
+                     {"backend", backend},
+                     {"host", world.host_id},
+                     {"address", world.address}});
+  if (world.size > 1) {
+    // Every rank counts its own groups, so the n-th of each rank are one group.
+    const auto made = world.store->add(fmt::format("comm/groups/{}", world.rank), 1, deadline);
+    spec.name = fmt::format("comm/{}", made);
+    members = exchange_cards(world, spec.name, members.front(), deadline);
+  }
+  if (members.is_string()) throw Error(ErrorCode::kMismatch, members.get<std::string>());
+  for (const auto& member : members) {
+    spec.host_ids.push_back(member.at("host").get<std::string>());
+    spec.addresses.push_back(member.at("address").get<std::string>());
+  }
+  return spec;
+}
+
+}  // namespace lockstep

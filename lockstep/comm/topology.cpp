@@ -1,0 +1,21 @@
+#include "lockstep/comm/topology.h"
+
+#include <map>
+
+namespace lockstep {
+
+Topology make_topology(std::span<const std::string> host_ids) {
+  Topology topology;
+  std::map<std::string, int> index;
+  for (size_t rank = 0; rank < host_ids.size(); ++rank) {
+    const auto [at, added] = index.try_emplace(host_ids[rank], topology.num_hosts());
+    if (added) topology.hosts.emplace_back();
+    auto& host = topology.hosts[static_cast<size_t>(at->second)];
+    topology.host_of.push_back(at->second);
+    topology.local_rank_of.push_back(static_cast<int>(host.size()));
+    host.push_back(static_cast<int>(rank));
+  }
+  return topology;
+}
+
+}  // namespace lockstep

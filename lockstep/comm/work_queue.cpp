@@ -1,0 +1,80 @@
+#include "lockstep/comm/work_queue.h"
+
+#include <csignal>
+
+namespace lockstep {
+
+void WorkState::wait() {
+  if (!done()) {
+    MutexLock lock(mutex_);
+    while (!done()) finished_.wait(lock);
+  }
+  if (failure_) std::rethrow_exception(failure_);
+}
+
+void WorkState::finish(std::exception_ptr failure) {
+  MutexLock lock(mutex_);
+  failure_ = std::move(failure);
+  done_.store(true, std::memory_order_release);
+  finished_.notify_all();
+}
+
+std::thread start_quiet_thread(std::function<void()> body) {
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  std::thread thread(std::move(body));
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return thread;
+}
+
+WorkQueue::~WorkQueue() {
+  {
+    MutexLock lock(mutex_);
+    stopping_ = true;
+    changed_.notify_all();
+  }
+  if (thread_.joinable()) thread_.join();
+}
+
+std::shared_ptr<WorkState> WorkQueue::push(std::function<void()> task) {
+  auto state = std::make_shared<WorkState>();
+  MutexLock lock(mutex_);
+  if (!thread_.joinable()) thread_ = start_quiet_thread([this] { run(); });
+  items_.push_back({std::move(task), state});
+  pending_.fetch_add(1, std::memory_order_relaxed);
+  changed_.notify_all();
+  return state;
+}
+
+void WorkQueue::wait_idle() {
+  if (pending_.load(std::memory_order_acquire) == 0) return;
+  MutexLock lock(mutex_);
+  while (pending_.load(std::memory_order_acquire) != 0) changed_.wait(lock);
+}
+
+void WorkQueue::run() {
+  while (true) {
+    Item item;
+    {
+      MutexLock lock(mutex_);
+      while (items_.empty() && !stopping_) changed_.wait(lock);
+      if (items_.empty()) return;
+      item = std::move(items_.front());
+      items_.pop_front();
+    }
+    std::exception_ptr failure;
+    try {
+      item.task();
+    } catch (...) {
+      failure = std::current_exception();
+    }
+    item.task = nullptr;
+    item.state->finish(std::move(failure));
+    MutexLock lock(mutex_);
+    if (pending_.fetch_sub(1, std::memory_order_release) == 1) changed_.notify_all();
+  }
+}
+
+}  // namespace lockstep

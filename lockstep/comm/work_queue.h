@@ -1,0 +1,63 @@
+#pragma once
+// Work that a thread of its own does in the order in which it was given.
+
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <thread>
+
+#include "lockstep/base/mutex.h"
+
+namespace lockstep {
+
+/// What a Work shares with the thread that does it.
+class WorkState {
+ public:
+  bool done() const { return done_.load(std::memory_order_acquire); }
+  /// Returns when finish() was called; throws what it was given.
+  void wait();
+  void finish(std::exception_ptr failure);
+
+ private:
+  std::atomic<bool> done_ = false;  // set under mutex_, after failure_
+  Mutex mutex_;
+  CondVar finished_;
+  std::exception_ptr failure_;  // written once, before done_
+};
+
+/// First in, first out, one thread, started by the first push. The thread takes no signals.
+/// The destructor lets it do what is queued, then joins it.
+class WorkQueue {
+ public:
+  WorkQueue() = default;
+  ~WorkQueue();
+  WorkQueue(const WorkQueue&) = delete;
+  WorkQueue& operator=(const WorkQueue&) = delete;
+
+  /// What `task` throws goes to the state's wait().
+  std::shared_ptr<WorkState> push(std::function<void()> task);
+  /// Returns when all that was pushed so far is done. Costs one load when nothing is.
+  void wait_idle();
+
+ private:
+  struct Item {
+    std::function<void()> task;
+    std::shared_ptr<WorkState> state;
+  };
+  void run();
+
+  std::atomic<int> pending_ = 0;  // pushed and not done; changes under mutex_
+  Mutex mutex_;
+  CondVar changed_;  // signalled when items_ grows, pending_ shrinks to 0 or stopping_ turns true
+  std::deque<Item> items_ LOCKSTEP_GUARDED_BY(mutex_);
+  bool stopping_ LOCKSTEP_GUARDED_BY(mutex_) = false;
+  std::thread thread_;
+};
+
+/// Starts a thread in which every signal is blocked, so that handlers run in the program's own.
+std::thread start_quiet_thread(std::function<void()> body);
+
+}  // namespace lockstep
