@@ -12,7 +12,9 @@ std::string GroupSpec::rank_name(int group_rank) const {
 
 std::string GroupSpec::rank_names(const std::vector<int>& group_ranks) const {
   std::vector<int> named;
-  for (const int rank : group_ranks) named.push_back(world_ranks[static_cast<size_t>(rank)]);
+  for (const int member : group_ranks) {
+    named.push_back(world_ranks[static_cast<size_t>(member)]);
+  }
   return fmt::format("{} {}", named.size() == 1 ? "rank" : "ranks", rank_list(named));
 }
 
