@@ -1,0 +1,66 @@
+#include "lockstep/train/config/config.h"
+
+#include <fmt/format.h>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/file.h"
+#include "lockstep/train/config/overrides.h"
+#include "lockstep/train/config/sections.h"
+#include "lockstep/train/config/yaml_reader.h"
+
+namespace lockstep {
+namespace {
+
+/// What no section can see alone.
+void check_together(const Config& config, const Section& root) {
+  if (config.system.val_while_train && !config.eval) {
+    root.fail("system", "has val_while_train: True, but there is no section 'eval'");
+  }
+  const auto& scheduler = config.scheduler;
+  if (scheduler.warmup_epochs > static_cast<double>(scheduler.num_epochs)) {
+    root.fail("scheduler", fmt::format("has warmup_epochs {} above num_epochs {}",
+                                       scheduler.warmup_epochs, scheduler.num_epochs));
+  }
+  if (config.metric.main_indicator == "top_5" && config.model.num_classes <= 5) {
+    root.fail("metric", "has main_indicator top_5, which needs more than 5 classes");
+  }
+}
+
+}  // namespace
+
+Config read_config(Node tree) {
+  Config config;
+  config.effective = std::move(tree);
+  Section root(config.effective, "");
+  config.system = read_system(root.section("system"));
+  root.any("common");
+  config.model = read_model(root.section("model"));
+  check_postprocess(root.section("postprocess"));
+  config.metric = read_metric(root.section("metric"));
+  config.loss = read_loss(root.section("loss"));
+  config.scheduler = read_scheduler(root.section("scheduler"));
+  config.optimizer = read_optimizer(root.section("optimizer"));
+  check_loss_scaler(root.section("loss_scaler"));
+  config.train = read_train(root.section("train"));
+  if (root.has("eval")) config.eval = read_eval(root.section("eval"));
+  root.any("eval");
+  root.any("predict");
+  config.parallel = read_parallel(root.section("parallel"));
+  root.finish();
+  check_together(config, root);
+  return config;
+}
+
+Config load_config(const std::filesystem::path& path, std::span<const std::string> overrides) {
+  const std::string text = read_file(path, YamlLimits().text_bytes);
+  Node tree = parse_yaml(text, path.string());
+  if (tree.kind == Node::Kind::kNull) {
+    throw Error(ErrorCode::kInvalidArgument, fmt::format("{} is empty", path.string()));
+  }
+  apply_overrides(tree, overrides);
+  Config config = read_config(std::move(tree));
+  config.source = text;
+  return config;
+}
+
+}  // namespace lockstep

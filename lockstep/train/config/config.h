@@ -1,0 +1,163 @@
+#pragma once
+// The training configuration, typed: MindOCR's sections and keys for `model.type: cls`, and the
+// keys of our own (marked "ours"). Values stand as MindOCR defines them; defaults are MindOCR's.
+//
+// Keys of MindOCR that change nothing here are checked and then left alone: system.mode (graph or
+// eager), system.device_id (this build computes on the CPU), system.refine_batch_size (evaluation
+// is exact at any batch size), loader.max_rowsize, train.max_call_depth, pred_cast_fp32,
+// dataset.output_columns and the *_column_index lists. Keys that would change the result and cannot
+// be honoured yet (amp_level, ema, loss_scaler, other optimizers, ...) are errors, never ignored.
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "lockstep/train/config/node.h"
+
+namespace lockstep {
+
+enum class LogStyle : uint8_t { kMindocr, kMindspore };
+
+struct SystemConfig {
+  std::optional<bool> distribute;  ///< False under a launcher of several ranks is an error.
+  int64_t seed = 42;
+  std::string log_level = "logging.INFO";
+  LogStyle log_style = LogStyle::kMindocr;  ///< Ours.
+  int64_t log_interval = 100;               ///< Micro-steps.
+  bool val_while_train = false;
+  int64_t val_start_epoch = 1;
+  int64_t val_interval = 1;                ///< Epochs.
+  std::string ckpt_save_policy = "top_k";  ///< "top_k", "latest_k" or "" (null: keep all).
+  int64_t ckpt_max_keep = 10;
+};
+
+struct ModelConfig {
+  std::string type = "cls";
+  std::string backbone = "resnet50";
+  std::string stem = "imagenet";    ///< Ours, of the backbone: "imagenet" or "cifar".
+  bool zero_init_residual = false;  ///< Ours, of the backbone.
+  std::string head = "ClsHead";
+  int64_t num_classes = 0;
+  std::string pretrained;    ///< Path of weights to start from; empty: none.
+  bool resume = false;       ///< Go on from a checkpoint, if there is one.
+  std::string resume_path;   ///< Which; empty: the latest in train.ckpt_save_dir.
+  std::string name() const;  ///< "{backbone}-None-{head}", as MindOCR's banner has it.
+};
+
+struct MetricConfig {
+  std::string main_indicator = "acc";  ///< "acc" or "top_5": by which checkpoints are ranked.
+};
+
+struct LossConfig {
+  double smoothing = 0;  ///< Label smoothing, in [0, 1).
+};
+
+struct SchedulerConfig {
+  std::string scheduler = "constant";
+  double lr = 0.01;  ///< Peak.
+  double min_lr = 1e-6;
+  double warmup_epochs = 3;
+  double warmup_factor = 0;  ///< Warm-up starts at lr * warmup_factor.
+  double decay_epochs = 10;
+  double decay_rate = 0.9;
+  std::vector<int64_t> milestones;  ///< Epochs, from the end of warm-up.
+  int64_t num_epochs = 200;
+  int64_t num_cycles = 1;
+  double cycle_decay = 1;
+  bool lr_epoch_stair = false;
+  double pct_start = 0.3;         ///< Ours, one_cycle: part of the run in which lr rises.
+  double div_factor = 25;         ///< Ours, one_cycle: starts at lr / div_factor.
+  double final_div_factor = 1e4;  ///< Ours, one_cycle: ends at that start / final_div_factor.
+};
+
+struct OptimizerConfig {
+  std::string opt = "adam";  ///< "sgd", "momentum", "nesterov" (all SGD), "adam" or "adamw".
+  double weight_decay = 0;
+  double momentum = 0.9;
+  bool nesterov = false;
+  /// Biases and the parameters of norms do not decay. (In MindOCR they do in effect, whatever this
+  /// key says; here it means what it says.)
+  bool filter_bias_and_bn = true;
+  std::vector<std::string> no_weight_decay_params;  ///< Parts of names that do not decay.
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double eps = 1e-8;
+};
+
+/// transform_pipeline: RandomCrop, RandomHorizontalFlip, NormalizeImage, ToCHWImage in this order.
+struct TransformConfig {
+  int64_t crop_padding = 0;  ///< RandomCrop {padding}; 0: no crop.
+  double flip = 0;           ///< RandomHorizontalFlip {p}; 0: no flip.
+  /// NormalizeImage {mean, std}, of pixels in [0, 255], R, G, B.
+  std::vector<double> mean = {125.307, 122.950, 113.865};
+  std::vector<double> std = {62.993, 62.089, 66.705};
+};
+
+struct DatasetConfig {
+  std::string type = "Cifar10Dataset";
+  std::filesystem::path data_dir;  ///< dataset_root joined; empty: find, download or make it.
+  std::string usage;               ///< "train" or "test": which files. By section if absent.
+  double sample_ratio = 1;         ///< The leading part of the records.
+  TransformConfig transforms;
+};
+
+struct LoaderConfig {
+  bool shuffle = false;
+  int64_t batch_size = 0;  ///< Per rank.
+  bool drop_remainder = false;
+  int64_t num_workers = 1;
+  int64_t prefetch_size = 4;  ///< Batches in flight.
+};
+
+struct TrainSection {
+  std::filesystem::path ckpt_save_dir;
+  bool dataset_sink_mode = false;  ///< True: no step lines.
+  int64_t gradient_accumulation_steps = 1;
+  bool clip_grad = false;
+  double clip_norm = 1;
+  int64_t max_steps = 0;  ///< Ours: stop after so many optimizer steps in all; 0: no such bound.
+  DatasetConfig dataset;
+  LoaderConfig loader;
+};
+
+struct EvalSection {
+  std::string ckpt_load_path;  ///< For evaluation alone; empty: the best in ckpt_save_dir.
+  DatasetConfig dataset;
+  LoaderConfig loader;
+};
+
+/// Ours.
+struct ParallelConfig {
+  /// Parts of the global batch. 0: one a rank. Another number than that of ranks is refused so far.
+  int64_t shards = 0;
+  std::string backend = "auto";  ///< Of the process group.
+  double bucket_cap_mb = 25;     ///< Of gradient buckets, MiB.
+  bool broadcast_buffers = true;
+  int64_t timeout_s = 300;  ///< Of every collective.
+};
+
+struct Config {
+  SystemConfig system;
+  ModelConfig model;
+  MetricConfig metric;
+  LossConfig loss;
+  SchedulerConfig scheduler;
+  OptimizerConfig optimizer;
+  TrainSection train;
+  std::optional<EvalSection> eval;  ///< Present when the file has the section.
+  ParallelConfig parallel;
+  Node effective;      ///< All of it, overrides and defaults included; see write_yaml().
+  std::string source;  ///< Text of the file as it was read.
+};
+
+/// Reads and checks a file. `overrides`: items "key.sub=value", see overrides.h.
+/// Errors: kNotFound; kInvalidArgument "FILE:LINE: ..." naming the key and what is allowed.
+Config load_config(const std::filesystem::path& path, std::span<const std::string> overrides = {});
+
+/// The same for a tree, which becomes Config::effective.
+Config read_config(Node tree);
+
+}  // namespace lockstep

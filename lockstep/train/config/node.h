@@ -1,0 +1,48 @@
+#pragma once
+// A configuration as text: a tree of mappings, lists and scalars that knows where each part stands.
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lockstep {
+
+/// Where a value was written, for messages: "FILE:LINE", or "-o key=value" for an override.
+struct Place {
+  std::shared_ptr<const std::string> source;  ///< Null: nowhere, the value is a default.
+  int line = 0;                               ///< From 1; 0: the source has no lines.
+};
+std::string to_string(const Place& place);
+
+/// One value. Scalars keep their text; what it means (number, flag, name) is decided by who reads
+/// it.
+struct Node {
+  enum class Kind : uint8_t { kNull, kScalar, kList, kMap };
+  struct Entry;
+
+  Kind kind = Kind::kNull;
+  bool quoted = false;  ///< kScalar: written in quotes, so it is a text whatever it looks like.
+  std::string text;     ///< kScalar.
+  Place place;
+  std::vector<Node> items;     ///< kList.
+  std::vector<Entry> entries;  ///< kMap, in the order of the file; keys are unique.
+
+  /// The value under `key` of a mapping; null when there is none or this is no mapping.
+  Node* find(std::string_view key);
+  const Node* find(std::string_view key) const;
+
+  static Node scalar(std::string text, bool quoted = false);
+};
+
+struct Node::Entry {
+  std::string key;
+  Place place;  ///< Of the key.
+  Node value;
+};
+
+/// The same tree, whatever the places and whether a text was quoted.
+bool same_values(const Node& a, const Node& b);
+
+}  // namespace lockstep

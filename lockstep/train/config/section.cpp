@@ -1,0 +1,246 @@
+#include "lockstep/train/config/section.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/text.h"
+#include "lockstep/train/config/yaml_writer.h"
+
+namespace lockstep {
+namespace {
+
+template <typename T>
+bool read_plain(const Node& node, T* value) {
+  if (node.kind != Node::Kind::kScalar || node.quoted) return false;
+  const char* begin = node.text.data();
+  const char* end = begin + node.text.size();
+  if (begin != end && *begin == '+') ++begin;
+  const auto [stop, error] = std::from_chars(begin, end, *value);
+  return error == std::errc() && stop == end;
+}
+
+std::string shown(const Node& node) {
+  switch (node.kind) {
+    case Node::Kind::kNull:
+      return "null";
+    case Node::Kind::kList:
+      return "a list";
+    case Node::Kind::kMap:
+      return "a mapping";
+    case Node::Kind::kScalar:
+      break;
+  }
+  return fmt::format("'{}'", node.text.size() <= 80 ? node.text : node.text.substr(0, 80) + "...");
+}
+
+bool contains(const std::vector<std::string>& list, const std::string& text) {
+  return std::find(list.begin(), list.end(), text) != list.end();
+}
+
+}  // namespace
+
+bool read_flag(const Node& node, bool* value) {
+  static const std::vector<std::string> kTrue = {"true", "True", "TRUE", "yes", "Yes",
+                                                 "YES",  "on",   "On",   "ON"};
+  static const std::vector<std::string> kFalse = {"false", "False", "FALSE", "no", "No",
+                                                  "NO",    "off",   "Off",   "OFF"};
+  if (node.kind != Node::Kind::kScalar || node.quoted) return false;
+  *value = contains(kTrue, node.text);
+  return *value || contains(kFalse, node.text);
+}
+
+bool read_whole(const Node& node, int64_t* value) {
+  return read_plain(node, value);
+}
+
+bool read_number(const Node& node, double* value) {
+  return read_plain(node, value) && std::isfinite(*value);
+}
+
+Section::Section(Node& node, std::string path) : node_(&node), path_(std::move(path)) {
+  if (node.kind == Node::Kind::kNull) node.kind = Node::Kind::kMap;
+  if (node.kind == Node::Kind::kMap) return;
+  throw Error(ErrorCode::kInvalidArgument,
+              fmt::format("{}: {} must be a mapping, not {}", to_string(node.place),
+                          path_.empty() ? "the configuration" : path_, shown(node)));
+}
+
+std::string Section::name_of(const std::string& key) const {
+  return path_.empty() ? key : path_ + "." + key;
+}
+
+std::string Section::where(const std::string& key) const {
+  const Node* found = node_->find(key);
+  return to_string(found != nullptr ? found->place : node_->place);
+}
+
+void Section::fail(const std::string& key, const std::string& why) const {
+  throw Error(ErrorCode::kInvalidArgument, fmt::format("{}: {} {}", where(key), name_of(key), why));
+}
+
+void Section::wrong(const std::string& key, const Node& node, const std::string& must) const {
+  fail(key, fmt::format("must be {}, not {}", must, shown(node)));
+}
+
+bool Section::has(const std::string& key) const {
+  const Node* found = node_->find(key);
+  return found != nullptr && found->kind != Node::Kind::kNull;
+}
+
+Node* Section::any(const std::string& key) {
+  if (!contains(known_, key)) known_.push_back(key);
+  return node_->find(key);
+}
+
+Node* Section::value(const std::string& key) {
+  Node* found = any(key);
+  return found != nullptr && found->kind != Node::Kind::kNull ? found : nullptr;
+}
+
+void Section::fill(const std::string& key, Node node) {
+  if (Node* found = node_->find(key)) {
+    *found = std::move(node);
+  } else {
+    node_->entries.push_back({key, {}, std::move(node)});
+  }
+}
+
+bool Section::flag(const std::string& key, bool fallback) {
+  const Node* node = value(key);
+  if (node == nullptr) {
+    fill(key, Node::scalar(fallback ? "True" : "False"));
+    return fallback;
+  }
+  bool result = false;
+  if (!read_flag(*node, &result)) wrong(key, *node, "True or False");
+  return result;
+}
+
+int64_t Section::whole(const std::string& key, int64_t fallback, int64_t lo, int64_t hi) {
+  const Node* node = value(key);
+  if (node == nullptr) {
+    fill(key, Node::scalar(std::to_string(fallback)));
+    return fallback;
+  }
+  int64_t result = 0;
+  if (!read_whole(*node, &result) || result < lo || result > hi) {
+    wrong(key, *node, fmt::format("a whole number from {} to {}", lo, hi));
+  }
+  return result;
+}
+
+double Section::number(const std::string& key, double fallback, double lo, double hi) {
+  const Node* node = value(key);
+  if (node == nullptr) {
+    fill(key, Node::scalar(yaml_number(fallback)));
+    return fallback;
+  }
+  double result = 0;
+  if (!read_number(*node, &result) || result < lo || result > hi) {
+    wrong(key, *node, fmt::format("a number from {} to {}", lo, hi));
+  }
+  return result;
+}
+
+std::string Section::text(const std::string& key, const std::string& fallback) {
+  const Node* node = value(key);
+  if (node == nullptr) {
+    if (!fallback.empty() || !present(key)) {
+      fill(key, fallback.empty() ? Node() : Node::scalar(fallback));
+    }
+    return fallback;
+  }
+  if (node->kind != Node::Kind::kScalar) wrong(key, *node, "a text");
+  return node->text;
+}
+
+std::string Section::choice(const std::string& key, const std::string& fallback,
+                            const std::vector<std::string>& allowed) {
+  const std::string result = text(key, fallback);
+  if (result == fallback || contains(allowed, result)) return result;
+  fail(key, fmt::format("must be one of {}, not '{}'{}", fmt::join(allowed, ", "), result,
+                        did_you_mean(result, allowed)));
+}
+
+std::vector<int64_t> Section::wholes(const std::string& key, int64_t lo, int64_t hi) {
+  const Node* node = value(key);
+  if (node == nullptr) return {};
+  const auto must = fmt::format("a list of whole numbers from {} to {}", lo, hi);
+  if (node->kind != Node::Kind::kList) wrong(key, *node, must);
+  std::vector<int64_t> result(node->items.size());
+  for (size_t i = 0; i < result.size(); ++i) {
+    const Node& item = node->items[i];
+    if (!read_whole(item, &result[i]) || result[i] < lo || result[i] > hi) wrong(key, item, must);
+  }
+  return result;
+}
+
+std::vector<double> Section::numbers(const std::string& key, const std::vector<double>& fallback) {
+  const Node* node = value(key);
+  if (node == nullptr) {
+    Node list;
+    list.kind = Node::Kind::kList;
+    for (const double number : fallback) list.items.push_back(Node::scalar(yaml_number(number)));
+    fill(key, std::move(list));
+    return fallback;
+  }
+  if (node->kind != Node::Kind::kList) wrong(key, *node, "a list of numbers");
+  std::vector<double> result(node->items.size());
+  for (size_t i = 0; i < result.size(); ++i) {
+    if (!read_number(node->items[i], &result[i])) wrong(key, node->items[i], "a list of numbers");
+  }
+  return result;
+}
+
+std::vector<std::string> Section::texts(const std::string& key) {
+  const Node* node = value(key);
+  if (node == nullptr) return {};
+  if (node->kind == Node::Kind::kScalar) return {node->text};
+  if (node->kind != Node::Kind::kList) wrong(key, *node, "a text or a list of texts");
+  std::vector<std::string> result;
+  for (const Node& item : node->items) {
+    if (item.kind != Node::Kind::kScalar) wrong(key, item, "a text or a list of texts");
+    result.push_back(item.text);
+  }
+  return result;
+}
+
+Section Section::section(const std::string& key) {
+  if (any(key) == nullptr) {
+    Node empty;
+    empty.kind = Node::Kind::kMap;
+    empty.place = node_->place;
+    fill(key, std::move(empty));
+  }
+  return Section(*node_->find(key), name_of(key));
+}
+
+void Section::only(const std::string& key, const std::vector<std::string>& values,
+                   const std::string& why) {
+  const Node* node = any(key);
+  if (node == nullptr) return;
+  const bool scalar = node->kind == Node::Kind::kScalar;
+  if (scalar || node->kind == Node::Kind::kNull) {
+    bool flag = false;
+    const std::string text = scalar && read_flag(*node, &flag) ? (flag ? "True" : "False")
+                             : scalar                          ? node->text
+                                                               : "";
+    if (contains(values, text)) return;
+  }
+  fail(key, fmt::format("cannot be {}: {}", shown(*node), why));
+}
+
+void Section::finish() const {
+  for (const auto& entry : node_->entries) {
+    if (contains(known_, entry.key)) continue;
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("{}: unknown key '{}'{}", to_string(entry.place), name_of(entry.key),
+                            did_you_mean(entry.key, known_)));
+  }
+}
+
+}  // namespace lockstep

@@ -1,0 +1,64 @@
+#include <limits>
+
+#include "lockstep/train/config/sections.h"
+
+namespace lockstep {
+namespace {
+
+constexpr int64_t kMaxCount = int64_t{1} << 40;
+
+std::string read_save_policy(Section& section) {
+  // null means "keep all"; only an absent key means the default.
+  if (section.present("ckpt_save_policy") && !section.has("ckpt_save_policy")) {
+    section.any("ckpt_save_policy");
+    return "";
+  }
+  return section.choice("ckpt_save_policy", "top_k", {"top_k", "latest_k"});
+}
+
+}  // namespace
+
+void ignore(Section& section, const std::string& key) {
+  section.any(key);
+}
+
+SystemConfig read_system(Section section) {
+  SystemConfig config;
+  section.whole("mode", 0, 0, 1);
+  if (section.has("distribute")) config.distribute = section.flag("distribute", false);
+  section.any("distribute");
+  section.whole("device_id", 0, 0, 1 << 20);
+  const std::string why = "this trainer computes in float32, which is O0";
+  section.only("amp_level", {"O0", ""}, why);
+  section.only("amp_level_infer", {"O0", ""}, why);
+  section.only("drop_overflow_update", {"False", ""},
+               "float32 does not overflow as float16 does; a loss that is no number ends the run");
+  section.flag("refine_batch_size", true);
+  config.seed = section.whole("seed", 42, 0, std::numeric_limits<int64_t>::max());
+  config.log_level =
+      section.choice("log_level", "logging.INFO",
+                     {"logging.DEBUG", "logging.INFO", "logging.WARNING", "logging.ERROR"});
+  const auto style = section.choice("log_style", "mindocr", {"mindocr", "mindspore"});
+  config.log_style = style == "mindocr" ? LogStyle::kMindocr : LogStyle::kMindspore;
+  config.log_interval = section.whole("log_interval", 100, 1, kMaxCount);
+  config.val_while_train = section.flag("val_while_train", false);
+  config.val_start_epoch = section.whole("val_start_epoch", 1, 1, kMaxCount);
+  config.val_interval = section.whole("val_interval", 1, 1, kMaxCount);
+  config.ckpt_save_policy = read_save_policy(section);
+  config.ckpt_max_keep = section.whole("ckpt_max_keep", 10, 1, 1 << 20);
+  section.finish();
+  return config;
+}
+
+ParallelConfig read_parallel(Section section) {
+  ParallelConfig config;
+  config.shards = section.whole("shards", 0, 0, 1 << 20);
+  config.backend = section.text("backend", "auto");
+  config.bucket_cap_mb = section.number("bucket_cap_mb", 25, 0.001, 1 << 16);
+  config.broadcast_buffers = section.flag("broadcast_buffers", true);
+  config.timeout_s = section.whole("timeout_s", 300, 1, 1 << 24);
+  section.finish();
+  return config;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,29 @@
+#pragma once
+// YAML text to a tree, within bounds: a file from a stranger can not exhaust stack or memory.
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+#include "lockstep/train/config/node.h"
+
+namespace lockstep {
+
+struct YamlLimits {
+  int64_t text_bytes = 1 << 20;   ///< Of the input.
+  int depth = 64;                 ///< Of nested mappings and lists.
+  int64_t tree_bytes = 32 << 20;  ///< Of the result: aliases (`*name`) are copies.
+};
+
+/// The one document of `text`, as YAML 1.1 has it: anchors and aliases are resolved, merge keys
+/// (`<<: *name`, also a list of them) applied, keys of the mapping itself first.
+/// `source` names the text in places and errors.
+/// Errors: kInvalidArgument "SOURCE:LINE: why" (not YAML, a duplicate key, a key that is not a
+/// scalar, an unknown alias, several documents, a bound exceeded).
+Node parse_yaml(std::string_view text, const std::string& source, const YamlLimits& limits = {});
+
+/// The same for a file. Errors: kNotFound too.
+Node read_yaml_file(const std::filesystem::path& path);
+
+}  // namespace lockstep

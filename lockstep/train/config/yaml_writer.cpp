@@ -1,0 +1,96 @@
+#include "lockstep/train/config/yaml_writer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+
+namespace lockstep {
+namespace {
+
+/// Without quotes only what no reader can take for something else.
+bool plain_is_safe(const std::string& text) {
+  const auto harmless = [](unsigned char c) {
+    return std::isalnum(c) != 0 || c == '_' || c == '.' || c == '/' || c == '+' || c == '-';
+  };
+  if (text.empty() || !std::all_of(text.begin(), text.end(), harmless)) return false;
+  return text[0] != '-' || (text.size() > 1 && (std::isdigit(text[1]) != 0 || text[1] == '.'));
+}
+
+std::string quoted(const std::string& text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '"' || c == '\\') {
+      out += '\\';
+      out += c;
+    } else if (c == '\n') {
+      out += "\\n";
+    } else if (byte < 0x20 || byte == 0x7f) {
+      out += fmt::format("\\x{:02x}", byte);
+    } else {
+      out += c;
+    }
+  }
+  return out + '"';
+}
+
+std::string scalar_text(const std::string& text, bool quote) {
+  return quote || !plain_is_safe(text) ? quoted(text) : text;
+}
+
+bool is_simple(const Node& node) {
+  return node.kind == Node::Kind::kScalar || node.kind == Node::Kind::kNull ||
+         (node.kind == Node::Kind::kMap && node.entries.empty()) ||
+         (node.kind == Node::Kind::kList &&
+          std::all_of(node.items.begin(), node.items.end(), is_simple));
+}
+
+std::string simple_text(const Node& node) {
+  if (node.kind == Node::Kind::kNull) return "null";
+  if (node.kind == Node::Kind::kMap) return "{}";
+  if (node.kind == Node::Kind::kScalar) return scalar_text(node.text, node.quoted);
+  std::string out = "[";
+  for (size_t i = 0; i < node.items.size(); ++i) {
+    out += (i == 0 ? "" : ", ") + simple_text(node.items[i]);
+  }
+  return out + "]";
+}
+
+void write(const Node& node, int indent, bool after_dash, std::string& out) {
+  const std::string margin(static_cast<size_t>(indent), ' ');
+  const bool map = node.kind == Node::Kind::kMap;
+  const size_t count = map ? node.entries.size() : node.items.size();
+  for (size_t i = 0; i < count; ++i) {
+    const Node& value = map ? node.entries[i].value : node.items[i];
+    if (i > 0 || !after_dash) out += margin;
+    out += map ? scalar_text(node.entries[i].key, false) + ":" : "-";
+    if (is_simple(value)) {
+      out += " " + simple_text(value) + "\n";
+    } else if (map) {
+      out += "\n";
+      write(value, indent + 2, false, out);
+    } else {
+      out += " ";
+      write(value, indent + 2, true, out);
+    }
+  }
+}
+
+}  // namespace
+
+std::string write_yaml(const Node& root) {
+  if (is_simple(root)) return simple_text(root) + "\n";
+  std::string out;
+  write(root, 0, false, out);
+  return out;
+}
+
+std::string yaml_number(double value) {
+  std::string text = fmt::format("{}", value);
+  if (text.find('.') != std::string::npos) return text;
+  const size_t exponent = text.find('e');
+  return exponent == std::string::npos ? text + ".0" : text.insert(exponent, ".0");
+}
+
+}  // namespace lockstep

@@ -1,0 +1,70 @@
+#include "lockstep/train/schedule/schedule.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+namespace lockstep {
+namespace {
+
+/// From `start` at part 0 to `end` at part 1 along half a cosine.
+double cosine(double start, double end, double part) {
+  return end + (start - end) / 2 * (std::cos(std::numbers::pi * part) + 1);
+}
+
+double one_cycle(const SchedulerConfig& config, int64_t step, int64_t total) {
+  const double initial = config.lr / config.div_factor;
+  const double last = initial / config.final_div_factor;
+  const auto position = static_cast<double>(step);
+  const double top = config.pct_start * static_cast<double>(total) - 1;  // step of the peak
+  const double end = static_cast<double>(total) - 1;
+  if (top > 0 && position <= top) return cosine(initial, config.lr, position / top);
+  return end <= top ? last : cosine(config.lr, last, (position - top) / (end - top));
+}
+
+double cosine_decay(const SchedulerConfig& config, double e) {
+  const auto cycle = static_cast<int64_t>(e / config.decay_epochs);
+  if (cycle >= config.num_cycles) return config.min_lr;
+  const double part = e / config.decay_epochs - static_cast<double>(cycle);
+  const double peak = config.lr * std::pow(config.cycle_decay, static_cast<double>(cycle));
+  return cosine(peak, config.min_lr, part);
+}
+
+double multi_step(const SchedulerConfig& config, double e) {
+  const auto passed = std::count_if(config.milestones.begin(), config.milestones.end(),
+                                    [&](int64_t at) { return static_cast<double>(at) <= e; });
+  return config.lr * std::pow(config.decay_rate, static_cast<double>(passed));
+}
+
+/// After warm-up; `e` counted from there.
+double decayed(const SchedulerConfig& config, double e) {
+  const auto& name = config.scheduler;
+  if (name == "cosine_decay" || name == "warmup_cosine_decay") return cosine_decay(config, e);
+  if (name == "exponential_decay") return config.lr * std::pow(config.decay_rate, e);
+  if (name == "multi_step_decay") return multi_step(config, std::floor(e));
+  if (name == "step_decay") {
+    return config.lr * std::pow(config.decay_rate, std::floor(std::floor(e) / config.decay_epochs));
+  }
+  if (name == "polynomial_decay") {
+    const double length = static_cast<double>(config.num_epochs) - config.warmup_epochs;
+    return config.lr * std::pow(std::max(0.0, 1 - e / length), config.decay_rate);
+  }
+  return config.lr;
+}
+
+}  // namespace
+
+double learning_rate(const SchedulerConfig& config, int64_t step, int64_t steps_per_epoch) {
+  const int64_t total = config.num_epochs * steps_per_epoch;
+  step = std::clamp<int64_t>(step, 0, std::max<int64_t>(0, total - 1));
+  if (config.scheduler == "one_cycle") return one_cycle(config, step, total);
+  double e = static_cast<double>(step) / static_cast<double>(steps_per_epoch);
+  if (config.lr_epoch_stair) e = std::floor(e);
+  if (e < config.warmup_epochs) {
+    const double factor = config.warmup_factor;
+    return config.lr * (factor + (1 - factor) * e / config.warmup_epochs);
+  }
+  return decayed(config, e - config.warmup_epochs);
+}
+
+}  // namespace lockstep

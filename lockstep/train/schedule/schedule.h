@@ -1,0 +1,34 @@
+#pragma once
+// Learning rates as pure functions of the step.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "lockstep/train/config/config.h"
+
+namespace lockstep {
+
+/// The learning rate of micro-step `step`, from 0, in a run of `steps_per_epoch` micro-steps an
+/// epoch. With gradient accumulation an optimizer step takes the rate of its last micro-step, so
+/// the schedule has one length whatever the accumulation.
+///
+/// Let e = step / steps_per_epoch, cut to a whole number with lr_epoch_stair, W = warmup_epochs.
+/// - e < W: lr * (f + (1 - f) * e / W), f = warmup_factor. Then, with e counted from W, and
+///   M = num_epochs - W:
+/// - constant: lr
+/// - cosine_decay = warmup_cosine_decay: min_lr + (lr - min_lr) / 2 * (1 + cos(pi * e / D)) for
+///   D = decay_epochs, then min_lr; with num_cycles > 1 it restarts each D epochs from a peak that
+///   is cycle_decay times the last one.
+/// - polynomial_decay: lr * (1 - e / M)^decay_rate
+/// - exponential_decay: lr * decay_rate^e
+/// - step_decay: lr * decay_rate^floor(floor(e) / D)
+/// - multi_step_decay: lr * decay_rate^(milestones at or below floor(e))
+/// - one_cycle (no warm-up of its own, by the step): cosine from lr / div_factor up to lr over the
+///   first pct_start of the run, then down to lr / div_factor / final_div_factor at its last step.
+///   Source: torch.optim.lr_scheduler.OneCycleLR, anneal_strategy 'cos'.
+/// A step behind the last of num_epochs takes that last one's rate.
+/// Sources: MindOCR, mindocr/scheduler/dynamic_lr.py; Smith and Topin, arXiv:1708.07120.
+double learning_rate(const SchedulerConfig& config, int64_t step, int64_t steps_per_epoch);
+
+}  // namespace lockstep

@@ -1,0 +1,185 @@
+#include "lockstep/train/config/config.h"
+
+#include <gtest/gtest.h>
+
+#include "lockstep/base/error.h"
+#include "lockstep/train/config/overrides.h"
+#include "lockstep/train/config/yaml_reader.h"
+#include "lockstep/train/config/yaml_writer.h"
+
+namespace lockstep {
+namespace {
+
+constexpr auto kMinimal = R"(system:
+  seed: 7
+model:
+  type: cls
+  backbone: {name: resnet18, stem: cifar}
+  head: {num_classes: 10}
+scheduler: {lr: 1e-3, num_epochs: 5}
+train:
+  ckpt_save_dir: out
+  dataset: {data_dir: d}
+  loader: {batch_size: 32}
+)";
+
+Config read(const std::string& text, const std::vector<std::string>& overrides = {}) {
+  Node tree = parse_yaml(text, "a.yaml");
+  apply_overrides(tree, overrides);
+  return read_config(std::move(tree));
+}
+
+std::string error_of(const std::string& text, const std::vector<std::string>& overrides = {}) {
+  try {
+    read(text, overrides);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
+    return error.what();
+  }
+  return "no error";
+}
+
+std::string error_with(const std::string& override_item) {
+  return error_of(kMinimal, {override_item});
+}
+
+TEST(Config, ReadsValuesAndDefaults) {
+  const Config config = read(kMinimal);
+  EXPECT_EQ(config.system.seed, 7);
+  EXPECT_EQ(config.model.backbone, "resnet18");
+  EXPECT_EQ(config.model.name(), "resnet18-None-ClsHead");
+  EXPECT_DOUBLE_EQ(config.scheduler.lr, 1e-3);
+  EXPECT_EQ(config.train.loader.batch_size, 32);
+  EXPECT_TRUE(config.train.loader.shuffle);
+  EXPECT_EQ(config.system.ckpt_save_policy, "top_k");
+  EXPECT_FALSE(config.eval.has_value());
+}
+
+TEST(Config, UnknownKeysNameTheNearest) {
+  std::string text = kMinimal;
+  text.replace(text.find("  dataset:"), 0, "  max_step: 3\n");
+  EXPECT_EQ(error_of(text), "a.yaml:10: unknown key 'train.max_step', did you mean 'max_steps'?");
+  EXPECT_EQ(error_with("train.max_step=3"),
+            "-o train.max_step=3: unknown key 'train.max_step', did you mean 'max_steps'?");
+  EXPECT_EQ(error_with("sheduler.lr=1"),
+            "-o sheduler.lr=1: unknown key 'sheduler', did you mean 'scheduler'?");
+  EXPECT_EQ(error_with("train.loader.qqqqqqqq=1"),
+            "-o train.loader.qqqqqqqq=1: unknown key 'train.loader.qqqqqqqq'");
+}
+
+TEST(Config, WrongTypesAndRangesNameWhatIsAllowed) {
+  EXPECT_EQ(error_with("train.loader.batch_size=abc"),
+            "-o train.loader.batch_size=abc: train.loader.batch_size must be a whole number from 1 "
+            "to 16777216, not 'abc'");
+  EXPECT_EQ(error_with("train.max_steps=-1").find("-o train.max_steps=-1: train.max_steps must be"),
+            0u);
+  EXPECT_NE(error_with("scheduler.lr='0.1'").find("must be a number from 0"), std::string::npos);
+  EXPECT_NE(error_with("scheduler.lr=.nan").find("must be a number from 0"), std::string::npos);
+  EXPECT_NE(error_with("train.clip_grad=1").find("must be True or False, not '1'"),
+            std::string::npos);
+  EXPECT_NE(error_with("train.loader=5").find("train.loader must be a mapping, not '5'"),
+            std::string::npos);
+  EXPECT_NE(error_with("scheduler.scheduler=cosine_decy").find("did you mean 'cosine_decay'?"),
+            std::string::npos);
+  EXPECT_NE(error_with("scheduler.milestones=[1, x]").find("must be a list of whole numbers"),
+            std::string::npos);
+}
+
+TEST(Config, MissingKeysAreNamed) {
+  EXPECT_EQ(error_of("model:\n  backbone: {name: resnet18}\n"),
+            "a.yaml:1: model.head.num_classes is missing");
+  EXPECT_NE(error_with("train.loader.batch_size=null").find("train.loader.batch_size is missing"),
+            std::string::npos);
+  EXPECT_NE(error_with("system.val_while_train=True").find("there is no section 'eval'"),
+            std::string::npos);
+}
+
+// What cannot be honoured is refused, never ignored.
+TEST(Config, KnownKeysOfMindocrThatCannotBeHonoured) {
+  for (const auto* item :
+       {"system.amp_level=O2", "system.amp_level_infer=O3", "system.drop_overflow_update=True",
+        "train.ema=True", "loss_scaler.type=dynamic", "loss_scaler.loss_scale=512",
+        "optimizer.opt=lion", "optimizer.grouping_strategy=svtr", "optimizer.clip=1",
+        "model.type=det", "model.neck={name: DBFPN}", "model.transform={name: STN_ON}",
+        "model.pretrained=True", "model.backbone.pretrained=True", "loss.aux_factor=0.5",
+        "train.dataset.type=LMDBDataset", "train.dataset.label_file=gt.txt"}) {
+    const auto error = error_with(item);
+    const std::string key = std::string(item).substr(0, std::string(item).find('='));
+    EXPECT_EQ(error.find(std::string("-o ") + item + ": " + key), 0u) << error;
+  }
+}
+
+TEST(Config, KeysOfMindocrWithoutEffectAreAccepted) {
+  const Config config = read(
+      kMinimal, {"system.mode=0", "system.device_id=7", "system.amp_level=O0", "train.ema=False",
+                 "train.loader.max_rowsize=16", "train.dataset.output_columns=[image, label]",
+                 "loss_scaler={type: static, loss_scale: 1.0}", "model.neck=null",
+                 "train.pred_cast_fp32=False", "predict={anything: [1, 2]}"});
+  EXPECT_EQ(config.train.loader.batch_size, 32);
+}
+
+TEST(Config, OverridesAreYamlAndMayHoldEquals) {
+  const Config config =
+      read(kMinimal, {"train.ckpt_save_dir=a=b", "scheduler.milestones=[3, 4]",
+                      "model.resume=ckpt/latest", "eval.loader.batch_size=8",
+                      "system.ckpt_save_policy=null", "optimizer.no_weight_decay_params=bn"});
+  EXPECT_EQ(config.train.ckpt_save_dir, "a=b");
+  EXPECT_EQ(config.scheduler.milestones, (std::vector<int64_t>{3, 4}));
+  EXPECT_TRUE(config.model.resume);
+  EXPECT_EQ(config.model.resume_path, "ckpt/latest");
+  EXPECT_EQ(config.eval->loader.batch_size, 8);
+  EXPECT_EQ(config.system.ckpt_save_policy, "");
+  EXPECT_EQ(config.optimizer.no_weight_decay_params, std::vector<std::string>{"bn"});
+}
+
+TEST(Config, BadOverrides) {
+  EXPECT_EQ(error_with("train.max_steps"),
+            "-o train.max_steps: an override has the form key.sub=value");
+  EXPECT_EQ(error_with("=3"), "-o =3: an override has the form key.sub=value");
+  EXPECT_EQ(error_with("train..x=3"), "-o train..x=3: an override has the form key.sub=value");
+  EXPECT_EQ(error_with("system.seed.x=3"),
+            "-o system.seed.x=3: 'x' cannot be set, what holds it is no mapping");
+  EXPECT_NE(error_with("common.batch_size=3").find("changes nothing"), std::string::npos);
+  EXPECT_EQ(error_with("system.seed=[1").find("-o system.seed=[1"), 0u);
+}
+
+TEST(Config, PipelineIsTypedAndOrdered) {
+  const std::string crop = "{RandomCrop: {padding: 2}}";
+  const std::string flip = "{RandomHorizontalFlip: }";
+  const std::string norm = "{NormalizeImage: {mean: [1, 2, 3], std: [4, 5, 6]}}";
+  const auto pipeline = [](const std::string& items) {
+    return "train.dataset.transform_pipeline=[" + items + "]";
+  };
+  const Config config =
+      read(kMinimal, {pipeline(crop + ", " + flip + ", " + norm + ", {ToCHWImage: }")});
+  EXPECT_EQ(config.train.dataset.transforms.crop_padding, 2);
+  EXPECT_EQ(config.train.dataset.transforms.flip, 0.5);
+  EXPECT_EQ(config.train.dataset.transforms.mean, (std::vector<double>{1, 2, 3}));
+  EXPECT_NE(error_with(pipeline(flip + "," + crop)).find("is out of order"), std::string::npos);
+  EXPECT_NE(error_with(pipeline("{RandomCropp: }")).find("did you mean 'RandomCrop'?"),
+            std::string::npos);
+  EXPECT_NE(error_with(pipeline("{NormalizeImage: {std: [1, 0, 1]}}")).find("must be above 0"),
+            std::string::npos);
+  EXPECT_NE(error_of(kMinimal,
+                     {"eval.loader.batch_size=8", "eval.dataset.transform_pipeline=[" + flip + "]"})
+                .find("is random"),
+            std::string::npos);
+}
+
+TEST(Config, EffectiveConfigurationIsWholeAndReadsBack) {
+  const Config config = read(kMinimal, {"train.max_steps=12"});
+  const std::string text = write_yaml(config.effective);
+  EXPECT_NE(text.find("max_steps: 12\n"), std::string::npos);
+  EXPECT_NE(text.find("ckpt_max_keep: 10\n"), std::string::npos);
+  const Config again = read_config(parse_yaml(text, "args.yaml"));
+  EXPECT_EQ(write_yaml(again.effective), text);
+}
+
+TEST(Config, EmptyOrForeignFiles) {
+  EXPECT_NE(error_of("[1, 2]").find("the configuration must be a mapping, not a list"),
+            std::string::npos);
+  EXPECT_THROW(load_config("/nowhere/x.yaml"), Error);
+}
+
+}  // namespace
+}  // namespace lockstep
