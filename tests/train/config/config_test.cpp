@@ -87,7 +87,7 @@ TEST(Config, WrongTypesAndRangesNameWhatIsAllowed) {
 
 TEST(Config, MissingKeysAreNamed) {
   EXPECT_EQ(error_of("model:\n  backbone: {name: resnet18}\n"),
-            "a.yaml:1: model.head.num_classes is missing");
+            "a.yaml:2: model.head.num_classes is missing");
   EXPECT_NE(error_with("train.loader.batch_size=null").find("train.loader.batch_size is missing"),
             std::string::npos);
   EXPECT_NE(error_with("system.val_while_train=True").find("there is no section 'eval'"),
