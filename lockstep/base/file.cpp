@@ -11,14 +11,11 @@
 #include "lockstep/base/unique_fd.h"
 
 namespace lockstep {
-namespace {
 
 void sync_folder(const std::filesystem::path& folder) {
   const UniqueFd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!fd || ::fsync(fd.get()) != 0) throw io_error("sync folder " + folder.string());
 }
-
-}  // namespace
 
 std::string read_file(const std::filesystem::path& path, int64_t max_bytes) {
   const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));

@@ -19,6 +19,9 @@ void write_file_atomically(const std::filesystem::path& path,
                            const std::function<void(int fd)>& fill);
 void write_file_atomically(const std::filesystem::path& path, std::string_view bytes);
 
+/// fsync of a folder: names made or renamed in it survive a power cut. Errors: kIo.
+void sync_folder(const std::filesystem::path& folder);
+
 /// write(2) until all is out. Errors: kIo with `what`.
 void write_all(int fd, const void* data, size_t size, const std::string& what);
 

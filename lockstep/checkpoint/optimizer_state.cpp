@@ -1,0 +1,226 @@
+#include "lockstep/checkpoint/optimizer_state.h"
+
+#include <ATen/Functions.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <torch/optim/adam.h>
+#include <torch/optim/adamw.h>
+#include <torch/optim/sgd.h>
+
+#include <array>
+#include <sstream>
+#include <unordered_map>
+
+#include "lockstep/base/error.h"
+
+namespace lockstep {
+namespace {
+
+using torch::optim::Optimizer;
+using torch::optim::OptimizerParamState;
+using StatePtr = std::unique_ptr<OptimizerParamState>;
+
+struct Slot {
+  const char* name;
+  bool required;  ///< Whether every parameter with state has it.
+  at::Tensor* tensor;
+};
+
+/// What one kind of optimizer remembers of a parameter.
+struct StateView {
+  std::vector<Slot> slots;
+  int64_t* step = nullptr;
+};
+
+StateView view_sgd(OptimizerParamState& base) {
+  auto& state = static_cast<torch::optim::SGDParamState&>(base);
+  return {{{"momentum_buffer", true, &state.momentum_buffer()}}, nullptr};
+}
+
+template <class State>
+StateView view_adam(OptimizerParamState& base) {
+  auto& state = static_cast<State&>(base);
+  return {{{"exp_avg", true, &state.exp_avg()},
+           {"exp_avg_sq", true, &state.exp_avg_sq()},
+           {"max_exp_avg_sq", false, &state.max_exp_avg_sq()}},
+          &state.step()};
+}
+
+template <class T>
+bool is_a(const Optimizer& optimizer) {
+  return dynamic_cast<const T*>(&optimizer) != nullptr;
+}
+
+template <class T>
+StatePtr make_state() {
+  return std::make_unique<T>();
+}
+
+struct Kind {
+  const char* name;
+  bool (*is)(const Optimizer&);
+  StatePtr (*make)();
+  StateView (*view)(OptimizerParamState&);
+};
+
+const std::array<Kind, 3> kKinds = {{
+    {"SGD", is_a<torch::optim::SGD>, make_state<torch::optim::SGDParamState>, view_sgd},
+    {"Adam", is_a<torch::optim::Adam>, make_state<torch::optim::AdamParamState>,
+     view_adam<torch::optim::AdamParamState>},
+    {"AdamW", is_a<torch::optim::AdamW>, make_state<torch::optim::AdamWParamState>,
+     view_adam<torch::optim::AdamWParamState>},
+}};
+
+const Kind& kind_of(const Optimizer& optimizer) {
+  for (const Kind& kind : kKinds) {
+    if (kind.is(optimizer)) return kind;
+  }
+  throw Error(ErrorCode::kInvalidArgument,
+              "the state of this optimizer cannot be saved; SGD, Adam and AdamW can");
+}
+
+using StateMap = std::decay_t<decltype(std::declval<Optimizer&>().state())>;
+
+/// The optimizer's own key of a parameter: its address, which libtorch 1.x spells as text.
+template <class Key = StateMap::key_type>
+Key state_key(const at::Tensor& parameter) {
+  if constexpr (std::is_same_v<Key, std::string>) {
+    std::ostringstream text;
+    text << static_cast<const void*>(parameter.unsafeGetTensorImpl());
+    return text.str();
+  } else {
+    return parameter.unsafeGetTensorImpl();
+  }
+}
+
+struct NamedParameter {
+  std::string name;
+  at::Tensor tensor;
+};
+
+/// The optimizer's parameters under the module's names.
+std::vector<NamedParameter> name_parameters(const torch::nn::Module& module,
+                                            const Optimizer& optimizer) {
+  std::unordered_map<const c10::TensorImpl*, std::string> names;
+  for (const auto& item : module.named_parameters()) {
+    names.emplace(item.value().unsafeGetTensorImpl(), item.key());
+  }
+  std::vector<NamedParameter> named;
+  for (const auto& group : optimizer.param_groups()) {
+    for (const at::Tensor& parameter : group.params()) {
+      const auto name = names.find(parameter.unsafeGetTensorImpl());
+      if (name == names.end()) {
+        throw Error(ErrorCode::kInvalidArgument,
+                    fmt::format("the optimizer's parameter {} (shape {}) is not of this network",
+                                named.size(), parameter.sizes()));
+      }
+      named.push_back({name->second, parameter});
+    }
+  }
+  return named;
+}
+
+[[noreturn]] void corrupt(const std::string& file, const std::string& name,
+                          const std::string& what) {
+  throw Error(ErrorCode::kCorrupt, fmt::format("{}: tensor '{}' {}", file, name, what));
+}
+
+/// Takes tensors out by name, so that what is left over at the end belongs to nobody.
+class Source {
+ public:
+  Source(TensorMap tensors, const std::string& file) : tensors_(std::move(tensors)), file_(file) {}
+
+  std::optional<at::Tensor> take(const std::string& name) {
+    auto node = tensors_.extract(name);
+    if (node.empty()) return std::nullopt;
+    return node.mapped();
+  }
+  int64_t take_step(const std::string& name) {
+    const auto tensor = take(name);
+    if (!tensor) corrupt(file_, name, "is missing");
+    if (tensor->scalar_type() != at::kLong || tensor->dim() != 0) {
+      corrupt(file_, name, "is not one whole number (I64, shape [])");
+    }
+    return tensor->item<int64_t>();
+  }
+  at::Tensor fit(const at::Tensor& tensor, const std::string& name, const at::Tensor& parameter) {
+    if (tensor.sizes() != parameter.sizes()) {
+      corrupt(file_, name,
+              fmt::format("has shape {}, its parameter {}", tensor.sizes(), parameter.sizes()));
+    }
+    if (tensor.scalar_type() != parameter.scalar_type()) {
+      corrupt(file_, name,
+              fmt::format("is {}, its parameter {}", at::toString(tensor.scalar_type()),
+                          at::toString(parameter.scalar_type())));
+    }
+    return tensor.to(parameter.device(), /*non_blocking=*/false, /*copy=*/true);
+  }
+  const std::string& file() const { return file_; }
+  void check_empty() const {
+    if (!tensors_.empty()) corrupt(file_, tensors_.begin()->first, "is of no parameter");
+  }
+
+ private:
+  TensorMap tensors_;
+  const std::string& file_;
+};
+
+/// The state of one parameter, or nothing when the file has none of it.
+StatePtr take_state(Source& source, const Kind& kind, const NamedParameter& parameter) {
+  StatePtr state = kind.make();
+  const StateView view = kind.view(*state);
+  int found = 0;
+  std::string missing;
+  for (const Slot& slot : view.slots) {
+    const std::string name = parameter.name + "." + slot.name;
+    if (const auto tensor = source.take(name)) {
+      *slot.tensor = source.fit(*tensor, name, parameter.tensor);
+      ++found;
+    } else if (slot.required) {
+      missing = name;
+    }
+  }
+  if (found == 0) return nullptr;
+  if (!missing.empty()) corrupt(source.file(), missing, "is missing");
+  if (view.step != nullptr) *view.step = source.take_step(parameter.name + ".step");
+  return state;
+}
+
+}  // namespace
+
+std::string optimizer_kind(const Optimizer& optimizer) {
+  return kind_of(optimizer).name;
+}
+
+TensorMap optimizer_tensors(const torch::nn::Module& module, const Optimizer& optimizer) {
+  const Kind& kind = kind_of(optimizer);
+  TensorMap tensors;
+  for (const NamedParameter& parameter : name_parameters(module, optimizer)) {
+    const auto state = optimizer.state().find(state_key(parameter.tensor));
+    if (state == optimizer.state().end()) continue;
+    const StateView view = kind.view(*state->second);
+    for (const Slot& slot : view.slots) {
+      if (slot.tensor->defined()) tensors.emplace(parameter.name + "." + slot.name, *slot.tensor);
+    }
+    if (view.step != nullptr) {
+      tensors.emplace(parameter.name + ".step", at::scalar_tensor(*view.step, at::kLong));
+    }
+  }
+  return tensors;
+}
+
+void load_optimizer(const torch::nn::Module& module, Optimizer& optimizer, const TensorMap& tensors,
+                    const std::string& file) {
+  const Kind& kind = kind_of(optimizer);
+  Source source(tensors, file);
+  StateMap states;
+  for (const NamedParameter& parameter : name_parameters(module, optimizer)) {
+    if (StatePtr state = take_state(source, kind, parameter)) {
+      states[state_key(parameter.tensor)] = std::move(state);
+    }
+  }
+  source.check_empty();
+  optimizer.state() = std::move(states);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,51 @@
+#pragma once
+// Checkpoints of a training run.
+//
+//   DIR/step_000020/model.safetensors      parameters and buffers; useful alone, in any language
+//                   optimizer.safetensors  the optimizer's memory, by parameter name
+//                   state.json             TrainingState, and length and SHA-256 of the two above
+//   DIR/latest -> step_000020              the newest
+//   DIR/best   -> step_000010              the best by metric, when there is one
+//
+// A checkpoint is written in a hidden folder, synced and renamed, then the links are swapped by
+// rename: at every instant there is a whole old one or a whole new one. What a crash leaves behind
+// (".step_000020.tmp-PID") is never read, and the next save removes it.
+// One process writes (rank 0); the others wait at a barrier of the caller.
+
+#include <torch/nn/module.h>
+#include <torch/optim/optimizer.h>
+
+#include <filesystem>
+#include <string>
+
+#include "lockstep/checkpoint/checkpoint_folder.h"
+#include "lockstep/checkpoint/keep_policy.h"
+#include "lockstep/checkpoint/training_state.h"
+
+namespace lockstep {
+
+/// Writes DIR/step_NNNNNN (of state.step; an older one of that step is replaced), points `latest`
+/// and `best` at the right ones and deletes what `policy` does not keep. Returns the folder.
+/// Errors: kIo (disk full among others): the folder is as it was. kInvalidArgument.
+std::filesystem::path save_checkpoint(const std::filesystem::path& dir,
+                                      const torch::nn::Module& model,
+                                      const torch::optim::Optimizer& optimizer,
+                                      const TrainingState& state, const KeepPolicy& policy);
+
+/// Fills model and optimizer from one checkpoint (see find_checkpoint() in checkpoint_folder.h) and
+/// returns the rest. `model_name` must be the one saved. Everything is read and checked before
+/// anything is changed. Errors: kNotFound; kCorrupt naming file and tensor, and an older checkpoint
+/// to go on from when there is one; kInvalidArgument for a checkpoint of another network or
+/// optimizer.
+TrainingState load_checkpoint(const std::filesystem::path& path, torch::nn::Module& model,
+                              torch::optim::Optimizer& optimizer, const std::string& model_name);
+
+/// Fills the model alone, for evaluation or fine-tuning: from a safetensors file of any origin, or
+/// from a checkpoint's folder. Errors: as load_checkpoint().
+void load_weights(const std::filesystem::path& path, torch::nn::Module& model);
+
+/// State of libtorch's default CPU generator, and back. Errors: kCorrupt when it is not one.
+std::string rng_bytes();
+void set_rng_bytes(const std::string& bytes);
+
+}  // namespace lockstep

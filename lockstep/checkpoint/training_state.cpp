@@ -1,0 +1,213 @@
+#include "lockstep/checkpoint/training_state.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/version.h"
+
+namespace lockstep {
+namespace {
+
+using nlohmann::json;
+using nlohmann::ordered_json;
+
+std::string to_hex(const std::string& bytes) {
+  std::string text;
+  for (const char byte : bytes) text += fmt::format("{:02x}", static_cast<uint8_t>(byte));
+  return text;
+}
+
+ordered_json encode(const MetricPoint& point) {
+  return {{"epoch", point.epoch}, {"step", point.step}, {"value", point.value}};
+}
+
+/// Reads an object field by field, remembers which were asked for, and names file and field in
+/// every error.
+class Fields {
+ public:
+  Fields(const json& object, std::string file, std::string prefix)
+      : object_(object), file_(std::move(file)), prefix_(std::move(prefix)) {
+    if (!object_.is_object()) fail("", "is no object");
+  }
+
+  const json& get(const std::string& name) {
+    seen_.insert(name);
+    const auto at = object_.find(name);
+    if (at == object_.end()) fail(name, "is missing");
+    return *at;
+  }
+  int64_t count(const std::string& name) {
+    const json& value = get(name);
+    if (!value.is_number_unsigned() || value.get<uint64_t>() > uint64_t{1} << 62) {
+      fail(name, "must be a whole number of at least 0");
+    }
+    return value.get<int64_t>();
+  }
+  int positive(const std::string& name) {
+    const int64_t value = count(name);
+    if (value < 1 || value > std::numeric_limits<int>::max()) fail(name, "must be at least 1");
+    return static_cast<int>(value);
+  }
+  uint64_t number(const std::string& name) {
+    if (!get(name).is_number_unsigned()) fail(name, "must be a whole number of at least 0");
+    return get(name).get<uint64_t>();
+  }
+  bool truth(const std::string& name) {
+    if (!get(name).is_boolean()) fail(name, "must be true or false");
+    return get(name).get<bool>();
+  }
+  std::string text(const std::string& name) {
+    if (!get(name).is_string()) fail(name, "must be a text");
+    return get(name).get<std::string>();
+  }
+  double real(const std::string& name) {
+    if (get(name).is_null()) return std::numeric_limits<double>::quiet_NaN();
+    if (!get(name).is_number()) fail(name, "must be a number or null");
+    return get(name).get<double>();
+  }
+  std::string bytes(const std::string& name) {
+    const std::string hex = text(name);
+    const auto digit = [&](char c) {
+      if (c >= '0' && c <= '9') return c - '0';
+      if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+      fail(name, "must be pairs of hex digits");
+    };
+    if (hex.size() % 2 != 0) fail(name, "must be pairs of hex digits");
+    std::string result;
+    for (size_t i = 0; i < hex.size(); i += 2) {
+      result += static_cast<char>(digit(hex[i]) * 16 + digit(hex[i + 1]));
+    }
+    return result;
+  }
+  Fields inner(const std::string& name, const json& object) const {
+    return Fields(object, file_, prefix_ + name + ".");
+  }
+  void no_others() const {
+    for (const auto& [name, value] : object_.items()) {
+      if (!seen_.contains(name)) fail(name, "is unknown");
+    }
+  }
+  [[noreturn]] void fail(const std::string& name, const std::string& what) const {
+    throw Error(ErrorCode::kCorrupt, fmt::format("{}: '{}{}' {}", file_, prefix_, name, what));
+  }
+
+ private:
+  const json& object_;
+  std::string file_;
+  std::string prefix_;
+  std::set<std::string> seen_;
+};
+
+MetricPoint decode_point(Fields fields) {
+  MetricPoint point{fields.count("epoch"), fields.count("step"), fields.real("value")};
+  fields.no_others();
+  return point;
+}
+
+void decode_metric(Fields fields, TrainingState& state) {
+  state.metric = fields.text("name");
+  state.higher_is_better = fields.truth("higher_is_better");
+  if (!fields.get("value").is_null()) state.metric_value = fields.real("value");
+  if (const json& best = fields.get("best"); !best.is_null()) {
+    state.best = decode_point(fields.inner("best", best));
+  }
+  const json& history = fields.get("history");
+  if (!history.is_array()) fields.fail("history", "must be a list");
+  for (size_t i = 0; i < history.size(); ++i) {
+    state.history.push_back(decode_point(fields.inner(fmt::format("history[{}]", i), history[i])));
+  }
+  fields.no_others();
+}
+
+FileDigests decode_digests(const json& files, Fields& fields) {
+  if (!files.is_object()) fields.fail("files", "must be an object");
+  FileDigests digests;
+  for (const auto& [name, digest] : files.items()) {
+    Fields entry = fields.inner("files." + name, digest);
+    digests[name] = {entry.count("bytes"), entry.text("sha256")};
+    entry.no_others();
+  }
+  return digests;
+}
+
+void check_format(Fields& fields, const std::string& file) {
+  const int64_t format = fields.count("format");
+  if (format > TrainingState::kFormat) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("{}: format {} by Lockstep {}; this is {}, which reads up to {}", file,
+                            format, fields.text("written_by"), version(), TrainingState::kFormat));
+  }
+  if (format < 1) fields.fail("format", "must be at least 1");
+  fields.text("written_by");
+}
+
+}  // namespace
+
+bool record_metric(TrainingState& state, double value) {
+  const MetricPoint point{state.epoch, state.step, value};
+  state.metric_value = value;
+  state.history.push_back(point);
+  if (std::isnan(value)) return false;
+  const bool is_best = !state.best || (state.higher_is_better ? value > state.best->value
+                                                              : value < state.best->value);
+  if (is_best) state.best = point;
+  return is_best;
+}
+
+std::string encode_training_state(const TrainingState& state, const FileDigests& files) {
+  ordered_json json;
+  json["format"] = TrainingState::kFormat;
+  json["written_by"] = version();
+  json["model"] = state.model;
+  json["epoch"] = state.epoch;
+  json["step"] = state.step;
+  json["batch_in_epoch"] = state.batch_in_epoch;
+  json["samples"] = state.samples;
+  json["schedule_step"] = state.schedule_step;
+  json["seed"] = state.seed;
+  json["world_size"] = state.world_size;
+  json["shards"] = state.shards;
+  ordered_json& metric = json["metric"];
+  metric["name"] = state.metric;
+  metric["higher_is_better"] = state.higher_is_better;
+  metric["value"] = state.metric_value ? ordered_json(*state.metric_value) : ordered_json();
+  metric["best"] = state.best ? encode(*state.best) : ordered_json();
+  metric["history"] = ordered_json::array();
+  for (const MetricPoint& point : state.history) metric["history"].push_back(encode(point));
+  json["files"] = ordered_json::object();
+  for (const auto& [name, digest] : files) {
+    json["files"][name] = {{"bytes", digest.bytes}, {"sha256", digest.sha256}};
+  }
+  json["rng"] = to_hex(state.rng);
+  return json.dump(2) + "\n";
+}
+
+DecodedTrainingState decode_training_state(const std::string& text, const std::string& file) {
+  const json object = json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (object.is_discarded()) throw Error(ErrorCode::kCorrupt, file + ": not JSON; it was damaged");
+  Fields fields(object, file, "");
+  check_format(fields, file);
+  DecodedTrainingState decoded;
+  TrainingState& state = decoded.state;
+  state.model = fields.text("model");
+  state.epoch = fields.count("epoch");
+  state.step = fields.count("step");
+  state.batch_in_epoch = fields.count("batch_in_epoch");
+  state.samples = fields.count("samples");
+  state.schedule_step = fields.count("schedule_step");
+  state.seed = fields.number("seed");
+  state.world_size = fields.positive("world_size");
+  state.shards = fields.positive("shards");
+  decode_metric(fields.inner("metric", fields.get("metric")), state);
+  decoded.files = decode_digests(fields.get("files"), fields);
+  state.rng = fields.bytes("rng");
+  fields.no_others();
+  return decoded;
+}
+
+}  // namespace lockstep

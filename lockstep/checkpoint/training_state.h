@@ -1,0 +1,70 @@
+#pragma once
+// Where a training run stands, apart from its tensors: the content of a checkpoint's state.json.
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace lockstep {
+
+/// One evaluation's value of the metric by which checkpoints are ranked.
+struct MetricPoint {
+  int64_t epoch = 0;
+  int64_t step = 0;
+  double value = 0;
+
+  bool operator==(const MetricPoint&) const = default;
+};
+
+struct TrainingState {
+  static constexpr int kFormat = 1;  ///< Raised when old programs could misread new files.
+
+  std::string model;           ///< Name of the network; another one is refused on load.
+  int64_t epoch = 0;           ///< Epochs completed.
+  int64_t step = 0;            ///< Optimizer steps done since the start of training.
+  int64_t batch_in_epoch = 0;  ///< Batches a rank has taken of the epoch under way; 0 at its end.
+  int64_t samples = 0;         ///< Training samples consumed so far, over all ranks.
+  int64_t schedule_step = 0;   ///< Position in the learning-rate schedule.
+  uint64_t seed = 0;
+  int world_size = 1;
+  int shards = 1;
+
+  std::string metric;  ///< Name of the metric behind the fields below; empty: none.
+  bool higher_is_better = true;
+  std::optional<double> metric_value;  ///< Of these weights; none when not evaluated.
+  std::optional<MetricPoint> best;     ///< Of the run so far.
+  std::vector<MetricPoint> history;    ///< Every evaluation, in order.
+
+  std::string rng;  ///< State of libtorch's CPU generator, raw bytes (see rng_bytes()); may be "".
+
+  bool operator==(const TrainingState&) const = default;
+};
+
+/// Takes an evaluation's value into metric_value, history and best. Returns whether it is the best
+/// so far: strictly better than all before, and a number.
+bool record_metric(TrainingState& state, double value);
+
+/// Length and SHA-256 (hex) of a file of the checkpoint, to tell a damaged one.
+struct FileDigest {
+  int64_t bytes = 0;
+  std::string sha256;
+
+  bool operator==(const FileDigest&) const = default;
+};
+using FileDigests = std::map<std::string, FileDigest>;
+
+/// JSON text with an end of line. Doubles round-trip; a value that is no number is null.
+std::string encode_training_state(const TrainingState& state, const FileDigests& files);
+
+struct DecodedTrainingState {
+  TrainingState state;
+  FileDigests files;
+};
+
+/// Errors: kCorrupt naming `file` and the field that is missing, unknown or of the wrong type or
+/// range; kInvalidArgument when a newer Lockstep wrote it.
+DecodedTrainingState decode_training_state(const std::string& json, const std::string& file);
+
+}  // namespace lockstep

@@ -1,0 +1,255 @@
+#include "lockstep/observe/chart.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+
+namespace lockstep {
+namespace {
+
+// All lengths in points.
+constexpr double kWidth = 900;
+constexpr double kChartHeight = 300;
+constexpr double kTitleHeight = 48;
+constexpr double kLeft = 72;
+constexpr double kRight = 24;
+constexpr double kTop = 44;
+constexpr double kBottom = 48;
+constexpr size_t kMaxPoints = 1500;  // more than twice the pixels across add bytes, no picture
+
+// Told apart with every kind of colour vision. Source: Okabe & Ito, "Color Universal Design", 2008.
+constexpr std::array<const char*, 6> kColours = {"#0072b2", "#d55e00", "#009e73",
+                                                 "#cc79a7", "#e69f00", "#56b4e9"};
+
+struct Range {
+  double lo = std::numeric_limits<double>::infinity();
+  double hi = -std::numeric_limits<double>::infinity();
+
+  void take(double value) {
+    lo = std::min(lo, value);
+    hi = std::max(hi, value);
+  }
+  bool empty() const { return lo > hi; }
+};
+
+bool finite(const std::pair<double, double>& point) {
+  return std::isfinite(point.first) && std::isfinite(point.second);
+}
+
+std::string escape(const std::string& text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '&') {
+      out += "&amp;";
+    } else if (c == '<') {
+      out += "&lt;";
+    } else if (c == '>') {
+      out += "&gt;";
+    } else {
+      out += c;
+    }
+  }
+  return out;
+}
+
+/// A tick's text with as many digits as its distance to the next one needs.
+std::string tick_text(double value, double distance) {
+  if (std::abs(value) < distance / 2) return "0";
+  if (distance < 1e-4 || std::abs(value) >= 1e7) return fmt::format("{:.3g}", value);
+  const int digits = std::max(0, static_cast<int>(std::ceil(-std::log10(distance) - 1e-9)));
+  return fmt::format("{:.{}f}", value, digits);
+}
+
+/// Draws one chart whose frame's top left corner lies at (kLeft, top).
+class Drawing {
+ public:
+  Drawing(const Chart& chart, double top, std::string& out) : chart_(chart), top_(top), out_(out) {
+    for (const Series& series : chart.series) {
+      for (const auto& point : series.points) {
+        if (!finite(point)) continue;
+        x_.take(point.first);
+        y_.take(point.second);
+      }
+    }
+    if (x_.empty()) x_ = {0, 1};
+    if (y_.empty()) y_ = {0, 1};
+    x_ticks_ = axis_ticks(x_.lo, x_.hi, 9);
+    y_ticks_ = axis_ticks(y_.lo, y_.hi, 5);
+    if (x_.lo == x_.hi) x_ = {x_ticks_.front(), x_ticks_.back()};
+    y_ = {y_ticks_.front(), y_ticks_.back()};
+  }
+
+  void draw() {
+    text(kLeft, top_ - 16, "start", "font-size=\"15\" font-weight=\"600\"", chart_.title);
+    axes();
+    for (size_t i = 0; i < chart_.series.size(); ++i) curve(chart_.series[i], colour(i));
+    legend();
+  }
+
+ private:
+  double plot_height() const { return kChartHeight - kTop - kBottom; }
+  double x_at(double x) const {
+    return kLeft + (x - x_.lo) / (x_.hi - x_.lo) * (kWidth - kLeft - kRight);
+  }
+  double y_at(double y) const {
+    return top_ + plot_height() - (y - y_.lo) / (y_.hi - y_.lo) * plot_height();
+  }
+
+  /// A faint series has the colour of the one that follows it: the mean of the same values.
+  static const char* colour(size_t index, const std::vector<Series>& series) {
+    size_t number = 0;
+    for (size_t i = 0; i < index; ++i) number += series[i].faint ? 0 : 1;
+    return kColours[number % kColours.size()];
+  }
+  const char* colour(size_t index) const { return colour(index, chart_.series); }
+
+  void text(double x, double y, const char* anchor, const char* style, const std::string& words) {
+    out_ += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\" {}>{}</text>\n", x, y,
+                        anchor, style, escape(words));
+  }
+
+  void line(double x1, double y1, double x2, double y2, const char* stroke) {
+    out_ += fmt::format(
+        "<line x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\" stroke=\"{}\"/>\n", x1, y1,
+        x2, y2, stroke);
+  }
+
+  void axes() {
+    constexpr const char* kSmall = "font-size=\"12\" fill=\"#555\"";
+    const double bottom = top_ + plot_height();
+    const double y_step = y_ticks_[1] - y_ticks_[0];
+    for (const double tick : y_ticks_) {
+      line(kLeft, y_at(tick), kWidth - kRight, y_at(tick), "#e6e6e6");
+      text(kLeft - 8, y_at(tick) + 4, "end", kSmall, tick_text(tick, y_step));
+    }
+    const double x_step = x_ticks_[1] - x_ticks_[0];
+    for (const double tick : x_ticks_) {
+      if (tick < x_.lo || tick > x_.hi) continue;
+      line(x_at(tick), bottom, x_at(tick), bottom + 5, "#888");
+      text(x_at(tick), bottom + 19, "middle", kSmall, tick_text(tick, x_step));
+    }
+    line(kLeft, bottom, kWidth - kRight, bottom, "#888");
+    text((kLeft + kWidth - kRight) / 2, bottom + 38, "middle", kSmall, chart_.x_label);
+    out_ += fmt::format(
+        "<text transform=\"translate(18 {:.1f}) rotate(-90)\" text-anchor=\"middle\" "
+        "{}>{}</text>\n",
+        top_ + plot_height() / 2, kSmall, escape(chart_.y_label));
+  }
+
+  void curve(const Series& series, const char* stroke) {
+    std::string path;
+    std::string dots;
+    const size_t stride = std::max<size_t>(1, series.points.size() / kMaxPoints);
+    bool pen_down = false;
+    for (size_t i = 0; i < series.points.size(); ++i) {
+      const auto& point = series.points[i];
+      if (!finite(point)) {
+        pen_down = false;
+        continue;
+      }
+      if (i % stride != 0 && i + 1 != series.points.size()) continue;
+      path += fmt::format("{}{:.1f} {:.1f}", pen_down ? "L" : "M", x_at(point.first),
+                          y_at(point.second));
+      pen_down = true;
+      if (series.markers) {
+        dots += fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3.5\" fill=\"{}\"/>\n",
+                            x_at(point.first), y_at(point.second), stroke);
+      }
+    }
+    if (path.empty()) return;
+    out_ += fmt::format(
+        "<path d=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"{}\" stroke-opacity=\"{}\" "
+        "stroke-linejoin=\"round\"/>\n",
+        path, stroke, series.faint ? 1 : 2, series.faint ? 0.3 : 1);
+    out_ += dots;
+  }
+
+  /// On the title's line, from the right.
+  void legend() {
+    double x = kWidth - kRight;
+    for (size_t i = chart_.series.size(); i-- > 0;) {
+      const Series& series = chart_.series[i];
+      text(x, top_ - 16, "end", "font-size=\"12\" fill=\"#333\"", series.label);
+      x -= 7.0 * static_cast<double>(series.label.size()) + 8;
+      out_ += fmt::format(
+          "<line x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\" stroke=\"{}\" "
+          "stroke-width=\"{}\" stroke-opacity=\"{}\"/>\n",
+          x - 22, top_ - 20, x, top_ - 20, colour(i), series.faint ? 2 : 3, series.faint ? 0.4 : 1);
+      x -= 40;
+    }
+  }
+
+  const Chart& chart_;
+  double top_;
+  std::string& out_;
+  Range x_;
+  Range y_;
+  std::vector<double> x_ticks_;
+  std::vector<double> y_ticks_;
+};
+
+}  // namespace
+
+std::vector<double> axis_ticks(double lo, double hi, int wanted) {
+  if (hi - lo < 1e-12 * std::max(std::abs(lo), std::abs(hi)) || lo == hi) {
+    const double half = lo == 0 ? 1 : std::abs(lo) / 2;
+    lo -= half;
+    hi += half;
+  }
+  const double rough = (hi - lo) / std::max(wanted - 1, 1);
+  const double power = std::pow(10.0, std::floor(std::log10(rough)));
+  double step = 10 * power;
+  for (const double factor : {5.0, 2.0, 1.0}) {
+    if (factor * power >= rough * (1 - 1e-9)) step = factor * power;
+  }
+  std::vector<double> ticks;
+  const double first = std::floor(lo / step + 1e-9);
+  for (double i = first; ticks.empty() || ticks.back() < hi - step * 1e-9; ++i) {
+    ticks.push_back(i * step);
+  }
+  return ticks;
+}
+
+std::vector<std::pair<double, double>> moving_average(
+    const std::vector<std::pair<double, double>>& points, int window) {
+  std::vector<std::pair<double, double>> means;
+  double sum = 0;
+  size_t count = 0;
+  size_t oldest = 0;
+  for (size_t i = 0; i < points.size(); ++i) {
+    if (std::isfinite(points[i].second)) {
+      sum += points[i].second;
+      ++count;
+    }
+    if (i - oldest + 1 > static_cast<size_t>(window)) {
+      if (std::isfinite(points[oldest].second)) {
+        sum -= points[oldest].second;
+        --count;
+      }
+      ++oldest;
+    }
+    if (count > 0) means.emplace_back(points[i].first, sum / static_cast<double>(count));
+  }
+  return means;
+}
+
+std::string render_charts(const std::string& title, const std::vector<Chart>& charts) {
+  const double height = kTitleHeight + kChartHeight * static_cast<double>(charts.size());
+  std::string out = fmt::format(
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0:.0f}\" height=\"{1:.0f}\" "
+      "viewBox=\"0 0 {0:.0f} {1:.0f}\" font-family=\"Helvetica, Arial, sans-serif\">\n"
+      "<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n"
+      "<text x=\"{2:.0f}\" y=\"32\" font-size=\"19\" font-weight=\"700\">{3}</text>\n",
+      kWidth, height, kLeft, escape(title));
+  double top = kTitleHeight + kTop;
+  for (const Chart& chart : charts) {
+    Drawing(chart, top, out).draw();
+    top += kChartHeight;
+  }
+  return out + "</svg>\n";
+}
+
+}  // namespace lockstep

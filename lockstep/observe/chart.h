@@ -1,0 +1,36 @@
+#pragma once
+// Line charts as SVG text: readable in a browser, no drawing library needed.
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace lockstep {
+
+struct Series {
+  std::string label;
+  std::vector<std::pair<double, double>>
+      points;            ///< x ascending. Points that are not finite: gaps.
+  bool markers = false;  ///< A dot a point, for few points.
+  bool faint = false;    ///< Thin and pale: raw values behind a mean.
+};
+
+struct Chart {
+  std::string title;
+  std::string x_label;
+  std::string y_label;
+  std::vector<Series> series;
+};
+
+/// Round values for an axis that covers [lo, hi], 1, 2 or 5 times a power of ten apart, about
+/// `wanted` of them; the first is at most lo and the last at least hi.
+std::vector<double> axis_ticks(double lo, double hi, int wanted);
+
+/// Trailing mean over `window` points.
+std::vector<std::pair<double, double>> moving_average(
+    const std::vector<std::pair<double, double>>& points, int window);
+
+/// The charts below each other in one picture of 900 points' width, with axes, grid and legend.
+std::string render_charts(const std::string& title, const std::vector<Chart>& charts);
+
+}  // namespace lockstep

@@ -1,0 +1,22 @@
+#pragma once
+// The picture at the end of a run.
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "lockstep/observe/chart.h"
+#include "lockstep/observe/metrics.h"
+
+namespace lockstep {
+
+/// What to draw of a run: loss over steps (raw and smoothed) with the evaluation's loss, each other
+/// evaluated metric between 0 and 1 (accuracy) together, and the learning rate.
+std::vector<Chart> run_charts(const std::vector<MetricsRecord>& records);
+
+/// Draws result.svg from metrics.jsonl. A run without records gives no file and returns false.
+/// Errors: as read_metrics() and write_file_atomically().
+bool write_curves(const std::filesystem::path& metrics_jsonl, const std::filesystem::path& svg,
+                  const std::string& title);
+
+}  // namespace lockstep

@@ -1,0 +1,149 @@
+#include "lockstep/observe/progress.h"
+
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "lockstep/base/env.h"
+
+namespace lockstep {
+namespace {
+
+constexpr int kBarColumns = 20;
+
+double fraction(const Progress& progress) {
+  if (progress.num_steps <= 0) return 0;
+  return std::clamp(static_cast<double>(progress.step) / static_cast<double>(progress.num_steps),
+                    0.0, 1.0);
+}
+
+std::string bar(double done) {
+  const int full = static_cast<int>(done * kBarColumns);
+  std::string text;
+  for (int i = 0; i < kBarColumns; ++i) text += i < full ? "━" : "─";
+  return text;
+}
+
+/// One piece of the line. A higher rank goes earlier when the line is too long.
+struct Piece {
+  int rank;
+  int columns;
+  std::string text;
+};
+
+void add(std::vector<Piece>& pieces, int rank, std::string text) {
+  const int columns = static_cast<int>(text.size());  // ASCII
+  pieces.push_back({rank, columns, std::move(text)});
+}
+
+std::string percent(double done) {
+  // Rounded down: 100 % means done.
+  return fmt::format("{:3.0f}%", std::floor(done * 100));
+}
+
+std::vector<Piece> pieces_of(const Progress& progress) {
+  std::vector<Piece> pieces;
+  add(pieces, 1, fmt::format("epoch {}/{}", progress.epoch, progress.num_epochs));
+  pieces.push_back({7, kBarColumns, bar(fraction(progress))});
+  add(pieces, 0, percent(fraction(progress)));
+  add(pieces, 6, fmt::format("{}/{}", progress.step, progress.num_steps));
+  if (progress.loss) add(pieces, 3, fmt::format("loss {:.4f}", *progress.loss));
+  if (progress.lr) add(pieces, 5, fmt::format("lr {:.4g}", *progress.lr));
+  if (progress.images_per_s) add(pieces, 4, fmt::format("{:.0f} img/s", *progress.images_per_s));
+  if (progress.left) add(pieces, 2, "ETA " + format_duration(*progress.left));
+  return pieces;
+}
+
+int columns_of(const std::vector<Piece>& pieces) {
+  int columns = -2;
+  for (const Piece& piece : pieces) columns += piece.columns + 2;
+  return columns;
+}
+
+}  // namespace
+
+std::string format_progress(const Progress& progress, int width) {
+  std::vector<Piece> pieces = pieces_of(progress);
+  while (pieces.size() > 1 && columns_of(pieces) > width) {
+    pieces.erase(std::max_element(pieces.begin(), pieces.end(),
+                                  [](const auto& a, const auto& b) { return a.rank < b.rank; }));
+  }
+  if (columns_of(pieces) > width) return "";
+  std::string line;
+  for (const Piece& piece : pieces) {
+    if (!line.empty()) line += "  ";
+    line += piece.text;
+  }
+  return line;
+}
+
+std::string format_duration(std::chrono::seconds duration) {
+  const int64_t seconds = std::max<int64_t>(duration.count(), 0);
+  const int64_t minutes = seconds / 60;
+  const int64_t hours = minutes / 60;
+  if (hours >= 24) {
+    return fmt::format("{}d {:02}:{:02}", hours / 24, hours % 24, minutes % 60);
+  }
+  if (hours > 0) return fmt::format("{}:{:02}:{:02}", hours, minutes % 60, seconds % 60);
+  return fmt::format("{}:{:02}", minutes, seconds % 60);
+}
+
+std::optional<std::chrono::seconds> estimate_left(int64_t steps_done, int64_t steps_left,
+                                                  std::chrono::nanoseconds elapsed) {
+  if (steps_done <= 0) return std::nullopt;
+  const std::chrono::duration<double> each =
+      std::chrono::duration<double>(elapsed) / static_cast<double>(steps_done);
+  return std::chrono::round<std::chrono::seconds>(
+      each * static_cast<double>(std::max<int64_t>(steps_left, 0)));
+}
+
+ProgressLine::ProgressLine(int fd, bool wanted)
+    : fd_(fd), active_(wanted && ::isatty(fd) == 1 && env_or("TERM", "dumb") != "dumb") {}
+
+ProgressLine::~ProgressLine() {
+  finish();
+}
+
+int ProgressLine::width() const {
+  winsize size{};
+  if (::ioctl(fd_, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return 80;
+  return size.ws_col - 1;  // a full last column makes some terminals wrap
+}
+
+void ProgressLine::draw() {
+  const std::string text = fmt::format("\r{}\x1b[K", format_progress(last_, width()));
+  // A terminal that went away must not end the training.
+  (void)!::write(fd_, text.data(), text.size());
+  drawn_ = true;
+  pending_ = false;
+  drawn_at_ = std::chrono::steady_clock::now();
+}
+
+void ProgressLine::update(const Progress& progress) {
+  if (!active_) return;
+  last_ = progress;
+  pending_ = true;
+  const auto since = std::chrono::steady_clock::now() - drawn_at_;
+  if (!drawn_ || since >= std::chrono::milliseconds(100)) draw();
+}
+
+void ProgressLine::clear() {
+  if (!active_ || !drawn_) return;
+  constexpr std::string_view kErase = "\r\x1b[K";
+  (void)!::write(fd_, kErase.data(), kErase.size());
+  drawn_ = false;
+}
+
+void ProgressLine::finish() {
+  if (!active_ || (!drawn_ && !pending_)) return;
+  if (pending_ || !drawn_) draw();
+  (void)!::write(fd_, "\n", 1);
+  drawn_ = false;
+  pending_ = false;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,61 @@
+#pragma once
+// The one line at the foot of a terminal that says how training goes. Nothing when piped.
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace lockstep {
+
+struct Progress {
+  int64_t epoch = 1;  ///< From 1.
+  int64_t num_epochs = 1;
+  int64_t step = 0;  ///< Steps done, of num_steps in all.
+  int64_t num_steps = 0;
+  std::optional<double> loss;
+  std::optional<double> lr;
+  std::optional<double> images_per_s;  ///< Over all ranks.
+  std::optional<std::chrono::seconds> left;
+};
+
+/// "epoch 2/5 ━━━━━━──── 40% 200/500 loss 1.2345 lr 0.1 312 img/s ETA 1:02", at most `width`
+/// columns. What does not fit goes in the order of its use to a reader: bar, steps, lr, rate, loss.
+std::string format_progress(const Progress& progress, int width);
+
+/// "0:07", "12:34", "1:02:03", "2d 03:04".
+std::string format_duration(std::chrono::seconds duration);
+
+/// Time for `steps_left` more at the pace of `steps_done` in `elapsed`; none before the first.
+std::optional<std::chrono::seconds> estimate_left(int64_t steps_done, int64_t steps_left,
+                                                  std::chrono::nanoseconds elapsed);
+
+/// Redraws that line in place on a terminal, at most ten times a second. One thread.
+class ProgressLine {
+ public:
+  /// On `fd`. Draws only when that is a terminal (and TERM is not "dumb") and `wanted`.
+  explicit ProgressLine(int fd = 2, bool wanted = true);
+  ~ProgressLine();  ///< As finish().
+  ProgressLine(const ProgressLine&) = delete;
+  ProgressLine& operator=(const ProgressLine&) = delete;
+
+  bool active() const { return active_; }
+  void update(const Progress& progress);
+  /// Takes the line away, so that a log line can be written; the next update() draws it again.
+  void clear();
+  /// Leaves the last state on the screen and goes to a new line.
+  void finish();
+
+ private:
+  int width() const;
+  void draw();
+
+  int fd_;
+  bool active_;
+  bool drawn_ = false;
+  Progress last_;
+  bool pending_ = false;  // last_ is newer than the screen
+  std::chrono::steady_clock::time_point drawn_at_{};
+};
+
+}  // namespace lockstep

@@ -1,0 +1,69 @@
+#include "lockstep/observe/result_log.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "lockstep/base/env.h"
+#include "lockstep/base/error.h"
+#include "lockstep/base/file.h"
+#include "lockstep/base/text.h"
+#include "lockstep/observe/append_line.h"
+
+namespace lockstep {
+namespace {
+
+std::string header(const std::vector<std::string>& metric_names) {
+  if (metric_names.empty()) return "Epoch\tloss\ttrain_time";
+  return fmt::format("Epoch\tloss\t{}\ttrain_time\teval_time", fmt::join(metric_names, "\t"));
+}
+
+std::string cell(const std::optional<double>& value) {
+  return value ? fmt::format("{:.4f}", *value) : "NA";
+}
+
+/// The lines of an older file that a run resumed after `resume_epoch` goes on from.
+std::string kept_lines(const std::filesystem::path& path, const std::string& wanted_header,
+                       int64_t resume_epoch) {
+  std::string kept = wanted_header + "\n";
+  if (resume_epoch <= 0 || !std::filesystem::exists(path)) return kept;
+  const std::vector<std::string> lines = split(read_file(path), '\n');
+  if (lines.empty() || lines.front() != wanted_header) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("{}: has other columns than this run writes ({}); move it away or take "
+                            "the configuration it was written with",
+                            path.string(), fmt::join(split(wanted_header, '\t'), ", ")));
+  }
+  for (size_t i = 1; i < lines.size(); ++i) {
+    if (lines[i].empty()) continue;
+    const std::string where = fmt::format("{}:{}: epoch", path.string(), i + 1);
+    const int64_t epoch = parse_int(split(lines[i], '\t').front(), 0, int64_t{1} << 62, where);
+    if (epoch <= resume_epoch) kept += lines[i] + "\n";
+  }
+  return kept;
+}
+
+}  // namespace
+
+ResultLog::ResultLog(const std::filesystem::path& path, std::vector<std::string> metric_names,
+                     int64_t resume_epoch)
+    : path_(path), metric_names_(std::move(metric_names)) {
+  write_file_atomically(path, kept_lines(path, header(metric_names_), resume_epoch));
+  fd_ = UniqueFd(::open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC));
+  if (!fd_) throw io_error("open " + path.string());
+}
+
+void ResultLog::write(const ResultRow& row) {
+  if (row.metrics.size() != metric_names_.size()) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("{}: {} metrics for {} columns", path_.string(), row.metrics.size(),
+                            metric_names_.size()));
+  }
+  std::string line = fmt::format("{}\t{:.4f}", row.epoch, row.loss);
+  for (const auto& metric : row.metrics) line += fmt::format("\t{}", cell(metric));
+  line += fmt::format("\t{}", cell(row.train_time));
+  if (!metric_names_.empty()) line += fmt::format("\t{}", cell(row.eval_time));
+  append_line(fd_.get(), line, path_.string());
+}
+
+}  // namespace lockstep

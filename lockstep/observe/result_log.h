@@ -1,0 +1,44 @@
+#pragma once
+// result.log as MindOCR writes it: a header, then one tab-separated row an epoch.
+//   Epoch  loss  acc  train_time  eval_time
+//   1      2.3026  0.1000  12.3000  1.2000
+// Floats have four decimals; a metric that was not measured in that epoch is NA.
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lockstep/base/unique_fd.h"
+
+namespace lockstep {
+
+struct ResultRow {
+  int64_t epoch = 1;
+  double loss = 0;                             ///< Mean over the epoch's steps.
+  std::vector<std::optional<double>> metrics;  ///< One for each name of the header.
+  double train_time = 0;                       ///< Seconds.
+  std::optional<double> eval_time;             ///< Seconds.
+};
+
+/// One thread. With no metric names there is no evaluation: columns Epoch, loss, train_time.
+class ResultLog {
+ public:
+  /// Starts the file anew, or, when resuming after `resume_epoch` > 0, keeps its header and the
+  /// rows up to that epoch.
+  /// Errors: kIo; kInvalidArgument when the old header has other columns than asked for.
+  ResultLog(const std::filesystem::path& path, std::vector<std::string> metric_names,
+            int64_t resume_epoch = 0);
+
+  /// Errors: kInvalidArgument (number of metrics), kIo.
+  void write(const ResultRow& row);
+
+ private:
+  std::filesystem::path path_;
+  std::vector<std::string> metric_names_;
+  UniqueFd fd_;
+};
+
+}  // namespace lockstep
