@@ -1,0 +1,57 @@
+#pragma once
+// CIFAR-10 in its binary version: files of records, each one label byte and 3072 bytes of image
+// (32x32, all red, all green, all blue, row by row).
+// Source: Krizhevsky, "Learning Multiple Layers of Features from Tiny Images", 2009;
+// https://www.cs.toronto.edu/~kriz/cifar.html, section "Binary version".
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lockstep/data/dataset.h"
+
+namespace lockstep {
+
+enum class Split { kTrain, kTest };
+
+class Cifar10 final : public ImageDataset {
+ public:
+  static constexpr int64_t kClasses = 10;
+  static constexpr int64_t kImageBytes = 3 * 32 * 32;
+  static constexpr int64_t kRecordBytes = 1 + kImageBytes;
+
+  /// Reads those of data_batch_1.bin .. data_batch_5.bin (kTrain) or test_batch.bin (kTest) that
+  /// are in `dir`, in this order, or in its sub-folder cifar-10-batches-bin, which is what the
+  /// official archive holds. Records are counted from the files' sizes. Memory: the files' size.
+  /// Errors: kNotFound (no such folder; none of the files), kIo (cannot be read), kCorrupt as
+  /// append() says.
+  static Cifar10 load(const std::filesystem::path& dir, Split split);
+
+  /// Adds the records of one file. `file` names it in errors. Nothing is added on an error.
+  /// Errors: kCorrupt when it is empty, ends within a record, or holds a label above 9; naming file
+  /// and byte offset.
+  void append(std::string_view bytes, const std::string& file);
+
+  int64_t size() const override { return static_cast<int64_t>(records_.size()) / kRecordBytes; }
+  ImageShape shape() const override { return {3, 32, 32}; }
+  int64_t num_classes() const override { return kClasses; }
+  int64_t label(int64_t index) const override { return records_[offset(index)]; }
+  std::span<const uint8_t> image(int64_t index) const override {
+    return {records_.data() + offset(index) + 1, static_cast<size_t>(kImageBytes)};
+  }
+
+ private:
+  static size_t offset(int64_t index) { return static_cast<size_t>(index * kRecordBytes); }
+
+  std::vector<uint8_t> records_;  // whole records, as in the files
+};
+
+/// "data_batch_1.bin" .. or "test_batch.bin".
+const std::vector<std::string>& cifar10_files(Split split);
+
+/// `dir`, or its sub-folder cifar-10-batches-bin where only that holds one of the files of either
+/// split; empty when neither does. Errors: kIo when `dir` exists and cannot be looked into.
+std::filesystem::path find_cifar10(const std::filesystem::path& dir);
+
+}  // namespace lockstep

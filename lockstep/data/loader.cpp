@@ -1,0 +1,68 @@
+#include "lockstep/data/loader.h"
+
+#include <ATen/ops/empty.h>
+#include <fmt/format.h>
+
+#include "lockstep/base/error.h"
+
+namespace lockstep {
+namespace {
+
+void require(bool met, const std::string& what) {
+  if (!met) throw Error(ErrorCode::kInvalidArgument, "data loader: " + what);
+}
+
+}  // namespace
+
+Loader::Loader(std::shared_ptr<const ImageDataset> data, ImageTransform transform,
+               LoaderOptions options)
+    : data_(std::move(data)),
+      transform_(std::move(transform)),
+      options_(options),
+      batches_(options.threads, options.prefetch) {
+  require(options.batch_size >= 1, fmt::format("batch_size is {}", options.batch_size));
+  require(options.threads >= 1, fmt::format("{} threads", options.threads));
+  require(options.prefetch >= 1, fmt::format("prefetch is {}", options.prefetch));
+  require(transform_.input() == data_->shape(), "the transform is for images of another shape");
+}
+
+int64_t Loader::num_batches(int64_t num_samples) const {
+  const int64_t size = options_.batch_size;
+  return options_.drop_remainder ? num_samples / size : (num_samples + size - 1) / size;
+}
+
+void Loader::start(int64_t epoch, std::vector<int64_t> order, std::optional<int64_t> num_counted) {
+  for (const int64_t index : order) {
+    require(index >= 0 && index < data_->size(),
+            fmt::format("sample {} is not in [0, {})", index, data_->size()));
+  }
+  const auto size = static_cast<int64_t>(order.size());
+  auto plan =
+      std::make_shared<const Epoch>(Epoch{epoch, std::move(order), num_counted.value_or(size)});
+  batches_.start(num_batches(size),
+                 [this, plan](int64_t batch) { return make_batch(*plan, batch); });
+}
+
+std::optional<Batch> Loader::next() {
+  return batches_.next(Deadline::after(options_.timeout));
+}
+
+Batch Loader::make_batch(const Epoch& epoch, int64_t batch) const {
+  const int64_t begin = batch * options_.batch_size;
+  const int64_t rows =
+      std::min(options_.batch_size, static_cast<int64_t>(epoch.order.size()) - begin);
+  const ImageShape shape = transform_.output();
+  Batch made{at::empty({rows, shape.channels, shape.height, shape.width}, at::kFloat),
+             at::empty({rows}, at::kLong), std::clamp<int64_t>(epoch.num_counted - begin, 0, rows)};
+  auto* pixels = made.images.data_ptr<float>();
+  auto* labels = made.labels.data_ptr<int64_t>();
+  for (int64_t row = 0; row < rows; ++row, pixels += shape.numel()) {
+    const int64_t index = epoch.order[static_cast<size_t>(begin + row)];
+    labels[row] = data_->label(index);
+    transform_.apply(data_->image(index), epoch.number, index,
+                     {pixels, static_cast<size_t>(shape.numel())});
+  }
+  return made;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,256 @@
+#include "lockstep/data/transforms.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/text.h"
+
+namespace lockstep {
+namespace {
+
+[[noreturn]] void refuse(const std::string& what) {
+  throw Error(ErrorCode::kInvalidArgument, what);
+}
+
+/// The arguments of one spec. Every one must be taken; finish() complains about the rest.
+class Args {
+ public:
+  explicit Args(const TransformSpec& spec) : spec_(spec) {}
+
+  void number(const std::string& key, double& value) {
+    const auto* list = take(key);
+    if (list == nullptr) return;
+    if (list->size() != 1) refuse(fmt::format("{}: {} must be one number", spec_.name, key));
+    value = list->front();
+  }
+
+  void whole(const std::string& key, int64_t& value, int64_t least) {
+    auto given = static_cast<double>(value);
+    number(key, given);
+    if (given < static_cast<double>(least) || given > 1e6 || given != std::floor(given)) {
+      refuse(fmt::format("{}: {} is {}; it must be a whole number from {}", spec_.name, key, given,
+                         least));
+    }
+    value = static_cast<int64_t>(given);
+  }
+
+  void list(const std::string& key, std::vector<double>& values) {
+    if (const auto* given = take(key)) values = *given;
+  }
+
+  void finish() const {
+    for (const auto& [key, unused] : spec_.args) {
+      if (std::find(known_.begin(), known_.end(), key) != known_.end()) continue;
+      refuse(fmt::format("{}: unknown argument '{}'{} (known: {})", spec_.name, key,
+                         did_you_mean(key, known_), fmt::join(known_, ", ")));
+    }
+  }
+
+ private:
+  const std::vector<double>* take(const std::string& key) {
+    known_.push_back(key);
+    const auto found = spec_.args.find(key);
+    return found == spec_.args.end() ? nullptr : &found->second;
+  }
+
+  const TransformSpec& spec_;
+  std::vector<std::string> known_;
+};
+
+Transform make_crop(Args& args) {
+  RandomCrop crop;
+  args.whole("size", crop.size, 1);
+  args.whole("padding", crop.padding, 0);
+  return crop;
+}
+
+Transform make_flip(Args& args) {
+  RandomHorizontalFlip flip;
+  args.number("prob", flip.prob);
+  if (!(flip.prob >= 0 && flip.prob <= 1)) {
+    refuse(fmt::format("RandomHorizontalFlip: prob is {}; it must be in [0, 1]", flip.prob));
+  }
+  return flip;
+}
+
+Transform make_normalize(Args& args) {
+  Normalize normalize;
+  args.list("mean", normalize.mean);
+  args.list("std", normalize.std);
+  return normalize;
+}
+
+Transform make_normalize_image(Args& args) {
+  Normalize normalize{{123.675, 116.28, 103.53}, {58.395, 57.12, 57.375}};
+  args.list("mean", normalize.mean);
+  args.list("std", normalize.std);
+  for (auto* values : {&normalize.mean, &normalize.std}) {
+    for (double& value : *values) value /= 255;
+  }
+  return normalize;
+}
+
+struct Maker {
+  const char* name;
+  Transform (*make)(Args& args);
+};
+
+constexpr Maker kMakers[] = {{"RandomCrop", make_crop},
+                             {"RandomHorizontalFlip", make_flip},
+                             {"Normalize", make_normalize},
+                             {"NormalizeImage", make_normalize_image}};
+
+/// Where the pixels of an axis come from: position i shows input position origin + step * i, or
+/// black where that is outside.
+struct AxisMap {
+  int64_t origin = 0;
+  int64_t step = 1;
+};
+
+struct Window {
+  AxisMap rows;
+  AxisMap columns;
+  int64_t width;  // so far; a flip needs it
+};
+
+void draw(const RandomCrop& crop, const ImageShape& input, Philox& random, Window& window) {
+  const auto place = [&](int64_t extent) {
+    return random.below(static_cast<uint32_t>(extent + 2 * crop.padding - crop.size + 1)) -
+           crop.padding;
+  };
+  window.rows.origin += window.rows.step * place(input.height);
+  window.columns.origin += window.columns.step * place(input.width);
+  window.width = crop.size;
+}
+
+void draw(const RandomHorizontalFlip& flip, const ImageShape&, Philox& random, Window& window) {
+  if (random.uniform() >= flip.prob) return;
+  window.columns.origin += window.columns.step * (window.width - 1);
+  window.columns.step = -window.columns.step;
+}
+
+void draw(const Normalize&, const ImageShape&, Philox&, Window&) {}
+
+/// The positions i in [0, size) that fall inside an input axis of `extent`: [first, last).
+std::pair<int64_t, int64_t> inside(const AxisMap& map, int64_t extent, int64_t size) {
+  const int64_t first = map.step > 0 ? -map.origin : map.origin - (extent - 1);
+  const int64_t last = map.step > 0 ? extent - map.origin : map.origin + 1;
+  const int64_t from = std::clamp<int64_t>(first, 0, size);
+  return {from, std::clamp<int64_t>(last, from, size)};
+}
+
+void copy_row(const uint8_t* row, const AxisMap& map, std::pair<int64_t, int64_t> columns,
+              const std::array<float, 256>& table, float* out) {
+  const uint8_t* in = row + map.origin;
+  if (map.step > 0) {
+    for (int64_t x = columns.first; x < columns.second; ++x) out[x] = table[in[x]];
+  } else {
+    for (int64_t x = columns.first; x < columns.second; ++x) out[x] = table[in[-x]];
+  }
+}
+
+void check_order(const std::vector<Transform>& steps) {
+  size_t crops = 0;
+  for (size_t i = 0; i < steps.size(); ++i) {
+    crops += std::holds_alternative<RandomCrop>(steps[i]) ? 1 : 0;
+    if (std::holds_alternative<Normalize>(steps[i]) && i + 1 != steps.size()) {
+      refuse("transform_pipeline: Normalize must be the last transform");
+    }
+  }
+  if (crops > 1) refuse("transform_pipeline: RandomCrop may stand in it once");
+}
+
+void check_crop(const RandomCrop& crop, const ImageShape& input) {
+  if (crop.size < 1 || crop.padding < 0 ||
+      crop.size > std::min(input.height, input.width) + 2 * crop.padding) {
+    refuse(fmt::format("RandomCrop: size {} does not fit into images of {}x{} with padding {}",
+                       crop.size, input.height, input.width, crop.padding));
+  }
+}
+
+std::vector<std::array<float, 256>> make_tables(const std::vector<Transform>& steps,
+                                                int64_t channels) {
+  const auto* normalize = steps.empty() ? nullptr : std::get_if<Normalize>(&steps.back());
+  const auto count = static_cast<size_t>(channels);
+  if (normalize != nullptr && (normalize->mean.size() != count || normalize->std.size() != count)) {
+    refuse(fmt::format("Normalize: mean has {} and std {} numbers; the images have {} channels",
+                       normalize->mean.size(), normalize->std.size(), channels));
+  }
+  std::vector<std::array<float, 256>> tables(count);
+  for (size_t c = 0; c < count; ++c) {
+    const auto mean = normalize ? static_cast<float>(normalize->mean[c]) : 0.0F;
+    const auto std = normalize ? static_cast<float>(normalize->std[c]) : 1.0F;
+    if (!(std > 0)) refuse(fmt::format("Normalize: std is {}; it must be above 0", std));
+    for (size_t v = 0; v < 256; ++v) {
+      tables[c][v] = (static_cast<float>(v) / 255.0F - mean) / std;
+    }
+  }
+  return tables;
+}
+
+}  // namespace
+
+const std::vector<std::string>& transform_names() {
+  static const auto names = [] {
+    std::vector<std::string> all;
+    for (const auto& maker : kMakers) all.emplace_back(maker.name);
+    return all;
+  }();
+  return names;
+}
+
+Transform make_transform(const TransformSpec& spec) {
+  for (const auto& maker : kMakers) {
+    if (spec.name != maker.name) continue;
+    Args args(spec);
+    Transform transform = maker.make(args);
+    args.finish();
+    return transform;
+  }
+  refuse(fmt::format("unknown transform '{}'{} (known: {})", spec.name,
+                     did_you_mean(spec.name, transform_names()),
+                     fmt::join(transform_names(), ", ")));
+}
+
+ImageTransform::ImageTransform(std::vector<Transform> steps, ImageShape input, uint64_t seed)
+    : steps_(std::move(steps)), input_(input), output_(input), seed_(seed) {
+  check_order(steps_);
+  for (const auto& step : steps_) {
+    if (const auto* crop = std::get_if<RandomCrop>(&step)) {
+      check_crop(*crop, input);
+      output_.height = output_.width = crop->size;
+    }
+  }
+  tables_ = make_tables(steps_, input.channels);
+}
+
+void ImageTransform::apply(std::span<const uint8_t> image, int64_t epoch, int64_t index,
+                           std::span<float> out) const {
+  Philox random(seed_, static_cast<uint32_t>(epoch), static_cast<uint64_t>(index));
+  Window window{{}, {}, input_.width};
+  for (const auto& step : steps_) {
+    std::visit([&](const auto& what) { draw(what, input_, random, window); }, step);
+  }
+  const auto columns = inside(window.columns, input_.width, output_.width);
+  const uint8_t* plane = image.data();
+  float* row = out.data();
+  for (const auto& table : tables_) {
+    for (int64_t y = 0; y < output_.height; ++y, row += output_.width) {
+      const int64_t from = window.rows.origin + window.rows.step * y;
+      if (from < 0 || from >= input_.height) {
+        std::fill_n(row, output_.width, table[0]);
+        continue;
+      }
+      std::fill(row, row + columns.first, table[0]);
+      copy_row(plane + from * input_.width, window.columns, columns, table, row);
+      std::fill(row + columns.second, row + output_.width, table[0]);
+    }
+    plane += input_.height * input_.width;
+  }
+}
+
+}  // namespace lockstep

@@ -1,0 +1,80 @@
+#pragma once
+// From the bytes of an image to the network's input: crop, flip and normalise in one pass.
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "lockstep/data/dataset.h"
+#include "lockstep/data/philox.h"
+
+namespace lockstep {
+
+/// Puts `padding` black pixels on each side, then cuts a square of `size` from a random place.
+/// Draws: row, then column. The output is (C, size, size).
+struct RandomCrop {
+  int64_t size = 32;
+  int64_t padding = 4;
+};
+
+/// Mirrors left and right with probability `prob`. Draws: one.
+struct RandomHorizontalFlip {
+  double prob = 0.5;
+};
+
+/// (value / 255 - mean) / std per channel, in float32 and in this order, so that the result has
+/// torchvision's bits. The last step. Defaults: CIFAR-10's training images.
+struct Normalize {
+  std::vector<double> mean = {0.4914, 0.4822, 0.4465};
+  std::vector<double> std = {0.2470, 0.2435, 0.2616};
+};
+
+using Transform = std::variant<RandomCrop, RandomHorizontalFlip, Normalize>;
+
+/// One entry of a configuration's `transform_pipeline`, e.g. {"RandomCrop", {{"padding", {4}}}}.
+struct TransformSpec {
+  std::string name;
+  std::map<std::string, std::vector<double>> args;  ///< A single number is a list of one.
+};
+
+/// RandomCrop {size, padding}, RandomHorizontalFlip {prob}, Normalize {mean, std} and MindOCR's
+/// NormalizeImage {mean, std}, whose numbers are for values of 0 .. 255 (default: ImageNet's).
+const std::vector<std::string>& transform_names();
+
+/// The transform that `spec` describes; what it leaves out has the default.
+/// Errors: kInvalidArgument for an unknown name or argument (with the nearest known one) and for
+/// impossible values.
+Transform make_transform(const TransformSpec& spec);
+
+/// Steps made ready for images of one shape. Immutable: any number of threads may apply() it.
+///
+/// What a sample draws depends on (seed, epoch, index of the sample) alone: words 0, 1, .. of the
+/// Philox stream with this key and counter, in the order of the steps. So an image is the same
+/// whichever rank or thread makes it, and after a resume.
+class ImageTransform {
+ public:
+  /// Errors: kInvalidArgument when a step cannot follow another (Normalize is the last, one
+  /// RandomCrop at most), a crop is larger than the padded image, or a list has not one number per
+  /// channel.
+  ImageTransform(std::vector<Transform> steps, ImageShape input, uint64_t seed);
+
+  ImageShape input() const { return input_; }
+  ImageShape output() const { return output_; }
+
+  /// image: (C, H, W) of input(), out: (C, H', W') of output(). Cost: about a nanosecond per value.
+  void apply(std::span<const uint8_t> image, int64_t epoch, int64_t index,
+             std::span<float> out) const;
+
+ private:
+  std::vector<Transform> steps_;
+  ImageShape input_;
+  ImageShape output_;
+  uint64_t seed_;
+  std::vector<std::array<float, 256>> tables_;  // per channel: the float of each byte
+};
+
+}  // namespace lockstep

@@ -1,0 +1,123 @@
+#include "lockstep/data/cifar10.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "lockstep/base/env.h"
+#include "lockstep/base/error.h"
+#include "tests/data/temp_dir.h"
+
+namespace lockstep {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::TempDir;
+using testing::write_text;
+
+/// One record whose pixels all have the value `pixel`.
+std::string record(int label, int pixel) {
+  return std::string(1, static_cast<char>(label)) +
+         std::string(Cifar10::kImageBytes, static_cast<char>(pixel));
+}
+
+template <typename Body>
+std::string error_of(ErrorCode code, Body body) {
+  try {
+    body();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), code) << error.what();
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(Cifar10, ReadsTheFilesThatAreThereInOrder) {
+  const TempDir dir;
+  write_text(dir / "data_batch_5.bin", record(9, 50));
+  write_text(dir / "data_batch_2.bin", record(1, 20) + record(2, 21));
+  write_text(dir / "test_batch.bin", record(3, 30));
+  const auto train = Cifar10::load(dir.path(), Split::kTrain);
+  ASSERT_EQ(train.size(), 3);
+  EXPECT_EQ(train.label(0), 1);
+  EXPECT_EQ(train.label(1), 2);
+  EXPECT_EQ(train.label(2), 9);
+  EXPECT_EQ(train.image(1).size(), 3072u);
+  EXPECT_EQ(train.image(1).front(), 21);
+  EXPECT_EQ(train.image(2).back(), 50);
+  EXPECT_EQ(Cifar10::load(dir.path(), Split::kTest).size(), 1);
+}
+
+TEST(Cifar10, FindsTheFolderOfTheOfficialArchive) {
+  const TempDir dir;
+  fs::create_directory(dir / "cifar-10-batches-bin");
+  EXPECT_TRUE(find_cifar10(dir.path()).empty());
+  write_text(dir / "cifar-10-batches-bin/test_batch.bin", record(0, 0));
+  EXPECT_EQ(find_cifar10(dir.path()), dir / "cifar-10-batches-bin");
+  EXPECT_EQ(Cifar10::load(dir.path(), Split::kTest).size(), 1);
+}
+
+TEST(Cifar10, PartialRecordNamesFileAndOffset) {
+  const TempDir dir;
+  write_text(dir / "data_batch_1.bin", record(1, 1) + record(2, 2).substr(0, 1000));
+  const auto text =
+      error_of(ErrorCode::kCorrupt, [&] { Cifar10::load(dir.path(), Split::kTrain); });
+  EXPECT_NE(text.find("data_batch_1.bin: the record at byte 3073 has 1000 of 3073 bytes"),
+            std::string::npos)
+      << text;
+}
+
+TEST(Cifar10, WrongLabelNamesFileAndOffset) {
+  Cifar10 data;
+  const auto text = error_of(ErrorCode::kCorrupt, [&] {
+    data.append(record(1, 1) + record(9, 1) + record(10, 1), "some.bin");
+  });
+  EXPECT_NE(text.find("some.bin: label 10 at byte 6146"), std::string::npos) << text;
+  EXPECT_EQ(data.size(), 0);
+}
+
+TEST(Cifar10, EmptyFileIsAnError) {
+  Cifar10 data;
+  EXPECT_NE(error_of(ErrorCode::kCorrupt, [&] { data.append("", "a.bin"); }).find("a.bin is empty"),
+            std::string::npos);
+}
+
+TEST(Cifar10, FolderThatIsMissingOrEmptyOrUnreadable) {
+  const TempDir dir;
+  const auto load = [](const fs::path& path) {
+    return [path] { Cifar10::load(path, Split::kTrain); };
+  };
+  EXPECT_NE(error_of(ErrorCode::kNotFound, load(dir / "none")).find("does not exist"),
+            std::string::npos);
+  EXPECT_NE(error_of(ErrorCode::kNotFound, load(dir.path())).find("holds none of data_batch_1.bin"),
+            std::string::npos);
+  // Neither of the next two can be read, whoever runs the test (permissions do not stop root).
+  fs::create_symlink("loop", dir / "loop");
+  EXPECT_NE(error_of(ErrorCode::kIo, load(dir / "loop")).find("loop: "), std::string::npos);
+  fs::create_directory(dir / "data_batch_1.bin");
+  EXPECT_NE(error_of(ErrorCode::kInvalidArgument, load(dir.path())).find("data_batch_1.bin"),
+            std::string::npos);
+}
+
+TEST(Cifar10, TrainFilesAloneDoNotMakeATestSet) {
+  const TempDir dir;
+  write_text(dir / "data_batch_1.bin", record(1, 1));
+  EXPECT_NE(error_of(ErrorCode::kNotFound, [&] { Cifar10::load(dir.path(), Split::kTest); })
+                .find("holds none of test_batch.bin"),
+            std::string::npos);
+}
+
+/// Only where the real records are at hand; the error cases above need none.
+TEST(Cifar10, ReadsRealRecords) {
+  const fs::path dir =
+      env_or("LOCKSTEP_TEST_DATA", env_or("LOCKSTEP_SOURCE_DIR", ".") + "/../shared/data") +
+      "/cifar10";
+  if (find_cifar10(dir).empty()) return;
+  const auto test = Cifar10::load(dir, Split::kTest);
+  ASSERT_GT(test.size(), 0);
+  std::array<int64_t, 10> per_class{};
+  for (int64_t i = 0; i < test.size(); ++i) ++per_class.at(static_cast<size_t>(test.label(i)));
+  for (const int64_t count : per_class) EXPECT_GT(count, test.size() / 20);
+}
+
+}  // namespace
+}  // namespace lockstep

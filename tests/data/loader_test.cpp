@@ -1,0 +1,139 @@
+#include "lockstep/data/loader.h"
+
+#include <ATen/ops/equal.h>
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "lockstep/base/error.h"
+
+namespace lockstep {
+namespace {
+
+/// Sample i: every pixel i % 256, label i % 10. Sample `broken` cannot be read.
+class FakeImages final : public ImageDataset {
+ public:
+  explicit FakeImages(int64_t size, int64_t broken = -1) : size_(size), broken_(broken) {
+    for (int value = 0; value < 256; ++value) {
+      images_.emplace_back(3 * 4 * 4, static_cast<uint8_t>(value));
+    }
+  }
+  int64_t size() const override { return size_; }
+  ImageShape shape() const override { return {3, 4, 4}; }
+  int64_t num_classes() const override { return 10; }
+  int64_t label(int64_t index) const override {
+    if (index == broken_) throw Error(ErrorCode::kCorrupt, "sample cannot be read");
+    return index % 10;
+  }
+  std::span<const uint8_t> image(int64_t index) const override {
+    return images_[static_cast<size_t>(index % 256)];
+  }
+
+ private:
+  int64_t size_;
+  int64_t broken_;
+  std::vector<std::vector<uint8_t>> images_;
+};
+
+std::vector<int64_t> order_of(int64_t size) {
+  std::vector<int64_t> order(static_cast<size_t>(size));
+  std::iota(order.rbegin(), order.rend(), 0);
+  return order;
+}
+
+Loader make_loader(int64_t size, LoaderOptions options, std::vector<Transform> steps = {}) {
+  auto data = std::make_shared<FakeImages>(size);
+  return Loader(data, ImageTransform(std::move(steps), data->shape(), 11), options);
+}
+
+TEST(Loader, GivesTheOrderInBatches) {
+  auto loader = make_loader(10, {.batch_size = 4});
+  loader.start(0, order_of(10));
+  EXPECT_EQ(loader.num_batches(10), 3);
+  int64_t expected = 9;
+  for (const int64_t rows : {4, 4, 2}) {
+    const auto batch = loader.next();
+    ASSERT_TRUE(batch);
+    EXPECT_EQ(batch->images.sizes(), at::IntArrayRef({rows, 3, 4, 4}));
+    EXPECT_EQ(batch->images.scalar_type(), at::kFloat);
+    EXPECT_EQ(batch->labels.scalar_type(), at::kLong);
+    EXPECT_EQ(batch->valid, rows);
+    for (int64_t row = 0; row < rows; ++row, --expected) {
+      EXPECT_EQ(batch->labels[row].item<int64_t>(), expected);
+      EXPECT_EQ(batch->images[row][2][3][3].item<float>(), static_cast<float>(expected) / 255.0F);
+    }
+  }
+  EXPECT_FALSE(loader.next());
+}
+
+TEST(Loader, DropsARemainderWhenAsked) {
+  auto loader = make_loader(10, {.batch_size = 4, .drop_remainder = true});
+  loader.start(0, order_of(10));
+  EXPECT_EQ(loader.num_batches(10), 2);
+  EXPECT_TRUE(loader.next());
+  EXPECT_TRUE(loader.next());
+  EXPECT_FALSE(loader.next());
+}
+
+TEST(Loader, PaddingAtTheEndDoesNotCount) {
+  auto loader = make_loader(10, {.batch_size = 3});
+  loader.start(0, {5, 6, 7, 8, 5, 6, 5}, /*num_counted=*/4);
+  std::vector<int64_t> valid;
+  while (const auto batch = loader.next()) valid.push_back(batch->valid);
+  EXPECT_EQ(valid, (std::vector<int64_t>{3, 1, 0}));
+}
+
+TEST(Loader, SameBatchesWhateverTheThreads) {
+  const std::vector<Transform> steps = {RandomCrop{4, 1}, RandomHorizontalFlip{}, Normalize{}};
+  auto one = make_loader(100, {.batch_size = 8, .threads = 1}, steps);
+  auto many = make_loader(100, {.batch_size = 8, .threads = 4, .prefetch = 7}, steps);
+  one.start(3, order_of(100));
+  many.start(3, order_of(100));
+  while (const auto batch = one.next()) {
+    const auto other = many.next();
+    ASSERT_TRUE(other);
+    EXPECT_TRUE(at::equal(batch->images, other->images));
+    EXPECT_TRUE(at::equal(batch->labels, other->labels));
+  }
+  EXPECT_FALSE(many.next());
+}
+
+TEST(Loader, RestOfAnEpochIsTheSameAsInOneGo) {
+  const std::vector<Transform> steps = {RandomCrop{4, 1}, RandomHorizontalFlip{}};
+  auto whole = make_loader(64, {.batch_size = 8}, steps);
+  auto rest = make_loader(64, {.batch_size = 8}, steps);
+  const auto order = order_of(64);
+  whole.start(2, order);
+  for (int i = 0; i < 5; ++i) whole.next();
+  rest.start(2, {order.begin() + 40, order.end()});
+  while (const auto batch = rest.next())
+    EXPECT_TRUE(at::equal(batch->images, whole.next()->images));
+}
+
+TEST(Loader, CarriesAnErrorToTheConsumer) {
+  auto data = std::make_shared<FakeImages>(20, /*broken=*/9);
+  Loader loader(data, ImageTransform({}, data->shape(), 0), {.batch_size = 4, .threads = 2});
+  std::vector<int64_t> order(20);
+  std::iota(order.begin(), order.end(), 0);
+  loader.start(0, order);
+  EXPECT_TRUE(loader.next());
+  EXPECT_TRUE(loader.next());
+  EXPECT_THROW(loader.next(), Error);
+  EXPECT_FALSE(loader.next());
+  loader.start(0, {1, 2, 3});
+  EXPECT_TRUE(loader.next());
+}
+
+TEST(Loader, RefusesWhatIsOutOfRange) {
+  EXPECT_THROW(make_loader(4, {.batch_size = 0}), Error);
+  EXPECT_THROW(make_loader(4, {.threads = 0}), Error);
+  EXPECT_THROW(make_loader(4, {.prefetch = 0}), Error);
+  auto loader = make_loader(4, {.batch_size = 2});
+  EXPECT_THROW(loader.start(0, {0, 4}), Error);
+  EXPECT_THROW(loader.start(0, {-1}), Error);
+  auto data = std::make_shared<FakeImages>(4);
+  EXPECT_THROW(Loader(data, ImageTransform({}, {3, 8, 8}, 0), {.batch_size = 1}), Error);
+}
+
+}  // namespace
+}  // namespace lockstep

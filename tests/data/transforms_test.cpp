@@ -1,0 +1,214 @@
+#include "lockstep/data/transforms.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <functional>
+#include <numeric>
+#include <set>
+
+#include "lockstep/base/error.h"
+
+namespace lockstep {
+namespace {
+
+constexpr ImageShape kCifar{3, 32, 32};
+
+std::vector<uint8_t> test_image(const ImageShape& shape) {
+  std::vector<uint8_t> image(static_cast<size_t>(shape.numel()));
+  for (size_t i = 0; i < image.size(); ++i) image[i] = static_cast<uint8_t>(1 + (i * 7) % 255);
+  return image;
+}
+
+std::vector<float> transformed(const ImageTransform& transform, const std::vector<uint8_t>& image,
+                               int64_t epoch = 0, int64_t index = 0) {
+  std::vector<float> out(static_cast<size_t>(transform.output().numel()), -99.0F);
+  transform.apply(image, epoch, index, out);
+  return out;
+}
+
+/// The image as crop and flip should leave it, pixel by pixel; bytes, 0 where it is padded.
+std::vector<uint8_t> reference(const std::vector<uint8_t>& image, const ImageShape& shape,
+                               int64_t size, int64_t top, int64_t left, bool flip) {
+  std::vector<uint8_t> out;
+  for (int64_t c = 0; c < shape.channels; ++c) {
+    for (int64_t y = 0; y < size; ++y) {
+      for (int64_t x = 0; x < size; ++x) {
+        const int64_t row = y + top;
+        const int64_t column = (flip ? size - 1 - x : x) + left;
+        const bool in = row >= 0 && row < shape.height && column >= 0 && column < shape.width;
+        const int64_t at = (c * shape.height + row) * shape.width + column;
+        out.push_back(in ? image[static_cast<size_t>(at)] : 0);
+      }
+    }
+  }
+  return out;
+}
+
+std::vector<float> as_floats(const std::vector<uint8_t>& bytes) {
+  std::vector<float> out;
+  for (const uint8_t byte : bytes) out.push_back(static_cast<float>(byte) / 255.0F);
+  return out;
+}
+
+TEST(ImageTransform, WithoutStepsScalesToOne) {
+  const auto image = test_image(kCifar);
+  EXPECT_EQ(transformed(ImageTransform({}, kCifar, 1), image), as_floats(image));
+}
+
+TEST(ImageTransform, CropAndFlipTakeTheirDrawsInOrder) {
+  const ImageShape shape{3, 20, 24};
+  const auto image = test_image(shape);
+  for (const auto& [size, padding] :
+       {std::pair<int64_t, int64_t>{20, 4}, {28, 4}, {5, 0}, {9, 9}}) {
+    const ImageTransform transform({RandomCrop{size, padding}, RandomHorizontalFlip{}}, shape, 42);
+    for (int64_t index = 0; index < 50; ++index) {
+      Philox random(42, 3, static_cast<uint64_t>(index));
+      const int64_t top =
+          random.below(static_cast<uint32_t>(20 + 2 * padding - size + 1)) - padding;
+      const int64_t left =
+          random.below(static_cast<uint32_t>(24 + 2 * padding - size + 1)) - padding;
+      const bool flip = random.uniform() < 0.5;
+      ASSERT_EQ(transformed(transform, image, 3, index),
+                as_floats(reference(image, shape, size, top, left, flip)))
+          << "size " << size << ", top " << top << ", left " << left << ", flip " << flip;
+    }
+  }
+}
+
+TEST(ImageTransform, FlipMayStandBeforeCrop) {
+  const auto image = test_image(kCifar);
+  const ImageTransform transform({RandomHorizontalFlip{1.0}, RandomCrop{32, 4}}, kCifar, 9);
+  Philox random(9, 0, 0);
+  random.next();
+  const int64_t top = random.below(9) - 4;
+  const int64_t left = random.below(9) - 4;
+  // Cutting the mirrored image at `left` is mirroring the image cut at -left.
+  EXPECT_EQ(transformed(transform, image),
+            as_floats(reference(image, kCifar, 32, top, -left, /*flip=*/true)));
+}
+
+TEST(ImageTransform, NormalizeIsFloatArithmeticInTorchsOrder) {
+  const auto image = test_image(kCifar);
+  const Normalize normalize;
+  const auto out = transformed(ImageTransform({normalize}, kCifar, 1), image);
+  for (size_t i = 0; i < image.size(); ++i) {
+    const size_t c = i / 1024;
+    const float expected =
+        (static_cast<float>(image[i]) / 255.0F - static_cast<float>(normalize.mean[c])) /
+        static_cast<float>(normalize.std[c]);
+    ASSERT_EQ(out[i], expected);
+  }
+}
+
+TEST(ImageTransform, PaddingIsBlackBeforeNormalize) {
+  const ImageTransform transform({RandomCrop{40, 4}, Normalize{}}, kCifar, 1);
+  const auto out = transformed(transform, test_image(kCifar));
+  EXPECT_EQ(out.front(), (0.0F - 0.4914F) / 0.2470F);
+  EXPECT_EQ(out.back(), (0.0F - 0.4465F) / 0.2616F);
+}
+
+TEST(ImageTransform, DependsOnSeedEpochAndSampleAlone) {
+  const auto image = test_image(kCifar);
+  const std::vector<Transform> steps = {RandomCrop{}, RandomHorizontalFlip{}};
+  const ImageTransform one(steps, kCifar, 1);
+  const ImageTransform same(steps, kCifar, 1);
+  const ImageTransform other(steps, kCifar, 2);
+  std::set<std::vector<float>> seen;
+  int differ = 0;
+  for (int64_t index = 0; index < 40; ++index) {
+    EXPECT_EQ(transformed(one, image, 5, index), transformed(same, image, 5, index));
+    differ += transformed(one, image, 5, index) != transformed(one, image, 6, index) ? 1 : 0;
+    differ += transformed(one, image, 5, index) != transformed(other, image, 5, index) ? 1 : 0;
+    seen.insert(transformed(one, image, 5, index));
+  }
+  EXPECT_GT(differ, 70);
+  EXPECT_GT(seen.size(), 30u);
+}
+
+TEST(ImageTransform, EveryOffsetAndBothSidesOccur) {
+  const auto image = test_image(kCifar);
+  const ImageTransform transform({RandomCrop{}, RandomHorizontalFlip{}}, kCifar, 3);
+  std::set<std::vector<float>> seen;
+  for (int64_t index = 0; index < 3000; ++index)
+    seen.insert(transformed(transform, image, 0, index));
+  EXPECT_EQ(seen.size(), 9u * 9u * 2u);
+}
+
+TEST(ImageTransform, FlipFollowsItsProbability) {
+  const auto image = test_image(kCifar);
+  const ImageTransform never({RandomHorizontalFlip{0}}, kCifar, 3);
+  const ImageTransform often({RandomHorizontalFlip{0.8}}, kCifar, 3);
+  int flipped = 0;
+  for (int64_t index = 0; index < 1000; ++index) {
+    EXPECT_EQ(transformed(never, image, 0, index), as_floats(image));
+    flipped += transformed(often, image, 0, index) != as_floats(image) ? 1 : 0;
+  }
+  EXPECT_NEAR(flipped, 800, 60);
+}
+
+std::string error_of(const std::function<void()>& body) {
+  try {
+    body();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
+    return error.what();
+  }
+  return "no error";
+}
+
+std::string error_of(const TransformSpec& spec) {
+  return error_of([&] { make_transform(spec); });
+}
+
+TEST(MakeTransform, TakesDefaultsAndArguments) {
+  EXPECT_EQ(std::get<RandomCrop>(make_transform({"RandomCrop", {}})).padding, 4);
+  const auto crop =
+      std::get<RandomCrop>(make_transform({"RandomCrop", {{"size", {28}}, {"padding", {0}}}}));
+  EXPECT_EQ(crop.size, 28);
+  EXPECT_EQ(crop.padding, 0);
+  EXPECT_EQ(
+      std::get<RandomHorizontalFlip>(make_transform({"RandomHorizontalFlip", {{"prob", {1}}}}))
+          .prob,
+      1.0);
+  EXPECT_EQ(std::get<Normalize>(make_transform({"Normalize", {{"mean", {1, 2, 3}}}})).mean,
+            (std::vector<double>{1, 2, 3}));
+}
+
+TEST(MakeTransform, NormalizeImageSpeaksOfBytes) {
+  const auto normalize = std::get<Normalize>(
+      make_transform({"NormalizeImage", {{"mean", {51, 102, 153}}, {"std", {25.5, 51, 255}}}}));
+  EXPECT_DOUBLE_EQ(normalize.mean[0], 0.2);
+  EXPECT_DOUBLE_EQ(normalize.std[2], 1.0);
+  EXPECT_DOUBLE_EQ(std::get<Normalize>(make_transform({"NormalizeImage", {}})).mean[0], 0.485);
+}
+
+TEST(MakeTransform, NamesTheNearestWord) {
+  EXPECT_NE(error_of({"RandomCorp", {}}).find("did you mean 'RandomCrop'?"), std::string::npos);
+  EXPECT_NE(error_of({"RandomCrop", {{"paddin", {4}}}}).find("did you mean 'padding'?"),
+            std::string::npos);
+}
+
+TEST(MakeTransform, RefusesImpossibleValues) {
+  EXPECT_NE(error_of({"RandomCrop", {{"size", {0}}}}).find("size is 0"), std::string::npos);
+  EXPECT_NE(error_of({"RandomCrop", {{"padding", {1.5}}}}).find("padding is 1.5"),
+            std::string::npos);
+  EXPECT_NE(error_of({"RandomCrop", {{"padding", {1, 2}}}}).find("one number"), std::string::npos);
+  EXPECT_NE(error_of({"RandomHorizontalFlip", {{"prob", {1.5}}}}).find("prob is 1.5"),
+            std::string::npos);
+}
+
+TEST(ImageTransform, RefusesStepsThatDoNotFit) {
+  const auto make = [](std::vector<Transform> steps) {
+    return error_of([&] { ImageTransform(steps, kCifar, 0); });
+  };
+  EXPECT_NE(make({Normalize{}, RandomCrop{}}).find("must be the last"), std::string::npos);
+  EXPECT_NE(make({RandomCrop{}, RandomCrop{}}).find("once"), std::string::npos);
+  EXPECT_NE(make({RandomCrop{41, 4}}).find("does not fit"), std::string::npos);
+  EXPECT_NE(make({Normalize{{0.5}, {0.5}}}).find("3 channels"), std::string::npos);
+  EXPECT_NE(make({Normalize{{0, 0, 0}, {1, 0, 1}}}).find("std is 0"), std::string::npos);
+  EXPECT_EQ(make({RandomCrop{40, 4}}), "no error");
+}
+
+}  // namespace
+}  // namespace lockstep
