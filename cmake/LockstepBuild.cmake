@@ -23,6 +23,10 @@ if(LOCKSTEP_SANITIZE)
   add_link_options(-fsanitize=${LOCKSTEP_SANITIZE})
 endif()
 
+if(LOCKSTEP_FUZZ)
+  add_compile_options(-fsanitize=fuzzer-no-link)  # the layers too: coverage leads the fuzzer
+endif()
+
 # Warnings as errors, and clang's lock annotations where clang compiles.
 function(lockstep_options target)
   target_compile_options(${target} PRIVATE

@@ -20,6 +20,10 @@ Error wrong_secret(const std::string& peer) {
                                          "job, or LOCKSTEP_SECRET differs");
 }
 
+Error foreign_protocol(const std::string& peer) {
+  return Error(ErrorCode::kMismatch, peer + " does not speak Lockstep's protocol");
+}
+
 void fill_random(void* data, size_t size) {
   if (::getrandom(data, size, 0) != static_cast<ssize_t>(size)) throw io_error("getrandom");
 }
@@ -69,9 +73,7 @@ Hello make_hello() {
 }
 
 void check_hello(const Hello& theirs, const std::string& peer) {
-  if (theirs.magic != Hello::kMagic) {
-    throw Error(ErrorCode::kMismatch, peer + " does not speak Lockstep's protocol");
-  }
+  if (theirs.magic != Hello::kMagic) throw foreign_protocol(peer);
   const std::string build(theirs.build.data(), strnlen(theirs.build.data(), theirs.build.size()));
   if (build != build_id()) {
     throw Error(ErrorCode::kMismatch, peer + " runs build '" + build + "', this is build '" +
@@ -85,6 +87,54 @@ Digest make_proof(std::string_view secret, std::string_view role, const Hello& o
   message.append(reinterpret_cast<const char*>(&own), sizeof own);
   message.append(reinterpret_cast<const char*>(&peers), sizeof peers);
   return hmac_sha256(secret, message);
+}
+
+ServerHandshake::ServerHandshake(std::string_view secret, std::string_view purpose)
+    : secret_(secret), purpose_(purpose) {}
+
+std::string_view ServerHandshake::greeting() const {
+  return {reinterpret_cast<const char*>(&own_), sizeof own_};
+}
+
+std::string_view ServerHandshake::answer() const {
+  return {reinterpret_cast<const char*>(answer_.data()), answer_.size()};
+}
+
+size_t ServerHandshake::wanted() const {
+  if (step_ == Step::kDone) return 0;
+  return (step_ == Step::kHello ? sizeof(Hello) : sizeof(Digest)) - input_.size();
+}
+
+size_t ServerHandshake::feed(std::string_view bytes, const std::string& peer) {
+  const auto taken = bytes.substr(0, wanted());
+  input_.append(taken);
+  if (step_ == Step::kHello)
+    take_hello(peer);
+  else if (step_ == Step::kProof)
+    take_proof(peer);
+  return taken.size();
+}
+
+void ServerHandshake::take_hello(const std::string& peer) {
+  std::memcpy(&theirs_, input_.data(), input_.size());
+  // A stranger's first line may be shorter than a hello; do not wait for the rest of it.
+  if (input_.size() >= sizeof theirs_.magic && theirs_.magic != Hello::kMagic) {
+    throw foreign_protocol(peer);
+  }
+  if (wanted() > 0) return;
+  check_hello(theirs_, peer);
+  input_.clear();
+  step_ = Step::kProof;
+}
+
+void ServerHandshake::take_proof(const std::string& peer) {
+  if (wanted() > 0) return;
+  Digest proof;
+  std::memcpy(proof.data(), input_.data(), proof.size());
+  if (!equal_digests(proof, make_proof(secret_, label(purpose_, "client"), theirs_, own_)))
+    throw wrong_secret(peer);
+  answer_ = make_proof(secret_, label(purpose_, "server"), own_, theirs_);
+  step_ = Step::kDone;
 }
 
 // The client proves itself first, so a stranger who connects learns nothing but a nonce.
@@ -112,17 +162,15 @@ void authenticate_client(int fd, std::string_view secret, std::string_view purpo
 void authenticate_server(int fd, std::string_view secret, std::string_view purpose,
                          Deadline deadline) {
   const std::string peer = peer_name(fd);
-  const Hello own = make_hello();
-  Hello theirs;
-  send_all(fd, &own, sizeof own, deadline, peer);
-  recv_all(fd, &theirs, sizeof theirs, deadline, peer);
-  check_hello(theirs, peer);
-  Digest proof;
-  recv_all(fd, proof.data(), proof.size(), deadline, peer);
-  if (!equal_digests(proof, make_proof(secret, label(purpose, "client"), theirs, own)))
-    throw wrong_secret(peer);
-  const Digest answer = make_proof(secret, label(purpose, "server"), own, theirs);
-  send_all(fd, answer.data(), answer.size(), deadline, peer);
+  ServerHandshake handshake(secret, purpose);
+  send_all(fd, handshake.greeting().data(), handshake.greeting().size(), deadline, peer);
+  while (!handshake.done()) {
+    std::array<char, sizeof(Hello)> bytes;
+    const size_t size = handshake.wanted();
+    recv_all(fd, bytes.data(), size, deadline, peer);
+    handshake.feed({bytes.data(), size}, peer);
+  }
+  send_all(fd, handshake.answer().data(), handshake.answer().size(), deadline, peer);
 }
 
 }  // namespace lockstep

@@ -46,6 +46,35 @@ void check_hello(const Hello& theirs, const std::string& peer);
 Digest make_proof(std::string_view secret, std::string_view role, const Hello& own,
                   const Hello& peers);
 
+/// The server's half without a socket, for a server that must not block. Send greeting() at once,
+/// feed() what comes until done(), then send answer().
+class ServerHandshake {
+ public:
+  ServerHandshake(std::string_view secret, std::string_view purpose);
+
+  std::string_view greeting() const;
+  /// Takes bytes off the front of the stream and says how many; at most wanted().
+  /// Errors: kMismatch, as soon as it shows; `peer` is named in it.
+  size_t feed(std::string_view bytes, const std::string& peer);
+  /// Bytes still to come from the client in the present step; 0 when done.
+  size_t wanted() const;
+  bool done() const { return step_ == Step::kDone; }
+  std::string_view answer() const;
+
+ private:
+  enum class Step { kHello, kProof, kDone };
+  void take_hello(const std::string& peer);
+  void take_proof(const std::string& peer);
+
+  std::string secret_;
+  std::string purpose_;
+  Hello own_ = make_hello();
+  Hello theirs_;
+  std::string input_;
+  Digest answer_{};
+  Step step_ = Step::kHello;
+};
+
 /// Both halves over a blocking or non-blocking socket. `purpose` ("store", "comm") keeps a proof
 /// for one service from opening another. Errors: kMismatch (other build, other protocol, wrong
 /// secret), kTimeout, kPeerLost.

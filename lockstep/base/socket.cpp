@@ -195,6 +195,26 @@ UniqueFd tcp_accept(int listener, Deadline deadline) {
   }
 }
 
+bool is_loopback(int fd) {
+  sockaddr_storage address{};
+  socklen_t size = sizeof address;
+  if (::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) != 0)
+    throw io_error("getsockname");
+  if (address.ss_family == AF_INET6) {
+    return IN6_IS_ADDR_LOOPBACK(&reinterpret_cast<sockaddr_in6*>(&address)->sin6_addr) != 0;
+  }
+  const auto* v4 = reinterpret_cast<sockaddr_in*>(&address);
+  return address.ss_family == AF_INET && ntohl(v4->sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
+}
+
+void enable_keep_alive(int fd) {
+  set_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
+  set_option(fd, IPPROTO_TCP, TCP_KEEPIDLE, 15);  // s
+  set_option(fd, IPPROTO_TCP, TCP_KEEPINTVL, 5);  // s
+  set_option(fd, IPPROTO_TCP, TCP_KEEPCNT, 3);
+  set_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, 30'000);  // ms, for bytes sent and not acknowledged
+}
+
 void send_all(int fd, const void* data, size_t size, Deadline deadline, const std::string& peer) {
   const auto* next = static_cast<const char*>(data);
   while (size > 0) {

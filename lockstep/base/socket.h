@@ -33,6 +33,12 @@ UniqueFd tcp_connect(const Endpoint& endpoint, Deadline deadline);
 /// Accepts one connection from a listening socket. Errors: kTimeout.
 UniqueFd tcp_accept(int listener, Deadline deadline);
 
+/// True when the socket's own address is loopback, so that only this host can reach it.
+bool is_loopback(int fd);
+
+/// Has the kernel close a connection whose other host is gone, within about 30 s of silence.
+void enable_keep_alive(int fd);
+
 /// Whole buffers, whatever the socket's blocking mode. Errors: kTimeout, kPeerLost (closed or
 /// reset); both name `peer`.
 void send_all(int fd, const void* data, size_t size, Deadline deadline, const std::string& peer);

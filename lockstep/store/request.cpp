@@ -25,10 +25,9 @@ Error too_large(StoreOp op, const std::string& what, size_t bytes, int64_t limit
 }
 
 void check_value(const StoreRequest& request, const std::string& value) {
-  if (value.size() > static_cast<size_t>(kMaxValueBytes)) {
-    throw too_large(request.op, "the value of key " + quote_key(request.keys.at(0)), value.size(),
-                    kMaxValueBytes);
-  }
+  if (value.size() <= static_cast<size_t>(kMaxValueBytes)) return;
+  const std::string key = quote_key(request.keys.empty() ? "" : request.keys[0]);
+  throw too_large(request.op, "the value of key " + key, value.size(), kMaxValueBytes);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #pragma once
 // The store over TCP: one server in one process of the job, any number of clients.
 
+#include <chrono>
 #include <memory>
 #include <string>
 
@@ -14,9 +15,12 @@ struct TcpStoreServerOptions {
       "127.0.0.1";     ///< Address to listen on. Without a secret only loopback is allowed.
   int port = 0;        ///< 0: a free one; see TcpStoreServer::port().
   std::string secret;  ///< Job secret (base/auth.h); may be empty on loopback.
+  /// Time for a client to prove the secret; then it is dropped.
+  std::chrono::milliseconds handshake_limit{5000};
 };
 
-/// Serves until destroyed; one thread with epoll, however many clients.
+/// Serves until destroyed; one thread with epoll, however many clients. Costs a thread and a socket
+/// to start. When descriptors run out it raises this process's soft limit to the hard one.
 /// Errors of the constructor: kUnavailable (port taken), kInvalidArgument (no secret, not
 /// loopback).
 class TcpStoreServer {
@@ -33,7 +37,9 @@ class TcpStoreServer {
   std::unique_ptr<Impl> impl_;
 };
 
-/// Connects and proves the secret; tries again while nobody listens, until the deadline.
+/// Connects and proves the secret; tries again while nobody listens, until the deadline. The store
+/// has one connection for all threads and no thread of its own; after kTimeout it can be used on,
+/// after kPeerLost every call throws that.
 /// Errors: kTimeout, kMismatch (another job's store, another build, not a store).
 std::shared_ptr<Store> connect_tcp_store(const Endpoint& server, const std::string& secret,
                                          Deadline deadline);

@@ -1,0 +1,76 @@
+#include "lockstep/store/tcp/server_connection.h"
+
+#include <sys/socket.h>
+
+#include <array>
+#include <cerrno>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/socket.h"
+
+namespace lockstep {
+namespace {
+
+/// Read per turn, so that one busy client does not keep the others waiting.
+constexpr size_t kReadBytes = 1 << 16;
+
+}  // namespace
+
+ServerConnection::ServerConnection(UniqueFd fd, uint64_t id, std::string_view secret)
+    : fd_(std::move(fd)), id_(id), peer_(peer_name(fd_.get())) {
+  handshake_.emplace(secret, "store");
+  send(handshake_->greeting());
+}
+
+bool ServerConnection::receive(const OnRequest& on_request) {
+  std::array<char, kReadBytes> buffer;
+  const ssize_t got = ::recv(fd_.get(), buffer.data(), buffer.size(), MSG_DONTWAIT);
+  if (got == 0) return false;
+  if (got < 0) {
+    if (errno == EAGAIN || errno == EINTR) return true;
+    if (errno == ECONNRESET || errno == ETIMEDOUT) return false;
+    throw io_error("receive");
+  }
+  const auto rest = take_handshake({buffer.data(), static_cast<size_t>(got)});
+  if (!proved()) return true;
+  reader_.append(rest);
+  while (const auto body = reader_.next()) on_request(decode_request(*body));
+  return true;
+}
+
+/// Gives the handshake its bytes and returns those after it.
+std::string_view ServerConnection::take_handshake(std::string_view bytes) {
+  while (handshake_ && !bytes.empty()) {
+    bytes.remove_prefix(handshake_->feed(bytes, peer_));
+    if (!handshake_->done()) continue;
+    send(handshake_->answer());
+    handshake_.reset();
+  }
+  return bytes;
+}
+
+bool ServerConnection::send(std::string_view bytes) {
+  // Nearly always the socket takes all at once and output_ is never touched.
+  if (backlog() > 0) {
+    output_.append(bytes);
+    bytes = std::string_view(output_).substr(sent_);
+  }
+  const bool kept = !output_.empty();
+  while (!bytes.empty()) {
+    const ssize_t put = ::send(fd_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (put < 0 && errno == EINTR) continue;
+    if (put < 0 && errno != EAGAIN) return false;
+    if (put < 0) break;
+    bytes.remove_prefix(static_cast<size_t>(put));
+    if (kept) sent_ += static_cast<size_t>(put);
+  }
+  if (!kept) {
+    output_ = bytes;
+  } else if (bytes.empty()) {
+    output_ = {};
+    sent_ = 0;
+  }
+  return true;
+}
+
+}  // namespace lockstep

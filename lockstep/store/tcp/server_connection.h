@@ -1,0 +1,50 @@
+#pragma once
+// One client as the server's thread sees it: handshake, then messages in and out, never blocking.
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "lockstep/base/auth.h"
+#include "lockstep/base/unique_fd.h"
+#include "lockstep/store/tcp/protocol.h"
+
+namespace lockstep {
+
+class ServerConnection {
+ public:
+  /// `fd`: non-blocking. The greeting goes out at once.
+  ServerConnection(UniqueFd fd, uint64_t id, std::string_view secret);
+
+  using OnRequest = std::function<void(RequestFrame)>;
+  /// Reads once what is there and calls `on_request` for each whole message. False when the client
+  /// has closed. Errors: kMismatch (handshake), kCorrupt, kInvalidArgument, kIo: drop it.
+  bool receive(const OnRequest& on_request);
+
+  /// Sends what the socket takes and keeps the rest. False when the connection is gone.
+  bool send(std::string_view bytes);
+  bool flush() { return send({}); }
+
+  int fd() const { return fd_.get(); }
+  uint64_t id() const { return id_; }
+  const std::string& peer() const { return peer_; }
+  bool proved() const { return !handshake_.has_value(); }
+  /// Bytes that the client has not taken yet.
+  size_t backlog() const { return output_.size() - sent_; }
+
+  uint32_t interest = 0;  ///< The events that epoll has been asked for; kept by the loop.
+
+ private:
+  std::string_view take_handshake(std::string_view bytes);
+
+  UniqueFd fd_;
+  uint64_t id_;
+  std::string peer_;
+  std::optional<ServerHandshake> handshake_;  ///< Until the client has proved itself.
+  FrameReader reader_{kMaxRequestBody};
+  std::string output_;
+  size_t sent_ = 0;  ///< Bytes of output_ that are out.
+};
+
+}  // namespace lockstep

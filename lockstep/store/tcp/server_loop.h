@@ -1,0 +1,65 @@
+#pragma once
+// The TCP store's server: one epoll loop that feeds StoreState. Everything here runs in the thread
+// that calls run(), but for stop().
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "lockstep/base/deadline.h"
+#include "lockstep/base/unique_fd.h"
+#include "lockstep/store/store_state.h"
+#include "lockstep/store/tcp/server_connection.h"
+
+namespace lockstep {
+
+class StoreServerLoop {
+ public:
+  StoreServerLoop(UniqueFd listener, std::string secret, std::chrono::milliseconds handshake_limit);
+
+  /// Serves until stop().
+  void run();
+  /// From any thread.
+  void stop();
+
+ private:
+  void add_to_epoll(int fd, uint64_t id, uint32_t events);
+  int wait_ms() const;
+
+  void accept_clients();
+  UniqueFd accept_one();
+  void pause_accepting();
+  void resume_accepting();
+
+  void serve(ServerConnection& client, uint32_t events);
+  void handle(ServerConnection& client, RequestFrame frame);
+  void answer(const StoreAnswer& answer);
+  void update_interest(ServerConnection& client);
+
+  void drop(uint64_t id);
+  void drop_late_handshakes();
+  void drop_doomed();
+
+  const std::string secret_;
+  const std::chrono::milliseconds handshake_limit_;
+  UniqueFd listener_;
+  UniqueFd epoll_;
+  UniqueFd wake_;  ///< eventfd; stop() writes it.
+  StoreState state_;
+  uint64_t next_id_;
+  std::unordered_map<uint64_t, std::unique_ptr<ServerConnection>> clients_;
+
+  struct PendingHandshake {
+    Deadline deadline;
+    uint64_t id;
+  };
+  std::deque<PendingHandshake> handshakes_;  ///< In the order of their deadlines.
+  std::vector<uint64_t> doomed_;             ///< Found broken while another was being served.
+  std::optional<Deadline> accept_again_;     ///< Accepting rests until then: no descriptors left.
+};
+
+}  // namespace lockstep

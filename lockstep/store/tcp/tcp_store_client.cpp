@@ -1,0 +1,213 @@
+#include "lockstep/store/tcp/tcp_store_client.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <cerrno>
+
+#include "lockstep/base/auth.h"
+#include "lockstep/base/error.h"
+#include "lockstep/base/socket.h"
+#include "lockstep/store/tcp/tcp_store.h"
+
+namespace lockstep {
+namespace {
+
+/// After the deadline of a wait the server is asked what is missing; it answers at once or is ill.
+constexpr auto kGrace = 1s;
+/// Requests that a server which does not read may leave here, before callers wait for room.
+constexpr size_t kMaxOutput = 2 * kMaxRequestBytes;
+
+bool waits(StoreOp op) {
+  return op == StoreOp::kGet || op == StoreOp::kWait || op == StoreOp::kWatch;
+}
+
+}  // namespace
+
+/// Files a call for as long as it runs, and at its end has another thread lead if nobody does.
+/// Made and destroyed under the client's lock.
+class TcpStoreClient::Registration {
+ public:
+  Registration(TcpStoreClient& client, uint64_t id, Call& call) LOCKSTEP_NO_THREAD_SAFETY_ANALYSIS
+      : client_(client),
+        id_(id) {
+    client_.calls_[id_] = &call;
+  }
+  ~Registration() LOCKSTEP_NO_THREAD_SAFETY_ANALYSIS {
+    client_.calls_.erase(id_);
+    if (!client_.led_ && !client_.calls_.empty()) client_.calls_.begin()->second->wake.notify_one();
+  }
+  Registration(const Registration&) = delete;
+  Registration& operator=(const Registration&) = delete;
+
+ private:
+  TcpStoreClient& client_;
+  uint64_t id_;
+};
+
+TcpStoreClient::TcpStoreClient(UniqueFd fd, std::string server)
+    : fd_(std::move(fd)),
+      wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      server_(std::move(server)) {
+  if (!wake_) throw io_error("eventfd");
+}
+
+StoreReply TcpStoreClient::call(StoreRequest request, Deadline deadline) {
+  const std::string doing = fmt::format("{} {}", to_string(request.op),
+                                        quote_key(request.keys.empty() ? "" : request.keys[0]));
+  const bool can_wait = waits(request.op);
+  MutexLock lock(mutex_);
+  check_connection();
+  Call own;
+  const uint64_t id = ++last_id_;
+  const Registration registration(*this, id, own);
+  wait_for_room(lock, own, deadline);
+  queue(encode(RequestFrame{id, std::move(request)}));
+  wait_for_reply(lock, own, deadline);
+  if (!own.reply && can_wait) {
+    StoreRequest cancel;
+    cancel.op = StoreOp::kCancel;
+    queue(encode(RequestFrame{id, std::move(cancel)}));
+    wait_for_reply(lock, own, Deadline::after(kGrace));
+  }
+  if (!own.reply) {
+    throw Error(ErrorCode::kTimeout, fmt::format("{} does not answer: {}", name(), doing));
+  }
+  return std::move(*own.reply);
+}
+
+void TcpStoreClient::wait_for_room(MutexLock& lock, Call& own, Deadline deadline) {
+  while (output_.size() > kMaxOutput) {
+    if (deadline.passed()) {
+      throw Error(ErrorCode::kTimeout,
+                  fmt::format("{} does not read; {} bytes are waiting", name(), output_.size()));
+    }
+    step(lock, own, deadline);
+    check_connection();
+  }
+}
+
+void TcpStoreClient::wait_for_reply(MutexLock& lock, Call& own, Deadline deadline) {
+  while (!own.reply) {
+    check_connection();
+    if (deadline.passed()) return;
+    step(lock, own, deadline);
+  }
+}
+
+/// Waits a while for news: as the leader if nobody leads, else until the leader has some.
+void TcpStoreClient::step(MutexLock& lock, Call& own, Deadline deadline) {
+  if (led_) {
+    own.wake.wait_until(lock, deadline.when());
+  } else {
+    lead_once(deadline);
+  }
+}
+
+void TcpStoreClient::lead_once(Deadline deadline) {
+  std::array<pollfd, 2> items = {
+      {{fd_.get(), static_cast<short>(output_.empty() ? POLLIN : POLLIN | POLLOUT), 0},
+       {wake_.get(), POLLIN, 0}}};
+  led_ = true;
+  mutex_.unlock();
+  const int ready = ::poll(items.data(), items.size(), deadline.left_poll_ms());
+  mutex_.lock();
+  led_ = false;
+  if (ready <= 0) return;
+  if (items[1].revents != 0) {
+    eventfd_t count = 0;
+    ::eventfd_read(wake_.get(), &count);
+  }
+  if ((items[0].revents & POLLOUT) != 0) flush();
+  if ((items[0].revents & ~POLLOUT) != 0) receive();
+}
+
+void TcpStoreClient::queue(std::string frame) {
+  if (output_.empty()) {
+    output_ = std::move(frame);
+  } else {
+    output_ += frame;
+  }
+  flush();
+  if (!output_.empty() && led_) ::eventfd_write(wake_.get(), 1);
+}
+
+void TcpStoreClient::flush() {
+  size_t sent = 0;
+  while (sent < output_.size()) {
+    const ssize_t put = ::send(fd_.get(), output_.data() + sent, output_.size() - sent,
+                               MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (put > 0) {
+      sent += static_cast<size_t>(put);
+    } else if (errno == EAGAIN) {
+      break;
+    } else if (errno != EINTR) {
+      lose(io_error("send").what());
+      break;
+    }
+  }
+  output_.erase(0, sent);
+}
+
+void TcpStoreClient::receive() {
+  std::array<char, 1 << 14> buffer;
+  while (lost_.empty()) {
+    const ssize_t got = ::recv(fd_.get(), buffer.data(), buffer.size(), MSG_DONTWAIT);
+    if (got > 0) {
+      reader_.append({buffer.data(), static_cast<size_t>(got)});
+      deliver();
+      if (static_cast<size_t>(got) < buffer.size()) return;
+    } else if (got == 0) {
+      lose("its process closed the connection");
+    } else if (errno == EAGAIN) {
+      return;
+    } else if (errno != EINTR) {
+      lose(io_error("receive").what());
+    }
+  }
+}
+
+void TcpStoreClient::deliver() {
+  try {
+    while (const auto body = reader_.next()) {
+      ReplyFrame frame = decode_reply(*body);
+      const auto it = calls_.find(frame.id);
+      if (it == calls_.end()) continue;  // Its caller has given up.
+      it->second->reply = std::move(frame.reply);
+      it->second->wake.notify_one();
+    }
+  } catch (const Error& error) {
+    lose(std::string("it sent nonsense: ") + error.what());
+  }
+}
+
+void TcpStoreClient::lose(const std::string& why) {
+  if (!lost_.empty()) return;
+  lost_ = why;
+  for (const auto& [id, call] : calls_) call->wake.notify_one();
+}
+
+void TcpStoreClient::check_connection() const {
+  if (!lost_.empty()) throw Error(ErrorCode::kPeerLost, name() + " is gone: " + lost_);
+}
+
+std::shared_ptr<Store> connect_tcp_store(const Endpoint& server, const std::string& secret,
+                                         Deadline deadline) {
+  UniqueFd fd = tcp_connect(server, deadline);
+  try {
+    authenticate_client(fd.get(), secret, "store", deadline);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kPeerLost) throw;
+    throw Error(ErrorCode::kMismatch,
+                fmt::format("{} closed the connection instead of greeting: it is not a store, or "
+                            "is just ending",
+                            to_string(server)));
+  }
+  enable_keep_alive(fd.get());
+  return std::make_shared<TcpStoreClient>(std::move(fd), to_string(server));
+}
+
+}  // namespace lockstep

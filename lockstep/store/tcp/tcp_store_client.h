@@ -1,0 +1,59 @@
+#pragma once
+// The TCP store's client: one connection for all threads of a process, and no thread of its own.
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "lockstep/base/mutex.h"
+#include "lockstep/base/unique_fd.h"
+#include "lockstep/store/request_store.h"
+#include "lockstep/store/tcp/protocol.h"
+
+namespace lockstep {
+
+/// Threads that wait for replies take turns at the socket: one of them, the leader, polls and hands
+/// out what comes; when its own reply is there it leaves, and another leads. A lone caller thus
+/// sends and receives by itself, without a context switch.
+class TcpStoreClient final : public RequestStore {
+ public:
+  /// `fd`: connected and authenticated.
+  TcpStoreClient(UniqueFd fd, std::string server);
+
+ private:
+  /// A call in progress; it lives on its thread's stack.
+  struct Call {
+    std::optional<StoreReply> reply;
+    CondVar wake;  ///< Its reply is there, the connection is lost, or nobody leads.
+  };
+  class Registration;
+
+  StoreReply call(StoreRequest request, Deadline deadline) override;
+  std::string name() const override { return "store at " + server_; }
+
+  void wait_for_room(MutexLock& lock, Call& own, Deadline deadline) LOCKSTEP_REQUIRES(mutex_);
+  void wait_for_reply(MutexLock& lock, Call& own, Deadline deadline) LOCKSTEP_REQUIRES(mutex_);
+  void step(MutexLock& lock, Call& own, Deadline deadline) LOCKSTEP_REQUIRES(mutex_);
+  void lead_once(Deadline deadline) LOCKSTEP_REQUIRES(mutex_);
+  void queue(std::string frame) LOCKSTEP_REQUIRES(mutex_);
+  void flush() LOCKSTEP_REQUIRES(mutex_);
+  void receive() LOCKSTEP_REQUIRES(mutex_);
+  void deliver() LOCKSTEP_REQUIRES(mutex_);
+  void lose(const std::string& why) LOCKSTEP_REQUIRES(mutex_);
+  void check_connection() const LOCKSTEP_REQUIRES(mutex_);
+
+  const UniqueFd fd_;
+  const UniqueFd wake_;  ///< eventfd: has the leader look at output_.
+  const std::string server_;
+
+  Mutex mutex_;
+  uint64_t last_id_ LOCKSTEP_GUARDED_BY(mutex_) = 0;
+  std::map<uint64_t, Call*> calls_ LOCKSTEP_GUARDED_BY(mutex_);
+  bool led_ LOCKSTEP_GUARDED_BY(mutex_) = false;    ///< A thread polls the socket.
+  std::string output_ LOCKSTEP_GUARDED_BY(mutex_);  ///< What the socket did not take yet.
+  FrameReader reader_ LOCKSTEP_GUARDED_BY(mutex_){kMaxReplyBody};
+  std::string lost_ LOCKSTEP_GUARDED_BY(mutex_);  ///< Why the connection is gone; empty: it is not.
+};
+
+}  // namespace lockstep

@@ -1,0 +1,76 @@
+#include <fmt/format.h>
+#include <pthread.h>
+#include <signal.h>
+
+#include <thread>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/log.h"
+#include "lockstep/store/tcp/server_loop.h"
+#include "lockstep/store/tcp/tcp_store.h"
+
+namespace lockstep {
+namespace {
+
+UniqueFd listen_safely(const TcpStoreServerOptions& options) {
+  UniqueFd listener = tcp_listen(options.host, options.port);
+  if (options.secret.empty() && !is_loopback(listener.get())) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("store on '{}': without a job secret only loopback is served; give a "
+                            "secret, or listen on 127.0.0.1",
+                            options.host));
+  }
+  return listener;
+}
+
+/// Starts a thread that takes no signals: they are the program's.
+template <class Body>
+std::thread start_quiet_thread(Body body) {
+  sigset_t all;
+  sigset_t before;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  std::thread thread(std::move(body));
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return thread;
+}
+
+}  // namespace
+
+class TcpStoreServer::Impl {
+ public:
+  Impl(UniqueFd listener, const TcpStoreServerOptions& options)
+      : port_(local_port(listener.get())),
+        loop_(std::move(listener), options.secret, options.handshake_limit),
+        thread_(start_quiet_thread([this] { serve(); })) {}
+  ~Impl() {
+    loop_.stop();
+    thread_.join();
+  }
+
+  int port() const { return port_; }
+
+ private:
+  void serve() {
+    try {
+      loop_.run();
+    } catch (const std::exception& error) {
+      // The clients learn it from their connections when the loop is destroyed.
+      log_error(std::string("the store's server ended: ") + error.what());
+    }
+  }
+
+  int port_;
+  StoreServerLoop loop_;
+  std::thread thread_;
+};
+
+TcpStoreServer::TcpStoreServer(const TcpStoreServerOptions& options)
+    : impl_(std::make_unique<Impl>(listen_safely(options), options)) {}
+TcpStoreServer::~TcpStoreServer() = default;
+
+int TcpStoreServer::port() const {
+  return impl_->port();
+}
+
+}  // namespace lockstep
