@@ -1,16 +1,67 @@
 #include "lockstep/launch/world.h"
 
-#include <thread>
+#include <fmt/format.h>
 
+#include "lockstep/base/error.h"
+#include "lockstep/base/log.h"
+#include "lockstep/launch/identity.h"
+#include "lockstep/launch/torch_store.h"
 #include "lockstep/store/memory/memory_store.h"
+#include "lockstep/store/tcp/tcp_store.h"
 
 namespace lockstep {
+namespace {
 
-World World::join(Deadline) {
+std::shared_ptr<Store> meet_store(const Identity& id, Deadline deadline) {
+  if (id.launcher == "lockstep") return connect_tcp_store(id.master, id.secret, deadline);
+  return id.size > 1 ? meet_torch_store(id, deadline) : make_memory_store();
+}
+
+/// Where the other ranks reach this one.
+std::string own_address(const Identity& id) {
+  if (!id.address.empty()) return id.address;
+  if (id.num_nodes == 1 || is_loopback(id.master.host)) return "127.0.0.1";
+  auto address = local_address_towards(id.master.host);
+  if (is_loopback(address)) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("this host takes '{}' for its loopback address {}, where other hosts "
+                            "cannot reach it: give the master address as a number, or set "
+                            "LOCKSTEP_ADDRESS on this host",
+                            id.master.host, address));
+  }
+  return address;
+}
+
+void say_threads(const World& world, int cores) {
+  if (world.rank != 0 || world.size == 1) return;
+  log_info(fmt::format(
+      "{} ranks, {} thread{} each ({} cores, {} ranks on this host; "
+      "OMP_NUM_THREADS changes it)",
+      world.size, world.threads, world.threads == 1 ? "" : "s", cores, world.local_size));
+}
+
+}  // namespace
+
+World World::join(Deadline deadline) {
+  const Environment environment = this_environment();
+  const Identity id = decide_identity(environment);
+  const int cores = usable_cores();
   World world;
+  world.rank = id.rank;
+  world.size = id.size;
+  world.local_rank = id.local_rank;
+  world.local_size = id.local_size;
+  world.node_rank = id.node_rank;
+  world.num_nodes = id.num_nodes;
+  world.restart_count = id.restart_count;
+  world.launcher = id.launcher;
+  world.job_id = id.job_id;
+  world.secret = id.secret;
+  world.threads = threads_per_rank(environment, cores, id.local_size);
   world.host_id = this_host_id();
-  world.threads = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
-  world.store = make_memory_store();
+  world.address = own_address(id);
+  world.store = with_prefix(meet_store(id, deadline), fmt::format("attempt_{}", id.restart_count));
+  say_threads(world, cores);
   return world;
 }
 

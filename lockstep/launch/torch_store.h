@@ -1,0 +1,28 @@
+#pragma once
+// The store of a job that torchrun, or a user's own script, started: rank 0 serves it.
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "lockstep/launch/identity.h"
+#include "lockstep/store/store.h"
+
+namespace lockstep {
+
+/// Ports to try, in this order, by the server and by every client: MASTER_PORT, or, where
+/// torchrun's own store listens there, eight derived from (MASTER_PORT, run id, restart count) in
+/// [20000, 30000): below the range from which kernels hand out ports.
+std::vector<int> store_ports(const Identity& identity);
+
+/// What the store's handshake proves. It depends on run id, size, port and restart count, so that
+/// a client that reaches another job's store on a shared port is refused and tries the next one;
+/// it is secret only if identity.secret is.
+std::string store_secret(const Identity& identity);
+
+/// Serves (rank 0) or joins the store. The server lives as long as rank 0's copy.
+/// Errors: kUnavailable (no port is free), kTimeout naming address and ports, kMismatch (another
+/// build or job at MASTER_PORT).
+std::shared_ptr<Store> meet_torch_store(const Identity& identity, Deadline deadline);
+
+}  // namespace lockstep
