@@ -1,0 +1,95 @@
+#include "lockstep/launch/torch_store.h"
+
+#include <gtest/gtest.h>
+
+#include <future>
+#include <optional>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/socket.h"
+#include "lockstep/store/tcp/tcp_store.h"
+
+namespace lockstep {
+namespace {
+
+/// Rank `rank` of 2 under a launcher that holds `port`.
+Identity member(int rank, int port, bool taken, const std::string& job) {
+  Identity id;
+  id.launcher = "torch";
+  id.rank = rank;
+  id.size = 2;
+  id.local_size = 2;
+  id.master = {"127.0.0.1", port};
+  id.master_taken = taken;
+  id.job_id = job;
+  return id;
+}
+
+int free_port() {
+  return local_port(tcp_listen("127.0.0.1", 0).get());
+}
+
+/// Rank 1 comes first, rank 0 later; both must reach the same store.
+void expect_meeting(int port, bool taken) {
+  const auto deadline = Deadline::after(30s);
+  auto late = std::async(std::launch::async, [&] {
+    return meet_torch_store(member(1, port, taken, "job"), deadline)->get("key", deadline);
+  });
+  const auto store = meet_torch_store(member(0, port, taken, "job"), deadline);
+  store->set("key", "value", deadline);
+  EXPECT_EQ(late.get(), "value");
+}
+
+TEST(TorchStore, RankZeroServesAtMasterPort) {
+  expect_meeting(free_port(), false);
+}
+
+TEST(TorchStore, MeetsOnADerivedPortWhereTorchrunHasMasterPort) {
+  const UniqueFd torchruns = tcp_listen("127.0.0.1", 0);
+  expect_meeting(local_port(torchruns.get()), true);
+}
+
+TEST(TorchStore, PassesByAnotherJobAndAForeignServiceOnItsPorts) {
+  const UniqueFd torchruns = tcp_listen("127.0.0.1", 0);
+  const int port = local_port(torchruns.get());
+  const auto ports = store_ports(member(0, port, true, "job"));
+  // Another job's store, made as that job would; and something that listens but never answers.
+  const Identity other = member(0, port, true, "other");
+  std::optional<TcpStoreServer> foreign;
+  UniqueFd mute;
+  try {
+    foreign.emplace(TcpStoreServerOptions{"127.0.0.1", ports[0], store_secret(other)});
+    mute = tcp_listen("127.0.0.1", ports[1]);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kUnavailable);  // someone was there first: as good
+  }
+  expect_meeting(port, true);
+}
+
+TEST(TorchStore, TakenMasterPortIsSaid) {
+  const UniqueFd taken = tcp_listen("127.0.0.1", 0);
+  const int port = local_port(taken.get());
+  try {
+    meet_torch_store(member(0, port, false, "job"), Deadline::after(5s));
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kUnavailable);
+    EXPECT_NE(std::string(error.what()).find(std::to_string(port)), std::string::npos);
+  }
+}
+
+TEST(TorchStore, MissingRankZeroIsATimeoutThatNamesThePlace) {
+  const UniqueFd torchruns = tcp_listen("127.0.0.1", 0);
+  const Identity id = member(1, local_port(torchruns.get()), true, "nobody serves this");
+  try {
+    meet_torch_store(id, Deadline::after(300ms));
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kTimeout);
+    EXPECT_NE(std::string(error.what()).find(std::to_string(store_ports(id)[0])),
+              std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace lockstep
