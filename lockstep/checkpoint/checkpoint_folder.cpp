@@ -46,7 +46,7 @@ std::optional<double> read_metric(const fs::path& folder) {
     const auto value = decode_training_state(read_file(file), file.string()).state.metric_value;
     return value && std::isfinite(*value) ? value : std::nullopt;
   } catch (const Error& error) {
-    log_warn(fmt::format("ranked as without metric: {}", error.what()));
+    log_debug(fmt::format("ranked as without metric: {}", error.what()));
     return std::nullopt;
   }
 }

@@ -4,13 +4,11 @@
 #include <ATen/Functions.h>
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstring>
 #include <mutex>
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/file.h"
-#include "lockstep/base/log.h"
 #include "lockstep/checkpoint/module_state.h"
 #include "lockstep/checkpoint/optimizer_state.h"
 
@@ -49,14 +47,13 @@ void tidy(const fs::path& dir, const TrainingState& state, const KeepPolicy& pol
 
 /// What to do about a damaged checkpoint.
 std::string advice(const fs::path& folder) {
-  const auto entries = list_checkpoints(folder.has_parent_path() ? folder.parent_path() : ".");
-  for (auto entry = entries.rbegin(); entry != entries.rend(); ++entry) {
-    if (entry->name < folder.filename().string()) {
-      return fmt::format("; to go on from an older checkpoint name {}",
-                         (folder.parent_path() / entry->name).string());
-    }
+  std::string older;
+  for (const CheckpointEntry& entry : list_checkpoints(folder / "..")) {
+    if (entry.name == folder.filename()) break;
+    older = (folder.parent_path() / entry.name).string();
   }
-  return "; there is no older checkpoint beside it, start anew";
+  if (older.empty()) return "; there is no older checkpoint beside it, start anew";
+  return "; to go on from an older checkpoint name " + older;
 }
 
 DecodedTrainingState read_state(const fs::path& folder, const std::string& model_name) {

@@ -23,7 +23,7 @@ struct Chart {
 };
 
 /// Round values for an axis that covers [lo, hi], 1, 2 or 5 times a power of ten apart, about
-/// `wanted` of them; the first is at most lo and the last at least hi.
+/// `wanted` of them; the first is at most lo and the last at least hi (but for rounding).
 std::vector<double> axis_ticks(double lo, double hi, int wanted);
 
 /// Trailing mean over `window` points.

@@ -1,0 +1,81 @@
+#include "lockstep/checkpoint/keep_policy.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/support/error_of.h"
+
+namespace lockstep {
+namespace {
+
+using Names = std::vector<std::string>;
+
+std::string step_name(int64_t step) {
+  std::string name = std::to_string(step);
+  return name.insert(0, 1, 's');
+}
+
+std::vector<CheckpointEntry> entries(const std::vector<std::optional<double>>& metrics) {
+  std::vector<CheckpointEntry> list;
+  for (const auto& metric : metrics) {
+    const int64_t step = static_cast<int64_t>(list.size()) + 1;
+    list.push_back({step_name(step), step, metric});
+  }
+  return list;
+}
+
+TEST(KeepPolicy, AllKeepsAll) {
+  EXPECT_EQ(plan_removal(entries({1, 2, 3}), {Keep::kAll, 0, true}), Names{});
+}
+
+TEST(KeepPolicy, LatestKeepsTheNewest) {
+  const std::vector<std::optional<double>> none(5);
+  EXPECT_EQ(plan_removal(entries(none), {Keep::kLatest, 2, true}), (Names{"s1", "s2", "s3"}));
+  EXPECT_EQ(plan_removal(entries(none), {Keep::kLatest, 5, true}), Names{});
+  EXPECT_EQ(plan_removal({}, {Keep::kLatest, 1, true}), Names{});
+}
+
+TEST(KeepPolicy, LatestKeepsTheBestToo) {
+  EXPECT_EQ(plan_removal(entries({0.5, 0.9, 0.7, 0.8}), {Keep::kLatest, 1, true}),
+            (Names{"s1", "s3"}));
+  EXPECT_EQ(plan_removal(entries({0.5, 0.9, 0.7, 0.8}), {Keep::kLatest, 1, false}),
+            (Names{"s2", "s3"}));
+}
+
+TEST(KeepPolicy, TopKRanksByMetricAndKeepsTheNewest) {
+  EXPECT_EQ(plan_removal(entries({0.9, 0.1, 0.8, 0.2, 0.3}), {Keep::kTopK, 2, true}),
+            (Names{"s2", "s4"}));
+  EXPECT_EQ(plan_removal(entries({0.9, 0.1, 0.8, 0.2, 0.3}), {Keep::kTopK, 2, false}),
+            (Names{"s1", "s3"}));
+}
+
+TEST(KeepPolicy, WithoutMetricRanksLast) {
+  EXPECT_EQ(plan_removal(entries({0.1, std::nullopt, std::nullopt, 0.2}), {Keep::kTopK, 2, true}),
+            (Names{"s2", "s3"}));
+}
+
+TEST(KeepPolicy, OfEqualsTheLaterIsBetter) {
+  EXPECT_EQ(best_checkpoint(entries({0.5, 0.5, 0.4}), true)->name, "s2");
+  EXPECT_EQ(plan_removal(entries({0.5, 0.5, 0.5, 0.4}), {Keep::kTopK, 1, true}),
+            (Names{"s1", "s2"}));
+}
+
+TEST(KeepPolicy, NoMetricNoBest) {
+  EXPECT_FALSE(best_checkpoint(entries({std::nullopt}), true));
+  EXPECT_FALSE(best_checkpoint({}, true));
+}
+
+TEST(KeepPolicy, ChecksItsInput) {
+  EXPECT_EQ(parse_keep("top_k"), Keep::kTopK);
+  EXPECT_EQ(parse_keep("latest_k"), Keep::kLatest);
+  EXPECT_EQ(parse_keep(""), Keep::kAll);
+  const Error error = error_of([] { parse_keep("latest_q"); });
+  EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
+  EXPECT_NE(std::string(error.what()).find("did you mean 'latest_k'"), std::string::npos);
+  EXPECT_EQ(error_of([] {
+              plan_removal({}, {Keep::kTopK, 0, true});
+            }).code(),
+            ErrorCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,244 @@
+#include "lockstep/checkpoint/training_checkpoint.h"
+
+#include <gtest/gtest.h>
+#include <torch/optim/adam.h>
+#include <torch/optim/sgd.h>
+
+#include "lockstep/base/file.h"
+#include "lockstep/checkpoint/module_state.h"
+#include "lockstep/checkpoint/optimizer_state.h"
+#include "tests/checkpoint/small_net.h"
+#include "tests/support/error_of.h"
+#include "tests/support/file_size_limit.h"
+#include "tests/support/temp_folder.h"
+
+namespace lockstep {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Training {
+  explicit Training(int64_t width = 8) : net(width) { state.model = "small"; }
+
+  void advance(int count) {
+    train(net, optimizer, static_cast<int>(state.step), count);
+    state.step += count;
+    state.metric_value.reset();
+  }
+  fs::path save(const fs::path& dir, const KeepPolicy& policy = {}) {
+    state.rng = rng_bytes();
+    return save_checkpoint(dir, net, optimizer, state, policy);
+  }
+  void load(const fs::path& path) {
+    state = load_checkpoint(path, net, optimizer, "small");
+    set_rng_bytes(state.rng);
+  }
+
+  SmallNet net;
+  torch::optim::Adam optimizer{net.parameters(), torch::optim::AdamOptions(0.01)};
+  TrainingState state;
+};
+
+void expect_equal(const Training& a, const Training& b) {
+  const TensorMap weights = module_tensors(b.net);
+  for (const auto& [name, tensor] : module_tensors(a.net)) {
+    EXPECT_TRUE(same_bits(weights.at(name), tensor)) << name;
+  }
+  const TensorMap memory = optimizer_tensors(b.net, b.optimizer);
+  for (const auto& [name, tensor] : optimizer_tensors(a.net, a.optimizer)) {
+    EXPECT_TRUE(same_bits(memory.at(name), tensor)) << name;
+  }
+}
+
+std::vector<std::string> names_in(const fs::path& dir) {
+  std::vector<std::string> names;
+  for (const auto& item : fs::directory_iterator(dir)) names.push_back(item.path().filename());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+void flip_last_byte(const fs::path& file) {
+  std::string bytes = read_file(file);
+  bytes.back() = static_cast<char>(bytes.back() ^ 1);
+  write_file_atomically(file, bytes);
+}
+
+TEST(TrainingCheckpoint, TenAndTenAreTwenty) {
+  const TempFolder dir;
+  Training whole;
+  whole.advance(10);
+  whole.save(dir.path());
+  whole.advance(10);
+
+  Training resumed;
+  resumed.load(dir.path());
+  EXPECT_EQ(resumed.state.step, 10);
+  resumed.advance(10);
+  expect_equal(whole, resumed);
+}
+
+TEST(TrainingCheckpoint, HoldsTheNamedFilesAndLinks) {
+  const TempFolder dir;
+  Training run;
+  run.advance(1);
+  record_metric(run.state, 0.9);
+  EXPECT_EQ(run.save(dir / "a/b"), dir / "a/b/step_000001");
+  EXPECT_EQ(names_in(dir / "a/b"), (std::vector<std::string>{"best", "latest", "step_000001"}));
+  EXPECT_EQ(names_in(dir / "a/b/latest"),
+            (std::vector<std::string>{"model.safetensors", "optimizer.safetensors", "state.json"}));
+  run.advance(1);
+  record_metric(run.state, 0.8);
+  run.save(dir / "a/b");
+  EXPECT_EQ(fs::read_symlink(dir / "a/b/latest"), "step_000002");
+  EXPECT_EQ(fs::read_symlink(dir / "a/b/best"), "step_000001");
+}
+
+TEST(TrainingCheckpoint, KeepsWhatThePolicySays) {
+  const TempFolder dir;
+  Training run;
+  for (const double metric : {0.1, 0.5, 0.3, 0.2}) {
+    run.advance(1);
+    record_metric(run.state, metric);
+    run.save(dir.path(), {Keep::kLatest, 1, true});
+  }
+  EXPECT_EQ(names_in(dir.path()),
+            (std::vector<std::string>{"best", "latest", "step_000002", "step_000004"}));
+}
+
+TEST(TrainingCheckpoint, LaterStepsOfAnAbandonedRunAreLeftAlone) {
+  const TempFolder dir;
+  Training run;
+  run.advance(1);
+  run.save(dir.path());
+  run.advance(9);
+  run.save(dir.path());
+  run.load(dir / "step_000001");
+  run.advance(1);
+  run.save(dir.path(), {Keep::kLatest, 1, true});
+  EXPECT_EQ(names_in(dir.path()),
+            (std::vector<std::string>{"latest", "step_000002", "step_000010"}));
+  EXPECT_EQ(find_checkpoint(dir.path()), dir / "step_000002");
+}
+
+TEST(TrainingCheckpoint, CleansUpAfterACrash) {
+  const TempFolder dir;
+  fs::create_directories(dir / ".step_000001.tmp-12345");
+  write_file_atomically(dir / ".step_000001.tmp-12345/model.safetensors", "half");
+  EXPECT_FALSE(has_checkpoint(dir.path()));
+  Training run;
+  run.save(dir.path());
+  EXPECT_EQ(names_in(dir.path()), (std::vector<std::string>{"latest", "step_000000"}));
+}
+
+TEST(TrainingCheckpoint, AFullDiskLeavesTheOldOne) {
+  const TempFolder dir;
+  Training run(1000);
+  run.advance(1);
+  run.save(dir.path());
+  run.advance(1);
+  {
+    // The model (about 44 kB) fits, the optimizer's state (56 kB) does not.
+    const FileSizeLimit limit(50 << 10);
+    EXPECT_EQ(error_of([&] { run.save(dir.path()); }).code(), ErrorCode::kIo);
+  }
+  EXPECT_EQ(names_in(dir.path()), (std::vector<std::string>{"latest", "step_000001"}));
+  Training resumed(1000);
+  resumed.load(dir.path());
+  EXPECT_EQ(resumed.state.step, 1);
+}
+
+class DamageTest : public ::testing::Test {
+ protected:
+  DamageTest() {
+    for (int i = 0; i < 2; ++i) {
+      run_.advance(1);
+      run_.save(dir_.path());
+    }
+  }
+  void expect_refused(ErrorCode code, const std::string& what) {
+    Training run;
+    Training untouched;
+    load_module(untouched.net, module_tensors(run.net), "");
+    const Error error = error_of([&] { run.load(dir_.path()); });
+    EXPECT_EQ(error.code(), code) << error.what();
+    EXPECT_EQ(exit_status(error), 2);
+    EXPECT_NE(std::string(error.what()).find(what), std::string::npos) << error.what();
+    expect_equal(untouched, run);
+  }
+
+  TempFolder dir_;
+  Training run_;
+  const fs::path latest_ = dir_ / "step_000002";
+};
+
+TEST_F(DamageTest, AFlippedBitIsSeen) {
+  flip_last_byte(latest_ / "model.safetensors");
+  expect_refused(ErrorCode::kCorrupt,
+                 "step_000002/model.safetensors: the bytes are not those saved (SHA-256 differs); "
+                 "to go on from an older checkpoint name " +
+                     (dir_ / "step_000001").string());
+}
+
+TEST_F(DamageTest, ATruncatedFileIsSeen) {
+  fs::resize_file(latest_ / "optimizer.safetensors", 100);
+  expect_refused(ErrorCode::kCorrupt, "step_000002/optimizer.safetensors: 100 bytes, ");
+}
+
+TEST_F(DamageTest, AMissingFileIsSeen) {
+  fs::remove(latest_ / "model.safetensors");
+  expect_refused(ErrorCode::kCorrupt, "step_000002/model.safetensors: no such file");
+}
+
+TEST_F(DamageTest, ABrokenStateIsSeen) {
+  write_file_atomically(latest_ / "state.json", "{");
+  expect_refused(ErrorCode::kCorrupt, "step_000002/state.json: not JSON");
+}
+
+TEST_F(DamageTest, WithoutAnOlderOneTheAdviceIsToStartAnew) {
+  fs::remove_all(dir_ / "step_000001");
+  write_file_atomically(latest_ / "state.json", "{");
+  expect_refused(ErrorCode::kCorrupt, "there is no older checkpoint beside it");
+}
+
+TEST_F(DamageTest, AnotherWidthNamesTheTensor) {
+  Training other(9);
+  const Error error = error_of([&] { other.load(dir_.path()); });
+  EXPECT_EQ(error.code(), ErrorCode::kCorrupt);
+  EXPECT_NE(
+      std::string(error.what())
+          .find("model.safetensors: tensor 'first.bias' has shape [8], the network's has [9]"),
+      std::string::npos)
+      << error.what();
+}
+
+TEST_F(DamageTest, AnotherNetworkOrOptimizerIsAnInputError) {
+  SmallNet net;
+  torch::optim::SGD sgd(net.parameters(), torch::optim::SGDOptions(0.1));
+  Error error = error_of([&] { load_checkpoint(dir_.path(), net, sgd, "large"); });
+  EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
+  EXPECT_NE(std::string(error.what()).find("of network 'small', this run has 'large'"),
+            std::string::npos);
+  error = error_of([&] { load_checkpoint(dir_.path(), net, sgd, "small"); });
+  EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
+  EXPECT_NE(std::string(error.what()).find("state of Adam, this run's optimizer is SGD"),
+            std::string::npos);
+}
+
+TEST_F(DamageTest, WeightsAloneLoadFromFileAndFolder) {
+  for (const fs::path& path : {dir_.path(), latest_, latest_ / "model.safetensors"}) {
+    SmallNet net;
+    load_weights(path, net);
+    EXPECT_TRUE(same_bits(net.last->weight, run_.net.last->weight));
+  }
+}
+
+TEST(RandomState, RoundTripsAndRefusesOthers) {
+  const std::string before = rng_bytes();
+  const at::Tensor drawn = at::rand({5});
+  set_rng_bytes(before);
+  EXPECT_TRUE(at::equal(at::rand({5}), drawn));
+  EXPECT_EQ(error_of([] { set_rng_bytes("abc"); }).code(), ErrorCode::kCorrupt);
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,96 @@
+#include "lockstep/checkpoint/training_state.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "tests/support/error_of.h"
+
+namespace lockstep {
+namespace {
+
+TrainingState example() {
+  TrainingState state;
+  state.model = "resnet18";
+  state.epoch = 2;
+  state.step = 40;
+  state.batch_in_epoch = 7;
+  state.samples = 2560;
+  state.schedule_step = 40;
+  state.seed = ~uint64_t{0};
+  state.world_size = 2;
+  state.shards = 4;
+  state.metric = "acc";
+  record_metric(state, 0.1);
+  record_metric(state, 1.0 / 3);
+  state.rng = std::string("\x00\x7f\xff", 3);
+  return state;
+}
+
+std::string replaced(std::string text, const std::string& from, const std::string& to) {
+  const size_t at = text.find(from);
+  EXPECT_NE(at, std::string::npos) << from;
+  return text.replace(at, from.size(), to);
+}
+
+Error error_in(const std::string& json) {
+  return error_of([&] { decode_training_state(json, "dir/state.json"); });
+}
+
+TEST(TrainingState, RoundTrips) {
+  const FileDigests files = {{"model.safetensors", {123, "abc"}}};
+  const auto decoded = decode_training_state(encode_training_state(example(), files), "f");
+  EXPECT_EQ(decoded.state, example());
+  EXPECT_EQ(decoded.files, files);
+  EXPECT_EQ(decode_training_state(encode_training_state({}, {}), "f").state, TrainingState{});
+}
+
+TEST(TrainingState, RecordsTheBest) {
+  TrainingState state;
+  EXPECT_TRUE(record_metric(state, 0.5));
+  EXPECT_FALSE(record_metric(state, 0.5));
+  EXPECT_TRUE(record_metric(state, 0.6));
+  EXPECT_FALSE(record_metric(state, std::nan("")));
+  EXPECT_EQ(state.best->value, 0.6);
+  EXPECT_EQ(state.history.size(), 4u);
+  state.higher_is_better = false;
+  EXPECT_TRUE(record_metric(state, 0.4));
+}
+
+TEST(TrainingState, NoNumberIsNull) {
+  TrainingState state;
+  record_metric(state, std::nan(""));
+  const auto decoded = decode_training_state(encode_training_state(state, {}), "f").state;
+  EXPECT_FALSE(decoded.metric_value);
+  EXPECT_TRUE(std::isnan(decoded.history.at(0).value));
+}
+
+TEST(TrainingState, NamesFileAndFieldOfDamage) {
+  const std::string json = encode_training_state(example(), {});
+  const auto expect = [](const Error& error, const std::string& what) {
+    EXPECT_EQ(error.code(), ErrorCode::kCorrupt);
+    EXPECT_EQ(std::string(error.what()), "dir/state.json: " + what);
+  };
+  expect(error_in(json.substr(0, json.size() / 2)), "not JSON; it was damaged");
+  expect(error_in("[]"), "'' is no object");
+  expect(error_in(replaced(json, "\"epoch\": 2", "\"epoch\": -2")),
+         "'epoch' must be a whole number of at least 0");
+  expect(error_in(replaced(json, "\"samples\"", "\"sample\"")), "'samples' is missing");
+  expect(error_in(replaced(json, "\"seed\"", "\"x\": 1, \"seed\"")), "'x' is unknown");
+  expect(error_in(replaced(json, "\"world_size\": 2", "\"world_size\": 0")),
+         "'world_size' must be at least 1");
+  expect(error_in(replaced(json, "\"value\": 0.1", "\"value\": \"a\"")),
+         "'metric.history[0].value' must be a number or null");
+  expect(error_in(replaced(json, "007fff", "007ffg")), "'rng' must be pairs of hex digits");
+}
+
+TEST(TrainingState, RefusesANewerFormat) {
+  const std::string json = encode_training_state(example(), {});
+  const Error error = error_in(replaced(json, "\"format\": 1", "\"format\": 2"));
+  EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
+  EXPECT_NE(std::string(error.what()).find("format 2"), std::string::npos) << error.what();
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,95 @@
+#include "lockstep/observe/chart.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace lockstep {
+namespace {
+
+using Ticks = std::vector<double>;
+using Points = std::vector<std::pair<double, double>>;
+
+void expect_near(const Ticks& ticks, const Ticks& wanted) {
+  ASSERT_EQ(ticks.size(), wanted.size());
+  for (size_t i = 0; i < ticks.size(); ++i) EXPECT_NEAR(ticks[i], wanted[i], 1e-9) << i;
+}
+
+size_t count(const std::string& text, const std::string& part) {
+  size_t number = 0;
+  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++number;
+  return number;
+}
+
+TEST(AxisTicks, AreRoundAndCover) {
+  expect_near(axis_ticks(0, 1, 6), {0, 0.2, 0.4, 0.6, 0.8, 1});
+  expect_near(axis_ticks(0.13, 2.31, 5), {0, 1, 2, 3});
+  expect_near(axis_ticks(1, 200, 5), {0, 50, 100, 150, 200});
+  expect_near(axis_ticks(-3, 3, 4), {-4, -2, 0, 2, 4});
+}
+
+TEST(AxisTicks, HoldForAnyRange) {
+  for (const double lo : {-1e9, -1.0, 0.0, 1e-12, 0.3, 7e15}) {
+    for (const double width : {0.0, 1e-9, 0.5, 3.0, 1e12}) {
+      const Ticks ticks = axis_ticks(lo, lo + width, 5);
+      ASSERT_GE(ticks.size(), 2u) << lo << " " << width;
+      EXPECT_LE(ticks.size(), 12u) << lo << " " << width;
+      const double slack = (ticks[1] - ticks[0]) * 1e-6;
+      EXPECT_LE(ticks.front(), lo + slack) << width;
+      EXPECT_GE(ticks.back(), lo + width - slack) << lo;
+    }
+  }
+}
+
+TEST(MovingAverage, IsTrailing) {
+  const Points points = {{1, 1}, {2, 2}, {3, 3}, {4, 4}};
+  EXPECT_EQ(moving_average(points, 2), (Points{{1, 1}, {2, 1.5}, {3, 2.5}, {4, 3.5}}));
+  EXPECT_EQ(moving_average(points, 1), points);
+  EXPECT_TRUE(moving_average({}, 3).empty());
+}
+
+TEST(MovingAverage, SkipsWhatIsNoNumber) {
+  const Points points = {{1, 1}, {2, std::nan("")}, {3, 3}};
+  EXPECT_EQ(moving_average(points, 2), (Points{{1, 1}, {2, 1}, {3, 3}}));
+}
+
+TEST(RenderCharts, DrawsTitlesAxesLegendAndCurves) {
+  const Chart chart{
+      "Loss & <co>",
+      "step",
+      "loss",
+      {{"train", {{0, 1}, {10, 0.5}}, false, false}, {"eval", {{10, 0.6}}, true, false}}};
+  const std::string svg = render_charts("run", {chart, chart});
+  EXPECT_TRUE(svg.starts_with("<svg ")) << svg.substr(0, 20);
+  EXPECT_TRUE(svg.ends_with("</svg>\n"));
+  EXPECT_EQ(count(svg, "<path "), 4u);
+  EXPECT_EQ(count(svg, "<circle "), 2u);
+  EXPECT_EQ(count(svg, ">Loss &amp; &lt;co&gt;<"), 2u);
+  EXPECT_EQ(count(svg, ">eval<"), 2u);
+  EXPECT_EQ(count(svg, "nan"), 0u);
+  EXPECT_EQ(count(svg, "inf"), 0u);
+}
+
+TEST(RenderCharts, GapsWhereNothingIsANumber) {
+  const Chart chart{"x", "", "", {{"a", {{0, 1}, {1, 2}, {2, NAN}, {3, 1}, {4, INFINITY}}}}};
+  const std::string svg = render_charts("run", {chart});
+  const size_t path = svg.find("<path d=\"") + 9;
+  EXPECT_EQ(count(svg.substr(path, svg.find('"', path) - path), "M"), 2u);
+  EXPECT_EQ(count(svg, "nan"), 0u);
+}
+
+TEST(RenderCharts, EmptyAndSinglePoint) {
+  for (const Points& points : {Points{}, Points{{5, 5}}, Points{{1, 0}, {2, 0}}}) {
+    const std::string svg = render_charts("run", {{"x", "", "", {{"a", points}}}});
+    EXPECT_EQ(count(svg, "nan") + count(svg, "inf"), 0u);
+  }
+}
+
+TEST(RenderCharts, ManyPointsStaySmall) {
+  Series series{"a", {}};
+  for (int i = 0; i < 1'000'000; ++i) series.points.emplace_back(i, std::sin(i));
+  EXPECT_LT(render_charts("run", {{"x", "", "", {series}}}).size(), 100'000u);
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,64 @@
+#include "lockstep/observe/curves.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "lockstep/base/file.h"
+#include "tests/support/error_of.h"
+#include "tests/support/temp_folder.h"
+
+namespace lockstep {
+namespace {
+
+std::vector<MetricsRecord> example(int64_t steps) {
+  std::vector<MetricsRecord> records;
+  for (int64_t step = 1; step <= steps; ++step) {
+    const double t = static_cast<double>(step) / static_cast<double>(steps);
+    const double noise = std::sin(static_cast<double>(step * step));
+    const double loss = 2.3 * std::exp(-2 * t) + 0.15 * noise + 0.2;
+    records.push_back(
+        {"train", 1, step, {{"loss", loss}, {"lr", 0.05 * (1 + std::cos(3.14159 * t))}}});
+    if (step % (steps / 5) == 0) {
+      const double acc = 1 - std::exp(-1.5 * t);
+      records.push_back(
+          {"eval", 1, step, {{"loss", loss}, {"acc", acc}, {"top5", std::sqrt(acc)}}});
+    }
+  }
+  return records;
+}
+
+TEST(Curves, ChartsOfARun) {
+  const auto charts = run_charts(example(500));
+  ASSERT_EQ(charts.size(), 3u);
+  ASSERT_EQ(charts[0].series.size(), 3u);
+  EXPECT_EQ(charts[0].series[1].label, "train, smoothed");
+  EXPECT_EQ(charts[0].series[2].points.size(), 5u);
+  ASSERT_EQ(charts[1].series.size(), 2u);
+  EXPECT_EQ(charts[1].series[0].label, "acc");
+  EXPECT_EQ(charts[2].title, "Learning rate");
+}
+
+TEST(Curves, LeavesOutWhatThereIsNot) {
+  EXPECT_TRUE(run_charts({}).empty());
+  const auto charts = run_charts({{"train", 1, 1, {{"loss", 2.0}}}});
+  ASSERT_EQ(charts.size(), 1u);
+  EXPECT_EQ(charts[0].series.size(), 1u);
+}
+
+TEST(Curves, WritesThePicture) {
+  const TempFolder dir;
+  {
+    MetricsWriter writer(dir / "metrics.jsonl", 0);
+    for (const MetricsRecord& record : example(50)) writer.write(record);
+  }
+  EXPECT_TRUE(write_curves(dir / "metrics.jsonl", dir / "result.svg", "small run"));
+  EXPECT_TRUE(read_file(dir / "result.svg").starts_with("<svg "));
+  { MetricsWriter writer(dir / "metrics.jsonl", 0); }
+  EXPECT_FALSE(write_curves(dir / "metrics.jsonl", dir / "other.svg", "empty run"));
+  EXPECT_FALSE(std::filesystem::exists(dir / "other.svg"));
+  EXPECT_EQ(error_of([&] { write_curves(dir / "x", dir / "y", ""); }).code(), ErrorCode::kNotFound);
+}
+
+}  // namespace
+}  // namespace lockstep

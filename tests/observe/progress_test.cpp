@@ -1,0 +1,163 @@
+#include "lockstep/observe/progress.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "lockstep/base/unique_fd.h"
+
+namespace lockstep {
+namespace {
+
+using std::chrono::seconds;
+
+Progress example() {
+  Progress progress;
+  progress.epoch = 2;
+  progress.num_epochs = 5;
+  progress.step = 200;
+  progress.num_steps = 500;
+  progress.loss = 1.23456;
+  progress.lr = 0.1;
+  progress.images_per_s = 312.4;
+  progress.left = seconds(62);
+  return progress;
+}
+
+/// Columns on the screen: bytes that start a character.
+int columns(const std::string& text) {
+  int count = 0;
+  for (const char c : text) count += (static_cast<uint8_t>(c) & 0xc0) != 0x80;
+  return count;
+}
+
+TEST(Progress, WideLineHasAll) {
+  EXPECT_EQ(format_progress(example(), 200),
+            "epoch 2/5  ━━━━━━━━────────────   40%  200/500  loss 1.2346  lr 0.1  312 img/s  "
+            "ETA 1:02");
+}
+
+TEST(Progress, NarrowLinesKeepWhatMattersMost) {
+  EXPECT_EQ(format_progress(example(), 70),
+            "epoch 2/5   40%  200/500  loss 1.2346  lr 0.1  312 img/s  ETA 1:02");
+  EXPECT_EQ(format_progress(example(), 40), "epoch 2/5   40%  loss 1.2346  ETA 1:02");
+  EXPECT_EQ(format_progress(example(), 4), " 40%");
+  for (int width = 0; width < 120; ++width) {
+    EXPECT_LE(columns(format_progress(example(), width)), width);
+  }
+}
+
+TEST(Progress, LeavesOutWhatIsNotKnown) {
+  Progress progress;
+  progress.num_steps = 10;
+  EXPECT_EQ(format_progress(progress, 200), "epoch 1/1  ────────────────────    0%  0/10");
+  progress.num_steps = 0;
+  EXPECT_NE(format_progress(progress, 200), "");
+}
+
+TEST(Progress, HundredPercentMeansDone) {
+  Progress progress;
+  progress.step = 999;
+  progress.num_steps = 1000;
+  EXPECT_NE(format_progress(progress, 200).find(" 99%"), std::string::npos);
+}
+
+TEST(Progress, Durations) {
+  EXPECT_EQ(format_duration(seconds(-3)), "0:00");
+  EXPECT_EQ(format_duration(seconds(7)), "0:07");
+  EXPECT_EQ(format_duration(seconds(754)), "12:34");
+  EXPECT_EQ(format_duration(seconds(3723)), "1:02:03");
+  EXPECT_EQ(format_duration(seconds(2 * 86400 + 3 * 3600 + 4 * 60)), "2d 03:04");
+}
+
+TEST(Progress, Estimates) {
+  EXPECT_FALSE(estimate_left(0, 10, seconds(1)));
+  EXPECT_EQ(estimate_left(10, 30, seconds(20)), seconds(60));
+  EXPECT_EQ(estimate_left(10, 0, seconds(20)), seconds(0));
+}
+
+/// A terminal of 60 columns whose screen's bytes can be read.
+class Terminal {
+ public:
+  Terminal() : master_(::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC)) {
+    ::grantpt(master_.get());
+    ::unlockpt(master_.get());
+    slave_ = UniqueFd(::open(::ptsname(master_.get()), O_RDWR | O_NOCTTY | O_CLOEXEC));
+    winsize size{};
+    size.ws_col = 60;
+    ::ioctl(slave_.get(), TIOCSWINSZ, &size);
+  }
+  int fd() const { return slave_.get(); }
+  std::string read() {
+    std::string text;
+    char buffer[4096];
+    pollfd ready{master_.get(), POLLIN, 0};
+    while (::poll(&ready, 1, 50) == 1) {
+      const ssize_t got = ::read(master_.get(), buffer, sizeof buffer);
+      if (got <= 0) break;
+      text.append(buffer, static_cast<size_t>(got));
+    }
+    return text;
+  }
+
+ private:
+  UniqueFd master_;
+  UniqueFd slave_;
+};
+
+TEST(ProgressLine, RedrawsInPlaceAndEndsWithALine) {
+  ::setenv("TERM", "xterm", 1);
+  Terminal terminal;
+  {
+    ProgressLine line(terminal.fd());
+    ASSERT_TRUE(line.active());
+    Progress progress = example();
+    for (int i = 0; i < 1000; ++i) {
+      progress.step = i / 2;
+      line.update(progress);
+    }
+  }
+  const std::string screen = terminal.read();
+  EXPECT_TRUE(screen.starts_with("\repoch 2/5    0%  loss 1.2346")) << screen;
+  EXPECT_TRUE(screen.ends_with("\x1b[K\r\n")) << screen;
+  EXPECT_NE(screen.find(" 99%"), std::string::npos) << "the last state is drawn at the end";
+  EXPECT_LT(screen.size(), 2000u) << "a thousand updates at once are not a thousand lines";
+}
+
+TEST(ProgressLine, MakesRoomForALogLine) {
+  ::setenv("TERM", "xterm", 1);
+  Terminal terminal;
+  ProgressLine line(terminal.fd());
+  line.update(example());
+  line.clear();
+  EXPECT_TRUE(terminal.read().ends_with("\r\x1b[K"));
+  line.clear();
+  EXPECT_EQ(terminal.read(), "");
+  line.update(example());
+  EXPECT_NE(terminal.read().find("epoch 2/5"), std::string::npos) << "drawn again at once";
+}
+
+TEST(ProgressLine, SaysNothingWhenPipedOrUnwanted) {
+  int ends[2];
+  ASSERT_EQ(::pipe2(ends, O_CLOEXEC | O_NONBLOCK), 0);
+  const UniqueFd reader(ends[0]);
+  const UniqueFd writer(ends[1]);
+  {
+    ProgressLine line(writer.get());
+    EXPECT_FALSE(line.active());
+    line.update(example());
+    line.clear();
+  }
+  char byte;
+  EXPECT_EQ(::read(reader.get(), &byte, 1), -1);
+  Terminal terminal;
+  EXPECT_FALSE(ProgressLine(terminal.fd(), false).active());
+  ::setenv("TERM", "dumb", 1);
+  EXPECT_FALSE(ProgressLine(terminal.fd()).active());
+}
+
+}  // namespace
+}  // namespace lockstep

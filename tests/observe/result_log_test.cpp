@@ -1,0 +1,64 @@
+#include "lockstep/observe/result_log.h"
+
+#include <gtest/gtest.h>
+
+#include "lockstep/base/file.h"
+#include "tests/support/error_of.h"
+#include "tests/support/temp_folder.h"
+
+namespace lockstep {
+namespace {
+
+TEST(ResultLog, WritesMindOcrsRows) {
+  const TempFolder dir;
+  ResultLog log(dir / "result.log", {"recall", "f-score"});
+  log.write({1, 2.30258, {{}, {}}, 12.3, {}});
+  log.write({2, 1.5, {0.5, 0.66666}, 12.25, 1.2});
+  EXPECT_EQ(read_file(dir / "result.log"),
+            "Epoch\tloss\trecall\tf-score\ttrain_time\teval_time\n"
+            "1\t2.3026\tNA\tNA\t12.3000\tNA\n"
+            "2\t1.5000\t0.5000\t0.6667\t12.2500\t1.2000\n");
+  EXPECT_EQ(error_of([&] { log.write({3, 1, {0.5}, 1, 1}); }).code(), ErrorCode::kInvalidArgument);
+}
+
+TEST(ResultLog, WithoutEvaluation) {
+  const TempFolder dir;
+  ResultLog(dir / "r", {}).write({1, 0.5, {}, 3, {}});
+  EXPECT_EQ(read_file(dir / "r"), "Epoch\tloss\ttrain_time\n1\t0.5000\t3.0000\n");
+}
+
+TEST(ResultLog, ResumingKeepsTheEpochsBefore) {
+  const TempFolder dir;
+  {
+    ResultLog log(dir / "r", {"acc"});
+    for (int64_t epoch = 1; epoch <= 3; ++epoch) log.write({epoch, 1, {0.5}, 1, 1});
+  }
+  ResultLog(dir / "r", {"acc"}, 2).write({3, 9, {0.75}, 1, 1});
+  EXPECT_EQ(read_file(dir / "r"),
+            "Epoch\tloss\tacc\ttrain_time\teval_time\n1\t1.0000\t0.5000\t1.0000\t1.0000\n"
+            "2\t1.0000\t0.5000\t1.0000\t1.0000\n3\t9.0000\t0.7500\t1.0000\t1.0000\n");
+  ResultLog(dir / "r", {"acc"});
+  EXPECT_EQ(read_file(dir / "r"), "Epoch\tloss\tacc\ttrain_time\teval_time\n");
+}
+
+TEST(ResultLog, ResumingWithOtherColumnsIsRefused) {
+  const TempFolder dir;
+  ResultLog(dir / "r", {"acc"});
+  const Error error = error_of([&] { ResultLog(dir / "r", {"top5"}, 1); });
+  EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
+  EXPECT_NE(std::string(error.what()).find("(Epoch, loss, top5, train_time, eval_time)"),
+            std::string::npos)
+      << error.what();
+  write_file_atomically(dir / "r", "Epoch\tloss\tacc\ttrain_time\teval_time\nx\t1\n");
+  EXPECT_EQ(error_of([&] { ResultLog(dir / "r", {"acc"}, 1); }).code(),
+            ErrorCode::kInvalidArgument);
+}
+
+TEST(ResultLog, ResumingWithoutAFileStartsOne) {
+  const TempFolder dir;
+  ResultLog(dir / "r", {"acc"}, 4);
+  EXPECT_EQ(read_file(dir / "r"), "Epoch\tloss\tacc\ttrain_time\teval_time\n");
+}
+
+}  // namespace
+}  // namespace lockstep
