@@ -5,8 +5,9 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 seconds=${1:-60}
 
-cmake --preset fuzz >/dev/null
-cmake --build --preset fuzz --target fuzz_targets
+mkdir -p build/fuzz
+{ cmake --preset fuzz && cmake --build --preset fuzz --target fuzz_targets; } \
+  >build/fuzz/build.log 2>&1 || { cat build/fuzz/build.log; exit 1; }
 crashes=build/fuzz/crashes
 mkdir -p "$crashes"
 

@@ -1,0 +1,378 @@
+#include "lockstep/store/tcp/tcp_store.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#include <cstring>
+#include <future>
+#include <latch>
+#include <thread>
+
+#include "lockstep/base/auth.h"
+#include "lockstep/store/tcp/protocol.h"
+#include "tests/store/errors.h"
+
+namespace lockstep {
+namespace {
+
+using testing::error_of;
+using testing::mentions;
+
+Deadline soon() {
+  return Deadline::after(30s);
+}
+
+TcpStoreServerOptions with_secret(std::chrono::milliseconds handshake_limit = 30s) {
+  TcpStoreServerOptions options;
+  options.secret = "secret";
+  options.handshake_limit = handshake_limit;
+  return options;
+}
+
+class TcpStoreTest : public ::testing::Test {
+ protected:
+  Endpoint endpoint() const { return {"127.0.0.1", server_->port()}; }
+  std::shared_ptr<Store> connect(const std::string& secret = "secret") const {
+    return connect_tcp_store(endpoint(), secret, soon());
+  }
+  UniqueFd raw() const { return tcp_connect(endpoint(), soon()); }
+
+  std::unique_ptr<TcpStoreServer> server_ = std::make_unique<TcpStoreServer>(with_secret());
+};
+
+void put(const UniqueFd& fd, std::string_view bytes) {
+  send_all(fd.get(), bytes.data(), bytes.size(), soon(), "server");
+}
+
+/// Waits until the other end closes, throwing away what it sends before.
+void expect_closed(const UniqueFd& fd) {
+  const auto error = error_of([&] {
+    std::string bytes(1 << 20, ' ');
+    recv_all(fd.get(), bytes.data(), bytes.size(), soon(), "server");
+  });
+  EXPECT_EQ(error.code(), ErrorCode::kPeerLost) << error.what();
+}
+
+/// A process that serves a store, for tests that stop or kill it.
+class ServerProcess {
+ public:
+  ServerProcess() {
+    int report[2];
+    if (::pipe(report) != 0) throw io_error("pipe");
+    pid_ = ::fork();
+    if (pid_ == 0) {
+      TcpStoreServer server(with_secret());
+      const int port = server.port();
+      if (::write(report[1], &port, sizeof port) != sizeof port) ::_exit(1);
+      while (true) ::pause();
+    }
+    if (::read(report[0], &port_, sizeof port_) != sizeof port_) throw io_error("read");
+    ::close(report[0]);
+    ::close(report[1]);
+  }
+  ~ServerProcess() { end(); }
+  void end() {
+    if (pid_ > 0) {
+      ::kill(pid_, SIGKILL);
+      ::waitpid(pid_, nullptr, 0);
+    }
+    pid_ = 0;
+  }
+  void stop() const { ::kill(pid_, SIGSTOP); }
+  void go_on() const { ::kill(pid_, SIGCONT); }
+  std::shared_ptr<Store> connect() const {
+    return connect_tcp_store({"127.0.0.1", port_}, "secret", soon());
+  }
+
+ private:
+  pid_t pid_ = 0;
+  int port_ = 0;
+};
+
+TEST_F(TcpStoreTest, WrongSecretIsRefused) {
+  const auto error = error_of([&] { connect("other"); });
+  EXPECT_EQ(error.code(), ErrorCode::kMismatch);
+  EXPECT_TRUE(mentions(error, "secret")) << error.what();
+  EXPECT_EQ(error_of([&] { connect(""); }).code(), ErrorCode::kMismatch);
+  connect()->set("k", "v", soon());
+}
+
+TEST_F(TcpStoreTest, ForeignProtocolsAreDroppedAtTheFirstBytes) {
+  const auto store = connect();
+  for (const std::string_view bytes :
+       {std::string_view("GET / HTTP/1.1\r\n\r\n"), std::string_view("\x16\x03\x01\x02\x00\x01", 6),
+        std::string_view("\xff\xff\xff\xff\xff\xff\xff\xff", 8)}) {
+    const UniqueFd fd = raw();
+    put(fd, bytes);
+    expect_closed(fd);
+  }
+  store->set("k", "v", soon());
+}
+
+TEST_F(TcpStoreTest, OtherBuildIsDropped) {
+  Hello hello = make_hello();
+  hello.build.fill('\0');
+  std::strncpy(hello.build.data(), "0.0.9", hello.build.size() - 1);
+  const UniqueFd fd = raw();
+  put(fd, {reinterpret_cast<const char*>(&hello), sizeof hello});
+  expect_closed(fd);
+}
+
+TEST_F(TcpStoreTest, NonsenseAfterTheHandshakeIsDropped) {
+  const auto store = connect();
+  for (const std::string_view bytes :
+       {std::string_view("\xff\xff\xff\xff", 4), std::string_view("\x03\0\0\0abc", 7)}) {
+    const UniqueFd fd = raw();
+    authenticate_client(fd.get(), "secret", "store", soon());
+    put(fd, bytes);
+    expect_closed(fd);
+  }
+  store->set("k", "v", soon());
+}
+
+TEST(TcpStoreServer, SilentStrangersAreDroppedInTime) {
+  const TcpStoreServer server(with_secret(50ms));
+  const Endpoint endpoint{"127.0.0.1", server.port()};
+  const auto store = connect_tcp_store(endpoint, "secret", soon());
+  const UniqueFd silent = tcp_connect(endpoint, soon());
+  const UniqueFd half = tcp_connect(endpoint, soon());
+  const Hello hello = make_hello();
+  put(half, {reinterpret_cast<const char*>(&hello), sizeof hello});
+  expect_closed(silent);
+  expect_closed(half);
+  store->set("k", "v", soon());
+}
+
+TEST(TcpStoreServer, NeedsASecretBeyondLoopback) {
+  for (const char* host : {"0.0.0.0", ""}) {
+    TcpStoreServerOptions options;
+    options.host = host;
+    const auto error = error_of([&] { TcpStoreServer server(options); });
+    EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
+    EXPECT_TRUE(mentions(error, "secret")) << error.what();
+    options.secret = "secret";
+    const TcpStoreServer server(options);
+    connect_tcp_store({"127.0.0.1", server.port()}, "secret", soon())->set("k", "v", soon());
+  }
+}
+
+TEST(TcpStoreServer, NeedsNoSecretOnLoopback) {
+  const TcpStoreServer server({});
+  const auto store = connect_tcp_store({"127.0.0.1", server.port()}, "", soon());
+  store->set("k", "v", soon());
+  EXPECT_EQ(store->get("k", soon()), "v");
+}
+
+TEST(TcpStoreServer, TakenPortIsNamed) {
+  const TcpStoreServer first({});
+  TcpStoreServerOptions options;
+  options.port = first.port();
+  const auto error = error_of([&] { TcpStoreServer second(options); });
+  EXPECT_EQ(error.code(), ErrorCode::kUnavailable);
+  EXPECT_TRUE(mentions(error, std::to_string(first.port()))) << error.what();
+}
+
+TEST(TcpStoreClient, NobodyThereIsATimeout) {
+  int port = 0;
+  {
+    const TcpStoreServer server({});
+    port = server.port();
+  }
+  const auto error = error_of([&] {
+    connect_tcp_store({"127.0.0.1", port}, "", Deadline::after(50ms));
+  });
+  EXPECT_EQ(error.code(), ErrorCode::kTimeout);
+  EXPECT_TRUE(mentions(error, std::to_string(port))) << error.what();
+}
+
+TEST(TcpStoreClient, WhatIsNoStoreIsAMismatch) {
+  const UniqueFd listener = tcp_listen("127.0.0.1", 0);
+  for (const std::string_view greeting : {"",
+                                          "220 mail.example.org ESMTP ready, how are you? "
+                                          "It is a fine day today, is it not?\r\n"}) {
+    auto foreign = std::async(std::launch::async, [&] {
+      const UniqueFd fd = tcp_accept(listener.get(), soon());
+      put(fd, greeting);
+    });
+    const auto error = error_of([&] {
+      connect_tcp_store({"127.0.0.1", local_port(listener.get())}, "", soon());
+    });
+    EXPECT_EQ(error.code(), ErrorCode::kMismatch) << error.what();
+  }
+}
+
+TEST(TcpStoreClient, NonsenseFromTheServerLosesIt) {
+  const UniqueFd listener = tcp_listen("127.0.0.1", 0);
+  auto foreign = std::async(std::launch::async, [&] {
+    UniqueFd fd = tcp_accept(listener.get(), soon());
+    authenticate_server(fd.get(), "", "store", soon());
+    put(fd, "\xff\xff\xff\xff");
+    return fd;
+  });
+  const auto store = connect_tcp_store({"127.0.0.1", local_port(listener.get())}, "", soon());
+  EXPECT_EQ(error_of([&] { store->get("k", soon()); }).code(), ErrorCode::kPeerLost);
+}
+
+TEST_F(TcpStoreTest, ServerThatEndsIsAnErrorForEveryWaiter) {
+  const auto store = connect();
+  std::vector<std::future<Error>> waits;
+  for (int i = 0; i < 6; ++i) {
+    waits.push_back(std::async(std::launch::async,
+                               [&] { return error_of([&] { store->get("never", soon()); }); }));
+  }
+  EXPECT_EQ(waits[0].wait_for(50ms), std::future_status::timeout);
+  server_.reset();
+  for (auto& wait : waits) {
+    const auto error = wait.get();
+    EXPECT_EQ(error.code(), ErrorCode::kPeerLost) << error.what();
+    EXPECT_TRUE(mentions(error, "127.0.0.1:")) << error.what();
+  }
+  EXPECT_EQ(error_of([&] { store->set("k", "v", soon()); }).code(), ErrorCode::kPeerLost);
+}
+
+TEST(TcpStoreClient, KilledServerProcessIsLostAtOnce) {
+  ServerProcess server;
+  const auto store = server.connect();
+  auto wait = std::async(std::launch::async, [&] {
+    return error_of([&] { store->get("never", Deadline::after(1h)); }).code();
+  });
+  EXPECT_EQ(wait.wait_for(50ms), std::future_status::timeout);
+  server.end();
+  EXPECT_EQ(wait.get(), ErrorCode::kPeerLost);
+}
+
+TEST(TcpStoreClient, StoppedServerIsATimeoutAndTheConnectionLivesOn) {
+  ServerProcess server;
+  const auto store = server.connect();
+  server.stop();
+  const auto error = error_of([&] { store->set("k", "v", Deadline::after(50ms)); });
+  EXPECT_EQ(error.code(), ErrorCode::kTimeout);
+  EXPECT_TRUE(mentions(error, "'k'")) << error.what();
+  // More than a socket holds: the rest has to wait here, and must arrive in order.
+  const std::string large(static_cast<size_t>(kMaxValueBytes), 'x');
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(error_of([&] { store->set("large", large, Deadline::after(20ms)); }).code(),
+              ErrorCode::kTimeout);
+  }
+  server.go_on();
+  EXPECT_EQ(store->get("k", soon()), "v");
+  EXPECT_EQ(store->get("large", soon()), large);
+}
+
+TEST(TcpStoreClient, WhatAStoppedServerMayLeaveHereIsBounded) {
+  ServerProcess server;
+  const auto store = server.connect();
+  server.stop();
+  const std::string large(static_cast<size_t>(kMaxValueBytes), 'x');
+  bool refused = false;
+  for (int i = 0; i < 20 && !refused; ++i) {
+    const auto error = error_of([&] { store->set("large", large, Deadline::after(1ms)); });
+    refused = mentions(error, "does not read");
+  }
+  EXPECT_TRUE(refused);
+  server.go_on();
+  EXPECT_EQ(store->get("large", soon()), large);
+}
+
+TEST_F(TcpStoreTest, AClientThatNeverReadsDoesNotHoldUpOthers) {
+  const auto store = connect();
+  store->set("large", std::string(static_cast<size_t>(kMaxValueBytes), 'x'), soon());
+  const UniqueFd greedy = raw();
+  authenticate_client(greedy.get(), "secret", "store", soon());
+  // 200 replies of 8 MiB are asked for; the server must stop listening to this client long before.
+  RequestFrame frame;
+  frame.request.op = StoreOp::kGet;
+  frame.request.keys = {"large"};
+  for (frame.id = 1; frame.id <= 200; ++frame.id) put(greedy, encode(frame));
+  rusage before{};
+  ::getrusage(RUSAGE_SELF, &before);
+  for (int i = 0; i < 100; ++i) store->add("n", 1, soon());
+  EXPECT_EQ(store->add("n", 0, soon()), 100);
+  rusage after{};
+  ::getrusage(RUSAGE_SELF, &after);
+  EXPECT_LT(after.ru_maxrss - before.ru_maxrss, 200 << 10);  // KiB
+}
+
+TEST_F(TcpStoreTest, AClientThatVanishesInAWaitIsForgotten) {
+  const auto store = connect();
+  for (int i = 0; i < 20; ++i) {
+    const UniqueFd fd = raw();
+    authenticate_client(fd.get(), "secret", "store", soon());
+    RequestFrame frame;
+    frame.request.op = StoreOp::kGet;
+    frame.request.keys = {"k"};
+    put(fd, encode(frame));
+  }
+  store->set("k", "v", soon());
+  EXPECT_EQ(store->get("k", soon()), "v");
+}
+
+TEST_F(TcpStoreTest, ManyThreadsShareOneConnection) {
+  const auto store = connect();
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 16; ++t) {
+    threads.emplace_back([&, t] {
+      const std::string key = "k" + std::to_string(t);
+      const std::string value(static_cast<size_t>(t) * 10'000, static_cast<char>('a' + t));
+      for (int i = 0; i < 20; ++i) {
+        store->set(key, value, soon());
+        EXPECT_EQ(store->get(key, soon()), value);
+        EXPECT_TRUE(store->watch("none", 0, Deadline::after(1ms)).changes.empty());
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+}
+
+/// Descriptors for both ends of so many clients, and an eventfd each.
+void need_fds(rlim_t count) {
+  rlimit limit{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &limit), 0);
+  ASSERT_GE(limit.rlim_max, count) << "this machine allows too few file descriptors";
+  limit.rlim_cur = std::max(limit.rlim_cur, count);
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &limit), 0);
+}
+
+TEST_F(TcpStoreTest, AThousandClientsAtOnceMeetAtABarrier) {
+  constexpr int kClients = 1000;
+  need_fds(3 * kClients + 100);
+  std::latch start(1);
+  std::atomic<int> came = 0;
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < kClients; ++rank) {
+    threads.emplace_back([&, rank] {
+      start.wait();
+      const auto store = connect_tcp_store(endpoint(), "secret", Deadline::after(60s));
+      ++came;
+      store_barrier(*store, "all", rank, kClients, Deadline::after(60s));
+      EXPECT_EQ(came, kClients);
+    });
+  }
+  start.count_down();
+  for (auto& thread : threads) thread.join();
+}
+
+TEST(TcpStoreServer, RaisesItsLimitOfDescriptorsWhenTheyRunOut) {
+  rlimit old{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &old), 0);
+  const TcpStoreServer server({});
+  const Endpoint endpoint{"127.0.0.1", server.port()};
+  std::vector<std::shared_ptr<Store>> stores = {connect_tcp_store(endpoint, "", soon())};
+  rlimit low = old;
+  low.rlim_cur = 128;
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &low), 0);
+  std::vector<UniqueFd> ballast;
+  while (const int fd = ::dup(STDERR_FILENO) + 1) ballast.emplace_back(fd - 1);
+  ballast.pop_back();  // The one left is for the client's end; the server's will find none.
+  EXPECT_NO_THROW(stores.push_back(connect_tcp_store(endpoint, "", soon())));
+  rlimit now{};
+  ::getrlimit(RLIMIT_NOFILE, &now);
+  EXPECT_GT(now.rlim_cur, low.rlim_cur);
+  ::setrlimit(RLIMIT_NOFILE, &old);
+}
+
+}  // namespace
+}  // namespace lockstep
