@@ -11,6 +11,7 @@ namespace lockstep::app {
 std::span<const Command> verbs() {
   static constexpr std::array kVerbs = {
       Command{"train", "train a model as a YAML configuration says", nullptr},
+      Command{"data", "get a data set: what is there, a download or a stand-in", nullptr},
       Command{"bench", "measure this machine: lockstep bench NAME", verb_bench},
       Command{"version", "print the version", verb_version},
       Command{"help", "print this", verb_help},

@@ -1,0 +1,181 @@
+#include "lockstep/data/fetch/download.h"
+
+#include <curl/curl.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <array>
+#include <memory>
+#include <thread>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/file.h"
+#include "lockstep/base/text.h"
+#include "lockstep/base/unique_fd.h"
+
+namespace lockstep {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr long kWholeFile = 200;
+constexpr long kRangeNotSatisfiable = 416;
+
+fs::path part_of(const Download& what) {
+  return what.path.string() + ".part";
+}
+
+int64_t size_of(const fs::path& path) {
+  std::error_code failure;
+  const auto size = fs::file_size(path, failure);
+  return failure ? 0 : static_cast<int64_t>(size);
+}
+
+/// One request, writing to PATH.part from where that ends.
+struct Transfer {
+  const Download& what;
+  CURL* curl;
+  UniqueFd file;
+  int64_t begin = 0;  // bytes that were there before
+  int64_t received = 0;
+  std::exception_ptr write_failure;
+};
+
+/// A server that ignores Range sends the whole file again, with status 200: start over.
+void drop_begin_if_whole(Transfer& transfer) {
+  long status = 0;
+  curl_easy_getinfo(transfer.curl, CURLINFO_RESPONSE_CODE, &status);
+  if (transfer.received > 0 || transfer.begin == 0 || status != kWholeFile) return;
+  if (::ftruncate(transfer.file.get(), 0) != 0) {
+    throw io_error("truncate " + part_of(transfer.what).string());
+  }
+  transfer.begin = 0;
+}
+
+size_t on_data(char* data, size_t, size_t size, void* context) {
+  auto& transfer = *static_cast<Transfer*>(context);
+  try {
+    drop_begin_if_whole(transfer);
+    write_all(transfer.file.get(), data, size, part_of(transfer.what).string());
+  } catch (...) {
+    transfer.write_failure = std::current_exception();
+    return 0;  // ends the transfer
+  }
+  transfer.received += static_cast<int64_t>(size);
+  return size;
+}
+
+int on_progress(void* context, curl_off_t total, curl_off_t, curl_off_t, curl_off_t) {
+  const auto& transfer = *static_cast<Transfer*>(context);
+  if (transfer.what.progress && transfer.received > 0) {
+    transfer.what.progress(transfer.begin + transfer.received,
+                           total > 0 ? transfer.begin + static_cast<int64_t>(total) : 0);
+  }
+  return 0;
+}
+
+void set_limits(CURL* curl, const Download& what) {
+  curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
+  curl_easy_setopt(curl, CURLOPT_REDIR_PROTOCOLS_STR, "http,https");
+  curl_easy_setopt(curl, CURLOPT_FOLLOWLOCATION, 1L);
+  curl_easy_setopt(curl, CURLOPT_MAXREDIRS, 5L);
+  curl_easy_setopt(curl, CURLOPT_FAILONERROR, 1L);
+  curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
+  curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS,
+                   static_cast<long>(what.connect_timeout.count()));
+  curl_easy_setopt(curl, CURLOPT_LOW_SPEED_LIMIT, 1000L);
+  curl_easy_setopt(curl, CURLOPT_LOW_SPEED_TIME, static_cast<long>(what.stall_timeout.count()));
+}
+
+void set_receivers(Transfer& transfer) {
+  CURL* curl = transfer.curl;
+  curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, on_data);
+  curl_easy_setopt(curl, CURLOPT_WRITEDATA, &transfer);
+  curl_easy_setopt(curl, CURLOPT_NOPROGRESS, 0L);
+  curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, on_progress);
+  curl_easy_setopt(curl, CURLOPT_XFERINFODATA, &transfer);
+}
+
+enum class Outcome { kDone, kBrokeOff, kNothing };
+
+struct Result {
+  Outcome outcome;
+  std::string why;
+};
+
+Result run(Transfer& transfer) {
+  CURL* curl = transfer.curl;
+  std::array<char, CURL_ERROR_SIZE> message{};
+  const std::string range = fmt::format("{}-", transfer.begin);
+  set_limits(curl, transfer.what);
+  set_receivers(transfer);
+  curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, message.data());
+  curl_easy_setopt(curl, CURLOPT_URL, transfer.what.url.c_str());
+  if (transfer.begin > 0) curl_easy_setopt(curl, CURLOPT_RANGE, range.c_str());
+  const CURLcode code = curl_easy_perform(curl);
+  if (transfer.write_failure) std::rethrow_exception(transfer.write_failure);
+  if (code == CURLE_OK) return {Outcome::kDone, ""};
+  long status = 0;
+  curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
+  // Nothing lies behind the end of PATH.part: it may be whole. The checksum tells.
+  if (status == kRangeNotSatisfiable && transfer.begin > 0) return {Outcome::kDone, ""};
+  return {transfer.received > 0 ? Outcome::kBrokeOff : Outcome::kNothing,
+          message[0] != '\0' ? message.data() : curl_easy_strerror(code)};
+}
+
+Result attempt(const Download& what) {
+  static const CURLcode once = curl_global_init(CURL_GLOBAL_DEFAULT);
+  const std::unique_ptr<CURL, decltype(&curl_easy_cleanup)> curl(
+      once == CURLE_OK ? curl_easy_init() : nullptr, curl_easy_cleanup);
+  if (!curl) throw Error(ErrorCode::kInternal, "libcurl cannot be started");
+  const fs::path part = part_of(what);
+  Transfer transfer{what,
+                    curl.get(),
+                    UniqueFd(::open(part.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644)),
+                    size_of(part),
+                    0,
+                    nullptr};
+  if (!transfer.file) throw io_error("create " + part.string());
+  return run(transfer);
+}
+
+/// Attempts until done, or there have been enough. Without a byte the first time there is only one.
+Result transfer_all(const Download& what) {
+  Result result = attempt(what);
+  if (result.outcome == Outcome::kNothing) return result;
+  for (int i = 1; i < what.attempts && result.outcome != Outcome::kDone; ++i) {
+    std::this_thread::sleep_for(what.pause);
+    result = attempt(what);
+  }
+  if (result.outcome == Outcome::kNothing) result.outcome = Outcome::kBrokeOff;
+  return result;
+}
+
+}  // namespace
+
+std::optional<std::string> download(const Download& what) {
+  const fs::path part = part_of(what);
+  for (bool resumed = size_of(part) > 0;; resumed = false) {
+    const Result result = transfer_all(what);
+    if (result.outcome == Outcome::kNothing) {
+      if (size_of(part) == 0) fs::remove(part);
+      return result.why;
+    }
+    if (result.outcome == Outcome::kBrokeOff) {
+      throw Error(ErrorCode::kUnavailable,
+                  fmt::format("{} broke off after {}: {}; the next run continues from there",
+                              what.url, format_bytes(size_of(part)), result.why));
+    }
+    const std::string md5 = md5_of(part);
+    if (md5 == what.md5) break;
+    fs::remove(part);
+    if (resumed) continue;  // what lay there before may have been another file's beginning
+    throw Error(ErrorCode::kCorrupt,
+                fmt::format("{} has MD5 {}, expected {}; it was removed", what.url, md5, what.md5));
+  }
+  fs::rename(part, what.path);
+  return std::nullopt;
+}
+
+}  // namespace lockstep

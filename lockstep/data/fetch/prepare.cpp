@@ -1,0 +1,146 @@
+#include "lockstep/data/fetch/prepare.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+
+#include <thread>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/file.h"
+#include "lockstep/base/log.h"
+#include "lockstep/base/unique_fd.h"
+#include "lockstep/data/cifar10.h"
+#include "lockstep/data/fetch/archive.h"
+#include "lockstep/data/fetch/download.h"
+#include "lockstep/data/fetch/transfer_bar.h"
+
+namespace lockstep {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kUrl = "https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz";
+constexpr const char* kMd5 = "c32a1d4ab5d03f1284b67883e8d87530";
+
+/// Takes turns with other processes. The lock is on the parent folder itself, so that it leaves no
+/// file behind and ends with its holder.
+UniqueFd lock_folder(const fs::path& folder, Deadline deadline) {
+  UniqueFd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd) throw io_error("open " + folder.string());
+  bool said = false;
+  while (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EWOULDBLOCK && errno != EINTR) throw io_error("lock " + folder.string());
+    if (deadline.passed()) {
+      throw Error(ErrorCode::kTimeout,
+                  fmt::format("another process is still preparing data in {}", folder.string()));
+    }
+    if (!std::exchange(said, true)) {
+      log_info(
+          fmt::format("waiting for another process that prepares data in {}", folder.string()));
+    }
+    std::this_thread::sleep_for(50ms);
+  }
+  return fd;
+}
+
+/// There must be nothing, or an empty folder, at `dir`.
+void require_vacant(const fs::path& dir) {
+  std::error_code failure;
+  if (!fs::exists(dir, failure)) return;
+  if (fs::is_directory(dir) && fs::is_empty(dir)) return;
+  throw Error(ErrorCode::kInvalidArgument,
+              fmt::format("{} exists and holds no CIFAR-10 files (data_batch_1.bin, ...); name "
+                          "another folder",
+                          dir.string()));
+}
+
+/// Fills a new folder with `fill` and gives it the name `dir` when that is done.
+template <typename Fill>
+void make_folder(const fs::path& dir, Fill fill) {
+  const fs::path temporary = dir.string() + ".tmp";
+  fs::remove_all(temporary);  // of a process that was killed; we hold the lock
+  try {
+    fs::create_directory(temporary);
+    fill(temporary);
+    fs::rename(temporary, dir);
+  } catch (...) {
+    std::error_code ignored;
+    fs::remove_all(temporary, ignored);
+    throw;
+  }
+  sync_folder(dir.parent_path());
+}
+
+/// Nothing when `archive` is there, else why it could not be had.
+std::optional<std::string> fetch_archive(const PrepareOptions& options, const fs::path& archive) {
+  TransferBar bar(archive.filename().string());
+  Download what{.url = options.url.empty() ? kUrl : options.url,
+                .path = archive,
+                .md5 = options.md5.empty() ? kMd5 : options.md5};
+  what.connect_timeout = options.connect_timeout;
+  what.progress = [&](int64_t done, int64_t total) { bar.update(done, total); };
+  log_info(fmt::format("downloading {}", what.url));
+  return download(what);
+}
+
+bool try_download(const PrepareOptions& options, const fs::path& dir) {
+  const fs::path archive = dir.string() + ".tar.gz";
+  if (const auto why = fetch_archive(options, archive)) {
+    if (!options.url.empty()) {
+      throw Error(ErrorCode::kUnavailable, fmt::format("{} cannot be had: {}", options.url, *why));
+    }
+    log_warn(fmt::format("no download: {}", *why));
+    return false;
+  }
+  try {
+    make_folder(dir, [&](const fs::path& folder) { unpack_cifar10(archive, folder); });
+  } catch (...) {
+    std::error_code ignored;
+    fs::remove(archive, ignored);
+    throw;
+  }
+  fs::remove(archive);
+  log_info(fmt::format("CIFAR-10 is in {}", dir.string()));
+  return true;
+}
+
+void generate(const PrepareOptions& options, const fs::path& dir) {
+  make_folder(dir, [&](const fs::path& folder) { write_stand_in(folder, options.stand_in); });
+  log_info(fmt::format("generated {} training and {} test records in {}",
+                       options.stand_in.train_records, options.stand_in.test_records,
+                       dir.string()));
+}
+
+DataSource make(const PrepareOptions& options, const fs::path& dir) {
+  require_vacant(dir);
+  if (!options.generate && try_download(options, dir)) return DataSource::kDownloaded;
+  generate(options, dir);
+  return DataSource::kGenerated;
+}
+
+/// Looks, takes the lock, and looks again: another process may have been faster.
+PreparedData find_or_make(const PrepareOptions& options, const fs::path& dir, Deadline deadline) {
+  if (auto found = find_cifar10(dir); !found.empty()) return {found, DataSource::kFound, false};
+  fs::create_directories(dir.parent_path());
+  const UniqueFd lock = lock_folder(dir.parent_path(), deadline);
+  if (auto found = find_cifar10(dir); !found.empty()) return {found, DataSource::kFound, false};
+  return {dir, make(options, dir), false};
+}
+
+}  // namespace
+
+PreparedData prepare_cifar10(const PrepareOptions& options, Deadline deadline) {
+  const fs::path dir = (fs::absolute(options.dir) / "").lexically_normal().parent_path();
+  PreparedData data = find_or_make(options, dir, deadline);
+  data.stand_in = is_stand_in(data.dir);
+  if (data.stand_in) {
+    log_warn(
+        fmt::format("{} is a generated stand-in (rendered shapes), not CIFAR-10; its "
+                    "accuracies cannot be compared",
+                    data.dir.string()));
+  }
+  return data;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+namespace lockstep {
+
+/// "cifar10.tar.gz  [#########           ]   45%  76.3 MiB of 162.6 MiB  12.1 MiB/s  0:07 left".
+/// `total` 0: not known.
+std::string format_transfer(const std::string& name, int64_t done, int64_t total,
+                            double bytes_per_s);
+
+/// Redraws that line in place on a terminal, at most ten times a second; silent elsewhere.
+class TransferBar {
+ public:
+  /// Draws on `fd` when that is a terminal.
+  explicit TransferBar(std::string name, int fd = 2);
+  ~TransferBar();  ///< Leaves the last state on the screen and goes to a new line.
+  TransferBar(const TransferBar&) = delete;
+  TransferBar& operator=(const TransferBar&) = delete;
+
+  void update(int64_t done, int64_t total);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  void draw(Clock::time_point now);
+
+  std::string name_;
+  int fd_;
+  bool active_;
+  bool drawn_ = false;
+  int64_t first_ = -1;  // bytes at the first update: what was resumed is no speed
+  int64_t done_ = 0;
+  int64_t total_ = 0;
+  Clock::time_point begun_{};
+  Clock::time_point drawn_at_{};
+};
+
+}  // namespace lockstep
