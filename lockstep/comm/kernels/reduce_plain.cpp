@@ -1,0 +1,10 @@
+#define LOCKSTEP_VECTOR_BYTES 16
+#include "lockstep/comm/kernels/reduce_kernels.h"
+
+namespace lockstep {
+
+void reduce_plain(const ReduceCall& call) {
+  by_dtype(call);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,27 @@
+#pragma once
+// The same kernels compiled for several instruction sets. Raw pointers and no standard library:
+// an inline function compiled here for AVX-512 could otherwise be the copy that the linker keeps
+// for everybody.
+
+#include <stdint.h>
+
+#include "lockstep/comm/types.h"
+
+namespace lockstep {
+
+struct ReduceCall {
+  const void* const* ins;
+  void* const* outs;
+  int num_ins;
+  int num_outs;
+  int64_t count;
+  DType dtype;
+  ReduceOp op;
+  int divisor;  // 1: do not divide
+};
+
+void reduce_plain(const ReduceCall& call);
+void reduce_avx2(const ReduceCall& call);
+void reduce_avx512(const ReduceCall& call);
+
+}  // namespace lockstep

@@ -1,0 +1,101 @@
+#include "lockstep/comm/native/shm/attach.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <vector>
+
+#include "lockstep/base/error.h"
+#include "lockstep/comm/native/shm/life.h"
+
+namespace lockstep::shm {
+namespace {
+
+std::string key_of(const GroupSpec& spec) {
+  return spec.name + "/shm";
+}
+
+ControlMemory make_control(const GroupSpec& spec) {
+  const int64_t bytes = Control::control_bytes(spec.size);
+  ControlMemory made;
+  made.fd = make_memory(bytes);
+  made.mapping = Mapping(made.fd.get(), bytes);
+  auto& head = Control(made.mapping.data(), spec.size).head();
+  head.magic = Head::kMagic;
+  head.num_ranks = spec.size;
+  return made;
+}
+
+Mapping open_control(const GroupSpec& spec, const std::string& where) {
+  int pid = 0;
+  int number = -1;
+  if (std::sscanf(where.c_str(), "%d %d", &pid, &number) != 2) {
+    throw Error(ErrorCode::kUnavailable, where);
+  }
+  const UniqueFd fd = open_memory(pid, number);
+  Mapping mapping(fd.get(), Control::control_bytes(spec.size));
+  const auto& head = Control(mapping.data(), spec.size).head();
+  if (head.magic != Head::kMagic || head.num_ranks != spec.size) {
+    throw Error(ErrorCode::kMismatch,
+                fmt::format("the shared memory of {} is not of this group", spec.rank_name(0)));
+  }
+  return mapping;
+}
+
+std::vector<int> not_attached(const Control& control, int size) {
+  std::vector<int> ranks;
+  for (int rank = 0; rank < size; ++rank) {
+    if (control.slot(rank).attached.load() == 0) ranks.push_back(rank);
+  }
+  return ranks;
+}
+
+/// Throws if a rank that had come is gone again.
+void check_attached(const GroupSpec& spec, const Control& control) {
+  for (int rank = 0; rank < spec.size; ++rank) {
+    auto& slot = control.slot(rank);
+    if (rank == spec.rank || slot.attached.load() == 0 || look_at(slot) != Life::kDead) continue;
+    throw Error(ErrorCode::kPeerLost,
+                fmt::format("creating the process group: {} died", spec.rank_name(rank)));
+  }
+}
+
+}  // namespace
+
+ControlMemory map_control(const GroupSpec& spec, Deadline deadline) {
+  if (spec.rank != 0)
+    return {UniqueFd(), open_control(spec, spec.store->get(key_of(spec), deadline))};
+  try {
+    ControlMemory made = make_control(spec);
+    if (spec.size > 1) {
+      const auto where = fmt::format("{} {}", ::getpid(), made.fd.get());
+      spec.store->set(key_of(spec), where, deadline);
+    }
+    return made;
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::kUnavailable && spec.size > 1) {
+      spec.store->set(key_of(spec), error.what(), deadline);
+    }
+    throw;
+  }
+}
+
+void attach(const GroupSpec& spec, const Control& control, Deadline deadline) {
+  auto& own = control.slot(spec.rank);
+  sched_getaffinity(0, sizeof own.cpus, &own.cpus);
+  own.attached.store(1);
+  auto& event = control.head().event;
+  event.signal();
+  const auto absent = [&] { return not_attached(control, spec.size); };
+  while (!absent().empty()) {
+    event.wait([&] { return absent().empty(); }, std::chrono::milliseconds(5));
+    check_attached(spec, control);
+    if (!deadline.passed() || absent().empty()) continue;
+    throw Error(ErrorCode::kTimeout, fmt::format("creating the process group: {} did not come",
+                                                 spec.rank_names(absent())));
+  }
+  if (spec.rank == 0 && spec.size > 1) spec.store->erase(key_of(spec), deadline);
+}
+
+}  // namespace lockstep::shm

@@ -1,0 +1,115 @@
+#pragma once
+// What lies in a group's control segment, byte for byte. One mapping a rank; all zero at first.
+
+#include <pthread.h>
+#include <sched.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "lockstep/comm/native/op_header.h"
+#include "lockstep/comm/native/shm/event.h"
+
+namespace lockstep::shm {
+
+inline constexpr size_t kCacheLine = 64;
+/// Messages up to this size are copied beside the header: one meeting instead of two, at the price
+/// that every rank reduces all of it.
+inline constexpr int64_t kInlineBytes = 8 << 10;
+/// Messages up to this size travel in the header's own cache line.
+inline constexpr int64_t kTinyBytes = 16;
+/// Memory that is not shared goes in pieces of this size: two of every rank's stay in its L2 cache.
+inline constexpr int64_t kChunkBytes = 256 << 10;
+/// Data on its way from one rank to another in send and recv.
+inline constexpr int64_t kChannelBytes = 64 << 10;
+
+/// What a rank says when it enters an operation. `sequence` is written last and says that the rest
+/// is valid.
+struct alignas(kCacheLine) Post {
+  std::atomic<uint64_t> sequence;
+  OpHeader header;
+  uint64_t segment;  ///< Number of the allocate() call whose memory `data` lies in, 0 for none.
+  int64_t offset;    ///< Place of `data` in the rank's slot of it.
+  std::byte tiny[kTinyBytes];
+};
+static_assert(sizeof(Post) == kCacheLine);
+
+/// One rank's part. Only that rank writes to it, but for the mutex.
+struct alignas(kCacheLine) RankSlot {
+  Post posts[2];  ///< By sequence & 1: nobody is more than one operation ahead of a reader.
+  alignas(kCacheLine) std::atomic<uint64_t> meetings;  ///< sync() calls so far.
+  std::atomic<uint64_t> finished;            ///< Last operation done: sequence << 8 | kind.
+  alignas(kCacheLine) pthread_mutex_t life;  ///< Robust; held while the rank lives.
+  std::atomic<uint32_t> attached;
+  std::atomic<uint32_t> left;  ///< 1: the rank destroyed its group; it did not die.
+  cpu_set_t cpus;              ///< Where it may run.
+  int32_t allocate_failed;     ///< errno-like flag of the allocate() under way.
+  alignas(kCacheLine) std::byte inline_data[2][kInlineBytes];
+};
+
+/// The first error of any rank; all throw it.
+struct Verdict {
+  enum State : uint32_t { kNone, kWriting, kReady };
+  std::atomic<uint32_t> state;
+  int32_t code;
+  char text[2048];
+};
+
+/// Where rank 0 put the memory of the allocate() under way.
+struct AllocateRecord {
+  int64_t pid;
+  int32_t fd;
+  int32_t failed;
+};
+
+/// One direction between two ranks: a ring of bytes.
+struct alignas(kCacheLine) Channel {
+  std::atomic<uint64_t> written;                   ///< Bytes ever; the sender's.
+  alignas(kCacheLine) std::atomic<uint64_t> read;  ///< Bytes ever; the receiver's.
+  Event changed;
+  alignas(kCacheLine) std::byte ring[kChannelBytes];
+};
+
+struct Head {
+  static constexpr uint64_t kMagic = 0x314d4853504b434c;  // "LCKPSHM1"
+  uint64_t magic;
+  int64_t num_ranks;
+  alignas(kCacheLine) Event event;
+  alignas(kCacheLine) Verdict verdict;
+  AllocateRecord allocation;
+};
+
+/// Two halves, used in turn, of what a rank hands in and of what it hands out.
+struct Staging {
+  alignas(4096) std::byte in[2][kChunkBytes];
+  alignas(4096) std::byte out[2][kChunkBytes];
+};
+
+/// Finds the parts in a mapping of control_bytes(num_ranks).
+class Control {
+ public:
+  Control(std::byte* base, int num_ranks) : base_(base), num_ranks_(num_ranks) {}
+  static int64_t control_bytes(int num_ranks);
+
+  Head& head() const { return *reinterpret_cast<Head*>(base_); }
+  RankSlot& slot(int rank) const { return at<RankSlot>(slots_offset(), rank); }
+  Staging& staging(int rank) const { return at<Staging>(staging_offset(num_ranks_), rank); }
+  Channel& channel(int from, int to) const {
+    return at<Channel>(channels_offset(num_ranks_), from * num_ranks_ + to);
+  }
+
+ private:
+  static int64_t slots_offset();
+  static int64_t staging_offset(int num_ranks);
+  static int64_t channels_offset(int num_ranks);
+  template <class T>
+  T& at(int64_t offset, int index) const {
+    return reinterpret_cast<T*>(base_ + offset)[index];
+  }
+
+  std::byte* base_;
+  int num_ranks_;
+};
+
+}  // namespace lockstep::shm

@@ -1,0 +1,187 @@
+#include "lockstep/comm/native/shm/meeting.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "lockstep/comm/native/shm/life.h"
+
+namespace lockstep::shm {
+namespace {
+
+/// So many cores may the ranks of this group run on, all together.
+int cores_of(const Control& control, int num_ranks) {
+  cpu_set_t all;
+  CPU_ZERO(&all);
+  for (int rank = 0; rank < num_ranks; ++rank) {
+    CPU_OR(&all, &all, &control.slot(rank).cpus);
+  }
+  return CPU_COUNT(&all);
+}
+
+}  // namespace
+
+std::atomic<PhaseHook> phase_hook = nullptr;
+
+Meeting::Meeting(const GroupSpec& spec, Control control)
+    : spec_(spec), control_(control), can_spin_(cores_of(control, spec.size) >= spec.size) {}
+
+const std::byte* Meeting::inline_data(int rank, int64_t bytes) const {
+  const auto& slot = control_.slot(rank);
+  const auto half = sequence_ & 1;
+  return bytes <= kTinyBytes ? slot.posts[half].tiny : slot.inline_data[half];
+}
+
+void Meeting::enter(OpHeader header, const Place& place, const void* data, int64_t inline_bytes,
+                    const Waiting& waiting) {
+  header.sequence = ++sequence_;
+  header_ = header;
+  compared_ = 0;
+  throw_verdict();
+  strike(Phase::kArriving);
+  auto& slot = control_.slot(spec_.rank);
+  auto& own = slot.posts[sequence_ & 1];
+  own.header = header;
+  own.segment = place.segment;
+  own.offset = place.offset;
+  if (inline_bytes > 0) {
+    auto* const to = inline_bytes <= kTinyBytes ? own.tiny : slot.inline_data[sequence_ & 1];
+    std::memcpy(to, data, static_cast<size_t>(inline_bytes));
+  }
+  own.sequence.store(sequence_);
+  strike(Phase::kEntered);
+  // Whoever finds all others there was the last to come, and wakes those that sleep.
+  if (all_posted()) {
+    control_.head().event.signal();
+    return;
+  }
+  wait(
+      control_.head().event, [this] { return all_posted(); }, [this] { return not_posted(); },
+      [this] { return current(); }, waiting);
+}
+
+void Meeting::sync(const Waiting& waiting) {
+  strike(Phase::kMeeting);
+  const uint64_t count = ++meetings_;
+  control_.slot(spec_.rank).meetings.store(count);
+  if (all_met(count)) {
+    control_.head().event.signal();
+    return;
+  }
+  wait(
+      control_.head().event, [this, count] { return all_met(count); },
+      [this, count] { return not_met(count); }, [this] { return current(); }, waiting);
+}
+
+void Meeting::finish() {
+  strike(Phase::kFinished);
+  control_.slot(spec_.rank)
+      .finished.store(sequence_ << 8 | static_cast<uint64_t>(header_.kind),
+                      std::memory_order_relaxed);
+}
+
+bool Meeting::all_posted() {
+  for (; compared_ < spec_.size; ++compared_) {
+    if (control_.slot(compared_).posts[sequence_ & 1].sequence.load() != sequence_) break;
+    compare(compared_);
+  }
+  return compared_ == spec_.size;
+}
+
+void Meeting::compare(int rank) {
+  const auto& theirs = post(rank).header;
+  if (theirs == header_) return;
+  // Told from the lower rank's side, so that it reads the same whoever finds it.
+  const bool lower = rank < spec_.rank;
+  const int first = lower ? rank : spec_.rank;
+  const int second = lower ? spec_.rank : rank;
+  const auto text = mismatch(post(first).header, spec_.rank_name(first), post(second).header,
+                             spec_.rank_name(second));
+  fail(Error(ErrorCode::kMismatch, *text));
+  throw_verdict();
+}
+
+bool Meeting::all_met(uint64_t count) const {
+  for (int rank = 0; rank < spec_.size; ++rank) {
+    if (control_.slot(rank).meetings.load() < count) return false;
+  }
+  return true;
+}
+
+std::vector<int> Meeting::not_posted() const {
+  std::vector<int> missing;
+  for (int rank = 0; rank < spec_.size; ++rank) {
+    if (post(rank).sequence.load() != sequence_) missing.push_back(rank);
+  }
+  return missing;
+}
+
+std::vector<int> Meeting::not_met(uint64_t count) const {
+  std::vector<int> missing;
+  for (int rank = 0; rank < spec_.size; ++rank) {
+    if (control_.slot(rank).meetings.load() < count) missing.push_back(rank);
+  }
+  return missing;
+}
+
+std::string Meeting::whereabouts(const std::vector<int>& ranks, uint64_t sequence) const {
+  std::string text;
+  for (const int rank : ranks) {
+    const uint64_t last = control_.slot(rank).finished.load(std::memory_order_relaxed);
+    OpHeader done;
+    done.sequence = last >> 8;
+    done.kind = static_cast<OpKind>(last & 0xff);
+    const bool inside = control_.slot(rank).posts[sequence & 1].sequence.load() == sequence;
+    text += fmt::format(
+        "{}{} ({}last finished {})", text.empty() ? "" : ", ", spec_.rank_name(rank),
+        sequence == 0 ? ""
+        : inside      ? "in it, "
+                      : "not in it yet, ",
+        done.sequence == 0 ? std::string("nothing")
+                           : fmt::format("{} #{}", to_string(done.kind), done.sequence));
+  }
+  return text;
+}
+
+void Meeting::fail(const Error& error) {
+  auto& verdict = control_.head().verdict;
+  uint32_t none = Verdict::kNone;
+  if (verdict.state.compare_exchange_strong(none, Verdict::kWriting)) {
+    verdict.code = static_cast<int32_t>(error.code());
+    std::strncpy(verdict.text, error.what(), sizeof verdict.text - 1);
+    verdict.state.store(Verdict::kReady);
+    control_.head().event.signal();
+  }
+}
+
+void Meeting::throw_verdict() const {
+  const auto& verdict = control_.head().verdict;
+  if (verdict.state.load(std::memory_order_acquire) != Verdict::kReady) return;
+  throw Error(static_cast<ErrorCode>(verdict.code), verdict.text);
+}
+
+void Meeting::check(const std::vector<int>& among, const Doing& doing) {
+  throw_verdict();
+  for (const int rank : among) {
+    const Life life = rank == spec_.rank ? Life::kAlive : look_at(control_.slot(rank));
+    if (life == Life::kAlive) continue;
+    fail(Error(
+        ErrorCode::kPeerLost,
+        fmt::format("{}: {} {}", doing.text, whereabouts({rank}, doing.sequence),
+                    life == Life::kDead ? "died; its own log or the launcher's says why"
+                                        : "ended its process group while others still used it")));
+    throw_verdict();
+  }
+}
+
+void Meeting::time_out(const std::vector<int>& missing, const Doing& doing) {
+  const Error error(ErrorCode::kTimeout,
+                    fmt::format("{}: timeout after {} s waiting for {}", doing.text,
+                                std::chrono::duration<double>(spec_.timeout).count(),
+                                whereabouts(missing, doing.sequence)));
+  fail(error);
+  throw_verdict();
+  throw error;  // another rank is about to give its verdict; ours is as true
+}
+
+}  // namespace lockstep::shm

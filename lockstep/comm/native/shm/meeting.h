@@ -1,0 +1,124 @@
+#pragma once
+// How the ranks of a host come together: headers, meetings, waiting, and one verdict for all.
+
+#include <atomic>
+#include <string>
+#include <vector>
+
+#include "lockstep/base/error.h"
+#include "lockstep/comm/group_impl.h"
+#include "lockstep/comm/native/op_header.h"
+#include "lockstep/comm/native/shm/control.h"
+
+namespace lockstep::shm {
+
+/// Where a rank can be struck by a test: see phase_hook.
+enum class Phase { kArriving, kEntered, kMeeting, kFinished };
+/// For tests: called, when set, at each phase of each operation of each rank of this process.
+using PhaseHook = void (*)(int world_rank, OpKind kind, Phase phase);
+extern std::atomic<PhaseHook> phase_hook;
+
+/// Where this rank's data lies: in the memory of the `segment`-th allocate(), or 0 for elsewhere.
+struct Place {
+  uint64_t segment = 0;
+  int64_t offset = 0;
+};
+
+/// What a wait is for, in messages. `sequence`: of a collective; 0 for point to point.
+struct Doing {
+  std::string text;
+  uint64_t sequence = 0;
+};
+
+/// This rank's view of the control segment. enter() and sync() are for one thread at a time; the
+/// rest may be called beside them.
+class Meeting {
+ public:
+  Meeting(const GroupSpec& spec, Control control);
+
+  /// Publishes the header (sequence is filled in here) with up to kInlineBytes of data, waits for
+  /// all ranks and compares. On return post() and inline_data() of all ranks are valid until this
+  /// rank enters the next operation but one.
+  void enter(OpHeader header, const Place& place, const void* data, int64_t inline_bytes,
+             const Waiting& waiting);
+  /// Returns when all ranks have called it as often.
+  void sync(const Waiting& waiting);
+  /// Ends the operation.
+  void finish();
+
+  const Post& post(int rank) const { return control_.slot(rank).posts[sequence_ & 1]; }
+  const std::byte* inline_data(int rank, int64_t bytes) const;
+
+  /// Makes `error` the verdict, if there is none, and wakes everybody.
+  void fail(const Error& error);
+  /// Throws the verdict if there is one, or makes one if a rank of `among` is gone.
+  void check(const std::vector<int>& among, const Doing& doing);
+  /// Throws kTimeout as the verdict.
+  [[noreturn]] void time_out(const std::vector<int>& missing, const Doing& doing);
+
+  /// Waits for `ready`: a short spin if there are cores for all ranks, then asleep on `event`,
+  /// looking at the verdict and at the ranks that missing() names every few milliseconds.
+  template <class Ready, class Missing, class Doing>
+  void wait(Event& event, const Ready& ready, const Missing& missing, const Doing& doing,
+            const Waiting& waiting) {
+    if (waiting.spin && can_spin_ && spin(ready)) return;
+    while (true) {
+      event.wait(ready, kSlice);
+      if (ready()) return;
+      check(missing(), doing());
+      if (waiting.deadline.passed()) time_out(missing(), doing());
+    }
+  }
+
+ private:
+  /// How soon a waiting rank sees that another died. 200 looks a second cost 0.3 % of a core.
+  static constexpr std::chrono::milliseconds kSlice{5};
+  /// About what two switches of a thread cost: the spin at most doubles the price of sleeping.
+  static constexpr std::chrono::microseconds kSpin{40};
+
+  template <class Ready>
+  static bool spin(const Ready& ready) {
+    const auto end = std::chrono::steady_clock::now() + kSpin;
+    do {
+      for (int i = 0; i < 32; ++i) {
+        if (ready()) return true;
+        pause();
+      }
+    } while (std::chrono::steady_clock::now() < end);
+    return false;
+  }
+  static void pause() {
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    asm volatile("yield");
+#endif
+  }
+
+  bool all_posted();
+  void compare(int rank);
+  bool all_met(uint64_t count) const;
+  std::vector<int> not_posted() const;
+  std::vector<int> not_met(uint64_t count) const;
+  /// "rank 2 (last finished all_reduce #7)" for each.
+  std::string whereabouts(const std::vector<int>& ranks, uint64_t sequence) const;
+  void throw_verdict() const;
+  Doing current() const {
+    return {describe(header_), sequence_};
+  }
+  void strike(Phase phase) const {
+    if (const auto hook = phase_hook.load(std::memory_order_relaxed)) {
+      hook(spec_.world_ranks[static_cast<size_t>(spec_.rank)], header_.kind, phase);
+    }
+  }
+
+  const GroupSpec spec_;
+  const Control control_;
+  bool can_spin_ = false;
+  uint64_t sequence_ = 0;  // of the operation under way
+  uint64_t meetings_ = 0;
+  int compared_ = 0;  // ranks [0, compared_) have posted the same header as we
+  OpHeader header_;
+};
+
+}  // namespace lockstep::shm

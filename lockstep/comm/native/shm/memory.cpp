@@ -1,0 +1,109 @@
+#include "lockstep/comm/native/shm/memory.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "lockstep/base/text.h"
+
+namespace lockstep::shm {
+namespace {
+
+class SlotBuffer : public SharedBuffer {
+ public:
+  SlotBuffer(std::shared_ptr<SlotMemory> memory, int rank, int64_t bytes)
+      : memory_(std::move(memory)), rank_(rank), bytes_(bytes) {}
+  void* data() const override { return memory_->slot(rank_); }
+  int64_t bytes() const override { return bytes_; }
+
+ private:
+  std::shared_ptr<SlotMemory> memory_;
+  int rank_;
+  int64_t bytes_;
+};
+
+/// Runs `body`; on kUnavailable keeps the text, so that all ranks can agree before anyone throws.
+template <class Body>
+void note_failure(std::string& why, const Body& body) {
+  if (!why.empty()) return;
+  try {
+    body();
+  } catch (const Error& error) {
+    why = error.what();
+  }
+}
+
+}  // namespace
+
+UniqueFd SharedMemoryList::open_slots(int64_t total, Meeting& meeting, const Waiting& waiting,
+                                      std::string& why) {
+  auto& record = control_.head().allocation;
+  UniqueFd fd;
+  if (spec_.rank == 0) {
+    note_failure(why, [&] { fd = make_memory(total); });
+    record = {::getpid(), fd.get(), fd ? 0 : 1};
+  }
+  meeting.sync(waiting);
+  if (record.failed != 0) {
+    if (why.empty()) why = "rank 0 of the host has no memory";
+  } else if (spec_.rank != 0) {
+    note_failure(why, [&] { fd = open_memory(static_cast<pid_t>(record.pid), record.fd); });
+  }
+  return fd;
+}
+
+std::optional<Mapping> SharedMemoryList::map_slots(int fd, int64_t stride, int64_t bytes,
+                                                   std::string& why) {
+  std::optional<Mapping> mapping;
+  note_failure(why, [&] {
+    commit_memory(fd, spec_.rank * stride, bytes);
+    mapping.emplace(fd, stride * spec_.size);
+  });
+  return mapping;
+}
+
+std::shared_ptr<SharedBuffer> SharedMemoryList::allocate(int64_t bytes, Meeting& meeting,
+                                                         const Waiting& waiting) {
+  const int64_t used = round_up(std::max<int64_t>(bytes, 1), 4096);
+  const int64_t stride = bytes > 4096 ? round_up(bytes, kHugePage) : used;
+  std::string why;
+  const UniqueFd fd = open_slots(stride * spec_.size, meeting, waiting, why);
+  auto mapping = map_slots(fd.get(), stride, used, why);
+  control_.slot(spec_.rank).allocate_failed = why.empty() ? 0 : 1;
+  meeting.sync(waiting);
+  for (int rank = 0; rank < spec_.size; ++rank) {
+    if (control_.slot(rank).allocate_failed == 0) continue;
+    if (why.empty()) why = spec_.rank_name(rank) + " has no memory for it";
+    break;
+  }
+  // Nobody starts the next operation, and with it another record, before all have looked.
+  meeting.sync(waiting);
+  if (!why.empty()) {
+    throw Error(ErrorCode::kUnavailable,
+                fmt::format("allocate of {} a rank: {}", format_bytes(bytes), why));
+  }
+  auto memory = std::make_shared<SlotMemory>(std::move(*mapping), stride, ++made_);
+  entries_.push_back({memory->slot(spec_.rank), bytes, memory});
+  return std::make_shared<SlotBuffer>(std::move(memory), spec_.rank, bytes);
+}
+
+SharedMemoryList::Found SharedMemoryList::find(const void* data, int64_t bytes) {
+  const auto* const start = static_cast<const std::byte*>(data);
+  for (auto entry = entries_.begin(); entry != entries_.end();) {
+    // Addresses of memory that is gone may have been given to something else since.
+    auto memory = entry->memory.lock();
+    if (!memory) {
+      entry = entries_.erase(entry);
+      continue;
+    }
+    const std::ptrdiff_t offset = start - entry->slot;
+    if (offset >= 0 && offset + bytes <= entry->bytes) {
+      return {{memory->number(), offset}, std::move(memory)};
+    }
+    ++entry;
+  }
+  return {};
+}
+
+}  // namespace lockstep::shm

@@ -1,0 +1,59 @@
+#pragma once
+// Memory from allocate(): one segment with a slot for each rank of the host.
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "lockstep/base/mutex.h"
+#include "lockstep/comm/native/shm/meeting.h"
+#include "lockstep/comm/native/shm/segment.h"
+
+namespace lockstep::shm {
+
+/// The mapping of all slots; shared by the buffer that the user holds and operations under way.
+class SlotMemory {
+ public:
+  SlotMemory(Mapping mapping, int64_t stride, uint64_t number)
+      : mapping_(std::move(mapping)), stride_(stride), number_(number) {}
+  std::byte* slot(int rank) const { return mapping_.data() + rank * stride_; }
+  uint64_t number() const { return number_; }
+
+ private:
+  Mapping mapping_;
+  int64_t stride_;
+  uint64_t number_;
+};
+
+/// What one rank has allocated. The list forgets memory whose buffer is gone.
+class SharedMemoryList {
+ public:
+  SharedMemoryList(const GroupSpec& spec, Control control) : spec_(spec), control_(control) {}
+
+  /// Collective, within an operation that has been entered. Errors: kUnavailable on all ranks when
+  /// one has no memory.
+  std::shared_ptr<SharedBuffer> allocate(int64_t bytes, Meeting& meeting, const Waiting& waiting);
+
+  struct Found {
+    Place place;
+    std::shared_ptr<SlotMemory> memory;  ///< Null when the data lies elsewhere.
+  };
+  /// Where [data, data + bytes) lies in this rank's slots.
+  Found find(const void* data, int64_t bytes);
+
+ private:
+  struct Entry {
+    const std::byte* slot;
+    int64_t bytes;
+    std::weak_ptr<SlotMemory> memory;
+  };
+  UniqueFd open_slots(int64_t total, Meeting& meeting, const Waiting& waiting, std::string& why);
+  std::optional<Mapping> map_slots(int fd, int64_t stride, int64_t bytes, std::string& why);
+
+  const GroupSpec& spec_;
+  const Control control_;
+  uint64_t made_ = 0;
+  std::vector<Entry> entries_;
+};
+
+}  // namespace lockstep::shm

@@ -1,0 +1,244 @@
+#include "lockstep/comm/native/shm/shm_group.h"
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+#include <utility>
+
+#include "lockstep/comm/kernels/reduce.h"
+#include "lockstep/comm/native/shm/attach.h"
+#include "lockstep/comm/native/shm/life.h"
+#include "lockstep/comm/native/shm/mailbox.h"
+#include "lockstep/comm/native/shm/memory.h"
+#include "lockstep/comm/native/shm/staged.h"
+#include "lockstep/comm/slices.h"
+
+namespace lockstep {
+namespace {
+
+using shm::Control;
+using shm::ControlMemory;
+using shm::kCacheLine;
+using shm::kInlineBytes;
+
+const std::byte* bytes_of(const void* data) {
+  return static_cast<const std::byte*>(data);
+}
+std::byte* bytes_of(void* data) {
+  return static_cast<std::byte*>(data);
+}
+void copy_bytes(void* to, const void* from, int64_t bytes) {
+  if (bytes > 0 && to != from) std::memmove(to, from, static_cast<size_t>(bytes));
+}
+
+OpHeader header_of(OpKind kind, int64_t count, DType dtype = DType::kUint8,
+                   ReduceOp op = ReduceOp::kSum, int root = 0) {
+  OpHeader header;
+  header.kind = kind;
+  header.count = count;
+  header.dtype = dtype;
+  header.op = op;
+  header.root = root;
+  return header;
+}
+
+class ShmGroupImpl final : public ShmGroup {
+ public:
+  ShmGroupImpl(const GroupSpec& spec, ControlMemory memory, Deadline deadline)
+      : spec_(spec),
+        mapping_(std::move(memory.mapping)),
+        control_(mapping_.data(), spec.size),
+        life_(std::in_place, control_.slot(spec.rank)),
+        meeting_((shm::attach(spec, control_, deadline), spec), control_),
+        memory_(spec_, control_),
+        mailbox_(spec_, control_, meeting_),
+        ins_(static_cast<size_t>(spec.size)),
+        outs_(static_cast<size_t>(spec.size)) {}
+
+  ~ShmGroupImpl() override {
+    life_.reset();
+    control_.head().event.signal();  // ranks that wait for this one look at once
+  }
+
+  void all_reduce(void* data, int64_t count, DType dtype, ReduceOp op,
+                  const Waiting& waiting) override;
+  void broadcast(void* data, int64_t count, DType dtype, int root, const Waiting& waiting) override;
+  void all_gather(const void* in, void* out, int64_t count, DType dtype,
+                  const Waiting& waiting) override;
+  void reduce_scatter(const void* in, void* out, int64_t count, DType dtype, ReduceOp op,
+                      const Waiting& waiting) override;
+  void barrier(const Waiting& waiting) override {
+    meeting_.enter(header_of(OpKind::kBarrier, 0), {}, nullptr, 0, waiting);
+    finish();
+  }
+  void send(const void* data, int64_t count, DType dtype, int destination, int tag,
+            const Waiting& waiting) override {
+    mailbox_.send(data, count, dtype, destination, tag, waiting);
+  }
+  void recv(void* data, int64_t count, DType dtype, int source, int tag,
+            const Waiting& waiting) override {
+    mailbox_.recv(data, count, dtype, source, tag, waiting);
+  }
+  std::shared_ptr<SharedBuffer> allocate(int64_t bytes, const Waiting& waiting) override {
+    meeting_.enter(header_of(OpKind::kAllocate, bytes), {}, nullptr, 0, waiting);
+    auto buffer = memory_.allocate(bytes, meeting_, waiting);
+    finish();
+    return buffer;
+  }
+
+  std::vector<std::byte*> enter(const OpHeader& header, const void* data, int64_t bytes,
+                                const Waiting& waiting) override {
+    held_ = memory_.find(data, bytes);
+    meeting_.enter(header, held_.place, nullptr, 0, waiting);
+    return reachable();
+  }
+  void sync(const Waiting& waiting) override { meeting_.sync(waiting); }
+  void fail(const Error& error) override { meeting_.fail(error); }
+  void check_peers() override {
+    std::vector<int> others;
+    for (int rank = 0; rank < spec_.size; ++rank) {
+      if (rank != spec_.rank) others.push_back(rank);
+    }
+    meeting_.check(others, {"waiting for another host"});
+  }
+
+ private:
+  std::vector<std::byte*> reachable() const;
+  void finish() {
+    meeting_.finish();
+    held_ = {};
+  }
+  shm::StagedCall staged(DType dtype, const Waiting& waiting) {
+    return {meeting_, control_, spec_.rank, spec_.size, dtype, waiting};
+  }
+  void inline_reduce(int64_t bytes, int64_t offset, void* out, int64_t count, DType dtype,
+                     ReduceOp op);
+  void reduce_in_place(const std::vector<std::byte*>& slots, int64_t count, DType dtype,
+                       ReduceOp op);
+
+  const GroupSpec spec_;
+  shm::Mapping mapping_;
+  const Control control_;
+  std::optional<shm::LifeKeeper> life_;
+  shm::Meeting meeting_;
+  shm::SharedMemoryList memory_;
+  shm::Mailbox mailbox_;
+  shm::SharedMemoryList::Found held_;  // keeps the memory of the operation under way mapped
+  std::vector<const void*> ins_;       // one a rank, for the kernels
+  std::vector<void*> outs_;
+};
+
+std::vector<std::byte*> ShmGroupImpl::reachable() const {
+  std::vector<std::byte*> places;
+  const uint64_t segment = held_.place.segment;
+  for (int rank = 0; rank < spec_.size; ++rank) {
+    const auto& post = meeting_.post(rank);
+    if (segment == 0 || post.segment != segment) return {};
+    places.push_back(held_.memory->slot(rank) + post.offset);
+  }
+  return places;
+}
+
+/// Reduces what lies `offset` bytes into everyone's inline data, all `bytes` of which was posted.
+void ShmGroupImpl::inline_reduce(int64_t bytes, int64_t offset, void* out, int64_t count,
+                                 DType dtype, ReduceOp op) {
+  for (int rank = 0; rank < spec_.size; ++rank) {
+    ins_[static_cast<size_t>(rank)] = meeting_.inline_data(rank, bytes) + offset;
+  }
+  reduce(ins_, std::span(&out, 1), count, dtype, op, spec_.size);
+}
+
+/// This rank's slice of all slots, read and written where it lies.
+void ShmGroupImpl::reduce_in_place(const std::vector<std::byte*>& slots, int64_t count, DType dtype,
+                                   ReduceOp op) {
+  const int64_t size = size_of(dtype);
+  const Slice part =
+      slice_of(count, spec_.size, spec_.rank, static_cast<int64_t>(kCacheLine) / size);
+  for (size_t rank = 0; rank < slots.size(); ++rank) {
+    ins_[rank] = outs_[rank] = slots[rank] + part.begin * size;
+  }
+  reduce(ins_, outs_, part.count, dtype, op, spec_.size);
+}
+
+void ShmGroupImpl::all_reduce(void* data, int64_t count, DType dtype, ReduceOp op,
+                              const Waiting& waiting) {
+  const int64_t bytes = count * size_of(dtype);
+  const auto header = header_of(OpKind::kAllReduce, count, dtype, op);
+  if (bytes <= kInlineBytes) {
+    meeting_.enter(header, {}, data, bytes, waiting);
+    inline_reduce(bytes, 0, data, count, dtype, op);
+  } else if (const auto slots = enter(header, data, bytes, waiting); !slots.empty()) {
+    reduce_in_place(slots, count, dtype, op);
+    meeting_.sync(waiting);
+  } else {
+    shm::staged_all_reduce(staged(dtype, waiting), bytes_of(data), count, op);
+  }
+  finish();
+}
+
+void ShmGroupImpl::broadcast(void* data, int64_t count, DType dtype, int root,
+                             const Waiting& waiting) {
+  const int64_t bytes = count * size_of(dtype);
+  const auto header = header_of(OpKind::kBroadcast, count, dtype, ReduceOp::kSum, root);
+  if (bytes <= kInlineBytes) {
+    meeting_.enter(header, {}, data, spec_.rank == root ? bytes : 0, waiting);
+    if (spec_.rank != root) copy_bytes(data, meeting_.inline_data(root, bytes), bytes);
+  } else if (const auto slots = enter(header, data, bytes, waiting); !slots.empty()) {
+    copy_bytes(data, slots[static_cast<size_t>(root)], bytes);
+    meeting_.sync(waiting);
+  } else {
+    shm::staged_broadcast(staged(dtype, waiting), bytes_of(data), count, root);
+  }
+  finish();
+}
+
+void ShmGroupImpl::all_gather(const void* in, void* out, int64_t count, DType dtype,
+                              const Waiting& waiting) {
+  const int64_t bytes = count * size_of(dtype);
+  const auto header = header_of(OpKind::kAllGather, count, dtype);
+  const auto part = [&](int rank) { return bytes_of(out) + rank * bytes; };
+  if (bytes <= kInlineBytes) {
+    meeting_.enter(header, {}, in, bytes, waiting);
+    for (int rank = 0; rank < spec_.size; ++rank) {
+      copy_bytes(part(rank), meeting_.inline_data(rank, bytes), bytes);
+    }
+  } else if (const auto slots = enter(header, in, bytes, waiting); !slots.empty()) {
+    for (int step = 0; step < spec_.size; ++step) {
+      // Each starts with its own part, so that they do not all read from one rank at a time.
+      const int rank = (spec_.rank + step) % spec_.size;
+      copy_bytes(part(rank), slots[static_cast<size_t>(rank)], bytes);
+    }
+    meeting_.sync(waiting);
+  } else {
+    shm::staged_all_gather(staged(dtype, waiting), bytes_of(in), bytes_of(out), count);
+  }
+  finish();
+}
+
+void ShmGroupImpl::reduce_scatter(const void* in, void* out, int64_t count, DType dtype,
+                                  ReduceOp op, const Waiting& waiting) {
+  const int64_t bytes = count * size_of(dtype);
+  const int64_t all_bytes = bytes * spec_.size;
+  const auto header = header_of(OpKind::kReduceScatter, count, dtype, op);
+  if (all_bytes <= kInlineBytes) {
+    meeting_.enter(header, {}, in, all_bytes, waiting);
+    inline_reduce(all_bytes, spec_.rank * bytes, out, count, dtype, op);
+  } else if (const auto slots = enter(header, in, all_bytes, waiting); !slots.empty()) {
+    for (size_t rank = 0; rank < slots.size(); ++rank) {
+      ins_[rank] = slots[rank] + spec_.rank * bytes;
+    }
+    reduce(ins_, std::span(&out, 1), count, dtype, op, spec_.size);
+    meeting_.sync(waiting);
+  } else {
+    shm::staged_reduce_scatter(staged(dtype, waiting), bytes_of(in), bytes_of(out), count, op);
+  }
+  finish();
+}
+
+}  // namespace
+
+std::unique_ptr<ShmGroup> make_shm_group(const GroupSpec& spec, Deadline deadline) {
+  return std::make_unique<ShmGroupImpl>(spec, shm::map_control(spec, deadline), deadline);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,28 @@
+#pragma once
+// Collectives on memory that the other ranks cannot reach: in chunks through staging areas.
+//
+// Each turns into rounds with one meeting a round; in round t a rank hands in chunk t, works on
+// chunk t - 1 and takes out chunk t - 2, so the two halves of a staging area are never written and
+// read in the same round.
+
+#include "lockstep/comm/native/shm/meeting.h"
+
+namespace lockstep::shm {
+
+/// What the functions below share.
+struct StagedCall {
+  Meeting& meeting;
+  const Control& control;
+  int rank;
+  int size;
+  DType dtype;
+  const Waiting& waiting;
+};
+
+void staged_all_reduce(const StagedCall& call, std::byte* data, int64_t count, ReduceOp op);
+void staged_reduce_scatter(const StagedCall& call, const std::byte* in, std::byte* out,
+                           int64_t count, ReduceOp op);
+void staged_all_gather(const StagedCall& call, const std::byte* in, std::byte* out, int64_t count);
+void staged_broadcast(const StagedCall& call, std::byte* data, int64_t count, int root);
+
+}  // namespace lockstep::shm
