@@ -1,0 +1,39 @@
+#pragma once
+// What every transport must do, as bodies that a rank runs: they throw when it does not, so that
+// they serve ranks that are threads and ranks that are processes.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "lockstep/comm/process_group.h"
+#include "tests/support/ranks.h"
+
+namespace lockstep::testing {
+
+/// Where the ranks are; the transport follows from it.
+struct Layout {
+  std::string name;
+  HostLayout hosts;
+};
+std::vector<Layout> one_host_layouts();  ///< 1-5, 7 and 8 ranks.
+
+/// Throws std::runtime_error with `what` unless `holds`.
+void require(bool holds, const std::string& what);
+
+/// Every dtype and op, counts 0, 1, odd, and the border of each path, own memory and other memory:
+/// bits of the reference tree, and near a float64 sum.
+void check_all_reduce(ProcessGroup& group);
+/// Counts around 1 MiB of elements and larger than every chunk.
+void check_large_all_reduce(ProcessGroup& group);
+void check_broadcast(ProcessGroup& group);
+void check_all_gather(ProcessGroup& group);
+void check_reduce_scatter(ProcessGroup& group);
+void check_point_to_point(ProcessGroup& group);
+void check_many_async(ProcessGroup& group);
+void check_allocate(ProcessGroup& group);
+void check_subgroups(ProcessGroup& group);
+/// All of the above.
+void check_everything(ProcessGroup& group);
+
+}  // namespace lockstep::testing

@@ -1,0 +1,31 @@
+#pragma once
+// Test data, and what a collective must make of it, bit for bit, computed one element at a time.
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "lockstep/comm/types.h"
+
+namespace lockstep::testing {
+
+using Bytes = std::vector<std::byte>;
+
+/// What `rank` contributes: floats of mixed sign and size, so that another order of additions gives
+/// other bits; integers over a wide range.
+Bytes make_values(DType dtype, int64_t count, int rank, uint64_t seed);
+
+/// The reduction of ins[0], ins[1], ... in the order that reduce_tree.h defines.
+Bytes reference(DType dtype, ReduceOp op, const std::vector<Bytes>& ins);
+
+/// The sum (average, ...) of element `index` in float64, whatever the order.
+double reference_in_double(DType dtype, ReduceOp op, const std::vector<Bytes>& ins, int64_t index);
+
+double element_as_double(DType dtype, const Bytes& bytes, int64_t index);
+
+uint16_t half_from_float(float value);
+float float_from_half(uint16_t half);
+uint16_t bfloat16_from_float(float value);
+float float_from_bfloat16(uint16_t value);
+
+}  // namespace lockstep::testing
