@@ -47,6 +47,9 @@ Config read_config(Node tree) {
   root.any("predict");
   config.parallel = read_parallel(root.section("parallel"));
   root.finish();
+  if (config.eval && config.eval->dataset.data_dir.empty()) {
+    config.eval->dataset.data_dir = config.train.dataset.data_dir;
+  }
   check_together(config, root);
   return config;
 }

@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -87,21 +88,21 @@ struct OptimizerConfig {
   double eps = 1e-8;
 };
 
-/// transform_pipeline: RandomCrop, RandomHorizontalFlip, NormalizeImage, ToCHWImage in this order.
+/// One item of transform_pipeline: RandomCrop {size, padding}, RandomHorizontalFlip {prob},
+/// Normalize {mean, std} of pixels in [0, 1], or NormalizeImage {mean, std} of pixels in [0, 255].
+/// ToCHWImage is accepted and left out: images are in that order anyway.
 struct TransformConfig {
-  int64_t crop_padding = 0;  ///< RandomCrop {padding}; 0: no crop.
-  double flip = 0;           ///< RandomHorizontalFlip {p}; 0: no flip.
-  /// NormalizeImage {mean, std}, of pixels in [0, 255], R, G, B.
-  std::vector<double> mean = {125.307, 122.950, 113.865};
-  std::vector<double> std = {62.993, 62.089, 66.705};
+  std::string name;
+  std::map<std::string, std::vector<double>> args;  ///< A single number is a list of one.
+  std::string where;                                ///< For errors: "FILE:LINE".
 };
 
 struct DatasetConfig {
   std::string type = "Cifar10Dataset";
-  std::filesystem::path data_dir;  ///< dataset_root joined; empty: find, download or make it.
+  std::filesystem::path data_dir;  ///< dataset_root joined. Absent in eval: that of train.
   std::string usage;               ///< "train" or "test": which files. By section if absent.
   double sample_ratio = 1;         ///< The leading part of the records.
-  TransformConfig transforms;
+  std::vector<TransformConfig> transforms;
 };
 
 struct LoaderConfig {

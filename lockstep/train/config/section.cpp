@@ -179,19 +179,14 @@ std::vector<int64_t> Section::wholes(const std::string& key, int64_t lo, int64_t
   return result;
 }
 
-std::vector<double> Section::numbers(const std::string& key, const std::vector<double>& fallback) {
+std::vector<double> Section::number_or_list(const std::string& key) {
   const Node* node = value(key);
-  if (node == nullptr) {
-    Node list;
-    list.kind = Node::Kind::kList;
-    for (const double number : fallback) list.items.push_back(Node::scalar(yaml_number(number)));
-    fill(key, std::move(list));
-    return fallback;
-  }
-  if (node->kind != Node::Kind::kList) wrong(key, *node, "a list of numbers");
-  std::vector<double> result(node->items.size());
+  if (node == nullptr) return {};
+  const bool list = node->kind == Node::Kind::kList;
+  std::vector<double> result(list ? node->items.size() : 1);
   for (size_t i = 0; i < result.size(); ++i) {
-    if (!read_number(node->items[i], &result[i])) wrong(key, node->items[i], "a list of numbers");
+    const Node& item = list ? node->items[i] : *node;
+    if (!read_number(item, &result[i])) wrong(key, item, "a number or a list of numbers");
   }
   return result;
 }

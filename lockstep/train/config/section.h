@@ -25,7 +25,8 @@ class Section {
   std::string choice(const std::string& key, const std::string& fallback,
                      const std::vector<std::string>& allowed);
   std::vector<int64_t> wholes(const std::string& key, int64_t lo, int64_t hi);
-  std::vector<double> numbers(const std::string& key, const std::vector<double>& fallback);
+  /// A number, or a list of numbers; empty when absent.
+  std::vector<double> number_or_list(const std::string& key);
   std::vector<std::string> texts(const std::string& key);  ///< A text, or a list of texts.
 
   /// The sub-section, made when absent. Call finish() on it too.

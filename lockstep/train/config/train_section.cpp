@@ -1,6 +1,4 @@
-#include <fmt/format.h>
-
-#include <algorithm>
+#include <map>
 
 #include "lockstep/train/config/sections.h"
 
@@ -9,63 +7,52 @@ namespace {
 
 constexpr int64_t kMaxCount = int64_t{1} << 40;
 
-void read_normalize(Section section, TransformConfig& config) {
-  config.mean = section.numbers("mean", config.mean);
-  config.std = section.numbers("std", config.std);
-  for (const auto* key : {"mean", "std"}) {
-    const auto& list = key == std::string("mean") ? config.mean : config.std;
-    if (list.size() != 3) section.fail(key, "must have 3 numbers: red, green, blue");
-  }
-  if (std::any_of(config.std.begin(), config.std.end(), [](double v) { return v <= 0; })) {
-    section.fail("std", "must be above 0");
-  }
-  section.flag("is_hwc", true);
-  section.only("bgr_to_rgb", {"False", ""}, "these images are RGB already");
-  section.only("rgb_to_bgr", {"False", ""}, "these images stay RGB");
-  section.finish();
+/// What each transform takes; of the last two, MindOCR's flags about channels are only checked.
+const std::map<std::string, std::vector<std::string>> kTransforms = {
+    {"RandomCrop", {"size", "padding"}},
+    {"RandomHorizontalFlip", {"prob"}},
+    {"Normalize", {"mean", "std"}},
+    {"NormalizeImage", {"mean", "std"}},
+    {"ToCHWImage", {}},
+};
+
+void check_channel_flags(Section& args) {
+  args.only("is_hwc", {"True", "False", ""}, "it is True or False");
+  args.only("bgr_to_rgb", {"False", ""}, "these images are RGB already");
+  args.only("rgb_to_bgr", {"False", ""}, "these images stay RGB");
 }
 
-/// One item of the pipeline, `Name: {args}` or `Name:`; returns its place in the fixed order.
-int read_transform(Section item, const std::string& name, TransformConfig& config) {
+/// One item of the pipeline, `Name: {args}` or `Name:`.
+TransformConfig read_transform(Section item, const std::string& name) {
+  TransformConfig config{name, {}, item.where(name)};
   Section args = item.section(name);
-  if (name == "RandomCrop") {
-    args.only("size", {"32", ""}, "CIFAR-10 images are 32 x 32");
-    config.crop_padding = args.whole("padding", 4, 0, 32);
-  } else if (name == "RandomHorizontalFlip") {
-    config.flip = args.number("p", 0.5, 0, 1);
-  } else if (name == "NormalizeImage") {
-    read_normalize(args, config);
-    return 3;
+  for (const auto& key : kTransforms.at(name)) {
+    if (args.has(key)) config.args[key] = args.number_or_list(key);
+    args.any(key);
   }
+  if (name == "NormalizeImage") check_channel_flags(args);
   args.finish();
-  return name == "RandomCrop" ? 1 : name == "RandomHorizontalFlip" ? 2 : 4;
+  return config;
 }
 
-TransformConfig read_pipeline(Section& section, bool training) {
-  static const std::vector<std::string> kKnown = {"RandomCrop", "RandomHorizontalFlip",
-                                                  "NormalizeImage", "ToCHWImage"};
-  TransformConfig config;
+std::vector<TransformConfig> read_pipeline(Section& section, bool training) {
   Node* node = section.any("transform_pipeline");
-  if (node == nullptr || !section.has("transform_pipeline")) return config;
+  if (node == nullptr || !section.has("transform_pipeline")) return {};
   if (node->kind != Node::Kind::kList) section.fail("transform_pipeline", "must be a list");
-  const auto path = section.name_of("transform_pipeline");
-  int last = 0;
+  std::vector<TransformConfig> pipeline;
   for (Node& node_of_item : node->items) {
-    Section item(node_of_item, path);
+    Section item(node_of_item, section.name_of("transform_pipeline"));
     if (node_of_item.entries.size() != 1) {
       section.fail("transform_pipeline", "must hold items of the form 'Name: {arguments}'");
     }
-    const std::string name = node_of_item.entries[0].key;
-    for (const auto& known : kKnown) item.any(known);
+    for (const auto& [known, args] : kTransforms) item.any(known);
     item.finish();
-    const int order = read_transform(item, name, config);
-    if (order <= last) {
-      item.fail(name, fmt::format("is out of order: {}, each once", fmt::join(kKnown, ", ")));
-    }
-    if (!training && order <= 2) item.fail(name, "is random, evaluation is not");
-    last = order;
+    const std::string name = node_of_item.entries[0].key;
+    if (!training && name.starts_with("Random")) item.fail(name, "is random, evaluation is not");
+    auto transform = read_transform(item, name);
+    if (name != "ToCHWImage") pipeline.push_back(std::move(transform));
   }
-  return config;
+  return pipeline;
 }
 
 void accept_columns(Section& section) {

@@ -143,27 +143,41 @@ TEST(Config, BadOverrides) {
   EXPECT_EQ(error_with("system.seed=[1").find("-o system.seed=[1"), 0u);
 }
 
-TEST(Config, PipelineIsTypedAndOrdered) {
-  const std::string crop = "{RandomCrop: {padding: 2}}";
+TEST(Config, PipelineIsTyped) {
   const std::string flip = "{RandomHorizontalFlip: }";
-  const std::string norm = "{NormalizeImage: {mean: [1, 2, 3], std: [4, 5, 6]}}";
   const auto pipeline = [](const std::string& items) {
     return "train.dataset.transform_pipeline=[" + items + "]";
   };
-  const Config config =
-      read(kMinimal, {pipeline(crop + ", " + flip + ", " + norm + ", {ToCHWImage: }")});
-  EXPECT_EQ(config.train.dataset.transforms.crop_padding, 2);
-  EXPECT_EQ(config.train.dataset.transforms.flip, 0.5);
-  EXPECT_EQ(config.train.dataset.transforms.mean, (std::vector<double>{1, 2, 3}));
-  EXPECT_NE(error_with(pipeline(flip + "," + crop)).find("is out of order"), std::string::npos);
+  const Config config = read(
+      kMinimal, {pipeline("{RandomCrop: {padding: 2}}, " + flip +
+                          ", {NormalizeImage: {mean: [1, 2, 3], std: [4, 5, 6], is_hwc: True}}, "
+                          "{ToCHWImage: }")});
+  const auto& transforms = config.train.dataset.transforms;
+  ASSERT_EQ(transforms.size(), 3u);
+  EXPECT_EQ(transforms[0].name, "RandomCrop");
+  EXPECT_EQ(transforms[0].args.at("padding"), std::vector<double>{2});
+  EXPECT_TRUE(transforms[1].args.empty());
+  EXPECT_EQ(transforms[2].args.at("mean"), (std::vector<double>{1, 2, 3}));
+  EXPECT_EQ(transforms[2].args.size(), 2u);
   EXPECT_NE(error_with(pipeline("{RandomCropp: }")).find("did you mean 'RandomCrop'?"),
             std::string::npos);
-  EXPECT_NE(error_with(pipeline("{NormalizeImage: {std: [1, 0, 1]}}")).find("must be above 0"),
+  EXPECT_NE(error_with(pipeline("{RandomCrop: {paddng: 1}}")).find("did you mean 'padding'?"),
+            std::string::npos);
+  EXPECT_NE(error_with(pipeline("{NormalizeImage: {std: [1, x]}}")).find("a number or a list"),
+            std::string::npos);
+  EXPECT_NE(error_with(pipeline("{NormalizeImage: {bgr_to_rgb: True}}")).find("are RGB already"),
             std::string::npos);
   EXPECT_NE(error_of(kMinimal,
                      {"eval.loader.batch_size=8", "eval.dataset.transform_pipeline=[" + flip + "]"})
                 .find("is random"),
             std::string::npos);
+}
+
+TEST(Config, EvaluationReadsTheTrainingFolderUnlessToldOtherwise) {
+  EXPECT_EQ(read(kMinimal, {"eval.loader.batch_size=8"}).eval->dataset.data_dir, "d");
+  EXPECT_EQ(read(kMinimal, {"eval.loader.batch_size=8", "eval.dataset.data_dir=e"})
+                .eval->dataset.data_dir,
+            "e");
 }
 
 TEST(Config, EffectiveConfigurationIsWholeAndReadsBack) {
