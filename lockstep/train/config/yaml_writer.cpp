@@ -32,7 +32,8 @@ std::string quoted(const std::string& text) {
       out += c;
     }
   }
-  return out + '"';
+  out += '"';
+  return out;
 }
 
 std::string scalar_text(const std::string& text, bool quote) {
@@ -52,9 +53,11 @@ std::string simple_text(const Node& node) {
   if (node.kind == Node::Kind::kScalar) return scalar_text(node.text, node.quoted);
   std::string out = "[";
   for (size_t i = 0; i < node.items.size(); ++i) {
-    out += (i == 0 ? "" : ", ") + simple_text(node.items[i]);
+    if (i > 0) out += ", ";
+    out += simple_text(node.items[i]);
   }
-  return out + "]";
+  out += ']';
+  return out;
 }
 
 void write(const Node& node, int indent, bool after_dash, std::string& out) {
@@ -64,9 +67,10 @@ void write(const Node& node, int indent, bool after_dash, std::string& out) {
   for (size_t i = 0; i < count; ++i) {
     const Node& value = map ? node.entries[i].value : node.items[i];
     if (i > 0 || !after_dash) out += margin;
-    out += map ? scalar_text(node.entries[i].key, false) + ":" : "-";
+    out += map ? scalar_text(node.entries[i].key, false) : "-";
+    if (map) out += ':';
     if (is_simple(value)) {
-      out += " " + simple_text(value) + "\n";
+      out += fmt::format(" {}\n", simple_text(value));
     } else if (map) {
       out += "\n";
       write(value, indent + 2, false, out);
@@ -80,7 +84,7 @@ void write(const Node& node, int indent, bool after_dash, std::string& out) {
 }  // namespace
 
 std::string write_yaml(const Node& root) {
-  if (is_simple(root)) return simple_text(root) + "\n";
+  if (is_simple(root)) return fmt::format("{}\n", simple_text(root));
   std::string out;
   write(root, 0, false, out);
   return out;
@@ -90,7 +94,7 @@ std::string yaml_number(double value) {
   std::string text = fmt::format("{}", value);
   if (text.find('.') != std::string::npos) return text;
   const size_t exponent = text.find('e');
-  return exponent == std::string::npos ? text + ".0" : text.insert(exponent, ".0");
+  return text.insert(std::min(exponent, text.size()), ".0");
 }
 
 }  // namespace lockstep
