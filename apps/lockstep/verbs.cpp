@@ -10,6 +10,7 @@ namespace lockstep::app {
 
 std::span<const Command> verbs() {
   static constexpr std::array kVerbs = {
+      Command{"run", "start a program as the ranks of one job", verb_run},
       Command{"train", "train a model as a YAML configuration says", nullptr},
       Command{"data", "get a data set: what is there, a download or a stand-in", nullptr},
       Command{"bench", "measure this machine: lockstep bench NAME", verb_bench},

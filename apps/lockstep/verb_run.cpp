@@ -1,0 +1,10 @@
+#include "apps/lockstep/verbs.h"
+#include "lockstep/launch/agent/run_command.h"
+
+namespace lockstep::app {
+
+int verb_run(const std::vector<std::string>& args) {
+  return run_command(args);
+}
+
+}  // namespace lockstep::app

@@ -1,0 +1,159 @@
+#include "lockstep/launch/agent/agent_state.h"
+
+#include <signal.h>
+
+#include <algorithm>
+
+namespace lockstep {
+namespace {
+
+using Phase = AgentState::Phase;
+using Actions = std::vector<AgentAction>;
+
+/// When to tell the user whose end is waited for.
+constexpr std::chrono::seconds kSayAfter{3};
+/// A killed process that is still there after this long hangs in the kernel; leave it.
+constexpr std::chrono::seconds kKillPatience{60};
+
+bool all(const AgentState& state, bool AgentState::Worker::*what) {
+  return std::all_of(state.workers.begin(), state.workers.end(),
+                     [what](const auto& worker) { return worker.*what; });
+}
+
+bool stopping(const AgentState& state) {
+  return state.phase == Phase::kStopping || state.phase == Phase::kKilling;
+}
+
+void begin_stop(AgentState* state, int signal, AgentTime now, Actions* actions) {
+  state->phase = Phase::kStopping;
+  state->kill_at = now + state->grace;
+  state->act_at = std::min(*state->kill_at, now + kSayAfter);
+  actions->push_back(SendSignal{signal});
+}
+
+void begin_kill(AgentState* state, AgentTime now, Actions* actions) {
+  state->phase = Phase::kKilling;
+  state->act_at = now + kKillPatience;
+  actions->push_back(SendSignal{SIGKILL});
+}
+
+void finish_if_done(AgentState* state, AgentTime now, Actions* actions) {
+  if (!all(*state, &AgentState::Worker::ended)) return;
+  if (!all(*state, &AgentState::Worker::gone)) {
+    // Every worker ended well but left processes behind.
+    if (state->phase == Phase::kRunning) begin_stop(state, SIGTERM, now, actions);
+    return;
+  }
+  const bool well = !state->first_failed && !state->others_failed && state->stop_signal == 0;
+  state->act_at.reset();
+  if (well && state->several_nodes) {
+    state->phase = Phase::kWaiting;
+    actions->push_back(PublishSuccess{});
+  } else {
+    state->phase = Phase::kFinished;
+  }
+}
+
+void on(AgentState* state, const WorkerEnded& event, AgentTime now, Actions* actions) {
+  auto& worker = state->workers[static_cast<size_t>(event.local_rank)];
+  worker.ended = true;
+  worker.status = event.status;
+  state->end_order.push_back(event.local_rank);
+  const bool first = state->phase == Phase::kRunning && !event.status.ok();
+  if (first) {
+    state->first_failed = event.status.signal == 0 && !event.dying_by_signal.empty()
+                              ? event.dying_by_signal.front()
+                              : event.local_rank;
+    begin_stop(state, SIGTERM, now, actions);
+  }
+  // A culprit that is still dying is published when its end is known.
+  if (state->first_failed == event.local_rank) actions->push_back(PublishFailure{event.local_rank});
+}
+
+void on(AgentState* state, const GroupGone& event, AgentTime now, Actions* actions) {
+  state->workers[static_cast<size_t>(event.local_rank)].gone = true;
+  finish_if_done(state, now, actions);
+}
+
+void on(AgentState* state, const SignalCame& event, AgentTime now, Actions* actions) {
+  if (event.signal == SIGUSR1 || event.signal == SIGUSR2) {
+    actions->push_back(SendSignal{event.signal});
+  } else if (state->phase == Phase::kRunning) {
+    state->stop_signal = event.signal;
+    begin_stop(state, event.signal, now, actions);
+    actions->push_back(PublishSignal{event.signal});
+  } else if (state->phase == Phase::kWaiting) {
+    state->stop_signal = event.signal;
+    state->left_waiting = true;
+    state->phase = Phase::kFinished;
+    actions->push_back(PublishSignal{event.signal});
+  } else if (state->phase == Phase::kStopping && event.signal == SIGINT) {
+    begin_kill(state, now, actions);  // the user does not want to wait
+  }
+}
+
+void on(AgentState* state, const OthersFailed&, AgentTime now, Actions* actions) {
+  if (state->phase == Phase::kRunning) {
+    state->others_failed = true;
+    begin_stop(state, SIGTERM, now, actions);
+  } else if (state->phase == Phase::kWaiting) {
+    state->others_failed = true;
+    state->phase = Phase::kFinished;
+  }
+}
+
+void on(AgentState* state, const OthersFinished&, AgentTime, Actions*) {
+  if (state->phase == Phase::kWaiting) state->phase = Phase::kFinished;
+}
+
+void on(AgentState* state, const TimePassed&, AgentTime now, Actions* actions) {
+  if (!stopping(*state) || !state->act_at || now < *state->act_at) return;
+  if (state->phase == Phase::kKilling) {
+    state->phase = Phase::kFinished;
+    state->act_at.reset();
+  } else if (now >= *state->kill_at) {
+    begin_kill(state, now, actions);
+  } else {
+    state->act_at = state->kill_at;
+    actions->push_back(SayWaiting{});
+  }
+}
+
+/// After a forwarded signal: see exit_code().
+int code_after_signal(const AgentState& state) {
+  bool all_well = true;
+  for (const int local_rank : state.end_order) {
+    const ExitStatus& status = state.workers[static_cast<size_t>(local_rank)].status;
+    if (status.code != 0) return status.code;
+    all_well = all_well && status.ok();
+  }
+  all_well = all_well && state.end_order.size() == state.workers.size() && !state.left_waiting;
+  return all_well ? 0 : 128 + state.stop_signal;
+}
+
+}  // namespace
+
+std::vector<AgentAction> advance(AgentState* state, const AgentEvent& event, AgentTime now) {
+  Actions actions;
+  std::visit([&](const auto& each) { on(state, each, now, &actions); }, event);
+  return actions;
+}
+
+std::vector<int> remaining(const AgentState& state) {
+  std::vector<int> ranks;
+  for (size_t i = 0; i < state.workers.size(); ++i) {
+    if (!state.workers[i].gone) ranks.push_back(static_cast<int>(i));
+  }
+  return ranks;
+}
+
+int exit_code(const AgentState& state, const std::optional<ExitStatus>& others) {
+  if (state.others_failed && others) return others->shell_code();
+  if (state.first_failed) {
+    const auto& worker = state.workers[static_cast<size_t>(*state.first_failed)];
+    return worker.ended ? worker.status.shell_code() : 1;
+  }
+  return state.stop_signal != 0 ? code_after_signal(state) : 0;
+}
+
+}  // namespace lockstep

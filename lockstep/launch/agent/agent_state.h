@@ -1,0 +1,92 @@
+#pragma once
+// What an agent does when something happens: a pure function of its state and the event.
+//
+//   running --all ended well--> finished, or (several nodes) waiting for the others
+//   running --a failure, a signal, processes left behind--> stopping (SIGTERM or the signal)
+//   stopping --grace over, or a second SIGINT--> killing (SIGKILL)
+//   stopping, killing --nothing left--> finished
+
+#include <chrono>
+#include <optional>
+#include <variant>
+#include <vector>
+
+#include "lockstep/launch/agent/failure.h"
+
+namespace lockstep {
+
+using AgentTime = std::chrono::steady_clock::time_point;
+
+struct AgentState {
+  enum class Phase { kRunning, kWaiting, kStopping, kKilling, kFinished };
+  struct Worker {
+    bool ended = false;  ///< The worker itself.
+    bool gone = false;   ///< And every process of its group.
+    ExitStatus status;
+  };
+
+  std::vector<Worker> workers;
+  bool several_nodes = false;
+  std::chrono::milliseconds grace{30000};
+
+  Phase phase = Phase::kRunning;
+  std::optional<AgentTime> act_at;   ///< When to send TimePassed.
+  std::optional<AgentTime> kill_at;  ///< End of the grace.
+  std::optional<int> first_failed;   ///< Local rank of the worker that failed first here.
+  bool others_failed = false;        ///< Another node's worker or agent failed first.
+  int stop_signal = 0;               ///< The signal that was forwarded to end the job.
+  bool left_waiting = false;         ///< It came while only other nodes still ran.
+  std::vector<int> end_order;        ///< Local ranks in the order in which they ended.
+};
+
+/// A worker ended. `dying_by_signal`: other workers whose end by a signal has begun and is not
+/// complete (the kernel frees their memory first): then one of those failed first.
+struct WorkerEnded {
+  int local_rank = 0;
+  ExitStatus status;
+  std::vector<int> dying_by_signal;
+};
+struct GroupGone {
+  int local_rank = 0;
+};
+struct SignalCame {
+  int signal = 0;
+};
+struct OthersFailed {};
+struct OthersFinished {};
+struct TimePassed {};
+using AgentEvent =
+    std::variant<WorkerEnded, GroupGone, SignalCame, OthersFailed, OthersFinished, TimePassed>;
+
+/// To every process of every worker that is not gone.
+struct SendSignal {
+  int signal = 0;
+};
+/// Tell the other nodes that this worker failed.
+struct PublishFailure {
+  int local_rank = 0;
+};
+/// Tell the other nodes that this one was told to end.
+struct PublishSignal {
+  int signal = 0;
+};
+/// Tell the other nodes that all workers here ended well.
+struct PublishSuccess {};
+/// Tell the user whose end is waited for.
+struct SayWaiting {};
+using AgentAction =
+    std::variant<SendSignal, PublishFailure, PublishSignal, PublishSuccess, SayWaiting>;
+
+/// Changes `state` as `event` demands and returns what must be done, in this order.
+std::vector<AgentAction> advance(AgentState* state, const AgentEvent& event, AgentTime now);
+
+/// Local ranks that are not gone.
+std::vector<int> remaining(const AgentState& state);
+
+/// Exit code of a finished agent: the first failed worker's; 0 when all ended well; after a
+/// forwarded signal, that of the first worker that exited with another code than 0, else 128 +
+/// signal unless all exited with 0 and no other node still ran. `others`: what another node's
+/// failure ended with.
+int exit_code(const AgentState& state, const std::optional<ExitStatus>& others);
+
+}  // namespace lockstep

@@ -1,0 +1,44 @@
+#pragma once
+// Why a job ended: the one failure that every agent reports, last and alone.
+
+#include <string>
+#include <vector>
+
+namespace lockstep {
+
+/// How a process ended.
+struct ExitStatus {
+  int code = 0;    ///< Exit code; 0 when a signal ended it.
+  int signal = 0;  ///< 0: it exited.
+  bool ok() const { return code == 0 && signal == 0; }
+  /// What a shell would make of it: the code, or 128 + signal.
+  int shell_code() const { return signal != 0 ? 128 + signal : code; }
+};
+
+/// "SIGKILL", or "signal 40" for one without a name.
+std::string signal_name(int signal);
+
+/// "exit code 3", "SIGSEGV".
+std::string describe(const ExitStatus& status);
+
+struct Failure {
+  int node_rank = 0;
+  std::string host;
+  int rank = -1;        ///< -1: not a worker's failure; `cause` says what happened.
+  int pid = 0;          ///< Of the worker, on its host.
+  ExitStatus status;    ///< Of the worker; else what the job ends with.
+  double seconds = 0;   ///< From the worker's start to its end.
+  std::string cause;    ///< Where rank is -1: one line.
+  std::string log_dir;  ///< Folder with the worker's output; may be empty.
+  std::vector<std::string> stderr_tail;
+};
+
+/// For sending it between agents. Errors of the second: kCorrupt.
+std::string to_json(const Failure& failure);
+Failure failure_from_json(const std::string& text);
+
+/// What the user sees, without a last newline: one line of facts, then the end of the worker's
+/// stderr.
+std::string report_text(const Failure& failure, int num_nodes);
+
+}  // namespace lockstep

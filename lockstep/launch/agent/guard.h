@@ -1,0 +1,37 @@
+#pragma once
+// A process that outlives an agent by a moment, to end what a killed agent cannot.
+
+#include <sys/types.h>
+
+#include <string>
+#include <vector>
+
+#include "lockstep/base/unique_fd.h"
+
+namespace lockstep {
+
+/// The kernel kills a killed agent's workers (see spawn()), but not the workers' own children. This
+/// small process does: it waits for the agent's end of a pipe to close, however that happens, and
+/// then kills every process group it was told of, and every process of this user whose environment
+/// has all of `marks` (processes that left their group). When the agent ends in order it first
+/// takes the guard down.
+class Guard {
+ public:
+  /// Forks the guard. marks: "NAME=VALUE". Errors: kIo.
+  explicit Guard(std::vector<std::string> marks);
+  ~Guard();
+  Guard(const Guard&) = delete;
+  Guard& operator=(const Guard&) = delete;
+
+  void watch(pid_t group);
+  void forget(pid_t group);
+  pid_t pid() const { return pid_; }
+
+ private:
+  void tell(pid_t message);
+
+  UniqueFd pipe_;
+  pid_t pid_ = -1;
+};
+
+}  // namespace lockstep

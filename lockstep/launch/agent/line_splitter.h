@@ -1,0 +1,31 @@
+#pragma once
+// Cuts a stream of bytes into lines for the console.
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lockstep {
+
+/// Feed it what was read, in pieces of any size; it returns whole lines without their newline.
+///
+/// Where a line contains carriage returns, only what a terminal would show at its end is returned:
+/// progress bars come out as their last state. A line longer than `max_bytes` is returned in
+/// pieces of that size.
+class LineSplitter {
+ public:
+  static constexpr size_t kMaxLineBytes = 64 << 10;
+
+  explicit LineSplitter(size_t max_bytes = kMaxLineBytes) : max_bytes_(max_bytes) {}
+
+  std::vector<std::string> feed(std::string_view bytes);
+
+  /// The last line, if the stream ended without a newline; else "".
+  std::string finish();
+
+ private:
+  size_t max_bytes_;
+  std::string partial_;
+};
+
+}  // namespace lockstep

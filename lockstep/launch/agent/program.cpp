@@ -1,0 +1,120 @@
+#include "lockstep/launch/agent/program.h"
+
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/text.h"
+
+namespace lockstep {
+namespace {
+
+bool is_file(const std::string& path) {
+  struct stat status {};
+  return ::stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode);
+}
+
+Program found_or_not_executable(const std::string& name, const std::string& path) {
+  if (::access(path.c_str(), X_OK) == 0) return {path, 0, ""};
+  const bool python = path.size() > 3 && path.rfind(".py") == path.size() - 3;
+  return {"", 126,
+          fmt::format("{} is not executable{}", name,
+                      python ? fmt::format("; for Python: -- python3 {}", name) : "")};
+}
+
+Program missing(const std::string& name) {
+  if (name.find('/') == std::string::npos) {
+    const bool here = is_file(name);
+    return {"", 127,
+            fmt::format("program {} is not in PATH{}", name,
+                        here ? fmt::format(", did you mean ./{}?", name) : "")};
+  }
+  struct stat status {};
+  if (::stat(name.c_str(), &status) == 0) {
+    return {"", 126, fmt::format("{} is not a file", name)};
+  }
+  return {"", 127, fmt::format("program {} does not exist", name)};
+}
+
+std::vector<char*> pointers(std::vector<std::string>& texts) {
+  std::vector<char*> list;
+  for (std::string& text : texts) list.push_back(text.data());
+  list.push_back(nullptr);
+  return list;
+}
+
+struct Child {
+  const char* path;
+  char* const* argv;
+  char* const* environment;
+  int stdout_fd;
+  int stderr_fd;
+  pid_t parent;
+  const sigset_t* mask;
+};
+
+/// Between vfork and exec: only system calls, nothing allocated, nothing of the parent's written
+/// but `failure`.
+[[noreturn]] void become(const Child& child, volatile int* failure) {
+  // Armed before exec; if the agent died before that, nobody will send it.
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != child.parent) ::_exit(127);
+  ::setsid();
+  if (child.stdout_fd >= 0) ::dup2(child.stdout_fd, STDOUT_FILENO);
+  if (child.stderr_fd >= 0) ::dup2(child.stderr_fd, STDERR_FILENO);
+  ::signal(SIGPIPE, SIG_DFL);
+  ::sigprocmask(SIG_SETMASK, child.mask, nullptr);
+  ::execve(child.path, child.argv, child.environment);
+  *failure = errno;
+  ::_exit(127);
+}
+
+/// A function of its own, so that the child cannot write over a frame that the parent still uses.
+[[gnu::noinline]] pid_t vfork_and_become(const Child& child, volatile int* failure) {
+  const pid_t pid = ::vfork();
+  if (pid == 0) become(child, failure);
+  return pid;
+}
+
+}  // namespace
+
+Program find_program(const std::string& name, const std::string& search_path) {
+  if (name.find('/') != std::string::npos) {
+    return is_file(name) ? found_or_not_executable(name, name) : missing(name);
+  }
+  Program last = missing(name);
+  for (const std::string& folder : split(search_path, ':')) {
+    const std::string path = (folder.empty() ? "." : folder) + "/" + name;
+    if (!is_file(path)) continue;
+    last = found_or_not_executable(name, path);
+    if (last.exit_code == 0) return last;
+  }
+  return last;
+}
+
+pid_t spawn(const Spawn& spawn, const sigset_t& original_mask) {
+  std::vector<std::string> arguments = spawn.argv;
+  std::vector<std::string> variables;
+  for (const auto& [name, value] : *spawn.environment) variables.push_back(name + "=" + value);
+  const auto argv = pointers(arguments);
+  const auto environment = pointers(variables);
+  const Child child = {spawn.path.c_str(), argv.data(), environment.data(), spawn.stdout_fd,
+                       spawn.stderr_fd,    ::getpid(),  &original_mask};
+  volatile int failure = 0;
+  const pid_t pid = vfork_and_become(child, &failure);
+  if (pid < 0) throw io_error("start " + spawn.path);
+  if (failure != 0) {
+    ::waitpid(pid, nullptr, 0);
+    errno = failure;
+    throw io_error("run " + spawn.path);
+  }
+  return pid;
+}
+
+}  // namespace lockstep

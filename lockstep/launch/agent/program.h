@@ -1,0 +1,36 @@
+#pragma once
+// Finding and starting a worker's program.
+
+#include <sys/types.h>
+
+#include <string>
+#include <vector>
+
+#include "lockstep/launch/environment.h"
+
+namespace lockstep {
+
+/// Where a shell would find a program, or why it would not.
+struct Program {
+  std::string path;
+  int exit_code = 0;    ///< 0: found; 127: not there; 126: there, but not to be run.
+  std::string problem;  ///< One line, where exit_code is not 0.
+};
+
+/// Looks for `name` in the folders of `search_path` ("a:b"), or where it points if it has a slash.
+Program find_program(const std::string& name, const std::string& search_path);
+
+struct Spawn {
+  std::string path;
+  std::vector<std::string> argv;
+  const Environment* environment = nullptr;
+  int stdout_fd = -1;
+  int stderr_fd = -1;
+};
+
+/// Starts a process as the leader of a session and process group of its own, with no signal blocked
+/// or ignored that was not when `original_mask` was taken. The kernel kills it when the calling
+/// thread ends, so call it from the main thread. Cost: a vfork. Errors: kIo (what exec said).
+pid_t spawn(const Spawn& spawn, const sigset_t& original_mask);
+
+}  // namespace lockstep

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <string>
+
+#include "lockstep/base/unique_fd.h"
+
+namespace lockstep {
+
+/// Keeps a port for a worker: the kernel gives it to nobody who asks for any free port, yet a
+/// server that sets SO_REUSEADDR, as torch's store does, can listen there.
+class ReservedPort {
+ public:
+  /// port 0: a free one. Errors: kInvalidArgument when somebody listens on `port`.
+  explicit ReservedPort(int port);
+  int port() const { return port_; }
+
+ private:
+  UniqueFd fd_;
+  int port_;
+};
+
+}  // namespace lockstep

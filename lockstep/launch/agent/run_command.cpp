@@ -1,0 +1,48 @@
+#include "lockstep/launch/agent/run_command.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cstdio>
+
+#include "lockstep/base/env.h"
+#include "lockstep/base/error.h"
+#include "lockstep/launch/agent/agent.h"
+#include "lockstep/launch/agent/machine.h"
+#include "lockstep/launch/agent/program.h"
+#include "lockstep/launch/agent/rendezvous.h"
+
+namespace lockstep {
+namespace {
+
+/// A pipe must never get the number of a standard stream that the caller closed.
+void open_standard_streams() {
+  int fd = 0;
+  do {
+    fd = ::open("/dev/null", O_RDWR | O_CLOEXEC);
+  } while (fd >= 0 && fd <= STDERR_FILENO);
+  if (fd >= 0) ::close(fd);
+}
+
+}  // namespace
+
+int run_command(const std::vector<std::string>& words) {
+  open_standard_streams();
+  const Environment environment = this_environment();
+  const RunOptions options = parse_run_options(words, environment, this_machine(environment));
+  if (options.help) {
+    std::fputs(run_options_help().c_str(), stdout);
+    return 0;
+  }
+  const Program program = find_program(options.command[0], env_or("PATH", "/usr/bin:/bin"));
+  if (program.exit_code != 0) {
+    std::fprintf(stderr, "lockstep: error: %s\n", program.problem.c_str());
+    return program.exit_code;
+  }
+  const auto rendezvous = make_static_rendezvous(options, env_or("LOCKSTEP_SECRET", ""));
+  const JobPlan plan = rendezvous->join();
+  Agent agent(options, environment, plan, rendezvous->store(), program.path);
+  return agent.run();
+}
+
+}  // namespace lockstep

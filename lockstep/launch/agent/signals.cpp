@@ -1,0 +1,41 @@
+#include "lockstep/launch/agent/signals.h"
+
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "lockstep/base/error.h"
+
+namespace lockstep {
+namespace {
+
+bool ignored(int signal) {
+  struct sigaction action {};
+  return ::sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
+}
+
+}  // namespace
+
+SignalGate::SignalGate() {
+  sigset_t set;
+  sigemptyset(&set);
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2}) {
+    if (!ignored(signal)) sigaddset(&set, signal);
+  }
+  sigaddset(&set, SIGCHLD);
+  ::pthread_sigmask(SIG_BLOCK, &set, &original_);
+  ::signal(SIGPIPE, SIG_IGN);
+  fd_.reset(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
+  if (!fd_) throw io_error("signalfd");
+}
+
+SignalGate::~SignalGate() {
+  ::pthread_sigmask(SIG_SETMASK, &original_, nullptr);
+}
+
+int SignalGate::next() {
+  signalfd_siginfo info{};
+  return ::read(fd_.get(), &info, sizeof info) == sizeof info ? static_cast<int>(info.ssi_signo)
+                                                              : 0;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <signal.h>
+
+#include "lockstep/base/unique_fd.h"
+
+namespace lockstep {
+
+/// While it lives, the signals that an agent acts on (TERM, INT, HUP, QUIT, USR1, USR2, CHLD) come
+/// out of fd() instead of interrupting; those that were ignored when it began (nohup, a background
+/// job of a shell) stay so. SIGPIPE is ignored: a write to a closed pipe is an error like others.
+/// Construct it before threads start, so that they inherit the mask.
+class SignalGate {
+ public:
+  SignalGate();
+  ~SignalGate();
+  SignalGate(const SignalGate&) = delete;
+  SignalGate& operator=(const SignalGate&) = delete;
+
+  int fd() const { return fd_.get(); }
+
+  /// The next pending signal; 0 when there is none.
+  int next();
+
+  /// What was blocked before: what workers must start with.
+  const sigset_t& original_mask() const { return original_; }
+
+ private:
+  sigset_t original_{};
+  UniqueFd fd_;
+};
+
+}  // namespace lockstep

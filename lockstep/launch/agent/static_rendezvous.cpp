@@ -1,0 +1,267 @@
+#include <fmt/format.h>
+
+#include <ctime>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "lockstep/base/auth.h"
+#include "lockstep/base/error.h"
+#include "lockstep/base/log.h"
+#include "lockstep/base/text.h"
+#include "lockstep/launch/agent/machine.h"
+#include "lockstep/launch/agent/rendezvous.h"
+#include "lockstep/launch/agent/reserved_port.h"
+#include "lockstep/launch/identity.h"
+#include "lockstep/store/tcp/tcp_store.h"
+
+namespace lockstep {
+namespace {
+
+constexpr char kNodePrefix[] = "agent/node/";
+constexpr char kHeardPrefix[] = "agent/heard/";
+constexpr char kPlanKey[] = "agent/plan";
+/// After this long the user is told whom the others wait for.
+constexpr std::chrono::seconds kSayAfter{5};
+
+/// "20261120-103741-a1b2": sorts by time.
+std::string make_run_id() {
+  const std::time_t now = std::time(nullptr);
+  std::tm local{};
+  ::localtime_r(&now, &local);
+  char text[32];
+  std::strftime(text, sizeof text, "%Y%m%d-%H%M%S", &local);
+  return fmt::format("{}-{}", text, make_job_secret().substr(0, 4));
+}
+
+NodeOffer make_offer(const RunOptions& options) {
+  return {host_name(), options.num_nodes, options.nproc_per_node, options.role};
+}
+
+std::string to_json(const NodeOffer& offer) {
+  const nlohmann::json json = {{"host", offer.host},
+                               {"num_nodes", offer.num_nodes},
+                               {"local_size", offer.local_size},
+                               {"role", offer.role}};
+  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+NodeOffer offer_from_json(const std::string& text) {
+  const auto json = nlohmann::json::parse(text);
+  return {json.at("host"), json.at("num_nodes"), json.at("local_size"), json.at("role")};
+}
+
+/// One host: nobody to meet.
+class LoneRendezvous final : public Rendezvous {
+ public:
+  LoneRendezvous(const RunOptions& options, const std::string& secret)
+      : options_(options), secret_(secret.empty() ? make_job_secret() : secret) {}
+
+  JobPlan join() override {
+    const NodeOffer offer = make_offer(options_);
+    master_port_.emplace(options_.master_port);
+    server_.emplace(TcpStoreServerOptions{"127.0.0.1", 0, secret_});
+    JobPlan plan;
+    plan.run_id = options_.run_id.empty() ? make_run_id() : options_.run_id;
+    plan.nodes = plan_ranks({offer});
+    plan.hosts = {offer.host};
+    plan.store = {"127.0.0.1", server_->port()};
+    plan.secret = secret_;
+    plan.master_addr = options_.master_addr;
+    plan.master_port = master_port_->port();
+    return plan;
+  }
+
+  std::shared_ptr<Store> store() const override { return nullptr; }
+
+ private:
+  RunOptions options_;
+  std::string secret_;
+  std::optional<ReservedPort> master_port_;
+  std::optional<TcpStoreServer> server_;
+};
+
+/// Several hosts with their ranks given.
+class StaticRendezvous final : public Rendezvous {
+ public:
+  StaticRendezvous(const RunOptions& options, const std::string& secret)
+      : options_(options), secret_(secret), deadline_(Deadline::after(options.join_timeout)) {
+    if (secret_.empty() && !is_loopback(options_.master_addr)) {
+      throw Error(ErrorCode::kInvalidArgument,
+                  fmt::format("--master_addr {} is reachable by others: set LOCKSTEP_SECRET to the "
+                              "same text (openssl rand -hex 32) on all {} nodes",
+                              options_.master_addr, options_.num_nodes));
+    }
+  }
+
+  JobPlan join() override {
+    if (options_.node_rank == 0) serve();
+    connect();
+    offer();
+    if (options_.node_rank == 0) publish_plan();
+    return read_plan();
+  }
+
+  std::shared_ptr<Store> store() const override { return store_; }
+
+ private:
+  Endpoint meeting_place() const { return {options_.master_addr, options_.master_port}; }
+
+  void serve() {
+    const bool v6 = options_.master_addr.find(':') != std::string::npos;
+    const bool local = is_loopback(options_.master_addr);
+    const std::string host = local ? (v6 ? "::1" : "127.0.0.1") : (v6 ? "::" : "0.0.0.0");
+    try {
+      server_.emplace(TcpStoreServerOptions{host, options_.master_port, secret_});
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kUnavailable) throw;
+      throw Error(ErrorCode::kInvalidArgument,
+                  fmt::format("--master_port: port {} is already in use here; by another agent "
+                              "with --node_rank 0?",
+                              options_.master_port));
+    }
+  }
+
+  void connect() {
+    const auto connect_until = [this](Deadline deadline) {
+      store_ = connect_tcp_store(meeting_place(), secret_, deadline);
+    };
+    try {
+      return connect_until(deadline_.at_most(kSayAfter));
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kTimeout || deadline_.passed()) throw;
+    }
+    log_info(fmt::format("node {} waits for node 0 at {}", options_.node_rank,
+                         to_string(meeting_place())));
+    connect_until(deadline_);
+  }
+
+  void offer() {
+    const auto key = kNodePrefix + std::to_string(options_.node_rank);
+    const auto put =
+        store_->compare_set(key, std::nullopt, to_json(make_offer(options_)), deadline_);
+    if (put.swapped) return;
+    throw Error(ErrorCode::kMismatch,
+                fmt::format("--node_rank {} is taken by an agent on {}", options_.node_rank,
+                            offer_from_json(put.value.value_or("{}")).host));
+  }
+
+  /// Node 0: all offers, by node rank.
+  std::vector<NodeOffer> collect_offers() {
+    std::vector<std::optional<NodeOffer>> offers(static_cast<size_t>(options_.num_nodes));
+    uint64_t version = 0;
+    bool said = false;
+    while (true) {
+      std::vector<int> missing;
+      for (size_t i = 0; i < offers.size(); ++i) {
+        if (!offers[i]) missing.push_back(static_cast<int>(i));
+      }
+      if (missing.empty()) break;
+      if (deadline_.passed()) throw Error(ErrorCode::kTimeout, late(missing));
+      const auto news = store_->watch(kNodePrefix, version, deadline_.at_most(kSayAfter));
+      version = news.version;
+      if (news.changes.empty() && !std::exchange(said, true)) log_info(waiting(missing));
+      for (const auto& change : news.changes) take_offer(change, &offers);
+    }
+    std::vector<NodeOffer> all;
+    for (const auto& each : offers) all.push_back(*each);
+    return all;
+  }
+
+  void take_offer(const Store::Change& change, std::vector<std::optional<NodeOffer>>* offers) {
+    const auto node = static_cast<size_t>(std::stoi(change.key.substr(sizeof kNodePrefix - 1)));
+    if (node < offers->size() && change.value) (*offers)[node] = offer_from_json(*change.value);
+  }
+
+  std::string waiting(const std::vector<int>& missing) const {
+    return fmt::format("{} of {} nodes are here; waiting for node {} at {}",
+                       static_cast<size_t>(options_.num_nodes) - missing.size(), options_.num_nodes,
+                       rank_list(missing), to_string(meeting_place()));
+  }
+
+  std::string late(const std::vector<int>& missing) const {
+    return fmt::format(
+        "node {} of {} did not come to {} within {} s", rank_list(missing), options_.num_nodes,
+        to_string(meeting_place()),
+        std::chrono::duration_cast<std::chrono::seconds>(options_.join_timeout).count());
+  }
+
+  void publish_plan() {
+    nlohmann::json json;
+    try {
+      const auto offers = collect_offers();
+      plan_ranks(offers);  // the nodes must agree
+      master_port_.emplace(0);
+      for (const NodeOffer& offer : offers) json["offers"].push_back(to_json(offer));
+      json["run_id"] = options_.run_id.empty() ? make_run_id() : options_.run_id;
+      json["master_port"] = master_port_->port();
+    } catch (const Error& error) {
+      json = {{"error", error.what()}};
+    }
+    store_->set(kPlanKey, json.dump(), Deadline::after(10s));
+  }
+
+  JobPlan read_plan() {
+    nlohmann::json json;
+    try {
+      // Node 0 says who is missing; a moment longer, so that this is heard everywhere.
+      json = nlohmann::json::parse(
+          store_->get(kPlanKey, Deadline::at(deadline_.when() + std::chrono::seconds(5))));
+    } catch (const Error& error) {
+      throw Error(error.code(), fmt::format("node {} waits for node 0's plan of the job: {}",
+                                            options_.node_rank, error.what()));
+    }
+    if (json.contains("error")) {
+      hear_of_error();
+      throw Error(ErrorCode::kMismatch, json["error"]);
+    }
+    std::vector<NodeOffer> offers;
+    for (const std::string text : json.at("offers")) offers.push_back(offer_from_json(text));
+    if (options_.node_rank >= static_cast<int>(offers.size())) {
+      throw Error(ErrorCode::kMismatch,
+                  fmt::format("--node_rank {}, but node 0 was started with --nnodes {}",
+                              options_.node_rank, offers.size()));
+    }
+    JobPlan plan;
+    plan.nodes = plan_ranks(offers);
+    for (const NodeOffer& offer : offers) plan.hosts.push_back(offer.host);
+    plan.run_id = json.at("run_id");
+    plan.node_rank = options_.node_rank;
+    plan.store = meeting_place();
+    plan.secret = secret_;
+    plan.master_addr = options_.master_addr;
+    plan.master_port = json.at("master_port");
+    return plan;
+  }
+
+  /// Node 0 serves the store, so it stays until the nodes that came know why there is no job.
+  void hear_of_error() {
+    const auto soon = Deadline::after(2s);
+    try {
+      store_->set(kHeardPrefix + std::to_string(options_.node_rank), "", soon);
+      std::vector<std::string> heard;
+      for (const std::string& node : store_->list(kNodePrefix, soon)) {
+        heard.push_back(kHeardPrefix + node.substr(sizeof kNodePrefix - 1));
+      }
+      if (options_.node_rank == 0) store_->wait(heard, soon);
+    } catch (const Error&) {
+      // One that went away need not hear it.
+    }
+  }
+
+  RunOptions options_;
+  std::string secret_;
+  Deadline deadline_;
+  std::optional<ReservedPort> master_port_;
+  std::optional<TcpStoreServer> server_;
+  std::shared_ptr<Store> store_;
+};
+
+}  // namespace
+
+std::unique_ptr<Rendezvous> make_static_rendezvous(const RunOptions& options,
+                                                   const std::string& secret) {
+  if (options.num_nodes == 1) return std::make_unique<LoneRendezvous>(options, secret);
+  return std::make_unique<StaticRendezvous>(options, secret);
+}
+
+}  // namespace lockstep

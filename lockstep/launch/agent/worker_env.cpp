@@ -1,0 +1,78 @@
+#include "lockstep/launch/agent/worker_env.h"
+
+#include <algorithm>
+#include <initializer_list>
+#include <utility>
+
+#include "lockstep/launch/identity.h"
+
+namespace lockstep {
+namespace {
+
+using Pairs = std::initializer_list<std::pair<const char*, std::string>>;
+
+void set(Environment* environment, const Pairs& pairs) {
+  for (const auto& [name, value] : pairs) (*environment)[name] = value;
+}
+
+void set_torch(Environment* environment, const JobPlan& plan, int local_rank,
+               const WorkerEnvOptions& options) {
+  const NodeRanks& own = plan.own();
+  const auto text = [](int number) { return std::to_string(number); };
+  set(environment, {{"RANK", text(own.first_rank + local_rank)},
+                    {"WORLD_SIZE", text(world_size(plan.nodes))},
+                    {"LOCAL_RANK", text(local_rank)},
+                    {"LOCAL_WORLD_SIZE", text(own.local_size)},
+                    {"GROUP_RANK", text(plan.node_rank)},
+                    {"GROUP_WORLD_SIZE", text(plan.num_nodes())},
+                    {"ROLE_NAME", options.role},
+                    {"ROLE_RANK", text(own.first_role_rank + local_rank)},
+                    {"ROLE_WORLD_SIZE", text(own.role_size)},
+                    {"MASTER_ADDR", plan.master_addr},
+                    {"MASTER_PORT", text(plan.master_port)},
+                    {"TORCHELASTIC_RESTART_COUNT", text(plan.restart_count)},
+                    {"TORCHELASTIC_MAX_RESTARTS", "0"},
+                    {"TORCHELASTIC_RUN_ID", plan.run_id},
+                    {"TORCHELASTIC_USE_AGENT_STORE", "False"},
+                    {"TORCHELASTIC_ERROR_FILE", options.error_file}});
+}
+
+void set_own(Environment* environment, const JobPlan& plan, int local_rank,
+             const WorkerEnvOptions& options) {
+  const NodeRanks& own = plan.own();
+  const auto text = [](int number) { return std::to_string(number); };
+  set(environment, {{"LOCKSTEP_STORE", to_string(plan.store)},
+                    {"LOCKSTEP_SECRET", plan.secret},
+                    {"LOCKSTEP_RANK", text(own.first_rank + local_rank)},
+                    {"LOCKSTEP_WORLD_SIZE", text(world_size(plan.nodes))},
+                    {"LOCKSTEP_LOCAL_RANK", text(local_rank)},
+                    {"LOCKSTEP_LOCAL_WORLD_SIZE", text(own.local_size)},
+                    {"LOCKSTEP_NODE_RANK", text(plan.node_rank)},
+                    {"LOCKSTEP_NUM_NODES", text(plan.num_nodes())},
+                    {"LOCKSTEP_RESTART_COUNT", text(plan.restart_count)},
+                    {"LOCKSTEP_RUN_ID", plan.run_id}});
+  // One that picks a launcher, from a job around this one, would contradict what stands here.
+  environment->erase("LOCKSTEP_LAUNCHER");
+  if (!options.local_addr.empty()) (*environment)["LOCKSTEP_ADDRESS"] = options.local_addr;
+}
+
+}  // namespace
+
+Environment worker_environment(const Environment& base, const JobPlan& plan, int local_rank,
+                               const WorkerEnvOptions& options) {
+  Environment environment = base;
+  set_torch(&environment, plan, local_rank, options);
+  set_own(&environment, plan, local_rank, options);
+  const auto set_default = [&](const char* name, const std::string& value) {
+    auto& place = environment[name];
+    if (place.empty()) place = value;
+  };
+  set_default("OMP_NUM_THREADS",
+              std::to_string(std::max(1, options.cores / plan.own().local_size)));
+  set_default("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1");
+  set_default("NCCL_ASYNC_ERROR_HANDLING", "1");
+  set_default("PYTHONUNBUFFERED", "1");
+  return environment;
+}
+
+}  // namespace lockstep

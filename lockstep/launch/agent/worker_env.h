@@ -1,0 +1,43 @@
+#pragma once
+// The environment of a worker: torchrun's, and our own.
+
+#include <string>
+
+#include "lockstep/base/socket.h"
+#include "lockstep/launch/agent/rank_plan.h"
+#include "lockstep/launch/environment.h"
+
+namespace lockstep {
+
+/// All that a node knows of its job when it starts workers.
+struct JobPlan {
+  std::string run_id;
+  int node_rank = 0;
+  std::vector<NodeRanks> nodes;    ///< By node rank.
+  std::vector<std::string> hosts;  ///< By node rank, for messages.
+  Endpoint store;                  ///< Where the agents' store listens.
+  std::string secret;
+  std::string master_addr;  ///< For torch's own store, which rank 0 serves.
+  int master_port = 0;
+  int restart_count = 0;
+
+  const NodeRanks& own() const { return nodes[static_cast<size_t>(node_rank)]; }
+  int num_nodes() const { return static_cast<int>(nodes.size()); }
+};
+
+struct WorkerEnvOptions {
+  std::string role;
+  std::string local_addr;  ///< Empty: the worker finds out.
+  std::string error_file;  ///< TORCHELASTIC_ERROR_FILE; may be empty.
+  int cores = 1;           ///< Of this node, to share among its ranks.
+};
+
+/// `base` (the agent's own environment) overlaid with RANK, WORLD_SIZE, LOCAL_*, GROUP_*, ROLE_*,
+/// MASTER_*, TORCHELASTIC_* and LOCKSTEP_*. Set only where `base` has none: OMP_NUM_THREADS (cores
+/// / local ranks, at least 1), TORCH_NCCL_ASYNC_ERROR_HANDLING and its older name (1), and
+/// PYTHONUNBUFFERED (1: lines appear when they are printed). Source: the workers' environment of
+/// torch.distributed.elastic (local_elastic_agent.py).
+Environment worker_environment(const Environment& base, const JobPlan& plan, int local_rank,
+                               const WorkerEnvOptions& options);
+
+}  // namespace lockstep

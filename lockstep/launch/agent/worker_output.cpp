@@ -1,0 +1,103 @@
+#include "lockstep/launch/agent/worker_output.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/file.h"
+#include "lockstep/base/log.h"
+
+namespace lockstep {
+
+void Tail::add(const std::string& line) {
+  lines_.push_back(line.substr(0, kMaxLineBytes));
+  if (lines_.size() > kMaxLines) lines_.pop_front();
+}
+
+std::vector<std::string> tail_of_file(const std::string& path) {
+  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  struct stat status {};
+  if (!fd || ::fstat(fd.get(), &status) != 0) return {};
+  constexpr off_t kBytes = 64 << 10;
+  const off_t start = status.st_size > kBytes ? status.st_size - kBytes : 0;
+  std::string bytes(static_cast<size_t>(status.st_size - start), '\0');
+  const ssize_t got = ::pread(fd.get(), bytes.data(), bytes.size(), start);
+  bytes.resize(got > 0 ? static_cast<size_t>(got) : 0);
+  LineSplitter splitter;
+  Tail tail;
+  for (const std::string& line : splitter.feed(bytes)) tail.add(line);
+  const std::string last = splitter.finish();
+  if (!last.empty()) tail.add(last);
+  return tail.lines();
+}
+
+WorkerOutput::WorkerOutput(const OutputRoute& route) : route_(route) {
+  if (!route.file.empty()) {
+    file_.reset(::open(route.file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+    if (!file_) throw io_error("open " + route.file);
+  }
+  if (!route.piped) {
+    worker_end_ = std::move(file_);
+    return;
+  }
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) throw io_error("pipe");
+  pipe_.reset(ends[0]);
+  worker_end_.reset(ends[1]);
+  ::fcntl(pipe_.get(), F_SETFL, O_NONBLOCK);  // this end only
+}
+
+bool WorkerOutput::read_some(Console* console) {
+  static std::array<char, 64 << 10> buffer;
+  const ssize_t got = ::read(pipe_.get(), buffer.data(), buffer.size());
+  if (got < 0 && errno == EINTR) return true;
+  if (got < 0 && errno == EAGAIN) return false;
+  if (got <= 0) {
+    close(console);
+    return false;
+  }
+  write_file(buffer.data(), static_cast<size_t>(got));
+  for (const auto& line : splitter_.feed({buffer.data(), static_cast<size_t>(got)})) {
+    pass_on(line, console);
+  }
+  return true;
+}
+
+void WorkerOutput::drain(Console* console) {
+  while (pipe_ && read_some(console)) {
+  }
+  const std::string last = splitter_.finish();
+  if (!last.empty()) pass_on(last, console);
+}
+
+void WorkerOutput::close(Console* console) {
+  const std::string last = splitter_.finish();
+  if (!last.empty()) pass_on(last, console);
+  pipe_.reset();
+  file_.reset();
+}
+
+std::vector<std::string> WorkerOutput::tail() const {
+  return route_.piped ? tail_.lines() : tail_of_file(route_.file);
+}
+
+void WorkerOutput::pass_on(const std::string& line, Console* console) {
+  if (route_.keep_tail) tail_.add(line);
+  if (route_.console) console->put(route_.stream, route_.prefix + line);
+}
+
+void WorkerOutput::write_file(const char* data, size_t size) {
+  if (!file_) return;
+  try {
+    write_all(file_.get(), data, size, route_.file);
+  } catch (const Error& error) {
+    log_warn(std::string(error.what()) + "; its rest goes to the console only");
+    file_.reset();
+  }
+}
+
+}  // namespace lockstep

@@ -1,0 +1,74 @@
+#pragma once
+// One output stream of one worker: from its pipe to console, file and memory.
+
+#include <deque>
+#include <string>
+#include <vector>
+
+#include "lockstep/base/unique_fd.h"
+#include "lockstep/launch/agent/console.h"
+#include "lockstep/launch/agent/line_splitter.h"
+
+namespace lockstep {
+
+/// The last lines of a stream, for the report of a failure.
+class Tail {
+ public:
+  static constexpr size_t kMaxLines = 20;
+  static constexpr size_t kMaxLineBytes = 1000;
+
+  void add(const std::string& line);
+  std::vector<std::string> lines() const { return {lines_.begin(), lines_.end()}; }
+
+ private:
+  std::deque<std::string> lines_;
+};
+
+/// The last lines of a file. A file that cannot be read has none.
+std::vector<std::string> tail_of_file(const std::string& path);
+
+/// Where a stream goes.
+struct OutputRoute {
+  int stream = 1;       ///< 1 stdout, 2 stderr: of the worker and of the agent.
+  std::string prefix;   ///< Before each line on the console.
+  bool console = true;  ///< False: not shown.
+  std::string file;     ///< Empty: none.
+  bool piped = true;    ///< False: the worker writes to the file itself.
+  bool keep_tail = false;
+};
+
+class WorkerOutput {
+ public:
+  /// Opens pipe and file. Errors: kIo naming the file.
+  explicit WorkerOutput(const OutputRoute& route);
+
+  /// The end for the worker; close_worker_end() after it has been started.
+  int worker_end() const { return worker_end_.get(); }
+  void close_worker_end() { worker_end_.reset(); }
+
+  /// The end to poll; -1 when there is none (any more).
+  int fd() const { return pipe_.get(); }
+
+  /// Reads once (up to 64 KiB) and passes it on. False at the end of the stream or when nothing is
+  /// there.
+  bool read_some(Console* console);
+
+  /// Reads what is there and counts a last line without newline as whole.
+  void drain(Console* console);
+  void close(Console* console);
+
+  std::vector<std::string> tail() const;
+
+ private:
+  void pass_on(const std::string& line, Console* console);
+  void write_file(const char* data, size_t size);
+
+  OutputRoute route_;
+  UniqueFd pipe_;
+  UniqueFd worker_end_;
+  UniqueFd file_;
+  LineSplitter splitter_;
+  Tail tail_;
+};
+
+}  // namespace lockstep
