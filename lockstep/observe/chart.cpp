@@ -39,6 +39,18 @@ bool finite(const std::pair<double, double>& point) {
   return std::isfinite(point.first) && std::isfinite(point.second);
 }
 
+/// Of one coordinate of a chart's points.
+template <class Coordinate>
+Range range_of(const Chart& chart, const Coordinate& coordinate) {
+  Range range;
+  for (const Series& series : chart.series) {
+    for (const auto& point : series.points) {
+      if (finite(point)) range.take(coordinate(point));
+    }
+  }
+  return range;
+}
+
 std::string escape(const std::string& text) {
   std::string out;
   for (const char c : text) {
@@ -66,18 +78,13 @@ std::string tick_text(double value, double distance) {
 /// Draws one chart whose frame's top left corner lies at (kLeft, top).
 class Drawing {
  public:
-  Drawing(const Chart& chart, double top, std::string& out) : chart_(chart), top_(top), out_(out) {
-    for (const Series& series : chart.series) {
-      for (const auto& point : series.points) {
-        if (!finite(point)) continue;
-        x_.take(point.first);
-        y_.take(point.second);
-      }
-    }
+  Drawing(const Chart& chart, Range x, double top, std::string& out)
+      : chart_(chart), top_(top), out_(out), x_(x) {
+    y_ = range_of(chart, [](const auto& point) { return point.second; });
     if (x_.empty()) x_ = {0, 1};
     if (y_.empty()) y_ = {0, 1};
     x_ticks_ = axis_ticks(x_.lo, x_.hi, 9);
-    y_ticks_ = axis_ticks(y_.lo, y_.hi, 5);
+    y_ticks_ = axis_ticks(y_.lo, y_.hi, 6);
     if (x_.lo == x_.hi) x_ = {x_ticks_.front(), x_ticks_.back()};
     y_ = {y_ticks_.front(), y_ticks_.back()};
   }
@@ -244,9 +251,16 @@ std::string render_charts(const std::string& title, const std::vector<Chart>& ch
       "<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n"
       "<text x=\"{2:.0f}\" y=\"32\" font-size=\"19\" font-weight=\"700\">{3}</text>\n",
       kWidth, height, kLeft, escape(title));
+  Range x;  // the same for all, so that one can look from one chart down to the next
+  for (const Chart& chart : charts) {
+    const Range own = range_of(chart, [](const auto& point) { return point.first; });
+    if (own.empty()) continue;
+    x.take(own.lo);
+    x.take(own.hi);
+  }
   double top = kTitleHeight + kTop;
   for (const Chart& chart : charts) {
-    Drawing(chart, top, out).draw();
+    Drawing(chart, x, top, out).draw();
     top += kChartHeight;
   }
   return out + "</svg>\n";

@@ -31,6 +31,7 @@ std::vector<std::pair<double, double>> moving_average(
     const std::vector<std::pair<double, double>>& points, int window);
 
 /// The charts below each other in one picture of 900 points' width, with axes, grid and legend.
+/// They share the x axis.
 std::string render_charts(const std::string& title, const std::vector<Chart>& charts);
 
 }  // namespace lockstep
