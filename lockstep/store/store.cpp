@@ -65,24 +65,43 @@ class PrefixStore final : public Store {
   std::string prefix_;
 };
 
-/// The keys of one barrier: one a rank, a counter, and the one that ends it.
+/// The keys of one barrier: one a rank, and the one that ends it.
 struct BarrierKeys {
-  explicit BarrierKeys(std::string_view name) : root(fmt::format("barrier/{}/", name)) {}
-  std::string rank(int r) const { return root + "rank/" + std::to_string(r); }
-  std::string root;
-  std::string count = root + "count";
-  std::string done = root + "done";
+  BarrierKeys(std::string_view name, int num_ranks)
+      : ranks_prefix(fmt::format("barrier/{}/rank/", name)),
+        done(fmt::format("barrier/{}/done", name)),
+        size(num_ranks) {}
+  std::string rank(int r) const { return ranks_prefix + std::to_string(r); }
+  std::vector<std::string> all_ranks() const {
+    std::vector<std::string> keys;
+    for (int r = 0; r < size; ++r) keys.push_back(rank(r));
+    return keys;
+  }
+
+  std::string ranks_prefix;
+  std::string done;
+  int size;
 };
 
-std::vector<int> absent_ranks(Store& store, const BarrierKeys& keys, int size) {
-  // The deadline has passed; asking who is late gets a little time of its own.
-  const auto there = store.list(keys.root + "rank/", Deadline::after(2s));
-  const std::set<std::string> present(there.begin(), there.end());
+/// The deadline has passed; asking who is late gets a little time of its own.
+std::vector<int> absent_ranks(Store& store, const BarrierKeys& keys) {
+  const auto list = store.list(keys.ranks_prefix, Deadline::after(2s));
+  const std::set<std::string> present(list.begin(), list.end());
   std::vector<int> absent;
-  for (int rank = 0; rank < size; ++rank) {
+  for (int rank = 0; rank < keys.size; ++rank) {
     if (!present.contains(keys.rank(rank))) absent.push_back(rank);
   }
   return absent;
+}
+
+/// Rank 0 waits for everyone and says so; the others wait for that.
+void wait_for_all(Store& store, const BarrierKeys& keys, int rank, Deadline deadline) {
+  if (rank == 0) {
+    store.wait(keys.all_ranks(), deadline);
+    store.set(keys.done, "", deadline);
+  } else {
+    store.get(keys.done, deadline);
+  }
 }
 
 }  // namespace
@@ -91,27 +110,23 @@ std::shared_ptr<Store> with_prefix(std::shared_ptr<Store> store, std::string pre
   return std::make_shared<PrefixStore>(std::move(store), std::move(prefix));
 }
 
-// Three short calls a rank whatever the size; who is late is looked up only when someone is.
+// Two short calls a rank whatever the size; who is late is looked up only when someone is.
 void store_barrier(Store& store, std::string_view name, int rank, int size, Deadline deadline) {
   if (rank < 0 || rank >= size) {
     throw Error(ErrorCode::kInvalidArgument,
                 fmt::format("barrier {}: rank {} of {}", quote_key(name), rank, size));
   }
-  const BarrierKeys keys(name);
+  const BarrierKeys keys(name, size);
   if (!store.compare_set(keys.rank(rank), std::nullopt, "", deadline).swapped) {
     throw Error(ErrorCode::kInvalidArgument,
                 fmt::format("barrier {}: rank {} has been here before; a name serves once",
                             quote_key(name), rank));
   }
-  if (store.add(keys.count, 1, deadline) == size) {
-    store.set(keys.done, "", deadline);
-    return;
-  }
   try {
-    store.get(keys.done, deadline);
+    wait_for_all(store, keys, rank, deadline);
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kTimeout) throw;
-    const auto absent = absent_ranks(store, keys, size);
+    const auto absent = absent_ranks(store, keys);
     if (absent.empty()) return;  // The last one came just now.
     throw Error(ErrorCode::kTimeout,
                 fmt::format("barrier {} on rank {}: ranks {} of {} did not come in time",

@@ -4,7 +4,9 @@
 #include <sys/socket.h>
 
 #include <cstring>
+#include <functional>
 #include <future>
+#include <optional>
 #include <set>
 
 #include "lockstep/base/error.h"
@@ -135,6 +137,51 @@ TEST(Auth, ReflectedProofIsRefused) {
   });
   ASSERT_TRUE(failure.has_value());
   EXPECT_EQ(failure->code(), ErrorCode::kMismatch);
+}
+
+/// What a client that knows `secret` sends: hello and proof, for a server that greets with
+/// `greeting`.
+std::string client_bytes(const std::string& secret, std::string_view greeting, Hello* own) {
+  Hello theirs;
+  std::memcpy(static_cast<void*>(&theirs), greeting.data(), sizeof theirs);
+  *own = make_hello();
+  const Digest proof = make_proof(secret, "store/client", *own, theirs);
+  std::string bytes(reinterpret_cast<const char*>(own), sizeof *own);
+  return bytes.append(reinterpret_cast<const char*>(proof.data()), proof.size());
+}
+
+TEST(ServerHandshake, TakesAnyPiecesAndLeavesTheRest) {
+  for (const size_t piece : {1u, 7u, 63u, 64u, 65u, 200u}) {
+    ServerHandshake handshake("s", "store");
+    Hello own;
+    const std::string stream = client_bytes("s", handshake.greeting(), &own) + "first message";
+    size_t at = 0;
+    while (!handshake.done()) {
+      ASSERT_GT(handshake.wanted(), 0u);
+      at += handshake.feed(std::string_view(stream).substr(at, piece), "peer");
+    }
+    EXPECT_EQ(stream.substr(at), "first message") << piece;
+    EXPECT_EQ(handshake.wanted(), 0u);
+    Hello server;
+    std::memcpy(static_cast<void*>(&server), handshake.greeting().data(), sizeof server);
+    const Digest wanted = make_proof("s", "store/server", server, own);
+    EXPECT_EQ(std::memcmp(handshake.answer().data(), wanted.data(), wanted.size()), 0);
+  }
+}
+
+TEST(ServerHandshake, RefusesAStrangerAtItsFirstFourBytes) {
+  ServerHandshake handshake("s", "store");
+  EXPECT_EQ(handshake.feed("GET", "peer"), 3u);
+  EXPECT_THROW(handshake.feed(" ", "peer"), Error);
+}
+
+TEST(ServerHandshake, RefusesAWrongProof) {
+  ServerHandshake handshake("s", "store");
+  Hello own;
+  const std::string stream = client_bytes("t", handshake.greeting(), &own);
+  EXPECT_EQ(handshake.feed(stream, "peer"), sizeof(Hello));
+  EXPECT_THROW(handshake.feed(std::string_view(stream).substr(sizeof(Hello)), "peer"), Error);
+  EXPECT_FALSE(handshake.done());
 }
 
 TEST(Auth, OtherBuildIsNamed) {

@@ -5,6 +5,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <functional>
+
 #include "lockstep/base/error.h"
 #include "lockstep/base/unique_fd.h"
 

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <future>
 
 #include "lockstep/base/error.h"
@@ -159,6 +160,13 @@ TEST(Socket, AcceptTimesOut) {
   const UniqueFd listener = tcp_listen("127.0.0.1", 0);
   EXPECT_EQ(error_of([&] { tcp_accept(listener.get(), Deadline::after(20ms)); }).code(),
             ErrorCode::kTimeout);
+}
+
+TEST(Socket, LoopbackIsToldFromTheWorld) {
+  EXPECT_TRUE(is_loopback(tcp_listen("127.0.0.1", 0).get()));
+  EXPECT_TRUE(is_loopback(tcp_listen("127.5.6.7", 0).get()));
+  EXPECT_FALSE(is_loopback(tcp_listen("0.0.0.0", 0).get()));
+  EXPECT_FALSE(is_loopback(tcp_listen("", 0).get()));
 }
 
 TEST(Socket, PeersAreNamedByAddress) {

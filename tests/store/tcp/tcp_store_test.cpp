@@ -81,7 +81,11 @@ class ServerProcess {
     }
     pid_ = 0;
   }
-  void stop() const { ::kill(pid_, SIGSTOP); }
+  /// Returns when all its threads stand still, which is later than the signal.
+  void stop() const {
+    ::kill(pid_, SIGSTOP);
+    ::waitpid(pid_, nullptr, WUNTRACED);
+  }
   void go_on() const { ::kill(pid_, SIGCONT); }
   std::shared_ptr<Store> connect() const {
     return connect_tcp_store({"127.0.0.1", port_}, "secret", soon());
