@@ -190,12 +190,13 @@ void Agent::on_worker_ended(int local_rank) {
   const auto status = reap(worker.pid);
   if (!status) return;
   worker.pidfd.reset();
-  worker.ended_group = true;
+  worker.ended_group = group_exists(worker.pid);
   worker.seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - worker.started).count();
   worker.out->drain(&console_);
   worker.err->drain(&console_);
-  WorkerEnded event{local_rank, *status, {}};
+  if (!worker.ended_group) guard_->forget(worker.pid);
+  WorkerEnded event{local_rank, *status, worker.ended_group, {}};
   for (size_t i = 0; !status->ok() && i < workers_.size(); ++i) {
     const bool runs = static_cast<bool>(workers_[i].pidfd);
     if (runs && dying_by_signal(workers_[i].pid)) {
@@ -203,7 +204,6 @@ void Agent::on_worker_ended(int local_rank) {
     }
   }
   tell(event);
-  check_groups();
 }
 
 void Agent::on_signals() {
@@ -239,8 +239,8 @@ void Agent::check_groups() {
     if (!worker.ended_group || group_exists(worker.pid)) continue;
     worker.ended_group = false;
     guard_->forget(worker.pid);
-    worker.out->close(&console_);
-    worker.err->close(&console_);
+    worker.out->drain(&console_);
+    worker.err->drain(&console_);
     tell(GroupGone{static_cast<int>(i)});
   }
 }

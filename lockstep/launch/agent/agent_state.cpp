@@ -57,6 +57,7 @@ void finish_if_done(AgentState* state, AgentTime now, Actions* actions) {
 void on(AgentState* state, const WorkerEnded& event, AgentTime now, Actions* actions) {
   auto& worker = state->workers[static_cast<size_t>(event.local_rank)];
   worker.ended = true;
+  worker.gone = !event.group_left;
   worker.status = event.status;
   state->end_order.push_back(event.local_rank);
   const bool first = state->phase == Phase::kRunning && !event.status.ok();
@@ -68,6 +69,7 @@ void on(AgentState* state, const WorkerEnded& event, AgentTime now, Actions* act
   }
   // A culprit that is still dying is published when its end is known.
   if (state->first_failed == event.local_rank) actions->push_back(PublishFailure{event.local_rank});
+  finish_if_done(state, now, actions);
 }
 
 void on(AgentState* state, const GroupGone& event, AgentTime now, Actions* actions) {

@@ -39,13 +39,16 @@ struct AgentState {
   std::vector<int> end_order;        ///< Local ranks in the order in which they ended.
 };
 
-/// A worker ended. `dying_by_signal`: other workers whose end by a signal has begun and is not
-/// complete (the kernel frees their memory first): then one of those failed first.
+/// A worker ended. `group_left`: other processes of its group live on. `dying_by_signal`: other
+/// workers whose end by a signal has begun and is not complete (the kernel frees their memory
+/// first): then one of those failed first.
 struct WorkerEnded {
   int local_rank = 0;
   ExitStatus status;
+  bool group_left = false;
   std::vector<int> dying_by_signal;
 };
+/// Of a group that was left: nobody is any more.
 struct GroupGone {
   int local_rank = 0;
 };

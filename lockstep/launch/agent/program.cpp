@@ -9,7 +9,6 @@
 
 #include <cerrno>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/text.h"
 
 namespace lockstep {
@@ -112,7 +111,7 @@ pid_t spawn(const Spawn& spawn, const sigset_t& original_mask) {
   if (failure != 0) {
     ::waitpid(pid, nullptr, 0);
     errno = failure;
-    throw io_error("run " + spawn.path);
+    throw ExecError(ErrorCode::kIo, io_error("cannot execute " + spawn.path).what());
   }
   return pid;
 }

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "lockstep/base/error.h"
 #include "lockstep/launch/environment.h"
 
 namespace lockstep {
@@ -20,6 +21,12 @@ struct Program {
 /// Looks for `name` in the folders of `search_path` ("a:b"), or where it points if it has a slash.
 Program find_program(const std::string& name, const std::string& search_path);
 
+/// kIo: a program that is there cannot be executed.
+class ExecError : public Error {
+ public:
+  using Error::Error;
+};
+
 struct Spawn {
   std::string path;
   std::vector<std::string> argv;
@@ -30,7 +37,7 @@ struct Spawn {
 
 /// Starts a process as the leader of a session and process group of its own, with no signal blocked
 /// or ignored that was not when `original_mask` was taken. The kernel kills it when the calling
-/// thread ends, so call it from the main thread. Cost: a vfork. Errors: kIo (what exec said).
+/// thread ends, so call it from the main thread. Cost: a vfork. Errors: ExecError, kIo.
 pid_t spawn(const Spawn& spawn, const sigset_t& original_mask);
 
 }  // namespace lockstep

@@ -24,6 +24,11 @@ void open_standard_streams() {
   if (fd >= 0) ::close(fd);
 }
 
+int say(int exit_code, const std::string& problem) {
+  std::fprintf(stderr, "lockstep: error: %s\n", problem.c_str());
+  return exit_code;
+}
+
 }  // namespace
 
 int run_command(const std::vector<std::string>& words) {
@@ -35,14 +40,15 @@ int run_command(const std::vector<std::string>& words) {
     return 0;
   }
   const Program program = find_program(options.command[0], env_or("PATH", "/usr/bin:/bin"));
-  if (program.exit_code != 0) {
-    std::fprintf(stderr, "lockstep: error: %s\n", program.problem.c_str());
-    return program.exit_code;
-  }
+  if (program.exit_code != 0) return say(program.exit_code, program.problem);
   const auto rendezvous = make_static_rendezvous(options, env_or("LOCKSTEP_SECRET", ""));
   const JobPlan plan = rendezvous->join();
-  Agent agent(options, environment, plan, rendezvous->store(), program.path);
-  return agent.run();
+  try {
+    Agent agent(options, environment, plan, rendezvous->store(), program.path);
+    return agent.run();
+  } catch (const ExecError& error) {
+    return say(126, error.what());
+  }
 }
 
 }  // namespace lockstep

@@ -1,0 +1,177 @@
+// The small pure parts of the agent.
+
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include "lockstep/base/error.h"
+#include "lockstep/launch/agent/failure.h"
+#include "lockstep/launch/agent/heartbeat.h"
+#include "lockstep/launch/agent/line_splitter.h"
+#include "lockstep/launch/agent/program.h"
+#include "lockstep/launch/agent/rank_plan.h"
+#include "lockstep/launch/agent/worker_env.h"
+#include "lockstep/launch/agent/worker_output.h"
+#include "lockstep/launch/identity.h"
+
+namespace lockstep {
+namespace {
+
+using namespace std::chrono_literals;
+using Lines = std::vector<std::string>;
+
+TEST(LineSplitter, PiecesOfAnySizeGiveWholeLines) {
+  const std::string text = "one\n\ntwo three\nlast";
+  for (size_t step = 1; step <= text.size(); ++step) {
+    LineSplitter splitter;
+    Lines lines;
+    for (size_t at = 0; at < text.size(); at += step) {
+      for (auto& line : splitter.feed(text.substr(at, step))) lines.push_back(line);
+    }
+    EXPECT_EQ(lines, (Lines{"one", "", "two three"})) << step;
+    EXPECT_EQ(splitter.finish(), "last");
+    EXPECT_EQ(splitter.finish(), "");
+  }
+}
+
+TEST(LineSplitter, LongLinesAreCut) {
+  LineSplitter splitter(4);
+  EXPECT_EQ(splitter.feed("abcd\nabcdefghi\n"), (Lines{"abcd", "abcd", "efgh", "i"}));
+  EXPECT_EQ(splitter.feed("abcd"), Lines{});
+  EXPECT_EQ(splitter.feed("e"), Lines{"abcd"});
+  EXPECT_EQ(splitter.finish(), "e");
+}
+
+TEST(LineSplitter, ProgressBarsShowTheirLastState) {
+  LineSplitter splitter;
+  EXPECT_EQ(splitter.feed("\r10%\r50%\r100%\nnext\r\n"), (Lines{"100%", "next"}));
+}
+
+TEST(Tail, KeepsTwentyBoundedLines) {
+  Tail tail;
+  for (int i = 0; i < 30; ++i) tail.add(std::to_string(i) + std::string(2000, 'x'));
+  const auto lines = tail.lines();
+  ASSERT_EQ(lines.size(), 20U);
+  EXPECT_EQ(lines[0].substr(0, 3), "10x");
+  EXPECT_EQ(lines[0].size(), 1000U);
+}
+
+TEST(RankPlan, NodesInOrderRanksInARow) {
+  const auto plan = plan_ranks({{"a", 3, 2, "x"}, {"b", 3, 1, "y"}, {"c", 3, 4, "x"}});
+  ASSERT_EQ(plan.size(), 3U);
+  EXPECT_EQ(plan[0].first_rank, 0);
+  EXPECT_EQ(plan[1].first_rank, 2);
+  EXPECT_EQ(plan[2].first_rank, 3);
+  EXPECT_EQ(plan[2].first_role_rank, 2);
+  EXPECT_EQ(plan[2].role_size, 6);
+  EXPECT_EQ(plan[1].role_size, 1);
+  EXPECT_EQ(world_size(plan), 7);
+}
+
+TEST(RankPlan, DisagreementNamesBothNodes) {
+  try {
+    plan_ranks({{"a", 2, 1, "x"}, {"b", 3, 1, "x"}});
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kMismatch);
+    EXPECT_NE(std::string(error.what()).find("node 1 (b)"), std::string::npos);
+  }
+}
+
+JobPlan two_nodes() {
+  JobPlan plan;
+  plan.run_id = "run";
+  plan.node_rank = 1;
+  plan.nodes = plan_ranks({{"a", 2, 2, "x"}, {"b", 2, 3, "x"}});
+  plan.hosts = {"a", "b"};
+  plan.store = {"10.0.0.1", 4000};
+  plan.secret = "s";
+  plan.master_addr = "10.0.0.1";
+  plan.master_port = 5000;
+  return plan;
+}
+
+TEST(WorkerEnvironment, IsWhatTheWorkersIdentityIsReadFrom) {
+  WorkerEnvOptions options;
+  options.role = "x";
+  options.cores = 7;
+  const auto environment = worker_environment({{"PATH", "/bin"}}, two_nodes(), 2, options);
+  for (const char* launcher : {"", "torch"}) {
+    Environment read = environment;
+    read["LOCKSTEP_LAUNCHER"] = launcher;
+    const Identity id = decide_identity(read);  // both sources agree, or this would throw
+    EXPECT_EQ(id.rank, 4);
+    EXPECT_EQ(id.size, 5);
+    EXPECT_EQ(id.local_rank, 2);
+    EXPECT_EQ(id.local_size, 3);
+    EXPECT_EQ(id.node_rank, 1);
+    EXPECT_EQ(id.num_nodes, 2);
+    EXPECT_EQ(id.job_id, "run");
+  }
+  EXPECT_EQ(environment.at("ROLE_RANK"), "4");
+  EXPECT_EQ(environment.at("OMP_NUM_THREADS"), "2");
+  EXPECT_EQ(environment.at("PATH"), "/bin");
+}
+
+TEST(WorkerEnvironment, KeepsWhatTheUserSetAndReplacesAnOuterJobs) {
+  const Environment base = {
+      {"OMP_NUM_THREADS", "9"}, {"RANK", "77"}, {"LOCKSTEP_LAUNCHER", "torch"}};
+  const auto environment = worker_environment(base, two_nodes(), 0, {});
+  EXPECT_EQ(environment.at("OMP_NUM_THREADS"), "9");
+  EXPECT_EQ(environment.at("RANK"), "2");
+  EXPECT_EQ(environment.count("LOCKSTEP_LAUNCHER"), 0U);
+}
+
+TEST(Failure, TravelsAsJson) {
+  Failure failure;
+  failure.node_rank = 2;
+  failure.host = "h";
+  failure.rank = 5;
+  failure.status = {0, SIGSEGV};
+  failure.seconds = 1.5;
+  failure.stderr_tail = {"a", "bytes \xff"};
+  const Failure read = failure_from_json(to_json(failure));
+  EXPECT_EQ(read.rank, 5);
+  EXPECT_EQ(read.status.signal, SIGSEGV);
+  EXPECT_EQ(read.stderr_tail.size(), 2U);
+  EXPECT_THROW(failure_from_json("{}"), Error);
+  EXPECT_THROW(failure_from_json("nonsense"), Error);
+}
+
+TEST(Failure, ReportIsFactsThenStderr) {
+  Failure failure;
+  failure.host = "gpu01";
+  failure.rank = 5;
+  failure.status = {3, 0};
+  failure.seconds = 12.34;
+  failure.stderr_tail = {"one", "two"};
+  EXPECT_EQ(report_text(failure, 1),
+            "lockstep run: rank 5 (gpu01) failed first: exit code 3 after 12 s\n"
+            "  end of its stderr:\n    one\n    two");
+  failure.status = {0, SIGBUS};
+  failure.node_rank = 1;
+  failure.stderr_tail.clear();
+  EXPECT_EQ(report_text(failure, 2),
+            "lockstep run: rank 5 (node 1, gpu01) failed first: SIGBUS after 12 s\n"
+            "  nothing on its stderr");
+}
+
+TEST(Heartbeat, SilenceIsABeatThatDoesNotChange) {
+  const HeartbeatTable::Time start{};
+  HeartbeatTable hearts(2, start);
+  hearts.seen(0, "1", start + 5s);
+  hearts.seen(1, "1", start + 5s);
+  hearts.seen(0, "2", start + 9s);
+  hearts.seen(1, "1", start + 9s);
+  EXPECT_TRUE(hearts.silent(start + 9s, 5s).empty());
+  EXPECT_EQ(hearts.silent(start + 11s, 5s), std::vector<int>{1});
+}
+
+TEST(FindProgram, AsAShellDoes) {
+  EXPECT_EQ(find_program("sh", "/nowhere:/bin").path, "/bin/sh");
+  EXPECT_EQ(find_program("/bin/sh", "").path, "/bin/sh");
+  EXPECT_EQ(find_program("no-such", "/bin").exit_code, 127);
+  EXPECT_EQ(find_program("/etc/passwd", "").exit_code, 126);
+}
+
+}  // namespace
+}  // namespace lockstep

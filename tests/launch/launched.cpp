@@ -1,0 +1,165 @@
+#include "tests/launch/launched.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <fstream>
+#include <iterator>
+#include <stdexcept>
+
+#include "lockstep/base/deadline.h"
+#include "lockstep/base/env.h"
+#include "lockstep/base/text.h"
+#include "lockstep/launch/environment.h"
+
+namespace lockstep::testing {
+namespace {
+
+std::string read_text(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+bool is_zombie(const std::string& pid) {
+  const std::string stat = read_text("/proc/" + pid + "/stat");
+  const size_t end = stat.rfind(')');
+  return end == std::string::npos || end + 2 >= stat.size() || stat[end + 2] == 'Z';
+}
+
+[[noreturn]] void become(const std::vector<std::string>& words, const Environment& environment,
+                         int out, int err) {
+  std::vector<std::string> variables;
+  for (const auto& [name, value] : environment) variables.push_back(name + "=" + value);
+  const auto pointers = [](const std::vector<std::string>& texts) {
+    std::vector<char*> list;
+    for (const auto& each : texts) list.push_back(const_cast<char*>(each.c_str()));
+    list.push_back(nullptr);
+    return list;
+  };
+  ::dup2(::open("/dev/null", O_RDONLY), 0);
+  ::dup2(out, 1);
+  ::dup2(err, 2);
+  for (int signal = 1; signal < 32; ++signal) ::signal(signal, SIG_DFL);
+  ::execve(words[0].c_str(), pointers(words).data(), pointers(variables).data());
+  ::_exit(99);
+}
+
+}  // namespace
+
+std::string built_program(const std::string& name) {
+  return env_or("LOCKSTEP_BIN_DIR", "build/release/bin") + "/" + name;
+}
+
+Launched::Launched(const std::vector<std::string>& words,
+                   const std::map<std::string, std::string>& variables) {
+  static std::atomic<int> number{0};
+  mark_ = "LOCKSTEP_TEST_MARK=" + std::to_string(::getpid()) + "-" + std::to_string(++number);
+  Environment environment = this_environment();
+  environment["LOCKSTEP_TEST_MARK"] = mark_.substr(mark_.find('=') + 1);
+  for (const auto& [name, value] : variables) environment[name] = value;
+  std::vector<std::string> command = words;
+  if (command[0].find('/') == std::string::npos) {
+    command.insert(command.begin(), built_program("lockstep"));
+  }
+  int out[2];
+  int err[2];
+  if (::pipe2(out, O_CLOEXEC) != 0 || ::pipe2(err, O_CLOEXEC) != 0)
+    throw std::runtime_error("pipe");
+  pid_ = ::fork();
+  if (pid_ == 0) become(command, environment, out[1], err[1]);
+  ::close(out[1]);
+  ::close(err[1]);
+  out_.reader = std::thread(read_all, out[0], &out_);
+  err_.reader = std::thread(read_all, err[0], &err_);
+}
+
+Launched::~Launched() {
+  if (ended_ < 0) {
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+  }
+  for (const pid_t pid : alive()) ::kill(pid, SIGKILL);
+  if (out_.reader.joinable()) out_.reader.join();
+  if (err_.reader.joinable()) err_.reader.join();
+}
+
+int Launched::wait(std::chrono::seconds limit) {
+  const auto deadline = Deadline::after(limit);
+  int status = 0;
+  while (::waitpid(pid_, &status, WNOHANG) != pid_) {
+    if (deadline.passed()) return -1;
+    std::this_thread::sleep_for(2ms);
+  }
+  out_.reader.join();
+  err_.reader.join();
+  ended_ = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+  return ended_;
+}
+
+void Launched::send(int signal) const {
+  ::kill(pid_, signal);
+}
+
+bool Launched::wait_for(const std::string& what, int times, std::chrono::seconds limit) const {
+  const auto deadline = Deadline::after(limit);
+  while (true) {
+    const std::string all = out() + err();
+    int found = 0;
+    for (size_t at = all.find(what); at != std::string::npos; at = all.find(what, at + 1)) ++found;
+    if (found >= times) return true;
+    if (deadline.passed()) return false;
+    std::this_thread::sleep_for(2ms);
+  }
+}
+
+std::vector<pid_t> Launched::alive() const {
+  std::vector<pid_t> pids;
+  DIR* proc = ::opendir("/proc");
+  while (const dirent* entry = ::readdir(proc)) {
+    const std::string pid = entry->d_name;
+    if (pid.find_first_not_of("0123456789") != std::string::npos) continue;
+    const std::string variables = '\0' + read_text("/proc/" + pid + "/environ");
+    if (variables.find('\0' + mark_ + '\0') == std::string::npos || is_zombie(pid)) continue;
+    pids.push_back(std::stoi(pid));
+  }
+  ::closedir(proc);
+  return pids;
+}
+
+bool Launched::wait_all_gone(std::chrono::seconds limit) const {
+  const auto deadline = Deadline::after(limit);
+  while (!alive().empty()) {
+    if (deadline.passed()) return false;
+    std::this_thread::sleep_for(5ms);
+  }
+  return true;
+}
+
+std::string Launched::text(const Captured& captured) {
+  MutexLock lock(captured.mutex);
+  return captured.text;
+}
+
+void Launched::read_all(int fd, Captured* captured) {
+  const UniqueFd owned(fd);
+  char buffer[1 << 16];
+  while (true) {
+    const ssize_t got = ::read(fd, buffer, sizeof buffer);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return;
+    MutexLock lock(captured->mutex);
+    captured->text.append(buffer, static_cast<size_t>(got));
+  }
+}
+
+std::vector<std::string> lines_of(const std::string& text) {
+  auto lines = split(text, '\n');
+  if (!lines.empty() && lines.back().empty()) lines.pop_back();
+  return lines;
+}
+
+}  // namespace lockstep::testing

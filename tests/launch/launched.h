@@ -1,0 +1,65 @@
+#pragma once
+// A `lockstep` process under test: started, watched, signalled.
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <map>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "lockstep/base/mutex.h"
+#include "lockstep/base/unique_fd.h"
+
+namespace lockstep::testing {
+
+class Launched {
+ public:
+  /// Starts $LOCKSTEP_BIN_DIR/lockstep (or `program`, if its first word has a slash) with this
+  /// process's environment and `variables`.
+  explicit Launched(const std::vector<std::string>& words,
+                    const std::map<std::string, std::string>& variables = {});
+  ~Launched();  ///< Kills it if it still runs.
+
+  /// Exit code, or 128 + signal. -1 when it did not end in time (it is killed then).
+  int wait(std::chrono::seconds limit = std::chrono::seconds(60));
+
+  void send(int signal) const;
+  pid_t pid() const { return pid_; }
+
+  std::string out() const { return text(out_); }
+  std::string err() const { return text(err_); }
+
+  /// True once stdout and stderr together contain `what` `times` times.
+  bool wait_for(const std::string& what, int times = 1,
+                std::chrono::seconds limit = std::chrono::seconds(30)) const;
+
+  /// Processes with this run's mark in their environment that are alive: the launcher, its workers
+  /// and theirs.
+  std::vector<pid_t> alive() const;
+  bool wait_all_gone(std::chrono::seconds limit = std::chrono::seconds(20)) const;
+
+ private:
+  struct Captured {
+    mutable Mutex mutex;
+    std::string text LOCKSTEP_GUARDED_BY(mutex);
+    std::thread reader;
+  };
+  static std::string text(const Captured& captured);
+  static void read_all(int fd, Captured* captured);
+
+  std::string mark_;
+  pid_t pid_ = -1;
+  int ended_ = -1;
+  Captured out_;
+  Captured err_;
+};
+
+/// Lines of `text`, without a last empty one.
+std::vector<std::string> lines_of(const std::string& text);
+
+/// Path of a program built with the tests.
+std::string built_program(const std::string& name);
+
+}  // namespace lockstep::testing

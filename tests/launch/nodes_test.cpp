@@ -1,0 +1,174 @@
+// Several agents, other launchers and other programs: what the outside world sees.
+
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include "lockstep/base/socket.h"
+#include "tests/launch/launched.h"
+
+namespace lockstep::testing {
+namespace {
+
+using namespace std::chrono_literals;
+using Words = std::vector<std::string>;
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+std::string free_port() {
+  return std::to_string(local_port(tcp_listen("127.0.0.1", 0).get()));
+}
+
+/// Node `node` of `nodes`, pretended to be a host of its own.
+struct Node {
+  int node = 0;
+  int nodes = 2;
+  int ranks = 1;
+  std::string port;
+  std::string secret;
+
+  Words words(const Words& command, const Words& options = {}) const {
+    Words all = {"run",
+                 "--nnodes",
+                 std::to_string(nodes),
+                 "--node_rank",
+                 std::to_string(node),
+                 "--nproc_per_node",
+                 std::to_string(ranks),
+                 "--master_port",
+                 port};
+    all.insert(all.end(), options.begin(), options.end());
+    all.emplace_back("--");
+    all.insert(all.end(), command.begin(), command.end());
+    return all;
+  }
+  std::map<std::string, std::string> variables() const {
+    return {{"LOCKSTEP_HOST_ID", "host" + std::to_string(node)},
+            {"LOCKSTEP_SECRET", secret},
+            {"OMP_NUM_THREADS", ""}};
+  }
+};
+
+TEST(Nodes, UnevenNodesFormOneWorld) {
+  const std::string port = free_port();
+  const Node first{0, 2, 1, port, "secret"};
+  const Node second{1, 2, 2, port, "secret"};
+  Launched b(second.words({built_program("world_worker")}), second.variables());  // node 1 is early
+  Launched a(first.words({built_program("world_worker")}), first.variables());
+  EXPECT_EQ(a.wait(), 0) << a.err();
+  EXPECT_EQ(b.wait(), 0) << b.err();
+  EXPECT_TRUE(has(a.out(), "[0] rank 0/3 local 0/1 node 0/2 by lockstep")) << a.out();
+  EXPECT_TRUE(has(b.out(), "[1] rank 1/3 local 0/2 node 1/2 by lockstep")) << b.out();
+  EXPECT_TRUE(has(b.out(), "[2] rank 2/3 local 1/2 node 1/2 by lockstep")) << b.out();
+  EXPECT_TRUE(a.wait_all_gone() && b.wait_all_gone());
+}
+
+TEST(Nodes, AFailureOnOneNodeEndsAllAndIsReportedByAll) {
+  const std::string port = free_port();
+  const Node first{0, 2, 1, port, ""};
+  const Node second{1, 2, 1, port, ""};
+  const std::string script =
+      "if [ $GROUP_RANK = 1 ]; then echo broken >&2; exit 6; fi; exec sleep 600";
+  Launched a(first.words({"/bin/sh", "-c", script}), first.variables());
+  Launched b(second.words({"/bin/sh", "-c", script}), second.variables());
+  EXPECT_EQ(a.wait(), 6) << a.err();
+  EXPECT_EQ(b.wait(), 6) << b.err();
+  for (const std::string& err : {a.err(), b.err()}) {
+    EXPECT_TRUE(has(err, "rank 1 (node 1, ")) << err;
+    EXPECT_TRUE(has(err, "    broken")) << err;
+  }
+}
+
+TEST(Nodes, AnAgentThatIsKilledEndsTheJob) {
+  const std::string port = free_port();
+  const Node first{0, 2, 1, port, ""};
+  const Node second{1, 2, 1, port, ""};
+  const Words sleeper = {"/bin/sh", "-c", "echo ready; exec sleep 600"};
+  Launched a(first.words(sleeper), first.variables());
+  Launched b(second.words(sleeper), second.variables());
+  ASSERT_TRUE(a.wait_for("ready") && b.wait_for("ready"));
+  a.send(SIGKILL);
+  EXPECT_EQ(b.wait(), 1) << b.err();
+  EXPECT_TRUE(has(b.err(), "the agent of node 0")) << b.err();
+  EXPECT_TRUE(a.wait_all_gone() && b.wait_all_gone());
+}
+
+TEST(Nodes, AMissingNodeIsNamed) {
+  const Node first{0, 3, 1, free_port(), ""};
+  Launched a(first.words({"true"}, {"--rdzv_conf", "timeout=0.5"}), first.variables());
+  EXPECT_EQ(a.wait(), 1);
+  EXPECT_TRUE(has(a.err(), "node 1, 2 of 3 did not come")) << a.err();
+}
+
+TEST(Nodes, DisagreementAndTakenRanksAreSaid) {
+  const std::string port = free_port();
+  const Node first{0, 2, 1, port, ""};
+  const Node other{1, 3, 1, port, ""};
+  Launched a(first.words({"true"}), first.variables());
+  Launched b(other.words({"true"}), other.variables());
+  EXPECT_EQ(a.wait(), 1);
+  EXPECT_EQ(b.wait(), 1);
+  EXPECT_TRUE(has(a.err(), "--nnodes 3")) << a.err();
+  EXPECT_TRUE(has(b.err(), "--nnodes 3")) << b.err();
+}
+
+TEST(Nodes, AnOpenMeetingPlaceNeedsASecret) {
+  Launched a({"run", "--nnodes", "2", "--master_addr", "10.9.8.7", "true"},
+             {{"LOCKSTEP_SECRET", ""}});
+  EXPECT_EQ(a.wait(), 2);
+  EXPECT_TRUE(has(a.err(), "set LOCKSTEP_SECRET")) << a.err();
+}
+
+TEST(World, ThreadsAreSaidOnceByRankZero) {
+  Launched run({"run", "--nproc_per_node", "2", built_program("world_worker")},
+               {{"OMP_NUM_THREADS", ""}});
+  EXPECT_EQ(run.wait(), 0) << run.err();
+  EXPECT_EQ(lines_of(run.err()).size(), 1U) << run.err();
+  EXPECT_TRUE(has(run.err(), "[0] lockstep: 2 ranks, ")) << run.err();
+}
+
+TEST(World, AloneWithoutALauncher) {
+  Launched run({built_program("world_worker")});
+  EXPECT_EQ(run.wait(), 0) << run.err();
+  EXPECT_TRUE(has(run.out(), "rank 0/1 local 0/1 node 0/1 by none")) << run.out();
+}
+
+TEST(World, AShellLoopWithTorchsVariables) {
+  const std::string script =
+      "for r in 0 1; do RANK=$r WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=" + free_port() +
+      " " + built_program("world_worker") + " & done; wait";
+  Launched run({"/bin/sh", "-c", script});
+  EXPECT_EQ(run.wait(), 0);
+  EXPECT_TRUE(has(run.out(), "rank 1/2 local 1/2 node 0/1 by torch")) << run.out() << run.err();
+}
+
+TEST(World, UnderRealTorchrun) {
+  const std::string source = std::getenv("LOCKSTEP_SOURCE_DIR");
+  // static: torchrun's own store holds MASTER_PORT; standalone: rank 0 serves there.
+  for (const Words& mode : {Words{"--master_port", free_port()}, Words{"--standalone"}}) {
+    Words words = {"/usr/bin/python3", source + "/tests/launch/torchrun.py", "--nproc_per_node",
+                   "2", "--no_python"};
+    words.insert(words.end(), mode.begin(), mode.end());
+    words.push_back(built_program("world_worker"));
+    Launched run(words, {{"PYTHONDONTWRITEBYTECODE", "1"}});
+    EXPECT_EQ(run.wait(120s), 0) << run.err();
+    for (const char* rank : {"rank 0/2 local 0/2", "rank 1/2 local 1/2"})
+      EXPECT_TRUE(has(run.out(), rank)) << run.out() << run.err();
+  }
+}
+
+TEST(Run, PyTorchsOwnRendezvousWorksInItsWorkers) {
+  const std::string script =
+      "import torch, torch.distributed as dist\n"
+      "dist.init_process_group('gloo')\n"
+      "x = torch.tensor([float(dist.get_rank() + 1)])\n"
+      "dist.all_reduce(x)\n"
+      "print('sum', x.item())\n";
+  Launched run({"run", "--nproc_per_node", "2", "/usr/bin/python3", "-c", script});
+  EXPECT_EQ(run.wait(120s), 0) << run.err();
+  EXPECT_TRUE(has(run.out(), "[0] sum 3.0") && has(run.out(), "[1] sum 3.0")) << run.out();
+}
+
+}  // namespace
+}  // namespace lockstep::testing

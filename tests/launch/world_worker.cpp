@@ -1,0 +1,28 @@
+// A rank for the launch tests: joins, meets all others in a barrier, says who it is.
+
+#include <cstdio>
+#include <cstdlib>
+
+#include "lockstep/base/error.h"
+#include "lockstep/launch/world.h"
+
+namespace {
+
+int body(int argc, char**) {
+  using namespace lockstep;
+  const World world = World::join(Deadline::after(60s));
+  store_barrier(*world.store, "here", world.rank, world.size, Deadline::after(60s));
+  std::printf("rank %d/%d local %d/%d node %d/%d by %s at %s, %d threads, secret %zu\n", world.rank,
+              world.size, world.local_rank, world.local_size, world.node_rank, world.num_nodes,
+              world.launcher.c_str(), world.address.c_str(), world.threads, world.secret.size());
+  std::fflush(stdout);
+  // Rank 0 may serve the store: nobody leaves before all have done with it.
+  store_barrier(*world.store, "done", world.rank, world.size, Deadline::after(60s));
+  return argc > 1 && world.rank == 1 ? 9 : 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return lockstep::run_main("world_worker", body, argc, argv);
+}
