@@ -6,6 +6,7 @@ namespace lockstep::app {
 
 std::span<const Command> benchmarks() {
   static constexpr Command kBenchmarks[] = {
+      {"collectives", "all_reduce and the like between processes", bench_collectives},
       {"ddp", "training step of DistributedDataParallel against independent processes", nullptr},
   };
   return kBenchmarks;

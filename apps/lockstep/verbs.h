@@ -21,6 +21,7 @@ struct Command {
 std::span<const Command> verbs();
 std::span<const Command> benchmarks();  ///< What `lockstep bench` knows.
 
+int bench_collectives(const std::vector<std::string>& args);
 int verb_bench(const std::vector<std::string>& args);
 int verb_help(const std::vector<std::string>& args);
 int verb_run(const std::vector<std::string>& args);

@@ -3,6 +3,7 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <stdexcept>
 #include <type_traits>
 
 #include "lockstep/comm/reduce_tree.h"
@@ -65,12 +66,6 @@ typename Element::Wide get(const Bytes& bytes, int64_t index) {
   return Element::widen(stored);
 }
 template <class Element>
-void put(Bytes& bytes, int64_t index, typename Element::Wide value) {
-  const typename Element::Stored stored = Element::narrow(value);
-  std::memcpy(bytes.data() + index * int64_t{sizeof stored}, &stored, sizeof stored);
-}
-
-template <class Element>
 typename Element::Wide combine(ReduceOp op, typename Element::Wide a, typename Element::Wide b) {
   using Wide = typename Element::Wide;
   if (op == ReduceOp::kMin) return a < b || a != a ? a : b;
@@ -83,13 +78,49 @@ typename Element::Wide combine(ReduceOp op, typename Element::Wide a, typename E
   }
 }
 
-template <class Element>
-typename Element::Wide tree(ReduceOp op, const std::vector<Bytes>& ins, int lo, int hi,
-                            int64_t index) {
-  if (hi - lo == 1) return get<Element>(ins[static_cast<size_t>(lo)], index);
+/// The tree over leaf(lo) ... leaf(hi - 1).
+template <class Element, class Leaf>
+typename Element::Wide tree(ReduceOp op, const Leaf& leaf, int lo, int hi) {
+  if (hi - lo == 1) return leaf(lo);
   const int mid = tree_mid(lo, hi);
-  return combine<Element>(op, tree<Element>(op, ins, lo, mid, index),
-                          tree<Element>(op, ins, mid, hi, index));
+  return combine<Element>(op, tree<Element>(op, leaf, lo, mid), tree<Element>(op, leaf, mid, hi));
+}
+
+template <class Element, class Leaf>
+typename Element::Stored reduced(ReduceOp op, const Leaf& leaf, int num) {
+  auto value = tree<Element>(op, leaf, 0, num);
+  using Wide = typename Element::Wide;
+  if (op == ReduceOp::kAvg) value = static_cast<Wide>(value / static_cast<Wide>(num));
+  return Element::narrow(value);
+}
+
+template <class Element>
+typename Element::Stored value_at(int rank, uint64_t seed, int64_t index) {
+  using Wide = typename Element::Wide;
+  const uint64_t random =
+      mix(mix(seed + static_cast<uint64_t>(rank)) + static_cast<uint64_t>(index));
+  if constexpr (std::is_integral_v<Wide>) {
+    return static_cast<Wide>(random);
+  } else {
+    const double mantissa = static_cast<double>(random >> 11) * 0x1p-53 + 0.5;
+    // 2^-4 to 2^4.
+    const double scale = static_cast<double>(1 << random % 9) * 0x1p-4;
+    return Element::narrow(
+        static_cast<Wide>((random & 1024) != 0 ? mantissa * scale : -mantissa * scale));
+  }
+}
+
+/// The same in float64, whatever the order.
+template <class Leaf>
+double plain_sum(ReduceOp op, const Leaf& leaf, int num) {
+  double value = leaf(0);
+  for (int k = 1; k < num; ++k) {
+    const double next = leaf(k);
+    value = op == ReduceOp::kMin   ? std::fmin(value, next)
+            : op == ReduceOp::kMax ? std::fmax(value, next)
+                                   : value + next;
+  }
+  return op == ReduceOp::kAvg ? value / num : value;
 }
 
 }  // namespace
@@ -135,21 +166,10 @@ Bytes make_values(DType dtype, int64_t count, int rank, uint64_t seed) {
   Bytes bytes(static_cast<size_t>(count * size_of(dtype)));
   visit(dtype, [&](auto element) {
     using Element = decltype(element);
-    using Wide = typename Element::Wide;
     for (int64_t i = 0; i < count; ++i) {
-      const uint64_t random =
-          mix(mix(seed + static_cast<uint64_t>(rank)) + static_cast<uint64_t>(i));
-      if constexpr (std::is_integral_v<Wide>) {
-        put<Element>(bytes, i, static_cast<Wide>(random));
-      } else {
-        const double mantissa = static_cast<double>(random >> 11) * 0x1p-53 + 0.5;
-        const int exponent = static_cast<int>(random % 9) - 4;
-        put<Element>(
-            bytes, i,
-            static_cast<Wide>(std::ldexp((random & 1024) ? mantissa : -mantissa, exponent)));
-      }
+      const auto stored = value_at<Element>(rank, seed, i);
+      std::memcpy(bytes.data() + i * int64_t{sizeof stored}, &stored, sizeof stored);
     }
-    return 0;
   });
   return bytes;
 }
@@ -158,34 +178,43 @@ Bytes reference(DType dtype, ReduceOp op, const std::vector<Bytes>& ins) {
   Bytes out(ins[0].size());
   visit(dtype, [&](auto element) {
     using Element = decltype(element);
-    using Wide = typename Element::Wide;
     const int num = static_cast<int>(ins.size());
     const auto count = static_cast<int64_t>(out.size()) / size_of(dtype);
     for (int64_t i = 0; i < count; ++i) {
-      Wide value = tree<Element>(op, ins, 0, num, i);
-      if (op == ReduceOp::kAvg) value = static_cast<Wide>(value / static_cast<Wide>(num));
-      put<Element>(out, i, value);
+      const auto leaf = [&](int k) { return get<Element>(ins[static_cast<size_t>(k)], i); };
+      const auto stored = reduced<Element>(op, leaf, num);
+      std::memcpy(out.data() + i * int64_t{sizeof stored}, &stored, sizeof stored);
     }
-    return 0;
   });
   return out;
+}
+
+void reference_element(DType dtype, ReduceOp op, int size, uint64_t seed, int64_t index,
+                       std::byte* out) {
+  visit(dtype, [&](auto element) {
+    using Element = decltype(element);
+    const auto leaf = [&](int k) { return Element::widen(value_at<Element>(k, seed, index)); };
+    const auto stored = reduced<Element>(op, leaf, size);
+    std::memcpy(out, &stored, sizeof stored);
+    using Wide = typename Element::Wide;
+    if constexpr (!std::is_integral_v<Wide>) {
+      // Values up to 16, sums of `size` of them, rounded once per addition.
+      const double unit = std::is_same_v<Element, Brain>  ? 0x1p-8
+                          : std::is_same_v<Element, Half> ? 0x1p-11
+                                                          : 0x1p-24;
+      const auto wide = [&](int k) { return static_cast<double>(leaf(k)); };
+      const double want = plain_sum(op, wide, size);
+      if (std::fabs(static_cast<double>(Element::widen(stored)) - want) > unit * 16 * size * size) {
+        throw std::logic_error("the reference tree is far from the float64 sum");
+      }
+    }
+  });
 }
 
 double element_as_double(DType dtype, const Bytes& bytes, int64_t index) {
   return visit(dtype, [&](auto element) {
     return static_cast<double>(get<decltype(element)>(bytes, index));
   });
-}
-
-double reference_in_double(DType dtype, ReduceOp op, const std::vector<Bytes>& ins, int64_t index) {
-  double value = element_as_double(dtype, ins[0], index);
-  for (size_t k = 1; k < ins.size(); ++k) {
-    const double next = element_as_double(dtype, ins[k], index);
-    value = op == ReduceOp::kMin   ? std::fmin(value, next)
-            : op == ReduceOp::kMax ? std::fmax(value, next)
-                                   : value + next;
-  }
-  return op == ReduceOp::kAvg ? value / static_cast<double>(ins.size()) : value;
 }
 
 }  // namespace lockstep::testing

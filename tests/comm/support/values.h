@@ -18,8 +18,10 @@ Bytes make_values(DType dtype, int64_t count, int rank, uint64_t seed);
 /// The reduction of ins[0], ins[1], ... in the order that reduce_tree.h defines.
 Bytes reference(DType dtype, ReduceOp op, const std::vector<Bytes>& ins);
 
-/// The sum (average, ...) of element `index` in float64, whatever the order.
-double reference_in_double(DType dtype, ReduceOp op, const std::vector<Bytes>& ins, int64_t index);
+/// One element of the reduction of make_values(dtype, _, rank, seed) over `size` ranks: its bytes
+/// go to `out`. Also near a float64 sum, or this throws.
+void reference_element(DType dtype, ReduceOp op, int size, uint64_t seed, int64_t index,
+                       std::byte* out);
 
 double element_as_double(DType dtype, const Bytes& bytes, int64_t index);
 

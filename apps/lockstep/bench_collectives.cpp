@@ -1,0 +1,83 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "apps/lockstep/collectives_bench.h"
+#include "apps/lockstep/verbs.h"
+#include "lockstep/base/error.h"
+#include "lockstep/base/file.h"
+#include "lockstep/base/text.h"
+#include "lockstep/comm/kernels/reduce.h"
+
+namespace lockstep::app {
+namespace {
+
+nlohmann::json to_json(const CollectivesBench& bench, const CollectivesResult& result) {
+  return {{"bench", "collectives"},
+          {"op", bench.op},
+          {"backend", bench.backend},
+          {"memory", bench.memory},
+          {"ranks", bench.ranks},
+          {"bytes", result.bytes},
+          {"dtype", "float32"},
+          {"min_us", result.min_us},
+          {"p50_us", result.p50_us},
+          {"p99_us", result.p99_us},
+          {"algbw_gbs", result.algbw_gbs},
+          {"busbw_gbs", result.busbw_gbs},
+          {"ceiling_gbs", result.ceiling_gbs}};
+}
+
+void print_head(const CollectivesBench& bench) {
+  fmt::print("{} of float32, {} ranks, back end {}, {} memory, {} kernels\n", bench.op, bench.ranks,
+             bench.backend, bench.memory, to_string(best_instruction_set()));
+  fmt::print("{:>10} {:>11} {:>11} {:>11} {:>11} {:>11} {:>13} {:>5}\n", "size", "min us", "p50 us",
+             "p99 us", "algbw GB/s", "busbw GB/s", "ceiling GB/s", "%");
+}
+
+void print_row(const CollectivesResult& result) {
+  const double percent = result.ceiling_gbs > 0 ? result.algbw_gbs / result.ceiling_gbs * 100 : 0;
+  fmt::print("{:>10} {:>11.2f} {:>11.2f} {:>11.2f} {:>11.2f} {:>11.2f} {:>13.2f} {:>5.0f}\n",
+             format_bytes(result.bytes), result.min_us, result.p50_us, result.p99_us,
+             result.algbw_gbs, result.busbw_gbs, result.ceiling_gbs, percent);
+  std::fflush(stdout);
+}
+
+}  // namespace
+
+int bench_collectives(const std::vector<std::string>& args) {
+  CollectivesBench bench;
+  std::string sizes = "4:256M";
+  std::string json_file;
+  CLI::App app("Time collectives between ranks on this machine", "lockstep bench collectives");
+  app.add_option("--op", bench.op, "What to run")->check(CLI::IsMember(bench_ops()));
+  app.add_option("--ranks", bench.ranks, "Processes to start")->check(CLI::Range(1, 256));
+  app.add_option("--backend", bench.backend, "Back end, or auto");
+  app.add_option("--memory", bench.memory, "own: the back end's; user: ordinary memory")
+      ->check(CLI::IsMember({"own", "user"}));
+  app.add_option("--sizes", sizes, "FROM:TO doubling, or a list: 4:256M, 25M,64M");
+  app.add_option("--seconds", bench.seconds, "Time for each size")->check(CLI::Range(0.01, 600.0));
+  app.add_option("--json", json_file, "Also write the results to this file");
+  try {
+    app.parse(std::vector<std::string>(args.rbegin(), args.rend()));
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) return app.exit(error);
+    throw Error(ErrorCode::kInvalidArgument, error.what());
+  }
+  bench.sizes = parse_sizes(sizes);
+  print_head(bench);
+  nlohmann::json all = nlohmann::json::array();
+  return run_collectives_bench(
+      bench,
+      [&](const CollectivesResult& result) {
+        print_row(result);
+        all.push_back(to_json(bench, result));
+      },
+      [&] {
+        if (!json_file.empty()) write_file_atomically(json_file, all.dump(2) + "\n");
+      });
+}
+
+}  // namespace lockstep::app

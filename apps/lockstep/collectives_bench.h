@@ -1,0 +1,43 @@
+#pragma once
+// Measures collectives between ranks that it starts itself, beside what the memory could do.
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace lockstep::app {
+
+struct CollectivesBench {
+  std::string op = "all_reduce";
+  std::string backend = "native";
+  std::string memory = "own";  ///< "own": from allocate(); "user": ordinary memory.
+  int ranks = 2;
+  std::vector<int64_t> sizes;  ///< Bytes; of the whole buffer for all_gather and reduce_scatter.
+  double seconds = 0.4;        ///< Time spent on each size, about.
+};
+
+/// Times are of one operation, the slowest rank's, in microseconds.
+struct CollectivesResult {
+  int64_t bytes = 0;
+  double min_us = 0;
+  double p50_us = 0;
+  double p99_us = 0;
+  double algbw_gbs = 0;    ///< bytes / p50.
+  double busbw_gbs = 0;    ///< algbw times what the op moves per rank: 2(P-1)/P for all_reduce, ...
+  double ceiling_gbs = 0;  ///< algbw of the same traffic by plain loops, without any protocol.
+};
+
+const std::vector<std::string>& bench_ops();
+
+/// "4:256M" (doubling), "25M,64M" or "1K": K, M and G are powers of 1024. Errors: kInvalidArgument.
+std::vector<int64_t> parse_sizes(const std::string& text);
+
+/// Forks the ranks and a store, runs, and waits for them. `report` is called in rank 0's process
+/// once a size, as soon as it is known, and `finish` there at the end. Returns the exit status of
+/// the first rank that failed, or 0. Call it from a process without threads.
+int run_collectives_bench(const CollectivesBench& bench,
+                          const std::function<void(const CollectivesResult&)>& report,
+                          const std::function<void()>& finish);
+
+}  // namespace lockstep::app

@@ -1,0 +1,40 @@
+#pragma once
+// The traffic of a collective and nothing else: what this machine's memory allows.
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace lockstep::app {
+
+/// Shared by the ranks: made before they are forked. No errors, no waiting but spinning: a bound,
+/// not a transport.
+class MemoryCeiling {
+ public:
+  /// Two buffers of `bytes` a rank. Errors: kUnavailable.
+  MemoryCeiling(int ranks, int64_t bytes);
+  ~MemoryCeiling();
+  MemoryCeiling(const MemoryCeiling&) = delete;
+  MemoryCeiling& operator=(const MemoryCeiling&) = delete;
+
+  /// One pass of this rank's share of `op` over buffers of `bytes`, between two barriers. Returns
+  /// the seconds it took this rank.
+  double pass(const char* op, int rank, int64_t bytes);
+
+ private:
+  struct Gate {
+    std::atomic<int> came;
+    std::atomic<int> round;
+  };
+  float* buffer(int rank, int which) const;
+  void barrier();
+  void touch(const char* op, int rank, int64_t bytes);
+
+  int ranks_;
+  int64_t stride_;
+  int64_t total_;
+  std::byte* memory_;
+  Gate* gate_;
+};
+
+}  // namespace lockstep::app

@@ -1,0 +1,215 @@
+// What ProcessGroup does itself: arguments, back ends, meeting, poisoned groups, leaving.
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <latch>
+
+#include "lockstep/base/error.h"
+#include "lockstep/comm/process_group.h"
+#include "tests/support/ranks.h"
+
+namespace lockstep::testing {
+namespace {
+
+/// Runs `body`; returns the Error it throws, kInternal if it throws none.
+template <class Body>
+Error error_of(const Body& body) {
+  try {
+    body();
+  } catch (const Error& error) {
+    return error;
+  }
+  return Error(ErrorCode::kInternal, "nothing was thrown");
+}
+
+bool contains(const Error& error, std::string_view text) {
+  return std::string_view(error.what()).find(text) != std::string_view::npos;
+}
+
+World alone() {
+  World world;
+  world.host_id = this_host_id();
+  return world;
+}
+
+TEST(ProcessGroup, OneRankNeedsNoStore) {
+  auto group = ProcessGroup::create(alone());
+  EXPECT_EQ(group.rank(), 0);
+  EXPECT_EQ(group.size(), 1);
+  EXPECT_EQ(group.backend(), "native");
+  float value = 3;
+  group.all_reduce(&value, 1, DType::kFloat32, ReduceOp::kAvg).wait();
+  EXPECT_EQ(value, 3);
+}
+
+TEST(ProcessGroup, BadArgumentsAreRefusedAndHarmless) {
+  auto group = ProcessGroup::create(alone());
+  float x = 1;
+  const auto refused = [&](const auto& call, std::string_view text) {
+    const Error error = error_of(call);
+    EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument) << error.what();
+    EXPECT_TRUE(contains(error, text)) << error.what();
+  };
+  refused([&] { group.all_reduce(&x, -1, DType::kFloat32, ReduceOp::kSum); }, "count is -1");
+  refused([&] { group.all_reduce(&x, INT64_MAX / 2, DType::kFloat32, ReduceOp::kSum); }, "count");
+  refused([&] { group.all_reduce(nullptr, 1, DType::kFloat32, ReduceOp::kSum); }, "null pointer");
+  refused([&] { group.all_reduce(&x, 1, static_cast<DType>(9), ReduceOp::kSum); }, "dtype 9");
+  refused([&] { group.all_reduce(&x, 1, DType::kFloat32, static_cast<ReduceOp>(7)); },
+          "reduction 7");
+  refused([&] { group.broadcast(&x, 1, DType::kFloat32, 1); }, "root is 1, must be in [0, 1)");
+  refused([&] { group.send(&x, 1, DType::kFloat32, 0); }, "this rank itself");
+  refused([&] { group.recv(&x, 1, DType::kFloat32, -1); }, "source is -1");
+  refused([&] { group.subgroup({}); }, "no ranks");
+  refused([&] { group.subgroup({0, 0}); }, "twice");
+  refused([&] { group.allocate(-1); }, "-1 bytes");
+  group.all_reduce(&x, 1, DType::kFloat32, ReduceOp::kSum).wait();
+  EXPECT_EQ(x, 1);
+}
+
+TEST(ProcessGroup, UnknownBackEndNamesTheNearest) {
+  const Error error = error_of([] { ProcessGroup::create(alone(), {.backend = "natve"}); });
+  EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
+  EXPECT_TRUE(contains(error, "did you mean 'native'")) << error.what();
+}
+
+TEST(ProcessGroup, NonMembersCannotMakeASubgroup) {
+  run_rank_threads(2, [](const World& world) {
+    auto group = ProcessGroup::create(world);
+    if (world.rank == 0) {
+      EXPECT_EQ(error_of([&] { group.subgroup({1}); }).code(), ErrorCode::kInvalidArgument);
+    }
+  });
+}
+
+TEST(ProcessGroup, RanksThatDoNotMeetAreNamed) {
+  run_rank_threads(3, [](const World& world) {
+    if (world.rank == 2) return;
+    const Error error =
+        error_of([&] { ProcessGroup::create(world, {.timeout = std::chrono::milliseconds(200)}); });
+    EXPECT_EQ(error.code(), ErrorCode::kTimeout);
+    EXPECT_TRUE(contains(error, "rank 2 did not come")) << error.what();
+  });
+}
+
+TEST(ProcessGroup, DifferentBackEndsMismatch) {
+  run_rank_threads(2, [](const World& world) {
+    const Error error = error_of(
+        [&] { ProcessGroup::create(world, {.backend = world.rank == 0 ? "auto" : "native"}); });
+    EXPECT_EQ(error.code(), ErrorCode::kMismatch);
+    EXPECT_TRUE(contains(error, "rank 0 has backend 'auto', rank 1 has 'native'")) << error.what();
+  });
+}
+
+/// One rank of three does something else; all must say so, and go on saying so.
+void expect_mismatch(void (*usual)(ProcessGroup&), void (*other)(ProcessGroup&),
+                     std::string_view one, std::string_view two) {
+  run_rank_threads(3, [&](const World& world) {
+    auto group = ProcessGroup::create(world);
+    group.barrier();
+    const Error error = error_of([&] { (world.rank == 1 ? other : usual)(group); });
+    EXPECT_EQ(error.code(), ErrorCode::kMismatch) << error.what();
+    for (const auto& text : {one, two, std::string_view("rank 1 called")}) {
+      EXPECT_TRUE(contains(error, text)) << error.what();
+    }
+    const Error again = error_of([&] { group.barrier(); });
+    EXPECT_EQ(again.code(), ErrorCode::kMismatch);
+    EXPECT_STREQ(again.what(), error.what());
+  });
+}
+
+float* scratch() {
+  thread_local float data[4096];
+  return data;
+}
+void sum_10(ProcessGroup& group) {
+  group.all_reduce(scratch(), 10, DType::kFloat32, ReduceOp::kSum).wait();
+}
+
+TEST(ProcessGroup, EachDisagreementNamesBothSides) {
+  expect_mismatch(
+      sum_10, [](ProcessGroup& group) { group.barrier(); }, "all_reduce #2", "barrier #2");
+  expect_mismatch(
+      sum_10,
+      [](ProcessGroup& group) {
+        group.all_reduce(scratch(), 11, DType::kFloat32, ReduceOp::kSum).wait();
+      },
+      "10 elements", "11 elements");
+  expect_mismatch(
+      sum_10,
+      [](ProcessGroup& group) {
+        group.all_reduce(scratch(), 10, DType::kInt32, ReduceOp::kSum).wait();
+      },
+      "float32", "int32");
+  expect_mismatch(
+      sum_10,
+      [](ProcessGroup& group) {
+        group.all_reduce(scratch(), 10, DType::kFloat32, ReduceOp::kMax, {.async = true}).wait();
+      },
+      "sum)", "max)");
+  expect_mismatch(
+      [](ProcessGroup& group) { group.broadcast(scratch(), 4096, DType::kFloat32, 0).wait(); },
+      [](ProcessGroup& group) { group.broadcast(scratch(), 4096, DType::kFloat32, 2).wait(); },
+      "root 0", "root 2");
+}
+
+TEST(ProcessGroup, RecvOfAnotherSizeIsAMismatch) {
+  run_rank_threads(2, [](const World& world) {
+    auto group = ProcessGroup::create(world);
+    if (world.rank == 0) {
+      group.send(scratch(), 5, DType::kFloat32, 1).wait();
+      return;
+    }
+    const Error error = error_of([&] { group.recv(scratch(), 6, DType::kFloat32, 0).wait(); });
+    EXPECT_EQ(error.code(), ErrorCode::kMismatch);
+    EXPECT_TRUE(contains(error, "rank 0 sent 5 float32, rank 1 called recv for 6")) << error.what();
+  });
+}
+
+TEST(ProcessGroup, ARankThatDoesNotComeIsNamedWithWhatItDidLast) {
+  std::latch over(2);
+  run_rank_threads(3, [&](const World& world) {
+    auto group = ProcessGroup::create(world, {.timeout = std::chrono::milliseconds(300)});
+    sum_10(group);
+    if (world.rank == 1) return over.wait();
+    const Error error = error_of([&] { group.barrier(); });
+    EXPECT_EQ(error.code(), ErrorCode::kTimeout);
+    EXPECT_TRUE(contains(error, "rank 1 (not in it yet, last finished all_reduce #1)"))
+        << error.what();
+    EXPECT_EQ(error_of([&] { sum_10(group); }).code(), ErrorCode::kTimeout);
+    over.count_down();
+  });
+}
+
+TEST(ProcessGroup, ARankThatLeftIsToldFromOneThatDied) {
+  run_rank_threads(2, [](const World& world) {
+    auto group = ProcessGroup::create(world);
+    sum_10(group);
+    if (world.rank == 1) return;
+    const Error error = error_of([&] { group.barrier(); });
+    EXPECT_EQ(error.code(), ErrorCode::kPeerLost);
+    EXPECT_TRUE(contains(error, "rank 1")) << error.what();
+    EXPECT_TRUE(contains(error, "ended its process group")) << error.what();
+  });
+}
+
+size_t open_descriptors() {
+  const std::filesystem::directory_iterator all("/proc/self/fd");
+  return static_cast<size_t>(std::distance(begin(all), end(all)));
+}
+
+TEST(ProcessGroup, LeavesNoDescriptorsAndNoFiles) {
+  const size_t before = open_descriptors();
+  run_rank_threads(3, [](const World& world) {
+    auto group = ProcessGroup::create(world);
+    const auto buffer = group.allocate(100'000);
+    sum_10(group);
+  });
+  EXPECT_EQ(open_descriptors(), before);
+  for (const auto& entry : std::filesystem::directory_iterator("/dev/shm")) {
+    EXPECT_EQ(entry.path().filename().string().find("lockstep"), std::string::npos) << entry;
+  }
+}
+
+}  // namespace
+}  // namespace lockstep::testing
