@@ -4,13 +4,14 @@
 #include <gtest/gtest.h>
 
 #include "lockstep/base/env.h"
-#include "lockstep/base/error.h"
+#include "tests/data/errors.h"
 #include "tests/data/temp_dir.h"
 
 namespace lockstep {
 namespace {
 
 namespace fs = std::filesystem;
+using testing::error_of;
 using testing::TempDir;
 using testing::write_text;
 
@@ -18,17 +19,6 @@ using testing::write_text;
 std::string record(int label, int pixel) {
   return std::string(1, static_cast<char>(label)) +
          std::string(Cifar10::kImageBytes, static_cast<char>(pixel));
-}
-
-template <typename Body>
-std::string error_of(ErrorCode code, Body body) {
-  try {
-    body();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), code) << error.what();
-    return error.what();
-  }
-  return "no error";
 }
 
 TEST(Cifar10, ReadsTheFilesThatAreThereInOrder) {
