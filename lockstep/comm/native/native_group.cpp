@@ -1,7 +1,7 @@
 #include "lockstep/comm/native/native_group.h"
 
-#include "lockstep/base/error.h"
 #include "lockstep/comm/native/shm/shm_group.h"
+#include "lockstep/comm/native/two_level.h"
 #include "lockstep/comm/topology.h"
 
 namespace lockstep {
@@ -9,7 +9,7 @@ namespace lockstep {
 std::unique_ptr<GroupImpl> make_native_group(const GroupSpec& spec, Deadline deadline) {
   const Topology topology = make_topology(spec.host_ids);
   if (topology.num_hosts() == 1) return make_shm_group(spec, deadline);
-  throw Error(ErrorCode::kUnavailable, "this build has no transport between hosts");
+  return make_two_level_group(spec, deadline);
 }
 
 }  // namespace lockstep

@@ -1,0 +1,39 @@
+// What stands in front of payloads between hosts must be judged without a crash or an overflow,
+// whatever it is.
+#include <cstdint>
+#include <cstring>
+
+#include "lockstep/base/error.h"
+#include "lockstep/comm/native/tcp/message.h"
+
+namespace {
+
+template <size_t kBytes, class Parse>
+void judge(const uint8_t* data, size_t size, Parse parse) {
+  if (size < kBytes) return;
+  const auto* bytes = reinterpret_cast<const std::byte*>(data);
+  try {
+    parse(std::span<const std::byte, kBytes>(bytes, kBytes));
+  } catch (const lockstep::Error& error) {
+    if (error.code() != lockstep::ErrorCode::kCorrupt) __builtin_trap();
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace lockstep;
+  judge<tcp::kMessageBytes>(data, size, [](auto bytes) {
+    const auto message = tcp::parse_message(bytes);
+    if (message.bytes < 0 || message.bytes > tcp::kMaxPayloadBytes) __builtin_trap();
+    tcp::Message other;
+    other.operation.kind = OpKind::kBarrier;
+    if (tcp::mismatch(other, "rank 0", message, "rank 1").empty() && !(other == message))
+      __builtin_trap();
+  });
+  judge<tcp::kLetterBytes>(data, size, [](auto bytes) {
+    const auto letter = tcp::parse_letter(bytes);
+    if (letter.bytes() < 0 || letter.bytes() > tcp::kMaxPayloadBytes) __builtin_trap();
+  });
+  return 0;
+}

@@ -1,0 +1,39 @@
+#include "lockstep/comm/native/local_part.h"
+
+#include "lockstep/comm/native/tcp/schedule.h"
+
+namespace lockstep {
+namespace {
+
+constexpr int64_t kAreas = 4;  // slots of even and odd rounds, results of even and odd rounds
+
+}  // namespace
+
+LocalPart::LocalPart(std::unique_ptr<ShmGroup> shm, int local, int num_local)
+    : shm_(std::move(shm)), local_(local), num_local_(num_local) {}
+
+std::vector<std::byte*> LocalPart::enter(const OpHeader& header, const void* data, int64_t bytes,
+                                         const Waiting& waiting) {
+  if (alone()) return {const_cast<std::byte*>(static_cast<const std::byte*>(data))};
+  return shm_->enter(header, data, bytes, waiting);
+}
+
+void LocalPart::sync(const Waiting& waiting) {
+  if (!alone()) shm_->sync(waiting);
+}
+
+void LocalPart::prepare(const Waiting& waiting) {
+  if (alone() || staging_) return;
+  staging_ = shm_->allocate(kAreas * tcp::kRoundBytes, waiting);
+  OpHeader header;
+  header.kind = OpKind::kAllocate;
+  header.count = staging_->bytes();
+  staging_of_ = shm_->enter(header, staging_->data(), staging_->bytes(), waiting);
+  shm_->sync(waiting);
+}
+
+std::byte* LocalPart::area(int local, int64_t index) const {
+  return staging_of_[static_cast<size_t>(local)] + index * tcp::kRoundBytes;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,46 @@
+#pragma once
+// What the ranks of one host do for a group over several hosts: reach each other's data, meet.
+
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include "lockstep/comm/native/shm/shm_group.h"
+
+namespace lockstep {
+
+/// The host's ranks by their place on it. A rank that is alone on its host reaches its own data and
+/// meets nobody. Errors: as ShmGroup.
+class LocalPart {
+ public:
+  /// `num_local` ranks, of which this is the `local`-th.
+  LocalPart(std::unique_ptr<ShmGroup> shm, int local, int num_local);
+
+  bool alone() const { return num_local_ == 1; }
+  ShmGroup& shm() { return *shm_; }
+
+  /// Starts an operation: compares headers. Returns by local rank where its `data` is, or nothing
+  /// when some of it cannot be reached here: then data travels through slot() and result().
+  std::vector<std::byte*> enter(const OpHeader& header, const void* data, int64_t bytes,
+                                const Waiting& waiting);
+  void sync(const Waiting& waiting);
+
+  /// Staging memory of the host, tcp::kRoundBytes each: one slot a rank for what it hands in, one
+  /// result area for all. Two of each, used by rounds in turn. There after prepare(), which is
+  /// collective on the host, and does something the first time only.
+  void prepare(const Waiting& waiting);
+  std::byte* slot(int local, int64_t round) const { return area(local, round & 1); }
+  std::byte* own_slot(int64_t round) const { return slot(local_, round); }
+  std::byte* result(int64_t round) const { return area(0, 2 + (round & 1)); }
+
+ private:
+  std::byte* area(int local, int64_t index) const;
+
+  std::unique_ptr<ShmGroup> shm_;
+  int local_;
+  int num_local_;
+  std::shared_ptr<SharedBuffer> staging_;
+  std::vector<std::byte*> staging_of_;  // by local rank
+};
+
+}  // namespace lockstep

@@ -1,0 +1,256 @@
+#include "lockstep/comm/native/tcp/links.h"
+
+#include <fmt/format.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "lockstep/base/error.h"
+
+namespace lockstep::tcp {
+namespace {
+
+/// Bytes moved on one link before the others get their turn: large enough that system calls do
+/// not matter, small enough that both directions of all links stay busy.
+constexpr int64_t kTurnBytes = 256 << 10;
+/// What is read ahead with a message, so that a small one costs one system call.
+constexpr size_t kReadAheadBytes = 4096;
+
+struct Progress {
+  int64_t header = 0;
+  int64_t payload = 0;
+};
+
+}  // namespace
+
+/// One connection. `readable` and `writable` are what epoll said last (edge-triggered) until a call
+/// finds the socket drained or full.
+struct Links::Link {
+  int peer = -1;
+  UniqueFd fd;
+  bool readable = true;
+  bool writable = true;
+
+  std::deque<const Outbound*> out;
+  std::array<std::byte, kMessageBytes> out_header{};
+  Progress sent;
+
+  std::deque<const Inbound*> in;
+  bool in_payload = false;  // the front's header has come and matched
+  int64_t received = 0;     // of the front's payload
+  std::array<std::byte, kMessageBytes + kReadAheadBytes> ahead{};
+  size_t ahead_begin = 0;
+  size_t ahead_end = 0;
+
+  size_t ahead_size() const { return ahead_end - ahead_begin; }
+  bool idle() const { return out.empty() && in.empty(); }
+};
+
+Links::Links(int rank, std::vector<UniqueFd> sockets, std::function<std::string(int)> name)
+    : rank_(rank), name_(std::move(name)), epoll_(::epoll_create1(EPOLL_CLOEXEC)) {
+  if (!epoll_) throw io_error("epoll_create1");
+  links_.resize(sockets.size());
+  for (size_t peer = 0; peer < sockets.size(); ++peer) {
+    if (!sockets[peer]) continue;
+    auto link = std::make_unique<Link>();
+    link->peer = static_cast<int>(peer);
+    link->fd = std::move(sockets[peer]);
+    epoll_event event{};
+    event.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET;
+    event.data.ptr = link.get();
+    if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, link->fd.get(), &event) != 0)
+      throw io_error("epoll_ctl");
+    links_[peer] = std::move(link);
+  }
+}
+
+Links::~Links() = default;
+
+bool Links::has(int peer) const {
+  return links_[static_cast<size_t>(peer)] != nullptr;
+}
+
+void Links::shut_down() noexcept {
+  for (const auto& link : links_) {
+    if (link) ::shutdown(link->fd.get(), SHUT_RDWR);
+  }
+}
+
+void Links::exchange(std::span<const Outbound> out, std::span<const Inbound> in, Deadline deadline,
+                     std::chrono::microseconds spin) {
+  std::vector<Link*> busy;
+  const auto use = [&](int peer) -> Link& {
+    Link* link = links_[static_cast<size_t>(peer)].get();
+    if (link == nullptr) throw Error(ErrorCode::kInternal, "no connection to " + name_(peer));
+    if (std::find(busy.begin(), busy.end(), link) == busy.end()) busy.push_back(link);
+    return *link;
+  };
+  for (const auto& item : out) use(item.peer).out.push_back(&item);
+  for (const auto& item : in) use(item.peer).in.push_back(&item);
+  while (!busy.empty()) {
+    bool moved = false;
+    for (Link* link : busy) {
+      moved |= pump_out(*link);
+      moved |= pump_in(*link);
+    }
+    std::erase_if(busy, [](const Link* link) { return link->idle(); });
+    if (!moved && !busy.empty()) wait_for_events(deadline, spin);
+  }
+}
+
+/// Sends what can go now, at most a turn's worth. True when something moved.
+bool Links::pump_out(Link& link) {
+  if (!link.writable || link.out.empty()) return false;
+  const Outbound& item = *link.out.front();
+  const int64_t payload = std::min(item.message.bytes - link.sent.payload, kTurnBytes);
+  if (link.sent.header == 0) std::memcpy(link.out_header.data(), &item.message, kMessageBytes);
+  const auto* data = static_cast<const std::byte*>(item.data) + link.sent.payload;
+  iovec parts[2] = {{link.out_header.data() + link.sent.header,
+                     kMessageBytes - static_cast<size_t>(link.sent.header)},
+                    {const_cast<std::byte*>(data), static_cast<size_t>(payload)}};
+  msghdr call{};
+  call.msg_iov = parts;
+  call.msg_iovlen = 2;
+  const ssize_t put = ::sendmsg(link.fd.get(), &call, MSG_NOSIGNAL | MSG_DONTWAIT);
+  if (put < 0) {
+    if (errno == EINTR) return true;
+    if (errno != EAGAIN) throw_lost(link, std::strerror(errno));
+    link.writable = false;
+    return false;
+  }
+  link.writable = put == static_cast<ssize_t>(parts[0].iov_len + parts[1].iov_len);
+  const int64_t header = std::min<int64_t>(put, static_cast<int64_t>(parts[0].iov_len));
+  link.sent.header += header;
+  link.sent.payload += put - header;
+  if (link.sent.header == kMessageBytes && link.sent.payload == item.message.bytes) {
+    link.out.pop_front();
+    link.sent = {};
+  }
+  return put > 0;
+}
+
+/// Receives what is there, at most a turn's worth. True when something moved.
+bool Links::pump_in(Link& link) {
+  if (link.in.empty()) return false;
+  if (!link.in_payload && !read_message(link)) return false;
+  if (link.received < link.in.front()->message.bytes) return read_payload(link);
+  link.in.pop_front();
+  link.in_payload = false;
+  link.received = 0;
+  return true;
+}
+
+/// Reads until a whole message is there and checks it. True when it is.
+bool Links::read_message(Link& link) {
+  while (link.ahead_size() < kMessageBytes) {
+    if (!link.readable) return false;
+    if (link.ahead_begin > 0) {
+      std::memmove(link.ahead.data(), link.ahead.data() + link.ahead_begin, link.ahead_size());
+      link.ahead_end -= link.ahead_begin;
+      link.ahead_begin = 0;
+    }
+    const size_t room = link.ahead.size() - link.ahead_end;
+    const ssize_t got =
+        ::recv(link.fd.get(), link.ahead.data() + link.ahead_end, room, MSG_DONTWAIT);
+    if (got == 0) throw_lost(link, "closed the connection");
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0 && errno != EAGAIN) throw_lost(link, std::strerror(errno));
+    link.readable = got == static_cast<ssize_t>(room);
+    if (got > 0) link.ahead_end += static_cast<size_t>(got);
+  }
+  const std::span<const std::byte, kMessageBytes> bytes(link.ahead.data() + link.ahead_begin,
+                                                        kMessageBytes);
+  const Message got = parse_message(bytes);
+  const std::string why = mismatch(link.in.front()->message, name_(rank_), got, name_(link.peer));
+  if (!why.empty()) throw Error(ErrorCode::kMismatch, why);
+  link.ahead_begin += kMessageBytes;
+  link.in_payload = true;
+  return true;
+}
+
+bool Links::read_payload(Link& link) {
+  const Inbound& item = *link.in.front();
+  int64_t moved = 0;
+  while (moved < kTurnBytes && link.received < item.message.bytes) {
+    auto* to = static_cast<std::byte*>(item.data) + link.received;
+    const auto wanted =
+        static_cast<size_t>(std::min(item.message.bytes - link.received, kTurnBytes));
+    size_t got = std::min(wanted, link.ahead_size());
+    if (got > 0) {
+      std::memcpy(to, link.ahead.data() + link.ahead_begin, got);
+      link.ahead_begin += got;
+    } else {
+      if (!link.readable) break;
+      const ssize_t taken = ::recv(link.fd.get(), to, wanted, MSG_DONTWAIT);
+      if (taken == 0) {
+        throw_lost(link, fmt::format("closed the connection after {} of {} bytes", link.received,
+                                     item.message.bytes));
+      }
+      if (taken < 0 && errno == EINTR) continue;
+      if (taken < 0 && errno != EAGAIN) throw_lost(link, std::strerror(errno));
+      link.readable = taken == static_cast<ssize_t>(wanted);
+      if (taken < 0) break;
+      got = static_cast<size_t>(taken);
+    }
+    link.received += static_cast<int64_t>(got);
+    moved += static_cast<int64_t>(got);
+    if (item.arrived) item.arrived(link.received);
+  }
+  return moved > 0;
+}
+
+void Links::wait_for_events(Deadline deadline, std::chrono::microseconds spin) {
+  std::array<epoll_event, 64> events;
+  const auto spin_end = Deadline::Clock::now() + spin;
+  int count = 0;
+  while (true) {
+    const bool sleep = Deadline::Clock::now() >= spin_end;
+    count = ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()),
+                         sleep ? deadline.left_poll_ms() : 0);
+    if (count < 0 && errno != EINTR) throw io_error("epoll_wait");
+    if (count > 0) break;
+    if (deadline.passed()) throw_timeout();
+  }
+  for (int i = 0; i < count; ++i) {
+    auto* link = static_cast<Link*>(events[static_cast<size_t>(i)].data.ptr);
+    const uint32_t what = events[static_cast<size_t>(i)].events;
+    // A dead connection is found by the call that meets it.
+    const bool ended = (what & (EPOLLERR | EPOLLHUP | EPOLLRDHUP)) != 0;
+    link->readable |= ended || (what & EPOLLIN) != 0;
+    link->writable |= ended || (what & EPOLLOUT) != 0;
+  }
+}
+
+void Links::throw_timeout() const {
+  std::string silent;
+  std::string deaf;
+  std::string call;
+  for (const auto& link : links_) {
+    if (!link || link->idle()) continue;
+    const std::string name = name_(link->peer);
+    if (!link->in.empty()) {
+      silent += (silent.empty() ? "" : ", ") + name;
+      call = describe(link->in.front()->message.operation);
+    } else {
+      deaf += (deaf.empty() ? "" : ", ") + name;
+      if (call.empty()) call = describe(link->out.front()->message.operation);
+    }
+  }
+  throw Error(
+      ErrorCode::kTimeout,
+      silent.empty()
+          ? fmt::format("{} on {}: {} did not take the data in time", call, name_(rank_), deaf)
+          : fmt::format("{} on {}: {} did not come in time", call, name_(rank_), silent));
+}
+
+void Links::throw_lost(const Link& link, const std::string& how) const {
+  const auto* item = !link.in.empty() ? &link.in.front()->message : &link.out.front()->message;
+  throw Error(ErrorCode::kPeerLost,
+              fmt::format("{} on {}: {}: {}. See that rank's log; it most "
+                          "likely failed first",
+                          describe(item->operation), name_(rank_), name_(link.peer), how));
+}
+
+}  // namespace lockstep::tcp

@@ -1,0 +1,80 @@
+#pragma once
+// The connections of one rank, and the one primitive that all collectives between hosts use.
+
+#include <sys/uio.h>
+
+#include <chrono>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "lockstep/base/deadline.h"
+#include "lockstep/base/unique_fd.h"
+#include "lockstep/comm/native/tcp/message.h"
+
+namespace lockstep::tcp {
+
+/// A message to a peer, sent from where it lies: no copy in user space.
+struct Outbound {
+  int peer = -1;
+  Message message;
+  const void* data = nullptr;
+};
+
+/// A message expected from a peer, received to where it belongs. `arrived(n)`, when set, is called
+/// each time more has come: the first n bytes are there. What it does with them overlaps with the
+/// kernel's receiving of the next.
+struct Inbound {
+  int peer = -1;
+  Message message;
+  void* data = nullptr;
+  std::function<void(int64_t bytes)> arrived;
+};
+
+/// Non-blocking connections to some ranks, used by one thread at a time.
+class Links {
+ public:
+  /// `sockets[p]` leads to rank p of the group; empty where there is none. `name` turns a group
+  /// rank into text ("rank 3") for errors.
+  Links(int rank, std::vector<UniqueFd> sockets, std::function<std::string(int)> name);
+  ~Links();
+  Links(const Links&) = delete;
+  Links& operator=(const Links&) = delete;
+
+  bool has(int peer) const;
+
+  /// Sends and receives all of it, everything at once in both directions, and returns when the last
+  /// byte is there and the kernel has the last byte to send. Messages to (from) one peer go (come)
+  /// in the order given. A receiver that reads late is waited for; a peer that sends early is left
+  /// in the kernel's buffers. Waiting sleeps in epoll after at most `spin`.
+  ///
+  /// Errors: kMismatch (names both calls), kTimeout (names the peers that sent nothing, or do not
+  /// read), kPeerLost (names the peer), kCorrupt. After an error nothing is known about the
+  /// streams: shut_down() and make a new group.
+  void exchange(std::span<const Outbound> out, std::span<const Inbound> in, Deadline deadline,
+                std::chrono::microseconds spin = {});
+
+  /// Ends all streams, so that every peer that waits for this rank wakes up. Any thread.
+  void shut_down() noexcept;
+
+ private:
+  struct Link;
+
+  bool pump_out(Link& link);
+  bool pump_in(Link& link);
+  bool read_message(Link& link);
+  bool read_payload(Link& link);
+  void wait_for_events(Deadline deadline, std::chrono::microseconds spin);
+  [[noreturn]] void throw_timeout() const;
+  [[noreturn]] void throw_lost(const Link& link, const std::string& how) const;
+
+  int rank_;
+  std::function<std::string(int)> name_;
+  UniqueFd epoll_;
+  std::vector<std::unique_ptr<Link>> links_;  // by rank; null where there is none
+};
+
+}  // namespace lockstep::tcp

@@ -1,0 +1,169 @@
+#include "lockstep/comm/native/two_level.h"
+
+#include <fmt/format.h>
+
+#include <thread>
+
+#include "lockstep/base/env.h"
+#include "lockstep/base/log.h"
+#include "lockstep/comm/native/tcp/connect.h"
+#include "lockstep/comm/native/two_level_group.h"
+
+namespace lockstep {
+namespace {
+
+/// While a reply from the same switch may come within this time, sleeping would cost more.
+constexpr auto kSpin = std::chrono::microseconds(30);
+/// How long the store may take to take or tell a verdict.
+constexpr auto kVerdictLimit = 5s;
+
+std::string verdict_key(const GroupSpec& spec) {
+  return spec.name + "/verdict";
+}
+
+std::string encode_verdict(const Error& error) {
+  return fmt::format("{} {}", static_cast<int>(error.code()), error.what());
+}
+
+Error decode_verdict(const std::string& text) {
+  const size_t space = text.find(' ');
+  const auto code = static_cast<ErrorCode>(
+      parse_int(text.substr(0, space), 0, static_cast<int>(ErrorCode::kInternal), "verdict"));
+  return Error(code, text.substr(space + 1));
+}
+
+/// Errors after which the group goes on: the call did nothing, on any rank.
+bool is_harmless(const Error& error) {
+  return error.code() == ErrorCode::kInvalidArgument || error.code() == ErrorCode::kUnavailable;
+}
+
+std::vector<UniqueFd> connect(const GroupSpec& spec, const char* purpose,
+                              const std::vector<int>& peers, Deadline deadline) {
+  const tcp::Rendezvous self{*spec.store,
+                             spec.name + "/" + purpose,
+                             spec.addresses[static_cast<size_t>(spec.rank)],
+                             spec.secret,
+                             spec.rank,
+                             spec.size};
+  auto sockets = tcp::connect_peers(self, peers, deadline);
+  for (const auto& socket : sockets) {
+    if (socket) tcp::tune_socket(socket.get(), spec.timeout);
+  }
+  return sockets;
+}
+
+std::vector<int> ranks_elsewhere(const TwoLevelPlan& plan) {
+  std::vector<int> ranks;
+  for (int rank = 0; rank < plan.size; ++rank) {
+    if (plan.topology.host_of[static_cast<size_t>(rank)] != plan.host) ranks.push_back(rank);
+  }
+  return ranks;
+}
+
+/// The carriers of this rank's slice on the other hosts.
+std::vector<int> fellow_carriers(const TwoLevelPlan& plan) {
+  std::vector<int> ranks;
+  for (int host = 0; host < plan.num_hosts() && plan.local < plan.slices; ++host) {
+    if (host != plan.host) ranks.push_back(plan.carrier(host, plan.local));
+  }
+  return ranks;
+}
+
+}  // namespace
+
+std::unique_ptr<GroupImpl> make_two_level_group(const GroupSpec& spec, Deadline deadline) {
+  const auto plan = make_two_level_plan(make_topology(spec.host_ids), spec.rank);
+  const auto name = fmt::format("/host{}", plan.host);
+  auto shm = make_shm_group(spec.subset(plan.ranks_of(plan.host), name), deadline);
+  auto links = connect(spec, "links", fellow_carriers(plan), deadline);
+  auto pipes = connect(spec, "pipes", ranks_elsewhere(plan), deadline);
+  return std::make_unique<TwoLevelGroup>(spec, plan, std::move(shm), std::move(links),
+                                         std::move(pipes));
+}
+
+TwoLevelGroup::TwoLevelGroup(const GroupSpec& spec, const TwoLevelPlan& plan,
+                             std::unique_ptr<ShmGroup> shm, std::vector<UniqueFd> links,
+                             std::vector<UniqueFd> pipes)
+    : spec_(spec),
+      plan_(plan),
+      own_piece_sum_(own_piece_nodes(plan), plan.size),
+      local_(std::move(shm), plan.local, plan.num_local()),
+      links_(spec.rank, std::move(links), [this](int rank) { return spec_.rank_name(rank); }),
+      pipes_(std::move(pipes), [this](int rank) { return spec_.rank_name(rank); }) {
+  const auto cores = static_cast<int>(std::thread::hardware_concurrency());
+  if (cores >= plan_.num_local()) spin_ = kSpin;
+}
+
+TwoLevelGroup::~TwoLevelGroup() = default;
+
+int TwoLevelGroup::local_of(int rank) const {
+  return plan_.topology.local_rank_of[static_cast<size_t>(rank)];
+}
+
+void TwoLevelGroup::throw_agreed(const Error& error) {
+  if (is_harmless(error)) throw Error(error);
+  MutexLock lock(mutex_);
+  if (!verdict_) {
+    verdict_ = verdict(error);
+    // Only now: who is woken by the end of a connection finds the verdict.
+    links_.shut_down();
+    pipes_.shut_down();
+    local_.shm().fail(*verdict_);
+  }
+  throw Error(*verdict_);
+}
+
+/// The first error that any rank wrote down: `error`, if nobody did before.
+Error TwoLevelGroup::verdict(const Error& error) {
+  try {
+    const auto swap = spec_.store->compare_set(
+        verdict_key(spec_), std::nullopt, encode_verdict(error), Deadline::after(kVerdictLimit));
+    if (!swap.swapped && swap.value) return decode_verdict(*swap.value);
+  } catch (const Error& store_error) {
+    log_debug(fmt::format("{}: the verdict of group '{}' stays here: {}",
+                          spec_.rank_name(spec_.rank), spec_.name, store_error.what()));
+  }
+  return error;
+}
+
+/// Runs a wait for other hosts. When it times out, a rank there may just be about to say which of
+/// its neighbours is missing.
+void TwoLevelGroup::run_exchange(const std::function<void()>& exchange) {
+  try {
+    exchange();
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kTimeout) throw;
+    const auto grace = std::clamp<std::chrono::milliseconds>(spec_.timeout / 10, 100ms, 2s);
+    const auto key = verdict_key(spec_);
+    try {
+      spec_.store->wait(std::span(&key, 1), Deadline::after(grace));
+    } catch (const Error&) {
+      // Nobody knows better.
+    }
+    throw;
+  }
+}
+
+void TwoLevelGroup::send(const void* data, int64_t count, DType dtype, int destination, int tag,
+                         const Waiting& waiting) {
+  guarded([&] {
+    if (plan_.topology.host_of[static_cast<size_t>(destination)] == plan_.host) {
+      local_.shm().send(data, count, dtype, local_of(destination), tag, waiting);
+    } else {
+      pipes_.send(destination, tag, data, count, dtype, waiting.deadline);
+    }
+  });
+}
+
+void TwoLevelGroup::recv(void* data, int64_t count, DType dtype, int source, int tag,
+                         const Waiting& waiting) {
+  guarded([&] {
+    if (plan_.topology.host_of[static_cast<size_t>(source)] == plan_.host) {
+      local_.shm().recv(data, count, dtype, local_of(source), tag, waiting);
+    } else {
+      pipes_.recv(source, tag, data, count, dtype, waiting.deadline);
+    }
+  });
+}
+
+}  // namespace lockstep

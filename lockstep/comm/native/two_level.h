@@ -1,0 +1,23 @@
+#pragma once
+// The native back end over several hosts: shared memory within a host, TCP between hosts.
+
+#include <memory>
+
+#include "lockstep/comm/group_impl.h"
+
+namespace lockstep {
+
+/// Collective over the members, at least two hosts. Hosts with one rank only just have no shared
+/// part, so this is the flat TCP transport as well. Sums follow the tree of reduce_tree.h for every
+/// layout. Schedules and bytes: tcp/schedule.h; connections: tcp/connect.h.
+///
+/// Failure: the first rank that meets an error writes it into the store as the group's verdict,
+/// then ends its connections and its host's shared group. Who is woken by that reads the verdict,
+/// so every rank throws the same text, naming the culprit and not the neighbour that gave up. (When
+/// the store is gone as well, each rank reports what it saw.) A rank that times out waiting for
+/// another host gives that host's ranks a moment to say who of them is missing.
+///
+/// Errors: kTimeout, kMismatch, kInvalidArgument (no secret between hosts); see also ShmGroup.
+std::unique_ptr<GroupImpl> make_two_level_group(const GroupSpec& spec, Deadline deadline);
+
+}  // namespace lockstep

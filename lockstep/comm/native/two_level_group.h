@@ -1,0 +1,91 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/mutex.h"
+#include "lockstep/comm/native/local_part.h"
+#include "lockstep/comm/native/tcp/links.h"
+#include "lockstep/comm/native/tcp/pipes.h"
+#include "lockstep/comm/native/tcp/schedule.h"
+#include "lockstep/comm/native/two_level_plan.h"
+#include "lockstep/comm/native/two_level_step.h"
+
+namespace lockstep {
+
+/// See two_level.h. The collectives are in two_level_ops.cpp, the rest in two_level.cpp.
+class TwoLevelGroup : public GroupImpl {
+ public:
+  TwoLevelGroup(const GroupSpec& spec, const TwoLevelPlan& plan, std::unique_ptr<ShmGroup> shm,
+                std::vector<UniqueFd> links, std::vector<UniqueFd> pipes);
+  ~TwoLevelGroup() override;
+
+  void all_reduce(void* data, int64_t count, DType dtype, ReduceOp op,
+                  const Waiting& waiting) override;
+  void broadcast(void* data, int64_t count, DType dtype, int root, const Waiting& waiting) override;
+  void all_gather(const void* in, void* out, int64_t count, DType dtype,
+                  const Waiting& waiting) override;
+  void reduce_scatter(const void* in, void* out, int64_t count, DType dtype, ReduceOp op,
+                      const Waiting& waiting) override;
+  void barrier(const Waiting& waiting) override;
+  void send(const void* data, int64_t count, DType dtype, int destination, int tag,
+            const Waiting& waiting) override;
+  void recv(void* data, int64_t count, DType dtype, int source, int tag,
+            const Waiting& waiting) override;
+  std::shared_ptr<SharedBuffer> allocate(int64_t bytes, const Waiting& waiting) override;
+
+ private:
+  /// One call of a collective.
+  struct Call;
+  using Bases = std::vector<std::byte*>;
+
+  OpHeader next_header(OpKind kind, int64_t count, DType dtype, ReduceOp op, int root);
+  Call begin(const OpHeader& header, const void* data, int64_t bytes, int64_t result_bytes,
+             const Waiting& waiting);
+  void end(const Call& call);
+  void run(Call& call, TwoLevelStep& step);
+  bool carries(const Call& call) const;
+  tcp::Span slice_of(const Call& call, int64_t count) const;
+
+  bool all_hosts_succeeded(const OpHeader& header, bool here, const Waiting& waiting);
+  void do_all_reduce(Call& call, std::byte* data, int64_t count);
+  void add_all_reduce_gather(Call& call, TwoLevelStep& step, const Bases& ins, const Bases& outs,
+                             int64_t count);
+  void add_spread(Call& call, TwoLevelStep& step, const Bases& outs, int64_t count, int except);
+  void do_broadcast(Call& call, std::byte* data, int64_t count, int root);
+  void add_scatter(Call& call, TwoLevelStep& step, std::byte* from, const Bases& outs,
+                   int64_t count, int root_host);
+  void do_all_gather(Call& call, const std::byte* in, std::byte* out, int64_t count);
+  void do_reduce_scatter(Call& call, const std::byte* in, std::byte* out, int64_t count);
+
+  /// Runs `body`; makes of its error the group's error.
+  template <class Body>
+  void guarded(Body body) {
+    try {
+      body();
+    } catch (const Error& error) {
+      throw_agreed(error);
+    }
+  }
+  [[noreturn]] void throw_agreed(const Error& error);
+  Error verdict(const Error& error);
+  void run_exchange(const std::function<void()>& exchange);
+  int local_of(int rank) const;
+
+  const GroupSpec spec_;
+  const TwoLevelPlan plan_;
+  const TreeSum own_piece_sum_;
+  LocalPart local_;
+  tcp::Links links_;
+  tcp::Pipes pipes_;
+  Scratch scratch_;
+  uint64_t sequence_ = 0;
+  std::chrono::microseconds spin_{};
+  Mutex mutex_;
+  std::optional<Error> verdict_ LOCKSTEP_GUARDED_BY(mutex_);
+};
+
+}  // namespace lockstep

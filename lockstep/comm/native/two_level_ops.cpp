@@ -1,0 +1,389 @@
+// The collectives of the two-level group. All have one form: rounds of a bounded size; in each,
+// data comes within reach of the host's carriers (it already is, or is copied to staging memory),
+// the carriers exchange with other hosts, and the results are copied to where they belong.
+
+#include <algorithm>
+#include <cstring>
+
+#include "lockstep/comm/native/two_level_group.h"
+
+namespace lockstep {
+namespace {
+
+void copy_bytes(void* to, const void* from, int64_t bytes) {
+  if (bytes > 0 && to != from) std::memmove(to, from, static_cast<size_t>(bytes));
+}
+
+std::vector<std::byte*> shifted(std::vector<std::byte*> bases, int64_t bytes) {
+  if (bytes != 0) {
+    for (auto& base : bases) base += bytes;
+  }
+  return bases;
+}
+
+}  // namespace
+
+struct TwoLevelGroup::Call {
+  OpHeader header;
+  const Waiting& waiting;
+  tcp::Choice choice;
+  Numbering numbering;
+  StepContext context;
+  std::vector<std::byte*> bases;  // every local rank's data, when all can be reached
+  bool staged() const { return bases.empty(); }
+  int64_t element_bytes() const { return size_of(header.dtype); }
+};
+
+OpHeader TwoLevelGroup::next_header(OpKind kind, int64_t count, DType dtype, ReduceOp op,
+                                    int root) {
+  OpHeader header;
+  header.sequence = ++sequence_;
+  header.kind = kind;
+  header.count = count;
+  header.dtype = dtype;
+  header.op = op;
+  header.root = root;
+  return header;
+}
+
+TwoLevelGroup::Call TwoLevelGroup::begin(const OpHeader& header, const void* data, int64_t bytes,
+                                         int64_t result_bytes, const Waiting& waiting) {
+  return Call{header,
+              waiting,
+              tcp::choose(result_bytes, plan_.num_hosts(), plan_.slices),
+              Numbering(plan_.size),
+              StepContext{plan_, own_piece_sum_, links_, scratch_, header, plan_.local},
+              local_.enter(header, data, bytes, waiting)};
+}
+
+/// Peers on this host may touch this rank's data until all are done.
+void TwoLevelGroup::end(const Call& call) {
+  if (!call.staged()) local_.sync(call.waiting);
+}
+
+bool TwoLevelGroup::carries(const Call& call) const {
+  return plan_.local < call.choice.slices;
+}
+
+tcp::Span TwoLevelGroup::slice_of(const Call& call, int64_t count) const {
+  return tcp::part_of({0, count}, plan_.local, call.choice.slices);
+}
+
+void TwoLevelGroup::run(Call& call, TwoLevelStep& step) {
+  const auto spin = call.waiting.spin ? spin_ : std::chrono::microseconds(0);
+  run_exchange([&] { step.run(call.waiting.deadline, spin); });
+}
+
+void TwoLevelGroup::barrier(const Waiting& waiting) {
+  guarded([&] {
+    const auto header = next_header(OpKind::kBarrier, 0, DType::kUint8, ReduceOp::kSum, 0);
+    Call call = begin(header, nullptr, 0, 0, waiting);
+    if (carries(call)) {
+      TwoLevelStep step(call.context, call.numbering);
+      for (int host = 0; host < plan_.num_hosts(); ++host) {
+        if (host == plan_.host) continue;
+        step.send(host, nullptr, {});
+        step.receive(host, {}, {});
+      }
+      run(call, step);
+    }
+    local_.sync(waiting);
+  });
+}
+
+std::shared_ptr<SharedBuffer> TwoLevelGroup::allocate(int64_t bytes, const Waiting& waiting) {
+  std::shared_ptr<SharedBuffer> buffer;
+  guarded([&] {
+    std::optional<Error> failure;  // of this host, the same on all its ranks
+    try {
+      buffer = local_.shm().allocate(bytes, waiting);
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kUnavailable) throw;
+      failure = error;
+    }
+    const auto header = next_header(OpKind::kAllocate, bytes, DType::kUint8, ReduceOp::kSum, 0);
+    const bool others = all_hosts_succeeded(header, !failure, waiting);
+    if (failure) throw Error(*failure);
+    if (!others) {
+      throw Error(ErrorCode::kUnavailable,
+                  "allocate: a rank on another host has no memory; see its log");
+    }
+  });
+  return buffer;
+}
+
+bool TwoLevelGroup::all_hosts_succeeded(const OpHeader& header, bool here, const Waiting& waiting) {
+  std::vector<std::byte> good(static_cast<size_t>(plan_.num_hosts()), std::byte{here});
+  Call call{header,
+            waiting,
+            tcp::Choice{},
+            Numbering(plan_.size),
+            StepContext{plan_, own_piece_sum_, links_, scratch_, header, plan_.local},
+            {}};
+  if (carries(call)) {
+    TwoLevelStep step(call.context, call.numbering);
+    const auto mine = static_cast<size_t>(plan_.host);
+    for (int host = 0; host < plan_.num_hosts(); ++host) {
+      if (host == plan_.host) continue;
+      std::byte* const to = &good[static_cast<size_t>(host)];
+      step.send(host, &good[mine], {0, 1});
+      step.receive(host, std::span(&to, 1), {0, 1});
+    }
+    run(call, step);
+  }
+  auto all = std::all_of(good.begin(), good.end(), [](std::byte b) { return b != std::byte{0}; });
+  if (!local_.alone()) local_.shm().broadcast(&all, 1, DType::kUint8, 0, waiting);
+  return all;
+}
+
+void TwoLevelGroup::all_reduce(void* data, int64_t count, DType dtype, ReduceOp op,
+                               const Waiting& waiting) {
+  guarded([&] {
+    const int64_t bytes = count * size_of(dtype);
+    Call call =
+        begin(next_header(OpKind::kAllReduce, count, dtype, op, 0), data, bytes, bytes, waiting);
+    do_all_reduce(call, static_cast<std::byte*>(data), count);
+    end(call);
+  });
+}
+
+/// Round k is gathered while round k - 1, summed by now, is spread.
+void TwoLevelGroup::do_all_reduce(Call& call, std::byte* data, int64_t count) {
+  if (call.staged()) local_.prepare(call.waiting);
+  const int64_t size = call.element_bytes();
+  const auto rounds = tcp::rounds_of(count, size);
+  const int64_t lag = call.choice.one_step ? 0 : 1;
+  const auto outs_of = [&](int64_t round) {
+    return call.staged() ? Bases{local_.result(round)}
+                         : shifted(call.bases, rounds[round].begin * size);
+  };
+  for (int64_t k = 0; k < rounds.size() + lag; ++k) {
+    const bool gathers = k < rounds.size();
+    if (call.staged() && gathers) {
+      copy_bytes(local_.own_slot(k), data + rounds[k].begin * size, rounds[k].size() * size);
+      local_.sync(call.waiting);
+    }
+    if (carries(call)) {
+      TwoLevelStep step(call.context, call.numbering);
+      if (gathers) {
+        Bases ins = outs_of(k);
+        if (call.staged()) {
+          ins.clear();
+          for (int i = 0; i < plan_.num_local(); ++i) ins.push_back(local_.slot(i, k));
+        }
+        add_all_reduce_gather(call, step, ins, outs_of(k), rounds[k].size());
+      }
+      if (lag == 1 && k > 0) add_spread(call, step, outs_of(k - 1), rounds[k - 1].size(), -1);
+      run(call, step);
+    }
+    if (!call.staged()) continue;
+    local_.sync(call.waiting);
+    if (k < lag) continue;
+    copy_bytes(data + rounds[k - lag].begin * size, local_.result(k - lag),
+               rounds[k - lag].size() * size);
+  }
+}
+
+void TwoLevelGroup::add_all_reduce_gather(Call& call, TwoLevelStep& step, const Bases& ins,
+                                          const Bases& outs, int64_t count) {
+  const auto slice = slice_of(call, count);
+  const auto piece = [&](int host) {
+    return call.choice.one_step ? slice : tcp::part_of(slice, host, plan_.num_hosts());
+  };
+  for (int i = 1; i < plan_.num_hosts(); ++i) {
+    // Everybody starts with another receiver.
+    const int host = (plan_.host + i) % plan_.num_hosts();
+    step.send_nodes(host, ins, piece(host));
+  }
+  step.reduce_nodes(ins, outs, piece(plan_.host), call.choice.one_step);
+}
+
+/// Every host sends its piece to all others; `except`: a host that takes no part.
+void TwoLevelGroup::add_spread(Call& call, TwoLevelStep& step, const Bases& outs, int64_t count,
+                               int except) {
+  const int owners = plan_.num_hosts() - (except >= 0 ? 1 : 0);
+  const auto piece = [&](int host) {
+    const int owner = except >= 0 && host > except ? host - 1 : host;
+    return tcp::part_of(slice_of(call, count), owner, owners);
+  };
+  for (int i = 1; i < plan_.num_hosts(); ++i) {
+    const int host = (plan_.host + i) % plan_.num_hosts();
+    if (host == except) continue;
+    step.send(host, outs[0], piece(plan_.host));
+    step.receive(host, outs, piece(host));
+  }
+}
+
+void TwoLevelGroup::broadcast(void* data, int64_t count, DType dtype, int root,
+                              const Waiting& waiting) {
+  guarded([&] {
+    const int64_t bytes = count * size_of(dtype);
+    Call call = begin(next_header(OpKind::kBroadcast, count, dtype, ReduceOp::kSum, root), data,
+                      bytes, bytes, waiting);
+    if (plan_.num_hosts() == 2) call.choice.one_step = true;  // nobody to share the sending with
+    do_broadcast(call, static_cast<std::byte*>(data), count, root);
+    end(call);
+  });
+}
+
+/// The root's host scatters round k to the others, which spread round k - 1 among themselves.
+void TwoLevelGroup::do_broadcast(Call& call, std::byte* data, int64_t count, int root) {
+  if (call.staged()) local_.prepare(call.waiting);
+  const int64_t size = call.element_bytes();
+  const auto rounds = tcp::rounds_of(count, size);
+  const int root_host = plan_.topology.host_of[static_cast<size_t>(root)];
+  const bool at_root = plan_.host == root_host;
+  const int64_t lag = call.choice.one_step ? 0 : 1;
+  const auto root_data = [&](int64_t round) {
+    return call.staged()
+               ? local_.slot(local_of(root), round)
+               : call.bases[static_cast<size_t>(local_of(root))] + rounds[round].begin * size;
+  };
+  const auto outs_of = [&](int64_t round) {
+    return call.staged() ? Bases{local_.result(round)}
+                         : shifted(call.bases, rounds[round].begin * size);
+  };
+  for (int64_t k = 0; k < rounds.size() + lag; ++k) {
+    const bool scatters = k < rounds.size();
+    const auto span = scatters ? rounds[k] : tcp::Span{};
+    if (call.staged()) {
+      if (spec_.rank == root && scatters)
+        copy_bytes(root_data(k), data + span.begin * size, span.size() * size);
+      local_.sync(call.waiting);
+    }
+    if (carries(call)) {
+      TwoLevelStep step(call.context, call.numbering);
+      if (scatters) {
+        add_scatter(call, step, at_root ? root_data(k) : nullptr, at_root ? Bases{} : outs_of(k),
+                    span.size(), root_host);
+      }
+      if (lag == 1 && k > 0 && !at_root)
+        add_spread(call, step, outs_of(k - 1), rounds[k - 1].size(), root_host);
+      run(call, step);
+    }
+    if (call.staged()) local_.sync(call.waiting);
+    if (at_root && scatters && spec_.rank != root) {
+      copy_bytes(data + span.begin * size, root_data(k), span.size() * size);
+    } else if (!at_root && call.staged() && k >= lag) {
+      copy_bytes(data + rounds[k - lag].begin * size, local_.result(k - lag),
+                 rounds[k - lag].size() * size);
+    }
+  }
+}
+
+void TwoLevelGroup::add_scatter(Call& call, TwoLevelStep& step, std::byte* from, const Bases& outs,
+                                int64_t count, int root_host) {
+  const auto slice = slice_of(call, count);
+  const auto piece = [&](int host) {
+    const int owner = host > root_host ? host - 1 : host;
+    return call.choice.one_step ? slice : tcp::part_of(slice, owner, plan_.num_hosts() - 1);
+  };
+  if (plan_.host != root_host) return step.receive(root_host, outs, piece(plan_.host));
+  for (int host = 0; host < plan_.num_hosts(); ++host) {
+    if (host != root_host) step.send(host, from, piece(host));
+  }
+}
+
+void TwoLevelGroup::all_gather(const void* in, void* out, int64_t count, DType dtype,
+                               const Waiting& waiting) {
+  guarded([&] {
+    const int64_t bytes = count * size_of(dtype);
+    Call call = begin(next_header(OpKind::kAllGather, count, dtype, ReduceOp::kSum, 0), in, bytes,
+                      bytes * plan_.size, waiting);
+    do_all_gather(call, static_cast<const std::byte*>(in), static_cast<std::byte*>(out), count);
+    end(call);
+  });
+}
+
+void TwoLevelGroup::do_all_gather(Call& call, const std::byte* in, std::byte* out, int64_t count) {
+  local_.prepare(call.waiting);
+  const int64_t size = call.element_bytes();
+  const auto rounds = tcp::rounds_of(count, size * plan_.size);
+  for (int64_t k = 0; k < rounds.size(); ++k) {
+    const int64_t begin = rounds[k].begin * size;
+    const int64_t bytes = rounds[k].size() * size;
+    const auto final_place = [&](int rank) { return out + rank * count * size + begin; };
+    const auto source = [&](int rank) {
+      const auto local = static_cast<size_t>(local_of(rank));
+      return call.staged() ? local_.slot(local_of(rank), k) : call.bases[local] + begin;
+    };
+    const auto place = [&](int rank) {
+      return local_.alone() ? final_place(rank) : local_.result(k) + rank * bytes;
+    };
+    if (call.staged()) copy_bytes(local_.own_slot(k), in + begin, bytes);
+    local_.sync(call.waiting);
+    if (carries(call)) {
+      TwoLevelStep step(call.context, call.numbering);
+      const auto slice = slice_of(call, rounds[k].size());
+      for (int i = 1; i < plan_.num_hosts(); ++i) {
+        const int host = (plan_.host + i) % plan_.num_hosts();
+        for (const int rank : plan_.ranks_of(plan_.host)) step.send(host, source(rank), slice);
+        for (const int rank : plan_.ranks_of(host)) {
+          std::byte* const to = place(rank);
+          step.receive(host, std::span(&to, 1), slice);
+        }
+      }
+      run(call, step);
+    }
+    local_.sync(call.waiting);
+    for (int rank = 0; rank < plan_.size; ++rank) {
+      const bool here = plan_.topology.host_of[static_cast<size_t>(rank)] == plan_.host;
+      copy_bytes(final_place(rank), here ? source(rank) : place(rank), bytes);
+    }
+  }
+}
+
+void TwoLevelGroup::reduce_scatter(const void* in, void* out, int64_t count, DType dtype,
+                                   ReduceOp op, const Waiting& waiting) {
+  guarded([&] {
+    const int64_t bytes = count * size_of(dtype) * plan_.size;
+    Call call =
+        begin(next_header(OpKind::kReduceScatter, count, dtype, op, 0), in, bytes, bytes, waiting);
+    do_reduce_scatter(call, static_cast<const std::byte*>(in), static_cast<std::byte*>(out), count);
+    end(call);
+  });
+}
+
+void TwoLevelGroup::do_reduce_scatter(Call& call, const std::byte* in, std::byte* out,
+                                      int64_t count) {
+  local_.prepare(call.waiting);
+  const int64_t size = call.element_bytes();
+  const auto rounds = tcp::rounds_of(count, size * plan_.size);
+  for (int64_t k = 0; k < rounds.size(); ++k) {
+    const int64_t begin = rounds[k].begin * size;
+    const int64_t bytes = rounds[k].size() * size;
+    // The host's inputs for `rank`, by local rank.
+    const auto ins_for = [&](int rank) {
+      if (!call.staged()) return shifted(call.bases, rank * count * size + begin);
+      Bases ins;
+      for (int i = 0; i < plan_.num_local(); ++i) ins.push_back(local_.slot(i, k) + rank * bytes);
+      return ins;
+    };
+    const auto place = [&](int rank) {
+      return local_.alone() ? out + begin : local_.result(k) + local_of(rank) * bytes;
+    };
+    if (call.staged()) {
+      std::byte* const slot = local_.own_slot(k);
+      for (int rank = 0; rank < plan_.size; ++rank)
+        copy_bytes(slot + rank * bytes, in + rank * count * size + begin, bytes);
+    }
+    local_.sync(call.waiting);
+    if (carries(call)) {
+      TwoLevelStep step(call.context, call.numbering);
+      const auto slice = slice_of(call, rounds[k].size());
+      for (int i = 1; i < plan_.num_hosts(); ++i) {
+        const int host = (plan_.host + i) % plan_.num_hosts();
+        for (const int rank : plan_.ranks_of(host)) step.send_nodes(host, ins_for(rank), slice);
+      }
+      for (const int rank : plan_.ranks_of(plan_.host)) {
+        std::byte* const to = place(rank);
+        step.reduce_nodes(ins_for(rank), std::span(&to, 1), slice, false);
+      }
+      run(call, step);
+    }
+    local_.sync(call.waiting);
+    copy_bytes(out + begin, place(spec_.rank), bytes);
+  }
+}
+
+}  // namespace lockstep

@@ -1,0 +1,99 @@
+#include "lockstep/comm/native/two_level_plan.h"
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+
+#include "lockstep/comm/kernels/reduce.h"
+
+namespace lockstep {
+namespace {
+
+/// Scratch of one value while additions run one after the other: all of them stay in the cache.
+constexpr int64_t kBlockBytes = 16 << 10;
+
+/// The operation of an inner node: an average is divided once, at the root.
+ReduceOp inner(ReduceOp op) {
+  return op == ReduceOp::kAvg ? ReduceOp::kSum : op;
+}
+
+void copy_out(const void* value, std::span<void* const> outs, size_t bytes) {
+  for (void* out : outs) {
+    if (out != value) std::memcpy(out, value, bytes);
+  }
+}
+
+std::vector<RankRange> leaves(size_t count) {
+  std::vector<RankRange> nodes;
+  for (int i = 0; i < static_cast<int>(count); ++i) nodes.push_back({i, i + 1});
+  return nodes;
+}
+
+}  // namespace
+
+std::vector<RankRange> nodes_of_set(std::span<const int> ranks, int size) {
+  std::vector<RankRange> nodes;
+  for (size_t i = 0; i < ranks.size();) {
+    size_t end = i + 1;
+    while (end < ranks.size() && ranks[end] == ranks[end - 1] + 1) ++end;
+    // A node is a range of consecutive ranks, so it lies within one run of them.
+    const auto run = tree_nodes({ranks[i], ranks[end - 1] + 1}, size);
+    nodes.insert(nodes.end(), run.begin(), run.end());
+    i = end;
+  }
+  return nodes;
+}
+
+TwoLevelPlan make_two_level_plan(const Topology& topology, int rank) {
+  TwoLevelPlan plan;
+  plan.topology = topology;
+  plan.size = static_cast<int>(topology.host_of.size());
+  plan.host = topology.host_of[static_cast<size_t>(rank)];
+  plan.local = topology.local_rank_of[static_cast<size_t>(rank)];
+  plan.slices = plan.size;
+  for (const auto& host : topology.hosts) {
+    plan.slices = std::min(plan.slices, static_cast<int>(host.size()));
+    plan.nodes.push_back(nodes_of_set(host, plan.size));
+  }
+  return plan;
+}
+
+TreeSum::TreeSum(std::vector<RankRange> nodes, int size)
+    : nodes_(std::move(nodes)),
+      size_(size),
+      additions_(tree_additions(nodes_, size)),
+      plain_(additions_ == tree_additions(leaves(nodes_.size()), static_cast<int>(nodes_.size()))) {
+}
+
+void TreeSum::run(std::span<const void* const> values, std::span<void* const> outs, int64_t count,
+                  DType dtype, ReduceOp op) const {
+  if (plain_) return reduce(values, outs, count, dtype, op, size_);
+  const int64_t block = kBlockBytes / size_of(dtype);
+  const auto scratch = std::make_unique_for_overwrite<std::byte[]>(values.size() * kBlockBytes);
+  for (int64_t begin = 0; begin < count; begin += block) {
+    const int64_t offset = begin * size_of(dtype);
+    std::vector<const void*> block_values;
+    std::vector<void*> block_outs;
+    for (const void* value : values)
+      block_values.push_back(static_cast<const std::byte*>(value) + offset);
+    for (void* out : outs) block_outs.push_back(static_cast<std::byte*>(out) + offset);
+    run_block(std::move(block_values), block_outs, std::min(block, count - begin), dtype, op,
+              scratch.get());
+  }
+}
+
+void TreeSum::run_block(std::vector<const void*> values, std::span<void* const> outs, int64_t count,
+                        DType dtype, ReduceOp op, std::byte* scratch) const {
+  for (size_t i = 0; i < additions_.size(); ++i) {
+    const auto left = static_cast<size_t>(additions_[i].left);
+    const std::array<const void*, 2> ins{values[left],
+                                         values[static_cast<size_t>(additions_[i].right)]};
+    if (i + 1 == additions_.size()) return reduce(ins, outs, count, dtype, op, size_);
+    void* const sum = scratch + left * kBlockBytes;
+    reduce(ins, std::span(&sum, 1), count, dtype, inner(op), 1);
+    values[left] = sum;
+  }
+  copy_out(values[0], outs, static_cast<size_t>(count * size_of(dtype)));
+}
+
+}  // namespace lockstep

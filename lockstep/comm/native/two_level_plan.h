@@ -1,0 +1,70 @@
+#pragma once
+// How a group over several hosts is divided, as pure functions.
+
+#include <span>
+#include <vector>
+
+#include "lockstep/comm/reduce_tree.h"
+#include "lockstep/comm/topology.h"
+#include "lockstep/comm/types.h"
+
+namespace lockstep {
+
+/// Seen from one rank. Every layout is served, also hosts of unequal size and hosts whose ranks are
+/// not consecutive; the fixed order of sums only decides how many values a host must hand on.
+struct TwoLevelPlan {
+  Topology topology;
+  int size = 0;    ///< Ranks.
+  int host = 0;    ///< This rank's.
+  int local = 0;   ///< This rank's place on its host.
+  int slices = 1;  ///< Carriers a host: the smallest number of ranks on a host.
+
+  /// By host: the largest nodes of the global tree whose ranks are all on it, in order. Their sums
+  /// are what a host can compute alone. One for a host that holds an aligned power of two of
+  /// consecutive ranks, at most 2 log2(size) for any consecutive ranks, and as many as ranks in the
+  /// worst case (ranks dealt out round robin: then no two neighbours of the tree share a host, and
+  /// the host must send every rank's data; give consecutive ranks to a host).
+  std::vector<std::vector<RankRange>> nodes;
+
+  int num_hosts() const { return topology.num_hosts(); }
+  const std::vector<int>& ranks_of(int on_host) const {
+    return topology.hosts[static_cast<size_t>(on_host)];
+  }
+  int num_local() const { return static_cast<int>(ranks_of(host).size()); }
+  /// The rank of `on_host` that carries `slice`.
+  int carrier(int on_host, int slice) const {
+    return ranks_of(on_host)[static_cast<size_t>(slice)];
+  }
+};
+
+TwoLevelPlan make_two_level_plan(const Topology& topology, int rank);
+
+/// The largest nodes of the tree over [0, size) whose ranks all are in `ranks` (ascending).
+std::vector<RankRange> nodes_of_set(std::span<const int> ranks, int size);
+
+/// Sums values of tree nodes in the fixed order.
+class TreeSum {
+ public:
+  /// `nodes`: tiling [0, size), sorted.
+  TreeSum(std::vector<RankRange> nodes, int size);
+
+  const std::vector<RankRange>& nodes() const { return nodes_; }
+
+  /// outs[j] = the whole tree, from values[i] of nodes()[i]. `count` elements each; kAvg divides by
+  /// the tree's size. An output may be a value at the same address.
+  /// Cost: one pass when the tree over the values has the shape of the tree over as many ranks
+  /// (all nodes equal, for example); else one addition after the other on blocks in the cache.
+  void run(std::span<const void* const> values, std::span<void* const> outs, int64_t count,
+           DType dtype, ReduceOp op) const;
+
+ private:
+  void run_block(std::vector<const void*> values, std::span<void* const> outs, int64_t count,
+                 DType dtype, ReduceOp op, std::byte* scratch) const;
+
+  std::vector<RankRange> nodes_;
+  int size_;
+  std::vector<TreeAdd> additions_;
+  bool plain_;  // the additions are those of a tree over nodes_.size() ranks
+};
+
+}  // namespace lockstep

@@ -1,0 +1,194 @@
+#include "lockstep/comm/native/two_level_step.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "lockstep/comm/kernels/reduce.h"
+
+namespace lockstep {
+namespace {
+
+constexpr int64_t kScratchBlock = int64_t{1} << 20;
+/// What must have come from everybody before it is summed: short enough to be still in the cache.
+constexpr int64_t kReduceBytes = 64 << 10;
+
+}  // namespace
+
+void Scratch::reset() {
+  block_ = 0;
+  used_ = 0;
+}
+
+std::byte* Scratch::take(int64_t bytes) {
+  constexpr int64_t kAlign = 64;
+  bytes = (bytes + kAlign - 1) / kAlign * kAlign;
+  while (block_ < blocks_.size() && blocks_[block_].bytes - used_ < bytes + kAlign) {
+    ++block_;
+    used_ = 0;
+  }
+  if (block_ == blocks_.size()) {
+    const int64_t size = std::max(bytes + kAlign, kScratchBlock);
+    blocks_.push_back(
+        {std::make_unique_for_overwrite<std::byte[]>(static_cast<size_t>(size)), size});
+  }
+  std::byte* start = blocks_[block_].data.get() + used_;
+  const auto past = static_cast<int64_t>(reinterpret_cast<uintptr_t>(start) % kAlign);
+  const int64_t gap = past == 0 ? 0 : kAlign - past;
+  used_ += gap + bytes;
+  return start + gap;
+}
+
+std::vector<RankRange> own_piece_nodes(const TwoLevelPlan& plan) {
+  std::vector<RankRange> nodes;
+  for (int host = 0; host < plan.num_hosts(); ++host) {
+    if (host == plan.host) {
+      for (const int rank : plan.ranks_of(host)) nodes.push_back({rank, rank + 1});
+    } else {
+      const auto& theirs = plan.nodes[static_cast<size_t>(host)];
+      nodes.insert(nodes.end(), theirs.begin(), theirs.end());
+    }
+  }
+  std::sort(nodes.begin(), nodes.end(),
+            [](const RankRange& a, const RankRange& b) { return a.lo < b.lo; });
+  return nodes;
+}
+
+/// Sums a piece block by block as the peers' values come.
+class TwoLevelStep::Reducer {
+ public:
+  Reducer(const StepContext& context, int64_t count)
+      : sum_(context.sum),
+        operation_(context.operation),
+        element_bytes_(context.element_bytes()),
+        count_(count) {}
+
+  void add_value(const std::byte* value) { values_.push_back(value); }
+  void add_out(std::byte* out) { outs_.push_back(out); }
+  size_t add_source() {
+    arrived_.push_back(0);
+    return arrived_.size() - 1;
+  }
+
+  void arrived(size_t source, int64_t bytes) {
+    arrived_[source] = bytes;
+    const int64_t there = *std::min_element(arrived_.begin(), arrived_.end()) / element_bytes_;
+    if (there == count_ || (there - done_) * element_bytes_ >= kReduceBytes) reduce_to(there);
+  }
+
+  void reduce_all() { reduce_to(count_); }
+
+ private:
+  void reduce_to(int64_t end) {
+    if (end == done_) return;
+    const int64_t offset = done_ * element_bytes_;
+    std::vector<const void*> values;
+    std::vector<void*> outs;
+    for (const auto* value : values_) values.push_back(value + offset);
+    for (auto* out : outs_) outs.push_back(out + offset);
+    sum_.run(values, outs, end - done_, operation_.dtype, operation_.op);
+    done_ = end;
+  }
+
+  const TreeSum& sum_;
+  OpHeader operation_;
+  int64_t element_bytes_;
+  int64_t count_;
+  std::vector<const std::byte*> values_;  // by node of sum_
+  std::vector<std::byte*> outs_;
+  std::vector<int64_t> arrived_;  // bytes, by remote value
+  int64_t done_ = 0;              // elements
+};
+
+TwoLevelStep::TwoLevelStep(StepContext& context, Numbering& numbering)
+    : context_(context), numbering_(numbering) {
+  context_.scratch.reset();
+}
+
+tcp::Message TwoLevelStep::message(uint32_t part, int64_t bytes) const {
+  return {tcp::Message::kMagic, part, context_.operation, bytes};
+}
+
+void TwoLevelStep::send(int host, const std::byte* base, tcp::Span span) {
+  const int peer = context_.plan.carrier(host, context_.slice);
+  const int64_t bytes = bytes_of(span);
+  out_.push_back({peer, message(numbering_.next_out(peer), bytes),
+                  bytes == 0 ? nullptr : base + span.begin * context_.element_bytes()});
+}
+
+void TwoLevelStep::add_receive(int host, std::byte* to, int64_t bytes,
+                               std::function<void(int64_t)> arrived) {
+  const int peer = context_.plan.carrier(host, context_.slice);
+  in_.push_back({peer, message(numbering_.next_in(peer), bytes), to, std::move(arrived)});
+}
+
+void TwoLevelStep::receive(int host, std::span<std::byte* const> bases, tcp::Span span) {
+  const int64_t bytes = bytes_of(span);
+  if (bytes == 0) return add_receive(host, nullptr, 0, {});
+  const int64_t offset = span.begin * context_.element_bytes();
+  std::byte* const first = bases[0] + offset;
+  if (bases.size() == 1) return add_receive(host, first, bytes, {});
+  std::vector<std::byte*> copies;
+  for (std::byte* base : bases.subspan(1)) copies.push_back(base + offset);
+  add_receive(host, first, bytes, [first, copies, done = int64_t{0}](int64_t there) mutable {
+    for (std::byte* copy : copies)
+      std::memcpy(copy + done, first + done, static_cast<size_t>(there - done));
+    done = there;
+  });
+}
+
+void TwoLevelStep::send_nodes(int host, std::span<std::byte* const> ins, tcp::Span span) {
+  const auto& plan = context_.plan;
+  const auto& operation = context_.operation;
+  const int64_t offset = span.begin * context_.element_bytes();
+  for (const RankRange& node : plan.nodes[static_cast<size_t>(plan.host)]) {
+    std::vector<const void*> leaves;
+    for (int rank = node.lo; rank < node.hi && span.size() > 0; ++rank)
+      leaves.push_back(
+          ins[static_cast<size_t>(plan.topology.local_rank_of[static_cast<size_t>(rank)])] +
+          offset);
+    if (leaves.size() <= 1) {
+      send(host, leaves.empty() ? nullptr : static_cast<const std::byte*>(leaves[0]),
+           {0, span.size()});
+      continue;
+    }
+    void* const partial = context_.scratch.take(bytes_of(span));
+    const auto op = operation.op == ReduceOp::kAvg ? ReduceOp::kSum : operation.op;
+    reduce(leaves, std::span(&partial, 1), span.size(), operation.dtype, op, 1);
+    send(host, static_cast<const std::byte*>(partial), {0, span.size()});
+  }
+}
+
+void TwoLevelStep::reduce_nodes(std::span<std::byte* const> ins, std::span<std::byte* const> outs,
+                                tcp::Span span, bool at_end) {
+  const auto& plan = context_.plan;
+  const int64_t bytes = bytes_of(span);
+  const int64_t offset = span.begin * context_.element_bytes();
+  auto reducer = std::make_shared<Reducer>(context_, span.size());
+  for (const RankRange& node : context_.sum.nodes()) {
+    const auto rank = static_cast<size_t>(node.lo);
+    const int host = plan.topology.host_of[rank];
+    if (host == plan.host) {
+      std::byte* const base = ins[static_cast<size_t>(plan.topology.local_rank_of[rank])];
+      reducer->add_value(bytes == 0 ? nullptr : base + offset);
+      continue;
+    }
+    std::byte* const value = context_.scratch.take(bytes);
+    reducer->add_value(value);
+    if (at_end) {
+      add_receive(host, value, bytes, {});
+    } else {
+      add_receive(host, value, bytes, [reducer, source = reducer->add_source()](int64_t there) {
+        reducer->arrived(source, there);
+      });
+    }
+  }
+  for (std::byte* out : outs) reducer->add_out(bytes == 0 ? nullptr : out + offset);
+  if (at_end) at_end_.push_back(std::move(reducer));
+}
+
+void TwoLevelStep::run(Deadline deadline, std::chrono::microseconds spin) {
+  context_.links.exchange(out_, in_, deadline, spin);
+  for (const auto& reducer : at_end_) reducer->reduce_all();
+}
+
+}  // namespace lockstep

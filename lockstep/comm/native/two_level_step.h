@@ -1,0 +1,94 @@
+#pragma once
+// One round of an operation between hosts, as seen by one rank: what it sends, receives and sums.
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "lockstep/comm/native/op_header.h"
+#include "lockstep/comm/native/tcp/links.h"
+#include "lockstep/comm/native/tcp/schedule.h"
+#include "lockstep/comm/native/two_level_plan.h"
+
+namespace lockstep {
+
+/// Memory for partial sums, kept from call to call.
+class Scratch {
+ public:
+  void reset();
+  /// 64-byte aligned, not initialised, valid until reset().
+  std::byte* take(int64_t bytes);
+
+ private:
+  struct Block {
+    std::unique_ptr<std::byte[]> data;
+    int64_t bytes = 0;
+  };
+  std::vector<Block> blocks_;
+  size_t block_ = 0;
+  int64_t used_ = 0;
+};
+
+/// What stays the same over the operation.
+struct StepContext {
+  const TwoLevelPlan& plan;
+  const TreeSum& sum;  ///< Over own ranks and other hosts' nodes: see own_piece_nodes().
+  tcp::Links& links;
+  Scratch& scratch;
+  OpHeader operation;
+  int slice = 0;  ///< That this rank carries.
+  int64_t element_bytes() const { return size_of(operation.dtype); }
+};
+
+/// The values from which a host sums its own piece: each of its ranks, and the nodes of the others.
+std::vector<RankRange> own_piece_nodes(const TwoLevelPlan& plan);
+
+/// Numbers the messages on each link over one operation, so that both ends agree on which is which.
+class Numbering {
+ public:
+  explicit Numbering(int size) : out_(static_cast<size_t>(size)), in_(static_cast<size_t>(size)) {}
+  uint32_t next_out(int peer) { return out_[static_cast<size_t>(peer)]++; }
+  uint32_t next_in(int peer) { return in_[static_cast<size_t>(peer)]++; }
+
+ private:
+  std::vector<uint32_t> out_;
+  std::vector<uint32_t> in_;
+};
+
+/// Collects messages, then runs them in one exchange. Spans are in elements of the round; `bases`
+/// are where element 0 of the round lies.
+class TwoLevelStep {
+ public:
+  TwoLevelStep(StepContext& context, Numbering& numbering);
+
+  /// Sends the elements at `base`, as they are, to the carrier on `host`.
+  void send(int host, const std::byte* base, tcp::Span span);
+  /// Receives them into each of `bases`.
+  void receive(int host, std::span<std::byte* const> bases, tcp::Span span);
+
+  /// Sends to `host` the sums of this host's nodes. `ins` by local rank.
+  void send_nodes(int host, std::span<std::byte* const> ins, tcp::Span span);
+  /// Receives the other hosts' nodes and puts the sum over all ranks into each of `outs`; as they
+  /// come, or, with `at_end`, after all is sent (when `outs` is being sent).
+  void reduce_nodes(std::span<std::byte* const> ins, std::span<std::byte* const> outs,
+                    tcp::Span span, bool at_end);
+
+  void run(Deadline deadline, std::chrono::microseconds spin);
+
+ private:
+  class Reducer;
+
+  int64_t bytes_of(tcp::Span span) const { return span.size() * context_.element_bytes(); }
+  void add_receive(int host, std::byte* to, int64_t bytes, std::function<void(int64_t)> arrived);
+  tcp::Message message(uint32_t part, int64_t bytes) const;
+
+  StepContext& context_;
+  Numbering& numbering_;
+  std::vector<tcp::Outbound> out_;
+  std::vector<tcp::Inbound> in_;
+  std::vector<std::shared_ptr<Reducer>> at_end_;
+};
+
+}  // namespace lockstep

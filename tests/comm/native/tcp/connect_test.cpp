@@ -1,0 +1,141 @@
+#include "lockstep/comm/native/tcp/connect.h"
+
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
+#include <mutex>
+#include <thread>
+
+#include "lockstep/base/auth.h"
+#include "lockstep/base/error.h"
+#include "lockstep/base/socket.h"
+#include "lockstep/store/memory/memory_store.h"
+
+namespace lockstep::tcp {
+namespace {
+
+std::vector<int> all_but(int rank, int size) {
+  std::vector<int> peers;
+  for (int peer = 0; peer < size; ++peer) {
+    if (peer != rank) peers.push_back(peer);
+  }
+  return peers;
+}
+
+/// Connects `size` ranks that are threads; `disturb` runs beside them with the store.
+std::vector<std::vector<UniqueFd>> connect_all(int size, const std::string& secret,
+                                               const std::function<void(Store&)>& disturb = {}) {
+  const auto store = make_memory_store();
+  std::vector<std::vector<UniqueFd>> sockets(static_cast<size_t>(size));
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < size; ++rank) {
+    threads.emplace_back([&, rank] {
+      // The last rank comes only after the disturbance, so that the others are still listening.
+      if (disturb && rank == size - 1) disturb(*store);
+      const Rendezvous self{*store, "g", "127.0.0.1", secret, rank, size};
+      sockets[static_cast<size_t>(rank)] =
+          connect_peers(self, all_but(rank, size), Deadline::after(30s));
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  return sockets;
+}
+
+void expect_connected(const std::vector<std::vector<UniqueFd>>& sockets) {
+  const auto size = sockets.size();
+  for (size_t a = 0; a < size; ++a) {
+    for (size_t b = 0; b < size; ++b) {
+      EXPECT_EQ(static_cast<bool>(sockets[a][b]), a != b);
+      if (a == b) continue;
+      const size_t word = a * 100 + b;
+      send_all(sockets[a][b].get(), &word, sizeof word, Deadline::after(5s), "peer");
+    }
+  }
+  for (size_t a = 0; a < size; ++a) {
+    for (size_t b = 0; b < size; ++b) {
+      if (a == b) continue;
+      size_t word = 0;
+      recv_all(sockets[a][b].get(), &word, sizeof word, Deadline::after(5s), "peer");
+      EXPECT_EQ(word, b * 100 + a);
+    }
+  }
+}
+
+TEST(Connect, EveryPairIsConnected) {
+  expect_connected(connect_all(5, make_job_secret()));
+}
+
+TEST(Connect, WithoutSecretOnLoopback) {
+  expect_connected(connect_all(2, ""));
+}
+
+TEST(Connect, WithoutSecretNothingButLoopback) {
+  const auto store = make_memory_store();
+  const Rendezvous self{*store, "g", "10.1.2.3", "", 0, 2};
+  const int peers[] = {1};
+  try {
+    connect_peers(self, peers, Deadline::after(5s));
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
+  }
+}
+
+TEST(Connect, StrangersAreDroppedAndDoNotDelay) {
+  std::vector<UniqueFd> strangers;
+  std::thread wrong;
+  const auto disturb = [&](Store& store) {
+    const auto endpoint = parse_endpoint(store.get("g/tcp/0", Deadline::after(10s)), 0);
+    for (int i = 0; i < 4; ++i) strangers.push_back(tcp_connect(endpoint, Deadline::after(10s)));
+    // Silence; half a greeting; noise; a port scan that is gone again.
+    send_all(strangers[1].get(), "LOCK", 4, Deadline::after(5s), "rank 0");
+    const std::string noise(500, 'x');
+    send_all(strangers[2].get(), noise.data(), noise.size(), Deadline::after(5s), "rank 0");
+    strangers[3].reset();
+    // The right program, but not this job's secret.
+    wrong = std::thread([endpoint] {
+      const auto fd = tcp_connect(endpoint, Deadline::after(10s));
+      EXPECT_THROW(authenticate_client(fd.get(), "wrong", "comm", Deadline::after(10s)), Error);
+    });
+  };
+  const auto start = Deadline::Clock::now();
+  expect_connected(connect_all(3, make_job_secret(), disturb));
+  EXPECT_LT(Deadline::Clock::now() - start, 4s);  // no stranger was waited for
+  wrong.join();
+}
+
+TEST(Connect, MissingRanksAreNamed) {
+  const auto store = make_memory_store();
+  const Rendezvous self{*store, "g", "127.0.0.1", "", 1, 4};
+  store->set("g/tcp/0", "127.0.0.1:1", Deadline::after(5s));
+  const int peers[] = {0, 2, 3};
+  try {
+    connect_peers(self, peers, Deadline::after(200ms));
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kTimeout);
+    EXPECT_NE(std::string(error.what()).find("ranks 2, 3: they did not come"), std::string::npos)
+        << error.what();
+  }
+}
+
+TEST(Connect, SocketsAreTuned) {
+  auto sockets = connect_all(2, "");
+  const int fd = sockets[0][1].get();
+  tune_socket(fd, 60s);
+  int value = 0;
+  socklen_t size = sizeof value;
+  ::getsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &value, &size);
+  EXPECT_NE(value, 0);
+  ::getsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &value, &size);
+  EXPECT_EQ(value, 60'000);
+  char name[16] = {};
+  size = sizeof name;
+  ::getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, &size);
+  EXPECT_TRUE(std::string(name) == "cubic" || std::string(name) == "reno") << name;
+}
+
+}  // namespace
+}  // namespace lockstep::tcp

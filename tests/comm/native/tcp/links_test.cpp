@@ -1,0 +1,179 @@
+#include "lockstep/comm/native/tcp/links.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+
+#include <cstring>
+#include <numeric>
+#include <thread>
+
+#include "lockstep/base/error.h"
+
+namespace lockstep::tcp {
+namespace {
+
+std::string name_of(int rank) {
+  return "rank " + std::to_string(rank);
+}
+
+/// Ranks 0 and 1, connected; rank 1 also as a bare descriptor for what a Links would never send.
+struct Pair {
+  Pair() {
+    int fds[2];
+    EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds), 0);
+    std::vector<UniqueFd> first(2);
+    first[1].reset(fds[0]);
+    zero = std::make_unique<Links>(0, std::move(first), name_of);
+    raw.reset(fds[1]);
+  }
+  Links& one() {
+    if (!one_) {
+      std::vector<UniqueFd> sockets(2);
+      sockets[0] = std::move(raw);
+      one_ = std::make_unique<Links>(1, std::move(sockets), name_of);
+    }
+    return *one_;
+  }
+  std::unique_ptr<Links> zero;
+  UniqueFd raw;
+
+ private:
+  std::unique_ptr<Links> one_;
+};
+
+Message of_bytes(int64_t bytes, uint32_t part = 0, OpKind kind = OpKind::kAllReduce) {
+  Message message;
+  message.operation.kind = kind;
+  message.operation.sequence = 1;
+  message.operation.count = bytes;
+  message.bytes = bytes;
+  message.part = part;
+  return message;
+}
+
+std::vector<uint8_t> pattern(size_t size, uint8_t start) {
+  std::vector<uint8_t> bytes(size);
+  std::iota(bytes.begin(), bytes.end(), start);
+  return bytes;
+}
+
+Error error_of(const std::function<void()>& body) {
+  try {
+    body();
+  } catch (const Error& error) {
+    return error;
+  }
+  return Error(ErrorCode::kInternal, "no error");
+}
+
+TEST(Links, BothDirectionsAtOnceLargerThanAnyBuffer) {
+  Pair pair;
+  const size_t size = 20'000'001;
+  const auto from_zero = pattern(size, 3);
+  const auto from_one = pattern(size, 99);
+  std::vector<uint8_t> at_zero(size);
+  std::vector<uint8_t> at_one(size);
+  const auto body = [&](Links& links, int peer, const auto& out, auto& in) {
+    const Outbound outs[] = {{peer, of_bytes(static_cast<int64_t>(size)), out.data()}};
+    const Inbound ins[] = {{peer, of_bytes(static_cast<int64_t>(size)), in.data(), {}}};
+    links.exchange(outs, ins, Deadline::after(20s));
+  };
+  std::thread other([&, &one = pair.one()] { body(one, 0, from_one, at_one); });
+  body(*pair.zero, 1, from_zero, at_zero);
+  other.join();
+  EXPECT_EQ(at_zero, from_one);
+  EXPECT_EQ(at_one, from_zero);
+}
+
+TEST(Links, MessagesKeepTheirOrderAndEarlyOnesWait) {
+  Pair pair;
+  const auto data = pattern(3000, 0);
+  std::vector<Outbound> outs;
+  for (uint32_t part = 0; part < 3; ++part)
+    outs.push_back({0, of_bytes(1000, part), data.data() + 1000 * part});
+  pair.one().exchange(outs, {}, Deadline::after(5s));
+  std::vector<uint8_t> got(3000);
+  int64_t seen = 0;
+  for (uint32_t part = 0; part < 3; ++part) {
+    const Inbound ins[] = {
+        {1, of_bytes(1000, part), got.data() + 1000 * part, [&](int64_t bytes) { seen = bytes; }}};
+    pair.zero->exchange({}, ins, Deadline::after(5s));
+    EXPECT_EQ(seen, 1000);
+  }
+  EXPECT_EQ(got, data);
+}
+
+TEST(Links, MismatchNamesBothSides) {
+  Pair pair;
+  const Outbound outs[] = {{0, of_bytes(0, 0, OpKind::kBarrier), nullptr}};
+  pair.one().exchange(outs, {}, Deadline::after(5s));
+  const Inbound ins[] = {{1, of_bytes(0), nullptr, {}}};
+  const auto error = error_of([&] { pair.zero->exchange({}, ins, Deadline::after(5s)); });
+  EXPECT_EQ(error.code(), ErrorCode::kMismatch);
+  EXPECT_NE(std::string(error.what()).find("rank 0 called all_reduce #1"), std::string::npos);
+  EXPECT_NE(std::string(error.what()).find("rank 1 called barrier #1"), std::string::npos);
+}
+
+TEST(Links, GarbageIsCorrupt) {
+  Pair pair;
+  const auto garbage = pattern(200, 1);
+  ASSERT_EQ(::send(pair.raw.get(), garbage.data(), garbage.size(), 0), 200);
+  const Inbound ins[] = {{1, of_bytes(0), nullptr, {}}};
+  const auto error = error_of([&] { pair.zero->exchange({}, ins, Deadline::after(5s)); });
+  EXPECT_EQ(error.code(), ErrorCode::kCorrupt);
+}
+
+TEST(Links, ASilentPeerIsNamedAndWaitingCostsNoCore) {
+  Pair pair;
+  const auto cpu_ms = [] {
+    rusage usage{};
+    ::getrusage(RUSAGE_THREAD, &usage);
+    return (usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000 +
+           (usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1000;
+  };
+  const auto before = cpu_ms();
+  const Inbound ins[] = {{1, of_bytes(0), nullptr, {}}};
+  const auto error = error_of([&] { pair.zero->exchange({}, ins, Deadline::after(600ms), 50us); });
+  EXPECT_EQ(error.code(), ErrorCode::kTimeout);
+  EXPECT_NE(std::string(error.what()).find("rank 1 did not come"), std::string::npos);
+  EXPECT_LT(cpu_ms() - before, 60);
+}
+
+TEST(Links, APeerThatDoesNotReadIsNamed) {
+  Pair pair;
+  const std::vector<uint8_t> data(50'000'000);
+  const Outbound outs[] = {{1, of_bytes(50'000'000), data.data()}};
+  const auto error = error_of([&] { pair.zero->exchange(outs, {}, Deadline::after(200ms)); });
+  EXPECT_EQ(error.code(), ErrorCode::kTimeout);
+  EXPECT_NE(std::string(error.what()).find("rank 1 did not take"), std::string::npos);
+}
+
+TEST(Links, AHalfMessageAndThenTheEndIsAPeerLost) {
+  Pair pair;
+  const Message message = of_bytes(100);
+  ASSERT_EQ(::send(pair.raw.get(), &message, sizeof message, 0),
+            static_cast<ssize_t>(sizeof message));
+  ASSERT_EQ(::send(pair.raw.get(), "half", 4, 0), 4);
+  pair.raw.reset();
+  std::vector<uint8_t> got(100);
+  const Inbound ins[] = {{1, message, got.data(), {}}};
+  const auto error = error_of([&] { pair.zero->exchange({}, ins, Deadline::after(5s)); });
+  EXPECT_EQ(error.code(), ErrorCode::kPeerLost);
+  EXPECT_NE(std::string(error.what()).find("rank 1: closed the connection after 4 of 100 bytes"),
+            std::string::npos);
+}
+
+TEST(Links, ShutDownWakesThePeer) {
+  Pair pair;
+  Links& one = pair.one();
+  std::thread other([&] { pair.zero->shut_down(); });
+  const Inbound ins[] = {{0, of_bytes(0), nullptr, {}}};
+  const auto error = error_of([&] { one.exchange({}, ins, Deadline::after(20s)); });
+  other.join();
+  EXPECT_EQ(error.code(), ErrorCode::kPeerLost);
+}
+
+}  // namespace
+}  // namespace lockstep::tcp
