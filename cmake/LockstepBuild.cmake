@@ -57,6 +57,7 @@ function(lockstep_app name)
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE ${ARG_DEPS})
   lockstep_options(${name})
+  set_property(GLOBAL APPEND PROPERTY LOCKSTEP_APPS ${name})
 endfunction()
 
 # lockstep_light(TARGET): makes a program start in half the time, for those that are started often

@@ -1,0 +1,20 @@
+# What `cmake --install` puts where: programs to bin/, layers to lib/, headers to include/lockstep/,
+# and the package that find_package(Lockstep) reads. Include after every folder has been added.
+include(CMakePackageConfigHelpers)
+include(GNUInstallDirs)
+set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/Lockstep)
+
+get_property(layers GLOBAL PROPERTY LOCKSTEP_LAYERS)
+get_property(apps GLOBAL PROPERTY LOCKSTEP_APPS)
+install(TARGETS ${layers} EXPORT LockstepTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(TARGETS ${apps} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/lockstep DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
+  FILES_MATCHING PATTERN "*.h")
+
+install(EXPORT LockstepTargets NAMESPACE lockstep:: DESTINATION ${package_dir})
+configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/LockstepConfig.cmake.in
+  ${PROJECT_BINARY_DIR}/LockstepConfig.cmake INSTALL_DESTINATION ${package_dir})
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/LockstepConfigVersion.cmake
+  COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/LockstepConfig.cmake
+  ${PROJECT_BINARY_DIR}/LockstepConfigVersion.cmake DESTINATION ${package_dir})
