@@ -132,6 +132,7 @@ void measure_operation(const char* name, Operation operation, int clients, doubl
   Pipe go;
   std::vector<Pipe> reports(static_cast<size_t>(clients));
   std::vector<pid_t> pids;
+  pids.reserve(reports.size());
   for (int i = 0; i < clients; ++i) {
     pids.push_back(spawn([&, i] {
       run_client(server, i, operation, seconds, go.out.get(),
@@ -160,6 +161,7 @@ std::pair<double, double> meet(int clients) {
   const Server server;
   std::barrier gate(clients + 1);
   std::vector<std::thread> threads;
+  threads.reserve(static_cast<size_t>(clients));
   const auto connecting = Clock::now();
   for (int rank = 0; rank < clients; ++rank) {
     threads.emplace_back([&, rank] {

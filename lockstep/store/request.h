@@ -53,9 +53,8 @@ struct StoreReply {
   std::vector<Store::Change> items;  ///< get, try_get, compare_set: one. list, watch: any number.
 };
 
-/// Bounds of one message, so that neither end can make the other hold more.
+/// Bound of one request, as kMaxReplyBytes is of a reply: neither end can make the other hold more.
 inline constexpr int64_t kMaxRequestBytes = 2 * kMaxValueBytes + (1 << 20);
-inline constexpr int64_t kMaxReplyBytes = 64 << 20;
 
 /// Bytes of keys and values, with what each costs on the wire: what the bounds above count.
 int64_t payload_bytes(const StoreRequest& request);

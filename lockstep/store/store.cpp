@@ -74,6 +74,7 @@ struct BarrierKeys {
   std::string rank(int r) const { return ranks_prefix + std::to_string(r); }
   std::vector<std::string> all_ranks() const {
     std::vector<std::string> keys;
+    keys.reserve(static_cast<size_t>(size));
     for (int r = 0; r < size; ++r) keys.push_back(rank(r));
     return keys;
   }

@@ -21,6 +21,8 @@ namespace lockstep {
 
 inline constexpr int64_t kMaxKeyBytes = 4 << 10;
 inline constexpr int64_t kMaxValueBytes = 8 << 20;
+/// Keys and values that one call may return; list and watch then want a longer prefix.
+inline constexpr int64_t kMaxReplyBytes = 64 << 20;
 
 class Store {
  public:
@@ -69,6 +71,8 @@ class Store {
   /// Waits until a key that begins with `prefix` differs from what it was at `since` (0: from an
   /// empty store, so that the first call returns all there is), then returns what changed. Returns
   /// an empty list when the deadline passes first: silence is not an error here.
+  /// Errors: kInvalidArgument when more than 65,536 keys have been erased since `since`, so that
+  /// what changed is not known any more; begin with 0 then.
   virtual Changes watch(std::string_view prefix, uint64_t since, Deadline deadline) = 0;
 };
 

@@ -5,29 +5,26 @@
 
 #include "lockstep/store/memory/memory_store.h"
 #include "lockstep/store/store.h"
-#include "tests/store/errors.h"
+#include "tests/store/helpers.h"
 
 namespace lockstep {
 namespace {
 
 using testing::error_of;
 using testing::mentions;
+using testing::run_threads;
 
 TEST(Barrier, NobodyLeavesBeforeAllCame) {
   const auto store = make_memory_store();
   constexpr int kSize = 7;
   std::atomic<int> came = 0;
-  std::vector<std::thread> threads;
-  for (int rank = 0; rank < kSize; ++rank) {
-    threads.emplace_back([&, rank] {
-      for (int round = 1; round <= 5; ++round) {
-        ++came;
-        store_barrier(*store, "round " + std::to_string(round), rank, kSize, Deadline::after(30s));
-        EXPECT_GE(came, round * kSize);
-      }
-    });
-  }
-  for (auto& thread : threads) thread.join();
+  run_threads(kSize, [&](int rank) {
+    for (int round = 1; round <= 5; ++round) {
+      ++came;
+      store_barrier(*store, "round " + std::to_string(round), rank, kSize, Deadline::after(30s));
+      EXPECT_GE(came, round * kSize);
+    }
+  });
 }
 
 TEST(Barrier, OneRankPassesAlone) {

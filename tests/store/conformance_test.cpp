@@ -5,18 +5,18 @@
 #include <atomic>
 #include <functional>
 #include <future>
-#include <thread>
 
 #include "lockstep/store/memory/memory_store.h"
 #include "lockstep/store/store.h"
 #include "lockstep/store/tcp/tcp_store.h"
-#include "tests/store/errors.h"
+#include "tests/store/helpers.h"
 
 namespace lockstep {
 namespace {
 
 using testing::error_of;
 using testing::mentions;
+using testing::run_threads;
 
 Deadline soon() {
   return Deadline::after(30s);
@@ -148,13 +148,9 @@ TEST_P(StoreTest, AddRefusesToOverflow) {
 TEST_P(StoreTest, AddIsAtomicAcrossThreads) {
   constexpr int kThreads = 8;
   constexpr int kAdds = 50;
-  std::vector<std::thread> threads;
-  for (int t = 0; t < kThreads; ++t) {
-    threads.emplace_back([&, t] {
-      for (int i = 0; i < kAdds; ++i) (t % 2 == 0 ? store_ : other_).add("n", 1, soon());
-    });
-  }
-  for (auto& thread : threads) thread.join();
+  run_threads(kThreads, [&](int t) {
+    for (int i = 0; i < kAdds; ++i) (t % 2 == 0 ? store_ : other_).add("n", 1, soon());
+  });
   EXPECT_EQ(store_.add("n", 0, soon()), kThreads * kAdds);
 }
 
@@ -191,14 +187,10 @@ TEST_P(StoreTest, CompareSetWakesWaiters) {
 
 TEST_P(StoreTest, OneOfManyWinsACompareSet) {
   std::atomic<int> winners = 0;
-  std::vector<std::thread> threads;
-  for (int t = 0; t < 8; ++t) {
-    threads.emplace_back([&, t] {
-      Store& store = t % 2 == 0 ? store_ : other_;
-      winners += store.compare_set("leader", std::nullopt, std::to_string(t), soon()).swapped;
-    });
-  }
-  for (auto& thread : threads) thread.join();
+  run_threads(8, [&](int t) {
+    Store& store = t % 2 == 0 ? store_ : other_;
+    winners += store.compare_set("leader", std::nullopt, std::to_string(t), soon()).swapped;
+  });
   EXPECT_EQ(winners, 1);
 }
 
@@ -230,6 +222,7 @@ TEST_P(StoreTest, WaitTimesOutNamingTheMissingOnly) {
 
 TEST_P(StoreTest, LongListsOfMissingKeysAreCut) {
   std::vector<std::string> keys;
+  keys.reserve(1000);
   for (int i = 0; i < 1000; ++i) keys.push_back("key" + std::to_string(i));
   const auto error = error_of([&] { store_.wait(keys, moment()); });
   EXPECT_TRUE(mentions(error, "key7' and 992 more")) << error.what();
@@ -248,6 +241,7 @@ TEST_P(StoreTest, WaitNeedsAllKeysAtTheSameTime) {
 
 TEST_P(StoreTest, WaitsOfManyThreadsShareAHandle) {
   std::vector<std::future<std::string>> waits;
+  waits.reserve(8);
   for (int i = 0; i < 8; ++i) {
     waits.push_back(std::async(std::launch::async,
                                [&, i] { return store_.get("k" + std::to_string(i), soon()); }));

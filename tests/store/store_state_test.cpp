@@ -82,6 +82,7 @@ TEST(StoreState, LongWaitsMoveOnFromKeyToKey) {
   StoreState state;
   constexpr int kKeys = 2000;
   std::vector<std::string> keys;
+  keys.reserve(kKeys);
   for (int i = 0; i < kKeys; ++i) keys.push_back(std::to_string(i));
   for (uint64_t client = 1; client <= 20; ++client)
     state.submit({client, 1}, make(StoreOp::kWait, keys));

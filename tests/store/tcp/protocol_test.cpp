@@ -4,7 +4,7 @@
 
 #include <cstring>
 
-#include "tests/store/errors.h"
+#include "tests/store/helpers.h"
 
 namespace lockstep {
 namespace {

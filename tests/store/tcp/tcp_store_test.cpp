@@ -6,20 +6,20 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
+#include <atomic>
 #include <cstring>
 #include <future>
-#include <latch>
-#include <thread>
 
 #include "lockstep/base/auth.h"
 #include "lockstep/store/tcp/protocol.h"
-#include "tests/store/errors.h"
+#include "tests/store/helpers.h"
 
 namespace lockstep {
 namespace {
 
 using testing::error_of;
 using testing::mentions;
+using testing::run_threads;
 
 Deadline soon() {
   return Deadline::after(30s);
@@ -223,6 +223,7 @@ TEST(TcpStoreClient, NonsenseFromTheServerLosesIt) {
 TEST_F(TcpStoreTest, ServerThatEndsIsAnErrorForEveryWaiter) {
   const auto store = connect();
   std::vector<std::future<Error>> waits;
+  waits.reserve(6);
   for (int i = 0; i < 6; ++i) {
     waits.push_back(std::async(std::launch::async,
                                [&] { return error_of([&] { store->get("never", soon()); }); }));
@@ -316,19 +317,15 @@ TEST_F(TcpStoreTest, AClientThatVanishesInAWaitIsForgotten) {
 
 TEST_F(TcpStoreTest, ManyThreadsShareOneConnection) {
   const auto store = connect();
-  std::vector<std::thread> threads;
-  for (int t = 0; t < 16; ++t) {
-    threads.emplace_back([&, t] {
-      const std::string key = "k" + std::to_string(t);
-      const std::string value(static_cast<size_t>(t) * 10'000, static_cast<char>('a' + t));
-      for (int i = 0; i < 20; ++i) {
-        store->set(key, value, soon());
-        EXPECT_EQ(store->get(key, soon()), value);
-        EXPECT_TRUE(store->watch("none", 0, Deadline::after(1ms)).changes.empty());
-      }
-    });
-  }
-  for (auto& thread : threads) thread.join();
+  run_threads(16, [&](int t) {
+    const std::string key = "k" + std::to_string(t);
+    const std::string value(static_cast<size_t>(t) * 10'000, static_cast<char>('a' + t));
+    for (int i = 0; i < 20; ++i) {
+      store->set(key, value, soon());
+      EXPECT_EQ(store->get(key, soon()), value);
+      EXPECT_TRUE(store->watch("none", 0, Deadline::after(1ms)).changes.empty());
+    }
+  });
 }
 
 /// Descriptors for both ends of so many clients, and an eventfd each.
@@ -343,20 +340,13 @@ void need_fds(rlim_t count) {
 TEST_F(TcpStoreTest, AThousandClientsAtOnceMeetAtABarrier) {
   constexpr int kClients = 1000;
   need_fds(3 * kClients + 100);
-  std::latch start(1);
   std::atomic<int> came = 0;
-  std::vector<std::thread> threads;
-  for (int rank = 0; rank < kClients; ++rank) {
-    threads.emplace_back([&, rank] {
-      start.wait();
-      const auto store = connect_tcp_store(endpoint(), "secret", Deadline::after(60s));
-      ++came;
-      store_barrier(*store, "all", rank, kClients, Deadline::after(60s));
-      EXPECT_EQ(came, kClients);
-    });
-  }
-  start.count_down();
-  for (auto& thread : threads) thread.join();
+  run_threads(kClients, [&](int rank) {
+    const auto store = connect_tcp_store(endpoint(), "secret", Deadline::after(60s));
+    ++came;
+    store_barrier(*store, "all", rank, kClients, Deadline::after(60s));
+    EXPECT_EQ(came, kClients);
+  });
 }
 
 TEST(TcpStoreServer, RaisesItsLimitOfDescriptorsWhenTheyRunOut) {

@@ -1,10 +1,12 @@
 #pragma once
-// What a call threw, for tests that look at its code and text.
+// What a call threw, for tests that look at its code and text; and calls from many threads.
 
 #include <gtest/gtest.h>
 
 #include <functional>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include "lockstep/base/error.h"
 
@@ -23,6 +25,14 @@ inline Error error_of(const std::function<void()>& body) {
 
 inline bool mentions(const Error& error, const std::string& part) {
   return std::string(error.what()).find(part) != std::string::npos;
+}
+
+/// Runs body(0) to body(count - 1) at the same time, each in a thread of its own.
+inline void run_threads(int count, const std::function<void(int index)>& body) {
+  std::vector<std::thread> threads;
+  threads.reserve(static_cast<size_t>(count));
+  for (int i = 0; i < count; ++i) threads.emplace_back(body, i);
+  for (auto& thread : threads) thread.join();
 }
 
 }  // namespace lockstep::testing
