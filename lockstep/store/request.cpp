@@ -48,7 +48,8 @@ int64_t payload_bytes(const StoreRequest& request) {
 
 int64_t payload_bytes(const StoreReply& reply) {
   size_t bytes = reply.text.size();
-  for (const auto& item : reply.items) bytes += item.key.size() + item.value.value_or("").size();
+  for (const auto& item : reply.items)
+    bytes += item.key.size() + (item.value ? item.value->size() : 0);
   return static_cast<int64_t>(bytes) +
          kPerString * (2 * static_cast<int64_t>(reply.items.size()) + 1);
 }

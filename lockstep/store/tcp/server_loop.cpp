@@ -38,10 +38,6 @@ bool raise_fd_limit() {
   return ::setrlimit(RLIMIT_NOFILE, &limit) == 0;
 }
 
-bool out_of_fds(int number) {
-  return number == EMFILE || number == ENFILE || number == ENOBUFS || number == ENOMEM;
-}
-
 }  // namespace
 
 StoreServerLoop::StoreServerLoop(UniqueFd listener, std::string secret,
@@ -102,16 +98,24 @@ void StoreServerLoop::accept_clients() {
   for (int i = 0; i < kAcceptsPerTurn; ++i) {
     UniqueFd fd = accept_one();
     if (!fd) return;
-    const int on = 1;
-    ::setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    enable_keep_alive(fd.get());
-    const uint64_t id = next_id_++;
-    auto client = std::make_unique<ServerConnection>(std::move(fd), id, secret_);
-    client->interest = EPOLLIN;
-    add_to_epoll(client->fd(), id, client->interest);
-    clients_[id] = std::move(client);
-    handshakes_.push_back({Deadline::after(handshake_limit_), id});
+    try {
+      add_client(std::move(fd));
+    } catch (const std::exception& error) {
+      log_warn(std::string("store: a client could not be taken in: ") + error.what());
+    }
   }
+}
+
+void StoreServerLoop::add_client(UniqueFd fd) {
+  const int on = 1;
+  ::setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  enable_keep_alive(fd.get());
+  const uint64_t id = next_id_++;
+  auto client = std::make_unique<ServerConnection>(std::move(fd), id, secret_);
+  client->interest = EPOLLIN;
+  add_to_epoll(client->fd(), id, client->interest);
+  clients_[id] = std::move(client);
+  handshakes_.push_back({Deadline::after(handshake_limit_), id});
 }
 
 /// The next client that waits; empty when there is none, or no descriptor for it.
@@ -119,12 +123,10 @@ UniqueFd StoreServerLoop::accept_one() {
   while (true) {
     UniqueFd fd(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (fd || errno == EAGAIN) return fd;
-    if (out_of_fds(errno)) {
-      if (errno == EMFILE && raise_fd_limit()) continue;
-      pause_accepting();
-      return {};
-    }
-    // What else accept() reports is the fate of that one connection.
+    if (errno == EINTR || errno == ECONNABORTED) continue;
+    if (errno == EMFILE && raise_fd_limit()) continue;
+    pause_accepting();
+    return {};
   }
 }
 

@@ -32,6 +32,7 @@ class StoreServerLoop {
 
   void accept_clients();
   UniqueFd accept_one();
+  void add_client(UniqueFd fd);
   void pause_accepting();
   void resume_accepting();
 

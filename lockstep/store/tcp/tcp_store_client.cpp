@@ -121,7 +121,10 @@ void TcpStoreClient::lead_once(Deadline deadline) {
     eventfd_t count = 0;
     ::eventfd_read(wake_.get(), &count);
   }
-  if ((items[0].revents & POLLOUT) != 0) flush();
+  if ((items[0].revents & POLLOUT) != 0) {
+    flush();
+    if (output_.size() <= kMaxOutput) wake_all();  // some may wait for room
+  }
   if ((items[0].revents & ~POLLOUT) != 0) receive();
 }
 
@@ -187,6 +190,10 @@ void TcpStoreClient::deliver() {
 void TcpStoreClient::lose(const std::string& why) {
   if (!lost_.empty()) return;
   lost_ = why;
+  wake_all();
+}
+
+void TcpStoreClient::wake_all() {
   for (const auto& [id, call] : calls_) call->wake.notify_one();
 }
 

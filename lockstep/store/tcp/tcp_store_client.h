@@ -25,7 +25,7 @@ class TcpStoreClient final : public RequestStore {
   /// A call in progress; it lives on its thread's stack.
   struct Call {
     std::optional<StoreReply> reply;
-    CondVar wake;  ///< Its reply is there, the connection is lost, or nobody leads.
+    CondVar wake;  ///< Its reply is there, the connection is lost, there is room, or nobody leads.
   };
   class Registration;
 
@@ -41,6 +41,7 @@ class TcpStoreClient final : public RequestStore {
   void receive() LOCKSTEP_REQUIRES(mutex_);
   void deliver() LOCKSTEP_REQUIRES(mutex_);
   void lose(const std::string& why) LOCKSTEP_REQUIRES(mutex_);
+  void wake_all() LOCKSTEP_REQUIRES(mutex_);
   void check_connection() const LOCKSTEP_REQUIRES(mutex_);
 
   const UniqueFd fd_;

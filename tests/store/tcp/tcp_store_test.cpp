@@ -272,13 +272,18 @@ TEST(TcpStoreClient, WhatAStoppedServerMayLeaveHereIsBounded) {
   const auto store = server.connect();
   server.stop();
   const std::string large(static_cast<size_t>(kMaxValueBytes), 'x');
+  auto leader = std::async(std::launch::async, [&] { return store->get("end", soon()); });
   bool refused = false;
   for (int i = 0; i < 20 && !refused; ++i) {
     const auto error = error_of([&] { store->set("large", large, Deadline::after(1ms)); });
     refused = mentions(error, "does not read");
   }
   EXPECT_TRUE(refused);
+  auto patient = std::async(std::launch::async, [&] { store->set("end", "reached", soon()); });
+  EXPECT_EQ(patient.wait_for(20ms), std::future_status::timeout);
   server.go_on();
+  patient.get();
+  EXPECT_EQ(leader.get(), "reached");
   EXPECT_EQ(store->get("large", soon()), large);
 }
 
