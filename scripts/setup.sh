@@ -5,7 +5,8 @@ set -euo pipefail
 
 build=(g++ cmake ninja-build git make pkg-config ccache mold)
 libraries=(libtorch-dev libopenblas0-openmp libopencv-core-dev libopencv-imgproc-dev libopencv-imgcodecs-dev
-  libyaml-cpp-dev nlohmann-json3-dev libfmt-dev libcli11-dev libssl-dev libcurl4-openssl-dev libarchive-dev)
+  libyaml-cpp-dev nlohmann-json3-dev libfmt-dev libcli11-dev libssl-dev libcurl4-openssl-dev libarchive-dev
+  ca-certificates)
 tests=(libgtest-dev libbenchmark-dev python3 python3-torch python3-numpy)
 tools=(clang-14 clang-format-14 clang-tidy-14 libclang-rt-14-dev libopenmpi-dev openmpi-bin libgloo-dev)
 
