@@ -147,8 +147,13 @@ TEST(World, UnderRealTorchrun) {
   const std::string source = std::getenv("LOCKSTEP_SOURCE_DIR");
   // static: torchrun's own store holds MASTER_PORT; standalone: rank 0 serves there.
   for (const Words& mode : {Words{"--master_port", free_port()}, Words{"--standalone"}}) {
-    Words words = {"/usr/bin/python3", source + "/tests/launch/torchrun.py", "--nproc_per_node",
-                   "2", "--no_python"};
+    Words words = {"/usr/bin/python3",
+                   source + "/tests/launch/torchrun.py",
+                   "--nproc_per_node",
+                   "2",
+                   "--no_python",
+                   "--monitor_interval",
+                   "0.1"};
     words.insert(words.end(), mode.begin(), mode.end());
     words.push_back(built_program("world_worker"));
     Launched run(words, {{"PYTHONDONTWRITEBYTECODE", "1"}});
