@@ -71,7 +71,7 @@ function(lockstep_light target)
     return()
   endif()
   set_target_properties(${target} PROPERTIES LOCKSTEP_LIGHT ON)
-  target_link_options(${target} PRIVATE -no-pie -static-libstdc++ -static-libgcc)
+  target_link_options(${target} PRIVATE -no-pie -static-libstdc++ -static-libgcc -Wl,--as-needed)
 endfunction()
 
 # lockstep_test(NAME SOURCES a_test.cpp ... DEPS ... [TIMEOUT s]): one program, one ctest entry.

@@ -28,6 +28,7 @@ enum Tag : uint64_t {
   kErr = 4ULL << 32,
   kNews = 5ULL << 32,
   kConsole = 6ULL << 32,
+  kKnock = 7ULL << 32,
 };
 constexpr uint64_t kKindMask = ~0ULL << 32;
 
@@ -47,10 +48,11 @@ std::vector<std::string> marks(const JobPlan& plan) {
 }  // namespace
 
 Agent::Agent(const RunOptions& options, const Environment& environment, const JobPlan& plan,
-             std::shared_ptr<Store> store, std::string program)
+             Rendezvous* rendezvous, std::string program)
     : options_(options),
       environment_(environment),
       plan_(plan),
+      rendezvous_(rendezvous),
       program_(std::move(program)),
       cores_(usable_cores()),
       epoll_(::epoll_create1(EPOLL_CLOEXEC)) {
@@ -59,7 +61,7 @@ Agent::Agent(const RunOptions& options, const Environment& environment, const Jo
   state_.several_nodes = plan_.num_nodes() > 1;
   state_.grace = options_.shutdown_timeout;
   if (!options_.log_dir.empty()) log_folder_ = make_log_folder(options_.log_dir, plan_);
-  if (store) watch_.emplace(std::move(store), plan_);
+  if (rendezvous_->store()) watch_.emplace(rendezvous_->store(), plan_);
 }
 
 Agent::~Agent() {
@@ -75,6 +77,7 @@ int Agent::run() {
   guard_.emplace(marks(plan_));
   watch_fd(signals_.fd(), kSignals);
   if (watch_) watch_fd(watch_->fd(), kNews);
+  if (rendezvous_->knock_fd() >= 0) watch_fd(rendezvous_->knock_fd(), kKnock);
   try {
     start_workers();
     loop();
@@ -179,6 +182,8 @@ void Agent::on_ready(uint64_t tag) {
       return;
     case kNews:
       return on_news();
+    case kKnock:
+      return on_knock();
     default:
       return;  // the console can be written: the loop does so anyway
   }
@@ -252,6 +257,11 @@ void Agent::on_news() {
   } else if (watch_->all_succeeded()) {
     tell(OthersFinished{});
   }
+}
+
+void Agent::on_knock() {
+  ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, rendezvous_->knock_fd(), nullptr);
+  rendezvous_->serve();
 }
 
 void Agent::flush_console() {

@@ -12,6 +12,7 @@
 #include "lockstep/launch/agent/console.h"
 #include "lockstep/launch/agent/guard.h"
 #include "lockstep/launch/agent/job_watch.h"
+#include "lockstep/launch/agent/rendezvous.h"
 #include "lockstep/launch/agent/run_options.h"
 #include "lockstep/launch/agent/signals.h"
 #include "lockstep/launch/agent/worker_env.h"
@@ -21,10 +22,10 @@ namespace lockstep {
 
 class Agent {
  public:
-  /// `store`: where the agents talk; null when this node is alone. `program`: path of options'
+  /// `plan`: what `rendezvous` returned; it must outlive the agent. `program`: path of options'
   /// program.
   Agent(const RunOptions& options, const Environment& environment, const JobPlan& plan,
-        std::shared_ptr<Store> store, std::string program);
+        Rendezvous* rendezvous, std::string program);
   ~Agent();
 
   /// Runs the job to its end, prints the report of a failure last, and returns the exit code.
@@ -53,6 +54,7 @@ class Agent {
   void on_worker_ended(int local_rank);
   void on_signals();
   void on_news();
+  void on_knock();
   void reap_orphans();
   void check_groups();
   void flush_console();
@@ -73,6 +75,7 @@ class Agent {
   const RunOptions options_;
   const Environment environment_;
   const JobPlan plan_;
+  Rendezvous* const rendezvous_;
   const std::string program_;
   std::string log_folder_;
   const int cores_;

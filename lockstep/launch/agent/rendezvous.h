@@ -19,6 +19,11 @@ class Rendezvous {
 
   /// Where the agents go on talking; null when this node is alone.
   virtual std::shared_ptr<Store> store() const = 0;
+
+  /// A descriptor that becomes readable when serve() must be called; -1: never. Jobs that do not
+  /// use the store do not pay for its server.
+  virtual int knock_fd() const = 0;
+  virtual void serve() = 0;
 };
 
 /// A fixed number of nodes, each with its rank given, that meet at the store that node 0's agent

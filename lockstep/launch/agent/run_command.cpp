@@ -44,7 +44,7 @@ int run_command(const std::vector<std::string>& words) {
   const auto rendezvous = make_static_rendezvous(options, env_or("LOCKSTEP_SECRET", ""));
   const JobPlan plan = rendezvous->join();
   try {
-    Agent agent(options, environment, plan, rendezvous->store(), program.path);
+    Agent agent(options, environment, plan, rendezvous.get(), program.path);
     return agent.run();
   } catch (const ExecError& error) {
     return say(126, error.what());

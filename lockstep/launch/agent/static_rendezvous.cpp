@@ -59,12 +59,12 @@ class LoneRendezvous final : public Rendezvous {
   JobPlan join() override {
     const NodeOffer offer = make_offer(options_);
     master_port_.emplace(options_.master_port);
-    server_.emplace(TcpStoreServerOptions{"127.0.0.1", 0, secret_});
+    listener_ = tcp_listen("127.0.0.1", 0);
     JobPlan plan;
     plan.run_id = options_.run_id.empty() ? make_run_id() : options_.run_id;
     plan.nodes = plan_ranks({offer});
     plan.hosts = {offer.host};
-    plan.store = {"127.0.0.1", server_->port()};
+    plan.store = {"127.0.0.1", local_port(listener_.get())};
     plan.secret = secret_;
     plan.master_addr = options_.master_addr;
     plan.master_port = master_port_->port();
@@ -72,11 +72,16 @@ class LoneRendezvous final : public Rendezvous {
   }
 
   std::shared_ptr<Store> store() const override { return nullptr; }
+  int knock_fd() const override { return listener_.get(); }
+  void serve() override {
+    server_.emplace(std::move(listener_), TcpStoreServerOptions{"127.0.0.1", 0, secret_});
+  }
 
  private:
   RunOptions options_;
   std::string secret_;
   std::optional<ReservedPort> master_port_;
+  UniqueFd listener_;
   std::optional<TcpStoreServer> server_;
 };
 
@@ -94,7 +99,7 @@ class StaticRendezvous final : public Rendezvous {
   }
 
   JobPlan join() override {
-    if (options_.node_rank == 0) serve();
+    if (options_.node_rank == 0) open_store();
     connect();
     offer();
     if (options_.node_rank == 0) publish_plan();
@@ -102,11 +107,13 @@ class StaticRendezvous final : public Rendezvous {
   }
 
   std::shared_ptr<Store> store() const override { return store_; }
+  int knock_fd() const override { return -1; }
+  void serve() override {}
 
  private:
   Endpoint meeting_place() const { return {options_.master_addr, options_.master_port}; }
 
-  void serve() {
+  void open_store() {
     const bool v6 = options_.master_addr.find(':') != std::string::npos;
     const bool local = is_loopback(options_.master_addr);
     const std::string host = local ? (v6 ? "::1" : "127.0.0.1") : (v6 ? "::" : "0.0.0.0");

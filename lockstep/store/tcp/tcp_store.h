@@ -26,6 +26,10 @@ struct TcpStoreServerOptions {
 class TcpStoreServer {
  public:
   explicit TcpStoreServer(const TcpStoreServerOptions& options);
+
+  /// The same on a socket that listens already (see tcp_listen()), whatever host and port `options`
+  /// name: for a program that starts the server only when somebody connects.
+  TcpStoreServer(UniqueFd listener, const TcpStoreServerOptions& options);
   ~TcpStoreServer();
   TcpStoreServer(const TcpStoreServer&) = delete;
   TcpStoreServer& operator=(const TcpStoreServer&) = delete;

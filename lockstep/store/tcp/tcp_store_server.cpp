@@ -12,8 +12,7 @@
 namespace lockstep {
 namespace {
 
-UniqueFd listen_safely(const TcpStoreServerOptions& options) {
-  UniqueFd listener = tcp_listen(options.host, options.port);
+UniqueFd check_reach(UniqueFd listener, const TcpStoreServerOptions& options) {
   if (options.secret.empty() && !is_loopback(listener.get())) {
     throw Error(ErrorCode::kInvalidArgument,
                 fmt::format("store on '{}': without a job secret only loopback is served; give a "
@@ -66,7 +65,11 @@ class TcpStoreServer::Impl {
 };
 
 TcpStoreServer::TcpStoreServer(const TcpStoreServerOptions& options)
-    : impl_(std::make_unique<Impl>(listen_safely(options), options)) {}
+    : TcpStoreServer(tcp_listen(options.host, options.port), options) {}
+
+TcpStoreServer::TcpStoreServer(UniqueFd listener, const TcpStoreServerOptions& options)
+    : impl_(std::make_unique<Impl>(check_reach(std::move(listener), options), options)) {}
+
 TcpStoreServer::~TcpStoreServer() = default;
 
 int TcpStoreServer::port() const {
