@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <exception>
 
 #include "lockstep/base/auth.h"
 #include "lockstep/base/error.h"
@@ -19,8 +20,22 @@ std::string job_text(const Identity& identity) {
   return fmt::format("{}/{}/{}", identity.master.port, identity.job_id, identity.restart_count);
 }
 
+/// How long rank 0 stays for ranks that have not left its store.
+constexpr std::chrono::seconds kStay{5};
+
 /// Rank 0's store: its server and its own connection to it.
 struct ServedStore {
+  ServedStore() = default;
+  ~ServedStore() {
+    client.reset();
+    // In order, rank 0 leaves last: another rank may not yet have read its last answer. When it
+    // leaves because of an error, the others must see that at once.
+    if (server && std::uncaught_exceptions() == 0)
+      server->wait_until_unused(Deadline::after(kStay));
+  }
+  ServedStore(const ServedStore&) = delete;
+  ServedStore& operator=(const ServedStore&) = delete;
+
   std::unique_ptr<TcpStoreServer> server;
   std::shared_ptr<Store> client;
 };

@@ -20,9 +20,10 @@ std::vector<int> store_ports(const Identity& identity);
 /// it is secret only if identity.secret is.
 std::string store_secret(const Identity& identity);
 
-/// Serves (rank 0) or joins the store. The server lives as long as rank 0's copy.
-/// Errors: kUnavailable (no port is free), kTimeout naming address and ports, kMismatch (another
-/// build or job at MASTER_PORT).
+/// Serves (rank 0) or joins the store. The server lives as long as rank 0's copy, whose end waits
+/// up to 5 s for ranks that have not left yet (not while an exception unwinds). Errors:
+/// kUnavailable (no port is free), kTimeout naming address and ports, kMismatch (another build or
+/// job at MASTER_PORT).
 std::shared_ptr<Store> meet_torch_store(const Identity& identity, Deadline deadline);
 
 }  // namespace lockstep

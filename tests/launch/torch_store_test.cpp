@@ -4,6 +4,7 @@
 
 #include <future>
 #include <optional>
+#include <thread>
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/socket.h"
@@ -64,6 +65,19 @@ TEST(TorchStore, PassesByAnotherJobAndAForeignServiceOnItsPorts) {
     EXPECT_EQ(error.code(), ErrorCode::kUnavailable);  // someone was there first: as good
   }
   expect_meeting(port, true);
+}
+
+TEST(TorchStore, RankZeroStaysUntilTheOthersHaveLeft) {
+  const int port = free_port();
+  const auto deadline = Deadline::after(30s);
+  auto late = std::async(std::launch::async, [&] {
+    const auto store = meet_torch_store(member(1, port, false, "job"), deadline);
+    store->set("here", "", deadline);
+    std::this_thread::sleep_for(200ms);
+    store->set("still here", "", deadline);  // throws when the server has gone
+  });
+  meet_torch_store(member(0, port, false, "job"), deadline)->get("here", deadline);
+  EXPECT_NO_THROW(late.get());
 }
 
 TEST(TorchStore, TakenMasterPortIsSaid) {

@@ -115,6 +115,7 @@ void StoreServerLoop::add_client(UniqueFd fd) {
   client->interest = EPOLLIN;
   add_to_epoll(client->fd(), id, client->interest);
   clients_[id] = std::move(client);
+  count_clients();
   handshakes_.push_back({Deadline::after(handshake_limit_), id});
 }
 
@@ -200,6 +201,22 @@ void StoreServerLoop::update_interest(ServerConnection& client) {
 void StoreServerLoop::drop(uint64_t id) {
   state_.drop_client(id);
   clients_.erase(id);  // Closing takes it out of epoll.
+  count_clients();
+}
+
+void StoreServerLoop::count_clients() {
+  const MutexLock lock(count_mutex_);
+  num_clients_ = clients_.size();
+  count_changed_.notify_all();
+}
+
+bool StoreServerLoop::wait_until_unused(Deadline deadline) {
+  MutexLock lock(count_mutex_);
+  while (num_clients_ > 0) {
+    if (deadline.passed()) return false;
+    count_changed_.wait_until(lock, deadline.when());
+  }
+  return true;
 }
 
 void StoreServerLoop::drop_doomed() {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "lockstep/base/deadline.h"
+#include "lockstep/base/mutex.h"
 #include "lockstep/base/unique_fd.h"
 #include "lockstep/store/store_state.h"
 #include "lockstep/store/tcp/server_connection.h"
@@ -25,6 +26,8 @@ class StoreServerLoop {
   void run();
   /// From any thread.
   void stop();
+  /// From any thread: waits until no client is connected. False when the deadline passes first.
+  bool wait_until_unused(Deadline deadline);
 
  private:
   void add_to_epoll(int fd, uint64_t id, uint32_t events);
@@ -42,6 +45,7 @@ class StoreServerLoop {
   void update_interest(ServerConnection& client);
 
   void drop(uint64_t id);
+  void count_clients();
   void drop_late_handshakes();
   void drop_doomed();
 
@@ -60,7 +64,10 @@ class StoreServerLoop {
   };
   std::deque<PendingHandshake> handshakes_;  ///< In the order of their deadlines.
   std::vector<uint64_t> doomed_;             ///< Found broken while another was being served.
-  std::optional<Deadline> accept_again_;     ///< Accepting rests until then: no descriptors left.
+  Mutex count_mutex_;
+  CondVar count_changed_;
+  size_t num_clients_ LOCKSTEP_GUARDED_BY(count_mutex_) = 0;  ///< clients_.size(), for others.
+  std::optional<Deadline> accept_again_;  ///< Accepting rests until then: no descriptors left.
 };
 
 }  // namespace lockstep

@@ -36,6 +36,10 @@ class TcpStoreServer {
 
   int port() const;
 
+  /// Waits until no client is connected: for a server in a process that could end before its last
+  /// client has read its last answer. False when the deadline passes first.
+  bool wait_until_unused(Deadline deadline);
+
  private:
   class Impl;
   std::unique_ptr<Impl> impl_;

@@ -48,6 +48,7 @@ class TcpStoreServer::Impl {
   }
 
   int port() const { return port_; }
+  bool wait_until_unused(Deadline deadline) { return loop_.wait_until_unused(deadline); }
 
  private:
   void serve() {
@@ -74,6 +75,10 @@ TcpStoreServer::~TcpStoreServer() = default;
 
 int TcpStoreServer::port() const {
   return impl_->port();
+}
+
+bool TcpStoreServer::wait_until_unused(Deadline deadline) {
+  return impl_->wait_until_unused(deadline);
 }
 
 }  // namespace lockstep
