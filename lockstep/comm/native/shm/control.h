@@ -16,7 +16,7 @@ namespace lockstep::shm {
 inline constexpr size_t kCacheLine = 64;
 /// Messages up to this size are copied beside the header: one meeting instead of two, at the price
 /// that every rank reduces all of it.
-inline constexpr int64_t kInlineBytes = 8 << 10;
+inline constexpr int64_t kInlineBytes = 2 << 10;
 /// Messages up to this size travel in the header's own cache line.
 inline constexpr int64_t kTinyBytes = 16;
 /// Memory that is not shared goes in pieces of this size: two of every rank's stay in its L2 cache.

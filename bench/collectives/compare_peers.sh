@@ -1,0 +1,74 @@
+#!/bin/bash
+# all_reduce (float32 sum, one host) of Lockstep, Open MPI and Gloo in turns, and how many times
+# faster Lockstep is, by medians.
+#
+#   bench/collectives/compare_peers.sh [BUILD_DIR]        (default build/release)
+#
+# PEERS   folder with allreduce_mpi.cpp and allreduce_gloo.cpp (default ../shared/peers); built with
+#         the flags of this script into BUILD_DIR/peers. Needs libopenmpi-dev and libgloo-dev.
+# SIZES   bytes (default 25 MiB and 64 MiB);  RANKS (2);  ROUNDS of all programs (5)
+# PREFIX  put before every program, e.g. "chrt -r 1" where other work keeps the cores busy
+set -euo pipefail
+root=$(cd "$(dirname "$0")/../.." && pwd)
+build=$(cd "${1:-$root/build/release}" && pwd)
+PEERS=${PEERS:-$root/../shared/peers}
+SIZES=${SIZES:-26214400 67108864}
+RANKS=${RANKS:-2}
+ROUNDS=${ROUNDS:-5}
+PREFIX=${PREFIX:-}
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+[ -d "$PEERS" ] || { echo "compare_peers: no folder $PEERS; set PEERS" >&2; exit 2; }
+
+bin=$build/peers
+mkdir -p "$bin"
+flags="-std=c++17 -O3 -march=native -w -pthread"
+[ -x "$bin/ompi" ] || mpicxx.openmpi $flags "$PEERS/allreduce_mpi.cpp" -o "$bin/ompi"
+[ -x "$bin/gloo" ] || g++ $flags "$PEERS/allreduce_gloo.cpp" -o "$bin/gloo" -lgloo
+results=$(mktemp -d)
+trap 'rm -rf "$results"' EXIT
+
+# Each prints lines "NAME,ranks,bytes,min_us,median_us".
+lockstep() {
+  $PREFIX "$build/bin/lockstep" bench collectives --ranks "$RANKS" --sizes "${SIZES// /,}" \
+    --json "$results/lockstep.json" >/dev/null
+  tr -d ' \n' <"$results/lockstep.json" | sed 's/},/}\n/g; s/}\]/}\n/' |
+    sed -E 's/.*"bytes":([0-9]+),.*"min_us":([0-9.e+-]+),.*"p50_us":([0-9.e+-]+),.*/lockstep,'"$RANKS"',\1,\2,\3/'
+}
+ompi() {
+  local name=$1
+  shift
+  SIZES=$SIZES $PREFIX mpirun.openmpi --oversubscribe "$@" -n "$RANKS" "$bin/ompi" "$name"
+}
+gloo() {
+  local rank pids="" meeting
+  meeting=$(mktemp -d -p "$results")
+  for ((rank = 0; rank < RANKS; rank++)); do
+    SIZES=$SIZES RANK=$rank WORLD_SIZE=$RANKS STORE=$meeting IFACE=lo $PREFIX "$bin/gloo" "gloo_$1" "$1" &
+    pids="$pids $!"
+  done
+  for rank in $pids; do wait "$rank"; done
+}
+
+for ((round = 1; round <= ROUNDS; round++)); do
+  lockstep
+  ompi ompi_vader
+  ompi ompi_vader_nocma --mca btl_vader_single_copy_mechanism none
+  gloo ring
+  gloo hd
+  [ "$RANKS" -eq 2 ] && gloo bcube
+done | tee "$results/all.csv" >&2
+
+sort -t, -k3,3n -k1,1 -k5,5g "$results/all.csv" | awk -F, '
+  { key = $3 "," $1; n[key]++; t[key, n[key]] = $5; sizes[$3]; names[$1] }
+  END {
+    printf "%12s %-18s %14s %10s\n", "bytes", "program", "median us", "lockstep x"
+    for (s in sizes) {
+      own = s ",lockstep"; base = t[own, int((n[own] + 1) / 2)]
+      for (p in names) {
+        key = s "," p
+        if (!n[key]) continue
+        m = t[key, int((n[key] + 1) / 2)]
+        printf "%12d %-18s %14.1f %10.2f\n", s, p, m, m / base
+      }
+    }
+  }' | { IFS= read -r head; echo "$head"; sort -k1,1n -k3,3g; }
