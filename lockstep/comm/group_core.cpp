@@ -31,18 +31,18 @@ int GroupCore::count_subgroup(const std::vector<int>& ranks) {
 void GroupCore::throw_if_failed() {
   if (!has_failed_.load(std::memory_order_acquire)) return;
   MutexLock lock(mutex_);
-  throw Error(*failure_);
+  failure_->raise();
 }
 
 void GroupCore::remember(const Error& error) {
-  if (is_harmless(error.code())) throw Error(error);
+  if (is_harmless(error.code())) Failure{error.code(), error.what()}.raise();
   MutexLock lock(mutex_);
-  if (!failure_) failure_ = error;
+  if (!failure_) failure_ = Failure{error.code(), error.what()};
   has_failed_.store(true, std::memory_order_release);
-  throw Error(*failure_);
+  failure_->raise();
 }
 
-Work GroupCore::failed_work(std::exception_ptr failure) {
+Work GroupCore::failed_work(Failure failure) {
   auto state = std::make_shared<WorkState>();
   state->finish(std::move(failure));
   return Work(std::move(state));

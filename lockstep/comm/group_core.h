@@ -45,8 +45,8 @@ class GroupCore {
       throw_if_failed();
       guarded(body, waiting);
       return Work();
-    } catch (...) {
-      return failed_work(std::current_exception());
+    } catch (const Error& error) {
+      return failed_work({error.code(), error.what()});
     }
   }
 
@@ -78,7 +78,7 @@ class GroupCore {
   void throw_if_failed();
   /// Throws the first fatal error of the group: `error`, if there was none before.
   [[noreturn]] void remember(const Error& error);
-  static Work failed_work(std::exception_ptr failure);
+  static Work failed_work(Failure failure);
 
   const GroupSpec spec_;
   const std::string backend_;
@@ -86,7 +86,7 @@ class GroupCore {
 
   std::atomic<bool> has_failed_ = false;  // set after failure_
   Mutex mutex_;
-  std::optional<Error> failure_ LOCKSTEP_GUARDED_BY(mutex_);
+  std::optional<Failure> failure_ LOCKSTEP_GUARDED_BY(mutex_);
   std::map<std::vector<int>, int> subgroups_ LOCKSTEP_GUARDED_BY(mutex_);
   std::map<std::pair<Direction, int>, std::unique_ptr<WorkQueue>> peers_
       LOCKSTEP_GUARDED_BY(mutex_);

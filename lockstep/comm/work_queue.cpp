@@ -4,15 +4,30 @@
 
 namespace lockstep {
 
+namespace {
+
+std::optional<Failure> attempt(const std::function<void()>& task) {
+  try {
+    task();
+    return std::nullopt;
+  } catch (const Error& error) {
+    return Failure{error.code(), error.what()};
+  } catch (const std::exception& error) {
+    return Failure{ErrorCode::kInternal, error.what()};
+  }
+}
+
+}  // namespace
+
 void WorkState::wait() {
   if (!done()) {
     MutexLock lock(mutex_);
     while (!done()) finished_.wait(lock);
   }
-  if (failure_) std::rethrow_exception(failure_);
+  if (failure_) failure_->raise();
 }
 
-void WorkState::finish(std::exception_ptr failure) {
+void WorkState::finish(std::optional<Failure> failure) {
   MutexLock lock(mutex_);
   failure_ = std::move(failure);
   done_.store(true, std::memory_order_release);
@@ -64,12 +79,7 @@ void WorkQueue::run() {
       item = std::move(items_.front());
       items_.pop_front();
     }
-    std::exception_ptr failure;
-    try {
-      item.task();
-    } catch (...) {
-      failure = std::current_exception();
-    }
+    auto failure = attempt(item.task);
     item.task = nullptr;
     item.state->finish(std::move(failure));
     MutexLock lock(mutex_);

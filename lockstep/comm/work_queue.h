@@ -4,28 +4,38 @@
 #include <atomic>
 #include <condition_variable>
 #include <deque>
-#include <exception>
 #include <functional>
 #include <memory>
+#include <optional>
+#include <string>
 #include <thread>
 
+#include "lockstep/base/error.h"
 #include "lockstep/base/mutex.h"
 
 namespace lockstep {
+
+/// An error as it travels between threads. Each throws an exception of its own made of it: the text
+/// inside a copied exception is shared, which ThreadSanitizer cannot follow into the library.
+struct Failure {
+  ErrorCode code;
+  std::string text;
+  [[noreturn]] void raise() const { throw Error(code, text); }
+};
 
 /// What a Work shares with the thread that does it.
 class WorkState {
  public:
   bool done() const { return done_.load(std::memory_order_acquire); }
-  /// Returns when finish() was called; throws what it was given.
+  /// Returns when finish() was called; throws what it was given, if anything.
   void wait();
-  void finish(std::exception_ptr failure);
+  void finish(std::optional<Failure> failure);
 
  private:
   std::atomic<bool> done_ = false;  // set under mutex_, after failure_
   Mutex mutex_;
   CondVar finished_;
-  std::exception_ptr failure_;  // written once, before done_
+  std::optional<Failure> failure_;  // written once, before done_
 };
 
 /// First in, first out, one thread, started by the first push. The thread takes no signals.

@@ -178,6 +178,7 @@ void run_all(int signal) {
          {Phase::kArriving, Phase::kEntered, Phase::kMeeting, Phase::kFinished}) {
       const bool meets = call != Call::kInline && call != Call::kBarrier;
       if (phase == Phase::kMeeting && !meets) continue;
+      if (kSanitized && call != Call::kInPlace) continue;
       run_case({call, phase, signal}, *board);
     }
   }

@@ -91,6 +91,7 @@ std::vector<int64_t> border_counts(int64_t element) {
 std::vector<Layout> one_host_layouts() {
   std::vector<Layout> layouts;
   for (const int size : {1, 2, 3, 4, 5, 7, 8}) {
+    if (kSanitized && size > 3) break;
     layouts.push_back({fmt::format("Shm{}", size), {size}});
   }
   return layouts;
@@ -282,8 +283,10 @@ void check_subgroups(ProcessGroup& group) {
 }
 
 void check_everything(ProcessGroup& group) {
-  check_all_reduce(group);
-  check_large_all_reduce(group);
+  if (!kSanitized) {
+    check_all_reduce(group);
+    check_large_all_reduce(group);
+  }
   check_broadcast(group);
   check_all_gather(group);
   check_reduce_scatter(group);

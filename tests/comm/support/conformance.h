@@ -11,12 +11,19 @@
 
 namespace lockstep::testing {
 
+/// Sanitizers make everything many times slower: then fewer ranks, and only some combinations.
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+inline constexpr bool kSanitized = true;
+#else
+inline constexpr bool kSanitized = false;
+#endif
+
 /// Where the ranks are; the transport follows from it.
 struct Layout {
   std::string name;
   HostLayout hosts;
 };
-std::vector<Layout> one_host_layouts();  ///< 1-5, 7 and 8 ranks.
+std::vector<Layout> one_host_layouts();  ///< 1-5, 7 and 8 ranks; sanitized, 1-3.
 
 /// Throws std::runtime_error with `what` unless `holds`.
 void require(bool holds, const std::string& what);
@@ -33,7 +40,7 @@ void check_point_to_point(ProcessGroup& group);
 void check_many_async(ProcessGroup& group);
 void check_allocate(ProcessGroup& group);
 void check_subgroups(ProcessGroup& group);
-/// All of the above.
+/// All of the above; sanitized, without the all_reduces.
 void check_everything(ProcessGroup& group);
 
 }  // namespace lockstep::testing
