@@ -1,10 +1,14 @@
 #include "lockstep/comm/native/local_part.h"
 
+#include <algorithm>
+
 #include "lockstep/comm/native/tcp/schedule.h"
 
 namespace lockstep {
 namespace {
 
+/// Groups that only ever exchange small values need no more.
+constexpr int64_t kSmallAreaBytes = 64 << 10;
 constexpr int64_t kAreas = 4;  // slots of even and odd rounds, results of even and odd rounds
 
 }  // namespace
@@ -22,9 +26,10 @@ void LocalPart::sync(const Waiting& waiting) {
   if (!alone()) shm_->sync(waiting);
 }
 
-void LocalPart::prepare(const Waiting& waiting) {
-  if (alone() || staging_) return;
-  staging_ = shm_->allocate(kAreas * tcp::kRoundBytes, waiting);
+void LocalPart::prepare(int64_t bytes, const Waiting& waiting) {
+  if (alone() || area_bytes_ >= std::min(bytes, tcp::kRoundBytes)) return;
+  area_bytes_ = bytes <= kSmallAreaBytes ? kSmallAreaBytes : tcp::kRoundBytes;
+  staging_ = shm_->allocate(kAreas * area_bytes_, waiting);
   OpHeader header;
   header.kind = OpKind::kAllocate;
   header.count = staging_->bytes();
@@ -33,7 +38,7 @@ void LocalPart::prepare(const Waiting& waiting) {
 }
 
 std::byte* LocalPart::area(int local, int64_t index) const {
-  return staging_of_[static_cast<size_t>(local)] + index * tcp::kRoundBytes;
+  return staging_of_[static_cast<size_t>(local)] + index * area_bytes_;
 }
 
 }  // namespace lockstep

@@ -25,10 +25,10 @@ class LocalPart {
                                 const Waiting& waiting);
   void sync(const Waiting& waiting);
 
-  /// Staging memory of the host, tcp::kRoundBytes each: one slot a rank for what it hands in, one
-  /// result area for all. Two of each, used by rounds in turn. There after prepare(), which is
-  /// collective on the host, and does something the first time only.
-  void prepare(const Waiting& waiting);
+  /// Staging memory of the host: one slot a rank for what it hands in, one result area for all. Two
+  /// of each, used by rounds in turn. prepare() sees to it that they hold a round of an operation
+  /// of `bytes`; it is collective on the host and mostly finds them there.
+  void prepare(int64_t bytes, const Waiting& waiting);
   std::byte* slot(int local, int64_t round) const { return area(local, round & 1); }
   std::byte* own_slot(int64_t round) const { return slot(local_, round); }
   std::byte* result(int64_t round) const { return area(0, 2 + (round & 1)); }
@@ -39,6 +39,7 @@ class LocalPart {
   std::unique_ptr<ShmGroup> shm_;
   int local_;
   int num_local_;
+  int64_t area_bytes_ = 0;
   std::shared_ptr<SharedBuffer> staging_;
   std::vector<std::byte*> staging_of_;  // by local rank
 };

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <thread>
 
 #include "lockstep/base/env.h"
@@ -100,11 +101,11 @@ int TwoLevelGroup::local_of(int rank) const {
   return plan_.topology.local_rank_of[static_cast<size_t>(rank)];
 }
 
-void TwoLevelGroup::throw_agreed(const Error& error) {
+void TwoLevelGroup::throw_agreed(const Error& error, Kind kind) {
   if (is_harmless(error)) throw Error(error);
   MutexLock lock(mutex_);
   if (!verdict_) {
-    verdict_ = verdict(error);
+    verdict_ = verdict(error, kind);
     // Only now: who is woken by the end of a connection finds the verdict.
     links_.shut_down();
     pipes_.shut_down();
@@ -114,11 +115,13 @@ void TwoLevelGroup::throw_agreed(const Error& error) {
 }
 
 /// The first error that any rank wrote down: `error`, if nobody did before.
-Error TwoLevelGroup::verdict(const Error& error) {
+Error TwoLevelGroup::verdict(const Error& error, Kind kind) {
   try {
+    const bool searches = kind == Kind::kCollective && error.code() == ErrorCode::kTimeout;
+    const Error named = searches ? name_the_late(error) : error;
     const auto swap = spec_.store->compare_set(
-        verdict_key(spec_), std::nullopt, encode_verdict(error), Deadline::after(kVerdictLimit));
-    if (!swap.swapped && swap.value) return decode_verdict(*swap.value);
+        verdict_key(spec_), std::nullopt, encode_verdict(named), Deadline::after(kVerdictLimit));
+    return !swap.swapped && swap.value ? decode_verdict(*swap.value) : named;
   } catch (const Error& store_error) {
     log_debug(fmt::format("{}: the verdict of group '{}' stays here: {}",
                           spec_.rank_name(spec_.rank), spec_.name, store_error.what()));
@@ -126,44 +129,56 @@ Error TwoLevelGroup::verdict(const Error& error) {
   return error;
 }
 
-/// Runs a wait for other hosts. When it times out, a rank there may just be about to say which of
-/// its neighbours is missing.
-void TwoLevelGroup::run_exchange(const std::function<void()>& exchange) {
+/// The rank that this one waited for may itself have waited. Every rank that waits says so when its
+/// time is over; who does not say it within a moment is late.
+Error TwoLevelGroup::name_the_late(const Error& error) {
+  Store& store = *spec_.store;
+  const std::string waited = spec_.name + "/waited/";
+  store.set(waited + std::to_string(spec_.rank), "", Deadline::after(kVerdictLimit));
+  const auto key = verdict_key(spec_);
   try {
-    exchange();
-  } catch (const Error& error) {
-    if (error.code() != ErrorCode::kTimeout) throw;
-    const auto grace = std::clamp<std::chrono::milliseconds>(spec_.timeout / 10, 100ms, 2s);
-    const auto key = verdict_key(spec_);
-    try {
-      spec_.store->wait(std::span(&key, 1), Deadline::after(grace));
-    } catch (const Error&) {
-      // Nobody knows better.
-    }
-    throw;
+    const auto grace = std::clamp<std::chrono::milliseconds>(spec_.timeout / 10, 200ms, 2s);
+    store.wait(std::span(&key, 1), Deadline::after(grace));
+    return error;  // somebody has found out
+  } catch (const Error& nobody) {
+    if (nobody.code() != ErrorCode::kTimeout) throw;
   }
+  std::vector<int> late;
+  const auto here = store.list(waited, Deadline::after(kVerdictLimit));
+  for (int rank = 0; rank < spec_.size; ++rank) {
+    if (std::find(here.begin(), here.end(), waited + std::to_string(rank)) == here.end())
+      late.push_back(rank);
+  }
+  if (late.empty()) return error;
+  return Error(ErrorCode::kTimeout,
+               fmt::format("{} did not come in time ({} says: {})", spec_.rank_names(late),
+                           spec_.rank_name(spec_.rank), error.what()));
 }
 
 void TwoLevelGroup::send(const void* data, int64_t count, DType dtype, int destination, int tag,
                          const Waiting& waiting) {
-  guarded([&] {
-    if (plan_.topology.host_of[static_cast<size_t>(destination)] == plan_.host) {
-      local_.shm().send(data, count, dtype, local_of(destination), tag, waiting);
-    } else {
-      pipes_.send(destination, tag, data, count, dtype, waiting.deadline);
-    }
-  });
+  guarded(
+      [&] {
+        if (plan_.topology.host_of[static_cast<size_t>(destination)] == plan_.host) {
+          local_.shm().send(data, count, dtype, local_of(destination), tag, waiting);
+        } else {
+          pipes_.send(destination, tag, data, count, dtype, waiting.deadline);
+        }
+      },
+      Kind::kPointToPoint);
 }
 
 void TwoLevelGroup::recv(void* data, int64_t count, DType dtype, int source, int tag,
                          const Waiting& waiting) {
-  guarded([&] {
-    if (plan_.topology.host_of[static_cast<size_t>(source)] == plan_.host) {
-      local_.shm().recv(data, count, dtype, local_of(source), tag, waiting);
-    } else {
-      pipes_.recv(source, tag, data, count, dtype, waiting.deadline);
-    }
-  });
+  guarded(
+      [&] {
+        if (plan_.topology.host_of[static_cast<size_t>(source)] == plan_.host) {
+          local_.shm().recv(data, count, dtype, local_of(source), tag, waiting);
+        } else {
+          pipes_.recv(source, tag, data, count, dtype, waiting.deadline);
+        }
+      },
+      Kind::kPointToPoint);
 }
 
 }  // namespace lockstep

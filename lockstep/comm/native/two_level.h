@@ -14,8 +14,9 @@ namespace lockstep {
 /// Failure: the first rank that meets an error writes it into the store as the group's verdict,
 /// then ends its connections and its host's shared group. Who is woken by that reads the verdict,
 /// so every rank throws the same text, naming the culprit and not the neighbour that gave up. (When
-/// the store is gone as well, each rank reports what it saw.) A rank that times out waiting for
-/// another host gives that host's ranks a moment to say who of them is missing.
+/// the store is gone as well, each rank reports what it saw.) A collective that times out names the
+/// ranks that did not wait in it: who waits says so in the store when its time is over, so that a
+/// rank which only waited for the late one is not blamed.
 ///
 /// Errors: kTimeout, kMismatch, kInvalidArgument (no secret between hosts); see also ShmGroup.
 std::unique_ptr<GroupImpl> make_two_level_group(const GroupSpec& spec, Deadline deadline);

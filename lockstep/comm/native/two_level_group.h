@@ -1,6 +1,5 @@
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -61,18 +60,19 @@ class TwoLevelGroup : public GroupImpl {
   void do_all_gather(Call& call, const std::byte* in, std::byte* out, int64_t count);
   void do_reduce_scatter(Call& call, const std::byte* in, std::byte* out, int64_t count);
 
+  enum class Kind { kCollective, kPointToPoint };
   /// Runs `body`; makes of its error the group's error.
   template <class Body>
-  void guarded(Body body) {
+  void guarded(Body body, Kind kind = Kind::kCollective) {
     try {
       body();
     } catch (const Error& error) {
-      throw_agreed(error);
+      throw_agreed(error, kind);
     }
   }
-  [[noreturn]] void throw_agreed(const Error& error);
-  Error verdict(const Error& error);
-  void run_exchange(const std::function<void()>& exchange);
+  [[noreturn]] void throw_agreed(const Error& error, Kind kind);
+  Error verdict(const Error& error, Kind kind);
+  Error name_the_late(const Error& error);
   int local_of(int rank) const;
 
   const GroupSpec spec_;

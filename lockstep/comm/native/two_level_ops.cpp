@@ -71,7 +71,7 @@ tcp::Span TwoLevelGroup::slice_of(const Call& call, int64_t count) const {
 
 void TwoLevelGroup::run(Call& call, TwoLevelStep& step) {
   const auto spin = call.waiting.spin ? spin_ : std::chrono::microseconds(0);
-  run_exchange([&] { step.run(call.waiting.deadline, spin); });
+  step.run(call.waiting.deadline, spin);
 }
 
 void TwoLevelGroup::barrier(const Waiting& waiting) {
@@ -149,7 +149,7 @@ void TwoLevelGroup::all_reduce(void* data, int64_t count, DType dtype, ReduceOp 
 
 /// Round k is gathered while round k - 1, summed by now, is spread.
 void TwoLevelGroup::do_all_reduce(Call& call, std::byte* data, int64_t count) {
-  if (call.staged()) local_.prepare(call.waiting);
+  if (call.staged()) local_.prepare(count * call.element_bytes(), call.waiting);
   const int64_t size = call.element_bytes();
   const auto rounds = tcp::rounds_of(count, size);
   const int64_t lag = call.choice.one_step ? 0 : 1;
@@ -228,7 +228,7 @@ void TwoLevelGroup::broadcast(void* data, int64_t count, DType dtype, int root,
 
 /// The root's host scatters round k to the others, which spread round k - 1 among themselves.
 void TwoLevelGroup::do_broadcast(Call& call, std::byte* data, int64_t count, int root) {
-  if (call.staged()) local_.prepare(call.waiting);
+  if (call.staged()) local_.prepare(count * call.element_bytes(), call.waiting);
   const int64_t size = call.element_bytes();
   const auto rounds = tcp::rounds_of(count, size);
   const int root_host = plan_.topology.host_of[static_cast<size_t>(root)];
@@ -296,7 +296,7 @@ void TwoLevelGroup::all_gather(const void* in, void* out, int64_t count, DType d
 }
 
 void TwoLevelGroup::do_all_gather(Call& call, const std::byte* in, std::byte* out, int64_t count) {
-  local_.prepare(call.waiting);
+  local_.prepare(count * call.element_bytes() * plan_.size, call.waiting);
   const int64_t size = call.element_bytes();
   const auto rounds = tcp::rounds_of(count, size * plan_.size);
   for (int64_t k = 0; k < rounds.size(); ++k) {
@@ -346,7 +346,7 @@ void TwoLevelGroup::reduce_scatter(const void* in, void* out, int64_t count, DTy
 
 void TwoLevelGroup::do_reduce_scatter(Call& call, const std::byte* in, std::byte* out,
                                       int64_t count) {
-  local_.prepare(call.waiting);
+  local_.prepare(count * call.element_bytes() * plan_.size, call.waiting);
   const int64_t size = call.element_bytes();
   const auto rounds = tcp::rounds_of(count, size * plan_.size);
   for (int64_t k = 0; k < rounds.size(); ++k) {

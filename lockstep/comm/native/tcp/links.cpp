@@ -26,12 +26,14 @@ struct Progress {
 }  // namespace
 
 /// One connection. `readable` and `writable` are what epoll said last (edge-triggered) until a call
-/// finds the socket drained or full.
+/// finds the socket drained or full. `ended`: the end of the stream is behind what is still to be
+/// read; no further event will tell.
 struct Links::Link {
   int peer = -1;
   UniqueFd fd;
   bool readable = true;
   bool writable = true;
+  bool ended = false;
 
   std::deque<const Outbound*> out;
   std::array<std::byte, kMessageBytes> out_header{};
@@ -120,7 +122,7 @@ bool Links::pump_out(Link& link) {
     link.writable = false;
     return false;
   }
-  link.writable = put == static_cast<ssize_t>(parts[0].iov_len + parts[1].iov_len);
+  link.writable = link.ended || put == static_cast<ssize_t>(parts[0].iov_len + parts[1].iov_len);
   const int64_t header = std::min<int64_t>(put, static_cast<int64_t>(parts[0].iov_len));
   link.sent.header += header;
   link.sent.payload += put - header;
@@ -157,7 +159,7 @@ bool Links::read_message(Link& link) {
     if (got == 0) throw_lost(link, "closed the connection");
     if (got < 0 && errno == EINTR) continue;
     if (got < 0 && errno != EAGAIN) throw_lost(link, std::strerror(errno));
-    link.readable = got == static_cast<ssize_t>(room);
+    link.readable = got == static_cast<ssize_t>(room) || (got > 0 && link.ended);
     if (got > 0) link.ahead_end += static_cast<size_t>(got);
   }
   const std::span<const std::byte, kMessageBytes> bytes(link.ahead.data() + link.ahead_begin,
@@ -190,7 +192,7 @@ bool Links::read_payload(Link& link) {
       }
       if (taken < 0 && errno == EINTR) continue;
       if (taken < 0 && errno != EAGAIN) throw_lost(link, std::strerror(errno));
-      link.readable = taken == static_cast<ssize_t>(wanted);
+      link.readable = taken == static_cast<ssize_t>(wanted) || (taken > 0 && link.ended);
       if (taken < 0) break;
       got = static_cast<size_t>(taken);
     }
@@ -218,6 +220,7 @@ void Links::wait_for_events(Deadline deadline, std::chrono::microseconds spin) {
     const uint32_t what = events[static_cast<size_t>(i)].events;
     // A dead connection is found by the call that meets it.
     const bool ended = (what & (EPOLLERR | EPOLLHUP | EPOLLRDHUP)) != 0;
+    link->ended |= ended;
     link->readable |= ended || (what & EPOLLIN) != 0;
     link->writable |= ended || (what & EPOLLOUT) != 0;
   }

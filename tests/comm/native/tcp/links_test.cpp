@@ -165,6 +165,23 @@ TEST(Links, AHalfMessageAndThenTheEndIsAPeerLost) {
             std::string::npos);
 }
 
+// The end comes with the last data: no further event tells of it.
+TEST(Links, AnEndRightBehindAMessageIsNotMissed) {
+  Pair pair;
+  const Message message = of_bytes(0);
+  const Inbound ins[] = {{1, message, nullptr, {}}};
+  std::thread other([&] {
+    std::array<Message, 2> twice{message, message};
+    EXPECT_EQ(::send(pair.raw.get(), twice.data(), sizeof twice - 1, 0),
+              static_cast<ssize_t>(sizeof twice - 1));
+    pair.raw.reset();
+  });
+  other.join();
+  pair.zero->exchange({}, ins, Deadline::after(5s));
+  const auto error = error_of([&] { pair.zero->exchange({}, ins, Deadline::after(5s)); });
+  EXPECT_EQ(error.code(), ErrorCode::kPeerLost);
+}
+
 TEST(Links, ShutDownWakesThePeer) {
   Pair pair;
   Links& one = pair.one();

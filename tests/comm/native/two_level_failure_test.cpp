@@ -1,0 +1,202 @@
+// Ranks of several hosts that are killed, frozen or call something else: everybody else must name
+// them, also the ranks that only waited for a rank that waited for them.
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstring>
+#include <functional>
+#include <new>
+#include <thread>
+
+#include "lockstep/base/error.h"
+#include "lockstep/comm/process_group.h"
+#include "tests/comm/support/conformance.h"
+
+namespace lockstep::testing {
+namespace {
+
+using Call = std::function<void(ProcessGroup&)>;
+
+/// Every kind, and sizes for one and for two steps and for several rounds.
+std::vector<Call> calls() {
+  static std::vector<float> data(4 << 20);
+  static std::vector<float> out(4 << 20);
+  constexpr DType kType = DType::kFloat32;
+  std::vector<Call> all;
+  for (const int64_t count : {5, 100'000, 3 << 20}) {
+    all.emplace_back([count](ProcessGroup& group) {
+      group.all_reduce(data.data(), count, kType, ReduceOp::kSum).wait();
+    });
+  }
+  all.emplace_back([](ProcessGroup& group) {
+    group.broadcast(data.data(), 500'000, kType, 0).wait();
+    group.broadcast(data.data(), 500'000, kType, group.size() - 1).wait();
+  });
+  all.emplace_back([](ProcessGroup& group) {
+    group.all_gather(data.data(), out.data(), 300'000, kType).wait();
+  });
+  all.emplace_back([](ProcessGroup& group) {
+    group.reduce_scatter(data.data(), out.data(), 300'000, kType, ReduceOp::kSum).wait();
+  });
+  all.emplace_back([](ProcessGroup& group) { group.barrier(); });
+  return all;
+}
+
+/// Repeats `call` until it fails.
+Error first_error(ProcessGroup& group, const Call& call) {
+  for (int i = 0; i < 100'000; ++i) {
+    try {
+      call(group);
+    } catch (const Error& error) {
+      return error;
+    }
+  }
+  throw std::runtime_error("nobody noticed");
+}
+
+void expect_verdict(ProcessGroup& group, const Call& call, ErrorCode code,
+                    const std::string& name) {
+  const Error error = first_error(group, call);
+  require(error.code() == code, fmt::format("wrong error: {}", error.what()));
+  require(std::strstr(error.what(), name.c_str()) == error.what() || code != ErrorCode::kTimeout,
+          error.what());
+  require(std::strstr(error.what(), name.c_str()) != nullptr, error.what());
+  const Error again = first_error(group, call);
+  require(std::string(again.what()) == error.what(), "another error afterwards");
+}
+
+/// Seen by all processes of a test.
+struct Board {
+  std::atomic<pid_t> victim;
+  std::atomic<int> survivors;
+};
+
+/// Rank 1 is struck while all ranks run `call` over and over.
+void strike_during(const HostLayout& hosts, const Call& call, int signal) {
+  const ErrorCode want = signal == SIGKILL ? ErrorCode::kPeerLost : ErrorCode::kTimeout;
+  const auto timeout = std::chrono::milliseconds(signal == SIGKILL ? 20'000 : 700);
+  void* const shared =
+      ::mmap(nullptr, sizeof(Board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(shared, MAP_FAILED);
+  auto* const board = new (shared) Board{};
+  const auto ends = run_rank_processes(
+      hosts,
+      [&](const World& world) {
+        auto group = ProcessGroup::create(world, {.timeout = std::chrono::seconds(20)});
+        auto struck = ProcessGroup::create(world, {.timeout = timeout});
+        call(struck);
+        group.barrier();
+        if (world.rank == 1) {
+          board->victim = ::getpid();
+          std::thread([signal] {
+            std::this_thread::sleep_for(std::chrono::milliseconds(30));
+            ::kill(::getpid(), signal);
+          }).detach();
+        }
+        expect_verdict(struck, call, want, "rank 1");
+        if (++board->survivors == world.size - 1) ::kill(board->victim, SIGKILL);
+      },
+      std::chrono::seconds(20));
+  ::munmap(shared, sizeof(Board));
+  for (size_t rank = 0; rank < ends.size(); ++rank)
+    EXPECT_EQ(ends[rank], rank == 1 ? -SIGKILL : 0) << "rank " << rank;
+}
+
+TEST(TwoLevelFailure, EverybodyNamesARankThatWasKilled) {
+  for (const auto& call : calls()) {
+    strike_during({1, 1, 1}, call, SIGKILL);
+    strike_during({2, 2}, call, SIGKILL);
+  }
+}
+
+TEST(TwoLevelFailure, EverybodyNamesARankThatWasFrozen) {
+  const auto all = calls();
+  strike_during({1, 1, 1}, all[2], SIGSTOP);
+  strike_during({2, 2}, all[1], SIGSTOP);
+}
+
+TEST(TwoLevelFailure, ADifferentCallOnAnotherHostIsAMismatchForAll) {
+  for (const HostLayout& hosts : {HostLayout{1, 1}, HostLayout{2, 2}}) {
+    std::atomic<int> failed = 0;
+    run_rank_threads(hosts, [&](const World& world) {
+      auto group = ProcessGroup::create(world, {.timeout = std::chrono::seconds(30)});
+      std::vector<float> data(100);
+      const bool other = world.node_rank == 1;
+      try {
+        group.all_reduce(data.data(), other ? 99 : 100, DType::kFloat32, ReduceOp::kSum).wait();
+      } catch (const Error& error) {
+        require(error.code() == ErrorCode::kMismatch, error.what());
+        require(std::strstr(error.what(), "99 elements") != nullptr, error.what());
+        require(std::strstr(error.what(), "100 elements") != nullptr, error.what());
+        ++failed;
+      }
+    });
+    EXPECT_EQ(failed, hosts[0] * 2);
+  }
+}
+
+TEST(TwoLevelFailure, ARankThatNeverComesIsNamedByTheRanksThatWaitForIt) {
+  run_rank_threads({2, 2}, [](const World& world) {
+    auto group = ProcessGroup::create(world, {.timeout = std::chrono::seconds(1)});
+    group.barrier();
+    if (world.rank == 3) return std::this_thread::sleep_for(std::chrono::milliseconds(2500));
+    float data = 1;
+    try {
+      group.all_reduce(&data, 1, DType::kFloat32, ReduceOp::kSum).wait();
+    } catch (const Error& error) {
+      require(error.code() == ErrorCode::kTimeout, error.what());
+      require(std::strstr(error.what(), "rank 3 did not come") == error.what(), error.what());
+      return;
+    }
+    throw std::runtime_error("rank 3 was not missed");
+  });
+}
+
+TEST(TwoLevelFailure, PointToPointNoticesDeathOnAnotherHost) {
+  const auto ends = run_rank_processes({1, 2}, [](const World& world) {
+    auto group = ProcessGroup::create(world, {.timeout = std::chrono::seconds(20)});
+    group.barrier();
+    if (world.rank == 2) ::raise(SIGKILL);
+    float data = 0;
+    try {
+      group.recv(&data, 1, DType::kFloat32, 2).wait();
+    } catch (const Error& error) {
+      require(error.code() == ErrorCode::kPeerLost, error.what());
+      require(std::strstr(error.what(), "rank 2") != nullptr, error.what());
+      return;
+    }
+    throw std::runtime_error("nobody noticed");
+  });
+  EXPECT_EQ(ends, (std::vector<int>{0, 0, -SIGKILL}));
+}
+
+// Processor time, so a busy machine does not matter.
+TEST(TwoLevelFailure, WaitingForAnotherHostCostsUnderATwentiethOfACore) {
+  const auto ends = run_rank_processes({1, 1}, [](const World& world) {
+    auto group = ProcessGroup::create(world, {.timeout = std::chrono::seconds(30)});
+    group.barrier();
+    if (world.rank == 1) std::this_thread::sleep_for(std::chrono::seconds(1));
+    rusage before;
+    rusage after;
+    ::getrusage(RUSAGE_SELF, &before);
+    float data = 1;
+    group.all_reduce(&data, 1, DType::kFloat32, ReduceOp::kSum).wait();
+    ::getrusage(RUSAGE_SELF, &after);
+    const auto seconds = [](const timeval& time) {
+      return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
+    };
+    const double used = seconds(after.ru_utime) + seconds(after.ru_stime) -
+                        seconds(before.ru_utime) - seconds(before.ru_stime);
+    require(used < 0.05, fmt::format("used {} s", used));
+  });
+  EXPECT_EQ(ends, (std::vector<int>{0, 0}));
+}
+
+}  // namespace
+}  // namespace lockstep::testing
