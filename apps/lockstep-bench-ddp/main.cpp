@@ -1,0 +1,122 @@
+// lockstep bench ddp: time of a training step, with gradients averaged over the ranks or without.
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "apps/lockstep-bench-ddp/measure.h"
+#include "apps/lockstep-bench-ddp/models.h"
+#include "apps/lockstep-bench-ddp/ranks.h"
+#include "lockstep/base/error.h"
+#include "lockstep/base/file.h"
+
+namespace {
+
+using lockstep::bench::Measured;
+using lockstep::bench::MeasureSpec;
+using nlohmann::json;
+
+struct Options {
+  MeasureSpec spec{.model = "resnet50"};
+  std::string mode = "ddp";
+  int ranks = 2;
+  std::string json_path;
+};
+
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+std::string rank_result(const lockstep::World& world, const MeasureSpec& spec) {
+  const Measured measured = lockstep::bench::measure(world, spec);
+  return json{{"batch", measured.batch},
+              {"steps", measured.step_ms.size()},
+              {"min", *std::min_element(measured.step_ms.begin(), measured.step_ms.end())},
+              {"p50", median(measured.step_ms)},
+              {"exposed", median(measured.exposed_ms)}}
+      .dump();
+}
+
+/// images_per_s is the sum over the ranks; the step times are those of the slowest rank.
+json summary(const Options& options, const std::vector<std::string>& results) {
+  json row = {{"bench", "ddp"},
+              {"model", options.spec.model},
+              {"mode", options.mode},
+              {"ranks", options.ranks}};
+  double min_ms = 0, p50_ms = 0, exposed_ms = 0, images = 0;
+  for (const std::string& text : results) {
+    const json result = json::parse(text);
+    row["batch"] = result["batch"];
+    row["steps"] = result["steps"];
+    min_ms = std::max(min_ms, result["min"].get<double>());
+    p50_ms = std::max(p50_ms, result["p50"].get<double>());
+    exposed_ms = std::max(exposed_ms, result["exposed"].get<double>());
+    images += 1e3 * result["batch"].get<double>() / result["p50"].get<double>();
+  }
+  row.update({{"step_ms_min", min_ms},
+              {"step_ms_p50", p50_ms},
+              {"images_per_s", images},
+              {"comm_exposed_ms", exposed_ms}});
+  return row;
+}
+
+int parse(int argc, char** argv, Options& options) {
+  CLI::App app("Time of a training step on this machine; starts its own ranks.",
+               "lockstep bench ddp");
+  app.add_option("--model", options.spec.model, "resnet50, mlp3m or mlp50m")
+      ->capture_default_str()
+      ->check(CLI::IsMember(lockstep::bench::model_names()));
+  app.add_option("--mode", options.mode,
+                 "ddp: gradients averaged; independent: without communication, the bound")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"ddp", "independent"}));
+  app.add_option("--ranks", options.ranks, "processes, one thread each")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1024));
+  app.add_option("--steps", options.spec.steps, "measured steps; default: by model")
+      ->check(CLI::Range(1, 1000000));
+  app.add_option("--warmup", options.spec.warmup, "steps before; default: by model")
+      ->check(CLI::Range(0, 1000000));
+  app.add_option("--bucket-cap-mb,--bucket_cap_mb", options.spec.bucket_cap_mb,
+                 "bound of a gradient bucket, MiB")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
+  app.add_option("--json", options.json_path, "write the result to this file");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
+  options.spec.distributed = options.mode == "ddp";
+  return -1;
+}
+
+int body(int argc, char** argv) {
+  Options options;
+  if (const int status = parse(argc, argv, options); status >= 0) return status;
+  const auto results = lockstep::bench::run_ranks(
+      options.ranks,
+      [&options](const lockstep::World& world) { return rank_result(world, options.spec); });
+  const json row = summary(options, results);
+  fmt::print(
+      "{} {} x{} batch {}: step min {:.2f} ms, p50 {:.2f} ms, {:.1f} images/s, "
+      "communication exposed {:.2f} ms\n",
+      options.spec.model, options.mode, options.ranks, row["batch"].get<int>(),
+      row["step_ms_min"].get<double>(), row["step_ms_p50"].get<double>(),
+      row["images_per_s"].get<double>(), row["comm_exposed_ms"].get<double>());
+  if (!options.json_path.empty()) {
+    lockstep::write_file_atomically(options.json_path, json::array({row}).dump(2) + "\n");
+  }
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return lockstep::run_main("lockstep bench ddp", body, argc, argv);
+}

@@ -1,0 +1,33 @@
+#include "lockstep/parallel/autograd_hooks.h"
+
+#include <torch/csrc/autograd/engine.h>
+#include <torch/csrc/autograd/function.h>
+#include <torch/csrc/autograd/utils/lambda_post_hook.h>
+#include <torch/csrc/autograd/variable.h>
+
+#include <utility>
+
+namespace lockstep {
+
+GradientHook::GradientHook(const at::Tensor& leaf, std::function<void()> hook)
+    : accumulator_(torch::autograd::impl::grad_accumulator(leaf)) {
+  using torch::autograd::variable_list;
+  key_ = accumulator_->add_post_hook(std::make_unique<torch::autograd::utils::LambdaPostHook>(
+      [hook = std::move(hook)](const variable_list& outputs, const variable_list&) {
+        hook();
+        return outputs;
+      }));
+}
+
+GradientHook::GradientHook(GradientHook&& other) noexcept
+    : accumulator_(std::move(other.accumulator_)), key_(other.key_) {}
+
+GradientHook::~GradientHook() {
+  if (accumulator_) accumulator_->del_post_hook(key_);
+}
+
+void at_end_of_backward(std::function<void()> done) {
+  torch::autograd::Engine::get_default_engine().queue_callback(std::move(done));
+}
+
+}  // namespace lockstep

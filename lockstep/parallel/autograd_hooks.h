@@ -1,0 +1,38 @@
+#pragma once
+// The two places where data parallel training hangs on libtorch's autograd engine. Everything that
+// differs between libtorch versions (1.13 to 2.x) belongs here and into its .cpp, nowhere else.
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+namespace torch::autograd {
+struct Node;
+}
+
+namespace lockstep {
+
+/// Calls a function each time a leaf tensor's gradient was accumulated, until destroyed.
+///
+/// `hook` runs in the thread that runs backward, after .grad has its new value; what it throws
+/// comes out of backward(). Not called for torch::autograd::grad().
+class GradientHook {
+ public:
+  GradientHook(const at::Tensor& leaf, std::function<void()> hook);
+  ~GradientHook();
+  GradientHook(GradientHook&& other) noexcept;
+  GradientHook& operator=(GradientHook&&) = delete;
+
+ private:
+  std::shared_ptr<torch::autograd::Node> accumulator_;
+  uintptr_t key_ = 0;
+};
+
+/// Calls `done` once, at the end of the backward pass that runs in this thread, before backward()
+/// returns; what it throws comes out of backward(). It is dropped when the pass fails before.
+/// Only inside a GradientHook's function.
+void at_end_of_backward(std::function<void()> done);
+
+}  // namespace lockstep

@@ -1,0 +1,123 @@
+#include "lockstep/parallel/gradient_memory.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_strided.h>
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "lockstep/base/error.h"
+#include "lockstep/tensor/dtype.h"
+#include "lockstep/tensor/shared_tensor.h"
+
+namespace lockstep {
+namespace {
+
+GradientSpec spec_of(const NamedTensor& parameter) {
+  const at::Tensor& tensor = parameter.tensor;
+  if (!tensor.device().is_cpu()) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("parameter '{}' is on {}; data parallel training needs it on cpu",
+                            parameter.name, tensor.device().str()));
+  }
+  const DType dtype = to_dtype(tensor.scalar_type());
+  return {tensor.numel(), size_of(dtype), static_cast<int>(dtype)};
+}
+
+/// The layout that autograd gives gradients: the parameter's own if it is dense. Empty stands for
+/// row-major.
+at::IntArrayRef gradient_strides(const at::Tensor& parameter) {
+  return parameter.is_non_overlapping_and_dense() ? parameter.strides() : at::IntArrayRef();
+}
+
+bool has_gradient_layout(const at::Tensor& grad, const at::Tensor& parameter) {
+  const auto strides = gradient_strides(parameter);
+  return strides.empty() ? grad.is_contiguous() : grad.strides() == strides;
+}
+
+}  // namespace
+
+GradientMemory::GradientMemory(ProcessGroup group, const std::vector<NamedTensor>& parameters)
+    : group_(std::move(group)) {
+  std::vector<int64_t> block_bytes;
+  for (const NamedTensor& parameter : parameters) {
+    parameters_.push_back(parameter.tensor);
+    specs_.push_back(spec_of(parameter));
+    if (is_placed(specs_.size() - 1)) block_bytes.push_back(specs_.back().bytes());
+  }
+  if (block_bytes.empty()) return;
+  arena_ = TensorArena::make(group_.allocate(TensorArena::bytes_needed(block_bytes)), block_bytes);
+}
+
+bool GradientMemory::is_placed(size_t index) const {
+  return specs_[index].bytes() >= TensorArena::kMinBytes;
+}
+
+void GradientMemory::form(const std::vector<std::vector<int>>& buckets) {
+  layouts_ = lay_out_buckets(specs_, buckets, TensorArena::kMinBytes);
+  packed_ = group_.allocate(std::max(layouts_.back().end, kGradientAlignment));
+  places_.assign(parameters_.size(), at::Tensor());
+  for (const BucketLayout& layout : layouts_) {
+    for (size_t k = 0; k < layout.packed.size(); ++k) {
+      const auto i = static_cast<size_t>(layout.packed[k]);
+      const at::Tensor& like = parameters_[i];
+      places_[i] = from_shared(packed_, layout.offsets[k], like.sizes(), like.scalar_type(),
+                               gradient_strides(like));
+    }
+  }
+}
+
+void GradientMemory::serving(bool on) const {
+  TensorArena::serve_this_thread(on ? arena_ : nullptr);
+}
+
+at::Tensor GradientMemory::empty_for(size_t index) const {
+  const at::Tensor& like = parameters_[index];
+  const auto strides = gradient_strides(like);
+  const auto options = at::TensorOptions().dtype(like.scalar_type());
+  return strides.empty() ? at::empty(like.sizes(), options)
+                         : at::empty_strided(like.sizes(), strides, options);
+}
+
+bool GradientMemory::may_stay(const at::Tensor& grad, size_t index) const {
+  if (!is_placed(index)) return grad.data_ptr() == places_[index].data_ptr();
+  // Within a hook the engine holds the storage too. A third holder is a gradient of something else
+  // that must not be averaged with this one, as when a parameter enters the graph through a cat.
+  constexpr size_t kHolders = 2;
+  return arena_->holds(grad.data_ptr()) && grad.storage().use_count() <= kHolders &&
+         grad.storage().nbytes() == static_cast<size_t>(specs_[index].bytes()) &&
+         has_gradient_layout(grad, parameters_[index]);
+}
+
+void GradientMemory::bring(int index) {
+  const at::NoGradGuard no_grad;
+  const auto i = static_cast<size_t>(index);
+  at::Tensor& grad = parameters_[i].mutable_grad();
+  if (grad.defined() && may_stay(grad, i)) return;
+  at::Tensor place = is_placed(i) ? empty_for(i) : places_[i];
+  if (grad.defined()) {
+    place.copy_(grad);
+  } else {
+    place.zero_();
+  }
+  grad = std::move(place);
+}
+
+void GradientMemory::launch(const BucketLayout& bucket, std::vector<Work>& works) {
+  const auto start = [&](void* data, int64_t count, int kind) {
+    works.push_back(
+        group_.all_reduce(data, count, static_cast<DType>(kind), ReduceOp::kAvg, {.async = true}));
+  };
+  if (!bucket.packed.empty()) {
+    const GradientSpec& spec = specs_[static_cast<size_t>(bucket.packed.front())];
+    start(static_cast<char*>(packed_->data()) + bucket.begin,
+          (bucket.end - bucket.begin) / spec.element_bytes, spec.kind);
+  }
+  for (const int index : bucket.placed) {
+    const auto i = static_cast<size_t>(index);
+    start(parameters_[i].mutable_grad().data_ptr(), specs_[i].elements, specs_[i].kind);
+  }
+}
+
+}  // namespace lockstep

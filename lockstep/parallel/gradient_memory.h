@@ -1,0 +1,65 @@
+#pragma once
+// Where gradients lie while they are reduced: in memory shared with the peers of this host.
+
+#include <ATen/core/Tensor.h>
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "lockstep/comm/process_group.h"
+#include "lockstep/parallel/buckets.h"
+#include "lockstep/tensor/tensor_arena.h"
+
+namespace lockstep {
+
+struct NamedTensor {
+  std::string name;
+  at::Tensor tensor;
+};
+
+/// Brings gradients into shared memory at the least cost.
+///
+/// Gradients below TensorArena::kMinBytes are packed: each has its place in its bucket, is copied
+/// there once, and .grad is then that place. Larger ones are placed: autograd's kernels, while
+/// serving() is on, write them into a block of an arena, and they are reduced where they came out.
+/// A large gradient that lies elsewhere (the user set it, or a temporary took the block) is copied
+/// into a free block; when there is none it is reduced where it is, through the group's staging.
+class GradientMemory {
+ public:
+  /// Collective. Errors: kInvalidArgument (a parameter on another device than the CPU, or of a type
+  /// that does not travel; names it), kUnavailable (no shared memory).
+  GradientMemory(ProcessGroup group, const std::vector<NamedTensor>& parameters);
+
+  const std::vector<GradientSpec>& specs() const { return specs_; }
+
+  /// Collective. Gives the packed gradients their places. Gradients that lie in places of an
+  /// earlier call keep those alive, and are copied when their turn comes.
+  void form(const std::vector<std::vector<int>>& buckets);
+  const std::vector<BucketLayout>& buckets() const { return layouts_; }
+
+  /// While on, this thread's tensors of the placed gradients' sizes come from the arena.
+  void serving(bool on) const;
+
+  /// Moves .grad of parameter `index` to where it can be reduced; an undefined one becomes zeros.
+  void bring(int index);
+
+  /// Starts the averaging of a bucket whose gradients have all been brought; appends the Works.
+  void launch(const BucketLayout& bucket, std::vector<Work>& works);
+
+ private:
+  bool is_placed(size_t index) const;
+  bool may_stay(const at::Tensor& grad, size_t index) const;
+  at::Tensor empty_for(size_t index) const;
+
+  ProcessGroup group_;
+  std::vector<at::Tensor> parameters_;
+  std::vector<GradientSpec> specs_;
+  std::shared_ptr<TensorArena> arena_;  ///< Null when no gradient is large.
+  std::shared_ptr<SharedBuffer> packed_;
+  std::vector<BucketLayout> layouts_;
+  std::vector<at::Tensor> places_;  ///< By parameter; undefined for placed ones.
+};
+
+}  // namespace lockstep

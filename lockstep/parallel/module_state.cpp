@@ -1,0 +1,123 @@
+#include "lockstep/parallel/module_state.h"
+
+#include <ATen/core/grad_mode.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <torch/nn/module.h>
+
+#include <algorithm>
+#include <limits>
+#include <set>
+#include <utility>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/text.h"
+#include "lockstep/parallel/buckets.h"
+#include "lockstep/tensor/collectives.h"
+#include "lockstep/tensor/shared_tensor.h"
+
+namespace lockstep {
+namespace {
+
+std::vector<NamedTensor> distinct(const torch::OrderedDict<std::string, at::Tensor>& tensors) {
+  std::vector<NamedTensor> list;
+  std::set<const void*> seen;
+  for (const auto& item : tensors) {
+    const at::Tensor& tensor = item.value();
+    if (tensor.defined() && seen.insert(tensor.unsafeGetTensorImpl()).second) {
+      list.push_back({item.key(), tensor});
+    }
+  }
+  return list;
+}
+
+/// `text` of `root` on every rank.
+std::string broadcast_text(ProcessGroup& group, std::string text, int root) {
+  auto size = static_cast<int64_t>(text.size());
+  group.broadcast(&size, 1, DType::kInt64, root).wait();
+  text.resize(static_cast<size_t>(size));
+  if (size > 0) group.broadcast(text.data(), size, DType::kUint8, root).wait();
+  return text;
+}
+
+}  // namespace
+
+std::vector<NamedTensor> parameters_of(const torch::nn::Module& module) {
+  return distinct(module.named_parameters());
+}
+
+std::vector<NamedTensor> buffers_of(const torch::nn::Module& module) {
+  return distinct(module.named_buffers());
+}
+
+std::string describe(const std::string& what, const NamedTensor& tensor) {
+  return fmt::format(
+      "{} '{}' {} [{}] strides [{}]", what, tensor.name, c10::toString(tensor.tensor.scalar_type()),
+      fmt::join(tensor.tensor.sizes(), ", "), fmt::join(tensor.tensor.strides(), ", "));
+}
+
+std::optional<std::string> first_difference(const std::vector<std::string>& here, int rank,
+                                            const std::vector<std::string>& root) {
+  if (here == root) return std::nullopt;
+  const size_t common = std::min(here.size(), root.size());
+  const auto place =
+      std::mismatch(here.begin(), here.begin() + static_cast<ptrdiff_t>(common), root.begin());
+  const auto at_place = [](const auto& list, auto it) {
+    return it == list.end() ? std::string("nothing") : *it;
+  };
+  return fmt::format(
+      "the ranks have different modules: rank {} has {} where rank 0 has {} "
+      "({} and {} tensors in all)",
+      rank, at_place(here, place.first), at_place(root, place.second), here.size(), root.size());
+}
+
+void check_same_on_all_ranks(ProcessGroup& group, const std::vector<std::string>& descriptions) {
+  const std::string mine = fmt::format("{}", fmt::join(descriptions, "\n"));
+  const auto root = split(broadcast_text(group, mine, 0), '\n');
+  const auto difference = first_difference(split(mine, '\n'), group.rank(), root);
+  // Every rank must learn of it, or the others would wait for one that has given up.
+  int64_t complaining = difference ? group.rank() : group.size();
+  group.all_reduce(&complaining, 1, DType::kInt64, ReduceOp::kMin).wait();
+  if (complaining == group.size()) return;
+  throw Error(ErrorCode::kMismatch,
+              broadcast_text(group, difference.value_or(""), static_cast<int>(complaining)));
+}
+
+void broadcast_values(ProcessGroup& group, const std::vector<NamedTensor>& tensors) {
+  const at::NoGradGuard no_grad;
+  for (const NamedTensor& named : tensors) {
+    const at::Tensor value = named.tensor.detach();
+    if (value.numel() == 0) continue;
+    const at::Tensor flat = value.contiguous();  // `value` itself if it is contiguous
+    const at::Tensor bytes = flat.view(-1).view(at::kByte);
+    broadcast(group, bytes, 0).wait();
+    if (!flat.is_same(value)) value.copy_(flat);
+  }
+}
+
+BufferBroadcast::BufferBroadcast(ProcessGroup group, std::vector<NamedTensor> buffers)
+    : group_(std::move(group)), buffers_(std::move(buffers)) {
+  std::vector<GradientSpec> specs;
+  std::vector<int> all;
+  for (const NamedTensor& buffer : buffers_) {
+    all.push_back(static_cast<int>(specs.size()));
+    specs.push_back({buffer.tensor.numel(), buffer.tensor.element_size(), 0});
+  }
+  const BucketLayout layout =
+      lay_out_buckets(specs, {all}, std::numeric_limits<int64_t>::max()).front();
+  memory_ = group_.allocate(std::max<int64_t>(layout.end, kGradientAlignment));
+  for (size_t i = 0; i < buffers_.size(); ++i) {
+    places_.push_back(from_shared(memory_, layout.offsets[i], buffers_[i].tensor.sizes(),
+                                  buffers_[i].tensor.scalar_type()));
+  }
+}
+
+void BufferBroadcast::run() {
+  const at::NoGradGuard no_grad;
+  const bool root = group_.rank() == 0;
+  for (size_t i = 0; root && i < places_.size(); ++i) places_[i].copy_(buffers_[i].tensor);
+  group_.broadcast(memory_->data(), memory_->bytes(), DType::kUint8, 0).wait();
+  for (size_t i = 0; !root && i < places_.size(); ++i) buffers_[i].tensor.copy_(places_[i]);
+}
+
+}  // namespace lockstep

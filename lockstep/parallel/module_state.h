@@ -1,0 +1,54 @@
+#pragma once
+// Making the ranks' modules equal, and telling when they cannot be.
+
+#include <ATen/core/Tensor.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lockstep/comm/process_group.h"
+#include "lockstep/parallel/gradient_memory.h"
+
+namespace torch::nn {
+class Module;
+}
+
+namespace lockstep {
+
+/// All parameters (or buffers) of the module and its children under their dotted names; a tensor
+/// that is registered twice appears once, under its first name.
+std::vector<NamedTensor> parameters_of(const torch::nn::Module& module);
+std::vector<NamedTensor> buffers_of(const torch::nn::Module& module);
+
+/// "parameter 'fc.weight' Float [10, 64] strides [64, 1]".
+std::string describe(const std::string& what, const NamedTensor& tensor);
+
+/// The first place where two lists of descriptions differ, as a sentence that quotes both; nothing
+/// when they are equal.
+std::optional<std::string> first_difference(const std::vector<std::string>& here, int rank,
+                                            const std::vector<std::string>& root);
+
+/// Collective. Throws kMismatch, on every rank, when some rank's list differs from rank 0's.
+void check_same_on_all_ranks(ProcessGroup& group, const std::vector<std::string>& descriptions);
+
+/// Collective: the values of rank 0 on every rank. Cost: one broadcast a tensor.
+void broadcast_values(ProcessGroup& group, const std::vector<NamedTensor>& tensors);
+
+/// Gives every rank the buffers of rank 0, again and again: one broadcast for all of them.
+class BufferBroadcast {
+ public:
+  /// Collective.
+  BufferBroadcast(ProcessGroup group, std::vector<NamedTensor> buffers);
+  /// Collective.
+  void run();
+
+ private:
+  ProcessGroup group_;
+  std::vector<NamedTensor> buffers_;
+  std::shared_ptr<SharedBuffer> memory_;
+  std::vector<at::Tensor> places_;  ///< By buffer, in memory_.
+};
+
+}  // namespace lockstep

@@ -1,0 +1,16 @@
+#pragma once
+// The two names of an element type: libtorch's and the collectives'.
+
+#include <c10/core/ScalarType.h>
+
+#include "lockstep/comm/types.h"
+
+namespace lockstep {
+
+/// Errors: kInvalidArgument for a type that collectives do not carry (bool, complex, quantized,
+/// int8, int16); names it and those allowed.
+DType to_dtype(c10::ScalarType type);
+
+c10::ScalarType to_scalar_type(DType dtype);
+
+}  // namespace lockstep

@@ -1,0 +1,129 @@
+#include "lockstep/tensor/tensor_arena.h"
+
+#include <c10/core/Allocator.h>
+#include <c10/core/CPUAllocator.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <utility>
+
+#include "lockstep/base/mutex.h"
+
+namespace lockstep {
+namespace {
+
+constexpr int64_t kPageBytes = 4096;
+
+int64_t round_up_to_page(int64_t bytes) {
+  return (bytes + kPageBytes - 1) / kPageBytes * kPageBytes;
+}
+
+thread_local std::shared_ptr<TensorArena> serving;
+
+}  // namespace
+
+/// Stands in front of libtorch's CPU allocator. Its memory keeps the rule that the context of a
+/// DataPtr is the data itself, for oneDNN's scratch memory comes through raw_allocate(), which asks
+/// for that.
+class ArenaAllocator final : public c10::Allocator {
+ public:
+  /// Never destroyed: tensors in static variables are freed through it at the very end.
+  static ArenaAllocator& instance() {
+    static auto* const allocator = new ArenaAllocator(c10::GetCPUAllocator());
+    return *allocator;
+  }
+
+  // libtorch has one or the other of these two (const until 2.2), and copy_data since 2.2; without
+  // `override` the same lines fit all.
+  c10::DataPtr allocate(size_t bytes) const { return serve(bytes); }
+  c10::DataPtr allocate(size_t bytes) { return serve(bytes); }
+  void copy_data(void* to, const void* from, size_t bytes) const { std::memcpy(to, from, bytes); }
+  c10::DeleterFnPtr raw_deleter() const override { return &free_any; }
+
+  void enter(TensorArena* arena) {
+    const MutexLock lock(mutex_);
+    arenas_.push_back(arena);
+  }
+  void leave(TensorArena* arena) {
+    const MutexLock lock(mutex_);
+    std::erase(arenas_, arena);
+  }
+
+ private:
+  explicit ArenaAllocator(c10::Allocator* usual) : usual_(usual) { c10::SetCPUAllocator(this); }
+
+  c10::DataPtr serve(size_t bytes) const {
+    if (bytes >= static_cast<size_t>(TensorArena::kMinBytes) && serving) {
+      if (std::byte* data = take(serving, static_cast<int64_t>(bytes))) {
+        return {data, data, &free_any, c10::Device(c10::DeviceType::CPU)};
+      }
+    }
+    return usual_->allocate(bytes);
+  }
+
+  std::byte* take(const std::shared_ptr<TensorArena>& arena, int64_t bytes) const {
+    const MutexLock lock(mutex_);
+    for (auto& block : arena->blocks_) {
+      if (block.bytes != bytes || block.user) continue;
+      block.user = arena;
+      return block.data;
+    }
+    return nullptr;
+  }
+
+  /// True when `data` was a block.
+  bool give_back(void* data) {
+    std::shared_ptr<TensorArena> user;  // destroyed, perhaps as the last, after the lock is gone
+    const MutexLock lock(mutex_);
+    for (TensorArena* arena : arenas_) {
+      if (!arena->holds(data)) continue;
+      for (auto& block : arena->blocks_) {
+        if (block.data == data) user = std::exchange(block.user, nullptr);
+      }
+      return true;
+    }
+    return false;
+  }
+
+  static void free_any(void* data) {
+    if (!instance().give_back(data)) instance().usual_->raw_deleter()(data);
+  }
+
+  c10::Allocator* const usual_;
+  mutable Mutex mutex_;
+  std::vector<TensorArena*> arenas_;
+};
+
+int64_t TensorArena::bytes_needed(const std::vector<int64_t>& block_bytes) {
+  int64_t total = 0;
+  for (const int64_t bytes : block_bytes) total += round_up_to_page(bytes);
+  return total;
+}
+
+std::shared_ptr<TensorArena> TensorArena::make(std::shared_ptr<SharedBuffer> memory,
+                                               const std::vector<int64_t>& block_bytes) {
+  std::shared_ptr<TensorArena> arena(new TensorArena(std::move(memory)));
+  auto* data = static_cast<std::byte*>(arena->memory_->data());
+  for (const int64_t bytes : block_bytes) {
+    arena->blocks_.push_back({data, bytes, nullptr});
+    data += round_up_to_page(bytes);
+  }
+  ArenaAllocator::instance().enter(arena.get());
+  return arena;
+}
+
+TensorArena::~TensorArena() {
+  ArenaAllocator::instance().leave(this);
+}
+
+void TensorArena::serve_this_thread(std::shared_ptr<TensorArena> arena) {
+  serving = std::move(arena);
+}
+
+bool TensorArena::holds(const void* data) const {
+  const auto* begin = static_cast<const std::byte*>(memory_->data());
+  return data >= begin && data < begin + memory_->bytes();
+}
+
+}  // namespace lockstep

@@ -1,0 +1,61 @@
+#pragma once
+// Letting libtorch compute tensors straight into memory that the peers on this host can read.
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "lockstep/comm/process_group.h"
+
+namespace lockstep {
+
+/// Blocks of shared memory of certain sizes. While an arena serves a thread, CPU tensors that
+/// libtorch makes in that thread and that need exactly as many bytes as a free block has, lie in
+/// that block; the block is free again when the tensor's storage is.
+///
+/// Nothing depends on a tensor lying there: when all blocks of a size are taken, memory comes from
+/// libtorch's usual allocator. What is won for a gradient of many MiB: no copy into shared memory,
+/// and no pages to be had from the kernel and given back in every step, which costs more than that.
+///
+/// The arena lives until its last handle and the last tensor in it are gone. Any thread may free.
+///
+/// Works by putting an allocator in front of libtorch's own for CPU tensors, once a process, when
+/// the first arena is made (do that before threads compute). It touches only requests of at least
+/// kMinBytes.
+class TensorArena {
+ public:
+  static constexpr int64_t kMinBytes = int64_t{1} << 20;
+
+  /// Bytes that blocks of these sizes need. Every block starts on a page of its own.
+  static int64_t bytes_needed(const std::vector<int64_t>& block_bytes);
+
+  /// block_bytes: each at least kMinBytes. `memory`: at least bytes_needed().
+  static std::shared_ptr<TensorArena> make(std::shared_ptr<SharedBuffer> memory,
+                                           const std::vector<int64_t>& block_bytes);
+  ~TensorArena();
+  TensorArena(const TensorArena&) = delete;
+  TensorArena& operator=(const TensorArena&) = delete;
+
+  /// `arena` serves the calling thread from now on, instead of the one before; null: none does.
+  static void serve_this_thread(std::shared_ptr<TensorArena> arena);
+
+  /// True when `data` lies in a block.
+  bool holds(const void* data) const;
+
+ private:
+  struct Block {
+    std::byte* data = nullptr;
+    int64_t bytes = 0;
+    std::shared_ptr<TensorArena> user;  ///< This arena while the block is taken.
+  };
+  friend class ArenaAllocator;
+
+  explicit TensorArena(std::shared_ptr<SharedBuffer> memory) : memory_(std::move(memory)) {}
+
+  std::shared_ptr<SharedBuffer> memory_;
+  std::vector<Block> blocks_;  ///< Guarded by the allocator's mutex.
+};
+
+}  // namespace lockstep

@@ -1,0 +1,88 @@
+#include "lockstep/tensor/collectives.h"
+
+#include <ATen/ops/arange.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/zeros.h>
+#include <gtest/gtest.h>
+
+#include "lockstep/base/error.h"
+#include "lockstep/tensor/dtype.h"
+#include "tests/support/ranks.h"
+
+namespace lockstep {
+namespace {
+
+TEST(TensorDType, MapsBothWaysAndNamesWhatItRefuses) {
+  for (int i = 0; i < kNumDTypes; ++i) {
+    const auto dtype = static_cast<DType>(i);
+    EXPECT_EQ(to_dtype(to_scalar_type(dtype)), dtype);
+    EXPECT_EQ(static_cast<int64_t>(c10::elementSize(to_scalar_type(dtype))), size_of(dtype));
+  }
+  try {
+    to_dtype(at::kBool);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
+    EXPECT_NE(std::string(error.what()).find("Bool"), std::string::npos) << error.what();
+  }
+}
+
+TEST(TensorCollectives, GiveWhatTheyPromise) {
+  testing::run_rank_threads(3, [](World world) {
+    auto group = ProcessGroup::create(world);
+    const auto rank = static_cast<double>(world.rank);
+
+    const at::Tensor sum = at::full({7}, rank + 1, at::kDouble);
+    all_reduce(group, sum, ReduceOp::kSum).wait();
+    EXPECT_TRUE(sum.equal(at::full({7}, 6.0, at::kDouble)));
+
+    const at::Tensor value = at::full({2, 3}, rank, at::kFloat);
+    broadcast(group, value, 2).wait();
+    EXPECT_TRUE(value.equal(at::full({2, 3}, 2.0, at::kFloat)));
+
+    const at::Tensor rows = at::empty({6, 2}, at::kLong);
+    all_gather(group, at::full({2, 2}, world.rank, at::kLong), rows).wait();
+    EXPECT_TRUE(rows.select(1, 0).equal(at::arange(6).div(2, "floor")));
+
+    const at::Tensor part = at::empty({2}, at::kInt);
+    reduce_scatter(group, at::arange(6, at::kInt), part, ReduceOp::kSum).wait();
+    EXPECT_TRUE(part.equal(at::arange(2, at::kInt).add(2 * world.rank).mul(3)));
+
+    const at::Tensor got = at::zeros({4}, at::kBFloat16);
+    const at::Tensor mine = at::full({4}, rank, at::kBFloat16);
+    Work sent = send(group, mine, (world.rank + 1) % 3);
+    recv(group, got, (world.rank + 2) % 3).wait();
+    sent.wait();
+    EXPECT_TRUE(got.equal(at::full({4}, (world.rank + 2) % 3, at::kBFloat16)));
+  });
+}
+
+TEST(TensorCollectives, RefuseWithTheShape) {
+  testing::run_rank_threads(1, [](World world) {
+    auto group = ProcessGroup::create(world);
+    const auto message = [](const auto& call) -> std::string {
+      try {
+        call();
+      } catch (const Error& error) {
+        EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
+        return error.what();
+      }
+      return "";
+    };
+    const at::Tensor across = at::ones({3, 4}).t();
+    EXPECT_EQ(message([&] { all_reduce(group, across, ReduceOp::kSum); }),
+              "all_reduce: needs a contiguous CPU tensor, got Float [4, 3] on cpu with strides "
+              "[1, 4]");
+    EXPECT_EQ(message([&] { all_gather(group, at::ones({3}), at::ones({4})); }),
+              "all_gather: 1 ranks with Float [3] on cpu each make no Float [4] on cpu");
+    EXPECT_NE(message([&] { broadcast(group, at::Tensor(), 0); }).find("undefined"),
+              std::string::npos);
+    EXPECT_NE(message([&] { broadcast(group, at::ones({2}, at::kBool), 0); }).find("Bool"),
+              std::string::npos);
+  });
+}
+
+}  // namespace
+}  // namespace lockstep
