@@ -1,11 +1,12 @@
 #include "lockstep/comm/process_group.h"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <limits>
 #include <set>
 
+#include "lockstep/base/auth.h"
 #include "lockstep/base/error.h"
 #include "lockstep/comm/backends.h"
 #include "lockstep/comm/group_core.h"
@@ -48,6 +49,14 @@ void check_members(const std::vector<int>& ranks, int size) {
     check_rank("subgroup", "a rank", rank, size);
     if (!seen.insert(rank).second) throw invalid(fmt::format("subgroup: rank {} twice", rank));
   }
+}
+
+/// The same on all members and for no other members; short, since it begins keys in the store.
+std::string subgroup_suffix(const std::vector<int>& ranks, int number) {
+  std::string text;
+  for (const int rank : ranks) text += fmt::format("{}.", rank);
+  const Digest digest = hmac_sha256("subgroup", text);
+  return fmt::format("/{:02x}.{}", fmt::join(digest.begin(), digest.begin() + 12, ""), number);
 }
 
 void check_peer(const char* call, const char* what, int peer, const GroupSpec& spec) {
@@ -105,10 +114,8 @@ int ProcessGroup::group_rank(int world_rank) const {
 
 ProcessGroup ProcessGroup::subgroup(const std::vector<int>& ranks) const {
   check_members(ranks, size());
-  std::string suffix = "/";
-  for (const int rank : ranks) suffix += fmt::format("{}.", rank);
   const auto spec =
-      core_->spec().subset(ranks, suffix + std::to_string(core_->count_subgroup(ranks)));
+      core_->spec().subset(ranks, subgroup_suffix(ranks, core_->count_subgroup(ranks)));
   return ProcessGroup(make_core(spec, backend()));
 }
 

@@ -24,7 +24,7 @@ int cores_of(const Control& control, int num_ranks) {
 std::atomic<PhaseHook> phase_hook = nullptr;
 
 Meeting::Meeting(const GroupSpec& spec, Control control)
-    : spec_(spec), control_(control), can_spin_(cores_of(control, spec.size) >= spec.size) {}
+    : spec_(spec), control_(control), enough_cores_(cores_of(control, spec.size) >= spec.size) {}
 
 const std::byte* Meeting::inline_data(int rank, int64_t bytes) const {
   const auto& slot = control_.slot(rank);

@@ -56,12 +56,13 @@ class Meeting {
   /// Throws kTimeout as the verdict.
   [[noreturn]] void time_out(const std::vector<int>& missing, const Doing& doing);
 
-  /// Waits for `ready`: a short spin if there are cores for all ranks, then asleep on `event`,
-  /// looking at the verdict and at the ranks that missing() names every few milliseconds.
+  /// Waits for `ready`: a short spin (with fewer cores than ranks, each time round giving the core
+  /// to whoever wants it), then asleep on `event`, looking at the verdict and at the ranks that
+  /// missing() names every few milliseconds.
   template <class Ready, class Missing, class Doing>
   void wait(Event& event, const Ready& ready, const Missing& missing, const Doing& doing,
             const Waiting& waiting) {
-    if (waiting.spin && can_spin_ && spin(ready)) return;
+    if (waiting.spin && spin(ready)) return;
     while (true) {
       event.wait(ready, kSlice);
       if (ready()) return;
@@ -77,10 +78,11 @@ class Meeting {
   static constexpr std::chrono::microseconds kSpin{40};
 
   template <class Ready>
-  static bool spin(const Ready& ready) {
+  bool spin(const Ready& ready) const {
     const auto end = std::chrono::steady_clock::now() + kSpin;
     do {
-      for (int i = 0; i < 32; ++i) {
+      if (!enough_cores_) sched_yield();
+      for (int i = 0; i < (enough_cores_ ? 32 : 1); ++i) {
         if (ready()) return true;
         pause();
       }
@@ -114,7 +116,7 @@ class Meeting {
 
   const GroupSpec spec_;
   const Control control_;
-  bool can_spin_ = false;
+  bool enough_cores_ = false;
   uint64_t sequence_ = 0;  // of the operation under way
   uint64_t meetings_ = 0;
   int compared_ = 0;  // ranks [0, compared_) have posted the same header as we
