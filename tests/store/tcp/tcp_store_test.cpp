@@ -303,7 +303,8 @@ TEST_F(TcpStoreTest, AClientThatNeverReadsDoesNotHoldUpOthers) {
   EXPECT_EQ(store->add("n", 0, soon()), 100);
   rusage after{};
   ::getrusage(RUSAGE_SELF, &after);
-  EXPECT_LT(after.ru_maxrss - before.ru_maxrss, 200 << 10);  // KiB
+  // In KiB. All replies would be 1,600 MiB; AddressSanitizer keeps up to 256 MiB of what was freed.
+  EXPECT_LT(after.ru_maxrss - before.ru_maxrss, 600 << 10);
 }
 
 TEST_F(TcpStoreTest, AClientThatVanishesInAWaitIsForgotten) {
