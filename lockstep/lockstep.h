@@ -1,0 +1,7 @@
+#pragma once
+// What a training program needs to run on many processes: link lockstep::parallel.
+
+#include "lockstep/comm/process_group.h"
+#include "lockstep/launch/world.h"
+#include "lockstep/parallel/distributed_data_parallel.h"
+#include "lockstep/parallel/distributed_sampler.h"

@@ -1,0 +1,24 @@
+#!/usr/bin/env bash
+# The two examples are one program but for five lines, and both learn. usage: examples.sh BUILD SOURCE
+set -euo pipefail
+bin=$1/bin
+source=$2/examples
+
+added=$(diff "$source/single_process.cpp" "$source/five_lines.cpp" | grep -c '^>' || true)
+[ "$added" = 5 ] || { echo "five_lines.cpp differs in $added lines"; exit 1; }
+
+# "loss 0.012345678, right: 1020 of 1024" -> 1020
+right() { grep -o 'right: [0-9]*' | cut -d' ' -f2; }
+
+single=$("$bin/single_process")
+alone=$("$bin/five_lines")
+echo "one process: $single; the five lines without a launcher: $alone"
+[ "$(right <<<"$single")" -ge 1000 ]
+[ "$(right <<<"$alone")" -ge 1000 ]
+
+output=$("$bin/lockstep" run --nproc_per_node 2 -- "$bin/five_lines")
+echo "$output"
+# Weights are equal bit for bit on both ranks, so every digit of the loss is.
+[ "$(grep -c 'loss' <<<"$output")" = 2 ]
+[ "$(grep -o 'loss.*' <<<"$output" | sort -u | wc -l)" = 1 ]
+[ "$(grep -o 'loss.*' <<<"$output" | head -1 | right)" -ge 1000 ]

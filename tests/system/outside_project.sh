@@ -1,0 +1,28 @@
+#!/usr/bin/env bash
+# Installs this build into a folder of its own, builds a project that knows nothing but
+# find_package(Lockstep), and trains with it on two ranks. usage: outside_project.sh BUILD SOURCE
+set -euo pipefail
+build=$1
+source=$2
+work=$(mktemp -d "${TMPDIR:-/tmp}/lockstep-outside-XXXXXX")
+trap 'rm -rf "$work"' EXIT
+
+quietly() { "$@" >"$work/log" 2>&1 || { cat "$work/log"; echo "failed: $*"; exit 1; }; }
+
+quietly cmake --install "$build" --prefix "$work/prefix"
+if grep -rl -e "$source" -e "$build" "$work/prefix/lib/cmake"; then
+  echo "the installed package points back into the source or build folder"
+  exit 1
+fi
+quietly cmake -S "$(dirname "$0")/outside_project" -B "$work/build" -G Ninja \
+  -DCMAKE_PREFIX_PATH="$work/prefix"
+quietly cmake --build "$work/build"
+
+output=$("$work/prefix/bin/lockstep" run --nproc_per_node 2 -- \
+  "$work/build/train" "$work/line.safetensors")
+echo "$output"
+# Both ranks say the same weights, those of the line.
+line='ranks 2, weight (2[.]99|3[.]00)[0-9]*, bias (0[.]99|1[.]00)[0-9]*$'
+[ "$(grep -cE "$line" <<<"$output")" = 2 ]
+[ "$(grep -o 'ranks 2.*' <<<"$output" | sort -u | wc -l)" = 1 ]
+[ -s "$work/line.safetensors" ]
