@@ -78,16 +78,36 @@ class Meeting {
   static constexpr std::chrono::microseconds kSpin{40};
 
   template <class Ready>
-  bool spin(const Ready& ready) const {
+  bool spin(const Ready& ready) {
+    if (!enough_cores_) return give_way(ready);
     const auto end = std::chrono::steady_clock::now() + kSpin;
     do {
-      if (!enough_cores_) sched_yield();
-      for (int i = 0; i < (enough_cores_ ? 32 : 1); ++i) {
+      for (int i = 0; i < 32; ++i) {
         if (ready()) return true;
         pause();
       }
     } while (std::chrono::steady_clock::now() < end);
     return false;
+  }
+
+  /// Spinning where the core may be wanted: by another rank, which then comes the sooner, or by
+  /// other work, to which each such turn may lose milliseconds. After that, no more for a while.
+  template <class Ready>
+  bool give_way(const Ready& ready) {
+    if (skip_yields_ > 0) {
+      --skip_yields_;
+      return false;
+    }
+    const auto start = std::chrono::steady_clock::now();
+    auto now = start;
+    bool done = false;
+    do {
+      sched_yield();
+      done = ready();
+      now = std::chrono::steady_clock::now();
+    } while (!done && now < start + kSpin);
+    if (now > start + 5 * kSpin) skip_yields_ = 200;
+    return done;
   }
   static void pause() {
 #if defined(__x86_64__)
@@ -117,6 +137,7 @@ class Meeting {
   const GroupSpec spec_;
   const Control control_;
   bool enough_cores_ = false;
+  int skip_yields_ = 0;
   uint64_t sequence_ = 0;  // of the operation under way
   uint64_t meetings_ = 0;
   int compared_ = 0;  // ranks [0, compared_) have posted the same header as we
