@@ -80,7 +80,7 @@ struct Board {
 /// Rank 1 is struck while all ranks run `call` over and over.
 void strike_during(const HostLayout& hosts, const Call& call, int signal) {
   const ErrorCode want = signal == SIGKILL ? ErrorCode::kPeerLost : ErrorCode::kTimeout;
-  const auto timeout = std::chrono::milliseconds(signal == SIGKILL ? 20'000 : 700);
+  const auto timeout = std::chrono::milliseconds(signal == SIGKILL ? 20'000 : 1500);
   void* const shared =
       ::mmap(nullptr, sizeof(Board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   ASSERT_NE(shared, MAP_FAILED);
@@ -110,7 +110,7 @@ void strike_during(const HostLayout& hosts, const Call& call, int signal) {
 
 TEST(TwoLevelFailure, EverybodyNamesARankThatWasKilled) {
   for (const auto& call : calls()) {
-    strike_during({1, 1, 1}, call, SIGKILL);
+    if (!kSanitized) strike_during({1, 1, 1}, call, SIGKILL);
     strike_during({2, 2}, call, SIGKILL);
   }
 }
