@@ -1,5 +1,6 @@
 #include "lockstep/launch/agent/program.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -10,6 +11,7 @@
 #include <cerrno>
 
 #include "lockstep/base/text.h"
+#include "lockstep/base/unique_fd.h"
 
 namespace lockstep {
 namespace {
@@ -54,13 +56,13 @@ struct Child {
   char* const* environment;
   int stdout_fd;
   int stderr_fd;
+  int report_fd;  ///< Closed by exec; gets errno when exec fails.
   pid_t parent;
   const sigset_t* mask;
 };
 
-/// Between vfork and exec: only system calls, nothing allocated, nothing of the parent's written
-/// but `failure`.
-[[noreturn]] void become(const Child& child, volatile int* failure) {
+/// Between vfork and exec: only system calls, nothing allocated, nothing of the parent's written.
+[[noreturn]] void become(const Child& child) {
   // Armed before exec; if the agent died before that, nobody will send it.
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != child.parent) ::_exit(127);
@@ -70,14 +72,15 @@ struct Child {
   ::signal(SIGPIPE, SIG_DFL);
   ::sigprocmask(SIG_SETMASK, child.mask, nullptr);
   ::execve(child.path, child.argv, child.environment);
-  *failure = errno;
+  const int failure = errno;
+  [[maybe_unused]] const ssize_t put = ::write(child.report_fd, &failure, sizeof failure);
   ::_exit(127);
 }
 
 /// A function of its own, so that the child cannot write over a frame that the parent still uses.
-[[gnu::noinline]] pid_t vfork_and_become(const Child& child, volatile int* failure) {
+[[gnu::noinline]] pid_t vfork_and_become(const Child& child) {
   const pid_t pid = ::vfork();
-  if (pid == 0) become(child, failure);
+  if (pid == 0) become(child);
   return pid;
 }
 
@@ -103,12 +106,17 @@ pid_t spawn(const Spawn& spawn, const sigset_t& original_mask) {
   for (const auto& [name, value] : *spawn.environment) variables.push_back(name + "=" + value);
   const auto argv = pointers(arguments);
   const auto environment = pointers(variables);
-  const Child child = {spawn.path.c_str(), argv.data(), environment.data(), spawn.stdout_fd,
-                       spawn.stderr_fd,    ::getpid(),  &original_mask};
-  volatile int failure = 0;
-  const pid_t pid = vfork_and_become(child, &failure);
+  int report[2];
+  if (::pipe2(report, O_CLOEXEC) != 0) throw io_error("pipe");
+  const UniqueFd report_read(report[0]);
+  UniqueFd report_write(report[1]);
+  const Child child = {spawn.path.c_str(), argv.data(),        environment.data(), spawn.stdout_fd,
+                       spawn.stderr_fd,    report_write.get(), ::getpid(),         &original_mask};
+  const pid_t pid = vfork_and_become(child);
   if (pid < 0) throw io_error("start " + spawn.path);
-  if (failure != 0) {
+  report_write.reset();
+  int failure = 0;
+  if (::read(report_read.get(), &failure, sizeof failure) > 0) {
     ::waitpid(pid, nullptr, 0);
     errno = failure;
     throw ExecError(ErrorCode::kIo, io_error("cannot execute " + spawn.path).what());
