@@ -9,12 +9,12 @@
 
 namespace lockstep {
 
-GradientHook::GradientHook(const at::Tensor& leaf, std::function<void()> hook)
+GradientHook::GradientHook(const at::Tensor& leaf, std::function<void(const at::Tensor&)> hook)
     : accumulator_(torch::autograd::impl::grad_accumulator(leaf)) {
   using torch::autograd::variable_list;
   key_ = accumulator_->add_post_hook(std::make_unique<torch::autograd::utils::LambdaPostHook>(
-      [hook = std::move(hook)](const variable_list& outputs, const variable_list&) {
-        hook();
+      [hook = std::move(hook)](const variable_list& outputs, const variable_list& inputs) {
+        hook(inputs.at(0));
         return outputs;
       }));
 }

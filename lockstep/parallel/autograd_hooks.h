@@ -17,10 +17,11 @@ namespace lockstep {
 /// Calls a function each time a leaf tensor's gradient was accumulated, until destroyed.
 ///
 /// `hook` runs in the thread that runs backward, after .grad has its new value; what it throws
-/// comes out of backward(). Not called for torch::autograd::grad().
+/// comes out of backward(). It is given the gradient that arrived, which may be undefined; .grad
+/// may have taken over its memory. Not called for torch::autograd::grad().
 class GradientHook {
  public:
-  GradientHook(const at::Tensor& leaf, std::function<void()> hook);
+  GradientHook(const at::Tensor& leaf, std::function<void(const at::Tensor& arrived)> hook);
   ~GradientHook();
   GradientHook(GradientHook&& other) noexcept;
   GradientHook& operator=(GradientHook&&) = delete;

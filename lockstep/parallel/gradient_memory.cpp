@@ -36,6 +36,17 @@ bool has_gradient_layout(const at::Tensor& grad, const at::Tensor& parameter) {
   return strides.empty() ? grad.is_contiguous() : grad.strides() == strides;
 }
 
+/// Whether nothing but `grad`, and the engine's `arrived` that it was taken from, holds its memory.
+/// Another holder is a gradient of something else that backward still needs as it is, as when a
+/// parameter enters the graph through view + add. A view (of a transposed product, say) brings its
+/// base as a third holder, which is harmless while nobody else holds the base.
+bool has_memory_alone(const at::Tensor& grad, const at::Tensor& arrived) {
+  const auto holders = grad.storage().use_count();
+  const bool taken_over = arrived.defined() && arrived.is_alias_of(grad);
+  if (!taken_over) return holders == 1;
+  return holders == 2 || (holders == 3 && arrived.is_view() && arrived._base().use_count() == 1);
+}
+
 }  // namespace
 
 GradientMemory::GradientMemory(ProcessGroup group, const std::vector<NamedTensor>& parameters)
@@ -80,21 +91,19 @@ at::Tensor GradientMemory::empty_for(size_t index) const {
                          : at::empty_strided(like.sizes(), strides, options);
 }
 
-bool GradientMemory::may_stay(const at::Tensor& grad, size_t index) const {
+bool GradientMemory::may_stay(const at::Tensor& grad, const at::Tensor& arrived,
+                              size_t index) const {
   if (!is_placed(index)) return grad.data_ptr() == places_[index].data_ptr();
-  // Within a hook the engine holds the storage too. A third holder is a gradient of something else
-  // that must not be averaged with this one, as when a parameter enters the graph through a cat.
-  constexpr size_t kHolders = 2;
-  return arena_->holds(grad.data_ptr()) && grad.storage().use_count() <= kHolders &&
+  return arena_->holds(grad.data_ptr()) && has_memory_alone(grad, arrived) &&
          grad.storage().nbytes() == static_cast<size_t>(specs_[index].bytes()) &&
          has_gradient_layout(grad, parameters_[index]);
 }
 
-void GradientMemory::bring(int index) {
+void GradientMemory::bring(int index, const at::Tensor& arrived) {
   const at::NoGradGuard no_grad;
   const auto i = static_cast<size_t>(index);
   at::Tensor& grad = parameters_[i].mutable_grad();
-  if (grad.defined() && may_stay(grad, i)) return;
+  if (grad.defined() && may_stay(grad, arrived, i)) return;
   at::Tensor place = is_placed(i) ? empty_for(i) : places_[i];
   if (grad.defined()) {
     place.copy_(grad);

@@ -43,14 +43,15 @@ class GradientMemory {
   void serving(bool on) const;
 
   /// Moves .grad of parameter `index` to where it can be reduced; an undefined one becomes zeros.
-  void bring(int index);
+  /// `arrived`: what the hook was given.
+  void bring(int index, const at::Tensor& arrived);
 
   /// Starts the averaging of a bucket whose gradients have all been brought; appends the Works.
   void launch(const BucketLayout& bucket, std::vector<Work>& works);
 
  private:
   bool is_placed(size_t index) const;
-  bool may_stay(const at::Tensor& grad, size_t index) const;
+  bool may_stay(const at::Tensor& grad, const at::Tensor& arrived, size_t index) const;
   at::Tensor empty_for(size_t index) const;
 
   ProcessGroup group_;

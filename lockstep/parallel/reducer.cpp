@@ -32,7 +32,8 @@ Reducer::Reducer(ProcessGroup group, std::vector<NamedTensor> parameters, int64_
   const int count = static_cast<int>(parameters_.size());
   form_buckets(plan_buckets(memory_.specs(), reversed_order(count), limits_));
   for (int i = 0; i < count; ++i) {
-    hooks_.emplace_back(parameters_[static_cast<size_t>(i)].tensor, [this, i] { on_gradient(i); });
+    hooks_.emplace_back(parameters_[static_cast<size_t>(i)].tensor,
+                        [this, i](const at::Tensor& arrived) { on_gradient(i, arrived); });
   }
 }
 
@@ -74,7 +75,7 @@ void Reducer::begin_forward(bool synchronise) {
   phase_ = synchronise ? Phase::kArmed : Phase::kLocal;
 }
 
-void Reducer::on_gradient(int index) {
+void Reducer::on_gradient(int index, const at::Tensor& arrived) {
   if (phase_ == Phase::kLocal) return;
   if (phase_ == Phase::kIdle) {
     throw Error(ErrorCode::kInvalidArgument,
@@ -84,7 +85,7 @@ void Reducer::on_gradient(int index) {
                             parameters_[static_cast<size_t>(index)].name));
   }
   if (phase_ == Phase::kArmed) start_pass();
-  take_gradient(index);
+  take_gradient(index, arrived);
   launch_full_buckets();
 }
 
@@ -99,7 +100,7 @@ void Reducer::start_pass() {
   phase_ = Phase::kBackward;
 }
 
-void Reducer::take_gradient(int index) {
+void Reducer::take_gradient(int index, const at::Tensor& arrived) {
   const auto i = static_cast<size_t>(index);
   const at::Tensor& grad = parameters_[i].tensor.grad();
   const bool sparse = grad.defined() && grad.layout() != at::kStrided;
@@ -109,7 +110,7 @@ void Reducer::take_gradient(int index) {
                             sparse ? "a sparse gradient; only dense ones can be averaged"
                                    : "a second gradient in one backward pass"));
   }
-  memory_.bring(index);
+  memory_.bring(index, arrived);
   arrived_[i] = true;
   --missing_[static_cast<size_t>(bucket_of_[i])];
   if (first_pass_) ready_order_.push_back(index);

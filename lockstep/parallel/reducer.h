@@ -57,9 +57,9 @@ class Reducer {
 
   void form_buckets(const std::vector<std::vector<int>>& plan);
   void form_buckets_in_ready_order();
-  void on_gradient(int index);
+  void on_gradient(int index, const at::Tensor& arrived);
   void start_pass();
-  void take_gradient(int index);
+  void take_gradient(int index, const at::Tensor& arrived);
   void launch_full_buckets();
   void finish_pass();
   void wait_for_launched();
