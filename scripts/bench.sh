@@ -1,0 +1,27 @@
+#!/usr/bin/env bash
+# The benchmarks behind docs/performance.md, one after the other; each runs its peer in the same run. Wants a calm
+# machine. PEERS names the folder with the peers' programs; without it only Lockstep's own figures are printed.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+bin=build/release/bin
+PEERS=${PEERS:-../shared/peers}
+export PEERS
+title() { printf '\n== %s\n' "$1"; }
+
+title "launch: two processes of /bin/true, lockstep run beside fork and exec"
+"$bin/bench_launch"
+title "store"
+"$bin/bench_store"
+title "all_reduce in shared memory, 2 ranks"
+"$bin/lockstep" bench collectives --ranks 2 --sizes 4:256M
+if [ -d "$PEERS" ]; then
+  title "all_reduce beside Open MPI and Gloo"
+  bench/collectives/compare_peers.sh
+  title "data parallel beside independent processes and PyTorch DDP"
+  bench/ddp/compare_peers.sh
+else
+  title "data parallel (no peers' programs: set PEERS)"
+  for model in mlp3m mlp50m resnet50; do
+    for mode in independent ddp; do "$bin/lockstep" bench ddp --model "$model" --ranks 2 --mode "$mode"; done
+  done
+fi
