@@ -34,6 +34,28 @@ bool has(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
+class Folder {
+ public:
+  Folder() : path_(::testing::TempDir() + "lockstep_run_test." + std::to_string(::getpid())) {
+    std::filesystem::create_directories(path_);
+  }
+  ~Folder() { std::filesystem::remove_all(path_); }
+  std::string path() const { return path_.string(); }
+  std::string read(const std::string& name) const {
+    std::ifstream file(path_ / name);
+    std::stringstream text;
+    text << file.rdbuf();
+    return text.str();
+  }
+
+ private:
+  std::filesystem::path path_;
+};
+
+/// Shell code: one rank waits until another has come to a point.
+constexpr char kReach[] = ": > $DONE;";
+constexpr char kAwait[] = "while [ ! -e $DONE ]; do sleep 0.01; done;";
+
 TEST(Run, SuccessShowsOnlyTheWorkersLines) {
   Launched run(shell(2, "echo out $RANK; echo err $RANK >&2"));
   EXPECT_EQ(run.wait(), 0);
@@ -62,11 +84,12 @@ TEST(Run, ExitCodeIsTheFailedWorkersAndTheOthersEnd) {
 }
 
 TEST(Run, ReportIsLastWithTheLastTwentyLines) {
-  Launched run(shell(2,
-                     "if [ $RANK = 0 ]; then trap 'echo goodbye >&2; exit 0' TERM; echo ready;"
-                     "  while :; do sleep 0.01; done; fi;"
-                     "sleep 0.3; for i in $(seq 25); do echo line $i >&2; done;"
-                     "printf 'no newline' >&2; exit 7"));
+  const Folder folder;
+  const std::string script =
+      std::string("if [ $RANK = 0 ]; then trap 'echo goodbye >&2; exit 0' TERM;") + kReach +
+      "  while :; do sleep 0.01; done; fi;" + kAwait +
+      "for i in $(seq 25); do echo line $i >&2; done; printf 'no newline' >&2; exit 7";
+  Launched run(shell(2, script), {{"DONE", folder.path() + "/done"}});
   EXPECT_EQ(run.wait(), 7);
   const auto lines = lines_of(run.err());
   const auto report = std::find_if(lines.begin(), lines.end(), [](const std::string& line) {
@@ -135,11 +158,11 @@ TEST(Run, NothingAWorkerLeavesBehindOutlivesTheJob) {
 }
 
 TEST(Run, GraceEndsWithSigkill) {
-  Launched run(shell(2,
-                     "if [ $RANK = 1 ]; then echo ready; sleep 0.1; exit 4; fi;"
-                     "trap '' TERM; echo ready; while :; do sleep 0.01; done",
-                     {"--shutdown_timeout", "0.3"}));
-  ASSERT_TRUE(run.wait_for("ready", 2));
+  const Folder folder;
+  const std::string script = std::string("if [ $RANK = 1 ]; then ") + kAwait +
+                             "exit 4; fi; trap '' TERM;" + kReach + "while :; do sleep 0.01; done";
+  Launched run(shell(2, script, {"--shutdown_timeout", "0.3"}),
+               {{"DONE", folder.path() + "/done"}});
   EXPECT_EQ(run.wait(20s), 4);
   EXPECT_TRUE(run.wait_all_gone());
 }
@@ -148,7 +171,7 @@ TEST(Run, ASecondInterruptDoesNotWaitForTheGrace) {
   Launched run(shell(1, "trap '' INT; echo ready; while :; do sleep 0.01; done"));
   ASSERT_TRUE(run.wait_for("ready"));
   run.send(SIGINT);
-  std::this_thread::sleep_for(100ms);  // two pending signals of a kind would count as one
+  EXPECT_EQ(run.wait(1s), -1);  // and two signals pending at a time would count as one
   run.send(SIGINT);
   EXPECT_EQ(run.wait(20s), 130);
 }
@@ -216,35 +239,22 @@ TEST(Run, EndsWhenNobodyReadsItsOutput) {
   EXPECT_TRUE(run.wait_all_gone());
 }
 
-class Folder {
- public:
-  Folder() : path_(::testing::TempDir() + "lockstep_run_test." + std::to_string(::getpid())) {
-    std::filesystem::create_directories(path_);
-  }
-  ~Folder() { std::filesystem::remove_all(path_); }
-  std::string path() const { return path_.string(); }
-  std::string read(const std::string& name) const {
-    std::ifstream file(path_ / name);
-    std::stringstream text;
-    text << file.rdbuf();
-    return text.str();
-  }
-
- private:
-  std::filesystem::path path_;
-};
-
 TEST(Run, LogFolderIsLaidOutAsTorchruns) {
   const Folder folder;
-  const std::string script = "echo out $RANK; echo err $RANK >&2; exit $RANK";
-  Launched both(shell(2, script, {"--log_dir", folder.path(), "--rdzv_id", "a"}));
+  // Rank 1 fails once rank 0 has written.
+  const std::string script =
+      std::string("echo out $RANK; echo err $RANK >&2; if [ $RANK = 0 ]; then ") + kReach +
+      "exit 0; fi;" + kAwait + "exit 1";
+  Launched both(shell(2, script, {"--log_dir", folder.path(), "--rdzv_id", "a"}),
+                {{"DONE", folder.path() + "/done1"}});
   EXPECT_EQ(both.wait(), 1);
   EXPECT_EQ(folder.read("a/attempt_0/0/stdout.log"), "out 0\n");
   EXPECT_EQ(folder.read("a/attempt_0/1/stderr.log"), "err 1\n");
   EXPECT_TRUE(has(both.out(), "[0] out 0"));
   EXPECT_TRUE(has(both.err(), "a/attempt_0/1")) << both.err();
 
-  Launched map(shell(2, script, {"--log_dir=" + folder.path(), "--rdzv-id", "a", "-r", "1:3"}));
+  Launched map(shell(2, script, {"--log_dir=" + folder.path(), "--rdzv-id", "a", "-r", "1:3"}),
+               {{"DONE", folder.path() + "/done2"}});
   EXPECT_EQ(map.wait(), 1);
   EXPECT_EQ(folder.read("a_2/attempt_0/1/stdout.log"), "out 1\n");
   EXPECT_FALSE(std::filesystem::exists(folder.path() + "/a_2/attempt_0/0/stdout.log"));
