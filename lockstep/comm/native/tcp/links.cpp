@@ -208,12 +208,12 @@ void Links::wait_for_events(Deadline deadline, std::chrono::microseconds spin) {
   const auto spin_end = Deadline::Clock::now() + spin;
   int count = 0;
   while (true) {
+    if (deadline.passed()) throw_timeout();  // also where a peer sends byte by byte for ever
     const bool sleep = Deadline::Clock::now() >= spin_end;
     count = ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()),
                          sleep ? deadline.left_poll_ms() : 0);
     if (count < 0 && errno != EINTR) throw io_error("epoll_wait");
     if (count > 0) break;
-    if (deadline.passed()) throw_timeout();
   }
   for (int i = 0; i < count; ++i) {
     auto* link = static_cast<Link*>(events[static_cast<size_t>(i)].data.ptr);

@@ -5,6 +5,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 
+#include <atomic>
 #include <cstring>
 #include <numeric>
 #include <thread>
@@ -139,6 +140,25 @@ TEST(Links, ASilentPeerIsNamedAndWaitingCostsNoCore) {
   EXPECT_EQ(error.code(), ErrorCode::kTimeout);
   EXPECT_NE(std::string(error.what()).find("rank 1 did not come"), std::string::npos);
   EXPECT_LT(cpu_ms() - before, 60);
+}
+
+TEST(Links, APeerThatTricklesIsTimedOut) {
+  Pair pair;
+  std::atomic<bool> stop = false;
+  std::thread other([&] {
+    const Message message = of_bytes(1'000'000);
+    ::send(pair.raw.get(), &message, sizeof message, 0);
+    while (!stop) {
+      ::send(pair.raw.get(), "x", 1, MSG_NOSIGNAL);
+      std::this_thread::sleep_for(5ms);
+    }
+  });
+  std::vector<uint8_t> got(1'000'000);
+  const Inbound ins[] = {{1, of_bytes(1'000'000), got.data(), {}}};
+  const auto error = error_of([&] { pair.zero->exchange({}, ins, Deadline::after(200ms)); });
+  stop = true;
+  other.join();
+  EXPECT_EQ(error.code(), ErrorCode::kTimeout);
 }
 
 TEST(Links, APeerThatDoesNotReadIsNamed) {
