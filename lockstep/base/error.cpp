@@ -24,6 +24,8 @@ std::string_view to_string(ErrorCode code) {
       return "kPeerLost";
     case ErrorCode::kIo:
       return "kIo";
+    case ErrorCode::kDiverged:
+      return "kDiverged";
     case ErrorCode::kInternal:
       return "kInternal";
   }

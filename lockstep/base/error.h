@@ -16,6 +16,7 @@ enum class ErrorCode {
   kTimeout,          ///< A deadline passed. The text names who is late.
   kPeerLost,         ///< Another rank died or closed its connection.
   kIo,               ///< The operating system failed a call; the text has errno's meaning.
+  kDiverged,         ///< Training left the range of finite numbers.
   kInternal,         ///< A defect of this library.
 };
 
