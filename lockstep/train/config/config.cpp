@@ -16,11 +16,6 @@ void check_together(const Config& config, const Section& root) {
   if (config.system.val_while_train && !config.eval) {
     root.fail("system", "has val_while_train: True, but there is no section 'eval'");
   }
-  const auto& scheduler = config.scheduler;
-  if (scheduler.warmup_epochs > static_cast<double>(scheduler.num_epochs)) {
-    root.fail("scheduler", fmt::format("has warmup_epochs {} above num_epochs {}",
-                                       scheduler.warmup_epochs, scheduler.num_epochs));
-  }
   if (config.metric.main_indicator == "top_5" && config.model.num_classes <= 5) {
     root.fail("metric", "has main_indicator top_5, which needs more than 5 classes");
   }

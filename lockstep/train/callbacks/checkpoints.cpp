@@ -1,0 +1,109 @@
+#include "lockstep/train/callbacks/checkpoints.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "lockstep/checkpoint/training_checkpoint.h"
+
+namespace lockstep {
+namespace {
+
+constexpr auto kName = "lockstep.train";
+
+/// The best entries of the run, best first.
+std::vector<MetricPoint> ranked(const TrainingState& state) {
+  auto points = state.history;
+  std::stable_sort(points.begin(), points.end(), [&](const MetricPoint& a, const MetricPoint& b) {
+    return state.higher_is_better ? a.value > b.value : a.value < b.value;
+  });
+  return points;
+}
+
+}  // namespace
+
+KeepPolicy keep_policy(const Config& config) {
+  KeepPolicy policy;
+  const auto& name = config.system.ckpt_save_policy;
+  policy.keep = name == "top_k" ? Keep::kTopK : name == "latest_k" ? Keep::kLatest : Keep::kAll;
+  policy.count = static_cast<int>(config.system.ckpt_max_keep);
+  policy.higher_is_better = config.system.val_while_train;
+  return policy;
+}
+
+void Checkpoints::on_start(Trainer& trainer) {
+  auto& state = trainer.state();
+  const auto& config = trainer.config();
+  state.model = config.model.name();
+  state.seed = static_cast<uint64_t>(config.system.seed);
+  state.metric =
+      config.system.val_while_train ? config.metric.main_indicator : std::string("train_loss");
+  state.higher_is_better = config.system.val_while_train;
+  if (state.step > 0) saved_step_ = state.step;
+}
+
+void Checkpoints::record(Trainer& trainer, double value) {
+  changed_ = true;
+  if (record_metric(trainer.state(), value)) new_best_ = true;
+}
+
+void Checkpoints::on_evaluation(Trainer& trainer, const EvalResult& result) {
+  record(trainer, trainer.config().metric.main_indicator == "acc" ? result.acc : result.top_5);
+}
+
+void Checkpoints::on_epoch(Trainer& trainer, const EpochReport& report) {
+  if (!trainer.config().system.val_while_train) record(trainer, report.loss);
+  save(trainer);
+}
+
+void Checkpoints::save(Trainer& trainer) {
+  auto& state = trainer.state();
+  if (trainer.rank() == 0) {
+    state.rng = rng_bytes();
+    const auto folder = save_checkpoint(trainer.config().train.ckpt_save_dir, trainer.model(),
+                                        trainer.optimizer(), state, keep_policy(trainer.config()));
+    if (new_best_) {
+      log_.info(kName, fmt::format("=> Best {}: {}, checkpoint saved.", state.metric,
+                                   python_float(state.best->value)));
+    } else {
+      log_.write(Severity::kDebug, kName, fmt::format("Saved {}", folder.string()));
+    }
+  }
+  trainer.group().barrier();
+  saved_step_ = state.step;
+  changed_ = new_best_ = false;
+}
+
+void Checkpoints::on_end(Trainer& trainer) {
+  if (saved_step_ != trainer.state().step || changed_) save(trainer);
+  if (trainer.rank() == 0) report_end(trainer);
+}
+
+void Checkpoints::report_end(Trainer& trainer) {
+  const auto& state = trainer.state();
+  const auto reason = trainer.stop_reason();
+  if (reason == StopReason::kSigterm || reason == StopReason::kSigint) {
+    log_.info(kName,
+              fmt::format("{}: stopped after step {}, checkpoint saved.",
+                          reason == StopReason::kSigterm ? "SIGTERM" : "SIGINT", state.step));
+    return;
+  }
+  if (!state.best) {
+    log_.info(kName, "Training completed!");
+    return;
+  }
+  log_.info(kName, fmt::format("=> Best {}: {} \nTraining completed!", state.metric,
+                               python_float(state.best->value)));
+  const auto policy = keep_policy(trainer.config());
+  if (policy.keep != Keep::kTopK) return;
+  std::string table = fmt::format("Top K checkpoints:\n{}\tcheckpoint", state.metric);
+  const auto points = ranked(state);
+  for (size_t i = 0; i < std::min(points.size(), static_cast<size_t>(policy.count)); ++i) {
+    const auto folder = fmt::format("step_{:06}", points[i].step);
+    table += fmt::format("\n{:.4f}\t{}", points[i].value,
+                         (trainer.config().train.ckpt_save_dir / folder).string());
+  }
+  log_.info(kName, table);
+}
+
+}  // namespace lockstep

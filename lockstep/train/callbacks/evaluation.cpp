@@ -1,0 +1,25 @@
+#include "lockstep/train/callbacks/evaluation.h"
+
+namespace lockstep {
+
+bool evaluates_after(const SystemConfig& config, int64_t epoch) {
+  return epoch >= config.val_start_epoch &&
+         (epoch - config.val_start_epoch) % config.val_interval == 0;
+}
+
+void Evaluation::run(Trainer& trainer) {
+  last_step_ = trainer.state().step;
+  trainer.evaluated(
+      evaluate(trainer.model(), loader_, sampler_, trainer.group(), trainer.config().loss));
+}
+
+void Evaluation::on_epoch(Trainer& trainer, const EpochReport& report) {
+  if (evaluates_after(trainer.config().system, report.epoch)) run(trainer);
+}
+
+void Evaluation::on_end(Trainer& trainer) {
+  if (trainer.stop_reason() != StopReason::kMaxSteps) return;
+  if (trainer.state().batch_in_epoch > 0 && last_step_ != trainer.state().step) run(trainer);
+}
+
+}  // namespace lockstep

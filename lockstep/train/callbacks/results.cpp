@@ -1,0 +1,74 @@
+#include "lockstep/train/callbacks/results.h"
+
+#include "lockstep/observe/curves.h"
+
+namespace lockstep {
+namespace {
+
+std::vector<std::string> metric_names(const Config& config) {
+  std::vector<std::string> names;
+  if (!config.system.val_while_train) return names;
+  for (const auto& [name, value] : EvalResult().metrics(config.model.num_classes)) {
+    names.push_back(name);
+  }
+  return names;
+}
+
+}  // namespace
+
+void Results::on_start(Trainer& trainer) {
+  if (trainer.rank() != 0) return;
+  const auto& dir = trainer.config().train.ckpt_save_dir;
+  metrics_.emplace(dir / "metrics.jsonl", trainer.state().step);
+  result_log_.emplace(dir / "result.log", metric_names(trainer.config()), trainer.state().epoch);
+}
+
+void Results::on_step(Trainer& trainer, const StepReport& report) {
+  if (!metrics_ || !report.updated) return;
+  const auto images =
+      static_cast<double>(trainer.config().train.loader.batch_size * trainer.num_ranks());
+  metrics_->write({"train",
+                   report.epoch,
+                   report.optimizer_steps,
+                   {{"loss", report.loss},
+                    {"lr", report.lr},
+                    {"step_ms", report.step_s * 1000},
+                    {"data_wait_ms", report.data_wait_s * 1000},
+                    {"comm_exposed_ms", report.comm_exposed_s * 1000},
+                    {"images_per_s", report.step_s > 0 ? images / report.step_s : 0}}});
+}
+
+void Results::on_evaluation(Trainer& trainer, const EvalResult& result) {
+  evaluation_ = result;
+  if (!metrics_) return;
+  MetricsRecord record{"eval", trainer.state().epoch, trainer.state().step, {}};
+  if (trainer.state().batch_in_epoch > 0) ++record.epoch;  // within an epoch
+  record.values = result.metrics(trainer.config().model.num_classes);
+  record.values.emplace_back("loss", result.loss);
+  record.values.emplace_back("samples", static_cast<double>(result.samples));
+  record.values.emplace_back("seconds", result.seconds);
+  metrics_->write(record);
+}
+
+void Results::on_epoch(Trainer& trainer, const EpochReport& report) {
+  if (result_log_) {
+    ResultRow row{report.epoch, report.loss, {}, report.seconds, std::nullopt};
+    const auto names = metric_names(trainer.config());
+    row.metrics.resize(names.size());
+    if (evaluation_) {
+      const auto metrics = evaluation_->metrics(trainer.config().model.num_classes);
+      for (size_t i = 0; i < names.size(); ++i) row.metrics[i] = metrics[i].second;
+      row.eval_time = evaluation_->seconds;
+    }
+    result_log_->write(row);
+  }
+  evaluation_.reset();
+}
+
+void Results::on_end(Trainer& trainer) {
+  if (!metrics_) return;
+  const auto& dir = trainer.config().train.ckpt_save_dir;
+  write_curves(dir / "metrics.jsonl", dir / "result.svg", trainer.config().model.name());
+}
+
+}  // namespace lockstep

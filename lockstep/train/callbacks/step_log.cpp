@@ -1,0 +1,78 @@
+#include "lockstep/train/callbacks/step_log.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+namespace lockstep {
+namespace {
+
+constexpr auto kName = "lockstep.train";
+
+}  // namespace
+
+void StepLog::on_start(Trainer&) {
+  rate_.start(RateMeter::Clock::now());
+}
+
+void StepLog::on_step(Trainer& trainer, const StepReport& report) {
+  const auto& config = trainer.config();
+  const int64_t batch = config.train.loader.batch_size;
+  since_line_s_ += report.step_s;
+  ++since_line_;
+  if (!config.train.dataset_sink_mode && report.step_in_epoch % config.system.log_interval == 0) {
+    if (config.system.log_style == LogStyle::kMindspore) {
+      log_.plain(mindspore_step_line(report));
+    } else {
+      const double step_ms = since_line_s_ * 1000 / static_cast<double>(since_line_);
+      log_.info(kName, mindocr_step_line(report, config.scheduler.num_epochs, step_ms, batch));
+    }
+    since_line_s_ = 0;
+    since_line_ = 0;
+  }
+  rate_.add(batch * trainer.num_ranks(), RateMeter::Clock::now());
+  if (log_.progress().active()) show_progress(trainer, report);
+}
+
+void StepLog::show_progress(Trainer& trainer, const StepReport& report) {
+  const auto& config = trainer.config();
+  const int64_t total = trainer.total_steps();
+  Progress progress;
+  progress.epoch = report.epoch;
+  progress.num_epochs = config.scheduler.num_epochs;
+  progress.step = report.optimizer_steps;
+  progress.num_steps = total;
+  progress.loss = report.loss;
+  progress.lr = report.lr;
+  progress.images_per_s = rate_.per_second();
+  const int64_t images_a_step = config.train.loader.batch_size * trainer.num_ranks() *
+                                config.train.gradient_accumulation_steps;
+  if (rate_.per_second() > 0) {
+    const auto images = static_cast<double>((total - report.optimizer_steps) * images_a_step);
+    progress.left = std::chrono::seconds(std::llround(images / rate_.per_second()));
+  }
+  log_.progress().update(progress);
+}
+
+void StepLog::on_epoch(Trainer& trainer, const EpochReport& report) {
+  const auto& config = trainer.config();
+  if (config.system.log_style == LogStyle::kMindspore) {
+    log_.plain(mindspore_epoch_line(report));
+  } else {
+    log_.info(kName, mindocr_epoch_line(report, config.scheduler.num_epochs,
+                                        config.train.loader.batch_size));
+  }
+}
+
+void StepLog::on_evaluation(Trainer& trainer, const EvalResult& result) {
+  log_.info(kName, fmt::format("Performance: {}, eval time: {}",
+                               python_dict(result.metrics(trainer.config().model.num_classes)),
+                               python_float(result.seconds)));
+  rate_.start(RateMeter::Clock::now());
+}
+
+void StepLog::on_end(Trainer&) {
+  log_.progress().finish();
+}
+
+}  // namespace lockstep

@@ -1,0 +1,30 @@
+#pragma once
+
+#include "lockstep/observe/rate_meter.h"
+#include "lockstep/train/log/training_log.h"
+#include "lockstep/train/trainer.h"
+
+namespace lockstep {
+
+/// Writes the lines of steps, epochs and evaluations in the configured style, and keeps the
+/// progress line of a terminal.
+class StepLog final : public Callback {
+ public:
+  explicit StepLog(TrainingLog& log) : log_(log) {}
+
+  void on_start(Trainer& trainer) override;
+  void on_step(Trainer& trainer, const StepReport& report) override;
+  void on_epoch(Trainer& trainer, const EpochReport& report) override;
+  void on_evaluation(Trainer& trainer, const EvalResult& result) override;
+  void on_end(Trainer& trainer) override;
+
+ private:
+  void show_progress(Trainer& trainer, const StepReport& report);
+
+  TrainingLog& log_;
+  RateMeter rate_;
+  double since_line_s_ = 0;  // time and number of the steps since the last printed line
+  int64_t since_line_ = 0;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,74 @@
+#include "lockstep/train/evaluate.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/topk.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+
+#include "lockstep/tensor/collectives.h"
+#include "lockstep/train/loss.h"
+
+namespace lockstep {
+namespace {
+
+void share_buffers(Model& model, ProcessGroup& group) {
+  if (group.size() == 1) return;
+  for (auto& buffer : model.buffers()) broadcast(group, buffer, 0).wait();
+}
+
+EvalSums sum_over_ranks(const EvalSums& own, ProcessGroup& group) {
+  std::array<double, 4> values = {own.samples, own.loss, own.correct, own.correct5};
+  group.all_reduce(values.data(), values.size(), DType::kFloat64, ReduceOp::kSum).wait();
+  return {values[0], values[1], values[2], values[3]};
+}
+
+}  // namespace
+
+EvalSums eval_sums(const at::Tensor& logits, const at::Tensor& labels, int64_t valid,
+                   const LossConfig& config) {
+  if (valid == 0) return {};
+  const auto rows = logits.narrow(0, 0, valid);
+  const auto truth = labels.narrow(0, 0, valid);
+  const int64_t best = std::min<int64_t>(5, logits.size(1));
+  const auto top = std::get<1>(at::topk(rows, best, 1));  // (valid, best), best first
+  const auto hits = top.eq(truth.unsqueeze(1));
+  EvalSums sums;
+  sums.samples = static_cast<double>(valid);
+  sums.loss = classification_loss(rows, truth, config).item().toDouble() * sums.samples;
+  sums.correct = static_cast<double>(hits.select(1, 0).sum().item().toLong());
+  sums.correct5 = static_cast<double>(hits.sum().item().toLong());
+  return sums;
+}
+
+std::vector<std::pair<std::string, double>> EvalResult::metrics(int64_t num_classes) const {
+  if (num_classes <= 5) return {{"acc", acc}};
+  return {{"acc", acc}, {"top_5", top_5}};
+}
+
+EvalResult evaluate(Model& model, Loader& loader, const DistributedSampler& sampler,
+                    ProcessGroup& group, const LossConfig& config) {
+  const auto begin = std::chrono::steady_clock::now();
+  const at::NoGradGuard no_grad;
+  const bool was_training = model.is_training();
+  share_buffers(model, group);
+  model.eval();
+  EvalSums sums;
+  loader.start(0, sampler.indices(), sampler.num_unpadded());
+  while (auto batch = loader.next()) {
+    const auto part = eval_sums(model.forward(batch->images), batch->labels, batch->valid, config);
+    sums.samples += part.samples;
+    sums.loss += part.loss;
+    sums.correct += part.correct;
+    sums.correct5 += part.correct5;
+  }
+  model.train(was_training);
+  sums = sum_over_ranks(sums, group);
+  const double count = std::max(1.0, sums.samples);
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+  return {static_cast<int64_t>(sums.samples), sums.loss / count, sums.correct / count,
+          sums.correct5 / count, took.count()};
+}
+
+}  // namespace lockstep

@@ -1,0 +1,114 @@
+#include "lockstep/train/log/lines.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace lockstep {
+namespace {
+
+double images_per_s(int64_t batch_size, double step_ms) {
+  return step_ms > 0 ? static_cast<double>(batch_size) * 1000 / step_ms : 0;
+}
+
+double mean_step_ms(const EpochReport& report) {
+  return report.seconds * 1000 / static_cast<double>(std::max<int64_t>(1, report.steps));
+}
+
+double percent(double part, double whole) {
+  return whole > 0 ? 100 * part / whole : 0;
+}
+
+const char* python_bool(bool value) {
+  return value ? "True" : "False";
+}
+
+const std::string kRule(40, '=');
+
+}  // namespace
+
+std::string mindocr_step_line(const StepReport& report, int64_t num_epochs, double step_ms,
+                              int64_t batch_size) {
+  return fmt::format(
+      "epoch: [{}/{}] step: [{}/{}], loss: {:.6f}, lr: {:.6f}, per step time: {:.3f} ms, "
+      "fps per card: {:.2f} img/s",
+      report.epoch, num_epochs, report.step_in_epoch, report.steps_per_epoch, report.loss,
+      report.lr, step_ms, images_per_s(batch_size, step_ms));
+}
+
+std::string mindocr_epoch_line(const EpochReport& report, int64_t num_epochs, int64_t batch_size) {
+  const double step_ms = mean_step_ms(report);
+  return fmt::format(
+      "epoch: [{}/{}], loss: {:.6f}, epoch time: {:.3f} s, per step time: {:.3f} ms, "
+      "fps per card: {:.2f} img/s, data wait: {:.1f} %, communication: {:.1f} %",
+      report.epoch, num_epochs, report.loss, report.seconds, step_ms,
+      images_per_s(batch_size, step_ms), percent(report.data_wait_s, report.seconds),
+      percent(report.comm_exposed_s, report.seconds));
+}
+
+std::string mindspore_step_line(const StepReport& report) {
+  return fmt::format("epoch: {} step: {}, loss is {}", report.epoch, report.step_in_epoch,
+                     static_cast<float>(report.loss));
+}
+
+std::string mindspore_epoch_line(const EpochReport& report) {
+  return fmt::format("Train epoch time: {:5.3f} ms, per step time: {:5.3f} ms",
+                     report.seconds * 1000, mean_step_ms(report));
+}
+
+std::string python_float(double value) {
+  if (!std::isfinite(value)) return std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf";
+  const std::string text = fmt::format("{}", value);
+  return text.find_first_of(".e") == std::string::npos ? text + ".0" : text;
+}
+
+std::string python_dict(const std::vector<std::pair<std::string, double>>& values) {
+  std::string text = "{";
+  for (const auto& [name, value] : values) {
+    text += fmt::format("{}'{}': {}", text.size() > 1 ? ", " : "", name, python_float(value));
+  }
+  return text + "}";
+}
+
+std::string training_banner(const Config& config, const BannerFacts& facts) {
+  const auto& train = config.train;
+  const int64_t batch = train.loader.batch_size;
+  const int64_t accumulation = train.gradient_accumulation_steps;
+  std::string text = "\n" + kRule + "\n";
+  const auto line = [&](const char* label, const auto& value) {
+    text += fmt::format("{}: {}\n", label, value);
+  };
+  line("Distribute", python_bool(facts.num_ranks > 1));
+  line("Model", config.model.name());
+  line("Total number of parameters", facts.total_parameters);
+  line("Total number of trainable parameters", facts.trainable_parameters);
+  line("Data root", train.dataset.data_dir.string());
+  line("Optimizer", config.optimizer.opt);
+  line("Weight decay", python_float(config.optimizer.weight_decay) + " ");
+  line("Batch size", batch);
+  line("Num devices", facts.num_ranks);
+  line("Gradient accumulation steps", accumulation);
+  line("Global batch size", fmt::format("{}x{}x{}={}", batch, facts.num_ranks, accumulation,
+                                        batch * facts.num_ranks * accumulation));
+  line("LR", python_float(config.scheduler.lr) + " ");
+  line("Scheduler", config.scheduler.scheduler);
+  line("Steps per epoch", facts.steps_per_epoch);
+  line("Num epochs", config.scheduler.num_epochs);
+  line("Clip gradient", python_bool(train.clip_grad));
+  line("EMA", "False");
+  line("AMP level", "O0");
+  line("Loss scaler", "{'type': 'static', 'loss_scale': 1.0}");
+  line("Drop overflow update", "False");
+  return text + kRule + "\n\nStart training... (The first epoch takes longer, please wait...)\n";
+}
+
+std::string evaluation_banner(const Config& config, const BannerFacts& facts) {
+  return fmt::format(
+      "\n{}\nModel: {}\nTotal number of parameters: {}\nTotal number of trainable parameters: {}\n"
+      "AMP level: O0\nNum batches: {}\nBatch size: {}\n{}\n\nStart evaluating...\n",
+      kRule, config.model.name(), facts.total_parameters, facts.trainable_parameters,
+      facts.num_batches, config.eval->loader.batch_size, kRule);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,67 @@
+#pragma once
+// The lines of a run's log as pure functions: MindOCR's, byte for byte, and MindSpore's.
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lockstep/train/config/config.h"
+
+namespace lockstep {
+
+/// What one micro-step gave, averaged over ranks where that has a meaning.
+struct StepReport {
+  int64_t epoch = 1;          ///< From 1.
+  int64_t step_in_epoch = 1;  ///< Micro-steps, from 1.
+  int64_t steps_per_epoch = 1;
+  int64_t optimizer_steps = 0;  ///< Done since the start of training.
+  bool updated = false;         ///< This micro-step ended with an optimizer step.
+  double loss = 0;              ///< Mean over ranks.
+  double lr = 0;                ///< Of this step.
+  double step_s = 0;
+  double data_wait_s = 0;     ///< Part of step_s.
+  double comm_exposed_s = 0;  ///< Part of step_s: communication that no computation hid.
+};
+
+/// One epoch, or what this run did of it.
+struct EpochReport {
+  int64_t epoch = 1;
+  int64_t steps = 0;  ///< Micro-steps.
+  double loss = 0;    ///< Mean of the steps' losses.
+  double seconds = 0;
+  double data_wait_s = 0;
+  double comm_exposed_s = 0;
+};
+
+/// "epoch: [1/5] step: [10/156], loss: 2.302585, lr: 0.004000, per step time: 105.123 ms, fps per
+/// card: 304.41 img/s". `step_ms`: mean since the last such line; batch_size: of one rank.
+std::string mindocr_step_line(const StepReport& report, int64_t num_epochs, double step_ms,
+                              int64_t batch_size);
+/// "epoch: [1/5], loss: ..., epoch time: ... s, per step time: ... ms, fps per card: ... img/s",
+/// and of our own ", data wait: 0.1 %, communication: 0.8 %" (parts of the epoch's time).
+std::string mindocr_epoch_line(const EpochReport& report, int64_t num_epochs, int64_t batch_size);
+
+/// "epoch: 1 step: 10, loss is 2.3025854": the loss as the shortest text of its float32.
+std::string mindspore_step_line(const StepReport& report);
+/// "Train epoch time: 1234.567 ms, per step time: 12.346 ms".
+std::string mindspore_epoch_line(const EpochReport& report);
+
+/// "{'acc': 0.6535, 'top_5': 0.97}", as Python prints a dict of floats.
+std::string python_dict(const std::vector<std::pair<std::string, double>>& values);
+/// "0.6535", "1.0", "1e-06", "nan".
+std::string python_float(double value);
+
+/// What the banner tells beyond the configuration.
+struct BannerFacts {
+  int64_t total_parameters = 0;  ///< With batch norm's statistics.
+  int64_t trainable_parameters = 0;
+  int num_ranks = 1;
+  int64_t steps_per_epoch = 0;
+  int64_t num_batches = 0;  ///< Of evaluation.
+};
+/// One record of several lines, starting with a new line.
+std::string training_banner(const Config& config, const BannerFacts& facts);
+std::string evaluation_banner(const Config& config, const BannerFacts& facts);
+
+}  // namespace lockstep

@@ -1,0 +1,74 @@
+#include "lockstep/train/log/training_log.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+
+#include <ctime>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/file.h"
+
+namespace lockstep {
+namespace {
+
+std::string local_time() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  localtime_r(&now, &parts);
+  char text[32];
+  std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &parts);
+  return text;
+}
+
+std::string_view severity_name(Severity severity) {
+  switch (severity) {
+    case Severity::kDebug:
+      return "DEBUG";
+    case Severity::kInfo:
+      return "INFO";
+    case Severity::kWarning:
+      return "WARNING";
+    case Severity::kError:
+      return "ERROR";
+  }
+  return "INFO";
+}
+
+}  // namespace
+
+Severity parse_severity(std::string_view name) {
+  for (const auto severity : {Severity::kDebug, Severity::kWarning, Severity::kError}) {
+    if (name == fmt::format("logging.{}", severity_name(severity))) return severity;
+  }
+  return Severity::kInfo;
+}
+
+std::string log_record(std::string_view time, std::string_view name, Severity severity,
+                       std::string_view message) {
+  return fmt::format("[{}] {} {} - {}\n", time, name, severity_name(severity), message);
+}
+
+TrainingLog::TrainingLog(const Options& options)
+    : options_(options), progress_(2, options.console) {
+  if (options_.file.empty()) return;
+  file_.reset(::open(options_.file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
+  if (!file_) throw io_error(fmt::format("open {}", options_.file.string()));
+}
+
+void TrainingLog::write(Severity severity, std::string_view name, std::string_view message) {
+  if (severity < options_.level) return;
+  put(log_record(local_time(), name, severity, message));
+}
+
+void TrainingLog::plain(std::string_view line) {
+  put(std::string(line) + "\n");
+}
+
+void TrainingLog::put(const std::string& text) {
+  if (file_) write_all(file_.get(), text.data(), text.size(), options_.file.string());
+  if (!options_.console) return;
+  progress_.clear();
+  write_all(1, text.data(), text.size(), "standard output");
+}
+
+}  // namespace lockstep

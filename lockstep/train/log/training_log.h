@@ -1,0 +1,52 @@
+#pragma once
+// The log of a run: log_{rank}.txt of every rank, and standard output on rank 0.
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+#include "lockstep/base/unique_fd.h"
+#include "lockstep/observe/progress.h"
+
+namespace lockstep {
+
+enum class Severity : int { kDebug = 10, kInfo = 20, kWarning = 30, kError = 40 };
+
+/// "logging.INFO" and so on, as the configuration has them; anything else is kInfo.
+Severity parse_severity(std::string_view name);
+
+/// "[2026-01-31 12:00:00] lockstep.train INFO - message\n".
+std::string log_record(std::string_view time, std::string_view name, Severity severity,
+                       std::string_view message);
+
+/// Writes whole records, each with one write(2). One thread.
+class TrainingLog {
+ public:
+  struct Options {
+    std::filesystem::path file;  ///< Appended to. Empty: none.
+    bool console = true;         ///< Rank 0 only.
+    Severity level = Severity::kInfo;
+  };
+  /// Errors: kIo naming the file.
+  explicit TrainingLog(const Options& options);
+
+  /// A record; `name` is the part of the program ("lockstep.train").
+  void write(Severity severity, std::string_view name, std::string_view message);
+  void info(std::string_view name, std::string_view message) {
+    write(Severity::kInfo, name, message);
+  }
+  /// A line as it is, without time and name (MindSpore's style, the closing lines).
+  void plain(std::string_view line);
+
+  /// The line at the foot of the terminal, drawn again after each record.
+  ProgressLine& progress() { return progress_; }
+
+ private:
+  void put(const std::string& text);
+
+  Options options_;
+  UniqueFd file_;
+  ProgressLine progress_;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,64 @@
+#include "lockstep/train/plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "lockstep/base/text.h"
+
+namespace lockstep {
+namespace {
+
+constexpr int64_t kFloatBytes = 4;
+
+int64_t divide_up(int64_t a, int64_t b) {
+  return (a + b - 1) / b;
+}
+
+}  // namespace
+
+RunPlan complete_plan(RunPlan plan, const Config& config, int optimizer_copies,
+                      int64_t image_elements) {
+  const auto& loader = config.train.loader;
+  plan.samples_a_rank = divide_up(plan.train_samples, plan.num_ranks);
+  plan.steps_per_epoch = loader.drop_remainder ? plan.samples_a_rank / loader.batch_size
+                                               : divide_up(plan.samples_a_rank, loader.batch_size);
+  plan.optimizer_steps = divide_up(plan.steps_per_epoch, config.train.gradient_accumulation_steps) *
+                         config.scheduler.num_epochs;
+  if (config.train.max_steps > 0) {
+    plan.optimizer_steps = std::min(plan.optimizer_steps, config.train.max_steps);
+  }
+  plan.weights_bytes = plan.parameters * kFloatBytes;
+  plan.gradient_bytes = plan.trainable * kFloatBytes;
+  plan.optimizer_bytes = plan.trainable * kFloatBytes * optimizer_copies;
+  plan.batches_bytes =
+      loader.batch_size * (loader.prefetch_size + 1) * image_elements * kFloatBytes;
+  return plan;
+}
+
+std::string describe(const RunPlan& plan, const Config& config) {
+  const int64_t sum =
+      plan.weights_bytes + plan.gradient_bytes + plan.optimizer_bytes + plan.batches_bytes;
+  const int64_t batch = config.train.loader.batch_size;
+  const int64_t accumulation = config.train.gradient_accumulation_steps;
+  return fmt::format(
+      "Model: {}\n"
+      "Parameters: {} ({} trainable)\n"
+      "Ranks: {}\n"
+      "Samples: {} ({} a rank){}\n"
+      "Batch: {} x {} ranks x {} accumulated = {}\n"
+      "Steps: {} an epoch, {} epochs, {} optimizer steps in all\n"
+      "Memory of a rank: {} = weights {} + gradients {} + optimizer {} + batches {}; activations "
+      "come on top\n"
+      "Results: {}\n",
+      config.model.name(), plan.parameters, plan.trainable, plan.num_ranks, plan.train_samples,
+      plan.samples_a_rank,
+      plan.samples_known ? "" : ", the official number: the data are not there yet", batch,
+      plan.num_ranks, accumulation, batch * plan.num_ranks * accumulation, plan.steps_per_epoch,
+      config.scheduler.num_epochs, plan.optimizer_steps, format_bytes(sum),
+      format_bytes(plan.weights_bytes), format_bytes(plan.gradient_bytes),
+      format_bytes(plan.optimizer_bytes), format_bytes(plan.batches_bytes),
+      config.train.ckpt_save_dir.string());
+}
+
+}  // namespace lockstep

@@ -1,0 +1,32 @@
+#pragma once
+// What a run will do, said before it starts.
+
+#include <string>
+
+#include "lockstep/train/config/config.h"
+
+namespace lockstep {
+
+struct RunPlan {
+  int64_t parameters = 0;
+  int64_t trainable = 0;
+  int num_ranks = 1;
+  int64_t train_samples = 0;
+  bool samples_known = true;  ///< False: the data are not there, their official size is assumed.
+  int64_t samples_a_rank = 0;
+  int64_t steps_per_epoch = 0;  ///< Micro-steps.
+  int64_t optimizer_steps = 0;  ///< Of the whole run.
+  int64_t weights_bytes = 0;    ///< A rank's, as the next three.
+  int64_t gradient_bytes = 0;
+  int64_t optimizer_bytes = 0;
+  int64_t batches_bytes = 0;  ///< Of images made ahead.
+};
+
+/// The part of the plan that is arithmetic; the caller fills in parameters, ranks and samples.
+RunPlan complete_plan(RunPlan plan, const Config& config, int optimizer_copies,
+                      int64_t image_elements);
+
+/// "Model: ...\nParameters: ...\n..." for people.
+std::string describe(const RunPlan& plan, const Config& config);
+
+}  // namespace lockstep

@@ -1,0 +1,26 @@
+#pragma once
+// The three things that `lockstep train` does.
+
+#include "lockstep/launch/world.h"
+#include "lockstep/train/config/config.h"
+
+namespace lockstep {
+
+/// Collective. Trains as configured; results go to train.ckpt_save_dir (see below). Returns the
+/// process's exit status: 0, or 128 + the signal that ended the run early.
+///
+/// Written there: args.yaml (effective configuration), train_config.yaml (the file as given),
+/// log_{rank}.txt, metrics.jsonl, result.log, result.svg, checkpoints (see
+/// checkpoint/training_checkpoint.h). Nothing is written before model and data are known to be
+/// good.
+int run_training(const Config& config, const World& world);
+
+/// Collective. Judges eval.ckpt_load_path, or the best checkpoint of train.ckpt_save_dir. Errors:
+/// kInvalidArgument without a section `eval`, kNotFound.
+int run_evaluation(const Config& config, const World& world);
+
+/// Builds the model, and prints the effective configuration and the plan of the run on rank 0. Of
+/// the data only the files' sizes are looked at.
+int run_check(const Config& config, const World& world);
+
+}  // namespace lockstep

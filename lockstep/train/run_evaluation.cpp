@@ -1,0 +1,57 @@
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "lockstep/base/error.h"
+#include "lockstep/checkpoint/training_checkpoint.h"
+#include "lockstep/train/evaluate.h"
+#include "lockstep/train/log/lines.h"
+#include "lockstep/train/log/training_log.h"
+#include "lockstep/train/run.h"
+#include "lockstep/train/setup.h"
+
+namespace lockstep {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// What to judge: named, else the best of the run, else its latest.
+fs::path weights_path(const Config& config) {
+  if (!config.eval->ckpt_load_path.empty()) return config.eval->ckpt_load_path;
+  const auto best = config.train.ckpt_save_dir / "best";
+  return fs::exists(best) ? best : find_checkpoint(config.train.ckpt_save_dir);
+}
+
+}  // namespace
+
+int run_evaluation(const Config& config, const World& world) {
+  if (!config.eval) {
+    throw Error(ErrorCode::kInvalidArgument, "to evaluate, the configuration needs a section eval");
+  }
+  check_world(config, world);
+  set_threads(world);
+  auto group = ProcessGroup::create(world, group_options(config.parallel));
+  const auto path = weights_path(config);
+  auto model = make_model(config.model, config.system.seed);
+  load_weights(path, *model);
+  auto data = make_data(config.eval->dataset, config.eval->loader, world, config.system.seed,
+                        config.model.num_classes);
+  fs::create_directories(config.train.ckpt_save_dir);
+  TrainingLog log({config.train.ckpt_save_dir / fmt::format("log_eval_{}.txt", world.rank),
+                   world.rank == 0, parse_severity(config.system.log_level)});
+  BannerFacts facts;
+  facts.total_parameters = count_parameters(*model, true);
+  facts.trainable_parameters = count_parameters(*model);
+  facts.num_ranks = world.size;
+  facts.num_batches = data.loader->num_batches(data.sampler->num_samples());
+  log.info("lockstep.eval", fmt::format("Weights: {}", path.string()));
+  log.info("lockstep.eval", evaluation_banner(config, facts));
+  const auto result = evaluate(*model, *data.loader, *data.sampler, group, config.loss);
+  if (world.rank == 0) {
+    log.info("lockstep.eval",
+             fmt::format("Performance: {}", python_dict(result.metrics(config.model.num_classes))));
+  }
+  return 0;
+}
+
+}  // namespace lockstep

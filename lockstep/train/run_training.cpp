@@ -1,0 +1,180 @@
+#include <fmt/format.h>
+
+#include <csignal>
+#include <filesystem>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/file.h"
+#include "lockstep/checkpoint/training_checkpoint.h"
+#include "lockstep/train/callbacks/checkpoints.h"
+#include "lockstep/train/callbacks/evaluation.h"
+#include "lockstep/train/callbacks/results.h"
+#include "lockstep/train/callbacks/step_log.h"
+#include "lockstep/train/config/yaml_writer.h"
+#include "lockstep/train/log/training_log.h"
+#include "lockstep/train/optim/optimizer.h"
+#include "lockstep/train/run.h"
+#include "lockstep/train/setup.h"
+#include "lockstep/train/signals.h"
+
+namespace lockstep {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr auto kName = "lockstep.train";
+
+/// Everything that can be wrong is found while this is made; nothing has been written by then.
+struct Parts {
+  std::shared_ptr<Model> model;
+  std::unique_ptr<torch::optim::Optimizer> optimizer;
+  DataParts train;
+  std::optional<DataParts> eval;
+  TrainingState state;    // to go on from
+  fs::path resumed_from;  // empty: from the start
+};
+
+void resume(const Config& config, Parts& parts) {
+  const bool named = !config.model.resume_path.empty();
+  const fs::path path = named ? fs::path(config.model.resume_path) : config.train.ckpt_save_dir;
+  if (!named && !has_checkpoint(path)) return;
+  parts.resumed_from = find_checkpoint(path);
+  parts.state = load_checkpoint(path, *parts.model, *parts.optimizer, config.model.name());
+  if (!parts.state.rng.empty()) set_rng_bytes(parts.state.rng);
+}
+
+Parts make_parts(const Config& config, const World& world) {
+  Parts parts;
+  const int64_t seed = config.system.seed;
+  parts.model = make_model(config.model, seed);
+  parts.optimizer = make_optimizer(config.optimizer, *parts.model);
+  parts.train =
+      make_data(config.train.dataset, config.train.loader, world, seed, config.model.num_classes);
+  if (config.system.val_while_train) {
+    parts.eval =
+        make_data(config.eval->dataset, config.eval->loader, world, seed, config.model.num_classes);
+  }
+  if (config.model.resume) resume(config, parts);
+  return parts;
+}
+
+/// All ranks must go on from the same step: they may see different disks.
+void check_same_start(const TrainingState& state, ProcessGroup& group) {
+  std::vector<int64_t> steps(static_cast<size_t>(group.size()));
+  group.all_gather(&state.step, steps.data(), 1, DType::kInt64).wait();
+  for (size_t rank = 0; rank < steps.size(); ++rank) {
+    if (steps[rank] == steps[0]) continue;
+    throw Error(ErrorCode::kMismatch,
+                fmt::format("rank 0 resumes from step {}, rank {} from step {}: all ranks must "
+                            "see the same folder of checkpoints",
+                            steps[0], rank, steps[rank]));
+  }
+}
+
+/// Rank 0 makes the folder ready, then all go on. Returns where an earlier run's results went.
+fs::path prepare_folder(const Config& config, const Parts& parts, ProcessGroup& group) {
+  const auto& dir = config.train.ckpt_save_dir;
+  fs::path moved;
+  if (group.rank() == 0) {
+    if (parts.resumed_from.empty()) moved = move_earlier_results(dir);
+    fs::create_directories(dir);
+    write_file_atomically(dir / "train_config.yaml", config.source);
+    write_file_atomically(dir / "args.yaml", write_yaml(config.effective));
+  }
+  group.barrier();
+  fs::create_directories(dir);  // hosts may have disks of their own
+  return moved;
+}
+
+void log_loader(TrainingLog& log, const DataParts& data, bool training, const World& world) {
+  const int64_t samples = data.sampler->num_samples();
+  log.info("lockstep.data",
+           fmt::format("Creating dataloader (training={}) for device {}. Number of data samples: "
+                       "{} per device ({} total).",
+                       training ? "True" : "False", world.rank, samples, samples * world.size));
+}
+
+void log_start(TrainingLog& log, const Config& config, const Parts& parts, const World& world,
+               const Trainer& trainer) {
+  log_loader(log, parts.train, true, world);
+  if (parts.eval) log_loader(log, *parts.eval, false, world);
+  if (!parts.resumed_from.empty()) {
+    log.info(kName,
+             fmt::format("Loaded checkpoint {}\nResume train from epoch: {}, step: {}",
+                         parts.resumed_from.string(), parts.state.epoch + 1, parts.state.step + 1));
+    if (parts.state.seed != static_cast<uint64_t>(config.system.seed)) {
+      log.write(Severity::kWarning, kName,
+                fmt::format("system.seed is {}, the checkpoint's was {}: the data come in another "
+                            "order now",
+                            config.system.seed, parts.state.seed));
+    }
+  }
+  BannerFacts facts;
+  facts.total_parameters = count_parameters(*parts.model, true);
+  facts.trainable_parameters = count_parameters(*parts.model);
+  facts.num_ranks = world.size;
+  facts.steps_per_epoch = trainer.steps_per_epoch();
+  log.info(kName, training_banner(config, facts));
+}
+
+void add_callbacks(Trainer& trainer, TrainingLog& log, Parts& parts) {
+  trainer.add(std::make_shared<StepLog>(log));
+  if (parts.eval) {
+    trainer.add(std::make_shared<Evaluation>(*parts.eval->loader, *parts.eval->sampler));
+  }
+  trainer.add(std::make_shared<Checkpoints>(log));
+  trainer.add(std::make_shared<Results>());
+}
+
+/// Where things are and what to do next: the end of a run on rank 0.
+void log_end(TrainingLog& log, const Config& config, const Trainer& trainer) {
+  const auto& dir = config.train.ckpt_save_dir;
+  const bool best = fs::exists(dir / "best");
+  log.plain(fmt::format("Checkpoint: {}{}", (dir / "latest").string(),
+                        best ? fmt::format(" (best: {})", (dir / "best").string()) : ""));
+  log.plain(fmt::format("Log: {}, metrics: {}, curves: {}", (dir / "log_0.txt").string(),
+                        (dir / "metrics.jsonl").string(), (dir / "result.svg").string()));
+  const bool early = trainer.stop_reason() != StopReason::kEpochsDone;
+  log.plain(fmt::format("Next: the same command with {}",
+                        early ? "-o model.resume=True to go on" : "--eval to judge the weights"));
+}
+
+int exit_status_of(StopReason reason) {
+  switch (reason) {
+    case StopReason::kSigterm:
+      return 128 + SIGTERM;
+    case StopReason::kSigint:
+      return 128 + SIGINT;
+    case StopReason::kEpochsDone:
+    case StopReason::kMaxSteps:
+      break;
+  }
+  return 0;
+}
+
+}  // namespace
+
+int run_training(const Config& config, const World& world) {
+  check_world(config, world);
+  set_threads(world);
+  auto group = ProcessGroup::create(world, group_options(config.parallel));
+  Parts parts = make_parts(config, world);
+  check_same_start(parts.state, group);
+  const SignalWatch signals;
+  Trainer trainer({config, world.rank, world.size, group, parts.model, *parts.optimizer,
+                   *parts.train.loader, *parts.train.sampler, [&] { return signals.pending(); }},
+                  parts.state);
+  const auto moved = prepare_folder(config, parts, group);
+  TrainingLog log({config.train.ckpt_save_dir / fmt::format("log_{}.txt", world.rank),
+                   world.rank == 0, parse_severity(config.system.log_level)});
+  if (!moved.empty()) {
+    log.info(kName, fmt::format("Results of an earlier run are now in {}", moved.string()));
+  }
+  log_start(log, config, parts, world, trainer);
+  add_callbacks(trainer, log, parts);
+  const StopReason reason = trainer.fit();
+  if (world.rank == 0) log_end(log, config, trainer);
+  return exit_status_of(reason);
+}
+
+}  // namespace lockstep

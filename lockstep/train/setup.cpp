@@ -1,0 +1,118 @@
+#include "lockstep/train/setup.h"
+
+#include <ATen/Parallel.h>
+#include <ATen/core/Generator.h>
+#include <fmt/format.h>
+#include <torch/utils.h>
+
+#include <cmath>
+
+#include "lockstep/base/error.h"
+#include "lockstep/checkpoint/training_checkpoint.h"
+#include "lockstep/data/cifar10.h"
+
+namespace lockstep {
+
+namespace fs = std::filesystem;
+
+ModelSpec model_spec(const ModelConfig& config) {
+  ModelSpec spec;
+  spec.backbone = config.backbone;
+  spec.head = config.head;
+  spec.stem = parse_stem(config.stem);
+  spec.num_classes = config.num_classes;
+  spec.zero_init_residual = config.zero_init_residual;
+  return spec;
+}
+
+std::shared_ptr<Model> make_model(const ModelConfig& config, int64_t seed) {
+  torch::manual_seed(static_cast<uint64_t>(seed));
+  auto model = build_model(model_spec(config));
+  if (!config.pretrained.empty()) load_weights(config.pretrained, *model);
+  return model;
+}
+
+ImageTransform make_image_transform(const DatasetConfig& config, ImageShape shape, int64_t seed) {
+  std::vector<Transform> steps;
+  std::string where;
+  try {
+    for (const auto& item : config.transforms) {
+      where = item.where + ": ";
+      steps.push_back(make_transform({item.name, item.args}));
+    }
+    if (!config.transforms.empty()) where = config.transforms.front().where + ": ";
+    return ImageTransform(std::move(steps), shape, static_cast<uint64_t>(seed));
+  } catch (const Error& error) {
+    throw Error(error.code(), where + error.what());
+  }
+}
+
+DataParts make_data(const DatasetConfig& dataset, const LoaderConfig& loader, const World& world,
+                    int64_t seed, int64_t num_classes) {
+  DataParts parts;
+  const auto split = dataset.usage == "train" ? Split::kTrain : Split::kTest;
+  auto data = std::make_shared<const Cifar10>(Cifar10::load(dataset.data_dir, split));
+  if (data->num_classes() > num_classes) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("the data have {} classes, model.head.num_classes is {}",
+                            data->num_classes(), num_classes));
+  }
+  const auto used =
+      std::max<int64_t>(1, std::llround(static_cast<double>(data->size()) * dataset.sample_ratio));
+  parts.sampler = std::make_unique<DistributedSampler>(
+      used, world, SamplerOptions{.shuffle = loader.shuffle, .seed = seed});
+  LoaderOptions options;
+  options.batch_size = loader.batch_size;
+  options.drop_remainder = loader.drop_remainder;
+  options.threads = static_cast<int>(loader.num_workers);
+  options.prefetch = loader.prefetch_size;
+  parts.loader =
+      std::make_unique<Loader>(data, make_image_transform(dataset, data->shape(), seed), options);
+  parts.dataset = std::move(data);
+  return parts;
+}
+
+void check_world(const Config& config, const World& world) {
+  if (config.system.distribute == false && world.size > 1) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("system.distribute is False, but {} started {} processes; start one, "
+                            "or set it to True",
+                            world.launcher, world.size));
+  }
+  const int64_t shards = config.parallel.shards;
+  if (shards != 0 && shards != world.size) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("parallel.shards is {}, but there are {} ranks: so far each rank has "
+                            "exactly one shard (0 says so for any number of ranks)",
+                            shards, world.size));
+  }
+}
+
+GroupOptions group_options(const ParallelConfig& config) {
+  GroupOptions options;
+  options.backend = config.backend;
+  options.timeout = std::chrono::seconds(config.timeout_s);
+  return options;
+}
+
+void set_threads(const World& world) {
+  at::set_num_threads(world.threads);
+  at::set_num_interop_threads(1);
+}
+
+fs::path move_earlier_results(const fs::path& dir) {
+  if (!has_checkpoint(dir) && !fs::exists(dir / "metrics.jsonl")) return {};
+  for (int number = 1;; ++number) {
+    const fs::path target = fmt::format("{}.{}", dir.string(), number);
+    if (fs::exists(fs::symlink_status(target))) continue;
+    std::error_code error;
+    fs::rename(dir, target, error);
+    if (error) {
+      throw Error(ErrorCode::kIo,
+                  fmt::format("move {} to {}: {}", dir.string(), target.string(), error.message()));
+    }
+    return target;
+  }
+}
+
+}  // namespace lockstep

@@ -1,0 +1,49 @@
+#pragma once
+// From the configuration to the parts of a run.
+
+#include <filesystem>
+#include <memory>
+
+#include "lockstep/comm/process_group.h"
+#include "lockstep/data/dataset.h"
+#include "lockstep/data/loader.h"
+#include "lockstep/data/transforms.h"
+#include "lockstep/models/build_model.h"
+#include "lockstep/parallel/distributed_sampler.h"
+#include "lockstep/train/config/config.h"
+
+namespace lockstep {
+
+ModelSpec model_spec(const ModelConfig& config);
+
+/// Weights drawn from `seed` alone, so that every rank builds the same network; then those of
+/// model.pretrained, if any. Errors: kInvalidArgument (unknown name), those of load_weights().
+std::shared_ptr<Model> make_model(const ModelConfig& config, int64_t seed);
+
+/// Errors: kInvalidArgument, with the place of the item in the configuration.
+ImageTransform make_image_transform(const DatasetConfig& config, ImageShape shape, int64_t seed);
+
+/// One rank's way through a data set.
+struct DataParts {
+  std::shared_ptr<const ImageDataset> dataset;
+  std::unique_ptr<DistributedSampler> sampler;
+  std::unique_ptr<Loader> loader;
+};
+/// Errors: kNotFound, kCorrupt (the files), kInvalidArgument (labels beyond the model's classes).
+DataParts make_data(const DatasetConfig& dataset, const LoaderConfig& loader, const World& world,
+                    int64_t seed, int64_t num_classes);
+
+/// Checks that need the number of ranks: system.distribute, parallel.shards.
+/// Errors: kInvalidArgument.
+void check_world(const Config& config, const World& world);
+
+GroupOptions group_options(const ParallelConfig& config);
+
+/// Gives this process the threads that its rank may use. Before the first tensor operation.
+void set_threads(const World& world);
+
+/// An earlier run's results in `dir` are not mixed with a new one's, nor lost: the folder is moved
+/// to DIR.1 (.2, ...). Returns where to, or nothing when there was no such run. Errors: kIo.
+std::filesystem::path move_earlier_results(const std::filesystem::path& dir);
+
+}  // namespace lockstep

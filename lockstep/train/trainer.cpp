@@ -1,0 +1,207 @@
+#include "lockstep/train/trainer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cmath>
+#include <csignal>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/text.h"
+#include "lockstep/train/loss.h"
+#include "lockstep/train/optim/clip.h"
+#include "lockstep/train/optim/optimizer.h"
+#include "lockstep/train/schedule/schedule.h"
+
+namespace lockstep {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+DdpOptions ddp_options(const ParallelConfig& config) {
+  DdpOptions options;
+  options.bucket_cap_mb = config.bucket_cap_mb;
+  options.broadcast_buffers = config.broadcast_buffers;
+  return options;
+}
+
+void add_step(EpochReport& epoch, const StepReport& step) {
+  ++epoch.steps;
+  epoch.loss += step.loss;
+  epoch.data_wait_s += step.data_wait_s;
+  epoch.comm_exposed_s += step.comm_exposed_s;
+}
+
+}  // namespace
+
+AccumulationSlot accumulation_slot(int64_t index, int64_t steps_per_epoch, int64_t accumulation) {
+  const int64_t first = index / accumulation * accumulation;
+  const int64_t size = std::min(accumulation, steps_per_epoch - first);
+  return {size, index == first + size - 1};
+}
+
+Trainer::Trainer(TrainerParts parts, TrainingState state)
+    : parts_(std::move(parts)),
+      state_(std::move(state)),
+      ddp_(parts_.model, parts_.group, ddp_options(parts_.config.parallel)),
+      parameters_(ddp_.parameters()),
+      steps_per_epoch_(parts_.loader.num_batches(parts_.sampler.num_samples())) {
+  if (steps_per_epoch_ == 0) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("an epoch has no batch: {} samples a rank, batches of {}, remainder "
+                            "dropped; choose a smaller train.loader.batch_size",
+                            parts_.sampler.num_samples(), config().train.loader.batch_size));
+  }
+  check_resumable();
+  state_.schedule_step = state_.epoch * steps_per_epoch_ + state_.batch_in_epoch;
+  state_.world_size = num_ranks();
+  state_.shards = num_ranks();
+}
+
+void Trainer::check_resumable() const {
+  if (state_.batch_in_epoch == 0) return;
+  const auto& loader = config().train.loader;
+  const int64_t a_rank =
+      loader.drop_remainder ? steps_per_epoch_ * loader.batch_size : parts_.sampler.num_samples();
+  const int64_t in_epoch = state_.samples % (a_rank * num_ranks());
+  if (state_.world_size == num_ranks() && state_.batch_in_epoch < steps_per_epoch_ &&
+      in_epoch == state_.batch_in_epoch * loader.batch_size * num_ranks()) {
+    return;
+  }
+  throw Error(ErrorCode::kInvalidArgument,
+              fmt::format("the checkpoint of step {} lies within an epoch of {} ranks after {} "
+                          "samples; go on with as many ranks and the same batch size and data",
+                          state_.step, state_.world_size, state_.samples));
+}
+
+int64_t Trainer::total_steps() const {
+  const int64_t accumulation = config().train.gradient_accumulation_steps;
+  const int64_t an_epoch = (steps_per_epoch_ + accumulation - 1) / accumulation;
+  const int64_t all = an_epoch * config().scheduler.num_epochs;
+  return config().train.max_steps > 0 ? std::min(all, config().train.max_steps) : all;
+}
+
+bool Trainer::finished() const {
+  return stop_ != StopReason::kEpochsDone || state_.epoch >= config().scheduler.num_epochs;
+}
+
+StopReason Trainer::fit() {
+  const int64_t max_steps = config().train.max_steps;
+  if (max_steps > 0 && state_.step >= max_steps) stop_ = StopReason::kMaxSteps;
+  for (auto& callback : callbacks_) callback->on_start(*this);
+  while (!finished()) run_epoch();
+  for (auto& callback : callbacks_) callback->on_end(*this);
+  return stop_;
+}
+
+void Trainer::run_epoch() {
+  EpochReport report{.epoch = state_.epoch + 1};
+  ddp_.train();
+  ddp_.zero_grad();
+  parts_.sampler.set_epoch(state_.epoch);
+  parts_.loader.start(state_.epoch, remaining_order());
+  const auto begin = Clock::now();
+  while (!finished()) {
+    const auto step_begin = Clock::now();
+    const double waited = parts_.loader.wait_seconds();
+    const auto batch = parts_.loader.next();
+    if (!batch) break;
+    StepReport step = micro_step(*batch);
+    step.data_wait_s = parts_.loader.wait_seconds() - waited;
+    step.step_s = seconds_since(step_begin);
+    add_step(report, step);
+    for (auto& callback : callbacks_) callback->on_step(*this, step);
+  }
+  report.seconds = seconds_since(begin);
+  report.loss /= static_cast<double>(std::max<int64_t>(1, report.steps));
+  if (state_.batch_in_epoch < steps_per_epoch_) return;  // stopped within the epoch
+  ++state_.epoch;
+  state_.batch_in_epoch = 0;
+  for (auto& callback : callbacks_) callback->on_epoch(*this, report);
+}
+
+/// This epoch's samples of this rank, without those that were taken before a resume.
+std::vector<int64_t> Trainer::remaining_order() const {
+  auto order = parts_.sampler.indices();
+  const int64_t taken = state_.batch_in_epoch * config().train.loader.batch_size;
+  order.erase(order.begin(), order.begin() + std::min<int64_t>(taken, std::ssize(order)));
+  return order;
+}
+
+StepReport Trainer::micro_step(const Batch& batch) {
+  const auto slot = accumulation_slot(state_.batch_in_epoch, steps_per_epoch_,
+                                      config().train.gradient_accumulation_steps);
+  StepReport report{.epoch = state_.epoch + 1, .steps_per_epoch = steps_per_epoch_};
+  double loss = 0;
+  if (slot.last) {
+    loss = forward_backward(batch, slot.size);
+    report.comm_exposed_s = ddp_.comm_exposed_ms() / 1000;
+  } else {
+    const auto hold = ddp_.no_sync();
+    loss = forward_backward(batch, slot.size);
+  }
+  report.loss = agree(loss);
+  report.lr = learning_rate(config().scheduler, state_.schedule_step, steps_per_epoch_);
+  if (slot.last) update(report.lr);
+  ++state_.batch_in_epoch;
+  ++state_.schedule_step;
+  state_.samples += batch.images.size(0) * num_ranks();
+  report.updated = slot.last;
+  report.step_in_epoch = state_.batch_in_epoch;
+  report.optimizer_steps = state_.step;
+  return report;
+}
+
+double Trainer::forward_backward(const Batch& batch, int64_t group_size) {
+  const auto loss = classification_loss(ddp_.forward(batch.images), batch.labels, config().loss);
+  (group_size == 1 ? loss : loss / group_size).backward();
+  return loss.item().toDouble();
+}
+
+/// One small reduction a micro-step: the mean loss, and which signals came anywhere.
+double Trainer::agree(double loss) {
+  const int signal = parts_.pending_signal();
+  std::array<double, 3> sums = {loss, signal == SIGTERM ? 1.0 : 0.0, signal == SIGINT ? 1.0 : 0.0};
+  group().all_reduce(sums.data(), sums.size(), DType::kFloat64, ReduceOp::kSum).wait();
+  if (!std::isfinite(sums[0])) report_divergence(loss);
+  if (sums[1] > 0) pending_stop_ = StopReason::kSigterm;
+  if (sums[2] > 0) pending_stop_ = StopReason::kSigint;
+  return sums[0] / num_ranks();
+}
+
+void Trainer::report_divergence(double own_loss) {
+  std::vector<double> losses(static_cast<size_t>(num_ranks()));
+  group().all_gather(&own_loss, losses.data(), 1, DType::kFloat64).wait();
+  std::vector<int> ranks;
+  for (int rank = 0; rank < num_ranks(); ++rank) {
+    if (!std::isfinite(losses[static_cast<size_t>(rank)])) ranks.push_back(rank);
+  }
+  throw Error(ErrorCode::kDiverged,
+              fmt::format("epoch: {} step: {}. Invalid loss, terminating training: it is not a "
+                          "finite number on rank {}. Try a smaller scheduler.lr or "
+                          "train.clip_grad=True",
+                          state_.epoch + 1, state_.batch_in_epoch + 1, rank_list(ranks)));
+}
+
+void Trainer::update(double lr) {
+  if (config().train.clip_grad) clip_gradients(parameters_, config().train.clip_norm);
+  set_learning_rate(parts_.optimizer, lr);
+  parts_.optimizer.step();
+  ddp_.zero_grad();
+  ++state_.step;
+  state_.metric_value.reset();  // these weights have not been judged
+  if (state_.step == config().train.max_steps) stop_ = StopReason::kMaxSteps;
+  if (pending_stop_) stop_ = *pending_stop_;
+}
+
+void Trainer::evaluated(const EvalResult& result) {
+  for (auto& callback : callbacks_) callback->on_evaluation(*this, result);
+}
+
+}  // namespace lockstep

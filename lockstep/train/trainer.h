@@ -1,0 +1,116 @@
+#pragma once
+// The training loop. What hangs on it (log, evaluation, checkpoints, results) are callbacks.
+
+#include <torch/optim/optimizer.h>
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "lockstep/checkpoint/training_state.h"
+#include "lockstep/comm/process_group.h"
+#include "lockstep/data/loader.h"
+#include "lockstep/models/model.h"
+#include "lockstep/parallel/distributed_data_parallel.h"
+#include "lockstep/parallel/distributed_sampler.h"
+#include "lockstep/train/config/config.h"
+#include "lockstep/train/evaluate.h"
+#include "lockstep/train/log/lines.h"
+
+namespace lockstep {
+
+class Trainer;
+
+/// Called on every rank, in the order in which callbacks were added. What throws ends the run.
+class Callback {
+ public:
+  virtual ~Callback() = default;
+  virtual void on_start(Trainer&) {}
+  virtual void on_step(Trainer&, const StepReport&) {}        ///< After each micro-step.
+  virtual void on_epoch(Trainer&, const EpochReport&) {}      ///< After each whole epoch.
+  virtual void on_evaluation(Trainer&, const EvalResult&) {}  ///< See Trainer::evaluated().
+  virtual void on_end(Trainer&) {}                            ///< Not after an error.
+};
+
+/// What a trainer works with; the caller owns it all and keeps it until fit() has returned.
+struct TrainerParts {
+  const Config& config;
+  int rank = 0;
+  int num_ranks = 1;
+  ProcessGroup group;
+  std::shared_ptr<Model> model;
+  torch::optim::Optimizer& optimizer;
+  Loader& loader;
+  DistributedSampler& sampler;
+  std::function<int()> pending_signal;  ///< SIGTERM, SIGINT or 0; see SignalWatch.
+};
+
+enum class StopReason { kEpochsDone, kMaxSteps, kSigterm, kSigint };
+
+/// Runs epochs of micro-steps: batch, forward, backward; after gradient_accumulation_steps of them
+/// one optimizer step, with the gradient of the mean over all their samples on all ranks. The last
+/// optimizer step of an epoch takes what micro-steps are left.
+///
+/// Every rank runs the same steps and agrees, once a micro-step, on loss and signals: SIGTERM or
+/// SIGINT on any rank ends the run on all of them after the optimizer step under way.
+/// The state (see TrainingState) says at any callback which steps are in the weights; starting from
+/// a saved one gives bit for bit the run that was not interrupted.
+class Trainer {
+ public:
+  /// Collective (see DistributedDataParallel). `state`: where to start; empty for a new run.
+  /// Errors: kInvalidArgument when a state within an epoch was saved with other batches or ranks.
+  Trainer(TrainerParts parts, TrainingState state);
+
+  void add(std::shared_ptr<Callback> callback) { callbacks_.push_back(std::move(callback)); }
+
+  /// Trains until num_epochs, max_steps or a signal.
+  /// Errors: kDiverged naming step and ranks when a loss is not finite (the weights are those of
+  /// the step before); those of the group, the loader and the callbacks.
+  StopReason fit();
+
+  /// For the callback that evaluates: tells the others.
+  void evaluated(const EvalResult& result);
+
+  const Config& config() const { return parts_.config; }
+  int rank() const { return parts_.rank; }
+  int num_ranks() const { return parts_.num_ranks; }
+  ProcessGroup& group() { return parts_.group; }
+  Model& model() { return *parts_.model; }
+  torch::optim::Optimizer& optimizer() { return parts_.optimizer; }
+  TrainingState& state() { return state_; }
+  int64_t steps_per_epoch() const { return steps_per_epoch_; }
+  /// Optimizer steps of the whole run, as far as epochs and max_steps say.
+  int64_t total_steps() const;
+  StopReason stop_reason() const { return stop_; }
+
+ private:
+  bool finished() const;
+  void run_epoch();
+  std::vector<int64_t> remaining_order() const;
+  StepReport micro_step(const Batch& batch);
+  double forward_backward(const Batch& batch, int64_t group_size);
+  double agree(double loss);
+  [[noreturn]] void report_divergence(double own_loss);
+  void update(double lr);
+  void check_resumable() const;
+
+  TrainerParts parts_;
+  TrainingState state_;
+  DistributedDataParallel<std::shared_ptr<Model>> ddp_;
+  std::vector<at::Tensor> parameters_;
+  std::vector<std::shared_ptr<Callback>> callbacks_;
+  int64_t steps_per_epoch_;
+  StopReason stop_ = StopReason::kEpochsDone;
+  std::optional<StopReason> pending_stop_;  // for the end of the optimizer step under way
+};
+
+/// Micro-steps of the optimizer step that micro-step `index` (from 0) of an epoch belongs to, and
+/// whether it is its last.
+struct AccumulationSlot {
+  int64_t size = 1;
+  bool last = true;
+};
+AccumulationSlot accumulation_slot(int64_t index, int64_t steps_per_epoch, int64_t accumulation);
+
+}  // namespace lockstep
