@@ -1,0 +1,110 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "lockstep/base/file.h"
+#include "lockstep/train/log/lines.h"
+#include "lockstep/train/log/training_log.h"
+#include "lockstep/train/plan.h"
+#include "tests/support/temp_folder.h"
+
+namespace lockstep {
+namespace {
+
+StepReport step() {
+  return {
+      .epoch = 1, .step_in_epoch = 10, .steps_per_epoch = 156, .loss = 2.302585093, .lr = 0.004};
+}
+
+TEST(Lines, MindocrStep) {
+  EXPECT_EQ(mindocr_step_line(step(), 5, 105.1234, 32),
+            "epoch: [1/5] step: [10/156], loss: 2.302585, lr: 0.004000, per step time: 105.123 ms, "
+            "fps per card: 304.40 img/s");
+}
+
+TEST(Lines, MindocrEpoch) {
+  const EpochReport report{.epoch = 2,
+                           .steps = 10,
+                           .loss = 1.5,
+                           .seconds = 2,
+                           .data_wait_s = 0.01,
+                           .comm_exposed_s = 0.1};
+  EXPECT_EQ(mindocr_epoch_line(report, 5, 32),
+            "epoch: [2/5], loss: 1.500000, epoch time: 2.000 s, per step time: 200.000 ms, fps per "
+            "card: 160.00 img/s, data wait: 0.5 %, communication: 5.0 %");
+}
+
+TEST(Lines, Mindspore) {
+  auto report = step();
+  report.step_in_epoch = 1;
+  report.loss = static_cast<float>(2.3025854);
+  EXPECT_EQ(mindspore_step_line(report), "epoch: 1 step: 1, loss is 2.3025854");
+  EXPECT_EQ(mindspore_epoch_line({.steps = 4, .seconds = 1.5}),
+            "Train epoch time: 1500.000 ms, per step time: 375.000 ms");
+}
+
+TEST(Lines, PythonsNumbersAndDicts) {
+  EXPECT_EQ(python_float(1), "1.0");
+  EXPECT_EQ(python_float(1e-6), "1e-06");
+  EXPECT_EQ(python_float(0.1), "0.1");
+  EXPECT_EQ(python_float(std::nan("")), "nan");
+  EXPECT_EQ(python_float(-std::numeric_limits<double>::infinity()), "-inf");
+  EXPECT_EQ(python_dict({{"acc", 0.65}, {"top_5", 1}}), "{'acc': 0.65, 'top_5': 1.0}");
+}
+
+TEST(Lines, BannerHasMindocrsLabelsInOrder) {
+  Config config;
+  config.train.loader.batch_size = 32;
+  config.train.gradient_accumulation_steps = 2;
+  const auto banner = training_banner(config, {.num_ranks = 2, .steps_per_epoch = 156});
+  EXPECT_EQ(banner.find("\n========================================\nDistribute: True\nModel: "),
+            0u);
+  EXPECT_NE(banner.find("\nWeight decay: 0.0 \nBatch size: 32\nNum devices: 2\n"
+                        "Gradient accumulation steps: 2\nGlobal batch size: 32x2x2=128\n"),
+            std::string::npos)
+      << banner;
+  EXPECT_NE(banner.find("\nSteps per epoch: 156\n"), std::string::npos);
+}
+
+TEST(TrainingLog, RecordsInTheFile) {
+  EXPECT_EQ(log_record("2026-01-31 12:00:00", "lockstep.train", Severity::kInfo, "text"),
+            "[2026-01-31 12:00:00] lockstep.train INFO - text\n");
+  const TempFolder dir;
+  {
+    TrainingLog log({dir / "log_1.txt", false, parse_severity("logging.WARNING")});
+    log.info("lockstep.train", "not this");
+    log.write(Severity::kError, "lockstep.train", "but this");
+    log.plain("epoch: 1 step: 1, loss is 2.3025854");
+  }
+  const auto text = read_file(dir / "log_1.txt");
+  EXPECT_EQ(text.find("not this"), std::string::npos);
+  EXPECT_EQ(text[0], '[');
+  EXPECT_NE(text.find("] lockstep.train ERROR - but this\nepoch: 1 step: 1, loss is"),
+            std::string::npos);
+}
+
+TEST(Plan, Arithmetic) {
+  Config config;
+  config.scheduler.num_epochs = 3;
+  config.train.loader = {.batch_size = 4, .drop_remainder = false, .prefetch_size = 1};
+  config.train.gradient_accumulation_steps = 2;
+  RunPlan plan;
+  plan.num_ranks = 2;
+  plan.train_samples = 17;
+  plan.parameters = plan.trainable = 1 << 20;
+  plan = complete_plan(plan, config, 2, 48);
+  EXPECT_EQ(plan.samples_a_rank, 9);
+  EXPECT_EQ(plan.steps_per_epoch, 3);
+  EXPECT_EQ(plan.optimizer_steps, 6);
+  EXPECT_EQ(plan.optimizer_bytes, 8 << 20);
+  config.train.max_steps = 5;
+  config.train.loader.drop_remainder = true;
+  plan = complete_plan(plan, config, 1, 48);
+  EXPECT_EQ(plan.steps_per_epoch, 2);
+  EXPECT_EQ(plan.optimizer_steps, 3);
+  EXPECT_NE(describe(plan, config).find("optimizer 4.0 MiB"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace lockstep

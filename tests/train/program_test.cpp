@@ -1,0 +1,273 @@
+// The real programs: lockstep run, lockstep train, lockstep data.
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <regex>
+#include <thread>
+
+#include "lockstep/base/deadline.h"
+#include "lockstep/base/file.h"
+#include "lockstep/base/text.h"
+#include "lockstep/observe/metrics.h"
+#include "tests/support/temp_folder.h"
+
+namespace lockstep {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string lockstep_program() {
+  return std::string(std::getenv("LOCKSTEP_BIN_DIR")) + "/lockstep";
+}
+
+struct Outcome {
+  int status = 0;
+  std::string out;
+  std::string err;
+};
+
+constexpr auto kConfig = R"(system:
+  log_interval: 1
+  val_while_train: True
+model:
+  type: cls
+  backbone: {name: resnet18, stem: imagenet}
+  head: {num_classes: 10}
+scheduler: {scheduler: one_cycle, lr: 0.02, num_epochs: 3}
+optimizer: {opt: momentum, nesterov: True, weight_decay: 1e-4}
+train:
+  ckpt_save_dir: out
+  dataset:
+    data_dir: data
+    transform_pipeline: [{RandomCrop: }, {RandomHorizontalFlip: }, {NormalizeImage: }]
+  loader: {batch_size: 8, drop_remainder: True}
+eval:
+  dataset:
+    transform_pipeline: [{NormalizeImage: }]
+  loader: {batch_size: 16}
+)";
+
+/// A folder with a configuration and a small generated data set; programs run in it.
+class Program : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    shared_ = new TempFolder;
+    const std::string command = lockstep_program() +
+                                " data cifar10 --generate --records 100 --dir " +
+                                (*shared_ / "data").string() + " >/dev/null 2>&1";
+    ASSERT_EQ(std::system(command.c_str()), 0);
+  }
+  static void TearDownTestSuite() { delete shared_; }
+
+  void SetUp() override {
+    write_file_atomically(folder_ / "c.yaml", std::string_view(kConfig));
+    fs::create_directory_symlink(*shared_ / "data", folder_ / "data");
+  }
+
+  /// `command` by the shell, in this test's folder.
+  Outcome run(const std::string& command, int limit_s = 100) const {
+    const std::string line = "cd " + folder_.path().string() +
+                             " && export OMP_NUM_THREADS=1 && timeout " + std::to_string(limit_s) +
+                             " " + command + " >stdout.txt 2>stderr.txt </dev/null";
+    const int status = std::system(("bash -c '" + line + "'").c_str());
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read_file(folder_ / "stdout.txt"),
+            read_file(folder_ / "stderr.txt")};
+  }
+  Outcome train(const std::string& args, int ranks = 1) const {
+    const std::string launcher =
+        ranks == 1 ? "" : " run --nproc_per_node " + std::to_string(ranks) + " -- lockstep";
+    const std::string path =
+        "env PATH=" + fs::path(lockstep_program()).parent_path().string() + ":$PATH ";
+    auto outcome = run(path + lockstep_program() + launcher + " train -c c.yaml " + args);
+    // What the launcher puts in front of a rank's lines.
+    outcome.out = std::regex_replace(outcome.out, std::regex("(^|\\n)\\[[0-9]+\\][: ]*"), "$1");
+    return outcome;
+  }
+
+  std::string bytes(const std::string& file) const { return read_file(folder_ / file); }
+
+  TempFolder folder_;
+  static TempFolder* shared_;
+};
+TempFolder* Program::shared_ = nullptr;
+
+class ProgramOf : public Program, public ::testing::WithParamInterface<int> {};
+INSTANTIATE_TEST_SUITE_P(Ranks, ProgramOf, ::testing::Values(1, 2));
+
+TEST_P(ProgramOf, InterruptedRunGivesTheBitsOfTheWholeOne) {
+  const std::string few = "-o train.loader.batch_size=4 system.val_while_train=False ";
+  const auto whole = train(few + "train.ckpt_save_dir=whole train.max_steps=6", GetParam());
+  ASSERT_EQ(whole.status, 0) << whole.err;
+  ASSERT_EQ(train(few + "train.ckpt_save_dir=parts train.max_steps=3", GetParam()).status, 0);
+  const auto rest =
+      train(few + "train.ckpt_save_dir=parts train.max_steps=6 model.resume=True", GetParam());
+  ASSERT_EQ(rest.status, 0) << rest.err;
+  EXPECT_NE(rest.out.find("Resume train from epoch: 1, step: 4"), std::string::npos) << rest.out;
+  for (const auto* file : {"model.safetensors", "optimizer.safetensors"}) {
+    EXPECT_TRUE(bytes(std::string("whole/step_000006/") + file) ==
+                bytes(std::string("parts/step_000006/") + file))
+        << file;
+  }
+  const auto records = read_metrics(folder_ / "parts/metrics.jsonl");
+  ASSERT_EQ(records.size(), 6u);
+  EXPECT_EQ(records[5].value("loss"),
+            read_metrics(folder_ / "whole/metrics.jsonl")[5].value("loss"));
+}
+
+// 20 test records over 2 ranks and batches of 16: nothing counts twice.
+TEST_P(ProgramOf, TrainsEvaluatesAndSaysWhereThingsAre) {
+  const auto result = train("-o scheduler.num_epochs=1", GetParam());
+  ASSERT_EQ(result.status, 0) << result.err;
+  for (const auto* text :
+       {"\nTotal number of trainable parameters: 11181642\n", "epoch: [1/1] step: [1/",
+        "epoch: [1/1], loss: ", "Performance: {'acc': ", "=> Best acc: ", "Training completed!",
+        "Top K checkpoints:\nacc\tcheckpoint\n", "\nCheckpoint: out/latest (best: out/best)\n",
+        "\nLog: out/log_0.txt, metrics: out/metrics.jsonl, curves: out/result.svg\n", "\nNext: "}) {
+    EXPECT_NE(result.out.find(text), std::string::npos) << text << " in\n" << result.out;
+  }
+  for (const auto* file : {"args.yaml", "train_config.yaml", "log_0.txt", "metrics.jsonl",
+                           "result.log", "result.svg", "latest/model.safetensors"}) {
+    EXPECT_TRUE(fs::exists(folder_ / "out" / file)) << file;
+  }
+  EXPECT_EQ(bytes("out/train_config.yaml"), kConfig);
+  EXPECT_EQ(bytes("out/result.log").find("Epoch\tloss\tacc\ttop_5\ttrain_time\teval_time\n1\t"),
+            0u);
+  const auto last = read_metrics(folder_ / "out/metrics.jsonl").back();
+  EXPECT_EQ(last.kind, "eval");
+  EXPECT_EQ(last.value("samples"), 20);
+  // The same weights judged alone, by the other number of ranks.
+  const auto again = train("--eval", 3 - GetParam());
+  ASSERT_EQ(again.status, 0) << again.err;
+  const auto line = result.out.substr(result.out.find("Performance: {"));
+  const auto figures = line.substr(0, line.find('}') + 1);
+  EXPECT_NE(again.out.find(figures), std::string::npos) << figures << " in\n" << again.out;
+}
+
+TEST_F(Program, TerminationFinishesTheStepAndSaves) {
+  const pid_t pid = fork();
+  if (pid == 0) {
+    const auto program = lockstep_program();
+    if (chdir(folder_.path().c_str()) != 0) _exit(99);
+    if (std::freopen("stdout.txt", "w", stdout) == nullptr) _exit(98);
+    if (std::freopen("stderr.txt", "w", stderr) == nullptr) _exit(97);
+    execl(program.c_str(), "lockstep", "run", "--nproc_per_node", "2", "--", program.c_str(),
+          "train", "-c", "c.yaml", "-o", "scheduler.num_epochs=10000",
+          "system.val_while_train=False", nullptr);
+    _exit(127);
+  }
+  const auto deadline = Deadline::after(60s);
+  const auto metrics = folder_ / "out/metrics.jsonl";
+  while (!deadline.passed() && (!fs::exists(metrics) || fs::file_size(metrics) == 0)) {
+    std::this_thread::sleep_for(20ms);
+  }
+  kill(pid, SIGTERM);
+  int status = 0;
+  waitpid(pid, &status, 0);
+  ASSERT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 143) << bytes("stderr.txt");
+  const auto step = read_metrics(metrics).back().step;
+  EXPECT_EQ(fs::read_symlink(folder_ / "out/latest").string(),
+            "step_" + std::string(6 - std::to_string(step).size(), '0') + std::to_string(step));
+  EXPECT_NE(bytes("out/log_1.txt").find("lockstep.train"), std::string::npos);
+  const auto more = train("-o model.resume=True system.val_while_train=False train.max_steps=" +
+                              std::to_string(step + 1) + " scheduler.num_epochs=10000",
+                          2);
+  EXPECT_EQ(more.status, 0) << more.err;
+  EXPECT_EQ(read_metrics(metrics).back().step, step + 1);
+}
+
+TEST_F(Program, ASecondRunKeepsTheResultsOfTheFirst) {
+  const std::string args = "-o train.max_steps=1 system.val_while_train=False";
+  ASSERT_EQ(train(args).status, 0);
+  const auto second = train(args + " system.log_style=mindspore");
+  ASSERT_EQ(second.status, 0) << second.err;
+  EXPECT_NE(second.out.find("Results of an earlier run are now in out.1"), std::string::npos);
+  EXPECT_NE(second.out.find("\nepoch: 1 step: 1, loss is "), std::string::npos) << second.out;
+  EXPECT_TRUE(fs::exists(folder_ / "out.1/step_000001/model.safetensors"));
+}
+
+TEST_F(Program, CheckPrintsThePlanAndTouchesNothing) {
+  const auto result = train("--check -o train.max_steps=7 train.dataset.data_dir=nowhere", 2);
+  ASSERT_EQ(result.status, 0) << result.err;
+  for (const auto* text : {"max_steps: 7\n", "Model: resnet18-None-ClsHead\n", "Ranks: 2\n",
+                           "the data are not there yet", "7 optimizer steps in all"}) {
+    EXPECT_NE(result.out.find(text), std::string::npos) << text << " in\n" << result.out;
+  }
+  EXPECT_FALSE(fs::exists(folder_ / "out"));
+}
+
+TEST_F(Program, FullDiskLeavesNoHalfCheckpoint) {
+  const auto result = run("bash -c \"trap \\\"\\\" XFSZ; ulimit -f 20000; exec " +
+                          lockstep_program() + " train -c c.yaml -o train.max_steps=1\"");
+  EXPECT_EQ(result.status, 1) << result.err;
+  EXPECT_NE(result.err.find("lockstep train: error: "), std::string::npos) << result.err;
+  for (const auto& entry : fs::directory_iterator(folder_ / "out")) {
+    EXPECT_EQ(entry.path().filename().string().find("step_"), std::string::npos) << entry.path();
+  }
+}
+
+struct BadInput {
+  const char* args;
+  int status;
+  const char* message;
+};
+
+TEST_F(Program, BadInputIsOneClearLineAndWritesNothing) {
+  write_file_atomically(folder_ / "broken.yaml", std::string_view("system:\n  seed: [1\n"));
+  write_file_atomically(folder_ / "empty.yaml", std::string_view(""));
+  fs::create_directory(folder_ / "cut");
+  write_file_atomically(folder_ / "cut/data_batch_1.bin", std::string_view("x"));
+  write_file_atomically(folder_ / "file", std::string_view("x"));
+  fs::create_directory(folder_ / "bad");
+  write_file_atomically(folder_ / "bad/state.json", std::string_view("{"));
+  const std::vector<BadInput> table = {
+      {"train", 2, "--config is required"},
+      {"train -c c.yaml --chek", 2, "--chek"},
+      {"train -c", 2, "--config"},
+      {"train -c none.yaml", 2, "none.yaml"},
+      {"train -c broken.yaml", 2, "broken.yaml:"},
+      {"train -c empty.yaml", 2, "empty.yaml is empty"},
+      {"train -c data", 2, "data is a folder"},
+      {"train -c c.yaml -o train.max_step=1", 2, "did you mean"},
+      {"train -c c.yaml -o model.backbone.name=resnet19", 2, "did you mean"},
+      {"train -c c.yaml -o model.head.num_classes=3", 2, "have 10 classes"},
+      {"train -c c.yaml -o train.dataset.data_dir=nowhere", 2, "nowhere"},
+      {"train -c c.yaml -o train.dataset.data_dir=cut", 2, "data_batch_1.bin"},
+      {"train -c c.yaml -o train.loader.batch_size=1000", 2, "no batch"},
+      {"train -c c.yaml -o parallel.backend=nativ", 2, "nativ"},
+      {"train -c c.yaml -o parallel.shards=3", 2, "shards"},
+      {"train -c c.yaml -o model.resume=bad", 2, "state.json"},
+      {"train -c c.yaml -o model.pretrained=none.safetensors", 2, "none.safetensors"},
+      {"train -c c.yaml -o train.ckpt_save_dir=file/out train.max_steps=1", 1, "file"},
+      {"train -c c.yaml --eval", 2, "out"},
+      {"trian -c c.yaml", 2, "did you mean"},
+  };
+  for (const auto& bad : table) {
+    const auto result = run(lockstep_program() + " " + bad.args);
+    EXPECT_EQ(result.status, bad.status) << bad.args << "\n" << result.err;
+    EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << bad.args << "\n"
+                                                                         << result.err;
+    EXPECT_NE(result.err.find(bad.message), std::string::npos) << bad.args << "\n" << result.err;
+    EXPECT_FALSE(fs::exists(folder_ / "out")) << bad.args;
+  }
+}
+
+TEST_F(Program, ShippedConfigurationsAreGood) {
+  const fs::path configs = fs::path(std::getenv("LOCKSTEP_SOURCE_DIR")) / "configs/cls/resnet";
+  int count = 0;
+  for (const auto& entry : fs::directory_iterator(configs)) {
+    const auto result = run(lockstep_program() + " train --check -c=" + entry.path().string());
+    EXPECT_EQ(result.status, 0) << entry.path() << result.err;
+    ++count;
+  }
+  EXPECT_GE(count, 6);
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,162 @@
+#pragma once
+// A network and a data set that train in milliseconds, and a run of them on rank threads.
+
+#include <torch/nn/functional/activation.h>
+#include <torch/nn/modules/batchnorm.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/utils.h>
+
+#include <atomic>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <mutex>
+
+#include "lockstep/data/loader.h"
+#include "lockstep/train/optim/optimizer.h"
+#include "lockstep/train/trainer.h"
+#include "tests/support/ranks.h"
+
+namespace lockstep {
+
+constexpr int64_t kTinyClasses = 10;
+
+/// (N, 3, 4, 4) -> (N, 10).
+class TinyModel final : public Model {
+ public:
+  explicit TinyModel(bool with_norm) : with_norm_(with_norm) {
+    first = register_module("first", torch::nn::Linear(48, 16));
+    norm = register_module("norm", torch::nn::BatchNorm1d(16));
+    last = register_module("last", torch::nn::Linear(16, kTinyClasses));
+  }
+  at::Tensor forward(at::Tensor input) override {
+    auto x = first->forward(input.flatten(1));
+    if (with_norm_) x = norm->forward(x);
+    // Every parameter takes part, whether the norm is used or not.
+    x = last->forward(torch::relu(x)) + (norm->weight.sum() + norm->bias.sum()) * 0;
+    return ++calls_ == poisoned_call ? x * std::numeric_limits<float>::quiet_NaN() : x;
+  }
+
+  int64_t poisoned_call = 0;  ///< The forward (from 1) that gives no number.
+  torch::nn::Linear first{nullptr}, last{nullptr};
+  torch::nn::BatchNorm1d norm{nullptr};
+
+ private:
+  bool with_norm_;
+  int64_t calls_ = 0;
+};
+
+/// 24 pictures of 3 x 4 x 4, whose brightness tells the class.
+class TinyData final : public ImageDataset {
+ public:
+  explicit TinyData(int64_t size = 24) : size_(size), bytes_(static_cast<size_t>(size * 48)) {
+    for (int64_t i = 0; i < size * 48; ++i) {
+      bytes_[static_cast<size_t>(i)] =
+          static_cast<uint8_t>(label(i / 48) * 20 + (i * 2654435761u >> 7) % 40);
+    }
+  }
+  int64_t size() const override { return size_; }
+  ImageShape shape() const override { return {3, 4, 4}; }
+  int64_t label(int64_t index) const override { return index * 7 % kTinyClasses; }
+  int64_t num_classes() const override { return kTinyClasses; }
+  std::span<const uint8_t> image(int64_t index) const override {
+    return {bytes_.data() + index * 48, 48};
+  }
+
+ private:
+  int64_t size_;
+  std::vector<uint8_t> bytes_;
+};
+
+inline Config tiny_config() {
+  Config config;
+  config.model.num_classes = kTinyClasses;
+  config.scheduler.lr = 0.05;
+  config.scheduler.warmup_epochs = 0;
+  config.scheduler.scheduler = "polynomial_decay";
+  config.scheduler.num_epochs = 4;
+  config.optimizer.opt = "sgd";
+  config.train.loader = {.shuffle = true, .batch_size = 4, .drop_remainder = true};
+  config.parallel.timeout_s = 60;
+  return config;
+}
+
+struct TinyRun {
+  std::vector<at::Tensor> weights;  ///< Parameters and buffers at the end.
+  std::vector<double> losses;       ///< Of every micro-step.
+  std::vector<double> lrs;
+  TrainingState state;
+  StopReason reason{};
+};
+
+/// What a test may change or look at, on each rank.
+struct TinyHooks {
+  bool with_norm = true;
+  std::function<void(int rank, TinyModel&)> model = [](int, TinyModel&) {};
+  std::function<TrainingState(TinyModel&, torch::optim::Optimizer&)> start{};
+  std::function<void(Trainer&)> add_callbacks = [](Trainer&) {};
+  std::function<int(int rank, int64_t step)> signal = [](int, int64_t) { return 0; };
+};
+
+class Recorder final : public Callback {
+ public:
+  explicit Recorder(TinyRun& run) : run_(run) {}
+  void on_step(Trainer&, const StepReport& report) override {
+    run_.losses.push_back(report.loss);
+    run_.lrs.push_back(report.lr);
+  }
+
+ private:
+  TinyRun& run_;
+};
+
+inline TinyRun run_tiny_rank(const World& world, const Config& config, const TinyHooks& hooks) {
+  static std::mutex building;  // libtorch has one default generator
+  auto group = ProcessGroup::create(world, {.timeout = std::chrono::seconds(60)});
+  std::shared_ptr<TinyModel> model;
+  {
+    const std::lock_guard lock(building);
+    torch::manual_seed(5);
+    model = std::make_shared<TinyModel>(hooks.with_norm);
+  }
+  hooks.model(world.rank, *model);
+  const auto optimizer = make_optimizer(config.optimizer, *model);
+  auto data = std::make_shared<const TinyData>();
+  DistributedSampler sampler(data->size(), world, {.shuffle = config.train.loader.shuffle});
+  Loader loader(data, ImageTransform({Normalize{}}, data->shape(), 0),
+                {.batch_size = config.train.loader.batch_size, .drop_remainder = true});
+  TrainingState state;
+  if (hooks.start) state = hooks.start(*model, *optimizer);
+  TinyRun run;
+  Trainer* running = nullptr;
+  const auto signal = [&] { return hooks.signal(world.rank, running->state().step); };
+  Trainer trainer(
+      {config, world.rank, world.size, group, model, *optimizer, loader, sampler, signal}, state);
+  running = &trainer;
+  trainer.add(std::make_shared<Recorder>(run));
+  hooks.add_callbacks(trainer);
+  run.reason = trainer.fit();
+  run.state = trainer.state();
+  for (const auto& tensor : model->parameters()) run.weights.push_back(tensor.detach().clone());
+  for (const auto& tensor : model->buffers()) run.weights.push_back(tensor.clone());
+  return run;
+}
+
+inline std::vector<TinyRun> run_tiny(int ranks, const Config& config, const TinyHooks& hooks = {}) {
+  std::vector<TinyRun> runs(static_cast<size_t>(ranks));
+  testing::run_rank_threads(ranks, [&](const World& world) {
+    runs[static_cast<size_t>(world.rank)] = run_tiny_rank(world, config, hooks);
+  });
+  return runs;
+}
+
+/// All parameters bit for bit (and with `count` only so many tensors, to leave buffers out).
+inline bool same_weights(const TinyRun& a, const TinyRun& b, size_t count = 100) {
+  for (size_t i = 0; i < std::min(count, a.weights.size()); ++i) {
+    if (!a.weights[i].equal(b.weights[i])) return false;
+  }
+  return a.weights.size() == b.weights.size();
+}
+constexpr size_t kTinyParameters = 6;
+
+}  // namespace lockstep

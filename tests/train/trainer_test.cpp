@@ -1,0 +1,219 @@
+#include "lockstep/train/trainer.h"
+
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <numeric>
+
+#include "lockstep/base/error.h"
+#include "lockstep/checkpoint/training_checkpoint.h"
+#include "lockstep/train/callbacks/checkpoints.h"
+#include "lockstep/train/callbacks/results.h"
+#include "tests/support/error_of.h"
+#include "tests/support/temp_folder.h"
+#include "tests/train/tiny.h"
+
+namespace lockstep {
+namespace {
+
+TEST(AccumulationSlot, LastOfAnEpochTakesWhatIsLeft) {
+  EXPECT_EQ(accumulation_slot(0, 5, 1).size, 1);
+  EXPECT_TRUE(accumulation_slot(0, 5, 1).last);
+  EXPECT_EQ(accumulation_slot(2, 5, 2).size, 2);
+  EXPECT_FALSE(accumulation_slot(2, 5, 2).last);
+  EXPECT_TRUE(accumulation_slot(3, 5, 2).last);
+  EXPECT_EQ(accumulation_slot(4, 5, 2).size, 1);
+  EXPECT_TRUE(accumulation_slot(4, 5, 2).last);
+  EXPECT_EQ(accumulation_slot(4, 5, 8).size, 5);
+}
+
+TEST(Trainer, FollowsTheScheduleAndCounts) {
+  const auto run = run_tiny(1, tiny_config())[0];
+  EXPECT_EQ(run.reason, StopReason::kEpochsDone);
+  EXPECT_EQ(run.losses.size(), 24u);
+  EXPECT_DOUBLE_EQ(run.lrs[12], 0.05 * std::pow(0.5, 0.9));
+  EXPECT_EQ(run.state.step, 24);
+  EXPECT_EQ(run.state.epoch, 4);
+  EXPECT_EQ(run.state.samples, 96);
+}
+
+TEST(Trainer, Learns) {
+  auto config = tiny_config();
+  config.scheduler.num_epochs = 40;
+  const auto losses = run_tiny(2, config)[0].losses;
+  const auto sum = [](auto begin) { return std::accumulate(begin, begin + 6, 0.0); };
+  EXPECT_LT(sum(losses.end() - 6), sum(losses.begin()) * 0.7);
+}
+
+// One rank with batches of 4 and two with 2 each see the same global batches.
+TEST(Trainer, TwoRanksComputeWhatOneWould) {
+  auto config = tiny_config();
+  const TinyHooks hooks{.with_norm = false};
+  const auto one = run_tiny(1, config, hooks);
+  config.train.loader.batch_size = 2;
+  const auto two = run_tiny(2, config, hooks);
+  ASSERT_EQ(one[0].losses.size(), two[0].losses.size());
+  for (size_t i = 0; i < one[0].losses.size(); ++i) {
+    EXPECT_NEAR(one[0].losses[i], two[0].losses[i], 1e-5) << "step " << i;
+  }
+}
+
+TEST(Trainer, RanksAndRunsAreEqualBitForBit) {
+  const auto first = run_tiny(2, tiny_config());
+  const auto second = run_tiny(2, tiny_config());
+  EXPECT_TRUE(same_weights(first[0], first[1], kTinyParameters));
+  EXPECT_TRUE(same_weights(first[0], second[0]));
+  EXPECT_EQ(first[0].losses, second[1].losses);
+}
+
+TEST(Trainer, AccumulationIsALargerBatch) {
+  auto config = tiny_config();
+  config.scheduler.scheduler = "constant";
+  config.train.loader.shuffle = false;
+  const TinyHooks hooks{.with_norm = false};
+  const auto large = run_tiny(1, config, hooks)[0];
+  config.train.loader.batch_size = 2;
+  config.train.gradient_accumulation_steps = 2;
+  const auto small = run_tiny(1, config, hooks)[0];
+  EXPECT_EQ(small.state.step, large.state.step);
+  for (size_t i = 0; i < kTinyParameters; ++i) {
+    EXPECT_TRUE(small.weights[i].allclose(large.weights[i], 1e-4, 1e-6)) << i;
+  }
+}
+
+TEST(Trainer, ClippingBoundsTheStep) {
+  auto config = tiny_config();
+  config.optimizer.momentum = 0;
+  config.train.clip_grad = true;
+  config.train.clip_norm = 1e-9;
+  config.train.max_steps = 1;
+  const auto run = run_tiny(2, config);
+  config.train.max_steps = 2;
+  const auto more = run_tiny(2, config);
+  EXPECT_TRUE(run[0].weights[0].allclose(more[0].weights[0], 0, 1e-8));
+}
+
+TEST(Trainer, NoFiniteLossNamesStepAndRank) {
+  TinyHooks hooks;
+  hooks.model = [](int rank, TinyModel& model) { model.poisoned_call = rank == 1 ? 8 : 0; };
+  const auto error = error_of([&] { run_tiny(3, tiny_config(), hooks); });
+  EXPECT_EQ(error.code(), ErrorCode::kDiverged);
+  EXPECT_EQ(std::string(error.what()).find("epoch: 4 step: 2. Invalid loss"), 0u) << error.what();
+  EXPECT_NE(std::string(error.what()).find("on rank 1."), std::string::npos) << error.what();
+}
+
+TEST(Trainer, ASignalOnOneRankStopsAllAfterTheSameStep) {
+  auto config = tiny_config();
+  config.train.gradient_accumulation_steps = 2;
+  TinyHooks hooks;
+  hooks.signal = [](int rank, int64_t step) { return rank == 1 && step >= 2 ? SIGTERM : 0; };
+  const auto runs = run_tiny(2, config, hooks);
+  for (const auto& run : runs) {
+    EXPECT_EQ(run.reason, StopReason::kSigterm);
+    EXPECT_EQ(run.state.step, 3);
+  }
+  EXPECT_TRUE(same_weights(runs[0], runs[1], kTinyParameters));
+}
+
+/// Trains to `first` steps with checkpoints, then goes on to the end in a second run.
+TinyRun interrupted(int ranks, Config config, int64_t first, const std::filesystem::path& dir) {
+  config.train.ckpt_save_dir = dir;
+  TrainingLog log({.file = {}, .console = false});
+  TinyHooks hooks;
+  hooks.add_callbacks = [&](Trainer& trainer) {
+    trainer.add(std::make_shared<Checkpoints>(log));
+    trainer.add(std::make_shared<Results>());
+  };
+  config.train.max_steps = first;
+  run_tiny(ranks, config, hooks);
+  config.train.max_steps = 0;
+  hooks.start = [&](TinyModel& model, torch::optim::Optimizer& optimizer) {
+    return load_checkpoint(dir, model, optimizer, config.model.name());
+  };
+  auto run = run_tiny(ranks, config, hooks)[0];
+  EXPECT_EQ(run.losses.size(), static_cast<size_t>(run.state.step - first));
+  return run;
+}
+
+class Resume : public ::testing::TestWithParam<std::tuple<int, std::string, int>> {};
+
+TEST_P(Resume, GivesTheBitsOfTheUndisturbedRun) {
+  const auto [ranks, opt, first] = GetParam();
+  auto config = tiny_config();
+  config.optimizer.opt = opt;
+  config.optimizer.nesterov = opt == "sgd";
+  config.optimizer.weight_decay = 0.01;
+  config.train.loader.batch_size = 4 / ranks;
+  const auto whole = run_tiny(ranks, config);
+  const TempFolder dir;
+  EXPECT_TRUE(same_weights(whole[0], interrupted(ranks, config, first, dir.path())));
+}
+
+// 6 steps are an epoch; 8 end within one.
+INSTANTIATE_TEST_SUITE_P(All, Resume,
+                         ::testing::Combine(::testing::Values(1, 2),
+                                            ::testing::Values("sgd", "adamw"),
+                                            ::testing::Values(6, 8)));
+
+TEST(Trainer, ResultsOfAResumedRunAreWhole) {
+  const TempFolder dir;
+  interrupted(1, tiny_config(), 8, dir.path());
+  const auto records = read_metrics(dir / "metrics.jsonl");
+  ASSERT_EQ(records.size(), 24u);
+  for (size_t i = 0; i < records.size(); ++i) {
+    EXPECT_EQ(records[i].step, static_cast<int64_t>(i) + 1);
+  }
+  EXPECT_TRUE(std::filesystem::exists(dir / "result.log"));
+  EXPECT_TRUE(std::filesystem::exists(dir / "result.svg"));
+  EXPECT_TRUE(std::filesystem::exists(dir / "best"));
+}
+
+TEST(Trainer, RefusesToGoOnWithinAnEpochOfOtherBatches) {
+  const TempFolder dir;
+  auto config = tiny_config();
+  const auto error = error_of([&] {
+    TinyHooks hooks;
+    hooks.start = [](TinyModel&, torch::optim::Optimizer&) {
+      TrainingState state;
+      state.step = state.batch_in_epoch = 2;
+      state.samples = 4;
+      return state;
+    };
+    run_tiny(1, config, hooks);
+  });
+  EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
+  EXPECT_NE(std::string(error.what()).find("lies within an epoch"), std::string::npos);
+}
+
+TEST(Evaluate, CountsEverySampleOnceForAnyNumberOfRanks) {
+  std::vector<EvalResult> results;
+  for (const int ranks : {1, 2, 3, 5}) {
+    std::mutex mutex;
+    testing::run_rank_threads(ranks, [&](const World& world) {
+      auto group = ProcessGroup::create(world);
+      TinyModel model(true);
+      {
+        const at::NoGradGuard no_grad;
+        for (auto& parameter : model.parameters()) {
+          parameter.copy_(torch::arange(parameter.numel()).reshape_as(parameter).sin());
+        }
+      }
+      auto data = std::make_shared<const TinyData>(23);
+      DistributedSampler sampler(data->size(), world, {.shuffle = false});
+      Loader loader(data, ImageTransform({Normalize{}}, data->shape(), 0), {.batch_size = 4});
+      const auto result = evaluate(model, loader, sampler, group, {});
+      const std::lock_guard lock(mutex);
+      results.push_back(result);
+    });
+  }
+  for (const auto& result : results) {
+    EXPECT_EQ(result.samples, 23);
+    EXPECT_EQ(result.acc, results[0].acc);
+    EXPECT_EQ(result.top_5, results[0].top_5);
+    EXPECT_NEAR(result.loss, results[0].loss, 1e-6);
+  }
+  EXPECT_GT(results[0].top_5, results[0].acc);
+}
+
+}  // namespace
+}  // namespace lockstep
