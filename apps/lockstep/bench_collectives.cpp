@@ -9,6 +9,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/file.h"
 #include "lockstep/base/text.h"
+#include "lockstep/comm/backends.h"
 #include "lockstep/comm/kernels/reduce.h"
 
 namespace lockstep::app {
@@ -67,6 +68,7 @@ int bench_collectives(const std::vector<std::string>& args) {
     throw Error(ErrorCode::kInvalidArgument, error.what());
   }
   bench.sizes = parse_sizes(sizes);
+  choose_backend(bench.backend, GroupSpec{});  // refuses an unknown name before anything starts
   print_head(bench);
   nlohmann::json all = nlohmann::json::array();
   return run_collectives_bench(

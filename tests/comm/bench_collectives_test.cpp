@@ -1,0 +1,62 @@
+// `lockstep bench collectives` as a user runs it.
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "lockstep/base/env.h"
+#include "lockstep/base/file.h"
+
+namespace lockstep {
+namespace {
+
+int bench(const std::string& args) {
+  const std::string command =
+      env_or("LOCKSTEP_BIN_DIR", ".") + "/lockstep bench collectives " + args + " >/dev/null 2>&1";
+  const int status = std::system(command.c_str());
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+TEST(BenchCollectives, WritesARecordForEachSize) {
+  const auto file = std::filesystem::temp_directory_path() /
+                    ("lockstep-bench-" + std::to_string(::getpid()) + ".json");
+  for (const std::string op : {"all_reduce", "all_gather"}) {
+    ASSERT_EQ(
+        bench("--op " + op + " --ranks 2 --sizes 8:16,96K --seconds 0.01 --json " + file.string()),
+        0);
+    const auto records = nlohmann::json::parse(read_file(file));
+    ASSERT_EQ(records.size(), 3u);
+    EXPECT_EQ(records[0].at("bench"), "collectives");
+    EXPECT_EQ(records[0].at("op"), op);
+    EXPECT_EQ(records[0].at("backend"), "native");
+    EXPECT_EQ(records[0].at("ranks"), 2);
+    EXPECT_EQ(records[0].at("dtype"), "float32");
+    EXPECT_EQ(records[2].at("bytes"), 96 << 10);
+    for (const auto& record : records) {
+      EXPECT_GT(record.at("min_us"), 0);
+      EXPECT_GE(record.at("p50_us"), record.at("min_us"));
+      EXPECT_GE(record.at("p99_us"), record.at("p50_us"));
+      for (const char* field : {"algbw_gbs", "busbw_gbs", "ceiling_gbs"}) {
+        EXPECT_GT(record.at(field), 0) << field;
+      }
+    }
+  }
+  std::filesystem::remove(file);
+}
+
+TEST(BenchCollectives, BadFlagsExitWithTwo) {
+  EXPECT_EQ(bench("--opp all_reduce"), 2);
+  EXPECT_EQ(bench("--op all_reduec"), 2);
+  EXPECT_EQ(bench("--sizes 4:x"), 2);
+  EXPECT_EQ(bench("--sizes 1"), 2);
+  EXPECT_EQ(bench("--ranks 0"), 2);
+  EXPECT_EQ(bench("--backend natve"), 2);
+  EXPECT_EQ(bench("--memory mine"), 2);
+}
+
+}  // namespace
+}  // namespace lockstep
