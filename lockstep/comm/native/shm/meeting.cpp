@@ -97,8 +97,10 @@ void Meeting::compare(int rank) {
   const int second = lower ? spec_.rank : rank;
   const auto text = mismatch(post(first).header, spec_.rank_name(first), post(second).header,
                              spec_.rank_name(second));
-  fail(Error(ErrorCode::kMismatch, *text));
+  const Error error(ErrorCode::kMismatch, *text);
+  fail(error);
   throw_verdict();
+  throw error;  // another rank died while it wrote its verdict; ours is as true
 }
 
 bool Meeting::all_met(uint64_t count) const {
@@ -151,6 +153,13 @@ void Meeting::fail(const Error& error) {
     std::strncpy(verdict.text, error.what(), sizeof verdict.text - 1);
     verdict.state.store(Verdict::kReady);
     control_.head().event.signal();
+    return;
+  }
+  // Another rank was first: what it is writing is the verdict for this one too. It needs
+  // microseconds; the bound is for a writer that is killed or stopped meanwhile.
+  const auto bound = Deadline::after(100ms);
+  while (verdict.state.load(std::memory_order_acquire) != Verdict::kReady && !bound.passed()) {
+    sched_yield();
   }
 }
 
@@ -181,7 +190,7 @@ void Meeting::time_out(const std::vector<int>& missing, const Doing& doing) {
                                 whereabouts(missing, doing.sequence)));
   fail(error);
   throw_verdict();
-  throw error;  // another rank is about to give its verdict; ours is as true
+  throw error;  // another rank died while it wrote its verdict; ours is as true
 }
 
 }  // namespace lockstep::shm
