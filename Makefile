@@ -12,10 +12,13 @@ help:
 	@sed -n 's/^#\(   make.*\)/\1/p' Makefile; echo "   make bench | format | lint | fuzz | install [PREFIX=dir] | clean"
 
 build:
-	@scripts/setup.sh run
+	@scripts/setup.sh test
 	@scripts/build.sh release
 
-run: build
+# Only the programs that training needs: the first run does not wait for tests to compile.
+run:
+	@scripts/setup.sh run
+	@scripts/build.sh release lockstep lockstep-data lockstep-train
 	@scripts/run.sh
 
 test:

@@ -4,10 +4,10 @@
 set -euo pipefail
 
 build=(g++ cmake ninja-build git make pkg-config ccache mold)
-libraries=(libtorch-dev libopenblas0-openmp libopencv-core-dev libopencv-imgproc-dev libopencv-imgcodecs-dev
-  libyaml-cpp-dev nlohmann-json3-dev libfmt-dev libcli11-dev libssl-dev libcurl4-openssl-dev libarchive-dev
+libraries=(libtorch-dev libopenblas0-openmp
+  libyaml-cpp-dev nlohmann-json3-dev libfmt-dev libcli11-dev libgtest-dev libssl-dev libcurl4-openssl-dev libarchive-dev
   ca-certificates)
-tests=(libgtest-dev libbenchmark-dev python3 python3-torch python3-numpy)
+tests=(python3 python3-torch python3-numpy)
 tools=(clang-14 clang-format-14 clang-tidy-14 libclang-rt-14-dev libopenmpi-dev openmpi-bin libgloo-dev)
 
 case "${1:-all}" in
