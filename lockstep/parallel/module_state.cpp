@@ -117,7 +117,11 @@ void BufferBroadcast::run() {
   const bool root = group_.rank() == 0;
   for (size_t i = 0; root && i < places_.size(); ++i) places_[i].copy_(buffers_[i].tensor);
   group_.broadcast(memory_->data(), memory_->bytes(), DType::kUint8, 0).wait();
-  for (size_t i = 0; !root && i < places_.size(); ++i) buffers_[i].tensor.copy_(places_[i]);
+  // variable_data() leaves the version counter alone: a graph of an earlier forward that saved a
+  // running average must stay usable, as it does on rank 0. Its backward does not read the value.
+  for (size_t i = 0; !root && i < places_.size(); ++i) {
+    buffers_[i].tensor.variable_data().copy_(places_[i]);
+  }
 }
 
 }  // namespace lockstep

@@ -118,6 +118,9 @@ void Reducer::take_gradient(int index, const at::Tensor& arrived) {
 
 void Reducer::launch_full_buckets() {
   for (; launched_ < buckets().size() && missing_[launched_] == 0; ++launched_) {
+    for (const int index : buckets()[launched_].placed) {
+      in_flight_.push_back(parameters_[static_cast<size_t>(index)].tensor.grad());
+    }
     memory_.launch(buckets()[launched_], works_);
   }
 }
@@ -142,6 +145,7 @@ void Reducer::wait_for_launched() {
       if (!failure) failure = std::current_exception();
     }
   }
+  in_flight_.clear();
   if (failure) std::rethrow_exception(failure);
 }
 

@@ -72,11 +72,12 @@ class Reducer {
   std::vector<int> bucket_of_;  ///< By parameter.
 
   Phase phase_ = Phase::kIdle;
-  std::vector<bool> arrived_;     ///< By parameter, in this pass.
-  std::vector<int> missing_;      ///< By bucket: gradients that have not come yet.
-  size_t launched_ = 0;           ///< Buckets launched in this pass: the first so many.
-  std::vector<Work> works_;       ///< Theirs.
-  std::vector<int> ready_order_;  ///< Of the first averaged pass; then empty.
+  std::vector<bool> arrived_;          ///< By parameter, in this pass.
+  std::vector<int> missing_;           ///< By bucket: gradients that have not come yet.
+  size_t launched_ = 0;                ///< Buckets launched in this pass: the first so many.
+  std::vector<Work> works_;            ///< Theirs.
+  std::vector<at::Tensor> in_flight_;  ///< Keeps what they write alive if backward() ends early.
+  std::vector<int> ready_order_;       ///< Of the first averaged pass; then empty.
   bool first_pass_ = true;
   double exposed_ms_ = 0;
 
