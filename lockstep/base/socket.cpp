@@ -166,7 +166,8 @@ UniqueFd tcp_connect(const Endpoint& endpoint, Deadline deadline) {
   auto pause = std::chrono::milliseconds(1);
   while (true) {
     for (const addrinfo* address = list.get(); address != nullptr; address = address->ai_next) {
-      UniqueFd fd = try_connect(*address, deadline);
+      // Bounded, so that an address whose packets are dropped does not keep the next from its turn.
+      UniqueFd fd = try_connect(*address, deadline.at_most(3s));
       if (fd && !connected_to_itself(fd.get())) return fd;
     }
     if (deadline.passed()) {

@@ -70,9 +70,12 @@ class GroupCore {
   template <class Body>
   void guarded(Body& body, const Waiting& waiting) {
     try {
+      throw_if_failed();  // what was queued before the failure does not start any more
       body(*impl_, waiting);
     } catch (const Error& error) {
       remember(error);
+    } catch (const std::exception& error) {
+      remember(Error(ErrorCode::kInternal, error.what()));
     }
   }
   void throw_if_failed();

@@ -28,8 +28,15 @@ void LocalPart::sync(const Waiting& waiting) {
 
 void LocalPart::prepare(int64_t bytes, const Waiting& waiting) {
   if (alone() || area_bytes_ >= std::min(bytes, tcp::kRoundBytes)) return;
-  area_bytes_ = bytes <= kSmallAreaBytes ? kSmallAreaBytes : tcp::kRoundBytes;
-  staging_ = shm_->allocate(kAreas * area_bytes_, waiting);
+  const int64_t area_bytes = bytes <= kSmallAreaBytes ? kSmallAreaBytes : tcp::kRoundBytes;
+  try {
+    staging_ = shm_->allocate(kAreas * area_bytes, waiting);
+  } catch (const Error& error) {
+    // Not harmless here, as it is in allocate(): other hosts are in the operation already.
+    if (error.code() != ErrorCode::kUnavailable) throw;
+    throw Error(ErrorCode::kIo, error.what());
+  }
+  area_bytes_ = area_bytes;
   OpHeader header;
   header.kind = OpKind::kAllocate;
   header.count = staging_->bytes();

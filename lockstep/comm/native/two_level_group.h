@@ -68,6 +68,8 @@ class TwoLevelGroup : public GroupImpl {
       body();
     } catch (const Error& error) {
       throw_agreed(error, kind);
+    } catch (const std::exception& error) {  // no memory, say: the other hosts must hear of it too
+      throw_agreed(Error(ErrorCode::kInternal, error.what()), kind);
     }
   }
   [[noreturn]] void throw_agreed(const Error& error, Kind kind);

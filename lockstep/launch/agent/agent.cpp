@@ -265,11 +265,12 @@ void Agent::on_knock() {
 }
 
 void Agent::flush_console() {
-  if (console_.flush() && watched_stream_ >= 0) {
+  console_.flush();
+  const int waiting = console_.waiting_stream();
+  if (watched_stream_ >= 0 && waiting != watched_stream_) {
     ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, watched_stream_, nullptr);
     watched_stream_ = -1;
   }
-  const int waiting = console_.waiting_stream();
   if (waiting >= 0 && watched_stream_ < 0) {
     watch_fd(waiting, kConsole);
     watched_stream_ = waiting;
@@ -365,6 +366,8 @@ int Agent::finish() {
   std::optional<ExitStatus> others;
   if (failure && state_.others_failed) others = failure->status;
   if (!failure && state_.first_failed) failure = failure_of(*state_.first_failed);
+  // Nothing runs any more: from here on a signal ends this program, also while nobody reads it.
+  ::pthread_sigmask(SIG_SETMASK, &signals_.original_mask(), nullptr);
   console_.drain();
   if (failure) {
     console_.put(2, report_text(*failure, plan_.num_nodes()));

@@ -33,9 +33,9 @@ void Console::put(int stream, std::string line) {
   to.lines.push_back(std::move(line));
 }
 
-bool Console::flush(int fd, Stream* stream, bool wait) {
+void Console::flush(int fd, Stream* stream, bool wait) {
   while (!stream->lines.empty()) {
-    if (!writable(fd, wait)) return false;
+    if (!writable(fd, wait)) return;
     std::string chunk = stream->lines.front().substr(stream->written, PIPE_BUF);
     const bool whole = stream->written + chunk.size() == stream->lines.front().size();
     for (size_t i = 1; whole && i < stream->lines.size(); ++i) {
@@ -48,7 +48,7 @@ bool Console::flush(int fd, Stream* stream, bool wait) {
       const bool reader_gone = errno == EPIPE;
       *stream = Stream{};
       stream->broken = reader_gone;
-      return true;
+      return;
     }
     stream->bytes -= static_cast<size_t>(put);
     stream->written += static_cast<size_t>(put);
@@ -57,13 +57,11 @@ bool Console::flush(int fd, Stream* stream, bool wait) {
       stream->lines.pop_front();
     }
   }
-  return true;
 }
 
-bool Console::flush() {
-  const bool out = flush(STDOUT_FILENO, &streams_[0], false);
-  const bool err = flush(STDERR_FILENO, &streams_[1], false);
-  return out && err;
+void Console::flush() {
+  flush(STDOUT_FILENO, &streams_[0], false);
+  flush(STDERR_FILENO, &streams_[1], false);
 }
 
 void Console::drain() {

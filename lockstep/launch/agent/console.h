@@ -14,8 +14,8 @@ class Console {
  public:
   void put(int stream, std::string line);
 
-  /// Writes what can be written now. False when something is left.
-  bool flush();
+  /// Writes what can be written now.
+  void flush();
 
   /// Writes everything, waiting as long as it takes.
   void drain();
@@ -36,7 +36,7 @@ class Console {
     size_t bytes = 0;    ///< Of all lines.
     bool broken = false;
   };
-  bool flush(int fd, Stream* stream, bool wait);
+  void flush(int fd, Stream* stream, bool wait);
 
   std::array<Stream, 2> streams_;
 };

@@ -21,6 +21,8 @@ SignalGate::SignalGate() {
   for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2}) {
     if (!ignored(signal)) sigaddset(&set, signal);
   }
+  // Inherited as ignored, it would make the kernel reap the workers and keep their status.
+  ::signal(SIGCHLD, SIG_DFL);
   sigaddset(&set, SIGCHLD);
   ::pthread_sigmask(SIG_BLOCK, &set, &original_);
   ::signal(SIGPIPE, SIG_IGN);

@@ -12,6 +12,13 @@
 #include "lockstep/base/log.h"
 
 namespace lockstep {
+namespace {
+
+constexpr size_t kReadBytes = 64 << 10;
+/// A pipe holds 64 KiB, or 1 MiB at most where no privilege is used.
+constexpr int kReadsAPipeHolds = (1 << 20) / kReadBytes + 1;
+
+}  // namespace
 
 void Tail::add(const std::string& line) {
   lines_.push_back(line.substr(0, kMaxLineBytes));
@@ -52,7 +59,7 @@ WorkerOutput::WorkerOutput(const OutputRoute& route) : route_(route) {
 }
 
 bool WorkerOutput::read_some(Console* console) {
-  static std::array<char, 64 << 10> buffer;
+  static std::array<char, kReadBytes> buffer;
   const ssize_t got = ::read(pipe_.get(), buffer.data(), buffer.size());
   if (got < 0 && errno == EINTR) return true;
   if (got < 0 && errno == EAGAIN) return false;
@@ -68,7 +75,8 @@ bool WorkerOutput::read_some(Console* console) {
 }
 
 void WorkerOutput::drain(Console* console) {
-  while (pipe_ && read_some(console)) {
+  // No more than a pipe holds: a process that the worker left behind may write for ever.
+  for (int i = 0; i < kReadsAPipeHolds && pipe_ && read_some(console); ++i) {
   }
   const std::string last = splitter_.finish();
   if (!last.empty()) pass_on(last, console);

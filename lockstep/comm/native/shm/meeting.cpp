@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "lockstep/comm/native/shm/life.h"
@@ -169,17 +170,25 @@ void Meeting::throw_verdict() const {
   throw Error(static_cast<ErrorCode>(verdict.code), verdict.text);
 }
 
+bool Meeting::anyone_gone(const std::vector<int>& ranks) const {
+  return std::any_of(ranks.begin(), ranks.end(), [this](int rank) {
+    return rank != spec_.rank && look_at(control_.slot(rank)) != Life::kAlive;
+  });
+}
+
 void Meeting::check(const std::vector<int>& among, const Doing& doing) {
   throw_verdict();
   for (const int rank : among) {
     const Life life = rank == spec_.rank ? Life::kAlive : look_at(control_.slot(rank));
     if (life == Life::kAlive) continue;
-    fail(Error(
+    const Error error(
         ErrorCode::kPeerLost,
         fmt::format("{}: {} {}", doing.text, whereabouts({rank}, doing.sequence),
                     life == Life::kDead ? "died; its own log or the launcher's says why"
-                                        : "ended its process group while others still used it")));
+                                        : "ended its process group while others still used it"));
+    fail(error);
     throw_verdict();
+    throw error;  // it died while it wrote its verdict; ours is as true
   }
 }
 

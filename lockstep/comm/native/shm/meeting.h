@@ -66,7 +66,11 @@ class Meeting {
     while (true) {
       event.wait(ready, kSlice);
       if (ready()) return;
-      check(missing(), doing());
+      throw_verdict();
+      if (const auto late = missing(); anyone_gone(late)) {
+        if (ready()) return;  // it did its part before it went
+        check(late, doing());
+      }
       if (waiting.deadline.passed()) time_out(missing(), doing());
     }
   }
@@ -125,6 +129,7 @@ class Meeting {
   /// "rank 2 (last finished all_reduce #7)" for each.
   std::string whereabouts(const std::vector<int>& ranks, uint64_t sequence) const;
   void throw_verdict() const;
+  bool anyone_gone(const std::vector<int>& ranks) const;
   Doing current() const {
     return {describe(header_), sequence_};
   }

@@ -202,10 +202,11 @@ void choose_congestion_control(int fd) {
 
 void tune_socket(int fd, std::chrono::milliseconds patience) {
   using std::chrono::duration_cast;
-  const auto seconds = std::max<int64_t>(duration_cast<std::chrono::seconds>(patience).count(), 3);
+  const auto seconds =
+      std::clamp<int64_t>(duration_cast<std::chrono::seconds>(patience).count(), 3, 24 * 3600);
   ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) | O_NONBLOCK);
   set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
-  set_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, static_cast<int>(std::max(1000 * seconds, 3000L)));
+  set_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, static_cast<int>(1000 * seconds));
   set_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
   set_option(fd, IPPROTO_TCP, TCP_KEEPIDLE, static_cast<int>(std::min<int64_t>(seconds / 3, 15)));
   set_option(fd, IPPROTO_TCP, TCP_KEEPINTVL, static_cast<int>(std::min<int64_t>(seconds / 3, 5)));

@@ -42,11 +42,12 @@ std::vector<UniqueFd> connect_peers(const Rendezvous& self, std::span<const int>
                                     Deadline deadline);
 
 /// Non-blocking; TCP_NODELAY, because a step's last message must not wait for more; keep-alive, and
-/// TCP_USER_TIMEOUT of `patience`, so that a host that vanished is known although it sends no
-/// reset. Congestion control cubic, or reno where cubic is not allowed: kernels whose default is
-/// BBR but whose devices lack the fq queue pace in software timers, which halves a single stream on
-/// a fast link (measured: 11.6 against 23.7 Gbit/s), and BBR pays on lossy wide-area links only.
-/// Buffers are left to the kernel's autotuning: SO_RCVBUF would cap them at net.core.rmem_max.
+/// TCP_USER_TIMEOUT of `patience` (3 s to a day), so that a host that vanished is known by then
+/// although it sends no reset; a shorter one would end slow readers too. Congestion control cubic,
+/// or reno where cubic is not allowed: kernels whose default is BBR but whose devices lack the fq
+/// queue pace in software timers, which halves a single stream on a fast link (measured: 11.6
+/// against 23.7 Gbit/s), and BBR pays on lossy wide-area links only. Buffers are left to the
+/// kernel's autotuning: SO_RCVBUF would cap them at net.core.rmem_max.
 void tune_socket(int fd, std::chrono::milliseconds patience);
 
 }  // namespace lockstep::tcp
