@@ -45,6 +45,7 @@ void LocalPart::prepare(int64_t bytes, const Waiting& waiting) {
 }
 
 std::byte* LocalPart::area(int local, int64_t index) const {
+  if (staging_of_.empty()) return nullptr;  // operations of no bytes prepare nothing
   return staging_of_[static_cast<size_t>(local)] + index * area_bytes_;
 }
 
