@@ -302,6 +302,21 @@ TEST(Run, BadCallsSayWhatIsWrong) {
   }
 }
 
+TEST(Run, FindsProgramsBesideItselfAfterThoseInPath) {
+  const std::map<std::string, std::string> variables = {{"PATH", "/usr/bin:/bin"}};
+  Launched beside({"run", "--nproc_per_node", "2", "--", "lockstep", "version"}, variables);
+  EXPECT_EQ(beside.wait(), 0) << beside.err();
+  EXPECT_TRUE(has(beside.out(), "[1] lockstep ")) << beside.out();
+
+  const Folder folder;
+  const std::string path = folder.path() + "/lockstep";
+  std::ofstream(path) << "#!/bin/sh\necho the one in PATH\n";
+  std::filesystem::permissions(path, std::filesystem::perms::owner_all);
+  Launched first({"run", "--", "lockstep", "version"}, {{"PATH", folder.path()}});
+  EXPECT_EQ(first.wait(), 0) << first.err();
+  EXPECT_TRUE(has(first.out(), "the one in PATH")) << first.out();
+}
+
 TEST(Run, AProgramThatCannotBeExecutedIsSaidOnce) {
   const Folder folder;
   const std::string path = folder.path() + "/script";

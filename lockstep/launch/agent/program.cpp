@@ -9,7 +9,9 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <filesystem>
 
+#include "lockstep/base/env.h"
 #include "lockstep/base/text.h"
 #include "lockstep/base/unique_fd.h"
 
@@ -98,6 +100,13 @@ Program find_program(const std::string& name, const std::string& search_path) {
     if (last.exit_code == 0) return last;
   }
   return last;
+}
+
+std::string program_search_path() {
+  const std::string path = env_or("PATH", "/usr/bin:/bin");
+  std::error_code failure;
+  const auto self = std::filesystem::read_symlink("/proc/self/exe", failure);
+  return failure ? path : path + ":" + self.parent_path().string();
 }
 
 pid_t spawn(const Spawn& spawn, const sigset_t& original_mask) {

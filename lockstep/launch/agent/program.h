@@ -21,6 +21,10 @@ struct Program {
 /// Looks for `name` in the folders of `search_path` ("a:b"), or where it points if it has a slash.
 Program find_program(const std::string& name, const std::string& search_path);
 
+/// Folders for find_program(): those of PATH, then the folder of the running program, so that
+/// `lockstep run -- lockstep train ...` works with a `lockstep` that was called by its path.
+std::string program_search_path();
+
 /// kIo: a program that is there cannot be executed.
 class ExecError : public Error {
  public:

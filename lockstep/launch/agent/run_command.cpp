@@ -39,7 +39,7 @@ int run_command(const std::vector<std::string>& words) {
     std::fputs(run_options_help().c_str(), stdout);
     return 0;
   }
-  const Program program = find_program(options.command[0], env_or("PATH", "/usr/bin:/bin"));
+  const Program program = find_program(options.command[0], program_search_path());
   if (program.exit_code != 0) return say(program.exit_code, program.problem);
   const auto rendezvous = make_static_rendezvous(options, env_or("LOCKSTEP_SECRET", ""));
   const JobPlan plan = rendezvous->join();
