@@ -55,7 +55,9 @@ int body(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;
+    if (error.get_exit_code() == 0) return app.exit(error);
+    throw Error(ErrorCode::kInvalidArgument,
+                std::string(error.what()) + " (see lockstep data --help)");
   }
   require_known(name);
   options.stand_in.test_records = std::max<int64_t>(options.stand_in.train_records / 5, 10);

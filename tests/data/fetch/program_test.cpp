@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 
+#include <algorithm>
+
 #include "lockstep/base/env.h"
 #include "tests/data/temp_dir.h"
 
@@ -56,6 +58,8 @@ TEST(LockstepData, BadInputEndsWithTwoAndOneLine) {
     const auto outcome = run(args);
     EXPECT_EQ(outcome.status, 2) << args;
     EXPECT_NE(outcome.output.find(expected), std::string::npos) << outcome.output;
+    EXPECT_TRUE(outcome.output.starts_with("lockstep data: error: ")) << outcome.output;
+    EXPECT_EQ(std::count(outcome.output.begin(), outcome.output.end(), '\n'), 1) << outcome.output;
   }
 }
 
