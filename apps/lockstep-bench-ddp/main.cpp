@@ -12,6 +12,7 @@
 #include "apps/lockstep-bench-ddp/ranks.h"
 #include "lockstep/base/error.h"
 #include "lockstep/base/file.h"
+#include "lockstep/base/output_file.h"
 
 namespace {
 
@@ -90,7 +91,9 @@ int parse(int argc, char** argv, Options& options) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;
+    if (error.get_exit_code() == 0) return app.exit(error);
+    throw lockstep::Error(lockstep::ErrorCode::kInvalidArgument,
+                          std::string(error.what()) + " (see lockstep bench ddp --help)");
   }
   options.spec.distributed = options.mode == "ddp";
   return -1;
@@ -99,6 +102,7 @@ int parse(int argc, char** argv, Options& options) {
 int body(int argc, char** argv) {
   Options options;
   if (const int status = parse(argc, argv, options); status >= 0) return status;
+  if (!options.json_path.empty()) lockstep::check_output_file(options.json_path);
   const auto results = lockstep::bench::run_ranks(
       options.ranks,
       [&options](const lockstep::World& world) { return rank_result(world, options.spec); });

@@ -8,6 +8,7 @@
 #include "apps/lockstep/verbs.h"
 #include "lockstep/base/error.h"
 #include "lockstep/base/file.h"
+#include "lockstep/base/output_file.h"
 #include "lockstep/base/text.h"
 #include "lockstep/comm/backends.h"
 #include "lockstep/comm/kernels/reduce.h"
@@ -68,6 +69,7 @@ int bench_collectives(const std::vector<std::string>& args) {
     throw Error(ErrorCode::kInvalidArgument, error.what());
   }
   bench.sizes = parse_sizes(sizes);
+  if (!json_file.empty()) check_output_file(json_file);
   choose_backend(bench.backend, GroupSpec{});  // refuses an unknown name before anything starts
   print_head(bench);
   nlohmann::json all = nlohmann::json::array();

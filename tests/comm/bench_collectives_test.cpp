@@ -56,6 +56,7 @@ TEST(BenchCollectives, BadFlagsExitWithTwo) {
   EXPECT_EQ(bench("--ranks 0"), 2);
   EXPECT_EQ(bench("--backend natve"), 2);
   EXPECT_EQ(bench("--memory mine"), 2);
+  EXPECT_EQ(bench("--json /no/such/folder/f.json"), 2);  // at once: the default takes minutes
 }
 
 }  // namespace
