@@ -40,6 +40,7 @@ std::vector<Layout> several_hosts_layouts() {
   layouts.push_back({"Tcp5", {1, 1, 1, 1, 1}});
   layouts.push_back({"Hosts22", {2, 2}});
   layouts.push_back({"Hosts131", {1, 3, 1}});
+  layouts.push_back({"Hosts43", {4, 3}});
   layouts.push_back({"Hosts44", {4, 4}});
   return layouts;
 }

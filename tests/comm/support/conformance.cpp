@@ -16,6 +16,8 @@ constexpr DType kDTypes[] = {DType::kUint8,    DType::kInt32,   DType::kInt64,  
                              DType::kBFloat16, DType::kFloat32, DType::kFloat64};
 constexpr ReduceOp kOps[] = {ReduceOp::kSum, ReduceOp::kAvg, ReduceOp::kMin, ReduceOp::kMax};
 
+constexpr int64_t kMiB = 1 << 20;
+
 /// Where a rank keeps the data of a call.
 enum class Where { kOwn, kUser, kMixed };
 constexpr Where kWheres[] = {Where::kOwn, Where::kUser, Where::kMixed};
@@ -62,6 +64,12 @@ void require_elements(const std::byte* got, DType dtype, int64_t count, const El
                     element_as_double(dtype, Bytes(got + i * size, got + (i + 1) * size), 0),
                     element_as_double(dtype, Bytes(want, want + size), 0)));
   }
+}
+
+/// A count and its neighbours; sanitized, the least round one.
+std::vector<int64_t> around(int64_t count) {
+  if (kSanitized) return {count + 1};
+  return {count - 1, count, count + 1};
 }
 
 /// Element `index` of make_values().
@@ -136,66 +144,103 @@ void check_large_all_reduce(ProcessGroup& group) {
   }
 }
 
+void check_one_broadcast(ProcessGroup& group, Buffer& buffer, DType dtype, int64_t count,
+                         const std::string& where) {
+  const int root = static_cast<int>(count) % group.size();
+  fill(buffer.data(), dtype, count, group.rank(), 7);
+  group.broadcast(buffer.data(), count, dtype, root).wait();
+  require_elements(
+      buffer.data(), dtype, count,
+      [&](int64_t i, std::byte* out) { value_element(dtype, root, 7, i, out); },
+      fmt::format("broadcast of {} {} in {}", count, to_string(dtype), where));
+}
+
 void check_broadcast(ProcessGroup& group) {
   for (const Where where : kWheres) {
     Buffer buffer(group, where, 300'001 * 4);
-    for (const int64_t count : {0, 1, 17, 3001, 300'001}) {
-      const int root = static_cast<int>(count) % group.size();
-      fill(buffer.data(), DType::kInt32, count, group.rank(), 7);
-      group.broadcast(buffer.data(), count, DType::kInt32, root).wait();
-      require_elements(
-          buffer.data(), DType::kInt32, count,
-          [&](int64_t i, std::byte* out) { value_element(DType::kInt32, root, 7, i, out); },
-          fmt::format("broadcast of {} in {}", count, to_string(where)));
-    }
+    for (const DType dtype : kDTypes)
+      check_one_broadcast(group, buffer, dtype, 17, to_string(where));
+    for (const int64_t count : {0, 1, 3001, 300'001})
+      check_one_broadcast(group, buffer, DType::kInt32, count, to_string(where));
+    for (const int64_t count : around(kMiB))
+      check_one_broadcast(group, buffer, DType::kUint8, count, to_string(where));
   }
 }
 
-void check_gathered(ProcessGroup& group, const std::byte* out, int64_t count,
+void check_gathered(ProcessGroup& group, const std::byte* out, DType dtype, int64_t count,
                     const std::string& what) {
   for (int rank = 0; rank < group.size(); ++rank) {
     require_elements(
-        out + rank * count * 8, DType::kInt64, count,
-        [&](int64_t i, std::byte* to) { value_element(DType::kInt64, rank, 9, i, to); },
-        fmt::format("{} of {}: part {}", what, count, rank));
+        out + rank * count * size_of(dtype), dtype, count,
+        [&](int64_t i, std::byte* to) { value_element(dtype, rank, 9, i, to); },
+        fmt::format("{} of {} {}: part {}", what, count, to_string(dtype), rank));
   }
+}
+
+void check_one_all_gather(ProcessGroup& group, Buffer& in, Buffer& out, DType dtype, int64_t count,
+                          const std::string& where) {
+  const int64_t bytes = count * size_of(dtype);
+  fill(in.data(), dtype, count, group.rank(), 9);
+  group.all_gather(in.data(), out.data(), count, dtype).wait();
+  check_gathered(group, out.data(), dtype, count, "all_gather in " + where);
+  // In its own place, with the rest wiped out.
+  std::memset(out.data(), 0xff, static_cast<size_t>(bytes * group.size()));
+  auto* const place = out.data() + group.rank() * bytes;
+  if (count > 0) std::memcpy(place, in.data(), static_cast<size_t>(bytes));
+  group.all_gather(place, out.data(), count, dtype).wait();
+  check_gathered(group, out.data(), dtype, count, "all_gather in place in " + where);
 }
 
 void check_all_gather(ProcessGroup& group) {
-  constexpr int64_t kMost = 100'003;
+  constexpr int64_t kMost = kMiB + 8;
   for (const Where where : kWheres) {
-    Buffer in(group, where, kMost * 8);
-    Buffer out(group, where, kMost * 8 * group.size());
-    for (const int64_t count : {int64_t{0}, int64_t{1}, int64_t{17}, int64_t{3001}, kMost}) {
-      fill(in.data(), DType::kInt64, count, group.rank(), 9);
-      group.all_gather(in.data(), out.data(), count, DType::kInt64).wait();
-      check_gathered(group, out.data(), count, "all_gather in " + to_string(where));
-      // In its own place, with the rest wiped out.
-      std::memset(out.data(), 0xff, static_cast<size_t>(count * 8 * group.size()));
-      auto* const place = out.data() + group.rank() * count * 8;
-      fill(place, DType::kInt64, count, group.rank(), 9);
-      group.all_gather(place, out.data(), count, DType::kInt64).wait();
-      check_gathered(group, out.data(), count, "all_gather in place in " + to_string(where));
-    }
+    Buffer in(group, where, kMost);
+    Buffer out(group, where, kMost * group.size());
+    for (const DType dtype : kDTypes)
+      check_one_all_gather(group, in, out, dtype, 17, to_string(where));
+    for (const int64_t count : {0, 1, 3001, 100'003})
+      check_one_all_gather(group, in, out, DType::kInt64, count, to_string(where));
+    // A byte more or less makes every part but the first start unaligned.
+    for (const int64_t count : around(kMiB))
+      check_one_all_gather(group, in, out, DType::kUint8, count, to_string(where));
   }
 }
 
+/// `in` holds make_values(dtype, at least size * count, rank, 11).
+void check_one_reduce_scatter(ProcessGroup& group, const Buffer& in, Buffer& out, DType dtype,
+                              ReduceOp op, int64_t count, const std::string& where) {
+  group.reduce_scatter(in.data(), out.data(), count, dtype, op).wait();
+  require_elements(
+      out.data(), dtype, count,
+      [&](int64_t i, std::byte* to) {
+        reference_element(dtype, op, group.size(), 11, group.rank() * count + i, to);
+      },
+      fmt::format("reduce_scatter of {} {} in {}, {}", count, to_string(dtype), where,
+                  to_string(op)));
+}
+
 void check_reduce_scatter(ProcessGroup& group) {
-  constexpr int64_t kMost = 100'003;
+  constexpr int64_t kMost = kMiB + 8;
   for (const Where where : kWheres) {
-    Buffer in(group, where, kMost * 8 * group.size());
-    Buffer out(group, where, kMost * 8);
-    for (const int64_t count : {int64_t{0}, int64_t{1}, int64_t{17}, int64_t{3001}, kMost}) {
-      const DType dtype = count % 2 == 0 ? DType::kFloat64 : DType::kFloat32;
+    Buffer in(group, where, kMost * group.size());
+    Buffer out(group, where, kMost);
+    const auto check = [&](DType dtype, ReduceOp op, int64_t count) {
+      check_one_reduce_scatter(group, in, out, dtype, op, count, to_string(where));
+    };
+    const auto fill_in = [&](DType dtype, int64_t count) {
       fill(in.data(), dtype, count * group.size(), group.rank(), 11);
-      group.reduce_scatter(in.data(), out.data(), count, dtype, ReduceOp::kAvg).wait();
-      require_elements(
-          out.data(), dtype, count,
-          [&](int64_t i, std::byte* to) {
-            reference_element(dtype, ReduceOp::kAvg, group.size(), 11, group.rank() * count + i,
-                              to);
-          },
-          fmt::format("reduce_scatter of {} in {}", count, to_string(where)));
+    };
+    for (const DType dtype : kDTypes) {
+      fill_in(dtype, 17);
+      for (const ReduceOp op : kOps) check(dtype, op, 17);
+    }
+    fill_in(DType::kFloat64, 100'003);
+    for (const int64_t count : {0, 1, 3001, 100'003}) {
+      check(DType::kFloat64, ReduceOp::kAvg, count);
+    }
+    fill_in(DType::kFloat32, kMiB / 4 + 1);
+    for (const int64_t count : around(kMiB / 4)) {
+      check(DType::kFloat32, ReduceOp::kSum, count);
     }
   }
 }
