@@ -6,7 +6,9 @@
 #include <latch>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/version.h"
 #include "lockstep/comm/process_group.h"
+#include "lockstep/store/memory/memory_store.h"
 #include "tests/support/ranks.h"
 
 namespace lockstep::testing {
@@ -99,6 +101,21 @@ TEST(ProcessGroup, DifferentBackEndsMismatch) {
     EXPECT_EQ(error.code(), ErrorCode::kMismatch);
     EXPECT_TRUE(contains(error, "rank 0 has backend 'auto', rank 1 has 'native'")) << error.what();
   });
+}
+
+TEST(ProcessGroup, DifferentBuildsMismatch) {
+  World world = alone();
+  world.size = world.local_size = 2;
+  world.store = make_memory_store();
+  // What rank 1 of another version would write.
+  world.store->set(
+      "comm/1/rank/1",
+      R"({"build": "0.0.9/w0/be32", "backend": "auto", "host": "h", "address": "127.0.0.1"})",
+      Deadline::after(5s));
+  const Error error = error_of([&] { ProcessGroup::create(world); });
+  EXPECT_EQ(error.code(), ErrorCode::kMismatch);
+  EXPECT_TRUE(contains(error, "rank 0 has build '" + build_id() + "', rank 1 has '0.0.9/w0/be32'"))
+      << error.what();
 }
 
 /// One rank of three does something else; all must say so, and go on saying so.
