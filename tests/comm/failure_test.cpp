@@ -13,6 +13,7 @@
 #include <atomic>
 #include <cstdio>
 #include <cstring>
+#include <thread>
 
 #include "lockstep/base/error.h"
 #include "lockstep/comm/native/shm/meeting.h"
@@ -243,6 +244,47 @@ TEST(Failure, PointToPointNoticesDeath) {
     });
     EXPECT_EQ(ends, (std::vector<int>{0, -SIGKILL}));
   }
+}
+
+/// Rank 1 is struck while both ranks send each other more than a channel holds, over and over.
+void strike_transfer(int signal) {
+  const SharedBoard board;
+  const ErrorCode want = signal == SIGKILL ? ErrorCode::kPeerLost : ErrorCode::kTimeout;
+  const auto ends = run_rank_processes(2, [&](const World& world) {
+    std::vector<float> out(1 << 20);
+    std::vector<float> in(1 << 20);
+    const auto timeout = std::chrono::seconds(signal == SIGKILL ? 20 : 1);
+    auto group = ProcessGroup::create(world, {.timeout = timeout});
+    const auto transfer = [&] {
+      auto sent = group.send(out.data(), 1 << 20, DType::kFloat32, 1 - world.rank);
+      auto received = group.recv(in.data(), 1 << 20, DType::kFloat32, 1 - world.rank);
+      received.wait();
+      sent.wait();
+    };
+    if (world.rank == kVictim) (*board).victim = ::getpid();
+    transfer();
+    if (world.rank == kVictim) {
+      std::thread([signal] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+        ::kill(::getpid(), signal);
+      }).detach();
+    }
+    try {
+      for (int i = 0; i < 100'000; ++i) transfer();
+    } catch (const Error& error) {
+      require(error.code() == want, error.what());
+      require(std::strstr(error.what(), "rank 1") != nullptr, error.what());
+      ::kill((*board).victim, SIGKILL);
+      return;
+    }
+    throw std::runtime_error("nobody noticed");
+  });
+  EXPECT_EQ(ends, (std::vector<int>{0, -SIGKILL})) << "signal " << signal;
+}
+
+TEST(Failure, PointToPointNamesARankThatIsStruckDuringATransfer) {
+  strike_transfer(SIGKILL);
+  strike_transfer(SIGSTOP);
 }
 
 // Processor time, so a busy machine does not matter.
