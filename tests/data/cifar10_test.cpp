@@ -33,6 +33,9 @@ TEST(Cifar10, ReadsTheFilesThatAreThereInOrder) {
   EXPECT_EQ(train.image(1).front(), 21);
   EXPECT_EQ(train.image(2).back(), 50);
   EXPECT_EQ(Cifar10::load(dir.path(), Split::kTest).size(), 1);
+  EXPECT_EQ(count_cifar10(dir.path(), Split::kTrain), 3);
+  EXPECT_EQ(count_cifar10(dir.path(), Split::kTest), 1);
+  EXPECT_EQ(count_cifar10(dir / "none", Split::kTest), 0);
 }
 
 TEST(Cifar10, FindsTheFolderOfTheOfficialArchive) {

@@ -52,6 +52,9 @@ SchedulerConfig read_scheduler(Section section) {
   config.div_factor = section.number("div_factor", 25, 1, 1e12);
   config.final_div_factor = section.number("final_div_factor", 1e4, 1, 1e12);
   section.finish();
+  if (config.scheduler == "multi_step_decay" && config.milestones.empty()) {
+    section.fail("milestones", "must name at least one epoch for multi_step_decay, e.g. [30, 60]");
+  }
   return config;
 }
 

@@ -83,6 +83,8 @@ TEST(Config, WrongTypesAndRangesNameWhatIsAllowed) {
             std::string::npos);
   EXPECT_NE(error_with("scheduler.milestones=[1, x]").find("must be a list of whole numbers"),
             std::string::npos);
+  EXPECT_NE(error_with("scheduler.scheduler=multi_step_decay").find("scheduler.milestones must"),
+            std::string::npos);
 }
 
 TEST(Config, MissingKeysAreNamed) {
