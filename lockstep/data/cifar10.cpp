@@ -32,6 +32,20 @@ std::vector<fs::path> present(const fs::path& dir, Split split) {
   return found;
 }
 
+/// Records of a file of so many bytes.
+size_t whole_records(size_t bytes, const std::string& file) {
+  if (bytes == 0) throw Error(ErrorCode::kCorrupt, fmt::format("{} is empty", file));
+  const size_t whole = bytes / Cifar10::kRecordBytes;
+  if (const size_t rest = bytes % Cifar10::kRecordBytes; rest != 0) {
+    throw Error(
+        ErrorCode::kCorrupt,
+        fmt::format("{}: the record at byte {} has {} of {} bytes; the file is cut short or "
+                    "not CIFAR-10 in binary form",
+                    file, whole * Cifar10::kRecordBytes, rest, Cifar10::kRecordBytes));
+  }
+  return whole;
+}
+
 }  // namespace
 
 const std::vector<std::string>& cifar10_files(Split split) {
@@ -49,6 +63,21 @@ fs::path find_cifar10(const fs::path& dir) {
     }
   }
   return {};
+}
+
+int64_t count_cifar10(const fs::path& dir, Split split) {
+  const fs::path folder = find_cifar10(dir);
+  if (folder.empty()) return 0;
+  size_t records = 0;
+  for (const auto& file : present(folder, split)) {
+    std::error_code failure;
+    const auto bytes = fs::file_size(file, failure);
+    if (failure) {
+      throw Error(ErrorCode::kIo, fmt::format("size of {}: {}", file.string(), failure.message()));
+    }
+    records += whole_records(bytes, file.string());
+  }
+  return static_cast<int64_t>(records);
 }
 
 Cifar10 Cifar10::load(const fs::path& dir, Split split) {
@@ -71,15 +100,7 @@ Cifar10 Cifar10::load(const fs::path& dir, Split split) {
 }
 
 void Cifar10::append(std::string_view bytes, const std::string& file) {
-  if (bytes.empty()) throw Error(ErrorCode::kCorrupt, fmt::format("{} is empty", file));
-  const size_t whole = bytes.size() / kRecordBytes;
-  if (const size_t rest = bytes.size() % kRecordBytes; rest != 0) {
-    throw Error(
-        ErrorCode::kCorrupt,
-        fmt::format("{}: the record at byte {} has {} of {} bytes; the file is cut short or "
-                    "not CIFAR-10 in binary form",
-                    file, whole * kRecordBytes, rest, kRecordBytes));
-  }
+  whole_records(bytes.size(), file);
   for (size_t at = 0; at < bytes.size(); at += kRecordBytes) {
     const auto label = static_cast<uint8_t>(bytes[at]);
     if (label < kClasses) continue;

@@ -47,6 +47,10 @@ class Cifar10 final : public ImageDataset {
   std::vector<uint8_t> records_;  // whole records, as in the files
 };
 
+/// Number of records that Cifar10::load() would read, by the files' sizes alone; 0 where there are
+/// no files. Errors: kIo, kCorrupt naming the file that is empty or ends within a record.
+int64_t count_cifar10(const std::filesystem::path& dir, Split split);
+
 /// "data_batch_1.bin" .. or "test_batch.bin".
 const std::vector<std::string>& cifar10_files(Split split);
 

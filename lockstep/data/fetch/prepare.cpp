@@ -14,6 +14,7 @@
 #include "lockstep/data/fetch/archive.h"
 #include "lockstep/data/fetch/download.h"
 #include "lockstep/data/fetch/transfer_bar.h"
+#include "lockstep/data/stand_in_note.h"
 
 namespace lockstep {
 namespace {
@@ -134,12 +135,7 @@ PreparedData prepare_cifar10(const PrepareOptions& options, Deadline deadline) {
   const fs::path dir = (fs::absolute(options.dir) / "").lexically_normal().parent_path();
   PreparedData data = find_or_make(options, dir, deadline);
   data.stand_in = is_stand_in(data.dir);
-  if (data.stand_in) {
-    log_warn(
-        fmt::format("{} is a generated stand-in (rendered shapes), not CIFAR-10; its "
-                    "accuracies cannot be compared",
-                    data.dir.string()));
-  }
+  if (data.stand_in) log_warn(stand_in_warning(data.dir));
   return data;
 }
 

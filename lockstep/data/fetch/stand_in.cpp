@@ -7,12 +7,10 @@
 #include "lockstep/base/file.h"
 #include "lockstep/data/cifar10.h"
 #include "lockstep/data/fetch/shapes.h"
+#include "lockstep/data/stand_in_note.h"
 
 namespace lockstep {
 namespace {
-
-constexpr const char* kNote = "README.txt";
-constexpr const char* kFirstWords = "Generated stand-in for CIFAR-10";
 
 void check_count(const char* what, int64_t count) {
   if (count >= 10 && count <= 1'000'000) return;
@@ -52,16 +50,10 @@ void write_stand_in(const std::filesystem::path& dir, const StandInOptions& opti
   write_file_atomically(dir / "batches.meta.txt",
                         fmt::format("{}\n", fmt::join(kShapeNames, "\n")));
   write_file_atomically(
-      dir / kNote,
+      dir / kStandInNote,
       fmt::format("{}: rendered shapes in its binary format.\n{} training and {} test "
                   "records, seed {}. Made by 'lockstep data cifar10'.\n",
-                  kFirstWords, options.train_records, options.test_records, options.seed));
-}
-
-bool is_stand_in(const std::filesystem::path& dir) {
-  std::error_code failure;
-  if (!std::filesystem::is_regular_file(dir / kNote, failure)) return false;
-  return read_file(dir / kNote).starts_with(kFirstWords);
+                  kStandInWords, options.train_records, options.test_records, options.seed));
 }
 
 }  // namespace lockstep

@@ -15,11 +15,9 @@ struct StandInOptions {
 /// Writes a data set in CIFAR-10's binary format into the existing folder `dir`: ten shapes
 /// (circle, ring, square, triangle, star, cross, crescent, heart, bars, arrow) of random place,
 /// size, angle, colour and noise, equally many of each; batches.meta.txt has their names, and
-/// README.txt says what this is. One seed gives one data set; train and test share no record.
+/// README.txt says what this is
+/// (see stand_in_note.h). One seed gives one data set; train and test share no record.
 /// Errors: kInvalidArgument (a count outside [10, 1,000,000]), kIo (disk full).
 void write_stand_in(const std::filesystem::path& dir, const StandInOptions& options = {});
-
-/// Whether `dir` holds what write_stand_in() wrote.
-bool is_stand_in(const std::filesystem::path& dir);
 
 }  // namespace lockstep
