@@ -32,6 +32,9 @@ namespace lockstep {
 /// ranks and from run to run (the sums of ProcessGroup have one order; libtorch's kernels repeat
 /// for a fixed number of threads).
 ///
+/// Gradients are views into the buckets in which they are sent: the next backward() writes over
+/// them, also after zero_grad(). Clone what is to be kept longer than a step.
+///
 /// Collective: constructor, forward() and backward() (unless no_sync), for all ranks of the group.
 /// A world of one process communicates nothing and costs nothing.
 template <class Net>
