@@ -90,6 +90,8 @@ LoaderConfig read_loader(Section section, bool training) {
   ignore(section, "max_rowsize");
   if (!training && config.shuffle)
     section.fail("shuffle", "must be False: evaluation needs no order");
+  if (!training && config.drop_remainder)
+    section.fail("drop_remainder", "must be False: evaluation counts every sample");
   section.finish();
   return config;
 }

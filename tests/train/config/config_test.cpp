@@ -111,6 +111,15 @@ TEST(Config, KnownKeysOfMindocrThatCannotBeHonoured) {
   }
 }
 
+TEST(Config, EvaluationCountsEverySample) {
+  EXPECT_NE(error_with("eval.loader={batch_size: 8, drop_remainder: True}")
+                .find("eval.loader.drop_remainder must be False: evaluation counts every sample"),
+            std::string::npos);
+  EXPECT_EQ(read(kMinimal, {"eval.loader={batch_size: 8, drop_remainder: False}"})
+                .eval->loader.drop_remainder,
+            false);
+}
+
 TEST(Config, KeysOfMindocrWithoutEffectAreAccepted) {
   const Config config = read(
       kMinimal, {"system.mode=0", "system.device_id=7", "system.amp_level=O0", "train.ema=False",
