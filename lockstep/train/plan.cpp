@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "lockstep/base/error.h"
 #include "lockstep/base/text.h"
 
 namespace lockstep {
@@ -34,6 +35,14 @@ RunPlan complete_plan(RunPlan plan, const Config& config, int optimizer_copies,
   plan.batches_bytes =
       loader.batch_size * (loader.prefetch_size + 1) * image_elements * kFloatBytes;
   return plan;
+}
+
+void require_batch(int64_t steps_per_epoch, int64_t samples_a_rank, int64_t batch_size) {
+  if (steps_per_epoch > 0) return;
+  throw Error(ErrorCode::kInvalidArgument,
+              fmt::format("an epoch has no batch: {} samples a rank, batches of {}, remainder "
+                          "dropped; choose a smaller train.loader.batch_size",
+                          samples_a_rank, batch_size));
 }
 
 std::string describe(const RunPlan& plan, const Config& config) {

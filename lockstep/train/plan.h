@@ -26,6 +26,9 @@ struct RunPlan {
 RunPlan complete_plan(RunPlan plan, const Config& config, int optimizer_copies,
                       int64_t image_elements);
 
+/// Errors: kInvalidArgument when an epoch has no batch.
+void require_batch(int64_t steps_per_epoch, int64_t samples_a_rank, int64_t batch_size);
+
 /// "Model: ...\nParameters: ...\n..." for people.
 std::string describe(const RunPlan& plan, const Config& config);
 

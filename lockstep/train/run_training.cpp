@@ -6,6 +6,8 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/file.h"
 #include "lockstep/checkpoint/training_checkpoint.h"
+#include "lockstep/data/cifar10.h"
+#include "lockstep/data/stand_in_note.h"
 #include "lockstep/train/callbacks/checkpoints.h"
 #include "lockstep/train/callbacks/evaluation.h"
 #include "lockstep/train/callbacks/results.h"
@@ -13,6 +15,7 @@
 #include "lockstep/train/config/yaml_writer.h"
 #include "lockstep/train/log/training_log.h"
 #include "lockstep/train/optim/optimizer.h"
+#include "lockstep/train/resume.h"
 #include "lockstep/train/run.h"
 #include "lockstep/train/setup.h"
 #include "lockstep/train/signals.h"
@@ -30,18 +33,8 @@ struct Parts {
   std::unique_ptr<torch::optim::Optimizer> optimizer;
   DataParts train;
   std::optional<DataParts> eval;
-  TrainingState state;    // to go on from
-  fs::path resumed_from;  // empty: from the start
+  Resumed resumed;
 };
-
-void resume(const Config& config, Parts& parts) {
-  const bool named = !config.model.resume_path.empty();
-  const fs::path path = named ? fs::path(config.model.resume_path) : config.train.ckpt_save_dir;
-  if (!named && !has_checkpoint(path)) return;
-  parts.resumed_from = find_checkpoint(path);
-  parts.state = load_checkpoint(path, *parts.model, *parts.optimizer, config.model.name());
-  if (!parts.state.rng.empty()) set_rng_bytes(parts.state.rng);
-}
 
 Parts make_parts(const Config& config, const World& world) {
   Parts parts;
@@ -54,7 +47,7 @@ Parts make_parts(const Config& config, const World& world) {
     parts.eval =
         make_data(config.eval->dataset, config.eval->loader, world, seed, config.model.num_classes);
   }
-  if (config.model.resume) resume(config, parts);
+  parts.resumed = resume(config, *parts.model, *parts.optimizer);
   return parts;
 }
 
@@ -76,7 +69,7 @@ fs::path prepare_folder(const Config& config, const Parts& parts, ProcessGroup& 
   const auto& dir = config.train.ckpt_save_dir;
   fs::path moved;
   if (group.rank() == 0) {
-    if (parts.resumed_from.empty()) moved = move_earlier_results(dir);
+    if (parts.resumed.from.empty()) moved = move_earlier_results(dir);
     fs::create_directories(dir);
     write_file_atomically(dir / "train_config.yaml", config.source);
     write_file_atomically(dir / "args.yaml", write_yaml(config.effective));
@@ -96,17 +89,21 @@ void log_loader(TrainingLog& log, const DataParts& data, bool training, const Wo
 
 void log_start(TrainingLog& log, const Config& config, const Parts& parts, const World& world,
                const Trainer& trainer) {
+  const auto data_dir = find_cifar10(config.train.dataset.data_dir);
+  if (is_stand_in(data_dir)) {
+    log.write(Severity::kWarning, "lockstep.data", stand_in_warning(data_dir));
+  }
   log_loader(log, parts.train, true, world);
   if (parts.eval) log_loader(log, *parts.eval, false, world);
-  if (!parts.resumed_from.empty()) {
-    log.info(kName,
-             fmt::format("Loaded checkpoint {}\nResume train from epoch: {}, step: {}",
-                         parts.resumed_from.string(), parts.state.epoch + 1, parts.state.step + 1));
-    if (parts.state.seed != static_cast<uint64_t>(config.system.seed)) {
+  if (!parts.resumed.from.empty()) {
+    log.info(kName, fmt::format("Loaded checkpoint {}\nResume train from epoch: {}, step: {}",
+                                parts.resumed.from.string(), parts.resumed.state.epoch + 1,
+                                parts.resumed.state.step + 1));
+    if (parts.resumed.state.seed != static_cast<uint64_t>(config.system.seed)) {
       log.write(Severity::kWarning, kName,
                 fmt::format("system.seed is {}, the checkpoint's was {}: the data come in another "
                             "order now",
-                            config.system.seed, parts.state.seed));
+                            config.system.seed, parts.resumed.state.seed));
     }
   }
   BannerFacts facts;
@@ -159,11 +156,11 @@ int run_training(const Config& config, const World& world) {
   set_threads(world);
   auto group = ProcessGroup::create(world, group_options(config.parallel));
   Parts parts = make_parts(config, world);
-  check_same_start(parts.state, group);
+  check_same_start(parts.resumed.state, group);
   const SignalWatch signals;
   Trainer trainer({config, world.rank, world.size, group, parts.model, *parts.optimizer,
                    *parts.train.loader, *parts.train.sampler, [&] { return signals.pending(); }},
-                  parts.state);
+                  parts.resumed.state);
   const auto moved = prepare_folder(config, parts, group);
   TrainingLog log({config.train.ckpt_save_dir / fmt::format("log_{}.txt", world.rank),
                    world.rank == 0, parse_severity(config.system.log_level)});

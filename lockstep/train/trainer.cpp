@@ -13,6 +13,7 @@
 #include "lockstep/train/loss.h"
 #include "lockstep/train/optim/clip.h"
 #include "lockstep/train/optim/optimizer.h"
+#include "lockstep/train/plan.h"
 #include "lockstep/train/schedule/schedule.h"
 
 namespace lockstep {
@@ -52,12 +53,7 @@ Trainer::Trainer(TrainerParts parts, TrainingState state)
       ddp_(parts_.model, parts_.group, ddp_options(parts_.config.parallel)),
       parameters_(ddp_.parameters()),
       steps_per_epoch_(parts_.loader.num_batches(parts_.sampler.num_samples())) {
-  if (steps_per_epoch_ == 0) {
-    throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("an epoch has no batch: {} samples a rank, batches of {}, remainder "
-                            "dropped; choose a smaller train.loader.batch_size",
-                            parts_.sampler.num_samples(), config().train.loader.batch_size));
-  }
+  require_batch(steps_per_epoch_, parts_.sampler.num_samples(), config().train.loader.batch_size);
   check_resumable();
   state_.schedule_step = state_.epoch * steps_per_epoch_ + state_.batch_in_epoch;
   state_.world_size = num_ranks();

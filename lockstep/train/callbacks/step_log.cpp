@@ -9,6 +9,14 @@ namespace {
 
 constexpr auto kName = "lockstep.train";
 
+/// What part of the whole run's time waiting for data and communication took.
+std::string run_line(const EpochReport& sums) {
+  const double percent = sums.seconds > 0 ? 100 / sums.seconds : 0;
+  return fmt::format("Steps: {} in {:.3f} s, data wait: {:.1f} %, communication: {:.1f} %",
+                     sums.steps, sums.seconds, sums.data_wait_s * percent,
+                     sums.comm_exposed_s * percent);
+}
+
 }  // namespace
 
 void StepLog::on_start(Trainer&) {
@@ -18,6 +26,10 @@ void StepLog::on_start(Trainer&) {
 void StepLog::on_step(Trainer& trainer, const StepReport& report) {
   const auto& config = trainer.config();
   const int64_t batch = config.train.loader.batch_size;
+  ++run_.steps;
+  run_.seconds += report.step_s;
+  run_.data_wait_s += report.data_wait_s;
+  run_.comm_exposed_s += report.comm_exposed_s;
   since_line_s_ += report.step_s;
   ++since_line_;
   if (!config.train.dataset_sink_mode && report.step_in_epoch % config.system.log_interval == 0) {
@@ -73,6 +85,7 @@ void StepLog::on_evaluation(Trainer& trainer, const EvalResult& result) {
 
 void StepLog::on_end(Trainer&) {
   log_.progress().finish();
+  if (run_.steps > 0) log_.plain(run_line(run_));
 }
 
 }  // namespace lockstep

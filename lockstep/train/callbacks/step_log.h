@@ -6,8 +6,8 @@
 
 namespace lockstep {
 
-/// Writes the lines of steps, epochs and evaluations in the configured style, and keeps the
-/// progress line of a terminal.
+/// Writes the lines of steps, epochs and evaluations in the configured style, at the end what
+/// part of the time waiting and communication took, and keeps the progress line of a terminal.
 class StepLog final : public Callback {
  public:
   explicit StepLog(TrainingLog& log) : log_(log) {}
@@ -25,6 +25,7 @@ class StepLog final : public Callback {
   RateMeter rate_;
   double since_line_s_ = 0;  // time and number of the steps since the last printed line
   int64_t since_line_ = 0;
+  EpochReport run_;  // sums over all steps
 };
 
 }  // namespace lockstep
