@@ -3,7 +3,6 @@
 #include <csignal>
 #include <filesystem>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/file.h"
 #include "lockstep/checkpoint/training_checkpoint.h"
 #include "lockstep/data/cifar10.h"
@@ -51,25 +50,14 @@ Parts make_parts(const Config& config, const World& world) {
   return parts;
 }
 
-/// All ranks must go on from the same step: they may see different disks.
-void check_same_start(const TrainingState& state, ProcessGroup& group) {
-  std::vector<int64_t> steps(static_cast<size_t>(group.size()));
-  group.all_gather(&state.step, steps.data(), 1, DType::kInt64).wait();
-  for (size_t rank = 0; rank < steps.size(); ++rank) {
-    if (steps[rank] == steps[0]) continue;
-    throw Error(ErrorCode::kMismatch,
-                fmt::format("rank 0 resumes from step {}, rank {} from step {}: all ranks must "
-                            "see the same folder of checkpoints",
-                            steps[0], rank, steps[rank]));
-  }
-}
-
 /// Rank 0 makes the folder ready, then all go on. Returns where an earlier run's results went.
 fs::path prepare_folder(const Config& config, const Parts& parts, ProcessGroup& group) {
   const auto& dir = config.train.ckpt_save_dir;
   fs::path moved;
   if (group.rank() == 0) {
-    if (parts.resumed.from.empty()) moved = move_earlier_results(dir);
+    // Those of another run would be counted, and deleted, as if they were this one's.
+    const bool goes_on = !parts.resumed.from.empty() && is_checkpoint_of(parts.resumed.from, dir);
+    if (!goes_on) moved = move_earlier_results(dir);
     fs::create_directories(dir);
     write_file_atomically(dir / "train_config.yaml", config.source);
     write_file_atomically(dir / "args.yaml", write_yaml(config.effective));
@@ -156,7 +144,7 @@ int run_training(const Config& config, const World& world) {
   set_threads(world);
   auto group = ProcessGroup::create(world, group_options(config.parallel));
   Parts parts = make_parts(config, world);
-  check_same_start(parts.resumed.state, group);
+  check_same_start(parts.resumed.state.step, parts.resumed.from, group);
   const SignalWatch signals;
   Trainer trainer({config, world.rank, world.size, group, parts.model, *parts.optimizer,
                    *parts.train.loader, *parts.train.sampler, [&] { return signals.pending(); }},

@@ -100,7 +100,25 @@ void set_threads(const World& world) {
   at::set_num_interop_threads(1);
 }
 
-fs::path move_earlier_results(const fs::path& dir) {
+namespace {
+
+/// "runs/x" of "runs/x/": rename takes no new name that ends with a slash.
+fs::path without_slash(const fs::path& dir) {
+  const fs::path normal = dir.lexically_normal();
+  return normal.has_filename() ? normal : normal.parent_path();
+}
+
+/// 0 for none.
+int64_t first_bytes_of_digest(const fs::path& checkpoint) {
+  if (checkpoint.empty()) return 0;
+  const std::string hex = digest_file(checkpoint / "state.json").sha256.substr(0, 16);
+  return static_cast<int64_t>(std::stoull(hex, nullptr, 16));
+}
+
+}  // namespace
+
+fs::path move_earlier_results(const fs::path& given) {
+  const fs::path dir = without_slash(given);
   if (!has_checkpoint(dir) && !fs::exists(dir / "metrics.jsonl")) return {};
   for (int number = 1;; ++number) {
     const fs::path target = fmt::format("{}.{}", dir.string(), number);
@@ -112,6 +130,32 @@ fs::path move_earlier_results(const fs::path& dir) {
                   fmt::format("move {} to {}: {}", dir.string(), target.string(), error.message()));
     }
     return target;
+  }
+}
+
+bool is_checkpoint_of(const fs::path& checkpoint, const fs::path& dir) {
+  return fs::weakly_canonical(checkpoint).parent_path() == without_slash(fs::weakly_canonical(dir));
+}
+
+void check_same_start(int64_t step, const fs::path& checkpoint, ProcessGroup& group) {
+  struct Start {
+    int64_t step;
+    int64_t digest;
+  };
+  const Start own{step, first_bytes_of_digest(checkpoint)};
+  std::vector<Start> starts(static_cast<size_t>(group.size()));
+  group.all_gather(&own, starts.data(), 2, DType::kInt64).wait();
+  const auto describe = [](const Start& start) {
+    if (start.digest == 0) return std::string("nothing");
+    return fmt::format("step {} (state.json {:016x})", start.step,
+                       static_cast<uint64_t>(start.digest));
+  };
+  for (size_t rank = 0; rank < starts.size(); ++rank) {
+    if (starts[rank].step == starts[0].step && starts[rank].digest == starts[0].digest) continue;
+    throw Error(ErrorCode::kMismatch,
+                fmt::format("rank 0 resumes from {}, rank {} from {}: all ranks must see the same "
+                            "folder of checkpoints",
+                            describe(starts[0]), rank, describe(starts[rank])));
   }
 }
 

@@ -190,6 +190,15 @@ TEST_F(Program, ASecondRunKeepsTheResultsOfTheFirst) {
   EXPECT_NE(second.out.find("Results of an earlier run are now in out.1"), std::string::npos);
   EXPECT_NE(second.out.find("\nepoch: 1 step: 1, loss is "), std::string::npos) << second.out;
   EXPECT_TRUE(fs::exists(folder_ / "out.1/step_000001/model.safetensors"));
+  // Going on from the first run is no reason to mix its results with the second's.
+  const auto third = train(
+      "-o model.resume=out.1 train.max_steps=2 system.val_while_train=False "
+      "train.ckpt_save_dir=out/");
+  ASSERT_EQ(third.status, 0) << third.err;
+  EXPECT_NE(third.out.find("Results of an earlier run are now in out.2"), std::string::npos);
+  EXPECT_TRUE(fs::exists(folder_ / "out.2/step_000001/model.safetensors"));
+  EXPECT_FALSE(fs::exists(folder_ / "out/step_000001"));
+  EXPECT_TRUE(fs::exists(folder_ / "out/step_000002"));
 }
 
 TEST_F(Program, CheckPrintsThePlanAndTouchesNothing) {

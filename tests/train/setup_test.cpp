@@ -1,0 +1,81 @@
+#include "lockstep/train/setup.h"
+
+#include <gtest/gtest.h>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/file.h"
+#include "tests/support/error_of.h"
+#include "tests/support/ranks.h"
+#include "tests/support/temp_folder.h"
+
+namespace lockstep {
+namespace {
+
+namespace fs = std::filesystem;
+
+fs::path make_checkpoint(const fs::path& folder, std::string_view state) {
+  fs::create_directories(folder);
+  write_file_atomically(folder / "state.json", state);
+  return folder;
+}
+
+TEST(MoveEarlierResults, TakesAnyWayToWriteTheFolder) {
+  const TempFolder dir;
+  int number = 0;
+  for (const auto* name : {"run", "run/", "run//", "./run/."}) {
+    make_checkpoint(dir / "run/step_000001", "{}");
+    const auto moved = dir / ("run." + std::to_string(++number));
+    EXPECT_EQ(move_earlier_results(dir / name), moved) << name;
+    EXPECT_TRUE(fs::exists(moved / "step_000001/state.json")) << name;
+    EXPECT_FALSE(fs::exists(dir / "run")) << name;
+  }
+  EXPECT_EQ(move_earlier_results(dir / "run/"), "");
+}
+
+TEST(IsCheckpointOf, ComparesFoldersNotNames) {
+  const TempFolder dir;
+  const auto run = dir / "run";
+  const auto checkpoint = make_checkpoint(run / "step_000001", "{}");
+  fs::create_directory_symlink("step_000001", run / "latest");
+  fs::create_directory_symlink("run", dir / "link");
+  fs::create_directories(dir / "other");
+  for (const auto& same : {checkpoint, run / "latest", run / "step_000001/", dir / "link/latest"}) {
+    EXPECT_TRUE(is_checkpoint_of(same, run)) << same;
+  }
+  for (const auto& same : {run, dir / "run/", dir / "link", dir / "other/../run"}) {
+    EXPECT_TRUE(is_checkpoint_of(checkpoint, same)) << same;
+  }
+  for (const auto& other : {dir / "other", dir / "none", dir.path(), checkpoint}) {
+    EXPECT_FALSE(is_checkpoint_of(checkpoint, other)) << other;
+  }
+}
+
+/// Two ranks that go on from step 4 of these checkpoints.
+void start(const fs::path& first, const fs::path& second) {
+  testing::run_rank_threads(2, [&](const World& world) {
+    auto group = ProcessGroup::create(world, {.timeout = std::chrono::seconds(60)});
+    check_same_start(4, world.rank == 0 ? first : second, group);
+  });
+}
+
+TEST(CheckSameStart, TellsCheckpointsOfTheSameStepApart) {
+  const TempFolder dir;
+  const auto a = make_checkpoint(dir / "a", "1");
+  const auto same = make_checkpoint(dir / "same", "1");
+  const auto b = make_checkpoint(dir / "b", "2");
+  start(a, same);
+  start({}, {});
+  for (const auto& [other, text] :
+       {std::pair<fs::path, std::string>{b, "from step 4 (state.json d4735e3a265e16ee)"},
+        {{}, "from nothing"}}) {
+    const auto error = error_of([&] { start(a, other); });
+    EXPECT_EQ(error.code(), ErrorCode::kMismatch);
+    EXPECT_NE(std::string(error.what())
+                  .find("rank 0 resumes from step 4 (state.json 6b86b273ff34fce1), rank 1 " + text),
+              std::string::npos)
+        << error.what();
+  }
+}
+
+}  // namespace
+}  // namespace lockstep
