@@ -40,11 +40,12 @@ std::string hidden_name(const std::string& name) {
   return fmt::format(".{}.tmp-{}", name, ::getpid());
 }
 
-std::optional<double> read_metric(const fs::path& folder) {
+std::optional<double> read_metric(const fs::path& folder, const std::string& name) {
   try {
     const fs::path file = folder / kStateFile;
-    const auto value = decode_training_state(read_file(file), file.string()).state.metric_value;
-    return value && std::isfinite(*value) ? value : std::nullopt;
+    const auto state = decode_training_state(read_file(file), file.string()).state;
+    const auto& value = state.metric_value;
+    return state.metric == name && value && std::isfinite(*value) ? value : std::nullopt;
   } catch (const Error& error) {
     log_debug(fmt::format("ranked as without metric: {}", error.what()));
     return std::nullopt;
@@ -87,9 +88,9 @@ std::string step_folder_name(int64_t step) {
   return fmt::format("{}{:06}", kPrefix, step);
 }
 
-std::vector<CheckpointEntry> list_checkpoints(const fs::path& dir) {
+std::vector<CheckpointEntry> list_checkpoints(const fs::path& dir, const std::string& metric) {
   std::vector<CheckpointEntry> entries = find_step_folders(dir);
-  for (CheckpointEntry& entry : entries) entry.metric = read_metric(dir / entry.name);
+  for (CheckpointEntry& entry : entries) entry.metric = read_metric(dir / entry.name, metric);
   return entries;
 }
 
@@ -149,6 +150,13 @@ void point_link(const fs::path& dir, const std::string& name, const std::string&
     ::unlink(temporary.c_str());
     throw error;
   }
+  sync_folder(dir);
+}
+
+void remove_link(const fs::path& dir, const std::string& name) {
+  const fs::path link = dir / name;
+  if (!fs::is_symlink(fs::symlink_status(link))) return;
+  if (::unlink(link.c_str()) != 0) throw io_error("delete " + link.string());
   sync_folder(dir);
 }
 

@@ -13,9 +13,10 @@ namespace lockstep {
 /// "step_000020"; more digits when needed.
 std::string step_folder_name(int64_t step);
 
-/// Every whole checkpoint of `dir` by step, with the metric its state.json holds (none when that
-/// file is damaged). Empty when there is no such folder.
-std::vector<CheckpointEntry> list_checkpoints(const std::filesystem::path& dir);
+/// Every whole checkpoint of `dir` by step, with the value of metric `metric` that its state.json
+/// holds (none when it holds another metric, or is damaged). Empty when there is no such folder.
+std::vector<CheckpointEntry> list_checkpoints(const std::filesystem::path& dir,
+                                              const std::string& metric = "");
 
 /// The folder of one checkpoint: `path` itself when it holds a state.json, else what its `latest`
 /// points to, else its newest step_*. Errors: kNotFound saying what was looked for.
@@ -46,6 +47,8 @@ class StagedFolder {
 /// Makes DIR/NAME a symbolic link to `target`, replacing an older link by rename. Errors: kIo.
 void point_link(const std::filesystem::path& dir, const std::string& name,
                 const std::string& target);
+/// Removes the symbolic link DIR/NAME, if there is one. Errors: kIo.
+void remove_link(const std::filesystem::path& dir, const std::string& name);
 
 /// Deletes a checkpoint; hidden first, so that it is never seen in parts. Errors: kIo.
 void remove_checkpoint(const std::filesystem::path& dir, const std::string& name);

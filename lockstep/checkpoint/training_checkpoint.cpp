@@ -33,14 +33,17 @@ void write_parts(const fs::path& folder, const torch::nn::Module& model,
 }
 
 /// Points the links and deletes what is not kept. Checkpoints of later steps come from a run that
-/// was taken back to an earlier one; they are neither counted nor deleted.
+/// was taken back to an earlier one; they are neither counted nor deleted. Those ranked by another
+/// metric count as without one.
 void tidy(const fs::path& dir, const TrainingState& state, const KeepPolicy& policy) {
   const std::string newest = step_folder_name(state.step);
   point_link(dir, "latest", newest);
-  std::vector<CheckpointEntry> entries = list_checkpoints(dir);
+  std::vector<CheckpointEntry> entries = list_checkpoints(dir, state.metric);
   std::erase_if(entries, [&](const CheckpointEntry& entry) { return entry.step > state.step; });
   if (const auto best = best_checkpoint(entries, policy.higher_is_better)) {
     point_link(dir, "best", best->name);
+  } else {
+    remove_link(dir, "best");
   }
   for (const std::string& name : plan_removal(entries, policy)) remove_checkpoint(dir, name);
 }

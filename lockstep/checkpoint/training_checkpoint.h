@@ -5,7 +5,7 @@
 //                   optimizer.safetensors  the optimizer's memory, by parameter name
 //                   state.json             TrainingState, and length and SHA-256 of the two above
 //   DIR/latest -> step_000020              the newest
-//   DIR/best   -> step_000010              the best by metric, when there is one
+//   DIR/best   -> step_000010              the best by this run's metric, when there is one
 //
 // A checkpoint is written in a hidden folder, synced and renamed, then the links are swapped by
 // rename: at every instant there is a whole old one or a whole new one. What a crash leaves behind

@@ -142,7 +142,9 @@ void check_format(Fields& fields, const std::string& file) {
                 fmt::format("{}: format {} by Lockstep {}; this is {}, which reads up to {}", file,
                             format, fields.text("written_by"), version(), TrainingState::kFormat));
   }
-  if (format < 1) fields.fail("format", "must be at least 1");
+  if (format < TrainingState::kFormat) {
+    fields.fail("format", fmt::format("must be {}", TrainingState::kFormat));
+  }
   fields.text("written_by");
 }
 
@@ -159,6 +161,16 @@ bool record_metric(TrainingState& state, double value) {
   return is_best;
 }
 
+void rank_by(TrainingState& state, const std::string& name, bool higher_is_better) {
+  if (state.metric != name) {
+    state.metric_value.reset();
+    state.best.reset();
+    state.history.clear();
+  }
+  state.metric = name;
+  state.higher_is_better = higher_is_better;
+}
+
 std::string encode_training_state(const TrainingState& state, const FileDigests& files) {
   ordered_json json;
   json["format"] = TrainingState::kFormat;
@@ -167,6 +179,8 @@ std::string encode_training_state(const TrainingState& state, const FileDigests&
   json["epoch"] = state.epoch;
   json["step"] = state.step;
   json["batch_in_epoch"] = state.batch_in_epoch;
+  json["epoch_samples"] = state.epoch_samples;
+  json["epoch_loss"] = state.epoch_loss;
   json["samples"] = state.samples;
   json["schedule_step"] = state.schedule_step;
   json["seed"] = state.seed;
@@ -198,6 +212,8 @@ DecodedTrainingState decode_training_state(const std::string& text, const std::s
   state.epoch = fields.count("epoch");
   state.step = fields.count("step");
   state.batch_in_epoch = fields.count("batch_in_epoch");
+  state.epoch_samples = fields.count("epoch_samples");
+  state.epoch_loss = fields.real("epoch_loss");
   state.samples = fields.count("samples");
   state.schedule_step = fields.count("schedule_step");
   state.seed = fields.number("seed");

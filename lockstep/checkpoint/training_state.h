@@ -19,12 +19,14 @@ struct MetricPoint {
 };
 
 struct TrainingState {
-  static constexpr int kFormat = 1;  ///< Raised when old programs could misread new files.
+  static constexpr int kFormat = 2;  ///< Raised when old programs could misread new files.
 
   std::string model;           ///< Name of the network; another one is refused on load.
   int64_t epoch = 0;           ///< Epochs completed.
   int64_t step = 0;            ///< Optimizer steps done since the start of training.
   int64_t batch_in_epoch = 0;  ///< Batches a rank has taken of the epoch under way; 0 at its end.
+  int64_t epoch_samples = 0;   ///< Samples of the epoch under way, over all ranks; 0 at its end.
+  double epoch_loss = 0;       ///< Sum of the losses of those batches.
   int64_t samples = 0;         ///< Training samples consumed so far, over all ranks.
   int64_t schedule_step = 0;   ///< Position in the learning-rate schedule.
   uint64_t seed = 0;
@@ -45,6 +47,10 @@ struct TrainingState {
 /// Takes an evaluation's value into metric_value, history and best. Returns whether it is the best
 /// so far: strictly better than all before, and a number.
 bool record_metric(TrainingState& state, double value);
+
+/// From now on checkpoints are ranked by metric `name`. Values of another one cannot be compared
+/// with its values: metric_value, best and history are dropped.
+void rank_by(TrainingState& state, const std::string& name, bool higher_is_better);
 
 /// Length and SHA-256 (hex) of a file of the checkpoint, to tell a damaged one.
 struct FileDigest {

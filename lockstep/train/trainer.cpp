@@ -34,7 +34,6 @@ DdpOptions ddp_options(const ParallelConfig& config) {
 
 void add_step(EpochReport& epoch, const StepReport& step) {
   ++epoch.steps;
-  epoch.loss += step.loss;
   epoch.data_wait_s += step.data_wait_s;
   epoch.comm_exposed_s += step.comm_exposed_s;
 }
@@ -44,7 +43,7 @@ void add_step(EpochReport& epoch, const StepReport& step) {
 AccumulationSlot accumulation_slot(int64_t index, int64_t steps_per_epoch, int64_t accumulation) {
   const int64_t first = index / accumulation * accumulation;
   const int64_t size = std::min(accumulation, steps_per_epoch - first);
-  return {size, index == first + size - 1};
+  return {first, size, index == first + size - 1};
 }
 
 Trainer::Trainer(TrainerParts parts, TrainingState state)
@@ -62,18 +61,23 @@ Trainer::Trainer(TrainerParts parts, TrainingState state)
 
 void Trainer::check_resumable() const {
   if (state_.batch_in_epoch == 0) return;
-  const auto& loader = config().train.loader;
-  const int64_t a_rank =
-      loader.drop_remainder ? steps_per_epoch_ * loader.batch_size : parts_.sampler.num_samples();
-  const int64_t in_epoch = state_.samples % (a_rank * num_ranks());
-  if (state_.world_size == num_ranks() && state_.batch_in_epoch < steps_per_epoch_ &&
-      in_epoch == state_.batch_in_epoch * loader.batch_size * num_ranks()) {
-    return;
+  const int64_t of_these = state_.batch_in_epoch * config().train.loader.batch_size * num_ranks();
+  if (state_.world_size != num_ranks() || state_.batch_in_epoch >= steps_per_epoch_ ||
+      state_.epoch_samples != of_these) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("the checkpoint of step {} lies within an epoch of {} ranks after {} "
+                            "of its samples; go on with as many ranks and the same batch size and "
+                            "data",
+                            state_.step, state_.world_size, state_.epoch_samples));
   }
-  throw Error(ErrorCode::kInvalidArgument,
-              fmt::format("the checkpoint of step {} lies within an epoch of {} ranks after {} "
-                          "samples; go on with as many ranks and the same batch size and data",
-                          state_.step, state_.world_size, state_.samples));
+  const int64_t accumulation = config().train.gradient_accumulation_steps;
+  if (state_.batch_in_epoch % accumulation != 0) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("the checkpoint of step {} lies within an epoch after {} batches, "
+                            "which is no multiple of train.gradient_accumulation_steps {}; go on "
+                            "with the value it was saved with",
+                            state_.step, state_.batch_in_epoch, accumulation));
+  }
 }
 
 int64_t Trainer::total_steps() const {
@@ -115,10 +119,11 @@ void Trainer::run_epoch() {
     for (auto& callback : callbacks_) callback->on_step(*this, step);
   }
   report.seconds = seconds_since(begin);
-  report.loss /= static_cast<double>(std::max<int64_t>(1, report.steps));
   if (state_.batch_in_epoch < steps_per_epoch_) return;  // stopped within the epoch
+  report.loss = state_.epoch_loss / static_cast<double>(steps_per_epoch_);
   ++state_.epoch;
-  state_.batch_in_epoch = 0;
+  state_.batch_in_epoch = state_.epoch_samples = 0;
+  state_.epoch_loss = 0;
   for (auto& callback : callbacks_) callback->on_epoch(*this, report);
 }
 
@@ -136,27 +141,35 @@ StepReport Trainer::micro_step(const Batch& batch) {
   StepReport report{.epoch = state_.epoch + 1, .steps_per_epoch = steps_per_epoch_};
   double loss = 0;
   if (slot.last) {
-    loss = forward_backward(batch, slot.size);
+    loss = forward_backward(batch, slot);
     report.comm_exposed_s = ddp_.comm_exposed_ms() / 1000;
   } else {
     const auto hold = ddp_.no_sync();
-    loss = forward_backward(batch, slot.size);
+    loss = forward_backward(batch, slot);
   }
   report.loss = agree(loss);
   report.lr = learning_rate(config().scheduler, state_.schedule_step, steps_per_epoch_);
   if (slot.last) update(report.lr);
   ++state_.batch_in_epoch;
   ++state_.schedule_step;
-  state_.samples += batch.images.size(0) * num_ranks();
+  const int64_t samples = batch.images.size(0) * num_ranks();
+  state_.samples += samples;
+  state_.epoch_samples += samples;
+  state_.epoch_loss += report.loss;
   report.updated = slot.last;
   report.step_in_epoch = state_.batch_in_epoch;
   report.optimizer_steps = state_.step;
   return report;
 }
 
-double Trainer::forward_backward(const Batch& batch, int64_t group_size) {
+/// A micro-step counts by its part of the optimizer step's samples: the last one may have fewer.
+double Trainer::forward_backward(const Batch& batch, const AccumulationSlot& slot) {
   const auto loss = classification_loss(ddp_.forward(batch.images), batch.labels, config().loss);
-  (group_size == 1 ? loss : loss / group_size).backward();
+  const int64_t size = config().train.loader.batch_size;
+  const int64_t end = std::min((slot.first + slot.size) * size, parts_.sampler.num_samples());
+  const auto samples = static_cast<double>(end - slot.first * size);
+  const double parts = samples / static_cast<double>(batch.images.size(0));
+  (slot.size == 1 ? loss : loss / parts).backward();
   return loss.item().toDouble();
 }
 

@@ -46,11 +46,20 @@ struct TrainerParts {
   std::function<int()> pending_signal;  ///< SIGTERM, SIGINT or 0; see SignalWatch.
 };
 
+/// The optimizer step that micro-step `index` (from 0) of an epoch belongs to.
+struct AccumulationSlot {
+  int64_t first = 0;  ///< Its first micro-step.
+  int64_t size = 1;   ///< Its micro-steps.
+  bool last = true;   ///< Whether `index` is the last of them.
+};
+AccumulationSlot accumulation_slot(int64_t index, int64_t steps_per_epoch, int64_t accumulation);
+
 enum class StopReason { kEpochsDone, kMaxSteps, kSigterm, kSigint };
 
 /// Runs epochs of micro-steps: batch, forward, backward; after gradient_accumulation_steps of them
 /// one optimizer step, with the gradient of the mean over all their samples on all ranks. The last
-/// optimizer step of an epoch takes what micro-steps are left.
+/// optimizer step of an epoch takes what micro-steps are left, and the last micro-step what
+/// samples.
 ///
 /// Every rank runs the same steps and agrees, once a micro-step, on loss and signals: SIGTERM or
 /// SIGINT on any rank ends the run on all of them after the optimizer step under way.
@@ -59,7 +68,8 @@ enum class StopReason { kEpochsDone, kMaxSteps, kSigterm, kSigint };
 class Trainer {
  public:
   /// Collective (see DistributedDataParallel). `state`: where to start; empty for a new run.
-  /// Errors: kInvalidArgument when a state within an epoch was saved with other batches or ranks.
+  /// Errors: kInvalidArgument when a state within an epoch was saved with other batches or ranks,
+  /// or lies within an optimizer step of this gradient_accumulation_steps.
   Trainer(TrainerParts parts, TrainingState state);
 
   void add(std::shared_ptr<Callback> callback) { callbacks_.push_back(std::move(callback)); }
@@ -89,7 +99,7 @@ class Trainer {
   void run_epoch();
   std::vector<int64_t> remaining_order() const;
   StepReport micro_step(const Batch& batch);
-  double forward_backward(const Batch& batch, int64_t group_size);
+  double forward_backward(const Batch& batch, const AccumulationSlot& slot);
   double agree(double loss);
   [[noreturn]] void report_divergence(double own_loss);
   void update(double lr);
@@ -104,13 +114,5 @@ class Trainer {
   StopReason stop_ = StopReason::kEpochsDone;
   std::optional<StopReason> pending_stop_;  // for the end of the optimizer step under way
 };
-
-/// Micro-steps of the optimizer step that micro-step `index` (from 0) of an epoch belongs to, and
-/// whether it is its last.
-struct AccumulationSlot {
-  int64_t size = 1;
-  bool last = true;
-};
-AccumulationSlot accumulation_slot(int64_t index, int64_t steps_per_epoch, int64_t accumulation);
 
 }  // namespace lockstep

@@ -56,6 +56,13 @@ TEST(CheckpointFolder, ADamagedOneIsListedWithoutMetric) {
   EXPECT_FALSE(list_checkpoints(dir.path())[0].metric);
 }
 
+TEST(CheckpointFolder, AnotherMetricIsListedAsNone) {
+  const TempFolder dir;
+  publish(dir.path(), 1, 0.5);
+  ASSERT_EQ(list_checkpoints(dir.path(), "acc").size(), 1u);
+  EXPECT_FALSE(list_checkpoints(dir.path(), "acc")[0].metric);
+}
+
 TEST(CheckpointFolder, UnpublishedLeavesNothing) {
   const TempFolder dir;
   { const StagedFolder staged(dir.path(), "step_000001"); }

@@ -105,6 +105,28 @@ TEST(TrainingCheckpoint, KeepsWhatThePolicySays) {
             (std::vector<std::string>{"best", "latest", "step_000002", "step_000004"}));
 }
 
+TEST(TrainingCheckpoint, RanksOnlyByTheMetricOfTheRun) {
+  const TempFolder dir;
+  Training run;
+  rank_by(run.state, "train_loss", false);
+  run.advance(1);
+  record_metric(run.state, 2.5);
+  run.save(dir.path(), {Keep::kTopK, 2, false});
+  EXPECT_EQ(fs::read_symlink(dir / "best"), "step_000001");
+  rank_by(run.state, "acc", true);
+  run.advance(1);
+  run.save(dir.path(), {Keep::kTopK, 2, true});
+  EXPECT_FALSE(fs::exists(fs::symlink_status(dir / "best"))) << "nothing has that metric yet";
+  for (const double acc : {0.1, 0.2}) {
+    run.advance(1);
+    record_metric(run.state, acc);
+    run.save(dir.path(), {Keep::kTopK, 2, true});
+  }
+  EXPECT_EQ(names_in(dir.path()),
+            (std::vector<std::string>{"best", "latest", "step_000003", "step_000004"}));
+  EXPECT_EQ(fs::read_symlink(dir / "best"), "step_000004");
+}
+
 TEST(TrainingCheckpoint, LaterStepsOfAnAbandonedRunAreLeftAlone) {
   const TempFolder dir;
   Training run;

@@ -16,6 +16,8 @@ TrainingState example() {
   state.epoch = 2;
   state.step = 40;
   state.batch_in_epoch = 7;
+  state.epoch_samples = 448;
+  state.epoch_loss = 0.1 + 0.2;
   state.samples = 2560;
   state.schedule_step = 40;
   state.seed = ~uint64_t{0};
@@ -58,6 +60,16 @@ TEST(TrainingState, RecordsTheBest) {
   EXPECT_TRUE(record_metric(state, 0.4));
 }
 
+TEST(TrainingState, AnotherMetricStartsAnew) {
+  TrainingState state = example();
+  rank_by(state, "acc", true);
+  EXPECT_EQ(state, example());
+  rank_by(state, "train_loss", false);
+  EXPECT_EQ(state.metric, "train_loss");
+  EXPECT_FALSE(state.metric_value || state.best || !state.history.empty());
+  EXPECT_TRUE(record_metric(state, 2.5)) << "worse than 1/3, were the two the same";
+}
+
 TEST(TrainingState, NoNumberIsNull) {
   TrainingState state;
   record_metric(state, std::nan(""));
@@ -85,11 +97,13 @@ TEST(TrainingState, NamesFileAndFieldOfDamage) {
   expect(error_in(replaced(json, "007fff", "007ffg")), "'rng' must be pairs of hex digits");
 }
 
-TEST(TrainingState, RefusesANewerFormat) {
+TEST(TrainingState, RefusesOtherFormats) {
   const std::string json = encode_training_state(example(), {});
-  const Error error = error_in(replaced(json, "\"format\": 1", "\"format\": 2"));
+  const Error older = error_in(replaced(json, "\"format\": 2", "\"format\": 1"));
+  EXPECT_EQ(std::string(older.what()), "dir/state.json: 'format' must be 2");
+  const Error error = error_in(replaced(json, "\"format\": 2", "\"format\": 3"));
   EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
-  EXPECT_NE(std::string(error.what()).find("format 2"), std::string::npos) << error.what();
+  EXPECT_NE(std::string(error.what()).find("format 3"), std::string::npos) << error.what();
 }
 
 }  // namespace

@@ -85,6 +85,7 @@ struct TinyRun {
   std::vector<at::Tensor> weights;  ///< Parameters and buffers at the end.
   std::vector<double> losses;       ///< Of every micro-step.
   std::vector<double> lrs;
+  std::vector<double> epoch_losses;
   TrainingState state;
   StopReason reason{};
 };
@@ -105,6 +106,9 @@ class Recorder final : public Callback {
     run_.losses.push_back(report.loss);
     run_.lrs.push_back(report.lr);
   }
+  void on_epoch(Trainer&, const EpochReport& report) override {
+    run_.epoch_losses.push_back(report.loss);
+  }
 
  private:
   TinyRun& run_;
@@ -124,7 +128,8 @@ inline TinyRun run_tiny_rank(const World& world, const Config& config, const Tin
   auto data = std::make_shared<const TinyData>();
   DistributedSampler sampler(data->size(), world, {.shuffle = config.train.loader.shuffle});
   Loader loader(data, ImageTransform({Normalize{}}, data->shape(), 0),
-                {.batch_size = config.train.loader.batch_size, .drop_remainder = true});
+                {.batch_size = config.train.loader.batch_size,
+                 .drop_remainder = config.train.loader.drop_remainder});
   TrainingState state;
   if (hooks.start) state = hooks.start(*model, *optimizer);
   TinyRun run;

@@ -8,6 +8,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/checkpoint/training_checkpoint.h"
 #include "lockstep/train/callbacks/checkpoints.h"
+#include "lockstep/train/callbacks/evaluation.h"
 #include "lockstep/train/callbacks/results.h"
 #include "tests/support/error_of.h"
 #include "tests/support/temp_folder.h"
@@ -81,6 +82,26 @@ TEST(Trainer, AccumulationIsALargerBatch) {
   }
 }
 
+// Batches of 5, 5, 5, 5 and 4 samples are one of 24: the short one counts for its samples.
+TEST(Trainer, AccumulationIsTheMeanOverSamples) {
+  auto config = tiny_config();
+  config.scheduler.scheduler = "constant";
+  config.scheduler.lr = 1;
+  config.scheduler.num_epochs = 2;
+  config.optimizer.momentum = 0;
+  config.train.loader = {.shuffle = false, .batch_size = 24, .drop_remainder = false};
+  const TinyHooks hooks{.with_norm = false};
+  const auto large = run_tiny(1, config, hooks)[0];
+  config.train.loader.batch_size = 5;
+  config.train.gradient_accumulation_steps = 5;
+  const auto small = run_tiny(1, config, hooks)[0];
+  EXPECT_EQ(small.losses.size(), 10u);
+  EXPECT_EQ(small.state.step, 2);
+  for (size_t i = 0; i < kTinyParameters; ++i) {
+    EXPECT_TRUE(small.weights[i].allclose(large.weights[i], 1e-4, 1e-6)) << i;
+  }
+}
+
 TEST(Trainer, ClippingBoundsTheStep) {
   auto config = tiny_config();
   config.optimizer.momentum = 0;
@@ -115,6 +136,33 @@ TEST(Trainer, ASignalOnOneRankStopsAllAfterTheSameStep) {
   EXPECT_TRUE(same_weights(runs[0], runs[1], kTinyParameters));
 }
 
+class CountEvaluations final : public Callback {
+ public:
+  void on_evaluation(Trainer&, const EvalResult&) override { ++count; }
+  int count = 0;
+};
+
+TEST(Trainer, ASignalAtAnEpochsEndDoesNotWaitForEvaluation) {
+  for (const bool signalled : {false, true}) {
+    auto config = tiny_config();
+    config.scheduler.num_epochs = 1;
+    auto data = std::make_shared<const TinyData>();
+    DistributedSampler sampler(data->size(), 0, 1, {.shuffle = false});
+    Loader loader(data, ImageTransform({Normalize{}}, data->shape(), 0), {.batch_size = 4});
+    const auto counter = std::make_shared<CountEvaluations>();
+    TinyHooks hooks;
+    hooks.signal = [=](int, int64_t step) { return signalled && step == 5 ? SIGTERM : 0; };
+    hooks.add_callbacks = [&](Trainer& trainer) {
+      trainer.add(std::make_shared<Evaluation>(loader, sampler));
+      trainer.add(counter);
+    };
+    const auto run = run_tiny(1, config, hooks)[0];
+    EXPECT_EQ(run.state.epoch, 1);
+    EXPECT_EQ(run.reason, signalled ? StopReason::kSigterm : StopReason::kEpochsDone);
+    EXPECT_EQ(counter->count, signalled ? 0 : 1);
+  }
+}
+
 /// Trains to `first` steps with checkpoints, then goes on to the end in a second run.
 TinyRun interrupted(int ranks, Config config, int64_t first, const std::filesystem::path& dir) {
   config.train.ckpt_save_dir = dir;
@@ -146,7 +194,10 @@ TEST_P(Resume, GivesTheBitsOfTheUndisturbedRun) {
   config.train.loader.batch_size = 4 / ranks;
   const auto whole = run_tiny(ranks, config);
   const TempFolder dir;
-  EXPECT_TRUE(same_weights(whole[0], interrupted(ranks, config, first, dir.path())));
+  const auto parts = interrupted(ranks, config, first, dir.path());
+  EXPECT_TRUE(same_weights(whole[0], parts));
+  const auto& losses = whole[0].epoch_losses;
+  EXPECT_EQ(parts.epoch_losses, std::vector<double>(losses.begin() + 1, losses.end()));
 }
 
 // 6 steps are an epoch; 8 end within one.
@@ -168,21 +219,80 @@ TEST(Trainer, ResultsOfAResumedRunAreWhole) {
   EXPECT_TRUE(std::filesystem::exists(dir / "best"));
 }
 
-TEST(Trainer, RefusesToGoOnWithinAnEpochOfOtherBatches) {
+/// Judges each epoch's weights by its number.
+class Judge final : public Callback {
+ public:
+  void on_epoch(Trainer& trainer, const EpochReport& report) override {
+    EvalResult result;
+    result.acc = static_cast<double>(report.epoch) / 10;
+    trainer.evaluated(result);
+  }
+};
+
+// The losses of the first two epochs are above any accuracy.
+TEST(Trainer, GoingOnWithAnotherMetricRanksAnew) {
   const TempFolder dir;
+  TrainingLog log({.file = {}, .console = false});
   auto config = tiny_config();
-  const auto error = error_of([&] {
-    TinyHooks hooks;
-    hooks.start = [](TinyModel&, torch::optim::Optimizer&) {
-      TrainingState state;
-      state.step = state.batch_in_epoch = 2;
-      state.samples = 4;
-      return state;
-    };
-    run_tiny(1, config, hooks);
-  });
+  config.train.ckpt_save_dir = dir.path();
+  config.system.ckpt_save_policy = "top_k";
+  config.system.ckpt_max_keep = 2;
+  config.system.val_while_train = false;
+  config.scheduler.num_epochs = 2;
+  TinyHooks hooks;
+  hooks.add_callbacks = [&](Trainer& trainer) { trainer.add(std::make_shared<Checkpoints>(log)); };
+  EXPECT_GT(run_tiny(1, config, hooks)[0].state.best->value, 1);
+  config.system.val_while_train = true;
+  config.scheduler.num_epochs = 4;
+  hooks.start = [&](TinyModel& model, torch::optim::Optimizer& optimizer) {
+    return load_checkpoint(dir.path(), model, optimizer, config.model.name());
+  };
+  hooks.add_callbacks = [&](Trainer& trainer) {
+    trainer.add(std::make_shared<Judge>());
+    trainer.add(std::make_shared<Checkpoints>(log));
+  };
+  const auto state = run_tiny(1, config, hooks)[0].state;
+  EXPECT_EQ(state.best, (MetricPoint{4, 24, 0.4}));
+  EXPECT_EQ(state.history.size(), 2u);
+  EXPECT_EQ(std::filesystem::read_symlink(dir / "best"), "step_000024");
+  EXPECT_TRUE(std::filesystem::exists(dir / "step_000018"));
+}
+
+/// A run that goes on after 2 batches of 4 in its second epoch, the first having had 20 samples.
+TinyHooks from_within_an_epoch(int64_t epoch_samples = 8) {
+  TinyHooks hooks;
+  hooks.start = [=](TinyModel&, torch::optim::Optimizer&) {
+    TrainingState state;
+    state.epoch = 1;
+    state.step = 6;
+    state.batch_in_epoch = 2;
+    state.samples = 20 + epoch_samples;
+    state.epoch_samples = epoch_samples;
+    return state;
+  };
+  return hooks;
+}
+
+TEST(Trainer, GoesOnWithinAnEpochWhateverTheEpochsBefore) {
+  EXPECT_EQ(run_tiny(1, tiny_config(), from_within_an_epoch())[0].losses.size(), 6u * 3 - 2);
+}
+
+TEST(Trainer, RefusesToGoOnWithinAnEpochOfOtherBatches) {
+  const auto error = error_of([&] { run_tiny(1, tiny_config(), from_within_an_epoch(4)); });
   EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
   EXPECT_NE(std::string(error.what()).find("lies within an epoch"), std::string::npos);
+}
+
+TEST(Trainer, RefusesToGoOnWithinAnOptimizerStep) {
+  auto config = tiny_config();
+  config.train.gradient_accumulation_steps = 3;
+  const auto error = error_of([&] { run_tiny(1, config, from_within_an_epoch()); });
+  EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
+  EXPECT_NE(std::string(error.what())
+                .find("after 2 batches, which is no multiple of "
+                      "train.gradient_accumulation_steps 3"),
+            std::string::npos)
+      << error.what();
 }
 
 TEST(Evaluate, CountsEverySampleOnceForAnyNumberOfRanks) {

@@ -36,9 +36,8 @@ void Checkpoints::on_start(Trainer& trainer) {
   const auto& config = trainer.config();
   state.model = config.model.name();
   state.seed = static_cast<uint64_t>(config.system.seed);
-  state.metric =
-      config.system.val_while_train ? config.metric.main_indicator : std::string("train_loss");
-  state.higher_is_better = config.system.val_while_train;
+  const bool evaluates = config.system.val_while_train;
+  rank_by(state, evaluates ? config.metric.main_indicator : "train_loss", evaluates);
   if (state.step > 0) saved_step_ = state.step;
 }
 

@@ -14,6 +14,8 @@ void Evaluation::run(Trainer& trainer) {
 }
 
 void Evaluation::on_epoch(Trainer& trainer, const EpochReport& report) {
+  const auto reason = trainer.stop_reason();
+  if (reason == StopReason::kSigterm || reason == StopReason::kSigint) return;
   if (evaluates_after(trainer.config().system, report.epoch)) run(trainer);
 }
 

@@ -10,7 +10,8 @@ namespace lockstep {
 bool evaluates_after(const SystemConfig& config, int64_t epoch);
 
 /// Evaluates after epochs as the configuration says, and once at the end of a run that max_steps
-/// ended within an epoch. A signal ends a run without evaluation.
+/// ended within an epoch. A signal ends a run without evaluation, also at an epoch's end: who sent
+/// it may not wait, and the checkpoint comes first.
 class Evaluation final : public Callback {
  public:
   Evaluation(Loader& loader, DistributedSampler& sampler) : loader_(loader), sampler_(sampler) {}

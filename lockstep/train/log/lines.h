@@ -28,7 +28,7 @@ struct StepReport {
 struct EpochReport {
   int64_t epoch = 1;
   int64_t steps = 0;  ///< Micro-steps.
-  double loss = 0;    ///< Mean of the steps' losses.
+  double loss = 0;    ///< Mean of the losses of all the epoch's steps, also before a resume.
   double seconds = 0;
   double data_wait_s = 0;
   double comm_exposed_s = 0;
