@@ -149,7 +149,12 @@ TEST_P(ProgramOf, TrainsEvaluatesAndSaysWhereThingsAre) {
   EXPECT_NE(again.out.find(figures), std::string::npos) << figures << " in\n" << again.out;
 }
 
-TEST_F(Program, TerminationFinishesTheStepAndSaves) {
+class ProgramEndedBy : public Program, public ::testing::WithParamInterface<std::pair<int, int>> {};
+INSTANTIATE_TEST_SUITE_P(Signals, ProgramEndedBy,
+                         ::testing::Values(std::pair{SIGTERM, 143}, std::pair{SIGINT, 130}));
+
+TEST_P(ProgramEndedBy, FinishesTheStepAndSaves) {
+  const auto [signal, exit_code] = GetParam();
   const pid_t pid = fork();
   if (pid == 0) {
     const auto program = lockstep_program();
@@ -166,11 +171,11 @@ TEST_F(Program, TerminationFinishesTheStepAndSaves) {
   while (!deadline.passed() && (!fs::exists(metrics) || fs::file_size(metrics) == 0)) {
     std::this_thread::sleep_for(20ms);
   }
-  kill(pid, SIGTERM);
+  kill(pid, signal);
   int status = 0;
   waitpid(pid, &status, 0);
   ASSERT_TRUE(WIFEXITED(status));
-  EXPECT_EQ(WEXITSTATUS(status), 143) << bytes("stderr.txt");
+  EXPECT_EQ(WEXITSTATUS(status), exit_code) << bytes("stderr.txt");
   const auto step = read_metrics(metrics).back().step;
   EXPECT_EQ(fs::read_symlink(folder_ / "out/latest").string(),
             "step_" + std::string(6 - std::to_string(step).size(), '0') + std::to_string(step));
@@ -182,23 +187,29 @@ TEST_F(Program, TerminationFinishesTheStepAndSaves) {
   EXPECT_EQ(read_metrics(metrics).back().step, step + 1);
 }
 
-TEST_F(Program, ASecondRunKeepsTheResultsOfTheFirst) {
-  const std::string args = "-o train.max_steps=1 system.val_while_train=False";
-  ASSERT_EQ(train(args).status, 0);
-  const auto second = train(args + " system.log_style=mindspore");
+TEST_F(Program, TheSameCommandGivesTheSameBitsAndKeepsEarlierResults) {
+  const std::string args =
+      "-o train.max_steps=3 system.val_while_train=False system.log_style=mindspore";
+  ASSERT_EQ(train(args, 2).status, 0);
+  const auto second = train(args, 2);
   ASSERT_EQ(second.status, 0) << second.err;
   EXPECT_NE(second.out.find("Results of an earlier run are now in out.1"), std::string::npos);
   EXPECT_NE(second.out.find("\nepoch: 1 step: 1, loss is "), std::string::npos) << second.out;
-  EXPECT_TRUE(fs::exists(folder_ / "out.1/step_000001/model.safetensors"));
+  EXPECT_NE(second.out.find("\nSteps: 3 in "), std::string::npos) << second.out;
+  EXPECT_NE(second.out.find(" WARNING - data is a generated stand-in"), std::string::npos)
+      << second.out;
+  const std::string weights = "/step_000003/model.safetensors";
+  EXPECT_TRUE(bytes("out.1" + weights) == bytes("out" + weights));
   // Going on from the first run is no reason to mix its results with the second's.
   const auto third = train(
-      "-o model.resume=out.1 train.max_steps=2 system.val_while_train=False "
-      "train.ckpt_save_dir=out/");
+      "-o model.resume=out.1 train.max_steps=4 system.val_while_train=False "
+      "train.ckpt_save_dir=out/",
+      2);
   ASSERT_EQ(third.status, 0) << third.err;
   EXPECT_NE(third.out.find("Results of an earlier run are now in out.2"), std::string::npos);
-  EXPECT_TRUE(fs::exists(folder_ / "out.2/step_000001/model.safetensors"));
-  EXPECT_FALSE(fs::exists(folder_ / "out/step_000001"));
-  EXPECT_TRUE(fs::exists(folder_ / "out/step_000002"));
+  EXPECT_TRUE(fs::exists(folder_ / "out.2/step_000003/model.safetensors"));
+  EXPECT_FALSE(fs::exists(folder_ / "out/step_000003"));
+  EXPECT_TRUE(fs::exists(folder_ / "out/step_000004"));
 }
 
 TEST_F(Program, CheckPrintsThePlanAndTouchesNothing) {
@@ -232,6 +243,8 @@ TEST_F(Program, BadInputIsOneClearLineAndWritesNothing) {
   write_file_atomically(folder_ / "empty.yaml", std::string_view(""));
   fs::create_directory(folder_ / "cut");
   write_file_atomically(folder_ / "cut/data_batch_1.bin", std::string_view("x"));
+  fs::create_directory(folder_ / "cut_test");
+  write_file_atomically(folder_ / "cut_test/test_batch.bin", std::string_view("x"));
   write_file_atomically(folder_ / "file", std::string_view("x"));
   fs::create_directory(folder_ / "bad");
   write_file_atomically(folder_ / "bad/state.json", std::string_view("{"));
@@ -255,6 +268,15 @@ TEST_F(Program, BadInputIsOneClearLineAndWritesNothing) {
       {"train -c c.yaml -o model.pretrained=none.safetensors", 2, "none.safetensors"},
       {"train -c c.yaml -o train.ckpt_save_dir=file/out train.max_steps=1", 1, "file"},
       {"train -c c.yaml --eval", 2, "out"},
+      {"train -c c.yaml --check -o parallel.backend=nativ", 2, "nativ"},
+      {"train -c c.yaml --check -o train.loader.batch_size=100000", 2, "no batch"},
+      {"train -c c.yaml --check -o train.dataset.data_dir=nowhere train.loader.batch_size=100000",
+       2, "no batch"},
+      {"train -c c.yaml --check -o scheduler.scheduler=multi_step_decay", 2, "milestones"},
+      {"train -c c.yaml --check -o model.resume=/nope", 2, "/nope"},
+      {"train -c c.yaml --check -o model.resume=bad", 2, "state.json"},
+      {"train -c c.yaml --check -o train.dataset.data_dir=cut", 2, "has 1 of 3073 bytes"},
+      {"train -c c.yaml --check -o eval.dataset.data_dir=cut_test", 2, "cut_test/test_batch.bin"},
       {"trian -c c.yaml", 2, "did you mean"},
   };
   for (const auto& bad : table) {

@@ -123,14 +123,22 @@ TEST(Trainer, NoFiniteLossNamesStepAndRank) {
   EXPECT_NE(std::string(error.what()).find("on rank 1."), std::string::npos) << error.what();
 }
 
-TEST(Trainer, ASignalOnOneRankStopsAllAfterTheSameStep) {
+class Stop : public ::testing::TestWithParam<std::pair<int, StopReason>> {};
+INSTANTIATE_TEST_SUITE_P(Signals, Stop,
+                         ::testing::Values(std::pair{SIGTERM, StopReason::kSigterm},
+                                           std::pair{SIGINT, StopReason::kSigint}));
+
+TEST_P(Stop, ASignalOnOneRankStopsAllAfterTheSameStep) {
+  const auto [signal, reason] = GetParam();
   auto config = tiny_config();
   config.train.gradient_accumulation_steps = 2;
   TinyHooks hooks;
-  hooks.signal = [](int rank, int64_t step) { return rank == 1 && step >= 2 ? SIGTERM : 0; };
+  hooks.signal = [number = signal](int rank, int64_t step) {
+    return rank == 1 && step >= 2 ? number : 0;
+  };
   const auto runs = run_tiny(2, config, hooks);
   for (const auto& run : runs) {
-    EXPECT_EQ(run.reason, StopReason::kSigterm);
+    EXPECT_EQ(run.reason, reason);
     EXPECT_EQ(run.state.step, 3);
   }
   EXPECT_TRUE(same_weights(runs[0], runs[1], kTinyParameters));
