@@ -35,7 +35,7 @@ struct alignas(kCacheLine) Post {
 };
 static_assert(sizeof(Post) == kCacheLine);
 
-/// One rank's part. Only that rank writes to it, but for the mutex.
+/// One rank's part. Only that rank writes to it, but for the mutex and `dead`.
 struct alignas(kCacheLine) RankSlot {
   Post posts[2];  ///< By sequence & 1: nobody is more than one operation ahead of a reader.
   alignas(kCacheLine) std::atomic<uint64_t> meetings;  ///< sync() calls so far.
@@ -43,6 +43,7 @@ struct alignas(kCacheLine) RankSlot {
   alignas(kCacheLine) pthread_mutex_t life;  ///< Robust; held while the rank lives.
   std::atomic<uint32_t> attached;
   std::atomic<uint32_t> left;  ///< 1: the rank destroyed its group; it did not die.
+  std::atomic<uint32_t> dead;  ///< 1: another rank saw that it died.
   cpu_set_t cpus;              ///< Where it may run.
   int32_t allocate_failed;     ///< errno-like flag of the allocate() under way.
   alignas(kCacheLine) std::byte inline_data[2][kInlineBytes];

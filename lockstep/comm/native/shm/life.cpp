@@ -47,11 +47,15 @@ void LifeKeeper::hold() {
 }
 
 Life look_at(RankSlot& slot) {
+  if (slot.dead.load() != 0) return Life::kDead;
   const int result = pthread_mutex_trylock(&slot.life);
   if (result == EBUSY) return slot.left.load() != 0 ? Life::kLeft : Life::kAlive;
-  // Not made consistent again: whoever looks next finds it unusable, which also means dead.
+  const bool died = slot.left.load() == 0;
+  // Written down before the mutex is let go: of one that is not recoverable, glibc's trylock tells
+  // only the first that asks, and leaves it looking busy to all later ones.
+  if (died) slot.dead.store(1);
   if (result == 0 || result == EOWNERDEAD) pthread_mutex_unlock(&slot.life);
-  return slot.left.load() != 0 ? Life::kLeft : Life::kDead;
+  return died ? Life::kDead : Life::kLeft;
 }
 
 }  // namespace lockstep::shm
