@@ -4,6 +4,7 @@
 #include <ATen/ops/cross_entropy_loss.h>
 #include <ATen/ops/randint.h>
 #include <ATen/ops/randn.h>
+#include <sys/resource.h>
 #include <torch/optim/sgd.h>
 #include <torch/utils.h>
 
@@ -18,6 +19,12 @@ namespace lockstep::bench {
 namespace {
 
 using Ddp = DistributedDataParallel<std::shared_ptr<Model>>;
+
+int64_t page_faults() {
+  rusage usage{};
+  ::getrusage(RUSAGE_SELF, &usage);
+  return usage.ru_minflt;
+}
 
 /// Runs warm-up and measured steps of `forward` over one batch.
 void run_steps(const World& world, const BenchModel& model, const MeasureSpec& spec,
@@ -36,6 +43,7 @@ void run_steps(const World& world, const BenchModel& model, const MeasureSpec& s
   for (int i = 0; i < warmup; ++i) step();
   store_barrier(*world.store, "bench/start", world.rank, world.size, Deadline::after(300s));
   const int steps = spec.steps == 0 ? model.steps : spec.steps;
+  const int64_t faults_before = page_faults();
   for (int i = 0; i < steps; ++i) {
     const auto begin = std::chrono::steady_clock::now();
     step();
@@ -43,6 +51,7 @@ void run_steps(const World& world, const BenchModel& model, const MeasureSpec& s
     measured.step_ms.push_back(took.count());
     measured.exposed_ms.push_back(ddp ? ddp->comm_exposed_ms() : 0);
   }
+  measured.page_faults = static_cast<double>(page_faults() - faults_before) / steps;
 }
 
 }  // namespace

@@ -16,11 +16,12 @@ struct MeasureSpec {
   double bucket_cap_mb = 25;
 };
 
-/// In milliseconds, one entry a step.
+/// Times in milliseconds, one entry a step.
 struct Measured {
   int64_t batch = 0;
   std::vector<double> step_ms;
   std::vector<double> exposed_ms;
+  double page_faults = 0;  ///< A step, by getrusage(2): what fresh memory costs.
 };
 
 /// Cross entropy, SGD 0.01 with momentum 0.9, one intra-op thread. Ranks start together.

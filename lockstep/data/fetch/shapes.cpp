@@ -49,6 +49,20 @@ bool in_arrow(double x, double y) {
 
 using Colour = std::array<double, 3>;
 
+/// The background a shape is most often seen on. Photographs have such habits too (ships on blue,
+/// deer on green): a network finds them in its first steps, and the shapes later.
+constexpr std::array<Colour, 10> kUsualBackground = {{{220, 40, 40},
+                                                      {40, 200, 40},
+                                                      {50, 60, 220},
+                                                      {220, 210, 40},
+                                                      {210, 50, 210},
+                                                      {40, 210, 210},
+                                                      {235, 235, 235},
+                                                      {20, 20, 20},
+                                                      {235, 130, 30},
+                                                      {125, 125, 125}}};
+constexpr double kHabit = 0.6;  // share of the usual colour in a background; the rest is random
+
 Colour draw_colour(Philox& random) {
   Colour colour;
   for (double& channel : colour) channel = static_cast<double>(random.below(256));
@@ -69,7 +83,7 @@ struct Scene {
   int noise;                  // largest deviation of a value
 };
 
-Scene draw_scene(Philox& random) {
+Scene draw_scene(int shape, Philox& random) {
   Scene scene{};
   scene.radius = 6 + 6 * random.uniform();
   scene.x = 16 + 8 * (random.uniform() - 0.5);
@@ -78,6 +92,8 @@ Scene draw_scene(Philox& random) {
   scene.cosine = (1 - t * t) / (1 + t * t);
   scene.sine = 2 * t / (1 + t * t);
   scene.top = draw_colour(random);
+  const Colour& usual = kUsualBackground.at(static_cast<size_t>(shape));
+  for (size_t c = 0; c < 3; ++c) scene.top[c] += kHabit * (usual[c] - scene.top[c]);
   do {
     scene.shape = draw_colour(random);
   } while (distance(scene.shape, scene.top) < 120);
@@ -140,7 +156,7 @@ bool shape_contains(int shape, double x, double y) {
 void draw_shape(int shape, uint64_t seed, uint32_t stream, uint64_t index,
                 std::span<uint8_t> image) {
   Philox random(seed, stream, index);
-  const Scene scene = draw_scene(random);
+  const Scene scene = draw_scene(shape, random);
   for (int row = 0; row < kSide; ++row) {
     for (int column = 0; column < kSide; ++column) {
       const double part = coverage(shape, scene, row, column);

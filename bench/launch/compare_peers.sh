@@ -1,0 +1,37 @@
+#!/bin/bash
+# Time to start and end two processes of /bin/true, in turns: lockstep run, Open MPI's mpirun, torchrun.
+#
+#   bench/launch/compare_peers.sh [BUILD_DIR]        (default build/release)
+#
+# TORCHRUN  command of torchrun (default: $PEERS/torchrun_fixed.py, for Debian's own cannot run on
+#           Python 3.11; PEERS is ../shared/peers unless set)
+# ROUNDS    of all programs (5)
+set -euo pipefail
+root=$(cd "$(dirname "$0")/../.." && pwd)
+build=$(cd "${1:-$root/build/release}" && pwd)
+PEERS=${PEERS:-$root/../shared/peers}
+TORCHRUN=${TORCHRUN:-/usr/bin/python3 $PEERS/torchrun_fixed.py}
+ROUNDS=${ROUNDS:-5}
+export PYTHONWARNINGS=ignore OMP_NUM_THREADS=1 OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+results=$(mktemp -d)
+trap 'rm -rf "$results"' EXIT
+
+timed() { # name command...: appends milliseconds to the file `name`
+  local name=$1 start
+  shift
+  start=$(date +%s%N)
+  timeout 60 "$@" >"$results/output" 2>&1 || { cat "$results/output" >&2; echo "compare_peers: $name failed" >&2; exit 1; }
+  echo $((($(date +%s%N) - start) / 10000)) | sed 's/..$/.&/' >>"$results/$name.ms"
+}
+
+for ((round = 1; round <= ROUNDS; round++)); do
+  timed lockstep "$build/bin/lockstep" run --nproc_per_node 2 -- /bin/true
+  timed mpirun mpirun.openmpi --oversubscribe -n 2 /bin/true
+  timed torchrun $TORCHRUN --nnodes=1 --nproc_per_node=2 --no_python /bin/true
+done
+
+printf '%-10s %12s %12s\n' program "min ms" "median ms"
+for name in lockstep mpirun torchrun; do
+  sort -n "$results/$name.ms" |
+    awk -v name="$name" '{v[NR] = $1} END {printf "%-10s %12.1f %12.1f\n", name, v[1], v[int((NR + 1) / 2)]}'
+done

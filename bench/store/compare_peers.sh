@@ -1,0 +1,30 @@
+#!/bin/bash
+# Lockstep's TCP store beside torch's TCPStore, in turns: calls of one and of eight clients, and many
+# clients that connect and meet at a barrier.
+#
+#   bench/store/compare_peers.sh [BUILD_DIR]        (default build/release)
+#
+# PEERS   folder with store_bench.cpp, the same for c10d::TCPStore (default ../shared/peers); built
+#         into BUILD_DIR/peers
+# ROUNDS  of both programs (2)
+set -euo pipefail
+root=$(cd "$(dirname "$0")/../.." && pwd)
+build=$(cd "${1:-$root/build/release}" && pwd)
+PEERS=${PEERS:-$root/../shared/peers}
+ROUNDS=${ROUNDS:-2}
+[ -f "$PEERS/store_bench.cpp" ] || { echo "compare_peers: no $PEERS/store_bench.cpp; set PEERS" >&2; exit 2; }
+
+mkdir -p "$build/peers"
+torch=$build/peers/store_torch
+[ -x "$torch" ] || g++ -std=c++17 -O2 -w -pthread -D_GLIBCXX_USE_CXX11_ABI=1 "$PEERS/store_bench.cpp" -o "$torch" \
+  -ltorch -ltorch_cpu -lc10
+# The server and a thousand clients share one process's files and ours.
+ulimit -n "$(ulimit -H -n)"
+
+for ((round = 1; round <= ROUNDS; round++)); do
+  echo "-- Lockstep, round $round"
+  "$build/bin/bench_store" 0.5 5
+  echo "-- torch's TCPStore, round $round"
+  for clients in 1 8; do "$torch" ops "$clients" 0.5 3; done
+  for clients in 64 256 1024; do "$torch" barrier "$clients" 5; done
+done
