@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 
 #include <cerrno>
+#include <cstring>
 #include <memory>
 #include <thread>
 
@@ -75,6 +76,20 @@ UniqueFd try_connect(const addrinfo& address, Deadline deadline) {
   ::fcntl(fd.get(), F_SETFL, ::fcntl(fd.get(), F_GETFL) & ~O_NONBLOCK);
   set_option(fd.get(), IPPROTO_TCP, TCP_NODELAY, 1);
   return fd;
+}
+
+/// Reset by the other end, or by this kernel since the host there is silent or out of reach.
+bool is_lost(int failure) {
+  return failure == ECONNRESET || failure == ETIMEDOUT || failure == EHOSTUNREACH ||
+         failure == ENETUNREACH;
+}
+
+Error lost(const std::string& peer, int failure, const std::string& progress) {
+  const bool closed = failure == 0 || failure == EPIPE || failure == ECONNRESET;
+  return Error(
+      ErrorCode::kPeerLost,
+      closed ? fmt::format("{} closed the connection{}", peer, progress)
+             : fmt::format("{} is out of reach{}: {}", peer, progress, std::strerror(failure)));
 }
 
 /// A loopback port that nobody serves can connect to itself (simultaneous open); such a
@@ -228,8 +243,8 @@ void send_all(int fd, const void* data, size_t size, Deadline deadline, const st
         throw Error(ErrorCode::kTimeout,
                     fmt::format("{} does not read: {} bytes left to send", peer, size));
       }
-    } else if (errno == EPIPE || errno == ECONNRESET) {
-      throw Error(ErrorCode::kPeerLost, peer + " closed the connection");
+    } else if (errno == EPIPE || is_lost(errno)) {
+      throw lost(peer, errno, "");
     } else if (errno != EINTR) {
       throw io_error("send to " + peer);
     }
@@ -244,9 +259,9 @@ void recv_all(int fd, void* data, size_t size, Deadline deadline, const std::str
     if (got > 0) {
       next += got;
       size -= static_cast<size_t>(got);
-    } else if (got == 0 || errno == ECONNRESET) {
-      throw Error(ErrorCode::kPeerLost, fmt::format("{} closed the connection after {} of {} bytes",
-                                                    peer, wanted - size, wanted));
+    } else if (got == 0 || is_lost(errno)) {
+      throw lost(peer, got == 0 ? 0 : errno,
+                 fmt::format(" after {} of {} bytes", wanted - size, wanted));
     } else if (errno == EAGAIN) {
       if (!poll_fd(fd, POLLIN, deadline)) {
         throw Error(ErrorCode::kTimeout,

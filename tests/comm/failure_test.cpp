@@ -16,14 +16,13 @@
 #include <thread>
 
 #include "lockstep/base/error.h"
-#include "lockstep/comm/native/shm/meeting.h"
+#include "lockstep/comm/native/phase.h"
 #include "lockstep/comm/process_group.h"
 #include "tests/comm/support/conformance.h"
 
 namespace lockstep::testing {
 namespace {
 
-using shm::Phase;
 constexpr int kVictim = 1;
 constexpr int64_t kCount = 300'000;  // several chunks when staged
 
@@ -146,7 +145,7 @@ void run_case(const Case& one, Board& board) {
         strike_phase = one.phase;
         strike_signal = one.signal;
         group.barrier();
-        shm::phase_hook = strike;
+        phase_hook = strike;
         if (world.rank == kVictim) {
           for (int i = 0; i < 3; ++i) caller(one.call);
           throw std::runtime_error("the victim was not struck");

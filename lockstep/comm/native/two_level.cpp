@@ -89,8 +89,12 @@ TwoLevelGroup::TwoLevelGroup(const GroupSpec& spec, const TwoLevelPlan& plan,
       plan_(plan),
       own_piece_sum_(own_piece_nodes(plan), plan.size),
       local_(std::move(shm), plan.local, plan.num_local()),
-      links_(spec.rank, std::move(links), [this](int rank) { return spec_.rank_name(rank); }),
-      pipes_(std::move(pipes), [this](int rank) { return spec_.rank_name(rank); }) {
+      links_(
+          spec.rank, std::move(links), [this](int rank) { return spec_.rank_name(rank); },
+          spec.world_ranks[static_cast<size_t>(spec.rank)]),
+      pipes_(
+          std::move(pipes), [this](int rank) { return spec_.rank_name(rank); },
+          spec.world_ranks[static_cast<size_t>(spec.rank)]) {
   const auto cores = static_cast<int>(std::thread::hardware_concurrency());
   if (cores >= plan_.num_local()) spin_ = kSpin;
 }

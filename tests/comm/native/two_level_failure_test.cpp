@@ -15,9 +15,11 @@
 #include <cstring>
 #include <functional>
 #include <new>
+#include <optional>
 #include <thread>
 
 #include "lockstep/base/error.h"
+#include "lockstep/comm/native/phase.h"
 #include "lockstep/comm/process_group.h"
 #include "tests/comm/support/conformance.h"
 
@@ -51,6 +53,14 @@ std::vector<Call> calls() {
   return all;
 }
 
+constexpr size_t kLargeAllReduce = 2;  // of calls()
+
+/// Death is told by the connection, a frozen rank by the clock only.
+std::chrono::milliseconds timeout_for(int signal) {
+  if (signal == SIGKILL) return std::chrono::seconds(20);
+  return std::chrono::milliseconds(kSanitized ? 4000 : 1500);
+}
+
 /// Repeats `call` until it fails.
 Error first_error(ProcessGroup& group, const Call& call) {
   for (int i = 0; i < 100'000; ++i) {
@@ -80,22 +90,70 @@ struct Board {
   std::atomic<int> survivors;
 };
 
-/// Rank 1 is struck while all ranks run calls()[call] over and over.
+class SharedBoard {
+ public:
+  SharedBoard() {
+    void* const place =
+        ::mmap(nullptr, sizeof(Board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (place == MAP_FAILED) throw std::runtime_error("mmap");
+    board_ = new (place) Board{};
+  }
+  ~SharedBoard() { ::munmap(board_, sizeof(Board)); }
+  Board* operator->() const { return board_; }
+
+ private:
+  Board* board_;
+};
+
+/// Rank 1 is struck while all ranks run calls()[call] over and over: in its `at`-th `phase`, or,
+/// without one, when some time has gone by.
 struct Strike {
   HostLayout hosts;
   size_t call;
   int signal;
-  std::chrono::milliseconds after;
+  std::chrono::milliseconds after{};
+  std::optional<Phase> phase;
+  int at = 1;
 };
+
+std::string to_string(const Strike& one) {
+  return fmt::format("call {}, {} hosts, signal {}, after {} ms, phase {} at {}", one.call,
+                     one.hosts.size(), one.signal, one.after.count(),
+                     one.phase ? static_cast<int>(*one.phase) : -1, one.at);
+}
+
+// Of the victim's process; set before the hook is.
+int strike_signal;
+Phase strike_phase;
+std::atomic<int> strike_countdown;
+
+void strike_at_phase(int world_rank, OpKind /*kind*/, Phase phase) {
+  if (world_rank == 1 && phase == strike_phase && --strike_countdown == 0) {
+    ::kill(::getpid(), strike_signal);
+  }
+}
+
+/// Called by the victim when everybody is about to start.
+void arm(int signal, Phase phase, int at) {
+  strike_signal = signal;
+  strike_phase = phase;
+  strike_countdown = at;
+  phase_hook = strike_at_phase;
+}
+
+void arm(const Strike& one) {
+  if (one.phase) return arm(one.signal, *one.phase, one.at);
+  std::thread([one] {
+    std::this_thread::sleep_for(one.after);
+    ::kill(::getpid(), one.signal);
+  }).detach();
+}
 
 void strike_during(const Strike& one) {
   const Call call = calls()[one.call];
   const ErrorCode want = one.signal == SIGKILL ? ErrorCode::kPeerLost : ErrorCode::kTimeout;
-  const auto timeout = std::chrono::milliseconds(one.signal == SIGKILL ? 20'000 : 1500);
-  void* const shared =
-      ::mmap(nullptr, sizeof(Board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  ASSERT_NE(shared, MAP_FAILED);
-  auto* const board = new (shared) Board{};
+  const auto timeout = timeout_for(one.signal);
+  const SharedBoard board;
   const auto ends = run_rank_processes(
       one.hosts,
       [&](const World& world) {
@@ -105,31 +163,27 @@ void strike_during(const Strike& one) {
         group.barrier();
         if (world.rank == 1) {
           board->victim = ::getpid();
-          std::thread([one] {
-            std::this_thread::sleep_for(one.after);
-            ::kill(::getpid(), one.signal);
-          }).detach();
+          arm(one);
         }
         expect_verdict(struck, call, want, "rank 1");
         if (++board->survivors == world.size - 1) ::kill(board->victim, SIGKILL);
       },
       std::chrono::seconds(20));
-  ::munmap(shared, sizeof(Board));
   for (size_t rank = 0; rank < ends.size(); ++rank) {
-    EXPECT_EQ(ends[rank], rank == 1 ? -SIGKILL : 0)
-        << "rank " << rank << ", call " << one.call << ", after " << one.after.count() << " ms";
+    EXPECT_EQ(ends[rank], rank == 1 ? -SIGKILL : 0) << "rank " << rank << ": " << to_string(one);
   }
 }
 
 /// Each in a process of its own, several at once, since most of their time goes by waiting.
-void run_all(const std::vector<Strike>& strikes) {
-  constexpr size_t kAtOnce = 7;
+template <class Case>
+void run_all(const std::vector<Case>& strikes, void (*run)(const Case&)) {
+  constexpr size_t kAtOnce = kSanitized ? 4 : 10;
   for (size_t begin = 0; begin < strikes.size(); begin += kAtOnce) {
     std::vector<pid_t> running;
     for (size_t i = begin; i < std::min(begin + kAtOnce, strikes.size()); ++i) {
       const pid_t pid = ::fork();
       if (pid == 0) {
-        strike_during(strikes[i]);
+        run(strikes[i]);
         std::fflush(nullptr);
         ::_exit(::testing::Test::HasFailure() ? 1 : 0);
       }
@@ -150,7 +204,7 @@ std::vector<Strike> all_strikes(int signal, const std::vector<int>& moments_ms) 
     if (kSanitized && hosts.size() > 2) continue;
     for (const int moment : moments_ms) {
       for (size_t call = 0; call < calls().size(); ++call) {
-        strikes.push_back({hosts, call, signal, std::chrono::milliseconds(moment)});
+        strikes.push_back({hosts, call, signal, std::chrono::milliseconds(moment), {}, 1});
       }
     }
   }
@@ -158,11 +212,88 @@ std::vector<Strike> all_strikes(int signal, const std::vector<int>& moments_ms) 
 }
 
 TEST(TwoLevelFailure, EverybodyNamesARankThatWasKilled) {
-  run_all(all_strikes(SIGKILL, kSanitized ? std::vector{30} : std::vector{1, 8, 30}));
+  run_all(all_strikes(SIGKILL, kSanitized ? std::vector{30} : std::vector{1, 8, 30}),
+          strike_during);
 }
 
 TEST(TwoLevelFailure, EverybodyNamesARankThatWasFrozen) {
-  run_all(all_strikes(SIGSTOP, {30}));
+  run_all(all_strikes(SIGSTOP, {30}), strike_during);
+}
+
+/// Every call in every phase that it has, the first time and further on.
+std::vector<Strike> strikes_in_phases(int signal) {
+  std::vector<Strike> strikes;
+  for (const Phase phase :
+       {Phase::kExchanging, Phase::kSending, Phase::kReceiving, Phase::kExchanged}) {
+    const bool midway = phase == Phase::kSending || phase == Phase::kReceiving;
+    for (size_t call = 0; call < calls().size(); ++call) {
+      const bool small = call <= 1 || call + 1 == calls().size();
+      if (midway && small) continue;
+      if (kSanitized && call != kLargeAllReduce) continue;
+      strikes.push_back({{1, 1, 1}, call, signal, {}, phase, 1});
+    }
+    if (!kSanitized) strikes.push_back({{2, 2}, kLargeAllReduce, signal, {}, phase, 4});
+  }
+  return strikes;
+}
+
+TEST(TwoLevelFailure, EverybodyNamesARankThatWasKilledInAPhase) {
+  run_all(strikes_in_phases(SIGKILL), strike_during);
+}
+
+TEST(TwoLevelFailure, EverybodyNamesARankThatWasFrozenInAPhase) {
+  run_all(strikes_in_phases(SIGSTOP), strike_during);
+}
+
+/// Rank 1 is struck in a transfer to (from) rank 0 on another host.
+struct TransferStrike {
+  bool sends;
+  int64_t count;
+  int signal;
+  Phase phase;
+};
+
+void strike_transfer(const TransferStrike& one) {
+  const SharedBoard board;
+  const ErrorCode want = one.signal == SIGKILL ? ErrorCode::kPeerLost : ErrorCode::kTimeout;
+  const auto ends = run_rank_processes({1, 1}, [&](const World& world) {
+    const auto timeout = timeout_for(one.signal);
+    auto group = ProcessGroup::create(world, {.timeout = timeout});
+    std::vector<float> data(static_cast<size_t>(one.count));
+    const bool sends = one.sends == (world.rank == 1);
+    const Call transfer = [&](ProcessGroup& within) {
+      auto work = sends ? within.send(data.data(), one.count, DType::kFloat32, 1 - world.rank)
+                        : within.recv(data.data(), one.count, DType::kFloat32, 1 - world.rank);
+      work.wait();
+    };
+    transfer(group);
+    group.barrier();
+    if (world.rank == 1) {
+      board->victim = ::getpid();
+      arm(one.signal, one.phase, 1);
+    }
+    const Error error = first_error(group, transfer);
+    require(error.code() == want, error.what());
+    require(std::strstr(error.what(), "rank 1") != nullptr, error.what());
+    ::kill(board->victim, SIGKILL);
+  });
+  EXPECT_EQ(ends, (std::vector<int>{0, -SIGKILL}))
+      << (one.sends ? "send" : "recv") << " of " << one.count << ", signal " << one.signal
+      << ", phase " << static_cast<int>(one.phase);
+}
+
+TEST(TwoLevelFailure, TransfersNameARankThatWasStruckInAPhase) {
+  std::vector<TransferStrike> strikes;
+  for (const int signal : {SIGKILL, SIGSTOP}) {
+    for (const bool sends : {false, true}) {
+      const Phase midway = sends ? Phase::kSending : Phase::kReceiving;
+      for (const Phase phase : {Phase::kExchanging, midway, Phase::kExchanged})
+        strikes.push_back({sends, 1 << 20, signal, phase});
+      // What is sent to a frozen rank fills the kernel's buffers first.
+      if (sends || signal == SIGKILL) strikes.push_back({sends, 5, signal, Phase::kExchanging});
+    }
+  }
+  run_all(strikes, strike_transfer);
 }
 
 TEST(TwoLevelFailure, ADifferentCallOnAnotherHostIsAMismatchForAll) {

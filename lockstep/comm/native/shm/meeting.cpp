@@ -22,8 +22,6 @@ int cores_of(const Control& control, int num_ranks) {
 
 }  // namespace
 
-std::atomic<PhaseHook> phase_hook = nullptr;
-
 Meeting::Meeting(const GroupSpec& spec, Control control)
     : spec_(spec), control_(control), enough_cores_(cores_of(control, spec.size) >= spec.size) {}
 

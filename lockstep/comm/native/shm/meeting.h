@@ -8,15 +8,10 @@
 #include "lockstep/base/error.h"
 #include "lockstep/comm/group_impl.h"
 #include "lockstep/comm/native/op_header.h"
+#include "lockstep/comm/native/phase.h"
 #include "lockstep/comm/native/shm/control.h"
 
 namespace lockstep::shm {
-
-/// Where a rank can be struck by a test: see phase_hook.
-enum class Phase { kArriving, kEntered, kMeeting, kFinished };
-/// For tests: called, when set, at each phase of each operation of each rank of this process.
-using PhaseHook = void (*)(int world_rank, OpKind kind, Phase phase);
-extern std::atomic<PhaseHook> phase_hook;
 
 /// Where this rank's data lies: in the memory of the `segment`-th allocate(), or 0 for elsewhere.
 struct Place {
@@ -134,9 +129,7 @@ class Meeting {
     return {describe(header_), sequence_};
   }
   void strike(Phase phase) const {
-    if (const auto hook = phase_hook.load(std::memory_order_relaxed)) {
-      hook(spec_.world_ranks[static_cast<size_t>(spec_.rank)], header_.kind, phase);
-    }
+    lockstep::strike(spec_.world_ranks[static_cast<size_t>(spec_.rank)], header_.kind, phase);
   }
 
   const GroupSpec spec_;

@@ -162,9 +162,23 @@ class Reception {
   void accept_all() {
     while (true) {
       UniqueFd fd(::accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-      if (!fd) return;
-      waiting_.push_back(std::move(fd));
+      if (fd) {
+        waiting_.push_back(std::move(fd));
+      } else if (errno != EINTR && errno != ECONNABORTED) {
+        return errno == EAGAIN ? void() : cannot_accept();
+      }
     }
+  }
+
+  /// Most likely out of descriptors: a stranger's goes, else someone in this process may close one.
+  /// The connection stays in the queue, and the listener readable, hence the pause.
+  void cannot_accept() {
+    const std::string why = fmt::format("cannot accept a connection: {}", std::strerror(errno));
+    if (last_drop_.find(why) == std::string::npos)
+      log_warn(fmt::format("rank {}: {}", self_.rank, why));
+    last_drop_ = "; " + why;
+    if (!waiting_.empty()) waiting_.erase(waiting_.begin());
+    ::poll(nullptr, 0, 10);
   }
 
   void admit(UniqueFd fd, std::vector<UniqueFd>& sockets, Deadline deadline) {

@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "lockstep/base/error.h"
+#include "lockstep/comm/native/phase.h"
 
 namespace lockstep::tcp {
 namespace {
@@ -50,8 +51,12 @@ struct Links::Link {
   bool idle() const { return out.empty() && in.empty(); }
 };
 
-Links::Links(int rank, std::vector<UniqueFd> sockets, std::function<std::string(int)> name)
-    : rank_(rank), name_(std::move(name)), epoll_(::epoll_create1(EPOLL_CLOEXEC)) {
+Links::Links(int rank, std::vector<UniqueFd> sockets, std::function<std::string(int)> name,
+             int world_rank)
+    : rank_(rank),
+      world_rank_(world_rank),
+      name_(std::move(name)),
+      epoll_(::epoll_create1(EPOLL_CLOEXEC)) {
   if (!epoll_) throw io_error("epoll_create1");
   links_.resize(sockets.size());
   for (size_t peer = 0; peer < sockets.size(); ++peer) {
@@ -82,6 +87,15 @@ void Links::shut_down() noexcept {
 
 void Links::exchange(std::span<const Outbound> out, std::span<const Inbound> in, Deadline deadline,
                      std::chrono::microseconds spin) {
+  if (out.empty() && in.empty()) return;
+  const OpKind kind = (out.empty() ? in.front().message : out.front().message).operation.kind;
+  strike(world_rank_, kind, Phase::kExchanging);
+  pump(out, in, deadline, spin);
+  strike(world_rank_, kind, Phase::kExchanged);
+}
+
+void Links::pump(std::span<const Outbound> out, std::span<const Inbound> in, Deadline deadline,
+                 std::chrono::microseconds spin) {
   std::vector<Link*> busy;
   const auto use = [&](int peer) -> Link& {
     Link* link = links_[static_cast<size_t>(peer)].get();
@@ -129,6 +143,8 @@ bool Links::pump_out(Link& link) {
   if (link.sent.header == kMessageBytes && link.sent.payload == item.message.bytes) {
     link.out.pop_front();
     link.sent = {};
+  } else if (put > 0) {
+    strike(world_rank_, item.message.operation.kind, Phase::kSending);
   }
   return put > 0;
 }
@@ -137,7 +153,13 @@ bool Links::pump_out(Link& link) {
 bool Links::pump_in(Link& link) {
   if (link.in.empty()) return false;
   if (!link.in_payload && !read_message(link)) return false;
-  if (link.received < link.in.front()->message.bytes) return read_payload(link);
+  const Message& message = link.in.front()->message;
+  if (link.received < message.bytes) {
+    const bool moved = read_payload(link);
+    if (moved && link.received < message.bytes)
+      strike(world_rank_, message.operation.kind, Phase::kReceiving);
+    return moved;
+  }
   link.in.pop_front();
   link.in_payload = false;
   link.received = 0;

@@ -38,8 +38,9 @@ struct Inbound {
 class Links {
  public:
   /// `sockets[p]` leads to rank p of the group; empty where there is none. `name` turns a group
-  /// rank into text ("rank 3") for errors.
-  Links(int rank, std::vector<UniqueFd> sockets, std::function<std::string(int)> name);
+  /// rank into text ("rank 3") for errors. `world_rank`: this rank's, for phase_hook.
+  Links(int rank, std::vector<UniqueFd> sockets, std::function<std::string(int)> name,
+        int world_rank);
   ~Links();
   Links(const Links&) = delete;
   Links& operator=(const Links&) = delete;
@@ -63,6 +64,8 @@ class Links {
  private:
   struct Link;
 
+  void pump(std::span<const Outbound> out, std::span<const Inbound> in, Deadline deadline,
+            std::chrono::microseconds spin);
   bool pump_out(Link& link);
   bool pump_in(Link& link);
   bool read_message(Link& link);
@@ -72,6 +75,7 @@ class Links {
   [[noreturn]] void throw_lost(const Link& link, const std::string& how) const;
 
   int rank_;
+  int world_rank_;
   std::function<std::string(int)> name_;
   UniqueFd epoll_;
   std::vector<std::unique_ptr<Link>> links_;  // by rank; null where there is none

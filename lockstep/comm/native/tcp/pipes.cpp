@@ -38,8 +38,8 @@ void in_call(const char* call, const Letter& letter, const std::string& peer, Bo
 
 }  // namespace
 
-Pipes::Pipes(std::vector<UniqueFd> sockets, std::function<std::string(int)> name)
-    : name_(std::move(name)), pipes_(sockets.size()) {
+Pipes::Pipes(std::vector<UniqueFd> sockets, std::function<std::string(int)> name, int world_rank)
+    : name_(std::move(name)), world_rank_(world_rank), pipes_(sockets.size()) {
   for (size_t peer = 0; peer < sockets.size(); ++peer) pipes_[peer].fd = std::move(sockets[peer]);
 }
 
@@ -51,6 +51,7 @@ void Pipes::send(int peer, int tag, const void* data, int64_t count, DType dtype
   const int fd = pipes_[static_cast<size_t>(peer)].fd.get();
   const std::string name = name_(peer);
   in_call("send", letter, name, [&] {
+    strike(Phase::kExchanging);
     const auto bytes = static_cast<size_t>(letter.bytes());
     if (letter.bytes() <= kOnePacketBytes) {
       std::array<std::byte, kLetterBytes + kOnePacketBytes> packet;
@@ -59,15 +60,20 @@ void Pipes::send(int peer, int tag, const void* data, int64_t count, DType dtype
       send_all(fd, packet.data(), kLetterBytes + bytes, deadline, name);
     } else {
       send_all(fd, &letter, kLetterBytes, deadline, name);
+      strike(Phase::kSending);
       send_all(fd, data, bytes, deadline, name);
     }
+    strike(Phase::kExchanged);
   });
 }
 
 void Pipes::recv(int peer, int tag, void* data, int64_t count, DType dtype, Deadline deadline) {
   const Letter expected{Letter::kMagic, tag, count, dtype, {}};
-  in_call("recv", expected, name_(peer),
-          [&] { receive_letter(peer, tag, data, expected, deadline); });
+  in_call("recv", expected, name_(peer), [&] {
+    strike(Phase::kExchanging);
+    receive_letter(peer, tag, data, expected, deadline);
+    strike(Phase::kExchanged);
+  });
 }
 
 void Pipes::receive_letter(int peer, int tag, void* data, const Letter& expected,
@@ -81,6 +87,7 @@ void Pipes::receive_letter(int peer, int tag, void* data, const Letter& expected
     const Letter got = parse_letter(bytes);
     if (got.tag == tag) {
       check_same(expected, got, name);
+      strike(Phase::kReceiving);
       recv_all(pipe.fd.get(), data, static_cast<size_t>(got.bytes()), deadline, name);
       return;
     }

@@ -10,6 +10,7 @@
 
 #include "lockstep/base/deadline.h"
 #include "lockstep/base/unique_fd.h"
+#include "lockstep/comm/native/phase.h"
 #include "lockstep/comm/native/tcp/message.h"
 
 namespace lockstep::tcp {
@@ -26,7 +27,8 @@ inline constexpr int64_t kMaxEarlyBytes = int64_t{256} << 20;
 /// letters that nobody asked for), kTimeout, kPeerLost, kCorrupt; all name the peer.
 class Pipes {
  public:
-  Pipes(std::vector<UniqueFd> sockets, std::function<std::string(int)> name);
+  /// Arguments as for Links.
+  Pipes(std::vector<UniqueFd> sockets, std::function<std::string(int)> name, int world_rank);
   ~Pipes();
   Pipes(const Pipes&) = delete;
   Pipes& operator=(const Pipes&) = delete;
@@ -52,7 +54,10 @@ class Pipes {
   bool take_early(Pipe& pipe, const std::string& peer, void* data, const Letter& expected);
   void keep(Pipe& pipe, const std::string& peer, const Letter& letter, Deadline deadline);
 
+  void strike(Phase phase) const { lockstep::strike(world_rank_, OpKind::kNone, phase); }
+
   std::function<std::string(int)> name_;
+  int world_rank_;
   std::vector<Pipe> pipes_;  // by rank
 };
 

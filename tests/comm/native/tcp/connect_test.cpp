@@ -1,9 +1,12 @@
 #include "lockstep/comm/native/tcp/connect.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <time.h>
 
 #include <mutex>
 #include <thread>
@@ -12,6 +15,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/socket.h"
 #include "lockstep/store/memory/memory_store.h"
+#include "tests/support/error_of.h"
 
 namespace lockstep::tcp {
 namespace {
@@ -119,6 +123,53 @@ TEST(Connect, MissingRanksAreNamed) {
     EXPECT_NE(std::string(error.what()).find("ranks 2, 3: they did not come"), std::string::npos)
         << error.what();
   }
+}
+
+/// While it lives, no descriptor can be opened.
+class NoDescriptors {
+ public:
+  NoDescriptors() {
+    ::getrlimit(RLIMIT_NOFILE, &before_);
+    const UniqueFd lowest_free(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+    rlimit limit = before_;
+    limit.rlim_cur = static_cast<rlim_t>(lowest_free.get());
+    ::setrlimit(RLIMIT_NOFILE, &limit);
+  }
+  ~NoDescriptors() { ::setrlimit(RLIMIT_NOFILE, &before_); }
+
+ private:
+  rlimit before_{};
+};
+
+TEST(Connect, OutOfDescriptorsIsSaidAndCostsNoCore) {
+  const auto store = make_memory_store();
+  store->set("g/tcp/1", "127.0.0.1:1", Deadline::after(5s));  // is to connect to rank 0
+  std::string why;
+  std::thread rank_0([&] {
+    const Rendezvous self{*store, "g", "127.0.0.1", "", 0, 2};
+    const int peers[] = {1};
+    why = error_of([&] { connect_peers(self, peers, Deadline::after(500ms)); }).what();
+  });
+  const auto endpoint = parse_endpoint(store->get("g/tcp/0", Deadline::after(10s)), 0);
+  const UniqueFd stranger(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  timespec used{};
+  {
+    const NoDescriptors none;
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(static_cast<uint16_t>(endpoint.port));
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    ASSERT_EQ(
+        ::connect(stranger.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+    timespec before{};
+    ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &before);
+    rank_0.join();
+    ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+    used.tv_sec -= before.tv_sec;
+    used.tv_nsec -= before.tv_nsec;
+  }
+  EXPECT_NE(why.find("Too many open files"), std::string::npos) << why;
+  EXPECT_LT(static_cast<double>(used.tv_sec) + static_cast<double>(used.tv_nsec) * 1e-9, 0.2);
 }
 
 TEST(Connect, SocketsAreTuned) {

@@ -26,14 +26,14 @@ struct Pair {
     EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds), 0);
     std::vector<UniqueFd> first(2);
     first[1].reset(fds[0]);
-    zero = std::make_unique<Links>(0, std::move(first), name_of);
+    zero = std::make_unique<Links>(0, std::move(first), name_of, 0);
     raw.reset(fds[1]);
   }
   Links& one() {
     if (!one_) {
       std::vector<UniqueFd> sockets(2);
       sockets[0] = std::move(raw);
-      one_ = std::make_unique<Links>(1, std::move(sockets), name_of);
+      one_ = std::make_unique<Links>(1, std::move(sockets), name_of, 1);
     }
     return *one_;
   }

@@ -20,8 +20,8 @@ struct Pair {
     first[1].reset(fds[0]);
     second[0].reset(fds[1]);
     const auto name = [](int rank) { return "rank " + std::to_string(rank); };
-    zero = std::make_unique<Pipes>(std::move(first), name);
-    one = std::make_unique<Pipes>(std::move(second), name);
+    zero = std::make_unique<Pipes>(std::move(first), name, 0);
+    one = std::make_unique<Pipes>(std::move(second), name, 1);
   }
   std::unique_ptr<Pipes> zero;
   std::unique_ptr<Pipes> one;
