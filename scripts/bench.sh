@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # The benchmarks behind docs/performance.md, one after the other; each runs its peer in the same run. Wants a calm
 # machine. PEERS names the folder with the peers' programs; without it only Lockstep's own figures are printed.
+# Figures between hosts need root, for network namespaces.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 bin=build/release/bin
@@ -17,6 +18,10 @@ title "all_reduce in shared memory, 2 ranks"
 if [ -d "$PEERS" ]; then
   title "all_reduce beside Open MPI and Gloo"
   bench/collectives/compare_peers.sh
+  if [ "$(id -u)" -eq 0 ]; then
+    title "all_reduce between hosts beside Open MPI and Gloo"
+    bench/net/compare_peers.sh
+  fi
   title "data parallel beside independent processes and PyTorch DDP"
   bench/ddp/compare_peers.sh
 else

@@ -12,6 +12,8 @@
 #include "lockstep/base/text.h"
 #include "lockstep/comm/backends.h"
 #include "lockstep/comm/kernels/reduce.h"
+#include "lockstep/launch/environment.h"
+#include "lockstep/launch/identity.h"
 
 namespace lockstep::app {
 namespace {
@@ -29,7 +31,7 @@ nlohmann::json to_json(const CollectivesBench& bench, const CollectivesResult& r
           {"p99_us", result.p99_us},
           {"algbw_gbs", result.algbw_gbs},
           {"busbw_gbs", result.busbw_gbs},
-          {"ceiling_gbs", result.ceiling_gbs}};
+          {"ceiling_gbs", result.ceiling_gbs > 0 ? nlohmann::json(result.ceiling_gbs) : nullptr}};
 }
 
 void print_head(const CollectivesBench& bench) {
@@ -40,11 +42,56 @@ void print_head(const CollectivesBench& bench) {
 }
 
 void print_row(const CollectivesResult& result) {
-  const double percent = result.ceiling_gbs > 0 ? result.algbw_gbs / result.ceiling_gbs * 100 : 0;
-  fmt::print("{:>10} {:>11.2f} {:>11.2f} {:>11.2f} {:>11.2f} {:>11.2f} {:>13.2f} {:>5.0f}\n",
-             format_bytes(result.bytes), result.min_us, result.p50_us, result.p99_us,
-             result.algbw_gbs, result.busbw_gbs, result.ceiling_gbs, percent);
+  fmt::print("{:>10} {:>11.2f} {:>11.2f} {:>11.2f} {:>11.2f} {:>11.2f}", format_bytes(result.bytes),
+             result.min_us, result.p50_us, result.p99_us, result.algbw_gbs, result.busbw_gbs);
+  if (result.ceiling_gbs > 0) {
+    fmt::print(" {:>13.2f} {:>5.0f}\n", result.ceiling_gbs,
+               result.algbw_gbs / result.ceiling_gbs * 100);
+  } else {
+    fmt::print(" {:>13} {:>5}\n", "-", "-");
+  }
   std::fflush(stdout);
+}
+
+/// Prints results and keeps them for the file.
+class Report {
+ public:
+  Report(const CollectivesBench& bench, std::string json_file)
+      : bench_(bench), json_file_(std::move(json_file)) {}
+  void add(const CollectivesResult& result) {
+    print_row(result);
+    all_.push_back(to_json(bench_, result));
+  }
+  void finish() {
+    if (!json_file_.empty()) write_file_atomically(json_file_, all_.dump(2) + "\n");
+  }
+
+ private:
+  const CollectivesBench& bench_;
+  std::string json_file_;
+  nlohmann::json all_ = nlohmann::json::array();
+};
+
+/// Started by a launcher, this process is one rank of its job.
+bool is_launched() {
+  return decide_identity(this_environment()).launcher != "none";
+}
+
+int run_launched(CollectivesBench bench, bool ranks_given, const std::string& json_file) {
+  const World world = World::join();
+  if (ranks_given && bench.ranks != world.size) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("--ranks {}: the launcher has started {} ranks; leave --ranks out",
+                            bench.ranks, world.size));
+  }
+  bench.ranks = world.size;
+  bench.steady = true;
+  if (world.rank == 0) print_head(bench);
+  Report report(bench, json_file);
+  run_collectives_rank(
+      world, bench, [&](const CollectivesResult& result) { report.add(result); },
+      [&] { report.finish(); });
+  return 0;
 }
 
 }  // namespace
@@ -53,14 +100,20 @@ int bench_collectives(const std::vector<std::string>& args) {
   CollectivesBench bench;
   std::string sizes = "4:256M";
   std::string json_file;
-  CLI::App app("Time collectives between ranks on this machine", "lockstep bench collectives");
+  CLI::App app(
+      "Time collectives between ranks that this command starts here, or between the ranks that a "
+      "launcher has started, this process being one",
+      "lockstep bench collectives");
   app.add_option("--op", bench.op, "What to run")->check(CLI::IsMember(bench_ops()));
-  app.add_option("--ranks", bench.ranks, "Processes to start")->check(CLI::Range(1, 256));
+  const auto* const ranks =
+      app.add_option("--ranks", bench.ranks, "Processes to start")->check(CLI::Range(1, 256));
   app.add_option("--backend", bench.backend, "Back end, or auto");
   app.add_option("--memory", bench.memory, "own: the back end's; user: ordinary memory")
       ->check(CLI::IsMember({"own", "user"}));
   app.add_option("--sizes", sizes, "FROM:TO doubling, or a list: 4:256M, 25M,64M");
   app.add_option("--seconds", bench.seconds, "Time for each size")->check(CLI::Range(0.01, 600.0));
+  app.add_option("--rounds", bench.rounds, "At least so many for each size")
+      ->check(CLI::Range(1, 1'000'000));
   app.add_option("--json", json_file, "Also write the results to this file");
   try {
     app.parse(std::vector<std::string>(args.rbegin(), args.rend()));
@@ -71,17 +124,12 @@ int bench_collectives(const std::vector<std::string>& args) {
   bench.sizes = parse_sizes(sizes);
   if (!json_file.empty()) check_output_file(json_file);
   choose_backend(bench.backend, GroupSpec{});  // refuses an unknown name before anything starts
+  if (is_launched()) return run_launched(bench, ranks->count() > 0, json_file);
   print_head(bench);
-  nlohmann::json all = nlohmann::json::array();
+  Report report(bench, json_file);
   return run_collectives_bench(
-      bench,
-      [&](const CollectivesResult& result) {
-        print_row(result);
-        all.push_back(to_json(bench, result));
-      },
-      [&] {
-        if (!json_file.empty()) write_file_atomically(json_file, all.dump(2) + "\n");
-      });
+      bench, [&](const CollectivesResult& result) { report.add(result); },
+      [&] { report.finish(); });
 }
 
 }  // namespace lockstep::app

@@ -40,7 +40,8 @@ int64_t parse_size(std::string text) {
 /// What one rank does for one size.
 class RankBench {
  public:
-  RankBench(const CollectivesBench& bench, ProcessGroup& group, MemoryCeiling& ceiling,
+  /// `ceiling`: null to measure none.
+  RankBench(const CollectivesBench& bench, ProcessGroup& group, MemoryCeiling* ceiling,
             int64_t bytes)
       : bench_(bench), group_(group), ceiling_(ceiling) {
     const int64_t ranks = group.size();
@@ -53,15 +54,16 @@ class RankBench {
   CollectivesResult run() {
     for (int i = 0; i < 3; ++i) operate();
     const int fitting = static_cast<int>(std::min(bench_.seconds / 20 / round(1), 1e6));
-    const int repeats = std::clamp(fitting, 1, most_repeats());
+    const int repeats = bench_.steady ? most_repeats() : std::clamp(fitting, 1, most_repeats());
     std::vector<double> times;
     std::vector<double> ideal;
     const double first = round(repeats);
-    const auto rounds =
-        std::clamp(static_cast<int>(bench_.seconds / 2 / (first * repeats)), 9, 400);
+    const auto rounds = std::clamp(static_cast<int>(bench_.seconds / 2 / (first * repeats)),
+                                   bench_.rounds, std::max(bench_.rounds, 400));
     for (int i = 0; i < rounds; ++i) {
       times.push_back(round(repeats));
-      ideal.push_back(slowest(ceiling_.pass(bench_.op.c_str(), group_.rank(), count_ * 4)));
+      if (ceiling_ == nullptr) continue;
+      ideal.push_back(slowest(ceiling_->pass(bench_.op.c_str(), group_.rank(), count_ * 4)));
     }
     return summary(std::move(times), std::move(ideal));
   }
@@ -96,11 +98,11 @@ class RankBench {
   /// Back to back, so that the clock and the start do not count for small messages.
   int most_repeats() const {
     const int64_t bytes = count_ * 4;
-    return bytes <= 1 << 10   ? 200
-           : bytes <= 1 << 16 ? 100
-           : bytes <= 1 << 20 ? 20
-           : bytes <= 4 << 20 ? 3
-                              : 1;
+    return bytes <= 1 << 10    ? 200
+           : bytes <= 1 << 16  ? 100
+           : bytes <= 1 << 20  ? 20
+           : bytes <= 16 << 20 ? 3
+                               : 1;
   }
 
   double slowest(double seconds) {
@@ -134,13 +136,13 @@ class RankBench {
     if (bench_.op == "barrier") return result;
     result.algbw_gbs = bytes / times[times.size() / 2] / 1e9;
     result.busbw_gbs = result.algbw_gbs * bus_factor();
-    result.ceiling_gbs = bytes / ideal[ideal.size() / 2] / 1e9;
+    if (!ideal.empty()) result.ceiling_gbs = bytes / ideal[ideal.size() / 2] / 1e9;
     return result;
   }
 
   const CollectivesBench& bench_;
   ProcessGroup& group_;
-  MemoryCeiling& ceiling_;
+  MemoryCeiling* ceiling_;
   int64_t part_ = 0;
   int64_t count_ = 0;
   float* in_ = nullptr;
@@ -148,6 +150,17 @@ class RankBench {
   std::vector<std::shared_ptr<SharedBuffer>> shared_;
   std::vector<std::vector<float>> user_;
 };
+
+void measure(const CollectivesBench& bench, ProcessGroup& group, MemoryCeiling* ceiling,
+             const std::function<void(const CollectivesResult&)>& report,
+             const std::function<void()>& finish) {
+  for (const int64_t bytes : bench.sizes) {
+    const auto result = RankBench(bench, group, ceiling, bytes).run();
+    if (group.rank() == 0) report(result);
+    if (bench.op == "barrier") break;
+  }
+  if (group.rank() == 0) finish();
+}
 
 World world_of(const CollectivesBench& bench, int rank, int port, const std::string& secret) {
   World world;
@@ -257,18 +270,21 @@ int run_collectives_bench(const CollectivesBench& bench,
     ranks.push_back(fork_child([&] {
       auto group = ProcessGroup::create(world_of(bench, rank, store.port, secret),
                                         {.backend = bench.backend});
-      for (const int64_t bytes : bench.sizes) {
-        const auto result = RankBench(bench, group, ceiling, bytes).run();
-        if (rank == 0) report(result);
-        if (bench.op == "barrier") break;
-      }
-      if (rank == 0) finish();
+      measure(bench, group, &ceiling, report, finish);
     }));
   }
   const int status = reap(ranks);
   ::kill(store.pid, SIGKILL);
   ::waitpid(store.pid, nullptr, 0);
   return status;
+}
+
+void run_collectives_rank(const World& world, const CollectivesBench& bench,
+                          const std::function<void(const CollectivesResult&)>& report,
+                          const std::function<void()>& finish) {
+  auto group = ProcessGroup::create(world, {.backend = bench.backend});
+  measure(bench, group, nullptr, report, finish);
+  group.barrier();  // nobody leaves while others still measure the end of their last call
 }
 
 }  // namespace lockstep::app

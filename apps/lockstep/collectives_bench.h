@@ -1,10 +1,13 @@
 #pragma once
-// Measures collectives between ranks that it starts itself, beside what the memory could do.
+// Measures collectives between ranks that it starts itself, beside what the memory could do, or
+// between ranks that a launcher has started, on one host or several.
 
 #include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
+
+#include "lockstep/launch/world.h"
 
 namespace lockstep::app {
 
@@ -15,6 +18,10 @@ struct CollectivesBench {
   int ranks = 2;
   std::vector<int64_t> sizes;  ///< Bytes; of the whole buffer for all_gather and reduce_scatter.
   double seconds = 0.4;        ///< Time spent on each size, about.
+  int rounds = 9;              ///< At least so many, whatever the time.
+  /// Always as many calls back to back as the size allows: what a switch or a shaper lets through
+  /// at once must not pass for speed.
+  bool steady = false;
 };
 
 /// Times are of one operation, the slowest rank's, in microseconds.
@@ -23,9 +30,10 @@ struct CollectivesResult {
   double min_us = 0;
   double p50_us = 0;
   double p99_us = 0;
-  double algbw_gbs = 0;    ///< bytes / p50.
-  double busbw_gbs = 0;    ///< algbw times what the op moves per rank: 2(P-1)/P for all_reduce, ...
-  double ceiling_gbs = 0;  ///< algbw of the same traffic by plain loops, without any protocol.
+  double algbw_gbs = 0;  ///< bytes / p50.
+  double busbw_gbs = 0;  ///< algbw times what the op moves per rank: 2(P-1)/P for all_reduce, ...
+  /// algbw of the same traffic by plain loops, without any protocol; 0 when not measured.
+  double ceiling_gbs = 0;
 };
 
 const std::vector<std::string>& bench_ops();
@@ -37,6 +45,12 @@ std::vector<int64_t> parse_sizes(const std::string& text);
 /// once a size, as soon as it is known, and `finish` there at the end. Returns the exit status of
 /// the first rank that failed, or 0. Call it from a process without threads.
 int run_collectives_bench(const CollectivesBench& bench,
+                          const std::function<void(const CollectivesResult&)>& report,
+                          const std::function<void()>& finish);
+
+/// One rank of a job that a launcher has started; `report` and `finish` are called on rank 0 only.
+/// No ceiling. Collective over the world. Errors: as ProcessGroup.
+void run_collectives_rank(const World& world, const CollectivesBench& bench,
                           const std::function<void(const CollectivesResult&)>& report,
                           const std::function<void()>& finish);
 

@@ -48,12 +48,38 @@ TEST(BenchCollectives, WritesARecordForEachSize) {
   std::filesystem::remove(file);
 }
 
+/// A shell command whose $L is the program under test, and its exit code.
+int shell(const std::string& command) {
+  const std::string whole = "L=" + env_or("LOCKSTEP_BIN_DIR", ".") + "/lockstep; " + command;
+  const int status = std::system(("{ " + whole + "; } >/dev/null 2>&1").c_str());
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+TEST(BenchCollectives, UnderALauncherItIsOneRank) {
+  const auto file = std::filesystem::temp_directory_path() /
+                    ("lockstep-bench-launched-" + std::to_string(::getpid()) + ".json");
+  ASSERT_EQ(shell("$L run --nproc_per_node 2 -- $L bench collectives --sizes 64,256K --seconds "
+                  "0.01 --rounds 2 --json " +
+                  file.string()),
+            0);
+  const auto records = nlohmann::json::parse(read_file(file));
+  std::filesystem::remove(file);
+  ASSERT_EQ(records.size(), 2u);
+  EXPECT_EQ(records[1].at("ranks"), 2);
+  EXPECT_EQ(records[1].at("bytes"), 256 << 10);
+  EXPECT_GT(records[1].at("p50_us"), 0);
+  EXPECT_TRUE(records[1].at("ceiling_gbs").is_null());  // between ranks it did not start: none
+  EXPECT_EQ(shell("RANK=0 WORLD_SIZE=1 $L bench collectives --ranks 2"), 2);
+  EXPECT_EQ(shell("RANK=1 WORLD_SIZE=1 $L bench collectives"), 2);
+}
+
 TEST(BenchCollectives, BadFlagsExitWithTwo) {
   EXPECT_EQ(bench("--opp all_reduce"), 2);
   EXPECT_EQ(bench("--op all_reduec"), 2);
   EXPECT_EQ(bench("--sizes 4:x"), 2);
   EXPECT_EQ(bench("--sizes 1"), 2);
   EXPECT_EQ(bench("--ranks 0"), 2);
+  EXPECT_EQ(bench("--rounds 0"), 2);
   EXPECT_EQ(bench("--backend natve"), 2);
   EXPECT_EQ(bench("--memory mine"), 2);
   EXPECT_EQ(bench("--json /no/such/folder/f.json"), 2);  // at once: the default takes minutes

@@ -1,0 +1,143 @@
+#!/bin/bash
+# all_reduce (float32 sum) between hosts of Lockstep, Gloo and Open MPI over TCP, in turns, and how
+# many times faster Lockstep is, by medians. Hosts are network namespaces on one bridge, one rank
+# each; links are shaped both ways. Needs root; what it makes it removes, however it ends.
+#
+#   bench/net/compare_peers.sh [BUILD_DIR]        (default build/release)
+#
+# PEERS   folder with allreduce_mpi.cpp and allreduce_gloo.cpp (default ../shared/peers); built with
+#         the flags of this script into BUILD_DIR/peers. Needs libopenmpi-dev and libgloo-dev.
+# HOSTS   numbers of hosts ("2 4");  RATES  of a host's link ("1gbit 10gbit none")
+# SIZES   bytes;  ROUNDS of all programs (3);  IMPLS  programs
+# CC      congestion control of the hosts, which the peers use (cubic); Lockstep sets its own
+set -euo pipefail
+root=$(cd "$(dirname "$0")/../.." && pwd)
+[ "$(id -u)" -eq 0 ] || { echo "compare_peers: needs root, to make network namespaces" >&2; exit 2; }
+build=$(cd "${1:-$root/build/release}" && pwd)
+PEERS=${PEERS:-$root/../shared/peers}
+HOSTS=${HOSTS:-2 4}
+RATES=${RATES:-1gbit 10gbit none}
+SIZES=${SIZES:-4 65536 1048576 16777216 67108864}
+ROUNDS=${ROUNDS:-3}
+IMPLS=${IMPLS:-lockstep gloo_ring gloo_hd ompi_tuned}
+CC=${CC:-cubic}
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+[ -d "$PEERS" ] || { echo "compare_peers: no folder $PEERS; set PEERS" >&2; exit 2; }
+
+bin=$build/peers
+mkdir -p "$bin"
+flags="-std=c++17 -O3 -march=native -w -pthread"
+[ -x "$bin/ompi" ] || mpicxx.openmpi $flags "$PEERS/allreduce_mpi.cpp" -o "$bin/ompi"
+[ -x "$bin/gloo" ] || g++ $flags "$PEERS/allreduce_gloo.cpp" -o "$bin/gloo" -lgloo
+results=$(mktemp -d)
+host=lkb$$h   # namespaces ${host}1, ${host}2 ...
+bridge=lkb$$
+
+remove_hosts() {
+  local name
+  for name in $(ip netns list | awk -v h="^$host[0-9]+$" '$1 ~ h { print $1 }'); do
+    ip netns pids "$name" | xargs -r kill -9 2>/dev/null || true
+    ip link del "v${name#"$host"}$bridge" 2>/dev/null || true  # else it stays until the namespace has died
+    ip netns del "$name"
+  done
+  ip link del "$bridge" 2>/dev/null || true
+}
+# A new namespace may choose only among those that the whole machine allows.
+allowed=$(sysctl -n net.ipv4.tcp_allowed_congestion_control)
+trap 'remove_hosts; sysctl -qw "net.ipv4.tcp_allowed_congestion_control=$allowed"; rm -rf "$results"' EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM HUP
+
+sysctl -qw "net.ipv4.tcp_allowed_congestion_control=$allowed $CC"
+
+make_hosts() {  # hosts rate
+  local i burst=256kb
+  ip link add "$bridge" type bridge
+  ip link set "$bridge" up
+  for ((i = 1; i <= $1; i++)); do
+    ip netns add "$host$i"
+    ip link add "v$i$bridge" type veth peer name eth0 netns "$host$i"
+    ip link set "v$i$bridge" master "$bridge" up
+    ip -n "$host$i" addr add "10.79.0.$i/24" dev eth0
+    ip -n "$host$i" link set eth0 up
+    ip -n "$host$i" link set lo up
+    ip netns exec "$host$i" sysctl -qw "net.ipv4.tcp_congestion_control=$CC"
+    [ "$2" = none ] && continue
+    [ "${2%gbit}" -ge 10 ] && burst=2mb
+    ip netns exec "$host$i" tc qdisc add dev eth0 root tbf rate "$2" burst $burst limit 16mb
+    tc qdisc add dev "v$i$bridge" root tbf rate "$2" burst $burst limit 16mb
+  done
+}
+
+on_every_host() {  # hosts command...
+  local n=$1 rank pids="" status=0
+  shift
+  export WORLD_SIZE=$n MASTER_ADDR=10.79.0.1 MASTER_PORT=29400 LOCAL_RANK=0 LOCAL_WORLD_SIZE=1 IFACE=eth0
+  for ((rank = 0; rank < n; rank++)); do
+    RANK=$rank LOCKSTEP_HOST_ID=h$rank timeout 180 ip netns exec "$host$((rank + 1))" "$@" &
+    pids="$pids $!"
+  done
+  for rank in $pids; do wait "$rank" || status=$?; done
+  [ $status -eq 0 ] || { echo "compare_peers: $1 ended with status $status" >&2; exit 1; }
+}
+
+# Each prints lines "NAME,ranks,bytes,min_us,median_us".
+lockstep() {
+  export LOCKSTEP_SECRET
+  LOCKSTEP_SECRET=$(od -An -N32 -tx1 /dev/urandom | tr -d ' \n')
+  on_every_host "$1" "$build/bin/lockstep" bench collectives --sizes "${SIZES// /,}" --seconds 0.2 --rounds 3 \
+    --json "$results/lockstep.json" >/dev/null
+  tr -d ' \n' <"$results/lockstep.json" | sed 's/},/}\n/g; s/}\]/}\n/' |
+    sed -E 's/.*"bytes":([0-9]+),.*"min_us":([0-9.e+-]+),.*"p50_us":([0-9.e+-]+),.*/lockstep,'"$1"',\1,\2,\3/'
+}
+gloo() {
+  STORE=$(mktemp -d -p "$results")
+  export STORE
+  SIZES=$SIZES ROUNDS=3 on_every_host "$2" "$bin/gloo" "gloo_$1" "$1"
+}
+ompi() {  # yield: else small messages wait for the 4 ms tick; flags 1: both directions at once
+  local i list=""
+  printf '#!/bin/sh\nh=%s${1##*.}; shift\nexec ip netns exec $h unshare --uts sh -c "hostname $h; $*"\n' "$host" \
+    >"$results/agent"
+  chmod +x "$results/agent"
+  for ((i = 1; i <= $1; i++)); do list=$list,10.79.0.$i:1; done
+  SIZES=$SIZES ROUNDS=3 timeout 180 ip netns exec "${host}1" mpirun.openmpi --mca plm_rsh_agent "$results/agent" \
+    --mca btl tcp,self --mca btl_tcp_if_include eth0 --mca oob_tcp_if_include eth0 --mca mpi_yield_when_idle 1 \
+    --mca btl_tcp_flags 1 --mca btl_base_warn_component_unused 0 -x SIZES -x ROUNDS -H "${list#,}" -n "$1" \
+    "$bin/ompi" ompi_tuned
+}
+
+for rate in $RATES; do
+  for hosts in $HOSTS; do
+    make_hosts "$hosts" "$rate"
+    for ((round = 1; round <= ROUNDS; round++)); do
+      for impl in $IMPLS; do
+        case $impl in
+          lockstep) lockstep "$hosts" ;;
+          gloo_*) gloo "${impl#gloo_}" "$hosts" ;;
+          ompi_tuned) ompi "$hosts" ;;
+        esac
+      done
+    done | sed "s/^/$rate,/" | tee -a "$results/all.csv" >&2
+    remove_hosts
+  done
+done
+
+# Share of the link: of what headers leave of it (1448 of 1514 bytes of a packet), with the least
+# traffic an all_reduce can do, 2 (H - 1) / H of the buffer out and in on every host.
+sort -t, -k1,1 -k3,3n -k4,4n -k2,2 -k6,6g "$results/all.csv" | awk -F, '
+  { key = $1 "," $3 "," $4 "," $2; at = $1 "," $3 "," $4; n[key]++; t[key, n[key]] = $6
+    if (!(key in seen)) { seen[key]; keys[++count] = key; place[key] = at } }
+  function median(key) { return t[key, int((n[key] + 1) / 2)] }
+  END {
+    printf "%-7s %5s %10s %-12s %12s %11s %7s\n", "link", "hosts", "bytes", "program", "median us", "lockstep x", "% link"
+    for (i = 1; i <= count; i++) {
+      split(keys[i], f, ",")
+      share = "-"
+      if (f[1] != "none")
+        share = sprintf("%.1f", 16 * (f[2] - 1) / f[2] * f[3] / (median(keys[i]) * f[1] * 1000) / (1448 / 1514) * 100)
+      own = place[keys[i]] ",lockstep"
+      ratio = n[own] ? sprintf("%.2f", median(keys[i]) / median(own)) : "-"
+      printf "%-7s %5d %10d %-12s %12.1f %11s %7s\n", f[1], f[2], f[3], f[4], median(keys[i]), ratio, share
+    }
+  }'
