@@ -5,11 +5,14 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "lockstep/comm/process_group.h"
 #include "lockstep/parallel/module_state.h"
 #include "lockstep/parallel/reducer.h"
+#include "lockstep/parallel/shard_fold.h"
+#include "lockstep/parallel/shards.h"
 
 namespace torch::nn {
 class Module;
@@ -21,8 +24,11 @@ struct DdpOptions {
   /// Bound of a bucket in MiB, greater than 0. Larger: fewer messages; smaller: they start earlier.
   /// The first bucket holds at most 1 MiB.
   double bucket_cap_mb = 25;
-  /// Whether forward() in training gives every rank the buffers of rank 0.
+  /// Whether forward() in training gives every rank the buffers of rank 0. Must be true with
+  /// `shards`, which average buffers instead.
   bool broadcast_buffers = true;
+  /// Parts of the global batch; see DistributedDataParallel::for_each_shard(). 0: one a rank.
+  int shards = 0;
 
   /// Errors: kInvalidArgument naming the field and its value.
   void validate() const;
@@ -41,14 +47,25 @@ class DdpCore {
   bool is_training() const;
   double comm_exposed_ms() const;
 
+  const ShardRange& shards() const { return range_; }
+  void enter_shard(int index);
+  void leave_shard();
+
  private:
   friend class NoSync;
 
+  void make_equal(ProcessGroup& group, const DdpOptions& options,
+                  const std::vector<NamedTensor>& buffers) const;
+  bool synchronises() const;
+
   std::shared_ptr<torch::nn::Module> module_;
   std::vector<NamedTensor> parameters_;
+  ShardRange range_;
+  std::unique_ptr<ShardFold> fold_;           ///< None without DdpOptions::shards.
   std::unique_ptr<Reducer> reducer_;          ///< None in a group of one.
   std::unique_ptr<BufferBroadcast> buffers_;  ///< None when there is nothing to broadcast.
   int no_sync_depth_ = 0;
+  std::optional<int> shard_;  ///< Of this rank's, the one entered.
 };
 
 /// Holds off the averaging of gradients; see DistributedDataParallel::no_sync().

@@ -35,6 +35,25 @@ namespace lockstep {
 /// Gradients are views into the buckets in which they are sent: the next backward() writes over
 /// them, also after zero_grad(). Clone what is to be kept longer than a step.
 ///
+/// With DdpOptions::shards = S the results no longer depend on the number of ranks either. The
+/// global batch has S parts; each rank works on S / P of them, one after the other:
+///
+///   auto model = lockstep::DistributedDataParallel(net, group, {.shards = 8});
+///   model.zero_grad();
+///   model.for_each_shard([&](int shard) {        // e.g. 2 and 3 on rank 1 of 4
+///     lockstep::seed_shard(seed, step, shard);   // for dropout
+///     loss_of(model.forward(images_of(shard)), labels_of(shard)).backward();
+///   });
+///   optimizer.step();     // the same bits for P = 1, 2, 4 and 8
+///
+/// A shard is to a rank of several what a rank is to the job: batch norm sees one shard at a time,
+/// every shard starts from the same running statistics, and those become the mean over all shards.
+/// Gradients and buffers are added in the order of the tree over the shards and divided by S, once.
+/// Part of the contract: the same data for a shard whatever the rank, and the same number of
+/// intra-op threads (at::set_num_threads) in the runs that are compared; that the ranks of one run
+/// agree on it is checked. Cost: see ShardFold; the communication of all but the smallest part
+/// hides behind the last shard's backward.
+///
 /// Collective: constructor, forward() and backward() (unless no_sync), for all ranks of the group.
 /// A world of one process communicates nothing and costs nothing.
 template <class Net>
@@ -42,7 +61,8 @@ class DistributedDataParallel {
  public:
   /// Checks that all ranks have the same parameters and buffers and gives them the values of
   /// rank 0. Errors: kMismatch (names the parameter and both shapes, on every rank),
-  /// kInvalidArgument (nothing to train, an option, an element type or device), those of the group.
+  /// kInvalidArgument (nothing to train, an option, shards that these ranks cannot share, an
+  /// element type or device), those of the group.
   DistributedDataParallel(Net net, ProcessGroup group, const DdpOptions& options = {})
       : net_(std::move(net)),
         core_(std::make_unique<DdpCore>(shared_module(net_), std::move(group), options)) {}
@@ -62,6 +82,24 @@ class DistributedDataParallel {
     return forward(std::forward<Args>(args)...);
   }
 
+  /// Runs body(shard) for each of this rank's shards in order; without DdpOptions::shards that is
+  /// once, with the rank. The body runs one forward() and its backward(). Gradients are averaged
+  /// when the last is done, and what was in .grad before does not count: accumulate by no_sync().
+  /// Errors: those of forward() and backward(); kInvalidArgument naming parameters that got no
+  /// gradient. After an error (or one that the body throws) start again from zero_grad().
+  template <class Body>
+  void for_each_shard(Body&& body) {
+    const ShardRange& own = core_->shards();
+    for (int index = 0; index < own.count; ++index) {
+      core_->enter_shard(index);
+      body(own.first + index);
+      core_->leave_shard();
+    }
+  }
+
+  /// This rank's shards.
+  const ShardRange& shards() const { return core_->shards(); }
+
   /// The net's parameters, each once.
   std::vector<at::Tensor> parameters() const { return core_->parameters(); }
   Net& module() { return net_; }
@@ -73,7 +111,9 @@ class DistributedDataParallel {
 
   /// While the guard lives, forward() and backward() only accumulate gradients on this rank; the
   /// first backward() of a forward() after it averages the accumulated sum. Both must lie inside.
-  /// Guards may nest. All ranks use it for the same steps.
+  /// Guards may nest. All ranks use it for the same steps. With shards it holds for a whole
+  /// for_each_shard(): each shard's gradients and buffers are put aside and come back when it is
+  /// that shard's turn again; .grad is undefined in between.
   [[nodiscard]] NoSync no_sync() { return NoSync(*core_); }
 
   void train(bool on = true) { core_->train(on); }

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "lockstep/base/error.h"
+#include "lockstep/comm/kernels/reduce.h"
 #include "lockstep/tensor/dtype.h"
 #include "lockstep/tensor/shared_tensor.h"
 
@@ -113,19 +114,31 @@ void GradientMemory::bring(int index, const at::Tensor& arrived) {
   grad = std::move(place);
 }
 
-void GradientMemory::launch(const BucketLayout& bucket, std::vector<Work>& works) {
-  const auto start = [&](void* data, int64_t count, int kind) {
-    works.push_back(
-        group_.all_reduce(data, count, static_cast<DType>(kind), ReduceOp::kAvg, {.async = true}));
-  };
+std::vector<GradientMemory::Piece> GradientMemory::pieces(const BucketLayout& bucket) {
+  std::vector<Piece> list;
   if (!bucket.packed.empty()) {
     const GradientSpec& spec = specs_[static_cast<size_t>(bucket.packed.front())];
-    start(static_cast<char*>(packed_->data()) + bucket.begin,
-          (bucket.end - bucket.begin) / spec.element_bytes, spec.kind);
+    list.push_back({static_cast<char*>(packed_->data()) + bucket.begin,
+                    (bucket.end - bucket.begin) / spec.element_bytes,
+                    static_cast<DType>(spec.kind)});
   }
   for (const int index : bucket.placed) {
     const auto i = static_cast<size_t>(index);
-    start(parameters_[i].mutable_grad().data_ptr(), specs_[i].elements, specs_[i].kind);
+    list.push_back({parameters_[i].mutable_grad().data_ptr(), specs_[i].elements,
+                    static_cast<DType>(specs_[i].kind)});
+  }
+  return list;
+}
+
+void GradientMemory::launch(const BucketLayout& bucket, ReduceOp op, std::vector<Work>& works) {
+  for (const Piece& piece : pieces(bucket)) {
+    works.push_back(group_.all_reduce(piece.data, piece.count, piece.dtype, op, {.async = true}));
+  }
+}
+
+void GradientMemory::divide(const BucketLayout& bucket, int divisor) {
+  for (const Piece& piece : pieces(bucket)) {
+    lockstep::divide(piece.data, piece.count, piece.dtype, divisor);
   }
 }
 

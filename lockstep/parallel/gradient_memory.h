@@ -46,10 +46,20 @@ class GradientMemory {
   /// `arrived`: what the hook was given.
   void bring(int index, const at::Tensor& arrived);
 
-  /// Starts the averaging of a bucket whose gradients have all been brought; appends the Works.
-  void launch(const BucketLayout& bucket, std::vector<Work>& works);
+  /// Starts the reduction of a bucket whose gradients have all been brought; appends the Works.
+  void launch(const BucketLayout& bucket, ReduceOp op, std::vector<Work>& works);
+
+  /// Divides a bucket's gradients, when its Works are done.
+  void divide(const BucketLayout& bucket, int divisor);
 
  private:
+  struct Piece {
+    void* data;
+    int64_t count;
+    DType dtype;
+  };
+  /// Where a bucket's gradients lie.
+  std::vector<Piece> pieces(const BucketLayout& bucket);
   bool is_placed(size_t index) const;
   bool may_stay(const at::Tensor& grad, const at::Tensor& arrived, size_t index) const;
   at::Tensor empty_for(size_t index) const;

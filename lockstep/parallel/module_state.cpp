@@ -6,14 +6,17 @@
 #include <torch/nn/module.h>
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <set>
 #include <utility>
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/text.h"
+#include "lockstep/comm/kernels/reduce.h"
 #include "lockstep/parallel/buckets.h"
 #include "lockstep/tensor/collectives.h"
+#include "lockstep/tensor/dtype.h"
 #include "lockstep/tensor/shared_tensor.h"
 
 namespace lockstep {
@@ -37,6 +40,16 @@ std::string broadcast_text(ProcessGroup& group, std::string text, int root) {
   group.broadcast(&size, 1, DType::kInt64, root).wait();
   text.resize(static_cast<size_t>(size));
   if (size > 0) group.broadcast(text.data(), size, DType::kUint8, root).wait();
+  return text;
+}
+
+/// Up to eight names, quoted.
+std::string name_list(const std::vector<std::string>& names) {
+  std::string text;
+  for (size_t i = 0; i < names.size() && i < 8; ++i) {
+    text += fmt::format("{}'{}'", i == 0 ? "" : ", ", names[i]);
+  }
+  if (names.size() > 8) text += fmt::format(" and {} more", names.size() - 8);
   return text;
 }
 
@@ -83,6 +96,14 @@ void check_same_on_all_ranks(ProcessGroup& group, const std::vector<std::string>
               broadcast_text(group, difference.value_or(""), static_cast<int>(complaining)));
 }
 
+void throw_without_gradient(const std::vector<std::string>& names) {
+  throw Error(ErrorCode::kInvalidArgument,
+              fmt::format("no gradient came for {} in this backward pass: every parameter must "
+                          "take part in the loss, on every rank; turn requires_grad off for the "
+                          "others before the data parallel model is made",
+                          name_list(names)));
+}
+
 void broadcast_values(ProcessGroup& group, const std::vector<NamedTensor>& tensors) {
   const at::NoGradGuard no_grad;
   for (const NamedTensor& named : tensors) {
@@ -121,6 +142,52 @@ void BufferBroadcast::run() {
   // running average must stay usable, as it does on rank 0. Its backward does not read the value.
   for (size_t i = 0; !root && i < places_.size(); ++i) {
     buffers_[i].tensor.variable_data().copy_(places_[i]);
+  }
+}
+
+BufferAverage::BufferAverage(ProcessGroup group, const std::vector<NamedTensor>& buffers)
+    : group_(std::move(group)) {
+  std::vector<NamedTensor> others;
+  std::vector<GradientSpec> specs;
+  for (const NamedTensor& buffer : buffers) {
+    if (!buffer.tensor.is_floating_point()) {
+      others.push_back(buffer);
+      continue;
+    }
+    const DType type = to_dtype(buffer.tensor.scalar_type());
+    specs.push_back({buffer.tensor.numel(), size_of(type), static_cast<int>(type)});
+    averaged_.push_back(buffer);
+  }
+  if (!others.empty()) others_ = std::make_unique<BufferBroadcast>(group_, std::move(others));
+  if (averaged_.empty()) return;
+  constexpr auto kAny = std::numeric_limits<int64_t>::max();
+  const auto order = reversed_order(static_cast<int>(specs.size()));
+  layouts_ = lay_out_buckets(specs, plan_buckets(specs, order, std::array{kAny}), kAny);
+  memory_ = group_.allocate(std::max(layouts_.back().end, kGradientAlignment));
+  places_.resize(averaged_.size());
+  for (const BucketLayout& layout : layouts_) {
+    types_.push_back(static_cast<DType>(specs[static_cast<size_t>(layout.packed.front())].kind));
+    for (size_t k = 0; k < layout.packed.size(); ++k) {
+      const auto i = static_cast<size_t>(layout.packed[k]);
+      const at::Tensor& like = averaged_[i].tensor;
+      places_[i] = from_shared(memory_, layout.offsets[k], like.sizes(), like.scalar_type());
+    }
+  }
+}
+
+void BufferAverage::run(int shards) {
+  const at::NoGradGuard no_grad;
+  if (others_) others_->run();
+  for (size_t i = 0; i < places_.size(); ++i) places_[i].copy_(averaged_[i].tensor);
+  for (size_t k = 0; k < layouts_.size(); ++k) {
+    const BucketLayout& layout = layouts_[k];
+    char* data = static_cast<char*>(memory_->data()) + layout.begin;
+    const int64_t count = (layout.end - layout.begin) / size_of(types_[k]);
+    group_.all_reduce(data, count, types_[k], ReduceOp::kSum).wait();
+    divide(data, count, types_[k], shards);
+  }
+  for (size_t i = 0; i < places_.size(); ++i) {
+    averaged_[i].tensor.variable_data().copy_(places_[i]);
   }
 }
 

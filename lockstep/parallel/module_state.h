@@ -33,6 +33,10 @@ std::optional<std::string> first_difference(const std::vector<std::string>& here
 /// Collective. Throws kMismatch, on every rank, when some rank's list differs from rank 0's.
 void check_same_on_all_ranks(ProcessGroup& group, const std::vector<std::string>& descriptions);
 
+/// Throws kInvalidArgument: a backward pass brought these parameters no gradient. Names up to
+/// eight.
+[[noreturn]] void throw_without_gradient(const std::vector<std::string>& names);
+
 /// Collective: the values of rank 0 on every rank. Cost: one broadcast a tensor.
 void broadcast_values(ProcessGroup& group, const std::vector<NamedTensor>& tensors);
 
@@ -49,6 +53,25 @@ class BufferBroadcast {
   std::vector<NamedTensor> buffers_;
   std::shared_ptr<SharedBuffer> memory_;
   std::vector<at::Tensor> places_;  ///< By buffer, in memory_.
+};
+
+/// Averages buffers over all shards of all ranks, again and again.
+class BufferAverage {
+ public:
+  /// Collective.
+  BufferAverage(ProcessGroup group, const std::vector<NamedTensor>& buffers);
+  /// Collective. Every rank's floating buffers hold the sum over its shards; they become the sum
+  /// over the ranks divided by `shards`. Others become those of rank 0.
+  void run(int shards);
+
+ private:
+  ProcessGroup group_;
+  std::vector<NamedTensor> averaged_;
+  std::vector<BucketLayout> layouts_;  ///< One an element type.
+  std::vector<DType> types_;           ///< Theirs.
+  std::shared_ptr<SharedBuffer> memory_;
+  std::vector<at::Tensor> places_;  ///< By averaged buffer, in memory_.
+  std::unique_ptr<BufferBroadcast> others_;
 };
 
 }  // namespace lockstep

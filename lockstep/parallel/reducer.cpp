@@ -10,23 +10,11 @@
 #include "lockstep/base/error.h"
 
 namespace lockstep {
-namespace {
-
-/// Up to eight names, quoted.
-std::string name_list(const std::vector<std::string>& names) {
-  std::string text;
-  for (size_t i = 0; i < names.size() && i < 8; ++i) {
-    text += fmt::format("{}'{}'", i == 0 ? "" : ", ", names[i]);
-  }
-  if (names.size() > 8) text += fmt::format(" and {} more", names.size() - 8);
-  return text;
-}
-
-}  // namespace
-
-Reducer::Reducer(ProcessGroup group, std::vector<NamedTensor> parameters, int64_t bucket_cap_bytes)
+Reducer::Reducer(ProcessGroup group, std::vector<NamedTensor> parameters, int64_t bucket_cap_bytes,
+                 ShardFold* fold)
     : group_(std::move(group)),
       parameters_(std::move(parameters)),
+      fold_(fold),
       limits_(bucket_limits(bucket_cap_bytes)),
       memory_(group_, parameters_) {
   const int count = static_cast<int>(parameters_.size());
@@ -111,6 +99,7 @@ void Reducer::take_gradient(int index, const at::Tensor& arrived) {
                                    : "a second gradient in one backward pass"));
   }
   memory_.bring(index, arrived);
+  if (fold_) fold_->add_sums_to(i);
   arrived_[i] = true;
   --missing_[static_cast<size_t>(bucket_of_[i])];
   if (first_pass_) ready_order_.push_back(index);
@@ -121,7 +110,7 @@ void Reducer::launch_full_buckets() {
     for (const int index : buckets()[launched_].placed) {
       in_flight_.push_back(parameters_[static_cast<size_t>(index)].tensor.grad());
     }
-    memory_.launch(buckets()[launched_], works_);
+    memory_.launch(buckets()[launched_], fold_ ? ReduceOp::kSum : ReduceOp::kAvg, works_);
   }
 }
 
@@ -131,6 +120,9 @@ void Reducer::finish_pass() {
   wait_for_launched();
   phase_ = Phase::kIdle;
   if (launched_ < buckets().size()) throw_missing();
+  for (size_t b = 0; fold_ && b < buckets().size(); ++b) {
+    memory_.divide(buckets()[b], fold_->range().total);
+  }
   first_pass_ = false;
   exposed_ms_ =
       std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
@@ -154,11 +146,7 @@ void Reducer::throw_missing() const {
   for (size_t i = 0; i < parameters_.size(); ++i) {
     if (!arrived_[i]) names.push_back(parameters_[i].name);
   }
-  throw Error(ErrorCode::kInvalidArgument,
-              fmt::format("no gradient came for {} in this backward pass: every parameter must "
-                          "take part in the loss, on every rank; turn requires_grad off for the "
-                          "others before the data parallel model is made",
-                          name_list(names)));
+  throw_without_gradient(names);
 }
 
 }  // namespace lockstep

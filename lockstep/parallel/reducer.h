@@ -11,6 +11,7 @@
 #include "lockstep/parallel/autograd_hooks.h"
 #include "lockstep/parallel/buckets.h"
 #include "lockstep/parallel/gradient_memory.h"
+#include "lockstep/parallel/shard_fold.h"
 
 namespace lockstep {
 
@@ -26,6 +27,10 @@ namespace lockstep {
 /// Fastest is a backward that finds .grad undefined: see GradientMemory. Where .grad is defined,
 /// autograd adds to it in place.
 ///
+/// With shards (see ShardFold) the pass is that of a rank's last shard: each gradient becomes the
+/// sum over the rank's shards as it arrives, and the ranks' sums are divided by the number of all
+/// shards, once, so that the bits do not depend on the number of ranks.
+///
 /// All ranks must run the same steps. Errors come out of backward(): those of the group;
 /// kInvalidArgument when a parameter got no gradient (at the end, names all of them) or two in one
 /// pass, or when a pass runs that no begin_forward() announced. After an error the gradients are
@@ -33,8 +38,10 @@ namespace lockstep {
 class Reducer {
  public:
   /// Collective. `parameters`: leaf tensors on the CPU that require gradients, the same on every
-  /// rank. Errors: kInvalidArgument (element type, device), kUnavailable (no shared memory).
-  Reducer(ProcessGroup group, std::vector<NamedTensor> parameters, int64_t bucket_cap_bytes);
+  /// rank. `fold`: null for the mean over the ranks. Errors: kInvalidArgument (element type,
+  /// device), kUnavailable (no shared memory).
+  Reducer(ProcessGroup group, std::vector<NamedTensor> parameters, int64_t bucket_cap_bytes,
+          ShardFold* fold = nullptr);
   /// Waits for collectives under way (at most the group's timeout).
   ~Reducer();
   Reducer(const Reducer&) = delete;
@@ -67,6 +74,7 @@ class Reducer {
 
   ProcessGroup group_;
   std::vector<NamedTensor> parameters_;
+  ShardFold* fold_;
   std::vector<int64_t> limits_;
   GradientMemory memory_;
   std::vector<int> bucket_of_;  ///< By parameter.

@@ -1,0 +1,140 @@
+#include "lockstep/parallel/shard_fold.h"
+
+#include <ATen/core/grad_mode.h>
+
+#include <utility>
+
+#include "lockstep/base/error.h"
+#include "lockstep/comm/kernels/reduce.h"
+#include "lockstep/tensor/dtype.h"
+
+namespace lockstep {
+namespace {
+
+/// left + right, in the memory of `left` when nobody else holds that.
+at::Tensor sum_of(const at::Tensor& left, const at::Tensor& right) {
+  return left.storage().use_count() == 1 ? left.add_(right) : left.add(right);
+}
+
+void divide_by(at::Tensor& tensor, int divisor) {
+  if (!tensor.is_non_overlapping_and_dense()) tensor = tensor.contiguous();
+  divide(tensor.data_ptr(), tensor.numel(), to_dtype(tensor.scalar_type()), divisor);
+}
+
+}  // namespace
+
+ShardFold::ShardFold(ProcessGroup group, ShardRange range, std::vector<NamedTensor> parameters,
+                     std::vector<NamedTensor> buffers)
+    : range_(range),
+      parameters_(std::move(parameters)),
+      buffers_(std::move(buffers)),
+      average_(std::move(group), buffers_) {}
+
+void ShardFold::enter(int index) {
+  const at::NoGradGuard no_grad;
+  if (index == 0) {
+    sums_.clear();
+    if (kept_.empty()) base_ = clone_buffers();
+  }
+  Left kept;
+  if (!kept_.empty()) kept = std::exchange(kept_[static_cast<size_t>(index)], {});
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    auto& grad = parameters_[i].tensor.mutable_grad();
+    grad = kept.gradients.empty() ? at::Tensor() : std::move(kept.gradients[i]);
+  }
+  if (!kept.gradients.empty()) {
+    set_buffers(kept.buffers);
+  } else if (index > 0) {
+    set_buffers(base_);
+  }
+}
+
+void ShardFold::keep(int index) {
+  require_gradients();
+  kept_.resize(static_cast<size_t>(range_.count));
+  kept_[static_cast<size_t>(index)] = {take_gradients(), clone_buffers()};
+}
+
+void ShardFold::add(int index) {
+  require_gradients();
+  push(index, {take_gradients(), clone_buffers()});
+}
+
+void ShardFold::push(int index, Left left) {
+  const at::NoGradGuard no_grad;
+  for (int n = sums_to_add(index, range_.count); n > 0; --n) {
+    Left sum = std::move(sums_.back());
+    sums_.pop_back();
+    for (size_t i = 0; i < left.gradients.size(); ++i) {
+      sum.gradients[i] = sum_of(sum.gradients[i], std::exchange(left.gradients[i], {}));
+    }
+    for (size_t i = 0; i < buffers_.size(); ++i) {
+      // What cannot be averaged is the first shard's.
+      if (sum.buffers[i].is_floating_point()) sum.buffers[i].add_(left.buffers[i]);
+    }
+    left = std::move(sum);
+  }
+  sums_.push_back(std::move(left));
+}
+
+void ShardFold::add_sums_to(size_t i) {
+  const at::NoGradGuard no_grad;
+  at::Tensor& grad = parameters_[i].tensor.mutable_grad();
+  for (auto sum = sums_.rbegin(); sum != sums_.rend(); ++sum) grad.add_(sum->gradients[i]);
+}
+
+void ShardFold::finish(bool alone, bool fold_buffers) {
+  require_gradients();
+  if (alone) average_alone();
+  push(range_.count - 1, {{}, clone_buffers()});
+  set_buffers(fold_buffers ? sums_.front().buffers : base_);
+  if (fold_buffers) average_.run(range_.total);
+  sums_.clear();
+  kept_.clear();
+}
+
+void ShardFold::average_alone() {
+  const at::NoGradGuard no_grad;
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    at::Tensor& grad = parameters_[i].tensor.mutable_grad();
+    for (auto sum = sums_.rbegin(); sum != sums_.rend(); ++sum) {
+      grad = sum_of(grad, sum->gradients[i]);
+    }
+    if (range_.total > 1) divide_by(grad, range_.total);
+  }
+}
+
+void ShardFold::reset() {
+  if (!kept_.empty()) set_buffers(base_);
+  kept_.clear();
+}
+
+std::vector<at::Tensor> ShardFold::clone_buffers() const {
+  std::vector<at::Tensor> values;
+  for (const auto& buffer : buffers_) values.push_back(buffer.tensor.detach().clone());
+  return values;
+}
+
+/// variable_data() leaves the version counter alone: see BufferBroadcast.
+void ShardFold::set_buffers(const std::vector<at::Tensor>& values) const {
+  for (size_t i = 0; i < values.size(); ++i) buffers_[i].tensor.variable_data().copy_(values[i]);
+}
+
+std::vector<at::Tensor> ShardFold::take_gradients() const {
+  std::vector<at::Tensor> gradients;
+  for (const auto& parameter : parameters_) {
+    gradients.push_back(std::exchange(parameter.tensor.mutable_grad(), at::Tensor()));
+  }
+  return gradients;
+}
+
+void ShardFold::require_gradients() const {
+  std::vector<std::string> names;
+  for (const auto& parameter : parameters_) {
+    const auto& grad = parameter.tensor.grad();
+    if (!grad.defined() || grad.layout() != at::kStrided) names.push_back(parameter.name);
+  }
+  if (!names.empty()) throw_without_gradient(names);
+}
+
+}  // namespace lockstep

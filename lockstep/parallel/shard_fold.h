@@ -1,0 +1,71 @@
+#pragma once
+// What a rank's shards leave behind, added up in the order of the tree: gradients and buffers.
+
+#include <ATen/core/Tensor.h>
+
+#include <vector>
+
+#include "lockstep/comm/process_group.h"
+#include "lockstep/parallel/module_state.h"
+#include "lockstep/parallel/shards.h"
+
+namespace lockstep {
+
+/// Lets one module stand for a rank's shards, one after the other, as if each had a rank of its
+/// own: every shard starts a step with the same buffers (running statistics) and no gradient, or,
+/// within an accumulation, with those that it left itself.
+///
+/// Of a step: for each index in [0, range.count): enter(index); the shard's forward and backward;
+/// then keep(index) to accumulate, or else add(index), and finish() for the last.
+///
+/// Memory beyond the module's: log2(count) + 1 gradients of the whole module and as many of its
+/// buffers; while gradients accumulate, `count` of both.
+class ShardFold {
+ public:
+  /// `parameters`: those that require gradients. Collective.
+  ShardFold(ProcessGroup group, ShardRange range, std::vector<NamedTensor> parameters,
+            std::vector<NamedTensor> buffers);
+
+  const ShardRange& range() const { return range_; }
+
+  void enter(int index);
+  /// Puts the shard's gradients and buffers aside until it is entered again.
+  /// Errors of keep(), add() and finish(): kInvalidArgument naming the parameters that got no
+  /// (dense) gradient.
+  void keep(int index);
+  /// Adds the shard's to the sums.
+  void add(int index);
+  /// Makes .grad of parameter `i`, that of the last shard, the sum over this rank's shards, in
+  /// place. Needs memory that nobody else holds.
+  void add_sums_to(size_t i);
+  /// Collective. Ends the last shard. Gradients: with `alone` (a group of one) they become the mean
+  /// over all shards here; else the caller has seen to that. Buffers: they become the mean over all
+  /// shards of all ranks, in the tree's order, or, when not of a floating type, those of shard 0;
+  /// without `fold_buffers` (a module that is not training) they are as before the step.
+  void finish(bool alone, bool fold_buffers);
+
+  /// Forgets what was kept; the buffers are as before the step.
+  void reset();
+
+ private:
+  struct Left {
+    std::vector<at::Tensor> gradients;  ///< By parameter.
+    std::vector<at::Tensor> buffers;
+  };
+  void push(int index, Left left);
+  void average_alone();
+  std::vector<at::Tensor> take_gradients() const;
+  std::vector<at::Tensor> clone_buffers() const;
+  void set_buffers(const std::vector<at::Tensor>& values) const;
+  void require_gradients() const;
+
+  ShardRange range_;
+  std::vector<NamedTensor> parameters_;
+  std::vector<NamedTensor> buffers_;
+  std::vector<at::Tensor> base_;  ///< The buffers before the step.
+  std::vector<Left> kept_;        ///< By index; empty when nothing accumulates.
+  std::vector<Left> sums_;        ///< Of whole nodes of the tree, in order.
+  BufferAverage average_;
+};
+
+}  // namespace lockstep

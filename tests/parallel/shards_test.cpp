@@ -1,0 +1,312 @@
+// One number of shards, any number of ranks: the same bits. Ranks are threads.
+#include "lockstep/parallel/shards.h"
+
+#include <ATen/Parallel.h>
+#include <gtest/gtest.h>
+#include <torch/nn/functional/loss.h>
+#include <torch/nn/modules/batchnorm.h>
+#include <torch/nn/modules/container/sequential.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/optim/sgd.h>
+#include <torch/utils.h>
+
+#include <mutex>
+#include <string>
+
+#include "lockstep/comm/reduce_tree.h"
+#include "lockstep/parallel/distributed_data_parallel.h"
+#include "tests/support/error_of.h"
+#include "tests/support/ranks.h"
+
+namespace lockstep {
+namespace {
+
+using testing::HostLayout;
+using testing::run_rank_threads;
+using torch::Tensor;
+
+std::string tree_text(int lo, int hi) {
+  if (hi - lo == 1) return std::to_string(lo);
+  const int mid = tree_mid(lo, hi);
+  return "(" + tree_text(lo, mid) + "+" + tree_text(mid, hi) + ")";
+}
+
+TEST(Shards, OfARankAreEquallyManyAndInOrder) {
+  EXPECT_EQ(shards_of_rank(8, 0, 1), (ShardRange{0, 8, 8}));
+  EXPECT_EQ(shards_of_rank(8, 3, 4), (ShardRange{6, 2, 8}));
+  EXPECT_EQ(shards_of_rank(3, 2, 3), (ShardRange{2, 1, 3}));
+  EXPECT_EQ(shards_of_rank(6, 0, 1), (ShardRange{0, 6, 6}));
+  EXPECT_EQ(shards_of_rank(12, 1, 3), (ShardRange{4, 4, 12}));
+}
+
+TEST(Shards, NamesTheNumbersOfRanksThatCanShareThem) {
+  const auto message = [](int shards, int size) {
+    const auto error = error_of([&] { shards_of_rank(shards, 0, size); });
+    EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
+    return std::string(error.what());
+  };
+  EXPECT_EQ(message(6, 2),
+            "2 ranks cannot share 6 shards: each needs equally many and a power of two of them; "
+            "1, 3 or 6 ranks can");
+  EXPECT_NE(message(8, 3).find("; 1, 2, 4 or 8 ranks can"), std::string::npos);
+  EXPECT_NE(message(1, 2).find("; 1 ranks can"), std::string::npos);
+  EXPECT_EQ(message(0, 1), "0 shards; there must be at least 1");
+}
+
+// Adding texts instead of numbers, first on each rank, then over the ranks.
+TEST(Shards, SumsOfRanksAreNodesOfTheTreeOverShards) {
+  for (const auto& [shards, size] : std::vector<std::pair<int, int>>{
+           {1, 1}, {2, 1}, {5, 1}, {6, 1}, {7, 1}, {13, 1}, {8, 2}, {8, 4}, {12, 3}, {20, 5}}) {
+    std::vector<RankRange> nodes;
+    std::vector<std::string> values;
+    for (int rank = 0; rank < size; ++rank) {
+      const auto range = shards_of_rank(shards, rank, size);
+      std::vector<std::string> sums;
+      for (int index = 0; index < range.count; ++index) {
+        std::string left = std::to_string(range.first + index);
+        for (int n = sums_to_add(index, range.count); n > 0; --n) {
+          left = "(" + sums.back() + "+" + left + ")";
+          sums.pop_back();
+        }
+        sums.push_back(left);
+      }
+      ASSERT_EQ(sums.size(), 1u);
+      EXPECT_EQ(sums[0], tree_text(range.first, range.first + range.count));
+      nodes.push_back({range.first, range.first + range.count});
+      values.push_back(sums[0]);
+    }
+    for (const auto& add : tree_additions(nodes, shards)) {
+      auto& left = values[static_cast<size_t>(add.left)];
+      left = "(" + left + "+" + values[static_cast<size_t>(add.right)] + ")";
+    }
+    EXPECT_EQ(values[0], tree_text(0, shards)) << size;
+  }
+}
+
+TEST(Shards, TreeSumHasTheTreesOrder) {
+  const std::vector<double> leaves = {1, 1e16, -1e16, 1, 1e-3, 3, 7};
+  EXPECT_EQ(tree_sum(leaves), (((1 + 1e16) + (-1e16 + 1)) + ((1e-3 + 3) + 7)));
+  EXPECT_EQ(tree_sum({}), 0);
+}
+
+TEST(Shards, BatchesLieInTurn) {
+  EXPECT_EQ(lay_in_turn({{1, 2, 3}, {4, 5, 6}}, 2), (std::vector<int64_t>{1, 2, 4, 5, 3, 6}));
+  EXPECT_EQ(lay_in_turn({{1, 2, 3}}, 2), (std::vector<int64_t>{1, 2, 3}));
+  EXPECT_EQ(lay_in_turn({{}, {}}, 2), std::vector<int64_t>{});
+}
+
+TEST(Shards, SeedsDifferByEachPartOfTheKey) {
+  const auto drawn = [](uint64_t seed, int64_t step, int shard) {
+    seed_shard(seed, step, shard);
+    return torch::rand({8});
+  };
+  const Tensor value = drawn(1, 2, 3);
+  torch::rand({5});
+  EXPECT_TRUE(value.equal(drawn(1, 2, 3)));
+  for (const Tensor& other : {drawn(2, 2, 3), drawn(1, 3, 3), drawn(1, 2, 4), drawn(1, 3, 2)}) {
+    EXPECT_FALSE(value.equal(other));
+  }
+}
+
+/// Batch norm, a parameter in another type, and one large enough to be placed.
+struct NetImpl : torch::nn::Module {
+  NetImpl() {
+    first = register_module("first", torch::nn::Linear(600, 500));
+    norm = register_module("norm", torch::nn::BatchNorm1d(500));
+    last = register_module("last", torch::nn::Linear(500, 10));
+    scale = register_parameter("scale", torch::ones({10}, torch::kDouble));
+    const torch::NoGradGuard no_grad;
+    for (auto& parameter : parameters()) {
+      const Tensor at = torch::arange(parameter.numel(), torch::kDouble);
+      parameter.copy_((at * 12.9898).sin().mul(0.3).view_as(parameter));
+    }
+  }
+  Tensor forward(const Tensor& x) { return last(norm(first(x)).relu()) * scale; }
+
+  torch::nn::Linear first{nullptr}, last{nullptr};
+  torch::nn::BatchNorm1d norm{nullptr};
+  Tensor scale;
+};
+TORCH_MODULE(Net);
+
+Tensor loss_of(Net& net, DistributedDataParallel<Net>& model, int64_t step, int shard) {
+  const Tensor at = torch::arange(4 * 600, torch::kDouble) + 5000. * step + 311. * shard;
+  const Tensor x = (at * 78.233).sin().view({4, 600}).to(torch::kFloat);
+  const Tensor y = torch::arange(4, torch::kLong).add(shard).remainder(10);
+  EXPECT_EQ(model.module().ptr(), net.ptr());
+  return torch::nn::functional::cross_entropy(model.forward(x), y);
+}
+
+struct Plan {
+  int shards = 8;
+  int accumulation = 1;
+  double bucket_cap_mb = 25;
+};
+
+/// Parameters and buffers of every rank after a few steps, one after the other.
+std::vector<std::vector<Tensor>> train(const HostLayout& hosts, const Plan& plan) {
+  std::vector<std::vector<Tensor>> states(8);
+  run_rank_threads(hosts, [&](World world) {
+    at::set_num_threads(1);
+    Net net;
+    auto model =
+        DistributedDataParallel(net, ProcessGroup::create(world),
+                                {.bucket_cap_mb = plan.bucket_cap_mb, .shards = plan.shards});
+    torch::optim::SGD optimizer(model.parameters(), torch::optim::SGDOptions(0.05).momentum(0.9));
+    for (int64_t step = 0; step < 4 * plan.accumulation; ++step) {
+      const auto body = [&](int shard) { loss_of(net, model, step, shard).backward(); };
+      if ((step + 1) % plan.accumulation != 0) {
+        const auto hold = model.no_sync();
+        model.for_each_shard(body);
+        continue;
+      }
+      model.for_each_shard(body);
+      optimizer.step();
+      model.zero_grad();
+    }
+    auto& state = states[static_cast<size_t>(world.rank)];
+    for (const auto& tensor : net->parameters()) state.push_back(tensor.detach());
+    for (const auto& tensor : net->buffers()) state.push_back(tensor);
+  });
+  return states;
+}
+
+void expect_same(const std::vector<std::vector<Tensor>>& wanted, const HostLayout& hosts,
+                 const Plan& plan) {
+  const auto states = train(hosts, plan);
+  for (const auto& state : states) {
+    for (size_t i = 0; i < state.size(); ++i) {
+      EXPECT_TRUE(state[i].equal(wanted[0][i])) << "tensor " << i << ", " << hosts.size();
+    }
+  }
+}
+
+TEST(DdpShards, BitsDoNotDependOnTheNumberOfRanksNorHosts) {
+  const auto one = train({1}, {});
+  ASSERT_TRUE(one[0][0].isfinite().all().item<bool>());
+  for (const HostLayout& hosts :
+       {HostLayout{2}, {4}, {8}, {1, 1}, {2, 2}, {1, 3}, {1, 1, 1, 1}, {3, 5}}) {
+    expect_same(one, hosts, {});
+  }
+  expect_same(one, {2}, {.bucket_cap_mb = 0.01});
+}
+
+TEST(DdpShards, AnyNumberOfShards) {
+  expect_same(train({1}, {.shards = 6}), {3}, {.shards = 6});
+  expect_same(train({1}, {.shards = 6}), {6}, {.shards = 6});
+  expect_same(train({1}, {.shards = 1}), {1}, {.shards = 0});
+}
+
+TEST(DdpShards, AccumulationKeepsShardsApart) {
+  const auto one = train({1}, {.accumulation = 3});
+  EXPECT_FALSE(one[0][0].equal(train({1}, {})[0][0]));
+  for (const HostLayout& hosts : {HostLayout{2}, {8}, {2, 2}}) {
+    expect_same(one, hosts, {.accumulation = 3});
+  }
+}
+
+// With one shard a rank, gradients are those of the mode without shards; statistics are the mean's.
+TEST(DdpShards, GradientsAreTheMeanAndStatisticsToo) {
+  run_rank_threads(2, [](World world) {
+    at::set_num_threads(1);
+    auto group = ProcessGroup::create(world);
+    Net plain;
+    auto without = DistributedDataParallel(plain, group);
+    loss_of(plain, without, 0, world.rank).backward();
+    Net net;
+    auto model = DistributedDataParallel(net, group, {.shards = 4});
+    std::vector<Tensor> means;
+    model.for_each_shard([&](int shard) {
+      EXPECT_EQ(shard / 2, world.rank);
+      EXPECT_EQ(net->norm->running_mean.sum().item<float>(), 0);
+      loss_of(net, model, 0, shard % 2).backward();  // shards 0, 1, 0, 1
+      means.push_back(net->norm->running_mean.clone());
+    });
+    EXPECT_TRUE(net->norm->running_mean.equal((means[0] + means[1]) / 2));
+    EXPECT_EQ(net->norm->num_batches_tracked.item<int64_t>(), 1);
+    for (size_t i = 0; i < plain->parameters().size(); ++i) {
+      EXPECT_TRUE(net->parameters()[i].grad().equal(plain->parameters()[i].grad())) << i;
+    }
+  });
+}
+
+TEST(DdpShards, ZeroGradForgetsWhatWasAccumulated) {
+  run_rank_threads(2, [](World world) {
+    at::set_num_threads(1);
+    Net net;
+    auto model = DistributedDataParallel(net, ProcessGroup::create(world), {.shards = 4});
+    const auto body = [&](int shard) { loss_of(net, model, 0, shard).backward(); };
+    model.for_each_shard(body);
+    const Tensor wanted = net->last->weight.grad().clone();
+    const Tensor statistics = net->norm->running_mean.clone();
+    {
+      const auto hold = model.no_sync();
+      model.for_each_shard(body);
+    }
+    EXPECT_FALSE(net->last->weight.grad().defined());
+    model.zero_grad();
+    EXPECT_TRUE(net->norm->running_mean.equal(statistics));
+    model.for_each_shard(body);
+    EXPECT_TRUE(net->last->weight.grad().equal(wanted));
+  });
+}
+
+TEST(DdpShards, WithoutTheOptionABodyRunsOncePerRank) {
+  run_rank_threads(2, [](World world) {
+    Net net;
+    auto model = DistributedDataParallel(net, ProcessGroup::create(world));
+    std::vector<int> seen;
+    model.for_each_shard([&](int shard) { seen.push_back(shard); });
+    EXPECT_EQ(seen, std::vector<int>{world.rank});
+    EXPECT_EQ(model.shards(), (ShardRange{world.rank, 1, 2}));
+  });
+}
+
+void expect_refused(int ranks, const std::function<void(World)>& body, ErrorCode code,
+                    const std::string& text) {
+  const auto error = error_of([&] { run_rank_threads(ranks, body); });
+  EXPECT_EQ(error.code(), code);
+  EXPECT_NE(std::string(error.what()).find(text), std::string::npos) << error.what();
+}
+
+TEST(DdpShards, ErrorsNameWhatIsWrong) {
+  const auto make = [](const World& world, const DdpOptions& options) {
+    return DistributedDataParallel(Net(), ProcessGroup::create(world), options);
+  };
+  constexpr auto kInvalid = ErrorCode::kInvalidArgument;
+  expect_refused(
+      3, [&](World world) { make(world, {.shards = 4}); }, kInvalid,
+      "3 ranks cannot share 4 shards");
+  expect_refused(
+      1, [&](World world) { make(world, {.shards = -1}); }, kInvalid, "shards is -1");
+  expect_refused(
+      1, [&](World world) { make(world, {.broadcast_buffers = false, .shards = 1}); }, kInvalid,
+      "broadcast_buffers");
+  expect_refused(
+      2, [&](World world) { make(world, {.shards = world.rank == 0 ? 2 : 4}); },
+      ErrorCode::kMismatch, "4 shards");
+  expect_refused(
+      2,
+      [&](World world) {
+        at::get_num_threads();  // libtorch sets a thread's number to the process's once
+        at::set_num_threads(1 + world.rank);
+        make(world, {.shards = 2});
+      },
+      ErrorCode::kMismatch, "intra-op threads 2");
+  expect_refused(
+      1,
+      [&](World world) {
+        make(world, {.shards = 1}).forward(torch::ones({2, 600}));
+      },
+      kInvalid, "for_each_shard");
+  expect_refused(
+      1,
+      [&](World world) {
+        auto model = make(world, {.shards = 2});
+        model.for_each_shard([&](int) { model.forward(torch::ones({2, 600})); });
+      },
+      kInvalid, "no gradient came for 'scale', 'first.weight'");
+}
+
+}  // namespace
+}  // namespace lockstep
