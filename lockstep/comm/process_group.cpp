@@ -10,6 +10,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/comm/backends.h"
 #include "lockstep/comm/group_core.h"
+#include "lockstep/comm/kernels/reduce.h"
 #include "lockstep/comm/rendezvous.h"
 
 namespace lockstep {
@@ -37,10 +38,36 @@ void check_buffer(const char* call, const void* data, int64_t count, DType dtype
   }
 }
 
-void check_op(const char* call, ReduceOp op) {
-  if (op <= ReduceOp::kMax) return;
-  throw invalid(fmt::format("{}: there is no reduction {}", call, static_cast<int>(op)));
+void check_op(const char* call, DType dtype, ReduceOp op, const CollectiveOptions& options) {
+  if (static_cast<int>(op) >= kNumReduceOps) {
+    throw invalid(fmt::format("{}: there is no reduction {}", call, static_cast<int>(op)));
+  }
+  if (!can_reduce(dtype, op)) {
+    throw invalid(fmt::format("{}: {} has no {}; it has {}", call, to_string(dtype), to_string(op),
+                              reductions_of(dtype)));
+  }
+  if (options.factor != 1 && op != ReduceOp::kPremulSum) {
+    throw invalid(fmt::format("{}: factor {} is for premul_sum, the call is for {}", call,
+                              options.factor, to_string(op)));
+  }
 }
+
+/// What a rank's values are after the multiplication of kPremulSum: a copy, unless by 1.
+class Scaled {
+ public:
+  Scaled(const void* in, int64_t count, DType dtype, double factor) : data_(in) {
+    if (factor == 1) return;
+    copy_ =
+        std::make_unique_for_overwrite<std::byte[]>(static_cast<size_t>(count * size_of(dtype)));
+    scale(in, copy_.get(), count, dtype, factor);
+    data_ = copy_.get();
+  }
+  const void* data() const { return data_; }
+
+ private:
+  const void* data_;
+  std::unique_ptr<std::byte[]> copy_;
+};
 
 void check_members(const std::vector<int>& ranks, int size) {
   if (ranks.empty()) throw invalid("subgroup: no ranks given");
@@ -122,9 +149,11 @@ ProcessGroup ProcessGroup::subgroup(const std::vector<int>& ranks) const {
 Work ProcessGroup::all_reduce(void* data, int64_t count, DType dtype, ReduceOp op,
                               const CollectiveOptions& options) {
   check_buffer("all_reduce", data, count, dtype);
-  check_op("all_reduce", op);
+  check_op("all_reduce", dtype, op, options);
+  const double factor = options.factor;
   return core_->collective(count * size_of(dtype), options.async,
                            [=](GroupImpl& impl, const Waiting& waiting) {
+                             if (factor != 1) scale(data, data, count, dtype, factor);
                              impl.all_reduce(data, count, dtype, op, waiting);
                            });
 }
@@ -153,10 +182,12 @@ Work ProcessGroup::reduce_scatter(const void* in, void* out, int64_t count, DTyp
                                   ReduceOp op, const CollectiveOptions& options) {
   check_buffer("reduce_scatter", in, count, dtype, size());
   check_buffer("reduce_scatter", out, count, dtype, size());
-  check_op("reduce_scatter", op);
+  check_op("reduce_scatter", dtype, op, options);
+  const double factor = options.factor;
   return core_->collective(count * size_of(dtype) * size(), options.async,
-                           [=](GroupImpl& impl, const Waiting& waiting) {
-                             impl.reduce_scatter(in, out, count, dtype, op, waiting);
+                           [=, all = count * size()](GroupImpl& impl, const Waiting& waiting) {
+                             const Scaled scaled(in, all, dtype, factor);
+                             impl.reduce_scatter(scaled.data(), out, count, dtype, op, waiting);
                            });
 }
 

@@ -42,6 +42,10 @@ struct CollectiveOptions {
   /// the call may run small ones in the caller's thread, which is faster when wait() follows at
   /// once.
   bool async = false;
+  /// For ReduceOp::kPremulSum: what this rank's values are multiplied by before they are summed
+  /// (ranks may give different ones), at the price of one more pass over them here. In all_reduce
+  /// the product replaces the values even if the call fails.
+  double factor = 1;
 };
 
 /// Memory that the peers on this host can read and write: collectives on it need no copy.
@@ -62,7 +66,8 @@ class SharedBuffer {
 /// largest power of two below hi - lo, for every size and transport, so results repeat bit for bit
 /// and are equal on all ranks.
 ///
-/// Errors of every collective: kInvalidArgument (bad count, root or op; nothing was sent),
+/// Errors of every collective: kInvalidArgument (bad count, root or op, or an op that
+/// the dtype does not have, see can_reduce(); nothing was sent),
 /// kMismatch (a rank called something else; names both sides), kTimeout (names the ranks that did
 /// not come), kPeerLost (names the rank that died). After the last three the group is unusable:
 /// every later call throws the same error; make a new group.

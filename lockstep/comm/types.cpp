@@ -2,10 +2,63 @@
 
 namespace lockstep {
 
+DTypeKind kind_of(DType dtype) {
+  switch (dtype) {
+    case DType::kBool:
+      return DTypeKind::kBool;
+    case DType::kFloat16:
+    case DType::kBFloat16:
+    case DType::kFloat32:
+    case DType::kFloat64:
+      return DTypeKind::kFloating;
+    case DType::kComplex64:
+    case DType::kComplex128:
+      return DTypeKind::kComplex;
+    default:
+      return DTypeKind::kInteger;
+  }
+}
+
+bool can_reduce(DType dtype, ReduceOp op) {
+  const DTypeKind kind = kind_of(dtype);
+  switch (op) {
+    case ReduceOp::kSum:
+      return true;
+    case ReduceOp::kAvg:
+      return kind != DTypeKind::kBool;
+    case ReduceOp::kPremulSum:
+      return kind == DTypeKind::kFloating || kind == DTypeKind::kComplex;
+    case ReduceOp::kMin:
+    case ReduceOp::kMax:
+    case ReduceOp::kProduct:
+      return kind != DTypeKind::kComplex;
+    case ReduceOp::kBand:
+    case ReduceOp::kBor:
+    case ReduceOp::kBxor:
+      return kind == DTypeKind::kBool || kind == DTypeKind::kInteger;
+  }
+  return false;
+}
+
+std::string reductions_of(DType dtype) {
+  std::string names;
+  for (int i = 0; i < kNumReduceOps; ++i) {
+    const auto op = static_cast<ReduceOp>(i);
+    if (!can_reduce(dtype, op)) continue;
+    if (!names.empty()) names += ", ";
+    names += to_string(op);
+  }
+  return names;
+}
+
 std::string_view to_string(DType dtype) {
   switch (dtype) {
     case DType::kUint8:
       return "uint8";
+    case DType::kInt8:
+      return "int8";
+    case DType::kInt16:
+      return "int16";
     case DType::kInt32:
       return "int32";
     case DType::kInt64:
@@ -18,6 +71,12 @@ std::string_view to_string(DType dtype) {
       return "float32";
     case DType::kFloat64:
       return "float64";
+    case DType::kBool:
+      return "bool";
+    case DType::kComplex64:
+      return "complex64";
+    case DType::kComplex128:
+      return "complex128";
   }
   return "unknown";
 }
@@ -32,6 +91,16 @@ std::string_view to_string(ReduceOp op) {
       return "min";
     case ReduceOp::kMax:
       return "max";
+    case ReduceOp::kProduct:
+      return "product";
+    case ReduceOp::kBand:
+      return "band";
+    case ReduceOp::kBor:
+      return "bor";
+    case ReduceOp::kBxor:
+      return "bxor";
+    case ReduceOp::kPremulSum:
+      return "premul_sum";
   }
   return "unknown";
 }

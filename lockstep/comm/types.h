@@ -1,22 +1,43 @@
 #pragma once
-// Element types and reductions of collectives.
+// Element types and reductions of collectives, and which reduction is for which type.
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 namespace lockstep {
 
-enum class DType : uint8_t { kUint8, kInt32, kInt64, kFloat16, kBFloat16, kFloat32, kFloat64 };
-inline constexpr int kNumDTypes = 7;
+/// kBool: one byte, 0 or 1. The complex types are pairs (real, imaginary) of float32 and float64.
+enum class DType : uint8_t {
+  kUint8,
+  kInt8,
+  kInt16,
+  kInt32,
+  kInt64,
+  kFloat16,
+  kBFloat16,
+  kFloat32,
+  kFloat64,
+  kBool,
+  kComplex64,
+  kComplex128,
+};
+inline constexpr int kNumDTypes = 12;
 
 /// kAvg divides the sum by the number of ranks once, at the end; integers round toward zero.
-/// float16 and bfloat16 are added in float32 and rounded once per addition of the tree.
-enum class ReduceOp : uint8_t { kSum, kAvg, kMin, kMax };
+/// kPremulSum sums after each rank has multiplied its values by CollectiveOptions::factor.
+/// Integers wrap. float16 and bfloat16 are computed in float32 and rounded once per operation of
+/// the tree. Of bool, kSum is "or" and kProduct "and", so that the result is a bool.
+enum class ReduceOp : uint8_t { kSum, kAvg, kMin, kMax, kProduct, kBand, kBor, kBxor, kPremulSum };
+inline constexpr int kNumReduceOps = 9;
 
 constexpr int64_t size_of(DType dtype) {
   switch (dtype) {
     case DType::kUint8:
+    case DType::kInt8:
+    case DType::kBool:
       return 1;
+    case DType::kInt16:
     case DType::kFloat16:
     case DType::kBFloat16:
       return 2;
@@ -25,10 +46,31 @@ constexpr int64_t size_of(DType dtype) {
       return 4;
     case DType::kInt64:
     case DType::kFloat64:
+    case DType::kComplex64:
       return 8;
+    case DType::kComplex128:
+      return 16;
   }
   return 0;
 }
+
+/// What decides which reductions a type has.
+enum class DTypeKind : uint8_t { kBool, kInteger, kFloating, kComplex };
+DTypeKind kind_of(DType dtype);
+
+/// The whole table, the same on every back end (and c10d's, where that has one):
+///
+///              sum  avg  premul_sum  min  max  product  band  bor  bxor
+///   bool       yes  -    -           yes  yes  yes      yes   yes  yes
+///   integers   yes  yes  -           yes  yes  yes      yes   yes  yes
+///   floating   yes  yes  yes         yes  yes  yes      -     -    -
+///   complex    yes  yes  yes         -    -    -        -     -    -
+///
+/// Complex numbers have the linear ones only: they are not ordered, and a product of pairs would
+/// not be the same operation on their parts.
+bool can_reduce(DType dtype, ReduceOp op);
+/// The reductions of `dtype`, for messages: "sum, avg, premul_sum".
+std::string reductions_of(DType dtype);
 
 /// "float32".
 std::string_view to_string(DType dtype);

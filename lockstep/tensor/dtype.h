@@ -7,8 +7,8 @@
 
 namespace lockstep {
 
-/// Errors: kInvalidArgument for a type that collectives do not carry (bool, complex, quantized,
-/// int8, int16); names it and those allowed.
+/// Errors: kInvalidArgument for a type that collectives do not carry (quantized, complex32);
+/// names it and those allowed.
 DType to_dtype(c10::ScalarType type);
 
 c10::ScalarType to_scalar_type(DType dtype);

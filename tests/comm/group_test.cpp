@@ -56,9 +56,17 @@ TEST(ProcessGroup, BadArgumentsAreRefusedAndHarmless) {
   refused([&] { group.all_reduce(&x, -1, DType::kFloat32, ReduceOp::kSum); }, "count is -1");
   refused([&] { group.all_reduce(&x, INT64_MAX / 2, DType::kFloat32, ReduceOp::kSum); }, "count");
   refused([&] { group.all_reduce(nullptr, 1, DType::kFloat32, ReduceOp::kSum); }, "null pointer");
-  refused([&] { group.all_reduce(&x, 1, static_cast<DType>(9), ReduceOp::kSum); }, "dtype 9");
-  refused([&] { group.all_reduce(&x, 1, DType::kFloat32, static_cast<ReduceOp>(7)); },
-          "reduction 7");
+  refused([&] { group.all_reduce(&x, 1, static_cast<DType>(kNumDTypes), ReduceOp::kSum); },
+          "dtype 12");
+  refused([&] { group.all_reduce(&x, 1, DType::kFloat32, static_cast<ReduceOp>(9)); },
+          "reduction 9");
+  refused([&] { group.all_reduce(&x, 1, DType::kFloat32, ReduceOp::kBand); },
+          "all_reduce: float32 has no band; it has sum, avg, min, max, product, premul_sum");
+  refused([&] { group.all_reduce(&x, 1, DType::kBool, ReduceOp::kAvg); }, "bool has no avg");
+  refused([&] { group.reduce_scatter(&x, &x, 0, DType::kComplex64, ReduceOp::kMax); },
+          "complex64 has no max; it has sum, avg, premul_sum");
+  refused([&] { group.all_reduce(&x, 1, DType::kFloat32, ReduceOp::kSum, {.factor = 2}); },
+          "factor 2 is for premul_sum");
   refused([&] { group.broadcast(&x, 1, DType::kFloat32, 1); }, "root is 1, must be in [0, 1)");
   refused([&] { group.send(&x, 1, DType::kFloat32, 0); }, "this rank itself");
   refused([&] { group.recv(&x, 1, DType::kFloat32, -1); }, "source is -1");

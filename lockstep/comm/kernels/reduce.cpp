@@ -21,16 +21,57 @@ Kernel best_kernel() {
   return kernel;
 }
 
+using ScaleKernel = void (*)(const ScaleCall&);
+
+ScaleKernel scale_kernel_of(InstructionSet set) {
+#if defined(__x86_64__)
+  if (set == InstructionSet::kAvx512) return scale_avx512;
+  if (set == InstructionSet::kAvx2) return scale_avx2;
+#endif
+  (void)set;
+  return scale_plain;
+}
+
+bool is_bitwise(ReduceOp op) {
+  return op == ReduceOp::kBand || op == ReduceOp::kBor || op == ReduceOp::kBxor;
+}
+
+/// Of 0 and 1 the larger is "or" and the smaller is "and".
+ReduceOp on_bool(ReduceOp op) {
+  if (op == ReduceOp::kSum) return ReduceOp::kMax;
+  if (op == ReduceOp::kProduct) return ReduceOp::kMin;
+  return op;
+}
+
+/// Elements that the kernels have instead of those of `dtype`. Complex numbers have the linear
+/// operations only, which are those of their parts.
+struct Parts {
+  DType dtype;
+  int64_t each;  // of them in an element
+};
+Parts parts_of(DType dtype) {
+  if (dtype == DType::kBool) return {DType::kUint8, 1};
+  if (dtype == DType::kComplex64) return {DType::kFloat32, 2};
+  if (dtype == DType::kComplex128) return {DType::kFloat64, 2};
+  return {dtype, 1};
+}
+
 ReduceCall make_call(std::span<const void* const> ins, std::span<void* const> outs, int64_t count,
                      DType dtype, ReduceOp op, int divisor) {
+  const Parts parts = is_bitwise(op) ? Parts{DType::kUint8, size_of(dtype)} : parts_of(dtype);
   return {ins.data(),
           outs.data(),
           static_cast<int>(ins.size()),
           static_cast<int>(outs.size()),
-          count,
-          dtype,
-          op,
+          count * parts.each,
+          parts.dtype,
+          dtype == DType::kBool ? on_bool(op) : op,
           op == ReduceOp::kAvg ? divisor : 1};
+}
+
+ScaleCall make_scale_call(const void* in, void* out, int64_t count, DType dtype, double factor) {
+  const Parts parts = parts_of(dtype);
+  return {in, out, count * parts.each, parts.dtype, factor};
 }
 
 }  // namespace
@@ -66,6 +107,16 @@ void reduce(std::span<const void* const> ins, std::span<void* const> outs, int64
 void reduce_with(InstructionSet set, std::span<const void* const> ins, std::span<void* const> outs,
                  int64_t count, DType dtype, ReduceOp op, int divisor) {
   kernel_of(set)(make_call(ins, outs, count, dtype, op, divisor));
+}
+
+void scale(const void* in, void* out, int64_t count, DType dtype, double factor) {
+  static const ScaleKernel kernel = scale_kernel_of(best_instruction_set());
+  kernel(make_scale_call(in, out, count, dtype, factor));
+}
+
+void scale_with(InstructionSet set, const void* in, void* out, int64_t count, DType dtype,
+                double factor) {
+  scale_kernel_of(set)(make_scale_call(in, out, count, dtype, factor));
 }
 
 void divide(void* data, int64_t count, DType dtype, int divisor) {

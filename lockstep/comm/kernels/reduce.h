@@ -14,13 +14,14 @@ namespace lockstep {
 ///
 /// An output may be an input at the same address; other overlap is not allowed. No alignment is
 /// needed; 64 bytes is fastest. kAvg sums, and divides by `divisor` (the number of ranks, which may
-/// be more than `ins`); the others ignore it.
+/// be more than `ins`); the others ignore it. `op` is one that can_reduce() allows; kPremulSum sums
+/// what scale() has multiplied.
 ///
 /// Cost: every input is read once, every output written once.
-/// Bits: the same from every instruction set. Integers wrap. float16 and bfloat16 are added in
-/// float32 and rounded to nearest even after every addition. kMin and kMax give NaN when an input
-/// is NaN, as torch.minimum and IEEE 754-2019 do; of +0 and -0 they give the later rank's. Only
-/// which NaN results is left open.
+/// Bits: the same from every instruction set. Integers wrap. float16 and bfloat16 are computed
+/// in float32 and rounded to nearest even after every operation. kMin and kMax give NaN when an
+/// input is NaN, as torch.minimum and IEEE 754-2019 do; of +0 and -0 they give the later rank's.
+/// Only which NaN results is left open.
 void reduce(std::span<const void* const> ins, std::span<void* const> outs, int64_t count,
             DType dtype, ReduceOp op, int divisor);
 
@@ -35,5 +36,12 @@ InstructionSet best_instruction_set();
 /// The same as reduce(), by a given one; the machine must have it. For tests and benchmarks.
 void reduce_with(InstructionSet set, std::span<const void* const> ins, std::span<void* const> outs,
                  int64_t count, DType dtype, ReduceOp op, int divisor);
+
+/// out[i] = in[i] * factor, for the types that kPremulSum allows; `out` may be `in`. float16 and
+/// bfloat16 are multiplied in float32 and rounded to nearest even. The same bits from every
+/// instruction set.
+void scale(const void* in, void* out, int64_t count, DType dtype, double factor);
+void scale_with(InstructionSet set, const void* in, void* out, int64_t count, DType dtype,
+                double factor);
 
 }  // namespace lockstep

@@ -7,4 +7,8 @@ void reduce_avx2(const ReduceCall& call) {
   by_dtype(call);
 }
 
+void scale_avx2(const ScaleCall& call) {
+  scale_by_dtype(call);
+}
+
 }  // namespace lockstep

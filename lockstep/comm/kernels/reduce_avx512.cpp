@@ -7,4 +7,8 @@ void reduce_avx512(const ReduceCall& call) {
   by_dtype(call);
 }
 
+void scale_avx512(const ScaleCall& call) {
+  scale_by_dtype(call);
+}
+
 }  // namespace lockstep

@@ -65,10 +65,12 @@ struct FloatElement {
     store_lanes(to, vector, lanes * kBytes);
   }
   static Vector add(Vector a, Vector b) { return a + b; }
+  static Vector multiply(Vector a, Vector b) { return a * b; }
   static Vector divide(Vector a, int divisor) { return divide_floats<Vector, T>(a, divisor); }
+  static Vector scale(Vector a, double factor) { return a * static_cast<T>(factor); }
 };
 
-// Unsigned, so that sums wrap; Signed is how they compare and divide.
+// Unsigned, so that sums and products wrap; Signed is how they compare and divide.
 template <class Unsigned, class Signed>
 struct IntElement {
   using Vector = typename VectorOf<Signed>::type;
@@ -82,6 +84,7 @@ struct IntElement {
     store_lanes(to, vector, lanes * kBytes);
   }
   static Vector add(Vector a, Vector b) { return (Vector)((Wrapping)a + (Wrapping)b); }
+  static Vector multiply(Vector a, Vector b) { return (Vector)((Wrapping)a * (Wrapping)b); }
   static Vector divide(Vector a, int divisor) {
     for (int i = 0; i < kLanes; ++i) a[i] = static_cast<Signed>(a[i] / divisor);
     return a;
@@ -146,7 +149,7 @@ struct Float16 {
 };
 #endif
 
-// Two-byte floats, computed in float32 and rounded after every addition.
+// Two-byte floats, computed in float32 and rounded after every operation of the tree.
 template <class Format>
 struct HalfElement {
   using Vector = Floats;
@@ -159,7 +162,9 @@ struct HalfElement {
     store_lanes(to, Format::narrow(vector), lanes * kBytes);
   }
   static Vector add(Vector a, Vector b) { return Format::widen(Format::narrow(a + b)); }
+  static Vector multiply(Vector a, Vector b) { return Format::widen(Format::narrow(a * b)); }
   static Vector divide(Vector a, int divisor) { return divide_floats<Vector, float>(a, divisor); }
+  static Vector scale(Vector a, double factor) { return a * static_cast<float>(factor); }
 };
 
 }  // namespace

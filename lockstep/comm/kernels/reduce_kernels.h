@@ -32,6 +32,30 @@ struct Max {
     return greater(a, b);
   }
 };
+struct Multiply {
+  template <class Element, class Vector>
+  static Vector apply(Vector a, Vector b) {
+    return Element::multiply(a, b);
+  }
+};
+struct And {
+  template <class Element, class Vector>
+  static Vector apply(Vector a, Vector b) {
+    return a & b;
+  }
+};
+struct Or {
+  template <class Element, class Vector>
+  static Vector apply(Vector a, Vector b) {
+    return a | b;
+  }
+};
+struct Xor {
+  template <class Element, class Vector>
+  static Vector apply(Vector a, Vector b) {
+    return a ^ b;
+  }
+};
 
 constexpr int split(int length) {
   int half = 1;
@@ -105,20 +129,37 @@ void by_number(const ReduceCall& call) {
 template <class Element>
 void by_op(const ReduceCall& call) {
   switch (call.op) {
-    case ReduceOp::kSum:
-    case ReduceOp::kAvg:
-      return by_number<Element, Add>(call);
     case ReduceOp::kMin:
       return by_number<Element, Min>(call);
     case ReduceOp::kMax:
       return by_number<Element, Max>(call);
+    case ReduceOp::kProduct:
+      return by_number<Element, Multiply>(call);
+    default:
+      return by_number<Element, Add>(call);
+  }
+}
+
+void on_bytes(const ReduceCall& call) {
+  using Element = IntElement<uint8_t, uint8_t>;
+  switch (call.op) {
+    case ReduceOp::kBand:
+      return by_number<Element, And>(call);
+    case ReduceOp::kBor:
+      return by_number<Element, Or>(call);
+    case ReduceOp::kBxor:
+      return by_number<Element, Xor>(call);
+    default:
+      return by_op<Element>(call);
   }
 }
 
 void by_dtype(const ReduceCall& call) {
   switch (call.dtype) {
-    case DType::kUint8:
-      return by_op<IntElement<uint8_t, uint8_t>>(call);
+    case DType::kInt8:
+      return by_op<IntElement<uint8_t, int8_t>>(call);
+    case DType::kInt16:
+      return by_op<IntElement<uint16_t, int16_t>>(call);
     case DType::kInt32:
       return by_op<IntElement<uint32_t, int32_t>>(call);
     case DType::kInt64:
@@ -131,6 +172,36 @@ void by_dtype(const ReduceCall& call) {
       return by_op<FloatElement<float>>(call);
     case DType::kFloat64:
       return by_op<FloatElement<double>>(call);
+    default:
+      return on_bytes(call);
+  }
+}
+
+template <class Element>
+void scale_loop(const ScaleCall& call) {
+  constexpr int64_t kLanes = Element::kLanes;
+  const char* const in = static_cast<const char*>(call.in);
+  char* const out = static_cast<char*>(call.out);
+  const auto step = [&](int64_t at, int64_t lanes) {
+    const int64_t offset = at * Element::kBytes;
+    Element::store(out + offset, Element::scale(Element::load(in + offset, lanes), call.factor),
+                   lanes);
+  };
+  int64_t at = 0;
+  for (; at + kLanes <= call.count; at += kLanes) step(at, kLanes);
+  if (at < call.count) step(at, call.count - at);
+}
+
+void scale_by_dtype(const ScaleCall& call) {
+  switch (call.dtype) {
+    case DType::kFloat16:
+      return scale_loop<HalfElement<Float16>>(call);
+    case DType::kBFloat16:
+      return scale_loop<HalfElement<BFloat16>>(call);
+    case DType::kFloat32:
+      return scale_loop<FloatElement<float>>(call);
+    default:
+      return scale_loop<FloatElement<double>>(call);
   }
 }
 

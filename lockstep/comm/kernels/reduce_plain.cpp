@@ -7,4 +7,8 @@ void reduce_plain(const ReduceCall& call) {
   by_dtype(call);
 }
 
+void scale_plain(const ScaleCall& call) {
+  scale_by_dtype(call);
+}
+
 }  // namespace lockstep

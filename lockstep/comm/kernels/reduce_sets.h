@@ -9,6 +9,7 @@
 
 namespace lockstep {
 
+// `dtype` is never bool or complex, and uint8 where `op` is bitwise: see reduce.cpp.
 struct ReduceCall {
   const void* const* ins;
   void* const* outs;
@@ -20,8 +21,19 @@ struct ReduceCall {
   int divisor;  // 1: do not divide
 };
 
+struct ScaleCall {
+  const void* in;
+  void* out;
+  int64_t count;
+  DType dtype;
+  double factor;
+};
+
 void reduce_plain(const ReduceCall& call);
 void reduce_avx2(const ReduceCall& call);
 void reduce_avx512(const ReduceCall& call);
+void scale_plain(const ScaleCall& call);
+void scale_avx2(const ScaleCall& call);
+void scale_avx512(const ScaleCall& call);
 
 }  // namespace lockstep

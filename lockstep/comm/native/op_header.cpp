@@ -57,7 +57,8 @@ std::optional<std::string> malformed(const OpHeader& header) {
   if (static_cast<int>(header.dtype) >= kNumDTypes) {
     return fmt::format("dtype {}", static_cast<int>(header.dtype));
   }
-  if (header.op > ReduceOp::kMax) return fmt::format("op {}", static_cast<int>(header.op));
+  if (static_cast<int>(header.op) >= kNumReduceOps)
+    return fmt::format("op {}", static_cast<int>(header.op));
   if (header.count < 0) return fmt::format("count {}", header.count);
   if (header.sequence == 0 || header.unused != 0) return "sequence or padding";
   return std::nullopt;

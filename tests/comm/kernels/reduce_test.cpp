@@ -13,10 +13,6 @@ namespace {
 
 using testing::Bytes;
 
-constexpr DType kDTypes[] = {DType::kUint8,    DType::kInt32,   DType::kInt64,  DType::kFloat16,
-                             DType::kBFloat16, DType::kFloat32, DType::kFloat64};
-constexpr ReduceOp kOps[] = {ReduceOp::kSum, ReduceOp::kAvg, ReduceOp::kMin, ReduceOp::kMax};
-
 std::vector<InstructionSet> sets() {
   std::vector<InstructionSet> all;
   for (int i = 0; i <= static_cast<int>(best_instruction_set()); ++i) {
@@ -40,11 +36,11 @@ std::vector<Bytes> run(InstructionSet set, const std::vector<Bytes>& ins, int nu
 
 TEST(Reduce, EveryInstructionSetGivesTheBitsOfTheTree) {
   for (const int num : {1, 2, 3, 4, 5, 8, 9}) {
-    for (const DType dtype : kDTypes) {
+    for (const DType dtype : testing::all_dtypes()) {
       for (const int64_t count : {0, 1, 15, 64, 203}) {
         std::vector<Bytes> ins;
         for (int k = 0; k < num; ++k) ins.push_back(testing::make_values(dtype, count, k, 5));
-        for (const ReduceOp op : kOps) {
+        for (const ReduceOp op : testing::ops_of(dtype)) {
           const Bytes want = testing::reference(dtype, op, ins);
           for (const InstructionSet set : sets()) {
             for (const bool in_place : {false, true}) {
@@ -72,7 +68,7 @@ TEST(Reduce, HalfFloatsRoundAlikeEverywhere) {
         std::memcpy(ins[0].data() + 2 * i, &value, 2);
         std::memcpy(ins[1].data() + 2 * i, &partner, 2);
       }
-      for (const ReduceOp op : kOps) {
+      for (const ReduceOp op : testing::ops_of(dtype)) {
         const Bytes want = testing::reference(dtype, op, ins);
         for (const InstructionSet set : sets()) {
           const Bytes got = run(set, ins, 1, dtype, op, false)[0];
@@ -105,6 +101,32 @@ TEST(Reduce, NanWinsFromEitherSideInMinAndMax) {
       EXPECT_TRUE(std::isnan(out[0]) && std::isnan(out[1]) && std::isnan(out[2]));
       EXPECT_EQ(out[3], op == ReduceOp::kMin ? -INFINITY : 3);
       EXPECT_EQ(out[4], 2);
+    }
+  }
+}
+
+TEST(Scale, MultipliesAndRoundsOnceOnEveryInstructionSet) {
+  constexpr double kFactor = 0.3;
+  for (const InstructionSet set : sets()) {
+    for (const int64_t count : {0, 1, 77}) {
+      const Bytes in = testing::make_values(DType::kComplex64, count, 0, 3);
+      Bytes out(in.size());
+      scale_with(set, in.data(), out.data(), count, DType::kComplex64, kFactor);
+      for (int64_t i = 0; i < 2 * count; ++i) {
+        const double value = testing::element_as_double(DType::kFloat32, in, i);
+        EXPECT_EQ(testing::element_as_double(DType::kFloat32, out, i),
+                  static_cast<float>(value) * static_cast<float>(kFactor));
+      }
+      Bytes halves = testing::make_values(DType::kBFloat16, count, 0, 3);
+      const Bytes before = halves;
+      scale_with(set, halves.data(), halves.data(), count, DType::kBFloat16, kFactor);
+      for (int64_t i = 0; i < count; ++i) {
+        const auto value =
+            static_cast<float>(testing::element_as_double(DType::kBFloat16, before, i));
+        EXPECT_EQ(testing::element_as_double(DType::kBFloat16, halves, i),
+                  testing::float_from_bfloat16(
+                      testing::bfloat16_from_float(value * static_cast<float>(kFactor))));
+      }
     }
   }
 }

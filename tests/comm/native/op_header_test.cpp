@@ -47,7 +47,7 @@ TEST(OpHeader, ForeignBytesAreMalformed) {
     OpHeader other = all_reduce_header();
     if (field == 0) other.kind = static_cast<OpKind>(99);
     if (field == 1) other.dtype = static_cast<DType>(kNumDTypes);
-    if (field == 2) other.op = static_cast<ReduceOp>(4);
+    if (field == 2) other.op = static_cast<ReduceOp>(kNumReduceOps);
     if (field == 3) other.count = -1;
     if (field == 4) other.sequence = 0;
     if (field == 5) other.unused = 1;

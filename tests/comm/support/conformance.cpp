@@ -12,10 +12,6 @@
 namespace lockstep::testing {
 namespace {
 
-constexpr DType kDTypes[] = {DType::kUint8,    DType::kInt32,   DType::kInt64,  DType::kFloat16,
-                             DType::kBFloat16, DType::kFloat32, DType::kFloat64};
-constexpr ReduceOp kOps[] = {ReduceOp::kSum, ReduceOp::kAvg, ReduceOp::kMin, ReduceOp::kMax};
-
 constexpr int64_t kMiB = 1 << 20;
 
 /// Where a rank keeps the data of a call.
@@ -43,6 +39,10 @@ class Buffer {
   std::byte* data_;
 };
 
+CollectiveOptions options_for(ReduceOp op, int rank, bool async = false) {
+  return {.async = async, .factor = op == ReduceOp::kPremulSum ? factor_of(rank) : 1};
+}
+
 void fill(std::byte* to, DType dtype, int64_t count, int rank, uint64_t seed) {
   const Bytes values = make_values(dtype, count, rank, seed);
   if (count > 0) std::memcpy(to, values.data(), values.size());
@@ -56,7 +56,7 @@ void require_elements(const std::byte* got, DType dtype, int64_t count, const El
   const int64_t size = size_of(dtype);
   constexpr int64_t kEnd = 128;
   for (int64_t i = 0; i < count; i += i < kEnd || i + kEnd >= count ? 1 : 61) {
-    std::byte want[8];
+    std::byte want[16];
     element(i, want);
     if (std::memcmp(got + i * size, want, static_cast<size_t>(size)) == 0) continue;
     throw std::runtime_error(
@@ -81,7 +81,7 @@ void check_one_all_reduce(ProcessGroup& group, Buffer& buffer, DType dtype, Redu
                           int64_t count, bool async, const std::string& where) {
   const auto seed = static_cast<uint64_t>(count);
   fill(buffer.data(), dtype, count, group.rank(), seed);
-  group.all_reduce(buffer.data(), count, dtype, op, {.async = async}).wait();
+  group.all_reduce(buffer.data(), count, dtype, op, options_for(op, group.rank(), async)).wait();
   require_elements(
       buffer.data(), dtype, count,
       [&](int64_t i, std::byte* out) { reference_element(dtype, op, group.size(), seed, i, out); },
@@ -111,10 +111,10 @@ void require(bool holds, const std::string& what) {
 
 void check_all_reduce(ProcessGroup& group) {
   for (const Where where : kWheres) {
-    for (const DType dtype : kDTypes) {
+    for (const DType dtype : all_dtypes()) {
       // Not even aligned to elements of more than a byte, which the kernels must bear.
       Buffer buffer(group, where, 4 * shm::kInlineBytes, 1);
-      for (const ReduceOp op : kOps) {
+      for (const ReduceOp op : ops_of(dtype)) {
         check_one_all_reduce(group, buffer, dtype, op, 7, false, to_string(where));
         check_one_all_reduce(group, buffer, dtype, op, shm::kInlineBytes / size_of(dtype) + 77,
                              false, to_string(where));
@@ -158,7 +158,7 @@ void check_one_broadcast(ProcessGroup& group, Buffer& buffer, DType dtype, int64
 void check_broadcast(ProcessGroup& group) {
   for (const Where where : kWheres) {
     Buffer buffer(group, where, 300'001 * 4);
-    for (const DType dtype : kDTypes)
+    for (const DType dtype : all_dtypes())
       check_one_broadcast(group, buffer, dtype, 17, to_string(where));
     for (const int64_t count : {0, 1, 3001, 300'001})
       check_one_broadcast(group, buffer, DType::kInt32, count, to_string(where));
@@ -196,7 +196,7 @@ void check_all_gather(ProcessGroup& group) {
   for (const Where where : kWheres) {
     Buffer in(group, where, kMost);
     Buffer out(group, where, kMost * group.size());
-    for (const DType dtype : kDTypes)
+    for (const DType dtype : all_dtypes())
       check_one_all_gather(group, in, out, dtype, 17, to_string(where));
     for (const int64_t count : {0, 1, 3001, 100'003})
       check_one_all_gather(group, in, out, DType::kInt64, count, to_string(where));
@@ -209,7 +209,8 @@ void check_all_gather(ProcessGroup& group) {
 /// `in` holds make_values(dtype, at least size * count, rank, 11).
 void check_one_reduce_scatter(ProcessGroup& group, const Buffer& in, Buffer& out, DType dtype,
                               ReduceOp op, int64_t count, const std::string& where) {
-  group.reduce_scatter(in.data(), out.data(), count, dtype, op).wait();
+  group.reduce_scatter(in.data(), out.data(), count, dtype, op, options_for(op, group.rank()))
+      .wait();
   require_elements(
       out.data(), dtype, count,
       [&](int64_t i, std::byte* to) {
@@ -230,9 +231,9 @@ void check_reduce_scatter(ProcessGroup& group) {
     const auto fill_in = [&](DType dtype, int64_t count) {
       fill(in.data(), dtype, count * group.size(), group.rank(), 11);
     };
-    for (const DType dtype : kDTypes) {
+    for (const DType dtype : all_dtypes()) {
       fill_in(dtype, 17);
-      for (const ReduceOp op : kOps) check(dtype, op, 17);
+      for (const ReduceOp op : ops_of(dtype)) check(dtype, op, 17);
     }
     fill_in(DType::kFloat64, 100'003);
     for (const int64_t count : {0, 1, 3001, 100'003}) {

@@ -1,5 +1,6 @@
 #include "tests/comm/support/values.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -39,23 +40,42 @@ struct Brain {
   static Stored narrow(Wide x) { return bfloat16_from_float(x); }
 };
 
+/// A byte that is 0 or 1: sums and products are "or" and "and".
+struct Truth {
+  using Stored = uint8_t;
+  using Wide = bool;
+  static Wide widen(Stored x) { return x != 0; }
+  static Stored narrow(Wide x) { return x ? 1 : 0; }
+};
+
+/// `with` an element type and how many of them make one of `dtype`.
 template <class Visit>
 auto visit(DType dtype, const Visit& with) {
   switch (dtype) {
+    case DType::kBool:
+      return with(Truth(), 1);
     case DType::kUint8:
-      return with(Plain<uint8_t>());
+      return with(Plain<uint8_t>(), 1);
+    case DType::kInt8:
+      return with(Plain<int8_t>(), 1);
+    case DType::kInt16:
+      return with(Plain<int16_t>(), 1);
     case DType::kInt32:
-      return with(Plain<int32_t>());
+      return with(Plain<int32_t>(), 1);
     case DType::kInt64:
-      return with(Plain<int64_t>());
+      return with(Plain<int64_t>(), 1);
     case DType::kFloat16:
-      return with(Half());
+      return with(Half(), 1);
     case DType::kBFloat16:
-      return with(Brain());
+      return with(Brain(), 1);
     case DType::kFloat32:
-      return with(Plain<float>());
+      return with(Plain<float>(), 1);
+    case DType::kFloat64:
+      return with(Plain<double>(), 1);
+    case DType::kComplex64:
+      return with(Plain<float>(), 2);
     default:
-      return with(Plain<double>());
+      return with(Plain<double>(), 2);
   }
 }
 
@@ -65,16 +85,35 @@ typename Element::Wide get(const Bytes& bytes, int64_t index) {
   std::memcpy(&stored, bytes.data() + index * int64_t{sizeof stored}, sizeof stored);
   return Element::widen(stored);
 }
+template <class Wide>
+Wide combine_integers(ReduceOp op, Wide a, Wide b) {
+  // Unsigned and wide enough that nothing is promoted to int: then all of it wraps.
+  using Wrapping = uint64_t;
+  const auto x = static_cast<Wrapping>(a);
+  const auto y = static_cast<Wrapping>(b);
+  switch (op) {
+    case ReduceOp::kProduct:
+      return static_cast<Wide>(x * y);
+    case ReduceOp::kBand:
+      return static_cast<Wide>(x & y);
+    case ReduceOp::kBor:
+      return static_cast<Wide>(x | y);
+    case ReduceOp::kBxor:
+      return static_cast<Wide>(x ^ y);
+    default:
+      return static_cast<Wide>(x + y);
+  }
+}
+
 template <class Element>
 typename Element::Wide combine(ReduceOp op, typename Element::Wide a, typename Element::Wide b) {
   using Wide = typename Element::Wide;
   if (op == ReduceOp::kMin) return a < b || a != a ? a : b;
   if (op == ReduceOp::kMax) return a > b || a != a ? a : b;
   if constexpr (std::is_integral_v<Wide>) {
-    using Wrapping = std::make_unsigned_t<Wide>;
-    return static_cast<Wide>(static_cast<Wrapping>(a) + static_cast<Wrapping>(b));
+    return combine_integers<Wide>(op, a, b);
   } else {
-    return Element::widen(Element::narrow(a + b));
+    return Element::widen(Element::narrow(op == ReduceOp::kProduct ? a * b : a + b));
   }
 }
 
@@ -90,7 +129,15 @@ template <class Element, class Leaf>
 typename Element::Stored reduced(ReduceOp op, const Leaf& leaf, int num) {
   auto value = tree<Element>(op, leaf, 0, num);
   using Wide = typename Element::Wide;
-  if (op == ReduceOp::kAvg) value = static_cast<Wide>(value / static_cast<Wide>(num));
+  if (op == ReduceOp::kAvg) {
+    if constexpr (std::is_same_v<Wide, int64_t>) {
+      value /= num;
+    } else if constexpr (std::is_integral_v<Wide>) {
+      value = static_cast<Wide>(static_cast<int>(value) / num);
+    } else {
+      value /= static_cast<Wide>(num);
+    }
+  }
   return Element::narrow(value);
 }
 
@@ -99,7 +146,9 @@ typename Element::Stored value_at(int rank, uint64_t seed, int64_t index) {
   using Wide = typename Element::Wide;
   const uint64_t random =
       mix(mix(seed + static_cast<uint64_t>(rank)) + static_cast<uint64_t>(index));
-  if constexpr (std::is_integral_v<Wide>) {
+  if constexpr (std::is_same_v<Wide, bool>) {
+    return random % 3 == 0 ? 0 : 1;
+  } else if constexpr (std::is_integral_v<Wide>) {
     return static_cast<Wide>(random);
   } else {
     const double mantissa = static_cast<double>(random >> 11) * 0x1p-53 + 0.5;
@@ -110,17 +159,46 @@ typename Element::Stored value_at(int rank, uint64_t seed, int64_t index) {
   }
 }
 
-/// The same in float64, whatever the order.
-template <class Leaf>
-double plain_sum(ReduceOp op, const Leaf& leaf, int num) {
-  double value = leaf(0);
-  for (int k = 1; k < num; ++k) {
-    const double next = leaf(k);
-    value = op == ReduceOp::kMin   ? std::fmin(value, next)
-            : op == ReduceOp::kMax ? std::fmax(value, next)
-                                   : value + next;
+/// The value that `rank` hands in.
+template <class Element>
+typename Element::Wide leaf_at(ReduceOp op, int rank, uint64_t seed, int64_t index) {
+  using Wide = typename Element::Wide;
+  const Wide value = Element::widen(value_at<Element>(rank, seed, index));
+  if constexpr (std::is_integral_v<Wide>) {
+    return value;
+  } else {
+    if (op != ReduceOp::kPremulSum) return value;
+    return Element::widen(Element::narrow(value * static_cast<Wide>(factor_of(rank))));
   }
-  return op == ReduceOp::kAvg ? value / num : value;
+}
+
+double combine_doubles(ReduceOp op, double a, double b) {
+  if (op == ReduceOp::kMin) return std::fmin(a, b);
+  if (op == ReduceOp::kMax) return std::fmax(a, b);
+  return op == ReduceOp::kProduct ? a * b : a + b;
+}
+
+/// Throws unless `got` is near the reduction in float64, in another order.
+template <class Element, class Leaf>
+void require_near(double got, ReduceOp op, const Leaf& leaf, int size) {
+  double want = static_cast<double>(leaf(0));
+  double largest = std::fabs(want);
+  for (int k = 1; k < size; ++k) {
+    const auto next = static_cast<double>(leaf(k));
+    want = combine_doubles(op, want, next);
+    largest = std::max(largest, std::fabs(next));
+  }
+  if (op == ReduceOp::kAvg) want /= size;
+  // One rounding per operation.
+  const double unit = std::is_same_v<Element, Brain>  ? 0x1p-8
+                      : std::is_same_v<Element, Half> ? 0x1p-11
+                                                      : 0x1p-24;
+  const double scale = op == ReduceOp::kProduct ? std::fabs(want) : largest * size;
+  const double smallest = std::is_same_v<Element, Half> ? 0x1p-24 * std::pow(16.0, size) : 0;
+  if (!std::isfinite(got) && op == ReduceOp::kProduct) return;  // float16 ends at 65504
+  if (std::fabs(got - want) > unit * scale * size + (op == ReduceOp::kProduct ? smallest : 0)) {
+    throw std::logic_error("the reference tree is far from the float64 reduction");
+  }
 }
 
 }  // namespace
@@ -162,11 +240,29 @@ float float_from_bfloat16(uint16_t value) {
   return std::bit_cast<float>(static_cast<uint32_t>(value) << 16);
 }
 
+std::vector<DType> all_dtypes() {
+  std::vector<DType> all;
+  for (int i = 0; i < kNumDTypes; ++i) all.push_back(static_cast<DType>(i));
+  return all;
+}
+
+std::vector<ReduceOp> ops_of(DType dtype) {
+  std::vector<ReduceOp> all;
+  for (int i = 0; i < kNumReduceOps; ++i) {
+    if (can_reduce(dtype, static_cast<ReduceOp>(i))) all.push_back(static_cast<ReduceOp>(i));
+  }
+  return all;
+}
+
+double factor_of(int rank) {
+  return 0.3 + rank;
+}
+
 Bytes make_values(DType dtype, int64_t count, int rank, uint64_t seed) {
   Bytes bytes(static_cast<size_t>(count * size_of(dtype)));
-  visit(dtype, [&](auto element) {
+  visit(dtype, [&](auto element, int each) {
     using Element = decltype(element);
-    for (int64_t i = 0; i < count; ++i) {
+    for (int64_t i = 0; i < count * each; ++i) {
       const auto stored = value_at<Element>(rank, seed, i);
       std::memcpy(bytes.data() + i * int64_t{sizeof stored}, &stored, sizeof stored);
     }
@@ -176,11 +272,11 @@ Bytes make_values(DType dtype, int64_t count, int rank, uint64_t seed) {
 
 Bytes reference(DType dtype, ReduceOp op, const std::vector<Bytes>& ins) {
   Bytes out(ins[0].size());
-  visit(dtype, [&](auto element) {
+  visit(dtype, [&](auto element, int each) {
     using Element = decltype(element);
     const int num = static_cast<int>(ins.size());
     const auto count = static_cast<int64_t>(out.size()) / size_of(dtype);
-    for (int64_t i = 0; i < count; ++i) {
+    for (int64_t i = 0; i < count * each; ++i) {
       const auto leaf = [&](int k) { return get<Element>(ins[static_cast<size_t>(k)], i); };
       const auto stored = reduced<Element>(op, leaf, num);
       std::memcpy(out.data() + i * int64_t{sizeof stored}, &stored, sizeof stored);
@@ -191,29 +287,22 @@ Bytes reference(DType dtype, ReduceOp op, const std::vector<Bytes>& ins) {
 
 void reference_element(DType dtype, ReduceOp op, int size, uint64_t seed, int64_t index,
                        std::byte* out) {
-  visit(dtype, [&](auto element) {
+  visit(dtype, [&](auto element, int each) {
     using Element = decltype(element);
-    const auto leaf = [&](int k) { return Element::widen(value_at<Element>(k, seed, index)); };
-    const auto stored = reduced<Element>(op, leaf, size);
-    std::memcpy(out, &stored, sizeof stored);
-    using Wide = typename Element::Wide;
-    if constexpr (!std::is_integral_v<Wide>) {
-      // Values up to 16, sums of `size` of them, rounded once per addition.
-      const double unit = std::is_same_v<Element, Brain>  ? 0x1p-8
-                          : std::is_same_v<Element, Half> ? 0x1p-11
-                                                          : 0x1p-24;
-      const auto wide = [&](int k) { return static_cast<double>(leaf(k)); };
-      const double want = plain_sum(op, wide, size);
-      if (std::fabs(static_cast<double>(Element::widen(stored)) - want) > unit * 16 * size * size) {
-        throw std::logic_error("the reference tree is far from the float64 sum");
+    for (int part = 0; part < each; ++part) {
+      const auto leaf = [&](int k) { return leaf_at<Element>(op, k, seed, index * each + part); };
+      const auto stored = reduced<Element>(op, leaf, size);
+      std::memcpy(out + part * sizeof stored, &stored, sizeof stored);
+      if constexpr (!std::is_integral_v<typename Element::Wide>) {
+        require_near<Element>(static_cast<double>(Element::widen(stored)), op, leaf, size);
       }
     }
   });
 }
 
 double element_as_double(DType dtype, const Bytes& bytes, int64_t index) {
-  return visit(dtype, [&](auto element) {
-    return static_cast<double>(get<decltype(element)>(bytes, index));
+  return visit(dtype, [&](auto element, int each) {
+    return static_cast<double>(get<decltype(element)>(bytes, index * each));
   });
 }
 

@@ -11,18 +11,27 @@ namespace lockstep::testing {
 
 using Bytes = std::vector<std::byte>;
 
+std::vector<DType> all_dtypes();
+/// The reductions that `dtype` has.
+std::vector<ReduceOp> ops_of(DType dtype);
+
 /// What `rank` contributes: floats of mixed sign and size, so that another order of additions gives
-/// other bits; integers over a wide range.
+/// other bits; integers over a wide range; bools 0 and 1.
 Bytes make_values(DType dtype, int64_t count, int rank, uint64_t seed);
 
-/// The reduction of ins[0], ins[1], ... in the order that reduce_tree.h defines.
+/// `rank`'s CollectiveOptions::factor wherever kPremulSum is tested.
+double factor_of(int rank);
+
+/// The reduction of ins[0], ins[1], ... in the order that reduce_tree.h defines. kPremulSum: of
+/// what has been multiplied before.
 Bytes reference(DType dtype, ReduceOp op, const std::vector<Bytes>& ins);
 
 /// One element of the reduction of make_values(dtype, _, rank, seed) over `size` ranks: its bytes
-/// go to `out`. Also near a float64 sum, or this throws.
+/// go to `out`. kPremulSum: with factor_of(rank). Also near the same in float64, or this throws.
 void reference_element(DType dtype, ReduceOp op, int size, uint64_t seed, int64_t index,
                        std::byte* out);
 
+/// Of a complex number the real part.
 double element_as_double(DType dtype, const Bytes& bytes, int64_t index);
 
 uint16_t half_from_float(float value);
