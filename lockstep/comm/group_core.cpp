@@ -8,6 +8,8 @@ bool is_harmless(ErrorCode code) {
   return code == ErrorCode::kInvalidArgument || code == ErrorCode::kUnavailable;
 }
 
+constexpr const char* kDestroyed = "this process group was destroyed";
+
 }  // namespace
 
 GroupCore::GroupCore(GroupSpec spec, std::string backend, std::unique_ptr<GroupImpl> impl)
@@ -21,6 +23,26 @@ Work GroupCore::point_to_point(Direction direction, int peer,
   auto& queue = peers_[{direction, peer}];
   if (!queue) queue = std::make_unique<WorkQueue>();
   return Work(queue->push([this, waiting, body]() mutable { guarded(body, waiting); }));
+}
+
+void GroupCore::destroy() {
+  if (!impl_) return;
+  std::map<std::pair<Direction, int>, std::unique_ptr<WorkQueue>> peers;
+  {
+    MutexLock lock(mutex_);
+    peers = std::move(peers_);
+    peers_.clear();
+  }
+  peers.clear();  // each does what it was given first
+  collectives_.reset();
+  impl_.reset();
+  MutexLock lock(mutex_);
+  failure_ = Failure{ErrorCode::kInvalidArgument, kDestroyed};
+  has_failed_.store(true, std::memory_order_release);
+}
+
+void GroupCore::check_not_destroyed() {
+  if (!impl_) Failure{ErrorCode::kInvalidArgument, kDestroyed}.raise();
 }
 
 int GroupCore::count_subgroup(const std::vector<int>& ranks) {

@@ -38,9 +38,9 @@ class GroupCore {
     throw_if_failed();
     const Waiting waiting{Deadline::after(spec_.timeout), !async};
     if (async || bytes > kInlineBytes) {
-      return Work(collectives_.push([this, waiting, body]() mutable { guarded(body, waiting); }));
+      return Work(collectives_->push([this, waiting, body]() mutable { guarded(body, waiting); }));
     }
-    collectives_.wait_idle();
+    collectives_->wait_idle();
     try {
       throw_if_failed();
       guarded(body, waiting);
@@ -54,7 +54,7 @@ class GroupCore {
   template <class Body>
   void blocking(Body body) {
     throw_if_failed();
-    collectives_.wait_idle();
+    collectives_->wait_idle();
     throw_if_failed();
     guarded(body, Waiting{Deadline::after(spec_.timeout), true});
   }
@@ -62,6 +62,11 @@ class GroupCore {
   enum class Direction { kSend, kRecv };
   Work point_to_point(Direction direction, int peer,
                       std::function<void(GroupImpl&, const Waiting&)> body);
+
+  /// See ProcessGroup::destroy().
+  void destroy();
+  /// Throws kInvalidArgument after destroy().
+  void check_not_destroyed();
 
   /// How often a sub-group of exactly these ranks was made before: makes its name unique.
   int count_subgroup(const std::vector<int>& ranks);
@@ -85,7 +90,7 @@ class GroupCore {
 
   const GroupSpec spec_;
   const std::string backend_;
-  const std::unique_ptr<GroupImpl> impl_;  // outlives the threads below
+  std::unique_ptr<GroupImpl> impl_;  // outlives the threads below; null after destroy()
 
   std::atomic<bool> has_failed_ = false;  // set after failure_
   Mutex mutex_;
@@ -93,7 +98,7 @@ class GroupCore {
   std::map<std::vector<int>, int> subgroups_ LOCKSTEP_GUARDED_BY(mutex_);
   std::map<std::pair<Direction, int>, std::unique_ptr<WorkQueue>> peers_
       LOCKSTEP_GUARDED_BY(mutex_);
-  WorkQueue collectives_;
+  std::unique_ptr<WorkQueue> collectives_ = std::make_unique<WorkQueue>();
 };
 
 }  // namespace lockstep

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "lockstep/base/deadline.h"
+#include "lockstep/comm/exchange.h"
 #include "lockstep/comm/process_group.h"
 #include "lockstep/comm/types.h"
 #include "lockstep/store/store.h"
@@ -66,6 +67,13 @@ class GroupImpl {
                           const Waiting& waiting) = 0;
   virtual void reduce_scatter(const void* in, void* out, int64_t count, DType dtype, ReduceOp op,
                               const Waiting& waiting) = 0;
+  /// Only root's `data` changes.
+  virtual void reduce(void* data, int64_t count, DType dtype, ReduceOp op, int root,
+                      const Waiting& waiting) = 0;
+  /// Every collective that only moves data: see exchange.h. `in` and `out` may be null where
+  /// nothing is sent or received; a rank's own piece may lie at its place in the other buffer.
+  virtual void exchange(const Exchange& exchange, const void* in, void* out,
+                        const Waiting& waiting) = 0;
   virtual void barrier(const Waiting& waiting) = 0;
   virtual void send(const void* data, int64_t count, DType dtype, int destination, int tag,
                     const Waiting& waiting) = 0;

@@ -3,71 +3,18 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <limits>
 #include <set>
 
 #include "lockstep/base/auth.h"
 #include "lockstep/base/error.h"
+#include "lockstep/comm/arguments.h"
 #include "lockstep/comm/backends.h"
 #include "lockstep/comm/group_core.h"
-#include "lockstep/comm/kernels/reduce.h"
 #include "lockstep/comm/rendezvous.h"
+#include "lockstep/comm/split.h"
 
 namespace lockstep {
 namespace {
-
-Error invalid(const std::string& what) {
-  return Error(ErrorCode::kInvalidArgument, what);
-}
-
-void check_rank(const char* call, const char* what, int rank, int size) {
-  if (rank >= 0 && rank < size) return;
-  throw invalid(fmt::format("{}: {} is {}, must be in [0, {})", call, what, rank, size));
-}
-
-/// `parts` * `count` elements must have a size in bytes.
-void check_buffer(const char* call, const void* data, int64_t count, DType dtype, int parts = 1) {
-  if (static_cast<int>(dtype) >= kNumDTypes) {
-    throw invalid(fmt::format("{}: there is no dtype {}", call, static_cast<int>(dtype)));
-  }
-  if (count < 0 || count > std::numeric_limits<int64_t>::max() / size_of(dtype) / parts) {
-    throw invalid(fmt::format("{}: count is {}", call, count));
-  }
-  if (count > 0 && data == nullptr) {
-    throw invalid(fmt::format("{}: null pointer for {} elements", call, count));
-  }
-}
-
-void check_op(const char* call, DType dtype, ReduceOp op, const CollectiveOptions& options) {
-  if (static_cast<int>(op) >= kNumReduceOps) {
-    throw invalid(fmt::format("{}: there is no reduction {}", call, static_cast<int>(op)));
-  }
-  if (!can_reduce(dtype, op)) {
-    throw invalid(fmt::format("{}: {} has no {}; it has {}", call, to_string(dtype), to_string(op),
-                              reductions_of(dtype)));
-  }
-  if (options.factor != 1 && op != ReduceOp::kPremulSum) {
-    throw invalid(fmt::format("{}: factor {} is for premul_sum, the call is for {}", call,
-                              options.factor, to_string(op)));
-  }
-}
-
-/// What a rank's values are after the multiplication of kPremulSum: a copy, unless by 1.
-class Scaled {
- public:
-  Scaled(const void* in, int64_t count, DType dtype, double factor) : data_(in) {
-    if (factor == 1) return;
-    copy_ =
-        std::make_unique_for_overwrite<std::byte[]>(static_cast<size_t>(count * size_of(dtype)));
-    scale(in, copy_.get(), count, dtype, factor);
-    data_ = copy_.get();
-  }
-  const void* data() const { return data_; }
-
- private:
-  const void* data_;
-  std::unique_ptr<std::byte[]> copy_;
-};
 
 void check_members(const std::vector<int>& ranks, int size) {
   if (ranks.empty()) throw invalid("subgroup: no ranks given");
@@ -86,11 +33,6 @@ std::string subgroup_suffix(const std::vector<int>& ranks, int number) {
   return fmt::format("/{:02x}.{}", fmt::join(digest.begin(), digest.begin() + 12, ""), number);
 }
 
-void check_peer(const char* call, const char* what, int peer, const GroupSpec& spec) {
-  check_rank(call, what, peer, spec.size);
-  if (peer == spec.rank) throw invalid(fmt::format("{}: {} is this rank itself", call, what));
-}
-
 std::shared_ptr<GroupCore> make_core(const GroupSpec& spec, const std::string& name) {
   const Backend& backend = choose_backend(name, spec);
   auto impl = backend.create(spec, Deadline::after(spec.timeout));
@@ -98,14 +40,6 @@ std::shared_ptr<GroupCore> make_core(const GroupSpec& spec, const std::string& n
 }
 
 }  // namespace
-
-bool Work::done() const {
-  return !state_ || state_->done();
-}
-
-void Work::wait() {
-  if (state_) state_->wait();
-}
 
 ProcessGroup ProcessGroup::create(const World& world, const GroupOptions& options) {
   if (world.size < 1 || world.rank < 0 || world.rank >= world.size) {
@@ -139,74 +73,39 @@ int ProcessGroup::group_rank(int world_rank) const {
   return at == ranks.end() ? -1 : static_cast<int>(at - ranks.begin());
 }
 
+int ProcessGroup::local_rank() const {
+  const auto& hosts = core_->spec().host_ids;
+  const auto own = hosts.begin() + rank();
+  return static_cast<int>(std::count(hosts.begin(), own, *own));
+}
+
+int ProcessGroup::local_size() const {
+  const auto& hosts = core_->spec().host_ids;
+  return static_cast<int>(
+      std::count(hosts.begin(), hosts.end(), hosts[static_cast<size_t>(rank())]));
+}
+
 ProcessGroup ProcessGroup::subgroup(const std::vector<int>& ranks) const {
+  core_->check_not_destroyed();
   check_members(ranks, size());
   const auto spec =
       core_->spec().subset(ranks, subgroup_suffix(ranks, core_->count_subgroup(ranks)));
   return ProcessGroup(make_core(spec, backend()));
 }
 
-Work ProcessGroup::all_reduce(void* data, int64_t count, DType dtype, ReduceOp op,
-                              const CollectiveOptions& options) {
-  check_buffer("all_reduce", data, count, dtype);
-  check_op("all_reduce", dtype, op, options);
-  const double factor = options.factor;
-  return core_->collective(count * size_of(dtype), options.async,
-                           [=](GroupImpl& impl, const Waiting& waiting) {
-                             if (factor != 1) scale(data, data, count, dtype, factor);
-                             impl.all_reduce(data, count, dtype, op, waiting);
-                           });
+std::optional<ProcessGroup> ProcessGroup::split(int color, int key) const {
+  std::vector<ColorKey> all(static_cast<size_t>(size()));
+  const ColorKey own{std::max(color, kNoColor), key};
+  core_->blocking([&](GroupImpl& impl, const Waiting& waiting) {
+    impl.all_gather(&own, all.data(), 2, DType::kInt32, waiting);
+  });
+  const auto members = members_of_color(all, own.color);
+  if (members.empty()) return std::nullopt;
+  return subgroup(members);
 }
 
-Work ProcessGroup::broadcast(void* data, int64_t count, DType dtype, int root,
-                             const CollectiveOptions& options) {
-  check_buffer("broadcast", data, count, dtype);
-  check_rank("broadcast", "root", root, size());
-  return core_->collective(count * size_of(dtype), options.async,
-                           [=](GroupImpl& impl, const Waiting& waiting) {
-                             impl.broadcast(data, count, dtype, root, waiting);
-                           });
-}
-
-Work ProcessGroup::all_gather(const void* in, void* out, int64_t count, DType dtype,
-                              const CollectiveOptions& options) {
-  check_buffer("all_gather", in, count, dtype, size());
-  check_buffer("all_gather", out, count, dtype, size());
-  return core_->collective(count * size_of(dtype) * size(), options.async,
-                           [=](GroupImpl& impl, const Waiting& waiting) {
-                             impl.all_gather(in, out, count, dtype, waiting);
-                           });
-}
-
-Work ProcessGroup::reduce_scatter(const void* in, void* out, int64_t count, DType dtype,
-                                  ReduceOp op, const CollectiveOptions& options) {
-  check_buffer("reduce_scatter", in, count, dtype, size());
-  check_buffer("reduce_scatter", out, count, dtype, size());
-  check_op("reduce_scatter", dtype, op, options);
-  const double factor = options.factor;
-  return core_->collective(count * size_of(dtype) * size(), options.async,
-                           [=, all = count * size()](GroupImpl& impl, const Waiting& waiting) {
-                             const Scaled scaled(in, all, dtype, factor);
-                             impl.reduce_scatter(scaled.data(), out, count, dtype, op, waiting);
-                           });
-}
-
-Work ProcessGroup::send(const void* data, int64_t count, DType dtype, int destination, int tag) {
-  check_buffer("send", data, count, dtype);
-  check_peer("send", "destination", destination, core_->spec());
-  return core_->point_to_point(GroupCore::Direction::kSend, destination,
-                               [=](GroupImpl& impl, const Waiting& waiting) {
-                                 impl.send(data, count, dtype, destination, tag, waiting);
-                               });
-}
-
-Work ProcessGroup::recv(void* data, int64_t count, DType dtype, int source, int tag) {
-  check_buffer("recv", data, count, dtype);
-  check_peer("recv", "source", source, core_->spec());
-  return core_->point_to_point(GroupCore::Direction::kRecv, source,
-                               [=](GroupImpl& impl, const Waiting& waiting) {
-                                 impl.recv(data, count, dtype, source, tag, waiting);
-                               });
+void ProcessGroup::destroy() {
+  core_->destroy();
 }
 
 void ProcessGroup::barrier() {

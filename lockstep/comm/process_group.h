@@ -5,6 +5,8 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -48,6 +50,12 @@ struct CollectiveOptions {
   double factor = 1;
 };
 
+/// One of the buffers of a coalesced collective.
+struct Buffer {
+  void* data = nullptr;
+  int64_t count = 0;  ///< Elements.
+};
+
 /// Memory that the peers on this host can read and write: collectives on it need no copy.
 class SharedBuffer {
  public:
@@ -68,9 +76,9 @@ class SharedBuffer {
 ///
 /// Errors of every collective: kInvalidArgument (bad count, root or op, or an op that
 /// the dtype does not have, see can_reduce(); nothing was sent),
-/// kMismatch (a rank called something else; names both sides), kTimeout (names the ranks that did
-/// not come), kPeerLost (names the rank that died). After the last three the group is unusable:
-/// every later call throws the same error; make a new group.
+/// kMismatch (a rank called something else or with other counts; names both sides), kTimeout (names
+/// the ranks that did not come), kPeerLost (names the rank that died). After the last three the
+/// group is unusable: every later call throws the same error; make a new group.
 class ProcessGroup {
  public:
   /// Collective over all ranks of `world`. Errors: kTimeout naming the missing ranks, kMismatch,
@@ -82,6 +90,9 @@ class ProcessGroup {
   int size() const;
   const std::string& backend() const;
 
+  /// Place and number of this group's ranks on this rank's host.
+  int local_rank() const;
+  int local_size() const;
   /// Rank in the world of a rank of this group, and back; -1 when that world rank is not in it.
   int world_rank(int group_rank) const;
   int group_rank(int world_rank) const;
@@ -89,6 +100,19 @@ class ProcessGroup {
   /// A new group of some of this group's ranks, in the order given (ranks of this group, no
   /// duplicates). Collective over the members only. Errors: kInvalidArgument.
   ProcessGroup subgroup(const std::vector<int>& ranks) const;
+  /// One new group for each color that is given, of the ranks that gave it, in the order of their
+  /// keys, equal keys in that of their ranks here; kNoColor (any negative one): nothing, this rank
+  /// is in none of them. Collective over all ranks of this group; other collectives may be under
+  /// way. Cost: one all_gather, and what making a group costs. As MPI_Comm_split.
+  static constexpr int kNoColor = -1;
+  std::optional<ProcessGroup> split(int color, int key = 0) const;
+
+  /// Ends this rank's part in the group: waits for what was started here, then gives threads,
+  /// connections and shared memory back (buffers of allocate() stay with their owners). Every copy
+  /// of the group is then good for rank(), size() and the like only; other calls throw
+  /// kInvalidArgument. Not collective: ranks that still use the group get kPeerLost naming this
+  /// one. Again: nothing. Dropping the last copy does the same.
+  void destroy();
 
   /// Replaces `data` on every rank by the reduction over all ranks. Within a host every byte is
   /// read once per rank by its reducer and written once per rank; between hosts 2(H-1)/H of the
@@ -104,6 +128,44 @@ class ProcessGroup {
   /// in: size() * count elements; out: count, the reduction of everyone's part rank().
   Work reduce_scatter(const void* in, void* out, int64_t count, DType dtype, ReduceOp op,
                       const CollectiveOptions& options = {});
+  /// Replaces root's `data` by the reduction over all ranks; that of the others stays as it is.
+  /// Within a host as all_reduce, but written once; every other host sends its bytes once, to
+  /// root's host.
+  Work reduce(void* data, int64_t count, DType dtype, ReduceOp op, int root,
+              const CollectiveOptions& options = {});
+
+  // The next five only move data. Within a host a small piece (16 KiB a rank in all) costs two
+  // meetings; a large one is read from where it lies when all inputs are memory of one allocate(),
+  // else copied once in between. Between hosts each piece goes straight from rank to rank: every
+  // byte is sent once, or, by all_gatherv, once to each rank on other hosts. `in` and `out` must
+  // not overlap, but for a rank's own piece, which may lie at its place in the larger of the two.
+
+  /// in: count elements; out, on root only: size() * count, in rank order.
+  Work gather(const void* in, void* out, int64_t count, DType dtype, int root,
+              const CollectiveOptions& options = {});
+  /// in, on root only: size() * count elements, one part a rank; out: count, this rank's part.
+  Work scatter(const void* in, void* out, int64_t count, DType dtype, int root,
+               const CollectiveOptions& options = {});
+  /// in: size() * count elements, part r for rank r; out: size() * count, part r from rank r.
+  Work all_to_all(const void* in, void* out, int64_t count, DType dtype,
+                  const CollectiveOptions& options = {});
+  /// Ranks give different counts: counts[r] elements of rank r, the same list on every rank. in:
+  /// counts[rank()]; out: all of them, in rank order.
+  Work all_gatherv(const void* in, void* out, std::span<const int64_t> counts, DType dtype,
+                   const CollectiveOptions& options = {});
+  /// send_counts[r] elements of `in` go to rank r, receive_counts[r] of `out` come from it (what
+  /// rank r gives as its send_counts[rank()]); both lie in rank order.
+  Work all_to_allv(const void* in, std::span<const int64_t> send_counts, void* out,
+                   std::span<const int64_t> receive_counts, DType dtype,
+                   const CollectiveOptions& options = {});
+
+  /// all_reduce of each buffer, in one call: the same number of buffers with the same counts on
+  /// every rank (kMismatch names a rank that has others). The results are those of as many
+  /// all_reduces; neighbours below 64 KiB travel together, in packs of up to 1 MiB, at the price of
+  /// a copy in and out; larger ones are reduced where they lie. Costs one 24-byte all_gather more.
+  Work all_reduce_coalesced(std::span<const Buffer> buffers, DType dtype, ReduceOp op,
+                            const CollectiveOptions& options = {});
+
   /// Point to point, always asynchronous. Sends from one rank to another with the same tag arrive
   /// in order; a recv takes the first that has its tag. Errors: kMismatch when count or dtype
   /// differ.

@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <numeric>
 #include <string_view>
+#include <vector>
 
 #include "lockstep/base/error.h"
 #include "lockstep/tensor/dtype.h"
@@ -42,6 +45,41 @@ DType checked_parts(std::string_view op, const at::Tensor& part, const at::Tenso
   return dtype;
 }
 
+/// One row count a rank, and rows for all of them in `tensor`. Returns the elements of each.
+std::vector<int64_t> checked_rows(std::string_view op, const at::Tensor& tensor,
+                                  std::span<const int64_t> rows, int64_t row_elements, int size) {
+  const int64_t sum = std::accumulate(rows.begin(), rows.end(), int64_t{0});
+  const bool fits = tensor.dim() > 0 && tensor.size(0) == sum &&
+                    tensor.numel() == sum * row_elements &&
+                    std::all_of(rows.begin(), rows.end(), [](int64_t n) { return n >= 0; });
+  if (static_cast<int>(rows.size()) != size || !fits) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("{}: rows [{}] of {} elements for {} ranks make no {}", op,
+                            fmt::join(rows, ", "), row_elements, size, describe(tensor)));
+  }
+  std::vector<int64_t> counts;
+  for (const int64_t count : rows) counts.push_back(count * row_elements);
+  return counts;
+}
+
+/// Elements of one row: all dimensions but the first.
+int64_t row_elements(const at::Tensor& tensor) {
+  int64_t elements = 1;
+  for (int64_t i = 1; i < tensor.dim(); ++i) elements *= tensor.size(i);
+  return elements;
+}
+
+/// Two tensors that hold the same kind of rows. Returns the element type.
+DType checked_like(std::string_view op, const at::Tensor& one, const at::Tensor& other) {
+  const DType dtype = checked(op, one);
+  if (checked(op, other) != dtype || row_elements(one) != row_elements(other)) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("{}: {} and {} have different rows or types", op, describe(one),
+                            describe(other)));
+  }
+  return dtype;
+}
+
 }  // namespace
 
 Work all_reduce(ProcessGroup& group, const at::Tensor& tensor, ReduceOp op,
@@ -66,6 +104,81 @@ Work reduce_scatter(ProcessGroup& group, const at::Tensor& in, const at::Tensor&
                     const CollectiveOptions& options) {
   const DType dtype = checked_parts("reduce_scatter", out, in, group.size());
   return group.reduce_scatter(in.data_ptr(), out.data_ptr(), out.numel(), dtype, op, options);
+}
+
+Work reduce(ProcessGroup& group, const at::Tensor& tensor, ReduceOp op, int root,
+            const CollectiveOptions& options) {
+  const DType dtype = checked("reduce", tensor);
+  return group.reduce(tensor.data_ptr(), tensor.numel(), dtype, op, root, options);
+}
+
+Work gather(ProcessGroup& group, const at::Tensor& part, const at::Tensor& out, int root,
+            const CollectiveOptions& options) {
+  const bool is_root = group.rank() == root;
+  const DType dtype =
+      is_root ? checked_parts("gather", part, out, group.size()) : checked("gather", part);
+  return group.gather(part.data_ptr(), is_root ? out.data_ptr() : nullptr, part.numel(), dtype,
+                      root, options);
+}
+
+Work scatter(ProcessGroup& group, const at::Tensor& in, const at::Tensor& part, int root,
+             const CollectiveOptions& options) {
+  const bool is_root = group.rank() == root;
+  const DType dtype =
+      is_root ? checked_parts("scatter", part, in, group.size()) : checked("scatter", part);
+  return group.scatter(is_root ? in.data_ptr() : nullptr, part.data_ptr(), part.numel(), dtype,
+                       root, options);
+}
+
+Work all_to_all(ProcessGroup& group, const at::Tensor& in, const at::Tensor& out,
+                const CollectiveOptions& options) {
+  const DType dtype = checked("all_to_all", in);
+  if (checked("all_to_all", out) != dtype || in.numel() != out.numel() ||
+      in.numel() % group.size() != 0) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("all_to_all: {} and {} are not one equal part for each of {} ranks",
+                            describe(in), describe(out), group.size()));
+  }
+  return group.all_to_all(in.data_ptr(), out.data_ptr(), in.numel() / group.size(), dtype, options);
+}
+
+Work all_gatherv(ProcessGroup& group, const at::Tensor& part, const at::Tensor& out,
+                 std::span<const int64_t> rows, const CollectiveOptions& options) {
+  const DType dtype = checked_like("all_gatherv", part, out);
+  const auto counts = checked_rows("all_gatherv", out, rows, row_elements(out), group.size());
+  if (part.numel() != counts[static_cast<size_t>(group.rank())]) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("all_gatherv: rank {} has {} rows in the list, gives {}", group.rank(),
+                            rows[static_cast<size_t>(group.rank())], describe(part)));
+  }
+  return group.all_gatherv(part.data_ptr(), out.data_ptr(), counts, dtype, options);
+}
+
+Work all_to_allv(ProcessGroup& group, const at::Tensor& in, std::span<const int64_t> send_rows,
+                 const at::Tensor& out, std::span<const int64_t> receive_rows,
+                 const CollectiveOptions& options) {
+  const DType dtype = checked_like("all_to_allv", in, out);
+  const auto sends = checked_rows("all_to_allv", in, send_rows, row_elements(in), group.size());
+  const auto receives =
+      checked_rows("all_to_allv", out, receive_rows, row_elements(out), group.size());
+  return group.all_to_allv(in.data_ptr(), sends, out.data_ptr(), receives, dtype, options);
+}
+
+Work all_reduce_coalesced(ProcessGroup& group, std::span<const at::Tensor> tensors, ReduceOp op,
+                          const CollectiveOptions& options) {
+  std::vector<Buffer> buffers;
+  DType dtype = DType::kFloat32;
+  for (const auto& tensor : tensors) {
+    const DType own = checked("all_reduce_coalesced", tensor);
+    if (!buffers.empty() && own != dtype) {
+      throw Error(ErrorCode::kInvalidArgument,
+                  fmt::format("all_reduce_coalesced: {} and {} in one call",
+                              describe(tensors.front()), describe(tensor)));
+    }
+    dtype = own;
+    buffers.push_back({tensor.data_ptr(), tensor.numel()});
+  }
+  return group.all_reduce_coalesced(buffers, dtype, op, options);
 }
 
 Work send(ProcessGroup& group, const at::Tensor& tensor, int destination, int tag) {

@@ -3,11 +3,13 @@
 // (lockstep/comm/process_group.h); these functions add only what a tensor knows about itself.
 //
 // Every tensor must be contiguous, strided and on the CPU, of a type that to_dtype() maps, and of
-// the same number of elements and type on every rank. Otherwise: kInvalidArgument naming the
-// operation, the shapes and what is allowed; nothing was sent. Keep the tensors, unchanged, until
-// Work::wait() has returned: the Work does not hold them.
+// the same number of elements and type on every rank (but where the text says otherwise).
+// Otherwise: kInvalidArgument naming the operation, the shapes and what is allowed; nothing was
+// sent. Keep the tensors, unchanged, until Work::wait() has returned: the Work does not hold them.
 
 #include <ATen/core/Tensor.h>
+
+#include <span>
 
 #include "lockstep/comm/process_group.h"
 
@@ -29,6 +31,38 @@ Work all_gather(ProcessGroup& group, const at::Tensor& part, const at::Tensor& o
 /// in: size() * n elements, one part a rank; out: n elements, the reduction of part rank().
 Work reduce_scatter(ProcessGroup& group, const at::Tensor& in, const at::Tensor& out, ReduceOp op,
                     const CollectiveOptions& options = {});
+
+/// Replaces root's `tensor` by the reduction over all ranks; the others' stay as they are.
+Work reduce(ProcessGroup& group, const at::Tensor& tensor, ReduceOp op, int root,
+            const CollectiveOptions& options = {});
+
+/// part: n elements; out, on root only (else it may be undefined): size() * n, in rank order.
+Work gather(ProcessGroup& group, const at::Tensor& part, const at::Tensor& out, int root,
+            const CollectiveOptions& options = {});
+
+/// in, on root only (else it may be undefined): size() * n elements; part: n, this rank's.
+Work scatter(ProcessGroup& group, const at::Tensor& in, const at::Tensor& part, int root,
+             const CollectiveOptions& options = {});
+
+/// in, out: size() * n elements each; part r of `in` goes to rank r, part r of `out` comes from it.
+Work all_to_all(ProcessGroup& group, const at::Tensor& in, const at::Tensor& out,
+                const CollectiveOptions& options = {});
+
+/// Tensors of shape (k_r, ...) with another k_r on each rank r, equal in the rest of the shape.
+/// out: (sum of rows, ...); rows[r] = k_r, the same list on every rank. Rank 0's rows come first.
+Work all_gatherv(ProcessGroup& group, const at::Tensor& part, const at::Tensor& out,
+                 std::span<const int64_t> rows, const CollectiveOptions& options = {});
+
+/// send_rows[r] rows of `in` go to rank r, receive_rows[r] rows of `out` come from it, in rank
+/// order; a row is all but the first dimension, equal in both.
+Work all_to_allv(ProcessGroup& group, const at::Tensor& in, std::span<const int64_t> send_rows,
+                 const at::Tensor& out, std::span<const int64_t> receive_rows,
+                 const CollectiveOptions& options = {});
+
+/// all_reduce of each tensor, in one call. All of one type. See
+/// ProcessGroup::all_reduce_coalesced().
+Work all_reduce_coalesced(ProcessGroup& group, std::span<const at::Tensor> tensors, ReduceOp op,
+                          const CollectiveOptions& options = {});
 
 /// Point to point; both ends give the same element count, type and tag.
 Work send(ProcessGroup& group, const at::Tensor& tensor, int destination, int tag = 0);

@@ -45,6 +45,19 @@ TEST_P(Collectives, Subgroups) {
   on_threads(check_subgroups);
 }
 
+TEST_P(Collectives, Reduce) {
+  on_threads(check_reduce);
+}
+TEST_P(Collectives, Exchanges) {
+  on_threads(check_exchanges);
+}
+TEST_P(Collectives, Coalesced) {
+  on_threads(check_coalesced);
+}
+TEST_P(Collectives, Split) {
+  on_threads(check_split);
+}
+
 TEST_P(Collectives, EverythingBetweenProcesses) {
   const auto ends = run_rank_processes(GetParam().hosts, [](const World& world) {
     auto group = ProcessGroup::create(world, {.timeout = std::chrono::seconds(60)});

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <functional>
 #include <latch>
 
 #include "lockstep/base/error.h"
@@ -176,6 +177,132 @@ TEST(ProcessGroup, EachDisagreementNamesBothSides) {
       [](ProcessGroup& group) { group.broadcast(scratch(), 4096, DType::kFloat32, 0).wait(); },
       [](ProcessGroup& group) { group.broadcast(scratch(), 4096, DType::kFloat32, 2).wait(); },
       "root 0", "root 2");
+}
+
+TEST(ProcessGroup, EachDisagreementOfTheNewerKindsNamesBothSides) {
+  expect_mismatch(
+      [](ProcessGroup& group) {
+        group.reduce(scratch(), 10, DType::kFloat32, ReduceOp::kSum, 0).wait();
+      },
+      [](ProcessGroup& group) {
+        group.reduce(scratch(), 10, DType::kFloat32, ReduceOp::kSum, 2).wait();
+      },
+      "reduce #2 (float32, 10 elements, sum, root 0)", "root 2");
+  expect_mismatch(
+      [](ProcessGroup& group) {
+        group.gather(scratch(), scratch() + 100, 10, DType::kFloat32, 0).wait();
+      },
+      [](ProcessGroup& group) {
+        group.scatter(scratch(), scratch() + 100, 10, DType::kFloat32, 0).wait();
+      },
+      "gather #2 (float32, 10 elements, root 0)", "scatter #2 (float32, 10 elements, root 0)");
+  expect_mismatch(
+      [](ProcessGroup& group) {
+        group.all_to_all(scratch(), scratch() + 100, 10, DType::kFloat32).wait();
+      },
+      [](ProcessGroup& group) {
+        group.all_to_all(scratch(), scratch() + 100, 11, DType::kFloat32).wait();
+      },
+      "10 elements", "11 elements");
+}
+
+TEST(ProcessGroup, UnevenCountsThatDoNotAgreeNameBothSides) {
+  for (const HostLayout& hosts : {HostLayout{3}, HostLayout{1, 2}, HostLayout{2, 1}}) {
+    run_rank_threads(hosts, [](const World& world) {
+      auto group = ProcessGroup::create(world, {.timeout = std::chrono::seconds(20)});
+      // Rank 1 gives more than the others expect of it.
+      const int64_t counts[] = {3, world.rank == 1 ? 5 : 4, 2};
+      const Error error = error_of(
+          [&] { group.all_gatherv(scratch(), scratch() + 100, counts, DType::kFloat32).wait(); });
+      EXPECT_EQ(error.code(), ErrorCode::kMismatch) << error.what();
+      EXPECT_TRUE(contains(error, "all_gatherv #1")) << error.what();
+      EXPECT_TRUE(contains(error, "rank 1")) << error.what();
+      const Error again = error_of([&] { group.barrier(); });
+      EXPECT_STREQ(again.what(), error.what());
+    });
+  }
+}
+
+/// A whole host that calls something else must hear of it, although gather needs nothing of it.
+TEST(ProcessGroup, HostsThatCallOtherThingsMismatch) {
+  run_rank_threads(HostLayout{1, 2}, [](const World& world) {
+    auto group = ProcessGroup::create(world, {.timeout = std::chrono::seconds(20)});
+    const Error error = error_of([&] {
+      if (world.rank == 0) return sum_10(group);
+      group.gather(scratch(), scratch() + 100, 10, DType::kFloat32, 1).wait();
+      group.barrier();  // rank 2 only gives, and may be done before it is known
+    });
+    EXPECT_EQ(error.code(), ErrorCode::kMismatch) << error.what();
+    EXPECT_TRUE(contains(error, "gather #1") && contains(error, "all_reduce #1")) << error.what();
+  });
+}
+
+TEST(ProcessGroup, BadCountsOfUnevenCallsAreRefusedAndHarmless) {
+  auto group = ProcessGroup::create(alone());
+  const auto refused = [&](const std::vector<int64_t>& sends, const std::vector<int64_t>& receives,
+                           std::string_view text) {
+    const Error error = error_of([&] {
+      group.all_to_allv(scratch(), sends, scratch() + 9, receives, DType::kInt32).wait();
+    });
+    EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
+    EXPECT_TRUE(contains(error, text)) << error.what();
+  };
+  refused({1, 2}, {1}, "2 send_counts for 1 ranks");
+  refused({1}, {-1}, "one of the receive_counts is -1");
+  refused({1}, {2}, "sends 1 elements to itself and expects 2");
+  const int64_t one[] = {1};
+  EXPECT_TRUE(
+      contains(error_of([&] { group.all_gatherv(nullptr, scratch(), one, DType::kInt32).wait(); }),
+               "null pointer"));
+  scratch()[0] = 5;
+  group.all_gatherv(scratch(), scratch() + 1, one, DType::kFloat32).wait();
+  EXPECT_EQ(scratch()[1], 5);
+}
+
+TEST(ProcessGroup, KnowsItsPlaceOnTheHost) {
+  run_rank_threads(HostLayout{2, 3}, [](const World& world) {
+    const auto group = ProcessGroup::create(world);
+    EXPECT_EQ(group.local_rank(), world.local_rank);
+    EXPECT_EQ(group.local_size(), world.local_size);
+    // Ranks 3 and 1, in this order: each alone on its host.
+    if (world.rank != 1 && world.rank != 3) return;
+    const auto pair = group.subgroup({3, 1});
+    EXPECT_EQ(pair.local_size(), 1);
+    EXPECT_EQ(pair.world_rank(0), 3);
+    EXPECT_EQ(pair.group_rank(1), 1);
+  });
+}
+
+TEST(ProcessGroup, DestroyEndsEveryCopyAndMayBeRepeated) {
+  run_rank_threads(2, [](const World& world) {
+    auto group = ProcessGroup::create(world);
+    auto copy = group;
+    const auto buffer = group.allocate(1000);
+    float value = 1;
+    Work work = group.all_reduce(&value, 1, DType::kFloat32, ReduceOp::kSum, {.async = true});
+    group.destroy();
+    EXPECT_TRUE(work.done());
+    work.wait();
+    EXPECT_EQ(value, 2);
+    group.destroy();
+    copy.destroy();
+    EXPECT_EQ(copy.rank(), world.rank);
+    for (const auto& call : std::vector<std::function<void()>>{
+             [&] { sum_10(copy); }, [&] { copy.barrier(); },
+             [&] {
+               (void)copy.subgroup({0, 1});
+             },
+             [&] { (void)copy.split(0); }, [&] { copy.allocate(1); },
+             [&] { copy.send(&value, 1, DType::kFloat32, 1 - world.rank).wait(); }}) {
+      const Error error = error_of(call);
+      EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
+      EXPECT_TRUE(contains(error, "destroyed")) << error.what();
+    }
+    static_cast<char*>(buffer->data())[999] = 1;
+    // The name of a group that is gone may be used again.
+    auto next = ProcessGroup::create(world);
+    next.barrier();
+  });
 }
 
 TEST(ProcessGroup, RecvOfAnotherSizeIsAMismatch) {

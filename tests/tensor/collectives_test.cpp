@@ -59,6 +59,55 @@ TEST(TensorCollectives, GiveWhatTheyPromise) {
   });
 }
 
+TEST(TensorCollectives, MoveRowsToWhereTheyBelong) {
+  testing::run_rank_threads(3, [](World world) {
+    auto group = ProcessGroup::create(world);
+    const auto own = [&](at::IntArrayRef shape) { return at::full(shape, world.rank, at::kLong); };
+    const bool root = world.rank == 1;
+
+    const at::Tensor sum = own({2});
+    reduce(group, sum, ReduceOp::kSum, 1).wait();
+    EXPECT_TRUE(sum.equal(at::full({2}, root ? 3 : world.rank, at::kLong)));
+
+    const at::Tensor all = root ? at::empty({3, 2}, at::kLong) : at::Tensor();
+    gather(group, own({2}), all, 1).wait();
+    if (root) {
+      EXPECT_TRUE(all.select(1, 1).equal(at::arange(3)));
+    }
+
+    const at::Tensor part = at::empty({1, 2}, at::kLong);
+    scatter(group, root ? at::arange(6).view({3, 2}) : at::Tensor(), part, 1).wait();
+    EXPECT_TRUE(part.view({2}).equal(at::arange(2).add(2 * world.rank)));
+
+    const at::Tensor turned = at::empty({3}, at::kLong);
+    all_to_all(group, at::arange(3).add(10 * world.rank), turned).wait();
+    EXPECT_TRUE(turned.equal(at::arange(3).mul(10).add(world.rank)));
+
+    const int64_t rows[] = {2, 0, 3};
+    const at::Tensor gathered = at::empty({5, 4}, at::kLong);
+    all_gatherv(group, own({rows[world.rank], 4}), gathered, rows).wait();
+    EXPECT_EQ(gathered.sum().item<int64_t>(), 3 * 4 * 2);
+
+    // Rank r sends r + 1 rows to everybody.
+    const std::vector<int64_t> sends(3, world.rank + 1);
+    const int64_t receives[] = {1, 2, 3};
+    const at::Tensor exchanged = at::empty({6, 2}, at::kLong);
+    all_to_allv(group, own({3 * (world.rank + 1), 2}), sends, exchanged, receives).wait();
+    EXPECT_EQ(exchanged.sum().item<int64_t>(), 2 * (2 * 1 + 3 * 2));
+
+    const at::Tensor tensors[] = {own({3}), own({1000, 200})};
+    all_reduce_coalesced(group, tensors, ReduceOp::kMax).wait();
+    for (const auto& tensor : tensors) EXPECT_TRUE(tensor.eq(2).all().item<bool>());
+
+    const at::Tensor flag = at::full({2}, root, at::kBool);
+    all_reduce(group, flag, ReduceOp::kSum).wait();
+    EXPECT_TRUE(flag.all().item<bool>());
+    const at::Tensor complex = at::full({2}, c10::complex<float>(1, 2), at::kComplexFloat);
+    all_reduce(group, complex, ReduceOp::kPremulSum, {.factor = 0.5}).wait();
+    EXPECT_TRUE(complex.equal(at::full({2}, c10::complex<float>(1.5, 3), at::kComplexFloat)));
+  });
+}
+
 TEST(TensorCollectives, RefuseWithTheShape) {
   testing::run_rank_threads(1, [](World world) {
     auto group = ProcessGroup::create(world);
@@ -71,6 +120,20 @@ TEST(TensorCollectives, RefuseWithTheShape) {
       }
       return "";
     };
+    const int64_t rows[] = {2};
+    EXPECT_NE(message([&] {
+                all_gatherv(group, at::ones({3}), at::ones({3}), rows);
+              }).find("rows [2] of 1 elements for 1 ranks make no Float [3]"),
+              std::string::npos);
+    EXPECT_NE(message([&] {
+                all_to_allv(group, at::ones({2, 3}), rows, at::ones({2, 4}), rows);
+              }).find("different rows"),
+              std::string::npos);
+    EXPECT_NE(message([&] {
+                const at::Tensor mixed[] = {at::ones({2}), at::ones({2}, at::kLong)};
+                all_reduce_coalesced(group, mixed, ReduceOp::kSum);
+              }).find("in one call"),
+              std::string::npos);
     const at::Tensor across = at::ones({3, 4}).t();
     EXPECT_EQ(message([&] { all_reduce(group, across, ReduceOp::kSum); }),
               "all_reduce: needs a contiguous CPU tensor, got Float [4, 3] on cpu with strides "

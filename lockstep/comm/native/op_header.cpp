@@ -6,7 +6,16 @@ namespace lockstep {
 namespace {
 
 bool reduces(OpKind kind) {
-  return kind == OpKind::kAllReduce || kind == OpKind::kReduceScatter;
+  return kind == OpKind::kAllReduce || kind == OpKind::kReduceScatter || kind == OpKind::kReduce;
+}
+
+bool has_root(OpKind kind) {
+  return kind == OpKind::kBroadcast || kind == OpKind::kReduce || kind == OpKind::kGather ||
+         kind == OpKind::kScatter;
+}
+
+bool is_uneven(OpKind kind) {
+  return kind == OpKind::kAllGatherv || kind == OpKind::kAllToAllv;
 }
 
 }  // namespace
@@ -27,27 +36,47 @@ std::string_view to_string(OpKind kind) {
       return "barrier";
     case OpKind::kAllocate:
       return "allocate";
+    case OpKind::kReduce:
+      return "reduce";
+    case OpKind::kGather:
+      return to_string(ExchangeKind::kGather);
+    case OpKind::kScatter:
+      return to_string(ExchangeKind::kScatter);
+    case OpKind::kAllToAll:
+      return to_string(ExchangeKind::kAllToAll);
+    case OpKind::kAllGatherv:
+      return to_string(ExchangeKind::kAllGatherv);
+    case OpKind::kAllToAllv:
+      return to_string(ExchangeKind::kAllToAllv);
   }
   return "unknown";
 }
 
-std::string describe(const OpHeader& header) {
-  const auto start = fmt::format("{} #{}", to_string(header.kind), header.sequence);
-  switch (header.kind) {
-    case OpKind::kNone:
-    case OpKind::kBarrier:
-      return start;
-    case OpKind::kAllocate:
-      return fmt::format("{} ({} bytes)", start, header.count);
-    case OpKind::kBroadcast:
-      return fmt::format("{} ({}, {} elements, root {})", start, to_string(header.dtype),
-                         header.count, header.root);
-    default:
-      break;
+OpKind op_kind(ExchangeKind kind) {
+  switch (kind) {
+    case ExchangeKind::kGather:
+      return OpKind::kGather;
+    case ExchangeKind::kScatter:
+      return OpKind::kScatter;
+    case ExchangeKind::kAllToAll:
+      return OpKind::kAllToAll;
+    case ExchangeKind::kAllGatherv:
+      return OpKind::kAllGatherv;
+    case ExchangeKind::kAllToAllv:
+      return OpKind::kAllToAllv;
   }
-  const auto what =
-      fmt::format("{} ({}, {} elements", start, to_string(header.dtype), header.count);
-  return reduces(header.kind) ? fmt::format("{}, {})", what, to_string(header.op)) : what + ")";
+  return OpKind::kNone;
+}
+
+std::string describe(const OpHeader& header) {
+  auto text = fmt::format("{} #{}", to_string(header.kind), header.sequence);
+  if (header.kind == OpKind::kNone || header.kind == OpKind::kBarrier) return text;
+  if (header.kind == OpKind::kAllocate) return fmt::format("{} ({} bytes)", text, header.count);
+  text += fmt::format(" ({}", to_string(header.dtype));
+  if (!is_uneven(header.kind)) text += fmt::format(", {} elements", header.count);
+  if (reduces(header.kind)) text += fmt::format(", {}", to_string(header.op));
+  if (has_root(header.kind)) text += fmt::format(", root {}", header.root);
+  return text + ")";
 }
 
 std::optional<std::string> malformed(const OpHeader& header) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "lockstep/comm/exchange.h"
 #include "lockstep/comm/types.h"
 
 namespace lockstep {
@@ -19,16 +20,25 @@ enum class OpKind : uint8_t {
   kReduceScatter,
   kBarrier,
   kAllocate,
+  kReduce,
+  kGather,
+  kScatter,
+  kAllToAll,
+  kAllGatherv,
+  kAllToAllv,
 };
-inline constexpr int kNumOpKinds = 7;
+inline constexpr int kNumOpKinds = 13;
 /// "all_reduce".
 std::string_view to_string(OpKind kind);
+OpKind op_kind(ExchangeKind kind);
 
 /// Travels as it is, through memory or over the wire, so fields are fixed and unused ones zero.
 struct OpHeader {
   uint64_t sequence = 0;  ///< 1 for a group's first operation.
-  int64_t count = 0;      ///< Elements; bytes for kAllocate.
-  int32_t root = 0;       ///< For kBroadcast.
+  /// Elements; bytes for kAllocate; 0 where ranks may give different ones (kAllGatherv,
+  /// kAllToAllv).
+  int64_t count = 0;
+  int32_t root = 0;  ///< For the kinds that have one.
   OpKind kind = OpKind::kNone;
   DType dtype = DType::kUint8;
   ReduceOp op = ReduceOp::kSum;  ///< For the reductions.

@@ -61,22 +61,13 @@ std::vector<int> ranks_elsewhere(const TwoLevelPlan& plan) {
   return ranks;
 }
 
-/// The carriers of this rank's slice on the other hosts.
-std::vector<int> fellow_carriers(const TwoLevelPlan& plan) {
-  std::vector<int> ranks;
-  for (int host = 0; host < plan.num_hosts() && plan.local < plan.slices; ++host) {
-    if (host != plan.host) ranks.push_back(plan.carrier(host, plan.local));
-  }
-  return ranks;
-}
-
 }  // namespace
 
 std::unique_ptr<GroupImpl> make_two_level_group(const GroupSpec& spec, Deadline deadline) {
   const auto plan = make_two_level_plan(make_topology(spec.host_ids), spec.rank);
   const auto name = fmt::format("/host{}", plan.host);
   auto shm = make_shm_group(spec.subset(plan.ranks_of(plan.host), name), deadline);
-  auto links = connect(spec, "links", fellow_carriers(plan), deadline);
+  auto links = connect(spec, "links", ranks_elsewhere(plan), deadline);
   auto pipes = connect(spec, "pipes", ranks_elsewhere(plan), deadline);
   return std::make_unique<TwoLevelGroup>(spec, plan, std::move(shm), std::move(links),
                                          std::move(pipes));

@@ -15,7 +15,8 @@
 
 namespace lockstep {
 
-/// See two_level.h. The collectives are in two_level_ops.cpp, the rest in two_level.cpp.
+/// See two_level.h. The collectives are in two_level_ops.cpp and, where data only moves, in
+/// two_level_exchange.cpp; the rest is in two_level.cpp.
 class TwoLevelGroup : public GroupImpl {
  public:
   TwoLevelGroup(const GroupSpec& spec, const TwoLevelPlan& plan, std::unique_ptr<ShmGroup> shm,
@@ -29,6 +30,10 @@ class TwoLevelGroup : public GroupImpl {
                   const Waiting& waiting) override;
   void reduce_scatter(const void* in, void* out, int64_t count, DType dtype, ReduceOp op,
                       const Waiting& waiting) override;
+  void reduce(void* data, int64_t count, DType dtype, ReduceOp op, int root,
+              const Waiting& waiting) override;
+  void exchange(const Exchange& exchange, const void* in, void* out,
+                const Waiting& waiting) override;
   void barrier(const Waiting& waiting) override;
   void send(const void* data, int64_t count, DType dtype, int destination, int tag,
             const Waiting& waiting) override;
@@ -57,6 +62,9 @@ class TwoLevelGroup : public GroupImpl {
   void do_broadcast(Call& call, std::byte* data, int64_t count, int root);
   void add_scatter(Call& call, TwoLevelStep& step, std::byte* from, const Bases& outs,
                    int64_t count, int root_host);
+  void do_reduce(Call& call, std::byte* data, int64_t count, int root);
+  void exchange_with_others(const Exchange& exchange, const OpHeader& header, const std::byte* in,
+                            std::byte* out, const Waiting& waiting);
   void do_all_gather(Call& call, const std::byte* in, std::byte* out, int64_t count);
   void do_reduce_scatter(Call& call, const std::byte* in, std::byte* out, int64_t count);
 

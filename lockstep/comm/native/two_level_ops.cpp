@@ -214,6 +214,50 @@ void TwoLevelGroup::add_spread(Call& call, TwoLevelStep& step, const Bases& outs
   }
 }
 
+void TwoLevelGroup::reduce(void* data, int64_t count, DType dtype, ReduceOp op, int root,
+                           const Waiting& waiting) {
+  guarded([&] {
+    const int64_t bytes = count * size_of(dtype);
+    Call call =
+        begin(next_header(OpKind::kReduce, count, dtype, op, root), data, bytes, bytes, waiting);
+    do_reduce(call, static_cast<std::byte*>(data), count, root);
+    end(call);
+  });
+}
+
+/// Every host's nodes go to the root's host, which sums them. Nobody else has to wait for the sum.
+void TwoLevelGroup::do_reduce(Call& call, std::byte* data, int64_t count, int root) {
+  if (call.staged()) local_.prepare(count * call.element_bytes(), call.waiting);
+  const int64_t size = call.element_bytes();
+  const auto rounds = tcp::rounds_of(count, size);
+  const int root_host = plan_.topology.host_of[static_cast<size_t>(root)];
+  for (int64_t k = 0; k < rounds.size(); ++k) {
+    const int64_t begin = rounds[k].begin * size;
+    const int64_t bytes = rounds[k].size() * size;
+    Bases ins = shifted(call.bases, begin);
+    if (call.staged()) {
+      for (int i = 0; i < plan_.num_local(); ++i) ins.push_back(local_.slot(i, k));
+      copy_bytes(local_.own_slot(k), data + begin, bytes);
+      local_.sync(call.waiting);
+    }
+    if (carries(call)) {
+      TwoLevelStep step(call.context, call.numbering);
+      const auto slice = slice_of(call, rounds[k].size());
+      if (plan_.host != root_host) {
+        step.send_nodes(root_host, ins, slice);
+      } else {
+        std::byte* const to =
+            call.staged() ? local_.result(k) : ins[static_cast<size_t>(local_of(root))];
+        step.reduce_nodes(ins, std::span(&to, 1), slice, false);
+      }
+      run(call, step);
+    }
+    if (!call.staged()) continue;
+    local_.sync(call.waiting);
+    if (spec_.rank == root) copy_bytes(data + begin, local_.result(k), bytes);
+  }
+}
+
 void TwoLevelGroup::broadcast(void* data, int64_t count, DType dtype, int root,
                               const Waiting& waiting) {
   guarded([&] {

@@ -22,6 +22,10 @@ void check_small(ProcessGroup& group) {
   check_many_async(group);
   check_allocate(group);
   check_subgroups(group);
+  check_reduce(group);
+  check_exchanges(group);
+  check_coalesced(group);
+  check_split(group);
 }
 
 class SeveralHosts : public ::testing::TestWithParam<Layout> {};
@@ -87,6 +91,8 @@ TEST(TwoLevel, RanksThatAreNotConsecutive) {
     check_all_gather(group);
     check_reduce_scatter(group);
     check_point_to_point(group);
+    check_reduce(group);
+    check_exchanges(group);
   });
 }
 

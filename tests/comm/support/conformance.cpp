@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "lockstep/comm/native/shm/control.h"
+#include "tests/comm/support/buffers.h"
 #include "tests/comm/support/values.h"
 
 namespace lockstep::testing {
@@ -14,67 +15,10 @@ namespace {
 
 constexpr int64_t kMiB = 1 << 20;
 
-/// Where a rank keeps the data of a call.
-enum class Where { kOwn, kUser, kMixed };
-constexpr Where kWheres[] = {Where::kOwn, Where::kUser, Where::kMixed};
-
-std::string to_string(Where where) {
-  return where == Where::kOwn ? "own memory" : where == Where::kUser ? "user memory" : "mixed";
-}
-
-/// `bytes` at a place that starts unaligned by `skew` bytes.
-class Buffer {
- public:
-  Buffer(ProcessGroup& group, Where where, int64_t bytes, int64_t skew = 0)
-      : user_(static_cast<size_t>(bytes + skew)) {
-    if (where != Where::kUser) shared_ = group.allocate(bytes + skew);
-    const bool own = where == Where::kOwn || (where == Where::kMixed && group.rank() % 2 == 0);
-    data_ = (own ? static_cast<std::byte*>(shared_->data()) : user_.data()) + skew;
-  }
-  std::byte* data() const { return data_; }
-
- private:
-  Bytes user_;
-  std::shared_ptr<SharedBuffer> shared_;
-  std::byte* data_;
-};
-
-CollectiveOptions options_for(ReduceOp op, int rank, bool async = false) {
-  return {.async = async, .factor = op == ReduceOp::kPremulSum ? factor_of(rank) : 1};
-}
-
-void fill(std::byte* to, DType dtype, int64_t count, int rank, uint64_t seed) {
-  const Bytes values = make_values(dtype, count, rank, seed);
-  if (count > 0) std::memcpy(to, values.data(), values.size());
-}
-
-/// Checks elements [0, count) of `got` against element(index, bytes): all of a small buffer; of a
-/// large one both ends and every 61st, a number that meets every lane and every slice.
-template <class Element>
-void require_elements(const std::byte* got, DType dtype, int64_t count, const Element& element,
-                      const std::string& what) {
-  const int64_t size = size_of(dtype);
-  constexpr int64_t kEnd = 128;
-  for (int64_t i = 0; i < count; i += i < kEnd || i + kEnd >= count ? 1 : 61) {
-    std::byte want[16];
-    element(i, want);
-    if (std::memcmp(got + i * size, want, static_cast<size_t>(size)) == 0) continue;
-    throw std::runtime_error(
-        fmt::format("{}: element {} is {}, not {}", what, i,
-                    element_as_double(dtype, Bytes(got + i * size, got + (i + 1) * size), 0),
-                    element_as_double(dtype, Bytes(want, want + size), 0)));
-  }
-}
-
 /// A count and its neighbours; sanitized, the least round one.
 std::vector<int64_t> around(int64_t count) {
   if (kSanitized) return {count + 1};
   return {count - 1, count, count + 1};
-}
-
-/// Element `index` of make_values().
-void value_element(DType dtype, int rank, uint64_t seed, int64_t index, std::byte* out) {
-  reference_element(dtype, ReduceOp::kMax, 1, seed + static_cast<uint64_t>(rank), index, out);
 }
 
 void check_one_all_reduce(ProcessGroup& group, Buffer& buffer, DType dtype, ReduceOp op,
@@ -340,6 +284,10 @@ void check_everything(ProcessGroup& group) {
   check_many_async(group);
   check_allocate(group);
   check_subgroups(group);
+  check_reduce(group);
+  check_exchanges(group);
+  check_coalesced(group);
+  check_split(group);
 }
 
 }  // namespace lockstep::testing

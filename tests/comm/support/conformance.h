@@ -42,6 +42,15 @@ void check_point_to_point(ProcessGroup& group);
 void check_many_async(ProcessGroup& group);
 void check_allocate(ProcessGroup& group);
 void check_subgroups(ProcessGroup& group);
+/// Every dtype and op at a small count, every path at larger ones, each with another root; the data
+/// of other ranks than root stays.
+void check_reduce(ProcessGroup& group);
+/// gather, scatter, all_to_all, all_gatherv, all_to_allv: every dtype at an odd count; counts 0, 1,
+/// small and larger than a chunk; some ranks give nothing.
+void check_exchanges(ProcessGroup& group);
+void check_coalesced(ProcessGroup& group);
+/// By parity with keys that turn the order around; one rank in no group.
+void check_split(ProcessGroup& group);
 /// All of the above; sanitized, without the all_reduces.
 void check_everything(ProcessGroup& group);
 

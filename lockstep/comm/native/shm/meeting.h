@@ -41,6 +41,7 @@ class Meeting {
   /// Ends the operation.
   void finish();
 
+  const OpHeader& header() const { return header_; }  ///< Of the operation under way.
   const Post& post(int rank) const { return control_.slot(rank).posts[sequence_ & 1]; }
   const std::byte* inline_data(int rank, int64_t bytes) const;
 

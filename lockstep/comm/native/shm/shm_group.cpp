@@ -1,5 +1,7 @@
 #include "lockstep/comm/native/shm/shm_group.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
 #include <optional>
@@ -7,6 +9,7 @@
 
 #include "lockstep/comm/kernels/reduce.h"
 #include "lockstep/comm/native/shm/attach.h"
+#include "lockstep/comm/native/shm/exchange.h"
 #include "lockstep/comm/native/shm/life.h"
 #include "lockstep/comm/native/shm/mailbox.h"
 #include "lockstep/comm/native/shm/memory.h"
@@ -67,6 +70,10 @@ class ShmGroupImpl final : public ShmGroup {
                   const Waiting& waiting) override;
   void reduce_scatter(const void* in, void* out, int64_t count, DType dtype, ReduceOp op,
                       const Waiting& waiting) override;
+  void reduce(void* data, int64_t count, DType dtype, ReduceOp op, int root,
+              const Waiting& waiting) override;
+  void exchange(const Exchange& exchange, const void* in, void* out,
+                const Waiting& waiting) override;
   void barrier(const Waiting& waiting) override {
     meeting_.enter(header_of(OpKind::kBarrier, 0), {}, nullptr, 0, waiting);
     finish();
@@ -103,6 +110,8 @@ class ShmGroupImpl final : public ShmGroup {
   }
 
  private:
+  static constexpr int kAllRanks = -1;
+
   std::vector<std::byte*> reachable() const;
   void finish() {
     meeting_.finish();
@@ -114,7 +123,9 @@ class ShmGroupImpl final : public ShmGroup {
   void inline_reduce(int64_t bytes, int64_t offset, void* out, int64_t count, DType dtype,
                      ReduceOp op);
   void reduce_in_place(const std::vector<std::byte*>& slots, int64_t count, DType dtype,
-                       ReduceOp op);
+                       ReduceOp op, int root = kAllRanks);
+  [[noreturn]] void refuse_counts(const shm::ExchangeCall::Disagreement& found,
+                                  const OpHeader& header);
 
   const GroupSpec spec_;
   shm::Mapping mapping_;
@@ -145,19 +156,21 @@ void ShmGroupImpl::inline_reduce(int64_t bytes, int64_t offset, void* out, int64
   for (int rank = 0; rank < spec_.size; ++rank) {
     ins_[static_cast<size_t>(rank)] = meeting_.inline_data(rank, bytes) + offset;
   }
-  reduce(ins_, std::span(&out, 1), count, dtype, op, spec_.size);
+  lockstep::reduce(ins_, std::span(&out, 1), count, dtype, op, spec_.size);
 }
 
-/// This rank's slice of all slots, read and written where it lies.
+/// This rank's slice of all slots, read where it lies, and written to all or to root's.
 void ShmGroupImpl::reduce_in_place(const std::vector<std::byte*>& slots, int64_t count, DType dtype,
-                                   ReduceOp op) {
+                                   ReduceOp op, int root) {
   const int64_t size = size_of(dtype);
   const Slice part =
       slice_of(count, spec_.size, spec_.rank, static_cast<int64_t>(kCacheLine) / size);
   for (size_t rank = 0; rank < slots.size(); ++rank) {
     ins_[rank] = outs_[rank] = slots[rank] + part.begin * size;
   }
-  reduce(ins_, outs_, part.count, dtype, op, spec_.size);
+  const std::span<void* const> outs(outs_);
+  lockstep::reduce(ins_, root == kAllRanks ? outs : outs.subspan(static_cast<size_t>(root), 1),
+                   part.count, dtype, op, spec_.size);
 }
 
 void ShmGroupImpl::all_reduce(void* data, int64_t count, DType dtype, ReduceOp op,
@@ -174,6 +187,50 @@ void ShmGroupImpl::all_reduce(void* data, int64_t count, DType dtype, ReduceOp o
     shm::staged_all_reduce(staged(dtype, waiting), bytes_of(data), count, op);
   }
   finish();
+}
+
+void ShmGroupImpl::reduce(void* data, int64_t count, DType dtype, ReduceOp op, int root,
+                          const Waiting& waiting) {
+  const int64_t bytes = count * size_of(dtype);
+  const auto header = header_of(OpKind::kReduce, count, dtype, op, root);
+  if (bytes <= kInlineBytes) {
+    meeting_.enter(header, {}, data, bytes, waiting);
+    if (spec_.rank == root) inline_reduce(bytes, 0, data, count, dtype, op);
+  } else if (const auto slots = enter(header, data, bytes, waiting); !slots.empty()) {
+    reduce_in_place(slots, count, dtype, op, root);
+    meeting_.sync(waiting);
+  } else {
+    shm::staged_reduce(staged(dtype, waiting), bytes_of(data), count, op, root);
+  }
+  finish();
+}
+
+void ShmGroupImpl::exchange(const Exchange& exchange, const void* in, void* out,
+                            const Waiting& waiting) {
+  const auto header = header_of(op_kind(exchange.kind), exchange.count, exchange.dtype,
+                                ReduceOp::kSum, exchange.root);
+  const auto call = staged(exchange.dtype, waiting);
+  shm::ExchangeCall here(call, exchange, in, out);
+  here.hand_in();
+  // A rank that sends nothing can still say by its output which memory it has mapped.
+  const bool sends = exchange.in_count() > 0;
+  const auto slots = enter(
+      header, sends ? in : out,
+      (sends ? exchange.in_count() : exchange.out_count()) * size_of(exchange.dtype), waiting);
+  if (const auto found = here.disagreement()) refuse_counts(*found, header);
+  here.run(slots);
+  finish();
+}
+
+void ShmGroupImpl::refuse_counts(const shm::ExchangeCall::Disagreement& found,
+                                 const OpHeader& header) {
+  const Error error(ErrorCode::kMismatch,
+                    fmt::format("{}: {} sends {} elements to {}, which expects {}",
+                                describe(meeting_.header()), spec_.rank_name(found.sender),
+                                found.sent, spec_.rank_name(spec_.rank), found.expected));
+  meeting_.fail(error);
+  meeting_.check({}, {describe(header)});
+  throw error;  // another rank died while it wrote its verdict; ours is as true
 }
 
 void ShmGroupImpl::broadcast(void* data, int64_t count, DType dtype, int root,
@@ -227,7 +284,7 @@ void ShmGroupImpl::reduce_scatter(const void* in, void* out, int64_t count, DTyp
     for (size_t rank = 0; rank < slots.size(); ++rank) {
       ins_[rank] = slots[rank] + spec_.rank * bytes;
     }
-    reduce(ins_, std::span(&out, 1), count, dtype, op, spec_.size);
+    lockstep::reduce(ins_, std::span(&out, 1), count, dtype, op, spec_.size);
     meeting_.sync(waiting);
   } else {
     shm::staged_reduce_scatter(staged(dtype, waiting), bytes_of(in), bytes_of(out), count, op);

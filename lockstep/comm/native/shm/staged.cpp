@@ -25,12 +25,17 @@ void copy_bytes(void* to, const void* from, int64_t bytes) {
   if (bytes > 0 && to != from) std::memmove(to, from, static_cast<size_t>(bytes));
 }
 
+/// With a root: the reduction to that rank alone.
 class AllReduce {
  public:
-  AllReduce(const StagedCall& call, std::byte* data, int64_t count, ReduceOp op)
+  static constexpr int kAllRanks = -1;
+
+  AllReduce(const StagedCall& call, std::byte* data, int64_t count, ReduceOp op,
+            int root = kAllRanks)
       : call_(call),
         data_(data),
         op_(op),
+        has_result_(root == kAllRanks || root == call.rank),
         size_(size_of(call.dtype)),
         chunks_{count, kChunkBytes / size_},
         ins_(static_cast<size_t>(call.size)) {}
@@ -39,7 +44,7 @@ class AllReduce {
     for (int64_t round = 0; round < chunks_.num() + 2; ++round) {
       if (chunks_.has(round)) hand_in(round);
       if (chunks_.has(round - 1)) reduce_own(round - 1);
-      if (chunks_.has(round - 2)) take_out(round - 2);
+      if (chunks_.has(round - 2) && has_result_) take_out(round - 2);
       call_.meeting.sync(call_.waiting);
     }
   }
@@ -73,8 +78,8 @@ class AllReduce {
       ins_[static_cast<size_t>(rank)] =
           rank == call_.rank ? user(chunk, part) : in(rank, chunk, part);
     }
-    void* const outs[] = {user(chunk, part), out(call_.rank, chunk)};
-    reduce(ins_, outs, part.count, call_.dtype, op_, call_.size);
+    void* const outs[] = {out(call_.rank, chunk), user(chunk, part)};
+    reduce(ins_, std::span(outs, has_result_ ? 2 : 1), part.count, call_.dtype, op_, call_.size);
   }
   void take_out(int64_t chunk) {
     for (int rank = 0; rank < call_.size; ++rank) {
@@ -86,6 +91,7 @@ class AllReduce {
   const StagedCall& call_;
   std::byte* const data_;
   const ReduceOp op_;
+  const bool has_result_;
   const int64_t size_;
   const Chunks chunks_;
   std::vector<const void*> ins_;
@@ -95,6 +101,10 @@ class AllReduce {
 
 void staged_all_reduce(const StagedCall& call, std::byte* data, int64_t count, ReduceOp op) {
   AllReduce(call, data, count, op).run();
+}
+
+void staged_reduce(const StagedCall& call, std::byte* data, int64_t count, ReduceOp op, int root) {
+  AllReduce(call, data, count, op, root).run();
 }
 
 void staged_reduce_scatter(const StagedCall& call, const std::byte* in, std::byte* out,

@@ -20,6 +20,8 @@ struct StagedCall {
 };
 
 void staged_all_reduce(const StagedCall& call, std::byte* data, int64_t count, ReduceOp op);
+/// Only root's `data` changes.
+void staged_reduce(const StagedCall& call, std::byte* data, int64_t count, ReduceOp op, int root);
 void staged_reduce_scatter(const StagedCall& call, const std::byte* in, std::byte* out,
                            int64_t count, ReduceOp op);
 void staged_all_gather(const StagedCall& call, const std::byte* in, std::byte* out, int64_t count);

@@ -1,0 +1,145 @@
+#include "lockstep/comm/exchange.h"
+
+#include <algorithm>
+
+namespace lockstep {
+namespace {
+
+int64_t reach(const std::vector<Piece>& pieces) {
+  int64_t end = 0;
+  for (const auto& piece : pieces) {
+    if (piece.count > 0) end = std::max(end, piece.end());
+  }
+  return end;
+}
+
+/// Pieces that lie one after the other.
+std::vector<Piece> packed(std::span<const int64_t> counts) {
+  std::vector<Piece> pieces;
+  int64_t offset = 0;
+  for (const int64_t count : counts) {
+    pieces.push_back({offset, count});
+    offset += count;
+  }
+  return pieces;
+}
+
+std::vector<Piece> equal(int size, int64_t count) {
+  return packed(std::vector<int64_t>(static_cast<size_t>(size), count));
+}
+
+Exchange empty_exchange(ExchangeKind kind, int size, int64_t count, DType dtype, int root) {
+  Exchange exchange{kind, dtype, count, root, {}, {}};
+  exchange.sends.resize(static_cast<size_t>(size));
+  exchange.receives.resize(static_cast<size_t>(size));
+  return exchange;
+}
+
+}  // namespace
+
+std::string_view to_string(ExchangeKind kind) {
+  switch (kind) {
+    case ExchangeKind::kGather:
+      return "gather";
+    case ExchangeKind::kScatter:
+      return "scatter";
+    case ExchangeKind::kAllToAll:
+      return "all_to_all";
+    case ExchangeKind::kAllGatherv:
+      return "all_gatherv";
+    case ExchangeKind::kAllToAllv:
+      return "all_to_allv";
+  }
+  return "unknown";
+}
+
+int64_t Exchange::in_count() const {
+  return reach(sends);
+}
+
+int64_t Exchange::out_count() const {
+  return reach(receives);
+}
+
+Exchange gather_exchange(int rank, int size, int64_t count, DType dtype, int root) {
+  auto exchange = empty_exchange(ExchangeKind::kGather, size, count, dtype, root);
+  exchange.sends[static_cast<size_t>(root)] = {0, count};
+  if (rank == root) exchange.receives = equal(size, count);
+  return exchange;
+}
+
+Exchange scatter_exchange(int rank, int size, int64_t count, DType dtype, int root) {
+  auto exchange = empty_exchange(ExchangeKind::kScatter, size, count, dtype, root);
+  exchange.receives[static_cast<size_t>(root)] = {0, count};
+  if (rank == root) exchange.sends = equal(size, count);
+  return exchange;
+}
+
+Exchange all_to_all_exchange(int /*rank*/, int size, int64_t count, DType dtype) {
+  return {ExchangeKind::kAllToAll, dtype, count, 0, equal(size, count), equal(size, count)};
+}
+
+Exchange all_gatherv_exchange(int rank, std::span<const int64_t> counts, DType dtype) {
+  const Piece own{0, counts[static_cast<size_t>(rank)]};
+  return {ExchangeKind::kAllGatherv,
+          dtype,
+          0,
+          0,
+          std::vector<Piece>(counts.size(), own),
+          packed(counts)};
+}
+
+Exchange all_to_allv_exchange(std::span<const int64_t> sends, std::span<const int64_t> receives,
+                              DType dtype) {
+  return {ExchangeKind::kAllToAllv, dtype, 0, 0, packed(sends), packed(receives)};
+}
+
+Exchange among(const Exchange& exchange, std::span<const int> ranks) {
+  Exchange part{exchange.kind, exchange.dtype, exchange.count, exchange.root, {}, {}};
+  for (const int rank : ranks) {
+    part.sends.push_back(exchange.sends[static_cast<size_t>(rank)]);
+    part.receives.push_back(exchange.receives[static_cast<size_t>(rank)]);
+  }
+  return part;
+}
+
+OutStream::OutStream(std::span<const Piece> sends, int self) {
+  std::vector<Piece> wanted;
+  for (int rank = 0; rank < static_cast<int>(sends.size()); ++rank) {
+    const auto& piece = sends[static_cast<size_t>(rank)];
+    if (rank != self && piece.count > 0) wanted.push_back(piece);
+  }
+  std::sort(wanted.begin(), wanted.end(),
+            [](const Piece& a, const Piece& b) { return a.offset < b.offset; });
+  for (const auto& piece : wanted) {
+    if (ranges_.empty() || piece.offset > ranges_.back().end()) {
+      ranges_.push_back(piece);
+    } else {
+      ranges_.back().count = std::max(ranges_.back().end(), piece.end()) - ranges_.back().offset;
+    }
+  }
+  for (const auto& range : ranges_) size_ += range.count;
+}
+
+int64_t OutStream::position_of(const Piece& piece) const {
+  int64_t position = 0;
+  for (const auto& range : ranges_) {
+    if (piece.offset < range.end()) return position + piece.offset - range.offset;
+    position += range.count;
+  }
+  return position;
+}
+
+std::vector<Piece> OutStream::parts(int64_t begin, int64_t end) const {
+  std::vector<Piece> parts;
+  int64_t position = 0;
+  for (const auto& range : ranges_) {
+    const int64_t from = std::max(begin, position);
+    const int64_t to = std::min(end, position + range.count);
+    if (from < to) parts.push_back({range.offset + from - position, to - from});
+    position += range.count;
+  }
+  return parts;
+}
+
+}  // namespace lockstep

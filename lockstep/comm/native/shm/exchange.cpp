@@ -1,0 +1,96 @@
+#include "lockstep/comm/native/shm/exchange.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace lockstep::shm {
+namespace {
+
+void copy_bytes(void* to, const void* from, int64_t bytes) {
+  if (bytes > 0 && to != from) std::memmove(to, from, static_cast<size_t>(bytes));
+}
+
+}  // namespace
+
+ExchangeCall::ExchangeCall(const StagedCall& call, const Exchange& exchange, const void* in,
+                           void* out)
+    : call_(call),
+      exchange_(exchange),
+      in_(static_cast<const std::byte*>(in)),
+      out_(static_cast<std::byte*>(out)),
+      size_(size_of(exchange.dtype)),
+      chunk_(kChunkBytes / size_),
+      stream_(exchange.sends, call.rank) {}
+
+void ExchangeCall::hand_in() {
+  for (int rank = 0; rank < call_.size; ++rank) {
+    const Piece& piece = exchange_.sends[static_cast<size_t>(rank)];
+    row(call_.rank)[rank] = {piece.offset, piece.count, stream_.position_of(piece), stream_.size()};
+  }
+  if (stream_.size() * size_ <= kSmallStreamBytes) stage(0);
+}
+
+std::optional<ExchangeCall::Disagreement> ExchangeCall::disagreement() const {
+  for (int rank = 0; rank < call_.size; ++rank) {
+    const int64_t expected = exchange_.receives[static_cast<size_t>(rank)].count;
+    if (from(rank).count != expected) return Disagreement{rank, from(rank).count, expected};
+  }
+  return std::nullopt;
+}
+
+void ExchangeCall::run(const std::vector<std::byte*>& inputs) {
+  copy_own();
+  int64_t longest = 0;
+  for (int rank = 0; rank < call_.size; ++rank) longest = std::max(longest, from(rank).stream);
+  if (longest * size_ <= kSmallStreamBytes) {
+    take(0);
+    return call_.meeting.sync(call_.waiting);
+  }
+  if (!inputs.empty()) {
+    for (int step = 1; step < call_.size; ++step) {
+      // Each starts with another sender, so that they do not all read from one at a time.
+      const int rank = (call_.rank + step) % call_.size;
+      copy_bytes(place_of(rank), inputs[static_cast<size_t>(rank)] + from(rank).offset * size_,
+                 from(rank).count * size_);
+    }
+    return call_.meeting.sync(call_.waiting);
+  }
+  const int64_t rounds = (longest + chunk_ - 1) / chunk_;
+  for (int64_t round = 0; round < rounds + 1; ++round) {
+    if (round < rounds) stage(round);
+    if (round > 0) take(round - 1);
+    call_.meeting.sync(call_.waiting);
+  }
+}
+
+/// Copies this rank's stream of `round` to its staging area.
+void ExchangeCall::stage(int64_t round) {
+  std::byte* to = call_.control.staging(call_.rank).in[round & 1];
+  for (const Piece& part : stream_.parts(round * chunk_, (round + 1) * chunk_)) {
+    copy_bytes(to, in_ + part.offset * size_, part.count * size_);
+    to += part.count * size_;
+  }
+}
+
+/// Copies what is for this rank from everyone's stream of `round`.
+void ExchangeCall::take(int64_t round) {
+  const int64_t begin = round * chunk_;
+  for (int step = 1; step < call_.size; ++step) {
+    const int rank = (call_.rank + step) % call_.size;
+    const Entry& entry = from(rank);
+    const int64_t first = std::max(entry.position, begin);
+    const int64_t last = std::min(entry.position + entry.count, begin + chunk_);
+    if (first >= last) continue;
+    copy_bytes(place_of(rank) + (first - entry.position) * size_,
+               call_.control.staging(rank).in[round & 1] + (first - begin) * size_,
+               (last - first) * size_);
+  }
+}
+
+void ExchangeCall::copy_own() {
+  const Piece& piece = exchange_.sends[static_cast<size_t>(call_.rank)];
+  if (piece.count == 0) return;
+  copy_bytes(place_of(call_.rank), in_ + piece.offset * size_, piece.count * size_);
+}
+
+}  // namespace lockstep::shm

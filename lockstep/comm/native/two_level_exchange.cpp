@@ -1,0 +1,53 @@
+// Collectives that only move data: within a host through its shared group, between hosts from rank
+// to rank, from where it lies to where it belongs.
+
+#include "lockstep/comm/native/two_level_group.h"
+
+namespace lockstep {
+
+void TwoLevelGroup::exchange(const Exchange& exchange, const void* in, void* out,
+                             const Waiting& waiting) {
+  guarded([&] {
+    const auto header = next_header(op_kind(exchange.kind), exchange.count, exchange.dtype,
+                                    ReduceOp::kSum, exchange.root);
+    local_.shm().exchange(among(exchange, plan_.ranks_of(plan_.host)), in, out, waiting);
+    exchange_with_others(exchange, header, static_cast<const std::byte*>(in),
+                         static_cast<std::byte*>(out), waiting);
+  });
+}
+
+/// Where counts may differ, even an empty piece is a message: a difference then shows at once.
+/// Where they cannot, the hosts' first ranks exchange one all the same, so that hosts which called
+/// something else hear of each other.
+void TwoLevelGroup::exchange_with_others(const Exchange& exchange, const OpHeader& header,
+                                         const std::byte* in, std::byte* out,
+                                         const Waiting& waiting) {
+  const int64_t size = size_of(exchange.dtype);
+  Numbering numbering(plan_.size);
+  std::vector<tcp::Outbound> outs;
+  std::vector<tcp::Inbound> ins;
+  const auto message = [&](uint32_t part, int64_t bytes) {
+    return tcp::Message{tcp::Message::kMagic, part, header, bytes};
+  };
+  for (int i = 1; i < plan_.size; ++i) {
+    // Everybody starts with another receiver.
+    const int peer = (spec_.rank + i) % plan_.size;
+    if (plan_.topology.host_of[static_cast<size_t>(peer)] == plan_.host) continue;
+    const bool always = !exchange.even() || (plan_.local == 0 && local_of(peer) == 0);
+    const Piece& mine = exchange.sends[static_cast<size_t>(peer)];
+    const Piece& theirs = exchange.receives[static_cast<size_t>(peer)];
+    if (always || mine.count > 0) {
+      outs.push_back({peer, message(numbering.next_out(peer), mine.count * size),
+                      mine.count > 0 ? in + mine.offset * size : nullptr});
+    }
+    if (always || theirs.count > 0) {
+      ins.push_back({peer,
+                     message(numbering.next_in(peer), theirs.count * size),
+                     theirs.count > 0 ? out + theirs.offset * size : nullptr,
+                     {}});
+    }
+  }
+  links_.exchange(outs, ins, waiting.deadline, waiting.spin ? spin_ : std::chrono::microseconds(0));
+}
+
+}  // namespace lockstep

@@ -1,0 +1,51 @@
+#include "lockstep/comm/coalesced.h"
+
+#include <gtest/gtest.h>
+
+#include "lockstep/base/error.h"
+#include "tests/support/error_of.h"
+#include "tests/support/ranks.h"
+
+namespace lockstep {
+namespace {
+
+TEST(PlanPacks, SmallNeighboursTravelTogetherAndLargeOnesAlone) {
+  const int64_t counts[] = {10, 20, kPackedBelowBytes / 4, 30, 0, 40};
+  EXPECT_EQ(plan_packs(counts, 4),
+            (std::vector<Pack>{{0, 2, 30}, {2, 3, kPackedBelowBytes / 4}, {3, 6, 70}}));
+  EXPECT_TRUE(plan_packs({}, 4).empty());
+}
+
+TEST(PlanPacks, NoPackIsLargerThanItsBound) {
+  const std::vector<int64_t> counts(100, kPackedBelowBytes - 1);
+  int64_t sum = 0;
+  size_t next = 0;
+  for (const Pack& pack : plan_packs(counts, 1)) {
+    EXPECT_LE(pack.count, kPackBytes);
+    EXPECT_EQ(pack.first, next);
+    next = pack.last;
+    sum += pack.count;
+  }
+  EXPECT_EQ(next, counts.size());
+  EXPECT_EQ(sum, 100 * (kPackedBelowBytes - 1));
+}
+
+TEST(Coalesced, OtherBuffersAreAMismatchThatNamesTheRank) {
+  testing::run_rank_threads(3, [](const World& world) {
+    auto group = ProcessGroup::create(world);
+    float data[10] = {};
+    // As many elements on every rank, otherwise divided.
+    const std::vector<Buffer> usual = {{data, 4}, {data + 4, 6}};
+    const std::vector<Buffer> other = {{data, 5}, {data + 5, 5}};
+    const Error error = error_of([&] {
+      group.all_reduce_coalesced(world.rank == 2 ? other : usual, DType::kFloat32, ReduceOp::kSum)
+          .wait();
+    });
+    EXPECT_EQ(error.code(), ErrorCode::kMismatch);
+    EXPECT_NE(std::string(error.what()).find("rank 2 gave 2 buffers of 10"), std::string::npos)
+        << error.what();
+  });
+}
+
+}  // namespace
+}  // namespace lockstep
