@@ -57,7 +57,7 @@ TEST(TcpMessage, GarbageIsCorrupt) {
   message.operation.kind = static_cast<OpKind>(200);
   EXPECT_EQ(code_of(message), ErrorCode::kCorrupt);
   message = an_all_reduce();
-  message.operation.dtype = static_cast<DType>(7);
+  message.operation.dtype = static_cast<DType>(kNumDTypes);
   EXPECT_EQ(code_of(message), ErrorCode::kCorrupt);
   message = an_all_reduce();
   message.bytes = -1;
