@@ -6,14 +6,10 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/text.h"
+#include "lockstep/checkpoint/corrupt_tensor.h"
 
 namespace lockstep {
 namespace {
-
-[[noreturn]] void corrupt(const std::string& file, const std::string& name,
-                          const std::string& what) {
-  throw Error(ErrorCode::kCorrupt, fmt::format("{}: tensor '{}' {}", file, name, what));
-}
 
 std::vector<std::string> names_of(const TensorMap& tensors) {
   std::vector<std::string> names;
@@ -37,21 +33,24 @@ void check_module(const torch::nn::Module& module, const TensorMap& tensors,
   const TensorMap own = module_tensors(module);
   for (const auto& [name, tensor] : own) {
     const auto found = tensors.find(name);
-    if (found == tensors.end()) corrupt(file, name, "of the network is missing");
+    if (found == tensors.end()) throw_corrupt_tensor(file, name, "of the network is missing");
     const at::Tensor& stored = found->second;
     if (stored.sizes() != tensor.sizes()) {
-      corrupt(file, name,
-              fmt::format("has shape {}, the network's has {}", stored.sizes(), tensor.sizes()));
+      throw_corrupt_tensor(
+          file, name,
+          fmt::format("has shape {}, the network's has {}", stored.sizes(), tensor.sizes()));
     }
     if (stored.scalar_type() != tensor.scalar_type()) {
-      corrupt(file, name,
-              fmt::format("is {}, the network's is {}", at::toString(stored.scalar_type()),
-                          at::toString(tensor.scalar_type())));
+      throw_corrupt_tensor(
+          file, name,
+          fmt::format("is {}, the network's is {}", at::toString(stored.scalar_type()),
+                      at::toString(tensor.scalar_type())));
     }
   }
   for (const auto& [name, tensor] : tensors) {
     if (own.contains(name)) continue;
-    corrupt(file, name, "is not one of the network's" + did_you_mean(name, names_of(own)));
+    throw_corrupt_tensor(file, name,
+                         "is not one of the network's" + did_you_mean(name, names_of(own)));
   }
 }
 

@@ -12,6 +12,7 @@
 #include <unordered_map>
 
 #include "lockstep/base/error.h"
+#include "lockstep/checkpoint/corrupt_tensor.h"
 
 namespace lockstep {
 namespace {
@@ -120,11 +121,6 @@ std::vector<NamedParameter> name_parameters(const torch::nn::Module& module,
   return named;
 }
 
-[[noreturn]] void corrupt(const std::string& file, const std::string& name,
-                          const std::string& what) {
-  throw Error(ErrorCode::kCorrupt, fmt::format("{}: tensor '{}' {}", file, name, what));
-}
-
 /// Takes tensors out by name, so that what is left over at the end belongs to nobody.
 class Source {
  public:
@@ -137,27 +133,30 @@ class Source {
   }
   int64_t take_step(const std::string& name) {
     const auto tensor = take(name);
-    if (!tensor) corrupt(file_, name, "is missing");
+    if (!tensor) throw_corrupt_tensor(file_, name, "is missing");
     if (tensor->scalar_type() != at::kLong || tensor->dim() != 0) {
-      corrupt(file_, name, "is not one whole number (I64, shape [])");
+      throw_corrupt_tensor(file_, name, "is not one whole number (I64, shape [])");
     }
     return tensor->item<int64_t>();
   }
   at::Tensor fit(const at::Tensor& tensor, const std::string& name, const at::Tensor& parameter) {
     if (tensor.sizes() != parameter.sizes()) {
-      corrupt(file_, name,
-              fmt::format("has shape {}, its parameter {}", tensor.sizes(), parameter.sizes()));
+      throw_corrupt_tensor(
+          file_, name,
+          fmt::format("has shape {}, its parameter {}", tensor.sizes(), parameter.sizes()));
     }
     if (tensor.scalar_type() != parameter.scalar_type()) {
-      corrupt(file_, name,
-              fmt::format("is {}, its parameter {}", at::toString(tensor.scalar_type()),
-                          at::toString(parameter.scalar_type())));
+      throw_corrupt_tensor(
+          file_, name,
+          fmt::format("is {}, its parameter {}", at::toString(tensor.scalar_type()),
+                      at::toString(parameter.scalar_type())));
     }
     return tensor.to(parameter.device(), /*non_blocking=*/false, /*copy=*/true);
   }
   const std::string& file() const { return file_; }
   void check_empty() const {
-    if (!tensors_.empty()) corrupt(file_, tensors_.begin()->first, "is of no parameter");
+    if (!tensors_.empty())
+      throw_corrupt_tensor(file_, tensors_.begin()->first, "is of no parameter");
   }
 
  private:
@@ -181,7 +180,7 @@ StatePtr take_state(Source& source, const Kind& kind, const NamedParameter& para
     }
   }
   if (found == 0) return nullptr;
-  if (!missing.empty()) corrupt(source.file(), missing, "is missing");
+  if (!missing.empty()) throw_corrupt_tensor(source.file(), missing, "is missing");
   if (view.step != nullptr) *view.step = source.take_step(parameter.name + ".step");
   return state;
 }

@@ -56,6 +56,10 @@ class Launched {
   Captured err_;
 };
 
+inline bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
 /// Lines of `text`, without a last empty one.
 std::vector<std::string> lines_of(const std::string& text);
 

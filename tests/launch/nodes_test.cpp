@@ -12,10 +12,6 @@ namespace {
 using namespace std::chrono_literals;
 using Words = std::vector<std::string>;
 
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 std::string free_port() {
   return std::to_string(local_port(tcp_listen("127.0.0.1", 0).get()));
 }

@@ -30,10 +30,6 @@ std::vector<std::string> shell(int ranks, const std::string& script,
   return words;
 }
 
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 class Folder {
  public:
   Folder() : path_(::testing::TempDir() + "lockstep_run_test." + std::to_string(::getpid())) {

@@ -17,10 +17,8 @@ namespace {
 using testing::error_of;
 using testing::mentions;
 using testing::run_threads;
+using testing::soon;
 
-Deadline soon() {
-  return Deadline::after(30s);
-}
 Deadline moment() {
   return Deadline::after(30ms);
 }

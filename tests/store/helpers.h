@@ -8,9 +8,15 @@
 #include <thread>
 #include <vector>
 
+#include "lockstep/base/deadline.h"
 #include "lockstep/base/error.h"
 
 namespace lockstep::testing {
+
+/// Long enough for a busy machine.
+inline Deadline soon() {
+  return Deadline::after(30s);
+}
 
 /// The error that `body` throws; a test failure and kInternal when it throws none.
 inline Error error_of(const std::function<void()>& body) {

@@ -9,8 +9,6 @@
 namespace lockstep {
 namespace {
 
-constexpr auto kName = "lockstep.train";
-
 /// The best entries of the run, best first.
 std::vector<MetricPoint> ranked(const TrainingState& state) {
   auto points = state.history;
@@ -62,10 +60,10 @@ void Checkpoints::save(Trainer& trainer) {
     const auto folder = save_checkpoint(trainer.config().train.ckpt_save_dir, trainer.model(),
                                         trainer.optimizer(), state, keep_policy(trainer.config()));
     if (new_best_) {
-      log_.info(kName, fmt::format("=> Best {}: {}, checkpoint saved.", state.metric,
-                                   python_float(state.best->value)));
+      log_.info(kTrainLogger, fmt::format("=> Best {}: {}, checkpoint saved.", state.metric,
+                                          python_float(state.best->value)));
     } else {
-      log_.write(Severity::kDebug, kName, fmt::format("Saved {}", folder.string()));
+      log_.write(Severity::kDebug, kTrainLogger, fmt::format("Saved {}", folder.string()));
     }
   }
   trainer.group().barrier();
@@ -82,17 +80,17 @@ void Checkpoints::report_end(Trainer& trainer) {
   const auto& state = trainer.state();
   const auto reason = trainer.stop_reason();
   if (reason == StopReason::kSigterm || reason == StopReason::kSigint) {
-    log_.info(kName,
+    log_.info(kTrainLogger,
               fmt::format("{}: stopped after step {}, checkpoint saved.",
                           reason == StopReason::kSigterm ? "SIGTERM" : "SIGINT", state.step));
     return;
   }
   if (!state.best) {
-    log_.info(kName, "Training completed!");
+    log_.info(kTrainLogger, "Training completed!");
     return;
   }
-  log_.info(kName, fmt::format("=> Best {}: {} \nTraining completed!", state.metric,
-                               python_float(state.best->value)));
+  log_.info(kTrainLogger, fmt::format("=> Best {}: {} \nTraining completed!", state.metric,
+                                      python_float(state.best->value)));
   const auto policy = keep_policy(trainer.config());
   if (policy.keep != Keep::kTopK) return;
   std::string table = fmt::format("Top K checkpoints:\n{}\tcheckpoint", state.metric);
@@ -102,7 +100,7 @@ void Checkpoints::report_end(Trainer& trainer) {
     table += fmt::format("\n{:.4f}\t{}", points[i].value,
                          (trainer.config().train.ckpt_save_dir / folder).string());
   }
-  log_.info(kName, table);
+  log_.info(kTrainLogger, table);
 }
 
 }  // namespace lockstep

@@ -7,8 +7,6 @@
 namespace lockstep {
 namespace {
 
-constexpr auto kName = "lockstep.train";
-
 /// What part of the whole run's time waiting for data and communication took.
 std::string run_line(const EpochReport& sums) {
   const double percent = sums.seconds > 0 ? 100 / sums.seconds : 0;
@@ -37,7 +35,8 @@ void StepLog::on_step(Trainer& trainer, const StepReport& report) {
       log_.plain(mindspore_step_line(report));
     } else {
       const double step_ms = since_line_s_ * 1000 / static_cast<double>(since_line_);
-      log_.info(kName, mindocr_step_line(report, config.scheduler.num_epochs, step_ms, batch));
+      log_.info(kTrainLogger,
+                mindocr_step_line(report, config.scheduler.num_epochs, step_ms, batch));
     }
     since_line_s_ = 0;
     since_line_ = 0;
@@ -71,15 +70,16 @@ void StepLog::on_epoch(Trainer& trainer, const EpochReport& report) {
   if (config.system.log_style == LogStyle::kMindspore) {
     log_.plain(mindspore_epoch_line(report));
   } else {
-    log_.info(kName, mindocr_epoch_line(report, config.scheduler.num_epochs,
-                                        config.train.loader.batch_size));
+    log_.info(kTrainLogger, mindocr_epoch_line(report, config.scheduler.num_epochs,
+                                               config.train.loader.batch_size));
   }
 }
 
 void StepLog::on_evaluation(Trainer& trainer, const EvalResult& result) {
-  log_.info(kName, fmt::format("Performance: {}, eval time: {}",
-                               python_dict(result.metrics(trainer.config().model.num_classes)),
-                               python_float(result.seconds)));
+  log_.info(kTrainLogger,
+            fmt::format("Performance: {}, eval time: {}",
+                        python_dict(result.metrics(trainer.config().model.num_classes)),
+                        python_float(result.seconds)));
   rate_.start(RateMeter::Clock::now());
 }
 

@@ -6,6 +6,9 @@
 
 namespace lockstep {
 
+/// Bound of numbers that only have to be sensible: steps, epochs.
+inline constexpr int64_t kMaxCount = int64_t{1} << 40;
+
 SystemConfig read_system(Section section);
 ModelConfig read_model(Section section);
 MetricConfig read_metric(Section section);

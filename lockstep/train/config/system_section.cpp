@@ -5,7 +5,6 @@
 namespace lockstep {
 namespace {
 
-constexpr int64_t kMaxCount = int64_t{1} << 40;
 
 std::string read_save_policy(Section& section) {
   // null means "keep all"; only an absent key means the default.

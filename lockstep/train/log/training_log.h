@@ -10,6 +10,9 @@
 
 namespace lockstep {
 
+/// The name in the trainer's records.
+inline constexpr std::string_view kTrainLogger = "lockstep.train";
+
 enum class Severity : int { kDebug = 10, kInfo = 20, kWarning = 30, kError = 40 };
 
 /// "logging.INFO" and so on, as the configuration has them; anything else is kInfo.

@@ -20,10 +20,7 @@ namespace {
 using testing::error_of;
 using testing::mentions;
 using testing::run_threads;
-
-Deadline soon() {
-  return Deadline::after(30s);
-}
+using testing::soon;
 
 TcpStoreServerOptions with_secret(std::chrono::milliseconds handshake_limit = 30s) {
   TcpStoreServerOptions options;

@@ -8,7 +8,7 @@
 namespace lockstep {
 namespace {
 
-std::string error_of(const std::string& text, const YamlLimits& limits = {}) {
+std::string parse_error(const std::string& text, const YamlLimits& limits = {}) {
   try {
     parse_yaml(text, "a.yaml", limits);
   } catch (const Error& error) {
@@ -44,26 +44,28 @@ TEST(YamlReader, MergesMappingsOwnKeysFirst) {
 }
 
 TEST(YamlReader, RefusesWithTheLine) {
-  EXPECT_EQ(error_of("a: 1\nb: 2\na: 3\n"), "a.yaml:3: the key 'a' stands twice in this mapping");
-  EXPECT_EQ(error_of("a: 1\n[x]: 2\n"), "a.yaml:2: a key must be a plain word");
-  EXPECT_EQ(error_of("a: 1\n<<: 3\n"), "a.yaml:2: '<<' must name a mapping or a list of mappings");
-  EXPECT_EQ(error_of("a: &a [*a]\n"), "a.yaml:1: an alias stands inside its own anchor");
-  EXPECT_EQ(error_of("a: !!python/name:os.system x\n").find("a.yaml:1: the tag '"), 0u);
-  EXPECT_EQ(error_of("a: 1\n b: [\n").find("a.yaml:2: not YAML: "), 0u);
-  EXPECT_EQ(error_of("a: *nobody\n").find("a.yaml:1: not YAML: "), 0u);
-  EXPECT_EQ(error_of("a: 1\n---\nb: 2\n"), "a.yaml: holds more than one document");
+  EXPECT_EQ(parse_error("a: 1\nb: 2\na: 3\n"),
+            "a.yaml:3: the key 'a' stands twice in this mapping");
+  EXPECT_EQ(parse_error("a: 1\n[x]: 2\n"), "a.yaml:2: a key must be a plain word");
+  EXPECT_EQ(parse_error("a: 1\n<<: 3\n"),
+            "a.yaml:2: '<<' must name a mapping or a list of mappings");
+  EXPECT_EQ(parse_error("a: &a [*a]\n"), "a.yaml:1: an alias stands inside its own anchor");
+  EXPECT_EQ(parse_error("a: !!python/name:os.system x\n").find("a.yaml:1: the tag '"), 0u);
+  EXPECT_EQ(parse_error("a: 1\n b: [\n").find("a.yaml:2: not YAML: "), 0u);
+  EXPECT_EQ(parse_error("a: *nobody\n").find("a.yaml:1: not YAML: "), 0u);
+  EXPECT_EQ(parse_error("a: 1\n---\nb: 2\n"), "a.yaml: holds more than one document");
 }
 
 TEST(YamlReader, StaysWithinBounds) {
-  EXPECT_EQ(error_of(std::string(100000, '[')), "a.yaml:1: nested deeper than 64 levels");
-  EXPECT_EQ(error_of("a: 12345", {.text_bytes = 5}), "a.yaml: longer than 5 bytes");
+  EXPECT_EQ(parse_error(std::string(100000, '[')), "a.yaml:1: nested deeper than 64 levels");
+  EXPECT_EQ(parse_error("a: 12345", {.text_bytes = 5}), "a.yaml: longer than 5 bytes");
   std::string bomb = "a: &x0 [lol, lol]\n";
   for (int i = 1; i < 40; ++i) {
     const auto name = "*x" + std::to_string(i - 1);
     bomb +=
         "k" + std::to_string(i) + ": &x" + std::to_string(i) + " [" + name + ", " + name + "]\n";
   }
-  EXPECT_NE(error_of(bomb).find("the document grows beyond"), std::string::npos);
+  EXPECT_NE(parse_error(bomb).find("the document grows beyond"), std::string::npos);
 }
 
 TEST(YamlReader, EmptyTextIsNull) {

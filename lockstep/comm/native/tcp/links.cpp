@@ -19,17 +19,17 @@ constexpr int64_t kTurnBytes = 256 << 10;
 /// What is read ahead with a message, so that a small one costs one system call.
 constexpr size_t kReadAheadBytes = 4096;
 
-struct Progress {
-  int64_t header = 0;
-  int64_t payload = 0;
-};
-
 }  // namespace
 
 /// One connection. `readable` and `writable` are what epoll said last (edge-triggered) until a call
 /// finds the socket drained or full. `ended`: the end of the stream is behind what is still to be
 /// read; no further event will tell.
 struct Links::Link {
+  struct Progress {
+    int64_t header = 0;
+    int64_t payload = 0;
+  };
+
   int peer = -1;
   UniqueFd fd;
   bool readable = true;

@@ -20,8 +20,8 @@ std::string name_of(int rank) {
 }
 
 /// Ranks 0 and 1, connected; rank 1 also as a bare descriptor for what a Links would never send.
-struct Pair {
-  Pair() {
+struct LinkPair {
+  LinkPair() {
     int fds[2];
     EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds), 0);
     std::vector<UniqueFd> first(2);
@@ -70,7 +70,7 @@ Error error_of(const std::function<void()>& body) {
 }
 
 TEST(Links, BothDirectionsAtOnceLargerThanAnyBuffer) {
-  Pair pair;
+  LinkPair pair;
   const size_t size = 20'000'001;
   const auto from_zero = pattern(size, 3);
   const auto from_one = pattern(size, 99);
@@ -89,7 +89,7 @@ TEST(Links, BothDirectionsAtOnceLargerThanAnyBuffer) {
 }
 
 TEST(Links, MessagesKeepTheirOrderAndEarlyOnesWait) {
-  Pair pair;
+  LinkPair pair;
   const auto data = pattern(3000, 0);
   std::vector<Outbound> outs;
   for (uint32_t part = 0; part < 3; ++part)
@@ -107,7 +107,7 @@ TEST(Links, MessagesKeepTheirOrderAndEarlyOnesWait) {
 }
 
 TEST(Links, MismatchNamesBothSides) {
-  Pair pair;
+  LinkPair pair;
   const Outbound outs[] = {{0, of_bytes(0, 0, OpKind::kBarrier), nullptr}};
   pair.one().exchange(outs, {}, Deadline::after(5s));
   const Inbound ins[] = {{1, of_bytes(0), nullptr, {}}};
@@ -118,7 +118,7 @@ TEST(Links, MismatchNamesBothSides) {
 }
 
 TEST(Links, GarbageIsCorrupt) {
-  Pair pair;
+  LinkPair pair;
   const auto garbage = pattern(200, 1);
   ASSERT_EQ(::send(pair.raw.get(), garbage.data(), garbage.size(), 0), 200);
   const Inbound ins[] = {{1, of_bytes(0), nullptr, {}}};
@@ -127,7 +127,7 @@ TEST(Links, GarbageIsCorrupt) {
 }
 
 TEST(Links, ASilentPeerIsNamedAndWaitingCostsNoCore) {
-  Pair pair;
+  LinkPair pair;
   const auto cpu_ms = [] {
     rusage usage{};
     ::getrusage(RUSAGE_THREAD, &usage);
@@ -143,7 +143,7 @@ TEST(Links, ASilentPeerIsNamedAndWaitingCostsNoCore) {
 }
 
 TEST(Links, APeerThatTricklesIsTimedOut) {
-  Pair pair;
+  LinkPair pair;
   std::atomic<bool> stop = false;
   std::thread other([&] {
     const Message message = of_bytes(1'000'000);
@@ -162,7 +162,7 @@ TEST(Links, APeerThatTricklesIsTimedOut) {
 }
 
 TEST(Links, APeerThatDoesNotReadIsNamed) {
-  Pair pair;
+  LinkPair pair;
   const std::vector<uint8_t> data(50'000'000);
   const Outbound outs[] = {{1, of_bytes(50'000'000), data.data()}};
   const auto error = error_of([&] { pair.zero->exchange(outs, {}, Deadline::after(200ms)); });
@@ -171,7 +171,7 @@ TEST(Links, APeerThatDoesNotReadIsNamed) {
 }
 
 TEST(Links, AHalfMessageAndThenTheEndIsAPeerLost) {
-  Pair pair;
+  LinkPair pair;
   const Message message = of_bytes(100);
   ASSERT_EQ(::send(pair.raw.get(), &message, sizeof message, 0),
             static_cast<ssize_t>(sizeof message));
@@ -187,7 +187,7 @@ TEST(Links, AHalfMessageAndThenTheEndIsAPeerLost) {
 
 // The end comes with the last data: no further event tells of it.
 TEST(Links, AnEndRightBehindAMessageIsNotMissed) {
-  Pair pair;
+  LinkPair pair;
   const Message message = of_bytes(0);
   const Inbound ins[] = {{1, message, nullptr, {}}};
   std::thread other([&] {
@@ -203,7 +203,7 @@ TEST(Links, AnEndRightBehindAMessageIsNotMissed) {
 }
 
 TEST(Links, ShutDownWakesThePeer) {
-  Pair pair;
+  LinkPair pair;
   Links& one = pair.one();
   std::thread other([&] { pair.zero->shut_down(); });
   const Inbound ins[] = {{0, of_bytes(0), nullptr, {}}};

@@ -33,7 +33,7 @@ Letter through_wire(const Letter& letter) {
 }
 
 template <class T>
-ErrorCode code_of(const T& item) {
+ErrorCode wire_error(const T& item) {
   try {
     through_wire(item);
   } catch (const Error& error) {
@@ -52,36 +52,36 @@ TEST(TcpMessage, SurvivesTheWire) {
 TEST(TcpMessage, GarbageIsCorrupt) {
   auto message = an_all_reduce();
   message.magic ^= 1;
-  EXPECT_EQ(code_of(message), ErrorCode::kCorrupt);
+  EXPECT_EQ(wire_error(message), ErrorCode::kCorrupt);
   message = an_all_reduce();
   message.operation.kind = static_cast<OpKind>(200);
-  EXPECT_EQ(code_of(message), ErrorCode::kCorrupt);
+  EXPECT_EQ(wire_error(message), ErrorCode::kCorrupt);
   message = an_all_reduce();
   message.operation.dtype = static_cast<DType>(kNumDTypes);
-  EXPECT_EQ(code_of(message), ErrorCode::kCorrupt);
+  EXPECT_EQ(wire_error(message), ErrorCode::kCorrupt);
   message = an_all_reduce();
   message.bytes = -1;
-  EXPECT_EQ(code_of(message), ErrorCode::kCorrupt);
+  EXPECT_EQ(wire_error(message), ErrorCode::kCorrupt);
   message.bytes = kMaxPayloadBytes + 1;
-  EXPECT_EQ(code_of(message), ErrorCode::kCorrupt);
+  EXPECT_EQ(wire_error(message), ErrorCode::kCorrupt);
 }
 
 TEST(TcpMessage, GarbageLetterIsCorrupt) {
   const Letter good{Letter::kMagic, 0, 1, DType::kInt64, {}};
   Letter letter = good;
   letter.magic = 0;
-  EXPECT_EQ(code_of(letter), ErrorCode::kCorrupt);
+  EXPECT_EQ(wire_error(letter), ErrorCode::kCorrupt);
   letter = good;
   letter.count = -1;
-  EXPECT_EQ(code_of(letter), ErrorCode::kCorrupt);
+  EXPECT_EQ(wire_error(letter), ErrorCode::kCorrupt);
   letter.count = INT64_MAX;  // times 8 would overflow
-  EXPECT_EQ(code_of(letter), ErrorCode::kCorrupt);
+  EXPECT_EQ(wire_error(letter), ErrorCode::kCorrupt);
   letter = good;
   letter.dtype = static_cast<DType>(99);
-  EXPECT_EQ(code_of(letter), ErrorCode::kCorrupt);
+  EXPECT_EQ(wire_error(letter), ErrorCode::kCorrupt);
   letter = good;
   letter.unused[6] = 1;
-  EXPECT_EQ(code_of(letter), ErrorCode::kCorrupt);
+  EXPECT_EQ(wire_error(letter), ErrorCode::kCorrupt);
 }
 
 TEST(TcpMessage, MismatchNamesBothCalls) {

@@ -11,8 +11,8 @@
 namespace lockstep::tcp {
 namespace {
 
-struct Pair {
-  Pair() {
+struct PipePair {
+  PipePair() {
     int fds[2];
     EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds), 0);
     std::vector<UniqueFd> first(2);
@@ -27,7 +27,7 @@ struct Pair {
   std::unique_ptr<Pipes> one;
 };
 
-ErrorCode code_of(const std::function<void()>& body) {
+ErrorCode pipe_error(const std::function<void()>& body) {
   try {
     body();
   } catch (const Error& error) {
@@ -37,7 +37,7 @@ ErrorCode code_of(const std::function<void()>& body) {
 }
 
 TEST(Pipes, TagsMayBeTakenInAnyOrder) {
-  Pair pair;
+  PipePair pair;
   const std::vector<int32_t> data{1, 2, 3, 4};
   for (const int tag : {1, 2, 2, 3}) {
     std::vector<int32_t> letter = data;
@@ -52,7 +52,7 @@ TEST(Pipes, TagsMayBeTakenInAnyOrder) {
 }
 
 TEST(Pipes, LargeLettersBothWays) {
-  Pair pair;
+  PipePair pair;
   std::vector<int64_t> data(1'000'000);
   std::iota(data.begin(), data.end(), 5);
   const auto count = static_cast<int64_t>(data.size());
@@ -75,21 +75,22 @@ TEST(Pipes, LargeLettersBothWays) {
 }
 
 TEST(Pipes, AnotherCountOrTypeIsAMismatch) {
-  Pair pair;
+  PipePair pair;
   const int32_t data[2] = {};
   pair.zero->send(1, 0, data, 2, DType::kInt32, Deadline::after(5s));
   int32_t got[3];
-  EXPECT_EQ(code_of([&] { pair.one->recv(0, 0, got, 3, DType::kInt32, Deadline::after(5s)); }),
+  EXPECT_EQ(pipe_error([&] { pair.one->recv(0, 0, got, 3, DType::kInt32, Deadline::after(5s)); }),
             ErrorCode::kMismatch);
 }
 
 TEST(Pipes, SilenceTimesOutAndShutDownWakes) {
-  Pair pair;
+  PipePair pair;
   int32_t got = 0;
-  EXPECT_EQ(code_of([&] { pair.one->recv(0, 0, &got, 1, DType::kInt32, Deadline::after(50ms)); }),
-            ErrorCode::kTimeout);
+  EXPECT_EQ(
+      pipe_error([&] { pair.one->recv(0, 0, &got, 1, DType::kInt32, Deadline::after(50ms)); }),
+      ErrorCode::kTimeout);
   std::thread other([&] { pair.zero->shut_down(); });
-  EXPECT_EQ(code_of([&] { pair.one->recv(0, 0, &got, 1, DType::kInt32, Deadline::after(20s)); }),
+  EXPECT_EQ(pipe_error([&] { pair.one->recv(0, 0, &got, 1, DType::kInt32, Deadline::after(20s)); }),
             ErrorCode::kPeerLost);
   other.join();
 }
