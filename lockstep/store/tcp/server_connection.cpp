@@ -34,8 +34,16 @@ bool ServerConnection::receive(const OnRequest& on_request) {
   const auto rest = take_handshake({buffer.data(), static_cast<size_t>(got)});
   if (!proved()) return true;
   reader_.append(rest);
-  while (const auto body = reader_.next()) on_request(decode_request(*body));
+  serve_requests(on_request);
   return true;
+}
+
+void ServerConnection::serve_requests(const OnRequest& on_request) {
+  while (backlog() <= kPauseBacklog) {
+    const auto body = reader_.next();
+    if (!body) return;
+    on_request(decode_request(*body));
+  }
 }
 
 /// Gives the handshake its bytes and returns those after it.

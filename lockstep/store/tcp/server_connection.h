@@ -18,9 +18,12 @@ class ServerConnection {
   ServerConnection(UniqueFd fd, uint64_t id, std::string_view secret);
 
   using OnRequest = std::function<void(RequestFrame)>;
-  /// Reads once what is there and calls `on_request` for each whole message. False when the client
-  /// has closed. Errors: kMismatch (handshake), kCorrupt, kInvalidArgument, kIo: drop it.
+  /// Reads once what is there, then serve_requests(). False when the client has closed. Errors:
+  /// kMismatch (handshake), kCorrupt, kInvalidArgument, kIo: drop it.
   bool receive(const OnRequest& on_request);
+  /// Calls `on_request` for each whole message that has come, until more than kPauseBacklog waits
+  /// to be taken: a short request can ask for a long reply, and a thousand of them fit in one read.
+  void serve_requests(const OnRequest& on_request);
 
   /// Sends what the socket takes and keeps the rest. False when the connection is gone.
   bool send(std::string_view bytes);
@@ -30,6 +33,9 @@ class ServerConnection {
   uint64_t id() const { return id_; }
   const std::string& peer() const { return peer_; }
   bool proved() const { return !handshake_.has_value(); }
+  /// A client that does not take its replies is not read from, and its requests are not answered,
+  /// beyond this.
+  static constexpr size_t kPauseBacklog = 1 << 20;
   /// Bytes that the client has not taken yet.
   size_t backlog() const { return output_.size() - sent_; }
 

@@ -21,9 +21,8 @@ namespace {
 /// What epoll reports for what; clients count on from the last.
 enum : uint64_t { kListenerId, kWakeId, kFirstClientId };
 
-/// A client that does not take its replies is not read from beyond the first bound, so it can ask
-/// for no more; beyond the second (waits of its that others end) it is dropped.
-constexpr size_t kPauseBacklog = 1 << 20;
+/// A client that does not take its replies is dropped beyond this. It is not served beyond
+/// kPauseBacklog, so only waits of its that others end get it there.
 constexpr size_t kMaxBacklog = 2 * kMaxReplyBytes;
 
 constexpr auto kAcceptPause = 100ms;
@@ -151,9 +150,13 @@ void StoreServerLoop::resume_accepting() {
 void StoreServerLoop::serve(ServerConnection& client, uint32_t events) {
   bool alive = true;
   try {
-    if ((events & EPOLLOUT) != 0) alive = client.flush();
+    const auto answer_it = [&](RequestFrame frame) { handle(client, std::move(frame)); };
+    if ((events & EPOLLOUT) != 0) {
+      alive = client.flush();
+      if (alive) client.serve_requests(answer_it);
+    }
     if (alive && (events & EPOLLIN) != 0) {
-      alive = client.receive([&](RequestFrame frame) { handle(client, std::move(frame)); });
+      alive = client.receive(answer_it);
     } else if ((events & (EPOLLERR | EPOLLHUP)) != 0) {
       alive = false;
     }
@@ -188,8 +191,8 @@ void StoreServerLoop::answer(const StoreAnswer& answer) {
 }
 
 void StoreServerLoop::update_interest(ServerConnection& client) {
-  const uint32_t wanted =
-      (client.backlog() > 0 ? EPOLLOUT : 0U) | (client.backlog() <= kPauseBacklog ? EPOLLIN : 0U);
+  const uint32_t wanted = (client.backlog() > 0 ? EPOLLOUT : 0U) |
+                          (client.backlog() <= ServerConnection::kPauseBacklog ? EPOLLIN : 0U);
   if (wanted == client.interest) return;
   client.interest = wanted;
   epoll_event event{};
