@@ -9,10 +9,9 @@ namespace lockstep {
 
 /// In shared memory: kArriving (nobody knows of this rank yet), kEntered (its header is out),
 /// kMeeting (before each meeting in mid-operation), kFinished. Between hosts, in each step of a
-/// collective and in each send and recv: kExchanging (nothing sent or read yet), kSending and
-/// kReceiving (a message is half out, half in; only messages longer than a turn of tcp/links.cpp
-/// are ever seen so), kExchanged (all this rank has to send is with the kernel, all it waits for
-/// has come).
+/// collective and in each send and recv: kExchanging (nothing sent or read yet), kSending (a peer
+/// has got some of what it is to get, not all), kReceiving (some data of a peer has come),
+/// kExchanged (all this rank has to send is with the kernel, all it waits for has come).
 enum class Phase {
   kArriving,
   kEntered,

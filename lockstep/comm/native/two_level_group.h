@@ -44,6 +44,7 @@ class TwoLevelGroup : public GroupImpl {
  private:
   /// One call of a collective.
   struct Call;
+  struct Flow;
   using Bases = std::vector<std::byte*>;
 
   OpHeader next_header(OpKind kind, int64_t count, DType dtype, ReduceOp op, int root);
@@ -56,9 +57,11 @@ class TwoLevelGroup : public GroupImpl {
 
   bool all_hosts_succeeded(const OpHeader& header, bool here, const Waiting& waiting);
   void do_all_reduce(Call& call, std::byte* data, int64_t count);
+  void exchange_all_reduce(Call& call, const Flow& flow, int64_t exchange);
   void add_all_reduce_gather(Call& call, TwoLevelStep& step, const Bases& ins, const Bases& outs,
                              int64_t count);
-  void add_spread(Call& call, TwoLevelStep& step, const Bases& outs, int64_t count, int except);
+  void add_spread(Call& call, TwoLevelStep& step, const Bases& outs, int64_t count, int except,
+                  int64_t sums);
   void do_broadcast(Call& call, std::byte* data, int64_t count, int root);
   void add_scatter(Call& call, TwoLevelStep& step, std::byte* from, const Bases& outs,
                    int64_t count, int root_host);

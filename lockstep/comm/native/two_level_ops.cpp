@@ -147,41 +147,76 @@ void TwoLevelGroup::all_reduce(void* data, int64_t count, DType dtype, ReduceOp 
   });
 }
 
-/// Round k is gathered while round k - 1, summed by now, is spread.
+/// Where the rounds of an all_reduce run, and in how many exchanges. All at once on memory that the
+/// host's carriers reach; as many as fit the staging memory at a time where they do not. The
+/// messages, and their order, are the same, since the other hosts may do it the other way.
+struct TwoLevelGroup::Flow {
+  tcp::Rounds rounds;
+  int64_t per_exchange;
+  int64_t element_bytes;
+
+  int64_t num_exchanges() const { return (rounds.size() + per_exchange - 1) / per_exchange; }
+  /// Of an exchange.
+  int64_t first(int64_t exchange) const { return exchange * per_exchange; }
+  int64_t last(int64_t exchange) const {
+    return std::min(first(exchange) + per_exchange, rounds.size()) - 1;
+  }
+  int64_t begin(int64_t exchange) const { return rounds[first(exchange)].begin * element_bytes; }
+  int64_t bytes(int64_t exchange) const {
+    return rounds[last(exchange)].end * element_bytes - begin(exchange);
+  }
+  int64_t exchange_of(int64_t round) const { return round / per_exchange; }
+};
+
 void TwoLevelGroup::do_all_reduce(Call& call, std::byte* data, int64_t count) {
-  if (call.staged()) local_.prepare(count * call.element_bytes(), call.waiting);
   const int64_t size = call.element_bytes();
-  const auto rounds = tcp::rounds_of(count, size);
-  const int64_t lag = call.choice.one_step ? 0 : 1;
-  const auto outs_of = [&](int64_t round) {
-    return call.staged() ? Bases{local_.result(round)}
-                         : shifted(call.bases, rounds[round].begin * size);
-  };
-  for (int64_t k = 0; k < rounds.size() + lag; ++k) {
-    const bool gathers = k < rounds.size();
-    if (call.staged() && gathers) {
-      copy_bytes(local_.own_slot(k), data + rounds[k].begin * size, rounds[k].size() * size);
+  const auto rounds = tcp::flowing_rounds_of(count, size, plan_.num_hosts(), call.choice.slices);
+  const int64_t fitting = std::max<int64_t>(tcp::kRoundBytes / (rounds.per_round * size), 1);
+  const Flow flow{rounds, call.staged() ? fitting : rounds.size(), size};
+  if (call.staged()) local_.prepare(count * size, call.waiting);
+  for (int64_t i = 0; i < flow.num_exchanges(); ++i) {
+    if (call.staged()) {
+      copy_bytes(local_.own_slot(i), data + flow.begin(i), flow.bytes(i));
       local_.sync(call.waiting);
     }
-    if (carries(call)) {
-      TwoLevelStep step(call.context, call.numbering);
-      if (gathers) {
-        Bases ins = outs_of(k);
-        if (call.staged()) {
-          ins.clear();
-          for (int i = 0; i < plan_.num_local(); ++i) ins.push_back(local_.slot(i, k));
-        }
-        add_all_reduce_gather(call, step, ins, outs_of(k), rounds[k].size());
-      }
-      if (lag == 1 && k > 0) add_spread(call, step, outs_of(k - 1), rounds[k - 1].size(), -1);
-      run(call, step);
-    }
+    if (carries(call)) exchange_all_reduce(call, flow, i);
     if (!call.staged()) continue;
     local_.sync(call.waiting);
-    if (k < lag) continue;
-    copy_bytes(data + rounds[k - lag].begin * size, local_.result(k - lag),
-               rounds[k - lag].size() * size);
+    // The last round of an exchange is spread in the next.
+    if (i > 0) copy_bytes(data + flow.begin(i - 1), local_.result(i - 1), flow.bytes(i - 1));
+    if (i + 1 == flow.num_exchanges())
+      copy_bytes(data + flow.begin(i), local_.result(i), flow.bytes(i));
   }
+}
+
+/// Round k is gathered, then round k - 1, mostly summed by then, is spread.
+void TwoLevelGroup::exchange_all_reduce(Call& call, const Flow& flow, int64_t exchange) {
+  const auto ins_of = [&](int64_t round) {
+    const int64_t begin = flow.rounds[round].begin * call.element_bytes();
+    if (!call.staged()) return shifted(call.bases, begin);
+    Bases ins;
+    for (int i = 0; i < plan_.num_local(); ++i) ins.push_back(local_.slot(i, exchange));
+    return shifted(ins, begin - flow.begin(exchange));
+  };
+  const auto outs_of = [&](int64_t round) {
+    const int64_t begin = flow.rounds[round].begin * call.element_bytes();
+    if (!call.staged()) return shifted(call.bases, begin);
+    const int64_t within = flow.exchange_of(round);
+    return shifted({local_.result(within)}, begin - flow.begin(within));
+  };
+  TwoLevelStep step(call.context, call.numbering);
+  const int64_t first = flow.first(exchange);
+  const auto spread = [&](int64_t round) {
+    const int64_t sums = std::max<int64_t>(round + 1 - first, 0);
+    add_spread(call, step, outs_of(round), flow.rounds[round].size(), -1, sums);
+  };
+  const bool spreads = !call.choice.one_step;
+  for (int64_t k = first; k <= flow.last(exchange); ++k) {
+    add_all_reduce_gather(call, step, ins_of(k), outs_of(k), flow.rounds[k].size());
+    if (spreads && k > 0) spread(k - 1);
+  }
+  if (spreads && flow.last(exchange) + 1 == flow.rounds.size()) spread(flow.last(exchange));
+  run(call, step);
 }
 
 void TwoLevelGroup::add_all_reduce_gather(Call& call, TwoLevelStep& step, const Bases& ins,
@@ -198,9 +233,10 @@ void TwoLevelGroup::add_all_reduce_gather(Call& call, TwoLevelStep& step, const 
   step.reduce_nodes(ins, outs, piece(plan_.host), call.choice.one_step);
 }
 
-/// Every host sends its piece to all others; `except`: a host that takes no part.
+/// Every host sends its piece to all others, after `sums` sums; `except`: a host that takes no
+/// part.
 void TwoLevelGroup::add_spread(Call& call, TwoLevelStep& step, const Bases& outs, int64_t count,
-                               int except) {
+                               int except, int64_t sums) {
   const int owners = plan_.num_hosts() - (except >= 0 ? 1 : 0);
   const auto piece = [&](int host) {
     const int owner = except >= 0 && host > except ? host - 1 : host;
@@ -209,7 +245,7 @@ void TwoLevelGroup::add_spread(Call& call, TwoLevelStep& step, const Bases& outs
   for (int i = 1; i < plan_.num_hosts(); ++i) {
     const int host = (plan_.host + i) % plan_.num_hosts();
     if (host == except) continue;
-    step.send(host, outs[0], piece(plan_.host));
+    step.send(host, outs[0], piece(plan_.host), sums);
     step.receive(host, outs, piece(host));
   }
 }
@@ -302,7 +338,7 @@ void TwoLevelGroup::do_broadcast(Call& call, std::byte* data, int64_t count, int
                     span.size(), root_host);
       }
       if (lag == 1 && k > 0 && !at_root)
-        add_spread(call, step, outs_of(k - 1), rounds[k - 1].size(), root_host);
+        add_spread(call, step, outs_of(k - 1), rounds[k - 1].size(), root_host, 0);
       run(call, step);
     }
     if (call.staged()) local_.sync(call.waiting);

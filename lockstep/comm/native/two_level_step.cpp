@@ -65,19 +65,25 @@ class TwoLevelStep::Reducer {
   void add_value(const std::byte* value) { values_.push_back(value); }
   void add_out(std::byte* out) { outs_.push_back(out); }
   size_t add_source() {
-    arrived_.push_back(0);
+    arrived_.push_back(kNothing);
     return arrived_.size() - 1;
   }
 
-  void arrived(size_t source, int64_t bytes) {
+  /// True when with this the whole is summed.
+  bool arrived(size_t source, int64_t bytes) {
     arrived_[source] = bytes;
-    const int64_t there = *std::min_element(arrived_.begin(), arrived_.end()) / element_bytes_;
+    const int64_t least = *std::min_element(arrived_.begin(), arrived_.end());
+    if (least == kNothing) return false;
+    const int64_t there = least / element_bytes_;
     if (there == count_ || (there - done_) * element_bytes_ >= kReduceBytes) reduce_to(there);
+    return there == count_;
   }
 
   void reduce_all() { reduce_to(count_); }
 
  private:
+  static constexpr int64_t kNothing = -1;
+
   void reduce_to(int64_t end) {
     if (end == done_) return;
     const int64_t offset = done_ * element_bytes_;
@@ -100,7 +106,9 @@ class TwoLevelStep::Reducer {
 };
 
 TwoLevelStep::TwoLevelStep(StepContext& context, Numbering& numbering)
-    : context_(context), numbering_(numbering) {
+    : context_(context),
+      numbering_(numbering),
+      partials_(static_cast<size_t>(context.plan.num_hosts())) {
   context_.scratch.reset();
 }
 
@@ -108,38 +116,48 @@ tcp::Message TwoLevelStep::message(uint32_t part, int64_t bytes) const {
   return {tcp::Message::kMagic, part, context_.operation, bytes};
 }
 
-void TwoLevelStep::send(int host, const std::byte* base, tcp::Span span) {
+std::byte* TwoLevelStep::memory(Set& set, size_t place, int64_t bytes) {
+  if (set.size() <= place) set.resize(place + 1);
+  if (set[place] == nullptr) set[place] = context_.scratch.take(bytes);  // no later round is larger
+  return set[place];
+}
+
+void TwoLevelStep::send(int host, const std::byte* base, tcp::Span span, int64_t sums) {
   const int peer = context_.plan.carrier(host, context_.slice);
   const int64_t bytes = bytes_of(span);
-  out_.push_back({peer, message(numbering_.next_out(peer), bytes),
-                  bytes == 0 ? nullptr : base + span.begin * context_.element_bytes()});
+  out_.push_back({peer,
+                  message(numbering_.next_out(peer), bytes),
+                  bytes == 0 ? nullptr : base + span.begin * context_.element_bytes(),
+                  {&sums_done_, sums},
+                  {}});
 }
 
 void TwoLevelStep::add_receive(int host, std::byte* to, int64_t bytes,
-                               std::function<void(int64_t)> arrived) {
+                               std::function<void(int64_t)> arrived, tcp::Gate gate) {
   const int peer = context_.plan.carrier(host, context_.slice);
-  in_.push_back({peer, message(numbering_.next_in(peer), bytes), to, std::move(arrived)});
+  in_.push_back({peer, message(numbering_.next_in(peer), bytes), to, std::move(arrived), gate});
 }
 
 void TwoLevelStep::receive(int host, std::span<std::byte* const> bases, tcp::Span span) {
   const int64_t bytes = bytes_of(span);
-  if (bytes == 0) return add_receive(host, nullptr, 0, {});
+  if (bytes == 0) return add_receive(host, nullptr, 0, {}, {});
   const int64_t offset = span.begin * context_.element_bytes();
   std::byte* const first = bases[0] + offset;
-  if (bases.size() == 1) return add_receive(host, first, bytes, {});
+  if (bases.size() == 1) return add_receive(host, first, bytes, {}, {});
   std::vector<std::byte*> copies;
   for (std::byte* base : bases.subspan(1)) copies.push_back(base + offset);
-  add_receive(host, first, bytes, [first, copies, done = int64_t{0}](int64_t there) mutable {
+  const auto copy_on = [first, copies, done = int64_t{0}](int64_t there) mutable {
     for (std::byte* copy : copies)
       std::memcpy(copy + done, first + done, static_cast<size_t>(there - done));
     done = there;
-  });
+  };
+  add_receive(host, first, bytes, copy_on, {});
 }
 
 void TwoLevelStep::send_nodes(int host, std::span<std::byte* const> ins, tcp::Span span) {
   const auto& plan = context_.plan;
-  const auto& operation = context_.operation;
   const int64_t offset = span.begin * context_.element_bytes();
+  size_t place = 0;
   for (const RankRange& node : plan.nodes[static_cast<size_t>(plan.host)]) {
     std::vector<const void*> leaves;
     for (int rank = node.lo; rank < node.hi && span.size() > 0; ++rank)
@@ -151,11 +169,22 @@ void TwoLevelStep::send_nodes(int host, std::span<std::byte* const> ins, tcp::Sp
            {0, span.size()});
       continue;
     }
-    void* const partial = context_.scratch.take(bytes_of(span));
-    const auto op = operation.op == ReduceOp::kAvg ? ReduceOp::kSum : operation.op;
-    reduce(leaves, std::span(&partial, 1), span.size(), operation.dtype, op, 1);
-    send(host, static_cast<const std::byte*>(partial), {0, span.size()});
+    send_partial(host, place++, std::move(leaves), span.size());
   }
+}
+
+/// The memory is that of the round before: messages to a peer go one after the other.
+void TwoLevelStep::send_partial(int host, size_t place, std::vector<const void*> leaves,
+                                int64_t count) {
+  const auto& operation = context_.operation;
+  std::byte* const partial =
+      memory(partials_[static_cast<size_t>(host)], place, count * context_.element_bytes());
+  send(host, partial, {0, count});
+  out_.back().make = [leaves = std::move(leaves), partial, count, operation] {
+    void* const to = partial;
+    const auto op = operation.op == ReduceOp::kAvg ? ReduceOp::kSum : operation.op;
+    reduce(leaves, std::span(&to, 1), count, operation.dtype, op, 1);
+  };
 }
 
 void TwoLevelStep::reduce_nodes(std::span<std::byte* const> ins, std::span<std::byte* const> outs,
@@ -164,6 +193,9 @@ void TwoLevelStep::reduce_nodes(std::span<std::byte* const> ins, std::span<std::
   const int64_t bytes = bytes_of(span);
   const int64_t offset = span.begin * context_.element_bytes();
   auto reducer = std::make_shared<Reducer>(context_, span.size());
+  const int64_t number = sums_begun_++;
+  Set& received = received_[static_cast<size_t>(number) % kSets];
+  size_t place = 0;
   for (const RankRange& node : context_.sum.nodes()) {
     const auto rank = static_cast<size_t>(node.lo);
     const int host = plan.topology.host_of[rank];
@@ -172,14 +204,16 @@ void TwoLevelStep::reduce_nodes(std::span<std::byte* const> ins, std::span<std::
       reducer->add_value(bytes == 0 ? nullptr : base + offset);
       continue;
     }
-    std::byte* const value = context_.scratch.take(bytes);
+    std::byte* const value = memory(received, place++, bytes);
     reducer->add_value(value);
     if (at_end) {
-      add_receive(host, value, bytes, {});
+      add_receive(host, value, bytes, {}, {});
     } else {
-      add_receive(host, value, bytes, [reducer, source = reducer->add_source()](int64_t there) {
-        reducer->arrived(source, there);
-      });
+      add_receive(host, value, bytes,
+                  [this, reducer, source = reducer->add_source()](int64_t there) {
+                    if (reducer->arrived(source, there)) ++sums_done_;
+                  },
+                  {&sums_done_, number + 1 - static_cast<int64_t>(kSets)});
     }
   }
   for (std::byte* out : outs) reducer->add_out(bytes == 0 ? nullptr : out + offset);

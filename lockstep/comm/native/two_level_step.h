@@ -1,6 +1,7 @@
 #pragma once
 // One round of an operation between hosts, as seen by one rank: what it sends, receives and sums.
 
+#include <array>
 #include <cstddef>
 #include <memory>
 #include <span>
@@ -57,18 +58,25 @@ class Numbering {
   std::vector<uint32_t> in_;
 };
 
-/// Collects messages, then runs them in one exchange. Spans are in elements of the round; `bases`
-/// are where element 0 of the round lies.
+/// Collects the messages of one round or more, then runs them in one exchange. Spans are in
+/// elements of the round; `bases` are where element 0 of the round lies.
+///
+/// Rounds run into one another without a pause. Two sets of memory for what other hosts send serve
+/// all rounds in turn: a set is filled again when what was in it is summed. Nothing can block for
+/// ever: sums of round k need messages in front of which every host sends only sums of earlier
+/// rounds.
 class TwoLevelStep {
  public:
   TwoLevelStep(StepContext& context, Numbering& numbering);
 
-  /// Sends the elements at `base`, as they are, to the carrier on `host`.
-  void send(int host, const std::byte* base, tcp::Span span);
+  /// Sends the elements at `base`, as they are, to the carrier on `host`; when `sums` calls of
+  /// reduce_nodes() are through, if there is something to wait for.
+  void send(int host, const std::byte* base, tcp::Span span, int64_t sums = 0);
   /// Receives them into each of `bases`.
   void receive(int host, std::span<std::byte* const> bases, tcp::Span span);
 
-  /// Sends to `host` the sums of this host's nodes. `ins` by local rank.
+  /// Sends to `host` the sums of this host's nodes, made when their turn comes. `ins` by local
+  /// rank.
   void send_nodes(int host, std::span<std::byte* const> ins, tcp::Span span);
   /// Receives the other hosts' nodes and puts the sum over all ranks into each of `outs`; as they
   /// come, or, with `at_end`, after all is sent (when `outs` is being sent).
@@ -79,9 +87,15 @@ class TwoLevelStep {
 
  private:
   class Reducer;
+  static constexpr size_t kSets = 2;
+  /// Memory for values of one round, by order of use.
+  using Set = std::vector<std::byte*>;
 
+  void send_partial(int host, size_t place, std::vector<const void*> leaves, int64_t count);
+  std::byte* memory(Set& set, size_t place, int64_t bytes);
   int64_t bytes_of(tcp::Span span) const { return span.size() * context_.element_bytes(); }
-  void add_receive(int host, std::byte* to, int64_t bytes, std::function<void(int64_t)> arrived);
+  void add_receive(int host, std::byte* to, int64_t bytes, std::function<void(int64_t)> arrived,
+                   tcp::Gate gate);
   tcp::Message message(uint32_t part, int64_t bytes) const;
 
   StepContext& context_;
@@ -89,6 +103,10 @@ class TwoLevelStep {
   std::vector<tcp::Outbound> out_;
   std::vector<tcp::Inbound> in_;
   std::vector<std::shared_ptr<Reducer>> at_end_;
+  std::array<Set, kSets> received_;  // by source; those of the k-th sum in received_[k % kSets]
+  std::vector<Set> partials_;        // by host and node
+  int64_t sums_begun_ = 0;
+  int64_t sums_done_ = 0;
 };
 
 }  // namespace lockstep

@@ -227,7 +227,7 @@ std::vector<Strike> strikes_in_phases(int signal) {
        {Phase::kExchanging, Phase::kSending, Phase::kReceiving, Phase::kExchanged}) {
     const bool midway = phase == Phase::kSending || phase == Phase::kReceiving;
     for (size_t call = 0; call < calls().size(); ++call) {
-      const bool small = call <= 1 || call + 1 == calls().size();
+      const bool small = call == 0 || call + 1 == calls().size();
       if (midway && small) continue;
       if (kSanitized && call != kLargeAllReduce) continue;
       strikes.push_back({{1, 1, 1}, call, signal, {}, phase, 1});

@@ -52,19 +52,12 @@ std::vector<Layout> several_hosts_layouts() {
 INSTANTIATE_TEST_SUITE_P(Layouts, SeveralHosts, ::testing::ValuesIn(several_hosts_layouts()),
                          [](const auto& layout) { return layout.param.name; });
 
-void check_sum_of_several_rounds(ProcessGroup& group) {
-  std::vector<int32_t> data(5'000'000, group.rank() + 1);
-  group.all_reduce(data.data(), 5'000'000, DType::kInt32, ReduceOp::kSum).wait();
-  const int32_t sum = group.size() * (group.size() + 1) / 2;
-  require(std::count(data.begin(), data.end(), sum) == 5'000'000, "sum of several rounds");
-}
-
 class FewHosts : public ::testing::TestWithParam<Layout> {};
 
 TEST_P(FewHosts, LargerThanARound) {
   run_rank_threads(GetParam().hosts, [](const World& world) {
     auto group = ProcessGroup::create(world, kPatient);
-    if (kSanitized) return check_sum_of_several_rounds(group);
+    if (kSanitized) return check_all_reduce_of_many_rounds(group);
     check_large_all_reduce(group);
   });
 }
@@ -80,6 +73,18 @@ TEST_P(FewHosts, EverythingBetweenProcesses) {
 INSTANTIATE_TEST_SUITE_P(Layouts, FewHosts,
                          ::testing::Values(Layout{"Tcp2", {1, 1}}, Layout{"Hosts21", {2, 1}}),
                          [](const auto& layout) { return layout.param.name; });
+
+/// A host whose ranks share what they sum, a host that stages it and a host of one rank send the
+/// same messages.
+TEST(TwoLevel, AllReduceOfManyRounds) {
+  if (kSanitized) return;  // FewHosts does it
+  for (const HostLayout& hosts : {HostLayout{1, 1, 1}, HostLayout{2, 2}, HostLayout{3, 1, 2}}) {
+    run_rank_threads(hosts, [](const World& world) {
+      auto group = ProcessGroup::create(world, kPatient);
+      check_all_reduce_of_many_rounds(group);
+    });
+  }
+}
 
 /// Ranks dealt out to hosts round robin: no two neighbours of the tree are on one host.
 TEST(TwoLevel, RanksThatAreNotConsecutive) {

@@ -88,6 +88,15 @@ void check_large_all_reduce(ProcessGroup& group) {
   }
 }
 
+void check_all_reduce_of_many_rounds(ProcessGroup& group) {
+  constexpr int64_t kCount = (5 << 19) + 17;
+  for (const Where where : kWheres) {
+    Buffer buffer(group, where, kCount * 4);
+    check_one_all_reduce(group, buffer, DType::kFloat32, ReduceOp::kSum, kCount, true,
+                         to_string(where));
+  }
+}
+
 void check_one_broadcast(ProcessGroup& group, Buffer& buffer, DType dtype, int64_t count,
                          const std::string& where) {
   const int root = static_cast<int>(count) % group.size();

@@ -33,6 +33,8 @@ void require(bool holds, const std::string& what);
 void check_all_reduce(ProcessGroup& group);
 /// Counts around 1 MiB of elements and larger than every chunk.
 void check_large_all_reduce(ProcessGroup& group);
+/// One of 10 MiB and a bit, in the group's memory and in ordinary memory: bit by bit.
+void check_all_reduce_of_many_rounds(ProcessGroup& group);
 /// The next three: every dtype (and op) at an odd count; counts 0, 1, larger than a chunk and
 /// around 1 MiB; own memory and other memory.
 void check_broadcast(ProcessGroup& group);

@@ -39,6 +39,7 @@ struct Links::Link {
   std::deque<const Outbound*> out;
   std::array<std::byte, kMessageBytes> out_header{};
   Progress sent;
+  bool made = false;  // the front's data
 
   std::deque<const Inbound*> in;
   bool in_payload = false;  // the front's header has come and matched
@@ -120,8 +121,14 @@ void Links::pump(std::span<const Outbound> out, std::span<const Inbound> in, Dea
 bool Links::pump_out(Link& link) {
   if (!link.writable || link.out.empty()) return false;
   const Outbound& item = *link.out.front();
+  if (!item.gate.open()) return false;
+  const bool begins = link.sent.header == 0;
+  if (begins && item.make && !link.made) {
+    item.make();
+    link.made = true;
+  }
   const int64_t payload = std::min(item.message.bytes - link.sent.payload, kTurnBytes);
-  if (link.sent.header == 0) std::memcpy(link.out_header.data(), &item.message, kMessageBytes);
+  if (begins) std::memcpy(link.out_header.data(), &item.message, kMessageBytes);
   const auto* data = static_cast<const std::byte*>(item.data) + link.sent.payload;
   iovec parts[2] = {{link.out_header.data() + link.sent.header,
                      kMessageBytes - static_cast<size_t>(link.sent.header)},
@@ -143,23 +150,24 @@ bool Links::pump_out(Link& link) {
   if (link.sent.header == kMessageBytes && link.sent.payload == item.message.bytes) {
     link.out.pop_front();
     link.sent = {};
-  } else if (put > 0) {
-    strike(world_rank_, item.message.operation.kind, Phase::kSending);
+    link.made = false;
   }
+  if (put > 0 && !link.out.empty())
+    strike(world_rank_, link.out.front()->message.operation.kind, Phase::kSending);
   return put > 0;
 }
 
 /// Receives what is there, at most a turn's worth. True when something moved.
 bool Links::pump_in(Link& link) {
-  if (link.in.empty()) return false;
+  if (link.in.empty() || !link.in.front()->gate.open()) return false;
   if (!link.in_payload && !read_message(link)) return false;
-  const Message& message = link.in.front()->message;
-  if (link.received < message.bytes) {
+  const Inbound& item = *link.in.front();
+  if (link.received < item.message.bytes) {
     const bool moved = read_payload(link);
-    if (moved && link.received < message.bytes)
-      strike(world_rank_, message.operation.kind, Phase::kReceiving);
+    if (moved) strike(world_rank_, item.message.operation.kind, Phase::kReceiving);
     return moved;
   }
+  if (item.message.bytes == 0 && item.arrived) item.arrived(0);
   link.in.pop_front();
   link.in_payload = false;
   link.received = 0;
@@ -256,9 +264,10 @@ void Links::throw_timeout() const {
     if (!link || link->idle()) continue;
     const std::string name = name_(link->peer);
     if (!link->in.empty()) {
+      if (!link->in.front()->gate.open()) continue;  // it is not this one that we wait for
       silent += (silent.empty() ? "" : ", ") + name;
       call = describe(link->in.front()->message.operation);
-    } else {
+    } else if (link->out.front()->gate.open()) {
       deaf += (deaf.empty() ? "" : ", ") + name;
       if (call.empty()) call = describe(link->out.front()->message.operation);
     }

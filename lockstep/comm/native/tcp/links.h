@@ -17,21 +17,32 @@
 
 namespace lockstep::tcp {
 
+/// What a message waits for: that something of the same exchange has happened so often. Counted up
+/// in the callbacks below.
+struct Gate {
+  const int64_t* count = nullptr;  ///< Null: open.
+  int64_t at_least = 0;
+  bool open() const { return count == nullptr || *count >= at_least; }
+};
+
 /// A message to a peer, sent from where it lies: no copy in user space.
 struct Outbound {
   int peer = -1;
   Message message;
   const void* data = nullptr;
+  Gate gate = {};  ///< Open when `data` holds what is to be sent; those behind it wait too.
+  std::function<void()> make = {};  ///< When set, called before the first byte goes; fills `data`.
 };
 
 /// A message expected from a peer, received to where it belongs. `arrived(n)`, when set, is called
-/// each time more has come: the first n bytes are there. What it does with them overlaps with the
-/// kernel's receiving of the next.
+/// each time more has come: the first n bytes are there; for an empty message once, with 0. What it
+/// does with them overlaps with the kernel's receiving of the next.
 struct Inbound {
   int peer = -1;
   Message message;
   void* data = nullptr;
   std::function<void(int64_t bytes)> arrived;
+  Gate gate = {};  ///< Open when there is room at `data`; until then the kernel keeps what comes.
 };
 
 /// Non-blocking connections to some ranks, used by one thread at a time.
@@ -50,7 +61,8 @@ class Links {
   /// Sends and receives all of it, everything at once in both directions, and returns when the last
   /// byte is there and the kernel has the last byte to send. Messages to (from) one peer go (come)
   /// in the order given. A receiver that reads late is waited for; a peer that sends early is left
-  /// in the kernel's buffers. Waiting sleeps in epoll after at most `spin`.
+  /// in the kernel's buffers. Waiting sleeps in epoll after at most `spin`. Gates must open in the
+  /// end if all ranks' messages before the gated ones arrive.
   ///
   /// Errors: kMismatch (names both calls), kTimeout (names the peers that sent nothing, or do not
   /// read), kPeerLost (names the peer), kCorrupt. After an error nothing is known about the

@@ -22,6 +22,11 @@ Rounds rounds_of(int64_t count, int64_t unit_bytes) {
   return {count, std::max<int64_t>(1, kRoundBytes / unit_bytes)};
 }
 
+Rounds flowing_rounds_of(int64_t count, int64_t unit_bytes, int hosts, int slices) {
+  const int64_t bytes = std::min(kRoundBytes, kPieceBytes * hosts * slices);
+  return {count, std::max<int64_t>(1, bytes / unit_bytes)};
+}
+
 Choice choose(int64_t bytes, int hosts, int slices) {
   Choice choice;
   choice.slices = static_cast<int>(std::clamp<int64_t>(bytes / kMinSliceBytes, 1, slices));

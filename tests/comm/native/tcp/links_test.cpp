@@ -106,6 +106,60 @@ TEST(Links, MessagesKeepTheirOrderAndEarlyOnesWait) {
   EXPECT_EQ(got, data);
 }
 
+TEST(Links, GatedMessagesWaitForWhatOpensThem) {
+  Pair pair;
+  const size_t size = 1'000'000;
+  const auto data = pattern(size, 7);
+  std::vector<uint8_t> there(size);
+  std::thread peer([&, &one = pair.one()] {
+    const Outbound outs[] = {{0, of_bytes(0, 0), nullptr},
+                             {0, of_bytes(static_cast<int64_t>(size), 1), data.data()}};
+    const Inbound ins[] = {{0, of_bytes(static_cast<int64_t>(size)), there.data(), {}}};
+    one.exchange(outs, ins, Deadline::after(10s));
+  });
+  int64_t arrived = 0;
+  int64_t whole = 0;
+  bool made = false;
+  std::vector<uint8_t> here(size);
+  // What comes goes back, doubled; it may come only when the empty message before has been seen.
+  const Outbound outs[] = {{1, of_bytes(static_cast<int64_t>(size)), here.data(), {&whole, 1}, [&] {
+                              made = true;
+                              for (auto& byte : here) byte = static_cast<uint8_t>(2 * byte);
+                            }}};
+  const Inbound ins[] = {{1, of_bytes(0, 0), nullptr, [&](int64_t) { ++arrived; }},
+                         {1,
+                          of_bytes(static_cast<int64_t>(size), 1),
+                          here.data(),
+                          [&](int64_t bytes) {
+                            EXPECT_FALSE(made);
+                            if (bytes == static_cast<int64_t>(size)) ++whole;
+                          },
+                          {&arrived, 1}}};
+  pair.zero->exchange(outs, ins, Deadline::after(10s));
+  peer.join();
+  EXPECT_EQ(arrived, 1);
+  EXPECT_EQ(here, there);
+  EXPECT_EQ(there[1], static_cast<uint8_t>(2 * data[1]));
+}
+
+TEST(Links, WhoIsKeptWaitingByAGateIsNotCalledLate) {
+  std::vector<UniqueFd> sockets(3);
+  std::vector<UniqueFd> peers(3);
+  for (const size_t peer : {1, 2}) {
+    int fds[2];
+    ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds), 0);
+    sockets[peer].reset(fds[0]);
+    peers[peer].reset(fds[1]);
+  }
+  Links links(0, std::move(sockets), name_of, 0);
+  const int64_t never = 0;
+  const Inbound ins[] = {{1, of_bytes(0), nullptr, {}}, {2, of_bytes(0), nullptr, {}, {&never, 1}}};
+  const auto error = error_of([&] { links.exchange({}, ins, Deadline::after(50ms)); });
+  EXPECT_EQ(error.code(), ErrorCode::kTimeout);
+  EXPECT_NE(std::string(error.what()).find("rank 1"), std::string::npos) << error.what();
+  EXPECT_EQ(std::string(error.what()).find("rank 2"), std::string::npos) << error.what();
+}
+
 TEST(Links, MismatchNamesBothSides) {
   LinkPair pair;
   const Outbound outs[] = {{0, of_bytes(0, 0, OpKind::kBarrier), nullptr}};

@@ -36,6 +36,13 @@ TEST(Rounds, CoverAllAndAreBounded) {
   }
 }
 
+TEST(Rounds, FlowingOnesGiveEachCarrierAPiece) {
+  EXPECT_EQ(flowing_rounds_of(64 << 20, 4, 2, 1)[0].size() * 4, kPieceBytes * 2);
+  EXPECT_EQ(flowing_rounds_of(64 << 20, 4, 3, 2)[0].size() * 4, kPieceBytes * 6);
+  EXPECT_EQ(flowing_rounds_of(64 << 20, 4, 1000, 8)[0].size() * 4, kRoundBytes);
+  EXPECT_EQ(flowing_rounds_of(0, 4, 2, 1).size(), 1);
+}
+
 TEST(Rounds, AnEmptyOperationHasOne) {
   const auto rounds = rounds_of(0, 4);
   EXPECT_EQ(rounds.size(), 1);
