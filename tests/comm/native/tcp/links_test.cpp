@@ -107,7 +107,7 @@ TEST(Links, MessagesKeepTheirOrderAndEarlyOnesWait) {
 }
 
 TEST(Links, GatedMessagesWaitForWhatOpensThem) {
-  Pair pair;
+  LinkPair pair;
   const size_t size = 1'000'000;
   const auto data = pattern(size, 7);
   std::vector<uint8_t> there(size);
