@@ -7,8 +7,8 @@ build=(g++ cmake ninja-build git make pkg-config ccache mold)
 libraries=(libtorch-dev libopenblas0-openmp
   libyaml-cpp-dev nlohmann-json3-dev libfmt-dev libcli11-dev libgtest-dev libssl-dev libcurl4-openssl-dev libarchive-dev
   ca-certificates)
-tests=(python3 python3-torch python3-numpy)
-tools=(clang-14 clang-format-14 clang-tidy-14 libclang-rt-14-dev libopenmpi-dev openmpi-bin libgloo-dev)
+tests=(python3 python3-torch python3-numpy libopenmpi-dev openmpi-bin)
+tools=(clang-14 clang-format-14 clang-tidy-14 libclang-rt-14-dev libgloo-dev)
 
 case "${1:-all}" in
   run) wanted=("${build[@]}" "${libraries[@]}") ;;

@@ -7,6 +7,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/log.h"
 #include "lockstep/base/text.h"
+#include "lockstep/comm/mpi/mpi_group.h"
 #include "lockstep/comm/native/native_group.h"
 
 namespace lockstep {
@@ -16,9 +17,15 @@ bool always_usable(const GroupSpec&, std::string*) {
   return true;
 }
 
-constexpr Backend kBackends[] = {
-    {"native", "shared memory within a host, TCP between hosts", always_usable, make_native_group},
-};
+/// Best first. Other layers add theirs before the first group is made.
+std::vector<Backend>& table() {
+  static std::vector<Backend> backends = {
+      {"native", "shared memory within a host, TCP between hosts; one order of sums", always_usable,
+       make_native_group},
+      {"mpi", "the MPI library, for ranks that mpirun or srun started", mpi_usable, make_mpi_group},
+  };
+  return backends;
+}
 
 const Backend& first_usable(const GroupSpec& spec) {
   std::string reasons;
@@ -46,7 +53,12 @@ Error unknown_backend(const std::string& name) {
 }  // namespace
 
 std::span<const Backend> backends() {
-  return kBackends;
+  return table();
+}
+
+bool register_backend(const Backend& backend) {
+  table().push_back(backend);
+  return true;
 }
 
 const Backend& choose_backend(const std::string& name, const GroupSpec& spec) {

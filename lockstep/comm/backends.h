@@ -20,8 +20,13 @@ struct Backend {
   std::unique_ptr<GroupImpl> (*create)(const GroupSpec& spec, Deadline deadline);
 };
 
-/// Best first; "auto" takes the first usable one. Every one implements the whole of GroupImpl.
+/// Best first; "auto" takes the first usable one. Every one implements the whole of GroupImpl; what
+/// a call of it cannot do (a type, a size) is kInvalidArgument before anything is sent.
 std::span<const Backend> backends();
+
+/// Adds one at the end of the table; for other layers, before main() (its result serves to call it
+/// from a static initializer).
+bool register_backend(const Backend& backend);
 
 /// The back end for `name`, or for "auto" the first usable one (said at debug level).
 /// Errors: kInvalidArgument (unknown; names the nearest), kUnavailable (named, but not usable).

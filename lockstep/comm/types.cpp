@@ -51,6 +51,19 @@ std::string reductions_of(DType dtype) {
   return names;
 }
 
+Parts parts_of(DType dtype) {
+  if (dtype == DType::kBool) return {DType::kUint8, 1};
+  if (dtype == DType::kComplex64) return {DType::kFloat32, 2};
+  if (dtype == DType::kComplex128) return {DType::kFloat64, 2};
+  return {dtype, 1};
+}
+
+ReduceOp op_on_parts(DType dtype, ReduceOp op) {
+  if (dtype == DType::kBool && op == ReduceOp::kSum) return ReduceOp::kMax;
+  if (dtype == DType::kBool && op == ReduceOp::kProduct) return ReduceOp::kMin;
+  return op;
+}
+
 std::string_view to_string(DType dtype) {
   switch (dtype) {
     case DType::kUint8:

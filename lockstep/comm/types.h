@@ -72,6 +72,16 @@ bool can_reduce(DType dtype, ReduceOp op);
 /// The reductions of `dtype`, for messages: "sum, avg, premul_sum".
 std::string reductions_of(DType dtype);
 
+/// Elements that stand for one of `dtype` where neither bool nor complex is known: complex numbers
+/// have the linear reductions only, which are those of their parts.
+struct Parts {
+  DType dtype;
+  int64_t each;  ///< Of them in an element.
+};
+Parts parts_of(DType dtype);
+/// The reduction of these parts: of 0 and 1 the larger is "or" and the smaller is "and".
+ReduceOp op_on_parts(DType dtype, ReduceOp op);
+
 /// "float32".
 std::string_view to_string(DType dtype);
 /// "sum".

@@ -36,26 +36,6 @@ bool is_bitwise(ReduceOp op) {
   return op == ReduceOp::kBand || op == ReduceOp::kBor || op == ReduceOp::kBxor;
 }
 
-/// Of 0 and 1 the larger is "or" and the smaller is "and".
-ReduceOp on_bool(ReduceOp op) {
-  if (op == ReduceOp::kSum) return ReduceOp::kMax;
-  if (op == ReduceOp::kProduct) return ReduceOp::kMin;
-  return op;
-}
-
-/// Elements that the kernels have instead of those of `dtype`. Complex numbers have the linear
-/// operations only, which are those of their parts.
-struct Parts {
-  DType dtype;
-  int64_t each;  // of them in an element
-};
-Parts parts_of(DType dtype) {
-  if (dtype == DType::kBool) return {DType::kUint8, 1};
-  if (dtype == DType::kComplex64) return {DType::kFloat32, 2};
-  if (dtype == DType::kComplex128) return {DType::kFloat64, 2};
-  return {dtype, 1};
-}
-
 ReduceCall make_call(std::span<const void* const> ins, std::span<void* const> outs, int64_t count,
                      DType dtype, ReduceOp op, int divisor) {
   const Parts parts = is_bitwise(op) ? Parts{DType::kUint8, size_of(dtype)} : parts_of(dtype);
@@ -65,7 +45,7 @@ ReduceCall make_call(std::span<const void* const> ins, std::span<void* const> ou
           static_cast<int>(outs.size()),
           count * parts.each,
           parts.dtype,
-          dtype == DType::kBool ? on_bool(op) : op,
+          op_on_parts(dtype, op),
           op == ReduceOp::kAvg ? divisor : 1};
 }
 

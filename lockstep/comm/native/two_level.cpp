@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <thread>
 
-#include "lockstep/base/env.h"
 #include "lockstep/base/log.h"
 #include "lockstep/comm/native/tcp/connect.h"
 #include "lockstep/comm/native/two_level_group.h"
+#include "lockstep/comm/verdict.h"
 
 namespace lockstep {
 namespace {
@@ -17,21 +17,6 @@ namespace {
 constexpr auto kSpin = std::chrono::microseconds(30);
 /// How long the store may take to take or tell a verdict.
 constexpr auto kVerdictLimit = 5s;
-
-std::string verdict_key(const GroupSpec& spec) {
-  return spec.name + "/verdict";
-}
-
-std::string encode_verdict(const Error& error) {
-  return fmt::format("{} {}", static_cast<int>(error.code()), error.what());
-}
-
-Error decode_verdict(const std::string& text) {
-  const size_t space = text.find(' ');
-  const auto code = static_cast<ErrorCode>(
-      parse_int(text.substr(0, space), 0, static_cast<int>(ErrorCode::kInternal), "verdict"));
-  return Error(code, text.substr(space + 1));
-}
 
 /// Errors after which the group goes on: the call did nothing, on any rank.
 bool is_harmless(const Error& error) {
@@ -114,9 +99,7 @@ Error TwoLevelGroup::verdict(const Error& error, Kind kind) {
   try {
     const bool searches = kind == Kind::kCollective && error.code() == ErrorCode::kTimeout;
     const Error named = searches ? name_the_late(error) : error;
-    const auto swap = spec_.store->compare_set(
-        verdict_key(spec_), std::nullopt, encode_verdict(named), Deadline::after(kVerdictLimit));
-    return !swap.swapped && swap.value ? decode_verdict(*swap.value) : named;
+    return agree_on_verdict(spec_, named, Deadline::after(kVerdictLimit));
   } catch (const Error& store_error) {
     log_debug(fmt::format("{}: the verdict of group '{}' stays here: {}",
                           spec_.rank_name(spec_.rank), spec_.name, store_error.what()));

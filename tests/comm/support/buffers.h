@@ -3,19 +3,24 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <cstring>
 #include <memory>
 #include <stdexcept>
 #include <string>
 
 #include "lockstep/comm/process_group.h"
+#include "tests/comm/support/conformance.h"
 #include "tests/comm/support/values.h"
 
 namespace lockstep::testing {
 
 /// Where a rank keeps the data of a call.
 enum class Where { kOwn, kUser, kMixed };
-inline constexpr Where kWheres[] = {Where::kOwn, Where::kUser, Where::kMixed};
+inline std::vector<Where> wheres() {
+  if (!promises.shared_memory) return {Where::kUser};
+  return {Where::kOwn, Where::kUser, Where::kMixed};
+}
 
 inline std::string to_string(Where where) {
   return where == Where::kOwn ? "own memory" : where == Where::kUser ? "user memory" : "mixed";
@@ -47,6 +52,40 @@ inline void fill(std::byte* to, DType dtype, int64_t count, int rank, uint64_t s
   if (count > 0) std::memcpy(to, values.data(), values.size());
 }
 
+/// The types and reductions to test; sanitized, a few of them.
+inline std::vector<DType> tested_dtypes() {
+  std::vector<DType> tested;
+  for (const DType dtype : all_dtypes()) {
+    if (promises.carries != nullptr && !promises.carries(dtype)) continue;
+    const bool few = dtype == DType::kInt16 || dtype == DType::kBFloat16 ||
+                     dtype == DType::kFloat32 || dtype == DType::kComplex128;
+    if (!kSanitized || few) tested.push_back(dtype);
+  }
+  return tested;
+}
+inline std::vector<ReduceOp> tested_ops(DType dtype) {
+  auto ops = ops_of(dtype);
+  std::erase_if(ops, [dtype](ReduceOp op) {
+    return promises.reduces != nullptr && !promises.reduces(dtype, op);
+  });
+  return ops;
+}
+
+/// Equal bits, or near enough where the order is not fixed.
+inline bool as_promised(DType dtype, const std::byte* got, const std::byte* want) {
+  const auto size = static_cast<size_t>(size_of(dtype));
+  if (std::memcmp(got, want, size) == 0) return true;
+  if (promises.fixed_order) return false;
+  const Parts parts = parts_of(dtype);
+  for (int64_t i = 0; i < parts.each; ++i) {
+    const double one = element_as_double(parts.dtype, Bytes(got, got + size), i);
+    const double other = element_as_double(parts.dtype, Bytes(want, want + size), i);
+    if (!std::isfinite(one) && !std::isfinite(other)) continue;
+    if (!(std::fabs(one - other) <= tolerance_of(dtype, other))) return false;
+  }
+  return true;
+}
+
 /// Checks elements [0, count) of `got` against element(index, bytes): all of a small buffer; of a
 /// large one both ends and every 61st, a number that meets every lane and every slice.
 template <class Element>
@@ -57,7 +96,7 @@ void require_elements(const std::byte* got, DType dtype, int64_t count, const El
   for (int64_t i = 0; i < count; i += i < kEnd || i + kEnd >= count ? 1 : 61) {
     std::byte want[16];
     element(i, want);
-    if (std::memcmp(got + i * size, want, static_cast<size_t>(size)) == 0) continue;
+    if (as_promised(dtype, got + i * size, want)) continue;
     throw std::runtime_error(
         fmt::format("{}: element {} is {}, not {}", what, i,
                     element_as_double(dtype, Bytes(got + i * size, got + (i + 1) * size), 0),

@@ -54,11 +54,11 @@ void require(bool holds, const std::string& what) {
 }
 
 void check_all_reduce(ProcessGroup& group) {
-  for (const Where where : kWheres) {
-    for (const DType dtype : all_dtypes()) {
+  for (const Where where : wheres()) {
+    for (const DType dtype : tested_dtypes()) {
       // Not even aligned to elements of more than a byte, which the kernels must bear.
       Buffer buffer(group, where, 4 * shm::kInlineBytes, 1);
-      for (const ReduceOp op : ops_of(dtype)) {
+      for (const ReduceOp op : tested_ops(dtype)) {
         check_one_all_reduce(group, buffer, dtype, op, 7, false, to_string(where));
         check_one_all_reduce(group, buffer, dtype, op, shm::kInlineBytes / size_of(dtype) + 77,
                              false, to_string(where));
@@ -72,7 +72,7 @@ void check_all_reduce(ProcessGroup& group) {
 }
 
 void check_large_all_reduce(ProcessGroup& group) {
-  for (const Where where : kWheres) {
+  for (const Where where : wheres()) {
     Buffer buffer(group, where, (4 << 20) + 4);
     for (const int64_t count : {(1 << 20) - 1, 1 << 20, (1 << 20) + 1}) {
       check_one_all_reduce(group, buffer, DType::kFloat32, ReduceOp::kSum, count, true,
@@ -109,9 +109,9 @@ void check_one_broadcast(ProcessGroup& group, Buffer& buffer, DType dtype, int64
 }
 
 void check_broadcast(ProcessGroup& group) {
-  for (const Where where : kWheres) {
+  for (const Where where : wheres()) {
     Buffer buffer(group, where, 300'001 * 4);
-    for (const DType dtype : all_dtypes())
+    for (const DType dtype : tested_dtypes())
       check_one_broadcast(group, buffer, dtype, 17, to_string(where));
     for (const int64_t count : {0, 1, 3001, 300'001})
       check_one_broadcast(group, buffer, DType::kInt32, count, to_string(where));
@@ -146,10 +146,10 @@ void check_one_all_gather(ProcessGroup& group, Buffer& in, Buffer& out, DType dt
 
 void check_all_gather(ProcessGroup& group) {
   constexpr int64_t kMost = kMiB + 8;
-  for (const Where where : kWheres) {
+  for (const Where where : wheres()) {
     Buffer in(group, where, kMost);
     Buffer out(group, where, kMost * group.size());
-    for (const DType dtype : all_dtypes())
+    for (const DType dtype : tested_dtypes())
       check_one_all_gather(group, in, out, dtype, 17, to_string(where));
     for (const int64_t count : {0, 1, 3001, 100'003})
       check_one_all_gather(group, in, out, DType::kInt64, count, to_string(where));
@@ -175,7 +175,7 @@ void check_one_reduce_scatter(ProcessGroup& group, const Buffer& in, Buffer& out
 
 void check_reduce_scatter(ProcessGroup& group) {
   constexpr int64_t kMost = kMiB + 8;
-  for (const Where where : kWheres) {
+  for (const Where where : wheres()) {
     Buffer in(group, where, kMost * group.size());
     Buffer out(group, where, kMost);
     const auto check = [&](DType dtype, ReduceOp op, int64_t count) {
@@ -184,9 +184,9 @@ void check_reduce_scatter(ProcessGroup& group) {
     const auto fill_in = [&](DType dtype, int64_t count) {
       fill(in.data(), dtype, count * group.size(), group.rank(), 11);
     };
-    for (const DType dtype : all_dtypes()) {
+    for (const DType dtype : tested_dtypes()) {
       fill_in(dtype, 17);
-      for (const ReduceOp op : ops_of(dtype)) check(dtype, op, 17);
+      for (const ReduceOp op : tested_ops(dtype)) check(dtype, op, 17);
     }
     fill_in(DType::kFloat64, 100'003);
     for (const int64_t count : {0, 1, 3001, 100'003}) {
@@ -284,7 +284,7 @@ void check_subgroups(ProcessGroup& group) {
 void check_everything(ProcessGroup& group) {
   if (!kSanitized) {
     check_all_reduce(group);
-    check_large_all_reduce(group);
+    if (promises.shared_memory) check_large_all_reduce(group);
   }
   check_broadcast(group);
   check_all_gather(group);

@@ -18,6 +18,16 @@ inline constexpr bool kSanitized = true;
 inline constexpr bool kSanitized = false;
 #endif
 
+/// What the back end under test promises; what it does not is left out of the suite. Set before the
+/// ranks start.
+struct Promises {
+  bool fixed_order = true;  ///< Sums and products have the bits of the tree; else they are near it.
+  bool shared_memory = true;  ///< Memory from allocate() takes other paths than any other.
+  bool (*carries)(DType dtype) = nullptr;               ///< Null: every type.
+  bool (*reduces)(DType dtype, ReduceOp op) = nullptr;  ///< Null: all that can_reduce() allows.
+};
+inline Promises promises;
+
 /// Where the ranks are; the transport follows from it.
 struct Layout {
   std::string name;

@@ -155,16 +155,16 @@ void check_in_place(ProcessGroup& group, const Ends& ends, int64_t count) {
 }  // namespace
 
 void check_reduce(ProcessGroup& group) {
-  for (const Where where : kWheres) {
+  for (const Where where : wheres()) {
     Buffer buffer(group, where, 100'001 * 4, 1);
     int root = 0;
     const auto check = [&](DType dtype, ReduceOp op, int64_t count) {
       check_one_reduce(group, buffer, dtype, op, count, root++ % group.size());
     };
-    for (const DType dtype : all_dtypes()) {
+    for (const DType dtype : tested_dtypes()) {
       check(dtype, ReduceOp::kSum, 7);
       if (where != Where::kUser) continue;
-      for (const ReduceOp op : ops_of(dtype)) check(dtype, op, 301);
+      for (const ReduceOp op : tested_ops(dtype)) check(dtype, op, 301);
     }
     const int64_t border = shm::kInlineBytes / 4;
     for (const int64_t count : {int64_t{0}, int64_t{1}, border, border + 1, int64_t{100'001}}) {
@@ -176,9 +176,9 @@ void check_reduce(ProcessGroup& group) {
 
 void check_exchanges(ProcessGroup& group) {
   constexpr int64_t kMost = 40'003;
-  for (const Where where : kWheres) {
+  for (const Where where : wheres()) {
     const Ends ends(group, where, 8 * kMost);
-    for (const DType dtype : all_dtypes()) {
+    for (const DType dtype : tested_dtypes()) {
       check_even(group, ends, dtype, 17, false);
       check_uneven(group, ends, dtype, 17, true);
     }

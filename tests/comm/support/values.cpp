@@ -254,6 +254,15 @@ std::vector<ReduceOp> ops_of(DType dtype) {
   return all;
 }
 
+double tolerance_of(DType dtype, double value) {
+  const DType part = parts_of(dtype).dtype;
+  const double unit = part == DType::kBFloat16  ? 0x1p-8
+                      : part == DType::kFloat16 ? 0x1p-11
+                      : part == DType::kFloat32 ? 0x1p-24
+                                                : 0x1p-53;
+  return kind_of(part) == DTypeKind::kFloating ? unit * (64 + 16 * std::fabs(value)) : 0;
+}
+
 double factor_of(int rank) {
   return 0.3 + rank;
 }

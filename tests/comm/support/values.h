@@ -14,6 +14,8 @@ using Bytes = std::vector<std::byte>;
 std::vector<DType> all_dtypes();
 /// The reductions that `dtype` has.
 std::vector<ReduceOp> ops_of(DType dtype);
+/// How far another order of operations over a few of make_values() may end from `value`.
+double tolerance_of(DType dtype, double value);
 
 /// What `rank` contributes: floats of mixed sign and size, so that another order of additions gives
 /// other bits; integers over a wide range; bools 0 and 1.

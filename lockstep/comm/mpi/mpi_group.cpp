@@ -1,0 +1,551 @@
+#include "lockstep/comm/mpi/mpi_group.h"
+
+#include <fmt/format.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <limits>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/log.h"
+#include "lockstep/comm/kernels/reduce.h"
+#include "lockstep/comm/mpi/library.h"
+#include "lockstep/comm/native/op_header.h"
+#include "lockstep/comm/verdict.h"
+
+namespace lockstep {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// How long a wait gives its core away only when somebody wants it, before it starts to sleep.
+constexpr auto kYield = std::chrono::milliseconds(2);
+constexpr auto kSleep = std::chrono::microseconds(100);
+/// How often a wait looks whether another rank has written a verdict.
+constexpr auto kLook = std::chrono::milliseconds(500);
+constexpr auto kStoreLimit = std::chrono::seconds(5);
+
+bool is_harmless(const Error& error) {
+  return error.code() == ErrorCode::kInvalidArgument || error.code() == ErrorCode::kUnavailable;
+}
+
+void copy_bytes(void* to, const void* from, int64_t bytes) {
+  if (bytes > 0 && to != from) std::memmove(to, from, static_cast<size_t>(bytes));
+}
+
+/// Not null, for buffers without elements: null means "in place" to MPI.
+const void* some(const void* data) {
+  static const std::byte nothing{};
+  return data != nullptr ? data : &nothing;
+}
+void* some(void* data) {
+  return const_cast<void*>(some(static_cast<const void*>(data)));
+}
+
+/// FNV-1a, halved so that it and its negative are int64.
+int64_t digest(const OpHeader& header) {
+  uint64_t hash = 0xcbf29ce484222325;
+  std::array<std::byte, sizeof header> bytes;
+  std::memcpy(bytes.data(), &header, sizeof header);
+  for (const auto byte : bytes) hash = (hash ^ static_cast<uint64_t>(byte)) * 0x100000001b3;
+  return static_cast<int64_t>(hash >> 1);
+}
+
+void combine(const void* in, void* inout, int64_t count, int dtype, int op) {
+  const void* const ins[] = {in, inout};
+  reduce(ins, std::span(&inout, 1), count, static_cast<DType>(dtype), static_cast<ReduceOp>(op), 1);
+}
+
+class PrivateBuffer : public SharedBuffer {
+ public:
+  explicit PrivateBuffer(int64_t bytes) : bytes_(bytes) {
+    constexpr size_t kAlign = 64;
+    const auto size = (static_cast<size_t>(bytes) / kAlign + 1) * kAlign;
+    data_ = std::aligned_alloc(kAlign, size);
+    if (data_ == nullptr) throw Error(ErrorCode::kUnavailable, "allocate: no memory");
+    std::memset(data_, 0, size);
+  }
+  ~PrivateBuffer() override { std::free(data_); }
+  void* data() const override { return data_; }
+  int64_t bytes() const override { return bytes_; }
+
+ private:
+  int64_t bytes_;
+  void* data_;
+};
+
+class MpiGroup final : public GroupImpl {
+ public:
+  MpiGroup(const GroupSpec& spec, const LockstepMpiApi& api, void* data, void* checks)
+      : spec_(spec),
+        api_(api),
+        data_(data),
+        checks_(checks),
+        kept_(static_cast<size_t>(spec.size)) {}
+
+  void all_reduce(void* data, int64_t count, DType dtype, ReduceOp op,
+                  const Waiting& waiting) override {
+    collective({.count = count, .kind = OpKind::kAllReduce, .dtype = dtype, .op = op}, waiting,
+               [&] {
+                 run(call_of(kMpiAllReduce, nullptr, some(data), count, dtype, op), waiting);
+                 finish_average(data, count, dtype, op);
+               });
+  }
+  void reduce(void* data, int64_t count, DType dtype, ReduceOp op, int root,
+              const Waiting& waiting) override {
+    collective({.count = count, .root = root, .kind = OpKind::kReduce, .dtype = dtype, .op = op},
+               waiting, [&] {
+                 const bool own = spec_.rank == root;
+                 run(call_of(kMpiReduce, own ? nullptr : some(data), own ? some(data) : nullptr,
+                             count, dtype, op, root),
+                     waiting);
+                 if (own) finish_average(data, count, dtype, op);
+               });
+  }
+  void broadcast(void* data, int64_t count, DType dtype, int root,
+                 const Waiting& waiting) override {
+    collective(
+        {.count = count, .root = root, .kind = OpKind::kBroadcast, .dtype = dtype}, waiting, [&] {
+          run(call_of(kMpiBroadcast, nullptr, some(data), count, dtype, ReduceOp::kSum, root),
+              waiting);
+        });
+  }
+  void all_gather(const void* in, void* out, int64_t count, DType dtype,
+                  const Waiting& waiting) override {
+    collective({.count = count, .kind = OpKind::kAllGather, .dtype = dtype}, waiting, [&] {
+      const int64_t bytes = count * size_of(dtype);
+      if (bytes > 0) copy_bytes(static_cast<std::byte*>(out) + spec_.rank * bytes, in, bytes);
+      run(call_of(kMpiAllGather, nullptr, some(out), count, dtype), waiting);
+    });
+  }
+  void reduce_scatter(const void* in, void* out, int64_t count, DType dtype, ReduceOp op,
+                      const Waiting& waiting) override {
+    collective({.count = count, .kind = OpKind::kReduceScatter, .dtype = dtype, .op = op}, waiting,
+               [&] {
+                 run(call_of(kMpiReduceScatter, some(in), some(out), count, dtype, op), waiting);
+                 finish_average(out, count, dtype, op);
+               });
+  }
+  void exchange(const Exchange& exchange, const void* in, void* out,
+                const Waiting& waiting) override;
+  void barrier(const Waiting& waiting) override {
+    collective({.kind = OpKind::kBarrier}, waiting, [] {});
+  }
+  void send(const void* data, int64_t count, DType dtype, int destination, int tag,
+            const Waiting& waiting) override;
+  void recv(void* data, int64_t count, DType dtype, int source, int tag,
+            const Waiting& waiting) override;
+  std::shared_ptr<SharedBuffer> allocate(int64_t bytes, const Waiting& waiting) override {
+    std::shared_ptr<SharedBuffer> buffer;
+    collective({.count = bytes, .kind = OpKind::kAllocate}, waiting,
+               [&] { buffer = std::make_shared<PrivateBuffer>(bytes); });
+    return buffer;
+  }
+
+ private:
+  struct Envelope {
+    int64_t count;
+    int32_t tag;
+    int32_t dtype;
+  };
+  struct Kept {
+    Envelope envelope;
+    std::vector<std::byte> data;
+  };
+
+  LockstepMpiCall call_of(int kind, const void* in, void* out, int64_t count, DType dtype,
+                          ReduceOp op = ReduceOp::kSum, int peer = 0) const;
+  void run(const LockstepMpiCall& call, const Waiting& waiting) { run_on(data_, call, waiting); }
+  void run_on(void* communicator, const LockstepMpiCall& call, const Waiting& waiting);
+  void look_for_verdict() const;
+  void finish_average(void* data, int64_t count, DType dtype, ReduceOp op) const {
+    if (op == ReduceOp::kAvg) divide(data, count, dtype, spec_.size);
+  }
+  template <class Body>
+  void collective(OpHeader header, const Waiting& waiting, const Body& body) {
+    check_size(header);
+    header.sequence = ++sequence_;
+    header_ = header;
+    try {
+      require_equal_headers(waiting);
+      body();
+    } catch (const Error& error) {
+      throw_agreed(error, true);
+    }
+  }
+  void check_size(const OpHeader& header) const;
+  void require_equal_headers(const Waiting& waiting);
+  void require_equal_counts(const Exchange& exchange, const Waiting& waiting);
+  [[noreturn]] void throw_agreed(const Error& error, bool is_collective);
+  Error explain(const Error& error) const;
+  void bytes_to(int peer, const void* data, int64_t bytes, const Waiting& waiting);
+  void bytes_from(int peer, void* data, int64_t bytes, const Waiting& waiting);
+  void check_envelope(const Envelope& came, int64_t count, DType dtype, int source) const;
+
+  const GroupSpec spec_;
+  const LockstepMpiApi& api_;
+  void* const data_;  // MPI communicators
+  void* const checks_;
+  uint64_t sequence_ = 0;
+  OpHeader header_;
+  std::vector<std::deque<Kept>> kept_;  // by source; each touched by that source's recv thread
+};
+
+LockstepMpiCall MpiGroup::call_of(int kind, const void* in, void* out, int64_t count, DType dtype,
+                                  ReduceOp op, int peer) const {
+  const Parts parts = parts_of(dtype);
+  const ReduceOp sum = op == ReduceOp::kAvg || op == ReduceOp::kPremulSum ? ReduceOp::kSum : op;
+  LockstepMpiCall call{};
+  call.kind = kind;
+  call.in = in;
+  call.out = out;
+  call.count = static_cast<int>(count * parts.each);
+  call.dtype = static_cast<int>(parts.dtype);
+  call.op = static_cast<int>(op_on_parts(dtype, sum));
+  call.peer = peer;
+  return call;
+}
+
+/// MPI counts with an int.
+void MpiGroup::check_size(const OpHeader& header) const {
+  if (header.kind == OpKind::kAllocate) return;
+  const int64_t most = std::numeric_limits<int>::max() / 2 / spec_.size;
+  if (header.count <= most) return;
+  throw Error(ErrorCode::kInvalidArgument,
+              fmt::format("{}: {} elements; the back end mpi takes at most {} a rank in one call",
+                          to_string(header.kind), header.count, most));
+}
+
+void MpiGroup::run_on(void* communicator, const LockstepMpiCall& call, const Waiting& waiting) {
+  const auto require = [&](int error) {
+    if (error == 0) return;
+    char text[256];
+    api_.text(error, text, sizeof text);
+    throw Error(
+        api_.is_truncation(error) != 0 ? ErrorCode::kMismatch : ErrorCode::kIo,
+        fmt::format("{} on {}: MPI: {}", describe(header_), spec_.rank_name(spec_.rank), text));
+  };
+  void* request = nullptr;
+  require(api_.start(communicator, &call, &request));
+  const auto start = Clock::now();
+  auto next_look = start + kLook;
+  while (true) {
+    int done = 0;
+    require(api_.test(request, &done));
+    if (done != 0) return;
+    const auto now = Clock::now();
+    if (waiting.deadline.passed()) {
+      throw Error(ErrorCode::kTimeout, fmt::format("{} on {}: did not end in time",
+                                                   describe(header_), spec_.rank_name(spec_.rank)));
+    }
+    if (now > next_look) {
+      look_for_verdict();
+      next_look = now + kLook;
+    }
+    if (now < start + kYield) {
+      ::sched_yield();
+    } else {
+      std::this_thread::sleep_for(kSleep);
+    }
+  }
+}
+
+void MpiGroup::look_for_verdict() const {
+  const auto key = verdict_key(spec_);
+  if (!spec_.store->check(std::span(&key, 1), Deadline::after(kStoreLimit))) return;
+  throw decode_verdict(spec_.store->get(key, Deadline::after(kStoreLimit)));
+}
+
+/// All ranks see the same: the greatest digest is their own, and so is the least.
+void MpiGroup::require_equal_headers(const Waiting& waiting) {
+  const int64_t own = digest(header_);
+  int64_t ends[] = {own, -own};
+  run_on(checks_, call_of(kMpiAllReduce, nullptr, ends, 2, DType::kInt64, ReduceOp::kMax), waiting);
+  if (ends[0] == own && ends[1] == -own) return;
+  throw Error(ErrorCode::kMismatch, fmt::format("{} on {}: another rank called something else",
+                                                describe(header_), spec_.rank_name(spec_.rank)));
+}
+
+void MpiGroup::require_equal_counts(const Exchange& exchange, const Waiting& waiting) {
+  std::vector<int64_t> sends;
+  std::vector<int64_t> theirs(exchange.sends.size());
+  for (const auto& piece : exchange.sends) sends.push_back(piece.count);
+  run_on(checks_, call_of(kMpiAllToAll, sends.data(), theirs.data(), 1, DType::kInt64), waiting);
+  int32_t equal = 1;
+  int wrong = -1;
+  for (int rank = 0; rank < spec_.size; ++rank) {
+    const auto at = static_cast<size_t>(rank);
+    if (theirs[at] == exchange.receives[at].count) continue;
+    equal = 0;
+    wrong = rank;
+  }
+  run_on(checks_, call_of(kMpiAllReduce, nullptr, &equal, 1, DType::kInt32, ReduceOp::kMin),
+         waiting);
+  if (equal != 0) return;
+  if (wrong < 0) {  // another rank knows more: it writes the verdict
+    const auto key = verdict_key(spec_);
+    spec_.store->wait(std::span(&key, 1), Deadline::after(kStoreLimit));
+    look_for_verdict();
+  }
+  const auto at = static_cast<size_t>(wrong);
+  throw agree_on_verdict(
+      spec_,
+      Error(ErrorCode::kMismatch,
+            fmt::format("{}: {} sends {} elements to {}, which expects {}", describe(header_),
+                        spec_.rank_name(wrong), theirs[at], spec_.rank_name(spec_.rank),
+                        exchange.receives[at].count)),
+      Deadline::after(kStoreLimit));
+}
+
+void MpiGroup::exchange(const Exchange& exchange, const void* in, void* out,
+                        const Waiting& waiting) {
+  const OpHeader header{.count = exchange.even() ? exchange.count : 0,
+                        .root = exchange.root,
+                        .kind = op_kind(exchange.kind),
+                        .dtype = exchange.dtype};
+  const int64_t size = size_of(exchange.dtype);
+  const bool at_root = spec_.rank == exchange.root;
+  const Piece& own_in = exchange.sends[static_cast<size_t>(spec_.rank)];
+  const Piece& own_out = exchange.receives[static_cast<size_t>(spec_.rank)];
+  // This rank's piece goes to its place, so that MPI may be told "in place".
+  const auto place_own = [&] {
+    if (own_in.count == 0) return;
+    copy_bytes(static_cast<std::byte*>(out) + own_out.offset * size,
+               static_cast<const std::byte*>(in) + own_in.offset * size, own_in.count * size);
+  };
+  const auto call = [&](int kind, const void* from, void* to, int64_t count) {
+    return call_of(kind, from, to, count, exchange.dtype, ReduceOp::kSum, exchange.root);
+  };
+  collective(header, waiting, [&] {
+    switch (exchange.kind) {
+      case ExchangeKind::kGather:
+        if (at_root) place_own();
+        return run(call(kMpiGather, at_root ? nullptr : some(in), some(out), exchange.count),
+                   waiting);
+      case ExchangeKind::kScatter:
+        if (at_root) place_own();
+        return run(call(kMpiScatter, some(in), at_root ? nullptr : some(out), exchange.count),
+                   waiting);
+      case ExchangeKind::kAllToAll:
+        return run(call(kMpiAllToAll, some(in), some(out), exchange.count), waiting);
+      default:
+        break;
+    }
+    require_equal_counts(exchange, waiting);
+    const int64_t each = parts_of(exchange.dtype).each;
+    std::vector<int> numbers[4];
+    for (const auto& piece : exchange.sends) {
+      numbers[0].push_back(static_cast<int>(piece.count * each));
+      numbers[1].push_back(static_cast<int>(piece.offset * each));
+    }
+    for (const auto& piece : exchange.receives) {
+      numbers[2].push_back(static_cast<int>(piece.count * each));
+      numbers[3].push_back(static_cast<int>(piece.offset * each));
+    }
+    const bool gathers = exchange.kind == ExchangeKind::kAllGatherv;
+    if (gathers) place_own();
+    auto uneven = gathers ? call(kMpiAllGatherv, nullptr, some(out), own_in.count)
+                          : call(kMpiAllToAllv, some(in), some(out), 0);
+    uneven.in_counts = numbers[0].data();
+    uneven.in_offsets = numbers[1].data();
+    uneven.out_counts = numbers[2].data();
+    uneven.out_offsets = numbers[3].data();
+    run(uneven, waiting);
+  });
+}
+
+/// All messages between two ranks have one MPI tag and so keep their order; those with other tags
+/// of the user's than the one waited for are kept here.
+void MpiGroup::send(const void* data, int64_t count, DType dtype, int destination, int tag,
+                    const Waiting& waiting) {
+  try {
+    const Envelope envelope{count, tag, static_cast<int32_t>(dtype)};
+    bytes_to(destination, &envelope, sizeof envelope, waiting);
+    bytes_to(destination, data, count * size_of(dtype), waiting);
+  } catch (const Error& error) {
+    throw_agreed(error, false);
+  }
+}
+
+void MpiGroup::recv(void* data, int64_t count, DType dtype, int source, int tag,
+                    const Waiting& waiting) {
+  auto& kept = kept_[static_cast<size_t>(source)];
+  const auto found = std::find_if(kept.begin(), kept.end(),
+                                  [&](const Kept& one) { return one.envelope.tag == tag; });
+  try {
+    if (found != kept.end()) {
+      check_envelope(found->envelope, count, dtype, source);
+      copy_bytes(data, found->data.data(), static_cast<int64_t>(found->data.size()));
+      kept.erase(found);
+      return;
+    }
+    while (true) {
+      Envelope envelope{};
+      bytes_from(source, &envelope, sizeof envelope, waiting);
+      if (envelope.tag == tag) {
+        check_envelope(envelope, count, dtype, source);
+        return bytes_from(source, data, count * size_of(dtype), waiting);
+      }
+      auto& other = kept.emplace_back();
+      other.envelope = envelope;
+      other.data.resize(
+          static_cast<size_t>(envelope.count * size_of(static_cast<DType>(envelope.dtype))));
+      bytes_from(source, other.data.data(), static_cast<int64_t>(other.data.size()), waiting);
+    }
+  } catch (const Error& error) {
+    throw_agreed(error, false);
+  }
+}
+
+void MpiGroup::check_envelope(const Envelope& came, int64_t count, DType dtype, int source) const {
+  const auto theirs = static_cast<DType>(came.dtype);
+  if (came.count == count && theirs == dtype) return;
+  throw Error(ErrorCode::kMismatch,
+              fmt::format("{} sent {} {}, {} called recv for {} {} (tag {})",
+                          spec_.rank_name(source), came.count, to_string(theirs),
+                          spec_.rank_name(spec_.rank), count, to_string(dtype), came.tag));
+}
+
+constexpr int64_t kPieceBytes = int64_t{1} << 30;
+
+void MpiGroup::bytes_to(int peer, const void* data, int64_t bytes, const Waiting& waiting) {
+  for (int64_t at = 0; at < bytes; at += kPieceBytes) {
+    run(call_of(kMpiSend, static_cast<const std::byte*>(data) + at, nullptr,
+                std::min(bytes - at, kPieceBytes), DType::kUint8, ReduceOp::kSum, peer),
+        waiting);
+  }
+}
+
+void MpiGroup::bytes_from(int peer, void* data, int64_t bytes, const Waiting& waiting) {
+  for (int64_t at = 0; at < bytes; at += kPieceBytes) {
+    run(call_of(kMpiRecv, nullptr, static_cast<std::byte*>(data) + at,
+                std::min(bytes - at, kPieceBytes), DType::kUint8, ReduceOp::kSum, peer),
+        waiting);
+  }
+}
+
+void MpiGroup::throw_agreed(const Error& error, bool is_collective) {
+  if (is_harmless(error)) throw Error(error);
+  std::optional<Error> agreed;
+  try {
+    agreed = agree_on_verdict(spec_, is_collective ? explain(error) : error,
+                              Deadline::after(kStoreLimit));
+  } catch (const Error& store_error) {
+    log_debug(fmt::format("{}: the verdict of group '{}' stays here: {}",
+                          spec_.rank_name(spec_.rank), spec_.name, store_error.what()));
+  }
+  throw agreed ? *agreed : Error(error);
+}
+
+/// MPI says neither who is late nor what others called; what each rank was about to do, written
+/// into the store, says both.
+Error MpiGroup::explain(const Error& error) const {
+  if (error.code() != ErrorCode::kTimeout && error.code() != ErrorCode::kMismatch) return error;
+  Store& store = *spec_.store;
+  const auto key_of = [&](int rank) { return fmt::format("{}/doing/{}", spec_.name, rank); };
+  store.set(key_of(spec_.rank), describe(header_), Deadline::after(kStoreLimit));
+  std::vector<std::string> keys;
+  for (int rank = 0; rank < spec_.size; ++rank) keys.push_back(key_of(rank));
+  const auto grace = std::clamp<std::chrono::milliseconds>(spec_.timeout / 10, 200ms, 2s);
+  try {
+    store.wait(keys, Deadline::after(grace));
+  } catch (const Error& late) {
+    if (late.code() != ErrorCode::kTimeout) throw;
+  }
+  std::vector<int> missing;
+  for (int rank = 0; rank < spec_.size; ++rank) {
+    const auto& key = keys[static_cast<size_t>(rank)];
+    if (!store.check(std::span(&key, 1), Deadline::after(kStoreLimit))) {
+      missing.push_back(rank);
+      continue;
+    }
+    const auto theirs = store.get(key, Deadline::after(kStoreLimit));
+    if (theirs == describe(header_)) continue;
+    const bool first = spec_.rank < rank;
+    return Error(
+        ErrorCode::kMismatch,
+        fmt::format("{} called {}, {} called {}", spec_.rank_name(first ? spec_.rank : rank),
+                    first ? describe(header_) : theirs, spec_.rank_name(first ? rank : spec_.rank),
+                    first ? theirs : describe(header_)));
+  }
+  if (missing.empty() || error.code() != ErrorCode::kTimeout) return error;
+  return Error(
+      ErrorCode::kTimeout,
+      fmt::format("{}: timeout after {} s waiting for {}", describe(header_),
+                  std::chrono::duration<double>(spec_.timeout).count(), spec_.rank_names(missing)));
+}
+
+/// Which MPI job this process belongs to, as far as its launcher says.
+std::string mpi_job() {
+  for (const char* const name : {"PMIX_NAMESPACE", "PMI_JOBID", "SLURM_STEP_ID"}) {
+    if (const char* const value = std::getenv(name)) return value;
+  }
+  return "?";
+}
+
+/// MPI's numbers of the group's ranks.
+std::vector<int> mpi_ranks(const GroupSpec& spec, int own, Deadline deadline) {
+  Store& store = *spec.store;
+  const auto key_of = [&](int rank) { return fmt::format("{}/mpi/{}", spec.name, rank); };
+  const auto job = mpi_job();
+  if (spec.size == 1) return {own};
+  store.set(key_of(spec.rank), fmt::format("{} {}", own, job), deadline);
+  std::vector<int> ranks;
+  for (int rank = 0; rank < spec.size; ++rank) {
+    const auto text = store.get(key_of(rank), deadline);
+    const size_t space = text.find(' ');
+    if (text.substr(space + 1) != job) {
+      throw Error(ErrorCode::kMismatch, fmt::format("back end mpi: {} is of MPI job {}, {} of {}",
+                                                    spec.rank_name(spec.rank), job,
+                                                    spec.rank_name(rank), text.substr(space + 1)));
+    }
+    ranks.push_back(std::stoi(text.substr(0, space)));
+  }
+  return ranks;
+}
+
+void* make_communicator(const LockstepMpiApi& api, const std::vector<int>& ranks, int tag) {
+  void* communicator = nullptr;
+  const int error = api.create(ranks.data(), static_cast<int>(ranks.size()), tag, &communicator);
+  if (error == 0) return communicator;
+  char text[256];
+  api.text(error, text, sizeof text);
+  throw Error(ErrorCode::kIo, fmt::format("back end mpi: MPI_Comm_create_group: {}", text));
+}
+
+}  // namespace
+
+std::unique_ptr<GroupImpl> make_mpi_group(const GroupSpec& spec, Deadline deadline) {
+  // Groups may be made by several threads; MPI is initialized by one.
+  static std::mutex mutex;
+  std::string why_not;
+  const auto* const api = mpi::load_library(&why_not);
+  if (api == nullptr) throw Error(ErrorCode::kUnavailable, why_not);
+  {
+    const std::lock_guard lock(mutex);
+    if (api->init(combine) != 0) {
+      throw Error(ErrorCode::kUnavailable,
+                  fmt::format("back end mpi: {} cannot be initialized with MPI_THREAD_MULTIPLE",
+                              api->library()));
+    }
+  }
+  const auto ranks = mpi_ranks(spec, api->world_rank(), deadline);
+  const auto tag = static_cast<int>(std::hash<std::string>()(spec.name) % 8192 * 2);
+  void* const data = make_communicator(*api, ranks, tag);
+  return std::make_unique<MpiGroup>(spec, *api, data, make_communicator(*api, ranks, tag + 1));
+}
+
+bool mpi_usable(const GroupSpec&, std::string* why_not) {
+  return mpi::load_library(why_not) != nullptr && mpi::launched_by_mpi(why_not);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,72 @@
+#pragma once
+// The plain C face of an MPI library, so that programs need not link one.
+//
+// shim.cpp, the only file that includes mpi.h, is a shared object of its own (lockstep_mpi.so). It
+// is loaded when a group asks for the back end "mpi". It throws nothing and keeps no state but
+// MPI's own. Calls come from several threads: init() asks for MPI_THREAD_MULTIPLE.
+
+#include <stdint.h>
+
+extern "C" {
+
+#define LOCKSTEP_MPI_SHIM_VERSION 1
+
+enum LockstepMpiKind {
+  kMpiAllReduce,
+  kMpiReduce,
+  kMpiBroadcast,
+  kMpiAllGather,
+  kMpiReduceScatter,
+  kMpiGather,
+  kMpiScatter,
+  kMpiAllToAll,
+  kMpiAllGatherv,
+  kMpiAllToAllv,
+  kMpiBarrier,
+  kMpiSend,
+  kMpiRecv,
+};
+
+/// One operation. `dtype` and `op` are the numbers of lockstep::DType (neither bool nor complex)
+/// and lockstep::ReduceOp (sum, min, max, product, band, bor or bxor). `in` null means that the
+/// rank's part is in its place in `out` already.
+struct LockstepMpiCall {
+  int kind;
+  const void* in;
+  void* out;
+  int count;  ///< Elements of each part.
+  int dtype;
+  int op;
+  int peer;  ///< Root, destination or source.
+  int tag;
+  const int* in_counts;  ///< The uneven kinds: by rank, elements.
+  const int* in_offsets;
+  const int* out_counts;
+  const int* out_offsets;
+};
+
+/// inout[i] = in[i] op inout[i]: for what MPI does not know or defines otherwise.
+typedef void (*LockstepMpiCombine)(const void* in, void* inout, int64_t count, int dtype, int op);
+
+/// Functions that return int return 0, or an MPI error code for text().
+struct LockstepMpiApi {
+  int version;
+  /// "Open MPI v4.1.4".
+  const char* (*library)();
+  /// Initializes MPI unless somebody has; once a process. 1: it cannot serve several threads.
+  int (*init)(LockstepMpiCombine combine);
+  int (*world_rank)();
+  int (*world_size)();
+  /// A communicator of MPI_COMM_WORLD's `ranks`, in this order. Collective over them.
+  int (*create)(const int* ranks, int size, int tag, void** communicator);
+  int (*start)(void* communicator, const struct LockstepMpiCall* call, void** request);
+  /// Drives all communication of the process on. When done, the request is gone.
+  int (*test)(void* request, int* done);
+  void (*text)(int error, char* to, int bytes);
+  /// 1: the ranks' counts did not fit each other.
+  int (*is_truncation)(int error);
+};
+
+/// What lockstep_mpi.so exports.
+const struct LockstepMpiApi* lockstep_mpi_api(void);
+}

@@ -1,0 +1,26 @@
+#include "lockstep/comm/verdict.h"
+
+#include <fmt/format.h>
+
+#include "lockstep/base/env.h"
+
+namespace lockstep {
+
+std::string verdict_key(const GroupSpec& spec) {
+  return spec.name + "/verdict";
+}
+
+Error agree_on_verdict(const GroupSpec& spec, const Error& error, Deadline deadline) {
+  const auto text = fmt::format("{} {}", static_cast<int>(error.code()), error.what());
+  const auto swap = spec.store->compare_set(verdict_key(spec), std::nullopt, text, deadline);
+  return !swap.swapped && swap.value ? decode_verdict(*swap.value) : error;
+}
+
+Error decode_verdict(const std::string& text) {
+  const size_t space = text.find(' ');
+  const auto code = static_cast<ErrorCode>(
+      parse_int(text.substr(0, space), 0, static_cast<int>(ErrorCode::kInternal), "verdict"));
+  return Error(code, text.substr(space + 1));
+}
+
+}  // namespace lockstep

@@ -1,0 +1,21 @@
+#pragma once
+// One error for all ranks of a group, by way of its store: the first that is written down.
+
+#include <string>
+
+#include "lockstep/base/deadline.h"
+#include "lockstep/base/error.h"
+#include "lockstep/comm/group_impl.h"
+
+namespace lockstep {
+
+std::string verdict_key(const GroupSpec& spec);
+
+/// Writes `error` down unless another rank was first; returns what is written then. Errors: the
+/// store's.
+Error agree_on_verdict(const GroupSpec& spec, const Error& error, Deadline deadline);
+
+/// What `text`, read at verdict_key(), says.
+Error decode_verdict(const std::string& text);
+
+}  // namespace lockstep
