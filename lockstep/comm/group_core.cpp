@@ -1,12 +1,9 @@
 #include "lockstep/comm/group_core.h"
 
+#include "lockstep/comm/verdict.h"
+
 namespace lockstep {
 namespace {
-
-/// Errors after which the group still works on every rank: nothing was sent, or all ranks agreed.
-bool is_harmless(ErrorCode code) {
-  return code == ErrorCode::kInvalidArgument || code == ErrorCode::kUnavailable;
-}
 
 constexpr const char* kDestroyed = "this process group was destroyed";
 

@@ -6,6 +6,10 @@
 
 namespace lockstep {
 
+bool is_harmless(ErrorCode code) {
+  return code == ErrorCode::kInvalidArgument || code == ErrorCode::kUnavailable;
+}
+
 std::string verdict_key(const GroupSpec& spec) {
   return spec.name + "/verdict";
 }

@@ -9,6 +9,9 @@
 
 namespace lockstep {
 
+/// Errors after which a group goes on on every rank: nothing was sent, or all ranks agreed.
+bool is_harmless(ErrorCode code);
+
 std::string verdict_key(const GroupSpec& spec);
 
 /// Writes `error` down unless another rank was first; returns what is written then. Errors: the

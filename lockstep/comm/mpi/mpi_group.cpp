@@ -17,6 +17,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/log.h"
+#include "lockstep/comm/copy.h"
 #include "lockstep/comm/kernels/reduce.h"
 #include "lockstep/comm/mpi/library.h"
 #include "lockstep/comm/native/op_header.h"
@@ -33,14 +34,6 @@ constexpr auto kSleep = std::chrono::microseconds(100);
 /// How often a wait looks whether another rank has written a verdict.
 constexpr auto kLook = std::chrono::milliseconds(500);
 constexpr auto kStoreLimit = std::chrono::seconds(5);
-
-bool is_harmless(const Error& error) {
-  return error.code() == ErrorCode::kInvalidArgument || error.code() == ErrorCode::kUnavailable;
-}
-
-void copy_bytes(void* to, const void* from, int64_t bytes) {
-  if (bytes > 0 && to != from) std::memmove(to, from, static_cast<size_t>(bytes));
-}
 
 /// Not null, for buffers without elements: null means "in place" to MPI.
 const void* some(const void* data) {
@@ -434,7 +427,7 @@ void MpiGroup::bytes_from(int peer, void* data, int64_t bytes, const Waiting& wa
 }
 
 void MpiGroup::throw_agreed(const Error& error, bool is_collective) {
-  if (is_harmless(error)) throw Error(error);
+  if (is_harmless(error.code())) throw Error(error);
   std::optional<Error> agreed;
   try {
     agreed = agree_on_verdict(spec_, is_collective ? explain(error) : error,

@@ -18,11 +18,6 @@ constexpr auto kSpin = std::chrono::microseconds(30);
 /// How long the store may take to take or tell a verdict.
 constexpr auto kVerdictLimit = 5s;
 
-/// Errors after which the group goes on: the call did nothing, on any rank.
-bool is_harmless(const Error& error) {
-  return error.code() == ErrorCode::kInvalidArgument || error.code() == ErrorCode::kUnavailable;
-}
-
 std::vector<UniqueFd> connect(const GroupSpec& spec, const char* purpose,
                               const std::vector<int>& peers, Deadline deadline) {
   const tcp::Rendezvous self{*spec.store,
@@ -82,7 +77,7 @@ int TwoLevelGroup::local_of(int rank) const {
 }
 
 void TwoLevelGroup::throw_agreed(const Error& error, Kind kind) {
-  if (is_harmless(error)) throw Error(error);
+  if (is_harmless(error.code())) throw Error(error);
   MutexLock lock(mutex_);
   if (!verdict_) {
     verdict_ = verdict(error, kind);

@@ -5,14 +5,11 @@
 #include <algorithm>
 #include <cstring>
 
+#include "lockstep/comm/copy.h"
 #include "lockstep/comm/native/two_level_group.h"
 
 namespace lockstep {
 namespace {
-
-void copy_bytes(void* to, const void* from, int64_t bytes) {
-  if (bytes > 0 && to != from) std::memmove(to, from, static_cast<size_t>(bytes));
-}
 
 std::vector<std::byte*> shifted(std::vector<std::byte*> bases, int64_t bytes) {
   if (bytes != 0) {

@@ -1,17 +1,10 @@
 #include "lockstep/comm/native/shm/exchange.h"
+#include "lockstep/comm/copy.h"
 
 #include <algorithm>
 #include <cstring>
 
 namespace lockstep::shm {
-namespace {
-
-void copy_bytes(void* to, const void* from, int64_t bytes) {
-  if (bytes > 0 && to != from) std::memmove(to, from, static_cast<size_t>(bytes));
-}
-
-}  // namespace
-
 ExchangeCall::ExchangeCall(const StagedCall& call, const Exchange& exchange, const void* in,
                            void* out)
     : call_(call),

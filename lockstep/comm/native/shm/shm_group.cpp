@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "lockstep/comm/copy.h"
 #include "lockstep/comm/kernels/reduce.h"
 #include "lockstep/comm/native/shm/attach.h"
 #include "lockstep/comm/native/shm/exchange.h"
@@ -30,10 +31,6 @@ const std::byte* bytes_of(const void* data) {
 std::byte* bytes_of(void* data) {
   return static_cast<std::byte*>(data);
 }
-void copy_bytes(void* to, const void* from, int64_t bytes) {
-  if (bytes > 0 && to != from) std::memmove(to, from, static_cast<size_t>(bytes));
-}
-
 OpHeader header_of(OpKind kind, int64_t count, DType dtype = DType::kUint8,
                    ReduceOp op = ReduceOp::kSum, int root = 0) {
   OpHeader header;

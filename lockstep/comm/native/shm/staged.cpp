@@ -3,6 +3,7 @@
 #include <cstring>
 #include <vector>
 
+#include "lockstep/comm/copy.h"
 #include "lockstep/comm/kernels/reduce.h"
 #include "lockstep/comm/slices.h"
 
@@ -20,10 +21,6 @@ struct Chunks {
   }
   bool has(int64_t index) const { return index >= 0 && index < num(); }
 };
-
-void copy_bytes(void* to, const void* from, int64_t bytes) {
-  if (bytes > 0 && to != from) std::memmove(to, from, static_cast<size_t>(bytes));
-}
 
 /// With a root: the reduction to that rank alone.
 class AllReduce {
