@@ -3,5 +3,7 @@
 
 #include "lockstep/comm/process_group.h"
 #include "lockstep/launch/world.h"
+#include "lockstep/parallel/comm_hook.h"
 #include "lockstep/parallel/distributed_data_parallel.h"
 #include "lockstep/parallel/distributed_sampler.h"
+#include "lockstep/parallel/evaluation.h"

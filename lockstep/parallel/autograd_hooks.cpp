@@ -1,5 +1,6 @@
 #include "lockstep/parallel/autograd_hooks.h"
 
+#include <ATen/core/Tensor.h>
 #include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/utils/lambda_post_hook.h>
@@ -24,6 +25,11 @@ GradientHook::GradientHook(GradientHook&& other) noexcept
 
 GradientHook::~GradientHook() {
   if (accumulator_) accumulator_->del_post_hook(key_);
+}
+
+void at_begin_of_backward(const at::Tensor& output, std::function<void()> begun) {
+  if (!output.defined() || !output.requires_grad()) return;
+  output.register_hook([begun = std::move(begun)](const at::Tensor&) { begun(); });
 }
 
 void at_end_of_backward(std::function<void()> done) {

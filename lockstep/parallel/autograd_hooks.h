@@ -1,5 +1,5 @@
 #pragma once
-// The two places where data parallel training hangs on libtorch's autograd engine. Everything that
+// The places where data parallel training hangs on libtorch's autograd engine. Everything that
 // differs between libtorch versions (1.13 to 2.x) belongs here and into its .cpp, nowhere else.
 
 #include <ATen/core/Tensor.h>
@@ -31,9 +31,13 @@ class GradientHook {
   uintptr_t key_ = 0;
 };
 
+/// Calls `begun` whenever a backward pass, of backward() or of autograd::grad(), reaches `output`.
+/// A tensor that no gradient can reach is left alone.
+void at_begin_of_backward(const at::Tensor& output, std::function<void()> begun);
+
 /// Calls `done` once, at the end of the backward pass that runs in this thread, before backward()
 /// returns; what it throws comes out of backward(). It is dropped when the pass fails before.
-/// Only inside a GradientHook's function.
+/// Only inside the functions given to the two above.
 void at_end_of_backward(std::function<void()> done);
 
 }  // namespace lockstep

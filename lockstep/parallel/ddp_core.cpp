@@ -25,6 +25,26 @@ std::vector<NamedTensor> trainable(const std::vector<NamedTensor>& parameters) {
   return list;
 }
 
+ReducerOptions reducer_options(const DdpOptions& options) {
+  const auto cap_bytes = static_cast<int64_t>(options.bucket_cap_mb * (1 << 20));
+  GraphUse graph = GraphUse::kAll;
+  if (options.find_unused_parameters) graph = GraphUse::kFindUnused;
+  if (options.static_graph) graph = GraphUse::kStatic;
+  return {.bucket_cap_bytes = std::max<int64_t>(cap_bytes, 1),
+          .graph = graph,
+          .hook = options.comm_hook,
+          .measure_wait = options.measure_wait};
+}
+
+/// What must be the same on all ranks.
+std::string describe(const DdpOptions& options) {
+  return fmt::format(
+      "options bucket_cap_mb {}, broadcast_buffers {}, find_unused_parameters {}, static_graph {}, "
+      "{} comm_hook, measure_wait {}",
+      options.bucket_cap_mb, options.broadcast_buffers, options.find_unused_parameters,
+      options.static_graph, options.comm_hook ? "a" : "no", options.measure_wait);
+}
+
 }  // namespace
 
 void DdpOptions::validate() const {
@@ -41,30 +61,42 @@ void DdpOptions::validate() const {
     throw Error(ErrorCode::kInvalidArgument,
                 "broadcast_buffers is false: with shards, buffers are always averaged over them");
   }
+  if (find_unused_parameters && static_graph) {
+    throw Error(ErrorCode::kInvalidArgument,
+                "find_unused_parameters and static_graph are both on; the first is for graphs that "
+                "change from step to step, the second for such that do not");
+  }
+  if (shards > 0 && (find_unused_parameters || static_graph || comm_hook)) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("shards is {} and {} is on; with shards every parameter takes part and "
+                            "gradients are summed in one order, exactly",
+                            shards,
+                            comm_hook      ? "a comm_hook"
+                            : static_graph ? "static_graph"
+                                           : "find_unused_parameters"));
+  }
 }
 
 DdpCore::DdpCore(std::shared_ptr<torch::nn::Module> module, ProcessGroup group,
                  const DdpOptions& options)
-    : module_(std::move(module)), parameters_(parameters_of(*module_)) {
+    : module_(std::move(module)), group_(group), parameters_(parameters_of(*module_)) {
   options.validate();
   const auto to_reduce = trainable(parameters_);
   const bool sharded = options.shards > 0;
   range_ = shards_of_rank(sharded ? options.shards : group.size(), group.rank(), group.size());
-  auto buffers = buffers_of(*module_);
+  const auto buffers = buffers_of(*module_);
   if (group.size() > 1) make_equal(group, options, buffers);
   if (sharded) fold_ = std::make_unique<ShardFold>(group, range_, to_reduce, buffers);
   if (group.size() == 1) return;
-  const auto cap_bytes = static_cast<int64_t>(options.bucket_cap_mb * (1 << 20));
-  reducer_ =
-      std::make_unique<Reducer>(group, to_reduce, std::max<int64_t>(cap_bytes, 1), fold_.get());
+  reducer_ = std::make_unique<Reducer>(group, to_reduce, reducer_options(options), fold_.get());
   if (options.broadcast_buffers && !sharded && !buffers.empty()) {
-    buffers_ = std::make_unique<BufferBroadcast>(group, std::move(buffers));
+    buffers_ = std::make_unique<BufferBroadcast>(group, buffers);
   }
 }
 
 void DdpCore::make_equal(ProcessGroup& group, const DdpOptions& options,
                          const std::vector<NamedTensor>& buffers) const {
-  std::vector<std::string> descriptions;
+  std::vector<std::string> descriptions = {describe(options)};
   if (options.shards > 0) {
     descriptions.push_back(
         fmt::format("{} shards, intra-op threads {}", options.shards, at::get_num_threads()));
@@ -85,20 +117,66 @@ bool DdpCore::synchronises() const {
 }
 
 void DdpCore::before_forward() {
+  forward_begin_ = std::chrono::steady_clock::now();
   if (!c10::GradMode::is_enabled()) return;
   if (fold_ && !shard_) {
     throw Error(ErrorCode::kInvalidArgument,
                 "forward() of a data parallel model with shards belongs into for_each_shard()");
   }
   if (!reducer_) return;
-  reducer_->begin_forward(synchronises());
-  if (buffers_ && synchronises() && module_->is_training()) buffers_->run();
+  if (!synchronises()) {
+    reducer_->begin_forward(false);
+  } else if (join_) {
+    begin_round(join_->next({.active = 1, .training = module_->is_training()}));
+  } else {
+    begin_round({.leader = 0, .training = module_->is_training()});
+  }
 }
 
-void DdpCore::after_forward() {
+/// Of an averaged step; the leader's order of gradients and buffers count.
+void DdpCore::begin_round(const JoinRound& round) {
+  if (join_) reducer_->set_scale(join_->scale(round));
+  reducer_->begin_forward(true, round.leader);
+  if (buffers_ && round.training) buffers_->run(round.leader);
+}
+
+void DdpCore::after_forward(const std::vector<at::Tensor>& outputs) {
   if (!reducer_ || !c10::GradMode::is_enabled()) return;
   // Gradients that are put aside would hold the memory that the last shard's need.
-  if (!fold_ || synchronises()) reducer_->end_forward();
+  if (!fold_ || synchronises()) reducer_->end_forward(outputs);
+  if (synchronises()) {
+    forward_ms_ = milliseconds(std::chrono::steady_clock::now() - forward_begin_);
+  }
+}
+
+void DdpCore::begin_join(const JoinOptions& options) {
+  if (fold_ || join_) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fold_ ? "join() of a data parallel model with shards: they are equally many on "
+                        "every rank, and so are its batches"
+                      : "join() within join() of the same model");
+  }
+  join_.emplace(group_, options);
+}
+
+void DdpCore::end_join() {
+  while (reducer_) {
+    const JoinRound round = join_->next({});
+    if (round.leader < 0) break;
+    begin_round(round);
+    reducer_->shadow_pass();
+    if (join_->options().on_shadow_step) join_->options().on_shadow_step();
+  }
+  const int leader = join_->last_leader();
+  leave_join();
+  if (!reducer_) return;
+  broadcast_values(group_, parameters_, leader);
+  broadcast_values(group_, buffers_of(*module_), leader);
+}
+
+void DdpCore::leave_join() {
+  join_.reset();
+  if (reducer_) reducer_->set_scale(1);
 }
 
 void DdpCore::enter_shard(int index) {
@@ -136,8 +214,11 @@ bool DdpCore::is_training() const {
   return module_->is_training();
 }
 
-double DdpCore::comm_exposed_ms() const {
-  return reducer_ ? reducer_->comm_exposed_ms() : 0;
+StepTimings DdpCore::timings() const {
+  if (!reducer_) return {};
+  StepTimings timings = reducer_->timings();
+  timings.forward = forward_ms_;
+  return timings;
 }
 
 }  // namespace lockstep

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "lockstep/comm/process_group.h"
+#include "lockstep/parallel/join.h"
 #include "lockstep/parallel/module_state.h"
 #include "lockstep/parallel/reducer.h"
 #include "lockstep/parallel/shard_fold.h"
@@ -29,8 +30,21 @@ struct DdpOptions {
   bool broadcast_buffers = true;
   /// Parts of the global batch; see DistributedDataParallel::for_each_shard(). 0: one a rank.
   int shards = 0;
+  /// Whether parameters may be left out of the loss, other ones in each step and on each rank. One
+  /// that no rank used keeps its .grad as it is; one that some used gets the average over all, the
+  /// others counting as zero. See Reducer for the cost.
+  bool find_unused_parameters = false;
+  /// The promise that in every step the same parameters get as many gradients as in the first, on
+  /// all ranks. Parameters may then be left out, at no cost, or get several gradients in one
+  /// backward() (one within another, as when activations are computed anew). Not together with
+  /// find_unused_parameters.
+  bool static_graph = false;
+  /// How gradients are averaged; null: exactly. One object a model and rank. See make_comm_hook().
+  std::shared_ptr<CommHook> comm_hook = nullptr;
+  /// Whether StepTimings::slowest_wait is measured: one reduction of 8 bytes a step.
+  bool measure_wait = false;
 
-  /// Errors: kInvalidArgument naming the field and its value.
+  /// Errors: kInvalidArgument naming the fields and their values.
   void validate() const;
 };
 
@@ -40,16 +54,20 @@ class DdpCore {
   DdpCore(std::shared_ptr<torch::nn::Module> module, ProcessGroup group, const DdpOptions& options);
 
   void before_forward();
-  void after_forward();
+  void after_forward(const std::vector<at::Tensor>& outputs);
   std::vector<at::Tensor> parameters() const;
   void zero_grad();
   void train(bool on);
   bool is_training() const;
-  double comm_exposed_ms() const;
+  StepTimings timings() const;
 
   const ShardRange& shards() const { return range_; }
   void enter_shard(int index);
   void leave_shard();
+
+  void begin_join(const JoinOptions& options);
+  void end_join();
+  void leave_join();
 
  private:
   friend class NoSync;
@@ -57,15 +75,20 @@ class DdpCore {
   void make_equal(ProcessGroup& group, const DdpOptions& options,
                   const std::vector<NamedTensor>& buffers) const;
   bool synchronises() const;
+  void begin_round(const JoinRound& round);
 
   std::shared_ptr<torch::nn::Module> module_;
+  ProcessGroup group_;
   std::vector<NamedTensor> parameters_;
   ShardRange range_;
   std::unique_ptr<ShardFold> fold_;           ///< None without DdpOptions::shards.
   std::unique_ptr<Reducer> reducer_;          ///< None in a group of one.
   std::unique_ptr<BufferBroadcast> buffers_;  ///< None when there is nothing to broadcast.
   int no_sync_depth_ = 0;
-  std::optional<int> shard_;  ///< Of this rank's, the one entered.
+  std::optional<JoinSession> join_;  ///< Within join().
+  std::optional<int> shard_;         ///< Of this rank's, the one entered.
+  PassClock::Time forward_begin_;
+  double forward_ms_ = 0;
 };
 
 /// Holds off the averaging of gradients; see DistributedDataParallel::no_sync().

@@ -10,6 +10,7 @@
 
 #include "lockstep/comm/process_group.h"
 #include "lockstep/parallel/ddp_core.h"
+#include "lockstep/parallel/output_tensors.h"
 
 namespace lockstep {
 
@@ -74,7 +75,9 @@ class DistributedDataParallel {
   auto forward(Args&&... args) {
     core_->before_forward();
     auto output = net_->forward(std::forward<Args>(args)...);
-    core_->after_forward();
+    std::vector<at::Tensor> tensors;
+    visit_tensors(output, [&](const at::Tensor& tensor) { tensors.push_back(tensor); });
+    core_->after_forward(tensors);
     return output;
   }
   template <class... Args>
@@ -116,13 +119,41 @@ class DistributedDataParallel {
   /// that shard's turn again; .grad is undefined in between.
   [[nodiscard]] NoSync no_sync() { return NoSync(*core_); }
 
+  /// Runs body(), a loop over this rank's batches, when ranks may have different numbers of them:
+  ///
+  ///   model.join([&] {
+  ///     for (const auto& batch : mine) { ...model.forward...backward...step... }
+  ///   });
+  ///
+  /// A rank whose body has ended takes part in the others' steps with gradients of zero until all
+  /// have ended; a line in the log says which rank ended first. Then every rank gets parameters and
+  /// buffers of the last one (the lowest of the last ones); the optimizer's state does so only by
+  /// JoinOptions::on_shadow_step. Within the body every averaging forward() is followed by its
+  /// backward(), and no other collectives run on this group (nor SyncBatchNorm).
+  /// Cost: 16 bytes a rank and step.
+  /// Errors: what the body throws (the others then wait in vain for this rank); kMismatch with
+  /// JoinOptions::throw_when_uneven; kInvalidArgument with shards or within another join().
+  template <class Body>
+  void join(Body&& body, const JoinOptions& options = {}) {
+    core_->begin_join(options);
+    try {
+      body();
+      core_->end_join();
+    } catch (...) {
+      core_->leave_join();
+      throw;
+    }
+  }
+
   void train(bool on = true) { core_->train(on); }
   void eval() { core_->train(false); }
   bool is_training() const { return core_->is_training(); }
 
   /// How long the last averaged backward() waited at its end for the network, in milliseconds: the
   /// part of the communication that did not hide behind computation.
-  double comm_exposed_ms() const { return core_->comm_exposed_ms(); }
+  double comm_exposed_ms() const { return core_->timings().comm_exposed; }
+  /// Where the time of the last averaged step went; all 0 in a world of one process.
+  StepTimings timings() const { return core_->timings(); }
 
  private:
   template <class T>

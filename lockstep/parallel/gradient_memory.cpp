@@ -5,6 +5,7 @@
 #include <ATen/ops/empty_strided.h>
 #include <fmt/format.h>
 
+#include <limits>
 #include <utility>
 
 #include "lockstep/base/error.h"
@@ -50,8 +51,11 @@ bool has_memory_alone(const at::Tensor& grad, const at::Tensor& arrived) {
 
 }  // namespace
 
-GradientMemory::GradientMemory(ProcessGroup group, const std::vector<NamedTensor>& parameters)
-    : group_(std::move(group)) {
+GradientMemory::GradientMemory(ProcessGroup group, const std::vector<NamedTensor>& parameters,
+                               bool pack_all)
+    : group_(std::move(group)),
+      placed_bytes_(pack_all ? std::numeric_limits<int64_t>::max() : TensorArena::kMinBytes),
+      reduced_(parameters.size()) {
   std::vector<int64_t> block_bytes;
   for (const NamedTensor& parameter : parameters) {
     parameters_.push_back(parameter.tensor);
@@ -63,11 +67,11 @@ GradientMemory::GradientMemory(ProcessGroup group, const std::vector<NamedTensor
 }
 
 bool GradientMemory::is_placed(size_t index) const {
-  return specs_[index].bytes() >= TensorArena::kMinBytes;
+  return specs_[index].bytes() >= placed_bytes_;
 }
 
 void GradientMemory::form(const std::vector<std::vector<int>>& buckets) {
-  layouts_ = lay_out_buckets(specs_, buckets, TensorArena::kMinBytes);
+  layouts_ = lay_out_buckets(specs_, buckets, placed_bytes_);
   packed_ = group_.allocate(std::max(layouts_.back().end, kGradientAlignment));
   places_.assign(parameters_.size(), at::Tensor());
   for (const BucketLayout& layout : layouts_) {
@@ -104,14 +108,53 @@ void GradientMemory::bring(int index, const at::Tensor& arrived) {
   const at::NoGradGuard no_grad;
   const auto i = static_cast<size_t>(index);
   at::Tensor& grad = parameters_[i].mutable_grad();
-  if (grad.defined() && may_stay(grad, arrived, i)) return;
-  at::Tensor place = is_placed(i) ? empty_for(i) : places_[i];
-  if (grad.defined()) {
-    place.copy_(grad);
-  } else {
-    place.zero_();
+  if (!grad.defined() || !may_stay(grad, arrived, i)) {
+    at::Tensor place = is_placed(i) ? empty_for(i) : places_[i];
+    if (grad.defined()) {
+      place.copy_(grad);
+    } else {
+      place.zero_();
+    }
+    grad = std::move(place);
   }
-  grad = std::move(place);
+  reduced_[i] = grad;
+}
+
+void GradientMemory::lend(int index) {
+  const at::NoGradGuard no_grad;
+  const auto i = static_cast<size_t>(index);
+  at::Tensor& grad = parameters_[i].mutable_grad();
+  const at::Tensor place = is_placed(i) ? empty_for(i) : places_[i];
+  if (!grad.defined()) {
+    place.zero_();
+  } else if (grad.data_ptr() == place.data_ptr()) {
+    grad = grad.clone();
+  } else {
+    place.copy_(grad);
+  }
+  reduced_[i] = place;
+}
+
+void GradientMemory::accept(int index) {
+  const auto i = static_cast<size_t>(index);
+  parameters_[i].mutable_grad() = reduced_[i];
+}
+
+void GradientMemory::release() {
+  reduced_.assign(parameters_.size(), at::Tensor());
+}
+
+void GradientMemory::scale(double factor) {
+  const at::NoGradGuard no_grad;
+  for (at::Tensor& tensor : reduced_) {
+    if (tensor.defined()) tensor.mul_(factor);
+  }
+}
+
+at::Tensor GradientMemory::flat(const BucketLayout& bucket) const {
+  const GradientSpec& spec = specs_[static_cast<size_t>(bucket.packed.front())];
+  return from_shared(packed_, bucket.begin, {(bucket.end - bucket.begin) / spec.element_bytes},
+                     to_scalar_type(static_cast<DType>(spec.kind)));
 }
 
 std::vector<GradientMemory::Piece> GradientMemory::pieces(const BucketLayout& bucket) {
@@ -124,8 +167,8 @@ std::vector<GradientMemory::Piece> GradientMemory::pieces(const BucketLayout& bu
   }
   for (const int index : bucket.placed) {
     const auto i = static_cast<size_t>(index);
-    list.push_back({parameters_[i].mutable_grad().data_ptr(), specs_[i].elements,
-                    static_cast<DType>(specs_[i].kind)});
+    list.push_back(
+        {reduced_[i].data_ptr(), specs_[i].elements, static_cast<DType>(specs_[i].kind)});
   }
   return list;
 }

@@ -26,11 +26,13 @@ struct NamedTensor {
 /// serving() is on, write them into a block of an arena, and they are reduced where they came out.
 /// A large gradient that lies elsewhere (the user set it, or a temporary took the block) is copied
 /// into a free block; when there is none it is reduced where it is, through the group's staging.
+///
+/// With `pack_all` every gradient is packed, so that a bucket is one flat tensor.
 class GradientMemory {
  public:
   /// Collective. Errors: kInvalidArgument (a parameter on another device than the CPU, or of a type
   /// that does not travel; names it), kUnavailable (no shared memory).
-  GradientMemory(ProcessGroup group, const std::vector<NamedTensor>& parameters);
+  GradientMemory(ProcessGroup group, const std::vector<NamedTensor>& parameters, bool pack_all);
 
   const std::vector<GradientSpec>& specs() const { return specs_; }
 
@@ -46,11 +48,25 @@ class GradientMemory {
   /// `arrived`: what the hook was given.
   void bring(int index, const at::Tensor& arrived);
 
-  /// Starts the reduction of a bucket whose gradients have all been brought; appends the Works.
-  void launch(const BucketLayout& bucket, ReduceOp op, std::vector<Work>& works);
+  /// For a parameter without a gradient in this pass: what it contributes is its .grad, or zeros,
+  /// but .grad keeps its value. Afterwards accept() or leave it.
+  void lend(int index);
+  /// Makes what was lent, and reduced since, the parameter's gradient.
+  void accept(int index);
 
+  /// Starts the reduction of a bucket whose gradients have all been brought or lent; appends the
+  /// Works. Until release() this object keeps what they write.
+  void launch(const BucketLayout& bucket, ReduceOp op, std::vector<Work>& works);
+  void release();
   /// Divides a bucket's gradients, when its Works are done.
   void divide(const BucketLayout& bucket, int divisor);
+  /// Multiplies what was reduced.
+  void scale(double factor);
+
+  /// All of a bucket's packed gradients, with the zeros between them, as one vector.
+  at::Tensor flat(const BucketLayout& bucket) const;
+  /// Where a packed gradient lies.
+  const at::Tensor& place(int index) const { return places_[static_cast<size_t>(index)]; }
 
  private:
   struct Piece {
@@ -65,12 +81,14 @@ class GradientMemory {
   at::Tensor empty_for(size_t index) const;
 
   ProcessGroup group_;
+  int64_t placed_bytes_;  ///< Gradients of at least so many are placed.
   std::vector<at::Tensor> parameters_;
   std::vector<GradientSpec> specs_;
   std::shared_ptr<TensorArena> arena_;  ///< Null when no gradient is large.
   std::shared_ptr<SharedBuffer> packed_;
   std::vector<BucketLayout> layouts_;
-  std::vector<at::Tensor> places_;  ///< By parameter; undefined for placed ones.
+  std::vector<at::Tensor> places_;   ///< By parameter; undefined for placed ones.
+  std::vector<at::Tensor> reduced_;  ///< By parameter, in a pass: what is reduced.
 };
 
 }  // namespace lockstep

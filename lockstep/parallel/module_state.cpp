@@ -43,16 +43,6 @@ std::string broadcast_text(ProcessGroup& group, std::string text, int root) {
   return text;
 }
 
-/// Up to eight names, quoted.
-std::string name_list(const std::vector<std::string>& names) {
-  std::string text;
-  for (size_t i = 0; i < names.size() && i < 8; ++i) {
-    text += fmt::format("{}'{}'", i == 0 ? "" : ", ", names[i]);
-  }
-  if (names.size() > 8) text += fmt::format(" and {} more", names.size() - 8);
-  return text;
-}
-
 }  // namespace
 
 std::vector<NamedTensor> parameters_of(const torch::nn::Module& module) {
@@ -96,22 +86,31 @@ void check_same_on_all_ranks(ProcessGroup& group, const std::vector<std::string>
               broadcast_text(group, difference.value_or(""), static_cast<int>(complaining)));
 }
 
+std::string name_list(const std::vector<std::string>& names) {
+  std::string text;
+  for (size_t i = 0; i < names.size() && i < 8; ++i) {
+    text += fmt::format("{}'{}'", i == 0 ? "" : ", ", names[i]);
+  }
+  if (names.size() > 8) text += fmt::format(" and {} more", names.size() - 8);
+  return text;
+}
+
 void throw_without_gradient(const std::vector<std::string>& names) {
   throw Error(ErrorCode::kInvalidArgument,
               fmt::format("no gradient came for {} in this backward pass: every parameter must "
-                          "take part in the loss, on every rank; turn requires_grad off for the "
-                          "others before the data parallel model is made",
+                          "take part in the loss, on every rank; set find_unused_parameters, or "
+                          "turn requires_grad off for them before the data parallel model is made",
                           name_list(names)));
 }
 
-void broadcast_values(ProcessGroup& group, const std::vector<NamedTensor>& tensors) {
+void broadcast_values(ProcessGroup& group, const std::vector<NamedTensor>& tensors, int root) {
   const at::NoGradGuard no_grad;
   for (const NamedTensor& named : tensors) {
     const at::Tensor value = named.tensor.detach();
     if (value.numel() == 0) continue;
     const at::Tensor flat = value.contiguous();  // `value` itself if it is contiguous
     const at::Tensor bytes = flat.view(-1).view(at::kByte);
-    broadcast(group, bytes, 0).wait();
+    broadcast(group, bytes, root).wait();
     if (!flat.is_same(value)) value.copy_(flat);
   }
 }
@@ -133,14 +132,14 @@ BufferBroadcast::BufferBroadcast(ProcessGroup group, std::vector<NamedTensor> bu
   }
 }
 
-void BufferBroadcast::run() {
+void BufferBroadcast::run(int root) {
   const at::NoGradGuard no_grad;
-  const bool root = group_.rank() == 0;
-  for (size_t i = 0; root && i < places_.size(); ++i) places_[i].copy_(buffers_[i].tensor);
-  group_.broadcast(memory_->data(), memory_->bytes(), DType::kUint8, 0).wait();
+  const bool sender = group_.rank() == root;
+  for (size_t i = 0; sender && i < places_.size(); ++i) places_[i].copy_(buffers_[i].tensor);
+  group_.broadcast(memory_->data(), memory_->bytes(), DType::kUint8, root).wait();
   // variable_data() leaves the version counter alone: a graph of an earlier forward that saved a
   // running average must stay usable, as it does on rank 0. Its backward does not read the value.
-  for (size_t i = 0; !root && i < places_.size(); ++i) {
+  for (size_t i = 0; !sender && i < places_.size(); ++i) {
     buffers_[i].tensor.variable_data().copy_(places_[i]);
   }
 }

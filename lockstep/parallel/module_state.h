@@ -33,20 +33,23 @@ std::optional<std::string> first_difference(const std::vector<std::string>& here
 /// Collective. Throws kMismatch, on every rank, when some rank's list differs from rank 0's.
 void check_same_on_all_ranks(ProcessGroup& group, const std::vector<std::string>& descriptions);
 
+/// Up to eight names, quoted.
+std::string name_list(const std::vector<std::string>& names);
+
 /// Throws kInvalidArgument: a backward pass brought these parameters no gradient. Names up to
 /// eight.
 [[noreturn]] void throw_without_gradient(const std::vector<std::string>& names);
 
-/// Collective: the values of rank 0 on every rank. Cost: one broadcast a tensor.
-void broadcast_values(ProcessGroup& group, const std::vector<NamedTensor>& tensors);
+/// Collective: the values of rank `root` on every rank. Cost: one broadcast a tensor.
+void broadcast_values(ProcessGroup& group, const std::vector<NamedTensor>& tensors, int root = 0);
 
-/// Gives every rank the buffers of rank 0, again and again: one broadcast for all of them.
+/// Gives every rank the buffers of one, again and again: one broadcast for all of them.
 class BufferBroadcast {
  public:
   /// Collective.
   BufferBroadcast(ProcessGroup group, std::vector<NamedTensor> buffers);
   /// Collective.
-  void run();
+  void run(int root = 0);
 
  private:
   ProcessGroup group_;

@@ -3,20 +3,34 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <exception>
 #include <utility>
 
 #include "lockstep/base/error.h"
+#include "lockstep/parallel/module_state.h"
 
 namespace lockstep {
-Reducer::Reducer(ProcessGroup group, std::vector<NamedTensor> parameters, int64_t bucket_cap_bytes,
-                 ShardFold* fold)
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// Says of a rank that shadows: it has nothing to say. Below any count and any negated one.
+constexpr int32_t kNoCount = -(1 << 30);
+
+}  // namespace
+
+Reducer::Reducer(ProcessGroup group, std::vector<NamedTensor> parameters,
+                 const ReducerOptions& options, ShardFold* fold)
     : group_(std::move(group)),
       parameters_(std::move(parameters)),
+      options_(options),
       fold_(fold),
-      limits_(bucket_limits(bucket_cap_bytes)),
-      memory_(group_, parameters_) {
+      limits_(bucket_limits(options.bucket_cap_bytes)),
+      memory_(group_, parameters_, options.hook != nullptr),
+      used_(parameters_.size()),
+      wanted_(parameters_.size(), 1),
+      last_end_(Clock::now()),
+      self_(std::make_shared<Reducer*>(this)) {
   const int count = static_cast<int>(parameters_.size());
   form_buckets(plan_buckets(memory_.specs(), reversed_order(count), limits_));
   for (int i = 0; i < count; ++i) {
@@ -28,7 +42,7 @@ Reducer::Reducer(ProcessGroup group, std::vector<NamedTensor> parameters, int64_
 Reducer::~Reducer() {
   memory_.serving(false);
   try {
-    wait_for_launched();
+    wait_for_flights();
   } catch (const std::exception&) {
     // Whoever runs the group has seen it already; what counts here is that nothing uses the memory.
   }
@@ -36,115 +50,289 @@ Reducer::~Reducer() {
 
 void Reducer::form_buckets(const std::vector<std::vector<int>>& plan) {
   memory_.form(plan);
-  bucket_of_.resize(parameters_.size());
+  bucket_of_.assign(parameters_.size(), -1);
   for (size_t b = 0; b < plan.size(); ++b) {
     for (const int index : plan[b]) bucket_of_[static_cast<size_t>(index)] = static_cast<int>(b);
   }
 }
 
-void Reducer::form_buckets_in_ready_order() {
+void Reducer::form_buckets_in_ready_order(int root) {
   std::vector<int32_t> order(ready_order_.begin(), ready_order_.end());
   ready_order_.clear();
-  group_.broadcast(order.data(), static_cast<int64_t>(order.size()), DType::kInt32, 0).wait();
+  group_.broadcast(order.data(), static_cast<int64_t>(order.size()), DType::kInt32, root).wait();
   const auto plan = plan_buckets(memory_.specs(), order, limits_);
   const bool same = std::equal(plan.begin(), plan.end(), buckets().begin(), buckets().end(),
                                [](const auto& a, const auto& b) { return a == b.gradients; });
   if (!same) form_buckets(plan);
 }
 
-void Reducer::begin_forward(bool synchronise) {
+void Reducer::begin_forward(bool synchronise, int order_root) {
   if (phase_ == Phase::kBackward) {
     throw Error(ErrorCode::kInvalidArgument,
                 "the last backward() ended early with an error: its gradients were not averaged "
                 "and the ranks may be in different steps; start again from equal weights");
   }
-  if (synchronise && !first_pass_ && !ready_order_.empty()) form_buckets_in_ready_order();
+  if (synchronise && !first_pass_ && !ready_order_.empty()) {
+    form_buckets_in_ready_order(order_root);
+  }
   memory_.serving(false);
   phase_ = synchronise ? Phase::kArmed : Phase::kLocal;
 }
 
+void Reducer::end_forward(const std::vector<at::Tensor>& outputs) {
+  memory_.serving(true);
+  if (phase_ != Phase::kArmed) return;
+  for (const at::Tensor& output : outputs) {
+    at_begin_of_backward(output, [self = std::weak_ptr<Reducer*>(self_)] {
+      const auto reducer = self.lock();
+      if (reducer && (*reducer)->phase_ == Phase::kArmed) (*reducer)->start_pass();
+    });
+  }
+}
+
 void Reducer::on_gradient(int index, const at::Tensor& arrived) {
+  used_[static_cast<size_t>(index)] = true;
   if (phase_ == Phase::kLocal) return;
   if (phase_ == Phase::kIdle) {
     throw Error(ErrorCode::kInvalidArgument,
                 fmt::format("a gradient of '{}' came without a forward() of the data parallel "
                             "model before it: call the model, not the module in it, and run "
                             "backward() once per forward(), or use no_sync()",
-                            parameters_[static_cast<size_t>(index)].name));
+                            name_of(index)));
   }
   if (phase_ == Phase::kArmed) start_pass();
   take_gradient(index, arrived);
   launch_full_buckets();
+  clock_.gradient(Clock::now(), in_flight());
 }
 
 void Reducer::start_pass() {
-  arrived_.assign(parameters_.size(), false);
-  missing_.clear();
-  for (const auto& layout : buckets())
-    missing_.push_back(static_cast<int>(layout.gradients.size()));
-  launched_ = 0;
-  ready_order_.clear();
+  reset_pass();
   at_end_of_backward([this] { finish_pass(); });
+}
+
+void Reducer::reset_pass() {
+  count_.assign(parameters_.size(), 0);
+  ready_.assign(parameters_.size(), false);
+  missing_.clear();
+  for (const auto& layout : buckets()) {
+    missing_.push_back(static_cast<int>(layout.gradients.size()));
+  }
+  ready_order_.clear();
+  gradients_ = 0;
+  clock_.begin(Clock::now());
   phase_ = Phase::kBackward;
 }
 
 void Reducer::take_gradient(int index, const at::Tensor& arrived) {
   const auto i = static_cast<size_t>(index);
-  const at::Tensor& grad = parameters_[i].tensor.grad();
-  const bool sparse = grad.defined() && grad.layout() != at::kStrided;
-  if (arrived_[i] || sparse) {
-    throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("parameter '{}' got {}", parameters_[i].name,
-                            sparse ? "a sparse gradient; only dense ones can be averaged"
-                                   : "a second gradient in one backward pass"));
-  }
+  ++count_[i];
+  ++gradients_;
+  if (first_pass_ && count_[i] == 1) ready_order_.push_back(index);
+  if (!check_count(index)) return;
   memory_.bring(index, arrived);
   if (fold_) fold_->add_sums_to(i);
-  arrived_[i] = true;
+  mark_ready(index);
+}
+
+/// Whether this gradient of the parameter is its last in this pass, as far as one can know.
+bool Reducer::check_count(int index) const {
+  const auto i = static_cast<size_t>(index);
+  const at::Tensor& grad = parameters_[i].tensor.grad();
+  const bool sparse = grad.defined() && grad.layout() != at::kStrided;
+  const bool fixed = options_.graph == GraphUse::kStatic;
+  if (fixed && first_pass_ && !sparse) return false;
+  if (count_[i] <= wanted_[i] && !sparse) return count_[i] == wanted_[i];
+  std::string what = "a second gradient in one backward pass";
+  if (sparse) what = "a sparse gradient; only dense ones can be averaged";
+  if (fixed && !sparse) {
+    what = fmt::format("more gradients than the {} of the first step, but static_graph is on",
+                       wanted_[i]);
+  }
+  throw Error(ErrorCode::kInvalidArgument,
+              fmt::format("parameter '{}' got {}", name_of(index), what));
+}
+
+void Reducer::mark_ready(int index) {
+  const auto i = static_cast<size_t>(index);
+  ready_[i] = true;
   --missing_[static_cast<size_t>(bucket_of_[i])];
-  if (first_pass_) ready_order_.push_back(index);
+}
+
+bool Reducer::in_flight() const {
+  if (flights_.empty()) return false;
+  const auto& works = flights_.back().works;
+  return flights_.back().finish ||
+         std::any_of(works.begin(), works.end(), [](const Work& work) { return !work.done(); });
 }
 
 void Reducer::launch_full_buckets() {
-  for (; launched_ < buckets().size() && missing_[launched_] == 0; ++launched_) {
-    for (const int index : buckets()[launched_].placed) {
-      in_flight_.push_back(parameters_[static_cast<size_t>(index)].tensor.grad());
-    }
-    memory_.launch(buckets()[launched_], fold_ ? ReduceOp::kSum : ReduceOp::kAvg, works_);
+  while (flights_.size() < buckets().size() && missing_[flights_.size()] == 0) {
+    flights_.push_back(launch(flights_.size()));
   }
+}
+
+Reducer::Flight Reducer::launch(size_t bucket) {
+  const BucketLayout& layout = buckets()[bucket];
+  Flight flight;
+  if (!options_.hook) {
+    memory_.launch(layout, fold_ ? ReduceOp::kSum : ReduceOp::kAvg, flight.works);
+    return flight;
+  }
+  GradientBucket given{.index = static_cast<int>(bucket),
+                       .last = bucket + 1 == buckets().size(),
+                       .flat = memory_.flat(layout),
+                       .gradients = {},
+                       .names = bucket_names(bucket)};
+  for (const int index : layout.gradients) given.gradients.push_back(memory_.place(index).detach());
+  flight.finish = options_.hook->start(given, group_);
+  return flight;
+}
+
+std::vector<std::string> Reducer::bucket_names(size_t bucket) const {
+  std::vector<std::string> names;
+  for (const int index : buckets()[bucket].gradients) names.push_back(name_of(index));
+  return names;
+}
+
+void Reducer::shadow_pass() {
+  shadowing_ = true;
+  for (auto& parameter : parameters_) parameter.tensor.mutable_grad().reset();
+  reset_pass();
+  finish_pass();
+  shadowing_ = false;
 }
 
 void Reducer::finish_pass() {
   memory_.serving(false);
-  const auto begin = std::chrono::steady_clock::now();
-  wait_for_launched();
-  phase_ = Phase::kIdle;
-  if (launched_ < buckets().size()) throw_missing();
+  if (gradients_ == 0 &&
+      !shadowing_) {  // a pass of autograd::grad(), which wants no gradients here
+    phase_ = Phase::kArmed;
+    return;
+  }
+  clock_.computed(Clock::now());
+  const bool learning = first_pass_ && options_.graph == GraphUse::kStatic;
+  if (!shadowing_ && !learning && options_.graph != GraphUse::kFindUnused &&
+      flights_.size() < buckets().size()) {
+    wait_for_flights();
+    phase_ = Phase::kIdle;
+    throw_missing();
+  }
+  reduce_rest();
   for (size_t b = 0; fold_ && b < buckets().size(); ++b) {
     memory_.divide(buckets()[b], fold_->range().total);
   }
+  if (scale_ != 1) memory_.scale(scale_);
+  memory_.release();
+  used_.assign(parameters_.size(), false);
+  phase_ = Phase::kIdle;
+  if (first_pass_) learn_order();
   first_pass_ = false;
-  exposed_ms_ =
-      std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
+  clock_.end(Clock::now());
+  timings_ = clock_.timings();
+  if (options_.measure_wait) measure_wait();
+  last_end_ = Clock::now();
 }
 
-void Reducer::wait_for_launched() {
+/// Brings what has come and waited, lends the rest, and gives the ranks' verdict to what was lent.
+void Reducer::reduce_rest() {
+  std::vector<int> lent;
+  for (int index = 0; index < std::ssize(parameters_); ++index) {
+    const auto i = static_cast<size_t>(index);
+    if (ready_[i] || bucket_of_[i] < 0) continue;
+    if (count_[i] > 0) {
+      memory_.bring(index, {});
+    } else {
+      memory_.lend(index);
+      lent.push_back(index);
+    }
+    mark_ready(index);
+  }
+  launch_full_buckets();
+  std::vector<bool> used(parameters_.size(), true);
+  if (options_.graph == GraphUse::kFindUnused) used = agree_on_use();
+  if (options_.graph == GraphUse::kStatic && first_pass_) used = agree_on_counts();
+  wait_for_flights();
+  for (const int index : lent) {
+    if (used[static_cast<size_t>(index)]) memory_.accept(index);
+  }
+}
+
+std::vector<bool> Reducer::agree_on_use() {
+  std::vector<uint8_t> used(used_.begin(), used_.end());
+  group_.all_reduce(used.data(), std::ssize(used), DType::kUint8, ReduceOp::kMax).wait();
+  return {used.begin(), used.end()};
+}
+
+std::vector<bool> Reducer::agree_on_counts() {
+  const size_t n = parameters_.size();
+  std::vector<int32_t> bounds(2 * n, kNoCount);  // the most, then the negated least
+  for (size_t i = 0; i < n && !shadowing_; ++i) {
+    bounds[i] = count_[i];
+    bounds[n + i] = -count_[i];
+  }
+  group_.all_reduce(bounds.data(), std::ssize(bounds), DType::kInt32, ReduceOp::kMax).wait();
+  for (size_t i = 0; i < n; ++i) {
+    wanted_[i] = bounds[i];
+    if (bounds[i] == -bounds[n + i]) continue;
+    wait_for_flights();
+    phase_ = Phase::kIdle;
+    throw Error(ErrorCode::kMismatch,
+                fmt::format("static_graph is on, but in the first step parameter '{}' got {} "
+                            "gradients on one rank and {} on another",
+                            parameters_[i].name, -bounds[n + i], bounds[i]));
+  }
+  return {wanted_.begin(), wanted_.end()};
+}
+
+/// The order of the buckets from the second pass on: as the gradients came, then what did not come;
+/// with a static graph that will never come.
+void Reducer::learn_order() {
+  std::vector<bool> listed(parameters_.size());
+  for (const int index : ready_order_) listed[static_cast<size_t>(index)] = true;
+  for (const int index : reversed_order(static_cast<int>(parameters_.size()))) {
+    const auto i = static_cast<size_t>(index);
+    if (!listed[i] && wanted_[i] > 0) ready_order_.push_back(index);
+  }
+}
+
+void Reducer::wait_for_flights() {
   std::exception_ptr failure;
-  for (Work& work : std::exchange(works_, {})) {
+  for (size_t bucket = 0; bucket < flights_.size(); ++bucket) {
     try {
-      work.wait();
+      for (Work& work : flights_[bucket].works) work.wait();
+      if (flights_[bucket].finish) flights_[bucket].finish();
+    } catch (const Error& error) {
+      if (failure) continue;
+      const auto names = name_list(bucket_names(bucket));
+      failure = std::make_exception_ptr(
+          Error(error.code(),
+                fmt::format("{} (while averaging the gradients of {})", error.what(), names)));
     } catch (...) {
       if (!failure) failure = std::current_exception();
     }
   }
-  in_flight_.clear();
+  flights_.clear();
   if (failure) std::rethrow_exception(failure);
+}
+
+void Reducer::measure_wait() {
+  const double busy = milliseconds(clock_.computed_at() - last_end_);
+  double longest = busy;
+  group_.all_reduce(&longest, 1, DType::kFloat64, ReduceOp::kMax).wait();
+  timings_.slowest_wait = longest - busy;
 }
 
 void Reducer::throw_missing() const {
   std::vector<std::string> names;
   for (size_t i = 0; i < parameters_.size(); ++i) {
-    if (!arrived_[i]) names.push_back(parameters_[i].name);
+    if (bucket_of_[i] >= 0 && !ready_[i]) names.push_back(parameters_[i].name);
+  }
+  if (options_.graph == GraphUse::kStatic) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("fewer gradients than in the first step came for {}, but static_graph "
+                            "is on",
+                            name_list(names)));
   }
   throw_without_gradient(names);
 }

@@ -3,6 +3,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -10,37 +11,63 @@
 #include "lockstep/comm/process_group.h"
 #include "lockstep/parallel/autograd_hooks.h"
 #include "lockstep/parallel/buckets.h"
+#include "lockstep/parallel/comm_hook.h"
 #include "lockstep/parallel/gradient_memory.h"
 #include "lockstep/parallel/shard_fold.h"
+#include "lockstep/parallel/step_timings.h"
 
 namespace lockstep {
+
+/// Which parameters take part in a backward pass.
+enum class GraphUse {
+  kAll,         ///< Each, once.
+  kFindUnused,  ///< Other ones in each pass and on each rank; each at most once.
+  kStatic,      ///< The same ones on every rank as often as in the first pass.
+};
+
+struct ReducerOptions {
+  int64_t bucket_cap_bytes = 0;
+  GraphUse graph = GraphUse::kAll;
+  std::shared_ptr<CommHook> hook = nullptr;  ///< Null: the plain average.
+  bool measure_wait = false;                 ///< See StepTimings::slowest_wait.
+};
 
 /// Sees every gradient of a backward pass, gathers them in buckets in memory shared with the peers
 /// of this host, and starts the averaging of each bucket as soon as it is full.
 ///
-/// Protocol of one step: begin_forward(true); forward; end_forward(); backward. When backward()
-/// returns, .grad of every parameter is the average over the ranks. Buckets are reduced strictly in
-/// index order, so all ranks issue the same collectives whatever order their gradients come in.
-/// Before the second step the buckets are formed anew in the order in which the gradients of rank 0
-/// got ready in the first.
+/// Protocol of one step: begin_forward(true); forward; end_forward(outputs); backward. When
+/// backward() returns, .grad of every parameter is the average over the ranks. Buckets are reduced
+/// strictly in index order, so all ranks issue the same collectives whatever order their gradients
+/// come in. Before the second step the buckets are formed anew in the order in which the gradients
+/// of rank 0 got ready in the first.
+///
+/// kFindUnused: what has no gradient when backward ends is unused on this rank. It contributes its
+/// .grad as it is (what no_sync steps accumulated), or zeros, and gets the average if any rank used
+/// it since the last average; otherwise its .grad is not touched. The buckets that hold unused
+/// gradients wait for the end of backward; the second forming puts those of the first pass last.
+/// Cost: one reduction of a byte a parameter more.
+/// kStatic: the first pass reduces at its end and learns how often each parameter gets a gradient;
+/// from then on unused ones are in no bucket, at no cost, and their .grad is not touched.
 ///
 /// Fastest is a backward that finds .grad undefined: see GradientMemory. Where .grad is defined,
 /// autograd adds to it in place.
 ///
-/// With shards (see ShardFold) the pass is that of a rank's last shard: each gradient becomes the
-/// sum over the rank's shards as it arrives, and the ranks' sums are divided by the number of all
-/// shards, once, so that the bits do not depend on the number of ranks.
+/// With shards (see ShardFold; GraphUse::kAll, no hook) the pass is that of a rank's last shard:
+/// each gradient becomes the sum over the rank's shards as it arrives, and the ranks' sums are
+/// divided by the number of all shards, once, so that the bits do not depend on the number of
+/// ranks.
 ///
-/// All ranks must run the same steps. Errors come out of backward(): those of the group;
-/// kInvalidArgument when a parameter got no gradient (at the end, names all of them) or two in one
-/// pass, or when a pass runs that no begin_forward() announced. After an error the gradients are
-/// not usable, and the next begin_forward() after an interrupted pass throws as well.
+/// All ranks must run the same steps. Errors come out of backward(): those of the group, with the
+/// names of the parameters; kMismatch (kStatic: the ranks' first passes differ); kInvalidArgument
+/// when a parameter got no gradient (at the end, names all of them) or too many in one pass, or
+/// when a pass runs that no begin_forward() announced. After an error the gradients are not usable,
+/// and the next begin_forward() after an interrupted pass throws as well.
 class Reducer {
  public:
   /// Collective. `parameters`: leaf tensors on the CPU that require gradients, the same on every
   /// rank. `fold`: null for the mean over the ranks. Errors: kInvalidArgument (element type,
   /// device), kUnavailable (no shared memory).
-  Reducer(ProcessGroup group, std::vector<NamedTensor> parameters, int64_t bucket_cap_bytes,
+  Reducer(ProcessGroup group, std::vector<NamedTensor> parameters, const ReducerOptions& options,
           ShardFold* fold = nullptr);
   /// Waits for collectives under way (at most the group's timeout).
   ~Reducer();
@@ -48,47 +75,80 @@ class Reducer {
   Reducer& operator=(const Reducer&) = delete;
 
   /// Announces a forward pass whose backward shall be averaged, or (false) only be accumulated.
-  /// Collective before the second announced pass.
-  void begin_forward(bool synchronise);
-  /// The forward pass is over; the same thread will run backward.
-  void end_forward() { memory_.serving(true); }
+  /// Collective before the second announced pass; `order_root` is the rank whose order of
+  /// gradients counts there.
+  void begin_forward(bool synchronise, int order_root = 0);
+  /// The forward pass is over and gave these tensors; the same thread will run backward.
+  void end_forward(const std::vector<at::Tensor>& outputs);
 
-  /// How long the end of the last averaged pass waited for the network, in milliseconds.
-  double comm_exposed_ms() const { return exposed_ms_; }
+  /// Collective with a backward pass of the other ranks, after begin_forward(true): contributes
+  /// zeros. .grad becomes what it becomes on them.
+  void shadow_pass();
+  /// Averages are multiplied by this from now on.
+  void set_scale(double scale) { scale_ = scale; }
+
+  /// Of the last averaged pass; forward is left 0.
+  const StepTimings& timings() const { return timings_; }
 
   /// Buckets in launch order, for tests and logs.
   const std::vector<BucketLayout>& buckets() const { return memory_.buckets(); }
 
  private:
   enum class Phase { kIdle, kLocal, kArmed, kBackward };
+  struct Flight {  ///< A bucket on its way.
+    std::vector<Work> works;
+    std::function<void()> finish;  ///< Of a hook.
+  };
 
   void form_buckets(const std::vector<std::vector<int>>& plan);
-  void form_buckets_in_ready_order();
+  void form_buckets_in_ready_order(int root);
+
   void on_gradient(int index, const at::Tensor& arrived);
   void start_pass();
+  void reset_pass();
   void take_gradient(int index, const at::Tensor& arrived);
+  bool check_count(int index) const;
+  void mark_ready(int index);
+  bool in_flight() const;
   void launch_full_buckets();
+  Flight launch(size_t bucket);
+
   void finish_pass();
-  void wait_for_launched();
+  void reduce_rest();
+  std::vector<bool> agree_on_use();
+  std::vector<bool> agree_on_counts();
+  void learn_order();
+  void wait_for_flights();
+  void measure_wait();
+  std::string name_of(int index) const { return parameters_[static_cast<size_t>(index)].name; }
+  std::vector<std::string> bucket_names(size_t bucket) const;
   [[noreturn]] void throw_missing() const;
 
   ProcessGroup group_;
   std::vector<NamedTensor> parameters_;
+  ReducerOptions options_;
   ShardFold* fold_;
   std::vector<int64_t> limits_;
   GradientMemory memory_;
-  std::vector<int> bucket_of_;  ///< By parameter.
+  std::vector<int> bucket_of_;  ///< By parameter; -1: in none.
 
   Phase phase_ = Phase::kIdle;
-  std::vector<bool> arrived_;          ///< By parameter, in this pass.
-  std::vector<int> missing_;           ///< By bucket: gradients that have not come yet.
-  size_t launched_ = 0;                ///< Buckets launched in this pass: the first so many.
-  std::vector<Work> works_;            ///< Theirs.
-  std::vector<at::Tensor> in_flight_;  ///< Keeps what they write alive if backward() ends early.
-  std::vector<int> ready_order_;       ///< Of the first averaged pass; then empty.
   bool first_pass_ = true;
-  double exposed_ms_ = 0;
+  bool shadowing_ = false;
+  std::vector<bool> used_;        ///< By parameter, since the last average, no_sync passes too.
+  std::vector<int32_t> count_;    ///< By parameter: gradients in this pass.
+  std::vector<int32_t> wanted_;   ///< By parameter: gradients in every pass, kStatic's after one.
+  std::vector<bool> ready_;       ///< By parameter: brought or lent in this pass.
+  std::vector<int> missing_;      ///< By bucket: gradients that are not ready yet.
+  std::vector<Flight> flights_;   ///< By bucket: the first so many were launched.
+  std::vector<int> ready_order_;  ///< Of the first averaged pass; then empty.
+  int gradients_ = 0;             ///< In this pass.
+  double scale_ = 1;
+  PassClock clock_;
+  StepTimings timings_;
+  PassClock::Time last_end_;  ///< Of the last averaged pass.
 
+  std::shared_ptr<Reducer*> self_;   ///< What hooks on outputs, which may outlive this, hold.
   std::vector<GradientHook> hooks_;  ///< Last member: goes first, nothing fires afterwards.
 };
 

@@ -10,6 +10,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/text.h"
+#include "lockstep/parallel/sync_batch_norm.h"
 #include "lockstep/train/loss.h"
 #include "lockstep/train/optim/clip.h"
 #include "lockstep/train/optim/optimizer.h"
@@ -29,6 +30,9 @@ DdpOptions ddp_options(const ParallelConfig& config) {
   DdpOptions options;
   options.bucket_cap_mb = config.bucket_cap_mb;
   options.broadcast_buffers = config.broadcast_buffers;
+  options.find_unused_parameters = config.find_unused_parameters;
+  options.static_graph = config.static_graph;
+  options.comm_hook = make_comm_hook(config.comm_hook);
   return options;
 }
 
@@ -52,6 +56,7 @@ Trainer::Trainer(TrainerParts parts, TrainingState state)
       ddp_(parts_.model, parts_.group, ddp_options(parts_.config.parallel)),
       parameters_(ddp_.parameters()),
       steps_per_epoch_(parts_.loader.num_batches(parts_.sampler.num_samples())) {
+  if (config().parallel.sync_bn) convert_sync_batchnorm(*parts_.model, parts_.group);
   require_batch(steps_per_epoch_, parts_.sampler.num_samples(), config().train.loader.batch_size);
   check_resumable();
   state_.schedule_step = state_.epoch * steps_per_epoch_ + state_.batch_in_epoch;

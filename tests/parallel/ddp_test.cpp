@@ -9,48 +9,17 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/parallel/distributed_data_parallel.h"
+#include "tests/parallel/two_heads.h"
 #include "tests/support/ranks.h"
 
 namespace lockstep {
 namespace {
 
-using testing::run_rank_threads;
+using namespace testing;  // two_heads.h and ranks.h
 using torch::Tensor;
 
-/// a: Linear(2, 2), then b or c: Linear(2, 1). Element k of parameter i is 0.1 * (1 + i + k).
-struct TwoHeadsImpl : torch::nn::Module {
-  torch::nn::Linear a{nullptr}, b{nullptr}, c{nullptr};
-  TwoHeadsImpl() {
-    a = register_module("a", torch::nn::Linear(2, 2));
-    b = register_module("b", torch::nn::Linear(2, 1));
-    c = register_module("c", torch::nn::Linear(2, 1));
-    const torch::NoGradGuard no_grad;
-    int64_t i = 0;
-    for (auto& parameter : parameters()) {
-      parameter.copy_(0.1 * (1 + i++ + torch::arange(parameter.numel())).view_as(parameter));
-    }
-  }
-  Tensor forward(const Tensor& x, bool use_b, bool use_c) {
-    const Tensor hidden = a(x);
-    Tensor out = torch::zeros({1});
-    if (use_b) out = out + b(hidden).sum();
-    if (use_c) out = out + c(hidden).sum();
-    return out;
-  }
-};
-TORCH_MODULE(TwoHeads);
-
-Tensor input_of(int rank) {
-  return torch::tensor({{1.0F, 2.0F}}) * (rank + 1);
-}
-
-void expect_near(const Tensor& value, const std::vector<float>& wanted, const char* what) {
-  const Tensor expected = torch::tensor(wanted);
-  EXPECT_TRUE(torch::allclose(value.flatten(), expected, 1e-5, 1e-6)) << what << "\n" << value;
-}
-
 template <class Body>
-std::string error_of(ErrorCode code, const Body& body) {
+std::string text_of_error(ErrorCode code, const Body& body) {
   try {
     body();
   } catch (const Error& error) {
@@ -293,7 +262,8 @@ TEST(DdpErrors, NamesTheParameterAndBothShapesOnEveryRank) {
     torch::nn::Sequential net(torch::nn::Linear(4, 3),
                               torch::nn::Linear(3, world.rank == 1 ? 5 : 2));
     auto group = ProcessGroup::create(world);
-    const auto text = error_of(ErrorCode::kMismatch, [&] { DistributedDataParallel(net, group); });
+    const auto text =
+        text_of_error(ErrorCode::kMismatch, [&] { DistributedDataParallel(net, group); });
     expect_contains(text, "rank 1 has parameter '1.weight' Float [5, 3]");
     expect_contains(text, "rank 0 has parameter '1.weight' Float [2, 3]");
   });
@@ -304,7 +274,8 @@ TEST(DdpErrors, NamesAMissingParameter) {
     torch::nn::Sequential net(torch::nn::Linear(2, 2));
     if (world.rank == 0) net->push_back(torch::nn::Linear(2, 7));
     auto group = ProcessGroup::create(world);
-    const auto text = error_of(ErrorCode::kMismatch, [&] { DistributedDataParallel(net, group); });
+    const auto text =
+        text_of_error(ErrorCode::kMismatch, [&] { DistributedDataParallel(net, group); });
     expect_contains(text, "rank 1 has nothing where rank 0 has parameter '1.weight' Float [7, 2]");
   });
 }
@@ -314,7 +285,7 @@ TEST(DdpErrors, NamesParametersWithoutGradient) {
     TwoHeads net;
     auto model = DistributedDataParallel(net, ProcessGroup::create(world));
     const Tensor loss = model(input_of(world.rank), true, false);
-    const auto text = error_of(ErrorCode::kInvalidArgument, [&] { loss.backward(); });
+    const auto text = text_of_error(ErrorCode::kInvalidArgument, [&] { loss.backward(); });
     expect_contains(text, "no gradient came for 'c.weight', 'c.bias'");
     model.zero_grad();
     model(input_of(world.rank), true, true).backward();  // the group is still good
@@ -327,7 +298,7 @@ TEST(DdpErrors, RefusesBackwardWithoutForward) {
     TwoHeads net;
     auto model = DistributedDataParallel(net, ProcessGroup::create(world));
     const Tensor loss = net->forward(input_of(world.rank), true, true);
-    const auto text = error_of(ErrorCode::kInvalidArgument, [&] { loss.backward(); });
+    const auto text = text_of_error(ErrorCode::kInvalidArgument, [&] { loss.backward(); });
     expect_contains(text, "without a forward() of the data parallel model");
   });
 }
@@ -341,7 +312,7 @@ TEST(DdpErrors, RefusesToGoOnAfterABrokenBackward) {
     x.register_hook([](const Tensor&) -> Tensor { throw std::runtime_error("the user's"); });
     EXPECT_THROW(model(x, true, true).backward(), std::exception);
     const auto text =
-        error_of(ErrorCode::kInvalidArgument, [&] { model(input_of(0), true, true); });
+        text_of_error(ErrorCode::kInvalidArgument, [&] { model(input_of(0), true, true); });
     expect_contains(text, "ended early");
   });
 }
@@ -356,7 +327,7 @@ TEST(DdpErrors, SurfacesTheGroupsErrorsFromBackward) {
       return;
     }
     const Tensor loss = model(input_of(0), true, true);
-    const auto text = error_of(ErrorCode::kTimeout, [&] { loss.backward(); });
+    const auto text = text_of_error(ErrorCode::kTimeout, [&] { loss.backward(); });
     expect_contains(text, "1");
     world.store->set("done", "yes", Deadline::after(std::chrono::seconds(30)));
   });
@@ -366,13 +337,13 @@ TEST(DdpErrors, ChecksOptionsAndModules) {
   run_rank_threads(1, [](World world) {
     auto group = ProcessGroup::create(world);
     TwoHeads net;
-    const auto cap = error_of(ErrorCode::kInvalidArgument, [&] {
+    const auto cap = text_of_error(ErrorCode::kInvalidArgument, [&] {
       DistributedDataParallel(net, group, DdpOptions{.bucket_cap_mb = 0});
     });
     expect_contains(cap, "bucket_cap_mb is 0");
     for (auto& parameter : net->parameters()) parameter.set_requires_grad(false);
     const auto frozen =
-        error_of(ErrorCode::kInvalidArgument, [&] { DistributedDataParallel(net, group); });
+        text_of_error(ErrorCode::kInvalidArgument, [&] { DistributedDataParallel(net, group); });
     expect_contains(frozen, "at least one parameter");
   });
 }

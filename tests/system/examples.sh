@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The two examples are one program but for five lines, and both learn. usage: examples.sh BUILD SOURCE
+# The first two examples are one program but for five lines, and both learn; so do the others. usage: examples.sh BUILD SOURCE
 set -euo pipefail
 bin=$1/bin
 source=$2/examples
@@ -22,3 +22,8 @@ echo "$output"
 [ "$(grep -c 'loss' <<<"$output")" = 2 ]
 [ "$(grep -o 'loss.*' <<<"$output" | sort -u | wc -l)" = 1 ]
 [ "$(grep -o 'loss.*' <<<"$output" | head -1 | right)" -ge 1000 ]
+
+# A hook of the user's own: the line is found through the points of both ranks.
+output=$("$bin/lockstep" run --nproc_per_node 2 -- "$bin/comm_hook")
+echo "$output"
+grep -q 'y = 3.0000 x + -2.0000' <<<"$output"

@@ -59,6 +59,37 @@ TEST(Trainer, TwoRanksComputeWhatOneWould) {
   }
 }
 
+// The same with batch norm, when it takes its statistics from both ranks.
+TEST(Trainer, SynchronisedBatchNormIsThatOfOneRank) {
+  auto config = tiny_config();
+  const auto one = run_tiny(1, config);
+  config.train.loader.batch_size = 2;
+  const auto apart = run_tiny(2, config);
+  config.parallel.sync_bn = true;
+  const auto two = run_tiny(2, config);
+  const auto difference = [&](const std::vector<TinyRun>& runs, size_t i) {
+    return std::abs(one[0].losses[i] - runs[0].losses[i]);
+  };
+  for (size_t i = 0; i < one[0].losses.size(); ++i) EXPECT_LT(difference(two, i), 1e-4) << i;
+  EXPECT_GT(difference(apart, 0), 1e-3);
+  EXPECT_TRUE(same_weights(two[0], two[1]));
+}
+
+TEST(Trainer, KnowsTheHooksAndGraphsOfItsConfiguration) {
+  const auto plain = run_tiny(2, tiny_config());
+  for (const auto& hook : comm_hook_names()) {
+    auto config = tiny_config();
+    config.parallel.comm_hook = hook;
+    const auto runs = run_tiny(2, config);
+    EXPECT_TRUE(same_weights(runs[0], runs[1], kTinyParameters)) << hook;
+    EXPECT_EQ(same_weights(runs[0], plain[0]), hook == "none") << hook;
+  }
+  auto unused = tiny_config(), fixed = tiny_config();
+  unused.parallel.find_unused_parameters = fixed.parallel.static_graph = true;
+  EXPECT_TRUE(same_weights(run_tiny(2, unused)[0], plain[0]));
+  EXPECT_TRUE(same_weights(run_tiny(2, fixed)[0], plain[0]));
+}
+
 TEST(Trainer, RanksAndRunsAreEqualBitForBit) {
   const auto first = run_tiny(2, tiny_config());
   const auto second = run_tiny(2, tiny_config());

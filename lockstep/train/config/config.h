@@ -137,6 +137,12 @@ struct ParallelConfig {
   std::string backend = "auto";  ///< Of the process group.
   double bucket_cap_mb = 25;     ///< Of gradient buckets, MiB.
   bool broadcast_buffers = true;
+  bool find_unused_parameters = false;  ///< Parameters may be left out of a step's loss.
+  /// In every step the same parameters get gradients: the unused ones cost nothing.
+  bool static_graph = false;
+  /// How gradients travel: "none" (as they are), "fp16" or "bf16" (rounded, half the bytes).
+  std::string comm_hook = "none";
+  bool sync_bn = false;     ///< Batch norm takes its statistics from the batches of all ranks.
   int64_t timeout_s = 300;  ///< Of every collective.
 };
 

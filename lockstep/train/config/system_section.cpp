@@ -55,6 +55,16 @@ ParallelConfig read_parallel(Section section) {
   config.backend = section.text("backend", "auto");
   config.bucket_cap_mb = section.number("bucket_cap_mb", 25, 0.001, 1 << 16);
   config.broadcast_buffers = section.flag("broadcast_buffers", true);
+  config.find_unused_parameters = section.flag("find_unused_parameters", false);
+  config.static_graph = section.flag("static_graph", false);
+  if (config.find_unused_parameters && config.static_graph) {
+    section.fail("static_graph", "cannot be on together with parallel.find_unused_parameters");
+  }
+  config.comm_hook = section.choice("comm_hook", "none", {"none", "fp16", "bf16"});
+  config.sync_bn = section.flag("sync_bn", false);
+  if (config.sync_bn && config.shards > 0) {
+    section.fail("sync_bn", "cannot be on together with parallel.shards");
+  }
   config.timeout_s = section.whole("timeout_s", 300, 1, 1 << 24);
   section.finish();
   return config;

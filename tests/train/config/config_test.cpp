@@ -87,6 +87,18 @@ TEST(Config, WrongTypesAndRangesNameWhatIsAllowed) {
             std::string::npos);
 }
 
+TEST(Config, DataParallelOptionsAreChecked) {
+  EXPECT_NE(error_with("parallel.comm_hook=bf61").find("did you mean 'bf16'?"), std::string::npos);
+  EXPECT_NE(error_with("parallel.static_grph=True").find("did you mean 'static_graph'?"),
+            std::string::npos);
+  EXPECT_NE(error_with("parallel={find_unused_parameters: True, static_graph: True}")
+                .find("cannot be on together with parallel.find_unused_parameters"),
+            std::string::npos);
+  EXPECT_NE(error_with("parallel={sync_bn: True, shards: 2}")
+                .find("cannot be on together with parallel.shards"),
+            std::string::npos);
+}
+
 TEST(Config, MissingKeysAreNamed) {
   EXPECT_EQ(error_of("model:\n  backbone: {name: resnet18}\n"),
             "a.yaml:2: model.head.num_classes is missing");

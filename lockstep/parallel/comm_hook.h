@@ -1,0 +1,59 @@
+#pragma once
+// How the gradients of a bucket are averaged, when it is not by a plain reduction.
+
+#include <ATen/core/Tensor.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "lockstep/comm/process_group.h"
+
+namespace lockstep {
+
+/// The gradients that one call of a hook is for, all of one element type.
+struct GradientBucket {
+  int index = 0;                      ///< From 0, in the order in which buckets are sent.
+  bool last = false;                  ///< Of this backward pass.
+  at::Tensor flat;                    ///< (n): all of them in memory shared with the peers.
+  std::vector<at::Tensor> gradients;  ///< Each in its shape: views of flat. Between them lie
+                                      ///< zeros, up to 60 bytes, so that each starts aligned.
+  std::vector<std::string> names;     ///< Of their parameters.
+};
+
+/// Replaces the averaging of gradients over the ranks: give one to DdpOptions::comm_hook.
+///
+/// One object serves one model on one rank; it may keep state between calls, by bucket index. The
+/// buckets are formed anew before the second step (another number of elements under the same
+/// index), and never again.
+class CommHook {
+ public:
+  virtual ~CommHook() = default;
+
+  /// Called within backward(), in its thread, for one bucket after the other, when the bucket's
+  /// gradients are there: starts what communicates, with {.async = true} where it shall overlap
+  /// with the rest of backward, and returns what finishes it.
+  ///
+  /// What it returns is called at the end of backward(), in the order of the buckets, waits for
+  /// the collectives, and must leave in `flat` what is to be the gradient: the same bits on every
+  /// rank, normally the average (the hook divides by group.size()). It may communicate too.
+  /// Every rank starts the same collectives in the same order. What either throws comes out of
+  /// backward().
+  virtual std::function<void()> start(const GradientBucket& bucket, ProcessGroup& group) = 0;
+};
+
+/// "none", "fp16", "bf16": what make_comm_hook() knows.
+const std::vector<std::string>& comm_hook_names();
+
+/// A fresh hook:
+///   none  null: the plain average;
+///   fp16  gradients travel as float16, divided by the number of ranks before they are rounded, so
+///         that sums do not overflow; half the bytes of float32;
+///   bf16  the same in bfloat16: less exact, but no gradient is too large or too small for it.
+/// float16 and bfloat16 are added in float32 and rounded once per addition; results are equal on
+/// all ranks. Gradients of a 16-bit type travel as they are.
+/// Errors: kInvalidArgument for another name, with the nearest known one.
+std::shared_ptr<CommHook> make_comm_hook(const std::string& name);
+
+}  // namespace lockstep

@@ -1,0 +1,64 @@
+#pragma once
+// Training on inputs of different length: ranks that ran out keep the others' collectives company.
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "lockstep/comm/process_group.h"
+
+namespace lockstep {
+
+struct JoinOptions {
+  /// Whether averages divide by the number of ranks that still have data. Otherwise by that of all
+  /// ranks, so that a sample counts the same to the end.
+  bool divide_by_active = false;
+  /// Whether every rank fails, naming the one without data, instead of going on.
+  bool throw_when_uneven = false;
+  /// Called on a rank that ran out, after each step of the others, with their average in .grad:
+  /// an optimizer step here keeps the optimizer's state equal on all ranks, too.
+  std::function<void()> on_shadow_step = nullptr;
+};
+
+/// What the ranks say of themselves before a step.
+struct JoinState {
+  int64_t active = 0;    ///< Whether the rank has data.
+  int64_t training = 0;  ///< Whether its module is in training mode, which sends buffers.
+};
+
+struct JoinRound {
+  int leader = -1;        ///< Lowest rank with data; its buffers and order count. -1: none has any.
+  int num_active = 0;     ///< Ranks with data.
+  bool training = false;  ///< Of the leader.
+  std::vector<int> ended = {};  ///< Ranks without data.
+};
+JoinRound read_join_round(std::span<const JoinState> states);
+
+/// One join() of a model on one rank: asks all ranks before every averaged step who goes on.
+class JoinSession {
+ public:
+  JoinSession(ProcessGroup group, JoinOptions options);
+
+  /// Collective: 16 bytes a rank. The leader writes a line to the log when ranks ran out.
+  /// Errors: kMismatch with throw_when_uneven; those of the group.
+  JoinRound next(JoinState own);
+
+  /// By what an average over all ranks is to be multiplied in this round.
+  double scale(const JoinRound& round) const;
+  /// Of the last round in which a rank had data; 0 when there was none.
+  int last_leader() const { return last_leader_; }
+  const JoinOptions& options() const { return options_; }
+
+ private:
+  void report(const JoinRound& round);
+
+  ProcessGroup group_;
+  JoinOptions options_;
+  int64_t steps_ = 0;
+  size_t num_ended_ = 0;
+  int last_leader_ = 0;
+};
+
+}  // namespace lockstep

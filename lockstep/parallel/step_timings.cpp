@@ -1,0 +1,31 @@
+#include "lockstep/parallel/step_timings.h"
+
+namespace lockstep {
+
+double milliseconds(std::chrono::steady_clock::duration time) {
+  return std::chrono::duration<double, std::milli>(time).count();
+}
+
+void PassClock::begin(Time now) {
+  begin_ = last_ = now;
+  in_flight_ = false;
+  timings_ = {};
+}
+
+void PassClock::gradient(Time now, bool in_flight) {
+  if (in_flight_) timings_.comm_hidden += milliseconds(now - last_);
+  last_ = now;
+  in_flight_ = in_flight;
+}
+
+void PassClock::computed(Time now) {
+  gradient(now, false);
+  computed_at_ = now;
+}
+
+void PassClock::end(Time now) {
+  timings_.comm_exposed = milliseconds(now - computed_at_);
+  timings_.backward = milliseconds(now - begin_);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,48 @@
+#pragma once
+// Where the time of a data parallel training step goes.
+
+#include <chrono>
+
+namespace lockstep {
+
+/// Of the last step whose gradients were averaged, on this rank, in milliseconds of wall time.
+struct StepTimings {
+  double forward = 0;  ///< forward(), with the broadcast of buffers.
+  /// From where backward() reached the model's output (or, when forward() returned a type of the
+  /// user's, from the first gradient) to its end, comm_exposed included.
+  double backward = 0;
+  /// Part of backward in which communication was under way while gradients were computed. Observed
+  /// whenever a gradient gets ready, so the end of a bucket is noticed up to one gradient late.
+  double comm_hidden = 0;
+  /// Part of backward, at its end, that only waited for communication and slower ranks.
+  double comm_exposed = 0;
+  /// How much earlier than the slowest rank this one had all its gradients, both counted from the
+  /// end of the step before. 0 on the slowest; 0 everywhere unless DdpOptions::measure_wait.
+  double slowest_wait = 0;
+};
+
+/// Adds up the times of one backward pass. It is told what time it is.
+class PassClock {
+ public:
+  using Time = std::chrono::steady_clock::time_point;
+
+  void begin(Time now);
+  /// A gradient has been handled; `in_flight`: whether communication is under way from here on.
+  void gradient(Time now, bool in_flight);
+  /// All gradients have been handled; what follows is waiting.
+  void computed(Time now);
+  void end(Time now);
+
+  /// Valid after end(): backward, comm_hidden, comm_exposed.
+  const StepTimings& timings() const { return timings_; }
+  Time computed_at() const { return computed_at_; }
+
+ private:
+  Time begin_, last_, computed_at_;
+  bool in_flight_ = false;
+  StepTimings timings_;
+};
+
+double milliseconds(std::chrono::steady_clock::duration time);
+
+}  // namespace lockstep

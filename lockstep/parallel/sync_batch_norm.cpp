@@ -1,0 +1,316 @@
+#include "lockstep/parallel/sync_batch_norm.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/batch_norm.h>
+#include <ATen/ops/batch_norm_native.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/from_blob.h>
+#include <ATen/ops/native_batch_norm.h>
+#include <ATen/ops/native_batch_norm_backward.h>
+#include <ATen/ops/var_mean.h>
+#include <ATen/ops/zeros_like.h>
+#include <fmt/format.h>
+#include <torch/csrc/autograd/custom_function.h>
+#include <torch/custom_class.h>
+#include <torch/library.h>
+
+#include <map>
+#include <numeric>
+#include <optional>
+#include <vector>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/mutex.h"
+
+namespace lockstep {
+namespace {
+
+using at::Tensor;
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+/// Of a batch, per channel. Legend: C channels.
+struct Moments {
+  double count = 0;          ///< Values per channel.
+  std::vector<double> mean;  ///< (C)
+  std::vector<double> m2;    ///< (C): sum of squared distances from the mean.
+};
+
+std::vector<double> to_doubles(const Tensor& vector) {
+  const Tensor doubles = vector.to(at::kDouble).contiguous();
+  const auto* begin = doubles.data_ptr<double>();
+  return {begin, begin + doubles.numel()};
+}
+
+Tensor to_tensor(std::vector<double> values, const Tensor& like) {
+  return at::from_blob(values.data(), {std::ssize(values)}, at::kDouble)
+      .to(like.options().requires_grad(false), /*non_blocking=*/false, /*copy=*/true);
+}
+
+Moments moments_of(const Tensor& input) {
+  const auto channels = static_cast<size_t>(input.size(1));
+  Moments moments{0, std::vector<double>(channels), std::vector<double>(channels)};
+  if (input.numel() == 0) return moments;
+  moments.count = static_cast<double>(input.numel() / input.size(1));
+  std::vector<int64_t> dims(static_cast<size_t>(input.dim() - 1));
+  std::iota(dims.begin(), dims.end(), 1);
+  dims[0] = 0;
+  const auto [var, mean] = at::var_mean(input, dims, /*unbiased=*/false);
+  moments.mean = to_doubles(mean);
+  moments.m2 = to_doubles(var);
+  for (double& value : moments.m2) value *= moments.count;
+  return moments;
+}
+
+/// Adds `other` to `sum`.
+void merge(Moments& sum, const Moments& other) {
+  if (other.count == 0) return;
+  const double count = sum.count + other.count;
+  for (size_t c = 0; c < sum.mean.size(); ++c) {
+    const double delta = other.mean[c] - sum.mean[c];
+    sum.m2[c] += other.m2[c] + delta * delta * sum.count * other.count / count;
+    sum.mean[c] += delta * other.count / count;
+  }
+  sum.count = count;
+}
+
+/// Of the joined batch, on every rank.
+Moments gather_moments(ProcessGroup& group, const Moments& own) {
+  const size_t channels = own.mean.size();
+  const size_t width = 2 * channels + 1;
+  std::vector<double> row = own.mean;
+  row.insert(row.end(), own.m2.begin(), own.m2.end());
+  row.push_back(own.count);
+  std::vector<double> rows(width * static_cast<size_t>(group.size()));
+  group.all_gather(row.data(), rows.data(), std::ssize(row), DType::kFloat64).wait();
+  Moments all{0, std::vector<double>(channels), std::vector<double>(channels)};
+  for (auto at = rows.begin(); at != rows.end(); at += static_cast<ptrdiff_t>(width)) {
+    const auto split = at + static_cast<ptrdiff_t>(channels);
+    const auto end = split + static_cast<ptrdiff_t>(channels);
+    merge(all, {*end, {at, split}, {split, end}});
+  }
+  return all;
+}
+
+Moments joined_moments(ProcessGroup& group, const Tensor& input) {
+  Moments all = gather_moments(group, moments_of(input));
+  if (all.count >= 2) return all;
+  throw Error(ErrorCode::kInvalidArgument,
+              fmt::format("synchronised batch norm needs at least 2 values per channel on all {} "
+                          "ranks together in training, but got {}",
+                          group.size(), all.count));
+}
+
+void update_running(const Tensor& running_mean, const Tensor& running_var, const Moments& batch,
+                    double momentum) {
+  const auto move = [&](const Tensor& running, std::vector<double> target) {
+    if (running.defined()) {
+      running.mul_(1 - momentum).add_(to_tensor(std::move(target), running), momentum);
+    }
+  };
+  std::vector<double> unbiased = batch.m2;
+  for (double& value : unbiased) value /= batch.count - 1;
+  move(running_mean, batch.mean);
+  move(running_var, std::move(unbiased));
+}
+
+/// (C) -> (1, C, 1, ...), to go with `input`.
+Tensor as_channels(const Tensor& vector, const Tensor& input) {
+  std::vector<int64_t> shape(static_cast<size_t>(input.dim()), 1);
+  shape[1] = vector.numel();
+  return vector.view(shape);
+}
+
+struct GroupHolder : torch::CustomClassHolder {
+  explicit GroupHolder(ProcessGroup held) : group(std::move(held)) {}
+  ProcessGroup group;
+};
+
+struct SyncBatchNormFunction : torch::autograd::Function<SyncBatchNormFunction> {
+  static Tensor forward(AutogradContext* context, const Tensor& input, const Tensor& weight,
+                        const Tensor& bias, const Tensor& running_mean, const Tensor& running_var,
+                        double momentum, double eps, ProcessGroup group) {
+    const Moments batch = joined_moments(group, input);
+    update_running(running_mean, running_var, batch, momentum);
+    std::vector<double> var = batch.m2;
+    for (double& value : var) value /= batch.count;
+    const Tensor like = weight.defined() ? weight : input;
+    const Tensor mean = to_tensor(batch.mean, like);
+    const Tensor variance = to_tensor(std::move(var), like);
+    const Tensor invstd = (variance + eps).rsqrt();
+    context->save_for_backward({input, weight, mean, invstd});
+    context->saved_data["count"] = batch.count;
+    context->saved_data["eps"] = eps;
+    context->saved_data["group"] =
+        c10::IValue::make_capsule(c10::make_intrusive<GroupHolder>(std::move(group)));
+    if (input.numel() == 0) return at::empty_like(input);
+    // What evaluation does with statistics that are given.
+    return std::get<0>(
+        at::native_batch_norm(input, weight, bias, mean, variance, /*training=*/false, 0, eps));
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& grads) {
+    if (c10::GradMode::is_enabled()) {
+      throw Error(ErrorCode::kInvalidArgument,
+                  "synchronised batch norm has no second derivative; call backward() without "
+                  "create_graph");
+    }
+    const auto saved = context->get_saved_variables();
+    const Tensor &input = saved[0], &weight = saved[1], &mean = saved[2], &invstd = saved[3];
+    const Tensor grad = grads[0].contiguous(input.suggest_memory_format());
+    // Per channel: the sums of grad * (input - mean) * invstd and of grad, of this rank.
+    Tensor grad_weight = at::zeros_like(mean), grad_bias = at::zeros_like(mean);
+    if (input.numel() > 0) {
+      std::tie(std::ignore, grad_weight, grad_bias) = at::native_batch_norm_backward(
+          grad, input, weight, {}, {}, mean, invstd, /*train=*/true,
+          context->saved_data["eps"].toDouble(), {false, true, true});
+    }
+    auto sums = to_doubles(at::cat({grad_weight, grad_bias}));
+    auto capsule = context->saved_data["group"].toCapsule();
+    auto& group = static_cast<GroupHolder&>(*capsule).group;
+    group.all_reduce(sums.data(), std::ssize(sums), DType::kFloat64, ReduceOp::kSum).wait();
+    const Tensor all = to_tensor(std::move(sums), mean) / context->saved_data["count"].toDouble();
+    const auto halves = all.chunk(2);
+    const auto channels = [&](const Tensor& vector) { return as_channels(vector, input); };
+    // invstd * weight * (grad - sum_bias / count - (input - mean) * invstd * sum_weight / count)
+    const Tensor scale = weight.defined() ? invstd * weight.detach() : invstd;
+    Tensor grad_input = (input - channels(mean)).mul_(channels(invstd * halves[0]));
+    grad_input = grad_input.add_(channels(halves[1])).neg_().add_(grad).mul_(channels(scale));
+    const bool affine = weight.defined();
+    return {grad_input,
+            affine ? grad_weight : Tensor(),
+            affine ? grad_bias : Tensor(),
+            Tensor(),
+            Tensor(),
+            Tensor(),
+            Tensor(),
+            Tensor()};
+  }
+};
+
+/// The layers that convert_sync_batchnorm() has seen, by the tensor that tells them from others.
+class ConvertedLayers {
+ public:
+  void add(const Tensor& key, const ProcessGroup& group) {
+    const MutexLock lock(mutex_);
+    std::erase_if(layers_, [](const auto& item) { return item.second.key.expired(); });
+    layers_.insert_or_assign(key.unsafeGetTensorImpl(),
+                             Layer{WeakKey(key.getIntrusivePtr()), group});
+  }
+  std::optional<ProcessGroup> find(const Tensor& key) {
+    const MutexLock lock(mutex_);
+    const auto found = layers_.find(key.unsafeGetTensorImpl());
+    if (found == layers_.end()) return std::nullopt;
+    return found->second.group;
+  }
+
+ private:
+  using WeakKey = c10::weak_intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>;
+  struct Layer {
+    // Weak: no new tensor can have the address while this is here, and none is kept from going.
+    WeakKey key;
+    ProcessGroup group;
+  };
+  Mutex mutex_;
+  std::map<const c10::TensorImpl*, Layer> layers_ LOCKSTEP_GUARDED_BY(mutex_);
+};
+
+ConvertedLayers& converted_layers() {
+  static ConvertedLayers layers;
+  return layers;
+}
+
+/// Stands before libtorch's aten::batch_norm.
+Tensor batch_norm(const Tensor& input, const c10::optional<Tensor>& weight,
+                  const c10::optional<Tensor>& bias, const c10::optional<Tensor>& running_mean,
+                  const c10::optional<Tensor>& running_var, bool training, double momentum,
+                  double eps, bool cudnn_enabled) {
+  const auto value = [](const c10::optional<Tensor>& tensor) { return tensor.value_or(Tensor()); };
+  const Tensor key = value(running_mean).defined() ? value(running_mean) : value(weight);
+  const auto group = training && key.defined() ? converted_layers().find(key) : std::nullopt;
+  if (group) {
+    return sync_batch_norm(*group, input, value(weight), value(bias), value(running_mean),
+                           value(running_var), momentum, eps);
+  }
+  return at::native::batch_norm(input, weight, bias, running_mean, running_var, training, momentum,
+                                eps, cudnn_enabled);
+}
+
+void stand_before_batch_norm() {
+  static torch::Library library(torch::Library::IMPL, "aten", c10::DispatchKey::AutogradCPU,
+                                __FILE__, __LINE__);
+  static const bool once = (library.impl("batch_norm", &batch_norm), true);
+  (void)once;
+}
+
+/// The tensor that tells a batch norm layer from others; nothing for another module.
+std::optional<Tensor> key_of(const std::string& name, torch::nn::Module& module) {
+  const auto key = [&](const auto* layer) -> std::optional<Tensor> {
+    if (!layer) return std::nullopt;
+    const Tensor tensor = layer->running_mean.defined() ? layer->running_mean : layer->weight;
+    if (tensor.defined()) return tensor;
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("batch norm layer '{}' has neither running statistics nor a weight to "
+                            "know it by; use SyncBatchNorm in its place",
+                            name));
+  };
+  if (auto found = key(module.as<torch::nn::BatchNorm1d>())) return found;
+  if (auto found = key(module.as<torch::nn::BatchNorm2d>())) return found;
+  return key(module.as<torch::nn::BatchNorm3d>());
+}
+
+}  // namespace
+
+Tensor sync_batch_norm(const ProcessGroup& group, const Tensor& input, const Tensor& weight,
+                       const Tensor& bias, const Tensor& running_mean, const Tensor& running_var,
+                       double momentum, double eps) {
+  return SyncBatchNormFunction::apply(input, weight, bias, running_mean, running_var, momentum, eps,
+                                      group);
+}
+
+Tensor SyncBatchNormImpl::forward(const Tensor& input) {
+  _check_input_dim(input);
+  double factor = options.momentum().value_or(0);
+  if (is_training() && options.track_running_stats()) {
+    num_batches_tracked += 1;
+    if (!options.momentum()) factor = 1.0 / num_batches_tracked.item<double>();
+  }
+  const bool batch_statistics = is_training() || !options.track_running_stats();
+  if (batch_statistics && group_.size() > 1) {
+    return sync_batch_norm(group_, input, weight, bias, running_mean, running_var, factor,
+                           options.eps());
+  }
+  return at::batch_norm(input, weight, bias, running_mean, running_var, batch_statistics, factor,
+                        options.eps(), /*cudnn_enabled=*/false);
+}
+
+void SyncBatchNormImpl::pretty_print(std::ostream& stream) const {
+  stream << fmt::format("lockstep::SyncBatchNorm({}, eps={}, ranks={})", options.num_features(),
+                        options.eps(), group_.size());
+}
+
+void SyncBatchNormImpl::_check_input_dim(const Tensor& input) {
+  if (input.dim() >= 2 && input.size(1) == options.num_features()) return;
+  throw Error(ErrorCode::kInvalidArgument,
+              fmt::format("SyncBatchNorm takes (N, {}, ...), not {} dimensions{}",
+                          options.num_features(), input.dim(),
+                          input.dim() < 2 ? "" : fmt::format(" with {} channels", input.size(1))));
+}
+
+int convert_sync_batchnorm(torch::nn::Module& module, const ProcessGroup& group) {
+  std::vector<Tensor> keys;
+  if (auto key = key_of("", module)) keys.push_back(*key);
+  for (const auto& child : module.named_modules("", /*include_self=*/false)) {
+    if (auto key = key_of(child.key(), *child.value())) keys.push_back(*key);
+  }
+  if (keys.empty() || group.size() == 1) return static_cast<int>(keys.size());
+  std::vector<int> ranks(static_cast<size_t>(group.size()));
+  std::iota(ranks.begin(), ranks.end(), 0);
+  const ProcessGroup own = group.subgroup(ranks);
+  stand_before_batch_norm();
+  for (const Tensor& key : keys) converted_layers().add(key, own);
+  return static_cast<int>(keys.size());
+}
+
+}  // namespace lockstep

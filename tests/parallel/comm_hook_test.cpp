@@ -1,0 +1,170 @@
+// Communication hooks: what a user's own sees, and the built-in ones.
+#include <gtest/gtest.h>
+#include <torch/nn/modules/container/functional.h>
+#include <torch/nn/modules/container/sequential.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/optim/sgd.h>
+
+#include <mutex>
+
+#include "lockstep/parallel/distributed_data_parallel.h"
+#include "lockstep/tensor/collectives.h"
+#include "tests/parallel/two_heads.h"
+#include "tests/support/error_of.h"
+#include "tests/support/ranks.h"
+
+namespace lockstep {
+namespace {
+
+using namespace testing;  // two_heads.h and ranks.h
+using torch::Tensor;
+
+/// The plain average, and a record of what it was given.
+struct Recorder : CommHook {
+  std::vector<GradientBucket> seen;
+  std::vector<int> finished;
+
+  std::function<void()> start(const GradientBucket& bucket, ProcessGroup& group) override {
+    seen.push_back(bucket);
+    Work work = all_reduce(group, bucket.flat, ReduceOp::kAvg, {.async = true});
+    return [this, work, index = bucket.index]() mutable {
+      work.wait();
+      finished.push_back(index);
+    };
+  }
+};
+
+TEST(CommHook, IsGivenEveryBucketOnceInOrder) {
+  run_rank_threads(2, [](World world) {
+    TwoHeads net;
+    const auto hook = std::make_shared<Recorder>();
+    auto model = DistributedDataParallel(net, ProcessGroup::create(world),
+                                         {.bucket_cap_mb = 1e-5, .comm_hook = hook});
+    for (int step = 0; step < 3; ++step) {
+      model.zero_grad();
+      hook->seen.clear();
+      hook->finished.clear();
+      model(input_of(world.rank), true, true).backward();
+      expect_near(net->a->weight.grad(), {1.2F, 2.4F, 1.5F, 3}, "a.weight");
+      std::vector<std::string> names;
+      ASSERT_GT(hook->seen.size(), 1u);
+      for (size_t i = 0; i < hook->seen.size(); ++i) {
+        const GradientBucket& bucket = hook->seen[i];
+        EXPECT_EQ(bucket.index, static_cast<int>(i));
+        EXPECT_EQ(hook->finished[i], bucket.index);
+        EXPECT_EQ(bucket.last, i + 1 == hook->seen.size());
+        ASSERT_EQ(bucket.gradients.size(), bucket.names.size());
+        double sum = 0;
+        for (const Tensor& gradient : bucket.gradients) sum += gradient.sum().item<double>();
+        EXPECT_NEAR(bucket.flat.sum().item<double>(), sum, 1e-5) << "zeros between gradients";
+        names.insert(names.end(), bucket.names.begin(), bucket.names.end());
+      }
+      EXPECT_EQ(names.size(), 6u);
+    }
+  });
+}
+
+/// Weights after a few steps of a net with small and large layers.
+std::vector<Tensor> train_with(World world, const std::string& hook, bool find_unused) {
+  static std::mutex one_at_a_time;  // the seed is the process's
+  std::unique_lock lock(one_at_a_time);
+  torch::manual_seed(1);
+  torch::nn::Linear wide(512, 600), narrow(600, 4);
+  lock.unlock();
+  torch::nn::Sequential net(wide, torch::nn::Functional(torch::tanh), narrow);
+  auto model = DistributedDataParallel(
+      net, ProcessGroup::create(world),
+      {.find_unused_parameters = find_unused, .comm_hook = make_comm_hook(hook)});
+  torch::optim::SGD optimizer(model.parameters(), 0.1);
+  const Tensor x = torch::linspace(-1, 1, 8 * 512).view({8, 512}) * (world.rank + 1);
+  for (int step = 0; step < 4; ++step) {
+    model.zero_grad();
+    model.forward(x).square().mean().backward();
+    optimizer.step();
+  }
+  std::vector<Tensor> weights;
+  for (const auto& parameter : model.parameters()) weights.push_back(parameter.detach().clone());
+  return weights;
+}
+
+using States = std::vector<std::vector<Tensor>>;  // by rank
+
+States train_on(int ranks, const std::string& hook, bool find_unused = false) {
+  States states(static_cast<size_t>(ranks));
+  run_rank_threads(ranks, [&](World world) {
+    at::set_num_threads(1);
+    states[static_cast<size_t>(world.rank)] = train_with(world, hook, find_unused);
+  });
+  return states;
+}
+
+void expect_close(const States& states, const States& exact, double tolerance, bool differs) {
+  bool equal = true;
+  for (size_t i = 0; i < exact[0].size(); ++i) {
+    for (const auto& rank : states) EXPECT_TRUE(rank[i].equal(states[0][i])) << "between ranks";
+    equal = equal && states[0][i].equal(exact[0][i]);
+    const double off = ((states[0][i] - exact[0][i]).norm() / exact[0][i].norm()).item<double>();
+    EXPECT_LE(off, tolerance) << "parameter " << i;
+  }
+  EXPECT_EQ(equal, !differs);
+}
+
+TEST(CommHook, SixteenBitTypesAreCloseAndEqualOnAllRanks) {
+  for (const int ranks : {2, 3}) {
+    const States exact = train_on(ranks, "none");
+    expect_close(train_on(ranks, "fp16"), exact, 2e-3, true);
+    expect_close(train_on(ranks, "bf16"), exact, 1e-2, true);
+  }
+}
+
+TEST(CommHook, GoesTogetherWithUnusedParameters) {
+  const States exact = train_on(2, "none");
+  expect_close(train_on(2, "none", true), exact, 0, false);
+  expect_close(train_on(2, "bf16", true), exact, 1e-2, true);
+}
+
+TEST(CommHook, SumsBeyondTheRangeOfFloat16DoNotOverflow) {
+  struct Steep : torch::nn::Module {
+    Tensor w = register_parameter("w", torch::ones({3}));
+    Tensor forward(double slope) { return (w * slope).sum(); }
+  };
+  run_rank_threads(4, [](World world) {
+    auto net = std::make_shared<Steep>();
+    auto model = DistributedDataParallel(net, ProcessGroup::create(world),
+                                         {.comm_hook = make_comm_hook("fp16")});
+    model(60000.0).backward();
+    EXPECT_NEAR(net->w.grad()[0].item<float>(), 60000, 32);
+  });
+}
+
+TEST(CommHook, UnknownNamesAreRefusedWithTheNearest) {
+  EXPECT_EQ(make_comm_hook("none"), nullptr);
+  const Error error = error_of([] { make_comm_hook("fp1"); });
+  EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
+  EXPECT_NE(std::string(error.what()).find("'fp1', did you mean 'fp16'?"), std::string::npos)
+      << error.what();
+}
+
+struct Broken : CommHook {
+  std::function<void()> start(const GradientBucket&, ProcessGroup&) override {
+    return [] { throw Error(ErrorCode::kCorrupt, "the hook's own"); };
+  }
+};
+
+TEST(CommHook, ErrorsComeOutOfBackwardWithTheParametersNames) {
+  run_rank_threads(2, [](World world) {
+    TwoHeads net;
+    auto model = DistributedDataParallel(net, ProcessGroup::create(world),
+                                         {.comm_hook = std::make_shared<Broken>()});
+    const Tensor loss = model(input_of(world.rank), true, true);
+    const Error error = error_of([&] { loss.backward(); });
+    EXPECT_EQ(error.code(), ErrorCode::kCorrupt);
+    EXPECT_NE(
+        std::string(error.what()).find("the hook's own (while averaging the gradients of 'c.bias'"),
+        std::string::npos)
+        << error.what();
+  });
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,236 @@
+// Graphs in which not every parameter takes part once: find_unused_parameters and static_graph.
+#include <gtest/gtest.h>
+#include <torch/autograd.h>
+#include <torch/nn/init.h>
+#include <torch/nn/modules/linear.h>
+
+#include "lockstep/parallel/distributed_data_parallel.h"
+#include "tests/parallel/two_heads.h"
+#include "tests/support/error_of.h"
+#include "tests/support/ranks.h"
+
+namespace lockstep {
+namespace {
+
+using namespace testing;  // two_heads.h and ranks.h
+using torch::Tensor;
+
+DdpOptions find_unused() {
+  return {.find_unused_parameters = true};
+}
+
+TEST(DdpUnused, WhatNoRankUsesIsLeftAlone) {
+  run_rank_threads(2, [](World world) {
+    TwoHeads net;
+    auto model = DistributedDataParallel(net, ProcessGroup::create(world), find_unused());
+    for (int step = 0; step < 3; ++step) {
+      model.zero_grad();
+      model(input_of(world.rank), true, false).backward();
+      expect_near(net->a->weight.grad(), {.45F, .9F, .6F, 1.2F}, "a.weight");
+      expect_near(net->b->weight.grad(), {.95F, 1.95F}, "b.weight");
+      EXPECT_FALSE(net->c->weight.grad().defined());
+      EXPECT_FALSE(net->c->bias.grad().defined());
+    }
+  });
+}
+
+// Vectors of PyTorch 1.13 over Gloo.
+TEST(DdpUnused, WhatOneRankUsesGetsTheAverageOnAll) {
+  run_rank_threads(2, [](World world) {
+    TwoHeads net;
+    auto model = DistributedDataParallel(net, ProcessGroup::create(world), find_unused());
+    for (int step = 0; step < 4; ++step) {
+      model.zero_grad();
+      const bool use_b = (world.rank + step) % 2 == 0;  // the ranks change places
+      const Tensor x = input_of(use_b ? 0 : 1);
+      model(x, use_b, !use_b).backward();
+      expect_near(net->a->weight.grad(), {.65F, 1.3F, .8F, 1.6F}, "a.weight");
+      expect_near(net->a->bias.grad(), {.4F, .5F}, "a.bias");
+      expect_near(net->b->weight.grad(), {.35F, .7F}, "b.weight");
+      expect_near(net->b->bias.grad(), {.5F}, "b.bias");
+      expect_near(net->c->weight.grad(), {.6F, 1.25F}, "c.weight");
+      expect_near(net->c->bias.grad(), {.5F}, "c.bias");
+    }
+  });
+}
+
+TEST(DdpUnused, OldGradientsOfWhatNoRankUsesKeepTheirValues) {
+  run_rank_threads(2, [](World world) {
+    TwoHeads net;
+    auto model = DistributedDataParallel(net, ProcessGroup::create(world), find_unused());
+    const Tensor x = input_of(world.rank);
+    model(x, true, true).backward();
+    expect_near(net->b->weight.grad(), {.95F, 1.95F}, "b.weight");
+    net->c->weight.mutable_grad() = torch::full({1, 2}, 1.0F + world.rank);
+    for (int step = 0; step < 2; ++step) {
+      net->b->weight.mutable_grad().reset();
+      model(x, true, false).backward();
+      expect_near(net->b->weight.grad(), {.95F, 1.95F}, "b.weight");
+      expect_near(net->c->weight.grad(), {1.0F + world.rank, 1.0F + world.rank}, "c.weight");
+      expect_near(net->c->bias.grad(), {1}, "c.bias");
+    }
+  });
+}
+
+// Used in an accumulating step on one rank, unused in the one that averages.
+TEST(DdpUnused, UseInNoSyncStepsCounts) {
+  run_rank_threads(2, [](World world) {
+    TwoHeads net;
+    auto model = DistributedDataParallel(net, ProcessGroup::create(world), find_unused());
+    const Tensor x = input_of(world.rank);
+    for (int step = 0; step < 2; ++step) {
+      model.zero_grad();
+      {
+        const auto guard = model.no_sync();
+        model(x, true, world.rank == 1).backward();
+      }
+      model(x, true, false).backward();
+      expect_near(net->b->weight.grad(), {1.9F, 3.9F}, "b.weight");
+      expect_near(net->c->weight.grad(), {.6F, 1.25F}, "c.weight");
+    }
+  });
+}
+
+/// Layers that are large enough to have memory of their own.
+struct WideHeads : torch::nn::Module {
+  torch::nn::Linear used{1024, 1024}, other{1024, 1024};
+  WideHeads() {
+    register_module("used", used);
+    register_module("other", other);
+  }
+  Tensor forward(const Tensor& x, bool use_other) { return (use_other ? other : used)(x).sum(); }
+};
+
+TEST(DdpUnused, HoldsForLargeParametersToo) {
+  run_rank_threads(2, [](World world) {
+    auto net = std::make_shared<WideHeads>();
+    auto model = DistributedDataParallel(net, ProcessGroup::create(world), find_unused());
+    const Tensor x = torch::ones({1, 1024});
+    for (int step = 0; step < 3; ++step) {
+      model.zero_grad();
+      model(x, world.rank == 1).backward();
+      EXPECT_TRUE(net->used->weight.grad().eq(0.5).all().item<bool>());
+      EXPECT_TRUE(net->other->weight.grad().eq(0.5).all().item<bool>());
+      model.zero_grad();
+      model(x, false).backward();
+      EXPECT_TRUE(net->used->weight.grad().eq(1).all().item<bool>());
+      EXPECT_FALSE(net->other->weight.grad().defined());
+    }
+  });
+}
+
+TEST(DdpStatic, LeavesUnusedParametersAloneFromTheFirstStepOn) {
+  run_rank_threads(2, [](World world) {
+    TwoHeads net;
+    auto model = DistributedDataParallel(net, ProcessGroup::create(world), {.static_graph = true});
+    for (int step = 0; step < 3; ++step) {
+      model.zero_grad();
+      model(input_of(world.rank), true, false).backward();
+      expect_near(net->a->weight.grad(), {.45F, .9F, .6F, 1.2F}, "a.weight");
+      expect_near(net->b->weight.grad(), {.95F, 1.95F}, "b.weight");
+      EXPECT_FALSE(net->c->weight.grad().defined());
+    }
+  });
+}
+
+/// fc(x), computed again in a backward pass within the backward pass.
+struct Again : torch::autograd::Function<Again> {
+  static Tensor forward(torch::autograd::AutogradContext* context, const Tensor& x,
+                        torch::nn::Linear fc) {
+    context->saved_data["fc_weight"] = fc->weight;
+    context->saved_data["fc_bias"] = fc->bias;
+    context->saved_data["x"] = x.detach();
+    return fc(x);
+  }
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
+                                                 const torch::autograd::variable_list& grads) {
+    const torch::AutoGradMode on(true);
+    const Tensor x = context->saved_data["x"].toTensor().detach().requires_grad_();
+    const Tensor y = torch::linear(x, context->saved_data["fc_weight"].toTensor(),
+                                   context->saved_data["fc_bias"].toTensor());
+    torch::autograd::backward({y}, {grads[0]});
+    return {x.grad(), Tensor()};
+  }
+};
+
+struct TwiceImpl : torch::nn::Module {
+  torch::nn::Linear fc{2, 2};
+  TwiceImpl() {
+    register_module("fc", fc);
+    torch::nn::init::eye_(fc->weight);
+    torch::nn::init::zeros_(fc->bias);
+  }
+  Tensor forward(const Tensor& x) { return Again::apply(Again::apply(x, fc), fc).sum(); }
+};
+TORCH_MODULE(Twice);
+
+TEST(DdpStatic, TakesSeveralGradientsOfOneParameter) {
+  run_rank_threads(2, [](World world) {
+    Twice net;
+    auto model = DistributedDataParallel(net, ProcessGroup::create(world), {.static_graph = true});
+    for (int step = 0; step < 3; ++step) {
+      model.zero_grad();
+      model(input_of(world.rank).requires_grad_()).backward();
+      expect_near(net->fc->weight.grad(), {3, 6, 3, 6}, "twice the mean of x");
+      expect_near(net->fc->bias.grad(), {2, 2}, "bias");
+    }
+  });
+}
+
+TEST(DdpStatic, NamesTheParameterThatBreaksThePromise) {
+  run_rank_threads(2, [](World world) {
+    TwoHeads net;
+    auto model = DistributedDataParallel(net, ProcessGroup::create(world), {.static_graph = true});
+    const Tensor x = input_of(world.rank);
+    model(x, true, false).backward();
+    const Error more = error_of([&] { model(x, true, true).backward(); });
+    EXPECT_EQ(more.code(), ErrorCode::kInvalidArgument);
+    EXPECT_NE(std::string(more.what()).find("parameter 'c."), std::string::npos) << more.what();
+    EXPECT_NE(std::string(more.what()).find("than the 0 of the first step"), std::string::npos);
+  });
+  run_rank_threads(2, [](World world) {
+    TwoHeads net;
+    auto model = DistributedDataParallel(net, ProcessGroup::create(world), {.static_graph = true});
+    const Tensor x = input_of(world.rank);
+    model(x, true, true).backward();
+    const Error fewer = error_of([&] { model(x, true, false).backward(); });
+    EXPECT_NE(std::string(fewer.what()).find("first step came for 'c.weight', 'c.bias'"),
+              std::string::npos)
+        << fewer.what();
+  });
+}
+
+TEST(DdpStatic, RanksMustAgreeInTheFirstStep) {
+  run_rank_threads(2, [](World world) {
+    TwoHeads net;
+    auto model = DistributedDataParallel(net, ProcessGroup::create(world), {.static_graph = true});
+    const Tensor loss = model(input_of(world.rank), true, world.rank == 1);
+    const Error error = error_of([&] { loss.backward(); });
+    EXPECT_EQ(error.code(), ErrorCode::kMismatch);
+    EXPECT_NE(std::string(error.what()).find("'c.weight' got 0 gradients on one rank and 1"),
+              std::string::npos)
+        << error.what();
+  });
+}
+
+TEST(DdpStatic, IsNotForGraphsThatChange) {
+  const DdpOptions both{.find_unused_parameters = true, .static_graph = true};
+  EXPECT_EQ(error_of([&] { both.validate(); }).code(), ErrorCode::kInvalidArgument);
+}
+
+// autograd::grad() runs through the model's output but wants no gradients averaged.
+TEST(DdpGraph, GradientsOfInputsMayBeTakenBeforeBackward) {
+  run_rank_threads(2, [](World world) {
+    TwoHeads net;
+    auto model = DistributedDataParallel(net, ProcessGroup::create(world));
+    const Tensor x = input_of(world.rank).requires_grad_();
+    const Tensor loss = model(x, true, true);
+    const auto slope = torch::autograd::grad({loss}, {x}, {}, true);
+    EXPECT_TRUE(slope[0].defined());
+    loss.backward();
+    expect_near(net->b->weight.grad(), {.95F, 1.95F}, "b.weight");
+  });
+}
+
+}  // namespace
+}  // namespace lockstep

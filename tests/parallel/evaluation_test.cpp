@@ -1,0 +1,81 @@
+#include "lockstep/parallel/evaluation.h"
+
+#include <gtest/gtest.h>
+#include <torch/types.h>
+
+#include <cmath>
+
+#include "tests/support/error_of.h"
+#include "tests/support/ranks.h"
+
+namespace lockstep {
+namespace {
+
+using testing::run_rank_threads;
+
+TEST(Evaluation, MeansAreOverSamplesNotOverRanks) {
+  run_rank_threads(3, [](World world) {
+    auto group = ProcessGroup::create(world);
+    const std::vector<std::vector<double>> samples = {{1, 2, 3, 4}, {}, {10}};
+    const auto& mine = samples[static_cast<size_t>(world.rank)];
+    double sum = 0;
+    for (const double sample : mine) sum += sample;
+    EXPECT_EQ(global_mean(group, sum, std::ssize(mine)), 4);
+    EXPECT_TRUE(std::isnan(global_mean(group, 0, 0)));
+  });
+}
+
+TEST(Evaluation, SumsHaveNames) {
+  run_rank_threads(2, [](World world) {
+    auto group = ProcessGroup::create(world);
+    const auto sums = global_sums(group, {{"right", 3.0 + world.rank}, {"samples", 5}});
+    EXPECT_EQ(sums, (std::map<std::string, double>{{"right", 7}, {"samples", 10}}));
+    EXPECT_TRUE(global_sums(group, {}).empty());
+    const Error error = error_of([&] {
+      global_sums(group, {{world.rank == 0 ? "right" : "wrong", 1}});
+    });
+    EXPECT_EQ(error.code(), ErrorCode::kMismatch);
+    EXPECT_NE(std::string(error.what()).find("rank 1 has metric 'wrong'"), std::string::npos)
+        << error.what();
+  });
+}
+
+TEST(Evaluation, RowsOfAnyNumberComeInRankOrder) {
+  run_rank_threads(3, [](World world) {
+    auto group = ProcessGroup::create(world);
+    const int64_t own = 2 * world.rank;  // 0, 2, 4
+    const auto rows = torch::full({own, 3}, world.rank, torch::kFloat);
+    const auto all = gather_rows(group, rows.t().contiguous().t());
+    const auto wanted = torch::cat({torch::full({2, 3}, 1.0F), torch::full({4, 3}, 2.0F)});
+    EXPECT_TRUE(all.equal(wanted)) << all;
+    EXPECT_EQ(gather_rows(group, torch::zeros({0}, torch::kLong)).numel(), 0);
+    const Error other = error_of([&] {
+      gather_rows(group, torch::zeros({1, 2 + world.rank / 2}));
+    });
+    EXPECT_EQ(other.code(), ErrorCode::kMismatch);
+    EXPECT_EQ(error_of([&] { gather_rows(group, torch::tensor(1)); }).code(),
+              ErrorCode::kInvalidArgument);
+  });
+}
+
+TEST(Evaluation, TextsMayBeEmpty) {
+  run_rank_threads(3, [](World world) {
+    auto group = ProcessGroup::create(world);
+    const std::vector<std::vector<std::string>> texts = {{"one", ""}, {}, {"dos", "três"}};
+    const auto all = gather_texts(group, texts[static_cast<size_t>(world.rank)]);
+    EXPECT_EQ(all, (std::vector<std::string>{"one", "", "dos", "três"}));
+    EXPECT_TRUE(gather_texts(group, {}).empty());
+  });
+}
+
+TEST(Evaluation, OneProcessKeepsWhatItHas) {
+  run_rank_threads(1, [](World world) {
+    auto group = ProcessGroup::create(world);
+    EXPECT_EQ(global_mean(group, 6, 4), 1.5);
+    EXPECT_TRUE(gather_rows(group, torch::ones({2})).equal(torch::ones({2})));
+    EXPECT_EQ(gather_texts(group, {"a"}), std::vector<std::string>{"a"});
+  });
+}
+
+}  // namespace
+}  // namespace lockstep
