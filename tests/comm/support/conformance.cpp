@@ -90,7 +90,7 @@ void check_large_all_reduce(ProcessGroup& group) {
 
 void check_all_reduce_of_many_rounds(ProcessGroup& group) {
   constexpr int64_t kCount = (5 << 19) + 17;
-  for (const Where where : kWheres) {
+  for (const Where where : wheres()) {
     Buffer buffer(group, where, kCount * 4);
     check_one_all_reduce(group, buffer, DType::kFloat32, ReduceOp::kSum, kCount, true,
                          to_string(where));
