@@ -14,6 +14,7 @@ std::span<const Command> verbs() {
       Command{"train", "train a model as a YAML configuration says", nullptr},
       Command{"data", "get a data set: what is there, a download or a stand-in", nullptr},
       Command{"bench", "measure this machine: lockstep bench NAME", verb_bench},
+      Command{"inspect", "show what the ranks of a running or dead job did last", verb_inspect},
       Command{"version", "print the version", verb_version},
       Command{"help", "print this", verb_help},
   };

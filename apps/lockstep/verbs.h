@@ -23,6 +23,7 @@ std::span<const Command> benchmarks();  ///< What `lockstep bench` knows.
 
 int bench_collectives(const std::vector<std::string>& args);
 int verb_bench(const std::vector<std::string>& args);
+int verb_inspect(const std::vector<std::string>& args);
 int verb_help(const std::vector<std::string>& args);
 int verb_run(const std::vector<std::string>& args);
 int verb_version(const std::vector<std::string>& args);

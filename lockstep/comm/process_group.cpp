@@ -9,6 +9,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/comm/arguments.h"
 #include "lockstep/comm/backends.h"
+#include "lockstep/comm/flight/recorded_group.h"
 #include "lockstep/comm/group_core.h"
 #include "lockstep/comm/rendezvous.h"
 #include "lockstep/comm/split.h"
@@ -36,7 +37,8 @@ std::string subgroup_suffix(const std::vector<int>& ranks, int number) {
 std::shared_ptr<GroupCore> make_core(const GroupSpec& spec, const std::string& name) {
   const Backend& backend = choose_backend(name, spec);
   auto impl = backend.create(spec, Deadline::after(spec.timeout));
-  return std::make_shared<GroupCore>(spec, std::string(backend.name), std::move(impl));
+  return std::make_shared<GroupCore>(spec, std::string(backend.name),
+                                     recorded(spec, std::move(impl)));
 }
 
 }  // namespace

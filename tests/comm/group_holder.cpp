@@ -1,21 +1,26 @@
-// A rank for leftovers_test.cpp: has a process group with memory of its own, and keeps it.
+// A rank for leftovers_test.cpp and inspect_test.cpp: has a process group with memory of its own,
+// and keeps it. With the word "skip" rank 1 leaves out the last collective, in which the others
+// then wait.
 
 #include <unistd.h>
 
 #include <cstdio>
+#include <string_view>
 
 #include "lockstep/base/error.h"
 #include "lockstep/comm/process_group.h"
 
 namespace {
 
-int body(int, char**) {
+int body(int argc, char** argv) {
   using namespace lockstep;
   auto group = ProcessGroup::create(World::join(Deadline::after(60s)));
   const auto buffer = group.allocate(1 << 20);
   group.all_reduce(buffer->data(), 1 << 18, DType::kFloat32, ReduceOp::kSum).wait();
   std::printf("holding %d\n", ::getpid());
   std::fflush(stdout);
+  const bool skips = argc > 1 && std::string_view(argv[1]) == "skip" && group.rank() == 1;
+  if (argc > 1 && !skips) group.barrier();
   while (true) ::pause();
 }
 

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <filesystem>
 
 #include "lockstep/base/deadline.h"
 #include "lockstep/base/error.h"
@@ -103,7 +104,10 @@ void Agent::start_worker(int local_rank) {
   options.role = options_.role;
   options.local_addr = options_.local_addr;
   options.cores = cores_;
-  if (!log_folder_.empty()) options.error_file = worker_folder(local_rank) + "/error.json";
+  if (!log_folder_.empty()) {
+    options.error_file = worker_folder(local_rank) + "/error.json";
+    options.flight_dir = std::filesystem::absolute(log_folder_).string();
+  }
   const Environment environment = worker_environment(environment_, plan_, local_rank, options);
   worker.started = std::chrono::steady_clock::now();
   worker.pid = spawn({program_, options_.command, &environment, worker.out->worker_end(),

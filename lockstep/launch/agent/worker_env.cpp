@@ -53,6 +53,7 @@ void set_own(Environment* environment, const JobPlan& plan, int local_rank,
                     {"LOCKSTEP_RUN_ID", plan.run_id}});
   // One that picks a launcher, from a job around this one, would contradict what stands here.
   environment->erase("LOCKSTEP_LAUNCHER");
+  if (!options.flight_dir.empty()) (*environment)["LOCKSTEP_FLIGHT_DIR"] = options.flight_dir;
   if (!options.local_addr.empty()) (*environment)["LOCKSTEP_ADDRESS"] = options.local_addr;
 }
 

@@ -29,6 +29,7 @@ struct WorkerEnvOptions {
   std::string role;
   std::string local_addr;  ///< Empty: the worker finds out.
   std::string error_file;  ///< TORCHELASTIC_ERROR_FILE; may be empty.
+  std::string flight_dir;  ///< LOCKSTEP_FLIGHT_DIR; may be empty.
   int cores = 1;           ///< Of this node, to share among its ranks.
 };
 

@@ -1,0 +1,50 @@
+#pragma once
+// Reading flight recorders, and saying what they mean. Pure functions: bytes in, text out.
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace lockstep {
+
+/// One operation, as FlightEvent has it.
+struct FlightEntry {
+  std::string call;
+  std::string group;      ///< Name of the group.
+  uint64_t sequence = 0;  ///< 0: point to point.
+  int64_t count = 0;
+  int64_t bytes = 0;
+  std::string dtype;
+  int peer = -1;
+  int64_t entered_ns = 0;  ///< Since the epoch.
+  int64_t left_ns = 0;     ///< 0: still inside.
+  bool failed = false;
+};
+
+/// One rank's recorder.
+struct FlightRecord {
+  int rank = 0;
+  int size = 0;
+  int pid = 0;
+  std::string host;
+  bool alive = true;  ///< Set by whoever knows; read_flight() cannot.
+  std::vector<std::string> groups;
+  std::vector<FlightEntry> entries;  ///< Oldest first. What was half written is left out.
+};
+
+/// `bytes`: a whole FlightMemory from anywhere. Errors: kCorrupt, naming `what`.
+FlightRecord read_flight(std::span<const std::byte> bytes, const std::string& what);
+
+/// A table of each group's ranks: the last collective of each, whether it is in it and since when,
+/// and in the last column who is odd: behind the others, in another operation than the most, dead,
+/// or without a record. `now_ns`: since the epoch.
+///
+///   group w (2 ranks)
+///     rank    pid  last operation                        state
+///        0   4711  all_reduce #12 (float32, 24.0 MiB)    inside for 3.2 s
+///        1   4712  all_reduce #11 (float32, 24.0 MiB)    done 3.2 s ago       <- 1 behind
+std::string flight_table(std::vector<FlightRecord> records, int64_t now_ns);
+
+}  // namespace lockstep

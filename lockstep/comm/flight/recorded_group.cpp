@@ -1,0 +1,109 @@
+#include "lockstep/comm/flight/recorded_group.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "lockstep/comm/flight/ring.h"
+
+namespace lockstep {
+namespace {
+
+class RecordedGroup : public GroupImpl {
+ public:
+  RecordedGroup(const GroupSpec& spec, std::unique_ptr<GroupImpl> impl)
+      : ring_(FlightRing::of_rank(spec.world_ranks[static_cast<size_t>(spec.rank)], spec.size)),
+        group_(ring_.add_group(spec.name, spec.rank, spec.size)),
+        impl_(std::move(impl)) {}
+
+  void all_reduce(void* data, int64_t count, DType dtype, ReduceOp op,
+                  const Waiting& waiting) override {
+    const Entry entry(*this, "all_reduce", count, dtype);
+    impl_->all_reduce(data, count, dtype, op, waiting);
+  }
+  void broadcast(void* data, int64_t count, DType dtype, int root,
+                 const Waiting& waiting) override {
+    const Entry entry(*this, "broadcast", count, dtype, root);
+    impl_->broadcast(data, count, dtype, root, waiting);
+  }
+  void all_gather(const void* in, void* out, int64_t count, DType dtype,
+                  const Waiting& waiting) override {
+    const Entry entry(*this, "all_gather", count, dtype);
+    impl_->all_gather(in, out, count, dtype, waiting);
+  }
+  void reduce_scatter(const void* in, void* out, int64_t count, DType dtype, ReduceOp op,
+                      const Waiting& waiting) override {
+    const Entry entry(*this, "reduce_scatter", count, dtype);
+    impl_->reduce_scatter(in, out, count, dtype, op, waiting);
+  }
+  void reduce(void* data, int64_t count, DType dtype, ReduceOp op, int root,
+              const Waiting& waiting) override {
+    const Entry entry(*this, "reduce", count, dtype, root);
+    impl_->reduce(data, count, dtype, op, root, waiting);
+  }
+  void exchange(const Exchange& exchange, const void* in, void* out,
+                const Waiting& waiting) override {
+    const Entry entry(*this, to_string(exchange.kind).data(), exchange.even() ? exchange.count : -1,
+                      exchange.dtype, exchange.root, exchange.bytes());
+    impl_->exchange(exchange, in, out, waiting);
+  }
+  void barrier(const Waiting& waiting) override {
+    const Entry entry(*this, "barrier", 0, DType::kUint8);
+    impl_->barrier(waiting);
+  }
+  void send(const void* data, int64_t count, DType dtype, int destination, int tag,
+            const Waiting& waiting) override {
+    const Entry entry(*this, "send", count, dtype, destination, kTransfer);
+    impl_->send(data, count, dtype, destination, tag, waiting);
+  }
+  void recv(void* data, int64_t count, DType dtype, int source, int tag,
+            const Waiting& waiting) override {
+    const Entry entry(*this, "recv", count, dtype, source, kTransfer);
+    impl_->recv(data, count, dtype, source, tag, waiting);
+  }
+  std::shared_ptr<SharedBuffer> allocate(int64_t bytes, const Waiting& waiting) override {
+    const Entry entry(*this, "allocate", bytes, DType::kUint8);
+    return impl_->allocate(bytes, waiting);
+  }
+
+ private:
+  struct Transfer {};
+  static constexpr Transfer kTransfer{};
+
+  /// Records the beginning; its own end, by return or by exception, is that of the operation.
+  class Entry {
+   public:
+    Entry(RecordedGroup& group, const char* call, int64_t count, DType dtype, int peer = -1)
+        : Entry(group, call, count, dtype, peer, count * size_of(dtype)) {}
+    Entry(RecordedGroup& group, const char* call, int64_t count, DType dtype, int peer,
+          int64_t bytes)
+        : Entry(group.ring_, {call, group.group_, ++group.sequence_, count, bytes,
+                              static_cast<uint8_t>(dtype), peer}) {}
+    Entry(RecordedGroup& group, const char* call, int64_t count, DType dtype, int peer, Transfer)
+        : Entry(group.ring_, {call, group.group_, 0, count, count * size_of(dtype),
+                              static_cast<uint8_t>(dtype), peer}) {}
+    ~Entry() { ring_.leave(number_, std::uncaught_exceptions() > exceptions_); }
+    Entry(const Entry&) = delete;
+    Entry& operator=(const Entry&) = delete;
+
+   private:
+    Entry(FlightRing& ring, const FlightRing::Operation& operation)
+        : ring_(ring), number_(ring.enter(operation)) {}
+
+    FlightRing& ring_;
+    uint64_t number_;
+    int exceptions_ = std::uncaught_exceptions();
+  };
+
+  FlightRing& ring_;
+  uint16_t group_;
+  uint64_t sequence_ = 0;  // of collectives, which one thread at a time calls
+  std::unique_ptr<GroupImpl> impl_;
+};
+
+}  // namespace
+
+std::unique_ptr<GroupImpl> recorded(const GroupSpec& spec, std::unique_ptr<GroupImpl> impl) {
+  return std::make_unique<RecordedGroup>(spec, std::move(impl));
+}
+
+}  // namespace lockstep

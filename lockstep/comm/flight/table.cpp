@@ -1,0 +1,137 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "lockstep/base/text.h"
+#include "lockstep/comm/flight/record.h"
+
+namespace lockstep {
+namespace {
+
+/// One line of a group's table.
+struct Line {
+  const FlightRecord* rank = nullptr;
+  const FlightEntry* last = nullptr;  ///< Last collective in the group, if any.
+};
+
+std::string what(const FlightEntry* entry) {
+  if (entry == nullptr) return "nothing yet";
+  if (entry->count == 0) return fmt::format("{} #{}", entry->call, entry->sequence);
+  return fmt::format("{} #{} ({}, {})", entry->call, entry->sequence, entry->dtype,
+                     format_bytes(std::max<int64_t>(entry->bytes, 0)));
+}
+
+std::string seconds(int64_t ns) {
+  return fmt::format("{:.1f} s", static_cast<double>(std::max<int64_t>(ns, 0)) / 1e9);
+}
+
+std::string state(const FlightEntry* entry, int64_t now_ns) {
+  if (entry == nullptr) return "";
+  if (entry->left_ns == 0) return "inside for " + seconds(now_ns - entry->entered_ns);
+  return (entry->failed ? "failed " : "done ") + seconds(now_ns - entry->left_ns) + " ago";
+}
+
+/// The call that most ranks made as their group's number `sequence`.
+std::string usual_call(const std::vector<Line>& lines, uint64_t sequence) {
+  std::map<std::string, int> votes;
+  for (const Line& line : lines) {
+    if (line.last != nullptr && line.last->sequence == sequence) ++votes[what(line.last)];
+  }
+  const auto most = std::max_element(
+      votes.begin(), votes.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  return most == votes.end() ? "" : most->first;
+}
+
+/// Why this rank is not like the others; "" when it is.
+std::string odd(const Line& line, const std::vector<Line>& lines) {
+  uint64_t furthest = 0;
+  for (const Line& each : lines) {
+    if (each.last != nullptr) furthest = std::max(furthest, each.last->sequence);
+  }
+  const uint64_t own = line.last == nullptr ? 0 : line.last->sequence;
+  std::string text = line.rank->alive ? "" : "dead";
+  if (own < furthest) {
+    text += fmt::format("{}{} behind", text.empty() ? "" : ", ", furthest - own);
+  } else if (line.last != nullptr && what(line.last) != usual_call(lines, furthest)) {
+    text += fmt::format("{}another call than most", text.empty() ? "" : ", ");
+  }
+  return text;
+}
+
+std::vector<Line> lines_of(const std::vector<FlightRecord>& records, const std::string& group) {
+  std::vector<Line> lines;
+  for (const FlightRecord& record : records) {
+    if (std::find(record.groups.begin(), record.groups.end(), group) == record.groups.end()) {
+      continue;
+    }
+    Line line{&record, nullptr};
+    for (const FlightEntry& entry : record.entries) {
+      if (entry.group == group && entry.sequence != 0) line.last = &entry;
+    }
+    lines.push_back(line);
+  }
+  return lines;
+}
+
+std::string group_table(const std::string& group, const std::vector<Line>& lines, int64_t now_ns) {
+  size_t width = std::string_view("last operation").size();
+  for (const Line& line : lines) width = std::max(width, what(line.last).size());
+  std::string text = fmt::format("group {}\n  {:>5}  {:>8}  {:<{}}  state\n", group, "rank", "pid",
+                                 "last operation", width);
+  for (const Line& line : lines) {
+    const std::string note = odd(line, lines);
+    std::string row = fmt::format("  {:>5}  {:>8}  {:<{}}  {:<20}", line.rank->rank, line.rank->pid,
+                                  what(line.last), width, state(line.last, now_ns));
+    if (!note.empty()) row += "  <- " + note;
+    row.erase(row.find_last_not_of(' ') + 1);
+    text += row + "\n";
+  }
+  return text;
+}
+
+/// Transfers that some rank is in; they belong to no order of the group.
+std::string open_transfers(const std::vector<FlightRecord>& records, int64_t now_ns) {
+  std::string text;
+  for (const FlightRecord& record : records) {
+    for (const FlightEntry& entry : record.entries) {
+      if (entry.sequence != 0 || entry.left_ns != 0) continue;
+      text += fmt::format("  rank {}: {} {} {} ({}, {}), inside for {}\n", record.rank, entry.call,
+                          entry.call == "send" ? "to" : "from", entry.peer, entry.dtype,
+                          format_bytes(std::max<int64_t>(entry.bytes, 0)),
+                          seconds(now_ns - entry.entered_ns));
+    }
+  }
+  return text.empty() ? text : "transfers under way (ranks of their groups)\n" + text;
+}
+
+}  // namespace
+
+std::string flight_table(std::vector<FlightRecord> records, int64_t now_ns) {
+  std::sort(records.begin(), records.end(),
+            [](const FlightRecord& a, const FlightRecord& b) { return a.rank < b.rank; });
+  std::vector<std::string> groups;
+  std::set<int> present;
+  int size = 0;
+  for (const FlightRecord& record : records) {
+    present.insert(record.rank);
+    size = std::max(size, record.size);
+    for (const std::string& group : record.groups) {
+      if (std::find(groups.begin(), groups.end(), group) == groups.end()) groups.push_back(group);
+    }
+  }
+  std::string text;
+  for (const std::string& group : groups) {
+    text += group_table(group, lines_of(records, group), now_ns);
+  }
+  text += open_transfers(records, now_ns);
+  std::vector<int> missing;
+  for (int rank = 0; rank < std::min(size, 1 << 20); ++rank) {
+    if (present.count(rank) == 0) missing.push_back(rank);
+  }
+  if (!missing.empty()) text += "no record of ranks " + rank_list(missing) + "\n";
+  return text;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,72 @@
+#include <gtest/gtest.h>
+
+#include "lockstep/comm/flight/record.h"
+
+namespace lockstep {
+namespace {
+
+constexpr int64_t kSecond = 1'000'000'000;
+
+FlightRecord rank_at(int rank, uint64_t sequence, bool inside, const std::string& call) {
+  FlightRecord record;
+  record.rank = rank;
+  record.size = 4;
+  record.pid = 4000 + rank;
+  record.groups = {"w"};
+  for (uint64_t i = 1; i <= sequence; ++i) {
+    FlightEntry entry;
+    entry.call = i == sequence ? call : "barrier";
+    entry.group = "w";
+    entry.sequence = i;
+    entry.count = 25 << 18;
+    entry.bytes = 25 << 20;
+    entry.dtype = "float32";
+    entry.entered_ns = static_cast<int64_t>(i) * kSecond;
+    entry.left_ns = inside && i == sequence ? 0 : entry.entered_ns + kSecond / 2;
+    record.entries.push_back(entry);
+  }
+  return record;
+}
+
+TEST(FlightTable, MarksWhoIsOdd) {
+  auto dead = rank_at(2, 4, true, "all_reduce");
+  dead.alive = false;
+  const std::string text =
+      flight_table({dead, rank_at(0, 5, true, "all_reduce"), rank_at(1, 5, true, "broadcast"),
+                    rank_at(3, 5, true, "all_reduce")},
+                   15 * kSecond);
+  EXPECT_EQ(text,
+            "group w\n"
+            "   rank       pid  last operation                     state\n"
+            "      0      4000  all_reduce #5 (float32, 25.0 MiB)  inside for 10.0 s\n"
+            "      1      4001  broadcast #5 (float32, 25.0 MiB)   inside for 10.0 s     <- "
+            "another call than "
+            "most\n"
+            "      2      4002  all_reduce #4 (float32, 25.0 MiB)  inside for 11.0 s     <- dead, "
+            "1 behind\n"
+            "      3      4003  all_reduce #5 (float32, 25.0 MiB)  inside for 10.0 s\n");
+}
+
+TEST(FlightTable, SaysWhoIsMissingAndWhoDidNothing) {
+  const std::string text = flight_table({rank_at(1, 0, false, "")}, 1);
+  EXPECT_NE(text.find("nothing yet"), std::string::npos) << text;
+  EXPECT_NE(text.find("no record of ranks 0, 2, 3"), std::string::npos) << text;
+}
+
+TEST(FlightTable, ShowsTransfersUnderWay) {
+  auto record = rank_at(1, 1, false, "barrier");
+  FlightEntry entry = record.entries[0];
+  entry.call = "recv";
+  entry.sequence = 0;
+  entry.left_ns = 0;
+  entry.peer = 3;
+  record.entries.push_back(entry);
+  const std::string text = flight_table({record}, 3 * kSecond);
+  EXPECT_NE(text.find("rank 1: recv from 3 (float32, 25.0 MiB), inside for 2.0 s"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("barrier #1 (float32, 25.0 MiB)"), std::string::npos) << text;
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,62 @@
+// `lockstep inspect` of a job in which rank 1 leaves out a collective: while it hangs, and after it
+// was killed.
+
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <filesystem>
+
+#include "tests/launch/launched.h"
+#include "tests/support/temp_folder.h"
+
+namespace lockstep::testing {
+namespace {
+
+/// Output of `lockstep inspect TARGET` once `part` is in it (the ranks need a moment to get there).
+std::string inspected(const std::string& target, const std::string& part) {
+  std::string out;
+  for (int attempt = 0; attempt < 100 && !has(out, part); ++attempt) {
+    Launched inspect({"inspect", target});
+    inspect.wait();
+    out = inspect.out();
+  }
+  return out;
+}
+
+TEST(Inspect, NamesTheRankThatHoldsUpTheOthersAliveAndDead) {
+  const TempFolder logs;
+  Launched run({"run", "--nproc_per_node", "3", "--log_dir", logs.path().string(), "--",
+                built_program("group_holder"), "skip"});
+  ASSERT_TRUE(run.wait_for("holding", 3)) << run.err();
+  const std::string alive = inspected(std::to_string(run.pid()), "1 behind");
+  const auto lines = lines_of(alive);
+  ASSERT_EQ(lines.size(), 5u) << alive;
+  EXPECT_TRUE(has(lines[2], "barrier #3") && has(lines[2], "inside for")) << alive;
+  EXPECT_FALSE(has(lines[2], "<-")) << alive;
+  EXPECT_TRUE(has(lines[3], "all_reduce #2 (float32, 1.0 MiB)") && has(lines[3], "<- 1 behind"))
+      << alive;
+
+  ASSERT_EQ(::kill(run.pid(), SIGKILL), 0);  // and with the agent all of its workers
+  run.wait();
+  ASSERT_TRUE(run.wait_all_gone());
+  const auto folder = *std::filesystem::directory_iterator(logs.path());
+  const std::string dead = inspected((folder.path() / "attempt_0").string(), "dead, 1 behind");
+  EXPECT_TRUE(has(dead, "barrier #3") && has(dead, "dead, 1 behind")) << dead;
+}
+
+TEST(Inspect, RefusesWhatIsNoJob) {
+  const TempFolder empty;
+  for (const auto& [target, why] :
+       std::vector<std::pair<std::string, std::string>>{{"nonsense", "neither a folder"},
+                                                        {"999999999", "no process 999999999"},
+                                                        {empty.path().string(), "no rank there"}}) {
+    Launched inspect({"inspect", target});
+    EXPECT_EQ(inspect.wait(), 2) << target;
+    EXPECT_TRUE(has(inspect.err(), why)) << inspect.err();
+  }
+  Launched usage({"inspect"});
+  EXPECT_EQ(usage.wait(), 2);
+}
+
+}  // namespace
+}  // namespace lockstep::testing
