@@ -27,7 +27,7 @@ namespace fs = std::filesystem;
 constexpr auto kName = "lockstep.train";
 
 /// Everything that can be wrong is found while this is made; nothing has been written by then.
-struct Parts {
+struct RunParts {
   std::shared_ptr<Model> model;
   std::unique_ptr<torch::optim::Optimizer> optimizer;
   DataParts train;
@@ -35,8 +35,8 @@ struct Parts {
   Resumed resumed;
 };
 
-Parts make_parts(const Config& config, const World& world) {
-  Parts parts;
+RunParts make_parts(const Config& config, const World& world) {
+  RunParts parts;
   const int64_t seed = config.system.seed;
   parts.model = make_model(config.model, seed);
   parts.optimizer = make_optimizer(config.optimizer, *parts.model);
@@ -51,7 +51,7 @@ Parts make_parts(const Config& config, const World& world) {
 }
 
 /// Rank 0 makes the folder ready, then all go on. Returns where an earlier run's results went.
-fs::path prepare_folder(const Config& config, const Parts& parts, ProcessGroup& group) {
+fs::path prepare_folder(const Config& config, const RunParts& parts, ProcessGroup& group) {
   const auto& dir = config.train.ckpt_save_dir;
   fs::path moved;
   if (group.rank() == 0) {
@@ -75,7 +75,7 @@ void log_loader(TrainingLog& log, const DataParts& data, bool training, const Wo
                        training ? "True" : "False", world.rank, samples, samples * world.size));
 }
 
-void log_start(TrainingLog& log, const Config& config, const Parts& parts, const World& world,
+void log_start(TrainingLog& log, const Config& config, const RunParts& parts, const World& world,
                const Trainer& trainer) {
   const auto data_dir = find_cifar10(config.train.dataset.data_dir);
   if (is_stand_in(data_dir)) {
@@ -102,7 +102,7 @@ void log_start(TrainingLog& log, const Config& config, const Parts& parts, const
   log.info(kName, training_banner(config, facts));
 }
 
-void add_callbacks(Trainer& trainer, TrainingLog& log, Parts& parts) {
+void add_callbacks(Trainer& trainer, TrainingLog& log, RunParts& parts) {
   trainer.add(std::make_shared<StepLog>(log));
   if (parts.eval) {
     trainer.add(std::make_shared<Evaluation>(*parts.eval->loader, *parts.eval->sampler));
@@ -143,7 +143,7 @@ int run_training(const Config& config, const World& world) {
   check_world(config, world);
   set_threads(world);
   auto group = ProcessGroup::create(world, group_options(config.parallel));
-  Parts parts = make_parts(config, world);
+  RunParts parts = make_parts(config, world);
   check_same_start(parts.resumed.state.step, parts.resumed.from, group);
   const SignalWatch signals;
   Trainer trainer({config, world.rank, world.size, group, parts.model, *parts.optimizer,
