@@ -11,11 +11,19 @@ title() { printf '\n== %s\n' "$1"; }
 
 title "launch: two processes of /bin/true, lockstep run beside fork and exec"
 "$bin/bench_launch"
-title "store"
-"$bin/bench_store"
+title "death of a rank: until the others know"
+"$bin/bench_death"
+title "flight recorder"
+"$bin/bench_flight"
+title "data: transforms of CIFAR-10"
+"$bin/bench_data"
 title "all_reduce in shared memory, 2 ranks"
 "$bin/lockstep" bench collectives --ranks 2 --sizes 4:256M
 if [ -d "$PEERS" ]; then
+  title "launch beside mpirun and torchrun"
+  bench/launch/compare_peers.sh
+  title "store beside torch's TCPStore"
+  bench/store/compare_peers.sh
   title "all_reduce beside Open MPI and Gloo"
   bench/collectives/compare_peers.sh
   if [ "$(id -u)" -eq 0 ]; then
@@ -25,6 +33,8 @@ if [ -d "$PEERS" ]; then
   title "data parallel beside independent processes and PyTorch DDP"
   bench/ddp/compare_peers.sh
 else
+  title "store"
+  "$bin/bench_store"
   title "data parallel (no peers' programs: set PEERS)"
   for model in mlp3m mlp50m resnet50; do
     for mode in independent ddp; do "$bin/lockstep" bench ddp --model "$model" --ranks 2 --mode "$mode"; done
