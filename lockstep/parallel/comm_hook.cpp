@@ -9,6 +9,8 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/text.h"
+#include "lockstep/parallel/block_scaled.h"
+#include "lockstep/parallel/power_sgd.h"
 #include "lockstep/tensor/collectives.h"
 #include "lockstep/tensor/shared_tensor.h"
 
@@ -61,7 +63,7 @@ class RoundedAverage final : public CommHook {
 }  // namespace
 
 const std::vector<std::string>& comm_hook_names() {
-  static const std::vector<std::string> names = {"none", "fp16", "bf16"};
+  static const std::vector<std::string> names = {"none", "fp16", "bf16", "int8", "powersgd"};
   return names;
 }
 
@@ -69,6 +71,8 @@ std::shared_ptr<CommHook> make_comm_hook(const std::string& name) {
   if (name == "none") return nullptr;
   if (name == "fp16") return std::make_shared<RoundedAverage>(at::kHalf);
   if (name == "bf16") return std::make_shared<RoundedAverage>(at::kBFloat16);
+  if (name == "int8") return make_int8_hook();
+  if (name == "powersgd") return make_power_sgd_hook();
   throw Error(
       ErrorCode::kInvalidArgument,
       fmt::format("there is no communication hook '{}'{} (known: {})", name,

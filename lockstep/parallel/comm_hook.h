@@ -43,14 +43,16 @@ class CommHook {
   virtual std::function<void()> start(const GradientBucket& bucket, ProcessGroup& group) = 0;
 };
 
-/// "none", "fp16", "bf16": what make_comm_hook() knows.
+/// "none", "fp16", "bf16", "int8", "powersgd": what make_comm_hook() knows.
 const std::vector<std::string>& comm_hook_names();
 
 /// A fresh hook:
 ///   none  null: the plain average;
 ///   fp16  gradients travel as float16, divided by the number of ranks before they are rounded, so
 ///         that sums do not overflow; half the bytes of float32;
-///   bf16  the same in bfloat16: less exact, but no gradient is too large or too small for it.
+///   bf16  the same in bfloat16: less exact, but no gradient is too large or too small for it;
+///   int8  numbers of 8 bits with a scale for 256, rounding errors carried over: block_scaled.h;
+///   powersgd  matrices as products of thin ones, after 1000 exact steps: power_sgd.h.
 /// float16 and bfloat16 are added in float32 and rounded once per addition; results are equal on
 /// all ranks. Gradients of a 16-bit type travel as they are.
 /// Errors: kInvalidArgument for another name, with the nearest known one.

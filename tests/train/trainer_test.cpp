@@ -82,7 +82,8 @@ TEST(Trainer, KnowsTheHooksAndGraphsOfItsConfiguration) {
     config.parallel.comm_hook = hook;
     const auto runs = run_tiny(2, config);
     EXPECT_TRUE(same_weights(runs[0], runs[1], kTinyParameters)) << hook;
-    EXPECT_EQ(same_weights(runs[0], plain[0]), hook == "none") << hook;
+    const bool exact = hook == "none" || hook == "powersgd";  // at first
+    EXPECT_EQ(same_weights(runs[0], plain[0]), exact) << hook;
   }
   auto unused = tiny_config(), fixed = tiny_config();
   unused.parallel.find_unused_parameters = fixed.parallel.static_graph = true;

@@ -140,7 +140,8 @@ struct ParallelConfig {
   bool find_unused_parameters = false;  ///< Parameters may be left out of a step's loss.
   /// In every step the same parameters get gradients: the unused ones cost nothing.
   bool static_graph = false;
-  /// How gradients travel: "none" (as they are), "fp16" or "bf16" (rounded, half the bytes).
+  /// How gradients travel: "none" (as they are), "fp16" or "bf16" (half the bytes),
+  /// "int8" (a quarter) or "powersgd" (matrices as products of thin ones, after 1000 steps).
   std::string comm_hook = "none";
   bool sync_bn = false;     ///< Batch norm takes its statistics from the batches of all ranks.
   int64_t timeout_s = 300;  ///< Of every collective.

@@ -5,7 +5,6 @@
 namespace lockstep {
 namespace {
 
-
 std::string read_save_policy(Section& section) {
   // null means "keep all"; only an absent key means the default.
   if (section.present("ckpt_save_policy") && !section.has("ckpt_save_policy")) {
@@ -60,7 +59,8 @@ ParallelConfig read_parallel(Section section) {
   if (config.find_unused_parameters && config.static_graph) {
     section.fail("static_graph", "cannot be on together with parallel.find_unused_parameters");
   }
-  config.comm_hook = section.choice("comm_hook", "none", {"none", "fp16", "bf16"});
+  config.comm_hook =
+      section.choice("comm_hook", "none", {"none", "fp16", "bf16", "int8", "powersgd"});
   config.sync_bn = section.flag("sync_bn", false);
   if (config.sync_bn && config.shards > 0) {
     section.fail("sync_bn", "cannot be on together with parallel.shards");
