@@ -28,28 +28,68 @@ namespace {
 
 using Call = std::function<void(ProcessGroup&)>;
 
-/// Every kind, and sizes for one and for two steps and for several rounds.
-std::vector<Call> calls() {
-  static std::vector<float> data(4 << 20);
-  static std::vector<float> out(4 << 20);
-  constexpr DType kType = DType::kFloat32;
-  std::vector<Call> all;
-  for (const int64_t count : {5, 100'000, 3 << 20}) {
-    all.emplace_back([count](ProcessGroup& group) {
-      group.all_reduce(data.data(), count, kType, ReduceOp::kSum).wait();
-    });
+std::vector<float> call_in(4 << 20);
+std::vector<float> call_out(4 << 20);
+constexpr DType kCallType = DType::kFloat32;
+
+/// A call, and whether the victim is ever seen amid sending to a peer, and receiving.
+struct Tried {
+  Call call;
+  bool sends = true;
+  bool receives = true;
+};
+
+/// Those with a root, once with the victim as root and once without.
+std::vector<Tried> rooted_calls() {
+  std::vector<Tried> all;
+  for (const int root : {0, 1}) {
+    const bool victim_is_root = root == 1;
+    const auto reduce = [root](ProcessGroup& group) {
+      group.reduce(call_in.data(), 500'000, kCallType, ReduceOp::kSum, root).wait();
+    };
+    const auto gather = [root](ProcessGroup& group) {
+      group.gather(call_in.data(), call_out.data(), 300'000, kCallType, root).wait();
+    };
+    const auto scatter = [root](ProcessGroup& group) {
+      group.scatter(call_in.data(), call_out.data(), 300'000, kCallType, root).wait();
+    };
+    all.push_back({reduce, !victim_is_root, victim_is_root});
+    all.push_back({gather, !victim_is_root, victim_is_root});
+    all.push_back({scatter, victim_is_root, !victim_is_root});
   }
-  all.emplace_back([](ProcessGroup& group) {
-    group.broadcast(data.data(), 500'000, kType, 0).wait();
-    group.broadcast(data.data(), 500'000, kType, group.size() - 1).wait();
-  });
-  all.emplace_back([](ProcessGroup& group) {
-    group.all_gather(data.data(), out.data(), 300'000, kType).wait();
-  });
-  all.emplace_back([](ProcessGroup& group) {
-    group.reduce_scatter(data.data(), out.data(), 300'000, kType, ReduceOp::kSum).wait();
-  });
-  all.emplace_back([](ProcessGroup& group) { group.barrier(); });
+  return all;
+}
+
+/// Every kind, and sizes for one and for two steps and for several rounds.
+std::vector<Tried> calls() {
+  std::vector<Tried> all;
+  for (const int64_t count : {5, 100'000, 3 << 20}) {
+    const auto all_reduce = [count](ProcessGroup& group) {
+      group.all_reduce(call_in.data(), count, kCallType, ReduceOp::kSum).wait();
+    };
+    all.push_back({all_reduce, count > 5, count > 5});
+  }
+  all.push_back({[](ProcessGroup& group) {
+    group.broadcast(call_in.data(), 500'000, kCallType, 0).wait();
+    group.broadcast(call_in.data(), 500'000, kCallType, group.size() - 1).wait();
+  }});
+  all.push_back({[](ProcessGroup& group) {
+    group.all_gather(call_in.data(), call_out.data(), 300'000, kCallType).wait();
+  }});
+  all.push_back({[](ProcessGroup& group) {
+    group.reduce_scatter(call_in.data(), call_out.data(), 300'000, kCallType, ReduceOp::kSum)
+        .wait();
+  }});
+  all.push_back({[](ProcessGroup& group) { group.barrier(); }, false, false});
+  all.push_back({[](ProcessGroup& group) {
+    group.all_to_all(call_in.data(), call_out.data(), 300'000, kCallType).wait();
+  }});
+  all.push_back({[](ProcessGroup& group) {
+    const std::vector<int64_t> counts(static_cast<size_t>(group.size()), 300'000);
+    group.all_gatherv(call_in.data(), call_out.data(), counts, kCallType).wait();
+  }});
+  const auto rooted = rooted_calls();
+  all.insert(all.end(), rooted.begin(), rooted.end());
   return all;
 }
 
@@ -150,7 +190,7 @@ void arm(const Strike& one) {
 }
 
 void strike_during(const Strike& one) {
-  const Call call = calls()[one.call];
+  const Call call = calls()[one.call].call;
   const ErrorCode want = one.signal == SIGKILL ? ErrorCode::kPeerLost : ErrorCode::kTimeout;
   const auto timeout = timeout_for(one.signal);
   const SharedBoard board;
@@ -177,7 +217,7 @@ void strike_during(const Strike& one) {
 /// Each in a process of its own, several at once, since most of their time goes by waiting.
 template <class Case>
 void run_all(const std::vector<Case>& strikes, void (*run)(const Case&)) {
-  constexpr size_t kAtOnce = kSanitized ? 4 : 10;
+  constexpr size_t kAtOnce = kSanitized ? 4 : 14;
   for (size_t begin = 0; begin < strikes.size(); begin += kAtOnce) {
     std::vector<pid_t> running;
     for (size_t i = begin; i < std::min(begin + kAtOnce, strikes.size()); ++i) {
@@ -225,10 +265,10 @@ std::vector<Strike> strikes_in_phases(int signal) {
   std::vector<Strike> strikes;
   for (const Phase phase :
        {Phase::kExchanging, Phase::kSending, Phase::kReceiving, Phase::kExchanged}) {
-    const bool midway = phase == Phase::kSending || phase == Phase::kReceiving;
-    for (size_t call = 0; call < calls().size(); ++call) {
-      const bool small = call == 0 || call + 1 == calls().size();
-      if (midway && small) continue;
+    const auto all = calls();
+    for (size_t call = 0; call < all.size(); ++call) {
+      if (phase == Phase::kSending && !all[call].sends) continue;
+      if (phase == Phase::kReceiving && !all[call].receives) continue;
       if (kSanitized && call != kLargeAllReduce) continue;
       strikes.push_back({{1, 1, 1}, call, signal, {}, phase, 1});
     }
