@@ -7,6 +7,7 @@
 #include <array>
 #include <chrono>
 
+#include "lockstep/parallel/shards.h"
 #include "lockstep/tensor/collectives.h"
 #include "lockstep/train/loss.h"
 
@@ -18,10 +19,38 @@ void share_buffers(Model& model, ProcessGroup& group) {
   for (auto& buffer : model.buffers()) broadcast(group, buffer, 0).wait();
 }
 
-EvalSums sum_over_ranks(const EvalSums& own, ProcessGroup& group) {
-  std::array<double, 4> values = {own.samples, own.loss, own.correct, own.correct5};
+/// Those of one shard; nothing when interrupted.
+std::optional<EvalSums> sum_over_batches(Model& model, Loader& loader, const LossConfig& config,
+                                         const std::function<bool()>& interrupted) {
+  EvalSums sums;
+  while (!interrupted()) {
+    const auto batch = loader.next();
+    if (!batch) return sums;
+    const auto part = eval_sums(model.forward(batch->images), batch->labels, batch->valid, config);
+    sums.samples += part.samples;
+    sums.loss += part.loss;
+    sums.correct += part.correct;
+    sums.correct5 += part.correct5;
+  }
+  return std::nullopt;
+}
+
+/// `shards`: of this rank; nothing when it was interrupted.
+std::optional<EvalSums> sum_over_shards(const std::optional<std::vector<EvalSums>>& shards,
+                                        ProcessGroup& group) {
+  std::array<std::vector<double>, 4> fields;
+  for (const auto& shard : shards.value_or(std::vector<EvalSums>())) {
+    fields[0].push_back(shard.samples);
+    fields[1].push_back(shard.loss);
+    fields[2].push_back(shard.correct);
+    fields[3].push_back(shard.correct5);
+  }
+  std::array<double, 5> values{};
+  for (size_t i = 0; i < fields.size(); ++i) values[i] = tree_sum(fields[i]);
+  values[4] = shards ? 0 : 1;
   group.all_reduce(values.data(), values.size(), DType::kFloat64, ReduceOp::kSum).wait();
-  return {values[0], values[1], values[2], values[3]};
+  if (values[4] > 0) return std::nullopt;
+  return EvalSums{values[0], values[1], values[2], values[3]};
 }
 
 }  // namespace
@@ -47,28 +76,32 @@ std::vector<std::pair<std::string, double>> EvalResult::metrics(int64_t num_clas
   return {{"acc", acc}, {"top_5", top_5}};
 }
 
-EvalResult evaluate(Model& model, Loader& loader, const DistributedSampler& sampler,
-                    ProcessGroup& group, const LossConfig& config) {
+std::optional<EvalResult> evaluate(Model& model, Loader& loader,
+                                   std::span<const DistributedSampler> samplers,
+                                   ProcessGroup& group, const LossConfig& config,
+                                   const std::function<bool()>& interrupted) {
   const auto begin = std::chrono::steady_clock::now();
   const at::NoGradGuard no_grad;
   const bool was_training = model.is_training();
   share_buffers(model, group);
   model.eval();
-  EvalSums sums;
-  loader.start(0, sampler.indices(), sampler.num_unpadded());
-  while (auto batch = loader.next()) {
-    const auto part = eval_sums(model.forward(batch->images), batch->labels, batch->valid, config);
-    sums.samples += part.samples;
-    sums.loss += part.loss;
-    sums.correct += part.correct;
-    sums.correct5 += part.correct5;
+  std::optional<std::vector<EvalSums>> shards(std::in_place);
+  for (const auto& sampler : samplers) {
+    loader.start(0, sampler.indices(), sampler.num_unpadded());
+    const auto sums = sum_over_batches(model, loader, config, interrupted);
+    if (!sums) {
+      shards.reset();
+      break;
+    }
+    shards->push_back(*sums);
   }
   model.train(was_training);
-  sums = sum_over_ranks(sums, group);
-  const double count = std::max(1.0, sums.samples);
+  const auto sums = sum_over_shards(shards, group);
+  if (!sums) return std::nullopt;
+  const double count = std::max(1.0, sums->samples);
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
-  return {static_cast<int64_t>(sums.samples), sums.loss / count, sums.correct / count,
-          sums.correct5 / count, took.count()};
+  return EvalResult{static_cast<int64_t>(sums->samples), sums->loss / count, sums->correct / count,
+                    sums->correct5 / count, took.count()};
 }
 
 }  // namespace lockstep

@@ -2,6 +2,9 @@
 // How good the weights are, over all ranks, every sample counted once.
 
 #include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -37,12 +40,15 @@ struct EvalResult {
 EvalSums eval_sums(const at::Tensor& logits, const at::Tensor& labels, int64_t valid,
                    const LossConfig& config);
 
-/// Collective. Every rank reads its part of the data and the sums of all are added, so the counts
-/// are those of one process, whatever the number of ranks and the batch size. The buffers of rank 0
+/// Collective. Every rank reads its shards of the data, one after the other, and the sums of all
+/// are added in the tree's order: the counts are those of one process, whatever the number of ranks
+/// and the batch size, and the loss has the same bits for the same shards. The buffers of rank 0
 /// (batch norm's statistics) are given to all ranks first: one model is judged. Leaves the model in
 /// the mode (train or eval) in which it was.
-/// Errors: those of the group and of the loader.
-EvalResult evaluate(Model& model, Loader& loader, const DistributedSampler& sampler,
-                    ProcessGroup& group, const LossConfig& config);
+/// `interrupted` is asked before every batch. Once it says yes on a rank, that rank reads no more,
+/// and no rank gets a result. Errors: those of the group and of the loader.
+std::optional<EvalResult> evaluate(
+    Model& model, Loader& loader, std::span<const DistributedSampler> samplers, ProcessGroup& group,
+    const LossConfig& config, const std::function<bool()>& interrupted = [] { return false; });
 
 }  // namespace lockstep

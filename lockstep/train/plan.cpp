@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/text.h"
@@ -16,33 +17,44 @@ int64_t divide_up(int64_t a, int64_t b) {
   return (a + b - 1) / b;
 }
 
+/// See ShardFold.
+int64_t gradient_copies(int64_t shards_a_rank, bool accumulates) {
+  if (shards_a_rank == 1) return 1;
+  return accumulates ? shards_a_rank + 1 : std::bit_width(static_cast<uint64_t>(shards_a_rank));
+}
+
 }  // namespace
 
 RunPlan complete_plan(RunPlan plan, const Config& config, int optimizer_copies,
                       int64_t image_elements) {
   const auto& loader = config.train.loader;
-  plan.samples_a_rank = divide_up(plan.train_samples, plan.num_ranks);
-  plan.steps_per_epoch = loader.drop_remainder ? plan.samples_a_rank / loader.batch_size
-                                               : divide_up(plan.samples_a_rank, loader.batch_size);
+  const int64_t shards_a_rank = plan.num_shards / plan.num_ranks;
+  plan.samples_a_shard = divide_up(plan.train_samples, plan.num_shards);
+  plan.samples_a_rank = plan.samples_a_shard * shards_a_rank;
+  plan.steps_per_epoch = loader.drop_remainder ? plan.samples_a_shard / loader.batch_size
+                                               : divide_up(plan.samples_a_shard, loader.batch_size);
   plan.optimizer_steps = divide_up(plan.steps_per_epoch, config.train.gradient_accumulation_steps) *
                          config.scheduler.num_epochs;
   if (config.train.max_steps > 0) {
     plan.optimizer_steps = std::min(plan.optimizer_steps, config.train.max_steps);
   }
   plan.weights_bytes = plan.parameters * kFloatBytes;
-  plan.gradient_bytes = plan.trainable * kFloatBytes;
+  plan.gradient_bytes =
+      plan.trainable * kFloatBytes *
+      gradient_copies(shards_a_rank, config.train.gradient_accumulation_steps > 1);
   plan.optimizer_bytes = plan.trainable * kFloatBytes * optimizer_copies;
   plan.batches_bytes =
-      loader.batch_size * (loader.prefetch_size + 1) * image_elements * kFloatBytes;
+      loader.batch_size * shards_a_rank * (loader.prefetch_size + 1) * image_elements * kFloatBytes;
   return plan;
 }
 
-void require_batch(int64_t steps_per_epoch, int64_t samples_a_rank, int64_t batch_size) {
+void require_batch(int64_t steps_per_epoch, int64_t samples_a_shard, int64_t batch_size) {
   if (steps_per_epoch > 0) return;
   throw Error(ErrorCode::kInvalidArgument,
-              fmt::format("an epoch has no batch: {} samples a rank, batches of {}, remainder "
-                          "dropped; choose a smaller train.loader.batch_size",
-                          samples_a_rank, batch_size));
+              fmt::format("an epoch has no batch: {} samples a shard (rank, without "
+                          "parallel.shards), batches of {}, remainder dropped; choose a smaller "
+                          "train.loader.batch_size",
+                          samples_a_shard, batch_size));
 }
 
 std::string describe(const RunPlan& plan, const Config& config) {
@@ -55,7 +67,7 @@ std::string describe(const RunPlan& plan, const Config& config) {
       "Parameters: {} ({} trainable)\n"
       "Ranks: {}\n"
       "Samples: {} ({} a rank){}\n"
-      "Batch: {} x {} ranks x {} accumulated = {}\n"
+      "Batch: {} x {} {} x {} accumulated = {}\n"
       "Steps: {} an epoch, {} epochs, {} optimizer steps in all\n"
       "Memory of a rank: {} = weights {} + gradients {} + optimizer {} + batches {}; activations "
       "come on top\n"
@@ -63,11 +75,11 @@ std::string describe(const RunPlan& plan, const Config& config) {
       config.model.name(), plan.parameters, plan.trainable, plan.num_ranks, plan.train_samples,
       plan.samples_a_rank,
       plan.samples_known ? "" : ", the official number: the data are not there yet", batch,
-      plan.num_ranks, accumulation, batch * plan.num_ranks * accumulation, plan.steps_per_epoch,
-      config.scheduler.num_epochs, plan.optimizer_steps, format_bytes(sum),
-      format_bytes(plan.weights_bytes), format_bytes(plan.gradient_bytes),
-      format_bytes(plan.optimizer_bytes), format_bytes(plan.batches_bytes),
-      config.train.ckpt_save_dir.string());
+      plan.num_shards, config.parallel.shards > 0 ? "shards" : "ranks", accumulation,
+      batch * plan.num_shards * accumulation, plan.steps_per_epoch, config.scheduler.num_epochs,
+      plan.optimizer_steps, format_bytes(sum), format_bytes(plan.weights_bytes),
+      format_bytes(plan.gradient_bytes), format_bytes(plan.optimizer_bytes),
+      format_bytes(plan.batches_bytes), config.train.ckpt_save_dir.string());
 }
 
 }  // namespace lockstep

@@ -19,10 +19,10 @@ int run_training(const Config& config, const World& world);
 /// kInvalidArgument without a section `eval`, kNotFound.
 int run_evaluation(const Config& config, const World& world);
 
-/// Builds the model, reads the checkpoint to go on from, and prints the effective configuration and
-/// the plan of the run on rank 0. Of the data only the files' sizes are looked at; where there are
-/// none, the official size is assumed.
-/// Errors: those that the start of run_training() would meet, as far as can be seen without them.
+/// Collective. Builds the model, reads the checkpoint to go on from, and prints the effective
+/// configuration and the plan of the run on rank 0. Of the data only the files' sizes are looked
+/// at; where there are none, the official size is assumed. Errors: those that the start of
+/// run_training() would meet, as far as can be seen without them.
 int run_check(const Config& config, const World& world);
 
 }  // namespace lockstep

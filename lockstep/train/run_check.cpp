@@ -2,7 +2,6 @@
 
 #include <cstdio>
 
-#include "lockstep/comm/backends.h"
 #include "lockstep/data/cifar10.h"
 #include "lockstep/train/config/yaml_writer.h"
 #include "lockstep/train/optim/optimizer.h"
@@ -25,10 +24,11 @@ int64_t count_records(const DatasetConfig& config) {
 
 int run_check(const Config& config, const World& world) {
   check_world(config, world);
-  choose_backend(config.parallel.backend, GroupSpec{});
+  auto group = ProcessGroup::create(world, group_options(config.parallel));
   const auto model = make_model(config.model, config.system.seed);
   const auto optimizer = make_optimizer(config.optimizer, *model);
-  resume(config, *model, *optimizer);
+  const auto resumed = resume(config, *model, *optimizer);
+  check_same_start(resumed.state.step, resumed.from, group);
   const auto transform =
       make_image_transform(config.train.dataset, kCifarShape, config.system.seed);
   if (config.eval) {
@@ -40,11 +40,13 @@ int run_check(const Config& config, const World& world) {
   plan.parameters = count_parameters(*model, true);
   plan.trainable = count_parameters(*model);
   plan.num_ranks = world.size;
-  plan.train_samples = count_records(config.train.dataset);
-  plan.samples_known = plan.train_samples > 0;
-  if (!plan.samples_known) plan.train_samples = kOfficialTrainImages;
+  plan.num_shards = shards_of(config, world).total;
+  const int64_t records = count_records(config.train.dataset);
+  plan.samples_known = records > 0;
+  plan.train_samples =
+      samples_used(config.train.dataset, plan.samples_known ? records : kOfficialTrainImages);
   plan = complete_plan(plan, config, state_copies(config.optimizer), transform.output().numel());
-  require_batch(plan.steps_per_epoch, plan.samples_a_rank, config.train.loader.batch_size);
+  require_batch(plan.steps_per_epoch, plan.samples_a_shard, config.train.loader.batch_size);
   fmt::print("{}\n{}", write_yaml(config.effective), describe(plan, config));
   return 0;
 }

@@ -29,13 +29,13 @@ int run_evaluation(const Config& config, const World& world) {
     throw Error(ErrorCode::kInvalidArgument, "to evaluate, the configuration needs a section eval");
   }
   check_world(config, world);
-  set_threads(world);
+  set_threads(threads_of(config.parallel, world));
   auto group = ProcessGroup::create(world, group_options(config.parallel));
   const auto path = weights_path(config);
   auto model = make_model(config.model, config.system.seed);
   load_weights(path, *model);
-  auto data = make_data(config.eval->dataset, config.eval->loader, world, config.system.seed,
-                        config.model.num_classes);
+  auto data = make_data(config.eval->dataset, config.eval->loader, shards_of(config, world), false,
+                        config.system.seed, config.model.num_classes);
   fs::create_directories(config.train.ckpt_save_dir);
   TrainingLog log({config.train.ckpt_save_dir / fmt::format("log_eval_{}.txt", world.rank),
                    world.rank == 0, parse_severity(config.system.log_level)});
@@ -43,13 +43,14 @@ int run_evaluation(const Config& config, const World& world) {
   facts.total_parameters = count_parameters(*model, true);
   facts.trainable_parameters = count_parameters(*model);
   facts.num_ranks = world.size;
-  facts.num_batches = data.loader->num_batches(data.sampler->num_samples());
+  facts.num_batches =
+      data.loader->num_batches(data.samplers.front().num_samples()) * std::ssize(data.samplers);
   log.info("lockstep.eval", fmt::format("Weights: {}", path.string()));
   log.info("lockstep.eval", evaluation_banner(config, facts));
-  const auto result = evaluate(*model, *data.loader, *data.sampler, group, config.loss);
+  const auto result = evaluate(*model, *data.loader, data.samplers, group, config.loss);
   if (world.rank == 0) {
-    log.info("lockstep.eval",
-             fmt::format("Performance: {}", python_dict(result.metrics(config.model.num_classes))));
+    log.info("lockstep.eval", fmt::format("Performance: {}",
+                                          python_dict(result->metrics(config.model.num_classes))));
   }
   return 0;
 }

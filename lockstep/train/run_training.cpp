@@ -37,14 +37,15 @@ struct RunParts {
 
 RunParts make_parts(const Config& config, const World& world) {
   RunParts parts;
+  const ShardRange shards = shards_of(config, world);
   const int64_t seed = config.system.seed;
   parts.model = make_model(config.model, seed);
   parts.optimizer = make_optimizer(config.optimizer, *parts.model);
-  parts.train =
-      make_data(config.train.dataset, config.train.loader, world, seed, config.model.num_classes);
+  parts.train = make_data(config.train.dataset, config.train.loader, shards, true, seed,
+                          config.model.num_classes);
   if (config.system.val_while_train) {
-    parts.eval =
-        make_data(config.eval->dataset, config.eval->loader, world, seed, config.model.num_classes);
+    parts.eval = make_data(config.eval->dataset, config.eval->loader, shards, false, seed,
+                           config.model.num_classes);
   }
   parts.resumed = resume(config, *parts.model, *parts.optimizer);
   return parts;
@@ -68,11 +69,19 @@ fs::path prepare_folder(const Config& config, const RunParts& parts, ProcessGrou
 }
 
 void log_loader(TrainingLog& log, const DataParts& data, bool training, const World& world) {
-  const int64_t samples = data.sampler->num_samples();
+  const int64_t samples = data.samplers.front().num_samples() * std::ssize(data.samplers);
   log.info("lockstep.data",
            fmt::format("Creating dataloader (training={}) for device {}. Number of data samples: "
                        "{} per device ({} total).",
                        training ? "True" : "False", world.rank, samples, samples * world.size));
+}
+
+/// What must stay as it is for the same bits on another number of ranks.
+std::string shards_line(const ShardRange& shards, int threads) {
+  return fmt::format(
+      "Shards: {}, {} on each rank, intra-op threads: {}. Any number of ranks that can share them "
+      "gives the same bits with the same parallel.shards, parallel.threads and kind of processor.",
+      shards.total, shards.count, threads);
 }
 
 void log_start(TrainingLog& log, const Config& config, const RunParts& parts, const World& world,
@@ -98,6 +107,7 @@ void log_start(TrainingLog& log, const Config& config, const RunParts& parts, co
   facts.total_parameters = count_parameters(*parts.model, true);
   facts.trainable_parameters = count_parameters(*parts.model);
   facts.num_ranks = world.size;
+  facts.num_shards = trainer.shards().total;
   facts.steps_per_epoch = trainer.steps_per_epoch();
   log.info(kName, training_banner(config, facts));
 }
@@ -105,7 +115,7 @@ void log_start(TrainingLog& log, const Config& config, const RunParts& parts, co
 void add_callbacks(Trainer& trainer, TrainingLog& log, RunParts& parts) {
   trainer.add(std::make_shared<StepLog>(log));
   if (parts.eval) {
-    trainer.add(std::make_shared<Evaluation>(*parts.eval->loader, *parts.eval->sampler));
+    trainer.add(std::make_shared<Evaluation>(*parts.eval->loader, parts.eval->samplers));
   }
   trainer.add(std::make_shared<Checkpoints>(log));
   trainer.add(std::make_shared<Results>());
@@ -141,13 +151,14 @@ int exit_status_of(StopReason reason) {
 
 int run_training(const Config& config, const World& world) {
   check_world(config, world);
-  set_threads(world);
+  const int threads = threads_of(config.parallel, world);
+  set_threads(threads);
   auto group = ProcessGroup::create(world, group_options(config.parallel));
   RunParts parts = make_parts(config, world);
   check_same_start(parts.resumed.state.step, parts.resumed.from, group);
   const SignalWatch signals;
   Trainer trainer({config, world.rank, world.size, group, parts.model, *parts.optimizer,
-                   *parts.train.loader, *parts.train.sampler, [&] { return signals.pending(); }},
+                   *parts.train.loader, parts.train.samplers, [&] { return signals.pending(); }},
                   parts.resumed.state);
   const auto moved = prepare_folder(config, parts, group);
   TrainingLog log({config.train.ckpt_save_dir / fmt::format("log_{}.txt", world.rank),
@@ -155,6 +166,7 @@ int run_training(const Config& config, const World& world) {
   if (!moved.empty()) {
     log.info(kName, fmt::format("Results of an earlier run are now in {}", moved.string()));
   }
+  if (config.parallel.shards > 0) log.info(kName, shards_line(trainer.shards(), threads));
   log_start(log, config, parts, world, trainer);
   add_callbacks(trainer, log, parts);
   const StopReason reason = trainer.fit();

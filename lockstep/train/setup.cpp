@@ -47,8 +47,12 @@ ImageTransform make_image_transform(const DatasetConfig& config, ImageShape shap
   }
 }
 
-DataParts make_data(const DatasetConfig& dataset, const LoaderConfig& loader, const World& world,
-                    int64_t seed, int64_t num_classes) {
+int64_t samples_used(const DatasetConfig& dataset, int64_t size) {
+  return std::max<int64_t>(1, std::llround(static_cast<double>(size) * dataset.sample_ratio));
+}
+
+DataParts make_data(const DatasetConfig& dataset, const LoaderConfig& loader,
+                    const ShardRange& shards, bool together, int64_t seed, int64_t num_classes) {
   DataParts parts;
   const auto split = dataset.usage == "train" ? Split::kTrain : Split::kTest;
   auto data = std::make_shared<const Cifar10>(Cifar10::load(dataset.data_dir, split));
@@ -57,12 +61,13 @@ DataParts make_data(const DatasetConfig& dataset, const LoaderConfig& loader, co
                 fmt::format("the data have {} classes, model.head.num_classes is {}",
                             data->num_classes(), num_classes));
   }
-  const auto used =
-      std::max<int64_t>(1, std::llround(static_cast<double>(data->size()) * dataset.sample_ratio));
-  parts.sampler = std::make_unique<DistributedSampler>(
-      used, world, SamplerOptions{.shuffle = loader.shuffle, .seed = seed});
+  const int64_t used = samples_used(dataset, data->size());
+  for (int shard = shards.first; shard < shards.first + shards.count; ++shard) {
+    parts.samplers.emplace_back(used, shard, shards.total,
+                                SamplerOptions{.shuffle = loader.shuffle, .seed = seed});
+  }
   LoaderOptions options;
-  options.batch_size = loader.batch_size;
+  options.batch_size = loader.batch_size * (together ? shards.count : 1);
   options.drop_remainder = loader.drop_remainder;
   options.threads = static_cast<int>(loader.num_workers);
   options.prefetch = loader.prefetch_size;
@@ -79,12 +84,15 @@ void check_world(const Config& config, const World& world) {
                             "or set it to True",
                             world.launcher, world.size));
   }
-  const int64_t shards = config.parallel.shards;
-  if (shards != 0 && shards != world.size) {
-    throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("parallel.shards is {}, but there are {} ranks: so far each rank has "
-                            "exactly one shard (0 says so for any number of ranks)",
-                            shards, world.size));
+  shards_of(config, world);
+}
+
+ShardRange shards_of(const Config& config, const World& world) {
+  const auto given = static_cast<int>(config.parallel.shards);
+  try {
+    return shards_of_rank(given > 0 ? given : world.size, world.rank, world.size);
+  } catch (const Error& error) {
+    throw Error(error.code(), fmt::format("parallel.shards: {}", error.what()));
   }
 }
 
@@ -95,8 +103,13 @@ GroupOptions group_options(const ParallelConfig& config) {
   return options;
 }
 
-void set_threads(const World& world) {
-  at::set_num_threads(world.threads);
+int threads_of(const ParallelConfig& config, const World& world) {
+  if (config.threads > 0) return static_cast<int>(config.threads);
+  return config.shards > 0 ? 1 : world.threads;
+}
+
+void set_threads(int threads) {
+  at::set_num_threads(threads);
   at::set_num_interop_threads(1);
 }
 

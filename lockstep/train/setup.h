@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <vector>
 
 #include "lockstep/comm/process_group.h"
 #include "lockstep/data/dataset.h"
@@ -10,6 +11,7 @@
 #include "lockstep/data/transforms.h"
 #include "lockstep/models/build_model.h"
 #include "lockstep/parallel/distributed_sampler.h"
+#include "lockstep/parallel/shards.h"
 #include "lockstep/train/config/config.h"
 
 namespace lockstep {
@@ -23,24 +25,35 @@ std::shared_ptr<Model> make_model(const ModelConfig& config, int64_t seed);
 /// Errors: kInvalidArgument, with the place of the item in the configuration.
 ImageTransform make_image_transform(const DatasetConfig& config, ImageShape shape, int64_t seed);
 
+/// The leading part of `size` records that dataset.sample_ratio leaves; at least one.
+int64_t samples_used(const DatasetConfig& dataset, int64_t size);
+
 /// One rank's way through a data set.
 struct DataParts {
   std::shared_ptr<const ImageDataset> dataset;
-  std::unique_ptr<DistributedSampler> sampler;
+  std::vector<DistributedSampler> samplers;  ///< One for each of the rank's shards.
   std::unique_ptr<Loader> loader;
 };
+/// For a rank of `shards`. With `together` the loader's batches are those of all its shards, laid
+/// in turn (see lay_in_turn()); else they are of one shard.
 /// Errors: kNotFound, kCorrupt (the files), kInvalidArgument (labels beyond the model's classes).
-DataParts make_data(const DatasetConfig& dataset, const LoaderConfig& loader, const World& world,
-                    int64_t seed, int64_t num_classes);
+DataParts make_data(const DatasetConfig& dataset, const LoaderConfig& loader,
+                    const ShardRange& shards, bool together, int64_t seed, int64_t num_classes);
 
-/// Checks that need the number of ranks: system.distribute, parallel.shards.
+/// This rank's shards: those of parallel.shards, or one.
+ShardRange shards_of(const Config& config, const World& world);
+
+/// Checks that need the number of ranks: system.distribute, the section parallel.
 /// Errors: kInvalidArgument.
 void check_world(const Config& config, const World& world);
 
 GroupOptions group_options(const ParallelConfig& config);
 
-/// Gives this process the threads that its rank may use. Before the first tensor operation.
-void set_threads(const World& world);
+/// The intra-op threads that a rank shall use; see ParallelConfig::threads.
+int threads_of(const ParallelConfig& config, const World& world);
+
+/// Gives them to this process. Once, before the first tensor operation.
+void set_threads(int threads);
 
 /// An earlier run's results in `dir` are not mixed with a new one's, nor lost: the folder is moved
 /// to DIR.1 (.2, ...). Returns where to, or nothing when there was no such run. Errors: kIo.

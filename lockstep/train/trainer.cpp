@@ -33,7 +33,17 @@ DdpOptions ddp_options(const ParallelConfig& config) {
   options.find_unused_parameters = config.find_unused_parameters;
   options.static_graph = config.static_graph;
   options.comm_hook = make_comm_hook(config.comm_hook);
+  options.shards = static_cast<int>(config.shards);
   return options;
+}
+
+/// Part `index` of `count`: in memory of its own, because sums in libtorch's kernels may depend on
+/// how their input is aligned.
+Batch part_of(const Batch& batch, int index, int count) {
+  if (count == 1) return batch;
+  const int64_t rows = batch.images.size(0) / count;
+  return {batch.images.narrow(0, index * rows, rows).clone(),
+          batch.labels.narrow(0, index * rows, rows).clone(), rows};
 }
 
 void add_step(EpochReport& epoch, const StepReport& step) {
@@ -55,25 +65,27 @@ Trainer::Trainer(TrainerParts parts, TrainingState state)
       state_(std::move(state)),
       ddp_(parts_.model, parts_.group, ddp_options(parts_.config.parallel)),
       parameters_(ddp_.parameters()),
-      steps_per_epoch_(parts_.loader.num_batches(parts_.sampler.num_samples())) {
+      samples_a_shard_(parts_.samplers.front().num_samples()),
+      steps_per_epoch_(parts_.loader.num_batches(samples_a_shard_ * shards().count)) {
   if (config().parallel.sync_bn) convert_sync_batchnorm(*parts_.model, parts_.group);
-  require_batch(steps_per_epoch_, parts_.sampler.num_samples(), config().train.loader.batch_size);
+  require_batch(steps_per_epoch_, samples_a_shard_, config().train.loader.batch_size);
   check_resumable();
   state_.schedule_step = state_.epoch * steps_per_epoch_ + state_.batch_in_epoch;
   state_.world_size = num_ranks();
-  state_.shards = num_ranks();
+  state_.shards = shards().total;
 }
 
 void Trainer::check_resumable() const {
   if (state_.batch_in_epoch == 0) return;
-  const int64_t of_these = state_.batch_in_epoch * config().train.loader.batch_size * num_ranks();
-  if (state_.world_size != num_ranks() || state_.batch_in_epoch >= steps_per_epoch_ ||
+  const int64_t of_these =
+      state_.batch_in_epoch * config().train.loader.batch_size * shards().total;
+  if (state_.shards != shards().total || state_.batch_in_epoch >= steps_per_epoch_ ||
       state_.epoch_samples != of_these) {
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("the checkpoint of step {} lies within an epoch of {} ranks after {} "
-                            "of its samples; go on with as many ranks and the same batch size and "
-                            "data",
-                            state_.step, state_.world_size, state_.epoch_samples));
+                fmt::format("the checkpoint of step {} lies within an epoch of {} shards (ranks, "
+                            "without parallel.shards) after {} of its samples; go on with as many "
+                            "of them, now {}, and the same batch size and data",
+                            state_.step, state_.shards, state_.epoch_samples, shards().total));
   }
   const int64_t accumulation = config().train.gradient_accumulation_steps;
   if (state_.batch_in_epoch % accumulation != 0) {
@@ -109,7 +121,7 @@ void Trainer::run_epoch() {
   EpochReport report{.epoch = state_.epoch + 1};
   ddp_.train();
   ddp_.zero_grad();
-  parts_.sampler.set_epoch(state_.epoch);
+  for (auto& sampler : parts_.samplers) sampler.set_epoch(state_.epoch);
   parts_.loader.start(state_.epoch, remaining_order());
   const auto begin = Clock::now();
   while (!finished()) {
@@ -134,25 +146,29 @@ void Trainer::run_epoch() {
 
 /// This epoch's samples of this rank, without those that were taken before a resume.
 std::vector<int64_t> Trainer::remaining_order() const {
-  auto order = parts_.sampler.indices();
-  const int64_t taken = state_.batch_in_epoch * config().train.loader.batch_size;
-  order.erase(order.begin(), order.begin() + std::min<int64_t>(taken, std::ssize(order)));
-  return order;
+  const int64_t batch = config().train.loader.batch_size;
+  std::vector<std::vector<int64_t>> orders;
+  for (const auto& sampler : parts_.samplers) {
+    auto& order = orders.emplace_back(sampler.indices());
+    const int64_t taken = state_.batch_in_epoch * batch;
+    order.erase(order.begin(), order.begin() + std::min<int64_t>(taken, std::ssize(order)));
+  }
+  return lay_in_turn(orders, batch);
 }
 
 StepReport Trainer::micro_step(const Batch& batch) {
   const auto slot = accumulation_slot(state_.batch_in_epoch, steps_per_epoch_,
                                       config().train.gradient_accumulation_steps);
   StepReport report{.epoch = state_.epoch + 1, .steps_per_epoch = steps_per_epoch_};
-  double loss = 0;
+  std::vector<double> losses;
   if (slot.last) {
-    loss = forward_backward(batch, slot);
+    losses = forward_backward(batch, slot);
     report.comm_exposed_s = ddp_.comm_exposed_ms() / 1000;
   } else {
     const auto hold = ddp_.no_sync();
-    loss = forward_backward(batch, slot);
+    losses = forward_backward(batch, slot);
   }
-  report.loss = agree(loss);
+  report.loss = agree(losses);
   report.lr = learning_rate(config().scheduler, state_.schedule_step, steps_per_epoch_);
   if (slot.last) update(report.lr);
   ++state_.batch_in_epoch;
@@ -168,25 +184,41 @@ StepReport Trainer::micro_step(const Batch& batch) {
 }
 
 /// A micro-step counts by its part of the optimizer step's samples: the last one may have fewer.
-double Trainer::forward_backward(const Batch& batch, const AccumulationSlot& slot) {
-  const auto loss = classification_loss(ddp_.forward(batch.images), batch.labels, config().loss);
+/// Returns the losses of this rank's shards.
+std::vector<double> Trainer::forward_backward(const Batch& batch, const AccumulationSlot& slot) {
   const int64_t size = config().train.loader.batch_size;
-  const int64_t end = std::min((slot.first + slot.size) * size, parts_.sampler.num_samples());
+  const int64_t end = std::min((slot.first + slot.size) * size, samples_a_shard_);
   const auto samples = static_cast<double>(end - slot.first * size);
-  const double parts = samples / static_cast<double>(batch.images.size(0));
-  (slot.size == 1 ? loss : loss / parts).backward();
-  return loss.item().toDouble();
+  std::vector<double> losses;
+  ddp_.for_each_shard([&](int shard) {
+    const Batch part = part_of(batch, shard - shards().first, shards().count);
+    seed_shard(static_cast<uint64_t>(config().system.seed), state_.schedule_step, shard);
+    const auto loss = classification_loss(ddp_.forward(part.images), part.labels, config().loss);
+    const double parts = samples / static_cast<double>(part.images.size(0));
+    (slot.size == 1 ? loss : loss / parts).backward();
+    losses.push_back(loss.item().toDouble());
+  });
+  return losses;
 }
 
 /// One small reduction a micro-step: the mean loss, and which signals came anywhere.
-double Trainer::agree(double loss) {
+double Trainer::agree(std::span<const double> losses) {
+  const double loss = tree_sum(losses);
   const int signal = parts_.pending_signal();
   std::array<double, 3> sums = {loss, signal == SIGTERM ? 1.0 : 0.0, signal == SIGINT ? 1.0 : 0.0};
   group().all_reduce(sums.data(), sums.size(), DType::kFloat64, ReduceOp::kSum).wait();
   if (!std::isfinite(sums[0])) report_divergence(loss);
   if (sums[1] > 0) pending_stop_ = StopReason::kSigterm;
   if (sums[2] > 0) pending_stop_ = StopReason::kSigint;
-  return sums[0] / num_ranks();
+  return sums[0] / shards().total;
+}
+
+void Trainer::stop_if_signalled() {
+  const int signal = parts_.pending_signal();
+  std::array<int32_t, 2> came = {signal == SIGTERM, signal == SIGINT};
+  group().all_reduce(came.data(), came.size(), DType::kInt32, ReduceOp::kSum).wait();
+  if (came[0] > 0) stop_ = StopReason::kSigterm;
+  if (came[1] > 0) stop_ = StopReason::kSigint;
 }
 
 void Trainer::report_divergence(double own_loss) {

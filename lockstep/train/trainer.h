@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "lockstep/checkpoint/training_state.h"
@@ -41,9 +42,9 @@ struct TrainerParts {
   ProcessGroup group;
   std::shared_ptr<Model> model;
   torch::optim::Optimizer& optimizer;
-  Loader& loader;
-  DistributedSampler& sampler;
-  std::function<int()> pending_signal;  ///< SIGTERM, SIGINT or 0; see SignalWatch.
+  Loader& loader;  ///< Of batches that hold a part for each of the rank's shards, laid in turn.
+  std::span<DistributedSampler> samplers;  ///< One for each of the rank's shards.
+  std::function<int()> pending_signal;     ///< SIGTERM, SIGINT or 0; see SignalWatch.
 };
 
 /// The optimizer step that micro-step `index` (from 0) of an epoch belongs to.
@@ -61,6 +62,11 @@ enum class StopReason { kEpochsDone, kMaxSteps, kSigterm, kSigint };
 /// optimizer step of an epoch takes what micro-steps are left, and the last micro-step what
 /// samples.
 ///
+/// With parallel.shards a batch of a rank holds a part for each of its shards. Then losses, weights
+/// and optimizer state have the same bits on any number of ranks that can share the shards, also
+/// when a run goes on with another number of ranks. What a forward draws from libtorch's generator
+/// (dropout) depends on (system.seed, micro-step, shard) alone, also without parallel.shards.
+///
 /// Every rank runs the same steps and agrees, once a micro-step, on loss and signals: SIGTERM or
 /// SIGINT on any rank ends the run on all of them after the optimizer step under way.
 /// The state (see TrainingState) says at any callback which steps are in the weights; starting from
@@ -68,8 +74,9 @@ enum class StopReason { kEpochsDone, kMaxSteps, kSigterm, kSigint };
 class Trainer {
  public:
   /// Collective (see DistributedDataParallel). `state`: where to start; empty for a new run.
-  /// Errors: kInvalidArgument when a state within an epoch was saved with other batches or ranks,
-  /// or lies within an optimizer step of this gradient_accumulation_steps.
+  /// Errors: kInvalidArgument when a state within an epoch was saved with other batches or shards
+  /// (ranks, without parallel.shards), or lies within an optimizer step of this
+  /// gradient_accumulation_steps.
   Trainer(TrainerParts parts, TrainingState state);
 
   void add(std::shared_ptr<Callback> callback) { callbacks_.push_back(std::move(callback)); }
@@ -81,10 +88,15 @@ class Trainer {
 
   /// For the callback that evaluates: tells the others.
   void evaluated(const EvalResult& result);
+  /// Whether a signal that asks for the end has come to this rank.
+  bool signalled() const { return parts_.pending_signal() != 0; }
+  /// Collective: ends the run now if a signal came to any rank. Not within an optimizer step.
+  void stop_if_signalled();
 
   const Config& config() const { return parts_.config; }
   int rank() const { return parts_.rank; }
   int num_ranks() const { return parts_.num_ranks; }
+  const ShardRange& shards() const { return ddp_.shards(); }
   ProcessGroup& group() { return parts_.group; }
   Model& model() { return *parts_.model; }
   torch::optim::Optimizer& optimizer() { return parts_.optimizer; }
@@ -99,8 +111,8 @@ class Trainer {
   void run_epoch();
   std::vector<int64_t> remaining_order() const;
   StepReport micro_step(const Batch& batch);
-  double forward_backward(const Batch& batch, const AccumulationSlot& slot);
-  double agree(double loss);
+  std::vector<double> forward_backward(const Batch& batch, const AccumulationSlot& slot);
+  double agree(std::span<const double> losses);
   [[noreturn]] void report_divergence(double own_loss);
   void update(double lr);
   void check_resumable() const;
@@ -109,6 +121,7 @@ class Trainer {
   TrainingState state_;
   DistributedDataParallel<std::shared_ptr<Model>> ddp_;
   std::vector<at::Tensor> parameters_;
+  int64_t samples_a_shard_;  ///< In an epoch.
   std::vector<std::shared_ptr<Callback>> callbacks_;
   int64_t steps_per_epoch_;
   StopReason stop_ = StopReason::kEpochsDone;

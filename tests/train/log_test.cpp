@@ -57,7 +57,8 @@ TEST(Lines, BannerHasMindocrsLabelsInOrder) {
   Config config;
   config.train.loader.batch_size = 32;
   config.train.gradient_accumulation_steps = 2;
-  const auto banner = training_banner(config, {.num_ranks = 2, .steps_per_epoch = 156});
+  const auto banner =
+      training_banner(config, {.num_ranks = 2, .num_shards = 2, .steps_per_epoch = 156});
   EXPECT_EQ(banner.find("\n========================================\nDistribute: True\nModel: "),
             0u);
   EXPECT_NE(banner.find("\nWeight decay: 0.0 \nBatch size: 32\nNum devices: 2\n"
@@ -90,7 +91,7 @@ TEST(Plan, Arithmetic) {
   config.train.loader = {.batch_size = 4, .drop_remainder = false, .prefetch_size = 1};
   config.train.gradient_accumulation_steps = 2;
   RunPlan plan;
-  plan.num_ranks = 2;
+  plan.num_ranks = plan.num_shards = 2;
   plan.train_samples = 17;
   plan.parameters = plan.trainable = 1 << 20;
   plan = complete_plan(plan, config, 2, 48);
@@ -104,6 +105,27 @@ TEST(Plan, Arithmetic) {
   EXPECT_EQ(plan.steps_per_epoch, 2);
   EXPECT_EQ(plan.optimizer_steps, 3);
   EXPECT_NE(describe(plan, config).find("optimizer 4.0 MiB"), std::string::npos);
+}
+
+TEST(Plan, OfShards) {
+  Config config;
+  config.train.loader = {.batch_size = 4, .drop_remainder = true, .prefetch_size = 1};
+  config.parallel.shards = 8;
+  RunPlan plan;
+  plan.num_ranks = 2;
+  plan.num_shards = 8;
+  plan.train_samples = 130;
+  plan.parameters = plan.trainable = 1 << 20;
+  plan = complete_plan(plan, config, 0, 48);
+  EXPECT_EQ(plan.samples_a_shard, 17);
+  EXPECT_EQ(plan.samples_a_rank, 68);
+  EXPECT_EQ(plan.steps_per_epoch, 4);
+  EXPECT_EQ(plan.gradient_bytes, 3 * (4 << 20));  // of 4 shards: log2(4) + 1
+  EXPECT_EQ(plan.batches_bytes, 4 * 4 * 2 * 48 * 4);
+  EXPECT_NE(describe(plan, config).find("Batch: 4 x 8 shards x 1 accumulated = 32\n"),
+            std::string::npos);
+  config.train.gradient_accumulation_steps = 2;
+  EXPECT_EQ(complete_plan(plan, config, 0, 48).gradient_bytes, 5 * (4 << 20));
 }
 
 }  // namespace

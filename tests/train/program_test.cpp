@@ -213,13 +213,42 @@ TEST_F(Program, TheSameCommandGivesTheSameBitsAndKeepsEarlierResults) {
 }
 
 TEST_F(Program, CheckPrintsThePlanAndTouchesNothing) {
-  const auto result = train("--check -o train.max_steps=7 train.dataset.data_dir=nowhere", 2);
+  const auto result = train(
+      "--check -o train.max_steps=7 train.dataset.data_dir=nowhere "
+      "train.dataset.sample_ratio=0.5 parallel.shards=4",
+      2);
   ASSERT_EQ(result.status, 0) << result.err;
   for (const auto* text : {"max_steps: 7\n", "Model: resnet18-None-ClsHead\n", "Ranks: 2\n",
+                           "Samples: 25000 (12500 a rank), the official number",
+                           "Batch: 8 x 4 shards x 1 accumulated = 32\n", "Steps: 781 an epoch",
                            "the data are not there yet", "7 optimizer steps in all"}) {
     EXPECT_NE(result.out.find(text), std::string::npos) << text << " in\n" << result.out;
   }
   EXPECT_FALSE(fs::exists(folder_ / "out"));
+}
+
+// Four pictures a shard and step, on one rank and on two.
+TEST_F(Program, ShardsGiveTheSameBitsOnOtherRanks) {
+  const std::string args =
+      "-o parallel.shards=2 train.max_steps=3 train.loader.batch_size=4 train.ckpt_save_dir=";
+  const auto one = train(args + "one");
+  ASSERT_EQ(one.status, 0) << one.err;
+  EXPECT_NE(one.out.find("Shards: 2, 2 on each rank, intra-op threads: 1."), std::string::npos);
+  EXPECT_NE(one.out.find("\nNum shards: 2\nGlobal batch size: 4x2x1=8\n"), std::string::npos);
+  const auto two = train(args + "two", 2);
+  ASSERT_EQ(two.status, 0) << two.err;
+  for (const auto* file : {"model.safetensors", "optimizer.safetensors"}) {
+    EXPECT_TRUE(bytes(std::string("one/step_000003/") + file) ==
+                bytes(std::string("two/step_000003/") + file))
+        << file;
+  }
+  const auto records = read_metrics(folder_ / "one/metrics.jsonl");
+  const auto others = read_metrics(folder_ / "two/metrics.jsonl");
+  ASSERT_EQ(records.size(), 4u);  // the last is an evaluation
+  ASSERT_EQ(others.size(), 4u);
+  for (size_t i = 0; i < records.size(); ++i) {
+    EXPECT_EQ(records[i].value("loss"), others[i].value("loss")) << i;
+  }
 }
 
 TEST_F(Program, FullDiskLeavesNoHalfCheckpoint) {
@@ -263,7 +292,8 @@ TEST_F(Program, BadInputIsOneClearLineAndWritesNothing) {
       {"train -c c.yaml -o train.dataset.data_dir=cut", 2, "data_batch_1.bin"},
       {"train -c c.yaml -o train.loader.batch_size=1000", 2, "no batch"},
       {"train -c c.yaml -o parallel.backend=nativ", 2, "nativ"},
-      {"train -c c.yaml -o parallel.shards=3", 2, "shards"},
+      {"train -c c.yaml -o parallel.shards=3 parallel.broadcast_buffers=False", 2,
+       "broadcast_buffers"},
       {"train -c c.yaml -o model.resume=bad", 2, "state.json"},
       {"train -c c.yaml -o model.pretrained=none.safetensors", 2, "none.safetensors"},
       {"train -c c.yaml -o train.ckpt_save_dir=file/out train.max_steps=1", 1, "file"},

@@ -50,6 +50,33 @@ TEST(IsCheckpointOf, ComparesFoldersNotNames) {
   }
 }
 
+TEST(CheckWorld, NamesTheRanksThatCanShareTheShards) {
+  Config config;
+  config.parallel.shards = 12;
+  for (const int size : {1, 3, 6, 12}) {
+    World world;
+    world.size = size;
+    check_world(config, world);
+  }
+  World world;
+  world.size = 4;
+  EXPECT_STREQ(error_of([&] { check_world(config, world); }).what(),
+               "parallel.shards: 4 ranks cannot share 12 shards: each needs equally many and a "
+               "power of two of them; 1, 3, 6 or 12 ranks can");
+  config.parallel.shards = 0;
+  EXPECT_EQ(shards_of(config, world), (ShardRange{0, 1, 4}));
+  check_world(config, world);
+}
+
+TEST(ThreadsOf, DoesNotDependOnTheRanksWithShards) {
+  World world;
+  world.threads = 3;
+  EXPECT_EQ(threads_of({}, world), 3);
+  EXPECT_EQ(threads_of({.shards = 8}, world), 1);
+  EXPECT_EQ(threads_of({.shards = 8, .threads = 2}, world), 2);
+  EXPECT_EQ(threads_of({.threads = 1}, world), 1);
+}
+
 /// Two ranks that go on from step 4 of these checkpoints.
 void start(const fs::path& first, const fs::path& second) {
   testing::run_rank_threads(2, [&](const World& world) {

@@ -14,6 +14,7 @@
 
 #include "lockstep/data/loader.h"
 #include "lockstep/train/optim/optimizer.h"
+#include "lockstep/train/setup.h"
 #include "lockstep/train/trainer.h"
 #include "tests/support/ranks.h"
 
@@ -126,9 +127,14 @@ inline TinyRun run_tiny_rank(const World& world, const Config& config, const Tin
   hooks.model(world.rank, *model);
   const auto optimizer = make_optimizer(config.optimizer, *model);
   auto data = std::make_shared<const TinyData>();
-  DistributedSampler sampler(data->size(), world, {.shuffle = config.train.loader.shuffle});
+  const ShardRange shards = shards_of(config, world);
+  std::vector<DistributedSampler> samplers;
+  for (int shard = shards.first; shard < shards.first + shards.count; ++shard) {
+    samplers.emplace_back(data->size(), shard, shards.total,
+                          SamplerOptions{.shuffle = config.train.loader.shuffle});
+  }
   Loader loader(data, ImageTransform({Normalize{}}, data->shape(), 0),
-                {.batch_size = config.train.loader.batch_size,
+                {.batch_size = config.train.loader.batch_size * shards.count,
                  .drop_remainder = config.train.loader.drop_remainder});
   TrainingState state;
   if (hooks.start) state = hooks.start(*model, *optimizer);
@@ -136,7 +142,7 @@ inline TinyRun run_tiny_rank(const World& world, const Config& config, const Tin
   Trainer* running = nullptr;
   const auto signal = [&] { return hooks.signal(world.rank, running->state().step); };
   Trainer trainer(
-      {config, world.rank, world.size, group, model, *optimizer, loader, sampler, signal}, state);
+      {config, world.rank, world.size, group, model, *optimizer, loader, samplers, signal}, state);
   running = &trainer;
   trainer.add(std::make_shared<Recorder>(run));
   hooks.add_callbacks(trainer);

@@ -187,13 +187,13 @@ TEST(Trainer, ASignalAtAnEpochsEndDoesNotWaitForEvaluation) {
     auto config = tiny_config();
     config.scheduler.num_epochs = 1;
     auto data = std::make_shared<const TinyData>();
-    DistributedSampler sampler(data->size(), 0, 1, {.shuffle = false});
+    const std::vector<DistributedSampler> samplers = {{data->size(), 0, 1, {.shuffle = false}}};
     Loader loader(data, ImageTransform({Normalize{}}, data->shape(), 0), {.batch_size = 4});
     const auto counter = std::make_shared<CountEvaluations>();
     TinyHooks hooks;
     hooks.signal = [=](int, int64_t step) { return signalled && step == 5 ? SIGTERM : 0; };
     hooks.add_callbacks = [&](Trainer& trainer) {
-      trainer.add(std::make_shared<Evaluation>(loader, sampler));
+      trainer.add(std::make_shared<Evaluation>(loader, samplers));
       trainer.add(counter);
     };
     const auto run = run_tiny(1, config, hooks)[0];
@@ -201,6 +201,59 @@ TEST(Trainer, ASignalAtAnEpochsEndDoesNotWaitForEvaluation) {
     EXPECT_EQ(run.reason, signalled ? StopReason::kSigterm : StopReason::kEpochsDone);
     EXPECT_EQ(counter->count, signalled ? 0 : 1);
   }
+}
+
+/// Tells that somebody has read it.
+class ReadData final : public ImageDataset {
+ public:
+  explicit ReadData(std::atomic<bool>& read) : read_(read) {}
+  int64_t size() const override { return data_.size(); }
+  ImageShape shape() const override { return data_.shape(); }
+  int64_t label(int64_t index) const override { return data_.label(index); }
+  int64_t num_classes() const override { return data_.num_classes(); }
+  std::span<const uint8_t> image(int64_t index) const override {
+    read_ = true;
+    return data_.image(index);
+  }
+
+ private:
+  TinyData data_;
+  std::atomic<bool>& read_;
+};
+
+// The signal comes to one rank once evaluation is under way.
+TEST(Trainer, ASignalDuringEvaluationSavesAndEndsOnAllRanks) {
+  const TempFolder dir;
+  auto config = tiny_config();
+  config.train.ckpt_save_dir = dir.path();
+  config.system.val_while_train = true;
+  std::atomic<bool> evaluating = false;
+  const auto data = std::make_shared<const ReadData>(evaluating);
+  const auto counter = std::make_shared<CountEvaluations>();
+  std::vector<std::unique_ptr<Loader>> loaders(2);
+  for (auto& loader : loaders) {
+    loader = std::make_unique<Loader>(data, ImageTransform({Normalize{}}, data->shape(), 0),
+                                      LoaderOptions{.batch_size = 1});
+  }
+  const std::vector<std::vector<DistributedSampler>> samplers = {{{data->size(), 0, 2}},
+                                                                 {{data->size(), 1, 2}}};
+  TrainingLog log({.file = {}, .console = false});
+  TinyHooks hooks;
+  hooks.signal = [&](int rank, int64_t) { return rank == 1 && evaluating ? SIGTERM : 0; };
+  hooks.add_callbacks = [&](Trainer& trainer) {
+    const auto rank = static_cast<size_t>(trainer.rank());
+    trainer.add(std::make_shared<Evaluation>(*loaders[rank], samplers[rank]));
+    trainer.add(std::make_shared<Checkpoints>(log));
+    trainer.add(counter);
+  };
+  const auto runs = run_tiny(2, config, hooks);
+  for (const auto& run : runs) {
+    EXPECT_EQ(run.reason, StopReason::kSigterm);
+    EXPECT_EQ(run.state.step, 3);
+    EXPECT_EQ(run.state.epoch, 1);
+  }
+  EXPECT_EQ(counter->count, 0);
+  EXPECT_EQ(std::filesystem::read_symlink(dir / "latest"), "step_000003");
 }
 
 /// Trains to `first` steps with checkpoints, then goes on to the end in a second run.
@@ -323,6 +376,16 @@ TEST(Trainer, RefusesToGoOnWithinAnEpochOfOtherBatches) {
   EXPECT_NE(std::string(error.what()).find("lies within an epoch"), std::string::npos);
 }
 
+TEST(Trainer, RefusesToGoOnWithinAnEpochOfOtherShards) {
+  auto config = tiny_config();
+  config.parallel.shards = 2;
+  config.train.loader.batch_size = 2;
+  const auto error = error_of([&] { run_tiny(1, config, from_within_an_epoch()); });
+  EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
+  EXPECT_NE(std::string(error.what()).find("within an epoch of 1 shards"), std::string::npos);
+  EXPECT_NE(std::string(error.what()).find("now 2, "), std::string::npos) << error.what();
+}
+
 TEST(Trainer, RefusesToGoOnWithinAnOptimizerStep) {
   auto config = tiny_config();
   config.train.gradient_accumulation_steps = 3;
@@ -333,6 +396,16 @@ TEST(Trainer, RefusesToGoOnWithinAnOptimizerStep) {
                       "train.gradient_accumulation_steps 3"),
             std::string::npos)
       << error.what();
+}
+
+TEST(Trainer, LossesOfShardsAreThoseOfAsManyRanks) {
+  auto config = tiny_config();
+  const auto ranks = run_tiny(4, config, {.with_norm = false})[0];
+  config.parallel.shards = 4;
+  const auto shards = run_tiny(1, config, {.with_norm = false})[0];
+  EXPECT_EQ(shards.losses, ranks.losses);
+  EXPECT_TRUE(same_weights(shards, ranks, kTinyParameters));
+  EXPECT_EQ(shards.state.samples, ranks.state.samples);
 }
 
 TEST(Evaluate, CountsEverySampleOnceForAnyNumberOfRanks) {
@@ -351,9 +424,9 @@ TEST(Evaluate, CountsEverySampleOnceForAnyNumberOfRanks) {
       auto data = std::make_shared<const TinyData>(23);
       DistributedSampler sampler(data->size(), world, {.shuffle = false});
       Loader loader(data, ImageTransform({Normalize{}}, data->shape(), 0), {.batch_size = 4});
-      const auto result = evaluate(model, loader, sampler, group, {});
+      const auto result = evaluate(model, loader, {&sampler, 1}, group, {});
       const std::lock_guard lock(mutex);
-      results.push_back(result);
+      results.push_back(result.value());
     });
   }
   for (const auto& result : results) {

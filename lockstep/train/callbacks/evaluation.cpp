@@ -9,8 +9,13 @@ bool evaluates_after(const SystemConfig& config, int64_t epoch) {
 
 void Evaluation::run(Trainer& trainer) {
   last_step_ = trainer.state().step;
-  trainer.evaluated(
-      evaluate(trainer.model(), loader_, sampler_, trainer.group(), trainer.config().loss));
+  const auto result = evaluate(trainer.model(), loader_, samplers_, trainer.group(),
+                               trainer.config().loss, [&] { return trainer.signalled(); });
+  if (result) {
+    trainer.evaluated(*result);
+  } else {
+    trainer.stop_if_signalled();
+  }
 }
 
 void Evaluation::on_epoch(Trainer& trainer, const EpochReport& report) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 
 #include "lockstep/train/trainer.h"
 
@@ -10,11 +11,14 @@ namespace lockstep {
 bool evaluates_after(const SystemConfig& config, int64_t epoch);
 
 /// Evaluates after epochs as the configuration says, and once at the end of a run that max_steps
-/// ended within an epoch. A signal ends a run without evaluation, also at an epoch's end: who sent
-/// it may not wait, and the checkpoint comes first.
+/// ended within an epoch. A signal ends a run without evaluation, also at an epoch's end, and ends
+/// an evaluation under way within a batch: who sent it may not wait, and the checkpoint comes
+/// first.
 class Evaluation final : public Callback {
  public:
-  Evaluation(Loader& loader, DistributedSampler& sampler) : loader_(loader), sampler_(sampler) {}
+  /// The caller keeps them while the trainer runs.
+  Evaluation(Loader& loader, std::span<const DistributedSampler> samplers)
+      : loader_(loader), samplers_(samplers) {}
 
   void on_epoch(Trainer& trainer, const EpochReport& report) override;
   void on_end(Trainer& trainer) override;
@@ -23,7 +27,7 @@ class Evaluation final : public Callback {
   void run(Trainer& trainer);
 
   Loader& loader_;
-  DistributedSampler& sampler_;
+  std::span<const DistributedSampler> samplers_;
   std::optional<int64_t> last_step_;  // whose weights were evaluated last
 };
 

@@ -26,7 +26,7 @@ void Results::on_start(Trainer& trainer) {
 void Results::on_step(Trainer& trainer, const StepReport& report) {
   if (!metrics_ || !report.updated) return;
   const auto images =
-      static_cast<double>(trainer.config().train.loader.batch_size * trainer.num_ranks());
+      static_cast<double>(trainer.config().train.loader.batch_size * trainer.shards().total);
   metrics_->write({"train",
                    report.epoch,
                    report.optimizer_steps,

@@ -15,6 +15,10 @@ std::string run_line(const EpochReport& sums) {
                      sums.comm_exposed_s * percent);
 }
 
+int64_t batch_of_rank(const Trainer& trainer) {
+  return trainer.config().train.loader.batch_size * trainer.shards().count;
+}
+
 }  // namespace
 
 void StepLog::on_start(Trainer&) {
@@ -23,7 +27,7 @@ void StepLog::on_start(Trainer&) {
 
 void StepLog::on_step(Trainer& trainer, const StepReport& report) {
   const auto& config = trainer.config();
-  const int64_t batch = config.train.loader.batch_size;
+  const int64_t batch = batch_of_rank(trainer);
   ++run_.steps;
   run_.seconds += report.step_s;
   run_.data_wait_s += report.data_wait_s;
@@ -56,8 +60,8 @@ void StepLog::show_progress(Trainer& trainer, const StepReport& report) {
   progress.loss = report.loss;
   progress.lr = report.lr;
   progress.images_per_s = rate_.per_second();
-  const int64_t images_a_step = config.train.loader.batch_size * trainer.num_ranks() *
-                                config.train.gradient_accumulation_steps;
+  const int64_t images_a_step =
+      batch_of_rank(trainer) * trainer.num_ranks() * config.train.gradient_accumulation_steps;
   if (rate_.per_second() > 0) {
     const auto images = static_cast<double>((total - report.optimizer_steps) * images_a_step);
     progress.left = std::chrono::seconds(std::llround(images / rate_.per_second()));
@@ -70,8 +74,8 @@ void StepLog::on_epoch(Trainer& trainer, const EpochReport& report) {
   if (config.system.log_style == LogStyle::kMindspore) {
     log_.plain(mindspore_epoch_line(report));
   } else {
-    log_.info(kTrainLogger, mindocr_epoch_line(report, config.scheduler.num_epochs,
-                                               config.train.loader.batch_size));
+    log_.info(kTrainLogger,
+              mindocr_epoch_line(report, config.scheduler.num_epochs, batch_of_rank(trainer)));
   }
 }
 

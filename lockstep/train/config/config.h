@@ -107,7 +107,7 @@ struct DatasetConfig {
 
 struct LoaderConfig {
   bool shuffle = false;
-  int64_t batch_size = 0;  ///< Per rank.
+  int64_t batch_size = 0;  ///< Per shard: per rank, unless parallel.shards says otherwise.
   bool drop_remainder = false;
   int64_t num_workers = 1;
   int64_t prefetch_size = 4;  ///< Batches in flight.
@@ -132,11 +132,16 @@ struct EvalSection {
 
 /// Ours.
 struct ParallelConfig {
-  /// Parts of the global batch. 0: one a rank. Another number than that of ranks is refused so far.
+  /// Parts of the global batch, each of loader.batch_size samples. 0: one a rank. With S > 0 a run
+  /// gives the same bits on every number of ranks that can share S shards; see
+  /// DistributedDataParallel.
   int64_t shards = 0;
-  std::string backend = "auto";  ///< Of the process group.
-  double bucket_cap_mb = 25;     ///< Of gradient buckets, MiB.
-  bool broadcast_buffers = true;
+  /// Intra-op threads of a rank; bits depend on their number. 0: the rank's part of the cores (see
+  /// World::threads), but 1 with `shards`, because that part depends on the number of ranks.
+  int64_t threads = 0;
+  std::string backend = "auto";         ///< Of the process group.
+  double bucket_cap_mb = 25;            ///< Of gradient buckets, MiB.
+  bool broadcast_buffers = true;        ///< This and the next four: not otherwise with `shards`.
   bool find_unused_parameters = false;  ///< Parameters may be left out of a step's loss.
   /// In every step the same parameters get gradients: the unused ones cost nothing.
   bool static_graph = false;

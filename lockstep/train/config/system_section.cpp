@@ -48,9 +48,30 @@ SystemConfig read_system(Section section) {
   return config;
 }
 
+namespace {
+
+/// What would make the bits depend on the number of ranks again, or has no meaning with shards.
+void refuse_with_shards(Section& section, const ParallelConfig& config) {
+  if (config.shards == 0) return;
+  if (!config.broadcast_buffers) {
+    section.fail("broadcast_buffers",
+                 "cannot be off together with parallel.shards, which average buffers");
+  }
+  const auto refuse = [&](const char* key, bool on) {
+    if (on) section.fail(key, "cannot be on together with parallel.shards");
+  };
+  refuse("find_unused_parameters", config.find_unused_parameters);
+  refuse("static_graph", config.static_graph);
+  refuse("comm_hook", config.comm_hook != "none");
+  refuse("sync_bn", config.sync_bn);
+}
+
+}  // namespace
+
 ParallelConfig read_parallel(Section section) {
   ParallelConfig config;
   config.shards = section.whole("shards", 0, 0, 1 << 20);
+  config.threads = section.whole("threads", 0, 0, 1 << 16);
   config.backend = section.text("backend", "auto");
   config.bucket_cap_mb = section.number("bucket_cap_mb", 25, 0.001, 1 << 16);
   config.broadcast_buffers = section.flag("broadcast_buffers", true);
@@ -62,10 +83,8 @@ ParallelConfig read_parallel(Section section) {
   config.comm_hook =
       section.choice("comm_hook", "none", {"none", "fp16", "bf16", "int8", "powersgd"});
   config.sync_bn = section.flag("sync_bn", false);
-  if (config.sync_bn && config.shards > 0) {
-    section.fail("sync_bn", "cannot be on together with parallel.shards");
-  }
   config.timeout_s = section.whole("timeout_s", 300, 1, 1 << 24);
+  refuse_with_shards(section, config);
   section.finish();
   return config;
 }

@@ -5,7 +5,6 @@
 namespace lockstep {
 namespace {
 
-
 /// What each transform takes; of the last two, MindOCR's flags about channels are only checked.
 const std::map<std::string, std::vector<std::string>> kTransforms = {
     {"RandomCrop", {"size", "padding"}},

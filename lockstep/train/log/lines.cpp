@@ -89,8 +89,9 @@ std::string training_banner(const Config& config, const BannerFacts& facts) {
   line("Batch size", batch);
   line("Num devices", facts.num_ranks);
   line("Gradient accumulation steps", accumulation);
-  line("Global batch size", fmt::format("{}x{}x{}={}", batch, facts.num_ranks, accumulation,
-                                        batch * facts.num_ranks * accumulation));
+  if (config.parallel.shards > 0) line("Num shards", facts.num_shards);
+  line("Global batch size", fmt::format("{}x{}x{}={}", batch, facts.num_shards, accumulation,
+                                        batch * facts.num_shards * accumulation));
   line("LR", python_float(config.scheduler.lr) + " ");
   line("Scheduler", config.scheduler.scheduler);
   line("Steps per epoch", facts.steps_per_epoch);

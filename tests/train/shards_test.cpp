@@ -1,0 +1,226 @@
+// With parallel.shards fixed, a run's weights, optimizer state and losses have the same bits on
+// any number of ranks, however they talk to each other. Ranks are processes.
+#include <ATen/Parallel.h>
+#include <ATen/ops/dropout.h>
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "lockstep/base/file.h"
+#include "lockstep/checkpoint/optimizer_state.h"
+#include "lockstep/checkpoint/training_checkpoint.h"
+#include "lockstep/models/build_model.h"
+#include "lockstep/train/callbacks/checkpoints.h"
+#include "tests/support/temp_folder.h"
+#include "tests/train/tiny.h"
+
+namespace lockstep {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HostLayout;
+
+/// 96 pictures of 3 x 8 x 8.
+class SmallPictures final : public ImageDataset {
+ public:
+  SmallPictures() : bytes_(96 * 192) {
+    for (size_t i = 0; i < bytes_.size(); ++i) {
+      const size_t image = i / 192;
+      bytes_[i] = static_cast<uint8_t>(image * 7 % 10 * 20 + (i * 2654435761u >> 9) % 60);
+    }
+  }
+  int64_t size() const override { return 96; }
+  ImageShape shape() const override { return {3, 8, 8}; }
+  int64_t label(int64_t index) const override { return index * 7 % 10; }
+  int64_t num_classes() const override { return 10; }
+  std::span<const uint8_t> image(int64_t index) const override {
+    return {bytes_.data() + index * 192, 192};
+  }
+
+ private:
+  std::vector<uint8_t> bytes_;
+};
+
+/// Batch norm from the net; dropout in front of it.
+class WithDropout final : public Model {
+ public:
+  explicit WithDropout(std::shared_ptr<Model> net) : net_(register_module("net", std::move(net))) {}
+  at::Tensor forward(at::Tensor input) override {
+    return net_->forward(at::dropout(input, 0.1, is_training()));
+  }
+
+ private:
+  std::shared_ptr<Model> net_;
+};
+
+struct Task {
+  Config config;
+  bool resnet = false;
+  fs::path resume{};  ///< Folder of the checkpoint to go on from.
+};
+
+Task small_task() {
+  Task task;
+  task.config = tiny_config();
+  task.config.optimizer.opt = "momentum";
+  task.config.optimizer.weight_decay = 1e-3;
+  task.config.train.loader = {.shuffle = true, .batch_size = 2, .drop_remainder = false};
+  task.config.train.clip_grad = true;
+  task.config.scheduler.num_epochs = 1000;
+  task.config.train.max_steps = 20;
+  task.config.parallel.shards = 8;
+  return task;
+}
+
+std::shared_ptr<Model> make_net(const Task& task) {
+  torch::manual_seed(5);
+  if (!task.resnet) return std::make_shared<WithDropout>(std::make_shared<TinyModel>(true));
+  return std::make_shared<WithDropout>(build_model({.backbone = "resnet18", .num_classes = 10}));
+}
+
+void append(std::string& bytes, const at::Tensor& tensor) {
+  const at::Tensor flat = tensor.detach().contiguous();
+  bytes.append(static_cast<const char*>(flat.data_ptr()), flat.nbytes());
+}
+
+/// Weights, statistics, optimizer state and losses; a finite loss at the end.
+std::string result_of(const Model& model, const torch::optim::Optimizer& optimizer,
+                      const TinyRun& run) {
+  if (!std::isfinite(run.losses.back())) throw Error(ErrorCode::kDiverged, "no finite loss");
+  const std::hash<std::string> digest;
+  std::string tensors;
+  for (const auto& tensor : model.parameters()) append(tensors, tensor);
+  for (const auto& tensor : model.buffers()) append(tensors, tensor);
+  std::string memory;
+  for (const auto& [name, tensor] : optimizer_tensors(model, optimizer)) append(memory, tensor);
+  std::string losses;
+  for (const double loss : run.losses) losses += fmt::format("{}\n", loss);
+  return fmt::format("{:016x}\n{:016x}\n{}", digest(tensors), digest(memory), losses);
+}
+
+std::vector<DistributedSampler> samplers_of(const ShardRange& shards, int64_t size) {
+  std::vector<DistributedSampler> samplers;
+  for (int shard = shards.first; shard < shards.first + shards.count; ++shard) {
+    samplers.emplace_back(size, shard, shards.total);
+  }
+  return samplers;
+}
+
+/// One rank's run. What came out goes to DIR/rank_R; checkpoints of small nets to DIR.
+void run_rank(const World& world, Task task, const fs::path& dir) {
+  task.config.train.ckpt_save_dir = dir;
+  const Config& config = task.config;
+  set_threads(threads_of(config.parallel, world));
+  auto group = ProcessGroup::create(world, {.timeout = std::chrono::seconds(200)});
+  const auto model = make_net(task);
+  const auto optimizer = make_optimizer(config.optimizer, *model);
+  const auto data = std::make_shared<const SmallPictures>();
+  const ShardRange shards = shards_of(config, world);
+  auto samplers = samplers_of(shards, data->size());
+  const int64_t size = task.resnet ? 8 : 4;
+  const ImageTransform transform({RandomCrop{size, 2}, RandomHorizontalFlip{}, Normalize{}},
+                                 data->shape(), 3);
+  Loader loader(data, transform, {.batch_size = config.train.loader.batch_size * shards.count});
+  TrainingState state;
+  if (!task.resume.empty()) {
+    state = load_checkpoint(task.resume, *model, *optimizer, config.model.name());
+  }
+  TinyRun run;
+  Trainer trainer({config, world.rank, world.size, group, model, *optimizer, loader, samplers,
+                   [] { return 0; }},
+                  state);
+  TrainingLog log({.file = {}, .console = false});
+  trainer.add(std::make_shared<Recorder>(run));
+  if (!task.resnet) trainer.add(std::make_shared<Checkpoints>(log));
+  trainer.fit();
+  write_file_atomically(dir / fmt::format("rank_{}", world.rank),
+                        result_of(*model, *optimizer, run));
+}
+
+/// What every rank got, which must be the same.
+std::string result_on(const HostLayout& hosts, const Task& task, const fs::path& dir) {
+  const auto ends = testing::run_rank_processes(
+      hosts, [&](World world) { run_rank(world, task, dir); }, std::chrono::seconds(250));
+  for (const int end : ends) EXPECT_EQ(end, 0) << "of " << ends.size();
+  std::string result;
+  for (size_t rank = 0; rank < ends.size() && !::testing::Test::HasFailure(); ++rank) {
+    const auto own = read_file(dir / fmt::format("rank_{}", rank));
+    if (rank == 0) result = own;
+    EXPECT_EQ(own, result) << "rank " << rank << " of " << ends.size();
+  }
+  return result;
+}
+
+std::string result_on(const HostLayout& hosts, const Task& task) {
+  const TempFolder dir;
+  return result_on(hosts, task, dir.path());
+}
+
+/// The lines of `result` from line `first` on.
+std::string tail(const std::string& result, int first) {
+  size_t at = 0;
+  for (int line = 0; line < first; ++line) at = result.find('\n', at) + 1;
+  return result.substr(at);
+}
+
+// Alone, in shared memory, over TCP between hosts, and both. Each rank costs seconds: all layouts
+// of hosts are the next test's.
+TEST(TrainShards, Resnet18Over50StepsHasTheSameBitsOnAnyRanks) {
+  Task task = small_task();
+  task.resnet = true;
+  task.config.optimizer.weight_decay = 0;
+  task.config.scheduler.lr = 0.01;
+  task.config.train.clip_grad = false;
+  task.config.train.max_steps = 50;
+  const auto one = result_on({1}, task);
+  for (const HostLayout& hosts : {HostLayout{2}, {1, 1, 1, 1}, {3, 5}}) {
+    EXPECT_EQ(result_on(hosts, task), one) << hosts.size() << " hosts";
+  }
+}
+
+TEST(TrainShards, EveryNumberOfRanksOnEveryTransport) {
+  Task task = small_task();
+  task.config.train.max_steps = 50;
+  const auto one = result_on({1}, task);
+  const HostLayout eight_hosts(8, 1);
+  for (const HostLayout& hosts : {HostLayout{2},
+                                  {4},
+                                  {8},
+                                  {1, 1},
+                                  {1, 1, 1, 1},
+                                  eight_hosts,
+                                  {1, 3},
+                                  {2, 2},
+                                  {4, 4},
+                                  {3, 4, 1}}) {
+    EXPECT_EQ(result_on(hosts, task), one) << hosts.size() << " hosts";
+  }
+}
+
+TEST(TrainShards, AccumulationAndShortBatchesToo) {
+  Task task = small_task();
+  task.config.train.loader.batch_size = 5;
+  task.config.train.gradient_accumulation_steps = 2;
+  const auto one = result_on({1}, task);
+  for (const HostLayout& hosts : {HostLayout{2}, {8}, {2, 2}}) {
+    EXPECT_EQ(result_on(hosts, task), one);
+  }
+}
+
+// 10 steps end within an epoch of 6.
+TEST(TrainShards, GoingOnWithOtherRanksGivesTheBitsOfTheWholeRun) {
+  const TempFolder dir;
+  Task task = small_task();
+  const auto whole = result_on({1}, task);
+  task.config.train.max_steps = 10;
+  result_on({4}, task, dir.path());
+  task.config.train.max_steps = 20;
+  task.resume = dir.path() / "step_000010";
+  for (const HostLayout& hosts : {HostLayout{1}, {2}, {1, 1}, {8}}) {
+    const auto rest = result_on(hosts, task, dir.path());
+    EXPECT_EQ(rest.substr(0, 34), whole.substr(0, 34));
+    EXPECT_EQ(tail(rest, 2), tail(whole, 12));
+  }
+}
+
+}  // namespace
+}  // namespace lockstep
