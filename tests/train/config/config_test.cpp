@@ -94,8 +94,15 @@ TEST(Config, DataParallelOptionsAreChecked) {
   EXPECT_NE(error_with("parallel={find_unused_parameters: True, static_graph: True}")
                 .find("cannot be on together with parallel.find_unused_parameters"),
             std::string::npos);
-  EXPECT_NE(error_with("parallel={sync_bn: True, shards: 2}")
-                .find("cannot be on together with parallel.shards"),
+  for (const std::string key :
+       {"sync_bn: True", "find_unused_parameters: True", "static_graph: True", "comm_hook: bf16"}) {
+    EXPECT_NE(error_with("parallel={" + key + ", shards: 2}")
+                  .find("cannot be on together with parallel.shards"),
+              std::string::npos)
+        << key;
+  }
+  EXPECT_NE(error_with("parallel={broadcast_buffers: False, shards: 2}")
+                .find("parallel.broadcast_buffers cannot be off together with parallel.shards"),
             std::string::npos);
 }
 
