@@ -117,6 +117,11 @@ class DistributedDataParallel {
   /// Guards may nest. All ranks use it for the same steps. With shards it holds for a whole
   /// for_each_shard(): each shard's gradients and buffers are put aside and come back when it is
   /// that shard's turn again; .grad is undefined in between.
+  ///
+  /// A batch of k micro-batches, one average in all (what no_sync steps accumulated counts):
+  ///   { auto hold = model.no_sync();
+  ///     for (each but the last) (loss(model.forward(...)) / k).backward(); }
+  ///   (loss(model.forward(last)) / k).backward();
   [[nodiscard]] NoSync no_sync() { return NoSync(*core_); }
 
   /// Runs body(), a loop over this rank's batches, when ranks may have different numbers of them:

@@ -71,6 +71,28 @@ TEST(Ddp, NoSyncAccumulatesLocallyUntilTheNextSynchronisedBackward) {
   });
 }
 
+// k micro-batches, each loss divided by k, are one batch of k times the size.
+TEST(Ddp, MicroBatchesAddUpToALargeBatch) {
+  run_rank_threads(2, [](World world) {
+    TwoHeads net;
+    auto model = DistributedDataParallel(net, ProcessGroup::create(world));
+    const auto backward = [&](int micro) {
+      (model(input_of(world.rank) * micro, true, true) / 3).backward();
+    };
+    for (int step = 0; step < 2; ++step) {
+      model.zero_grad();
+      {
+        const auto hold = model.no_sync();
+        backward(1);
+        backward(2);
+      }
+      backward(3);
+      expect_near(net->c->bias.grad(), {1}, "c.bias");
+      expect_near(net->b->weight.grad(), {1.7F, 3.6F}, "b.weight");
+    }
+  });
+}
+
 TEST(Ddp, ZeroingInPlaceIsRightToo) {
   run_rank_threads(2, [](World world) {
     TwoHeads net;
