@@ -15,6 +15,8 @@ std::span<const Command> verbs() {
       Command{"data", "get a data set: what is there, a download or a stand-in", nullptr},
       Command{"bench", "measure this machine: lockstep bench NAME", verb_bench},
       Command{"inspect", "show what the ranks of a running or dead job did last", verb_inspect},
+      Command{"doctor", "what this installation can do here, and why not: lockstep doctor NAME",
+              verb_doctor},
       Command{"version", "print the version", verb_version},
       Command{"help", "print this", verb_help},
   };

@@ -21,9 +21,13 @@ struct Command {
 std::span<const Command> verbs();
 std::span<const Command> benchmarks();  ///< What `lockstep bench` knows.
 
+std::span<const Command> checks();  ///< What `lockstep doctor` knows.
+
 int bench_collectives(const std::vector<std::string>& args);
+int doctor_backends(const std::vector<std::string>& args);
 int verb_bench(const std::vector<std::string>& args);
 int verb_inspect(const std::vector<std::string>& args);
+int verb_doctor(const std::vector<std::string>& args);
 int verb_help(const std::vector<std::string>& args);
 int verb_run(const std::vector<std::string>& args);
 int verb_version(const std::vector<std::string>& args);

@@ -7,22 +7,32 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/log.h"
 #include "lockstep/base/text.h"
+#include "lockstep/comm/mpi/library.h"
 #include "lockstep/comm/mpi/mpi_group.h"
 #include "lockstep/comm/native/native_group.h"
 
 namespace lockstep {
 namespace {
 
+bool always(std::string*) {
+  return true;
+}
+
 bool always_usable(const GroupSpec&, std::string*) {
   return true;
+}
+
+bool mpi_is_built_in(std::string* why_not) {
+  return mpi::load_library(why_not) != nullptr;
 }
 
 /// Best first. Other layers add theirs before the first group is made.
 std::vector<Backend>& table() {
   static std::vector<Backend> backends = {
-      {"native", "shared memory within a host, TCP between hosts; one order of sums", always_usable,
-       make_native_group},
-      {"mpi", "the MPI library, for ranks that mpirun or srun started", mpi_usable, make_mpi_group},
+      {"native", "shared memory within a host, TCP between hosts; one order of sums", always,
+       always_usable, make_native_group},
+      {"mpi", "the MPI library, for ranks that mpirun or srun started", mpi_is_built_in, mpi_usable,
+       make_mpi_group},
   };
   return backends;
 }
@@ -59,6 +69,19 @@ std::span<const Backend> backends() {
 bool register_backend(const Backend& backend) {
   table().push_back(backend);
   return true;
+}
+
+std::vector<BackendReport> report_backends() {
+  std::vector<BackendReport> reports;
+  for (const auto& backend : backends()) {
+    BackendReport report;
+    report.name = backend.name;
+    report.summary = backend.summary;
+    report.built_in = backend.built_in(&report.why_not);
+    report.usable = report.built_in && backend.usable(GroupSpec{}, &report.why_not);
+    reports.push_back(std::move(report));
+  }
+  return reports;
 }
 
 const Backend& choose_backend(const std::string& name, const GroupSpec& spec) {

@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "lockstep/base/deadline.h"
 #include "lockstep/comm/group_impl.h"
@@ -14,6 +15,8 @@ namespace lockstep {
 struct Backend {
   std::string_view name;     ///< What GroupOptions::backend and --backend take.
   std::string_view summary;  ///< One line for people.
+  /// Does this program have it? If not, `why_not` says why.
+  bool (*built_in)(std::string* why_not);
   /// Built in, and able to serve this group on this machine? If not, `why_not` says why.
   bool (*usable)(const GroupSpec& spec, std::string* why_not);
   /// Collective over the group's members.
@@ -27,6 +30,16 @@ std::span<const Backend> backends();
 /// Adds one at the end of the table; for other layers, before main() (its result serves to call it
 /// from a static initializer).
 bool register_backend(const Backend& backend);
+
+/// One line of `lockstep doctor backends`.
+struct BackendReport {
+  std::string name;
+  std::string summary;
+  bool built_in = false;
+  bool usable = false;  ///< By this process, as it was started.
+  std::string why_not;  ///< Why one of them is false; empty when both are true.
+};
+std::vector<BackendReport> report_backends();
 
 /// The back end for `name`, or for "auto" the first usable one (said at debug level).
 /// Errors: kInvalidArgument (unknown; names the nearest), kUnavailable (named, but not usable).

@@ -14,9 +14,13 @@ std::string verdict_key(const GroupSpec& spec) {
   return spec.name + "/verdict";
 }
 
+std::string encode_verdict(const Error& error) {
+  return fmt::format("{} {}", static_cast<int>(error.code()), error.what());
+}
+
 Error agree_on_verdict(const GroupSpec& spec, const Error& error, Deadline deadline) {
-  const auto text = fmt::format("{} {}", static_cast<int>(error.code()), error.what());
-  const auto swap = spec.store->compare_set(verdict_key(spec), std::nullopt, text, deadline);
+  const auto swap =
+      spec.store->compare_set(verdict_key(spec), std::nullopt, encode_verdict(error), deadline);
   return !swap.swapped && swap.value ? decode_verdict(*swap.value) : error;
 }
 

@@ -18,6 +18,7 @@ std::string verdict_key(const GroupSpec& spec);
 /// store's.
 Error agree_on_verdict(const GroupSpec& spec, const Error& error, Deadline deadline);
 
+std::string encode_verdict(const Error& error);
 /// What `text`, read at verdict_key(), says.
 Error decode_verdict(const std::string& text);
 

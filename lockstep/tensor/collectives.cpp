@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "lockstep/base/error.h"
+#include "lockstep/tensor/c10d/c10d_backends.h"
 #include "lockstep/tensor/dtype.h"
 
 namespace lockstep {
@@ -79,6 +80,8 @@ DType checked_like(std::string_view op, const at::Tensor& one, const at::Tensor&
   }
   return dtype;
 }
+
+[[maybe_unused]] const bool c10d_backends_are_registered = register_c10d_backends();
 
 }  // namespace
 

@@ -17,6 +17,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/log.h"
+#include "lockstep/comm/checked_group.h"
 #include "lockstep/comm/copy.h"
 #include "lockstep/comm/kernels/reduce.h"
 #include "lockstep/comm/mpi/library.h"
@@ -31,9 +32,6 @@ using Clock = std::chrono::steady_clock;
 /// How long a wait gives its core away only when somebody wants it, before it starts to sleep.
 constexpr auto kYield = std::chrono::milliseconds(2);
 constexpr auto kSleep = std::chrono::microseconds(100);
-/// How often a wait looks whether another rank has written a verdict.
-constexpr auto kLook = std::chrono::milliseconds(500);
-constexpr auto kStoreLimit = std::chrono::seconds(5);
 
 /// Not null, for buffers without elements: null means "in place" to MPI.
 const void* some(const void* data) {
@@ -42,15 +40,6 @@ const void* some(const void* data) {
 }
 void* some(void* data) {
   return const_cast<void*>(some(static_cast<const void*>(data)));
-}
-
-/// FNV-1a, halved so that it and its negative are int64.
-int64_t digest(const OpHeader& header) {
-  uint64_t hash = 0xcbf29ce484222325;
-  std::array<std::byte, sizeof header> bytes;
-  std::memcpy(bytes.data(), &header, sizeof header);
-  for (const auto byte : bytes) hash = (hash ^ static_cast<uint64_t>(byte)) * 0x100000001b3;
-  return static_cast<int64_t>(hash >> 1);
 }
 
 void combine(const void* in, void* inout, int64_t count, int dtype, int op) {
@@ -76,10 +65,10 @@ class PrivateBuffer : public SharedBuffer {
   void* data_;
 };
 
-class MpiGroup final : public GroupImpl {
+class MpiGroup final : public CheckedGroup {
  public:
   MpiGroup(const GroupSpec& spec, const LockstepMpiApi& api, void* data, void* checks)
-      : spec_(spec),
+      : CheckedGroup(spec),
         api_(api),
         data_(data),
         checks_(checks),
@@ -159,37 +148,22 @@ class MpiGroup final : public GroupImpl {
                           ReduceOp op = ReduceOp::kSum, int peer = 0) const;
   void run(const LockstepMpiCall& call, const Waiting& waiting) { run_on(data_, call, waiting); }
   void run_on(void* communicator, const LockstepMpiCall& call, const Waiting& waiting);
-  void look_for_verdict() const;
   void finish_average(void* data, int64_t count, DType dtype, ReduceOp op) const {
     if (op == ReduceOp::kAvg) divide(data, count, dtype, spec_.size);
   }
-  template <class Body>
-  void collective(OpHeader header, const Waiting& waiting, const Body& body) {
-    check_size(header);
-    header.sequence = ++sequence_;
-    header_ = header;
-    try {
-      require_equal_headers(waiting);
-      body();
-    } catch (const Error& error) {
-      throw_agreed(error, true);
-    }
+  void check_call(const OpHeader& header) const override;
+  void greatest(int64_t* values, int count, const Waiting& waiting) override {
+    run_on(checks_, call_of(kMpiAllReduce, nullptr, values, count, DType::kInt64, ReduceOp::kMax),
+           waiting);
   }
-  void check_size(const OpHeader& header) const;
-  void require_equal_headers(const Waiting& waiting);
   void require_equal_counts(const Exchange& exchange, const Waiting& waiting);
-  [[noreturn]] void throw_agreed(const Error& error, bool is_collective);
-  Error explain(const Error& error) const;
   void bytes_to(int peer, const void* data, int64_t bytes, const Waiting& waiting);
   void bytes_from(int peer, void* data, int64_t bytes, const Waiting& waiting);
   void check_envelope(const Envelope& came, int64_t count, DType dtype, int source) const;
 
-  const GroupSpec spec_;
   const LockstepMpiApi& api_;
   void* const data_;  // MPI communicators
   void* const checks_;
-  uint64_t sequence_ = 0;
-  OpHeader header_;
   std::vector<std::deque<Kept>> kept_;  // by source; each touched by that source's recv thread
 };
 
@@ -209,7 +183,7 @@ LockstepMpiCall MpiGroup::call_of(int kind, const void* in, void* out, int64_t c
 }
 
 /// MPI counts with an int.
-void MpiGroup::check_size(const OpHeader& header) const {
+void MpiGroup::check_call(const OpHeader& header) const {
   if (header.kind == OpKind::kAllocate) return;
   const int64_t most = std::numeric_limits<int>::max() / 2 / spec_.size;
   if (header.count <= most) return;
@@ -241,7 +215,7 @@ void MpiGroup::run_on(void* communicator, const LockstepMpiCall& call, const Wai
                                                    describe(header_), spec_.rank_name(spec_.rank)));
     }
     if (now > next_look) {
-      look_for_verdict();
+      look_for_trouble();
       next_look = now + kLook;
     }
     if (now < start + kYield) {
@@ -252,42 +226,25 @@ void MpiGroup::run_on(void* communicator, const LockstepMpiCall& call, const Wai
   }
 }
 
-void MpiGroup::look_for_verdict() const {
-  const auto key = verdict_key(spec_);
-  if (!spec_.store->check(std::span(&key, 1), Deadline::after(kStoreLimit))) return;
-  throw decode_verdict(spec_.store->get(key, Deadline::after(kStoreLimit)));
-}
-
-/// All ranks see the same: the greatest digest is their own, and so is the least.
-void MpiGroup::require_equal_headers(const Waiting& waiting) {
-  const int64_t own = digest(header_);
-  int64_t ends[] = {own, -own};
-  run_on(checks_, call_of(kMpiAllReduce, nullptr, ends, 2, DType::kInt64, ReduceOp::kMax), waiting);
-  if (ends[0] == own && ends[1] == -own) return;
-  throw Error(ErrorCode::kMismatch, fmt::format("{} on {}: another rank called something else",
-                                                describe(header_), spec_.rank_name(spec_.rank)));
-}
-
 void MpiGroup::require_equal_counts(const Exchange& exchange, const Waiting& waiting) {
   std::vector<int64_t> sends;
   std::vector<int64_t> theirs(exchange.sends.size());
   for (const auto& piece : exchange.sends) sends.push_back(piece.count);
   run_on(checks_, call_of(kMpiAllToAll, sends.data(), theirs.data(), 1, DType::kInt64), waiting);
-  int32_t equal = 1;
+  int64_t differs = 0;
   int wrong = -1;
   for (int rank = 0; rank < spec_.size; ++rank) {
     const auto at = static_cast<size_t>(rank);
     if (theirs[at] == exchange.receives[at].count) continue;
-    equal = 0;
+    differs = 1;
     wrong = rank;
   }
-  run_on(checks_, call_of(kMpiAllReduce, nullptr, &equal, 1, DType::kInt32, ReduceOp::kMin),
-         waiting);
-  if (equal != 0) return;
+  greatest(&differs, 1, waiting);
+  if (differs == 0) return;
   if (wrong < 0) {  // another rank knows more: it writes the verdict
     const auto key = verdict_key(spec_);
     spec_.store->wait(std::span(&key, 1), Deadline::after(kStoreLimit));
-    look_for_verdict();
+    look_for_trouble();
   }
   const auto at = static_cast<size_t>(wrong);
   throw agree_on_verdict(
@@ -424,57 +381,6 @@ void MpiGroup::bytes_from(int peer, void* data, int64_t bytes, const Waiting& wa
                 std::min(bytes - at, kPieceBytes), DType::kUint8, ReduceOp::kSum, peer),
         waiting);
   }
-}
-
-void MpiGroup::throw_agreed(const Error& error, bool is_collective) {
-  if (is_harmless(error.code())) throw Error(error);
-  std::optional<Error> agreed;
-  try {
-    agreed = agree_on_verdict(spec_, is_collective ? explain(error) : error,
-                              Deadline::after(kStoreLimit));
-  } catch (const Error& store_error) {
-    log_debug(fmt::format("{}: the verdict of group '{}' stays here: {}",
-                          spec_.rank_name(spec_.rank), spec_.name, store_error.what()));
-  }
-  throw agreed ? *agreed : Error(error);
-}
-
-/// MPI says neither who is late nor what others called; what each rank was about to do, written
-/// into the store, says both.
-Error MpiGroup::explain(const Error& error) const {
-  if (error.code() != ErrorCode::kTimeout && error.code() != ErrorCode::kMismatch) return error;
-  Store& store = *spec_.store;
-  const auto key_of = [&](int rank) { return fmt::format("{}/doing/{}", spec_.name, rank); };
-  store.set(key_of(spec_.rank), describe(header_), Deadline::after(kStoreLimit));
-  std::vector<std::string> keys;
-  for (int rank = 0; rank < spec_.size; ++rank) keys.push_back(key_of(rank));
-  const auto grace = std::clamp<std::chrono::milliseconds>(spec_.timeout / 10, 200ms, 2s);
-  try {
-    store.wait(keys, Deadline::after(grace));
-  } catch (const Error& late) {
-    if (late.code() != ErrorCode::kTimeout) throw;
-  }
-  std::vector<int> missing;
-  for (int rank = 0; rank < spec_.size; ++rank) {
-    const auto& key = keys[static_cast<size_t>(rank)];
-    if (!store.check(std::span(&key, 1), Deadline::after(kStoreLimit))) {
-      missing.push_back(rank);
-      continue;
-    }
-    const auto theirs = store.get(key, Deadline::after(kStoreLimit));
-    if (theirs == describe(header_)) continue;
-    const bool first = spec_.rank < rank;
-    return Error(
-        ErrorCode::kMismatch,
-        fmt::format("{} called {}, {} called {}", spec_.rank_name(first ? spec_.rank : rank),
-                    first ? describe(header_) : theirs, spec_.rank_name(first ? rank : spec_.rank),
-                    first ? theirs : describe(header_)));
-  }
-  if (missing.empty() || error.code() != ErrorCode::kTimeout) return error;
-  return Error(
-      ErrorCode::kTimeout,
-      fmt::format("{}: timeout after {} s waiting for {}", describe(header_),
-                  std::chrono::duration<double>(spec_.timeout).count(), spec_.rank_names(missing)));
 }
 
 /// Which MPI job this process belongs to, as far as its launcher says.

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <memory>
@@ -69,6 +70,11 @@ inline std::vector<ReduceOp> tested_ops(DType dtype) {
     return promises.reduces != nullptr && !promises.reduces(dtype, op);
   });
   return ops;
+}
+
+inline bool has_op(DType dtype, ReduceOp op) {
+  const auto ops = tested_ops(dtype);
+  return std::find(ops.begin(), ops.end(), op) != ops.end();
 }
 
 /// Equal bits, or near enough where the order is not fixed.

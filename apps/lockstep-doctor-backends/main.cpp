@@ -1,0 +1,19 @@
+// What `lockstep doctor backends` executes where libtorch is.
+
+#include "apps/lockstep/backend_table.h"
+#include "lockstep/base/error.h"
+#include "lockstep/tensor/c10d/c10d_backends.h"
+
+namespace {
+
+int body(int argc, char** argv) {
+  using namespace lockstep;
+  register_c10d_backends();
+  return app::print_backends(report_backends(), std::vector<std::string>(argv + 1, argv + argc));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return lockstep::run_main("lockstep-doctor-backends", body, argc, argv);
+}

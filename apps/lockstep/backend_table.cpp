@@ -1,0 +1,69 @@
+#include "apps/lockstep/backend_table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/text.h"
+
+namespace lockstep::app {
+namespace {
+
+constexpr const char* kUsage =
+    "usage: lockstep doctor backends [--json]\n\n"
+    "Lists the back ends that --backend and GroupOptions::backend take: whether this installation "
+    "has\n"
+    "them, whether a process started as this one can use them, and why not.\n";
+
+std::string as_json(const std::vector<BackendReport>& reports) {
+  auto list = nlohmann::json::array();
+  for (const auto& report : reports) {
+    list.push_back({{"name", report.name},
+                    {"summary", report.summary},
+                    {"built_in", report.built_in},
+                    {"usable", report.usable},
+                    {"why_not", report.why_not}});
+  }
+  return list.dump(2) + "\n";
+}
+
+std::string as_table(const std::vector<BackendReport>& reports) {
+  size_t width = 8;
+  for (const auto& report : reports) width = std::max(width, report.name.size());
+  std::string text =
+      fmt::format("{:<{}}   built in   runs here   what, or why not\n", "back end", width);
+  const auto word = [](bool holds) { return holds ? "yes" : "no"; };
+  for (const auto& report : reports) {
+    text +=
+        fmt::format("{:<{}}   {:<8}   {:<9}   {}\n", report.name, width, word(report.built_in),
+                    word(report.usable), report.why_not.empty() ? report.summary : report.why_not);
+  }
+  return text;
+}
+
+}  // namespace
+
+int print_backends(const std::vector<BackendReport>& reports,
+                   const std::vector<std::string>& args) {
+  bool json = false;
+  for (const auto& arg : args) {
+    if (arg == "--help" || arg == "-h") {
+      std::fputs(kUsage, stdout);
+      return 0;
+    }
+    if (arg != "--json") {
+      throw Error(
+          ErrorCode::kInvalidArgument,
+          fmt::format("lockstep doctor backends: unknown argument '{}'{}; there is --json", arg,
+                      did_you_mean(arg, std::vector<std::string>{"--json", "--help"})));
+    }
+    json = true;
+  }
+  std::fputs((json ? as_json(reports) : as_table(reports)).c_str(), stdout);
+  return 0;
+}
+
+}  // namespace lockstep::app

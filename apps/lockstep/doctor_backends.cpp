@@ -1,0 +1,19 @@
+// `lockstep doctor backends`. The program lockstep-doctor-backends knows libtorch's back ends too,
+// and does it where it is there.
+
+#include "apps/lockstep/backend_table.h"
+#include "apps/lockstep/verbs.h"
+
+namespace lockstep::app {
+
+int doctor_backends(const std::vector<std::string>& args) {
+  execute_beside("lockstep-doctor-backends", args);
+  auto reports = report_backends();
+  reports.push_back(
+      {"c10d:gloo", "libtorch's own Gloo", false, false,
+       "lockstep-doctor-backends, which would know, is neither beside lockstep nor in "
+       "PATH; was this built without libtorch?"});
+  return print_backends(reports, args);
+}
+
+}  // namespace lockstep::app

@@ -1,0 +1,19 @@
+// Stands for gloo_group.cpp where Gloo's headers were not found.
+
+#include "lockstep/base/error.h"
+#include "lockstep/tensor/c10d/gloo_group.h"
+
+namespace lockstep {
+
+bool gloo_is_built_in(std::string* why_not) {
+  *why_not = "built without Gloo's headers (package libgloo-dev)";
+  return false;
+}
+
+std::unique_ptr<GroupImpl> make_gloo_group(const GroupSpec&, Deadline) {
+  std::string why_not;
+  gloo_is_built_in(&why_not);
+  throw Error(ErrorCode::kUnavailable, "back end c10d:gloo: " + why_not);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,62 @@
+// `lockstep doctor backends` as a user runs it.
+
+#include <gtest/gtest.h>
+#include <stdio.h>
+#include <sys/wait.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "lockstep/base/env.h"
+
+namespace lockstep {
+namespace {
+
+struct Ran {
+  int status;
+  std::string text;
+};
+
+Ran doctor(const std::string& args) {
+  const auto command = env_or("LOCKSTEP_BIN_DIR", ".") + "/lockstep doctor " + args + " 2>&1";
+  FILE* const pipe = ::popen(command.c_str(), "r");
+  std::string text;
+  char part[4096];
+  while (const size_t got = std::fread(part, 1, sizeof part, pipe)) text.append(part, got);
+  const int status = ::pclose(pipe);
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, text};
+}
+
+TEST(DoctorBackends, ListsEachWithTheReasonWhyItCannotRun) {
+  const auto ran = doctor("backends --json");
+  ASSERT_EQ(ran.status, 0) << ran.text;
+  const auto list = nlohmann::json::parse(ran.text);
+  ASSERT_EQ(list.size(), 3u);
+  EXPECT_EQ(list[0].at("name"), "native");
+  EXPECT_TRUE(list[0].at("usable"));
+  EXPECT_EQ(list[1].at("name"), "mpi");
+  EXPECT_FALSE(list[1].at("usable"));
+  EXPECT_EQ(list[2].at("name"), "c10d:gloo");
+  for (const auto& row : list) {
+    EXPECT_EQ(row.at("usable").get<bool>() && row.at("built_in").get<bool>(),
+              row.at("why_not").get<std::string>().empty())
+        << row;
+  }
+}
+
+TEST(DoctorBackends, PrintsATable) {
+  const auto ran = doctor("backends");
+  EXPECT_EQ(ran.status, 0);
+  EXPECT_NE(ran.text.find("back end    built in   runs here"), std::string::npos) << ran.text;
+  EXPECT_NE(ran.text.find("\nnative      yes        yes"), std::string::npos) << ran.text;
+}
+
+TEST(DoctorBackends, BadArgumentsExitWithTwo) {
+  EXPECT_EQ(doctor("backends --jsn").status, 2);
+  EXPECT_NE(doctor("backends --jsn").text.find("did you mean '--json'"), std::string::npos);
+  EXPECT_EQ(doctor("backend").status, 2);
+  EXPECT_EQ(doctor("").status, 2);
+}
+
+}  // namespace
+}  // namespace lockstep

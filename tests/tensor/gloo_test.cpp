@@ -1,0 +1,70 @@
+// The back end "c10d:gloo": the suite of all back ends, and its own errors.
+
+#include "lockstep/tensor/c10d/gloo_group.h"
+
+#include <ATen/ops/full.h>
+#include <gtest/gtest.h>
+
+#include "lockstep/base/error.h"
+#include "lockstep/tensor/collectives.h"
+#include "tests/comm/support/conformance.h"
+#include "tests/support/error_of.h"
+
+namespace lockstep::testing {
+namespace {
+
+ProcessGroup make(const World& world,
+                  std::chrono::milliseconds timeout = std::chrono::seconds(60)) {
+  return ProcessGroup::create(world, {.backend = "c10d:gloo", .timeout = timeout});
+}
+
+TEST(Gloo, DoesWhatEveryBackEndDoes) {
+  promises = {.fixed_order = false, .shared_memory = false, .reduces = gloo_reduces};
+  for (const int size : {1, 3}) {
+    run_rank_threads(size, [](const World& world) {
+      auto group = make(world);
+      EXPECT_EQ(group.backend(), "c10d:gloo");
+      check_everything(group);
+    });
+  }
+}
+
+TEST(Gloo, TakesTensors) {
+  run_rank_threads(2, [](const World& world) {
+    auto group = make(world);
+    const at::Tensor sum = at::full({1000}, world.rank + 1, at::kFloat);
+    all_reduce(group, sum, ReduceOp::kAvg, {.async = true}).wait();
+    EXPECT_TRUE(sum.equal(at::full({1000}, 1.5, at::kFloat)));
+  });
+}
+
+TEST(Gloo, WhatItCannotReduceIsRefusedAndHarmless) {
+  run_rank_threads(2, [](const World& world) {
+    auto group = make(world);
+    const at::Tensor ones = at::full({4}, 1, at::kBFloat16);
+    const Error error = error_of([&] { all_reduce(group, ones, ReduceOp::kSum).wait(); });
+    EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
+    EXPECT_NE(std::string(error.what()).find("c10d:gloo has no sum of bfloat16"),
+              std::string::npos);
+    group.barrier();
+  });
+}
+
+TEST(Gloo, ADisagreementNamesBothSidesAndALateRankIsNamed) {
+  run_rank_threads(3, [](const World& world) {
+    auto group = make(world);
+    auto timed = make(world, std::chrono::milliseconds(1500));
+    const at::Tensor ones = at::full({4}, 1, at::kFloat);
+    const Error mismatch = error_of(
+        [&] { all_reduce(group, ones, world.rank == 1 ? ReduceOp::kMax : ReduceOp::kSum).wait(); });
+    EXPECT_EQ(mismatch.code(), ErrorCode::kMismatch) << mismatch.what();
+    EXPECT_NE(std::string(mismatch.what()).find("rank 1 called all_reduce #1"), std::string::npos)
+        << mismatch.what();
+    if (world.rank == 2) return;
+    const Error late = error_of([&] { timed.barrier(); });
+    EXPECT_NE(std::string(late.what()).find("rank 2"), std::string::npos) << late.what();
+  });
+}
+
+}  // namespace
+}  // namespace lockstep::testing
