@@ -118,7 +118,7 @@ for rate in $RATES; do
           ompi_tuned) ompi "$hosts" ;;
         esac
       done
-    done | sed "s/^/$rate,/" | tee -a "$results/all.csv" >&2
+    done | sed -u "s/^/$rate,/" | tee -a "$results/all.csv" >&2
     remove_hosts
   done
 done
