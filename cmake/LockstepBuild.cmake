@@ -81,6 +81,8 @@ function(lockstep_test name)
     set(ARG_TIMEOUT 300)  # generous: a hang is found all the same, a busy machine is no failure
   endif()
   add_executable(${name} ${ARG_SOURCES})
+  # Tests run for a moment; optimising them takes longer than they do.
+  target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)
   target_link_libraries(${name} PRIVATE lockstep::test_support ${ARG_DEPS} GTest::gtest_main)
   lockstep_options(${name})
   add_test(NAME ${name} COMMAND ${name})

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <pty.h>
 #include <unistd.h>
 
@@ -20,15 +21,22 @@ TEST(TransferBar, FormatsWhatIsKnown) {
   EXPECT_EQ(format_transfer("f", 3 * kMiB, 0, 1.0 * kMiB), "f  3.0 MiB  1.0 MiB/s");
 }
 
-std::string drawn_by(int fd, int reader) {
-  {
-    TransferBar bar("f", fd);
-    bar.update(1, 4);
-    bar.update(4, 4);
+void draw_on(int fd) {
+  TransferBar bar("f", fd);
+  bar.update(1, 4);
+  bar.update(4, 4);
+}
+
+/// What comes up to the end of a line, or in ten seconds: a terminal hands it over bit by bit.
+std::string line_from(int fd) {
+  std::string text;
+  pollfd readable{fd, POLLIN, 0};
+  while (text.find('\n') == std::string::npos && ::poll(&readable, 1, 10'000) > 0) {
+    char bytes[4096];
+    const ssize_t got = ::read(fd, bytes, sizeof bytes);
+    if (got <= 0) break;
+    text.append(bytes, static_cast<size_t>(got));
   }
-  std::string text(4096, '\0');
-  const ssize_t got = ::read(reader, text.data(), text.size());
-  text.resize(got > 0 ? static_cast<size_t>(got) : 0);
   return text;
 }
 
@@ -38,13 +46,17 @@ TEST(TransferBar, DrawsOnATerminalAlone) {
   ASSERT_EQ(::openpty(&master, &slave, nullptr, nullptr, nullptr), 0);
   const UniqueFd terminal(master);
   const UniqueFd screen(slave);
-  EXPECT_NE(drawn_by(slave, master).find("100%  4 B of 4 B"), std::string::npos);
+  draw_on(slave);
+  const std::string text = line_from(master);
+  EXPECT_NE(text.find("100%  4 B of 4 B"), std::string::npos) << text;
 
   int ends[2];
   ASSERT_EQ(::pipe2(ends, O_NONBLOCK), 0);
   const UniqueFd reader(ends[0]);
   const UniqueFd writer(ends[1]);
-  EXPECT_EQ(drawn_by(ends[1], ends[0]), "");
+  draw_on(ends[1]);
+  char byte = 0;
+  EXPECT_EQ(::read(ends[0], &byte, 1), -1) << "a bar was drawn into a pipe";
 }
 
 }  // namespace
