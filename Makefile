@@ -30,6 +30,7 @@ bench: build
 	@scripts/bench.sh
 
 format:
+	@scripts/setup.sh all
 	@git ls-files '*.h' '*.cpp' | xargs clang-format-14 -i
 
 lint:

@@ -9,21 +9,12 @@
 # SIZES   bytes (default 25 MiB and 64 MiB);  RANKS (2);  ROUNDS of all programs (5)
 # PREFIX  put before every program, e.g. "chrt -r 1" where other work keeps the cores busy
 set -euo pipefail
-root=$(cd "$(dirname "$0")/../.." && pwd)
-build=$(cd "${1:-$root/build/release}" && pwd)
-PEERS=${PEERS:-$root/../shared/peers}
+source "$(dirname "$0")/../peers.sh"
 SIZES=${SIZES:-26214400 67108864}
 RANKS=${RANKS:-2}
 ROUNDS=${ROUNDS:-5}
 PREFIX=${PREFIX:-}
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-[ -d "$PEERS" ] || { echo "compare_peers: no folder $PEERS; set PEERS" >&2; exit 2; }
-
-bin=$build/peers
-mkdir -p "$bin"
-flags="-std=c++17 -O3 -march=native -w -pthread"
-[ -x "$bin/ompi" ] || mpicxx.openmpi $flags "$PEERS/allreduce_mpi.cpp" -o "$bin/ompi"
-[ -x "$bin/gloo" ] || g++ $flags "$PEERS/allreduce_gloo.cpp" -o "$bin/gloo" -lgloo
+build_allreduce_peers
 results=$(mktemp -d)
 trap 'rm -rf "$results"' EXIT
 
@@ -55,7 +46,7 @@ for ((round = 1; round <= ROUNDS; round++)); do
   ompi ompi_vader_nocma --mca btl_vader_single_copy_mechanism none
   gloo ring
   gloo hd
-  [ "$RANKS" -eq 2 ] && gloo bcube
+  if [ "$RANKS" -eq 2 ]; then gloo bcube; fi
 done | tee "$results/all.csv" >&2
 
 sort -t, -k3,3n -k1,1 -k5,5g "$results/all.csv" | awk -F, '

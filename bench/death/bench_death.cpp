@@ -1,6 +1,6 @@
 // How long after kill -9 of one rank the last of the others has its error, by the memory that the
-// killed rank held: the kernel takes a tenth of a second to free a gigabyte or so, and tells
-// sockets and parents only afterwards.
+// killed rank held: the kernel takes tens of milliseconds to free a gigabyte, and tells sockets and
+// parents only afterwards.
 //
 // usage: bench_death [ROUNDS=5] [GiB ...=0 1 4]
 

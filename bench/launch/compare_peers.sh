@@ -7,12 +7,10 @@
 #           Python 3.11; PEERS is ../shared/peers unless set)
 # ROUNDS    of all programs (5)
 set -euo pipefail
-root=$(cd "$(dirname "$0")/../.." && pwd)
-build=$(cd "${1:-$root/build/release}" && pwd)
-PEERS=${PEERS:-$root/../shared/peers}
+source "$(dirname "$0")/../peers.sh"
 TORCHRUN=${TORCHRUN:-/usr/bin/python3 $PEERS/torchrun_fixed.py}
 ROUNDS=${ROUNDS:-5}
-export PYTHONWARNINGS=ignore OMP_NUM_THREADS=1 OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+export PYTHONWARNINGS=ignore OMP_NUM_THREADS=1
 results=$(mktemp -d)
 trap 'rm -rf "$results"' EXIT
 

@@ -11,24 +11,15 @@
 # SIZES   bytes;  ROUNDS of all programs (3);  IMPLS  programs
 # CC      congestion control of the hosts, which the peers use (cubic); Lockstep sets its own
 set -euo pipefail
-root=$(cd "$(dirname "$0")/../.." && pwd)
 [ "$(id -u)" -eq 0 ] || { echo "compare_peers: needs root, to make network namespaces" >&2; exit 2; }
-build=$(cd "${1:-$root/build/release}" && pwd)
-PEERS=${PEERS:-$root/../shared/peers}
+source "$(dirname "$0")/../peers.sh"
 HOSTS=${HOSTS:-2 4}
 RATES=${RATES:-1gbit 10gbit none}
 SIZES=${SIZES:-4 65536 1048576 16777216 67108864}
 ROUNDS=${ROUNDS:-3}
 IMPLS=${IMPLS:-lockstep gloo_ring gloo_hd ompi_tuned}
 CC=${CC:-cubic}
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-[ -d "$PEERS" ] || { echo "compare_peers: no folder $PEERS; set PEERS" >&2; exit 2; }
-
-bin=$build/peers
-mkdir -p "$bin"
-flags="-std=c++17 -O3 -march=native -w -pthread"
-[ -x "$bin/ompi" ] || mpicxx.openmpi $flags "$PEERS/allreduce_mpi.cpp" -o "$bin/ompi"
-[ -x "$bin/gloo" ] || g++ $flags "$PEERS/allreduce_gloo.cpp" -o "$bin/gloo" -lgloo
+build_allreduce_peers
 results=$(mktemp -d)
 host=lkb$$h   # namespaces ${host}1, ${host}2 ...
 bridge=lkb$$

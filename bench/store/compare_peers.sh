@@ -8,14 +8,10 @@
 #         into BUILD_DIR/peers
 # ROUNDS  of both programs (2)
 set -euo pipefail
-root=$(cd "$(dirname "$0")/../.." && pwd)
-build=$(cd "${1:-$root/build/release}" && pwd)
-PEERS=${PEERS:-$root/../shared/peers}
+source "$(dirname "$0")/../peers.sh"
 ROUNDS=${ROUNDS:-2}
-[ -f "$PEERS/store_bench.cpp" ] || { echo "compare_peers: no $PEERS/store_bench.cpp; set PEERS" >&2; exit 2; }
 
-mkdir -p "$build/peers"
-torch=$build/peers/store_torch
+torch=$bin/store_torch
 [ -x "$torch" ] || g++ -std=c++17 -O2 -w -pthread -D_GLIBCXX_USE_CXX11_ABI=1 "$PEERS/store_bench.cpp" -o "$torch" \
   -ltorch -ltorch_cpu -lc10
 # The server and a thousand clients share one process's files and ours.

@@ -19,13 +19,21 @@ DdpOptions find_unused() {
   return {.find_unused_parameters = true};
 }
 
-TEST(DdpUnused, WhatNoRankUsesIsLeftAlone) {
-  run_rank_threads(2, [](World world) {
+/// Runs body(rank, net, its data parallel model) on two ranks.
+template <class Body>
+void on_two_ranks(const DdpOptions& options, const Body& body) {
+  run_rank_threads(2, [&](World world) {
     TwoHeads net;
-    auto model = DistributedDataParallel(net, ProcessGroup::create(world), find_unused());
+    auto model = DistributedDataParallel(net, ProcessGroup::create(world), options);
+    body(world.rank, net, model);
+  });
+}
+
+TEST(DdpUnused, WhatNoRankUsesIsLeftAlone) {
+  on_two_ranks(find_unused(), [](int rank, TwoHeads& net, auto& model) {
     for (int step = 0; step < 3; ++step) {
       model.zero_grad();
-      model(input_of(world.rank), true, false).backward();
+      model(input_of(rank), true, false).backward();
       expect_near(net->a->weight.grad(), {.45F, .9F, .6F, 1.2F}, "a.weight");
       expect_near(net->b->weight.grad(), {.95F, 1.95F}, "b.weight");
       EXPECT_FALSE(net->c->weight.grad().defined());
@@ -36,12 +44,10 @@ TEST(DdpUnused, WhatNoRankUsesIsLeftAlone) {
 
 // Vectors of PyTorch 1.13 over Gloo.
 TEST(DdpUnused, WhatOneRankUsesGetsTheAverageOnAll) {
-  run_rank_threads(2, [](World world) {
-    TwoHeads net;
-    auto model = DistributedDataParallel(net, ProcessGroup::create(world), find_unused());
+  on_two_ranks(find_unused(), [](int rank, TwoHeads& net, auto& model) {
     for (int step = 0; step < 4; ++step) {
       model.zero_grad();
-      const bool use_b = (world.rank + step) % 2 == 0;  // the ranks change places
+      const bool use_b = (rank + step) % 2 == 0;  // the ranks change places
       const Tensor x = input_of(use_b ? 0 : 1);
       model(x, use_b, !use_b).backward();
       expect_near(net->a->weight.grad(), {.65F, 1.3F, .8F, 1.6F}, "a.weight");
@@ -55,18 +61,16 @@ TEST(DdpUnused, WhatOneRankUsesGetsTheAverageOnAll) {
 }
 
 TEST(DdpUnused, OldGradientsOfWhatNoRankUsesKeepTheirValues) {
-  run_rank_threads(2, [](World world) {
-    TwoHeads net;
-    auto model = DistributedDataParallel(net, ProcessGroup::create(world), find_unused());
-    const Tensor x = input_of(world.rank);
+  on_two_ranks(find_unused(), [](int rank, TwoHeads& net, auto& model) {
+    const Tensor x = input_of(rank);
     model(x, true, true).backward();
     expect_near(net->b->weight.grad(), {.95F, 1.95F}, "b.weight");
-    net->c->weight.mutable_grad() = torch::full({1, 2}, 1.0F + world.rank);
+    net->c->weight.mutable_grad() = torch::full({1, 2}, 1.0F + rank);
     for (int step = 0; step < 2; ++step) {
       net->b->weight.mutable_grad().reset();
       model(x, true, false).backward();
       expect_near(net->b->weight.grad(), {.95F, 1.95F}, "b.weight");
-      expect_near(net->c->weight.grad(), {1.0F + world.rank, 1.0F + world.rank}, "c.weight");
+      expect_near(net->c->weight.grad(), {1.0F + rank, 1.0F + rank}, "c.weight");
       expect_near(net->c->bias.grad(), {1}, "c.bias");
     }
   });
@@ -74,15 +78,13 @@ TEST(DdpUnused, OldGradientsOfWhatNoRankUsesKeepTheirValues) {
 
 // Used in an accumulating step on one rank, unused in the one that averages.
 TEST(DdpUnused, UseInNoSyncStepsCounts) {
-  run_rank_threads(2, [](World world) {
-    TwoHeads net;
-    auto model = DistributedDataParallel(net, ProcessGroup::create(world), find_unused());
-    const Tensor x = input_of(world.rank);
+  on_two_ranks(find_unused(), [](int rank, TwoHeads& net, auto& model) {
+    const Tensor x = input_of(rank);
     for (int step = 0; step < 2; ++step) {
       model.zero_grad();
       {
         const auto guard = model.no_sync();
-        model(x, true, world.rank == 1).backward();
+        model(x, true, rank == 1).backward();
       }
       model(x, true, false).backward();
       expect_near(net->b->weight.grad(), {1.9F, 3.9F}, "b.weight");
@@ -120,12 +122,10 @@ TEST(DdpUnused, HoldsForLargeParametersToo) {
 }
 
 TEST(DdpStatic, LeavesUnusedParametersAloneFromTheFirstStepOn) {
-  run_rank_threads(2, [](World world) {
-    TwoHeads net;
-    auto model = DistributedDataParallel(net, ProcessGroup::create(world), {.static_graph = true});
+  on_two_ranks({.static_graph = true}, [](int rank, TwoHeads& net, auto& model) {
     for (int step = 0; step < 3; ++step) {
       model.zero_grad();
-      model(input_of(world.rank), true, false).backward();
+      model(input_of(rank), true, false).backward();
       expect_near(net->a->weight.grad(), {.45F, .9F, .6F, 1.2F}, "a.weight");
       expect_near(net->b->weight.grad(), {.95F, 1.95F}, "b.weight");
       EXPECT_FALSE(net->c->weight.grad().defined());
@@ -178,20 +178,16 @@ TEST(DdpStatic, TakesSeveralGradientsOfOneParameter) {
 }
 
 TEST(DdpStatic, NamesTheParameterThatBreaksThePromise) {
-  run_rank_threads(2, [](World world) {
-    TwoHeads net;
-    auto model = DistributedDataParallel(net, ProcessGroup::create(world), {.static_graph = true});
-    const Tensor x = input_of(world.rank);
+  on_two_ranks({.static_graph = true}, [](int rank, TwoHeads&, auto& model) {
+    const Tensor x = input_of(rank);
     model(x, true, false).backward();
     const Error more = error_of([&] { model(x, true, true).backward(); });
     EXPECT_EQ(more.code(), ErrorCode::kInvalidArgument);
     EXPECT_NE(std::string(more.what()).find("parameter 'c."), std::string::npos) << more.what();
     EXPECT_NE(std::string(more.what()).find("than the 0 of the first step"), std::string::npos);
   });
-  run_rank_threads(2, [](World world) {
-    TwoHeads net;
-    auto model = DistributedDataParallel(net, ProcessGroup::create(world), {.static_graph = true});
-    const Tensor x = input_of(world.rank);
+  on_two_ranks({.static_graph = true}, [](int rank, TwoHeads&, auto& model) {
+    const Tensor x = input_of(rank);
     model(x, true, true).backward();
     const Error fewer = error_of([&] { model(x, true, false).backward(); });
     EXPECT_NE(std::string(fewer.what()).find("first step came for 'c.weight', 'c.bias'"),
@@ -201,10 +197,8 @@ TEST(DdpStatic, NamesTheParameterThatBreaksThePromise) {
 }
 
 TEST(DdpStatic, RanksMustAgreeInTheFirstStep) {
-  run_rank_threads(2, [](World world) {
-    TwoHeads net;
-    auto model = DistributedDataParallel(net, ProcessGroup::create(world), {.static_graph = true});
-    const Tensor loss = model(input_of(world.rank), true, world.rank == 1);
+  on_two_ranks({.static_graph = true}, [](int rank, TwoHeads&, auto& model) {
+    const Tensor loss = model(input_of(rank), true, rank == 1);
     const Error error = error_of([&] { loss.backward(); });
     EXPECT_EQ(error.code(), ErrorCode::kMismatch);
     EXPECT_NE(std::string(error.what()).find("'c.weight' got 0 gradients on one rank and 1"),
@@ -220,10 +214,8 @@ TEST(DdpStatic, IsNotForGraphsThatChange) {
 
 // autograd::grad() runs through the model's output but wants no gradients averaged.
 TEST(DdpGraph, GradientsOfInputsMayBeTakenBeforeBackward) {
-  run_rank_threads(2, [](World world) {
-    TwoHeads net;
-    auto model = DistributedDataParallel(net, ProcessGroup::create(world));
-    const Tensor x = input_of(world.rank).requires_grad_();
+  on_two_ranks({}, [](int rank, TwoHeads& net, auto& model) {
+    const Tensor x = input_of(rank).requires_grad_();
     const Tensor loss = model(x, true, true);
     const auto slope = torch::autograd::grad({loss}, {x}, {}, true);
     EXPECT_TRUE(slope[0].defined());

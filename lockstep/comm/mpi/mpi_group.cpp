@@ -8,7 +8,6 @@
 #include <bit>
 #include <cstdlib>
 #include <cstring>
-#include <deque>
 #include <functional>
 #include <limits>
 #include <mutex>
@@ -20,8 +19,10 @@
 #include "lockstep/comm/checked_group.h"
 #include "lockstep/comm/copy.h"
 #include "lockstep/comm/kernels/reduce.h"
+#include "lockstep/comm/letters.h"
 #include "lockstep/comm/mpi/library.h"
 #include "lockstep/comm/native/op_header.h"
+#include "lockstep/comm/private_buffer.h"
 #include "lockstep/comm/verdict.h"
 
 namespace lockstep {
@@ -47,32 +48,10 @@ void combine(const void* in, void* inout, int64_t count, int dtype, int op) {
   reduce(ins, std::span(&inout, 1), count, static_cast<DType>(dtype), static_cast<ReduceOp>(op), 1);
 }
 
-class PrivateBuffer : public SharedBuffer {
- public:
-  explicit PrivateBuffer(int64_t bytes) : bytes_(bytes) {
-    constexpr size_t kAlign = 64;
-    const auto size = (static_cast<size_t>(bytes) / kAlign + 1) * kAlign;
-    data_ = std::aligned_alloc(kAlign, size);
-    if (data_ == nullptr) throw Error(ErrorCode::kUnavailable, "allocate: no memory");
-    std::memset(data_, 0, size);
-  }
-  ~PrivateBuffer() override { std::free(data_); }
-  void* data() const override { return data_; }
-  int64_t bytes() const override { return bytes_; }
-
- private:
-  int64_t bytes_;
-  void* data_;
-};
-
 class MpiGroup final : public CheckedGroup {
  public:
   MpiGroup(const GroupSpec& spec, const LockstepMpiApi& api, void* data, void* checks)
-      : CheckedGroup(spec),
-        api_(api),
-        data_(data),
-        checks_(checks),
-        kept_(static_cast<size_t>(spec.size)) {}
+      : CheckedGroup(spec), api_(api), data_(data), checks_(checks), letters_(spec) {}
 
   void all_reduce(void* data, int64_t count, DType dtype, ReduceOp op,
                   const Waiting& waiting) override {
@@ -134,16 +113,6 @@ class MpiGroup final : public CheckedGroup {
   }
 
  private:
-  struct Envelope {
-    int64_t count;
-    int32_t tag;
-    int32_t dtype;
-  };
-  struct Kept {
-    Envelope envelope;
-    std::vector<std::byte> data;
-  };
-
   LockstepMpiCall call_of(int kind, const void* in, void* out, int64_t count, DType dtype,
                           ReduceOp op = ReduceOp::kSum, int peer = 0) const;
   void run(const LockstepMpiCall& call, const Waiting& waiting) { run_on(data_, call, waiting); }
@@ -159,12 +128,11 @@ class MpiGroup final : public CheckedGroup {
   void require_equal_counts(const Exchange& exchange, const Waiting& waiting);
   void bytes_to(int peer, const void* data, int64_t bytes, const Waiting& waiting);
   void bytes_from(int peer, void* data, int64_t bytes, const Waiting& waiting);
-  void check_envelope(const Envelope& came, int64_t count, DType dtype, int source) const;
 
   const LockstepMpiApi& api_;
   void* const data_;  // MPI communicators
   void* const checks_;
-  std::vector<std::deque<Kept>> kept_;  // by source; each touched by that source's recv thread
+  Letters letters_;
 };
 
 LockstepMpiCall MpiGroup::call_of(int kind, const void* in, void* out, int64_t count, DType dtype,
@@ -313,14 +281,13 @@ void MpiGroup::exchange(const Exchange& exchange, const void* in, void* out,
   });
 }
 
-/// All messages between two ranks have one MPI tag and so keep their order; those with other tags
-/// of the user's than the one waited for are kept here.
+/// All messages between two ranks have one MPI tag and so keep their order.
 void MpiGroup::send(const void* data, int64_t count, DType dtype, int destination, int tag,
                     const Waiting& waiting) {
   try {
-    const Envelope envelope{count, tag, static_cast<int32_t>(dtype)};
+    const Envelope envelope{.count = count, .tag = tag, .dtype = dtype};
     bytes_to(destination, &envelope, sizeof envelope, waiting);
-    bytes_to(destination, data, count * size_of(dtype), waiting);
+    bytes_to(destination, data, envelope.bytes(), waiting);
   } catch (const Error& error) {
     throw_agreed(error, false);
   }
@@ -328,41 +295,14 @@ void MpiGroup::send(const void* data, int64_t count, DType dtype, int destinatio
 
 void MpiGroup::recv(void* data, int64_t count, DType dtype, int source, int tag,
                     const Waiting& waiting) {
-  auto& kept = kept_[static_cast<size_t>(source)];
-  const auto found = std::find_if(kept.begin(), kept.end(),
-                                  [&](const Kept& one) { return one.envelope.tag == tag; });
+  const auto next = [&](void* to, int64_t bytes) { bytes_from(source, to, bytes, waiting); };
   try {
-    if (found != kept.end()) {
-      check_envelope(found->envelope, count, dtype, source);
-      copy_bytes(data, found->data.data(), static_cast<int64_t>(found->data.size()));
-      kept.erase(found);
-      return;
-    }
-    while (true) {
-      Envelope envelope{};
-      bytes_from(source, &envelope, sizeof envelope, waiting);
-      if (envelope.tag == tag) {
-        check_envelope(envelope, count, dtype, source);
-        return bytes_from(source, data, count * size_of(dtype), waiting);
-      }
-      auto& other = kept.emplace_back();
-      other.envelope = envelope;
-      other.data.resize(
-          static_cast<size_t>(envelope.count * size_of(static_cast<DType>(envelope.dtype))));
-      bytes_from(source, other.data.data(), static_cast<int64_t>(other.data.size()), waiting);
-    }
+    letters_.take(
+        spec_, source, {.count = count, .tag = tag, .dtype = dtype}, data,
+        [&](Envelope& envelope) { next(&envelope, sizeof envelope); }, next);
   } catch (const Error& error) {
     throw_agreed(error, false);
   }
-}
-
-void MpiGroup::check_envelope(const Envelope& came, int64_t count, DType dtype, int source) const {
-  const auto theirs = static_cast<DType>(came.dtype);
-  if (came.count == count && theirs == dtype) return;
-  throw Error(ErrorCode::kMismatch,
-              fmt::format("{} sent {} {}, {} called recv for {} {} (tag {})",
-                          spec_.rank_name(source), came.count, to_string(theirs),
-                          spec_.rank_name(spec_.rank), count, to_string(dtype), came.tag));
 }
 
 constexpr int64_t kPieceBytes = int64_t{1} << 30;

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <deque>
 #include <thread>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 
@@ -13,6 +12,8 @@
 #include "lockstep/comm/checked_group.h"
 #include "lockstep/comm/copy.h"
 #include "lockstep/comm/kernels/reduce.h"
+#include "lockstep/comm/letters.h"
+#include "lockstep/comm/private_buffer.h"
 #include "lockstep/store/memory/memory_store.h"
 #include "lockstep/tensor/dtype.h"
 
@@ -59,23 +60,6 @@ class StoreForGloo : public ::c10d::Store {
 
   std::shared_ptr<lockstep::Store> store_;
   std::string prefix_;
-};
-
-class OwnBuffer : public SharedBuffer {
- public:
-  explicit OwnBuffer(int64_t bytes)
-      : bytes_(bytes), data_(static_cast<size_t>(bytes) + kAlign), place_(data_.data()) {
-    const auto past = reinterpret_cast<uintptr_t>(place_) % kAlign;
-    if (past != 0) place_ += kAlign - past;
-  }
-  void* data() const override { return place_; }
-  int64_t bytes() const override { return bytes_; }
-
- private:
-  static constexpr size_t kAlign = 64;
-  int64_t bytes_;
-  std::vector<std::byte> data_;
-  std::byte* place_;
 };
 
 /// To libtorch, no time means without end.
@@ -134,7 +118,7 @@ Error from_gloo(const std::string& doing, const std::exception& error) {
 class GlooGroup final : public CheckedGroup {
  public:
   GlooGroup(const GroupSpec& spec, c10::intrusive_ptr<::c10d::ProcessGroupGloo> gloo)
-      : CheckedGroup(spec), gloo_(std::move(gloo)), kept_(static_cast<size_t>(spec.size)) {}
+      : CheckedGroup(spec), gloo_(std::move(gloo)), letters_(spec) {}
 
   void all_reduce(void* data, int64_t count, DType dtype, ReduceOp op,
                   const Waiting& waiting) override {
@@ -202,21 +186,11 @@ class GlooGroup final : public CheckedGroup {
   std::shared_ptr<SharedBuffer> allocate(int64_t bytes, const Waiting& waiting) override {
     std::shared_ptr<SharedBuffer> buffer;
     collective(header_of(OpKind::kAllocate, bytes, DType::kUint8), waiting,
-               [&] { buffer = std::make_shared<OwnBuffer>(bytes); });
+               [&] { buffer = std::make_shared<PrivateBuffer>(bytes); });
     return buffer;
   }
 
  private:
-  struct Envelope {
-    int64_t count;
-    int32_t tag;
-    int32_t dtype;
-    int64_t bytes() const { return count * size_of(static_cast<DType>(dtype)); }
-  };
-  struct Kept {
-    Envelope envelope;
-    std::vector<std::byte> data;
-  };
   using Request = c10::intrusive_ptr<::c10d::Work>;
   /// Gloo's tags of ours: what an exchange moves, what users send.
   enum Tag : int { kExchange = 1, kEnvelope = 2, kLetter = 3 };
@@ -297,11 +271,10 @@ class GlooGroup final : public CheckedGroup {
     std::vector<at::Tensor> tensors = {bytes_view(data, bytes, DType::kUint8)};
     return gloo_->recv(tensors, peer, tag);
   }
-  void check_envelope(const Envelope& came, int64_t count, DType dtype, int source) const;
   void require_equal_counts(const Exchange& exchange, const Waiting& waiting);
 
   const c10::intrusive_ptr<::c10d::ProcessGroupGloo> gloo_;
-  std::vector<std::deque<Kept>> kept_;  // by source; each touched by that source's recv thread
+  Letters letters_;
 };
 
 /// Everyone learns all counts; who finds a difference says so, and all find the same one first.
@@ -358,11 +331,9 @@ void GlooGroup::exchange(const Exchange& exchange, const void* in, void* out,
   });
 }
 
-/// Letters between two ranks keep their order; those with other tags than the one waited for are
-/// kept here.
 void GlooGroup::send(const void* data, int64_t count, DType dtype, int destination, int tag,
                      const Waiting& waiting) {
-  const Envelope envelope{count, tag, static_cast<int32_t>(dtype)};
+  const Envelope envelope{.count = count, .tag = tag, .dtype = dtype};
   try {
     finish([&] { return start_send(&envelope, sizeof envelope, destination, kEnvelope); }, waiting);
     if (count == 0) return;
@@ -374,43 +345,17 @@ void GlooGroup::send(const void* data, int64_t count, DType dtype, int destinati
 
 void GlooGroup::recv(void* data, int64_t count, DType dtype, int source, int tag,
                      const Waiting& waiting) {
-  auto& kept = kept_[static_cast<size_t>(source)];
+  const auto next = [&](void* to, int64_t bytes, Tag kind) {
+    if (bytes > 0) finish([&] { return start_recv(to, bytes, source, kind); }, waiting);
+  };
   try {
-    for (auto one = kept.begin(); one != kept.end(); ++one) {
-      if (one->envelope.tag != tag) continue;
-      check_envelope(one->envelope, count, dtype, source);
-      copy_bytes(data, one->data.data(), one->envelope.bytes());
-      kept.erase(one);
-      return;
-    }
-    const auto take = [&](void* to, int64_t bytes) {
-      if (bytes == 0) return;
-      finish([&] { return start_recv(to, bytes, source, kLetter); }, waiting);
-    };
-    while (true) {
-      Envelope envelope{};
-      finish([&] { return start_recv(&envelope, sizeof envelope, source, kEnvelope); }, waiting);
-      if (envelope.tag == tag) {
-        check_envelope(envelope, count, dtype, source);
-        return take(data, envelope.bytes());
-      }
-      auto& other = kept.emplace_back();
-      other.envelope = envelope;
-      other.data.resize(static_cast<size_t>(envelope.bytes()));
-      take(other.data.data(), envelope.bytes());
-    }
+    letters_.take(
+        spec_, source, {.count = count, .tag = tag, .dtype = dtype}, data,
+        [&](Envelope& envelope) { next(&envelope, sizeof envelope, kEnvelope); },
+        [&](void* to, int64_t bytes) { next(to, bytes, kLetter); });
   } catch (const Error& error) {
     throw_agreed(error, false);
   }
-}
-
-void GlooGroup::check_envelope(const Envelope& came, int64_t count, DType dtype, int source) const {
-  const auto theirs = static_cast<DType>(came.dtype);
-  if (came.count == count && theirs == dtype) return;
-  throw Error(ErrorCode::kMismatch,
-              fmt::format("{} sent {} {}, {} called recv for {} {} (tag {})",
-                          spec_.rank_name(source), came.count, to_string(theirs),
-                          spec_.rank_name(spec_.rank), count, to_string(dtype), came.tag));
 }
 
 }  // namespace
