@@ -7,17 +7,12 @@
 #include <array>
 #include <chrono>
 
+#include "lockstep/parallel/module_state.h"
 #include "lockstep/parallel/shards.h"
-#include "lockstep/tensor/collectives.h"
 #include "lockstep/train/loss.h"
 
 namespace lockstep {
 namespace {
-
-void share_buffers(Model& model, ProcessGroup& group) {
-  if (group.size() == 1) return;
-  for (auto& buffer : model.buffers()) broadcast(group, buffer, 0).wait();
-}
 
 /// Those of one shard; nothing when interrupted.
 std::optional<EvalSums> sum_over_batches(Model& model, Loader& loader, const LossConfig& config,
@@ -83,7 +78,7 @@ std::optional<EvalResult> evaluate(Model& model, Loader& loader,
   const auto begin = std::chrono::steady_clock::now();
   const at::NoGradGuard no_grad;
   const bool was_training = model.is_training();
-  share_buffers(model, group);
+  broadcast_values(group, buffers_of(model));
   model.eval();
   std::optional<std::vector<EvalSums>> shards(std::in_place);
   for (const auto& sampler : samplers) {

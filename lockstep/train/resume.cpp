@@ -1,5 +1,8 @@
 #include "lockstep/train/resume.h"
 
+#include <fmt/format.h>
+
+#include "lockstep/base/error.h"
 #include "lockstep/checkpoint/training_checkpoint.h"
 
 namespace lockstep {
@@ -16,6 +19,28 @@ Resumed resume(const Config& config, Model& model, torch::optim::Optimizer& opti
   resumed.state = load_checkpoint(path, model, optimizer, config.model.name());
   if (!resumed.state.rng.empty()) set_rng_bytes(resumed.state.rng);
   return resumed;
+}
+
+void check_resumable(const TrainingState& state, const Config& config, int shards,
+                     int64_t steps_per_epoch) {
+  if (state.batch_in_epoch == 0) return;
+  const int64_t of_these = state.batch_in_epoch * config.train.loader.batch_size * shards;
+  if (state.shards != shards || state.batch_in_epoch >= steps_per_epoch ||
+      state.epoch_samples != of_these) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("the checkpoint of step {} lies within an epoch of {} shards (ranks, "
+                            "without parallel.shards) after {} of its samples; go on with as many "
+                            "of them, now {}, and the same batch size and data",
+                            state.step, state.shards, state.epoch_samples, shards));
+  }
+  const int64_t accumulation = config.train.gradient_accumulation_steps;
+  if (state.batch_in_epoch % accumulation != 0) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("the checkpoint of step {} lies within an epoch after {} batches, "
+                            "which is no multiple of train.gradient_accumulation_steps {}; go on "
+                            "with the value it was saved with",
+                            state.step, state.batch_in_epoch, accumulation));
+  }
 }
 
 }  // namespace lockstep

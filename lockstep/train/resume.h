@@ -20,4 +20,10 @@ struct Resumed {
 /// one in train.ckpt_save_dir if there is any. Errors: as load_checkpoint().
 Resumed resume(const Config& config, Model& model, torch::optim::Optimizer& optimizer);
 
+/// Whether a run of so many shards (ranks, without parallel.shards) can go on from `state`. Errors:
+/// kInvalidArgument when it lies within an epoch and was saved with other batches or shards, or
+/// lies within an optimizer step of this train.gradient_accumulation_steps.
+void check_resumable(const TrainingState& state, const Config& config, int shards,
+                     int64_t steps_per_epoch);
+
 }  // namespace lockstep

@@ -29,6 +29,7 @@ int run_check(const Config& config, const World& world) {
   const auto optimizer = make_optimizer(config.optimizer, *model);
   const auto resumed = resume(config, *model, *optimizer);
   check_same_start(resumed.state.step, resumed.from, group);
+  check_classes(Cifar10::kClasses, config.model.num_classes);
   const auto transform =
       make_image_transform(config.train.dataset, kCifarShape, config.system.seed);
   if (config.eval) {
@@ -47,6 +48,7 @@ int run_check(const Config& config, const World& world) {
       samples_used(config.train.dataset, plan.samples_known ? records : kOfficialTrainImages);
   plan = complete_plan(plan, config, state_copies(config.optimizer), transform.output().numel());
   require_batch(plan.steps_per_epoch, plan.samples_a_shard, config.train.loader.batch_size);
+  check_resumable(resumed.state, config, plan.num_shards, plan.steps_per_epoch);
   fmt::print("{}\n{}", write_yaml(config.effective), describe(plan, config));
   return 0;
 }

@@ -51,16 +51,19 @@ int64_t samples_used(const DatasetConfig& dataset, int64_t size) {
   return std::max<int64_t>(1, std::llround(static_cast<double>(size) * dataset.sample_ratio));
 }
 
+void check_classes(int64_t of_data, int64_t of_model) {
+  if (of_data <= of_model) return;
+  throw Error(
+      ErrorCode::kInvalidArgument,
+      fmt::format("the data have {} classes, model.head.num_classes is {}", of_data, of_model));
+}
+
 DataParts make_data(const DatasetConfig& dataset, const LoaderConfig& loader,
                     const ShardRange& shards, bool together, int64_t seed, int64_t num_classes) {
   DataParts parts;
   const auto split = dataset.usage == "train" ? Split::kTrain : Split::kTest;
   auto data = std::make_shared<const Cifar10>(Cifar10::load(dataset.data_dir, split));
-  if (data->num_classes() > num_classes) {
-    throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("the data have {} classes, model.head.num_classes is {}",
-                            data->num_classes(), num_classes));
-  }
+  check_classes(data->num_classes(), num_classes);
   const int64_t used = samples_used(dataset, data->size());
   for (int shard = shards.first; shard < shards.first + shards.count; ++shard) {
     parts.samplers.emplace_back(used, shard, shards.total,

@@ -28,6 +28,9 @@ ImageTransform make_image_transform(const DatasetConfig& config, ImageShape shap
 /// The leading part of `size` records that dataset.sample_ratio leaves; at least one.
 int64_t samples_used(const DatasetConfig& dataset, int64_t size);
 
+/// Errors: kInvalidArgument when data have more classes than the model tells apart.
+void check_classes(int64_t of_data, int64_t of_model);
+
 /// One rank's way through a data set.
 struct DataParts {
   std::shared_ptr<const ImageDataset> dataset;

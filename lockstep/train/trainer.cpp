@@ -15,6 +15,7 @@
 #include "lockstep/train/optim/clip.h"
 #include "lockstep/train/optim/optimizer.h"
 #include "lockstep/train/plan.h"
+#include "lockstep/train/resume.h"
 #include "lockstep/train/schedule/schedule.h"
 
 namespace lockstep {
@@ -46,6 +47,12 @@ Batch part_of(const Batch& batch, int index, int count) {
           batch.labels.narrow(0, index * rows, rows).clone(), rows};
 }
 
+void synchronise_batch_norm(Model& model, const ProcessGroup& group) {
+  if (convert_sync_batchnorm(model, group) > 0) return;
+  throw Error(ErrorCode::kInvalidArgument,
+              "parallel.sync_bn is True, but the network has no batch norm layer");
+}
+
 void add_step(EpochReport& epoch, const StepReport& step) {
   ++epoch.steps;
   epoch.data_wait_s += step.data_wait_s;
@@ -67,34 +74,12 @@ Trainer::Trainer(TrainerParts parts, TrainingState state)
       parameters_(ddp_.parameters()),
       samples_a_shard_(parts_.samplers.front().num_samples()),
       steps_per_epoch_(parts_.loader.num_batches(samples_a_shard_ * shards().count)) {
-  if (config().parallel.sync_bn) convert_sync_batchnorm(*parts_.model, parts_.group);
+  if (config().parallel.sync_bn) synchronise_batch_norm(*parts_.model, parts_.group);
   require_batch(steps_per_epoch_, samples_a_shard_, config().train.loader.batch_size);
-  check_resumable();
+  check_resumable(state_, config(), shards().total, steps_per_epoch_);
   state_.schedule_step = state_.epoch * steps_per_epoch_ + state_.batch_in_epoch;
   state_.world_size = num_ranks();
   state_.shards = shards().total;
-}
-
-void Trainer::check_resumable() const {
-  if (state_.batch_in_epoch == 0) return;
-  const int64_t of_these =
-      state_.batch_in_epoch * config().train.loader.batch_size * shards().total;
-  if (state_.shards != shards().total || state_.batch_in_epoch >= steps_per_epoch_ ||
-      state_.epoch_samples != of_these) {
-    throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("the checkpoint of step {} lies within an epoch of {} shards (ranks, "
-                            "without parallel.shards) after {} of its samples; go on with as many "
-                            "of them, now {}, and the same batch size and data",
-                            state_.step, state_.shards, state_.epoch_samples, shards().total));
-  }
-  const int64_t accumulation = config().train.gradient_accumulation_steps;
-  if (state_.batch_in_epoch % accumulation != 0) {
-    throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("the checkpoint of step {} lies within an epoch after {} batches, "
-                            "which is no multiple of train.gradient_accumulation_steps {}; go on "
-                            "with the value it was saved with",
-                            state_.step, state_.batch_in_epoch, accumulation));
-  }
 }
 
 int64_t Trainer::total_steps() const {

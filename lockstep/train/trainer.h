@@ -74,9 +74,8 @@ enum class StopReason { kEpochsDone, kMaxSteps, kSigterm, kSigint };
 class Trainer {
  public:
   /// Collective (see DistributedDataParallel). `state`: where to start; empty for a new run.
-  /// Errors: kInvalidArgument when a state within an epoch was saved with other batches or shards
-  /// (ranks, without parallel.shards), or lies within an optimizer step of this
-  /// gradient_accumulation_steps.
+  /// Errors: those of check_resumable(); kInvalidArgument for parallel.sync_bn without a batch norm
+  /// layer.
   Trainer(TrainerParts parts, TrainingState state);
 
   void add(std::shared_ptr<Callback> callback) { callbacks_.push_back(std::move(callback)); }
@@ -115,7 +114,6 @@ class Trainer {
   double agree(std::span<const double> losses);
   [[noreturn]] void report_divergence(double own_loss);
   void update(double lr);
-  void check_resumable() const;
 
   TrainerParts parts_;
   TrainingState state_;

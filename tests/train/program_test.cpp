@@ -227,6 +227,25 @@ TEST_F(Program, CheckPrintsThePlanAndTouchesNothing) {
   EXPECT_FALSE(fs::exists(folder_ / "out"));
 }
 
+// 3 of 25 steps of an epoch.
+TEST_F(Program, CheckRefusesToGoOnWithinAnEpochOfOtherBatches) {
+  const std::string args = "-o train.loader.batch_size=4 system.val_while_train=False ";
+  ASSERT_EQ(train(args + "train.max_steps=3").status, 0);
+  const std::string check = "--check " + args + "model.resume=True ";
+  EXPECT_EQ(train(check).status, 0);
+  for (const auto& [other, ranks, text] :
+       {std::tuple<std::string, int, std::string>{"train.loader.batch_size=2", 1, "now 1"},
+        {"", 2, "now 2"},
+        {"parallel.shards=4", 1, "now 4"},
+        {"train.gradient_accumulation_steps=2", 1, "no multiple"}}) {
+    const auto result = train(check + other, ranks);
+    EXPECT_EQ(result.status, 2) << other << "\n" << result.out;
+    EXPECT_NE(result.err.find("lies within an epoch"), std::string::npos) << result.err;
+    EXPECT_NE(result.err.find(text), std::string::npos) << result.err;
+    EXPECT_EQ(result.out.find("Steps: "), std::string::npos) << result.out;
+  }
+}
+
 // Four pictures a shard and step, on one rank and on two.
 TEST_F(Program, ShardsGiveTheSameBitsOnOtherRanks) {
   const std::string args =
@@ -299,6 +318,7 @@ TEST_F(Program, BadInputIsOneClearLineAndWritesNothing) {
       {"train -c c.yaml -o train.ckpt_save_dir=file/out train.max_steps=1", 1, "file"},
       {"train -c c.yaml --eval", 2, "out"},
       {"train -c c.yaml --check -o parallel.backend=nativ", 2, "nativ"},
+      {"train -c c.yaml --check -o model.head.num_classes=3", 2, "have 10 classes"},
       {"train -c c.yaml --check -o train.loader.batch_size=100000", 2, "no batch"},
       {"train -c c.yaml --check -o train.dataset.data_dir=nowhere train.loader.batch_size=100000",
        2, "no batch"},

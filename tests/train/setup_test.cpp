@@ -1,9 +1,13 @@
 #include "lockstep/train/setup.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/file.h"
+#include "lockstep/parallel/comm_hook.h"
+#include "lockstep/train/config/yaml_reader.h"
 #include "tests/support/error_of.h"
 #include "tests/support/ranks.h"
 #include "tests/support/temp_folder.h"
@@ -48,6 +52,27 @@ TEST(IsCheckpointOf, ComparesFoldersNotNames) {
   for (const auto& other : {dir / "other", dir / "none", dir.path(), checkpoint}) {
     EXPECT_FALSE(is_checkpoint_of(checkpoint, other)) << other;
   }
+}
+
+// The schema does without libtorch, so it has a list of its own.
+TEST(CommHookNames, OfTheConfigurationAreThoseThatCanBeMade) {
+  Node tree = parse_yaml(R"(
+model: {type: cls, backbone: {name: resnet18}, head: {num_classes: 10}}
+train: {ckpt_save_dir: out, dataset: {data_dir: d}, loader: {batch_size: 1}}
+parallel: {comm_hook: x}
+)",
+                         "a.yaml");
+  const auto error = error_of([&] { read_config(std::move(tree)); });
+  const auto wanted = fmt::format("must be one of {}, not 'x'", fmt::join(comm_hook_names(), ", "));
+  EXPECT_NE(std::string(error.what()).find(wanted), std::string::npos) << error.what();
+}
+
+TEST(CheckClasses, OfTheDataMustFitTheModel) {
+  check_classes(10, 10);
+  check_classes(10, 100);
+  const auto error = error_of([] { check_classes(10, 3); });
+  EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
+  EXPECT_STREQ(error.what(), "the data have 10 classes, model.head.num_classes is 3");
 }
 
 TEST(CheckWorld, NamesTheRanksThatCanShareTheShards) {

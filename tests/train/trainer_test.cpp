@@ -75,6 +75,16 @@ TEST(Trainer, SynchronisedBatchNormIsThatOfOneRank) {
   EXPECT_TRUE(same_weights(two[0], two[1]));
 }
 
+TEST(Trainer, RefusesToSynchroniseBatchNormThatIsNotThere) {
+  auto config = tiny_config();
+  config.parallel.sync_bn = true;
+  TinyHooks hooks{.with_norm = false};
+  hooks.model = [](int, TinyModel& model) { model.unregister_module("norm"); };
+  const auto error = error_of([&] { run_tiny(2, config, hooks); });
+  EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
+  EXPECT_STREQ(error.what(), "parallel.sync_bn is True, but the network has no batch norm layer");
+}
+
 TEST(Trainer, KnowsTheHooksAndGraphsOfItsConfiguration) {
   const auto plain = run_tiny(2, tiny_config());
   for (const auto& hook : comm_hook_names()) {
