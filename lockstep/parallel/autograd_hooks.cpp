@@ -3,12 +3,25 @@
 #include <ATen/core/Tensor.h>
 #include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/function.h>
+#include <torch/csrc/autograd/function_hook.h>
 #include <torch/csrc/autograd/utils/lambda_post_hook.h>
 #include <torch/csrc/autograd/variable.h>
 
 #include <utility>
 
 namespace lockstep {
+namespace {
+
+/// Does nothing; a tensor's hooks go when it goes.
+struct Keeper : torch::autograd::FunctionPreHook {
+  explicit Keeper(std::shared_ptr<void> kept) : what(std::move(kept)) {}
+  torch::autograd::variable_list operator()(const torch::autograd::variable_list& grads) override {
+    return grads;
+  }
+  std::shared_ptr<void> what;
+};
+
+}  // namespace
 
 GradientHook::GradientHook(const at::Tensor& leaf, std::function<void(const at::Tensor&)> hook)
     : accumulator_(torch::autograd::impl::grad_accumulator(leaf)) {
@@ -28,8 +41,13 @@ GradientHook::~GradientHook() {
 }
 
 void at_begin_of_backward(const at::Tensor& output, std::function<void()> begun) {
-  if (!output.defined() || !output.requires_grad()) return;
+  // A leaf is there for the next forward too: what is hung on it would gather.
+  if (!output.defined() || !output.requires_grad() || output.is_leaf()) return;
   output.register_hook([begun = std::move(begun)](const at::Tensor&) { begun(); });
+}
+
+void keep_with(const at::Tensor& tensor, std::shared_ptr<void> what) {
+  torch::autograd::impl::add_hook(tensor, std::make_unique<Keeper>(std::move(what)));
 }
 
 void at_end_of_backward(std::function<void()> done) {

@@ -32,8 +32,12 @@ class GradientHook {
 };
 
 /// Calls `begun` whenever a backward pass, of backward() or of autograd::grad(), reaches `output`.
-/// A tensor that no gradient can reach is left alone.
+/// A tensor that no gradient can reach is left alone, and so is a leaf.
 void at_begin_of_backward(const at::Tensor& output, std::function<void()> begun);
+
+/// Keeps `what` until the tensor is gone: the tensor itself, not its copies or values, so that
+/// moving a module to another type or device changes nothing.
+void keep_with(const at::Tensor& tensor, std::shared_ptr<void> what);
 
 /// Calls `done` once, at the end of the backward pass that runs in this thread, before backward()
 /// returns; what it throws comes out of backward(). It is dropped when the pass fails before.

@@ -75,6 +75,8 @@ struct State {
 
 class Int8Hook final : public CommHook {
  public:
+  std::string describe() const override { return "int8"; }
+
   std::function<void()> start(const GradientBucket& bucket, ProcessGroup& group) override {
     const at::NoGradGuard no_grad;
     const at::Tensor flat = bucket.flat;

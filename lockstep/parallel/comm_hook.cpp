@@ -2,10 +2,12 @@
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/mul.h>
+#include <c10/util/Type.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <map>
+#include <typeinfo>
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/text.h"
@@ -38,6 +40,8 @@ class RoundedAverage final : public CommHook {
  public:
   explicit RoundedAverage(at::ScalarType dtype) : dtype_(dtype) {}
 
+  std::string describe() const override { return dtype_ == at::kHalf ? "fp16" : "bf16"; }
+
   std::function<void()> start(const GradientBucket& bucket, ProcessGroup& group) override {
     const at::Tensor flat = bucket.flat;
     if (flat.element_size() <= 2) {
@@ -61,6 +65,10 @@ class RoundedAverage final : public CommHook {
 };
 
 }  // namespace
+
+std::string CommHook::describe() const {
+  return c10::demangle(typeid(*this).name());
+}
 
 const std::vector<std::string>& comm_hook_names() {
   static const std::vector<std::string> names = {"none", "fp16", "bf16", "int8", "powersgd"};

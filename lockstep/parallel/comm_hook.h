@@ -41,6 +41,10 @@ class CommHook {
   /// Every rank starts the same collectives in the same order. What either throws comes out of
   /// backward().
   virtual std::function<void()> start(const GradientBucket& bucket, ProcessGroup& group) = 0;
+
+  /// What it is and does, in one line, with all that must be the same on every rank, which is
+  /// checked when a model is made. The type's name unless a hook knows better.
+  virtual std::string describe() const;
 };
 
 /// "none", "fp16", "bf16", "int8", "powersgd": what make_comm_hook() knows.

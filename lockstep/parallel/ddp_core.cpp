@@ -40,9 +40,9 @@ ReducerOptions reducer_options(const DdpOptions& options) {
 std::string describe(const DdpOptions& options) {
   return fmt::format(
       "options bucket_cap_mb {}, broadcast_buffers {}, find_unused_parameters {}, static_graph {}, "
-      "{} comm_hook, measure_wait {}",
+      "measure_wait {}",
       options.bucket_cap_mb, options.broadcast_buffers, options.find_unused_parameters,
-      options.static_graph, options.comm_hook ? "a" : "no", options.measure_wait);
+      options.static_graph, options.measure_wait);
 }
 
 }  // namespace
@@ -96,7 +96,9 @@ DdpCore::DdpCore(std::shared_ptr<torch::nn::Module> module, ProcessGroup group,
 
 void DdpCore::make_equal(ProcessGroup& group, const DdpOptions& options,
                          const std::vector<NamedTensor>& buffers) const {
-  std::vector<std::string> descriptions = {describe(options)};
+  const auto& hook = options.comm_hook;
+  std::vector<std::string> descriptions = {describe(options),
+                                           "comm_hook " + (hook ? hook->describe() : "none")};
   if (options.shards > 0) {
     descriptions.push_back(
         fmt::format("{} shards, intra-op threads {}", options.shards, at::get_num_threads()));
@@ -138,6 +140,10 @@ void DdpCore::begin_round(const JoinRound& round) {
   if (join_) reducer_->set_scale(join_->scale(round));
   reducer_->begin_forward(true, round.leader);
   if (buffers_ && round.training) buffers_->run(round.leader);
+}
+
+bool DdpCore::wants_outputs() const {
+  return reducer_ && c10::GradMode::is_enabled() && synchronises();
 }
 
 void DdpCore::after_forward(const std::vector<at::Tensor>& outputs) {
@@ -195,6 +201,11 @@ void DdpCore::leave_shard() {
   shard_.reset();
 }
 
+void DdpCore::abandon_shards() {
+  shard_.reset();
+  if (fold_) fold_->reset();
+}
+
 std::vector<at::Tensor> DdpCore::parameters() const {
   std::vector<at::Tensor> tensors;
   for (const auto& parameter : parameters_) tensors.push_back(parameter.tensor);
@@ -202,7 +213,7 @@ std::vector<at::Tensor> DdpCore::parameters() const {
 }
 
 void DdpCore::zero_grad() {
-  if (fold_) fold_->reset();
+  if (fold_ && !shard_) fold_->reset();  // within a shard: its own gradients only
   for (auto& parameter : parameters_) parameter.tensor.mutable_grad().reset();
 }
 

@@ -32,12 +32,16 @@ struct DdpOptions {
   int shards = 0;
   /// Whether parameters may be left out of the loss, other ones in each step and on each rank. One
   /// that no rank used keeps its .grad as it is; one that some used gets the average over all, the
-  /// others counting as zero. See Reducer for the cost.
+  /// others counting as zero. Every rank's backward() must reach at least one parameter: by what
+  /// reaches none (as autograd::grad() of an input) nothing is averaged, and the others wait for
+  /// this rank until the group's timeout. See Reducer for the cost.
   bool find_unused_parameters = false;
   /// The promise that in every step the same parameters get as many gradients as in the first, on
   /// all ranks. Parameters may then be left out, at no cost, or get several gradients in one
-  /// backward() (one within another, as when activations are computed anew). Not together with
-  /// find_unused_parameters.
+  /// backward() (one within another, as when activations are computed anew). Where one is within
+  /// another, forward() must return its tensors so that visit_tensors() (output_tensors.h) finds
+  /// them: alone, or in tuples, optionals and containers, but not in a struct of one's own. Not
+  /// together with find_unused_parameters.
   bool static_graph = false;
   /// How gradients are averaged; null: exactly. One object a model and rank. See make_comm_hook().
   std::shared_ptr<CommHook> comm_hook = nullptr;
@@ -54,6 +58,8 @@ class DdpCore {
   DdpCore(std::shared_ptr<torch::nn::Module> module, ProcessGroup group, const DdpOptions& options);
 
   void before_forward();
+  /// Whether after_forward() looks at what it is given.
+  bool wants_outputs() const;
   void after_forward(const std::vector<at::Tensor>& outputs);
   std::vector<at::Tensor> parameters() const;
   void zero_grad();
@@ -64,6 +70,8 @@ class DdpCore {
   const ShardRange& shards() const { return range_; }
   void enter_shard(int index);
   void leave_shard();
+  /// The step failed in a shard.
+  void abandon_shards();
 
   void begin_join(const JoinOptions& options);
   void end_join();

@@ -76,7 +76,9 @@ class DistributedDataParallel {
     core_->before_forward();
     auto output = net_->forward(std::forward<Args>(args)...);
     std::vector<at::Tensor> tensors;
-    visit_tensors(output, [&](const at::Tensor& tensor) { tensors.push_back(tensor); });
+    if (core_->wants_outputs()) {
+      visit_tensors(output, [&](const at::Tensor& tensor) { tensors.push_back(tensor); });
+    }
     core_->after_forward(tensors);
     return output;
   }
@@ -89,14 +91,21 @@ class DistributedDataParallel {
   /// once, with the rank. The body runs one forward() and its backward(). Gradients are averaged
   /// when the last is done, and what was in .grad before does not count: accumulate by no_sync().
   /// Errors: those of forward() and backward(); kInvalidArgument naming parameters that got no
-  /// gradient. After an error (or one that the body throws) start again from zero_grad().
+  /// gradient. After an error, which may be one that the body throws, buffers are as before the
+  /// step and nothing that was accumulated is left: all ranks start again from zero_grad(), unless
+  /// an averaged backward() had begun (see forward()).
   template <class Body>
   void for_each_shard(Body&& body) {
     const ShardRange& own = core_->shards();
-    for (int index = 0; index < own.count; ++index) {
-      core_->enter_shard(index);
-      body(own.first + index);
-      core_->leave_shard();
+    try {
+      for (int index = 0; index < own.count; ++index) {
+        core_->enter_shard(index);
+        body(own.first + index);
+        core_->leave_shard();
+      }
+    } catch (...) {
+      core_->abandon_shards();
+      throw;
     }
   }
 

@@ -20,6 +20,15 @@ std::vector<int64_t> gather_counts(ProcessGroup& group, int64_t own) {
   return counts;
 }
 
+/// What keeps a tensor from being gathered by rows; null when nothing does. All ranks must come to
+/// the first collective, or the others would wait for one that has thrown.
+const char* why_no_rows(const at::Tensor& rows) {
+  if (!rows.defined()) return "an undefined tensor";
+  if (!rows.device().is_cpu() || rows.layout() != at::kStrided)
+    return "a tensor not dense on the CPU";
+  return rows.dim() == 0 ? "a tensor without dimensions" : nullptr;
+}
+
 int64_t total(const std::vector<int64_t>& counts) {
   return std::accumulate(counts.begin(), counts.end(), int64_t{0});
 }
@@ -51,11 +60,13 @@ std::map<std::string, double> global_sums(ProcessGroup& group,
 }
 
 at::Tensor gather_rows(ProcessGroup& group, const at::Tensor& rows) {
-  if (rows.dim() == 0) {
-    throw Error(ErrorCode::kInvalidArgument, "gather_rows of a tensor without dimensions");
-  }
-  check_same_on_all_ranks(group, {fmt::format("rows of {} [{}]", c10::toString(rows.scalar_type()),
-                                              fmt::join(rows.sizes().slice(1), ", "))});
+  const auto obstacle = why_no_rows(rows);
+  check_same_on_all_ranks(
+      group, {obstacle ? std::string(obstacle)
+                       : fmt::format("rows of {} [{}]", c10::toString(rows.scalar_type()),
+                                     fmt::join(rows.sizes().slice(1), ", "))});
+  if (obstacle)
+    throw Error(ErrorCode::kInvalidArgument, fmt::format("gather_rows of {}", obstacle));
   const auto counts = gather_counts(group, rows.size(0));
   auto sizes = rows.sizes().vec();
   sizes[0] = total(counts);

@@ -69,9 +69,8 @@ std::optional<std::string> first_difference(const std::vector<std::string>& here
     return it == list.end() ? std::string("nothing") : *it;
   };
   return fmt::format(
-      "the ranks have different modules: rank {} has {} where rank 0 has {} "
-      "({} and {} tensors in all)",
-      rank, at_place(here, place.first), at_place(root, place.second), here.size(), root.size());
+      "the ranks differ: rank {} has {} where rank 0 has {} ({} and {} items in all)", rank,
+      at_place(here, place.first), at_place(root, place.second), here.size(), root.size());
 }
 
 void check_same_on_all_ranks(ProcessGroup& group, const std::vector<std::string>& descriptions) {
@@ -95,12 +94,14 @@ std::string name_list(const std::vector<std::string>& names) {
   return text;
 }
 
-void throw_without_gradient(const std::vector<std::string>& names) {
-  throw Error(ErrorCode::kInvalidArgument,
-              fmt::format("no gradient came for {} in this backward pass: every parameter must "
-                          "take part in the loss, on every rank; set find_unused_parameters, or "
-                          "turn requires_grad off for them before the data parallel model is made",
-                          name_list(names)));
+void throw_without_gradient(const std::vector<std::string>& names, bool shards) {
+  throw Error(
+      ErrorCode::kInvalidArgument,
+      fmt::format("no gradient came for {} in this backward pass: every parameter must "
+                  "take part in the loss, {}turn requires_grad off for them before the "
+                  "data parallel model is made",
+                  name_list(names),
+                  shards ? "of every shard; " : "on every rank; set find_unused_parameters, or "));
 }
 
 void broadcast_values(ProcessGroup& group, const std::vector<NamedTensor>& tensors, int root) {

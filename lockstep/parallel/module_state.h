@@ -31,14 +31,15 @@ std::optional<std::string> first_difference(const std::vector<std::string>& here
                                             const std::vector<std::string>& root);
 
 /// Collective. Throws kMismatch, on every rank, when some rank's list differs from rank 0's.
+/// Descriptions are of one line.
 void check_same_on_all_ranks(ProcessGroup& group, const std::vector<std::string>& descriptions);
 
 /// Up to eight names, quoted.
 std::string name_list(const std::vector<std::string>& names);
 
 /// Throws kInvalidArgument: a backward pass brought these parameters no gradient. Names up to
-/// eight.
-[[noreturn]] void throw_without_gradient(const std::vector<std::string>& names);
+/// eight. `shards`: whether the model has any, and so no unused parameters.
+[[noreturn]] void throw_without_gradient(const std::vector<std::string>& names, bool shards);
 
 /// Collective: the values of rank `root` on every rank. Cost: one broadcast a tensor.
 void broadcast_values(ProcessGroup& group, const std::vector<NamedTensor>& tensors, int root = 0);

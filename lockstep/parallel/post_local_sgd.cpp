@@ -3,6 +3,7 @@
 #include <ATen/core/grad_mode.h>
 #include <fmt/format.h>
 
+#include <map>
 #include <utility>
 
 #include "lockstep/base/error.h"
@@ -12,10 +13,16 @@ namespace lockstep {
 
 class PostLocalSgd::Hook final : public CommHook {
  public:
-  Hook(ProcessGroup near, int64_t start_step) : near_(std::move(near)), start_step_(start_step) {}
+  Hook(ProcessGroup near, const PostLocalSgdOptions& options)
+      : near_(std::move(near)), options_(options) {}
+
+  std::string describe() const override {
+    return fmt::format("post-local SGD (start_step {}, period {})", options_.start_step,
+                       options_.period);
+  }
 
   std::function<void()> start(const GradientBucket& bucket, ProcessGroup& group) override {
-    ProcessGroup& whom = steps_ < start_step_ ? group : near_;
+    ProcessGroup& whom = steps_ < options_.start_step ? group : near_;
     if (bucket.last) ++steps_;
     if (whom.size() == 1) return [] {};
     Work work = all_reduce(whom, bucket.flat, ReduceOp::kAvg, {.async = true});
@@ -26,7 +33,7 @@ class PostLocalSgd::Hook final : public CommHook {
 
  private:
   ProcessGroup near_;
-  int64_t start_step_;
+  PostLocalSgdOptions options_;
   int64_t steps_ = 0;
 };
 
@@ -43,7 +50,7 @@ void PostLocalSgdOptions::validate() const {
 PostLocalSgd::PostLocalSgd(ProcessGroup all, ProcessGroup near, const PostLocalSgdOptions& options)
     : all_(std::move(all)),
       options_(options),
-      hook_(std::make_shared<Hook>(std::move(near), options.start_step)) {
+      hook_(std::make_shared<Hook>(std::move(near), options)) {
   options_.validate();
 }
 
@@ -58,14 +65,19 @@ bool PostLocalSgd::after_step(const std::vector<at::Tensor>& parameters) {
   return true;
 }
 
-void PostLocalSgd::average(const std::vector<at::Tensor>& parameters) {
+void PostLocalSgd::average(const std::vector<at::Tensor>& tensors) {
   const at::NoGradGuard no_grad;
-  for (const at::Tensor& parameter : parameters) {
-    if (parameter.numel() == 0) continue;
-    const at::Tensor value = parameter.detach();
-    const at::Tensor flat = value.contiguous();  // `value` itself if it is contiguous
-    all_reduce(all_, flat, ReduceOp::kAvg).wait();
-    if (!flat.is_same(value)) value.copy_(flat);
+  std::map<at::ScalarType, std::vector<at::Tensor>> by_type;
+  for (const at::Tensor& tensor : tensors) {
+    by_type[tensor.scalar_type()].push_back(tensor.detach());
+  }
+  for (const auto& [type, values] : by_type) {
+    std::vector<at::Tensor> flat;
+    for (const at::Tensor& value : values) flat.push_back(value.contiguous());
+    all_reduce_coalesced(all_, flat, ReduceOp::kAvg).wait();
+    for (size_t i = 0; i < values.size(); ++i) {
+      if (!flat[i].is_same(values[i])) values[i].copy_(flat[i]);
+    }
   }
 }
 

@@ -30,7 +30,9 @@ struct PostLocalSgdOptions {
 ///   ... backward(); optimizer.step(); local.after_step(model.parameters());
 ///
 /// Between two averages weights differ from rank to rank, on purpose: average() before a checkpoint
-/// or an evaluation. The state of the optimizer is each rank's own.
+/// or an evaluation. The state of the optimizer is each rank's own, and so are buffers: every rank
+/// keeps its running statistics, or, with broadcast_buffers, takes rank 0's in each step. Give
+/// average() those of floating types too where they count.
 /// Source: Lin et al., "Don't Use Large Mini-Batches, Use Local SGD", ICLR 2020.
 class PostLocalSgd {
  public:
@@ -44,8 +46,8 @@ class PostLocalSgd {
   /// After each optimizer step. Collective over all ranks when it averages: every `period` steps,
   /// counted from start_step. Returns whether it did.
   bool after_step(const std::vector<at::Tensor>& parameters);
-  /// Collective: the mean of the ranks' values, on all of them.
-  void average(const std::vector<at::Tensor>& parameters);
+  /// Collective: the mean of the ranks' values, on all of them. One all_reduce_coalesced a type.
+  void average(const std::vector<at::Tensor>& tensors);
 
  private:
   class Hook;

@@ -39,6 +39,11 @@ class PowerSgdHook final : public CommHook {
  public:
   explicit PowerSgdHook(const PowerSgdOptions& options) : options_(options) {}
 
+  std::string describe() const override {
+    return fmt::format("powersgd (rank {}, start_step {}, min_saving {}, seed {})", options_.rank,
+                       options_.start_step, options_.min_saving, options_.seed);
+  }
+
   std::function<void()> start(const GradientBucket& bucket, ProcessGroup& group) override {
     const at::NoGradGuard no_grad;
     const at::Tensor flat = bucket.flat;

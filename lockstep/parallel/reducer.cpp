@@ -236,6 +236,7 @@ void Reducer::finish_pass() {
 
 /// Brings what has come and waited, lends the rest, and gives the ranks' verdict to what was lent.
 void Reducer::reduce_rest() {
+  if (options_.graph == GraphUse::kAll && !shadowing_) return wait_for_flights();
   std::vector<int> lent;
   for (int index = 0; index < std::ssize(parameters_); ++index) {
     const auto i = static_cast<size_t>(index);
@@ -334,7 +335,7 @@ void Reducer::throw_missing() const {
                             "is on",
                             name_list(names)));
   }
-  throw_without_gradient(names);
+  throw_without_gradient(names, fold_ != nullptr);
 }
 
 }  // namespace lockstep

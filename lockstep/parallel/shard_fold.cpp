@@ -32,10 +32,7 @@ ShardFold::ShardFold(ProcessGroup group, ShardRange range, std::vector<NamedTens
 
 void ShardFold::enter(int index) {
   const at::NoGradGuard no_grad;
-  if (index == 0) {
-    sums_.clear();
-    if (kept_.empty()) base_ = clone_buffers();
-  }
+  if (!std::exchange(under_way_, true)) base_ = clone_buffers();
   Left kept;
   if (!kept_.empty()) kept = std::exchange(kept_[static_cast<size_t>(index)], {});
   for (size_t i = 0; i < parameters_.size(); ++i) {
@@ -91,6 +88,7 @@ void ShardFold::finish(bool alone, bool fold_buffers) {
   if (fold_buffers) average_.run(range_.total);
   sums_.clear();
   kept_.clear();
+  under_way_ = false;
 }
 
 void ShardFold::average_alone() {
@@ -105,7 +103,8 @@ void ShardFold::average_alone() {
 }
 
 void ShardFold::reset() {
-  if (!kept_.empty()) set_buffers(base_);
+  if (std::exchange(under_way_, false)) set_buffers(base_);
+  sums_.clear();
   kept_.clear();
 }
 
@@ -134,7 +133,7 @@ void ShardFold::require_gradients() const {
     const auto& grad = parameter.tensor.grad();
     if (!grad.defined() || grad.layout() != at::kStrided) names.push_back(parameter.name);
   }
-  if (!names.empty()) throw_without_gradient(names);
+  if (!names.empty()) throw_without_gradient(names, true);
 }
 
 }  // namespace lockstep

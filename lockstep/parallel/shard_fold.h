@@ -44,7 +44,7 @@ class ShardFold {
   /// without `fold_buffers` (a module that is not training) they are as before the step.
   void finish(bool alone, bool fold_buffers);
 
-  /// Forgets what was kept; the buffers are as before the step.
+  /// Ends the step early: forgets what was kept and added; the buffers are as before the step.
   void reset();
 
  private:
@@ -62,6 +62,7 @@ class ShardFold {
   ShardRange range_;
   std::vector<NamedTensor> parameters_;
   std::vector<NamedTensor> buffers_;
+  bool under_way_ = false;        ///< A step is; an accumulation counts as one.
   std::vector<at::Tensor> base_;  ///< The buffers before the step.
   std::vector<Left> kept_;        ///< By index; empty when nothing accumulates.
   std::vector<Left> sums_;        ///< Of whole nodes of the tree, in order.

@@ -16,12 +16,14 @@
 #include <torch/library.h>
 
 #include <map>
+#include <memory>
 #include <numeric>
 #include <optional>
 #include <vector>
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/mutex.h"
+#include "lockstep/parallel/autograd_hooks.h"
 
 namespace lockstep {
 namespace {
@@ -190,19 +192,21 @@ struct SyncBatchNormFunction : torch::autograd::Function<SyncBatchNormFunction> 
 };
 
 /// The layers that convert_sync_batchnorm() has seen, by the tensor that tells them from others.
+/// That tensor keeps the group, which so ends with the last of its layers.
 class ConvertedLayers {
  public:
-  void add(const Tensor& key, const ProcessGroup& group) {
+  void add(const Tensor& key, const std::shared_ptr<ProcessGroup>& group) {
+    keep_with(key, group);
     const MutexLock lock(mutex_);
     std::erase_if(layers_, [](const auto& item) { return item.second.key.expired(); });
     layers_.insert_or_assign(key.unsafeGetTensorImpl(),
                              Layer{WeakKey(key.getIntrusivePtr()), group});
   }
-  std::optional<ProcessGroup> find(const Tensor& key) {
+  /// Null for another layer.
+  std::shared_ptr<ProcessGroup> find(const Tensor& key) {
     const MutexLock lock(mutex_);
     const auto found = layers_.find(key.unsafeGetTensorImpl());
-    if (found == layers_.end()) return std::nullopt;
-    return found->second.group;
+    return found == layers_.end() ? nullptr : found->second.group.lock();
   }
 
  private:
@@ -210,7 +214,7 @@ class ConvertedLayers {
   struct Layer {
     // Weak: no new tensor can have the address while this is here, and none is kept from going.
     WeakKey key;
-    ProcessGroup group;
+    std::weak_ptr<ProcessGroup> group;
   };
   Mutex mutex_;
   std::map<const c10::TensorImpl*, Layer> layers_ LOCKSTEP_GUARDED_BY(mutex_);
@@ -228,7 +232,7 @@ Tensor batch_norm(const Tensor& input, const c10::optional<Tensor>& weight,
                   double eps, bool cudnn_enabled) {
   const auto value = [](const c10::optional<Tensor>& tensor) { return tensor.value_or(Tensor()); };
   const Tensor key = value(running_mean).defined() ? value(running_mean) : value(weight);
-  const auto group = training && key.defined() ? converted_layers().find(key) : std::nullopt;
+  const auto group = training && key.defined() ? converted_layers().find(key) : nullptr;
   if (group) {
     return sync_batch_norm(*group, input, value(weight), value(bias), value(running_mean),
                            value(running_var), momentum, eps);
@@ -307,7 +311,7 @@ int convert_sync_batchnorm(torch::nn::Module& module, const ProcessGroup& group)
   if (keys.empty() || group.size() == 1) return static_cast<int>(keys.size());
   std::vector<int> ranks(static_cast<size_t>(group.size()));
   std::iota(ranks.begin(), ranks.end(), 0);
-  const ProcessGroup own = group.subgroup(ranks);
+  const auto own = std::make_shared<ProcessGroup>(group.subgroup(ranks));
   stand_before_batch_norm();
   for (const Tensor& key : keys) converted_layers().add(key, own);
   return static_cast<int>(keys.size());

@@ -54,7 +54,8 @@ TORCH_MODULE(SyncBatchNorm);
 /// Makes every batch norm layer in `module` (BatchNorm1d, 2d, 3d, of any depth) take its statistics
 /// from all ranks of `group` when it trains. The layers stay what and where they are, with their
 /// parameters, names and options, so this holds for any module, however it keeps them. Collective.
-/// Returns how many layers there are.
+/// Returns how many layers there are; with 0 nothing has changed. They have a group of their own,
+/// which ends with the last of them.
 ///
 /// How: libtorch's aten::batch_norm is asked, by the layer's running mean (without one, by its
 /// weight), whether it is one of these. So copies (clone()) and layers made later are not; moving

@@ -8,6 +8,7 @@
 #include <mutex>
 
 #include "lockstep/parallel/distributed_data_parallel.h"
+#include "lockstep/parallel/power_sgd.h"
 #include "lockstep/tensor/collectives.h"
 #include "tests/parallel/two_heads.h"
 #include "tests/support/error_of.h"
@@ -143,6 +144,30 @@ TEST(CommHook, UnknownNamesAreRefusedWithTheNearest) {
   EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
   EXPECT_NE(std::string(error.what()).find("'fp1', did you mean 'fp16'?"), std::string::npos)
       << error.what();
+}
+
+void expect_mismatch(const std::function<std::shared_ptr<CommHook>(int rank)>& hook_of,
+                     const std::string& text) {
+  run_rank_threads(2, [&](World world) {
+    const Error error = error_of([&] {
+      DistributedDataParallel(TwoHeads(), ProcessGroup::create(world),
+                              {.comm_hook = hook_of(world.rank)});
+    });
+    EXPECT_EQ(error.code(), ErrorCode::kMismatch);
+    EXPECT_NE(std::string(error.what()).find(text), std::string::npos) << error.what();
+  });
+}
+
+TEST(CommHook, RanksMustHaveTheSameOne) {
+  expect_mismatch([](int rank) { return make_comm_hook(rank == 0 ? "fp16" : "bf16"); },
+                  "rank 1 has comm_hook bf16 where rank 0 has comm_hook fp16");
+  expect_mismatch([](int rank) { return make_comm_hook(rank == 0 ? "none" : "int8"); },
+                  "rank 1 has comm_hook int8 where rank 0 has comm_hook none");
+  expect_mismatch([](int rank) { return make_power_sgd_hook({.rank = 1 + rank}); },
+                  "comm_hook powersgd (rank 2, start_step 1000, min_saving 2, seed 0) where");
+  expect_mismatch(
+      [](int rank) { return rank == 0 ? make_comm_hook("fp16") : std::make_shared<Recorder>(); },
+      "Recorder where");
 }
 
 struct Broken : CommHook {

@@ -4,6 +4,7 @@
 #include <torch/nn/init.h>
 #include <torch/nn/modules/linear.h>
 
+#include "lockstep/parallel/autograd_hooks.h"
 #include "lockstep/parallel/distributed_data_parallel.h"
 #include "tests/parallel/two_heads.h"
 #include "tests/support/error_of.h"
@@ -190,6 +191,7 @@ TEST(DdpStatic, NamesTheParameterThatBreaksThePromise) {
     const Tensor x = input_of(rank);
     model(x, true, true).backward();
     const Error fewer = error_of([&] { model(x, true, false).backward(); });
+    EXPECT_EQ(fewer.code(), ErrorCode::kInvalidArgument);
     EXPECT_NE(std::string(fewer.what()).find("first step came for 'c.weight', 'c.bias'"),
               std::string::npos)
         << fewer.what();
@@ -209,7 +211,59 @@ TEST(DdpStatic, RanksMustAgreeInTheFirstStep) {
 
 TEST(DdpStatic, IsNotForGraphsThatChange) {
   const DdpOptions both{.find_unused_parameters = true, .static_graph = true};
-  EXPECT_EQ(error_of([&] { both.validate(); }).code(), ErrorCode::kInvalidArgument);
+  const Error error = error_of([&] { both.validate(); });
+  EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
+  EXPECT_NE(std::string(error.what()).find("find_unused_parameters and static_graph are both on"),
+            std::string::npos)
+      << error.what();
+}
+
+/// Gives its only parameter away.
+struct OpenImpl : torch::nn::Module {
+  Tensor w = register_parameter("w", torch::ones({2}));
+  std::pair<Tensor, Tensor> forward(const Tensor& x) { return {(w * x).sum(), w}; }
+};
+TORCH_MODULE(Open);
+
+TEST(DdpGraph, OutputsMayBeParameters) {
+  run_rank_threads(2, [](World world) {
+    Open net;
+    auto model = DistributedDataParallel(net, ProcessGroup::create(world));
+    for (int step = 0; step < 3; ++step) {
+      model.zero_grad();
+      const auto [loss, w] = model(torch::full({2}, 1.0F + 2 * world.rank));
+      (loss + w.sum()).backward();
+      expect_near(net->w.grad(), {3, 3}, "w");
+    }
+  });
+}
+
+TEST(AtBeginOfBackward, LeavesNothingOnALeaf) {
+  const auto counter = std::make_shared<int>();
+  const Tensor leaf = torch::ones({2}, torch::requires_grad());
+  for (int step = 0; step < 3; ++step) at_begin_of_backward(leaf, [counter] { ++*counter; });
+  EXPECT_EQ(counter.use_count(), 1);
+  {
+    const Tensor output = leaf * 2;
+    at_begin_of_backward(output, [counter] { ++*counter; });
+    output.sum().backward();
+    EXPECT_EQ(*counter, 1);
+  }
+  EXPECT_EQ(counter.use_count(), 1);
+}
+
+TEST(KeepWith, LastsAsLongAsTheTensorWhateverItsValues) {
+  const auto kept = std::make_shared<int>();
+  for (const bool requires_grad : {false, true}) {
+    Tensor tensor = torch::ones({2}, torch::requires_grad(requires_grad));
+    keep_with(tensor, kept);
+    const Tensor copy = tensor.clone();
+    tensor.set_data(tensor.to(torch::kDouble));
+    if (requires_grad) (tensor * tensor).sum().backward();
+    EXPECT_EQ(kept.use_count(), 2);
+    tensor = Tensor();
+    EXPECT_EQ(kept.use_count(), 1) << "with a copy left";
+  }
 }
 
 // autograd::grad() runs through the model's output but wants no gradients averaged.

@@ -53,8 +53,28 @@ TEST(Evaluation, RowsOfAnyNumberComeInRankOrder) {
       gather_rows(group, torch::zeros({1, 2 + world.rank / 2}));
     });
     EXPECT_EQ(other.code(), ErrorCode::kMismatch);
-    EXPECT_EQ(error_of([&] { gather_rows(group, torch::tensor(1)); }).code(),
-              ErrorCode::kInvalidArgument);
+  });
+}
+
+// Each rank comes to the collective, so each has the error at once and the group is still good.
+TEST(Evaluation, WhatHasNoRowsIsAnErrorOnEveryRank) {
+  run_rank_threads(3, [](World world) {
+    auto group = ProcessGroup::create(world);
+    for (const auto& [tensor, text] :
+         {std::pair<torch::Tensor, std::string>{torch::tensor(1), "a tensor without dimensions"},
+          {torch::Tensor(), "an undefined tensor"},
+          {torch::eye(2).to_sparse(), "a tensor not dense on the CPU"}}) {
+      const Error all = error_of([&, bad = tensor] { gather_rows(group, bad); });
+      EXPECT_EQ(all.code(), ErrorCode::kInvalidArgument);
+      EXPECT_EQ(all.what(), "gather_rows of " + text);
+      const Error one = error_of([&, bad = tensor] {
+        gather_rows(group, world.rank == 1 ? bad : torch::ones({1, 3}));
+      });
+      EXPECT_EQ(one.code(), ErrorCode::kMismatch);
+      EXPECT_EQ(one.what(), "the ranks differ: rank 1 has " + text +
+                                " where rank 0 has rows of Float [3] (1 and 1 items in all)");
+    }
+    EXPECT_EQ(gather_rows(group, torch::ones({1, 3})).size(0), 3);
   });
 }
 

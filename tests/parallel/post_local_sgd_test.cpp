@@ -54,6 +54,24 @@ TEST(PostLocalSgd, DriftsAndMeets) {
   });
 }
 
+// Of two types, with strides of any kind, and empty.
+TEST(PostLocalSgd, AveragesAnyTensors) {
+  run_rank_threads(2, [](World world) {
+    auto group = ProcessGroup::create(world);
+    PostLocalSgd local(group, group.subgroup({world.rank}));
+    const auto of = [&](at::IntArrayRef sizes, torch::Dtype dtype) {
+      return torch::arange(c10::multiply_integers(sizes), dtype).view(sizes) + 2 * world.rank;
+    };
+    const std::vector<torch::Tensor> tensors = {of({2, 3}, torch::kFloat).t(),
+                                                of({5}, torch::kDouble), of({0}, torch::kFloat),
+                                                of({100000}, torch::kFloat)};
+    local.average(tensors);
+    EXPECT_TRUE(tensors[0].equal((torch::arange(6, torch::kFloat) + 1).view({2, 3}).t()));
+    EXPECT_TRUE(tensors[1].equal(torch::arange(5, torch::kDouble) + 1));
+    EXPECT_TRUE(tensors[3].equal(torch::arange(100000, torch::kFloat) + 1));
+  });
+}
+
 TEST(PostLocalSgd, RefusesOptionsWithoutSense) {
   run_rank_threads(1, [](World world) {
     auto group = ProcessGroup::create(world);

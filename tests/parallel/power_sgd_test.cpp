@@ -74,7 +74,14 @@ TEST(PowerSgd, RefusesOptionsWithoutSense) {
   const Error error = error_of([] { make_power_sgd_hook({.rank = 0}); });
   EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
   EXPECT_STREQ(error.what(), "PowerSGD: rank is 0; it must be at least 1");
-  error_of([] { make_power_sgd_hook({.start_step = 0}); });
+  for (const auto& [options, text] :
+       {std::pair<PowerSgdOptions, std::string>{{.start_step = 0},
+                                                "start_step is 0; it must be at least 1"},
+        {{.min_saving = 0}, "min_saving is 0; it must be greater than 0"}}) {
+    const Error other = error_of([given = options] { make_power_sgd_hook(given); });
+    EXPECT_EQ(other.code(), ErrorCode::kInvalidArgument);
+    EXPECT_EQ(other.what(), "PowerSGD: " + text);
+  }
 }
 
 }  // namespace

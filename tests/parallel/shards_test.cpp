@@ -251,6 +251,54 @@ TEST(DdpShards, ZeroGradForgetsWhatWasAccumulated) {
   });
 }
 
+// The body fails in each shard in turn, alone and while gradients accumulate.
+TEST(DdpShards, AStepThatFailedCanBeDoneAgain) {
+  for (const int ranks : {1, 2}) {
+    run_rank_threads(ranks, [](World world) {
+      at::set_num_threads(1);
+      Net net;
+      auto model = DistributedDataParallel(net, ProcessGroup::create(world), {.shards = 4});
+      const auto body = [&](int shard) { loss_of(net, model, 0, shard).backward(); };
+      model.for_each_shard(body);
+      const Tensor wanted = net->last->weight.grad().clone();
+      const Tensor mean = net->norm->running_mean.clone(), start = torch::zeros_like(mean);
+      const auto fails = [&](int at) {
+        return [&, at](int shard) {
+          if (shard % model.shards().count == at % model.shards().count) {
+            model.forward(torch::ones({2, 600}));
+            throw Error(ErrorCode::kCorrupt, "the body's own");
+          }
+          body(shard);
+        };
+      };
+      for (int at = 0; at < 4; ++at) {
+        {
+          const torch::NoGradGuard no_grad;
+          net->norm->running_mean.zero_();
+          net->norm->running_var.fill_(1);
+        }
+        if (at % 2 == 1) {
+          const auto hold = model.no_sync();
+          model.for_each_shard(body);
+          EXPECT_STREQ(error_of([&] { model.for_each_shard(fails(at)); }).what(), "the body's own");
+        } else {
+          EXPECT_STREQ(error_of([&] { model.for_each_shard(fails(at)); }).what(), "the body's own");
+        }
+        EXPECT_TRUE(net->norm->running_mean.equal(start)) << "as before the step";
+        const auto outside = error_of([&] { model.forward(torch::ones({2, 600})); });
+        EXPECT_NE(std::string(outside.what()).find("for_each_shard"), std::string::npos);
+        model.zero_grad();
+        model.for_each_shard([&](int shard) {
+          model.zero_grad();  // of no effect on the shards before
+          body(shard);
+        });
+        EXPECT_TRUE(net->last->weight.grad().equal(wanted)) << at;
+        EXPECT_TRUE(net->norm->running_mean.equal(mean)) << at;
+      }
+    });
+  }
+}
+
 TEST(DdpShards, WithoutTheOptionABodyRunsOncePerRank) {
   run_rank_threads(2, [](World world) {
     Net net;
@@ -306,6 +354,19 @@ TEST(DdpShards, ErrorsNameWhatIsWrong) {
         model.for_each_shard([&](int) { model.forward(torch::ones({2, 600})); });
       },
       kInvalid, "no gradient came for 'scale', 'first.weight'");
+  expect_refused(
+      2,
+      [&](World world) {
+        Net net;
+        auto model = DistributedDataParallel(net, ProcessGroup::create(world), {.shards = 2});
+        model.for_each_shard([&](int) {
+          model.forward(torch::ones({2, 600}));
+          net->first->weight.sum().backward();
+        });
+      },
+      kInvalid,
+      "'norm.weight', 'norm.bias', 'last.weight', 'last.bias' in this backward pass: every "
+      "parameter must take part in the loss, of every shard; turn requires_grad off");
 }
 
 }  // namespace

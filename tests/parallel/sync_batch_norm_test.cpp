@@ -8,7 +8,9 @@
 #include <torch/nn/modules/conv.h>
 #include <torch/nn/modules/linear.h>
 
+#include <fstream>
 #include <mutex>
+#include <string>
 
 #include "lockstep/parallel/distributed_data_parallel.h"
 #include "lockstep/tensor/collectives.h"
@@ -241,6 +243,37 @@ TEST(ConvertSyncBatchNorm, TrainsAnyModuleAsOneProcessWouldOnTheJoinedBatch) {
   Net other = seeded_net();  // not one of the converted, in the same process
   other->forward(images).square().mean().backward();
   EXPECT_FALSE(other->norm->weight.grad().equal(torch::zeros({4}, torch::kDouble)));
+}
+
+/// Segments of groups that are in this process's memory.
+int64_t mapped_segments() {
+  std::ifstream maps("/proc/self/maps");
+  int64_t count = 0;
+  for (std::string line; std::getline(maps, line);) count += line.find("memfd:") != line.npos;
+  return count;
+}
+
+TEST(ConvertSyncBatchNorm, TheLayersGroupEndsWithThem) {
+  const auto before = mapped_segments();
+  run_rank_threads(2, [&](World world) {
+    Net net = seeded_net();
+    {
+      auto group = ProcessGroup::create(world);
+      EXPECT_EQ(convert_sync_batchnorm(*net, group), 2);
+      EXPECT_GT(mapped_segments(), before);
+    }
+    net->to(torch::kFloat);  // keeps the layers what they are
+    net->forward(joined_images(torch::kFloat).narrow(0, 3 * world.rank, 3)).sum().backward();
+    EXPECT_GT(mapped_segments(), before);
+  });
+  EXPECT_EQ(mapped_segments(), before);
+}
+
+TEST(ConvertSyncBatchNorm, ANetWithoutBatchNormIsLeftAlone) {
+  run_rank_threads(2, [](World world) {
+    torch::nn::Sequential net(torch::nn::Linear(2, 2));
+    EXPECT_EQ(convert_sync_batchnorm(*net, ProcessGroup::create(world)), 0);
+  });
 }
 
 TEST(ConvertSyncBatchNorm, NamesALayerThatItCannotKnow) {
