@@ -11,8 +11,10 @@
 #include "lockstep/comm/backends.h"
 #include "lockstep/comm/flight/recorded_group.h"
 #include "lockstep/comm/group_core.h"
+#include "lockstep/comm/measured_choice.h"
 #include "lockstep/comm/rendezvous.h"
 #include "lockstep/comm/split.h"
+#include "lockstep/comm/topology.h"
 
 namespace lockstep {
 namespace {
@@ -34,8 +36,13 @@ std::string subgroup_suffix(const std::vector<int>& ranks, int number) {
   return fmt::format("/{:02x}.{}", fmt::join(digest.begin(), digest.begin() + 12, ""), number);
 }
 
-std::shared_ptr<GroupCore> make_core(const GroupSpec& spec, const std::string& name) {
-  const Backend& backend = choose_backend(name, spec);
+const Backend& choose(const GroupSpec& spec, const std::string& name, Order order) {
+  if (name != "auto" || order == Order::kFixed) return choose_backend(name, spec);
+  const bool one_host = make_topology(spec.host_ids).num_hosts() == 1;
+  return one_host ? choose_backend(name, spec) : measured_choice(spec);
+}
+
+std::shared_ptr<GroupCore> make_core(const GroupSpec& spec, const Backend& backend) {
   auto impl = backend.create(spec, Deadline::after(spec.timeout));
   return std::make_shared<GroupCore>(spec, std::string(backend.name),
                                      recorded(spec, std::move(impl)));
@@ -48,8 +55,9 @@ ProcessGroup ProcessGroup::create(const World& world, const GroupOptions& option
     throw invalid(fmt::format("rank {} of {} ranks", world.rank, world.size));
   }
   if (options.timeout <= 0ms) throw invalid("GroupOptions::timeout must be positive");
-  const auto spec = meet(world, options.backend, options.timeout, Deadline::after(options.timeout));
-  return ProcessGroup(make_core(spec, options.backend));
+  const std::string asked = options.backend + (options.order == Order::kAny ? ", any order" : "");
+  const auto spec = meet(world, asked, options.timeout, Deadline::after(options.timeout));
+  return ProcessGroup(make_core(spec, choose(spec, options.backend, options.order)));
 }
 
 int ProcessGroup::rank() const {
@@ -92,7 +100,7 @@ ProcessGroup ProcessGroup::subgroup(const std::vector<int>& ranks) const {
   check_members(ranks, size());
   const auto spec =
       core_->spec().subset(ranks, subgroup_suffix(ranks, core_->count_subgroup(ranks)));
-  return ProcessGroup(make_core(spec, backend()));
+  return ProcessGroup(make_core(spec, choose_backend(backend(), spec)));
 }
 
 std::optional<ProcessGroup> ProcessGroup::split(int color, int key) const {

@@ -34,8 +34,17 @@ class Work {
   std::shared_ptr<WorkState> state_;
 };
 
+/// Whether sums must have the one order that ProcessGroup promises.
+enum class Order {
+  kFixed,
+  kAny,  ///< May be faster; bits may differ from run to run, though not from rank to rank.
+};
+
 struct GroupOptions {
   std::string backend = "auto";  ///< A name of backends(), or "auto". A named one never falls back.
+  /// With kAny, "auto" takes between hosts what a short measurement finds fastest: see
+  /// measured_choice(). Within a host it is native, the fastest by far.
+  Order order = Order::kFixed;
   std::chrono::milliseconds timeout = std::chrono::seconds(300);  ///< Bound of every collective.
 };
 
@@ -70,9 +79,9 @@ class SharedBuffer {
 /// kTimeout), never a hang. One thread at a time per group. Buffers belong to the collective until
 /// Work::wait() returns. `count` is in elements; every pointer may be any memory of this process.
 ///
-/// Sums have one order: over ranks [lo, hi) it is sum[lo, mid) + sum[mid, hi) with mid = lo + the
-/// largest power of two below hi - lo, for every size and transport, so results repeat bit for bit
-/// and are equal on all ranks.
+/// Sums have one order, unless GroupOptions name another back end than native: over ranks [lo, hi)
+/// it is sum[lo, mid) + sum[mid, hi) with mid = lo + the largest power of two below hi - lo, for
+/// every size and transport, so results repeat bit for bit and are equal on all ranks.
 ///
 /// Errors of every collective: kInvalidArgument (bad count, root or op, or an op that
 /// the dtype does not have, see can_reduce(); nothing was sent),

@@ -82,7 +82,9 @@ class Prefetcher {
     bool ready() const { return item.has_value() || error; }
   };
 
-  size_t index(int64_t item) const { return static_cast<size_t>(item) % slots_.size(); }
+  size_t index(int64_t item) const LOCKSTEP_REQUIRES(mutex_) {
+    return static_cast<size_t>(item) % slots_.size();
+  }
 
   void wait_for(MutexLock& lock, const Slot& slot, Deadline deadline) LOCKSTEP_REQUIRES(mutex_) {
     const auto begin = Deadline::Clock::now();

@@ -102,6 +102,7 @@ ShardRange shards_of(const Config& config, const World& world) {
 GroupOptions group_options(const ParallelConfig& config) {
   GroupOptions options;
   options.backend = config.backend;
+  options.order = config.any_order ? Order::kAny : Order::kFixed;
   options.timeout = std::chrono::seconds(config.timeout_s);
   return options;
 }

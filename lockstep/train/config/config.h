@@ -140,6 +140,7 @@ struct ParallelConfig {
   /// World::threads), but 1 with `shards`, because that part depends on the number of ranks.
   int64_t threads = 0;
   std::string backend = "auto";         ///< Of the process group.
+  bool any_order = false;               ///< `order: any`: see GroupOptions::order.
   double bucket_cap_mb = 25;            ///< Of gradient buckets, MiB.
   bool broadcast_buffers = true;        ///< This and the next four: not otherwise with `shards`.
   bool find_unused_parameters = false;  ///< Parameters may be left out of a step's loss.

@@ -64,6 +64,7 @@ void refuse_with_shards(Section& section, const ParallelConfig& config) {
   refuse("static_graph", config.static_graph);
   refuse("comm_hook", config.comm_hook != "none");
   refuse("sync_bn", config.sync_bn);
+  if (config.any_order) section.fail("order", "must be fixed together with parallel.shards");
 }
 
 }  // namespace
@@ -73,6 +74,7 @@ ParallelConfig read_parallel(Section section) {
   config.shards = section.whole("shards", 0, 0, 1 << 20);
   config.threads = section.whole("threads", 0, 0, 1 << 16);
   config.backend = section.text("backend", "auto");
+  config.any_order = section.choice("order", "fixed", {"fixed", "any"}) == "any";
   config.bucket_cap_mb = section.number("bucket_cap_mb", 25, 0.001, 1 << 16);
   config.broadcast_buffers = section.flag("broadcast_buffers", true);
   config.find_unused_parameters = section.flag("find_unused_parameters", false);

@@ -91,6 +91,10 @@ TEST(Config, DataParallelOptionsAreChecked) {
   EXPECT_NE(error_with("parallel.comm_hook=bf61").find("did you mean 'bf16'?"), std::string::npos);
   EXPECT_NE(error_with("parallel.static_grph=True").find("did you mean 'static_graph'?"),
             std::string::npos);
+  EXPECT_NE(error_with("parallel.order=ani").find("did you mean 'any'?"), std::string::npos);
+  EXPECT_NE(error_with("parallel={shards: 4, order: any}")
+                .find("parallel.order must be fixed together with parallel.shards"),
+            std::string::npos);
   EXPECT_NE(error_with("parallel={find_unused_parameters: True, static_graph: True}")
                 .find("cannot be on together with parallel.find_unused_parameters"),
             std::string::npos);
