@@ -257,7 +257,7 @@ TEST(KeepWith, LastsAsLongAsTheTensorWhateverItsValues) {
   for (const bool requires_grad : {false, true}) {
     Tensor tensor = torch::ones({2}, torch::requires_grad(requires_grad));
     keep_with(tensor, kept);
-    const Tensor copy = tensor.clone();
+    const Tensor copy = tensor.detach().clone();
     tensor.set_data(tensor.to(torch::kDouble));
     if (requires_grad) (tensor * tensor).sum().backward();
     EXPECT_EQ(kept.use_count(), 2);
