@@ -15,6 +15,7 @@
 #include "apps/lockstep/verbs.h"
 #include "lockstep/base/error.h"
 #include "lockstep/base/file.h"
+#include "lockstep/base/log.h"
 #include "lockstep/comm/flight/record.h"
 #include "lockstep/comm/flight/ring.h"
 
@@ -27,18 +28,43 @@ bool is_number(const std::string& text) {
   return !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
 }
 
-FlightRecord load(const fs::path& path, const std::string& what) {
-  const std::string bytes = read_file(path);
-  return read_flight(std::as_bytes(std::span(bytes.data(), bytes.size())), what);
+/// What is in `folder`: nothing when it is gone, and no more than could be read when it goes
+/// meanwhile, as the folders of dying processes do.
+std::vector<fs::path> entries_of(const fs::path& folder) {
+  std::vector<fs::path> paths;
+  std::error_code failure;
+  for (fs::directory_iterator it(folder, failure), end; !failure && it != end;
+       it.increment(failure)) {
+    paths.push_back(it->path());
+  }
+  return paths;
 }
+
+/// What could be read, and what could not: one broken file or one rank that is just dying does not
+/// cost the table of the others.
+struct Found {
+  std::vector<FlightRecord> records;
+  std::vector<std::string> failures;
+
+  /// Adds the record at `path`; returns it, or null when there is none.
+  FlightRecord* load(const fs::path& path, const std::string& what) {
+    try {
+      const std::string bytes = read_file(path);
+      records.push_back(read_flight(std::as_bytes(std::span(bytes.data(), bytes.size())), what));
+      return &records.back();
+    } catch (const std::exception& error) {
+      failures.emplace_back(error.what());
+      return nullptr;
+    }
+  }
+};
 
 /// Whether the process that wrote the file still has it open: its number alone could by now be
 /// another process's, and processes of other hosts cannot be seen.
 bool still_open(const FlightRecord& record, const fs::path& path) {
-  std::error_code failure;
-  const fs::path folder = fmt::format("/proc/{}/fd", record.pid);
-  for (const auto& entry : fs::directory_iterator(folder, failure)) {
-    if (fs::equivalent(entry.path(), path, failure)) return true;
+  for (const auto& descriptor : entries_of(fmt::format("/proc/{}/fd", record.pid))) {
+    std::error_code failure;
+    if (fs::equivalent(descriptor, path, failure)) return true;
   }
   return false;
 }
@@ -49,25 +75,22 @@ std::string host_name() {
   return name;
 }
 
-std::vector<FlightRecord> records_in(const fs::path& folder) {
-  std::vector<FlightRecord> records;
-  for (const auto& entry : fs::directory_iterator(folder)) {
-    if (entry.path().extension() != kFlightSuffix) continue;
-    records.push_back(load(entry.path(), entry.path().string()));
-    FlightRecord& record = records.back();
-    record.alive = record.host != host_name() || still_open(record, entry.path());
+void add_records_in(const fs::path& folder, Found& found) {
+  for (const auto& path : entries_of(folder)) {
+    if (path.extension() != kFlightSuffix) continue;
+    FlightRecord* const record = found.load(path, path.string());
+    if (record == nullptr) continue;
+    record->alive = record->host != host_name() || still_open(*record, path);
   }
-  return records;
 }
 
 /// Parent of each process that can be seen.
 std::map<int, int> parents() {
   std::map<int, int> parents;
-  std::error_code failure;
-  for (const auto& entry : fs::directory_iterator("/proc", failure)) {
-    const std::string name = entry.path().filename().string();
+  for (const auto& process : entries_of("/proc")) {
+    const std::string name = process.filename().string();
     if (!is_number(name)) continue;
-    std::ifstream file(entry.path() / "stat");
+    std::ifstream file(process / "stat");
     const std::string stat{std::istreambuf_iterator<char>(file), {}};
     // "PID (NAME) S PPID ..."; the name may hold anything, so from its last bracket on.
     int parent = 0;
@@ -91,31 +114,31 @@ bool descends(int pid, int ancestor, const std::map<int, int>& parents) {
 }
 
 bool is_recorder(const fs::path& descriptor) {
+  constexpr std::string_view kDeleted =
+      " (deleted)";  // as a file is whose name another one has now
   std::error_code failure;
-  const std::string target = fs::read_symlink(descriptor, failure).string();
+  std::string target = fs::read_symlink(descriptor, failure).string();
+  if (target.ends_with(kDeleted)) target.resize(target.size() - kDeleted.size());
   return target.starts_with(std::string("/memfd:") + kFlightMemfd) ||
          fs::path(target).extension() == kFlightSuffix;
 }
 
 /// Of the process and its descendants: `pid` may be a worker or the agent that started it.
-std::vector<FlightRecord> records_of(int pid) {
-  std::vector<FlightRecord> records;
+void add_records_of(int pid, Found& found) {
   const auto family = parents();
   for (const auto& [each, parent] : family) {
     if (!descends(each, pid, family)) continue;
-    std::error_code failure;
-    for (const auto& entry : fs::directory_iterator(fmt::format("/proc/{}/fd", each), failure)) {
-      if (!is_recorder(entry.path())) continue;
-      FlightRecord record = load(entry.path(), fmt::format("process {}", each));
+    for (const auto& descriptor : entries_of(fmt::format("/proc/{}/fd", each))) {
+      if (!is_recorder(descriptor)) continue;
+      const FlightRecord* const record = found.load(descriptor, fmt::format("process {}", each));
       // A child that the rank forked has the same memory open.
-      if (record.pid == each) records.push_back(std::move(record));
+      if (record != nullptr && record->pid != each) found.records.pop_back();
     }
   }
-  return records;
 }
 
-std::vector<FlightRecord> records_for(const std::string& target) {
-  if (fs::is_directory(target)) return records_in(target);
+void add_records_for(const std::string& target, Found& found) {
+  if (fs::is_directory(target)) return add_records_in(target, found);
   if (!is_number(target)) {
     throw Error(
         ErrorCode::kInvalidArgument,
@@ -126,7 +149,7 @@ std::vector<FlightRecord> records_for(const std::string& target) {
   if (target.size() > 9 || ::kill(std::stoi(target), 0) != 0) {
     throw Error(ErrorCode::kNotFound, fmt::format("there is no process {}", target));
   }
-  return records_of(std::stoi(target));
+  add_records_of(std::stoi(target), found);
 }
 
 }  // namespace
@@ -146,17 +169,18 @@ int verb_inspect(const std::vector<std::string>& args) {
     throw Error(ErrorCode::kInvalidArgument,
                 std::string(error.what()) + " (see lockstep inspect --help)");
   }
-  std::vector<FlightRecord> records;
-  for (const std::string& target : targets) {
-    for (FlightRecord& record : records_for(target)) records.push_back(std::move(record));
-  }
-  if (records.empty()) {
+  Found found;
+  for (const std::string& target : targets) add_records_for(target, found);
+  for (const std::string& failure : found.failures) log_warn(failure);
+  if (found.records.empty()) {
     throw Error(ErrorCode::kNotFound,
-                fmt::format("{}: no rank there has made a process group yet", targets.front()));
+                fmt::format("{}: {}", targets.front(),
+                            found.failures.empty() ? "no rank there has made a process group yet"
+                                                   : "no flight recorder there can be read"));
   }
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   const auto now_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
-  fmt::print("{}", flight_table(std::move(records), now_ns));
+  fmt::print("{}", flight_table(std::move(found.records), now_ns));
   return 0;
 }
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
 
@@ -76,13 +77,18 @@ void all_reduce_coalesced(GroupImpl& impl, const GroupSpec& spec, std::span<cons
   std::vector<int64_t> counts;
   for (const auto& buffer : buffers) counts.push_back(buffer.count);
   const int64_t size = size_of(dtype);
-  std::unique_ptr<std::byte[]> together;
-  for (const Pack& pack : plan_packs(counts, size)) {
+  const std::vector<Pack> packs = plan_packs(counts, size);
+  int64_t most = 0;
+  for (const Pack& pack : packs) {
+    if (pack.last - pack.first > 1) most = std::max(most, pack.count * size);
+  }
+  const auto together = std::make_unique_for_overwrite<std::byte[]>(static_cast<size_t>(most));
+  for (const Pack& pack : packs) {
+    if (pack.count == 0) continue;
     if (pack.last - pack.first == 1) {
       impl.all_reduce(buffers[pack.first].data, pack.count, dtype, op, waiting);
       continue;
     }
-    if (!together) together = std::make_unique_for_overwrite<std::byte[]>(kPackBytes);
     const auto each = [&](const auto& copy) {
       std::byte* place = together.get();
       for (size_t i = pack.first; i < pack.last; ++i) {

@@ -22,7 +22,7 @@ inline constexpr int64_t kPackedBelowBytes = 64 << 10;
 inline constexpr int64_t kPackBytes = 1 << 20;
 
 /// Packs that tile the buffers, in order: runs of neighbours below kPackedBelowBytes of at most
-/// kPackBytes in all, and each larger buffer alone. Empty buffers are in no pack of their own.
+/// kPackBytes in all, and each larger buffer alone. A pack of empty buffers costs nothing.
 std::vector<Pack> plan_packs(std::span<const int64_t> counts, int64_t element_bytes);
 
 /// all_reduce of each buffer. Errors: kMismatch when the ranks' counts differ.

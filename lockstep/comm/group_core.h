@@ -38,7 +38,8 @@ class GroupCore {
     throw_if_failed();
     const Waiting waiting{Deadline::after(spec_.timeout), !async};
     if (async || bytes > kInlineBytes) {
-      return Work(collectives_->push([this, waiting, body]() mutable { guarded(body, waiting); }));
+      return Work(collectives_->push(
+          [this, waiting, body = std::move(body)]() mutable { guarded(body, waiting); }));
     }
     collectives_->wait_idle();
     try {

@@ -30,6 +30,23 @@ TEST(PlanPacks, NoPackIsLargerThanItsBound) {
   EXPECT_EQ(sum, 100 * (kPackedBelowBytes - 1));
 }
 
+TEST(Coalesced, EmptyBuffersAloneAndAmongOthers) {
+  testing::run_rank_threads(2, [](const World& world) {
+    auto group = ProcessGroup::create(world);
+    std::vector<float> large(kPackedBelowBytes / 4, 1);
+    float small[2] = {1, 2};
+    const std::vector<Buffer> buffers = {{nullptr, 0},
+                                         {large.data(), kPackedBelowBytes / 4},
+                                         {small, 1},
+                                         {nullptr, 0},
+                                         {small + 1, 1}};
+    group.all_reduce_coalesced(buffers, DType::kFloat32, ReduceOp::kSum).wait();
+    EXPECT_EQ(large.back(), 2);
+    EXPECT_EQ(small[0], 2);
+    EXPECT_EQ(small[1], 4);
+  });
+}
+
 TEST(Coalesced, OtherBuffersAreAMismatchThatNamesTheRank) {
   testing::run_rank_threads(3, [](const World& world) {
     auto group = ProcessGroup::create(world);

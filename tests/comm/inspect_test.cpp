@@ -42,6 +42,12 @@ TEST(Inspect, NamesTheRankThatHoldsUpTheOthersAliveAndDead) {
   const auto folder = *std::filesystem::directory_iterator(logs.path());
   const std::string dead = inspected((folder.path() / "attempt_0").string(), "dead, 1 behind");
   EXPECT_TRUE(has(dead, "barrier #3") && has(dead, "dead, 1 behind")) << dead;
+
+  std::filesystem::resize_file(folder.path() / "attempt_0" / "rank_1.flight", 1000);
+  Launched rest({"inspect", (folder.path() / "attempt_0").string()});
+  EXPECT_EQ(rest.wait(), 0);
+  EXPECT_TRUE(has(rest.err(), "rank_1.flight: 1000 bytes")) << rest.err();
+  EXPECT_TRUE(has(rest.out(), "barrier #3") && has(rest.out(), "no record of rank")) << rest.out();
 }
 
 TEST(Inspect, RefusesWhatIsNoJob) {

@@ -79,8 +79,9 @@ FlightRecord read_flight(std::span<const std::byte> bytes, const std::string& wh
   const uint32_t groups = std::min(header.groups_used.load(), kFlightGroups);
   for (uint32_t i = 0; i < groups; ++i) record.groups.push_back(text_of(header.groups[i].name));
   std::vector<const FlightEvent*> events;
-  for (const FlightEvent& event : memory.events) {
-    if (event.number != 0) events.push_back(&event);
+  for (uint32_t i = 0; i < kFlightEvents; ++i) {
+    const FlightEvent& event = memory.events[i];
+    if (event.number != 0 && (event.number - 1) % kFlightEvents == i) events.push_back(&event);
   }
   std::sort(events.begin(), events.end(), [](const FlightEvent* a, const FlightEvent* b) {
     return a->number.load() < b->number.load();
@@ -88,6 +89,7 @@ FlightRecord read_flight(std::span<const std::byte> bytes, const std::string& wh
   for (const FlightEvent* event : events) {
     record.entries.push_back(entry_of(*event, header, record.groups));
   }
+  std::erase(record.groups, "");  // one that is being added
   return record;
 }
 

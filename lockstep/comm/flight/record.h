@@ -31,7 +31,9 @@ struct FlightRecord {
   std::string host;
   bool alive = true;  ///< Set by whoever knows; read_flight() cannot.
   std::vector<std::string> groups;
-  std::vector<FlightEntry> entries;  ///< Oldest first. What was half written is left out.
+  /// Oldest first. An operation that was being written down is left out; while the writer goes on,
+  /// one that was overwritten during the reading may be mixed of two.
+  std::vector<FlightEntry> entries;
 };
 
 /// `bytes`: a whole FlightMemory from anywhere. Errors: kCorrupt, naming `what`.

@@ -12,7 +12,8 @@ class RecordedGroup : public GroupImpl {
  public:
   RecordedGroup(const GroupSpec& spec, std::unique_ptr<GroupImpl> impl)
       : ring_(FlightRing::of_rank(spec.world_ranks[static_cast<size_t>(spec.rank)], spec.size)),
-        group_(ring_.add_group(spec.name, spec.rank, spec.size)),
+        // A world of one rank needs no name in a store, but one to be shown by.
+        group_(ring_.add_group(spec.name.empty() ? "alone" : spec.name, spec.rank, spec.size)),
         impl_(std::move(impl)) {}
 
   void all_reduce(void* data, int64_t count, DType dtype, ReduceOp op,

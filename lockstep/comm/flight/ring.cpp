@@ -6,6 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <map>
@@ -31,11 +32,36 @@ void put_text(char (&field)[N], std::string_view text) {
   std::memcpy(field, text.data(), std::min(text.size(), N - 1));
 }
 
-int open_ring(const std::string& path) {
-  const int fd = path.empty() ? ::memfd_create(kFlightMemfd, MFD_CLOEXEC)
-                              : ::open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  if (fd < 0) throw io_error("open " + (path.empty() ? "a flight recorder" : path));
+UniqueFd open_ring(const std::string& path) {
+  if (!path.empty()) ::unlink(path.c_str());
+  UniqueFd fd(path.empty() ? ::memfd_create(kFlightMemfd, MFD_CLOEXEC)
+                           : ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
+  if (!fd) throw io_error("open " + (path.empty() ? "a flight recorder" : path));
   return fd;
+}
+
+/// Reserves all of it: memory of a file with holes kills whoever writes to it when the disk is
+/// full.
+void* map_ring(int fd, const std::string& path) {
+  int failure = EINTR;
+  while (failure == EINTR) failure = ::posix_fallocate(fd, 0, sizeof(FlightMemory));
+  void* place = MAP_FAILED;
+  if (failure == 0) {
+    place = ::mmap(nullptr, sizeof(FlightMemory), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    failure = errno;
+  }
+  if (place != MAP_FAILED) return place;
+  if (!path.empty()) ::unlink(path.c_str());
+  errno = failure;
+  throw io_error("map " + (path.empty() ? "a flight recorder" : path));
+}
+
+/// What was stored before is seen before what is stored after. Others look from other processes,
+/// where ThreadSanitizer, which knows no fences, sees nothing anyway.
+void order_stores() {
+#ifndef __SANITIZE_THREAD__
+  std::atomic_thread_fence(std::memory_order_release);
+#endif
 }
 
 std::string path_for(int rank) {
@@ -44,13 +70,13 @@ std::string path_for(int rank) {
   return fmt::format("{}/rank_{}{}", folder, rank, kFlightSuffix);
 }
 
-/// A ring for those that can have none: ordinary memory that nobody reads.
 std::unique_ptr<FlightRing> make_ring(int rank, int world_size) {
   try {
     return std::make_unique<FlightRing>(rank, world_size, path_for(rank));
   } catch (const Error& error) {
-    log_warn(fmt::format("flight recorder: {}; this rank's is in memory only", error.what()));
-    return std::make_unique<FlightRing>(rank, world_size, "");
+    log_warn(
+        fmt::format("flight recorder: {}; nobody can read that of rank {}", error.what(), rank));
+    return std::make_unique<FlightRing>(rank, world_size);
   }
 }
 
@@ -68,16 +94,16 @@ FlightRing& FlightRing::of_rank(int rank, int world_size) {
 }
 
 FlightRing::FlightRing(int rank, int world_size, const std::string& path) : fd_(open_ring(path)) {
-  void* place = MAP_FAILED;
-  if (::ftruncate(fd_, sizeof(FlightMemory)) == 0) {
-    place = ::mmap(nullptr, sizeof(FlightMemory), PROT_READ | PROT_WRITE, MAP_SHARED, fd_, 0);
-  }
-  if (place == MAP_FAILED) {
-    const Error error = io_error("map a flight recorder");
-    ::close(fd_);
-    throw error;
-  }
-  memory_ = new (place) FlightMemory;
+  memory_ = new (map_ring(fd_.get(), path)) FlightMemory;
+  fill_header(rank, world_size);
+}
+
+FlightRing::FlightRing(int rank, int world_size) : own_(std::make_unique<FlightMemory>()) {
+  memory_ = own_.get();
+  fill_header(rank, world_size);
+}
+
+void FlightRing::fill_header(int rank, int world_size) {
   FlightHeader& header = memory_->header;
   header.pid = ::getpid();
   header.rank = rank;
@@ -88,8 +114,7 @@ FlightRing::FlightRing(int rank, int world_size, const std::string& path) : fd_(
 }
 
 FlightRing::~FlightRing() {
-  ::munmap(memory_, sizeof(FlightMemory));
-  ::close(fd_);
+  if (!own_) ::munmap(memory_, sizeof(FlightMemory));
 }
 
 uint16_t FlightRing::add_group(std::string_view name, int rank, int size) {
@@ -106,6 +131,7 @@ uint64_t FlightRing::enter(const Operation& operation) {
   const uint64_t number = memory_->header.events_begun.fetch_add(1, std::memory_order_relaxed) + 1;
   FlightEvent& event = memory_->events[(number - 1) % kFlightEvents];
   event.number.store(0, std::memory_order_relaxed);  // readers: not whole
+  order_stores();
   event.sequence = operation.sequence;
   event.count = operation.count;
   event.bytes = operation.bytes;

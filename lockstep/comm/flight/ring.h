@@ -12,6 +12,8 @@
 #include <string>
 #include <string_view>
 
+#include "lockstep/base/unique_fd.h"
+
 namespace lockstep {
 
 /// Layout of the ring, the same for writer and readers; all zero where unused. Text ends with 0.
@@ -60,12 +62,16 @@ inline constexpr const char* kFlightSuffix = ".flight";
 /// clock and two dozen stores, under 100 ns (bench_flight).
 class FlightRing {
  public:
-  /// That of world rank `rank` in this process; made when first asked for. Never fails: where no
-  /// memory can be had, it says so once (warning) and records nothing.
+  /// That of world rank `rank` in this process; made when first asked for. Where nothing can be had
+  /// that others can read, it says so once (warning), and it is this process's own memory.
   static FlightRing& of_rank(int rank, int world_size);
 
-  /// Anonymous when `path` is empty. Errors: kIo.
+  /// A memfd when `path` is empty. A file is always a new one: what another ring has mapped under
+  /// that name stays whole. All of it is reserved, so a disk that fills up later does no harm.
+  /// Errors: kIo; no file is left then.
   FlightRing(int rank, int world_size, const std::string& path);
+  /// In memory that only this process sees.
+  FlightRing(int rank, int world_size);
   ~FlightRing();
   FlightRing(const FlightRing&) = delete;
   FlightRing& operator=(const FlightRing&) = delete;
@@ -89,8 +95,11 @@ class FlightRing {
   const FlightMemory& memory() const { return *memory_; }
 
  private:
+  void fill_header(int rank, int world_size);
+
   FlightMemory* memory_ = nullptr;
-  int fd_ = -1;
+  UniqueFd fd_;  // open as long as the ring, for those that look into /proc/PID/fd
+  std::unique_ptr<FlightMemory> own_;  // when there is no descriptor
 };
 
 }  // namespace lockstep

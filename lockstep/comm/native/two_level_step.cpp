@@ -86,12 +86,10 @@ class TwoLevelStep::Reducer {
 
   void reduce_to(int64_t end) {
     if (end == done_) return;
-    const int64_t offset = done_ * element_bytes_;
-    std::vector<const void*> values;
-    std::vector<void*> outs;
-    for (const auto* value : values_) values.push_back(value + offset);
-    for (auto* out : outs_) outs.push_back(out + offset);
-    sum_.run(values, outs, end - done_, operation_.dtype, operation_.op);
+    sum_.run(values_, outs_, end - done_, operation_.dtype, operation_.op);
+    const int64_t bytes = (end - done_) * element_bytes_;
+    for (auto& value : values_) value = static_cast<const std::byte*>(value) + bytes;
+    for (auto& out : outs_) out = static_cast<std::byte*>(out) + bytes;
     done_ = end;
   }
 
@@ -99,8 +97,9 @@ class TwoLevelStep::Reducer {
   OpHeader operation_;
   int64_t element_bytes_;
   int64_t count_;
-  std::vector<const std::byte*> values_;  // by node of sum_
-  std::vector<std::byte*> outs_;
+  // Where the elements from done_ on are.
+  std::vector<const void*> values_;  // by node of sum_
+  std::vector<void*> outs_;
   std::vector<int64_t> arrived_;  // bytes, by remote value
   int64_t done_ = 0;              // elements
 };

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
+#include <filesystem>
 #include <random>
 #include <span>
 #include <thread>
@@ -11,6 +13,8 @@
 #include "lockstep/comm/flight/record.h"
 #include "lockstep/comm/process_group.h"
 #include "lockstep/comm/types.h"
+#include "tests/support/error_of.h"
+#include "tests/support/file_size_limit.h"
 #include "tests/support/ranks.h"
 #include "tests/support/temp_folder.h"
 
@@ -93,6 +97,49 @@ TEST(FlightRing, AFileIsReadableAfterItsWriterEnded) {
   ASSERT_EQ(record.entries.size(), 1u);
   EXPECT_EQ(record.entries[0].sequence, 7u);
   EXPECT_THROW(FlightRing(0, 1, "/no/such/folder/x.flight"), Error);
+}
+
+// As when a job starts again in the folder of one that still runs.
+TEST(FlightRing, AnotherOneOfTheSameNameLeavesTheFirstWhole) {
+  const TempFolder folder;
+  const std::string path = (folder.path() / "rank_0.flight").string();
+  FlightRing first(0, 1, path);
+  first.enter(an_operation(1));
+  FlightRing second(0, 1, path);
+  first.enter(an_operation(2));
+  second.enter(an_operation(7));
+  EXPECT_EQ(read_flight(bytes_of(first), "first").entries.back().sequence, 2u);
+  const std::string bytes = read_file(path);
+  const auto record = read_flight(std::as_bytes(std::span(bytes.data(), bytes.size())), path);
+  ASSERT_EQ(record.entries.size(), 1u);
+  EXPECT_EQ(record.entries[0].sequence, 7u);
+}
+
+TEST(FlightRing, WhereThereIsNoRoomItIsNotMadeAndLeavesNothing) {
+  const TempFolder folder;
+  const FileSizeLimit limit(sizeof(FlightMemory) - 1);
+  const auto path = folder.path() / "rank_0.flight";
+  EXPECT_EQ(error_of([&] { FlightRing(0, 1, path.string()); }).code(), ErrorCode::kIo);
+  EXPECT_FALSE(std::filesystem::exists(path));
+  FlightRing own(0, 1);
+  own.leave(own.enter(an_operation(3)), false);
+  EXPECT_EQ(read_flight(bytes_of(own), "own").entries.size(), 1u);
+}
+
+TEST(FlightRecorder, EventsThatAreNotInTheirPlaceAreLeftOut) {
+  FlightRing ring(0, 1, "");
+  ring.add_group("w", 0, 1);
+  ring.add_group("", 0, 1);  // as one looks whose name is about to be written
+  for (uint64_t i = 1; i <= 3; ++i) ring.enter(an_operation(i));
+  const auto whole = bytes_of(ring);
+  std::vector<std::byte> bytes(whole.begin(), whole.end());
+  const size_t second = sizeof(FlightHeader) + sizeof(FlightEvent);
+  const uint64_t other = 3;
+  std::memcpy(&bytes[second], &other, sizeof other);
+  const auto record = read_flight(bytes, "ring");
+  ASSERT_EQ(record.entries.size(), 2u);
+  EXPECT_EQ(record.entries[1].sequence, 3u);
+  EXPECT_EQ(record.groups, std::vector<std::string>{"w"});
 }
 
 TEST(FlightRecorder, GarbageIsCorruptOrHarmless) {

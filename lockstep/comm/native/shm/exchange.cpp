@@ -13,14 +13,15 @@ ExchangeCall::ExchangeCall(const StagedCall& call, const Exchange& exchange, con
       out_(static_cast<std::byte*>(out)),
       size_(size_of(exchange.dtype)),
       chunk_(kChunkBytes / size_),
-      stream_(exchange.sends, call.rank) {}
+      stream_(exchange.sends, call.rank),
+      small_(stream_.size() * size_ <= kSmallStreamBytes) {}
 
 void ExchangeCall::hand_in() {
   for (int rank = 0; rank < call_.size; ++rank) {
     const Piece& piece = exchange_.sends[static_cast<size_t>(rank)];
     row(call_.rank)[rank] = {piece.offset, piece.count, stream_.position_of(piece), stream_.size()};
   }
-  if (stream_.size() * size_ <= kSmallStreamBytes) stage(0);
+  if (small_) stage(0);
 }
 
 std::optional<ExchangeCall::Disagreement> ExchangeCall::disagreement() const {
@@ -50,7 +51,7 @@ void ExchangeCall::run(const std::vector<std::byte*>& inputs) {
   }
   const int64_t rounds = (longest + chunk_ - 1) / chunk_;
   for (int64_t round = 0; round < rounds + 1; ++round) {
-    if (round < rounds) stage(round);
+    if (round < rounds && !small_) stage(round);
     if (round > 0) take(round - 1);
     call_.meeting.sync(call_.waiting);
   }

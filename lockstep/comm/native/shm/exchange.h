@@ -60,6 +60,7 @@ class ExchangeCall {
   const int64_t size_;   // bytes of an element
   const int64_t chunk_;  // elements of a round
   const OutStream stream_;
+  const bool small_;  // this rank's stream goes whole before the meeting
 };
 
 }  // namespace lockstep::shm
