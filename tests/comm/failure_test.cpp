@@ -4,14 +4,11 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <signal.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
-#include <cstdio>
 #include <cstring>
 #include <thread>
 
@@ -19,6 +16,7 @@
 #include "lockstep/comm/native/phase.h"
 #include "lockstep/comm/process_group.h"
 #include "tests/comm/support/conformance.h"
+#include "tests/comm/support/forked.h"
 
 namespace lockstep::testing {
 namespace {
@@ -130,8 +128,9 @@ void survive(ProcessGroup& group, Caller& caller, const Case& one, Board& board)
   throw std::runtime_error("the group still works");
 }
 
-void run_case(const Case& one, Board& board) {
-  board.survivors_done = 0;
+void run_case(const Case& one) {
+  const Shared<Board> shared;
+  Board& board = *shared;
   const auto ends = run_rank_processes(
       HostLayout{3},
       [&](const World& world) {
@@ -158,21 +157,6 @@ void run_case(const Case& one, Board& board) {
       << " signal " << one.signal;
 }
 
-class SharedBoard {
- public:
-  SharedBoard() {
-    void* const place =
-        ::mmap(nullptr, sizeof(Board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (place == MAP_FAILED) throw std::runtime_error("mmap");
-    board_ = static_cast<Board*>(place);
-  }
-  ~SharedBoard() { ::munmap(board_, sizeof(Board)); }
-  Board& operator*() const { return *board_; }
-
- private:
-  Board* board_;
-};
-
 std::vector<Case> all_cases(int signal) {
   std::vector<Case> cases;
   for (const Call call : {Call::kStaged, Call::kInPlace, Call::kInline, Call::kBroadcast,
@@ -188,30 +172,8 @@ std::vector<Case> all_cases(int signal) {
   return cases;
 }
 
-/// One case in a process of its own, since most of its time goes by waiting.
-pid_t start_case(const Case& one) {
-  const pid_t pid = ::fork();
-  if (pid != 0) return pid;
-  const SharedBoard board;
-  run_case(one, *board);
-  std::fflush(nullptr);
-  ::_exit(::testing::Test::HasFailure() ? 1 : 0);
-}
-
 void run_all(int signal) {
-  const auto cases = all_cases(signal);
-  constexpr size_t kAtOnce = 6;
-  for (size_t begin = 0; begin < cases.size(); begin += kAtOnce) {
-    std::vector<pid_t> running;
-    for (size_t i = begin; i < std::min(begin + kAtOnce, cases.size()); ++i) {
-      running.push_back(start_case(cases[i]));
-    }
-    for (const pid_t pid : running) {
-      int status = 0;
-      ASSERT_EQ(::waitpid(pid, &status, 0), pid);
-      EXPECT_EQ(status, 0);
-    }
-  }
+  run_forked(all_cases(signal), 6, run_case);
 }
 
 TEST(Failure, SurvivorsNameARankThatWasKilled) {
@@ -247,7 +209,7 @@ TEST(Failure, PointToPointNoticesDeath) {
 
 /// Rank 1 is struck while both ranks send each other more than a channel holds, over and over.
 void strike_transfer(int signal) {
-  const SharedBoard board;
+  const Shared<Board> board;
   const ErrorCode want = signal == SIGKILL ? ErrorCode::kPeerLost : ErrorCode::kTimeout;
   const auto ends = run_rank_processes(2, [&](const World& world) {
     std::vector<float> out(1 << 20);
@@ -260,7 +222,7 @@ void strike_transfer(int signal) {
       received.wait();
       sent.wait();
     };
-    if (world.rank == kVictim) (*board).victim = ::getpid();
+    if (world.rank == kVictim) board->victim = ::getpid();
     transfer();
     if (world.rank == kVictim) {
       std::thread([signal] {
@@ -273,7 +235,7 @@ void strike_transfer(int signal) {
     } catch (const Error& error) {
       require(error.code() == want, error.what());
       require(std::strstr(error.what(), "rank 1") != nullptr, error.what());
-      ::kill((*board).victim, SIGKILL);
+      ::kill(board->victim, SIGKILL);
       return;
     }
     throw std::runtime_error("nobody noticed");

@@ -26,6 +26,10 @@ void LocalPart::sync(const Waiting& waiting) {
   if (!alone()) shm_->sync(waiting);
 }
 
+void LocalPart::finish() {
+  if (!alone()) shm_->finish();
+}
+
 void LocalPart::prepare(int64_t bytes, const Waiting& waiting) {
   if (alone() || area_bytes_ >= std::min(bytes, tcp::kRoundBytes)) return;
   const int64_t area_bytes = bytes <= kSmallAreaBytes ? kSmallAreaBytes : tcp::kRoundBytes;

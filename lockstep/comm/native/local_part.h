@@ -24,6 +24,7 @@ class LocalPart {
   std::vector<std::byte*> enter(const OpHeader& header, const void* data, int64_t bytes,
                                 const Waiting& waiting);
   void sync(const Waiting& waiting);
+  void finish();
 
   /// Staging memory of the host: one slot a rank for what it hands in, one result area for all. Two
   /// of each, used by rounds in turn. prepare() sees to it that they hold a round of an operation

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "lockstep/base/log.h"
+#include "lockstep/comm/native/cut.h"
 #include "lockstep/comm/native/tcp/connect.h"
 #include "lockstep/comm/native/two_level_group.h"
 #include "lockstep/comm/verdict.h"
@@ -102,15 +103,16 @@ Error TwoLevelGroup::verdict(const Error& error, Kind kind) {
   return error;
 }
 
-/// The rank that this one waited for may itself have waited. Every rank that waits says so when its
-/// time is over; who does not say it within a moment is late.
+/// The rank that this one waited for may itself have waited. Every rank that waits says so, and for
+/// whom, when its time is over; who does not say it within a moment is late.
 Error TwoLevelGroup::name_the_late(const Error& error) {
   Store& store = *spec_.store;
   const std::string waited = spec_.name + "/waited/";
-  store.set(waited + std::to_string(spec_.rank), "", Deadline::after(kVerdictLimit));
+  store.set(waited + std::to_string(spec_.rank), encode_ranks(links_.awaited()),
+            Deadline::after(kVerdictLimit));
   const auto key = verdict_key(spec_);
   try {
-    const auto grace = std::clamp<std::chrono::milliseconds>(spec_.timeout / 10, 200ms, 2s);
+    const auto grace = std::clamp<std::chrono::milliseconds>(spec_.timeout / 10, 200ms, 500ms);
     store.wait(std::span(&key, 1), Deadline::after(grace));
     return error;  // somebody has found out
   } catch (const Error& nobody) {
@@ -122,9 +124,26 @@ Error TwoLevelGroup::name_the_late(const Error& error) {
     if (std::find(here.begin(), here.end(), waited + std::to_string(rank)) == here.end())
       late.push_back(rank);
   }
-  if (late.empty()) return error;
+  if (late.empty()) return name_the_cut(error);
   return Error(ErrorCode::kTimeout,
                fmt::format("{} did not come in time ({} says: {})", spec_.rank_names(late),
+                           spec_.rank_name(spec_.rank), error.what()));
+}
+
+/// All ranks wait, so it is not a rank that is late. Two that wait for each other have no
+/// connection any more; the rank with the most of those is named first.
+Error TwoLevelGroup::name_the_cut(const Error& error) {
+  std::vector<std::vector<int>> awaited(static_cast<size_t>(spec_.size));
+  for (int rank = 0; rank < spec_.size; ++rank) {
+    const auto key = fmt::format("{}/waited/{}", spec_.name, rank);
+    awaited[static_cast<size_t>(rank)] =
+        decode_ranks(spec_.store->get(key, Deadline::after(kVerdictLimit)));
+  }
+  const Cut cut = widest_cut(awaited);
+  if (cut.rank < 0) return error;
+  return Error(ErrorCode::kTimeout,
+               fmt::format("all ranks wait, but nothing passes between {} and {} ({} says: {})",
+                           spec_.rank_name(cut.rank), spec_.rank_names(cut.from),
                            spec_.rank_name(spec_.rank), error.what()));
 }
 

@@ -16,7 +16,8 @@ namespace lockstep {
 /// so every rank throws the same text, naming the culprit and not the neighbour that gave up. (When
 /// the store is gone as well, each rank reports what it saw.) A collective that times out names the
 /// ranks that did not wait in it: who waits says so in the store when its time is over, so that a
-/// rank which only waited for the late one is not blamed.
+/// rank which only waited for the late one is not blamed. Where all waited, it names the ranks
+/// between which nothing passes.
 ///
 /// Errors: kTimeout, kMismatch, kInvalidArgument (no secret between hosts); see also ShmGroup.
 std::unique_ptr<GroupImpl> make_two_level_group(const GroupSpec& spec, Deadline deadline);

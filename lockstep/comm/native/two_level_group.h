@@ -86,6 +86,7 @@ class TwoLevelGroup : public GroupImpl {
   [[noreturn]] void throw_agreed(const Error& error, Kind kind);
   Error verdict(const Error& error, Kind kind);
   Error name_the_late(const Error& error);
+  Error name_the_cut(const Error& error);
   int local_of(int rank) const;
 
   const GroupSpec spec_;

@@ -35,6 +35,7 @@ OpHeader TwoLevelGroup::next_header(OpKind kind, int64_t count, DType dtype, Red
                                     int root) {
   OpHeader header;
   header.sequence = ++sequence_;
+  local_.shm().tell_as(sequence_);
   header.kind = kind;
   header.count = count;
   header.dtype = dtype;
@@ -56,6 +57,7 @@ TwoLevelGroup::Call TwoLevelGroup::begin(const OpHeader& header, const void* dat
 /// Peers on this host may touch this rank's data until all are done.
 void TwoLevelGroup::end(const Call& call) {
   if (!call.staged()) local_.sync(call.waiting);
+  local_.finish();
 }
 
 bool TwoLevelGroup::carries(const Call& call) const {
@@ -85,6 +87,7 @@ void TwoLevelGroup::barrier(const Waiting& waiting) {
       run(call, step);
     }
     local_.sync(waiting);
+    local_.finish();
   });
 }
 

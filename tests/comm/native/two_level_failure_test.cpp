@@ -4,17 +4,13 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <signal.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
-#include <cstdio>
 #include <cstring>
 #include <functional>
-#include <new>
 #include <optional>
 #include <thread>
 
@@ -22,6 +18,7 @@
 #include "lockstep/comm/native/phase.h"
 #include "lockstep/comm/process_group.h"
 #include "tests/comm/support/conformance.h"
+#include "tests/comm/support/forked.h"
 
 namespace lockstep::testing {
 namespace {
@@ -132,21 +129,6 @@ struct Board {
   std::atomic<int> survivors;
 };
 
-class SharedBoard {
- public:
-  SharedBoard() {
-    void* const place =
-        ::mmap(nullptr, sizeof(Board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (place == MAP_FAILED) throw std::runtime_error("mmap");
-    board_ = new (place) Board{};
-  }
-  ~SharedBoard() { ::munmap(board_, sizeof(Board)); }
-  Board* operator->() const { return board_; }
-
- private:
-  Board* board_;
-};
-
 /// Rank 1 is struck while all ranks run calls()[call] over and over: in its `at`-th `phase`, or,
 /// without one, when some time has gone by.
 struct Strike {
@@ -195,7 +177,7 @@ void strike_during(const Strike& one) {
   const Call call = calls()[one.call].call;
   const ErrorCode want = one.signal == SIGKILL ? ErrorCode::kPeerLost : ErrorCode::kTimeout;
   const auto timeout = timeout_for(one.signal);
-  const SharedBoard board;
+  const Shared<Board> board;
   const auto ends = run_rank_processes(
       one.hosts,
       [&](const World& world) {
@@ -216,28 +198,7 @@ void strike_during(const Strike& one) {
   }
 }
 
-/// Each in a process of its own, several at once, since most of their time goes by waiting.
-template <class Case>
-void run_all(const std::vector<Case>& strikes, void (*run)(const Case&)) {
-  constexpr size_t kAtOnce = kSanitized ? 4 : 14;
-  for (size_t begin = 0; begin < strikes.size(); begin += kAtOnce) {
-    std::vector<pid_t> running;
-    for (size_t i = begin; i < std::min(begin + kAtOnce, strikes.size()); ++i) {
-      const pid_t pid = ::fork();
-      if (pid == 0) {
-        run(strikes[i]);
-        std::fflush(nullptr);
-        ::_exit(::testing::Test::HasFailure() ? 1 : 0);
-      }
-      running.push_back(pid);
-    }
-    for (const pid_t pid : running) {
-      int status = 0;
-      ASSERT_EQ(::waitpid(pid, &status, 0), pid);
-      EXPECT_EQ(status, 0);
-    }
-  }
-}
+constexpr size_t kAtOnce = kSanitized ? 4 : 14;
 
 /// Every call, at each of some moments.
 std::vector<Strike> all_strikes(int signal, const std::vector<int>& moments_ms) {
@@ -255,12 +216,12 @@ std::vector<Strike> all_strikes(int signal, const std::vector<int>& moments_ms) 
 }
 
 TEST(TwoLevelFailure, EverybodyNamesARankThatWasKilled) {
-  run_all(all_strikes(SIGKILL, kSanitized ? std::vector{30} : std::vector{1, 8, 30}),
-          strike_during);
+  const auto moments = kSanitized ? std::vector{30} : std::vector{1, 8, 30};
+  run_forked(all_strikes(SIGKILL, moments), kAtOnce, strike_during);
 }
 
 TEST(TwoLevelFailure, EverybodyNamesARankThatWasFrozen) {
-  run_all(all_strikes(SIGSTOP, {30}), strike_during);
+  run_forked(all_strikes(SIGSTOP, {30}), kAtOnce, strike_during);
 }
 
 /// Every call in every phase that it has, the first time and further on.
@@ -281,11 +242,11 @@ std::vector<Strike> strikes_in_phases(int signal) {
 }
 
 TEST(TwoLevelFailure, EverybodyNamesARankThatWasKilledInAPhase) {
-  run_all(strikes_in_phases(SIGKILL), strike_during);
+  run_forked(strikes_in_phases(SIGKILL), kAtOnce, strike_during);
 }
 
 TEST(TwoLevelFailure, EverybodyNamesARankThatWasFrozenInAPhase) {
-  run_all(strikes_in_phases(SIGSTOP), strike_during);
+  run_forked(strikes_in_phases(SIGSTOP), kAtOnce, strike_during);
 }
 
 /// Rank 1 is struck in a transfer to (from) rank 0 on another host.
@@ -297,7 +258,7 @@ struct TransferStrike {
 };
 
 void strike_transfer(const TransferStrike& one) {
-  const SharedBoard board;
+  const Shared<Board> board;
   const ErrorCode want = one.signal == SIGKILL ? ErrorCode::kPeerLost : ErrorCode::kTimeout;
   const auto ends = run_rank_processes({1, 1}, [&](const World& world) {
     const auto timeout = timeout_for(one.signal);
@@ -336,44 +297,7 @@ TEST(TwoLevelFailure, TransfersNameARankThatWasStruckInAPhase) {
       if (sends || signal == SIGKILL) strikes.push_back({sends, 5, signal, Phase::kExchanging});
     }
   }
-  run_all(strikes, strike_transfer);
-}
-
-TEST(TwoLevelFailure, ADifferentCallOnAnotherHostIsAMismatchForAll) {
-  for (const HostLayout& hosts : {HostLayout{1, 1}, HostLayout{2, 2}}) {
-    std::atomic<int> failed = 0;
-    run_rank_threads(hosts, [&](const World& world) {
-      auto group = ProcessGroup::create(world, {.timeout = std::chrono::seconds(30)});
-      std::vector<float> data(100);
-      const bool other = world.node_rank == 1;
-      try {
-        group.all_reduce(data.data(), other ? 99 : 100, DType::kFloat32, ReduceOp::kSum).wait();
-      } catch (const Error& error) {
-        require(error.code() == ErrorCode::kMismatch, error.what());
-        require(std::strstr(error.what(), "99 elements") != nullptr, error.what());
-        require(std::strstr(error.what(), "100 elements") != nullptr, error.what());
-        ++failed;
-      }
-    });
-    EXPECT_EQ(failed, hosts[0] * 2);
-  }
-}
-
-TEST(TwoLevelFailure, ARankThatNeverComesIsNamedByTheRanksThatWaitForIt) {
-  run_rank_threads({2, 2}, [](const World& world) {
-    auto group = ProcessGroup::create(world, {.timeout = std::chrono::seconds(1)});
-    group.barrier();
-    if (world.rank == 3) return std::this_thread::sleep_for(std::chrono::milliseconds(2500));
-    float data = 1;
-    try {
-      group.all_reduce(&data, 1, DType::kFloat32, ReduceOp::kSum).wait();
-    } catch (const Error& error) {
-      require(error.code() == ErrorCode::kTimeout, error.what());
-      require(std::strstr(error.what(), "rank 3 did not come") == error.what(), error.what());
-      return;
-    }
-    throw std::runtime_error("rank 3 was not missed");
-  });
+  run_forked(strikes, kAtOnce, strike_transfer);
 }
 
 TEST(TwoLevelFailure, PointToPointNoticesDeathOnAnotherHost) {

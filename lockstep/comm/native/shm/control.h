@@ -39,7 +39,7 @@ static_assert(sizeof(Post) == kCacheLine);
 struct alignas(kCacheLine) RankSlot {
   Post posts[2];  ///< By sequence & 1: nobody is more than one operation ahead of a reader.
   alignas(kCacheLine) std::atomic<uint64_t> meetings;  ///< sync() calls so far.
-  std::atomic<uint64_t> finished;            ///< Last operation done: sequence << 8 | kind.
+  std::atomic<uint64_t> finished;            ///< Last operation done: header.sequence << 8 | kind.
   alignas(kCacheLine) pthread_mutex_t life;  ///< Robust; held while the rank lives.
   std::atomic<uint32_t> attached;
   std::atomic<uint32_t> left;  ///< 1: the rank destroyed its group; it did not die.

@@ -33,7 +33,8 @@ const std::byte* Meeting::inline_data(int rank, int64_t bytes) const {
 
 void Meeting::enter(OpHeader header, const Place& place, const void* data, int64_t inline_bytes,
                     const Waiting& waiting) {
-  header.sequence = ++sequence_;
+  ++sequence_;
+  header.sequence = told_as_ == 0 ? sequence_ : told_as_;
   header_ = header;
   compared_ = 0;
   throw_verdict();
@@ -75,7 +76,7 @@ void Meeting::sync(const Waiting& waiting) {
 void Meeting::finish() {
   strike(Phase::kFinished);
   control_.slot(spec_.rank)
-      .finished.store(sequence_ << 8 | static_cast<uint64_t>(header_.kind),
+      .finished.store(header_.sequence << 8 | static_cast<uint64_t>(header_.kind),
                       std::memory_order_relaxed);
 }
 

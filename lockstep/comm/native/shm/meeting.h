@@ -40,6 +40,9 @@ class Meeting {
   void sync(const Waiting& waiting);
   /// Ends the operation.
   void finish();
+  /// Operations from here on are told, and compared, as number `number`: that of the operation of
+  /// which they are a part. Else, or with 0, as what they are here, the n-th of this group.
+  void tell_as(uint64_t number) { told_as_ = number; }
 
   const OpHeader& header() const { return header_; }  ///< Of the operation under way.
   const Post& post(int rank) const { return control_.slot(rank).posts[sequence_ & 1]; }
@@ -138,6 +141,7 @@ class Meeting {
   bool enough_cores_ = false;
   int skip_yields_ = 0;
   uint64_t sequence_ = 0;  // of the operation under way
+  uint64_t told_as_ = 0;
   uint64_t meetings_ = 0;
   int compared_ = 0;  // ranks [0, compared_) have posted the same header as we
   OpHeader header_;

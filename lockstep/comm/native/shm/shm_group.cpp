@@ -97,6 +97,11 @@ class ShmGroupImpl final : public ShmGroup {
     return reachable();
   }
   void sync(const Waiting& waiting) override { meeting_.sync(waiting); }
+  void finish() override {
+    meeting_.finish();
+    held_ = {};
+  }
+  void tell_as(uint64_t number) override { meeting_.tell_as(number); }
   void fail(const Error& error) override { meeting_.fail(error); }
   void check_peers() override {
     std::vector<int> others;
@@ -110,10 +115,6 @@ class ShmGroupImpl final : public ShmGroup {
   static constexpr int kAllRanks = -1;
 
   std::vector<std::byte*> reachable() const;
-  void finish() {
-    meeting_.finish();
-    held_ = {};
-  }
   shm::StagedCall staged(DType dtype, const Waiting& waiting) {
     return {meeting_, control_, spec_.rank, spec_.size, dtype, waiting};
   }

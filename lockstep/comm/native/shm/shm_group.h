@@ -28,6 +28,10 @@ class ShmGroup : public GroupImpl {
                                         const Waiting& waiting) = 0;
   /// Returns when all ranks have called it; what they wrote before is seen after.
   virtual void sync(const Waiting& waiting) = 0;
+  /// Ends what enter() began: only messages need it, which tell what a rank did last.
+  virtual void finish() = 0;
+  /// What follows is told and compared as operation `number` of the group of which this is a part.
+  virtual void tell_as(uint64_t number) = 0;
 
   /// Makes `error` the end of this group for all its ranks: they throw it from the call they are in
   /// and from all later ones. The first error of any rank wins.

@@ -50,6 +50,7 @@ struct Links::Link {
 
   size_t ahead_size() const { return ahead_end - ahead_begin; }
   bool idle() const { return out.empty() && in.empty(); }
+  bool awaited() const { return !in.empty() && in.front()->gate.open(); }
 };
 
 Links::Links(int rank, std::vector<UniqueFd> sockets, std::function<std::string(int)> name,
@@ -194,12 +195,22 @@ bool Links::read_message(Link& link) {
   }
   const std::span<const std::byte, kMessageBytes> bytes(link.ahead.data() + link.ahead_begin,
                                                         kMessageBytes);
-  const Message got = parse_message(bytes);
+  const Message got = parse(link, bytes);
   const std::string why = mismatch(link.in.front()->message, name_(rank_), got, name_(link.peer));
   if (!why.empty()) throw Error(ErrorCode::kMismatch, why);
   link.ahead_begin += kMessageBytes;
   link.in_payload = true;
   return true;
+}
+
+Message Links::parse(const Link& link, std::span<const std::byte, kMessageBytes> bytes) const {
+  try {
+    return parse_message(bytes);
+  } catch (const Error& error) {
+    throw Error(error.code(),
+                fmt::format("{} on {}: {}: {}", describe(link.in.front()->message.operation),
+                            name_(rank_), name_(link.peer), error.what()));
+  }
 }
 
 bool Links::read_payload(Link& link) {
@@ -256,17 +267,19 @@ void Links::wait_for_events(Deadline deadline, std::chrono::microseconds spin) {
   }
 }
 
-void Links::throw_timeout() const {
+void Links::throw_timeout() {
+  awaited_ = furthest_back();
   std::string silent;
   std::string deaf;
   std::string call;
   for (const auto& link : links_) {
     if (!link || link->idle()) continue;
     const std::string name = name_(link->peer);
-    if (!link->in.empty()) {
-      if (!link->in.front()->gate.open()) continue;  // it is not this one that we wait for
+    if (std::find(awaited_.begin(), awaited_.end(), link->peer) != awaited_.end()) {
       silent += (silent.empty() ? "" : ", ") + name;
       call = describe(link->in.front()->message.operation);
+    } else if (!link->in.empty()) {
+      continue;  // it is not this one that we wait for
     } else if (link->out.front()->gate.open()) {
       deaf += (deaf.empty() ? "" : ", ") + name;
       if (call.empty()) call = describe(link->out.front()->message.operation);
@@ -277,6 +290,21 @@ void Links::throw_timeout() const {
       silent.empty()
           ? fmt::format("{} on {}: {} did not take the data in time", call, name_(rank_), deaf)
           : fmt::format("{} on {}: {} did not come in time", call, name_(rank_), silent));
+}
+
+std::vector<int> Links::furthest_back() const {
+  std::vector<int> peers;
+  uint32_t least = 0;
+  for (const auto& link : links_) {
+    if (!link || !link->awaited()) continue;
+    const uint32_t part = link->in.front()->message.part;
+    if (peers.empty() || part < least) {
+      peers.clear();
+      least = part;
+    }
+    if (part == least) peers.push_back(link->peer);
+  }
+  return peers;
 }
 
 void Links::throw_lost(const Link& link, const std::string& how) const {

@@ -70,6 +70,10 @@ class Links {
   void exchange(std::span<const Outbound> out, std::span<const Inbound> in, Deadline deadline,
                 std::chrono::microseconds spin = {});
 
+  /// After a kTimeout: the peers of whom the least had come while more was to come. Others may lack
+  /// what these have not sent them.
+  const std::vector<int>& awaited() const { return awaited_; }
+
   /// Ends all streams, so that every peer that waits for this rank wakes up. Any thread.
   void shut_down() noexcept;
 
@@ -81,9 +85,11 @@ class Links {
   bool pump_out(Link& link);
   bool pump_in(Link& link);
   bool read_message(Link& link);
+  Message parse(const Link& link, std::span<const std::byte, kMessageBytes> bytes) const;
   bool read_payload(Link& link);
   void wait_for_events(Deadline deadline, std::chrono::microseconds spin);
-  [[noreturn]] void throw_timeout() const;
+  std::vector<int> furthest_back() const;
+  [[noreturn]] void throw_timeout();
   [[noreturn]] void throw_lost(const Link& link, const std::string& how) const;
 
   int rank_;
@@ -91,6 +97,7 @@ class Links {
   std::function<std::string(int)> name_;
   UniqueFd epoll_;
   std::vector<std::unique_ptr<Link>> links_;  // by rank; null where there is none
+  std::vector<int> awaited_;
 };
 
 }  // namespace lockstep::tcp

@@ -1,0 +1,407 @@
+// What happens when one rank of a running job goes wrong, as a table: every fault at a (rank, step,
+// phase), on every transport that can have it. Each ends on every rank, in time, with one text that
+// names the culprit. Shared memory has no ports and no links, so it lacks the rows about those.
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <optional>
+#include <thread>
+
+#include "lockstep/base/auth.h"
+#include "lockstep/base/error.h"
+#include "lockstep/base/socket.h"
+#include "lockstep/base/version.h"
+#include "lockstep/comm/native/phase.h"
+#include "lockstep/comm/native/tcp/connect.h"
+#include "lockstep/comm/process_group.h"
+#include "lockstep/store/memory/memory_store.h"
+#include "tests/comm/support/conformance.h"
+#include "tests/comm/support/forked.h"
+#include "tests/comm/support/wires.h"
+
+namespace lockstep::testing {
+namespace {
+
+enum class Fault {
+  kKill,           // dies
+  kStop,           // is frozen
+  kSlow,           // comes after the deadline
+  kShape,          // gives another count
+  kOrder,          // makes two calls the other way round
+  kSkip,           // leaves one call out
+  kSkipLast,       // leaves the job's last call out
+  kLeave,          // ends its group early
+  kCutLink,        // nothing passes between it and the others any more
+  kHalfOpen,       // its host is gone: no end of a connection ever arrives
+  kGarbageOnLink,  // bytes that are no message, in a connection
+  // In these two the rank itself never comes; something else does, at the port where it is awaited.
+  kGarbageOnPort,
+  kForeignJob,
+  kForeignGroup,
+};
+
+enum class When { kBefore, kMeeting, kSending, kReceiving };
+
+struct Row {
+  Fault fault;
+  HostLayout hosts;
+  int rank;
+  int step;
+  When when;  // within the step
+  ErrorCode error;
+  const char* says;  // in what caused the error, on every rank
+  const char* says_2 = "";
+};
+
+const HostLayout kShm{3};
+const HostLayout kTcp{1, 1, 1};
+const HostLayout kTwoLevel{2, 2};
+const HostLayout kTwoAndOne{2, 1};
+constexpr int kSteps = 4;
+constexpr int64_t kCount = 100'000;
+
+// clang-format off
+const std::vector<Row> kTable = {
+    {Fault::kKill,          kShm,       1, 2, When::kMeeting,   ErrorCode::kPeerLost, "rank 1 (in it, last finished", "died"},
+    {Fault::kKill,          kTcp,       1, 2, When::kSending,   ErrorCode::kPeerLost, "rank 1: "},
+    {Fault::kKill,          kTwoLevel,  3, 2, When::kReceiving, ErrorCode::kPeerLost, "rank 3"},
+    {Fault::kStop,          kShm,       2, 3, When::kMeeting,   ErrorCode::kTimeout,  "waiting for rank 2 (in it"},
+    {Fault::kStop,          kTcp,       0, 3, When::kReceiving, ErrorCode::kTimeout,  "rank 0 did not come in time"},
+    {Fault::kStop,          kTwoLevel,  1, 3, When::kSending,   ErrorCode::kTimeout,  "rank 1 did not come in time"},
+    {Fault::kSlow,          kShm,       1, 3, When::kBefore,    ErrorCode::kTimeout,  "waiting for rank 1 (not in it yet, last finished barrier #4)"},
+    {Fault::kSlow,          kTcp,       1, 3, When::kBefore,    ErrorCode::kTimeout,  "rank 1 did not come in time"},
+    {Fault::kSlow,          kTwoLevel,  3, 3, When::kBefore,    ErrorCode::kTimeout,  "rank 3 did not come in time"},
+    {Fault::kShape,         kShm,       1, 2, When::kBefore,    ErrorCode::kMismatch, "rank 1 called all_reduce #3 (float32, 100001 elements", "100000 elements"},
+    {Fault::kShape,         kTcp,       1, 2, When::kBefore,    ErrorCode::kMismatch, "rank 1 called all_reduce #3 (float32, 100001 elements", "100000 elements"},
+    {Fault::kShape,         kTwoLevel,  2, 2, When::kBefore,    ErrorCode::kMismatch, "rank 2 called all_reduce #3 (float32, 100001 elements", "100000 elements"},
+    {Fault::kOrder,         kShm,       1, 2, When::kBefore,    ErrorCode::kMismatch, "rank 1 called barrier #3", "called all_reduce #3"},
+    {Fault::kOrder,         kTcp,       1, 2, When::kBefore,    ErrorCode::kMismatch, "rank 1 called barrier #3", "called all_reduce #3"},
+    {Fault::kOrder,         kTwoLevel,  1, 2, When::kBefore,    ErrorCode::kMismatch, "rank 1 called barrier #3", "called all_reduce #3"},
+    {Fault::kSkip,          kShm,       2, 3, When::kBefore,    ErrorCode::kMismatch, "rank 2 called barrier #5", "called all_reduce #5"},
+    {Fault::kSkip,          kTcp,       2, 3, When::kBefore,    ErrorCode::kMismatch, "rank 2 called barrier #5", "called all_reduce #5"},
+    {Fault::kSkip,          kTwoLevel,  2, 3, When::kBefore,    ErrorCode::kMismatch, "rank 2 called barrier #5", "called all_reduce #5"},
+    {Fault::kSkipLast,      kShm,       1, 4, When::kBefore,    ErrorCode::kTimeout,  "barrier #8: timeout after", "rank 1 (not in it yet, last finished all_reduce #7)"},
+    {Fault::kSkipLast,      kTcp,       1, 4, When::kBefore,    ErrorCode::kTimeout,  "rank 1 did not come in time", "barrier #8"},
+    {Fault::kSkipLast,      kTwoLevel,  1, 4, When::kBefore,    ErrorCode::kTimeout,  "rank 1 did not come in time", "barrier #8"},
+    {Fault::kLeave,         kShm,       1, 3, When::kBefore,    ErrorCode::kPeerLost, "rank 1 (", "ended its process group while others still used it"},
+    {Fault::kLeave,         kTcp,       1, 3, When::kBefore,    ErrorCode::kPeerLost, "rank 1: "},
+    {Fault::kLeave,         kTwoLevel,  3, 3, When::kBefore,    ErrorCode::kPeerLost, "rank 3"},
+    {Fault::kCutLink,       kTcp,       1, 2, When::kBefore,    ErrorCode::kTimeout,  "nothing passes between rank 1 and ranks 0, 2"},
+    {Fault::kCutLink,       kTwoAndOne, 2, 2, When::kBefore,    ErrorCode::kTimeout,  "nothing passes between rank 0 and rank 2"},
+    {Fault::kHalfOpen,      kTcp,       1, 2, When::kBefore,    ErrorCode::kTimeout,  "rank 1 did not come in time"},
+    {Fault::kHalfOpen,      kTwoAndOne, 2, 2, When::kBefore,    ErrorCode::kTimeout,  "rank 2 did not come in time"},
+    {Fault::kGarbageOnLink, kTcp,       1, 2, When::kBefore,    ErrorCode::kCorrupt,  "rank 1: sent bytes that are no message"},
+    {Fault::kGarbageOnLink, kTwoAndOne, 2, 2, When::kBefore,    ErrorCode::kCorrupt,  "rank 2: sent bytes that are no message"},
+    {Fault::kGarbageOnPort, kTcp,       2, 0, When::kBefore,    ErrorCode::kTimeout,  "no connection with ranks 2; last connection refused"},
+    {Fault::kGarbageOnPort, kTwoAndOne, 2, 0, When::kBefore,    ErrorCode::kTimeout,  "no connection with ranks 2; last connection refused"},
+    {Fault::kForeignJob,    kTcp,       2, 0, When::kBefore,    ErrorCode::kTimeout,  "no connection with ranks 2; last connection refused", "does not know this job's secret"},
+    {Fault::kForeignJob,    kTwoAndOne, 2, 0, When::kBefore,    ErrorCode::kTimeout,  "no connection with ranks 2; last connection refused", "does not know this job's secret"},
+    {Fault::kForeignGroup,  kTcp,       2, 0, When::kBefore,    ErrorCode::kTimeout,  "no connection with ranks 2; last connection refused", "came for another group"},
+};
+// clang-format on
+
+bool comes_to_the_port(Fault fault) {
+  return fault == Fault::kGarbageOnPort || fault == Fault::kForeignJob ||
+         fault == Fault::kForeignGroup;
+}
+
+bool breaks_links(Fault fault) {
+  return fault == Fault::kCutLink || fault == Fault::kHalfOpen || fault == Fault::kGarbageOnLink;
+}
+
+/// Death and contradiction are told at once; only silence needs the clock.
+std::chrono::milliseconds timeout_of(const Row& row) {
+  if (row.error != ErrorCode::kTimeout) return std::chrono::seconds(20);
+  return std::chrono::milliseconds(kSanitized ? 2500 : 1000);
+}
+
+/// From the fault to the last rank's error: at once, or within a second of the deadline.
+std::chrono::milliseconds bound_of(const Row& row) {
+  const auto late = std::chrono::milliseconds(kSanitized ? 8000 : 1000);
+  return row.error == ErrorCode::kTimeout ? timeout_of(row) + late : late;
+}
+
+int64_t now_ns() {
+  return std::chrono::steady_clock::now().time_since_epoch().count();  // one clock for all
+}
+
+/// Seen by all processes of a row.
+struct Board {
+  static constexpr int kRanks = 4;
+  struct End {
+    std::atomic<int64_t> at_ns;
+    int code;
+    std::array<char, 4096> text;
+  };
+  std::atomic<pid_t> victim;
+  std::atomic<int64_t> struck_ns;
+  std::atomic<int> ended;
+  std::atomic<int> broken;     // ranks that have broken their links
+  std::atomic<int> num_ports;  // of the victim's connections; 0 until they are told
+  std::array<int, 16> ports;
+  std::array<End, kRanks> ends;
+
+  void record(int rank, const Error& error) {
+    End& end = ends.at(static_cast<size_t>(rank));
+    end.code = static_cast<int>(error.code());
+    std::strncpy(end.text.data(), error.what(), end.text.size() - 1);
+    end.at_ns = now_ns();
+    ++ended;
+  }
+};
+
+// Of the victim's process; set before the hook is.
+Board* hook_board;
+Phase hook_phase;
+int hook_signal;
+
+void strike_in_phase(int world_rank, OpKind kind, Phase phase) {
+  (void)world_rank;
+  if (kind != OpKind::kAllReduce || phase != hook_phase) return;
+  hook_board->struck_ns = now_ns();
+  ::raise(hook_signal);
+}
+
+void arm(Board& board, When when, int signal) {
+  hook_board = &board;
+  hook_signal = signal;
+  hook_phase = when == When::kMeeting   ? Phase::kMeeting
+               : when == When::kSending ? Phase::kSending
+                                        : Phase::kReceiving;
+  phase_hook = strike_in_phase;
+}
+
+/// One rank of a row's job: steps of an all_reduce and a barrier, until something goes wrong.
+class Rank {
+ public:
+  Rank(const World& world, const Row& row, Board& board)
+      : world_(world), row_(row), board_(board), victim_(world.rank == row.rank), data_(kMost) {}
+
+  void run() {
+    if (victim_) board_.victim = ::getpid();
+    if (victim_ && comes_to_the_port(row_.fault)) return knock();
+    const auto before = wires();  // those to the store
+    group_.emplace(ProcessGroup::create(world_, {.timeout = timeout_of(row_)}));
+    if (breaks_links(row_.fault)) find_links(before);
+    for (int step = 1; step <= kSteps; ++step) {
+      if (step == row_.step && breaks_links(row_.fault)) break_links();
+      victim_&& step == row_.step ? go_wrong() : usual();
+    }
+    if (victim_) await_others();
+    // Who left something out meets the others' error in the end: not in the call that they were in
+    // when they gave up, perhaps, to which they had sent their parts.
+    for (int i = 0; i < 2; ++i) group_->barrier();
+  }
+
+ private:
+  static constexpr int64_t kMost = kCount + 1;
+
+  void sum(int64_t count) {
+    group_->all_reduce(data_.data(), count, DType::kFloat32, ReduceOp::kSum).wait();
+  }
+  void usual() {
+    sum(kCount);
+    group_->barrier();
+  }
+  template <class Ready>
+  static void await(const Ready& ready) {
+    while (!ready()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  void await_others() {
+    await([this] { return board_.ended == world_.size - 1; });
+  }
+
+  void go_wrong() {
+    if (row_.when != When::kBefore) {
+      arm(board_, row_.when, row_.fault == Fault::kKill ? SIGKILL : SIGSTOP);
+      usual();
+      throw std::runtime_error("the rank was not struck");
+    }
+    board_.struck_ns = now_ns();
+    switch (row_.fault) {
+      case Fault::kSlow:
+        await_others();
+        return usual();
+      case Fault::kShape:
+        return sum(kCount + 1);
+      case Fault::kOrder:
+        group_->barrier();
+        return sum(kCount);
+      case Fault::kSkip:
+        return group_->barrier();
+      case Fault::kSkipLast:
+        return sum(kCount);
+      case Fault::kLeave:
+        group_.reset();
+        await_others();
+        std::exit(0);
+      case Fault::kHalfOpen:
+        ::raise(SIGKILL);
+        return;
+      default:
+        return usual();
+    }
+  }
+
+  void find_links(const std::vector<Wire>& before) {
+    for (const Wire& wire : wires()) {
+      const bool old = std::any_of(before.begin(), before.end(),
+                                   [&](const Wire& one) { return one.inode == wire.inode; });
+      if (!old) links_.push_back(wire);
+    }
+    if (victim_) {
+      for (size_t i = 0; i < links_.size(); ++i) board_.ports.at(i) = links_[i].local_port;
+      board_.num_ports = static_cast<int>(links_.size());
+      return;
+    }
+    await([this] { return board_.num_ports > 0; });
+    std::erase_if(links_, [this](const Wire& wire) {  // those to others than the victim
+      const auto end = board_.ports.begin() + board_.num_ports;
+      return std::find(board_.ports.begin(), end, wire.remote_port) == end;
+    });
+  }
+
+  void break_links() {
+    group_->barrier();
+    for (const Wire& wire : links_) {
+      if (row_.fault != Fault::kGarbageOnLink) {
+        if (row_.fault == Fault::kCutLink || !victim_) drop_all_input(wire.fd);
+      } else if (victim_) {
+        const std::string garbage(200, 'x');
+        ::send(wire.fd, garbage.data(), garbage.size(), MSG_NOSIGNAL);
+      }
+    }
+    ++board_.broken;  // not by the group: its links are broken
+    await([this] { return board_.broken == world_.size; });
+  }
+
+  /// Comes as far as the others need to wait for its connection, and sends them something else.
+  void knock() {
+    Store& store = *world_.store;
+    const nlohmann::json card = {{"build", build_id()},
+                                 {"backend", "auto"},
+                                 {"host", world_.host_id},
+                                 {"address", world_.address}};
+    const auto soon = Deadline::after(30s);
+    store.set(fmt::format("comm/1/rank/{}", world_.rank), card.dump(), soon);
+    store.set(fmt::format("comm/1/links/tcp/{}", world_.rank), "127.0.0.1:1", soon);
+    board_.struck_ns = now_ns();
+    std::vector<UniqueFd> open;
+    for (int peer = 0; peer < world_.rank; ++peer) {
+      const std::string place = store.get(fmt::format("comm/1/links/tcp/{}", peer), soon);
+      if (row_.fault == Fault::kForeignGroup) {
+        come_from_another_group(peer, place);
+        continue;
+      }
+      open.push_back(tcp_connect(parse_endpoint(place, 0), soon));
+      if (row_.fault == Fault::kGarbageOnPort) {
+        const std::string garbage(500, 'x');
+        send_all(open.back().get(), garbage.data(), garbage.size(), soon, "peer");
+      } else {
+        refused([&] { authenticate_client(open.back().get(), "another secret", "comm", soon); });
+      }
+    }
+    await_others();
+  }
+
+  void come_from_another_group(int peer, const std::string& place) {
+    const auto directory = make_memory_store();
+    directory->set(fmt::format("other/tcp/{}", peer), place, Deadline::after(5s));
+    const tcp::Rendezvous self{*directory,    "other",     world_.address,
+                               world_.secret, world_.rank, world_.size};
+    refused([&] { tcp::connect_peers(self, std::span(&peer, 1), Deadline::after(10s)); });
+  }
+
+  template <class Body>
+  static void refused(const Body& body) {
+    try {
+      body();
+    } catch (const Error&) {
+      return;
+    }
+    throw std::runtime_error("a stranger was let in");
+  }
+
+  const World& world_;
+  const Row& row_;
+  Board& board_;
+  const bool victim_;
+  std::vector<float> data_;
+  std::optional<ProcessGroup> group_;
+  std::vector<Wire> links_;  // to the victim; the victim's: to all
+};
+
+void run_rank(const World& world, const Row& row, Board& board) {
+  try {
+    Rank(world, row, board).run();
+    if (!comes_to_the_port(row.fault)) throw std::runtime_error("nobody noticed");
+  } catch (const Error& error) {
+    board.record(world.rank, error);
+    // The last one lets a frozen rank go.
+    if (board.ended == world.size - 1 && row.fault == Fault::kStop) ::kill(board.victim, SIGKILL);
+  }
+}
+
+bool ends_by_signal(Fault fault) {
+  return fault == Fault::kKill || fault == Fault::kHalfOpen || fault == Fault::kStop;
+}
+
+/// Whether the rank that went wrong still has the group's error.
+bool is_told(Fault fault) {
+  return !ends_by_signal(fault) && !comes_to_the_port(fault) && fault != Fault::kLeave;
+}
+
+void check(const Row& row, const Board& board) {
+  const Board::End* first = nullptr;
+  const auto size = static_cast<int>(std::accumulate(row.hosts.begin(), row.hosts.end(), 0));
+  for (int rank = 0; rank < size; ++rank) {
+    if (rank == row.rank && !is_told(row.fault)) continue;
+    const Board::End& end = board.ends.at(static_cast<size_t>(rank));
+    const std::string text = end.text.data();
+    EXPECT_EQ(to_string(static_cast<ErrorCode>(end.code)), to_string(row.error)) << text;
+    for (const char* part : {row.says, row.says_2})
+      EXPECT_NE(text.find(part), std::string::npos) << "no '" << part << "' in: " << text;
+    const auto took = std::chrono::nanoseconds(end.at_ns - board.struck_ns);
+    if (rank != row.rank) {
+      EXPECT_LE(took, bound_of(row)) << text;
+    }
+    if (first == nullptr) first = &end;
+    // A group that never was has no verdict.
+    if (!comes_to_the_port(row.fault)) {
+      EXPECT_EQ(text, first->text.data());
+    }
+  }
+}
+
+void run_row(const Row& row) {
+  SCOPED_TRACE(fmt::format("row {}", &row - kTable.data()));
+  const Shared<Board> board;
+  const auto ends = run_rank_processes(
+      row.hosts, [&](const World& world) { run_rank(world, row, *board); },
+      std::chrono::seconds(30));
+  for (size_t rank = 0; rank < ends.size(); ++rank) {
+    const bool signalled = static_cast<int>(rank) == row.rank && ends_by_signal(row.fault);
+    EXPECT_EQ(ends[rank], signalled ? -SIGKILL : 0) << "rank " << rank;
+  }
+  check(row, *board);
+}
+
+TEST(FaultTable, EveryFaultEndsInTimeWithTheRightNameOnEveryRank) {
+  constexpr size_t kAtOnce = 6;
+  run_forked(kTable, kAtOnce, run_row);
+}
+
+}  // namespace
+}  // namespace lockstep::testing
