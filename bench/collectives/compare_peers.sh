@@ -7,6 +7,7 @@
 # PEERS   folder with allreduce_mpi.cpp and allreduce_gloo.cpp (default ../shared/peers); built with
 #         the flags of this script into BUILD_DIR/peers. Needs libopenmpi-dev and libgloo-dev.
 # SIZES   bytes (default 25 MiB and 64 MiB);  RANKS (2);  ROUNDS of all programs (5)
+# SVG     also draw a picture into this file
 # PREFIX  put before every program, e.g. "chrt -r 1" where other work keeps the cores busy
 set -euo pipefail
 source "$(dirname "$0")/../peers.sh"
@@ -63,3 +64,5 @@ sort -t, -k3,3n -k1,1 -k5,5g "$results/all.csv" | awk -F, '
       }
     }
   }' | { IFS= read -r head; echo "$head"; sort -k1,1n -k3,3g; }
+[ -z "${SVG:-}" ] ||
+  "$build/bin/bench_chart" "all_reduce in shared memory, $RANKS ranks" <"$results/all.csv" >"$SVG"

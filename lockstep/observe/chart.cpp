@@ -83,10 +83,16 @@ class Drawing {
     y_ = range_of(chart, [](const auto& point) { return point.second; });
     if (x_.empty()) x_ = {0, 1};
     if (y_.empty()) y_ = {0, 1};
-    x_ticks_ = axis_ticks(x_.lo, x_.hi, 9);
+    const auto x_ticks = axis_ticks(x_.lo, x_.hi, 9);
     y_ticks_ = axis_ticks(y_.lo, y_.hi, 6);
-    if (x_.lo == x_.hi) x_ = {x_ticks_.front(), x_ticks_.back()};
     y_ = {y_ticks_.front(), y_ticks_.back()};
+    if (x_.lo == x_.hi) x_ = {x_ticks.front(), x_ticks.back()};
+    x_names_ = chart.x_names;
+    if (!x_names_.empty()) return;
+    for (const double tick : x_ticks) {
+      if (tick < x_.lo || tick > x_.hi) continue;
+      x_names_.emplace_back(tick, tick_text(tick, x_ticks[1] - x_ticks[0]));
+    }
   }
 
   void draw() {
@@ -132,11 +138,9 @@ class Drawing {
       line(kLeft, y_at(tick), kWidth - kRight, y_at(tick), "#e6e6e6");
       text(kLeft - 8, y_at(tick) + 4, "end", kSmall, tick_text(tick, y_step));
     }
-    const double x_step = x_ticks_[1] - x_ticks_[0];
-    for (const double tick : x_ticks_) {
-      if (tick < x_.lo || tick > x_.hi) continue;
+    for (const auto& [tick, name] : x_names_) {
       line(x_at(tick), bottom, x_at(tick), bottom + 5, "#888");
-      text(x_at(tick), bottom + 19, "middle", kSmall, tick_text(tick, x_step));
+      text(x_at(tick), bottom + 19, "middle", kSmall, name);
     }
     line(kLeft, bottom, kWidth - kRight, bottom, "#888");
     text((kLeft + kWidth - kRight) / 2, bottom + 38, "middle", kSmall, chart_.x_label);
@@ -194,7 +198,7 @@ class Drawing {
   std::string& out_;
   Range x_;
   Range y_;
-  std::vector<double> x_ticks_;
+  std::vector<std::pair<double, std::string>> x_names_;
   std::vector<double> y_ticks_;
 };
 

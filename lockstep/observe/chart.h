@@ -19,7 +19,9 @@ struct Chart {
   std::string title;
   std::string x_label;
   std::string y_label;
-  std::vector<Series> series;
+  std::vector<Series> series = {};
+  /// Ticks of the x axis with names in place of numbers, for sizes or ranks. Empty: numbers.
+  std::vector<std::pair<double, std::string>> x_names = {};
 };
 
 /// Round values for an axis that covers [lo, hi], 1, 2 or 5 times a power of ten apart, about

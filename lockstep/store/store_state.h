@@ -21,6 +21,8 @@ namespace lockstep {
 struct StoreTicket {
   uint64_t client = 0;
   uint64_t request = 0;
+  // NOLINTNEXTLINE(modernize-use-nullptr): clang-tidy 14 means the 0 in what the compiler makes
+  // here
   auto operator<=>(const StoreTicket&) const = default;
 };
 

@@ -78,6 +78,16 @@ TEST(RenderCharts, GapsWhereNothingIsANumber) {
   EXPECT_EQ(count(svg, "nan"), 0u);
 }
 
+TEST(RenderCharts, TicksCanHaveNames) {
+  Chart chart;
+  chart.series.push_back({.label = "a", .points = {{16, 1}, {20, 2}}});
+  chart.x_names = {{16, "64 KiB"}, {20, "1 MiB"}};
+  const std::string svg = render_charts("t", {chart});
+  EXPECT_EQ(count(svg, ">64 KiB</text>"), 1u);
+  EXPECT_EQ(count(svg, ">1 MiB</text>"), 1u);
+  EXPECT_EQ(count(svg, ">18</text>"), 0u);
+}
+
 TEST(RenderCharts, EmptyAndSinglePoint) {
   for (const Points& points : {Points{}, Points{{5, 5}}, Points{{1, 0}, {2, 0}}}) {
     const std::string svg = render_charts("run", {{"x", "", "", {{"a", points}}}});

@@ -78,7 +78,7 @@ int kill_marked(const std::vector<std::string>& marks) {
 
 }  // namespace
 
-Guard::Guard(std::vector<std::string> marks) {
+Guard::Guard(const std::vector<std::string>& marks) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) throw io_error("pipe");
   const UniqueFd read_end(ends[0]);

@@ -18,7 +18,7 @@ namespace lockstep {
 class Guard {
  public:
   /// Forks the guard. marks: "NAME=VALUE". Errors: kIo.
-  explicit Guard(std::vector<std::string> marks);
+  explicit Guard(const std::vector<std::string>& marks);
   ~Guard();
   Guard(const Guard&) = delete;
   Guard& operator=(const Guard&) = delete;
