@@ -55,7 +55,8 @@ class Trial {
       const auto deadline = Deadline::after(kToMeasure);
       for (const auto count : kCounts) seconds += seconds_of_all_reduce(*impl_, count, deadline);
     });
-    return done ? seconds : kCannot;
+    if (!done) return kCannot;
+    return seconds;
   }
 
   /// "c10d:gloo 81.2 ms", or why not. `seconds`: as all ranks agreed.

@@ -38,8 +38,9 @@ void check_peer(const char* call, const char* what, int peer, const GroupSpec& s
 
 Work start_exchange(GroupCore& core, Exchange exchange, const void* in, void* out,
                     const CollectiveOptions& options) {
+  const int64_t bytes = exchange.bytes();  // before it is moved from
   return core.collective(
-      exchange.bytes(), options.async,
+      bytes, options.async,
       [exchange = std::move(exchange), in, out](GroupImpl& impl, const Waiting& waiting) {
         impl.exchange(exchange, in, out, waiting);
       });

@@ -1,6 +1,8 @@
 // Element types as vectors of LOCKSTEP_VECTOR_BYTES: how each is loaded, combined and stored.
 // Included by reduce_kernels.h only.
 
+// Part of one source file per instruction set, in an unnamed namespace; x != x means NaN.
+// NOLINTBEGIN(misc-definitions-in-headers,misc-redundant-expression)
 namespace {
 
 constexpr int kVectorBytes = LOCKSTEP_VECTOR_BYTES;
@@ -168,3 +170,4 @@ struct HalfElement {
 };
 
 }  // namespace
+// NOLINTEND(misc-definitions-in-headers,misc-redundant-expression)

@@ -12,6 +12,8 @@ namespace lockstep {
 
 #include "lockstep/comm/kernels/reduce_elements.h"
 
+// Part of one source file per instruction set.
+// NOLINTBEGIN(misc-definitions-in-headers,bugprone-branch-clone)
 namespace {
 
 struct Add {
@@ -207,3 +209,4 @@ void scale_by_dtype(const ScaleCall& call) {
 
 }  // namespace
 }  // namespace lockstep
+// NOLINTEND(misc-definitions-in-headers,bugprone-branch-clone)

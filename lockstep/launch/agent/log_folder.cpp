@@ -30,7 +30,7 @@ std::string make_log_folder(const std::string& log_dir, const JobPlan& plan) {
     if (errno != EEXIST) throw io_error("make folder " + path);
     path = fmt::format("{}/{}_{}", log_dir, name, copy);
   }
-  const auto attempt = fmt::format("{}/attempt_{}", path, plan.restart_count);
+  auto attempt = fmt::format("{}/attempt_{}", path, plan.restart_count);
   make_folder(attempt);
   for (int local_rank = 0; local_rank < plan.own().local_size; ++local_rank) {
     make_folder(fmt::format("{}/{}", attempt, local_rank));

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <map>
 
@@ -61,7 +62,7 @@ std::chrono::milliseconds seconds(const std::string& value, const std::string& w
   if (used == 0 || used != value.size() || !(number >= 0 && number <= 1e9)) {
     refuse(fmt::format("{}: '{}' is not a number of seconds", what, value));
   }
-  return std::chrono::milliseconds(static_cast<int64_t>(number * 1000 + 0.5));
+  return std::chrono::milliseconds(std::llround(number * 1000));
 }
 
 void set_nproc(Draft& draft, const std::string& value, const std::string& what) {

@@ -79,10 +79,16 @@ class Meeting {
   static constexpr std::chrono::milliseconds kSlice{5};
   /// About what two switches of a thread cost: the spin at most doubles the price of sleeping.
   static constexpr std::chrono::microseconds kSpin{40};
+  /// Before that, for a peer that is a moment behind, without a pause (50 ns on some processors)
+  /// and without a look at the clock: about a microsecond.
+  static constexpr int kEagerLooks = 200;
 
   template <class Ready>
   bool spin(const Ready& ready) {
     if (!enough_cores_) return give_way(ready);
+    for (int i = 0; i < kEagerLooks; ++i) {
+      if (ready()) return true;
+    }
     const auto end = std::chrono::steady_clock::now() + kSpin;
     do {
       for (int i = 0; i < 32; ++i) {
