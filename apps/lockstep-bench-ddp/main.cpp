@@ -13,6 +13,9 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/file.h"
 #include "lockstep/base/output_file.h"
+#include "lockstep/launch/identity.h"
+#include "lockstep/launch/world.h"
+#include "lockstep/parallel/comm_hook.h"
 
 namespace {
 
@@ -24,6 +27,7 @@ struct Options {
   MeasureSpec spec{.model = "resnet50"};
   std::string mode = "ddp";
   int ranks = 2;
+  bool ranks_given = false;
   std::string json_path;
 };
 
@@ -49,6 +53,7 @@ json summary(const Options& options, const std::vector<std::string>& results) {
   json row = {{"bench", "ddp"},
               {"model", options.spec.model},
               {"mode", options.mode},
+              {"comm_hook", options.spec.comm_hook},
               {"ranks", options.ranks}};
   double min_ms = 0, p50_ms = 0, exposed_ms = 0, images = 0, page_faults = 0;
   for (const std::string& text : results) {
@@ -70,8 +75,10 @@ json summary(const Options& options, const std::vector<std::string>& results) {
 }
 
 int parse(int argc, char** argv, Options& options) {
-  CLI::App app("Time of a training step on this machine; starts its own ranks.",
-               "lockstep bench ddp");
+  CLI::App app(
+      "Time of a training step of ranks that this command starts here, or of those that a launcher "
+      "has started, this process being one",
+      "lockstep bench ddp");
   app.add_option("--model", options.spec.model, "resnet50, mlp3m or mlp50m")
       ->capture_default_str()
       ->check(CLI::IsMember(lockstep::bench::model_names()));
@@ -79,9 +86,9 @@ int parse(int argc, char** argv, Options& options) {
                  "ddp: gradients averaged; independent: without communication, the bound")
       ->capture_default_str()
       ->check(CLI::IsMember({"ddp", "independent"}));
-  app.add_option("--ranks", options.ranks, "processes, one thread each")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 1024));
+  const auto* const ranks = app.add_option("--ranks", options.ranks, "processes, one thread each")
+                                ->capture_default_str()
+                                ->check(CLI::Range(1, 1024));
   app.add_option("--steps", options.spec.steps, "measured steps; default: by model")
       ->check(CLI::Range(1, 1000000));
   app.add_option("--warmup", options.spec.warmup, "steps before; default: by model")
@@ -90,6 +97,9 @@ int parse(int argc, char** argv, Options& options) {
                  "bound of a gradient bucket, MiB")
       ->capture_default_str()
       ->check(CLI::PositiveNumber);
+  app.add_option("--comm-hook,--comm_hook", options.spec.comm_hook, "how gradients travel")
+      ->capture_default_str()
+      ->check(CLI::IsMember(lockstep::comm_hook_names()));
   app.add_option("--json", options.json_path, "write the result to this file");
   try {
     app.parse(argc, argv);
@@ -99,27 +109,58 @@ int parse(int argc, char** argv, Options& options) {
                           std::string(error.what()) + " (see lockstep bench ddp --help)");
   }
   options.spec.distributed = options.mode == "ddp";
+  options.ranks_given = ranks->count() > 0;
   return -1;
+}
+
+void report(const Options& options, const json& row) {
+  const std::string hook =
+      options.spec.comm_hook == "none" ? "" : fmt::format(" ({})", options.spec.comm_hook);
+  fmt::print(
+      "{} {}{} x{} batch {}: step min {:.2f} ms, p50 {:.2f} ms, {:.1f} images/s, "
+      "communication exposed {:.2f} ms, {:.0f} page faults a step\n",
+      options.spec.model, options.mode, hook, options.ranks, row["batch"].get<int>(),
+      row["step_ms_min"].get<double>(), row["step_ms_p50"].get<double>(),
+      row["images_per_s"].get<double>(), row["comm_exposed_ms"].get<double>(),
+      row["page_faults_per_step"].get<double>());
+  if (options.json_path.empty()) return;
+  lockstep::write_file_atomically(options.json_path, json::array({row}).dump(2) + "\n");
+}
+
+/// One rank of the job that a launcher has started. Rank 0 reports.
+void run_launched(Options options) {
+  const lockstep::World world = lockstep::World::join();
+  if (options.ranks_given && options.ranks != world.size) {
+    throw lockstep::Error(
+        lockstep::ErrorCode::kInvalidArgument,
+        fmt::format("--ranks {}: the launcher has started {} ranks; leave --ranks out",
+                    options.ranks, world.size));
+  }
+  options.ranks = world.size;
+  const auto key = [](int rank) { return fmt::format("bench/result/{}", rank); };
+  const auto limit = lockstep::Deadline::after(std::chrono::seconds(300));
+  world.store->set(key(world.rank), rank_result(world, options.spec), limit);
+  std::vector<std::string> results;
+  for (int rank = 0; world.rank == 0 && rank < world.size; ++rank) {
+    results.push_back(world.store->get(key(rank), limit));
+  }
+  if (world.rank == 0) report(options, summary(options, results));
+  // Rank 0 may hold the store.
+  lockstep::store_barrier(*world.store, "bench/end", world.rank, world.size, limit);
 }
 
 int body(int argc, char** argv) {
   Options options;
   if (const int status = parse(argc, argv, options); status >= 0) return status;
   if (!options.json_path.empty()) lockstep::check_output_file(options.json_path);
+  if (lockstep::is_launched()) {
+    run_launched(options);
+    return 0;
+  }
   const auto results = lockstep::bench::run_ranks(
       options.ranks,
       [&options](const lockstep::World& world) { return rank_result(world, options.spec); });
-  const json row = summary(options, results);
-  fmt::print(
-      "{} {} x{} batch {}: step min {:.2f} ms, p50 {:.2f} ms, {:.1f} images/s, "
-      "communication exposed {:.2f} ms, {:.0f} page faults a step\n",
-      options.spec.model, options.mode, options.ranks, row["batch"].get<int>(),
-      row["step_ms_min"].get<double>(), row["step_ms_p50"].get<double>(),
-      row["images_per_s"].get<double>(), row["comm_exposed_ms"].get<double>(),
-      row["page_faults_per_step"].get<double>());
-  if (!options.json_path.empty()) {
-    lockstep::write_file_atomically(options.json_path, json::array({row}).dump(2) + "\n");
-  }
+  report(options, summary(options, results));
   return 0;
 }
 

@@ -13,6 +13,7 @@
 #include <optional>
 
 #include "apps/lockstep-bench-ddp/models.h"
+#include "lockstep/parallel/comm_hook.h"
 #include "lockstep/parallel/distributed_data_parallel.h"
 
 namespace lockstep::bench {
@@ -65,7 +66,8 @@ Measured measure(const World& world, const MeasureSpec& spec) {
   std::optional<Ddp> ddp;
   if (spec.distributed) {
     ddp.emplace(model.net, ProcessGroup::create(world),
-                DdpOptions{.bucket_cap_mb = spec.bucket_cap_mb});
+                DdpOptions{.bucket_cap_mb = spec.bucket_cap_mb,
+                           .comm_hook = make_comm_hook(spec.comm_hook)});
   }
   run_steps(world, model, spec, ddp, measured);
   return measured;

@@ -14,6 +14,7 @@ struct MeasureSpec {
   int steps = 0;            ///< 0: the model's own number.
   int warmup = -1;          ///< -1: the model's own number.
   double bucket_cap_mb = 25;
+  std::string comm_hook = "none";  ///< As make_comm_hook() knows them.
 };
 
 /// Times in milliseconds, one entry a step.

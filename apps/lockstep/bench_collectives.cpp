@@ -12,7 +12,6 @@
 #include "lockstep/base/text.h"
 #include "lockstep/comm/backends.h"
 #include "lockstep/comm/kernels/reduce.h"
-#include "lockstep/launch/environment.h"
 #include "lockstep/launch/identity.h"
 
 namespace lockstep::app {
@@ -71,11 +70,6 @@ class Report {
   std::string json_file_;
   nlohmann::json all_ = nlohmann::json::array();
 };
-
-/// Started by a launcher, this process is one rank of its job.
-bool is_launched() {
-  return decide_identity(this_environment()).launcher != "none";
-}
 
 int run_launched(CollectivesBench bench, bool ranks_given, const std::string& json_file) {
   const World world = World::join();

@@ -230,6 +230,10 @@ Identity decide_identity(const Environment& environment) {
   return id;
 }
 
+bool is_launched() {
+  return decide_identity(this_environment()).launcher != "none";
+}
+
 int threads_per_rank(const Environment& environment, int cores, int local_size) {
   const auto given = Reader(environment).text("OMP_NUM_THREADS");
   if (!given) return std::max(1, cores / std::max(1, local_size));

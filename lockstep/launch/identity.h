@@ -42,6 +42,10 @@ struct Identity {
 /// without comparing. Errors: kInvalidArgument naming the variables at fault.
 Identity decide_identity(const Environment& environment);
 
+/// Is this process one rank of a job that a launcher has started? Errors: those of
+/// decide_identity().
+bool is_launched();
+
 /// Intra-op threads of a rank: OMP_NUM_THREADS (its first number) where it is set, else
 /// cores / local_size, at least 1.
 int threads_per_rank(const Environment& environment, int cores, int local_size);

@@ -53,9 +53,23 @@ TEST_F(BenchDdp, WritesOneRecord) {
   }
 }
 
+TEST_F(BenchDdp, IsOneRankOfAJobThatALauncherStarted) {
+  const auto file = folder_ / "f.json";
+  const std::string bin = env_or("LOCKSTEP_BIN_DIR", ".");
+  const std::string command = bin + "/lockstep run --nproc_per_node 2 -- " + bin +
+                              "/lockstep-bench-ddp --model mlp3m --steps 2 --warmup 0 "
+                              "--comm_hook bf16 --json " +
+                              file.string() + " >" + (folder_ / "out").string();
+  ASSERT_EQ(std::system(command.c_str()), 0);
+  const auto record = nlohmann::json::parse(read_file(file)).at(0);
+  EXPECT_EQ(record.at("ranks"), 2);
+  EXPECT_EQ(record.at("comm_hook"), "bf16");
+  EXPECT_NE(read_file(folder_ / "out").find("mlp3m ddp (bf16) x2 batch 64"), std::string::npos);
+}
+
 TEST_F(BenchDdp, BadCallsExitWithTwoAndOneLine) {
   for (const std::string bad : {"--rnaks 2", "--ranks 0", "--model resnet51", "--mode dpp",
-                                "--steps", "--json /no/such/folder/f.json"}) {
+                                "--comm_hook bf61", "--steps", "--json /no/such/folder/f.json"}) {
     EXPECT_EQ(bench(bad), 2) << bad;
     const auto text = said();
     EXPECT_TRUE(text.starts_with("lockstep bench ddp: error: ")) << bad << ": " << text;
