@@ -18,7 +18,7 @@ enum class Split { kTrain, kTest };
 class Cifar10 final : public ImageDataset {
  public:
   static constexpr int64_t kClasses = 10;
-  static constexpr int64_t kImageBytes = 3 * 32 * 32;
+  static constexpr int64_t kImageBytes = int64_t{3} * 32 * 32;
   static constexpr int64_t kRecordBytes = 1 + kImageBytes;
 
   /// Reads those of data_batch_1.bin .. data_batch_5.bin (kTrain) or test_batch.bin (kTest) that

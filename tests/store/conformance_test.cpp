@@ -44,7 +44,7 @@ Handles tcp_handles() {
           connect_tcp_store(endpoint, "secret", soon())};
 }
 
-Handles prefixed(Handles handles) {
+Handles prefixed(const Handles& handles) {
   // A neighbour whose keys must never show.
   handles.first->set("jo", "neighbour", soon());
   handles.first->set("job", "neighbour", soon());

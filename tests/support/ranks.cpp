@@ -121,7 +121,7 @@ std::vector<int> run_rank_processes(
     pids.push_back(pid);
   }
   if (started) started(pids);
-  const auto ends = reap(pids, Deadline::after(limit));
+  auto ends = reap(pids, Deadline::after(limit));
   ::kill(server, SIGKILL);
   ::waitpid(server, nullptr, 0);
   return ends;

@@ -108,8 +108,10 @@ Scene draw_scene(int shape, Philox& random) {
 double coverage(int shape, const Scene& scene, int row, int column) {
   int inside = 0;
   for (int i = 0; i < kSubsamples * kSubsamples; ++i) {
-    const double dx = column + (i % kSubsamples + 0.5) / kSubsamples - scene.x;
-    const double dy = scene.y - row - (i / kSubsamples + 0.5) / kSubsamples;
+    const int sub_row = i / kSubsamples;
+    const int sub_column = i % kSubsamples;
+    const double dx = column + (sub_column + 0.5) / kSubsamples - scene.x;
+    const double dy = scene.y - row - (sub_row + 0.5) / kSubsamples;
     const double x = (dx * scene.cosine + dy * scene.sine) / scene.radius;
     const double y = (dy * scene.cosine - dx * scene.sine) / scene.radius;
     inside += shape_contains(shape, x, y) ? 1 : 0;

@@ -16,7 +16,7 @@ std::string read_weights(Section& section, const std::string& key) {
     if (flag) section.fail(key, "cannot be True, there are no weights to load: name a file");
     return "";
   }
-  const std::string path = section.text(key, "");
+  std::string path = section.text(key, "");
   if (path.starts_with("http:") || path.starts_with("https:")) {
     section.fail(key, "cannot be an address: load the file and name it");
   }

@@ -21,7 +21,7 @@ std::string lower(std::string text) {
 }
 
 std::string read_opt(Section& section) {
-  const std::string name = lower(section.text("opt", "adam"));
+  std::string name = lower(section.text("opt", "adam"));
   for (const auto& other : kOthersOfMindocr) {
     if (name == other)
       section.fail("opt", "'" + name + "' is not built in: sgd, adam and adamw are");

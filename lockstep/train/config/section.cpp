@@ -160,7 +160,7 @@ std::string Section::text(const std::string& key, const std::string& fallback) {
 
 std::string Section::choice(const std::string& key, const std::string& fallback,
                             const std::vector<std::string>& allowed) {
-  const std::string result = text(key, fallback);
+  std::string result = text(key, fallback);
   if (result == fallback || contains(allowed, result)) return result;
   fail(key, fmt::format("must be one of {}, not '{}'{}", fmt::join(allowed, ", "), result,
                         did_you_mean(result, allowed)));

@@ -192,7 +192,7 @@ Node parse_yaml(std::string_view text, const std::string& source, const YamlLimi
   try {
     YAML::Parser parser(stream);
     if (!parser.HandleNextDocument(builder)) return Node();
-    const Node first = builder.root();
+    Node first = builder.root();
     if (parser.HandleNextDocument(builder)) fail("holds more than one document");
     return first;
   } catch (const YAML::Exception& error) {

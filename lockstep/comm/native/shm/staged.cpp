@@ -48,7 +48,8 @@ class AllReduce {
 
  private:
   Slice slice(int64_t chunk, int rank) const {
-    return slice_of(chunks_.at(chunk).count, call_.size, rank, kCacheLine / size_);
+    return slice_of(chunks_.at(chunk).count, call_.size, rank,
+                    static_cast<int64_t>(kCacheLine) / size_);
   }
   std::byte* user(int64_t chunk, const Slice& part) const {
     return data_ + (chunks_.at(chunk).begin + part.begin) * size_;

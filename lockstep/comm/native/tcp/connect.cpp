@@ -217,7 +217,7 @@ void choose_congestion_control(int fd) {
 void tune_socket(int fd, std::chrono::milliseconds patience) {
   using std::chrono::duration_cast;
   const auto seconds =
-      std::clamp<int64_t>(duration_cast<std::chrono::seconds>(patience).count(), 3, 24 * 3600);
+      std::clamp<int64_t>(duration_cast<std::chrono::seconds>(patience).count(), 3, 24L * 3600);
   ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) | O_NONBLOCK);
   set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
   set_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, static_cast<int>(1000 * seconds));
