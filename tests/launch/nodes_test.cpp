@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include "lockstep/base/env.h"
 #include "lockstep/base/socket.h"
 #include "tests/launch/launched.h"
 
@@ -140,7 +141,7 @@ TEST(World, AShellLoopWithTorchsVariables) {
 }
 
 TEST(World, UnderRealTorchrun) {
-  const std::string source = std::getenv("LOCKSTEP_SOURCE_DIR");
+  const std::string source = env_or("LOCKSTEP_SOURCE_DIR", ".");
   // static: torchrun's own store holds MASTER_PORT; standalone: rank 0 serves there.
   for (const Words& mode : {Words{"--master_port", free_port()}, Words{"--standalone"}}) {
     Words words = {"/usr/bin/python3",
