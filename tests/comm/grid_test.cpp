@@ -45,8 +45,8 @@ void check_grid(const World& world, int columns) {
       if (rank / columns == row) row_sum += rank + 2 * i;
       if (rank % columns == column) column_sum += rank + 2 * i + 1;
     }
-    require(data[static_cast<size_t>(2 * i)].back() == row_sum, "sum over the row");
-    require(data[static_cast<size_t>(2 * i) + 1].back() == column_sum, "sum over the column");
+    require(data[2 * static_cast<size_t>(i)].back() == row_sum, "sum over the row");
+    require(data[2 * static_cast<size_t>(i) + 1].back() == column_sum, "sum over the column");
   }
 }
 

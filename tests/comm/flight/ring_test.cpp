@@ -165,7 +165,7 @@ TEST(FlightRecorder, GarbageIsCorruptOrHarmless) {
 }
 
 TEST(FlightRecorder, KnowsTheCollectivesOfAGroup) {
-  run_rank_threads(2, [](World world) {
+  run_rank_threads(2, [](const World& world) {
     auto group = ProcessGroup::create(world);
     std::vector<float> data(16, 1);
     group.all_reduce(data.data(), 16, DType::kFloat32, ReduceOp::kSum).wait();
