@@ -3,14 +3,25 @@
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 build=$(cd "${1:-$root/build/release}" && pwd)
 PEERS=${PEERS:-$root/../shared/peers}
-[ -d "$PEERS" ] || { echo "compare_peers: no folder $PEERS; set PEERS" >&2; exit 2; }
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 bin=$build/peers
-mkdir -p "$bin"
+
+need_peers() {
+  [ -d "$PEERS" ] || { echo "compare_peers: no folder $PEERS; set PEERS" >&2; exit 2; }
+  mkdir -p "$bin"
+}
 
 # all_reduce of Open MPI and of Gloo, as $bin/ompi and $bin/gloo. Needs libopenmpi-dev and libgloo-dev.
 build_allreduce_peers() {
-  local flags="-std=c++17 -O3 -march=native -w -pthread"
-  [ -x "$bin/ompi" ] || mpicxx.openmpi $flags "$PEERS/allreduce_mpi.cpp" -o "$bin/ompi"
-  [ -x "$bin/gloo" ] || g++ $flags "$PEERS/allreduce_gloo.cpp" -o "$bin/gloo" -lgloo
+  local flags="-std=c++17 -O3 -march=native -w -pthread" mpi=$PEERS/allreduce_mpi.cpp gloo=$PEERS/allreduce_gloo.cpp
+  need_peers
+  [ "$bin/ompi" -nt "$mpi" ] || mpicxx.openmpi $flags "$mpi" -o "$bin/ompi"
+  [ "$bin/gloo" -nt "$gloo" ] || g++ $flags "$gloo" -o "$bin/gloo" -lgloo
+}
+
+# What `lockstep bench collectives --json` has written, read from standard input, in the peers' form:
+# "lockstep,ranks,bytes,min_us,median_us".
+lockstep_rows() { # ranks
+  tr -d ' \n' | sed 's/},/}\n/g; s/}\]/}\n/' |
+    sed -E 's/.*"bytes":([0-9]+),.*"min_us":([0-9.e+-]+),.*"p50_us":([0-9.e+-]+),.*/lockstep,'"$1"',\1,\2,\3/'
 }

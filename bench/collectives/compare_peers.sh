@@ -23,8 +23,7 @@ trap 'rm -rf "$results"' EXIT
 lockstep() {
   $PREFIX "$build/bin/lockstep" bench collectives --ranks "$RANKS" --sizes "${SIZES// /,}" \
     --json "$results/lockstep.json" >/dev/null
-  tr -d ' \n' <"$results/lockstep.json" | sed 's/},/}\n/g; s/}\]/}\n/' |
-    sed -E 's/.*"bytes":([0-9]+),.*"min_us":([0-9.e+-]+),.*"p50_us":([0-9.e+-]+),.*/lockstep,'"$RANKS"',\1,\2,\3/'
+  lockstep_rows "$RANKS" <"$results/lockstep.json"
 }
 ompi() {
   local name=$1

@@ -3,12 +3,12 @@
 #
 #   bench/launch/compare_peers.sh [BUILD_DIR]        (default build/release)
 #
-# TORCHRUN  command of torchrun (default: $PEERS/torchrun_fixed.py, for Debian's own cannot run on
-#           Python 3.11; PEERS is ../shared/peers unless set)
+# TORCHRUN  command of torchrun (default: tests/launch/torchrun.py, for Debian's own cannot run on
+#           Python 3.11)
 # ROUNDS    of all programs (5)
 set -euo pipefail
 source "$(dirname "$0")/../peers.sh"
-TORCHRUN=${TORCHRUN:-/usr/bin/python3 $PEERS/torchrun_fixed.py}
+TORCHRUN=${TORCHRUN:-/usr/bin/python3 $root/tests/launch/torchrun.py}
 ROUNDS=${ROUNDS:-5}
 export PYTHONWARNINGS=ignore OMP_NUM_THREADS=1
 results=$(mktemp -d)

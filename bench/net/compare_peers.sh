@@ -78,8 +78,7 @@ lockstep() {
   LOCKSTEP_SECRET=$(od -An -N32 -tx1 /dev/urandom | tr -d ' \n')
   on_every_host "$1" "$build/bin/lockstep" bench collectives --sizes "${SIZES// /,}" --seconds 0.2 --rounds 3 \
     --json "$results/lockstep.json" >/dev/null
-  tr -d ' \n' <"$results/lockstep.json" | sed 's/},/}\n/g; s/}\]/}\n/' |
-    sed -E 's/.*"bytes":([0-9]+),.*"min_us":([0-9.e+-]+),.*"p50_us":([0-9.e+-]+),.*/lockstep,'"$1"',\1,\2,\3/'
+  lockstep_rows "$1" <"$results/lockstep.json"
 }
 gloo() {
   STORE=$(mktemp -d -p "$results")

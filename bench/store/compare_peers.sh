@@ -12,8 +12,9 @@ source "$(dirname "$0")/../peers.sh"
 ROUNDS=${ROUNDS:-2}
 
 torch=$bin/store_torch
-[ -x "$torch" ] || g++ -std=c++17 -O2 -w -pthread -D_GLIBCXX_USE_CXX11_ABI=1 "$PEERS/store_bench.cpp" -o "$torch" \
-  -ltorch -ltorch_cpu -lc10
+need_peers
+[ "$torch" -nt "$PEERS/store_bench.cpp" ] ||
+  g++ -std=c++17 -O2 -w -pthread -D_GLIBCXX_USE_CXX11_ABI=1 "$PEERS/store_bench.cpp" -o "$torch" -ltorch -ltorch_cpu -lc10
 # The server and a thousand clients share one process's files and ours.
 ulimit -n "$(ulimit -H -n)"
 
