@@ -54,10 +54,10 @@ const Backend& first_usable(const GroupSpec& spec) {
 Error unknown_backend(const std::string& name) {
   std::vector<std::string> names = {"auto"};
   for (const auto& backend : backends()) names.emplace_back(backend.name);
+  const auto nearest = did_you_mean(name, names);
   return Error(ErrorCode::kInvalidArgument,
                fmt::format("unknown back end '{}'{} There is: {}", name,
-                           did_you_mean(name, names).empty() ? "." : did_you_mean(name, names),
-                           fmt::join(names, ", ")));
+                           nearest.empty() ? "." : nearest, fmt::join(names, ", ")));
 }
 
 }  // namespace

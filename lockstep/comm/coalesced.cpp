@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "lockstep/base/error.h"
+#include "lockstep/comm/fnv.h"
 
 namespace lockstep {
 namespace {
@@ -21,15 +22,13 @@ struct Outline {
 
 Outline outline_of(std::span<const Buffer> buffers) {
   Outline outline;
-  uint64_t hash = 0xcbf29ce484222325;
+  std::vector<int64_t> counts;
   for (const auto& buffer : buffers) {
     ++outline.buffers;
     outline.elements += buffer.count;
-    for (int shift = 0; shift < 64; shift += 8) {
-      hash = (hash ^ ((static_cast<uint64_t>(buffer.count) >> shift) & 0xff)) * 0x100000001b3;
-    }
+    counts.push_back(buffer.count);
   }
-  outline.hash = static_cast<int64_t>(hash);
+  outline.hash = static_cast<int64_t>(fnv1a(std::as_bytes(std::span(counts))));
   return outline;
 }
 
