@@ -4,22 +4,25 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <optional>
 
 #include "lockstep/base/log.h"
+#include "lockstep/comm/fnv.h"
+#include "lockstep/comm/private_buffer.h"
 #include "lockstep/comm/verdict.h"
 
 namespace lockstep {
 namespace {
 
-/// FNV-1a, halved so that it and its negative are int64.
+/// Halved, so that it and its negative are int64.
 int64_t digest_of(const OpHeader& header) {
-  uint64_t hash = 0xcbf29ce484222325;
-  std::array<std::byte, sizeof header> bytes;
-  std::memcpy(bytes.data(), &header, sizeof header);
-  for (const auto byte : bytes) hash = (hash ^ static_cast<uint64_t>(byte)) * 0x100000001b3;
-  return static_cast<int64_t>(hash >> 1);
+  return static_cast<int64_t>(fnv1a(std::as_bytes(std::span(&header, 1))) >> 1);
+}
+
+/// Of 40 bits, so that the sum over all pairs of 2,896 ranks is an int64 yet.
+int64_t mark_of(int from, int to, int64_t count) {
+  const std::array<int64_t, 3> words = {from, to, count};
+  return static_cast<int64_t>(fnv1a(std::as_bytes(std::span(words))) >> 24);
 }
 
 std::string trouble_key(const GroupSpec& spec) {
@@ -28,47 +31,171 @@ std::string trouble_key(const GroupSpec& spec) {
 
 }  // namespace
 
+void CheckedGroup::barrier(const Waiting& waiting) {
+  collective({.kind = OpKind::kBarrier}, waiting, [] {});
+}
+
+std::shared_ptr<SharedBuffer> CheckedGroup::allocate(int64_t bytes, const Waiting& waiting) {
+  std::shared_ptr<SharedBuffer> buffer;
+  collective({.count = bytes, .kind = OpKind::kAllocate}, waiting,
+             [&] { buffer = std::make_shared<PrivateBuffer>(bytes); });
+  return buffer;
+}
+
+void CheckedGroup::send(const void* data, int64_t count, DType dtype, int destination, int tag,
+                        const Waiting& waiting) {
+  const Envelope envelope{.count = count, .tag = tag, .dtype = dtype};
+  const Doing doing{[&] {
+    return fmt::format("send of {}, to {} on {}", describe(envelope), spec_.rank_name(destination),
+                       spec_.rank_name(spec_.rank));
+  }};
+  agreed(false, [&] {
+    lent(std::vector{envelope},
+         [&](const Envelope* from) { bytes_to(destination, from, sizeof *from, doing, waiting); });
+    if (count > 0) bytes_to(destination, data, envelope.bytes(), doing, waiting);
+  });
+}
+
+void CheckedGroup::recv(void* data, int64_t count, DType dtype, int source, int tag,
+                        const Waiting& waiting) {
+  const Envelope wanted{.count = count, .tag = tag, .dtype = dtype};
+  const Doing doing{[&] {
+    return fmt::format("recv of {}, from {} on {}", describe(wanted), spec_.rank_name(source),
+                       spec_.rank_name(spec_.rank));
+  }};
+  const auto receive_into = [&](void* to, int64_t bytes) {
+    if (bytes > 0) bytes_from(source, to, bytes, doing, waiting);
+  };
+  const auto receive = [&](int64_t bytes) {
+    return lent(std::vector<std::byte>(static_cast<size_t>(bytes)),
+                [&](std::byte* to) { receive_into(to, bytes); });
+  };
+  agreed(false, [&] { letters_.take(spec_, source, wanted, data, receive, receive_into); });
+}
+
+CheckedGroup::Doing CheckedGroup::this_collective() const {
+  const auto text = [this] {
+    return fmt::format("{} on {}", describe(header_), spec_.rank_name(spec_.rank));
+  };
+  return {text, true};
+}
+
 /// All ranks see the same: the greatest digest is their own, and so is the least.
 void CheckedGroup::require_equal_headers(const Waiting& waiting) {
   const int64_t own = digest_of(header_);
-  int64_t ends[] = {own, -own};
-  greatest(ends, 2, waiting);
+  const auto ends = lent(std::vector{own, -own},
+                         [&](int64_t* values) { fold(values, 2, ReduceOp::kMax, waiting); });
   if (ends[0] == own && ends[1] == -own) return;
-  throw Error(ErrorCode::kMismatch, fmt::format("{} on {}: another rank called something else",
-                                                describe(header_), spec_.rank_name(spec_.rank)));
+  throw Error(ErrorCode::kMismatch,
+              fmt::format("{}: another rank called something else", this_collective().text()));
 }
 
-void CheckedGroup::look_for_trouble() const {
+/// What one sends and what the other expects leave nothing in the sum where they are equal.
+void CheckedGroup::require_equal_counts(const Exchange& exchange, const Waiting& waiting) {
+  int64_t balance = 0;
+  for (int rank = 0; rank < spec_.size; ++rank) {
+    const auto at = static_cast<size_t>(rank);
+    balance += mark_of(spec_.rank, rank, exchange.sends[at].count);
+    balance -= mark_of(rank, spec_.rank, exchange.receives[at].count);
+  }
+  const auto sum = lent(std::vector{balance},
+                        [&](int64_t* values) { fold(values, 1, ReduceOp::kSum, waiting); });
+  if (sum[0] != 0) throw different_counts(exchange, waiting);
+}
+
+/// Everyone learns all counts, and all name the same pair.
+Error CheckedGroup::different_counts(const Exchange& exchange, const Waiting& waiting) {
+  const auto size = static_cast<size_t>(spec_.size);
+  std::vector<int64_t> own(2 * size * size, 0);  // sent, expected: by sender, then receiver
+  for (size_t rank = 0; rank < size; ++rank) {
+    const auto self = static_cast<size_t>(spec_.rank);
+    own[self * size + rank] = exchange.sends[rank].count;
+    own[(size + rank) * size + self] = exchange.receives[rank].count;
+  }
+  const auto all = lent(std::move(own), [&](int64_t* values) {
+    fold(values, static_cast<int>(2 * size * size), ReduceOp::kMax, waiting);
+  });
+  const auto expected = all.begin() + static_cast<ptrdiff_t>(size * size);
+  const auto [sent, wanted] = std::mismatch(all.begin(), expected, expected);
+  const auto at = static_cast<size_t>(sent - all.begin());
+  return Error(ErrorCode::kMismatch,
+               fmt::format("{}: {} sends {} elements to {}, which expects {}", describe(header_),
+                           spec_.rank_name(static_cast<int>(at / size)), *sent,
+                           spec_.rank_name(static_cast<int>(at % size)), *wanted));
+}
+
+void CheckedGroup::look_for_trouble(const Doing& doing) const {
   if (spec_.size == 1) return;  // and may have no store
-  for (const auto& key : {verdict_key(spec_), trouble_key(spec_)}) {
+  std::vector<std::string> keys = {verdict_key(spec_)};
+  if (doing.is_collective) keys.push_back(trouble_key(spec_));
+  for (const auto& key : keys) {
     if (!spec_.store->check(std::span(&key, 1), Deadline::after(kStoreLimit))) continue;
     throw decode_verdict(spec_.store->get(key, Deadline::after(kStoreLimit)));
   }
 }
 
 void CheckedGroup::throw_agreed(const Error& error, bool is_collective) {
-  if (is_harmless(error.code()) || spec_.size == 1) throw Error(error);
-  std::optional<Error> agreed;
+  if (is_harmless(error.code())) throw Error(error);
+  const Error verdict = verdict_on(error, is_collective);
+  // Now, not before: peers see it as connections that close.
+  stop(is_collective);
+  throw Error(verdict);
+}
+
+Error CheckedGroup::verdict_on(const Error& error, bool is_collective) const {
+  if (spec_.size == 1) return error;
   try {
-    agreed = agree_on_verdict(spec_, is_collective ? explain(error) : error,
-                              Deadline::after(kStoreLimit));
+    return agree_on_verdict(spec_, is_collective ? explain(error) : error,
+                            Deadline::after(kStoreLimit));
   } catch (const Error& store_error) {
     log_debug(fmt::format("{}: the verdict of group '{}' stays here: {}",
                           spec_.rank_name(spec_.rank), spec_.name, store_error.what()));
+    return error;
   }
-  throw agreed ? *agreed : Error(error);
 }
 
 /// The engine says neither who is late nor what others called; what each rank was about to do,
 /// written into the store, says both.
 Error CheckedGroup::explain(const Error& error) const {
-  const bool lost = error.code() == ErrorCode::kPeerLost;
-  if (!lost && error.code() != ErrorCode::kTimeout && error.code() != ErrorCode::kMismatch) {
+  if (error.code() != ErrorCode::kPeerLost && error.code() != ErrorCode::kTimeout &&
+      error.code() != ErrorCode::kMismatch) {
     return error;
   }
+  Error first = first_trouble(error);
+  const auto own = describe(header_);
+  const auto doings = gather_doings();
+  std::vector<int> missing;
+  for (int rank = 0; rank < spec_.size; ++rank) {
+    const auto& theirs = doings[static_cast<size_t>(rank)];
+    if (theirs.empty()) missing.push_back(rank);
+    if (theirs.empty() || theirs == own) continue;
+    const bool before = spec_.rank < rank;
+    return Error(ErrorCode::kMismatch,
+                 fmt::format("{} called {}, {} called {}",
+                             spec_.rank_name(before ? spec_.rank : rank), before ? own : theirs,
+                             spec_.rank_name(before ? rank : spec_.rank), before ? theirs : own));
+  }
+  if (missing.empty() || first.code() == ErrorCode::kMismatch) return first;
+  const auto names = spec_.rank_names(missing);
+  if (first.code() == ErrorCode::kPeerLost) {
+    return Error(ErrorCode::kPeerLost,
+                 fmt::format("{}: {} went away ({})", own, names, first.what()));
+  }
+  return Error(ErrorCode::kTimeout,
+               fmt::format("{}: timeout after {} s waiting for {}", own,
+                           std::chrono::duration<double>(spec_.timeout).count(), names));
+}
+
+/// Of what several ranks meet, one after the other, the first is what happened.
+Error CheckedGroup::first_trouble(const Error& error) const {
+  const auto swap = spec_.store->compare_set(trouble_key(spec_), std::nullopt,
+                                             encode_verdict(error), Deadline::after(kStoreLimit));
+  return !swap.swapped && swap.value ? decode_verdict(*swap.value) : error;
+}
+
+/// By rank; empty for those that do not say it within a grace.
+std::vector<std::string> CheckedGroup::gather_doings() const {
   Store& store = *spec_.store;
-  store.compare_set(trouble_key(spec_), std::nullopt, encode_verdict(error),
-                    Deadline::after(kStoreLimit));
   const auto key_of = [&](int rank) { return fmt::format("{}/doing/{}", spec_.name, rank); };
   store.set(key_of(spec_.rank), describe(header_), Deadline::after(kStoreLimit));
   std::vector<std::string> keys;
@@ -79,31 +206,12 @@ Error CheckedGroup::explain(const Error& error) const {
   } catch (const Error& late) {
     if (late.code() != ErrorCode::kTimeout) throw;
   }
-  std::vector<int> missing;
-  for (int rank = 0; rank < spec_.size; ++rank) {
-    const auto& key = keys[static_cast<size_t>(rank)];
-    if (!store.check(std::span(&key, 1), Deadline::after(kStoreLimit))) {
-      missing.push_back(rank);
-      continue;
-    }
-    const auto theirs = store.get(key, Deadline::after(kStoreLimit));
-    if (theirs == describe(header_)) continue;
-    const bool first = spec_.rank < rank;
-    return Error(
-        ErrorCode::kMismatch,
-        fmt::format("{} called {}, {} called {}", spec_.rank_name(first ? spec_.rank : rank),
-                    first ? describe(header_) : theirs, spec_.rank_name(first ? rank : spec_.rank),
-                    first ? theirs : describe(header_)));
+  std::vector<std::string> doings;
+  for (const auto& key : keys) {
+    const bool said = store.check(std::span(&key, 1), Deadline::after(kStoreLimit));
+    doings.push_back(said ? store.get(key, Deadline::after(kStoreLimit)) : "");
   }
-  if (missing.empty() || error.code() == ErrorCode::kMismatch) return error;
-  if (lost) {
-    return Error(ErrorCode::kPeerLost, fmt::format("{}: {} went away ({})", describe(header_),
-                                                   spec_.rank_names(missing), error.what()));
-  }
-  return Error(
-      ErrorCode::kTimeout,
-      fmt::format("{}: timeout after {} s waiting for {}", describe(header_),
-                  std::chrono::duration<double>(spec_.timeout).count(), spec_.rank_names(missing)));
+  return doings;
 }
 
 }  // namespace lockstep

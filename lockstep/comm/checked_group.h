@@ -2,20 +2,44 @@
 // What the back ends on other engines (MPI, libtorch's) add to them: the error contract.
 
 #include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "lockstep/base/error.h"
+#include "lockstep/comm/given_up.h"
 #include "lockstep/comm/group_impl.h"
+#include "lockstep/comm/letters.h"
 #include "lockstep/comm/native/op_header.h"
 
 namespace lockstep {
 
 /// Such engines say neither who is late nor what others called, and take calls that do not fit each
 /// other for data. So the ranks compare what they are about to do before each collective (one
-/// 16-byte all_reduce of the engine), and after an error write it into the store, from which the
-/// late and the differing are named. The first error written down is the verdict of all ranks.
+/// 16-byte all_reduce of the engine; one of 8 bytes more where counts may differ), and after an
+/// error write it into the store, from which the late and the differing are named. The first error
+/// written down is the verdict of all ranks. What needs no more than this and bytes from rank to
+/// rank is done here for all engines.
 class CheckedGroup : public GroupImpl {
+ public:
+  void barrier(const Waiting& waiting) final;
+  void send(const void* data, int64_t count, DType dtype, int destination, int tag,
+            const Waiting& waiting) final;
+  void recv(void* data, int64_t count, DType dtype, int source, int tag,
+            const Waiting& waiting) final;
+  /// Memory of this rank alone.
+  std::shared_ptr<SharedBuffer> allocate(int64_t bytes, const Waiting& waiting) final;
+
  protected:
-  explicit CheckedGroup(const GroupSpec& spec) : spec_(spec) {}
+  /// What a wait is for.
+  struct Doing {
+    std::function<std::string()> text;  ///< For errors: "all_reduce #3 (...) on rank 0".
+    bool is_collective = false;
+  };
+
+  explicit CheckedGroup(const GroupSpec& spec) : spec_(spec), letters_(spec) {}
 
   /// Runs `body` as the collective that `header` says (its sequence is filled in here).
   template <class Body>
@@ -23,36 +47,79 @@ class CheckedGroup : public GroupImpl {
     check_call(header);
     header.sequence = ++sequence_;
     header_ = header;
-    try {
+    agreed(true, [&] {
       require_equal_headers(waiting);
       body();
-    } catch (const Error& error) {
-      throw_agreed(error, true);
-    } catch (const std::exception& error) {
-      throw_agreed(Error(ErrorCode::kInternal, error.what()), true);
-    }
+    });
   }
-  /// Throws `error`, or what another rank has written down before.
-  [[noreturn]] void throw_agreed(const Error& error, bool is_collective);
-  /// Throws the verdict if there is one, or what another rank has met and is about to explain: then
-  /// this one must say where it is. Asks the store; for every kLook of a wait.
-  void look_for_trouble() const;
+  /// The collective under way; for its thread only.
+  Doing this_collective() const;
+
+  /// Throws kMismatch, the same on every rank, unless each expects what the others send to it.
+  void require_equal_counts(const Exchange& exchange, const Waiting& waiting);
+
+  /// `use(T*)` lets the engine work on `values`, which are then returned. Where it throws, the
+  /// engine may still be at them: they are given up.
+  template <class T, class Use>
+  std::vector<T> lent(std::vector<T> values, const Use& use) {
+    const auto memory = std::make_shared<std::vector<T>>(std::move(values));
+    try {
+      use(memory->data());
+    } catch (...) {
+      given_up_.keep(memory);
+      throw;
+    }
+    return std::move(*memory);
+  }
+
+  /// Throws the verdict if there is one; in a collective also what another rank has met and is
+  /// about to explain, for then this one must say where it is. Asks the store; for every kLook of a
+  /// wait.
+  void look_for_trouble(const Doing& doing) const;
   static constexpr std::chrono::milliseconds kLook{100};
+  static constexpr std::chrono::seconds kStoreLimit{5};
+
+  // The engine's part. Memory is that of the caller, or lent.
 
   /// Throws kInvalidArgument for what the engine cannot do. Nothing has been sent.
   virtual void check_call(const OpHeader& header) const = 0;
-  /// Replaces values[0, count) by their greatest over all ranks.
-  virtual void greatest(int64_t* values, int count, const Waiting& waiting) = 0;
+  /// Replaces values[0, count) by their reduction (kMax or kSum) over all ranks.
+  virtual void fold(int64_t* values, int count, ReduceOp op, const Waiting& waiting) = 0;
+  /// All messages between two ranks keep their order. More than no bytes.
+  virtual void bytes_to(int peer, const void* data, int64_t bytes, const Doing& doing,
+                        const Waiting& waiting) = 0;
+  virtual void bytes_from(int peer, void* data, int64_t bytes, const Doing& doing,
+                          const Waiting& waiting) = 0;
+  /// The group has a verdict: nobody will wait for what is under way. Called by each thread that
+  /// meets an error; `in_collective`: by the collectives' one.
+  virtual void stop(bool in_collective) noexcept = 0;
 
-  static constexpr std::chrono::seconds kStoreLimit{5};
   const GroupSpec spec_;
-  OpHeader header_;  // of the collective under way
+  GivenUp given_up_;
 
  private:
-  void require_equal_headers(const Waiting& waiting);
+  /// Runs `body`; what it throws becomes the verdict, or gives way to it.
+  template <class Body>
+  void agreed(bool is_collective, const Body& body) {
+    try {
+      body();
+    } catch (const Error& error) {
+      throw_agreed(error, is_collective);
+    } catch (const std::exception& error) {
+      throw_agreed(Error(ErrorCode::kInternal, error.what()), is_collective);
+    }
+  }
+  [[noreturn]] void throw_agreed(const Error& error, bool is_collective);
+  Error verdict_on(const Error& error, bool is_collective) const;
   Error explain(const Error& error) const;
+  Error first_trouble(const Error& error) const;
+  std::vector<std::string> gather_doings() const;
+  void require_equal_headers(const Waiting& waiting);
+  Error different_counts(const Exchange& exchange, const Waiting& waiting);
 
+  OpHeader header_;  // of the collective under way; its thread's
   uint64_t sequence_ = 0;
+  Letters letters_;
 };
 
 }  // namespace lockstep

@@ -1,13 +1,13 @@
 #pragma once
 // send and recv with tags, for engines that only carry bytes from rank to rank in order.
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <deque>
+#include <string>
 #include <vector>
 
-#include "lockstep/comm/copy.h"
 #include "lockstep/comm/group_impl.h"
 
 namespace lockstep {
@@ -20,40 +20,36 @@ struct Envelope {
   uint8_t unused[3] = {};
   int64_t bytes() const { return count * size_of(dtype); }
 };
+/// "4 float32, tag 1".
+std::string describe(const Envelope& envelope);
 
 /// The receiving end: letters that came before the one that is waited for are kept, by source.
 /// Threads: one a source.
 class Letters {
  public:
-  explicit Letters(const GroupSpec& spec) : kept_(static_cast<size_t>(spec.size)) {}
+  explicit Letters(const GroupSpec& spec) : sources_(static_cast<size_t>(spec.size)) {}
 
-  /// The first letter of `source` with this tag. `next_envelope(Envelope&)` and `next_bytes(void*,
-  /// int64_t)` receive what comes next from there. Errors: theirs; kMismatch when it is another
-  /// number or type of elements.
-  template <class NextEnvelope, class NextBytes>
+  /// The first letter of `source` with this tag. What comes next from there is received by
+  /// `receive(bytes)`, into memory that it returns (a std::vector<std::byte>), and by
+  /// `receive_into(void*, bytes)`. Errors: theirs; kMismatch when it is another number or type of
+  /// elements, or when there is no room for letters that nobody has asked for
+  /// (tcp::kMaxEarlyBytes a source, as for the back end native).
+  template <class Receive, class ReceiveInto>
   void take(const GroupSpec& spec, int source, const Envelope& wanted, void* data,
-            const NextEnvelope& next_envelope, const NextBytes& next_bytes) {
-    auto& kept = kept_[static_cast<size_t>(source)];
-    const auto found = std::find_if(kept.begin(), kept.end(), [&](const Letter& letter) {
-      return letter.envelope.tag == wanted.tag;
-    });
-    if (found != kept.end()) {
-      check(spec, source, found->envelope, wanted);
-      copy_bytes(data, found->data.data(), wanted.bytes());
-      kept.erase(found);
-      return;
-    }
+            const Receive& receive, const ReceiveInto& receive_into) {
+    auto& from = sources_[static_cast<size_t>(source)];
+    if (take_kept(from, spec, source, wanted, data)) return;
     while (true) {
       Envelope envelope;
-      next_envelope(envelope);
+      const std::vector<std::byte> bytes = receive(int64_t{sizeof envelope});
+      std::memcpy(&envelope, bytes.data(), sizeof envelope);
       if (envelope.tag == wanted.tag) {
         check(spec, source, envelope, wanted);
-        return next_bytes(data, wanted.bytes());
+        return receive_into(data, wanted.bytes());
       }
-      auto& other = kept.emplace_back();
-      other.envelope = envelope;
-      other.data.resize(static_cast<size_t>(envelope.bytes()));
-      next_bytes(other.data.data(), envelope.bytes());
+      check_room(from, spec, source, envelope);
+      from.letters.push_back({envelope, receive(envelope.bytes())});
+      from.bytes += envelope.bytes();
     }
   }
 
@@ -62,10 +58,18 @@ class Letters {
     Envelope envelope;
     std::vector<std::byte> data;
   };
+  struct Source {
+    std::deque<Letter> letters;
+    int64_t bytes = 0;  // of all of them
+  };
+  static bool take_kept(Source& from, const GroupSpec& spec, int source, const Envelope& wanted,
+                        void* data);
   static void check(const GroupSpec& spec, int source, const Envelope& came,
                     const Envelope& wanted);
+  static void check_room(const Source& from, const GroupSpec& spec, int source,
+                         const Envelope& came);
 
-  std::vector<std::deque<Letter>> kept_;
+  std::vector<Source> sources_;
 };
 
 }  // namespace lockstep

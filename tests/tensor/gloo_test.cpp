@@ -54,16 +54,56 @@ TEST(Gloo, ADisagreementNamesBothSidesAndALateRankIsNamed) {
   run_rank_threads(3, [](const World& world) {
     auto group = make(world);
     auto timed = make(world, std::chrono::milliseconds(1500));
+    auto end = make(world);
     const at::Tensor ones = at::full({4}, 1, at::kFloat);
     const Error mismatch = error_of(
         [&] { all_reduce(group, ones, world.rank == 1 ? ReduceOp::kMax : ReduceOp::kSum).wait(); });
     EXPECT_EQ(mismatch.code(), ErrorCode::kMismatch) << mismatch.what();
     EXPECT_NE(std::string(mismatch.what()).find("rank 1 called all_reduce #1"), std::string::npos)
         << mismatch.what();
-    if (world.rank == 2) return;
-    const Error late = error_of([&] { timed.barrier(); });
-    EXPECT_NE(std::string(late.what()).find("rank 2"), std::string::npos) << late.what();
+    if (world.rank != 2) {
+      const Error late = error_of([&] { timed.barrier(); });
+      EXPECT_EQ(late.code(), ErrorCode::kTimeout) << late.what();
+      EXPECT_NE(std::string(late.what()).find("waiting for rank 2"), std::string::npos)
+          << late.what();
+    }
+    end.barrier();
   });
+}
+
+TEST(Gloo, ALateLetterIsNamedWhateverCollectivesRunMeanwhile) {
+  run_rank_threads(2, [](const World& world) {
+    auto group = make(world, std::chrono::milliseconds(1500));
+    float data[4] = {};
+    Work letter;
+    if (world.rank == 0) letter = group.recv(data, 4, DType::kFloat32, 1, 7);
+    const Error end = error_of([&] {
+      while (true) group.barrier();
+    });
+    EXPECT_EQ(end.code(), ErrorCode::kTimeout) << end.what();
+    EXPECT_EQ(
+        std::string(end.what()).find("recv of 4 float32, tag 7, from rank 1 on rank 0: Gloo:"), 0)
+        << end.what();
+  });
+}
+
+TEST(Gloo, AVerdictEndsWhatIsUnderWayOnAllRanksAtOnce) {
+  const auto begin = std::chrono::steady_clock::now();
+  run_rank_threads(3, [](const World& world) {
+    auto group = make(world);
+    auto other = make(world);
+    float data[5] = {};
+    Work letter;
+    if (world.rank == 0) letter = group.send(data, 4, DType::kFloat32, 2);
+    const Error error = error_of([&] {
+      if (world.rank == 2) group.recv(data, 5, DType::kFloat32, 0).wait();
+      group.barrier();
+    });
+    EXPECT_EQ(error.code(), ErrorCode::kMismatch) << error.what();
+    if (world.rank != 2) group.destroy();  // while rank 2 still has its part
+    other.barrier();
+  });
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(30));
 }
 
 }  // namespace

@@ -4,26 +4,18 @@
 #include <sched.h>
 
 #include <algorithm>
-#include <atomic>
-#include <bit>
 #include <cstdlib>
-#include <cstring>
 #include <functional>
 #include <limits>
 #include <mutex>
-#include <optional>
 #include <thread>
 
 #include "lockstep/base/error.h"
-#include "lockstep/base/log.h"
 #include "lockstep/comm/checked_group.h"
 #include "lockstep/comm/copy.h"
 #include "lockstep/comm/kernels/reduce.h"
-#include "lockstep/comm/letters.h"
 #include "lockstep/comm/mpi/library.h"
 #include "lockstep/comm/native/op_header.h"
-#include "lockstep/comm/private_buffer.h"
-#include "lockstep/comm/verdict.h"
 
 namespace lockstep {
 namespace {
@@ -51,7 +43,8 @@ void combine(const void* in, void* inout, int64_t count, int dtype, int op) {
 class MpiGroup final : public CheckedGroup {
  public:
   MpiGroup(const GroupSpec& spec, const LockstepMpiApi& api, void* data, void* checks)
-      : CheckedGroup(spec), api_(api), data_(data), checks_(checks), letters_(spec) {}
+      : CheckedGroup(spec), api_(api), data_(data), checks_(checks) {}
+  ~MpiGroup() override { given_up_.leave_to_process(); }
 
   void all_reduce(void* data, int64_t count, DType dtype, ReduceOp op,
                   const Waiting& waiting) override {
@@ -98,41 +91,36 @@ class MpiGroup final : public CheckedGroup {
   }
   void exchange(const Exchange& exchange, const void* in, void* out,
                 const Waiting& waiting) override;
-  void barrier(const Waiting& waiting) override {
-    collective({.kind = OpKind::kBarrier}, waiting, [] {});
-  }
-  void send(const void* data, int64_t count, DType dtype, int destination, int tag,
-            const Waiting& waiting) override;
-  void recv(void* data, int64_t count, DType dtype, int source, int tag,
-            const Waiting& waiting) override;
-  std::shared_ptr<SharedBuffer> allocate(int64_t bytes, const Waiting& waiting) override {
-    std::shared_ptr<SharedBuffer> buffer;
-    collective({.count = bytes, .kind = OpKind::kAllocate}, waiting,
-               [&] { buffer = std::make_shared<PrivateBuffer>(bytes); });
-    return buffer;
-  }
 
  private:
   LockstepMpiCall call_of(int kind, const void* in, void* out, int64_t count, DType dtype,
                           ReduceOp op = ReduceOp::kSum, int peer = 0) const;
-  void run(const LockstepMpiCall& call, const Waiting& waiting) { run_on(data_, call, waiting); }
-  void run_on(void* communicator, const LockstepMpiCall& call, const Waiting& waiting);
+  void run(const LockstepMpiCall& call, const Waiting& waiting) {
+    run_on(data_, call, this_collective(), waiting);
+  }
+  void run_on(void* communicator, const LockstepMpiCall& call, const Doing& doing,
+              const Waiting& waiting);
   void finish_average(void* data, int64_t count, DType dtype, ReduceOp op) const {
     if (op == ReduceOp::kAvg) divide(data, count, dtype, spec_.size);
   }
+  void run_uneven(LockstepMpiCall call, const Exchange& exchange, const Waiting& waiting);
+  void check_elements(std::string_view call, int64_t elements, DType dtype) const;
+
   void check_call(const OpHeader& header) const override;
-  void greatest(int64_t* values, int count, const Waiting& waiting) override {
-    run_on(checks_, call_of(kMpiAllReduce, nullptr, values, count, DType::kInt64, ReduceOp::kMax),
-           waiting);
+  void fold(int64_t* values, int count, ReduceOp op, const Waiting& waiting) override {
+    run_on(checks_, call_of(kMpiAllReduce, nullptr, values, count, DType::kInt64, op),
+           this_collective(), waiting);
   }
-  void require_equal_counts(const Exchange& exchange, const Waiting& waiting);
-  void bytes_to(int peer, const void* data, int64_t bytes, const Waiting& waiting);
-  void bytes_from(int peer, void* data, int64_t bytes, const Waiting& waiting);
+  void bytes_to(int peer, const void* data, int64_t bytes, const Doing& doing,
+                const Waiting& waiting) override;
+  void bytes_from(int peer, void* data, int64_t bytes, const Doing& doing,
+                  const Waiting& waiting) override;
+  /// MPI_Finalize would wait for those that do not come.
+  void stop(bool) noexcept override { api_.abandon(spec_.timeout.count()); }
 
   const LockstepMpiApi& api_;
   void* const data_;  // MPI communicators
   void* const checks_;
-  Letters letters_;
 };
 
 LockstepMpiCall MpiGroup::call_of(int kind, const void* in, void* out, int64_t count, DType dtype,
@@ -150,24 +138,41 @@ LockstepMpiCall MpiGroup::call_of(int kind, const void* in, void* out, int64_t c
   return call;
 }
 
-/// MPI counts with an int.
-void MpiGroup::check_call(const OpHeader& header) const {
-  if (header.kind == OpKind::kAllocate) return;
-  const int64_t most = std::numeric_limits<int>::max() / 2 / spec_.size;
-  if (header.count <= most) return;
+/// MPI counts with an int. `elements`: of the larger of the two buffers.
+void MpiGroup::check_elements(std::string_view call, int64_t elements, DType dtype) const {
+  const int64_t most = std::numeric_limits<int>::max() / parts_of(dtype).each;
+  if (elements <= most) return;
   throw Error(ErrorCode::kInvalidArgument,
-              fmt::format("{}: {} elements; the back end mpi takes at most {} a rank in one call",
-                          to_string(header.kind), header.count, most));
+              fmt::format("{}: {} elements in one buffer; the back end mpi takes at most {} of {}",
+                          call, elements, most, to_string(dtype)));
 }
 
-void MpiGroup::run_on(void* communicator, const LockstepMpiCall& call, const Waiting& waiting) {
+void MpiGroup::check_call(const OpHeader& header) const {
+  int64_t parts = 1;
+  switch (header.kind) {
+    case OpKind::kAllocate:
+      return;
+    case OpKind::kAllGather:
+    case OpKind::kReduceScatter:
+    case OpKind::kGather:
+    case OpKind::kScatter:
+    case OpKind::kAllToAll:
+      parts = spec_.size;
+      break;
+    default:
+      break;
+  }
+  check_elements(to_string(header.kind), header.count * parts, header.dtype);
+}
+
+void MpiGroup::run_on(void* communicator, const LockstepMpiCall& call, const Doing& doing,
+                      const Waiting& waiting) {
   const auto require = [&](int error) {
     if (error == 0) return;
     char text[256];
     api_.text(error, text, sizeof text);
-    throw Error(
-        api_.is_truncation(error) != 0 ? ErrorCode::kMismatch : ErrorCode::kIo,
-        fmt::format("{} on {}: MPI: {}", describe(header_), spec_.rank_name(spec_.rank), text));
+    throw Error(api_.is_truncation(error) != 0 ? ErrorCode::kMismatch : ErrorCode::kIo,
+                fmt::format("{}: MPI: {}", doing.text(), text));
   };
   void* request = nullptr;
   require(api_.start(communicator, &call, &request));
@@ -179,11 +184,10 @@ void MpiGroup::run_on(void* communicator, const LockstepMpiCall& call, const Wai
     if (done != 0) return;
     const auto now = Clock::now();
     if (waiting.deadline.passed()) {
-      throw Error(ErrorCode::kTimeout, fmt::format("{} on {}: did not end in time",
-                                                   describe(header_), spec_.rank_name(spec_.rank)));
+      throw Error(ErrorCode::kTimeout, fmt::format("{}: did not end in time", doing.text()));
     }
     if (now > next_look) {
-      look_for_trouble();
+      look_for_trouble(doing);
       next_look = now + kLook;
     }
     if (now < start + kYield) {
@@ -194,38 +198,12 @@ void MpiGroup::run_on(void* communicator, const LockstepMpiCall& call, const Wai
   }
 }
 
-void MpiGroup::require_equal_counts(const Exchange& exchange, const Waiting& waiting) {
-  std::vector<int64_t> sends;
-  std::vector<int64_t> theirs(exchange.sends.size());
-  for (const auto& piece : exchange.sends) sends.push_back(piece.count);
-  run_on(checks_, call_of(kMpiAllToAll, sends.data(), theirs.data(), 1, DType::kInt64), waiting);
-  int64_t differs = 0;
-  int wrong = -1;
-  for (int rank = 0; rank < spec_.size; ++rank) {
-    const auto at = static_cast<size_t>(rank);
-    if (theirs[at] == exchange.receives[at].count) continue;
-    differs = 1;
-    wrong = rank;
-  }
-  greatest(&differs, 1, waiting);
-  if (differs == 0) return;
-  if (wrong < 0) {  // another rank knows more: it writes the verdict
-    const auto key = verdict_key(spec_);
-    spec_.store->wait(std::span(&key, 1), Deadline::after(kStoreLimit));
-    look_for_trouble();
-  }
-  const auto at = static_cast<size_t>(wrong);
-  throw agree_on_verdict(
-      spec_,
-      Error(ErrorCode::kMismatch,
-            fmt::format("{}: {} sends {} elements to {}, which expects {}", describe(header_),
-                        spec_.rank_name(wrong), theirs[at], spec_.rank_name(spec_.rank),
-                        exchange.receives[at].count)),
-      Deadline::after(kStoreLimit));
-}
-
 void MpiGroup::exchange(const Exchange& exchange, const void* in, void* out,
                         const Waiting& waiting) {
+  if (!exchange.even()) {
+    check_elements(to_string(exchange.kind), std::max(exchange.in_count(), exchange.out_count()),
+                   exchange.dtype);
+  }
   const OpHeader header{.count = exchange.even() ? exchange.count : 0,
                         .root = exchange.root,
                         .kind = op_kind(exchange.kind),
@@ -259,67 +237,52 @@ void MpiGroup::exchange(const Exchange& exchange, const void* in, void* out,
         break;
     }
     require_equal_counts(exchange, waiting);
-    const int64_t each = parts_of(exchange.dtype).each;
-    std::vector<int> numbers[4];
-    for (const auto& piece : exchange.sends) {
-      numbers[0].push_back(static_cast<int>(piece.count * each));
-      numbers[1].push_back(static_cast<int>(piece.offset * each));
-    }
-    for (const auto& piece : exchange.receives) {
-      numbers[2].push_back(static_cast<int>(piece.count * each));
-      numbers[3].push_back(static_cast<int>(piece.offset * each));
-    }
     const bool gathers = exchange.kind == ExchangeKind::kAllGatherv;
     if (gathers) place_own();
-    auto uneven = gathers ? call(kMpiAllGatherv, nullptr, some(out), own_in.count)
-                          : call(kMpiAllToAllv, some(in), some(out), 0);
-    uneven.in_counts = numbers[0].data();
-    uneven.in_offsets = numbers[1].data();
-    uneven.out_counts = numbers[2].data();
-    uneven.out_offsets = numbers[3].data();
-    run(uneven, waiting);
+    run_uneven(gathers ? call(kMpiAllGatherv, nullptr, some(out), own_in.count)
+                       : call(kMpiAllToAllv, some(in), some(out), 0),
+               exchange, waiting);
   });
 }
 
-/// All messages between two ranks have one MPI tag and so keep their order.
-void MpiGroup::send(const void* data, int64_t count, DType dtype, int destination, int tag,
-                    const Waiting& waiting) {
-  try {
-    const Envelope envelope{.count = count, .tag = tag, .dtype = dtype};
-    bytes_to(destination, &envelope, sizeof envelope, waiting);
-    bytes_to(destination, data, envelope.bytes(), waiting);
-  } catch (const Error& error) {
-    throw_agreed(error, false);
+void MpiGroup::run_uneven(LockstepMpiCall call, const Exchange& exchange, const Waiting& waiting) {
+  const int64_t each = parts_of(exchange.dtype).each;
+  const auto size = static_cast<size_t>(spec_.size);
+  std::vector<int> numbers(4 * size);
+  for (size_t rank = 0; rank < size; ++rank) {
+    numbers[rank] = static_cast<int>(exchange.sends[rank].count * each);
+    numbers[size + rank] = static_cast<int>(exchange.sends[rank].offset * each);
+    numbers[2 * size + rank] = static_cast<int>(exchange.receives[rank].count * each);
+    numbers[3 * size + rank] = static_cast<int>(exchange.receives[rank].offset * each);
   }
-}
-
-void MpiGroup::recv(void* data, int64_t count, DType dtype, int source, int tag,
-                    const Waiting& waiting) {
-  const auto next = [&](void* to, int64_t bytes) { bytes_from(source, to, bytes, waiting); };
-  try {
-    letters_.take(
-        spec_, source, {.count = count, .tag = tag, .dtype = dtype}, data,
-        [&](Envelope& envelope) { next(&envelope, sizeof envelope); }, next);
-  } catch (const Error& error) {
-    throw_agreed(error, false);
-  }
+  lent(std::move(numbers), [&](const int* of_rank) {
+    call.in_counts = of_rank;
+    call.in_offsets = of_rank + size;
+    call.out_counts = of_rank + 2 * size;
+    call.out_offsets = of_rank + 3 * size;
+    run(call, waiting);
+  });
 }
 
 constexpr int64_t kPieceBytes = int64_t{1} << 30;
 
-void MpiGroup::bytes_to(int peer, const void* data, int64_t bytes, const Waiting& waiting) {
+void MpiGroup::bytes_to(int peer, const void* data, int64_t bytes, const Doing& doing,
+                        const Waiting& waiting) {
   for (int64_t at = 0; at < bytes; at += kPieceBytes) {
-    run(call_of(kMpiSend, static_cast<const std::byte*>(data) + at, nullptr,
-                std::min(bytes - at, kPieceBytes), DType::kUint8, ReduceOp::kSum, peer),
-        waiting);
+    run_on(data_,
+           call_of(kMpiSend, static_cast<const std::byte*>(data) + at, nullptr,
+                   std::min(bytes - at, kPieceBytes), DType::kUint8, ReduceOp::kSum, peer),
+           doing, waiting);
   }
 }
 
-void MpiGroup::bytes_from(int peer, void* data, int64_t bytes, const Waiting& waiting) {
+void MpiGroup::bytes_from(int peer, void* data, int64_t bytes, const Doing& doing,
+                          const Waiting& waiting) {
   for (int64_t at = 0; at < bytes; at += kPieceBytes) {
-    run(call_of(kMpiRecv, nullptr, static_cast<std::byte*>(data) + at,
-                std::min(bytes - at, kPieceBytes), DType::kUint8, ReduceOp::kSum, peer),
-        waiting);
+    run_on(data_,
+           call_of(kMpiRecv, nullptr, static_cast<std::byte*>(data) + at,
+                   std::min(bytes - at, kPieceBytes), DType::kUint8, ReduceOp::kSum, peer),
+           doing, waiting);
   }
 }
 
@@ -332,22 +295,29 @@ std::string mpi_job() {
 }
 
 /// MPI's numbers of the group's ranks.
-std::vector<int> mpi_ranks(const GroupSpec& spec, int own, Deadline deadline) {
+std::vector<int> mpi_ranks(const GroupSpec& spec, const LockstepMpiApi& api, Deadline deadline) {
   Store& store = *spec.store;
   const auto key_of = [&](int rank) { return fmt::format("{}/mpi/{}", spec.name, rank); };
   const auto job = mpi_job();
+  const int own = api.world_rank();
   if (spec.size == 1) return {own};
   store.set(key_of(spec.rank), fmt::format("{} {}", own, job), deadline);
   std::vector<int> ranks;
   for (int rank = 0; rank < spec.size; ++rank) {
     const auto text = store.get(key_of(rank), deadline);
     const size_t space = text.find(' ');
-    if (text.substr(space + 1) != job) {
-      throw Error(ErrorCode::kMismatch, fmt::format("back end mpi: {} is of MPI job {}, {} of {}",
-                                                    spec.rank_name(spec.rank), job,
-                                                    spec.rank_name(rank), text.substr(space + 1)));
+    const auto theirs = text.substr(space + 1);
+    const int number = std::stoi(text.substr(0, space));
+    // Ranks that another library's launcher has started are a job each.
+    if (theirs != job || std::count(ranks.begin(), ranks.end(), number) > 0) {
+      throw Error(
+          ErrorCode::kMismatch,
+          fmt::format("back end mpi: {} is of MPI job {}, {} is number {} of job {}: one launcher "
+                      "of {} must start all ranks",
+                      spec.rank_name(spec.rank), job, spec.rank_name(rank), number, theirs,
+                      api.library()));
     }
-    ranks.push_back(std::stoi(text.substr(0, space)));
+    ranks.push_back(number);
   }
   return ranks;
 }
@@ -377,7 +347,7 @@ std::unique_ptr<GroupImpl> make_mpi_group(const GroupSpec& spec, Deadline deadli
                               api->library()));
     }
   }
-  const auto ranks = mpi_ranks(spec, api->world_rank(), deadline);
+  const auto ranks = mpi_ranks(spec, *api, deadline);
   const auto tag = static_cast<int>(std::hash<std::string>()(spec.name) % 8192 * 2);
   void* const data = make_communicator(*api, ranks, tag);
   return std::make_unique<MpiGroup>(spec, *api, data, make_communicator(*api, ranks, tag + 1));

@@ -6,6 +6,7 @@
 #include <mpi.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "lockstep/comm/types.h"
 
@@ -100,10 +101,40 @@ const char* library() {
   return text;
 }
 
+int64_t exit_limit_ms = -1;  // none; see abandon()
+
+void abandon(int64_t milliseconds) {
+  __atomic_store_n(&exit_limit_ms, milliseconds, __ATOMIC_RELAXED);
+}
+
+int64_t now_ms() {
+  timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return int64_t{now.tv_sec} * 1000 + now.tv_nsec / 1000000;
+}
+
+/// Whether all ranks have come to their end.
+bool all_are_here() {
+  MPI_Request request;
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  if (MPI_Ibarrier(MPI_COMM_WORLD, &request) != MPI_SUCCESS) return false;
+  const int64_t limit = __atomic_load_n(&exit_limit_ms, __ATOMIC_RELAXED);
+  const int64_t last = now_ms() + limit;
+  while (true) {
+    int done = 0;
+    if (MPI_Test(&request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS) return false;
+    if (done != 0) return true;
+    if (limit >= 0 && now_ms() > last) return false;
+    const timespec pause{0, 100000};
+    nanosleep(&pause, nullptr);
+  }
+}
+
+/// MPI_Finalize waits for all ranks without end; so they meet before it.
 void finalize() {
   int finalized = 0;
   MPI_Finalized(&finalized);
-  if (finalized == 0) MPI_Finalize();
+  if (finalized == 0 && all_are_here()) MPI_Finalize();
 }
 
 int init(LockstepMpiCombine function) {
@@ -138,25 +169,23 @@ int world_rank() {
   return rank;
 }
 
-int world_size() {
-  int size = 0;
-  MPI_Comm_size(MPI_COMM_WORLD, &size);
-  return size;
-}
-
 int create(const int* ranks, int size, int tag, void** communicator) {
-  MPI_Group world;
-  MPI_Group members;
-  MPI_Comm_group(MPI_COMM_WORLD, &world);
-  int error = MPI_Group_incl(world, size, ranks, &members);
-  if (error != MPI_SUCCESS) return error;
+  *communicator = nullptr;
   auto* const made = static_cast<MPI_Comm*>(malloc(sizeof(MPI_Comm)));
-  error = MPI_Comm_create_group(MPI_COMM_WORLD, members, tag, made);
-  MPI_Group_free(&members);
-  MPI_Group_free(&world);
+  MPI_Group world = MPI_GROUP_NULL;
+  MPI_Group members = MPI_GROUP_NULL;
+  int error = MPI_Comm_group(MPI_COMM_WORLD, &world);
+  if (error == MPI_SUCCESS) error = MPI_Group_incl(world, size, ranks, &members);
+  if (error == MPI_SUCCESS) error = MPI_Comm_create_group(MPI_COMM_WORLD, members, tag, made);
   if (error == MPI_SUCCESS) error = MPI_Comm_set_errhandler(*made, MPI_ERRORS_RETURN);
+  if (members != MPI_GROUP_NULL) MPI_Group_free(&members);
+  if (world != MPI_GROUP_NULL) MPI_Group_free(&world);
+  if (error != MPI_SUCCESS) {
+    free(made);
+    return error;
+  }
   *communicator = made;
-  return error;
+  return MPI_SUCCESS;
 }
 
 int start_on(MPI_Comm comm, const LockstepMpiCall& call, MPI_Request* request) {
@@ -193,24 +222,21 @@ int start_on(MPI_Comm comm, const LockstepMpiCall& call, MPI_Request* request) {
     case kMpiRecv:
       return MPI_Irecv(call.out, call.count, type, call.peer, call.tag, comm, request);
     default:
-      return MPI_Ibarrier(comm, request);
+      return MPI_ERR_OTHER;
   }
 }
 
 int start(void* communicator, const LockstepMpiCall* call, void** request) {
   auto* const made = static_cast<MPI_Request*>(malloc(sizeof(MPI_Request)));
   const int error = start_on(*static_cast<MPI_Comm*>(communicator), *call, made);
-  *request = made;
-  if (error == MPI_SUCCESS) return MPI_SUCCESS;
-  free(made);
-  *request = nullptr;
+  if (error != MPI_SUCCESS) free(made);
+  *request = error == MPI_SUCCESS ? made : nullptr;
   return error;
 }
 
 int test(void* request, int* done) {
-  MPI_Status status;
-  const int error = MPI_Test(static_cast<MPI_Request*>(request), done, &status);
-  if (error == MPI_SUCCESS && *done != 0) free(request);
+  const int error = MPI_Test(static_cast<MPI_Request*>(request), done, MPI_STATUS_IGNORE);
+  if (error != MPI_SUCCESS || *done != 0) free(request);
   return error;
 }
 
@@ -233,10 +259,10 @@ constexpr LockstepMpiApi kApi = {
     library,
     init,
     world_rank,
-    world_size,
     create,
     start,
     test,
+    abandon,
     text,
     is_truncation,
 };

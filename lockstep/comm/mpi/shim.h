@@ -9,7 +9,7 @@
 
 extern "C" {
 
-#define LOCKSTEP_MPI_SHIM_VERSION 1
+#define LOCKSTEP_MPI_SHIM_VERSION 2
 
 enum LockstepMpiKind {
   kMpiAllReduce,
@@ -22,7 +22,6 @@ enum LockstepMpiKind {
   kMpiAllToAll,
   kMpiAllGatherv,
   kMpiAllToAllv,
-  kMpiBarrier,
   kMpiSend,
   kMpiRecv,
 };
@@ -56,12 +55,14 @@ struct LockstepMpiApi {
   /// Initializes MPI unless somebody has; once a process. 1: it cannot serve several threads.
   int (*init)(LockstepMpiCombine combine);
   int (*world_rank)();
-  int (*world_size)();
   /// A communicator of MPI_COMM_WORLD's `ranks`, in this order. Collective over them.
   int (*create)(const int* ranks, int size, int tag, void** communicator);
   int (*start)(void* communicator, const struct LockstepMpiCall* call, void** request);
-  /// Drives all communication of the process on. When done, the request is gone.
+  /// Drives all communication of the process on. When done, or after an error, the request is gone.
   int (*test)(void* request, int* done);
+  /// Something is under way that may never end. When the process ends, it waits for the others at
+  /// most this long, and then does without MPI_Finalize.
+  void (*abandon)(int64_t milliseconds);
   void (*text)(int error, char* to, int bytes);
   /// 1: the ranks' counts did not fit each other.
   int (*is_truncation)(int error);

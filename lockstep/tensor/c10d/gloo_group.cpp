@@ -4,17 +4,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
-#include <thread>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 
 #include "lockstep/base/error.h"
 #include "lockstep/comm/checked_group.h"
 #include "lockstep/comm/copy.h"
 #include "lockstep/comm/kernels/reduce.h"
-#include "lockstep/comm/letters.h"
-#include "lockstep/comm/private_buffer.h"
-#include "lockstep/store/memory/memory_store.h"
 #include "lockstep/tensor/dtype.h"
 
 namespace lockstep {
@@ -118,7 +113,7 @@ Error from_gloo(const std::string& doing, const std::exception& error) {
 class GlooGroup final : public CheckedGroup {
  public:
   GlooGroup(const GroupSpec& spec, c10::intrusive_ptr<::c10d::ProcessGroupGloo> gloo)
-      : CheckedGroup(spec), gloo_(std::move(gloo)), letters_(spec) {}
+      : CheckedGroup(spec), gloo_(std::move(gloo)) {}
 
   void all_reduce(void* data, int64_t count, DType dtype, ReduceOp op,
                   const Waiting& waiting) override {
@@ -132,9 +127,9 @@ class GlooGroup final : public CheckedGroup {
     header.op = op;
     // Gloo uses the buffers of all ranks; those of others than root must stay as they are.
     collective(header, waiting, [&] {
-      std::vector<std::byte> copy;
-      void* const place = spec_.rank == root ? data : copied(data, count * size_of(dtype), copy);
-      sum(place, count, dtype, op, waiting);
+      if (spec_.rank == root) return sum(data, count, dtype, op, waiting);
+      lent(copy_of(data, count * size_of(dtype)),
+           [&](std::byte* copy) { sum(copy, count, dtype, op, waiting); });
     });
   }
   void broadcast(void* data, int64_t count, DType dtype, int root,
@@ -168,32 +163,19 @@ class GlooGroup final : public CheckedGroup {
     header.op = op;
     collective(header, waiting, [&] {
       const int64_t bytes = count * size_of(dtype);
-      std::vector<std::byte> copy;
-      auto* const all = static_cast<std::byte*>(copied(in, bytes * spec_.size, copy));
-      sum(all, count * spec_.size, dtype, op, waiting);
-      copy_bytes(out, all + spec_.rank * bytes, bytes);
+      const auto all = lent(copy_of(in, bytes * spec_.size), [&](std::byte* copy) {
+        sum(copy, count * spec_.size, dtype, op, waiting);
+      });
+      copy_bytes(out, all.data() + spec_.rank * bytes, bytes);
     });
   }
   void exchange(const Exchange& exchange, const void* in, void* out,
                 const Waiting& waiting) override;
-  void barrier(const Waiting& waiting) override {
-    collective(header_of(OpKind::kBarrier, 0, DType::kUint8), waiting, [] {});
-  }
-  void send(const void* data, int64_t count, DType dtype, int destination, int tag,
-            const Waiting& waiting) override;
-  void recv(void* data, int64_t count, DType dtype, int source, int tag,
-            const Waiting& waiting) override;
-  std::shared_ptr<SharedBuffer> allocate(int64_t bytes, const Waiting& waiting) override {
-    std::shared_ptr<SharedBuffer> buffer;
-    collective(header_of(OpKind::kAllocate, bytes, DType::kUint8), waiting,
-               [&] { buffer = std::make_shared<PrivateBuffer>(bytes); });
-    return buffer;
-  }
 
  private:
   using Request = c10::intrusive_ptr<::c10d::Work>;
-  /// Gloo's tags of ours: what an exchange moves, what users send.
-  enum Tag : int { kExchange = 1, kEnvelope = 2, kLetter = 3 };
+  /// Gloo's tags of ours: what an exchange moves, what users send, what nobody sends.
+  enum Tag : int { kExchange = 1, kLetter = 2, kNothing = 3 };
 
   static OpHeader header_of(OpKind kind, int64_t count, DType dtype, int root = 0) {
     OpHeader header;
@@ -203,44 +185,41 @@ class GlooGroup final : public CheckedGroup {
     header.root = root;
     return header;
   }
-  static void* copied(const void* data, int64_t bytes, std::vector<std::byte>& copy) {
-    copy.resize(static_cast<size_t>(bytes));
-    copy_bytes(copy.data(), data, bytes);
-    return copy.data();
+  static std::vector<std::byte> copy_of(const void* data, int64_t bytes) {
+    const auto* const begin = static_cast<const std::byte*>(data);
+    return {begin, begin + bytes};
   }
 
-  /// Starts what `start` starts, and waits for it.
+  /// Starts what `start` starts, and waits for it. A message that is given up is Gloo's no more.
   template <class Start>
-  void finish(const Start& start, const Waiting& waiting) {
-    wait_for([&] { start()->wait(time_left(waiting)); });
+  void finish(const Start& start, const Doing& doing, const Waiting& waiting) {
+    with_texts(doing, [&] { start()->wait(time_left(waiting)); });
   }
-  /// The same for collectives, which can be asked whether they are done: meanwhile looks what other
-  /// ranks have met.
+  /// The same for collectives, of which one may stop to wait and begin again: meanwhile looks what
+  /// other ranks have met.
   template <class Start>
   void finish_collective(const Start& start, const Waiting& waiting) {
-    wait_for([&] {
-      const auto work = start();
-      auto pause = std::chrono::microseconds(20);
-      auto next_look = std::chrono::steady_clock::now() + kLook;
-      while (!work->isCompleted() && !waiting.deadline.passed()) {
-        std::this_thread::sleep_for(pause);
-        pause = std::min(2 * pause, std::chrono::microseconds(500));
-        if (std::chrono::steady_clock::now() < next_look) continue;
-        look_for_trouble();
-        next_look = std::chrono::steady_clock::now() + kLook;
+    const Doing doing = this_collective();
+    with_texts(doing, [&] {
+      under_way_ = start();
+      while (!under_way_->isCompleted() && !waiting.deadline.passed()) {
+        try {
+          under_way_->wait(std::min(time_left(waiting), kLook));
+        } catch (const std::exception&) {  // its own error is thrown below
+          if (!under_way_->isCompleted()) look_for_trouble(doing);
+        }
       }
-      work->wait(time_left(waiting));
+      under_way_->wait(time_left(waiting));
     });
   }
   template <class Body>
-  void wait_for(const Body& body) {
+  static void with_texts(const Doing& doing, const Body& body) {
     try {
       body();
     } catch (const Error&) {
       throw;
     } catch (const std::exception& error) {
-      throw from_gloo(fmt::format("{} on {}", describe(header_), spec_.rank_name(spec_.rank)),
-                      error);
+      throw from_gloo(doing.text(), error);
     }
   }
   void sum(void* data, int64_t count, DType dtype, ReduceOp op, const Waiting& waiting) {
@@ -260,8 +239,32 @@ class GlooGroup final : public CheckedGroup {
                 fmt::format("{}: the back end c10d:gloo has no {} of {}", to_string(header.kind),
                             to_string(header.op), to_string(header.dtype)));
   }
-  void greatest(int64_t* values, int count, const Waiting& waiting) override {
-    sum(values, count, DType::kInt64, ReduceOp::kMax, waiting);
+  void fold(int64_t* values, int count, ReduceOp op, const Waiting& waiting) override {
+    sum(values, count, DType::kInt64, op, waiting);
+  }
+  void bytes_to(int peer, const void* data, int64_t bytes, const Doing& doing,
+                const Waiting& waiting) override {
+    finish([&] { return start_send(data, bytes, peer, kLetter); }, doing, waiting);
+  }
+  void bytes_from(int peer, void* data, int64_t bytes, const Doing& doing,
+                  const Waiting& waiting) override {
+    finish([&] { return start_recv(data, bytes, peer, kLetter); }, doing, waiting);
+  }
+  /// Gloo ends all that is under way, and closes its connections, when one wait takes too long: so
+  /// one is made that does. Afterwards it touches no buffer, and can be destroyed at once.
+  void stop(bool in_collective) noexcept override {
+    const auto quietly = [](const auto& body) {
+      try {
+        body();
+      } catch (const std::exception&) {  // as it must
+      }
+    };
+    std::byte nothing{};
+    const int peer = (spec_.rank + 1) % spec_.size;
+    if (peer != spec_.rank) {
+      quietly([&] { start_recv(&nothing, 1, peer, kNothing)->wait(std::chrono::milliseconds(1)); });
+    }
+    if (in_collective && under_way_) quietly([&] { under_way_->wait(kStoreLimit); });
   }
   Request start_send(const void* data, int64_t bytes, int peer, int tag) {
     std::vector<at::Tensor> tensors = {bytes_view(data, bytes, DType::kUint8)};
@@ -271,34 +274,10 @@ class GlooGroup final : public CheckedGroup {
     std::vector<at::Tensor> tensors = {bytes_view(data, bytes, DType::kUint8)};
     return gloo_->recv(tensors, peer, tag);
   }
-  void require_equal_counts(const Exchange& exchange, const Waiting& waiting);
 
   const c10::intrusive_ptr<::c10d::ProcessGroupGloo> gloo_;
-  Letters letters_;
+  Request under_way_;  // the collectives' thread's
 };
-
-/// Everyone learns all counts; who finds a difference says so, and all find the same one first.
-void GlooGroup::require_equal_counts(const Exchange& exchange, const Waiting& waiting) {
-  const auto size = static_cast<size_t>(spec_.size);
-  std::vector<int64_t> table(2 * size * size, 0);
-  for (size_t rank = 0; rank < size; ++rank) {
-    const auto row = static_cast<size_t>(spec_.rank) * size;
-    table[row + rank] = exchange.sends[rank].count;
-    table[size * size + row + rank] = exchange.receives[rank].count;
-  }
-  greatest(table.data(), static_cast<int>(table.size()), waiting);
-  for (size_t from = 0; from < size; ++from) {
-    for (size_t to = 0; to < size; ++to) {
-      const int64_t sent = table[from * size + to];
-      const int64_t expected = table[size * size + to * size + from];
-      if (sent == expected) continue;
-      throw Error(ErrorCode::kMismatch,
-                  fmt::format("{}: {} sends {} elements to {}, which expects {}", describe(header_),
-                              spec_.rank_name(static_cast<int>(from)), sent,
-                              spec_.rank_name(static_cast<int>(to)), expected));
-    }
-  }
-}
 
 void GlooGroup::exchange(const Exchange& exchange, const void* in, void* out,
                          const Waiting& waiting) {
@@ -308,54 +287,21 @@ void GlooGroup::exchange(const Exchange& exchange, const void* in, void* out,
   collective(header, waiting, [&] {
     if (!exchange.even()) require_equal_counts(exchange, waiting);
     std::vector<Request> requests;
-    for (int rank = 0; rank < spec_.size; ++rank) {
+    const auto start = [&](int rank) {
       const auto& sent = exchange.sends[static_cast<size_t>(rank)];
       const auto& received = exchange.receives[static_cast<size_t>(rank)];
       const auto* const from = static_cast<const std::byte*>(in) + sent.offset * size;
       auto* const to = static_cast<std::byte*>(out) + received.offset * size;
-      if (rank == spec_.rank) {
-        if (sent.count > 0) copy_bytes(to, from, sent.count * size);
-        continue;
-      }
-      wait_for([&] {
-        if (received.count > 0) {
-          requests.push_back(start_recv(to, received.count * size, rank, kExchange));
-        }
-        if (sent.count > 0)
-          requests.push_back(start_send(from, sent.count * size, rank, kExchange));
-      });
-    }
-    for (const auto& request : requests) {
-      wait_for([&] { request->wait(time_left(waiting)); });
-    }
+      if (rank == spec_.rank) return copy_bytes(to, from, sent.count * size);
+      if (received.count > 0)
+        requests.push_back(start_recv(to, received.count * size, rank, kExchange));
+      if (sent.count > 0) requests.push_back(start_send(from, sent.count * size, rank, kExchange));
+    };
+    with_texts(this_collective(), [&] {
+      for (int rank = 0; rank < spec_.size; ++rank) start(rank);
+      for (const auto& request : requests) request->wait(time_left(waiting));
+    });
   });
-}
-
-void GlooGroup::send(const void* data, int64_t count, DType dtype, int destination, int tag,
-                     const Waiting& waiting) {
-  const Envelope envelope{.count = count, .tag = tag, .dtype = dtype};
-  try {
-    finish([&] { return start_send(&envelope, sizeof envelope, destination, kEnvelope); }, waiting);
-    if (count == 0) return;
-    finish([&] { return start_send(data, envelope.bytes(), destination, kLetter); }, waiting);
-  } catch (const Error& error) {
-    throw_agreed(error, false);
-  }
-}
-
-void GlooGroup::recv(void* data, int64_t count, DType dtype, int source, int tag,
-                     const Waiting& waiting) {
-  const auto next = [&](void* to, int64_t bytes, Tag kind) {
-    if (bytes > 0) finish([&] { return start_recv(to, bytes, source, kind); }, waiting);
-  };
-  try {
-    letters_.take(
-        spec_, source, {.count = count, .tag = tag, .dtype = dtype}, data,
-        [&](Envelope& envelope) { next(&envelope, sizeof envelope, kEnvelope); },
-        [&](void* to, int64_t bytes) { next(to, bytes, kLetter); });
-  } catch (const Error& error) {
-    throw_agreed(error, false);
-  }
 }
 
 }  // namespace
