@@ -19,6 +19,15 @@ title "data: transforms of CIFAR-10"
 "$bin/bench_data"
 title "all_reduce in shared memory, 2 ranks"
 "$bin/lockstep" bench collectives --ranks 2 --sizes 4:256M
+namespaces=no
+if [ "$(id -u)" -eq 0 ] && ip netns add "lockstep$$" 2>/dev/null; then
+  ip netns del "lockstep$$"
+  namespaces=yes
+  title "communication hooks between hosts at 1 Gbit/s"
+  bench/net/hooks.sh
+else
+  echo "bench: left out, for want of network namespaces (root makes them): all that is between hosts" >&2
+fi
 if [ -d "$PEERS" ]; then
   title "launch beside mpirun and torchrun"
   bench/launch/compare_peers.sh
@@ -26,12 +35,9 @@ if [ -d "$PEERS" ]; then
   bench/store/compare_peers.sh
   title "all_reduce beside Open MPI and Gloo"
   bench/collectives/compare_peers.sh
-  if [ "$(id -u)" -eq 0 ] && ip netns add "lockstep$$" 2>/dev/null; then
-    ip netns del "lockstep$$"
+  if [ $namespaces = yes ]; then
     title "all_reduce between hosts beside Open MPI and Gloo"
     bench/net/compare_peers.sh
-  else
-    echo "bench: left out, for want of network namespaces (root makes them): all_reduce between hosts" >&2
   fi
   title "data parallel beside independent processes and PyTorch DDP"
   bench/ddp/compare_peers.sh
