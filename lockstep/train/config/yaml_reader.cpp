@@ -149,6 +149,9 @@ class TreeBuilder : public YAML::EventHandler {
   void check_key(Frame& frame, const Node& key) const {
     const int line = key.place.line - 1;
     if (key.kind != Node::Kind::kScalar) fail(line, "a key must be a plain word");
+    if (static_cast<int64_t>(key.text.size()) > limits_.key_bytes) {
+      fail(line, fmt::format("a key longer than {} bytes", limits_.key_bytes));
+    }
     if (!frame.keys.insert(key.text).second) {
       fail(line, fmt::format("the key '{}' stands twice in this mapping", key.text));
     }

@@ -12,6 +12,7 @@ namespace lockstep {
 
 struct YamlLimits {
   int64_t text_bytes = 1 << 20;   ///< Of the input.
+  int64_t key_bytes = 200;        ///< Written with escapes they are still fewer than YAML's 1024.
   int depth = 64;                 ///< Of nested mappings and lists.
   int64_t tree_bytes = 32 << 20;  ///< Of the result: aliases (`*name`) are copies.
 };

@@ -58,6 +58,8 @@ TEST(YamlReader, RefusesWithTheLine) {
 
 TEST(YamlReader, StaysWithinBounds) {
   EXPECT_EQ(parse_error(std::string(100000, '[')), "a.yaml:1: nested deeper than 64 levels");
+  EXPECT_EQ(parse_error("a: 1\n" + std::string(201, 'b') + ": 2"),
+            "a.yaml:2: a key longer than 200 bytes");
   EXPECT_EQ(parse_error("a: 12345", {.text_bytes = 5}), "a.yaml: longer than 5 bytes");
   std::string bomb = "a: &x0 [lol, lol]\n";
   for (int i = 1; i < 40; ++i) {
