@@ -40,6 +40,11 @@ std::string scalar_text(const std::string& text, bool quote) {
   return quote || !plain_is_safe(text) ? quoted(text) : text;
 }
 
+/// Entries do not say whether their key was in quotes; bare, these would be no word.
+std::string key_text(const std::string& key) {
+  return scalar_text(key, key == "null" || key == "Null" || key == "NULL");
+}
+
 bool is_simple(const Node& node) {
   return node.kind == Node::Kind::kScalar || node.kind == Node::Kind::kNull ||
          (node.kind == Node::Kind::kMap && node.entries.empty()) ||
@@ -67,7 +72,7 @@ void write(const Node& node, int indent, bool after_dash, std::string& out) {
   for (size_t i = 0; i < count; ++i) {
     const Node& value = map ? node.entries[i].value : node.items[i];
     if (i > 0 || !after_dash) out += margin;
-    out += map ? scalar_text(node.entries[i].key, false) : "-";
+    out += map ? key_text(node.entries[i].key) : "-";
     if (map) out += ':';
     if (is_simple(value)) {
       out += fmt::format(" {}\n", simple_text(value));

@@ -78,7 +78,8 @@ TEST(YamlReader, EmptyTextIsNull) {
 TEST(YamlWriter, ReadsBackToTheSame) {
   const std::string text =
       "a: 1.0e-6\nb: 'yes'\nc: [1, [2, x y], null, 'a, b']\nd:\n  - Crop:\n      size: 32\n"
-      "  - Flip:\n  - [{z: 1}]\ne: \"tab\\tquote\\\"line\\nend\"\nf: {}\n'odd: key': -5\ng: [-, "
+      "  - Flip:\n  - [{z: 1}]\ne: \"tab\\tquote\\\"line\\nend\"\nf: {}\n'odd: key': -5\n'null': "
+      "6\ng: [-, "
       ".5]\n";
   const Node root = parse_yaml(text.substr(0, text.find("g:")), "a");
   const Node again = parse_yaml(write_yaml(root), "b");
