@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -11,6 +12,8 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <set>
+#include <utility>
 
 #include "apps/lockstep/verbs.h"
 #include "lockstep/base/error.h"
@@ -123,16 +126,23 @@ bool is_recorder(const fs::path& descriptor) {
          fs::path(target).extension() == kFlightSuffix;
 }
 
-/// Of the process and its descendants: `pid` may be a worker or the agent that started it.
+/// Of the process and its descendants: `pid` may be a worker or the agent that started it. Ranks of
+/// a host have each other's recorders open, so that also those of dead ranks are there.
 void add_records_of(int pid, Found& found) {
   const auto family = parents();
+  std::set<std::pair<dev_t, ino_t>> seen;
   for (const auto& [each, parent] : family) {
     if (!descends(each, pid, family)) continue;
     for (const auto& descriptor : entries_of(fmt::format("/proc/{}/fd", each))) {
-      if (!is_recorder(descriptor)) continue;
-      const FlightRecord* const record = found.load(descriptor, fmt::format("process {}", each));
-      // A child that the rank forked has the same memory open.
-      if (record != nullptr && record->pid != each) found.records.pop_back();
+      struct stat about {};
+      if (!is_recorder(descriptor) || ::stat(descriptor.c_str(), &about) != 0 ||
+          !seen.insert({about.st_dev, about.st_ino}).second) {
+        continue;
+      }
+      FlightRecord* const record = found.load(descriptor, fmt::format("process {}", each));
+      if (record == nullptr) continue;
+      record->alive = family.count(record->pid) != 0;
+      if (record->alive && !descends(record->pid, pid, family)) found.records.pop_back();
     }
   }
 }

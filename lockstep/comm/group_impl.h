@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "lockstep/base/deadline.h"
+#include "lockstep/base/unique_fd.h"
 #include "lockstep/comm/exchange.h"
 #include "lockstep/comm/process_group.h"
 #include "lockstep/comm/types.h"
@@ -34,7 +35,10 @@ struct GroupSpec {
   std::vector<int> world_ranks;       ///< By rank. Messages name world ranks: see rank_name().
   std::vector<std::string> host_ids;  ///< By rank: World::host_id.
   std::vector<std::string> addresses;  ///< By rank: World::address.
-  std::string secret;                  ///< World::secret.
+  /// By rank: its flight recorder, to read; also when it is dead. Null where it cannot be read from
+  /// here, as on other hosts. May be left empty.
+  std::vector<std::shared_ptr<const UniqueFd>> recorders;
+  std::string secret;  ///< World::secret.
   std::shared_ptr<Store> store;
   std::chrono::milliseconds timeout{};  ///< GroupOptions::timeout, for calls without a deadline.
 

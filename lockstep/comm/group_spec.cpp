@@ -26,11 +26,13 @@ GroupSpec GroupSpec::subset(const std::vector<int>& ranks, const std::string& su
   part.world_ranks.clear();
   part.host_ids.clear();
   part.addresses.clear();
+  part.recorders.clear();
   for (const int old : ranks) {
     if (old == rank) part.rank = static_cast<int>(part.world_ranks.size());
     part.world_ranks.push_back(world_ranks[static_cast<size_t>(old)]);
     part.host_ids.push_back(host_ids[static_cast<size_t>(old)]);
     part.addresses.push_back(addresses[static_cast<size_t>(old)]);
+    if (!recorders.empty()) part.recorders.push_back(recorders[static_cast<size_t>(old)]);
   }
   if (part.rank < 0) {
     throw Error(ErrorCode::kInvalidArgument, fmt::format("{} is not a member of the group of {}",

@@ -87,7 +87,8 @@ class SharedBuffer {
 /// the dtype does not have, see can_reduce(); nothing was sent),
 /// kMismatch (a rank called something else or with other counts; names both sides), kTimeout (names
 /// the ranks that did not come), kPeerLost (names the rank that died). After the last three the
-/// group is unusable: every later call throws the same error; make a new group.
+/// group is unusable: every later call throws the same error; make a new group. They end with what
+/// each rank did last, the same text on all ranks.
 class ProcessGroup {
  public:
   /// Collective over all ranks of `world`. Errors: kTimeout naming the missing ranks, kMismatch,

@@ -1,13 +1,17 @@
 #include "lockstep/comm/rendezvous.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <nlohmann/json.hpp>
 #include <numeric>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/log.h"
 #include "lockstep/base/text.h"
 #include "lockstep/base/version.h"
+#include "lockstep/comm/flight/ring.h"
 
 namespace lockstep {
 namespace {
@@ -75,6 +79,20 @@ json exchange_cards(const World& world, const std::string& name, const json& car
   }
 }
 
+std::string place_of_recorder(const World& world) {
+  const int fd = FlightRing::of_rank(world.rank, world.size).fd();
+  return fd < 0 ? "" : fmt::format("/proc/{}/fd/{}", ::getpid(), fd);
+}
+
+/// Opened while it lives, so that it can be read when it is dead.
+std::shared_ptr<const UniqueFd> open_recorder(const std::string& path) {
+  if (path.empty()) return nullptr;
+  auto fd = std::make_shared<const UniqueFd>(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (*fd) return fd;
+  log_debug(io_error("open " + path).what());
+  return nullptr;
+}
+
 }  // namespace
 
 GroupSpec meet(const World& world, const std::string& backend, std::chrono::milliseconds timeout,
@@ -93,6 +111,7 @@ GroupSpec meet(const World& world, const std::string& backend, std::chrono::mill
                      {"host", world.host_id},
                      {"address", world.address}});
   if (world.size > 1) {
+    members.front()["recorder"] = place_of_recorder(world);
     // Every rank counts its own groups, so the n-th of each rank are one group.
     const auto made = world.store->add(fmt::format("comm/groups/{}", world.rank), 1, deadline);
     spec.name = fmt::format("comm/{}", made);
@@ -102,6 +121,8 @@ GroupSpec meet(const World& world, const std::string& backend, std::chrono::mill
   for (const auto& member : members) {
     spec.host_ids.push_back(member.at("host").get<std::string>());
     spec.addresses.push_back(member.at("address").get<std::string>());
+    const bool here = spec.host_ids.back() == world.host_id;
+    spec.recorders.push_back(here ? open_recorder(member.value("recorder", "")) : nullptr);
   }
   return spec;
 }

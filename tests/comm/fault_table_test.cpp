@@ -62,7 +62,8 @@ struct Row {
   When when;  // within the step
   ErrorCode error;
   const char* says;  // in what caused the error, on every rank
-  const char* says_2 = "";
+  const char* says_2;
+  const char* did;  // in what the ranks did last
 };
 
 const HostLayout kShm{3};
@@ -74,41 +75,41 @@ constexpr int64_t kCount = 100'000;
 
 // clang-format off
 const std::vector<Row> kTable = {
-    {Fault::kKill,          kShm,       1, 2, When::kMeeting,   ErrorCode::kPeerLost, "rank 1 (in it, last finished", "died"},
-    {Fault::kKill,          kTcp,       1, 2, When::kSending,   ErrorCode::kPeerLost, "rank 1: "},
-    {Fault::kKill,          kTwoLevel,  3, 2, When::kReceiving, ErrorCode::kPeerLost, "rank 3"},
-    {Fault::kStop,          kShm,       2, 3, When::kMeeting,   ErrorCode::kTimeout,  "waiting for rank 2 (in it"},
-    {Fault::kStop,          kTcp,       0, 3, When::kReceiving, ErrorCode::kTimeout,  "rank 0 did not come in time"},
-    {Fault::kStop,          kTwoLevel,  1, 3, When::kSending,   ErrorCode::kTimeout,  "rank 1 did not come in time"},
-    {Fault::kSlow,          kShm,       1, 3, When::kBefore,    ErrorCode::kTimeout,  "waiting for rank 1 (not in it yet, last finished barrier #4)"},
-    {Fault::kSlow,          kTcp,       1, 3, When::kBefore,    ErrorCode::kTimeout,  "rank 1 did not come in time"},
-    {Fault::kSlow,          kTwoLevel,  3, 3, When::kBefore,    ErrorCode::kTimeout,  "rank 3 did not come in time"},
-    {Fault::kShape,         kShm,       1, 2, When::kBefore,    ErrorCode::kMismatch, "rank 1 called all_reduce #3 (float32, 100001 elements", "100000 elements"},
-    {Fault::kShape,         kTcp,       1, 2, When::kBefore,    ErrorCode::kMismatch, "rank 1 called all_reduce #3 (float32, 100001 elements", "100000 elements"},
-    {Fault::kShape,         kTwoLevel,  2, 2, When::kBefore,    ErrorCode::kMismatch, "rank 2 called all_reduce #3 (float32, 100001 elements", "100000 elements"},
-    {Fault::kOrder,         kShm,       1, 2, When::kBefore,    ErrorCode::kMismatch, "rank 1 called barrier #3", "called all_reduce #3"},
-    {Fault::kOrder,         kTcp,       1, 2, When::kBefore,    ErrorCode::kMismatch, "rank 1 called barrier #3", "called all_reduce #3"},
-    {Fault::kOrder,         kTwoLevel,  1, 2, When::kBefore,    ErrorCode::kMismatch, "rank 1 called barrier #3", "called all_reduce #3"},
-    {Fault::kSkip,          kShm,       2, 3, When::kBefore,    ErrorCode::kMismatch, "rank 2 called barrier #5", "called all_reduce #5"},
-    {Fault::kSkip,          kTcp,       2, 3, When::kBefore,    ErrorCode::kMismatch, "rank 2 called barrier #5", "called all_reduce #5"},
-    {Fault::kSkip,          kTwoLevel,  2, 3, When::kBefore,    ErrorCode::kMismatch, "rank 2 called barrier #5", "called all_reduce #5"},
-    {Fault::kSkipLast,      kShm,       1, 4, When::kBefore,    ErrorCode::kTimeout,  "barrier #8: timeout after", "rank 1 (not in it yet, last finished all_reduce #7)"},
-    {Fault::kSkipLast,      kTcp,       1, 4, When::kBefore,    ErrorCode::kTimeout,  "rank 1 did not come in time", "barrier #8"},
-    {Fault::kSkipLast,      kTwoLevel,  1, 4, When::kBefore,    ErrorCode::kTimeout,  "rank 1 did not come in time", "barrier #8"},
-    {Fault::kLeave,         kShm,       1, 3, When::kBefore,    ErrorCode::kPeerLost, "rank 1 (", "ended its process group while others still used it"},
-    {Fault::kLeave,         kTcp,       1, 3, When::kBefore,    ErrorCode::kPeerLost, "rank 1: "},
-    {Fault::kLeave,         kTwoLevel,  3, 3, When::kBefore,    ErrorCode::kPeerLost, "rank 3"},
-    {Fault::kCutLink,       kTcp,       1, 2, When::kBefore,    ErrorCode::kTimeout,  "nothing passes between rank 1 and ranks 0, 2"},
-    {Fault::kCutLink,       kTwoAndOne, 2, 2, When::kBefore,    ErrorCode::kTimeout,  "nothing passes between rank 0 and rank 2"},
-    {Fault::kHalfOpen,      kTcp,       1, 2, When::kBefore,    ErrorCode::kTimeout,  "rank 1 did not come in time"},
-    {Fault::kHalfOpen,      kTwoAndOne, 2, 2, When::kBefore,    ErrorCode::kTimeout,  "rank 2 did not come in time"},
-    {Fault::kGarbageOnLink, kTcp,       1, 2, When::kBefore,    ErrorCode::kCorrupt,  "rank 1: sent bytes that are no message"},
-    {Fault::kGarbageOnLink, kTwoAndOne, 2, 2, When::kBefore,    ErrorCode::kCorrupt,  "rank 2: sent bytes that are no message"},
-    {Fault::kGarbageOnPort, kTcp,       2, 0, When::kBefore,    ErrorCode::kTimeout,  "no connection with ranks 2; last connection refused"},
-    {Fault::kGarbageOnPort, kTwoAndOne, 2, 0, When::kBefore,    ErrorCode::kTimeout,  "no connection with ranks 2; last connection refused"},
-    {Fault::kForeignJob,    kTcp,       2, 0, When::kBefore,    ErrorCode::kTimeout,  "no connection with ranks 2; last connection refused", "does not know this job's secret"},
-    {Fault::kForeignJob,    kTwoAndOne, 2, 0, When::kBefore,    ErrorCode::kTimeout,  "no connection with ranks 2; last connection refused", "does not know this job's secret"},
-    {Fault::kForeignGroup,  kTcp,       2, 0, When::kBefore,    ErrorCode::kTimeout,  "no connection with ranks 2; last connection refused", "came for another group"},
+    {Fault::kKill,          kShm,       1, 2, When::kMeeting,   ErrorCode::kPeerLost, "rank 1 (in it, last finished", "died", "rank 1 (dead): in all_reduce #3 (float32, 390.6 KiB)"},
+    {Fault::kKill,          kTcp,       1, 2, When::kSending,   ErrorCode::kPeerLost, "rank 1: ", "", "rank 1: no word"},
+    {Fault::kKill,          kTwoLevel,  3, 2, When::kReceiving, ErrorCode::kPeerLost, "rank 3", "", "rank 3 (dead): in all_reduce #3 (float32, 390.6 KiB)"},
+    {Fault::kStop,          kShm,       2, 3, When::kMeeting,   ErrorCode::kTimeout,  "waiting for rank 2 (in it", "", "rank 2 (stopped): in all_reduce #5 (float32, 390.6 KiB)"},
+    {Fault::kStop,          kTcp,       0, 3, When::kReceiving, ErrorCode::kTimeout,  "rank 0 did not come in time", "", "rank 0: no word"},
+    {Fault::kStop,          kTwoLevel,  1, 3, When::kSending,   ErrorCode::kTimeout,  "rank 1 did not come in time", "", "rank 1 (stopped): in all_reduce #5 (float32, 390.6 KiB)"},
+    {Fault::kSlow,          kShm,       1, 3, When::kBefore,    ErrorCode::kTimeout,  "waiting for rank 1 (not in it yet, last finished barrier #4)", "", ": done with barrier #4"},
+    {Fault::kSlow,          kTcp,       1, 3, When::kBefore,    ErrorCode::kTimeout,  "rank 1 did not come in time", "", "rank 1: no word"},
+    {Fault::kSlow,          kTwoLevel,  3, 3, When::kBefore,    ErrorCode::kTimeout,  "rank 3 did not come in time", "", ": done with barrier #4"},
+    {Fault::kShape,         kShm,       1, 2, When::kBefore,    ErrorCode::kMismatch, "rank 1 called all_reduce #3 (float32, 100001 elements", "100000 elements", "in all_reduce #3 (float32, 390.6 KiB) for"},
+    {Fault::kShape,         kTcp,       1, 2, When::kBefore,    ErrorCode::kMismatch, "rank 1 called all_reduce #3 (float32, 100001 elements", "100000 elements", "in all_reduce #3 (float32, 390.6 KiB) for"},
+    {Fault::kShape,         kTwoLevel,  2, 2, When::kBefore,    ErrorCode::kMismatch, "rank 2 called all_reduce #3 (float32, 100001 elements", "100000 elements", "in all_reduce #3 (float32, 390.6 KiB) for"},
+    {Fault::kOrder,         kShm,       1, 2, When::kBefore,    ErrorCode::kMismatch, "rank 1 called barrier #3", "called all_reduce #3", "rank 1: in barrier #3 for"},
+    {Fault::kOrder,         kTcp,       1, 2, When::kBefore,    ErrorCode::kMismatch, "rank 1 called barrier #3", "called all_reduce #3", "rank 1: in barrier #3 for"},
+    {Fault::kOrder,         kTwoLevel,  1, 2, When::kBefore,    ErrorCode::kMismatch, "rank 1 called barrier #3", "called all_reduce #3", "rank 1: in barrier #3 for"},
+    {Fault::kSkip,          kShm,       2, 3, When::kBefore,    ErrorCode::kMismatch, "rank 2 called barrier #5", "called all_reduce #5", "rank 2: in barrier #5 for"},
+    {Fault::kSkip,          kTcp,       2, 3, When::kBefore,    ErrorCode::kMismatch, "rank 2 called barrier #5", "called all_reduce #5", "rank 2: in barrier #5 for"},
+    {Fault::kSkip,          kTwoLevel,  2, 3, When::kBefore,    ErrorCode::kMismatch, "rank 2 called barrier #5", "called all_reduce #5", "rank 2: in barrier #5 for"},
+    {Fault::kSkipLast,      kShm,       1, 4, When::kBefore,    ErrorCode::kTimeout,  "barrier #8: timeout after", "rank 1 (not in it yet, last finished all_reduce #7)", ": done with all_reduce #7"},
+    {Fault::kSkipLast,      kTcp,       1, 4, When::kBefore,    ErrorCode::kTimeout,  "rank 1 did not come in time", "barrier #8", "rank 1: no word"},
+    {Fault::kSkipLast,      kTwoLevel,  1, 4, When::kBefore,    ErrorCode::kTimeout,  "rank 1 did not come in time", "barrier #8", ": done with all_reduce #7"},
+    {Fault::kLeave,         kShm,       1, 3, When::kBefore,    ErrorCode::kPeerLost, "rank 1 (", "ended its process group while others still used it", ""},
+    {Fault::kLeave,         kTcp,       1, 3, When::kBefore,    ErrorCode::kPeerLost, "rank 1: ", "", ""},
+    {Fault::kLeave,         kTwoLevel,  3, 3, When::kBefore,    ErrorCode::kPeerLost, "rank 3", "", ""},
+    {Fault::kCutLink,       kTcp,       1, 2, When::kBefore,    ErrorCode::kTimeout,  "nothing passes between rank 1 and ranks 0, 2", "", "ranks 0-2: in all_reduce #4"},
+    {Fault::kCutLink,       kTwoAndOne, 2, 2, When::kBefore,    ErrorCode::kTimeout,  "nothing passes between rank 0 and rank 2", "", "ranks 0-2: in all_reduce #4"},
+    {Fault::kHalfOpen,      kTcp,       1, 2, When::kBefore,    ErrorCode::kTimeout,  "rank 1 did not come in time", "", "rank 1: no word"},
+    {Fault::kHalfOpen,      kTwoAndOne, 2, 2, When::kBefore,    ErrorCode::kTimeout,  "rank 2 did not come in time", "", "rank 2: no word"},
+    {Fault::kGarbageOnLink, kTcp,       1, 2, When::kBefore,    ErrorCode::kCorrupt,  "rank 1: sent bytes that are no message", "", ""},
+    {Fault::kGarbageOnLink, kTwoAndOne, 2, 2, When::kBefore,    ErrorCode::kCorrupt,  "rank 2: sent bytes that are no message", "", ""},
+    {Fault::kGarbageOnPort, kTcp,       2, 0, When::kBefore,    ErrorCode::kTimeout,  "no connection with ranks 2; last connection refused", "", ""},
+    {Fault::kGarbageOnPort, kTwoAndOne, 2, 0, When::kBefore,    ErrorCode::kTimeout,  "no connection with ranks 2; last connection refused", "", ""},
+    {Fault::kForeignJob,    kTcp,       2, 0, When::kBefore,    ErrorCode::kTimeout,  "no connection with ranks 2; last connection refused", "does not know this job's secret", ""},
+    {Fault::kForeignJob,    kTwoAndOne, 2, 0, When::kBefore,    ErrorCode::kTimeout,  "no connection with ranks 2; last connection refused", "does not know this job's secret", ""},
+    {Fault::kForeignGroup,  kTcp,       2, 0, When::kBefore,    ErrorCode::kTimeout,  "no connection with ranks 2; last connection refused", "came for another group", ""},
 };
 // clang-format on
 
@@ -371,8 +372,11 @@ void check(const Row& row, const Board& board) {
     const Board::End& end = board.ends.at(static_cast<size_t>(rank));
     const std::string text = end.text.data();
     EXPECT_EQ(to_string(static_cast<ErrorCode>(end.code)), to_string(row.error)) << text;
+    const std::string cause = cause_of(text);
     for (const char* part : {row.says, row.says_2})
-      EXPECT_NE(text.find(part), std::string::npos) << "no '" << part << "' in: " << text;
+      EXPECT_NE(cause.find(part), std::string::npos) << "no '" << part << "' in: " << text;
+    EXPECT_NE(text.substr(cause.size()).find(row.did), std::string::npos)
+        << "no '" << row.did << "' in: " << text;
     const auto took = std::chrono::nanoseconds(end.at_ns - board.struck_ns);
     if (rank != row.rank) {
       EXPECT_LE(took, bound_of(row)) << text;

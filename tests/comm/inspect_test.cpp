@@ -36,6 +36,12 @@ TEST(Inspect, NamesTheRankThatHoldsUpTheOthersAliveAndDead) {
   EXPECT_TRUE(has(lines[3], "all_reduce #2 (float32, 1.0 MiB)") && has(lines[3], "<- 1 behind"))
       << alive;
 
+  // Of one rank's process alone: that rank.
+  const std::string words = lines[3].substr(0, lines[3].find("all_reduce"));
+  const std::string pid = words.substr(words.find_first_not_of(' ', words.find('1') + 1));
+  const std::string one = inspected(pid.substr(0, pid.find(' ')), "no record of ranks 0, 2");
+  EXPECT_EQ(lines_of(one).size(), 4u) << one;
+
   ASSERT_EQ(::kill(run.pid(), SIGKILL), 0);  // and with the agent all of its workers
   run.wait();
   ASSERT_TRUE(run.wait_all_gone());

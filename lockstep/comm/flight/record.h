@@ -23,6 +23,9 @@ struct FlightEntry {
   bool failed = false;
 };
 
+/// "all_reduce #12 (float32, 24.0 MiB)", "barrier #3", "send to 3 (float32, 4 B)"
+std::string to_string(const FlightEntry& entry);
+
 /// One rank's recorder.
 struct FlightRecord {
   int rank = 0;

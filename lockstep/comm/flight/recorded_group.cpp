@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "lockstep/comm/flight/last_calls.h"
 #include "lockstep/comm/flight/ring.h"
 
 namespace lockstep {
@@ -11,59 +12,61 @@ namespace {
 class RecordedGroup : public GroupImpl {
  public:
   RecordedGroup(const GroupSpec& spec, std::unique_ptr<GroupImpl> impl)
-      : ring_(FlightRing::of_rank(spec.world_ranks[static_cast<size_t>(spec.rank)], spec.size)),
+      : spec_(spec),
+        ring_(FlightRing::of_rank(spec.world_ranks[static_cast<size_t>(spec.rank)], spec.size)),
         // A world of one rank needs no name in a store, but one to be shown by.
         group_(ring_.add_group(spec.name.empty() ? "alone" : spec.name, spec.rank, spec.size)),
         impl_(std::move(impl)) {}
 
   void all_reduce(void* data, int64_t count, DType dtype, ReduceOp op,
                   const Waiting& waiting) override {
-    const Entry entry(*this, "all_reduce", count, dtype);
-    impl_->all_reduce(data, count, dtype, op, waiting);
+    run({*this, "all_reduce", count, dtype},
+        [&] { impl_->all_reduce(data, count, dtype, op, waiting); });
   }
   void broadcast(void* data, int64_t count, DType dtype, int root,
                  const Waiting& waiting) override {
-    const Entry entry(*this, "broadcast", count, dtype, root);
-    impl_->broadcast(data, count, dtype, root, waiting);
+    run({*this, "broadcast", count, dtype, root},
+        [&] { impl_->broadcast(data, count, dtype, root, waiting); });
   }
   void all_gather(const void* in, void* out, int64_t count, DType dtype,
                   const Waiting& waiting) override {
-    const Entry entry(*this, "all_gather", count, dtype);
-    impl_->all_gather(in, out, count, dtype, waiting);
+    run({*this, "all_gather", count, dtype},
+        [&] { impl_->all_gather(in, out, count, dtype, waiting); });
   }
   void reduce_scatter(const void* in, void* out, int64_t count, DType dtype, ReduceOp op,
                       const Waiting& waiting) override {
-    const Entry entry(*this, "reduce_scatter", count, dtype);
-    impl_->reduce_scatter(in, out, count, dtype, op, waiting);
+    run({*this, "reduce_scatter", count, dtype},
+        [&] { impl_->reduce_scatter(in, out, count, dtype, op, waiting); });
   }
   void reduce(void* data, int64_t count, DType dtype, ReduceOp op, int root,
               const Waiting& waiting) override {
-    const Entry entry(*this, "reduce", count, dtype, root);
-    impl_->reduce(data, count, dtype, op, root, waiting);
+    run({*this, "reduce", count, dtype, root},
+        [&] { impl_->reduce(data, count, dtype, op, root, waiting); });
   }
   void exchange(const Exchange& exchange, const void* in, void* out,
                 const Waiting& waiting) override {
-    const Entry entry(*this, to_string(exchange.kind).data(), exchange.even() ? exchange.count : -1,
-                      exchange.dtype, exchange.root, exchange.bytes());
-    impl_->exchange(exchange, in, out, waiting);
+    run({*this, to_string(exchange.kind).data(), exchange.even() ? exchange.count : -1,
+         exchange.dtype, exchange.root, exchange.bytes()},
+        [&] { impl_->exchange(exchange, in, out, waiting); });
   }
   void barrier(const Waiting& waiting) override {
-    const Entry entry(*this, "barrier", 0, DType::kUint8);
-    impl_->barrier(waiting);
+    run({*this, "barrier", 0, DType::kUint8}, [&] { impl_->barrier(waiting); });
   }
   void send(const void* data, int64_t count, DType dtype, int destination, int tag,
             const Waiting& waiting) override {
-    const Entry entry(*this, "send", count, dtype, destination, kTransfer);
-    impl_->send(data, count, dtype, destination, tag, waiting);
+    run({*this, "send", count, dtype, destination, kTransfer},
+        [&] { impl_->send(data, count, dtype, destination, tag, waiting); });
   }
   void recv(void* data, int64_t count, DType dtype, int source, int tag,
             const Waiting& waiting) override {
-    const Entry entry(*this, "recv", count, dtype, source, kTransfer);
-    impl_->recv(data, count, dtype, source, tag, waiting);
+    run({*this, "recv", count, dtype, source, kTransfer},
+        [&] { impl_->recv(data, count, dtype, source, tag, waiting); });
   }
   std::shared_ptr<SharedBuffer> allocate(int64_t bytes, const Waiting& waiting) override {
-    const Entry entry(*this, "allocate", bytes, DType::kUint8);
-    return impl_->allocate(bytes, waiting);
+    std::shared_ptr<SharedBuffer> buffer;
+    run({*this, "allocate", bytes, DType::kUint8},
+        [&] { buffer = impl_->allocate(bytes, waiting); });
+    return buffer;
   }
 
  private:
@@ -95,6 +98,17 @@ class RecordedGroup : public GroupImpl {
     int exceptions_ = std::uncaught_exceptions();
   };
 
+  /// Runs `body` as the operation `entry`; its error says what every rank did last.
+  template <class Body>
+  void run(const Entry& /*lives as long as the call*/, const Body& body) {
+    try {
+      body();
+    } catch (const Error& error) {
+      throw with_last_calls(spec_, error);
+    }
+  }
+
+  const GroupSpec spec_;
   FlightRing& ring_;
   uint16_t group_;
   uint64_t sequence_ = 0;  // of collectives, which one thread at a time calls

@@ -93,6 +93,7 @@ class FlightRing {
   void leave(uint64_t number, bool failed);
 
   const FlightMemory& memory() const { return *memory_; }
+  int fd() const { return fd_.get(); }  ///< -1: in memory that only this process sees.
 
  private:
   void fill_header(int rank, int world_size);

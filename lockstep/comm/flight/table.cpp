@@ -17,10 +17,7 @@ struct Line {
 };
 
 std::string what(const FlightEntry* entry) {
-  if (entry == nullptr) return "nothing yet";
-  if (entry->count == 0) return fmt::format("{} #{}", entry->call, entry->sequence);
-  return fmt::format("{} #{} ({}, {})", entry->call, entry->sequence, entry->dtype,
-                     format_bytes(std::max<int64_t>(entry->bytes, 0)));
+  return entry == nullptr ? "nothing yet" : to_string(*entry);
 }
 
 std::string seconds(int64_t ns) {
@@ -97,9 +94,7 @@ std::string open_transfers(const std::vector<FlightRecord>& records, int64_t now
   for (const FlightRecord& record : records) {
     for (const FlightEntry& entry : record.entries) {
       if (entry.sequence != 0 || entry.left_ns != 0) continue;
-      text += fmt::format("  rank {}: {} {} {} ({}, {}), inside for {}\n", record.rank, entry.call,
-                          entry.call == "send" ? "to" : "from", entry.peer, entry.dtype,
-                          format_bytes(std::max<int64_t>(entry.bytes, 0)),
+      text += fmt::format("  rank {}: {}, inside for {}\n", record.rank, to_string(entry),
                           seconds(now_ns - entry.entered_ns));
     }
   }
@@ -107,6 +102,18 @@ std::string open_transfers(const std::vector<FlightRecord>& records, int64_t now
 }
 
 }  // namespace
+
+std::string to_string(const FlightEntry& entry) {
+  std::string text = entry.call;
+  if (entry.sequence != 0) {
+    text += fmt::format(" #{}", entry.sequence);
+  } else {
+    text += fmt::format(" {} {}", entry.call == "send" ? "to" : "from", entry.peer);
+  }
+  if (entry.count == 0) return text;
+  return text +
+         fmt::format(" ({}, {})", entry.dtype, format_bytes(std::max<int64_t>(entry.bytes, 0)));
+}
 
 std::string flight_table(std::vector<FlightRecord> records, int64_t now_ns) {
   std::sort(records.begin(), records.end(),

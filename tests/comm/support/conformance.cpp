@@ -6,6 +6,7 @@
 #include <numeric>
 #include <stdexcept>
 
+#include "lockstep/comm/flight/last_calls.h"
 #include "lockstep/comm/native/shm/control.h"
 #include "tests/comm/support/buffers.h"
 #include "tests/comm/support/values.h"
@@ -47,6 +48,10 @@ std::vector<Layout> one_host_layouts() {
     layouts.push_back({fmt::format("Shm{}", size), {size}});
   }
   return layouts;
+}
+
+std::string cause_of(const std::string& what) {
+  return what.substr(0, what.find(kLastOperations));
 }
 
 void require(bool holds, const std::string& what) {

@@ -35,6 +35,12 @@ struct Layout {
 };
 std::vector<Layout> one_host_layouts();  ///< 1-5, 7 and 8 ranks; sanitized, 1-3.
 
+/// What caused an error: its text without what every rank did last, which names all ranks.
+std::string cause_of(const std::string& what);
+inline bool has_name(const std::exception& error, const std::string& name) {
+  return cause_of(error.what()).find(name) != std::string::npos;
+}
+
 /// Throws std::runtime_error with `what` unless `holds`.
 void require(bool holds, const std::string& what);
 

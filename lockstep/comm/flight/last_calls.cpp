@@ -1,0 +1,224 @@
+#include "lockstep/comm/flight/last_calls.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "lockstep/base/log.h"
+#include "lockstep/base/text.h"
+#include "lockstep/comm/flight/process_state.h"
+#include "lockstep/comm/flight/ring.h"
+#include "lockstep/comm/topology.h"
+#include "lockstep/comm/verdict.h"
+
+namespace lockstep {
+namespace {
+
+using nlohmann::json;
+
+constexpr auto kStoreLimit = 1s;
+constexpr auto kQuiet = 100ms;    // no further host says anything
+constexpr auto kHosts = 400ms;    // for all hosts
+constexpr size_t kMostTold = 16;  // of ranks that did different things
+
+int64_t since_epoch_ns() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
+}
+
+bool did_the_same(const LastCall& a, const LastCall& b) {
+  return a.what == b.what && a.inside == b.inside && a.process == b.process;
+}
+
+std::string phrase(const LastCall& call, const std::vector<int>& ranks) {
+  std::string text = fmt::format("{} {}", ranks.size() == 1 ? "rank" : "ranks", rank_list(ranks));
+  if (!call.process.empty()) text += fmt::format(" ({})", call.process);
+  if (call.what.empty()) return text + ": nothing yet";
+  return text + (call.inside ? fmt::format(": in {} for {:.1f} s", call.what, call.seconds)
+                             : fmt::format(": done with {} {:.1f} s ago", call.what, call.seconds));
+}
+
+/// By read(2) and not from mapped memory: the writer may be at work, and of another process.
+std::optional<FlightRecord> read_recorder(const std::shared_ptr<const UniqueFd>& recorder) {
+  if (!recorder) return std::nullopt;
+  std::vector<std::byte> bytes(sizeof(FlightMemory));
+  const ssize_t got = ::pread(recorder->get(), bytes.data(), bytes.size(), 0);
+  if (got != static_cast<ssize_t>(bytes.size())) return std::nullopt;
+  try {
+    return read_flight(bytes, "a flight recorder");
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+std::vector<LastCall> last_calls_of_host(const GroupSpec& spec) {
+  std::vector<LastCall> calls;
+  for (const auto& recorder : spec.recorders) {
+    const auto record = read_recorder(recorder);
+    if (!record) continue;
+    LastCall call = last_call(*record, spec.name, since_epoch_ns());
+    const std::string state = process_state(record->pid);
+    const bool usual = call.inside && (state == "sleeping" || state == "running");
+    if (!usual) call.process = state;
+    calls.push_back(std::move(call));
+  }
+  return calls;
+}
+
+/// One rank's share in a report for all.
+class Reporting {
+ public:
+  Reporting(const GroupSpec& spec, const Error& error)
+      : spec_(spec), error_(error), topology_(make_topology(spec.host_ids)) {}
+
+  Error agreed() {
+    const auto own = last_calls_of_host(spec_);
+    if (topology_.num_hosts() == 1) return agree_on(own);
+    Store& store = *spec_.store;
+    const int host = topology_.host_of[static_cast<size_t>(spec_.rank)];
+    store.compare_set(host_key(host), std::nullopt, encode_last_calls(own), soon());
+    const bool first = store.compare_set(spec_.name + "/last/by", std::nullopt, "", soon()).swapped;
+    if (first) {
+      await_hosts();
+    } else if (const auto text = report()) {
+      return decode_verdict(*text);
+    }
+    return agree_on(told_by_hosts());
+  }
+
+ private:
+  static Deadline soon() { return Deadline::after(kStoreLimit); }
+  std::string host_key(int host) const { return fmt::format("{}/last/{}", spec_.name, host); }
+  std::string report_key() const { return spec_.name + "/report"; }
+
+  /// Unless another rank was first: then that one's.
+  Error agree_on(const std::vector<LastCall>& calls) {
+    const Error full(error_.code(),
+                     error_.what() + (kLastOperations + last_calls_text(calls, spec_.world_ranks)));
+    const auto swap =
+        spec_.store->compare_set(report_key(), std::nullopt, encode_verdict(full), soon());
+    return !swap.swapped && swap.value ? decode_verdict(*swap.value) : full;
+  }
+
+  std::optional<std::string> report() {
+    try {
+      return spec_.store->get(report_key(), soon());
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kTimeout) throw;
+      return std::nullopt;
+    }
+  }
+
+  void await_hosts() {
+    const auto end = Deadline::after(kHosts);
+    for (int host = 0; host < topology_.num_hosts() && !end.passed(); ++host) {
+      const auto key = host_key(host);
+      try {
+        spec_.store->wait(std::span(&key, 1), Deadline::after(kQuiet));
+      } catch (const Error& error) {
+        if (error.code() != ErrorCode::kTimeout) throw;
+      }
+    }
+  }
+
+  std::vector<LastCall> told_by_hosts() {
+    std::vector<LastCall> calls;
+    for (int host = 0; host < topology_.num_hosts(); ++host) {
+      const auto text = spec_.store->try_get(host_key(host), soon());
+      if (!text) continue;
+      const auto theirs = decode_last_calls(*text);
+      calls.insert(calls.end(), theirs.begin(), theirs.end());
+    }
+    return calls;
+  }
+
+  const GroupSpec& spec_;
+  const Error& error_;
+  const Topology topology_;
+};
+
+}  // namespace
+
+LastCall last_call(const FlightRecord& record, const std::string& group, int64_t now_ns) {
+  LastCall call;
+  call.rank = record.rank;
+  const FlightEntry* chosen = record.entries.empty() ? nullptr : &record.entries.back();
+  for (const FlightEntry& entry : record.entries) {
+    if (entry.group != group || (entry.left_ns != 0 && !entry.failed)) continue;
+    chosen = &entry;
+    call.inside = true;
+  }
+  if (chosen == nullptr) return call;
+  call.inside = call.inside || chosen->left_ns == 0;
+  call.what = to_string(*chosen);
+  if (chosen->group != group) call.what += " of group " + chosen->group;
+  const int64_t since = call.inside ? chosen->entered_ns : chosen->left_ns;
+  call.seconds = static_cast<double>(std::max<int64_t>(now_ns - since, 0)) / 1e9;
+  return call;
+}
+
+std::string last_calls_text(std::vector<LastCall> calls, const std::vector<int>& ranks) {
+  std::sort(calls.begin(), calls.end(),
+            [](const LastCall& a, const LastCall& b) { return a.rank < b.rank; });
+  std::vector<int> silent = ranks;
+  for (const LastCall& call : calls) std::erase(silent, call.rank);
+  std::string text;
+  for (size_t told = 0; !calls.empty(); ++told) {
+    if (told == kMostTold) {
+      text += fmt::format("; and {} more ranks", calls.size());
+      break;
+    }
+    LastCall first = calls.front();
+    std::vector<int> same;
+    for (const LastCall& call : calls) {
+      if (!did_the_same(call, first)) continue;
+      same.push_back(call.rank);
+      first.seconds = std::max(first.seconds, call.seconds);
+    }
+    std::erase_if(calls, [&](const LastCall& call) { return did_the_same(call, first); });
+    text += (text.empty() ? "" : "; ") + phrase(first, same);
+  }
+  if (silent.empty()) return text;
+  return fmt::format("{}{}{} {}: no word", text, text.empty() ? "" : "; ",
+                     silent.size() == 1 ? "rank" : "ranks", rank_list(silent));
+}
+
+std::string encode_last_calls(const std::vector<LastCall>& calls) {
+  json list = json::array();
+  for (const LastCall& call : calls)
+    list.push_back({call.rank, call.what, call.inside, call.seconds, call.process});
+  return list.dump();
+}
+
+std::vector<LastCall> decode_last_calls(const std::string& text) {
+  try {
+    std::vector<LastCall> calls;
+    for (const json& item : json::parse(text)) {
+      calls.push_back({item.at(0).get<int>(), item.at(1).get<std::string>(), item.at(2).get<bool>(),
+                       item.at(3).get<double>(), item.at(4).get<std::string>()});
+    }
+    return calls;
+  } catch (const json::exception& error) {
+    throw Error(ErrorCode::kCorrupt, std::string("what a host's ranks did last: ") + error.what());
+  }
+}
+
+Error with_last_calls(const GroupSpec& spec, const Error& error) {
+  if (spec.size == 1 || is_harmless(error.code())) return error;
+  try {
+    return Reporting(spec, error).agreed();
+  } catch (const Error& store_error) {
+    log_debug(fmt::format("{}: what the ranks of group '{}' did last is told from here: {}",
+                          spec.rank_name(spec.rank), spec.name, store_error.what()));
+  }
+  return Error(error.code(),
+               error.what() +
+                   (kLastOperations + last_calls_text(last_calls_of_host(spec), spec.world_ranks)));
+}
+
+}  // namespace lockstep

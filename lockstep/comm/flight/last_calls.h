@@ -1,0 +1,46 @@
+#pragma once
+// What each rank did last, for the error that ends a group.
+
+#include <string>
+#include <vector>
+
+#include "lockstep/base/error.h"
+#include "lockstep/comm/flight/record.h"
+#include "lockstep/comm/group_impl.h"
+
+namespace lockstep {
+
+/// What a rank did last, as another rank or host tells it.
+struct LastCall {
+  int rank = 0;         ///< In the world.
+  std::string what;     ///< "all_reduce #12 (float32, 24.0 MiB)"; empty: nothing yet.
+  bool inside = false;  ///< It is in it, or an error just ended it.
+  double seconds = 0;   ///< Since it entered it, or, when it is not inside, since it left it.
+  std::string process;  ///< process_state(), where it says something; else empty.
+};
+
+/// From `record`: the operation of `group` that it is in, else the last of any group (named, where
+/// it is another one). `now_ns`: since the epoch.
+LastCall last_call(const FlightRecord& record, const std::string& group, int64_t now_ns);
+
+/// "ranks 0, 2: in barrier #3 for 4.0 s; rank 1 (stopped): done with all_reduce #2 (float32, 1.0
+/// MiB) 4.1 s ago; rank 3: no word". Ranks that did the same are told together, with the longest
+/// time. `ranks`: all that there should be, in the world.
+std::string last_calls_text(std::vector<LastCall> calls, const std::vector<int>& ranks);
+
+/// Between hosts, through the store.
+std::string encode_last_calls(const std::vector<LastCall>& calls);
+/// Errors: kCorrupt.
+std::vector<LastCall> decode_last_calls(const std::string& text);
+
+/// Comes between the verdict and what the ranks did last.
+inline constexpr const char* kLastOperations = "; last operations: ";
+
+/// The verdict of `spec`'s group, which this rank has as `error`, with what each rank did last: one
+/// text on all ranks, that of the first. A rank reads the recorders of its host, also those of dead
+/// and frozen ranks; one rank a host tells the other hosts through the store. Takes a round trip to
+/// the store on one host; on several it waits for the other hosts as long as one more of them has
+/// been heard in the last 100 ms, at most 400 ms. Without a store it tells what this host knows.
+Error with_last_calls(const GroupSpec& spec, const Error& error);
+
+}  // namespace lockstep

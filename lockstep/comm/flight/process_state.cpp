@@ -1,0 +1,60 @@
+#include "lockstep/comm/flight/process_state.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+namespace lockstep {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// The letter in "PID (NAME) S ..."; the name may hold anything, so behind its last bracket. 0
+/// where there is none.
+char state_letter(const fs::path& stat_file) {
+  std::ifstream file(stat_file);
+  const std::string stat{std::istreambuf_iterator<char>(file), {}};
+  const size_t bracket = stat.rfind(')');
+  return bracket == std::string::npos || bracket + 2 >= stat.size() ? '\0' : stat[bracket + 2];
+}
+
+/// The most telling first: of threads that are all stopped, asleep ...
+int weight(char letter) {
+  return static_cast<int>(std::string_view("SDR").find(letter) + 1);
+}
+
+}  // namespace
+
+std::string process_state(int pid) {
+  const fs::path folder = fmt::format("/proc/{}", pid);
+  std::error_code failure;
+  if (!fs::exists(folder, failure)) return failure ? "" : "dead";
+  char state = state_letter(folder / "stat");
+  if (state == 'S' || state == 'D') {
+    for (fs::directory_iterator it(folder / "task", failure), end; !failure && it != end;
+         it.increment(failure)) {
+      const char letter = state_letter(it->path() / "stat");
+      if (weight(letter) > weight(state)) state = letter;
+    }
+  }
+  switch (state) {
+    case 'R':
+      return "running";
+    case 'S':
+      return "sleeping";
+    case 'D':
+      return "waiting for a disk";
+    case 'T':
+    case 't':
+      return "stopped";
+    case 'Z':
+    case 'X':
+      return "dead";
+    default:
+      return "";
+  }
+}
+
+}  // namespace lockstep

@@ -1,0 +1,122 @@
+#include "lockstep/comm/flight/last_calls.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "lockstep/comm/flight/process_state.h"
+#include "tests/support/error_of.h"
+
+namespace lockstep {
+namespace {
+
+constexpr int64_t kOneSecond = 1'000'000'000;
+
+FlightEntry entry_in(const std::string& group, uint64_t sequence, int64_t entered, int64_t left) {
+  FlightEntry entry;
+  entry.call = "all_reduce";
+  entry.group = group;
+  entry.sequence = sequence;
+  entry.count = 1 << 18;
+  entry.bytes = 1 << 20;
+  entry.dtype = "float32";
+  entry.entered_ns = entered * kOneSecond;
+  entry.left_ns = left * kOneSecond;
+  return entry;
+}
+
+LastCall last_of(const std::vector<FlightEntry>& entries) {
+  FlightRecord record;
+  record.rank = 2;
+  record.entries = entries;
+  return last_call(record, "w", 20 * kOneSecond);
+}
+
+TEST(LastCall, IsTheOneOfTheGroupThatTheRankIsIn) {
+  const LastCall call =
+      last_of({entry_in("w", 1, 5, 6), entry_in("w", 2, 7, 0), entry_in("other", 9, 8, 9)});
+  EXPECT_EQ(call.what, "all_reduce #2 (float32, 1.0 MiB)");
+  EXPECT_TRUE(call.inside);
+  EXPECT_EQ(call.seconds, 13);
+}
+
+TEST(LastCall, IsElseTheLastOfAnyGroup) {
+  const LastCall in_other = last_of({entry_in("w", 1, 5, 6), entry_in("other", 9, 8, 0)});
+  EXPECT_EQ(in_other.what, "all_reduce #9 (float32, 1.0 MiB) of group other");
+  EXPECT_TRUE(in_other.inside);
+  const LastCall done = last_of({entry_in("other", 9, 2, 3), entry_in("w", 1, 5, 6)});
+  EXPECT_FALSE(done.inside);
+  EXPECT_EQ(done.seconds, 14);
+  EXPECT_EQ(last_of({}).what, "");
+}
+
+// Whoever has just got the error was in it until then.
+TEST(LastCall, AnOperationThatFailedIsOneThatTheRankIsIn) {
+  FlightEntry failed = entry_in("w", 3, 10, 19);
+  failed.failed = true;
+  const LastCall call = last_of({failed});
+  EXPECT_TRUE(call.inside);
+  EXPECT_EQ(call.seconds, 10);
+}
+
+TEST(LastCalls, TellsRanksThatDidTheSameTogether) {
+  EXPECT_EQ(last_calls_text({{2, "barrier #3", true, 3.96, ""},
+                             {1, "all_reduce #2 (float32, 4 B)", false, 4.1, "stopped"},
+                             {0, "barrier #3", true, 4.0, ""},
+                             {4, "", false, 0, "running"}},
+                            {0, 1, 2, 3, 4}),
+            "ranks 0, 2: in barrier #3 for 4.0 s; "
+            "rank 1 (stopped): done with all_reduce #2 (float32, 4 B) 4.1 s ago; "
+            "rank 4 (running): nothing yet; rank 3: no word");
+  EXPECT_EQ(last_calls_text({}, {0, 1}), "ranks 0, 1: no word");
+}
+
+TEST(LastCalls, StayShort) {
+  std::vector<LastCall> calls;
+  std::vector<int> ranks;
+  for (int rank = 0; rank < 100; ++rank) {
+    calls.push_back({rank, "barrier #" + std::to_string(rank), true, 1, ""});
+    ranks.push_back(rank);
+  }
+  const std::string text = last_calls_text(calls, ranks);
+  EXPECT_NE(text.find("; and 84 more ranks"), std::string::npos) << text;
+  EXPECT_EQ(text.find("no word"), std::string::npos) << text;
+}
+
+TEST(LastCalls, SurviveTheStore) {
+  const auto calls = decode_last_calls(encode_last_calls({{7, "barrier #3", true, 1.5, "dead"}}));
+  ASSERT_EQ(calls.size(), 1u);
+  EXPECT_EQ(calls[0].rank, 7);
+  EXPECT_EQ(calls[0].what, "barrier #3");
+  EXPECT_TRUE(calls[0].inside);
+  EXPECT_EQ(calls[0].seconds, 1.5);
+  EXPECT_EQ(calls[0].process, "dead");
+  for (const char* garbage : {"", "{", "[1]", "[[1,2,3,4,5]]", "3"}) {
+    EXPECT_EQ(error_of([&] { decode_last_calls(garbage); }).code(), ErrorCode::kCorrupt) << garbage;
+  }
+}
+
+TEST(ProcessState, TellsStoppedAndDeadFromAlive) {
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    while (true) ::pause();
+  }
+  const auto after = [pid](int signal, int options) {
+    int status = 0;
+    ::kill(pid, signal);
+    ::waitpid(pid, &status, options);
+    return process_state(pid);
+  };
+  EXPECT_EQ(after(SIGSTOP, WUNTRACED), "stopped");
+  ::kill(pid, SIGKILL);
+  siginfo_t info{};
+  ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOWAIT), 0);
+  EXPECT_EQ(process_state(pid), "dead");  // and not reaped
+  ::waitpid(pid, nullptr, 0);
+  EXPECT_EQ(process_state(pid), "dead");
+  EXPECT_EQ(process_state(::getpid()), "running");
+}
+
+}  // namespace
+}  // namespace lockstep
