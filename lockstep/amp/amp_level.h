@@ -1,0 +1,25 @@
+#pragma once
+// The levels of mixed precision, under the names that Apex gave them and MindOCR took over.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace lockstep {
+
+/// What is computed in a 16-bit type. Weights and the optimizer's memory are float32 in all of
+/// them, and so are loss and checkpoints.
+enum class AmpLevel : uint8_t {
+  kO0,  ///< Nothing.
+  kO1,  ///< What libtorch's autocast lists: convolutions and matrix products.
+  kO2,  ///< All but batch norm, whose scales, shifts and statistics stay float32.
+  kO3,  ///< All. As in MindOCR the optimizer still updates float32 weights; Apex's O3 keeps none.
+};
+
+/// "O0" ... "O3".
+const std::vector<std::string>& amp_level_names();
+const std::string& to_string(AmpLevel level);
+/// Errors: kInvalidArgument naming the known ones.
+AmpLevel parse_amp_level(const std::string& name);
+
+}  // namespace lockstep

@@ -1,0 +1,56 @@
+#include "lockstep/amp/autocast.h"
+
+#include <ATen/autocast_mode.h>
+#include <fmt/format.h>
+
+#include "lockstep/base/error.h"
+
+namespace lockstep {
+namespace {
+
+namespace autocast = at::autocast;
+
+bool is_on(at::DeviceType device) {
+  return device == at::kCPU ? autocast::is_cpu_enabled() : autocast::is_enabled();
+}
+
+at::ScalarType dtype_on(at::DeviceType device) {
+  return device == at::kCPU ? autocast::get_autocast_cpu_dtype()
+                            : autocast::get_autocast_gpu_dtype();
+}
+
+void set(at::DeviceType device, bool on, at::ScalarType dtype) {
+  if (device == at::kCPU) {
+    autocast::set_cpu_enabled(on);
+    autocast::set_autocast_cpu_dtype(dtype);
+  } else {
+    autocast::set_enabled(on);
+    autocast::set_autocast_gpu_dtype(dtype);
+  }
+}
+
+at::DeviceType supported(at::DeviceType device) {
+  if (device == at::kCPU || device == at::kCUDA) return device;
+  throw Error(ErrorCode::kUnavailable,
+              fmt::format("mixed precision is for cpu and cuda, not for {}",
+                          c10::DeviceTypeName(device, /*lower_case=*/true)));
+}
+
+}  // namespace
+
+at::ScalarType low_precision(at::DeviceType device) {
+  return supported(device) == at::kCPU ? at::kBFloat16 : at::kHalf;
+}
+
+AutocastGuard::AutocastGuard(at::DeviceType device, at::ScalarType dtype)
+    : device_(supported(device)), was_on_(is_on(device)), old_dtype_(dtype_on(device)) {
+  set(device_, true, dtype);
+  autocast::increment_nesting();
+}
+
+AutocastGuard::~AutocastGuard() {
+  if (autocast::decrement_nesting() == 0) autocast::clear_cache();
+  set(device_, was_on_, old_dtype_);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,49 @@
+#include "lockstep/amp/gradients.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/isfinite.h>
+#include <ATen/ops/stack.h>
+#include <ATen/ops/sum.h>
+
+#include <cmath>
+#include <map>
+#include <vector>
+
+namespace lockstep {
+
+bool all_finite(std::span<const at::Tensor> tensors) {
+  const at::NoGradGuard no_grad;
+  // What is no number, or infinite, shows in a sum.
+  std::map<at::DeviceIndex, std::vector<at::Tensor>> sums;
+  for (const at::Tensor& tensor : tensors) {
+    if (tensor.defined()) {
+      sums[tensor.device().index()].push_back(at::sum(tensor, at::kFloat));
+    }
+  }
+  bool finite = true;
+  for (const auto& [device, of_device] : sums) {
+    finite = finite && std::isfinite(at::stack(of_device).sum().item().toDouble());
+  }
+  if (finite) return true;
+  // A sum may overflow by itself.
+  for (const at::Tensor& tensor : tensors) {
+    if (tensor.defined() && !at::isfinite(tensor).all().item().toBool()) return false;
+  }
+  return true;
+}
+
+std::vector<at::Tensor> gradients_of(std::span<const at::Tensor> parameters) {
+  std::vector<at::Tensor> gradients;
+  for (const at::Tensor& parameter : parameters) {
+    if (parameter.grad().defined()) gradients.push_back(parameter.grad());
+  }
+  return gradients;
+}
+
+void unscale(std::span<const at::Tensor> gradients, double scale) {
+  if (scale == 1) return;
+  const at::NoGradGuard no_grad;
+  for (at::Tensor gradient : gradients) gradient.mul_(1 / scale);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,60 @@
+#pragma once
+// A module that computes in a 16-bit type, and its weights in float32.
+
+#include <ATen/core/Tensor.h>
+#include <torch/nn/module.h>
+
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "lockstep/amp/amp_level.h"
+
+namespace lockstep {
+
+/// Casts parameters and floating buffers of `module` in place as `level` has it: O0 and O1 nothing,
+/// O2 all but those of batch norms (BatchNorm1d to 3d and whatever keeps a running_mean), O3 all.
+/// `dtype`: see low_precision(). float64 too becomes `dtype`.
+void cast_module(torch::nn::Module& module, AmpLevel level, at::ScalarType dtype);
+
+/// Casts a module and keeps its weights in float32, for levels O2 and O3:
+///
+///   MasterWeights masters(net, AmpLevel::kO2, at::kBFloat16);
+///   auto optimizer = torch::optim::SGD(masters.module().parameters(), ...);
+///   auto model = DistributedDataParallel(net, group);
+///   ... (loss * scale).backward();  // gradients of 16 bits, averaged in 16 bits
+///   masters.take_gradients();       // in float32 from here on: unscale, clip
+///   optimizer.step();
+///   masters.publish();
+///
+/// module() has the parameters and buffers of the net under the same names, so checkpoints made of
+/// it are those of a float32 run. What the cast left alone (batch norm in O2) is in both.
+/// The net's tensors must stay the ones that they are. Memory beyond the net's: 4 bytes, and with
+/// take_gradients() 4 more, for each value that was cast.
+class MasterWeights {
+ public:
+  MasterWeights(torch::nn::Module& net, AmpLevel level, at::ScalarType dtype);
+
+  torch::nn::Module& module() { return *twin_; }
+
+  /// Gives module()'s parameters the gradients of the net's, in float32; undefined ones too.
+  void take_gradients();
+  /// Gives the net the parameters of module(), rounded: after an optimizer step.
+  void publish();
+  /// Gives the net the buffers too: after a load.
+  void publish_all();
+  /// Gives module() the buffers of the net, which change in forward: before a save.
+  void collect_buffers();
+
+ private:
+  struct Pair {
+    at::Tensor net;     ///< Of 16 bits.
+    at::Tensor master;  ///< float32.
+  };
+
+  std::shared_ptr<torch::nn::Module> twin_;
+  std::vector<Pair> parameters_;  ///< Only those that the cast changed.
+  std::vector<Pair> buffers_;
+};
+
+}  // namespace lockstep
