@@ -269,8 +269,16 @@ std::optional<Tensor> key_of(const std::string& name, torch::nn::Module& module)
 Tensor sync_batch_norm(const ProcessGroup& group, const Tensor& input, const Tensor& weight,
                        const Tensor& bias, const Tensor& running_mean, const Tensor& running_var,
                        double momentum, double eps) {
-  return SyncBatchNormFunction::apply(input, weight, bias, running_mean, running_var, momentum, eps,
-                                      group);
+  if (input.element_size() > 2) {
+    return SyncBatchNormFunction::apply(input, weight, bias, running_mean, running_var, momentum,
+                                        eps, group);
+  }
+  const auto widened = [](const Tensor& tensor) {
+    return tensor.defined() ? tensor.to(at::kFloat) : tensor;
+  };
+  return SyncBatchNormFunction::apply(widened(input), widened(weight), widened(bias), running_mean,
+                                      running_var, momentum, eps, group)
+      .to(input.scalar_type());
 }
 
 Tensor SyncBatchNormImpl::forward(const Tensor& input) {

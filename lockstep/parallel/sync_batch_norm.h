@@ -12,8 +12,9 @@ namespace lockstep {
 /// Batch norm in training of the joined batch of all ranks, differentiable.
 ///
 /// input: (N, C, ...), N of each rank's own, 0 too; weight, bias, running_mean, running_var: (C) or
-/// undefined. The running statistics become running * (1 - momentum) + batch * momentum, with the
-/// unbiased variance, the same bits on every rank. Returns the rank's part of the result.
+/// undefined. A 16-bit input is computed in float32, and the result rounded. The running statistics
+/// become running * (1 - momentum) + batch * momentum, with the unbiased variance, the same bits on
+/// every rank. Returns the rank's part of the result.
 ///
 /// The gradient of `input` is that of the joined batch. Those of weight and bias are the rank's own
 /// parts; DistributedDataParallel averages them as it does all gradients.

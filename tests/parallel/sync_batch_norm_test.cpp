@@ -122,6 +122,28 @@ TEST(SyncBatchNorm, EqualsBatchNormOfTheJoinedBatch) {
   }
 }
 
+// Of bfloat16 what is computed is that of float32, whatever the type of weight and statistics.
+TEST(SyncBatchNorm, SixteenBitsAreRoundedOnceAtTheEnd) {
+  const Tensor images = joined_images(torch::kBFloat16);
+  torch::nn::BatchNorm2d plain(3);
+  const Outcome wanted = run_norm(plain, images.to(torch::kFloat));
+  for (const bool cast : {false, true}) {
+    std::vector<Outcome> got(2);
+    run_rank_threads(2, [&](World world) {
+      SyncBatchNorm norm(3, ProcessGroup::create(world));
+      if (cast) norm->to(torch::kBFloat16);
+      got[static_cast<size_t>(world.rank)] =
+          run_norm(norm, world.rank == 0 ? images.slice(0, 0, 3) : images.slice(0, 3));
+    });
+    const Tensor y = torch::cat({got[0].y, got[1].y});
+    EXPECT_EQ(y.scalar_type(), torch::kBFloat16);
+    EXPECT_TRUE(torch::allclose(y.to(torch::kFloat), wanted.y, 0.005, 1e-4));
+    EXPECT_TRUE(torch::allclose(got[1].mean.to(torch::kFloat), wanted.mean, cast ? 0.005 : 1e-5));
+    EXPECT_EQ(got[0].dx.scalar_type(), torch::kBFloat16);
+    EXPECT_EQ(got[0].dweight.scalar_type(), cast ? torch::kBFloat16 : torch::kFloat);
+  }
+}
+
 /// Gradients against differences, all ranks stepping each element of each rank's input in turn.
 TEST(SyncBatchNorm, GradientsAreTheSlopesOfTheJoinedLoss) {
   run_rank_threads(3, [](World world) {
