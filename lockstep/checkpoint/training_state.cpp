@@ -22,6 +22,11 @@ std::string to_hex(const std::string& bytes) {
   return text;
 }
 
+ordered_json encode(const LossScaleState& state) {
+  return {
+      {"scale", state.scale}, {"clean_steps", state.clean_steps}, {"overflows", state.overflows}};
+}
+
 ordered_json encode(const MetricPoint& point) {
   return {{"epoch", point.epoch}, {"step", point.step}, {"value", point.value}};
 }
@@ -35,6 +40,7 @@ class Fields {
     if (!object_.is_object()) fail("", "is no object");
   }
 
+  bool has(const std::string& name) const { return object_.contains(name); }
   const json& get(const std::string& name) {
     seen_.insert(name);
     const auto at = object_.find(name);
@@ -107,6 +113,14 @@ MetricPoint decode_point(Fields fields) {
   MetricPoint point{fields.count("epoch"), fields.count("step"), fields.real("value")};
   fields.no_others();
   return point;
+}
+
+LossScaleState decode_loss_scale(Fields fields) {
+  LossScaleState state{fields.real("scale"), fields.count("clean_steps"),
+                       fields.count("overflows")};
+  if (!(state.scale > 0)) fields.fail("scale", "must be a number greater than 0");
+  fields.no_others();
+  return state;
 }
 
 void decode_metric(Fields fields, TrainingState& state) {
@@ -183,6 +197,8 @@ std::string encode_training_state(const TrainingState& state, const FileDigests&
   json["epoch_loss"] = state.epoch_loss;
   json["samples"] = state.samples;
   json["schedule_step"] = state.schedule_step;
+  if (state.dropped_batches > 0) json["dropped_batches"] = state.dropped_batches;
+  if (state.loss_scale) json["loss_scale"] = encode(*state.loss_scale);
   json["seed"] = state.seed;
   json["world_size"] = state.world_size;
   json["shards"] = state.shards;
@@ -216,6 +232,10 @@ DecodedTrainingState decode_training_state(const std::string& text, const std::s
   state.epoch_loss = fields.real("epoch_loss");
   state.samples = fields.count("samples");
   state.schedule_step = fields.count("schedule_step");
+  if (fields.has("dropped_batches")) state.dropped_batches = fields.count("dropped_batches");
+  if (fields.has("loss_scale")) {
+    state.loss_scale = decode_loss_scale(fields.inner("loss_scale", fields.get("loss_scale")));
+  }
   state.seed = fields.number("seed");
   state.world_size = fields.positive("world_size");
   state.shards = fields.positive("shards");

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "lockstep/amp/loss_scale.h"
+
 namespace lockstep {
 
 /// One evaluation's value of the metric by which checkpoints are ranked.
@@ -29,6 +31,10 @@ struct TrainingState {
   double epoch_loss = 0;       ///< Sum of the losses of those batches.
   int64_t samples = 0;         ///< Training samples consumed so far, over all ranks.
   int64_t schedule_step = 0;   ///< Position in the learning-rate schedule.
+  /// Batches whose optimizer step was left out because gradients overflowed: they have no place in
+  /// the schedule.
+  int64_t dropped_batches = 0;
+  std::optional<LossScaleState> loss_scale;  ///< None without a loss scaler.
   uint64_t seed = 0;
   int world_size = 1;
   int shards = 1;

@@ -7,6 +7,7 @@
 #include <array>
 #include <chrono>
 
+#include "lockstep/amp/autocast.h"
 #include "lockstep/parallel/module_state.h"
 #include "lockstep/parallel/shards.h"
 #include "lockstep/train/loss.h"
@@ -16,12 +17,14 @@ namespace {
 
 /// Those of one shard; nothing when interrupted.
 std::optional<EvalSums> sum_over_batches(Model& model, Loader& loader, const LossConfig& config,
-                                         const std::function<bool()>& interrupted) {
+                                         AmpLevel level, const std::function<bool()>& interrupted) {
   EvalSums sums;
   while (!interrupted()) {
     const auto batch = loader.next();
     if (!batch) return sums;
-    const auto part = eval_sums(model.forward(batch->images), batch->labels, batch->valid, config);
+    const auto logits = forward_at(level, batch->images,
+                                   [&](const at::Tensor& images) { return model.forward(images); });
+    const auto part = eval_sums(logits, batch->labels, batch->valid, config);
     sums.samples += part.samples;
     sums.loss += part.loss;
     sums.correct += part.correct;
@@ -73,7 +76,7 @@ std::vector<std::pair<std::string, double>> EvalResult::metrics(int64_t num_clas
 
 std::optional<EvalResult> evaluate(Model& model, Loader& loader,
                                    std::span<const DistributedSampler> samplers,
-                                   ProcessGroup& group, const LossConfig& config,
+                                   ProcessGroup& group, const LossConfig& config, AmpLevel level,
                                    const std::function<bool()>& interrupted) {
   const auto begin = std::chrono::steady_clock::now();
   const at::NoGradGuard no_grad;
@@ -83,7 +86,7 @@ std::optional<EvalResult> evaluate(Model& model, Loader& loader,
   std::optional<std::vector<EvalSums>> shards(std::in_place);
   for (const auto& sampler : samplers) {
     loader.start(0, sampler.indices(), sampler.num_unpadded());
-    const auto sums = sum_over_batches(model, loader, config, interrupted);
+    const auto sums = sum_over_batches(model, loader, config, level, interrupted);
     if (!sums) {
       shards.reset();
       break;

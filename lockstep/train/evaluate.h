@@ -44,11 +44,12 @@ EvalSums eval_sums(const at::Tensor& logits, const at::Tensor& labels, int64_t v
 /// are added in the tree's order: the counts are those of one process, whatever the number of ranks
 /// and the batch size, and the loss has the same bits for the same shards. The buffers of rank 0
 /// (batch norm's statistics) are given to all ranks first: one model is judged. Leaves the model in
-/// the mode (train or eval) in which it was.
+/// the mode (train or eval) in which it was. `level`: see forward_at().
 /// `interrupted` is asked before every batch. Once it says yes on a rank, that rank reads no more,
 /// and no rank gets a result. Errors: those of the group and of the loader.
 std::optional<EvalResult> evaluate(
     Model& model, Loader& loader, std::span<const DistributedSampler> samplers, ProcessGroup& group,
-    const LossConfig& config, const std::function<bool()>& interrupted = [] { return false; });
+    const LossConfig& config, AmpLevel level = AmpLevel::kO0,
+    const std::function<bool()>& interrupted = [] { return false; });
 
 }  // namespace lockstep

@@ -12,6 +12,25 @@ namespace lockstep {
 namespace {
 
 constexpr int64_t kFloatBytes = 4;
+constexpr int64_t kLowBytes = 2;
+
+bool has_masters(const Config& config) {
+  return config.system.amp_level >= AmpLevel::kO2;
+}
+
+const char* computed_low(AmpLevel level) {
+  switch (level) {
+    case AmpLevel::kO0:
+      return "nothing";
+    case AmpLevel::kO1:
+      return "convolutions and matrix products";
+    case AmpLevel::kO2:
+      return "all but batch norm";
+    case AmpLevel::kO3:
+      break;
+  }
+  return "all";
+}
 
 int64_t divide_up(int64_t a, int64_t b) {
   return (a + b - 1) / b;
@@ -38,10 +57,14 @@ RunPlan complete_plan(RunPlan plan, const Config& config, int optimizer_copies,
   if (config.train.max_steps > 0) {
     plan.optimizer_steps = std::min(plan.optimizer_steps, config.train.max_steps);
   }
-  plan.weights_bytes = plan.parameters * kFloatBytes;
-  plan.gradient_bytes =
-      plan.trainable * kFloatBytes *
+  const int64_t copies =
       gradient_copies(shards_a_rank, config.train.gradient_accumulation_steps > 1);
+  plan.weights_bytes = plan.parameters * kFloatBytes;
+  plan.gradient_bytes = plan.trainable * kFloatBytes * copies;
+  if (has_masters(config)) {
+    plan.weights_bytes += plan.parameters * kLowBytes;
+    plan.gradient_bytes = plan.trainable * (kLowBytes * copies + kFloatBytes);
+  }
   plan.optimizer_bytes = plan.trainable * kFloatBytes * optimizer_copies;
   plan.batches_bytes =
       loader.batch_size * shards_a_rank * (loader.prefetch_size + 1) * image_elements * kFloatBytes;
@@ -57,14 +80,32 @@ void require_batch(int64_t steps_per_epoch, int64_t samples_a_shard, int64_t bat
                           samples_a_shard, batch_size));
 }
 
+std::string precision_line(const Config& config) {
+  const auto& system = config.system;
+  if (system.amp_level == AmpLevel::kO0 && !config.loss_scaler) return "";
+  std::string line = fmt::format("amp_level {}: {} in bfloat16", to_string(system.amp_level),
+                                 computed_low(system.amp_level));
+  if (system.amp_level != AmpLevel::kO0) {
+    line += " (libtorch has no float16 convolutions on the CPU)";
+  }
+  const LossScalerConfig scaler = config.loss_scaler.value_or(LossScalerConfig());
+  line += fmt::format(", weights float32; loss scale {}{}", scaler.loss_scale,
+                      scaler.dynamic ? fmt::format(" at first, times {} after {} clean steps",
+                                                   scaler.scale_factor, scaler.scale_window)
+                                     : "");
+  return line;
+}
+
 std::string describe(const RunPlan& plan, const Config& config) {
   const int64_t sum =
       plan.weights_bytes + plan.gradient_bytes + plan.optimizer_bytes + plan.batches_bytes;
   const int64_t batch = config.train.loader.batch_size;
   const int64_t accumulation = config.train.gradient_accumulation_steps;
+  const std::string precision = precision_line(config);
   return fmt::format(
       "Model: {}\n"
       "Parameters: {} ({} trainable)\n"
+      "{}"
       "Ranks: {}\n"
       "Samples: {} ({} a rank){}\n"
       "Batch: {} x {} {} x {} accumulated = {}\n"
@@ -72,7 +113,8 @@ std::string describe(const RunPlan& plan, const Config& config) {
       "Memory of a rank: {} = weights {} + gradients {} + optimizer {} + batches {}; activations "
       "come on top\n"
       "Results: {}\n",
-      config.model.name(), plan.parameters, plan.trainable, plan.num_ranks, plan.train_samples,
+      config.model.name(), plan.parameters, plan.trainable,
+      precision.empty() ? "" : "Precision: " + precision + "\n", plan.num_ranks, plan.train_samples,
       plan.samples_a_rank,
       plan.samples_known ? "" : ", the official number: the data are not there yet", batch,
       plan.num_shards, config.parallel.shards > 0 ? "shards" : "ranks", accumulation,

@@ -18,7 +18,7 @@ struct RunPlan {
   int64_t samples_a_shard = 0;
   int64_t steps_per_epoch = 0;  ///< Micro-steps.
   int64_t optimizer_steps = 0;  ///< Of the whole run.
-  int64_t weights_bytes = 0;    ///< A rank's, as the next three.
+  int64_t weights_bytes = 0;    ///< A rank's, as the next three; float32 masters too.
   int64_t gradient_bytes = 0;
   int64_t optimizer_bytes = 0;
   int64_t batches_bytes = 0;  ///< Of images made ahead.
@@ -31,6 +31,10 @@ RunPlan complete_plan(RunPlan plan, const Config& config, int optimizer_copies,
 
 /// Errors: kInvalidArgument when an epoch has no batch.
 void require_batch(int64_t steps_per_epoch, int64_t samples_a_shard, int64_t batch_size);
+
+/// What is computed in which type, and by what losses are scaled: "amp_level O1: convolutions ...".
+/// Empty for O0 without a loss scaler.
+std::string precision_line(const Config& config);
 
 /// "Model: ...\nParameters: ...\n..." for people.
 std::string describe(const RunPlan& plan, const Config& config);

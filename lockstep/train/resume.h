@@ -1,11 +1,11 @@
 #pragma once
 
+#include <torch/nn/module.h>
 #include <torch/optim/optimizer.h>
 
 #include <filesystem>
 
 #include "lockstep/checkpoint/training_state.h"
-#include "lockstep/models/model.h"
 #include "lockstep/train/config/config.h"
 
 namespace lockstep {
@@ -16,9 +16,10 @@ struct Resumed {
   std::filesystem::path from;  ///< Empty: from the start.
 };
 
-/// Fills model and optimizer from the checkpoint that model.resume names, or, for True, from the
+/// Fills weights and optimizer from the checkpoint that model.resume names, or, for True, from the
 /// one in train.ckpt_save_dir if there is any. Errors: as load_checkpoint().
-Resumed resume(const Config& config, Model& model, torch::optim::Optimizer& optimizer);
+Resumed resume(const Config& config, torch::nn::Module& weights,
+               torch::optim::Optimizer& optimizer);
 
 /// Whether a run of so many shards (ranks, without parallel.shards) can go on from `state`. Errors:
 /// kInvalidArgument when it lies within an epoch and was saved with other batches or shards, or

@@ -2,6 +2,8 @@
 
 #include <filesystem>
 
+#include "lockstep/amp/autocast.h"
+#include "lockstep/amp/master_weights.h"
 #include "lockstep/base/error.h"
 #include "lockstep/checkpoint/training_checkpoint.h"
 #include "lockstep/train/evaluate.h"
@@ -34,6 +36,8 @@ int run_evaluation(const Config& config, const World& world) {
   const auto path = weights_path(config);
   auto model = make_model(config.model, config.system.seed);
   load_weights(path, *model);
+  const AmpLevel level = config.system.amp_level_infer;
+  cast_module(*model, level, low_precision(at::kCPU));
   auto data = make_data(config.eval->dataset, config.eval->loader, shards_of(config, world), false,
                         config.system.seed, config.model.num_classes);
   fs::create_directories(config.train.ckpt_save_dir);
@@ -47,7 +51,7 @@ int run_evaluation(const Config& config, const World& world) {
       data.loader->num_batches(data.samplers.front().num_samples()) * std::ssize(data.samplers);
   log.info("lockstep.eval", fmt::format("Weights: {}", path.string()));
   log.info("lockstep.eval", evaluation_banner(config, facts));
-  const auto result = evaluate(*model, *data.loader, data.samplers, group, config.loss);
+  const auto result = evaluate(*model, *data.loader, data.samplers, group, config.loss, level);
   if (world.rank == 0) {
     log.info("lockstep.eval", fmt::format("Performance: {}",
                                           python_dict(result->metrics(config.model.num_classes))));

@@ -14,6 +14,7 @@
 #include "lockstep/train/config/yaml_writer.h"
 #include "lockstep/train/log/training_log.h"
 #include "lockstep/train/optim/optimizer.h"
+#include "lockstep/train/plan.h"
 #include "lockstep/train/resume.h"
 #include "lockstep/train/run.h"
 #include "lockstep/train/setup.h"
@@ -29,6 +30,7 @@ constexpr auto kName = "lockstep.train";
 /// Everything that can be wrong is found while this is made; nothing has been written by then.
 struct RunParts {
   std::shared_ptr<Model> model;
+  std::unique_ptr<MasterWeights> masters;  ///< For amp_level O2 and O3.
   std::unique_ptr<torch::optim::Optimizer> optimizer;
   DataParts train;
   std::optional<DataParts> eval;
@@ -40,14 +42,17 @@ RunParts make_parts(const Config& config, const World& world) {
   const ShardRange shards = shards_of(config, world);
   const int64_t seed = config.system.seed;
   parts.model = make_model(config.model, seed);
-  parts.optimizer = make_optimizer(config.optimizer, *parts.model);
+  parts.masters = make_masters(config.system.amp_level, *parts.model);
+  torch::nn::Module& weights = parts.masters ? parts.masters->module() : *parts.model;
+  parts.optimizer = make_optimizer(config.optimizer, weights);
   parts.train = make_data(config.train.dataset, config.train.loader, shards, true, seed,
                           config.model.num_classes);
   if (config.system.val_while_train) {
     parts.eval = make_data(config.eval->dataset, config.eval->loader, shards, false, seed,
                            config.model.num_classes);
   }
-  parts.resumed = resume(config, *parts.model, *parts.optimizer);
+  parts.resumed = resume(config, weights, *parts.optimizer);
+  if (parts.masters) parts.masters->publish_all();
   return parts;
 }
 
@@ -157,15 +162,18 @@ int run_training(const Config& config, const World& world) {
   RunParts parts = make_parts(config, world);
   check_same_start(parts.resumed.state.step, parts.resumed.from, group);
   const SignalWatch signals;
-  Trainer trainer({config, world.rank, world.size, group, parts.model, *parts.optimizer,
-                   *parts.train.loader, parts.train.samplers, [&] { return signals.pending(); }},
-                  parts.resumed.state);
+  Trainer trainer(
+      {config, world.rank, world.size, group, parts.model, *parts.optimizer, *parts.train.loader,
+       parts.train.samplers, [&] { return signals.pending(); }, parts.masters.get()},
+      parts.resumed.state);
   const auto moved = prepare_folder(config, parts, group);
   TrainingLog log({config.train.ckpt_save_dir / fmt::format("log_{}.txt", world.rank),
                    world.rank == 0, parse_severity(config.system.log_level)});
   if (!moved.empty()) {
     log.info(kName, fmt::format("Results of an earlier run are now in {}", moved.string()));
   }
+  const auto precision = precision_line(config);
+  if (!precision.empty()) log.info(kName, precision);
   if (config.parallel.shards > 0) log.info(kName, shards_line(trainer.shards(), threads));
   log_start(log, config, parts, world, trainer);
   add_callbacks(trainer, log, parts);

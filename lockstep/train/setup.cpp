@@ -7,6 +7,7 @@
 
 #include <cmath>
 
+#include "lockstep/amp/autocast.h"
 #include "lockstep/base/error.h"
 #include "lockstep/checkpoint/training_checkpoint.h"
 #include "lockstep/data/cifar10.h"
@@ -30,6 +31,12 @@ std::shared_ptr<Model> make_model(const ModelConfig& config, int64_t seed) {
   auto model = build_model(model_spec(config));
   if (!config.pretrained.empty()) load_weights(config.pretrained, *model);
   return model;
+}
+
+std::unique_ptr<MasterWeights> make_masters(AmpLevel level, Model& model) {
+  if (level == AmpLevel::kO0 || level == AmpLevel::kO1) return nullptr;
+  const auto device = model.parameters().front().device().type();
+  return std::make_unique<MasterWeights>(model, level, low_precision(device));
 }
 
 ImageTransform make_image_transform(const DatasetConfig& config, ImageShape shape, int64_t seed) {

@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "lockstep/amp/master_weights.h"
 #include "lockstep/comm/process_group.h"
 #include "lockstep/data/dataset.h"
 #include "lockstep/data/loader.h"
@@ -21,6 +22,9 @@ ModelSpec model_spec(const ModelConfig& config);
 /// Weights drawn from `seed` alone, so that every rank builds the same network; then those of
 /// model.pretrained, if any. Errors: kInvalidArgument (unknown name), those of load_weights().
 std::shared_ptr<Model> make_model(const ModelConfig& config, int64_t seed);
+
+/// For levels O2 and O3, which cast the model; otherwise nothing.
+std::unique_ptr<MasterWeights> make_masters(AmpLevel level, Model& model);
 
 /// Errors: kInvalidArgument, with the place of the item in the configuration.
 ImageTransform make_image_transform(const DatasetConfig& config, ImageShape shape, int64_t seed);

@@ -8,8 +8,11 @@
 #include <cmath>
 #include <csignal>
 
+#include "lockstep/amp/autocast.h"
+#include "lockstep/amp/gradients.h"
 #include "lockstep/base/error.h"
 #include "lockstep/base/text.h"
+#include "lockstep/parallel/module_state.h"
 #include "lockstep/parallel/sync_batch_norm.h"
 #include "lockstep/train/loss.h"
 #include "lockstep/train/optim/clip.h"
@@ -71,13 +74,22 @@ Trainer::Trainer(TrainerParts parts, TrainingState state)
     : parts_(std::move(parts)),
       state_(std::move(state)),
       ddp_(parts_.model, parts_.group, ddp_options(parts_.config.parallel)),
-      parameters_(ddp_.parameters()),
+      parameters_(parts_.masters ? parts_.masters->module().parameters() : ddp_.parameters()),
       samples_a_shard_(parts_.samplers.front().num_samples()),
       steps_per_epoch_(parts_.loader.num_batches(samples_a_shard_ * shards().count)) {
+  if (parts_.masters) make_masters_equal();
   if (config().parallel.sync_bn) synchronise_batch_norm(*parts_.model, parts_.group);
   require_batch(steps_per_epoch_, samples_a_shard_, config().train.loader.batch_size);
   check_resumable(state_, config(), shards().total, steps_per_epoch_);
-  state_.schedule_step = state_.epoch * steps_per_epoch_ + state_.batch_in_epoch;
+  state_.schedule_step =
+      state_.epoch * steps_per_epoch_ + state_.batch_in_epoch - state_.dropped_batches;
+  const bool watches = config().loss_scaler || config().system.drop_overflow_update;
+  if (watches) {
+    const auto options = config().loss_scaler.value_or(LossScalerConfig()).options();
+    state_.loss_scale = first_loss_scale(options, state_.loss_scale);
+  } else {
+    state_.loss_scale.reset();
+  }
   state_.world_size = num_ranks();
   state_.shards = shards().total;
 }
@@ -153,16 +165,21 @@ StepReport Trainer::micro_step(const Batch& batch) {
     const auto hold = ddp_.no_sync();
     losses = forward_backward(batch, slot);
   }
-  report.loss = agree(losses);
+  const auto agreed = agree(losses, slot.last && gradients_overflow());
+  report.loss = agreed.loss;
   report.lr = learning_rate(config().scheduler, state_.schedule_step, steps_per_epoch_);
-  if (slot.last) update(report.lr);
+  if (slot.last && !agreed.overflow) update(report.lr);
+  if (slot.last && agreed.overflow) drop_update(slot);
+  if (slot.last) end_step(agreed.overflow);
   ++state_.batch_in_epoch;
   ++state_.schedule_step;
   const int64_t samples = batch.images.size(0) * num_ranks();
   state_.samples += samples;
   state_.epoch_samples += samples;
   state_.epoch_loss += report.loss;
-  report.updated = slot.last;
+  report.updated = slot.last && !agreed.overflow;
+  report.dropped = agreed.overflow;
+  report.loss_scale = state_.loss_scale;
   report.step_in_epoch = state_.batch_in_epoch;
   report.optimizer_steps = state_.step;
   return report;
@@ -177,25 +194,30 @@ std::vector<double> Trainer::forward_backward(const Batch& batch, const Accumula
   std::vector<double> losses;
   ddp_.for_each_shard([&](int shard) {
     const Batch part = part_of(batch, shard - shards().first, shards().count);
-    seed_shard(static_cast<uint64_t>(config().system.seed), state_.schedule_step, shard);
-    const auto loss = classification_loss(ddp_.forward(part.images), part.labels, config().loss);
+    const int64_t micro_step = state_.schedule_step + state_.dropped_batches;
+    seed_shard(static_cast<uint64_t>(config().system.seed), micro_step, shard);
+    const auto logits = forward_at(config().system.amp_level, part.images,
+                                   [&](const at::Tensor& images) { return ddp_.forward(images); });
+    const auto loss = classification_loss(logits, part.labels, config().loss);
     const double parts = samples / static_cast<double>(part.images.size(0));
-    (slot.size == 1 ? loss : loss / parts).backward();
+    const auto of_step = slot.size == 1 ? loss : loss / parts;
+    (loss_scale() == 1 ? of_step : of_step * loss_scale()).backward();
     losses.push_back(loss.item().toDouble());
   });
   return losses;
 }
 
-/// One small reduction a micro-step: the mean loss, and which signals came anywhere.
-double Trainer::agree(std::span<const double> losses) {
+/// One small reduction a micro-step: the mean loss, and which signals and overflows came anywhere.
+Trainer::Agreed Trainer::agree(std::span<const double> losses, bool overflow) {
   const double loss = tree_sum(losses);
   const int signal = parts_.pending_signal();
-  std::array<double, 3> sums = {loss, signal == SIGTERM ? 1.0 : 0.0, signal == SIGINT ? 1.0 : 0.0};
+  std::array<double, 4> sums = {loss, signal == SIGTERM ? 1.0 : 0.0, signal == SIGINT ? 1.0 : 0.0,
+                                overflow ? 1.0 : 0.0};
   group().all_reduce(sums.data(), sums.size(), DType::kFloat64, ReduceOp::kSum).wait();
   if (!std::isfinite(sums[0])) report_divergence(loss);
   if (sums[1] > 0) pending_stop_ = StopReason::kSigterm;
   if (sums[2] > 0) pending_stop_ = StopReason::kSigint;
-  return sums[0] / shards().total;
+  return {sums[0] / shards().total, sums[3] > 0};
 }
 
 void Trainer::stop_if_signalled() {
@@ -220,15 +242,54 @@ void Trainer::report_divergence(double own_loss) {
                           state_.epoch + 1, state_.batch_in_epoch + 1, rank_list(ranks)));
 }
 
+/// The model's values are rank 0's by now, rounded.
+void Trainer::make_masters_equal() {
+  if (num_ranks() == 1) return;
+  auto& masters = parts_.masters->module();
+  broadcast_values(group(), parameters_of(masters));
+  broadcast_values(group(), buffers_of(masters));
+}
+
+bool Trainer::gradients_overflow() const {
+  return state_.loss_scale && !all_finite(gradients_of(ddp_.parameters()));
+}
+
 void Trainer::update(double lr) {
+  if (parts_.masters) parts_.masters->take_gradients();
+  unscale(gradients_of(parameters_), loss_scale());
   if (config().train.clip_grad) clip_gradients(parameters_, config().train.clip_norm);
   set_learning_rate(parts_.optimizer, lr);
   parts_.optimizer.step();
-  ddp_.zero_grad();
+  if (parts_.masters) parts_.masters->publish();
   ++state_.step;
   state_.metric_value.reset();  // these weights have not been judged
   if (state_.step == config().train.max_steps) stop_ = StopReason::kMaxSteps;
+}
+
+void Trainer::drop_update(const AccumulationSlot& slot) {
+  if (!config().system.drop_overflow_update) {
+    throw Error(ErrorCode::kDiverged,
+                fmt::format("epoch: {} step: {}. Gradients overflow with a loss scale of {}. With "
+                            "system.drop_overflow_update=True such a step is left out",
+                            state_.epoch + 1, state_.batch_in_epoch + 1, loss_scale()));
+  }
+  state_.dropped_batches += slot.size;
+  state_.schedule_step -= slot.size;
+}
+
+void Trainer::end_step(bool overflow) {
+  ddp_.zero_grad();
+  if (state_.loss_scale) {
+    const auto options = config().loss_scaler.value_or(LossScalerConfig()).options();
+    state_.loss_scale = next_loss_scale(*state_.loss_scale, overflow, options);
+  }
   if (pending_stop_) stop_ = *pending_stop_;
+}
+
+torch::nn::Module& Trainer::weights() {
+  if (!parts_.masters) return *parts_.model;
+  parts_.masters->collect_buffers();
+  return parts_.masters->module();
 }
 
 void Trainer::evaluated(const EvalResult& result) {

@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "lockstep/amp/master_weights.h"
 #include "lockstep/checkpoint/training_state.h"
 #include "lockstep/comm/process_group.h"
 #include "lockstep/data/loader.h"
@@ -45,6 +46,7 @@ struct TrainerParts {
   Loader& loader;  ///< Of batches that hold a part for each of the rank's shards, laid in turn.
   std::span<DistributedSampler> samplers;  ///< One for each of the rank's shards.
   std::function<int()> pending_signal;     ///< SIGTERM, SIGINT or 0; see SignalWatch.
+  MasterWeights* masters = nullptr;        ///< Of the model; amp_level O2 and O3 have them.
 };
 
 /// The optimizer step that micro-step `index` (from 0) of an epoch belongs to.
@@ -69,6 +71,10 @@ enum class StopReason { kEpochsDone, kMaxSteps, kSigterm, kSigint };
 ///
 /// Every rank runs the same steps and agrees, once a micro-step, on loss and signals: SIGTERM or
 /// SIGINT on any rank ends the run on all of them after the optimizer step under way.
+/// With a loss_scaler, or drop_overflow_update, each optimizer step asks whether all averaged
+/// gradients are finite; all ranks agree on the answer, in the reduction above. One that is not is
+/// left out: weights, optimizer state and the learning-rate schedule stay where they are, the loss
+/// scale shrinks, and the batches are spent.
 /// The state (see TrainingState) says at any callback which steps are in the weights; starting from
 /// a saved one gives bit for bit the run that was not interrupted.
 class Trainer {
@@ -82,7 +88,8 @@ class Trainer {
 
   /// Trains until num_epochs, max_steps or a signal.
   /// Errors: kDiverged naming step and ranks when a loss is not finite (the weights are those of
-  /// the step before); those of the group, the loader and the callbacks.
+  /// the step before; no loss scale can mend that, for the loss comes before it), or when gradients
+  /// overflow and drop_overflow_update is off; those of the group, the loader and the callbacks.
   StopReason fit();
 
   /// For the callback that evaluates: tells the others.
@@ -97,7 +104,9 @@ class Trainer {
   int num_ranks() const { return parts_.num_ranks; }
   const ShardRange& shards() const { return ddp_.shards(); }
   ProcessGroup& group() { return parts_.group; }
-  Model& model() { return *parts_.model; }
+  Model& model() { return *parts_.model; }  ///< What computes.
+  /// What is saved: float32, under the model's names; the model itself in O0 and O1.
+  torch::nn::Module& weights();
   torch::optim::Optimizer& optimizer() { return parts_.optimizer; }
   TrainingState& state() { return state_; }
   int64_t steps_per_epoch() const { return steps_per_epoch_; }
@@ -111,15 +120,24 @@ class Trainer {
   std::vector<int64_t> remaining_order() const;
   StepReport micro_step(const Batch& batch);
   std::vector<double> forward_backward(const Batch& batch, const AccumulationSlot& slot);
-  double agree(std::span<const double> losses);
+  struct Agreed {
+    double loss = 0;  ///< Mean over all shards.
+    bool overflow = false;
+  };
+  Agreed agree(std::span<const double> losses, bool overflow);
   [[noreturn]] void report_divergence(double own_loss);
+  void make_masters_equal();
+  bool gradients_overflow() const;
   void update(double lr);
+  void drop_update(const AccumulationSlot& slot);
+  void end_step(bool overflow);
+  double loss_scale() const { return state_.loss_scale ? state_.loss_scale->scale : 1; }
 
   TrainerParts parts_;
   TrainingState state_;
   DistributedDataParallel<std::shared_ptr<Model>> ddp_;
-  std::vector<at::Tensor> parameters_;
-  int64_t samples_a_shard_;  ///< In an epoch.
+  std::vector<at::Tensor> parameters_;  ///< That the optimizer updates.
+  int64_t samples_a_shard_;             ///< In an epoch.
   std::vector<std::shared_ptr<Callback>> callbacks_;
   int64_t steps_per_epoch_;
   StopReason stop_ = StopReason::kEpochsDone;

@@ -20,6 +20,8 @@ TrainingState example() {
   state.epoch_loss = 0.1 + 0.2;
   state.samples = 2560;
   state.schedule_step = 40;
+  state.dropped_batches = 3;
+  state.loss_scale = LossScaleState{0.1 + 0.2, 17, 3};
   state.seed = ~uint64_t{0};
   state.world_size = 2;
   state.shards = 4;
@@ -94,6 +96,10 @@ TEST(TrainingState, NamesFileAndFieldOfDamage) {
          "'world_size' must be at least 1");
   expect(error_in(replaced(json, "\"value\": 0.1", "\"value\": \"a\"")),
          "'metric.history[0].value' must be a number or null");
+  expect(error_in(replaced(json, "\"clean_steps\"", "\"clean_step\"")),
+         "'loss_scale.clean_steps' is missing");
+  expect(error_in(replaced(json, "0.30000000000000004,\n    \"clean", "0,\n    \"clean")),
+         "'loss_scale.scale' must be a number greater than 0");
   expect(error_in(replaced(json, "007fff", "007ffg")), "'rng' must be pairs of hex digits");
 }
 

@@ -66,6 +66,25 @@ TEST(Lines, BannerHasMindocrsLabelsInOrder) {
             std::string::npos)
       << banner;
   EXPECT_NE(banner.find("\nSteps per epoch: 156\n"), std::string::npos);
+  EXPECT_NE(banner.find("\nAMP level: O0\nLoss scaler: {'type': 'static', 'loss_scale': 1.0}\n"
+                        "Drop overflow update: False\n"),
+            std::string::npos);
+  config.system.amp_level = AmpLevel::kO2;
+  config.system.drop_overflow_update = true;
+  config.loss_scaler =
+      LossScalerConfig{.dynamic = true, .loss_scale = 512, .scale_factor = 2, .scale_window = 1000};
+  EXPECT_NE(training_banner(config, {})
+                .find("\nAMP level: O2\nLoss scaler: {'type': 'dynamic', 'loss_scale': 512.0, "
+                      "'scale_factor': 2.0, 'scale_window': 1000}\nDrop overflow update: True\n"),
+            std::string::npos);
+}
+
+TEST(Lines, ADroppedUpdate) {
+  auto report = step();
+  report.loss_scale = LossScaleState{256, 0, 3};
+  EXPECT_EQ(dropped_line(report, 5),
+            "epoch: [1/5] step: [10/156], gradients overflowed, update dropped (3 so far), "
+            "loss scale: 256.0");
 }
 
 TEST(TrainingLog, RecordsInTheFile) {
@@ -105,6 +124,34 @@ TEST(Plan, Arithmetic) {
   EXPECT_EQ(plan.steps_per_epoch, 2);
   EXPECT_EQ(plan.optimizer_steps, 3);
   EXPECT_NE(describe(plan, config).find("optimizer 4.0 MiB"), std::string::npos);
+}
+
+// Weights of 2 bytes and float32 ones; gradients of 2 bytes for each sum of shards, and float32.
+TEST(Plan, OfMixedPrecision) {
+  Config config;
+  config.train.loader = {.batch_size = 4};
+  config.system.amp_level = AmpLevel::kO1;
+  RunPlan plan;
+  plan.num_shards = 2;
+  plan.train_samples = 17;
+  plan.parameters = plan.trainable = 1 << 20;
+  EXPECT_EQ(complete_plan(plan, config, 1, 48).weights_bytes, 4 << 20);
+  EXPECT_NE(describe(plan, config)
+                .find("\nPrecision: amp_level O1: convolutions and matrix products in bfloat16 "
+                      "(libtorch has no float16 convolutions on the CPU), weights float32; loss "
+                      "scale 1\nRanks"),
+            std::string::npos)
+      << describe(plan, config);
+  config.system.amp_level = AmpLevel::kO2;
+  config.loss_scaler = LossScalerConfig{.dynamic = true, .loss_scale = 512};
+  const auto full = complete_plan(plan, config, 1, 48);
+  EXPECT_EQ(full.weights_bytes, 6 << 20);
+  EXPECT_EQ(full.gradient_bytes, (2 * 2 + 4) << 20);
+  EXPECT_EQ(full.optimizer_bytes, 4 << 20);
+  EXPECT_NE(precision_line(config).find("all but batch norm in bfloat16"), std::string::npos);
+  EXPECT_NE(precision_line(config).find("loss scale 512 at first, times 2 after 2000 clean steps"),
+            std::string::npos);
+  EXPECT_EQ(precision_line(Config()), "");
 }
 
 TEST(Plan, OfShards) {

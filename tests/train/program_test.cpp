@@ -350,5 +350,27 @@ TEST_F(Program, ShippedConfigurationsAreGood) {
   EXPECT_GE(count, 6);
 }
 
+TEST_F(Program, MixedPrecisionIsSaidAndDone) {
+  const std::string low =
+      "-o train.loader.batch_size=4 system.amp_level=O2 system.amp_level_infer=O1 "
+      "system.drop_overflow_update=True \"loss_scaler={type: dynamic, loss_scale: 512}\" "
+      "train.max_steps=3";
+  const auto outcome = train(low, 2);
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_NE(outcome.out.find("amp_level O2: all but batch norm in bfloat16"), std::string::npos);
+  EXPECT_NE(outcome.out.find("AMP level: O2"), std::string::npos);
+  const auto records = read_metrics(folder_ / "out/metrics.jsonl");
+  EXPECT_EQ(records.at(2).value("loss_scale"), 512);
+  EXPECT_EQ(records.at(2).value("dropped_steps"), 0);
+  const auto judged = train(low + " --eval");
+  ASSERT_EQ(judged.status, 0) << judged.err;
+  EXPECT_NE(judged.out.find("AMP level: O1"), std::string::npos) << judged.out;
+  EXPECT_NE(judged.out.find("Performance: {'acc': "), std::string::npos) << judged.out;
+  EXPECT_NE(train(low + " --check").out.find("Precision: amp_level O2"), std::string::npos);
+  const auto wrong = train("-o system.amp_level=O7");
+  EXPECT_EQ(wrong.status, 2);
+  EXPECT_NE(wrong.err.find("system.amp_level must be one of O0, O1, O2, O3"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace lockstep

@@ -35,10 +35,18 @@ class TinyModel final : public Model {
     if (with_norm_) x = norm->forward(x);
     // Every parameter takes part, whether the norm is used or not.
     x = last->forward(torch::relu(x)) + (norm->weight.sum() + norm->bias.sum()) * 0;
-    return ++calls_ == poisoned_call ? x * std::numeric_limits<float>::quiet_NaN() : x;
+    ++calls_;
+    if (overflows(calls_) && is_training()) {
+      // The loss is a number, the gradients are not.
+      x.register_hook(
+          [](const at::Tensor& grad) { return grad * std::numeric_limits<float>::infinity(); });
+    }
+    return calls_ == poisoned_call ? x * std::numeric_limits<float>::quiet_NaN() : x;
   }
 
   int64_t poisoned_call = 0;  ///< The forward (from 1) that gives no number.
+  /// Whether a forward (from 1) in training gets infinite gradients.
+  std::function<bool(int64_t call)> overflows = [](int64_t) { return false; };
   torch::nn::Linear first{nullptr}, last{nullptr};
   torch::nn::BatchNorm1d norm{nullptr};
 
@@ -95,7 +103,7 @@ struct TinyRun {
 struct TinyHooks {
   bool with_norm = true;
   std::function<void(int rank, TinyModel&)> model = [](int, TinyModel&) {};
-  std::function<TrainingState(TinyModel&, torch::optim::Optimizer&)> start{};
+  std::function<TrainingState(torch::nn::Module&, torch::optim::Optimizer&)> start{};
   std::function<void(Trainer&)> add_callbacks = [](Trainer&) {};
   std::function<int(int rank, int64_t step)> signal = [](int, int64_t) { return 0; };
 };
@@ -125,7 +133,9 @@ inline TinyRun run_tiny_rank(const World& world, const Config& config, const Tin
     model = std::make_shared<TinyModel>(hooks.with_norm);
   }
   hooks.model(world.rank, *model);
-  const auto optimizer = make_optimizer(config.optimizer, *model);
+  const auto masters = make_masters(config.system.amp_level, *model);
+  torch::nn::Module& weights = masters ? masters->module() : *model;
+  const auto optimizer = make_optimizer(config.optimizer, weights);
   auto data = std::make_shared<const TinyData>();
   const ShardRange shards = shards_of(config, world);
   std::vector<DistributedSampler> samplers;
@@ -137,19 +147,22 @@ inline TinyRun run_tiny_rank(const World& world, const Config& config, const Tin
                 {.batch_size = config.train.loader.batch_size * shards.count,
                  .drop_remainder = config.train.loader.drop_remainder});
   TrainingState state;
-  if (hooks.start) state = hooks.start(*model, *optimizer);
+  if (hooks.start) state = hooks.start(weights, *optimizer);
+  if (masters) masters->publish_all();
   TinyRun run;
   Trainer* running = nullptr;
   const auto signal = [&] { return hooks.signal(world.rank, running->state().step); };
-  Trainer trainer(
-      {config, world.rank, world.size, group, model, *optimizer, loader, samplers, signal}, state);
+  Trainer trainer({config, world.rank, world.size, group, model, *optimizer, loader, samplers,
+                   signal, masters.get()},
+                  state);
   running = &trainer;
   trainer.add(std::make_shared<Recorder>(run));
   hooks.add_callbacks(trainer);
   run.reason = trainer.fit();
   run.state = trainer.state();
-  for (const auto& tensor : model->parameters()) run.weights.push_back(tensor.detach().clone());
-  for (const auto& tensor : model->buffers()) run.weights.push_back(tensor.clone());
+  const torch::nn::Module& saved = trainer.weights();
+  for (const auto& tensor : saved.parameters()) run.weights.push_back(tensor.detach().clone());
+  for (const auto& tensor : saved.buffers()) run.weights.push_back(tensor.clone());
   return run;
 }
 

@@ -278,7 +278,7 @@ TinyRun interrupted(int ranks, Config config, int64_t first, const std::filesyst
   config.train.max_steps = first;
   run_tiny(ranks, config, hooks);
   config.train.max_steps = 0;
-  hooks.start = [&](TinyModel& model, torch::optim::Optimizer& optimizer) {
+  hooks.start = [&](torch::nn::Module& model, torch::optim::Optimizer& optimizer) {
     return load_checkpoint(dir, model, optimizer, config.model.name());
   };
   auto run = run_tiny(ranks, config, hooks)[0];
@@ -347,7 +347,7 @@ TEST(Trainer, GoingOnWithAnotherMetricRanksAnew) {
   EXPECT_GT(run_tiny(1, config, hooks)[0].state.best->value, 1);
   config.system.val_while_train = true;
   config.scheduler.num_epochs = 4;
-  hooks.start = [&](TinyModel& model, torch::optim::Optimizer& optimizer) {
+  hooks.start = [&](torch::nn::Module& model, torch::optim::Optimizer& optimizer) {
     return load_checkpoint(dir.path(), model, optimizer, config.model.name());
   };
   hooks.add_callbacks = [&](Trainer& trainer) {
@@ -364,7 +364,7 @@ TEST(Trainer, GoingOnWithAnotherMetricRanksAnew) {
 /// A run that goes on after 2 batches of 4 in its second epoch, the first having had 20 samples.
 TinyHooks from_within_an_epoch(int64_t epoch_samples = 8) {
   TinyHooks hooks;
-  hooks.start = [=](TinyModel&, torch::optim::Optimizer&) {
+  hooks.start = [=](torch::nn::Module&, torch::optim::Optimizer&) {
     TrainingState state;
     state.epoch = 1;
     state.step = 6;

@@ -57,7 +57,7 @@ void Checkpoints::save(Trainer& trainer) {
   auto& state = trainer.state();
   if (trainer.rank() == 0) {
     state.rng = rng_bytes();
-    const auto folder = save_checkpoint(trainer.config().train.ckpt_save_dir, trainer.model(),
+    const auto folder = save_checkpoint(trainer.config().train.ckpt_save_dir, trainer.weights(),
                                         trainer.optimizer(), state, keep_policy(trainer.config()));
     if (new_best_) {
       log_.info(kTrainLogger, fmt::format("=> Best {}: {}, checkpoint saved.", state.metric,

@@ -9,8 +9,9 @@ bool evaluates_after(const SystemConfig& config, int64_t epoch) {
 
 void Evaluation::run(Trainer& trainer) {
   last_step_ = trainer.state().step;
-  const auto result = evaluate(trainer.model(), loader_, samplers_, trainer.group(),
-                               trainer.config().loss, [&] { return trainer.signalled(); });
+  const auto& config = trainer.config();
+  const auto result = evaluate(trainer.model(), loader_, samplers_, trainer.group(), config.loss,
+                               config.system.amp_level, [&] { return trainer.signalled(); });
   if (result) {
     trainer.evaluated(*result);
   } else {

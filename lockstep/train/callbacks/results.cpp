@@ -27,15 +27,20 @@ void Results::on_step(Trainer& trainer, const StepReport& report) {
   if (!metrics_ || !report.updated) return;
   const auto images =
       static_cast<double>(trainer.config().train.loader.batch_size * trainer.shards().total);
-  metrics_->write({"train",
-                   report.epoch,
-                   report.optimizer_steps,
-                   {{"loss", report.loss},
-                    {"lr", report.lr},
-                    {"step_ms", report.step_s * 1000},
-                    {"data_wait_ms", report.data_wait_s * 1000},
-                    {"comm_exposed_ms", report.comm_exposed_s * 1000},
-                    {"images_per_s", report.step_s > 0 ? images / report.step_s : 0}}});
+  MetricsRecord record{"train",
+                       report.epoch,
+                       report.optimizer_steps,
+                       {{"loss", report.loss},
+                        {"lr", report.lr},
+                        {"step_ms", report.step_s * 1000},
+                        {"data_wait_ms", report.data_wait_s * 1000},
+                        {"comm_exposed_ms", report.comm_exposed_s * 1000},
+                        {"images_per_s", report.step_s > 0 ? images / report.step_s : 0}}};
+  if (report.loss_scale) {
+    record.values.emplace_back("loss_scale", report.loss_scale->scale);
+    record.values.emplace_back("dropped_steps", static_cast<double>(report.loss_scale->overflows));
+  }
+  metrics_->write(record);
 }
 
 void Results::on_evaluation(Trainer& trainer, const EvalResult& result) {

@@ -45,6 +45,9 @@ void StepLog::on_step(Trainer& trainer, const StepReport& report) {
     since_line_s_ = 0;
     since_line_ = 0;
   }
+  if (report.dropped) {
+    log_.write(Severity::kWarning, kTrainLogger, dropped_line(report, config.scheduler.num_epochs));
+  }
   rate_.add(batch * trainer.num_ranks(), RateMeter::Clock::now());
   if (log_.progress().active()) show_progress(trainer, report);
 }

@@ -12,12 +12,23 @@ namespace lockstep {
 namespace {
 
 /// What no section can see alone.
-void check_together(const Config& config, const Section& root) {
+void check_together(const Config& config, Section& root) {
   if (config.system.val_while_train && !config.eval) {
     root.fail("system", "has val_while_train: True, but there is no section 'eval'");
   }
   if (config.metric.main_indicator == "top_5" && config.model.num_classes <= 5) {
     root.fail("metric", "has main_indicator top_5, which needs more than 5 classes");
+  }
+  const auto& hook = config.parallel.comm_hook;
+  const bool survives_overflows =
+      config.system.drop_overflow_update || (config.loss_scaler && config.loss_scaler->dynamic);
+  if (survives_overflows && (hook == "int8" || hook == "powersgd")) {
+    root.section("parallel")
+        .fail("comm_hook",
+              fmt::format("must be none, fp16 or bf16 with a dynamic loss_scaler or "
+                          "system.drop_overflow_update, not '{}': it carries what rounding "
+                          "took from one step to the next, and an overflow with it",
+                          hook));
   }
 }
 
@@ -35,7 +46,8 @@ Config read_config(Node tree) {
   config.loss = read_loss(root.section("loss"));
   config.scheduler = read_scheduler(root.section("scheduler"));
   config.optimizer = read_optimizer(root.section("optimizer"));
-  check_loss_scaler(root.section("loss_scaler"));
+  if (root.has("loss_scaler")) config.loss_scaler = read_loss_scaler(root.section("loss_scaler"));
+  root.any("loss_scaler");
   config.train = read_train(root.section("train"));
   if (root.has("eval")) config.eval = read_eval(root.section("eval"));
   root.any("eval");

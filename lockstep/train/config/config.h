@@ -6,7 +6,7 @@
 // eager), system.device_id (this build computes on the CPU), system.refine_batch_size (evaluation
 // is exact at any batch size), loader.max_rowsize, train.max_call_depth, pred_cast_fp32,
 // dataset.output_columns and the *_column_index lists. Keys that would change the result and cannot
-// be honoured yet (amp_level, ema, loss_scaler, other optimizers, ...) are errors, never ignored.
+// be honoured yet (ema, other optimizers, ...) are errors, never ignored.
 
 #include <cstdint>
 #include <filesystem>
@@ -16,6 +16,8 @@
 #include <string>
 #include <vector>
 
+#include "lockstep/amp/amp_level.h"
+#include "lockstep/amp/loss_scale.h"
 #include "lockstep/train/config/node.h"
 
 namespace lockstep {
@@ -33,6 +35,11 @@ struct SystemConfig {
   int64_t val_interval = 1;                ///< Epochs.
   std::string ckpt_save_policy = "top_k";  ///< "top_k", "latest_k" or "" (null: keep all).
   int64_t ckpt_max_keep = 10;
+  AmpLevel amp_level = AmpLevel::kO0;        ///< Of training, and of evaluation within it.
+  AmpLevel amp_level_infer = AmpLevel::kO0;  ///< Of evaluation alone.
+  /// An optimizer step whose gradients are not all finite is left out, and so is its place in the
+  /// learning-rate schedule. Off, with a loss_scaler: such a step ends the run.
+  bool drop_overflow_update = false;
 };
 
 struct ModelConfig {
@@ -113,6 +120,17 @@ struct LoaderConfig {
   int64_t prefetch_size = 4;  ///< Batches in flight.
 };
 
+/// Its section may be absent, which is a static scale of 1. The scale changes after optimizer
+/// steps, not after micro-steps, so that factor and window hold as they are when gradients
+/// accumulate.
+struct LossScalerConfig {
+  bool dynamic = false;         ///< type: "dynamic" or "static".
+  double loss_scale = 1;        ///< Static, or the first one.
+  double scale_factor = 2;      ///< By which an overflow divides, but not below 1.
+  int64_t scale_window = 2000;  ///< Steps without overflow after which it multiplies.
+  LossScaleOptions options() const;
+};
+
 struct TrainSection {
   std::filesystem::path ckpt_save_dir;
   bool dataset_sink_mode = false;  ///< True: no step lines.
@@ -160,6 +178,7 @@ struct Config {
   LossConfig loss;
   SchedulerConfig scheduler;
   OptimizerConfig optimizer;
+  std::optional<LossScalerConfig> loss_scaler;
   TrainSection train;
   std::optional<EvalSection> eval;  ///< Present when the file has the section.
   ParallelConfig parallel;

@@ -78,13 +78,24 @@ OptimizerConfig read_optimizer(Section section) {
   return config;
 }
 
-void check_loss_scaler(Section section) {
-  const std::string why = "float32 gradients need no scaling; leave the section out";
-  section.only("type", {"static", ""}, why);
-  section.only("loss_scale", {"1", "1.0", ""}, why);
-  ignore(section, "scale_factor");
-  ignore(section, "scale_window");
+LossScalerConfig read_loss_scaler(Section section) {
+  LossScalerConfig config;
+  if (!section.has("type")) section.fail("type", "is missing: static or dynamic");
+  if (!section.has("loss_scale")) section.fail("loss_scale", "is missing: a number, 1.0 for none");
+  config.dynamic = section.choice("type", "", {"static", "dynamic"}) == "dynamic";
+  config.loss_scale = section.number("loss_scale", 1, 1e-37, 1e38);
+  config.scale_factor = section.number("scale_factor", 2, 1.000001, 1e6);
+  config.scale_window = section.whole("scale_window", 2000, 1, kMaxCount);
   section.finish();
+  return config;
+}
+
+LossScaleOptions LossScalerConfig::options() const {
+  return {.dynamic = dynamic,
+          .init_scale = loss_scale,
+          .growth_factor = scale_factor,
+          .backoff_factor = 1 / scale_factor,
+          .growth_interval = scale_window};
 }
 
 }  // namespace lockstep

@@ -19,7 +19,7 @@ TrainSection read_train(Section section);
 EvalSection read_eval(Section section);
 ParallelConfig read_parallel(Section section);
 void check_postprocess(Section section);
-void check_loss_scaler(Section section);
+LossScalerConfig read_loss_scaler(Section section);
 
 /// Of `train` (training: true) and `eval`.
 DatasetConfig read_dataset(Section section, bool training);

@@ -26,11 +26,10 @@ SystemConfig read_system(Section section) {
   if (section.has("distribute")) config.distribute = section.flag("distribute", false);
   section.any("distribute");
   section.whole("device_id", 0, 0, 1 << 20);
-  const std::string why = "this trainer computes in float32, which is O0";
-  section.only("amp_level", {"O0", ""}, why);
-  section.only("amp_level_infer", {"O0", ""}, why);
-  section.only("drop_overflow_update", {"False", ""},
-               "float32 does not overflow as float16 does; a loss that is no number ends the run");
+  config.amp_level = parse_amp_level(section.choice("amp_level", "O0", amp_level_names()));
+  config.amp_level_infer =
+      parse_amp_level(section.choice("amp_level_infer", "O0", amp_level_names()));
+  config.drop_overflow_update = section.flag("drop_overflow_update", false);
   section.flag("refine_batch_size", true);
   config.seed = section.whole("seed", 42, 0, std::numeric_limits<int64_t>::max());
   config.log_level =

@@ -26,6 +26,16 @@ const char* python_bool(bool value) {
 
 const std::string kRule(40, '=');
 
+/// As MindOCR prints the section.
+std::string scaler_dict(const Config& config) {
+  const LossScalerConfig scaler = config.loss_scaler.value_or(LossScalerConfig());
+  const auto scale = python_float(scaler.loss_scale);
+  if (!scaler.dynamic) return fmt::format("{{'type': 'static', 'loss_scale': {}}}", scale);
+  return fmt::format(
+      "{{'type': 'dynamic', 'loss_scale': {}, 'scale_factor': {}, 'scale_window': {}}}", scale,
+      python_float(scaler.scale_factor), scaler.scale_window);
+}
+
 }  // namespace
 
 std::string mindocr_step_line(const StepReport& report, int64_t num_epochs, double step_ms,
@@ -45,6 +55,15 @@ std::string mindocr_epoch_line(const EpochReport& report, int64_t num_epochs, in
       report.epoch, num_epochs, report.loss, report.seconds, step_ms,
       images_per_s(batch_size, step_ms), percent(report.data_wait_s, report.seconds),
       percent(report.comm_exposed_s, report.seconds));
+}
+
+std::string dropped_line(const StepReport& report, int64_t num_epochs) {
+  const LossScaleState scale = report.loss_scale.value_or(LossScaleState());
+  return fmt::format(
+      "epoch: [{}/{}] step: [{}/{}], gradients overflowed, update dropped ({} so far), "
+      "loss scale: {}",
+      report.epoch, num_epochs, report.step_in_epoch, report.steps_per_epoch, scale.overflows,
+      python_float(scale.scale));
 }
 
 std::string mindspore_step_line(const StepReport& report) {
@@ -98,18 +117,19 @@ std::string training_banner(const Config& config, const BannerFacts& facts) {
   line("Num epochs", config.scheduler.num_epochs);
   line("Clip gradient", python_bool(train.clip_grad));
   line("EMA", "False");
-  line("AMP level", "O0");
-  line("Loss scaler", "{'type': 'static', 'loss_scale': 1.0}");
-  line("Drop overflow update", "False");
+  line("AMP level", to_string(config.system.amp_level));
+  line("Loss scaler", scaler_dict(config));
+  line("Drop overflow update", python_bool(config.system.drop_overflow_update));
   return text + kRule + "\n\nStart training... (The first epoch takes longer, please wait...)\n";
 }
 
 std::string evaluation_banner(const Config& config, const BannerFacts& facts) {
   return fmt::format(
       "\n{}\nModel: {}\nTotal number of parameters: {}\nTotal number of trainable parameters: {}\n"
-      "AMP level: O0\nNum batches: {}\nBatch size: {}\n{}\n\nStart evaluating...\n",
+      "AMP level: {}\nNum batches: {}\nBatch size: {}\n{}\n\nStart evaluating...\n",
       kRule, config.model.name(), facts.total_parameters, facts.trainable_parameters,
-      facts.num_batches, config.eval->loader.batch_size, kRule);
+      to_string(config.system.amp_level_infer), facts.num_batches, config.eval->loader.batch_size,
+      kRule);
 }
 
 }  // namespace lockstep

@@ -2,6 +2,7 @@
 // The lines of a run's log as pure functions: MindOCR's, byte for byte, and MindSpore's.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,6 +23,9 @@ struct StepReport {
   double step_s = 0;
   double data_wait_s = 0;     ///< Part of step_s.
   double comm_exposed_s = 0;  ///< Part of step_s: communication that no computation hid.
+  bool dropped = false;       ///< Gradients overflowed: the optimizer step was left out.
+  /// After this step; none without a loss scaler.
+  std::optional<LossScaleState> loss_scale = std::nullopt;
 };
 
 /// One epoch, or what this run did of it.
@@ -41,6 +45,10 @@ std::string mindocr_step_line(const StepReport& report, int64_t num_epochs, doub
 /// "epoch: [1/5], loss: ..., epoch time: ... s, per step time: ... ms, fps per card: ... img/s",
 /// and of our own ", data wait: 0.1 %, communication: 0.8 %" (parts of the epoch's time).
 std::string mindocr_epoch_line(const EpochReport& report, int64_t num_epochs, int64_t batch_size);
+
+/// "epoch: [1/5] step: [10/156], gradients overflowed, update dropped (3 so far), loss scale:
+/// 512.0".
+std::string dropped_line(const StepReport& report, int64_t num_epochs);
 
 /// "epoch: 1 step: 10, loss is 2.3025854": the loss as the shortest text of its float32.
 std::string mindspore_step_line(const StepReport& report);

@@ -122,15 +122,61 @@ TEST(Config, MissingKeysAreNamed) {
 // What cannot be honoured is refused, never ignored.
 TEST(Config, KnownKeysOfMindocrThatCannotBeHonoured) {
   for (const auto* item :
-       {"system.amp_level=O2", "system.amp_level_infer=O3", "system.drop_overflow_update=True",
-        "train.ema=True", "loss_scaler.type=dynamic", "loss_scaler.loss_scale=512",
-        "optimizer.opt=lion", "optimizer.grouping_strategy=svtr", "optimizer.clip=1",
-        "model.type=det", "model.neck={name: DBFPN}", "model.transform={name: STN_ON}",
-        "model.pretrained=True", "model.backbone.pretrained=True", "loss.aux_factor=0.5",
-        "train.dataset.type=LMDBDataset", "train.dataset.label_file=gt.txt"}) {
+       {"train.ema=True", "optimizer.opt=lion", "optimizer.grouping_strategy=svtr",
+        "optimizer.clip=1", "model.type=det", "model.neck={name: DBFPN}",
+        "model.transform={name: STN_ON}", "model.pretrained=True", "model.backbone.pretrained=True",
+        "loss.aux_factor=0.5", "train.dataset.type=LMDBDataset",
+        "train.dataset.label_file=gt.txt"}) {
     const auto error = error_with(item);
     const std::string key = std::string(item).substr(0, std::string(item).find('='));
     EXPECT_EQ(error.find(std::string("-o ") + item + ": " + key), 0u) << error;
+  }
+}
+
+TEST(Config, MixedPrecisionHasMindocrsKeys) {
+  const Config plain = read(kMinimal, {});
+  EXPECT_EQ(plain.system.amp_level, AmpLevel::kO0);
+  EXPECT_FALSE(plain.loss_scaler || plain.system.drop_overflow_update);
+  const Config config =
+      read(kMinimal,
+           {"system.amp_level=O2", "system.amp_level_infer=O3", "system.drop_overflow_update=True",
+            "loss_scaler={type: dynamic, loss_scale: 512, scale_window: 1000}"});
+  EXPECT_EQ(config.system.amp_level, AmpLevel::kO2);
+  EXPECT_EQ(config.system.amp_level_infer, AmpLevel::kO3);
+  EXPECT_TRUE(config.system.drop_overflow_update);
+  const auto options = config.loss_scaler.value().options();
+  EXPECT_TRUE(options.dynamic);
+  EXPECT_EQ(options.init_scale, 512);
+  EXPECT_EQ(options.growth_factor, 2);
+  EXPECT_EQ(options.backoff_factor, 0.5);
+  EXPECT_EQ(options.growth_interval, 1000);
+  EXPECT_NO_THROW(options.validate());
+  const auto fixed = read(kMinimal, {"loss_scaler={type: static, loss_scale: 1024}"});
+  EXPECT_EQ(fixed.loss_scaler.value().options().init_scale, 1024);
+  EXPECT_FALSE(fixed.loss_scaler->dynamic);
+}
+
+TEST(Config, MixedPrecisionThatCannotBe) {
+  const auto expect = [](const std::string& item, const std::string& message) {
+    const auto error = error_with(item);
+    EXPECT_NE(error.find(message), std::string::npos) << error;
+  };
+  expect("system.amp_level=O5", "system.amp_level must be one of O0, O1, O2, O3, not 'O5'");
+  expect("loss_scaler={loss_scale: 1}", "loss_scaler.type is missing: static or dynamic");
+  expect("loss_scaler={type: static}", "loss_scaler.loss_scale is missing");
+  expect("loss_scaler={type: dynamc, loss_scale: 1}",
+         "loss_scaler.type must be one of static, dynamic, not 'dynamc', did you mean 'dynamic'?");
+  expect("loss_scaler={type: static, loss_scale: 0}", "loss_scaler.loss_scale must be a number");
+  expect("loss_scaler={type: dynamic, loss_scale: 1, scale_factor: 1}",
+         "loss_scaler.scale_factor must be a number");
+  expect("loss_scaler={type: dynamic, loss_scale: 1, scale_windows: 1}",
+         "unknown key 'loss_scaler.scale_windows', did you mean 'scale_window'?");
+  for (const std::string hook : {"int8", "powersgd"}) {
+    const auto error = error_of(std::string(kMinimal) + "parallel: {comm_hook: " + hook +
+                                "}\nloss_scaler: {type: dynamic, loss_scale: 512}\n");
+    EXPECT_NE(error.find("parallel.comm_hook must be none, fp16 or bf16 with a dynamic"),
+              std::string::npos)
+        << error;
   }
 }
 
