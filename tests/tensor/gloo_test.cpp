@@ -19,7 +19,7 @@ ProcessGroup make(const World& world,
 }
 
 TEST(Gloo, DoesWhatEveryBackEndDoes) {
-  promises = {.fixed_order = false, .shared_memory = false, .reduces = gloo_reduces};
+  promises = {.fixed_order = false, .shared_memory = false};
   for (const int size : {1, 3}) {
     run_rank_threads(size, [](const World& world) {
       auto group = make(world);
@@ -38,15 +38,15 @@ TEST(Gloo, TakesTensors) {
   });
 }
 
-TEST(Gloo, WhatItCannotReduceIsRefusedAndHarmless) {
+TEST(Gloo, BFloat16IsAddedInFloat32) {
   run_rank_threads(2, [](const World& world) {
     auto group = make(world);
-    const at::Tensor ones = at::full({4}, 1, at::kBFloat16);
-    const Error error = error_of([&] { all_reduce(group, ones, ReduceOp::kSum).wait(); });
-    EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
-    EXPECT_NE(std::string(error.what()).find("c10d:gloo has no sum of bfloat16"),
-              std::string::npos);
-    group.barrier();
+    const at::Tensor sum = at::full({3}, world.rank == 0 ? 256 : 2, at::kBFloat16);
+    all_reduce(group, sum, ReduceOp::kSum).wait();
+    EXPECT_TRUE(sum.equal(at::full({3}, 258, at::kBFloat16))) << sum;
+    const at::Tensor wraps = at::full({3}, 20000, at::kShort);
+    all_reduce(group, wraps, ReduceOp::kSum).wait();
+    EXPECT_EQ(wraps[0].item<int16_t>(), static_cast<int16_t>(40000));
   });
 }
 

@@ -78,6 +78,13 @@ at::Tensor parts_view(const void* data, int64_t count, DType dtype) {
   return view(data, count * parts.each, parts.dtype);
 }
 
+/// What ProcessGroupGloo reduces in the place of what it cannot.
+DType widened(DType dtype) {
+  if (dtype == DType::kInt16) return DType::kInt32;
+  if (dtype == DType::kBFloat16) return DType::kFloat32;
+  return dtype;
+}
+
 ::c10d::ReduceOp to_c10d(DType dtype, ReduceOp op) {
   switch (op_on_parts(dtype, op)) {
     case ReduceOp::kMin:
@@ -224,20 +231,25 @@ class GlooGroup final : public CheckedGroup {
   }
   void sum(void* data, int64_t count, DType dtype, ReduceOp op, const Waiting& waiting) {
     if (count == 0) return;
-    std::vector<at::Tensor> tensors = {parts_view(data, count, dtype)};
-    ::c10d::AllreduceOptions options;
-    options.reduceOp = to_c10d(dtype, op);
-    options.timeout = time_left(waiting);
-    finish_collective([&] { return gloo_->allreduce(tensors, options); }, waiting);
+    if (const DType wide = widened(dtype); wide == dtype) {
+      start_sum(parts_view(data, count, dtype), to_c10d(dtype, op), waiting);
+    } else {
+      const at::Tensor values = view(data, count, dtype);
+      lent(std::vector<std::byte>(static_cast<size_t>(count * size_of(wide))),
+           [&](std::byte* copy) {
+             const at::Tensor wider = view(copy, count, wide).copy_(values);
+             start_sum(wider, to_c10d(dtype, op), waiting);
+             values.copy_(wider);
+           });
+    }
     if (op == ReduceOp::kAvg) divide(data, count, dtype, spec_.size);
   }
-  void check_call(const OpHeader& header) const override {
-    const bool reduces = header.kind == OpKind::kAllReduce || header.kind == OpKind::kReduce ||
-                         header.kind == OpKind::kReduceScatter;
-    if (!reduces || gloo_reduces(header.dtype, header.op)) return;
-    throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("{}: the back end c10d:gloo has no {} of {}", to_string(header.kind),
-                            to_string(header.op), to_string(header.dtype)));
+  void start_sum(const at::Tensor& values, ::c10d::ReduceOp op, const Waiting& waiting) {
+    std::vector<at::Tensor> tensors = {values};
+    ::c10d::AllreduceOptions options;
+    options.reduceOp = op;
+    options.timeout = time_left(waiting);
+    finish_collective([&] { return gloo_->allreduce(tensors, options); }, waiting);
   }
   void fold(int64_t* values, int count, ReduceOp op, const Waiting& waiting) override {
     sum(values, count, DType::kInt64, op, waiting);

@@ -6,9 +6,10 @@
 // backends(), and GroupOptions::backend = "c10d:gloo" takes it.
 //
 // Differences to native: sums have Gloo's order; allocate() gives memory of this rank alone; a rank
-// whose process died is known when Gloo's connection to it breaks; int16 and bfloat16 have no
-// reductions (kInvalidArgument, nothing is sent). reduce_scatter is an all_reduce of a copy, since
-// libtorch 1.13's Gloo has none. Headers are compared before each collective: checked_group.h.
+// whose process died is known when Gloo's connection to it breaks. What libtorch 1.13's Gloo does
+// not have is made of what it has: int16 and bfloat16 are reduced as int32 and float32, at twice
+// the bytes, and reduce_scatter is an all_reduce of a copy. Headers are compared before each
+// collective: checked_group.h.
 
 #include <memory>
 #include <string>
@@ -23,10 +24,5 @@ std::unique_ptr<GroupImpl> make_gloo_group(const GroupSpec& spec, Deadline deadl
 
 /// Was this built where Gloo's headers are? If not, `why_not` says so.
 bool gloo_is_built_in(std::string* why_not);
-
-/// What ProcessGroupGloo can reduce; data that only moves may be of any type.
-inline bool gloo_reduces(DType dtype, ReduceOp op) {
-  return can_reduce(dtype, op) && dtype != DType::kInt16 && dtype != DType::kBFloat16;
-}
 
 }  // namespace lockstep

@@ -65,16 +65,9 @@ inline std::vector<DType> tested_dtypes() {
   }
   return tested;
 }
-inline std::vector<ReduceOp> tested_ops(DType dtype) {
-  auto ops = ops_of(dtype);
-  std::erase_if(ops, [dtype](ReduceOp op) {
-    return promises.reduces != nullptr && !promises.reduces(dtype, op);
-  });
-  return ops;
-}
 
 inline bool has_op(DType dtype, ReduceOp op) {
-  const auto ops = tested_ops(dtype);
+  const auto ops = ops_of(dtype);
   return std::find(ops.begin(), ops.end(), op) != ops.end();
 }
 

@@ -63,7 +63,7 @@ void check_all_reduce(ProcessGroup& group) {
     for (const DType dtype : tested_dtypes()) {
       // Not even aligned to elements of more than a byte, which the kernels must bear.
       Buffer buffer(group, where, 4 * shm::kInlineBytes, 1);
-      for (const ReduceOp op : tested_ops(dtype)) {
+      for (const ReduceOp op : ops_of(dtype)) {
         check_one_all_reduce(group, buffer, dtype, op, 7, false, to_string(where));
         check_one_all_reduce(group, buffer, dtype, op, shm::kInlineBytes / size_of(dtype) + 77,
                              false, to_string(where));
@@ -192,7 +192,7 @@ void check_reduce_scatter(ProcessGroup& group) {
     };
     for (const DType dtype : tested_dtypes()) {
       fill_in(dtype, 17);
-      for (const ReduceOp op : tested_ops(dtype)) check(dtype, op, 17);
+      for (const ReduceOp op : ops_of(dtype)) check(dtype, op, 17);
     }
     fill_in(DType::kFloat64, 100'003);
     for (const int64_t count : {0, 1, 3001, 100'003}) {

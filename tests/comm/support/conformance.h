@@ -23,8 +23,7 @@ inline constexpr bool kSanitized = false;
 struct Promises {
   bool fixed_order = true;  ///< Sums and products have the bits of the tree; else they are near it.
   bool shared_memory = true;  ///< Memory from allocate() takes other paths than any other.
-  bool (*carries)(DType dtype) = nullptr;               ///< Null: every type.
-  bool (*reduces)(DType dtype, ReduceOp op) = nullptr;  ///< Null: all that can_reduce() allows.
+  bool (*carries)(DType dtype) = nullptr;  ///< Null: every type.
 };
 inline Promises promises;
 

@@ -164,7 +164,7 @@ void check_reduce(ProcessGroup& group) {
     for (const DType dtype : tested_dtypes()) {
       if (has_op(dtype, ReduceOp::kSum)) check(dtype, ReduceOp::kSum, 7);
       if (where != Where::kUser) continue;
-      for (const ReduceOp op : tested_ops(dtype)) check(dtype, op, 301);
+      for (const ReduceOp op : ops_of(dtype)) check(dtype, op, 301);
     }
     const int64_t border = shm::kInlineBytes / 4;
     for (const int64_t count : {int64_t{0}, int64_t{1}, border, border + 1, int64_t{100'001}}) {
