@@ -19,6 +19,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/file.h"
 #include "lockstep/base/log.h"
+#include "lockstep/comm/flight/process_state.h"
 #include "lockstep/comm/flight/record.h"
 #include "lockstep/comm/flight/ring.h"
 
@@ -83,7 +84,9 @@ void add_records_in(const fs::path& folder, Found& found) {
     if (path.extension() != kFlightSuffix) continue;
     FlightRecord* const record = found.load(path, path.string());
     if (record == nullptr) continue;
-    record->alive = record->host != host_name() || still_open(*record, path);
+    if (record->host != host_name()) continue;
+    record->alive = still_open(*record, path);
+    record->process = process_state(record->pid);
   }
 }
 
@@ -141,7 +144,8 @@ void add_records_of(int pid, Found& found) {
       }
       FlightRecord* const record = found.load(descriptor, fmt::format("process {}", each));
       if (record == nullptr) continue;
-      record->alive = family.count(record->pid) != 0;
+      record->process = process_state(record->pid);
+      record->alive = family.count(record->pid) != 0 && record->process != "dead";
       if (record->alive && !descends(record->pid, pid, family)) found.records.pop_back();
     }
   }

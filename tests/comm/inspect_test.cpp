@@ -28,12 +28,13 @@ TEST(Inspect, NamesTheRankThatHoldsUpTheOthersAliveAndDead) {
   Launched run({"run", "--nproc_per_node", "3", "--log_dir", logs.path().string(), "--",
                 built_program("group_holder"), "skip"});
   ASSERT_TRUE(run.wait_for("holding", 3)) << run.err();
-  const std::string alive = inspected(std::to_string(run.pid()), "1 behind");
+  const std::string alive = inspected(std::to_string(run.pid()), "1 behind, sleeping");
   const auto lines = lines_of(alive);
   ASSERT_EQ(lines.size(), 5u) << alive;
   EXPECT_TRUE(has(lines[2], "barrier #3") && has(lines[2], "inside for")) << alive;
   EXPECT_FALSE(has(lines[2], "<-")) << alive;
-  EXPECT_TRUE(has(lines[3], "all_reduce #2 (float32, 1.0 MiB)") && has(lines[3], "<- 1 behind"))
+  EXPECT_TRUE(has(lines[3], "all_reduce #2 (float32, 1.0 MiB)") &&
+              has(lines[3], "<- 1 behind, sleeping"))
       << alive;
 
   // Of one rank's process alone: that rank.

@@ -32,7 +32,9 @@ struct FlightRecord {
   int size = 0;
   int pid = 0;
   std::string host;
-  bool alive = true;  ///< Set by whoever knows; read_flight() cannot.
+  // The next two are set by whoever knows; read_flight() cannot.
+  bool alive = true;
+  std::string process;  ///< process_state(); empty: unknown.
   std::vector<std::string> groups;
   /// Oldest first. An operation that was being written down is left out; while the writer goes on,
   /// one that was overwritten during the reading may be mixed of two.
@@ -44,7 +46,8 @@ FlightRecord read_flight(std::span<const std::byte> bytes, const std::string& wh
 
 /// A table of each group's ranks: the last collective of each, whether it is in it and since when,
 /// and in the last column who is odd: behind the others, in another operation than the most, dead,
-/// or without a record. `now_ns`: since the epoch.
+/// or without a record. Then who comes late to the collectives: see lateness.h. `now_ns`: since the
+/// epoch.
 ///
 ///   group w (2 ranks)
 ///     rank    pid  last operation                        state

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "lockstep/base/text.h"
+#include "lockstep/comm/flight/lateness.h"
 #include "lockstep/comm/flight/record.h"
 
 namespace lockstep {
@@ -48,12 +49,15 @@ std::string odd(const Line& line, const std::vector<Line>& lines) {
     if (each.last != nullptr) furthest = std::max(furthest, each.last->sequence);
   }
   const uint64_t own = line.last == nullptr ? 0 : line.last->sequence;
+  const std::string& process = line.rank->process;
   std::string text = line.rank->alive ? "" : "dead";
   if (own < furthest) {
     text += fmt::format("{}{} behind", text.empty() ? "" : ", ", furthest - own);
   } else if (line.last != nullptr && what(line.last) != usual_call(lines, furthest)) {
     text += fmt::format("{}another call than most", text.empty() ? "" : ", ");
   }
+  const bool told = !text.empty() || process == "stopped";
+  if (line.rank->alive && told && !process.empty()) text += (text.empty() ? "" : ", ") + process;
   return text;
 }
 
@@ -131,6 +135,7 @@ std::string flight_table(std::vector<FlightRecord> records, int64_t now_ns) {
   std::string text;
   for (const std::string& group : groups) {
     text += group_table(group, lines_of(records, group), now_ns);
+    text += lateness_table(lateness_in(records, group));
   }
   text += open_transfers(records, now_ns);
   std::vector<int> missing;

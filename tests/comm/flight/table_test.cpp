@@ -47,6 +47,19 @@ TEST(FlightTable, MarksWhoIsOdd) {
             "      3      4003  all_reduce #5 (float32, 25.0 MiB)  inside for 10.0 s\n");
 }
 
+TEST(FlightTable, SaysWhatTheProcessOfAnOddRankDoes) {
+  auto stopped = rank_at(0, 5, true, "all_reduce");
+  stopped.process = "stopped";
+  auto behind = rank_at(1, 4, false, "all_reduce");
+  behind.process = "running";
+  auto usual = rank_at(2, 5, true, "all_reduce");
+  usual.process = "sleeping";
+  const std::string text = flight_table({stopped, behind, usual}, 15 * kSecond);
+  EXPECT_NE(text.find("<- stopped\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("<- 1 behind, running\n"), std::string::npos) << text;
+  EXPECT_EQ(text.find("sleeping"), std::string::npos) << text;
+}
+
 TEST(FlightTable, SaysWhoIsMissingAndWhoDidNothing) {
   const std::string text = flight_table({rank_at(1, 0, false, "")}, 1);
   EXPECT_NE(text.find("nothing yet"), std::string::npos) << text;
