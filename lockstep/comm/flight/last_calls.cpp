@@ -22,6 +22,8 @@ namespace {
 using nlohmann::json;
 
 constexpr auto kStoreLimit = 1s;
+constexpr auto kLook = 10ms;
+constexpr auto kLastOfTheLost = 20ms;
 constexpr auto kQuiet = 100ms;    // no further host says anything
 constexpr auto kHosts = 400ms;    // for all hosts
 constexpr size_t kMostTold = 16;  // of ranks that did different things
@@ -115,15 +117,31 @@ class Reporting {
   }
 
   void await_hosts() {
+    // Of a rank that died alone on its host nobody will tell.
+    const auto for_one = error_.code() == ErrorCode::kPeerLost ? kLastOfTheLost : kQuiet;
     const auto end = Deadline::after(kHosts);
-    for (int host = 0; host < topology_.num_hosts() && !end.passed(); ++host) {
-      const auto key = host_key(host);
+    auto quiet = end;
+    size_t before = 0;
+    while (true) {
+      const auto missing = silent_hosts();
+      if (missing.empty() || end.passed() || quiet.passed()) return;
+      if (missing.size() != before) quiet = Deadline::after(missing.size() == 1 ? for_one : kQuiet);
+      before = missing.size();
       try {
-        spec_.store->wait(std::span(&key, 1), Deadline::after(kQuiet));
+        spec_.store->wait(missing, Deadline::after(kLook));
       } catch (const Error& error) {
         if (error.code() != ErrorCode::kTimeout) throw;
       }
     }
+  }
+
+  std::vector<std::string> silent_hosts() {
+    std::vector<std::string> missing;
+    for (int host = 0; host < topology_.num_hosts(); ++host) {
+      const auto key = host_key(host);
+      if (!spec_.store->check(std::span(&key, 1), soon())) missing.push_back(key);
+    }
+    return missing;
   }
 
   std::vector<LastCall> told_by_hosts() {

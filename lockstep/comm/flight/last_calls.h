@@ -40,7 +40,8 @@ inline constexpr const char* kLastOperations = "; last operations: ";
 /// text on all ranks, that of the first. A rank reads the recorders of its host, also those of dead
 /// and frozen ranks; one rank a host tells the other hosts through the store. Takes a round trip to
 /// the store on one host; on several it waits for the other hosts as long as one more of them has
-/// been heard in the last 100 ms, at most 400 ms. Without a store it tells what this host knows.
+/// been heard in the last 100 ms (20 ms, when a rank died and one host is silent), at most 400 ms.
+/// Without a store it tells what this host knows.
 Error with_last_calls(const GroupSpec& spec, const Error& error);
 
 }  // namespace lockstep
