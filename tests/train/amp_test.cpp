@@ -88,6 +88,38 @@ TEST(TrainAmp, RanksAndRunsAreEqualBitForBit) {
   }
 }
 
+TEST(TrainAmp, HooksAndGraphsAreTheSameChoices) {
+  for (const auto level : {AmpLevel::kO1, AmpLevel::kO2}) {
+    const auto plain = run_tiny(2, at_level(level))[0];
+    for (const auto& hook : comm_hook_names()) {
+      auto config = at_level(level);
+      config.parallel.comm_hook = hook;
+      const auto runs = run_tiny(2, config);
+      EXPECT_TRUE(same_weights(runs[0], runs[1], kTinyParameters)) << to_string(level) << hook;
+      EXPECT_NEAR(runs[0].losses.back(), plain.losses.back(), 0.05) << to_string(level) << hook;
+    }
+    auto unused = at_level(level), fixed = at_level(level);
+    unused.parallel.find_unused_parameters = fixed.parallel.static_graph = true;
+    EXPECT_TRUE(same_weights(run_tiny(2, unused)[0], plain)) << to_string(level);
+    EXPECT_TRUE(same_weights(run_tiny(2, fixed)[0], plain)) << to_string(level);
+  }
+}
+
+// Float32 holds these gradients, the float16 in which they travel does not: the scale gives way.
+TEST(TrainAmp, TheScaleFindsWhatAHookCanCarry) {
+  auto config = scaled({.dynamic = true, .loss_scale = 1 << 30});
+  config.parallel.comm_hook = "fp16";
+  config.scheduler.num_epochs = 20;
+  const auto runs = run_tiny(2, config);
+  const auto& state = runs[0].state;
+  EXPECT_GT(state.loss_scale->overflows, 3);
+  EXPECT_EQ(state.loss_scale->scale,
+            std::ldexp(1, 30 - static_cast<int>(state.loss_scale->overflows)));
+  EXPECT_EQ(state.step + state.loss_scale->overflows, 60);
+  EXPECT_GT(state.step, 30);
+  EXPECT_TRUE(same_weights(runs[0], runs[1], kTinyParameters));
+}
+
 // Also when their model files differ: rank 0's weights are everyone's, in float32 too.
 TEST(TrainAmp, RanksStartFromTheWeightsOfRankZero) {
   TinyHooks other;
