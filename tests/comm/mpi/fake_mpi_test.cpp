@@ -100,7 +100,7 @@ TEST_F(FakeMpiTest, ALateLetterIsNamedWhateverCollectivesRunMeanwhile) {
 }
 
 TEST_F(FakeMpiTest, AfterAnErrorTheProcessDoesNotWaitForOthersLongerThanTheGroup) {
-  run_rank_threads(1, [this](const World& world) {
+  run_rank_threads(1, [](const World& world) {
     auto group = make(world, 300ms);
     float one = 1;
     error_of([&] { group.broadcast(&one, int64_t{1} << 40, DType::kFloat32, 0).wait(); });
@@ -124,7 +124,7 @@ TEST_F(FakeMpiTest, RanksThatAnotherLibrarysLauncherStartedAreRefused) {
 
 TEST_F(FakeMpiTest, CountsOfMoreThanAnIntAreRefusedBeforeAnythingStarts) {
   constexpr int64_t kMost = (int64_t{1} << 31) - 1;
-  run_rank_threads(1, [this](const World& world) {
+  run_rank_threads(1, [](const World& world) {
     auto group = make(world);
     int8_t one = 0;  // the fake reads no memory
     const auto is_refused = [&](const std::function<Work()>& call) {
