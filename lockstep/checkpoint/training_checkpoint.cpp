@@ -22,13 +22,18 @@ constexpr const char* kOptimizerFile = "optimizer.safetensors";
 constexpr const char* kStateFile = "state.json";
 
 void write_parts(const fs::path& folder, const torch::nn::Module& model,
-                 const torch::optim::Optimizer& optimizer, const TrainingState& state) {
+                 const torch::optim::Optimizer& optimizer, const TrainingState& state,
+                 const ExtraFiles& extra) {
   save_tensors(folder / kModelFile, module_tensors(model),
                {{"format", "pt"}, {"model", state.model}});
   save_tensors(folder / kOptimizerFile, optimizer_tensors(model, optimizer),
                {{"format", "pt"}, {"optimizer", optimizer_kind(optimizer)}});
   FileDigests digests;
   for (const char* file : {kModelFile, kOptimizerFile}) digests[file] = digest_file(folder / file);
+  for (const auto& [file, content] : extra) {
+    save_tensors(folder / file, content.tensors, content.metadata);
+    digests[file] = digest_file(folder / file);
+  }
   write_file_atomically(folder / kStateFile, encode_training_state(state, digests));
 }
 
@@ -59,6 +64,16 @@ std::string advice(const fs::path& folder) {
   return "; to go on from an older checkpoint name " + older;
 }
 
+void check_digest(const fs::path& file, const FileDigest& stored) {
+  const FileDigest found = digest_file(file);
+  if (found == stored) return;
+  throw Error(
+      ErrorCode::kCorrupt,
+      found.bytes != stored.bytes
+          ? fmt::format("{}: {} bytes, {} were saved", file.string(), found.bytes, stored.bytes)
+          : fmt::format("{}: the bytes are not those saved (SHA-256 differs)", file.string()));
+}
+
 DecodedTrainingState read_state(const fs::path& folder, const std::string& model_name) {
   const fs::path file = folder / kStateFile;
   DecodedTrainingState decoded = decode_training_state(read_file(file), file.string());
@@ -68,19 +83,12 @@ DecodedTrainingState read_state(const fs::path& folder, const std::string& model
                             decoded.state.model, model_name));
   }
   for (const char* name : {kModelFile, kOptimizerFile}) {
-    const auto stored = decoded.files.find(name);
-    if (stored == decoded.files.end()) {
+    if (decoded.files.contains(name)) {
+      check_digest(folder / name, decoded.files.at(name));
+    } else {
       throw Error(ErrorCode::kCorrupt,
                   fmt::format("{}: 'files.{}' is missing", file.string(), name));
     }
-    const FileDigest found = digest_file(folder / name);
-    if (found == stored->second) continue;
-    throw Error(ErrorCode::kCorrupt,
-                found.bytes != stored->second.bytes
-                    ? fmt::format("{}: {} bytes, {} were saved", (folder / name).string(),
-                                  found.bytes, stored->second.bytes)
-                    : fmt::format("{}: the bytes are not those saved (SHA-256 differs)",
-                                  (folder / name).string()));
   }
   return decoded;
 }
@@ -113,12 +121,12 @@ TrainingState load_folder(const fs::path& folder, torch::nn::Module& model,
 
 fs::path save_checkpoint(const fs::path& dir, const torch::nn::Module& model,
                          const torch::optim::Optimizer& optimizer, const TrainingState& state,
-                         const KeepPolicy& policy) {
+                         const KeepPolicy& policy, const ExtraFiles& extra) {
   policy.validate();
   remove_leftovers(dir);
   const std::string name = step_folder_name(state.step);
   StagedFolder staged(dir, name);
-  write_parts(staged.path(), model, optimizer, state);
+  write_parts(staged.path(), model, optimizer, state, extra);
   staged.publish();
   tidy(dir, state, policy);
   return dir / name;
@@ -133,6 +141,16 @@ TrainingState load_checkpoint(const fs::path& path, torch::nn::Module& model,
     if (error.code() != ErrorCode::kCorrupt && error.code() != ErrorCode::kNotFound) throw;
     throw Error(ErrorCode::kCorrupt, error.what() + advice(folder));
   }
+}
+
+std::optional<LoadedTensors> load_extra(const fs::path& path, const std::string& name) {
+  const fs::path folder = find_checkpoint(path);
+  const fs::path state = folder / kStateFile;
+  const auto files = decode_training_state(read_file(state), state.string()).files;
+  const auto stored = files.find(name);
+  if (stored == files.end()) return std::nullopt;
+  check_digest(folder / name, stored->second);
+  return load_tensors(folder / name);
 }
 
 void load_weights(const fs::path& path, torch::nn::Module& model) {

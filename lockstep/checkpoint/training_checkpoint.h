@@ -3,7 +3,8 @@
 //
 //   DIR/step_000020/model.safetensors      parameters and buffers; useful alone, in any language
 //                   optimizer.safetensors  the optimizer's memory, by parameter name
-//                   state.json             TrainingState, and length and SHA-256 of the two above
+//                   *.safetensors          what the caller adds, see ExtraFiles
+//                   state.json             TrainingState, and length and SHA-256 of those above
 //   DIR/latest -> step_000020              the newest
 //   DIR/best   -> step_000010              the best by this run's metric, when there is one
 //
@@ -16,13 +17,19 @@
 #include <torch/optim/optimizer.h>
 
 #include <filesystem>
+#include <map>
+#include <optional>
 #include <string>
 
 #include "lockstep/checkpoint/checkpoint_folder.h"
 #include "lockstep/checkpoint/keep_policy.h"
+#include "lockstep/checkpoint/safetensors.h"
 #include "lockstep/checkpoint/training_state.h"
 
 namespace lockstep {
+
+/// Further files of a checkpoint, by name ("x.safetensors").
+using ExtraFiles = std::map<std::string, LoadedTensors>;
 
 /// Writes DIR/step_NNNNNN (of state.step; an older one of that step is replaced), points `latest`
 /// and `best` at the right ones and deletes what `policy` does not keep. Returns the folder.
@@ -30,7 +37,8 @@ namespace lockstep {
 std::filesystem::path save_checkpoint(const std::filesystem::path& dir,
                                       const torch::nn::Module& model,
                                       const torch::optim::Optimizer& optimizer,
-                                      const TrainingState& state, const KeepPolicy& policy);
+                                      const TrainingState& state, const KeepPolicy& policy,
+                                      const ExtraFiles& extra = {});
 
 /// Fills model and optimizer from one checkpoint (see find_checkpoint() in checkpoint_folder.h) and
 /// returns the rest. `model_name` must be the one saved. Everything is read and checked before
@@ -39,6 +47,10 @@ std::filesystem::path save_checkpoint(const std::filesystem::path& dir,
 /// optimizer.
 TrainingState load_checkpoint(const std::filesystem::path& path, torch::nn::Module& model,
                               torch::optim::Optimizer& optimizer, const std::string& model_name);
+
+/// One of the extra files of a checkpoint; nothing when it was saved without. Errors: kNotFound,
+/// kCorrupt.
+std::optional<LoadedTensors> load_extra(const std::filesystem::path& path, const std::string& name);
 
 /// Fills the model alone, for evaluation or fine-tuning: from a safetensors file of any origin, or
 /// from a checkpoint's folder. Errors: as load_checkpoint().

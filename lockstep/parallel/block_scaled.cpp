@@ -8,6 +8,7 @@
 #include <limits>
 #include <map>
 
+#include "lockstep/parallel/bucket_memory.h"
 #include "lockstep/tensor/collectives.h"
 #include "lockstep/tensor/shared_tensor.h"
 
@@ -77,6 +78,20 @@ class Int8Hook final : public CommHook {
  public:
   std::string describe() const override { return "int8"; }
 
+  void buckets_changed(int first) override {
+    states_.erase(states_.lower_bound(first), states_.end());
+    loaded_.forget();
+  }
+  std::optional<HookState> state() const override {
+    HookState all = loaded_.left();
+    for (const auto& [bucket, state] : states_) {
+      all[bucket_key(bucket, "rest")] = state->rest;
+      all[bucket_key(bucket, "sum_rest")] = state->sum_rest;
+    }
+    return all;
+  }
+  void load_state(const HookState& state) override { loaded_.load(state); }
+
   std::function<void()> start(const GradientBucket& bucket, ProcessGroup& group) override {
     const at::NoGradGuard no_grad;
     const at::Tensor flat = bucket.flat;
@@ -99,8 +114,10 @@ class Int8Hook final : public CommHook {
  private:
   State& state_of(const GradientBucket& bucket, ProcessGroup& group) {
     auto& state = states_[bucket.index];
-    if (!state || state->elements != bucket.flat.numel()) {
-      state = std::make_unique<Sized>(group, bucket.flat.numel());
+    if (!state) {
+      state = std::make_unique<State>(group, bucket.flat.numel());
+      loaded_.take(bucket_key(bucket.index, "rest"), state->rest);
+      loaded_.take(bucket_key(bucket.index, "sum_rest"), state->sum_rest);
     }
     return *state;
   }
@@ -143,11 +160,8 @@ class Int8Hook final : public CommHook {
     return static_cast<char*>(parts.data_ptr()) + part * parts.size(1);
   }
 
-  struct Sized : State {
-    Sized(ProcessGroup& group, int64_t count) : State(group, count), elements(count) {}
-    int64_t elements;
-  };
-  std::map<int, std::unique_ptr<Sized>> states_;  // by bucket
+  std::map<int, std::unique_ptr<State>> states_;  // by bucket
+  LoadedBuckets loaded_;
 };
 
 }  // namespace

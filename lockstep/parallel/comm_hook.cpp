@@ -70,6 +70,12 @@ std::string CommHook::describe() const {
   return c10::demangle(typeid(*this).name());
 }
 
+void CommHook::load_state(const HookState& state) {
+  if (state.empty()) return;
+  throw Error(ErrorCode::kCorrupt, fmt::format("state of hook {}, which has none: '{}'", describe(),
+                                               state.begin()->first));
+}
+
 const std::vector<std::string>& comm_hook_names() {
   static const std::vector<std::string> names = {"none", "fp16", "bf16", "int8", "powersgd"};
   return names;

@@ -4,7 +4,9 @@
 #include <ATen/core/Tensor.h>
 
 #include <functional>
+#include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,11 +24,13 @@ struct GradientBucket {
   std::vector<std::string> names;     ///< Of their parameters.
 };
 
+/// What a hook of one rank remembers between steps, by names of its own; dense, on the CPU.
+using HookState = std::map<std::string, at::Tensor>;
+
 /// Replaces the averaging of gradients over the ranks: give one to DdpOptions::comm_hook.
 ///
-/// One object serves one model on one rank; it may keep state between calls, by bucket index. The
-/// buckets are formed anew before the second step (another number of elements under the same
-/// index), and never again.
+/// One object serves one model on one rank; it may keep state between calls, by bucket index, until
+/// buckets_changed().
 class CommHook {
  public:
   virtual ~CommHook() = default;
@@ -45,6 +49,18 @@ class CommHook {
   /// What it is and does, in one line, with all that must be the same on every rank, which is
   /// checked when a model is made. The type's name unless a hook knows better.
   virtual std::string describe() const;
+
+  /// Buckets were formed anew: from index `first` on there are others, or none. Happens at most
+  /// once, between the first step and the second.
+  virtual void buckets_changed(int /*first*/) {}
+
+  /// What must be kept to go on from a checkpoint as if nothing had been between, with the same
+  /// names, types and shapes on every rank; read before the next step. None for a hook without a
+  /// memory; one that has it has load_state() too.
+  virtual std::optional<HookState> state() const { return std::nullopt; }
+  /// Before the first start(): go on from what state() gave on this rank, with the same buckets.
+  /// Errors: kCorrupt; it may also come from start().
+  virtual void load_state(const HookState& state);
 };
 
 /// "none", "fp16", "bf16", "int8", "powersgd": what make_comm_hook() knows.

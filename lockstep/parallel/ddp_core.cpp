@@ -79,7 +79,10 @@ void DdpOptions::validate() const {
 
 DdpCore::DdpCore(std::shared_ptr<torch::nn::Module> module, ProcessGroup group,
                  const DdpOptions& options)
-    : module_(std::move(module)), group_(group), parameters_(parameters_of(*module_)) {
+    : module_(std::move(module)),
+      group_(group),
+      parameters_(parameters_of(*module_)),
+      hook_(options.comm_hook) {
   options.validate();
   const auto to_reduce = trainable(parameters_);
   const bool sharded = options.shards > 0;
@@ -230,6 +233,36 @@ StepTimings DdpCore::timings() const {
   StepTimings timings = reducer_->timings();
   timings.forward = forward_ms_;
   return timings;
+}
+
+std::vector<AveragingState> DdpCore::averaging_state() {
+  if (!reducer_ || !hook_ || !hook_->state()) return {};
+  const BucketNames buckets = reducer_->settled_buckets();
+  if (buckets.empty()) return {};
+  std::vector<AveragingState> states;
+  for (HookState& state : gather_states(group_, hook_->state().value())) {
+    states.push_back({{{"hook", hook_->describe()},
+                       {"ranks", std::to_string(group_.size())},
+                       {"buckets", to_text(buckets)}},
+                      std::move(state)});
+  }
+  return states;
+}
+
+std::string DdpCore::load_averaging_state(const AveragingState& own) {
+  if (!reducer_ || !hook_) {
+    return own.about.empty() ? "" : misfit(own, group_.size(), hook_ ? hook_->describe() : "none");
+  }
+  const std::string why = misfit(own, group_.size(), hook_->describe());
+  if (!all_fit(group_, why.empty())) {
+    if (own.about.empty()) return "";
+    return why.empty() ? "another rank has none that fits" : why;
+  }
+  if (!reducer_->start_with(bucket_names_from_text(own.about.at("buckets")))) {
+    return "it is that of other parameters";
+  }
+  hook_->load_state(own.tensors);
+  return "";
 }
 
 }  // namespace lockstep

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "lockstep/comm/process_group.h"
+#include "lockstep/parallel/averaging_state.h"
 #include "lockstep/parallel/join.h"
 #include "lockstep/parallel/module_state.h"
 #include "lockstep/parallel/reducer.h"
@@ -67,6 +68,9 @@ class DdpCore {
   bool is_training() const;
   StepTimings timings() const;
 
+  std::vector<AveragingState> averaging_state();
+  std::string load_averaging_state(const AveragingState& own);
+
   const ShardRange& shards() const { return range_; }
   void enter_shard(int index);
   void leave_shard();
@@ -88,6 +92,7 @@ class DdpCore {
   std::shared_ptr<torch::nn::Module> module_;
   ProcessGroup group_;
   std::vector<NamedTensor> parameters_;
+  std::shared_ptr<CommHook> hook_;
   ShardRange range_;
   std::unique_ptr<ShardFold> fold_;           ///< None without DdpOptions::shards.
   std::unique_ptr<Reducer> reducer_;          ///< None in a group of one.

@@ -159,6 +159,19 @@ class DistributedDataParallel {
     }
   }
 
+  /// What a comm_hook remembers between steps (int8, powersgd: what was not sent yet), to be saved
+  /// with weights and optimizer: with it a run goes on from a checkpoint with the bits of one that
+  /// was not interrupted. Collective, between steps. On rank 0: one for each rank, or none when
+  /// there is nothing to remember (no hook, one without a memory, no averaged step yet, one
+  /// process); on the others none. Memory there: as much as all ranks' together.
+  std::vector<AveragingState> averaging_state() { return core_->averaging_state(); }
+  /// Goes on from a saved one, this rank's `own`; an empty one on all ranks: nothing. Collective,
+  /// before the first step. Returns why it cannot be gone on from, on some rank at least (another
+  /// hook, number of ranks or net), and then begins without; or an empty text.
+  std::string load_averaging_state(const AveragingState& own) {
+    return core_->load_averaging_state(own);
+  }
+
   void train(bool on = true) { core_->train(on); }
   void eval() { core_->train(false); }
   bool is_training() const { return core_->is_training(); }

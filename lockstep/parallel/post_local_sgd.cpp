@@ -1,12 +1,14 @@
 #include "lockstep/parallel/post_local_sgd.h"
 
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/full.h>
 #include <fmt/format.h>
 
 #include <map>
 #include <utility>
 
 #include "lockstep/base/error.h"
+#include "lockstep/parallel/bucket_memory.h"
 #include "lockstep/tensor/collectives.h"
 
 namespace lockstep {
@@ -30,6 +32,17 @@ class PostLocalSgd::Hook final : public CommHook {
   }
 
   int64_t steps() const { return steps_; }
+
+  std::optional<HookState> state() const override {
+    return HookState{{"steps", at::full({1}, steps_, at::kLong)}};
+  }
+  void load_state(const HookState& state) override {
+    LoadedBuckets loaded;
+    loaded.load(state);
+    const at::Tensor steps = at::full({1}, steps_, at::kLong);
+    loaded.take("steps", steps);
+    steps_ = steps.item<int64_t>();
+  }
 
  private:
   ProcessGroup near_;

@@ -2,6 +2,8 @@
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/isfinite.h>
 #include <ATen/ops/linalg_qr.h>
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/randn.h>
@@ -13,6 +15,7 @@
 #include <utility>
 
 #include "lockstep/base/error.h"
+#include "lockstep/parallel/bucket_memory.h"
 #include "lockstep/tensor/collectives.h"
 #include "lockstep/tensor/shared_tensor.h"
 
@@ -27,8 +30,7 @@ struct ThinMatrix {
 
 /// What one bucket needs.
 struct ThinBucket {
-  int64_t elements = 0;
-  at::Tensor rest;  ///< (elements): what was not sent.
+  at::Tensor rest;  ///< As GradientBucket::flat: what was not sent.
   std::vector<ThinMatrix> thin;
   std::vector<size_t> whole;         ///< The other gradients of the bucket,
   std::vector<at::Tensor> whole_at;  ///< parts of `wholes`.
@@ -42,6 +44,26 @@ class PowerSgdHook final : public CommHook {
   std::string describe() const override {
     return fmt::format("powersgd (rank {}, start_step {}, min_saving {}, seed {})", options_.rank,
                        options_.start_step, options_.min_saving, options_.seed);
+  }
+
+  void buckets_changed(int first) override {
+    states_.erase(states_.lower_bound(first), states_.end());
+    loaded_.forget();
+  }
+  std::optional<HookState> state() const override {
+    HookState all = loaded_.left();
+    all["step"] = at::full({1}, step_, at::kLong);
+    for (const auto& [bucket, state] : states_) {
+      all[bucket_key(bucket, "rest")] = state.rest;
+      if (state.qs.defined()) all[bucket_key(bucket, "q")] = state.qs;
+    }
+    return all;
+  }
+  void load_state(const HookState& state) override {
+    loaded_.load(state);
+    const at::Tensor step = at::full({1}, step_, at::kLong);
+    loaded_.take("step", step);
+    step_ = step.item<int64_t>();
   }
 
   std::function<void()> start(const GradientBucket& bucket, ProcessGroup& group) override {
@@ -58,10 +80,13 @@ class PowerSgdHook final : public CommHook {
     flat.add_(state.rest);
     state.rest.copy_(flat);
     std::vector<Work> works = send(state, bucket, group);
-    return [works, bucket, &state, &group]() mutable {
+    return [this, works, bucket, &state, &group]() mutable {
       const at::NoGradGuard no_grad_at_end;
       for (Work& work : works) work.wait();
       finish(state, bucket, group);
+      // A gradient that is not finite would stay in rest and Q for good. The bucket has the same
+      // bits on every rank, so all do this in the same step.
+      if (!at::isfinite(bucket.flat).all().item<bool>()) start_anew(state, bucket);
     };
   }
 
@@ -83,17 +108,23 @@ class PowerSgdHook final : public CommHook {
 
   ThinBucket& state_of(const GradientBucket& bucket, ProcessGroup& group) {
     ThinBucket& state = states_[bucket.index];
-    if (state.elements == bucket.flat.numel()) return state;
-    state = {};
-    state.elements = bucket.flat.numel();
+    if (state.rest.defined()) return state;
     state.rest = at::zeros_like(bucket.flat);
     lay_out(state, bucket, group);
+    start_anew(state, bucket);
+    loaded_.take(bucket_key(bucket.index, "rest"), state.rest);
+    if (state.qs.defined()) loaded_.take(bucket_key(bucket.index, "q"), state.qs);
+    return state;
+  }
+
+  /// No rest, and the first guess of Q.
+  void start_anew(ThinBucket& state, const GradientBucket& bucket) const {
+    state.rest.zero_();
     auto generator =
         at::detail::createCPUGenerator(options_.seed + static_cast<uint64_t>(bucket.index));
     for (ThinMatrix& thin : state.thin) {
       thin.q.copy_(at::randn(thin.q.sizes(), generator, thin.q.options()));
     }
-    return state;
   }
 
   void lay_out(ThinBucket& state, const GradientBucket& bucket, ProcessGroup& group) const {
@@ -183,6 +214,7 @@ class PowerSgdHook final : public CommHook {
   PowerSgdOptions options_;
   int64_t step_ = 0;
   std::map<int, ThinBucket> states_;  // by bucket
+  LoadedBuckets loaded_;
 };
 
 }  // namespace
@@ -194,7 +226,7 @@ void PowerSgdOptions::validate() const {
                 fmt::format("PowerSGD: {} is {}; it must be {}", field, value, allowed));
   };
   check(rank >= 1, "rank", rank, "at least 1");
-  // The buckets are formed anew before the second step, and what a bucket remembers is lost.
+  // Before the second step the buckets are formed anew; what one remembers would be lost.
   check(start_step >= 1, "start_step", start_step, "at least 1");
   check(min_saving > 0, "min_saving", min_saving, "greater than 0");
 }

@@ -26,7 +26,8 @@ struct PowerSgdOptions {
 /// the next step starts from. Two reductions one after the other, the second at the end of
 /// backward. All ranks compute P Q^T from the same bits, so they agree bit for bit on hosts with
 /// the same kind of processor; on others libtorch's kernels may round in other ways.
-/// Gradients that are not float32 or float64 travel as they are.
+/// Gradients that are not float32 or float64 travel as they are. Where a bucket's average is not
+/// finite, what it remembers is dropped: the next step is as the first.
 /// Errors: kInvalidArgument, see PowerSgdOptions.
 /// Source: Vogels, Karimireddy & Jaggi, "PowerSGD", NeurIPS 2019, and torch/distributed/algorithms/
 /// ddp_comm_hooks/powerSGD_hook.py of PyTorch.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <map>
 #include <utility>
 
 #include "lockstep/base/error.h"
@@ -61,9 +62,42 @@ void Reducer::form_buckets_in_ready_order(int root) {
   ready_order_.clear();
   group_.broadcast(order.data(), static_cast<int64_t>(order.size()), DType::kInt32, root).wait();
   const auto plan = plan_buckets(memory_.specs(), order, limits_);
-  const bool same = std::equal(plan.begin(), plan.end(), buckets().begin(), buckets().end(),
-                               [](const auto& a, const auto& b) { return a == b.gradients; });
-  if (!same) form_buckets(plan);
+  const auto last = std::min(plan.size(), buckets().size());
+  size_t first = 0;  // that differs
+  while (first < last && plan[first] == buckets()[first].gradients) ++first;
+  if (first == plan.size() && first == buckets().size()) return;
+  form_buckets(plan);
+  if (options_.hook) options_.hook->buckets_changed(static_cast<int>(first));
+}
+
+BucketNames Reducer::settled_buckets() {
+  if (first_pass_) return {};
+  if (!ready_order_.empty()) form_buckets_in_ready_order(0);
+  BucketNames names;
+  for (size_t bucket = 0; bucket < buckets().size(); ++bucket) {
+    names.push_back(bucket_names(bucket));
+  }
+  return names;
+}
+
+bool Reducer::start_with(const BucketNames& names) {
+  std::map<std::string, int> rest;  // by name
+  for (int i = 0; i < std::ssize(parameters_); ++i) rest[name_of(i)] = i;
+  std::vector<std::vector<int>> plan;
+  for (const auto& bucket : names) {
+    plan.emplace_back();
+    for (const auto& name : bucket) {
+      const auto node = rest.extract(name);
+      if (node.empty()) return false;
+      plan.back().push_back(node.mapped());
+    }
+  }
+  std::vector<int> others;
+  for (const auto& [name, index] : rest) others.push_back(index);
+  for (auto& bucket : plan_buckets(memory_.specs(), others, limits_)) plan.push_back(bucket);
+  form_buckets(plan);
+  first_pass_ = options_.graph == GraphUse::kStatic;
+  return true;
 }
 
 void Reducer::begin_forward(bool synchronise, int order_root) {

@@ -10,6 +10,7 @@
 
 #include "lockstep/comm/process_group.h"
 #include "lockstep/parallel/autograd_hooks.h"
+#include "lockstep/parallel/averaging_state.h"
 #include "lockstep/parallel/buckets.h"
 #include "lockstep/parallel/comm_hook.h"
 #include "lockstep/parallel/gradient_memory.h"
@@ -86,6 +87,14 @@ class Reducer {
   void shadow_pass();
   /// Averages are multiplied by this from now on.
   void set_scale(double scale) { scale_ = scale; }
+
+  /// Collective. The buckets as they are from now on, by parameters' names; none before the first
+  /// averaged pass.
+  BucketNames settled_buckets();
+  /// Collective, before the first pass. Begins with these buckets, so that they are not formed anew
+  /// (but by what kStatic learns); parameters without one follow. Returns false, and changes
+  /// nothing, when they do not name parameters of this, each once.
+  bool start_with(const BucketNames& buckets);
 
   /// Of the last averaged pass; forward is left 0.
   const StepTimings& timings() const { return timings_; }

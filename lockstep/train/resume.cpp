@@ -3,11 +3,18 @@
 #include <fmt/format.h>
 
 #include "lockstep/base/error.h"
-#include "lockstep/checkpoint/training_checkpoint.h"
 
 namespace lockstep {
 
 namespace fs = std::filesystem;
+
+namespace {
+
+std::string averaging_file(int rank) {
+  return fmt::format("averaging_{}.safetensors", rank);
+}
+
+}  // namespace
 
 Resumed resume(const Config& config, torch::nn::Module& weights,
                torch::optim::Optimizer& optimizer) {
@@ -20,6 +27,21 @@ Resumed resume(const Config& config, torch::nn::Module& weights,
   resumed.state = load_checkpoint(path, weights, optimizer, config.model.name());
   if (!resumed.state.rng.empty()) set_rng_bytes(resumed.state.rng);
   return resumed;
+}
+
+ExtraFiles averaging_files(const std::vector<AveragingState>& ranks) {
+  ExtraFiles files;
+  for (size_t rank = 0; rank < ranks.size(); ++rank) {
+    files[averaging_file(static_cast<int>(rank))] = {ranks[rank].tensors, ranks[rank].about};
+  }
+  return files;
+}
+
+AveragingState load_averaging(const fs::path& checkpoint, int rank) {
+  if (checkpoint.empty()) return {};
+  auto file = load_extra(checkpoint, averaging_file(rank));
+  if (!file) return {};
+  return {std::move(file->metadata), std::move(file->tensors)};
 }
 
 void check_resumable(const TrainingState& state, const Config& config, int shards,

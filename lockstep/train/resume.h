@@ -4,8 +4,10 @@
 #include <torch/optim/optimizer.h>
 
 #include <filesystem>
+#include <vector>
 
-#include "lockstep/checkpoint/training_state.h"
+#include "lockstep/checkpoint/training_checkpoint.h"
+#include "lockstep/parallel/averaging_state.h"
 #include "lockstep/train/config/config.h"
 
 namespace lockstep {
@@ -20,6 +22,12 @@ struct Resumed {
 /// one in train.ckpt_save_dir if there is any. Errors: as load_checkpoint().
 Resumed resume(const Config& config, torch::nn::Module& weights,
                torch::optim::Optimizer& optimizer);
+
+/// What averaging remembers (see DistributedDataParallel::averaging_state()), as files of a
+/// checkpoint: averaging_R.safetensors is rank R's.
+ExtraFiles averaging_files(const std::vector<AveragingState>& ranks);
+/// That of one rank; empty when `checkpoint` has none, or is empty. Errors: as load_extra().
+AveragingState load_averaging(const std::filesystem::path& checkpoint, int rank);
 
 /// Whether a run of so many shards (ranks, without parallel.shards) can go on from `state`. Errors:
 /// kInvalidArgument when it lies within an epoch and was saved with other batches or shards, or

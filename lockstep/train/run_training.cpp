@@ -108,6 +108,11 @@ void log_start(TrainingLog& log, const Config& config, const RunParts& parts, co
                             config.system.seed, parts.resumed.state.seed));
     }
   }
+  if (!trainer.averaging_note().empty()) {
+    log.write(Severity::kWarning, kName,
+              fmt::format("what the checkpoint's gradients had not sent yet is lost: {}",
+                          trainer.averaging_note()));
+  }
   BannerFacts facts;
   facts.total_parameters = count_parameters(*parts.model, true);
   facts.trainable_parameters = count_parameters(*parts.model);
@@ -165,7 +170,7 @@ int run_training(const Config& config, const World& world) {
   Trainer trainer(
       {config, world.rank, world.size, group, parts.model, *parts.optimizer, *parts.train.loader,
        parts.train.samplers, [&] { return signals.pending(); }, parts.masters.get()},
-      parts.resumed.state);
+      parts.resumed.state, load_averaging(parts.resumed.from, world.rank));
   const auto moved = prepare_folder(config, parts, group);
   TrainingLog log({config.train.ckpt_save_dir / fmt::format("log_{}.txt", world.rank),
                    world.rank == 0, parse_severity(config.system.log_level)});

@@ -70,10 +70,11 @@ AccumulationSlot accumulation_slot(int64_t index, int64_t steps_per_epoch, int64
   return {first, size, index == first + size - 1};
 }
 
-Trainer::Trainer(TrainerParts parts, TrainingState state)
+Trainer::Trainer(TrainerParts parts, TrainingState state, const AveragingState& averaging)
     : parts_(std::move(parts)),
       state_(std::move(state)),
       ddp_(parts_.model, parts_.group, ddp_options(parts_.config.parallel)),
+      averaging_note_(ddp_.load_averaging_state(averaging)),
       parameters_(parts_.masters ? parts_.masters->module().parameters() : ddp_.parameters()),
       samples_a_shard_(parts_.samplers.front().num_samples()),
       steps_per_epoch_(parts_.loader.num_batches(samples_a_shard_ * shards().count)) {

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "lockstep/amp/master_weights.h"
@@ -82,7 +83,8 @@ class Trainer {
   /// Collective (see DistributedDataParallel). `state`: where to start; empty for a new run.
   /// Errors: those of check_resumable(); kInvalidArgument for parallel.sync_bn without a batch norm
   /// layer.
-  Trainer(TrainerParts parts, TrainingState state);
+  /// `averaging`: what was saved of this rank's, if anything; see averaging_note().
+  Trainer(TrainerParts parts, TrainingState state, const AveragingState& averaging = {});
 
   void add(std::shared_ptr<Callback> callback) { callbacks_.push_back(std::move(callback)); }
 
@@ -109,6 +111,10 @@ class Trainer {
   torch::nn::Module& weights();
   torch::optim::Optimizer& optimizer() { return parts_.optimizer; }
   TrainingState& state() { return state_; }
+  /// Collective; see DistributedDataParallel::averaging_state().
+  std::vector<AveragingState> averaging_state() { return ddp_.averaging_state(); }
+  /// Why the saved state of averaging is not gone on from; empty: it is, or there was none.
+  const std::string& averaging_note() const { return averaging_note_; }
   int64_t steps_per_epoch() const { return steps_per_epoch_; }
   /// Optimizer steps of the whole run, as far as epochs and max_steps say.
   int64_t total_steps() const;
@@ -136,6 +142,7 @@ class Trainer {
   TrainerParts parts_;
   TrainingState state_;
   DistributedDataParallel<std::shared_ptr<Model>> ddp_;
+  std::string averaging_note_;
   std::vector<at::Tensor> parameters_;  ///< That the optimizer updates.
   int64_t samples_a_shard_;             ///< In an epoch.
   std::vector<std::shared_ptr<Callback>> callbacks_;

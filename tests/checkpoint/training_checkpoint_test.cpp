@@ -93,6 +93,30 @@ TEST(TrainingCheckpoint, HoldsTheNamedFilesAndLinks) {
   EXPECT_EQ(fs::read_symlink(dir / "a/b/best"), "step_000001");
 }
 
+TEST(TrainingCheckpoint, ExtraFilesComeBackOrAreRefused) {
+  const TempFolder dir;
+  Training run;
+  run.advance(1);
+  const at::Tensor values = at::arange(5);
+  const ExtraFiles extra = {{"more_0.safetensors", {{{"a", values}}, {{"for", "rank 0"}}}}};
+  run.state.rng = rng_bytes();
+  save_checkpoint(dir.path(), run.net, run.optimizer, run.state, {}, extra);
+  const auto found = load_extra(dir.path(), "more_0.safetensors");
+  ASSERT_TRUE(found.has_value());
+  EXPECT_TRUE(found->tensors.at("a").equal(values));
+  EXPECT_EQ(found->metadata.at("for"), "rank 0");
+  EXPECT_FALSE(load_extra(dir.path(), "more_1.safetensors").has_value());
+  Training resumed;
+  resumed.load(dir.path());
+  expect_equal(run, resumed);
+  flip_last_byte(dir / "latest/more_0.safetensors");
+  const Error error = error_of([&] { load_extra(dir.path(), "more_0.safetensors"); });
+  EXPECT_EQ(error.code(), ErrorCode::kCorrupt);
+  EXPECT_NE(std::string(error.what()).find("more_0.safetensors: the bytes are not those saved"),
+            std::string::npos)
+      << error.what();
+}
+
 TEST(TrainingCheckpoint, KeepsWhatThePolicySays) {
   const TempFolder dir;
   Training run;

@@ -5,6 +5,8 @@
 #include <torch/nn/pimpl.h>
 #include <torch/types.h>
 
+#include <limits>
+
 #include "lockstep/parallel/distributed_data_parallel.h"
 #include "tests/support/error_of.h"
 #include "tests/support/ranks.h"
@@ -68,6 +70,32 @@ TEST(PowerSgd, LosesNothingOverManySteps) {
     sums[static_cast<size_t>(world.rank)] = sum;
   });
   EXPECT_TRUE(sums[0].equal(sums[1])) << "between ranks";
+}
+
+// One step whose gradient is infinite on one rank: a matrix's, then that of a vector, which travels
+// whole. Where training goes on all the same (a loss scaler skips the step), so does the hook.
+TEST(PowerSgd, RecoversFromAGradientThatIsNotFinite) {
+  for (const bool in_matrix : {true, false}) {
+    run_rank_threads(2, [&](World world) {
+      Pair net;
+      const auto hook = make_power_sgd_hook({.rank = 2, .start_step = 1});
+      auto model = DistributedDataParallel(net, ProcessGroup::create(world), {.comm_hook = hook});
+      const auto mean = (rank_one(0) + rank_one(1)) / 2;
+      for (int step = 0; step < 8; ++step) {
+        model.zero_grad();
+        const float bad = step == 2 && world.rank == 1 ? std::numeric_limits<float>::infinity() : 1;
+        model(rank_one(world.rank) * (in_matrix ? bad : 1),
+              torch::full({7}, 1.0F + 2 * world.rank) * (in_matrix ? 1 : bad))
+            .backward();
+        const auto& broken = in_matrix ? net->m.grad() : net->v.grad();
+        EXPECT_EQ(broken.isfinite().all().item<bool>(), step != 2) << step;
+        if (step <= 2) continue;
+        EXPECT_TRUE(net->v.grad().eq(2).all().item<bool>()) << step;
+        if (step < 7) continue;
+        EXPECT_LT((net->m.grad() - mean).abs().max().item<double>(), 1e-4);
+      }
+    });
+  }
 }
 
 TEST(PowerSgd, RefusesOptionsWithoutSense) {

@@ -101,7 +101,10 @@ class ProgramOf : public Program, public ::testing::WithParamInterface<int> {};
 INSTANTIATE_TEST_SUITE_P(Ranks, ProgramOf, ::testing::Values(1, 2));
 
 TEST_P(ProgramOf, InterruptedRunGivesTheBitsOfTheWholeOne) {
-  const std::string few = "-o train.loader.batch_size=4 system.val_while_train=False ";
+  const bool remembers = GetParam() == 2;  // a hook that does
+  const std::string few =
+      std::string("-o train.loader.batch_size=4 system.val_while_train=False ") +
+      (remembers ? "parallel.comm_hook=int8 " : "");
   const auto whole = train(few + "train.ckpt_save_dir=whole train.max_steps=6", GetParam());
   ASSERT_EQ(whole.status, 0) << whole.err;
   ASSERT_EQ(train(few + "train.ckpt_save_dir=parts train.max_steps=3", GetParam()).status, 0);
@@ -113,6 +116,12 @@ TEST_P(ProgramOf, InterruptedRunGivesTheBitsOfTheWholeOne) {
     EXPECT_TRUE(bytes(std::string("whole/step_000006/") + file) ==
                 bytes(std::string("parts/step_000006/") + file))
         << file;
+  }
+  for (const auto* file : {"averaging_0.safetensors", "averaging_1.safetensors"}) {
+    const auto path = std::string("/step_000006/") + file;
+    EXPECT_EQ(fs::exists(folder_ / ("parts" + path)), remembers);
+    if (!remembers) continue;
+    EXPECT_TRUE(bytes("whole" + path) == bytes("parts" + path)) << file;
   }
   const auto records = read_metrics(folder_ / "parts/metrics.jsonl");
   ASSERT_EQ(records.size(), 6u);

@@ -104,6 +104,7 @@ struct TinyHooks {
   bool with_norm = true;
   std::function<void(int rank, TinyModel&)> model = [](int, TinyModel&) {};
   std::function<TrainingState(torch::nn::Module&, torch::optim::Optimizer&)> start{};
+  std::function<AveragingState(int rank)> averaging = [](int) { return AveragingState{}; };
   std::function<void(Trainer&)> add_callbacks = [](Trainer&) {};
   std::function<int(int rank, int64_t step)> signal = [](int, int64_t) { return 0; };
 };
@@ -154,7 +155,7 @@ inline TinyRun run_tiny_rank(const World& world, const Config& config, const Tin
   const auto signal = [&] { return hooks.signal(world.rank, running->state().step); };
   Trainer trainer({config, world.rank, world.size, group, model, *optimizer, loader, samplers,
                    signal, masters.get()},
-                  state);
+                  state, hooks.averaging(world.rank));
   running = &trainer;
   trainer.add(std::make_shared<Recorder>(run));
   hooks.add_callbacks(trainer);

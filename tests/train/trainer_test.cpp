@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <csignal>
 #include <numeric>
 
@@ -10,6 +11,7 @@
 #include "lockstep/train/callbacks/checkpoints.h"
 #include "lockstep/train/callbacks/evaluation.h"
 #include "lockstep/train/callbacks/results.h"
+#include "lockstep/train/resume.h"
 #include "tests/support/error_of.h"
 #include "tests/support/temp_folder.h"
 #include "tests/train/tiny.h"
@@ -308,6 +310,42 @@ INSTANTIATE_TEST_SUITE_P(All, Resume,
                          ::testing::Combine(::testing::Values(1, 2),
                                             ::testing::Values("sgd", "adamw"),
                                             ::testing::Values(6, 8)));
+
+// Hooks that remember what they have not sent; 8 steps end within an epoch of 6.
+TEST(Trainer, GoesOnWithWhatAHookRemembers) {
+  auto config = tiny_config();
+  config.parallel.comm_hook = "int8";
+  config.train.loader.batch_size = 2;
+  const auto whole = run_tiny(2, config);
+  const TempFolder dir;
+  config.train.ckpt_save_dir = dir.path();
+  TrainingLog log({.file = {}, .console = false});
+  TinyHooks hooks;
+  hooks.add_callbacks = [&](Trainer& trainer) { trainer.add(std::make_shared<Checkpoints>(log)); };
+  config.train.max_steps = 8;
+  run_tiny(2, config, hooks);
+  config.train.max_steps = 0;
+  TinyHooks resumed;
+  resumed.start = [&](torch::nn::Module& model, torch::optim::Optimizer& optimizer) {
+    return load_checkpoint(dir.path(), model, optimizer, config.model.name());
+  };
+  EXPECT_FALSE(same_weights(run_tiny(2, config, resumed)[0], whole[0])) << "the state matters";
+  resumed.averaging = [&](int rank) { return load_averaging(dir.path(), rank); };
+  std::array<std::string, 2> notes;
+  resumed.add_callbacks = [&](Trainer& trainer) {
+    notes[static_cast<size_t>(trainer.rank())] = trainer.averaging_note();
+  };
+  EXPECT_TRUE(same_weights(run_tiny(2, config, resumed)[0], whole[0]));
+  EXPECT_EQ(notes, (std::array<std::string, 2>{}));
+  config.parallel.comm_hook = "bf16";
+  run_tiny(2, config, resumed);
+  EXPECT_EQ(notes[1], "it is that of comm_hook int8, this run has bf16");
+  config.parallel.comm_hook = "int8";
+  config.train.loader.batch_size = 4;
+  resumed.start = nullptr;
+  run_tiny(1, config, resumed);
+  EXPECT_EQ(notes[0], "it is that of 2 ranks, this run has 1");
+}
 
 TEST(Trainer, ResultsOfAResumedRunAreWhole) {
   const TempFolder dir;

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "lockstep/checkpoint/training_checkpoint.h"
+#include "lockstep/train/resume.h"
 
 namespace lockstep {
 namespace {
@@ -55,10 +56,12 @@ void Checkpoints::on_epoch(Trainer& trainer, const EpochReport& report) {
 
 void Checkpoints::save(Trainer& trainer) {
   auto& state = trainer.state();
+  const auto averaging = averaging_files(trainer.averaging_state());
   if (trainer.rank() == 0) {
     state.rng = rng_bytes();
-    const auto folder = save_checkpoint(trainer.config().train.ckpt_save_dir, trainer.weights(),
-                                        trainer.optimizer(), state, keep_policy(trainer.config()));
+    const auto folder =
+        save_checkpoint(trainer.config().train.ckpt_save_dir, trainer.weights(),
+                        trainer.optimizer(), state, keep_policy(trainer.config()), averaging);
     if (new_best_) {
       log_.info(kTrainLogger, fmt::format("=> Best {}: {}, checkpoint saved.", state.metric,
                                           python_float(state.best->value)));
