@@ -22,7 +22,7 @@ struct World {
   int num_nodes = 1;
   int restart_count = 0;  ///< How often this job's workers were started again.
   int threads = 1;        ///< Intra-op threads of this rank: cores / local_size, at least 1.
-  std::string launcher = "none";  ///< "lockstep", "torch" or "none".
+  std::string launcher = "none";  ///< "lockstep", "torch", "spawn" (as threads) or "none".
   std::string job_id = "none";
   std::string secret;   ///< Job secret; empty: loopback only.
   std::string host_id;  ///< Equal for ranks that can share memory (kernel and pid namespace).

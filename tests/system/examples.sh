@@ -27,3 +27,17 @@ echo "$output"
 output=$("$bin/lockstep" run --nproc_per_node 2 -- "$bin/comm_hook")
 echo "$output"
 grep -q 'y = 3.0000 x + -2.0000' <<<"$output"
+
+# Ranks from within the program: processes, threads, and one alone.
+for ranks in "2" "3 threads" "1"; do
+  output=$("$bin/spawn" $ranks)
+  echo "$output"
+  [ "$(grep -c 'y = 3.0000 x + -2.0000' <<<"$output")" = "${ranks%% *}" ]
+done
+if "$bin/spawn" 0; then echo "0 ranks are none"; exit 1; fi
+
+# Two teams of two ranks; all four together know more than either.
+output=$("$bin/lockstep" run --nproc_per_node 4 -- "$bin/subgroups")
+echo "$output"
+[ "$(grep -c 'team [01]: error 0.00' <<<"$output")" = 2 ]
+grep -q 'together: error 0.00' <<<"$output"
