@@ -33,7 +33,9 @@ void add(uint64_t number, const std::vector<Arrivals>& all, std::vector<Lateness
   }
   const auto [first, last] = std::minmax_element(times.begin(), times.end());
   for (size_t i = 0; i < times.size(); ++i) {
-    const double late_ms = static_cast<double>(times[i] - *first) / 1e6;
+    // Unsigned, since recorders may hold garbage, and the difference of any two moments fits.
+    const uint64_t late_ns = static_cast<uint64_t>(times[i]) - static_cast<uint64_t>(*first);
+    const double late_ms = static_cast<double>(late_ns) / 1e6;
     ++ranks[i].collectives;
     ranks[i].mean_ms += late_ms;  // the sum, until all are there
     ranks[i].most_ms = std::max(ranks[i].most_ms, late_ms);

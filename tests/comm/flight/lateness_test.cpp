@@ -38,6 +38,14 @@ TEST(Lateness, ComparesTheCollectivesThatAllHave) {
   EXPECT_TRUE(lateness_in({}, "w").empty());
 }
 
+TEST(Lateness, MomentsOfAGarbledRecorderDoNotOverflow) {
+  auto early = arriving(0, 1, 10, 0);
+  auto late = arriving(1, 1, 10, 0);
+  for (auto& entry : early.entries) entry.entered_ns = -(int64_t{1} << 62);
+  for (auto& entry : late.entries) entry.entered_ns = int64_t{1} << 62;
+  EXPECT_NEAR(lateness_in({early, late}, "w")[1].mean_ms, 9223372036854.775, 1);
+}
+
 TEST(Lateness, TransfersAreNoArrivals) {
   auto record = arriving(0, 1, 10, 0);
   for (auto& entry : record.entries) entry.sequence = 0;
