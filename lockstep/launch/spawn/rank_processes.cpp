@@ -195,7 +195,7 @@ std::vector<RankFailure> SpawnedRanks::wait(std::chrono::milliseconds grace) {
     if (cause_deadline.passed() && !dying) break;
     poll_once(10ms);
   }
-  const auto failures = failures_;  // what comes now comes of the signal
+  auto failures = failures_;  // what comes now comes of the signal
   signal_all(SIGTERM);
   const auto deadline = Deadline::after(grace);
   while (!alive_.empty() && !deadline.passed()) poll_once(deadline.left());
