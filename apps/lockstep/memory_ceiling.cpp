@@ -3,33 +3,31 @@
 #include <sched.h>
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <string_view>
 
 #include "lockstep/base/error.h"
+#include "lockstep/comm/kernels/reduce.h"
 #include "lockstep/comm/slices.h"
-
-// Compiled for several instruction sets; the loader picks one.
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_THREAD__)
-#define LOCKSTEP_CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
-#else
-#define LOCKSTEP_CLONES
-#endif
 
 namespace lockstep::app {
 namespace {
 
-LOCKSTEP_CLONES void add_to_both(float* __restrict a, float* __restrict b, int64_t count) {
+[[gnu::always_inline]] inline void add_to_both(float* __restrict a, float* __restrict b,
+                                               int64_t count) {
   for (int64_t i = 0; i < count; ++i) a[i] = b[i] = a[i] + b[i];
 }
 
-LOCKSTEP_CLONES void add(float* __restrict a, const float* __restrict b, int64_t count) {
+[[gnu::always_inline]] inline void add(float* __restrict a, const float* __restrict b,
+                                       int64_t count) {
   for (int64_t i = 0; i < count; ++i) a[i] += b[i];
 }
 
 /// The sum of all buffers, written to all, in blocks that stay in the first-level cache.
-void add_all(float* const* buffers, int num, int64_t begin, int64_t count) {
+[[gnu::always_inline]] inline void add_all(float* const* buffers, int num, int64_t begin,
+                                           int64_t count) {
   constexpr int64_t kBlock = 1024;
   if (num == 2) return add_to_both(buffers[0] + begin, buffers[1] + begin, count);
   for (int64_t at = begin; at < begin + count; at += kBlock) {
@@ -39,6 +37,30 @@ void add_all(float* const* buffers, int num, int64_t begin, int64_t count) {
       std::memcpy(buffers[k] + at, buffers[0] + at, static_cast<size_t>(now) * sizeof(float));
     }
   }
+}
+
+using AddAll = void (*)(float* const* buffers, int num, int64_t begin, int64_t count);
+
+void add_all_plain(float* const* buffers, int num, int64_t begin, int64_t count) {
+  add_all(buffers, num, begin, count);
+}
+#if defined(__x86_64__)
+[[gnu::target("avx2")]] void add_all_avx2(float* const* buffers, int num, int64_t begin,
+                                          int64_t count) {
+  add_all(buffers, num, begin, count);
+}
+[[gnu::target("avx512f")]] void add_all_avx512(float* const* buffers, int num, int64_t begin,
+                                               int64_t count) {
+  add_all(buffers, num, begin, count);
+}
+#endif
+
+AddAll best_add_all() {
+#if defined(__x86_64__)
+  if (best_instruction_set() == InstructionSet::kAvx512) return add_all_avx512;
+  if (best_instruction_set() == InstructionSet::kAvx2) return add_all_avx2;
+#endif
+  return add_all_plain;
 }
 
 }  // namespace
@@ -80,7 +102,8 @@ void MemoryCeiling::touch(const char* op, int rank, int64_t bytes) {
   if (name == "all_reduce") {
     float* buffers[256];
     for (int k = 0; k < ranks_; ++k) buffers[k] = buffer(k, 0);
-    add_all(buffers, ranks_, part.begin, part.count);
+    static const AddAll best = best_add_all();
+    best(buffers, ranks_, part.begin, part.count);
   } else if (name == "reduce_scatter") {
     for (int k = 1; k < ranks_; ++k) {
       add(buffer(rank, 0) + part.begin, buffer((rank + k) % ranks_, 0) + part.begin, part.count);

@@ -362,6 +362,7 @@ Failure Agent::failure_of(int local_rank) const {
 
 int Agent::finish() {
   kill_remaining_children(guard_->pid());
+  guard_->dismiss();
   for (Worker& worker : workers_) {
     worker.out->close(&console_);
     worker.err->close(&console_);

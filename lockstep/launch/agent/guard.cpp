@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -53,6 +54,28 @@ int kill_marked(const std::vector<std::string>& marks) {
   return found;
 }
 
+void take_messages(int pipe, std::vector<pid_t>& groups) {
+  pid_t message = 0;
+  while (::read(pipe, &message, sizeof message) == sizeof message) {
+    if (message > 0) groups.push_back(message);
+    if (message < 0) std::erase(groups, -message);
+  }
+}
+
+/// Returns the groups that are left when the agent's end of `pipe` has closed. Until then messages
+/// stay in the pipe, which holds 16,384: waking up for each would cost the agent more than the
+/// rest of starting a worker. Once a minute it is emptied.
+std::vector<pid_t> await_end(int pipe) {
+  ::fcntl(pipe, F_SETFL, O_NONBLOCK);
+  std::vector<pid_t> groups;
+  pollfd agent{pipe, 0, 0};
+  while ((agent.revents & (POLLHUP | POLLERR)) == 0) {
+    ::poll(&agent, 1, 60'000);
+    take_messages(pipe, groups);
+  }
+  return groups;
+}
+
 [[noreturn]] void stand_guard(int pipe, const std::vector<std::string>& marks) {
   sigset_t all;
   ::sigfillset(&all);
@@ -61,14 +84,7 @@ int kill_marked(const std::vector<std::string>& marks) {
   ::prctl(PR_SET_NAME, "lockstep-guard");
   ::dup2(pipe, 0);
   ::close_range(1, ~0U, 0);
-  std::vector<pid_t> groups;
-  pid_t message = 0;
-  ssize_t got = 0;
-  while ((got = ::read(0, &message, sizeof message)) != 0) {
-    if (got < 0 && errno != EINTR) break;
-    if (message > 0) groups.push_back(message);
-    if (message < 0) std::erase(groups, -message);
-  }
+  const std::vector<pid_t> groups = await_end(0);
   for (const pid_t group : groups) ::kill(-group, SIGKILL);
   // Again while there are some: one may have forked while the list was read.
   for (int round = 0; !groups.empty() && round < 10 && kill_marked(marks) > 0; ++round) {
@@ -91,8 +107,12 @@ Guard::Guard(const std::vector<std::string>& marks) {
   }
 }
 
-Guard::~Guard() {
+void Guard::dismiss() {
   ::kill(pid_, SIGKILL);
+}
+
+Guard::~Guard() {
+  dismiss();
   while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
   }
 }

@@ -25,6 +25,8 @@ class Guard {
 
   void watch(pid_t group);
   void forget(pid_t group);
+  /// Ends the guard, without waiting for that as the destructor does: nothing is left to guard.
+  void dismiss();
   pid_t pid() const { return pid_; }
 
  private:

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
+#include <chrono>
 #include <functional>
 #include <map>
 
@@ -62,7 +62,7 @@ std::chrono::milliseconds seconds(const std::string& value, const std::string& w
   if (used == 0 || used != value.size() || !(number >= 0 && number <= 1e9)) {
     refuse(fmt::format("{}: '{}' is not a number of seconds", what, value));
   }
-  return std::chrono::milliseconds(std::llround(number * 1000));
+  return std::chrono::round<std::chrono::milliseconds>(std::chrono::duration<double>(number));
 }
 
 void set_nproc(Draft& draft, const std::string& value, const std::string& what) {
