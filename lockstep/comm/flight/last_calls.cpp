@@ -230,7 +230,7 @@ Error with_last_calls(const GroupSpec& spec, const Error& error) {
   if (spec.size == 1 || is_harmless(error.code())) return error;
   try {
     return Reporting(spec, error).agreed();
-  } catch (const Error& store_error) {
+  } catch (const std::exception& store_error) {  // none may take the place of `error`
     log_debug(fmt::format("{}: what the ranks of group '{}' did last is told from here: {}",
                           spec.rank_name(spec.rank), spec.name, store_error.what()));
   }

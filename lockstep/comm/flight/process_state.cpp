@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <filesystem>
-#include <fstream>
-#include <iterator>
+#include <string_view>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/file.h"
 
 namespace lockstep {
 namespace {
@@ -12,10 +14,14 @@ namespace {
 namespace fs = std::filesystem;
 
 /// The letter in "PID (NAME) S ..."; the name may hold anything, so behind its last bracket. 0
-/// where there is none.
+/// where there is none, or none any more.
 char state_letter(const fs::path& stat_file) {
-  std::ifstream file(stat_file);
-  const std::string stat{std::istreambuf_iterator<char>(file), {}};
+  std::string stat;
+  try {
+    stat = read_file(stat_file, 1 << 16);
+  } catch (const Error&) {
+    return '\0';
+  }
   const size_t bracket = stat.rfind(')');
   return bracket == std::string::npos || bracket + 2 >= stat.size() ? '\0' : stat[bracket + 2];
 }
@@ -52,8 +58,8 @@ std::string process_state(int pid) {
     case 'Z':
     case 'X':
       return "dead";
-    default:
-      return "";
+    default:  // it may have ended while it was looked at
+      return fs::exists(folder, failure) || failure ? "" : "dead";
   }
 }
 
