@@ -45,21 +45,30 @@ std::map<std::string, BySize> read_rounds(std::istream& in) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  lockstep::Chart chart{.title = "Bus bandwidth, median of the rounds",
+  lockstep::Chart chart{.title = "",
                         .x_label = "bytes reduced",
-                        .y_label = "GB/s"};
+                        .y_label = "bus bandwidth, GB/s, median of the rounds"};
   std::set<int64_t> sizes;
+  double most = 1;
+  double least = 1;
   for (const auto& [name, by_size] : read_rounds(std::cin)) {
     lockstep::Series series{.label = name, .points = {}, .markers = true};
     for (const auto& [bytes, values] : by_size) {
-      series.points.emplace_back(std::log2(static_cast<double>(bytes)), median(values));
+      const double bandwidth = median(values);
+      series.points.emplace_back(std::log2(static_cast<double>(bytes)), std::log10(bandwidth));
       sizes.insert(bytes);
+      most = std::max(most, bandwidth);
+      least = std::min(least, bandwidth);
     }
     chart.series.push_back(std::move(series));
   }
   for (const auto bytes : sizes) {
     chart.x_names.emplace_back(std::log2(static_cast<double>(bytes)),
                                lockstep::format_bytes(bytes));
+  }
+  const auto last = static_cast<int>(std::ceil(std::log10(most)));
+  for (auto power = static_cast<int>(std::floor(std::log10(least))); power <= last; ++power) {
+    chart.y_names.emplace_back(power, fmt::format("{:g}", std::pow(10, power)));
   }
   std::cout << lockstep::render_charts(argc > 1 ? argv[1] : "all_reduce", {chart});
 }

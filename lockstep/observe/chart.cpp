@@ -75,6 +75,14 @@ std::string tick_text(double value, double distance) {
   return fmt::format("{:.{}f}", value, digits);
 }
 
+using Names = std::vector<std::pair<double, std::string>>;
+
+Names numbered(const std::vector<double>& ticks) {
+  Names names;
+  for (const double tick : ticks) names.emplace_back(tick, tick_text(tick, ticks[1] - ticks[0]));
+  return names;
+}
+
 /// Draws one chart whose frame's top left corner lies at (kLeft, top).
 class Drawing {
  public:
@@ -84,15 +92,13 @@ class Drawing {
     if (x_.empty()) x_ = {0, 1};
     if (y_.empty()) y_ = {0, 1};
     const auto x_ticks = axis_ticks(x_.lo, x_.hi, 9);
-    y_ticks_ = axis_ticks(y_.lo, y_.hi, 6);
-    y_ = {y_ticks_.front(), y_ticks_.back()};
+    y_names_ = chart.y_names;
+    if (y_names_.empty()) y_names_ = numbered(axis_ticks(y_.lo, y_.hi, 6));
+    y_ = {y_names_.front().first, y_names_.back().first};
     if (x_.lo == x_.hi) x_ = {x_ticks.front(), x_ticks.back()};
-    x_names_ = chart.x_names;
-    if (!x_names_.empty()) return;
-    for (const double tick : x_ticks) {
-      if (tick < x_.lo || tick > x_.hi) continue;
-      x_names_.emplace_back(tick, tick_text(tick, x_ticks[1] - x_ticks[0]));
-    }
+    x_names_ = chart.x_names.empty() ? numbered(x_ticks) : chart.x_names;
+    std::erase_if(x_names_,
+                  [this](const auto& tick) { return tick.first < x_.lo || tick.first > x_.hi; });
   }
 
   void draw() {
@@ -133,10 +139,9 @@ class Drawing {
   void axes() {
     constexpr const char* kSmall = "font-size=\"12\" fill=\"#555\"";
     const double bottom = top_ + plot_height();
-    const double y_step = y_ticks_[1] - y_ticks_[0];
-    for (const double tick : y_ticks_) {
+    for (const auto& [tick, name] : y_names_) {
       line(kLeft, y_at(tick), kWidth - kRight, y_at(tick), "#e6e6e6");
-      text(kLeft - 8, y_at(tick) + 4, "end", kSmall, tick_text(tick, y_step));
+      text(kLeft - 8, y_at(tick) + 4, "end", kSmall, name);
     }
     for (const auto& [tick, name] : x_names_) {
       line(x_at(tick), bottom, x_at(tick), bottom + 5, "#888");
@@ -198,8 +203,8 @@ class Drawing {
   std::string& out_;
   Range x_;
   Range y_;
-  std::vector<std::pair<double, std::string>> x_names_;
-  std::vector<double> y_ticks_;
+  Names x_names_;
+  Names y_names_;
 };
 
 }  // namespace

@@ -20,8 +20,10 @@ struct Chart {
   std::string x_label;
   std::string y_label;
   std::vector<Series> series = {};
-  /// Ticks of the x axis with names in place of numbers, for sizes or ranks. Empty: numbers.
+  /// Ticks with names in place of numbers, ascending: sizes, ranks, or numbers where points are
+  /// logarithms. Empty: numbers. The y axis goes from the first to the last.
   std::vector<std::pair<double, std::string>> x_names = {};
+  std::vector<std::pair<double, std::string>> y_names = {};
 };
 
 /// Round values for an axis that covers [lo, hi], 1, 2 or 5 times a power of ten apart, about
