@@ -128,10 +128,9 @@ std::chrono::milliseconds timeout_of(const Row& row) {
   return std::chrono::milliseconds(kSanitized ? 2500 : 1500);
 }
 
-/// From the fault to the last rank's error: at once, or within a second of the deadline; and
-/// another second, because other tests may keep the machine busy.
+/// From the fault to the last rank's error: at once, or within a second of the deadline.
 std::chrono::milliseconds bound_of(const Row& row) {
-  const auto late = std::chrono::milliseconds(kSanitized ? 8000 : 2000);
+  const auto late = std::chrono::milliseconds(kSanitized ? 8000 : 1000);
   return row.error == ErrorCode::kTimeout ? timeout_of(row) + late : late;
 }
 
