@@ -21,8 +21,7 @@ namespace lockstep {
 struct StoreTicket {
   uint64_t client = 0;
   uint64_t request = 0;
-  // NOLINTNEXTLINE(modernize-use-nullptr): clang-tidy 14 means the 0 in what the compiler makes
-  // here
+  // NOLINTNEXTLINE(modernize-use-nullptr): it means the 0 in what the compiler makes here
   auto operator<=>(const StoreTicket&) const = default;
 };
 
