@@ -6,7 +6,6 @@
 #include <thread>
 
 #include "lockstep/base/log.h"
-#include "lockstep/comm/native/cut.h"
 #include "lockstep/comm/native/tcp/connect.h"
 #include "lockstep/comm/native/two_level_group.h"
 #include "lockstep/comm/verdict.h"
@@ -60,13 +59,15 @@ TwoLevelGroup::TwoLevelGroup(const GroupSpec& spec, const TwoLevelPlan& plan,
     : spec_(spec),
       plan_(plan),
       own_piece_sum_(own_piece_nodes(plan), plan.size),
+      search_(spec_),
       local_(std::move(shm), plan.local, plan.num_local()),
       links_(
           spec.rank, std::move(links), [this](int rank) { return spec_.rank_name(rank); },
-          spec.world_ranks[static_cast<size_t>(spec.rank)]),
+          spec.world_ranks[static_cast<size_t>(spec.rank)], search_.alarm()),
       pipes_(
           std::move(pipes), [this](int rank) { return spec_.rank_name(rank); },
           spec.world_ranks[static_cast<size_t>(spec.rank)]) {
+  local_.shm().set_alarm(search_.alarm());
   const auto cores = static_cast<int>(std::thread::hardware_concurrency());
   if (cores >= plan_.num_local()) spin_ = kSpin;
 }
@@ -90,61 +91,25 @@ void TwoLevelGroup::throw_agreed(const Error& error, Kind kind) {
   throw Error(*verdict_);
 }
 
+/// By rank of the whole group.
+std::vector<int> TwoLevelGroup::awaited() {
+  std::vector<int> ranks = links_.awaited();
+  const auto& here = plan_.ranks_of(plan_.host);
+  for (const int local : local_.shm().awaited()) ranks.push_back(here[static_cast<size_t>(local)]);
+  return ranks;
+}
+
 /// The first error that any rank wrote down: `error`, if nobody did before.
 Error TwoLevelGroup::verdict(const Error& error, Kind kind) {
   try {
     const bool searches = kind == Kind::kCollective && error.code() == ErrorCode::kTimeout;
-    const Error named = searches ? name_the_late(error) : error;
+    const Error named = searches ? search_.name_the_late(error, awaited()) : error;
     return agree_on_verdict(spec_, named, Deadline::after(kVerdictLimit));
   } catch (const Error& store_error) {
     log_debug(fmt::format("{}: the verdict of group '{}' stays here: {}",
                           spec_.rank_name(spec_.rank), spec_.name, store_error.what()));
   }
   return error;
-}
-
-/// The rank that this one waited for may itself have waited. Every rank that waits says so, and for
-/// whom, when its time is over; who does not say it within a moment is late.
-Error TwoLevelGroup::name_the_late(const Error& error) {
-  Store& store = *spec_.store;
-  const std::string waited = spec_.name + "/waited/";
-  store.set(waited + std::to_string(spec_.rank), encode_ranks(links_.awaited()),
-            Deadline::after(kVerdictLimit));
-  const auto key = verdict_key(spec_);
-  try {
-    const auto grace = std::clamp<std::chrono::milliseconds>(spec_.timeout / 10, 200ms, 500ms);
-    store.wait(std::span(&key, 1), Deadline::after(grace));
-    return error;  // somebody has found out
-  } catch (const Error& nobody) {
-    if (nobody.code() != ErrorCode::kTimeout) throw;
-  }
-  std::vector<int> late;
-  const auto here = store.list(waited, Deadline::after(kVerdictLimit));
-  for (int rank = 0; rank < spec_.size; ++rank) {
-    if (std::find(here.begin(), here.end(), waited + std::to_string(rank)) == here.end())
-      late.push_back(rank);
-  }
-  if (late.empty()) return name_the_cut(error);
-  return Error(ErrorCode::kTimeout,
-               fmt::format("{} did not come in time ({} says: {})", spec_.rank_names(late),
-                           spec_.rank_name(spec_.rank), error.what()));
-}
-
-/// All ranks wait, so it is not a rank that is late. Two that wait for each other have no
-/// connection any more; the rank with the most of those is named first.
-Error TwoLevelGroup::name_the_cut(const Error& error) {
-  std::vector<std::vector<int>> awaited(static_cast<size_t>(spec_.size));
-  for (int rank = 0; rank < spec_.size; ++rank) {
-    const auto key = fmt::format("{}/waited/{}", spec_.name, rank);
-    awaited[static_cast<size_t>(rank)] =
-        decode_ranks(spec_.store->get(key, Deadline::after(kVerdictLimit)));
-  }
-  const Cut cut = widest_cut(awaited);
-  if (cut.rank < 0) return error;
-  return Error(ErrorCode::kTimeout,
-               fmt::format("all ranks wait, but nothing passes between {} and {} ({} says: {})",
-                           spec_.rank_name(cut.rank), spec_.rank_names(cut.from),
-                           spec_.rank_name(spec_.rank), error.what()));
 }
 
 void TwoLevelGroup::send(const void* data, int64_t count, DType dtype, int destination, int tag,

@@ -7,6 +7,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/mutex.h"
 #include "lockstep/comm/native/local_part.h"
+#include "lockstep/comm/native/search.h"
 #include "lockstep/comm/native/tcp/links.h"
 #include "lockstep/comm/native/tcp/pipes.h"
 #include "lockstep/comm/native/tcp/schedule.h"
@@ -85,13 +86,13 @@ class TwoLevelGroup : public GroupImpl {
   }
   [[noreturn]] void throw_agreed(const Error& error, Kind kind);
   Error verdict(const Error& error, Kind kind);
-  Error name_the_late(const Error& error);
-  Error name_the_cut(const Error& error);
+  std::vector<int> awaited();
   int local_of(int rank) const;
 
   const GroupSpec spec_;
   const TwoLevelPlan plan_;
   const TreeSum own_piece_sum_;
+  Search search_;
   LocalPart local_;
   tcp::Links links_;
   tcp::Pipes pipes_;

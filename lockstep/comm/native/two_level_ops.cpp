@@ -36,6 +36,7 @@ OpHeader TwoLevelGroup::next_header(OpKind kind, int64_t count, DType dtype, Red
   OpHeader header;
   header.sequence = ++sequence_;
   local_.shm().tell_as(sequence_);
+  search_.start_waiting();
   header.kind = kind;
   header.count = count;
   header.dtype = dtype;

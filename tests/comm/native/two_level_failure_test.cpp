@@ -94,10 +94,11 @@ std::vector<Tried> calls() {
 constexpr size_t kLargeAllReduce = 2;
 constexpr size_t kBarrier = 6;
 
-/// Death is told by the connection, a frozen rank by the clock only.
+/// Death is told by the connection, a frozen rank by the clock only: long enough for a call of some
+/// dozen processes on two cores that other work wants as well.
 std::chrono::milliseconds timeout_for(int signal) {
   if (signal == SIGKILL) return std::chrono::seconds(20);
-  return std::chrono::milliseconds(kSanitized ? 4000 : 1500);
+  return std::chrono::milliseconds(kSanitized ? 4000 : 2500);
 }
 
 /// Repeats `call` until it fails.
@@ -197,7 +198,7 @@ void strike_during(const Strike& one) {
   }
 }
 
-constexpr size_t kAtOnce = kSanitized ? 4 : 14;
+constexpr size_t kAtOnce = kSanitized ? 4 : 9;
 
 /// Every call, at each of some moments.
 std::vector<Strike> all_strikes(int signal, const std::vector<int>& moments_ms) {
@@ -246,6 +247,44 @@ TEST(TwoLevelFailure, EverybodyNamesARankThatWasKilledInAPhase) {
 
 TEST(TwoLevelFailure, EverybodyNamesARankThatWasFrozenInAPhase) {
   run_forked(strikes_in_phases(SIGSTOP), kAtOnce, strike_during);
+}
+
+/// Ranks whose time is over long before that of others, which wait as well.
+struct Staggered {
+  HostLayout hosts;
+  int frozen;
+  int later;  // begins to wait when most of the others' time is over
+  size_t call;
+};
+
+void name_only_the_frozen(const Staggered& one) {
+  const Call call = calls()[one.call].call;
+  const Shared<Board> board;
+  const auto timeout = timeout_for(SIGSTOP);
+  const auto ends = run_rank_processes(one.hosts, [&](const World& world) {
+    auto group = ProcessGroup::create(world, {.timeout = timeout});
+    call(group);
+    group.barrier();
+    if (world.rank == one.frozen) {
+      board->victim = ::getpid();
+      ::kill(::getpid(), SIGSTOP);
+    }
+    if (world.rank == one.later) std::this_thread::sleep_for(timeout * 3 / 4);
+    expect_verdict(group, call, ErrorCode::kTimeout, fmt::format("rank {} ", one.frozen));
+    if (++board->survivors == world.size - 1) ::kill(board->victim, SIGKILL);
+  });
+  for (size_t rank = 0; rank < ends.size(); ++rank) {
+    EXPECT_EQ(ends[rank], static_cast<int>(rank) == one.frozen ? -SIGKILL : 0)
+        << "rank " << rank << " of " << one.hosts.size() << " hosts, call " << one.call;
+  }
+}
+
+// Rank 2 waits in turn for rank 3, on its own host; or, ahead of rank 0, for rank 0 to take data.
+TEST(TwoLevelFailure, WhoWaitsIsNotLateHoweverLateItCame) {
+  constexpr size_t kReduce = 9;
+  std::vector<Staggered> all = {{{2, 2}, 3, 2, kLargeAllReduce}, {{2, 2}, 3, 2, kBarrier}};
+  if (!kSanitized) all.push_back({{1, 1, 1}, 1, 2, kReduce});
+  run_forked(all, kAtOnce, name_only_the_frozen);
 }
 
 /// Rank 1 is struck in a transfer to (from) rank 0 on another host.

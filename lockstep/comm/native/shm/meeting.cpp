@@ -55,9 +55,7 @@ void Meeting::enter(OpHeader header, const Place& place, const void* data, int64
     control_.head().event.signal();
     return;
   }
-  wait(
-      control_.head().event, [this] { return all_posted(); }, [this] { return not_posted(); },
-      [this] { return current(); }, waiting);
+  await_all([this] { return all_posted(); }, [this] { return not_posted(); }, waiting);
 }
 
 void Meeting::sync(const Waiting& waiting) {
@@ -68,9 +66,8 @@ void Meeting::sync(const Waiting& waiting) {
     control_.head().event.signal();
     return;
   }
-  wait(
-      control_.head().event, [this, count] { return all_met(count); },
-      [this, count] { return not_met(count); }, [this] { return current(); }, waiting);
+  await_all([this, count] { return all_met(count); }, [this, count] { return not_met(count); },
+            waiting);
 }
 
 void Meeting::finish() {
@@ -192,6 +189,7 @@ void Meeting::check(const std::vector<int>& among, const Doing& doing) {
 }
 
 void Meeting::time_out(const std::vector<int>& missing, const Doing& doing) {
+  if (doing.sequence != 0) awaited_ = missing;
   const Error error(ErrorCode::kTimeout,
                     fmt::format("{}: timeout after {} s waiting for {}", doing.text,
                                 std::chrono::duration<double>(spec_.timeout).count(),

@@ -2,6 +2,7 @@
 // How the ranks of a host come together: headers, meetings, waiting, and one verdict for all.
 
 #include <atomic>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -43,6 +44,8 @@ class Meeting {
   /// Operations from here on are told, and compared, as number `number`: that of the operation of
   /// which they are a part. Else, or with 0, as what they are here, the n-th of this group.
   void tell_as(uint64_t number) { told_as_ = number; }
+  /// enter() and sync() also end as if their time were over when `alarm()` is true.
+  void set_alarm(std::function<bool()> alarm) { alarm_ = std::move(alarm); }
 
   const OpHeader& header() const { return header_; }  ///< Of the operation under way.
   const Post& post(int rank) const { return control_.slot(rank).posts[sequence_ & 1]; }
@@ -54,6 +57,8 @@ class Meeting {
   void check(const std::vector<int>& among, const Doing& doing);
   /// Throws kTimeout as the verdict.
   [[noreturn]] void time_out(const std::vector<int>& missing, const Doing& doing);
+  /// For whom the enter() or sync() waited whose time was over first; for its thread.
+  const std::vector<int>& awaited() const { return awaited_; }
 
   /// Waits for `ready`: a short spin (with fewer cores than ranks, each time round giving the core
   /// to whoever wants it), then asleep on `event`, looking at the verdict and at the ranks that
@@ -61,17 +66,8 @@ class Meeting {
   template <class Ready, class Missing, class Doing>
   void wait(Event& event, const Ready& ready, const Missing& missing, const Doing& doing,
             const Waiting& waiting) {
-    if (waiting.spin && spin(ready)) return;
-    while (true) {
-      event.wait(ready, kSlice);
-      if (ready()) return;
-      throw_verdict();
-      if (const auto late = missing(); anyone_gone(late)) {
-        if (ready()) return;  // it did its part before it went
-        check(late, doing());
-      }
-      if (waiting.deadline.passed()) time_out(missing(), doing());
-    }
+    wait_or_end(event, ready, missing, doing, waiting.spin,
+                [&] { return waiting.deadline.passed(); });
   }
 
  private:
@@ -126,6 +122,29 @@ class Meeting {
 #endif
   }
 
+  template <class Ready, class Missing, class Doing, class Over>
+  void wait_or_end(Event& event, const Ready& ready, const Missing& missing, const Doing& doing,
+                   bool may_spin, const Over& over) {
+    if (may_spin && spin(ready)) return;
+    while (true) {
+      event.wait(ready, kSlice);
+      if (ready()) return;
+      throw_verdict();
+      if (const auto late = missing(); anyone_gone(late)) {
+        if (ready()) return;  // it did its part before it went
+        check(late, doing());
+      }
+      if (over()) time_out(missing(), doing());
+    }
+  }
+  /// Waits for the other ranks of the operation under way.
+  template <class Ready, class Missing>
+  void await_all(const Ready& ready, const Missing& missing, const Waiting& waiting) {
+    wait_or_end(
+        control_.head().event, ready, missing, [this] { return current(); }, waiting.spin,
+        [&] { return waiting.deadline.passed() || (alarm_ && alarm_()); });
+  }
+
   bool all_posted();
   void compare(int rank);
   bool all_met(uint64_t count) const;
@@ -148,6 +167,8 @@ class Meeting {
   int skip_yields_ = 0;
   uint64_t sequence_ = 0;  // of the operation under way
   uint64_t told_as_ = 0;
+  std::function<bool()> alarm_;
+  std::vector<int> awaited_;
   uint64_t meetings_ = 0;
   int compared_ = 0;  // ranks [0, compared_) have posted the same header as we
   OpHeader header_;

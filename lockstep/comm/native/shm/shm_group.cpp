@@ -103,13 +103,8 @@ class ShmGroupImpl final : public ShmGroup {
   }
   void tell_as(uint64_t number) override { meeting_.tell_as(number); }
   void fail(const Error& error) override { meeting_.fail(error); }
-  void check_peers() override {
-    std::vector<int> others;
-    for (int rank = 0; rank < spec_.size; ++rank) {
-      if (rank != spec_.rank) others.push_back(rank);
-    }
-    meeting_.check(others, {"waiting for another host"});
-  }
+  void set_alarm(std::function<bool()> alarm) override { meeting_.set_alarm(std::move(alarm)); }
+  const std::vector<int>& awaited() const override { return meeting_.awaited(); }
 
  private:
   static constexpr int kAllRanks = -1;

@@ -7,6 +7,7 @@
 // Nothing has a name in the file system: the memory is gone when the last rank is.
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -36,8 +37,12 @@ class ShmGroup : public GroupImpl {
   /// Makes `error` the end of this group for all its ranks: they throw it from the call they are in
   /// and from all later ones. The first error of any rank wins.
   virtual void fail(const Error& error) = 0;
-  /// Throws if a rank has called fail(), died or left. Costs a microsecond: for slow waits.
-  virtual void check_peers() = 0;
+  /// From now on collectives also end as if their time were over when `alarm()` is true, which a
+  /// waiting rank asks every few milliseconds.
+  virtual void set_alarm(std::function<bool()> alarm) = 0;
+  /// After a kTimeout of a collective: the ranks that it waited for. Empty where another rank's
+  /// call timed out first.
+  virtual const std::vector<int>& awaited() const = 0;
 };
 
 /// Collective over the members. Errors: kTimeout naming who did not come, kUnavailable (memory of

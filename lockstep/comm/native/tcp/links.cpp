@@ -16,6 +16,8 @@ namespace {
 /// Bytes moved on one link before the others get their turn: large enough that system calls do
 /// not matter, small enough that both directions of all links stay busy.
 constexpr int64_t kTurnBytes = 256 << 10;
+/// How often who waits asks for an alarm.
+constexpr auto kAlarmed = std::chrono::milliseconds(100);
 /// What is read ahead with a message, so that a small one costs one system call.
 constexpr size_t kReadAheadBytes = 4096;
 
@@ -54,10 +56,11 @@ struct Links::Link {
 };
 
 Links::Links(int rank, std::vector<UniqueFd> sockets, std::function<std::string(int)> name,
-             int world_rank)
+             int world_rank, std::function<bool()> alarm)
     : rank_(rank),
       world_rank_(world_rank),
       name_(std::move(name)),
+      alarm_(std::move(alarm)),
       epoll_(::epoll_create1(EPOLL_CLOEXEC)) {
   if (!epoll_) throw io_error("epoll_create1");
   links_.resize(sockets.size());
@@ -251,8 +254,9 @@ void Links::wait_for_events(Deadline deadline, std::chrono::microseconds spin) {
   while (true) {
     if (deadline.passed()) throw_timeout();  // also where a peer sends byte by byte for ever
     const bool sleep = Deadline::Clock::now() >= spin_end;
+    if (sleep && alarm_ && alarm_()) throw_timeout();
     count = ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()),
-                         sleep ? deadline.left_poll_ms() : 0);
+                         sleep ? deadline.at_most(kAlarmed).left_poll_ms() : 0);
     if (count < 0 && errno != EINTR) throw io_error("epoll_wait");
     if (count > 0) break;
   }
@@ -268,28 +272,24 @@ void Links::wait_for_events(Deadline deadline, std::chrono::microseconds spin) {
 }
 
 void Links::throw_timeout() {
+  const auto names = [this](const std::vector<int>& peers) {
+    std::string text;
+    for (const int peer : peers) text += (text.empty() ? "" : ", ") + name_(peer);
+    return text;
+  };
+  const auto link_of = [this](int peer) { return links_[static_cast<size_t>(peer)].get(); };
   awaited_ = furthest_back();
-  std::string silent;
-  std::string deaf;
+  const bool silent = !awaited_.empty();
+  if (!silent) awaited_ = deaf();
   std::string call;
-  for (const auto& link : links_) {
-    if (!link || link->idle()) continue;
-    const std::string name = name_(link->peer);
-    if (std::find(awaited_.begin(), awaited_.end(), link->peer) != awaited_.end()) {
-      silent += (silent.empty() ? "" : ", ") + name;
-      call = describe(link->in.front()->message.operation);
-    } else if (!link->in.empty()) {
-      continue;  // it is not this one that we wait for
-    } else if (link->out.front()->gate.open()) {
-      deaf += (deaf.empty() ? "" : ", ") + name;
-      if (call.empty()) call = describe(link->out.front()->message.operation);
-    }
+  if (!awaited_.empty()) {
+    const Link* const first = link_of(awaited_.front());
+    const Message& message = silent ? first->in.front()->message : first->out.front()->message;
+    call = describe(message.operation);
   }
-  throw Error(
-      ErrorCode::kTimeout,
-      silent.empty()
-          ? fmt::format("{} on {}: {} did not take the data in time", call, name_(rank_), deaf)
-          : fmt::format("{} on {}: {} did not come in time", call, name_(rank_), silent));
+  throw Error(ErrorCode::kTimeout,
+              fmt::format("{} on {}: {} did not {} in time", call, name_(rank_), names(awaited_),
+                          silent ? "come" : "take the data"));
 }
 
 std::vector<int> Links::furthest_back() const {
@@ -303,6 +303,14 @@ std::vector<int> Links::furthest_back() const {
       least = part;
     }
     if (part == least) peers.push_back(link->peer);
+  }
+  return peers;
+}
+
+std::vector<int> Links::deaf() const {
+  std::vector<int> peers;
+  for (const auto& link : links_) {
+    if (link && !link->out.empty() && link->out.front()->gate.open()) peers.push_back(link->peer);
   }
   return peers;
 }

@@ -49,9 +49,10 @@ struct Inbound {
 class Links {
  public:
   /// `sockets[p]` leads to rank p of the group; empty where there is none. `name` turns a group
-  /// rank into text ("rank 3") for errors. `world_rank`: this rank's, for phase_hook.
+  /// rank into text ("rank 3") for errors. `world_rank`: this rank's, for phase_hook. A wait also
+  /// ends as if its time were over when `alarm()` is true, which is asked ten times a second.
   Links(int rank, std::vector<UniqueFd> sockets, std::function<std::string(int)> name,
-        int world_rank);
+        int world_rank, std::function<bool()> alarm = {});
   ~Links();
   Links(const Links&) = delete;
   Links& operator=(const Links&) = delete;
@@ -70,8 +71,8 @@ class Links {
   void exchange(std::span<const Outbound> out, std::span<const Inbound> in, Deadline deadline,
                 std::chrono::microseconds spin = {});
 
-  /// After a kTimeout: the peers of whom the least had come while more was to come. Others may lack
-  /// what these have not sent them.
+  /// After a kTimeout: the peers of whom the least had come while more was to come (others may lack
+  /// what these have not sent them), else those that did not take what was to go.
   const std::vector<int>& awaited() const { return awaited_; }
 
   /// Ends all streams, so that every peer that waits for this rank wakes up. Any thread.
@@ -89,12 +90,14 @@ class Links {
   bool read_payload(Link& link);
   void wait_for_events(Deadline deadline, std::chrono::microseconds spin);
   std::vector<int> furthest_back() const;
+  std::vector<int> deaf() const;
   [[noreturn]] void throw_timeout();
   [[noreturn]] void throw_lost(const Link& link, const std::string& how) const;
 
   int rank_;
   int world_rank_;
   std::function<std::string(int)> name_;
+  std::function<bool()> alarm_;
   UniqueFd epoll_;
   std::vector<std::unique_ptr<Link>> links_;  // by rank; null where there is none
   std::vector<int> awaited_;

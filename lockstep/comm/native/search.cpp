@@ -1,0 +1,94 @@
+#include "lockstep/comm/native/search.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "lockstep/base/env.h"
+#include "lockstep/base/log.h"
+#include "lockstep/comm/native/suspects.h"
+#include "lockstep/comm/verdict.h"
+
+namespace lockstep {
+namespace {
+
+constexpr auto kLookPerRank = std::chrono::microseconds(250);
+
+std::chrono::milliseconds look_of(int size) {
+  using std::chrono::milliseconds;
+  return std::max(Search::kLook, std::chrono::duration_cast<milliseconds>(size * kLookPerRank));
+}
+
+}  // namespace
+
+Search::Search(const GroupSpec& spec)
+    : spec_(spec),
+      begun_key_(spec.name + "/search"),
+      waited_(spec.name + "/waited/"),
+      look_(look_of(spec.size)) {}
+
+void Search::start_waiting() {
+  next_look_ = std::chrono::steady_clock::now() + look_;
+}
+
+bool Search::has_begun() {
+  const auto now = std::chrono::steady_clock::now();
+  if (now < next_look_) return false;
+  next_look_ = now + look_;
+  try {
+    return spec_.store->check(std::span(&begun_key_, 1), Deadline::after(kStoreLimit));
+  } catch (const Error& error) {
+    log_debug(fmt::format("{}: whether a rank of group '{}' is late is not asked any more: {}",
+                          spec_.rank_name(spec_.rank), spec_.name, error.what()));
+    next_look_ = std::chrono::steady_clock::time_point::max();
+    return false;
+  }
+}
+
+Error Search::name_the_late(const Error& error, const std::vector<int>& awaited) {
+  Store& store = *spec_.store;
+  store.set(waited_ + std::to_string(spec_.rank), encode_ranks(awaited),
+            Deadline::after(kStoreLimit));
+  store.set(begun_key_, "", Deadline::after(kStoreLimit));
+  await_verdict();
+  const Answers all = answers();
+  const auto late = late_ranks(all);
+  if (late.empty()) return name_the_cut(error, all);
+  return Error(ErrorCode::kTimeout,
+               fmt::format("{} did not come in time ({} says: {})", spec_.rank_names(late),
+                           spec_.rank_name(spec_.rank), error.what()));
+}
+
+/// Where another rank is faster, its verdict counts, whatever this one finds.
+void Search::await_verdict() {
+  const auto key = verdict_key(spec_);
+  try {
+    spec_.store->wait(std::span(&key, 1), Deadline::after(std::max(kGrace, 3 * look_)));
+  } catch (const Error& nobody) {
+    if (nobody.code() != ErrorCode::kTimeout) throw;
+  }
+}
+
+Search::Answers Search::answers() const {
+  Answers all(static_cast<size_t>(spec_.size));
+  // From an empty store on: all there is, at once.
+  const auto said = spec_.store->watch(waited_, 0, Deadline::after(kStoreLimit));
+  for (const auto& [key, value] : said.changes) {
+    const int64_t rank = parse_int(key.substr(waited_.size()), 0, spec_.size - 1, "rank");
+    if (value) all[static_cast<size_t>(rank)] = decode_ranks(*value);
+  }
+  return all;
+}
+
+/// All ranks wait, so it is not a rank that is late. Two that wait for each other have no
+/// connection any more; the rank with the most of those is named first.
+Error Search::name_the_cut(const Error& error, const Answers& all) const {
+  const Cut cut = widest_cut(all);
+  if (cut.rank < 0) return error;
+  return Error(ErrorCode::kTimeout,
+               fmt::format("all ranks wait, but nothing passes between {} and {} ({} says: {})",
+                           spec_.rank_name(cut.rank), spec_.rank_names(cut.from),
+                           spec_.rank_name(spec_.rank), error.what()));
+}
+
+}  // namespace lockstep

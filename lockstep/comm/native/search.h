@@ -1,0 +1,68 @@
+#pragma once
+// Finding out, all ranks together, who is late in a group over several hosts.
+//
+// The rank that a rank waits for may itself wait. So the first whose time is over begins a search
+// in the group's store: it says for whom it waits, and so does every rank that is waiting, each as
+// soon as it sees that a search is on. Who has not said it after a moment does not wait: it is
+// late.
+//
+//   waiting --time is over--------------> says for whom it waits --verdict there--> ends with it
+//   waiting --alarm(): another began it-> says for whom it waits --kGrace is over-> names the late
+
+#include <chrono>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lockstep/base/error.h"
+#include "lockstep/comm/group_impl.h"
+
+namespace lockstep {
+
+/// One rank's part in it. For the thread of the collectives.
+class Search {
+ public:
+  explicit Search(const GroupSpec& spec);
+  Search(const Search&) = delete;
+  Search& operator=(const Search&) = delete;
+
+  /// A collective begins: how long it waits is counted from now.
+  void start_waiting();
+
+  /// For who waits: true when another rank has begun a search, so that the wait has to end as if
+  /// time were over. Asks the store, but only kLook after start_waiting() and then every kLook (in
+  /// large groups less often: a store then serves some 4,000 such questions a second), so it may be
+  /// called as often as one likes.
+  const std::function<bool()>& alarm() const { return alarm_; }
+
+  /// How often a waiting rank should call alarm().
+  static constexpr std::chrono::milliseconds kLook{100};
+
+  /// This rank's time is over (`error`) while it waits for `awaited`, as far as it knows. Returns
+  /// the error that names the culprit, or `error` if that is not to be known, or another rank has
+  /// written a verdict meanwhile. Takes at most kGrace (or three looks of alarm(), if that is more)
+  /// and some round trips to the store. Errors: the store's.
+  Error name_the_late(const Error& error, const std::vector<int>& awaited);
+
+ private:
+  static constexpr std::chrono::milliseconds kGrace{300};
+  /// How long the store may take to answer.
+  static constexpr std::chrono::seconds kStoreLimit{5};
+
+  using Answers = std::vector<std::optional<std::vector<int>>>;  // by rank
+
+  bool has_begun();
+  void await_verdict();
+  Answers answers() const;
+  Error name_the_cut(const Error& error, const Answers& all) const;
+
+  const GroupSpec& spec_;
+  const std::string begun_key_;
+  const std::string waited_;  // begins the keys of the answers
+  const std::chrono::milliseconds look_;
+  const std::function<bool()> alarm_ = [this] { return has_begun(); };
+  std::chrono::steady_clock::time_point next_look_{};
+};
+
+}  // namespace lockstep

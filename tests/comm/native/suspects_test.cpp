@@ -1,0 +1,52 @@
+#include "lockstep/comm/native/suspects.h"
+
+#include <gtest/gtest.h>
+
+namespace lockstep {
+namespace {
+
+using Ranks = std::vector<int>;
+
+TEST(LateRanks, AreThoseThatDoNotSayForWhomTheyWait) {
+  EXPECT_EQ(late_ranks({Ranks{1, 2}, std::nullopt, std::nullopt}), (Ranks{1, 2}));
+  EXPECT_EQ(late_ranks({Ranks{1}, std::nullopt, Ranks{0}}), Ranks{1});
+}
+
+// Rank 2 is ahead, or only slow to say it: nobody lacks anything of it.
+TEST(LateRanks, AreAwaited) {
+  EXPECT_EQ(late_ranks({Ranks{1}, std::nullopt, std::nullopt}), Ranks{1});
+}
+
+// Who has timed out on its own host may not know for whom the other hosts wait.
+TEST(LateRanks, AreAllTheSilentWhereNoneIsAwaited) {
+  EXPECT_EQ(late_ranks({Ranks{}, std::nullopt, Ranks{0}}), Ranks{1});
+  EXPECT_TRUE(late_ranks({Ranks{1}, Ranks{0}}).empty());
+  EXPECT_TRUE(late_ranks({}).empty());
+}
+
+TEST(WidestCut, IsThatOfTheRankThatWaitsForAllWhoWaitForIt) {
+  const Cut cut = widest_cut({Ranks{1}, Ranks{0, 2}, Ranks{1}});
+  EXPECT_EQ(cut.rank, 1);
+  EXPECT_EQ(cut.from, (std::vector<int>{0, 2}));
+}
+
+// Rank 2 misses the sums that ranks 0 and 1 could not make.
+TEST(WidestCut, WhoOnlyWaitsForTheOthersIsNoPartOfIt) {
+  const Cut cut = widest_cut({Ranks{1}, Ranks{0}, Ranks{0, 1}});
+  EXPECT_EQ(cut.rank, 0);
+  EXPECT_EQ(cut.from, std::vector<int>{1});
+}
+
+TEST(WidestCut, NoneWhereNobodyWaitsForEachOther) {
+  EXPECT_EQ(widest_cut({Ranks{1}, Ranks{2}, Ranks{}}).rank, -1);
+  EXPECT_EQ(widest_cut({}).rank, -1);
+}
+
+TEST(WidestCut, RanksSurviveTheStore) {
+  EXPECT_EQ(decode_ranks(encode_ranks({0, 12, 3})), (std::vector<int>{0, 12, 3}));
+  EXPECT_TRUE(decode_ranks(encode_ranks({})).empty());
+  EXPECT_TRUE(decode_ranks("nonsense").empty());
+}
+
+}  // namespace
+}  // namespace lockstep
