@@ -26,12 +26,16 @@ std::vector<int64_t> bucket_limits(int64_t cap_bytes) {
 
 std::vector<std::vector<int>> plan_buckets(std::span<const GradientSpec> specs,
                                            std::span<const int> order,
-                                           std::span<const int64_t> limits) {
+                                           std::span<const int64_t> limits, int64_t alone_bytes) {
   std::vector<std::vector<int>> closed;
   std::map<int, OpenBucket> open;  // by kind
   std::vector<int> kinds;          // in the order in which their open buckets began
   for (const int index : order) {
     const GradientSpec& spec = specs[static_cast<size_t>(index)];
+    if (spec.bytes() >= alone_bytes) {
+      closed.push_back({index});
+      continue;
+    }
     OpenBucket& bucket = open[spec.kind];
     if (bucket.gradients.empty()) kinds.push_back(spec.kind);
     bucket.gradients.push_back(index);
@@ -54,16 +58,17 @@ std::vector<int> reversed_order(int count) {
 
 std::vector<BucketLayout> lay_out_buckets(std::span<const GradientSpec> specs,
                                           const std::vector<std::vector<int>>& buckets,
-                                          int64_t placed_bytes) {
+                                          int64_t placed_bytes, bool whole_buckets) {
   std::vector<BucketLayout> layouts;
   int64_t end = 0;
   for (const auto& gradients : buckets) {
     BucketLayout layout;
     layout.gradients = gradients;
     layout.begin = end;
+    const bool may_place = !whole_buckets || gradients.size() == 1;
     for (const int index : gradients) {
       const int64_t bytes = specs[static_cast<size_t>(index)].bytes();
-      if (bytes >= placed_bytes) {
+      if (may_place && bytes >= placed_bytes) {
         layout.placed.push_back(index);
         continue;
       }

@@ -24,12 +24,14 @@ inline constexpr int64_t kFirstBucketBytes = int64_t{1} << 20;
 /// Indices of gradients, bucket by bucket. Walks `order` and adds each gradient to the open bucket
 /// of its kind; the bucket is closed as soon as it holds at least the limit, so it may exceed it by
 /// one gradient. Every kind has its own walk through `limits`. Buckets that are still open at the
-/// end follow in the order of their first gradient.
+/// end follow in the order of their first gradient. A gradient of at least `alone_bytes` bytes is a
+/// bucket of its own, at its place in `order`, and leaves the open one open.
 /// `order`: a permutation of 0..specs.size()-1, normally the order in which gradients get ready.
 /// Source: compute_bucket_assignment_by_size of PyTorch, torch/csrc/distributed/c10d/reducer.cpp.
 std::vector<std::vector<int>> plan_buckets(std::span<const GradientSpec> specs,
                                            std::span<const int> order,
-                                           std::span<const int64_t> limits);
+                                           std::span<const int64_t> limits,
+                                           int64_t alone_bytes = INT64_MAX);
 
 /// n-1, ..., 1, 0: gradients arrive about in the reverse order of their parameters.
 std::vector<int> reversed_order(int count);
@@ -48,9 +50,10 @@ struct BucketLayout {
 };
 
 /// Packs the gradients of less than `placed_bytes` bytes, bucket after bucket, into one block of
-/// memory. Its size is the last bucket's `end`.
+/// memory. Its size is the last bucket's `end`. With `whole_buckets` larger ones are packed too,
+/// unless they are alone in their bucket, so that every bucket lies in one piece.
 std::vector<BucketLayout> lay_out_buckets(std::span<const GradientSpec> specs,
                                           const std::vector<std::vector<int>>& buckets,
-                                          int64_t placed_bytes);
+                                          int64_t placed_bytes, bool whole_buckets = false);
 
 }  // namespace lockstep

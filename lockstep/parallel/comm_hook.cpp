@@ -1,46 +1,31 @@
 #include "lockstep/parallel/comm_hook.h"
 
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/mul.h>
 #include <c10/util/Type.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <map>
 #include <typeinfo>
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/text.h"
-#include "lockstep/parallel/block_scaled.h"
+#include "lockstep/comm/kernels/compress.h"
+#include "lockstep/parallel/int8_hook.h"
+#include "lockstep/parallel/pieces.h"
 #include "lockstep/parallel/power_sgd.h"
 #include "lockstep/tensor/collectives.h"
-#include "lockstep/tensor/shared_tensor.h"
 
 namespace lockstep {
 namespace {
 
-/// Memory of a bucket that a hook sends from, shared with the peers: made once per size.
-class Staging {
- public:
-  at::Tensor get(ProcessGroup& group, const GradientBucket& bucket, at::ScalarType dtype) {
-    at::Tensor& tensor = tensors_[bucket.index];
-    if (!tensor.defined() || tensor.numel() != bucket.flat.numel()) {
-      const int64_t bytes = bucket.flat.numel() * static_cast<int64_t>(c10::elementSize(dtype));
-      tensor = from_shared(group.allocate(bytes), 0, bucket.flat.sizes(), dtype);
-    }
-    return tensor;
-  }
-
- private:
-  std::map<int, at::Tensor> tensors_;  // by bucket
-};
-
 /// Gradients travel in a 16-bit type.
 class RoundedAverage final : public CommHook {
  public:
-  explicit RoundedAverage(at::ScalarType dtype) : dtype_(dtype) {}
+  explicit RoundedAverage(DType dtype) : dtype_(dtype) {}
 
-  std::string describe() const override { return dtype_ == at::kHalf ? "fp16" : "bf16"; }
+  std::string describe() const override { return dtype_ == DType::kFloat16 ? "fp16" : "bf16"; }
 
   std::function<void()> start(const GradientBucket& bucket, ProcessGroup& group) override {
     const at::Tensor flat = bucket.flat;
@@ -49,19 +34,60 @@ class RoundedAverage final : public CommHook {
       return [work]() mutable { work.wait(); };
     }
     const at::NoGradGuard no_grad;
-    const at::Tensor rounded = staging_.get(group, bucket, dtype_);
-    rounded.copy_(flat.div_(group.size()));
-    Work work = all_reduce(group, rounded, ReduceOp::kSum, {.async = true});
-    return [work, flat, rounded]() mutable {
+    const at::Tensor values = flat.to(at::kFloat);  // flat itself, but for float64
+    const Staging& staging = staging_of(bucket, group);
+    std::vector<Work> works = send(values, staging, group);
+    return [this, works, flat, values, &staging]() mutable {
       const at::NoGradGuard no_grad_at_end;
-      work.wait();
-      flat.copy_(rounded);
+      read(works, staging, values);
+      if (!values.is_same(flat)) flat.copy_(values);
     };
   }
 
  private:
-  at::ScalarType dtype_;
-  Staging staging_;
+  /// Memory of a bucket that is sent from, shared with the peers: made once per size.
+  using Staging = std::shared_ptr<SharedBuffer>;
+  static constexpr int64_t kAtOnce = int64_t{1} << 18;  // of a thread
+  static constexpr int64_t kBytes = 2;
+
+  const Staging& staging_of(const GradientBucket& bucket, ProcessGroup& group) {
+    const int64_t bytes = bucket.flat.numel() * kBytes;
+    Staging& staging = staging_[bucket.index];
+    if (!staging || staging->bytes() < bytes) staging = group.allocate(bytes);
+    return staging;
+  }
+
+  std::vector<Work> send(const at::Tensor& values, const Staging& staging,
+                         ProcessGroup& group) const {
+    const auto* const from = values.data_ptr<float>();
+    std::vector<Work> works;
+    for (int64_t piece = 0; piece < values.numel(); piece += kPieceElements) {
+      const int64_t elements = std::min(kPieceElements, values.numel() - piece);
+      char* const rounded = static_cast<char*>(staging->data()) + piece * kBytes;
+      in_threads(elements, kAtOnce, [&](int64_t begin, int64_t count) {
+        narrow(from + piece + begin, count, group.size(), dtype_, rounded + begin * kBytes);
+      });
+      works.push_back(group.all_reduce(rounded, elements, dtype_, ReduceOp::kSum, {.async = true}));
+    }
+    return works;
+  }
+
+  void read(std::vector<Work>& works, const Staging& staging, const at::Tensor& values) const {
+    auto* const to = values.data_ptr<float>();
+    int64_t piece = 0;
+    for (Work& work : works) {
+      work.wait();
+      const int64_t elements = std::min(kPieceElements, values.numel() - piece);
+      const char* const rounded = static_cast<char*>(staging->data()) + piece * kBytes;
+      in_threads(elements, kAtOnce, [&](int64_t begin, int64_t count) {
+        widen(rounded + begin * kBytes, count, dtype_, to + piece + begin);
+      });
+      piece += elements;
+    }
+  }
+
+  DType dtype_;
+  std::map<int, Staging> staging_;  // by bucket
 };
 
 }  // namespace
@@ -83,8 +109,8 @@ const std::vector<std::string>& comm_hook_names() {
 
 std::shared_ptr<CommHook> make_comm_hook(const std::string& name) {
   if (name == "none") return nullptr;
-  if (name == "fp16") return std::make_shared<RoundedAverage>(at::kHalf);
-  if (name == "bf16") return std::make_shared<RoundedAverage>(at::kBFloat16);
+  if (name == "fp16") return std::make_shared<RoundedAverage>(DType::kFloat16);
+  if (name == "bf16") return std::make_shared<RoundedAverage>(DType::kBFloat16);
   if (name == "int8") return make_int8_hook();
   if (name == "powersgd") return make_power_sgd_hook();
   throw Error(

@@ -18,7 +18,8 @@ namespace lockstep {
 struct GradientBucket {
   int index = 0;                      ///< From 0, in the order in which buckets are sent.
   bool last = false;                  ///< Of this backward pass.
-  at::Tensor flat;                    ///< (n): all of them in memory shared with the peers.
+  at::Tensor flat;                    ///< (n): all of them, as a rule in memory shared with the
+                                      ///< peers. Do not keep it longer than this pass.
   std::vector<at::Tensor> gradients;  ///< Each in its shape: views of flat. Between them lie
                                       ///< zeros, up to 60 bytes, so that each starts aligned.
   std::vector<std::string> names;     ///< Of their parameters.
@@ -71,7 +72,7 @@ const std::vector<std::string>& comm_hook_names();
 ///   fp16  gradients travel as float16, divided by the number of ranks before they are rounded, so
 ///         that sums do not overflow; half the bytes of float32;
 ///   bf16  the same in bfloat16: less exact, but no gradient is too large or too small for it;
-///   int8  numbers of 8 bits with a scale for 256, rounding errors carried over: block_scaled.h;
+///   int8  numbers of 8 bits with a scale for 256, rounding errors carried over: int8_hook.h;
 ///   powersgd  matrices as products of thin ones, after 1000 exact steps: power_sgd.h.
 /// float16 and bfloat16 are added in float32 and rounded once per addition; results are equal on
 /// all ranks. Gradients of a 16-bit type travel as they are.

@@ -5,7 +5,6 @@
 #include <ATen/ops/empty_strided.h>
 #include <fmt/format.h>
 
-#include <limits>
 #include <utility>
 
 #include "lockstep/base/error.h"
@@ -51,27 +50,21 @@ bool has_memory_alone(const at::Tensor& grad, const at::Tensor& arrived) {
 
 }  // namespace
 
-GradientMemory::GradientMemory(ProcessGroup group, const std::vector<NamedTensor>& parameters,
-                               bool pack_all)
-    : group_(std::move(group)),
-      placed_bytes_(pack_all ? std::numeric_limits<int64_t>::max() : TensorArena::kMinBytes),
-      reduced_(parameters.size()) {
+GradientMemory::GradientMemory(ProcessGroup group, const std::vector<NamedTensor>& parameters)
+    : group_(std::move(group)), reduced_(parameters.size()) {
   std::vector<int64_t> block_bytes;
   for (const NamedTensor& parameter : parameters) {
     parameters_.push_back(parameter.tensor);
     specs_.push_back(spec_of(parameter));
-    if (is_placed(specs_.size() - 1)) block_bytes.push_back(specs_.back().bytes());
+    const int64_t bytes = specs_.back().bytes();
+    if (bytes >= TensorArena::kMinBytes) block_bytes.push_back(bytes);
   }
   if (block_bytes.empty()) return;
   arena_ = TensorArena::make(group_.allocate(TensorArena::bytes_needed(block_bytes)), block_bytes);
 }
 
-bool GradientMemory::is_placed(size_t index) const {
-  return specs_[index].bytes() >= placed_bytes_;
-}
-
-void GradientMemory::form(const std::vector<std::vector<int>>& buckets) {
-  layouts_ = lay_out_buckets(specs_, buckets, placed_bytes_);
+void GradientMemory::form(const std::vector<std::vector<int>>& buckets, bool flat) {
+  layouts_ = lay_out_buckets(specs_, buckets, TensorArena::kMinBytes, flat);
   packed_ = group_.allocate(std::max(layouts_.back().end, kGradientAlignment));
   places_.assign(parameters_.size(), at::Tensor());
   for (const BucketLayout& layout : layouts_) {
@@ -152,6 +145,11 @@ void GradientMemory::scale(double factor) {
 }
 
 at::Tensor GradientMemory::flat(const BucketLayout& bucket) const {
+  if (!bucket.placed.empty()) {
+    const at::NoGradGuard no_grad;
+    const at::Tensor& alone = reduced(bucket.placed.front());
+    return alone.as_strided({alone.numel()}, {1});
+  }
   const GradientSpec& spec = specs_[static_cast<size_t>(bucket.packed.front())];
   return from_shared(packed_, bucket.begin, {(bucket.end - bucket.begin) / spec.element_bytes},
                      to_scalar_type(static_cast<DType>(spec.kind)));

@@ -27,18 +27,20 @@ struct NamedTensor {
 /// A large gradient that lies elsewhere (the user set it, or a temporary took the block) is copied
 /// into a free block; when there is none it is reduced where it is, through the group's staging.
 ///
-/// With `pack_all` every gradient is packed, so that a bucket is one flat tensor.
+/// Where each bucket must be one flat tensor, large gradients too are packed, unless they are alone
+/// in their bucket; autograd still computes them in a block, which saves fresh pages in every step.
 class GradientMemory {
  public:
   /// Collective. Errors: kInvalidArgument (a parameter on another device than the CPU, or of a type
   /// that does not travel; names it), kUnavailable (no shared memory).
-  GradientMemory(ProcessGroup group, const std::vector<NamedTensor>& parameters, bool pack_all);
+  GradientMemory(ProcessGroup group, const std::vector<NamedTensor>& parameters);
 
   const std::vector<GradientSpec>& specs() const { return specs_; }
 
   /// Collective. Gives the packed gradients their places. Gradients that lie in places of an
-  /// earlier call keep those alive, and are copied when their turn comes.
-  void form(const std::vector<std::vector<int>>& buckets);
+  /// earlier call keep those alive, and are copied when their turn comes. `flat`: whether flat()
+  /// will be called, and launch() will not.
+  void form(const std::vector<std::vector<int>>& buckets, bool flat);
   const std::vector<BucketLayout>& buckets() const { return layouts_; }
 
   /// While on, this thread's tensors of the placed gradients' sizes come from the arena.
@@ -63,10 +65,11 @@ class GradientMemory {
   /// Multiplies what was reduced.
   void scale(double factor);
 
-  /// All of a bucket's packed gradients, with the zeros between them, as one vector.
+  /// All of a bucket's gradients, which have been brought or lent, with the zeros between them, as
+  /// one vector.
   at::Tensor flat(const BucketLayout& bucket) const;
-  /// Where a packed gradient lies.
-  const at::Tensor& place(int index) const { return places_[static_cast<size_t>(index)]; }
+  /// Where a gradient that has been brought or lent lies.
+  const at::Tensor& reduced(int index) const { return reduced_[static_cast<size_t>(index)]; }
 
  private:
   struct Piece {
@@ -76,12 +79,11 @@ class GradientMemory {
   };
   /// Where a bucket's gradients lie.
   std::vector<Piece> pieces(const BucketLayout& bucket);
-  bool is_placed(size_t index) const;
+  bool is_placed(size_t index) const { return !places_[index].defined(); }
   bool may_stay(const at::Tensor& grad, const at::Tensor& arrived, size_t index) const;
   at::Tensor empty_for(size_t index) const;
 
   ProcessGroup group_;
-  int64_t placed_bytes_;  ///< Gradients of at least so many are placed.
   std::vector<at::Tensor> parameters_;
   std::vector<GradientSpec> specs_;
   std::shared_ptr<TensorArena> arena_;  ///< Null when no gradient is large.

@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <exception>
+#include <limits>
 #include <map>
 #include <utility>
 
 #include "lockstep/base/error.h"
 #include "lockstep/parallel/module_state.h"
+#include "lockstep/tensor/tensor_arena.h"
 
 namespace lockstep {
 namespace {
@@ -27,13 +29,13 @@ Reducer::Reducer(ProcessGroup group, std::vector<NamedTensor> parameters,
       options_(options),
       fold_(fold),
       limits_(bucket_limits(options.bucket_cap_bytes)),
-      memory_(group_, parameters_, options.hook != nullptr),
+      memory_(group_, parameters_),
       used_(parameters_.size()),
       wanted_(parameters_.size(), 1),
       last_end_(Clock::now()),
       self_(std::make_shared<Reducer*>(this)) {
   const int count = static_cast<int>(parameters_.size());
-  form_buckets(plan_buckets(memory_.specs(), reversed_order(count), limits_));
+  form_buckets(plan_for(reversed_order(count)));
   for (int i = 0; i < count; ++i) {
     hooks_.emplace_back(parameters_[static_cast<size_t>(i)].tensor,
                         [this, i](const at::Tensor& arrived) { on_gradient(i, arrived); });
@@ -49,8 +51,15 @@ Reducer::~Reducer() {
   }
 }
 
+/// A hook is given a gradient that would fill a bucket where it was computed, because it is alone.
+std::vector<std::vector<int>> Reducer::plan_for(std::span<const int> order) const {
+  const int64_t fills = std::max(options_.bucket_cap_bytes, TensorArena::kMinBytes);
+  return plan_buckets(memory_.specs(), order, limits_,
+                      options_.hook ? fills : std::numeric_limits<int64_t>::max());
+}
+
 void Reducer::form_buckets(const std::vector<std::vector<int>>& plan) {
-  memory_.form(plan);
+  memory_.form(plan, options_.hook != nullptr);
   bucket_of_.assign(parameters_.size(), -1);
   for (size_t b = 0; b < plan.size(); ++b) {
     for (const int index : plan[b]) bucket_of_[static_cast<size_t>(index)] = static_cast<int>(b);
@@ -61,7 +70,7 @@ void Reducer::form_buckets_in_ready_order(int root) {
   std::vector<int32_t> order(ready_order_.begin(), ready_order_.end());
   ready_order_.clear();
   group_.broadcast(order.data(), static_cast<int64_t>(order.size()), DType::kInt32, root).wait();
-  const auto plan = plan_buckets(memory_.specs(), order, limits_);
+  const auto plan = plan_for(order);
   const auto last = std::min(plan.size(), buckets().size());
   size_t first = 0;  // that differs
   while (first < last && plan[first] == buckets()[first].gradients) ++first;
@@ -94,7 +103,7 @@ bool Reducer::start_with(const BucketNames& names) {
   }
   std::vector<int> others;
   for (const auto& [name, index] : rest) others.push_back(index);
-  for (auto& bucket : plan_buckets(memory_.specs(), others, limits_)) plan.push_back(bucket);
+  for (auto& bucket : plan_for(others)) plan.push_back(bucket);
   form_buckets(plan);
   first_pass_ = options_.graph == GraphUse::kStatic;
   return true;
@@ -218,7 +227,9 @@ Reducer::Flight Reducer::launch(size_t bucket) {
                        .flat = memory_.flat(layout),
                        .gradients = {},
                        .names = bucket_names(bucket)};
-  for (const int index : layout.gradients) given.gradients.push_back(memory_.place(index).detach());
+  for (const int index : layout.gradients) {
+    given.gradients.push_back(memory_.reduced(index).detach());
+  }
   flight.finish = options_.hook->start(given, group_);
   return flight;
 }

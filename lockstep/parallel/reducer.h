@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -109,6 +110,7 @@ class Reducer {
     std::function<void()> finish;  ///< Of a hook.
   };
 
+  std::vector<std::vector<int>> plan_for(std::span<const int> order) const;
   void form_buckets(const std::vector<std::vector<int>>& plan);
   void form_buckets_in_ready_order(int root);
 

@@ -49,6 +49,20 @@ TEST(PlanBuckets, FirstLimitIsOneMebibyteOrTheCap) {
   EXPECT_EQ(bucket_limits(1000), (std::vector<int64_t>{1000, 1000}));
 }
 
+TEST(PlanBuckets, LargeGradientsMayTravelAlone) {
+  const auto specs = floats({1, 100, 2, 100, 99, 3});
+  EXPECT_EQ(plan_buckets(specs, reversed_order(6), std::vector<int64_t>{412}, 400),
+            (Plan{{3}, {5, 4, 2}, {1}, {0}}));
+}
+
+TEST(LayOutBuckets, WholeBucketsLieInOnePiece) {
+  const auto layouts = lay_out_buckets(floats({3, 400, 400}), {{0, 1}, {2}}, 1600, true);
+  EXPECT_EQ(layouts[0].packed, (std::vector<int>{0, 1}));
+  EXPECT_EQ(layouts[0].end, 1664);
+  EXPECT_EQ(layouts[1].placed, (std::vector<int>{2}));
+  EXPECT_EQ(layouts[1].begin, layouts[1].end);
+}
+
 TEST(LayOutBuckets, PacksSmallGradientsOnLinesOfTheirOwn) {
   const auto specs = floats({3, 17, 400, 1});
   const auto layouts = lay_out_buckets(specs, {{3, 2, 1}, {0}}, 1600);

@@ -8,6 +8,7 @@
 #include <mutex>
 
 #include "lockstep/parallel/distributed_data_parallel.h"
+#include "lockstep/parallel/pieces.h"
 #include "lockstep/parallel/power_sgd.h"
 #include "lockstep/tensor/collectives.h"
 #include "tests/parallel/two_heads.h"
@@ -115,6 +116,61 @@ TEST(CommHook, SixteenBitTypesAreCloseAndEqualOnAllRanks) {
     const States exact = train_on(ranks, "none");
     expect_close(train_on(ranks, "fp16"), exact, 2e-3, true);
     expect_close(train_on(ranks, "bf16"), exact, 1e-2, true);
+  }
+}
+
+// No copy into a bucket: what fills one by itself is sent from where autograd wrote it.
+TEST(CommHook, IsGivenAGradientThatFillsABucketWhereItWasComputed) {
+  run_rank_threads(2, [](World world) {
+    torch::nn::Linear net(600, 600);  // 1.4 MiB
+    const auto hook = std::make_shared<Recorder>();
+    auto model = DistributedDataParallel(net, ProcessGroup::create(world),
+                                         {.bucket_cap_mb = 1, .comm_hook = hook});
+    for (int step = 0; step < 3; ++step) {
+      model.zero_grad();
+      hook->seen.clear();
+      model(torch::full({1, 600}, world.rank + 1.0)).sum().backward();
+      EXPECT_TRUE(net->weight.grad().equal(torch::full({600, 600}, 1.5)));
+      ASSERT_EQ(hook->seen.size(), 2u);
+      for (const GradientBucket& bucket : hook->seen) {
+        if (bucket.names[0] != "weight") continue;
+        EXPECT_EQ(bucket.gradients.size(), 1u);
+        EXPECT_EQ(bucket.flat.sizes(), at::IntArrayRef({360000}));
+        EXPECT_EQ(bucket.flat.data_ptr(), net->weight.grad().data_ptr());
+      }
+    }
+  });
+}
+
+/// One parameter, whose gradient is given.
+struct Given : torch::nn::Module {
+  Tensor w;
+  explicit Given(const Tensor& value) : w(register_parameter("w", value)) {}
+  Tensor forward(const Tensor& slope) { return (w * slope).sum(); }
+};
+
+TEST(CommHook, AveragesBucketsOfManyPieces) {
+  constexpr int64_t kElements = 2 * kPieceElements + 1001;
+  for (const auto type : {torch::kFloat, torch::kDouble}) {
+    for (const std::string name : {"fp16", "bf16", "int8"}) {
+      std::vector<Tensor> averages(3);
+      run_rank_threads(3, [&](World world) {
+        auto net = std::make_shared<Given>(torch::zeros({kElements}, type));
+        auto model = DistributedDataParallel(net, ProcessGroup::create(world),
+                                             {.comm_hook = make_comm_hook(name)});
+        const Tensor slope = torch::arange(kElements, type).mul_(0.01 * (world.rank + 1)).sin_();
+        model(slope).backward();
+        averages[static_cast<size_t>(world.rank)] = net->w.grad().clone();
+      });
+      Tensor exact = torch::zeros({kElements}, type);
+      for (int rank = 0; rank < 3; ++rank) {
+        exact += torch::arange(kElements, type).mul_(0.01 * (rank + 1)).sin_() / 3;
+      }
+      for (const Tensor& average : averages) {
+        EXPECT_TRUE(average.equal(averages[0])) << name;
+        EXPECT_LT((average - exact).abs().max().item<double>(), 0.01) << name << " " << type;
+      }
+    }
   }
 }
 

@@ -1,5 +1,5 @@
 // Element types as vectors of LOCKSTEP_VECTOR_BYTES: how each is loaded, combined and stored.
-// Included by reduce_kernels.h only.
+// Included by reduce_kernels.h and compress_kernels.h only.
 
 // Part of one source file per instruction set, in an unnamed namespace; x != x means NaN.
 // NOLINTBEGIN(misc-definitions-in-headers,misc-redundant-expression)

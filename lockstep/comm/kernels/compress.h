@@ -1,0 +1,50 @@
+#pragma once
+// Gradients in fewer bytes, at memory speed: float32 to and from 16-bit floats, and to and from
+// numbers of 8 bits with a scale for each block of them.
+//
+// Bits: the same from every instruction set; only which NaN results is left open. No alignment is
+// needed; 64 bytes is fastest. Input and output must not overlap.
+
+#include <cstdint>
+#include <span>
+
+#include "lockstep/comm/kernels/compress_sets.h"
+#include "lockstep/comm/kernels/reduce.h"
+#include "lockstep/comm/types.h"
+
+namespace lockstep {
+
+/// out[i] = in[i] / divisor, rounded to nearest even. `to`: float16 or bfloat16.
+void narrow(const float* in, int64_t count, int divisor, DType to, void* out);
+/// out[i] = in[i]. `from`: float16 or bfloat16.
+void widen(const void* in, int64_t count, DType from, float* out);
+
+inline constexpr int64_t kScaledBlock = 256;  ///< Numbers that share a scale.
+
+/// Bytes of so many blocks: of each its scale (float32), then its numbers.
+constexpr int64_t scaled_bytes(int64_t blocks) {
+  return blocks * (static_cast<int64_t>(sizeof(float)) + kScaledBlock);
+}
+
+/// Encodes values / divisor + rest as `blocks` blocks, and leaves in `rest` what rounding took
+/// away.
+///
+/// values: `count` of them, at most blocks * 256; those that are missing count as 0. rest: blocks *
+/// 256. out: scaled_bytes(blocks). A block is rounded to the nearest multiples (even ones of two
+/// that are as near) of its scale, which is its largest value, by amount, divided by 127; so
+/// |rest| <= largest / 254. A block with a value that is not finite decodes to NaN throughout, and
+/// leaves no rest. Cost: values are read once, rest is read and written once.
+void encode_scaled(const float* values, int64_t count, int divisor, int64_t blocks, float* rest,
+                   char* out);
+
+/// The same of rest + ins[0] + ins[1] + ..., in this order; ins are encoded, of as many blocks.
+void sum_scaled(std::span<const char* const> ins, int64_t blocks, float* rest, char* out);
+
+/// values[i] = what was encoded, for i < count.
+void decode_scaled(const char* in, int64_t count, float* values);
+
+/// The functions above by a given instruction set; the machine must have it. For tests and
+/// benchmarks.
+const CompressKernels& compress_kernels(InstructionSet set);
+
+}  // namespace lockstep

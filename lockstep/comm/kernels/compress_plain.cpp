@@ -1,0 +1,10 @@
+#define LOCKSTEP_VECTOR_BYTES 16
+#include "lockstep/comm/kernels/compress_kernels.h"
+
+namespace lockstep {
+
+const CompressKernels& compress_plain() {
+  return kCompressKernels;
+}
+
+}  // namespace lockstep
