@@ -12,6 +12,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/text.h"
 #include "lockstep/comm/kernels/compress.h"
+#include "lockstep/parallel/auto_hook.h"
 #include "lockstep/parallel/int8_hook.h"
 #include "lockstep/parallel/pieces.h"
 #include "lockstep/parallel/power_sgd.h"
@@ -103,12 +104,14 @@ void CommHook::load_state(const HookState& state) {
 }
 
 const std::vector<std::string>& comm_hook_names() {
-  static const std::vector<std::string> names = {"none", "fp16", "bf16", "int8", "powersgd"};
+  static const std::vector<std::string> names = {"none", "auto", "fp16",
+                                                 "bf16", "int8", "powersgd"};
   return names;
 }
 
 std::shared_ptr<CommHook> make_comm_hook(const std::string& name) {
   if (name == "none") return nullptr;
+  if (name == "auto") return std::make_shared<AutoHook>();
   if (name == "fp16") return std::make_shared<RoundedAverage>(DType::kFloat16);
   if (name == "bf16") return std::make_shared<RoundedAverage>(DType::kBFloat16);
   if (name == "int8") return make_int8_hook();

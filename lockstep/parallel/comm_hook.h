@@ -51,9 +51,17 @@ class CommHook {
   /// checked when a model is made. The type's name unless a hook knows better.
   virtual std::string describe() const;
 
-  /// Buckets were formed anew: from index `first` on there are others, or none. Happens at most
-  /// once, between the first step and the second.
+  /// Buckets were formed anew: from index `first` on there are others, or none. Happens between the
+  /// first step and the second, and where stands_aside() changes its answer.
   virtual void buckets_changed(int /*first*/) {}
+
+  /// Asked before each averaged step, with the same answer on every rank: true lets the step run as
+  /// without a hook, with the same bits and at the same cost. Whenever the answer changes, buckets
+  /// are formed anew.
+  virtual bool stands_aside() const { return false; }
+  /// At the end of each averaged step's backward(), which took so long on this rank. It may
+  /// communicate.
+  virtual void after_step(double /*backward_ms*/, ProcessGroup& /*group*/) {}
 
   /// What must be kept to go on from a checkpoint as if nothing had been between, with the same
   /// names, types and shapes on every rank; read before the next step. None for a hook without a
@@ -64,11 +72,12 @@ class CommHook {
   virtual void load_state(const HookState& state);
 };
 
-/// "none", "fp16", "bf16", "int8", "powersgd": what make_comm_hook() knows.
+/// "none", "auto", "fp16", "bf16", "int8", "powersgd": what make_comm_hook() knows.
 const std::vector<std::string>& comm_hook_names();
 
 /// A fresh hook:
 ///   none  null: the plain average;
+///   auto  none or bf16, as a trial of 17 steps finds faster: auto_hook.h;
 ///   fp16  gradients travel as float16, divided by the number of ranks before they are rounded, so
 ///         that sums do not overflow; half the bytes of float32;
 ///   bf16  the same in bfloat16: less exact, but no gradient is too large or too small for it;

@@ -30,12 +30,14 @@ Reducer::Reducer(ProcessGroup group, std::vector<NamedTensor> parameters,
       fold_(fold),
       limits_(bucket_limits(options.bucket_cap_bytes)),
       memory_(group_, parameters_),
+      hooked_(options.hook && !options.hook->stands_aside()),
+      order_(reversed_order(static_cast<int>(parameters_.size()))),
       used_(parameters_.size()),
       wanted_(parameters_.size(), 1),
       last_end_(Clock::now()),
       self_(std::make_shared<Reducer*>(this)) {
   const int count = static_cast<int>(parameters_.size());
-  form_buckets(plan_for(reversed_order(count)));
+  form_buckets(plan_for(order_));
   for (int i = 0; i < count; ++i) {
     hooks_.emplace_back(parameters_[static_cast<size_t>(i)].tensor,
                         [this, i](const at::Tensor& arrived) { on_gradient(i, arrived); });
@@ -55,11 +57,11 @@ Reducer::~Reducer() {
 std::vector<std::vector<int>> Reducer::plan_for(std::span<const int> order) const {
   const int64_t fills = std::max(options_.bucket_cap_bytes, TensorArena::kMinBytes);
   return plan_buckets(memory_.specs(), order, limits_,
-                      options_.hook ? fills : std::numeric_limits<int64_t>::max());
+                      hooked_ ? fills : std::numeric_limits<int64_t>::max());
 }
 
 void Reducer::form_buckets(const std::vector<std::vector<int>>& plan) {
-  memory_.form(plan, options_.hook != nullptr);
+  memory_.form(plan, hooked_);
   bucket_of_.assign(parameters_.size(), -1);
   for (size_t b = 0; b < plan.size(); ++b) {
     for (const int index : plan[b]) bucket_of_[static_cast<size_t>(index)] = static_cast<int>(b);
@@ -70,13 +72,22 @@ void Reducer::form_buckets_in_ready_order(int root) {
   std::vector<int32_t> order(ready_order_.begin(), ready_order_.end());
   ready_order_.clear();
   group_.broadcast(order.data(), static_cast<int64_t>(order.size()), DType::kInt32, root).wait();
-  const auto plan = plan_for(order);
+  order_.assign(order.begin(), order.end());
+  const auto plan = plan_for(order_);
   const auto last = std::min(plan.size(), buckets().size());
   size_t first = 0;  // that differs
   while (first < last && plan[first] == buckets()[first].gradients) ++first;
   if (first == plan.size() && first == buckets().size()) return;
   form_buckets(plan);
   if (options_.hook) options_.hook->buckets_changed(static_cast<int>(first));
+}
+
+/// Lets this step's buckets go by the hook, or not, as it says.
+void Reducer::follow_hook() {
+  if (!options_.hook || hooked_ == !options_.hook->stands_aside()) return;
+  hooked_ = !hooked_;
+  form_buckets(plan_for(order_));
+  options_.hook->buckets_changed(0);
 }
 
 BucketNames Reducer::settled_buckets() {
@@ -104,6 +115,8 @@ bool Reducer::start_with(const BucketNames& names) {
   std::vector<int> others;
   for (const auto& [name, index] : rest) others.push_back(index);
   for (auto& bucket : plan_for(others)) plan.push_back(bucket);
+  order_.clear();
+  for (const auto& bucket : plan) order_.insert(order_.end(), bucket.begin(), bucket.end());
   form_buckets(plan);
   first_pass_ = options_.graph == GraphUse::kStatic;
   return true;
@@ -118,6 +131,7 @@ void Reducer::begin_forward(bool synchronise, int order_root) {
   if (synchronise && !first_pass_ && !ready_order_.empty()) {
     form_buckets_in_ready_order(order_root);
   }
+  if (synchronise) follow_hook();
   memory_.serving(false);
   phase_ = synchronise ? Phase::kArmed : Phase::kLocal;
 }
@@ -218,7 +232,7 @@ void Reducer::launch_full_buckets() {
 Reducer::Flight Reducer::launch(size_t bucket) {
   const BucketLayout& layout = buckets()[bucket];
   Flight flight;
-  if (!options_.hook) {
+  if (!hooked_) {
     memory_.launch(layout, fold_ ? ReduceOp::kSum : ReduceOp::kAvg, flight.works);
     return flight;
   }
@@ -276,6 +290,7 @@ void Reducer::finish_pass() {
   clock_.end(Clock::now());
   timings_ = clock_.timings();
   if (options_.measure_wait) measure_wait();
+  if (options_.hook) options_.hook->after_step(timings_.backward, group_);
   last_end_ = Clock::now();
 }
 

@@ -113,6 +113,7 @@ class Reducer {
   std::vector<std::vector<int>> plan_for(std::span<const int> order) const;
   void form_buckets(const std::vector<std::vector<int>>& plan);
   void form_buckets_in_ready_order(int root);
+  void follow_hook();
 
   void on_gradient(int index, const at::Tensor& arrived);
   void start_pass();
@@ -141,6 +142,8 @@ class Reducer {
   ShardFold* fold_;
   std::vector<int64_t> limits_;
   GradientMemory memory_;
+  bool hooked_;                 ///< Buckets go by options_.hook, which does not stand aside.
+  std::vector<int> order_;      ///< Of the gradients, that the buckets were planned for.
   std::vector<int> bucket_of_;  ///< By parameter; -1: in none.
 
   Phase phase_ = Phase::kIdle;

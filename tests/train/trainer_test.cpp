@@ -94,6 +94,7 @@ TEST(Trainer, KnowsTheHooksAndGraphsOfItsConfiguration) {
     config.parallel.comm_hook = hook;
     const auto runs = run_tiny(2, config);
     EXPECT_TRUE(same_weights(runs[0], runs[1], kTinyParameters)) << hook;
+    if (hook == "auto") continue;                             // has chosen by time before the end
     const bool exact = hook == "none" || hook == "powersgd";  // at first
     EXPECT_EQ(same_weights(runs[0], plain[0]), exact) << hook;
   }

@@ -25,7 +25,7 @@ void check_together(const Config& config, Section& root) {
   if (survives_overflows && (hook == "int8" || hook == "powersgd")) {
     root.section("parallel")
         .fail("comm_hook",
-              fmt::format("must be none, fp16 or bf16 with a dynamic loss_scaler or "
+              fmt::format("must be none, auto, fp16 or bf16 with a dynamic loss_scaler or "
                           "system.drop_overflow_update, not '{}': it carries what rounding "
                           "took from one step to the next, and an overflow with it",
                           hook));

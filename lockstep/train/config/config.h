@@ -165,7 +165,8 @@ struct ParallelConfig {
   /// In every step the same parameters get gradients: the unused ones cost nothing.
   bool static_graph = false;
   /// How gradients travel: "none" (as they are), "fp16" or "bf16" (half the bytes),
-  /// "int8" (a quarter) or "powersgd" (matrices as products of thin ones, after 1000 steps).
+  /// "int8" (a quarter) or "powersgd" (matrices as products of thin ones, after 1000 steps);
+  /// "auto" takes none or bf16, whichever a trial in the first steps finds faster.
   std::string comm_hook = "none";
   bool sync_bn = false;     ///< Batch norm takes its statistics from the batches of all ranks.
   int64_t timeout_s = 300;  ///< Of every collective.

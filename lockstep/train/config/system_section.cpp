@@ -82,7 +82,7 @@ ParallelConfig read_parallel(Section section) {
     section.fail("static_graph", "cannot be on together with parallel.find_unused_parameters");
   }
   config.comm_hook =
-      section.choice("comm_hook", "none", {"none", "fp16", "bf16", "int8", "powersgd"});
+      section.choice("comm_hook", "none", {"none", "auto", "fp16", "bf16", "int8", "powersgd"});
   config.sync_bn = section.flag("sync_bn", false);
   config.timeout_s = section.whole("timeout_s", 300, 1, 1 << 24);
   refuse_with_shards(section, config);

@@ -174,7 +174,7 @@ TEST(Config, MixedPrecisionThatCannotBe) {
   for (const std::string hook : {"int8", "powersgd"}) {
     const auto error = error_of(std::string(kMinimal) + "parallel: {comm_hook: " + hook +
                                 "}\nloss_scaler: {type: dynamic, loss_scale: 512}\n");
-    EXPECT_NE(error.find("parallel.comm_hook must be none, fp16 or bf16 with a dynamic"),
+    EXPECT_NE(error.find("parallel.comm_hook must be none, auto, fp16 or bf16 with a dynamic"),
               std::string::npos)
         << error;
   }

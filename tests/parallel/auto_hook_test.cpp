@@ -1,0 +1,181 @@
+// Which of none and bf16 the hook "auto" takes, and what it leaves as it is. Times are given.
+#include "lockstep/parallel/auto_hook.h"
+
+#include <gtest/gtest.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/types.h>
+
+#include <algorithm>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "lockstep/parallel/distributed_data_parallel.h"
+#include "tests/support/error_of.h"
+#include "tests/support/ranks.h"
+
+namespace lockstep {
+namespace {
+
+using namespace testing;  // ranks.h and error_of.h
+using torch::Tensor;
+
+TEST(HookTrial, GoesBothWaysInTurnsAndCountsWhatIsWarm) {
+  HookTrial trial;
+  std::string ways;
+  for (int step = 0; !trial.over(); ++step) {
+    ways += trial.rounded() ? 'r' : 'n';
+    trial.record(step);
+  }
+  EXPECT_EQ(ways, "nnnnnrrrrnnnnrrrr");
+  EXPECT_EQ(std::ssize(ways), HookTrial::kSteps);
+  // none: 2, 3, 4, 10, 11, 12; rounded: 6, 7, 8, 14, 15, 16.
+  EXPECT_EQ(trial.medians(), (std::vector<double>{7, 11}));
+}
+
+TEST(HookTrial, OneSlowStepDoesNotDecide) {
+  HookTrial trial;
+  while (!trial.over()) trial.record(trial.rounded() ? 5 : 4);
+  HookTrial disturbed;
+  for (int step = 0; !disturbed.over(); ++step) {
+    disturbed.record(step == 3 ? 1000 : disturbed.rounded() ? 5 : 4);
+  }
+  EXPECT_EQ(disturbed.medians(), trial.medians());
+}
+
+/// Finds other times than it took, the same in every step.
+class Told : public AutoHook {
+ public:
+  Told(double none_ms, double bf16_ms) : none_ms_(none_ms), bf16_ms_(bf16_ms) {}
+
+ protected:
+  double time_that_counts(double /*backward_ms*/) const override {
+    return stands_aside() ? none_ms_ : bf16_ms_;
+  }
+
+ private:
+  double none_ms_, bf16_ms_;
+};
+
+using HookOf = std::function<std::shared_ptr<CommHook>(int rank)>;
+using Gradients = std::vector<Tensor>;  // by parameter
+using AutoModel = DistributedDataParallel<torch::nn::Linear>;
+
+/// 600 x 600 numbers are a bucket of their own with a hook, and are not packed without.
+AutoModel make_auto_model(World world, const HookOf& hook_of) {
+  return {torch::nn::Linear(600, 600), ProcessGroup::create(world),
+          DdpOptions{.bucket_cap_mb = 1, .comm_hook = hook_of(world.rank)}};
+}
+
+/// Of a step, the same in each; not what bfloat16 can hold.
+Gradients step_of(AutoModel& model, int rank) {
+  model.zero_grad();
+  model(torch::full({1, 600}, 0.1 * (rank + 1))).sum().backward();
+  Gradients gradients;
+  for (const auto& parameter : model.parameters()) gradients.push_back(parameter.grad().clone());
+  return gradients;
+}
+
+bool same(const Gradients& a, const Gradients& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](const Tensor& x, const Tensor& y) { return x.equal(y); });
+}
+
+Gradients one_step_with(const std::string& hook) {
+  Gradients gradients;
+  run_rank_threads(2, [&](World world) {
+    AutoModel model = make_auto_model(world, [&](int) { return make_comm_hook(hook); });
+    const auto own = step_of(model, world.rank);
+    if (world.rank == 0) gradients = own;
+  });
+  return gradients;
+}
+
+/// As many steps as the trial has, and a few more.
+void expect_choice(const HookOf& hook_of, const std::string& choice, const std::string& line) {
+  const Gradients exact = one_step_with("none"), chosen = one_step_with(choice);
+  ASSERT_EQ(same(exact, chosen), choice == "none");
+  ::testing::internal::CaptureStderr();
+  run_rank_threads(2, [&](World world) {
+    AutoModel model = make_auto_model(world, hook_of);
+    for (int step = 0; step < HookTrial::kSteps + 3; ++step) {
+      const bool open = step < HookTrial::kSteps;
+      EXPECT_TRUE(same(step_of(model, world.rank), open ? exact : chosen)) << choice << " " << step;
+    }
+  });
+  const std::string log = ::testing::internal::GetCapturedStderr();
+  EXPECT_NE(log.find(line), std::string::npos) << log;
+  EXPECT_EQ(std::count(log.begin(), log.end(), '\n'), 1) << log;
+}
+
+TEST(AutoHook, IsExactUntilItHasChosen) {
+  expect_choice([](int) { return std::make_shared<Told>(10, 9.4); }, "bf16",
+                "comm_hook auto takes bf16: from here on gradients are rounded to bfloat16 on "
+                "their way (backward() of the slowest rank: none 10.00 ms, bf16 9.40 ms)");
+  expect_choice([](int) { return std::make_shared<Told>(10, 9.6); }, "none",
+                "comm_hook auto takes none: gradients travel as they are (backward() of the "
+                "slowest rank: none 10.00 ms, bf16 9.60 ms)");
+}
+
+TEST(AutoHook, TheSlowestRankDecidesForAll) {
+  expect_choice([](int rank) { return std::make_shared<Told>(10, rank == 0 ? 1 : 11); }, "none",
+                "none 10.00 ms, bf16 11.00 ms");
+  expect_choice([](int rank) { return std::make_shared<Told>(rank == 0 ? 1 : 10, 5); }, "bf16",
+                "none 10.00 ms, bf16 5.00 ms");
+}
+
+std::vector<AveragingState> saved_after(int steps, const HookOf& hook_of) {
+  std::vector<AveragingState> saved;
+  run_rank_threads(2, [&](World world) {
+    AutoModel model = make_auto_model(world, hook_of);
+    for (int step = 0; step < steps; ++step) step_of(model, world.rank);
+    auto states = model.averaging_state();
+    if (world.rank == 0) saved = std::move(states);
+  });
+  return saved;
+}
+
+TEST(AutoHook, ARunThatGoesOnKeepsTheChoice) {
+  for (const bool rounded : {false, true}) {
+    const Gradients kept = one_step_with(rounded ? "bf16" : "none");
+    const HookOf before = [&](int) { return std::make_shared<Told>(10, rounded ? 5 : 20); };
+    const HookOf other = [&](int) { return std::make_shared<Told>(10, rounded ? 20 : 5); };
+    const auto saved = saved_after(HookTrial::kSteps, before);
+    ASSERT_EQ(saved.size(), 2u);
+    run_rank_threads(2, [&](World world) {
+      AutoModel model = make_auto_model(world, other);
+      EXPECT_EQ(model.load_averaging_state(saved[static_cast<size_t>(world.rank)]), "");
+      for (int step = 0; step < HookTrial::kSteps + 3; ++step) {
+        EXPECT_TRUE(same(step_of(model, world.rank), kept)) << rounded << " " << step;
+      }
+    });
+  }
+}
+
+TEST(AutoHook, ARunThatGoesOnBeforeTheChoiceMeasuresAnew) {
+  const auto saved =
+      saved_after(HookTrial::kSteps - 1, [](int) { return std::make_shared<Told>(10, 5); });
+  const Gradients exact = one_step_with("none");
+  run_rank_threads(2, [&](World world) {
+    const auto hook = std::make_shared<Told>(10, 20);
+    AutoModel model = make_auto_model(world, [&](int) { return hook; });
+    EXPECT_EQ(model.load_averaging_state(saved[static_cast<size_t>(world.rank)]), "");
+    for (int step = 0; step < HookTrial::kSteps; ++step) {
+      EXPECT_EQ(hook->choice(), AutoHook::Choice::kOpen);
+      EXPECT_TRUE(same(step_of(model, world.rank), exact)) << step;
+    }
+    EXPECT_EQ(hook->choice(), AutoHook::Choice::kNone);
+  });
+}
+
+TEST(AutoHook, RefusesAStateThatIsNoChoice) {
+  for (const HookState& state :
+       {HookState{}, HookState{{"choice", torch::full({1}, 3, torch::kLong)}},
+        HookState{{"choice", torch::zeros({1})}}, HookState{{"step", torch::zeros({1})}}}) {
+    const Error error = error_of([&] { AutoHook().load_state(state); });
+    EXPECT_EQ(error.code(), ErrorCode::kCorrupt);
+  }
+}
+
+}  // namespace
+}  // namespace lockstep
