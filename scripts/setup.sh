@@ -5,7 +5,7 @@ set -euo pipefail
 
 build=(g++ cmake ninja-build git make pkg-config ccache mold)
 libraries=(libtorch-dev libopenblas0-openmp
-  libyaml-cpp-dev nlohmann-json3-dev libfmt-dev libcli11-dev libgtest-dev libssl-dev libcurl4-openssl-dev libarchive-dev libgloo-dev
+  libyaml-cpp-dev nlohmann-json3-dev libfmt-dev libcli11-dev libgtest-dev libssl-dev libcurl4-openssl-dev libarchive-dev libgloo-dev libdw-dev
   ca-certificates)
 tests=(python3 python3-torch python3-numpy libopenmpi-dev openmpi-bin)
 tools=(clang-14 clang-format-14 clang-tidy-14 libclang-rt-14-dev iproute2 procps)

@@ -1,0 +1,37 @@
+#pragma once
+// Where another process is: the call stack of its main thread, read from outside.
+//
+// Nothing runs in that process for it, so it may be stopped, in a system call or in an endless
+// loop. libdw (elfutils) walks the stack by the tables that every program has for exceptions; it is
+// loaded when first needed and no program links it.
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lockstep {
+
+struct Stack {
+  std::vector<std::string> functions;  ///< Innermost first; empty where it cannot be told.
+  std::string why_not;                 ///< Then.
+};
+
+/// Stops the process for a moment (ptrace) and lets it go on; one that was stopped stays so. Takes
+/// some 30 ms for a program that links libtorch, at most half a second. One caller at a time may
+/// look at a process. Where the kernel restricts ptrace (Yama), only the user's processes that
+/// descend from the one that started it may, as ranks of one job do (see admit_siblings()), and
+/// root.
+Stack stack_of(int pid);
+
+/// Lets the processes that this one's parent has started read its stack, where Yama would not.
+void admit_siblings();
+
+/// "clock_nanosleep < std::this_thread::sleep_for < ... < main": the innermost and the outermost
+/// functions, without what comes before main; else "no stack: WHY".
+std::string to_string(const Stack& stack);
+
+/// Of a linker's symbol: "lockstep::Reducer::finish_pass", without arguments of function and
+/// templates.
+std::string function_name(const std::string& symbol);
+
+}  // namespace lockstep

@@ -1,0 +1,124 @@
+#include "lockstep/comm/flight/stack.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "lockstep/comm/flight/process_state.h"
+
+namespace lockstep {
+namespace testing {
+
+// Not inlined, nor entered by a jump: the stack shall have them. Their results are used after the
+// calls for the same reason.
+__attribute__((noinline)) int waits_in_a_call(int depth) {
+  ::pause();
+  return depth + 1;
+}
+__attribute__((noinline)) int loops_for_ever(int depth) {
+  volatile bool on = true;
+  while (on) {
+  }
+  return depth;
+}
+__attribute__((noinline)) int goes_down(int depth, int (*body)(int)) {
+  return 1 + (depth == 0 ? body(depth) : goes_down(depth - 1, body));
+}
+
+namespace {
+
+/// A process that goes down into `body`.
+class Child {
+ public:
+  explicit Child(int (*body)(int)) {
+    pid_ = ::fork();
+    if (pid_ == 0) ::_exit(goes_down(20, body));
+  }
+  ~Child() {
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+  }
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
+  int pid() const { return pid_; }
+
+  /// Its stack once it is in `function`, which it will be in a moment.
+  Stack stack_in(const std::string& function) const {
+    Stack stack;
+    for (int i = 0; i < 1000; ++i) {
+      stack = stack_of(pid_);
+      if (std::find(stack.functions.begin(), stack.functions.end(), function) !=
+          stack.functions.end()) {
+        return stack;
+      }
+    }
+    return stack;
+  }
+
+ private:
+  pid_t pid_ = -1;
+};
+
+TEST(Stack, TellsWhereAProcessWaits) {
+  const Child child(waits_in_a_call);
+  const Stack stack = child.stack_in("lockstep::testing::waits_in_a_call");
+  const std::string text = to_string(stack);
+  EXPECT_NE(
+      text.find("pause < lockstep::testing::waits_in_a_call < lockstep::testing::goes_down < "),
+      std::string::npos)
+      << text;
+  EXPECT_TRUE(text.ends_with("main")) << text;
+}
+
+TEST(Stack, TellsWhereAProcessLoopsOrIsStopped) {
+  const Child child(loops_for_ever);
+  const std::string loops = to_string(child.stack_in("lockstep::testing::loops_for_ever"));
+  EXPECT_TRUE(loops.starts_with("lockstep::testing::loops_for_ever < ")) << loops;
+  ::kill(child.pid(), SIGSTOP);
+  ::waitpid(child.pid(), nullptr, WUNTRACED);
+  EXPECT_EQ(to_string(stack_of(child.pid())), loops);
+  EXPECT_EQ(process_state(child.pid()), "stopped") << "and stays so";
+  ::kill(child.pid(), SIGCONT);
+  EXPECT_EQ(to_string(stack_of(child.pid())), loops);
+  EXPECT_EQ(process_state(child.pid()), "running") << "and goes on";
+}
+
+TEST(Stack, SaysWhyThereIsNone) {
+  EXPECT_EQ(to_string(stack_of(::getpid())), "no stack: a process cannot read its own");
+  EXPECT_TRUE(to_string(stack_of(999'999'999)).starts_with("no stack: ")) << "no such process";
+  const pid_t dead = ::fork();
+  if (dead == 0) ::_exit(0);
+  siginfo_t info{};
+  ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(dead), &info, WEXITED | WNOWAIT), 0);
+  EXPECT_TRUE(to_string(stack_of(dead)).starts_with("no stack: "));
+  ::waitpid(dead, nullptr, 0);
+}
+
+TEST(Stack, OfALongOneTheEndsAreTold) {
+  Stack stack;
+  for (int i = 0; i < 20; ++i) stack.functions.push_back("f" + std::to_string(i));
+  EXPECT_EQ(to_string(stack), "f0 < f1 < f2 < f3 < f4 < ... < f15 < f16 < f17 < f18 < f19");
+  stack.functions = {"pause", "main", "__libc_start_call_main", "_start"};
+  EXPECT_EQ(to_string(stack), "pause < main");
+}
+
+TEST(FunctionName, IsTheNameWithoutArguments) {
+  EXPECT_EQ(function_name("_ZN8lockstep7Reducer11finish_passEv"), "lockstep::Reducer::finish_pass");
+  EXPECT_EQ(function_name("_ZZN8lockstep5bench12_GLOBAL__N_19run_stepsERKNS_5WorldEENKUlvE_clEv"),
+            "lockstep::bench::run_steps::{lambda#1}::operator()");
+  EXPECT_EQ(function_name("_ZSt4moveIRiEONSt16remove_referenceIT_E4typeEOS2_"), "std::move");
+  EXPECT_EQ(function_name("_ZNKSt8functionIFvvEEclEv"), "std::function::operator()");
+  EXPECT_EQ(function_name("_ZN12_GLOBAL__N_13fooIiEEvT_"), "foo");
+  EXPECT_EQ(function_name("_ZlsRSoi"), "operator<<");
+  EXPECT_EQ(function_name("_Znwm"), "operator new");
+  EXPECT_EQ(function_name("pthread_cond_wait@@GLIBC_2.3.2"), "pthread_cond_wait");
+  EXPECT_EQ(function_name("main"), "main");
+  EXPECT_EQ(function_name(""), "");
+}
+
+}  // namespace
+}  // namespace testing
+}  // namespace lockstep
