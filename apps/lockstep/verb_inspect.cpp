@@ -22,6 +22,7 @@
 #include "lockstep/comm/flight/process_state.h"
 #include "lockstep/comm/flight/record.h"
 #include "lockstep/comm/flight/ring.h"
+#include "lockstep/comm/flight/stack.h"
 
 namespace lockstep::app {
 namespace {
@@ -166,6 +167,16 @@ void add_records_for(const std::string& target, Found& found) {
   add_records_of(std::stoi(target), found);
 }
 
+/// Where the suspects of this host are. A stack each: ranks that wait have nothing to tell.
+void add_stacks(std::vector<FlightRecord>& records) {
+  const auto ranks = suspects(records);
+  for (FlightRecord& record : records) {
+    if (record.host != host_name()) continue;
+    if (std::find(ranks.begin(), ranks.end(), record.rank) == ranks.end()) continue;
+    record.stack = to_string(stack_of(record.pid, std::chrono::seconds(2)));
+  }
+}
+
 }  // namespace
 
 int verb_inspect(const std::vector<std::string>& args) {
@@ -192,6 +203,7 @@ int verb_inspect(const std::vector<std::string>& args) {
                             found.failures.empty() ? "no rank there has made a process group yet"
                                                    : "no flight recorder there can be read"));
   }
+  add_stacks(found.records);
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   const auto now_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
   fmt::print("{}", flight_table(std::move(found.records), now_ns));

@@ -30,7 +30,8 @@ TEST(Inspect, NamesTheRankThatHoldsUpTheOthersAliveAndDead) {
   ASSERT_TRUE(run.wait_for("holding", 3)) << run.err();
   const std::string alive = inspected(std::to_string(run.pid()), "1 behind, sleeping");
   const auto lines = lines_of(alive);
-  ASSERT_EQ(lines.size(), 5u) << alive;
+  ASSERT_EQ(lines.size(), 6u) << alive;
+  EXPECT_TRUE(lines[5].starts_with("stack of rank 1: pause < ")) << alive;
   EXPECT_TRUE(has(lines[2], "barrier #3") && has(lines[2], "inside for")) << alive;
   EXPECT_FALSE(has(lines[2], "<-")) << alive;
   EXPECT_TRUE(has(lines[3], "all_reduce #2 (float32, 1.0 MiB)") &&

@@ -13,6 +13,7 @@
 #include "lockstep/base/text.h"
 #include "lockstep/comm/flight/process_state.h"
 #include "lockstep/comm/flight/ring.h"
+#include "lockstep/comm/flight/stack.h"
 #include "lockstep/comm/topology.h"
 #include "lockstep/comm/verdict.h"
 
@@ -24,8 +25,10 @@ using nlohmann::json;
 constexpr auto kStoreLimit = 1s;
 constexpr auto kLook = 10ms;
 constexpr auto kLastOfTheLost = 20ms;
-constexpr auto kQuiet = 100ms;    // no further host says anything
-constexpr auto kHosts = 400ms;    // for all hosts
+constexpr auto kStack = 250ms;    // a look at one
+constexpr auto kQuiet = 300ms;    // no further host says anything
+constexpr auto kHosts = 500ms;    // for all hosts
+constexpr size_t kStacks = 2;     // of a host
 constexpr size_t kMostTold = 16;  // of ranks that did different things
 
 int64_t since_epoch_ns() {
@@ -58,8 +61,15 @@ std::optional<FlightRecord> read_recorder(const std::shared_ptr<const UniqueFd>&
   }
 }
 
-std::vector<LastCall> last_calls_of_host(const GroupSpec& spec) {
+/// Of a rank that is somewhere else than in an operation, waiting.
+bool is_suspect(const LastCall& call) {
+  return !call.process.empty() && call.process != "dead";
+}
+
+/// `with_stacks`: for suspects; then only one rank of a host may ask at a time.
+std::vector<LastCall> last_calls_of_host(const GroupSpec& spec, bool with_stacks) {
   std::vector<LastCall> calls;
+  size_t stacks = 0;
   for (const auto& recorder : spec.recorders) {
     const auto record = read_recorder(recorder);
     if (!record) continue;
@@ -67,6 +77,8 @@ std::vector<LastCall> last_calls_of_host(const GroupSpec& spec) {
     const std::string state = process_state(record->pid);
     const bool usual = call.inside && (state == "sleeping" || state == "running");
     if (!usual) call.process = state;
+    if (with_stacks && is_suspect(call) && record->pid != ::getpid() && stacks++ < kStacks)
+      call.stack = to_string(stack_of(record->pid, kStack));
     calls.push_back(std::move(call));
   }
   return calls;
@@ -79,13 +91,15 @@ class Reporting {
       : spec_(spec), error_(error), topology_(make_topology(spec.host_ids)) {}
 
   Error agreed() {
-    const auto own = last_calls_of_host(spec_);
-    if (topology_.num_hosts() == 1) return agree_on(own);
-    Store& store = *spec_.store;
     const int host = topology_.host_of[static_cast<size_t>(spec_.rank)];
-    store.compare_set(host_key(host), std::nullopt, encode_last_calls(own), soon());
-    const bool first = store.compare_set(spec_.name + "/last/by", std::nullopt, "", soon()).swapped;
-    if (first) {
+    const bool tells = comes_first(fmt::format("{}/last/of/{}", spec_.name, host));
+    if (tells) {
+      const bool with_stacks = error_.code() == ErrorCode::kTimeout;
+      const auto calls = last_calls_of_host(spec_, with_stacks);
+      spec_.store->set(host_key(host), encode_last_calls(calls), soon());
+    }
+    const bool several = topology_.num_hosts() > 1;
+    if (several ? comes_first(spec_.name + "/last/by") : tells) {
       await_hosts();
     } else if (const auto text = report()) {
       return decode_verdict(*text);
@@ -95,6 +109,9 @@ class Reporting {
 
  private:
   static Deadline soon() { return Deadline::after(kStoreLimit); }
+  bool comes_first(const std::string& key) {
+    return spec_.store->compare_set(key, std::nullopt, "", soon()).swapped;
+  }
   std::string host_key(int host) const { return fmt::format("{}/last/{}", spec_.name, host); }
   std::string report_key() const { return spec_.name + "/report"; }
 
@@ -109,7 +126,8 @@ class Reporting {
 
   std::optional<std::string> report() {
     try {
-      return spec_.store->get(report_key(), soon());
+      return spec_.store->get(report_key(),
+                              Deadline::after(kStacks * kStack + kHosts + kStoreLimit));
     } catch (const Error& error) {
       if (error.code() != ErrorCode::kTimeout) throw;
       return std::nullopt;
@@ -148,8 +166,10 @@ class Reporting {
     std::vector<LastCall> calls;
     for (int host = 0; host < topology_.num_hosts(); ++host) {
       const auto text = spec_.store->try_get(host_key(host), soon());
-      if (!text) continue;
-      const auto theirs = decode_last_calls(*text);
+      const bool own = host == topology_.host_of[static_cast<size_t>(spec_.rank)];
+      if (!text && !own) continue;
+      // The rank that was to tell of this host may have died over it.
+      const auto theirs = text ? decode_last_calls(*text) : last_calls_of_host(spec_, false);
       calls.insert(calls.end(), theirs.begin(), theirs.end());
     }
     return calls;
@@ -184,7 +204,11 @@ std::string last_calls_text(std::vector<LastCall> calls, const std::vector<int>&
   std::sort(calls.begin(), calls.end(),
             [](const LastCall& a, const LastCall& b) { return a.rank < b.rank; });
   std::vector<int> silent = ranks;
-  for (const LastCall& call : calls) std::erase(silent, call.rank);
+  std::string stacks;
+  for (const LastCall& call : calls) {
+    std::erase(silent, call.rank);
+    if (!call.stack.empty()) stacks += fmt::format("; stack of rank {}: {}", call.rank, call.stack);
+  }
   std::string text;
   for (size_t told = 0; !calls.empty(); ++told) {
     if (told == kMostTold) {
@@ -201,15 +225,17 @@ std::string last_calls_text(std::vector<LastCall> calls, const std::vector<int>&
     std::erase_if(calls, [&](const LastCall& call) { return did_the_same(call, first); });
     text += (text.empty() ? "" : "; ") + phrase(first, same);
   }
-  if (silent.empty()) return text;
-  return fmt::format("{}{}{} {}: no word", text, text.empty() ? "" : "; ",
-                     silent.size() == 1 ? "rank" : "ranks", rank_list(silent));
+  if (!silent.empty()) {
+    text += fmt::format("{}{} {}: no word", text.empty() ? "" : "; ",
+                        silent.size() == 1 ? "rank" : "ranks", rank_list(silent));
+  }
+  return text + stacks;
 }
 
 std::string encode_last_calls(const std::vector<LastCall>& calls) {
   json list = json::array();
   for (const LastCall& call : calls)
-    list.push_back({call.rank, call.what, call.inside, call.seconds, call.process});
+    list.push_back({call.rank, call.what, call.inside, call.seconds, call.process, call.stack});
   return list.dump();
 }
 
@@ -218,7 +244,8 @@ std::vector<LastCall> decode_last_calls(const std::string& text) {
     std::vector<LastCall> calls;
     for (const json& item : json::parse(text)) {
       calls.push_back({item.at(0).get<int>(), item.at(1).get<std::string>(), item.at(2).get<bool>(),
-                       item.at(3).get<double>(), item.at(4).get<std::string>()});
+                       item.at(3).get<double>(), item.at(4).get<std::string>(),
+                       item.at(5).get<std::string>()});
     }
     return calls;
   } catch (const json::exception& error) {
@@ -235,8 +262,8 @@ Error with_last_calls(const GroupSpec& spec, const Error& error) {
                           spec.rank_name(spec.rank), spec.name, store_error.what()));
   }
   return Error(error.code(),
-               error.what() +
-                   (kLastOperations + last_calls_text(last_calls_of_host(spec), spec.world_ranks)));
+               error.what() + (kLastOperations +
+                               last_calls_text(last_calls_of_host(spec, false), spec.world_ranks)));
 }
 
 }  // namespace lockstep

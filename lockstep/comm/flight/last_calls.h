@@ -17,6 +17,7 @@ struct LastCall {
   bool inside = false;  ///< It is in it, or an error just ended it.
   double seconds = 0;   ///< Since it entered it, or, when it is not inside, since it left it.
   std::string process;  ///< process_state(), where it says something; else empty.
+  std::string stack;    ///< to_string(Stack) of a suspect; else empty.
 };
 
 /// From `record`: the operation of `group` that it is in, else the last of any group (named, where
@@ -24,8 +25,8 @@ struct LastCall {
 LastCall last_call(const FlightRecord& record, const std::string& group, int64_t now_ns);
 
 /// "ranks 0, 2: in barrier #3 for 4.0 s; rank 1 (stopped): done with all_reduce #2 (float32, 1.0
-/// MiB) 4.1 s ago; rank 3: no word". Ranks that did the same are told together, with the longest
-/// time. `ranks`: all that there should be, in the world.
+/// MiB) 4.1 s ago; rank 3: no word; stack of rank 1: pause < main". Ranks that did the same are
+/// told together, with the longest time. `ranks`: all that there should be, in the world.
 std::string last_calls_text(std::vector<LastCall> calls, const std::vector<int>& ranks);
 
 /// Between hosts, through the store.
@@ -37,11 +38,11 @@ std::vector<LastCall> decode_last_calls(const std::string& text);
 inline constexpr const char* kLastOperations = "; last operations: ";
 
 /// The verdict of `spec`'s group, which this rank has as `error`, with what each rank did last: one
-/// text on all ranks, that of the first. A rank reads the recorders of its host, also those of dead
-/// and frozen ranks; one rank a host tells the other hosts through the store. Takes a round trip to
-/// the store on one host; on several it waits for the other hosts as long as one more of them has
-/// been heard in the last 100 ms (20 ms, when a rank died and one host is silent), at most 400 ms.
-/// Without a store it tells what this host knows.
+/// text on all ranks, that of the first. One rank a host reads the recorders of its host, also
+/// those of dead and frozen ranks; after a timeout also the stacks of those that live and are not
+/// where the others are. It tells the others through the store. The first rank waits for the hosts
+/// as long as one more of them has been heard in the last 300 ms (20 ms, when a rank died and one
+/// host is silent), at most 500 ms. Without a store it tells what this host knows.
 Error with_last_calls(const GroupSpec& spec, const Error& error);
 
 }  // namespace lockstep

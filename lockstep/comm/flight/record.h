@@ -32,9 +32,10 @@ struct FlightRecord {
   int size = 0;
   int pid = 0;
   std::string host;
-  // The next two are set by whoever knows; read_flight() cannot.
+  // The next three are set by whoever knows; read_flight() cannot.
   bool alive = true;
   std::string process;  ///< process_state(); empty: unknown.
+  std::string stack;    ///< As to_string(Stack); empty: not looked at.
   std::vector<std::string> groups;
   /// Oldest first. An operation that was being written down is left out; while the writer goes on,
   /// one that was overwritten during the reading may be mixed of two.
@@ -44,15 +45,20 @@ struct FlightRecord {
 /// `bytes`: a whole FlightMemory from anywhere. Errors: kCorrupt, naming `what`.
 FlightRecord read_flight(std::span<const std::byte> bytes, const std::string& what);
 
+/// Ranks of which flight_table() will say in some group that they are odd, and that are alive:
+/// whose stack is worth a look.
+std::vector<int> suspects(const std::vector<FlightRecord>& records);
+
 /// A table of each group's ranks: the last collective of each, whether it is in it and since when,
 /// and in the last column who is odd: behind the others, in another operation than the most, dead,
-/// or without a record. Then who comes late to the collectives: see lateness.h. `now_ns`: since the
-/// epoch.
+/// or without a record. Then who comes late to the collectives: see lateness.h. Then the stacks of
+/// those ranks that have one. `now_ns`: since the epoch.
 ///
 ///   group w (2 ranks)
 ///     rank    pid  last operation                        state
 ///        0   4711  all_reduce #12 (float32, 24.0 MiB)    inside for 3.2 s
 ///        1   4712  all_reduce #11 (float32, 24.0 MiB)    done 3.2 s ago       <- 1 behind
+///   stack of rank 1: clock_nanosleep < std::this_thread::sleep_for < main
 std::string flight_table(std::vector<FlightRecord> records, int64_t now_ns);
 
 }  // namespace lockstep

@@ -16,6 +16,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/log.h"
 #include "lockstep/base/mutex.h"
+#include "lockstep/comm/flight/stack.h"
 
 namespace lockstep {
 namespace {
@@ -89,7 +90,10 @@ FlightRing& FlightRing::of_rank(int rank, int world_size) {
   static auto& rings = *new std::map<std::pair<pid_t, int>, std::unique_ptr<FlightRing>>;
   const MutexLock lock(mutex);
   auto& ring = rings[{::getpid(), rank}];
-  if (!ring) ring = make_ring(rank, world_size);
+  if (!ring) {
+    ring = make_ring(rank, world_size);
+    admit_siblings();  // what the ring does not tell is where this process is meanwhile
+  }
   return *ring;
 }
 

@@ -10,9 +10,9 @@
 #include <filesystem>
 #include <future>
 #include <memory>
+#include <set>
 #include <thread>
 
-#include "lockstep/base/deadline.h"
 #include "lockstep/comm/flight/libdw.h"
 #include "lockstep/comm/flight/process_state.h"
 
@@ -20,7 +20,6 @@ namespace lockstep {
 namespace {
 
 constexpr size_t kMostFrames = 256;
-constexpr auto kLimit = 500ms;
 /// Of a long stack: where it is, and how it came there.
 constexpr size_t kInnermost = 5;
 constexpr size_t kOutermost = 5;
@@ -108,6 +107,15 @@ std::string without_arguments(std::string_view text) {
   return rest;
 }
 
+/// Without what comes before main, which itself may not be there: it may end with a jump.
+std::vector<std::string> without_start(std::vector<std::string> functions) {
+  const auto main = std::find(functions.begin(), functions.end(), "main");
+  if (main != functions.end()) functions.erase(main + 1, functions.end());
+  const std::set<std::string_view> start = {"_start", "__libc_start_main", "[libc.so.6]"};
+  while (functions.size() > 1 && start.count(functions.back()) != 0) functions.pop_back();
+  return functions;
+}
+
 }  // namespace
 
 std::string function_name(const std::string& symbol) {
@@ -122,7 +130,7 @@ std::string function_name(const std::string& symbol) {
   return space == std::string::npos ? name : name.substr(space + 1);
 }
 
-Stack stack_of(int pid) {
+Stack stack_of(int pid, std::chrono::milliseconds limit) {
   std::string why_not;
   const Libdw* const dw = Libdw::load(&why_not);
   if (dw == nullptr) return {{}, why_not};
@@ -131,8 +139,9 @@ Stack stack_of(int pid) {
   auto task = std::make_shared<std::packaged_task<Stack()>>([dw, pid] { return walk(*dw, pid); });
   auto stack = task->get_future();
   std::thread([task] { (*task)(); }).detach();
-  if (stack.wait_for(kLimit) == std::future_status::ready) return stack.get();
-  return {{}, fmt::format("it does not stop ({})", process_state(pid))};
+  if (stack.wait_for(limit) == std::future_status::ready) return stack.get();
+  return {{},
+          fmt::format("it is {} and was not reached in {} ms", process_state(pid), limit.count())};
 }
 
 void admit_siblings() {
@@ -140,10 +149,8 @@ void admit_siblings() {
 }
 
 std::string to_string(const Stack& stack) {
-  if (stack.functions.empty()) return "no stack: " + stack.why_not;
-  auto end = std::find(stack.functions.begin(), stack.functions.end(), "main");
-  if (end != stack.functions.end()) ++end;
-  const std::vector<std::string> shown(stack.functions.begin(), end);
+  if (stack.functions.empty()) return fmt::format("not to be had ({})", stack.why_not);
+  const auto shown = without_start(stack.functions);
   std::string text;
   for (size_t i = 0; i < shown.size(); ++i) {
     const bool left_out = shown.size() > kInnermost + kOutermost + 1 && i >= kInnermost &&

@@ -5,6 +5,7 @@
 // loop. libdw (elfutils) walks the stack by the tables that every program has for exceptions; it is
 // loaded when first needed and no program links it.
 
+#include <chrono>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,17 +18,17 @@ struct Stack {
 };
 
 /// Stops the process for a moment (ptrace) and lets it go on; one that was stopped stays so. Takes
-/// some 30 ms for a program that links libtorch, at most half a second. One caller at a time may
+/// some 30 ms for a program that links libtorch, at most `limit`. One caller at a time may
 /// look at a process. Where the kernel restricts ptrace (Yama), only the user's processes that
 /// descend from the one that started it may, as ranks of one job do (see admit_siblings()), and
 /// root.
-Stack stack_of(int pid);
+Stack stack_of(int pid, std::chrono::milliseconds limit);
 
 /// Lets the processes that this one's parent has started read its stack, where Yama would not.
 void admit_siblings();
 
 /// "clock_nanosleep < std::this_thread::sleep_for < ... < main": the innermost and the outermost
-/// functions, without what comes before main; else "no stack: WHY".
+/// functions, without what comes before main; else "not to be had (WHY)".
 std::string to_string(const Stack& stack);
 
 /// Of a linker's symbol: "lockstep::Reducer::finish_pass", without arguments of function and

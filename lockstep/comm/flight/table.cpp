@@ -92,6 +92,16 @@ std::string group_table(const std::string& group, const std::vector<Line>& lines
   return text;
 }
 
+std::vector<std::string> groups_of(const std::vector<FlightRecord>& records) {
+  std::vector<std::string> groups;
+  for (const FlightRecord& record : records) {
+    for (const std::string& group : record.groups) {
+      if (std::find(groups.begin(), groups.end(), group) == groups.end()) groups.push_back(group);
+    }
+  }
+  return groups;
+}
+
 /// Transfers that some rank is in; they belong to no order of the group.
 std::string open_transfers(const std::vector<FlightRecord>& records, int64_t now_ns) {
   std::string text;
@@ -119,23 +129,34 @@ std::string to_string(const FlightEntry& entry) {
          fmt::format(" ({}, {})", entry.dtype, format_bytes(std::max<int64_t>(entry.bytes, 0)));
 }
 
+std::vector<int> suspects(const std::vector<FlightRecord>& records) {
+  std::set<int> ranks;
+  for (const std::string& group : groups_of(records)) {
+    const auto lines = lines_of(records, group);
+    for (const Line& line : lines) {
+      if (line.rank->alive && !odd(line, lines).empty()) ranks.insert(line.rank->rank);
+    }
+  }
+  return {ranks.begin(), ranks.end()};
+}
+
 std::string flight_table(std::vector<FlightRecord> records, int64_t now_ns) {
   std::sort(records.begin(), records.end(),
             [](const FlightRecord& a, const FlightRecord& b) { return a.rank < b.rank; });
-  std::vector<std::string> groups;
   std::set<int> present;
   int size = 0;
   for (const FlightRecord& record : records) {
     present.insert(record.rank);
     size = std::max(size, record.size);
-    for (const std::string& group : record.groups) {
-      if (std::find(groups.begin(), groups.end(), group) == groups.end()) groups.push_back(group);
-    }
   }
   std::string text;
-  for (const std::string& group : groups) {
+  for (const std::string& group : groups_of(records)) {
     text += group_table(group, lines_of(records, group), now_ns);
     text += lateness_table(lateness_in(records, group));
+  }
+  for (const FlightRecord& record : records) {
+    if (record.stack.empty()) continue;
+    text += fmt::format("stack of rank {}: {}\n", record.rank, record.stack);
   }
   text += open_transfers(records, now_ns);
   std::vector<int> missing;

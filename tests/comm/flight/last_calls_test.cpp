@@ -61,14 +61,15 @@ TEST(LastCall, AnOperationThatFailedIsOneThatTheRankIsIn) {
 }
 
 TEST(LastCalls, TellsRanksThatDidTheSameTogether) {
-  EXPECT_EQ(last_calls_text({{2, "barrier #3", true, 3.96, ""},
-                             {1, "all_reduce #2 (float32, 4 B)", false, 4.1, "stopped"},
-                             {0, "barrier #3", true, 4.0, ""},
-                             {4, "", false, 0, "running"}},
-                            {0, 1, 2, 3, 4}),
-            "ranks 0, 2: in barrier #3 for 4.0 s; "
-            "rank 1 (stopped): done with all_reduce #2 (float32, 4 B) 4.1 s ago; "
-            "rank 4 (running): nothing yet; rank 3: no word");
+  EXPECT_EQ(
+      last_calls_text({{2, "barrier #3", true, 3.96, "", ""},
+                       {1, "all_reduce #2 (float32, 4 B)", false, 4.1, "stopped", "pause < main"},
+                       {0, "barrier #3", true, 4.0, "", ""},
+                       {4, "", false, 0, "running", ""}},
+                      {0, 1, 2, 3, 4}),
+      "ranks 0, 2: in barrier #3 for 4.0 s; "
+      "rank 1 (stopped): done with all_reduce #2 (float32, 4 B) 4.1 s ago; "
+      "rank 4 (running): nothing yet; rank 3: no word; stack of rank 1: pause < main");
   EXPECT_EQ(last_calls_text({}, {0, 1}), "ranks 0, 1: no word");
 }
 
@@ -76,7 +77,7 @@ TEST(LastCalls, StayShort) {
   std::vector<LastCall> calls;
   std::vector<int> ranks;
   for (int rank = 0; rank < 100; ++rank) {
-    calls.push_back({rank, "barrier #" + std::to_string(rank), true, 1, ""});
+    calls.push_back({rank, "barrier #" + std::to_string(rank), true, 1, "", ""});
     ranks.push_back(rank);
   }
   const std::string text = last_calls_text(calls, ranks);
@@ -85,14 +86,16 @@ TEST(LastCalls, StayShort) {
 }
 
 TEST(LastCalls, SurviveTheStore) {
-  const auto calls = decode_last_calls(encode_last_calls({{7, "barrier #3", true, 1.5, "dead"}}));
+  const auto calls =
+      decode_last_calls(encode_last_calls({{7, "barrier #3", true, 1.5, "dead", "main"}}));
   ASSERT_EQ(calls.size(), 1u);
   EXPECT_EQ(calls[0].rank, 7);
   EXPECT_EQ(calls[0].what, "barrier #3");
   EXPECT_TRUE(calls[0].inside);
   EXPECT_EQ(calls[0].seconds, 1.5);
   EXPECT_EQ(calls[0].process, "dead");
-  for (const char* garbage : {"", "{", "[1]", "[[1,2,3,4,5]]", "3"}) {
+  EXPECT_EQ(calls[0].stack, "main");
+  for (const char* garbage : {"", "{", "[1]", "[[1,2,3,4,5,6]]", "3"}) {
     EXPECT_EQ(error_of([&] { decode_last_calls(garbage); }).code(), ErrorCode::kCorrupt) << garbage;
   }
 }

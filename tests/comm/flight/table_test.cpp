@@ -60,6 +60,19 @@ TEST(FlightTable, SaysWhatTheProcessOfAnOddRankDoes) {
   EXPECT_EQ(text.find("sleeping"), std::string::npos) << text;
 }
 
+// In no need of a look: who waits as most do, and who is dead.
+TEST(FlightTable, OfSuspectsItShowsTheStack) {
+  auto behind = rank_at(1, 4, false, "all_reduce");
+  auto dead = rank_at(2, 4, false, "all_reduce");
+  dead.alive = false;
+  std::vector<FlightRecord> records = {rank_at(0, 5, true, "all_reduce"), behind, dead,
+                                       rank_at(3, 5, true, "all_reduce")};
+  EXPECT_EQ(suspects(records), std::vector<int>{1});
+  records[1].stack = "pause < main";
+  const std::string text = flight_table(records, 15 * kSecond);
+  EXPECT_TRUE(text.ends_with("\nstack of rank 1: pause < main\n")) << text;
+}
+
 TEST(FlightTable, SaysWhoIsMissingAndWhoDidNothing) {
   const std::string text = flight_table({rank_at(1, 0, false, "")}, 1);
   EXPECT_NE(text.find("nothing yet"), std::string::npos) << text;
