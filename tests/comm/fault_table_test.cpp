@@ -364,6 +364,13 @@ bool is_told(Fault fault) {
   return !ends_by_signal(fault) && !comes_to_the_port(fault) && fault != Fault::kLeave;
 }
 
+/// Of a rank that lives where another one can look at it, the stack is told.
+bool leaves_a_stack(const Row& row) {
+  const bool lives =
+      row.fault == Fault::kStop || row.fault == Fault::kSlow || row.fault == Fault::kSkipLast;
+  return lives && row.hosts.front() > 1;  // and so has each of its hosts, then
+}
+
 void check(const Row& row, const Board& board) {
   const Board::End* first = nullptr;
   const auto size = static_cast<int>(std::accumulate(row.hosts.begin(), row.hosts.end(), 0));
@@ -377,6 +384,8 @@ void check(const Row& row, const Board& board) {
       EXPECT_NE(cause.find(part), std::string::npos) << "no '" << part << "' in: " << text;
     EXPECT_NE(text.substr(cause.size()).find(row.did), std::string::npos)
         << "no '" << row.did << "' in: " << text;
+    const auto stack = fmt::format("; stack of rank {}: ", row.rank);
+    EXPECT_EQ(text.find(stack) != std::string::npos, leaves_a_stack(row)) << text;
     const auto took = std::chrono::nanoseconds(end.at_ns - board.struck_ns);
     if (rank != row.rank) {
       EXPECT_LE(took, bound_of(row)) << text;
