@@ -16,15 +16,8 @@ namespace lockstep {
 // NOLINTBEGIN(misc-definitions-in-headers)
 namespace {
 
-using Ints = VectorOf<int32_t>::type;
-using Bytes = VectorOf<int8_t, kVectorBytes / 4>::type;
-constexpr int64_t kBlock = 256;
-constexpr int64_t kVectors = kBlock / kFloatLanes;
+constexpr int kBlock = 256;
 constexpr int64_t kBlockBytes = sizeof(float) + kBlock;
-
-inline Floats floats_at(const float* from) {
-  return load_lanes<Floats>(from, kVectorBytes);
-}
 
 // Calls step(at, lanes) for all of `count`.
 template <class Step>
@@ -62,34 +55,32 @@ void widen_from(const void* in, int64_t count, DType from, float* out) {
   widen_halves<BFloat16>(bytes, count, out);
 }
 
-struct Block {
-  Floats values[kVectors];
-};
-
 constexpr float kLargestFloat = 0x1.fffffep127f;
 // 127 times the scale must be finite too: one place below kLargestFloat / 127.
 constexpr float kLargestScale = 0x1.020406p121f;
 
+// What follows goes over a block in plain loops of fixed length, which compilers turn into vectors
+// of any set; between numbers of 8 and 32 bits they do so better than vector types.
+
 // The largest of a block, by amount, as bits: those of numbers without sign are in the order of the
 // numbers, and what is not finite is above.
-inline int32_t largest_bits(const Block& block) {
-  Ints largest{};
-  for (const Floats& values : block.values) {
-    const Ints amounts = (Ints)values & 0x7fffffff;
-    largest = amounts > largest ? amounts : largest;
+inline int32_t largest_bits(const float* block) {
+  int32_t largest = 0;
+  for (int i = 0; i < kBlock; ++i) {
+    const int32_t amount = __builtin_bit_cast(int32_t, block[i]) & 0x7fffffff;
+    largest = amount > largest ? amount : largest;
   }
-  int32_t bits = 0;
-  for (int i = 0; i < kFloatLanes; ++i) bits = largest[i] > bits ? largest[i] : bits;
-  return bits;
+  return largest;
 }
 
 // A scale that says what the numbers, all zero, stand for: nothing, or (NaN) no numbers.
-inline void encode_zeros(const Block& block, float scale, float* rest, char* out) {
+inline void encode_zeros(const float* block, float scale, float* rest, char* out) {
   __builtin_memcpy(out, &scale, sizeof scale);
   __builtin_memset(out + sizeof scale, 0, kBlock);
-  const bool numbers = scale == scale;
-  for (int64_t k = 0; k < kVectors; ++k) {
-    store_lanes(rest + k * kFloatLanes, numbers ? block.values[k] : Floats{}, kVectorBytes);
+  if (scale == scale) {
+    __builtin_memcpy(rest, block, kBlock * sizeof(float));
+  } else {
+    __builtin_memset(rest, 0, kBlock * sizeof(float));
   }
 }
 
@@ -97,87 +88,90 @@ inline void encode_zeros(const Block& block, float scale, float* rest, char* out
 // the whole number in two's complement.
 constexpr float kToWhole = 0x1.8p23f;
 
-inline void encode_block(const Block& block, float* rest, char* out) {
+inline void encode_block(const float* block, float* rest, char* out) {
   const int32_t bits = largest_bits(block);
   if (bits >= 0x7f800000) return encode_zeros(block, __builtin_nanf(""), rest, out);
-  float largest = 0;
-  __builtin_memcpy(&largest, &bits, sizeof largest);
-  const float exact = largest / 127;
+  const float exact = __builtin_bit_cast(float, bits) / 127;
   const float scale = exact < kLargestScale ? exact : kLargestScale;
   const float inverse = 1 / scale;
   // Of tiny values the inverse is infinite; they are all rest.
   if (!(inverse <= kLargestFloat)) return encode_zeros(block, 0, rest, out);
   __builtin_memcpy(out, &scale, sizeof scale);
-  for (int64_t k = 0; k < kVectors; ++k) {
-    const Floats shifted = block.values[k] * inverse + kToWhole;
-    const Floats whole = shifted - kToWhole;
-    store_lanes(out + sizeof scale + k * kFloatLanes, __builtin_convertvector((Ints)shifted, Bytes),
-                kFloatLanes);
-    store_lanes(rest + k * kFloatLanes, block.values[k] - whole * scale, kVectorBytes);
+  char numbers[kBlock];
+  for (int i = 0; i < kBlock; ++i) {
+    const float shifted = block[i] * inverse + kToWhole;
+    numbers[i] = static_cast<char>(__builtin_bit_cast(int32_t, shifted));
+    rest[i] = block[i] - (shifted - kToWhole) * scale;
   }
+  __builtin_memcpy(out + sizeof scale, numbers, kBlock);
 }
 
-// Part k of a block's numbers, decoded; `scale` is its own.
-inline Floats decoded(const char* block, int64_t k, float scale) {
-  const Bytes numbers = load_lanes<Bytes>(block + sizeof scale + k * kFloatLanes, kFloatLanes);
-  return __builtin_convertvector(__builtin_convertvector(numbers, Ints), Floats) * scale;
-}
-
-inline float scale_of(const char* block) {
+inline void add_decoded(const char* block, float* to) {
   float scale = 0;
   __builtin_memcpy(&scale, block, sizeof scale);
-  return scale;
+  signed char numbers[kBlock];
+  __builtin_memcpy(numbers, block + sizeof scale, kBlock);
+  for (int i = 0; i < kBlock; ++i) to[i] += static_cast<float>(numbers[i]) * scale;
 }
 
-inline void encode_floats(const float* values, int divisor, float* rest, char* out) {
-  Block block;
-  for (int64_t k = 0; k < kVectors; ++k) {
-    const int64_t at = k * kFloatLanes;
-    const Floats part = divide_floats<Floats, float>(floats_at(values + at), divisor);
-    block.values[k] = part + floats_at(rest + at);
+inline void decode_block(const char* block, float* to) {
+  float scale = 0;
+  __builtin_memcpy(&scale, block, sizeof scale);
+  signed char numbers[kBlock];
+  __builtin_memcpy(numbers, block + sizeof scale, kBlock);
+  for (int i = 0; i < kBlock; ++i) to[i] = static_cast<float>(numbers[i]) * scale;
+}
+
+template <bool kByInverse>
+inline void encode_floats(const float* values, float divisor, float* rest, char* out) {
+  float sums[kBlock];
+  for (int i = 0; i < kBlock; ++i) {
+    sums[i] = (kByInverse ? values[i] * (1 / divisor) : values[i] / divisor) + rest[i];
   }
-  encode_block(block, rest, out);
+  encode_block(sums, rest, out);
 }
 
+template <bool kByInverse>
+void encode_all(const float* values, int64_t count, float divisor, int64_t blocks, float* rest,
+                char* out) {
+  const int64_t whole = count / kBlock < blocks ? count / kBlock : blocks;
+  for (int64_t b = 0; b < blocks; ++b) {
+    const float* from = values + b * kBlock;
+    float padded[kBlock];
+    if (b >= whole) {
+      __builtin_memset(padded, 0, sizeof padded);
+      const int64_t left = count - b * kBlock;
+      for (int64_t i = 0; i < left; ++i) padded[i] = from[i];
+      from = padded;
+    }
+    encode_floats<kByInverse>(from, divisor, rest + b * kBlock, out + b * kBlockBytes);
+  }
+}
+
+// See divide_floats().
 void encode_blocks(const float* values, int64_t count, int divisor, int64_t blocks, float* rest,
                    char* out) {
-  const int64_t whole = count / kBlock < blocks ? count / kBlock : blocks;
-  for (int64_t b = 0; b < whole; ++b) {
-    encode_floats(values + b * kBlock, divisor, rest + b * kBlock, out + b * kBlockBytes);
-  }
-  for (int64_t b = whole; b < blocks; ++b) {
-    float padded[kBlock] = {};
-    const int64_t left = count - b * kBlock;
-    for (int64_t i = 0; i < left; ++i) padded[i] = values[b * kBlock + i];
-    encode_floats(padded, divisor, rest + b * kBlock, out + b * kBlockBytes);
-  }
+  const bool by_inverse = (divisor & (divisor - 1)) == 0;
+  const auto encode = by_inverse ? encode_all<true> : encode_all<false>;
+  encode(values, count, static_cast<float>(divisor), blocks, rest, out);
 }
 
 void sum_blocks(const char* const* ins, int num_ins, int64_t blocks, float* rest, char* out) {
   for (int64_t b = 0; b < blocks; ++b) {
-    Block sum;
-    for (int64_t k = 0; k < kVectors; ++k) {
-      Floats part = floats_at(rest + b * kBlock + k * kFloatLanes);
-      for (int in = 0; in < num_ins; ++in) {
-        const char* const encoded = ins[in] + b * kBlockBytes;
-        part += decoded(encoded, k, scale_of(encoded));
-      }
-      sum.values[k] = part;
-    }
-    encode_block(sum, rest + b * kBlock, out + b * kBlockBytes);
+    float sums[kBlock];
+    __builtin_memcpy(sums, rest + b * kBlock, sizeof sums);
+    for (int in = 0; in < num_ins; ++in) add_decoded(ins[in] + b * kBlockBytes, sums);
+    encode_block(sums, rest + b * kBlock, out + b * kBlockBytes);
   }
 }
 
 void decode_blocks(const char* in, int64_t count, float* values) {
-  for (int64_t b = 0; b * kBlock < count; ++b) {
-    const char* const encoded = in + b * kBlockBytes;
-    const float scale = scale_of(encoded);
-    float* const to = values + b * kBlock;
-    const int64_t here = count - b * kBlock < kBlock ? count - b * kBlock : kBlock;
-    by_lanes(here, [=](int64_t at, int64_t lanes) {
-      store_lanes(to + at, decoded(encoded, at / kFloatLanes, scale), lanes * 4);
-    });
-  }
+  const int64_t whole = count / kBlock;
+  for (int64_t b = 0; b < whole; ++b) decode_block(in + b * kBlockBytes, values + b * kBlock);
+  if (whole * kBlock == count) return;
+  float last[kBlock];
+  decode_block(in + whole * kBlockBytes, last);
+  for (int64_t i = whole * kBlock; i < count; ++i) values[i] = last[i - whole * kBlock];
 }
 
 constexpr CompressKernels kCompressKernels = {narrow_to, widen_from, encode_blocks, sum_blocks,
