@@ -135,6 +135,35 @@ std::vector<AveragingState> saved_after(int steps, const HookOf& hook_of) {
   return saved;
 }
 
+/// Two layers, one of which is left out of every step.
+struct WithSpareImpl : torch::nn::Module {
+  torch::nn::Linear used = register_module("used", torch::nn::Linear(600, 600));
+  torch::nn::Linear spare = register_module("spare", torch::nn::Linear(600, 600));
+  Tensor forward(const Tensor& x) { return used(x).sum(); }
+};
+TORCH_MODULE(WithSpare);
+
+TEST(AutoHook, GoesTogetherWithUnusedParameters) {
+  const Gradients exact = one_step_with("none"), rounded = one_step_with("bf16");
+  for (const bool fixed : {false, true}) {
+    run_rank_threads(2, [&](World world) {
+      WithSpare net;
+      auto model = DistributedDataParallel(net, ProcessGroup::create(world),
+                                           {.bucket_cap_mb = 1,
+                                            .find_unused_parameters = !fixed,
+                                            .static_graph = fixed,
+                                            .comm_hook = std::make_shared<Told>(10, 5)});
+      for (int step = 0; step < HookTrial::kSteps + 3; ++step) {
+        model.zero_grad();
+        model(torch::full({1, 600}, 0.1 * (world.rank + 1))).backward();
+        const Gradients& want = step < HookTrial::kSteps ? exact : rounded;
+        EXPECT_TRUE(same({net->used->weight.grad(), net->used->bias.grad()}, want)) << step;
+        EXPECT_FALSE(net->spare->weight.grad().defined());
+      }
+    });
+  }
+}
+
 TEST(AutoHook, ARunThatGoesOnKeepsTheChoice) {
   for (const bool rounded : {false, true}) {
     const Gradients kept = one_step_with(rounded ? "bf16" : "none");

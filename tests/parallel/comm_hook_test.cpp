@@ -149,26 +149,31 @@ struct Given : torch::nn::Module {
   Tensor forward(const Tensor& slope) { return (w * slope).sum(); }
 };
 
-TEST(CommHook, AveragesBucketsOfManyPieces) {
-  constexpr int64_t kElements = 2 * kPieceElements + 1001;
+/// By rank, of a bucket of several pieces.
+std::vector<Tensor> averages_of_pieces(const std::string& hook, at::ScalarType type, int threads) {
+  std::vector<Tensor> averages(3);
+  run_rank_threads(3, [&](World world) {
+    at::set_num_threads(threads);
+    constexpr int64_t kElements = 2 * kPieceElements + 1001;
+    auto net = std::make_shared<Given>(torch::zeros({kElements}, type));
+    auto model = DistributedDataParallel(net, ProcessGroup::create(world),
+                                         {.comm_hook = make_comm_hook(hook)});
+    const Tensor slope = torch::arange(kElements, type).mul_(0.01 * (world.rank + 1)).sin_();
+    model(slope).backward();
+    averages[static_cast<size_t>(world.rank)] = net->w.grad().clone();
+  });
+  return averages;
+}
+
+TEST(CommHook, AveragesBucketsOfManyPiecesWithAnyNumberOfThreads) {
   for (const auto type : {torch::kFloat, torch::kDouble}) {
-    for (const std::string name : {"fp16", "bf16", "int8"}) {
-      std::vector<Tensor> averages(3);
-      run_rank_threads(3, [&](World world) {
-        auto net = std::make_shared<Given>(torch::zeros({kElements}, type));
-        auto model = DistributedDataParallel(net, ProcessGroup::create(world),
-                                             {.comm_hook = make_comm_hook(name)});
-        const Tensor slope = torch::arange(kElements, type).mul_(0.01 * (world.rank + 1)).sin_();
-        model(slope).backward();
-        averages[static_cast<size_t>(world.rank)] = net->w.grad().clone();
-      });
-      Tensor exact = torch::zeros({kElements}, type);
-      for (int rank = 0; rank < 3; ++rank) {
-        exact += torch::arange(kElements, type).mul_(0.01 * (rank + 1)).sin_() / 3;
-      }
-      for (const Tensor& average : averages) {
-        EXPECT_TRUE(average.equal(averages[0])) << name;
-        EXPECT_LT((average - exact).abs().max().item<double>(), 0.01) << name << " " << type;
+    const Tensor exact = averages_of_pieces("none", type, 1)[0];
+    for (const std::string hook : {"fp16", "bf16", "int8"}) {
+      const auto one = averages_of_pieces(hook, type, 1), three = averages_of_pieces(hook, type, 3);
+      EXPECT_LT((one[0] - exact).abs().max().item<double>(), 0.01) << hook << " " << type;
+      for (size_t rank = 0; rank < one.size(); ++rank) {
+        EXPECT_TRUE(one[rank].equal(one[0])) << hook << " " << type;
+        EXPECT_TRUE(three[rank].equal(one[0])) << hook << " " << type;
       }
     }
   }
