@@ -3,10 +3,12 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <cstring>
 #include <fstream>
 #include <iterator>
 #include <stdexcept>
@@ -30,22 +32,38 @@ bool is_zombie(const std::string& pid) {
   return end == std::string::npos || end + 2 >= stat.size() || stat[end + 2] == 'Z';
 }
 
-[[noreturn]] void become(const std::vector<std::string>& words, const Environment& environment,
-                         int out, int err) {
+std::vector<char*> pointers(const std::vector<std::string>& texts) {
+  std::vector<char*> list;
+  for (const auto& each : texts) list.push_back(const_cast<char*>(each.c_str()));
+  list.push_back(nullptr);
+  return list;
+}
+
+/// By posix_spawn: this process has threads, and after a fork the child may not allocate, as one of
+/// them may just have held the allocator's lock (glibc looks after its own, AddressSanitizer's
+/// stays locked for ever).
+pid_t start(const std::vector<std::string>& words, const Environment& environment, int out,
+            int err) {
   std::vector<std::string> variables;
   for (const auto& [name, value] : environment) variables.push_back(name + "=" + value);
-  const auto pointers = [](const std::vector<std::string>& texts) {
-    std::vector<char*> list;
-    for (const auto& each : texts) list.push_back(const_cast<char*>(each.c_str()));
-    list.push_back(nullptr);
-    return list;
-  };
-  ::dup2(::open("/dev/null", O_RDONLY), 0);
-  ::dup2(out, 1);
-  ::dup2(err, 2);
-  for (int signal = 1; signal < 32; ++signal) ::signal(signal, SIG_DFL);
-  ::execve(words[0].c_str(), pointers(words).data(), pointers(variables).data());
-  ::_exit(99);
+  posix_spawn_file_actions_t files;
+  ::posix_spawn_file_actions_init(&files);
+  ::posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  ::posix_spawn_file_actions_adddup2(&files, out, STDOUT_FILENO);
+  ::posix_spawn_file_actions_adddup2(&files, err, STDERR_FILENO);
+  posix_spawnattr_t attributes;
+  ::posix_spawnattr_init(&attributes);
+  sigset_t all;
+  ::sigfillset(&all);
+  ::posix_spawnattr_setsigdefault(&attributes, &all);
+  ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);
+  pid_t pid = -1;
+  const int failure = ::posix_spawn(&pid, words[0].c_str(), &files, &attributes,
+                                    pointers(words).data(), pointers(variables).data());
+  ::posix_spawnattr_destroy(&attributes);
+  ::posix_spawn_file_actions_destroy(&files);
+  if (failure != 0) throw std::runtime_error(words[0] + ": " + std::strerror(failure));
+  return pid;
 }
 
 }  // namespace
@@ -69,12 +87,15 @@ Launched::Launched(const std::vector<std::string>& words,
   int err[2];
   if (::pipe2(out, O_CLOEXEC) != 0 || ::pipe2(err, O_CLOEXEC) != 0)
     throw std::runtime_error("pipe");
-  pid_ = ::fork();
-  if (pid_ == 0) become(command, environment, out[1], err[1]);
-  ::close(out[1]);
-  ::close(err[1]);
-  out_.reader = std::thread(read_all, out[0], &out_);
-  err_.reader = std::thread(read_all, err[0], &err_);
+  UniqueFd out_end(out[0]);
+  UniqueFd err_end(err[0]);
+  {
+    const UniqueFd its_out(out[1]);
+    const UniqueFd its_err(err[1]);
+    pid_ = start(command, environment, its_out.get(), its_err.get());
+  }
+  out_.reader = std::thread(read_all, std::move(out_end), &out_);
+  err_.reader = std::thread(read_all, std::move(err_end), &err_);
 }
 
 Launched::~Launched() {
@@ -144,11 +165,10 @@ std::string Launched::text(const Captured& captured) {
   return captured.text;
 }
 
-void Launched::read_all(int fd, Captured* captured) {
-  const UniqueFd owned(fd);
+void Launched::read_all(const UniqueFd& fd, Captured* captured) {
   char buffer[1 << 16];
   while (true) {
-    const ssize_t got = ::read(fd, buffer, sizeof buffer);
+    const ssize_t got = ::read(fd.get(), buffer, sizeof buffer);
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) return;
     MutexLock lock(captured->mutex);

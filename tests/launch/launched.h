@@ -47,7 +47,7 @@ class Launched {
     std::thread reader;
   };
   static std::string text(const Captured& captured);
-  static void read_all(int fd, Captured* captured);
+  static void read_all(const UniqueFd& fd, Captured* captured);
 
   std::string mark_;
   pid_t pid_ = -1;
