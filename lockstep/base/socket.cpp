@@ -92,19 +92,6 @@ Error lost(const std::string& peer, int failure, const std::string& progress) {
              : fmt::format("{} is out of reach{}: {}", peer, progress, std::strerror(failure)));
 }
 
-/// A loopback port that nobody serves can connect to itself (simultaneous open); such a
-/// connection must not be taken for a server.
-bool connected_to_itself(int fd) {
-  sockaddr_storage mine{};
-  sockaddr_storage theirs{};
-  socklen_t size = sizeof mine;
-  ::getsockname(fd, reinterpret_cast<sockaddr*>(&mine), &size);
-  const std::string name = address_text(reinterpret_cast<sockaddr*>(&mine), size, true);
-  size = sizeof theirs;
-  ::getpeername(fd, reinterpret_cast<sockaddr*>(&theirs), &size);
-  return name == address_text(reinterpret_cast<sockaddr*>(&theirs), size, true);
-}
-
 }  // namespace
 
 std::string to_string(const Endpoint& endpoint) {
@@ -176,6 +163,22 @@ std::string peer_name(int fd) {
   return address_text(reinterpret_cast<sockaddr*>(&address), size, true);
 }
 
+bool connected_to_itself(int fd) {
+  sockaddr_storage mine{};
+  sockaddr_storage theirs{};
+  socklen_t size = sizeof mine;
+  ::getsockname(fd, reinterpret_cast<sockaddr*>(&mine), &size);
+  const std::string name = address_text(reinterpret_cast<sockaddr*>(&mine), size, true);
+  size = sizeof theirs;
+  ::getpeername(fd, reinterpret_cast<sockaddr*>(&theirs), &size);
+  return name == address_text(reinterpret_cast<sockaddr*>(&theirs), size, true);
+}
+
+void abort_connection(UniqueFd fd) {
+  const linger at_once{1, 0};
+  ::setsockopt(fd.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+}
+
 UniqueFd tcp_connect(const Endpoint& endpoint, Deadline deadline) {
   const AddressList list = resolve(endpoint.host, endpoint.port, 0);
   auto pause = std::chrono::milliseconds(1);
@@ -183,7 +186,9 @@ UniqueFd tcp_connect(const Endpoint& endpoint, Deadline deadline) {
     for (const addrinfo* address = list.get(); address != nullptr; address = address->ai_next) {
       // Bounded, so that an address whose packets are dropped does not keep the next from its turn.
       UniqueFd fd = try_connect(*address, deadline.at_most(3s));
-      if (fd && !connected_to_itself(fd.get())) return fd;
+      if (!fd) continue;
+      if (!connected_to_itself(fd.get())) return fd;
+      abort_connection(std::move(fd));
     }
     if (deadline.passed()) {
       throw Error(ErrorCode::kTimeout, fmt::format("no answer from {}: nothing listens there, or a "

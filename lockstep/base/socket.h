@@ -30,6 +30,13 @@ std::string peer_name(int fd);
 /// cannot be resolved.
 UniqueFd tcp_connect(const Endpoint& endpoint, Deadline deadline);
 
+/// A port of this host that nobody serves can connect to itself: when the kernel chooses that very
+/// port for the client's end, the two openings meet. tcp_connect() does not take it for a server.
+bool connected_to_itself(int fd);
+/// Closes without the minute in which the kernel keeps the port of a connection that was closed in
+/// order, so that a server can listen there. What was sent and not received is lost.
+void abort_connection(UniqueFd fd);
+
 /// Accepts one connection from a listening socket. Errors: kTimeout.
 UniqueFd tcp_accept(int listener, Deadline deadline);
 

@@ -7,6 +7,7 @@
 #include <future>
 
 #include "lockstep/base/error.h"
+#include "tests/support/held_port.h"
 
 namespace lockstep {
 namespace {
@@ -124,28 +125,49 @@ TEST(Socket, TakenPortIsNamed) {
 }
 
 TEST(Socket, ConnectWaitsForAServerThatComesLater) {
-  int port = 0;
-  {
-    const UniqueFd probe = tcp_listen("127.0.0.1", 0);
-    port = local_port(probe.get());
-  }
+  const testing::HeldPort port;
   auto client = std::async(std::launch::async, [&] {
-    return tcp_connect({"127.0.0.1", port}, Deadline::after(20s));
+    return tcp_connect({"127.0.0.1", port.number()}, Deadline::after(20s));
   });
   EXPECT_EQ(client.wait_for(50ms), std::future_status::timeout);
-  const UniqueFd listener = tcp_listen("127.0.0.1", port);
+  const UniqueFd listener = tcp_listen("127.0.0.1", port.number());
   EXPECT_TRUE(client.get());
 }
 
 TEST(Socket, ConnectTimesOutNamingTheEndpoint) {
-  int port = 0;
-  {
-    const UniqueFd probe = tcp_listen("127.0.0.1", 0);
-    port = local_port(probe.get());
-  }
-  const auto error = error_of([&] { tcp_connect({"127.0.0.1", port}, Deadline::after(50ms)); });
+  const testing::HeldPort port;
+  const Endpoint nobody{"127.0.0.1", port.number()};
+  const auto error = error_of([&] { tcp_connect(nobody, Deadline::after(50ms)); });
   EXPECT_EQ(error.code(), ErrorCode::kTimeout);
-  EXPECT_TRUE(mentions(error, "127.0.0.1:" + std::to_string(port))) << error.what();
+  EXPECT_TRUE(mentions(error, to_string(nobody))) << error.what();
+}
+
+/// Binds a socket to a free port and connects it there: what the kernel does by chance to a client
+/// that tries again and again where nobody listens yet.
+UniqueFd connect_to_itself() {
+  UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  const auto* generic = reinterpret_cast<const sockaddr*>(&address);
+  EXPECT_EQ(::bind(fd.get(), generic, sizeof address), 0);
+  address.sin_port = htons(static_cast<uint16_t>(local_port(fd.get())));
+  EXPECT_EQ(::connect(fd.get(), generic, sizeof address), 0);
+  return fd;
+}
+
+TEST(Socket, AConnectionToItselfIsToldFromOneToAServer) {
+  EXPECT_TRUE(connected_to_itself(connect_to_itself().get()));
+  const Connection c;
+  EXPECT_FALSE(connected_to_itself(c.client.get()));
+  EXPECT_FALSE(connected_to_itself(c.server.get()));
+}
+
+TEST(Socket, AnAbortedConnectionToItselfLeavesThePortToAServer) {
+  UniqueFd fd = connect_to_itself();
+  const int port = local_port(fd.get());
+  abort_connection(std::move(fd));
+  EXPECT_NO_THROW(tcp_listen("127.0.0.1", port));
 }
 
 TEST(Socket, UnknownHostIsUnavailable) {

@@ -1,0 +1,31 @@
+#pragma once
+// A port number for a test that has to know it before anybody serves there.
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/socket.h"
+
+namespace lockstep::testing {
+
+/// A port on which nobody listens, and which the kernel gives to nobody who asks for any port, nor
+/// to a connection, as long as this lives: other tests cannot get it. A server that sets
+/// SO_REUSEADDR, as tcp_listen() and torch's store do, can listen there meanwhile.
+class HeldPort {
+ public:
+  HeldPort() : fd_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    const int on = 1;
+    ::setsockopt(fd_.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    sockaddr_in any{};
+    any.sin_family = AF_INET;
+    if (::bind(fd_.get(), reinterpret_cast<const sockaddr*>(&any), sizeof any) != 0)
+      throw io_error("hold a port");
+  }
+  int number() const { return local_port(fd_.get()); }
+
+ private:
+  UniqueFd fd_;
+};
+
+}  // namespace lockstep::testing
