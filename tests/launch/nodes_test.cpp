@@ -4,8 +4,8 @@
 #include <signal.h>
 
 #include "lockstep/base/env.h"
-#include "lockstep/base/socket.h"
 #include "tests/launch/launched.h"
+#include "tests/support/held_port.h"
 
 namespace lockstep::testing {
 namespace {
@@ -13,16 +13,12 @@ namespace {
 using namespace std::chrono_literals;
 using Words = std::vector<std::string>;
 
-std::string free_port() {
-  return std::to_string(local_port(tcp_listen("127.0.0.1", 0).get()));
-}
-
 /// Node `node` of `nodes`, pretended to be a host of its own.
 struct Node {
   int node = 0;
   int nodes = 2;
   int ranks = 1;
-  std::string port;
+  int port = 0;
   std::string secret;
 
   Words words(const Words& command, const Words& options = {}) const {
@@ -34,7 +30,7 @@ struct Node {
                  "--nproc_per_node",
                  std::to_string(ranks),
                  "--master_port",
-                 port};
+                 std::to_string(port)};
     all.insert(all.end(), options.begin(), options.end());
     all.emplace_back("--");
     all.insert(all.end(), command.begin(), command.end());
@@ -48,9 +44,9 @@ struct Node {
 };
 
 TEST(Nodes, UnevenNodesFormOneWorld) {
-  const std::string port = free_port();
-  const Node first{0, 2, 1, port, "secret"};
-  const Node second{1, 2, 2, port, "secret"};
+  const HeldPort port;
+  const Node first{0, 2, 1, port.number(), "secret"};
+  const Node second{1, 2, 2, port.number(), "secret"};
   Launched b(second.words({built_program("world_worker")}), second.variables());  // node 1 is early
   Launched a(first.words({built_program("world_worker")}), first.variables());
   EXPECT_EQ(a.wait(), 0) << a.err();
@@ -62,9 +58,9 @@ TEST(Nodes, UnevenNodesFormOneWorld) {
 }
 
 TEST(Nodes, AFailureOnOneNodeEndsAllAndIsReportedByAll) {
-  const std::string port = free_port();
-  const Node first{0, 2, 1, port, ""};
-  const Node second{1, 2, 1, port, ""};
+  const HeldPort port;
+  const Node first{0, 2, 1, port.number(), ""};
+  const Node second{1, 2, 1, port.number(), ""};
   const std::string script =
       "if [ $GROUP_RANK = 1 ]; then echo broken >&2; exit 6; fi; exec sleep 600";
   Launched a(first.words({"/bin/sh", "-c", script}), first.variables());
@@ -78,9 +74,9 @@ TEST(Nodes, AFailureOnOneNodeEndsAllAndIsReportedByAll) {
 }
 
 TEST(Nodes, AnAgentThatIsKilledEndsTheJob) {
-  const std::string port = free_port();
-  const Node first{0, 2, 1, port, ""};
-  const Node second{1, 2, 1, port, ""};
+  const HeldPort port;
+  const Node first{0, 2, 1, port.number(), ""};
+  const Node second{1, 2, 1, port.number(), ""};
   const Words sleeper = {"/bin/sh", "-c", "echo ready; exec sleep 600"};
   Launched a(first.words(sleeper), first.variables());
   Launched b(second.words(sleeper), second.variables());
@@ -92,16 +88,17 @@ TEST(Nodes, AnAgentThatIsKilledEndsTheJob) {
 }
 
 TEST(Nodes, AMissingNodeIsNamed) {
-  const Node first{0, 3, 1, free_port(), ""};
+  const HeldPort port;
+  const Node first{0, 3, 1, port.number(), ""};
   Launched a(first.words({"true"}, {"--rdzv_conf", "timeout=0.5"}), first.variables());
   EXPECT_EQ(a.wait(), 1);
   EXPECT_TRUE(has(a.err(), "node 1, 2 of 3 did not come")) << a.err();
 }
 
 TEST(Nodes, DisagreementAndTakenRanksAreSaid) {
-  const std::string port = free_port();
-  const Node first{0, 2, 1, port, ""};
-  const Node other{1, 3, 1, port, ""};
+  const HeldPort port;
+  const Node first{0, 2, 1, port.number(), ""};
+  const Node other{1, 3, 1, port.number(), ""};
   Launched a(first.words({"true"}), first.variables());
   Launched b(other.words({"true"}), other.variables());
   EXPECT_EQ(a.wait(), 1);
@@ -132,9 +129,10 @@ TEST(World, AloneWithoutALauncher) {
 }
 
 TEST(World, AShellLoopWithTorchsVariables) {
+  const HeldPort port;
   const std::string script =
-      "for r in 0 1; do RANK=$r WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=" + free_port() +
-      " " + built_program("world_worker") + " & done; wait";
+      "for r in 0 1; do RANK=$r WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=" +
+      std::to_string(port.number()) + " " + built_program("world_worker") + " & done; wait";
   Launched run({"/bin/sh", "-c", script});
   EXPECT_EQ(run.wait(), 0);
   EXPECT_TRUE(has(run.out(), "rank 1/2 local 1/2 node 0/1 by torch")) << run.out() << run.err();
@@ -142,8 +140,10 @@ TEST(World, AShellLoopWithTorchsVariables) {
 
 TEST(World, UnderRealTorchrun) {
   const std::string source = env_or("LOCKSTEP_SOURCE_DIR", ".");
+  const HeldPort port;
   // static: torchrun's own store holds MASTER_PORT; standalone: rank 0 serves there.
-  for (const Words& mode : {Words{"--master_port", free_port()}, Words{"--standalone"}}) {
+  for (const Words& mode :
+       {Words{"--master_port", std::to_string(port.number())}, Words{"--standalone"}}) {
     Words words = {"/usr/bin/python3",
                    source + "/tests/launch/torchrun.py",
                    "--nproc_per_node",

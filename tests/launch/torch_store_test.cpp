@@ -9,6 +9,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/socket.h"
 #include "lockstep/store/tcp/tcp_store.h"
+#include "tests/support/held_port.h"
 
 namespace lockstep {
 namespace {
@@ -26,10 +27,6 @@ Identity member(int rank, int port, bool taken, const std::string& job) {
   return id;
 }
 
-int free_port() {
-  return local_port(tcp_listen("127.0.0.1", 0).get());
-}
-
 /// Rank 1 comes first, rank 0 later; both must reach the same store.
 void expect_meeting(int port, bool taken) {
   const auto deadline = Deadline::after(30s);
@@ -42,7 +39,8 @@ void expect_meeting(int port, bool taken) {
 }
 
 TEST(TorchStore, RankZeroServesAtMasterPort) {
-  expect_meeting(free_port(), false);
+  const testing::HeldPort port;
+  expect_meeting(port.number(), false);
 }
 
 TEST(TorchStore, MeetsOnADerivedPortWhereTorchrunHasMasterPort) {
@@ -68,15 +66,15 @@ TEST(TorchStore, PassesByAnotherJobAndAForeignServiceOnItsPorts) {
 }
 
 TEST(TorchStore, RankZeroStaysUntilTheOthersHaveLeft) {
-  const int port = free_port();
+  const testing::HeldPort port;
   const auto deadline = Deadline::after(30s);
   auto late = std::async(std::launch::async, [&] {
-    const auto store = meet_torch_store(member(1, port, false, "job"), deadline);
+    const auto store = meet_torch_store(member(1, port.number(), false, "job"), deadline);
     store->set("here", "", deadline);
     std::this_thread::sleep_for(200ms);
     store->set("still here", "", deadline);  // throws when the server has gone
   });
-  meet_torch_store(member(0, port, false, "job"), deadline)->get("here", deadline);
+  meet_torch_store(member(0, port.number(), false, "job"), deadline)->get("here", deadline);
   EXPECT_NO_THROW(late.get());
 }
 

@@ -13,6 +13,7 @@
 #include "lockstep/base/auth.h"
 #include "lockstep/store/tcp/protocol.h"
 #include "tests/store/helpers.h"
+#include "tests/support/held_port.h"
 
 namespace lockstep {
 namespace {
@@ -177,16 +178,12 @@ TEST(TcpStoreServer, TakenPortIsNamed) {
 }
 
 TEST(TcpStoreClient, NobodyThereIsATimeout) {
-  int port = 0;
-  {
-    const TcpStoreServer server({});
-    port = server.port();
-  }
+  const testing::HeldPort port;
   const auto error = error_of([&] {
-    connect_tcp_store({"127.0.0.1", port}, "", Deadline::after(50ms));
+    connect_tcp_store({"127.0.0.1", port.number()}, "", Deadline::after(50ms));
   });
   EXPECT_EQ(error.code(), ErrorCode::kTimeout);
-  EXPECT_TRUE(mentions(error, std::to_string(port))) << error.what();
+  EXPECT_TRUE(mentions(error, std::to_string(port.number()))) << error.what();
 }
 
 TEST(TcpStoreClient, WhatIsNoStoreIsAMismatch) {
