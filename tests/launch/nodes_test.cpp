@@ -4,6 +4,7 @@
 #include <signal.h>
 
 #include "lockstep/base/env.h"
+#include "lockstep/store/tcp/tcp_store.h"
 #include "tests/launch/launched.h"
 #include "tests/support/held_port.h"
 
@@ -90,12 +91,56 @@ TEST(Nodes, AnAgentThatIsKilledEndsTheJob) {
 TEST(Nodes, AMissingNodeIsNamed) {
   const HeldPort port;
   const Node first{0, 3, 1, port.number(), ""};
-  Launched a(first.words({"true"}, {"--rdzv_conf", "timeout=0.5"}), first.variables());
+  Launched a(first.words({"true"}, {"--rdzv_conf", "timeout=2"}), first.variables());
   EXPECT_EQ(a.wait(), 1);
   EXPECT_TRUE(has(a.err(), "node 1, 2 of 3 did not come")) << a.err();
 }
 
-TEST(Nodes, DisagreementAndTakenRanksAreSaid) {
+TEST(Nodes, EachSaysWhomItWaitsForAndWhoseRankIsTaken) {
+  const HeldPort port;
+  const Node first{0, 3, 1, port.number(), ""};
+  const Node second{1, 3, 1, port.number(), ""};
+  Launched a(first.words({"true"}), first.variables());
+  Launched b(second.words({"true"}), second.variables());
+  const std::string place = "waiting for node 2 at 127.0.0.1:" + std::to_string(port.number());
+  EXPECT_TRUE(a.wait_for("2 of 3 nodes are here; " + place)) << a.err();
+  EXPECT_TRUE(b.wait_for("2 of 3 nodes are here; " + place)) << b.err();
+  Launched again(second.words({"true"}), second.variables());
+  EXPECT_EQ(again.wait(), 1);
+  EXPECT_TRUE(has(again.err(), "--node_rank 1 is taken by an agent on ")) << again.err();
+}
+
+TEST(Nodes, AStoreOfAnotherProgramIsNotJoined) {
+  const TcpStoreServer foreign({});
+  const std::string place =
+      "node 1 waits for node 0 at 127.0.0.1:" + std::to_string(foreign.port()) +
+      "; a store is served there, but not";
+  const Node node{1, 2, 1, foreign.port(), ""};
+  Launched patient(node.words({"true"}), node.variables());
+  Launched hasty(node.words({"true"}, {"--rdzv_conf", "timeout=4"}), node.variables());
+  EXPECT_EQ(hasty.wait(), 1);
+  EXPECT_TRUE(has(hasty.err(), "lockstep: error: " + place)) << hasty.err();
+  EXPECT_TRUE(patient.wait_for("lockstep: " + place)) << patient.err();
+  const auto store = connect_tcp_store({"127.0.0.1", foreign.port()}, "", Deadline::after(30s));
+  EXPECT_TRUE(store->list("", Deadline::after(30s)).empty());
+}
+
+TEST(Nodes, ANodeOfAnotherJobIsSentAwayAndDisturbsNobody) {
+  const HeldPort port;
+  const Node first{0, 2, 1, port.number(), ""};
+  const Node second{1, 2, 1, port.number(), ""};
+  Launched a(first.words({"true"}, {"--rdzv_id", "monday"}), first.variables());
+  Launched stranger(second.words({"true"}, {"--rdzv_id", "tuesday"}), second.variables());
+  EXPECT_EQ(stranger.wait(), 1);
+  EXPECT_TRUE(has(stranger.err(), "--rdzv_id tuesday: ")) << stranger.err();
+  EXPECT_TRUE(has(stranger.err(), ":" + std::to_string(port.number()) + " are of job monday"))
+      << stranger.err();
+  Launched b(second.words({"true"}, {"--rdzv_id", "monday"}), second.variables());
+  EXPECT_EQ(a.wait(), 0) << a.err();
+  EXPECT_EQ(b.wait(), 0) << b.err();
+}
+
+TEST(Nodes, DisagreementIsSaidByAll) {
   const HeldPort port;
   const Node first{0, 2, 1, port.number(), ""};
   const Node other{1, 3, 1, port.number(), ""};

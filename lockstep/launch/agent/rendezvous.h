@@ -29,7 +29,8 @@ class Rendezvous {
 /// A fixed number of nodes, each with its rank given, that meet at the store that node 0's agent
 /// serves at --master_addr:--master_port. One node: nothing to agree on; its agent serves the
 /// workers' store on a free loopback port. `secret`: LOCKSTEP_SECRET, may be empty; one node makes
-/// its own, several need one unless they meet on loopback.
+/// its own, several need one unless they meet on loopback. A node whose --rdzv_id is not node 0's
+/// does not join, nor one that finds a store in which there is no node 0.
 std::unique_ptr<Rendezvous> make_static_rendezvous(const RunOptions& options,
                                                    const std::string& secret);
 

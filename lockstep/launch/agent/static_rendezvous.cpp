@@ -3,6 +3,7 @@
 #include <ctime>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 
 #include "lockstep/base/auth.h"
 #include "lockstep/base/error.h"
@@ -17,6 +18,7 @@
 namespace lockstep {
 namespace {
 
+constexpr char kJobKey[] = "agent/job";
 constexpr char kNodePrefix[] = "agent/node/";
 constexpr char kHeardPrefix[] = "agent/heard/";
 constexpr char kPlanKey[] = "agent/plan";
@@ -99,10 +101,13 @@ class StaticRendezvous final : public Rendezvous {
   }
 
   JobPlan join() override {
-    if (options_.node_rank == 0) open_store();
+    const bool first = options_.node_rank == 0;
+    if (first) open_store();
     connect();
+    if (first) store_->set(kJobKey, options_.run_id, deadline_);
+    if (!first) check_job();
     offer();
-    if (options_.node_rank == 0) publish_plan();
+    if (first) publish_plan();
     return read_plan();
   }
 
@@ -142,6 +147,39 @@ class StaticRendezvous final : public Rendezvous {
     connect_until(deadline_);
   }
 
+  /// Waits for what node 0 publishes. `say` is called when that takes long; `what` is for errors.
+  template <class Say>
+  std::string await(const char* key, Deadline deadline, const std::string& what, const Say& say) {
+    try {
+      try {
+        return store_->get(key, deadline.at_most(kSayAfter));
+      } catch (const Error& error) {
+        if (error.code() != ErrorCode::kTimeout || deadline.passed()) throw;
+      }
+      say();
+      return store_->get(key, deadline);
+    } catch (const Error& error) {
+      throw Error(error.code(),
+                  fmt::format("node {} waits for {}: {}", options_.node_rank, what, error.what()));
+    }
+  }
+
+  /// The store may be another program's, whose nodes would never come, or another job's.
+  void check_job() {
+    const std::string what = fmt::format(
+        "node 0 at {}; a store is served there, but not by an agent with --node_rank "
+        "0, so check --master_addr and --master_port",
+        to_string(meeting_place()));
+    const std::string job = await(kJobKey, deadline_, what, [&] {
+      log_info(fmt::format("node {} waits for {}", options_.node_rank, what));
+    });
+    if (job.empty() || options_.run_id.empty() || job == options_.run_id) return;
+    throw Error(ErrorCode::kMismatch,
+                fmt::format("--rdzv_id {}: those who meet at {} are of job {}; give each job a "
+                            "--master_port of its own",
+                            options_.run_id, to_string(meeting_place()), job));
+  }
+
   void offer() {
     const auto key = kNodePrefix + std::to_string(options_.node_rank);
     const auto put =
@@ -156,7 +194,7 @@ class StaticRendezvous final : public Rendezvous {
   std::vector<NodeOffer> collect_offers() {
     std::vector<std::optional<NodeOffer>> offers(static_cast<size_t>(options_.num_nodes));
     uint64_t version = 0;
-    bool said = false;
+    std::vector<int> said;
     while (true) {
       std::vector<int> missing;
       for (size_t i = 0; i < offers.size(); ++i) {
@@ -166,7 +204,10 @@ class StaticRendezvous final : public Rendezvous {
       if (deadline_.passed()) throw Error(ErrorCode::kTimeout, late(missing));
       const auto news = store_->watch(kNodePrefix, version, deadline_.at_most(kSayAfter));
       version = news.version;
-      if (news.changes.empty() && !std::exchange(said, true)) log_info(waiting(missing));
+      if (news.changes.empty() && missing != said) {
+        log_info(waiting(missing));
+        said = missing;
+      }
       for (const auto& change : news.changes) take_offer(change, &offers);
     }
     std::vector<NodeOffer> all;
@@ -183,6 +224,17 @@ class StaticRendezvous final : public Rendezvous {
     return fmt::format("{} of {} nodes are here; waiting for node {} at {}",
                        static_cast<size_t>(options_.num_nodes) - missing.size(), options_.num_nodes,
                        rank_list(missing), to_string(meeting_place()));
+  }
+
+  /// On the other nodes than 0.
+  void say_who_is_missing() {
+    std::set<std::string> here;
+    for (const std::string& key : store_->list(kNodePrefix, deadline_)) here.insert(key);
+    std::vector<int> missing;
+    for (int node = 0; node < options_.num_nodes; ++node) {
+      if (here.count(kNodePrefix + std::to_string(node)) == 0) missing.push_back(node);
+    }
+    if (!missing.empty()) log_info(waiting(missing));
   }
 
   std::string late(const std::vector<int>& missing) const {
@@ -208,15 +260,10 @@ class StaticRendezvous final : public Rendezvous {
   }
 
   JobPlan read_plan() {
-    nlohmann::json json;
-    try {
-      // Node 0 says who is missing; a moment longer, so that this is heard everywhere.
-      json = nlohmann::json::parse(
-          store_->get(kPlanKey, Deadline::at(deadline_.when() + std::chrono::seconds(5))));
-    } catch (const Error& error) {
-      throw Error(error.code(), fmt::format("node {} waits for node 0's plan of the job: {}",
-                                            options_.node_rank, error.what()));
-    }
+    // Node 0 says who is missing; a moment longer, so that this is heard everywhere.
+    const auto json = nlohmann::json::parse(
+        await(kPlanKey, Deadline::at(deadline_.when() + std::chrono::seconds(5)),
+              "node 0's plan of the job", [this] { say_who_is_missing(); }));
     if (json.contains("error")) {
       hear_of_error();
       throw Error(ErrorCode::kMismatch, json["error"]);
