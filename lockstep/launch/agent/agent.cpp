@@ -75,7 +75,7 @@ Agent::~Agent() {
 
 int Agent::run() {
   adopt_orphans();
-  guard_.emplace(marks(plan_));
+  guard_.emplace(marks(plan_), state_.workers.size());
   watch_fd(signals_.fd(), kSignals);
   if (watch_) watch_fd(watch_->fd(), kNews);
   if (rendezvous_->knock_fd() >= 0) watch_fd(rendezvous_->knock_fd(), kKnock);

@@ -18,40 +18,57 @@
 namespace lockstep {
 namespace {
 
+// The agent has threads by the time it forks the guard, so the guard only makes system calls and
+// allocates nothing: what it needs is made before the fork.
+
 constexpr size_t kMaxEnvironmentBytes = 2 << 20;
 
-std::string environment_of(const char* pid) {
-  const UniqueFd fd(
-      ::open((std::string("/proc/") + pid + "/environ").c_str(), O_RDONLY | O_CLOEXEC));
-  std::string bytes(kMaxEnvironmentBytes, '\0');
-  size_t size = 0;
-  while (fd && size < bytes.size()) {
-    const ssize_t got = ::read(fd.get(), bytes.data() + size, bytes.size() - size);
+/// Each "NAME=VALUE" between two '\0', as in "\0" + the bytes of /proc/PID/environ.
+using Marks = std::vector<std::string>;
+
+Marks delimited(Marks marks) {
+  for (std::string& mark : marks) mark = '\0' + mark + '\0';
+  return marks;
+}
+
+/// "\0" and the environment of a process; valid until the next call.
+std::string_view environment_of(int proc, const char* pid) {
+  static char bytes[1 + kMaxEnvironmentBytes];
+  const UniqueFd folder(::openat(proc, pid, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const UniqueFd fd(::openat(folder.get(), "environ", O_RDONLY | O_CLOEXEC));
+  size_t size = 1;
+  while (fd && size < sizeof bytes) {
+    const ssize_t got = ::read(fd.get(), bytes + size, sizeof bytes - size);
     if (got <= 0) break;
     size += static_cast<size_t>(got);
   }
-  bytes.resize(size);
-  return '\0' + bytes;
+  return {bytes, size};
 }
 
-bool has_marks(const std::string& environment, const std::vector<std::string>& marks) {
-  return std::all_of(marks.begin(), marks.end(), [&](const std::string& mark) {
-    return environment.find('\0' + mark + '\0') != std::string::npos;
+bool kill_if_marked(int proc, const char* name, const Marks& marks) {
+  const int pid = std::atoi(name);
+  if (pid <= 1 || pid == ::getpid()) return false;
+  const std::string_view environment = environment_of(proc, name);
+  const bool marked = std::all_of(marks.begin(), marks.end(), [&](const std::string& mark) {
+    return environment.find(mark) != std::string_view::npos;
   });
+  return marked && ::kill(pid, SIGKILL) == 0;
 }
 
 /// Kills marked processes; returns how many it found.
-int kill_marked(const std::vector<std::string>& marks) {
-  DIR* proc = ::opendir("/proc");
-  if (proc == nullptr) return 0;
+int kill_marked(const Marks& marks) {
+  const UniqueFd proc(::open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  alignas(dirent64) char entries[1 << 15];
   int found = 0;
-  while (const dirent* entry = ::readdir(proc)) {
-    const int pid = std::atoi(entry->d_name);
-    if (pid <= 1 || pid == ::getpid()) continue;
-    if (has_marks(environment_of(entry->d_name), marks) && ::kill(pid, SIGKILL) == 0) ++found;
+  while (true) {
+    const ssize_t size = ::getdents64(proc.get(), entries, sizeof entries);
+    if (size <= 0) return found;
+    for (ssize_t at = 0; at < size;) {
+      const auto* entry = reinterpret_cast<const dirent64*>(entries + at);
+      if (kill_if_marked(proc.get(), entry->d_name, marks)) ++found;
+      at += entry->d_reclen;
+    }
   }
-  ::closedir(proc);
-  return found;
 }
 
 void take_messages(int pipe, std::vector<pid_t>& groups) {
@@ -62,21 +79,19 @@ void take_messages(int pipe, std::vector<pid_t>& groups) {
   }
 }
 
-/// Returns the groups that are left when the agent's end of `pipe` has closed. Until then messages
-/// stay in the pipe, which holds 16,384: waking up for each would cost the agent more than the
-/// rest of starting a worker. Once a minute it is emptied.
-std::vector<pid_t> await_end(int pipe) {
+/// Leaves in `groups` those that are left when the agent's end of `pipe` has closed. Until then
+/// messages stay in the pipe, which holds 16,384: waking up for each would cost the agent more than
+/// the rest of starting a worker. Once a minute it is emptied.
+void await_end(int pipe, std::vector<pid_t>& groups) {
   ::fcntl(pipe, F_SETFL, O_NONBLOCK);
-  std::vector<pid_t> groups;
   pollfd agent{pipe, 0, 0};
   while ((agent.revents & (POLLHUP | POLLERR)) == 0) {
     ::poll(&agent, 1, 60'000);
     take_messages(pipe, groups);
   }
-  return groups;
 }
 
-[[noreturn]] void stand_guard(int pipe, const std::vector<std::string>& marks) {
+[[noreturn]] void stand_guard(int pipe, std::vector<pid_t>& groups, const Marks& marks) {
   sigset_t all;
   ::sigfillset(&all);
   ::sigprocmask(SIG_SETMASK, &all, nullptr);
@@ -84,7 +99,7 @@ std::vector<pid_t> await_end(int pipe) {
   ::prctl(PR_SET_NAME, "lockstep-guard");
   ::dup2(pipe, 0);
   ::close_range(1, ~0U, 0);
-  const std::vector<pid_t> groups = await_end(0);
+  await_end(0, groups);
   for (const pid_t group : groups) ::kill(-group, SIGKILL);
   // Again while there are some: one may have forked while the list was read.
   for (int round = 0; !groups.empty() && round < 10 && kill_marked(marks) > 0; ++round) {
@@ -94,7 +109,10 @@ std::vector<pid_t> await_end(int pipe) {
 
 }  // namespace
 
-Guard::Guard(const std::vector<std::string>& marks) {
+Guard::Guard(const std::vector<std::string>& marks, size_t max_groups) {
+  const Marks between = delimited(marks);
+  std::vector<pid_t> groups;
+  groups.reserve(max_groups);
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) throw io_error("pipe");
   const UniqueFd read_end(ends[0]);
@@ -103,7 +121,7 @@ Guard::Guard(const std::vector<std::string>& marks) {
   if (pid_ < 0) throw io_error("fork");
   if (pid_ == 0) {
     pipe_.reset();
-    stand_guard(read_end.get(), marks);
+    stand_guard(read_end.get(), groups, between);
   }
 }
 

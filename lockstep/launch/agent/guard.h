@@ -17,8 +17,8 @@ namespace lockstep {
 /// takes the guard down.
 class Guard {
  public:
-  /// Forks the guard. marks: "NAME=VALUE". Errors: kIo.
-  explicit Guard(const std::vector<std::string>& marks);
+  /// Forks the guard. marks: "NAME=VALUE". At most `max_groups` are watched at a time. Errors: kIo.
+  Guard(const std::vector<std::string>& marks, size_t max_groups);
   ~Guard();
   Guard(const Guard&) = delete;
   Guard& operator=(const Guard&) = delete;
