@@ -11,13 +11,15 @@
 int main() {
   using Clock = std::chrono::steady_clock;
   constexpr int kEvents = 100'000;
+  constexpr uint32_t kPlaces = 32;  // of which a program's operations are called in turn
   lockstep::FlightRing ring(0, 1, "");
   const auto group = ring.add_group("w", 0, 1);
   std::vector<double> ns;
   for (int round = 0; round < 20; ++round) {
     const auto begin = Clock::now();
     for (uint64_t i = 1; i <= kEvents; ++i) {
-      ring.leave(ring.enter({"all_reduce", group, i, 1024, 4096, 0, -1}), false);
+      const lockstep::CallSite site{__FILE__, static_cast<uint32_t>(i % kPlaces + 1)};
+      ring.leave(ring.enter({"all_reduce", group, i, 1024, 4096, 0, -1, site}), false);
     }
     ns.push_back(std::chrono::duration<double, std::nano>(Clock::now() - begin).count() / kEvents);
   }

@@ -12,10 +12,10 @@ constexpr const char* kDestroyed = "this process group was destroyed";
 GroupCore::GroupCore(GroupSpec spec, std::string backend, std::unique_ptr<GroupImpl> impl)
     : spec_(std::move(spec)), backend_(std::move(backend)), impl_(std::move(impl)) {}
 
-Work GroupCore::point_to_point(Direction direction, int peer,
+Work GroupCore::point_to_point(Direction direction, int peer, CallSite site,
                                std::function<void(GroupImpl&, const Waiting&)> body) {
   throw_if_failed();
-  const Waiting waiting{Deadline::after(spec_.timeout), false};
+  const Waiting waiting{Deadline::after(spec_.timeout), false, site};
   MutexLock lock(mutex_);
   auto& queue = peers_[{direction, peer}];
   if (!queue) queue = std::make_unique<WorkQueue>();

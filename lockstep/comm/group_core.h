@@ -31,12 +31,12 @@ class GroupCore {
   const GroupSpec& spec() const { return spec_; }
   const std::string& backend() const { return backend_; }
 
-  /// Runs `body(impl, waiting)` as a collective of `bytes`. Throws if the group has failed before;
-  /// what `body` throws goes to Work::wait().
+  /// Runs `body(impl, waiting)` as a collective of `bytes`, called at `site`. Throws if the group
+  /// has failed before; what `body` throws goes to Work::wait().
   template <class Body>
-  Work collective(int64_t bytes, bool async, Body body) {
+  Work collective(int64_t bytes, bool async, CallSite site, Body body) {
     throw_if_failed();
-    const Waiting waiting{Deadline::after(spec_.timeout), !async};
+    const Waiting waiting{Deadline::after(spec_.timeout), !async, site};
     if (async || bytes > kInlineBytes) {
       return Work(collectives_->push(
           [this, waiting, body = std::move(body)]() mutable { guarded(body, waiting); }));
@@ -53,15 +53,15 @@ class GroupCore {
 
   /// Runs `body` at once, in this thread, and throws what it throws.
   template <class Body>
-  void blocking(Body body) {
+  void blocking(CallSite site, Body body) {
     throw_if_failed();
     collectives_->wait_idle();
     throw_if_failed();
-    guarded(body, Waiting{Deadline::after(spec_.timeout), true});
+    guarded(body, Waiting{Deadline::after(spec_.timeout), true, site});
   }
 
   enum class Direction { kSend, kRecv };
-  Work point_to_point(Direction direction, int peer,
+  Work point_to_point(Direction direction, int peer, CallSite site,
                       std::function<void(GroupImpl&, const Waiting&)> body);
 
   /// See ProcessGroup::destroy().

@@ -12,6 +12,7 @@
 
 #include "lockstep/base/deadline.h"
 #include "lockstep/base/unique_fd.h"
+#include "lockstep/comm/call_site.h"
 #include "lockstep/comm/exchange.h"
 #include "lockstep/comm/process_group.h"
 #include "lockstep/comm/types.h"
@@ -19,12 +20,13 @@
 
 namespace lockstep {
 
-/// How a call may wait.
+/// How a call may wait, and for whom.
 struct Waiting {
   Deadline deadline;
   /// True: somebody sits and waits for the result, so a short spin is worth it. False: the
   /// caller's threads compute meanwhile and need the core; sleep at once.
   bool spin = true;
+  CallSite site = {};  ///< Where the program made the call.
 };
 
 /// One group as a back end sees it. Equal on all members but for `rank`.

@@ -103,10 +103,10 @@ ProcessGroup ProcessGroup::subgroup(const std::vector<int>& ranks) const {
   return ProcessGroup(make_core(spec, choose_backend(backend(), spec)));
 }
 
-std::optional<ProcessGroup> ProcessGroup::split(int color, int key) const {
+std::optional<ProcessGroup> ProcessGroup::split(int color, int key, CallSite site) const {
   std::vector<ColorKey> all(static_cast<size_t>(size()));
   const ColorKey own{std::max(color, kNoColor), key};
-  core_->blocking([&](GroupImpl& impl, const Waiting& waiting) {
+  core_->blocking(site, [&](GroupImpl& impl, const Waiting& waiting) {
     impl.all_gather(&own, all.data(), 2, DType::kInt32, waiting);
   });
   const auto members = members_of_color(all, own.color);
@@ -118,15 +118,16 @@ void ProcessGroup::destroy() {
   core_->destroy();
 }
 
-void ProcessGroup::barrier() {
-  core_->blocking([](GroupImpl& impl, const Waiting& waiting) { impl.barrier(waiting); });
+void ProcessGroup::barrier(CallSite site) {
+  core_->blocking(site, [](GroupImpl& impl, const Waiting& waiting) { impl.barrier(waiting); });
 }
 
-std::shared_ptr<SharedBuffer> ProcessGroup::allocate(int64_t bytes) {
+std::shared_ptr<SharedBuffer> ProcessGroup::allocate(int64_t bytes, CallSite site) {
   if (bytes < 0) throw invalid(fmt::format("allocate: {} bytes", bytes));
   std::shared_ptr<SharedBuffer> buffer;
-  core_->blocking(
-      [&](GroupImpl& impl, const Waiting& waiting) { buffer = impl.allocate(bytes, waiting); });
+  core_->blocking(site, [&](GroupImpl& impl, const Waiting& waiting) {
+    buffer = impl.allocate(bytes, waiting);
+  });
   return buffer;
 }
 

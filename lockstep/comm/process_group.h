@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "lockstep/comm/call_site.h"
 #include "lockstep/comm/types.h"
 #include "lockstep/launch/world.h"
 
@@ -89,6 +90,9 @@ class SharedBuffer {
 /// the ranks that did not come), kPeerLost (names the rank that died). After the last three the
 /// group is unusable: every later call throws the same error; make a new group. They end with what
 /// each rank did last, the same text on all ranks.
+///
+/// `site`, the last parameter of every operation, is where it is called, for the flight recorder.
+/// Leave it out, but for a function that wraps an operation: it passes its own caller's on.
 class ProcessGroup {
  public:
   /// Collective over all ranks of `world`. Errors: kTimeout naming the missing ranks, kMismatch,
@@ -115,7 +119,7 @@ class ProcessGroup {
   /// is in none of them. Collective over all ranks of this group; other collectives may be under
   /// way. Cost: one all_gather, and what making a group costs. As MPI_Comm_split.
   static constexpr int kNoColor = -1;
-  std::optional<ProcessGroup> split(int color, int key = 0) const;
+  std::optional<ProcessGroup> split(int color, int key = 0, CallSite site = CallSite::here()) const;
 
   /// Ends this rank's part in the group: waits for what was started here, then gives threads,
   /// connections and shared memory back (buffers of allocate() stay with their owners). Every copy
@@ -128,21 +132,21 @@ class ProcessGroup {
   /// read once per rank by its reducer and written once per rank; between hosts 2(H-1)/H of the
   /// bytes are sent per host.
   Work all_reduce(void* data, int64_t count, DType dtype, ReduceOp op,
-                  const CollectiveOptions& options = {});
+                  const CollectiveOptions& options = {}, CallSite site = CallSite::here());
   /// Replaces `data` on every rank by that of `root`.
   Work broadcast(void* data, int64_t count, DType dtype, int root,
-                 const CollectiveOptions& options = {});
+                 const CollectiveOptions& options = {}, CallSite site = CallSite::here());
   /// in: count elements; out: size() * count, in rank order. `in` may be its own place in `out`.
   Work all_gather(const void* in, void* out, int64_t count, DType dtype,
-                  const CollectiveOptions& options = {});
+                  const CollectiveOptions& options = {}, CallSite site = CallSite::here());
   /// in: size() * count elements; out: count, the reduction of everyone's part rank().
   Work reduce_scatter(const void* in, void* out, int64_t count, DType dtype, ReduceOp op,
-                      const CollectiveOptions& options = {});
+                      const CollectiveOptions& options = {}, CallSite site = CallSite::here());
   /// Replaces root's `data` by the reduction over all ranks; that of the others stays as it is.
   /// Within a host as all_reduce, but written once; every other host sends its bytes once, to
   /// root's host.
   Work reduce(void* data, int64_t count, DType dtype, ReduceOp op, int root,
-              const CollectiveOptions& options = {});
+              const CollectiveOptions& options = {}, CallSite site = CallSite::here());
 
   // The next five only move data. Within a host a small piece (16 KiB a rank in all) costs two
   // meetings; a large one is read from where it lies when all inputs are memory of one allocate(),
@@ -152,42 +156,45 @@ class ProcessGroup {
 
   /// in: count elements; out, on root only: size() * count, in rank order.
   Work gather(const void* in, void* out, int64_t count, DType dtype, int root,
-              const CollectiveOptions& options = {});
+              const CollectiveOptions& options = {}, CallSite site = CallSite::here());
   /// in, on root only: size() * count elements, one part a rank; out: count, this rank's part.
   Work scatter(const void* in, void* out, int64_t count, DType dtype, int root,
-               const CollectiveOptions& options = {});
+               const CollectiveOptions& options = {}, CallSite site = CallSite::here());
   /// in: size() * count elements, part r for rank r; out: size() * count, part r from rank r.
   Work all_to_all(const void* in, void* out, int64_t count, DType dtype,
-                  const CollectiveOptions& options = {});
+                  const CollectiveOptions& options = {}, CallSite site = CallSite::here());
   /// Ranks give different counts: counts[r] elements of rank r, the same list on every rank. in:
   /// counts[rank()]; out: all of them, in rank order.
   Work all_gatherv(const void* in, void* out, std::span<const int64_t> counts, DType dtype,
-                   const CollectiveOptions& options = {});
+                   const CollectiveOptions& options = {}, CallSite site = CallSite::here());
   /// send_counts[r] elements of `in` go to rank r, receive_counts[r] of `out` come from it (what
   /// rank r gives as its send_counts[rank()]); both lie in rank order.
   Work all_to_allv(const void* in, std::span<const int64_t> send_counts, void* out,
                    std::span<const int64_t> receive_counts, DType dtype,
-                   const CollectiveOptions& options = {});
+                   const CollectiveOptions& options = {}, CallSite site = CallSite::here());
 
   /// all_reduce of each buffer, in one call: the same number of buffers with the same counts on
   /// every rank (kMismatch names a rank that has others). The results are those of as many
   /// all_reduces; neighbours below 64 KiB travel together, in packs of up to 1 MiB, at the price of
   /// a copy in and out; larger ones are reduced where they lie. Costs one 24-byte all_gather more.
   Work all_reduce_coalesced(std::span<const Buffer> buffers, DType dtype, ReduceOp op,
-                            const CollectiveOptions& options = {});
+                            const CollectiveOptions& options = {},
+                            CallSite site = CallSite::here());
 
   /// Point to point, always asynchronous. Sends from one rank to another with the same tag arrive
   /// in order; a recv takes the first that has its tag. Errors: kMismatch when count or dtype
   /// differ.
-  Work send(const void* data, int64_t count, DType dtype, int destination, int tag = 0);
-  Work recv(void* data, int64_t count, DType dtype, int source, int tag = 0);
+  Work send(const void* data, int64_t count, DType dtype, int destination, int tag = 0,
+            CallSite site = CallSite::here());
+  Work recv(void* data, int64_t count, DType dtype, int source, int tag = 0,
+            CallSite site = CallSite::here());
   /// Returns when all ranks have entered.
-  void barrier();
+  void barrier(CallSite site = CallSite::here());
 
   /// Collective: every rank asks for the same size. 64-byte aligned, zeroed. Errors: kUnavailable
   /// (no memory). Memory larger than a page starts at 2 MiB. Keep it until the collectives on it
   /// are done; it may outlive the group.
-  std::shared_ptr<SharedBuffer> allocate(int64_t bytes);
+  std::shared_ptr<SharedBuffer> allocate(int64_t bytes, CallSite site = CallSite::here());
 
  private:
   explicit ProcessGroup(std::shared_ptr<GroupCore> core) : core_(std::move(core)) {}

@@ -37,10 +37,10 @@ void check_peer(const char* call, const char* what, int peer, const GroupSpec& s
 }
 
 Work start_exchange(GroupCore& core, Exchange exchange, const void* in, void* out,
-                    const CollectiveOptions& options) {
+                    const CollectiveOptions& options, CallSite site) {
   const int64_t bytes = exchange.bytes();  // before it is moved from
   return core.collective(
-      bytes, options.async,
+      bytes, options.async, site,
       [exchange = std::move(exchange), in, out](GroupImpl& impl, const Waiting& waiting) {
         impl.exchange(exchange, in, out, waiting);
       });
@@ -57,11 +57,11 @@ void Work::wait() {
 }
 
 Work ProcessGroup::all_reduce(void* data, int64_t count, DType dtype, ReduceOp op,
-                              const CollectiveOptions& options) {
+                              const CollectiveOptions& options, CallSite site) {
   check_buffer("all_reduce", data, count, dtype);
   check_op("all_reduce", dtype, op, options);
   const double factor = options.factor;
-  return core_->collective(count * size_of(dtype), options.async,
+  return core_->collective(count * size_of(dtype), options.async, site,
                            [=](GroupImpl& impl, const Waiting& waiting) {
                              if (factor != 1) scale(data, data, count, dtype, factor);
                              impl.all_reduce(data, count, dtype, op, waiting);
@@ -69,32 +69,32 @@ Work ProcessGroup::all_reduce(void* data, int64_t count, DType dtype, ReduceOp o
 }
 
 Work ProcessGroup::broadcast(void* data, int64_t count, DType dtype, int root,
-                             const CollectiveOptions& options) {
+                             const CollectiveOptions& options, CallSite site) {
   check_buffer("broadcast", data, count, dtype);
   check_rank("broadcast", "root", root, size());
-  return core_->collective(count * size_of(dtype), options.async,
+  return core_->collective(count * size_of(dtype), options.async, site,
                            [=](GroupImpl& impl, const Waiting& waiting) {
                              impl.broadcast(data, count, dtype, root, waiting);
                            });
 }
 
 Work ProcessGroup::all_gather(const void* in, void* out, int64_t count, DType dtype,
-                              const CollectiveOptions& options) {
+                              const CollectiveOptions& options, CallSite site) {
   check_buffer("all_gather", in, count, dtype, size());
   check_buffer("all_gather", out, count, dtype, size());
-  return core_->collective(count * size_of(dtype) * size(), options.async,
+  return core_->collective(count * size_of(dtype) * size(), options.async, site,
                            [=](GroupImpl& impl, const Waiting& waiting) {
                              impl.all_gather(in, out, count, dtype, waiting);
                            });
 }
 
 Work ProcessGroup::reduce_scatter(const void* in, void* out, int64_t count, DType dtype,
-                                  ReduceOp op, const CollectiveOptions& options) {
+                                  ReduceOp op, const CollectiveOptions& options, CallSite site) {
   check_buffer("reduce_scatter", in, count, dtype, size());
   check_buffer("reduce_scatter", out, count, dtype, size());
   check_op("reduce_scatter", dtype, op, options);
   const double factor = options.factor;
-  return core_->collective(count * size_of(dtype) * size(), options.async,
+  return core_->collective(count * size_of(dtype) * size(), options.async, site,
                            [=, all = count * size()](GroupImpl& impl, const Waiting& waiting) {
                              const Scaled scaled(in, all, dtype, factor);
                              impl.reduce_scatter(scaled.data(), out, count, dtype, op, waiting);
@@ -102,12 +102,12 @@ Work ProcessGroup::reduce_scatter(const void* in, void* out, int64_t count, DTyp
 }
 
 Work ProcessGroup::reduce(void* data, int64_t count, DType dtype, ReduceOp op, int root,
-                          const CollectiveOptions& options) {
+                          const CollectiveOptions& options, CallSite site) {
   check_buffer("reduce", data, count, dtype);
   check_rank("reduce", "root", root, size());
   check_op("reduce", dtype, op, options);
   const bool copies = options.factor != 1 && rank() != root;
-  return core_->collective(count * size_of(dtype), options.async,
+  return core_->collective(count * size_of(dtype), options.async, site,
                            [=, factor = options.factor](GroupImpl& impl, const Waiting& waiting) {
                              if (!copies && factor != 1) scale(data, data, count, dtype, factor);
                              // Data of another rank than root stays as it is, also where the
@@ -119,41 +119,42 @@ Work ProcessGroup::reduce(void* data, int64_t count, DType dtype, ReduceOp op, i
 }
 
 Work ProcessGroup::gather(const void* in, void* out, int64_t count, DType dtype, int root,
-                          const CollectiveOptions& options) {
+                          const CollectiveOptions& options, CallSite site) {
   check_buffer("gather", in, count, dtype, size());
   check_rank("gather", "root", root, size());
   if (rank() == root) check_buffer("gather", out, count, dtype, size());
   return start_exchange(*core_, gather_exchange(rank(), size(), count, dtype, root), in, out,
-                        options);
+                        options, site);
 }
 
 Work ProcessGroup::scatter(const void* in, void* out, int64_t count, DType dtype, int root,
-                           const CollectiveOptions& options) {
+                           const CollectiveOptions& options, CallSite site) {
   check_buffer("scatter", out, count, dtype, size());
   check_rank("scatter", "root", root, size());
   if (rank() == root) check_buffer("scatter", in, count, dtype, size());
   return start_exchange(*core_, scatter_exchange(rank(), size(), count, dtype, root), in, out,
-                        options);
+                        options, site);
 }
 
 Work ProcessGroup::all_to_all(const void* in, void* out, int64_t count, DType dtype,
-                              const CollectiveOptions& options) {
+                              const CollectiveOptions& options, CallSite site) {
   check_buffer("all_to_all", in, count, dtype, size());
   check_buffer("all_to_all", out, count, dtype, size());
-  return start_exchange(*core_, all_to_all_exchange(rank(), size(), count, dtype), in, out,
-                        options);
+  return start_exchange(*core_, all_to_all_exchange(rank(), size(), count, dtype), in, out, options,
+                        site);
 }
 
 Work ProcessGroup::all_gatherv(const void* in, void* out, std::span<const int64_t> counts,
-                               DType dtype, const CollectiveOptions& options) {
+                               DType dtype, const CollectiveOptions& options, CallSite site) {
   check_counts("all_gatherv", "counts", counts, size(), out, dtype);
   check_buffer("all_gatherv", in, counts[static_cast<size_t>(rank())], dtype);
-  return start_exchange(*core_, all_gatherv_exchange(rank(), counts, dtype), in, out, options);
+  return start_exchange(*core_, all_gatherv_exchange(rank(), counts, dtype), in, out, options,
+                        site);
 }
 
 Work ProcessGroup::all_to_allv(const void* in, std::span<const int64_t> send_counts, void* out,
                                std::span<const int64_t> receive_counts, DType dtype,
-                               const CollectiveOptions& options) {
+                               const CollectiveOptions& options, CallSite site) {
   check_counts("all_to_allv", "send_counts", send_counts, size(), in, dtype);
   check_counts("all_to_allv", "receive_counts", receive_counts, size(), out, dtype);
   const auto own = static_cast<size_t>(rank());
@@ -162,11 +163,11 @@ Work ProcessGroup::all_to_allv(const void* in, std::span<const int64_t> send_cou
                               send_counts[own], receive_counts[own]));
   }
   return start_exchange(*core_, all_to_allv_exchange(send_counts, receive_counts, dtype), in, out,
-                        options);
+                        options, site);
 }
 
 Work ProcessGroup::all_reduce_coalesced(std::span<const Buffer> buffers, DType dtype, ReduceOp op,
-                                        const CollectiveOptions& options) {
+                                        const CollectiveOptions& options, CallSite site) {
   int64_t bytes = 0;
   for (const auto& buffer : buffers) {
     check_buffer("all_reduce_coalesced", buffer.data, buffer.count, dtype);
@@ -174,7 +175,7 @@ Work ProcessGroup::all_reduce_coalesced(std::span<const Buffer> buffers, DType d
   }
   check_op("all_reduce_coalesced", dtype, op, options);
   return core_->collective(
-      bytes, options.async,
+      bytes, options.async, site,
       [copies = std::vector<Buffer>(buffers.begin(), buffers.end()), dtype, op,
        factor = options.factor, &spec = core_->spec()](GroupImpl& impl, const Waiting& waiting) {
         for (const auto& buffer : copies) {
@@ -184,19 +185,21 @@ Work ProcessGroup::all_reduce_coalesced(std::span<const Buffer> buffers, DType d
       });
 }
 
-Work ProcessGroup::send(const void* data, int64_t count, DType dtype, int destination, int tag) {
+Work ProcessGroup::send(const void* data, int64_t count, DType dtype, int destination, int tag,
+                        CallSite site) {
   check_buffer("send", data, count, dtype);
   check_peer("send", "destination", destination, core_->spec());
-  return core_->point_to_point(GroupCore::Direction::kSend, destination,
+  return core_->point_to_point(GroupCore::Direction::kSend, destination, site,
                                [=](GroupImpl& impl, const Waiting& waiting) {
                                  impl.send(data, count, dtype, destination, tag, waiting);
                                });
 }
 
-Work ProcessGroup::recv(void* data, int64_t count, DType dtype, int source, int tag) {
+Work ProcessGroup::recv(void* data, int64_t count, DType dtype, int source, int tag,
+                        CallSite site) {
   check_buffer("recv", data, count, dtype);
   check_peer("recv", "source", source, core_->spec());
-  return core_->point_to_point(GroupCore::Direction::kRecv, source,
+  return core_->point_to_point(GroupCore::Direction::kRecv, source, site,
                                [=](GroupImpl& impl, const Waiting& waiting) {
                                  impl.recv(data, count, dtype, source, tag, waiting);
                                });

@@ -67,7 +67,8 @@ void AutoHook::average_copies(ProcessGroup& group) {
   std::vector<Work> works;
   for (const Copy& copy : copies_) {
     copy.flat.copy_(copy.gradients);
-    works.push_back(all_reduce(group, copy.flat, ReduceOp::kAvg, {.async = true}));
+    works.push_back(all_reduce(group, copy.flat, ReduceOp::kAvg, {.async = true},
+                               CallSite::here().of_bucket(static_cast<int>(works.size()))));
   }
   for (Work& work : works) work.wait();
   copies_.clear();

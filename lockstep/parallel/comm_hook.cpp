@@ -31,13 +31,14 @@ class RoundedAverage final : public CommHook {
   std::function<void()> start(const GradientBucket& bucket, ProcessGroup& group) override {
     const at::Tensor flat = bucket.flat;
     if (flat.element_size() <= 2) {
-      Work work = all_reduce(group, flat, ReduceOp::kAvg, {.async = true});
+      Work work = all_reduce(group, flat, ReduceOp::kAvg, {.async = true},
+                             CallSite::here().of_bucket(bucket.index));
       return [work]() mutable { work.wait(); };
     }
     const at::NoGradGuard no_grad;
     const at::Tensor values = flat.to(at::kFloat);  // flat itself, but for float64
     const Staging& staging = staging_of(bucket, group);
-    std::vector<Work> works = send(values, staging, group);
+    std::vector<Work> works = send(values, staging, group, bucket.index);
     return [this, works, flat, values, &staging]() mutable {
       const at::NoGradGuard no_grad_at_end;
       read(works, staging, values);
@@ -58,8 +59,8 @@ class RoundedAverage final : public CommHook {
     return staging;
   }
 
-  std::vector<Work> send(const at::Tensor& values, const Staging& staging,
-                         ProcessGroup& group) const {
+  std::vector<Work> send(const at::Tensor& values, const Staging& staging, ProcessGroup& group,
+                         int bucket) const {
     const auto* const from = values.data_ptr<float>();
     std::vector<Work> works;
     for (int64_t piece = 0; piece < values.numel(); piece += kPieceElements) {
@@ -68,7 +69,8 @@ class RoundedAverage final : public CommHook {
       in_threads(elements, kAtOnce, [&](int64_t begin, int64_t count) {
         narrow(from + piece + begin, count, group.size(), dtype_, rounded + begin * kBytes);
       });
-      works.push_back(group.all_reduce(rounded, elements, dtype_, ReduceOp::kSum, {.async = true}));
+      works.push_back(group.all_reduce(rounded, elements, dtype_, ReduceOp::kSum, {.async = true},
+                                       CallSite::here().of_bucket(bucket)));
     }
     return works;
   }

@@ -17,20 +17,24 @@ namespace lockstep {
 
 /// The mean over all samples of all ranks, of this rank's `sum` over its `count` samples (0 too).
 /// NaN when no rank has any.
-double global_mean(ProcessGroup& group, double sum, int64_t count);
+double global_mean(ProcessGroup& group, double sum, int64_t count,
+                   CallSite site = CallSite::here());
 
 /// Sums under names (right answers, losses, samples) become those over all ranks, in one reduction.
 /// Errors: kMismatch when the ranks have other names.
 std::map<std::string, double> global_sums(ProcessGroup& group,
-                                          const std::map<std::string, double>& sums);
+                                          const std::map<std::string, double>& sums,
+                                          CallSite site = CallSite::here());
 
 /// (n, ...) with another n, 0 too, on each rank -> (sum of n, ...), rank 0's rows first.
 /// The types and the other dimensions are the same on all ranks.
 /// Errors, on every rank: kInvalidArgument (no dimension, not dense on the CPU, a type that does
 /// not travel), kMismatch.
-at::Tensor gather_rows(ProcessGroup& group, const at::Tensor& rows);
+at::Tensor gather_rows(ProcessGroup& group, const at::Tensor& rows,
+                       CallSite site = CallSite::here());
 
 /// One list of texts of any length, rank 0's first.
-std::vector<std::string> gather_texts(ProcessGroup& group, const std::vector<std::string>& texts);
+std::vector<std::string> gather_texts(ProcessGroup& group, const std::vector<std::string>& texts,
+                                      CallSite site = CallSite::here());
 
 }  // namespace lockstep

@@ -171,9 +171,11 @@ std::vector<GradientMemory::Piece> GradientMemory::pieces(const BucketLayout& bu
   return list;
 }
 
-void GradientMemory::launch(const BucketLayout& bucket, ReduceOp op, std::vector<Work>& works) {
+void GradientMemory::launch(const BucketLayout& bucket, ReduceOp op, std::vector<Work>& works,
+                            CallSite site) {
   for (const Piece& piece : pieces(bucket)) {
-    works.push_back(group_.all_reduce(piece.data, piece.count, piece.dtype, op, {.async = true}));
+    works.push_back(
+        group_.all_reduce(piece.data, piece.count, piece.dtype, op, {.async = true}, site));
   }
 }
 

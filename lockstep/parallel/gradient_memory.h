@@ -56,9 +56,9 @@ class GradientMemory {
   /// Makes what was lent, and reduced since, the parameter's gradient.
   void accept(int index);
 
-  /// Starts the reduction of a bucket whose gradients have all been brought or lent; appends the
-  /// Works. Until release() this object keeps what they write.
-  void launch(const BucketLayout& bucket, ReduceOp op, std::vector<Work>& works);
+  /// Starts the reduction of a bucket whose gradients have all been brought or lent, for `site`;
+  /// appends the Works. Until release() this object keeps what they write.
+  void launch(const BucketLayout& bucket, ReduceOp op, std::vector<Work>& works, CallSite site);
   void release();
   /// Divides a bucket's gradients, when its Works are done.
   void divide(const BucketLayout& bucket, int divisor);

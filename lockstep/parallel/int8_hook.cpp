@@ -20,6 +20,7 @@ namespace {
 /// What one bucket needs. Legend: P ranks; B blocks a part; every rank has one part of the bucket.
 /// A piece is the same blocks of every part.
 struct Int8Bucket {
+  int index = 0;             ///< GradientBucket::index.
   int64_t ranks = 0;         ///< P.
   int64_t elements = 0;      ///< Of the bucket.
   int64_t blocks = 0;        ///< B.
@@ -32,8 +33,8 @@ struct Int8Bucket {
       received;             ///< The same shape: everyone's values of this rank's part.
   std::vector<Work> works;  ///< By piece: what it waits for.
 
-  Int8Bucket(ProcessGroup& group, int64_t bucket_elements)
-      : ranks(group.size()), elements(bucket_elements) {
+  Int8Bucket(ProcessGroup& group, const GradientBucket& bucket)
+      : index(bucket.index), ranks(group.size()), elements(bucket.flat.numel()) {
     blocks = (elements + ranks * kScaledBlock - 1) / (ranks * kScaledBlock);
     piece_blocks = std::max<int64_t>(kPieceElements / (ranks * kScaledBlock), 1);
     rest = at::zeros({ranks * blocks * kScaledBlock}, at::kFloat);
@@ -83,7 +84,8 @@ class Int8Hook final : public CommHook {
     const at::NoGradGuard no_grad;
     const at::Tensor flat = given.flat;
     if (flat.scalar_type() != at::kFloat && flat.scalar_type() != at::kDouble) {
-      Work work = all_reduce(group, flat, ReduceOp::kAvg, {.async = true});
+      Work work = all_reduce(group, flat, ReduceOp::kAvg, {.async = true},
+                             CallSite::here().of_bucket(given.index));
       return [work]() mutable { work.wait(); };
     }
     Int8Bucket& bucket = bucket_of(given, group);
@@ -103,7 +105,7 @@ class Int8Hook final : public CommHook {
   Int8Bucket& bucket_of(const GradientBucket& given, ProcessGroup& group) {
     auto& bucket = buckets_[given.index];
     if (!bucket) {
-      bucket = std::make_unique<Int8Bucket>(group, given.flat.numel());
+      bucket = std::make_unique<Int8Bucket>(group, given);
       loaded_.take(bucket_key(given.index, "rest"), bucket->rest);
       loaded_.take(bucket_key(given.index, "sum_rest"), bucket->sum_rest);
     }
@@ -117,8 +119,9 @@ class Int8Hook final : public CommHook {
       for (int64_t part = 0; part < bucket.ranks; ++part) {
         encode_part(bucket, piece, part, values);
       }
-      bucket.works[index] = group.all_to_all(piece.sent, piece.received, scaled_bytes(piece.blocks),
-                                             DType::kUint8, {.async = true});
+      bucket.works[index] =
+          group.all_to_all(piece.sent, piece.received, scaled_bytes(piece.blocks), DType::kUint8,
+                           {.async = true}, CallSite::here().of_bucket(bucket.index));
     }
   }
 
@@ -155,8 +158,8 @@ class Int8Hook final : public CommHook {
         }
         sum_scaled(ins, blocks, rest + begin * kScaledBlock, own + scaled_bytes(begin));
       });
-      bucket.works[index] =
-          group.all_gather(own, piece.sent, bytes, DType::kUint8, {.async = true});
+      bucket.works[index] = group.all_gather(own, piece.sent, bytes, DType::kUint8, {.async = true},
+                                             CallSite::here().of_bucket(bucket.index));
     }
   }
 

@@ -35,11 +35,11 @@ std::vector<NamedTensor> distinct(const torch::OrderedDict<std::string, at::Tens
 }
 
 /// `text` of `root` on every rank.
-std::string broadcast_text(ProcessGroup& group, std::string text, int root) {
+std::string broadcast_text(ProcessGroup& group, std::string text, int root, CallSite site) {
   auto size = static_cast<int64_t>(text.size());
-  group.broadcast(&size, 1, DType::kInt64, root).wait();
+  group.broadcast(&size, 1, DType::kInt64, root, {}, site).wait();
   text.resize(static_cast<size_t>(size));
-  if (size > 0) group.broadcast(text.data(), size, DType::kUint8, root).wait();
+  if (size > 0) group.broadcast(text.data(), size, DType::kUint8, root, {}, site).wait();
   return text;
 }
 
@@ -73,16 +73,17 @@ std::optional<std::string> first_difference(const std::vector<std::string>& here
       at_place(here, place.first), at_place(root, place.second), here.size(), root.size());
 }
 
-void check_same_on_all_ranks(ProcessGroup& group, const std::vector<std::string>& descriptions) {
+void check_same_on_all_ranks(ProcessGroup& group, const std::vector<std::string>& descriptions,
+                             CallSite site) {
   const std::string mine = fmt::format("{}", fmt::join(descriptions, "\n"));
-  const auto root = split(broadcast_text(group, mine, 0), '\n');
+  const auto root = split(broadcast_text(group, mine, 0, site), '\n');
   const auto difference = first_difference(split(mine, '\n'), group.rank(), root);
   // Every rank must learn of it, or the others would wait for one that has given up.
   int64_t complaining = difference ? group.rank() : group.size();
-  group.all_reduce(&complaining, 1, DType::kInt64, ReduceOp::kMin).wait();
+  group.all_reduce(&complaining, 1, DType::kInt64, ReduceOp::kMin, {}, site).wait();
   if (complaining == group.size()) return;
   throw Error(ErrorCode::kMismatch,
-              broadcast_text(group, difference.value_or(""), static_cast<int>(complaining)));
+              broadcast_text(group, difference.value_or(""), static_cast<int>(complaining), site));
 }
 
 std::string name_list(const std::vector<std::string>& names) {

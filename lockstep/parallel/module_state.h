@@ -32,7 +32,8 @@ std::optional<std::string> first_difference(const std::vector<std::string>& here
 
 /// Collective. Throws kMismatch, on every rank, when some rank's list differs from rank 0's.
 /// Descriptions are of one line.
-void check_same_on_all_ranks(ProcessGroup& group, const std::vector<std::string>& descriptions);
+void check_same_on_all_ranks(ProcessGroup& group, const std::vector<std::string>& descriptions,
+                             CallSite site = CallSite::here());
 
 /// Up to eight names, quoted.
 std::string name_list(const std::vector<std::string>& names);

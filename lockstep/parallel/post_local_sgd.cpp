@@ -27,7 +27,8 @@ class PostLocalSgd::Hook final : public CommHook {
     ProcessGroup& whom = steps_ < options_.start_step ? group : near_;
     if (bucket.last) ++steps_;
     if (whom.size() == 1) return [] {};
-    Work work = all_reduce(whom, bucket.flat, ReduceOp::kAvg, {.async = true});
+    Work work = all_reduce(whom, bucket.flat, ReduceOp::kAvg, {.async = true},
+                           CallSite::here().of_bucket(bucket.index));
     return [work]() mutable { work.wait(); };
   }
 

@@ -73,7 +73,8 @@ class PowerSgdHook final : public CommHook {
                        (flat.scalar_type() != at::kFloat && flat.scalar_type() != at::kDouble);
     if (bucket.last) ++step_;
     if (exact) {
-      Work work = all_reduce(group, flat, ReduceOp::kAvg, {.async = true});
+      Work work = all_reduce(group, flat, ReduceOp::kAvg, {.async = true},
+                             CallSite::here().of_bucket(bucket.index));
       return [work]() mutable { work.wait(); };
     }
     ThinBucket& state = state_of(bucket, group);
@@ -174,10 +175,12 @@ class PowerSgdHook final : public CommHook {
     }
     std::vector<Work> works;
     if (state.ps.defined()) {
-      works.push_back(all_reduce(group, state.ps, ReduceOp::kSum, {.async = true}));
+      works.push_back(all_reduce(group, state.ps, ReduceOp::kSum, {.async = true},
+                                 CallSite::here().of_bucket(bucket.index)));
     }
     if (state.wholes.defined()) {
-      works.push_back(all_reduce(group, state.wholes, ReduceOp::kAvg, {.async = true}));
+      works.push_back(all_reduce(group, state.wholes, ReduceOp::kAvg, {.async = true},
+                                 CallSite::here().of_bucket(bucket.index)));
     }
     return works;
   }
@@ -188,7 +191,10 @@ class PowerSgdHook final : public CommHook {
       thin.p.copy_(std::get<0>(at::linalg_qr(thin.p)));
       at::matmul_out(thin.q, matrix(bucket, thin.gradient).t(), thin.p);
     }
-    if (state.qs.defined()) all_reduce(group, state.qs, ReduceOp::kAvg).wait();
+    if (state.qs.defined()) {
+      const CallSite site = CallSite::here().of_bucket(bucket.index);
+      all_reduce(group, state.qs, ReduceOp::kAvg, {}, site).wait();
+    }
     for (const ThinMatrix& thin : state.thin) {
       const at::Tensor& gradient = bucket.gradients[thin.gradient];
       gradient.copy_(at::matmul(thin.p, thin.q.t()).view(gradient.sizes()));

@@ -233,7 +233,8 @@ Reducer::Flight Reducer::launch(size_t bucket) {
   const BucketLayout& layout = buckets()[bucket];
   Flight flight;
   if (!hooked_) {
-    memory_.launch(layout, fold_ ? ReduceOp::kSum : ReduceOp::kAvg, flight.works);
+    memory_.launch(layout, fold_ ? ReduceOp::kSum : ReduceOp::kAvg, flight.works,
+                   CallSite::here().of_bucket(static_cast<int>(bucket)));
     return flight;
   }
   GradientBucket given{.index = static_cast<int>(bucket),

@@ -86,55 +86,55 @@ DType checked_like(std::string_view op, const at::Tensor& one, const at::Tensor&
 }  // namespace
 
 Work all_reduce(ProcessGroup& group, const at::Tensor& tensor, ReduceOp op,
-                const CollectiveOptions& options) {
+                const CollectiveOptions& options, CallSite site) {
   const DType dtype = checked("all_reduce", tensor);
-  return group.all_reduce(tensor.data_ptr(), tensor.numel(), dtype, op, options);
+  return group.all_reduce(tensor.data_ptr(), tensor.numel(), dtype, op, options, site);
 }
 
 Work broadcast(ProcessGroup& group, const at::Tensor& tensor, int root,
-               const CollectiveOptions& options) {
+               const CollectiveOptions& options, CallSite site) {
   const DType dtype = checked("broadcast", tensor);
-  return group.broadcast(tensor.data_ptr(), tensor.numel(), dtype, root, options);
+  return group.broadcast(tensor.data_ptr(), tensor.numel(), dtype, root, options, site);
 }
 
 Work all_gather(ProcessGroup& group, const at::Tensor& part, const at::Tensor& out,
-                const CollectiveOptions& options) {
+                const CollectiveOptions& options, CallSite site) {
   const DType dtype = checked_parts("all_gather", part, out, group.size());
-  return group.all_gather(part.data_ptr(), out.data_ptr(), part.numel(), dtype, options);
+  return group.all_gather(part.data_ptr(), out.data_ptr(), part.numel(), dtype, options, site);
 }
 
 Work reduce_scatter(ProcessGroup& group, const at::Tensor& in, const at::Tensor& out, ReduceOp op,
-                    const CollectiveOptions& options) {
+                    const CollectiveOptions& options, CallSite site) {
   const DType dtype = checked_parts("reduce_scatter", out, in, group.size());
-  return group.reduce_scatter(in.data_ptr(), out.data_ptr(), out.numel(), dtype, op, options);
+  return group.reduce_scatter(in.data_ptr(), out.data_ptr(), out.numel(), dtype, op, options, site);
 }
 
 Work reduce(ProcessGroup& group, const at::Tensor& tensor, ReduceOp op, int root,
-            const CollectiveOptions& options) {
+            const CollectiveOptions& options, CallSite site) {
   const DType dtype = checked("reduce", tensor);
-  return group.reduce(tensor.data_ptr(), tensor.numel(), dtype, op, root, options);
+  return group.reduce(tensor.data_ptr(), tensor.numel(), dtype, op, root, options, site);
 }
 
 Work gather(ProcessGroup& group, const at::Tensor& part, const at::Tensor& out, int root,
-            const CollectiveOptions& options) {
+            const CollectiveOptions& options, CallSite site) {
   const bool is_root = group.rank() == root;
   const DType dtype =
       is_root ? checked_parts("gather", part, out, group.size()) : checked("gather", part);
   return group.gather(part.data_ptr(), is_root ? out.data_ptr() : nullptr, part.numel(), dtype,
-                      root, options);
+                      root, options, site);
 }
 
 Work scatter(ProcessGroup& group, const at::Tensor& in, const at::Tensor& part, int root,
-             const CollectiveOptions& options) {
+             const CollectiveOptions& options, CallSite site) {
   const bool is_root = group.rank() == root;
   const DType dtype =
       is_root ? checked_parts("scatter", part, in, group.size()) : checked("scatter", part);
   return group.scatter(is_root ? in.data_ptr() : nullptr, part.data_ptr(), part.numel(), dtype,
-                       root, options);
+                       root, options, site);
 }
 
 Work all_to_all(ProcessGroup& group, const at::Tensor& in, const at::Tensor& out,
-                const CollectiveOptions& options) {
+                const CollectiveOptions& options, CallSite site) {
   const DType dtype = checked("all_to_all", in);
   if (checked("all_to_all", out) != dtype || in.numel() != out.numel() ||
       in.numel() % group.size() != 0) {
@@ -142,11 +142,12 @@ Work all_to_all(ProcessGroup& group, const at::Tensor& in, const at::Tensor& out
                 fmt::format("all_to_all: {} and {} are not one equal part for each of {} ranks",
                             describe(in), describe(out), group.size()));
   }
-  return group.all_to_all(in.data_ptr(), out.data_ptr(), in.numel() / group.size(), dtype, options);
+  return group.all_to_all(in.data_ptr(), out.data_ptr(), in.numel() / group.size(), dtype, options,
+                          site);
 }
 
 Work all_gatherv(ProcessGroup& group, const at::Tensor& part, const at::Tensor& out,
-                 std::span<const int64_t> rows, const CollectiveOptions& options) {
+                 std::span<const int64_t> rows, const CollectiveOptions& options, CallSite site) {
   const DType dtype = checked_like("all_gatherv", part, out);
   const auto counts = checked_rows("all_gatherv", out, rows, row_elements(out), group.size());
   if (part.numel() != counts[static_cast<size_t>(group.rank())]) {
@@ -154,21 +155,21 @@ Work all_gatherv(ProcessGroup& group, const at::Tensor& part, const at::Tensor& 
                 fmt::format("all_gatherv: rank {} has {} rows in the list, gives {}", group.rank(),
                             rows[static_cast<size_t>(group.rank())], describe(part)));
   }
-  return group.all_gatherv(part.data_ptr(), out.data_ptr(), counts, dtype, options);
+  return group.all_gatherv(part.data_ptr(), out.data_ptr(), counts, dtype, options, site);
 }
 
 Work all_to_allv(ProcessGroup& group, const at::Tensor& in, std::span<const int64_t> send_rows,
                  const at::Tensor& out, std::span<const int64_t> receive_rows,
-                 const CollectiveOptions& options) {
+                 const CollectiveOptions& options, CallSite site) {
   const DType dtype = checked_like("all_to_allv", in, out);
   const auto sends = checked_rows("all_to_allv", in, send_rows, row_elements(in), group.size());
   const auto receives =
       checked_rows("all_to_allv", out, receive_rows, row_elements(out), group.size());
-  return group.all_to_allv(in.data_ptr(), sends, out.data_ptr(), receives, dtype, options);
+  return group.all_to_allv(in.data_ptr(), sends, out.data_ptr(), receives, dtype, options, site);
 }
 
 Work all_reduce_coalesced(ProcessGroup& group, std::span<const at::Tensor> tensors, ReduceOp op,
-                          const CollectiveOptions& options) {
+                          const CollectiveOptions& options, CallSite site) {
   std::vector<Buffer> buffers;
   DType dtype = DType::kFloat32;
   for (const auto& tensor : tensors) {
@@ -181,17 +182,17 @@ Work all_reduce_coalesced(ProcessGroup& group, std::span<const at::Tensor> tenso
     dtype = own;
     buffers.push_back({tensor.data_ptr(), tensor.numel()});
   }
-  return group.all_reduce_coalesced(buffers, dtype, op, options);
+  return group.all_reduce_coalesced(buffers, dtype, op, options, site);
 }
 
-Work send(ProcessGroup& group, const at::Tensor& tensor, int destination, int tag) {
+Work send(ProcessGroup& group, const at::Tensor& tensor, int destination, int tag, CallSite site) {
   const DType dtype = checked("send", tensor);
-  return group.send(tensor.data_ptr(), tensor.numel(), dtype, destination, tag);
+  return group.send(tensor.data_ptr(), tensor.numel(), dtype, destination, tag, site);
 }
 
-Work recv(ProcessGroup& group, const at::Tensor& tensor, int source, int tag) {
+Work recv(ProcessGroup& group, const at::Tensor& tensor, int source, int tag, CallSite site) {
   const DType dtype = checked("recv", tensor);
-  return group.recv(tensor.data_ptr(), tensor.numel(), dtype, source, tag);
+  return group.recv(tensor.data_ptr(), tensor.numel(), dtype, source, tag, site);
 }
 
 }  // namespace lockstep

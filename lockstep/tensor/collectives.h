@@ -17,55 +17,58 @@ namespace lockstep {
 
 /// Replaces `tensor`, on every rank, by the element-wise reduction over all ranks.
 Work all_reduce(ProcessGroup& group, const at::Tensor& tensor, ReduceOp op,
-                const CollectiveOptions& options = {});
+                const CollectiveOptions& options = {}, CallSite site = CallSite::here());
 
 /// Replaces `tensor` by that of `root`.
 Work broadcast(ProcessGroup& group, const at::Tensor& tensor, int root,
-               const CollectiveOptions& options = {});
+               const CollectiveOptions& options = {}, CallSite site = CallSite::here());
 
 /// part: n elements; out: size() * n elements, in rank order. With a shape (k, ...) of `part`,
 /// an `out` of shape (size() * k, ...) has rank r's rows at [r * k, (r + 1) * k).
 Work all_gather(ProcessGroup& group, const at::Tensor& part, const at::Tensor& out,
-                const CollectiveOptions& options = {});
+                const CollectiveOptions& options = {}, CallSite site = CallSite::here());
 
 /// in: size() * n elements, one part a rank; out: n elements, the reduction of part rank().
 Work reduce_scatter(ProcessGroup& group, const at::Tensor& in, const at::Tensor& out, ReduceOp op,
-                    const CollectiveOptions& options = {});
+                    const CollectiveOptions& options = {}, CallSite site = CallSite::here());
 
 /// Replaces root's `tensor` by the reduction over all ranks; the others' stay as they are.
 Work reduce(ProcessGroup& group, const at::Tensor& tensor, ReduceOp op, int root,
-            const CollectiveOptions& options = {});
+            const CollectiveOptions& options = {}, CallSite site = CallSite::here());
 
 /// part: n elements; out, on root only (else it may be undefined): size() * n, in rank order.
 Work gather(ProcessGroup& group, const at::Tensor& part, const at::Tensor& out, int root,
-            const CollectiveOptions& options = {});
+            const CollectiveOptions& options = {}, CallSite site = CallSite::here());
 
 /// in, on root only (else it may be undefined): size() * n elements; part: n, this rank's.
 Work scatter(ProcessGroup& group, const at::Tensor& in, const at::Tensor& part, int root,
-             const CollectiveOptions& options = {});
+             const CollectiveOptions& options = {}, CallSite site = CallSite::here());
 
 /// in, out: size() * n elements each; part r of `in` goes to rank r, part r of `out` comes from it.
 Work all_to_all(ProcessGroup& group, const at::Tensor& in, const at::Tensor& out,
-                const CollectiveOptions& options = {});
+                const CollectiveOptions& options = {}, CallSite site = CallSite::here());
 
 /// Tensors of shape (k_r, ...) with another k_r on each rank r, equal in the rest of the shape.
 /// out: (sum of rows, ...); rows[r] = k_r, the same list on every rank. Rank 0's rows come first.
 Work all_gatherv(ProcessGroup& group, const at::Tensor& part, const at::Tensor& out,
-                 std::span<const int64_t> rows, const CollectiveOptions& options = {});
+                 std::span<const int64_t> rows, const CollectiveOptions& options = {},
+                 CallSite site = CallSite::here());
 
 /// send_rows[r] rows of `in` go to rank r, receive_rows[r] rows of `out` come from it, in rank
 /// order; a row is all but the first dimension, equal in both.
 Work all_to_allv(ProcessGroup& group, const at::Tensor& in, std::span<const int64_t> send_rows,
                  const at::Tensor& out, std::span<const int64_t> receive_rows,
-                 const CollectiveOptions& options = {});
+                 const CollectiveOptions& options = {}, CallSite site = CallSite::here());
 
 /// all_reduce of each tensor, in one call. All of one type. See
 /// ProcessGroup::all_reduce_coalesced().
 Work all_reduce_coalesced(ProcessGroup& group, std::span<const at::Tensor> tensors, ReduceOp op,
-                          const CollectiveOptions& options = {});
+                          const CollectiveOptions& options = {}, CallSite site = CallSite::here());
 
 /// Point to point; both ends give the same element count, type and tag.
-Work send(ProcessGroup& group, const at::Tensor& tensor, int destination, int tag = 0);
-Work recv(ProcessGroup& group, const at::Tensor& tensor, int source, int tag = 0);
+Work send(ProcessGroup& group, const at::Tensor& tensor, int destination, int tag = 0,
+          CallSite site = CallSite::here());
+Work recv(ProcessGroup& group, const at::Tensor& tensor, int source, int tag = 0,
+          CallSite site = CallSite::here());
 
 }  // namespace lockstep

@@ -1,6 +1,6 @@
 // A rank for leftovers_test.cpp and inspect_test.cpp: has a process group with memory of its own,
 // and keeps it. With the word "skip" rank 1 leaves out the last collective, in which the others
-// then wait.
+// then wait. inspect_test.cpp knows the lines of the calls.
 
 #include <unistd.h>
 

@@ -32,7 +32,8 @@ TEST(Inspect, NamesTheRankThatHoldsUpTheOthersAliveAndDead) {
   const auto lines = lines_of(alive);
   ASSERT_EQ(lines.size(), 6u) << alive;
   EXPECT_TRUE(lines[5].starts_with("stack of rank 1: pause < ")) << alive;
-  EXPECT_TRUE(has(lines[2], "barrier #3") && has(lines[2], "inside for")) << alive;
+  EXPECT_TRUE(has(lines[2], "barrier #3  ") && has(lines[2], "inside for")) << alive;
+  EXPECT_TRUE(has(lines[2], "group_holder.cpp:23")) << alive;
   EXPECT_FALSE(has(lines[2], "<-")) << alive;
   EXPECT_TRUE(has(lines[3], "all_reduce #2 (float32, 1.0 MiB)") &&
               has(lines[3], "<- 1 behind, sleeping"))
@@ -50,6 +51,7 @@ TEST(Inspect, NamesTheRankThatHoldsUpTheOthersAliveAndDead) {
   const auto folder = *std::filesystem::directory_iterator(logs.path());
   const std::string dead = inspected((folder.path() / "attempt_0").string(), "dead, 1 behind");
   EXPECT_TRUE(has(dead, "barrier #3") && has(dead, "dead, 1 behind")) << dead;
+  EXPECT_TRUE(has(dead, "group_holder.cpp:23") && has(dead, "group_holder.cpp:19")) << dead;
 
   std::filesystem::resize_file(folder.path() / "attempt_0" / "rank_1.flight", 1000);
   Launched rest({"inspect", (folder.path() / "attempt_0").string()});

@@ -6,6 +6,7 @@
 #include <torch/optim/sgd.h>
 
 #include <mutex>
+#include <set>
 
 #include "lockstep/parallel/distributed_data_parallel.h"
 #include "lockstep/parallel/pieces.h"
@@ -14,6 +15,7 @@
 #include "tests/parallel/two_heads.h"
 #include "tests/support/error_of.h"
 #include "tests/support/ranks.h"
+#include "tests/support/recorded_calls.h"
 
 namespace lockstep {
 namespace {
@@ -109,6 +111,34 @@ void expect_close(const States& states, const States& exact, double tolerance, b
     EXPECT_LE(off, tolerance) << "parameter " << i;
   }
   EXPECT_EQ(equal, !differs);
+}
+
+TEST(CommHook, TheFlightRecorderNamesTheBucket) {
+  for (const auto& [hook, file] :
+       std::vector<std::pair<std::string, std::string>>{{"none", "reducer.cpp"},
+                                                        {"fp16", "comm_hook.cpp"},
+                                                        {"int8", "int8_hook.cpp"},
+                                                        {"powersgd", "power_sgd.cpp"}}) {
+    run_rank_threads(2, [&hook = hook, &file = file](World world) {
+      TwoHeads net;
+      auto model =
+          DistributedDataParallel(net, ProcessGroup::create(world),
+                                  {.bucket_cap_mb = 1e-5, .comm_hook = make_comm_hook(hook)});
+      const size_t before = recorded_calls(world.rank).size();
+      model(input_of(world.rank), true, true).backward();
+      std::set<std::string> buckets;
+      const auto calls = recorded_calls(world.rank);
+      for (size_t i = before; i < calls.size(); ++i) {
+        const std::string& site = calls[i].site;
+        const size_t number = site.find(" (bucket ");
+        if (number == std::string::npos) continue;
+        EXPECT_EQ(site.substr(0, site.find(':')), file);
+        buckets.insert(site.substr(number));
+      }
+      EXPECT_GT(buckets.size(), 1u) << hook;
+      EXPECT_TRUE(buckets.contains(" (bucket 0)") && buckets.contains(" (bucket 1)")) << hook;
+    });
+  }
 }
 
 TEST(CommHook, SixteenBitTypesAreCloseAndEqualOnAllRanks) {

@@ -7,6 +7,7 @@
 
 #include "tests/support/error_of.h"
 #include "tests/support/ranks.h"
+#include "tests/support/recorded_calls.h"
 
 namespace lockstep {
 namespace {
@@ -94,6 +95,29 @@ TEST(Evaluation, OneProcessKeepsWhatItHas) {
     EXPECT_EQ(global_mean(group, 6, 4), 1.5);
     EXPECT_TRUE(gather_rows(group, torch::ones({2})).equal(torch::ones({2})));
     EXPECT_EQ(gather_texts(group, {"a"}), std::vector<std::string>{"a"});
+  });
+}
+
+TEST(Evaluation, IsRecordedAsCalledByItsCaller) {
+  run_rank_threads(2, [](World world) {
+    auto group = ProcessGroup::create(world);
+    size_t before = testing::recorded_calls(world.rank).size();
+    const auto told = [&](int line) {
+      const auto calls = testing::recorded_calls(world.rank);
+      EXPECT_GT(calls.size(), before);
+      for (; before < calls.size(); ++before) {
+        EXPECT_EQ(calls[before].site, "evaluation_test.cpp:" + std::to_string(line))
+            << to_string(calls[before]);
+      }
+    };
+    global_mean(group, 1, 1);
+    told(__LINE__ - 1);
+    global_sums(group, {{"right", 1}});
+    told(__LINE__ - 1);
+    gather_rows(group, torch::ones({1, 3}));
+    told(__LINE__ - 1);
+    gather_texts(group, {"one"});
+    told(__LINE__ - 1);
   });
 }
 

@@ -7,9 +7,12 @@
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
+#include <array>
+
 #include "lockstep/base/error.h"
 #include "lockstep/tensor/dtype.h"
 #include "tests/support/ranks.h"
+#include "tests/support/recorded_calls.h"
 
 namespace lockstep {
 namespace {
@@ -105,6 +108,44 @@ TEST(TensorCollectives, MoveRowsToWhereTheyBelong) {
     const at::Tensor complex = at::full({2}, c10::complex<float>(1, 2), at::kComplexFloat);
     all_reduce(group, complex, ReduceOp::kPremulSum, {.factor = 0.5}).wait();
     EXPECT_TRUE(complex.equal(at::full({2}, c10::complex<float>(1.5, 3), at::kComplexFloat)));
+  });
+}
+
+TEST(TensorCollectives, AreRecordedAsCalledByTheirCallers) {
+  testing::run_rank_threads(2, [](World world) {
+    auto group = ProcessGroup::create(world);
+    const at::Tensor one = at::ones({2});
+    const at::Tensor two = at::ones({4});
+    const int64_t rows[] = {2, 2};
+    const int64_t half[] = {1, 1};
+    const auto told = [&](int line) {
+      const FlightEntry last = testing::recorded_calls(world.rank).back();
+      EXPECT_EQ(last.site, "collectives_test.cpp:" + std::to_string(line)) << last.call;
+    };
+    all_reduce(group, one, ReduceOp::kSum).wait();
+    told(__LINE__ - 1);
+    broadcast(group, one, 1).wait();
+    told(__LINE__ - 1);
+    all_gather(group, one, two).wait();
+    told(__LINE__ - 1);
+    reduce_scatter(group, two, one, ReduceOp::kSum).wait();
+    told(__LINE__ - 1);
+    reduce(group, one, ReduceOp::kSum, 0).wait();
+    told(__LINE__ - 1);
+    gather(group, one, two, 0).wait();
+    told(__LINE__ - 1);
+    scatter(group, two, one, 0).wait();
+    told(__LINE__ - 1);
+    all_to_all(group, two, two.clone()).wait();
+    told(__LINE__ - 1);
+    all_gatherv(group, one, two, rows).wait();
+    told(__LINE__ - 1);
+    all_to_allv(group, one, half, one.clone(), half).wait();
+    told(__LINE__ - 1);
+    all_reduce_coalesced(group, std::array{one, two}, ReduceOp::kSum).wait();
+    told(__LINE__ - 1);
+    (world.rank == 0 ? send(group, one, 1) : recv(group, one, 0)).wait();
+    told(__LINE__ - 1);
   });
 }
 

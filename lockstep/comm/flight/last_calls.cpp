@@ -195,6 +195,7 @@ LastCall last_call(const FlightRecord& record, const std::string& group, int64_t
   call.inside = call.inside || chosen->left_ns == 0;
   call.what = to_string(*chosen);
   if (chosen->group != group) call.what += " of group " + chosen->group;
+  if (!chosen->site.empty()) call.what += " at " + chosen->site;
   const int64_t since = call.inside ? chosen->entered_ns : chosen->left_ns;
   call.seconds = static_cast<double>(std::max<int64_t>(now_ns - since, 0)) / 1e9;
   return call;

@@ -13,7 +13,7 @@ namespace lockstep {
 /// What a rank did last, as another rank or host tells it.
 struct LastCall {
   int rank = 0;         ///< In the world.
-  std::string what;     ///< "all_reduce #12 (float32, 24.0 MiB)"; empty: nothing yet.
+  std::string what;     ///< "all_reduce #12 (float32, 24.0 MiB) at main.cpp:88"; or nothing yet.
   bool inside = false;  ///< It is in it, or an error just ended it.
   double seconds = 0;   ///< Since it entered it, or, when it is not inside, since it left it.
   std::string process;  ///< process_state(), where it says something; else empty.

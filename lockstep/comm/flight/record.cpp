@@ -49,6 +49,16 @@ const FlightMemory& view(std::span<const std::byte> bytes, const std::string& wh
   return memory;
 }
 
+std::string site_of(const FlightEvent& event, const FlightHeader& header) {
+  if (event.site == 0 || event.site > kFlightSites) return "";
+  const FlightSite& site = header.sites[event.site - 1];
+  const uint32_t line = site.line;
+  if (line == 0) return "";  // it is being added
+  std::string text = fmt::format("{}:{}", text_of(site.file), line);
+  if (event.bucket >= 0) text += fmt::format(" (bucket {})", event.bucket);
+  return text;
+}
+
 FlightEntry entry_of(const FlightEvent& event, const FlightHeader& header,
                      const std::vector<std::string>& groups) {
   FlightEntry entry;
@@ -59,6 +69,7 @@ FlightEntry entry_of(const FlightEvent& event, const FlightHeader& header,
   entry.bytes = event.bytes;
   entry.dtype = dtype_name(event.dtype);
   entry.peer = event.peer;
+  entry.site = site_of(event, header);
   entry.entered_ns = moment(event.entered_ns, header.realtime_offset_ns);
   if (event.left_ns != 0) entry.left_ns = moment(event.left_ns, header.realtime_offset_ns);
   entry.failed = event.failed != 0;

@@ -18,6 +18,7 @@ struct FlightEntry {
   int64_t bytes = 0;
   std::string dtype;
   int peer = -1;
+  std::string site;        ///< "trainer.cpp:88", "reducer.cpp:88 (bucket 3)"; empty: unknown.
   int64_t entered_ns = 0;  ///< Since the epoch.
   int64_t left_ns = 0;     ///< 0: still inside.
   bool failed = false;
@@ -49,15 +50,16 @@ FlightRecord read_flight(std::span<const std::byte> bytes, const std::string& wh
 /// whose stack is worth a look.
 std::vector<int> suspects(const std::vector<FlightRecord>& records);
 
-/// A table of each group's ranks: the last collective of each, whether it is in it and since when,
-/// and in the last column who is odd: behind the others, in another operation than the most, dead,
-/// or without a record. Then who comes late to the collectives: see lateness.h. Then the stacks of
-/// those ranks that have one. `now_ns`: since the epoch.
+/// A table of each group's ranks: the last collective of each, where in the program it was called,
+/// whether the rank is in it and since when, and in the last column who is odd: behind the others,
+/// in another operation than the most, dead, or without a record. Then who comes late to the
+/// collectives: see lateness.h. Then the stacks of those ranks that have one. `now_ns`: since the
+/// epoch.
 ///
-///   group w (2 ranks)
-///     rank    pid  last operation                        state
-///        0   4711  all_reduce #12 (float32, 24.0 MiB)    inside for 3.2 s
-///        1   4712  all_reduce #11 (float32, 24.0 MiB)    done 3.2 s ago       <- 1 behind
+///   group w
+///     rank    pid  last operation                       called at    state
+///        0   4711  all_reduce #12 (float32, 24.0 MiB)   main.cpp:88  inside for 3.2 s
+///        1   4712  all_reduce #11 (float32, 24.0 MiB)   main.cpp:88  done 3.2 s ago    <- 1 behind
 ///   stack of rank 1: clock_nanosleep < std::this_thread::sleep_for < main
 std::string flight_table(std::vector<FlightRecord> records, int64_t now_ns);
 

@@ -20,51 +20,51 @@ class RecordedGroup : public GroupImpl {
 
   void all_reduce(void* data, int64_t count, DType dtype, ReduceOp op,
                   const Waiting& waiting) override {
-    run({*this, "all_reduce", count, dtype},
+    run({*this, waiting, "all_reduce", count, dtype},
         [&] { impl_->all_reduce(data, count, dtype, op, waiting); });
   }
   void broadcast(void* data, int64_t count, DType dtype, int root,
                  const Waiting& waiting) override {
-    run({*this, "broadcast", count, dtype, root},
+    run({*this, waiting, "broadcast", count, dtype, root},
         [&] { impl_->broadcast(data, count, dtype, root, waiting); });
   }
   void all_gather(const void* in, void* out, int64_t count, DType dtype,
                   const Waiting& waiting) override {
-    run({*this, "all_gather", count, dtype},
+    run({*this, waiting, "all_gather", count, dtype},
         [&] { impl_->all_gather(in, out, count, dtype, waiting); });
   }
   void reduce_scatter(const void* in, void* out, int64_t count, DType dtype, ReduceOp op,
                       const Waiting& waiting) override {
-    run({*this, "reduce_scatter", count, dtype},
+    run({*this, waiting, "reduce_scatter", count, dtype},
         [&] { impl_->reduce_scatter(in, out, count, dtype, op, waiting); });
   }
   void reduce(void* data, int64_t count, DType dtype, ReduceOp op, int root,
               const Waiting& waiting) override {
-    run({*this, "reduce", count, dtype, root},
+    run({*this, waiting, "reduce", count, dtype, root},
         [&] { impl_->reduce(data, count, dtype, op, root, waiting); });
   }
   void exchange(const Exchange& exchange, const void* in, void* out,
                 const Waiting& waiting) override {
-    run({*this, to_string(exchange.kind).data(), exchange.even() ? exchange.count : -1,
+    run({*this, waiting, to_string(exchange.kind).data(), exchange.even() ? exchange.count : -1,
          exchange.dtype, exchange.root, exchange.bytes()},
         [&] { impl_->exchange(exchange, in, out, waiting); });
   }
   void barrier(const Waiting& waiting) override {
-    run({*this, "barrier", 0, DType::kUint8}, [&] { impl_->barrier(waiting); });
+    run({*this, waiting, "barrier", 0, DType::kUint8}, [&] { impl_->barrier(waiting); });
   }
   void send(const void* data, int64_t count, DType dtype, int destination, int tag,
             const Waiting& waiting) override {
-    run({*this, "send", count, dtype, destination, kTransfer},
+    run({*this, waiting, "send", count, dtype, destination, kTransfer},
         [&] { impl_->send(data, count, dtype, destination, tag, waiting); });
   }
   void recv(void* data, int64_t count, DType dtype, int source, int tag,
             const Waiting& waiting) override {
-    run({*this, "recv", count, dtype, source, kTransfer},
+    run({*this, waiting, "recv", count, dtype, source, kTransfer},
         [&] { impl_->recv(data, count, dtype, source, tag, waiting); });
   }
   std::shared_ptr<SharedBuffer> allocate(int64_t bytes, const Waiting& waiting) override {
     std::shared_ptr<SharedBuffer> buffer;
-    run({*this, "allocate", bytes, DType::kUint8},
+    run({*this, waiting, "allocate", bytes, DType::kUint8},
         [&] { buffer = impl_->allocate(bytes, waiting); });
     return buffer;
   }
@@ -76,15 +76,17 @@ class RecordedGroup : public GroupImpl {
   /// Records the beginning; its own end, by return or by exception, is that of the operation.
   class Entry {
    public:
-    Entry(RecordedGroup& group, const char* call, int64_t count, DType dtype, int peer = -1)
-        : Entry(group, call, count, dtype, peer, count * size_of(dtype)) {}
-    Entry(RecordedGroup& group, const char* call, int64_t count, DType dtype, int peer,
-          int64_t bytes)
+    Entry(RecordedGroup& group, const Waiting& waiting, const char* call, int64_t count,
+          DType dtype, int peer = -1)
+        : Entry(group, waiting, call, count, dtype, peer, count * size_of(dtype)) {}
+    Entry(RecordedGroup& group, const Waiting& waiting, const char* call, int64_t count,
+          DType dtype, int peer, int64_t bytes)
         : Entry(group.ring_, {call, group.group_, ++group.sequence_, count, bytes,
-                              static_cast<uint8_t>(dtype), peer}) {}
-    Entry(RecordedGroup& group, const char* call, int64_t count, DType dtype, int peer, Transfer)
+                              static_cast<uint8_t>(dtype), peer, waiting.site}) {}
+    Entry(RecordedGroup& group, const Waiting& waiting, const char* call, int64_t count,
+          DType dtype, int peer, Transfer)
         : Entry(group.ring_, {call, group.group_, 0, count, count * size_of(dtype),
-                              static_cast<uint8_t>(dtype), peer}) {}
+                              static_cast<uint8_t>(dtype), peer, waiting.site}) {}
     ~Entry() { ring_.leave(number_, std::uncaught_exceptions() > exceptions_); }
     Entry(const Entry&) = delete;
     Entry& operator=(const Entry&) = delete;

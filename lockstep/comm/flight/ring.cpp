@@ -97,13 +97,15 @@ FlightRing& FlightRing::of_rank(int rank, int world_size) {
   return *ring;
 }
 
-FlightRing::FlightRing(int rank, int world_size, const std::string& path) : fd_(open_ring(path)) {
-  memory_ = new (map_ring(fd_.get(), path)) FlightMemory;
+FlightRing::FlightRing(int rank, int world_size, const std::string& path)
+    : fd_(open_ring(path)),
+      memory_(new (map_ring(fd_.get(), path)) FlightMemory),
+      sites_(memory_->header.sites) {
   fill_header(rank, world_size);
 }
 
-FlightRing::FlightRing(int rank, int world_size) : own_(std::make_unique<FlightMemory>()) {
-  memory_ = own_.get();
+FlightRing::FlightRing(int rank, int world_size)
+    : own_(std::make_unique<FlightMemory>()), memory_(own_.get()), sites_(memory_->header.sites) {
   fill_header(rank, world_size);
 }
 
@@ -142,6 +144,8 @@ uint64_t FlightRing::enter(const Operation& operation) {
   event.entered_ns = clock_ns(CLOCK_MONOTONIC);
   event.left_ns = 0;
   event.peer = operation.peer;
+  event.bucket = operation.site.bucket;
+  event.site = sites_.find_or_add(operation.site);
   event.group = operation.group;
   event.dtype = operation.dtype;
   event.failed = 0;

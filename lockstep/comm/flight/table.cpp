@@ -21,6 +21,10 @@ std::string what(const FlightEntry* entry) {
   return entry == nullptr ? "nothing yet" : to_string(*entry);
 }
 
+std::string site(const FlightEntry* entry) {
+  return entry == nullptr ? "" : entry->site;
+}
+
 std::string seconds(int64_t ns) {
   return fmt::format("{:.1f} s", static_cast<double>(std::max<int64_t>(ns, 0)) / 1e9);
 }
@@ -78,13 +82,18 @@ std::vector<Line> lines_of(const std::vector<FlightRecord>& records, const std::
 
 std::string group_table(const std::string& group, const std::vector<Line>& lines, int64_t now_ns) {
   size_t width = std::string_view("last operation").size();
-  for (const Line& line : lines) width = std::max(width, what(line.last).size());
-  std::string text = fmt::format("group {}\n  {:>5}  {:>8}  {:<{}}  state\n", group, "rank", "pid",
-                                 "last operation", width);
+  size_t site_width = std::string_view("called at").size();
+  for (const Line& line : lines) {
+    width = std::max(width, what(line.last).size());
+    site_width = std::max(site_width, site(line.last).size());
+  }
+  std::string text = fmt::format("group {}\n  {:>5}  {:>8}  {:<{}}  {:<{}}  state\n", group, "rank",
+                                 "pid", "last operation", width, "called at", site_width);
   for (const Line& line : lines) {
     const std::string note = odd(line, lines);
-    std::string row = fmt::format("  {:>5}  {:>8}  {:<{}}  {:<20}", line.rank->rank, line.rank->pid,
-                                  what(line.last), width, state(line.last, now_ns));
+    std::string row =
+        fmt::format("  {:>5}  {:>8}  {:<{}}  {:<{}}  {:<20}", line.rank->rank, line.rank->pid,
+                    what(line.last), width, site(line.last), site_width, state(line.last, now_ns));
     if (!note.empty()) row += "  <- " + note;
     row.erase(row.find_last_not_of(' ') + 1);
     text += row + "\n";
@@ -108,7 +117,8 @@ std::string open_transfers(const std::vector<FlightRecord>& records, int64_t now
   for (const FlightRecord& record : records) {
     for (const FlightEntry& entry : record.entries) {
       if (entry.sequence != 0 || entry.left_ns != 0) continue;
-      text += fmt::format("  rank {}: {}, inside for {}\n", record.rank, to_string(entry),
+      text += fmt::format("  rank {}: {}{}{}, inside for {}\n", record.rank, to_string(entry),
+                          entry.site.empty() ? "" : " at ", entry.site,
                           seconds(now_ns - entry.entered_ns));
     }
   }

@@ -45,6 +45,10 @@ TEST(LastCall, IsElseTheLastOfAnyGroup) {
   const LastCall in_other = last_of({entry_in("w", 1, 5, 6), entry_in("other", 9, 8, 0)});
   EXPECT_EQ(in_other.what, "all_reduce #9 (float32, 1.0 MiB) of group other");
   EXPECT_TRUE(in_other.inside);
+  FlightEntry placed = entry_in("other", 9, 8, 0);
+  placed.site = "reducer.cpp:88 (bucket 3)";
+  EXPECT_EQ(last_of({placed}).what,
+            "all_reduce #9 (float32, 1.0 MiB) of group other at reducer.cpp:88 (bucket 3)");
   const LastCall done = last_of({entry_in("other", 9, 2, 3), entry_in("w", 1, 5, 6)});
   EXPECT_FALSE(done.inside);
   EXPECT_EQ(done.seconds, 14);

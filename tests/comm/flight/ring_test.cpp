@@ -16,14 +16,11 @@
 #include "tests/support/error_of.h"
 #include "tests/support/file_size_limit.h"
 #include "tests/support/ranks.h"
+#include "tests/support/recorded_calls.h"
 #include "tests/support/temp_folder.h"
 
 namespace lockstep::testing {
 namespace {
-
-std::span<const std::byte> bytes_of(const FlightRing& ring) {
-  return {reinterpret_cast<const std::byte*>(&ring.memory()), sizeof(FlightMemory)};
-}
 
 FlightRing::Operation an_operation(uint64_t sequence, uint16_t group = 0) {
   return {"all_reduce", group, sequence, 6, 24, static_cast<uint8_t>(DType::kFloat32), -1};
@@ -33,8 +30,8 @@ TEST(FlightRing, ReadsWhatWasWritten) {
   FlightRing ring(3, 4, "");
   const auto group = ring.add_group("w/sub", 1, 2);
   ring.leave(ring.enter(an_operation(1, group)), false);
-  ring.leave(ring.enter({"broadcast", group, 2, -1, 8, 200, 1}), true);
-  ring.enter(an_operation(3, group));
+  ring.leave(ring.enter({"broadcast", group, 2, -1, 8, 200, 1, {"/src/a b.cpp", 88}}), true);
+  ring.enter({"all_reduce", group, 3, 6, 24, 0, -1, {"/src/reducer.cpp", 7, 4}});
   const FlightRecord record = read_flight(bytes_of(ring), "ring");
   EXPECT_EQ(record.rank, 3);
   EXPECT_EQ(record.size, 4);
@@ -45,11 +42,14 @@ TEST(FlightRing, ReadsWhatWasWritten) {
   EXPECT_EQ(record.entries[0].group, "w/sub");
   EXPECT_EQ(record.entries[0].dtype, "float32");
   EXPECT_EQ(record.entries[0].bytes, 24);
+  EXPECT_EQ(record.entries[0].site, "");
   EXPECT_FALSE(record.entries[0].failed);
   EXPECT_GE(record.entries[0].left_ns, record.entries[0].entered_ns);
   EXPECT_TRUE(record.entries[1].failed);
   EXPECT_EQ(record.entries[1].dtype, "?");
+  EXPECT_EQ(record.entries[1].site, "a b.cpp:88");
   EXPECT_EQ(record.entries[2].left_ns, 0);
+  EXPECT_EQ(record.entries[2].site, "reducer.cpp:7 (bucket 4)");
 }
 
 TEST(FlightRing, KeepsTheNewest) {
@@ -91,11 +91,15 @@ TEST(FlightRing, HasRoomForNamesAndGroupsThatAreTooMany) {
 TEST(FlightRing, AFileIsReadableAfterItsWriterEnded) {
   const TempFolder folder;
   const std::string path = (folder.path() / "rank_0.flight").string();
-  { FlightRing(0, 1, path).enter(an_operation(7)); }
+  {
+    const std::string file = "main.cpp";  // gone with its writer
+    FlightRing(0, 1, path).enter({"barrier", 0, 7, 0, 0, 0, -1, {file.c_str(), 88}});
+  }
   const std::string bytes = read_file(path);
   const auto record = read_flight(std::as_bytes(std::span(bytes.data(), bytes.size())), path);
   ASSERT_EQ(record.entries.size(), 1u);
   EXPECT_EQ(record.entries[0].sequence, 7u);
+  EXPECT_EQ(record.entries[0].site, "main.cpp:88");
   EXPECT_THROW(FlightRing(0, 1, "/no/such/folder/x.flight"), Error);
 }
 
@@ -142,10 +146,42 @@ TEST(FlightRecorder, EventsThatAreNotInTheirPlaceAreLeftOut) {
   EXPECT_EQ(record.groups, std::vector<std::string>{"w"});
 }
 
+TEST(FlightRecorder, ACallSiteThatIsNoneIsUnknown) {
+  FlightRing ring(0, 1, "");
+  ring.add_group("w", 0, 1);
+  ring.enter({"barrier", 0, 1, 0, 0, 0, -1, {"main.cpp", 88}});
+  const auto site_in = [](const FlightMemory& memory) {
+    const auto* const bytes = reinterpret_cast<const std::byte*>(&memory);
+    return read_flight({bytes, sizeof memory}, "ring").entries.at(0).site;
+  };
+  const auto changed = [&](const auto& change) {
+    const auto copy = std::make_unique<FlightMemory>();
+    std::memcpy(static_cast<void*>(copy.get()), &ring.memory(), sizeof(FlightMemory));
+    change(*copy, copy->header.sites[copy->events[0].site - 1]);
+    return site_in(*copy);
+  };
+  EXPECT_EQ(changed([](FlightMemory& /*memory*/, FlightSite& /*site*/) {}), "main.cpp:88");
+  // One that is being written down; beyond the table; and one without an end.
+  EXPECT_EQ(changed([](FlightMemory& /*memory*/, FlightSite& site) { site.line = 0; }), "");
+  for (const uint16_t beyond : {kFlightSites + 1, 65535U}) {
+    EXPECT_EQ(changed([&](FlightMemory& memory, FlightSite& /*site*/) {
+                memory.events[0].site = beyond;
+              }),
+              "");
+  }
+  EXPECT_EQ(changed([](FlightMemory& /*memory*/, FlightSite& site) {
+              std::memset(site.file, '\n', sizeof site.file);
+            }),
+            std::string(sizeof FlightSite::file, '?') + ":88");
+}
+
 TEST(FlightRecorder, GarbageIsCorruptOrHarmless) {
   FlightRing ring(0, 2, "");
   ring.add_group("w", 0, 2);
-  for (uint64_t i = 1; i <= 50; ++i) ring.leave(ring.enter(an_operation(i)), i % 7 == 0);
+  for (uint64_t i = 1; i <= 50; ++i) {
+    const CallSite site{"main.cpp", static_cast<uint32_t>(i), static_cast<int32_t>(i % 3)};
+    ring.leave(ring.enter({"all_reduce", 0, i, 6, 24, 0, -1, site}), i % 7 == 0);
+  }
   const auto whole = bytes_of(ring);
   EXPECT_THROW(read_flight(whole.subspan(1), "cut"), Error);
   EXPECT_THROW(read_flight({}, "empty"), Error);
@@ -185,6 +221,68 @@ TEST(FlightRecorder, KnowsTheCollectivesOfAGroup) {
     EXPECT_EQ(last[-2].sequence, 1u);
     EXPECT_EQ(last[-2].bytes, 64);
     EXPECT_NE(last[-2].left_ns, 0);
+  });
+}
+
+/// An operation that is wrapped for others.
+void sum_of_all(ProcessGroup& group, float& value, CallSite site = CallSite::here()) {
+  group.all_reduce(&value, 1, DType::kFloat32, ReduceOp::kSum, {}, site).wait();
+}
+
+// Here, and so in the thread of whoever calls, in the group's and in one of a peer.
+TEST(FlightRecorder, KnowsWhereEachOperationWasCalled) {
+  run_rank_threads(2, [](const World& world) {
+    constexpr auto kType = DType::kFloat32;
+    constexpr auto kSum = ReduceOp::kSum;
+    constexpr CollectiveOptions kAsync{.async = true};
+    auto group = ProcessGroup::create(world);
+    std::vector<float> in(16);
+    std::vector<float> out(16);
+    const std::vector<int64_t> counts = {2, 2};
+    const Buffer buffers[] = {{in.data(), 4}, {out.data(), 4}};
+    const auto told = [&](const std::string& call, int line, const char* rest = "") {
+      const FlightEntry last = recorded_calls(world.rank).back();
+      EXPECT_EQ(last.call, call);
+      EXPECT_EQ(last.site, "ring_test.cpp:" + std::to_string(line) + rest);
+    };
+    group.all_reduce(in.data(), 4, kType, kSum).wait();
+    told("all_reduce", __LINE__ - 1);
+    group.all_reduce(in.data(), 4, kType, kSum, kAsync).wait();
+    told("all_reduce", __LINE__ - 1);
+    group.broadcast(in.data(), 4, kType, 1).wait();
+    told("broadcast", __LINE__ - 1);
+    group.all_gather(in.data(), out.data(), 2, kType).wait();
+    told("all_gather", __LINE__ - 1);
+    group.reduce_scatter(in.data(), out.data(), 2, kType, kSum).wait();
+    told("reduce_scatter", __LINE__ - 1);
+    group.reduce(in.data(), 4, kType, kSum, 0).wait();
+    told("reduce", __LINE__ - 1);
+    group.gather(in.data(), out.data(), 4, kType, 0).wait();
+    told("gather", __LINE__ - 1);
+    group.scatter(in.data(), out.data(), 4, kType, 0, kAsync).wait();
+    told("scatter", __LINE__ - 1);
+    group.all_to_all(in.data(), out.data(), 4, kType).wait();
+    told("all_to_all", __LINE__ - 1);
+    group.all_gatherv(in.data(), out.data(), counts, kType).wait();
+    told("all_gatherv", __LINE__ - 1);
+    group.all_to_allv(in.data(), counts, out.data(), counts, kType).wait();
+    told("all_to_allv", __LINE__ - 1);
+    group.all_reduce_coalesced(buffers, kType, kSum).wait();
+    told("all_reduce", __LINE__ - 1);
+    const bool sends = world.rank == 0;
+    Work letter = sends ? group.send(in.data(), 4, kType, 1) : group.recv(in.data(), 4, kType, 0);
+    letter.wait();
+    told(sends ? "send" : "recv", __LINE__ - 2);
+    group.barrier();
+    told("barrier", __LINE__ - 1);
+    group.allocate(64);
+    told("allocate", __LINE__ - 1);
+    group.split(0);
+    told("all_gather", __LINE__ - 1);
+    sum_of_all(group, in[0]);
+    told("all_reduce", __LINE__ - 1);
+    sum_of_all(group, in[0], CallSite::here().of_bucket(3));
+    told("all_reduce", __LINE__ - 1, " (bucket 3)");
   });
 }
 

@@ -21,6 +21,7 @@ FlightRecord rank_at(int rank, uint64_t sequence, bool inside, const std::string
     entry.count = 25 << 18;
     entry.bytes = 25 << 20;
     entry.dtype = "float32";
+    entry.site = call + ".cpp:88";
     entry.entered_ns = static_cast<int64_t>(i) * kSecond;
     entry.left_ns = inside && i == sequence ? 0 : entry.entered_ns + kSecond / 2;
     record.entries.push_back(entry);
@@ -35,16 +36,26 @@ TEST(FlightTable, MarksWhoIsOdd) {
       flight_table({dead, rank_at(0, 5, true, "all_reduce"), rank_at(1, 5, true, "broadcast"),
                     rank_at(3, 5, true, "all_reduce")},
                    15 * kSecond);
+  // clang-format off
   EXPECT_EQ(text,
             "group w\n"
-            "   rank       pid  last operation                     state\n"
-            "      0      4000  all_reduce #5 (float32, 25.0 MiB)  inside for 10.0 s\n"
-            "      1      4001  broadcast #5 (float32, 25.0 MiB)   inside for 10.0 s     <- "
-            "another call than "
-            "most\n"
-            "      2      4002  all_reduce #4 (float32, 25.0 MiB)  inside for 11.0 s     <- dead, "
-            "1 behind\n"
-            "      3      4003  all_reduce #5 (float32, 25.0 MiB)  inside for 10.0 s\n");
+            "   rank       pid  last operation                     called at          state\n"
+            "      0      4000  all_reduce #5 (float32, 25.0 MiB)  all_reduce.cpp:88  inside for 10.0 s\n"
+            "      1      4001  broadcast #5 (float32, 25.0 MiB)   broadcast.cpp:88   inside for 10.0 s     <- another call than most\n"
+            "      2      4002  all_reduce #4 (float32, 25.0 MiB)  all_reduce.cpp:88  inside for 11.0 s     <- dead, 1 behind\n"
+            "      3      4003  all_reduce #5 (float32, 25.0 MiB)  all_reduce.cpp:88  inside for 10.0 s\n");
+  // clang-format on
+}
+
+// As where one rank reads what it broadcasts.
+TEST(FlightTable, TheSameCallAtAnotherPlaceIsNotOdd) {
+  auto elsewhere = rank_at(1, 5, true, "all_reduce");
+  elsewhere.entries.back().site = "main.cpp:7";
+  const std::string text = flight_table(
+      {rank_at(0, 5, true, "all_reduce"), elsewhere, rank_at(2, 5, true, "all_reduce")},
+      15 * kSecond);
+  EXPECT_NE(text.find("main.cpp:7"), std::string::npos) << text;
+  EXPECT_EQ(text.find("<-"), std::string::npos) << text;
 }
 
 TEST(FlightTable, SaysWhatTheProcessOfAnOddRankDoes) {
@@ -87,10 +98,13 @@ TEST(FlightTable, ShowsTransfersUnderWay) {
   entry.left_ns = 0;
   entry.peer = 3;
   record.entries.push_back(entry);
+  record.entries.push_back(entry);
+  record.entries.back().site = "";
   const std::string text = flight_table({record}, 3 * kSecond);
-  EXPECT_NE(text.find("rank 1: recv from 3 (float32, 25.0 MiB), inside for 2.0 s"),
-            std::string::npos)
-      << text;
+  for (const char* transfer : {"rank 1: recv from 3 (float32, 25.0 MiB), inside for 2.0 s\n",
+                               "recv from 3 (float32, 25.0 MiB) at barrier.cpp:88, inside for"}) {
+    EXPECT_NE(text.find(transfer), std::string::npos) << text;
+  }
   EXPECT_NE(text.find("barrier #1 (float32, 25.0 MiB)"), std::string::npos) << text;
 }
 

@@ -1,0 +1,55 @@
+#pragma once
+// Layout of a flight recorder's memory, the same for writer and readers; all zero where unused.
+// Text ends with 0.
+
+#include <atomic>
+#include <cstdint>
+
+namespace lockstep {
+
+struct FlightEvent {
+  std::atomic<uint64_t> number = 0;  ///< 1 for the rank's first event; 0: none yet.
+  uint64_t sequence = 0;             ///< 1 for the group's first collective; 0: point to point.
+  int64_t count = 0;                 ///< Elements; -1 where ranks may differ.
+  int64_t bytes = 0;                 ///< Of this rank's buffer.
+  int64_t entered_ns = 0;            ///< CLOCK_MONOTONIC.
+  int64_t left_ns = 0;               ///< 0: still inside.
+  int32_t peer = -1;                 ///< Root, destination or source (group rank), or -1.
+  int32_t bucket = -1;               ///< CallSite::bucket.
+  uint16_t group = 0;                ///< Index into FlightHeader::groups.
+  uint16_t site = 0;                 ///< 1 + index into FlightHeader::sites; 0: unknown.
+  uint8_t dtype = 0;                 ///< DType.
+  uint8_t failed = 0;                ///< 1: left by an error.
+  char call[16] = {};                ///< "all_reduce".
+};
+struct FlightGroup {
+  char name[56] = {};
+  int32_t rank = 0;
+  int32_t size = 0;
+};
+struct FlightSite {
+  std::atomic<uint32_t> line = 0;  ///< Written last; 0: none yet.
+  char file[44] = {};              ///< Without folders; of a longer name the end.
+};
+inline constexpr uint64_t kFlightMagic = 0x32'54'48'47'4c'46'53'4c;  // "LSFLGHT2"
+inline constexpr uint32_t kFlightEvents = 2048;
+inline constexpr uint32_t kFlightGroups = 64;  ///< Groups after that share the last entry.
+inline constexpr uint32_t kFlightSites = 256;  ///< Places in the source after that stay unknown.
+struct FlightHeader {
+  uint64_t magic = 0;  ///< Written last.
+  int32_t pid = 0;
+  int32_t rank = 0;  ///< In the world.
+  int32_t size = 0;  ///< Of the world.
+  std::atomic<uint32_t> groups_used = 0;
+  std::atomic<uint64_t> events_begun = 0;
+  int64_t realtime_offset_ns = 0;  ///< CLOCK_REALTIME - CLOCK_MONOTONIC.
+  char host[64] = {};
+  FlightGroup groups[kFlightGroups] = {};
+  FlightSite sites[kFlightSites] = {};
+};
+struct FlightMemory {
+  FlightHeader header;
+  FlightEvent events[kFlightEvents] = {};  ///< Number n lies at (n - 1) % kFlightEvents.
+};
+
+}  // namespace lockstep
