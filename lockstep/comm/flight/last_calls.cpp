@@ -12,6 +12,7 @@
 #include "lockstep/base/log.h"
 #include "lockstep/base/text.h"
 #include "lockstep/comm/flight/process_state.h"
+#include "lockstep/comm/flight/responder.h"
 #include "lockstep/comm/flight/ring.h"
 #include "lockstep/comm/flight/stack.h"
 #include "lockstep/comm/topology.h"
@@ -77,11 +78,34 @@ std::vector<LastCall> last_calls_of_host(const GroupSpec& spec, bool with_stacks
     const std::string state = process_state(record->pid);
     const bool usual = call.inside && (state == "sleeping" || state == "running");
     if (!usual) call.process = state;
-    if (with_stacks && is_suspect(call) && record->pid != ::getpid() && stacks++ < kStacks)
-      call.stack = to_string(stack_of(record->pid, kStack));
+    if (with_stacks && is_suspect(call) && stacks++ < kStacks) {
+      const bool own = record->pid == ::getpid();
+      call.stack = to_string(own ? own_stack(kStack) : stack_of(record->pid, kStack));
+    }
     calls.push_back(std::move(call));
   }
   return calls;
+}
+
+Deadline soon() {
+  return Deadline::after(kStoreLimit);
+}
+
+bool comes_first(const GroupSpec& spec, const std::string& key) {
+  return spec.store->compare_set(key, std::nullopt, "", soon()).swapped;
+}
+
+std::string key_of_host(const GroupSpec& spec, int host) {
+  return fmt::format("{}/last/{}", spec.name, host);
+}
+
+/// True when it has told, and not another rank of the host.
+bool tell(const GroupSpec& spec, const Topology& topology, bool with_stacks) {
+  const int host = topology.host_of[static_cast<size_t>(spec.rank)];
+  if (!comes_first(spec, fmt::format("{}/last/of/{}", spec.name, host))) return false;
+  const auto calls = last_calls_of_host(spec, with_stacks);
+  spec.store->set(key_of_host(spec, host), encode_last_calls(calls), soon());
+  return true;
 }
 
 /// One rank's share in a report for all.
@@ -91,15 +115,9 @@ class Reporting {
       : spec_(spec), error_(error), topology_(make_topology(spec.host_ids)) {}
 
   Error agreed() {
-    const int host = topology_.host_of[static_cast<size_t>(spec_.rank)];
-    const bool tells = comes_first(fmt::format("{}/last/of/{}", spec_.name, host));
-    if (tells) {
-      const bool with_stacks = error_.code() == ErrorCode::kTimeout;
-      const auto calls = last_calls_of_host(spec_, with_stacks);
-      spec_.store->set(host_key(host), encode_last_calls(calls), soon());
-    }
+    const bool tells = tell(spec_, topology_, with_stacks());
     const bool several = topology_.num_hosts() > 1;
-    if (several ? comes_first(spec_.name + "/last/by") : tells) {
+    if (several ? comes_first(spec_, spec_.name + "/last/by") : tells) {
       await_hosts();
     } else if (const auto text = report()) {
       return decode_verdict(*text);
@@ -108,11 +126,8 @@ class Reporting {
   }
 
  private:
-  static Deadline soon() { return Deadline::after(kStoreLimit); }
-  bool comes_first(const std::string& key) {
-    return spec_.store->compare_set(key, std::nullopt, "", soon()).swapped;
-  }
-  std::string host_key(int host) const { return fmt::format("{}/last/{}", spec_.name, host); }
+  bool with_stacks() const { return error_.code() == ErrorCode::kTimeout; }
+  std::string host_key(int host) const { return key_of_host(spec_, host); }
   std::string report_key() const { return spec_.name + "/report"; }
 
   /// Unless another rank was first: then that one's.
@@ -140,26 +155,37 @@ class Reporting {
     const auto end = Deadline::after(kHosts);
     auto quiet = end;
     size_t before = 0;
-    while (true) {
+    for (int looks = 0;; ++looks) {
       const auto missing = silent_hosts();
+      if (looks == 1) ask(missing);
       if (missing.empty() || end.passed() || quiet.passed()) return;
       if (missing.size() != before) quiet = Deadline::after(missing.size() == 1 ? for_one : kQuiet);
       before = missing.size();
       try {
-        spec_.store->wait(missing, Deadline::after(kLook));
+        spec_.store->wait(keys_of(missing), Deadline::after(kLook));
       } catch (const Error& error) {
         if (error.code() != ErrorCode::kTimeout) throw;
       }
     }
   }
 
-  std::vector<std::string> silent_hosts() {
-    std::vector<std::string> missing;
+  std::vector<int> silent_hosts() {
+    std::vector<int> silent;
     for (int host = 0; host < topology_.num_hosts(); ++host) {
       const auto key = host_key(host);
-      if (!spec_.store->check(std::span(&key, 1), soon())) missing.push_back(key);
+      if (!spec_.store->check(std::span(&key, 1), soon())) silent.push_back(host);
     }
-    return missing;
+    return silent;
+  }
+
+  std::vector<std::string> keys_of(const std::vector<int>& hosts) const {
+    std::vector<std::string> keys;
+    for (const int host : hosts) keys.push_back(host_key(host));
+    return keys;
+  }
+
+  void ask(const std::vector<int>& hosts) {
+    for (const int host : hosts) Responder::ask(spec_, host, with_stacks(), soon());
   }
 
   std::vector<LastCall> told_by_hosts() {
@@ -252,6 +278,10 @@ std::vector<LastCall> decode_last_calls(const std::string& text) {
   } catch (const json::exception& error) {
     throw Error(ErrorCode::kCorrupt, std::string("what a host's ranks did last: ") + error.what());
   }
+}
+
+void tell_of_host(const GroupSpec& spec, bool with_stacks) {
+  tell(spec, make_topology(spec.host_ids), with_stacks);
 }
 
 Error with_last_calls(const GroupSpec& spec, const Error& error) {

@@ -37,12 +37,17 @@ std::vector<LastCall> decode_last_calls(const std::string& text);
 /// Comes between the verdict and what the ranks did last.
 inline constexpr const char* kLastOperations = "; last operations: ";
 
+/// Tells the other ranks through the store what this host's ranks did last, unless one of them has
+/// done so; `with_stacks`: and the stacks of those that live and are not where the others are.
+/// Errors: the store's.
+void tell_of_host(const GroupSpec& spec, bool with_stacks);
+
 /// The verdict of `spec`'s group, which this rank has as `error`, with what each rank did last: one
 /// text on all ranks, that of the first. One rank a host reads the recorders of its host, also
-/// those of dead and frozen ranks; after a timeout also the stacks of those that live and are not
-/// where the others are. It tells the others through the store. The first rank waits for the hosts
-/// as long as one more of them has been heard in the last 300 ms (20 ms, when a rank died and one
-/// host is silent), at most 500 ms. Without a store it tells what this host knows.
+/// those of dead and frozen ranks (tell_of_host(), after a timeout with stacks). Hosts that say
+/// nothing within a moment are asked: see responder.h. The first rank waits for the hosts as long
+/// as one more of them has been heard in the last 300 ms (20 ms, when a rank died and one host is
+/// silent), at most 500 ms. Without a store it tells what this host knows.
 Error with_last_calls(const GroupSpec& spec, const Error& error);
 
 }  // namespace lockstep

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "lockstep/comm/flight/last_calls.h"
+#include "lockstep/comm/flight/responder.h"
 #include "lockstep/comm/flight/ring.h"
 
 namespace lockstep {
@@ -16,7 +17,8 @@ class RecordedGroup : public GroupImpl {
         ring_(FlightRing::of_rank(spec.world_ranks[static_cast<size_t>(spec.rank)], spec.size)),
         // A world of one rank needs no name in a store, but one to be shown by.
         group_(ring_.add_group(spec.name.empty() ? "alone" : spec.name, spec.rank, spec.size)),
-        impl_(std::move(impl)) {}
+        impl_(std::move(impl)),
+        responder_(spec, [spec](bool with_stacks) { tell_of_host(spec, with_stacks); }) {}
 
   void all_reduce(void* data, int64_t count, DType dtype, ReduceOp op,
                   const Waiting& waiting) override {
@@ -115,6 +117,7 @@ class RecordedGroup : public GroupImpl {
   uint16_t group_;
   uint64_t sequence_ = 0;  // of collectives, which one thread at a time calls
   std::unique_ptr<GroupImpl> impl_;
+  Responder responder_;
 };
 
 }  // namespace

@@ -7,7 +7,6 @@
 
 #include <chrono>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace lockstep {
@@ -24,15 +23,16 @@ struct Stack {
 /// root.
 Stack stack_of(int pid, std::chrono::milliseconds limit);
 
+/// Of this process's main thread, for another of its threads: a signal (SIGRTMAX - 3, unless the
+/// program has a handler for it) has the main thread write down where it is. System calls that no
+/// signal may interrupt unseen end with EINTR.
+Stack own_stack(std::chrono::milliseconds limit);
+
 /// Lets the processes that this one's parent has started read its stack, where Yama would not.
 void admit_siblings();
 
 /// "clock_nanosleep < std::this_thread::sleep_for < ... < main": the innermost and the outermost
 /// functions, without what comes before main; else "not to be had (WHY)".
 std::string to_string(const Stack& stack);
-
-/// Of a linker's symbol: "lockstep::Reducer::finish_pass", without arguments of function and
-/// templates.
-std::string function_name(const std::string& symbol);
 
 }  // namespace lockstep

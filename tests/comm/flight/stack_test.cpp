@@ -6,8 +6,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
 #include <thread>
 
+#include "lockstep/comm/flight/function_name.h"
 #include "lockstep/comm/flight/process_state.h"
 
 namespace lockstep {
@@ -23,6 +27,11 @@ __attribute__((noinline)) int loops_for_ever(int depth) {
   volatile bool on = true;
   while (on) {
   }
+  return depth;
+}
+std::atomic<bool> found_out;
+__attribute__((noinline)) int waits_until_found_out(int depth) {
+  while (!found_out) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   return depth;
 }
 __attribute__((noinline)) int goes_down(int depth, int (*body)(int)) {
@@ -100,6 +109,32 @@ TEST(Stack, TellsWhereAProcessLoopsOrIsStopped) {
   ::kill(child.pid(), SIGCONT);
   EXPECT_EQ(to_string(stack_of(child.pid(), kLimit)), loops);
   EXPECT_EQ(child.state_but("stopped"), "running") << "and goes on";
+}
+
+TEST(Stack, AnotherThreadTellsWhereItsOwnProcessIs) {
+  Stack stack;
+  std::thread looks([&stack] {
+    const auto is_there = [&stack] {
+      const auto& names = stack.functions;
+      return std::find(names.begin(), names.end(), "lockstep::testing::waits_until_found_out") !=
+             names.end();
+    };
+    for (int i = 0; i < 100 && !is_there(); ++i) stack = own_stack(kLimit);
+    found_out = true;
+  });
+  goes_down(20, waits_until_found_out);
+  looks.join();
+  const std::string text = to_string(stack);
+  EXPECT_NE(text.find("waits_until_found_out < lockstep::testing::goes_down"), std::string::npos)
+      << text;
+  EXPECT_EQ(text.find("write_down"), std::string::npos) << "the handler is no part of it: " << text;
+  EXPECT_TRUE(text.ends_with("main")) << text;
+}
+
+TEST(Stack, LeavesAProgramsOwnHandlerAlone) {
+  const auto before = ::signal(SIGRTMAX - 3, [](int) { std::abort(); });
+  EXPECT_TRUE(own_stack(kLimit).functions.empty());
+  ::signal(SIGRTMAX - 3, before);
 }
 
 TEST(Stack, SaysWhyThereIsNone) {

@@ -1,0 +1,85 @@
+#include <signal.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include <unwind.h>
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <thread>
+
+#include "lockstep/base/deadline.h"
+#include "lockstep/base/mutex.h"
+#include "lockstep/comm/flight/process_image.h"
+#include "lockstep/comm/flight/stack.h"
+
+namespace lockstep {
+namespace {
+
+/// What the handler writes down; one look at a time.
+struct Caught {
+  std::array<uint64_t, 256> places;
+  size_t count = 0;
+  std::atomic<bool> done = true;  // false: the handler may write
+};
+Caught caught;
+
+_Unwind_Reason_Code add_place(_Unwind_Context* context, void* /*argument*/) {
+  int is_activation = 0;
+  const auto place = static_cast<uint64_t>(_Unwind_GetIPInfo(context, &is_activation));
+  // What was interrupted: so far it was the handler and the way to it.
+  if (is_activation != 0) caught.count = 0;
+  // A return address may lie behind the end of the function that calls.
+  if (place != 0) caught.places[caught.count++] = is_activation != 0 ? place : place - 1;
+  return caught.count < caught.places.size() ? _URC_NO_REASON : _URC_END_OF_STACK;
+}
+
+/// Walks without locks and memory: glibc finds tables so since 2.35.
+void write_down_where(int /*signal*/) {
+  const int before = errno;
+  if (caught.done.load(std::memory_order_acquire)) return;
+  _Unwind_Backtrace(add_place, nullptr);
+  caught.done.store(true, std::memory_order_release);
+  errno = before;
+}
+
+/// Sends the signal to the main thread and waits for its handler. Empty when it does not run in
+/// time: the thread blocks the signal, or is in the kernel for good.
+std::vector<uint64_t> interrupt_main(int signal, std::chrono::milliseconds limit) {
+  caught.count = 0;
+  caught.done.store(false, std::memory_order_release);
+  const pid_t pid = ::getpid();
+  const auto end = Deadline::after(limit);
+  if (::syscall(SYS_tgkill, pid, pid, signal) != 0) return {};
+  while (!caught.done.load(std::memory_order_acquire)) {
+    if (end.passed()) return {};
+    std::this_thread::sleep_for(1ms);
+  }
+  return {caught.places.begin(), caught.places.begin() + static_cast<ptrdiff_t>(caught.count)};
+}
+
+}  // namespace
+
+Stack own_stack(std::chrono::milliseconds limit) {
+  static Mutex mutex;
+  const MutexLock lock(mutex);
+  const int signal = SIGRTMAX - 3;
+  struct sigaction before {};
+  struct sigaction action {};
+  action.sa_handler = write_down_where;
+  action.sa_flags = SA_RESTART;
+  if (::sigaction(signal, nullptr, &before) != 0 || before.sa_handler != SIG_DFL)
+    return {{}, "the program has a handler for SIGRTMAX - 3"};
+  Stack stack;
+  auto image = ProcessImage::of(::getpid(), &stack.why_not);
+  if (!image) return stack;
+  ::sigaction(signal, &action, nullptr);
+  const auto places = interrupt_main(signal, limit);
+  // A signal that comes late must find a handler: it stays where it was not seen.
+  if (!places.empty()) ::sigaction(signal, &before, nullptr);
+  if (places.empty()) stack.why_not = "the main thread takes no signal";
+  stack.functions = image->functions(places);
+  return stack;
+}
+
+}  // namespace lockstep

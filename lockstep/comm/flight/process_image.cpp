@@ -1,0 +1,97 @@
+#include "lockstep/comm/flight/process_image.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <utility>
+
+#include "lockstep/comm/flight/function_name.h"
+
+namespace lockstep {
+namespace {
+
+constexpr size_t kMostFrames = 256;
+
+struct Walk {
+  const Libdw& dw;
+  std::vector<uint64_t> places;
+};
+
+int add_frame(Dwfl_Frame* frame, void* argument) {
+  auto& walk = *static_cast<Walk*>(argument);
+  Dwarf_Addr place = 0;
+  bool is_activation = false;
+  if (!walk.dw.frame_pc(frame, &place, &is_activation)) return DWARF_CB_ABORT;
+  // A return address may lie behind the end of the function that calls.
+  walk.places.push_back(is_activation ? place : place - 1);
+  return walk.places.size() < kMostFrames ? DWARF_CB_OK : DWARF_CB_ABORT;
+}
+
+/// Files with debugging information, which may be on another machine, are not looked for.
+int no_debuginfo(Dwfl_Module* /*module*/, void** /*user*/, const char* /*name*/,
+                 Dwarf_Addr /*base*/, const char* /*file*/, const char* /*link*/, GElf_Word /*crc*/,
+                 char** /*found*/) {
+  return -1;
+}
+
+}  // namespace
+
+ProcessImage::ProcessImage(const Libdw& dw, Dwfl* process, int pid)
+    : dw_(&dw), process_(process), pid_(pid) {}
+
+ProcessImage::ProcessImage(ProcessImage&& other) noexcept
+    : dw_(other.dw_), process_(std::exchange(other.process_, nullptr)), pid_(other.pid_) {}
+
+ProcessImage::~ProcessImage() {
+  if (process_ != nullptr) dw_->end(process_);
+}
+
+std::string ProcessImage::last_error() const {
+  const char* const text = dw_->errmsg(-1);
+  return text != nullptr ? text : "it cannot be read";
+}
+
+std::optional<ProcessImage> ProcessImage::of(int pid, std::string* why_not) {
+  const Libdw* const dw = Libdw::load(why_not);
+  if (dw == nullptr) return std::nullopt;
+  static const Dwfl_Callbacks callbacks = {dw->linux_proc_find_elf, no_debuginfo, nullptr, nullptr};
+  ProcessImage image(*dw, dw->begin(&callbacks), pid);
+  if (image.process_ != nullptr && dw->linux_proc_report(image.process_, pid) == 0 &&
+      dw->report_end(image.process_, nullptr, nullptr) == 0) {
+    return image;
+  }
+  *why_not = image.last_error();
+  return std::nullopt;
+}
+
+std::vector<uint64_t> ProcessImage::frames(std::string* why_not) {
+  Walk walk{*dw_, {}};
+  // The walk may end with an error where tables are missing; what it has found counts.
+  if (dw_->linux_proc_attach(process_, pid_, false) != 0 ||
+      (dw_->getthread_frames(process_, pid_, add_frame, &walk) < 0 && walk.places.empty())) {
+    *why_not = last_error();
+  } else if (walk.places.empty()) {
+    *why_not = "it has no frames";
+  }
+  return walk.places;
+}
+
+std::string ProcessImage::function_at(uint64_t place) {
+  Dwfl_Module* const module = dw_->addrmodule(process_, place);
+  if (module == nullptr) return "?";
+  if (const char* const symbol = dw_->module_addrname(module, place)) return function_name(symbol);
+  const char* const file =
+      dw_->module_info(module, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr);
+  return fmt::format("[{}]", file ? std::filesystem::path(file).filename().string() : "?");
+}
+
+std::vector<std::string> ProcessImage::functions(const std::vector<uint64_t>& places) {
+  std::vector<std::string> names;
+  for (const uint64_t place : places) {
+    std::string name = function_at(place);
+    if (names.empty() || names.back() != name) names.push_back(std::move(name));
+  }
+  return names;
+}
+
+}  // namespace lockstep
