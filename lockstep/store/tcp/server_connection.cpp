@@ -39,7 +39,7 @@ bool ServerConnection::receive(const OnRequest& on_request) {
 }
 
 void ServerConnection::serve_requests(const OnRequest& on_request) {
-  while (backlog() <= kPauseBacklog) {
+  while (!gone_ && backlog() <= kPauseBacklog) {
     const auto body = reader_.next();
     if (!body) return;
     on_request(decode_request(*body));
@@ -67,7 +67,10 @@ bool ServerConnection::send(std::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t put = ::send(fd_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
     if (put < 0 && errno == EINTR) continue;
-    if (put < 0 && errno != EAGAIN) return false;
+    if (put < 0 && errno != EAGAIN) {
+      gone_ = true;
+      return false;
+    }
     if (put < 0) break;
     bytes.remove_prefix(static_cast<size_t>(put));
     if (kept) sent_ += static_cast<size_t>(put);

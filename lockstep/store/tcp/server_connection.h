@@ -22,7 +22,8 @@ class ServerConnection {
   /// kMismatch (handshake), kCorrupt, kInvalidArgument, kIo: drop it.
   bool receive(const OnRequest& on_request);
   /// Calls `on_request` for each whole message that has come, until more than kPauseBacklog waits
-  /// to be taken: a short request can ask for a long reply, and a thousand of them fit in one read.
+  /// to be taken (a short request can ask for a long reply, and a thousand of them fit in one
+  /// read), or the connection is found gone.
   void serve_requests(const OnRequest& on_request);
 
   /// Sends what the socket takes and keeps the rest. False when the connection is gone.
@@ -50,7 +51,8 @@ class ServerConnection {
   std::optional<ServerHandshake> handshake_;  ///< Until the client has proved itself.
   FrameReader reader_{kMaxRequestBody};
   std::string output_;
-  size_t sent_ = 0;  ///< Bytes of output_ that are out.
+  size_t sent_ = 0;    ///< Bytes of output_ that are out.
+  bool gone_ = false;  ///< Sending has failed.
 };
 
 }  // namespace lockstep

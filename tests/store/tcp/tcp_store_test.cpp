@@ -12,6 +12,7 @@
 
 #include "lockstep/base/auth.h"
 #include "lockstep/store/tcp/protocol.h"
+#include "lockstep/store/tcp/server_connection.h"
 #include "tests/store/helpers.h"
 #include "tests/support/held_port.h"
 
@@ -136,7 +137,8 @@ TEST_F(TcpStoreTest, NonsenseAfterTheHandshakeIsDropped) {
 }
 
 TEST(TcpStoreServer, SilentStrangersAreDroppedInTime) {
-  const TcpStoreServer server(with_secret(50ms));
+  // Long enough for the client that does prove itself, on a busy machine.
+  const TcpStoreServer server(with_secret(1s));
   const Endpoint endpoint{"127.0.0.1", server.port()};
   const auto store = connect_tcp_store(endpoint, "secret", soon());
   const UniqueFd silent = tcp_connect(endpoint, soon());
@@ -304,6 +306,29 @@ TEST_F(TcpStoreTest, AClientThatNeverReadsDoesNotHoldUpOthers) {
   // Once the client reads, the requests that were put off are answered.
   std::string replies(5 * kMaxValueBytes, ' ');
   recv_all(greedy.get(), replies.data(), replies.size(), soon(), "server");
+}
+
+// Else the replies to all that such a client had asked for would be made, while others wait.
+TEST(ServerConnection, AClientThatIsGoneIsNotServedOn) {
+  int ends[2];
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+  ServerConnection connection(UniqueFd(ends[0]), 1, "secret");
+  UniqueFd client(ends[1]);
+  auto proof = std::async(std::launch::async,
+                          [&] { authenticate_client(client.get(), "secret", "store", soon()); });
+  while (!connection.proved()) ASSERT_TRUE(connection.receive([](const RequestFrame&) {}));
+  proof.get();
+  RequestFrame frame;
+  frame.request.op = StoreOp::kGet;
+  frame.request.keys = {"k"};
+  put(client, encode(frame) + encode(frame) + encode(frame));
+  client.reset();
+  int served = 0;
+  connection.receive([&](const RequestFrame&) {
+    ++served;
+    EXPECT_FALSE(connection.send("reply"));
+  });
+  EXPECT_EQ(served, 1);
 }
 
 TEST_F(TcpStoreTest, AClientThatVanishesInAWaitIsForgotten) {
