@@ -33,12 +33,12 @@ class Launched {
 
   /// True once stdout and stderr together contain `what` `times` times.
   bool wait_for(const std::string& what, int times = 1,
-                std::chrono::seconds limit = std::chrono::seconds(30)) const;
+                std::chrono::seconds limit = std::chrono::seconds(60)) const;
 
   /// Processes with this run's mark in their environment that are alive: the launcher, its workers
   /// and theirs.
   std::vector<pid_t> alive() const;
-  bool wait_all_gone(std::chrono::seconds limit = std::chrono::seconds(20)) const;
+  bool wait_all_gone(std::chrono::seconds limit = std::chrono::seconds(60)) const;
 
  private:
   struct Captured {

@@ -1,7 +1,6 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <thread>
 
 #include "lockstep/store/memory/memory_store.h"
 #include "lockstep/store/store.h"
@@ -37,9 +36,8 @@ TEST(Barrier, TimeoutNamesTheRanksThatDidNotCome) {
   const auto wait = [&](int rank, std::chrono::milliseconds budget) {
     return error_of([&] { store_barrier(*store, "start", rank, 8, Deadline::after(budget)); });
   };
-  std::thread other([&] { EXPECT_EQ(wait(0, 200ms).code(), ErrorCode::kTimeout); });
-  const auto error = wait(3, 200ms);
-  other.join();
+  EXPECT_EQ(wait(0, 10ms).code(), ErrorCode::kTimeout);  // it has come all the same
+  const auto error = wait(3, 10ms);
   EXPECT_EQ(error.code(), ErrorCode::kTimeout);
   EXPECT_TRUE(mentions(error, "'start' on rank 3: ranks 1, 2, 4-7 of 8")) << error.what();
 }
