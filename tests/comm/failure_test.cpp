@@ -97,6 +97,12 @@ class Caller {
   std::vector<float> out_;
 };
 
+/// Death is told at once, a frozen rank by the clock only: long enough for a call of a dozen
+/// processes on two cores that other work wants as well.
+std::chrono::milliseconds timeout_for(int signal) {
+  return std::chrono::milliseconds(signal == SIGKILL ? 20'000 : 2500);
+}
+
 /// Calls until it fails (the victim may fall after its part of the first is done).
 Error first_error(Caller& caller, Call call) {
   for (int i = 0; i < 3; ++i) {
@@ -116,8 +122,9 @@ void survive(ProcessGroup& group, Caller& caller, const Case& one, Board& board)
   const ErrorCode want = one.signal == SIGKILL ? ErrorCode::kPeerLost : ErrorCode::kTimeout;
   require(error.code() == want, fmt::format("wrong error: {}", error.what()));
   require(has_name(error, "rank 1"), error.what());
-  // Generous: other tests may keep the machine busy. It takes 5 ms on an idle one.
-  require(took.count() < 5, fmt::format("took {} s", took.count()));
+  // Generous, for a machine that others keep busy, but long before a killed rank's timeout: on an
+  // idle one it takes 5 ms.
+  require(took.count() < 10, fmt::format("took {} s", took.count()));
   try {
     group.barrier();
   } catch (const Error& again) {
@@ -134,7 +141,7 @@ void run_case(const Case& one) {
   const auto ends = run_rank_processes(
       HostLayout{3},
       [&](const World& world) {
-        const auto timeout = std::chrono::seconds(one.signal == SIGKILL ? 20 : 1);
+        const auto timeout = timeout_for(one.signal);
         if (world.rank == kVictim) board.victim = ::getpid();
         auto group = ProcessGroup::create(world, {.timeout = std::chrono::seconds(20)});
         auto timed = ProcessGroup::create(world, {.timeout = timeout});
@@ -214,7 +221,7 @@ void strike_transfer(int signal) {
   const auto ends = run_rank_processes(2, [&](const World& world) {
     std::vector<float> out(1 << 20);
     std::vector<float> in(1 << 20);
-    const auto timeout = std::chrono::seconds(signal == SIGKILL ? 20 : 1);
+    const auto timeout = timeout_for(signal);
     auto group = ProcessGroup::create(world, {.timeout = timeout});
     const auto transfer = [&] {
       auto sent = group.send(out.data(), 1 << 20, DType::kFloat32, 1 - world.rank);

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "tests/launch/launched.h"
@@ -12,13 +13,19 @@
 namespace lockstep::testing {
 namespace {
 
-/// Output of `lockstep inspect TARGET` once `part` is in it (the ranks need a moment to get there).
-std::string inspected(const std::string& target, const std::string& part) {
+/// Output of `lockstep inspect TARGET` once `part` is in it and `inside` ranks are in an operation:
+/// they need a moment to get there, each its own.
+std::string inspected(const std::string& target, const std::string& part, int inside) {
   std::string out;
-  for (int attempt = 0; attempt < 100 && !has(out, part); ++attempt) {
+  for (int attempt = 0; attempt < 100; ++attempt) {
     Launched inspect({"inspect", target});
     inspect.wait();
     out = inspect.out();
+    const auto lines = lines_of(out);
+    const auto found = std::count_if(lines.begin(), lines.end(), [](const std::string& line) {
+      return has(line, "inside for");
+    });
+    if (has(out, part) && found == inside) break;
   }
   return out;
 }
@@ -28,7 +35,7 @@ TEST(Inspect, NamesTheRankThatHoldsUpTheOthersAliveAndDead) {
   Launched run({"run", "--nproc_per_node", "3", "--log_dir", logs.path().string(), "--",
                 built_program("group_holder"), "skip"});
   ASSERT_TRUE(run.wait_for("holding", 3)) << run.err();
-  const std::string alive = inspected(std::to_string(run.pid()), "1 behind, sleeping");
+  const std::string alive = inspected(std::to_string(run.pid()), "1 behind, sleeping", 2);
   const auto lines = lines_of(alive);
   ASSERT_EQ(lines.size(), 6u) << alive;
   EXPECT_TRUE(lines[5].starts_with("stack of rank 1: pause < ")) << alive;
@@ -42,14 +49,14 @@ TEST(Inspect, NamesTheRankThatHoldsUpTheOthersAliveAndDead) {
   // Of one rank's process alone: that rank.
   const std::string words = lines[3].substr(0, lines[3].find("all_reduce"));
   const std::string pid = words.substr(words.find_first_not_of(' ', words.find('1') + 1));
-  const std::string one = inspected(pid.substr(0, pid.find(' ')), "no record of ranks 0, 2");
+  const std::string one = inspected(pid.substr(0, pid.find(' ')), "no record of ranks 0, 2", 0);
   EXPECT_EQ(lines_of(one).size(), 4u) << one;
 
   ASSERT_EQ(::kill(run.pid(), SIGKILL), 0);  // and with the agent all of its workers
   run.wait();
   ASSERT_TRUE(run.wait_all_gone());
   const auto folder = *std::filesystem::directory_iterator(logs.path());
-  const std::string dead = inspected((folder.path() / "attempt_0").string(), "dead, 1 behind");
+  const std::string dead = inspected((folder.path() / "attempt_0").string(), "dead, 1 behind", 2);
   EXPECT_TRUE(has(dead, "barrier #3") && has(dead, "dead, 1 behind")) << dead;
   EXPECT_TRUE(has(dead, "group_holder.cpp:23") && has(dead, "group_holder.cpp:19")) << dead;
 
