@@ -81,8 +81,8 @@ void mismatch(const World& world) {
 }
 
 void late(const World& world) {
+  auto other = make(world, std::chrono::seconds(20));  // first: it starts MPI
   auto group = make(world, std::chrono::milliseconds(1500));
-  auto other = make(world, std::chrono::seconds(20));
   if (world.rank != 2) {
     must_fail(group, ErrorCode::kTimeout, {"rank 2"}, [&] { group.barrier(); });
   }
@@ -91,6 +91,7 @@ void late(const World& world) {
 
 /// One rank never comes, not to MPI_Finalize either. The others must end nonetheless.
 void stopped(const World& world) {
+  make(world, std::chrono::seconds(20)).barrier();  // starts MPI
   auto group = make(world, std::chrono::milliseconds(1500));
   while (world.rank == 2) ::pause();
   must_fail(group, ErrorCode::kTimeout, {"rank 2"}, [&] { group.barrier(); });
