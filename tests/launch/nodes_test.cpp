@@ -186,9 +186,14 @@ TEST(World, AShellLoopWithTorchsVariables) {
 TEST(World, UnderRealTorchrun) {
   const std::string source = env_or("LOCKSTEP_SOURCE_DIR", ".");
   const HeldPort port;
-  // static: torchrun's own store holds MASTER_PORT; standalone: rank 0 serves there.
-  for (const Words& mode :
-       {Words{"--master_port", std::to_string(port.number())}, Words{"--standalone"}}) {
+  const HeldPort other;
+  // static: torchrun's own store holds MASTER_PORT; c10d: rank 0 serves there. (--standalone is
+  // c10d too, but older torchruns take a fixed port then.)
+  const Words fixed = {"--master_port", std::to_string(port.number())};
+  const Words dynamic = {"--rdzv_backend",  "c10d",
+                         "--rdzv_endpoint", "localhost:" + std::to_string(other.number()),
+                         "--rdzv_id",       "test"};
+  for (const Words& mode : {fixed, dynamic}) {
     Words words = {"/usr/bin/python3",
                    source + "/tests/launch/torchrun.py",
                    "--nproc_per_node",
