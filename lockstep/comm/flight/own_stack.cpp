@@ -43,14 +43,21 @@ void write_down_where(int /*signal*/) {
   errno = before;
 }
 
-/// Sends the signal to the main thread and waits for its handler. Empty when it does not run in
-/// time: the thread blocks the signal, or is in the kernel for good.
-std::vector<uint64_t> interrupt_main(int signal, std::chrono::milliseconds limit) {
+bool send_to_main(int signal) {
   caught.count = 0;
   caught.done.store(false, std::memory_order_release);
   const pid_t pid = ::getpid();
+  if (::syscall(SYS_tgkill, pid, pid, signal) == 0) return true;
+  caught.done.store(true, std::memory_order_release);
+  return false;
+}
+
+/// Sends the signal to the main thread and waits for its handler. Empty when it does not run in
+/// time: the thread blocks the signal, or is in the kernel for good. Then the signal is still on
+/// its way, and the next look waits for the same one: a second could run the handler beside it.
+std::vector<uint64_t> interrupt_main(int signal, std::chrono::milliseconds limit) {
   const auto end = Deadline::after(limit);
-  if (::syscall(SYS_tgkill, pid, pid, signal) != 0) return {};
+  if (caught.done.load(std::memory_order_acquire) && !send_to_main(signal)) return {};
   while (!caught.done.load(std::memory_order_acquire)) {
     if (end.passed()) return {};
     std::this_thread::sleep_for(1ms);
@@ -68,7 +75,8 @@ Stack own_stack(std::chrono::milliseconds limit) {
   struct sigaction action {};
   action.sa_handler = write_down_where;
   action.sa_flags = SA_RESTART;
-  if (::sigaction(signal, nullptr, &before) != 0 || before.sa_handler != SIG_DFL)
+  const bool asked = ::sigaction(signal, nullptr, &before) == 0;
+  if (!asked || (before.sa_handler != SIG_DFL && before.sa_handler != write_down_where))
     return {{}, "the program has a handler for SIGRTMAX - 3"};
   Stack stack;
   auto image = ProcessImage::of(::getpid(), &stack.why_not);
@@ -76,6 +84,7 @@ Stack own_stack(std::chrono::milliseconds limit) {
   ::sigaction(signal, &action, nullptr);
   const auto places = interrupt_main(signal, limit);
   // A signal that comes late must find a handler: it stays where it was not seen.
+  before.sa_handler = SIG_DFL;
   if (!places.empty()) ::sigaction(signal, &before, nullptr);
   if (places.empty()) stack.why_not = "the main thread takes no signal";
   stack.functions = image->functions(places);

@@ -1,8 +1,12 @@
 #include "lockstep/comm/flight/process_image.h"
 
 #include <fmt/format.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
 
+#include <cerrno>
 #include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "lockstep/comm/flight/function_name.h"
@@ -33,6 +37,36 @@ int no_debuginfo(Dwfl_Module* /*module*/, void** /*user*/, const char* /*name*/,
                  char** /*found*/) {
   return -1;
 }
+
+/// The main thread of another process stands still as long as this lives; for one thread. Seized,
+/// not attached to: with the latter a signal stops it, which it would get as its own if this
+/// process ended meanwhile, and nobody would let it go on.
+class Held {
+ public:
+  explicit Held(pid_t pid) : pid_(pid) {
+    if (::ptrace(PTRACE_SEIZE, pid_, 0, 0) != 0) return;
+    is_ours_ = true;
+    int status = 0;
+    if (::ptrace(PTRACE_INTERRUPT, pid_, 0, 0) != 0) return;
+    const pid_t seen = ::waitpid(pid_, &status, __WALL);
+    stands_still_ = seen == pid_ && WIFSTOPPED(status);
+    if (!stands_still_) errno = ESRCH;  // it has just ended
+    // Where a signal came first, it stands before that one's handler, and has to have it.
+    if (stands_still_ && status >> 16 != PTRACE_EVENT_STOP) signal_ = WSTOPSIG(status);
+  }
+  ~Held() {
+    if (is_ours_) ::ptrace(PTRACE_DETACH, pid_, 0, signal_);
+  }
+  Held(const Held&) = delete;
+  Held& operator=(const Held&) = delete;
+  bool stands_still() const { return stands_still_; }
+
+ private:
+  const pid_t pid_;
+  bool is_ours_ = false;
+  bool stands_still_ = false;
+  long signal_ = 0;
+};
 
 }  // namespace
 
@@ -66,8 +100,13 @@ std::optional<ProcessImage> ProcessImage::of(int pid, std::string* why_not) {
 
 std::vector<uint64_t> ProcessImage::frames(std::string* why_not) {
   Walk walk{*dw_, {}};
+  const Held held(pid_);
+  if (!held.stands_still()) {
+    *why_not = std::generic_category().message(errno);
+    return {};
+  }
   // The walk may end with an error where tables are missing; what it has found counts.
-  if (dw_->linux_proc_attach(process_, pid_, false) != 0 ||
+  if (dw_->linux_proc_attach(process_, pid_, true) != 0 ||
       (dw_->getthread_frames(process_, pid_, add_frame, &walk) < 0 && walk.places.empty())) {
     *why_not = last_error();
   } else if (walk.places.empty()) {

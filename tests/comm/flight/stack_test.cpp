@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "lockstep/comm/flight/function_name.h"
+#include "lockstep/comm/flight/process_image.h"
 #include "lockstep/comm/flight/process_state.h"
 
 namespace lockstep {
@@ -111,6 +112,26 @@ TEST(Stack, TellsWhereAProcessLoopsOrIsStopped) {
   EXPECT_EQ(child.state_but("stopped"), "running") << "and goes on";
 }
 
+// Be it in the middle: a job whose ranks look at each other is often just being killed.
+TEST(Stack, WhoLooksMayDieAndTheProcessGoesOn) {
+  const Child child(loops_for_ever);
+  child.stack_in("lockstep::testing::loops_for_ever");
+  for (int i = 0; i < 40; ++i) {
+    const pid_t looks = ::fork();
+    if (looks == 0) {
+      std::string why_not;
+      while (true) {
+        auto image = ProcessImage::of(child.pid(), &why_not);
+        if (image) image->frames(&why_not);
+      }
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(5 + i));  // wherever that is
+    ::kill(looks, SIGKILL);
+    ::waitpid(looks, nullptr, 0);
+    ASSERT_EQ(child.state_but("stopped"), "running") << i;
+  }
+}
+
 TEST(Stack, AnotherThreadTellsWhereItsOwnProcessIs) {
   Stack stack;
   std::thread looks([&stack] {
@@ -129,6 +150,28 @@ TEST(Stack, AnotherThreadTellsWhereItsOwnProcessIs) {
       << text;
   EXPECT_EQ(text.find("write_down"), std::string::npos) << "the handler is no part of it: " << text;
   EXPECT_TRUE(text.ends_with("main")) << text;
+}
+
+// The unanswered signal is still on its way then, and must neither spoil the next look nor end the
+// process when it comes.
+TEST(Stack, OfAMainThreadThatTakesNoSignalIsHadWhenItDoes) {
+  sigset_t mask;
+  sigset_t before;
+  ::sigemptyset(&mask);
+  ::sigaddset(&mask, SIGRTMAX - 3);
+  ::pthread_sigmask(SIG_BLOCK, &mask, &before);
+  const auto look = [](std::chrono::milliseconds limit) {
+    Stack stack;
+    std::thread([&stack, limit] { stack = own_stack(limit); }).join();
+    return to_string(stack);
+  };
+  for (int i = 0; i < 2; ++i)
+    EXPECT_EQ(look(20ms), "not to be had (the main thread takes no signal)");
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  EXPECT_TRUE(look(kLimit).ends_with("main"));
+  struct sigaction after {};
+  ::sigaction(SIGRTMAX - 3, nullptr, &after);
+  EXPECT_EQ(after.sa_handler, SIG_DFL);
 }
 
 TEST(Stack, LeavesAProgramsOwnHandlerAlone) {
