@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -31,6 +32,7 @@ constexpr auto kQuiet = 300ms;    // no further host says anything
 constexpr auto kHosts = 500ms;    // for all hosts
 constexpr size_t kStacks = 2;     // of a host
 constexpr size_t kMostTold = 16;  // of ranks that did different things
+constexpr size_t kMostStacks = 8;
 
 int64_t since_epoch_ns() {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
@@ -47,6 +49,17 @@ std::string phrase(const LastCall& call, const std::vector<int>& ranks) {
   if (call.what.empty()) return text + ": nothing yet";
   return text + (call.inside ? fmt::format(": in {} for {:.1f} s", call.what, call.seconds)
                              : fmt::format(": done with {} {:.1f} s ago", call.what, call.seconds));
+}
+
+std::string stacks_of(const std::vector<LastCall>& calls) {
+  std::string text;
+  size_t count = 0;
+  for (const LastCall& call : calls) {
+    if (call.stack.empty() || ++count > kMostStacks) continue;
+    text += fmt::format("; stack of rank {}: {}", call.rank, call.stack);
+  }
+  if (count > kMostStacks) text += fmt::format("; and {} more stacks", count - kMostStacks);
+  return text;
 }
 
 /// By read(2) and not from mapped memory: the writer may be at work, and of another process.
@@ -69,18 +82,26 @@ bool is_suspect(const LastCall& call) {
 
 /// `with_stacks`: for suspects; then only one rank of a host may ask at a time.
 std::vector<LastCall> last_calls_of_host(const GroupSpec& spec, bool with_stacks) {
+  std::vector<FlightRecord> records;
+  std::map<int, int> ranks_in;  // by process
+  for (const auto& recorder : spec.recorders) {
+    auto record = read_recorder(recorder);
+    if (!record) continue;
+    ++ranks_in[record->pid];
+    records.push_back(std::move(*record));
+  }
   std::vector<LastCall> calls;
   size_t stacks = 0;
-  for (const auto& recorder : spec.recorders) {
-    const auto record = read_recorder(recorder);
-    if (!record) continue;
-    LastCall call = last_call(*record, spec.name, since_epoch_ns());
-    const std::string state = process_state(record->pid);
+  for (const FlightRecord& record : records) {
+    LastCall call = last_call(record, spec.name, since_epoch_ns());
+    const std::string state = process_state(record.pid);
     const bool usual = call.inside && (state == "sleeping" || state == "running");
     if (!usual) call.process = state;
-    if (with_stacks && is_suspect(call) && stacks++ < kStacks) {
-      const bool own = record->pid == ::getpid();
-      call.stack = to_string(own ? own_stack(kStack) : stack_of(record->pid, kStack));
+    // Where ranks are threads, the main thread is none of them.
+    const bool is_main = ranks_in[record.pid] == 1;
+    if (with_stacks && is_main && is_suspect(call) && stacks++ < kStacks) {
+      const bool own = record.pid == ::getpid();
+      call.stack = to_string(own ? own_stack(kStack) : stack_of(record.pid, kStack));
     }
     calls.push_back(std::move(call));
   }
@@ -231,11 +252,8 @@ std::string last_calls_text(std::vector<LastCall> calls, const std::vector<int>&
   std::sort(calls.begin(), calls.end(),
             [](const LastCall& a, const LastCall& b) { return a.rank < b.rank; });
   std::vector<int> silent = ranks;
-  std::string stacks;
-  for (const LastCall& call : calls) {
-    std::erase(silent, call.rank);
-    if (!call.stack.empty()) stacks += fmt::format("; stack of rank {}: {}", call.rank, call.stack);
-  }
+  for (const LastCall& call : calls) std::erase(silent, call.rank);
+  const std::string stacks = stacks_of(calls);
   std::string text;
   for (size_t told = 0; !calls.empty(); ++told) {
     if (told == kMostTold) {

@@ -89,6 +89,19 @@ TEST(LastCalls, StayShort) {
   EXPECT_EQ(text.find("no word"), std::string::npos) << text;
 }
 
+// Two of each host: where one rank comes alone, all others are late.
+TEST(LastCalls, TellAFewStacks) {
+  std::vector<LastCall> calls;
+  std::vector<int> ranks;
+  for (int rank = 0; rank < 100; ++rank) {
+    calls.push_back({rank, "barrier #1", false, 1, "sleeping", "pause < main"});
+    ranks.push_back(rank);
+  }
+  const std::string text = last_calls_text(calls, ranks);
+  EXPECT_NE(text.find("; stack of rank 0: pause < main"), std::string::npos) << text;
+  EXPECT_TRUE(text.ends_with("; stack of rank 7: pause < main; and 92 more stacks")) << text;
+}
+
 TEST(LastCalls, SurviveTheStore) {
   const auto calls =
       decode_last_calls(encode_last_calls({{7, "barrier #3", true, 1.5, "dead", "main"}}));
