@@ -32,15 +32,17 @@ void Search::start_waiting() {
 }
 
 bool Search::has_begun() {
-  const auto now = std::chrono::steady_clock::now();
-  if (now < next_look_) return false;
+  using Clock = std::chrono::steady_clock;
+  const auto now = Clock::now();
+  if (now < std::max(next_look_, pause_end_)) return false;
   next_look_ = now + look_;
   try {
-    return spec_.store->check(std::span(&begun_key_, 1), Deadline::after(kStoreLimit));
+    return spec_.store->check(std::span(&begun_key_, 1), Deadline::after(kLookLimit));
   } catch (const Error& error) {
-    log_debug(fmt::format("{}: whether a rank of group '{}' is late is not asked any more: {}",
+    log_debug(fmt::format("{}: whether a rank of group '{}' is late is not asked now: {}",
                           spec_.rank_name(spec_.rank), spec_.name, error.what()));
-    next_look_ = std::chrono::steady_clock::time_point::max();
+    const bool comes_back = error.code() == ErrorCode::kTimeout;
+    pause_end_ = comes_back ? Clock::now() + kPause : Clock::time_point::max();
     return false;
   }
 }

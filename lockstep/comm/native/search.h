@@ -49,6 +49,10 @@ class Search {
   static constexpr std::chrono::milliseconds kGrace{300};
   /// How long the store may take to answer.
   static constexpr std::chrono::seconds kStoreLimit{5};
+  /// The same for alarm(), which holds up who waits; and for how long it asks a store that did not
+  /// answer in time no more.
+  static constexpr std::chrono::milliseconds kLookLimit{500};
+  static constexpr std::chrono::seconds kPause{5};
 
   using Answers = std::vector<std::optional<std::vector<int>>>;  // by rank
 
@@ -63,6 +67,7 @@ class Search {
   const std::chrono::milliseconds look_;
   const std::function<bool()> alarm_ = [this] { return has_begun(); };
   std::chrono::steady_clock::time_point next_look_{};
+  std::chrono::steady_clock::time_point pause_end_{};
 };
 
 }  // namespace lockstep
