@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <optional>
 
 #include "lockstep/base/log.h"
@@ -23,6 +24,10 @@ int64_t digest_of(const OpHeader& header) {
 int64_t mark_of(int from, int to, int64_t count) {
   const std::array<int64_t, 3> words = {from, to, count};
   return static_cast<int64_t>(fnv1a(std::as_bytes(std::span(words))) >> 24);
+}
+
+std::string key_of_doing(const GroupSpec& spec, const std::string& rank) {
+  return fmt::format("{}/doing/{}", spec.name, rank);
 }
 
 std::string trouble_key(const GroupSpec& spec) {
@@ -196,7 +201,7 @@ Error CheckedGroup::first_trouble(const Error& error) const {
 /// By rank; empty for those that do not say it within a grace.
 std::vector<std::string> CheckedGroup::gather_doings() const {
   Store& store = *spec_.store;
-  const auto key_of = [&](int rank) { return fmt::format("{}/doing/{}", spec_.name, rank); };
+  const auto key_of = [&](int rank) { return key_of_doing(spec_, std::to_string(rank)); };
   store.set(key_of(spec_.rank), describe(header_), Deadline::after(kStoreLimit));
   std::vector<std::string> keys;
   for (int rank = 0; rank < spec_.size; ++rank) keys.push_back(key_of(rank));
@@ -206,11 +211,14 @@ std::vector<std::string> CheckedGroup::gather_doings() const {
   } catch (const Error& late) {
     if (late.code() != ErrorCode::kTimeout) throw;
   }
+  // One question, from an empty store on: one or two for each rank, asked by all ranks, take a
+  // large group's store longer than they have.
+  std::map<std::string, std::string> said;
+  const auto prefix = key_of_doing(spec_, "");
+  for (const auto& change : store.watch(prefix, 0, Deadline::after(kStoreLimit)).changes)
+    said[change.key] = change.value.value_or("");
   std::vector<std::string> doings;
-  for (const auto& key : keys) {
-    const bool said = store.check(std::span(&key, 1), Deadline::after(kStoreLimit));
-    doings.push_back(said ? store.get(key, Deadline::after(kStoreLimit)) : "");
-  }
+  for (const auto& key : keys) doings.push_back(said[key]);
   return doings;
 }
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 
 namespace lockstep {
@@ -186,11 +187,18 @@ void StoreState::wake_waiters(const std::string& key, Answers& woken) {
   }
 }
 
-// Who watches has seen every earlier change, so this one is all there is to tell.
+// Who watches has seen every earlier change, so this one is all there is to tell. Only prefixes of
+// `key` are looked at, and a few on the way to them: thousands may watch other keys.
 void StoreState::wake_watchers(const std::string& key, const Entry& entry, Answers& woken) {
-  for (auto it = watching_prefix_.begin(); it != watching_prefix_.end();) {
-    if (!key.starts_with(it->first)) {
-      ++it;
+  auto it = watching_prefix_.upper_bound(key);
+  while (it != watching_prefix_.begin()) {
+    --it;
+    const std::string& prefix = it->first;
+    if (!key.starts_with(prefix)) {
+      // It departs from `key` downwards; a longer prefix of `key` would come behind it.
+      const auto [departs, same] =
+          std::mismatch(key.begin(), key.end(), prefix.begin(), prefix.end());
+      it = watching_prefix_.upper_bound(std::string(key.begin(), departs));
       continue;
     }
     for (const StoreTicket ticket : it->second) {

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+
 namespace lockstep {
 namespace {
 
@@ -54,6 +56,22 @@ TEST(StoreState, CancelledWatchIsQuietNotLate) {
   EXPECT_EQ(reply->status, Status::kDone);
   EXPECT_EQ(reply->number, 1);
   EXPECT_TRUE(reply->items.empty());
+}
+
+TEST(StoreState, AChangeWakesThoseWhoWatchAPrefixOfTheKeyAndNobodyElse) {
+  StoreState state;
+  const std::vector<std::string> prefixes = {
+      "",    "a", "a/", "a/b",   "a/b/", "a/a", "a/bb",  "a/b!",   "a/b0",  "a/b/",
+      "a/c", "b", "A",  "a/b/c", "a/b/", "a0",  "a/b/d", "a/b/c/", "a/b/cc"};
+  for (size_t i = 0; i < prefixes.size(); ++i)
+    state.submit({1, i}, make(StoreOp::kWatch, {prefixes[i]}));
+  const std::string key = "a/b/c";
+  std::set<uint64_t> woken;
+  for (const auto& answer : state.submit({2, 0}, make(StoreOp::kSet, {key}))) {
+    if (answer.to.client == 1) woken.insert(answer.to.request);
+  }
+  for (size_t i = 0; i < prefixes.size(); ++i)
+    EXPECT_EQ(woken.count(i) == 1, key.starts_with(prefixes[i])) << prefixes[i];
 }
 
 TEST(StoreState, DroppedClientIsForgotten) {
