@@ -52,7 +52,10 @@ Error Search::name_the_late(const Error& error, const std::vector<int>& awaited)
   store.set(waited_ + std::to_string(spec_.rank), encode_ranks(awaited),
             Deadline::after(kStoreLimit));
   store.set(begun_key_, "", Deadline::after(kStoreLimit));
-  await_verdict();
+  // Where another rank is faster, its verdict counts, whatever this one would find. One rank at a
+  // time finds out: all answers for every rank are too much for the store of a large group.
+  if (is_told_within(std::max(kGrace, 3 * look_))) return error;
+  if (!has_turn() && is_told_within(kTurn)) return error;
   const Answers all = answers();
   const auto late = late_ranks(all);
   if (late.empty()) return name_the_cut(error, all);
@@ -61,14 +64,20 @@ Error Search::name_the_late(const Error& error, const std::vector<int>& awaited)
                            spec_.rank_name(spec_.rank), error.what()));
 }
 
-/// Where another rank is faster, its verdict counts, whatever this one finds.
-void Search::await_verdict() {
+bool Search::is_told_within(std::chrono::milliseconds limit) const {
   const auto key = verdict_key(spec_);
   try {
-    spec_.store->wait(std::span(&key, 1), Deadline::after(std::max(kGrace, 3 * look_)));
+    spec_.store->wait(std::span(&key, 1), Deadline::after(limit));
+    return true;
   } catch (const Error& nobody) {
     if (nobody.code() != ErrorCode::kTimeout) throw;
+    return false;
   }
+}
+
+bool Search::has_turn() const {
+  const auto by = begun_key_ + "/by";
+  return spec_.store->compare_set(by, std::nullopt, "", Deadline::after(kStoreLimit)).swapped;
 }
 
 Search::Answers Search::answers() const {

@@ -42,11 +42,14 @@ class Search {
   /// This rank's time is over (`error`) while it waits for `awaited`, as far as it knows. Returns
   /// the error that names the culprit, or `error` if that is not to be known, or another rank has
   /// written a verdict meanwhile. Takes at most kGrace (or three looks of alarm(), if that is more)
-  /// and some round trips to the store. Errors: the store's.
+  /// and some round trips to the store; kTurn more where the rank that was to tell has died. What
+  /// all ranks say goes to one rank: size * (1 + awaited.size()) numbers. Errors: the store's.
   Error name_the_late(const Error& error, const std::vector<int>& awaited);
 
  private:
   static constexpr std::chrono::milliseconds kGrace{300};
+  /// Time for the first whose kGrace is over to tell.
+  static constexpr std::chrono::seconds kTurn{2};
   /// How long the store may take to answer.
   static constexpr std::chrono::seconds kStoreLimit{5};
   /// The same for alarm(), which holds up who waits; and for how long it asks a store that did not
@@ -57,7 +60,8 @@ class Search {
   using Answers = std::vector<std::optional<std::vector<int>>>;  // by rank
 
   bool has_begun();
-  void await_verdict();
+  bool is_told_within(std::chrono::milliseconds limit) const;
+  bool has_turn() const;
   Answers answers() const;
   Error name_the_cut(const Error& error, const Answers& all) const;
 

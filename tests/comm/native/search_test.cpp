@@ -4,8 +4,13 @@
 
 #include <algorithm>
 #include <memory>
+#include <string>
+#include <utility>
+#include <vector>
 
+#include "lockstep/comm/verdict.h"
 #include "lockstep/store/request_store.h"
+#include "lockstep/store/store_state.h"
 
 namespace lockstep {
 namespace {
@@ -26,6 +31,44 @@ class HangingStore final : public RequestStore {
   }
   std::string name() const override { return "store that hangs"; }
 };
+
+/// One in which time is over when it would pass.
+class TimelessStore final : public RequestStore {
+ public:
+  int watched = 0;
+
+ private:
+  StoreReply call(StoreRequest request, Deadline /*deadline*/) override {
+    if (request.op == StoreOp::kWatch) ++watched;
+    auto answers = state_.submit({}, std::move(request));
+    return answers.empty() ? state_.cancel({}).value() : std::move(answers.front().reply);
+  }
+  std::string name() const override { return "store without time"; }
+
+  StoreState state_;
+};
+
+// What all ranks say, for each of a thousand that say it, is more than a store tells in time.
+TEST(Search, WhoFindsAVerdictDoesNotAskWhatAllRanksSay) {
+  const auto store = std::make_shared<TimelessStore>();
+  const Error over(ErrorCode::kTimeout, "time is over");
+  std::vector<std::string> verdicts;
+  for (const int rank : {0, 2, 3}) {
+    GroupSpec spec;
+    spec.rank = rank;
+    spec.size = 4;
+    spec.world_ranks = {0, 1, 2, 3};
+    spec.store = store;
+    Search search(spec);
+    EXPECT_EQ(search.alarm()(), rank != 0) << "rank 0 begins";
+    const Error error = search.name_the_late(over, {1});
+    verdicts.emplace_back(agree_on_verdict(spec, error, Deadline::after(1s)).what());
+  }
+  EXPECT_TRUE(verdicts[0].starts_with("rank 1 did not come in time")) << verdicts[0];
+  EXPECT_EQ(verdicts[1], verdicts[0]);
+  EXPECT_EQ(verdicts[2], verdicts[0]);
+  EXPECT_EQ(store->watched, 1);
+}
 
 // Else each collective in which a rank waits a while would take as long as the store may.
 TEST(Search, AStoreThatHangsHoldsUpWhoWaitsOnceAndShortly) {
