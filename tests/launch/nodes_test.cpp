@@ -7,6 +7,7 @@
 #include "lockstep/store/tcp/tcp_store.h"
 #include "tests/launch/launched.h"
 #include "tests/support/held_port.h"
+#include "tests/support/temp_folder.h"
 
 namespace lockstep::testing {
 namespace {
@@ -187,6 +188,7 @@ TEST(World, UnderRealTorchrun) {
   const std::string source = env_or("LOCKSTEP_SOURCE_DIR", ".");
   const HeldPort port;
   const HeldPort other;
+  const TempFolder logs;
   // static: torchrun's own store holds MASTER_PORT; c10d: rank 0 serves there. (--standalone is
   // c10d too, but older torchruns take a fixed port then.)
   const Words fixed = {"--master_port", std::to_string(port.number())};
@@ -203,7 +205,8 @@ TEST(World, UnderRealTorchrun) {
                    "0.1"};
     words.insert(words.end(), mode.begin(), mode.end());
     words.push_back(built_program("world_worker"));
-    Launched run(words, {{"PYTHONDONTWRITEBYTECODE", "1"}});
+    // torchrun leaves its folder of logs behind.
+    Launched run(words, {{"PYTHONDONTWRITEBYTECODE", "1"}, {"TMPDIR", logs.path().string()}});
     EXPECT_EQ(run.wait(120s), 0) << run.err();
     for (const char* rank : {"rank 0/2 local 0/2", "rank 1/2 local 1/2"})
       EXPECT_TRUE(has(run.out(), rank)) << run.out() << run.err();
