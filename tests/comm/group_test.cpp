@@ -5,11 +5,13 @@
 #include <filesystem>
 #include <functional>
 #include <latch>
+#include <memory>
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/version.h"
 #include "lockstep/comm/process_group.h"
 #include "lockstep/store/memory/memory_store.h"
+#include "tests/comm/support/timeless_store.h"
 #include "tests/support/ranks.h"
 
 namespace lockstep::testing {
@@ -101,6 +103,18 @@ TEST(ProcessGroup, RanksThatDoNotMeetAreNamed) {
     EXPECT_EQ(error.code(), ErrorCode::kTimeout);
     EXPECT_TRUE(contains(error, "rank 2 did not come")) << error.what();
   });
+}
+
+// All ranks of a job say it, so what each asks the store for it must not grow with their number.
+TEST(ProcessGroup, WhoDoesNotMeetIsFoundWithFewQuestions) {
+  const auto store = std::make_shared<TimelessStore>();
+  World world = alone();
+  world.rank = 1;
+  world.size = 50;
+  world.store = store;
+  const Error error = error_of([&] { ProcessGroup::create(world); });
+  EXPECT_TRUE(contains(error, "ranks 0, 2-49 did not come")) << error.what();
+  EXPECT_LT(store->questions, 10);
 }
 
 TEST(ProcessGroup, DifferentBackEndsMismatch) {

@@ -5,12 +5,11 @@
 #include <algorithm>
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "lockstep/comm/verdict.h"
 #include "lockstep/store/request_store.h"
-#include "lockstep/store/store_state.h"
+#include "tests/comm/support/timeless_store.h"
 
 namespace lockstep {
 namespace {
@@ -32,25 +31,9 @@ class HangingStore final : public RequestStore {
   std::string name() const override { return "store that hangs"; }
 };
 
-/// One in which time is over when it would pass.
-class TimelessStore final : public RequestStore {
- public:
-  int watched = 0;
-
- private:
-  StoreReply call(StoreRequest request, Deadline /*deadline*/) override {
-    if (request.op == StoreOp::kWatch) ++watched;
-    auto answers = state_.submit({}, std::move(request));
-    return answers.empty() ? state_.cancel({}).value() : std::move(answers.front().reply);
-  }
-  std::string name() const override { return "store without time"; }
-
-  StoreState state_;
-};
-
 // What all ranks say, for each of a thousand that say it, is more than a store tells in time.
 TEST(Search, WhoFindsAVerdictDoesNotAskWhatAllRanksSay) {
-  const auto store = std::make_shared<TimelessStore>();
+  const auto store = std::make_shared<testing::TimelessStore>();
   const Error over(ErrorCode::kTimeout, "time is over");
   std::vector<std::string> verdicts;
   for (const int rank : {0, 2, 3}) {
