@@ -46,13 +46,15 @@ class Held {
   explicit Held(pid_t pid) : pid_(pid) {
     if (::ptrace(PTRACE_SEIZE, pid_, 0, 0) != 0) return;
     is_ours_ = true;
-    int status = 0;
+    siginfo_t info{};
     if (::ptrace(PTRACE_INTERRUPT, pid_, 0, 0) != 0) return;
-    const pid_t seen = ::waitpid(pid_, &status, __WALL);
-    stands_still_ = seen == pid_ && WIFSTOPPED(status);
+    // Only looked at: the end of a process that dies meanwhile is for its parent, be it this one.
+    const int all = WSTOPPED | WEXITED | WNOWAIT | __WALL;
+    const bool seen = ::waitid(P_PID, static_cast<id_t>(pid_), &info, all) == 0;
+    stands_still_ = seen && (info.si_code == CLD_TRAPPED || info.si_code == CLD_STOPPED);
     if (!stands_still_) errno = ESRCH;  // it has just ended
     // Where a signal came first, it stands before that one's handler, and has to have it.
-    if (stands_still_ && status >> 16 != PTRACE_EVENT_STOP) signal_ = WSTOPSIG(status);
+    if (stands_still_ && info.si_status >> 8 != PTRACE_EVENT_STOP) signal_ = info.si_status;
   }
   ~Held() {
     if (is_ours_) ::ptrace(PTRACE_DETACH, pid_, 0, signal_);
@@ -90,11 +92,9 @@ std::optional<ProcessImage> ProcessImage::of(int pid, std::string* why_not) {
   if (dw == nullptr) return std::nullopt;
   static const Dwfl_Callbacks callbacks = {dw->linux_proc_find_elf, no_debuginfo, nullptr, nullptr};
   ProcessImage image(*dw, dw->begin(&callbacks), pid);
-  if (image.process_ != nullptr && dw->linux_proc_report(image.process_, pid) == 0 &&
-      dw->report_end(image.process_, nullptr, nullptr) == 0) {
-    return image;
-  }
-  *why_not = image.last_error();
+  const int failure = image.process_ ? dw->linux_proc_report(image.process_, pid) : -1;
+  if (failure == 0 && dw->report_end(image.process_, nullptr, nullptr) == 0) return image;
+  *why_not = failure > 0 ? std::generic_category().message(failure) : image.last_error();
   return std::nullopt;
 }
 
