@@ -139,6 +139,17 @@ void CheckedGroup::look_for_trouble(const Doing& doing) const {
   }
 }
 
+void CheckedGroup::await_verdict() const {
+  const auto key = verdict_key(spec_);
+  try {
+    spec_.store->wait(std::span(&key, 1), Deadline::after(kLongestGrace + 1s));
+  } catch (const Error& nobody) {
+    if (nobody.code() == ErrorCode::kTimeout) return;
+    throw;
+  }
+  throw decode_verdict(spec_.store->get(key, Deadline::after(kStoreLimit)));
+}
+
 void CheckedGroup::throw_agreed(const Error& error, bool is_collective) {
   if (is_harmless(error.code())) throw Error(error);
   const Error verdict = verdict_on(error, is_collective);
@@ -205,7 +216,8 @@ std::vector<std::string> CheckedGroup::gather_doings() const {
   store.set(key_of(spec_.rank), describe(header_), Deadline::after(kStoreLimit));
   std::vector<std::string> keys;
   for (int rank = 0; rank < spec_.size; ++rank) keys.push_back(key_of(rank));
-  const auto grace = std::clamp<std::chrono::milliseconds>(spec_.timeout / 10, 5 * kLook, 2s);
+  const auto grace =
+      std::clamp<std::chrono::milliseconds>(spec_.timeout / 10, 5 * kLook, kLongestGrace);
   try {
     store.wait(keys, Deadline::after(grace));
   } catch (const Error& late) {

@@ -76,8 +76,14 @@ class CheckedGroup : public GroupImpl {
   /// about to explain, for then this one must say where it is. Asks the store; for every kLook of a
   /// wait.
   void look_for_trouble(const Doing& doing) const;
+  /// For a call that failed because of another one, which is about to write down why: throws that.
+  /// Returns when nobody does within a moment.
+  void await_verdict() const;
   static constexpr std::chrono::milliseconds kLook{100};
   static constexpr std::chrono::seconds kStoreLimit{5};
+  /// How long ranks that have met an error wait for others to say what they were about to do, at
+  /// most.
+  static constexpr std::chrono::seconds kLongestGrace{2};
 
   // The engine's part. Memory is that of the caller, or lent.
 

@@ -117,6 +117,13 @@ Error from_gloo(const std::string& doing, const std::exception& error) {
                fmt::format("{}: Gloo: {}", doing, line));
 }
 
+/// When a call runs out of time, Gloo ends the connections that it waited on, for all calls.
+bool is_end_by_another_call(const std::exception& error, const Waiting& waiting) {
+  return !waiting.deadline.passed() &&
+         std::string_view(error.what()).find("timeout caused pair closure") !=
+             std::string_view::npos;
+}
+
 class GlooGroup final : public CheckedGroup {
  public:
   GlooGroup(const GroupSpec& spec, c10::intrusive_ptr<::c10d::ProcessGroupGloo> gloo)
@@ -200,14 +207,14 @@ class GlooGroup final : public CheckedGroup {
   /// Starts what `start` starts, and waits for it. A message that is given up is Gloo's no more.
   template <class Start>
   void finish(const Start& start, const Doing& doing, const Waiting& waiting) {
-    with_texts(doing, [&] { start()->wait(time_left(waiting)); });
+    with_texts(doing, waiting, [&] { start()->wait(time_left(waiting)); });
   }
   /// The same for collectives, of which one may stop to wait and begin again: meanwhile looks what
   /// other ranks have met.
   template <class Start>
   void finish_collective(const Start& start, const Waiting& waiting) {
     const Doing doing = this_collective();
-    with_texts(doing, [&] {
+    with_texts(doing, waiting, [&] {
       under_way_ = start();
       while (!under_way_->isCompleted() && !waiting.deadline.passed()) {
         try {
@@ -220,12 +227,13 @@ class GlooGroup final : public CheckedGroup {
     });
   }
   template <class Body>
-  static void with_texts(const Doing& doing, const Body& body) {
+  void with_texts(const Doing& doing, const Waiting& waiting, const Body& body) const {
     try {
       body();
     } catch (const Error&) {
       throw;
     } catch (const std::exception& error) {
+      if (is_end_by_another_call(error, waiting)) await_verdict();
       throw from_gloo(doing.text(), error);
     }
   }
@@ -309,7 +317,7 @@ void GlooGroup::exchange(const Exchange& exchange, const void* in, void* out,
         requests.push_back(start_recv(to, received.count * size, rank, kExchange));
       if (sent.count > 0) requests.push_back(start_send(from, sent.count * size, rank, kExchange));
     };
-    with_texts(this_collective(), [&] {
+    with_texts(this_collective(), waiting, [&] {
       for (int rank = 0; rank < spec_.size; ++rank) start(rank);
       for (const auto& request : requests) request->wait(time_left(waiting));
     });
