@@ -29,8 +29,8 @@ ours() { # model mode
     "$results/row.json" >>"$results/$1.$2"
 }
 
-torch_ddp() { # model: the slower rank's median step
-  local name steps warm
+# In a shell of its own: ours would take its variables for those of a launcher.
+torch_ddp() ( # model: the slower rank's median step
   case $1 in
     resnet50) name=rn50 steps=6 warm=2 ;;
     mlp3m) name=mlp steps=150 warm=20 ;;
@@ -43,7 +43,7 @@ torch_ddp() { # model: the slower rank's median step
   wait $!
   sed -n 's/.*step_med_ms=\([0-9.]*\).*/\1/p' "$results/rank0" "$results/rank1" |
     sort -n | tail -1 >>"$results/$1.torch"
-}
+)
 
 median() { sort -n "$1" | awk '{v[NR] = $1} END {print NR % 2 ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2}'; }
 
