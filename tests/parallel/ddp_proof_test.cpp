@@ -1,13 +1,14 @@
 // What data parallel training is for: P ranks compute what one process would.
 //
 // Against one process that takes the global batch in P pieces: the same bits. Against one that
-// takes it whole: |g_P - g_1| / |g_1| with Euclidean norms, g_1 the gradient of the mean loss; in
-// float64 parameter by parameter, in float32 over all of them. There libtorch's own matrix
-// products, whose order depends on the batch, make up to 1e-6 for a single parameter of ResNet-50.
+// takes it whole: |g_P - g_1| / |g_1| with Euclidean norms, g_1 the gradient of the mean loss, of
+// each parameter. What is left there are libtorch's own matrix products, whose order depends on the
+// batch.
 #include <gtest/gtest.h>
 #include <torch/autograd.h>
 #include <torch/optim/sgd.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "lockstep/parallel/distributed_data_parallel.h"
@@ -82,16 +83,17 @@ Compared compute(const Task& task, int ranks, torch::Dtype dtype) {
 void compare_gradients(const Task& task, int ranks) {
   for (const auto dtype : {torch::kFloat, torch::kDouble}) {
     const auto [by_rank, in_pieces, whole] = compute(task, ranks, dtype);
+    const double limit = dtype == torch::kDouble ? 1e-12 : 1e-6;
+    double largest = 0;
     for (size_t i = 0; i < whole.size(); ++i) {
       for (const auto& gradients : by_rank) {
         EXPECT_TRUE(gradients[i].equal(in_pieces[i])) << "parameter " << i << ", " << ranks;
       }
-      if (dtype != torch::kDouble) continue;
-      EXPECT_LE(relative_difference({by_rank[0][i]}, {whole[i]}), 1e-12) << "parameter " << i;
+      const double relative = relative_difference({by_rank[0][i]}, {whole[i]});
+      EXPECT_LE(relative, limit) << "parameter " << i << ", " << ranks << " ranks";
+      largest = std::max(largest, relative);
     }
-    const double relative = relative_difference(by_rank[0], whole);
-    EXPECT_LE(relative, dtype == torch::kDouble ? 1e-12 : 1e-6) << ranks << " ranks";
-    std::printf("%d ranks %s: relative difference %.2e\n", ranks, c10::toString(dtype), relative);
+    std::printf("%d ranks %s: largest difference %.2e\n", ranks, c10::toString(dtype), largest);
   }
 }
 
@@ -104,7 +106,7 @@ TEST(DdpProof, Resnet18GradientsAreThoseOfOneProcess) {
 }
 
 TEST(DdpProof, Resnet50GradientsAreThoseOfOneProcess) {
-  for (const int ranks : {2, 4}) compare_gradients(resnet_task("resnet50", 8), ranks);
+  for (const int ranks : {2, 4}) compare_gradients(resnet_task("resnet50", 16), ranks);
 }
 
 /// Weights and buffers of every rank after `steps` steps in training mode.
