@@ -62,7 +62,6 @@ Agent::Agent(const RunOptions& options, const Environment& environment, const Jo
   state_.several_nodes = plan_.num_nodes() > 1;
   state_.grace = options_.shutdown_timeout;
   if (!options_.log_dir.empty()) log_folder_ = make_log_folder(options_.log_dir, plan_);
-  if (rendezvous_->store()) watch_.emplace(rendezvous_->store(), plan_);
 }
 
 Agent::~Agent() {
@@ -77,13 +76,13 @@ int Agent::run() {
   adopt_orphans();
   guard_.emplace(marks(plan_), state_.workers.size());
   watch_fd(signals_.fd(), kSignals);
-  if (watch_) watch_fd(watch_->fd(), kNews);
+  if (rendezvous_->fd() >= 0) watch_fd(rendezvous_->fd(), kNews);
   if (rendezvous_->knock_fd() >= 0) watch_fd(rendezvous_->knock_fd(), kKnock);
   try {
     start_workers();
     loop();
   } catch (const Error& error) {
-    if (watch_) watch_->publish(failure_here({1, 0}, error.what()));
+    rendezvous_->failed(node_failure(plan_, {1, 0}, error.what()));
     throw;
   }
   return finish();
@@ -255,10 +254,11 @@ void Agent::check_groups() {
 }
 
 void Agent::on_news() {
-  watch_->clear();
-  if (watch_->failure()) {
+  end_ = rendezvous_->news().end;
+  if (!end_) return;
+  if (end_->failure) {
     tell(OthersFailed{});
-  } else if (watch_->all_succeeded()) {
+  } else {
     tell(OthersFinished{});
   }
 }
@@ -314,17 +314,15 @@ void Agent::act(const SendSignal& action) {
 }
 
 void Agent::act(const PublishFailure& action) {
-  if (watch_) watch_->publish(failure_of(action.local_rank));
+  rendezvous_->failed(failure_of(action.local_rank));
 }
 
 void Agent::act(const PublishSignal& action) {
-  if (watch_) {
-    watch_->publish(failure_here({0, action.signal}, "was ended by " + signal_name(action.signal)));
-  }
+  rendezvous_->leave(action.signal);
 }
 
 void Agent::act(const PublishSuccess&) {
-  watch_->publish_success();
+  rendezvous_->done();
 }
 
 void Agent::act(const SayWaiting&) {
@@ -338,19 +336,10 @@ void Agent::act(const SayWaiting&) {
                        left.count()));
 }
 
-/// Not a worker's failure but this node's.
-Failure Agent::failure_here(const ExitStatus& status, const std::string& what) const {
-  Failure failure;
-  failure.node_rank = plan_.node_rank;
-  failure.host = plan_.hosts[static_cast<size_t>(plan_.node_rank)];
-  failure.status = status;
-  failure.cause = fmt::format("node {} ({}): {}", failure.node_rank, failure.host, what);
-  return failure;
-}
-
 Failure Agent::failure_of(int local_rank) const {
   const Worker& worker = workers_[static_cast<size_t>(local_rank)];
-  Failure failure = failure_here({}, "");
+  Failure failure = node_failure(plan_, {}, "");
+  failure.cause.clear();
   failure.rank = plan_.own().first_rank + local_rank;
   failure.pid = worker.pid;
   failure.status = state_.workers[static_cast<size_t>(local_rank)].status;
@@ -367,7 +356,8 @@ int Agent::finish() {
     worker.out->close(&console_);
     worker.err->close(&console_);
   }
-  std::optional<Failure> failure = watch_ ? watch_->failure() : std::nullopt;
+  end_ = rendezvous_->news().end;
+  std::optional<Failure> failure = end_ ? end_->failure : std::nullopt;
   std::optional<ExitStatus> others;
   if (failure && state_.others_failed) others = failure->status;
   if (!failure && state_.first_failed) failure = failure_of(*state_.first_failed);

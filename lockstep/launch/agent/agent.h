@@ -11,7 +11,6 @@
 #include "lockstep/launch/agent/agent_state.h"
 #include "lockstep/launch/agent/console.h"
 #include "lockstep/launch/agent/guard.h"
-#include "lockstep/launch/agent/job_watch.h"
 #include "lockstep/launch/agent/rendezvous.h"
 #include "lockstep/launch/agent/run_options.h"
 #include "lockstep/launch/agent/signals.h"
@@ -68,7 +67,6 @@ class Agent {
   void act(const PublishSuccess& action);
   void act(const SayWaiting& action);
 
-  Failure failure_here(const ExitStatus& status, const std::string& what) const;
   Failure failure_of(int local_rank) const;
   int finish();
 
@@ -82,7 +80,6 @@ class Agent {
 
   AgentState state_;
   SignalGate signals_;
-  std::optional<JobWatch> watch_;
   std::optional<Guard> guard_;
   Console console_;
   UniqueFd epoll_;
@@ -90,6 +87,7 @@ class Agent {
   bool reading_ = true;
   int watched_stream_ = -1;  ///< Of the console, for POLLOUT.
   bool orphans_ended_ = false;
+  std::optional<JobEnd> end_;
 };
 
 }  // namespace lockstep

@@ -1,37 +1,92 @@
 #pragma once
-// How the agents of a job find each other and agree on who runs which ranks.
+// How the agents of a job find each other, agree on who runs which ranks, and learn of each
+// other's failures: what an agent needs of it. Its loop is one thread that sleeps in epoll, so
+// nothing but join() may wait; what waits does so in threads behind this interface, which block all
+// signals.
 
 #include <memory>
+#include <optional>
+#include <string>
 
+#include "lockstep/launch/agent/failure.h"
 #include "lockstep/launch/agent/run_options.h"
 #include "lockstep/launch/agent/worker_env.h"
-#include "lockstep/store/store.h"
 
 namespace lockstep {
 
+/// The job is over.
+struct JobEnd {
+  std::optional<Failure> failure;  ///< None: well.
+};
+
+/// What an agent must know of the others.
+struct JobNews {
+  bool leave = false;  ///< This generation is over: stop the workers, then next().
+  std::optional<Failure>
+      failure;                ///< Its first failure, where that is why; else nodes came or left.
+  std::optional<JobEnd> end;  ///< There will be no other generation.
+};
+
+/// Calls come from one thread, in this order:
+///
+///   join ─▶ (workers run) ─▶ done ─────────────▶ news: end
+///               │              │
+///               │ failed, or   ▼
+///               └▶ news: leave ─▶ gone ─▶ next ─▶ (workers run) ...
+///
+/// A generation's calls: failed() at most once, done() or gone() once. leave() may come at any time
+/// after join() and is the last that says anything; destruction without it ends this node's part as
+/// if its host had died.
 class Rendezvous {
  public:
   virtual ~Rendezvous() = default;
 
-  /// Waits for the other agents and returns what all agreed on. Errors: kTimeout naming the nodes
-  /// that did not come, kMismatch (the nodes disagree), kInvalidArgument.
+  /// Waits for the other agents and returns the first generation's plan, in which all agree.
+  /// Errors: kTimeout naming the nodes that did not come, kMismatch (the nodes disagree),
+  /// kInvalidArgument.
   virtual JobPlan join() = 0;
 
-  /// Where the agents go on talking; null when this node is alone.
-  virtual std::shared_ptr<Store> store() const = 0;
+  /// Becomes readable when news() or next() has something to say; -1: they have nothing to say but
+  /// right after a call of the agent's.
+  virtual int fd() const { return -1; }
+
+  /// What is known of this generation by now; the same again until next() has given a plan. Makes
+  /// fd() wait for more.
+  virtual JobNews news() = 0;
+
+  /// A worker here failed first, or the agent did (rank -1). Others may have failed earlier: the
+  /// failure in news() is the job's. Never throws, and takes up to some seconds when others hang.
+  virtual void failed(const Failure& failure) = 0;
+
+  virtual void done() = 0;             ///< All workers here ended well.
+  virtual void gone() = 0;             ///< After news().leave: all workers here have ended.
+  virtual void leave(int signal) = 0;  ///< This node was told to end by a signal.
+
+  /// The next generation's plan, once it is there.
+  virtual std::optional<JobPlan> next() = 0;
 
   /// A descriptor that becomes readable when serve() must be called; -1: never. Jobs that do not
-  /// use the store do not pay for its server.
-  virtual int knock_fd() const = 0;
-  virtual void serve() = 0;
+  /// use the workers' store do not pay for its server. Another after each plan.
+  virtual int knock_fd() const { return -1; }
+  virtual void serve() {}
 };
 
+/// One host: nobody to meet, its workers' store on a free loopback port. `secret`: may be empty, it
+/// makes its own then.
+std::unique_ptr<Rendezvous> make_lone_rendezvous(const RunOptions& options,
+                                                 const std::string& secret);
+
 /// A fixed number of nodes, each with its rank given, that meet at the store that node 0's agent
-/// serves at --master_addr:--master_port. One node: nothing to agree on; its agent serves the
-/// workers' store on a free loopback port. `secret`: LOCKSTEP_SECRET, may be empty; one node makes
-/// its own, several need one unless they meet on loopback. A node whose --rdzv_id is not node 0's
-/// does not join, nor one that finds a store in which there is no node 0.
+/// serves at --master_addr:--master_port. `secret`: may only be empty if they meet on loopback. A
+/// node whose --rdzv_id is not node 0's does not join, nor one that finds a store in which there is
+/// no node 0.
 std::unique_ptr<Rendezvous> make_static_rendezvous(const RunOptions& options,
                                                    const std::string& secret);
+
+/// What `options` ask for. `secret`: LOCKSTEP_SECRET.
+std::unique_ptr<Rendezvous> make_rendezvous(const RunOptions& options, const std::string& secret);
+
+/// "20261120-103741-a1b2": a run's id where none is given; sorts by time.
+std::string make_run_id();
 
 }  // namespace lockstep

@@ -41,7 +41,7 @@ int run_command(const std::vector<std::string>& words) {
   }
   const Program program = find_program(options.command[0], program_search_path());
   if (program.exit_code != 0) return say(program.exit_code, program.problem);
-  const auto rendezvous = make_static_rendezvous(options, env_or("LOCKSTEP_SECRET", ""));
+  const auto rendezvous = make_rendezvous(options, env_or("LOCKSTEP_SECRET", ""));
   const JobPlan plan = rendezvous->join();
   try {
     Agent agent(options, environment, plan, rendezvous.get(), program.path);

@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-#include <ctime>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
@@ -9,6 +8,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/log.h"
 #include "lockstep/base/text.h"
+#include "lockstep/launch/agent/job_watch.h"
 #include "lockstep/launch/agent/machine.h"
 #include "lockstep/launch/agent/rendezvous.h"
 #include "lockstep/launch/agent/reserved_port.h"
@@ -24,16 +24,6 @@ constexpr char kHeardPrefix[] = "agent/heard/";
 constexpr char kPlanKey[] = "agent/plan";
 /// After this long the user is told whom the others wait for.
 constexpr std::chrono::seconds kSayAfter{5};
-
-/// "20261120-103741-a1b2": sorts by time.
-std::string make_run_id() {
-  const std::time_t now = std::time(nullptr);
-  std::tm local{};
-  ::localtime_r(&now, &local);
-  char text[32];
-  std::strftime(text, sizeof text, "%Y%m%d-%H%M%S", &local);
-  return fmt::format("{}-{}", text, make_job_secret().substr(0, 4));
-}
 
 NodeOffer make_offer(const RunOptions& options) {
   return {host_name(), options.num_nodes, options.nproc_per_node, options.role};
@@ -51,41 +41,6 @@ NodeOffer offer_from_json(const std::string& text) {
   const auto json = nlohmann::json::parse(text);
   return {json.at("host"), json.at("num_nodes"), json.at("local_size"), json.at("role")};
 }
-
-/// One host: nobody to meet.
-class LoneRendezvous final : public Rendezvous {
- public:
-  LoneRendezvous(const RunOptions& options, const std::string& secret)
-      : options_(options), secret_(secret.empty() ? make_job_secret() : secret) {}
-
-  JobPlan join() override {
-    const NodeOffer offer = make_offer(options_);
-    master_port_.emplace(options_.master_port);
-    listener_ = tcp_listen("127.0.0.1", 0);
-    JobPlan plan;
-    plan.run_id = options_.run_id.empty() ? make_run_id() : options_.run_id;
-    plan.nodes = plan_ranks({offer});
-    plan.hosts = {offer.host};
-    plan.store = {"127.0.0.1", local_port(listener_.get())};
-    plan.secret = secret_;
-    plan.master_addr = options_.master_addr;
-    plan.master_port = master_port_->port();
-    return plan;
-  }
-
-  std::shared_ptr<Store> store() const override { return nullptr; }
-  int knock_fd() const override { return listener_.get(); }
-  void serve() override {
-    server_.emplace(std::move(listener_), TcpStoreServerOptions{"127.0.0.1", 0, secret_});
-  }
-
- private:
-  RunOptions options_;
-  std::string secret_;
-  std::optional<ReservedPort> master_port_;
-  UniqueFd listener_;
-  std::optional<TcpStoreServer> server_;
-};
 
 /// Several hosts with their ranks given.
 class StaticRendezvous final : public Rendezvous {
@@ -108,12 +63,30 @@ class StaticRendezvous final : public Rendezvous {
     if (!first) check_job();
     offer();
     if (first) publish_plan();
-    return read_plan();
+    plan_ = read_plan();
+    watch_.emplace(store_, plan_);
+    return plan_;
   }
 
-  std::shared_ptr<Store> store() const override { return store_; }
-  int knock_fd() const override { return -1; }
-  void serve() override {}
+  int fd() const override { return watch_->fd(); }
+
+  JobNews news() override {
+    watch_->clear();
+    JobNews news;
+    const auto failure = watch_->failure();
+    if (failure || watch_->all_succeeded()) news.end = JobEnd{failure};
+    return news;
+  }
+
+  void failed(const Failure& failure) override { watch_->publish(failure); }
+  void done() override { watch_->publish_success(); }
+  void gone() override {}
+
+  void leave(int signal) override {
+    watch_->publish(node_failure(plan_, {0, signal}, "was ended by " + signal_name(signal)));
+  }
+
+  std::optional<JobPlan> next() override { return std::nullopt; }
 
  private:
   Endpoint meeting_place() const { return {options_.master_addr, options_.master_port}; }
@@ -308,13 +281,14 @@ class StaticRendezvous final : public Rendezvous {
   std::optional<ReservedPort> master_port_;
   std::optional<TcpStoreServer> server_;
   std::shared_ptr<Store> store_;
+  JobPlan plan_;
+  std::optional<JobWatch> watch_;  // last: its end talks to the store
 };
 
 }  // namespace
 
 std::unique_ptr<Rendezvous> make_static_rendezvous(const RunOptions& options,
                                                    const std::string& secret) {
-  if (options.num_nodes == 1) return std::make_unique<LoneRendezvous>(options, secret);
   return std::make_unique<StaticRendezvous>(options, secret);
 }
 

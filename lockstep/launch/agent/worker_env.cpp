@@ -1,5 +1,7 @@
 #include "lockstep/launch/agent/worker_env.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <initializer_list>
 #include <utility>
@@ -31,7 +33,7 @@ void set_torch(Environment* environment, const JobPlan& plan, int local_rank,
                     {"MASTER_ADDR", plan.master_addr},
                     {"MASTER_PORT", text(plan.master_port)},
                     {"TORCHELASTIC_RESTART_COUNT", text(plan.restart_count)},
-                    {"TORCHELASTIC_MAX_RESTARTS", "0"},
+                    {"TORCHELASTIC_MAX_RESTARTS", text(plan.max_restarts)},
                     {"TORCHELASTIC_RUN_ID", plan.run_id},
                     {"TORCHELASTIC_USE_AGENT_STORE", "False"},
                     {"TORCHELASTIC_ERROR_FILE", options.error_file}});
@@ -58,6 +60,15 @@ void set_own(Environment* environment, const JobPlan& plan, int local_rank,
 }
 
 }  // namespace
+
+Failure node_failure(const JobPlan& plan, const ExitStatus& status, const std::string& what) {
+  Failure failure;
+  failure.node_rank = plan.node_rank;
+  failure.host = plan.hosts[static_cast<size_t>(plan.node_rank)];
+  failure.status = status;
+  failure.cause = fmt::format("node {} ({}): {}", failure.node_rank, failure.host, what);
+  return failure;
+}
 
 Environment worker_environment(const Environment& base, const JobPlan& plan, int local_rank,
                                const WorkerEnvOptions& options) {

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "lockstep/base/socket.h"
+#include "lockstep/launch/agent/failure.h"
 #include "lockstep/launch/agent/rank_plan.h"
 #include "lockstep/launch/environment.h"
 
@@ -19,11 +20,16 @@ struct JobPlan {
   std::string secret;
   std::string master_addr;  ///< For torch's own store, which rank 0 serves.
   int master_port = 0;
-  int restart_count = 0;
+  int generation = 1;     ///< Of the workers: each start of all of them is one.
+  int restart_count = 0;  ///< Generations that a failure ended.
+  int max_restarts = 0;
 
   const NodeRanks& own() const { return nodes[static_cast<size_t>(node_rank)]; }
   int num_nodes() const { return static_cast<int>(nodes.size()); }
 };
+
+/// A failure of this node and not of a worker; `what` happened to it.
+Failure node_failure(const JobPlan& plan, const ExitStatus& status, const std::string& what);
 
 struct WorkerEnvOptions {
   std::string role;
