@@ -60,6 +60,7 @@ void set_nnodes(RunOptionsDraft& draft, const std::string& value, const std::str
     refuse_options(fmt::format(
         "{}: a changing number of nodes ({}) is not supported; give one number", what, value));
   }
+  draft.options.min_nodes = draft.options.num_nodes;
 }
 
 void set_backend(RunOptionsDraft&, const std::string& value, const std::string& what) {
@@ -103,6 +104,7 @@ void set_text(RunOptionsDraft& draft, const std::string& value, const std::strin
 
 void set_node_rank(RunOptionsDraft& draft, const std::string& value, const std::string& what) {
   draft.options.node_rank = whole(value, 0, 1 << 20, what);
+  draft.options.node_rank_given = true;
 }
 
 void set_master_addr(RunOptionsDraft& draft, const std::string& value, const std::string& what) {

@@ -79,6 +79,7 @@ void use_endpoint(RunOptionsDraft* draft) {
   if (draft->rdzv_endpoint.empty()) return;
   if (draft->master_given)
     refuse_options("--rdzv_endpoint and --master_addr say the same; give one");
+  draft->options.rdzv_endpoint = draft->rdzv_endpoint;
   const Endpoint endpoint = parse_endpoint(draft->rdzv_endpoint, 0);
   draft->options.master_addr = endpoint.host;
   draft->options.master_port = endpoint.port;

@@ -2,6 +2,7 @@
 // The command line of `lockstep run`: torchrun's names, decided by a pure function.
 
 #include <chrono>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -19,8 +20,14 @@ struct Machine {
 
 struct RunOptions {
   int nproc_per_node = 1;
-  int num_nodes = 1;
-  int node_rank = 0;
+  int num_nodes = 1;  ///< MAX of --nnodes MIN:MAX.
+  int min_nodes = 1;  ///< MIN; equal to num_nodes where --nnodes is one number.
+  int node_rank = 0;  ///< Back end static: needed. Others: a wish, if given.
+  bool node_rank_given = false;
+  int max_restarts = 0;                 ///< Of all workers, after failures.
+  std::string rdzv_backend = "static";  ///< static, c10d (built in), etcd, etcd-v2, file.
+  std::string rdzv_endpoint;            ///< As given; what it means depends on the back end.
+  std::optional<bool> is_host;  ///< c10d: serves the endpoint, or does not. Else: found out.
   std::string master_addr = "127.0.0.1";  ///< Several nodes: where node 0's agent serves the store.
   int master_port = 0;                    ///< 0 (one node only): a free one.
   std::string local_addr;                 ///< What this node's ranks advertise; empty: found out.
@@ -31,7 +38,8 @@ struct RunOptions {
   StreamMap tee;                                      ///< To files and the console.
   std::set<int> local_ranks_filter;                   ///< Console only; empty: all.
   std::chrono::milliseconds shutdown_timeout{30000};  ///< From SIGTERM to SIGKILL.
-  std::chrono::milliseconds join_timeout{900000};     ///< For all nodes to come.
+  std::chrono::milliseconds join_timeout{900000};     ///< For all nodes to come, or MIN of them.
+  std::chrono::milliseconds last_call_timeout{3000};  ///< With MIN here, for more to come.
   bool help = false;
   std::vector<std::string> command;  ///< Program and its arguments.
 };
