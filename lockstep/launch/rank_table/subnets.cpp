@@ -1,0 +1,113 @@
+// Which device addresses share a subnet, and which should.
+
+#include <arpa/inet.h>
+#include <fmt/format.h>
+
+#include <array>
+#include <map>
+#include <optional>
+
+#include "lockstep/launch/rank_table/check.h"
+
+namespace lockstep {
+namespace {
+
+/// The bytes of an address that name its subnet; empty for what is no address.
+std::string subnet_of(const std::string& address) {
+  std::array<char, 16> bytes{};
+  if (::inet_pton(AF_INET, address.c_str(), bytes.data()) == 1) return {bytes.data(), 3};
+  if (::inet_pton(AF_INET6, address.c_str(), bytes.data()) == 1) return {bytes.data(), 8};
+  return "";
+}
+
+struct Place {
+  std::string path;
+  std::string address;
+  std::string subnet;
+  size_t server = 0;
+  int device_id = 0;
+};
+
+std::vector<Place> places_of(const RankTable& table) {
+  std::vector<Place> places;
+  for (size_t i = 0; i < table.servers.size(); ++i) {
+    const auto& devices = table.servers[i].devices;
+    for (size_t j = 0; j < devices.size(); ++j) {
+      const std::string& address = devices[j].device_ip;
+      if (address.empty()) continue;
+      places.push_back({fmt::format("$.server_list[{}].device[{}].device_ip", i, j), address,
+                        subnet_of(address), i, devices[j].device_id});
+    }
+  }
+  return places;
+}
+
+RankTableFault subnet_fault(AscendGeneration generation, const Place& place, const Place& other,
+                            const char* rule) {
+  return {true, place.path,
+          fmt::format("{}: {} and {} ({}) are in {}", to_string(generation), place.address,
+                      other.address, other.path, rule)};
+}
+
+/// Where each id of a host should be: with its twin (0 and 4), apart from its neighbours.
+void check_within_host(const std::vector<Place>& places, std::vector<RankTableFault>* faults) {
+  constexpr auto kTraining = AscendGeneration::kTraining;
+  std::map<std::pair<size_t, int>, const Place*> by_pair;            // host, id modulo 4
+  std::map<std::tuple<size_t, int, std::string>, const Place*> one;  // host, half, subnet
+  for (const Place& place : places) {
+    if (place.device_id < 0 || place.device_id > 7) continue;
+    const auto [twin, first] = by_pair.try_emplace({place.server, place.device_id % 4}, &place);
+    if (!first && twin->second->subnet != place.subnet) {
+      faults->push_back(subnet_fault(kTraining, place, *twin->second,
+                                     "different subnets, devices N and N+4 share one"));
+    }
+    const auto [neighbour, alone] =
+        one.try_emplace({place.server, place.device_id / 4, place.subnet}, &place);
+    if (!alone) {
+      faults->push_back(subnet_fault(kTraining, place, *neighbour->second,
+                                     "one subnet, devices 0-3 and 4-7 have four each"));
+    }
+  }
+}
+
+/// Equal ids (kTraining) or all of them (kA2) share the subnet of the first.
+void check_shared(const std::vector<Place>& places, AscendGeneration generation,
+                  std::vector<RankTableFault>* faults) {
+  const bool training = generation == AscendGeneration::kTraining;
+  std::map<int, const Place*> first_of;
+  for (const Place& place : places) {
+    const auto [first, is_first] = first_of.try_emplace(training ? place.device_id : 0, &place);
+    if (is_first || first->second->subnet == place.subnet) continue;
+    faults->push_back(subnet_fault(generation, place, *first->second,
+                                   training ? "different subnets, equal device ids share one"
+                                            : "different subnets, all devices share one"));
+  }
+}
+
+}  // namespace
+
+std::string_view to_string(AscendGeneration generation) {
+  return generation == AscendGeneration::kTraining ? "Atlas training series" : "Atlas A2";
+}
+
+std::vector<RankTableFault> check_subnets(const RankTable& table, AscendGeneration generation) {
+  const auto places = places_of(table);
+  std::vector<RankTableFault> faults;
+  if (generation == AscendGeneration::kTraining) check_within_host(places, &faults);
+  check_shared(places, generation, &faults);
+  return faults;
+}
+
+std::vector<RankTableFault> check_addresses(const RankTable& table) {
+  std::vector<RankTableFault> faults;
+  std::map<std::string, std::string> path_of;
+  for (const Place& place : places_of(table)) {
+    const auto [other, is_new] = path_of.try_emplace(place.address, place.path);
+    if (is_new) continue;
+    faults.push_back({false, place.path,
+                      fmt::format("\"{}\" is also that of {}", place.address, other->second)});
+  }
+  return faults;
+}
+
+}  // namespace lockstep
