@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "lockstep/base/error.h"
+#include "lockstep/launch/agent/worker_command.h"
 
 namespace lockstep {
 namespace {
@@ -27,6 +28,7 @@ std::string failure(const Words& words, const Environment& environment = {}) {
 TEST(RunOptions, DefaultsAreOneProcessOnOneNode) {
   const auto options = parse({"true"});
   EXPECT_EQ(options.nproc_per_node, 1);
+  EXPECT_EQ(options.min_nodes, 1);
   EXPECT_EQ(options.num_nodes, 1);
   EXPECT_EQ(options.master_port, 0);
   EXPECT_EQ(options.shutdown_timeout, std::chrono::seconds(30));
@@ -76,14 +78,13 @@ TEST(RunOptions, VariablesAreDefaults) {
 
 TEST(RunOptions, SeveralNodes) {
   const auto options = parse({"--nnodes", "2:2", "--node-rank", "1", "--master-addr", "h", "p"});
+  EXPECT_EQ(options.min_nodes, 2);
   EXPECT_EQ(options.num_nodes, 2);
   EXPECT_EQ(options.node_rank, 1);
   EXPECT_EQ(options.master_port, 29500);
   const auto endpoint = parse({"--nnodes", "2", "--rdzv_endpoint", "h:12", "p"});
   EXPECT_EQ(endpoint.master_addr, "h");
   EXPECT_EQ(endpoint.master_port, 12);
-  EXPECT_EQ(parse({"--rdzv_conf", "timeout=2.5", "p"}).join_timeout,
-            std::chrono::milliseconds(2500));
 }
 
 TEST(RunOptions, LogFolderAloneMeansTee) {
@@ -92,19 +93,109 @@ TEST(RunOptions, LogFolderAloneMeansTee) {
   EXPECT_FALSE(parse({"--log_dir", "d", "-t", "0", "p"}).tee.any());
 }
 
-TEST(RunOptions, WhatTorchrunHasAndThisHasNotIsTakenOrRefusedNeverIgnored) {
+TEST(RunOptions, NodesThatComeAndGo) {
+  const auto range = parse({"--nnodes", "2:4", "--rdzv_endpoint", "h", "p"});
+  EXPECT_EQ(range.min_nodes, 2);
+  EXPECT_EQ(range.num_nodes, 4);
+  EXPECT_EQ(range.rdzv_backend, "c10d");
+  EXPECT_EQ(range.master_addr, "h");
+  EXPECT_EQ(range.master_port, 29400);
+  EXPECT_FALSE(range.node_rank_given);
+  const auto given = parse({"--nnodes", "2", "--rdzv_backend", "c10d", "--rdzv_endpoint", "[::1]:7",
+                            "--node_rank=1", "p"});
+  EXPECT_EQ(given.master_addr, "::1");
+  EXPECT_EQ(given.master_port, 7);
+  EXPECT_EQ(given.node_rank, 1);
+  EXPECT_TRUE(given.node_rank_given);
+}
+
+TEST(RunOptions, EndpointsOfEtcdAndFilesAreLeftAsTheyAre) {
+  for (const char* name : {"etcd", "etcd-v2"}) {
+    const auto etcd = parse({"--nnodes", "1:2", "--rdzv_backend", name, "--rdzv_endpoint",
+                             "https://h:2379,g:2379", "p"});
+    EXPECT_EQ(etcd.rdzv_backend, name);
+    EXPECT_EQ(etcd.rdzv_endpoint, "https://h:2379,g:2379");
+  }
+  const auto file =
+      parse({"--nnodes=2", "--rdzv_backend=file", "--rdzv_endpoint=/shared/job", "p"});
+  EXPECT_EQ(file.rdzv_backend, "file");
+  EXPECT_EQ(file.rdzv_endpoint, "/shared/job");
+  const auto store = parse({"--nnodes=2", "--rdzv_backend=c10d", "--rdzv_endpoint=/shared/job",
+                            "--rdzv_conf=store_type=file", "p"});
+  EXPECT_EQ(store.rdzv_backend, "file");
+}
+
+TEST(RunOptions, OneNodeMeetsNobodyWhateverIsSaidAboutIt) {
+  for (const Words& words :
+       {Words{"--standalone", "p"}, Words{"--standalone", "--nnodes", "1:4", "p"},
+        Words{"--standalone", "--rdzv_backend", "etcd", "--rdzv_endpoint", "h:1", "p"},
+        Words{"--rdzv_backend", "c10d", "--rdzv_endpoint", "localhost:0", "p"},
+        Words{"--rdzv_backend", "c10d", "--rdzv_endpoint", "localhost:29400", "p"}}) {
+    const auto options = parse(words);
+    EXPECT_EQ(options.num_nodes, 1);
+    EXPECT_EQ(options.master_port, 0) << "torchrun, too, draws MASTER_PORT then";
+    EXPECT_EQ(options.master_addr, "127.0.0.1");
+  }
+  EXPECT_EQ(parse({"--rdzv_endpoint", "127.0.0.1:29510", "p"}).master_port, 29510);
+}
+
+TEST(RunOptions, RendezvousConf) {
+  const auto conf = parse({"--rdzv_conf",
+                           "timeout=2.5, last_call_timeout = 7,keep_alive_interval=1,"
+                           "keep_alive_max_attempt=4,read_timeout=9,is_host=False,rank=0,"
+                           "close_timeout=1,heartbeat_timeout=1,protocol=https,ca_cert=c,"
+                           "ssl_cert=s,key=k,etcd_prefix=/x",
+                           "p"});
+  EXPECT_EQ(conf.join_timeout, std::chrono::milliseconds(2500));
+  EXPECT_EQ(conf.last_call_timeout, std::chrono::seconds(7));
+  EXPECT_EQ(conf.heartbeat_interval, std::chrono::seconds(1));
+  EXPECT_EQ(conf.heartbeat_attempts, 4);
+  EXPECT_EQ(conf.read_timeout, std::chrono::seconds(9));
+  EXPECT_EQ(conf.is_host, false);
+  EXPECT_EQ(conf.node_rank, 0);
+  EXPECT_TRUE(conf.https);
+  EXPECT_EQ(conf.ca_cert + conf.ssl_cert + conf.ssl_cert_key + conf.etcd_prefix, "csk/x");
+  EXPECT_EQ(parse({"--rdzv_conf", "join_timeout=3", "p"}).join_timeout, std::chrono::seconds(3));
+}
+
+TEST(RunOptions, AConfiguredRankIsTheNodesRank) {
+  EXPECT_EQ(parse({"--nnodes=3", "--rdzv_conf=rank=2", "p"}).node_rank, 2);
+  EXPECT_NE(failure({"--nnodes=3", "--rdzv_conf=rank=2", "--node_rank=1", "p"}).find("give one"),
+            std::string::npos);
+}
+
+TEST(RunOptions, WhatTorchrunTakesIsTaken) {
   for (const Words& words :
        {Words{"--no-python", "p"}, Words{"--monitor_interval", "0.1", "p"},
         Words{"--rdzv_backend", "static", "p"}, Words{"--max_restarts", "0", "p"},
-        Words{"--standalone", "p"}, Words{"--role", "trainer", "p"}}) {
+        Words{"--standalone", "p"}, Words{"--role", "trainer", "p"},
+        Words{"--start_method", "fork", "p"}, Words{"--logs_specs", "default", "p"},
+        Words{"--event_log_handler", "null", "p"}, Words{"-m", "p"}, Words{"--run-path", "p"},
+        Words{"--signals-to-handle", "TERM,SIGINT,SIGHUP,QUIT", "p"}}) {
     EXPECT_EQ(parse(words).command, Words{"p"});
+    refuse_unsupported(parse(words));
   }
+  EXPECT_EQ(parse({"--max-restarts", "3", "p"}).max_restarts, 3);
+  EXPECT_TRUE(parse({"p"}, {{"PET_VIRTUAL_LOCAL_RANK", "1"}}).virtual_local_rank);
+  EXPECT_EQ(parse({"p"}, {{"TORCHELASTIC_SIGNALS_TO_HANDLE", "SIGTERM"}}).ending_signals.size(),
+            1U);
+}
+
+TEST(RunOptions, WhatIsNotDoneIsRefusedNeverIgnored) {
+  const auto refused = [](const Words& words) {
+    try {
+      refuse_unsupported(parse(words));
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
   for (const Words& words :
-       {Words{"--rdzv_backend", "c10d", "p"}, Words{"--max_restarts", "1", "p"},
-        Words{"--nnodes", "1:4", "p"}, Words{"-m", "p"}, Words{"--run-path", "p"},
-        Words{"--start_method", "fork", "p"}, Words{"--numa_binding", "node", "p"},
-        Words{"--virtual_local_rank", "p"}, Words{"--logs_specs", "x", "p"}}) {
-    EXPECT_NE(failure(words).find("not supported"), std::string::npos) << words[0];
+       {Words{"--nnodes=2", "--rdzv_backend=c10d", "--rdzv_endpoint=h:1", "p"},
+        Words{"--max_restarts", "1", "p"}, Words{"--nnodes", "1:4", "--rdzv_endpoint=h", "p"},
+        Words{"--numa_binding", "node", "p"}, Words{"--logs_specs", "x", "p"},
+        Words{"--event_log_handler", "x", "p"}, Words{"--duplicate_stdout_filters", "x", "p"}}) {
+    EXPECT_NE(refused(words).find("not supported"), std::string::npos) << words[0];
   }
 }
 
@@ -138,8 +229,24 @@ TEST(RunOptions, RefusalsNameTheOption) {
       {{"--nnodes", "--", "p"}, "needs a value"},
       {{"--standalone", "--nnodes", "2", "p"}, "--standalone is one node"},
       {{"--rdzv_id", "a/b", "p"}, "cannot name a folder"},
-      {{"--rdzv_conf", "join_timeout=3", "p"}, "unknown key 'join_timeout'"},
-      {{"--rdzv_endpoint", "h:1", "--master_addr", "h", "p"}, "give one"},
+      {{"--rdzv_conf", "lastcall_timeout=3", "p"}, "did you mean 'last_call_timeout'"},
+      {{"--rdzv_conf", "zzz=3", "p"}, "there are: timeout, join_timeout"},
+      {{"--rdzv_conf", "timeout=3,join_timeout=4", "p"}, "join_timeout is given twice"},
+      {{"--rdzv_conf", "timeout", "p"}, "'timeout' is not KEY=VALUE"},
+      {{"--rdzv_conf", "timeout=", "p"}, "is not KEY=VALUE"},
+      {{"--rdzv_conf", "is_host=maybe", "p"}, "neither true nor false"},
+      {{"--rdzv_backend", "c10", "p"}, "did you mean 'c10d'"},
+      {{"--nnodes=2:1", "p"}, "MIN 2 is above MAX 1"},
+      {{"--nnodes=1:2", "--rdzv_backend=static", "p"}, "number of nodes is fixed"},
+      {{"--nnodes=1:2", "p"}, "--rdzv_endpoint HOST[:PORT]"},
+      {{"--nnodes=2", "--rdzv_backend=etcd", "p"}, "needs --rdzv_endpoint HOST[:PORT]"},
+      {{"--nnodes=2", "--rdzv_backend=file", "p"}, "needs --rdzv_endpoint FOLDER"},
+      {{"--rdzv_endpoint", "h:1", "--master_addr", "g", "p"}, "give one"},
+      {{"-m", "--no_python", "p"}, "--module and --no_python exclude"},
+      {{"--start_method", "thread", "p"}, "none of spawn, fork, forkserver"},
+      {{"--signals_to_handle", "SIGKILL", "p"}, "'SIGKILL' is none of SIGTERM"},
+      {{"--monitor_interval", "often", "p"}, "not a number of seconds"},
+      {{"--use_env", "p"}, "--use_env is always so: leave it away"},
       {{"--nnodes", "1"}, "no program given"},
   };
   for (const BadWords& c : cases) {
@@ -156,6 +263,31 @@ TEST(StreamMap, TwoDigitLocalRanks) {
   EXPECT_FALSE(map.of(1).any());
   EXPECT_EQ(map.highest(), 12);
   EXPECT_TRUE(StreamMap::parse("3", "-t").of(99).err);
+}
+
+TEST(WorkerCommand, PythonScriptsAreRunByPython) {
+  const auto command = [](const Words& words, const Environment& environment = {}) {
+    return worker_command(parse(words), environment);
+  };
+  EXPECT_EQ(command({"train.py", "-x"}), (Words{"python3", "-u", "train.py", "-x"}));
+  EXPECT_EQ(command({"train.py"}, {{"PYTHON_EXEC", "/opt/py"}}),
+            (Words{"/opt/py", "-u", "train.py"}));
+  EXPECT_EQ(command({"-m", "a.b", "c"}), (Words{"python3", "-u", "-m", "a.b", "c"}));
+  EXPECT_EQ(command({"--no_python", "train.py"}), Words{"train.py"});
+  EXPECT_EQ(command({"trainer", "train.py"}), (Words{"trainer", "train.py"}));
+  const auto run_path = command({"--run_path", "train", "-x"});
+  ASSERT_EQ(run_path.size(), 6U);
+  EXPECT_EQ(run_path[2], "-c");
+  EXPECT_EQ(run_path[4] + run_path[5], "train-x");
+  EXPECT_EQ(python_script(parse({"-m", "a.py"})), "");
+  EXPECT_EQ(python_script(parse({"a.py"})), "a.py");
+}
+
+TEST(WorkerCommand, LocalRankIsReplacedAndNothingElse) {
+  const Words words = {"$local_rank", "--r=${local_rank}", "$local_rank/x", "$local_ranks",
+                       "kill -9 $$",  "$$local_rank",      "$RANK",         "$"};
+  EXPECT_EQ(with_local_rank(words, 12), (Words{"$local_rank", "--r=12", "12/x", "$local_ranks",
+                                               "kill -9 $$", "$$local_rank", "$RANK", "$"}));
 }
 
 }  // namespace

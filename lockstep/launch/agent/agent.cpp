@@ -16,6 +16,7 @@
 #include "lockstep/launch/agent/children.h"
 #include "lockstep/launch/agent/log_folder.h"
 #include "lockstep/launch/agent/program.h"
+#include "lockstep/launch/agent/worker_command.h"
 #include "lockstep/launch/identity.h"
 
 namespace lockstep {
@@ -109,8 +110,8 @@ void Agent::start_worker(int local_rank) {
   }
   const Environment environment = worker_environment(environment_, plan_, local_rank, options);
   worker.started = std::chrono::steady_clock::now();
-  worker.pid = spawn({program_, options_.command, &environment, worker.out->worker_end(),
-                      worker.err->worker_end()},
+  worker.pid = spawn({program_, with_local_rank(options_.command, local_rank), &environment,
+                      worker.out->worker_end(), worker.err->worker_end()},
                      signals_.original_mask());
   guard_->watch(worker.pid);
   worker.out->close_worker_end();

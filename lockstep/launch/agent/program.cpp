@@ -25,10 +25,7 @@ bool is_file(const std::string& path) {
 
 Program found_or_not_executable(const std::string& name, const std::string& path) {
   if (::access(path.c_str(), X_OK) == 0) return {path, 0, ""};
-  const bool python = path.size() > 3 && path.rfind(".py") == path.size() - 3;
-  return {"", 126,
-          fmt::format("{} is not executable{}", name,
-                      python ? fmt::format("; for Python: -- python3 {}", name) : "")};
+  return {"", 126, fmt::format("{} is not executable; for Python: python3 {}", name, name)};
 }
 
 Program missing(const std::string& name) {

@@ -3,7 +3,9 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 
 #include "lockstep/base/env.h"
 #include "lockstep/base/error.h"
@@ -11,6 +13,7 @@
 #include "lockstep/launch/agent/machine.h"
 #include "lockstep/launch/agent/program.h"
 #include "lockstep/launch/agent/rendezvous.h"
+#include "lockstep/launch/agent/worker_command.h"
 
 namespace lockstep {
 namespace {
@@ -34,11 +37,17 @@ int say(int exit_code, const std::string& problem) {
 int run_command(const std::vector<std::string>& words) {
   open_standard_streams();
   const Environment environment = this_environment();
-  const RunOptions options = parse_run_options(words, environment, this_machine(environment));
+  RunOptions options = parse_run_options(words, environment, this_machine(environment));
   if (options.help) {
     std::fputs(run_options_help().c_str(), stdout);
     return 0;
   }
+  refuse_unsupported(options);
+  const std::string script = python_script(options);
+  if (!script.empty() && ::access(script.c_str(), R_OK) != 0) {
+    return say(127, "cannot read script " + script + ": " + std::strerror(errno));
+  }
+  options.command = worker_command(options, environment);
   const Program program = find_program(options.command[0], program_search_path());
   if (program.exit_code != 0) return say(program.exit_code, program.problem);
   const auto rendezvous = make_rendezvous(options, env_or("LOCKSTEP_SECRET", ""));

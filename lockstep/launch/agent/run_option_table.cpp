@@ -1,12 +1,7 @@
 #include "lockstep/launch/agent/run_option_table.h"
 
-#include <fmt/format.h>
-
-#include <chrono>
-
-#include "lockstep/base/env.h"
 #include "lockstep/base/error.h"
-#include "lockstep/base/text.h"
+#include "lockstep/launch/agent/run_option_values.h"
 
 // A table of our own and not CLI11: torchrun's command line has two spellings of every name, ends
 // at the first positional word and takes defaults from PET_ variables, and this program has to
@@ -15,118 +10,19 @@
 namespace lockstep {
 namespace {
 
-int whole(const std::string& value, int lo, int hi, const std::string& what) {
-  return static_cast<int>(parse_int(value, lo, hi, what));
-}
-
-std::chrono::milliseconds seconds(const std::string& value, const std::string& what) {
-  size_t used = 0;
-  double number = -1;
-  try {
-    number = std::stod(value, &used);
-  } catch (const std::exception&) {
-    used = 0;
-  }
-  if (used == 0 || used != value.size() || !(number >= 0 && number <= 1e9)) {
-    refuse_options(fmt::format("{}: '{}' is not a number of seconds", what, value));
-  }
-  return std::chrono::round<std::chrono::milliseconds>(std::chrono::duration<double>(number));
-}
-
-void set_nproc(RunOptionsDraft& draft, const std::string& value, const std::string& what) {
-  const Machine& machine = *draft.machine;
-  int& nproc = draft.options.nproc_per_node;
-  if (value == "cpu") {
-    nproc = machine.cores;
-  } else if (value == "auto") {
-    nproc = machine.gpus > 0 ? machine.gpus : machine.cores;
-  } else if (value == "gpu") {
-    if (machine.gpus == 0) refuse_options(what + ": this host has no GPU");
-    nproc = machine.gpus;
-  } else if (!value.empty() && value.find_first_not_of("0123456789-") == std::string::npos) {
-    nproc = whole(value, 1, 1 << 16, what);
-  } else {
-    refuse_options(
-        fmt::format("{}: '{}' is neither a number of processes nor auto, cpu or gpu", what, value));
-  }
-}
-
-void set_nnodes(RunOptionsDraft& draft, const std::string& value, const std::string& what) {
-  const auto parts = split(value, ':');
-  if (parts.size() > 2)
-    refuse_options(fmt::format("{}: '{}' is not a number of nodes", what, value));
-  draft.options.num_nodes = whole(parts[0], 1, 1 << 20, what);
-  if (parts.size() == 2 && whole(parts[1], 1, 1 << 20, what) != draft.options.num_nodes) {
-    refuse_options(fmt::format(
-        "{}: a changing number of nodes ({}) is not supported; give one number", what, value));
-  }
-  draft.options.min_nodes = draft.options.num_nodes;
-}
-
-void set_backend(RunOptionsDraft&, const std::string& value, const std::string& what) {
-  if (value != "static") {
-    refuse_options(
-        fmt::format("{}: rendezvous back end '{}' is not supported; there is: static "
-                    "(--master_addr, --master_port, --node_rank)",
-                    what, value));
-  }
-}
-
-void set_restarts(RunOptionsDraft&, const std::string& value, const std::string& what) {
-  if (whole(value, 0, 1 << 30, what) > 0) {
-    refuse_options(what + ": restarting failed workers is not supported; only 0 is");
-  }
-}
-
-void set_rdzv_conf(RunOptionsDraft& draft, const std::string& value, const std::string& what) {
-  for (const std::string& item : split(value, ',')) {
-    const auto parts = split(item, '=');
-    if (parts.size() != 2) refuse_options(fmt::format("{}: '{}' is not KEY=VALUE", what, item));
-    if (parts[0] != "timeout") {
-      refuse_options(
-          fmt::format("{}: unknown key '{}'; there is: timeout (seconds)", what, parts[0]));
-    }
-    draft.options.join_timeout = seconds(parts[1], what + " timeout");
-  }
-}
-
-void set_filter(RunOptionsDraft& draft, const std::string& value, const std::string& what) {
-  draft.options.local_ranks_filter.clear();
-  for (const std::string& item : split(value, ',')) {
-    draft.options.local_ranks_filter.insert(whole(item, 0, 1 << 16, what));
-  }
-}
-
 template <std::string RunOptions::*kText>
 void set_text(RunOptionsDraft& draft, const std::string& value, const std::string&) {
   draft.options.*kText = value;
 }
 
-void set_node_rank(RunOptionsDraft& draft, const std::string& value, const std::string& what) {
-  draft.options.node_rank = whole(value, 0, 1 << 20, what);
-  draft.options.node_rank_given = true;
+template <bool RunOptionsDraft::*kFlag>
+void set_flag(RunOptionsDraft& draft, const std::string&, const std::string&) {
+  draft.*kFlag = true;
 }
 
-void set_master_addr(RunOptionsDraft& draft, const std::string& value, const std::string& what) {
-  if (value.empty()) refuse_options(what + " is empty");
-  draft.options.master_addr = value;
-  draft.master_given = true;
-}
-
-void set_master_port(RunOptionsDraft& draft, const std::string& value, const std::string& what) {
-  draft.options.master_port = whole(value, 0, 65535, what);
-  draft.master_given = true;
-}
-
-void set_endpoint(RunOptionsDraft& draft, const std::string& value, const std::string&) {
-  draft.rdzv_endpoint = value;
-}
-
-void set_run_id(RunOptionsDraft& draft, const std::string& value, const std::string& what) {
-  if (value.find('/') != std::string::npos || value == "." || value == "..") {
-    refuse_options(fmt::format("{}: '{}' cannot name a folder", what, value));
-  }
-  draft.options.run_id = value;
+template <bool RunOptions::*kFlag>
+void set_option_flag(RunOptionsDraft& draft, const std::string&, const std::string&) {
+  draft.options.*kFlag = true;
 }
 
 template <StreamMap RunOptions::*kMap>
@@ -135,62 +31,56 @@ void set_streams(RunOptionsDraft& draft, const std::string& value, const std::st
   draft.streams_given = true;
 }
 
-void set_standalone(RunOptionsDraft& draft, const std::string&, const std::string&) {
-  draft.standalone = true;
-}
-
-void set_shutdown_timeout(RunOptionsDraft& draft, const std::string& value,
-                          const std::string& what) {
-  draft.options.shutdown_timeout = seconds(value, what);
-}
-
-void set_help(RunOptionsDraft& draft, const std::string&, const std::string&) {
-  draft.options.help = true;
-}
-
-void check_seconds(RunOptionsDraft&, const std::string& value, const std::string& what) {
-  seconds(value, what);
-}
-
 template <const char* kReason>
 void unsupported(RunOptionsDraft&, const std::string&, const std::string& what) {
   refuse_options(what + " is not supported: " + kReason);
 }
 
-constexpr char kPythonOnly[] = "workers are programs; for Python, write -- python3 ...";
-constexpr char kLogSpecs[] = "lines go to the console and, with --log_dir, to files";
-constexpr char kNoBinding[] = "use taskset or numactl in front of the program";
-constexpr char kForwarded[] = "TERM, INT, HUP, QUIT, USR1 and USR2 are forwarded";
-constexpr char kNoVirtual[] = "LOCAL_RANK always counts from 0 on each node";
+/// torch.distributed.launch's; its other options are torchrun's.
+void refuse_use_env(RunOptionsDraft&, const std::string&, const std::string& what) {
+  refuse_options(what +
+                 " is always so: leave it away (workers read LOCAL_RANK; none gets a "
+                 "--local_rank argument)");
+}
 
-void accept(RunOptionsDraft&, const std::string&, const std::string&) {}
+constexpr char kNoBinding[] = "use taskset or numactl in front of the program";
+constexpr char kNoCopies[] = "with --log_dir all lines are in files; grep those";
 
 using Table = std::vector<RunOption>;
+using Draft = RunOptionsDraft;
 constexpr auto kValue = OptionKind::kValue;
 constexpr auto kFlag = OptionKind::kFlag;
 
 Table of_ranks() {
   return {
       {"nproc_per_node", 0, kValue, "N", "processes on this node: a number, auto, cpu or gpu (1)",
-       set_nproc},
-      {"nnodes", 0, kValue, "N", "nodes (1)", set_nnodes},
-      {"node_rank", 0, kValue, "R", "which of them this is, from 0 (0)", set_node_rank},
+       run_values::nproc},
+      {"nnodes", 0, kValue, "N|MIN:MAX", "nodes; with MIN:MAX they may come and go (1)",
+       run_values::nnodes},
+      {"node_rank", 0, kValue, "R", "which of them this is, from 0 (0)", run_values::node_rank},
   };
 }
 
 Table of_meeting() {
   return {
       {"master_addr", 0, kValue, "HOST", "several nodes: address of node 0 (127.0.0.1)",
-       set_master_addr},
+       run_values::master_addr},
       {"master_port", 0, kValue, "PORT",
-       "its port (29500 with several nodes; one node: a free one)", set_master_port},
-      {"rdzv_endpoint", 0, kValue, "H:P", "both at once", set_endpoint},
-      {"rdzv_id", 0, kValue, "NAME", "name of the run (made up from date and time)", set_run_id},
-      {"rdzv_conf", 0, kValue, "timeout=S", "how long nodes wait for each other (900)",
-       set_rdzv_conf},
+       "its port (29500 with several nodes; one node: a free one)", run_values::master_port},
+      {"rdzv_backend", 0, kValue, "NAME",
+       "how nodes meet: static, c10d, etcd, etcd-v2 or file (static; c10d with MIN:MAX)",
+       run_values::backend},
+      {"rdzv_endpoint", 0, kValue, "H:P", "where: HOST:PORT, or a folder with file",
+       set_text<&RunOptions::rdzv_endpoint>},
+      {"rdzv_id", 0, kValue, "NAME", "name of the run (made up from date and time)",
+       run_values::run_id},
+      {"rdzv_conf", 0, kValue, "K=V,K=V",
+       "timeout=S: wait for all nodes, or MIN (900); last_call_timeout=S: then for MAX (3)",
+       run_values::conf},
       {"local_addr", 0, kValue, "HOST", "address of this node for the others (found out)",
        set_text<&RunOptions::local_addr>},
-      {"standalone", 0, kFlag, "", "one node, nothing to configure (the default)", set_standalone},
+      {"standalone", 0, kFlag, "", "one node, nothing to configure (the default)",
+       set_flag<&Draft::standalone>},
   };
 }
 
@@ -203,42 +93,53 @@ Table of_output() {
        set_streams<&RunOptions::redirects>},
       {"tee", 't', kValue, "MAP", "to files and console (3 with --log_dir alone)",
        set_streams<&RunOptions::tee>},
-      {"local_ranks_filter", 0, kValue, "R,R", "only these local ranks on the console", set_filter},
+      {"local_ranks_filter", 0, kValue, "R,R", "only these local ranks on the console",
+       run_values::ranks_filter},
+  };
+}
+
+Table of_program() {
+  return {
+      {"module", 'm', kFlag, "", "PROGRAM is a Python module: python3 -u -m PROGRAM",
+       set_flag<&Draft::module>},
+      {"no_python", 0, kFlag, "", "PROGRAM is executed even where its name ends in .py",
+       set_flag<&Draft::no_python>},
+      {"run_path", 0, kFlag, "", "PROGRAM is a Python script, run by runpy.run_path",
+       set_flag<&Draft::run_path>},
   };
 }
 
 Table others() {
   return {
+      {"max_restarts", 0, kValue, "N", "how often failed workers are started again (0)",
+       run_values::max_restarts},
       {"role", 0, kValue, "NAME", "ROLE_NAME of the workers (default)",
        set_text<&RunOptions::role>},
       {"shutdown_timeout", 0, kValue, "S", "seconds from SIGTERM to SIGKILL (30)",
-       set_shutdown_timeout},
-      {"help", 'h', kFlag, "", "print this", set_help},
+       run_values::shutdown_timeout},
+      {"signals_to_handle", 0, kValue, "S,S",
+       "signals that are forwarded and end the job (SIGTERM,SIGINT,SIGHUP,SIGQUIT)",
+       run_values::signals},
+      {"virtual_local_rank", 0, kFlag, "",
+       "each worker is LOCAL_RANK 0 and sees one device, the one of its rank",
+       set_option_flag<&RunOptions::virtual_local_rank>},
+      {"monitor_interval", 0, kValue, "S", "taken and unused: ends of workers are seen at once",
+       run_values::seconds_only},
+      {"start_method", 0, kValue, "M", "taken and unused: workers are programs of their own",
+       run_values::start_method},
+      {"help", 'h', kFlag, "", "print this", set_option_flag<&RunOptions::help>},
   };
 }
 
-/// Always so, whatever is said: taken so that torchrun's command lines work.
-Table of_torchrun_taken() {
+/// What this cannot do is refused by its name.
+Table refused() {
   return {
-      {"no_python", 0, kFlag, "", "", accept},
-      {"monitor_interval", 0, kValue, "S", "", check_seconds},
-      {"rdzv_backend", 0, kValue, "NAME", "", set_backend},
-      {"max_restarts", 0, kValue, "N", "", set_restarts},
-  };
-}
-
-Table of_torchrun_refused() {
-  return {
-      {"module", 'm', kFlag, "", "", unsupported<kPythonOnly>},
-      {"run_path", 0, kFlag, "", "", unsupported<kPythonOnly>},
-      {"start_method", 0, kValue, "M", "", unsupported<kPythonOnly>},
-      {"virtual_local_rank", 0, kFlag, "", "", unsupported<kNoVirtual>},
+      {"logs_specs", 0, kValue, "L", "", run_values::default_logs},
+      {"event_log_handler", 0, kValue, "H", "", run_values::null_events},
       {"numa_binding", 0, kValue, "M", "", unsupported<kNoBinding>},
-      {"signals_to_handle", 0, kValue, "S", "", unsupported<kForwarded>},
-      {"event_log_handler", 0, kValue, "H", "", unsupported<kLogSpecs>},
-      {"logs_specs", 0, kValue, "L", "", unsupported<kLogSpecs>},
-      {"duplicate_stdout_filters", 0, kValue, "F", "", unsupported<kLogSpecs>},
-      {"duplicate_stderr_filters", 0, kValue, "F", "", unsupported<kLogSpecs>},
+      {"duplicate_stdout_filters", 0, kValue, "F", "", unsupported<kNoCopies>},
+      {"duplicate_stderr_filters", 0, kValue, "F", "", unsupported<kNoCopies>},
+      {"use_env", 0, kFlag, "", "", refuse_use_env},
   };
 }
 
@@ -251,8 +152,8 @@ Table joined(const std::vector<Table>& tables) {
 }  // namespace
 
 const std::vector<RunOption>& run_option_table() {
-  static const Table kOptions = joined({of_ranks(), of_meeting(), of_output(), others(),
-                                        of_torchrun_taken(), of_torchrun_refused()});
+  static const Table kOptions =
+      joined({of_ranks(), of_meeting(), of_output(), of_program(), others(), refused()});
   return kOptions;
 }
 

@@ -13,10 +13,14 @@ namespace lockstep {
 struct RunOptionsDraft {
   RunOptions options;
   const Machine* machine = nullptr;
-  std::string rdzv_endpoint;
+  bool backend_given = false;
   bool standalone = false;
-  bool master_given = false;
+  bool master_addr_given = false;
+  bool master_port_given = false;
   bool streams_given = false;
+  bool module = false;
+  bool no_python = false;
+  bool run_path = false;
 };
 
 enum class OptionKind { kValue, kFlag };
@@ -35,6 +39,9 @@ struct RunOption {
 
 /// All of them, in the order of --help.
 const std::vector<RunOption>& run_option_table();
+
+/// What only the options together can tell, then the options. Errors: kInvalidArgument.
+RunOptions put_together(RunOptionsDraft draft);
 
 /// Throws kInvalidArgument.
 [[noreturn]] void refuse_options(const std::string& text);

@@ -20,6 +20,12 @@ struct Given {
 };
 using GivenOptions = std::map<std::string_view, Given>;
 
+/// What torchrun reads besides PET_ variables.
+constexpr std::pair<std::string_view, std::string_view> kOtherVariables[] = {
+    {"TORCH_ELASTIC_SHUTDOWN_TIMEOUT", "shutdown_timeout"},
+    {"TORCHELASTIC_SIGNALS_TO_HANDLE", "signals_to_handle"},
+};
+
 const RunOption& find_option(const std::string& word) {
   std::string name = word.substr(word.rfind("--", 0) == 0 ? 2 : 1);
   const bool letter = word.rfind("--", 0) != 0;
@@ -70,60 +76,10 @@ void read_variables(const Environment& environment, GivenOptions* given) {
                    [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
     const auto found = environment.find(name);
     if (found == environment.end() || found->second.empty() || option.name == "help") continue;
+    if (option.name == "logs_specs" || option.name == "numa_binding") continue;  // as torchrun
     if (option.kind == OptionKind::kFlag && parse_int(found->second, 0, 1, name) == 0) continue;
     given->try_emplace(option.name, Given{found->second, name});
   }
-}
-
-void use_endpoint(RunOptionsDraft* draft) {
-  if (draft->rdzv_endpoint.empty()) return;
-  if (draft->master_given)
-    refuse_options("--rdzv_endpoint and --master_addr say the same; give one");
-  draft->options.rdzv_endpoint = draft->rdzv_endpoint;
-  const Endpoint endpoint = parse_endpoint(draft->rdzv_endpoint, 0);
-  draft->options.master_addr = endpoint.host;
-  draft->options.master_port = endpoint.port;
-}
-
-/// What only the options together can tell.
-void check_together(const RunOptionsDraft& draft) {
-  const RunOptions& options = draft.options;
-  if (options.node_rank >= options.num_nodes) {
-    refuse_options(fmt::format("--node_rank {} must be below --nnodes {}", options.node_rank,
-                               options.num_nodes));
-  }
-  if (draft.standalone && options.num_nodes > 1) {
-    refuse_options(fmt::format("--standalone is one node, --nnodes says {}", options.num_nodes));
-  }
-  if (options.log_dir.empty() && (options.redirects.any() || options.tee.any())) {
-    refuse_options(
-        fmt::format("--{} writes files: say where with --log_dir DIR (without files, every "
-                    "line goes to the console)",
-                    options.redirects.any() ? "redirects" : "tee"));
-  }
-  const int highest =
-      std::max({options.redirects.highest(), options.tee.highest(),
-                options.local_ranks_filter.empty() ? -1 : *options.local_ranks_filter.rbegin()});
-  if (highest >= options.nproc_per_node) {
-    refuse_options(
-        fmt::format("there is no local rank {} to choose the output of: --nproc_per_node is {}",
-                    highest, options.nproc_per_node));
-  }
-}
-
-RunOptions finish(RunOptionsDraft draft) {
-  use_endpoint(&draft);
-  RunOptions& options = draft.options;
-  if (options.help) return options;
-  if (options.command.empty()) {
-    refuse_options("no program given: lockstep run [OPTIONS] [--] PROGRAM [ARGS]");
-  }
-  check_together(draft);
-  if (options.num_nodes > 1 && options.master_port == 0) options.master_port = 29500;
-  if (!options.log_dir.empty() && !draft.streams_given) {
-    options.tee = StreamMap::parse("3", "--tee");
-  }
-  return options;
 }
 
 }  // namespace
@@ -138,9 +94,10 @@ RunOptions parse_run_options(const std::vector<std::string>& words, const Enviro
   }
   if (next < words.size() && words[next] == "--") ++next;
   read_variables(environment, &given);
-  if (const auto grace = environment.find("TORCH_ELASTIC_SHUTDOWN_TIMEOUT");
-      grace != environment.end() && !grace->second.empty()) {
-    given.try_emplace("shutdown_timeout", Given{grace->second, grace->first});
+  for (const auto& [variable, option] : kOtherVariables) {
+    const auto found = environment.find(variable);
+    if (found == environment.end() || found->second.empty()) continue;
+    given.try_emplace(option, Given{found->second, found->first});
   }
   RunOptionsDraft draft;
   draft.machine = &machine;
@@ -149,14 +106,15 @@ RunOptions parse_run_options(const std::vector<std::string>& words, const Enviro
     if (found != given.end()) option.apply(draft, found->second.value, found->second.what);
   }
   draft.options.command.assign(words.begin() + static_cast<std::ptrdiff_t>(next), words.end());
-  return finish(std::move(draft));
+  return put_together(std::move(draft));
 }
 
 std::string run_options_help() {
   std::string text =
       "usage: lockstep run [OPTIONS] [--] PROGRAM [ARGS]\n\n"
       "Starts PROGRAM --nproc_per_node times, as the ranks of one job, and ends when all have\n"
-      "ended, with the exit code of the first that failed.\n\n";
+      "ended, with the exit code of the first that failed. A script that ends in .py is run by\n"
+      "python3 -u (PYTHON_EXEC names another Python).\n\n";
   for (const RunOption& option : run_option_table()) {
     if (option.help.empty()) continue;
     std::string left = option.letter == 0 ? "    " : fmt::format("-{}, ", option.letter);
@@ -165,7 +123,12 @@ std::string run_options_help() {
   }
   text +=
       "\nNames may be written with - or _. PET_NAME in the environment is the default of --name.\n"
-      "Several nodes not all on this host: set LOCKSTEP_SECRET to the same text on each.\n";
+      "Several nodes not all on this host: set LOCKSTEP_SECRET to the same text on each.\n"
+      "The options are torchrun's. Different on purpose: $$ in arguments stays as it is "
+      "(${local_rank}\n"
+      "is replaced), OMP_NUM_THREADS is cores / ranks where it is not set, a program that does "
+      "not\n"
+      "end in .py is executed, and the exit code is the first failing worker's.\n";
   return text;
 }
 

@@ -1,0 +1,41 @@
+#pragma once
+// --rdzv_backend and --rdzv_conf: where and how patiently agents meet.
+
+#include <chrono>
+#include <optional>
+#include <string>
+
+namespace lockstep {
+
+/// `name`, if it is a rendezvous back end: static (a fixed number of nodes with given ranks; node 0
+/// serves --master_addr), c10d (built in: the agent at the endpoint serves, others can take over),
+/// etcd, etcd-v2 (both speak etcd's v3 API) or file (a folder that all hosts share).
+/// Errors: kInvalidArgument naming `what` and the nearest back end.
+std::string parse_rendezvous_backend(const std::string& name, const std::string& what);
+
+/// What --rdzv_conf KEY=VALUE,... says; keys not given are at their defaults.
+struct RendezvousConf {
+  std::chrono::milliseconds join_timeout{900'000};    ///< join_timeout or timeout: for MIN to come.
+  std::chrono::milliseconds last_call_timeout{3000};  ///< With MIN: how long to wait for MAX.
+  std::chrono::milliseconds heartbeat_interval{200};  ///< keep_alive_interval.
+  int heartbeat_attempts = 10;                        ///< keep_alive_max_attempt; then it is gone.
+  std::chrono::milliseconds read_timeout{60'000};     ///< Of one call at the meeting place.
+  std::optional<bool> is_host;   ///< This agent serves the endpoint; not given: by its address.
+  std::optional<int> conf_rank;  ///< rank: as --node_rank.
+  bool file_store = false;       ///< store_type=file: the back end is file.
+  bool https = false;            ///< protocol, of etcd.
+  std::string ca_cert;           ///< ca_cert or cacert.
+  std::string ssl_cert;          ///< ssl_cert or cert.
+  std::string ssl_cert_key;      ///< ssl_cert_key or key.
+  std::string etcd_prefix;       ///< Before all keys in etcd.
+};
+
+/// Keys are those of all of torchrun's back ends, whichever is chosen; seconds may have a fraction.
+/// close_timeout and heartbeat_timeout are taken and mean nothing: the end of a job is known at
+/// once, and a life sign waits for nobody. Errors: kInvalidArgument naming `what` and the key.
+RendezvousConf parse_rendezvous_conf(const std::string& text, const std::string& what);
+
+/// "2.5" seconds. Errors: kInvalidArgument naming `what`.
+std::chrono::milliseconds parse_seconds(const std::string& text, const std::string& what);
+
+}  // namespace lockstep

@@ -1,0 +1,34 @@
+#pragma once
+// What single options of `lockstep run` do with their values (RunOption::Apply).
+
+#include <string>
+
+#include "lockstep/launch/agent/run_option_table.h"
+
+namespace lockstep::run_values {
+
+using Draft = RunOptionsDraft;
+using Text = std::string;
+
+void nproc(Draft& draft, const Text& value, const Text& what);
+void nnodes(Draft& draft, const Text& value, const Text& what);
+void node_rank(Draft& draft, const Text& value, const Text& what);
+void master_addr(Draft& draft, const Text& value, const Text& what);
+void master_port(Draft& draft, const Text& value, const Text& what);
+void backend(Draft& draft, const Text& value, const Text& what);
+void conf(Draft& draft, const Text& value, const Text& what);
+void run_id(Draft& draft, const Text& value, const Text& what);
+void max_restarts(Draft& draft, const Text& value, const Text& what);
+void ranks_filter(Draft& draft, const Text& value, const Text& what);
+void shutdown_timeout(Draft& draft, const Text& value, const Text& what);
+/// "SIGTERM,USR1".
+void signals(Draft& draft, const Text& value, const Text& what);
+
+/// Taken and without a meaning here: checked, so that a mistake is not.
+void seconds_only(Draft& draft, const Text& value, const Text& what);
+void start_method(Draft& draft, const Text& value, const Text& what);
+/// Options that choose a plug-in: torchrun's own is the only one.
+void default_logs(Draft& draft, const Text& value, const Text& what);
+void null_events(Draft& draft, const Text& value, const Text& what);
+
+}  // namespace lockstep::run_values

@@ -1,0 +1,181 @@
+// What the options of `lockstep run` mean together.
+
+#include <fmt/format.h>
+#include <signal.h>
+
+#include <algorithm>
+
+#include "lockstep/base/socket.h"
+#include "lockstep/launch/agent/run_option_table.h"
+
+namespace lockstep {
+namespace {
+
+constexpr int kTorchPort = 29500;
+constexpr int kElasticPort = 29400;
+
+void decide_program(RunOptionsDraft* draft) {
+  if (draft->module && (draft->no_python || draft->run_path)) {
+    refuse_options(fmt::format("--module and --{} exclude each other",
+                               draft->no_python ? "no_python" : "run_path"));
+  }
+  ProgramKind& kind = draft->options.program_kind;
+  if (draft->no_python) kind = ProgramKind::kExecutable;
+  if (draft->run_path) kind = ProgramKind::kRunPath;
+  if (draft->module) kind = ProgramKind::kModule;
+}
+
+void decide_nodes(RunOptionsDraft* draft) {
+  RunOptions& options = draft->options;
+  if (draft->standalone) {
+    if (options.min_nodes > 1) {
+      refuse_options(fmt::format("--standalone is one node, --nnodes says {}", options.min_nodes));
+    }
+    // As torchrun: where others would meet is of no interest then.
+    options.num_nodes = 1;
+    options.rdzv_endpoint.clear();
+    options.rdzv_backend = "static";
+    options.file_store = false;
+  }
+  if (options.conf_rank) {
+    if (options.node_rank_given && options.node_rank != *options.conf_rank) {
+      refuse_options(fmt::format("--node_rank says {} and --rdzv_conf rank={}; give one",
+                                 options.node_rank, *options.conf_rank));
+    }
+    options.node_rank = *options.conf_rank;
+    options.node_rank_given = true;
+  }
+  if (options.node_rank >= options.num_nodes) {
+    refuse_options(fmt::format("--node_rank {} must be below --nnodes {}", options.node_rank,
+                               options.num_nodes));
+  }
+}
+
+void decide_backend(RunOptionsDraft* draft) {
+  RunOptions& options = draft->options;
+  const bool fixed = options.min_nodes == options.num_nodes;
+  std::string& backend = options.rdzv_backend;
+  if (options.file_store) {
+    if (draft->backend_given && backend != "c10d" && backend != "file") {
+      refuse_options(
+          fmt::format("--rdzv_conf store_type=file does not go with --rdzv_backend {}", backend));
+    }
+    backend = "file";
+  } else if (!fixed && !draft->backend_given) {
+    backend = "c10d";
+  }
+  if (backend == "static" && !fixed && options.num_nodes > 1) {
+    refuse_options(fmt::format(
+        "--nnodes {}:{}: with --rdzv_backend static the number of nodes is fixed; use c10d",
+        options.min_nodes, options.num_nodes));
+  }
+}
+
+Endpoint endpoint_of(const RunOptions& options) {
+  std::string text = options.rdzv_endpoint;
+  if (text.empty() || text[0] == ':') text.insert(0, "localhost");
+  return parse_endpoint(text, 0);
+}
+
+void use_static_endpoint(RunOptionsDraft* draft) {
+  RunOptions& options = draft->options;
+  if (!options.rdzv_endpoint.empty()) {
+    const Endpoint endpoint = endpoint_of(options);
+    if ((draft->master_addr_given && options.master_addr != endpoint.host) ||
+        (draft->master_port_given && options.master_port != endpoint.port)) {
+      refuse_options(
+          fmt::format("--rdzv_endpoint {} and --master_addr, --master_port say the "
+                      "same with other values; give one",
+                      options.rdzv_endpoint));
+    }
+    options.master_addr = endpoint.host;
+    options.master_port = endpoint.port;
+  }
+  if (options.num_nodes > 1 && options.master_port == 0) options.master_port = kTorchPort;
+}
+
+void use_built_in_endpoint(RunOptionsDraft* draft) {
+  RunOptions& options = draft->options;
+  const bool given = !options.rdzv_endpoint.empty();
+  const Endpoint endpoint = endpoint_of(options);  // checked, also where nobody is to be met
+  if (options.num_nodes == 1) return;
+  if (!given && !draft->master_addr_given) {
+    refuse_options(
+        fmt::format("several nodes need --rdzv_endpoint HOST[:PORT], the address of one of them"));
+  }
+  if (given) {
+    options.master_addr = endpoint.host;
+    options.master_port = endpoint.port;
+  }
+  if (options.master_port == 0) options.master_port = kElasticPort;
+}
+
+void decide_endpoint(RunOptionsDraft* draft) {
+  RunOptions& options = draft->options;
+  if (options.rdzv_backend == "static") return use_static_endpoint(draft);
+  if (options.rdzv_backend == "c10d") return use_built_in_endpoint(draft);
+  if (options.rdzv_endpoint.empty() && options.num_nodes > 1) {
+    refuse_options(fmt::format(
+        "--rdzv_backend {} needs --rdzv_endpoint {}", options.rdzv_backend,
+        options.rdzv_backend == "file" ? "FOLDER, one that all nodes share" : "HOST[:PORT]"));
+  }
+}
+
+void check_streams(const RunOptions& options) {
+  if (options.log_dir.empty() && (options.redirects.any() || options.tee.any())) {
+    refuse_options(
+        fmt::format("--{} writes files: say where with --log_dir DIR (without files, every "
+                    "line goes to the console)",
+                    options.redirects.any() ? "redirects" : "tee"));
+  }
+  const int highest =
+      std::max({options.redirects.highest(), options.tee.highest(),
+                options.local_ranks_filter.empty() ? -1 : *options.local_ranks_filter.rbegin()});
+  if (highest >= options.nproc_per_node) {
+    refuse_options(
+        fmt::format("there is no local rank {} to choose the output of: --nproc_per_node is {}",
+                    highest, options.nproc_per_node));
+  }
+}
+
+}  // namespace
+
+RunOptions put_together(RunOptionsDraft draft) {
+  RunOptions& options = draft.options;
+  if (options.help) return options;
+  if (options.command.empty()) {
+    refuse_options("no program given: lockstep run [OPTIONS] [--] PROGRAM [ARGS]");
+  }
+  decide_program(&draft);
+  decide_nodes(&draft);
+  decide_backend(&draft);
+  decide_endpoint(&draft);
+  check_streams(options);
+  if (!options.log_dir.empty() && !draft.streams_given) {
+    options.tee = StreamMap::parse("3", "--tee");
+  }
+  return options;
+}
+
+void refuse_unsupported(const RunOptions& options) {
+  if (options.num_nodes > 1 && options.rdzv_backend != "static") {
+    refuse_options(
+        fmt::format("--rdzv_backend {} is not supported; there is: static "
+                    "(--master_addr, --master_port, --node_rank)",
+                    options.rdzv_backend));
+  }
+  if (options.max_restarts > 0) {
+    refuse_options("--max_restarts: restarting failed workers is not supported; only 0 is");
+  }
+  if (options.virtual_local_rank) refuse_options("--virtual_local_rank is not supported");
+  if (options.ending_signals != RunOptions::default_ending_signals()) {
+    refuse_options(
+        "--signals_to_handle: only SIGTERM,SIGINT,SIGHUP,SIGQUIT together are supported");
+  }
+}
+
+std::set<int> RunOptions::default_ending_signals() {
+  return {SIGTERM, SIGINT, SIGHUP, SIGQUIT};
+}
+
+}  // namespace lockstep
