@@ -1,13 +1,14 @@
 # Short commands. Each only calls a script or a CMake preset.
 #   make run  [DATA=folder] [NPROC=2]   train ResNet-50 on CIFAR-10 for about two minutes
 #   make test                           everything that must hold
+#   make test-cluster                   real launchers, hosts and services alone (root)
 SHELL := /bin/bash
 BUILD := build/release
 NPROC ?= 2
 DATA ?=
 export NPROC DATA
 
-.PHONY: help run test bench format lint fuzz install build clean
+.PHONY: help run test test-cluster bench format lint fuzz install build clean
 help:
 	@sed -n 's/^#\(   make.*\)/\1/p' Makefile; echo "   make bench | format | lint | fuzz | install [PREFIX=dir] | clean"
 
@@ -24,6 +25,11 @@ run:
 test:
 	@scripts/setup.sh test
 	@scripts/test.sh
+
+test-cluster:
+	@scripts/setup.sh cluster
+	@scripts/build.sh release lockstep lockstep-data lockstep-train
+	@tests/cluster/run.sh
 
 bench: build
 	@scripts/setup.sh all

@@ -8,13 +8,15 @@ libraries=(libtorch-dev libopenblas0-openmp
   libyaml-cpp-dev nlohmann-json3-dev libfmt-dev libcli11-dev libgtest-dev libssl-dev libcurl4-openssl-dev libarchive-dev libgloo-dev libdw-dev
   ca-certificates)
 tests=(python3 python3-torch python3-numpy libopenmpi-dev openmpi-bin)
+cluster=(iproute2 util-linux openssh-server openssh-client slurmctld slurmd slurm-client munge etcd-server etcd-client openmpi-bin mpich procps)
 tools=(clang-14 clang-format-14 clang-tidy-14 libclang-rt-14-dev iproute2 procps)
 
 case "${1:-all}" in
   run) wanted=("${build[@]}" "${libraries[@]}") ;;
-  test) wanted=("${build[@]}" "${libraries[@]}" "${tests[@]}") ;;
-  all) wanted=("${build[@]}" "${libraries[@]}" "${tests[@]}" "${tools[@]}") ;;
-  *) echo "setup: error: unknown set '$1'; sets are run, test, all" >&2; exit 2 ;;
+  test) wanted=("${build[@]}" "${libraries[@]}" "${tests[@]}" "${cluster[@]}") ;;
+  cluster) wanted=("${build[@]}" "${libraries[@]}" python3 python3-torch "${cluster[@]}") ;;
+  all) wanted=("${build[@]}" "${libraries[@]}" "${tests[@]}" "${cluster[@]}" "${tools[@]}") ;;
+  *) echo "setup: error: unknown set '$1'; sets are run, cluster, test, all" >&2; exit 2 ;;
 esac
 
 # dpkg-query lists the installed ones; what is left is missing.

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Every test: the release build, then the layers without libtorch again under AddressSanitizer + UBSan and
-# under ThreadSanitizer. Nothing is skipped: what a test needs, scripts/setup.sh has installed.
+# under ThreadSanitizer, then real launchers, hosts and services. Nothing is skipped: what a test needs, scripts/setup.sh has installed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 start=$SECONDS
@@ -11,4 +11,5 @@ for sanitizer in asan tsan; do
   scripts/build.sh "$sanitizer"
   ctest --preset "$sanitizer" -j 2 --no-tests=error
 done
+tests/cluster/run.sh
 echo "test: all passed in $((SECONDS - start)) s"

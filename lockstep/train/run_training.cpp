@@ -19,6 +19,7 @@
 #include "lockstep/train/run.h"
 #include "lockstep/train/setup.h"
 #include "lockstep/train/signals.h"
+#include "lockstep/train/weights_digest.h"
 
 namespace lockstep {
 namespace {
@@ -183,6 +184,10 @@ int run_training(const Config& config, const World& world) {
   log_start(log, config, parts, world, trainer);
   add_callbacks(trainer, log, parts);
   const StopReason reason = trainer.fit();
+  if (exit_status_of(reason) == 0) {  // after a signal there may be little time
+    const auto line = compare_weights(weights_digest(*parts.model), group);
+    if (world.rank == 0) log.plain(line);
+  }
   if (world.rank == 0) log_end(log, config, trainer);
   return exit_status_of(reason);
 }

@@ -205,6 +205,7 @@ TEST_F(Program, TheSameCommandGivesTheSameBitsAndKeepsEarlierResults) {
   EXPECT_NE(second.out.find("Results of an earlier run are now in out.1"), std::string::npos);
   EXPECT_NE(second.out.find("\nepoch: 1 step: 1, loss is "), std::string::npos) << second.out;
   EXPECT_NE(second.out.find("\nSteps: 3 in "), std::string::npos) << second.out;
+  EXPECT_NE(second.out.find(" on all 2 ranks\n"), std::string::npos) << second.out;
   EXPECT_NE(second.out.find(" WARNING - data is a generated stand-in"), std::string::npos)
       << second.out;
   const std::string weights = "/step_000003/model.safetensors";

@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>
+#include <torch/nn/modules/linear.h>
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/file.h"
 #include "lockstep/parallel/comm_hook.h"
 #include "lockstep/train/config/yaml_reader.h"
+#include "lockstep/train/weights_digest.h"
 #include "tests/support/error_of.h"
 #include "tests/support/ranks.h"
 #include "tests/support/temp_folder.h"
@@ -127,6 +129,28 @@ TEST(CheckSameStart, TellsCheckpointsOfTheSameStepApart) {
               std::string::npos)
         << error.what();
   }
+}
+
+TEST(CompareWeights, NamesTheRanksThatDifferFromRank0) {
+  torch::manual_seed(1);
+  torch::nn::Linear net(3, 2);
+  const uint64_t before = weights_digest(*net);
+  EXPECT_EQ(weights_digest(*net), before);
+  const auto line = [&](const std::vector<uint64_t>& digests) {
+    std::string of_rank_0;
+    testing::run_rank_threads(static_cast<int>(digests.size()), [&](const World& world) {
+      auto group = ProcessGroup::create(world, {.timeout = std::chrono::seconds(60)});
+      const auto said = compare_weights(digests[static_cast<size_t>(world.rank)], group);
+      if (world.rank == 0) of_rank_0 = said;
+    });
+    return of_rank_0;
+  };
+  EXPECT_EQ(line({0xabcULL << 48, 0xabcULL << 48}), "Weights: 0abc000000000000 on all 2 ranks");
+  EXPECT_EQ(line({1}), "Weights: 0000000000000001 on the one rank");
+  EXPECT_EQ(line({1, 2, 1, 3}), "Weights: 0000000000000001 on rank 0, others on ranks 1, 3");
+  const torch::NoGradGuard guard;
+  net->bias[1] += 1;
+  EXPECT_NE(weights_digest(*net), before);
 }
 
 }  // namespace

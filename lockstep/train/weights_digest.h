@@ -1,0 +1,24 @@
+#pragma once
+// Ranks that trained together end with the same weights, bit by bit; this says whether they did.
+
+#include <cstdint>
+#include <string>
+
+#include "lockstep/comm/process_group.h"
+
+namespace torch::nn {
+class Module;
+}
+
+namespace lockstep {
+
+/// The first eight bytes of the SHA-256 over all parameters' values, in the module's order. Buffers
+/// are left out: ranks keep statistics of their own until the next forward pass. Cost: about 1 ms a
+/// MB.
+uint64_t weights_digest(const torch::nn::Module& module);
+
+/// Collective. "Weights: 00c0ffee00c0ffee on all 4 ranks", or which ranks' differ from rank 0's (up
+/// to eight).
+std::string compare_weights(uint64_t own, ProcessGroup& group);
+
+}  // namespace lockstep

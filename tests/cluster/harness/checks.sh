@@ -1,0 +1,66 @@
+# What tests say. shellcheck shell=bash
+# A test is a function test_WHAT_IT_SHOWS that runs under `set -e`. $OUTPUT is what the last `within` or `begin` printed.
+
+fail() { # MESSAGE: ends the test and shows the last output
+  echo "  failed: $*"
+  echo "  last output:"
+  tail -n 60 "${OUTPUT:-}" 2>/dev/null | sed 's/^/    /'
+  exit 1
+}
+
+# Runs a command that must end with CODE within SECONDS.
+within() { # SECONDS CODE COMMAND...
+  local seconds=$1 code=$2 got=0
+  shift 2
+  echo "  \$ $*"
+  local words=("$@")
+  [ "$1" != on ] || { [ "$2" = head ] && words=("${@:3}"); } || { enter "${2#host}" && words=("${ENTER[@]}" "${@:3}"); }
+  timeout --foreground -k 5 "$seconds" "${words[@]}" >"$OUTPUT" 2>&1 || got=$?
+  [ "$got" != 124 ] || [ "$code" = 124 ] || fail "did not end within $seconds s"
+  [ "$got" = "$code" ] || fail "exit code $got, expected $code"
+}
+
+# Starts a command whose output goes to $OUTPUT.TAG; `ends TAG SECONDS CODE` waits for it.
+declare -A BEGUN=()
+begin() { # TAG COMMAND...
+  local tag=$1
+  shift
+  echo "  [$tag] \$ $*"
+  "$@" >"$OUTPUT.$tag" 2>&1 &
+  BEGUN[$tag]=$!
+}
+ends() { # TAG SECONDS CODE
+  local pid=${BEGUN[$1]} got=0
+  OUTPUT_OF=$OUTPUT.$1
+  until_true "$2" gone "$pid" || { cp "$OUTPUT_OF" "$OUTPUT"; fail "[$1] did not end within $2 s"; }
+  wait "$pid" || got=$?
+  cp "$OUTPUT_OF" "$OUTPUT"
+  [ "$got" = "$3" ] || fail "[$1] exit code $got, expected $3"
+}
+gone() { # PID: ended, or only its status is left
+  local text
+  { read -r text <"/proc/$1/stat"; } 2>/dev/null || return 0
+  text=${text##*) }
+  [ "${text%% *}" = Z ]
+}
+
+# What the last output must, and must not, hold; extended regular expressions.
+says() { local text; for text in "$@"; do grep -Eq -- "$text" "$OUTPUT" || fail "no line matches: $text"; done; }
+says_not() { local text; for text in "$@"; do ! grep -Eq -- "$text" "$OUTPUT" || fail "a line matches: $text"; done; }
+shows() { # TAG SECONDS TEXT: a begun command prints it
+  until_true "$2" grep -Eq -- "$3" "$OUTPUT.$1" || { cp "$OUTPUT.$1" "$OUTPUT"; fail "[$1] did not show within $2 s: $3"; }
+}
+
+until_true() { # SECONDS COMMAND...: asks again until it succeeds
+  local end=$((SECONDS + $1))
+  shift
+  until "$@" >/dev/null 2>&1; do
+    [ "$SECONDS" -lt "$end" ] || return 1
+    sleep 0.05
+  done
+}
+
+now() { echo "$EPOCHREALTIME"; }
+since() { awk -v a="$1" -v b="$EPOCHREALTIME" 'BEGIN { printf "%.2f", b - a }'; }
+figure() { echo "figure: $*"; } # stands beside the test's result
+at_most() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a <= b) }' || fail "took $1 s, at most $2 s are allowed"; }

@@ -1,0 +1,69 @@
+#!/usr/bin/env bash
+# Process 1 of a closed-off little world: segment.sh TEST_FILE...
+#
+# run.sh starts it in namespaces of its own (processes, network, mounts, names). Whatever is started, listened on,
+# mounted or written in there ends with this process, so nothing has to be taken down and two runs never meet.
+# Sources the files and runs their functions test_*, in order; each must leave the world as it found it.
+set -uo pipefail
+ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../.." && pwd)
+BIN=${LOCKSTEP_BIN_DIR:-$ROOT/build/release/bin}
+SHARED=/srv # a file system that all hosts share, as clusters have one
+HARNESS=$ROOT/tests/cluster/harness
+for part in checks leftovers hosts services training; do source "$HARNESS/$part.sh"; done
+
+limit=${TEST_LIMIT:-120} # seconds a test may take
+
+prepare() {
+  mount --make-rprivate /
+  mount -t tmpfs -o mode=755 tmpfs "$SHARED"
+  mkdir -p "$SHARED"/{root,etc,hosts,log,runs}
+  mount --bind "$ROOT" "$SHARED/root"
+  source "$HARNESS/scratch.sh"
+  hostname head
+  segment_up
+}
+
+# Runs one test by itself, ends what it left, says how it went.
+run_test() { # FUNCTION
+  local log=$SHARED/log/$1 begin=$EPOCHREALTIME code ended title=${1#test_}
+  title=${title//_/ }
+  keep
+  files_and_ports >"$SHARED/before"
+  : >"$SHARED/expected"
+  (set -e; OUTPUT=$log.output; "$1") >"$log" 2>&1 &
+  local test=$!
+  sleep "$limit" &
+  local alarm=$!
+  wait -n -p ended "$test" "$alarm"
+  code=$?
+  if [ "$ended" = "$alarm" ]; then
+    code=124
+    echo "  still running after $limit s; processes:" >>"$log"
+    ps -eo pid,ppid,etimes,args --forest >>"$log"
+  fi
+  kill "$alarm" 2>/dev/null
+  wait "$alarm" 2>/dev/null
+  nothing_left >>"$log" 2>&1 || [ "$code" != 0 ] || code=1
+  local took
+  took=$(awk -v a="$begin" -v b="$EPOCHREALTIME" 'BEGIN { printf "%.1f", b - a }')
+  if [ "$code" = 0 ]; then
+    printf 'cluster: %-58s ok in %4s s  %s\n' "$title" "$took" "$(sed -n 's/^figure: //p' "$log" | paste -sd';')"
+  else
+    printf 'cluster: %-58s FAILED after %s s\n' "$title" "$took"
+    sed 's/^/    /' "$log" | tail -n "${LOG_LINES:-60}"
+  fi
+  return "$code"
+}
+
+prepare || { echo "cluster: error: the namespaces could not be made ready" >&2; exit 1; }
+for file in "$@"; do source "$file"; done
+failed=0
+# By line number: in the order in which the files have them.
+shopt -s extdebug
+tests=$(for name in $(compgen -A function test_); do declare -F "$name"; done | sort -k3,3 -k2,2n | awk '{print $1}')
+shopt -u extdebug
+for name in $tests; do
+  [[ $name =~ ${ONLY:-.} ]] || continue
+  run_test "$name" || failed=$((failed + 1))
+done
+[ "$failed" = 0 ] || { echo "cluster: $failed failed" >&2; exit 1; }

@@ -1,0 +1,28 @@
+# What the tests start: the trainer, five steps of a CIFAR-10 configuration. shellcheck shell=bash
+#
+#   trainer NAME              TRAIN becomes the command of one rank; results go to $SHARED/runs/NAME
+#   same_weights NAME RANKS   all ranks ended with the weights that `lockstep run` on one host gives
+
+trainer() { # NAME
+  TRAIN=("$BIN/lockstep" train --config "$ROOT/configs/cls/resnet/resnet18_cifar10.yaml" -o
+    "train.ckpt_save_dir=$SHARED/runs/$1" "train.dataset.data_dir=$SHARED/data" "eval.dataset.data_dir=$SHARED/data"
+    train.max_steps=5 train.loader.batch_size=2 system.val_while_train=False system.log_interval=1
+    "parallel.shards=${SHARDS:-4}" parallel.threads=1)
+}
+
+training_data() {
+  "$BIN/lockstep" data cifar10 --generate --records 200 --dir "$SHARED/data" >/dev/null 2>&1
+}
+
+digest() { sha256sum <"$SHARED/runs/$1/latest/model.safetensors"; }
+same_weights() { # NAME RANKS
+  local reference=reference-$2
+  grep -q 'Steps: 5 in' "$SHARED/runs/$1/log_0.txt" || fail "no five steps in $SHARED/runs/$1/log_0.txt"
+  grep -Eq "Weights: [0-9a-f]{16} on all $2 ranks" "$SHARED/runs/$1/log_0.txt" || fail "weights differ: $(grep Weights "$SHARED/runs/$1/log_0.txt")"
+  [ -e "$SHARED/runs/$reference" ] || train_reference "$reference" "$2"
+  [ "$(digest "$1")" = "$(digest "$reference")" ] || fail "other weights than those of lockstep run on one host"
+}
+train_reference() { # NAME RANKS
+  trainer "$1"
+  "$BIN/lockstep" run --nproc_per_node "$2" -- "${TRAIN[@]}" >"$SHARED/log/$1" 2>&1 || fail "$(cat "$SHARED/log/$1")"
+}

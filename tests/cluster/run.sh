@@ -1,0 +1,32 @@
+#!/usr/bin/env bash
+# Real launchers, hosts and services on this machine: tests/cluster/run.sh [FOLDER...]
+#
+# Hosts are Linux namespaces; harness/segment.sh says how. Each folder of tests runs in a segment of its own, side by side.
+# ONLY=regex picks tests by name; LOCKSTEP_BIN_DIR names the programs. Needs root: sudo is asked without a password.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+if [ "$(id -u)" != 0 ]; then
+  sudo -n true 2>/dev/null || {
+    echo "cluster: error: hosts are made of namespaces, which takes root: run as root, or allow sudo without a password" >&2
+    exit 1
+  }
+  exec sudo -n --preserve-env=ONLY,LOCKSTEP_BIN_DIR "$0" "$@"
+fi
+start=$SECONDS
+namespaces=(unshare --mount --uts --ipc --net --pid --fork --kill-child --mount-proc)
+"${namespaces[@]}" true || { echo "cluster: error: this system grants root no namespaces: ${namespaces[*]}" >&2; exit 1; }
+
+segments=()
+# The kernel ends a segment with its first process: nothing else has to be taken down.
+end_all() { [ ${#segments[@]} = 0 ] || kill -KILL "${segments[@]}" 2>/dev/null || true; wait; }
+trap 'end_all; exit 130' INT TERM HUP
+[ $# -gt 0 ] || set -- launchers
+for folder in "$@"; do
+  setpriv --pdeathsig KILL env -i HOME=/root PATH="$PATH" LANG=C.UTF-8 ONLY="${ONLY:-.}" LOCKSTEP_BIN_DIR="${LOCKSTEP_BIN_DIR:-}" \
+    "${namespaces[@]}" bash tests/cluster/harness/segment.sh "tests/cluster/$folder"/*.sh &
+  segments+=($!)
+done
+failed=0
+for segment in "${segments[@]}"; do wait "$segment" || failed=1; done
+[ "$failed" = 0 ] || exit 1
+echo "cluster: all passed in $((SECONDS - start)) s"
