@@ -51,7 +51,10 @@ void serve(std::string_view stream, size_t piece) {
     // Each request is answered or waits, and nobody is answered twice.
     require(state.num_waiting() + answers.size() == waited + 1);
   });
-  for (uint64_t client = 0; client < 3; ++client) state.drop_client(client);
+  for (uint64_t client = 0; client < 3; ++client) {
+    for (const auto& answer : state.drop_client(client)) require(answer.to.client > client);
+    require(state.held_by(client) == nullptr);
+  }
   require(state.num_waiting() == 0);
 }
 

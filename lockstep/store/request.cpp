@@ -12,8 +12,8 @@ namespace lockstep {
 namespace {
 
 constexpr std::array<std::string_view, kNumStoreOps> kOpNames = {
-    "set",   "get",   "try_get", "add",   "compare_set", "wait",
-    "check", "erase", "list",    "watch", "cancel"};
+    "set",  "set_many", "get",   "try_get", "add",   "compare_set", "hold",
+    "wait", "check",    "erase", "list",    "watch", "cancel"};
 
 /// A length and a flag go with each string.
 constexpr int64_t kPerString = 8;
@@ -24,10 +24,18 @@ Error too_large(StoreOp op, const std::string& what, size_t bytes, int64_t limit
                            bytes, limit));
 }
 
-void check_value(const StoreRequest& request, const std::string& value) {
+void check_value(const StoreRequest& request, const std::string& value, size_t index = 0) {
   if (value.size() <= static_cast<size_t>(kMaxValueBytes)) return;
-  const std::string key = quote_key(request.keys.empty() ? "" : request.keys[0]);
+  const std::string key = quote_key(index < request.keys.size() ? request.keys[index] : "");
   throw too_large(request.op, "the value of key " + key, value.size(), kMaxValueBytes);
+}
+
+void check_ttl(const StoreRequest& request) {
+  if (request.number >= 1 && request.number <= kMaxHoldTtl.count()) return;
+  throw Error(ErrorCode::kInvalidArgument,
+              fmt::format("store hold {}: a time to live of {} ms, 1 to {} are allowed",
+                          quote_key(request.keys.empty() ? "" : request.keys[0]), request.number,
+                          kMaxHoldTtl.count()));
 }
 
 }  // namespace
@@ -37,13 +45,15 @@ std::string_view to_string(StoreOp op) {
 }
 
 bool takes_many_keys(StoreOp op) {
-  return op == StoreOp::kWait || op == StoreOp::kCheck;
+  return op == StoreOp::kWait || op == StoreOp::kCheck || op == StoreOp::kSetMany;
 }
 
 int64_t payload_bytes(const StoreRequest& request) {
   size_t bytes = request.value.size() + (request.expected ? request.expected->size() : 0);
   for (const auto& key : request.keys) bytes += key.size();
-  return static_cast<int64_t>(bytes) + kPerString * (static_cast<int64_t>(request.keys.size()) + 2);
+  for (const auto& value : request.values) bytes += value.size();
+  const size_t strings = request.keys.size() + request.values.size() + 2;
+  return static_cast<int64_t>(bytes) + kPerString * static_cast<int64_t>(strings);
 }
 
 int64_t payload_bytes(const StoreReply& reply) {
@@ -61,6 +71,8 @@ void check_limits(const StoreRequest& request) {
   }
   check_value(request, request.value);
   if (request.expected) check_value(request, *request.expected);
+  for (size_t i = 0; i < request.values.size(); ++i) check_value(request, request.values[i], i);
+  if (request.op == StoreOp::kHold) check_ttl(request);
   const int64_t bytes = payload_bytes(request);
   if (bytes > kMaxRequestBytes) {
     throw too_large(request.op, fmt::format("a list of {} keys", request.keys.size()),

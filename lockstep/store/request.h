@@ -14,10 +14,12 @@ namespace lockstep {
 
 enum class StoreOp : uint8_t {
   kSet,         ///< keys[0], value
+  kSetMany,     ///< keys, values: as many
   kGet,         ///< keys[0]; waits
   kTryGet,      ///< keys[0]
   kAdd,         ///< keys[0], number
   kCompareSet,  ///< keys[0], expected, value
+  kHold,        ///< keys[0], value, number: time to live in ms
   kWait,        ///< keys; waits
   kCheck,       ///< keys
   kErase,       ///< keys[0]
@@ -35,6 +37,7 @@ bool takes_many_keys(StoreOp op);
 struct StoreRequest {
   StoreOp op = StoreOp::kSet;
   std::vector<std::string> keys;
+  std::vector<std::string> values;  ///< set_many only.
   std::string value;
   std::optional<std::string> expected;
   int64_t number = 0;
@@ -47,7 +50,7 @@ struct StoreReply {
     kRefused,   ///< Nothing was done; `text` says why.
   };
   Status status = Status::kDone;
-  bool yes = false;                  ///< Swapped; all there; existed.
+  bool yes = false;                  ///< Swapped; all there; existed; held.
   int64_t number = 0;                ///< add: the sum. watch: the version.
   std::string text;                  ///< Reason of kRefused.
   std::vector<Store::Change> items;  ///< get, try_get, compare_set: one. list, watch: any number.

@@ -55,6 +55,29 @@ void RequestStore::set(std::string_view key, std::string_view value, Deadline de
   ask(std::move(request), deadline);
 }
 
+// As many keys a request as the limit allows. One that exceeds a limit by itself goes alone, and is
+// refused by name.
+void RequestStore::set_many(std::span<const KeyValue> items, Deadline deadline) {
+  constexpr int64_t kRoom = kMaxRequestBytes - (1 << 10);
+  StoreRequest request;
+  request.op = StoreOp::kSetMany;
+  int64_t bytes = 0;
+  for (const auto& item : items) {
+    constexpr int64_t kPerItem = 16;
+    const auto size = static_cast<int64_t>(item.key.size() + item.value.size()) + kPerItem;
+    if (!request.keys.empty() && bytes + size > kRoom) {
+      ask(request, deadline);
+      request.keys.clear();
+      request.values.clear();
+      bytes = 0;
+    }
+    request.keys.push_back(item.key);
+    request.values.push_back(item.value);
+    bytes += size;
+  }
+  if (!request.keys.empty()) ask(std::move(request), deadline);
+}
+
 std::string RequestStore::get(std::string_view key, Deadline deadline) {
   return ask(make_request(StoreOp::kGet, key), deadline).items.at(0).value.value();
 }
@@ -77,6 +100,14 @@ Store::Swap RequestStore::compare_set(std::string_view key,
   request.value = desired;
   StoreReply reply = ask(std::move(request), deadline);
   return {reply.yes, std::move(reply.items.at(0).value)};
+}
+
+bool RequestStore::hold(std::string_view key, std::string_view value, std::chrono::milliseconds ttl,
+                        Deadline deadline) {
+  StoreRequest request = make_request(StoreOp::kHold, key);
+  request.value = value;
+  request.number = ttl.count();
+  return ask(std::move(request), deadline).yes;
 }
 
 void RequestStore::wait(std::span<const std::string> keys, Deadline deadline) {

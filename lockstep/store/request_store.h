@@ -10,11 +10,14 @@ namespace lockstep {
 class RequestStore : public Store {
  public:
   void set(std::string_view key, std::string_view value, Deadline deadline) override;
+  void set_many(std::span<const KeyValue> items, Deadline deadline) override;
   std::string get(std::string_view key, Deadline deadline) override;
   std::optional<std::string> try_get(std::string_view key, Deadline deadline) override;
   int64_t add(std::string_view key, int64_t delta, Deadline deadline) override;
   Swap compare_set(std::string_view key, const std::optional<std::string>& expected,
                    std::string_view desired, Deadline deadline) override;
+  bool hold(std::string_view key, std::string_view value, std::chrono::milliseconds ttl,
+            Deadline deadline) override;
   void wait(std::span<const std::string> keys, Deadline deadline) override;
   bool check(std::span<const std::string> keys, Deadline deadline) override;
   bool erase(std::string_view key, Deadline deadline) override;

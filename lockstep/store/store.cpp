@@ -19,6 +19,11 @@ class PrefixStore final : public Store {
   void set(std::string_view key, std::string_view value, Deadline deadline) override {
     store_->set(full(key), value, deadline);
   }
+  void set_many(std::span<const KeyValue> items, Deadline deadline) override {
+    std::vector<KeyValue> prefixed(items.begin(), items.end());
+    for (auto& item : prefixed) item.key.insert(0, prefix_);
+    store_->set_many(prefixed, deadline);
+  }
   std::string get(std::string_view key, Deadline deadline) override {
     return store_->get(full(key), deadline);
   }
@@ -31,6 +36,10 @@ class PrefixStore final : public Store {
   Swap compare_set(std::string_view key, const std::optional<std::string>& expected,
                    std::string_view desired, Deadline deadline) override {
     return store_->compare_set(full(key), expected, desired, deadline);
+  }
+  bool hold(std::string_view key, std::string_view value, std::chrono::milliseconds ttl,
+            Deadline deadline) override {
+    return store_->hold(full(key), value, ttl, deadline);
   }
   void wait(std::span<const std::string> keys, Deadline deadline) override {
     store_->wait(full(keys), deadline);

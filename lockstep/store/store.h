@@ -7,6 +7,7 @@
 // sent). All calls may be made from any thread; a call that waits does not hold up calls of other
 // threads.
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -23,12 +24,21 @@ inline constexpr int64_t kMaxKeyBytes = 4 << 10;
 inline constexpr int64_t kMaxValueBytes = 8 << 20;
 /// Keys and values that one call may return; list and watch then want a longer prefix.
 inline constexpr int64_t kMaxReplyBytes = 64 << 20;
+inline constexpr std::chrono::milliseconds kMaxHoldTtl = std::chrono::hours(24);
 
 class Store {
  public:
   virtual ~Store() = default;
 
   virtual void set(std::string_view key, std::string_view value, Deadline deadline) = 0;
+
+  struct KeyValue {
+    std::string key;
+    std::string value;
+  };
+  /// As set() of each, in this order. Whoever looks meanwhile may see some of them and not yet the
+  /// others. Cost: one request per 16 MiB or so, however many keys.
+  virtual void set_many(std::span<const KeyValue> items, Deadline deadline) = 0;
 
   /// Waits for the key, then returns its value.
   virtual std::string get(std::string_view key, Deadline deadline) = 0;
@@ -47,6 +57,29 @@ class Store {
   /// Sets `desired` if the key holds `expected` (nothing: if the key does not exist).
   virtual Swap compare_set(std::string_view key, const std::optional<std::string>& expected,
                            std::string_view desired, Deadline deadline) = 0;
+
+  /// Makes a key that exists for as long as this client lives: a sign of life for whoever watches
+  /// it. Returns false, and changes nothing, when the key exists and this client does not hold it.
+  ///
+  /// A client is one Store object (with_prefix() of it included), whatever the thread. By a further
+  /// call the holder renews: with the same value nobody sees it (no new version), with another
+  /// value it is as set(); `ttl` replaces the earlier one.
+  ///
+  /// The key is erased, seen as any erasure,
+  ///  * by erase(), whoever calls it;
+  ///  * when its holder is destroyed, or its process ends: at once over TCP, and in a folder for
+  ///    processes of that folder's host; else as if it were silent;
+  ///  * when the holder was silent for `ttl`. No thread does that for it: over TCP each of its
+  ///    requests, of whatever kind, is a sign of life for all that it holds, but a call that waits
+  ///    is silent while it does. So wait for at most ttl / 3 at a time, then call hold() again,
+  ///    which renews in a store of any kind. A TCP client that was silent is disconnected: each
+  ///    later call throws kPeerLost, so who lost its keys knows. A store in memory never counts
+  ///    silence.
+  /// set(), set_many(), add() and compare_set() of a held key, whoever calls them, make it a plain
+  /// key that stays.
+  /// Errors: kInvalidArgument when `ttl` is below 1 ms or above kMaxHoldTtl.
+  virtual bool hold(std::string_view key, std::string_view value, std::chrono::milliseconds ttl,
+                    Deadline deadline) = 0;
 
   /// Waits until all keys exist at the same time. kTimeout lists the missing ones.
   virtual void wait(std::span<const std::string> keys, Deadline deadline) = 0;

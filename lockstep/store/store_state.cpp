@@ -42,7 +42,7 @@ StoreReply yes_or_no(bool yes) {
 std::vector<StoreAnswer> StoreState::submit(StoreTicket from, StoreRequest request) {
   if (waiters_.contains(from)) return {{from, refuse("this request number waits already")}};
   Answers woken;
-  auto reply = execute(request, woken);
+  auto reply = execute(from.client, request, woken);
   if (!reply) {
     park(from, std::move(request));
   } else {
@@ -52,10 +52,15 @@ std::vector<StoreAnswer> StoreState::submit(StoreTicket from, StoreRequest reque
   return woken;
 }
 
-std::optional<StoreReply> StoreState::execute(const StoreRequest& request, Answers& woken) {
+std::optional<StoreReply> StoreState::execute(uint64_t client, const StoreRequest& request,
+                                              Answers& woken) {
   switch (request.op) {
     case StoreOp::kSet:
       put(request.keys[0], request.value, woken);
+      return StoreReply{};
+    case StoreOp::kSetMany:
+      for (size_t i = 0; i < request.keys.size(); ++i)
+        put(request.keys[i], request.values.at(i), woken);
       return StoreReply{};
     case StoreOp::kGet:
     case StoreOp::kWait:
@@ -67,6 +72,8 @@ std::optional<StoreReply> StoreState::execute(const StoreRequest& request, Answe
       return add(request, woken);
     case StoreOp::kCompareSet:
       return compare_set(request, woken);
+    case StoreOp::kHold:
+      return hold(client, request, woken);
     case StoreOp::kCheck:
       return yes_or_no(!next_missing(request, 0));
     case StoreOp::kErase:
@@ -104,9 +111,36 @@ StoreReply StoreState::compare_set(const StoreRequest& request, Answers& woken) 
   return reply;
 }
 
+StoreReply StoreState::hold(uint64_t client, const StoreRequest& request, Answers& woken) {
+  const std::string& key = request.keys[0];
+  if (const std::string* value = find(key)) {
+    Entry& entry = entries_.find(key)->second;
+    if (entry.holder != client) return yes_or_no(false);
+    if (*value != request.value) put(key, request.value, woken).holder = client;
+  } else {
+    put(key, request.value, woken).holder = client;
+  }
+  held_[client][key] = std::chrono::milliseconds(request.number);
+  return yes_or_no(true);
+}
+
+const StoreState::HeldKeys* StoreState::held_by(uint64_t client) const {
+  const auto it = held_.find(client);
+  return it != held_.end() ? &it->second : nullptr;
+}
+
+void StoreState::release(const std::string& key, Entry& entry) {
+  if (!entry.holder) return;
+  const auto it = held_.find(*entry.holder);
+  it->second.erase(key);
+  if (it->second.empty()) held_.erase(it);
+  entry.holder.reset();
+}
+
 StoreReply StoreState::erase(const std::string& key, Answers& woken) {
   if (find(key) == nullptr) return yes_or_no(false);
   Entry& entry = entries_.find(key)->second;
+  release(key, entry);
   entry.value.reset();
   record_change(key, entry, woken);
   erasures_.emplace_back(entry.version, key);
@@ -145,12 +179,14 @@ std::optional<StoreReply> StoreState::watch(const StoreRequest& request) const {
   return reply;
 }
 
-void StoreState::put(const std::string& key, std::string value, Answers& woken) {
+StoreState::Entry& StoreState::put(const std::string& key, std::string value, Answers& woken) {
   Entry& entry = entries_[key];
+  release(key, entry);
   const bool created = !entry.value;
   entry.value = std::move(value);
   record_change(key, entry, woken);
   if (created) wake_waiters(key, woken);
+  return entry;
 }
 
 void StoreState::record_change(const std::string& key, Entry& entry, Answers& woken) {
@@ -278,12 +314,17 @@ std::optional<StoreReply> StoreState::cancel(StoreTicket ticket) {
   return reply;
 }
 
-void StoreState::drop_client(uint64_t client) {
+std::vector<StoreAnswer> StoreState::drop_client(uint64_t client) {
   auto it = waiters_.lower_bound({client, 0});
   while (it != waiters_.end() && it->first.client == client) {
     unfile(it->first, it->second);
     it = waiters_.erase(it);
   }
+  Answers woken;
+  if (const HeldKeys* keys = held_by(client)) {
+    for (const auto& [key, ttl] : HeldKeys(*keys)) erase(key, woken);
+  }
+  return woken;
 }
 
 }  // namespace lockstep

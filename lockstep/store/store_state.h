@@ -2,6 +2,7 @@
 // What a store does, without threads, sockets or clocks: requests go in, answers come out. The
 // memory store calls it under a lock, the TCP server from its one thread.
 
+#include <chrono>
 #include <compare>
 #include <cstdint>
 #include <deque>
@@ -40,8 +41,14 @@ class StoreState {
   /// Ends the wait of `ticket`: what to answer, or nothing when it does not wait (any more).
   std::optional<StoreReply> cancel(StoreTicket ticket);
 
-  /// Forgets every wait of a client that is gone.
-  void drop_client(uint64_t client);
+  /// Forgets every wait of a client that is gone and erases what it held. Returns whom to answer
+  /// because of that: never this client.
+  std::vector<StoreAnswer> drop_client(uint64_t client);
+
+  /// The keys that a client holds, with their times to live; nothing when there are none. Time is
+  /// the caller's business: who was silent for the shortest of them is to be dropped.
+  using HeldKeys = std::map<std::string, std::chrono::milliseconds, std::less<>>;
+  const HeldKeys* held_by(uint64_t client) const;
 
   size_t num_waiting() const { return waiters_.size(); }
 
@@ -49,6 +56,7 @@ class StoreState {
   struct Entry {
     std::optional<std::string> value;  ///< Nothing: erased; kept so that watchers learn of it.
     uint64_t version = 0;              ///< Of the last change.
+    std::optional<uint64_t> holder;    ///< The client that the key lives and dies with.
   };
   struct Waiter {
     StoreRequest request;
@@ -57,14 +65,16 @@ class StoreState {
   using Answers = std::vector<StoreAnswer>;
   using Tickets = std::set<StoreTicket>;
 
-  std::optional<StoreReply> execute(const StoreRequest& request, Answers& woken);
+  std::optional<StoreReply> execute(uint64_t client, const StoreRequest& request, Answers& woken);
   StoreReply add(const StoreRequest& request, Answers& woken);
   StoreReply compare_set(const StoreRequest& request, Answers& woken);
+  StoreReply hold(uint64_t client, const StoreRequest& request, Answers& woken);
   StoreReply erase(const std::string& key, Answers& woken);
   StoreReply list(std::string_view prefix) const;
   std::optional<StoreReply> watch(const StoreRequest& request) const;
 
-  void put(const std::string& key, std::string value, Answers& woken);
+  Entry& put(const std::string& key, std::string value, Answers& woken);
+  void release(const std::string& key, Entry& entry);
   void record_change(const std::string& key, Entry& entry, Answers& woken);
   void forget_old_erasures();
   void wake_waiters(const std::string& key, Answers& woken);
@@ -80,6 +90,7 @@ class StoreState {
   uint64_t version_ = 0;
   uint64_t forgotten_version_ = 0;  ///< Erasures up to here may be unknown.
   std::deque<std::pair<uint64_t, std::string>> erasures_;
+  std::map<uint64_t, HeldKeys> held_;  ///< By client; agrees with Entry::holder.
   std::map<StoreTicket, Waiter> waiters_;
   std::unordered_map<std::string, Tickets> waiting_for_key_;
   std::map<std::string, Tickets> watching_prefix_;

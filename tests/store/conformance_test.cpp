@@ -6,10 +6,9 @@
 #include <functional>
 #include <future>
 
-#include "lockstep/store/memory/memory_store.h"
 #include "lockstep/store/store.h"
-#include "lockstep/store/tcp/tcp_store.h"
 #include "tests/store/helpers.h"
+#include "tests/store/store_kinds.h"
 
 namespace lockstep {
 namespace {
@@ -23,53 +22,17 @@ Deadline moment() {
   return Deadline::after(30ms);
 }
 
-/// A store, and a second handle of it as another process would have one.
-struct Handles {
-  std::shared_ptr<TcpStoreServer> server;
-  std::shared_ptr<Store> first;
-  std::shared_ptr<Store> second;
-};
-
-Handles memory_handles() {
-  const auto store = make_memory_store();
-  return {nullptr, store, store};
-}
-
-Handles tcp_handles() {
-  TcpStoreServerOptions options;
-  options.secret = "secret";
-  const auto server = std::make_shared<TcpStoreServer>(options);
-  const Endpoint endpoint{"127.0.0.1", server->port()};
-  return {server, connect_tcp_store(endpoint, "secret", soon()),
-          connect_tcp_store(endpoint, "secret", soon())};
-}
-
-Handles prefixed(const Handles& handles) {
-  // A neighbour whose keys must never show.
-  handles.first->set("jo", "neighbour", soon());
-  handles.first->set("job", "neighbour", soon());
-  handles.first->set("jobs/a", "neighbour", soon());
-  return {handles.server, with_prefix(handles.first, "job"), with_prefix(handles.second, "job")};
-}
-
-struct Kind {
-  const char* name;
-  Handles (*make)();
-};
-
-class StoreTest : public ::testing::TestWithParam<Kind> {
+class StoreTest : public ::testing::TestWithParam<testing::StoreKind> {
  protected:
-  Handles handles_ = GetParam().make();
-  Store& store_ = *handles_.first;
-  Store& other_ = *handles_.second;
+  testing::StoreSite site_ = GetParam().make();
+  std::shared_ptr<Store> client_ = site_.connect();
+  std::shared_ptr<Store> other_client_ = site_.connect();
+  Store& store_ = *client_;
+  Store& other_ = *other_client_;
 };
 
-INSTANTIATE_TEST_SUITE_P(
-    Kinds, StoreTest,
-    ::testing::Values(Kind{"memory", &memory_handles}, Kind{"tcp", &tcp_handles},
-                      Kind{"prefixed_memory", +[] { return prefixed(memory_handles()); }},
-                      Kind{"prefixed_tcp", +[] { return prefixed(tcp_handles()); }}),
-    [](const auto& kind) { return std::string(kind.param.name); });
+INSTANTIATE_TEST_SUITE_P(Kinds, StoreTest, ::testing::ValuesIn(testing::store_kinds()),
+                         [](const auto& kind) { return kind.param.name; });
 
 TEST_P(StoreTest, SetReplacesAndGetReturns) {
   store_.set("k", "one", soon());
@@ -410,8 +373,36 @@ TEST_P(StoreTest, RepliesHaveALimit) {
   EXPECT_EQ(store_.watch("big/3", 0, soon()).changes.size(), 1u);
 }
 
+TEST_P(StoreTest, SetManySetsAll) {
+  store_.set("b", "old", soon());
+  auto got = std::async(std::launch::async, [&] { return other_.get("c", soon()); });
+  const std::vector<Store::KeyValue> items = {{"a", "1"}, {"b", "2"}, {"c", ""}, {"a", "3"}};
+  store_.set_many(items, soon());
+  EXPECT_EQ(got.get(), "");
+  EXPECT_EQ(other_.get("a", soon()), "3");
+  EXPECT_EQ(other_.get("b", soon()), "2");
+  store_.set_many({}, soon());
+  EXPECT_EQ(store_.list("", soon()).size(), 3u);
+}
+
+TEST_P(StoreTest, SetManyTakesMoreThanOneRequestHolds) {
+  std::vector<Store::KeyValue> items;
+  for (int i = 0; i < 5; ++i)
+    items.push_back({"k" + std::to_string(i), std::string(5 << 20, static_cast<char>('a' + i))});
+  store_.set_many(items, soon());
+  for (const auto& item : items) EXPECT_EQ(other_.get(item.key, soon()), item.value);
+}
+
+TEST_P(StoreTest, SetManyNamesTheKeyThatExceedsALimit) {
+  const std::string value(static_cast<size_t>(kMaxValueBytes) + 1, 'v');
+  const std::vector<Store::KeyValue> items = {{"fits", "v"}, {"too large", value}};
+  const auto error = error_of([&] { store_.set_many(items, soon()); });
+  EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
+  EXPECT_TRUE(mentions(error, "too large") && mentions(error, "8388608")) << error.what();
+}
+
 TEST_P(StoreTest, PrefixesNest) {
-  const auto inner = with_prefix(with_prefix(handles_.first, "a"), "b");
+  const auto inner = with_prefix(with_prefix(client_, "a"), "b");
   inner->set("k", "v", soon());
   EXPECT_EQ(store_.get("a/b/k", soon()), "v");
   EXPECT_EQ(inner->list("", soon()), std::vector<std::string>{"k"});

@@ -104,6 +104,9 @@ std::string encode(const RequestFrame& frame) {
   out.number(request.number);
   out.number(static_cast<uint32_t>(request.keys.size()));
   for (const auto& key : request.keys) out.string(key);
+  if (request.op == StoreOp::kSetMany) {
+    for (const auto& value : request.values) out.string(value);
+  }
   out.string(request.value);
   out.number(static_cast<uint8_t>(request.expected.has_value()));
   out.string(request.expected ? *request.expected : "");
@@ -136,6 +139,10 @@ RequestFrame decode_request(std::string_view body) {
   request.number = in.number<int64_t>();
   request.keys.resize(in.count(sizeof(uint32_t)));
   for (auto& key : request.keys) key = in.string();
+  if (request.op == StoreOp::kSetMany) {
+    request.values.resize(request.keys.size());
+    for (auto& value : request.values) value = in.string();
+  }
   request.value = in.string();
   request.expected = in.optional_string();
   in.finish();

@@ -2,14 +2,16 @@
 // The bytes between a TCP store's client and server, after the handshake of base/auth.h. Pure.
 //
 //   frame   := u32 size of body, body
-//   request := u64 id, u8 op, i64 number, u32 count, count strings (keys), string (value),
-//              u8 has_expected, string (expected; empty without)
+//   request := u64 id, u8 op, i64 number, u32 count, count strings (keys),
+//              in set_many only: count strings (values),
+//              string (value), u8 has_expected, string (expected; empty without)
 //   reply   := u64 id, u8 status, u8 yes, i64 number, string (text), u32 count,
 //              count of { string (key), u8 has_value, string (value; empty without) }
 //   string  := u32 size, bytes
 //
 // Integers are in the machine's order: the handshake has refused peers of another. The id is the
-// client's; a reply carries that of its request, and replies come in any order.
+// client's, from 1 on; a reply carries that of its request, and replies come in any order. A reply
+// with the id 0 is the server's last word before it disconnects that client: `text` says why.
 
 #include <cstdint>
 #include <optional>

@@ -8,7 +8,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 
-#include <array>
+#include <algorithm>
 #include <cerrno>
 
 #include "lockstep/base/error.h"
@@ -25,8 +25,31 @@ enum : uint64_t { kListenerId, kWakeId, kFirstClientId };
 /// kPauseBacklog, so only waits of its that others end get it there.
 constexpr size_t kMaxBacklog = 2 * kMaxReplyBytes;
 
+/// How long the loop sleeps at most while signs of life are due; see ListeningClock.
+constexpr auto kMaxSleep = 250ms;
+
 constexpr auto kAcceptPause = 100ms;
 constexpr int kAcceptsPerTurn = 64;
+
+/// The time for which a client may be silent; nothing: it holds no key.
+std::optional<LifeSigns::Ttl> shortest_ttl(const StoreState& state, uint64_t client) {
+  const auto* held = state.held_by(client);
+  if (held == nullptr) return std::nullopt;
+  const auto shorter = [](const auto& a, const auto& b) { return a.second < b.second; };
+  return std::min_element(held->begin(), held->end(), shorter)->second;
+}
+
+/// For messages: the first few of them.
+std::string held_keys(const StoreState& state, uint64_t client) {
+  constexpr size_t kShown = 3;
+  std::string text;
+  size_t shown = 0;
+  for (const auto& [key, ttl] : *state.held_by(client)) {
+    if (shown++ == kShown) return text + ", ...";
+    text += (text.empty() ? "" : ", ") + quote_key(key);
+  }
+  return text;
+}
 
 /// Takes what the hard limit allows; true when that is more than before. Done only when needed,
 /// because the limit is inherited by every program that this process starts.
@@ -46,6 +69,7 @@ StoreServerLoop::StoreServerLoop(UniqueFd listener, std::string secret,
       listener_(std::move(listener)),
       epoll_(::epoll_create1(EPOLL_CLOEXEC)),
       wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      clock_(std::chrono::steady_clock::now()),
       next_id_(kFirstClientId) {
   if (!epoll_ || !wake_) throw io_error("set up the store's server");
   add_to_epoll(listener_.get(), kListenerId, EPOLLIN);
@@ -64,10 +88,15 @@ void StoreServerLoop::stop() {
 }
 
 void StoreServerLoop::run() {
-  std::array<epoll_event, 256> events;
+  std::vector<epoll_event> events(256);
   while (true) {
-    const int ready = ::epoll_wait(epoll_.get(), events.data(), events.size(), wait_ms());
+    // Room for all: whoever has sent something is heard before anybody is found silent.
+    if (events.size() < clients_.size() + 2) events.resize(2 * clients_.size());
+    const auto sleep = time_to_sleep();
+    const int ready = ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()),
+                                   sleep ? static_cast<int>(sleep->count()) : -1);
     if (ready < 0 && errno != EINTR) throw io_error("epoll_wait");
+    now_ = clock_.advance(std::chrono::steady_clock::now(), sleep);
     for (int i = 0; i < ready; ++i) {
       const epoll_event& event = events[static_cast<size_t>(i)];
       if (event.data.u64 == kWakeId) return;
@@ -78,19 +107,24 @@ void StoreServerLoop::run() {
       }
       drop_doomed();
     }
+    drop_silent();
     drop_late_handshakes();
     resume_accepting();
   }
 }
 
-int StoreServerLoop::wait_ms() const {
-  std::optional<int> least;
-  if (!handshakes_.empty()) least = handshakes_.front().deadline.left_poll_ms();
-  if (accept_again_) {
-    const int pause = accept_again_->left_poll_ms();
-    least = least ? std::min(*least, pause) : pause;
-  }
-  return least.value_or(-1);
+/// Nothing: until something comes.
+std::optional<std::chrono::milliseconds> StoreServerLoop::time_to_sleep() const {
+  std::optional<std::chrono::milliseconds> least;
+  const auto at_most = [&](std::chrono::milliseconds time) {
+    least = std::clamp<std::chrono::milliseconds>(time, 0ms, least.value_or(1h));
+  };
+  if (!handshakes_.empty()) at_most(handshakes_.front().deadline.left());
+  if (accept_again_) at_most(accept_again_->left());
+  if (const auto due = life_signs_.next())
+    at_most(std::min<std::chrono::milliseconds>(
+        std::chrono::ceil<std::chrono::milliseconds>(*due - now_), kMaxSleep));
+  return least;
 }
 
 void StoreServerLoop::accept_clients() {
@@ -156,6 +190,7 @@ void StoreServerLoop::serve(ServerConnection& client, uint32_t events) {
       if (alive) client.serve_requests(answer_it);
     }
     if (alive && (events & EPOLLIN) != 0) {
+      life_signs_.heard(client.id(), now_);
       alive = client.receive(answer_it);
     } else if ((events & (EPOLLERR | EPOLLHUP)) != 0) {
       alive = false;
@@ -174,7 +209,9 @@ void StoreServerLoop::serve(ServerConnection& client, uint32_t events) {
 void StoreServerLoop::handle(ServerConnection& client, RequestFrame frame) {
   const StoreTicket ticket{client.id(), frame.id};
   if (frame.request.op != StoreOp::kCancel) {
-    for (const auto& each : state_.submit(ticket, std::move(frame.request))) answer(each);
+    if (frame.request.op == StoreOp::kHold)
+      life_signs_.expect(client.id(), LifeSigns::Ttl(frame.request.number), now_);
+    answer(state_.submit(ticket, std::move(frame.request)));
   } else if (auto reply = state_.cancel(ticket)) {
     answer({ticket, std::move(*reply)});
   }
@@ -190,6 +227,10 @@ void StoreServerLoop::answer(const StoreAnswer& answer) {
   }
 }
 
+void StoreServerLoop::answer(const std::vector<StoreAnswer>& answers) {
+  for (const auto& each : answers) answer(each);
+}
+
 void StoreServerLoop::update_interest(ServerConnection& client) {
   const uint32_t wanted = (client.backlog() > 0 ? EPOLLOUT : 0U) |
                           (client.backlog() <= ServerConnection::kPauseBacklog ? EPOLLIN : 0U);
@@ -202,9 +243,11 @@ void StoreServerLoop::update_interest(ServerConnection& client) {
 }
 
 void StoreServerLoop::drop(uint64_t id) {
-  state_.drop_client(id);
+  const auto woken = state_.drop_client(id);
+  life_signs_.forget(id);
   clients_.erase(id);  // Closing takes it out of epoll.
   count_clients();
+  answer(woken);
 }
 
 void StoreServerLoop::count_clients() {
@@ -223,8 +266,29 @@ bool StoreServerLoop::wait_until_unused(Deadline deadline) {
 }
 
 void StoreServerLoop::drop_doomed() {
-  for (const uint64_t id : doomed_) drop(id);
-  doomed_.clear();
+  while (!doomed_.empty()) {  // Dropping one tells others, of whom more may be found broken.
+    const uint64_t id = doomed_.back();
+    doomed_.pop_back();
+    drop(id);
+  }
+}
+
+void StoreServerLoop::drop_silent() {
+  for (const uint64_t id :
+       life_signs_.silent(now_, [&](uint64_t held) { return shortest_ttl(state_, held); })) {
+    ServerConnection& client = *clients_.at(id);
+    const std::string why = fmt::format(
+        "nothing was heard of it for {} ms, so what it held is "
+        "erased ({})",
+        shortest_ttl(state_, id)->count(), held_keys(state_, id));
+    log_warn("store: " + client.peer() + " is disconnected: " + why);
+    StoreReply farewell;
+    farewell.status = StoreReply::Status::kRefused;
+    farewell.text = why;
+    client.send(encode(ReplyFrame{0, std::move(farewell)}));
+    drop(id);
+  }
+  drop_doomed();
 }
 
 void StoreServerLoop::drop_late_handshakes() {

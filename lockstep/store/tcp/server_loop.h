@@ -14,6 +14,7 @@
 #include "lockstep/base/mutex.h"
 #include "lockstep/base/unique_fd.h"
 #include "lockstep/store/store_state.h"
+#include "lockstep/store/tcp/life_signs.h"
 #include "lockstep/store/tcp/server_connection.h"
 
 namespace lockstep {
@@ -31,7 +32,7 @@ class StoreServerLoop {
 
  private:
   void add_to_epoll(int fd, uint64_t id, uint32_t events);
-  int wait_ms() const;
+  std::optional<std::chrono::milliseconds> time_to_sleep() const;
 
   void accept_clients();
   UniqueFd accept_one();
@@ -42,12 +43,14 @@ class StoreServerLoop {
   void serve(ServerConnection& client, uint32_t events);
   void handle(ServerConnection& client, RequestFrame frame);
   void answer(const StoreAnswer& answer);
+  void answer(const std::vector<StoreAnswer>& answers);
   void update_interest(ServerConnection& client);
 
   void drop(uint64_t id);
   void count_clients();
   void drop_late_handshakes();
   void drop_doomed();
+  void drop_silent();
 
   const std::string secret_;
   const std::chrono::milliseconds handshake_limit_;
@@ -55,6 +58,9 @@ class StoreServerLoop {
   UniqueFd epoll_;
   UniqueFd wake_;  ///< eventfd; stop() writes it.
   StoreState state_;
+  ListeningClock clock_;
+  ListeningClock::Time now_;  ///< By clock_, of this turn.
+  LifeSigns life_signs_;      ///< Of those that hold keys.
   uint64_t next_id_;
   std::unordered_map<uint64_t, std::unique_ptr<ServerConnection>> clients_;
 

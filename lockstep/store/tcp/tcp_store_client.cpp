@@ -148,7 +148,9 @@ void TcpStoreClient::flush() {
     } else if (errno == EAGAIN) {
       break;
     } else if (errno != EINTR) {
-      lose(io_error("send").what());
+      const std::string why = io_error("send").what();
+      receive();  // The server may have said more than that it is gone.
+      lose("is gone: " + why);
       break;
     }
   }
@@ -164,11 +166,11 @@ void TcpStoreClient::receive() {
       deliver();
       if (static_cast<size_t>(got) < buffer.size()) return;
     } else if (got == 0) {
-      lose("its process closed the connection");
+      lose("is gone: its process closed the connection");
     } else if (errno == EAGAIN) {
       return;
     } else if (errno != EINTR) {
-      lose(io_error("receive").what());
+      lose(std::string("is gone: ") + io_error("receive").what());
     }
   }
 }
@@ -177,13 +179,14 @@ void TcpStoreClient::deliver() {
   try {
     while (const auto body = reader_.next()) {
       ReplyFrame frame = decode_reply(*body);
+      if (frame.id == 0) return lose("has disconnected this client: " + frame.reply.text);
       const auto it = calls_.find(frame.id);
       if (it == calls_.end()) continue;  // Its caller has given up.
       it->second->reply = std::move(frame.reply);
       it->second->wake.notify_one();
     }
   } catch (const Error& error) {
-    lose(std::string("it sent nonsense: ") + error.what());
+    lose(std::string("is gone: it sent nonsense: ") + error.what());
   }
 }
 
@@ -198,7 +201,7 @@ void TcpStoreClient::wake_all() {
 }
 
 void TcpStoreClient::check_connection() const {
-  if (!lost_.empty()) throw Error(ErrorCode::kPeerLost, name() + " is gone: " + lost_);
+  if (!lost_.empty()) throw Error(ErrorCode::kPeerLost, name() + " " + lost_);
 }
 
 std::shared_ptr<Store> connect_tcp_store(const Endpoint& server, const std::string& secret,

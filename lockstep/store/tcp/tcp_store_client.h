@@ -54,7 +54,8 @@ class TcpStoreClient final : public RequestStore {
   bool led_ LOCKSTEP_GUARDED_BY(mutex_) = false;    ///< A thread polls the socket.
   std::string output_ LOCKSTEP_GUARDED_BY(mutex_);  ///< What the socket did not take yet.
   FrameReader reader_ LOCKSTEP_GUARDED_BY(mutex_){kMaxReplyBody};
-  std::string lost_ LOCKSTEP_GUARDED_BY(mutex_);  ///< Why the connection is gone; empty: it is not.
+  /// What became of the connection ("is gone: ..."); empty: nothing.
+  std::string lost_ LOCKSTEP_GUARDED_BY(mutex_);
 };
 
 }  // namespace lockstep

@@ -53,6 +53,19 @@ TEST(Protocol, RequestsRoundTrip) {
   EXPECT_EQ(got.request.number, sent.request.number);
 }
 
+TEST(Protocol, ManyValuesRoundTrip) {
+  RequestFrame sent;
+  sent.request.op = StoreOp::kSetMany;
+  sent.request.keys = {"a", "", "c"};
+  sent.request.values = {"1", std::string("\0", 1), ""};
+  const std::string body = body_of(encode(sent));
+  const auto got = decode_request(body);
+  EXPECT_EQ(got.request.keys, sent.request.keys);
+  EXPECT_EQ(got.request.values, sent.request.values);
+  for (size_t size = 0; size < body.size(); ++size)
+    EXPECT_THROW(decode_request(body.substr(0, size)), Error) << size;
+}
+
 TEST(Protocol, RepliesRoundTrip) {
   const auto sent = full_reply();
   const auto got = decode_reply(body_of(encode(sent)));
@@ -118,6 +131,20 @@ TEST(Protocol, LimitsHoldForWhatComesIn) {
   frame.request.keys = {std::string(static_cast<size_t>(kMaxKeyBytes) + 1, 'k')};
   EXPECT_EQ(error_of([&] { decode_request(body_of(encode(frame))); }).code(),
             ErrorCode::kInvalidArgument);
+  frame.request = {};
+  frame.request.op = StoreOp::kSetMany;
+  frame.request.keys = {"k"};
+  frame.request.values = {std::string(static_cast<size_t>(kMaxValueBytes) + 1, 'x')};
+  EXPECT_EQ(error_of([&] { decode_request(body_of(encode(frame))); }).code(),
+            ErrorCode::kInvalidArgument);
+  frame.request = {};
+  frame.request.op = StoreOp::kHold;
+  frame.request.keys = {"k"};
+  for (const int64_t ttl : {int64_t{0}, int64_t{-1}, kMaxHoldTtl.count() + 1}) {
+    frame.request.number = ttl;
+    EXPECT_EQ(error_of([&] { decode_request(body_of(encode(frame))); }).code(),
+              ErrorCode::kInvalidArgument);
+  }
 }
 
 TEST(Protocol, LargestRequestFits) {

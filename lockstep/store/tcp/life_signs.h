@@ -1,0 +1,67 @@
+#pragma once
+// Who has been silent for too long. Pure: the caller says what time it is.
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <queue>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+namespace lockstep {
+
+/// The time that a loop had to hear others: the steady clock's, less what the loop itself missed
+/// because its process was stopped, suspended or starved. Silence is measured by it, so that who
+/// could not listen blames nobody.
+class ListeningClock {
+ public:
+  using Time = std::chrono::steady_clock::time_point;
+
+  explicit ListeningClock(Time now) : real_(now), listened_(now) {}
+
+  /// The time at `now`, when the loop meant to sleep for at most `planned` since the last call
+  /// (nothing: for ever).
+  Time advance(Time now, std::optional<std::chrono::milliseconds> planned);
+
+ private:
+  Time real_;
+  Time listened_;
+};
+
+/// Clients that must be heard of every so often. Each call costs O(log n) at most.
+class LifeSigns {
+ public:
+  using Time = ListeningClock::Time;
+  using Ttl = std::chrono::milliseconds;
+
+  /// `client`, heard of now, must not be silent for `ttl`, or for what was said earlier where that
+  /// is shorter.
+  void expect(uint64_t client, Ttl ttl, Time now);
+  void heard(uint64_t client, Time now);
+  void forget(uint64_t client) { clients_.erase(client); }
+
+  bool empty() const { return clients_.empty(); }
+  /// When silent() may have something to say next; at the latest.
+  std::optional<Time> next() const;
+  /// Those that were silent for ttl_of(client), which may be longer by now than what was expected
+  /// (nothing: no sign is due any more). They are forgotten.
+  using TtlOf = std::function<std::optional<Ttl>(uint64_t client)>;
+  std::vector<uint64_t> silent(Time now, const TtlOf& ttl_of);
+
+ private:
+  struct Client {
+    Time heard;
+    Ttl ttl{};
+    Time queued;  ///< The one entry of queue_ that counts; others of this client are passed over.
+  };
+  using Due = std::pair<Time, uint64_t>;
+
+  void queue(uint64_t id, Client& client);
+
+  std::unordered_map<uint64_t, Client> clients_;
+  std::priority_queue<Due, std::vector<Due>, std::greater<>> queue_;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,162 @@
+// Held keys, in every kind of store.
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <future>
+
+#include "lockstep/store/store.h"
+#include "tests/store/helpers.h"
+#include "tests/store/store_kinds.h"
+
+namespace lockstep {
+namespace {
+
+using testing::error_of;
+using testing::mentions;
+using testing::run_threads;
+using testing::soon;
+
+/// So long that no test lets it pass, however busy the machine.
+constexpr auto kLong = std::chrono::milliseconds(10min);
+
+class HoldTest : public ::testing::TestWithParam<testing::StoreKind> {
+ protected:
+  /// The next changes of `prefix` for `watcher`; `version` goes along.
+  std::vector<Store::Change> changes(Store& watcher, std::string_view prefix) {
+    auto result = watcher.watch(prefix, version_, soon());
+    version_ = result.version;
+    return result.changes;
+  }
+
+  testing::StoreSite site_ = GetParam().make();
+  std::shared_ptr<Store> holder_ = site_.connect();
+  std::shared_ptr<Store> other_ = site_.connect();
+  uint64_t version_ = 0;
+};
+
+INSTANTIATE_TEST_SUITE_P(Kinds, HoldTest, ::testing::ValuesIn(testing::store_kinds()),
+                         [](const auto& kind) { return kind.param.name; });
+
+TEST_P(HoldTest, MakesTheKeyOnlyWhereThereIsNone) {
+  EXPECT_TRUE(holder_->hold("k", "mine", kLong, soon()));
+  EXPECT_FALSE(other_->hold("k", "yours", kLong, soon()));
+  EXPECT_FALSE(other_->hold("k", "mine", kLong, soon()));
+  EXPECT_EQ(other_->get("k", soon()), "mine");
+  other_->set("plain", "v", soon());
+  EXPECT_FALSE(other_->hold("plain", "v", kLong, soon()));
+  EXPECT_EQ(other_->list("", soon()), (std::vector<std::string>{"k", "plain"}));
+}
+
+TEST_P(HoldTest, OneOfManyGetsIt) {
+  std::atomic<int> holders = 0;
+  std::vector<std::shared_ptr<Store>> clients(6);
+  run_threads(6, [&](int t) {
+    auto& client = clients[static_cast<size_t>(t)];
+    client = site_.connect();
+    holders += client->hold("leader", std::to_string(t), kLong, soon());
+  });
+  EXPECT_EQ(holders, 1);
+}
+
+TEST_P(HoldTest, RenewingIsSeenByNobody) {
+  holder_->hold("k", "v", kLong, soon());
+  EXPECT_EQ(changes(*other_, "").size(), 1u);
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(holder_->hold("k", "v", kLong * 2, soon()));
+  holder_->set("later", "", soon());
+  const auto seen = changes(*other_, "");
+  ASSERT_EQ(seen.size(), 1u);
+  EXPECT_EQ(seen[0].key, "later");
+}
+
+TEST_P(HoldTest, AnotherValueIsSet) {
+  holder_->hold("k", "1", kLong, soon());
+  EXPECT_EQ(changes(*other_, "k").size(), 1u);
+  auto watching = std::async(std::launch::async, [&] { return changes(*other_, "k"); });
+  EXPECT_TRUE(holder_->hold("k", "2", kLong, soon()));
+  EXPECT_EQ(watching.get().at(0).value, "2");
+  EXPECT_FALSE(other_->hold("k", "2", kLong, soon()));
+}
+
+TEST_P(HoldTest, WakesThoseWhoWaitForTheKey) {
+  auto got = std::async(std::launch::async, [&] { return other_->get("k", soon()); });
+  holder_->hold("k", "v", kLong, soon());
+  EXPECT_EQ(got.get(), "v");
+}
+
+TEST_P(HoldTest, ErasingReleases) {
+  for (Store* eraser : {holder_.get(), other_.get()}) {
+    EXPECT_TRUE(holder_->hold("k", "v", kLong, soon()));
+    EXPECT_TRUE(eraser->erase("k", soon()));
+    EXPECT_EQ(other_->try_get("k", soon()), std::nullopt);
+  }
+  EXPECT_TRUE(other_->hold("k", "v", kLong, soon()));
+  EXPECT_FALSE(holder_->hold("k", "v", kLong, soon()));
+}
+
+TEST_P(HoldTest, TheKeysEndWithTheirHolder) {
+  other_->set("plain", "", soon());
+  EXPECT_TRUE(holder_->hold("a", "1", kLong, soon()));
+  EXPECT_TRUE(holder_->hold("b", "2", kLong * 2, soon()));
+  EXPECT_TRUE(other_->hold("c", "3", kLong, soon()));
+  EXPECT_EQ(changes(*other_, "").size(), 4u);
+  auto watching = std::async(std::launch::async, [&] {
+    auto all = changes(*other_, "");
+    while (all.size() < 2) {
+      for (auto& change : changes(*other_, "")) all.push_back(std::move(change));
+    }
+    return all;
+  });
+  holder_.reset();
+  const auto seen = watching.get();
+  ASSERT_EQ(seen.size(), 2u);
+  EXPECT_EQ(seen[0].key, "a");
+  EXPECT_EQ(seen[0].value, std::nullopt);
+  EXPECT_EQ(seen[1].key, "b");
+  EXPECT_EQ(other_->list("", soon()), (std::vector<std::string>{"c", "plain"}));
+  EXPECT_TRUE(other_->hold("a", "taken", kLong, soon()));
+}
+
+TEST_P(HoldTest, WhatIsWrittenByOtherMeansStays) {
+  using Write = void (*)(Store&);
+  const std::vector<Write> writes = {
+      +[](Store& store) { store.set("k", "5", soon()); },
+      +[](Store& store) { store.add("k", 4, soon()); },
+      +[](Store& store) { store.compare_set("k", "1", "5", soon()); },
+      +[](Store& store) {
+        store.set_many(std::vector<Store::KeyValue>{{"k", "5"}}, soon());
+      }};
+  for (const Write write : writes) {
+    auto holder = site_.connect();
+    EXPECT_TRUE(holder->hold("k", "1", kLong, soon()));
+    EXPECT_TRUE(holder->hold("sign", "", kLong, soon()));
+    write(*other_);
+    EXPECT_FALSE(holder->hold("k", "5", kLong, soon()));
+    const auto before = other_->watch("sign", 0, soon());
+    holder.reset();
+    other_->watch("sign", before.version, soon());  // the holder's end has been seen
+    EXPECT_EQ(other_->try_get("k", soon()), "5");
+    other_->erase("k", soon());
+  }
+}
+
+TEST_P(HoldTest, AClientsPrefixesAreTheSameClient) {
+  const auto inner = with_prefix(holder_, "a");
+  EXPECT_TRUE(inner->hold("k", "v", kLong, soon()));
+  EXPECT_TRUE(holder_->hold("a/k", "w", kLong, soon()));
+  EXPECT_EQ(inner->get("k", soon()), "w");
+  EXPECT_FALSE(with_prefix(other_, "a")->hold("k", "w", kLong, soon()));
+}
+
+TEST_P(HoldTest, ATimeToLiveHasLimits) {
+  for (const std::chrono::milliseconds ttl : {0ms, -1ms, kMaxHoldTtl + 1ms}) {
+    const auto error = error_of([&] { holder_->hold("k", "v", ttl, soon()); });
+    EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
+    EXPECT_TRUE(mentions(error, "'") && mentions(error, "86400000")) << error.what();
+  }
+  EXPECT_EQ(other_->try_get("k", soon()), std::nullopt);
+  EXPECT_TRUE(holder_->hold("k", "v", kMaxHoldTtl, soon()));
+}
+
+}  // namespace
+}  // namespace lockstep

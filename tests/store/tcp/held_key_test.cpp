@@ -1,0 +1,147 @@
+// Held keys over TCP: what becomes of them when their holder's process is killed, stopped or
+// silent.
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <future>
+
+#include "lockstep/store/tcp/tcp_store.h"
+#include "tests/store/helpers.h"
+
+namespace lockstep {
+namespace {
+
+using testing::error_of;
+using testing::mentions;
+using testing::soon;
+
+class HeldKeyTest : public ::testing::Test {
+ protected:
+  std::shared_ptr<Store> connect() const {
+    return connect_tcp_store({"127.0.0.1", server_.port()}, "", soon());
+  }
+  /// Returns when `key` is there no more.
+  void wait_until_erased(const std::string& key) const {
+    uint64_t version = 0;
+    while (other_->try_get(key, soon())) version = other_->watch(key, version, soon()).version;
+  }
+
+  TcpStoreServer server_{TcpStoreServerOptions{}};
+  std::shared_ptr<Store> other_ = connect();
+};
+
+/// A process that holds the key "k" and renews it for as long as it is not stopped.
+class HolderProcess {
+ public:
+  HolderProcess(int port, std::chrono::milliseconds ttl) : pid_(::fork()) {
+    if (pid_ != 0) return;
+    while (true) {
+      try {
+        hold(*connect_tcp_store({"127.0.0.1", port}, "", soon()), ttl);
+      } catch (const Error&) {
+        // This machine was too busy for it to be in time. It begins anew.
+      }
+    }
+  }
+  ~HolderProcess() {
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+  }
+  HolderProcess(const HolderProcess&) = delete;
+  HolderProcess& operator=(const HolderProcess&) = delete;
+  void kill() const { ::kill(pid_, SIGKILL); }
+  void stop() const {
+    ::kill(pid_, SIGSTOP);
+    ::waitpid(pid_, nullptr, WUNTRACED);
+  }
+
+ private:
+  static void hold(Store& store, std::chrono::milliseconds ttl) {
+    while (true) {
+      store.hold("k", "v", ttl, soon());
+      std::this_thread::sleep_for(50ms);
+    }
+  }
+
+  pid_t pid_;
+};
+
+TEST_F(HeldKeyTest, AKilledHoldersKeyIsGoneLongBeforeItsTime) {
+  const HolderProcess holder(server_.port(), 1h);
+  EXPECT_EQ(other_->get("k", soon()), "v");
+  holder.kill();
+  wait_until_erased("k");
+}
+
+TEST_F(HeldKeyTest, AStoppedHoldersKeyIsGoneAfterItsTime) {
+  const HolderProcess holder(server_.port(), 1s);
+  EXPECT_EQ(other_->get("k", soon()), "v");
+  holder.stop();
+  wait_until_erased("k");
+  EXPECT_TRUE(other_->hold("k", "mine", 1h, soon()));
+}
+
+TEST_F(HeldKeyTest, ASilentHolderLearnsThatItLostItsKeys) {
+  const auto holder = connect();
+  holder->hold("long", "v", 1h, soon());
+  holder->hold("k", "v", 50ms, soon());
+  wait_until_erased("k");
+  EXPECT_EQ(other_->try_get("long", soon()), std::nullopt);
+  for (int call = 0; call < 2; ++call) {
+    const auto error = error_of([&] { holder->hold("k", "v", 50ms, soon()); });
+    EXPECT_EQ(error.code(), ErrorCode::kPeerLost);
+    EXPECT_TRUE(mentions(error, "disconnected") && mentions(error, "50 ms") &&
+                mentions(error, "'k', 'long'"))
+        << error.what();
+  }
+}
+
+TEST_F(HeldKeyTest, ASilentHolderThatWaitsLearnsIt) {
+  const auto holder = connect();
+  holder->hold("k", "v", 50ms, soon());
+  const auto error = error_of([&] { holder->get("never", soon()); });
+  EXPECT_EQ(error.code(), ErrorCode::kPeerLost);
+  EXPECT_TRUE(mentions(error, "50 ms")) << error.what();
+}
+
+TEST_F(HeldKeyTest, WhoHoldsNothingMayBeSilent) {
+  EXPECT_TRUE(other_->hold("k", "v", 1h, soon()));
+  const auto never = connect();
+  EXPECT_FALSE(never->hold("k", "v", 50ms, soon()));
+  // This one may be silent for longer, and when its time is over the other's would be.
+  const auto sign = connect();
+  sign->hold("sign", "", 300ms, soon());
+  wait_until_erased("sign");
+  never->set("still", "connected", soon());
+}
+
+/// Whether `client` kept its key by asking for other things for twice its time to live.
+bool lives_by_asking(Store& client, const std::string& key) {
+  constexpr auto kTtl = 1s;
+  const Deadline end = Deadline::after(2 * kTtl);
+  try {
+    EXPECT_TRUE(client.hold(key, "v", kTtl, soon()));
+    while (!end.passed()) {
+      EXPECT_TRUE(client.watch("nothing", 0, Deadline::after(20ms)).changes.empty());
+      EXPECT_EQ(client.try_get(key, soon()), "v");
+    }
+    return true;
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kPeerLost) << error.what();
+    return false;
+  }
+}
+
+// On a machine so busy that the client itself was late it has shown nothing and tries again.
+TEST_F(HeldKeyTest, AnyRequestIsASignOfLife) {
+  bool lived = false;
+  for (int attempt = 0; attempt < 10 && !lived; ++attempt)
+    lived = lives_by_asking(*connect(), "k" + std::to_string(attempt));
+  EXPECT_TRUE(lived);
+}
+
+}  // namespace
+}  // namespace lockstep
