@@ -1,0 +1,80 @@
+#include "lockstep/launch/rendezvous/generation.h"
+
+#include <algorithm>
+
+#include "lockstep/launch/rendezvous/limits.h"
+#include "lockstep/launch/rendezvous/node_order.h"
+
+namespace lockstep {
+namespace {
+
+using Entry = std::pair<const std::string, MembershipState::Agent>;
+
+/// Those who take part, by node rank.
+std::vector<Entry*> choose(MembershipState* state) {
+  std::vector<Entry*> usable;
+  std::vector<NodeWish> wishes;
+  for (Entry& entry : state->agents) {
+    const auto& agent = entry.second;
+    if (!agent.usable()) continue;
+    usable.push_back(&entry);
+    wishes.push_back({agent.generation, agent.node_rank, agent.offer.node_rank, agent.arrival});
+  }
+  std::vector<Entry*> chosen;
+  for (const size_t index : order_nodes(wishes, static_cast<size_t>(state->rules.max_nodes))) {
+    chosen.push_back(usable[index]);
+  }
+  return chosen;
+}
+
+std::vector<NodeRanks> ranks_of(const std::vector<Entry*>& nodes) {
+  std::vector<NodeOffer> offers;
+  for (const Entry* node : nodes) {
+    const Offer& offer = node->second.offer;
+    offers.push_back({offer.host, static_cast<int>(nodes.size()), offer.local_size, offer.role});
+  }
+  return plan_ranks(offers);
+}
+
+/// What is equal in all plans.
+NodePlan common_plan(const MembershipState& state, const std::vector<Entry*>& nodes,
+                     const std::vector<NodeRanks>& ranks) {
+  NodePlan plan;
+  plan.generation = state.generation;
+  plan.restart_count = state.restart_count;
+  plan.max_restarts = state.rules.max_restarts;
+  plan.run_id = state.rules.run_id;
+  plan.num_nodes = static_cast<int>(nodes.size());
+  plan.world_size = world_size(ranks);
+  const Offer& first = nodes[0]->second.offer;
+  plan.store = {first.address, first.store_port};
+  plan.torch = {first.address, first.torch_port};
+  for (size_t i = 0; i < std::min(nodes.size(), size_t{kMaxSuccessors}); ++i) {
+    const Offer& offer = nodes[i]->second.offer;
+    plan.successors.push_back({offer.address, offer.place_port});
+  }
+  return plan;
+}
+
+}  // namespace
+
+PublishPlans make_generation(MembershipState* state) {
+  const std::vector<Entry*> nodes = choose(state);
+  const std::vector<NodeRanks> ranks = ranks_of(nodes);
+  state->generation = ++state->newest;
+  NodePlan plan = common_plan(*state, nodes, ranks);
+  PublishPlans plans;
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    plan.node_rank = static_cast<int>(i);
+    plan.ranks = ranks[i];
+    plans.plans.emplace_back(nodes[i]->first, plan);
+    auto& agent = nodes[i]->second;
+    agent.member = true;
+    agent.generation = state->generation;
+    agent.node_rank = plan.node_rank;
+    agent.work = NodeWork::kBusy;
+  }
+  return plans;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,43 @@
+#include "lockstep/launch/rendezvous/offer.h"
+
+#include "lockstep/launch/rendezvous/json_members.h"
+#include "lockstep/launch/rendezvous/limits.h"
+
+namespace lockstep {
+
+std::string to_json(const Offer& offer) {
+  nlohmann::json json = {
+      {"host", cut(offer.host, kMaxName)}, {"address", cut(offer.address, kMaxName)},
+      {"store_port", offer.store_port},    {"torch_port", offer.torch_port},
+      {"place_port", offer.place_port},    {"local_size", offer.local_size},
+      {"role", cut(offer.role, kMaxName)}, {"min_nodes", offer.min_nodes},
+      {"max_nodes", offer.max_nodes},      {"generation", offer.generation},
+      {"last_rank", offer.last_rank},      {"work", static_cast<int>(offer.work)},
+      {"leaving", offer.leaving}};
+  if (offer.node_rank) json["node_rank"] = *offer.node_rank;
+  return to_text(json);
+}
+
+Offer offer_from_json(std::string_view text) {
+  const auto json = parse_object(text, kMaxOfferBytes, "an agent's offer");
+  Offer offer;
+  offer.host = text_member(json, "host", kMaxName);
+  offer.address = text_member(json, "address", kMaxName);
+  offer.store_port = small_member(json, "store_port", 0, kMaxPort);
+  offer.torch_port = small_member(json, "torch_port", 0, kMaxPort);
+  offer.place_port = small_member(json, "place_port", 0, kMaxPort);
+  offer.local_size = small_member(json, "local_size", 1, kMaxLocalRanks);
+  offer.role = text_member(json, "role", kMaxName);
+  offer.max_nodes = small_member(json, "max_nodes", 1, kMaxNodes);
+  offer.min_nodes = small_member(json, "min_nodes", 1, offer.max_nodes);
+  offer.generation = int_member(json, "generation", 0, kMaxGeneration);
+  offer.last_rank = small_member(json, "last_rank", -1, kMaxNodes - 1);
+  offer.work = static_cast<NodeWork>(small_member(json, "work", 0, 2));
+  offer.leaving = small_member(json, "leaving", 0, 64);
+  if (json.contains("node_rank")) {
+    offer.node_rank = small_member(json, "node_rank", 0, kMaxNodes - 1);
+  }
+  return offer;
+}
+
+}  // namespace lockstep

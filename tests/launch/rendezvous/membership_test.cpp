@@ -1,0 +1,433 @@
+// What a job's leader decides, event by event.
+
+#include "lockstep/launch/rendezvous/membership.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include "tests/launch/rendezvous/simulated_job.h"
+
+namespace lockstep::testing {
+namespace {
+
+using namespace std::chrono_literals;
+
+MembershipRules nodes(int min, int max, int restarts = 0) {
+  MembershipRules rules;
+  rules.min_nodes = min;
+  rules.max_nodes = max;
+  rules.max_restarts = restarts;
+  rules.place = "meet:29400";
+  return rules;
+}
+
+MembershipRules ranked(int count, int restarts = 0) {
+  MembershipRules rules = nodes(count, count, restarts);
+  rules.fixed_ranks = true;
+  return rules;
+}
+
+TEST(Membership, AllThatCanComeBeginAtOnce) {
+  SimulatedJob job(nodes(1, 2));
+  job.come("a");
+  EXPECT_FALSE(job.running());
+  job.come("b");
+  EXPECT_EQ(job.ranks(), "a0 b1");
+  EXPECT_EQ(job.record.generation, 1);
+}
+
+TEST(Membership, WithTheLeastTheGraceIsWaitedFor) {
+  SimulatedJob job(nodes(2, 4));
+  job.come("a");
+  job.pass(100s);
+  job.come("b");
+  job.pass(2999ms);
+  EXPECT_FALSE(job.running());
+  job.come("c");  // does not prolong it
+  job.pass(1ms);
+  EXPECT_EQ(job.ranks(), "a0 b1 c2");
+}
+
+TEST(Membership, OneThatLeavesDuringTheGraceBeginsItAnew) {
+  SimulatedJob job(nodes(2, 4));
+  job.come("a");
+  job.come("b");
+  job.pass(2s);
+  job.lose("b");
+  job.pass(10s);
+  EXPECT_FALSE(job.running());
+  job.come("c");
+  job.pass(2s);
+  EXPECT_FALSE(job.running());
+  job.pass(1s);
+  EXPECT_EQ(job.ranks(), "a0 c1");
+}
+
+TEST(Membership, TooFewEndTheJobInTheEnd) {
+  SimulatedJob job(nodes(3, 4));
+  job.come("a");
+  job.come("b");
+  job.pass(5s);
+  EXPECT_EQ(job.record.awaited, "2 of 3:4 nodes are here; waiting for 1 more at meet:29400");
+  job.pass(594s);
+  EXPECT_TRUE(job.forming());
+  job.pass(1s);
+  ASSERT_TRUE(job.ended());
+  EXPECT_EQ(job.record.failure->cause, "2 of at least 3 nodes came to meet:29400 within 600 s");
+  EXPECT_EQ(job.record.failure->status.code, 1);
+}
+
+TEST(Membership, ThoseWithGivenRanksAreNamed) {
+  SimulatedJob job(ranked(4));
+  job.come_ranked("x", 2);
+  job.pass(5s);
+  EXPECT_EQ(job.record.awaited, "1 of 4 nodes are here; waiting for node 0, 1, 3 at meet:29400");
+  job.come_ranked("y", 0);
+  job.pass(5s);
+  EXPECT_EQ(job.record.awaited, "2 of 4 nodes are here; waiting for node 1, 3 at meet:29400");
+  const int said = job.num_records;
+  job.pass(60s);  // the same is not said again
+  EXPECT_EQ(job.num_records, said);
+  job.pass(600s);
+  EXPECT_EQ(job.record.failure->cause, "node 1, 3 of 4 did not come to meet:29400 within 600 s");
+}
+
+TEST(Membership, GivenRanksAreKeptToTheLetter) {
+  SimulatedJob job(ranked(3));
+  job.come_ranked("x", 2);
+  job.come_ranked("y", 0);
+  job.come_ranked("z", 0);
+  ASSERT_EQ(job.refused.size(), 1U);
+  EXPECT_EQ(job.refused[0].id, "z");
+  EXPECT_EQ(job.refused[0].why, "--node_rank 0 is taken by an agent on host-y");
+  job.come_ranked("w", 1);
+  EXPECT_EQ(job.ranks(), "w1 x2 y0");
+}
+
+TEST(Membership, ARankThatWasLostCanBeTakenAgain) {
+  SimulatedJob job(ranked(2));
+  job.come_ranked("x", 1);
+  job.lose("x");
+  job.come_ranked("y", 1);
+  job.come_ranked("z", 0);
+  EXPECT_TRUE(job.refused.empty());
+  EXPECT_EQ(job.ranks(), "y1 z0");
+}
+
+TEST(Membership, DisagreementAboutTheNumberOfNodes) {
+  SimulatedJob fixed(ranked(2));
+  fixed.come_ranked("a", 0);
+  fixed.come("b", [](Offer* offer) {
+    offer->node_rank = 1;
+    offer->min_nodes = offer->max_nodes = 3;
+  });
+  ASSERT_TRUE(fixed.ended());
+  EXPECT_EQ(fixed.record.failure->cause,
+            "node 1 (host-b) was started with --nnodes 3, the job at meet:29400 with 2");
+
+  SimulatedJob job(nodes(1, 2));
+  job.come("a");
+  job.come("b", [](Offer* offer) { offer->max_nodes = 5; });
+  ASSERT_EQ(job.refused.size(), 1U);
+  EXPECT_EQ(job.refused[0].code, ErrorCode::kInvalidArgument);
+  EXPECT_EQ(job.refused[0].why,
+            "node (host-b) was started with --nnodes 1:5, the job at meet:29400 with 1:2");
+  job.pass(3s);
+  EXPECT_EQ(job.ranks(), "a0");
+}
+
+TEST(Membership, UnevenNodesAndRoles) {
+  SimulatedJob job(nodes(3, 3));
+  const auto with = [](int ranks, const char* role) {
+    return [=](Offer* offer) {
+      offer->local_size = ranks;
+      offer->role = role;
+      offer->store_port = 1000 + ranks;
+      offer->torch_port = 2000 + ranks;
+      offer->place_port = 3000 + ranks;
+    };
+  };
+  job.come("a", with(2, "t"));
+  job.come("b", with(3, "e"));
+  job.come("c", with(4, "t"));
+  const NodePlan& plan = *job.nodes.at("c").plan;
+  EXPECT_EQ(plan.world_size, 9);
+  EXPECT_EQ(plan.num_nodes, 3);
+  EXPECT_EQ(plan.ranks.first_rank, 5);
+  EXPECT_EQ(plan.ranks.local_size, 4);
+  EXPECT_EQ(plan.ranks.first_role_rank, 2);
+  EXPECT_EQ(plan.ranks.role_size, 6);
+  EXPECT_EQ(to_string(plan.store), "a.example:1002");
+  EXPECT_EQ(to_string(plan.torch), "a.example:2002");
+  ASSERT_EQ(plan.successors.size(), 3U);
+  EXPECT_EQ(to_string(plan.successors[1]), "b.example:3003");
+}
+
+TEST(Membership, AllDoneIsTheEnd) {
+  SimulatedJob job(nodes(2, 2));
+  job.come("a");
+  job.come("b");
+  job.done("b");
+  EXPECT_TRUE(job.running());
+  job.done("a");
+  ASSERT_TRUE(job.ended());
+  EXPECT_FALSE(job.record.failure);
+}
+
+TEST(Membership, OneThatIsDoneMayGo) {
+  SimulatedJob job(nodes(2, 2));
+  job.come("a");
+  job.come("b");
+  job.done("b");
+  job.lose("b");
+  EXPECT_TRUE(job.running());
+  job.done("a");
+  EXPECT_TRUE(job.ended() && !job.record.failure);
+}
+
+TEST(Membership, AFailureWithoutRestartsIsTheEnd) {
+  SimulatedJob job(nodes(2, 2));
+  job.come("a");
+  job.come("b");
+  job.fail("b", 7);
+  ASSERT_TRUE(job.ended());
+  EXPECT_EQ(job.record.failure->status.code, 7);
+  EXPECT_EQ(job.record.failure->host, "host-b");
+}
+
+TEST(Membership, RestartsAreCountedAndRanksKept) {
+  SimulatedJob job(nodes(2, 2, 2));
+  job.come("b");
+  job.come("a");
+  EXPECT_EQ(job.ranks(), "a1 b0");
+  for (int restart = 1; restart <= 2; ++restart) {
+    job.fail("a", 0, SIGKILL);
+    EXPECT_TRUE(job.leaving());
+    EXPECT_EQ(job.record.failure->status.signal, SIGKILL);
+    job.end_workers("a");
+    EXPECT_TRUE(job.leaving()) << "b's workers still run";
+    job.end_workers("b");
+    EXPECT_EQ(job.ranks(), "a1 b0");
+    EXPECT_EQ(job.record.generation, restart + 1);
+    EXPECT_EQ(job.record.restart_count, restart);
+    EXPECT_EQ(job.nodes.at("a").plan->restart_count, restart);
+    EXPECT_FALSE(job.record.failure);
+  }
+  job.fail("b", 3);
+  ASSERT_TRUE(job.ended());
+  EXPECT_EQ(job.record.failure->status.code, 3);
+}
+
+TEST(Membership, AUsageErrorIsNotTriedAgain) {
+  SimulatedJob job(nodes(1, 2, 5));
+  job.come("a");
+  job.come("b");
+  job.fail("b", 2);
+  ASSERT_TRUE(job.ended());
+  EXPECT_EQ(job.record.failure->status.code, 2);
+}
+
+TEST(Membership, OfWorkersThatAreBeingEndedAFailureIsNone) {
+  SimulatedJob job(nodes(1, 2, 1));
+  job.come("a");
+  job.come("b");
+  job.fail("a");
+  job.fail("b", 2);
+  EXPECT_TRUE(job.leaving());
+  job.end_workers();
+  EXPECT_EQ(job.record.restart_count, 1);
+  EXPECT_EQ(job.ranks(), "a0 b1");
+}
+
+TEST(Membership, ANodeThatIsLostCostsNoRestart) {
+  SimulatedJob job(nodes(1, 3));
+  job.come("a");
+  job.come("b");
+  job.come("c");
+  job.lose("a");
+  EXPECT_TRUE(job.leaving());
+  job.end_workers();
+  EXPECT_EQ(job.ranks(), "b1 c0") << "b keeps its rank";
+  EXPECT_EQ(job.record.restart_count, 0);
+  EXPECT_EQ(job.record.generation, 2);
+}
+
+TEST(Membership, FailuresThatALostNodeExplainsAreNotCounted) {
+  SimulatedJob job(nodes(1, 2));
+  job.come("a");
+  job.come("b");
+  job.fail("b");  // it saw a's end before the leader did
+  EXPECT_TRUE(job.leaving());
+  job.lose("a");
+  job.end_workers();
+  EXPECT_EQ(job.ranks(), "b0");
+  job.fail("b", 9);
+  job.end_workers();
+  ASSERT_TRUE(job.ended());
+  EXPECT_EQ(job.record.failure->status.code, 9);
+}
+
+TEST(Membership, AFixedJobEndsWithTheLossOfANode) {
+  SimulatedJob job(ranked(2));
+  job.come_ranked("a", 0);
+  job.come_ranked("b", 1);
+  job.lose("a");
+  ASSERT_TRUE(job.ended());
+  EXPECT_EQ(job.record.failure->cause, "the agent of node 0 (host-a) died or cannot be reached");
+  EXPECT_EQ(job.record.failure->status.code, 1);
+}
+
+TEST(Membership, AFixedJobWithRestartsWaitsForTheNodeToComeBack) {
+  SimulatedJob job(ranked(2, 1));
+  job.come_ranked("a", 0);
+  job.come_ranked("b", 1);
+  job.lose("a");
+  job.end_workers();
+  EXPECT_TRUE(job.forming());
+  job.pass(100s);
+  EXPECT_EQ(job.record.awaited,
+            "1 of 2 nodes are here; waiting for node 0 at meet:29400; gone: host-a");
+  job.come_ranked("a2", 0);
+  EXPECT_EQ(job.ranks(), "a20 b1");
+  EXPECT_EQ(job.record.restart_count, 0);
+}
+
+TEST(Membership, NewcomersComeTogether) {
+  SimulatedJob job(nodes(1, 4));
+  job.come("a");
+  job.pass(3s);
+  EXPECT_EQ(job.ranks(), "a0");
+  job.come("b");
+  job.pass(900ms);
+  job.come("c");
+  EXPECT_TRUE(job.running());
+  job.pass(100ms);
+  EXPECT_TRUE(job.leaving());
+  EXPECT_FALSE(job.record.failure);
+  job.end_workers();
+  EXPECT_EQ(job.ranks(), "a0 b1 c2");
+  EXPECT_EQ(job.record.restart_count, 0);
+}
+
+TEST(Membership, ANewcomerThatGoesAgainDisturbsNobody) {
+  SimulatedJob job(nodes(1, 4));
+  job.come("a");
+  job.pass(3s);
+  job.come("b");
+  job.lose("b");
+  job.pass(60s);
+  EXPECT_EQ(job.record.generation, 1);
+  EXPECT_TRUE(job.running());
+}
+
+TEST(Membership, ASpareTakesTheNextFreePlace) {
+  SimulatedJob job(nodes(1, 2));
+  job.come("a");
+  job.come("b");
+  job.come("c");
+  job.pass(60s);
+  EXPECT_EQ(job.ranks(), "a0 b1");
+  job.lose("a");
+  job.end_workers();
+  EXPECT_EQ(job.ranks(), "b1 c0");
+}
+
+TEST(Membership, NobodyJoinsAJobThatIsPartlyDone) {
+  SimulatedJob job(nodes(1, 3));
+  job.come("a");
+  job.come("b");
+  job.pass(3s);
+  job.done("a");
+  job.come("c");
+  job.pass(60s);
+  EXPECT_TRUE(job.running());
+  job.done("b");
+  EXPECT_TRUE(job.ended() && !job.record.failure);
+}
+
+TEST(Membership, WhoIsEndedByItsUserLeaves) {
+  SimulatedJob job(nodes(1, 3));
+  for (const char* id : {"a", "b", "c"}) job.come(id);
+  job.stop_by_user("b", SIGTERM);
+  EXPECT_TRUE(job.leaving());
+  job.end_workers();
+  EXPECT_EQ(job.ranks(), "a0 c1");
+  job.lose("b");
+  EXPECT_EQ(job.record.generation, 2);
+  EXPECT_TRUE(job.running());
+}
+
+TEST(Membership, WithTooFewLeftTheUsersSignalEndsTheJob) {
+  SimulatedJob job(nodes(2, 3, 4));
+  for (const char* id : {"a", "b", "c"}) job.come(id);
+  job.stop_by_user("b", SIGTERM);
+  job.stop_by_user("c", SIGTERM);
+  job.end_workers();
+  ASSERT_TRUE(job.ended());
+  EXPECT_EQ(job.record.failure->status.signal, SIGTERM);
+  EXPECT_EQ(job.record.failure->cause, "node 2 (host-c): was ended by SIGTERM");
+
+  SimulatedJob fixed(ranked(2));
+  fixed.come_ranked("a", 0);
+  fixed.come_ranked("b", 1);
+  fixed.stop_by_user("a", SIGINT);
+  ASSERT_TRUE(fixed.ended());
+  EXPECT_EQ(fixed.record.failure->cause, "node 0 (host-a): was ended by SIGINT");
+}
+
+TEST(Membership, AWishForANodeRankIsGrantedWhereItCanBe) {
+  SimulatedJob job(nodes(3, 3));
+  job.come_ranked("a", 1);
+  job.come_ranked("b", 1);
+  job.come_ranked("c", 7);
+  EXPECT_EQ(job.ranks(), "a1 b0 c2");
+}
+
+TEST(Membership, ANewLeaderWaitsForThoseItExpects) {
+  SimulatedJob job(nodes(1, 4), {.generation = 6, .restart_count = 2, .expected_nodes = 2});
+  const auto had = [](int rank, NodeWork work) {
+    return [=](Offer* offer) {
+      offer->generation = 6;
+      offer->last_rank = rank;
+      offer->work = work;
+    };
+  };
+  job.come("c", had(2, NodeWork::kIdle));
+  EXPECT_FALSE(job.running());
+  job.come("b", had(1, NodeWork::kBusy));
+  EXPECT_FALSE(job.running()) << "b's workers have to end first";
+  job.end_workers("b");
+  EXPECT_EQ(job.ranks(), "b1 c0") << "2 is no rank of two";
+  EXPECT_EQ(job.record.generation, 7);
+  EXPECT_EQ(job.record.restart_count, 2);
+}
+
+TEST(Membership, ANewLeaderDoesNotWaitForEver) {
+  SimulatedJob job(nodes(1, 4), {.generation = 6, .restart_count = 0, .expected_nodes = 3});
+  job.come("b");
+  job.pass(2999ms);
+  EXPECT_FALSE(job.running());
+  job.pass(1ms);
+  EXPECT_EQ(job.ranks(), "b0");
+}
+
+TEST(Membership, AHalfThatComesBackHasToEndItsWorkersFirst) {
+  SimulatedJob job(nodes(1, 4));
+  job.come("a");
+  job.pass(3s);
+  job.come("b", [](Offer* offer) {
+    offer->generation = 8;
+    offer->last_rank = 0;
+    offer->work = NodeWork::kBusy;
+  });
+  job.pass(60s);
+  EXPECT_EQ(job.ranks(), "a0");
+  job.end_workers("b");
+  job.pass(1s);
+  job.end_workers();
+  EXPECT_EQ(job.ranks(), "a1 b0");
+  EXPECT_EQ(job.record.generation, 9) << "above any that ever was";
+}
+
+}  // namespace
+}  // namespace lockstep::testing

@@ -1,0 +1,136 @@
+// What agents write for each other, and what they refuse to read.
+
+#include <gtest/gtest.h>
+
+#include "lockstep/launch/rendezvous/node_order.h"
+#include "lockstep/launch/rendezvous/offer.h"
+#include "lockstep/launch/rendezvous/plan.h"
+#include "tests/support/error_of.h"
+
+namespace lockstep::testing {
+namespace {
+
+Offer some_offer() {
+  Offer offer;
+  offer.host = "host \"1\"";
+  offer.address = "fe80::1";
+  offer.store_port = 1;
+  offer.torch_port = 65535;
+  offer.place_port = 3;
+  offer.local_size = 8;
+  offer.role = "trainer";
+  offer.node_rank = 3;
+  offer.min_nodes = 2;
+  offer.max_nodes = 5;
+  offer.generation = int64_t{1} << 40;
+  offer.last_rank = 4;
+  offer.work = NodeWork::kDone;
+  offer.leaving = 15;
+  return offer;
+}
+
+std::string replaced(std::string text, const std::string& from, const std::string& to) {
+  const size_t at = text.find(from);
+  EXPECT_NE(at, std::string::npos) << from << " in " << text;
+  return text.replace(at, from.size(), to);
+}
+
+TEST(RendezvousMessages, OffersComeBack) {
+  EXPECT_EQ(offer_from_json(to_json(some_offer())), some_offer());
+  Offer plain;
+  EXPECT_EQ(offer_from_json(to_json(plain)), plain);
+}
+
+TEST(RendezvousMessages, LongAndOddTextsAreCutNotRefused) {
+  Offer offer = some_offer();
+  offer.host = std::string(5000, 'h');
+  EXPECT_EQ(offer_from_json(to_json(offer)).host, std::string(255, 'h'));
+  offer.host = std::string(5000, '\xff');
+  EXPECT_LE(offer_from_json(to_json(offer)).host.size(), 255U);
+  offer.host = offer.address = offer.role = std::string(5000, '\n');
+  EXPECT_LE(to_json(offer).size(), kMaxOfferBytes);
+}
+
+TEST(RendezvousMessages, WhatIsNoOfferIsRefused) {
+  const std::string good = to_json(some_offer());
+  const std::string cases[] = {
+      "",
+      "[]",
+      "3",
+      "{}",
+      good.substr(1),
+      good + "x",
+      replaced(good, R"("local_size":8)", R"("local_size":0)"),
+      replaced(good, R"("local_size":8)", R"("local_size":8.5)"),
+      replaced(good, R"("local_size":8)", R"("local_size":18446744073709551608)"),
+      replaced(good, R"("local_size":8)", R"("local_size":"8")"),
+      replaced(good, R"("max_nodes":5)", R"("max_nodes":1)"),
+      replaced(good, R"("torch_port":65535)", R"("torch_port":65536)"),
+      replaced(good, R"("work":2)", R"("work":3)"),
+      replaced(good, R"("node_rank":3)", R"("node_rank":-1)"),
+      replaced(good, R"("role":"trainer")", R"("role":7)"),
+      replaced(good, "trainer", std::string(300, 'x')),
+      replaced(good, "trainer", std::string(kMaxOfferBytes, 'x')),
+      std::string(100000, '['),
+  };
+  for (const std::string& text : cases) {
+    EXPECT_EQ(error_of([&] { offer_from_json(text); }).code(), ErrorCode::kCorrupt) << text;
+  }
+}
+
+TEST(RendezvousMessages, PlansComeBackAndAreOfOneSize) {
+  NodePlan plan;
+  plan.generation = 3;
+  plan.restart_count = 1;
+  plan.max_restarts = 7;
+  plan.run_id = "monday";
+  plan.num_nodes = 1000;
+  plan.node_rank = 999;
+  plan.world_size = 8000;
+  plan.ranks = {7992, 8, 92, 100};
+  plan.store = {"10.0.0.1", 1234};
+  plan.torch = {"10.0.0.1", 1235};
+  for (int i = 0; i < 8; ++i) plan.successors.push_back({"10.0.0." + std::to_string(i), 99});
+  const std::string text = to_json(plan);
+  EXPECT_EQ(to_json(node_plan_from_json(text)), text);
+  EXPECT_LT(text.size(), 1000U);
+  for (const std::string& bad :
+       {replaced(text, R"("node_rank":999)", R"("node_rank":1000)"),
+        replaced(text, R"("first_rank":7992)", R"("first_rank":7993)"),
+        replaced(text, R"("role_size":100)", R"("role_size":99)"),
+        replaced(text, R"("generation":3)", R"("generation":0)"),
+        replaced(text, R"("store":{)", R"("store":[],"x":{)"),
+        replaced(text, R"("successors":[)", R"("successors":[{"host":"","port":0},)")}) {
+    EXPECT_EQ(error_of([&] { node_plan_from_json(bad); }).code(), ErrorCode::kCorrupt) << bad;
+  }
+}
+
+TEST(RendezvousMessages, RecordsComeBack) {
+  JobRecord record;
+  record.state = JobRecord::State::kEnded;
+  record.generation = 12;
+  record.restart_count = 2;
+  record.num_agents = 4;
+  record.awaited = "nobody";
+  record.failure.emplace();
+  record.failure->cause = "a \xff byte";
+  record.failure->stderr_tail = {"one", "two"};
+  const JobRecord back = job_record_from_json(to_json(record));
+  EXPECT_EQ(to_json(back), to_json(record));
+  EXPECT_EQ(back.failure->stderr_tail.size(), 2U);
+  EXPECT_EQ(error_of([&] {
+              job_record_from_json(replaced(to_json(record), R"("state":3)", R"("state":4)"));
+            }).code(),
+            ErrorCode::kCorrupt);
+}
+
+TEST(NodeOrder, TheNewestGenerationComesFirst) {
+  // Two halves meet again: those of generation 5 keep their ranks.
+  const NodeWish wishes[] = {
+      {4, 0, {}, 0}, {5, 1, {}, 1}, {5, 0, {}, 2}, {0, -1, 0, 3}, {4, 1, {}, 4}};
+  EXPECT_EQ(order_nodes(wishes, 8), (std::vector<size_t>{2, 1, 0, 4, 3}));
+  EXPECT_EQ(order_nodes(wishes, 3), (std::vector<size_t>{2, 1, 0}));
+}
+
+}  // namespace
+}  // namespace lockstep::testing

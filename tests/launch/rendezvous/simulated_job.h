@@ -1,0 +1,146 @@
+#pragma once
+// Agents without processes: they do what the membership's actions tell them, in simulated time.
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lockstep/launch/rendezvous/membership.h"
+
+namespace lockstep::testing {
+
+class SimulatedJob {
+ public:
+  struct Node {
+    Offer offer;
+    std::optional<NodePlan> plan;  ///< Of the generation whose workers it has.
+  };
+
+  explicit SimulatedJob(MembershipRules rules, const Inherited& inherited = {})
+      : rules_(rules), state_(begin_membership(std::move(rules), inherited, now_)) {}
+
+  /// An agent comes; `change` completes its offer.
+  template <class Change>
+  void come(const std::string& id, const Change& change) {
+    Offer offer;
+    offer.host = "host-" + id;
+    offer.address = id + ".example";
+    offer.min_nodes = rules_.min_nodes;
+    offer.max_nodes = rules_.max_nodes;
+    change(&offer);
+    nodes[id].offer = offer;
+    tell(AgentHere{id, offer});
+  }
+  void come(const std::string& id) {
+    come(id, [](Offer*) {});
+  }
+  void come_ranked(const std::string& id, int node_rank) {
+    come(id, [&](Offer* offer) { offer->node_rank = node_rank; });
+  }
+
+  void lose(const std::string& id) {
+    nodes.erase(id);
+    tell(AgentLost{id});
+  }
+  void stop_by_user(const std::string& id, int signal) {
+    nodes.at(id).offer.leaving = signal;
+    say(id);
+  }
+  void done(const std::string& id) {
+    nodes.at(id).offer.work = NodeWork::kDone;
+    say(id);
+  }
+  void fail(const std::string& id, int code = 1, int signal = 0) {
+    Failure failure;
+    failure.host = nodes.at(id).offer.host;
+    failure.node_rank = nodes.at(id).plan->node_rank;
+    failure.rank = nodes.at(id).plan->ranks.first_rank;
+    failure.status = {code, signal};
+    tell(WorkersFailed{nodes.at(id).plan->generation, failure});
+  }
+  /// All nodes that were told to leave have ended their workers.
+  void end_workers() {
+    std::vector<std::string> ids;
+    for (const auto& [id, node] : nodes) {
+      if (node.offer.work == NodeWork::kBusy && !runs(node)) ids.push_back(id);
+    }
+    for (const auto& id : ids) end_workers(id);
+  }
+  void end_workers(const std::string& id) {
+    nodes.at(id).plan.reset();
+    nodes.at(id).offer.work = NodeWork::kIdle;
+    say(id);
+  }
+  void pass(std::chrono::milliseconds time) {
+    const JobTime until = now_ + time;
+    // As the real thing: at the times asked for, and no other.
+    for (auto at = act_at(state_); at && *at <= until; at = act_at(state_)) {
+      now_ = std::max(now_, *at);
+      tell(JobTimePassed{});
+    }
+    now_ = until;
+  }
+
+  bool running() const { return record.state == JobRecord::State::kRunning; }
+  bool forming() const { return record.state == JobRecord::State::kForming; }
+  bool leaving() const { return record.state == JobRecord::State::kLeaving; }
+  bool ended() const { return record.state == JobRecord::State::kEnded; }
+  /// Node ranks of the running generation: "a0 b1".
+  std::string ranks() const {
+    std::string text;
+    for (const auto& [id, node] : nodes) {
+      if (runs(node)) text += (text.empty() ? "" : " ") + id + std::to_string(node.plan->node_rank);
+    }
+    return text;
+  }
+  bool runs(const Node& node) const {
+    return running() && node.plan && node.plan->generation == record.generation;
+  }
+  const MembershipState& state() const { return state_; }
+  JobTime now() const { return now_; }
+
+  std::map<std::string, Node> nodes;
+  JobRecord record;
+  std::vector<RefuseAgent> refused;
+  int num_records = 0;
+  int num_overlaps = 0;  ///< Nodes that had workers when a generation began.
+
+ private:
+  void say(const std::string& id) { tell(AgentHere{id, nodes.at(id).offer}); }
+
+  void tell(const MemberEvent& event) {
+    for (const MemberAction& action : advance(&state_, event, now_)) {
+      std::visit([this](const auto& each) { act(each); }, action);
+    }
+  }
+  void act(const PublishPlans& action) { published_ = action.plans; }
+  void act(const PublishRecord& action) {
+    record = action.record;
+    ++num_records;
+    if (!running()) return;
+    for (const auto& [id, node] : nodes) {
+      if (node.offer.work == NodeWork::kBusy) ++num_overlaps;
+    }
+    for (const auto& [id, plan] : published_) {
+      Node& node = nodes.at(id);
+      node.plan = plan;
+      node.offer.generation = plan.generation;
+      node.offer.last_rank = plan.node_rank;
+      node.offer.work = NodeWork::kBusy;
+    }
+    published_.clear();
+  }
+  void act(const RefuseAgent& action) {
+    refused.push_back(action);
+    nodes.erase(action.id);
+  }
+
+  MembershipRules rules_;
+  JobTime now_{};
+  MembershipState state_;
+  std::vector<std::pair<std::string, NodePlan>> published_;
+};
+
+}  // namespace lockstep::testing
