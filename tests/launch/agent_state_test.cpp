@@ -12,10 +12,9 @@ using Phase = AgentState::Phase;
 /// Runs a state through events, and writes down what is to be done.
 class Play {
  public:
-  explicit Play(int workers, bool several_nodes = false) {
-    state.workers.resize(static_cast<size_t>(workers));
-    state.several_nodes = several_nodes;
+  explicit Play(int workers) {
     state.grace = 10s;
+    tell(GenerationStarted{workers});
   }
 
   std::string tell(const AgentEvent& event) {
@@ -27,6 +26,7 @@ class Play {
         done += "failure" + std::to_string(told->local_rank) + " ";
       if (std::holds_alternative<PublishSignal>(action)) done += "told ";
       if (std::holds_alternative<PublishSuccess>(action)) done += "success ";
+      if (std::holds_alternative<PublishGone>(action)) done += "gone ";
       if (std::holds_alternative<SayWaiting>(action)) done += "waiting ";
     }
     return done;
@@ -52,7 +52,9 @@ class Play {
 TEST(AgentState, AllEndWell) {
   Play play(2);
   EXPECT_EQ(play.goes(1, {0, 0}), "");
-  EXPECT_EQ(play.goes(0, {0, 0}), "");
+  EXPECT_EQ(play.goes(0, {0, 0}), "success ");
+  EXPECT_EQ(play.state.phase, Phase::kWaiting);
+  EXPECT_EQ(play.tell(JobOver{}), "");
   EXPECT_EQ(play.state.phase, Phase::kFinished);
   EXPECT_EQ(play.code(), 0);
 }
@@ -61,16 +63,18 @@ TEST(AgentState, FirstFailureEndsTheOthersAndGivesTheCode) {
   Play play(3);
   EXPECT_EQ(play.goes(1, {3, 0}), "SIGTERM failure1 ");
   EXPECT_EQ(play.goes(0, {0, SIGTERM}), "");
+  EXPECT_EQ(play.tell(JobOver{}), "");
+  EXPECT_EQ(play.state.phase, Phase::kStopping);
   EXPECT_EQ(play.goes(2, {9, 0}), "");
   EXPECT_EQ(play.state.phase, Phase::kFinished);
   EXPECT_EQ(play.state.first_failed, 1);
-  EXPECT_EQ(play.code(), 3);
+  EXPECT_EQ(exit_code(play.state, ExitStatus{3, 0}), 3);
 }
 
 TEST(AgentState, AWorkerThatIsStillDyingOfASignalFailedFirst) {
   Play play(2);
   EXPECT_EQ(play.goes(0, {1, 0}, {1}), "SIGTERM ");
-  EXPECT_EQ(play.goes(1, {0, SIGSEGV}), "failure1 ");
+  EXPECT_EQ(play.goes(1, {0, SIGSEGV}), "failure1 gone ");
   EXPECT_EQ(play.code(), 139);
   Play killed(2);
   killed.goes(0, {0, SIGKILL}, {1});
@@ -86,9 +90,10 @@ TEST(AgentState, GraceThenSigkill) {
   EXPECT_EQ(play.wait(5s), "");
   EXPECT_EQ(play.wait(2s), "SIGKILL ");
   EXPECT_EQ(play.state.phase, Phase::kKilling);
-  EXPECT_EQ(play.goes(1, {0, SIGKILL}), "");
+  EXPECT_EQ(play.goes(1, {0, SIGKILL}), "gone ");
+  EXPECT_EQ(play.state.phase, Phase::kBetween);
+  EXPECT_EQ(play.tell(JobOver{}), "");
   EXPECT_EQ(play.state.phase, Phase::kFinished);
-  EXPECT_EQ(play.code(), 1);
 }
 
 TEST(AgentState, AProcessThatCannotBeKilledIsLeftInTheEnd) {
@@ -106,9 +111,8 @@ TEST(AgentState, LeftBehindProcessesAreEnded) {
   EXPECT_EQ(play.ends(0, {0, 0}), "");
   EXPECT_EQ(play.goes(1, {0, 0}), "SIGTERM ");
   EXPECT_EQ(play.state.phase, Phase::kStopping);
-  EXPECT_EQ(play.tell(GroupGone{0}), "");
-  EXPECT_EQ(play.state.phase, Phase::kFinished);
-  EXPECT_EQ(play.code(), 0);
+  EXPECT_EQ(play.tell(GroupGone{0}), "success ");
+  EXPECT_EQ(play.state.phase, Phase::kWaiting);
 }
 
 struct SignalCase {
@@ -146,39 +150,85 @@ TEST(AgentState, ASecondInterruptKills) {
   EXPECT_EQ(play.tell(SignalCame{SIGINT}), "SIGKILL ");
 }
 
-TEST(AgentState, SeveralNodesEndTogether) {
-  Play play(1, true);
-  EXPECT_EQ(play.goes(0, {0, 0}), "success ");
-  EXPECT_EQ(play.state.phase, Phase::kWaiting);
-  play.tell(OthersFinished{});
-  EXPECT_EQ(play.state.phase, Phase::kFinished);
-  EXPECT_EQ(play.code(), 0);
-}
-
 TEST(AgentState, AnotherNodesFailureEndsThisOneWithItsCode) {
-  Play running(1, true);
-  EXPECT_EQ(running.tell(OthersFailed{}), "SIGTERM ");
+  Play running(1);
+  EXPECT_EQ(running.tell(JobOver{}), "SIGTERM ");
   EXPECT_EQ(running.goes(0, {0, SIGTERM}), "");
   EXPECT_EQ(running.state.phase, Phase::kFinished);
   EXPECT_EQ(exit_code(running.state, ExitStatus{7, 0}), 7);
 
-  Play waiting(1, true);
+  Play waiting(1);
   waiting.goes(0, {0, 0});
-  waiting.tell(OthersFailed{});
+  waiting.tell(JobOver{});
+  EXPECT_EQ(waiting.state.phase, Phase::kFinished);
   EXPECT_EQ(exit_code(waiting.state, ExitStatus{0, SIGSEGV}), 139);
 
-  Play failed(1, true);
+  Play failed(1);
   failed.goes(0, {3, 0});
-  failed.tell(OthersFailed{});
-  EXPECT_EQ(exit_code(failed.state, ExitStatus{7, 0}), 3) << "its own came first";
+  failed.tell(JobOver{});
+  EXPECT_EQ(exit_code(failed.state, ExitStatus{7, 0}), 7) << "another node's came first";
 }
 
 TEST(AgentState, ASignalWhileOthersStillRunIsNoSuccess) {
-  Play play(1, true);
+  Play play(1);
   play.goes(0, {0, 0});
   EXPECT_EQ(play.tell(SignalCame{SIGTERM}), "told ");
   EXPECT_EQ(play.state.phase, Phase::kFinished);
   EXPECT_EQ(play.code(), 143);
+}
+
+TEST(AgentState, AFailureHereIsFollowedByAnotherGeneration) {
+  Play play(2);
+  EXPECT_EQ(play.goes(0, {0, SIGKILL}), "SIGTERM failure0 ");
+  EXPECT_EQ(play.tell(GenerationOver{}), "");
+  EXPECT_EQ(play.goes(1, {1, 0}), "gone ");
+  EXPECT_EQ(play.state.phase, Phase::kBetween);
+  EXPECT_EQ(play.wait(1h), "") << "others may take long";
+  play.tell(GenerationStarted{3});
+  EXPECT_EQ(play.state.phase, Phase::kRunning);
+  EXPECT_EQ(play.goes(2, {0, 0}), "");
+  EXPECT_EQ(play.goes(0, {0, 0}), "");
+  EXPECT_EQ(play.goes(1, {0, 0}), "success ");
+  play.tell(JobOver{});
+  EXPECT_EQ(exit_code(play.state, std::nullopt), 0) << "the earlier failure was mended";
+}
+
+TEST(AgentState, NewsMayComeAfterTheLastWorkerHasGone) {
+  Play play(1);
+  EXPECT_EQ(play.goes(0, {3, 0}), "SIGTERM failure0 gone ");
+  EXPECT_EQ(play.state.phase, Phase::kBetween);
+  EXPECT_EQ(play.tell(GenerationOver{}), "");
+  EXPECT_EQ(play.state.phase, Phase::kBetween);
+  EXPECT_EQ(play.tell(JobOver{}), "");
+  EXPECT_EQ(play.state.phase, Phase::kFinished);
+}
+
+TEST(AgentState, AGenerationThatEndsElsewhereEndsHere) {
+  Play running(2);
+  EXPECT_EQ(running.tell(GenerationOver{}), "SIGTERM ");
+  EXPECT_EQ(running.goes(0, {5, 0}), "") << "no failure of its own";
+  EXPECT_EQ(running.goes(1, {0, 0}), "gone ");
+  Play done(1);
+  EXPECT_EQ(done.goes(0, {0, 0}), "success ");
+  EXPECT_EQ(done.tell(GenerationOver{}), "gone ") << "all start again, also those that were done";
+  EXPECT_EQ(done.state.phase, Phase::kBetween);
+}
+
+TEST(AgentState, ASignalEndsANodeThatWouldStartAgain) {
+  Play stopping(2);
+  stopping.goes(0, {3, 0});
+  stopping.tell(GenerationOver{});
+  EXPECT_EQ(stopping.tell(SignalCame{SIGTERM}), "told ");
+  EXPECT_EQ(stopping.goes(1, {0, SIGTERM}), "");
+  EXPECT_EQ(stopping.state.phase, Phase::kFinished);
+  EXPECT_EQ(stopping.code(), 3);
+
+  Play between(1);
+  between.tell(GenerationOver{});
+  between.goes(0, {0, SIGTERM});
+  EXPECT_EQ(between.tell(SignalCame{SIGINT}), "told ");
+  EXPECT_EQ(between.state.phase, Phase::kFinished);
+  EXPECT_EQ(between.code(), 130);
 }
 
 }  // namespace

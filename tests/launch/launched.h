@@ -56,6 +56,16 @@ class Launched {
   Captured err_;
 };
 
+/// "run --nproc_per_node N OPTIONS -- sh -c SCRIPT".
+inline std::vector<std::string> shell(int ranks, const std::string& script,
+                                      const std::vector<std::string>& options = {}) {
+  std::vector<std::string> words = {"run", "--nproc_per_node", std::to_string(ranks)};
+  words.insert(words.end(), options.begin(), options.end());
+  for (const char* word : {"--", "/bin/sh", "-c"}) words.emplace_back(word);
+  words.push_back(script);
+  return words;
+}
+
 inline bool has(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }

@@ -167,7 +167,7 @@ TEST(RunOptions, AConfiguredRankIsTheNodesRank) {
 TEST(RunOptions, WhatTorchrunTakesIsTaken) {
   for (const Words& words :
        {Words{"--no-python", "p"}, Words{"--monitor_interval", "0.1", "p"},
-        Words{"--rdzv_backend", "static", "p"}, Words{"--max_restarts", "0", "p"},
+        Words{"--rdzv_backend", "static", "p"}, Words{"--max_restarts", "1", "p"},
         Words{"--standalone", "p"}, Words{"--role", "trainer", "p"},
         Words{"--start_method", "fork", "p"}, Words{"--logs_specs", "default", "p"},
         Words{"--event_log_handler", "null", "p"}, Words{"-m", "p"}, Words{"--run-path", "p"},
@@ -192,9 +192,10 @@ TEST(RunOptions, WhatIsNotDoneIsRefusedNeverIgnored) {
   };
   for (const Words& words :
        {Words{"--nnodes=2", "--rdzv_backend=c10d", "--rdzv_endpoint=h:1", "p"},
-        Words{"--max_restarts", "1", "p"}, Words{"--nnodes", "1:4", "--rdzv_endpoint=h", "p"},
-        Words{"--numa_binding", "node", "p"}, Words{"--logs_specs", "x", "p"},
-        Words{"--event_log_handler", "x", "p"}, Words{"--duplicate_stdout_filters", "x", "p"}}) {
+        Words{"--max_restarts", "1", "--nnodes=2", "p"},
+        Words{"--nnodes", "1:4", "--rdzv_endpoint=h", "p"}, Words{"--numa_binding", "node", "p"},
+        Words{"--logs_specs", "x", "p"}, Words{"--event_log_handler", "x", "p"},
+        Words{"--duplicate_stdout_filters", "x", "p"}}) {
     EXPECT_NE(refused(words).find("not supported"), std::string::npos) << words[0];
   }
 }

@@ -37,21 +37,25 @@ void begin_kill(AgentState* state, AgentTime now, Actions* actions) {
   actions->push_back(SendSignal{SIGKILL});
 }
 
-void finish_if_done(AgentState* state, AgentTime now, Actions* actions) {
-  if (!all(*state, &AgentState::Worker::ended)) return;
-  if (!all(*state, &AgentState::Worker::gone)) {
-    // Every worker ended well but left processes behind.
-    if (state->phase == Phase::kRunning) begin_stop(state, SIGTERM, now, actions);
-    return;
-  }
-  const bool well = !state->first_failed && !state->others_failed && state->stop_signal == 0;
+/// Nobody is left of this generation.
+void end_generation(AgentState* state, Actions* actions) {
   state->act_at.reset();
-  if (well && state->several_nodes) {
+  if (state->stop_signal != 0 || state->job_over) {
+    state->phase = Phase::kFinished;
+  } else if (state->first_failed || state->told_to_leave) {
+    state->phase = Phase::kBetween;
+    actions->push_back(PublishGone{});
+  } else {
     state->phase = Phase::kWaiting;
     actions->push_back(PublishSuccess{});
-  } else {
-    state->phase = Phase::kFinished;
   }
+}
+
+void end_if_done(AgentState* state, AgentTime now, Actions* actions) {
+  if (!all(*state, &AgentState::Worker::ended)) return;
+  if (all(*state, &AgentState::Worker::gone)) return end_generation(state, actions);
+  // Every worker ended well but left processes behind.
+  if (state->phase == Phase::kRunning) begin_stop(state, SIGTERM, now, actions);
 }
 
 void on(AgentState* state, const WorkerEnded& event, AgentTime now, Actions* actions) {
@@ -69,43 +73,54 @@ void on(AgentState* state, const WorkerEnded& event, AgentTime now, Actions* act
   }
   // A culprit that is still dying is published when its end is known.
   if (state->first_failed == event.local_rank) actions->push_back(PublishFailure{event.local_rank});
-  finish_if_done(state, now, actions);
+  end_if_done(state, now, actions);
 }
 
 void on(AgentState* state, const GroupGone& event, AgentTime now, Actions* actions) {
   state->workers[static_cast<size_t>(event.local_rank)].gone = true;
-  finish_if_done(state, now, actions);
+  end_if_done(state, now, actions);
 }
 
 void on(AgentState* state, const SignalCame& event, AgentTime now, Actions* actions) {
   if (event.signal == SIGUSR1 || event.signal == SIGUSR2) {
     actions->push_back(SendSignal{event.signal});
-  } else if (state->phase == Phase::kRunning) {
-    state->stop_signal = event.signal;
+    return;
+  }
+  if (state->phase == Phase::kFinished) return;
+  const bool again = state->stop_signal != 0;
+  if (!again) state->stop_signal = event.signal;
+  if (state->phase == Phase::kRunning) {
     begin_stop(state, event.signal, now, actions);
-    actions->push_back(PublishSignal{event.signal});
-  } else if (state->phase == Phase::kWaiting) {
-    state->stop_signal = event.signal;
-    state->left_waiting = true;
+  } else if (state->phase == Phase::kWaiting || state->phase == Phase::kBetween) {
+    state->left_others = true;
     state->phase = Phase::kFinished;
-    actions->push_back(PublishSignal{event.signal});
   } else if (state->phase == Phase::kStopping && event.signal == SIGINT) {
     begin_kill(state, now, actions);  // the user does not want to wait
   }
+  if (!again) actions->push_back(PublishSignal{event.signal});
 }
 
-void on(AgentState* state, const OthersFailed&, AgentTime now, Actions* actions) {
+void on(AgentState* state, const GenerationOver&, AgentTime now, Actions* actions) {
+  state->told_to_leave = true;
+  if (state->phase == Phase::kRunning) begin_stop(state, SIGTERM, now, actions);
+  if (state->phase == Phase::kWaiting) end_generation(state, actions);
+}
+
+void on(AgentState* state, const JobOver&, AgentTime now, Actions* actions) {
+  state->job_over = true;
+  state->ended_by_job = state->stop_signal == 0;
   if (state->phase == Phase::kRunning) {
-    state->others_failed = true;
     begin_stop(state, SIGTERM, now, actions);
-  } else if (state->phase == Phase::kWaiting) {
-    state->others_failed = true;
+  } else if (!stopping(*state)) {
     state->phase = Phase::kFinished;
   }
 }
 
-void on(AgentState* state, const OthersFinished&, AgentTime, Actions*) {
-  if (state->phase == Phase::kWaiting) state->phase = Phase::kFinished;
+void on(AgentState* state, const GenerationStarted& event, AgentTime, Actions*) {
+  const auto grace = state->grace;
+  *state = {};
+  state->grace = grace;
+  state->workers.resize(static_cast<size_t>(event.workers));
 }
 
 void on(AgentState* state, const TimePassed&, AgentTime now, Actions* actions) {
@@ -129,7 +144,7 @@ int code_after_signal(const AgentState& state) {
     if (status.code != 0) return status.code;
     all_well = all_well && status.ok();
   }
-  all_well = all_well && state.end_order.size() == state.workers.size() && !state.left_waiting;
+  all_well = all_well && state.end_order.size() == state.workers.size() && !state.left_others;
   return all_well ? 0 : 128 + state.stop_signal;
 }
 
@@ -149,8 +164,8 @@ std::vector<int> remaining(const AgentState& state) {
   return ranks;
 }
 
-int exit_code(const AgentState& state, const std::optional<ExitStatus>& others) {
-  if (state.others_failed && others) return others->shell_code();
+int exit_code(const AgentState& state, const std::optional<ExitStatus>& job) {
+  if (state.ended_by_job) return job ? job->shell_code() : 0;
   if (state.first_failed) {
     const auto& worker = state.workers[static_cast<size_t>(*state.first_failed)];
     return worker.ended ? worker.status.shell_code() : 1;

@@ -1,10 +1,11 @@
 #pragma once
 // What an agent does when something happens: a pure function of its state and the event.
 //
-//   running --all ended well--> finished, or (several nodes) waiting for the others
-//   running --a failure, a signal, processes left behind--> stopping (SIGTERM or the signal)
+//   running --all ended well--> waiting for the others
+//   running --a failure, a signal, news, processes left behind--> stopping (SIGTERM or the signal)
 //   stopping --grace over, or a second SIGINT--> killing (SIGKILL)
-//   stopping, killing --nothing left--> finished
+//   stopping, killing --nothing left--> between two generations --a plan--> running
+//   any --the job is over or this node was told to end, and nothing left--> finished
 
 #include <chrono>
 #include <optional>
@@ -18,7 +19,7 @@ namespace lockstep {
 using AgentTime = std::chrono::steady_clock::time_point;
 
 struct AgentState {
-  enum class Phase { kRunning, kWaiting, kStopping, kKilling, kFinished };
+  enum class Phase { kRunning, kWaiting, kStopping, kKilling, kBetween, kFinished };
   struct Worker {
     bool ended = false;  ///< The worker itself.
     bool gone = false;   ///< And every process of its group.
@@ -26,17 +27,18 @@ struct AgentState {
   };
 
   std::vector<Worker> workers;
-  bool several_nodes = false;
   std::chrono::milliseconds grace{30000};
 
   Phase phase = Phase::kRunning;
   std::optional<AgentTime> act_at;   ///< When to send TimePassed.
   std::optional<AgentTime> kill_at;  ///< End of the grace.
   std::optional<int> first_failed;   ///< Local rank of the worker that failed first here.
-  bool others_failed = false;        ///< Another node's worker or agent failed first.
-  int stop_signal = 0;               ///< The signal that was forwarded to end the job.
-  bool left_waiting = false;         ///< It came while only other nodes still ran.
-  std::vector<int> end_order;        ///< Local ranks in the order in which they ended.
+  bool told_to_leave = false;        ///< The generation is over.
+  bool job_over = false;
+  bool ended_by_job = false;   ///< And that was so before a signal told this node to end.
+  int stop_signal = 0;         ///< The signal that was forwarded to end this node's part.
+  bool left_others = false;    ///< It came while only other nodes still ran.
+  std::vector<int> end_order;  ///< Local ranks in the order in which they ended.
 };
 
 /// A worker ended. `group_left`: other processes of its group live on. `dying_by_signal`: other
@@ -55,17 +57,23 @@ struct GroupGone {
 struct SignalCame {
   int signal = 0;
 };
-struct OthersFailed {};
-struct OthersFinished {};
+/// The generation is over, and there may be another.
+struct GenerationOver {};
+/// There will be none.
+struct JobOver {};
+/// The next generation's workers have been started.
+struct GenerationStarted {
+  int workers = 0;
+};
 struct TimePassed {};
-using AgentEvent =
-    std::variant<WorkerEnded, GroupGone, SignalCame, OthersFailed, OthersFinished, TimePassed>;
+using AgentEvent = std::variant<WorkerEnded, GroupGone, SignalCame, GenerationOver, JobOver,
+                                GenerationStarted, TimePassed>;
 
 /// To every process of every worker that is not gone.
 struct SendSignal {
   int signal = 0;
 };
-/// Tell the other nodes that this worker failed.
+/// Tell the other nodes that this worker failed first here.
 struct PublishFailure {
   int local_rank = 0;
 };
@@ -75,10 +83,12 @@ struct PublishSignal {
 };
 /// Tell the other nodes that all workers here ended well.
 struct PublishSuccess {};
+/// Tell the other nodes that no worker is left here, so that the next generation may begin.
+struct PublishGone {};
 /// Tell the user whose end is waited for.
 struct SayWaiting {};
-using AgentAction =
-    std::variant<SendSignal, PublishFailure, PublishSignal, PublishSuccess, SayWaiting>;
+using AgentAction = std::variant<SendSignal, PublishFailure, PublishSignal, PublishSuccess,
+                                 PublishGone, SayWaiting>;
 
 /// Changes `state` as `event` demands and returns what must be done, in this order.
 std::vector<AgentAction> advance(AgentState* state, const AgentEvent& event, AgentTime now);
@@ -86,10 +96,10 @@ std::vector<AgentAction> advance(AgentState* state, const AgentEvent& event, Age
 /// Local ranks that are not gone.
 std::vector<int> remaining(const AgentState& state);
 
-/// Exit code of a finished agent: the first failed worker's; 0 when all ended well; after a
-/// forwarded signal, that of the first worker that exited with another code than 0, else 128 +
-/// signal unless all exited with 0 and no other node still ran. `others`: what another node's
-/// failure ended with.
-int exit_code(const AgentState& state, const std::optional<ExitStatus>& others);
+/// Exit code of a finished agent. `job`: what the job's first failure ended with, nothing if it
+/// ended well; it counts if the job's end ended this node's part. Else: the worker's that failed
+/// first here; after a forwarded signal, that of the first worker that exited with another code
+/// than 0, else 128 + signal unless all exited with 0 and no other node still ran.
+int exit_code(const AgentState& state, const std::optional<ExitStatus>& job);
 
 }  // namespace lockstep

@@ -8,6 +8,16 @@
 #include "lockstep/base/error.h"
 
 namespace lockstep {
+namespace {
+
+std::string facts(const Failure& failure, int num_nodes, const char* did) {
+  const std::string place =
+      num_nodes > 1 ? fmt::format("node {}, {}", failure.node_rank, failure.host) : failure.host;
+  return fmt::format("rank {} ({}) {}: {} after {:.{}f} s", failure.rank, place, did,
+                     describe(failure.status), failure.seconds, failure.seconds < 10 ? 2 : 0);
+}
+
+}  // namespace
 
 std::string signal_name(int signal) {
   const char* name = ::sigabbrev_np(signal);
@@ -20,11 +30,17 @@ std::string describe(const ExitStatus& status) {
 
 std::string to_json(const Failure& failure) {
   const nlohmann::json json = {
-      {"node_rank", failure.node_rank}, {"host", failure.host},
-      {"rank", failure.rank},           {"pid", failure.pid},
-      {"code", failure.status.code},    {"signal", failure.status.signal},
-      {"seconds", failure.seconds},     {"cause", failure.cause},
-      {"log_dir", failure.log_dir},     {"stderr_tail", failure.stderr_tail},
+      {"node_rank", failure.node_rank},
+      {"host", failure.host},
+      {"rank", failure.rank},
+      {"pid", failure.pid},
+      {"code", failure.status.code},
+      {"signal", failure.status.signal},
+      {"seconds", failure.seconds},
+      {"cause", failure.cause},
+      {"log_dir", failure.log_dir},
+      {"stderr_tail", failure.stderr_tail},
+      {"steps", static_cast<int>(failure.steps)},
   };
   // Workers may print bytes that are no UTF-8.
   return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
@@ -44,19 +60,22 @@ Failure failure_from_json(const std::string& text) {
     json.at("cause").get_to(failure.cause);
     json.at("log_dir").get_to(failure.log_dir);
     json.at("stderr_tail").get_to(failure.stderr_tail);
+    const int steps = json.at("steps");
+    if (steps == 1) failure.steps = Steps::kNone;
+    if (steps == 2) failure.steps = Steps::kSome;
     return failure;
   } catch (const nlohmann::json::exception& error) {
     throw Error(ErrorCode::kCorrupt, fmt::format("failure report of an agent: {}", error.what()));
   }
 }
 
+std::string failure_line(const Failure& failure, int num_nodes) {
+  return failure.rank < 0 ? failure.cause : facts(failure, num_nodes, "failed");
+}
+
 std::string report_text(const Failure& failure, int num_nodes) {
   if (failure.rank < 0) return "lockstep run: " + failure.cause;
-  const std::string place =
-      num_nodes > 1 ? fmt::format("node {}, {}", failure.node_rank, failure.host) : failure.host;
-  std::string text =
-      fmt::format("lockstep run: rank {} ({}) failed first: {} after {:.{}f} s", failure.rank,
-                  place, describe(failure.status), failure.seconds, failure.seconds < 10 ? 2 : 0);
+  std::string text = "lockstep run: " + facts(failure, num_nodes, "failed first");
   if (failure.status.signal == 9) text += " (out of memory? the kernel's log says)";
   if (!failure.log_dir.empty()) text += fmt::format("\n  its output: {}", failure.log_dir);
   text += failure.stderr_tail.empty() ? "\n  nothing on its stderr" : "\n  end of its stderr:";

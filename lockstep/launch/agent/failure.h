@@ -21,13 +21,21 @@ std::string signal_name(int signal);
 /// "exit code 3", "SIGSEGV".
 std::string describe(const ExitStatus& status);
 
+/// What the workers said of their steps before a failure (launch/progress.h).
+enum class Steps {
+  kUnknown,  ///< Nothing.
+  kNone,     ///< That they report them; none was complete.
+  kSome,     ///< That one was complete.
+};
+
 struct Failure {
   int node_rank = 0;
   std::string host;
-  int rank = -1;        ///< -1: not a worker's failure; `cause` says what happened.
-  int pid = 0;          ///< Of the worker, on its host.
-  ExitStatus status;    ///< Of the worker; else what the job ends with.
-  double seconds = 0;   ///< From the worker's start to its end.
+  int rank = -1;       ///< -1: not a worker's failure; `cause` says what happened.
+  int pid = 0;         ///< Of the worker, on its host.
+  ExitStatus status;   ///< Of the worker; else what the job ends with.
+  double seconds = 0;  ///< From the worker's start to its end.
+  Steps steps = Steps::kUnknown;
   std::string cause;    ///< Where rank is -1: one line.
   std::string log_dir;  ///< Folder with the worker's output; may be empty.
   std::vector<std::string> stderr_tail;
@@ -37,8 +45,11 @@ struct Failure {
 std::string to_json(const Failure& failure);
 Failure failure_from_json(const std::string& text);
 
-/// What the user sees, without a last newline: one line of facts, then the end of the worker's
-/// stderr.
+/// One line without newline, e.g. "rank 1 (node 0, hosta) failed: exit code 3 after 0.52 s".
+std::string failure_line(const Failure& failure, int num_nodes);
+
+/// What the user sees at the end, without a last newline: one line of facts, then the end of the
+/// worker's stderr.
 std::string report_text(const Failure& failure, int num_nodes);
 
 }  // namespace lockstep

@@ -17,7 +17,7 @@ void make_folder(const std::string& path) {
 
 }  // namespace
 
-std::string make_log_folder(const std::string& log_dir, const JobPlan& plan) {
+std::string make_run_folder(const std::string& log_dir, const JobPlan& plan) {
   std::error_code failure;
   std::filesystem::create_directories(log_dir, failure);
   if (failure) {
@@ -30,7 +30,15 @@ std::string make_log_folder(const std::string& log_dir, const JobPlan& plan) {
     if (errno != EEXIST) throw io_error("make folder " + path);
     path = fmt::format("{}/{}_{}", log_dir, name, copy);
   }
-  auto attempt = fmt::format("{}/attempt_{}", path, plan.restart_count);
+  return path;
+}
+
+std::string make_attempt_folder(const std::string& run_folder, const JobPlan& plan) {
+  auto attempt = fmt::format("{}/attempt_{}", run_folder, plan.restart_count);
+  std::error_code ignored;
+  if (std::filesystem::exists(attempt, ignored)) {
+    attempt += fmt::format("_generation_{}", plan.generation);
+  }
   make_folder(attempt);
   for (int local_rank = 0; local_rank < plan.own().local_size; ++local_rank) {
     make_folder(fmt::format("{}/{}", attempt, local_rank));

@@ -2,6 +2,7 @@
 #include "lockstep/launch/agent/machine.h"
 #include "lockstep/launch/agent/rendezvous.h"
 #include "lockstep/launch/agent/reserved_port.h"
+#include "lockstep/launch/agent/restart_policy.h"
 #include "lockstep/store/tcp/tcp_store.h"
 
 namespace lockstep {
@@ -10,34 +11,41 @@ namespace {
 class LoneRendezvous final : public Rendezvous {
  public:
   LoneRendezvous(const RunOptions& options, const std::string& secret)
-      : options_(options), secret_(secret.empty() ? make_job_secret() : secret) {}
-
-  JobPlan join() override {
+      : options_(options), secret_(secret.empty() ? make_job_secret() : secret) {
+    plan_.run_id = options_.run_id.empty() ? make_run_id() : options_.run_id;
     const NodeOffer offer = {host_name(), 1, options_.nproc_per_node, options_.role};
-    master_port_.emplace(options_.master_port);
-    listener_ = tcp_listen("127.0.0.1", 0);
-    JobPlan plan;
-    plan.run_id = options_.run_id.empty() ? make_run_id() : options_.run_id;
-    plan.nodes = plan_ranks({offer});
-    plan.hosts = {offer.host};
-    plan.store = {"127.0.0.1", local_port(listener_.get())};
-    plan.secret = secret_;
-    plan.master_addr = options_.master_addr;
-    plan.master_port = master_port_->port();
-    return plan;
+    plan_.nodes = plan_ranks({offer});
+    plan_.hosts = {offer.host};
+    plan_.secret = secret_;
+    plan_.master_addr = options_.master_addr;
+    plan_.max_restarts = options_.max_restarts;
   }
 
-  JobNews news() override {
-    JobNews news;
-    news.end = end_;
-    return news;
+  JobPlan join() override { return open_places(); }
+
+  JobNews news() override { return news_; }
+
+  void failed(const Failure& failure) override {
+    const auto decision = after_failure(&record_, options_.max_restarts, failure);
+    if (decision.again) {
+      news_.leave = true;
+      news_.failure = failure;
+    } else {
+      news_.end = {failure, decision.why_not};
+    }
   }
 
-  void failed(const Failure& failure) override { end_ = {failure}; }
-  void done() override { end_ = JobEnd{}; }
+  void done() override { news_.end = JobEnd{}; }
   void gone() override {}
   void leave(int) override {}
-  std::optional<JobPlan> next() override { return std::nullopt; }
+
+  std::optional<JobPlan> next() override {
+    if (!news_.leave) return std::nullopt;
+    news_ = {};
+    ++plan_.generation;
+    plan_.restart_count = record_.restarts;
+    return open_places();
+  }
 
   int knock_fd() const override { return listener_.get(); }
   void serve() override {
@@ -45,12 +53,25 @@ class LoneRendezvous final : public Rendezvous {
   }
 
  private:
+  /// Of each generation its own: no key or connection of an earlier one is ever met.
+  const JobPlan& open_places() {
+    server_.reset();
+    master_port_.reset();  // first, as its user may have named the port
+    master_port_.emplace(options_.master_port);
+    listener_ = tcp_listen("127.0.0.1", 0);
+    plan_.store = {"127.0.0.1", local_port(listener_.get())};
+    plan_.master_port = master_port_->port();
+    return plan_;
+  }
+
   RunOptions options_;
   std::string secret_;
+  JobPlan plan_;
   std::optional<ReservedPort> master_port_;
   UniqueFd listener_;
   std::optional<TcpStoreServer> server_;
-  std::optional<JobEnd> end_;
+  RestartRecord record_;
+  JobNews news_;
 };
 
 }  // namespace

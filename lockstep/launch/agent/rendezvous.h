@@ -17,14 +17,15 @@ namespace lockstep {
 /// The job is over.
 struct JobEnd {
   std::optional<Failure> failure;  ///< None: well.
+  std::string why_not_again;  ///< After a failure, where restarts were asked for; may be empty.
 };
 
 /// What an agent must know of the others.
 struct JobNews {
-  bool leave = false;  ///< This generation is over: stop the workers, then next().
-  std::optional<Failure>
-      failure;                ///< Its first failure, where that is why; else nodes came or left.
-  std::optional<JobEnd> end;  ///< There will be no other generation.
+  bool leave = false;              ///< This generation is over: stop the workers, then next().
+  std::optional<Failure> failure;  ///< Its first failure, where that is why.
+  std::string why;                 ///< Otherwise, in one line: "node 2 (hostb) left".
+  std::optional<JobEnd> end;       ///< There will be no other generation.
 };
 
 /// Calls come from one thread, in this order:
@@ -33,10 +34,12 @@ struct JobNews {
 ///               │              │
 ///               │ failed, or   ▼
 ///               └▶ news: leave ─▶ gone ─▶ next ─▶ (workers run) ...
+///                    └─ and any time: end
 ///
-/// A generation's calls: failed() at most once, done() or gone() once. leave() may come at any time
-/// after join() and is the last that says anything; destruction without it ends this node's part as
-/// if its host had died.
+/// In a generation: failed() at most once, done() at most once, gone() once if there may be another
+/// (after failed() it may come before the news is there). leave() may come at any time after
+/// join(); then only news() follows. Destruction without it ends this node's part as if its host
+/// had died.
 class Rendezvous {
  public:
   virtual ~Rendezvous() = default;
@@ -51,15 +54,15 @@ class Rendezvous {
   virtual int fd() const { return -1; }
 
   /// What is known of this generation by now; the same again until next() has given a plan. Makes
-  /// fd() wait for more.
+  /// fd() wait for more. Cheap: it is asked after each call below.
   virtual JobNews news() = 0;
 
   /// A worker here failed first, or the agent did (rank -1). Others may have failed earlier: the
   /// failure in news() is the job's. Never throws, and takes up to some seconds when others hang.
   virtual void failed(const Failure& failure) = 0;
 
-  virtual void done() = 0;             ///< All workers here ended well.
-  virtual void gone() = 0;             ///< After news().leave: all workers here have ended.
+  virtual void done() = 0;  ///< All workers here ended well.
+  virtual void gone() = 0;  ///< After failed() or news().leave: all workers here have ended.
   virtual void leave(int signal) = 0;  ///< This node was told to end by a signal.
 
   /// The next generation's plan, once it is there.

@@ -164,8 +164,8 @@ void refuse_unsupported(const RunOptions& options) {
                     "(--master_addr, --master_port, --node_rank)",
                     options.rdzv_backend));
   }
-  if (options.max_restarts > 0) {
-    refuse_options("--max_restarts: restarting failed workers is not supported; only 0 is");
+  if (options.max_restarts > 0 && options.num_nodes > 1) {
+    refuse_options("--max_restarts: restarting the workers of several nodes is not supported");
   }
   if (options.virtual_local_rank) refuse_options("--virtual_local_rank is not supported");
   if (options.ending_signals != RunOptions::default_ending_signals()) {

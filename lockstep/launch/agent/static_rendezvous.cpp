@@ -74,7 +74,7 @@ class StaticRendezvous final : public Rendezvous {
     watch_->clear();
     JobNews news;
     const auto failure = watch_->failure();
-    if (failure || watch_->all_succeeded()) news.end = JobEnd{failure};
+    if (failure || watch_->all_succeeded()) news.end = JobEnd{failure, ""};
     return news;
   }
 

@@ -51,7 +51,10 @@ void set_own(Environment* environment, const JobPlan& plan, int local_rank,
                     {"LOCKSTEP_LOCAL_WORLD_SIZE", text(own.local_size)},
                     {"LOCKSTEP_NODE_RANK", text(plan.node_rank)},
                     {"LOCKSTEP_NUM_NODES", text(plan.num_nodes())},
+                    {"LOCKSTEP_GENERATION", text(plan.generation)},
                     {"LOCKSTEP_RESTART_COUNT", text(plan.restart_count)},
+                    {"LOCKSTEP_AGENT", options.agent},
+                    {"LOCKSTEP_STEPS", options.steps},
                     {"LOCKSTEP_RUN_ID", plan.run_id}});
   // One that picks a launcher, from a job around this one, would contradict what stands here.
   environment->erase("LOCKSTEP_LAUNCHER");

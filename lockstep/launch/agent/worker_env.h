@@ -36,6 +36,8 @@ struct WorkerEnvOptions {
   std::string local_addr;  ///< Empty: the worker finds out.
   std::string error_file;  ///< TORCHELASTIC_ERROR_FILE; may be empty.
   std::string flight_dir;  ///< LOCKSTEP_FLIGHT_DIR; may be empty.
+  std::string agent;       ///< LOCKSTEP_AGENT.
+  std::string steps;       ///< LOCKSTEP_STEPS: see StepBoard::path().
   int cores = 1;           ///< Of this node, to share among its ranks.
 };
 

@@ -1,0 +1,197 @@
+#include "lockstep/launch/agent/worker_group.h"
+
+#include <fmt/format.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "lockstep/base/error.h"
+#include "lockstep/launch/agent/children.h"
+#include "lockstep/launch/agent/program.h"
+#include "lockstep/launch/agent/worker_command.h"
+
+namespace lockstep {
+namespace {
+
+/// "[3] ", as wide as the highest rank's.
+std::string line_prefix(int rank, int world) {
+  const auto text = fmt::format("[{}] ", rank);
+  const size_t width = fmt::format("[{}] ", world - 1).size();
+  return text + std::string(width - text.size(), ' ');
+}
+
+}  // namespace
+
+WorkerGroup::WorkerGroup(const WorkerSetup& setup, const JobPlan& plan, std::string log_folder)
+    : setup_(setup),
+      plan_(plan),
+      log_folder_(std::move(log_folder)),
+      steps_(plan.own().local_size),
+      workers_(static_cast<size_t>(plan.own().local_size)) {
+  try {
+    for (int local_rank = 0; local_rank < plan_.own().local_size; ++local_rank) start(local_rank);
+  } catch (const Error&) {
+    kill_all();
+    throw;
+  }
+}
+
+WorkerGroup::~WorkerGroup() {
+  kill_all();
+}
+
+void WorkerGroup::kill_all() {
+  for (const Worker& worker : workers_) {
+    if (worker.pidfd || worker.ended_group) ::kill(-worker.pid, SIGKILL);
+  }
+}
+
+void WorkerGroup::start(int local_rank) {
+  Worker& worker = workers_[static_cast<size_t>(local_rank)];
+  worker.out = open_output(local_rank, 1);
+  worker.err = open_output(local_rank, 2);
+  const Environment environment = environment_of(local_rank);
+  worker.started = std::chrono::steady_clock::now();
+  worker.pid = spawn({setup_.program, with_local_rank(setup_.options->command, local_rank),
+                      &environment, worker.out->worker_end(), worker.err->worker_end()},
+                     *setup_.signal_mask);
+  setup_.guard->watch(worker.pid);
+  worker.out->close_worker_end();
+  worker.err->close_worker_end();
+  worker.pidfd = open_pidfd(worker.pid);
+  const auto index = static_cast<uint64_t>(local_rank);
+  setup_.poller->add(worker.pidfd.get(), kWorkerEnded | index);
+  if (worker.out->fd() >= 0) setup_.poller->add(worker.out->fd(), kWorkerOut | index);
+  if (worker.err->fd() >= 0) setup_.poller->add(worker.err->fd(), kWorkerErr | index);
+}
+
+Environment WorkerGroup::environment_of(int local_rank) const {
+  WorkerEnvOptions options;
+  options.role = setup_.options->role;
+  options.local_addr = setup_.options->local_addr;
+  options.cores = setup_.cores;
+  options.agent = setup_.mark;
+  options.steps = steps_.path();
+  if (!log_folder_.empty()) {
+    options.error_file = folder_of(local_rank) + "/error.json";
+    options.flight_dir = std::filesystem::absolute(log_folder_).string();
+  }
+  return worker_environment(*setup_.environment, plan_, local_rank, options);
+}
+
+std::string WorkerGroup::folder_of(int local_rank) const {
+  return fmt::format("{}/{}", log_folder_, local_rank);
+}
+
+std::unique_ptr<WorkerOutput> WorkerGroup::open_output(int local_rank, int stream) const {
+  const RunOptions& options = *setup_.options;
+  const auto chosen = [&](const StreamMap& map) {
+    const Streams streams = map.of(local_rank);
+    return stream == 1 ? streams.out : streams.err;
+  };
+  const bool redirected = chosen(options.redirects);
+  const bool teed = chosen(options.tee);
+  OutputRoute route;
+  route.stream = stream;
+  route.prefix = line_prefix(plan_.own().first_rank + local_rank, world_size(plan_.nodes));
+  route.piped = teed || !redirected;
+  route.console =
+      options.local_ranks_filter.empty() || options.local_ranks_filter.count(local_rank) > 0;
+  route.keep_tail = stream == 2;
+  if (redirected || teed) {
+    route.file = folder_of(local_rank) + (stream == 1 ? "/stdout.log" : "/stderr.log");
+  }
+  return std::make_unique<WorkerOutput>(route);
+}
+
+std::optional<WorkerEnded> WorkerGroup::take_end(int local_rank) {
+  const auto index = static_cast<size_t>(local_rank);
+  if (index >= workers_.size() || !workers_[index].pidfd) return std::nullopt;
+  Worker& worker = workers_[index];
+  const auto status = reap(worker.pid);
+  if (!status) return std::nullopt;
+  worker.pidfd.reset();
+  worker.ended_group = group_exists(worker.pid);
+  worker.seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - worker.started).count();
+  drain(&worker);
+  if (!worker.ended_group) setup_.guard->forget(worker.pid);
+  WorkerEnded end{local_rank, *status, worker.ended_group, {}};
+  for (size_t i = 0; !status->ok() && i < workers_.size(); ++i) {
+    const bool runs = static_cast<bool>(workers_[i].pidfd);
+    if (runs && dying_by_signal(workers_[i].pid))
+      end.dying_by_signal.push_back(static_cast<int>(i));
+  }
+  return end;
+}
+
+std::vector<int> WorkerGroup::gone_groups() {
+  std::vector<int> gone;
+  for (size_t i = 0; i < workers_.size(); ++i) {
+    Worker& worker = workers_[i];
+    if (!worker.ended_group || group_exists(worker.pid)) continue;
+    worker.ended_group = false;
+    setup_.guard->forget(worker.pid);
+    drain(&worker);
+    gone.push_back(static_cast<int>(i));
+  }
+  return gone;
+}
+
+bool WorkerGroup::runs(pid_t pid) const {
+  return std::any_of(workers_.begin(), workers_.end(),
+                     [pid](const Worker& worker) { return worker.pid == pid && worker.pidfd; });
+}
+
+void WorkerGroup::send(const std::vector<int>& local_ranks, int signal) const {
+  for (const int local_rank : local_ranks) {
+    ::kill(-workers_[static_cast<size_t>(local_rank)].pid, signal);
+  }
+}
+
+void WorkerGroup::read(uint64_t tag) {
+  const auto index = static_cast<size_t>(tag & 0xffffffffU);
+  if (index >= workers_.size()) return;  // of the generation before
+  WorkerOutput& output =
+      (tag & kWorkerErr) == kWorkerErr ? *workers_[index].err : *workers_[index].out;
+  if (output.fd() >= 0) output.read_some(setup_.console);
+}
+
+void WorkerGroup::set_reading(bool on) {
+  for (size_t i = 0; i < workers_.size(); ++i) {
+    for (const auto& [output, kind] :
+         {std::pair{workers_[i].out.get(), kWorkerOut}, {workers_[i].err.get(), kWorkerErr}}) {
+      if (output->fd() >= 0) setup_.poller->change(output->fd(), kind | i, on ? EPOLLIN : 0U);
+    }
+  }
+}
+
+void WorkerGroup::drain(Worker* worker) {
+  worker->out->drain(setup_.console);
+  worker->err->drain(setup_.console);
+}
+
+void WorkerGroup::close_output() {
+  for (Worker& worker : workers_) {
+    worker.out->close(setup_.console);
+    worker.err->close(setup_.console);
+  }
+}
+
+Failure WorkerGroup::failure_of(int local_rank, const ExitStatus& status) const {
+  const Worker& worker = workers_[static_cast<size_t>(local_rank)];
+  Failure failure;
+  failure.node_rank = plan_.node_rank;
+  failure.host = plan_.hosts[static_cast<size_t>(plan_.node_rank)];
+  failure.rank = plan_.own().first_rank + local_rank;
+  failure.pid = worker.pid;
+  failure.status = status;
+  failure.seconds = worker.seconds;
+  failure.steps = steps_.steps();
+  if (!log_folder_.empty()) failure.log_dir = folder_of(local_rank);
+  failure.stderr_tail = worker.err->tail();
+  return failure;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,88 @@
+#pragma once
+// One generation's workers on this node: their processes, what they print, and how they ended.
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lockstep/launch/agent/agent_state.h"
+#include "lockstep/launch/agent/console.h"
+#include "lockstep/launch/agent/guard.h"
+#include "lockstep/launch/agent/poller.h"
+#include "lockstep/launch/agent/run_options.h"
+#include "lockstep/launch/agent/step_board.h"
+#include "lockstep/launch/agent/worker_env.h"
+#include "lockstep/launch/agent/worker_output.h"
+
+namespace lockstep {
+
+/// What the agent's poller says of a worker; the low half of a tag is its local rank.
+enum WorkerTag : uint64_t {
+  kWorkerEnded = 1ULL << 32,
+  kWorkerOut = 2ULL << 32,
+  kWorkerErr = 3ULL << 32,
+};
+
+/// What all generations have in common; outlives them.
+struct WorkerSetup {
+  const RunOptions* options;
+  const Environment* environment;
+  std::string program;  ///< Path of options' program.
+  std::string mark;     ///< LOCKSTEP_AGENT: only processes of this agent's workers have it.
+  int cores = 1;
+  const sigset_t* signal_mask;  ///< Of the workers.
+  Guard* guard;
+  Poller* poller;
+  Console* console;
+};
+
+class WorkerGroup {
+ public:
+  /// log_folder: of this generation; empty: none. Errors: kIo (a worker cannot be started, a log
+  /// file not be written); none is left then.
+  WorkerGroup(const WorkerSetup& setup, const JobPlan& plan, std::string log_folder);
+  ~WorkerGroup();  ///< Kills those that are left.
+  WorkerGroup(const WorkerGroup&) = delete;
+  WorkerGroup& operator=(const WorkerGroup&) = delete;
+
+  /// The worker that `tag` says has ended; nothing if it has not.
+  std::optional<WorkerEnded> take_end(int local_rank);
+
+  /// Local ranks of workers that ended before and whose group has nobody left now.
+  std::vector<int> gone_groups();
+
+  bool runs(pid_t pid) const;
+  void send(const std::vector<int>& local_ranks, int signal) const;
+
+  void read(uint64_t tag);
+  void set_reading(bool on);
+  void close_output();
+
+  Failure failure_of(int local_rank, const ExitStatus& status) const;
+
+ private:
+  struct Worker {
+    pid_t pid = -1;
+    UniqueFd pidfd;
+    std::unique_ptr<WorkerOutput> out;
+    std::unique_ptr<WorkerOutput> err;
+    AgentTime started;
+    double seconds = 0;        ///< From start to end.
+    bool ended_group = false;  ///< The worker ended; its group may have others.
+  };
+  void start(int local_rank);
+  Environment environment_of(int local_rank) const;
+  std::unique_ptr<WorkerOutput> open_output(int local_rank, int stream) const;
+  std::string folder_of(int local_rank) const;
+  void kill_all();
+  void drain(Worker* worker);
+
+  const WorkerSetup setup_;
+  const JobPlan plan_;
+  const std::string log_folder_;
+  const StepBoard steps_;
+  std::vector<Worker> workers_;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,33 @@
+// A rank for the restart tests: meets the others of its generation, reports steps as its first
+// argument says (none, early, step), and fails with the second while the restart count is below the
+// third.
+
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+#include "lockstep/base/error.h"
+#include "lockstep/launch/progress.h"
+#include "lockstep/launch/world.h"
+
+namespace {
+
+int body(int argc, char** argv) {
+  using namespace lockstep;
+  if (argc != 4) return 2;
+  const std::string steps = argv[1];
+  const World world = World::join(Deadline::after(60s));
+  store_barrier(*world.store, "here", world.rank, world.size, Deadline::after(60s));
+  if (steps != "none") expect_steps();
+  if (steps == "step") report_step();
+  std::printf("attempt %d\n", world.restart_count);
+  std::fflush(stdout);
+  store_barrier(*world.store, "done", world.rank, world.size, Deadline::after(60s));
+  return world.restart_count < std::atoi(argv[3]) && world.rank == 0 ? std::atoi(argv[2]) : 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return lockstep::run_main("step_worker", body, argc, argv);
+}
