@@ -17,6 +17,7 @@ std::span<const Command> verbs() {
       Command{"inspect", "show what the ranks of a running or dead job did last", verb_inspect},
       Command{"doctor", "what this installation can do here, and why not: lockstep doctor NAME",
               verb_doctor},
+      Command{"ranktable", "make, merge or check Ascend rank tables", verb_ranktable},
       Command{"version", "print the version", verb_version},
       Command{"help", "print this", verb_help},
   };

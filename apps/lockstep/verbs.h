@@ -29,6 +29,7 @@ int verb_bench(const std::vector<std::string>& args);
 int verb_inspect(const std::vector<std::string>& args);
 int verb_doctor(const std::vector<std::string>& args);
 int verb_help(const std::vector<std::string>& args);
+int verb_ranktable(const std::vector<std::string>& args);
 int verb_run(const std::vector<std::string>& args);
 int verb_version(const std::vector<std::string>& args);
 

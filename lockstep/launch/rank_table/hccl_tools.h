@@ -1,0 +1,70 @@
+#pragma once
+// The rules by which MindSpore's hccl_tools.py and merge_hccl.py make rank tables, as pure
+// functions.
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lockstep/launch/rank_table/rank_table.h"
+
+namespace lockstep {
+
+/// Logical devices [first, last) of a host.
+struct DeviceRange {
+  int first = 0;
+  int last = 8;
+};
+
+/// "[0,8)": one digit after the first character and one after the third, as the tool reads it; the
+/// brackets themselves are not looked at. Errors: kInvalidArgument, in the tool's words: outside
+/// 0-8, first above last, or over the border of the groups 0-3 and 4-7 without being all eight.
+DeviceRange parse_device_range(const std::string& text);
+
+/// Device addresses by device id.
+using DeviceAddresses = std::map<std::string, std::string>;
+
+/// The `address_N=IP` lines of a hccn.conf; other lines are passed over, of two for one N the last
+/// counts. Errors: kCorrupt naming the line that has no or two '='.
+DeviceAddresses parse_hccn_conf(std::string_view text, const std::string& name);
+
+/// The address in what `hccn_tool -i N -ip -g` prints ("ipaddr:192.1.27.6" in its first line);
+/// nothing when there is none.
+std::optional<std::string> parse_hccn_tool(std::string_view output);
+
+/// The table of one host. Logical device i is device visible[i], and has that one's address.
+/// Errors: kInvalidArgument: too few visible devices, one that is no number, or one without
+/// address.
+RankTable host_table(const std::string& server_id, DeviceRange range,
+                     const std::vector<std::string>& visible, const DeviceAddresses& addresses);
+
+/// hccl_2p_01_10.0.0.1.json
+std::string host_table_name(DeviceRange range, const std::string& server_id);
+
+/// The table of hosts without device addresses ("h1:4,h2:4": devices 0-3 of each, ranks in that
+/// order; ":1" may be left out). Errors: kInvalidArgument.
+RankTable plain_table(const std::string& hosts);
+
+/// hccl_2s_8p.json
+std::string merged_table_name(int servers, int ranks);
+
+struct RankTableText {
+  std::string name;
+  std::string json;
+};
+
+struct MergedTable {
+  RankTable table;
+  std::string json;
+};
+
+/// Servers of all files in their order, ranks numbered anew; what else a server or device has is
+/// kept. Rank ids are strings, as the format wants them (merge_hccl.py writes numbers).
+/// Errors: kCorrupt naming file and JSON path: a file's form is wrong, or two have one server.
+MergedTable merge_rank_tables(const std::vector<RankTableText>& files);
+
+/// "['0', '1']", as Python prints a list of texts.
+std::string python_list(const std::vector<std::string>& texts);
+
+}  // namespace lockstep
