@@ -2,7 +2,7 @@
 # Real launchers, hosts and services on this machine: tests/cluster/run.sh [FOLDER...]
 #
 # Hosts are Linux namespaces; harness/segment.sh says how. Each folder of tests runs in a segment of its own, side by side.
-# ONLY=regex picks tests by name; LOCKSTEP_BIN_DIR names the programs. Needs root: sudo is asked without a password.
+# ONLY=regex picks tests by name, VERBOSE=1 shows what they print; LOCKSTEP_BIN_DIR names the programs. Needs root: sudo is asked without a password.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 if [ "$(id -u)" != 0 ]; then
@@ -10,7 +10,7 @@ if [ "$(id -u)" != 0 ]; then
     echo "cluster: error: hosts are made of namespaces, which takes root: run as root, or allow sudo without a password" >&2
     exit 1
   }
-  exec sudo -n --preserve-env=ONLY,LOCKSTEP_BIN_DIR "$0" "$@"
+  exec sudo -n --preserve-env=ONLY,VERBOSE,LOCKSTEP_BIN_DIR "$0" "$@"
 fi
 start=$SECONDS
 namespaces=(unshare --mount --uts --ipc --net --pid --fork --kill-child --mount-proc)
@@ -20,9 +20,9 @@ segments=()
 # The kernel ends a segment with its first process: nothing else has to be taken down.
 end_all() { [ ${#segments[@]} = 0 ] || kill -KILL "${segments[@]}" 2>/dev/null || true; wait; }
 trap 'end_all; exit 130' INT TERM HUP
-[ $# -gt 0 ] || set -- launchers
+[ $# -gt 0 ] || set -- launchers faults
 for folder in "$@"; do
-  setpriv --pdeathsig KILL env -i HOME=/root PATH="$PATH" LANG=C.UTF-8 ONLY="${ONLY:-.}" LOCKSTEP_BIN_DIR="${LOCKSTEP_BIN_DIR:-}" \
+  setpriv --pdeathsig KILL env -i HOME=/root PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin LANG=C.UTF-8 ONLY="${ONLY:-.}" VERBOSE="${VERBOSE:-}" LOCKSTEP_BIN_DIR="${LOCKSTEP_BIN_DIR:-}" \
     "${namespaces[@]}" bash tests/cluster/harness/segment.sh "tests/cluster/$folder"/*.sh &
   segments+=($!)
 done

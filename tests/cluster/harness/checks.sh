@@ -1,5 +1,6 @@
-# What tests say. shellcheck shell=bash
-# A test is a function test_WHAT_IT_SHOWS that runs under `set -e`. $OUTPUT is what the last `within` or `begin` printed.
+# What tests say.
+# shellcheck shell=bash
+# A test is a function test_WHAT_IT_SHOWS that runs under `set -e`. $OUTPUT holds what the last `within` or `ends` saw printed.
 
 fail() { # MESSAGE: ends the test and shows the last output
   echo "  failed: $*"
@@ -8,19 +9,7 @@ fail() { # MESSAGE: ends the test and shows the last output
   exit 1
 }
 
-# Runs a command that must end with CODE within SECONDS.
-within() { # SECONDS CODE COMMAND...
-  local seconds=$1 code=$2 got=0
-  shift 2
-  echo "  \$ $*"
-  local words=("$@")
-  [ "$1" != on ] || { [ "$2" = head ] && words=("${@:3}"); } || { enter "${2#host}" && words=("${ENTER[@]}" "${@:3}"); }
-  timeout --foreground -k 5 "$seconds" "${words[@]}" >"$OUTPUT" 2>&1 || got=$?
-  [ "$got" != 124 ] || [ "$code" = 124 ] || fail "did not end within $seconds s"
-  [ "$got" = "$code" ] || fail "exit code $got, expected $code"
-}
-
-# Starts a command whose output goes to $OUTPUT.TAG; `ends TAG SECONDS CODE` waits for it.
+# Starts a command, or a function; what it prints goes to $OUTPUT.TAG. `ends` waits for it.
 declare -A BEGUN=()
 begin() { # TAG COMMAND...
   local tag=$1
@@ -30,13 +19,18 @@ begin() { # TAG COMMAND...
   BEGUN[$tag]=$!
 }
 ends() { # TAG SECONDS CODE
-  local pid=${BEGUN[$1]} got=0
-  OUTPUT_OF=$OUTPUT.$1
-  until_true "$2" gone "$pid" || { cp "$OUTPUT_OF" "$OUTPUT"; fail "[$1] did not end within $2 s"; }
+  local pid=${BEGUN[$1]} got=0 in_time=1
+  until_true "$2" gone "$pid" || in_time=0
+  cp "$OUTPUT.$1" "$OUTPUT"
+  [ "$in_time" = 1 ] || fail "[$1] did not end within $2 s"
   wait "$pid" || got=$?
-  cp "$OUTPUT_OF" "$OUTPUT"
   [ "$got" = "$3" ] || fail "[$1] exit code $got, expected $3"
 }
+within() { # SECONDS CODE COMMAND...: runs it to its end
+  begin run "${@:3}"
+  ends run "$1" "$2"
+}
+
 gone() { # PID: ended, or only its status is left
   local text
   { read -r text <"/proc/$1/stat"; } 2>/dev/null || return 0

@@ -1,4 +1,5 @@
-# Hosts: namespaces of their own for network, names, processes, shared memory and mounts. shellcheck shell=bash
+# Hosts: namespaces of their own for network, names, processes, shared memory and mounts.
+# shellcheck shell=bash
 # hostI has 10.1.1.I, eth0, its own /proc, /tmp and /dev/shm; `head`, this segment itself, has 10.1.1.254.
 #
 #   host_boot I               starts hostI (with sshd); again after host_off
@@ -84,6 +85,14 @@ host_off() {
   kill -KILL "$(host_pid "$1")"
   ip link del "host$1" 2>/dev/null || true
   rm "$SHARED/hosts/host$1/ready"
+}
+hosts_restore() { # what a test cut or switched off works again
+  local folder i
+  for folder in "$SHARED"/hosts/host*; do
+    i=${folder##*host}
+    if [ -e "$folder/ready" ]; then host_heal "$i"; else host_boot "$i"; fi
+    bridge link set dev "host$i" isolated off
+  done
 }
 host_pause() { host_signal "$1" STOP; }
 host_resume() { host_signal "$1" CONT; }

@@ -1,4 +1,5 @@
-# Nothing may stay behind: processes, files in /tmp and /dev/shm, ports. shellcheck shell=bash
+# Nothing may stay behind: processes, files in /tmp and /dev/shm, ports.
+# shellcheck shell=bash
 # Only the segment's first shell calls these: it sees all processes and starts none while it looks.
 
 declare -A KEPT=() # processes that belong to the hosts and services
@@ -41,8 +42,9 @@ nothing_left() {
     find_strays
   done
   for pid in "${STRAYS[@]}"; do
-    echo "  left over: process $pid: $(tr '\0' ' ' <"/proc/$pid/cmdline")"
-    kill -KILL "$pid" && clean=0
+    echo "  left over: process $pid: $(tr '\0' ' ' 2>&1 <"/proc/$pid/cmdline")"
+    clean=0
+    kill -KILL "$pid" 2>/dev/null
   done
   until_true 10 nothing_added || { clean=0 && added | grep -vf "$SHARED/expected" | sed 's/^/  left over: /'; }
   added | while read -r name kind what; do [ "$kind" != file ] || on "$name" rm -rf "$what"; done

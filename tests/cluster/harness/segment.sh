@@ -43,6 +43,7 @@ run_test() { # FUNCTION
   fi
   kill "$alarm" 2>/dev/null
   wait "$alarm" 2>/dev/null
+  hosts_restore >>"$log" 2>&1
   nothing_left >>"$log" 2>&1 || [ "$code" != 0 ] || code=1
   local took
   took=$(awk -v a="$begin" -v b="$EPOCHREALTIME" 'BEGIN { printf "%.1f", b - a }')
@@ -52,6 +53,7 @@ run_test() { # FUNCTION
     printf 'cluster: %-58s FAILED after %s s\n' "$title" "$took"
     sed 's/^/    /' "$log" | tail -n "${LOG_LINES:-60}"
   fi
+  [ "${VERBOSE:-}" = "" ] || tail -n 100 "$log" "$log".output* | sed 's/^/    /'
   return "$code"
 }
 

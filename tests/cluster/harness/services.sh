@@ -1,4 +1,5 @@
-# What clusters have: ssh, Slurm, etcd. shellcheck shell=bash
+# What clusters have: ssh, Slurm, etcd.
+# shellcheck shell=bash
 #
 #   slurm_up I...             a controller on the head, a node on each of these hosts; then srun and sbatch work
 #   etcd_up, etcd_kill        http://head:2379 with its data kept over a kill

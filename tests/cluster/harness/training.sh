@@ -1,4 +1,5 @@
-# What the tests start: the trainer, five steps of a CIFAR-10 configuration. shellcheck shell=bash
+# What the tests start: the trainer, five steps of a CIFAR-10 configuration.
+# shellcheck shell=bash
 #
 #   trainer NAME              TRAIN becomes the command of one rank; results go to $SHARED/runs/NAME
 #   same_weights NAME RANKS   all ranks ended with the weights that `lockstep run` on one host gives

@@ -1,4 +1,5 @@
-# The harness itself. shellcheck shell=bash
+# The harness itself.
+# shellcheck shell=bash
 training_data
 for i in 1 2 3; do host_boot "$i"; done
 

@@ -1,4 +1,5 @@
-# No launcher at all, and our own. shellcheck shell=bash
+# No launcher at all, and our own.
+# shellcheck shell=bash
 
 test_plain_variables_on_one_host() {
   local rank

@@ -1,4 +1,5 @@
-# PyTorch's launchers start our trainer. shellcheck shell=bash
+# PyTorch's launchers start our trainer.
+# shellcheck shell=bash
 # tests/launch/torchrun.py is torchrun, mended where Debian's cannot start.
 
 test_torchrun_on_one_host() {

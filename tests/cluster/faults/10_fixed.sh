@@ -1,0 +1,25 @@
+# Faults of a job with a fixed number of nodes and without restarts: it ends, everywhere, and says why.
+# shellcheck shell=bash
+
+# fault NAME INFLICT CODE1 LINE1 CODE2 LINE2 SECONDS: what the agents of host1 and host2 end with and say.
+# CODE "-": that host is not asked.
+fault() { eval "test_${1// /_}() { GROUP_TIMEOUT=${GROUP_TIMEOUT:-60}; inflict_on_fixed_job $(printf '%q ' "${@:2}"); }"; }
+inflict_on_fixed_job() { # INFLICT CODE1 LINE1 CODE2 LINE2 SECONDS
+  fixed_job
+  local begin i
+  begin=$(now)
+  eval "$1"
+  for i in 1 2; do
+    local code=$((i * 2)) line=$((i * 2 + 1))
+    [ "${!code}" = - ] || { ends "host$i" 60 "${!code}"; says "${!line}"; }
+  done
+  figure "both agents ended after $(since "$begin") s"
+  at_most "$(since "$begin")" "$6"
+}
+
+fault "a worker is killed" "kill_worker 2" 137 'rank [23] \(.*host2.*SIGKILL' 137 'rank [23] \(.*host2.*SIGKILL' 10
+GROUP_TIMEOUT=4 fault "a worker is stopped" "stop_worker 2" 1 'rank [23] did not come' 1 'rank [23] did not come' 40
+fault "an agent is killed" "kill_agent 2" 1 'rank [23]: closed the connection|node 1.*host2' - - 15
+fault "the first agent is killed" "kill_agent 1" - - 1 'node 0|host1' 15
+fault "a host loses its power" "host_off 2" 1 'agent of node 1 \(host2\)' - - 25
+fault "a link is cut for good" "host_cut 2" 1 'agent of node 1 \(host2\)' 1 'agent of node 0 \(host1\)' 25

@@ -1,0 +1,79 @@
+# What surrounds a job: ports, disks, secrets, strangers.
+# shellcheck shell=bash
+
+node() { # I OPTIONS...: begins agent I-1 of two; the endpoint is host1's port 29400
+  agent "host$1" --nnodes 2 --node_rank $(($1 - 1)) --master_addr host1 --master_port 29400 "${@:2}" \
+    -- "$BIN/step_worker" "$STOP"
+}
+ends_well() { # hostI...: told to stop, the job does so
+  : >"$STOP"
+  local host
+  for host in "$@"; do ends "$host" 30 0; done
+  says '[0-9]+ steps'
+}
+
+test_port_of_the_first_node_is_taken() {
+  rm -f "$STOP"
+  begin squatter on host1 /usr/bin/python3 -c \
+    'import socket, time; s = socket.create_server(("", 29400)); print("there", flush=True); time.sleep(60)'
+  shows squatter 20 there
+  node 1
+  ends host1 30 2
+  says '29400 is already in use'
+  kill "$(pids_on 1 create_server)"
+}
+
+test_without_a_secret_between_hosts() {
+  SECRET='' node 1
+  SECRET='' node 2
+  ends host1 30 2
+  says 'LOCKSTEP_SECRET'
+  ends host2 30 2
+  says 'LOCKSTEP_SECRET'
+}
+
+test_a_wrong_secret_is_refused_and_the_right_one_still_joins() {
+  rm -f "$STOP"
+  node 1
+  shows host1 20 'waiting for node 1'
+  SECRET=another node 2
+  ends host2 30 1
+  says 'LOCKSTEP_SECRET'
+  [ "$(grep -c "10.1.1.2:.* does not know this job's secret" "$OUTPUT.host1")" = 1 ] || fail "not said once on host1"
+  node 2
+  shows host1 30 'rank 0/4 .*first step'
+  ends_well host1 host2
+}
+
+listening() { on "$1" ss -Hltn | awk '{ sub(/.*:/, "", $4); print $4 }' | grep -v '^22$' | sort -u; }
+garbage() { # FROM TO: random bytes, a long line and silence for every port that is open there
+  local port
+  for port in $(listening "$2"); do
+    echo "  garbage for $2:$port"
+    on "$1" timeout 5 bash -c "head -c 300000 /dev/urandom >/dev/tcp/$2/$port" || true
+    on "$1" timeout 5 bash -c "{ printf 'GET / HTTP/1.1'; head -c 70000 /dev/zero | tr '\\0' x; } >/dev/tcp/$2/$port" || true
+    begin "silence$port" on "$1" bash -c "exec 3<>/dev/tcp/$2/$port; exec sleep 5"
+  done
+}
+test_garbage_on_every_port_before_and_while_the_job_runs() {
+  rm -f "$STOP"
+  node 1
+  shows host1 20 'waiting for node 1'
+  garbage host3 host1
+  node 2
+  shows host1 30 'rank 0/4 .*first step'
+  garbage host3 host1
+  garbage host3 host2
+  ends_well host1 host2
+}
+
+test_the_disk_of_the_log_folder_is_full() {
+  rm -f "$STOP"
+  on host1 mkdir /tmp/small
+  on host1 mount -t tmpfs -o size=32k tmpfs /tmp/small
+  agent host1 --log_dir /tmp/small -- sh -c 'i=0; while [ $i -lt 2000 ]; do echo "a line that takes room $i"; i=$((i+1)); done; echo end of $RANK'
+  ends host1 60 0
+  says 'end of 0' 'end of 1' '/tmp/small.*[Nn]o space left'
+  on host1 umount /tmp/small
+  on host1 rmdir /tmp/small
+}
