@@ -12,13 +12,13 @@ fixed_job() { # OPTIONS...: two nodes; none may be missing, nothing is tried aga
   local node
   for node in 0 1; do
     agent "host$((node + 1))" --nnodes 2 --node_rank "$node" --master_addr host1 --master_port 29400 "$@" \
-      -- "$BIN/step_worker" "$STOP" "${GROUP_TIMEOUT:-60}"
+      -- "$BIN/cluster_worker" "$STOP" "${GROUP_TIMEOUT:-60}"
   done
   shows host1 30 'rank 0/4 .*first step'
 }
 
 # What can be inflicted; pids are those of the segment.
-a_worker() { pids_on "$1" '^[^ ]*step_worker ' | head -n 1; }
+a_worker() { pids_on "$1" '^[^ ]*cluster_worker ' | head -n 1; }
 the_agent() { pids_on "$1" '^[^ ]*lockstep run '; }
 nothing() { :; }
 kill_worker() { kill -KILL "$(a_worker "$1")"; }

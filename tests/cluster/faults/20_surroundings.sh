@@ -3,7 +3,7 @@
 
 node() { # I OPTIONS...: begins agent I-1 of two; the endpoint is host1's port 29400
   agent "host$1" --nnodes 2 --node_rank $(($1 - 1)) --master_addr host1 --master_port 29400 "${@:2}" \
-    -- "$BIN/step_worker" "$STOP"
+    -- "$BIN/cluster_worker" "$STOP"
 }
 ends_well() { # hostI...: told to stop, the job does so
   : >"$STOP"

@@ -1,5 +1,5 @@
 // A rank for the cluster tests: makes steps, each an all_reduce over all ranks, until a file
-// exists. step_worker STOP_FILE [TIMEOUT_S]; says who it is and when its first step was done
+// exists. cluster_worker STOP_FILE [TIMEOUT_S]; says who it is and when its first step was done
 // (seconds since 1970).
 
 #include <fmt/format.h>
@@ -29,7 +29,7 @@ void say(const World& world, const std::string& what) {
 
 int body(int argc, char** argv) {
   if (argc < 2) {
-    throw Error(ErrorCode::kInvalidArgument, "usage: step_worker STOP_FILE [TIMEOUT_S]");
+    throw Error(ErrorCode::kInvalidArgument, "usage: cluster_worker STOP_FILE [TIMEOUT_S]");
   }
   const std::chrono::seconds timeout(argc > 2 ? std::atoi(argv[2]) : 60);
   const World world = World::join(Deadline::after(60s));
@@ -48,5 +48,5 @@ int body(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  return lockstep::run_main("step_worker", body, argc, argv);
+  return lockstep::run_main("cluster_worker", body, argc, argv);
 }
