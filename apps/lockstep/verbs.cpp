@@ -15,6 +15,7 @@ std::span<const Command> verbs() {
       Command{"data", "get a data set: what is there, a download or a stand-in", nullptr},
       Command{"bench", "measure this machine: lockstep bench NAME", verb_bench},
       Command{"inspect", "show what the ranks of a running or dead job did last", verb_inspect},
+      Command{"env", "which rank a program started like this would be, and how it knows", verb_env},
       Command{"doctor", "what this installation can do here, and why not: lockstep doctor NAME",
               verb_doctor},
       Command{"ranktable", "make, merge or check Ascend rank tables", verb_ranktable},

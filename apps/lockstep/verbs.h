@@ -27,6 +27,7 @@ int bench_collectives(const std::vector<std::string>& args);
 int doctor_backends(const std::vector<std::string>& args);
 int verb_bench(const std::vector<std::string>& args);
 int verb_inspect(const std::vector<std::string>& args);
+int verb_env(const std::vector<std::string>& args);
 int verb_doctor(const std::vector<std::string>& args);
 int verb_help(const std::vector<std::string>& args);
 int verb_ranktable(const std::vector<std::string>& args);

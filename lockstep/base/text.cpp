@@ -27,7 +27,8 @@ size_t edit_distance(std::string_view a, std::string_view b) {
 
 std::string nearest_name(std::string_view name, std::span<const std::string> candidates) {
   std::string best;
-  size_t best_distance = std::max<size_t>(2, name.size() / 3) + 1;
+  const size_t limit = name.size() <= 4 ? 1 : std::max<size_t>(2, name.size() / 3);
+  size_t best_distance = limit + 1;
   for (const auto& candidate : candidates) {
     const size_t distance = edit_distance(name, candidate);
     if (distance < best_distance) {

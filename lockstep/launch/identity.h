@@ -1,45 +1,69 @@
 #pragma once
 // Which rank a process is, decided from its environment alone.
 
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "lockstep/base/socket.h"
 #include "lockstep/launch/environment.h"
 
 namespace lockstep {
 
+/// A number that the launcher does not tell; the ranks find it out when they meet.
+inline constexpr int kNotTold = -1;
+
+/// How the ranks of a job find each other.
+enum class MeetingWay {
+  kAlone,     ///< One rank.
+  kAgent,     ///< At the agent's store, `master`.
+  kRankZero,  ///< Rank 0 serves a store at `master`; all know the address.
+  kExchange,  ///< Rank 0 serves a store, and tells address (and secret) through `channels`.
+};
+
+/// What carries a line from rank 0 to the others before they have met.
+enum class Channel {
+  kPmix,    ///< The PMIx server of mpirun, prterun, srun --mpi=pmix; needs libpmix.so.2.
+  kPmi,     ///< The PMI of mpiexec.hydra and srun --mpi=pmi2, at the descriptor PMI_FD.
+  kFolder,  ///< A file in LOCKSTEP_RENDEZVOUS_DIR, which all hosts share.
+};
+std::string to_string(Channel channel);
+
 /// What the environment says about this process. Only World::join() turns it into connections.
 struct Identity {
-  std::string launcher = "none";  ///< "lockstep", "torch" or "none".
+  std::string launcher = "none";  ///< Name of the source, see sources().
   int rank = 0;
   int size = 1;
-  int local_rank = 0;
+  int local_rank = 0;  ///< This and the next three may be kNotTold.
   int local_size = 1;
   int node_rank = 0;
   int num_nodes = 1;
   int restart_count = 0;
   std::string job_id = "none";
   std::string secret;
+  /// The secret only tells jobs apart: LOCKSTEP_INSECURE=1 let them meet without a real one.
+  bool insecure = false;
 
-  /// "lockstep": the agent's store. "torch": MASTER_ADDR and MASTER_PORT, empty when size is 1.
+  MeetingWay meeting = MeetingWay::kAlone;
+  std::vector<Channel> channels;  ///< To be tried in this order.
+  /// kAgent: the agent's store. kRankZero: host of rank 0. Port 0: one of store_ports().
   Endpoint master;
   /// torchrun's own store listens at `master` (TORCHELASTIC_USE_AGENT_STORE=True).
   bool master_taken = false;
   /// Address other ranks are told to use (LOCKSTEP_ADDRESS); empty: find out.
   std::string address;
+  std::optional<int> device;  ///< DEVICE_ID, where the launcher assigns one.
 };
 
-/// Decides in this order; an empty variable counts as unset.
-///   1. Our agent: LOCKSTEP_STORE, _RANK, _WORLD_SIZE, _LOCAL_RANK, _LOCAL_WORLD_SIZE, _NODE_RANK,
-///      _NUM_NODES, _RESTART_COUNT, _RUN_ID (all of them).
-///   2. torch: RANK and WORLD_SIZE; with more than one rank also MASTER_ADDR and MASTER_PORT.
-///      Optional: LOCAL_RANK, LOCAL_WORLD_SIZE, GROUP_RANK, GROUP_WORLD_SIZE,
-///      TORCHELASTIC_RESTART_COUNT, TORCHELASTIC_RUN_ID, TORCHELASTIC_USE_AGENT_STORE. Without the
-///      local ones, a loopback MASTER_ADDR means that all ranks are on this host; any other means
-///      one rank a host.
-///   3. Else one process of one.
-/// When both 1 and 2 are there they must agree; LOCKSTEP_LAUNCHER (lockstep, torch, none) picks one
-/// without comparing. Errors: kInvalidArgument naming the variables at fault.
+/// "rank 1 of 4, local rank 1 of 2, node 0 of 2".
+std::string describe(const Identity& identity);
+
+/// The first source of sources() (launch/source/source.h) that tells rank and size. Another that
+/// tells them too must agree, unless it started the agent of the first (mpirun in a batch job,
+/// torchrun below srun); LOCKSTEP_LAUNCHER=NAME picks one without comparing, `none` none. An empty
+/// variable counts as unset. Between hosts a secret is needed: LOCKSTEP_SECRET, or a channel that
+/// carries one, or LOCKSTEP_INSECURE=1.
+/// Reads the files that variables name. Errors: kInvalidArgument naming the variables at fault.
 Identity decide_identity(const Environment& environment);
 
 /// Is this process one rank of a job that a launcher has started? Errors: those of

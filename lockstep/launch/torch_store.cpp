@@ -90,10 +90,14 @@ std::shared_ptr<Store> search_store(const Identity& identity, Deadline deadline)
                           identity.rank, identity.master.host, fmt::join(ports, ", ")));
 }
 
+bool has_own_port(const Identity& identity) {
+  return identity.master.port != 0 && !identity.master_taken;
+}
+
 }  // namespace
 
 std::vector<int> store_ports(const Identity& identity) {
-  if (!identity.master_taken) return {identity.master.port};
+  if (has_own_port(identity)) return {identity.master.port};
   const Digest digest = hmac_sha256("lockstep store ports", job_text(identity));
   std::vector<int> ports;
   for (size_t i = 0; ports.size() < kNumTries; i = (i + 2) % digest.size()) {
@@ -114,7 +118,7 @@ std::string store_secret(const Identity& identity) {
 
 std::shared_ptr<Store> meet_torch_store(const Identity& identity, Deadline deadline) {
   if (identity.rank == 0) return serve_and_connect(identity, deadline);
-  if (identity.master_taken) return search_store(identity, deadline);
+  if (!has_own_port(identity)) return search_store(identity, deadline);
   return connect_tcp_store(identity.master, store_secret(identity), deadline);
 }
 

@@ -1,5 +1,5 @@
 #pragma once
-// The store of a job that torchrun, or a user's own script, started: rank 0 serves it.
+// The store of a job that another launcher, or a user's own script, started: rank 0 serves it.
 
 #include <memory>
 #include <string>
@@ -11,8 +11,9 @@
 namespace lockstep {
 
 /// Ports to try, in this order, by the server and by every client: MASTER_PORT, or, where
-/// torchrun's own store listens there, eight derived from (MASTER_PORT, run id, restart count) in
-/// [20000, 30000): below the range from which kernels hand out ports.
+/// torchrun's own store listens there or the launcher names no port, eight derived from
+/// (MASTER_PORT, job id, restart count) in [20000, 30000): below the range from which kernels hand
+/// out ports, and outside that of HCCL.
 std::vector<int> store_ports(const Identity& identity);
 
 /// What the store's handshake proves. It depends on run id, size, port and restart count, so that

@@ -4,7 +4,9 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/log.h"
-#include "lockstep/launch/identity.h"
+#include "lockstep/launch/decision.h"
+#include "lockstep/launch/device.h"
+#include "lockstep/launch/places.h"
 #include "lockstep/launch/spawn/assigned_world.h"
 #include "lockstep/launch/torch_store.h"
 #include "lockstep/store/memory/memory_store.h"
@@ -13,9 +15,19 @@
 namespace lockstep {
 namespace {
 
+Identity decided(const Environment& environment) {
+  const Decision decision = decide(inputs_from(environment));
+  if (!decision.problem.empty()) throw Error(ErrorCode::kInvalidArgument, decision.problem);
+  if (decision.identity.rank == 0) {
+    for (const auto& warning : decision.warnings) log_warn(warning);
+  }
+  return decision.identity;
+}
+
 std::shared_ptr<Store> meet_store(const Identity& id, Deadline deadline) {
-  if (id.launcher == "lockstep") return connect_tcp_store(id.master, id.secret, deadline);
-  return id.size > 1 ? meet_torch_store(id, deadline) : make_memory_store();
+  if (id.meeting == MeetingWay::kAlone) return make_memory_store();
+  if (id.meeting == MeetingWay::kAgent) return connect_tcp_store(id.master, id.secret, deadline);
+  return meet_torch_store(id, deadline);
 }
 
 /// Where the other ranks reach this one.
@@ -33,6 +45,19 @@ std::string own_address(const Identity& id) {
   return address;
 }
 
+void take_identity(const Identity& id, World* world) {
+  world->rank = id.rank;
+  world->size = id.size;
+  world->local_rank = id.local_rank;
+  world->local_size = id.local_size;
+  world->node_rank = id.node_rank;
+  world->num_nodes = id.num_nodes;
+  world->restart_count = id.restart_count;
+  world->launcher = id.launcher;
+  world->job_id = id.job_id;
+  world->secret = id.secret;
+}
+
 void say_threads(const World& world, int cores) {
   if (world.rank != 0 || world.size == 1) return;
   log_info(fmt::format(
@@ -46,23 +71,18 @@ void say_threads(const World& world, int cores) {
 World World::join(Deadline deadline) {
   if (const auto& given = assigned_world()) return *given;
   const Environment environment = this_environment();
-  const Identity id = decide_identity(environment);
-  const int cores = usable_cores();
+  Identity id = decided(environment);
   World world;
-  world.rank = id.rank;
-  world.size = id.size;
-  world.local_rank = id.local_rank;
-  world.local_size = id.local_size;
-  world.node_rank = id.node_rank;
-  world.num_nodes = id.num_nodes;
-  world.restart_count = id.restart_count;
-  world.launcher = id.launcher;
-  world.job_id = id.job_id;
-  world.secret = id.secret;
-  world.threads = threads_per_rank(environment, cores, id.local_size);
   world.host_id = this_host_id();
   world.address = own_address(id);
   world.store = with_prefix(meet_store(id, deadline), fmt::format("attempt_{}", id.restart_count));
+  if (has_unknown_place(id)) find_place(*world.store, world.host_id, &id, deadline);
+  take_identity(id, &world);
+  const int cores = usable_cores();
+  world.threads = threads_per_rank(environment, cores, id.local_size);
+  const auto device = choose_device(visible_devices(environment), id.local_rank, id.device);
+  if (!device.warning.empty()) log_warn(device.warning);
+  world.device = device.index;
   say_threads(world, cores);
   return world;
 }

@@ -10,9 +10,11 @@ namespace lockstep {
 
 /// This process's place in the job. A value; copies share the store.
 ///
-/// join() reads the launcher's environment, in this order: our agent's (LOCKSTEP_STORE), torch's
-/// (RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT), else this is one process of one. It never guesses:
-/// incomplete or contradicting variables are kInvalidArgument naming them.
+/// join() finds the launcher by its variables: `lockstep run`, torchrun and scripts that set RANK,
+/// Open MPI, MPICH, Slurm, ...; else this is one process of one. `lockstep env`, started in the
+/// same way, shows what it finds and what it would do. It never guesses: incomplete or
+/// contradicting variables are kInvalidArgument naming them. The whole table:
+/// launch/source/sources.cpp.
 struct World {
   int rank = 0;        ///< In [0, size).
   int size = 1;        ///< Processes in the job.
@@ -22,14 +24,18 @@ struct World {
   int num_nodes = 1;
   int restart_count = 0;  ///< How often this job's workers were started again.
   int threads = 1;        ///< Intra-op threads of this rank: cores / local_size, at least 1.
-  std::string launcher = "none";  ///< "lockstep", "torch", "spawn" (as threads) or "none".
+  /// Index of this rank's accelerator among those it may see: the local rank, 0 where it sees just
+  /// one, what the launcher assigns (DEVICE_ID); -1 where *_VISIBLE_DEVICES hides all.
+  int device = 0;
+  std::string launcher = "none";  ///< Name of the source; "spawn" (as threads) or "none".
   std::string job_id = "none";
   std::string secret;   ///< Job secret; empty: loopback only.
   std::string host_id;  ///< Equal for ranks that can share memory (kernel and pid namespace).
   std::string address = "127.0.0.1";  ///< Where other ranks reach this one.
   std::shared_ptr<Store> store;       ///< Never null after join(); keys of this attempt only.
 
-  /// Reads the environment and meets the store. Cost: one connection. Call once per process.
+  /// Reads the environment and meets the other ranks' store. Cost: one connection, and two round
+  /// trips where the launcher does not tell who is on which host. Call once per process.
   /// Errors: kInvalidArgument (environment), kTimeout (store), kMismatch (another job or build).
   static World join(Deadline deadline = Deadline::after(300s));
 };

@@ -1,0 +1,141 @@
+#include "lockstep/launch/decision.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/file.h"
+#include "lockstep/base/text.h"
+#include "lockstep/launch/meeting_plan.h"
+#include "lockstep/launch/source/compare.h"
+
+namespace lockstep {
+namespace {
+
+std::vector<Finding> look_at_sources(const Inputs& inputs, std::vector<std::string>* warnings) {
+  std::vector<Finding> findings;
+  for (const Source& source : sources()) {
+    const Reader read(inputs);
+    const bool here = std::any_of(source.signs.begin(), source.signs.end(),
+                                  [&](const char* sign) { return read.text(sign).has_value(); });
+    if (!here) continue;
+    Finding finding;
+    finding.source = &source;
+    try {
+      finding.identity = source.read(read);
+      if (finding.identity) finding.identity->launcher = source.name;
+    } catch (const Error& error) {
+      finding.problem = error.what();
+    }
+    finding.variables = read.used();
+    warnings->insert(warnings->end(), read.notes().begin(), read.notes().end());
+    findings.push_back(std::move(finding));
+  }
+  return findings;
+}
+
+/// LOCKSTEP_LAUNCHER; empty when it is not set. Errors: kInvalidArgument.
+std::string wanted_source(const Reader& read) {
+  const auto wanted = read.text("LOCKSTEP_LAUNCHER");
+  if (!wanted) return "";
+  std::vector<std::string> known;
+  for (const Source& source : sources()) known.emplace_back(source.name);
+  known.emplace_back("none");
+  if (std::find(known.begin(), known.end(), *wanted) != known.end()) return *wanted;
+  throw Error(ErrorCode::kInvalidArgument,
+              fmt::format("environment variable LOCKSTEP_LAUNCHER: '{}' is not one of {}{}",
+                          *wanted, fmt::join(known, ", "), did_you_mean(*wanted, known)));
+}
+
+Identity named_source(const std::vector<Finding>& findings, const std::string& name) {
+  for (const Finding& finding : findings) {
+    if (finding.source->name != name) continue;
+    if (finding.identity) return *finding.identity;
+    if (!finding.problem.empty()) throw Error(ErrorCode::kInvalidArgument, finding.problem);
+  }
+  for (const Source& source : sources()) {
+    if (source.name != name) continue;
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("LOCKSTEP_LAUNCHER={}, but this process was not started by it: none of "
+                            "{} tells a rank",
+                            name, fmt::join(source.signs, ", ")));
+  }
+  return {};  // none
+}
+
+/// The first that is complete. What our own agent says is never passed over for a lack of it.
+Finding* first_complete(std::vector<Finding>& findings) {
+  for (Finding& finding : findings) {
+    if (finding.identity) return &finding;
+    if (!finding.problem.empty() && finding.source == &sources().front()) return nullptr;
+  }
+  return nullptr;
+}
+
+/// Compares the others with `chosen`, and says why each does not count.
+void compare_others(Finding& chosen, Decision* decision) {
+  for (Finding& other : decision->findings) {
+    if (&other == &chosen) continue;
+    if (!other.identity) {
+      if (!other.problem.empty()) {
+        decision->warnings.push_back(fmt::format("launcher is {}; passed over {}: {}",
+                                                 chosen.source->name, other.source->name,
+                                                 other.problem));
+      }
+      continue;
+    }
+    other.passed_over = why_no_conflict(chosen, other);
+    if (!other.passed_over.empty()) continue;
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("two launchers set this process's environment: {} says {} ({}); {} "
+                            "says {} ({}). Unset one's variables, or set LOCKSTEP_LAUNCHER to {} "
+                            "or {}",
+                            chosen.source->name, describe(*chosen.identity),
+                            fmt::join(chosen.source->signs, ", "), other.source->name,
+                            describe(*other.identity), fmt::join(other.source->signs, ", "),
+                            chosen.source->name, other.source->name));
+  }
+}
+
+Identity choose(Decision* decision) {
+  Finding* chosen = first_complete(decision->findings);
+  if (chosen == nullptr) {
+    for (const Finding& finding : decision->findings) {
+      if (!finding.problem.empty()) throw Error(ErrorCode::kInvalidArgument, finding.problem);
+    }
+    decision->why = "no launcher's variables are set";
+    return {};
+  }
+  chosen = innermost(decision->findings, chosen);
+  compare_others(*chosen, decision);
+  decision->why = "first by precedence of the sources that tell rank and size";
+  return refined(*chosen, decision->findings);
+}
+
+}  // namespace
+
+Decision decide(const Inputs& inputs) {
+  Decision decision;
+  try {
+    const Reader read(inputs);
+    decision.findings = look_at_sources(inputs, &decision.warnings);
+    const std::string wanted = wanted_source(read);
+    if (wanted.empty()) {
+      decision.identity = choose(&decision);
+    } else {
+      decision.identity = named_source(decision.findings, wanted);
+      decision.why = "LOCKSTEP_LAUNCHER names it";
+    }
+    plan_meeting(read, &decision.identity, &decision.warnings);
+  } catch (const Error& error) {
+    decision.problem = error.what();
+  }
+  return decision;
+}
+
+Inputs inputs_from(const Environment& variables) {
+  return {variables, [](const std::string& path) { return read_file(path, 64 << 20); }};
+}
+
+}  // namespace lockstep

@@ -1,0 +1,36 @@
+#pragma once
+// The decision behind decide_identity(), with all that it was made from: for `lockstep env`.
+
+#include <string>
+#include <vector>
+
+#include "lockstep/launch/identity.h"
+#include "lockstep/launch/source/source.h"
+
+namespace lockstep {
+
+/// What one source says.
+struct Finding {
+  const Source* source = nullptr;
+  std::optional<Identity> identity;    ///< Nothing: incomplete, or not the launcher after all.
+  std::string problem;                 ///< Why it is incomplete; empty: it is not.
+  std::vector<std::string> variables;  ///< That it read.
+  /// Why it does not count though it is complete: "it started the agent" and so on.
+  std::string passed_over;
+};
+
+struct Decision {
+  Identity identity;
+  std::vector<Finding> findings;      ///< Sources of which there is a sign, by precedence.
+  std::string why;                    ///< How `identity` was chosen, half a line.
+  std::vector<std::string> warnings;  ///< A line each.
+  std::string problem;                ///< Why the process must not join; empty: it may.
+};
+
+/// Pure: everything it looks at is in `inputs`.
+Decision decide(const Inputs& inputs);
+
+/// `variables`, and files as they are (at most 64 MiB each).
+Inputs inputs_from(const Environment& variables);
+
+}  // namespace lockstep

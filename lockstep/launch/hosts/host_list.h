@@ -1,0 +1,24 @@
+#pragma once
+// Slurm's compressed lists of hosts, "gpu[01-03,7],login2", without scontrol: containers lack it.
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lockstep {
+
+/// Bound of what one item stands for.
+inline constexpr size_t kMaxHostsOfItem = 65536;
+/// Bound of all names together.
+inline constexpr size_t kMaxHostListBytes = size_t{64} << 20;
+
+/// The names in order, duplicates kept; empty for an empty list. Names are separated by commas or
+/// blanks; a bracket holds numbers and ranges, each printed as wide as its first number is written.
+/// Of several brackets in a name the last runs fastest, then the first, the second, ... as
+/// `scontrol show hostnames` does. Text after the last bracket is appended.
+/// Errors: kInvalidArgument naming the item: bracket left open or empty, blank in a bracket, not a
+/// number, range backwards, too many. Source: Slurm's src/common/hostlist.c.
+std::vector<std::string> expand_host_list(std::string_view list);
+
+}  // namespace lockstep

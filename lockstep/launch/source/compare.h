@@ -1,0 +1,22 @@
+#pragma once
+// When several launchers' variables are set: which one is about this process.
+
+#include <string>
+#include <vector>
+
+#include "lockstep/launch/decision.h"
+
+namespace lockstep {
+
+/// `first`, or one below it in precedence that a batch system's lone process started: under
+/// `srun -n1` the step says 0 of 1, and what runs in it knows better.
+Finding* innermost(std::vector<Finding>& findings, Finding* first);
+
+/// Why what `other` says does not contradict what `chosen` says: "" when it does.
+std::string why_no_conflict(const Finding& chosen, const Finding& other);
+
+/// The identity of `chosen`, with the places that it only assumes taken from another that agrees in
+/// rank and size: a script sets RANK from SLURM_PROCID and nothing else.
+Identity refined(const Finding& chosen, const std::vector<Finding>& findings);
+
+}  // namespace lockstep

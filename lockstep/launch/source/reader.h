@@ -1,0 +1,67 @@
+#pragma once
+// What a source may look at, with errors that name the variable at fault.
+
+#include <functional>
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lockstep/launch/environment.h"
+#include "lockstep/launch/identity.h"
+
+namespace lockstep {
+
+inline constexpr int kMaxRanks = 1 << 24;
+
+/// All that an identity is decided from.
+struct Inputs {
+  Environment variables;
+  /// A file that a variable names. Errors: kNotFound, kIo.
+  std::function<std::string(const std::string& path)> read_file;
+};
+
+/// Reads variables, and remembers which ones were looked at and what is to be said about them.
+class Reader {
+ public:
+  explicit Reader(const Inputs& inputs) : inputs_(inputs) {}
+
+  /// Nothing when it is unset or empty.
+  std::optional<std::string> text(const std::string& name) const;
+  /// `because` completes "X is not set, but ...".
+  std::string need(const std::string& name, const std::string& because) const;
+  int need_number(const std::string& name, const std::string& because, int lo, int hi) const;
+  std::optional<int> maybe_number(const std::string& name, int lo, int hi) const;
+  /// The first of these variables that is set.
+  std::optional<std::string> first_of(std::initializer_list<const char*> names) const;
+  std::string file(const std::string& path) const { return inputs_.read_file(path); }
+
+  void note(const std::string& text) const { notes_.push_back(text); }
+  const std::vector<std::string>& notes() const { return notes_; }
+  /// Names of the variables that were read and set, in that order.
+  const std::vector<std::string>& used() const { return used_; }
+
+ private:
+  const Inputs& inputs_;
+  mutable std::vector<std::string> used_;
+  mutable std::vector<std::string> notes_;
+};
+
+/// The variables in which a source gives the ranks, for messages.
+struct RankNames {
+  std::string rank, size, local_rank, local_size, node_rank, num_nodes;
+};
+
+/// Throws kInvalidArgument: "environment: TEXT".
+[[noreturn]] void contradict(const std::string& text);
+/// Throws unless `value` of variable `a` is below `bound` of variable `b`; kNotTold passes.
+void check_less(const std::string& a, int value, const std::string& b, int bound);
+/// Every rank below its size, and sizes that can be.
+void check_ranges(const Identity& id, const RankNames& names);
+
+/// Where rank 0 serves the store of ranks that a launcher without a meeting place started:
+/// MASTER_ADDR and MASTER_PORT where they are set, else loopback when all ranks are on one node,
+/// else `host` (may be empty: not known).
+Endpoint read_master(const Reader& read, const Identity& id, const std::string& host = "");
+
+}  // namespace lockstep

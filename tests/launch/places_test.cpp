@@ -1,0 +1,50 @@
+#include "lockstep/launch/places.h"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "lockstep/store/memory/memory_store.h"
+
+namespace lockstep {
+namespace {
+
+TEST(Places, HostsAreNumberedByTheirLowestRank) {
+  const auto places = assign_places({{"b", kNotTold}, {"a", kNotTold}, {"b", kNotTold}});
+  EXPECT_EQ(places[0], (Place{0, 2, 0, 2}));
+  EXPECT_EQ(places[1], (Place{0, 1, 1, 2}));
+  EXPECT_EQ(places[2], (Place{1, 2, 0, 2}));
+}
+
+TEST(Places, LaunchersLocalRanksAreKeptWhereTheyAreAll) {
+  const auto kept = assign_places({{"a", 1}, {"a", 0}});
+  EXPECT_EQ(kept[0].local_rank, 1);
+  EXPECT_EQ(kept[1].local_rank, 0);
+  for (const int second : {1, 2, kNotTold}) {  // twice the same, a gap, not given
+    const auto counted = assign_places({{"a", 1}, {"a", second}});
+    EXPECT_EQ(counted[0].local_rank, 0);
+    EXPECT_EQ(counted[1].local_rank, 1);
+  }
+}
+
+TEST(Places, AreFoundThroughTheStore) {
+  const auto store = make_memory_store();
+  std::vector<Identity> ids(5);
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < 5; ++rank) {
+    threads.emplace_back([&, rank] {
+      Identity& id = ids[static_cast<size_t>(rank)];
+      id.rank = rank;
+      id.size = 5;
+      id.local_size = id.num_nodes = id.node_rank = id.local_rank = kNotTold;
+      const std::string host = rank < 3 ? "boot id/pid:[1]/user:[2]/uid:0" : "other";
+      find_place(*store, host, &id, Deadline::after(30s));
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  EXPECT_EQ(describe(ids[2]), "rank 2 of 5, local rank 2 of 3, node 0 of 2");
+  EXPECT_EQ(describe(ids[4]), "rank 4 of 5, local rank 1 of 2, node 1 of 2");
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/text.h"
+#include "lockstep/launch/decision.h"
+
+namespace lockstep {
+
+/// Variables from "A=1 B=2"; of a name that occurs twice the last counts. `files` by path.
+inline Inputs inputs_of(const std::string& variables,
+                        const std::map<std::string, std::string>& files = {}) {
+  Inputs inputs;
+  for (const std::string& item : split(variables, ' ')) {
+    const size_t equals = item.find('=');
+    if (equals != std::string::npos)
+      inputs.variables[item.substr(0, equals)] = item.substr(equals + 1);
+  }
+  inputs.read_file = [files](const std::string& path) {
+    const auto found = files.find(path);
+    if (found == files.end()) throw Error(ErrorCode::kNotFound, path + " does not exist");
+    return found->second;
+  };
+  return inputs;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,207 @@
+// Every way of being started, as the variables that a process then finds.
+#include <gtest/gtest.h>
+
+#include "lockstep/base/text.h"
+#include "lockstep/launch/torch_store.h"
+#include "tests/launch/source/environments.h"
+
+namespace lockstep {
+namespace {
+
+struct Started {
+  const char* how;
+  std::string variables;  ///< "A=1 B=2"
+  const char* tuple;      ///< "LAUNCHER: describe(identity), at MASTER"
+};
+
+std::string outcome(const std::string& variables) {
+  const Decision decision = decide(inputs_of(variables));
+  if (!decision.problem.empty()) return decision.problem;
+  const Identity& id = decision.identity;
+  std::string text = id.launcher + ": " + describe(id);
+  if (id.meeting == MeetingWay::kExchange)
+    for (const Channel channel : id.channels) text += ", by " + to_string(channel);
+  else if (!id.master.host.empty())
+    text += ", at " + to_string(id.master);
+  return text;
+}
+
+/// Four tasks on gpu01 and gpu02, as srun starts them: this is rank 3.
+const char* const kStep =
+    "SLURM_JOB_ID=8 SLURM_STEP_ID=0 SLURM_PROCID=3 SLURM_LOCALID=1 SLURM_NODEID=1 SLURM_NTASKS=4 "
+    "SLURM_STEP_NUM_TASKS=4 SLURM_STEP_NODELIST=gpu[01-02] SLURM_STEP_TASKS_PER_NODE=2(x2) "
+    "SLURM_GTIDS=2,3 SLURM_LAUNCH_NODE_IPADDR=10.9.9.9 SLURM_JOB_NODELIST=gpu[7,01-02] ";
+const char* const kBatch =
+    "SLURM_JOB_ID=8 SLURM_PROCID=0 SLURM_LOCALID=0 SLURM_NODEID=0 SLURM_NTASKS=4 "
+    "SLURM_GTIDS=0 SLURM_JOB_NODELIST=gpu[01-02] SLURM_TASKS_PER_NODE=2(x2) ";
+const char* const kSecret = "LOCKSTEP_SECRET=s ";
+const char* const kMpirun =
+    "OMPI_COMM_WORLD_RANK=3 OMPI_COMM_WORLD_SIZE=4 OMPI_COMM_WORLD_LOCAL_RANK=3 "
+    "OMPI_COMM_WORLD_LOCAL_SIZE=4 OMPI_COMM_WORLD_NODE_RANK=5 ";
+const char* const kMpirunTwoHosts =
+    "OMPI_COMM_WORLD_RANK=3 OMPI_COMM_WORLD_SIZE=4 OMPI_COMM_WORLD_LOCAL_RANK=1 "
+    "OMPI_COMM_WORLD_LOCAL_SIZE=2 ";
+const char* const kTorchrun =
+    "RANK=3 WORLD_SIZE=4 LOCAL_RANK=1 LOCAL_WORLD_SIZE=2 GROUP_RANK=1 GROUP_WORLD_SIZE=2 "
+    "MASTER_ADDR=gpu01 MASTER_PORT=29500 TORCHELASTIC_RUN_ID=x TORCHELASTIC_RESTART_COUNT=0 ";
+
+TEST(Sources, TellTheRank) {
+  const std::string secret = kSecret;
+  const Started cases[] = {
+      {"nothing", "PATH=/bin", "none: rank 0 of 1, local rank 0 of 1, node 0 of 1"},
+      {"srun", secret + kStep, "slurm: rank 3 of 4, local rank 1 of 2, node 1 of 2, at gpu01:0"},
+      {"srun -m cyclic", secret + kStep + "SLURM_DISTRIBUTION=cyclic SLURM_GTIDS=1,3",
+       "slurm: rank 3 of 4, local rank 1 of 2, node 1 of 2, at gpu01:0"},
+      {"srun, uneven nodes",
+       secret + kStep +
+           "SLURM_STEP_TASKS_PER_NODE=2(x2),1 SLURM_STEP_NUM_TASKS=5 SLURM_PROCID=4 "
+           "SLURM_GTIDS=4 SLURM_NODEID=2 SLURM_LOCALID=0 SLURM_STEP_NODELIST=gpu[01-02,7]",
+       "slurm: rank 4 of 5, local rank 0 of 1, node 2 of 3, at gpu01:0"},
+      {"a sub-step of a job on more nodes",
+       secret + kStep +
+           "SLURM_STEP_ID=3 SLURM_STEP_NODELIST=gpu02 SLURM_STEP_NUM_TASKS=2 SLURM_PROCID=1 "
+           "SLURM_STEP_TASKS_PER_NODE=2 SLURM_NODEID=0 SLURM_GTIDS=0,1 SLURM_NNODES=1",
+       "slurm: rank 1 of 2, local rank 1 of 2, node 0 of 1, at 127.0.0.1:0"},
+      {"a heterogeneous step",
+       secret + kStep +
+           "SLURM_HET_SIZE=2 SLURM_NTASKS=3 SLURM_STEP_NUM_TASKS=1 SLURM_PROCID=2 SLURM_NODEID=2 "
+           "SLURM_LOCALID=0 SLURM_GTIDS=2 SLURM_STEP_NODELIST=gpu[01-02],big1 "
+           "SLURM_STEP_TASKS_PER_NODE=1",
+       "slurm: rank 2 of 3, local rank 0 of 1, node 2 of 3, at gpu01:0"},
+      {"srun with MASTER_ADDR", secret + kStep + "MASTER_ADDR=10.0.0.7 MASTER_PORT=4000",
+       "slurm: rank 3 of 4, local rank 1 of 2, node 1 of 2, at 10.0.0.7:4000"},
+      {"srun --mpi=pmi2", secret + kStep + "PMI_RANK=3 PMI_SIZE=4 PMI_JOBID=8.0",
+       "slurm: rank 3 of 4, local rank 1 of 2, node 1 of 2, at gpu01:0"},
+      {"sbatch without srun", kBatch, "none: rank 0 of 1, local rank 0 of 1, node 0 of 1"},
+      {"the shell of salloc", "SLURM_JOB_ID=8 SLURM_JOB_NODELIST=gpu[01-02] SLURM_NNODES=2",
+       "none: rank 0 of 1, local rank 0 of 1, node 0 of 1"},
+      {"an agent a node by srun", secret + kStep + kTorchrun,
+       "torch: rank 3 of 4, local rank 1 of 2, node 1 of 2, at gpu01:29500"},
+      {"an agent of another rank than its step's",
+       secret + kTorchrun + kStep + "SLURM_PROCID=0 SLURM_NODEID=0 SLURM_GTIDS=0,1 SLURM_LOCALID=0",
+       "torch: rank 3 of 4, local rank 1 of 2, node 1 of 2, at gpu01:29500"},
+      {"a script that sets RANK from Slurm",
+       secret + kStep + "RANK=3 WORLD_SIZE=4 MASTER_ADDR=gpu01 MASTER_PORT=29500",
+       "torch: rank 3 of 4, local rank 1 of 2, node 1 of 2, at gpu01:29500"},
+      {"mpirun", kMpirun, "openmpi: rank 3 of 4, local rank 3 of 4, node 0 of 1, at 127.0.0.1:0"},
+      {"mpirun in sbatch", std::string(kBatch) + kMpirun,
+       "openmpi: rank 3 of 4, local rank 3 of 4, node 0 of 1, at 127.0.0.1:0"},
+      {"mpirun's daemon by srun",
+       std::string(kMpirun) + kStep +
+           "SLURM_PROCID=0 SLURM_GTIDS=0 "
+           "SLURM_STEP_NUM_TASKS=1 SLURM_STEP_TASKS_PER_NODE=1 SLURM_STEP_NODELIST=gpu02 "
+           "SLURM_NODEID=0 SLURM_LOCALID=0",
+       "openmpi: rank 3 of 4, local rank 3 of 4, node 0 of 1, at 127.0.0.1:0"},
+      {"mpirun over hosts", secret + kMpirunTwoHosts + "MASTER_ADDR=10.0.0.1",
+       "openmpi: rank 3 of 4, local rank 1 of 2, node ? of ?, at 10.0.0.1:0"},
+      {"mpirun with several programs",
+       std::string(kMpirun) + "OMPI_NUM_APP_CTX=2 OMPI_FIRST_RANKS=0",
+       "openmpi: rank 3 of 4, local rank 3 of 4, node 0 of 1, at 127.0.0.1:0"},
+      {"torchrun a node by mpirun",
+       secret + kTorchrun +
+           "OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=2 "
+           "OMPI_COMM_WORLD_LOCAL_RANK=0 OMPI_COMM_WORLD_LOCAL_SIZE=1",
+       "torch: rank 3 of 4, local rank 1 of 2, node 1 of 2, at gpu01:29500"},
+      {"hydra",
+       "PMI_RANK=1 PMI_SIZE=2 MPI_LOCALRANKID=1 MPI_LOCALNRANKS=2 MASTER_ADDR=127.0.0.1 "
+       "MASTER_PORT=4000",
+       "mpich: rank 1 of 2, local rank 1 of 2, node 0 of 1, at 127.0.0.1:4000"},
+      {"hydra over hosts, in a batch job",
+       secret + kBatch +
+           "PMI_RANK=1 PMI_SIZE=2 MPI_LOCALRANKID=0 MPI_LOCALNRANKS=1 "
+           "MASTER_ADDR=gpu01 MASTER_PORT=4000",
+       "mpich: rank 1 of 2, local rank 0 of 1, node ? of ?, at gpu01:4000"},
+      {"mpirun_rsh of MVAPICH2",
+       "MV2_COMM_WORLD_RANK=1 MV2_COMM_WORLD_SIZE=2 MV2_COMM_WORLD_LOCAL_RANK=1 "
+       "MV2_COMM_WORLD_LOCAL_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=4000",
+       "mpich: rank 1 of 2, local rank 1 of 2, node 0 of 1, at 127.0.0.1:4000"},
+      {"a shell loop", "RANK=1 WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=29500",
+       "torch: rank 1 of 2, local rank 1 of 2, node 0 of 1, at 127.0.0.1:29500"},
+      {"a pod a rank", secret + "RANK=1 WORLD_SIZE=2 MASTER_ADDR=job-master-0 MASTER_PORT=23456",
+       "torch: rank 1 of 2, local rank 0 of 1, node 1 of 2, at job-master-0:23456"},
+      {"torchrun alone, by its host's name",
+       "RANK=1 WORLD_SIZE=2 LOCAL_RANK=1 LOCAL_WORLD_SIZE=2 GROUP_RANK=0 GROUP_WORLD_SIZE=1 "
+       "MASTER_ADDR=myhost MASTER_PORT=29500 TORCHELASTIC_RUN_ID=x",
+       "torch: rank 1 of 2, local rank 1 of 2, node 0 of 1, at 127.0.0.1:29500"},
+      {"a source named", secret + kStep + "RANK=0 WORLD_SIZE=1 LOCKSTEP_LAUNCHER=slurm",
+       "slurm: rank 3 of 4, local rank 1 of 2, node 1 of 2, at gpu01:0"},
+      {"no source named", std::string(kStep) + "LOCKSTEP_LAUNCHER=none",
+       "none: rank 0 of 1, local rank 0 of 1, node 0 of 1"},
+      {"srun that knows no secret", std::string(kStep) + "LOCKSTEP_INSECURE=1",
+       "slurm: rank 3 of 4, local rank 1 of 2, node 1 of 2, at gpu01:0"},
+      {"one task of srun that starts a loop",
+       std::string(kStep) + "SLURM_STEP_NUM_TASKS=1 SLURM_PROCID=0 SLURM_LOCALID=0 SLURM_NODEID=0 "
+                            "SLURM_STEP_NODELIST=gpu01 SLURM_STEP_TASKS_PER_NODE=1 SLURM_GTIDS=0 "
+                            "RANK=1 WORLD_SIZE=2 "
+                            "MASTER_ADDR=127.0.0.1 MASTER_PORT=29500",
+       "torch: rank 1 of 2, local rank 1 of 2, node 0 of 1, at 127.0.0.1:29500"},
+  };
+  for (const Started& c : cases) EXPECT_EQ(outcome(c.variables), c.tuple) << c.how;
+}
+
+TEST(Sources, SayWhatIsWrong) {
+  const std::string secret = kSecret;
+  const Started cases[] = {
+      {"no secret between hosts", kStep, "set LOCKSTEP_SECRET to the same text"},
+      {"a rank left from an outer job",
+       secret + kStep + "RANK=0 WORLD_SIZE=2 MASTER_ADDR=gpu01 MASTER_PORT=29500",
+       "two launchers set this process's environment: torch says rank 0 of 2, local rank 0 of 1, "
+       "node 0 of 2 (RANK, WORLD_SIZE, LOCAL_RANK); slurm says rank 3 of 4, local rank 1 of 2, "
+       "node 1 of 2"},
+      {"mpirun below a worker of torchrun",
+       std::string(kMpirun) +
+           "RANK=1 WORLD_SIZE=2 LOCAL_RANK=1 LOCAL_WORLD_SIZE=2 GROUP_RANK=0 GROUP_WORLD_SIZE=1 "
+           "MASTER_ADDR=localhost MASTER_PORT=29500 TORCHELASTIC_RUN_ID=x",
+       "openmpi says rank 3 of 4"},
+      {"a bad list of hosts", secret + kStep + "SLURM_STEP_NODELIST=gpu[01-", "'[' without ']'"},
+      {"counts that differ", secret + kStep + "SLURM_GTIDS=1,2,3", "SLURM_STEP_TASKS_PER_NODE"},
+      {"a rank out of range", secret + kStep + "SLURM_PROCID=4",
+       "SLURM_PROCID=4 must be below SLURM_STEP_NUM_TASKS=4"},
+      {"rank 0 not on the first node",
+       secret + kStep + "SLURM_PROCID=0 SLURM_NODEID=1 SLURM_LOCALID=0 SLURM_GTIDS=0,1",
+       "rank 0 runs on node 1"},
+      {"mpirun over hosts, no meeting place", secret + kMpirunTwoHosts, "MASTER_ADDR"},
+      {"half of Open MPI's variables", "OMPI_COMM_WORLD_RANK=3", "OMPI_COMM_WORLD_SIZE is not set"},
+      {"no suggestion of unrelated names", "WORLD_SIZE=2 LANG=C",
+       "a rank needs RANK and WORLD_SIZE"},
+      {"a source named that is not here", "LOCKSTEP_LAUNCHER=slurm", "was not started by it"},
+      {"a source misspelt", "LOCKSTEP_LAUNCHER=slrum", "did you mean 'slurm'?"},
+      {"not a choice", secret + kStep + "LOCKSTEP_SECRET= LOCKSTEP_INSECURE=yes", "not 0 or 1"},
+  };
+  for (const Started& c : cases) {
+    const auto said = outcome(c.variables);
+    EXPECT_NE(said.find(c.tuple), std::string::npos) << c.how << ": " << said;
+    EXPECT_EQ(said.find("mean 'LANG'"), std::string::npos);
+  }
+}
+
+TEST(Sources, WarnOfWhatTheyPassOver) {
+  const auto warnings = [](const std::string& variables) {
+    std::string text;
+    for (const auto& warning : decide(inputs_of(variables)).warnings) text += warning + "\n";
+    return text;
+  };
+  EXPECT_NE(warnings(kBatch).find("it runs alone"), std::string::npos);
+  EXPECT_EQ(warnings("SLURM_JOB_ID=8 SLURM_NTASKS=1"), "");
+  EXPECT_NE(warnings(std::string(kMpirun) + "RANK=1").find("passed over torch"), std::string::npos);
+  EXPECT_NE(warnings(std::string(kStep) + "LOCKSTEP_INSECURE=1").find("without a secret"),
+            std::string::npos);
+  EXPECT_EQ(warnings(std::string(kSecret) + kStep), "");
+}
+
+TEST(Sources, JobsOfOneMachineMeetOnPortsOfTheirOwn) {
+  const auto ports = [](const std::string& variables) {
+    return store_ports(decide(inputs_of(variables)).identity);
+  };
+  const std::string step = std::string(kSecret) + kStep;
+  EXPECT_EQ(ports(step).size(), 8U);
+  EXPECT_EQ(ports(step), ports(step + "SLURM_PROCID=2 SLURM_LOCALID=0"));
+  EXPECT_NE(ports(step), ports(step + "SLURM_STEP_ID=1"));
+  EXPECT_NE(ports(step), ports(step + "SLURM_JOB_ID=10008"));
+  EXPECT_NE(ports(step), ports(step + "SLURM_RESTART_COUNT=1"));
+  EXPECT_NE(ports(std::string(kMpirun) + "PMIX_NAMESPACE=1"),
+            ports(std::string(kMpirun) + "PMIX_NAMESPACE=2"));
+}
+
+}  // namespace
+}  // namespace lockstep
