@@ -37,7 +37,7 @@ std::vector<std::string> step_worker(const std::string& restarts, const std::str
           "--max_restarts",
           restarts,
           "--",
-          built_program("step_worker"),
+          built_program("restarted_worker"),
           steps,
           code,
           failures};

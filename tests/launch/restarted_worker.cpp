@@ -29,5 +29,5 @@ int body(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  return lockstep::run_main("step_worker", body, argc, argv);
+  return lockstep::run_main("restarted_worker", body, argc, argv);
 }
