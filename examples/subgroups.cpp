@@ -14,6 +14,7 @@
 #include "lockstep/tensor/collectives.h"
 
 int main() {
+  lockstep::warm_start();  // loaded once a host, ranks are forked from there
   auto world = lockstep::World::join();
   auto all = lockstep::ProcessGroup::create(world);
   const int team = world.rank % 2;

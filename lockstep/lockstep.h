@@ -2,7 +2,9 @@
 // What a training program needs to run on many processes: link lockstep::parallel.
 
 #include "lockstep/comm/process_group.h"
+#include "lockstep/launch/progress.h"
 #include "lockstep/launch/spawn/spawn.h"
+#include "lockstep/launch/warm/warm_start.h"
 #include "lockstep/launch/world.h"
 #include "lockstep/parallel/comm_hook.h"
 #include "lockstep/parallel/distributed_data_parallel.h"

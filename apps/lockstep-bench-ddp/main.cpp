@@ -14,6 +14,7 @@
 #include "lockstep/base/file.h"
 #include "lockstep/base/output_file.h"
 #include "lockstep/launch/identity.h"
+#include "lockstep/launch/warm/warm_start.h"
 #include "lockstep/launch/world.h"
 #include "lockstep/parallel/comm_hook.h"
 
@@ -167,5 +168,6 @@ int body(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  lockstep::warm_start();
   return lockstep::run_main("lockstep bench ddp", body, argc, argv);
 }

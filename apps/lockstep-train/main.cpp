@@ -7,7 +7,9 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/log.h"
+#include "lockstep/launch/warm/warm_start.h"
 #include "lockstep/train/run.h"
+#include "lockstep/train/warm_up.h"
 
 namespace {
 
@@ -68,5 +70,6 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  lockstep::warm_start(lockstep::warm_up);
   return lockstep::run_main("lockstep train", run, argc, argv);
 }

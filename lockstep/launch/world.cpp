@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "lockstep/base/env.h"
 #include "lockstep/base/error.h"
 #include "lockstep/base/log.h"
 #include "lockstep/launch/decision.h"
@@ -9,6 +10,7 @@
 #include "lockstep/launch/places.h"
 #include "lockstep/launch/spawn/assigned_world.h"
 #include "lockstep/launch/torch_store.h"
+#include "lockstep/launch/warm/warm_message.h"
 #include "lockstep/store/memory/memory_store.h"
 #include "lockstep/store/tcp/tcp_store.h"
 
@@ -58,6 +60,20 @@ void take_identity(const Identity& id, World* world) {
   world->secret = id.secret;
 }
 
+/// Our agents count the starts of a job's workers; of others only failures are known.
+int generation_of(const Environment& environment, const Identity& id) {
+  const auto given = environment.find("LOCKSTEP_GENERATION");
+  if (id.meeting != MeetingWay::kAgent || given == environment.end()) return id.restart_count + 1;
+  return static_cast<int>(parse_int(given->second, 1, 1 << 30, given->first));
+}
+
+void refuse_unforked(const Environment& environment) {
+  if (environment.count(kWarmFdVariable) == 0) return;
+  throw Error(ErrorCode::kInvalidArgument,
+              "warm_start() is in this program, but was not called before World::join(): call it "
+              "first in main()");
+}
+
 void say_threads(const World& world, int cores) {
   if (world.rank != 0 || world.size == 1) return;
   log_info(fmt::format(
@@ -71,11 +87,14 @@ void say_threads(const World& world, int cores) {
 World World::join(Deadline deadline) {
   if (const auto& given = assigned_world()) return *given;
   const Environment environment = this_environment();
+  refuse_unforked(environment);
   Identity id = decided(environment);
   World world;
+  world.generation = generation_of(environment, id);
   world.host_id = this_host_id();
   world.address = own_address(id);
-  world.store = with_prefix(meet_store(id, deadline), fmt::format("attempt_{}", id.restart_count));
+  world.store =
+      with_prefix(meet_store(id, deadline), fmt::format("generation_{}", world.generation));
   if (has_unknown_place(id)) find_place(*world.store, world.host_id, &id, deadline);
   take_identity(id, &world);
   const int cores = usable_cores();

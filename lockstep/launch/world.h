@@ -23,6 +23,7 @@ struct World {
   int node_rank = 0;  ///< Host, in [0, num_nodes).
   int num_nodes = 1;
   int restart_count = 0;  ///< How often this job's workers were started again.
+  int generation = 1;     ///< Starts of this job's workers so far, also after nodes came or left.
   int threads = 1;        ///< Intra-op threads of this rank: cores / local_size, at least 1.
   /// Index of this rank's accelerator among those it may see: the local rank, 0 where it sees just
   /// one, what the launcher assigns (DEVICE_ID); -1 where *_VISIBLE_DEVICES hides all.

@@ -70,6 +70,13 @@ inline bool has(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
+/// How often `part` is in `text`.
+inline int times_in(const std::string& text, const std::string& part) {
+  int found = 0;
+  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
+  return found;
+}
+
 /// Lines of `text`, without a last empty one.
 std::vector<std::string> lines_of(const std::string& text);
 

@@ -23,12 +23,6 @@ std::string text_of(const std::filesystem::path& path) {
   return text.str();
 }
 
-int count(const std::string& text, const std::string& part) {
-  int found = 0;
-  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
-  return found;
-}
-
 std::vector<std::string> step_worker(const std::string& restarts, const std::string& steps,
                                      const std::string& code, const std::string& failures) {
   return {"run",
@@ -91,19 +85,19 @@ TEST(Restart, GenerationsMeetInStoresOfTheirOwn) {
   Launched run(step_worker("3", "none", "1", "3"));
   EXPECT_EQ(run.wait(), 0) << run.err();
   for (const char* attempt : {"attempt 0", "attempt 1", "attempt 2", "attempt 3"}) {
-    EXPECT_EQ(count(run.out(), attempt), 2) << run.out();
+    EXPECT_EQ(times_in(run.out(), attempt), 2) << run.out();
   }
 }
 
 TEST(Restart, AJobThatNeverComesToAStepIsGivenUp) {
   Launched early(step_worker("9", "early", "1", "9"));
   EXPECT_EQ(early.wait(), 1);
-  EXPECT_EQ(count(early.err(), "; restart "), 1) << early.err();
+  EXPECT_EQ(times_in(early.err(), "; restart "), 1) << early.err();
   EXPECT_TRUE(has(early.err(), "no further restart: it failed twice in a row before its first"))
       << early.err();
   Launched later(step_worker("3", "step", "1", "3"));
   EXPECT_EQ(later.wait(), 0) << later.err();
-  EXPECT_EQ(count(later.err(), "; restart "), 3) << later.err();
+  EXPECT_EQ(times_in(later.err(), "; restart "), 3) << later.err();
 }
 
 TEST(Restart, NobodyOfAnEarlierGenerationIsLeft) {

@@ -29,14 +29,24 @@ std::string agent_mark() {
                      std::chrono::steady_clock::now().time_since_epoch().count());
 }
 
+/// Not for a single worker that is started once: forking it from another process gains nothing.
+bool wants_warm_start(const Environment& environment, const JobPlan& plan) {
+  const auto off = environment.find("LOCKSTEP_WARM_START");
+  if (off != environment.end() && off->second == "0") return false;
+  return plan.own().local_size > 1 || plan.max_restarts > 0;
+}
+
 }  // namespace
 
 Agent::Agent(const RunOptions& options, const Environment& environment, const JobPlan& plan,
              Rendezvous* rendezvous, std::string program)
-    : options_(options), environment_(environment), plan_(plan), rendezvous_(rendezvous) {
-  setup_ = {&options_,    &environment_,  std::move(program),
-            agent_mark(), usable_cores(), &signals_.original_mask(),
-            nullptr,      &poller_,       &console_};
+    : options_(options),
+      environment_(environment),
+      plan_(plan),
+      rendezvous_(rendezvous),
+      starter_(&signals_.original_mask(), wants_warm_start(environment, plan)) {
+  setup_ = {&options_, &environment_, std::move(program), agent_mark(), usable_cores(),
+            &starter_, nullptr,       &poller_,           &console_};
   state_.grace = options_.shutdown_timeout;
   if (!options_.log_dir.empty()) run_folder_ = make_run_folder(options_.log_dir, plan_);
 }
@@ -44,7 +54,7 @@ Agent::Agent(const RunOptions& options, const Environment& environment, const Jo
 Agent::~Agent() {
   if (!guard_) return;
   workers_.reset();
-  kill_remaining_children(guard_->pid());
+  kill_remaining_children({guard_->pid()});
 }
 
 int Agent::run() {
@@ -213,7 +223,7 @@ void Agent::act(const PublishSuccess&) {
 
 void Agent::act(const PublishGone&) {
   // Also those that left their groups: no two generations run side by side.
-  kill_remaining_children(guard_->pid());
+  kill_remaining_children({guard_->pid(), starter_.server()});
   workers_->close_output();
   rendezvous_->gone();
   ask_ = true;
@@ -238,7 +248,7 @@ std::optional<Failure> Agent::first_failure() const {
 }
 
 int Agent::finish() {
-  kill_remaining_children(guard_->pid());
+  kill_remaining_children({guard_->pid()});
   guard_->dismiss();
   workers_->close_output();
   const auto failure = first_failure();

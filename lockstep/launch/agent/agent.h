@@ -61,6 +61,7 @@ class Agent {
 
   AgentState state_;
   SignalGate signals_;
+  WorkerStarter starter_;
   std::optional<Guard> guard_;
   Console console_;
   Poller poller_;

@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <sstream>
 #include <string>
@@ -85,12 +86,12 @@ bool group_exists(pid_t group) {
   return ::kill(-group, 0) == 0;
 }
 
-void kill_remaining_children(pid_t except) {
+void kill_remaining_children(const std::vector<pid_t>& except) {
   const auto deadline = Deadline::after(5s);
   while (!deadline.passed()) {
     bool any = false;
     for (const pid_t pid : children()) {
-      if (pid == except) continue;
+      if (std::find(except.begin(), except.end(), pid) != except.end()) continue;
       any = true;
       ::kill(pid, SIGKILL);
       ::waitpid(pid, nullptr, WNOHANG);

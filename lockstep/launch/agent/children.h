@@ -4,6 +4,7 @@
 #include <sys/types.h>
 
 #include <optional>
+#include <vector>
 
 #include "lockstep/base/unique_fd.h"
 #include "lockstep/launch/agent/failure.h"
@@ -29,7 +30,7 @@ bool dying_by_signal(pid_t pid);
 /// True when the group has a process, dead ones that nobody reaped included.
 bool group_exists(pid_t group);
 
-/// Kills all remaining children but `except`, and theirs, and waits for them, for some seconds.
-void kill_remaining_children(pid_t except);
+/// Kills all remaining children but these, and theirs, and waits for them, for some seconds.
+void kill_remaining_children(const std::vector<pid_t>& except);
 
 }  // namespace lockstep

@@ -55,6 +55,7 @@ struct Child {
   char* const* environment;
   int stdout_fd;
   int stderr_fd;
+  int kept_fd;
   int report_fd;  ///< Closed by exec; gets errno when exec fails.
   pid_t parent;
   const sigset_t* mask;
@@ -68,6 +69,7 @@ struct Child {
   ::setsid();
   if (child.stdout_fd >= 0) ::dup2(child.stdout_fd, STDOUT_FILENO);
   if (child.stderr_fd >= 0) ::dup2(child.stderr_fd, STDERR_FILENO);
+  if (child.kept_fd >= 0) ::fcntl(child.kept_fd, F_SETFD, 0);
   ::signal(SIGPIPE, SIG_DFL);
   ::sigprocmask(SIG_SETMASK, child.mask, nullptr);
   ::execve(child.path, child.argv, child.environment);
@@ -117,8 +119,9 @@ pid_t spawn(const Spawn& spawn, const sigset_t& original_mask) {
   if (::pipe2(report, O_CLOEXEC) != 0) throw io_error("pipe");
   const UniqueFd report_read(report[0]);
   UniqueFd report_write(report[1]);
-  const Child child = {spawn.path.c_str(), argv.data(),        environment.data(), spawn.stdout_fd,
-                       spawn.stderr_fd,    report_write.get(), ::getpid(),         &original_mask};
+  const Child child = {spawn.path.c_str(), argv.data(),     environment.data(),
+                       spawn.stdout_fd,    spawn.stderr_fd, spawn.kept_fd,
+                       report_write.get(), ::getpid(),      &original_mask};
   const pid_t pid = vfork_and_become(child);
   if (pid < 0) throw io_error("start " + spawn.path);
   report_write.reset();

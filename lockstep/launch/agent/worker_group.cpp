@@ -14,6 +14,9 @@
 namespace lockstep {
 namespace {
 
+/// Started together: their pipes are open on both ends until they are.
+constexpr int kAtOnce = 32;
+
 /// "[3] ", as wide as the highest rank's.
 std::string line_prefix(int rank, int world) {
   const auto text = fmt::format("[{}] ", rank);
@@ -30,7 +33,10 @@ WorkerGroup::WorkerGroup(const WorkerSetup& setup, const JobPlan& plan, std::str
       steps_(plan.own().local_size),
       workers_(static_cast<size_t>(plan.own().local_size)) {
   try {
-    for (int local_rank = 0; local_rank < plan_.own().local_size; ++local_rank) start(local_rank);
+    const int size = plan_.own().local_size;
+    for (int first = 0; first < size; first += kAtOnce) {
+      start(first, std::min(first + kAtOnce, size));
+    }
   } catch (const Error&) {
     kill_all();
     throw;
@@ -47,15 +53,33 @@ void WorkerGroup::kill_all() {
   }
 }
 
-void WorkerGroup::start(int local_rank) {
+void WorkerGroup::start(int first, int end) {
+  std::vector<Environment> environments;
+  std::vector<Spawn> spawns;
+  environments.reserve(kAtOnce);
+  for (int local_rank = first; local_rank < end; ++local_rank) {
+    Worker& worker = workers_[static_cast<size_t>(local_rank)];
+    worker.out = open_output(local_rank, 1);
+    worker.err = open_output(local_rank, 2);
+    worker.started = std::chrono::steady_clock::now();
+    environments.push_back(environment_of(local_rank));
+    Spawn spawn;
+    spawn.path = setup_.program;
+    spawn.argv = with_local_rank(setup_.options->command, local_rank);
+    spawn.environment = &environments.back();
+    spawn.stdout_fd = worker.out->worker_end();
+    spawn.stderr_fd = worker.err->worker_end();
+    spawns.push_back(std::move(spawn));
+  }
+  const auto pids = setup_.starter->start(spawns);
+  for (int local_rank = first; local_rank < end; ++local_rank) {
+    workers_[static_cast<size_t>(local_rank)].pid = pids[static_cast<size_t>(local_rank - first)];
+    watch(local_rank);
+  }
+}
+
+void WorkerGroup::watch(int local_rank) {
   Worker& worker = workers_[static_cast<size_t>(local_rank)];
-  worker.out = open_output(local_rank, 1);
-  worker.err = open_output(local_rank, 2);
-  const Environment environment = environment_of(local_rank);
-  worker.started = std::chrono::steady_clock::now();
-  worker.pid = spawn({setup_.program, with_local_rank(setup_.options->command, local_rank),
-                      &environment, worker.out->worker_end(), worker.err->worker_end()},
-                     *setup_.signal_mask);
   setup_.guard->watch(worker.pid);
   worker.out->close_worker_end();
   worker.err->close_worker_end();

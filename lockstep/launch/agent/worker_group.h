@@ -14,6 +14,7 @@
 #include "lockstep/launch/agent/step_board.h"
 #include "lockstep/launch/agent/worker_env.h"
 #include "lockstep/launch/agent/worker_output.h"
+#include "lockstep/launch/agent/worker_starter.h"
 
 namespace lockstep {
 
@@ -31,7 +32,7 @@ struct WorkerSetup {
   std::string program;  ///< Path of options' program.
   std::string mark;     ///< LOCKSTEP_AGENT: only processes of this agent's workers have it.
   int cores = 1;
-  const sigset_t* signal_mask;  ///< Of the workers.
+  WorkerStarter* starter;
   Guard* guard;
   Poller* poller;
   Console* console;
@@ -71,7 +72,8 @@ class WorkerGroup {
     double seconds = 0;        ///< From start to end.
     bool ended_group = false;  ///< The worker ended; its group may have others.
   };
-  void start(int local_rank);
+  void start(int first, int end);
+  void watch(int local_rank);
   Environment environment_of(int local_rank) const;
   std::unique_ptr<WorkerOutput> open_output(int local_rank, int stream) const;
   std::string folder_of(int local_rank) const;

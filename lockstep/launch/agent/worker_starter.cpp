@@ -1,0 +1,123 @@
+#include "lockstep/launch/agent/worker_starter.h"
+
+#include <fmt/format.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "lockstep/base/log.h"
+#include "lockstep/launch/agent/children.h"
+#include "lockstep/launch/warm/warm_message.h"
+#include "lockstep/launch/warm/warm_note.h"
+
+namespace lockstep {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A program may load much, from a slow disk.
+constexpr std::chrono::seconds kLoadLimit{120};
+constexpr std::chrono::seconds kForkLimit{60};
+
+bool same_arguments(const std::vector<Spawn>& workers) {
+  return std::all_of(workers.begin(), workers.end(), [&](const Spawn& worker) {
+    return worker.argv == workers[0].argv && worker.path == workers[0].path;
+  });
+}
+
+}  // namespace
+
+Spawn resolved(Spawn worker) {
+  const fs::path path(worker.path);
+  if (path.filename() != "lockstep" || worker.argv.size() < 2) return worker;
+  const std::string program = "lockstep-" + worker.argv[1];
+  const std::string beside = (path.parent_path() / program).string();
+  if (!asks_for_warm_start(beside)) return worker;
+  worker.path = beside;
+  worker.argv.erase(worker.argv.begin());
+  worker.argv[0] = program;
+  return worker;
+}
+
+std::vector<pid_t> WorkerStarter::start(const std::vector<Spawn>& workers) {
+  if (warm_ && !tried_ && same_arguments(workers)) {
+    const Spawn first = resolved(workers[0]);
+    if (asks_for_warm_start(first.path)) start_server(first);
+  }
+  tried_ = true;
+  std::vector<pid_t> pids(workers.size(), 0);
+  if (socket_) fork_all(workers, &pids);
+  for (size_t i = 0; i < workers.size(); ++i) {
+    if (pids[i] == 0) pids[i] = spawn(workers[i], *mask_);
+  }
+  return pids;
+}
+
+void WorkerStarter::start_server(const Spawn& first) {
+  int ends[2];
+  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) return;
+  socket_.reset(ends[0]);
+  UniqueFd theirs(ends[1]);
+  Environment environment = *first.environment;
+  environment[kWarmFdVariable] = std::to_string(theirs.get());
+  Spawn server = first;
+  server.environment = &environment;
+  server.stdout_fd = server.stderr_fd = -1;  // what initialisers say is of no rank
+  server.kept_fd = theirs.get();
+  program_ = first.path;
+  server_ = spawn(server, *mask_);
+  server_pidfd_ = open_pidfd(server_);
+  theirs.reset();  // so that its end is seen
+  await_server();
+}
+
+void WorkerStarter::await_server() {
+  const auto hello = receive_answer(socket_.get(), Deadline::after(kLoadLimit));
+  if (!hello) {
+    kill_server();
+    give_up("it did not come to warm_start()");
+  } else if (hello->threads > 0) {
+    give_up(fmt::format("it has {} threads before warm_start()", hello->threads + 1));
+  }
+}
+
+/// Leaves 0 for what could not be forked.
+void WorkerStarter::fork_all(const std::vector<Spawn>& workers, std::vector<pid_t>* pids) {
+  size_t sent = 0;
+  for (; sent < workers.size(); ++sent) {
+    const Spawn& worker = workers[sent];
+    const UniqueFd environment = environment_memory(*worker.environment);
+    if (!send_request(socket_.get(), static_cast<int32_t>(sent),
+                      {environment.get(), worker.stdout_fd, worker.stderr_fd})) {
+      break;
+    }
+  }
+  // The rank itself answers: when nobody has the other end any more, all that came to be is known.
+  size_t forked = 0;
+  for (size_t answers = 0; answers < sent; ++answers) {
+    auto answer = receive_answer(socket_.get(), Deadline::after(kForkLimit));
+    if (!answer) {
+      kill_server();  // it may hang
+      answer = receive_answer(socket_.get(), Deadline::after(kForkLimit));
+    }
+    if (!answer) break;
+    if (answer->error != 0) continue;
+    pids->at(static_cast<size_t>(answer->number)) = answer->pid;
+    ++forked;
+  }
+  if (forked < workers.size()) give_up("the process that its ranks are forked from is gone");
+}
+
+void WorkerStarter::kill_server() {
+  ::syscall(SYS_pidfd_send_signal, server_pidfd_.get(), SIGKILL, nullptr, 0);
+}
+
+void WorkerStarter::give_up(const std::string& why) {
+  socket_.reset();
+  log_warn(fmt::format("{}: {}; ranks are started one by one", program_, why));
+}
+
+}  // namespace lockstep

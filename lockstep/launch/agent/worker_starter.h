@@ -1,0 +1,51 @@
+#pragma once
+// Starts workers: each by itself, or forked from one process of a program that asked for it
+// (launch/warm/warm_start.h).
+
+#include <signal.h>
+#include <sys/types.h>
+
+#include <string>
+#include <vector>
+
+#include "lockstep/base/unique_fd.h"
+#include "lockstep/launch/agent/program.h"
+#include "lockstep/launch/environment.h"
+
+namespace lockstep {
+
+class WorkerStarter {
+ public:
+  /// `mask`: of the signals that workers have blocked; outlives this. warm: whether to look for
+  /// warm_start() in a program.
+  WorkerStarter(const sigset_t* mask, bool warm) : mask_(mask), warm_(warm) {}
+
+  /// Starts all, by the same program. The first call of a program that asks for it loads it, which
+  /// may take long; nothing else is done meanwhile. One that does not keep its word is started as
+  /// any other, and the user is told. Returns the pids in order; all are this process's children,
+  /// also those of a call that throws. Errors: ExecError, kIo.
+  std::vector<pid_t> start(const std::vector<Spawn>& workers);
+
+  /// Of the process that ranks are forked from: a child; 0: none. It ends with this object.
+  pid_t server() const { return socket_ ? server_ : 0; }
+
+ private:
+  void start_server(const Spawn& first);
+  void await_server();
+  void fork_all(const std::vector<Spawn>& workers, std::vector<pid_t>* pids);
+  void kill_server();
+  void give_up(const std::string& why);
+
+  const sigset_t* mask_;
+  bool warm_;
+  bool tried_ = false;
+  std::string program_;  ///< That was tried.
+  UniqueFd socket_;
+  pid_t server_ = 0;
+  UniqueFd server_pidfd_;
+};
+
+/// `lockstep VERB ...` as the program that it would execute, where that asks for a warm start.
+Spawn resolved(Spawn worker);
+
+}  // namespace lockstep

@@ -1,0 +1,110 @@
+// Ranks that are forked from one process of their program, end to end.
+
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include "lockstep/launch/warm/warm_note.h"
+#include "tests/launch/launched.h"
+
+namespace lockstep::testing {
+namespace {
+
+using namespace std::chrono_literals;
+using Words = std::vector<std::string>;
+
+Words warm_worker(int ranks, const Words& arguments, const Words& options = {}) {
+  Words words = {"run", "--nproc_per_node", std::to_string(ranks)};
+  words.insert(words.end(), options.begin(), options.end());
+  words.push_back("--");
+  words.push_back(built_program("warm_worker"));
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  return words;
+}
+
+TEST(WarmNote, TellsWhoAsks) {
+  EXPECT_TRUE(asks_for_warm_start(built_program("warm_worker")));
+  EXPECT_FALSE(asks_for_warm_start(built_program("world_worker")));
+  EXPECT_FALSE(asks_for_warm_start(built_program("lockstep")));
+  EXPECT_FALSE(asks_for_warm_start("/bin/sh"));
+  EXPECT_FALSE(asks_for_warm_start("/etc/passwd"));
+  EXPECT_FALSE(asks_for_warm_start("/no/such/file"));
+}
+
+TEST(Warm, RanksAreAsIfTheAgentHadStartedThem) {
+  Launched run(warm_worker(3, {"", ""}));
+  EXPECT_EQ(run.wait(), 0) << run.err();
+  for (const char* rank : {"0", "1", "2"}) {
+    const std::string r = rank;
+    EXPECT_EQ(
+        times_in(run.out(), "[" + r + "] warm rank " + r +
+                                " of 3 attempt 0 agent parent session own dies by 9 own number "
+                                "yes warm fd -\n"),
+        1)
+        << run.out();
+    EXPECT_EQ(times_in(run.err(), "[" + r + "] err " + r + "\n"), 1) << run.err();
+  }
+  EXPECT_EQ(times_in(run.out(), "prepared\n"), 1) << "once, by the process that is loaded";
+  EXPECT_EQ(times_in(run.out(), "] prepared"), 0) << "and no rank says again what it has said";
+  EXPECT_TRUE(run.alive().empty());
+}
+
+TEST(Warm, IsSwitchedOffByTheEnvironmentAndForALoneRank) {
+  Launched off(warm_worker(2, {"", ""}), {{"LOCKSTEP_WARM_START", "0"}});
+  EXPECT_EQ(off.wait(), 0) << off.err();
+  EXPECT_EQ(times_in(off.out(), "cold rank"), 2) << off.out();
+  Launched lone(warm_worker(1, {"", ""}));
+  EXPECT_EQ(lone.wait(), 0) << lone.err();
+  EXPECT_EQ(times_in(lone.out(), "cold rank"), 1) << lone.out();
+  EXPECT_EQ(times_in(lone.out(), "prepared"), 0) << lone.out();
+}
+
+TEST(Warm, ARestartForksAgain) {
+  Launched run(warm_worker(2, {"", "kill"}, {"--max_restarts", "1"}));
+  EXPECT_EQ(run.wait(), 0) << run.err();
+  EXPECT_EQ(times_in(run.out(), "warm rank 0 of 2 attempt 0"), 1) << run.out();
+  EXPECT_EQ(times_in(run.out(), "warm rank 0 of 2 attempt 1"), 1) << run.out();
+  EXPECT_EQ(times_in(run.out(), "warm rank 1 of 2 attempt 1"), 1) << run.out();
+  EXPECT_EQ(times_in(run.out(), "prepared"), 1) << run.out();
+  EXPECT_TRUE(run.alive().empty());
+}
+
+TEST(Warm, WithoutTheProcessTheyComeFromRanksAreStartedOneByOne) {
+  Launched run(warm_worker(2, {"", "orphan"}, {"--max_restarts", "1"}));
+  EXPECT_EQ(run.wait(), 0) << run.err();
+  EXPECT_EQ(times_in(run.out(), "warm rank"), 2) << run.out();
+  EXPECT_EQ(times_in(run.out(), "cold rank 0 of 2 attempt 1"), 1) << run.out();
+  EXPECT_EQ(times_in(run.out(), "cold rank 1 of 2 attempt 1"), 1) << run.out();
+  EXPECT_EQ(times_in(run.err(), "ranks are started one by one"), 1) << run.err();
+}
+
+TEST(Warm, AProgramThatDoesNotKeepItsWordIsStartedAsAnyOther) {
+  for (const char* fault : {"thread", "exit", "late"}) {
+    SCOPED_TRACE(fault);
+    Launched run(warm_worker(2, {fault, ""}));
+    EXPECT_EQ(run.wait(), 0) << run.err();
+    EXPECT_EQ(times_in(run.out(), "cold rank"), 2) << run.out();
+    EXPECT_EQ(times_in(run.err(), "ranks are started one by one"), 1) << run.err();
+    EXPECT_EQ(has(run.err(), "it has 2 threads before warm_start()"),
+              std::string(fault) == "thread")
+        << run.err();
+  }
+}
+
+TEST(Warm, NobodyOutlivesAKilledAgent) {
+  Launched run(warm_worker(3, {"", "hang"}));
+  ASSERT_TRUE(run.wait_for("warm rank", 3));
+  run.send(SIGKILL);
+  EXPECT_EQ(run.wait(), 137);
+  EXPECT_TRUE(run.wait_all_gone());
+}
+
+TEST(Warm, ASignalEndsRanksAsEver) {
+  Launched run(warm_worker(2, {"", "hang"}));
+  ASSERT_TRUE(run.wait_for("err ", 2));
+  run.send(SIGTERM);
+  EXPECT_EQ(run.wait(), 143);
+  EXPECT_TRUE(run.alive().empty());
+}
+
+}  // namespace
+}  // namespace lockstep::testing

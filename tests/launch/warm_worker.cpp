@@ -1,0 +1,68 @@
+// A rank that asks for a warm start. Arguments: what is done before it ("thread" starts one, "exit"
+// never comes to it, "late" has it elsewhere), then what each rank does.
+
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <thread>
+
+#include "lockstep/base/error.h"
+#include "lockstep/launch/warm/warm_start.h"
+#include "lockstep/launch/world.h"
+
+namespace {
+
+/// Of the process that was loaded: its ranks inherit it.
+const pid_t kLoadedBy = ::getpid();
+
+std::string variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "-" : value;
+}
+
+int body(int argc, char** argv) {
+  using namespace lockstep;
+  const std::string act = argc > 2 ? argv[2] : "";
+  const World world = World::join(Deadline::after(60s));
+  int death_signal = 0;
+  ::prctl(PR_GET_PDEATHSIG, &death_signal);
+  // A robust mutex tells its owner's death by the thread's number: it must be this process's own.
+  std::printf(
+      "%s rank %d of %d attempt %d agent %s session %s dies by %d own number %s warm fd %s\n",
+      kLoadedBy == ::getpid() ? "cold" : "warm", world.rank, world.size, world.restart_count,
+      variable("LOCKSTEP_AGENT").rfind(std::to_string(::getppid()) + "-", 0) == 0 ? "parent"
+                                                                                  : "stranger",
+      ::getsid(0) == ::getpid() ? "own" : "shared", death_signal, ::raise(0) == 0 ? "yes" : "no",
+      variable("LOCKSTEP_WARM_FD").c_str());
+  std::fflush(stdout);
+  std::fprintf(stderr, "err %d\n", world.rank);
+  store_barrier(*world.store, "said", world.rank, world.size, Deadline::after(60s));
+  if (act == "kill" && world.restart_count == 0 && world.rank == 1) ::raise(SIGKILL);
+  if (act == "orphan" && world.restart_count == 0 && world.rank == 1) {
+    std::printf("loaded by %d\n", kLoadedBy);
+    std::fflush(stdout);
+    ::kill(kLoadedBy, SIGKILL);
+    return 3;
+  }
+  if (act == "hang" || act == "kill") {
+    if (act == "hang" || world.restart_count == 0) std::this_thread::sleep_for(600s);
+  }
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::string first = argc > 1 ? argv[1] : "";
+  std::thread other;
+  if (first == "thread") other = std::thread([] { ::usleep(200'000); });
+  if (first == "exit" && std::getenv("LOCKSTEP_WARM_FD") != nullptr) return 1;
+  if (first != "late") lockstep::warm_start([] { std::printf("prepared\n"); });
+  if (other.joinable()) other.join();
+  return lockstep::run_main("warm_worker", body, argc, argv);
+}
