@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/file.h"
 
 namespace lockstep {
 
@@ -10,16 +11,33 @@ namespace fs = std::filesystem;
 
 namespace {
 
+/// Holds the id of the job whose results are in the folder.
+constexpr char kJobFile[] = ".job";
+
 std::string averaging_file(int rank) {
   return fmt::format("averaging_{}.safetensors", rank);
 }
 
 }  // namespace
 
-Resumed resume(const Config& config, torch::nn::Module& weights,
+bool finds_own_results(const Config& config, const World& world, ProcessGroup& group) {
+  if (world.generation == 1) return false;
+  int32_t own = 0;
+  const fs::path mark = config.train.ckpt_save_dir / kJobFile;
+  if (group.rank() == 0) own = fs::exists(mark) && read_file(mark, 4096) == world.job_id ? 1 : 0;
+  group.broadcast(&own, 1, DType::kInt32, 0).wait();
+  return own == 1;
+}
+
+void mark_results(const Config& config, const World& world) {
+  write_file_atomically(config.train.ckpt_save_dir / kJobFile, world.job_id);
+}
+
+Resumed resume(const Config& config, bool own_results, torch::nn::Module& weights,
                torch::optim::Optimizer& optimizer) {
-  if (!config.model.resume) return {};
-  const bool named = !config.model.resume_path.empty();
+  const bool newest = own_results && has_checkpoint(config.train.ckpt_save_dir);
+  if (!config.model.resume && !newest) return {};
+  const bool named = !newest && !config.model.resume_path.empty();
   const fs::path path = named ? fs::path(config.model.resume_path) : config.train.ckpt_save_dir;
   if (!named && !has_checkpoint(path)) return {};
   Resumed resumed;

@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "lockstep/checkpoint/training_checkpoint.h"
+#include "lockstep/comm/process_group.h"
+#include "lockstep/launch/world.h"
 #include "lockstep/parallel/averaging_state.h"
 #include "lockstep/train/config/config.h"
 
@@ -18,9 +20,16 @@ struct Resumed {
   std::filesystem::path from;  ///< Empty: from the start.
 };
 
+/// Workers that were started again go on where the job was: whether the results in
+/// train.ckpt_save_dir are this job's. Collective; of rank 0's disk.
+bool finds_own_results(const Config& config, const World& world, ProcessGroup& group);
+/// Says of the results to come whose they are. On rank 0.
+void mark_results(const Config& config, const World& world);
+
 /// Fills weights and optimizer from the checkpoint that model.resume names, or, for True, from the
-/// one in train.ckpt_save_dir if there is any. Errors: as load_checkpoint().
-Resumed resume(const Config& config, torch::nn::Module& weights,
+/// newest in train.ckpt_save_dir if there is any. own_results: from that one whatever is named.
+/// Errors: as load_checkpoint().
+Resumed resume(const Config& config, bool own_results, torch::nn::Module& weights,
                torch::optim::Optimizer& optimizer);
 
 /// What averaging remembers (see DistributedDataParallel::averaging_state()), as files of a

@@ -27,7 +27,7 @@ int run_check(const Config& config, const World& world) {
   auto group = ProcessGroup::create(world, group_options(config.parallel));
   const auto model = make_model(config.model, config.system.seed);
   const auto optimizer = make_optimizer(config.optimizer, *model);
-  const auto resumed = resume(config, *model, *optimizer);
+  const auto resumed = resume(config, false, *model, *optimizer);
   check_same_start(resumed.state.step, resumed.from, group);
   check_classes(Cifar10::kClasses, config.model.num_classes);
   const auto transform =

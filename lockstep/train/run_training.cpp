@@ -7,6 +7,7 @@
 #include "lockstep/checkpoint/training_checkpoint.h"
 #include "lockstep/data/cifar10.h"
 #include "lockstep/data/stand_in_note.h"
+#include "lockstep/launch/progress.h"
 #include "lockstep/train/callbacks/checkpoints.h"
 #include "lockstep/train/callbacks/evaluation.h"
 #include "lockstep/train/callbacks/results.h"
@@ -38,7 +39,7 @@ struct RunParts {
   Resumed resumed;
 };
 
-RunParts make_parts(const Config& config, const World& world) {
+RunParts make_parts(const Config& config, const World& world, bool own_results) {
   RunParts parts;
   const ShardRange shards = shards_of(config, world);
   const int64_t seed = config.system.seed;
@@ -52,13 +53,14 @@ RunParts make_parts(const Config& config, const World& world) {
     parts.eval = make_data(config.eval->dataset, config.eval->loader, shards, false, seed,
                            config.model.num_classes);
   }
-  parts.resumed = resume(config, weights, *parts.optimizer);
+  parts.resumed = resume(config, own_results, weights, *parts.optimizer);
   if (parts.masters) parts.masters->publish_all();
   return parts;
 }
 
 /// Rank 0 makes the folder ready, then all go on. Returns where an earlier run's results went.
-fs::path prepare_folder(const Config& config, const RunParts& parts, ProcessGroup& group) {
+fs::path prepare_folder(const Config& config, const RunParts& parts, const World& world,
+                        ProcessGroup& group) {
   const auto& dir = config.train.ckpt_save_dir;
   fs::path moved;
   if (group.rank() == 0) {
@@ -68,6 +70,7 @@ fs::path prepare_folder(const Config& config, const RunParts& parts, ProcessGrou
     fs::create_directories(dir);
     write_file_atomically(dir / "train_config.yaml", config.source);
     write_file_atomically(dir / "args.yaml", write_yaml(config.effective));
+    mark_results(config, world);
   }
   group.barrier();
   fs::create_directories(dir);  // hosts may have disks of their own
@@ -128,8 +131,8 @@ void add_callbacks(Trainer& trainer, TrainingLog& log, RunParts& parts) {
   if (parts.eval) {
     trainer.add(std::make_shared<Evaluation>(*parts.eval->loader, parts.eval->samplers));
   }
+  trainer.add(std::make_shared<Results>());  // a checkpoint's steps are in the results by then
   trainer.add(std::make_shared<Checkpoints>(log));
-  trainer.add(std::make_shared<Results>());
 }
 
 /// Where things are and what to do next: the end of a run on rank 0.
@@ -161,18 +164,19 @@ int exit_status_of(StopReason reason) {
 }  // namespace
 
 int run_training(const Config& config, const World& world) {
+  expect_steps();
   check_world(config, world);
   const int threads = threads_of(config.parallel, world);
   set_threads(threads);
   auto group = ProcessGroup::create(world, group_options(config.parallel));
-  RunParts parts = make_parts(config, world);
+  RunParts parts = make_parts(config, world, finds_own_results(config, world, group));
   check_same_start(parts.resumed.state.step, parts.resumed.from, group);
   const SignalWatch signals;
   Trainer trainer(
       {config, world.rank, world.size, group, parts.model, *parts.optimizer, *parts.train.loader,
        parts.train.samplers, [&] { return signals.pending(); }, parts.masters.get()},
       parts.resumed.state, load_averaging(parts.resumed.from, world.rank));
-  const auto moved = prepare_folder(config, parts, group);
+  const auto moved = prepare_folder(config, parts, world, group);
   TrainingLog log({config.train.ckpt_save_dir / fmt::format("log_{}.txt", world.rank),
                    world.rank == 0, parse_severity(config.system.log_level)});
   if (!moved.empty()) {

@@ -12,6 +12,7 @@
 #include "lockstep/amp/gradients.h"
 #include "lockstep/base/error.h"
 #include "lockstep/base/text.h"
+#include "lockstep/launch/progress.h"
 #include "lockstep/parallel/module_state.h"
 #include "lockstep/parallel/sync_batch_norm.h"
 #include "lockstep/train/loss.h"
@@ -280,6 +281,7 @@ void Trainer::drop_update(const AccumulationSlot& slot) {
 
 void Trainer::end_step(bool overflow) {
   ddp_.zero_grad();
+  report_step();
   if (state_.loss_scale) {
     const auto options = config().loss_scaler.value_or(LossScalerConfig()).options();
     state_.loss_scale = next_loss_scale(*state_.loss_scale, overflow, options);

@@ -1,5 +1,6 @@
 // The real programs: lockstep run, lockstep train, lockstep data.
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -130,6 +131,61 @@ TEST_P(ProgramOf, InterruptedRunGivesTheBitsOfTheWholeOne) {
 }
 
 // 20 test records over 2 ranks and batches of 16: nothing counts twice.
+/// Step and loss of each training step, as text.
+std::vector<std::string> losses_of(const fs::path& folder) {
+  std::vector<std::string> losses;
+  for (const MetricsRecord& record : read_metrics(folder / "metrics.jsonl")) {
+    losses.push_back(fmt::format("{} {:a}", record.step, record.values.at(0).second));
+  }
+  return losses;
+}
+
+TEST_F(Program, AKilledWorkerGivesTheBitsAndLossesOfAnUndisturbedRun) {
+  const std::string few =
+      "-o train.loader.batch_size=2 system.val_while_train=False train.max_steps=20 "
+      "train.ckpt_save_steps=2 system.ckpt_max_keep=1 ";
+  const auto whole = train(few + "train.ckpt_save_dir=whole", 2);
+  ASSERT_EQ(whole.status, 0) << whole.err;
+  // Rank 1, from inside its first attempt, is killed once a checkpoint is there.
+  const std::string killer =
+      "if [ $RANK = 1 ] && [ $TORCHELASTIC_RESTART_COUNT = 0 ]; then"
+      "  (while [ ! -e parts/latest ]; do sleep 0.01; done; kill -KILL $$) & fi; exec \"$@\"";
+  write_file_atomically(folder_ / "worker.sh", std::string_view(killer));
+  const std::string path = fs::path(lockstep_program()).parent_path().string();
+  const auto killed = run("env PATH=" + path +
+                          ":$PATH lockstep run --nproc_per_node 2 "
+                          "--max_restarts 1 -- sh worker.sh lockstep train -c c.yaml " +
+                          few + "train.ckpt_save_dir=parts");
+  ASSERT_EQ(killed.status, 0) << killed.err;
+  EXPECT_NE(killed.err.find("failed: SIGKILL"), std::string::npos) << killed.err;
+  EXPECT_NE(killed.out.find("Resume train from epoch: 1, step: "), std::string::npos) << killed.out;
+  for (const auto* file : {"model.safetensors", "optimizer.safetensors"}) {
+    EXPECT_TRUE(bytes(std::string("whole/step_000020/") + file) ==
+                bytes(std::string("parts/step_000020/") + file))
+        << file;
+  }
+  EXPECT_EQ(losses_of(folder_ / "parts"), losses_of(folder_ / "whole"));
+  EXPECT_EQ(losses_of(folder_ / "parts").size(), 20U);
+}
+
+TEST_F(Program, OnlyResultsOfTheSameJobAreGoneOnFromAfterARestart) {
+  const std::string few =
+      "-o train.loader.batch_size=2 system.val_while_train=False train.max_steps=1 ";
+  ASSERT_EQ(train(few + "train.ckpt_save_dir=out").status, 0);
+  // The first attempt fails before it has a folder of its own.
+  write_file_atomically(
+      folder_ / "worker.sh",
+      std::string_view("[ $TORCHELASTIC_RESTART_COUNT = 0 ] && exit 1; exec \"$@\""));
+  const std::string path = fs::path(lockstep_program()).parent_path().string();
+  const auto again = run("env PATH=" + path +
+                         ":$PATH lockstep run --max_restarts 1 -- "
+                         "sh worker.sh lockstep train -c c.yaml " +
+                         few + "train.ckpt_save_dir=out");
+  ASSERT_EQ(again.status, 0) << again.err;
+  EXPECT_EQ(again.out.find("Resume train"), std::string::npos) << again.out;
+  EXPECT_NE(again.out.find("Results of an earlier run are now in"), std::string::npos) << again.out;
+}
+
 TEST_P(ProgramOf, TrainsEvaluatesAndSaysWhereThingsAre) {
   const auto result = train("-o scheduler.num_epochs=1", GetParam());
   ASSERT_EQ(result.status, 0) << result.err;

@@ -40,6 +40,12 @@ void Checkpoints::on_start(Trainer& trainer) {
   if (state.step > 0) saved_step_ = state.step;
 }
 
+void Checkpoints::on_step(Trainer& trainer, const StepReport& report) {
+  const int64_t every = trainer.config().train.ckpt_save_steps;
+  if (every == 0 || !report.updated || trainer.state().step % every != 0) return;
+  if (report.step_in_epoch < report.steps_per_epoch) save(trainer);  // else the epoch's end does
+}
+
 void Checkpoints::record(Trainer& trainer, double value) {
   changed_ = true;
   if (record_metric(trainer.state(), value)) new_best_ = true;

@@ -12,14 +12,15 @@ namespace lockstep {
 /// without evaluation, by the training loss (lower is better).
 KeepPolicy keep_policy(const Config& config);
 
-/// Saves after every epoch and at the end of the run, and keeps account of the best weights.
-/// Rank 0 writes; the others wait for it. A checkpoint holds the step it was made at, so a resumed
-/// run goes on with the very next one.
+/// Saves after every epoch, every train.ckpt_save_steps steps and at the end of the run, and keeps
+/// account of the best weights. Rank 0 writes; the others wait for it. A checkpoint holds the step
+/// it was made at, so a resumed run goes on with the very next one.
 class Checkpoints final : public Callback {
  public:
   explicit Checkpoints(TrainingLog& log) : log_(log) {}
 
   void on_start(Trainer& trainer) override;
+  void on_step(Trainer& trainer, const StepReport& report) override;
   void on_evaluation(Trainer& trainer, const EvalResult& result) override;
   void on_epoch(Trainer& trainer, const EpochReport& report) override;
   void on_end(Trainer& trainer) override;

@@ -137,6 +137,7 @@ struct TrainSection {
   int64_t gradient_accumulation_steps = 1;
   bool clip_grad = false;
   double clip_norm = 1;
+  int64_t ckpt_save_steps = 0;  ///< Ours: save after so many optimizer steps, too; 0: only epochs.
   int64_t max_steps = 0;  ///< Ours: stop after so many optimizer steps in all; 0: no such bound.
   DatasetConfig dataset;
   LoaderConfig loader;

@@ -103,6 +103,7 @@ TrainSection read_train(Section section) {
   config.gradient_accumulation_steps = section.whole("gradient_accumulation_steps", 1, 1, 1 << 20);
   config.clip_grad = section.flag("clip_grad", false);
   config.clip_norm = section.number("clip_norm", 1, 1e-12, 1e12);
+  config.ckpt_save_steps = section.whole("ckpt_save_steps", 0, 0, kMaxCount);
   config.max_steps = section.whole("max_steps", 0, 0, kMaxCount);
   section.only("ema", {"False", ""}, "a moving average of the weights is not kept yet");
   section.number("ema_decay", 0.9999, 0, 1);
