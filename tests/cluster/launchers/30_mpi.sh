@@ -1,0 +1,44 @@
+# Open MPI's mpirun and MPICH's mpiexec.hydra start our trainer. It does not use MPI.
+# shellcheck shell=bash
+# Both start other hosts by ssh. Two cores have to do for all ranks.
+open_mpi() { # HOST ARGUMENTS...
+  on "$1" env OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 mpirun.openmpi --oversubscribe --bind-to none "${@:2}"
+}
+
+test_mpirun_on_one_host() {
+  trainer mpirun
+  within 60 0 open_mpi host1 -n 4 "${TRAIN[@]}"
+  same_weights mpirun 4
+}
+
+test_mpirun_over_two_hosts_by_list() {
+  trainer mpirun_list
+  within 60 0 open_mpi host1 -n 4 -H host1:2,host2:2 -x LOCKSTEP_SECRET=between-us -x MASTER_ADDR=host1 "${TRAIN[@]}"
+  same_weights mpirun_list 4
+}
+
+# The host that starts them takes no part: rank 0 is elsewhere.
+test_mpirun_over_two_other_hosts_by_file() {
+  trainer mpirun_file
+  printf '%s slots=2\n' host2 host3 >"$SHARED/hostfile"
+  within 60 0 open_mpi host1 -n 4 --hostfile "$SHARED/hostfile" -x LOCKSTEP_SECRET=between-us -x MASTER_ADDR=host2 "${TRAIN[@]}"
+  same_weights mpirun_file 4
+}
+
+test_mpirun_with_the_ranks_dealt_out_by_node() {
+  trainer mpirun_node
+  within 60 0 open_mpi host1 -n 4 -H host1:2,host2:2 --map-by node -x LOCKSTEP_SECRET=between-us -x MASTER_ADDR=host1 "${TRAIN[@]}"
+  same_weights mpirun_node 4
+}
+
+test_hydra_on_one_host() {
+  trainer hydra
+  within 60 0 on host1 mpiexec.hydra -n 4 "${TRAIN[@]}"
+  same_weights hydra 4
+}
+
+test_hydra_over_two_hosts() {
+  trainer hydra2
+  within 60 0 on host1 mpiexec.hydra -n 4 -ppn 2 -hosts host1,host2 -genv LOCKSTEP_SECRET between-us -genv MASTER_ADDR host1 "${TRAIN[@]}"
+  same_weights hydra2 4
+}
