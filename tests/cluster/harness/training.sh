@@ -7,7 +7,7 @@
 trainer() { # NAME
   TRAIN=("$BIN/lockstep" train --config "$ROOT/configs/cls/resnet/resnet18_cifar10.yaml" -o
     "train.ckpt_save_dir=$SHARED/runs/$1" "train.dataset.data_dir=$SHARED/data" "eval.dataset.data_dir=$SHARED/data"
-    train.max_steps=5 train.loader.batch_size=2 system.val_while_train=False system.log_interval=1
+    "train.max_steps=${STEPS:-5}" train.loader.batch_size=2 system.val_while_train=False system.log_interval=1
     "parallel.shards=${SHARDS:-4}" parallel.threads=1)
 }
 
@@ -17,8 +17,8 @@ training_data() {
 
 digest() { sha256sum <"$SHARED/runs/$1/latest/model.safetensors"; }
 same_weights() { # NAME RANKS
-  local reference=reference-$2
-  grep -q 'Steps: 5 in' "$SHARED/runs/$1/log_0.txt" || fail "no five steps in $SHARED/runs/$1/log_0.txt"
+  local reference=reference-$2-${STEPS:-5}
+  grep -Eq "step: \[${STEPS:-5}/" "$SHARED/runs/$1/log_0.txt" || fail "not ${STEPS:-5} steps in $SHARED/runs/$1/log_0.txt"
   grep -Eq "Weights: [0-9a-f]{16} on all $2 ranks" "$SHARED/runs/$1/log_0.txt" || fail "weights differ: $(grep Weights "$SHARED/runs/$1/log_0.txt")"
   [ -e "$SHARED/runs/$reference" ] || train_reference "$reference" "$2"
   [ "$(digest "$1")" = "$(digest "$reference")" ] || fail "other weights than those of lockstep run on one host"
