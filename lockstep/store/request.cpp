@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cctype>
+#include <charconv>
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/text.h"
@@ -36,6 +37,14 @@ void check_ttl(const StoreRequest& request) {
               fmt::format("store hold {}: a time to live of {} ms, 1 to {} are allowed",
                           quote_key(request.keys.empty() ? "" : request.keys[0]), request.number,
                           kMaxHoldTtl.count()));
+}
+
+std::optional<int64_t> parse_counter(const std::string& text) {
+  int64_t value = 0;
+  const char* end = text.data() + text.size();
+  const auto [stop, failure] = std::from_chars(text.data(), end, value);
+  if (failure != std::errc() || stop != end) return std::nullopt;
+  return value;
 }
 
 }  // namespace
@@ -78,6 +87,27 @@ void check_limits(const StoreRequest& request) {
     throw too_large(request.op, fmt::format("a list of {} keys", request.keys.size()),
                     static_cast<size_t>(bytes), kMaxRequestBytes);
   }
+}
+
+StoreReply refused(std::string why) {
+  StoreReply reply;
+  reply.status = StoreReply::Status::kRefused;
+  reply.text = std::move(why);
+  return reply;
+}
+
+StoreReply refused_as_too_large(std::string_view prefix) {
+  return refused(fmt::format("more than {} bytes begin with prefix {}; use a longer prefix",
+                             kMaxReplyBytes, quote_key(prefix)));
+}
+
+StoreReply add_to_counter(std::string_view key, const std::string* held, int64_t delta) {
+  const auto before = held != nullptr ? parse_counter(*held) : 0;
+  if (!before) return refused(fmt::format("key {} does not hold a counter", quote_key(key)));
+  StoreReply reply;
+  if (__builtin_add_overflow(*before, delta, &reply.number))
+    return refused(fmt::format("the counter {} would leave the range of 64 bits", quote_key(key)));
+  return reply;
 }
 
 std::string quote_key(std::string_view key) {

@@ -66,6 +66,13 @@ int64_t payload_bytes(const StoreReply& reply);
 /// Errors: kInvalidArgument when a limit is exceeded; names the operation, the key and the limit.
 void check_limits(const StoreRequest& request);
 
+// Replies that more than one kind of store makes.
+StoreReply refused(std::string why);
+/// More begins with `prefix` than a reply may hold.
+StoreReply refused_as_too_large(std::string_view prefix);
+/// What add() of `delta` makes of `held` (null: no such key): the sum, or why there is none.
+StoreReply add_to_counter(std::string_view key, const std::string* held, int64_t delta);
+
 /// 'key' for messages: unprintable bytes escaped, long keys cut.
 std::string quote_key(std::string_view key);
 

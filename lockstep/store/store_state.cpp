@@ -3,33 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 
 namespace lockstep {
 namespace {
 
 /// Erased keys that watchers can still learn of. Beyond it a watcher has to start again.
 constexpr size_t kMaxErasures = 1 << 16;
-
-StoreReply refuse(std::string why) {
-  StoreReply reply;
-  reply.status = StoreReply::Status::kRefused;
-  reply.text = std::move(why);
-  return reply;
-}
-
-StoreReply refuse_large(const StoreRequest& request) {
-  return refuse(fmt::format("more than {} bytes begin with prefix {}; use a longer prefix",
-                            kMaxReplyBytes, quote_key(request.keys[0])));
-}
-
-std::optional<int64_t> parse_counter(const std::string& text) {
-  int64_t value = 0;
-  const char* end = text.data() + text.size();
-  const auto [stop, failure] = std::from_chars(text.data(), end, value);
-  if (failure != std::errc() || stop != end) return std::nullopt;
-  return value;
-}
 
 StoreReply yes_or_no(bool yes) {
   StoreReply reply;
@@ -40,13 +19,13 @@ StoreReply yes_or_no(bool yes) {
 }  // namespace
 
 std::vector<StoreAnswer> StoreState::submit(StoreTicket from, StoreRequest request) {
-  if (waiters_.contains(from)) return {{from, refuse("this request number waits already")}};
+  if (waiters_.contains(from)) return {{from, refused("this request number waits already")}};
   Answers woken;
   auto reply = execute(from.client, request, woken);
   if (!reply) {
     park(from, std::move(request));
   } else {
-    if (payload_bytes(*reply) > kMaxReplyBytes) reply = refuse_large(request);
+    if (payload_bytes(*reply) > kMaxReplyBytes) reply = refused_as_too_large(request.keys[0]);
     woken.insert(woken.begin(), {from, std::move(*reply)});
   }
   return woken;
@@ -85,19 +64,13 @@ std::optional<StoreReply> StoreState::execute(uint64_t client, const StoreReques
     case StoreOp::kCancel:
       break;
   }
-  return refuse("no such operation");
+  return refused("no such operation");
 }
 
 StoreReply StoreState::add(const StoreRequest& request, Answers& woken) {
   const std::string& key = request.keys[0];
-  const std::string* held = find(key);
-  const auto before = held != nullptr ? parse_counter(*held) : 0;
-  if (!before) return refuse(fmt::format("key {} does not hold a counter", quote_key(key)));
-  StoreReply reply;
-  if (__builtin_add_overflow(*before, request.number, &reply.number)) {
-    return refuse(fmt::format("the counter {} would leave the range of 64 bits", quote_key(key)));
-  }
-  put(key, std::to_string(reply.number), woken);
+  StoreReply reply = add_to_counter(key, find(key), request.number);
+  if (reply.status == StoreReply::Status::kDone) put(key, std::to_string(reply.number), woken);
   return reply;
 }
 
@@ -160,8 +133,8 @@ StoreReply StoreState::list(std::string_view prefix) const {
 std::optional<StoreReply> StoreState::watch(const StoreRequest& request) const {
   const auto since = static_cast<uint64_t>(request.number);
   if (since != 0 && since < forgotten_version_) {
-    return refuse(fmt::format("version {} is too old, changes since {} are known; begin with 0",
-                              since, forgotten_version_));
+    return refused(fmt::format("version {} is too old, changes since {} are known; begin with 0",
+                               since, forgotten_version_));
   }
   StoreReply reply;
   reply.number = static_cast<int64_t>(version_);
@@ -172,7 +145,7 @@ std::optional<StoreReply> StoreState::watch(const StoreRequest& request) const {
     if (!key.starts_with(prefix)) break;
     if (entry.version <= since || (since == 0 && !entry.value)) continue;
     bytes += static_cast<int64_t>(entry.value ? entry.value->size() : 0);
-    if (bytes > kMaxReplyBytes) return refuse_large(request);
+    if (bytes > kMaxReplyBytes) return refused_as_too_large(request.keys[0]);
     reply.items.push_back({key, entry.value});
   }
   if (reply.items.empty()) return std::nullopt;

@@ -21,7 +21,10 @@ struct StoreKind {
   std::function<StoreSite()> make;
 };
 
-/// Each kind by itself, and below a prefix beside neighbours that must never show.
+/// The site seen below a prefix, beside neighbours that must never show.
+StoreSite prefixed(const StoreSite& site);
+
+/// Those that a test program is about, each by itself and below a prefix.
 std::vector<StoreKind> store_kinds();
 
 }  // namespace lockstep::testing

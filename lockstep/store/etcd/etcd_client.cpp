@@ -1,0 +1,176 @@
+#include "lockstep/store/etcd/etcd_client.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <thread>
+
+#include "lockstep/base/error.h"
+
+namespace lockstep {
+namespace {
+
+/// A call that began late has this time all the same: what is there must be found.
+constexpr auto kLeastCallTime = 1s;
+/// Of one attempt: a member that is stuck must not use up the time of the others.
+constexpr auto kAttemptTime = 5s;
+/// A stream is opened anew so often, should its member have vanished without a word.
+constexpr auto kStreamTime = 20s;
+/// A watch that hears nothing must know that etcd is there, and waits for that so much longer.
+constexpr auto kWatchGrace = 5s;
+
+std::string name_of(const EtcdOptions& options) {
+  std::string name = options.use_tls ? "etcd+https://" : "etcd://";
+  for (size_t i = 0; i < options.members.size(); ++i)
+    name += (i == 0 ? "" : ",") + to_string(options.members[i]);
+  return name;
+}
+
+/// What comes of one connection of a watch.
+struct Stream {
+  int64_t next_revision;  ///< Where another connection has to begin.
+  const EtcdClient::OnMessage& on_message;
+  Deadline deadline;
+  std::string rest{};  ///< Of a line that has not come whole.
+  bool heard = false;
+  bool enough = false;
+  std::string cancelled{};  ///< Why etcd ended it, but for a start that it has forgotten.
+
+  /// False when no more is wanted.
+  bool feed(std::string_view bytes) {
+    rest += bytes;
+    if (rest.size() > HttpClient::kMaxBytes)
+      throw Error(ErrorCode::kCorrupt, "etcd's answer to a watch has no end");
+    size_t begin = 0;
+    for (size_t end = 0; (end = rest.find('\n', begin)) != std::string::npos; begin = end + 1) {
+      if (end > begin && !take(std::string_view(rest).substr(begin, end - begin))) return false;
+    }
+    rest.erase(0, begin);
+    return true;
+  }
+
+  bool take(std::string_view line) {
+    const auto answer = etcd::parse_watch(line);
+    heard = true;
+    if (answer.canceled && answer.compact_revision == 0) {
+      cancelled = answer.reason.empty() ? "the watch was cancelled" : answer.reason;
+      return false;
+    }
+    for (const auto& event : answer.events)
+      next_revision = std::max(next_revision, event.item.mod_revision + 1);
+    enough = !on_message(answer);
+    return !enough && !deadline.passed();
+  }
+};
+
+}  // namespace
+
+/// Which member is asked next, and the pauses when all have failed.
+class EtcdClient::Attempts {
+ public:
+  explicit Attempts(EtcdClient& client) : client_(client) {}
+  size_t member() const { return client_.current_ % client_.members_.size(); }
+
+  /// After a failure. Errors: kTimeout when there is no time left.
+  void next(size_t member, const std::string& why, bool timed_out, Deadline deadline) {
+    const size_t count = client_.members_.size();
+    // The last attempt is mostly cut short; that is no reason where another had a better one.
+    if (!timed_out || reason_.empty()) reason_ = to_string(client_.members_[member]) + ": " + why;
+    client_.current_ = (member + 1) % count;
+    if (deadline.passed()) {
+      throw Error(ErrorCode::kTimeout,
+                  fmt::format("store {} does not answer ({})", client_.name_, reason_));
+    }
+    if (++failures_ % count != 0) return;
+    std::this_thread::sleep_for(std::min<std::chrono::milliseconds>(pause_, deadline.left()));
+    pause_ = std::min<std::chrono::milliseconds>(2 * pause_, 500ms);
+  }
+
+ private:
+  EtcdClient& client_;
+  size_t failures_ = 0;
+  std::string reason_;
+  std::chrono::milliseconds pause_ = 10ms;
+};
+
+EtcdClient::EtcdClient(const EtcdOptions& options)
+    : members_(options.members),
+      use_tls_(options.use_tls),
+      name_(name_of(options)),
+      http_(options.tls) {}
+
+std::string EtcdClient::url(size_t member, const char* path) const {
+  return fmt::format("{}://{}{}", use_tls_ ? "https" : "http", to_string(members_[member]), path);
+}
+
+Error EtcdClient::foreign(size_t member, const std::string& what) const {
+  return {ErrorCode::kMismatch,
+          fmt::format("{} is not an etcd server with the v3 API of etcd 3.4 or later: {}",
+                      to_string(members_[member]), what)};
+}
+
+std::optional<EtcdClient::Answer> EtcdClient::judge(size_t member, HttpClient::Result result,
+                                                    std::string& why) const {
+  using Outcome = HttpClient::Outcome;
+  why = std::move(result.why);
+  if (result.outcome == Outcome::kForeign) throw foreign(member, why);
+  Answer answer;
+  if (result.outcome == Outcome::kTooLarge) {
+    answer.too_large = true;
+    return answer;
+  }
+  if (result.outcome != Outcome::kAnswered) return std::nullopt;
+  if (result.status == 200) {
+    answer.body = std::move(result.body);
+    return answer;
+  }
+  answer.refusal = etcd::parse_refusal(result.body);
+  if (!answer.refusal && result.status < 500)
+    throw foreign(member, fmt::format("it answers with status {}", result.status));
+  why = answer.refusal ? answer.refusal->message : fmt::format("status {}", result.status);
+  if (!answer.refusal || etcd::worth_another_attempt(*answer.refusal)) return std::nullopt;
+  return answer;
+}
+
+EtcdClient::Answer EtcdClient::call(const char* path, const std::string& body, Deadline deadline) {
+  const Deadline least = Deadline::after(kLeastCallTime);
+  const Deadline end = deadline.when() < least.when() ? least : deadline;
+  Attempts attempts(*this);
+  for (bool in_doubt = false;; in_doubt = true) {
+    const size_t member = attempts.member();
+    std::string why;
+    auto result = http_.post(url(member, path), body, end.at_most(kAttemptTime));
+    const bool timed_out = result.outcome == HttpClient::Outcome::kTimedOut;
+    if (auto answer = judge(member, std::move(result), why)) {
+      answer->in_doubt = in_doubt;
+      return std::move(*answer);
+    }
+    attempts.next(member, why, timed_out, end);
+  }
+}
+
+bool EtcdClient::watch(const etcd::KeyRange& keys, int64_t start_revision, Deadline deadline,
+                       const OnMessage& on_message) {
+  const Deadline end =
+      Deadline::at(std::max(deadline.when(), Deadline::Clock::now()) + kWatchGrace);
+  Attempts attempts(*this);
+  while (true) {
+    const size_t member = attempts.member();
+    Stream stream{start_revision, on_message, deadline};
+    const Deadline limit = (deadline.passed() ? end : deadline).at_most(kStreamTime);
+    auto result = http_.post(url(member, "/v3/watch"), etcd::watch_body(keys, start_revision),
+                             limit, [&](std::string_view bytes) { return stream.feed(bytes); });
+    start_revision = stream.next_revision;
+    if (stream.enough) return true;
+    if (stream.heard && deadline.passed()) return false;
+    const bool timed_out = result.outcome == HttpClient::Outcome::kTimedOut;
+    if (stream.heard && timed_out) continue;
+    std::string why;
+    if (auto answer = judge(member, std::move(result), why); answer && answer->refusal)
+      throw foreign(member, answer->refusal->message);
+    if (!stream.cancelled.empty()) why = stream.cancelled;
+    attempts.next(member, why.empty() ? "the stream ended" : why, timed_out, end);
+  }
+}
+
+}  // namespace lockstep

@@ -1,0 +1,52 @@
+#pragma once
+// Calls to whichever member of an etcd cluster answers, tried again while a deadline allows.
+
+#include <atomic>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "lockstep/base/error.h"
+#include "lockstep/store/etcd/api.h"
+#include "lockstep/store/etcd/etcd_store.h"
+
+namespace lockstep {
+
+class EtcdClient {
+ public:
+  explicit EtcdClient(const EtcdOptions& options);
+
+  struct Answer {
+    std::string body;
+    std::optional<etcd::Refusal> refusal;  ///< Instead of a body.
+    bool too_large = false;                ///< The body was longer than HttpClient::kMaxBytes.
+    bool in_doubt = false;  ///< An earlier attempt may have been carried out as well.
+  };
+  /// One call; at least one attempt is made, however late it is.
+  /// Errors: kTimeout (names the members and why they did not answer), kMismatch (not etcd).
+  Answer call(const char* path, const std::string& body, Deadline deadline);
+
+  /// Hands each message of a stream to `on_message`, until that returns false. False: the deadline
+  /// passed first. A stream that breaks begins again, with its first message.
+  using OnMessage = std::function<bool(const etcd::WatchAnswer&)>;
+  bool watch(const etcd::KeyRange& keys, int64_t start_revision, Deadline deadline,
+             const OnMessage& on_message);
+
+  const std::string& name() const { return name_; }  ///< "etcd://a:2379,b:2379"
+
+ private:
+  class Attempts;
+  std::string url(size_t member, const char* path) const;
+  Error foreign(size_t member, const std::string& what) const;
+  /// Nothing: this attempt has failed; `why` says how.
+  std::optional<Answer> judge(size_t member, HttpClient::Result result, std::string& why) const;
+
+  std::vector<Endpoint> members_;
+  bool use_tls_;
+  std::string name_;
+  HttpClient http_;
+  std::atomic<size_t> current_ = 0;  ///< The member that answered last.
+};
+
+}  // namespace lockstep

@@ -1,0 +1,176 @@
+// The part of EtcdStore that lives by leases: held keys, and notes about calls.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <random>
+
+#include "lockstep/base/error.h"
+#include "lockstep/store/etcd/etcd_store_impl.h"
+
+namespace lockstep {
+namespace {
+
+/// etcd makes less of a time to live into this.
+constexpr int64_t kLeastTtl = 2;
+/// How long notes of a client that was killed stay.
+constexpr int64_t kNoteTtl = 3600;
+
+int64_t random_lease() {
+  std::random_device random;
+  const uint64_t bits = static_cast<uint64_t>(random()) << 32 | random();
+  return static_cast<int64_t>(bits >> 1) | 1;
+}
+
+}  // namespace
+
+EtcdStore::~EtcdStore() {
+  const Deadline deadline = Deadline::after(1s);
+  std::vector<int64_t> leases = {};
+  {
+    const MutexLock lock(hold_mutex_);
+    for (const auto& [ttl, lease] : leases_) leases.push_back(lease);
+  }
+  {
+    const MutexLock lock(mutex_);
+    if (note_lease_ != 0) leases.push_back(note_lease_);
+  }
+  for (const int64_t lease : leases) {
+    try {
+      client_.call("/v3/lease/revoke", etcd::lease_body(lease), deadline);
+    } catch (const std::exception&) {
+      return;  // What it held ends in its time.
+    }
+  }
+}
+
+/// A lease of its own number, so that a second attempt does not make a second one.
+int64_t EtcdStore::grant(int64_t ttl_s, Deadline deadline) {
+  const int64_t id = random_lease();
+  const auto answer = client_.call("/v3/lease/grant", etcd::lease_grant_body(id, ttl_s), deadline);
+  const bool known =
+      answer.in_doubt && answer.refusal && answer.refusal->code == etcd::kFailedPrecondition;
+  if (answer.refusal && !known)
+    throw Error(ErrorCode::kUnavailable, name() + " refuses: " + answer.refusal->message);
+  return id;
+}
+
+int64_t EtcdStore::lease_of(int64_t ttl_s, Deadline deadline) {
+  const auto it = leases_.find(ttl_s);
+  if (it != leases_.end()) return it->second;
+  return leases_[ttl_s] = grant(ttl_s, deadline);
+}
+
+bool EtcdStore::is_own(int64_t lease) const {
+  return std::any_of(leases_.begin(), leases_.end(),
+                     [&](const auto& each) { return each.second == lease; });
+}
+
+/// A sign of life for the lease of a held key. Errors: kPeerLost when it came too late.
+void EtcdStore::renew(const std::string& key, Deadline deadline) {
+  const int64_t lease = held_.at(key);
+  const std::string body = ask("/v3/lease/keepalive", etcd::lease_body(lease), deadline);
+  if (etcd::parse_lease_ttl(body) > 0) return;
+  const auto it = std::find_if(leases_.begin(), leases_.end(),
+                               [&](const auto& each) { return each.second == lease; });
+  {
+    const MutexLock lock(mutex_);
+    lost_ = fmt::format(
+        "has disconnected this client: nothing was heard of it for {} s, so what "
+        "it held is erased ({})",
+        it->first, quote_key(key));
+  }
+  check_lost();
+}
+
+StoreReply EtcdStore::take_hold(const StoreRequest& request, Deadline deadline) {
+  const std::string& name = request.keys[0];
+  const std::string key = full(name);
+  const int64_t ttl_s = std::max(kLeastTtl, (request.number + 999) / 1000);
+  StoreReply reply;
+  const MutexLock lock(hold_mutex_);
+  if (held_.contains(name)) renew(name, deadline);
+  etcd::Transaction write;
+  write.conditions.push_back(etcd::if_missing(key));
+  write.else_ranges.push_back(etcd::range({key, ""}));
+  while (true) {
+    const int64_t lease = lease_of(ttl_s, deadline);
+    write.puts = {etcd::put(key, request.value, lease)};
+    const auto answer = client_.call("/v3/kv/txn", write.body(), deadline);
+    if (answer.refusal && answer.refusal->code == etcd::kNotFound) {
+      leases_.erase(ttl_s);  // Its time has passed while no key was held by it.
+      continue;
+    }
+    if (answer.refusal)
+      throw Error(ErrorCode::kInvalidArgument,
+                  this->name() + " refuses: " + answer.refusal->message);
+    const auto result = etcd::parse_transaction(answer.body);
+    reply.yes = true;
+    if (result.succeeded) {
+      held_[name] = lease;
+      return reply;
+    }
+    const auto& found = result.ranges.at(0).items;
+    if (found.empty()) {
+      write.conditions = {etcd::if_missing(key)};
+      continue;
+    }
+    reply.yes = is_own(found[0].lease);
+    if (!reply.yes) held_.erase(name);
+    if (reply.yes && found[0].value == request.value) held_[name] = found[0].lease;
+    if (!reply.yes || found[0].value == request.value) return reply;
+    write.conditions = {etcd::if_revision(key, found[0].mod_revision)};
+  }
+}
+
+int64_t EtcdStore::note_lease(Deadline deadline) {
+  {
+    const MutexLock lock(mutex_);
+    if (note_lease_ != 0) return note_lease_;
+  }
+  const int64_t lease = grant(kNoteTtl, deadline);
+  const MutexLock lock(mutex_);
+  if (note_lease_ == 0)
+    note_lease_ = lease;  // Else another thread was faster; this one ends itself.
+  return note_lease_;
+}
+
+/// A transaction that, carried out, would not hold a second time. With it goes a note, so that a
+/// second attempt that fails tells whether the first did what was wanted.
+etcd::TransactionAnswer EtcdStore::transact_once(etcd::Transaction transaction, Deadline deadline) {
+  std::string note;
+  int slot = 0;
+  {
+    const MutexLock lock(mutex_);
+    note = std::to_string(++last_note_);
+    if (free_slots_.empty()) free_slots_.push_back(num_slots_++);
+    slot = free_slots_.back();
+    free_slots_.pop_back();
+  }
+  const std::string key = fmt::format("{}c/{}/{}", root_, client_id_, slot);
+  transaction.puts.emplace_back();
+  while (true) {
+    const int64_t lease = note_lease(deadline);
+    transaction.puts.back() = etcd::put(key, note, lease);
+    const auto answer = client_.call("/v3/kv/txn", transaction.body(), deadline);
+    if (answer.refusal && answer.refusal->code == etcd::kNotFound) {
+      const MutexLock lock(mutex_);
+      if (note_lease_ == lease) note_lease_ = 0;
+      continue;
+    }
+    if (answer.refusal)
+      throw Error(ErrorCode::kInvalidArgument, name() + " refuses: " + answer.refusal->message);
+    auto result = etcd::parse_transaction(answer.body);
+    if (!result.succeeded && answer.in_doubt) {
+      const auto noted = range({key, ""}, deadline).items;
+      result.succeeded = !noted.empty() && noted[0].value == note;
+    }
+    if (!result.succeeded && result.ranges.empty())
+      throw Error(ErrorCode::kCorrupt, "a transaction's answer has not all its parts");
+    const MutexLock lock(mutex_);
+    free_slots_.push_back(slot);
+    return result;
+  }
+}
+
+}  // namespace lockstep

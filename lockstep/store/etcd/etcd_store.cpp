@@ -1,0 +1,333 @@
+#include "lockstep/store/etcd/etcd_store.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <random>
+
+#include "lockstep/base/error.h"
+#include "lockstep/store/etcd/etcd_store_impl.h"
+
+namespace lockstep {
+namespace {
+
+/// Of one transaction: etcd allows 128 operations unless told otherwise,
+constexpr size_t kMaxOperations = 100;
+/// and 1.5 MiB.
+constexpr size_t kMaxTransaction = 1 << 20;
+
+std::string random_id() {
+  std::random_device random;
+  return fmt::format("{:08x}{:08x}", random(), random());
+}
+
+StoreReply value_reply(std::optional<std::string> value) {
+  StoreReply reply;
+  reply.items.push_back({{}, std::move(value)});
+  return reply;
+}
+
+/// `absent` in the order in which they were asked for.
+StoreReply timed_out(const StoreRequest& request, const std::set<std::string>& absent) {
+  StoreReply reply;
+  reply.status = StoreReply::Status::kTimedOut;
+  for (const auto& key : request.keys) {
+    if (absent.contains(key)) reply.items.push_back({key, std::nullopt});
+  }
+  return reply;
+}
+
+/// What the keys of `wanted` have in common at their beginning.
+std::string common_prefix(const std::set<std::string>& wanted) {
+  const std::string& first = *wanted.begin();
+  const std::string& last = *wanted.rbegin();
+  const auto differs = std::mismatch(first.begin(), first.end(), last.begin(), last.end()).first;
+  return {first.begin(), differs};
+}
+
+}  // namespace
+
+EtcdStore::EtcdStore(const EtcdOptions& options)
+    : root_(options.root), client_id_(random_id()), client_(options) {}
+
+void EtcdStore::try_out(Deadline deadline) {
+  try {
+    range({full(""), ""}, deadline, /*keys_only=*/true);
+  } catch (const Error& error) {
+    rethrow_by_name(error);
+  }
+}
+
+/// What answers, but not as etcd does, is another service.
+void EtcdStore::rethrow_by_name(const Error& error) const {
+  if (error.code() != ErrorCode::kCorrupt) throw error;
+  throw Error(ErrorCode::kMismatch, name() + ": " + error.what());
+}
+
+StoreReply EtcdStore::call(StoreRequest request, Deadline deadline) {
+  check_lost();
+  try {
+    switch (request.op) {
+      case StoreOp::kSet:
+        ask("/v3/kv/put", etcd::put(full(request.keys[0]), request.value).dump(), deadline);
+        return {};
+      case StoreOp::kSetMany:
+        return set_all(request, deadline);
+      case StoreOp::kGet:
+        return await_value(request, deadline);
+      case StoreOp::kTryGet: {
+        auto found = range({full(request.keys[0]), ""}, deadline).items;
+        return value_reply(found.empty() ? std::nullopt : std::optional(found[0].value));
+      }
+      case StoreOp::kAdd:
+        return count(request, deadline);
+      case StoreOp::kCompareSet:
+        return swap_value(request, deadline);
+      case StoreOp::kHold:
+        return take_hold(request, deadline);
+      case StoreOp::kWait:
+        return await_keys(request, deadline);
+      case StoreOp::kCheck: {
+        int64_t revision = 0;
+        StoreReply reply;
+        reply.yes = missing(request.keys, revision, deadline).empty();
+        return reply;
+      }
+      case StoreOp::kErase:
+        return remove(request.keys[0], deadline);
+      case StoreOp::kList:
+        return keys_below_prefix(request, deadline);
+      case StoreOp::kWatch:
+        return changes_below(request, deadline);
+      case StoreOp::kCancel:
+        break;
+    }
+    return refused("no such operation");
+  } catch (const Error& error) {
+    rethrow_by_name(error);
+  }
+}
+
+/// The body of an answer that has to come. Errors: kInvalidArgument when etcd refuses.
+std::string EtcdStore::ask(const char* path, const std::string& body, Deadline deadline) {
+  auto answer = client_.call(path, body, deadline);
+  if (answer.refusal) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("{} refuses: {}", name(), answer.refusal->message));
+  }
+  if (answer.too_large) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("{}: an answer of more than {} bytes; use a longer prefix", name(),
+                            HttpClient::kMaxBytes));
+  }
+  return std::move(answer.body);
+}
+
+etcd::RangeAnswer EtcdStore::range(const etcd::KeyRange& keys, Deadline deadline, bool keys_only) {
+  return etcd::parse_range(ask("/v3/kv/range", etcd::range(keys, keys_only).dump(), deadline));
+}
+
+etcd::TransactionAnswer EtcdStore::transact(const etcd::Transaction& transaction,
+                                            Deadline deadline) {
+  return etcd::parse_transaction(ask("/v3/kv/txn", transaction.body(), deadline));
+}
+
+// A key may come once in a transaction.
+StoreReply EtcdStore::set_all(const StoreRequest& request, Deadline deadline) {
+  etcd::Transaction batch;
+  std::set<std::string_view> keys;
+  size_t bytes = 0;
+  const auto flush = [&] {
+    if (!keys.empty()) transact(batch, deadline);
+    batch.puts.clear();
+    keys.clear();
+    bytes = 0;
+  };
+  for (size_t i = 0; i < request.keys.size(); ++i) {
+    const std::string& key = request.keys[i];
+    const std::string& value = request.values.at(i);
+    const size_t size = key.size() + value.size();
+    if (keys.size() == kMaxOperations || bytes + size > kMaxTransaction || keys.contains(key))
+      flush();
+    batch.puts.push_back(etcd::put(full(key), value));
+    keys.insert(key);
+    bytes += size;
+  }
+  flush();
+  return {};
+}
+
+StoreReply EtcdStore::await_value(const StoreRequest& request, Deadline deadline) {
+  const etcd::KeyRange keys{full(request.keys[0]), ""};
+  while (true) {
+    auto now = range(keys, deadline);
+    if (!now.items.empty()) return value_reply(std::move(now.items[0].value));
+    std::optional<std::string> value;
+    const auto on_message = [&](const etcd::WatchAnswer& answer) {
+      for (const auto& event : answer.events) {
+        if (!event.erased) value = event.item.value;
+      }
+      return !value && answer.compact_revision == 0;
+    };
+    if (!client_.watch(keys, now.revision + 1, deadline, on_message))
+      return timed_out(request, {request.keys[0]});
+    if (value) return value_reply(std::move(value));
+  }
+}
+
+std::set<std::string> EtcdStore::missing(const std::vector<std::string>& wanted, int64_t& revision,
+                                         Deadline deadline) {
+  std::set<std::string> result(wanted.begin(), wanted.end());
+  const std::vector<std::string> keys(result.begin(), result.end());
+  for (size_t begin = 0; begin < keys.size(); begin += kMaxOperations) {
+    const size_t end = std::min(keys.size(), begin + kMaxOperations);
+    etcd::Transaction batch;
+    for (size_t i = begin; i < end; ++i)
+      batch.ranges.push_back(etcd::range({full(keys[i]), ""}, /*keys_only=*/true, revision));
+    const auto answer = transact(batch, deadline);
+    if (answer.ranges.size() != end - begin)
+      throw Error(ErrorCode::kCorrupt, "a transaction's answer has not all its parts");
+    if (revision == 0) revision = answer.revision;
+    for (size_t i = begin; i < end; ++i) {
+      if (!answer.ranges[i - begin].items.empty()) result.erase(keys[i]);
+    }
+  }
+  return result;
+}
+
+// From what is missing at one revision on, one stream tells what comes and goes.
+StoreReply EtcdStore::await_keys(const StoreRequest& request, Deadline deadline) {
+  const std::set<std::string> wanted(request.keys.begin(), request.keys.end());
+  while (true) {
+    int64_t revision = 0;
+    auto absent = missing(request.keys, revision, deadline);
+    if (absent.empty()) return {};
+    bool forgotten = false;
+    const auto on_message = [&](const etcd::WatchAnswer& answer) {
+      forgotten = answer.compact_revision != 0;
+      for (const auto& event : answer.events) {
+        const std::string key = event.item.key.substr(full("").size());
+        if (!wanted.contains(key)) continue;
+        if (event.erased) {
+          absent.insert(key);
+        } else {
+          absent.erase(key);
+        }
+        if (absent.empty()) return false;
+      }
+      return !forgotten;
+    };
+    const auto keys = etcd::keys_below(full(common_prefix(wanted)));
+    if (!client_.watch(keys, revision + 1, deadline, on_message)) return timed_out(request, absent);
+    if (!forgotten) return {};
+  }
+}
+
+StoreReply EtcdStore::count(const StoreRequest& request, Deadline deadline) {
+  const std::string key = full(request.keys[0]);
+  etcd::Item held;
+  bool exists = false;
+  while (true) {
+    StoreReply reply =
+        add_to_counter(request.keys[0], exists ? &held.value : nullptr, request.number);
+    if (reply.status != StoreReply::Status::kDone) return reply;
+    etcd::Transaction swap;
+    swap.conditions.push_back(exists ? etcd::if_revision(key, held.mod_revision)
+                                     : etcd::if_missing(key));
+    swap.puts.push_back(etcd::put(key, std::to_string(reply.number)));
+    swap.else_ranges.push_back(etcd::range({key, ""}));
+    auto answer = transact_once(std::move(swap), deadline);
+    if (answer.succeeded) return reply;
+    auto& found = answer.ranges.at(0).items;
+    exists = !found.empty();
+    if (exists) held = std::move(found[0]);
+  }
+}
+
+StoreReply EtcdStore::swap_value(const StoreRequest& request, Deadline deadline) {
+  const std::string key = full(request.keys[0]);
+  etcd::Transaction swap;
+  swap.conditions.push_back(request.expected ? etcd::if_value(key, *request.expected)
+                                             : etcd::if_missing(key));
+  swap.puts.push_back(etcd::put(key, request.value));
+  swap.else_ranges.push_back(etcd::range({key, ""}));
+  auto answer = transact_once(std::move(swap), deadline);
+  StoreReply reply = value_reply(request.value);
+  reply.yes = answer.succeeded;
+  if (!answer.succeeded) {
+    auto& found = answer.ranges.at(0).items;
+    reply.items[0].value = found.empty() ? std::nullopt : std::optional(std::move(found[0].value));
+  }
+  return reply;
+}
+
+StoreReply EtcdStore::remove(const std::string& key, Deadline deadline) {
+  {
+    const MutexLock lock(hold_mutex_);
+    held_.erase(key);
+  }
+  const auto answer = client_.call("/v3/kv/deleterange", etcd::erase(full(key)).dump(), deadline);
+  if (answer.refusal)
+    throw Error(ErrorCode::kInvalidArgument, name() + " refuses: " + answer.refusal->message);
+  StoreReply reply;
+  // An earlier attempt may have erased what this one did not find.
+  reply.yes = etcd::parse_deleted(answer.body) > 0 || answer.in_doubt;
+  return reply;
+}
+
+StoreReply EtcdStore::keys_below_prefix(const StoreRequest& request, Deadline deadline) {
+  StoreReply reply;
+  auto found = range(etcd::keys_below(full(request.keys[0])), deadline, /*keys_only=*/true);
+  for (auto& item : found.items)
+    reply.items.push_back({item.key.substr(full("").size()), std::nullopt});
+  if (payload_bytes(reply) > kMaxReplyBytes) return refused_as_too_large(request.keys[0]);
+  return reply;
+}
+
+StoreReply EtcdStore::changes_below(const StoreRequest& request, Deadline deadline) {
+  const auto keys = etcd::keys_below(full(request.keys[0]));
+  StoreReply reply;
+  reply.number = request.number;
+  std::map<std::string, std::optional<std::string>> changes;
+  const auto note = [&](etcd::Item item, bool erased) {
+    reply.number = std::max(reply.number, item.mod_revision);
+    changes[item.key.substr(full("").size())] =
+        erased ? std::nullopt : std::optional(std::move(item.value));
+  };
+  if (request.number == 0) {
+    auto now = range(keys, deadline);
+    for (auto& item : now.items) note(std::move(item), /*erased=*/false);
+    reply.number = now.revision;
+  }
+  int64_t compacted = 0;
+  const auto on_message = [&](const etcd::WatchAnswer& answer) {
+    compacted = answer.compact_revision;
+    for (const auto& event : answer.events) note(event.item, event.erased);
+    return changes.empty() && compacted == 0;
+  };
+  if (changes.empty()) client_.watch(keys, reply.number + 1, deadline, on_message);
+  if (compacted != 0) {
+    return refused(fmt::format("version {} is too old, changes since {} are known; begin with 0",
+                               request.number, compacted));
+  }
+  for (auto& [key, value] : changes) reply.items.push_back({key, std::move(value)});
+  if (payload_bytes(reply) > kMaxReplyBytes) return refused_as_too_large(request.keys[0]);
+  return reply;
+}
+
+void EtcdStore::check_lost() {
+  const MutexLock lock(mutex_);
+  if (!lost_.empty()) throw Error(ErrorCode::kPeerLost, name() + " " + lost_);
+}
+
+std::shared_ptr<Store> connect_etcd_store(const EtcdOptions& options, Deadline deadline) {
+  if (options.members.empty() || options.root.empty()) {
+    throw Error(ErrorCode::kInvalidArgument,
+                "etcd store: at least one member and a root of at least one byte are needed");
+  }
+  auto store = std::make_shared<EtcdStore>(options);
+  store->try_out(deadline);
+  return store;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,75 @@
+#pragma once
+// The store that connect_etcd_store() returns; see etcd_store.h.
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/mutex.h"
+#include "lockstep/store/etcd/etcd_client.h"
+#include "lockstep/store/request_store.h"
+
+namespace lockstep {
+
+/// Below the root, "k/" begins the keys, "c/CLIENT/" what a client notes down about its calls.
+class EtcdStore final : public RequestStore {
+ public:
+  explicit EtcdStore(const EtcdOptions& options);
+  ~EtcdStore() override;  ///< Releases what it holds, in a second or not at all.
+  EtcdStore(const EtcdStore&) = delete;
+  EtcdStore& operator=(const EtcdStore&) = delete;
+
+  /// Errors: as connect_etcd_store().
+  void try_out(Deadline deadline);
+
+ private:
+  StoreReply call(StoreRequest request, Deadline deadline) override;
+  std::string name() const override { return "store " + client_.name(); }
+
+  StoreReply set_all(const StoreRequest& request, Deadline deadline);
+  StoreReply await_value(const StoreRequest& request, Deadline deadline);
+  StoreReply await_keys(const StoreRequest& request, Deadline deadline);
+  StoreReply count(const StoreRequest& request, Deadline deadline);
+  StoreReply swap_value(const StoreRequest& request, Deadline deadline);
+  StoreReply remove(const std::string& key, Deadline deadline);
+  StoreReply keys_below_prefix(const StoreRequest& request, Deadline deadline);
+  StoreReply changes_below(const StoreRequest& request, Deadline deadline);
+
+  StoreReply take_hold(const StoreRequest& request, Deadline deadline);
+  int64_t lease_of(int64_t ttl_s, Deadline deadline) LOCKSTEP_REQUIRES(hold_mutex_);
+  int64_t grant(int64_t ttl_s, Deadline deadline);
+  void renew(const std::string& key, Deadline deadline) LOCKSTEP_REQUIRES(hold_mutex_);
+  bool is_own(int64_t lease) const LOCKSTEP_REQUIRES(hold_mutex_);
+
+  std::string full(std::string_view key) const { return root_ + "k/" + std::string(key); }
+  std::string ask(const char* path, const std::string& body, Deadline deadline);
+  etcd::RangeAnswer range(const etcd::KeyRange& keys, Deadline deadline, bool keys_only = false);
+  etcd::TransactionAnswer transact(const etcd::Transaction& transaction, Deadline deadline);
+  etcd::TransactionAnswer transact_once(etcd::Transaction transaction, Deadline deadline);
+  /// The keys of `wanted` that are missing at one revision, which is returned in `revision`.
+  std::set<std::string> missing(const std::vector<std::string>& wanted, int64_t& revision,
+                                Deadline deadline);
+  int64_t note_lease(Deadline deadline);
+  [[noreturn]] void rethrow_by_name(const Error& error) const;
+  void check_lost();
+
+  const std::string root_;
+  const std::string client_id_;
+  EtcdClient client_;
+
+  Mutex hold_mutex_;                                                    ///< One hold() at a time.
+  std::map<int64_t, int64_t> leases_ LOCKSTEP_GUARDED_BY(hold_mutex_);  ///< By time to live.
+  std::map<std::string, int64_t> held_ LOCKSTEP_GUARDED_BY(hold_mutex_);
+
+  Mutex mutex_;
+  std::string lost_ LOCKSTEP_GUARDED_BY(mutex_);  ///< Why this client is no more; empty: it is.
+  int64_t note_lease_ LOCKSTEP_GUARDED_BY(mutex_) = 0;
+  uint64_t last_note_ LOCKSTEP_GUARDED_BY(mutex_) = 0;
+  std::vector<int> free_slots_ LOCKSTEP_GUARDED_BY(mutex_);  ///< Notes that no thread uses now.
+  int num_slots_ LOCKSTEP_GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,43 @@
+#pragma once
+// A real etcd for tests: one member on a free loopback port, its data in a folder of its own.
+
+#include <sys/types.h>
+
+#include <string>
+
+#include "lockstep/store/etcd/etcd_store.h"
+#include "tests/support/held_port.h"
+#include "tests/support/temp_folder.h"
+
+namespace lockstep::testing {
+
+class EtcdServer {
+ public:
+  /// Returns when it serves.
+  EtcdServer();
+  ~EtcdServer() { kill(); }
+  EtcdServer(const EtcdServer&) = delete;
+  EtcdServer& operator=(const EtcdServer&) = delete;
+
+  void kill();   ///< kill -9. Its data stays.
+  void start();  ///< Again, on the same data and port. Does not wait until it serves.
+  void stop() const;
+  void go_on() const;
+
+  Endpoint endpoint() const { return {"127.0.0.1", port_.number()}; }
+  /// A root that no other call has returned.
+  EtcdOptions new_root();
+  /// Forgets all revisions before `revision`.
+  void compact(uint64_t revision) const;
+
+ private:
+  TempFolder data_;
+  HeldPort port_;
+  pid_t pid_ = 0;
+  int num_roots_ = 0;
+};
+
+/// The one of this test program, started by the first who asks.
+EtcdServer& shared_etcd();
+
+}  // namespace lockstep::testing
