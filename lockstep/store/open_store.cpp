@@ -8,6 +8,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/text.h"
 #include "lockstep/store/etcd/etcd_store.h"
+#include "lockstep/store/file/file_store.h"
 #include "lockstep/store/memory/memory_store.h"
 #include "lockstep/store/tcp/tcp_store.h"
 
@@ -83,6 +84,13 @@ std::shared_ptr<Store> open_tcp(const StoreUrl& url, const std::string& secret, 
   return connect_tcp_store(server, secret, deadline);
 }
 
+std::shared_ptr<Store> open_file(const StoreUrl& url, const std::string& secret,
+                                 Deadline deadline) {
+  if (!url.hosts.empty() || url.path.size() < 2 || !url.options.empty())
+    throw url.wrong("not the absolute path of a folder; write file:///PATH");
+  return join_file_store(url.path, secret, deadline);
+}
+
 }  // namespace
 
 std::shared_ptr<Store> open_store(const std::string& url, const std::string& secret,
@@ -92,12 +100,13 @@ std::shared_ptr<Store> open_store(const std::string& url, const std::string& sec
   const StoreUrl parts =
       cut(url, colon == std::string::npos ? "" : std::string_view(url).substr(colon + 3));
   if (colon == std::string::npos)
-    throw parts.wrong("not a URL; write tcp://HOST:PORT, etcd://HOST:2379 or memory://");
+    throw parts.wrong("not a URL; write tcp://HOST:PORT, etcd://HOST:2379 or file:///FOLDER");
   if (scheme == "tcp") return open_tcp(parts, secret, deadline);
   if (scheme == "etcd") return open_etcd(parts, deadline);
+  if (scheme == "file") return open_file(parts, secret, deadline);
   if (scheme == "memory") return make_memory_store();
-  const std::vector<std::string> schemes = {"tcp", "etcd", "memory"};
-  throw parts.wrong(fmt::format("no kind '{}'{}; there are tcp, etcd and memory", scheme,
+  const std::vector<std::string> schemes = {"tcp", "etcd", "file", "memory"};
+  throw parts.wrong(fmt::format("no kind '{}'{}; there are tcp, etcd, file and memory", scheme,
                                 did_you_mean(scheme, schemes)));
 }
 

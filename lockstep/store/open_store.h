@@ -15,6 +15,8 @@ namespace lockstep {
 ///                         (lockstep/). OPTIONS, joined by '&': protocol=https, ca_cert=FILE,
 ///                         ssl_cert=FILE, ssl_cert_key=FILE; a file implies https. `secret` is not
 ///                         used (see connect_etcd_store())
+///   file:///FOLDER        a folder that all clients share; `secret` tells jobs apart (see
+///                         join_file_store())
 ///   memory://             a store of this process that nobody else has
 ///
 /// Tries again while nobody answers, until the deadline.

@@ -102,6 +102,20 @@ const StoreState::HeldKeys* StoreState::held_by(uint64_t client) const {
   return it != held_.end() ? &it->second : nullptr;
 }
 
+std::optional<std::chrono::milliseconds> StoreState::shortest_ttl(uint64_t client) const {
+  const HeldKeys* held = held_by(client);
+  if (held == nullptr) return std::nullopt;
+  const auto shorter = [](const auto& a, const auto& b) { return a.second < b.second; };
+  return std::min_element(held->begin(), held->end(), shorter)->second;
+}
+
+std::vector<uint64_t> StoreState::holders() const {
+  std::vector<uint64_t> clients;
+  clients.reserve(held_.size());
+  for (const auto& [client, keys] : held_) clients.push_back(client);
+  return clients;
+}
+
 void StoreState::release(const std::string& key, Entry& entry) {
   if (!entry.holder) return;
   const auto it = held_.find(*entry.holder);

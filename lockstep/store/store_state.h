@@ -49,6 +49,9 @@ class StoreState {
   /// the caller's business: who was silent for the shortest of them is to be dropped.
   using HeldKeys = std::map<std::string, std::chrono::milliseconds, std::less<>>;
   const HeldKeys* held_by(uint64_t client) const;
+  std::optional<std::chrono::milliseconds> shortest_ttl(uint64_t client) const;
+  /// All clients that hold keys.
+  std::vector<uint64_t> holders() const;
 
   size_t num_waiting() const { return waiters_.size(); }
 

@@ -4,6 +4,7 @@
 
 #include "lockstep/store/tcp/tcp_store.h"
 #include "tests/store/helpers.h"
+#include "tests/support/temp_folder.h"
 
 namespace lockstep {
 namespace {
@@ -20,6 +21,14 @@ TEST(OpenStore, ATcpStoreByItsSecret) {
   open_store(url, "secret", soon())->set("k", "v", soon());
   EXPECT_EQ(open_store(url + "/", "secret", soon())->get("k", soon()), "v");
   EXPECT_EQ(error_of([&] { open_store(url, "other", soon()); }).code(), ErrorCode::kMismatch);
+}
+
+TEST(OpenStore, AFolderByItsPath) {
+  const TempFolder folder;
+  const std::string url = "file://" + (folder / "store").string();
+  const auto store = open_store(url, "", soon());
+  store->set("k", "v", soon());
+  EXPECT_EQ(open_store(url, "", soon())->get("k", soon()), "v");
 }
 
 TEST(OpenStore, MemoryIsNobodyElses) {
@@ -39,6 +48,8 @@ TEST(OpenStore, SaysWhatIsWrong) {
       {"tcp://h:1?x=1", "nothing may follow"},
       {"tcp://", "no host"},
       {"etcd://", "no host"},
+      {"file://relative/path", "file:///PATH"},
+      {"file:///", "file:///PATH"},
       {"etcd://h:99999", "port"},
       {"etcd://h,", "no host"},
       {"etcd://h?ca_certs=f", "did you mean 'ca_cert'"},

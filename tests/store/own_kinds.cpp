@@ -1,5 +1,7 @@
 #include "tests/store/store_kinds.h"
+#include "tests/support/temp_folder.h"
 
+#include "lockstep/store/file/file_store.h"
 #include "lockstep/store/memory/memory_store.h"
 #include "lockstep/store/tcp/tcp_store.h"
 #include "tests/store/helpers.h"
@@ -20,13 +22,20 @@ StoreSite tcp_site() {
   return {server, [endpoint] { return connect_tcp_store(endpoint, "secret", soon()); }};
 }
 
+StoreSite file_site() {
+  const auto folder = std::make_shared<TempFolder>();
+  return {folder, [path = folder->path()] { return join_file_store(path, "secret", soon()); }};
+}
+
 }  // namespace
 
 std::vector<StoreKind> store_kinds() {
   return {{"memory", &memory_site},
           {"tcp", &tcp_site},
+          {"file", &file_site},
           {"prefixed_memory", [] { return prefixed(memory_site()); }},
-          {"prefixed_tcp", [] { return prefixed(tcp_site()); }}};
+          {"prefixed_tcp", [] { return prefixed(tcp_site()); }},
+          {"prefixed_file", [] { return prefixed(file_site()); }}};
 }
 
 }  // namespace lockstep::testing

@@ -31,14 +31,6 @@ constexpr auto kMaxSleep = 250ms;
 constexpr auto kAcceptPause = 100ms;
 constexpr int kAcceptsPerTurn = 64;
 
-/// The time for which a client may be silent; nothing: it holds no key.
-std::optional<LifeSigns::Ttl> shortest_ttl(const StoreState& state, uint64_t client) {
-  const auto* held = state.held_by(client);
-  if (held == nullptr) return std::nullopt;
-  const auto shorter = [](const auto& a, const auto& b) { return a.second < b.second; };
-  return std::min_element(held->begin(), held->end(), shorter)->second;
-}
-
 /// For messages: the first few of them.
 std::string held_keys(const StoreState& state, uint64_t client) {
   constexpr size_t kShown = 3;
@@ -275,12 +267,12 @@ void StoreServerLoop::drop_doomed() {
 
 void StoreServerLoop::drop_silent() {
   for (const uint64_t id :
-       life_signs_.silent(now_, [&](uint64_t held) { return shortest_ttl(state_, held); })) {
+       life_signs_.silent(now_, [&](uint64_t held) { return state_.shortest_ttl(held); })) {
     ServerConnection& client = *clients_.at(id);
     const std::string why = fmt::format(
         "nothing was heard of it for {} ms, so what it held is "
         "erased ({})",
-        shortest_ttl(state_, id)->count(), held_keys(state_, id));
+        state_.shortest_ttl(id)->count(), held_keys(state_, id));
     log_warn("store: " + client.peer() + " is disconnected: " + why);
     StoreReply farewell;
     farewell.status = StoreReply::Status::kRefused;

@@ -1,0 +1,279 @@
+#include "lockstep/store/file/file_store.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/inotify.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/log.h"
+#include "lockstep/store/file/file_store_impl.h"
+
+namespace lockstep {
+namespace {
+
+/// How often the folder is looked at where the kernel does not tell: other hosts' changes.
+constexpr auto kPollInterval = 50ms;
+/// How often holders are looked at.
+constexpr auto kLookInterval = 100ms;
+
+bool is_change(StoreOp op) {
+  return op == StoreOp::kSet || op == StoreOp::kSetMany || op == StoreOp::kAdd ||
+         op == StoreOp::kCompareSet || op == StoreOp::kHold || op == StoreOp::kErase;
+}
+
+RequestFrame end_of(uint64_t client) {
+  RequestFrame record;
+  record.id = client;
+  record.request.op = StoreOp::kCancel;
+  return record;
+}
+
+std::filesystem::path make_folder(std::filesystem::path folder) {
+  if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST)
+    throw io_error("make " + folder.string());
+  return folder;
+}
+
+/// Without it changes are seen a little later.
+UniqueFd watch_folder(const std::filesystem::path& folder) {
+  UniqueFd fd(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
+  // A file that was open for writing is closed when its process ends, however it does.
+  if (fd &&
+      ::inotify_add_watch(fd.get(), folder.c_str(), IN_MODIFY | IN_CLOSE_WRITE | IN_DELETE) < 0)
+    fd.reset();
+  return fd;
+}
+
+/// True when something has happened in the folder.
+bool drain(const UniqueFd& inotify) {
+  alignas(inotify_event) std::array<char, 4096> events;
+  bool any = false;
+  while (inotify && ::read(inotify.get(), events.data(), events.size()) > 0) any = true;
+  return any;
+}
+
+}  // namespace
+
+/// Files a call for as long as it runs, and at its end has another thread watch if nobody does.
+class FileStore::Registration {
+ public:
+  Registration(FileStore& store, uint64_t id, Call& call) LOCKSTEP_NO_THREAD_SAFETY_ANALYSIS
+      : store_(store),
+        id_(id) {
+    store_.calls_[id_] = &call;
+  }
+  ~Registration() LOCKSTEP_NO_THREAD_SAFETY_ANALYSIS {
+    store_.calls_.erase(id_);
+    if (!store_.watched_ && !store_.calls_.empty())
+      store_.calls_.begin()->second->wake.notify_one();
+  }
+  Registration(const Registration&) = delete;
+  Registration& operator=(const Registration&) = delete;
+
+ private:
+  FileStore& store_;
+  uint64_t id_;
+};
+
+FileStore::FileStore(std::filesystem::path folder, const std::string& secret, Deadline deadline)
+    : folder_(make_folder(std::move(folder))),
+      inotify_(watch_folder(folder_)),
+      presence_(folder_),
+      journal_(folder_, secret),
+      clock_(Deadline::Clock::now()) {
+  const MutexLock lock(mutex_);
+  const Journal::Lock right(journal_, deadline);
+  const bool anybody = !presence_.others().empty();
+  if (!journal_.join(anybody)) journal_.begin();
+  presence_.begin();
+  catch_up();
+}
+
+FileStore::~FileStore() {
+  const MutexLock lock(mutex_);
+  try {
+    const Journal::Lock right(journal_, Deadline::after(1s));
+    catch_up();
+    if (state_.held_by(presence_.id()) != nullptr) journal_.append(end_of(presence_.id()));
+    if (presence_.others().empty()) journal_.remove();
+  } catch (const std::exception&) {
+    // The others find it dead, and the folder's next user finds nobody alive.
+  }
+}
+
+StoreReply FileStore::call(StoreRequest request, Deadline deadline) {
+  MutexLock lock(mutex_);
+  if (lost_.empty()) look_around(deadline);
+  if (!lost_.empty()) throw Error(ErrorCode::kPeerLost, name() + " " + lost_);
+  if (is_change(request.op)) return change(std::move(request), deadline);
+  return ask(request, deadline, lock);
+}
+
+StoreReply FileStore::change(StoreRequest request, Deadline deadline) {
+  const Deadline least = Deadline::after(1s);
+  const Journal::Lock right(journal_, deadline.when() < least.when() ? least : deadline);
+  catch_up();
+  if (!lost_.empty()) throw Error(ErrorCode::kPeerLost, name() + " " + lost_);
+  if (request.op == StoreOp::kHold) {
+    presence_.beat();
+    if (auto reply = hold_at_once(request)) return std::move(*reply);
+  }
+  RequestFrame record{presence_.id(), std::move(request)};
+  journal_.append(record);
+  auto answers = state_.submit({presence_.id(), ++last_request_}, std::move(record.request));
+  StoreReply reply = std::move(answers.front().reply);
+  answers.erase(answers.begin());
+  deliver(std::move(answers));
+  return reply;
+}
+
+/// The reply to a hold() that changes nothing.
+std::optional<StoreReply> FileStore::hold_at_once(const StoreRequest& request) {
+  const std::string& key = request.keys[0];
+  StoreRequest look;
+  look.op = StoreOp::kTryGet;
+  look.keys = {key};
+  const auto value =
+      state_.submit({presence_.id(), ++last_request_}, look).front().reply.items.at(0).value;
+  if (!value) return std::nullopt;
+  const auto* held = state_.held_by(presence_.id());
+  StoreReply reply;
+  reply.yes = held != nullptr && held->contains(key);
+  const bool same = reply.yes && *value == request.value &&
+                    held->find(key)->second == std::chrono::milliseconds(request.number);
+  return reply.yes && !same ? std::nullopt : std::optional(reply);
+}
+
+StoreReply FileStore::ask(const StoreRequest& request, Deadline deadline, MutexLock& lock) {
+  Call own;
+  const StoreTicket ticket{presence_.id(), ++last_request_};
+  const Registration registration(*this, ticket.request, own);
+  deliver(state_.submit(ticket, request));
+  while (!own.reply && !deadline.passed()) {
+    step(lock, own, deadline);
+    if (!own.reply && !lost_.empty()) throw Error(ErrorCode::kPeerLost, name() + " " + lost_);
+  }
+  if (!own.reply) own.reply = state_.cancel(ticket).value();
+  return std::move(*own.reply);
+}
+
+/// Waits a while for news: by watching the folder if nobody does, else for who does.
+void FileStore::step(MutexLock& lock, Call& own, Deadline deadline) {
+  if (watched_) {
+    own.wake.wait_until(lock, deadline.when());
+    return;
+  }
+  watched_ = true;
+  pollfd item{inotify_.get(), POLLIN, 0};  // where there is none, poll() only sleeps
+  const int wait_ms = deadline.at_most(kPollInterval).left_poll_ms();
+  lock.unlock();
+  ::poll(&item, 1, wait_ms);
+  lock.lock();
+  watched_ = false;
+  look_around(deadline);
+}
+
+/// Reads what others have written, and ends those that are dead.
+void FileStore::look_around(Deadline deadline) {
+  const bool news = drain(inotify_);
+  catch_up();
+  if (!lost_.empty() || (!news && !next_look_.passed())) return;
+  next_look_ = Deadline::after(kLookInterval);
+  const auto dead = find_dead();
+  if (!dead.empty()) end_clients(dead, deadline);
+}
+
+void FileStore::end_clients(const std::vector<uint64_t>& dead, Deadline deadline) {
+  try {
+    const Journal::Lock right(journal_, deadline.at_most(1s));
+    catch_up();
+    for (const uint64_t client : dead) {
+      if (state_.held_by(client) == nullptr) continue;  // Another client was faster.
+      journal_.append(end_of(client));
+      deliver(state_.drop_client(client));
+      presence_.bury(client);
+    }
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kTimeout) throw;  // The next look finds them again.
+  }
+}
+
+/// Holders whose process has ended, or that were silent for their time.
+std::vector<uint64_t> FileStore::find_dead() {
+  const auto now = clock_.advance(Deadline::Clock::now(), kLookInterval);
+  std::vector<uint64_t> dead;
+  for (const uint64_t client : state_.holders()) {
+    if (client == presence_.id()) continue;
+    const auto beats = presence_.look(client);
+    if (!beats) {
+      dead.push_back(client);
+      continue;
+    }
+    const auto [it, is_new] = beats_.try_emplace(client, *beats);
+    const auto ttl = state_.shortest_ttl(client).value();
+    if (is_new || it->second != *beats) life_signs_.expect(client, ttl, now);
+    it->second = *beats;
+  }
+  for (const uint64_t client :
+       life_signs_.silent(now, [&](uint64_t held) LOCKSTEP_NO_THREAD_SAFETY_ANALYSIS {
+         return state_.shortest_ttl(held);
+       })) {
+    log_warn(fmt::format("{}: nothing was heard of a client for {} ms, so what it held is erased",
+                         name(), state_.shortest_ttl(client)->count()));
+    dead.push_back(client);
+  }
+  for (const uint64_t client : dead) {
+    beats_.erase(client);
+    life_signs_.forget(client);
+  }
+  return dead;
+}
+
+void FileStore::catch_up() {
+  try {
+    journal_.read([this](RequestFrame record)
+                      LOCKSTEP_NO_THREAD_SAFETY_ANALYSIS { carry_out(std::move(record)); });
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kPeerLost) throw;
+    lost_ = std::string("has disconnected this client: ") + error.what();
+  }
+  if (lost_.empty()) return;
+  for (const auto& [id, call] : calls_) call->wake.notify_one();
+}
+
+void FileStore::carry_out(RequestFrame record) {
+  if (record.request.op == StoreOp::kCancel) {
+    if (record.id == presence_.id())
+      lost_ = "has disconnected this client: nothing was heard of it, so what it held is erased";
+    deliver(state_.drop_client(record.id));
+  } else if (is_change(record.request.op)) {
+    auto answers = state_.submit({record.id, 0}, std::move(record.request));
+    answers.erase(answers.begin());
+    deliver(std::move(answers));
+  } else {
+    throw Error(ErrorCode::kCorrupt,
+                fmt::format("{} has a record that changes nothing", journal_.path().string()));
+  }
+}
+
+void FileStore::deliver(std::vector<StoreAnswer> answers) {
+  for (auto& answer : answers) {
+    const auto it = calls_.find(answer.to.request);
+    if (it == calls_.end()) continue;  // Its caller has met an error.
+    it->second->reply = std::move(answer.reply);
+    it->second->wake.notify_one();
+  }
+}
+
+std::shared_ptr<Store> join_file_store(const std::filesystem::path& folder,
+                                       const std::string& secret, Deadline deadline) {
+  return std::make_shared<FileStore>(folder, secret, deadline);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,119 @@
+#include "lockstep/store/file/presence.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/statfs.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <charconv>
+#include <random>
+
+#include "lockstep/base/error.h"
+#include "lockstep/store/request.h"
+
+namespace lockstep {
+namespace {
+
+constexpr std::string_view kPrefix = "lockstep-client-";
+constexpr std::string_view kJournalName = "lockstep-store";
+
+struct flock whole_file(short type) {
+  struct flock lock {};
+  lock.l_type = type;
+  lock.l_whence = SEEK_SET;
+  return lock;
+}
+
+std::optional<uint64_t> client_of(const std::string& name) {
+  if (!name.starts_with(kPrefix) || name.size() != kPrefix.size() + 16) return std::nullopt;
+  uint64_t id = 0;
+  const char* end = name.data() + name.size();
+  const auto [stop, failure] = std::from_chars(name.data() + kPrefix.size(), end, id, 16);
+  if (failure != std::errc() || stop != end) return std::nullopt;
+  return id;
+}
+
+uint64_t random_client() {
+  std::random_device random;
+  return (static_cast<uint64_t>(random()) << 32 | random()) | 1;
+}
+
+}  // namespace
+
+Presence::Presence(std::filesystem::path folder)
+    : folder_(std::move(folder)), id_(random_client()) {
+  constexpr int64_t kNfs = 0x6969;
+  struct statfs system {};
+  is_remote_ = ::statfs(folder_.c_str(), &system) == 0 && system.f_type == kNfs;
+}
+
+Presence::~Presence() {
+  if (fd_) bury(id_);
+}
+
+std::filesystem::path Presence::path_of(uint64_t client) const {
+  return folder_ / fmt::format("{}{:016x}", kPrefix, client);
+}
+
+void Presence::begin() {
+  const auto path = path_of(id_);
+  UniqueFd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  if (!fd) throw io_error("make " + path.string());
+  auto lock = whole_file(F_WRLCK);
+  if (::fcntl(fd.get(), F_OFD_SETLK, &lock) != 0) throw io_error("lock " + path.string());
+  fd_ = std::move(fd);
+  beat();
+}
+
+void Presence::beat() {
+  ++beats_;
+  if (::pwrite(fd_.get(), &beats_, sizeof beats_, 0) != sizeof beats_)
+    throw io_error("write " + path_of(id_).string());
+  if (is_remote_) ::fdatasync(fd_.get());
+}
+
+std::optional<uint64_t> Presence::look(uint64_t client) const {
+  const auto path = path_of(client);
+  // For reading alone: closing it is not to look like the end of the client.
+  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd && errno == ENOENT) return std::nullopt;
+  if (!fd) throw io_error("open " + path.string());
+  auto lock = whole_file(F_WRLCK);
+  if (::fcntl(fd.get(), F_OFD_GETLK, &lock) != 0) throw io_error("look at " + path.string());
+  if (lock.l_type == F_UNLCK) return std::nullopt;
+  uint64_t beats = 0;
+  if (::pread(fd.get(), &beats, sizeof beats, 0) < 0) throw io_error("read " + path.string());
+  return beats;
+}
+
+void Presence::bury(uint64_t client) const {
+  ::unlink(path_of(client).c_str());
+}
+
+std::vector<uint64_t> Presence::others() const {
+  std::vector<uint64_t> alive;
+  std::error_code failure;
+  for (const auto& entry : std::filesystem::directory_iterator(folder_, failure)) {
+    const std::string name = entry.path().filename().string();
+    // NFS keeps files that are removed while open under names that begin with a dot.
+    if (name == kJournalName || name.starts_with('.')) continue;
+    const auto client = client_of(name);
+    if (!client) {
+      throw Error(ErrorCode::kInvalidArgument,
+                  fmt::format("{} is not of a store; a store wants a folder of its own",
+                              entry.path().string()));
+    }
+    if (*client == id_) continue;
+    if (look(*client)) {
+      alive.push_back(*client);
+    } else {
+      bury(*client);
+    }
+  }
+  if (failure)
+    throw Error(ErrorCode::kIo, fmt::format("list {}: {}", folder_.string(), failure.message()));
+  return alive;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,224 @@
+// A folder's store when processes are killed or stopped, and when other things lie in the folder.
+
+#include "lockstep/store/file/file_store.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <functional>
+#include <thread>
+
+#include "lockstep/base/file.h"
+#include "tests/store/helpers.h"
+#include "tests/support/temp_folder.h"
+
+namespace lockstep {
+namespace {
+
+using testing::error_of;
+using testing::mentions;
+using testing::soon;
+
+class FileStoreTest : public ::testing::Test {
+ protected:
+  std::shared_ptr<Store> join(const std::string& secret = "") const {
+    return join_file_store(folder_.path(), secret, soon());
+  }
+  std::vector<std::string> files() const {
+    std::vector<std::string> names;
+    for (const auto& entry : std::filesystem::directory_iterator(folder_.path()))
+      names.push_back(entry.path().filename().string());
+    return names;
+  }
+  void append(const std::string& bytes) const {
+    std::ofstream(folder_ / "lockstep-store", std::ios::app | std::ios::binary) << bytes;
+  }
+
+  TempFolder folder_;
+};
+
+/// A process with a client of the folder's store.
+class ClientProcess {
+ public:
+  ClientProcess(const TempFolder& folder, const std::function<void(Store&)>& body)
+      : pid_(::fork()) {
+    if (pid_ != 0) return;
+    while (true) {
+      try {
+        const auto store = join_file_store(folder.path(), "", soon());
+        body(*store);
+        ::_exit(0);  // Without a destructor of the store: as a process that is killed.
+      } catch (const Error&) {
+        // This machine was too busy for it to be in time. It begins anew.
+      }
+    }
+  }
+  ~ClientProcess() { end(SIGKILL); }
+  ClientProcess(const ClientProcess&) = delete;
+  ClientProcess& operator=(const ClientProcess&) = delete;
+
+  void end(int signal = 0) {
+    if (pid_ <= 0) return;
+    if (signal != 0) ::kill(pid_, signal);
+    ::waitpid(pid_, nullptr, 0);
+    pid_ = 0;
+  }
+  void stop() const {
+    ::kill(pid_, SIGSTOP);
+    ::waitpid(pid_, nullptr, WUNTRACED);
+  }
+
+ private:
+  pid_t pid_;
+};
+
+void wait_until_erased(Store& store, const std::string& key) {
+  uint64_t version = 0;
+  while (store.try_get(key, soon())) version = store.watch(key, version, soon()).version;
+}
+
+TEST_F(FileStoreTest, AKilledHoldersKeyIsGoneLongBeforeItsTime) {
+  const auto store = join();
+  ClientProcess holder(folder_, [](Store& own) {
+    own.hold("k", "v", 1h, soon());
+    own.get("never", Deadline::after(1h));
+  });
+  EXPECT_EQ(store->get("k", soon()), "v");
+  holder.end(SIGKILL);
+  wait_until_erased(*store, "k");
+  EXPECT_EQ(files().size(), 2u);  // the journal, and this client
+}
+
+TEST_F(FileStoreTest, AStoppedHoldersKeyIsGoneAfterItsTime) {
+  const auto store = join();
+  // It is stopped where it waits, so it has no lock.
+  ClientProcess holder(folder_, [](Store& own) {
+    own.hold("k", "v", 1s, soon());
+    own.set("held", "", soon());
+    while (true) ::pause();
+  });
+  store->get("held", soon());
+  holder.stop();
+  wait_until_erased(*store, "k");
+  EXPECT_TRUE(store->hold("k", "mine", 1h, soon()));
+}
+
+TEST_F(FileStoreTest, ASilentHolderLearnsThatItLostItsKeys) {
+  const auto holder = join();
+  const auto store = join();
+  EXPECT_TRUE(holder->hold("k", "v", 50ms, soon()));
+  wait_until_erased(*store, "k");
+  for (int call = 0; call < 2; ++call) {
+    const auto error = error_of([&] { holder->hold("k", "v", 50ms, soon()); });
+    EXPECT_EQ(error.code(), ErrorCode::kPeerLost);
+    EXPECT_TRUE(mentions(error, "nothing was heard")) << error.what();
+  }
+}
+
+TEST_F(FileStoreTest, ProcessesCountTogether) {
+  const auto store = join();
+  const auto count = [](Store& own) {
+    for (int i = 0; i < 200; ++i) own.add("n", 1, Deadline::after(120s));
+  };
+  ClientProcess first(folder_, count);
+  ClientProcess second(folder_, count);
+  count(*store);
+  first.end();
+  second.end();
+  EXPECT_EQ(store->add("n", 0, soon()), 600);
+}
+
+TEST_F(FileStoreTest, KilledWritersLeaveAWholeStore) {
+  const auto store = join();
+  for (int round = 0; round < 10; ++round) {
+    ClientProcess writer(folder_, [](Store& own) {
+      const std::string value(100'000, 'x');
+      while (true) own.set("large", value, soon());
+    });
+    store->erase("large", soon());
+    EXPECT_EQ(store->get("large", soon()).size(), 100'000u);
+    writer.end(SIGKILL);
+  }
+  store->set("k", "v", soon());
+  EXPECT_EQ(join()->get("k", soon()), "v");
+}
+
+TEST_F(FileStoreTest, ARecordThatIsCutShortIsOverwritten) {
+  const auto store = join();
+  const auto other = join();
+  store->set("k", "1", soon());
+  append(std::string("\x40\0\0\0\x11\x22", 6));
+  EXPECT_EQ(other->get("k", soon()), "1");
+  other->set("k", "2", soon());
+  EXPECT_EQ(store->get("k", soon()), "2");
+}
+
+TEST_F(FileStoreTest, ADamagedJournalIsNamed) {
+  const auto store = join();
+  append(std::string("\x04\0\0\0\x11\x22\x33\x44wxyz and more", 21));
+  const auto error = error_of([&] { store->try_get("k", soon()); });
+  EXPECT_EQ(error.code(), ErrorCode::kCorrupt);
+  EXPECT_TRUE(mentions(error, "lockstep-store") && mentions(error, "byte ")) << error.what();
+  append(std::string(64, '\xff'));
+  EXPECT_EQ(error_of([&] { store->set("k", "v", soon()); }).code(), ErrorCode::kCorrupt);
+}
+
+TEST_F(FileStoreTest, WhatACrashedJobLeftIsNotThere) {
+  ClientProcess crashed(folder_, [](Store& own) {
+    own.set("old", "", soon());
+    own.hold("held", "", 1h, soon());
+  });
+  crashed.end();
+  EXPECT_EQ(files().size(), 2u);
+  const auto store = join("another job's secret");
+  EXPECT_EQ(store->list("", soon()).size(), 0u);
+  EXPECT_EQ(files().size(), 2u);
+}
+
+TEST_F(FileStoreTest, TheLastThatLeavesClearsTheFolder) {
+  auto first = join();
+  auto second = join();
+  first->set("k", "v", soon());
+  first.reset();
+  EXPECT_EQ(second->get("k", soon()), "v");
+  second.reset();
+  EXPECT_EQ(files().size(), 0u);
+}
+
+TEST_F(FileStoreTest, AnotherJobIsRefused) {
+  const auto store = join("one secret");
+  const auto error = error_of([&] { join("another"); });
+  EXPECT_EQ(error.code(), ErrorCode::kMismatch);
+  EXPECT_TRUE(mentions(error, "secret")) << error.what();
+  store->set("k", "v", soon());
+  EXPECT_EQ(join("one secret")->get("k", soon()), "v");
+}
+
+TEST_F(FileStoreTest, AStoreThatWasTakenAwayIsAnError) {
+  const auto store = join();
+  std::filesystem::remove(folder_ / "lockstep-store");
+  EXPECT_EQ(error_of([&] { store->try_get("k", soon()); }).code(), ErrorCode::kPeerLost);
+}
+
+TEST_F(FileStoreTest, ForeignFilesAreRefusedByName) {
+  write_file_atomically(folder_ / "thesis.tex", "text");
+  auto error = error_of([&] { join(); });
+  EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
+  EXPECT_TRUE(mentions(error, "thesis.tex")) << error.what();
+  std::filesystem::remove(folder_ / "thesis.tex");
+  std::filesystem::remove(folder_ / "lockstep-store");
+  const std::string long_text(1000, 'x');
+  for (const std::string& text : {std::string("x"), long_text, "lockstep store 2 " + long_text}) {
+    write_file_atomically(folder_ / "lockstep-store", text);
+    error = error_of([&] { join(); });
+    EXPECT_EQ(error.code(), ErrorCode::kMismatch);
+    EXPECT_TRUE(mentions(error, "lockstep-store")) << error.what();
+    EXPECT_EQ(read_file(folder_ / "lockstep-store"), text);
+  }
+}
+
+}  // namespace
+}  // namespace lockstep
