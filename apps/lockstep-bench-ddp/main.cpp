@@ -13,6 +13,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/file.h"
 #include "lockstep/base/output_file.h"
+#include "lockstep/base/quick_end.h"
 #include "lockstep/launch/identity.h"
 #include "lockstep/launch/warm/warm_start.h"
 #include "lockstep/launch/world.h"
@@ -169,5 +170,6 @@ int body(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   lockstep::warm_start();
+  lockstep::end_without_teardown();
   return lockstep::run_main("lockstep bench ddp", body, argc, argv);
 }

@@ -7,6 +7,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/log.h"
+#include "lockstep/base/quick_end.h"
 #include "lockstep/launch/warm/warm_start.h"
 #include "lockstep/train/run.h"
 #include "lockstep/train/warm_up.h"
@@ -71,5 +72,6 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   lockstep::warm_start(lockstep::warm_up);
+  lockstep::end_without_teardown();
   return lockstep::run_main("lockstep train", run, argc, argv);
 }

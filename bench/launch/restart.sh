@@ -1,0 +1,38 @@
+#!/bin/bash
+# From the death of one of two workers by SIGKILL to the first complete step of the next attempt: the
+# same program under lockstep run with and without a warm start, and under torchrun.
+#
+#   bench/launch/restart.sh [BUILD_DIR]        (default build/release)
+#
+# TORCHRUN  command of torchrun (default: tests/launch/torchrun.py)
+# ROUNDS    of all launchers (5)
+set -euo pipefail
+source "$(dirname "$0")/../peers.sh"
+TORCHRUN=${TORCHRUN:-/usr/bin/python3 $root/tests/launch/torchrun.py}
+ROUNDS=${ROUNDS:-5}
+export PYTHONWARNINGS=ignore OMP_NUM_THREADS=1
+results=$(mktemp -d)
+trap 'rm -rf "$results"' EXIT
+worker=$build/bin/restart_worker
+
+timed() { # name command...: appends milliseconds to the file `name`
+  local name=$1
+  shift
+  timeout 120 "$@" >"$results/output" 2>&1 || { cat "$results/output" >&2; echo "restart: $name failed" >&2; exit 1; }
+  grep -oE '(killed|stepped) [0-9]+' "$results/output" |
+    awk '{at[$1] = $2} END {printf "%.1f\n", (at["stepped"] - at["killed"]) / 1000}' >>"$results/$name.ms"
+}
+
+run="$build/bin/lockstep run --nproc_per_node 2 --max_restarts 1 -- $worker"
+for ((round = 1; round <= ROUNDS; round++)); do
+  timed lockstep $run
+  timed lockstep_cold env LOCKSTEP_WARM_START=0 $run
+  timed torchrun $TORCHRUN --nnodes=1 --nproc_per_node=2 --max_restarts 1 --no_python "$worker"
+  timed torchrun_0.1s $TORCHRUN --nnodes=1 --nproc_per_node=2 --max_restarts 1 --monitor_interval 0.1 --no_python "$worker"
+done
+
+printf '%-16s %12s %12s\n' "kill to step" "min ms" "median ms"
+for name in lockstep lockstep_cold torchrun torchrun_0.1s; do
+  sort -n "$results/$name.ms" |
+    awk -v name="$name" '{v[NR] = $1} END {printf "%-16s %12.1f %12.1f\n", name, v[1], v[int((NR + 1) / 2)]}'
+done
