@@ -1,23 +1,27 @@
+#include <fmt/format.h>
+
 #include <cstdio>
 
 #include "apps/lockstep/verbs.h"
+#include "lockstep/launch/doctor/command.h"
 
 namespace lockstep::app {
 
 std::span<const Command> checks() {
   static constexpr Command kChecks[] = {
       {"backends", "the back ends of collectives: built in, usable here, why not", doctor_backends},
+      {"libtorch", "version and instruction set of the libtorch that lockstep has", nullptr},
   };
   return kChecks;
 }
 
 int verb_doctor(const std::vector<std::string>& args) {
-  const bool asked = !args.empty() && (args[0] == "--help" || args[0] == "-h");
-  if (args.empty() || asked) {
-    std::fprintf(asked ? stdout : stderr, "usage: lockstep doctor NAME [OPTIONS]\n\n%s",
-                 command_table(checks()).c_str());
-    return asked ? 0 : 2;
+  if (!args.empty() && (args[0] == "--help" || args[0] == "-h")) {
+    std::fputs(fmt::format("{}\n{}", doctor::doctor_usage(), command_table(checks())).c_str(),
+               stdout);
+    return 0;
   }
+  if (args.empty() || args[0].starts_with('-')) return doctor::doctor_command(args);
   return dispatch(checks(), "lockstep doctor", "check", args);
 }
 

@@ -55,7 +55,7 @@ TEST(DoctorBackends, BadArgumentsExitWithTwo) {
   EXPECT_EQ(doctor("backends --jsn").status, 2);
   EXPECT_NE(doctor("backends --jsn").text.find("did you mean '--json'"), std::string::npos);
   EXPECT_EQ(doctor("backend").status, 2);
-  EXPECT_EQ(doctor("").status, 2);
+  EXPECT_EQ(doctor("--host h1").status, 2);
 }
 
 }  // namespace

@@ -1,0 +1,29 @@
+// `lockstep doctor libtorch`: which libtorch the programs of this installation have, as one line of
+// JSON. `lockstep doctor` compares it between hosts.
+
+#include <ATen/Version.h>
+#include <torch/version.h>
+
+#include <cstdio>
+#include <string>
+
+namespace {
+
+/// "AVX2", out of the line with which libtorch describes what its kernels use.
+std::string instruction_set_in_use() {
+  const std::string config = at::show_config();
+  const std::string label = "CPU capability usage: ";
+  const size_t begin = config.find(label);
+  if (begin == std::string::npos) return "";
+  const size_t value = begin + label.size();
+  return config.substr(
+      value, config.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_", value) - value);
+}
+
+}  // namespace
+
+int main() {
+  std::printf("{\"version\": \"%s\", \"instruction_set\": \"%s\"}\n", TORCH_VERSION,
+              instruction_set_in_use().c_str());
+  return 0;
+}

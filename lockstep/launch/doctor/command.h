@@ -1,0 +1,15 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace lockstep::doctor {
+
+/// `lockstep doctor [OPTIONS]`: examines this host, or several, and prints what to mend. Returns 1
+/// when a check fails, else 0. Errors: kInvalidArgument, and those of reading a rank table.
+int doctor_command(const std::vector<std::string>& words);
+
+/// What it prints for --help, without the checks that have names of their own.
+const char* doctor_usage();
+
+}  // namespace lockstep::doctor

@@ -1,0 +1,55 @@
+#pragma once
+// The doctor's end of its probes: programs that answer one line of JSON with one.
+
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lockstep/launch/subprocess.h"
+
+namespace lockstep::doctor {
+
+/// One host's probe.
+class ProbeLink {
+ public:
+  /// Starts `words`. A program that cannot be started is a problem(), not an exception.
+  explicit ProbeLink(const std::vector<std::string>& words);
+
+  /// Why it cannot be asked any more; "" while it can.
+  const std::string& problem() const { return problem_; }
+  void give_up(const std::string& why);
+  /// Tells the probe to end, which it does when its input does.
+  void close();
+  void wait_end(Deadline deadline) { program_->wait(deadline); }
+
+  // For ask_all().
+  void send(const std::string& line) { output_ += line; }
+  bool wants_to_write() const { return problem_.empty() && !output_.empty(); }
+  void write_some();
+  /// Takes what is there; the answer once its line is whole.
+  std::optional<nlohmann::json> read_some();
+  const Subprocess& program() const { return *program_; }
+  bool err_open() const { return err_open_; }
+
+ private:
+  void ended();
+
+  std::optional<Subprocess> program_;
+  std::string problem_;
+  std::string output_, input_, errors_;
+  bool err_open_ = true;
+};
+
+struct ProbeAnswer {
+  nlohmann::json json;  ///< Null: none; the link's problem() says why.
+  Deadline::Clock::time_point at;
+};
+
+/// Sends each probe its request (null: none) and waits for all answers. One that does not answer
+/// until the deadline, or answers with what is none, is given up.
+std::vector<ProbeAnswer> ask_all(std::vector<std::unique_ptr<ProbeLink>>& probes,
+                                 const std::vector<nlohmann::json>& requests, Deadline deadline);
+
+}  // namespace lockstep::doctor

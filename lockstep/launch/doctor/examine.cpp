@@ -1,0 +1,245 @@
+#include "lockstep/launch/doctor/examine.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+
+#include "lockstep/base/auth.h"
+#include "lockstep/base/error.h"
+#include "lockstep/launch/agent/machine.h"
+#include "lockstep/launch/doctor/conversation.h"
+#include "lockstep/launch/doctor/facts_json.h"
+#include "lockstep/launch/doctor/link_server.h"
+
+namespace lockstep::doctor {
+namespace {
+
+using ExamineJson = nlohmann::json;
+
+std::string in_shell_quotes(const std::string& word) {
+  const bool plain = word.find_first_not_of(
+                         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./-") ==
+                     std::string::npos;
+  if (plain && !word.empty()) return word;
+  std::string quoted = "'";
+  for (const char letter : word)
+    quoted += letter == '\'' ? std::string("'\\''") : std::string(1, letter);
+  return quoted + "'";
+}
+
+/// What starts the probe of a host; this host's needs no rsh.
+std::vector<std::string> probe_command(const ExamineOptions& options, const std::string& host) {
+  if (host == "localhost" || host == host_name())
+    return {std::filesystem::read_symlink("/proc/self/exe").string(), "doctor", "--probe"};
+  std::vector<std::string> words = options.rsh;
+  words.push_back(host);
+  words.push_back(in_shell_quotes(options.lockstep) + " doctor --probe");
+  return words;
+}
+
+class Examination {
+ public:
+  explicit Examination(const ExamineOptions& options) : options_(options) {
+    std::vector<std::string> names = options.hosts;
+    if (names.empty()) names.push_back(host_name());
+    for (const std::string& name : names) {
+      HostFinding host;
+      host.name = name;
+      const auto words = probe_command(options, name);
+      host.command = fmt::format("{}", fmt::join(words, " "));
+      findings_.hosts.push_back(std::move(host));
+      probes_.push_back(std::make_unique<ProbeLink>(words));
+    }
+  }
+
+  Findings run() {
+    ask_facts();
+    ask_clocks();
+    if (probes_.size() > 1) ask_links();
+    if (probes_.size() > 1 && options_.measure) ask_speeds();
+    end();
+    return std::move(findings_);
+  }
+
+ private:
+  size_t size() const { return probes_.size(); }
+  bool alive(size_t host) const { return probes_[host]->problem().empty(); }
+  Deadline deadline() const { return Deadline::after(options_.timeout); }
+  std::vector<ExamineJson> to_all(const ExamineJson& request) const {
+    return std::vector<ExamineJson>(size(), request);
+  }
+
+  /// Runs `take` on a host's answer; a probe that says something else than it should is given up.
+  template <class Take>
+  void take_answer(size_t host, const ExamineJson& json, const Take& take) {
+    if (json.is_null()) return;
+    try {
+      if (json.contains("error")) {
+        probes_[host]->give_up(json.at("error").get<std::string>());
+      } else {
+        take(json);
+      }
+    } catch (const ExamineJson::exception& error) {
+      probes_[host]->give_up(
+          fmt::format("it speaks otherwise than this lockstep ({})", error.what()));
+    }
+  }
+
+  void ask_facts() {
+    std::vector<std::string> names;
+    for (const auto& host : findings_.hosts) names.push_back(host.name);
+    ExamineJson request = {{"do", "facts"},
+                           {"hosts", names},
+                           {"ports", options_.ports},
+                           {"cookie", make_job_secret().substr(0, kCookieBytes)},
+                           {"folders", options_.folders},
+                           {"hccn_conf", options_.hccn_conf}};
+    auto requests = to_all(request);
+    for (size_t i = 0; i < size(); ++i) requests[i]["me"] = i;
+    const auto answers = ask_all(probes_, requests, deadline());
+    for (size_t i = 0; i < size(); ++i) {
+      take_answer(i, answers[i].json, [&](const ExamineJson& json) {
+        findings_.hosts[i].facts = json.at("facts").get<HostFacts>();
+      });
+    }
+  }
+
+  /// As NTP does it: the answer was written between our two looks at our clock; the closest counts.
+  void ask_clocks() {
+    using std::chrono::duration;
+    constexpr int kTries = 5;
+    std::vector<double> best(size(), 1e9);
+    for (int attempt = 0; attempt < kTries; ++attempt) {
+      const auto wall = std::chrono::system_clock::now().time_since_epoch();
+      const auto start = Deadline::Clock::now();
+      const auto answers = ask_all(probes_, to_all({{"do", "clock"}}), deadline());
+      for (size_t i = 0; i < size(); ++i) {
+        take_answer(i, answers[i].json, [&](const ExamineJson& json) {
+          const double way = duration<double>(answers[i].at - start).count();
+          if (way >= best[i]) return;
+          best[i] = way;
+          findings_.hosts[i].clock_error_s = way / 2;
+          findings_.hosts[i].clock_offset_s =
+              json.at("clock").get<double>() - (duration<double>(wall).count() + way / 2);
+        });
+      }
+    }
+  }
+
+  ExamineJson target(size_t host, const ListeningPort& port) const {
+    return {{"index", host},
+            {"name", findings_.hosts[host].name},
+            {"asked", port.asked},
+            {"port", port.number}};
+  }
+
+  void ask_links() {
+    std::vector<ExamineJson> requests(size());
+    std::vector<std::vector<LinkFinding>> tries(size());
+    for (size_t from = 0; from < size(); ++from) {
+      auto targets = ExamineJson::array();
+      for (size_t to = 0; to < size(); ++to) {
+        if (to == from || !alive(to)) continue;
+        for (const ListeningPort& port : findings_.hosts[to].facts.ports) {
+          if (port.number == 0) continue;
+          targets.push_back(target(to, port));
+          tries[from].push_back({static_cast<int>(from), static_cast<int>(to), port.asked, ""});
+        }
+      }
+      requests[from] = {{"do", "links"}, {"targets", targets}};
+    }
+    const auto answers = ask_all(probes_, requests, deadline());
+    for (size_t from = 0; from < size(); ++from) {
+      take_answer(from, answers[from].json, [&](const ExamineJson& json) {
+        const auto problems = json.at("problems").get<std::vector<std::string>>();
+        for (size_t i = 0; i < std::min(problems.size(), tries[from].size()); ++i) {
+          tries[from][i].problem = problems[i];
+          findings_.links.push_back(tries[from][i]);
+        }
+      });
+    }
+  }
+
+  /// The first port of `to` that `from` reached; null where there is none.
+  const ListeningPort* reached(int from, int to) const {
+    for (const LinkFinding& link : findings_.links) {
+      if (link.from != from || link.to != to || !link.problem.empty()) continue;
+      for (const auto& port : findings_.hosts[static_cast<size_t>(to)].facts.ports) {
+        if (port.asked == link.port && port.number != 0) return &port;
+      }
+    }
+    return nullptr;
+  }
+
+  void ask_speeds() {
+    for (auto round : tournament(static_cast<int>(size()))) {
+      measure_round(round);
+      for (auto& [from, to] : round) std::swap(from, to);
+      measure_round(round);
+    }
+  }
+
+  void measure_round(const std::vector<std::pair<int, int>>& round) {
+    std::vector<ExamineJson> requests(size());
+    for (const auto& [from, to] : round) {
+      const ListeningPort* port = reached(from, to);
+      if (port == nullptr || !alive(static_cast<size_t>(to))) continue;
+      requests[static_cast<size_t>(from)] = {{"do", "measure"},
+                                             {"target", target(static_cast<size_t>(to), *port)},
+                                             {"seconds", options_.seconds}};
+    }
+    const auto answers = ask_all(probes_, requests, deadline());
+    for (const auto& [from, to] : round) {
+      const ExamineJson& json = answers[static_cast<size_t>(from)].json;
+      if (json.is_null()) continue;
+      PairSpeed speed{from, to, 0, 0, json.value("error", "")};
+      if (speed.problem.empty()) {
+        speed.latency_us = json.value("latency_us", 0.0);
+        speed.gbit_s = json.value("gbit_s", 0.0);
+      }
+      findings_.speeds.push_back(std::move(speed));
+    }
+  }
+
+  void end() {
+    for (auto& probe : probes_) probe->close();
+    const Deadline last = Deadline::after(5s);
+    for (size_t i = 0; i < size(); ++i) {
+      findings_.hosts[i].problem = probes_[i]->problem();
+      if (alive(i)) probes_[i]->wait_end(last);
+    }
+    probes_.clear();
+  }
+
+  const ExamineOptions& options_;
+  Findings findings_;
+  std::vector<std::unique_ptr<ProbeLink>> probes_;
+};
+
+}  // namespace
+
+std::vector<std::vector<std::pair<int, int>>> tournament(int n) {
+  const int places = n + n % 2;  // with an odd number one rests each round
+  std::vector<std::vector<std::pair<int, int>>> rounds;
+  for (int round = 0; round + 1 < places; ++round) {
+    std::vector<std::pair<int, int>> pairs;
+    const auto at = [&](int place) {
+      return place == 0 ? 0 : (place - 1 + round) % (places - 1) + 1;
+    };
+    for (int i = 0; i < places / 2; ++i) {
+      const int a = at(i);
+      const int b = at(places - 1 - i);
+      if (a < n && b < n) pairs.emplace_back(std::min(a, b), std::max(a, b));
+    }
+    rounds.push_back(std::move(pairs));
+  }
+  return rounds;
+}
+
+Findings examine(const ExamineOptions& options) {
+  return Examination(options).run();
+}
+
+}  // namespace lockstep::doctor

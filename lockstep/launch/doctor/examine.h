@@ -1,0 +1,33 @@
+#pragma once
+// Asking all hosts.
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "lockstep/base/deadline.h"
+#include "lockstep/launch/doctor/facts.h"
+
+namespace lockstep::doctor {
+
+struct ExamineOptions {
+  std::vector<std::string> hosts;    ///< Empty: this one alone.
+  std::vector<std::string> rsh;      ///< Words before the host's name.
+  std::string lockstep;              ///< Program on the other hosts.
+  std::vector<int> ports;            ///< 0: one of the kernel's choice.
+  std::vector<std::string> folders;  ///< "": the current one.
+  std::string hccn_conf;
+  bool measure = true;
+  double seconds = 0.2;                    ///< Of each stream.
+  Deadline::Clock::duration timeout{60s};  ///< For each question to all hosts.
+};
+
+/// Starts a probe on each host, all at once, asks, and ends them. Links are tried all at once;
+/// pairs are measured in rounds in which each host is in one pair. Nothing is left on any host.
+/// Cost: about a second, and 2(n-1) rounds of 0.5 s for n hosts.
+Findings examine(const ExamineOptions& options);
+
+/// Rounds of a tournament: each pair of `n` meets once, each host at most once a round.
+std::vector<std::vector<std::pair<int, int>>> tournament(int n);
+
+}  // namespace lockstep::doctor

@@ -1,0 +1,230 @@
+#include "lockstep/launch/doctor/gather.h"
+
+#include <arpa/inet.h>
+#include <ifaddrs.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <sys/resource.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <array>
+#include <chrono>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "lockstep/base/env.h"
+#include "lockstep/base/error.h"
+#include "lockstep/base/file.h"
+#include "lockstep/base/text.h"
+#include "lockstep/base/version.h"
+#include "lockstep/launch/agent/machine.h"
+#include "lockstep/launch/doctor/firewall.h"
+#include "lockstep/launch/identity.h"
+#include "lockstep/launch/rank_table/device_addresses.h"
+#include "lockstep/launch/world.h"
+
+namespace lockstep::doctor {
+namespace {
+
+constexpr auto kProgramTime = 10s;
+
+/// A small file's text without its last newline; "" when it cannot be read.
+std::string setting(const std::string& path) {
+  try {
+    std::string text = read_file(path, 1 << 16);
+    while (!text.empty() && text.back() == '\n') text.pop_back();
+    return text;
+  } catch (const Error&) {
+    return "";
+  }
+}
+
+int64_t number_setting(const std::string& path) {
+  const std::string text = setting(path);
+  return text.empty() ? -1 : std::strtoll(text.c_str(), nullptr, 10);
+}
+
+std::string address_of(const sockaddr* address) {
+  std::array<char, INET6_ADDRSTRLEN> text{};
+  const void* bytes = nullptr;
+  if (address->sa_family == AF_INET)
+    bytes = &reinterpret_cast<const sockaddr_in*>(address)->sin_addr;
+  else if (address->sa_family == AF_INET6)
+    bytes = &reinterpret_cast<const sockaddr_in6*>(address)->sin6_addr;
+  if (bytes == nullptr ||
+      ::inet_ntop(address->sa_family, bytes, text.data(), text.size()) == nullptr)
+    return "";
+  return text.data();
+}
+
+std::vector<std::string> own_addresses() {
+  std::vector<std::string> addresses;
+  ifaddrs* list = nullptr;
+  if (::getifaddrs(&list) != 0) return addresses;
+  for (const ifaddrs* each = list; each != nullptr; each = each->ifa_next) {
+    if (each->ifa_addr == nullptr) continue;
+    const std::string text = address_of(each->ifa_addr);
+    if (!text.empty()) addresses.push_back(text);
+  }
+  ::freeifaddrs(list);
+  return addresses;
+}
+
+DiskSpace disk_space(const std::string& folder) {
+  DiskSpace space;
+  space.path = folder.empty() ? std::filesystem::current_path().string() : folder;
+  struct statvfs info {};
+  if (::statvfs(space.path.c_str(), &info) != 0) {
+    space.error = "not there";
+  } else if (::access(space.path.c_str(), W_OK) != 0) {
+    space.error = "not writable";
+  } else {
+    space.free_bytes = static_cast<int64_t>(info.f_bavail) * static_cast<int64_t>(info.f_frsize);
+    space.total_bytes = static_cast<int64_t>(info.f_blocks) * static_cast<int64_t>(info.f_frsize);
+  }
+  return space;
+}
+
+double cpu_quota() {
+  const auto parts = split(setting("/sys/fs/cgroup/cpu.max"), ' ');
+  if (parts.size() == 2 && parts[0] != "max")
+    return std::atof(parts[0].c_str()) / std::atof(parts[1].c_str());
+  const auto quota = number_setting("/sys/fs/cgroup/cpu/cpu.cfs_quota_us");
+  const auto period = number_setting("/sys/fs/cgroup/cpu/cpu.cfs_period_us");
+  return quota > 0 && period > 0 ? static_cast<double>(quota) / static_cast<double>(period) : 0;
+}
+
+std::string instruction_set() {
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx512f") != 0) return "AVX512";
+  if (__builtin_cpu_supports("avx2") != 0) return "AVX2";
+#endif
+  return "DEFAULT";
+}
+
+/// Programs of the administrator may be outside of the user's PATH.
+ProgramOutput run_admin(std::vector<std::string> words) {
+  const auto output = run_program(words, Deadline::after(kProgramTime));
+  if (output.status != 127) return output;
+  words[0] = "/usr/sbin/" + words[0];
+  return run_program(words, Deadline::after(kProgramTime));
+}
+
+std::vector<Firewall> firewalls() {
+  std::vector<Firewall> found = {read_nft(run_admin({"nft", "list", "ruleset"})),
+                                 read_ufw(run_admin({"ufw", "status"})),
+                                 read_firewalld(run_admin({"firewall-cmd", "--state"}))};
+  // Where nft tells, it tells of iptables' rules too.
+  if (found[0].state == FirewallState::kAbsent || found[0].state == FirewallState::kUnknown)
+    found.push_back(read_iptables(run_admin({"iptables", "-S"})));
+  return found;
+}
+
+void ask_libtorch(HostFacts* facts) {
+  std::error_code ignored;
+  const auto self = std::filesystem::read_symlink("/proc/self/exe", ignored);
+  const auto program = self.parent_path() / "lockstep-doctor-libtorch";
+  const auto output = run_program({program.string()}, Deadline::after(3 * kProgramTime));
+  const auto json = nlohmann::json::parse(output.out, nullptr, false);
+  if (output.status != 0 || !json.is_object()) return;
+  facts->libtorch = json.value("version", "");
+  facts->libtorch_isa = json.value("instruction_set", "");
+}
+
+void ask_devices(const std::string& hccn_conf, HostFacts* facts) {
+  try {
+    const auto told = hccn_conf.empty() ? ask_hccn_tool({0, 8}) : std::nullopt;
+    facts->device_addresses =
+        told ? *told : read_hccn_conf(hccn_conf.empty() ? kHccnConf : hccn_conf);
+    if (!told) return;
+  } catch (const Error&) {
+    return;  // a host without Ascend devices
+  }
+  for (const auto& [id, address] : facts->device_addresses) {
+    const auto link = run_program({"hccn_tool", "-i", id, "-link", "-g"}, Deadline::after(10s));
+    const auto health =
+        run_program({"hccn_tool", "-i", id, "-net_health", "-g"}, Deadline::after(10s));
+    std::string problem;
+    if (link.out.find("UP") == std::string::npos) problem = split(link.out, '\n')[0];
+    if (health.out.find("Success") == std::string::npos)
+      problem += (problem.empty() ? "" : "; ") + split(health.out, '\n')[0];
+    if (!problem.empty()) facts->device_links[id] = problem;
+  }
+}
+
+std::vector<NameLookup> look_up_all(const std::vector<std::string>& names) {
+  constexpr size_t kAtOnce = 64;
+  std::vector<NameLookup> lookups(names.size());
+  for (size_t begin = 0; begin < names.size(); begin += kAtOnce) {
+    std::vector<std::thread> threads;
+    for (size_t i = begin; i < std::min(names.size(), begin + kAtOnce); ++i)
+      threads.emplace_back([&names, &lookups, i] { lookups[i] = look_up(names[i]); });
+    for (auto& thread : threads) thread.join();
+  }
+  return lookups;
+}
+
+void read_limits(HostFacts* facts) {
+  facts->somaxconn = number_setting("/proc/sys/net/core/somaxconn");
+  facts->syn_backlog = number_setting("/proc/sys/net/ipv4/tcp_max_syn_backlog");
+  facts->reserved_ports = setting("/proc/sys/net/ipv4/ip_local_reserved_ports");
+  facts->port_range = setting("/proc/sys/net/ipv4/ip_local_port_range");
+  facts->hccl_base_port = env_or("HCCL_IF_BASE_PORT", "");
+  rlimit files{};
+  if (::getrlimit(RLIMIT_NOFILE, &files) == 0) {
+    constexpr rlim_t kMany = 1 << 30;
+    facts->open_files = static_cast<int64_t>(std::min(files.rlim_cur, kMany));
+  }
+  struct statvfs shm {};
+  if (::statvfs("/dev/shm", &shm) == 0)
+    facts->shm_bytes = static_cast<int64_t>(shm.f_blocks) * static_cast<int64_t>(shm.f_frsize);
+  facts->cores = static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN));
+  facts->usable_cores = usable_cores();
+  facts->cpu_quota = cpu_quota();
+}
+
+}  // namespace
+
+NameLookup look_up(const std::string& name) {
+  NameLookup lookup;
+  lookup.name = name;
+  const auto start = std::chrono::steady_clock::now();
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  const int failure = ::getaddrinfo(name.c_str(), nullptr, &hints, &found);
+  const std::unique_ptr<addrinfo, void (*)(addrinfo*)> list(failure == 0 ? found : nullptr,
+                                                            [](addrinfo* each) {
+                                                              if (each != nullptr)
+                                                                ::freeaddrinfo(each);
+                                                            });
+  lookup.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  if (failure != 0) lookup.error = ::gai_strerror(failure);
+  for (const addrinfo* each = list.get(); each != nullptr; each = each->ai_next)
+    lookup.addresses.push_back(address_of(each->ai_addr));
+  return lookup;
+}
+
+HostFacts gather_facts(const GatherRequest& request) {
+  HostFacts facts;
+  facts.hostname = host_name();
+  facts.host_id = this_host_id();
+  facts.build_id = build_id();
+  facts.addresses = own_addresses();
+  std::vector<std::string> names = request.names;
+  if (std::find(names.begin(), names.end(), facts.hostname) == names.end())
+    names.push_back(facts.hostname);
+  facts.names = look_up_all(names);
+  read_limits(&facts);
+  for (const std::string& folder : request.folders) facts.disks.push_back(disk_space(folder));
+  facts.instruction_set = instruction_set();
+  facts.firewalls = firewalls();
+  ask_libtorch(&facts);
+  ask_devices(request.hccn_conf, &facts);
+  return facts;
+}
+
+}  // namespace lockstep::doctor

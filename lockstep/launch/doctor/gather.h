@@ -1,0 +1,24 @@
+#pragma once
+// Finding out the facts of this host.
+
+#include <string>
+#include <vector>
+
+#include "lockstep/launch/doctor/facts.h"
+
+namespace lockstep::doctor {
+
+struct GatherRequest {
+  std::vector<std::string> names;    ///< Host names to resolve.
+  std::vector<std::string> folders;  ///< Whose space counts; "" is the current one.
+  std::string hccn_conf;             ///< Empty: hccn_tool, else /etc/hccn.conf, where there is one.
+};
+
+/// Everything but HostFacts::ports. What cannot be found out is left empty or -1. Cost: a few
+/// programs are run, 10 s each at most.
+HostFacts gather_facts(const GatherRequest& request);
+
+/// How this host resolves `name`.
+NameLookup look_up(const std::string& name);
+
+}  // namespace lockstep::doctor

@@ -1,0 +1,145 @@
+#include "lockstep/launch/doctor/link_client.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <linux/tcp.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <thread>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/socket.h"
+#include "lockstep/launch/doctor/link_server.h"
+
+namespace lockstep::doctor {
+namespace {
+
+using Clock = Deadline::Clock;
+
+std::string meaning(int failure) {
+  if (failure == ECONNREFUSED) return "refused: a firewall rejects, or the name leads elsewhere";
+  return std::strerror(failure);
+}
+
+/// One try at the first address of a name, as programs do it. Errors: kUnavailable, kTimeout.
+UniqueFd connect_once(const LinkTarget& target, Deadline deadline) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  const int failure =
+      ::getaddrinfo(target.name.c_str(), std::to_string(target.port).c_str(), &hints, &found);
+  if (failure != 0) throw Error(ErrorCode::kUnavailable, ::gai_strerror(failure));
+  const std::unique_ptr<addrinfo, void (*)(addrinfo*)> list(found, &::freeaddrinfo);
+  UniqueFd fd(::socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!fd) throw io_error("socket");
+  if (::connect(fd.get(), found->ai_addr, found->ai_addrlen) == 0) return fd;
+  if (errno != EINPROGRESS) throw Error(ErrorCode::kUnavailable, meaning(errno));
+  pollfd item{fd.get(), POLLOUT, 0};
+  if (::poll(&item, 1, deadline.left_poll_ms()) <= 0)
+    throw Error(ErrorCode::kTimeout, "no answer: a firewall drops, or the way is cut");
+  int error = 0;
+  socklen_t size = sizeof error;
+  ::getsockopt(fd.get(), SOL_SOCKET, SO_ERROR, &error, &size);
+  if (error != 0) throw Error(ErrorCode::kUnavailable, meaning(error));
+  return fd;
+}
+
+int greet(int fd, const std::string& cookie, char wish, Deadline deadline) {
+  const std::string greeting = cookie + wish;
+  send_all(fd, greeting.data(), greeting.size(), deadline, "it");
+  std::array<unsigned char, 4> answer{};
+  recv_all(fd, answer.data(), answer.size(), deadline, "it");
+  return answer[0] | answer[1] << 8 | answer[2] << 16 | answer[3] << 24;
+}
+
+std::string try_link(const LinkTarget& target, const std::string& cookie,
+                     const std::vector<std::string>& names, Clock::duration limit) {
+  const Deadline deadline = Deadline::after(limit);
+  try {
+    const UniqueFd fd = connect_once(target, deadline);
+    const int index = greet(fd.get(), cookie, kEcho, deadline);
+    if (index == target.index) return "";
+    return index >= 0 && index < static_cast<int>(names.size())
+               ? "leads to " + names[static_cast<size_t>(index)]
+               : "leads to a stranger";
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::kPeerLost) return "something else answers there";
+    return error.what();
+  }
+}
+
+double median_latency_us(const LinkTarget& target, const std::string& cookie, Deadline deadline) {
+  const UniqueFd fd = connect_once(target, deadline);
+  const int on = 1;
+  ::setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  greet(fd.get(), cookie, kEcho, deadline);
+  const auto end = Clock::now() + 200ms;
+  std::vector<double> times;
+  std::array<char, 8> bytes{};
+  while (times.size() < 200 && (times.size() < 3 || Clock::now() < end)) {
+    const auto start = Clock::now();
+    send_all(fd.get(), bytes.data(), bytes.size(), deadline, target.name);
+    recv_all(fd.get(), bytes.data(), bytes.size(), deadline, target.name);
+    times.push_back(std::chrono::duration<double, std::micro>(Clock::now() - start).count());
+  }
+  const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
+  std::nth_element(times.begin(), middle, times.end());
+  return *middle;
+}
+
+double stream_gbit_s(const LinkTarget& target, const std::string& cookie, Clock::duration time,
+                     Deadline deadline) {
+  UniqueFd fd = connect_once(target, deadline);
+  greet(fd.get(), cookie, kSink, deadline);
+  const std::vector<char> chunk(1 << 18);
+  const auto start = Clock::now();
+  const Deadline end = Deadline::at(start + time);
+  while (!end.passed()) {
+    if (::send(fd.get(), chunk.data(), chunk.size(), MSG_NOSIGNAL | MSG_DONTWAIT) >= 0) continue;
+    if (errno != EAGAIN && errno != EINTR)
+      throw Error(ErrorCode::kPeerLost, std::string("while sending: ") + std::strerror(errno));
+    pollfd item{fd.get(), POLLOUT, 0};
+    ::poll(&item, 1, end.left_poll_ms());
+  }
+  tcp_info info{};
+  socklen_t size = sizeof info;
+  if (::getsockopt(fd.get(), IPPROTO_TCP, TCP_INFO, &info, &size) != 0) throw io_error("TCP_INFO");
+  const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  abort_connection(std::move(fd));  // what is still under way is of no use
+  return static_cast<double>(info.tcpi_bytes_acked) * 8 / seconds / 1e9;
+}
+
+}  // namespace
+
+std::vector<std::string> try_links(const std::vector<LinkTarget>& targets,
+                                   const std::string& cookie, const std::vector<std::string>& names,
+                                   Clock::duration limit) {
+  constexpr size_t kAtOnce = 256;
+  std::vector<std::string> problems(targets.size());
+  for (size_t begin = 0; begin < targets.size(); begin += kAtOnce) {
+    std::vector<std::thread> threads;
+    for (size_t i = begin; i < std::min(targets.size(), begin + kAtOnce); ++i) {
+      threads.emplace_back([&, i] { problems[i] = try_link(targets[i], cookie, names, limit); });
+    }
+    for (auto& thread : threads) thread.join();
+  }
+  return problems;
+}
+
+LinkSpeed measure_link(const LinkTarget& target, const std::string& cookie, Clock::duration time) {
+  const Deadline deadline = Deadline::after(time + 10s);
+  LinkSpeed speed;
+  speed.latency_us = median_latency_us(target, cookie, deadline);
+  speed.gbit_s = stream_gbit_s(target, cookie, time, deadline);
+  return speed;
+}
+
+}  // namespace lockstep::doctor

@@ -1,0 +1,18 @@
+#pragma once
+
+namespace lockstep::doctor {
+
+/// `lockstep doctor --probe`: the doctor's part on one host. Takes requests from standard input,
+/// one JSON object a line, and answers each with one on standard output, until the input ends (or
+/// ten minutes have passed). Listens meanwhile where the first request says. Returns the exit
+/// status.
+///
+///   {"do": "facts", "me": 0, "hosts": [...], "ports": [...], "cookie": "...", "folders": [...],
+///    "hccn_conf": ""}                                  {"facts": {...}}
+///   {"do": "clock"}                                    {"clock": seconds since 1970}
+///   {"do": "links", "targets": [{index, name, asked, port}]}   {"problems": ["", ...]}
+///   {"do": "measure", "target": {...}, "seconds": 0.2} {"latency_us": 20, "gbit_s": 9.4}
+///   anything that fails                                {"error": "..."}
+int probe();
+
+}  // namespace lockstep::doctor

@@ -1,0 +1,20 @@
+#pragma once
+// The doctor's findings for people and for programs.
+
+#include <string>
+
+#include "lockstep/launch/doctor/checks.h"
+
+namespace lockstep::doctor {
+
+/// The table of checks, the matrix of links, and a line that sums up. `terminal`: with symbols and
+/// colours; else words alone.
+std::string report_text(const Findings& findings, const CheckRows& rows, bool terminal);
+
+/// One object: "verdict", "checks", "hosts" with their facts, "links", "pairs".
+std::string report_json(const Findings& findings, const CheckRows& rows);
+
+/// 1 when a row fails, else 0.
+int exit_status_of(const CheckRows& rows);
+
+}  // namespace lockstep::doctor
