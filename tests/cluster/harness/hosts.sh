@@ -42,7 +42,8 @@ host_boot() { # I
     bash "$HARNESS/host.sh" "$name" "$SHARED" "$NETWORK.$1" "$ROOT" >"$folder/log" 2>&1 </dev/null &
   echo $! >>"$SHARED/services"
   until_true 30 test -s "$folder/pid" || fail "$name did not start: $(cat "$folder/log")"
-  ip link add "$name" type veth peer name eth0 netns "$(host_pid "$1")"
+  # The same address on the wire after every start: the others remember it.
+  ip link add "$name" type veth peer name eth0 address "02:00:00:00:00:$(printf %02x "$1")" netns "$(host_pid "$1")"
   ip link set "$name" master wire up
   : >"$folder/linked"
   until_true 30 test -e "$folder/ready" || fail "$name did not start: $(cat "$folder/log")"

@@ -23,7 +23,7 @@ ssh_keys() {
   printf '%s\n' "HostKey $folder/host" "AuthorizedKeysFile $folder/user.pub" "StrictModes no" "PermitRootLogin yes" \
     "PidFile none" "UsePAM no" "MaxStartups 100" >"$folder/sshd_config"
   printf '%s\n' "Host *" "  IdentityFile $folder/user" "  StrictHostKeyChecking no" "  UserKnownHostsFile /dev/null" \
-    "  LogLevel ERROR" "  ConnectTimeout 10" >"$folder/config"
+    "  LogLevel ERROR" "  ConnectTimeout 5" >"$folder/config"
   mount --bind "$folder/config" /etc/ssh/ssh_config
 }
 
