@@ -11,6 +11,11 @@ title() { printf '\n== %s\n' "$1"; }
 
 title "launch: two processes of /bin/true, lockstep run beside fork and exec"
 "$bin/bench_launch"
+"$bin/bench_launch" --ranks 32 --rounds 50
+title "32 ranks of the trainer to their first barrier, with and without a warm start"
+bench/launch/first_barrier.sh
+title "from a killed worker to the next attempt's first step, beside torchrun"
+bench/launch/restart.sh
 title "death of a rank: until the others know"
 "$bin/bench_death"
 title "flight recorder"

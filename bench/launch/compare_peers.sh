@@ -1,14 +1,16 @@
 #!/bin/bash
-# Time to start and end two processes of /bin/true, in turns: lockstep run, Open MPI's mpirun, torchrun.
+# Time to start and end processes of /bin/true, in turns: lockstep run, Open MPI's mpirun, torchrun.
 #
 #   bench/launch/compare_peers.sh [BUILD_DIR]        (default build/release)
 #
 # TORCHRUN  command of torchrun (default: tests/launch/torchrun.py, for Debian's own cannot run on
 #           Python 3.11)
+# RANKS     how many processes (2)
 # ROUNDS    of all programs (5)
 set -euo pipefail
 source "$(dirname "$0")/../peers.sh"
 TORCHRUN=${TORCHRUN:-/usr/bin/python3 $root/tests/launch/torchrun.py}
+RANKS=${RANKS:-2}
 ROUNDS=${ROUNDS:-5}
 export PYTHONWARNINGS=ignore OMP_NUM_THREADS=1
 results=$(mktemp -d)
@@ -23,9 +25,9 @@ timed() { # name command...: appends milliseconds to the file `name`
 }
 
 for ((round = 1; round <= ROUNDS; round++)); do
-  timed lockstep "$build/bin/lockstep" run --nproc_per_node 2 -- /bin/true
-  timed mpirun mpirun.openmpi --oversubscribe -n 2 /bin/true
-  timed torchrun $TORCHRUN --nnodes=1 --nproc_per_node=2 --no_python /bin/true
+  timed lockstep "$build/bin/lockstep" run --nproc_per_node $RANKS -- /bin/true
+  timed mpirun mpirun.openmpi --oversubscribe -n $RANKS /bin/true
+  timed torchrun $TORCHRUN --nnodes=1 --nproc_per_node=$RANKS --no_python /bin/true
 done
 
 printf '%-10s %12s %12s\n' program "min ms" "median ms"
