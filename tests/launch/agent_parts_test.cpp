@@ -5,7 +5,6 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/launch/agent/failure.h"
-#include "lockstep/launch/agent/heartbeat.h"
 #include "lockstep/launch/agent/line_splitter.h"
 #include "lockstep/launch/agent/program.h"
 #include "lockstep/launch/agent/rank_plan.h"
@@ -81,8 +80,10 @@ JobPlan two_nodes() {
   JobPlan plan;
   plan.run_id = "run";
   plan.node_rank = 1;
-  plan.nodes = plan_ranks({{"a", 2, 2, "x"}, {"b", 2, 3, "x"}});
-  plan.hosts = {"a", "b"};
+  plan.num_nodes = 2;
+  plan.ranks = plan_ranks({{"a", 2, 2, "x"}, {"b", 2, 3, "x"}})[1];
+  plan.world_size = 5;
+  plan.host = "b";
   plan.store = {"10.0.0.1", 4000};
   plan.secret = "s";
   plan.master_addr = "10.0.0.1";
@@ -153,17 +154,6 @@ TEST(Failure, ReportIsFactsThenStderr) {
   EXPECT_EQ(report_text(failure, 2),
             "lockstep run: rank 5 (node 1, gpu01) failed first: SIGBUS after 12 s\n"
             "  nothing on its stderr");
-}
-
-TEST(Heartbeat, SilenceIsABeatThatDoesNotChange) {
-  const HeartbeatTable::Time start{};
-  HeartbeatTable hearts(2, start);
-  hearts.seen(0, "1", start + 5s);
-  hearts.seen(1, "1", start + 5s);
-  hearts.seen(0, "2", start + 9s);
-  hearts.seen(1, "1", start + 9s);
-  EXPECT_TRUE(hearts.silent(start + 9s, 5s).empty());
-  EXPECT_EQ(hearts.silent(start + 11s, 5s), std::vector<int>{1});
 }
 
 TEST(FindProgram, AsAShellDoes) {

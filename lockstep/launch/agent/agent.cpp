@@ -33,7 +33,7 @@ std::string agent_mark() {
 bool wants_warm_start(const Environment& environment, const JobPlan& plan) {
   const auto off = environment.find("LOCKSTEP_WARM_START");
   if (off != environment.end() && off->second == "0") return false;
-  return plan.own().local_size > 1 || plan.max_restarts > 0;
+  return plan.ranks.local_size > 1 || plan.max_restarts > 0;
 }
 
 }  // namespace
@@ -60,7 +60,7 @@ Agent::~Agent() {
 int Agent::run() {
   adopt_orphans();
   guard_.emplace(std::vector<std::string>{"LOCKSTEP_AGENT=" + setup_.mark},
-                 static_cast<size_t>(plan_.own().local_size));
+                 static_cast<size_t>(plan_.ranks.local_size));
   setup_.guard = &*guard_;
   poller_.add(signals_.fd(), kSignals);
   if (rendezvous_->fd() >= 0) poller_.add(rendezvous_->fd(), kNews);
@@ -82,7 +82,7 @@ void Agent::begin_generation(const JobPlan& plan) {
   workers_.emplace(setup_, plan_,
                    run_folder_.empty() ? "" : make_attempt_folder(run_folder_, plan_));
   if (!reading_) workers_->set_reading(false);
-  tell(GenerationStarted{plan_.own().local_size});
+  tell(GenerationStarted{plan_.ranks.local_size});
 }
 
 void Agent::loop() {
@@ -166,7 +166,7 @@ void Agent::hear() {
 void Agent::say_restart(const JobNews& news) {
   std::string line = "lockstep run: ";
   if (news.failure) {
-    line += fmt::format("{}; restart {} of {}", failure_line(*news.failure, plan_.num_nodes()),
+    line += fmt::format("{}; restart {} of {}", failure_line(*news.failure, plan_.num_nodes),
                         plan_.restart_count + 1, plan_.max_restarts);
   } else {
     line += news.why + "; all workers start anew";
@@ -232,7 +232,7 @@ void Agent::act(const PublishGone&) {
 void Agent::act(const SayWaiting&) {
   std::vector<int> ranks;
   for (const int local_rank : remaining(state_)) {
-    ranks.push_back(plan_.own().first_rank + local_rank);
+    ranks.push_back(plan_.ranks.first_rank + local_rank);
   }
   const auto left =
       std::chrono::duration<double>(*state_.kill_at - std::chrono::steady_clock::now());
@@ -258,7 +258,7 @@ int Agent::finish() {
   if (end_ && !end_->why_not_again.empty()) {
     console_.put(2, "lockstep run: no further restart: " + end_->why_not_again);
   }
-  if (failure) console_.put(2, report_text(*failure, plan_.num_nodes()));
+  if (failure) console_.put(2, report_text(*failure, plan_.num_nodes));
   console_.drain();
   std::optional<ExitStatus> job;
   if (end_ && end_->failure) job = end_->failure->status;

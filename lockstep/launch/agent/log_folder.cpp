@@ -24,7 +24,7 @@ std::string make_run_folder(const std::string& log_dir, const JobPlan& plan) {
     throw Error(ErrorCode::kIo, fmt::format("make folder {}: {}", log_dir, failure.message()));
   }
   std::string name = plan.run_id;
-  if (plan.num_nodes() > 1) name += fmt::format("_node{}", plan.node_rank);
+  if (plan.num_nodes > 1) name += fmt::format("_node{}", plan.node_rank);
   std::string path = log_dir + "/" + name;
   for (int copy = 2; ::mkdir(path.c_str(), 0777) != 0; ++copy) {
     if (errno != EEXIST) throw io_error("make folder " + path);
@@ -40,7 +40,7 @@ std::string make_attempt_folder(const std::string& run_folder, const JobPlan& pl
     attempt += fmt::format("_generation_{}", plan.generation);
   }
   make_folder(attempt);
-  for (int local_rank = 0; local_rank < plan.own().local_size; ++local_rank) {
+  for (int local_rank = 0; local_rank < plan.ranks.local_size; ++local_rank) {
     make_folder(fmt::format("{}/{}", attempt, local_rank));
   }
   return attempt;

@@ -14,8 +14,9 @@ class LoneRendezvous final : public Rendezvous {
       : options_(options), secret_(secret.empty() ? make_job_secret() : secret) {
     plan_.run_id = options_.run_id.empty() ? make_run_id() : options_.run_id;
     const NodeOffer offer = {host_name(), 1, options_.nproc_per_node, options_.role};
-    plan_.nodes = plan_ranks({offer});
-    plan_.hosts = {offer.host};
+    plan_.ranks = plan_ranks({offer})[0];
+    plan_.host = offer.host;
+    plan_.world_size = offer.local_size;
     plan_.secret = secret_;
     plan_.master_addr = options_.master_addr;
     plan_.max_restarts = options_.max_restarts;

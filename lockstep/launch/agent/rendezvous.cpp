@@ -5,12 +5,13 @@
 #include <ctime>
 
 #include "lockstep/base/auth.h"
+#include "lockstep/launch/rendezvous/elastic_rendezvous.h"
 
 namespace lockstep {
 
 std::unique_ptr<Rendezvous> make_rendezvous(const RunOptions& options, const std::string& secret) {
   return options.num_nodes == 1 ? make_lone_rendezvous(options, secret)
-                                : make_static_rendezvous(options, secret);
+                                : make_elastic_rendezvous(options, secret);
 }
 
 std::string make_run_id() {

@@ -79,13 +79,6 @@ class Rendezvous {
 std::unique_ptr<Rendezvous> make_lone_rendezvous(const RunOptions& options,
                                                  const std::string& secret);
 
-/// A fixed number of nodes, each with its rank given, that meet at the store that node 0's agent
-/// serves at --master_addr:--master_port. `secret`: may only be empty if they meet on loopback. A
-/// node whose --rdzv_id is not node 0's does not join, nor one that finds a store in which there is
-/// no node 0.
-std::unique_ptr<Rendezvous> make_static_rendezvous(const RunOptions& options,
-                                                   const std::string& secret);
-
 /// What `options` ask for. `secret`: LOCKSTEP_SECRET.
 std::unique_ptr<Rendezvous> make_rendezvous(const RunOptions& options, const std::string& secret);
 

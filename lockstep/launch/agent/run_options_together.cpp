@@ -158,14 +158,11 @@ RunOptions put_together(RunOptionsDraft draft) {
 }
 
 void refuse_unsupported(const RunOptions& options) {
-  if (options.num_nodes > 1 && options.rdzv_backend != "static") {
+  if (options.num_nodes > 1 && options.rdzv_backend != "static" && options.rdzv_backend != "c10d") {
     refuse_options(
-        fmt::format("--rdzv_backend {} is not supported; there is: static "
-                    "(--master_addr, --master_port, --node_rank)",
+        fmt::format("--rdzv_backend {} is not supported; there are: static "
+                    "(--master_addr, --master_port, --node_rank) and c10d (--rdzv_endpoint)",
                     options.rdzv_backend));
-  }
-  if (options.max_restarts > 0 && options.num_nodes > 1) {
-    refuse_options("--max_restarts: restarting the workers of several nodes is not supported");
   }
   if (options.virtual_local_rank) refuse_options("--virtual_local_rank is not supported");
   if (options.ending_signals != RunOptions::default_ending_signals()) {

@@ -19,14 +19,14 @@ void set(Environment* environment, const Pairs& pairs) {
 
 void set_torch(Environment* environment, const JobPlan& plan, int local_rank,
                const WorkerEnvOptions& options) {
-  const NodeRanks& own = plan.own();
+  const NodeRanks& own = plan.ranks;
   const auto text = [](int number) { return std::to_string(number); };
   set(environment, {{"RANK", text(own.first_rank + local_rank)},
-                    {"WORLD_SIZE", text(world_size(plan.nodes))},
+                    {"WORLD_SIZE", text(plan.world_size)},
                     {"LOCAL_RANK", text(local_rank)},
                     {"LOCAL_WORLD_SIZE", text(own.local_size)},
                     {"GROUP_RANK", text(plan.node_rank)},
-                    {"GROUP_WORLD_SIZE", text(plan.num_nodes())},
+                    {"GROUP_WORLD_SIZE", text(plan.num_nodes)},
                     {"ROLE_NAME", options.role},
                     {"ROLE_RANK", text(own.first_role_rank + local_rank)},
                     {"ROLE_WORLD_SIZE", text(own.role_size)},
@@ -41,16 +41,16 @@ void set_torch(Environment* environment, const JobPlan& plan, int local_rank,
 
 void set_own(Environment* environment, const JobPlan& plan, int local_rank,
              const WorkerEnvOptions& options) {
-  const NodeRanks& own = plan.own();
+  const NodeRanks& own = plan.ranks;
   const auto text = [](int number) { return std::to_string(number); };
   set(environment, {{"LOCKSTEP_STORE", to_string(plan.store)},
                     {"LOCKSTEP_SECRET", plan.secret},
                     {"LOCKSTEP_RANK", text(own.first_rank + local_rank)},
-                    {"LOCKSTEP_WORLD_SIZE", text(world_size(plan.nodes))},
+                    {"LOCKSTEP_WORLD_SIZE", text(plan.world_size)},
                     {"LOCKSTEP_LOCAL_RANK", text(local_rank)},
                     {"LOCKSTEP_LOCAL_WORLD_SIZE", text(own.local_size)},
                     {"LOCKSTEP_NODE_RANK", text(plan.node_rank)},
-                    {"LOCKSTEP_NUM_NODES", text(plan.num_nodes())},
+                    {"LOCKSTEP_NUM_NODES", text(plan.num_nodes)},
                     {"LOCKSTEP_GENERATION", text(plan.generation)},
                     {"LOCKSTEP_RESTART_COUNT", text(plan.restart_count)},
                     {"LOCKSTEP_AGENT", options.agent},
@@ -67,7 +67,7 @@ void set_own(Environment* environment, const JobPlan& plan, int local_rank,
 Failure node_failure(const JobPlan& plan, const ExitStatus& status, const std::string& what) {
   Failure failure;
   failure.node_rank = plan.node_rank;
-  failure.host = plan.hosts[static_cast<size_t>(plan.node_rank)];
+  failure.host = plan.host;
   failure.status = status;
   failure.cause = fmt::format("node {} ({}): {}", failure.node_rank, failure.host, what);
   return failure;
@@ -83,7 +83,7 @@ Environment worker_environment(const Environment& base, const JobPlan& plan, int
     if (place.empty()) place = value;
   };
   set_default("OMP_NUM_THREADS",
-              std::to_string(std::max(1, options.cores / plan.own().local_size)));
+              std::to_string(std::max(1, options.cores / plan.ranks.local_size)));
   set_default("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1");
   set_default("NCCL_ASYNC_ERROR_HANDLING", "1");
   set_default("PYTHONUNBUFFERED", "1");

@@ -10,22 +10,22 @@
 
 namespace lockstep {
 
-/// All that a node knows of its job when it starts workers.
+/// All that a node knows of its job when it starts workers. Its size does not depend on the number
+/// of nodes.
 struct JobPlan {
   std::string run_id;
   int node_rank = 0;
-  std::vector<NodeRanks> nodes;    ///< By node rank.
-  std::vector<std::string> hosts;  ///< By node rank, for messages.
-  Endpoint store;                  ///< Where the agents' store listens.
+  std::string host;  ///< This node's, for messages.
+  NodeRanks ranks;   ///< This node's.
+  int num_nodes = 1;
+  int world_size = 1;  ///< Ranks of all nodes.
+  Endpoint store;      ///< The workers' own.
   std::string secret;
   std::string master_addr;  ///< For torch's own store, which rank 0 serves.
   int master_port = 0;
   int generation = 1;     ///< Of the workers: each start of all of them is one.
   int restart_count = 0;  ///< Generations that a failure ended.
   int max_restarts = 0;
-
-  const NodeRanks& own() const { return nodes[static_cast<size_t>(node_rank)]; }
-  int num_nodes() const { return static_cast<int>(nodes.size()); }
 };
 
 /// A failure of this node and not of a worker; `what` happened to it.

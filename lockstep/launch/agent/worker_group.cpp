@@ -30,10 +30,10 @@ WorkerGroup::WorkerGroup(const WorkerSetup& setup, const JobPlan& plan, std::str
     : setup_(setup),
       plan_(plan),
       log_folder_(std::move(log_folder)),
-      steps_(plan.own().local_size),
-      workers_(static_cast<size_t>(plan.own().local_size)) {
+      steps_(plan.ranks.local_size),
+      workers_(static_cast<size_t>(plan.ranks.local_size)) {
   try {
-    const int size = plan_.own().local_size;
+    const int size = plan_.ranks.local_size;
     for (int first = 0; first < size; first += kAtOnce) {
       start(first, std::min(first + kAtOnce, size));
     }
@@ -118,7 +118,7 @@ std::unique_ptr<WorkerOutput> WorkerGroup::open_output(int local_rank, int strea
   const bool teed = chosen(options.tee);
   OutputRoute route;
   route.stream = stream;
-  route.prefix = line_prefix(plan_.own().first_rank + local_rank, world_size(plan_.nodes));
+  route.prefix = line_prefix(plan_.ranks.first_rank + local_rank, plan_.world_size);
   route.piped = teed || !redirected;
   route.console =
       options.local_ranks_filter.empty() || options.local_ranks_filter.count(local_rank) > 0;
@@ -207,8 +207,8 @@ Failure WorkerGroup::failure_of(int local_rank, const ExitStatus& status) const 
   const Worker& worker = workers_[static_cast<size_t>(local_rank)];
   Failure failure;
   failure.node_rank = plan_.node_rank;
-  failure.host = plan_.hosts[static_cast<size_t>(plan_.node_rank)];
-  failure.rank = plan_.own().first_rank + local_rank;
+  failure.host = plan_.host;
+  failure.rank = plan_.ranks.first_rank + local_rank;
   failure.pid = worker.pid;
   failure.status = status;
   failure.seconds = worker.seconds;

@@ -41,7 +41,7 @@ NodePlan common_plan(const MembershipState& state, const std::vector<Entry*>& no
                      const std::vector<NodeRanks>& ranks) {
   NodePlan plan;
   plan.generation = state.generation;
-  plan.restart_count = state.restart_count;
+  plan.restart_count = state.restarts.restarts;
   plan.max_restarts = state.rules.max_restarts;
   plan.run_id = state.rules.run_id;
   plan.num_nodes = static_cast<int>(nodes.size());

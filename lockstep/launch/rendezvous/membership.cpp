@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <climits>
 
 #include "lockstep/launch/rendezvous/generation.h"
 #include "lockstep/launch/rendezvous/waiting_text.h"
@@ -17,9 +18,6 @@ using Actions = std::vector<MemberAction>;
 
 /// Hosts named in an error.
 constexpr size_t kMaxLostHosts = 8;
-/// Exit code of a program that was called wrongly: it would be again.
-constexpr int kUsageError = 2;
-
 /// Adds `agent` to the counts, or takes it out (by = -1).
 void count(MembershipState* state, const Agent& agent, int by = 1) {
   auto& counts = state->counts;
@@ -56,22 +54,26 @@ Failure ended_by_user(const Agent& agent) {
   return failure;
 }
 
-void end(MembershipState* state, std::optional<Failure> failure, Actions* actions) {
+void end(MembershipState* state, std::optional<Failure> failure, Actions* actions,
+         std::string why = "") {
   state->state = State::kEnded;
   state->failure = std::move(failure);
+  state->why = std::move(why);
   publish(*state, actions);
 }
 
-void end(MembershipState* state, const std::string& cause, Actions* actions) {
+void end_by(MembershipState* state, const std::string& cause, Actions* actions) {
   Failure failure;
   failure.status.code = 1;
   failure.cause = cause;
   end(state, failure, actions);
 }
 
-void begin_leaving(MembershipState* state, std::optional<Failure> failure, Actions* actions) {
+void begin_leaving(MembershipState* state, std::string why, Actions* actions,
+                   std::optional<Failure> failure = std::nullopt) {
   state->state = State::kLeaving;
   state->failure = std::move(failure);
+  state->why = std::move(why);
   state->newcomer_since.reset();
   publish(*state, actions);
 }
@@ -104,13 +106,13 @@ void begin_forming(MembershipState* state, JobTime now, Actions* actions) {
   const bool enough = state->counts.usable >= state->rules.min_nodes;
   if (state->left && !enough) return end(state, state->left, actions);
   if (state->failure) {
-    if (state->restart_count >= state->rules.max_restarts) {
-      return end(state, state->failure, actions);
-    }
-    ++state->restart_count;
+    const auto decision =
+        after_failure(&state->restarts, state->rules.max_restarts, *state->failure);
+    if (!decision.again) return end(state, state->failure, actions, decision.why_not);
   }
   state->state = State::kForming;
   state->failure.reset();
+  state->why.clear();
   state->left.reset();
   state->expected_nodes = 0;
   state->forming_since = now;
@@ -133,7 +135,7 @@ void look_at_running(MembershipState* state, JobTime now, Actions* actions) {
   } else if (!state->newcomer_since) {
     state->newcomer_since = now;
   } else if (now >= *state->newcomer_since + state->rules.batch) {
-    begin_leaving(state, std::nullopt, actions);
+    begin_leaving(state, fmt::format("{} more came", nodes_word(counts.spares)), actions);
   }
 }
 
@@ -157,7 +159,7 @@ bool refused(MembershipState* state, const AgentHere& event, Actions* actions) {
                     nodes_text(offer.min_nodes, offer.max_nodes), rules.place,
                     nodes_text(rules.min_nodes, rules.max_nodes));
     if (rules.fixed_ranks && state->generation == 0) {
-      end(state, what, actions);
+      end_by(state, what, actions);
     } else {
       actions->push_back(RefuseAgent{event.id, ErrorCode::kInvalidArgument, what});
     }
@@ -173,6 +175,14 @@ bool refused(MembershipState* state, const AgentHere& event, Actions* actions) {
   return true;
 }
 
+/// What a new leader learns of the generation that ended when the last one went.
+void inherit(MembershipState* state, const Offer& offer) {
+  if (offer.generation <= state->generation) return;
+  state->generation = offer.generation;
+  state->restarts.restarts = std::max(state->restarts.restarts, offer.restart_count);
+  state->expected_nodes = std::min(offer.num_nodes - 1, state->rules.max_nodes);
+}
+
 /// Takes over what the agent says of itself; what the leader has decided since counts more.
 void update(MembershipState* state, Agent* agent, const Offer& offer) {
   agent->offer = offer;
@@ -181,6 +191,7 @@ void update(MembershipState* state, Agent* agent, const Offer& offer) {
   agent->generation = offer.generation;
   agent->node_rank = offer.last_rank;
   state->newest = std::max(state->newest, offer.generation);
+  if (state->state == State::kForming) inherit(state, offer);
 }
 
 /// A member is told to end by its user.
@@ -189,7 +200,7 @@ void on_leaving(MembershipState* state, const Agent& agent, Actions* actions) {
   if (state->state != State::kRunning) return;
   const int others = state->counts.members + state->counts.spares - 1;
   if (others >= state->rules.min_nodes) {
-    begin_leaving(state, std::nullopt, actions);
+    begin_leaving(state, state->left->cause, actions);
   } else {
     end(state, state->left, actions);
   }
@@ -217,10 +228,12 @@ void on_lost_member(MembershipState* state, const Agent& agent, Actions* actions
   if (state->state == State::kLeaving && state->failure && agent.busy() &&
       state->failure->node_rank != agent.node_rank && state->rules.elastic()) {
     state->failure.reset();  // others failed because it was gone
+    state->why = lost_agent(agent).cause;
+    publish(*state, actions);
   }
   if (state->state != State::kRunning || agent.work == NodeWork::kDone) return;
   if (state->rules.elastic()) {
-    begin_leaving(state, std::nullopt, actions);
+    begin_leaving(state, lost_agent(agent).cause, actions);
   } else {
     end(state, lost_agent(agent), actions);
   }
@@ -241,13 +254,15 @@ void on(MembershipState* state, const AgentLost& event, JobTime now, Actions* ac
 void on(MembershipState* state, const WorkersFailed& event, JobTime now, Actions* actions) {
   // Of workers that are being ended some fail.
   if (state->state != State::kRunning || event.generation != state->generation) return;
-  const bool usage = event.failure.status.signal == 0 && event.failure.status.code == kUsageError;
+  RestartRecord record = state->restarts;
+  RestartRecord endless = state->restarts;
+  const auto decision = after_failure(&record, state->rules.max_restarts, event.failure);
+  const bool hopeless = !after_failure(&endless, INT_MAX, event.failure).again;
   // With the last restart gone, the loss of a node may still explain it, see on_lost_member().
-  const bool last = state->restart_count >= state->rules.max_restarts;
-  if (usage || (last && state->rules.min_nodes == state->rules.max_nodes)) {
-    return end(state, event.failure, actions);
+  if (!decision.again && (hopeless || state->rules.min_nodes == state->rules.max_nodes)) {
+    return end(state, event.failure, actions, decision.why_not);
   }
-  begin_leaving(state, event.failure, actions);
+  begin_leaving(state, "", actions, event.failure);
   look(state, now, actions);
 }
 
@@ -255,7 +270,7 @@ void on(MembershipState* state, const JobTimePassed&, JobTime now, Actions* acti
   look(state, now, actions);
   if (state->state != State::kForming || state->counts.usable >= state->rules.min_nodes) return;
   if (now >= state->forming_since + state->rules.join_timeout) {
-    return end(state, late_text(*state), actions);
+    return end_by(state, late_text(*state), actions);
   }
   if (now < state->say_at) return;
   state->say_at = now + state->rules.say_after;
@@ -267,11 +282,8 @@ void on(MembershipState* state, const JobTimePassed&, JobTime now, Actions* acti
 
 }  // namespace
 
-MembershipState begin_membership(MembershipRules rules, const Inherited& inherited, JobTime now) {
+MembershipState begin_membership(MembershipRules rules, JobTime now) {
   MembershipState state;
-  state.generation = state.newest = inherited.generation;
-  state.restart_count = inherited.restart_count;
-  state.expected_nodes = std::min(inherited.expected_nodes, rules.max_nodes);
   state.forming_since = now;
   state.say_at = now + rules.say_after;
   state.rules = std::move(rules);
@@ -282,9 +294,10 @@ JobRecord record_of(const MembershipState& state) {
   JobRecord record;
   record.state = state.state;
   record.generation = state.generation;
-  record.restart_count = state.restart_count;
+  record.restart_count = state.restarts.restarts;
   if (state.state == State::kForming) record.awaited = state.awaited;
   record.failure = state.failure;
+  record.why = state.why;
   record.num_agents = static_cast<int64_t>(state.agents.size());
   return record;
 }

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "lockstep/base/error.h"
+#include "lockstep/launch/agent/restart_policy.h"
 #include "lockstep/launch/rendezvous/offer.h"
 #include "lockstep/launch/rendezvous/plan.h"
 
@@ -39,15 +40,6 @@ struct MembershipRules {
 
   /// Whether a job that lost a node waits for another to come.
   bool elastic() const { return min_nodes < max_nodes || max_restarts > 0; }
-};
-
-/// What a new leader knows of the job from before.
-struct Inherited {
-  int64_t generation = 0;
-  int restart_count = 0;
-  /// Nodes of that generation that are expected to offer themselves anew; until as many are here,
-  /// or the grace is over, none begins.
-  int expected_nodes = 0;
 };
 
 struct MembershipState {
@@ -74,7 +66,8 @@ struct MembershipState {
   JobRecord::State state = JobRecord::State::kForming;
   int64_t generation = 0;  ///< The present or the last.
   int64_t newest = 0;      ///< That was ever heard of; the next is one more.
-  int restart_count = 0;
+  RestartRecord restarts;
+  /// Forming: of those that take part already, as many are expected to offer themselves anew.
   int expected_nodes = 0;
   std::map<std::string, Agent> agents;
   Counts counts;
@@ -86,7 +79,8 @@ struct MembershipState {
   std::string awaited;                    ///< What was said last.
   std::optional<JobTime> enough_since;    ///< Forming: since then MIN are here.
   std::optional<JobTime> newcomer_since;  ///< Running: since then one more could take part.
-  std::optional<Failure> failure;         ///< Leaving: why. Ended: likewise.
+  std::optional<Failure> failure;         ///< Leaving: why, where that is why. Ended: likewise.
+  std::string why;                        ///< Leaving: why else. Ended: why there is no restart.
   std::optional<Failure> left;            ///< A member was ended by its user.
   std::vector<std::string> lost_hosts;    ///< Since a generation last began; the first few.
 };
@@ -123,7 +117,8 @@ struct RefuseAgent {
 };
 using MemberAction = std::variant<PublishPlans, PublishRecord, RefuseAgent>;
 
-MembershipState begin_membership(MembershipRules rules, const Inherited& inherited, JobTime now);
+/// A leader begins: nobody is known to be here. What was before it learns from the offers.
+MembershipState begin_membership(MembershipRules rules, JobTime now);
 
 /// Changes `state` as `event` demands and returns what must be done, in this order.
 std::vector<MemberAction> advance(MembershipState* state, const MemberEvent& event, JobTime now);

@@ -6,14 +6,21 @@
 namespace lockstep {
 
 std::string to_json(const Offer& offer) {
-  nlohmann::json json = {
-      {"host", cut(offer.host, kMaxName)}, {"address", cut(offer.address, kMaxName)},
-      {"store_port", offer.store_port},    {"torch_port", offer.torch_port},
-      {"place_port", offer.place_port},    {"local_size", offer.local_size},
-      {"role", cut(offer.role, kMaxName)}, {"min_nodes", offer.min_nodes},
-      {"max_nodes", offer.max_nodes},      {"generation", offer.generation},
-      {"last_rank", offer.last_rank},      {"work", static_cast<int>(offer.work)},
-      {"leaving", offer.leaving}};
+  nlohmann::json json = {{"host", cut(offer.host, kMaxName)},
+                         {"address", cut(offer.address, kMaxName)},
+                         {"store_port", offer.store_port},
+                         {"torch_port", offer.torch_port},
+                         {"place_port", offer.place_port},
+                         {"local_size", offer.local_size},
+                         {"role", cut(offer.role, kMaxName)},
+                         {"min_nodes", offer.min_nodes},
+                         {"max_nodes", offer.max_nodes},
+                         {"generation", offer.generation},
+                         {"last_rank", offer.last_rank},
+                         {"num_nodes", offer.num_nodes},
+                         {"restart_count", offer.restart_count},
+                         {"work", static_cast<int>(offer.work)},
+                         {"leaving", offer.leaving}};
   if (offer.node_rank) json["node_rank"] = *offer.node_rank;
   return to_text(json);
 }
@@ -32,6 +39,8 @@ Offer offer_from_json(std::string_view text) {
   offer.min_nodes = small_member(json, "min_nodes", 1, offer.max_nodes);
   offer.generation = int_member(json, "generation", 0, kMaxGeneration);
   offer.last_rank = small_member(json, "last_rank", -1, kMaxNodes - 1);
+  offer.num_nodes = small_member(json, "num_nodes", 0, kMaxNodes);
+  offer.restart_count = small_member(json, "restart_count", 0, kMaxRestarts);
   offer.work = static_cast<NodeWork>(small_member(json, "work", 0, 2));
   offer.leaving = small_member(json, "leaving", 0, 64);
   if (json.contains("node_rank")) {

@@ -32,6 +32,8 @@ struct Offer {
 
   int64_t generation = 0;  ///< The last it has taken part in; 0: none.
   int last_rank = -1;      ///< Its node rank in that.
+  int num_nodes = 0;       ///< Of that.
+  int restart_count = 0;   ///< Of that.
   NodeWork work = NodeWork::kIdle;
   int leaving = 0;  ///< The signal by which the user ends this node; 0: none.
 

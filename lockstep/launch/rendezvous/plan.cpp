@@ -86,7 +86,9 @@ std::string to_json(const JobRecord& record) {
   nlohmann::json json = {{"state", static_cast<int>(record.state)},
                          {"generation", record.generation},
                          {"restart_count", record.restart_count},
+                         {"by", cut(record.by, kMaxName)},
                          {"num_agents", record.num_agents},
+                         {"why", cut(record.why, kMaxAwaited)},
                          {"awaited", cut(record.awaited, kMaxAwaited)}};
   if (record.failure) json["failure"] = to_json(*record.failure);
   return to_text(json);
@@ -99,6 +101,8 @@ JobRecord job_record_from_json(std::string_view text) {
   record.generation = int_member(json, "generation", 0, kMaxGeneration);
   record.restart_count = small_member(json, "restart_count", 0, kMaxRestarts);
   record.num_agents = int_member(json, "num_agents", 0, kMaxGeneration);
+  record.by = text_member(json, "by", kMaxName);
+  record.why = text_member(json, "why", kMaxAwaited);
   record.awaited = text_member(json, "awaited", kMaxAwaited);
   if (json.contains("failure")) {
     record.failure = failure_from_json(text_member(json, "failure", kMaxRecordBytes));

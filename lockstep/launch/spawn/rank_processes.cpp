@@ -101,7 +101,8 @@ struct Meeting {
   Environment environment(int num_ranks, int rank) const {
     JobPlan plan;
     plan.run_id = "spawn";
-    plan.nodes = {{.local_size = num_ranks, .role_size = num_ranks}};
+    plan.ranks = {.local_size = num_ranks, .role_size = num_ranks};
+    plan.world_size = num_ranks;
     plan.store = {"127.0.0.1", local_port(listener.get())};
     plan.secret = secret;
     plan.master_addr = "127.0.0.1";

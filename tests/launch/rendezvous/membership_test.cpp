@@ -383,15 +383,19 @@ TEST(Membership, AWishForANodeRankIsGrantedWhereItCanBe) {
   EXPECT_EQ(job.ranks(), "a1 b0 c2");
 }
 
-TEST(Membership, ANewLeaderWaitsForThoseItExpects) {
-  SimulatedJob job(nodes(1, 4), {.generation = 6, .restart_count = 2, .expected_nodes = 2});
-  const auto had = [](int rank, NodeWork work) {
-    return [=](Offer* offer) {
-      offer->generation = 6;
-      offer->last_rank = rank;
-      offer->work = work;
-    };
+/// Of generation 6, which had three nodes.
+auto had(int rank, NodeWork work) {
+  return [=](Offer* offer) {
+    offer->generation = 6;
+    offer->last_rank = rank;
+    offer->num_nodes = 3;
+    offer->restart_count = 2;
+    offer->work = work;
   };
+}
+
+TEST(Membership, ANewLeaderWaitsForThoseItExpects) {
+  SimulatedJob job(nodes(1, 4));
   job.come("c", had(2, NodeWork::kIdle));
   EXPECT_FALSE(job.running());
   job.come("b", had(1, NodeWork::kBusy));
@@ -403,8 +407,8 @@ TEST(Membership, ANewLeaderWaitsForThoseItExpects) {
 }
 
 TEST(Membership, ANewLeaderDoesNotWaitForEver) {
-  SimulatedJob job(nodes(1, 4), {.generation = 6, .restart_count = 0, .expected_nodes = 3});
-  job.come("b");
+  SimulatedJob job(nodes(1, 4));
+  job.come("b", had(1, NodeWork::kIdle));
   job.pass(2999ms);
   EXPECT_FALSE(job.running());
   job.pass(1ms);

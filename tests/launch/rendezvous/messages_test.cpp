@@ -24,6 +24,8 @@ Offer some_offer() {
   offer.max_nodes = 5;
   offer.generation = int64_t{1} << 40;
   offer.last_rank = 4;
+  offer.num_nodes = 5;
+  offer.restart_count = 1;
   offer.work = NodeWork::kDone;
   offer.leaving = 15;
   return offer;

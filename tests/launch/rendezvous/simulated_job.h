@@ -18,8 +18,8 @@ class SimulatedJob {
     std::optional<NodePlan> plan;  ///< Of the generation whose workers it has.
   };
 
-  explicit SimulatedJob(MembershipRules rules, const Inherited& inherited = {})
-      : rules_(rules), state_(begin_membership(std::move(rules), inherited, now_)) {}
+  explicit SimulatedJob(MembershipRules rules)
+      : rules_(rules), state_(begin_membership(std::move(rules), now_)) {}
 
   /// An agent comes; `change` completes its offer.
   template <class Change>
@@ -128,6 +128,8 @@ class SimulatedJob {
       node.plan = plan;
       node.offer.generation = plan.generation;
       node.offer.last_rank = plan.node_rank;
+      node.offer.num_nodes = plan.num_nodes;
+      node.offer.restart_count = plan.restart_count;
       node.offer.work = NodeWork::kBusy;
     }
     published_.clear();

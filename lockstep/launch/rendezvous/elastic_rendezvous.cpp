@@ -1,0 +1,79 @@
+#include "lockstep/launch/rendezvous/elastic_rendezvous.h"
+
+#include <thread>
+
+#include "lockstep/base/auth.h"
+#include "lockstep/launch/agent/machine.h"
+#include "lockstep/launch/identity.h"
+#include "lockstep/launch/rendezvous/participant.h"
+#include "lockstep/launch/rendezvous/quiet_thread.h"
+
+namespace lockstep {
+namespace {
+
+/// For the others to read that the job is over, where this agent serves.
+constexpr auto kByeLimit = std::chrono::seconds(5);
+
+Offer make_offer(const RunOptions& options, const MeetingPlace& place,
+                 const WorkersStore& workers) {
+  Offer offer;
+  offer.host = host_name();
+  offer.address = options.local_addr.empty() ? place.own_address() : options.local_addr;
+  offer.store_port = workers.store_port();
+  offer.torch_port = workers.torch_port();
+  offer.place_port = place.own_port();
+  offer.local_size = options.nproc_per_node;
+  offer.role = options.role;
+  if (options.node_rank_given || options.rdzv_backend == "static") {
+    offer.node_rank = options.node_rank;
+  }
+  offer.min_nodes = options.min_nodes;
+  offer.max_nodes = options.num_nodes;
+  return offer;
+}
+
+class ElasticRendezvous final : public Rendezvous {
+ public:
+  ElasticRendezvous(const RunOptions& options, const std::string& secret)
+      : place_(make_place(options, secret)),
+        workers_(place_->listen_host(), secret),
+        standing_(make_job_secret().substr(0, 16), make_offer(options, *place_, workers_)),
+        participant_(options, secret, place_.get(), &workers_, &standing_) {}
+
+  ~ElasticRendezvous() override {
+    participant_.stop();
+    if (thread_.joinable()) thread_.join();
+    if (participant_.saw_end()) place_->close(Deadline::after(kByeLimit));
+  }
+  ElasticRendezvous(const ElasticRendezvous&) = delete;
+  ElasticRendezvous& operator=(const ElasticRendezvous&) = delete;
+
+  JobPlan join() override {
+    thread_ = quiet_thread([this] { participant_.run(); });
+    return standing_.wait_for_plan();
+  }
+
+  int fd() const override { return standing_.fd(); }
+  JobNews news() override { return standing_.news(); }
+  void failed(const Failure& failure) override { standing_.failed(failure); }
+  void done() override { standing_.ended_work(NodeWork::kDone); }
+  void gone() override { standing_.ended_work(NodeWork::kIdle); }
+  void leave(int signal) override { standing_.leave(signal); }
+  std::optional<JobPlan> next() override { return standing_.next(); }
+
+ private:
+  std::unique_ptr<MeetingPlace> place_;
+  WorkersStore workers_;
+  Standing standing_;
+  Participant participant_;
+  std::thread thread_;
+};
+
+}  // namespace
+
+std::unique_ptr<Rendezvous> make_elastic_rendezvous(const RunOptions& options,
+                                                    const std::string& secret) {
+  return std::make_unique<ElasticRendezvous>(options, secret);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,33 @@
+#pragma once
+// The keys at the meeting place; docs/elastic.md says who writes which.
+
+#include <cstdint>
+#include <string>
+
+namespace lockstep::keys {
+
+inline const std::string kJob = "job";          ///< Built in: the run's name, written first.
+inline const std::string kLive = "live/";       ///< What the leader watches.
+inline const std::string kNews = "live/news/";  ///< What every agent watches.
+inline const std::string kAgents = "live/agent/";
+inline const std::string kLeader = "live/news/leader";
+inline const std::string kRecord = "live/news/generation";
+inline const std::string kFailures = "live/news/failure/";
+inline const std::string kRefused = "live/news/refused/";
+inline const std::string kMoved = "live/news/moved";  ///< Where the job goes on.
+inline const std::string kPlans = "plan/";
+
+inline std::string agent(const std::string& id) {
+  return kAgents + id;
+}
+inline std::string failure(int64_t generation) {
+  return kFailures + std::to_string(generation);
+}
+inline std::string refused(const std::string& id) {
+  return kRefused + id;
+}
+inline std::string plan(const std::string& id) {
+  return kPlans + id;
+}
+
+}  // namespace lockstep::keys

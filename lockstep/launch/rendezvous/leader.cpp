@@ -1,0 +1,133 @@
+#include "lockstep/launch/rendezvous/leader.h"
+
+#include <fmt/format.h>
+
+#include "lockstep/base/log.h"
+#include "lockstep/launch/rendezvous/json_members.h"
+#include "lockstep/launch/rendezvous/keys.h"
+
+namespace lockstep {
+namespace {
+
+constexpr auto kWriteLimit = std::chrono::seconds(10);
+/// Fewer need not know how many they are: their signs of life are no burden.
+constexpr int64_t kManyAgents = 1024;
+constexpr size_t kMaxRefusal = 8192;
+
+/// Nothing where an agent has written nonsense.
+template <class Read>
+auto read(const Store::Change& change, const Read& from_json)
+    -> std::optional<decltype(from_json(*change.value))> {
+  try {
+    return from_json(*change.value);
+  } catch (const Error& error) {
+    log_warn(fmt::format("{} is left out: {}", change.key, error.what()));
+    return std::nullopt;
+  }
+}
+
+std::optional<Offer> read_offer(const Store::Change& change) {
+  return read(change, [](const std::string& text) { return offer_from_json(text); });
+}
+
+std::optional<Failure> read_failure(const Store::Change& change) {
+  return read(change, [](const std::string& text) { return failure_from_json(text); });
+}
+
+bool is_offer(const Store::Change& change) {
+  return change.key.starts_with(keys::kAgents);
+}
+
+}  // namespace
+
+Leader::Leader(std::shared_ptr<Store> store, MembershipRules rules, std::string id)
+    : store_(std::move(store)),
+      id_(std::move(id)),
+      state_(begin_membership(std::move(rules), std::chrono::steady_clock::now())) {}
+
+void Leader::begin(const std::vector<Store::Change>& all) {
+  int here = 0;
+  bool goes_on = false;
+  for (const auto& change : all) {
+    if (!is_offer(change) || !change.value) continue;
+    const auto offer = read_offer(change);
+    if (!offer) continue;
+    ++here;
+    goes_on = goes_on || offer->generation > 0;
+  }
+  if (!goes_on) clear();
+  if (goes_on) state_.expected_nodes = here;
+  const int64_t said = agents_said_;
+  for (const auto& change : all) {
+    if (is_offer(change)) take_one(change);
+  }
+  if (agents_said_ == said) act(PublishRecord{record_of(state_)});
+}
+
+/// Nobody of an earlier job is left.
+void Leader::clear() {
+  const auto soon = Deadline::after(kWriteLimit);
+  for (const auto& prefix : {keys::kPlans, keys::kFailures, keys::kRefused, keys::kMoved}) {
+    for (const auto& key : store_->list(prefix, soon)) store_->erase(key, soon);
+  }
+}
+
+void Leader::take(const std::vector<Store::Change>& changes) {
+  for (const auto& change : changes) take_one(change);
+}
+
+void Leader::take_one(const Store::Change& change) {
+  if (is_offer(change)) {
+    const std::string id = change.key.substr(keys::kAgents.size());
+    if (!change.value) return tell(AgentLost{id});
+    if (auto offer = read_offer(change)) tell(AgentHere{id, std::move(*offer)});
+  } else if (change.value && change.key == keys::failure(state_.generation)) {
+    if (auto failure = read_failure(change)) {
+      tell(WorkersFailed{state_.generation, std::move(*failure)});
+    }
+  }
+}
+
+void Leader::look_at_clock() {
+  const auto at = next_look();
+  if (at && std::chrono::steady_clock::now() >= *at) tell(JobTimePassed{});
+}
+
+void Leader::tell(const MemberEvent& event) {
+  for (const MemberAction& action : advance(&state_, event, std::chrono::steady_clock::now())) {
+    std::visit([this](const auto& each) { act(each); }, action);
+  }
+  const auto here = static_cast<int64_t>(state_.agents.size());
+  if (here > kManyAgents && here > 2 * agents_said_) act(PublishRecord{record_of(state_)});
+}
+
+void Leader::act(const PublishPlans& action) {
+  std::vector<Store::KeyValue> items;
+  for (const auto& [id, plan] : action.plans) items.push_back({keys::plan(id), to_json(plan)});
+  store_->set_many(items, Deadline::after(kWriteLimit));
+}
+
+void Leader::act(const PublishRecord& action) {
+  JobRecord record = action.record;
+  record.by = id_;
+  agents_said_ = std::max<int64_t>(record.num_agents, 1);
+  store_->set(keys::kRecord, to_json(record), Deadline::after(kWriteLimit));
+}
+
+void Leader::act(const RefuseAgent& action) {
+  store_->set(keys::refused(action.id), to_json(action), Deadline::after(kWriteLimit));
+}
+
+std::string to_json(const RefuseAgent& refusal) {
+  return to_text({{"usage", refusal.code == ErrorCode::kInvalidArgument ? 1 : 0},
+                  {"why", cut(refusal.why, kMaxRefusal / 2)}});
+}
+
+Error refusal_from_json(std::string_view text) {
+  const auto json = parse_object(text, kMaxRefusal, "a refusal");
+  const bool usage = int_member(json, "usage", 0, 1) == 1;
+  return {usage ? ErrorCode::kInvalidArgument : ErrorCode::kMismatch,
+          text_member(json, "why", kMaxRefusal / 2)};
+}
+
+}  // namespace lockstep

@@ -1,0 +1,208 @@
+#include "lockstep/launch/rendezvous/meeting/built_in_place.h"
+
+#include <fmt/format.h>
+
+#include <thread>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/log.h"
+#include "lockstep/launch/identity.h"
+#include "lockstep/launch/rendezvous/keys.h"
+#include "lockstep/launch/rendezvous/meeting/listening.h"
+#include "lockstep/launch/rendezvous/meeting/own_address.h"
+
+namespace lockstep {
+namespace {
+
+/// After this long the user is told whom this agent waits for.
+constexpr std::chrono::seconds kSayAfter{5};
+/// A server that is alive answers within this.
+constexpr std::chrono::milliseconds kAnswerLimit{2000};
+/// Between two rounds of those who could serve.
+constexpr std::chrono::milliseconds kRoundPause{100};
+
+BuiltInPlace::Role role_of(const RunOptions& options) {
+  using Role = BuiltInPlace::Role;
+  if (options.rdzv_backend == "static") {
+    return options.node_rank == 0 ? Role::kServes : Role::kConnects;
+  }
+  if (options.is_host) return *options.is_host ? Role::kServes : Role::kConnects;
+  return is_own_address(options.master_addr) ? Role::kMayServe : Role::kConnects;
+}
+
+void check_secret(const RunOptions& options, const std::string& secret) {
+  if (!secret.empty() || is_loopback(options.master_addr)) return;
+  throw Error(ErrorCode::kInvalidArgument,
+              fmt::format("{} {} is reachable by others: set LOCKSTEP_SECRET to the "
+                          "same text (openssl rand -hex 32) on all {} nodes",
+                          options.rdzv_backend == "static" ? "--master_addr" : "--rdzv_endpoint",
+                          options.master_addr, options.num_nodes));
+}
+
+}  // namespace
+
+BuiltInPlace::BuiltInPlace(const RunOptions& options, const std::string& secret)
+    : options_(options),
+      secret_(secret),
+      endpoint_{options.master_addr, options.master_port},
+      role_((check_secret(options, secret), role_of(options))) {
+  own_listener_ = tcp_listen(listen_host(), 0);
+  own_port_ = local_port(own_listener_.get());
+}
+
+BuiltInPlace::~BuiltInPlace() = default;
+
+std::string BuiltInPlace::listen_host() const {
+  const bool v6 = endpoint_.host.find(':') != std::string::npos;
+  if (is_loopback(endpoint_.host)) return v6 ? "::1" : "127.0.0.1";
+  return v6 ? "::" : "0.0.0.0";
+}
+
+std::string BuiltInPlace::own_address() const {
+  if (is_loopback(endpoint_.host)) return listen_host();
+  // The name by which the user reaches this host is known to do.
+  return role_ == Role::kConnects ? local_address_towards(endpoint_.host) : endpoint_.host;
+}
+
+std::optional<Endpoint> BuiltInPlace::elsewhere() const {
+  if (!server_ || to_string(at_) == to_string(endpoint_)) return std::nullopt;
+  return endpoint_;
+}
+
+std::string BuiltInPlace::who_waits() const {
+  return options_.rdzv_backend == "static"
+             ? fmt::format("node {} waits for node 0", options_.node_rank)
+             : "this node waits for others";
+}
+
+std::shared_ptr<Store> BuiltInPlace::serve(UniqueFd listener, const Endpoint& as) {
+  const int port = local_port(listener.get());
+  server_.emplace(std::move(listener), TcpStoreServerOptions{listen_host(), port, secret_});
+  at_ = as;
+  const bool v6 = endpoint_.host.find(':') != std::string::npos;
+  auto store = connect_tcp_store({v6 ? "::1" : "127.0.0.1", port}, secret_, Deadline::after(10s));
+  store->set(keys::kJob, options_.run_id, Deadline::after(10s));
+  return store;
+}
+
+/// Null when somebody else serves at the endpoint already.
+std::shared_ptr<Store> BuiltInPlace::try_to_serve() {
+  try {
+    return serve(tcp_listen(listen_host(), endpoint_.port), endpoint_);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kUnavailable) throw;
+    return nullptr;
+  }
+}
+
+std::shared_ptr<Store> BuiltInPlace::open(Deadline deadline) {
+  if (role_ != Role::kConnects) {
+    if (auto store = try_to_serve()) return store;
+    if (role_ == Role::kServes) {
+      const bool fixed = options_.rdzv_backend == "static";
+      throw Error(ErrorCode::kInvalidArgument,
+                  fmt::format("{}: port {} is already in use here{}",
+                              fixed ? "--master_port" : "--rdzv_endpoint", endpoint_.port,
+                              fixed ? "; by another agent with --node_rank 0?" : ""));
+    }
+  }
+  auto store = connect_or_serve(deadline);
+  if (!server_) check_job(*store, deadline);
+  return store;
+}
+
+/// Several agents on the endpoint's host: when the one that serves is gone before the job began,
+/// another does.
+std::shared_ptr<Store> BuiltInPlace::connect_or_serve(Deadline deadline) {
+  const auto say_at = Deadline::after(kSayAfter);
+  bool said = false;
+  while (true) {
+    const auto soon = role_ == Role::kMayServe || !said ? deadline.at_most(1s) : deadline;
+    try {
+      auto store = connect_tcp_store(endpoint_, secret_, soon);
+      at_ = endpoint_;
+      return store;
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kTimeout || deadline.passed()) throw;
+    }
+    if (role_ == Role::kMayServe) {
+      if (auto store = try_to_serve()) return store;
+    }
+    if (!said && say_at.passed()) {
+      log_info(fmt::format("{} at {}", who_waits(), name()));
+      said = true;
+    }
+  }
+}
+
+/// The store may be another program's, whose nodes would never come, or another job's.
+void BuiltInPlace::check_job(Store& store, Deadline deadline) const {
+  const bool fixed = options_.rdzv_backend == "static";
+  const std::string what =
+      fmt::format("{} at {}; a store is served there, but not by an agent {}", who_waits(), name(),
+                  fixed ? "with --node_rank 0, so check --master_addr and --master_port"
+                        : "of lockstep run, so check --rdzv_endpoint");
+  std::string job;
+  try {
+    try {
+      job = store.get(keys::kJob, deadline.at_most(kSayAfter));
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kTimeout || deadline.passed()) throw;
+      log_info(what);
+      job = store.get(keys::kJob, deadline);
+    }
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kTimeout) throw;
+    throw Error(error.code(), fmt::format("{}: {}", what, error.what()));
+  }
+  if (job.empty() || options_.run_id.empty() || job == options_.run_id) return;
+  throw Error(
+      ErrorCode::kMismatch,
+      fmt::format("--rdzv_id {}: those who meet at {} are of job {}; give each job "
+                  "{} of its own",
+                  options_.run_id, name(), job, fixed ? "a --master_port" : "an --rdzv_endpoint"));
+}
+
+/// Null when it is not a place of this job, or not one any more.
+std::shared_ptr<Store> BuiltInPlace::try_candidate(const Endpoint& candidate, Deadline deadline) {
+  if (!somebody_listens(candidate, deadline)) return nullptr;
+  try {
+    auto store = connect_tcp_store(candidate, secret_, deadline);
+    const std::string job = store->get(keys::kJob, deadline);
+    if (!job.empty() && !options_.run_id.empty() && job != options_.run_id) return nullptr;
+    return store;
+  } catch (const Error&) {
+    return nullptr;  // the next one may be alive
+  }
+}
+
+std::shared_ptr<Store> BuiltInPlace::reopen(const Candidates& candidates,
+                                            const std::atomic<bool>& stop, Deadline deadline) {
+  if (candidates.in_order.empty()) {
+    server_.reset();
+    return open(deadline);
+  }
+  for (; !deadline.passed(); std::this_thread::sleep_for(kRoundPause)) {
+    for (size_t i = 0; i < candidates.in_order.size(); ++i) {
+      if (stop) return nullptr;
+      const Endpoint& candidate = candidates.in_order[i];
+      if (i == candidates.own && own_listener_) return serve(std::move(own_listener_), candidate);
+      if (auto store = try_candidate(candidate, deadline.at_most(kAnswerLimit))) {
+        // Its own, of which this agent lost only the connection, it goes on serving.
+        if (to_string(candidate) != to_string(at_)) server_.reset();
+        at_ = candidate;
+        return store;
+      }
+    }
+  }
+  throw Error(ErrorCode::kTimeout,
+              fmt::format("the meeting place at {} is gone, and none of those that could take over "
+                          "answers",
+                          to_string(at_)));
+}
+
+void BuiltInPlace::close(Deadline deadline) {
+  if (server_) server_->wait_until_unused(deadline);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,38 @@
+#include "lockstep/launch/rendezvous/news.h"
+
+#include "lockstep/launch/rendezvous/keys.h"
+#include "lockstep/launch/rendezvous/leader.h"
+
+namespace lockstep {
+
+void News::take(const std::vector<Store::Change>& changes) {
+  for (const auto& change : changes) take_one(change);
+}
+
+void News::take_one(const Store::Change& change) {
+  const auto& [key, value] = change;
+  if (key == keys::kLeader) {
+    leader_ = value.value_or("");
+    trust();
+  } else if (key == keys::kRecord) {
+    record_.reset();
+    if (value) record_ = job_record_from_json(*value);
+    trust();
+  } else if (key == keys::refused(id_)) {
+    refused_.reset();
+    if (value) refused_.emplace(refusal_from_json(*value));
+  } else if (key == keys::kMoved) {
+    moved_.reset();
+    if (value) moved_ = parse_endpoint(*value, 0);
+  }
+}
+
+/// A leader that has written the end goes; both may be seen at once, in the order of the keys.
+void News::trust() {
+  const bool ended = trusted_ && trusted_->state == JobRecord::State::kEnded;
+  if (leader_.empty() && ended) return;
+  trusted_.reset();
+  if (record_ && !leader_.empty() && record_->by == leader_) trusted_ = record_;
+}
+
+}  // namespace lockstep

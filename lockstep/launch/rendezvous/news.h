@@ -1,0 +1,41 @@
+#pragma once
+// What an agent knows from the keys below live/news/. Pure.
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/socket.h"
+#include "lockstep/launch/rendezvous/plan.h"
+#include "lockstep/store/store.h"
+
+namespace lockstep {
+
+class News {
+ public:
+  explicit News(std::string id) : id_(std::move(id)) {}
+
+  /// Errors: kCorrupt (a leader's message is not one).
+  void take(const std::vector<Store::Change>& changes);
+
+  const std::string& leader() const { return leader_; }  ///< Empty: there is none.
+  /// What the present leader has written, or the last one if that was the job's end. Nothing: it
+  /// has not written, and what another wrote is an earlier job's.
+  const std::optional<JobRecord>& record() const { return trusted_; }
+  const std::optional<Error>& refused() const { return refused_; }
+  const std::optional<Endpoint>& moved() const { return moved_; }
+
+ private:
+  void take_one(const Store::Change& change);
+  void trust();
+
+  const std::string id_;
+  std::string leader_;
+  std::optional<JobRecord> record_;
+  std::optional<JobRecord> trusted_;
+  std::optional<Error> refused_;
+  std::optional<Endpoint> moved_;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,267 @@
+#include "lockstep/launch/rendezvous/participant.h"
+
+#include <fmt/format.h>
+
+#include <thread>
+
+#include "lockstep/base/log.h"
+#include "lockstep/launch/rendezvous/keys.h"
+
+namespace lockstep {
+namespace {
+
+using State = JobRecord::State;
+
+constexpr auto kCallLimit = std::chrono::seconds(2);
+/// Signs of life a second that all agents together may give.
+constexpr int64_t kMaxSignsPerSecond = 10000;
+
+/// The store, or the way to it, is gone; another may be found.
+bool is_loss(const Error& error) {
+  return error.code() == ErrorCode::kPeerLost || error.code() == ErrorCode::kTimeout ||
+         error.code() == ErrorCode::kUnavailable;
+}
+
+}  // namespace
+
+std::chrono::milliseconds beat_interval(std::chrono::milliseconds asked, int64_t num_agents) {
+  return std::max(asked, std::chrono::milliseconds(num_agents * 1000 / kMaxSignsPerSecond));
+}
+
+Participant::Participant(const RunOptions& options, const std::string& secret, MeetingPlace* place,
+                         WorkersStore* workers, Standing* standing)
+    : options_(options),
+      secret_(secret),
+      place_(place),
+      workers_(workers),
+      standing_(standing),
+      interval_(options.heartbeat_interval) {}
+
+MembershipRules Participant::rules() const {
+  MembershipRules rules;
+  rules.min_nodes = options_.min_nodes;
+  rules.max_nodes = options_.num_nodes;
+  rules.max_restarts = options_.max_restarts;
+  rules.fixed_ranks = options_.rdzv_backend == "static";
+  rules.join_timeout = options_.join_timeout;
+  rules.last_call_timeout = options_.last_call_timeout;
+  // A job that goes on keeps the name that was made up for it.
+  rules.run_id = plan_ ? plan_->run_id : options_.run_id.empty() ? make_run_id() : options_.run_id;
+  rules.place = place_->name();
+  return rules;
+}
+
+void Participant::run() {
+  try {
+    store_ = place_->open(Deadline::after(options_.join_timeout));
+    while (!over()) {
+      try {
+        take_part();
+      } catch (const Moved& moved) {
+        reopen(moved.where, "the job goes on at " + to_string(moved.where));
+      } catch (const Error& error) {
+        if (!is_loss(error)) throw;
+        reopen(std::nullopt, error.what());
+      }
+    }
+  } catch (const Error& error) {
+    standing_->fail(error);
+  }
+  search_.reset();
+  leader_.reset();
+  standing_->use(nullptr);
+  store_.reset();
+}
+
+void Participant::take_part() {
+  version_ = 0;
+  offered_ = leader_began_ = false;
+  leader_.reset();
+  search_.reset();
+  news_.emplace(standing_->id());
+  standing_->use(store_);
+  if (place_->may_lead()) try_to_lead();
+  while (true) {
+    // What was said before stop() is still heard, so that a leader that is told to end says so.
+    const bool last_look = stopping_;
+    const auto until = last_look ? Deadline::after(std::chrono::milliseconds(0)) : next_look();
+    const auto changes = store_->watch(leader_ ? keys::kLive : keys::kNews, version_, until);
+    version_ = changes.version;
+    hear(changes);
+    if (saw_end_ || last_look) return;
+    if (sign_at_.passed()) give_sign();
+    if (leader_) leader_->look_at_clock();
+    if (!leader_ && place_->may_lead() && news_->leader().empty()) try_to_lead();
+    look_elsewhere();
+  }
+}
+
+Deadline Participant::next_look() const {
+  const auto at = leader_ ? leader_->next_look() : std::nullopt;
+  return at ? Deadline::at(std::min(*at, sign_at_.when())) : sign_at_;
+}
+
+void Participant::try_to_lead() {
+  const auto ttl = interval_ * options_.heartbeat_attempts;
+  if (!store_->hold(keys::kLeader, standing_->id(), ttl, Deadline::after(kCallLimit))) return;
+  leader_.emplace(store_, rules(), standing_->id());
+  leader_began_ = false;
+  version_ = 0;  // all that is there
+}
+
+void Participant::hear(const Store::Changes& changes) {
+  news_->take(changes.changes);
+  if (leader_ && !leader_began_) {
+    leader_began_ = true;
+    leader_->begin(changes.changes);
+  } else if (leader_) {
+    leader_->take(changes.changes);
+  }
+  offer_if_open();
+  follow();
+}
+
+/// A job that has ended takes nobody: those of the next wait until its agents are gone.
+void Participant::offer_if_open() {
+  const auto& record = news_->record();
+  if (offered_ || !(leader_ || (record && record->state != State::kEnded))) return;
+  offered_ = true;
+  give_sign();
+}
+
+void Participant::give_sign() {
+  const auto& record = news_->record();
+  interval_ = beat_interval(options_.heartbeat_interval, record ? record->num_agents : 0);
+  const auto ttl = interval_ * options_.heartbeat_attempts;
+  sign_at_ = Deadline::after(interval_);
+  // False: the key is still that of this agent's lost connection; it ends soon.
+  if (offered_) standing_->say(ttl);
+  if (leader_) {
+    if (!store_->hold(keys::kLeader, standing_->id(), ttl, Deadline::after(kCallLimit)))
+      leader_.reset();
+  }
+}
+
+void Participant::follow() {
+  if (!offered_) return;
+  if (news_->refused()) throw Error(*news_->refused());
+  if (news_->moved() && to_string(*news_->moved()) != to_string(place_->endpoint()))
+    throw Moved{*news_->moved()};
+  const auto& record = news_->record();
+  if (!record) return;
+  switch (record->state) {
+    case State::kRunning:
+      return on_running(*record);
+    case State::kForming:
+      return on_forming(*record);
+    case State::kLeaving:
+      return stop_work(record->failure, record->why);
+    case State::kEnded:
+      saw_end_ = true;
+      return standing_->end({record->failure, record->why});
+  }
+}
+
+void Participant::stop_work(const std::optional<Failure>& failure, const std::string& why) {
+  if (standing_->stop_work(failure, why) && store_) give_sign();
+}
+
+void Participant::on_forming(const JobRecord& record) {
+  if (own_generation_runs()) stop_work(record.failure, "the job's leader changed");
+  if (record.awaited.empty() || record.awaited == said_) return;
+  said_ = record.awaited;
+  log_info(said_);
+}
+
+void Participant::on_running(const JobRecord& record) {
+  const Offer own = standing_->offer();
+  if (own.generation == record.generation) return;
+  const auto text = store_->try_get(keys::plan(standing_->id()), Deadline::after(kCallLimit));
+  if (text) {
+    const NodePlan plan = node_plan_from_json(*text);
+    if (plan.generation == record.generation) return begin(plan);
+  }
+  // Of an earlier generation, or of another half of the job.
+  stop_work(std::nullopt, "the others went on without this node");
+  const std::string spare = fmt::format("generation {}", record.generation);
+  if (spare == said_) return;
+  said_ = spare;
+  log_info("all nodes that can take part do; this one waits to take the place of another");
+}
+
+void Participant::begin(const NodePlan& plan) {
+  plan_ = plan;
+  said_.clear();
+  if (plan.node_rank == 0) {
+    workers_->serve();
+    standing_->change_ports(workers_->store_port(), workers_->torch_port());
+  } else {
+    workers_->stop();
+  }
+  JobPlan job;
+  job.run_id = plan.run_id;
+  job.node_rank = plan.node_rank;
+  job.host = standing_->offer().host;
+  job.ranks = plan.ranks;
+  job.num_nodes = plan.num_nodes;
+  job.world_size = plan.world_size;
+  job.store = plan.store;
+  job.secret = secret_;
+  job.master_addr = plan.torch.host;
+  job.master_port = plan.torch.port;
+  job.generation = static_cast<int>(plan.generation);
+  job.restart_count = plan.restart_count;
+  job.max_restarts = plan.max_restarts;
+  standing_->take_plan(std::move(job));
+  give_sign();
+}
+
+/// The agent that leads the job elsewhere than at the endpoint looks for others there.
+void Participant::look_elsewhere() {
+  const auto endpoint = leader_ ? place_->elsewhere() : std::nullopt;
+  if (!endpoint) return search_.reset();
+  if (!search_) search_.emplace(*endpoint, own_place(), secret_, options_.run_id);
+  search_->we_run(leader_->running());
+  if (!search_->they_run()) return;
+  store_->set(keys::kMoved, to_string(*endpoint), Deadline::after(kCallLimit));
+  throw Moved{*endpoint};
+}
+
+/// As other hosts reach it.
+Endpoint Participant::own_place() const {
+  return {standing_->offer().address, place_->own_port()};
+}
+
+bool Participant::own_generation_runs() const {
+  return standing_->offer().work != NodeWork::kIdle;
+}
+
+/// A job that cannot change ends with the loss of its meeting place's agent, as of any other.
+void Participant::end_with_loss() {
+  Failure failure;
+  failure.status.code = 1;
+  failure.cause = fmt::format("the agent of node {} (which serves {}) died or cannot be reached", 0,
+                              place_->name());
+  standing_->end({failure, ""});
+  saw_end_ = true;
+}
+
+void Participant::reopen(const std::optional<Endpoint>& moved, const std::string& why) {
+  search_.reset();
+  leader_.reset();
+  standing_->use(nullptr);
+  store_.reset();
+  if (over()) return;
+  if (plan_ && !rules().elastic()) return end_with_loss();
+  if (own_generation_runs()) stop_work(std::nullopt, why);
+  MeetingPlace::Candidates candidates;
+  if (moved) candidates.in_order = {*moved};
+  if (plan_ && !moved) {
+    candidates.in_order = plan_->successors;
+    candidates.own = static_cast<size_t>(plan_->node_rank) + 1;
+    candidates.in_order.insert(candidates.in_order.begin(), place_->endpoint());
+  }
+  store_ = place_->reopen(candidates, stopping_, Deadline::after(options_.join_timeout));
+}
+
+}  // namespace lockstep

@@ -1,0 +1,85 @@
+#pragma once
+// The thread that takes part in a job for an agent: says how the agent is, hears what the leader
+// decides, and leads where that falls to it. Everything but stop() runs in the thread that calls
+// run().
+
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "lockstep/launch/agent/run_options.h"
+#include "lockstep/launch/rendezvous/leader.h"
+#include "lockstep/launch/rendezvous/meeting/meeting_place.h"
+#include "lockstep/launch/rendezvous/meeting/search.h"
+#include "lockstep/launch/rendezvous/news.h"
+#include "lockstep/launch/rendezvous/standing.h"
+#include "lockstep/launch/rendezvous/workers_store.h"
+
+namespace lockstep {
+
+/// Between two signs of life: as asked for, or more where so many agents give them that the server
+/// would be kept busy by them: 10,000 a second at most.
+std::chrono::milliseconds beat_interval(std::chrono::milliseconds asked, int64_t num_agents);
+
+class Participant {
+ public:
+  Participant(const RunOptions& options, const std::string& secret, MeetingPlace* place,
+              WorkersStore* workers, Standing* standing);
+
+  /// Takes part until the job is over, or until stop(). Never throws: `standing` has the outcome.
+  void run();
+  /// From any thread: ends run() within a sign of life, after what was said last was heard.
+  void stop() { stopping_ = true; }
+  /// After run(): it ended because the job did.
+  bool saw_end() const { return saw_end_; }
+
+ private:
+  struct Moved {
+    Endpoint where;
+  };
+
+  void take_part();
+  bool over() const { return saw_end_ || stopping_; }
+  Deadline next_look() const;
+  void try_to_lead();
+  void hear(const Store::Changes& changes);
+  void give_sign();
+  void offer_if_open();
+
+  void follow();
+  void on_running(const JobRecord& record);
+  void on_forming(const JobRecord& record);
+  void stop_work(const std::optional<Failure>& failure, const std::string& why);
+  void begin(const NodePlan& plan);
+  void look_elsewhere();
+
+  void reopen(const std::optional<Endpoint>& moved, const std::string& why);
+  void end_with_loss();
+  MembershipRules rules() const;
+  Endpoint own_place() const;
+  bool own_generation_runs() const;
+
+  const RunOptions options_;
+  const std::string secret_;
+  MeetingPlace* const place_;
+  WorkersStore* const workers_;
+  Standing* const standing_;
+  std::atomic<bool> stopping_{false};
+  bool saw_end_ = false;
+
+  std::shared_ptr<Store> store_;
+  uint64_t version_ = 0;
+  bool offered_ = false;
+  std::optional<News> news_;
+  std::optional<Leader> leader_;
+  bool leader_began_ = false;
+  std::optional<Search> search_;
+  std::chrono::milliseconds interval_;
+  Deadline sign_at_ = Deadline::after(std::chrono::milliseconds(0));
+  std::string said_;  ///< To the user, so that nothing is said twice.
+
+  std::optional<NodePlan> plan_;  ///< The last.
+};
+
+}  // namespace lockstep

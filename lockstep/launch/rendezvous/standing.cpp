@@ -1,0 +1,192 @@
+#include "lockstep/launch/rendezvous/standing.h"
+
+#include <sys/eventfd.h>
+
+#include "lockstep/launch/rendezvous/json_members.h"
+#include "lockstep/launch/rendezvous/keys.h"
+
+namespace lockstep {
+namespace {
+
+/// An agent's loop does not wait longer for a meeting place that hangs.
+constexpr auto kSayLimit = std::chrono::seconds(2);
+/// Of a failure's texts, so that a record of it stays within its limit.
+constexpr size_t kMaxLine = 2000;
+
+Failure shortened(Failure failure) {
+  failure.cause = cut(failure.cause, kMaxLine);
+  for (std::string& line : failure.stderr_tail) line = cut(line, kMaxLine);
+  return failure;
+}
+
+}  // namespace
+
+Standing::Standing(std::string id, Offer offer)
+    : id_(std::move(id)),
+      wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      offer_(std::move(offer)) {
+  if (!wake_) throw io_error("eventfd");
+}
+
+JobPlan Standing::wait_for_plan() {
+  MutexLock lock(mutex_);
+  while (!plan_ && !error_) changed_.wait(lock);
+  if (error_) throw Error(*error_);
+  news_ = {};
+  JobPlan plan = std::move(*plan_);
+  plan_.reset();
+  return plan;
+}
+
+JobNews Standing::news() {
+  MutexLock lock(mutex_);
+  eventfd_t count = 0;
+  ::eventfd_read(wake_.get(), &count);
+  return news_;
+}
+
+std::optional<JobPlan> Standing::next() {
+  MutexLock lock(mutex_);
+  if (!plan_) return std::nullopt;
+  news_ = {};
+  auto plan = std::move(plan_);
+  plan_.reset();
+  return plan;
+}
+
+void Standing::failed(const Failure& failure) {
+  std::shared_ptr<Store> store;
+  int64_t generation = 0;
+  {
+    MutexLock lock(mutex_);
+    if (!plan_) store = store_;
+    generation = offer_.generation;
+  }
+  try {
+    if (!store) return;
+    store->compare_set(keys::failure(generation), std::nullopt, to_json(shortened(failure)),
+                       Deadline::after(kSayLimit));
+  } catch (const Error&) {
+    // The thread sees what is wrong with the store; that ends this generation too.
+  }
+}
+
+void Standing::ended_work(NodeWork work) {
+  {
+    MutexLock lock(mutex_);
+    if (plan_) return;  // said of the generation before
+    offer_.work = work;
+  }
+  say_quietly();
+}
+
+void Standing::leave(int signal) {
+  {
+    MutexLock lock(mutex_);
+    offer_.leaving = signal;
+  }
+  say_quietly();
+}
+
+void Standing::say_quietly() {
+  std::chrono::milliseconds ttl{};
+  {
+    MutexLock lock(mutex_);
+    if (!store_ || !said_) return;
+    ttl = ttl_;
+  }
+  try {
+    say(ttl);
+  } catch (const Error&) {
+    // The thread says it again where the job goes on.
+  }
+}
+
+void Standing::use(std::shared_ptr<Store> store) {
+  MutexLock lock(mutex_);
+  store_ = std::move(store);
+  said_ = false;
+}
+
+bool Standing::say(std::chrono::milliseconds ttl) {
+  MutexLock saying(saying_);
+  std::shared_ptr<Store> store;
+  std::string text;
+  {
+    MutexLock lock(mutex_);
+    store = store_;
+    text = to_json(offer_);
+    ttl_ = ttl;
+    said_ = true;
+  }
+  return !store || store->hold(keys::agent(id_), text, ttl, Deadline::after(kSayLimit));
+}
+
+void Standing::take_plan(JobPlan plan) {
+  MutexLock lock(mutex_);
+  offer_.generation = plan.generation;
+  offer_.last_rank = plan.node_rank;
+  offer_.num_nodes = plan.num_nodes;
+  offer_.restart_count = plan.restart_count;
+  offer_.work = NodeWork::kBusy;
+  plan_ = std::move(plan);
+  wake();
+}
+
+bool Standing::stop_work(const std::optional<Failure>& failure, const std::string& why) {
+  MutexLock lock(mutex_);
+  if (plan_) {
+    plan_.reset();
+    offer_.work = NodeWork::kIdle;
+    return true;
+  }
+  if (news_.leave || offer_.generation == 0) return false;
+  news_.leave = true;
+  news_.failure = failure;
+  news_.why = why;
+  wake();
+  return false;
+}
+
+void Standing::end(const JobEnd& end) {
+  MutexLock lock(mutex_);
+  if (!news_.end) news_.end = end;
+  // Whoever still waits for its first generation learns why there is none.
+  if (!error_) {
+    error_.emplace(ErrorCode::kMismatch,
+                   end.failure ? end.failure->cause : "the job has ended without this node");
+  }
+  wake();
+}
+
+void Standing::fail(const Error& error) {
+  MutexLock lock(mutex_);
+  if (!error_) error_.emplace(error);
+  if (!news_.end) {
+    Failure failure;
+    failure.host = offer_.host;
+    failure.node_rank = std::max(offer_.last_rank, 0);
+    failure.status.code = 1;
+    failure.cause = error.what();
+    news_.end = JobEnd{failure, ""};
+  }
+  wake();
+}
+
+void Standing::change_ports(int store_port, int torch_port) {
+  MutexLock lock(mutex_);
+  offer_.store_port = store_port;
+  offer_.torch_port = torch_port;
+}
+
+Offer Standing::offer() const {
+  MutexLock lock(mutex_);
+  return offer_;
+}
+
+void Standing::wake() {
+  ::eventfd_write(wake_.get(), 1);
+  changed_.notify_all();
+}
+
+}  // namespace lockstep

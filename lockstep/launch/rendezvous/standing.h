@@ -1,0 +1,67 @@
+#pragma once
+// What an agent's loop and the thread that takes part in the job for it know together. Each side
+// has its half of the calls; all may be made at any time.
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/mutex.h"
+#include "lockstep/base/unique_fd.h"
+#include "lockstep/launch/agent/rendezvous.h"
+#include "lockstep/launch/rendezvous/offer.h"
+#include "lockstep/store/store.h"
+
+namespace lockstep {
+
+class Standing {
+ public:
+  /// `id`: this agent's, at the meeting place.
+  Standing(std::string id, Offer offer);
+
+  // ---- of the agent's loop; Rendezvous says what they mean
+  JobPlan wait_for_plan();
+  int fd() const { return wake_.get(); }
+  JobNews news();
+  std::optional<JobPlan> next();
+  void failed(const Failure& failure);
+  void ended_work(NodeWork work);
+  void leave(int signal);
+
+  // ---- of the thread
+  /// Where to say things from now on; null: nowhere.
+  void use(std::shared_ptr<Store> store);
+  /// Says (again) how this agent is, as a key that is held. False when the key is another's, which
+  /// is this agent's own of before the connection was lost. Errors: those of the store.
+  bool say(std::chrono::milliseconds ttl);
+  void take_plan(JobPlan plan);
+  /// The generation is over. True when its plan had not been fetched yet: it is void then, and what
+  /// this agent says of itself has changed.
+  bool stop_work(const std::optional<Failure>& failure, const std::string& why);
+  void end(const JobEnd& end);
+  void fail(const Error& error);
+  void change_ports(int store_port, int torch_port);
+
+  Offer offer() const;
+  const std::string& id() const { return id_; }
+
+ private:
+  void say_quietly();
+  void wake() LOCKSTEP_REQUIRES(mutex_);
+
+  const std::string id_;
+  const UniqueFd wake_;
+  Mutex saying_;  ///< Held while the offer is written, so that an older one never comes last.
+  mutable Mutex mutex_;
+  CondVar changed_;
+  std::shared_ptr<Store> store_ LOCKSTEP_GUARDED_BY(mutex_);
+  std::chrono::milliseconds ttl_ LOCKSTEP_GUARDED_BY(mutex_){2000};
+  bool said_ LOCKSTEP_GUARDED_BY(mutex_) = false;
+  Offer offer_ LOCKSTEP_GUARDED_BY(mutex_);
+  std::optional<JobPlan> plan_ LOCKSTEP_GUARDED_BY(mutex_);  ///< Not fetched yet.
+  JobNews news_ LOCKSTEP_GUARDED_BY(mutex_);
+  std::optional<Error> error_ LOCKSTEP_GUARDED_BY(mutex_);
+};
+
+}  // namespace lockstep

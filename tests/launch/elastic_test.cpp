@@ -1,0 +1,244 @@
+// Jobs whose agents come, go and die, with real processes on one host that pretend to be several.
+
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <memory>
+
+#include "tests/launch/launched.h"
+#include "tests/support/held_port.h"
+
+namespace lockstep::testing {
+namespace {
+
+using namespace std::chrono_literals;
+using Words = std::vector<std::string>;
+
+/// Says what it is, and then runs until it is ended.
+const Words kSleeper = {
+    "/bin/sh", "-c",
+    "echo world $WORLD_SIZE rank $RANK restart $TORCHELASTIC_RESTART_COUNT.; exec sleep 600"};
+
+/// The agents of a job that meet at a port of this host.
+class ElasticJob {
+ public:
+  explicit ElasticJob(std::string nodes, Words options = {})
+      : nodes_(std::move(nodes)), options_(std::move(options)) {}
+
+  std::unique_ptr<Launched> agent(const std::string& host, const Words& command = kSleeper,
+                                  const Words& options = {}, const std::string& secret = "") const {
+    Words words = {"run",
+                   "--nnodes",
+                   nodes_,
+                   "--rdzv_backend",
+                   "c10d",
+                   "--rdzv_endpoint",
+                   "127.0.0.1:" + std::to_string(port_.number()),
+                   "--rdzv_conf",
+                   "last_call_timeout=0.3"};
+    words.insert(words.end(), options_.begin(), options_.end());
+    words.insert(words.end(), options.begin(), options.end());
+    words.emplace_back("--");
+    words.insert(words.end(), command.begin(), command.end());
+    return std::make_unique<Launched>(
+        words, std::map<std::string, std::string>{{"LOCKSTEP_HOST_ID", host},
+                                                  {"LOCKSTEP_SECRET", secret}});
+  }
+
+ private:
+  const HeldPort port_;
+  const std::string nodes_;
+  const Words options_;
+};
+
+std::string text_of(const Launched& run) {
+  return run.out() + run.err();
+}
+
+#define EXPECT_SAYS(run, ...) EXPECT_TRUE((run)->wait_for(__VA_ARGS__)) << text_of(*(run))
+
+TEST(Elastic, AJobOfAllNodesEndsWell) {
+  const ElasticJob job("1:2");
+  const Words hello = {"/bin/sh", "-c", "echo rank $RANK of $WORLD_SIZE"};
+  const auto a = job.agent("a", hello);
+  const auto b = job.agent("b", hello);
+  EXPECT_EQ(a->wait(), 0) << a->err();
+  EXPECT_EQ(b->wait(), 0) << b->err();
+  EXPECT_TRUE(a->wait_all_gone() && b->wait_all_gone());
+}
+
+TEST(Elastic, NodesComeAndLeave) {
+  const ElasticJob job("1:3");
+  const auto a = job.agent("a");
+  EXPECT_SAYS(a, "world 1 rank 0 restart 0.");
+  const auto b = job.agent("b");
+  EXPECT_SAYS(a, "world 2 rank 0 restart 0.");
+  EXPECT_SAYS(b, "world 2 rank 1 restart 0.");
+  const auto c = job.agent("c");
+  EXPECT_SAYS(c, "world 3 rank 2 restart 0.");
+  b->send(SIGTERM);
+  EXPECT_EQ(b->wait(), 143) << b->err();
+  EXPECT_SAYS(a, "world 2 rank 0 restart 0.", 2);
+  EXPECT_SAYS(c, "world 2 rank 1 restart 0.");
+}
+
+TEST(Elastic, AKilledFollowerIsGoneAtOnce) {
+  const ElasticJob job("1:2");
+  const auto a = job.agent("a");
+  EXPECT_SAYS(a, "world 1");
+  const auto b = job.agent("b");
+  EXPECT_SAYS(b, "world 2 rank 1");
+  EXPECT_SAYS(a, "world 2 rank 0");
+  b->send(SIGKILL);
+  EXPECT_SAYS(a, "world 1 rank 0 restart 0.", 2);
+  EXPECT_TRUE(b->wait_all_gone());
+}
+
+TEST(Elastic, WhenTheServingAgentIsKilledAnotherServes) {
+  const ElasticJob job("1:4");
+  auto a = job.agent("a");
+  EXPECT_SAYS(a, "world 1");
+  const auto b = job.agent("b");
+  EXPECT_SAYS(b, "world 2 rank 1");
+  const auto c = job.agent("c");
+  EXPECT_SAYS(c, "world 3 rank 2");
+  EXPECT_SAYS(b, "world 3 rank 1");
+  a->send(SIGKILL);
+  EXPECT_SAYS(b, "world 2 rank 1 restart 0.", 2);
+  EXPECT_SAYS(c, "world 2 rank 0 restart 0.");
+  // One that comes to the endpoint now is told where the job goes on.
+  const auto d = job.agent("d");
+  EXPECT_SAYS(d, "world 3 rank 2");
+  EXPECT_SAYS(b, "world 3 rank 1", 2);
+  // And so on.
+  b->send(SIGKILL);
+  EXPECT_SAYS(c, "world 2 rank 0", 2);
+  EXPECT_SAYS(d, "world 2 rank 1");
+}
+
+TEST(Elastic, AStoppedAgentFindsItselfOutAndComesBack) {
+  const ElasticJob job("1:2");
+  const auto a = job.agent("a");
+  EXPECT_SAYS(a, "world 1");
+  const auto b = job.agent("b");
+  EXPECT_SAYS(b, "world 2 rank 1");
+  EXPECT_SAYS(a, "world 2 rank 0");
+  b->send(SIGSTOP);
+  EXPECT_SAYS(a, "world 1 rank 0", 2);
+  b->send(SIGCONT);
+  EXPECT_SAYS(b, "world 2 rank 1", 2);
+  EXPECT_SAYS(a, "world 2 rank 0", 2);
+}
+
+TEST(Elastic, AStoppedServerIsReplacedAndJoinsTheOthers) {
+  const ElasticJob job("1:3");
+  const auto a = job.agent("a");
+  EXPECT_SAYS(a, "world 1");
+  const auto b = job.agent("b");
+  EXPECT_SAYS(b, "world 2 rank 1");
+  const auto c = job.agent("c");
+  for (const auto* run : {&a, &b, &c}) EXPECT_SAYS(*run, "world 3 rank");
+  a->send(SIGSTOP);
+  EXPECT_SAYS(b, "world 2 rank", 2);
+  EXPECT_SAYS(c, "world 2 rank", 1);
+  a->send(SIGCONT);
+  EXPECT_SAYS(a, "world 3 rank", 2);
+  EXPECT_SAYS(b, "world 3 rank", 2);
+  EXPECT_SAYS(c, "world 3 rank", 2);
+}
+
+TEST(Elastic, FailuresAreCountedAndTheLastIsReported) {
+  const ElasticJob job("2", {"--max_restarts", "1"});
+  const Words breaks = {"/bin/sh", "-c",
+                        "echo rank $RANK restart $TORCHELASTIC_RESTART_COUNT of "
+                        "$TORCHELASTIC_MAX_RESTARTS.; [ $RANK = 1 ] && exit 3; exec sleep 600"};
+  const auto a = job.agent("a", breaks);
+  const auto b = job.agent("b", breaks);
+  EXPECT_EQ(a->wait(), 3) << a->err();
+  EXPECT_EQ(b->wait(), 3) << b->err();
+  for (const auto* run : {a.get(), b.get()}) {
+    EXPECT_TRUE(has(run->out(), " restart 0 of 1.")) << run->out();
+    EXPECT_TRUE(has(run->out(), " restart 1 of 1.")) << run->out();
+    EXPECT_TRUE(has(run->err(), "; restart 1 of 1")) << run->err();
+    EXPECT_TRUE(has(run->err(), "rank 1 (node 1, ")) << run->err();
+  }
+}
+
+TEST(Elastic, ARestartedJobCanEndWell) {
+  const ElasticJob job("2", {"--max_restarts", "3"});
+  const Words once = {"/bin/sh", "-c",
+                      "[ $TORCHELASTIC_RESTART_COUNT$RANK = 00 ] && kill -9 $$; exit 0"};
+  const auto a = job.agent("a", once);
+  const auto b = job.agent("b", once);
+  EXPECT_EQ(a->wait(), 0) << a->err();
+  EXPECT_EQ(b->wait(), 0) << b->err();
+}
+
+TEST(Elastic, AFixedNumberWaitsForALostNodeToComeBack) {
+  const ElasticJob job("2", {"--max_restarts", "1"});
+  const auto a = job.agent("a");
+  const auto b = job.agent("b");
+  EXPECT_SAYS(a, "world 2");
+  EXPECT_SAYS(b, "world 2");
+  b->send(SIGKILL);
+  EXPECT_SAYS(a, "1 of 2 nodes are here; waiting for 1 more");
+  const auto c = job.agent("c");
+  EXPECT_SAYS(a, "world 2", 2);
+  EXPECT_SAYS(c, "world 2 rank");
+}
+
+TEST(Elastic, ASpareTakesAPlaceThatBecomesFree) {
+  const ElasticJob job("2:2", {"--max_restarts", "1"});
+  const auto a = job.agent("a");
+  const auto b = job.agent("b");
+  EXPECT_SAYS(a, "world 2");
+  EXPECT_SAYS(b, "world 2");
+  const auto c = job.agent("c");
+  EXPECT_SAYS(c, "waits to take the place of another");
+  b->send(SIGKILL);
+  EXPECT_SAYS(c, "world 2 rank");
+  EXPECT_SAYS(a, "world 2", 2);
+}
+
+TEST(Elastic, WithTooFewLeftASignalEndsTheJob) {
+  const ElasticJob job("2:3");
+  const auto a = job.agent("a");
+  const auto b = job.agent("b");
+  EXPECT_SAYS(a, "world 2");
+  EXPECT_SAYS(b, "world 2");
+  a->send(SIGTERM);
+  EXPECT_EQ(a->wait(), 143) << a->err();
+  EXPECT_EQ(b->wait(), 143) << b->err();
+  EXPECT_TRUE(has(b->err(), "was ended by SIGTERM")) << b->err();
+}
+
+TEST(Elastic, StrangersAreRefused) {
+  const ElasticJob job("1:2", {"--rdzv_id", "monday"});
+  const auto a = job.agent("a");
+  EXPECT_SAYS(a, "world 1");
+  const auto other_job = job.agent("b", kSleeper, {"--rdzv_id", "tuesday"});
+  EXPECT_EQ(other_job->wait(), 1);
+  EXPECT_TRUE(has(other_job->err(), "are of job monday")) << other_job->err();
+  const auto other_size = job.agent("b", kSleeper, {"--nnodes", "1:7"});
+  EXPECT_EQ(other_size->wait(), 2);
+  EXPECT_TRUE(has(other_size->err(), "was started with --nnodes 1:7, the job at "))
+      << other_size->err();
+  const auto other_secret = job.agent("b", kSleeper, {}, "wrong");
+  EXPECT_EQ(other_secret->wait(), 1);
+  EXPECT_TRUE(has(other_secret->err(), "secret")) << other_secret->err();
+  EXPECT_FALSE(has(text_of(*a), "restart 0.\nworld")) << "it was left in peace";
+}
+
+TEST(Elastic, TheNextJobAtTheSamePlaceBeginsAnew) {
+  const ElasticJob job("2", {"--rdzv_id", "same"});
+  for (int i = 0; i < 3; ++i) {
+    const Words ends = {"/bin/sh", "-c", "echo generation $LOCKSTEP_RESTART_COUNT; exit 0"};
+    const auto a = job.agent("a", ends);
+    const auto b = job.agent("b", ends);
+    EXPECT_EQ(a->wait(), 0) << a->err();
+    EXPECT_EQ(b->wait(), 0) << b->err();
+  }
+}
+
+}  // namespace
+}  // namespace lockstep::testing

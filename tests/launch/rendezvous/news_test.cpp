@@ -1,0 +1,96 @@
+// Whose word an agent takes.
+
+#include "lockstep/launch/rendezvous/news.h"
+
+#include <gtest/gtest.h>
+
+#include "lockstep/launch/rendezvous/keys.h"
+#include "lockstep/launch/rendezvous/leader.h"
+#include "lockstep/launch/rendezvous/participant.h"
+#include "lockstep/store/memory/memory_store.h"
+
+namespace lockstep::testing {
+namespace {
+
+using State = JobRecord::State;
+
+Store::Change record(const std::string& by, State state) {
+  JobRecord record;
+  record.by = by;
+  record.state = state;
+  return {keys::kRecord, to_json(record)};
+}
+Store::Change leader(const std::optional<std::string>& id) {
+  return {keys::kLeader, id};
+}
+
+TEST(RendezvousNews, OnlyThePresentLeaderIsBelieved) {
+  News news("me");
+  news.take({record("old", State::kRunning)});
+  EXPECT_FALSE(news.record());
+  news.take({leader("new")});
+  EXPECT_FALSE(news.record());
+  news.take({record("new", State::kForming)});
+  EXPECT_TRUE(news.record());
+  news.take({leader(std::nullopt)});
+  EXPECT_FALSE(news.record());
+  news.take({record("next", State::kRunning), leader("next")});
+  EXPECT_TRUE(news.record());
+}
+
+TEST(RendezvousNews, TheEndIsBelievedWhenItsLeaderHasGone) {
+  News news("me");
+  news.take({record("a", State::kRunning), leader("a")});
+  news.take({record("a", State::kEnded), leader(std::nullopt)});
+  ASSERT_TRUE(news.record());
+  EXPECT_EQ(news.record()->state, State::kEnded);
+  News stranger("other");
+  stranger.take({record("a", State::kEnded)});
+  EXPECT_FALSE(stranger.record()) << "that of an earlier job";
+}
+
+TEST(RendezvousNews, RefusalsAreForOne) {
+  const RefuseAgent refusal{"me", ErrorCode::kInvalidArgument, "no room"};
+  News me("me");
+  News other("other");
+  for (News* news : {&me, &other}) news->take({{keys::refused("me"), to_json(refusal)}});
+  ASSERT_TRUE(me.refused());
+  EXPECT_EQ(me.refused()->code(), ErrorCode::kInvalidArgument);
+  EXPECT_STREQ(me.refused()->what(), "no room");
+  EXPECT_FALSE(other.refused());
+}
+
+TEST(RendezvousNews, ManyAgentsGiveFewerSignsOfLife) {
+  using std::chrono::milliseconds;
+  EXPECT_EQ(beat_interval(milliseconds(200), 2), milliseconds(200));
+  EXPECT_EQ(beat_interval(milliseconds(200), 2000), milliseconds(200));
+  EXPECT_EQ(beat_interval(milliseconds(200), 10000), milliseconds(1000));
+}
+
+TEST(Leader, ClearsWhatAnEarlierJobLeft) {
+  const auto store = make_memory_store();
+  const auto soon = Deadline::after(std::chrono::seconds(30));
+  store->set(keys::plan("gone"), "x", soon);
+  store->set(keys::failure(1), "x", soon);
+  store->set(keys::kMoved, "x", soon);
+  store->set(keys::kRecord, record("gone", State::kEnded).value.value(), soon);
+  MembershipRules rules;
+  rules.max_nodes = rules.min_nodes = 1;
+  Leader lead(store, rules, "me");
+  lead.begin(store->watch(keys::kLive, 0, soon).changes);
+  EXPECT_FALSE(store->try_get(keys::plan("gone"), soon));
+  EXPECT_FALSE(store->try_get(keys::failure(1), soon));
+  EXPECT_FALSE(store->try_get(keys::kMoved, soon));
+  EXPECT_EQ(job_record_from_json(store->get(keys::kRecord, soon)).state, State::kForming);
+  lead.take({{keys::agent("me"), to_json(Offer{})}});
+  EXPECT_EQ(node_plan_from_json(store->get(keys::plan("me"), soon)).generation, 1);
+  const auto running = job_record_from_json(store->get(keys::kRecord, soon));
+  EXPECT_EQ(running.state, State::kRunning);
+  EXPECT_EQ(running.by, "me");
+  // One that sends nonsense is left out.
+  lead.take({{keys::agent("fool"), "{}"}, {keys::failure(1), "nonsense"}});
+  EXPECT_TRUE(lead.running());
+}
+
+}  // namespace
+}  // namespace lockstep::testing
