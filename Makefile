@@ -28,7 +28,7 @@ test:
 
 test-cluster:
 	@scripts/setup.sh cluster
-	@scripts/build.sh release lockstep lockstep-data lockstep-train cluster_worker
+	@scripts/build.sh release lockstep lockstep-data lockstep-train lockstep-doctor-libtorch cluster_worker
 	@tests/cluster/run.sh
 
 bench: build

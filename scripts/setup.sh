@@ -8,7 +8,7 @@ libraries=(libtorch-dev libopenblas0-openmp
   libyaml-cpp-dev nlohmann-json3-dev libfmt-dev libcli11-dev libgtest-dev libssl-dev libcurl4-openssl-dev libarchive-dev libgloo-dev libdw-dev
   ca-certificates)
 tests=(python3 python3-torch python3-numpy libopenmpi-dev openmpi-bin)
-cluster=(iproute2 nftables util-linux openssh-server openssh-client slurmctld slurmd slurm-client munge etcd-server etcd-client openmpi-bin mpich procps)
+cluster=(iproute2 nftables util-linux openssh-server openssh-client slurmctld slurmd slurm-client munge etcd-server etcd-client faketime openmpi-bin mpich procps)
 tools=(clang-14 clang-format-14 clang-tidy-14 libclang-rt-14-dev iproute2 procps)
 
 case "${1:-all}" in

@@ -1,4 +1,4 @@
-# Hosts: namespaces of their own for network, names, processes, shared memory and mounts.
+# Hosts: namespaces of their own for network, names, processes, shared memory, mounts and time since the start.
 # shellcheck shell=bash
 # hostI has 10.1.1.I, eth0, its own /proc, /tmp and /dev/shm; `head`, this segment itself, has 10.1.1.254.
 #
@@ -38,7 +38,8 @@ host_boot() { # I
   local name=host$1 folder=$SHARED/hosts/host$1
   mkdir -p "$folder"
   rm -f "$folder"/{pid,ready,linked}
-  setsid unshare --net --uts --ipc --mount --pid --fork --kill-child \
+  # Hosts were switched on at different times: their monotonic clocks have nothing to do with each other.
+  setsid unshare --net --uts --ipc --mount --time --monotonic $(($1 * 100000)) --boottime $(($1 * 100000)) --pid --fork --kill-child \
     bash "$HARNESS/host.sh" "$name" "$SHARED" "$NETWORK.$1" "$ROOT" >"$folder/log" 2>&1 </dev/null &
   echo $! >>"$SHARED/services"
   until_true 30 test -s "$folder/pid" || fail "$name did not start: $(cat "$folder/log")"
@@ -58,7 +59,7 @@ on() { # hostI|head COMMAND...
   "${ENTER[@]}" "$@"
 }
 enter() { # I: ENTER becomes what has to stand before a command
-  ENTER=(nsenter -t "$(host_pid "$1")" -n -u -i -m -p -- setpriv --pdeathsig KILL
+  ENTER=(nsenter -t "$(host_pid "$1")" -n -u -i -m -T -p -- setpriv --pdeathsig KILL
     env HOSTNAME="host$1" sh -c 'cd "$0" 2>/dev/null || cd /; exec "$@"' "$PWD")
 }
 
