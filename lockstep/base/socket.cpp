@@ -124,6 +124,15 @@ Endpoint parse_endpoint(const std::string& text, int default_port) {
   return {host, static_cast<int>(parse_int(port, 0, 65535, "port of endpoint '" + text + "'"))};
 }
 
+bool can_resolve(const std::string& host) {
+  try {
+    resolve(host, 0, 0);
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
 UniqueFd tcp_listen(const std::string& host, int port) {
   const AddressList list = resolve(host, port, AI_PASSIVE);
   int failure = 0;

@@ -18,6 +18,9 @@ struct Endpoint {
 Endpoint parse_endpoint(const std::string& text, int default_port);
 std::string to_string(const Endpoint& endpoint);
 
+/// Is `host` an address, or a name that this host's resolver knows now?
+bool can_resolve(const std::string& host);
+
 /// A listening socket, non-blocking and close-on-exec. Port 0: the kernel chooses; see
 /// local_port(). Errors: kUnavailable when the port is taken (names it), kIo.
 UniqueFd tcp_listen(const std::string& host, int port);

@@ -7,7 +7,9 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/file.h"
 #include "lockstep/base/text.h"
+#include "lockstep/launch/exchange/pmix_library.h"
 #include "lockstep/launch/meeting_plan.h"
+#include "lockstep/launch/secret.h"
 #include "lockstep/launch/source/compare.h"
 
 namespace lockstep {
@@ -135,7 +137,8 @@ Decision decide(const Inputs& inputs) {
 }
 
 Inputs inputs_from(const Environment& variables) {
-  return {variables, [](const std::string& path) { return read_file(path, 64 << 20); }};
+  return {variables, [](const std::string& path) { return read_file(path, 64 << 20); },
+          read_secret_file, ask_pmix_server};
 }
 
 }  // namespace lockstep

@@ -23,39 +23,72 @@ bool is_yes(const Reader& read, const char* name) {
               fmt::format("environment variable {}: '{}' is not 0 or 1", name, text));
 }
 
+constexpr const char* kWaysToShare =
+    "LOCKSTEP_RENDEZVOUS_DIR to a folder that all hosts share, or start them by what has PMIx or "
+    "PMI (mpirun, mpiexec, srun --mpi=pmix or --mpi=pmi2)";
+
 [[noreturn]] void need_place(const Identity& id) {
   throw Error(ErrorCode::kInvalidArgument,
               fmt::format("{} says who this rank is ({}) but not where the ranks meet: set "
-                          "MASTER_ADDR (and MASTER_PORT) to rank 0's host on all ranks",
-                          id.launcher, describe(id)));
+                          "MASTER_ADDR (and MASTER_PORT) to rank 0's host on all ranks, or {}",
+                          id.launcher, describe(id), kWaysToShare));
 }
 
 [[noreturn]] void need_secret(const Identity& id) {
   throw Error(ErrorCode::kInvalidArgument,
               fmt::format("ranks meet at {}, which is not this host's loopback: set "
-                          "LOCKSTEP_SECRET to the same text (openssl rand -hex 32) on all ranks, "
-                          "or LOCKSTEP_SECRET_FILE, or LOCKSTEP_INSECURE=1 on a network where "
-                          "nobody else is",
-                          id.master.host.empty() ? "rank 0's host" : id.master.host));
+                          "LOCKSTEP_SECRET to the same text (openssl rand -hex 32) on all ranks or "
+                          "LOCKSTEP_SECRET_FILE to a file of mode 600 that holds it, or {}; or "
+                          "LOCKSTEP_INSECURE=1 where nobody else is on the network",
+                          id.master.host, kWaysToShare));
 }
 
-}  // namespace
+/// Is the process manager's rank this one's? Below an agent it is the agent's.
+bool is_own_rank(const Reader& read, const Identity& id, const char* rank, const char* size) {
+  if (id.launcher == "lockstep" || read.text("TORCHELASTIC_RUN_ID")) return false;
+  return read.text(rank) == std::to_string(id.rank) &&
+         read.text(size).value_or(std::to_string(id.size)) == std::to_string(id.size);
+}
 
-void plan_meeting(const Reader& read, Identity* id, std::vector<std::string>* warnings) {
-  id->secret = read.text("LOCKSTEP_SECRET").value_or("");
-  id->address = read.text("LOCKSTEP_ADDRESS").value_or("");
-  if (id->size == 1 && id->launcher != "lockstep") return;
-  id->meeting = id->launcher == "lockstep" ? MeetingWay::kAgent : MeetingWay::kRankZero;
-  // Whatever address the launcher gives this host: between its own processes none is better.
-  if (id->meeting == MeetingWay::kRankZero && id->num_nodes == 1) id->master.host = "127.0.0.1";
-  if (id->meeting == MeetingWay::kRankZero && id->master.host.empty()) need_place(*id);
-  if (!id->secret.empty() || is_loopback(id->master.host)) return;
-  if (!is_yes(read, "LOCKSTEP_INSECURE")) need_secret(*id);
+std::vector<Channel> usable_channels(const Reader& read, const Identity& id) {
+  std::vector<Channel> channels;
+  if (is_own_rank(read, id, "PMIX_RANK", "PMIX_JOB_SIZE") && read.text("PMIX_NAMESPACE"))
+    channels.push_back(Channel::kPmix);
+  if (is_own_rank(read, id, "PMI_RANK", "PMI_SIZE") && read.text("PMI_FD"))
+    channels.push_back(Channel::kPmi);
+  if (read.text("LOCKSTEP_RENDEZVOUS_DIR")) channels.push_back(Channel::kFolder);
+  return channels;
+}
+
+void go_without_secret(Identity* id, std::vector<std::string>* warnings) {
   id->insecure = true;
   id->secret = secret_for_all(*id);
   warnings->push_back(
       "LOCKSTEP_INSECURE=1: ranks of several hosts meet without a secret; whoever reaches their "
       "ports can take part");
+}
+
+}  // namespace
+
+void plan_meeting(const Reader& read, Identity* id, std::vector<std::string>* warnings) {
+  id->secret = read.secret();
+  id->address = read.text("LOCKSTEP_ADDRESS").value_or("");
+  const bool insecure = is_yes(read, "LOCKSTEP_INSECURE");
+  const bool agent = id->launcher == "lockstep";
+  if (id->size == 1 && !agent) return;
+  id->meeting = agent ? MeetingWay::kAgent : MeetingWay::kRankZero;
+  // Whatever address the launcher gives this host: between its own processes none is better.
+  if (!agent && id->num_nodes == 1 && !id->master.host.empty()) id->master.host = "127.0.0.1";
+  const bool has_place = !id->master.host.empty();
+  if (has_place && (!id->secret.empty() || is_loopback(id->master.host))) return;
+  if (has_place && insecure) return go_without_secret(id, warnings);
+  id->channels = agent ? std::vector<Channel>() : usable_channels(read, *id);
+  if (!id->channels.empty())
+    id->meeting = MeetingWay::kExchange;
+  else if (has_place)
+    need_secret(*id);
+  else
+    need_place(*id);
 }
 
 }  // namespace lockstep

@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <exception>
 
 #include "lockstep/base/auth.h"
 #include "lockstep/base/error.h"
+#include "lockstep/launch/served_store.h"
 #include "lockstep/store/tcp/tcp_store.h"
 
 namespace lockstep {
@@ -19,26 +19,6 @@ constexpr size_t kNumTries = 8;
 std::string job_text(const Identity& identity) {
   return fmt::format("{}/{}/{}", identity.master.port, identity.job_id, identity.restart_count);
 }
-
-/// How long rank 0 stays for ranks that have not left its store.
-constexpr std::chrono::seconds kStay{5};
-
-/// Rank 0's store: its server and its own connection to it.
-struct ServedStore {
-  ServedStore() = default;
-  ~ServedStore() {
-    client.reset();
-    // In order, rank 0 leaves last: another rank may not yet have read its last answer. When it
-    // leaves because of an error, the others must see that at once.
-    if (server && std::uncaught_exceptions() == 0)
-      server->wait_until_unused(Deadline::after(kStay));
-  }
-  ServedStore(const ServedStore&) = delete;
-  ServedStore& operator=(const ServedStore&) = delete;
-
-  std::unique_ptr<TcpStoreServer> server;
-  std::shared_ptr<Store> client;
-};
 
 std::unique_ptr<TcpStoreServer> serve(const Identity& identity) {
   const bool v6 = identity.master.host.find(':') != std::string::npos;
@@ -59,30 +39,20 @@ std::unique_ptr<TcpStoreServer> serve(const Identity& identity) {
 }
 
 std::shared_ptr<Store> serve_and_connect(const Identity& identity, Deadline deadline) {
-  auto served = std::make_shared<ServedStore>();
-  served->server = serve(identity);
   const bool v6 = identity.master.host.find(':') != std::string::npos;
-  served->client = connect_tcp_store({v6 ? "::1" : "127.0.0.1", served->server->port()},
-                                     store_secret(identity), deadline);
-  return {served, served->client.get()};
+  return connect_own_server(serve(identity), v6 ? "::1" : "127.0.0.1", store_secret(identity),
+                            deadline);
 }
 
 /// Goes round the ports, with growing patience for each, until one has our store.
 std::shared_ptr<Store> search_store(const Identity& identity, Deadline deadline) {
   const auto ports = store_ports(identity);
+  std::vector<Endpoint> places;
+  for (const int port : ports) places.push_back({identity.master.host, port});
   for (auto patience = std::chrono::milliseconds(100); !deadline.passed();
        patience = std::min(patience * 2, std::chrono::milliseconds(3000))) {
-    for (const int port : ports) {
-      try {
-        return connect_tcp_store({identity.master.host, port}, store_secret(identity),
-                                 deadline.at_most(patience));
-      } catch (const Error& error) {
-        const bool next = error.code() == ErrorCode::kTimeout ||
-                          error.code() == ErrorCode::kMismatch ||
-                          error.code() == ErrorCode::kPeerLost;
-        if (!next) throw;
-      }
-    }
+    auto found = try_stores(places, store_secret(identity), deadline, patience);
+    if (found.store) return found.store;
   }
   throw Error(ErrorCode::kTimeout,
               fmt::format("rank {}: no store of this job at {} on ports {}; is rank 0 running, "

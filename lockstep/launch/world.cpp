@@ -5,8 +5,11 @@
 #include "lockstep/base/env.h"
 #include "lockstep/base/error.h"
 #include "lockstep/base/log.h"
+#include "lockstep/launch/addresses.h"
 #include "lockstep/launch/decision.h"
 #include "lockstep/launch/device.h"
+#include "lockstep/launch/exchange/meet.h"
+#include "lockstep/launch/lookup.h"
 #include "lockstep/launch/places.h"
 #include "lockstep/launch/spawn/assigned_world.h"
 #include "lockstep/launch/torch_store.h"
@@ -26,16 +29,48 @@ Identity decided(const Environment& environment) {
   return decision.identity;
 }
 
-std::shared_ptr<Store> meet_store(const Identity& id, Deadline deadline) {
-  if (id.meeting == MeetingWay::kAlone) return make_memory_store();
-  if (id.meeting == MeetingWay::kAgent) return connect_tcp_store(id.master, id.secret, deadline);
-  return meet_torch_store(id, deadline);
+std::shared_ptr<Store> meet_where_told(const Environment& environment, Identity* id,
+                                       Deadline deadline) {
+  std::vector<std::string> addresses;
+  if (id->rank == 0) addresses = own_addresses(environment, launcher_hosts(environment));
+  if (id->rank == 0 && !id->master.host.empty())
+    addresses.insert(addresses.begin(), id->master.host);
+  return meet_by_exchange(open_exchange(*id, environment), addresses, id, deadline);
+}
+
+std::shared_ptr<Store> meet_at_rank_zero(Identity* id, Deadline deadline) {
+  id->master.host = wait_for_name(id->master.host, deadline);
+  if (id->rank == 0 && !is_own_address(id->master.host)) {
+    log_warn(
+        fmt::format("rank 0 serves the store on this host, but the others look for it at {}, "
+                    "which is not an address of this host",
+                    id->master.host));
+  }
+  return meet_torch_store(*id, deadline);
+}
+
+/// Fills what becomes known by meeting: id->master and id->secret.
+std::shared_ptr<Store> meet_store(const Environment& environment, Identity* id, Deadline deadline) {
+  switch (id->meeting) {
+    case MeetingWay::kAlone:
+      return make_memory_store();
+    case MeetingWay::kAgent:
+      return connect_tcp_store(id->master, id->secret, deadline);
+    case MeetingWay::kRankZero:
+      return meet_at_rank_zero(id, deadline);
+    case MeetingWay::kExchange:
+      return meet_where_told(environment, id, deadline);
+  }
+  throw Error(ErrorCode::kInternal, "a way to meet without a name");
 }
 
 /// Where the other ranks reach this one.
-std::string own_address(const Identity& id) {
+std::string own_address(const Environment& environment, const Identity& id) {
   if (!id.address.empty()) return id.address;
   if (id.num_nodes == 1 || is_loopback(id.master.host)) return "127.0.0.1";
+  const auto interface = environment.find("LOCKSTEP_IFNAME");
+  if (interface != environment.end() && !interface->second.empty())
+    return own_addresses(environment, {}).front();
   auto address = local_address_towards(id.master.host);
   if (is_loopback(address)) {
     throw Error(ErrorCode::kInvalidArgument,
@@ -92,10 +127,12 @@ World World::join(Deadline deadline) {
   World world;
   world.generation = generation_of(environment, id);
   world.host_id = this_host_id();
-  world.address = own_address(id);
-  world.store =
-      with_prefix(meet_store(id, deadline), fmt::format("generation_{}", world.generation));
+  world.store = with_prefix(meet_store(environment, &id, deadline),
+                            fmt::format("generation_{}", world.generation));
   if (has_unknown_place(id)) find_place(*world.store, world.host_id, &id, deadline);
+  world.address = own_address(environment, id);
+  if (id.meeting == MeetingWay::kExchange && id.address.empty())
+    world.address = agreed_address(*world.store, id, world.address, deadline);
   take_identity(id, &world);
   const int cores = usable_cores();
   world.threads = threads_per_rank(environment, cores, id.local_size);

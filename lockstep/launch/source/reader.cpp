@@ -59,6 +59,12 @@ std::optional<std::string> Reader::first_of(std::initializer_list<const char*> n
   return std::nullopt;
 }
 
+std::string Reader::secret() const {
+  if (auto given = text("LOCKSTEP_SECRET")) return *given;
+  const auto path = text("LOCKSTEP_SECRET_FILE");
+  return path ? inputs_.read_secret(*path) : "";
+}
+
 void contradict(const std::string& text) {
   throw Error(ErrorCode::kInvalidArgument, "environment: " + text);
 }

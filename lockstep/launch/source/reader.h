@@ -14,11 +14,22 @@ namespace lockstep {
 
 inline constexpr int kMaxRanks = 1 << 24;
 
+/// What a PMIx server knows of this process and no variable tells.
+struct PmixJob {
+  int size = 1;
+  int local_rank = 0;
+  int local_size = 1;
+};
+
 /// All that an identity is decided from.
 struct Inputs {
   Environment variables;
   /// A file that a variable names. Errors: kNotFound, kIo.
   std::function<std::string(const std::string& path)> read_file;
+  /// The same for a file with a secret. Errors: kInvalidArgument where others could read it.
+  std::function<std::string(const std::string& path)> read_secret;
+  /// Errors: kUnavailable (no libpmix.so.2, no server), kNotFound.
+  std::function<PmixJob()> ask_pmix;
 };
 
 /// Reads variables, and remembers which ones were looked at and what is to be said about them.
@@ -35,6 +46,10 @@ class Reader {
   /// The first of these variables that is set.
   std::optional<std::string> first_of(std::initializer_list<const char*> names) const;
   std::string file(const std::string& path) const { return inputs_.read_file(path); }
+
+  PmixJob pmix_job() const { return inputs_.ask_pmix(); }
+  /// LOCKSTEP_SECRET, or what is in LOCKSTEP_SECRET_FILE, or nothing.
+  std::string secret() const;
 
   void note(const std::string& text) const { notes_.push_back(text); }
   const std::vector<std::string>& notes() const { return notes_; }

@@ -36,5 +36,11 @@ std::optional<Identity> read_torch(const Reader& read);
 std::optional<Identity> read_open_mpi(const Reader& read);
 std::optional<Identity> read_pmi(const Reader& read);
 std::optional<Identity> read_slurm(const Reader& read);
+std::optional<Identity> read_lsf(const Reader& read);
+std::optional<Identity> read_pmix(const Reader& read);
+std::optional<Identity> read_mindspore(const Reader& read);
+std::optional<Identity> read_ascend(const Reader& read);
+std::optional<Identity> read_kubernetes(const Reader& read);
+std::optional<Identity> read_horovod(const Reader& read);
 
 }  // namespace lockstep

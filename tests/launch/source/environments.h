@@ -23,6 +23,8 @@ inline Inputs inputs_of(const std::string& variables,
     if (found == files.end()) throw Error(ErrorCode::kNotFound, path + " does not exist");
     return found->second;
   };
+  inputs.read_secret = inputs.read_file;
+  inputs.ask_pmix = [] { return PmixJob{4, 1, 2}; };
   return inputs;
 }
 

@@ -14,8 +14,9 @@ struct Started {
   const char* tuple;      ///< "LAUNCHER: describe(identity), at MASTER"
 };
 
-std::string outcome(const std::string& variables) {
-  const Decision decision = decide(inputs_of(variables));
+std::string outcome(const std::string& variables,
+                    const std::map<std::string, std::string>& files = {}) {
+  const Decision decision = decide(inputs_of(variables, files));
   if (!decision.problem.empty()) return decision.problem;
   const Identity& id = decision.identity;
   std::string text = id.launcher + ": " + describe(id);
@@ -173,6 +174,116 @@ TEST(Sources, SayWhatIsWrong) {
     EXPECT_NE(said.find(c.tuple), std::string::npos) << c.how << ": " << said;
     EXPECT_EQ(said.find("mean 'LANG'"), std::string::npos);
   }
+}
+
+TEST(Sources, MeetByWhatTheLauncherOffersWhereNoPlaceOrSecretIsKnown) {
+  const std::string two_hosts = kMpirunTwoHosts;
+  const std::string pmix = "PMIX_RANK=3 PMIX_NAMESPACE=7 ";
+  const std::string pmi = "PMI_RANK=3 PMI_SIZE=4 PMI_FD=9 PMI_JOBID=8.0 ";
+  const std::string folder = "LOCKSTEP_RENDEZVOUS_DIR=/shared ";
+  const std::string openmpi = "openmpi: rank 3 of 4, local rank 1 of 2, node ? of ?";
+  const std::string slurm = "slurm: rank 3 of 4, local rank 1 of 2, node 1 of 2";
+  const std::pair<std::string, std::string> cases[] = {
+      {two_hosts + pmix, openmpi + ", by PMIx"},
+      {two_hosts + pmix + folder, openmpi + ", by PMIx, by LOCKSTEP_RENDEZVOUS_DIR"},
+      {two_hosts + pmix + "MASTER_ADDR=10.0.0.1 LOCKSTEP_SECRET=s", openmpi + ", at 10.0.0.1:0"},
+      {two_hosts + pmix + "MASTER_ADDR=10.0.0.1", openmpi + ", by PMIx"},
+      {std::string(kStep) + pmi, slurm + ", by PMI"},
+      {std::string(kStep) + pmix, slurm + ", by PMIx"},
+      {std::string(kStep) + folder, slurm + ", by LOCKSTEP_RENDEZVOUS_DIR"},
+      {std::string(kStep) + pmi + kSecret, slurm + ", at gpu01:0"},
+      {std::string(kStep) + pmi + kSecret + "SLURM_DISTRIBUTION=arbitrary", slurm + ", by PMI"},
+      {"PMI_RANK=1 PMI_SIZE=2 PMI_FD=9 MPI_LOCALRANKID=1 MPI_LOCALNRANKS=2",
+       "mpich: rank 1 of 2, local rank 1 of 2, node 0 of 1, by PMI"},
+  };
+  for (const auto& [variables, tuple] : cases) EXPECT_EQ(outcome(variables), tuple) << variables;
+  // The process manager's rank is that of the agent here.
+  EXPECT_NE(outcome(kTorchrun + pmix).find("LOCKSTEP_SECRET"), std::string::npos);
+  EXPECT_NE(outcome(two_hosts + "PMIX_RANK=0 PMIX_NAMESPACE=7").find("PMIx"), std::string::npos);
+}
+
+const std::map<std::string, std::string> kFiles = {
+    {"/hosts", "login1\nc01\nc01\nc02\nc02\n"},
+    {"/one_host", "login1\nc01\nc01\n"},
+    {"/no_hosts", "\n"},
+    {"/table", R"({"version": "1.0", "server_count": "2", "status": "completed", "server_list": [
+       {"server_id": "10.0.0.2", "device": [{"device_id": "4", "device_ip": "1.1.1.1", "rank_id": "0"},
+                                            {"device_id": "5", "device_ip": "1.1.1.2", "rank_id": "1"}]},
+       {"server_id": "10.0.0.1", "device": [{"device_id": "6", "device_ip": "1.1.1.3", "rank_id": "2"},
+                                            {"device_id": "7", "device_ip": "1.1.1.4", "rank_id": "3"}]}]})"},
+    {"/one_server",
+     R"({"version": "1.0", "server_count": "1", "status": "completed", "server_list": [
+       {"server_id": "10.0.0.2", "device": [{"device_id": "4", "device_ip": "1.1.1.1", "rank_id": "0"},
+                                            {"device_id": "5", "device_ip": "1.1.1.2", "rank_id": "1"}]}]})"},
+    {"/unfinished",
+     R"({"version": "1.0", "server_count": "1", "status": "initializing", "server_list": [
+       {"server_id": "10.0.0.2", "device": [{"device_id": "4", "device_ip": "1.1.1.1", "rank_id": "0"}]}]})"},
+    {"/gap", R"({"version": "1.0", "server_count": "1", "status": "completed", "server_list": [
+       {"server_id": "10.0.0.2", "device": [{"device_id": "4", "device_ip": "1.1.1.1", "rank_id": "1"}]}]})"},
+};
+
+TEST(Sources, TellTheRankWithTheHelpOfFiles) {
+  const std::string secret = kSecret;
+  const std::string jsrun = "JSM_NAMESPACE_RANK=3 JSM_NAMESPACE_SIZE=4 JSM_NAMESPACE_LOCAL_RANK=1 ";
+  const Started cases[] = {
+      {"jsrun", secret + jsrun + "LSB_DJOB_RANKFILE=/hosts LSB_JOBID=5",
+       "lsf: rank 3 of 4, local rank 1 of ?, node ? of ?, at c01:0"},
+      {"jsrun on one host",
+       "JSM_NAMESPACE_RANK=1 JSM_NAMESPACE_SIZE=2 JSM_NAMESPACE_LOCAL_RANK=1 "
+       "LSB_DJOB_RANKFILE=/one_host",
+       "lsf: rank 1 of 2, local rank 1 of 2, node 0 of 1, at 127.0.0.1:0"},
+      {"prterun", secret + "PMIX_RANK=3 PMIX_NAMESPACE=7",
+       "pmix: rank 3 of 4, local rank 1 of 2, node ? of ?, by PMIx"},
+      {"a rank table of half of each host's devices",
+       secret + "RANK_TABLE_FILE=/table RANK_ID=2 RANK_SIZE=4 DEVICE_ID=6 DEVICE_NUM=8",
+       "ascend: rank 2 of 4, local rank 0 of 2, node 1 of 2, at 10.0.0.2:0"},
+      {"a rank table alone", "RANK_TABLE_FILE=/one_server RANK_ID=1",
+       "ascend: rank 1 of 2, local rank 1 of 2, node 0 of 1, at 127.0.0.1:0"},
+      {"a rank table, with a port", "RANK_TABLE_FILE=/one_server RANK_ID=1 MASTER_PORT=4000",
+       "ascend: rank 1 of 2, local rank 1 of 2, node 0 of 1, at 127.0.0.1:4000"},
+      {"a loop without a table",
+       "RANK_ID=1 RANK_SIZE=2 DEVICE_ID=1 MASTER_ADDR=127.0.0.1 MASTER_PORT=4000",
+       "ascend: rank 1 of 2, local rank ? of ?, node ? of ?, at 127.0.0.1:4000"},
+      {"RANK_ID beside RANK",
+       "RANK_ID=1 RANK_SIZE=2 RANK=1 WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=4000",
+       "torch: rank 1 of 2, local rank ? of ?, node ? of ?, at 127.0.0.1:4000"},
+      {"msrun",
+       "MS_ROLE=MS_WORKER MS_WORKER_NUM=4 MS_NODE_ID=2 MS_SCHED_HOST=127.0.0.1 MS_SCHED_PORT=8118 "
+       "RANK_ID=2 RANK_SIZE=4",
+       "mindspore: rank 2 of 4, local rank ? of ?, node ? of ?, at 127.0.0.1:8118"},
+      {"a pod with one process",
+       secret + "PET_NNODES=2 PET_NPROC_PER_NODE=1 PET_NODE_RANK=1 PET_MASTER_ADDR=j-0.j "
+                "PET_MASTER_PORT=29400",
+       "kubernetes: rank 1 of 2, local rank 0 of 1, node 1 of 2, at j-0.j:29400"},
+      {"horovodrun",
+       "HOROVOD_RANK=1 HOROVOD_SIZE=2 HOROVOD_LOCAL_RANK=1 HOROVOD_LOCAL_SIZE=2 "
+       "HOROVOD_GLOO_RENDEZVOUS_PORT=1",
+       "horovod: rank 1 of 2, local rank 1 of 2, node 0 of 1, at 127.0.0.1:0"},
+      {"a secret in a file", secret + "LOCKSTEP_SECRET= LOCKSTEP_SECRET_FILE=/hosts " + kStep,
+       "slurm: rank 3 of 4, local rank 1 of 2, node 1 of 2, at gpu01:0"},
+      {"no file of a rank table", "RANK_TABLE_FILE=/none RANK_ID=1", "/none does not exist"},
+      {"not all of a rank table", "RANK_TABLE_FILE=/one_server RANK_ID=1 RANK_SIZE=8",
+       "environment: RANK_SIZE=8, but RANK_TABLE_FILE=/one_server has 2 ranks"},
+      {"another device than the table's", "RANK_TABLE_FILE=/one_server RANK_ID=1 DEVICE_ID=4",
+       "environment: DEVICE_ID=4, but RANK_TABLE_FILE=/one_server gives rank 1 device 5"},
+      {"more than the table", "RANK_TABLE_FILE=/one_server RANK_ID=2",
+       "environment: RANK_ID=2 must be below RANK_SIZE=2"},
+      {"an empty list of hosts", jsrun + "LSB_DJOB_RANKFILE=/no_hosts",
+       "LSB_DJOB_RANKFILE=/no_hosts names no host"},
+      {"a pod with several processes", "PET_NNODES=2 PET_NODE_RANK=0",
+       "PET_NPROC_PER_NODE is not 1, so this pod has several ranks: start the program with "
+       "`lockstep run`"},
+      {"MindSpore's scheduler", "MS_ROLE=MS_SCHED MS_WORKER_NUM=4",
+       "MS_ROLE=MS_SCHED: Lockstep needs no scheduler, rank 0 serves the store at "
+       "MS_SCHED_HOST:MS_SCHED_PORT; start the workers only"},
+  };
+  for (const Started& c : cases) EXPECT_EQ(outcome(c.variables, kFiles), c.tuple) << c.how;
+  for (const char* table : {"/unfinished", "/gap"}) {
+    const auto said = outcome(std::string("RANK_ID=0 RANK_TABLE_FILE=") + table, kFiles);
+    EXPECT_NE(said.find("lockstep ranktable --check"), std::string::npos) << said;
+  }
+  const auto partial = decide(inputs_of("RANK_TABLE_FILE=/one_server RANK_ID=1", kFiles));
+  EXPECT_EQ(partial.identity.device, 5);
 }
 
 TEST(Sources, WarnOfWhatTheyPassOver) {

@@ -1,0 +1,33 @@
+// What a process manager answers, and what rank 0 tells the others: any line is understood or is
+// corrupt.
+#include <cstdint>
+#include <string>
+
+#include "lockstep/base/error.h"
+#include "lockstep/launch/exchange/meeting_point.h"
+#include "lockstep/launch/exchange/pmi_wire.h"
+
+namespace {
+
+template <class Parse>
+void judge_line(Parse parse) {
+  try {
+    parse();
+  } catch (const lockstep::Error& error) {
+    if (error.code() != lockstep::ErrorCode::kCorrupt) __builtin_trap();
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const std::string line(reinterpret_cast<const char*>(data), size);
+  judge_line([&] {
+    if (!lockstep::parse_pmi_line(line).contains("cmd")) __builtin_trap();
+  });
+  judge_line([&] {
+    for (const auto& endpoint : lockstep::parse_meeting_point(line).endpoints)
+      if (endpoint.host.empty() || endpoint.port <= 0) __builtin_trap();
+  });
+  return 0;
+}

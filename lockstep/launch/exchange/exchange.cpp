@@ -1,0 +1,56 @@
+#include "lockstep/launch/exchange/exchange.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+
+#include "lockstep/base/env.h"
+#include "lockstep/base/error.h"
+
+namespace lockstep {
+namespace {
+
+/// A job's name as part of a file's name.
+std::string file_name(const Identity& id) {
+  std::string name = fmt::format("{}.{}.{}", id.job_id, id.size, id.restart_count);
+  std::replace_if(
+      name.begin(), name.end(),
+      [](unsigned char c) { return std::isalnum(c) == 0 && c != '.' && c != '-' && c != '_'; },
+      '_');
+  return "lockstep-" + name.substr(0, 200);
+}
+
+std::shared_ptr<Exchange> open_channel(Channel channel, const Identity& id,
+                                       const Environment& environment) {
+  switch (channel) {
+    case Channel::kPmix:
+      return open_pmix_exchange();
+    case Channel::kPmi:
+      return open_pmi_exchange(static_cast<int>(
+          parse_int(environment.at("PMI_FD"), 0, 1 << 20, "environment variable PMI_FD")));
+    case Channel::kFolder:
+      break;
+  }
+  return open_folder_exchange(environment.at("LOCKSTEP_RENDEZVOUS_DIR"), file_name(id));
+}
+
+}  // namespace
+
+std::shared_ptr<Exchange> open_exchange(const Identity& id, const Environment& environment) {
+  std::string reasons;
+  for (const Channel channel : id.channels) {
+    try {
+      return open_channel(channel, id, environment);
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kUnavailable) throw;
+      reasons += fmt::format("; {}: {}", to_string(channel), error.what());
+    }
+  }
+  throw Error(ErrorCode::kUnavailable,
+              "rank 0 cannot tell the others where to meet" + reasons +
+                  "; set MASTER_ADDR and LOCKSTEP_SECRET, or LOCKSTEP_RENDEZVOUS_DIR to a folder "
+                  "that all hosts share");
+}
+
+}  // namespace lockstep

@@ -1,0 +1,109 @@
+#include "lockstep/launch/exchange/meet.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "lockstep/base/auth.h"
+#include "lockstep/base/error.h"
+#include "lockstep/launch/addresses.h"
+#include "lockstep/launch/exchange/meeting_point.h"
+#include "lockstep/launch/served_store.h"
+#include "lockstep/launch/torch_store.h"
+
+namespace lockstep {
+namespace {
+
+constexpr const char* kReached = "meeting/rank 0 is reached at";
+
+std::unique_ptr<TcpStoreServer> serve_anywhere(const Identity& id) {
+  TcpStoreServerOptions options;
+  options.secret = store_secret(id);
+  options.port = id.master_taken ? 0 : id.master.port;
+  try {
+    options.host = "::";  // IPv4 too
+    return std::make_unique<TcpStoreServer>(options);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kIo) throw;  // a host without IPv6
+  }
+  options.host = "0.0.0.0";
+  return std::make_unique<TcpStoreServer>(options);
+}
+
+/// Rank 0's store and, for as long as it lives, the exchange: a file goes with it.
+struct PublishedStore {
+  std::shared_ptr<Exchange> exchange;
+  std::shared_ptr<Store> store;
+};
+
+std::shared_ptr<Store> serve_and_tell(const std::shared_ptr<Exchange>& exchange,
+                                      const std::vector<std::string>& addresses, Identity* id,
+                                      Deadline deadline) {
+  MeetingPoint point;
+  if (id->secret.empty()) id->secret = point.secret = make_job_secret();
+  auto server = serve_anywhere(*id);
+  for (const auto& address : addresses) point.endpoints.push_back({address, server->port()});
+  auto published = std::make_shared<PublishedStore>();
+  published->exchange = exchange;
+  published->store =
+      connect_own_server(std::move(server), "127.0.0.1", store_secret(*id), deadline);
+  exchange->publish(to_line(point), deadline);
+  id->master = point.endpoints.front();
+  return {published, published->store.get()};
+}
+
+std::shared_ptr<Store> look_for(const std::shared_ptr<Exchange>& exchange, Identity* id,
+                                Deadline deadline) {
+  const std::string given = id->secret;
+  std::string places;
+  auto point = parse_meeting_point(exchange->receive(deadline));
+  for (auto patience = std::chrono::milliseconds(200);;
+       patience = std::min(patience * 2, std::chrono::milliseconds(3000))) {
+    id->secret = given.empty() ? point.secret : given;
+    auto found = try_stores(point.endpoints, store_secret(*id), deadline, patience);
+    if (found.store) {
+      id->master = found.at;
+      return found.store;
+    }
+    places.clear();
+    for (const Endpoint& each : point.endpoints)
+      places += (places.empty() ? "" : ", ") + to_string(each);
+    if (deadline.passed()) break;
+    if (exchange->may_change()) point = parse_meeting_point(exchange->receive(deadline));
+  }
+  throw Error(
+      ErrorCode::kTimeout,
+      fmt::format("rank {} does not reach rank 0's store at any of {}: is a firewall in the "
+                  "way? LOCKSTEP_IFNAME or LOCKSTEP_ADDRESS on rank 0's host chooses "
+                  "another address",
+                  id->rank, places));
+}
+
+}  // namespace
+
+std::shared_ptr<Store> meet_by_exchange(const std::shared_ptr<Exchange>& exchange,
+                                        const std::vector<std::string>& addresses, Identity* id,
+                                        Deadline deadline) {
+  return id->rank == 0 ? serve_and_tell(exchange, addresses, id, deadline)
+                       : look_for(exchange, id, deadline);
+}
+
+std::string agreed_address(Store& store, const Identity& id, const std::string& address,
+                           Deadline deadline) {
+  if (id.num_nodes == 1) return "127.0.0.1";
+  const auto used_by = [](int rank) { return fmt::format("meeting/used by {}", rank); };
+  const bool beside_rank_0 = id.rank == 0 || is_own_address(id.master.host);
+  if (id.rank == 0) {
+    std::string reached;
+    for (int rank = 1; rank < id.size; ++rank) {
+      const auto used = store.get(used_by(rank), deadline);
+      if (reached.empty()) reached = used;
+    }
+    store.set(kReached, reached.empty() ? address : reached, deadline);
+  } else {
+    store.set(used_by(id.rank), beside_rank_0 ? "" : id.master.host, deadline);
+  }
+  return beside_rank_0 ? store.get(kReached, deadline) : address;
+}
+
+}  // namespace lockstep

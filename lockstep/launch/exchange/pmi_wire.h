@@ -1,0 +1,40 @@
+#pragma once
+// PMI-1, the text that hydra's proxies and Slurm's mpi/pmi2 plugin speak on the descriptor PMI_FD:
+// lines "cmd=NAME key=value ...". Source: src/pmi of MPICH.
+
+#include <functional>
+#include <map>
+#include <string>
+
+#include "lockstep/base/deadline.h"
+
+namespace lockstep {
+
+/// "cmd=get_result rc=0 value=x" as a map. Errors: kCorrupt when a word is not NAME=VALUE or "cmd"
+/// is missing.
+std::map<std::string, std::string> parse_pmi_line(const std::string& line);
+
+/// A client's conversation. From the first call to finish() the process manager takes the end of
+/// this process for a crash and ends the job; after finish() nobody else can use the descriptor.
+class PmiWire {
+ public:
+  explicit PmiWire(int fd) : fd_(fd) {}
+
+  /// Errors of all: kTimeout, kIo, kCorrupt, and kUnavailable when the manager refuses.
+  void init(Deadline deadline);
+  void put(const std::string& key, const std::string& value, Deadline deadline);
+  void barrier(Deadline deadline);  ///< All ranks; what was put before can be read after it.
+  std::string get(const std::string& key, Deadline deadline);
+  void finish(Deadline deadline);
+
+ private:
+  std::map<std::string, std::string> ask(const std::string& line, const std::string& answer,
+                                         Deadline deadline);
+  std::string read_line(Deadline deadline);
+
+  int fd_;
+  std::string kvs_name_;
+  std::string input_;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,30 @@
+#include "lockstep/launch/exchange/exchange.h"
+#include "lockstep/launch/exchange/pmix_library.h"
+
+namespace lockstep {
+namespace {
+
+constexpr const char* kPmixKey = "lockstep.meeting";
+
+class PmixExchange final : public Exchange {
+ public:
+  void publish(const std::string& line, Deadline deadline) override {
+    client_.put(kPmixKey, line);
+    client_.fence(deadline);
+  }
+  std::string receive(Deadline deadline) override {
+    client_.fence(deadline);
+    return client_.get_text(0, kPmixKey);
+  }
+
+ private:
+  PmixClient client_;
+};
+
+}  // namespace
+
+std::shared_ptr<Exchange> open_pmix_exchange() {
+  return std::make_shared<PmixExchange>();
+}
+
+}  // namespace lockstep

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "lockstep/base/deadline.h"
+#include "lockstep/launch/exchange/pmix_abi.h"
+#include "lockstep/launch/source/reader.h"
+
+namespace lockstep {
+
+/// A connection to the PMIx server of this host: PMIx_Init to PMIx_Finalize. A later MPI_Init makes
+/// its own.
+class PmixClient {
+ public:
+  /// Errors: kUnavailable (no library, no server).
+  PmixClient();
+  ~PmixClient();
+  PmixClient(const PmixClient&) = delete;
+  PmixClient& operator=(const PmixClient&) = delete;
+
+  /// Errors: kIo. The value is for all once fence() has returned.
+  void put(const std::string& key, const std::string& value);
+  /// All processes of the job meet. Errors: kTimeout, kIo.
+  void fence(Deadline deadline);
+  /// What rank `rank` has put. Errors: kNotFound.
+  std::string get_text(uint32_t rank, const char* key);
+  /// A number that the server knows of this process (pmix::kAllRanks: of the job).
+  /// Errors: kNotFound.
+  int get_number(uint32_t rank, const char* key);
+  uint32_t own_rank() const { return self_.rank; }
+
+ private:
+  struct Functions;
+  std::unique_ptr<Functions> functions_;
+  pmix::Proc self_;
+};
+
+/// Asks the server of this host. Errors: kUnavailable, kNotFound.
+PmixJob ask_pmix_server();
+
+}  // namespace lockstep

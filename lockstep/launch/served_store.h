@@ -1,0 +1,31 @@
+#pragma once
+// The store of a job whose ranks have no agent: rank 0 serves it, the others look for it.
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "lockstep/base/socket.h"
+#include "lockstep/store/store.h"
+#include "lockstep/store/tcp/tcp_store.h"
+
+namespace lockstep {
+
+/// Rank 0's connection to its own server. The server lives as long as the store, whose end waits up
+/// to 5 s for ranks that have not left yet (not while an exception unwinds).
+std::shared_ptr<Store> connect_own_server(std::unique_ptr<TcpStoreServer> server,
+                                          const std::string& host, const std::string& secret,
+                                          Deadline deadline);
+
+/// A store and where it was found.
+struct FoundStore {
+  std::shared_ptr<Store> store;
+  Endpoint at;
+};
+
+/// Tries each place once, for at most `patience`; passes by those where nobody listens, another job
+/// is served, or whose name is unknown. Nothing when it is at none.
+FoundStore try_stores(const std::vector<Endpoint>& places, const std::string& secret,
+                      Deadline deadline, std::chrono::milliseconds patience);
+
+}  // namespace lockstep

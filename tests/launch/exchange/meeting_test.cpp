@@ -1,0 +1,119 @@
+#include "lockstep/launch/exchange/meet.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <future>
+
+#include "lockstep/base/file.h"
+#include "lockstep/launch/exchange/meeting_point.h"
+#include "tests/support/error_of.h"
+#include "tests/support/temp_folder.h"
+
+namespace lockstep {
+namespace {
+
+TEST(MeetingPoint, TravelsAsALine) {
+  const MeetingPoint point{{{"10.0.0.1", 4000}, {"fe00::1", 4000}}, "secret"};
+  const auto line = to_line(point);
+  EXPECT_EQ(line.find(' '), std::string::npos);
+  EXPECT_EQ(line.find('='), std::string::npos);
+  const auto read = parse_meeting_point(line);
+  EXPECT_EQ(read.secret, "secret");
+  ASSERT_EQ(read.endpoints.size(), 2U);
+  EXPECT_EQ(to_string(read.endpoints[1]), "[fe00::1]:4000");
+  EXPECT_EQ(parse_meeting_point(to_line({{{"a", 1}}, ""})).secret, "");
+}
+
+TEST(MeetingPoint, LeavesOutWhatDoesNotFit) {
+  MeetingPoint point;
+  point.secret = std::string(64, 'a');
+  for (int i = 0; i < 200; ++i) point.endpoints.push_back({"10.0.0.1", 10000 + i});
+  const auto line = to_line(point);
+  EXPECT_LE(line.size(), kMaxExchangeBytes);
+  EXPECT_GT(parse_meeting_point(line).endpoints.size(), 30U);
+}
+
+TEST(MeetingPoint, RefusesWhatItDidNotWrite) {
+  for (const char* line : {"", "lockstep1", "lockstep1|s", "lockstep2|s|a:1", "lockstep1|s|a",
+                           "lockstep1|s|a:0", "lockstep1|s|a:x", "lockstep1|s|"}) {
+    EXPECT_EQ(error_of([&] { parse_meeting_point(line); }).code(), ErrorCode::kCorrupt) << line;
+  }
+}
+
+Identity exchanging(int rank, const std::string& secret) {
+  Identity id;
+  id.rank = rank;
+  id.size = 2;
+  id.meeting = MeetingWay::kExchange;
+  id.secret = secret;
+  return id;
+}
+
+/// Rank 1 waits in `folder` first; returns what both know afterwards.
+void expect_meeting_in(const std::string& folder, const std::string& secret) {
+  const auto deadline = Deadline::after(60s);
+  auto late = std::async(std::launch::async, [&] {
+    Identity id = exchanging(1, secret);
+    const auto store = meet_by_exchange(open_folder_exchange(folder, "job"), {}, &id, deadline);
+    store->set("place", to_string(id.master), deadline);
+    store->get("read", deadline);
+    return id;
+  });
+  Identity id = exchanging(0, secret);
+  auto store = meet_by_exchange(open_folder_exchange(folder, "job"), {"203.0.113.1", "127.0.0.1"},
+                                &id, deadline);
+  const auto place = store->get("place", deadline);
+  struct stat status {};
+  ASSERT_EQ(::stat((folder + "/job").c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777, 0600U);
+  store->set("read", "", deadline);
+  const Identity other = late.get();
+  EXPECT_EQ(other.secret, id.secret);
+  EXPECT_EQ(other.master.host, "127.0.0.1");  // the other address is nobody's
+  EXPECT_EQ(place, to_string(other.master));
+  EXPECT_EQ(id.secret.size(), secret.empty() ? 64U : secret.size());
+  store.reset();
+  EXPECT_FALSE(std::filesystem::exists(folder + "/job"));
+}
+
+TEST(FolderExchange, CarriesPlaceAndSecret) {
+  const TempFolder folder;
+  expect_meeting_in(folder.path(), "");
+  expect_meeting_in(folder.path(), "given");
+}
+
+TEST(FolderExchange, GetsOverTheFileOfAnEarlierJob) {
+  const TempFolder folder;
+  open_folder_exchange(folder.path(), "job");
+  {
+    // As a rank 0 that was killed leaves it: nobody listens there.
+    const auto left = open_folder_exchange(folder.path(), "left");
+    left->publish(to_line({{{"127.0.0.1", 9}}, "old"}), Deadline::after(1s));
+    std::filesystem::rename(folder / "left", folder / "job");
+  }
+  expect_meeting_in(folder.path(), "");
+}
+
+TEST(FolderExchange, TrustsOnlyAPrivateFile) {
+  const TempFolder folder;
+  write_file_atomically(folder / "job", "lockstep1|s|127.0.0.1:1");
+  std::filesystem::permissions(folder / "job", std::filesystem::perms(0644));
+  const auto exchange = open_folder_exchange(folder.path(), "job");
+  const Error error = error_of([&] { exchange->receive(Deadline::after(1s)); });
+  EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
+  EXPECT_NE(std::string(error.what()).find("mode 600"), std::string::npos);
+}
+
+TEST(FolderExchange, RankZeroThatDoesNotComeIsATimeout) {
+  const TempFolder folder;
+  const auto exchange = open_folder_exchange(folder.path(), "job");
+  EXPECT_EQ(error_of([&] { exchange->receive(Deadline::after(50ms)); }).code(),
+            ErrorCode::kTimeout);
+  EXPECT_EQ(error_of([&] { open_folder_exchange("/nowhere", "job"); }).code(),
+            ErrorCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace lockstep

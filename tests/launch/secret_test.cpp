@@ -1,0 +1,57 @@
+#include "lockstep/launch/secret.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "lockstep/base/file.h"
+#include "tests/support/error_of.h"
+#include "tests/support/temp_folder.h"
+
+namespace lockstep {
+namespace {
+
+void write_secret(const std::filesystem::path& path, const std::string& text, unsigned mode) {
+  write_file_atomically(path, text);
+  std::filesystem::permissions(path, std::filesystem::perms(mode));
+}
+
+TEST(SecretFile, HoldsOneLine) {
+  const TempFolder folder;
+  write_secret(folder / "s", "abc\n", 0600);
+  EXPECT_EQ(read_secret_file(folder / "s"), "abc");
+  write_secret(folder / "s", "abc", 0400);
+  EXPECT_EQ(read_secret_file(folder / "s"), "abc");
+  for (const char* bad : {"", "\n", "a\nb\n"}) {
+    write_secret(folder / "s", bad, 0600);
+    EXPECT_EQ(error_of([&] { read_secret_file(folder / "s"); }).code(),
+              ErrorCode::kInvalidArgument);
+  }
+}
+
+TEST(SecretFile, IsRefusedWhereOthersCanReadIt) {
+  const TempFolder folder;
+  for (const unsigned mode : {0644U, 0640U, 0620U, 0604U}) {
+    write_secret(folder / "s", "abc", mode);
+    const Error error = error_of([&] { read_secret_file(folder / "s"); });
+    EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
+    EXPECT_NE(std::string(error.what()).find("chmod 600"), std::string::npos);
+  }
+  EXPECT_EQ(error_of([&] { read_secret_file(folder / "none"); }).code(), ErrorCode::kNotFound);
+  EXPECT_EQ(error_of([&] { read_secret_file(folder.path()); }).code(), ErrorCode::kInvalidArgument);
+}
+
+TEST(SecretFile, VariableWinsOverFile) {
+  const TempFolder folder;
+  write_secret(folder / "s", "of the file", 0600);
+  ::setenv("LOCKSTEP_SECRET_FILE", (folder / "s").c_str(), 1);
+  EXPECT_EQ(secret_of_environment(), "of the file");
+  ::setenv("LOCKSTEP_SECRET", "of the variable", 1);
+  EXPECT_EQ(secret_of_environment(), "of the variable");
+  ::unsetenv("LOCKSTEP_SECRET");
+  ::unsetenv("LOCKSTEP_SECRET_FILE");
+  EXPECT_EQ(secret_of_environment(), "");
+}
+
+}  // namespace
+}  // namespace lockstep
