@@ -125,7 +125,7 @@ std::vector<std::string> launcher_hosts(const Environment& environment) {
   return hosts;
 }
 
-bool is_own_address(const std::string& host) {
+bool can_bind_address(const std::string& host) {
   try {
     tcp_listen(host, 0);  // the kernel refuses an address that is not its own
     return true;

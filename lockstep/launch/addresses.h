@@ -32,6 +32,6 @@ std::vector<std::string> own_addresses(const Environment& environment,
 std::vector<std::string> launcher_hosts(const Environment& environment);
 
 /// Is it an address of this host? False for names that do not resolve.
-bool is_own_address(const std::string& host);
+bool can_bind_address(const std::string& host);
 
 }  // namespace lockstep

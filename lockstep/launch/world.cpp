@@ -40,7 +40,7 @@ std::shared_ptr<Store> meet_where_told(const Environment& environment, Identity*
 
 std::shared_ptr<Store> meet_at_rank_zero(Identity* id, Deadline deadline) {
   id->master.host = wait_for_name(id->master.host, deadline);
-  if (id->rank == 0 && !is_own_address(id->master.host)) {
+  if (id->rank == 0 && !can_bind_address(id->master.host)) {
     log_warn(
         fmt::format("rank 0 serves the store on this host, but the others look for it at {}, "
                     "which is not an address of this host",

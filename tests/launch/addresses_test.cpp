@@ -34,9 +34,9 @@ TEST(Addresses, GivenOneIsTheOnlyOne) {
 }
 
 TEST(Addresses, LoopbackIsOwnAndDocumentationsIsNot) {
-  EXPECT_TRUE(is_own_address("127.0.0.1"));
-  EXPECT_TRUE(is_own_address("localhost"));
-  EXPECT_FALSE(is_own_address("192.0.2.1"));
+  EXPECT_TRUE(can_bind_address("127.0.0.1"));
+  EXPECT_TRUE(can_bind_address("localhost"));
+  EXPECT_FALSE(can_bind_address("192.0.2.1"));
 }
 
 }  // namespace

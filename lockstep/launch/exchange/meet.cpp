@@ -92,7 +92,7 @@ std::string agreed_address(Store& store, const Identity& id, const std::string& 
                            Deadline deadline) {
   if (id.num_nodes == 1) return "127.0.0.1";
   const auto used_by = [](int rank) { return fmt::format("meeting/used by {}", rank); };
-  const bool beside_rank_0 = id.rank == 0 || is_own_address(id.master.host);
+  const bool beside_rank_0 = id.rank == 0 || can_bind_address(id.master.host);
   if (id.rank == 0) {
     std::string reached;
     for (int rank = 1; rank < id.size; ++rank) {
