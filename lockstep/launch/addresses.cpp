@@ -125,13 +125,4 @@ std::vector<std::string> launcher_hosts(const Environment& environment) {
   return hosts;
 }
 
-bool can_bind_address(const std::string& host) {
-  try {
-    tcp_listen(host, 0);  // the kernel refuses an address that is not its own
-    return true;
-  } catch (const Error&) {
-    return false;
-  }
-}
-
 }  // namespace lockstep

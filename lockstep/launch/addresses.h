@@ -31,7 +31,4 @@ std::vector<std::string> own_addresses(const Environment& environment,
 /// The addresses at which mpirun or srun listens, out of its variables.
 std::vector<std::string> launcher_hosts(const Environment& environment);
 
-/// Is it an address of this host? False for names that do not resolve.
-bool can_bind_address(const std::string& host);
-
 }  // namespace lockstep

@@ -11,6 +11,7 @@
 #include "lockstep/launch/exchange/meet.h"
 #include "lockstep/launch/lookup.h"
 #include "lockstep/launch/places.h"
+#include "lockstep/launch/rendezvous/meeting/own_address.h"
 #include "lockstep/launch/spawn/assigned_world.h"
 #include "lockstep/launch/torch_store.h"
 #include "lockstep/launch/warm/warm_message.h"
@@ -40,7 +41,7 @@ std::shared_ptr<Store> meet_where_told(const Environment& environment, Identity*
 
 std::shared_ptr<Store> meet_at_rank_zero(Identity* id, Deadline deadline) {
   id->master.host = wait_for_name(id->master.host, deadline);
-  if (id->rank == 0 && !can_bind_address(id->master.host)) {
+  if (id->rank == 0 && !is_own_address(id->master.host)) {
     log_warn(
         fmt::format("rank 0 serves the store on this host, but the others look for it at {}, "
                     "which is not an address of this host",
@@ -71,15 +72,10 @@ std::string own_address(const Environment& environment, const Identity& id) {
   const auto interface = environment.find("LOCKSTEP_IFNAME");
   if (interface != environment.end() && !interface->second.empty())
     return own_addresses(environment, {}).front();
-  auto address = local_address_towards(id.master.host);
-  if (is_loopback(address)) {
-    throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("this host takes '{}' for its loopback address {}, where other hosts "
-                            "cannot reach it: give the master address as a number, or set "
-                            "LOCKSTEP_ADDRESS on this host",
-                            id.master.host, address));
-  }
-  return address;
+  const auto address = local_address_towards(id.master.host);
+  if (!is_loopback(address)) return address;
+  // Many hosts take their own name for 127.0.1.1: then this is rank 0's host, by whatever address.
+  return own_addresses(environment, launcher_hosts(environment)).front();
 }
 
 void take_identity(const Identity& id, World* world) {

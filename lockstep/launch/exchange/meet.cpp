@@ -8,6 +8,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/launch/addresses.h"
 #include "lockstep/launch/exchange/meeting_point.h"
+#include "lockstep/launch/rendezvous/meeting/own_address.h"
 #include "lockstep/launch/served_store.h"
 #include "lockstep/launch/torch_store.h"
 
@@ -92,7 +93,7 @@ std::string agreed_address(Store& store, const Identity& id, const std::string& 
                            Deadline deadline) {
   if (id.num_nodes == 1) return "127.0.0.1";
   const auto used_by = [](int rank) { return fmt::format("meeting/used by {}", rank); };
-  const bool beside_rank_0 = id.rank == 0 || can_bind_address(id.master.host);
+  const bool beside_rank_0 = id.rank == 0 || is_own_address(id.master.host);
   if (id.rank == 0) {
     std::string reached;
     for (int rank = 1; rank < id.size; ++rank) {
