@@ -110,7 +110,7 @@ void wait_for_all(Store& store, const BarrierKeys& keys, int rank, Deadline dead
     store.wait(keys.all_ranks(), deadline);
     store.set(keys.done, "", deadline);
   } else {
-    store.get(keys.done, deadline);
+    store.wait(std::vector<std::string>{keys.done}, deadline);
   }
 }
 

@@ -85,8 +85,7 @@ void StoreServerLoop::run() {
     // Room for all: whoever has sent something is heard before anybody is found silent.
     if (events.size() < clients_.size() + 2) events.resize(2 * clients_.size());
     const auto sleep = time_to_sleep();
-    const int ready = ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()),
-                                   sleep ? static_cast<int>(sleep->count()) : -1);
+    const int ready = wait_for_events(events, sleep);
     if (ready < 0 && errno != EINTR) throw io_error("epoll_wait");
     now_ = clock_.advance(std::chrono::steady_clock::now(), sleep);
     for (int i = 0; i < ready; ++i) {
@@ -103,6 +102,13 @@ void StoreServerLoop::run() {
     drop_late_handshakes();
     resume_accepting();
   }
+}
+
+int StoreServerLoop::wait_for_events(std::vector<epoll_event>& events,
+                                     std::optional<std::chrono::milliseconds> sleep) {
+  return poll_spinning(spinning_, sleep ? static_cast<int>(sleep->count()) : -1, [&](int wait_ms) {
+    return ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), wait_ms);
+  });
 }
 
 /// Nothing: until something comes.

@@ -2,6 +2,8 @@
 // The TCP store's server: one epoll loop that feeds StoreState. Everything here runs in the thread
 // that calls run(), but for stop().
 
+#include <sys/epoll.h>
+
 #include <chrono>
 #include <cstdint>
 #include <deque>
@@ -16,6 +18,7 @@
 #include "lockstep/store/store_state.h"
 #include "lockstep/store/tcp/life_signs.h"
 #include "lockstep/store/tcp/server_connection.h"
+#include "lockstep/store/tcp/spinning.h"
 
 namespace lockstep {
 
@@ -33,6 +36,8 @@ class StoreServerLoop {
  private:
   void add_to_epoll(int fd, uint64_t id, uint32_t events);
   std::optional<std::chrono::milliseconds> time_to_sleep() const;
+  int wait_for_events(std::vector<epoll_event>& events,
+                      std::optional<std::chrono::milliseconds> sleep);
 
   void accept_clients();
   UniqueFd accept_one();
@@ -57,6 +62,7 @@ class StoreServerLoop {
   UniqueFd listener_;
   UniqueFd epoll_;
   UniqueFd wake_;  ///< eventfd; stop() writes it.
+  Spinning spinning_;
   StoreState state_;
   ListeningClock clock_;
   ListeningClock::Time now_;  ///< By clock_, of this turn.

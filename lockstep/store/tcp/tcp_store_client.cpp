@@ -62,6 +62,8 @@ StoreReply TcpStoreClient::call(StoreRequest request, Deadline deadline) {
   MutexLock lock(mutex_);
   check_connection();
   Call own;
+  // What waits for others, waits long; get() mostly finds its key.
+  own.may_spin = request.op != StoreOp::kWait && request.op != StoreOp::kWatch;
   const uint64_t id = ++last_id_;
   const Registration registration(*this, id, own);
   wait_for_room(lock, own, deadline);
@@ -103,17 +105,19 @@ void TcpStoreClient::step(MutexLock& lock, Call& own, Deadline deadline) {
   if (led_) {
     own.wake.wait_until(lock, deadline.when());
   } else {
-    lead_once(deadline);
+    lead_once(own.may_spin, deadline);
   }
 }
 
-void TcpStoreClient::lead_once(Deadline deadline) {
+void TcpStoreClient::lead_once(bool may_spin, Deadline deadline) {
   std::array<pollfd, 2> items = {
       {{fd_.get(), static_cast<short>(output_.empty() ? POLLIN : POLLIN | POLLOUT), 0},
        {wake_.get(), POLLIN, 0}}};
   led_ = true;
   mutex_.unlock();
-  const int ready = ::poll(items.data(), items.size(), deadline.left_poll_ms());
+  const auto poll = [&](int wait_ms) { return ::poll(items.data(), items.size(), wait_ms); };
+  const int wait_ms = deadline.left_poll_ms();
+  const int ready = may_spin ? poll_spinning(spinning_, wait_ms, poll) : poll(wait_ms);
   mutex_.lock();
   led_ = false;
   if (ready <= 0) return;

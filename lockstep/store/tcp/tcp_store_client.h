@@ -10,6 +10,7 @@
 #include "lockstep/base/unique_fd.h"
 #include "lockstep/store/request_store.h"
 #include "lockstep/store/tcp/protocol.h"
+#include "lockstep/store/tcp/spinning.h"
 
 namespace lockstep {
 
@@ -25,6 +26,7 @@ class TcpStoreClient final : public RequestStore {
   /// A call in progress; it lives on its thread's stack.
   struct Call {
     std::optional<StoreReply> reply;
+    bool may_spin = false;
     CondVar wake;  ///< Its reply is there, the connection is lost, there is room, or nobody leads.
   };
   class Registration;
@@ -35,7 +37,7 @@ class TcpStoreClient final : public RequestStore {
   void wait_for_room(MutexLock& lock, Call& own, Deadline deadline) LOCKSTEP_REQUIRES(mutex_);
   void wait_for_reply(MutexLock& lock, Call& own, Deadline deadline) LOCKSTEP_REQUIRES(mutex_);
   void step(MutexLock& lock, Call& own, Deadline deadline) LOCKSTEP_REQUIRES(mutex_);
-  void lead_once(Deadline deadline) LOCKSTEP_REQUIRES(mutex_);
+  void lead_once(bool may_spin, Deadline deadline) LOCKSTEP_REQUIRES(mutex_);
   void queue(std::string frame) LOCKSTEP_REQUIRES(mutex_);
   void flush() LOCKSTEP_REQUIRES(mutex_);
   void receive() LOCKSTEP_REQUIRES(mutex_);
@@ -53,6 +55,7 @@ class TcpStoreClient final : public RequestStore {
   std::map<uint64_t, Call*> calls_ LOCKSTEP_GUARDED_BY(mutex_);
   bool led_ LOCKSTEP_GUARDED_BY(mutex_) = false;    ///< A thread polls the socket.
   std::string output_ LOCKSTEP_GUARDED_BY(mutex_);  ///< What the socket did not take yet.
+  Spinning spinning_;                               ///< Used by the thread that leads.
   FrameReader reader_ LOCKSTEP_GUARDED_BY(mutex_){kMaxReplyBody};
   /// What became of the connection ("is gone: ..."); empty: nothing.
   std::string lost_ LOCKSTEP_GUARDED_BY(mutex_);
