@@ -100,7 +100,7 @@ DoctorRequest parse_doctor(const std::vector<std::string>& words) {
   ExamineOptions& examine = request.examine;
   std::string ports = "29500,0";
   std::string rsh = "ssh -o BatchMode=yes -o ConnectTimeout=10";
-  examine.folders = {""};
+  examine.folder = std::filesystem::current_path().string();
   examine.lockstep = std::filesystem::read_symlink("/proc/self/exe").string();
   for (const auto& [name, value] : read_option_words(words, kDoctorOptions, "lockstep doctor")) {
     if (name.empty()) refuse_doctor("'" + value + "' is neither an option nor a check");
@@ -109,7 +109,7 @@ DoctorRequest parse_doctor(const std::vector<std::string>& words) {
     if (name == "--ports") ports = value;
     if (name == "--rsh") rsh = value;
     if (name == "--lockstep") examine.lockstep = value;
-    if (name == "--log_dir") examine.folders.push_back(value);
+    if (name == "--log_dir") examine.log_folder = std::filesystem::absolute(value).string();
     if (name == "--hccn_conf") examine.hccn_conf = value;
     if (name == "--seconds") examine.seconds = parse_seconds(value, 60, "--seconds");
     if (name == "--timeout")

@@ -11,6 +11,7 @@
 #include "lockstep/launch/agent/machine.h"
 #include "lockstep/launch/doctor/conversation.h"
 #include "lockstep/launch/doctor/facts_json.h"
+#include "lockstep/launch/doctor/gather.h"
 #include "lockstep/launch/doctor/link_server.h"
 
 namespace lockstep::doctor {
@@ -31,7 +32,9 @@ std::string in_shell_quotes(const std::string& word) {
 
 /// What starts the probe of a host; this host's needs no rsh.
 std::vector<std::string> probe_command(const ExamineOptions& options, const std::string& host) {
-  if (host == "localhost" || host == host_name())
+  const auto own = own_addresses();
+  if (host == "localhost" || host == host_name() ||
+      std::find(own.begin(), own.end(), host) != own.end())
     return {std::filesystem::read_symlink("/proc/self/exe").string(), "doctor", "--probe"};
   std::vector<std::string> words = options.rsh;
   words.push_back(host);
@@ -94,7 +97,8 @@ class Examination {
                            {"hosts", names},
                            {"ports", options_.ports},
                            {"cookie", make_job_secret().substr(0, kCookieBytes)},
-                           {"folders", options_.folders},
+                           {"folder", options_.folder},
+                           {"log_folder", options_.log_folder},
                            {"hccn_conf", options_.hccn_conf}};
     auto requests = to_all(request);
     for (size_t i = 0; i < size(); ++i) requests[i]["me"] = i;

@@ -11,11 +11,12 @@
 namespace lockstep::doctor {
 
 struct ExamineOptions {
-  std::vector<std::string> hosts;    ///< Empty: this one alone.
-  std::vector<std::string> rsh;      ///< Words before the host's name.
-  std::string lockstep;              ///< Program on the other hosts.
-  std::vector<int> ports;            ///< 0: one of the kernel's choice.
-  std::vector<std::string> folders;  ///< "": the current one.
+  std::vector<std::string> hosts;  ///< Empty: this one alone.
+  std::vector<std::string> rsh;    ///< Words before the host's name.
+  std::string lockstep;            ///< Program on the other hosts.
+  std::vector<int> ports;          ///< 0: one of the kernel's choice.
+  std::string folder;              ///< Where the job runs, as an absolute path.
+  std::string log_folder;          ///< Absolute, or empty.
   std::string hccn_conf;
   bool measure = true;
   double seconds = 0.2;                    ///< Of each stream.

@@ -60,6 +60,8 @@ std::string address_of(const sockaddr* address) {
   return text.data();
 }
 
+}  // namespace
+
 std::vector<std::string> own_addresses() {
   std::vector<std::string> addresses;
   ifaddrs* list = nullptr;
@@ -73,15 +75,22 @@ std::vector<std::string> own_addresses() {
   return addresses;
 }
 
-DiskSpace disk_space(const std::string& folder) {
+namespace {
+
+/// Of the folder, or of the one in which it would be made.
+DiskSpace disk_space(const std::string& folder, bool must_exist) {
   DiskSpace space;
-  space.path = folder.empty() ? std::filesystem::current_path().string() : folder;
+  space.path = folder;
+  std::filesystem::path place = folder;
+  std::error_code ignored;
+  while (!must_exist && !std::filesystem::exists(place, ignored) && place.has_relative_path())
+    place = place.parent_path();
   struct statvfs info {};
-  if (::statvfs(space.path.c_str(), &info) != 0) {
-    space.error = "not there";
-  } else if (::access(space.path.c_str(), W_OK) != 0) {
-    space.error = "not writable";
-  } else {
+  if (!std::filesystem::is_directory(place, ignored)) {
+    space.error = must_exist ? "not there" : place.string() + " is no folder";
+  } else if (::access(place.c_str(), W_OK) != 0) {
+    space.error = place == folder ? "not writable" : place.string() + " is not writable";
+  } else if (::statvfs(place.c_str(), &info) == 0) {
     space.free_bytes = static_cast<int64_t>(info.f_bavail) * static_cast<int64_t>(info.f_frsize);
     space.total_bytes = static_cast<int64_t>(info.f_blocks) * static_cast<int64_t>(info.f_frsize);
   }
@@ -219,7 +228,8 @@ HostFacts gather_facts(const GatherRequest& request) {
     names.push_back(facts.hostname);
   facts.names = look_up_all(names);
   read_limits(&facts);
-  for (const std::string& folder : request.folders) facts.disks.push_back(disk_space(folder));
+  if (!request.folder.empty()) facts.disks.push_back(disk_space(request.folder, true));
+  if (!request.log_folder.empty()) facts.disks.push_back(disk_space(request.log_folder, false));
   facts.instruction_set = instruction_set();
   facts.firewalls = firewalls();
   ask_libtorch(&facts);

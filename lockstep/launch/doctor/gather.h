@@ -9,14 +9,18 @@
 namespace lockstep::doctor {
 
 struct GatherRequest {
-  std::vector<std::string> names;    ///< Host names to resolve.
-  std::vector<std::string> folders;  ///< Whose space counts; "" is the current one.
-  std::string hccn_conf;             ///< Empty: hccn_tool, else /etc/hccn.conf, where there is one.
+  std::vector<std::string> names;  ///< Host names to resolve.
+  std::string folder;              ///< Where the job runs: must be there. Empty: none.
+  std::string log_folder;          ///< May have to be made. Empty: none.
+  std::string hccn_conf;           ///< Empty: hccn_tool, else /etc/hccn.conf, where there is one.
 };
 
 /// Everything but HostFacts::ports. What cannot be found out is left empty or -1. Cost: a few
 /// programs are run, 10 s each at most.
 HostFacts gather_facts(const GatherRequest& request);
+
+/// Addresses of this host's interfaces.
+std::vector<std::string> own_addresses();
 
 /// How this host resolves `name`.
 NameLookup look_up(const std::string& name);

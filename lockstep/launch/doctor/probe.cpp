@@ -51,7 +51,8 @@ class Prober {
     for (const int port : request.at("ports").get<std::vector<int>>())
       ports.push_back(server_->open(names_.at(me), port));
     server_->start();
-    HostFacts facts = gather_facts({names_, request.at("folders").get<std::vector<std::string>>(),
+    HostFacts facts = gather_facts({names_, request.at("folder").get<std::string>(),
+                                    request.at("log_folder").get<std::string>(),
                                     request.at("hccn_conf").get<std::string>()});
     facts.ports = std::move(ports);
     return {{"facts", facts}};

@@ -7,8 +7,8 @@ namespace lockstep::doctor {
 /// ten minutes have passed). Listens meanwhile where the first request says. Returns the exit
 /// status.
 ///
-///   {"do": "facts", "me": 0, "hosts": [...], "ports": [...], "cookie": "...", "folders": [...],
-///    "hccn_conf": ""}                                  {"facts": {...}}
+///   {"do": "facts", "me": 0, "hosts": [...], "ports": [...], "cookie": "...", "folder": "/work",
+///    "log_folder": "", "hccn_conf": ""}                {"facts": {...}}
 ///   {"do": "clock"}                                    {"clock": seconds since 1970}
 ///   {"do": "links", "targets": [{index, name, asked, port}]}   {"problems": ["", ...]}
 ///   {"do": "measure", "target": {...}, "seconds": 0.2} {"latency_us": 20, "gbit_s": 9.4}
