@@ -77,6 +77,17 @@ TEST(Launchers, MpirunOverHostsMeetsThroughPmix) {
   EXPECT_TRUE(has(run.out(), "secret 64")) << run.out();
 }
 
+/// MPI has its own use for PMIx, which must not have been ended by then.
+TEST(Launchers, MpiCanBeUsedAfterMeetingThroughPmix) {
+  const std::string script =
+      "export OMPI_COMM_WORLD_LOCAL_RANK=0 OMPI_COMM_WORLD_LOCAL_SIZE=1; "
+      "export LOCKSTEP_HOST_ID=h$OMPI_COMM_WORLD_RANK; exec " +
+      built_program("lockstep") + " bench collectives --backend mpi --sizes 4096 --seconds 0.01";
+  Launched run(mpirun(2, {"/bin/sh", "-c", script}));
+  EXPECT_EQ(run.wait(), 0) << run.err();
+  EXPECT_TRUE(has(run.out(), "2 ranks, back end mpi")) << run.out() << run.err();
+}
+
 TEST(Launchers, HydraMeetsThroughPmi) {
   Launched run(mpiexec(3, {built_program("world_worker")}));
   EXPECT_EQ(run.wait(), 0) << run.err();

@@ -7,13 +7,13 @@
 #include <cstdio>
 #include <cstring>
 
-#include "lockstep/base/env.h"
 #include "lockstep/base/error.h"
 #include "lockstep/launch/agent/agent.h"
 #include "lockstep/launch/agent/machine.h"
 #include "lockstep/launch/agent/program.h"
 #include "lockstep/launch/agent/rendezvous.h"
 #include "lockstep/launch/agent/worker_command.h"
+#include "lockstep/launch/secret.h"
 
 namespace lockstep {
 namespace {
@@ -50,7 +50,7 @@ int run_command(const std::vector<std::string>& words) {
   options.command = worker_command(options, environment);
   const Program program = find_program(options.command[0], program_search_path());
   if (program.exit_code != 0) return say(program.exit_code, program.problem);
-  const auto rendezvous = make_rendezvous(options, env_or("LOCKSTEP_SECRET", ""));
+  const auto rendezvous = make_rendezvous(options, secret_of_environment());
   const JobPlan plan = rendezvous->join();
   try {
     Agent agent(options, environment, plan, rendezvous.get(), program.path);

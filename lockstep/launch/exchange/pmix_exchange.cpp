@@ -18,7 +18,7 @@ class PmixExchange final : public Exchange {
   }
 
  private:
-  PmixClient client_;
+  PmixClient& client_ = PmixClient::get();
 };
 
 }  // namespace

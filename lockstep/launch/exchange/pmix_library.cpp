@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <condition_variable>
 #include <cstring>
@@ -69,7 +70,13 @@ struct PmixClient::Functions {
   }
 };
 
-PmixClient::PmixClient() : functions_(std::make_unique<Functions>(open_library())) {
+PmixClient& PmixClient::get() {
+  static PmixClient client;
+  return client;
+}
+
+PmixClient::PmixClient()
+    : functions_(std::make_unique<Functions>(open_library())), owner_(::getpid()) {
   const int status = functions_->init(&self_, nullptr, 0);
   if (status != pmix::kSuccess) {
     throw Error(ErrorCode::kUnavailable,
@@ -78,7 +85,7 @@ PmixClient::PmixClient() : functions_(std::make_unique<Functions>(open_library()
 }
 
 PmixClient::~PmixClient() {
-  functions_->finalize(nullptr, 0);
+  if (::getpid() == owner_) functions_->finalize(nullptr, 0);
 }
 
 void PmixClient::put(const std::string& key, const std::string& value) {
@@ -131,7 +138,7 @@ int PmixClient::get_number(uint32_t rank, const char* key) {
 }
 
 PmixJob ask_pmix_server() {
-  PmixClient client;
+  PmixClient& client = PmixClient::get();
   const uint32_t rank = client.own_rank();
   return {client.get_number(pmix::kAllRanks, "pmix.job.size"),
           client.get_number(rank, "pmix.lrank"),

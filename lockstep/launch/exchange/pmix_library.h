@@ -9,11 +9,13 @@
 
 namespace lockstep {
 
-/// A connection to the PMIx server of this host: PMIx_Init to PMIx_Finalize. A later MPI_Init makes
-/// its own.
+/// A connection to the PMIx server of this host: PMIx_Init to PMIx_Finalize.
 class PmixClient {
  public:
-  /// Errors: kUnavailable (no library, no server).
+  /// This process's, from the first call to the process's end: an MPI_Init after the last
+  /// PMIx_Finalize would fail. Errors: kUnavailable (no library, no server).
+  static PmixClient& get();
+
   PmixClient();
   ~PmixClient();
   PmixClient(const PmixClient&) = delete;
@@ -34,6 +36,7 @@ class PmixClient {
   struct Functions;
   std::unique_ptr<Functions> functions_;
   pmix::Proc self_;
+  int owner_ = 0;  ///< Process that made it; a child that was forked must not end it.
 };
 
 /// Asks the server of this host. Errors: kUnavailable, kNotFound.
