@@ -81,8 +81,9 @@ TEST(Launchers, MpirunOverHostsMeetsThroughPmix) {
 TEST(Launchers, MpiCanBeUsedAfterMeetingThroughPmix) {
   const std::string script =
       "export OMPI_COMM_WORLD_LOCAL_RANK=0 OMPI_COMM_WORLD_LOCAL_SIZE=1; "
-      "export LOCKSTEP_HOST_ID=h$OMPI_COMM_WORLD_RANK; exec " +
-      built_program("lockstep") + " bench collectives --backend mpi --sizes 4096 --seconds 0.01";
+      "export LOCKSTEP_HOST_ID=h$OMPI_COMM_WORLD_RANK OMPI_MCA_mpi_yield_when_idle=1; exec " +
+      built_program("lockstep") +
+      " bench collectives --backend mpi --op barrier --rounds 1 --seconds 0.01";
   Launched run(mpirun(2, {"/bin/sh", "-c", script}));
   EXPECT_EQ(run.wait(), 0) << run.err();
   EXPECT_TRUE(has(run.out(), "2 ranks, back end mpi")) << run.out() << run.err();
