@@ -172,9 +172,9 @@ void FileStore::step(MutexLock& lock, Call& own, Deadline deadline) {
   watched_ = true;
   pollfd item{inotify_.get(), POLLIN, 0};  // where there is none, poll() only sleeps
   const int wait_ms = deadline.at_most(kPollInterval).left_poll_ms();
-  lock.unlock();
+  mutex_.unlock();
   ::poll(&item, 1, wait_ms);
-  lock.lock();
+  mutex_.lock();
   watched_ = false;
   look_around(deadline);
 }
