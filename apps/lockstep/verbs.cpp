@@ -11,6 +11,10 @@ namespace lockstep::app {
 std::span<const Command> verbs() {
   static constexpr std::array kVerbs = {
       Command{"run", "start a program as the ranks of one job", verb_run},
+      Command{"ps", "list the jobs that run on this host", verb_ps},
+      Command{"stop", "end a job: lockstep stop [ID|PID]", verb_stop},
+      Command{"logs", "show what a running job's ranks print: lockstep logs [-f] [ID|PID]",
+              verb_logs},
       Command{"train", "train a model as a YAML configuration says", nullptr},
       Command{"data", "get a data set: what is there, a download or a stand-in", nullptr},
       Command{"bench", "measure this machine: lockstep bench NAME", verb_bench},

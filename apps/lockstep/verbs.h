@@ -30,8 +30,11 @@ int verb_inspect(const std::vector<std::string>& args);
 int verb_env(const std::vector<std::string>& args);
 int verb_doctor(const std::vector<std::string>& args);
 int verb_help(const std::vector<std::string>& args);
+int verb_logs(const std::vector<std::string>& args);
+int verb_ps(const std::vector<std::string>& args);
 int verb_ranktable(const std::vector<std::string>& args);
 int verb_run(const std::vector<std::string>& args);
+int verb_stop(const std::vector<std::string>& args);
 int verb_version(const std::vector<std::string>& args);
 
 /// Replaces this process by PROGRAM (beside this binary, else in PATH) with `args`; returns false

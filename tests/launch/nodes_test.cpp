@@ -53,9 +53,9 @@ TEST(Nodes, UnevenNodesFormOneWorld) {
   Launched a(first.words({built_program("world_worker")}), first.variables());
   EXPECT_EQ(a.wait(), 0) << a.err();
   EXPECT_EQ(b.wait(), 0) << b.err();
-  EXPECT_TRUE(has(a.out(), "[0] rank 0/3 local 0/1 node 0/2 by lockstep")) << a.out();
-  EXPECT_TRUE(has(b.out(), "[1] rank 1/3 local 0/2 node 1/2 by lockstep")) << b.out();
-  EXPECT_TRUE(has(b.out(), "[2] rank 2/3 local 1/2 node 1/2 by lockstep")) << b.out();
+  EXPECT_TRUE(has(a.out(), ":0] rank 0/3 local 0/1 node 0/2 by lockstep")) << a.out();
+  EXPECT_TRUE(has(b.out(), ":1] rank 1/3 local 0/2 node 1/2 by lockstep")) << b.out();
+  EXPECT_TRUE(has(b.out(), ":2] rank 2/3 local 1/2 node 1/2 by lockstep")) << b.out();
   EXPECT_TRUE(a.wait_all_gone() && b.wait_all_gone());
 }
 

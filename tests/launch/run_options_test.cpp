@@ -218,7 +218,6 @@ TEST(RunOptions, RefusalsNameTheOption) {
       {{"--master_port", "65536", "p"}, "--master_port: '65536'"},
       {{"--shutdown_timeout", "-1", "p"}, "not a number of seconds"},
       {{"--shutdown_timeout", "soon", "p"}, "not a number of seconds"},
-      {{"--tee", "3", "p"}, "--log_dir"},
       {{"-r", "4", "--log_dir", "d", "p"}, "-r (0 none"},
       {{"-r", "0:3,0:1", "--log_dir", "d", "p"}, "local rank 0 twice"},
       {{"-r", "1:3", "--log_dir", "d", "p"}, "no local rank 1"},

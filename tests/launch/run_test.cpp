@@ -208,7 +208,6 @@ TEST(Run, WorkersGetTorchrunsEnvironmentAndOurs) {
       {"TORCHELASTIC_RESTART_COUNT", "0"},
       {"TORCHELASTIC_MAX_RESTARTS", "0"},
       {"TORCHELASTIC_USE_AGENT_STORE", "False"},
-      {"TORCHELASTIC_ERROR_FILE", ""},
       {"TORCH_NCCL_ASYNC_ERROR_HANDLING", "1"},
       {"OMP_NUM_THREADS", std::to_string(std::max(1, usable_cores() / 2))},
       {"LOCKSTEP_RANK", "1"},
@@ -221,6 +220,7 @@ TEST(Run, WorkersGetTorchrunsEnvironmentAndOurs) {
   }
   EXPECT_FALSE(rank1["TORCHELASTIC_RUN_ID"].empty());
   EXPECT_GT(std::stoi(rank1["MASTER_PORT"]), 0);
+  EXPECT_EQ(rank1["TORCHELASTIC_ERROR_FILE"][0], '/');
   EXPECT_EQ(rank1["LOCKSTEP_SECRET"].size(), 64U);
 }
 

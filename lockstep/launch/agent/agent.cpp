@@ -4,11 +4,15 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <filesystem>
+
 #include "lockstep/base/deadline.h"
 #include "lockstep/base/log.h"
 #include "lockstep/base/text.h"
 #include "lockstep/launch/agent/children.h"
+#include "lockstep/launch/agent/error_file.h"
 #include "lockstep/launch/agent/log_folder.h"
+#include "lockstep/launch/agent/output/job_lines.h"
 #include "lockstep/launch/identity.h"
 
 namespace lockstep {
@@ -22,6 +26,8 @@ enum AgentTag : uint64_t {
   kKnock = 19ULL << 32,
 };
 constexpr uint64_t kKindMask = ~0ULL << 32;
+/// A job that is over sooner is not listed: it should not wait for a disk.
+constexpr std::chrono::milliseconds kListedAfter{50};
 
 /// Of no other agent on this host, ever: pid and time since boot.
 std::string agent_mark() {
@@ -44,11 +50,17 @@ Agent::Agent(const RunOptions& options, const Environment& environment, const Jo
       environment_(environment),
       plan_(plan),
       rendezvous_(rendezvous),
-      starter_(&signals_.original_mask(), wants_warm_start(environment, plan)) {
+      signals_(options.ending_signals),
+      starter_(&signals_.original_mask(), wants_warm_start(environment, plan)),
+      job_file_(registry_folders(environment)),
+      began_(std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch())
+                 .count()) {
   setup_ = {&options_, &environment_, std::move(program), agent_mark(), usable_cores(),
-            &starter_, nullptr,       &poller_,           &console_};
+            &starter_, nullptr,       &poller_,           nullptr,      own_file_base(environment)};
   state_.grace = options_.shutdown_timeout;
-  if (!options_.log_dir.empty()) run_folder_ = make_run_folder(options_.log_dir, plan_);
+  state_.ending_signals = options_.ending_signals;
+  if (!options_.log_dir.empty() && options_.log_dir != kNoFiles)
+    run_folder_ = make_run_folder(options_.log_dir, plan_);
 }
 
 Agent::~Agent() {
@@ -60,10 +72,12 @@ Agent::~Agent() {
 int Agent::run() {
   adopt_orphans();
   guard_.emplace(std::vector<std::string>{"LOCKSTEP_AGENT=" + setup_.mark},
-                 static_cast<size_t>(plan_.ranks.local_size));
+                 static_cast<size_t>(plan_.ranks.local_size), own_files(),
+                 job_file_.candidates().size());
   setup_.guard = &*guard_;
   poller_.add(signals_.fd(), kSignals);
   if (rendezvous_->fd() >= 0) poller_.add(rendezvous_->fd(), kNews);
+  register_at_ = std::chrono::steady_clock::now() + kListedAfter;
   try {
     begin_generation(plan_);
     loop();
@@ -79,10 +93,49 @@ void Agent::begin_generation(const JobPlan& plan) {
   said_leave_ = false;
   if (rendezvous_->knock_fd() >= 0) poller_.add(rendezvous_->knock_fd(), kKnock);
   workers_.reset();
-  workers_.emplace(setup_, plan_,
-                   run_folder_.empty() ? "" : make_attempt_folder(run_folder_, plan_));
+  if (lines_) lines_->flush();
+  lines_.emplace(job_lines(options_, environment_, plan_, console_kind()), &console_);
+  setup_.lines = &*lines_;
+  attempt_folder_ = run_folder_.empty() ? "" : make_attempt_folder(run_folder_, plan_);
+  workers_.emplace(setup_, plan_, attempt_folder_);
   if (!reading_) workers_->set_reading(false);
+  if (job_file_.written()) register_job();
   tell(GenerationStarted{plan_.ranks.local_size});
+}
+
+/// All that must be gone with this agent.
+std::vector<std::string> Agent::own_files() const {
+  std::vector<std::string> files = job_file_.candidates();
+  for (int local_rank = 0; local_rank < plan_.ranks.local_size; ++local_rank) {
+    files.push_back(fmt::format("{}.error_{}", setup_.error_base, local_rank));
+  }
+  return files;
+}
+
+/// For `lockstep ps` and its like.
+void Agent::register_job() {
+  register_at_.reset();
+  const auto absolute = [](const std::string& path) {
+    std::error_code ignored;
+    return path.empty() ? path : std::filesystem::absolute(path, ignored).string();
+  };
+  const NodeRanks& own = plan_.ranks;
+  JobEntry entry;
+  entry.pid = ::getpid();
+  entry.run_id = plan_.run_id;
+  entry.node_rank = plan_.node_rank;
+  entry.num_nodes = plan_.num_nodes;
+  entry.first_rank = own.first_rank;
+  entry.local_size = own.local_size;
+  entry.world_size = plan_.world_size;
+  entry.restart_count = plan_.restart_count;
+  entry.began = began_;
+  entry.host = plan_.host;
+  entry.folder = absolute(".");
+  entry.log_folder = absolute(run_folder_);
+  entry.attempt_folder = absolute(attempt_folder_);
+  entry.command = options_.command;
+  job_file_.write(entry);
 }
 
 void Agent::loop() {
@@ -90,13 +143,18 @@ void Agent::loop() {
     for (const epoll_event& event : poller_.wait(wait_ms())) on_ready(event.data.u64);
     if (orphans_ended_) reap_orphans();
     if (state_.act_at && std::chrono::steady_clock::now() >= *state_.act_at) tell(TimePassed{});
+    if (register_at_ && std::chrono::steady_clock::now() >= *register_at_) register_job();
     while (ask_) hear();
     flush_console();
   }
 }
 
 int Agent::wait_ms() const {
-  return state_.act_at ? Deadline::at(*state_.act_at).left_poll_ms() : -1;
+  auto first = state_.act_at;
+  for (const auto& other : {lines_->due(), register_at_}) {
+    if (other && (!first || *other < *first)) first = other;
+  }
+  return first ? Deadline::at(*first).left_poll_ms() : -1;
 }
 
 void Agent::on_ready(uint64_t tag) {
@@ -171,10 +229,12 @@ void Agent::say_restart(const JobNews& news) {
   } else {
     line += news.why + "; all workers start anew";
   }
+  lines_->flush();
   console_.put(2, line);
 }
 
 void Agent::flush_console() {
+  lines_->pass_time(std::chrono::steady_clock::now());
   console_.flush();
   const int waiting = console_.waiting_stream();
   if (watched_stream_ >= 0 && waiting != watched_stream_) {
@@ -247,10 +307,20 @@ std::optional<Failure> Agent::first_failure() const {
   return workers_->failure_of(*state_.first_failed, worker.status);
 }
 
+/// To whoever started this agent as its worker.
+void Agent::pass_on_error_file(const Failure& failure) const {
+  const auto ours = environment_.find("TORCHELASTIC_ERROR_FILE");
+  if (ours == environment_.end() || failure.node_rank != plan_.node_rank || failure.rank < 0)
+    return;
+  copy_error_file(workers_->error_file(failure.rank - plan_.ranks.first_rank), ours->second,
+                  failure.status.signal != 0 ? -failure.status.signal : failure.status.code);
+}
+
 int Agent::finish() {
   kill_remaining_children({guard_->pid()});
   guard_->dismiss();
   workers_->close_output();
+  lines_->flush();
   const auto failure = first_failure();
   // Nothing runs any more: from here on a signal ends this program, also while nobody reads it.
   ::pthread_sigmask(SIG_SETMASK, &signals_.original_mask(), nullptr);
@@ -258,6 +328,7 @@ int Agent::finish() {
   if (end_ && !end_->why_not_again.empty()) {
     console_.put(2, "lockstep run: no further restart: " + end_->why_not_again);
   }
+  if (failure) pass_on_error_file(*failure);
   if (failure) console_.put(2, report_text(*failure, plan_.num_nodes));
   console_.drain();
   std::optional<ExitStatus> job;

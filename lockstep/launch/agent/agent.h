@@ -14,6 +14,7 @@
 #include "lockstep/launch/agent/run_options.h"
 #include "lockstep/launch/agent/signals.h"
 #include "lockstep/launch/agent/worker_group.h"
+#include "lockstep/launch/jobs/registry.h"
 
 namespace lockstep {
 
@@ -40,6 +41,9 @@ class Agent {
   void hear();
   void say_restart(const JobNews& news);
   void flush_console();
+  void register_job();
+  std::vector<std::string> own_files() const;
+  void pass_on_error_file(const Failure& failure) const;
 
   void tell(const AgentEvent& event);
   void act(const SendSignal& action);
@@ -57,15 +61,20 @@ class Agent {
   JobPlan plan_;
   Rendezvous* const rendezvous_;
   std::string run_folder_;
+  std::string attempt_folder_;
   WorkerSetup setup_;
 
   AgentState state_;
   SignalGate signals_;
   WorkerStarter starter_;
+  JobFile job_file_;
+  const double began_;  ///< Seconds since 1970.
   std::optional<Guard> guard_;
   Console console_;
+  std::optional<WorkerLines> lines_;
   Poller poller_;
   std::optional<WorkerGroup> workers_;
+  std::optional<AgentTime> register_at_;  ///< Not yet in the list of jobs.
   bool reading_ = true;
   int watched_stream_ = -1;  ///< Of the console, for POLLOUT.
   bool orphans_ended_ = false;

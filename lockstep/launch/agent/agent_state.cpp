@@ -82,7 +82,8 @@ void on(AgentState* state, const GroupGone& event, AgentTime now, Actions* actio
 }
 
 void on(AgentState* state, const SignalCame& event, AgentTime now, Actions* actions) {
-  if (event.signal == SIGUSR1 || event.signal == SIGUSR2) {
+  const bool user = event.signal == SIGUSR1 || event.signal == SIGUSR2;
+  if (user && state->ending_signals.count(event.signal) == 0) {
     actions->push_back(SendSignal{event.signal});
     return;
   }

@@ -9,6 +9,7 @@
 
 #include <chrono>
 #include <optional>
+#include <set>
 #include <variant>
 #include <vector>
 
@@ -28,6 +29,7 @@ struct AgentState {
 
   std::vector<Worker> workers;
   std::chrono::milliseconds grace{30000};
+  std::set<int> ending_signals;  ///< Of SIGUSR1 and SIGUSR2, those that end the job as others do.
 
   Phase phase = Phase::kRunning;
   std::optional<AgentTime> act_at;   ///< When to send TimePassed.

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/text.h"
 
 namespace lockstep {
 namespace {
@@ -77,6 +78,9 @@ std::string report_text(const Failure& failure, int num_nodes) {
   if (failure.rank < 0) return "lockstep run: " + failure.cause;
   std::string text = "lockstep run: " + facts(failure, num_nodes, "failed first");
   if (failure.status.signal == 9) text += " (out of memory? the kernel's log says)";
+  for (const std::string& line : split(failure.cause, '\n')) {
+    if (!line.empty()) text += "\n  " + line;
+  }
   if (!failure.log_dir.empty()) text += fmt::format("\n  its output: {}", failure.log_dir);
   text += failure.stderr_tail.empty() ? "\n  nothing on its stderr" : "\n  end of its stderr:";
   for (const std::string& line : failure.stderr_tail) text += "\n    " + line;

@@ -36,7 +36,8 @@ struct Failure {
   ExitStatus status;   ///< Of the worker; else what the job ends with.
   double seconds = 0;  ///< From the worker's start to its end.
   Steps steps = Steps::kUnknown;
-  std::string cause;    ///< Where rank is -1: one line.
+  /// Where rank is -1: one line. Else what the worker wrote into its error file; may be empty.
+  std::string cause;
   std::string log_dir;  ///< Folder with the worker's output; may be empty.
   std::vector<std::string> stderr_tail;
 };

@@ -91,7 +91,25 @@ void await_end(int pipe, std::vector<pid_t>& groups) {
   }
 }
 
-[[noreturn]] void stand_guard(int pipe, std::vector<pid_t>& groups, const Marks& marks) {
+struct OwnFiles {
+  std::vector<std::string> files, folders;
+};
+
+OwnFiles own_files(const std::vector<std::string>& files, size_t folders) {
+  OwnFiles own = {files, {}};
+  for (size_t i = 0; i < folders && i < files.size(); ++i) {
+    own.folders.push_back(files[i].substr(0, files[i].rfind('/')));
+  }
+  return own;
+}
+
+void remove_files(const OwnFiles& own) {
+  for (const std::string& file : own.files) ::unlink(file.c_str());
+  for (const std::string& folder : own.folders) ::rmdir(folder.c_str());
+}
+
+[[noreturn]] void stand_guard(int pipe, std::vector<pid_t>& groups, const Marks& marks,
+                              const OwnFiles& own) {
   sigset_t all;
   ::sigfillset(&all);
   ::sigprocmask(SIG_SETMASK, &all, nullptr);
@@ -104,12 +122,15 @@ void await_end(int pipe, std::vector<pid_t>& groups) {
   // Again while there are some: one may have forked while the list was read.
   for (int round = 0; !groups.empty() && round < 10 && kill_marked(marks) > 0; ++round) {
   }
+  remove_files(own);
   ::_exit(0);
 }
 
 }  // namespace
 
-Guard::Guard(const std::vector<std::string>& marks, size_t max_groups) {
+Guard::Guard(const std::vector<std::string>& marks, size_t max_groups,
+             const std::vector<std::string>& files, size_t folders) {
+  const OwnFiles own = own_files(files, folders);
   const Marks between = delimited(marks);
   std::vector<pid_t> groups;
   groups.reserve(max_groups);
@@ -121,7 +142,7 @@ Guard::Guard(const std::vector<std::string>& marks, size_t max_groups) {
   if (pid_ < 0) throw io_error("fork");
   if (pid_ == 0) {
     pipe_.reset();
-    stand_guard(read_end.get(), groups, between);
+    stand_guard(read_end.get(), groups, between, own);
   }
 }
 

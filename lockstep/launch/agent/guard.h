@@ -14,11 +14,15 @@ namespace lockstep {
 /// small process does: it waits for the agent's end of a pipe to close, however that happens, and
 /// then kills every process group it was told of, and every process of this user whose environment
 /// has all of `marks` (processes that left their group). When the agent ends in order it first
-/// takes the guard down.
+/// takes the guard down. Of a killed agent it also removes
+/// the files that were the agent's own.
 class Guard {
  public:
-  /// Forks the guard. marks: "NAME=VALUE". At most `max_groups` are watched at a time. Errors: kIo.
-  Guard(const std::vector<std::string>& marks, size_t max_groups);
+  /// Forks the guard. marks: "NAME=VALUE". At most `max_groups` are watched at a time. files:
+  /// to remove, and the folders that the first `folders` of them are in where those are empty then.
+  /// Errors: kIo.
+  Guard(const std::vector<std::string>& marks, size_t max_groups,
+        const std::vector<std::string>& files, size_t folders);
   ~Guard();
   Guard(const Guard&) = delete;
   Guard& operator=(const Guard&) = delete;

@@ -5,9 +5,11 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/log.h"
 #include "lockstep/launch/agent/agent.h"
 #include "lockstep/launch/agent/machine.h"
 #include "lockstep/launch/agent/program.h"
@@ -25,6 +27,14 @@ void open_standard_streams() {
     fd = ::open("/dev/null", O_RDWR | O_CLOEXEC);
   } while (fd >= 0 && fd <= STDERR_FILENO);
   if (fd >= 0) ::close(fd);
+}
+
+/// As torchrun does: output that is to be in files is somewhere, and the user knows where.
+std::string make_log_dir() {
+  std::string folder = env_or("TMPDIR", "/tmp") + "/lockstep_XXXXXX";
+  if (::mkdtemp(folder.data()) == nullptr) throw io_error("make folder " + folder);
+  log_info("no --log_dir is given; output goes to " + folder);
+  return folder;
 }
 
 int say(int exit_code, const std::string& problem) {
@@ -48,6 +58,9 @@ int run_command(const std::vector<std::string>& words) {
     return say(127, "cannot read script " + script + ": " + std::strerror(errno));
   }
   options.command = worker_command(options, environment);
+  if (options.log_dir.empty() && (options.redirects.any() || options.tee.any())) {
+    options.log_dir = make_log_dir();
+  }
   const Program program = find_program(options.command[0], program_search_path());
   if (program.exit_code != 0) return say(program.exit_code, program.problem);
   const auto rendezvous = make_rendezvous(options, secret_of_environment());

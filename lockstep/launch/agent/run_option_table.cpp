@@ -95,6 +95,11 @@ Table of_output() {
        set_streams<&RunOptions::tee>},
       {"local_ranks_filter", 0, kValue, "R,R", "only these local ranks on the console",
        run_values::ranks_filter},
+      {"no_fold", 0, kFlag, "", "show identical lines of many ranks one by one, not as [0-31]",
+       set_option_flag<&RunOptions::no_fold>},
+      {"log_rate", 0, kValue, "N",
+       "lines a second of each rank on the console; 0: all (1000 on a terminal, else all)",
+       run_values::log_rate},
   };
 }
 

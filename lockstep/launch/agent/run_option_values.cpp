@@ -101,6 +101,10 @@ void ranks_filter(Draft& draft, const Text& value, const Text& what) {
   }
 }
 
+void log_rate(Draft& draft, const Text& value, const Text& what) {
+  draft.options.log_rate = whole(value, 0, 1 << 30, what);
+}
+
 void shutdown_timeout(Draft& draft, const Text& value, const Text& what) {
   draft.options.shutdown_timeout = parse_seconds(value, what);
 }

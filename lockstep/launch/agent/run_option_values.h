@@ -20,6 +20,7 @@ void conf(Draft& draft, const Text& value, const Text& what);
 void run_id(Draft& draft, const Text& value, const Text& what);
 void max_restarts(Draft& draft, const Text& value, const Text& what);
 void ranks_filter(Draft& draft, const Text& value, const Text& what);
+void log_rate(Draft& draft, const Text& value, const Text& what);
 void shutdown_timeout(Draft& draft, const Text& value, const Text& what);
 /// "SIGTERM,USR1".
 void signals(Draft& draft, const Text& value, const Text& what);

@@ -27,6 +27,9 @@ enum class ProgramKind {
   kRunPath,     ///< --run_path: a Python script, run by runpy.
 };
 
+/// As --log_dir: torchrun's way to have no files at all.
+constexpr char kNoFiles[] = "/dev/null";
+
 struct RunOptions : RendezvousConf {
   int nproc_per_node = 1;
   int num_nodes = 1;  ///< MAX of --nnodes MIN:MAX.
@@ -45,12 +48,15 @@ struct RunOptions : RendezvousConf {
 
   int max_restarts = 0;  ///< Generations that may fail without ending the job.
   std::string role = "default";
-  std::string log_dir;                                ///< Empty: nothing is written to disk.
+  /// Empty: nothing is written to disk. kNoFiles: nor may workers say why they failed.
+  std::string log_dir;
   StreamMap redirects;                                ///< To files instead of the console.
   StreamMap tee;                                      ///< To files and the console.
   std::set<int> local_ranks_filter;                   ///< Console only; empty: all.
   std::chrono::milliseconds shutdown_timeout{30000};  ///< From SIGTERM to SIGKILL.
-  bool virtual_local_rank = false;                    ///< Every worker: LOCAL_RANK 0, one device.
+  bool no_fold = false;             ///< Identical lines of many ranks are shown one by one.
+  std::optional<int> log_rate;      ///< Lines a second of each rank on the console; 0: all.
+  bool virtual_local_rank = false;  ///< Every worker: LOCAL_RANK 0, one device.
   /// Forwarded, and end the job. SIGUSR1 and SIGUSR2 are otherwise forwarded and end nothing.
   std::set<int> ending_signals = default_ending_signals();
   ProgramKind program_kind = ProgramKind::kProgram;

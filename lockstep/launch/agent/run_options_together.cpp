@@ -122,12 +122,6 @@ void decide_endpoint(RunOptionsDraft* draft) {
 }
 
 void check_streams(const RunOptions& options) {
-  if (options.log_dir.empty() && (options.redirects.any() || options.tee.any())) {
-    refuse_options(
-        fmt::format("--{} writes files: say where with --log_dir DIR (without files, every "
-                    "line goes to the console)",
-                    options.redirects.any() ? "redirects" : "tee"));
-  }
   const int highest =
       std::max({options.redirects.highest(), options.tee.highest(),
                 options.local_ranks_filter.empty() ? -1 : *options.local_ranks_filter.rbegin()});
@@ -163,11 +157,6 @@ void refuse_unsupported(const RunOptions& options) {
         fmt::format("--rdzv_backend {} is not supported; there are: static "
                     "(--master_addr, --master_port, --node_rank) and c10d (--rdzv_endpoint)",
                     options.rdzv_backend));
-  }
-  if (options.virtual_local_rank) refuse_options("--virtual_local_rank is not supported");
-  if (options.ending_signals != RunOptions::default_ending_signals()) {
-    refuse_options(
-        "--signals_to_handle: only SIGTERM,SIGINT,SIGHUP,SIGQUIT together are supported");
   }
 }
 

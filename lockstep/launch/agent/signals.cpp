@@ -15,10 +15,12 @@ bool ignored(int signal) {
 
 }  // namespace
 
-SignalGate::SignalGate() {
+SignalGate::SignalGate(const std::set<int>& ending) {
   sigset_t set;
   sigemptyset(&set);
-  for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2}) {
+  std::set<int> taken = ending;
+  taken.insert({SIGUSR1, SIGUSR2});
+  for (const int signal : taken) {
     if (!ignored(signal)) sigaddset(&set, signal);
   }
   // Inherited as ignored, it would make the kernel reap the workers and keep their status.

@@ -2,17 +2,19 @@
 
 #include <signal.h>
 
+#include <set>
+
 #include "lockstep/base/unique_fd.h"
 
 namespace lockstep {
 
-/// While it lives, the signals that an agent acts on (TERM, INT, HUP, QUIT, USR1, USR2, CHLD) come
+/// While it lives, the signals that an agent acts on (`ending`, USR1, USR2, CHLD) come
 /// out of fd() instead of interrupting; those that were ignored when it began (nohup, a background
 /// job of a shell) stay so. SIGPIPE is ignored: a write to a closed pipe is an error like others.
 /// Construct it before threads start, so that they inherit the mask.
 class SignalGate {
  public:
-  SignalGate();
+  explicit SignalGate(const std::set<int>& ending);
   ~SignalGate();
   SignalGate(const SignalGate&) = delete;
   SignalGate& operator=(const SignalGate&) = delete;

@@ -6,6 +6,8 @@
 #include <initializer_list>
 #include <utility>
 
+#include "lockstep/base/error.h"
+#include "lockstep/base/text.h"
 #include "lockstep/launch/identity.h"
 
 namespace lockstep {
@@ -62,6 +64,22 @@ void set_own(Environment* environment, const JobPlan& plan, int local_rank,
   if (!options.local_addr.empty()) (*environment)["LOCKSTEP_ADDRESS"] = options.local_addr;
 }
 
+void set_virtual(Environment* environment, int local_rank) {
+  std::string& devices = (*environment)["CUDA_VISIBLE_DEVICES"];
+  const auto visible = split(devices, ',');
+  const auto index = static_cast<size_t>(local_rank);
+  if (!devices.empty() && index >= visible.size()) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("--virtual_local_rank: CUDA_VISIBLE_DEVICES={} has no device for local "
+                            "rank {}",
+                            devices, local_rank));
+  }
+  devices = devices.empty() ? std::to_string(local_rank) : visible[index];
+  (*environment)["LOCAL_RANK"] = "0";
+  // LOCKSTEP_LOCAL_RANK stays true: the two are not to be compared.
+  (*environment)["LOCKSTEP_LAUNCHER"] = "lockstep";
+}
+
 }  // namespace
 
 Failure node_failure(const JobPlan& plan, const ExitStatus& status, const std::string& what) {
@@ -78,6 +96,7 @@ Environment worker_environment(const Environment& base, const JobPlan& plan, int
   Environment environment = base;
   set_torch(&environment, plan, local_rank, options);
   set_own(&environment, plan, local_rank, options);
+  if (options.virtual_local_rank) set_virtual(&environment, local_rank);
   const auto set_default = [&](const char* name, const std::string& value) {
     auto& place = environment[name];
     if (place.empty()) place = value;

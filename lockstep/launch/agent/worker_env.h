@@ -33,19 +33,21 @@ Failure node_failure(const JobPlan& plan, const ExitStatus& status, const std::s
 
 struct WorkerEnvOptions {
   std::string role;
-  std::string local_addr;  ///< Empty: the worker finds out.
-  std::string error_file;  ///< TORCHELASTIC_ERROR_FILE; may be empty.
-  std::string flight_dir;  ///< LOCKSTEP_FLIGHT_DIR; may be empty.
-  std::string agent;       ///< LOCKSTEP_AGENT.
-  std::string steps;       ///< LOCKSTEP_STEPS: see StepBoard::path().
-  int cores = 1;           ///< Of this node, to share among its ranks.
+  std::string local_addr;           ///< Empty: the worker finds out.
+  std::string error_file;           ///< TORCHELASTIC_ERROR_FILE; may be empty.
+  std::string flight_dir;           ///< LOCKSTEP_FLIGHT_DIR; may be empty.
+  std::string agent;                ///< LOCKSTEP_AGENT.
+  std::string steps;                ///< LOCKSTEP_STEPS: see StepBoard::path().
+  bool virtual_local_rank = false;  ///< LOCAL_RANK 0 and one device, as --virtual_local_rank.
+  int cores = 1;                    ///< Of this node, to share among its ranks.
 };
 
 /// `base` (the agent's own environment) overlaid with RANK, WORLD_SIZE, LOCAL_*, GROUP_*, ROLE_*,
 /// MASTER_*, TORCHELASTIC_* and LOCKSTEP_*. Set only where `base` has none: OMP_NUM_THREADS (cores
 /// / local ranks, at least 1), TORCH_NCCL_ASYNC_ERROR_HANDLING and its older name (1), and
 /// PYTHONUNBUFFERED (1: lines appear when they are printed). Source: the workers' environment of
-/// torch.distributed.elastic (local_elastic_agent.py).
+/// torch.distributed.elastic (local_elastic_agent.py). Errors: kInvalidArgument
+/// (virtual_local_rank, and CUDA_VISIBLE_DEVICES names fewer devices than there are ranks).
 Environment worker_environment(const Environment& base, const JobPlan& plan, int local_rank,
                                const WorkerEnvOptions& options);
 

@@ -2,12 +2,14 @@
 
 #include <fmt/format.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
 
 #include "lockstep/base/error.h"
 #include "lockstep/launch/agent/children.h"
+#include "lockstep/launch/agent/error_file.h"
 #include "lockstep/launch/agent/program.h"
 #include "lockstep/launch/agent/worker_command.h"
 
@@ -16,13 +18,6 @@ namespace {
 
 /// Started together: their pipes are open on both ends until they are.
 constexpr int kAtOnce = 32;
-
-/// "[3] ", as wide as the highest rank's.
-std::string line_prefix(int rank, int world) {
-  const auto text = fmt::format("[{}] ", rank);
-  const size_t width = fmt::format("[{}] ", world - 1).size();
-  return text + std::string(width - text.size(), ' ');
-}
 
 }  // namespace
 
@@ -45,11 +40,19 @@ WorkerGroup::WorkerGroup(const WorkerSetup& setup, const JobPlan& plan, std::str
 
 WorkerGroup::~WorkerGroup() {
   kill_all();
+  remove_error_files();
 }
 
 void WorkerGroup::kill_all() {
   for (const Worker& worker : workers_) {
     if (worker.pidfd || worker.ended_group) ::kill(-worker.pid, SIGKILL);
+  }
+}
+
+void WorkerGroup::remove_error_files() const {
+  if (!log_folder_.empty()) return;  // those are kept
+  for (int local_rank = 0; local_rank < plan_.ranks.local_size; ++local_rank) {
+    ::unlink(error_file(local_rank).c_str());
   }
 }
 
@@ -97,8 +100,9 @@ Environment WorkerGroup::environment_of(int local_rank) const {
   options.cores = setup_.cores;
   options.agent = setup_.mark;
   options.steps = steps_.path();
+  options.error_file = error_file(local_rank);
+  options.virtual_local_rank = setup_.options->virtual_local_rank;
   if (!log_folder_.empty()) {
-    options.error_file = folder_of(local_rank) + "/error.json";
     options.flight_dir = std::filesystem::absolute(log_folder_).string();
   }
   return worker_environment(*setup_.environment, plan_, local_rank, options);
@@ -106,6 +110,14 @@ Environment WorkerGroup::environment_of(int local_rank) const {
 
 std::string WorkerGroup::folder_of(int local_rank) const {
   return fmt::format("{}/{}", log_folder_, local_rank);
+}
+
+std::string WorkerGroup::error_file(int local_rank) const {
+  if (setup_.options->log_dir == kNoFiles) return "";
+  if (!log_folder_.empty()) {
+    return std::filesystem::absolute(folder_of(local_rank)).string() + "/error.json";
+  }
+  return fmt::format("{}.error_{}", setup_.error_base, local_rank);
 }
 
 std::unique_ptr<WorkerOutput> WorkerGroup::open_output(int local_rank, int stream) const {
@@ -118,13 +130,15 @@ std::unique_ptr<WorkerOutput> WorkerGroup::open_output(int local_rank, int strea
   const bool teed = chosen(options.tee);
   OutputRoute route;
   route.stream = stream;
-  route.prefix = line_prefix(plan_.ranks.first_rank + local_rank, plan_.world_size);
+  route.local_rank = local_rank;
   route.piped = teed || !redirected;
   route.console =
       options.local_ranks_filter.empty() || options.local_ranks_filter.count(local_rank) > 0;
   route.keep_tail = stream == 2;
   if (redirected || teed) {
-    route.file = folder_of(local_rank) + (stream == 1 ? "/stdout.log" : "/stderr.log");
+    route.file = log_folder_.empty()
+                     ? kNoFiles
+                     : folder_of(local_rank) + (stream == 1 ? "/stdout.log" : "/stderr.log");
   }
   return std::make_unique<WorkerOutput>(route);
 }
@@ -179,7 +193,7 @@ void WorkerGroup::read(uint64_t tag) {
   if (index >= workers_.size()) return;  // of the generation before
   WorkerOutput& output =
       (tag & kWorkerErr) == kWorkerErr ? *workers_[index].err : *workers_[index].out;
-  if (output.fd() >= 0) output.read_some(setup_.console);
+  if (output.fd() >= 0) output.read_some(setup_.lines);
 }
 
 void WorkerGroup::set_reading(bool on) {
@@ -192,14 +206,14 @@ void WorkerGroup::set_reading(bool on) {
 }
 
 void WorkerGroup::drain(Worker* worker) {
-  worker->out->drain(setup_.console);
-  worker->err->drain(setup_.console);
+  worker->out->drain(setup_.lines);
+  worker->err->drain(setup_.lines);
 }
 
 void WorkerGroup::close_output() {
   for (Worker& worker : workers_) {
-    worker.out->close(setup_.console);
-    worker.err->close(setup_.console);
+    worker.out->close(setup_.lines);
+    worker.err->close(setup_.lines);
   }
 }
 
@@ -214,6 +228,7 @@ Failure WorkerGroup::failure_of(int local_rank, const ExitStatus& status) const 
   failure.seconds = worker.seconds;
   failure.steps = steps_.steps();
   if (!log_folder_.empty()) failure.log_dir = folder_of(local_rank);
+  failure.cause = read_error_message(error_file(local_rank)).value_or("");
   failure.stderr_tail = worker.err->tail();
   return failure;
 }

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "lockstep/launch/agent/agent_state.h"
-#include "lockstep/launch/agent/console.h"
 #include "lockstep/launch/agent/guard.h"
 #include "lockstep/launch/agent/poller.h"
 #include "lockstep/launch/agent/run_options.h"
@@ -35,7 +34,8 @@ struct WorkerSetup {
   WorkerStarter* starter;
   Guard* guard;
   Poller* poller;
-  Console* console;
+  WorkerLines* lines;
+  std::string error_base;  ///< Of error files, where there is no log folder.
 };
 
 class WorkerGroup {
@@ -61,6 +61,8 @@ class WorkerGroup {
   void close_output();
 
   Failure failure_of(int local_rank, const ExitStatus& status) const;
+  /// Where the worker may say why it failed; empty: nowhere.
+  std::string error_file(int local_rank) const;
 
  private:
   struct Worker {
@@ -78,6 +80,7 @@ class WorkerGroup {
   std::unique_ptr<WorkerOutput> open_output(int local_rank, int stream) const;
   std::string folder_of(int local_rank) const;
   void kill_all();
+  void remove_error_files() const;
   void drain(Worker* worker);
 
   const WorkerSetup setup_;

@@ -58,33 +58,33 @@ WorkerOutput::WorkerOutput(const OutputRoute& route) : route_(route) {
   ::fcntl(pipe_.get(), F_SETFL, O_NONBLOCK);  // this end only
 }
 
-bool WorkerOutput::read_some(Console* console) {
+bool WorkerOutput::read_some(WorkerLines* lines) {
   static std::array<char, kReadBytes> buffer;
   const ssize_t got = ::read(pipe_.get(), buffer.data(), buffer.size());
   if (got < 0 && errno == EINTR) return true;
   if (got < 0 && errno == EAGAIN) return false;
   if (got <= 0) {
-    close(console);
+    close(lines);
     return false;
   }
   write_file(buffer.data(), static_cast<size_t>(got));
   for (const auto& line : splitter_.feed({buffer.data(), static_cast<size_t>(got)})) {
-    pass_on(line, console);
+    pass_on(line, lines);
   }
   return true;
 }
 
-void WorkerOutput::drain(Console* console) {
+void WorkerOutput::drain(WorkerLines* lines) {
   // No more than a pipe holds: a process that the worker left behind may write for ever.
-  for (int i = 0; i < kReadsAPipeHolds && pipe_ && read_some(console); ++i) {
+  for (int i = 0; i < kReadsAPipeHolds && pipe_ && read_some(lines); ++i) {
   }
   const std::string last = splitter_.finish();
-  if (!last.empty()) pass_on(last, console);
+  if (!last.empty()) pass_on(last, lines);
 }
 
-void WorkerOutput::close(Console* console) {
+void WorkerOutput::close(WorkerLines* lines) {
   const std::string last = splitter_.finish();
-  if (!last.empty()) pass_on(last, console);
+  if (!last.empty()) pass_on(last, lines);
   pipe_.reset();
   file_.reset();
 }
@@ -93,9 +93,10 @@ std::vector<std::string> WorkerOutput::tail() const {
   return route_.piped ? tail_.lines() : tail_of_file(route_.file);
 }
 
-void WorkerOutput::pass_on(const std::string& line, Console* console) {
+void WorkerOutput::pass_on(const std::string& line, WorkerLines* lines) {
   if (route_.keep_tail) tail_.add(line);
-  if (route_.console) console->put(route_.stream, route_.prefix + line);
+  if (!route_.console) return;
+  lines->line(route_.local_rank, route_.stream, line, std::chrono::steady_clock::now());
 }
 
 void WorkerOutput::write_file(const char* data, size_t size) {

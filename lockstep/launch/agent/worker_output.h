@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "lockstep/base/unique_fd.h"
-#include "lockstep/launch/agent/console.h"
 #include "lockstep/launch/agent/line_splitter.h"
+#include "lockstep/launch/agent/output/worker_lines.h"
 
 namespace lockstep {
 
@@ -29,8 +29,8 @@ std::vector<std::string> tail_of_file(const std::string& path);
 
 /// Where a stream goes.
 struct OutputRoute {
-  int stream = 1;       ///< 1 stdout, 2 stderr: of the worker and of the agent.
-  std::string prefix;   ///< Before each line on the console.
+  int stream = 1;  ///< 1 stdout, 2 stderr: of the worker and of the agent.
+  int local_rank = 0;
   bool console = true;  ///< False: not shown.
   std::string file;     ///< Empty: none.
   bool piped = true;    ///< False: the worker writes to the file itself.
@@ -51,16 +51,16 @@ class WorkerOutput {
 
   /// Reads once (up to 64 KiB) and passes it on. False at the end of the stream or when nothing is
   /// there.
-  bool read_some(Console* console);
+  bool read_some(WorkerLines* lines);
 
   /// Reads what is there and counts a last line without newline as whole.
-  void drain(Console* console);
-  void close(Console* console);
+  void drain(WorkerLines* lines);
+  void close(WorkerLines* lines);
 
   std::vector<std::string> tail() const;
 
  private:
-  void pass_on(const std::string& line, Console* console);
+  void pass_on(const std::string& line, WorkerLines* lines);
   void write_file(const char* data, size_t size);
 
   OutputRoute route_;

@@ -1,0 +1,18 @@
+#include "apps/lockstep/verbs.h"
+#include "lockstep/launch/jobs/job_control.h"
+
+namespace lockstep::app {
+
+int verb_ps(const std::vector<std::string>& args) {
+  return ps_command(args);
+}
+
+int verb_stop(const std::vector<std::string>& args) {
+  return stop_command(args);
+}
+
+int verb_logs(const std::vector<std::string>& args) {
+  return logs_command(args);
+}
+
+}  // namespace lockstep::app

@@ -1,0 +1,44 @@
+#include "lockstep/launch/agent/output/job_lines.h"
+
+#include <unistd.h>
+
+namespace lockstep {
+namespace {
+
+const char* variable(const Environment& environment, std::string_view name) {
+  const auto found = environment.find(name);
+  return found == environment.end() ? nullptr : found->second.c_str();
+}
+
+}  // namespace
+
+ConsoleKind console_kind() {
+  return {::isatty(STDOUT_FILENO) == 1, ::isatty(STDERR_FILENO) == 1};
+}
+
+WorkerLinesOptions job_lines(const RunOptions& options, const Environment& environment,
+                             const JobPlan& plan, const ConsoleKind& console) {
+  PrefixStyle style;
+  style.first_rank = plan.ranks.first_rank;
+  style.world_size = plan.world_size;
+  if (plan.num_nodes > 1) style.host = plan.host;
+  style.host_width = style.host.size();
+  style.role = options.role;
+  const char* pattern = variable(environment, "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE");
+  if (pattern != nullptr) style.pattern = pattern;
+
+  WorkerLinesOptions lines;
+  lines.out = style;
+  lines.err = style;
+  const char* no_color = variable(environment, "NO_COLOR");
+  const char* term = variable(environment, "TERM");
+  lines.out.color = wants_color(console.out_terminal, no_color, term);
+  lines.err.color = wants_color(console.err_terminal, no_color, term);
+  lines.num_ranks = plan.ranks.local_size;
+  lines.fold = !options.no_fold;
+  lines.lines_a_second =
+      options.log_rate.value_or(console.out_terminal ? kTerminalLinesASecond : 0);
+  return lines;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,68 @@
+#include "lockstep/launch/agent/output/line_folder.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace lockstep {
+
+LineFolder::LineFolder(int num_ranks, bool fold, std::chrono::milliseconds window)
+    : num_ranks_(static_cast<size_t>(num_ranks)),
+      fold_(fold && num_ranks_ >= kFewest),
+      window_(window) {}
+
+/// Index of the first held line that `rank` may still join: its lines must keep their order.
+size_t LineFolder::after_last_of(int rank) const {
+  for (size_t i = held_.size(); i > 0; --i) {
+    const auto& ranks = held_[i - 1].line.ranks;
+    if (std::binary_search(ranks.begin(), ranks.end(), rank)) return i;
+  }
+  return 0;
+}
+
+std::vector<FoldedLine> LineFolder::add(int rank, int stream, std::string text, Time now) {
+  if (!fold_) return {{stream, {rank}, std::move(text)}};
+  std::vector<FoldedLine> out = pass_time(now);
+  for (size_t i = after_last_of(rank); i < held_.size(); ++i) {
+    FoldedLine& line = held_[i].line;
+    if (line.stream != stream || line.text != text) continue;
+    line.ranks.insert(std::lower_bound(line.ranks.begin(), line.ranks.end(), rank), rank);
+    while (!held_.empty() && held_.front().line.ranks.size() == num_ranks_) release(&out);
+    return out;
+  }
+  held_.push_back({{stream, {rank}, std::move(text)}, now + window_});
+  if (held_.size() > kMaxHeld) release(&out);
+  return out;
+}
+
+/// The first held line goes out, alone where few ranks printed it.
+void LineFolder::release(std::vector<FoldedLine>* out) {
+  FoldedLine line = std::move(held_.front().line);
+  held_.pop_front();
+  if (line.ranks.size() >= kFewest) {
+    out->push_back(std::move(line));
+    return;
+  }
+  for (const int rank : line.ranks) out->push_back({line.stream, {rank}, line.text});
+}
+
+std::vector<FoldedLine> LineFolder::pass_time(Time now) {
+  std::vector<FoldedLine> out;
+  while (!held_.empty() &&
+         (held_.front().until <= now || held_.front().line.ranks.size() == num_ranks_)) {
+    release(&out);
+  }
+  return out;
+}
+
+std::vector<FoldedLine> LineFolder::flush() {
+  std::vector<FoldedLine> out;
+  while (!held_.empty()) release(&out);
+  return out;
+}
+
+std::optional<LineFolder::Time> LineFolder::due() const {
+  if (held_.empty()) return std::nullopt;
+  return held_.front().until;
+}
+
+}  // namespace lockstep

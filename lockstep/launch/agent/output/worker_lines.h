@@ -1,0 +1,49 @@
+#pragma once
+// All workers' lines on their way to the console: filtered, folded, limited and labelled.
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lockstep/launch/agent/console.h"
+#include "lockstep/launch/agent/output/line_folder.h"
+#include "lockstep/launch/agent/output/line_prefix.h"
+#include "lockstep/launch/agent/output/line_rate.h"
+
+namespace lockstep {
+
+struct WorkerLinesOptions {
+  PrefixStyle out;    ///< Of stdout's lines.
+  PrefixStyle err;    ///< Of stderr's.
+  int num_ranks = 1;  ///< Of this node.
+  bool fold = true;
+  int lines_a_second = 0;  ///< Of each rank; 0: all.
+};
+
+class WorkerLines {
+ public:
+  using Time = LineFolder::Time;
+
+  /// `console` outlives this.
+  WorkerLines(const WorkerLinesOptions& options, Console* console);
+
+  void line(int local_rank, int stream, const std::string& text, Time now);
+  void pass_time(Time now);
+  /// Puts everything on the console, also how much was dropped and not told.
+  void flush();
+  /// When to call pass_time().
+  std::optional<Time> due() const { return folder_.due(); }
+
+ private:
+  void show(const std::vector<FoldedLine>& lines);
+  std::string prefix(int stream, const std::vector<int>& local_ranks) const;
+  void tell_dropped(int local_rank, long count);
+
+  WorkerLinesOptions options_;
+  Console* console_;
+  LineFolder folder_;
+  std::vector<LineRate> rates_;                       ///< By local rank.
+  std::vector<std::string> out_prefix_, err_prefix_;  ///< Of single ranks.
+};
+
+}  // namespace lockstep

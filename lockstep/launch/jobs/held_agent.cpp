@@ -1,0 +1,37 @@
+#include "lockstep/launch/jobs/held_agent.h"
+
+#include <poll.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "lockstep/launch/jobs/registry.h"
+
+namespace lockstep {
+
+bool HeldAgent::ended(int wait_ms) const {
+  pollfd item{pidfd.get(), POLLIN, 0};
+  return !pidfd || ::poll(&item, 1, wait_ms) > 0;
+}
+
+std::vector<JobEntry> running_jobs() {
+  return list_jobs(registry_folders(this_environment()));
+}
+
+std::vector<HeldAgent> hold_agents(const std::string& name) {
+  std::vector<HeldAgent> agents;
+  for (JobEntry& job : find_jobs(running_jobs(), name)) {
+    const auto fd = static_cast<int>(::syscall(SYS_pidfd_open, job.pid, 0));
+    agents.push_back({std::move(job), UniqueFd(fd)});
+  }
+  // Listed once more: what is alive still is what was opened.
+  const auto alive = running_jobs();
+  std::erase_if(agents, [&](const HeldAgent& agent) {
+    return std::none_of(alive.begin(), alive.end(),
+                        [&](const JobEntry& job) { return job.pid == agent.job.pid; });
+  });
+  return agents;
+}
+
+}  // namespace lockstep

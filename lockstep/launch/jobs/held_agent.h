@@ -1,0 +1,26 @@
+#pragma once
+// Agents of this host, held by descriptors: a process number that is given to another process later
+// means nothing.
+
+#include <string>
+#include <vector>
+
+#include "lockstep/base/unique_fd.h"
+#include "lockstep/launch/jobs/job_entry.h"
+
+namespace lockstep {
+
+struct HeldAgent {
+  JobEntry job;
+  UniqueFd pidfd;
+  /// Waits at most so long for its end.
+  bool ended(int wait_ms) const;
+};
+
+/// This user's agents on this host, the oldest first.
+std::vector<JobEntry> running_jobs();
+
+/// Those that `name` means; see find_jobs().
+std::vector<HeldAgent> hold_agents(const std::string& name);
+
+}  // namespace lockstep

@@ -1,0 +1,77 @@
+#include "lockstep/launch/jobs/job_control.h"
+
+#include <signal.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+
+#include "lockstep/base/deadline.h"
+#include "lockstep/launch/agent/rendezvous_conf.h"
+#include "lockstep/launch/jobs/held_agent.h"
+#include "lockstep/launch/jobs/job_table.h"
+#include "lockstep/launch/jobs/job_words.h"
+
+namespace lockstep {
+namespace {
+
+constexpr OptionName kPsOptions[] = {{"--json", "", false}, {"--help", "-h", false}};
+constexpr OptionName kStopOptions[] = {
+    {"--timeout", "", true}, {"--kill", "", false}, {"--help", "-h", false}};
+
+constexpr char kPsHelp[] =
+    "usage: lockstep ps [--json]\n\n"
+    "Lists this user's jobs (agents of lockstep run) on this host.\n";
+constexpr char kStopHelp[] =
+    "usage: lockstep stop [--timeout S] [--kill] [ID|PID]\n\n"
+    "Ends a job of this user on this host as SIGTERM to its lockstep run does, and waits for "
+    "that.\n"
+    "ID: the run's, or the beginning of one; none: the only job there is.\n\n"
+    "  --timeout S   how long to wait for its end (60)\n"
+    "  --kill        SIGKILL instead: nothing of it is left either, but nobody is asked\n";
+double seconds_since_1970() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+size_t terminal_width() {
+  winsize size{};
+  return ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+}
+
+}  // namespace
+
+int ps_command(const std::vector<std::string>& words) {
+  const JobWords given(words, kPsOptions, "lockstep ps");
+  if (given.wants_help(kPsHelp)) return 0;
+  const auto jobs = running_jobs();
+  const double now = seconds_since_1970();
+  const std::string text =
+      given.flag("--json") ? jobs_as_json(jobs, now) : job_table(jobs, now, terminal_width());
+  std::fputs(text.c_str(), stdout);
+  return 0;
+}
+
+int stop_command(const std::vector<std::string>& words) {
+  const JobWords given(words, kStopOptions, "lockstep stop");
+  if (given.wants_help(kStopHelp)) return 0;
+  const auto limit = parse_seconds(given.value("--timeout").value_or("60"), "--timeout");
+  const auto deadline = Deadline::after(limit);
+  int code = 0;
+  const auto agents = hold_agents(given.name());
+  for (const HeldAgent& agent : agents) {
+    ::syscall(SYS_pidfd_send_signal, agent.pidfd.get(), given.flag("--kill") ? SIGKILL : SIGTERM,
+              nullptr, 0);
+  }
+  for (const HeldAgent& agent : agents) {
+    const bool ended = agent.ended(deadline.left_poll_ms());
+    std::printf("%s (process %d) %s\n", agent.job.run_id.c_str(), agent.job.pid,
+                ended ? "has ended" : "still runs: its workers take their time; --kill ends it");
+    if (!ended) code = 1;
+  }
+  running_jobs();  // removes what a killed agent left
+  return code;
+}
+
+}  // namespace lockstep

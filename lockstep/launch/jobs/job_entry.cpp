@@ -1,0 +1,120 @@
+#include "lockstep/launch/jobs/job_entry.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <array>
+#include <charconv>
+#include <nlohmann/json.hpp>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/file.h"
+#include "lockstep/base/text.h"
+
+namespace lockstep {
+namespace {
+
+/// Empty: there is no such process.
+std::string start_of(pid_t pid) {
+  std::string text;
+  try {
+    text = read_file(fmt::format("/proc/{}/stat", pid), 1 << 16);
+  } catch (const Error&) {
+    return "";
+  }
+  const size_t name_end = text.rfind(')');  // the name may contain anything
+  if (name_end == std::string::npos || name_end + 2 > text.size()) return "";
+  const auto fields = split(std::string_view(text).substr(name_end + 2), ' ');
+  constexpr size_t kState = 0;
+  constexpr size_t kStartTime = 19;  // field 22, counted from the state, field 3
+  if (fields.size() <= kStartTime || fields[kState] == "Z" || fields[kState] == "X") return "";
+  return fields[kStartTime];
+}
+
+/// "pid:[4026531836]" without the words around it.
+std::string own_namespace() {
+  std::array<char, 64> link{};
+  const ssize_t size = ::readlink("/proc/self/ns/pid", link.data(), link.size());
+  const std::string text(link.data(), size > 0 ? static_cast<size_t>(size) : 0);
+  const size_t open = text.find('[');
+  return open == std::string::npos ? "0" : text.substr(open + 1, text.find(']') - open - 1);
+}
+
+bool is_number(const std::string& text) {
+  return !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
+}
+
+}  // namespace
+
+std::string ProcessKey::text() const {
+  return fmt::format("{}.{}.{}", pid, started, namespace_id);
+}
+
+std::optional<ProcessKey> ProcessKey::parse(const std::string& text) {
+  const auto parts = split(text, '.');
+  if (parts.size() != 3) return std::nullopt;
+  for (const auto& part : parts) {
+    if (!is_number(part)) return std::nullopt;
+  }
+  ProcessKey key{0, parts[1], parts[2]};
+  const auto [end, failure] =
+      std::from_chars(parts[0].data(), parts[0].data() + parts[0].size(), key.pid);
+  if (failure != std::errc() || key.pid <= 0) return std::nullopt;
+  return key;
+}
+
+ProcessKey own_key() {
+  const pid_t pid = ::getpid();
+  return {pid, start_of(pid), own_namespace()};
+}
+
+Liveness liveness(const ProcessKey& key, const ProcessKey& own) {
+  if (key.namespace_id != own.namespace_id) return Liveness::kElsewhere;
+  return start_of(key.pid) == key.started ? Liveness::kAlive : Liveness::kDead;
+}
+
+std::string to_json(const JobEntry& entry) {
+  const nlohmann::json json = {
+      {"pid", entry.pid},
+      {"run_id", entry.run_id},
+      {"node_rank", entry.node_rank},
+      {"num_nodes", entry.num_nodes},
+      {"first_rank", entry.first_rank},
+      {"local_size", entry.local_size},
+      {"world_size", entry.world_size},
+      {"restart_count", entry.restart_count},
+      {"began", entry.began},
+      {"host", entry.host},
+      {"folder", entry.folder},
+      {"log_folder", entry.log_folder},
+      {"attempt_folder", entry.attempt_folder},
+      {"command", entry.command},
+  };
+  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+std::optional<JobEntry> job_entry_from_json(const std::string& text) {
+  try {
+    const auto json = nlohmann::json::parse(text);
+    JobEntry entry;
+    json.at("pid").get_to(entry.pid);
+    json.at("run_id").get_to(entry.run_id);
+    json.at("node_rank").get_to(entry.node_rank);
+    json.at("num_nodes").get_to(entry.num_nodes);
+    json.at("first_rank").get_to(entry.first_rank);
+    json.at("local_size").get_to(entry.local_size);
+    json.at("world_size").get_to(entry.world_size);
+    json.at("restart_count").get_to(entry.restart_count);
+    json.at("began").get_to(entry.began);
+    json.at("host").get_to(entry.host);
+    json.at("folder").get_to(entry.folder);
+    json.at("log_folder").get_to(entry.log_folder);
+    json.at("attempt_folder").get_to(entry.attempt_folder);
+    json.at("command").get_to(entry.command);
+    return entry;
+  } catch (const nlohmann::json::exception&) {
+    return std::nullopt;
+  }
+}
+
+}  // namespace lockstep

@@ -1,0 +1,52 @@
+#pragma once
+// What an agent says about itself while it runs, for `lockstep ps`, `stop` and `logs`.
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace lockstep {
+
+/// Of a process, so that another one that gets its number later is not taken for it.
+struct ProcessKey {
+  pid_t pid = 0;
+  std::string started;       ///< Clock ticks since boot, as /proc/PID/stat says.
+  std::string namespace_id;  ///< Of the PID namespace, in which alone pid means anything.
+
+  /// "123.4567.4026531836", a name for a folder; the reverse: nothing where it is no such name.
+  std::string text() const;
+  static std::optional<ProcessKey> parse(const std::string& text);
+};
+
+/// This process's. Cost: two reads of /proc.
+ProcessKey own_key();
+
+/// The process lives, or may live: it is of another PID namespace, of which this one cannot tell.
+enum class Liveness { kAlive, kDead, kElsewhere };
+Liveness liveness(const ProcessKey& key, const ProcessKey& own);
+
+struct JobEntry {
+  pid_t pid = 0;  ///< Of the agent.
+  std::string run_id;
+  int node_rank = 0;
+  int num_nodes = 1;
+  int first_rank = 0;
+  int local_size = 1;
+  int world_size = 1;
+  int restart_count = 0;
+  double began = 0;  ///< Seconds since 1970, of the agent.
+  std::string host;
+  std::string folder;          ///< The working directory.
+  std::string log_folder;      ///< Of the run, absolute; empty: no files.
+  std::string attempt_folder;  ///< Of the present generation, in it.
+  std::vector<std::string> command;
+};
+
+std::string to_json(const JobEntry& entry);
+/// Nothing where `text` is no entry.
+std::optional<JobEntry> job_entry_from_json(const std::string& text);
+
+}  // namespace lockstep

@@ -1,0 +1,121 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <memory>
+
+#include "lockstep/base/env.h"
+#include "lockstep/base/error.h"
+#include "lockstep/base/text.h"
+#include "lockstep/launch/agent/output/line_prefix.h"
+#include "lockstep/launch/jobs/held_agent.h"
+#include "lockstep/launch/jobs/job_control.h"
+#include "lockstep/launch/jobs/job_words.h"
+#include "lockstep/launch/jobs/log_reader.h"
+
+namespace lockstep {
+namespace {
+
+constexpr OptionName kLogsOptions[] = {
+    {"--rank", "", true}, {"--tail", "", true}, {"--follow", "-f", false}, {"--help", "-h", false}};
+
+constexpr char kLogsHelp[] =
+    "usage: lockstep logs [-f] [--rank R,R] [--tail N] [ID|PID]\n\n"
+    "Shows what the workers of a running job wrote to its --log_dir.\n\n"
+    "  -f, --follow   go on until the job ends\n"
+    "  --rank R,R     of these ranks only\n"
+    "  --tail N       begin with the last N lines of each\n";
+
+std::vector<int> local_ranks_of(const JobEntry& job, const std::vector<int>& wanted) {
+  std::vector<int> ranks;
+  for (int local = 0; local < job.local_size; ++local) {
+    const bool any =
+        wanted.empty() || std::count(wanted.begin(), wanted.end(), job.first_rank + local) > 0;
+    if (any) ranks.push_back(local);
+  }
+  return ranks;
+}
+
+class Follower {
+ public:
+  Follower(const HeldAgent& agent, const std::vector<int>& wanted, size_t tail)
+      : agent_(&agent),
+        reader_(agent.job.attempt_folder),
+        ranks_(local_ranks_of(agent.job, wanted)),
+        tail_(tail) {
+    style_.first_rank = agent.job.first_rank;
+    style_.world_size = agent.job.world_size;
+    if (agent.job.num_nodes > 1) style_.host = agent.job.host;
+    style_.host_width = style_.host.size();
+    style_.color =
+        wants_color(::isatty(STDOUT_FILENO) == 1, std::getenv("NO_COLOR"), std::getenv("TERM"));
+  }
+
+  void show(bool last) {
+    auto lines = reader_.read(ranks_, last);
+    std::map<int, size_t> left;
+    for (const auto& line : lines) ++left[line.local_rank];
+    for (const auto& line : lines) {
+      if (tail_ > 0 && left[line.local_rank]-- > tail_) continue;
+      std::puts((line_prefix(style_, {line.local_rank}) + line.text).c_str());
+    }
+    tail_ = 0;
+    std::fflush(stdout);
+  }
+
+  /// Waits a moment; true when the job's agent has ended.
+  bool wait() {
+    if (agent_->ended(100)) return true;
+    for (const JobEntry& job : running_jobs()) {
+      if (job.pid != agent_->job.pid || job.attempt_folder == reader_.folder()) continue;
+      show(true);  // started again: the rest of that attempt, then the next
+      reader_ = LogReader(job.attempt_folder);
+    }
+    return false;
+  }
+
+ private:
+  const HeldAgent* agent_;
+  LogReader reader_;
+  std::vector<int> ranks_;
+  size_t tail_;
+  PrefixStyle style_;
+};
+
+}  // namespace
+
+int logs_command(const std::vector<std::string>& words) {
+  const JobWords given(words, kLogsOptions, "lockstep logs");
+  if (given.wants_help(kLogsHelp)) return 0;
+  std::vector<int> wanted;
+  for (const std::string& rank : split(given.value("--rank").value_or(""), ',')) {
+    if (!rank.empty()) wanted.push_back(static_cast<int>(parse_int(rank, 0, 1 << 30, "--rank")));
+  }
+  const auto tail =
+      static_cast<size_t>(parse_int(given.value("--tail").value_or("0"), 0, 1 << 30, "--tail"));
+  const auto agents = hold_agents(given.name());
+  std::vector<std::unique_ptr<Follower>> followers;
+  for (const HeldAgent& agent : agents) {
+    if (agent.job.log_folder.empty()) {
+      throw Error(ErrorCode::kNotFound,
+                  fmt::format("job {} keeps no files; start it with --log_dir", agent.job.run_id));
+    }
+    followers.push_back(std::make_unique<Follower>(agent, wanted, tail));
+  }
+  const bool follow = given.flag("--follow");
+  for (const auto& follower : followers) follower->show(!follow);
+  while (follow && !followers.empty()) {
+    for (auto& follower : followers) {
+      const bool over = follower->wait();
+      follower->show(over);
+      if (over) follower.reset();
+    }
+    std::erase(followers, nullptr);
+  }
+  return 0;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,20 @@
+#pragma once
+// What `lockstep ps` prints. Pure: time is an argument.
+
+#include <string>
+#include <vector>
+
+#include "lockstep/launch/jobs/job_entry.h"
+
+namespace lockstep {
+
+/// "42 s", "5 min", "3.2 h", "12 d": since `began`.
+std::string format_age(double seconds);
+
+/// Columns that line up, with a heading; long commands are cut at `width` (0: never).
+std::string job_table(const std::vector<JobEntry>& jobs, double now, size_t width);
+
+/// A JSON list of the entries, with "seconds" since each began.
+std::string jobs_as_json(const std::vector<JobEntry>& jobs, double now);
+
+}  // namespace lockstep

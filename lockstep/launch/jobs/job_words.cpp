@@ -1,0 +1,37 @@
+#include "lockstep/launch/jobs/job_words.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+
+#include "lockstep/base/error.h"
+
+namespace lockstep {
+
+JobWords::JobWords(const std::vector<std::string>& words, std::span<const OptionName> names,
+                   const std::string& verb)
+    : given_(read_option_words(words, names, verb)) {
+  for (const OptionWord& word : given_) {
+    if (!word.name.empty()) continue;
+    if (!name_.empty()) {
+      throw Error(ErrorCode::kInvalidArgument,
+                  fmt::format("{}: one job at a time, not '{}' and '{}'", verb, name_, word.value));
+    }
+    name_ = word.value;
+  }
+}
+
+bool JobWords::wants_help(const char* text) const {
+  if (!flag("--help")) return false;
+  std::fputs(text, stdout);
+  return true;
+}
+
+std::optional<std::string> JobWords::value(const std::string& name) const {
+  for (const OptionWord& word : given_) {
+    if (word.name == name) return word.value;
+  }
+  return std::nullopt;
+}
+
+}  // namespace lockstep

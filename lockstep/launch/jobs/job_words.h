@@ -1,0 +1,30 @@
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "lockstep/launch/option_words.h"
+
+namespace lockstep {
+
+/// The words of a small verb: options, and at most one name, which is a job's.
+class JobWords {
+ public:
+  /// Errors: those of read_option_words(); kInvalidArgument (two names).
+  JobWords(const std::vector<std::string>& words, std::span<const OptionName> names,
+           const std::string& verb);
+
+  /// --help was given; `text` has been printed then.
+  bool wants_help(const char* text) const;
+  bool flag(const std::string& name) const { return value(name).has_value(); }
+  std::optional<std::string> value(const std::string& name) const;
+  const std::string& name() const { return name_; }
+
+ private:
+  std::vector<OptionWord> given_;
+  std::string name_;
+};
+
+}  // namespace lockstep

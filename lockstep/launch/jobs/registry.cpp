@@ -1,0 +1,176 @@
+#include "lockstep/launch/jobs/registry.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <filesystem>
+#include <set>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/file.h"
+#include "lockstep/base/text.h"
+#include "lockstep/base/unique_fd.h"
+
+namespace lockstep {
+namespace {
+
+constexpr char kEnding[] = ".json";
+
+/// A folder of this user's that no other can write to; in /tmp anybody may have made one.
+bool is_own(const std::string& path) {
+  struct stat status {};
+  return ::lstat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode) &&
+         status.st_uid == ::geteuid() && (status.st_mode & 077) == 0;
+}
+
+/// A descriptor for PATH/NAME. The last agent to end removes PATH, so that may be needed again.
+UniqueFd open_in(const std::string& path, const std::string& name) {
+  for (int attempt = 0; attempt < 10; ++attempt) {
+    if (::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) return UniqueFd();
+    if (!is_own(path)) return UniqueFd();
+    UniqueFd file(
+        ::open((path + "/" + name).c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+    if (file || errno != ENOENT) return file;
+  }
+  return UniqueFd();
+}
+
+std::string parent_of(const std::string& path) {
+  return path.substr(0, path.rfind('/'));
+}
+
+std::optional<JobEntry> read_entry(const std::filesystem::path& file) {
+  try {
+    return job_entry_from_json(read_file(file, 1 << 20));
+  } catch (const Error&) {
+    return std::nullopt;  // it ends just now
+  }
+}
+
+void list_in(const std::string& registry, const ProcessKey& own, std::vector<JobEntry>* jobs) {
+  if (!is_own(registry)) return;
+  std::error_code failure;
+  for (std::filesystem::directory_iterator it(registry, failure), end; !failure && it != end;
+       it.increment(failure)) {
+    const auto key = ProcessKey::parse(it->path().stem());
+    if (!key) continue;
+    switch (liveness(*key, own)) {
+      case Liveness::kAlive:
+        if (auto entry = read_entry(it->path())) jobs->push_back(std::move(*entry));
+        break;
+      case Liveness::kDead:
+        ::unlink(it->path().c_str());
+        break;
+      case Liveness::kElsewhere:
+        break;
+    }
+  }
+  ::rmdir(registry.c_str());  // if that was the last
+}
+
+std::string names_of(const std::vector<JobEntry>& jobs) {
+  std::set<std::string> names;
+  for (const JobEntry& job : jobs) names.insert(job.run_id);
+  std::string list;
+  for (const std::string& name : names) list += (list.empty() ? "" : ", ") + name;
+  return list;
+}
+
+bool is_one_run(const std::vector<JobEntry>& jobs) {
+  return std::all_of(jobs.begin(), jobs.end(),
+                     [&](const JobEntry& job) { return job.run_id == jobs[0].run_id; });
+}
+
+template <class Matches>
+std::vector<JobEntry> where(const std::vector<JobEntry>& jobs, const Matches& matches) {
+  std::vector<JobEntry> found;
+  std::copy_if(jobs.begin(), jobs.end(), std::back_inserter(found), matches);
+  return found;
+}
+
+}  // namespace
+
+std::vector<std::string> registry_folders(const Environment& environment) {
+  std::vector<std::string> folders;
+  const auto runtime = environment.find("XDG_RUNTIME_DIR");
+  if (runtime != environment.end() && !runtime->second.empty()) {
+    folders.push_back(runtime->second + "/lockstep");
+  }
+  folders.push_back(fmt::format("/tmp/lockstep-{}", ::geteuid()));
+  return folders;
+}
+
+JobFile::JobFile(const std::vector<std::string>& registries) {
+  const std::string name = own_key().text() + kEnding;
+  for (const std::string& registry : registries) candidates_.push_back(registry + "/" + name);
+}
+
+JobFile::~JobFile() {
+  if (path_.empty()) return;
+  ::unlink(path_.c_str());
+  ::rmdir(parent_of(path_).c_str());  // if this was the last
+}
+
+void JobFile::write(const JobEntry& entry) {
+  const std::string text = to_json(entry);
+  for (const std::string& path : candidates_) {
+    const UniqueFd file = open_in(parent_of(path), path.substr(path.rfind('/') + 1));
+    if (!file) continue;
+    path_ = path;
+    // Short; one who reads a half-written entry takes it for one that begins just now.
+    [[maybe_unused]] const ssize_t put = ::write(file.get(), text.data(), text.size());
+    return;
+  }
+}
+
+std::string own_file_base(const Environment& environment) {
+  const auto runtime = environment.find("XDG_RUNTIME_DIR");
+  const bool known = runtime != environment.end() && !runtime->second.empty();
+  std::array<unsigned char, 8> random{};
+  // Others may write to /tmp: a name that nobody can have made before.
+  [[maybe_unused]] const ssize_t got = ::getrandom(random.data(), random.size(), 0);
+  std::string digits;
+  for (const unsigned char byte : random) digits += fmt::format("{:02x}", byte);
+  return fmt::format("{}/lockstep-{}-{}", known ? runtime->second : "/tmp", ::getpid(), digits);
+}
+
+std::vector<JobEntry> list_jobs(const std::vector<std::string>& registries) {
+  std::vector<JobEntry> jobs;
+  const ProcessKey own = own_key();
+  for (const std::string& registry : registries) list_in(registry, own, &jobs);
+  std::sort(jobs.begin(), jobs.end(), [](const JobEntry& a, const JobEntry& b) {
+    return std::tie(a.began, a.pid) < std::tie(b.began, b.pid);
+  });
+  return jobs;
+}
+
+std::vector<JobEntry> find_jobs(const std::vector<JobEntry>& jobs, const std::string& name) {
+  if (jobs.empty()) throw Error(ErrorCode::kNotFound, "no job of this user runs on this host");
+  if (name.empty()) {
+    if (is_one_run(jobs)) return jobs;
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("several jobs run here, say which: {}", names_of(jobs)));
+  }
+  auto found = where(jobs, [&](const JobEntry& job) {
+    return job.run_id == name || std::to_string(job.pid) == name;
+  });
+  if (!found.empty()) return found;
+  found = where(jobs, [&](const JobEntry& job) { return job.run_id.rfind(name, 0) == 0; });
+  if (!found.empty() && is_one_run(found)) return found;
+  if (!found.empty()) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("'{}' may mean each of {}", name, names_of(found)));
+  }
+  std::vector<std::string> names;
+  for (const JobEntry& job : jobs) names.push_back(job.run_id);
+  throw Error(ErrorCode::kNotFound, fmt::format("no job '{}' runs here{} (there are: {})", name,
+                                                did_you_mean(name, names), names_of(jobs)));
+}
+
+}  // namespace lockstep

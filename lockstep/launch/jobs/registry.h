@@ -1,0 +1,50 @@
+#pragma once
+// The agents that run on this host: a folder of each user's own with a file for each agent.
+
+#include <string>
+#include <vector>
+
+#include "lockstep/launch/environment.h"
+#include "lockstep/launch/jobs/job_entry.h"
+
+namespace lockstep {
+
+/// Where this user's agents stand, best first: $XDG_RUNTIME_DIR/lockstep, /tmp/lockstep-UID. An
+/// agent takes the first that it can have; who looks for agents looks into all, because a job may
+/// have been started without the variable.
+std::vector<std::string> registry_folders(const Environment& environment);
+
+/// An agent's entry, for as long as the agent lives. That of a killed one is removed by its guard,
+/// or by the next list_jobs(). Nothing is written before the first write(): a job that is over in a
+/// moment should not wait for a disk.
+class JobFile {
+ public:
+  explicit JobFile(const std::vector<std::string>& registries);
+  ~JobFile();
+  JobFile(const JobFile&) = delete;
+  JobFile& operator=(const JobFile&) = delete;
+
+  /// Into the first of `registries` that belongs to this user and to nobody else. Where there is
+  /// none (a full or read-only disk) nothing happens: a job runs all the same.
+  void write(const JobEntry& entry);
+  bool written() const { return !path_.empty(); }
+
+  /// Where the entry may be.
+  const std::vector<std::string>& candidates() const { return candidates_; }
+
+ private:
+  std::vector<std::string> candidates_;
+  std::string path_;
+};
+
+/// A name without its end for files of this agent alone: in $XDG_RUNTIME_DIR, else in /tmp.
+std::string own_file_base(const Environment& environment);
+
+/// Agents that are alive in this PID namespace, the oldest first. Removes what dead ones left.
+std::vector<JobEntry> list_jobs(const std::vector<std::string>& registries);
+
+/// Of `jobs` those that `name` means: a run's id, the beginning of just one, or an agent's process
+/// id; empty: the only run there is. Errors: kNotFound, kInvalidArgument (several; names them).
+std::vector<JobEntry> find_jobs(const std::vector<JobEntry>& jobs, const std::string& name);
+
+}  // namespace lockstep

@@ -1,0 +1,166 @@
+#include "lockstep/launch/start/host_slots.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <sstream>
+
+#include "lockstep/base/env.h"
+#include "lockstep/base/error.h"
+#include "lockstep/base/text.h"
+
+namespace lockstep {
+namespace {
+
+[[noreturn]] void refuse_hosts(const std::string& text) {
+  throw Error(ErrorCode::kInvalidArgument, text);
+}
+
+int slots_of(const std::string& text, const std::string& what) {
+  return static_cast<int>(parse_int(text, 1, 1 << 16, what));
+}
+
+/// "name", "name:2", "[v6]", "[v6]:2", or an IPv6 address without brackets, which has no slots.
+HostSlots parse_host(const std::string& item, const std::string& what) {
+  HostSlots host;
+  size_t colon = item.find(':');
+  if (!item.empty() && item[0] == '[') {
+    const size_t end = item.find(']');
+    if (end == std::string::npos) refuse_hosts(fmt::format("{}: '{}' has no ']'", what, item));
+    host.host = item.substr(1, end - 1);
+    if (end + 1 < item.size() && item[end + 1] != ':') {
+      refuse_hosts(fmt::format("{}: '{}' is not [ADDRESS]:SLOTS", what, item));
+    }
+    colon = end + 1 < item.size() ? end + 1 : std::string::npos;
+  } else {
+    if (colon != std::string::npos && item.find(':', colon + 1) != std::string::npos) {
+      colon = std::string::npos;
+    }
+    host.host = item.substr(0, colon);
+  }
+  if (host.host.empty() || host.host[0] == '-' ||
+      host.host.find_first_of(" \t'\"\\;|&<>$`(){}*?!") != std::string::npos) {
+    refuse_hosts(fmt::format("{}: '{}' is not HOST or HOST:SLOTS", what, item));
+  }
+  if (colon != std::string::npos) {
+    host.slots = slots_of(item.substr(colon + 1), what + ", slots of " + host.host);
+  }
+  return host;
+}
+
+void add_host(const HostSlots& host, std::vector<HostSlots>* hosts) {
+  for (HostSlots& each : *hosts) {
+    if (each.host != host.host) continue;
+    each.slots += host.slots;
+    return;
+  }
+  hosts->push_back(host);
+}
+
+HostSlots parse_line(const std::string& line, const std::string& what) {
+  std::istringstream words(line);
+  std::string word;
+  words >> word;
+  HostSlots host = parse_host(word, what);
+  while (words >> word) {
+    const size_t equals = word.find('=');
+    const std::string key = word.substr(0, equals);
+    if (equals == std::string::npos ||
+        (key != "slots" && key != "max_slots" && key != "max-slots")) {
+      refuse_hosts(fmt::format("{}: '{}' is neither slots=N nor max_slots=N", what, word));
+    }
+    const int slots = slots_of(word.substr(equals + 1), what + ", " + key);
+    if (key == "slots") host.slots = slots;
+  }
+  return host;
+}
+
+int total(const std::vector<HostSlots>& hosts) {
+  int sum = 0;
+  for (const HostSlots& host : hosts) sum += host.slots;
+  return sum;
+}
+
+}  // namespace
+
+std::vector<HostSlots> parse_host_list(const std::string& text, const std::string& what) {
+  std::vector<HostSlots> hosts;
+  for (const std::string& item : split(text, ',')) add_host(parse_host(item, what), &hosts);
+  return hosts;
+}
+
+std::vector<HostSlots> parse_host_file(const std::string& text, const std::string& file) {
+  std::vector<HostSlots> hosts;
+  int number = 0;
+  for (std::string line : split(text, '\n')) {
+    ++number;
+    line = line.substr(0, line.find('#'));
+    if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
+    add_host(parse_line(line, fmt::format("{}:{}", file, number)), &hosts);
+  }
+  if (hosts.empty()) refuse_hosts(file + " names no host");
+  return hosts;
+}
+
+std::vector<HostSlots> plan_hosts(const std::vector<HostSlots>& hosts,
+                                  const HostPlanOptions& options) {
+  if (hosts.empty()) refuse_hosts("no host is given");
+  std::vector<HostSlots> plan = hosts;
+  if (options.ranks_per_host > 0) {
+    for (HostSlots& host : plan) host.slots = options.ranks_per_host;
+  }
+  const int slots = total(plan);
+  if (options.ranks == 0) return plan;
+  if (options.ranks > slots && !options.oversubscribe) {
+    refuse_hosts(
+        fmt::format("-n {} is more than the {} slots of the {} hosts; give them more "
+                    "(HOST:SLOTS) or --oversubscribe",
+                    options.ranks, slots, plan.size()));
+  }
+  int left = options.ranks;
+  for (HostSlots& host : plan) {
+    host.slots = std::min(host.slots, left);
+    left -= host.slots;
+  }
+  for (size_t i = 0; left > 0; --left) plan[i++ % plan.size()].slots += 1;
+  std::erase_if(plan, [](const HostSlots& host) { return host.slots == 0; });
+  return plan;
+}
+
+std::string shell_quoted(const std::string& word) {
+  const bool plain = !word.empty() && std::all_of(word.begin(), word.end(), [](unsigned char c) {
+    return std::isalnum(c) != 0 ||
+           std::string_view("_-./=:,@%+").find(static_cast<char>(c)) != std::string_view::npos;
+  });
+  if (plain) return word;
+  std::string quoted = "'";
+  for (const char c : word) {
+    if (c == '\'') {
+      quoted += "'\\''";
+    } else {
+      quoted += c;
+    }
+  }
+  return quoted + "'";
+}
+
+std::vector<std::string> remote_words(const std::string& rsh, const std::string& host,
+                                      const std::string& command) {
+  std::vector<std::string> words;
+  std::istringstream parts(rsh);
+  bool named = false;
+  for (std::string word; parts >> word;) {
+    for (size_t at = word.find("{host}"); at != std::string::npos; at = word.find("{host}", at)) {
+      word.replace(at, 6, host);
+      at += host.size();
+      named = true;
+    }
+    words.push_back(word);
+  }
+  if (words.empty()) refuse_hosts("--rsh is empty");
+  if (!named) words.push_back(host);
+  words.push_back(command);
+  return words;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,43 @@
+#pragma once
+// Which hosts a job is started on, and how many ranks each runs. Pure.
+
+#include <string>
+#include <vector>
+
+namespace lockstep {
+
+struct HostSlots {
+  std::string host;  ///< As given: a name, an address, or USER@HOST for ssh. IPv6 without brackets.
+  int slots = 1;
+};
+
+/// mpirun's and Horovod's -H: "a:2,b,[fd00::1]:4"; a host without a number has one slot, one that
+/// occurs twice has the sum. Errors: kInvalidArgument naming `what` and the item.
+std::vector<HostSlots> parse_host_list(const std::string& text, const std::string& what);
+
+/// A host file's text: a host a line, as "name slots=2" (Open MPI; max_slots is not used), "name:2"
+/// (MPICH) or "name" (msrun), with # comments. Errors: kInvalidArgument naming `file` and line.
+std::vector<HostSlots> parse_host_file(const std::string& text, const std::string& file);
+
+struct HostPlanOptions {
+  int ranks = 0;               ///< -n: of the whole job; 0: as many as there are slots.
+  int ranks_per_host = 0;      ///< --nproc_per_node, whatever the slots; 0: not given.
+  bool oversubscribe = false;  ///< -n may be above the slots; the rest is dealt out in turns.
+};
+
+/// `slots` of the result: ranks that the host runs, at least one; hosts keep their order, and those
+/// that would run none are left out. Ranks fill a host's slots before the next host's.
+/// Errors: kInvalidArgument (no hosts; more ranks than slots).
+std::vector<HostSlots> plan_hosts(const std::vector<HostSlots>& hosts,
+                                  const HostPlanOptions& options);
+
+/// The words that start `command` on `host`: `rsh` cut at spaces, "{host}" in it replaced (or,
+/// where it does not occur, the host appended), then the command as one word, as ssh and sh -c take
+/// it.
+std::vector<std::string> remote_words(const std::string& rsh, const std::string& host,
+                                      const std::string& command);
+
+/// `word` for a shell: in single quotes where it has to be.
+std::string shell_quoted(const std::string& word);
+
+}  // namespace lockstep

@@ -1,0 +1,194 @@
+// lockstep ps, stop and logs, and what the console shows of many ranks, end to end.
+
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "lockstep/base/deadline.h"
+#include "tests/launch/launched.h"
+#include "tests/support/temp_folder.h"
+
+namespace lockstep::testing {
+namespace {
+
+using namespace std::chrono_literals;
+using Words = std::vector<std::string>;
+
+constexpr char kStay[] = "echo ready; exec sleep 600";
+
+/// A place for the list of jobs, so that a test sees its own only.
+class Jobs : public ::testing::Test {
+ protected:
+  std::map<std::string, std::string> variables() const {
+    return {{"XDG_RUNTIME_DIR", folder_.path().string()}};
+  }
+  /// "run --nproc_per_node N --rdzv_id ID OPTIONS -- sh -c SCRIPT".
+  Words shell(int ranks, const std::string& id, const std::string& script,
+              const Words& options = {}) const {
+    Words words = {"run", "--nproc_per_node", std::to_string(ranks), "--rdzv_id", id};
+    words.insert(words.end(), options.begin(), options.end());
+    words.insert(words.end(), {"--", "/bin/sh", "-c", script});
+    return words;
+  }
+  std::string said(const Words& words, int code = 0) const {
+    Launched verb(words, variables());
+    EXPECT_EQ(verb.wait(), code) << verb.err();
+    return verb.out() + verb.err();
+  }
+  /// Polls until `ps` lists so many: a job is listed once its workers run.
+  nlohmann::json listed(size_t count) const {
+    const auto deadline = Deadline::after(60s);
+    nlohmann::json list;
+    do {
+      list = nlohmann::json::parse(said({"ps", "--json"}));
+    } while (list.size() != count && !deadline.passed());
+    EXPECT_EQ(list.size(), count);
+    return list;
+  }
+  /// Neither the list nor error files.
+  bool nothing_is_left() const { return std::filesystem::is_empty(folder_.path()); }
+
+  TempFolder folder_;
+};
+
+TEST_F(Jobs, PsShowsWhatRunsAndStopEndsIt) {
+  Launched one(shell(2, "one", kStay), variables());
+  Launched two(shell(1, "two", kStay), variables());
+  const auto list = listed(2);
+  EXPECT_EQ(list[0]["pid"].get<int>() + list[1]["pid"].get<int>(), one.pid() + two.pid());
+  const auto table = lines_of(said({"ps"}));
+  ASSERT_EQ(table.size(), 3U);
+  const size_t column = table[0].find("COMMAND");
+  EXPECT_EQ(table[1].find("/bin/sh"), column);
+  EXPECT_EQ(table[2].find("/bin/sh"), column);
+
+  EXPECT_TRUE(has(said({"stop"}, 2), "several jobs run here, say which: one, two"));
+  EXPECT_TRUE(has(said({"stop", "on"}), "one (process "));
+  EXPECT_EQ(one.wait(), 143);
+  EXPECT_TRUE(has(said({"stop", std::to_string(two.pid())}), "has ended"));
+  EXPECT_EQ(two.wait(), 143);
+  EXPECT_EQ(listed(0).size(), 0U);
+  EXPECT_TRUE(nothing_is_left());
+}
+
+TEST_F(Jobs, AKilledAgentLeavesNothingInTheList) {
+  Launched run(shell(2, "one", kStay), variables());
+  listed(1);
+  EXPECT_TRUE(has(said({"stop", "--kill", "one"}), "has ended"));
+  EXPECT_EQ(run.wait(), 137);
+  EXPECT_TRUE(run.wait_all_gone());  // the guard too, which removes it
+  EXPECT_TRUE(nothing_is_left());
+}
+
+TEST_F(Jobs, LogsShowsWhatWasWrittenOfTheRanksAskedFor) {
+  Launched run(shell(3, "one", "echo out $RANK; echo err $RANK >&2; echo ready; exec sleep 600",
+                     {"--log_dir", (folder_ / "logs").string()}),
+               variables());
+  ASSERT_TRUE(run.wait_for("err ", 3));
+  ASSERT_TRUE(run.wait_for("ready"));
+  listed(1);
+  EXPECT_EQ(lines_of(said({"logs", "one"})).size(), 9U);
+  EXPECT_EQ(said({"logs", "--rank", "1"}), "[1] out 1\n[1] ready\n[1] err 1\n");
+  EXPECT_EQ(said({"logs", "--rank", "2", "--tail", "1"}), "[2] err 2\n");
+  Launched follow({"logs", "-f", "--rank=0"}, variables());
+  EXPECT_TRUE(follow.wait_for("err 0"));
+  run.send(SIGTERM);
+  EXPECT_EQ(follow.wait(), 0) << "it ends with the job";
+  EXPECT_EQ(run.wait(), 143);
+}
+
+TEST_F(Jobs, LogsWithoutFilesSaysHowToGetThem) {
+  Launched run(shell(1, "one", kStay), variables());
+  listed(1);
+  EXPECT_TRUE(has(said({"logs"}, 2), "start it with --log_dir"));
+  run.send(SIGTERM);
+  EXPECT_EQ(run.wait(), 143);
+}
+
+TEST_F(Jobs, IdenticalLinesOfManyRanksAreOne) {
+  // Each prints when all are there, so that they print together.
+  const std::string script = "echo the same; echo rank $RANK";
+  Launched run(shell(4, "one", script), variables());
+  EXPECT_EQ(run.wait(), 0);
+  auto lines = lines_of(run.out());
+  // A busy machine may start ranks further apart than lines are held back: then there are more.
+  const auto same = std::count_if(lines.begin(), lines.end(),
+                                  [](const auto& line) { return has(line, "the same"); });
+  EXPECT_GE(same, 1);
+  EXPECT_LE(same, 4);
+  for (int rank = 0; rank < 4; ++rank) {
+    const auto own = "[" + std::to_string(rank) + "] rank " + std::to_string(rank);
+    EXPECT_EQ(std::count(lines.begin(), lines.end(), own), 1) << run.out();
+  }
+  Launched plain(shell(4, "one", script, {"--no_fold"}), variables());
+  EXPECT_EQ(plain.wait(), 0);
+  EXPECT_EQ(lines_of(plain.out()).size(), 8U);
+}
+
+TEST_F(Jobs, ARankThatPrintsTooMuchIsLimitedAndItsFileIsWhole) {
+  Launched run(
+      shell(1, "one", "seq 5000", {"--log_dir", (folder_ / "logs").string(), "--log_rate", "100"}),
+      variables());
+  EXPECT_EQ(run.wait(), 0);
+  EXPECT_LT(lines_of(run.out()).size(), 5000U);
+  EXPECT_GE(lines_of(run.out()).size(), 100U);
+  EXPECT_TRUE(has(run.err(), "lines of this rank are not shown")) << run.err();
+  std::ifstream file(folder_ / "logs/one/attempt_0/0/stdout.log");
+  EXPECT_EQ(std::count(std::istreambuf_iterator<char>(file), {}, '\n'), 5000);
+}
+
+TEST_F(Jobs, AWorkersOwnWordsAreTheCauseWithoutAnyLogFolder) {
+  const std::string fail =
+      R"(echo '{"message": "disk of shard 7 is gone"}' > $TORCHELASTIC_ERROR_FILE; exit 9)";
+  Launched run(shell(1, "one", fail), variables());
+  EXPECT_EQ(run.wait(), 9);
+  EXPECT_TRUE(has(run.err(), "exit code 9")) << run.err();
+  EXPECT_TRUE(has(run.err(), "\n  disk of shard 7 is gone\n")) << run.err();
+  EXPECT_TRUE(nothing_is_left());
+}
+
+TEST_F(Jobs, DevNullAsLogFolderMeansNoFilesAtAll) {
+  Launched run(shell(1, "one", "echo \"[$TORCHELASTIC_ERROR_FILE]\"", {"--log_dir", "/dev/null"}),
+               variables());
+  EXPECT_EQ(run.wait(), 0);
+  EXPECT_EQ(run.out(), "[0] []\n");
+}
+
+TEST_F(Jobs, RedirectedOutputWithoutAFolderGoesToANewOneThatIsNamed) {
+  auto with_tmp = variables();
+  with_tmp["TMPDIR"] = folder_.path().string();
+  Launched run(shell(1, "one", "echo text", {"--redirects", "1"}), with_tmp);
+  EXPECT_EQ(run.wait(), 0);
+  EXPECT_EQ(run.out(), "");
+  const size_t at = run.err().find(folder_.path().string());
+  ASSERT_NE(at, std::string::npos) << run.err();
+  const auto made = run.err().substr(at, run.err().find_first_of(" \n", at) - at);
+  EXPECT_TRUE(std::filesystem::exists(made + "/one/attempt_0/0/stdout.log")) << made;
+}
+
+TEST_F(Jobs, SignalsToHandleEndTheJobAndOthersAreTheAgentsOwn) {
+  Launched run(shell(1, "one", kStay, {"--signals_to_handle", "SIGTERM,USR1"}), variables());
+  ASSERT_TRUE(run.wait_for("ready"));
+  run.send(SIGUSR1);
+  EXPECT_EQ(run.wait(), 128 + SIGUSR1);
+}
+
+TEST_F(Jobs, VirtualLocalRanksSeeOneDeviceEach) {
+  auto devices = variables();
+  devices["CUDA_VISIBLE_DEVICES"] = "4,6";
+  const std::string print = "echo $RANK $LOCAL_RANK $CUDA_VISIBLE_DEVICES";
+  Launched run(shell(2, "one", print, {"--virtual_local_rank"}), devices);
+  EXPECT_EQ(run.wait(), 0);
+  EXPECT_TRUE(has(run.out(), "[0] 0 0 4")) << run.out();
+  EXPECT_TRUE(has(run.out(), "[1] 1 0 6")) << run.out();
+  Launched few(shell(3, "one", print, {"--virtual_local_rank"}), devices);
+  EXPECT_EQ(few.wait(), 2);
+  EXPECT_TRUE(has(few.err(), "has no device for local rank 2")) << few.err();
+}
+
+}  // namespace
+}  // namespace lockstep::testing
