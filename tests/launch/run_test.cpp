@@ -149,6 +149,18 @@ TEST(Run, NothingAWorkerLeavesBehindOutlivesTheJob) {
   EXPECT_TRUE(run.alive().empty());
 }
 
+TEST(Run, AStoppedWorkerEndsAtOnce) {
+  const Folder folder;
+  const std::string script =
+      "if [ $RANK = 0 ]; then echo $$ > $DONE.new; mv $DONE.new $DONE; kill -STOP $$; fi;" +
+      std::string(kAwait) +
+      "while ! grep -q '^State:.T' /proc/$(cat $DONE)/status; do sleep 0.01; done; exit 4";
+  Launched run(shell(2, script, {"--shutdown_timeout", "600"}),
+               {{"DONE", folder.path() + "/done"}});
+  EXPECT_EQ(run.wait(), 4);
+  EXPECT_TRUE(run.wait_all_gone());
+}
+
 TEST(Run, GraceEndsWithSigkill) {
   const Folder folder;
   const std::string script = std::string("if [ $RANK = 1 ]; then ") + kAwait +

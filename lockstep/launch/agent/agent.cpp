@@ -263,6 +263,7 @@ void Agent::tell(const AgentEvent& event) {
 void Agent::act(const SendSignal& action) {
   // A broken console is the agent's trouble; its workers are asked to end as always.
   workers_->send(remaining(state_), action.signal == SIGPIPE ? SIGTERM : action.signal);
+  workers_->send(remaining(state_), SIGCONT);  // one that is stopped would not see it
 }
 
 void Agent::act(const PublishFailure& action) {

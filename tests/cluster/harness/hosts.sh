@@ -96,9 +96,12 @@ hosts_restore() { # what a test cut or switched off works again
     bridge link set dev "host$i" isolated off
   done
 }
-host_pause() { host_signal "$1" STOP; }
-host_resume() { host_signal "$1" CONT; }
-host_signal() { # I SIGNAL: everything but its process 1
+host_pause() { # everything but its process 1
   local pid
-  for pid in $(host_pids "$1"); do [ "$pid" = "$(host_pid "$1")" ] || kill -s "$2" "$pid" 2>/dev/null || true; done
+  for pid in $(host_pids "$1"); do [ "$pid" = "$(host_pid "$1")" ] || kill -STOP "$pid" 2>/dev/null || true; done
+}
+host_resume() { resume_with_callers $(host_pids "$1"); }
+resume_with_callers() { # PID...: `on` stops with what it runs
+  local pid
+  for pid in "$@"; do kill -CONT "$pid" "$(ps -o ppid= "$pid" | tr -d ' ')" 2>/dev/null || true; done
 }
