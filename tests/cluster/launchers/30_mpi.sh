@@ -13,7 +13,7 @@ test_mpirun_on_one_host() {
 
 test_mpirun_over_two_hosts_by_list() {
   trainer mpirun_list
-  within 60 0 open_mpi host1 -n 4 -H host1:2,host2:2 -x LOCKSTEP_SECRET=between-us -x MASTER_ADDR=host1 "${TRAIN[@]}"
+  within 60 0 open_mpi host1 -n 4 -H host1:2,host2:2 -x LOCKSTEP_SECRET=between-us "${TRAIN[@]}"
   same_weights mpirun_list 4
 }
 
@@ -21,13 +21,13 @@ test_mpirun_over_two_hosts_by_list() {
 test_mpirun_over_two_other_hosts_by_file() {
   trainer mpirun_file
   printf '%s slots=2\n' host2 host3 >"$SHARED/hostfile"
-  within 60 0 open_mpi host1 -n 4 --hostfile "$SHARED/hostfile" -x LOCKSTEP_SECRET=between-us -x MASTER_ADDR=host2 "${TRAIN[@]}"
+  within 60 0 open_mpi host1 -n 4 --hostfile "$SHARED/hostfile" -x LOCKSTEP_SECRET=between-us "${TRAIN[@]}"
   same_weights mpirun_file 4
 }
 
 test_mpirun_with_the_ranks_dealt_out_by_node() {
   trainer mpirun_node
-  within 60 0 open_mpi host1 -n 4 -H host1:2,host2:2 --map-by node -x LOCKSTEP_SECRET=between-us -x MASTER_ADDR=host1 "${TRAIN[@]}"
+  within 60 0 open_mpi host1 -n 4 -H host1:2,host2:2 --map-by node -x LOCKSTEP_SECRET=between-us "${TRAIN[@]}"
   same_weights mpirun_node 4
 }
 
@@ -39,6 +39,6 @@ test_hydra_on_one_host() {
 
 test_hydra_over_two_hosts() {
   trainer hydra2
-  within 60 0 on host1 mpiexec.hydra -n 4 -ppn 2 -hosts host1,host2 -genv LOCKSTEP_SECRET between-us -genv MASTER_ADDR host1 "${TRAIN[@]}"
+  within 60 0 on host1 mpiexec.hydra -n 4 -ppn 2 -hosts host1,host2 -genv LOCKSTEP_SECRET between-us "${TRAIN[@]}"
   same_weights hydra2 4
 }

@@ -56,7 +56,7 @@ test_a_step_on_some_of_the_nodes_of_sbatch() {
 test_mpirun_in_sbatch() {
   trainer mpirun_sbatch
   within 60 0 batch mpirun -N2 --ntasks-per-node=2 -- env OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 \
-    mpirun.openmpi --bind-to none -x LOCKSTEP_SECRET -x MASTER_ADDR=host1 "${TRAIN[@]}"
+    mpirun.openmpi --bind-to none -x LOCKSTEP_SECRET "${TRAIN[@]}"
   same_weights mpirun_sbatch 4
 }
 
@@ -66,4 +66,11 @@ test_lockstep_run_in_srun() {
     'exec "$0" run --nnodes 2 --node_rank $SLURM_NODEID --nproc_per_node 2 --master_addr host1 --master_port 29500 -- "$@"' \
     "$BIN/lockstep" "${TRAIN[@]}"
   same_weights srun_run 4
+}
+# Rank 0 is on neither the first host of the job's list nor of the step's.
+test_srun_arbitrary() {
+  trainer srun_arbitrary
+  printf '%s\n' host3 host1 host3 host2 >"$SHARED/order"
+  within 60 0 env SLURM_HOSTFILE="$SHARED/order" srun -n4 -m arbitrary --mpi=pmi2 "${TRAIN[@]}"
+  same_weights srun_arbitrary 4
 }
