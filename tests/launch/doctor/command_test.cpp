@@ -15,6 +15,8 @@
 namespace lockstep {
 namespace {
 
+constexpr std::chrono::seconds kLong{200};  // never waited for, but on a machine others keep busy
+
 class DoctorCommand : public ::testing::Test {
  protected:
   DoctorCommand() {
@@ -32,7 +34,7 @@ class DoctorCommand : public ::testing::Test {
   nlohmann::json examine(std::vector<std::string> words, int* status) {
     words.insert(words.begin(), {"doctor", "--json", "--rsh", rsh()});
     testing::Launched launched(words);
-    *status = launched.wait();
+    *status = launched.wait(kLong);
     EXPECT_TRUE(launched.wait_all_gone()) << "a probe is left over";
     const auto json = nlohmann::json::parse(launched.out(), nullptr, false);
     EXPECT_TRUE(json.is_object()) << launched.out() << launched.err();
@@ -88,7 +90,7 @@ TEST_F(DoctorCommand, HostThatNeverAnswersIsGivenUp) {
 
 TEST_F(DoctorCommand, MissingRshIsARow) {
   testing::Launched launched({"doctor", "--rsh", "/none/ssh", "--hosts", "h1"});
-  EXPECT_EQ(launched.wait(), 1);
+  EXPECT_EQ(launched.wait(kLong), 1);
   EXPECT_NE(launched.out().find("fail  answers  h1: /none/ssh: no such program\n"
                                 "               mend: run by hand: /none/ssh h1 "),
             std::string::npos)
@@ -137,7 +139,7 @@ TEST_F(DoctorCommand, UsageErrorsExitWithTwo) {
     std::vector<std::string> all = words;
     all.insert(all.begin(), "doctor");
     testing::Launched launched(all);
-    EXPECT_EQ(launched.wait(), 2) << words[0] << " " << launched.out() << launched.err();
+    EXPECT_EQ(launched.wait(kLong), 2) << words[0] << " " << launched.out() << launched.err();
   }
 }
 
