@@ -7,6 +7,7 @@
 
 #include "tests/launch/launched.h"
 #include "tests/support/held_port.h"
+#include "tests/support/temp_folder.h"
 
 namespace lockstep::testing {
 namespace {
@@ -149,9 +150,14 @@ TEST(Elastic, AStoppedServerIsReplacedAndJoinsTheOthers) {
 
 TEST(Elastic, FailuresAreCountedAndTheLastIsReported) {
   const ElasticJob job("2", {"--max_restarts", "1"});
+  const TempFolder folder;
+  // Rank 1 fails once rank 0 has said its line.
+  const std::string said = folder.path().string() + "/$TORCHELASTIC_RESTART_COUNT";
   const Words breaks = {"/bin/sh", "-c",
                         "echo rank $RANK restart $TORCHELASTIC_RESTART_COUNT of "
-                        "$TORCHELASTIC_MAX_RESTARTS.; [ $RANK = 1 ] && exit 3; exec sleep 600"};
+                        "$TORCHELASTIC_MAX_RESTARTS.; if [ $RANK = 0 ]; then : > " +
+                            said + "; else while [ ! -e " + said +
+                            " ]; do sleep 0.01; done; exit 3; fi; exec sleep 600"};
   const auto a = job.agent("a", breaks);
   const auto b = job.agent("b", breaks);
   EXPECT_EQ(a->wait(), 3) << a->err();
