@@ -41,7 +41,8 @@ std::shared_ptr<Store> serve_and_tell(const std::shared_ptr<Exchange>& exchange,
                                       const std::vector<std::string>& addresses, Identity* id,
                                       Deadline deadline) {
   MeetingPoint point;
-  if (id->secret.empty()) id->secret = point.secret = make_job_secret();
+  if (id->secret.empty()) id->secret = make_job_secret();
+  point.secret = id->secret;  // mpirun passes LOCKSTEP_SECRET to this host's ranks only
   auto server = serve_anywhere(*id);
   for (const auto& address : addresses) point.endpoints.push_back({address, server->port()});
   auto published = std::make_shared<PublishedStore>();
@@ -60,7 +61,7 @@ std::shared_ptr<Store> look_for(const std::shared_ptr<Exchange>& exchange, Ident
   auto point = parse_meeting_point(exchange->receive(deadline));
   for (auto patience = std::chrono::milliseconds(200);;
        patience = std::min(patience * 2, std::chrono::milliseconds(3000))) {
-    id->secret = given.empty() ? point.secret : given;
+    id->secret = point.secret.empty() ? given : point.secret;
     auto found = try_stores(point.endpoints, store_secret(*id), deadline, patience);
     if (found.store) {
       id->master = found.at;

@@ -10,7 +10,7 @@ namespace lockstep {
 
 struct MeetingPoint {
   std::vector<Endpoint> endpoints;  ///< Of one store; which are reachable depends on who asks.
-  std::string secret;               ///< Empty: each rank has been given it.
+  std::string secret;               ///< Of the job. Empty: each rank has been given it.
 };
 
 /// One line without blanks, at most kMaxExchangeBytes; endpoints that do not fit are left out.
