@@ -17,9 +17,9 @@ inflict_on_fixed_job() { # INFLICT CODE1 LINE1 CODE2 LINE2 SECONDS
   at_most "$(since "$begin")" "$6"
 }
 
-fault "a worker is killed" "kill_worker 2" 137 'rank [23] \(.*host2.*SIGKILL' 137 'rank [23] \(.*host2.*SIGKILL' 10
+fault "a worker is killed" "kill_worker 2" 137 'rank [23] \(.*host2.*SIGKILL' 137 'rank [23] \(.*host2.*SIGKILL' 20
 GROUP_TIMEOUT=4 fault "a worker is stopped" "stop_worker 2" 1 'rank [23] did not come' 1 'rank [23] did not come' 40
 fault "an agent is killed" "kill_agent 2" 1 'rank [23]: closed the connection|node 1.*host2' - - 15
 fault "the first agent is killed" "kill_agent 1" - - 1 'node 0|host1' 15
-fault "a host loses its power" "host_off 2" 1 'agent of node 1 \(host2\)' - - 25
-fault "a link is cut for good" "host_cut 2" 1 'agent of node 1 \(host2\)' 1 'agent of node 0 \(host1\)' 25
+fault "a host loses its power" "host_off 2" 1 'agent of node 1 \(host2\)' - - 15
+fault "a link is cut for good" "host_cut 2" 1 'agent of node 1 \(host2\)' 1 'agent of node 0 \(.*host1' 15
