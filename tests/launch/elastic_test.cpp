@@ -3,61 +3,13 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
-#include <memory>
-
-#include "tests/launch/launched.h"
-#include "tests/support/held_port.h"
+#include "tests/launch/elastic_job.h"
 #include "tests/support/temp_folder.h"
 
 namespace lockstep::testing {
 namespace {
 
 using namespace std::chrono_literals;
-using Words = std::vector<std::string>;
-
-/// Says what it is, and then runs until it is ended.
-const Words kSleeper = {
-    "/bin/sh", "-c",
-    "echo world $WORLD_SIZE rank $RANK restart $TORCHELASTIC_RESTART_COUNT.; exec sleep 600"};
-
-/// The agents of a job that meet at a port of this host.
-class ElasticJob {
- public:
-  explicit ElasticJob(std::string nodes, Words options = {})
-      : nodes_(std::move(nodes)), options_(std::move(options)) {}
-
-  std::unique_ptr<Launched> agent(const std::string& host, const Words& command = kSleeper,
-                                  const Words& options = {}, const std::string& secret = "") const {
-    Words words = {"run",
-                   "--nnodes",
-                   nodes_,
-                   "--rdzv_backend",
-                   "c10d",
-                   "--rdzv_endpoint",
-                   "127.0.0.1:" + std::to_string(port_.number()),
-                   "--rdzv_conf",
-                   "last_call_timeout=0.3"};
-    words.insert(words.end(), options_.begin(), options_.end());
-    words.insert(words.end(), options.begin(), options.end());
-    words.emplace_back("--");
-    words.insert(words.end(), command.begin(), command.end());
-    return std::make_unique<Launched>(
-        words, std::map<std::string, std::string>{{"LOCKSTEP_HOST_ID", host},
-                                                  {"LOCKSTEP_SECRET", secret}});
-  }
-
- private:
-  const HeldPort port_;
-  const std::string nodes_;
-  const Words options_;
-};
-
-std::string text_of(const Launched& run) {
-  return run.out() + run.err();
-}
-
-#define EXPECT_SAYS(run, ...) EXPECT_TRUE((run)->wait_for(__VA_ARGS__)) << text_of(*(run))
-
 TEST(Elastic, AJobOfAllNodesEndsWell) {
   const ElasticJob job("1:2");
   const Words hello = {"/bin/sh", "-c", "echo rank $RANK of $WORLD_SIZE"};

@@ -173,7 +173,7 @@ TEST(RunOptions, WhatTorchrunTakesIsTaken) {
         Words{"--event_log_handler", "null", "p"}, Words{"-m", "p"}, Words{"--run-path", "p"},
         Words{"--signals-to-handle", "TERM,SIGINT,SIGHUP,QUIT", "p"}}) {
     EXPECT_EQ(parse(words).command, Words{"p"});
-    refuse_unsupported(parse(words));
+    parse(words);
   }
   EXPECT_EQ(parse({"--max-restarts", "3", "p"}).max_restarts, 3);
   EXPECT_TRUE(parse({"p"}, {{"PET_VIRTUAL_LOCAL_RANK", "1"}}).virtual_local_rank);
@@ -184,15 +184,14 @@ TEST(RunOptions, WhatTorchrunTakesIsTaken) {
 TEST(RunOptions, WhatIsNotDoneIsRefusedNeverIgnored) {
   const auto refused = [](const Words& words) {
     try {
-      refuse_unsupported(parse(words));
+      parse(words);
     } catch (const Error& error) {
       return std::string(error.what());
     }
     return std::string();
   };
   for (const Words& words :
-       {Words{"--nnodes=2", "--rdzv_backend=etcd", "--rdzv_endpoint=h:1", "p"},
-        Words{"--numa_binding", "node", "p"}, Words{"--logs_specs", "x", "p"},
+       {Words{"--numa_binding", "node", "p"}, Words{"--logs_specs", "x", "p"},
         Words{"--event_log_handler", "x", "p"}, Words{"--duplicate_stdout_filters", "x", "p"}}) {
     EXPECT_NE(refused(words).find("not supported"), std::string::npos) << words[0];
   }

@@ -3,13 +3,18 @@
 #include <fmt/format.h>
 #include <string.h>
 
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/text.h"
+#include "lockstep/launch/rendezvous/json_members.h"
 
 namespace lockstep {
 namespace {
+
+/// Longest report; a longer one is refused unread.
+constexpr size_t kMaxReport = 1 << 18;
 
 std::string facts(const Failure& failure, int num_nodes, const char* did) {
   const std::string place =
@@ -48,26 +53,21 @@ std::string to_json(const Failure& failure) {
 }
 
 Failure failure_from_json(const std::string& text) {
-  try {
-    const auto json = nlohmann::json::parse(text);
-    Failure failure;
-    json.at("node_rank").get_to(failure.node_rank);
-    json.at("host").get_to(failure.host);
-    json.at("rank").get_to(failure.rank);
-    json.at("pid").get_to(failure.pid);
-    json.at("code").get_to(failure.status.code);
-    json.at("signal").get_to(failure.status.signal);
-    json.at("seconds").get_to(failure.seconds);
-    json.at("cause").get_to(failure.cause);
-    json.at("log_dir").get_to(failure.log_dir);
-    json.at("stderr_tail").get_to(failure.stderr_tail);
-    const int steps = json.at("steps");
-    if (steps == 1) failure.steps = Steps::kNone;
-    if (steps == 2) failure.steps = Steps::kSome;
-    return failure;
-  } catch (const nlohmann::json::exception& error) {
-    throw Error(ErrorCode::kCorrupt, fmt::format("failure report of an agent: {}", error.what()));
-  }
+  constexpr int kAnyInt = std::numeric_limits<int>::max();
+  const auto json = parse_object(text, kMaxReport, "failure report of an agent");
+  Failure failure;
+  failure.node_rank = small_member(json, "node_rank", 0, kAnyInt);
+  failure.host = text_member(json, "host", kMaxReport);
+  failure.rank = small_member(json, "rank", -1, kAnyInt);
+  failure.pid = small_member(json, "pid", 0, kAnyInt);
+  failure.status.code = small_member(json, "code", 0, 255);
+  failure.status.signal = small_member(json, "signal", 0, 127);
+  failure.seconds = number_member(json, "seconds");
+  failure.cause = text_member(json, "cause", kMaxReport);
+  failure.log_dir = text_member(json, "log_dir", kMaxReport);
+  failure.stderr_tail = texts_member(json, "stderr_tail", kMaxReport);
+  failure.steps = static_cast<Steps>(small_member(json, "steps", 0, 2));
+  return failure;
 }
 
 std::string failure_line(const Failure& failure, int num_nodes) {

@@ -52,7 +52,6 @@ int run_command(const std::vector<std::string>& words) {
     std::fputs(run_options_help().c_str(), stdout);
     return 0;
   }
-  refuse_unsupported(options);
   const std::string script = python_script(options);
   if (!script.empty() && ::access(script.c_str(), R_OK) != 0) {
     return say(127, "cannot read script " + script + ": " + std::strerror(errno));

@@ -72,10 +72,6 @@ struct RunOptions : RendezvousConf {
 RunOptions parse_run_options(const std::vector<std::string>& words, const Environment& environment,
                              const Machine& machine);
 
-/// Refuses what parse_run_options() understands and this version does not do: nothing that was
-/// asked for is silently left undone. Errors: kInvalidArgument naming the option.
-void refuse_unsupported(const RunOptions& options);
-
 /// The options, aligned, for --help.
 std::string run_options_help();
 

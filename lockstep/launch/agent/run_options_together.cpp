@@ -151,15 +151,6 @@ RunOptions put_together(RunOptionsDraft draft) {
   return options;
 }
 
-void refuse_unsupported(const RunOptions& options) {
-  if (options.num_nodes > 1 && options.rdzv_backend != "static" && options.rdzv_backend != "c10d") {
-    refuse_options(
-        fmt::format("--rdzv_backend {} is not supported; there are: static "
-                    "(--master_addr, --master_port, --node_rank) and c10d (--rdzv_endpoint)",
-                    options.rdzv_backend));
-  }
-}
-
 std::set<int> RunOptions::default_ending_signals() {
   return {SIGTERM, SIGINT, SIGHUP, SIGQUIT};
 }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "lockstep/base/error.h"
 
@@ -44,6 +45,23 @@ std::string text_member(const nlohmann::json& object, const char* name, size_t m
   const auto& value = member(object, name);
   if (value.is_string() && value.get_ref<const std::string&>().size() <= max_bytes) return value;
   throw bad_member(name, fmt::format("is not a text of at most {} bytes", max_bytes));
+}
+
+double number_member(const nlohmann::json& object, const char* name) {
+  const auto& value = member(object, name);
+  if (value.is_number() && std::isfinite(value.get<double>())) return value;
+  throw bad_member(name, "is not a number");
+}
+
+std::vector<std::string> texts_member(const nlohmann::json& object, const char* name,
+                                      size_t max_bytes) {
+  const auto& list = member(object, name);
+  const bool texts =
+      list.is_array() && std::all_of(list.begin(), list.end(), [&](const auto& each) {
+        return each.is_string() && each.template get_ref<const std::string&>().size() <= max_bytes;
+      });
+  if (!texts) throw bad_member(name, "is not a list of texts");
+  return list;
 }
 
 std::string to_text(const nlohmann::json& object) {

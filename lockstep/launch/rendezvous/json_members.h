@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace lockstep {
 
@@ -21,6 +22,12 @@ std::string text_member(const nlohmann::json& object, const char* name, size_t m
 inline int small_member(const nlohmann::json& object, const char* name, int lo, int hi) {
   return static_cast<int>(int_member(object, name, lo, hi));
 }
+
+/// A number that is not infinite.
+double number_member(const nlohmann::json& object, const char* name);
+/// A list of texts of at most `max_bytes` each.
+std::vector<std::string> texts_member(const nlohmann::json& object, const char* name,
+                                      size_t max_bytes);
 
 /// `object` as text; bytes that are no UTF-8 are replaced.
 std::string to_text(const nlohmann::json& object);

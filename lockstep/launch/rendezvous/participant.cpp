@@ -12,7 +12,6 @@ namespace {
 
 using State = JobRecord::State;
 
-constexpr auto kCallLimit = std::chrono::seconds(2);
 /// Signs of life a second that all agents together may give.
 constexpr int64_t kMaxSignsPerSecond = 10000;
 
@@ -36,6 +35,10 @@ Participant::Participant(const RunOptions& options, const std::string& secret, M
       workers_(workers),
       standing_(standing),
       interval_(options.heartbeat_interval) {}
+
+Deadline Participant::soon() const {
+  return Deadline::after(place_->call_limit());
+}
 
 MembershipRules Participant::rules() const {
   MembershipRules rules;
@@ -103,7 +106,7 @@ Deadline Participant::next_look() const {
 
 void Participant::try_to_lead() {
   const auto ttl = interval_ * options_.heartbeat_attempts;
-  if (!store_->hold(keys::kLeader, standing_->id(), ttl, Deadline::after(kCallLimit))) return;
+  if (!store_->hold(keys::kLeader, standing_->id(), ttl, soon())) return;
   leader_.emplace(store_, rules(), standing_->id());
   leader_began_ = false;
   version_ = 0;  // all that is there
@@ -135,10 +138,9 @@ void Participant::give_sign() {
   const auto ttl = interval_ * options_.heartbeat_attempts;
   sign_at_ = Deadline::after(interval_);
   // False: the key is still that of this agent's lost connection; it ends soon.
-  if (offered_) standing_->say(ttl);
+  if (offered_) standing_->say(ttl, soon());
   if (leader_) {
-    if (!store_->hold(keys::kLeader, standing_->id(), ttl, Deadline::after(kCallLimit)))
-      leader_.reset();
+    if (!store_->hold(keys::kLeader, standing_->id(), ttl, soon())) leader_.reset();
   }
 }
 
@@ -176,7 +178,7 @@ void Participant::on_forming(const JobRecord& record) {
 void Participant::on_running(const JobRecord& record) {
   const Offer own = standing_->offer();
   if (own.generation == record.generation) return;
-  const auto text = store_->try_get(keys::plan(standing_->id()), Deadline::after(kCallLimit));
+  const auto text = store_->try_get(keys::plan(standing_->id()), soon());
   if (text) {
     const NodePlan plan = node_plan_from_json(*text);
     if (plan.generation == record.generation) return begin(plan);
@@ -223,7 +225,7 @@ void Participant::look_elsewhere() {
   if (!search_) search_.emplace(*endpoint, own_place(), secret_, options_.run_id);
   search_->we_run(leader_->running());
   if (!search_->they_run()) return;
-  store_->set(keys::kMoved, to_string(*endpoint), Deadline::after(kCallLimit));
+  store_->set(keys::kMoved, to_string(*endpoint), soon());
   throw Moved{*endpoint};
 }
 
@@ -240,8 +242,7 @@ bool Participant::own_generation_runs() const {
 void Participant::end_with_loss() {
   Failure failure;
   failure.status.code = 1;
-  failure.cause = fmt::format("the agent of node {} (which serves {}) died or cannot be reached", 0,
-                              place_->name());
+  failure.cause = place_->loss();
   standing_->end({failure, ""});
   saw_end_ = true;
 }

@@ -42,6 +42,7 @@ class Participant {
   void take_part();
   bool over() const { return saw_end_ || stopping_; }
   Deadline next_look() const;
+  Deadline soon() const;
   void try_to_lead();
   void hear(const Store::Changes& changes);
   void give_sign();

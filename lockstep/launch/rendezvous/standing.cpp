@@ -96,7 +96,7 @@ void Standing::say_quietly() {
     ttl = ttl_;
   }
   try {
-    say(ttl);
+    say(ttl, Deadline::after(kSayLimit));
   } catch (const Error&) {
     // The thread says it again where the job goes on.
   }
@@ -108,7 +108,7 @@ void Standing::use(std::shared_ptr<Store> store) {
   said_ = false;
 }
 
-bool Standing::say(std::chrono::milliseconds ttl) {
+bool Standing::say(std::chrono::milliseconds ttl, Deadline deadline) {
   MutexLock saying(saying_);
   std::shared_ptr<Store> store;
   std::string text;
@@ -119,7 +119,7 @@ bool Standing::say(std::chrono::milliseconds ttl) {
     ttl_ = ttl;
     said_ = true;
   }
-  return !store || store->hold(keys::agent(id_), text, ttl, Deadline::after(kSayLimit));
+  return !store || store->hold(keys::agent(id_), text, ttl, deadline);
 }
 
 void Standing::take_plan(JobPlan plan) {

@@ -34,7 +34,7 @@ class Standing {
   void use(std::shared_ptr<Store> store);
   /// Says (again) how this agent is, as a key that is held. False when the key is another's, which
   /// is this agent's own of before the connection was lost. Errors: those of the store.
-  bool say(std::chrono::milliseconds ttl);
+  bool say(std::chrono::milliseconds ttl, Deadline deadline);
   void take_plan(JobPlan plan);
   /// The generation is over. True when its plan had not been fetched yet: it is void then, and what
   /// this agent says of itself has changed.

@@ -69,6 +69,12 @@ std::optional<Endpoint> BuiltInPlace::elsewhere() const {
   return endpoint_;
 }
 
+std::string BuiltInPlace::loss() const {
+  return fmt::format("the agent {} ({}) died or cannot be reached",
+                     options_.rdzv_backend == "static" ? "of node 0" : "that serves the job",
+                     to_string(at_));
+}
+
 std::string BuiltInPlace::who_waits() const {
   return options_.rdzv_backend == "static"
              ? fmt::format("node {} waits for node 0", options_.node_rank)

@@ -28,6 +28,8 @@ class BuiltInPlace final : public MeetingPlace {
   std::optional<Endpoint> elsewhere() const override;
   Endpoint endpoint() const override { return at_; }
   std::string name() const override { return to_string(endpoint_); }
+  std::string loss() const override;
+  std::chrono::milliseconds call_limit() const override { return std::chrono::seconds(2); }
   void close(Deadline deadline) override;
 
  private:

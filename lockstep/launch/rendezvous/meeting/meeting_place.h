@@ -50,6 +50,10 @@ class MeetingPlace {
 
   /// For messages: "10.0.0.1:29400".
   virtual std::string name() const = 0;
+  /// What it means that it is lost, in one line.
+  virtual std::string loss() const = 0;
+  /// How long a call there may take until it counts as lost.
+  virtual std::chrono::milliseconds call_limit() const = 0;
 
   /// Lets others read their last news before the store goes.
   virtual void close(Deadline deadline) = 0;

@@ -1,0 +1,97 @@
+#include "lockstep/launch/rendezvous/meeting/store_place.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "lockstep/base/error.h"
+#include "lockstep/launch/identity.h"
+#include "lockstep/launch/rendezvous/keys.h"
+#include "lockstep/store/open_store.h"
+
+namespace lockstep {
+namespace {
+
+/// Of runs without a name, as torchrun has it: agents have to find each other by it.
+constexpr char kNoName[] = "none";
+/// The address from which this host would send to others: nothing is sent to this one, which is
+/// nobody's (RFC 5737).
+constexpr char kElsewhere[] = "192.0.2.1";
+constexpr int kEtcdPort = 2379;
+
+std::string address_towards(const std::string& host) {
+  try {
+    return local_address_towards(host);
+  } catch (const Error&) {
+    return "127.0.0.1";  // a host without a network
+  }
+}
+
+std::string etcd_url(const RunOptions& options) {
+  std::string url = fmt::format("etcd://{}", options.rdzv_endpoint);
+  if (!options.etcd_prefix.empty()) {
+    url += (options.etcd_prefix[0] == '/' ? "" : "/") + options.etcd_prefix;
+  }
+  char separator = '?';
+  const auto add = [&](const char* name, const std::string& value) {
+    if (value.empty()) return;
+    url += fmt::format("{}{}={}", separator, name, value);
+    separator = '&';
+  };
+  add("protocol", options.https ? "https" : "");
+  add("ca_cert", options.ca_cert);
+  add("ssl_cert", options.ssl_cert);
+  add("ssl_cert_key", options.ssl_cert_key);
+  return url;
+}
+
+}  // namespace
+
+StorePlace::StorePlace(const RunOptions& options, const std::string& secret)
+    : options_(options), secret_(secret) {
+  if (options_.rdzv_backend == "file") {
+    name_ = std::filesystem::absolute(options_.rdzv_endpoint).lexically_normal().string();
+    url_ = "file://" + name_;
+    address_ = address_towards(kElsewhere);
+  } else {
+    name_ = "etcd " + options_.rdzv_endpoint;
+    url_ = etcd_url(options_);
+    const std::string member = options_.rdzv_endpoint.substr(0, options_.rdzv_endpoint.find(','));
+    address_ = address_towards(parse_endpoint(member, kEtcdPort).host);
+    // etcd on this very host says nothing about where the others are.
+    if (is_loopback(address_)) address_ = address_towards(kElsewhere);
+  }
+  if (!options_.local_addr.empty()) address_ = options_.local_addr;
+  if (!secret_.empty() || is_loopback(address_)) return;
+  throw Error(
+      ErrorCode::kInvalidArgument,
+      fmt::format("--rdzv_backend {}: nodes reach this one at {}: set LOCKSTEP_SECRET to the "
+                  "same text (openssl rand -hex 32) on all nodes, or, with all of them on "
+                  "this host, --local_addr 127.0.0.1",
+                  options_.rdzv_backend, address_));
+}
+
+std::string StorePlace::listen_host() const {
+  const bool v6 = address_.find(':') != std::string::npos;
+  if (is_loopback(address_)) return v6 ? "::1" : "127.0.0.1";
+  return v6 ? "::" : "0.0.0.0";
+}
+
+std::shared_ptr<Store> StorePlace::open(Deadline deadline) {
+  auto store = open_store(url_, secret_, deadline);
+  return with_prefix(std::move(store), options_.run_id.empty() ? kNoName : options_.run_id);
+}
+
+std::shared_ptr<Store> StorePlace::reopen(const Candidates&, const std::atomic<bool>& stop,
+                                          Deadline deadline) {
+  while (!stop) {
+    try {
+      return open(deadline.at_most(std::chrono::seconds(2)));
+    } catch (const Error& error) {
+      if (error.code() == ErrorCode::kInvalidArgument || deadline.passed()) throw;
+    }
+  }
+  return nullptr;
+}
+
+}  // namespace lockstep

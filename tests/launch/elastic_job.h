@@ -1,0 +1,67 @@
+#pragma once
+// Agents of one job, with real processes on one host that pretend to be several.
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tests/launch/launched.h"
+#include "tests/support/held_port.h"
+
+namespace lockstep::testing {
+
+using Words = std::vector<std::string>;
+
+/// Says what it is, and then runs until it is ended.
+inline const Words kSleeper = {
+    "/bin/sh", "-c",
+    "echo world $WORLD_SIZE rank $RANK restart $TORCHELASTIC_RESTART_COUNT.; exec sleep 600"};
+
+/// The agents of a job that meet at a port of this host.
+class ElasticJob {
+ public:
+  /// At a port of this host, which one of them serves.
+  explicit ElasticJob(std::string nodes, Words options = {})
+      : nodes_(std::move(nodes)), options_(std::move(options)) {
+    port_.emplace();
+    place_ = {"--rdzv_backend", "c10d", "--rdzv_endpoint",
+              "127.0.0.1:" + std::to_string(port_->number())};
+  }
+  /// At another place.
+  ElasticJob(std::string nodes, Words options, const std::string& backend,
+             const std::string& endpoint)
+      : nodes_(std::move(nodes)), options_(std::move(options)) {
+    place_ = {"--rdzv_backend", backend, "--rdzv_endpoint", endpoint, "--local_addr", "127.0.0.1"};
+  }
+
+  std::unique_ptr<Launched> agent(const std::string& host, const Words& command = kSleeper,
+                                  const Words& options = {}, const std::string& secret = "") const {
+    Words words = {"run", "--nnodes", nodes_, "--rdzv_conf", "last_call_timeout=0.3"};
+    words.insert(words.end(), place_.begin(), place_.end());
+    words.insert(words.end(), options_.begin(), options_.end());
+    words.insert(words.end(), options.begin(), options.end());
+    words.emplace_back("--");
+    words.insert(words.end(), command.begin(), command.end());
+    return std::make_unique<Launched>(
+        words, std::map<std::string, std::string>{{"LOCKSTEP_HOST_ID", host},
+                                                  {"LOCKSTEP_SECRET", secret}});
+  }
+
+ private:
+  std::optional<HeldPort> port_;
+  Words place_;
+  const std::string nodes_;
+  const Words options_;
+};
+
+inline std::string text_of(const Launched& run) {
+  return run.out() + run.err();
+}
+
+#define EXPECT_SAYS(run, ...) EXPECT_TRUE((run)->wait_for(__VA_ARGS__)) << text_of(*(run))
+
+}  // namespace lockstep::testing
