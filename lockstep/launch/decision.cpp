@@ -15,7 +15,8 @@
 namespace lockstep {
 namespace {
 
-std::vector<Finding> look_at_sources(const Inputs& inputs, std::vector<std::string>* warnings) {
+/// `notes`: what sources say that are not this process's launcher after all.
+std::vector<Finding> look_at_sources(const Inputs& inputs, std::vector<std::string>* notes) {
   std::vector<Finding> findings;
   for (const Source& source : sources()) {
     const Reader read(inputs);
@@ -31,7 +32,7 @@ std::vector<Finding> look_at_sources(const Inputs& inputs, std::vector<std::stri
       finding.problem = error.what();
     }
     finding.variables = read.used();
-    warnings->insert(warnings->end(), read.notes().begin(), read.notes().end());
+    notes->insert(notes->end(), read.notes().begin(), read.notes().end());
     findings.push_back(std::move(finding));
   }
   return findings;
@@ -80,7 +81,7 @@ void compare_others(Finding& chosen, Decision* decision) {
   for (Finding& other : decision->findings) {
     if (&other == &chosen) continue;
     if (!other.identity) {
-      if (!other.problem.empty()) {
+      if (!other.problem.empty() && !is_around_agent(chosen, other)) {
         decision->warnings.push_back(fmt::format("launcher is {}; passed over {}: {}",
                                                  chosen.source->name, other.source->name,
                                                  other.problem));
@@ -100,13 +101,14 @@ void compare_others(Finding& chosen, Decision* decision) {
   }
 }
 
-Identity choose(Decision* decision) {
+Identity choose(Decision* decision, const std::vector<std::string>& notes) {
   Finding* chosen = first_complete(decision->findings);
   if (chosen == nullptr) {
     for (const Finding& finding : decision->findings) {
       if (!finding.problem.empty()) throw Error(ErrorCode::kInvalidArgument, finding.problem);
     }
     decision->why = "no launcher's variables are set";
+    decision->warnings = notes;  // of no interest where another launcher started this process
     return {};
   }
   chosen = innermost(decision->findings, chosen);
@@ -121,10 +123,11 @@ Decision decide(const Inputs& inputs) {
   Decision decision;
   try {
     const Reader read(inputs);
-    decision.findings = look_at_sources(inputs, &decision.warnings);
+    std::vector<std::string> notes;
+    decision.findings = look_at_sources(inputs, &notes);
     const std::string wanted = wanted_source(read);
     if (wanted.empty()) {
-      decision.identity = choose(&decision);
+      decision.identity = choose(&decision, notes);
     } else {
       decision.identity = named_source(decision.findings, wanted);
       decision.why = "LOCKSTEP_LAUNCHER names it";

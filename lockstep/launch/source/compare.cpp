@@ -44,6 +44,10 @@ Finding* innermost(std::vector<Finding>& findings, Finding* first) {
   return first;
 }
 
+bool is_around_agent(const Finding& chosen, const Finding& other) {
+  return by_agent(chosen) && is_batch_system(other);
+}
+
 std::string why_no_conflict(const Finding& chosen, const Finding& other) {
   const Identity& a = *chosen.identity;
   const Identity& b = *other.identity;

@@ -12,6 +12,9 @@ namespace lockstep {
 /// `srun -n1` the step says 0 of 1, and what runs in it knows better.
 Finding* innermost(std::vector<Finding>& findings, Finding* first);
 
+/// Does `other` only speak of what an agent was started in, whose rank this process is?
+bool is_around_agent(const Finding& chosen, const Finding& other);
+
 /// Why what `other` says does not contradict what `chosen` says: "" when it does.
 std::string why_no_conflict(const Finding& chosen, const Finding& other);
 

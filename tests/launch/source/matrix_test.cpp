@@ -294,6 +294,10 @@ TEST(Sources, WarnOfWhatTheyPassOver) {
   };
   EXPECT_NE(warnings(kBatch).find("it runs alone"), std::string::npos);
   EXPECT_EQ(warnings("SLURM_JOB_ID=8 SLURM_NTASKS=1"), "");
+  EXPECT_EQ(warnings(std::string(kBatch) + kMpirun), "");  // mpirun in a batch script
+  // In a pod whose ranks torchrun started, PET_ variables are torchrun's.
+  const std::string torchrun = std::string(kSecret) + kTorchrun;
+  EXPECT_EQ(warnings(torchrun + "PET_NNODES=2 PET_NODE_RANK=1 PET_NPROC_PER_NODE=2"), "");
   EXPECT_NE(warnings(std::string(kMpirun) + "RANK=1").find("passed over torch"), std::string::npos);
   EXPECT_NE(warnings(std::string(kStep) + "LOCKSTEP_INSECURE=1").find("without a secret"),
             std::string::npos);
