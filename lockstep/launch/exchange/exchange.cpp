@@ -13,7 +13,9 @@ namespace {
 
 /// A job's name as part of a file's name.
 std::string file_name(const Identity& id) {
-  std::string name = fmt::format("{}.{}.{}", id.job_id, id.size, id.restart_count);
+  // MASTER_PORT tells jobs apart that have no name of their own.
+  std::string name =
+      fmt::format("{}.{}.{}.{}", id.job_id, id.size, id.restart_count, id.master.port);
   std::replace_if(
       name.begin(), name.end(),
       [](unsigned char c) { return std::isalnum(c) == 0 && c != '.' && c != '-' && c != '_'; },

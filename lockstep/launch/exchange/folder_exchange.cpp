@@ -2,8 +2,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <filesystem>
+#include <optional>
 #include <thread>
 
 #include "lockstep/base/error.h"
@@ -14,34 +16,41 @@
 namespace lockstep {
 namespace {
 
+bool is_same_file(const struct stat& a, const struct stat& b) {
+  return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
 /// The line is in a file that only its owner can read (it holds the secret), which rank 0 removes.
 class FolderExchange final : public Exchange {
  public:
   explicit FolderExchange(std::filesystem::path path) : path_(std::move(path)) {}
   ~FolderExchange() override {
-    std::error_code ignored;
-    if (published_) std::filesystem::remove(path_, ignored);
+    // The next job of this name may have put its own there meanwhile.
+    struct stat now {};
+    if (published_ && ::lstat(path_.c_str(), &now) == 0 && is_same_file(now, written_))
+      ::unlink(path_.c_str());
   }
 
   void publish(const std::string& line, Deadline) override {
     // Made with its mode, so that there is no moment in which others can open it.
     const std::string hidden = path_.string() + ".tmp-" + std::to_string(::getpid());
+    ::unlink(hidden.c_str());  // a container's processes have the same numbers each time
     const UniqueFd fd(::open(hidden.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600));
     if (!fd) throw io_error("make " + hidden);
-    write_all(fd.get(), line.data(), line.size(), hidden);
-    if (::rename(hidden.c_str(), path_.c_str()) != 0) throw io_error("rename " + hidden);
+    try {
+      write_all(fd.get(), line.data(), line.size(), hidden);
+      if (::fstat(fd.get(), &written_) != 0) throw io_error("stat " + hidden);
+      if (::rename(hidden.c_str(), path_.c_str()) != 0) throw io_error("rename " + hidden);
+    } catch (const Error&) {
+      ::unlink(hidden.c_str());
+      throw;
+    }
     published_ = true;
   }
 
   std::string receive(Deadline deadline) override {
     while (true) {
-      if (is_ours()) {
-        try {
-          return read_file(path_, kMaxExchangeBytes);
-        } catch (const Error& error) {
-          if (error.code() != ErrorCode::kNotFound) throw;
-        }
-      }
+      if (auto line = read_line()) return std::move(*line);
       if (deadline.passed())
         throw Error(ErrorCode::kTimeout, "rank 0 has not written " + path_.string() +
                                              "; is it running, and is the folder the same there?");
@@ -52,18 +61,27 @@ class FolderExchange final : public Exchange {
   bool may_change() const override { return true; }
 
  private:
-  /// Nobody else wrote it. Errors: kInvalidArgument.
-  bool is_ours() const {
+  /// What is there, which nobody else can have written: the file that is looked at is the one that
+  /// is read. Errors: kInvalidArgument, kIo.
+  std::optional<std::string> read_line() const {
+    const UniqueFd fd(::open(path_.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+    if (!fd && (errno == ENOENT || errno == ESTALE)) return std::nullopt;
+    if (!fd && errno != ELOOP && errno != EACCES) throw io_error("open " + path_.string());
     struct stat status {};
-    if (::lstat(path_.c_str(), &status) != 0) return false;
-    if (S_ISREG(status.st_mode) && status.st_uid == ::geteuid() && (status.st_mode & 077) == 0)
-      return true;
-    throw Error(ErrorCode::kInvalidArgument,
-                path_.string() + " is not a file of mode 600 of this user: remove it");
+    if (!fd || ::fstat(fd.get(), &status) != 0 || !S_ISREG(status.st_mode) ||
+        status.st_uid != ::geteuid() || (status.st_mode & 077) != 0) {
+      throw Error(ErrorCode::kInvalidArgument,
+                  path_.string() + " is not a file of mode 600 of this user: remove it");
+    }
+    std::array<char, kMaxExchangeBytes + 1> bytes;  // one more: too long is not understood
+    const ssize_t got = ::read(fd.get(), bytes.data(), bytes.size());
+    if (got < 0) throw io_error("read " + path_.string());
+    return std::string(bytes.data(), static_cast<size_t>(got));
   }
 
   std::filesystem::path path_;
   bool published_ = false;
+  struct stat written_ {};
 };
 
 }  // namespace

@@ -106,6 +106,26 @@ TEST(FolderExchange, TrustsOnlyAPrivateFile) {
   EXPECT_NE(std::string(error.what()).find("mode 600"), std::string::npos);
 }
 
+TEST(FolderExchange, FollowsNoLink) {
+  const TempFolder folder;
+  const auto other = open_folder_exchange(folder.path(), "other");
+  other->publish("line", Deadline::after(1s));
+  std::filesystem::create_symlink(folder / "other", folder / "job");
+  const auto exchange = open_folder_exchange(folder.path(), "job");
+  EXPECT_EQ(error_of([&] { exchange->receive(Deadline::after(1s)); }).code(),
+            ErrorCode::kInvalidArgument);
+}
+
+TEST(FolderExchange, LeavesTheFileOfALaterJob) {
+  const TempFolder folder;
+  auto earlier = open_folder_exchange(folder.path(), "job");
+  earlier->publish("earlier", Deadline::after(1s));
+  const auto later = open_folder_exchange(folder.path(), "job");
+  later->publish("later", Deadline::after(1s));
+  earlier.reset();
+  EXPECT_EQ(open_folder_exchange(folder.path(), "job")->receive(Deadline::after(1s)), "later");
+}
+
 TEST(FolderExchange, RankZeroThatDoesNotComeIsATimeout) {
   const TempFolder folder;
   const auto exchange = open_folder_exchange(folder.path(), "job");
