@@ -11,8 +11,11 @@ std::optional<Identity> read_pmix(const Reader& read) {
   Identity id;
   id.rank = read.need_number("PMIX_RANK", "PMIX_NAMESPACE is", 0, kMaxRanks);
   const auto name = read.need("PMIX_NAMESPACE", "PMIX_RANK is");
-  // What is started by mpirun or srun has these, too, and variables that tell more.
-  if (read.first_of({"OMPI_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS"})) return std::nullopt;
+  // What is started by mpirun or srun has these, too, and variables that tell more. Below an agent
+  // they are the agent's: the server is not to see its ranks as further ones of that number.
+  if (read.first_of({"OMPI_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS", "LOCKSTEP_STORE",
+                     "TORCHELASTIC_RUN_ID"}))
+    return std::nullopt;
   const PmixJob job = read.pmix_job();
   id.size = job.size;
   id.local_size = job.local_size;

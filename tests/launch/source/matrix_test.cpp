@@ -286,6 +286,17 @@ TEST(Sources, TellTheRankWithTheHelpOfFiles) {
   EXPECT_EQ(partial.identity.device, 5);
 }
 
+TEST(Sources, RanksOfAnAgentDoNotAskTheAgentsPmixServer) {
+  Inputs inputs = inputs_of(std::string(kSecret) + kTorchrun + "PMIX_RANK=0 PMIX_NAMESPACE=7");
+  bool asked = false;
+  inputs.ask_pmix = [&] {
+    asked = true;
+    return PmixJob{2, 0, 1};
+  };
+  EXPECT_EQ(decide(inputs).identity.launcher, "torch");
+  EXPECT_FALSE(asked);
+}
+
 TEST(Sources, WarnOfWhatTheyPassOver) {
   const auto warnings = [](const std::string& variables) {
     std::string text;
