@@ -43,6 +43,12 @@ bool try_lock(int fd, short type) {
   return ::fcntl(fd, F_OFD_SETLK, &lock) == 0;
 }
 
+/// Could a header begin like this?
+bool is_beginning(std::string_view text) {
+  const size_t size = std::min(text.size(), kMagic.size());
+  return text.substr(0, size) == kMagic.substr(0, size);
+}
+
 bool same_file(int fd, const std::filesystem::path& path) {
   struct stat open_one {};
   struct stat named {};
@@ -102,6 +108,8 @@ void Journal::begin() {
 bool Journal::join(bool anybody) {
   header_ = read_part(fd_.get(), 0, kHeaderSize);
   if (header_.empty()) return false;
+  // begin() ended in its midst: a full disk, a process that was killed.
+  if (!anybody && header_.size() < kHeaderSize && is_beginning(header_)) return false;
   if (header_.size() < kHeaderSize || !header_.starts_with(kMagic) || header_.back() != '\n') {
     throw Error(ErrorCode::kMismatch,
                 fmt::format("{} is not a store of this version of Lockstep; remove it, or give "

@@ -184,6 +184,13 @@ TEST_F(FileStoreTest, TheLastThatLeavesClearsTheFolder) {
   EXPECT_EQ(files().size(), 0u);
 }
 
+TEST_F(FileStoreTest, AStoreWhoseBeginningWasCutShortBeginsAnew) {
+  append("lockstep store 1 0123");
+  const auto store = join();
+  store->set("k", "v", soon());
+  EXPECT_EQ(join()->get("k", soon()), "v");
+}
+
 TEST_F(FileStoreTest, AnotherJobIsRefused) {
   const auto store = join("one secret");
   const auto error = error_of([&] { join("another"); });
