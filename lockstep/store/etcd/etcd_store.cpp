@@ -16,6 +16,9 @@ constexpr size_t kMaxOperations = 100;
 /// and 1.5 MiB.
 constexpr size_t kMaxTransaction = 1 << 20;
 
+/// etcd hands out what a watch has missed some time after its first message, which is empty.
+constexpr auto kHistoryTime = 1s;
+
 std::string random_id() {
   std::random_device random;
   return fmt::format("{:08x}{:08x}", random(), random());
@@ -298,6 +301,9 @@ StoreReply EtcdStore::changes_below(const StoreRequest& request, Deadline deadli
     auto now = range(keys, deadline);
     for (auto& item : now.items) note(std::move(item), /*erased=*/false);
     reply.number = now.revision;
+  } else if (deadline.left() < kHistoryTime &&
+             range({full(""), ""}, deadline, /*keys_only=*/true).revision > request.number) {
+    deadline = Deadline::after(kHistoryTime);  // what is there must be found, however late it is
   }
   int64_t compacted = 0;
   const auto on_message = [&](const etcd::WatchAnswer& answer) {

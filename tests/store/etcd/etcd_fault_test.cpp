@@ -168,6 +168,19 @@ TEST(EtcdFaults, AWatchFromBeforeACompactionSaysSo) {
   EXPECT_EQ(store->watch("", 0, soon()).changes.at(0).value, "4");
 }
 
+TEST(EtcdFaults, AWatchThatBeginsLateFindsWhatIsThere) {
+  const auto store = connect_etcd_store(shared_etcd().new_root(), soon());
+  store->set("k", "1", soon());
+  const uint64_t version = store->watch("", 0, soon()).version;
+  store->erase("k", soon());
+  std::vector<Store::Change> changes;
+  // Again and again for the sake of machines on which etcd takes long.
+  for (const auto end = soon(); changes.empty() && !end.passed();)
+    changes = store->watch("", version, Deadline::after(0s)).changes;
+  ASSERT_EQ(changes.size(), 1U);
+  EXPECT_EQ(changes[0].value, std::nullopt);
+}
+
 TEST(EtcdFaults, ASilentHolderLosesItsKeysAndLearnsIt) {
   const auto options = shared_etcd().new_root();
   const auto holder = connect_etcd_store(options, soon());
