@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <future>
+#include <utility>
 
 #include "lockstep/base/file.h"
 #include "lockstep/launch/exchange/meeting_point.h"
@@ -94,6 +95,39 @@ TEST(FolderExchange, GetsOverTheFileOfAnEarlierJob) {
     std::filesystem::rename(folder / "left", folder / "job");
   }
   expect_meeting_in(folder.path(), "");
+}
+
+/// A folder in which a job of another build has left its line, until somebody has read that.
+class LeftByAnotherBuild final : public Exchange {
+ public:
+  explicit LeftByAnotherBuild(std::shared_ptr<Exchange> later) : later_(std::move(later)) {}
+  void publish(const std::string& line, Deadline deadline) override {
+    later_->publish(line, deadline);
+  }
+  std::string receive(Deadline deadline) override {
+    return std::exchange(read_, true) ? later_->receive(deadline) : "lockstep0";
+  }
+  bool may_change() const override { return true; }
+
+ private:
+  std::shared_ptr<Exchange> later_;
+  bool read_ = false;
+};
+
+TEST(FolderExchange, WaitsWhereAnotherBuildHasLeftItsFile) {
+  const TempFolder folder;
+  const auto deadline = Deadline::after(60s);
+  auto late = std::async(std::launch::async, [&] {
+    Identity id = exchanging(1, "");
+    const auto exchange =
+        std::make_shared<LeftByAnotherBuild>(open_folder_exchange(folder.path(), "job"));
+    return meet_by_exchange(exchange, {}, &id, deadline)->get("k", deadline);
+  });
+  Identity id = exchanging(0, "");
+  const auto store =
+      meet_by_exchange(open_folder_exchange(folder.path(), "job"), {"127.0.0.1"}, &id, deadline);
+  store->set("k", "v", deadline);
+  EXPECT_EQ(late.get(), "v");
 }
 
 TEST(FolderExchange, TrustsOnlyAPrivateFile) {
