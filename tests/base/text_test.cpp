@@ -15,6 +15,14 @@ TEST(Text, NearestNameForgivesSmallSlips) {
   EXPECT_EQ(nearest_name("x", {}), "");
 }
 
+TEST(Text, SwappedLettersAreOneSlipAndShortNamesForgiveOne) {
+  const std::vector<std::string> names = {"bf16", "LANG"};
+  EXPECT_EQ(nearest_name("bf61", names), "bf16");
+  EXPECT_EQ(nearest_name("fb16", names), "bf16");
+  EXPECT_EQ(nearest_name("fb61", names), "");
+  EXPECT_EQ(nearest_name("RANK", names), "");
+}
+
 TEST(Text, DidYouMeanIsEmptyWithoutACandidate) {
   const std::vector<std::string> names = {"epochs"};
   EXPECT_EQ(did_you_mean("epoch", names), ", did you mean 'epochs'?");
