@@ -73,7 +73,23 @@ void Leader::clear() {
 }
 
 void Leader::take(const std::vector<Store::Change>& changes) {
-  for (const auto& change : changes) take_one(change);
+  // A failure is in the key after those that say that its workers are gone, and explains them.
+  std::vector<AgentHere> gone;
+  for (const auto& change : changes) {
+    if (!is_offer(change) || !change.value) {
+      take_one(change);
+      continue;
+    }
+    auto offer = read_offer(change);
+    if (!offer) continue;
+    AgentHere here{change.key.substr(keys::kAgents.size()), std::move(*offer)};
+    if (here.offer.work == NodeWork::kIdle && here.offer.leaving == 0) {
+      gone.push_back(std::move(here));
+    } else {
+      tell(here);
+    }
+  }
+  for (const auto& here : gone) tell(here);
 }
 
 void Leader::take_one(const Store::Change& change) {

@@ -206,6 +206,19 @@ void on_leaving(MembershipState* state, const Agent& agent, Actions* actions) {
   }
 }
 
+/// A member's workers ended, neither well nor by a failure that was heard of: its agent lost its
+/// connection and came back before that was seen, or could not write the failure in time.
+void on_workers_gone(MembershipState* state, const Agent& agent, Actions* actions) {
+  Failure failure = node_failure(agent, {1, 0});
+  failure.cause = fmt::format("the workers of node {} ({}) ended; its agent did not say why",
+                              failure.node_rank, failure.host);
+  if (state->rules.elastic()) {
+    begin_leaving(state, failure.cause, actions);
+  } else {
+    end(state, failure, actions);
+  }
+}
+
 void on(MembershipState* state, const AgentHere& event, JobTime now, Actions* actions) {
   auto place = state->agents.find(event.id);
   if (place == state->agents.end()) {
@@ -220,6 +233,9 @@ void on(MembershipState* state, const AgentHere& event, JobTime now, Actions* ac
   update(state, &agent, event.offer);
   count(state, agent);
   if (leaves && agent.member) on_leaving(state, agent, actions);
+  if (state->state == State::kRunning && agent.member && agent.work == NodeWork::kIdle) {
+    on_workers_gone(state, agent, actions);
+  }
   look(state, now, actions);
 }
 

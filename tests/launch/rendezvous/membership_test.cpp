@@ -383,6 +383,26 @@ TEST(Membership, AWishForANodeRankIsGrantedWhereItCanBe) {
   EXPECT_EQ(job.ranks(), "a1 b0 c2");
 }
 
+/// As after a lost connection that was back before the leader saw it.
+TEST(Membership, WorkersThatAreGoneWithoutAFailureEndTheirGeneration) {
+  SimulatedJob job(nodes(2, 2, 1));
+  job.come("a");
+  job.come("b");
+  job.end_workers("b");
+  ASSERT_TRUE(job.leaving());
+  EXPECT_EQ(job.record.why, "the workers of node 1 (host-b) ended; its agent did not say why");
+  job.end_workers("a");
+  EXPECT_EQ(job.ranks(), "a0 b1");
+  EXPECT_EQ(job.record.generation, 2);
+
+  SimulatedJob fixed(nodes(2, 2));
+  fixed.come("a");
+  fixed.come("b");
+  fixed.end_workers("b");
+  ASSERT_TRUE(fixed.ended());
+  EXPECT_EQ(fixed.record.failure->status.code, 1);
+}
+
 /// Of generation 6, which had three nodes.
 auto had(int rank, NodeWork work) {
   return [=](Offer* offer) {
