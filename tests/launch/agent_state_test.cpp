@@ -59,6 +59,17 @@ TEST(AgentState, AllEndWell) {
   EXPECT_EQ(play.code(), 0);
 }
 
+TEST(AgentState, AWorkerThatCannotBeKilledForTheNextGenerationIsNoSuccess) {
+  Play play(2);
+  EXPECT_EQ(play.tell(GenerationOver{}), "SIGTERM ");
+  EXPECT_EQ(play.goes(0, {0, SIGTERM}), "");
+  EXPECT_EQ(play.wait(3s), "waiting ");
+  EXPECT_EQ(play.wait(7s), "SIGKILL ");
+  EXPECT_EQ(play.wait(60s), "");
+  EXPECT_EQ(play.state.phase, Phase::kFinished);
+  EXPECT_EQ(play.code(), 1);
+}
+
 TEST(AgentState, FirstFailureEndsTheOthersAndGivesTheCode) {
   Play play(3);
   EXPECT_EQ(play.goes(1, {3, 0}), "SIGTERM failure1 ");

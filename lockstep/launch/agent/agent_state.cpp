@@ -171,7 +171,8 @@ int exit_code(const AgentState& state, const std::optional<ExitStatus>& job) {
     const auto& worker = state.workers[static_cast<size_t>(*state.first_failed)];
     return worker.ended ? worker.status.shell_code() : 1;
   }
-  return state.stop_signal != 0 ? code_after_signal(state) : 0;
+  if (state.stop_signal != 0) return code_after_signal(state);
+  return state.told_to_leave ? 1 : 0;  // 1: it cannot go on with the job
 }
 
 }  // namespace lockstep
