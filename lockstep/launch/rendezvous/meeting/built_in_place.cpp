@@ -169,6 +169,17 @@ void BuiltInPlace::check_job(Store& store, Deadline deadline) const {
                   options_.run_id, name(), job, fixed ? "a --master_port" : "an --rdzv_endpoint"));
 }
 
+/// This agent may have to take over once more, where its plans say that it can be found.
+void BuiltInPlace::stop_serving() {
+  server_.reset();
+  if (own_listener_) return;
+  try {
+    own_listener_ = tcp_listen(listen_host(), own_port_);
+  } catch (const Error& error) {
+    log_warn(fmt::format("this node cannot serve the meeting place again: {}", error.what()));
+  }
+}
+
 /// Null when it is not a place of this job, or not one any more.
 std::shared_ptr<Store> BuiltInPlace::try_candidate(const Endpoint& candidate, Deadline deadline) {
   if (!somebody_listens(candidate, deadline)) return nullptr;
@@ -195,7 +206,7 @@ std::shared_ptr<Store> BuiltInPlace::reopen(const Candidates& candidates,
       if (i == candidates.own && own_listener_) return serve(std::move(own_listener_), candidate);
       if (auto store = try_candidate(candidate, deadline.at_most(kAnswerLimit))) {
         // Its own, of which this agent lost only the connection, it goes on serving.
-        if (to_string(candidate) != to_string(at_)) server_.reset();
+        if (to_string(candidate) != to_string(at_)) stop_serving();
         at_ = candidate;
         return store;
       }

@@ -35,6 +35,7 @@ class BuiltInPlace final : public MeetingPlace {
  private:
   std::shared_ptr<Store> serve(UniqueFd listener, const Endpoint& as);
   std::shared_ptr<Store> try_to_serve();
+  void stop_serving();
   std::shared_ptr<Store> try_candidate(const Endpoint& candidate, Deadline deadline);
   std::shared_ptr<Store> connect_or_serve(Deadline deadline);
   void check_job(Store& store, Deadline deadline) const;
