@@ -31,8 +31,15 @@ Standing::Standing(std::string id, Offer offer)
 JobPlan Standing::wait_for_plan() {
   MutexLock lock(mutex_);
   while (!plan_ && !error_) changed_.wait(lock);
-  if (error_) throw Error(*error_);
-  news_ = {};
+  // A job may end before its plan is fetched here: the news then say how.
+  if (plan_) return fetch();
+  throw Error(*error_);
+}
+
+JobPlan Standing::fetch() {
+  JobNews news;
+  news.end = std::move(news_.end);
+  news_ = std::move(news);
   JobPlan plan = std::move(*plan_);
   plan_.reset();
   return plan;
@@ -48,10 +55,7 @@ JobNews Standing::news() {
 std::optional<JobPlan> Standing::next() {
   MutexLock lock(mutex_);
   if (!plan_) return std::nullopt;
-  news_ = {};
-  auto plan = std::move(plan_);
-  plan_.reset();
-  return plan;
+  return fetch();
 }
 
 void Standing::failed(const Failure& failure) {
@@ -153,8 +157,9 @@ void Standing::end(const JobEnd& end) {
   if (!news_.end) news_.end = end;
   // Whoever still waits for its first generation learns why there is none.
   if (!error_) {
-    error_.emplace(ErrorCode::kMismatch,
-                   end.failure ? end.failure->cause : "the job has ended without this node");
+    std::string how = "the job has ended without this node";
+    if (end.failure) how += ": " + failure_line(*end.failure, offer_.max_nodes);
+    error_.emplace(ErrorCode::kMismatch, how);
   }
   wake();
 }

@@ -47,6 +47,7 @@ class Standing {
   const std::string& id() const { return id_; }
 
  private:
+  JobPlan fetch() LOCKSTEP_REQUIRES(mutex_);  ///< There is one.
   void say_quietly();
   void wake() LOCKSTEP_REQUIRES(mutex_);
 
