@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <thread>
 
 #include "lockstep/base/error.h"
 #include "lockstep/launch/identity.h"
@@ -18,6 +19,8 @@ constexpr char kNoName[] = "none";
 /// nobody's (RFC 5737).
 constexpr char kElsewhere[] = "192.0.2.1";
 constexpr int kEtcdPort = 2379;
+/// Between two attempts to find a lost store again.
+constexpr std::chrono::milliseconds kPause{100};
 
 std::string address_towards(const std::string& host) {
   try {
@@ -89,6 +92,7 @@ std::shared_ptr<Store> StorePlace::reopen(const Candidates&, const std::atomic<b
       return open(deadline.at_most(std::chrono::seconds(2)));
     } catch (const Error& error) {
       if (error.code() == ErrorCode::kInvalidArgument || deadline.passed()) throw;
+      std::this_thread::sleep_for(kPause);  // a folder that is gone is so at once
     }
   }
   return nullptr;
