@@ -198,10 +198,13 @@ class Examination {
     for (const auto& [from, to] : round) {
       const ExamineJson& json = answers[static_cast<size_t>(from)].json;
       if (json.is_null()) continue;
-      PairSpeed speed{from, to, 0, 0, json.value("error", "")};
-      if (speed.problem.empty()) {
+      PairSpeed speed{from, to, 0, 0, ""};
+      try {
+        speed.problem = json.value("error", "");
         speed.latency_us = json.value("latency_us", 0.0);
         speed.gbit_s = json.value("gbit_s", 0.0);
+      } catch (const ExamineJson::exception&) {
+        speed.problem = "sent an answer that is none";
       }
       findings_.speeds.push_back(std::move(speed));
     }

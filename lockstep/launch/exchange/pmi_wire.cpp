@@ -8,7 +8,7 @@
 #include <cerrno>
 
 #include "lockstep/base/error.h"
-#include "lockstep/base/file.h"
+#include "lockstep/base/socket.h"
 #include "lockstep/base/text.h"
 
 namespace lockstep {
@@ -60,7 +60,8 @@ std::string PmiWire::read_line(Deadline deadline) {
 std::map<std::string, std::string> PmiWire::ask(const std::string& line, const std::string& answer,
                                                 Deadline deadline) {
   const std::string out = line + "\n";
-  write_all(fd_, out.data(), out.size(), "PMI_FD");
+  // Not write(): a manager that has gone must be an error, not SIGPIPE.
+  send_all(fd_, out.data(), out.size(), deadline, "the PMI server");
   auto words = parse_pmi_line(read_line(deadline));
   if (words["cmd"] != answer)
     throw Error(ErrorCode::kCorrupt,

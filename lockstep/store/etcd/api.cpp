@@ -167,6 +167,11 @@ int64_t parse_deleted(std::string_view body) {
   return number(parse_object(body), "deleted");
 }
 
+std::vector<Item>& TransactionAnswer::found() {
+  if (ranges.empty()) throw corrupt("a transaction without its range");
+  return ranges.front().items;
+}
+
 TransactionAnswer parse_transaction(std::string_view body) {
   const Json json = parse_object(body);
   TransactionAnswer answer;

@@ -59,6 +59,8 @@ struct TransactionAnswer {
   int64_t revision = 0;
   bool succeeded = false;
   std::vector<RangeAnswer> ranges;
+  /// What the first range of the transaction found. Errors: kCorrupt where etcd left it out.
+  std::vector<Item>& found();
 };
 struct Event {
   Item item;

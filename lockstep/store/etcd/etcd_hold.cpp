@@ -104,13 +104,13 @@ StoreReply EtcdStore::take_hold(const StoreRequest& request, Deadline deadline) 
     if (answer.refusal)
       throw Error(ErrorCode::kInvalidArgument,
                   this->name() + " refuses: " + answer.refusal->message);
-    const auto result = etcd::parse_transaction(answer.body);
+    auto result = etcd::parse_transaction(answer.body);
     reply.yes = true;
     if (result.succeeded) {
       held_[name] = lease;
       return reply;
     }
-    const auto& found = result.ranges.at(0).items;
+    const auto& found = result.found();
     if (found.empty()) {
       write.conditions = {etcd::if_missing(key)};
       continue;

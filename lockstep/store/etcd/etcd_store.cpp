@@ -241,7 +241,7 @@ StoreReply EtcdStore::count(const StoreRequest& request, Deadline deadline) {
     swap.else_ranges.push_back(etcd::range({key, ""}));
     auto answer = transact_once(std::move(swap), deadline);
     if (answer.succeeded) return reply;
-    auto& found = answer.ranges.at(0).items;
+    auto& found = answer.found();
     exists = !found.empty();
     if (exists) held = std::move(found[0]);
   }
@@ -258,7 +258,7 @@ StoreReply EtcdStore::swap_value(const StoreRequest& request, Deadline deadline)
   StoreReply reply = value_reply(request.value);
   reply.yes = answer.succeeded;
   if (!answer.succeeded) {
-    auto& found = answer.ranges.at(0).items;
+    auto& found = answer.found();
     reply.items[0].value = found.empty() ? std::nullopt : std::optional(std::move(found[0].value));
   }
   return reply;

@@ -63,5 +63,12 @@ TEST(PmiWire, NoticesAManagerThatIsGoneOrTalksForEver) {
   EXPECT_EQ(error_of([&] { lost.barrier(Deadline::after(30s)); }).code(), ErrorCode::kIo);
 }
 
+TEST(PmiWire, AManagerThatIsGoneIsAnErrorAndNoSignal) {
+  PmiPair pair;
+  PmiWire wire(pair.client.get());
+  pair.manager.reset();
+  EXPECT_EQ(error_of([&] { wire.barrier(Deadline::after(30s)); }).code(), ErrorCode::kPeerLost);
+}
+
 }  // namespace
 }  // namespace lockstep

@@ -57,6 +57,7 @@ TEST(EtcdApi, WhatIsLeftOutIsNothing) {
   EXPECT_TRUE(parse_range("{}").items.empty());
   EXPECT_EQ(parse_deleted("{}"), 0);
   EXPECT_FALSE(parse_transaction("{}").succeeded);
+  EXPECT_EQ(error_of([] { parse_transaction("{}").found(); }).code(), ErrorCode::kCorrupt);
   const auto item = parse_range(R"({"kvs":[{"key":"YQ=="}]})").items.at(0);
   EXPECT_EQ(item.value, "");
   EXPECT_EQ(item.lease, 0);
