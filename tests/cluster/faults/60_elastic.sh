@@ -52,4 +52,6 @@ survives "a host behind a cut link comes back when it heals" 2:3 3 "host_cut 3" 
   'begin=$(now); host_heal 3; steps_again host1 6 "$begin" 30'
 survives "a stopped agent comes back when it goes on" 1:2 2 "stop_agent 2" "host1 host2" 2 15 'host2' \
   'begin=$(now); resume_agent 2; steps_again host1 4 "$begin" 30'
+survives "a paused host comes back when it goes on" 1:2 2 "host_pause 2" "host1 host2" 2 15 'host2' \
+  'begin=$(now); host_resume 2; steps_again host1 4 "$begin" 30'
 survives "a host comes later" 1:2 1 "elastic_agent 2 --nnodes 1:2" "host1 host2" 4 15 'node'

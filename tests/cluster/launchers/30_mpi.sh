@@ -17,6 +17,14 @@ test_mpirun_over_two_hosts_by_list() {
   same_weights mpirun_list 4
 }
 
+# Rank 0 makes a secret, and the others get it through PMIx.
+test_mpirun_over_two_hosts_without_a_secret() {
+  unset LOCKSTEP_SECRET
+  trainer mpirun_bare
+  within 60 0 open_mpi host1 -n 4 -H host1:2,host2:2 "${TRAIN[@]}"
+  same_weights mpirun_bare 4
+}
+
 # The host that starts them takes no part: rank 0 is elsewhere.
 test_mpirun_over_two_other_hosts_by_file() {
   trainer mpirun_file
