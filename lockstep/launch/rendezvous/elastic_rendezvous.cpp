@@ -14,9 +14,10 @@ namespace {
 /// For the others to read that the job is over, where this agent serves.
 constexpr auto kByeLimit = std::chrono::seconds(5);
 
-Offer make_offer(const RunOptions& options, const MeetingPlace& place,
+Offer make_offer(const RunOptions& options, const std::string& secret, const MeetingPlace& place,
                  const WorkersStore& workers) {
   Offer offer;
+  offer.mark = secret_mark(secret);
   offer.host = host_name();
   offer.address = options.local_addr.empty() ? place.own_address() : options.local_addr;
   offer.store_port = workers.store_port();
@@ -37,7 +38,7 @@ class ElasticRendezvous final : public Rendezvous {
   ElasticRendezvous(const RunOptions& options, const std::string& secret)
       : place_(make_place(options, secret)),
         workers_(place_->listen_host(), secret),
-        standing_(make_job_secret().substr(0, 16), make_offer(options, *place_, workers_)),
+        standing_(make_job_secret().substr(0, 16), make_offer(options, secret, *place_, workers_)),
         participant_(options, secret, place_.get(), &workers_, &standing_) {}
 
   ~ElasticRendezvous() override {

@@ -152,6 +152,14 @@ void look(MembershipState* state, JobTime now, Actions* actions) {
 bool refused(MembershipState* state, const AgentHere& event, Actions* actions) {
   const MembershipRules& rules = state->rules;
   const Offer& offer = event.offer;
+  if (offer.mark != rules.mark) {
+    actions->push_back(RefuseAgent{
+        event.id, ErrorCode::kInvalidArgument,
+        fmt::format("the job of this name at {} has another LOCKSTEP_SECRET: give each job an "
+                    "--rdzv_id of its own, and all its nodes one secret",
+                    rules.place)});
+    return true;
+  }
   if (offer.min_nodes != rules.min_nodes || offer.max_nodes != rules.max_nodes) {
     const std::string what =
         fmt::format("node {}({}) was started with --nnodes {}, the job at {} with {}",

@@ -36,6 +36,7 @@ struct MembershipRules {
   std::chrono::milliseconds batch{1000};      ///< From a newcomer to the generation it begins.
   std::chrono::milliseconds say_after{5000};  ///< Until users are told who is awaited, and again.
   std::string run_id;
+  std::string mark;   ///< Of this job's secret.
   std::string place;  ///< Where agents meet, for messages.
 
   /// Whether a job that lost a node waits for another to come.

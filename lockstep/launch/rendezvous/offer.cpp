@@ -1,26 +1,28 @@
 #include "lockstep/launch/rendezvous/offer.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "lockstep/base/auth.h"
 #include "lockstep/launch/rendezvous/json_members.h"
 #include "lockstep/launch/rendezvous/limits.h"
 
 namespace lockstep {
 
+std::string secret_mark(std::string_view secret) {
+  return fmt::format("{:02x}", fmt::join(hmac_sha256(secret, "an agent's offer"), ""));
+}
+
 std::string to_json(const Offer& offer) {
-  nlohmann::json json = {{"host", cut(offer.host, kMaxName)},
-                         {"address", cut(offer.address, kMaxName)},
-                         {"store_port", offer.store_port},
-                         {"torch_port", offer.torch_port},
-                         {"place_port", offer.place_port},
-                         {"local_size", offer.local_size},
-                         {"role", cut(offer.role, kMaxName)},
-                         {"min_nodes", offer.min_nodes},
-                         {"max_nodes", offer.max_nodes},
-                         {"generation", offer.generation},
-                         {"last_rank", offer.last_rank},
-                         {"num_nodes", offer.num_nodes},
-                         {"restart_count", offer.restart_count},
-                         {"work", static_cast<int>(offer.work)},
-                         {"leaving", offer.leaving}};
+  nlohmann::json json = {
+      {"host", cut(offer.host, kMaxName)},    {"address", cut(offer.address, kMaxName)},
+      {"store_port", offer.store_port},       {"torch_port", offer.torch_port},
+      {"place_port", offer.place_port},       {"local_size", offer.local_size},
+      {"role", cut(offer.role, kMaxName)},    {"mark", offer.mark},
+      {"min_nodes", offer.min_nodes},         {"max_nodes", offer.max_nodes},
+      {"generation", offer.generation},       {"last_rank", offer.last_rank},
+      {"num_nodes", offer.num_nodes},         {"restart_count", offer.restart_count},
+      {"work", static_cast<int>(offer.work)}, {"leaving", offer.leaving}};
   if (offer.node_rank) json["node_rank"] = *offer.node_rank;
   return to_text(json);
 }
@@ -35,6 +37,7 @@ Offer offer_from_json(std::string_view text) {
   offer.place_port = small_member(json, "place_port", 0, kMaxPort);
   offer.local_size = small_member(json, "local_size", 1, kMaxLocalRanks);
   offer.role = text_member(json, "role", kMaxName);
+  offer.mark = text_member(json, "mark", 2 * sizeof(Digest));
   offer.max_nodes = small_member(json, "max_nodes", 1, kMaxNodes);
   offer.min_nodes = small_member(json, "min_nodes", 1, offer.max_nodes);
   offer.generation = int_member(json, "generation", 0, kMaxGeneration);

@@ -26,6 +26,7 @@ struct Offer {
   int place_port = 0;            ///< Where it serves the meeting place, should it take over.
   int local_size = 1;            ///< Ranks it runs.
   std::string role;              ///< ROLE_NAME of its ranks.
+  std::string mark;              ///< secret_mark(); equal on all nodes.
   std::optional<int> node_rank;  ///< Asked for by the user.
   int min_nodes = 1;             ///< What its command line says; equal on all nodes.
   int max_nodes = 1;
@@ -39,6 +40,10 @@ struct Offer {
 
   bool operator==(const Offer&) const = default;
 };
+
+/// By which those who share a secret know each other where a place lets anybody in, as etcd does.
+/// It does not tell the secret.
+std::string secret_mark(std::string_view secret);
 
 /// Longest text of an offer; a longer one is refused unread.
 inline constexpr size_t kMaxOfferBytes = 4096;

@@ -50,6 +50,7 @@ MembershipRules Participant::rules() const {
   rules.last_call_timeout = options_.last_call_timeout;
   // A job that goes on keeps the name that was made up for it.
   rules.run_id = plan_ ? plan_->run_id : options_.run_id.empty() ? make_run_id() : options_.run_id;
+  rules.mark = secret_mark(secret_);
   rules.place = place_->name();
   return rules;
 }

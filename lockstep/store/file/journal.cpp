@@ -118,8 +118,9 @@ bool Journal::join(bool anybody) {
   }
   if (!anybody) return false;
   if (!header_.ends_with(proof_ + "\n")) {
-    throw Error(ErrorCode::kMismatch,
-                fmt::format("{} is another job's store: its secret differs", path_.string()));
+    throw Error(
+        ErrorCode::kMismatch,
+        fmt::format("{} is another job's store: its LOCKSTEP_SECRET differs", path_.string()));
   }
   end_ = kHeaderSize;
   return true;

@@ -78,7 +78,7 @@ etcd_up() {
   service "$SHARED/log/etcd" env ETCD_UNSUPPORTED_ARCH="$(uname -m)" etcd --name segment --data-dir "$SHARED/etcd" \
     --enable-v2 --unsafe-no-fsync --listen-client-urls "http://$NETWORK.254:2379" \
     --advertise-client-urls http://head:2379
-  ETCD=$SERVICE
+  echo "$SERVICE" >"$SHARED/etcd.pid"
   until_true 30 env ETCDCTL_API=3 etcdctl --endpoints http://head:2379 endpoint health
 }
-etcd_kill() { kill -KILL "$ETCD"; }
+etcd_kill() { kill -KILL "$(cat "$SHARED/etcd.pid")"; }

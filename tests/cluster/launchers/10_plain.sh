@@ -33,3 +33,18 @@ test_lockstep_run_over_two_hosts() {
   for node in 0 1; do ends "$node" 60 0; done
   same_weights static 4
 }
+
+# Agents that meet where none of them serves.
+etcd_up
+run_by() { # NAME BACKEND PLACE
+  local host
+  trainer "$1"
+  for host in host1 host2; do
+    begin "$host" on "$host" env LOCKSTEP_SECRET=between-us "$BIN/lockstep" run --nnodes 2 --nproc_per_node 2 \
+      --rdzv_backend "$2" --rdzv_endpoint "$3" --rdzv_id job -- "${TRAIN[@]}"
+  done
+  for host in host1 host2; do ends "$host" 60 0; done
+  same_weights "$1" 4
+}
+test_lockstep_run_over_two_hosts_by_etcd() { run_by etcd etcd head:2379; }
+test_lockstep_run_over_two_hosts_by_a_shared_folder() { run_by folder file "$SHARED/meet"; }

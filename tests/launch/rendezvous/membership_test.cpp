@@ -114,6 +114,19 @@ TEST(Membership, ARankThatWasLostCanBeTakenAgain) {
   EXPECT_EQ(job.ranks(), "y1 z0");
 }
 
+TEST(Membership, AnAgentOfAnotherSecretIsRefused) {
+  MembershipRules rules = nodes(1, 2);
+  rules.mark = secret_mark("ours");
+  SimulatedJob job(rules);
+  job.come("a", [&](Offer* offer) { offer->mark = rules.mark; });
+  job.come("b", [](Offer* offer) { offer->mark = secret_mark("theirs"); });
+  ASSERT_EQ(job.refused.size(), 1U);
+  EXPECT_EQ(job.refused[0].code, ErrorCode::kInvalidArgument);
+  EXPECT_NE(job.refused[0].why.find("LOCKSTEP_SECRET"), std::string::npos);
+  job.pass(3s);
+  EXPECT_EQ(job.ranks(), "a0");
+}
+
 TEST(Membership, DisagreementAboutTheNumberOfNodes) {
   SimulatedJob fixed(ranked(2));
   fixed.come_ranked("a", 0);

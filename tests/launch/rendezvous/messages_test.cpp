@@ -19,6 +19,7 @@ Offer some_offer() {
   offer.place_port = 3;
   offer.local_size = 8;
   offer.role = "trainer";
+  offer.mark = secret_mark("secret");
   offer.node_rank = 3;
   offer.min_nodes = 2;
   offer.max_nodes = 5;

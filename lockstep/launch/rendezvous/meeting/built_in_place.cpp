@@ -18,6 +18,9 @@ namespace {
 constexpr std::chrono::seconds kSayAfter{5};
 /// A server that is alive answers within this.
 constexpr std::chrono::milliseconds kAnswerLimit{2000};
+/// The host that served was silent for a second and more already. If it is up its kernel takes a
+/// connection at once, however busy the agent is.
+constexpr std::chrono::milliseconds kSilentHostLimit{500};
 /// Between two rounds of those who could serve.
 constexpr std::chrono::milliseconds kRoundPause{100};
 
@@ -182,7 +185,9 @@ void BuiltInPlace::stop_serving() {
 
 /// Null when it is not a place of this job, or not one any more.
 std::shared_ptr<Store> BuiltInPlace::try_candidate(const Endpoint& candidate, Deadline deadline) {
-  if (!somebody_listens(candidate, deadline)) return nullptr;
+  const bool was_silent = candidate.host == at_.host;
+  if (!somebody_listens(candidate, was_silent ? deadline.at_most(kSilentHostLimit) : deadline))
+    return nullptr;
   try {
     auto store = connect_tcp_store(candidate, secret_, deadline);
     const std::string job = store->get(keys::kJob, deadline);

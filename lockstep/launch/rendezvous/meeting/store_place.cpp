@@ -6,6 +6,8 @@
 #include <thread>
 
 #include "lockstep/base/error.h"
+#include "lockstep/launch/addresses.h"
+#include "lockstep/launch/environment.h"
 #include "lockstep/launch/identity.h"
 #include "lockstep/launch/rendezvous/keys.h"
 #include "lockstep/store/open_store.h"
@@ -15,17 +17,17 @@ namespace {
 
 /// Of runs without a name, as torchrun has it: agents have to find each other by it.
 constexpr char kNoName[] = "none";
-/// The address from which this host would send to others: nothing is sent to this one, which is
-/// nobody's (RFC 5737).
-constexpr char kElsewhere[] = "192.0.2.1";
 constexpr int kEtcdPort = 2379;
 /// Between two attempts to find a lost store again.
 constexpr std::chrono::milliseconds kPause{100};
 
-std::string address_towards(const std::string& host) {
+/// Under which other nodes reach this one, which like this one reach `servers`.
+std::string address_among(const std::vector<std::string>& servers) {
+  const Environment environment = this_environment();
   try {
-    return local_address_towards(host);
+    return own_addresses(environment, servers).front();
   } catch (const Error&) {
+    if (environment.contains("LOCKSTEP_IFNAME")) throw;
     return "127.0.0.1";  // a host without a network
   }
 }
@@ -55,14 +57,12 @@ StorePlace::StorePlace(const RunOptions& options, const std::string& secret)
   if (options_.rdzv_backend == "file") {
     name_ = std::filesystem::absolute(options_.rdzv_endpoint).lexically_normal().string();
     url_ = "file://" + name_;
-    address_ = address_towards(kElsewhere);
+    address_ = address_among({});
   } else {
     name_ = "etcd " + options_.rdzv_endpoint;
     url_ = etcd_url(options_);
     const std::string member = options_.rdzv_endpoint.substr(0, options_.rdzv_endpoint.find(','));
-    address_ = address_towards(parse_endpoint(member, kEtcdPort).host);
-    // etcd on this very host says nothing about where the others are.
-    if (is_loopback(address_)) address_ = address_towards(kElsewhere);
+    address_ = address_among({parse_endpoint(member, kEtcdPort).host});
   }
   if (!options_.local_addr.empty()) address_ = options_.local_addr;
   if (!secret_.empty() || is_loopback(address_)) return;
@@ -81,8 +81,13 @@ std::string StorePlace::listen_host() const {
 }
 
 std::shared_ptr<Store> StorePlace::open(Deadline deadline) {
-  auto store = open_store(url_, secret_, deadline);
-  return with_prefix(std::move(store), options_.run_id.empty() ? kNoName : options_.run_id);
+  try {
+    auto store = open_store(url_, secret_, deadline);
+    return with_prefix(std::move(store), options_.run_id.empty() ? kNoName : options_.run_id);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kMismatch) throw;
+    throw Error(ErrorCode::kInvalidArgument, error.what());  // the user named another job's folder
+  }
 }
 
 std::shared_ptr<Store> StorePlace::reopen(const Candidates&, const std::atomic<bool>& stop,
