@@ -69,7 +69,7 @@ host_pids() { # I
   namespace=$(readlink "/proc/$(host_pid "$1")/ns/pid") || return 0
   for folder in /proc/[0-9]*; do
     [ "$(readlink "$folder/ns/pid")" != "$namespace" ] || echo "${folder#/proc/}"
-  done 2>/dev/null
+  done 2>/dev/null | sort -n # ranks that were forked come after the program that waits to be
 }
 pids_on() { # I PATTERN
   local pid
