@@ -102,6 +102,10 @@ Subprocess::~Subprocess() {
   ::waitpid(pid_, nullptr, 0);
 }
 
+void Subprocess::kill_group() const {
+  if (!status_) ::kill(-pid_, SIGKILL);
+}
+
 std::optional<int> Subprocess::poll_end() {
   int raw = 0;
   if (!status_ && ::waitpid(pid_, &raw, WNOHANG) == pid_) status_ = status_of(raw);

@@ -27,6 +27,7 @@ class Subprocess {
   int out() const { return out_.get(); }
   int err() const { return err_.get(); }
   void close_in() { in_.reset(); }
+  void kill_group() const;  ///< SIGKILL.
 
   /// Its exit status (128 + n for signal n) once it has ended.
   std::optional<int> poll_end();

@@ -206,7 +206,7 @@ TEST(RunOptions, RefusalsNameTheOption) {
   const BadWords cases[] = {
       {{"--nproc_per_nod", "2", "p"}, "did you mean '--nproc_per_node'"},
       {{"--nproc", "2", "p"}, "did you mean '--nproc_per_node'"},
-      {{"-x", "p"}, "unknown option -x"},
+      {{"-y", "p"}, "unknown option -y"},
       {{"--nproc_per_node", "0", "p"}, "--nproc_per_node: '0' is not a whole number from 1"},
       {{"--nproc-per-node", "-1", "p"}, "--nproc-per-node: '-1'"},
       {{"--nproc_per_node", "two", "p"}, "neither a number"},

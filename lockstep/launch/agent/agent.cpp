@@ -14,6 +14,7 @@
 #include "lockstep/launch/agent/log_folder.h"
 #include "lockstep/launch/agent/output/job_lines.h"
 #include "lockstep/launch/identity.h"
+#include "lockstep/launch/start/start_messages.h"
 
 namespace lockstep {
 namespace {
@@ -330,7 +331,11 @@ int Agent::finish() {
     console_.put(2, "lockstep run: no further restart: " + end_->why_not_again);
   }
   if (failure) pass_on_error_file(*failure);
-  if (failure) console_.put(2, report_text(*failure, plan_.num_nodes));
+  if (failure && options_.started_by_starter) {
+    console_.put(1, std::string(kStarterMark) + "report " + to_json(*failure));
+  } else if (failure) {
+    console_.put(2, report_text(*failure, plan_.num_nodes));
+  }
   console_.drain();
   std::optional<ExitStatus> job;
   if (end_ && end_->failure) job = end_->failure->status;

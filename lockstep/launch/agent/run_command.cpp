@@ -16,6 +16,8 @@
 #include "lockstep/launch/agent/rendezvous.h"
 #include "lockstep/launch/agent/worker_command.h"
 #include "lockstep/launch/secret.h"
+#include "lockstep/launch/start/remote_agent.h"
+#include "lockstep/launch/start/starter.h"
 
 namespace lockstep {
 namespace {
@@ -42,16 +44,27 @@ int say(int exit_code, const std::string& problem) {
   return exit_code;
 }
 
-}  // namespace
+/// The starter has made options of its PET_ variables already; they are not read twice.
+Environment without_defaults(Environment environment) {
+  for (auto it = environment.begin(); it != environment.end();) {
+    it = it->first.rfind("PET_", 0) == 0 ? environment.erase(it) : std::next(it);
+  }
+  return environment;
+}
 
-int run_command(const std::vector<std::string>& words) {
-  open_standard_streams();
+int run_words(const std::vector<std::string>& words, bool started_by_starter) {
   const Environment environment = this_environment();
-  RunOptions options = parse_run_options(words, environment, this_machine(environment));
+  RunOptions options =
+      parse_run_options(words, started_by_starter ? without_defaults(environment) : environment,
+                        this_machine(environment));
   if (options.help) {
     std::fputs(run_options_help().c_str(), stdout);
     return 0;
   }
+  if (!options.hosts.empty() || !options.host_file.empty()) {
+    return start_on_hosts(options, words, environment);
+  }
+  options.started_by_starter = started_by_starter;
   const std::string script = python_script(options);
   if (!script.empty() && ::access(script.c_str(), R_OK) != 0) {
     return say(127, "cannot read script " + script + ": " + std::strerror(errno));
@@ -70,6 +83,14 @@ int run_command(const std::vector<std::string>& words) {
   } catch (const ExecError& error) {
     return say(126, error.what());
   }
+}
+
+}  // namespace
+
+int run_command(const std::vector<std::string>& words) {
+  open_standard_streams();
+  if (words != std::vector<std::string>{kStartedWord}) return run_words(words, false);
+  return run_from_starter([](const auto& given) { return run_words(given, true); });
 }
 
 }  // namespace lockstep

@@ -31,6 +31,8 @@ void set_streams(RunOptionsDraft& draft, const std::string& value, const std::st
   draft.streams_given = true;
 }
 
+void accept(RunOptionsDraft&, const std::string&, const std::string&) {}
+
 template <const char* kReason>
 void unsupported(RunOptionsDraft&, const std::string&, const std::string& what) {
   refuse_options(what + " is not supported: " + kReason);
@@ -81,6 +83,34 @@ Table of_meeting() {
        set_text<&RunOptions::local_addr>},
       {"standalone", 0, kFlag, "", "one node, nothing to configure (the default)",
        set_flag<&Draft::standalone>},
+  };
+}
+
+/// mpirun's and msrun's.
+Table of_hosts() {
+  return {
+      {"np", 'n', kValue, "N", "ranks of the whole job; on one node the same as --nproc_per_node",
+       run_values::total_ranks},
+      {"host", 'H', kValue, "H:N,H:N", "start the job on these hosts, N ranks each (1)",
+       set_text<&RunOptions::hosts>},
+      {"hostfile", 0, kValue, "FILE",
+       "the same from a file: a line is HOST, HOST:N or HOST slots=N",
+       set_text<&RunOptions::host_file>},
+      {"rsh", 0, kValue, "COMMAND",
+       "how to reach a host; {host} is its name (ssh without questions)",
+       set_text<&RunOptions::rsh>},
+      {"export", 'x', OptionKind::kList, "NAME[=V]", "a variable for all hosts; may be repeated",
+       run_values::exported},
+      {"oversubscribe", 0, kFlag, "", "-n may be above the hosts' slots",
+       set_option_flag<&RunOptions::oversubscribe>},
+      {"worker_num", 0, kValue, "N", "as -n (msrun)", run_values::total_ranks},
+      {"local_worker_num", 0, kValue, "N", "how many of them this node runs (msrun)",
+       run_values::local_worker_num},
+      {"cluster_time_out", 0, kValue, "S", "as --rdzv_conf timeout=S (msrun)",
+       run_values::cluster_time_out},
+      {"join", 0, kValue, "True", "", run_values::join},
+      {"machinefile", 0, kValue, "FILE", "", set_text<&RunOptions::host_file>},
+      {"allow_run_as_root", 0, kFlag, "", "", accept},
   };
 }
 
@@ -157,8 +187,8 @@ Table joined(const std::vector<Table>& tables) {
 }  // namespace
 
 const std::vector<RunOption>& run_option_table() {
-  static const Table kOptions =
-      joined({of_ranks(), of_meeting(), of_output(), of_program(), others(), refused()});
+  static const Table kOptions = joined(
+      {of_ranks(), of_meeting(), of_hosts(), of_output(), of_program(), others(), refused()});
   return kOptions;
 }
 

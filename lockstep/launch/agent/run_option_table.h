@@ -15,7 +15,8 @@ struct RunOptionsDraft {
   const Machine* machine = nullptr;
   bool backend_given = false;
   bool standalone = false;
-  bool master_addr_given = false;
+  bool nnodes_given = false;
+  int local_worker_num = 0;
   bool master_port_given = false;
   bool streams_given = false;
   bool module = false;
@@ -23,7 +24,7 @@ struct RunOptionsDraft {
   bool run_path = false;
 };
 
-enum class OptionKind { kValue, kFlag };
+enum class OptionKind { kValue, kFlag, kList };  ///< kList: as often as wanted; a value a line.
 
 struct RunOption {
   /// Takes the option's value. `what` names the option or variable it came from.

@@ -29,6 +29,7 @@ int signal_number(const Text& name, const Text& what) {
 
 void nproc(Draft& draft, const Text& value, const Text& what) {
   const Machine& machine = *draft.machine;
+  draft.options.nproc_given = true;
   int& nproc = draft.options.nproc_per_node;
   if (value == "cpu") {
     nproc = machine.cores;
@@ -51,6 +52,7 @@ void nnodes(Draft& draft, const Text& value, const Text& what) {
     refuse_options(fmt::format("{}: '{}' is neither N nor MIN:MAX", what, value));
   }
   RunOptions& options = draft.options;
+  draft.nnodes_given = true;
   options.min_nodes = whole(parts[0], 1, 1 << 20, what);
   options.num_nodes = whole(parts.back(), 1, 1 << 20, what);
   if (options.min_nodes > options.num_nodes) {
@@ -66,7 +68,7 @@ void node_rank(Draft& draft, const Text& value, const Text& what) {
 void master_addr(Draft& draft, const Text& value, const Text& what) {
   if (value.empty()) refuse_options(what + " is empty");
   draft.options.master_addr = value;
-  draft.master_addr_given = true;
+  draft.options.master_addr_given = true;
 }
 
 void master_port(Draft& draft, const Text& value, const Text& what) {
@@ -114,6 +116,33 @@ void signals(Draft& draft, const Text& value, const Text& what) {
   for (const Text& name : split(value, ',')) {
     draft.options.ending_signals.insert(signal_number(name, what));
   }
+}
+
+void total_ranks(Draft& draft, const Text& value, const Text& what) {
+  draft.options.total_ranks = whole(value, 1, 1 << 20, what);
+}
+
+void local_worker_num(Draft& draft, const Text& value, const Text& what) {
+  draft.local_worker_num = whole(value, 1, 1 << 16, what);
+}
+
+void exported(Draft& draft, const Text& value, const Text& what) {
+  for (const Text& item : split(value, '\n')) {
+    if (item.empty() || item[0] == '=') {
+      refuse_options(fmt::format("{}: '{}' is neither NAME nor NAME=VALUE", what, item));
+    }
+    draft.options.exported.push_back(item);
+  }
+}
+
+void cluster_time_out(Draft& draft, const Text& value, const Text& what) {
+  const bool for_ever = !value.empty() && value[0] == '-';
+  draft.options.join_timeout = parse_seconds(for_ever ? "1e9" : value, what);
+}
+
+void join(Draft&, const Text& value, const Text& what) {
+  if (value == "True" || value == "true" || value == "1") return;
+  refuse_options(what + " " + value + ": this always waits for its ranks; end the line with &");
 }
 
 void seconds_only(Draft&, const Text& value, const Text& what) {

@@ -25,6 +25,14 @@ void shutdown_timeout(Draft& draft, const Text& value, const Text& what);
 /// "SIGTERM,USR1".
 void signals(Draft& draft, const Text& value, const Text& what);
 
+void total_ranks(Draft& draft, const Text& value, const Text& what);
+void local_worker_num(Draft& draft, const Text& value, const Text& what);
+void exported(Draft& draft, const Text& value, const Text& what);
+/// msrun's: seconds; below 0: for ever.
+void cluster_time_out(Draft& draft, const Text& value, const Text& what);
+/// msrun's: this always waits for its ranks.
+void join(Draft& draft, const Text& value, const Text& what);
+
 /// Taken and without a meaning here: checked, so that a mistake is not.
 void seconds_only(Draft& draft, const Text& value, const Text& what);
 void start_method(Draft& draft, const Text& value, const Text& what);

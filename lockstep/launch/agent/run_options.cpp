@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "lockstep/base/env.h"
 #include "lockstep/base/error.h"
@@ -43,9 +44,23 @@ const RunOption& find_option(const std::string& word) {
       fmt::format("unknown option {}{} (lockstep run --help lists them)", word, nearest));
 }
 
+/// mpirun's way: "-np 4", "-hostfile f".
+bool has_one_dash(const std::string& word) {
+  if (word.size() < 3 || word[1] == '-') return false;
+  return std::any_of(run_option_table().begin(), run_option_table().end(),
+                     [&](const RunOption& option) { return option.name == word.substr(1); });
+}
+
+void give(const RunOption& option, const std::string& value, const std::string& what,
+          GivenOptions* given) {
+  Given& place = (*given)[option.name];
+  const bool more = option.kind == OptionKind::kList && !place.what.empty();
+  place = {more ? place.value + "\n" + value : value, what};
+}
+
 /// Consumes the option at words[i] with its value; returns the index after it.
 size_t read_option(const std::vector<std::string>& words, size_t i, GivenOptions* given) {
-  const std::string& word = words[i];
+  const std::string word = has_one_dash(words[i]) ? "-" + words[i] : words[i];
   const bool is_long = word.rfind("--", 0) == 0;
   const size_t equals = is_long ? word.find('=') : std::string::npos;
   const std::string what = is_long ? word.substr(0, equals) : word.substr(0, 2);
@@ -58,13 +73,13 @@ size_t read_option(const std::vector<std::string>& words, size_t i, GivenOptions
   }
   if (attached) {
     const size_t cut = is_long ? equals + 1 : (word[2] == '=' ? 3 : 2);
-    (*given)[option.name] = {word.substr(cut), what};
+    give(option, word.substr(cut), what, given);
     return i + 1;
   }
   if (i + 1 == words.size() || words[i + 1] == "--") {
     refuse_options(fmt::format("{} needs a value ({})", what, option.metavar));
   }
-  (*given)[option.name] = {words[i + 1], what};
+  give(option, words[i + 1], what, given);
   return i + 2;
 }
 
@@ -82,31 +97,72 @@ void read_variables(const Environment& environment, GivenOptions* given) {
   }
 }
 
+struct ReadWords {
+  GivenOptions given;
+  std::vector<std::string> command;
+};
+
+ReadWords read_words(const std::vector<std::string>& words, const Environment& environment) {
+  ReadWords read;
+  size_t next = 0;
+  while (next < words.size() && words[next].size() > 1 && words[next][0] == '-' &&
+         words[next] != "--") {
+    next = read_option(words, next, &read.given);
+  }
+  if (next < words.size() && words[next] == "--") ++next;
+  read_variables(environment, &read.given);
+  for (const auto& [variable, option] : kOtherVariables) {
+    const auto found = environment.find(variable);
+    if (found == environment.end() || found->second.empty()) continue;
+    read.given.try_emplace(option, Given{found->second, found->first});
+  }
+  read.command.assign(words.begin() + static_cast<std::ptrdiff_t>(next), words.end());
+  return read;
+}
+
 }  // namespace
 
 RunOptions parse_run_options(const std::vector<std::string>& words, const Environment& environment,
                              const Machine& machine) {
-  GivenOptions given;
-  size_t next = 0;
-  while (next < words.size() && words[next].size() > 1 && words[next][0] == '-' &&
-         words[next] != "--") {
-    next = read_option(words, next, &given);
-  }
-  if (next < words.size() && words[next] == "--") ++next;
-  read_variables(environment, &given);
-  for (const auto& [variable, option] : kOtherVariables) {
-    const auto found = environment.find(variable);
-    if (found == environment.end() || found->second.empty()) continue;
-    given.try_emplace(option, Given{found->second, found->first});
-  }
+  const ReadWords read = read_words(words, environment);
   RunOptionsDraft draft;
   draft.machine = &machine;
   for (const RunOption& option : run_option_table()) {
-    const auto found = given.find(option.name);
-    if (found != given.end()) option.apply(draft, found->second.value, found->second.what);
+    const auto found = read.given.find(option.name);
+    if (found != read.given.end()) option.apply(draft, found->second.value, found->second.what);
   }
-  draft.options.command.assign(words.begin() + static_cast<std::ptrdiff_t>(next), words.end());
+  draft.options.command = read.command;
   return put_together(std::move(draft));
+}
+
+std::vector<std::string> words_for_agent(const std::vector<std::string>& words,
+                                         const Environment& environment) {
+  static const std::set<std::string_view> kOfTheStarter = {"np",
+                                                           "host",
+                                                           "hostfile",
+                                                           "rsh",
+                                                           "export",
+                                                           "oversubscribe",
+                                                           "worker_num",
+                                                           "join",
+                                                           "machinefile",
+                                                           "nproc_per_node",
+                                                           "local_worker_num",
+                                                           "master_addr",
+                                                           "master_port",
+                                                           "allow_run_as_root"};
+  const ReadWords read = read_words(words, environment);
+  std::vector<std::string> result;
+  for (const RunOption& option : run_option_table()) {
+    const auto found = read.given.find(option.name);
+    if (found == read.given.end() || kOfTheStarter.count(option.name) > 0) continue;
+    std::string word = "--" + std::string(option.name);
+    if (option.kind != OptionKind::kFlag) word += "=" + found->second.value;
+    result.push_back(std::move(word));
+  }
+  result.emplace_back("--");
+  result.insert(result.end(), read.command.begin(), read.command.end());
+  return result;
 }
 
 std::string run_options_help() {
@@ -123,7 +179,9 @@ std::string run_options_help() {
   }
   text +=
       "\nNames may be written with - or _. PET_NAME in the environment is the default of --name.\n"
-      "Several nodes not all on this host: set LOCKSTEP_SECRET to the same text on each.\n"
+      "With --host or --hostfile one command starts all hosts. Else, with several nodes not all "
+      "on\n"
+      "this host: set LOCKSTEP_SECRET to the same text on each.\n"
       "The options are torchrun's. Different on purpose: $$ in arguments stays as it is "
       "(${local_rank}\n"
       "is replaced), OMP_NUM_THREADS is cores / ranks where it is not set, a program that does "

@@ -32,6 +32,7 @@ constexpr char kNoFiles[] = "/dev/null";
 
 struct RunOptions : RendezvousConf {
   int nproc_per_node = 1;
+  bool nproc_given = false;
   int num_nodes = 1;  ///< MAX of --nnodes MIN:MAX.
   int min_nodes = 1;  ///< MIN; equal to num_nodes where --nnodes is one number.
   int node_rank = 0;  ///< Below num_nodes. Back end static: needed. Others: a wish, if given.
@@ -42,9 +43,18 @@ struct RunOptions : RendezvousConf {
   std::string rdzv_endpoint;
   /// static: where node 0's agent serves the store; c10d: the endpoint.
   std::string master_addr = "127.0.0.1";
+  bool master_addr_given = false;
   int master_port = 0;     ///< 0 (one node only): a free one.
   std::string local_addr;  ///< What this node's ranks advertise; empty: found out.
   std::string run_id;      ///< Empty: made up.
+
+  std::string hosts;      ///< --host: start agents there; empty: this is one.
+  std::string host_file;  ///< --hostfile: the same, from a file.
+  int total_ranks = 0;    ///< -n; 0: not given.
+  bool oversubscribe = false;
+  std::string rsh = "ssh -o BatchMode=yes -o ConnectTimeout=10";  ///< To reach another host.
+  std::vector<std::string> exported;                              ///< -x: NAME or NAME=VALUE.
+  bool started_by_starter = false;  ///< The report of a failure goes there.
 
   int max_restarts = 0;  ///< Generations that may fail without ending the job.
   std::string role = "default";
@@ -71,6 +81,11 @@ struct RunOptions : RendezvousConf {
 /// Errors: kInvalidArgument naming the option (and the nearest one, for a misspelt name).
 RunOptions parse_run_options(const std::vector<std::string>& words, const Environment& environment,
                              const Machine& machine);
+
+/// The options of `words` and PET_ variables as "--name=value", without those that choose hosts and
+/// numbers of ranks, then "--" and the program: for an agent on another host.
+std::vector<std::string> words_for_agent(const std::vector<std::string>& words,
+                                         const Environment& environment);
 
 /// The options, aligned, for --help.
 std::string run_options_help();

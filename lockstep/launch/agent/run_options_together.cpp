@@ -25,6 +25,58 @@ void decide_program(RunOptionsDraft* draft) {
   if (draft->module) kind = ProgramKind::kModule;
 }
 
+/// quotient of -n; says whose number does not fit.
+int divided(int total, int by, const char* what) {
+  if (total % by != 0 || total < by) {
+    refuse_options(fmt::format("-n {} is not a multiple of {} {}", total, what, by));
+  }
+  return total / by;
+}
+
+/// -n and msrun's numbers, where this command starts no other hosts.
+void decide_ranks(RunOptionsDraft* draft) {
+  RunOptions& options = draft->options;
+  if (draft->local_worker_num > 0) {
+    if (options.nproc_given && options.nproc_per_node != draft->local_worker_num) {
+      refuse_options("--nproc_per_node and --local_worker_num say the same; give one");
+    }
+    options.nproc_per_node = draft->local_worker_num;
+    options.nproc_given = true;
+  }
+  if (options.total_ranks == 0) return;
+  if (!options.nproc_given) {
+    options.nproc_per_node = divided(options.total_ranks, options.num_nodes, "--nnodes");
+    return;
+  }
+  const int nodes = divided(options.total_ranks, options.nproc_per_node, "the ranks of a node,");
+  if (draft->nnodes_given && nodes != options.num_nodes) {
+    refuse_options(fmt::format("-n {} is not --nnodes {} times {} ranks", options.total_ranks,
+                               options.num_nodes, options.nproc_per_node));
+  }
+  options.num_nodes = options.min_nodes = nodes;
+}
+
+/// With --host or --hostfile this command starts the agents; what each is follows from the list.
+bool starts_hosts(const RunOptionsDraft& draft) {
+  const RunOptions& options = draft.options;
+  if (options.hosts.empty() && options.host_file.empty()) {
+    if (options.exported.empty()) return false;
+    refuse_options("-x goes with --host or --hostfile; ranks on this host have its environment");
+  }
+  const char* name = options.hosts.empty() ? "--hostfile" : "--host";
+  if (!options.hosts.empty() && !options.host_file.empty()) {
+    refuse_options("--host and --hostfile say the same; give one");
+  }
+  const char* clash = draft.nnodes_given        ? "--nnodes"
+                      : options.node_rank_given ? "--node_rank"
+                      : draft.standalone        ? "--standalone"
+                                                : nullptr;
+  if (clash != nullptr) {
+    refuse_options(fmt::format("{} says which nodes there are; leave {} away", name, clash));
+  }
+  return true;
+}
+
 void decide_nodes(RunOptionsDraft* draft) {
   RunOptions& options = draft->options;
   if (draft->standalone) {
@@ -81,7 +133,7 @@ void use_static_endpoint(RunOptionsDraft* draft) {
   RunOptions& options = draft->options;
   if (!options.rdzv_endpoint.empty()) {
     const Endpoint endpoint = endpoint_of(options);
-    if ((draft->master_addr_given && options.master_addr != endpoint.host) ||
+    if ((options.master_addr_given && options.master_addr != endpoint.host) ||
         (draft->master_port_given && options.master_port != endpoint.port)) {
       refuse_options(
           fmt::format("--rdzv_endpoint {} and --master_addr, --master_port say the "
@@ -99,7 +151,7 @@ void use_built_in_endpoint(RunOptionsDraft* draft) {
   const bool given = !options.rdzv_endpoint.empty();
   const Endpoint endpoint = endpoint_of(options);  // checked, also where nobody is to be met
   if (options.num_nodes == 1) return;
-  if (!given && !draft->master_addr_given) {
+  if (!given && !options.master_addr_given) {
     refuse_options(
         fmt::format("several nodes need --rdzv_endpoint HOST[:PORT], the address of one of them"));
   }
@@ -141,6 +193,8 @@ RunOptions put_together(RunOptionsDraft draft) {
     refuse_options("no program given: lockstep run [OPTIONS] [--] PROGRAM [ARGS]");
   }
   decide_program(&draft);
+  if (starts_hosts(draft)) return options;
+  decide_ranks(&draft);
   decide_nodes(&draft);
   decide_backend(&draft);
   decide_endpoint(&draft);

@@ -1,0 +1,64 @@
+// lockstep run's options that count all ranks of a job or name its hosts.
+
+#include <gtest/gtest.h>
+
+#include "lockstep/base/error.h"
+#include "lockstep/launch/agent/run_options.h"
+
+namespace lockstep {
+namespace {
+
+using Words = std::vector<std::string>;
+
+RunOptions parsed(const Words& words, const Environment& environment = {}) {
+  return parse_run_options(words, environment, {8, 0});
+}
+
+std::string refusal(const Words& words) {
+  try {
+    parsed(words);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
+    return error.what();
+  }
+  return "";
+}
+
+bool says(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+TEST(HostOptions, RanksOfTheWholeJob) {
+  for (const Words& words : {Words{"-n", "4", "p"}, Words{"-np", "4", "p"}, Words{"-n4", "p"},
+                             Words{"--worker_num=4", "p"}}) {
+    EXPECT_EQ(parsed(words).nproc_per_node, 4);
+    EXPECT_EQ(parsed(words).num_nodes, 1);
+  }
+  const auto msrun = parsed({"--worker_num=8", "--local_worker_num=4", "--master_addr=a",
+                             "--master_port=1", "--node_rank=1", "--join=True", "p"});
+  EXPECT_EQ(msrun.nproc_per_node, 4);
+  EXPECT_EQ(msrun.num_nodes, 2);
+  EXPECT_TRUE(says(refusal({"-n", "5", "--nproc_per_node", "2", "p"}), "-n 5 is not a multiple"));
+  EXPECT_TRUE(says(refusal({"--join=False", "-n", "1", "p"}), "waits for its ranks"));
+}
+
+TEST(HostOptions, HostsSayWhichNodesThereAre) {
+  EXPECT_EQ(parsed({"-H", "a:2,b", "p"}).hosts, "a:2,b");
+  EXPECT_EQ(parsed({"-hostfile", "f", "p"}).host_file, "f");
+  EXPECT_TRUE(says(refusal({"-H", "a", "--hostfile", "f", "p"}), "give one"));
+  EXPECT_TRUE(says(refusal({"-H", "a", "--nnodes", "2", "p"}), "leave --nnodes away"));
+  EXPECT_TRUE(says(refusal({"-H", "a", "-x", "=v", "p"}), "'=v' is neither NAME nor NAME=VALUE"));
+  EXPECT_TRUE(says(refusal({"-x", "A", "p"}), "-x goes with --host or --hostfile"));
+}
+
+TEST(HostOptions, AgentsGetWhatIsNotTheStarters) {
+  const Words words = {"-n", "3",  "-H", "a:2,b",          "-x", "A=1",         "-x", "B",  "--rsh",
+                       "r",  "-t", "3",  "--max_restarts", "2",  "--no_python", "p",  "-n", "7"};
+  EXPECT_EQ(
+      words_for_agent(words, {{"PET_NPROC_PER_NODE", "2"}, {"PET_ROLE", "w x"}}),
+      (Words{"--tee=3", "--no_python", "--max_restarts=2", "--role=w x", "--", "p", "-n", "7"}));
+  EXPECT_EQ(parsed(words).exported, (Words{"A=1", "B"}));
+}
+
+}  // namespace
+}  // namespace lockstep
