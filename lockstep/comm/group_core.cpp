@@ -34,12 +34,12 @@ void GroupCore::destroy() {
   collectives_.reset();
   impl_.reset();
   MutexLock lock(mutex_);
-  failure_ = Failure{ErrorCode::kInvalidArgument, kDestroyed};
+  failure_ = CarriedError{ErrorCode::kInvalidArgument, kDestroyed};
   has_failed_.store(true, std::memory_order_release);
 }
 
 void GroupCore::check_not_destroyed() {
-  if (!impl_) Failure{ErrorCode::kInvalidArgument, kDestroyed}.raise();
+  if (!impl_) CarriedError{ErrorCode::kInvalidArgument, kDestroyed}.raise();
 }
 
 int GroupCore::count_subgroup(const std::vector<int>& ranks) {
@@ -54,14 +54,14 @@ void GroupCore::throw_if_failed() {
 }
 
 void GroupCore::remember(const Error& error) {
-  if (is_harmless(error.code())) Failure{error.code(), error.what()}.raise();
+  if (is_harmless(error.code())) CarriedError{error.code(), error.what()}.raise();
   MutexLock lock(mutex_);
-  if (!failure_) failure_ = Failure{error.code(), error.what()};
+  if (!failure_) failure_ = CarriedError{error.code(), error.what()};
   has_failed_.store(true, std::memory_order_release);
   failure_->raise();
 }
 
-Work GroupCore::failed_work(Failure failure) {
+Work GroupCore::failed_work(CarriedError failure) {
   auto state = std::make_shared<WorkState>();
   state->finish(std::move(failure));
   return Work(std::move(state));

@@ -87,7 +87,7 @@ class GroupCore {
   void throw_if_failed();
   /// Throws the first fatal error of the group: `error`, if there was none before.
   [[noreturn]] void remember(const Error& error);
-  static Work failed_work(Failure failure);
+  static Work failed_work(CarriedError failure);
 
   const GroupSpec spec_;
   const std::string backend_;
@@ -95,7 +95,7 @@ class GroupCore {
 
   std::atomic<bool> has_failed_ = false;  // set after failure_
   Mutex mutex_;
-  std::optional<Failure> failure_ LOCKSTEP_GUARDED_BY(mutex_);
+  std::optional<CarriedError> failure_ LOCKSTEP_GUARDED_BY(mutex_);
   std::map<std::vector<int>, int> subgroups_ LOCKSTEP_GUARDED_BY(mutex_);
   std::map<std::pair<Direction, int>, std::unique_ptr<WorkQueue>> peers_
       LOCKSTEP_GUARDED_BY(mutex_);

@@ -6,14 +6,14 @@ namespace lockstep {
 
 namespace {
 
-std::optional<Failure> attempt(const std::function<void()>& task) {
+std::optional<CarriedError> attempt(const std::function<void()>& task) {
   try {
     task();
     return std::nullopt;
   } catch (const Error& error) {
-    return Failure{error.code(), error.what()};
+    return CarriedError{error.code(), error.what()};
   } catch (const std::exception& error) {
-    return Failure{ErrorCode::kInternal, error.what()};
+    return CarriedError{ErrorCode::kInternal, error.what()};
   }
 }
 
@@ -27,7 +27,7 @@ void WorkState::wait() {
   if (failure_) failure_->raise();
 }
 
-void WorkState::finish(std::optional<Failure> failure) {
+void WorkState::finish(std::optional<CarriedError> failure) {
   MutexLock lock(mutex_);
   failure_ = std::move(failure);
   done_.store(true, std::memory_order_release);

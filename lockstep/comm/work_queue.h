@@ -17,7 +17,7 @@ namespace lockstep {
 
 /// An error as it travels between threads. Each throws an exception of its own made of it: the text
 /// inside a copied exception is shared, which ThreadSanitizer cannot follow into the library.
-struct Failure {
+struct CarriedError {
   ErrorCode code;
   std::string text;
   [[noreturn]] void raise() const { throw Error(code, text); }
@@ -29,13 +29,13 @@ class WorkState {
   bool done() const { return done_.load(std::memory_order_acquire); }
   /// Returns when finish() was called; throws what it was given, if anything.
   void wait();
-  void finish(std::optional<Failure> failure);
+  void finish(std::optional<CarriedError> failure);
 
  private:
   std::atomic<bool> done_ = false;  // set under mutex_, after failure_
   Mutex mutex_;
   CondVar finished_;
-  std::optional<Failure> failure_;  // written once, before done_
+  std::optional<CarriedError> failure_;  // written once, before done_
 };
 
 /// First in, first out, one thread, started by the first push. The thread takes no signals.

@@ -37,7 +37,7 @@ PlaceReport parse_report(const std::string& text) {
   return report;
 }
 
-Place parse_place(const std::string& text) {
+RankPlace parse_place(const std::string& text) {
   const auto parts = split(text, ' ');
   if (parts.size() != 4) throw Error(ErrorCode::kCorrupt, "place of a rank: '" + text + "'");
   const auto number = [&](size_t i) {
@@ -53,7 +53,7 @@ void tell_places(Store& store, int size, Deadline deadline) {
     reports.push_back(parse_report(store.get(fmt::format("places/report/{}", rank), deadline)));
   const auto places = assign_places(reports);
   for (int rank = 0; rank < size; ++rank) {
-    const Place& place = places[static_cast<size_t>(rank)];
+    const RankPlace& place = places[static_cast<size_t>(rank)];
     store.set(place_key(rank),
               fmt::format("{} {} {} {}", place.local_rank, place.local_size, place.node_rank,
                           place.num_nodes),
@@ -63,7 +63,7 @@ void tell_places(Store& store, int size, Deadline deadline) {
 
 }  // namespace
 
-std::vector<Place> assign_places(const std::vector<PlaceReport>& reports) {
+std::vector<RankPlace> assign_places(const std::vector<PlaceReport>& reports) {
   std::vector<std::vector<int>> nodes;
   std::map<std::string, size_t> node_of;
   for (size_t rank = 0; rank < reports.size(); ++rank) {
@@ -71,7 +71,7 @@ std::vector<Place> assign_places(const std::vector<PlaceReport>& reports) {
     if (is_new) nodes.emplace_back();
     nodes[entry->second].push_back(static_cast<int>(rank));
   }
-  std::vector<Place> places(reports.size());
+  std::vector<RankPlace> places(reports.size());
   for (size_t node = 0; node < nodes.size(); ++node) {
     const bool numbered = is_numbered(reports, nodes[node]);
     for (size_t i = 0; i < nodes[node].size(); ++i) {
@@ -93,7 +93,7 @@ void find_place(Store& store, const std::string& host_id, Identity* id, Deadline
   store.set(fmt::format("places/report/{}", id->rank),
             fmt::format("{} {}", id->local_rank, host_id), deadline);
   if (id->rank == 0) tell_places(store, id->size, deadline);
-  const Place place = parse_place(store.get(place_key(id->rank), deadline));
+  const RankPlace place = parse_place(store.get(place_key(id->rank), deadline));
   id->local_rank = place.local_rank;
   id->local_size = place.local_size;
   id->node_rank = place.node_rank;

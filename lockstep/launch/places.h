@@ -15,17 +15,17 @@ struct PlaceReport {
   int local_rank = kNotTold;  ///< As the launcher gave it.
 };
 
-struct Place {
+struct RankPlace {
   int local_rank = 0;
   int local_size = 1;
   int node_rank = 0;
   int num_nodes = 1;
-  bool operator==(const Place&) const = default;
+  bool operator==(const RankPlace&) const = default;
 };
 
 /// By rank. Hosts are numbered in the order of their lowest rank. Local ranks are those of the
 /// launcher where a host's are 0, 1, 2, ...; else a host's ranks are numbered in their order.
-std::vector<Place> assign_places(const std::vector<PlaceReport>& reports);
+std::vector<RankPlace> assign_places(const std::vector<PlaceReport>& reports);
 
 /// Must find_place() be called? The same on all ranks of a job.
 bool has_unknown_place(const Identity& id);

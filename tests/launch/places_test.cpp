@@ -11,9 +11,9 @@ namespace {
 
 TEST(Places, HostsAreNumberedByTheirLowestRank) {
   const auto places = assign_places({{"b", kNotTold}, {"a", kNotTold}, {"b", kNotTold}});
-  EXPECT_EQ(places[0], (Place{0, 2, 0, 2}));
-  EXPECT_EQ(places[1], (Place{0, 1, 1, 2}));
-  EXPECT_EQ(places[2], (Place{1, 2, 0, 2}));
+  EXPECT_EQ(places[0], (RankPlace{0, 2, 0, 2}));
+  EXPECT_EQ(places[1], (RankPlace{0, 1, 1, 2}));
+  EXPECT_EQ(places[2], (RankPlace{1, 2, 0, 2}));
 }
 
 TEST(Places, LaunchersLocalRanksAreKeptWhereTheyAreAll) {

@@ -23,8 +23,8 @@ std::string file_name(const Identity& id) {
   return "lockstep-" + name.substr(0, 200);
 }
 
-std::shared_ptr<Exchange> open_channel(Channel channel, const Identity& id,
-                                       const Environment& environment) {
+std::shared_ptr<RankExchange> open_channel(Channel channel, const Identity& id,
+                                           const Environment& environment) {
   switch (channel) {
     case Channel::kPmix:
       return open_pmix_exchange();
@@ -39,7 +39,7 @@ std::shared_ptr<Exchange> open_channel(Channel channel, const Identity& id,
 
 }  // namespace
 
-std::shared_ptr<Exchange> open_exchange(const Identity& id, const Environment& environment) {
+std::shared_ptr<RankExchange> open_exchange(const Identity& id, const Environment& environment) {
   std::string reasons;
   for (const Channel channel : id.channels) {
     try {

@@ -13,9 +13,9 @@ namespace lockstep {
 
 /// Every rank makes one, calls publish() (rank 0) or receive() (the others) and drops it. Some are
 /// collective underneath: all ranks take the same channel.
-class Exchange {
+class RankExchange {
  public:
-  virtual ~Exchange() = default;
+  virtual ~RankExchange() = default;
 
   /// Rank 0's line: printable ASCII without blanks, at most kMaxExchangeBytes. May return before
   /// anybody has it. Errors: kTimeout, kUnavailable, kIo.
@@ -31,13 +31,14 @@ class Exchange {
 inline constexpr size_t kMaxExchangeBytes = 1000;
 
 /// The first of id.channels that works here. Errors: kUnavailable with each one's reason.
-std::shared_ptr<Exchange> open_exchange(const Identity& id, const Environment& environment);
+std::shared_ptr<RankExchange> open_exchange(const Identity& id, const Environment& environment);
 
 // Each throws kUnavailable when it does not work here, before it has sent anything.
-std::shared_ptr<Exchange> open_pmix_exchange();
+std::shared_ptr<RankExchange> open_pmix_exchange();
 /// `fd`: PMI_FD, which is left open.
-std::shared_ptr<Exchange> open_pmi_exchange(int fd);
+std::shared_ptr<RankExchange> open_pmi_exchange(int fd);
 /// `name`: the same on all ranks, and of no other job that is running.
-std::shared_ptr<Exchange> open_folder_exchange(const std::string& folder, const std::string& name);
+std::shared_ptr<RankExchange> open_folder_exchange(const std::string& folder,
+                                                   const std::string& name);
 
 }  // namespace lockstep

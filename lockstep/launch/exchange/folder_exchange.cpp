@@ -21,7 +21,7 @@ bool is_same_file(const struct stat& a, const struct stat& b) {
 }
 
 /// The line is in a file that only its owner can read (it holds the secret), which rank 0 removes.
-class FolderExchange final : public Exchange {
+class FolderExchange final : public RankExchange {
  public:
   explicit FolderExchange(std::filesystem::path path) : path_(std::move(path)) {}
   ~FolderExchange() override {
@@ -86,7 +86,8 @@ class FolderExchange final : public Exchange {
 
 }  // namespace
 
-std::shared_ptr<Exchange> open_folder_exchange(const std::string& folder, const std::string& name) {
+std::shared_ptr<RankExchange> open_folder_exchange(const std::string& folder,
+                                                   const std::string& name) {
   if (!std::filesystem::is_directory(folder)) {
     throw Error(ErrorCode::kInvalidArgument,
                 "environment variable LOCKSTEP_RENDEZVOUS_DIR: '" + folder + "' is not a folder");

@@ -34,11 +34,11 @@ std::unique_ptr<TcpStoreServer> serve_anywhere(const Identity& id) {
 
 /// Rank 0's store and, for as long as it lives, the exchange: a file goes with it.
 struct PublishedStore {
-  std::shared_ptr<Exchange> exchange;
+  std::shared_ptr<RankExchange> exchange;
   std::shared_ptr<Store> store;
 };
 
-std::shared_ptr<Store> serve_and_tell(const std::shared_ptr<Exchange>& exchange,
+std::shared_ptr<Store> serve_and_tell(const std::shared_ptr<RankExchange>& exchange,
                                       const std::vector<std::string>& addresses, Identity* id,
                                       Deadline deadline) {
   MeetingPoint point;
@@ -56,7 +56,7 @@ std::shared_ptr<Store> serve_and_tell(const std::shared_ptr<Exchange>& exchange,
 }
 
 /// Where a job of another build has left a line, this job's rank 0 replaces it.
-MeetingPoint receive_point(Exchange& exchange, Deadline deadline) {
+MeetingPoint receive_point(RankExchange& exchange, Deadline deadline) {
   while (true) {
     try {
       return parse_meeting_point(exchange.receive(deadline));
@@ -67,7 +67,7 @@ MeetingPoint receive_point(Exchange& exchange, Deadline deadline) {
   }
 }
 
-std::shared_ptr<Store> look_for(const std::shared_ptr<Exchange>& exchange, Identity* id,
+std::shared_ptr<Store> look_for(const std::shared_ptr<RankExchange>& exchange, Identity* id,
                                 Deadline deadline) {
   const std::string given = id->secret;
   std::string places;
@@ -96,7 +96,7 @@ std::shared_ptr<Store> look_for(const std::shared_ptr<Exchange>& exchange, Ident
 
 }  // namespace
 
-std::shared_ptr<Store> meet_by_exchange(const std::shared_ptr<Exchange>& exchange,
+std::shared_ptr<Store> meet_by_exchange(const std::shared_ptr<RankExchange>& exchange,
                                         const std::vector<std::string>& addresses, Identity* id,
                                         Deadline deadline) {
   return id->rank == 0 ? serve_and_tell(exchange, addresses, id, deadline)

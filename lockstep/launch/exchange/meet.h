@@ -13,7 +13,7 @@ namespace lockstep {
 /// tells `addresses` (its own, best first), port and a fresh secret; the others come. Fills
 /// id->secret where it is empty, and id->master with the endpoint that answered (rank 0: its
 /// first). Errors: kTimeout, and those of the exchange.
-std::shared_ptr<Store> meet_by_exchange(const std::shared_ptr<Exchange>& exchange,
+std::shared_ptr<Store> meet_by_exchange(const std::shared_ptr<RankExchange>& exchange,
                                         const std::vector<std::string>& addresses, Identity* id,
                                         Deadline deadline);
 

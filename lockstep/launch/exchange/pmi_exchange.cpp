@@ -10,7 +10,7 @@ namespace {
 
 constexpr const char* kPmiKey = "lockstep-meeting";
 
-class PmiExchange final : public Exchange {
+class PmiExchange final : public RankExchange {
  public:
   explicit PmiExchange(int fd) : wire_(fd) {}
 
@@ -34,7 +34,7 @@ class PmiExchange final : public Exchange {
 
 }  // namespace
 
-std::shared_ptr<Exchange> open_pmi_exchange(int fd) {
+std::shared_ptr<RankExchange> open_pmi_exchange(int fd) {
   if (::fcntl(fd, F_GETFD) < 0) {
     throw Error(ErrorCode::kUnavailable,
                 fmt::format("PMI_FD={} is not open: what stands between mpiexec and this process "

@@ -6,7 +6,7 @@ namespace {
 
 constexpr const char* kPmixKey = "lockstep.meeting";
 
-class PmixExchange final : public Exchange {
+class PmixExchange final : public RankExchange {
  public:
   void publish(const std::string& line, Deadline deadline) override {
     client_.put(kPmixKey, line);
@@ -23,7 +23,7 @@ class PmixExchange final : public Exchange {
 
 }  // namespace
 
-std::shared_ptr<Exchange> open_pmix_exchange() {
+std::shared_ptr<RankExchange> open_pmix_exchange() {
   return std::make_shared<PmixExchange>();
 }
 

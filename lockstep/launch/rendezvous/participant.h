@@ -75,7 +75,7 @@ class Participant {
   std::optional<News> news_;
   std::optional<Leader> leader_;
   bool leader_began_ = false;
-  std::optional<Search> search_;
+  std::optional<EndpointSearch> search_;
   std::chrono::milliseconds interval_;
   Deadline sign_at_ = Deadline::after(std::chrono::milliseconds(0));
   std::string said_;  ///< To the user, so that nothing is said twice.

@@ -98,9 +98,9 @@ TEST(FolderExchange, GetsOverTheFileOfAnEarlierJob) {
 }
 
 /// A folder in which a job of another build has left its line, until somebody has read that.
-class LeftByAnotherBuild final : public Exchange {
+class LeftByAnotherBuild final : public RankExchange {
  public:
-  explicit LeftByAnotherBuild(std::shared_ptr<Exchange> later) : later_(std::move(later)) {}
+  explicit LeftByAnotherBuild(std::shared_ptr<RankExchange> later) : later_(std::move(later)) {}
   void publish(const std::string& line, Deadline deadline) override {
     later_->publish(line, deadline);
   }
@@ -110,7 +110,7 @@ class LeftByAnotherBuild final : public Exchange {
   bool may_change() const override { return true; }
 
  private:
-  std::shared_ptr<Exchange> later_;
+  std::shared_ptr<RankExchange> later_;
   bool read_ = false;
 };
 

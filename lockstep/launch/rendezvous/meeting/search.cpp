@@ -14,14 +14,15 @@ constexpr auto kEvery = std::chrono::seconds(1);
 
 }  // namespace
 
-Search::Search(Endpoint endpoint, Endpoint own, std::string secret, std::string run_id)
+EndpointSearch::EndpointSearch(Endpoint endpoint, Endpoint own, std::string secret,
+                               std::string run_id)
     : endpoint_(std::move(endpoint)),
       own_(std::move(own)),
       secret_(std::move(secret)),
       run_id_(std::move(run_id)),
       thread_(quiet_thread([this] { run(); })) {}
 
-Search::~Search() {
+EndpointSearch::~EndpointSearch() {
   {
     MutexLock lock(mutex_);
     stopping_ = true;
@@ -30,7 +31,7 @@ Search::~Search() {
   thread_.join();
 }
 
-void Search::run() {
+void EndpointSearch::run() {
   MutexLock lock(mutex_);
   while (!stopping_) {
     lock.unlock();
@@ -44,7 +45,7 @@ void Search::run() {
   }
 }
 
-void Search::look() {
+void EndpointSearch::look() {
   const auto soon = Deadline::after(kEvery);
   if (!somebody_listens(endpoint_, soon)) return;
   const auto store = connect_tcp_store(endpoint_, secret_, soon);

@@ -11,14 +11,14 @@
 
 namespace lockstep {
 
-class Search {
+class EndpointSearch {
  public:
   /// Looks at `endpoint` every second. Who forms a job there, while ours runs, is told to come to
   /// `own`.
-  Search(Endpoint endpoint, Endpoint own, std::string secret, std::string run_id);
-  ~Search();  ///< Takes up to some seconds when the endpoint does not answer.
-  Search(const Search&) = delete;
-  Search& operator=(const Search&) = delete;
+  EndpointSearch(Endpoint endpoint, Endpoint own, std::string secret, std::string run_id);
+  ~EndpointSearch();  ///< Takes up to some seconds when the endpoint does not answer.
+  EndpointSearch(const EndpointSearch&) = delete;
+  EndpointSearch& operator=(const EndpointSearch&) = delete;
 
   /// Whether ours runs.
   void we_run(bool yes) { we_run_ = yes; }

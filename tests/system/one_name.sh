@@ -1,0 +1,17 @@
+#!/usr/bin/env bash
+# A type of namespace lockstep has one definition. Two of one name in different headers make one program whose inline members
+# are those of either, and nothing else says so.
+set -euo pipefail
+cd "$2"
+twice=$(git ls-files 'lockstep/*.h' 'apps/*.h' 2>/dev/null | grep . || find lockstep apps -name '*.h')
+twice=$(awk '
+  /^namespace [a-z_:]+ \{/ { space = $2 }
+  /^(struct|class|enum class) / && /\{/ {
+    name = $0
+    sub(/^(struct|class|enum class) (alignas\([^)]*\) |LOCKSTEP_[A-Z_]+(\([^)]*\))? )*/, "", name)
+    sub(/[ :{<].*/, "", name)
+    full = space "::" name
+    if ($0 !~ /::Entry/ && full in at && at[full] != FILENAME) print full ": " at[full] ", " FILENAME
+    at[full] = FILENAME
+  }' $twice)
+[ -z "$twice" ] || { echo "types with one name:"; echo "$twice"; exit 1; }
