@@ -27,7 +27,7 @@ steps_again() { # HOST WORLD AFTER SECONDS: and how long that took
   at_most "$took" "$4"
 }
 
-# survives NAME MIN:MAX COUNT INFLICT SURVIVORS WORLD SECONDS LINE [THEN]: the first survivor says LINE.
+# survives NAME MIN:MAX COUNT INFLICT SURVIVORS WORLD SECONDS LINE [THEN]: one of the survivors says LINE.
 survives() { eval "test_${1// /_}() { GROUP_TIMEOUT=${GROUP_TIMEOUT:-60}; inflict_on_elastic_job $(printf '%q ' "${@:2}"); }"; }
 inflict_on_elastic_job() {
   local range=$1 count=$2 inflict=$3 survivors=$4 world=$5 seconds=$6 line=$7 then=${8:-} first=${4%% *}
@@ -36,7 +36,8 @@ inflict_on_elastic_job() {
   begin=$(now)
   eval "$inflict"
   steps_again "$first" "$world" "$begin" "$seconds"
-  shows "$first" 5 "$line"
+  # shellcheck disable=SC2086
+  one_shows 20 "$line" $survivors
   eval "$then"
   # shellcheck disable=SC2086
   ends_well $survivors

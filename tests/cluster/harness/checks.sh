@@ -45,6 +45,12 @@ shows() { # TAG SECONDS TEXT: a begun command prints it
   until_true "$2" grep -Eq -- "$3" "$OUTPUT.$1" || { cp "$OUTPUT.$1" "$OUTPUT"; fail "[$1] did not show within $2 s: $3"; }
 }
 
+one_shows() { # SECONDS TEXT TAG...: one of these begun commands prints it, whichever
+  local files=("${@:3}")
+  files=("${files[@]/#/$OUTPUT.}")
+  until_true "$1" grep -Eqs -- "$2" "${files[@]}" || { cat "${files[@]}" >"$OUTPUT"; fail "none of [${*:3}] showed within $1 s: $2"; }
+}
+
 until_true() { # SECONDS COMMAND...: asks again until it succeeds
   local end=$((SECONDS + $1))
   shift
