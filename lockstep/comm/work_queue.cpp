@@ -1,6 +1,6 @@
 #include "lockstep/comm/work_queue.h"
 
-#include <csignal>
+#include "lockstep/base/quiet_thread.h"
 
 namespace lockstep {
 
@@ -32,16 +32,6 @@ void WorkState::finish(std::optional<CarriedError> failure) {
   failure_ = std::move(failure);
   done_.store(true, std::memory_order_release);
   finished_.notify_all();
-}
-
-std::thread start_quiet_thread(std::function<void()> body) {
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  std::thread thread(std::move(body));
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  return thread;
 }
 
 WorkQueue::~WorkQueue() {

@@ -67,7 +67,4 @@ class WorkQueue {
   std::thread thread_;
 };
 
-/// Starts a thread in which every signal is blocked, so that handlers run in the program's own.
-std::thread start_quiet_thread(std::function<void()> body);
-
 }  // namespace lockstep

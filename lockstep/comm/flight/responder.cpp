@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include "lockstep/base/log.h"
+#include "lockstep/base/quiet_thread.h"
 #include "lockstep/comm/topology.h"
-#include "lockstep/comm/work_queue.h"
 
 namespace lockstep {
 namespace {

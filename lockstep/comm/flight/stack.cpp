@@ -10,9 +10,9 @@
 #include <set>
 #include <string_view>
 
+#include "lockstep/base/quiet_thread.h"
 #include "lockstep/comm/flight/process_image.h"
 #include "lockstep/comm/flight/process_state.h"
-#include "lockstep/comm/work_queue.h"
 
 namespace lockstep {
 namespace {

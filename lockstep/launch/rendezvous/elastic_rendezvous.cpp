@@ -3,10 +3,10 @@
 #include <thread>
 
 #include "lockstep/base/auth.h"
+#include "lockstep/base/quiet_thread.h"
 #include "lockstep/launch/agent/machine.h"
 #include "lockstep/launch/identity.h"
 #include "lockstep/launch/rendezvous/participant.h"
-#include "lockstep/launch/rendezvous/quiet_thread.h"
 
 namespace lockstep {
 namespace {
@@ -50,7 +50,7 @@ class ElasticRendezvous final : public Rendezvous {
   ElasticRendezvous& operator=(const ElasticRendezvous&) = delete;
 
   JobPlan join() override {
-    thread_ = quiet_thread([this] { participant_.run(); });
+    thread_ = start_quiet_thread([this] { participant_.run(); });
     return standing_.wait_for_plan();
   }
 

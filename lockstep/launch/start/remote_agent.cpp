@@ -16,6 +16,7 @@
 #include "lockstep/base/env.h"
 #include "lockstep/base/error.h"
 #include "lockstep/base/file.h"
+#include "lockstep/base/quiet_thread.h"
 #include "lockstep/base/unique_fd.h"
 #include "lockstep/launch/agent/reserved_port.h"
 #include "lockstep/launch/start/start_messages.h"
@@ -60,17 +61,13 @@ class StarterLink {
 
   /// From now on lines are signals for this process.
   void obey() {
-    sigset_t all, before;
-    ::sigfillset(&all);
-    ::pthread_sigmask(SIG_SETMASK, &all, &before);  // signals are the main thread's
-    thread_ = std::thread([this] {
+    thread_ = start_quiet_thread([this] {
       while (const auto text = line()) {
         const int signal = std::atoi(text->c_str());
         if (signal > 0) ::kill(::getpid(), signal);
       }
       if (!stopped()) ::kill(::getpid(), SIGTERM);
     });
-    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   }
 
  private:

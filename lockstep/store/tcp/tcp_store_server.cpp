@@ -1,11 +1,10 @@
 #include <fmt/format.h>
-#include <pthread.h>
-#include <signal.h>
 
 #include <thread>
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/log.h"
+#include "lockstep/base/quiet_thread.h"
 #include "lockstep/store/tcp/server_loop.h"
 #include "lockstep/store/tcp/tcp_store.h"
 
@@ -20,18 +19,6 @@ UniqueFd check_reach(UniqueFd listener, const TcpStoreServerOptions& options) {
                             options.host));
   }
   return listener;
-}
-
-/// Starts a thread that takes no signals: they are the program's.
-template <class Body>
-std::thread start_quiet_thread(Body body) {
-  sigset_t all;
-  sigset_t before;
-  ::sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &before);
-  std::thread thread(std::move(body));
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  return thread;
 }
 
 }  // namespace

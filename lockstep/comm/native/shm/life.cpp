@@ -2,7 +2,7 @@
 
 #include <cerrno>
 
-#include "lockstep/comm/work_queue.h"
+#include "lockstep/base/quiet_thread.h"
 
 namespace lockstep::shm {
 namespace {

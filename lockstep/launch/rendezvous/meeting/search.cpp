@@ -1,10 +1,10 @@
 #include "lockstep/launch/rendezvous/meeting/search.h"
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/quiet_thread.h"
 #include "lockstep/launch/rendezvous/keys.h"
 #include "lockstep/launch/rendezvous/meeting/listening.h"
 #include "lockstep/launch/rendezvous/plan.h"
-#include "lockstep/launch/rendezvous/quiet_thread.h"
 #include "lockstep/store/tcp/tcp_store.h"
 
 namespace lockstep {
@@ -20,7 +20,7 @@ EndpointSearch::EndpointSearch(Endpoint endpoint, Endpoint own, std::string secr
       own_(std::move(own)),
       secret_(std::move(secret)),
       run_id_(std::move(run_id)),
-      thread_(quiet_thread([this] { run(); })) {}
+      thread_(start_quiet_thread([this] { run(); })) {}
 
 EndpointSearch::~EndpointSearch() {
   {
