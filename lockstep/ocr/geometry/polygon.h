@@ -1,0 +1,29 @@
+#pragma once
+// Measures of a polygon: pixels, in double precision, the ring closed implicitly.
+
+#include <array>
+
+#include "lockstep/ocr/sample.h"
+
+namespace lockstep::ocr {
+
+/// Absolute shoelace area in pixels squared; a self-crossing polygon's loops cancel, as in Shapely.
+double area(const Polygon& polygon);
+
+/// Length of the closed ring in pixels.
+double perimeter(const Polygon& polygon);
+
+/// Upper left, upper right, lower right, lower left of four corners: the two that lie further left
+/// are the left side, and the higher of each side is its upper end (MindOCR's order). Of two at the
+/// same height the one further right is the upper.
+std::array<cv::Point2f, 4> ordered_corners(std::array<cv::Point2f, 4> corners);
+
+/// Rectangle of least area, turned as it likes, around `points` (at least one).
+struct FittedBox {
+  std::array<cv::Point2f, 4> corners;  ///< In the order of ordered_corners().
+  float short_side = 0;                ///< Pixels.
+};
+FittedBox fit_box(const std::vector<cv::Point>& points);
+FittedBox fit_box(const Polygon& points);
+
+}  // namespace lockstep::ocr
