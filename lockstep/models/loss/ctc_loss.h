@@ -1,0 +1,28 @@
+#pragma once
+// Connectionist temporal classification: a sequence of labels against a longer one of frames.
+// Source: Graves et al., "Connectionist Temporal Classification", ICML 2006.
+
+#include <memory>
+
+#include "lockstep/models/loss/loss.h"
+
+namespace lockstep {
+
+struct CtcLossOptions {
+  int64_t pred_seq_len = 26;   ///< Frames that count: the first so many of the network's output.
+  int64_t max_label_len = 25;  ///< Less than pred_seq_len.
+};
+
+/// The mean over the images of -log p(label), not divided by the labels' lengths (PyTorch's "mean"
+/// divides). The blank is the last class; equal neighbours are merged.
+/// output: logits (W, N, K), W >= pred_seq_len frames. targets: text_seq (N, L) of any integer
+/// type: classes, then padding up to the end of the row, which is anything from K - 1 on. A row of
+/// padding is an empty label. L is free.
+/// A label that fits no alignment (longer than pred_seq_len, a class repeated at once counting one
+/// more) adds 0 to the sum and no gradient; its true loss is infinite.
+/// Cost: O(W N L), and one copy of the labels to the host.
+/// Errors: kInvalidArgument for max_label_len >= pred_seq_len (at once), fewer frames, a class
+/// below 0, a class after padding.
+std::unique_ptr<Loss> make_ctc_loss(const CtcLossOptions& options);
+
+}  // namespace lockstep

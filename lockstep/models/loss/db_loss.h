@@ -1,0 +1,43 @@
+#pragma once
+// The loss of differentiable binarization.
+// Source: Liao et al., "Real-time Scene Text Detection with Differentiable Binarization", AAAI
+// 2020; weights, masks and the selection of hard negatives as MindOCR has them.
+// Legend: N images, H rows, W columns; m is a mask of 0 and 1.
+
+#include <memory>
+
+#include "lockstep/models/loss/loss.h"
+
+namespace lockstep {
+
+struct DbLossOptions {
+  double eps = 1e-6;         ///< Added to each denominator.
+  double l1_scale = 10;      ///< Weight of the threshold map's L1.
+  double bce_scale = 5;      ///< Weight of the binary map's term.
+  bool dice_binary = false;  ///< bce_replace: diceloss. The binary map's term is dice_loss(), too.
+};
+
+/// output: (N, 3, H, W) as DBHead gives in training mode: binary, thresh, thresh_binary in [0, 1].
+/// Then dice(thresh_binary) + l1_scale * L1(thresh) + bce_scale * BCE(binary).
+/// Or (N, 1, H, W), binary alone: its term, not scaled.
+/// targets: binary_map (N, 1, H, W), mask (N, H, W), thresh_map (N, H, W), thresh_mask (N, H, W);
+/// the last two may be absent for (N, 1, H, W).
+std::unique_ptr<Loss> make_db_loss(const DbLossOptions& options);
+
+/// 1 - 2 sum(p g m) / (sum(p m) + sum(g m) + eps), sums over the whole batch. All (N, H, W).
+at::Tensor dice_loss(const at::Tensor& p, const at::Tensor& g, const at::Tensor& m, double eps);
+
+/// sum(|p - t| m) / (sum(m) + eps), sums over the whole batch. All (N, H, W).
+at::Tensor masked_l1_loss(const at::Tensor& p, const at::Tensor& t, const at::Tensor& m,
+                          double eps);
+
+/// Cross entropy of the positives and the hardest negatives. All (N, H, W).
+/// An element's loss is -(g log(p + 1e-12) + (1 - g) log(1 - p + 1e-12)), MindSpore's guard against
+/// log(0). Each image keeps the negatives (g = 0, m = 1) whose loss is at least its k-th largest,
+/// k = max(min(negatives, 3 * positives), 10): equal ones can make it more than k. No gradient goes
+/// through that choice. The sum is divided by (sum of positives + sum of k + eps) over the batch:
+/// also where an image had fewer than k. Cost: O(N H W); one copy of N numbers to the host.
+at::Tensor balanced_bce_loss(const at::Tensor& p, const at::Tensor& g, const at::Tensor& m,
+                             double eps);
+
+}  // namespace lockstep
