@@ -6,9 +6,9 @@
 #include <array>
 #include <cstdint>
 #include <optional>
-#include <string>
 #include <variant>
-#include <vector>
+
+#include "lockstep/ocr/text/options.h"
 
 namespace lockstep::ocr {
 
@@ -94,14 +94,6 @@ struct DetResize {
   bool force_divisable = true;
   int divisor = 32;
   Interpolation interpolation = Interpolation::kLinear;
-};
-
-/// What RecCTCLabelEncode, RecCTCLabelDecode and RecMetric say of a dictionary.
-struct CharacterOptions {
-  std::string character_dict_path;  ///< Empty: 0-9 and a-z, lower case.
-  bool use_space_char = false;
-  bool blank_at_last = true;
-  bool lower = false;
 };
 
 struct RecCTCLabelEncode {
