@@ -53,9 +53,10 @@ Batch Loader::make_batch(const Epoch& epoch, int64_t batch) const {
       std::min(options_.batch_size, static_cast<int64_t>(epoch.order.size()) - begin);
   const ImageShape shape = transform_.output();
   Batch made{at::empty({rows, shape.channels, shape.height, shape.width}, at::kFloat),
-             at::empty({rows}, at::kLong), std::clamp<int64_t>(epoch.num_counted - begin, 0, rows)};
+             {at::empty({rows}, at::kLong)},
+             std::clamp<int64_t>(epoch.num_counted - begin, 0, rows)};
   auto* pixels = made.images.data_ptr<float>();
-  auto* labels = made.labels.data_ptr<int64_t>();
+  auto* labels = made.targets[0].data_ptr<int64_t>();
   for (int64_t row = 0; row < rows; ++row, pixels += shape.numel()) {
     const int64_t index = epoch.order[static_cast<size_t>(begin + row)];
     labels[row] = data_->label(index);

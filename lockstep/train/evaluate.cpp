@@ -1,92 +1,68 @@
 #include "lockstep/train/evaluate.h"
 
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/topk.h>
 
-#include <algorithm>
-#include <array>
 #include <chrono>
 
 #include "lockstep/amp/autocast.h"
 #include "lockstep/parallel/module_state.h"
 #include "lockstep/parallel/shards.h"
-#include "lockstep/train/loss.h"
 
 namespace lockstep {
 namespace {
 
+/// A task's sums, and behind them the number of faults.
+using Sums = std::vector<double>;
+
 /// Those of one shard; nothing when interrupted.
-std::optional<EvalSums> sum_over_batches(Model& model, Loader& loader, const LossConfig& config,
-                                         AmpLevel level, const std::function<bool()>& interrupted) {
-  EvalSums sums;
-  while (!interrupted()) {
+std::optional<Sums> sum_over_batches(Model& model, BatchSource& loader, Task& task, AmpLevel level,
+                                     const EvalHooks& hooks) {
+  Sums sums(task.num_sums() + 1);
+  while (!hooks.interrupted()) {
     const auto batch = loader.next();
     if (!batch) return sums;
-    const auto logits = forward_at(level, batch->images,
+    for (const auto& line : batch->faults) hooks.fault(line);
+    sums.back() += static_cast<double>(batch->faults.size());
+    if (batch->images.size(0) == 0) continue;
+    const auto output = forward_at(level, batch->images,
                                    [&](const at::Tensor& images) { return model.forward(images); });
-    const auto part = eval_sums(logits, batch->labels, batch->valid, config);
-    sums.samples += part.samples;
-    sums.loss += part.loss;
-    sums.correct += part.correct;
-    sums.correct5 += part.correct5;
+    const auto part = task.sums(output, *batch);
+    for (size_t i = 0; i < part.size(); ++i) sums[i] += part[i];
   }
   return std::nullopt;
 }
 
 /// `shards`: of this rank; nothing when it was interrupted.
-std::optional<EvalSums> sum_over_shards(const std::optional<std::vector<EvalSums>>& shards,
-                                        ProcessGroup& group) {
-  std::array<std::vector<double>, 4> fields;
-  for (const auto& shard : shards.value_or(std::vector<EvalSums>())) {
-    fields[0].push_back(shard.samples);
-    fields[1].push_back(shard.loss);
-    fields[2].push_back(shard.correct);
-    fields[3].push_back(shard.correct5);
+std::optional<Sums> sum_over_shards(const std::optional<std::vector<Sums>>& shards, size_t size,
+                                    ProcessGroup& group) {
+  Sums values(size + 1);
+  for (size_t i = 0; i < size; ++i) {
+    std::vector<double> entry;
+    for (const auto& shard : shards.value_or(std::vector<Sums>())) entry.push_back(shard[i]);
+    values[i] = tree_sum(entry);
   }
-  std::array<double, 5> values{};
-  for (size_t i = 0; i < fields.size(); ++i) values[i] = tree_sum(fields[i]);
-  values[4] = shards ? 0 : 1;
-  group.all_reduce(values.data(), values.size(), DType::kFloat64, ReduceOp::kSum).wait();
-  if (values[4] > 0) return std::nullopt;
-  return EvalSums{values[0], values[1], values[2], values[3]};
+  values[size] = shards ? 0 : 1;
+  group.all_reduce(values.data(), std::ssize(values), DType::kFloat64, ReduceOp::kSum).wait();
+  if (values[size] > 0) return std::nullopt;
+  values.pop_back();
+  return values;
 }
 
 }  // namespace
 
-EvalSums eval_sums(const at::Tensor& logits, const at::Tensor& labels, int64_t valid,
-                   const LossConfig& config) {
-  if (valid == 0) return {};
-  const auto rows = logits.narrow(0, 0, valid);
-  const auto truth = labels.narrow(0, 0, valid);
-  const int64_t best = std::min<int64_t>(5, logits.size(1));
-  const auto top = std::get<1>(at::topk(rows, best, 1));  // (valid, best), best first
-  const auto hits = top.eq(truth.unsqueeze(1));
-  EvalSums sums;
-  sums.samples = static_cast<double>(valid);
-  sums.loss = classification_loss(rows, truth, config).item().toDouble() * sums.samples;
-  sums.correct = static_cast<double>(hits.select(1, 0).sum().item().toLong());
-  sums.correct5 = static_cast<double>(hits.sum().item().toLong());
-  return sums;
-}
-
-std::vector<std::pair<std::string, double>> EvalResult::metrics(int64_t num_classes) const {
-  if (num_classes <= 5) return {{"acc", acc}};
-  return {{"acc", acc}, {"top_5", top_5}};
-}
-
-std::optional<EvalResult> evaluate(Model& model, Loader& loader,
+std::optional<EvalResult> evaluate(Model& model, BatchSource& loader,
                                    std::span<const DistributedSampler> samplers,
-                                   ProcessGroup& group, const LossConfig& config, AmpLevel level,
-                                   const std::function<bool()>& interrupted) {
+                                   ProcessGroup& group, Task& task, AmpLevel level,
+                                   const EvalHooks& hooks) {
   const auto begin = std::chrono::steady_clock::now();
   const at::NoGradGuard no_grad;
   const bool was_training = model.is_training();
   broadcast_values(group, buffers_of(model));
   model.eval();
-  std::optional<std::vector<EvalSums>> shards(std::in_place);
+  std::optional<std::vector<Sums>> shards(std::in_place);
   for (const auto& sampler : samplers) {
     loader.start(0, sampler.indices(), sampler.num_unpadded());
-    const auto sums = sum_over_batches(model, loader, config, level, interrupted);
+    const auto sums = sum_over_batches(model, loader, task, level, hooks);
     if (!sums) {
       shards.reset();
       break;
@@ -94,12 +70,12 @@ std::optional<EvalResult> evaluate(Model& model, Loader& loader,
     shards->push_back(*sums);
   }
   model.train(was_training);
-  const auto sums = sum_over_shards(shards, group);
+  const auto sums = sum_over_shards(shards, task.num_sums() + 1, group);
   if (!sums) return std::nullopt;
-  const double count = std::max(1.0, sums->samples);
-  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
-  return EvalResult{static_cast<int64_t>(sums->samples), sums->loss / count, sums->correct / count,
-                    sums->correct5 / count, took.count()};
+  EvalResult result = task.result({sums->data(), task.num_sums()});
+  result.faults = static_cast<int64_t>(sums->back());
+  result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  return result;
 }
 
 }  // namespace lockstep

@@ -51,10 +51,15 @@ int run_evaluation(const Config& config, const World& world) {
       data.loader->num_batches(data.samplers.front().num_samples()) * std::ssize(data.samplers);
   log.info("lockstep.eval", fmt::format("Weights: {}", path.string()));
   log.info("lockstep.eval", evaluation_banner(config, facts));
-  const auto result = evaluate(*model, *data.loader, data.samplers, group, config.loss, level);
+  const auto task = make_task(config);
+  EvalHooks hooks;
+  hooks.fault = [&](const std::string& line) { log.write(Severity::kWarning, kDataLogger, line); };
+  const auto result = evaluate(*model, *data.loader, data.samplers, group, *task, level, hooks);
+  if (result->faults > 0) {
+    log.write(Severity::kWarning, "lockstep.eval", faults_line(result->faults, "judged"));
+  }
   if (world.rank == 0) {
-    log.info("lockstep.eval", fmt::format("Performance: {}",
-                                          python_dict(result->metrics(config.model.num_classes))));
+    log.info("lockstep.eval", fmt::format("Performance: {}", python_dict(result->metrics)));
   }
   return 0;
 }

@@ -34,6 +34,7 @@ struct RunParts {
   std::shared_ptr<Model> model;
   std::unique_ptr<MasterWeights> masters;  ///< For amp_level O2 and O3.
   std::unique_ptr<torch::optim::Optimizer> optimizer;
+  std::unique_ptr<Task> task;
   DataParts train;
   std::optional<DataParts> eval;
   Resumed resumed;
@@ -47,6 +48,7 @@ RunParts make_parts(const Config& config, const World& world, bool own_results) 
   parts.masters = make_masters(config.system.amp_level, *parts.model);
   torch::nn::Module& weights = parts.masters ? parts.masters->module() : *parts.model;
   parts.optimizer = make_optimizer(config.optimizer, weights);
+  parts.task = make_task(config);
   parts.train = make_data(config.train.dataset, config.train.loader, shards, true, seed,
                           config.model.num_classes);
   if (config.system.val_while_train) {
@@ -172,10 +174,10 @@ int run_training(const Config& config, const World& world) {
   RunParts parts = make_parts(config, world, finds_own_results(config, world, group));
   check_same_start(parts.resumed.state.step, parts.resumed.from, group);
   const SignalWatch signals;
-  Trainer trainer(
-      {config, world.rank, world.size, group, parts.model, *parts.optimizer, *parts.train.loader,
-       parts.train.samplers, [&] { return signals.pending(); }, parts.masters.get()},
-      parts.resumed.state, load_averaging(parts.resumed.from, world.rank));
+  Trainer trainer({config, world.rank, world.size, group, parts.model, *parts.optimizer,
+                   *parts.task, *parts.train.loader, parts.train.samplers,
+                   [&] { return signals.pending(); }, parts.masters.get()},
+                  parts.resumed.state, load_averaging(parts.resumed.from, world.rank));
   const auto moved = prepare_folder(config, parts, world, group);
   TrainingLog log({config.train.ckpt_save_dir / fmt::format("log_{}.txt", world.rank),
                    world.rank == 0, parse_severity(config.system.log_level)});

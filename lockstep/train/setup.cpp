@@ -83,7 +83,6 @@ DataParts make_data(const DatasetConfig& dataset, const LoaderConfig& loader,
   options.prefetch = loader.prefetch_size;
   parts.loader =
       std::make_unique<Loader>(data, make_image_transform(dataset, data->shape(), seed), options);
-  parts.dataset = std::move(data);
   return parts;
 }
 

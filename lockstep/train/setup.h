@@ -37,9 +37,8 @@ void check_classes(int64_t of_data, int64_t of_model);
 
 /// One rank's way through a data set.
 struct DataParts {
-  std::shared_ptr<const ImageDataset> dataset;
   std::vector<DistributedSampler> samplers;  ///< One for each of the rank's shards.
-  std::unique_ptr<Loader> loader;
+  std::unique_ptr<BatchSource> loader;
 };
 /// For a rank of `shards`. With `together` the loader's batches are those of all its shards, laid
 /// in turn (see lay_in_turn()); else they are of one shard.

@@ -15,7 +15,6 @@
 #include "lockstep/launch/progress.h"
 #include "lockstep/parallel/module_state.h"
 #include "lockstep/parallel/sync_batch_norm.h"
-#include "lockstep/train/loss.h"
 #include "lockstep/train/optim/clip.h"
 #include "lockstep/train/optim/optimizer.h"
 #include "lockstep/train/plan.h"
@@ -47,8 +46,10 @@ DdpOptions ddp_options(const ParallelConfig& config) {
 Batch part_of(const Batch& batch, int index, int count) {
   if (count == 1) return batch;
   const int64_t rows = batch.images.size(0) / count;
-  return {batch.images.narrow(0, index * rows, rows).clone(),
-          batch.labels.narrow(0, index * rows, rows).clone(), rows};
+  const auto own = [&](const at::Tensor& all) { return all.narrow(0, index * rows, rows).clone(); };
+  Batch part{own(batch.images), {}, rows};
+  for (const auto& column : batch.targets) part.targets.push_back(own(column));
+  return part;
 }
 
 void synchronise_batch_norm(Model& model, const ProcessGroup& group) {
@@ -61,6 +62,7 @@ void add_step(EpochReport& epoch, const StepReport& step) {
   ++epoch.steps;
   epoch.data_wait_s += step.data_wait_s;
   epoch.comm_exposed_s += step.comm_exposed_s;
+  epoch.faults += step.faults_of_all;
 }
 
 }  // namespace
@@ -167,8 +169,10 @@ StepReport Trainer::micro_step(const Batch& batch) {
     const auto hold = ddp_.no_sync();
     losses = forward_backward(batch, slot);
   }
-  const auto agreed = agree(losses, slot.last && gradients_overflow());
+  const auto agreed = agree(losses, slot.last && gradients_overflow(), batch.faults.size());
   report.loss = agreed.loss;
+  report.faults = batch.faults;
+  report.faults_of_all = agreed.faults;
   report.lr = learning_rate(config().scheduler, state_.schedule_step, steps_per_epoch_);
   if (slot.last && !agreed.overflow) update(report.lr);
   if (slot.last && agreed.overflow) drop_update(slot);
@@ -198,9 +202,9 @@ std::vector<double> Trainer::forward_backward(const Batch& batch, const Accumula
     const Batch part = part_of(batch, shard - shards().first, shards().count);
     const int64_t micro_step = state_.schedule_step + state_.dropped_batches;
     seed_shard(static_cast<uint64_t>(config().system.seed), micro_step, shard);
-    const auto logits = forward_at(config().system.amp_level, part.images,
+    const auto output = forward_at(config().system.amp_level, part.images,
                                    [&](const at::Tensor& images) { return ddp_.forward(images); });
-    const auto loss = classification_loss(logits, part.labels, config().loss);
+    const auto loss = parts_.task.loss(output, part.targets);
     const double parts = samples / static_cast<double>(part.images.size(0));
     const auto of_step = slot.size == 1 ? loss : loss / parts;
     (loss_scale() == 1 ? of_step : of_step * loss_scale()).backward();
@@ -209,17 +213,18 @@ std::vector<double> Trainer::forward_backward(const Batch& batch, const Accumula
   return losses;
 }
 
-/// One small reduction a micro-step: the mean loss, and which signals and overflows came anywhere.
-Trainer::Agreed Trainer::agree(std::span<const double> losses, bool overflow) {
+/// One small reduction a micro-step: the mean loss, and which signals, overflows and faults came
+/// anywhere.
+Trainer::Agreed Trainer::agree(std::span<const double> losses, bool overflow, size_t faults) {
   const double loss = tree_sum(losses);
   const int signal = parts_.pending_signal();
-  std::array<double, 4> sums = {loss, signal == SIGTERM ? 1.0 : 0.0, signal == SIGINT ? 1.0 : 0.0,
-                                overflow ? 1.0 : 0.0};
+  std::array<double, 5> sums = {loss, signal == SIGTERM ? 1.0 : 0.0, signal == SIGINT ? 1.0 : 0.0,
+                                overflow ? 1.0 : 0.0, static_cast<double>(faults)};
   group().all_reduce(sums.data(), sums.size(), DType::kFloat64, ReduceOp::kSum).wait();
   if (!std::isfinite(sums[0])) report_divergence(loss);
   if (sums[1] > 0) pending_stop_ = StopReason::kSigterm;
   if (sums[2] > 0) pending_stop_ = StopReason::kSigint;
-  return {sums[0] / shards().total, sums[3] > 0};
+  return {sums[0] / shards().total, sums[3] > 0, static_cast<int64_t>(sums[4])};
 }
 
 void Trainer::stop_if_signalled() {
@@ -293,6 +298,10 @@ torch::nn::Module& Trainer::weights() {
   if (!parts_.masters) return *parts_.model;
   parts_.masters->collect_buffers();
   return parts_.masters->module();
+}
+
+void Trainer::report_fault(const std::string& line) {
+  for (auto& callback : callbacks_) callback->on_fault(*this, line);
 }
 
 void Trainer::evaluated(const EvalResult& result) {

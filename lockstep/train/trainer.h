@@ -13,13 +13,13 @@
 #include "lockstep/amp/master_weights.h"
 #include "lockstep/checkpoint/training_state.h"
 #include "lockstep/comm/process_group.h"
-#include "lockstep/data/loader.h"
 #include "lockstep/models/model.h"
 #include "lockstep/parallel/distributed_data_parallel.h"
 #include "lockstep/parallel/distributed_sampler.h"
 #include "lockstep/train/config/config.h"
 #include "lockstep/train/evaluate.h"
 #include "lockstep/train/log/lines.h"
+#include "lockstep/train/task/task.h"
 
 namespace lockstep {
 
@@ -33,7 +33,9 @@ class Callback {
   virtual void on_step(Trainer&, const StepReport&) {}        ///< After each micro-step.
   virtual void on_epoch(Trainer&, const EpochReport&) {}      ///< After each whole epoch.
   virtual void on_evaluation(Trainer&, const EvalResult&) {}  ///< See Trainer::evaluated().
-  virtual void on_end(Trainer&) {}                            ///< Not after an error.
+  /// A sample of this rank could not be judged.
+  virtual void on_fault(Trainer&, const std::string& line) { static_cast<void>(line); }
+  virtual void on_end(Trainer&) {}  ///< Not after an error.
 };
 
 /// What a trainer works with; the caller owns it all and keeps it until fit() has returned.
@@ -44,7 +46,9 @@ struct TrainerParts {
   ProcessGroup group;
   std::shared_ptr<Model> model;
   torch::optim::Optimizer& optimizer;
-  Loader& loader;  ///< Of batches that hold a part for each of the rank's shards, laid in turn.
+  Task& task;
+  BatchSource&
+      loader;  ///< Of batches that hold a part for each of the rank's shards, laid in turn.
   std::span<DistributedSampler> samplers;  ///< One for each of the rank's shards.
   std::function<int()> pending_signal;     ///< SIGTERM, SIGINT or 0; see SignalWatch.
   MasterWeights* masters = nullptr;        ///< Of the model; amp_level O2 and O3 have them.
@@ -96,6 +100,7 @@ class Trainer {
 
   /// For the callback that evaluates: tells the others.
   void evaluated(const EvalResult& result);
+  void report_fault(const std::string& line);
   /// Whether a signal that asks for the end has come to this rank.
   bool signalled() const { return parts_.pending_signal() != 0; }
   /// Collective: ends the run now if a signal came to any rank. Not within an optimizer step.
@@ -106,6 +111,7 @@ class Trainer {
   int num_ranks() const { return parts_.num_ranks; }
   const ShardRange& shards() const { return ddp_.shards(); }
   ProcessGroup& group() { return parts_.group; }
+  Task& task() { return parts_.task; }
   Model& model() { return *parts_.model; }  ///< What computes.
   /// What is saved: float32, under the model's names; the model itself in O0 and O1.
   torch::nn::Module& weights();
@@ -129,8 +135,9 @@ class Trainer {
   struct Agreed {
     double loss = 0;  ///< Mean over all shards.
     bool overflow = false;
+    int64_t faults = 0;  ///< Of all ranks.
   };
-  Agreed agree(std::span<const double> losses, bool overflow);
+  Agreed agree(std::span<const double> losses, bool overflow, size_t faults);
   [[noreturn]] void report_divergence(double own_loss);
   void make_masters_equal();
   bool gradients_overflow() const;

@@ -56,10 +56,10 @@ TEST(Loader, GivesTheOrderInBatches) {
     ASSERT_TRUE(batch);
     EXPECT_EQ(batch->images.sizes(), at::IntArrayRef({rows, 3, 4, 4}));
     EXPECT_EQ(batch->images.scalar_type(), at::kFloat);
-    EXPECT_EQ(batch->labels.scalar_type(), at::kLong);
+    EXPECT_EQ(batch->targets[0].scalar_type(), at::kLong);
     EXPECT_EQ(batch->valid, rows);
     for (int64_t row = 0; row < rows; ++row, --expected) {
-      EXPECT_EQ(batch->labels[row].item<int64_t>(), expected);
+      EXPECT_EQ(batch->targets[0][row].item<int64_t>(), expected);
       EXPECT_EQ(batch->images[row][2][3][3].item<float>(), static_cast<float>(expected) / 255.0F);
     }
   }
@@ -93,7 +93,7 @@ TEST(Loader, SameBatchesWhateverTheThreads) {
     const auto other = many.next();
     ASSERT_TRUE(other);
     EXPECT_TRUE(at::equal(batch->images, other->images));
-    EXPECT_TRUE(at::equal(batch->labels, other->labels));
+    EXPECT_TRUE(at::equal(batch->targets[0], other->targets[0]));
   }
   EXPECT_FALSE(many.next());
 }

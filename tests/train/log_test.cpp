@@ -17,6 +17,13 @@ StepReport step() {
       .epoch = 1, .step_in_epoch = 10, .steps_per_epoch = 156, .loss = 2.302585093, .lr = 0.004};
 }
 
+TEST(Lines, SaysHowManySamplesWereLeftOut) {
+  EXPECT_EQ(faults_line(1, "used"),
+            "1 sample could not be used: each has a warning in the log of its rank");
+  EXPECT_EQ(faults_line(12, "judged"),
+            "12 samples could not be judged: each has a warning in the log of its rank");
+}
+
 TEST(Lines, MindocrStep) {
   EXPECT_EQ(mindocr_step_line(step(), 5, 105.1234, 32),
             "epoch: [1/5] step: [10/156], loss: 2.302585, lr: 0.004000, per step time: 105.123 ms, "

@@ -52,38 +52,38 @@ class WithDropout final : public Model {
   std::shared_ptr<Model> net_;
 };
 
-struct Task {
+struct Job {
   Config config;
   bool resnet = false;
   int64_t overflow_at = 0;  ///< The micro-step (from 1) with infinite gradients.
   fs::path resume{};        ///< Folder of the checkpoint to go on from.
 };
 
-Task small_task() {
-  Task task;
-  task.config = tiny_config();
-  task.config.optimizer.opt = "momentum";
-  task.config.optimizer.weight_decay = 1e-3;
-  task.config.train.loader = {.shuffle = true, .batch_size = 2, .drop_remainder = false};
-  task.config.train.clip_grad = true;
-  task.config.scheduler.num_epochs = 1000;
-  task.config.train.max_steps = 20;
-  task.config.parallel.shards = 8;
-  return task;
+Job small_job() {
+  Job job;
+  job.config = tiny_config();
+  job.config.optimizer.opt = "momentum";
+  job.config.optimizer.weight_decay = 1e-3;
+  job.config.train.loader = {.shuffle = true, .batch_size = 2, .drop_remainder = false};
+  job.config.train.clip_grad = true;
+  job.config.scheduler.num_epochs = 1000;
+  job.config.train.max_steps = 20;
+  job.config.parallel.shards = 8;
+  return job;
 }
 
 /// `shards`: of this rank.
-std::shared_ptr<Model> make_net(const Task& task, int shards) {
+std::shared_ptr<Model> make_net(const Job& job, int shards) {
   torch::manual_seed(5);
-  if (!task.resnet) {
+  if (!job.resnet) {
     const auto net = std::make_shared<TinyModel>(true);
-    net->overflows = [&task, shards](int64_t call) {
-      return (call - 1) / shards + 1 == task.overflow_at;
+    net->overflows = [&job, shards](int64_t call) {
+      return (call - 1) / shards + 1 == job.overflow_at;
     };
     return std::make_shared<WithDropout>(net);
   }
   ModelSpec spec{.backbone = "resnet18", .num_classes = 10};
-  if (task.config.system.amp_level != AmpLevel::kO0) spec.stem = parse_stem("cifar");
+  if (job.config.system.amp_level != AmpLevel::kO0) spec.stem = parse_stem("cifar");
   return std::make_shared<WithDropout>(build_model(spec));
 }
 
@@ -116,43 +116,44 @@ std::vector<DistributedSampler> samplers_of(const ShardRange& shards, int64_t si
 }
 
 /// One rank's run. What came out goes to DIR/rank_R; checkpoints of small nets to DIR.
-void run_rank(const World& world, Task task, const fs::path& dir) {
-  task.config.train.ckpt_save_dir = dir;
-  const Config& config = task.config;
+void run_rank(const World& world, Job job, const fs::path& dir) {
+  job.config.train.ckpt_save_dir = dir;
+  const Config& config = job.config;
   set_threads(threads_of(config.parallel, world));
   auto group = ProcessGroup::create(world, {.timeout = std::chrono::seconds(200)});
   const ShardRange shards = shards_of(config, world);
-  const auto model = make_net(task, shards.count);
+  const auto model = make_net(job, shards.count);
   const auto masters = make_masters(config.system.amp_level, *model);
   torch::nn::Module& weights = masters ? masters->module() : *model;
   const auto optimizer = make_optimizer(config.optimizer, weights);
   const auto data = std::make_shared<const SmallPictures>();
   auto samplers = samplers_of(shards, data->size());
-  const int64_t size = task.resnet ? 8 : 4;
+  const int64_t size = job.resnet ? 8 : 4;
   const ImageTransform transform({RandomCrop{size, 2}, RandomHorizontalFlip{}, Normalize{}},
                                  data->shape(), 3);
   Loader loader(data, transform, {.batch_size = config.train.loader.batch_size * shards.count});
   TrainingState state;
-  if (!task.resume.empty()) {
-    state = load_checkpoint(task.resume, weights, *optimizer, config.model.name());
+  if (!job.resume.empty()) {
+    state = load_checkpoint(job.resume, weights, *optimizer, config.model.name());
     if (masters) masters->publish_all();
   }
   TinyRun run;
-  Trainer trainer({config, world.rank, world.size, group, model, *optimizer, loader, samplers,
-                   [] { return 0; }, masters.get()},
+  const auto task = make_task(config);
+  Trainer trainer({config, world.rank, world.size, group, model, *optimizer, *task, loader,
+                   samplers, [] { return 0; }, masters.get()},
                   state);
   TrainingLog log({.file = {}, .console = false});
   trainer.add(std::make_shared<Recorder>(run));
-  if (!task.resnet) trainer.add(std::make_shared<Checkpoints>(log));
+  if (!job.resnet) trainer.add(std::make_shared<Checkpoints>(log));
   trainer.fit();
   write_file_atomically(dir / fmt::format("rank_{}", world.rank),
                         result_of(trainer.weights(), *optimizer, run));
 }
 
 /// What every rank got, which must be the same.
-std::string result_on(const HostLayout& hosts, const Task& task, const fs::path& dir) {
+std::string result_on(const HostLayout& hosts, const Job& job, const fs::path& dir) {
   const auto ends = testing::run_rank_processes(
-      hosts, [&](World world) { run_rank(world, task, dir); }, std::chrono::seconds(250));
+      hosts, [&](World world) { run_rank(world, job, dir); }, std::chrono::seconds(250));
   for (const int end : ends) EXPECT_EQ(end, 0) << "of " << ends.size();
   std::string result;
   for (size_t rank = 0; rank < ends.size() && !::testing::Test::HasFailure(); ++rank) {
@@ -163,9 +164,9 @@ std::string result_on(const HostLayout& hosts, const Task& task, const fs::path&
   return result;
 }
 
-std::string result_on(const HostLayout& hosts, const Task& task) {
+std::string result_on(const HostLayout& hosts, const Job& job) {
   const TempFolder dir;
-  return result_on(hosts, task, dir.path());
+  return result_on(hosts, job, dir.path());
 }
 
 /// The lines of `result` from line `first` on.
@@ -178,22 +179,22 @@ std::string tail(const std::string& result, int first) {
 // Alone, in shared memory, over TCP between hosts, and both. Each rank costs seconds: all layouts
 // of hosts are the next test's.
 TEST(TrainShards, Resnet18Over50StepsHasTheSameBitsOnAnyRanks) {
-  Task task = small_task();
-  task.resnet = true;
-  task.config.optimizer.weight_decay = 0;
-  task.config.scheduler.lr = 0.01;
-  task.config.train.clip_grad = false;
-  task.config.train.max_steps = 50;
-  const auto one = result_on({1}, task);
+  Job job = small_job();
+  job.resnet = true;
+  job.config.optimizer.weight_decay = 0;
+  job.config.scheduler.lr = 0.01;
+  job.config.train.clip_grad = false;
+  job.config.train.max_steps = 50;
+  const auto one = result_on({1}, job);
   for (const HostLayout& hosts : {HostLayout{2}, {1, 1, 1, 1}, {3, 5}}) {
-    EXPECT_EQ(result_on(hosts, task), one) << hosts.size() << " hosts";
+    EXPECT_EQ(result_on(hosts, job), one) << hosts.size() << " hosts";
   }
 }
 
 TEST(TrainShards, EveryNumberOfRanksOnEveryTransport) {
-  Task task = small_task();
-  task.config.train.max_steps = 50;
-  const auto one = result_on({1}, task);
+  Job job = small_job();
+  job.config.train.max_steps = 50;
+  const auto one = result_on({1}, job);
   const HostLayout eight_hosts(8, 1);
   for (const HostLayout& hosts : {HostLayout{2},
                                   {4},
@@ -205,25 +206,25 @@ TEST(TrainShards, EveryNumberOfRanksOnEveryTransport) {
                                   {2, 2},
                                   {4, 4},
                                   {3, 4, 1}}) {
-    EXPECT_EQ(result_on(hosts, task), one) << hosts.size() << " hosts";
+    EXPECT_EQ(result_on(hosts, job), one) << hosts.size() << " hosts";
   }
 }
 
 // Dropped steps are the same ones.
 TEST(TrainShards, MixedPrecisionHasTheSameBitsOnAnyRanks) {
   for (const auto level : {AmpLevel::kO1, AmpLevel::kO2, AmpLevel::kO3}) {
-    Task task = small_task();
-    task.config.parallel.shards = 4;
-    task.config.system.amp_level = level;
-    task.config.system.drop_overflow_update = true;
-    task.config.loss_scaler = LossScalerConfig{.dynamic = true, .loss_scale = 512};
-    task.overflow_at = 7;
-    const auto one = result_on({1}, task);
+    Job job = small_job();
+    job.config.parallel.shards = 4;
+    job.config.system.amp_level = level;
+    job.config.system.drop_overflow_update = true;
+    job.config.loss_scaler = LossScalerConfig{.dynamic = true, .loss_scale = 512};
+    job.overflow_at = 7;
+    const auto one = result_on({1}, job);
     for (const HostLayout& hosts : {HostLayout{2}, {4}, {1, 1}}) {
-      EXPECT_EQ(result_on(hosts, task), one) << to_string(level) << " on " << hosts.size();
+      EXPECT_EQ(result_on(hosts, job), one) << to_string(level) << " on " << hosts.size();
     }
-    task.overflow_at = 0;
-    EXPECT_NE(result_on({1}, task), one);
+    job.overflow_at = 0;
+    EXPECT_NE(result_on({1}, job), one);
   }
 }
 
@@ -232,41 +233,41 @@ TEST(TrainShards, MixedPrecisionHasTheSameBitsOnAnyRanks) {
 // values that bfloat16 makes equal, batch norm's slope is next to endless.
 TEST(TrainShards, Resnet18InMixedPrecisionToo) {
   for (const auto level : {AmpLevel::kO1, AmpLevel::kO2}) {
-    Task task = small_task();
-    task.resnet = true;
-    task.config.parallel.shards = 4;
-    task.config.scheduler.lr = 0.01;
-    task.config.train.loader.batch_size = 8;
-    task.config.train.max_steps = 6;
-    task.config.system.amp_level = level;
-    const auto one = result_on({1}, task);
+    Job job = small_job();
+    job.resnet = true;
+    job.config.parallel.shards = 4;
+    job.config.scheduler.lr = 0.01;
+    job.config.train.loader.batch_size = 8;
+    job.config.train.max_steps = 6;
+    job.config.system.amp_level = level;
+    const auto one = result_on({1}, job);
     for (const HostLayout& hosts : {HostLayout{2}, {1, 1, 1, 1}}) {
-      EXPECT_EQ(result_on(hosts, task), one) << to_string(level) << " on " << hosts.size();
+      EXPECT_EQ(result_on(hosts, job), one) << to_string(level) << " on " << hosts.size();
     }
   }
 }
 
 TEST(TrainShards, AccumulationAndShortBatchesToo) {
-  Task task = small_task();
-  task.config.train.loader.batch_size = 5;
-  task.config.train.gradient_accumulation_steps = 2;
-  const auto one = result_on({1}, task);
+  Job job = small_job();
+  job.config.train.loader.batch_size = 5;
+  job.config.train.gradient_accumulation_steps = 2;
+  const auto one = result_on({1}, job);
   for (const HostLayout& hosts : {HostLayout{2}, {8}, {2, 2}}) {
-    EXPECT_EQ(result_on(hosts, task), one);
+    EXPECT_EQ(result_on(hosts, job), one);
   }
 }
 
 // 10 steps end within an epoch of 6.
 TEST(TrainShards, GoingOnWithOtherRanksGivesTheBitsOfTheWholeRun) {
   const TempFolder dir;
-  Task task = small_task();
-  const auto whole = result_on({1}, task);
-  task.config.train.max_steps = 10;
-  result_on({4}, task, dir.path());
-  task.config.train.max_steps = 20;
-  task.resume = dir.path() / "step_000010";
+  Job job = small_job();
+  const auto whole = result_on({1}, job);
+  job.config.train.max_steps = 10;
+  result_on({4}, job, dir.path());
+  job.config.train.max_steps = 20;
+  job.resume = dir.path() / "step_000010";
   for (const HostLayout& hosts : {HostLayout{1}, {2}, {1, 1}, {8}}) {
-    const auto rest = result_on(hosts, task, dir.path());
+    const auto rest = result_on(hosts, job, dir.path());
     EXPECT_EQ(rest.substr(0, 34), whole.substr(0, 34));
     EXPECT_EQ(tail(rest, 2), tail(whole, 12));
   }

@@ -15,6 +15,7 @@
 #include "lockstep/data/loader.h"
 #include "lockstep/train/optim/optimizer.h"
 #include "lockstep/train/setup.h"
+#include "lockstep/train/task/task.h"
 #include "lockstep/train/trainer.h"
 #include "tests/support/ranks.h"
 
@@ -151,10 +152,11 @@ inline TinyRun run_tiny_rank(const World& world, const Config& config, const Tin
   if (hooks.start) state = hooks.start(weights, *optimizer);
   if (masters) masters->publish_all();
   TinyRun run;
+  const auto task = make_task(config);
   Trainer* running = nullptr;
   const auto signal = [&] { return hooks.signal(world.rank, running->state().step); };
-  Trainer trainer({config, world.rank, world.size, group, model, *optimizer, loader, samplers,
-                   signal, masters.get()},
+  Trainer trainer({config, world.rank, world.size, group, model, *optimizer, *task, loader,
+                   samplers, signal, masters.get()},
                   state, hooks.averaging(world.rank));
   running = &trainer;
   trainer.add(std::make_shared<Recorder>(run));

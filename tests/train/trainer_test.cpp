@@ -12,6 +12,7 @@
 #include "lockstep/train/callbacks/evaluation.h"
 #include "lockstep/train/callbacks/results.h"
 #include "lockstep/train/resume.h"
+#include "lockstep/train/task/classification.h"
 #include "tests/support/error_of.h"
 #include "tests/support/temp_folder.h"
 #include "tests/train/tiny.h"
@@ -366,7 +367,7 @@ class Judge final : public Callback {
  public:
   void on_epoch(Trainer& trainer, const EpochReport& report) override {
     EvalResult result;
-    result.acc = static_cast<double>(report.epoch) / 10;
+    result.metrics = {{"acc", static_cast<double>(report.epoch) / 10}};
     trainer.evaluated(result);
   }
 };
@@ -473,18 +474,20 @@ TEST(Evaluate, CountsEverySampleOnceForAnyNumberOfRanks) {
       auto data = std::make_shared<const TinyData>(23);
       DistributedSampler sampler(data->size(), world, {.shuffle = false});
       Loader loader(data, ImageTransform({Normalize{}}, data->shape(), 0), {.batch_size = 4});
-      const auto result = evaluate(model, loader, {&sampler, 1}, group, {});
+      ClassificationTask task({}, kTinyClasses);
+      const auto result = evaluate(model, loader, {&sampler, 1}, group, task);
       const std::lock_guard lock(mutex);
       results.push_back(result.value());
     });
   }
   for (const auto& result : results) {
     EXPECT_EQ(result.samples, 23);
-    EXPECT_EQ(result.acc, results[0].acc);
-    EXPECT_EQ(result.top_5, results[0].top_5);
-    EXPECT_NEAR(result.loss, results[0].loss, 1e-6);
+    EXPECT_EQ(result.metrics, results[0].metrics);
+    EXPECT_NEAR(result.loss.value(), results[0].loss.value(), 1e-6);
   }
-  EXPECT_GT(results[0].top_5, results[0].acc);
+  EXPECT_GT(results[0].metric("top_5"), results[0].metric("acc"));
+  EXPECT_EQ(error_of([&] { (void)results[0].metric("top5"); }).what(),
+            std::string("metric.main_indicator is 'top5', evaluation gives acc, top_5"));
 }
 
 }  // namespace

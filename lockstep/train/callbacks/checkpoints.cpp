@@ -52,7 +52,7 @@ void Checkpoints::record(Trainer& trainer, double value) {
 }
 
 void Checkpoints::on_evaluation(Trainer& trainer, const EvalResult& result) {
-  record(trainer, trainer.config().metric.main_indicator == "acc" ? result.acc : result.top_5);
+  record(trainer, result.metric(trainer.config().metric.main_indicator));
 }
 
 void Checkpoints::on_epoch(Trainer& trainer, const EpochReport& report) {

@@ -10,8 +10,11 @@ bool evaluates_after(const SystemConfig& config, int64_t epoch) {
 void Evaluation::run(Trainer& trainer) {
   last_step_ = trainer.state().step;
   const auto& config = trainer.config();
-  const auto result = evaluate(trainer.model(), loader_, samplers_, trainer.group(), config.loss,
-                               config.system.amp_level, [&] { return trainer.signalled(); });
+  EvalHooks hooks;
+  hooks.interrupted = [&] { return trainer.signalled(); };
+  hooks.fault = [&](const std::string& line) { trainer.report_fault(line); };
+  const auto result = evaluate(trainer.model(), loader_, samplers_, trainer.group(), trainer.task(),
+                               config.system.amp_level, hooks);
   if (result) {
     trainer.evaluated(*result);
   } else {

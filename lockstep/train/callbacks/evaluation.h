@@ -17,7 +17,7 @@ bool evaluates_after(const SystemConfig& config, int64_t epoch);
 class Evaluation final : public Callback {
  public:
   /// The caller keeps them while the trainer runs.
-  Evaluation(Loader& loader, std::span<const DistributedSampler> samplers)
+  Evaluation(BatchSource& loader, std::span<const DistributedSampler> samplers)
       : loader_(loader), samplers_(samplers) {}
 
   void on_epoch(Trainer& trainer, const EpochReport& report) override;
@@ -26,7 +26,7 @@ class Evaluation final : public Callback {
  private:
   void run(Trainer& trainer);
 
-  Loader& loader_;
+  BatchSource& loader_;
   std::span<const DistributedSampler> samplers_;
   std::optional<int64_t> last_step_;  // whose weights were evaluated last
 };

@@ -5,13 +5,9 @@
 namespace lockstep {
 namespace {
 
-std::vector<std::string> metric_names(const Config& config) {
-  std::vector<std::string> names;
-  if (!config.system.val_while_train) return names;
-  for (const auto& [name, value] : EvalResult().metrics(config.model.num_classes)) {
-    names.push_back(name);
-  }
-  return names;
+std::vector<std::string> metric_names(Trainer& trainer) {
+  if (!trainer.config().system.val_while_train) return {};
+  return trainer.task().metric_names();
 }
 
 }  // namespace
@@ -20,7 +16,7 @@ void Results::on_start(Trainer& trainer) {
   if (trainer.rank() != 0) return;
   const auto& dir = trainer.config().train.ckpt_save_dir;
   metrics_.emplace(dir / "metrics.jsonl", trainer.state().step);
-  result_log_.emplace(dir / "result.log", metric_names(trainer.config()), trainer.state().epoch);
+  result_log_.emplace(dir / "result.log", metric_names(trainer), trainer.state().epoch);
 }
 
 void Results::on_step(Trainer& trainer, const StepReport& report) {
@@ -48,8 +44,8 @@ void Results::on_evaluation(Trainer& trainer, const EvalResult& result) {
   if (!metrics_) return;
   MetricsRecord record{"eval", trainer.state().epoch, trainer.state().step, {}};
   if (trainer.state().batch_in_epoch > 0) ++record.epoch;  // within an epoch
-  record.values = result.metrics(trainer.config().model.num_classes);
-  record.values.emplace_back("loss", result.loss);
+  record.values = result.metrics;
+  if (result.loss) record.values.emplace_back("loss", *result.loss);
   record.values.emplace_back("samples", static_cast<double>(result.samples));
   record.values.emplace_back("seconds", result.seconds);
   metrics_->write(record);
@@ -58,11 +54,10 @@ void Results::on_evaluation(Trainer& trainer, const EvalResult& result) {
 void Results::on_epoch(Trainer& trainer, const EpochReport& report) {
   if (result_log_) {
     ResultRow row{report.epoch, report.loss, {}, report.seconds, std::nullopt};
-    const auto names = metric_names(trainer.config());
+    const auto names = metric_names(trainer);
     row.metrics.resize(names.size());
     if (evaluation_) {
-      const auto metrics = evaluation_->metrics(trainer.config().model.num_classes);
-      for (size_t i = 0; i < names.size(); ++i) row.metrics[i] = metrics[i].second;
+      for (size_t i = 0; i < names.size(); ++i) row.metrics[i] = evaluation_->metrics[i].second;
       row.eval_time = evaluation_->seconds;
     }
     result_log_->write(row);

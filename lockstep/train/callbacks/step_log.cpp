@@ -45,6 +45,7 @@ void StepLog::on_step(Trainer& trainer, const StepReport& report) {
     since_line_s_ = 0;
     since_line_ = 0;
   }
+  for (const auto& line : report.faults) on_fault(trainer, line);
   if (report.dropped) {
     log_.write(Severity::kWarning, kTrainLogger, dropped_line(report, config.scheduler.num_epochs));
   }
@@ -80,13 +81,21 @@ void StepLog::on_epoch(Trainer& trainer, const EpochReport& report) {
     log_.info(kTrainLogger,
               mindocr_epoch_line(report, config.scheduler.num_epochs, batch_of_rank(trainer)));
   }
+  if (report.faults > 0) {
+    log_.write(Severity::kWarning, kTrainLogger, faults_line(report.faults, "used"));
+  }
 }
 
-void StepLog::on_evaluation(Trainer& trainer, const EvalResult& result) {
-  log_.info(kTrainLogger,
-            fmt::format("Performance: {}, eval time: {}",
-                        python_dict(result.metrics(trainer.config().model.num_classes)),
-                        python_float(result.seconds)));
+void StepLog::on_fault(Trainer&, const std::string& line) {
+  log_.write(Severity::kWarning, kDataLogger, line);
+}
+
+void StepLog::on_evaluation(Trainer&, const EvalResult& result) {
+  log_.info(kTrainLogger, fmt::format("Performance: {}, eval time: {}", python_dict(result.metrics),
+                                      python_float(result.seconds)));
+  if (result.faults > 0) {
+    log_.write(Severity::kWarning, kTrainLogger, faults_line(result.faults, "judged"));
+  }
   rate_.start(RateMeter::Clock::now());
 }
 

@@ -66,6 +66,11 @@ std::string dropped_line(const StepReport& report, int64_t num_epochs) {
       python_float(scale.scale));
 }
 
+std::string faults_line(int64_t faults, const char* what) {
+  return fmt::format("{} sample{} could not be {}: each has a warning in the log of its rank",
+                     faults, faults == 1 ? "" : "s", what);
+}
+
 std::string mindspore_step_line(const StepReport& report) {
   return fmt::format("epoch: {} step: {}, loss is {}", report.epoch, report.step_in_epoch,
                      static_cast<float>(report.loss));

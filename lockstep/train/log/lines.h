@@ -26,6 +26,8 @@ struct StepReport {
   bool dropped = false;       ///< Gradients overflowed: the optimizer step was left out.
   /// After this step; none without a loss scaler.
   std::optional<LossScaleState> loss_scale = std::nullopt;
+  std::vector<std::string> faults{};  ///< Of this rank's batch; see Batch::faults.
+  int64_t faults_of_all = 0;          ///< Their number over all ranks.
 };
 
 /// One epoch, or what this run did of it.
@@ -36,6 +38,7 @@ struct EpochReport {
   double seconds = 0;
   double data_wait_s = 0;
   double comm_exposed_s = 0;
+  int64_t faults = 0;  ///< Samples that could not be used, of all ranks.
 };
 
 /// "epoch: [1/5] step: [10/156], loss: 2.302585, lr: 0.004000, per step time: 105.123 ms, fps per
@@ -49,6 +52,9 @@ std::string mindocr_epoch_line(const EpochReport& report, int64_t num_epochs, in
 /// "epoch: [1/5] step: [10/156], gradients overflowed, update dropped (3 so far), loss scale:
 /// 512.0".
 std::string dropped_line(const StepReport& report, int64_t num_epochs);
+
+/// "3 samples could not be used, see the warnings above". `what`: "used", "judged".
+std::string faults_line(int64_t faults, const char* what);
 
 /// "epoch: 1 step: 10, loss is 2.3025854": the loss as the shortest text of its float32.
 std::string mindspore_step_line(const StepReport& report);

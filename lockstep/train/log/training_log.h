@@ -12,6 +12,8 @@ namespace lockstep {
 
 /// The name in the trainer's records.
 inline constexpr std::string_view kTrainLogger = "lockstep.train";
+/// In those about samples.
+inline constexpr std::string_view kDataLogger = "lockstep.data";
 
 enum class Severity : int { kDebug = 10, kInfo = 20, kWarning = 30, kError = 40 };
 

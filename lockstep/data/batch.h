@@ -1,0 +1,49 @@
+#pragma once
+// What a loader hands to a trainer, whatever the data are.
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace lockstep {
+
+struct TextTruths;  // lockstep/data/text_truths.h
+
+struct Batch {
+  at::Tensor images;                ///< (N, 3, H, W) float32, contiguous, on the CPU.
+  std::vector<at::Tensor> targets;  ///< What the loss compares with: columns of N rows each.
+  /// Leading rows that count; the others are padding (see DistributedSampler).
+  int64_t valid = 0;
+  std::shared_ptr<const TextTruths> truths{};  ///< Of text, for evaluation: of the N samples.
+  /// A line for each sample that could not be used: in training another stands in its place, in
+  /// evaluation it is left out.
+  std::vector<std::string> faults{};
+};
+
+/// Gives the batches of one epoch after another. One consumer thread.
+class BatchSource {
+ public:
+  virtual ~BatchSource() = default;
+
+  /// Begins an epoch that reads samples `order`, and drops what is left of the one before. Only
+  /// the first `num_counted` entries count as valid (default: all). To resume within an epoch give
+  /// the rest of its order. Errors: kInvalidArgument naming an index out of range.
+  virtual void start(int64_t epoch, std::vector<int64_t> order,
+                     std::optional<int64_t> num_counted = std::nullopt) = 0;
+
+  /// Batches that an order of `num_samples` gives.
+  virtual int64_t num_batches(int64_t num_samples) const = 0;
+
+  /// The next batch, or nothing at the end of the epoch. Errors: kTimeout, and whatever making this
+  /// batch threw; then the epoch is over.
+  virtual std::optional<Batch> next() = 0;
+
+  /// Time that next() has waited for data since the source was made.
+  virtual double wait_seconds() const = 0;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,58 @@
+#include "lockstep/train/task/classification.h"
+
+#include <ATen/core/Reduction.h>
+#include <ATen/ops/cross_entropy_loss.h>
+#include <ATen/ops/topk.h>
+
+#include <algorithm>
+
+namespace lockstep {
+
+at::Tensor classification_loss(const at::Tensor& logits, const at::Tensor& labels,
+                               const LossConfig& config) {
+  constexpr int64_t kIgnoreNone = -100;  // libtorch's default
+  return at::cross_entropy_loss(logits, labels, {}, at::Reduction::Mean, kIgnoreNone,
+                                config.smoothing);
+}
+
+ClassificationSums classification_sums(const at::Tensor& logits, const at::Tensor& labels,
+                                       int64_t valid, const LossConfig& config) {
+  if (valid == 0) return {};
+  const auto rows = logits.narrow(0, 0, valid);
+  const auto truth = labels.narrow(0, 0, valid);
+  const int64_t best = std::min<int64_t>(5, logits.size(1));
+  const auto top = std::get<1>(at::topk(rows, best, 1));  // (valid, best), best first
+  const auto hits = top.eq(truth.unsqueeze(1));
+  ClassificationSums sums;
+  sums.samples = static_cast<double>(valid);
+  sums.loss = classification_loss(rows, truth, config).item().toDouble() * sums.samples;
+  sums.correct = static_cast<double>(hits.select(1, 0).sum().item().toLong());
+  sums.correct5 = static_cast<double>(hits.sum().item().toLong());
+  return sums;
+}
+
+at::Tensor ClassificationTask::loss(const at::Tensor& output, std::span<const at::Tensor> targets) {
+  return classification_loss(output, targets.front(), config_);
+}
+
+std::vector<std::string> ClassificationTask::metric_names() const {
+  if (num_classes_ <= 5) return {"acc"};
+  return {"acc", "top_5"};
+}
+
+std::vector<double> ClassificationTask::sums(const at::Tensor& output, const Batch& batch) {
+  const auto sums = classification_sums(output, batch.targets.front(), batch.valid, config_);
+  return {sums.samples, sums.loss, sums.correct, sums.correct5};
+}
+
+EvalResult ClassificationTask::result(std::span<const double> sums) const {
+  const double count = std::max(1.0, sums[0]);
+  EvalResult result;
+  result.samples = static_cast<int64_t>(sums[0]);
+  result.loss = sums[1] / count;
+  result.metrics = {{"acc", sums[2] / count}};
+  if (num_classes_ > 5) result.metrics.emplace_back("top_5", sums[3] / count);
+  return result;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,42 @@
+#pragma once
+
+#include "lockstep/train/task/task.h"
+
+namespace lockstep {
+
+/// Cross entropy of logits (N, K) and labels (N), the mean over the batch. With smoothing s the
+/// target is (1 - s) for the label plus s / K for every class. Returns a scalar.
+/// Source: Szegedy et al., CVPR 2016, section 7; torch.nn.CrossEntropyLoss.
+at::Tensor classification_loss(const at::Tensor& logits, const at::Tensor& labels,
+                               const LossConfig& config);
+
+/// Sums over samples.
+struct ClassificationSums {
+  double samples = 0;
+  double loss = 0;
+  double correct = 0;   ///< The best class is the label.
+  double correct5 = 0;  ///< The label is among the five best.
+};
+
+/// Of one batch: logits (N, K), labels (N); the first `valid` rows count.
+ClassificationSums classification_sums(const at::Tensor& logits, const at::Tensor& labels,
+                                       int64_t valid, const LossConfig& config);
+
+/// One label an image. Metrics: acc, and top_5 with more than 5 classes.
+class ClassificationTask final : public Task {
+ public:
+  ClassificationTask(LossConfig config, int64_t num_classes)
+      : config_(std::move(config)), num_classes_(num_classes) {}
+
+  at::Tensor loss(const at::Tensor& output, std::span<const at::Tensor> targets) override;
+  std::vector<std::string> metric_names() const override;
+  size_t num_sums() const override { return 4; }
+  std::vector<double> sums(const at::Tensor& output, const Batch& batch) override;
+  EvalResult result(std::span<const double> sums) const override;
+
+ private:
+  LossConfig config_;
+  int64_t num_classes_;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,56 @@
+#pragma once
+// What a trainer has to know of what a network learns; everything else is the same for all tasks.
+
+#include <ATen/core/Tensor.h>
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lockstep/data/batch.h"
+#include "lockstep/train/config/config.h"
+
+namespace lockstep {
+
+/// How good the weights are.
+struct EvalResult {
+  int64_t samples = 0;
+  std::optional<double> loss{};  ///< Mean over samples, of tasks that evaluate it.
+  /// By name, in the order of result.log: those of Task::metric_names().
+  std::vector<std::pair<std::string, double>> metrics{};
+  double seconds = 0;
+  /// Samples that could not be judged, of all ranks.
+  int64_t faults = 0;
+
+  /// Errors: kInvalidArgument naming the metrics that there are.
+  double metric(const std::string& name) const;
+};
+
+/// One a rank; not for several threads at once.
+class Task {
+ public:
+  virtual ~Task() = default;
+
+  /// Scalar float32: the mean over the batch, with its graph. `output`: of the network in training.
+  /// Errors: kInvalidArgument when targets do not fit.
+  virtual at::Tensor loss(const at::Tensor& output, std::span<const at::Tensor> targets) = 0;
+
+  /// In the order of result.log. Which one checkpoints are ranked by is metric.main_indicator.
+  virtual std::vector<std::string> metric_names() const = 0;
+
+  /// Entries of sums().
+  virtual size_t num_sums() const = 0;
+  /// Of the samples of a batch that count (batch.valid, 0 too): adding the sums of two sets of
+  /// samples, entry by entry, gives those of both. `output`: of the network in evaluation, float32.
+  virtual std::vector<double> sums(const at::Tensor& output, const Batch& batch) = 0;
+  /// All but the time.
+  virtual EvalResult result(std::span<const double> sums) const = 0;
+};
+
+/// The one that model.type, loss, postprocess and metric name.
+std::unique_ptr<Task> make_task(const Config& config);
+
+}  // namespace lockstep
