@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "lockstep/base/error.h"
+#include "lockstep/ocr/text/unicode.h"
 
 namespace lockstep::ocr {
 
@@ -28,6 +29,14 @@ CtcPath ctc_path(std::span<const float> probabilities, size_t classes, int32_t b
   }
   if (!path.classes.empty()) path.confidence /= static_cast<double>(path.classes.size());
   return path;
+}
+
+RecognizedText ctc_text(std::span<const float> probabilities, const Dictionary& dictionary) {
+  const CtcPath path =
+      ctc_path(probabilities, static_cast<size_t>(dictionary.num_classes()), dictionary.blank());
+  std::string text;
+  for (const int32_t one : path.classes) text += dictionary.character(one);
+  return {dictionary.lower() ? to_lower(text) : text, path.confidence};
 }
 
 }  // namespace lockstep::ocr

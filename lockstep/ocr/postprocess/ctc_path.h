@@ -1,9 +1,12 @@
 #pragma once
-// Reading a recogniser's frames greedily: the step of MindOCR's RecCTCLabelDecode before letters.
+// Reading a recogniser's frames greedily: MindOCR's RecCTCLabelDecode.
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
+
+#include "lockstep/ocr/text/dictionary.h"
 
 namespace lockstep::ocr {
 
@@ -16,5 +19,13 @@ struct CtcPath {
 /// and blanks are left out. `probabilities`: frames x `classes`, row by row; a multiple of
 /// `classes` long, else Error(kInvalidArgument).
 CtcPath ctc_path(std::span<const float> probabilities, size_t classes, int32_t blank);
+
+struct RecognizedText {
+  std::string text;
+  double confidence = 0;
+};
+
+/// The same as letters: in lower case where the dictionary says so.
+RecognizedText ctc_text(std::span<const float> probabilities, const Dictionary& dictionary);
 
 }  // namespace lockstep::ocr

@@ -51,5 +51,27 @@ TEST(CtcPath, RefusesRowsThatDoNotFit) {
   EXPECT_THROW(ctc_path(rows, 0, 2), Error);
 }
 
+TEST(CtcText, SpellsWithTheDictionary) {
+  const Dictionary words =
+      Dictionary::parse("A\nb\n中\n", "d.txt", {.character_dict_path = "d.txt"});
+  const auto rows = frames({{0, 0.5F}, {3, 0.9F}, {2, 0.75F}, {2, 0.7F}, {1, 0.25F + 0.01F}}, 4);
+  EXPECT_EQ(ctc_text(rows, words).text, "A中b");
+  EXPECT_NEAR(ctc_text(rows, words).confidence, (0.5 + 0.75 + 0.26) / 3, 1e-6);
+}
+
+TEST(CtcText, LowersWhereTheDictionarySaysSo) {
+  CharacterOptions options;
+  options.lower = true;
+  const Dictionary words = Dictionary::parse("A\nb\n", "dict.txt", options);
+  EXPECT_EQ(ctc_text(frames({{0, 0.9F}, {1, 0.9F}}, 3), words).text, "ab");
+}
+
+TEST(CtcText, BlankFirst) {
+  CharacterOptions options;
+  options.blank_at_last = false;
+  const Dictionary words = Dictionary::parse("x\ny\n", "dict.txt", options);
+  EXPECT_EQ(ctc_text(frames({{0, 0.9F}, {1, 0.9F}, {2, 0.9F}}, 3), words).text, "xy");
+}
+
 }  // namespace
 }  // namespace lockstep::ocr
