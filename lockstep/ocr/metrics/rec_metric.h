@@ -1,0 +1,64 @@
+#pragma once
+// How well words were read: MindOCR's RecMetric.
+
+#include <array>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "lockstep/ocr/metrics/options.h"
+#include "lockstep/ocr/text/dictionary.h"
+
+namespace lockstep::ocr {
+
+/// Of one word or of many: counts add up, whichever rank judged them, and to the same bits in any
+/// order (up to 2^23 words), because distances are kept in whole 2^-30ths.
+struct RecCounts {
+  double words = 0;
+  double correct = 0;
+  double distance = 0;  ///< Sum of normalised edit distances.
+
+  static constexpr size_t kEntries = 3;
+  std::array<double, kEntries> flat() const { return {words, correct, distance}; }
+  static RecCounts from(std::span<const double, kEntries> flat) {
+    return {flat[0], flat[1], flat[2]};
+  }
+  RecCounts& operator+=(const RecCounts& other);
+};
+
+/// Both texts as they are compared; MindOCR's print_flag shows them as "{predicted} :: {truth}".
+struct RecJudgement {
+  std::string predicted;
+  std::string truth;
+  RecCounts counts;  ///< Of this one word.
+};
+
+/// Read-only once made.
+class RecJudge {
+ public:
+  /// Reads the dictionary of filter_ood; see Dictionary for errors.
+  explicit RecJudge(const RecMetricOptions& options);
+
+  /// UTF-8 both. In this order: spaces go (ignore_space), lower case (lower), characters that the
+  /// dictionary lacks go from the truth alone (filter_ood), symbols go (ignore_symbol).
+  RecJudgement judge(std::string_view predicted, std::string_view truth) const;
+
+ private:
+  RecMetricOptions options_;
+  std::optional<Dictionary> dictionary_;
+};
+
+struct RecFigures {
+  double acc = 0;                 ///< Words that are equal.
+  double norm_edit_distance = 0;  ///< 1 - mean of edit distance over the longer one's length.
+};
+
+/// Errors: kInvalidArgument for no words.
+RecFigures rec_figures(const RecCounts& counts);
+
+/// Insertions, deletions and substitutions of characters that lead from one to the other, over the
+/// length of the longer one: 0 .. 1, 0 for two empty ones. UTF-8 both. Cost: product of lengths.
+double normalised_edit_distance(std::string_view a, std::string_view b);
+
+}  // namespace lockstep::ocr
