@@ -14,28 +14,39 @@ void require(bool met, const std::string& what) {
 
 }  // namespace
 
+void check_loader_options(const LoaderOptions& options) {
+  require(options.batch_size >= 1, fmt::format("batch_size is {}", options.batch_size));
+  require(options.threads >= 1, fmt::format("{} threads", options.threads));
+  require(options.prefetch >= 1, fmt::format("prefetch is {}", options.prefetch));
+}
+
+void check_order(const std::vector<int64_t>& order, int64_t size) {
+  for (const int64_t index : order) {
+    require(index >= 0 && index < size, fmt::format("sample {} is not in [0, {})", index, size));
+  }
+}
+
+int64_t num_batches(const LoaderOptions& options, int64_t num_samples) {
+  const int64_t size = options.batch_size;
+  return options.drop_remainder ? num_samples / size : (num_samples + size - 1) / size;
+}
+
 Loader::Loader(std::shared_ptr<const ImageDataset> data, ImageTransform transform,
                LoaderOptions options)
     : data_(std::move(data)),
       transform_(std::move(transform)),
       options_(options),
       batches_(options.threads, options.prefetch) {
-  require(options.batch_size >= 1, fmt::format("batch_size is {}", options.batch_size));
-  require(options.threads >= 1, fmt::format("{} threads", options.threads));
-  require(options.prefetch >= 1, fmt::format("prefetch is {}", options.prefetch));
+  check_loader_options(options);
   require(transform_.input() == data_->shape(), "the transform is for images of another shape");
 }
 
 int64_t Loader::num_batches(int64_t num_samples) const {
-  const int64_t size = options_.batch_size;
-  return options_.drop_remainder ? num_samples / size : (num_samples + size - 1) / size;
+  return lockstep::num_batches(options_, num_samples);
 }
 
 void Loader::start(int64_t epoch, std::vector<int64_t> order, std::optional<int64_t> num_counted) {
-  for (const int64_t index : order) {
-    require(index >= 0 && index < data_->size(),
-            fmt::format("sample {} is not in [0, {})", index, data_->size()));
-  }
+  check_order(order, data_->size());
   const auto size = static_cast<int64_t>(order.size());
   auto plan =
       std::make_shared<const Epoch>(Epoch{epoch, std::move(order), num_counted.value_or(size)});

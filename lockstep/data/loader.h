@@ -21,6 +21,13 @@ struct LoaderOptions {
   std::chrono::seconds timeout{600};  ///< For one batch.
 };
 
+/// Errors: kInvalidArgument naming the field.
+void check_loader_options(const LoaderOptions& options);
+/// Errors: kInvalidArgument naming a sample that is not in [0, size).
+void check_order(const std::vector<int64_t>& order, int64_t size);
+/// Batches that so many samples give.
+int64_t num_batches(const LoaderOptions& options, int64_t num_samples);
+
 /// Reads a data set in a given order; the one target is the labels, (N) int64. The batches depend
 /// on (data, transform, epoch, order) alone, not on threads or timing. The worker threads end with
 /// the loader.

@@ -1,0 +1,139 @@
+#include "lockstep/data/text_batch.h"
+
+#include <ATen/ops/empty.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <opencv2/core.hpp>
+
+#include "lockstep/base/error.h"
+#include "lockstep/data/text_truths.h"
+
+namespace lockstep {
+namespace {
+
+using ocr::Sample;
+
+/// Of an image of H x W pixels, or, after ToCHWImage, of C x H x W numbers.
+struct ImageSize {
+  int64_t channels = 0;
+  int64_t rows = 0;
+  int64_t cols = 0;
+  bool operator==(const ImageSize&) const = default;
+  int64_t numel() const { return channels * rows * cols; }
+};
+
+ImageSize size_of(const cv::Mat& mat) {
+  if (mat.dims == 3) return {mat.size[0], mat.size[1], mat.size[2]};
+  return {mat.channels(), mat.rows, mat.cols};
+}
+
+std::string to_text(const ImageSize& size) {
+  return fmt::format("{} x {} x {}", size.channels, size.rows, size.cols);
+}
+
+void require_same(const Sample& first, const Sample& other) {
+  if (size_of(first.image) == size_of(other.image)) return;
+  throw Error(
+      ErrorCode::kInvalidArgument,
+      fmt::format("one batch has images of {} ({}) and {} ({}): choose loader.batch_size 1, "
+                  "or transforms that bring all to one size",
+                  to_text(size_of(first.image)), first.source, to_text(size_of(other.image)),
+                  other.source));
+}
+
+/// In the order channels, rows, columns.
+void put_planes(const cv::Mat& image, float* values) {
+  cv::Mat floats = image;
+  if (image.depth() != CV_32F) image.convertTo(floats, CV_32F);
+  if (floats.dims == 3) {
+    floats.copyTo(cv::Mat(3, floats.size.p, CV_32F, values));
+    return;
+  }
+  std::vector<cv::Mat> planes;
+  for (int channel = 0; channel < image.channels(); ++channel) {
+    planes.emplace_back(image.rows, image.cols, CV_32F, values + image.total() * channel);
+  }
+  cv::split(floats, planes);
+}
+
+at::Tensor images_of(const std::vector<Sample>& samples) {
+  const ImageSize size = size_of(samples.front().image);
+  const auto images = at::empty({std::ssize(samples), size.channels, size.rows, size.cols});
+  auto* values = images.data_ptr<float>();
+  for (const auto& sample : samples) {
+    require_same(samples.front(), sample);
+    put_planes(sample.image, values);
+    values += size.numel();
+  }
+  return images;
+}
+
+/// (N, H, W) of a map that each sample has in the size of its image.
+at::Tensor maps_of(const std::vector<Sample>& samples, cv::Mat Sample::*map, const char* name) {
+  const ImageSize of_image = size_of(samples.front().image);
+  const cv::Size size(static_cast<int>(of_image.cols), static_cast<int>(of_image.rows));
+  const auto maps = at::empty({std::ssize(samples), size.height, size.width});
+  auto* values = maps.data_ptr<float>();
+  for (const auto& sample : samples) {
+    const cv::Mat& own = sample.*map;
+    if (own.size() != size || own.type() != CV_32FC1) {
+      throw Error(ErrorCode::kInvalidArgument,
+                  fmt::format("{} has no {} of its image's size: does dataset.transform_pipeline "
+                              "make one, after all that moves pixels?",
+                              sample.source, name));
+    }
+    own.copyTo(cv::Mat(size, CV_32F, values));
+    values += size.area();
+  }
+  return maps;
+}
+
+at::Tensor texts_of(const std::vector<Sample>& samples) {
+  const auto length = std::ssize(samples.front().text_seq);
+  const auto texts = at::empty({std::ssize(samples), length}, at::kInt);
+  auto* values = texts.data_ptr<int32_t>();
+  for (const auto& sample : samples) {
+    if (length == 0 || std::ssize(sample.text_seq) != length) {
+      throw Error(ErrorCode::kInvalidArgument,
+                  fmt::format("{} has no text_seq: does dataset.transform_pipeline have "
+                              "RecCTCLabelEncode?",
+                              sample.source));
+    }
+    values = std::copy(sample.text_seq.begin(), sample.text_seq.end(), values);
+  }
+  return texts;
+}
+
+}  // namespace
+
+Batch make_text_batch(std::vector<Sample> samples, TextColumns columns) {
+  Batch batch;
+  batch.valid = std::ssize(samples);
+  auto truths = std::make_shared<TextTruths>();
+  if (samples.empty()) {
+    batch.images = at::empty({0, 3, 1, 1});
+    batch.truths = truths;
+    return batch;
+  }
+  batch.images = images_of(samples);
+  if (columns == TextColumns::kDetection) {
+    batch.targets = {maps_of(samples, &Sample::binary_map, "binary_map").unsqueeze(1),
+                     maps_of(samples, &Sample::mask, "mask"),
+                     maps_of(samples, &Sample::thresh_map, "thresh_map"),
+                     maps_of(samples, &Sample::thresh_mask, "thresh_mask")};
+  } else if (columns == TextColumns::kRecognition) {
+    batch.targets = {texts_of(samples)};
+  } else {
+    for (auto& sample : samples) {
+      sample.image.release();
+      sample.original.release();
+      sample.encoded.clear();
+    }
+    truths->samples = std::move(samples);
+    batch.truths = std::move(truths);
+  }
+  return batch;
+}
+
+}  // namespace lockstep

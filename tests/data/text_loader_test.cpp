@@ -1,0 +1,189 @@
+#include "lockstep/data/text_loader.h"
+
+#include <ATen/ops/equal.h>
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <numeric>
+#include <opencv2/core.hpp>
+
+#include "lockstep/base/error.h"
+#include "lockstep/data/philox.h"
+#include "lockstep/data/text_truths.h"
+#include "tests/support/error_of.h"
+
+namespace lockstep {
+namespace {
+
+/// Image i: 3 planes of 4 x 6, plane c of value 10 * i + c plus what chance adds in this epoch.
+class FakeText final : public TextSamples {
+ public:
+  explicit FakeText(std::vector<int64_t> broken = {}, int wide = -1, bool planar = false)
+      : broken_(std::move(broken)), wide_(wide), planar_(planar) {}
+  int64_t size() const override { return 12; }
+  ocr::Sample make(int64_t epoch, int64_t index) const override {
+    ocr::Sample sample;
+    sample.source = fmt::format("{}.png", index);
+    if (std::find(broken_.begin(), broken_.end(), index) != broken_.end()) {
+      throw Error(ErrorCode::kCorrupt, sample.source + ": truncated");
+    }
+    Philox random(7, static_cast<uint32_t>(epoch), static_cast<uint64_t>(index));
+    const double noise = random.uniform() / 4;
+    const auto base = static_cast<double>(10 * index) + noise;
+    const cv::Size size(index == wide_ ? 8 : 6, 4);
+    sample.image = cv::Mat(size, CV_32FC3, cv::Scalar(base, base + 1, base + 2));
+    if (planar_) sample.image = planes_of(sample.image);
+    sample.binary_map = cv::Mat(size, CV_32F, cv::Scalar(1));
+    sample.mask = cv::Mat(size, CV_32F, cv::Scalar(2));
+    sample.thresh_map = cv::Mat(size, CV_32F, cv::Scalar(3));
+    sample.thresh_mask = cv::Mat(size, CV_32F, cv::Scalar(4));
+    sample.text_seq = {static_cast<int32_t>(index), 36, 36};
+    sample.label = fmt::format("text {}", index);
+    return sample;
+  }
+
+ private:
+  static cv::Mat planes_of(const cv::Mat& image) {
+    const int sizes[] = {3, image.rows, image.cols};
+    cv::Mat planes(3, sizes, CV_32F);
+    for (int c = 0; c < 3; ++c) {
+      cv::extractChannel(image, cv::Mat(image.size(), CV_32F, planes.ptr<float>(c)), c);
+    }
+    return planes;
+  }
+
+  std::vector<int64_t> broken_;
+  int wide_;
+  bool planar_;
+};
+
+std::vector<int64_t> all_twelve() {
+  std::vector<int64_t> order(12);
+  std::iota(order.begin(), order.end(), 0);
+  return order;
+}
+
+TEST(TextLoader, CollatesImagesAsPlanesAndMapsInTheLosssOrder) {
+  TextLoader loader(std::make_shared<FakeText>(), TextColumns::kDetection, {.batch_size = 5}, 1);
+  loader.start(0, all_twelve());
+  EXPECT_EQ(loader.num_batches(12), 3);
+  const auto batch = loader.next();
+  ASSERT_TRUE(batch);
+  EXPECT_EQ(batch->images.sizes(), at::IntArrayRef({5, 3, 4, 6}));
+  EXPECT_NEAR(batch->images[2][1].min().item<float>(), batch->images[2][0].min().item<float>() + 1,
+              1e-4);
+  EXPECT_EQ(batch->images[2][0].max().item<float>(), batch->images[2][0].min().item<float>());
+  ASSERT_EQ(batch->targets.size(), 4u);
+  EXPECT_EQ(batch->targets[0].sizes(), at::IntArrayRef({5, 1, 4, 6}));
+  for (size_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(batch->targets[i].min().item<float>(), static_cast<float>(i + 1));
+    EXPECT_EQ(batch->targets[i].size(0), 5);
+  }
+  EXPECT_EQ(batch->valid, 5);
+}
+
+TEST(TextLoader, TakesImagesThatArePlanesAlready) {
+  const std::vector<int64_t> none;
+  TextLoader pixels(std::make_shared<FakeText>(none, 5), TextColumns::kRecognition,
+                    {.batch_size = 4}, 1);
+  TextLoader planes(std::make_shared<FakeText>(none, 5, true), TextColumns::kRecognition,
+                    {.batch_size = 4}, 1);
+  pixels.start(0, all_twelve());
+  planes.start(0, all_twelve());
+  EXPECT_TRUE(at::equal(pixels.next()->images, planes.next()->images));
+  EXPECT_EQ(std::string(error_of([&] { pixels.next(); }).what()),
+            std::string(error_of([&] { planes.next(); }).what()));
+}
+
+TEST(TextLoader, TextsAreClassesAndThreadsDoNotShow) {
+  const auto samples = std::make_shared<FakeText>(std::vector<int64_t>{3, 8});
+  TextLoader one(samples, TextColumns::kRecognition, {.batch_size = 4}, 1);
+  TextLoader many(samples, TextColumns::kRecognition,
+                  {.batch_size = 4, .threads = 4, .prefetch = 3}, 1);
+  one.start(2, all_twelve());
+  many.start(2, all_twelve());
+  int batches = 0;
+  while (const auto batch = one.next()) {
+    const auto other = many.next();
+    ASSERT_TRUE(other);
+    EXPECT_TRUE(at::equal(batch->images, other->images));
+    EXPECT_TRUE(at::equal(batch->targets[0], other->targets[0]));
+    EXPECT_EQ(batch->targets[0].scalar_type(), at::kInt);
+    EXPECT_EQ(batch->faults, other->faults);
+    ++batches;
+  }
+  EXPECT_EQ(batches, 3);
+}
+
+TEST(TextLoader, ABadSampleIsReplacedByTheSameOneAgainAndAgain) {
+  TextLoader loader(std::make_shared<FakeText>(std::vector<int64_t>{1}), TextColumns::kRecognition,
+                    {.batch_size = 4}, 1);
+  std::vector<std::string> lines;
+  for (int round = 0; round < 2; ++round) {
+    loader.start(0, all_twelve());
+    const auto batch = loader.next();
+    ASSERT_TRUE(batch);
+    EXPECT_EQ(batch->images.size(0), 4);
+    EXPECT_EQ(batch->valid, 4);
+    ASSERT_EQ(batch->faults.size(), 1u);
+    lines.push_back(batch->faults[0]);
+    const auto stand_in = batch->targets[0][1][0].item<int>();
+    EXPECT_NE(stand_in, 1);
+    EXPECT_EQ(batch->faults[0],
+              fmt::format("sample 1 cannot be used: 1.png: truncated; sample {0} ({0}.png) stands "
+                          "in its place",
+                          stand_in));
+  }
+  EXPECT_EQ(lines[0], lines[1]);
+}
+
+TEST(TextLoader, OnlyBadSamplesAreAnError) {
+  TextLoader loader(std::make_shared<FakeText>(all_twelve()), TextColumns::kRecognition,
+                    {.batch_size = 4}, 1);
+  loader.start(0, all_twelve());
+  const auto error = error_of([&] { loader.next(); });
+  EXPECT_EQ(error.code(), ErrorCode::kCorrupt);
+  EXPECT_NE(std::string(error.what()).find("0.png: truncated; nor could 10 others"),
+            std::string::npos)
+      << error.what();
+}
+
+TEST(TextLoader, EvaluationLeavesOutBadSamplesAndPadding) {
+  TextLoader loader(std::make_shared<FakeText>(std::vector<int64_t>{1}), TextColumns::kTruths,
+                    {.batch_size = 2}, 1);
+  loader.start(0, {0, 1, 2, 3, 0, 1}, /*num_counted=*/3);
+  std::vector<std::string> texts;
+  int64_t faults = 0;
+  while (const auto batch = loader.next()) {
+    ASSERT_TRUE(batch->truths);
+    EXPECT_EQ(batch->valid, std::ssize(batch->truths->samples));
+    EXPECT_EQ(batch->images.size(0), batch->valid);
+    for (const auto& sample : batch->truths->samples) {
+      texts.push_back(sample.label);
+      EXPECT_TRUE(sample.image.empty());
+    }
+    faults += std::ssize(batch->faults);
+  }
+  EXPECT_EQ(texts, (std::vector<std::string>{"text 0", "text 2"}));
+  EXPECT_EQ(faults, 1);
+}
+
+TEST(TextLoader, SizesThatDifferAreAnErrorOfTheBatchOnly) {
+  TextLoader two(std::make_shared<FakeText>(std::vector<int64_t>{}, 1), TextColumns::kTruths,
+                 {.batch_size = 2}, 1);
+  two.start(0, all_twelve());
+  const auto error = error_of([&] { two.next(); });
+  EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(std::string(error.what()),
+            "one batch has images of 3 x 4 x 6 (0.png) and 3 x 4 x 8 (1.png): choose "
+            "loader.batch_size 1, or transforms that bring all to one size");
+  TextLoader one(std::make_shared<FakeText>(std::vector<int64_t>{}, 1), TextColumns::kTruths,
+                 {.batch_size = 1}, 1);
+  one.start(0, all_twelve());
+  int batches = 0;
+  while (one.next()) ++batches;
+  EXPECT_EQ(batches, 12);
+}
+
+}  // namespace
+}  // namespace lockstep
