@@ -5,7 +5,9 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <string_view>
 
+#include "apps/lockstep-data/synth_ocr.h"
 #include "lockstep/base/error.h"
 #include "lockstep/base/text.h"
 #include "lockstep/data/cifar10.h"
@@ -15,12 +17,13 @@ namespace {
 
 using namespace lockstep;
 
-const std::vector<std::string> kDataSets = {"cifar10"};
+const std::vector<std::string> kDataSets = {"cifar10", "synth-ocr"};
 
 void add_options(CLI::App& app, std::string& name, PrepareOptions& options) {
   app.add_option("SET", name,
                  "cifar10: CIFAR-10 in binary form; what is there, else a download, else a "
-                 "generated stand-in")
+                 "generated stand-in. synth-ocr: drawn pictures with text, see "
+                 "lockstep data synth-ocr --help")
       ->required();
   app.add_option("--dir", options.dir, "Folder of the data set")->capture_default_str();
   app.add_flag("--generate", options.generate, "Draw a stand-in, do not ask the network");
@@ -48,6 +51,9 @@ void get_cifar10(const PrepareOptions& options) {
 }
 
 int body(int argc, char** argv) {
+  if (argc > 1 && std::string_view(argv[1]) == "synth-ocr") {
+    return app::make_synth_ocr(argc - 1, argv + 1);
+  }
   CLI::App app("Gets a data set onto this machine", "lockstep data");
   std::string name;
   PrepareOptions options;

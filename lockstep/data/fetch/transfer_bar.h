@@ -11,11 +11,16 @@ namespace lockstep {
 std::string format_transfer(const std::string& name, int64_t done, int64_t total,
                             double bytes_per_s);
 
-/// Redraws that line in place on a terminal, at most ten times a second; silent elsewhere.
+/// "synth-ocr  [#########           ]   45%  450 of 1000 images  312/s  0:02 left". `total` > 0.
+std::string format_count(const std::string& name, int64_t done, int64_t total, double per_s);
+
+/// Redraws such a line in place on a terminal, at most ten times a second; silent elsewhere.
 class TransferBar {
  public:
+  using Format = std::string (*)(const std::string&, int64_t, int64_t, double);
+
   /// Draws on `fd` when that is a terminal.
-  explicit TransferBar(std::string name, int fd = 2);
+  explicit TransferBar(std::string name, int fd = 2, Format format = format_transfer);
   ~TransferBar();  ///< Leaves the last state on the screen and goes to a new line.
   TransferBar(const TransferBar&) = delete;
   TransferBar& operator=(const TransferBar&) = delete;
@@ -28,6 +33,7 @@ class TransferBar {
 
   std::string name_;
   int fd_;
+  Format format_;
   bool active_;
   bool drawn_ = false;
   int64_t first_ = -1;  // bytes at the first update: what was resumed is no speed

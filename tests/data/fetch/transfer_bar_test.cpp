@@ -40,6 +40,12 @@ std::string line_from(int fd) {
   return text;
 }
 
+TEST(FormatCount, CountsImages) {
+  EXPECT_EQ(format_count("synth-ocr", 450, 1000, 275),
+            "synth-ocr  [#########           ]   45%  450 of 1000 images  275/s  0:02 left");
+  EXPECT_EQ(format_count("x", 2, 2, 10), "x  [####################]  100%  2 of 2 images  10/s");
+}
+
 TEST(TransferBar, DrawsOnATerminalAlone) {
   int master = -1;
   int slave = -1;

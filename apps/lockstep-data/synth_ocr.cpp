@@ -1,0 +1,64 @@
+#include "apps/lockstep-data/synth_ocr.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+
+#include "lockstep/base/error.h"
+#include "lockstep/data/fetch/transfer_bar.h"
+#include "lockstep/ocr/synth/write_synth.h"
+
+namespace lockstep::app {
+namespace {
+
+/// "640x480". Errors: kInvalidArgument.
+cv::Size parse_size(const std::string& text) {
+  int width = 0, height = 0, end = 0;
+  if (std::sscanf(text.c_str(), "%5dx%5d%n", &width, &height, &end) == 2 &&
+      end == static_cast<int>(text.size())) {
+    return {width, height};
+  }
+  throw Error(ErrorCode::kInvalidArgument,
+              fmt::format("--size {}: must be WIDTHxHEIGHT, such as 640x640", text));
+}
+
+void add_options(CLI::App& app, ocr::SynthOptions& options, std::string& size) {
+  app.add_option("--det", options.det, "Scenes for text detection")->capture_default_str();
+  app.add_option("--rec", options.rec, "Words for text recognition")->capture_default_str();
+  app.add_option("--test_share,--test-share", options.test_share, "As many more for testing")
+      ->capture_default_str();
+  app.add_option("-o,--output,--dir", options.output, "Folder to make")->capture_default_str();
+  app.add_option("--seed", options.seed, "Equal seeds, equal pictures")->capture_default_str();
+  app.add_option("--size", size, "Pixels of a scene, WIDTHxHEIGHT")->capture_default_str();
+  app.add_option("--difficulty", options.difficulty, "easy, normal or hard")->capture_default_str();
+  app.add_option("--fonts", options.fonts, "Folder of fonts; without it, the system's");
+  app.add_option("--threads", options.threads, "0: one a core")->capture_default_str();
+}
+
+}  // namespace
+
+int make_synth_ocr(int argc, char** argv) {
+  CLI::App app("Draws pictures with text, and MindOCR's label files for them",
+               "lockstep data synth-ocr");
+  ocr::SynthOptions options;
+  std::string size = "640x640";
+  add_options(app, options, size);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) return app.exit(error);
+    throw Error(ErrorCode::kInvalidArgument,
+                std::string(error.what()) + " (see lockstep data synth-ocr --help)");
+  }
+  options.scene_size = parse_size(size);
+  ocr::SynthResult result;
+  {
+    TransferBar bar("synth-ocr", 2, format_count);
+    result = ocr::write_synth(options, [&](int64_t done, int64_t all) { bar.update(done, all); });
+  }
+  fmt::print("{}: {} pictures ({})\n", options.output.string(), result.images,
+             result.found ? "already there" : "drawn");
+  return 0;
+}
+
+}  // namespace lockstep::app

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace lockstep::ocr {
+
+/// A face in a font file.
+struct FontFile {
+  std::string path;
+  int face = 0;
+};
+
+/// The scalable fonts with all ASCII letters and digits, of regular or greater weight, sorted by
+/// path: those that fontconfig knows of, or, with `folder`, those in it and below.
+/// Errors: kNotFound when there is none; kInvalidArgument when `folder` is none.
+std::vector<FontFile> find_fonts(const std::filesystem::path& folder = {});
+
+}  // namespace lockstep::ocr

@@ -1,0 +1,28 @@
+#pragma once
+// A scene: words on a textured ground, each with its exact outline.
+
+#include <opencv2/core.hpp>
+#include <string>
+#include <vector>
+
+#include "lockstep/ocr/synth/dice.h"
+#include "lockstep/ocr/synth/ink.h"
+
+namespace lockstep::ocr {
+
+struct SceneWord {
+  std::string text;  ///< "###" when it is too small to read.
+  Corners corners;   ///< Of its ink, clockwise from the upper left as one reads; edges of pixels.
+};
+
+struct SynthScene {
+  cv::Mat image;  ///< 8-bit BGR.
+  std::vector<SceneWord> words;
+};
+
+/// 3 to 10 legible words, alone or in blocks of up to two lines, and up to three illegible ones.
+/// Words lie whole in the picture and do not touch. A picture that is too small for what was drawn
+/// holds fewer.
+SynthScene draw_scene(Dice& dice, TextPen& pen, cv::Size size, const SynthStyle& style);
+
+}  // namespace lockstep::ocr

@@ -1,0 +1,26 @@
+#pragma once
+// How hard the made pictures are to read.
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lockstep::ocr {
+
+/// Bounds of what a picture draws; each draw is uniform between the mild end and the bound.
+struct SynthStyle {
+  double tilt = 12;           ///< Degrees either way.
+  double perspective = 0.12;  ///< A corner's shift, in heights of the text.
+  double contrast = 75;       ///< Least difference of brightness, text to ground, of 255.
+  double blur = 0.9;          ///< Sigma in pixels.
+  double noise = 9;           ///< Sigma, of 255.
+  int jpeg = 65;              ///< Lowest quality; the best is 95.
+  double effects = 0.25;      ///< How often a text has a shadow, or an outline.
+  int clutter = 14;           ///< Most shapes on a scene's ground.
+  double text_height = 16;    ///< Smallest legible text of a scene, font size in pixels.
+};
+
+/// "easy", "normal", "hard". Errors: kInvalidArgument naming these.
+SynthStyle synth_style(std::string_view difficulty);
+
+}  // namespace lockstep::ocr
