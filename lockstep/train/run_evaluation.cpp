@@ -55,6 +55,7 @@ int run_evaluation(const Config& config, const World& world) {
   EvalHooks hooks;
   hooks.fault = [&](const std::string& line) { log.write(Severity::kWarning, kDataLogger, line); };
   const auto result = evaluate(*model, *data.loader, data.samplers, group, *task, level, hooks);
+  for (const auto& line : result->lines) log.info("lockstep.eval", line);
   if (result->faults > 0) {
     log.write(Severity::kWarning, "lockstep.eval", faults_line(result->faults, "judged"));
   }

@@ -91,6 +91,7 @@ void StepLog::on_fault(Trainer&, const std::string& line) {
 }
 
 void StepLog::on_evaluation(Trainer&, const EvalResult& result) {
+  for (const auto& line : result.lines) log_.info(kTrainLogger, line);
   log_.info(kTrainLogger, fmt::format("Performance: {}, eval time: {}", python_dict(result.metrics),
                                       python_float(result.seconds)));
   if (result.faults > 0) {

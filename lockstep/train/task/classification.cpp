@@ -45,7 +45,7 @@ std::vector<double> ClassificationTask::sums(const at::Tensor& output, const Bat
   return {sums.samples, sums.loss, sums.correct, sums.correct5};
 }
 
-EvalResult ClassificationTask::result(std::span<const double> sums) const {
+EvalResult ClassificationTask::result(std::span<const double> sums) {
   const double count = std::max(1.0, sums[0]);
   EvalResult result;
   result.samples = static_cast<int64_t>(sums[0]);

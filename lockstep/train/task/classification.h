@@ -32,7 +32,7 @@ class ClassificationTask final : public Task {
   std::vector<std::string> metric_names() const override;
   size_t num_sums() const override { return 4; }
   std::vector<double> sums(const at::Tensor& output, const Batch& batch) override;
-  EvalResult result(std::span<const double> sums) const override;
+  EvalResult result(std::span<const double> sums) override;
 
  private:
   LossConfig config_;

@@ -24,6 +24,7 @@ struct EvalResult {
   double seconds = 0;
   /// Samples that could not be judged, of all ranks.
   int64_t faults = 0;
+  std::vector<std::string> lines{};  ///< For the log, of this rank.
 
   /// Errors: kInvalidArgument naming the metrics that there are.
   double metric(const std::string& name) const;
@@ -47,7 +48,7 @@ class Task {
   /// samples, entry by entry, gives those of both. `output`: of the network in evaluation, float32.
   virtual std::vector<double> sums(const at::Tensor& output, const Batch& batch) = 0;
   /// All but the time.
-  virtual EvalResult result(std::span<const double> sums) const = 0;
+  virtual EvalResult result(std::span<const double> sums) = 0;
 };
 
 /// The one that model.type, loss, postprocess and metric name.

@@ -1,0 +1,58 @@
+#include "lockstep/train/task/detection.h"
+
+#include "lockstep/data/text_truths.h"
+#include "lockstep/ocr/metrics/det_metric.h"
+#include "lockstep/ocr/postprocess/db.h"
+
+namespace lockstep {
+namespace {
+
+/// Of one image: `map` is (H, W), contiguous.
+ocr::DetCounts judge(const at::Tensor& map, const ocr::Sample& truth,
+                     const ocr::DbPostprocessOptions& postprocess,
+                     const ocr::DetMetricOptions& metric) {
+  const cv::Mat probability(static_cast<int>(map.size(0)), static_cast<int>(map.size(1)), CV_32F,
+                            map.data_ptr<float>());
+  std::vector<ocr::Polygon> found;
+  for (auto& region : ocr::db_postprocess(probability, truth.resize, postprocess)) {
+    found.push_back(std::move(region.polygon));
+  }
+  return ocr::det_counts(found, truth.regions, metric);
+}
+
+}  // namespace
+
+at::Tensor DetectionTask::loss(const at::Tensor& output, std::span<const at::Tensor> targets) {
+  return (*loss_)(output, targets);
+}
+
+std::vector<std::string> DetectionTask::metric_names() const {
+  return {"recall", "precision", "f-score"};
+}
+
+size_t DetectionTask::num_sums() const {
+  return 1 + ocr::DetCounts::kEntries;
+}
+
+std::vector<double> DetectionTask::sums(const at::Tensor& output, const Batch& batch) {
+  const auto maps = output.select(1, 0).contiguous();
+  ocr::DetCounts counts;
+  for (int64_t i = 0; i < batch.valid; ++i) {
+    counts += judge(maps[i], batch.truths->samples[static_cast<size_t>(i)], postprocess_, metric_);
+  }
+  std::vector<double> sums = {static_cast<double>(batch.valid)};
+  for (const double entry : counts.flat()) sums.push_back(entry);
+  return sums;
+}
+
+EvalResult DetectionTask::result(std::span<const double> sums) {
+  const auto figures =
+      ocr::det_figures(ocr::DetCounts::from(sums.subspan<1, ocr::DetCounts::kEntries>()));
+  EvalResult result;
+  result.samples = static_cast<int64_t>(sums[0]);
+  result.metrics = {
+      {"recall", figures.recall}, {"precision", figures.precision}, {"f-score", figures.f_score}};
+  return result;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,30 @@
+#pragma once
+
+#include "lockstep/models/loss/loss.h"
+#include "lockstep/ocr/metrics/options.h"
+#include "lockstep/ocr/postprocess/options.h"
+#include "lockstep/train/task/task.h"
+
+namespace lockstep {
+
+/// Where in an image there is text. Metrics: recall, precision, f-score.
+class DetectionTask final : public Task {
+ public:
+  DetectionTask(std::unique_ptr<Loss> loss, const ocr::DbPostprocessOptions& postprocess,
+                const ocr::DetMetricOptions& metric)
+      : loss_(std::move(loss)), postprocess_(postprocess), metric_(metric) {}
+
+  at::Tensor loss(const at::Tensor& output, std::span<const at::Tensor> targets) override;
+  std::vector<std::string> metric_names() const override;
+  size_t num_sums() const override;
+  /// output: (N, 1, H, W), probabilities. Whole numbers, so any order of adding gives their bits.
+  std::vector<double> sums(const at::Tensor& output, const Batch& batch) override;
+  EvalResult result(std::span<const double> sums) override;
+
+ private:
+  std::unique_ptr<Loss> loss_;
+  ocr::DbPostprocessOptions postprocess_;
+  ocr::DetMetricOptions metric_;
+};
+
+}  // namespace lockstep

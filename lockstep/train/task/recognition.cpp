@@ -1,0 +1,62 @@
+#include "lockstep/train/task/recognition.h"
+
+#include <fmt/format.h>
+
+#include "lockstep/base/error.h"
+#include "lockstep/data/text_truths.h"
+#include "lockstep/ocr/postprocess/ctc_path.h"
+
+namespace lockstep {
+
+RecognitionTask::RecognitionTask(std::unique_ptr<Loss> loss,
+                                 const ocr::CharacterOptions& characters,
+                                 const ocr::RecMetricOptions& metric)
+    : loss_(std::move(loss)), dictionary_(characters), judge_(metric), print_(metric.print_flag) {}
+
+at::Tensor RecognitionTask::loss(const at::Tensor& output, std::span<const at::Tensor> targets) {
+  return (*loss_)(output, targets);
+}
+
+std::vector<std::string> RecognitionTask::metric_names() const {
+  return {"acc", "norm_edit_distance"};
+}
+
+size_t RecognitionTask::num_sums() const {
+  return ocr::RecCounts::kEntries;
+}
+
+std::vector<double> RecognitionTask::sums(const at::Tensor& output, const Batch& batch) {
+  if (output.dim() != 3 || output.size(2) != dictionary_.num_classes()) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("the network tells {} classes apart, the dictionary of postprocess has "
+                            "{}, the blank included",
+                            output.size(-1), dictionary_.num_classes()));
+  }
+  const auto frames = output.contiguous();
+  const auto of_image = static_cast<size_t>(output.size(1) * output.size(2));
+  ocr::RecCounts counts;
+  for (int64_t i = 0; i < batch.valid; ++i) {
+    const auto& truth = batch.truths->samples[static_cast<size_t>(i)];
+    const std::span<const float> own(frames[i].data_ptr<float>(), of_image);
+    const auto judged = judge_.judge(ocr::ctc_text(own, dictionary_).text, truth.label);
+    counts += judged.counts;
+    if (print_) printed_.push_back(fmt::format("{} :: {}", judged.predicted, judged.truth));
+  }
+  const auto flat = counts.flat();
+  return {flat.begin(), flat.end()};
+}
+
+EvalResult RecognitionTask::result(std::span<const double> sums) {
+  const auto counts = ocr::RecCounts::from(sums.first<ocr::RecCounts::kEntries>());
+  const auto figures = ocr::rec_figures(counts);
+  EvalResult result;
+  result.samples = static_cast<int64_t>(counts.words);
+  result.metrics = {{"acc", figures.acc}, {"norm_edit_distance", figures.norm_edit_distance}};
+  result.lines = std::exchange(printed_, {});
+  result.lines.push_back(fmt::format("correct num: {}, total num: {}",
+                                     static_cast<int64_t>(counts.correct),
+                                     static_cast<int64_t>(counts.words)));
+  return result;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,35 @@
+#pragma once
+
+#include "lockstep/models/loss/loss.h"
+#include "lockstep/ocr/metrics/rec_metric.h"
+#include "lockstep/ocr/text/dictionary.h"
+#include "lockstep/train/task/task.h"
+
+namespace lockstep {
+
+/// Which text an image shows. Metrics: acc, norm_edit_distance.
+class RecognitionTask final : public Task {
+ public:
+  /// `characters`: how classes are read, see Dictionary for errors.
+  RecognitionTask(std::unique_ptr<Loss> loss, const ocr::CharacterOptions& characters,
+                  const ocr::RecMetricOptions& metric);
+
+  at::Tensor loss(const at::Tensor& output, std::span<const at::Tensor> targets) override;
+  std::vector<std::string> metric_names() const override;
+  size_t num_sums() const override;
+  /// output: (N, W, K), probabilities. Sums are exact, so any order of adding gives their bits.
+  std::vector<double> sums(const at::Tensor& output, const Batch& batch) override;
+  /// Its lines: with print_flag what was read for what, and how many were right.
+  EvalResult result(std::span<const double> sums) override;
+
+  const ocr::Dictionary& dictionary() const { return dictionary_; }
+
+ private:
+  std::unique_ptr<Loss> loss_;
+  ocr::Dictionary dictionary_;
+  ocr::RecJudge judge_;
+  bool print_;
+  std::vector<std::string> printed_;
+};
+
+}  // namespace lockstep
