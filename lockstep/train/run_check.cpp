@@ -17,7 +17,8 @@ constexpr int64_t kOfficialTrainImages = 50000;
 constexpr ImageShape kCifarShape{3, 32, 32};
 
 int64_t count_records(const DatasetConfig& config) {
-  return count_cifar10(config.data_dir, config.usage == "train" ? Split::kTrain : Split::kTest);
+  return count_cifar10(config.data_dirs.front(),
+                       config.usage == "train" ? Split::kTrain : Split::kTest);
 }
 
 }  // namespace
@@ -29,7 +30,7 @@ int run_check(const Config& config, const World& world) {
   const auto optimizer = make_optimizer(config.optimizer, *model);
   const auto resumed = resume(config, false, *model, *optimizer);
   check_same_start(resumed.state.step, resumed.from, group);
-  check_classes(Cifar10::kClasses, config.model.num_classes);
+  check_classes(Cifar10::kClasses, config.model.head.num_classes);
   const auto transform =
       make_image_transform(config.train.dataset, kCifarShape, config.system.seed);
   if (config.eval) {

@@ -39,7 +39,7 @@ int run_evaluation(const Config& config, const World& world) {
   const AmpLevel level = config.system.amp_level_infer;
   cast_module(*model, level, low_precision(at::kCPU));
   auto data = make_data(config.eval->dataset, config.eval->loader, shards_of(config, world), false,
-                        config.system.seed, config.model.num_classes);
+                        config.system.seed, config.model.head.num_classes);
   fs::create_directories(config.train.ckpt_save_dir);
   TrainingLog log({config.train.ckpt_save_dir / fmt::format("log_eval_{}.txt", world.rank),
                    world.rank == 0, parse_severity(config.system.log_level)});

@@ -50,10 +50,10 @@ RunParts make_parts(const Config& config, const World& world, bool own_results) 
   parts.optimizer = make_optimizer(config.optimizer, weights);
   parts.task = make_task(config);
   parts.train = make_data(config.train.dataset, config.train.loader, shards, true, seed,
-                          config.model.num_classes);
+                          config.model.head.num_classes);
   if (config.system.val_while_train) {
     parts.eval = make_data(config.eval->dataset, config.eval->loader, shards, false, seed,
-                           config.model.num_classes);
+                           config.model.head.num_classes);
   }
   parts.resumed = resume(config, own_results, weights, *parts.optimizer);
   if (parts.masters) parts.masters->publish_all();
@@ -97,7 +97,7 @@ std::string shards_line(const ShardRange& shards, int threads) {
 
 void log_start(TrainingLog& log, const Config& config, const RunParts& parts, const World& world,
                const Trainer& trainer) {
-  const auto data_dir = find_cifar10(config.train.dataset.data_dir);
+  const auto data_dir = find_cifar10(config.train.dataset.data_dirs.front());
   if (is_stand_in(data_dir)) {
     log.write(Severity::kWarning, "lockstep.data", stand_in_warning(data_dir));
   }

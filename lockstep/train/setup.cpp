@@ -11,6 +11,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/checkpoint/training_checkpoint.h"
 #include "lockstep/data/cifar10.h"
+#include "lockstep/train/config/weights.h"
 
 namespace lockstep {
 
@@ -18,18 +19,18 @@ namespace fs = std::filesystem;
 
 ModelSpec model_spec(const ModelConfig& config) {
   ModelSpec spec;
-  spec.backbone = config.backbone;
-  spec.head = config.head;
-  spec.stem = parse_stem(config.stem);
-  spec.num_classes = config.num_classes;
-  spec.zero_init_residual = config.zero_init_residual;
+  spec.backbone = config.backbone.name;
+  spec.head = config.head.name;
+  spec.stem = parse_stem(config.backbone.stem);
+  spec.num_classes = config.head.num_classes;
+  spec.zero_init_residual = config.backbone.zero_init_residual;
   return spec;
 }
 
 std::shared_ptr<Model> make_model(const ModelConfig& config, int64_t seed) {
   torch::manual_seed(static_cast<uint64_t>(seed));
   auto model = build_model(model_spec(config));
-  if (!config.pretrained.empty()) load_weights(config.pretrained, *model);
+  if (!config.pretrained.empty()) load_weights(require_weights(config.pretrained), *model);
   return model;
 }
 
@@ -55,7 +56,8 @@ ImageTransform make_image_transform(const DatasetConfig& config, ImageShape shap
 }
 
 int64_t samples_used(const DatasetConfig& dataset, int64_t size) {
-  return std::max<int64_t>(1, std::llround(static_cast<double>(size) * dataset.sample_ratio));
+  return std::max<int64_t>(1,
+                           std::llround(static_cast<double>(size) * dataset.sample_ratios.front()));
 }
 
 void check_classes(int64_t of_data, int64_t of_model) {
@@ -69,7 +71,7 @@ DataParts make_data(const DatasetConfig& dataset, const LoaderConfig& loader,
                     const ShardRange& shards, bool together, int64_t seed, int64_t num_classes) {
   DataParts parts;
   const auto split = dataset.usage == "train" ? Split::kTrain : Split::kTest;
-  auto data = std::make_shared<const Cifar10>(Cifar10::load(dataset.data_dir, split));
+  auto data = std::make_shared<const Cifar10>(Cifar10::load(dataset.data_dirs.front(), split));
   check_classes(data->num_classes(), num_classes);
   const int64_t used = samples_used(dataset, data->size());
   for (int shard = shards.first; shard < shards.first + shards.count; ++shard) {

@@ -100,7 +100,7 @@ TEST(Loss, LabelSmoothingByItsFormula) {
   const double plain = -(log_p[0][2] + log_p[1][1]).item<double>() / 2;
   EXPECT_NEAR(classification_loss(logits, labels, {}).item<double>(), plain, 1e-6);
   const double smooth = 0.9 * plain - 0.1 / 3 * log_p.sum().item<double>() / 2;
-  EXPECT_NEAR(classification_loss(logits, labels, {.smoothing = 0.1}).item<double>(), smooth, 1e-6);
+  EXPECT_NEAR(classification_loss(logits, labels, CrossEntropyConfig{.smoothing = 0.1}).item<double>(), smooth, 1e-6);
 }
 
 TEST(EvalSums, CountsBestAndFiveBestOfValidRows) {

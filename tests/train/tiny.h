@@ -80,7 +80,7 @@ class TinyData final : public ImageDataset {
 
 inline Config tiny_config() {
   Config config;
-  config.model.num_classes = kTinyClasses;
+  config.model.head.num_classes = kTinyClasses;
   config.scheduler.lr = 0.05;
   config.scheduler.warmup_epochs = 0;
   config.scheduler.scheduler = "polynomial_decay";

@@ -115,6 +115,7 @@ struct RecResizeNormForInfer {
   bool norm_before_pad = false;
   std::array<double, 3> mean = {127, 127, 127};
   std::array<double, 3> std = {127, 127, 127};
+  double divisor = 1;  ///< Pixels are divided by it first.
 };
 
 struct Rotate90IfVertical {

@@ -16,7 +16,7 @@ void check_together(const Config& config, Section& root) {
   if (config.system.val_while_train && !config.eval) {
     root.fail("system", "has val_while_train: True, but there is no section 'eval'");
   }
-  if (config.metric.main_indicator == "top_5" && config.model.num_classes <= 5) {
+  if (config.metric.main_indicator == "top_5" && config.model.head.num_classes <= 5) {
     root.fail("metric", "has main_indicator top_5, which needs more than 5 classes");
   }
   const auto& hook = config.parallel.comm_hook;
@@ -41,21 +41,25 @@ Config read_config(Node tree) {
   config.system = read_system(root.section("system"));
   root.any("common");
   config.model = read_model(root.section("model"));
-  check_postprocess(root.section("postprocess"));
-  config.metric = read_metric(root.section("metric"));
-  config.loss = read_loss(root.section("loss"));
+  const ModelType type = config.model.type;
+  config.postprocess = read_postprocess(root.section("postprocess"), type);
+  config.metric = read_metric(root.section("metric"), type);
+  config.loss = read_loss(root.section("loss"), type);
   config.scheduler = read_scheduler(root.section("scheduler"));
   config.optimizer = read_optimizer(root.section("optimizer"));
   if (root.has("loss_scaler")) config.loss_scaler = read_loss_scaler(root.section("loss_scaler"));
   root.any("loss_scaler");
-  config.train = read_train(root.section("train"));
-  if (root.has("eval")) config.eval = read_eval(root.section("eval"));
+  config.train = read_train(root.section("train"), type);
+  if (root.has("eval")) config.eval = read_eval(root.section("eval"), type);
   root.any("eval");
+  if (type != ModelType::kCls && root.has("predict")) {
+    config.predict = read_predict(root.section("predict"), type);
+  }
   root.any("predict");
   config.parallel = read_parallel(root.section("parallel"));
   root.finish();
-  if (config.eval && config.eval->dataset.data_dir.empty()) {
-    config.eval->dataset.data_dir = config.train.dataset.data_dir;
+  if (type == ModelType::kCls && config.eval && config.eval->dataset.data_dirs[0].empty()) {
+    config.eval->dataset.data_dirs = config.train.dataset.data_dirs;
   }
   check_together(config, root);
   return config;

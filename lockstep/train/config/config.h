@@ -1,12 +1,13 @@
 #pragma once
-// The training configuration, typed: MindOCR's sections and keys for `model.type: cls`, and the
-// keys of our own (marked "ours"). Values stand as MindOCR defines them; defaults are MindOCR's.
+// The training configuration, typed: MindOCR's sections and keys for `model.type: cls`, `det` and
+// `rec`, and the keys of our own (marked "ours"). Values stand as MindOCR defines them; defaults
+// are MindOCR's.
 //
 // Keys of MindOCR that change nothing here are checked and then left alone: system.mode (graph or
 // eager), system.device_id (this build computes on the CPU), system.refine_batch_size (evaluation
-// is exact at any batch size), loader.max_rowsize, train.max_call_depth, pred_cast_fp32,
-// dataset.output_columns and the *_column_index lists. Keys that would change the result and cannot
-// be honoured yet (ema, other optimizers, ...) are errors, never ignored.
+// is exact at any batch size), loader.max_rowsize, train.max_call_depth, dataset.use_minddata (who
+// decodes). dataset.output_columns and the *_column_index lists must say what loss and metric take.
+// Keys that would change the result and cannot be honoured are errors, never ignored.
 
 #include <cstdint>
 #include <filesystem>
@@ -18,7 +19,10 @@
 
 #include "lockstep/amp/amp_level.h"
 #include "lockstep/amp/loss_scale.h"
+#include "lockstep/train/config/data_config.h"
+#include "lockstep/train/config/model_config.h"
 #include "lockstep/train/config/node.h"
+#include "lockstep/train/config/task_config.h"
 
 namespace lockstep {
 
@@ -42,27 +46,6 @@ struct SystemConfig {
   bool drop_overflow_update = false;
 };
 
-struct ModelConfig {
-  std::string type = "cls";
-  std::string backbone = "resnet50";
-  std::string stem = "imagenet";    ///< Ours, of the backbone: "imagenet" or "cifar".
-  bool zero_init_residual = false;  ///< Ours, of the backbone.
-  std::string head = "ClsHead";
-  int64_t num_classes = 0;
-  std::string pretrained;    ///< Path of weights to start from; empty: none.
-  bool resume = false;       ///< Go on from a checkpoint, if there is one.
-  std::string resume_path;   ///< Which; empty: the latest in train.ckpt_save_dir.
-  std::string name() const;  ///< "{backbone}-None-{head}", as MindOCR's banner has it.
-};
-
-struct MetricConfig {
-  std::string main_indicator = "acc";  ///< "acc" or "top_5": by which checkpoints are ranked.
-};
-
-struct LossConfig {
-  double smoothing = 0;  ///< Label smoothing, in [0, 1).
-};
-
 struct SchedulerConfig {
   std::string scheduler = "constant";
   double lr = 0.01;  ///< Peak.
@@ -82,7 +65,8 @@ struct SchedulerConfig {
 };
 
 struct OptimizerConfig {
-  std::string opt = "adam";  ///< "sgd", "momentum", "nesterov" (all SGD), "adam" or "adamw".
+  /// "sgd", "momentum", "nesterov" (all SGD), "adam", "adamw".
+  std::string opt = "adam";
   double weight_decay = 0;
   double momentum = 0.9;
   bool nesterov = false;
@@ -93,31 +77,6 @@ struct OptimizerConfig {
   double beta1 = 0.9;
   double beta2 = 0.999;
   double eps = 1e-8;
-};
-
-/// One item of transform_pipeline: RandomCrop {size, padding}, RandomHorizontalFlip {prob},
-/// Normalize {mean, std} of pixels in [0, 1], or NormalizeImage {mean, std} of pixels in [0, 255].
-/// ToCHWImage is accepted and left out: images are in that order anyway.
-struct TransformConfig {
-  std::string name;
-  std::map<std::string, std::vector<double>> args;  ///< A single number is a list of one.
-  std::string where;                                ///< For errors: "FILE:LINE".
-};
-
-struct DatasetConfig {
-  std::string type = "Cifar10Dataset";
-  std::filesystem::path data_dir;  ///< dataset_root joined. Absent in eval: that of train.
-  std::string usage;               ///< "train" or "test": which files. By section if absent.
-  double sample_ratio = 1;         ///< The leading part of the records.
-  std::vector<TransformConfig> transforms;
-};
-
-struct LoaderConfig {
-  bool shuffle = false;
-  int64_t batch_size = 0;  ///< Per shard: per rank, unless parallel.shards says otherwise.
-  bool drop_remainder = false;
-  int64_t num_workers = 1;
-  int64_t prefetch_size = 4;  ///< Batches in flight.
 };
 
 /// Its section may be absent, which is a static scale of 1. The scale changes after optimizer
@@ -137,6 +96,10 @@ struct TrainSection {
   int64_t gradient_accumulation_steps = 1;
   bool clip_grad = false;
   double clip_norm = 1;
+  /// A moving average of all weights, batch norm's statistics too, is evaluated and saved.
+  bool ema = false;
+  double ema_decay = 0.9999;
+  std::optional<bool> pred_cast_fp32;  ///< What the network says is float32 for the loss.
   int64_t ckpt_save_steps = 0;  ///< Ours: save after so many optimizer steps, too; 0: only epochs.
   int64_t max_steps = 0;  ///< Ours: stop after so many optimizer steps in all; 0: no such bound.
   DatasetConfig dataset;
@@ -145,6 +108,16 @@ struct TrainSection {
 
 struct EvalSection {
   std::string ckpt_load_path;  ///< For evaluation alone; empty: the best in ckpt_save_dir.
+  std::optional<bool> pred_cast_fp32;
+  DatasetConfig dataset;
+  LoaderConfig loader;
+};
+
+/// Of `lockstep predict`.
+struct PredictSection {
+  std::string ckpt_load_path;
+  std::filesystem::path output_save_dir = "output";
+  std::string vis_font_path;  ///< A font file; empty: the system's.
   DatasetConfig dataset;
   LoaderConfig loader;
 };
@@ -178,11 +151,13 @@ struct Config {
   ModelConfig model;
   MetricConfig metric;
   LossConfig loss;
+  PostprocessConfig postprocess;
   SchedulerConfig scheduler;
   OptimizerConfig optimizer;
   std::optional<LossScalerConfig> loss_scaler;
   TrainSection train;
-  std::optional<EvalSection> eval;  ///< Present when the file has the section.
+  std::optional<EvalSection> eval;        ///< Present when the file has the section.
+  std::optional<PredictSection> predict;  ///< The same; not of `cls`.
   ParallelConfig parallel;
   Node effective;      ///< All of it, overrides and defaults included; see write_yaml().
   std::string source;  ///< Text of the file as it was read.

@@ -8,23 +8,40 @@ namespace lockstep {
 
 /// Bound of numbers that only have to be sensible: steps, epochs.
 inline constexpr int64_t kMaxCount = int64_t{1} << 40;
+inline constexpr int64_t kMaxSide = 1 << 16;  ///< Pixels.
+
+/// What a data set is for.
+enum class DataUse : uint8_t { kTrain, kEval, kPredict };
 
 SystemConfig read_system(Section section);
 ModelConfig read_model(Section section);
-MetricConfig read_metric(Section section);
-LossConfig read_loss(Section section);
+MetricConfig read_metric(Section section, ModelType type);
+LossConfig read_loss(Section section, ModelType type);
+PostprocessConfig read_postprocess(Section section, ModelType type);
 SchedulerConfig read_scheduler(Section section);
 OptimizerConfig read_optimizer(Section section);
-TrainSection read_train(Section section);
-EvalSection read_eval(Section section);
+TrainSection read_train(Section section, ModelType type);
+EvalSection read_eval(Section section, ModelType type);
+PredictSection read_predict(Section section, ModelType type);
 ParallelConfig read_parallel(Section section);
-void check_postprocess(Section section);
 LossScalerConfig read_loss_scaler(Section section);
 
-/// Of `train` (training: true) and `eval`.
-DatasetConfig read_dataset(Section section, bool training);
-LoaderConfig read_loader(Section section, bool training);
+DatasetConfig read_dataset(Section section, ModelType type, DataUse use);
+LoaderConfig read_loader(Section section, DataUse use);
+/// transform_pipeline of a data set of text.
+std::vector<ocr::Transform> read_text_pipeline(Section& section, DataUse use);
+/// output_columns and the lists of indices into them, against what loss or metric take and what the
+/// pipeline makes.
+void check_columns(Section& section, const DatasetConfig& config, ModelType type, DataUse use);
+/// What the readers of dictionaries have in common; `lower` is not everybody's.
+ocr::CharacterOptions read_characters(Section& section);
+
 /// A key of MindOCR without effect here: it may hold anything.
 void ignore(Section& section, const std::string& key);
+/// A name out of `built_in`; `others` are MindOCR's too, and the error says that they are not built
+/// in. Empty `fallback`: it must be given.
+std::string read_name(Section& section, const std::string& key, const std::string& fallback,
+                      const std::vector<std::string>& built_in,
+                      const std::vector<std::string>& others);
 
 }  // namespace lockstep

@@ -1,3 +1,7 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
 #include <limits>
 
 #include "lockstep/train/config/sections.h"
@@ -18,6 +22,19 @@ std::string read_save_policy(Section& section) {
 
 void ignore(Section& section, const std::string& key) {
   section.any(key);
+}
+
+std::string read_name(Section& section, const std::string& key, const std::string& fallback,
+                      const std::vector<std::string>& built_in,
+                      const std::vector<std::string>& others) {
+  const auto listed = fmt::format("{}", fmt::join(built_in, ", "));
+  if (fallback.empty() && !section.has(key)) section.fail(key, "is missing: one of " + listed);
+  const std::string name = section.text(key, fallback);
+  if (std::find(others.begin(), others.end(), name) != others.end()) {
+    section.fail(key,
+                 fmt::format("cannot be '{}', which is not built in: one of {}", name, listed));
+  }
+  return section.choice(key, fallback, built_in);
 }
 
 SystemConfig read_system(Section section) {

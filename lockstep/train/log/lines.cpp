@@ -95,6 +95,17 @@ std::string python_dict(const std::vector<std::pair<std::string, double>>& value
   return text + "}";
 }
 
+namespace {
+
+/// MindOCR's is the root alone; a classifier's data have one folder.
+std::string data_root(const Config& config) {
+  const auto& dataset = config.train.dataset;
+  if (config.model.type != ModelType::kCls) return dataset.dataset_root;
+  return dataset.data_dirs.empty() ? "" : dataset.data_dirs[0].string();
+}
+
+}  // namespace
+
 std::string training_banner(const Config& config, const BannerFacts& facts) {
   const auto& train = config.train;
   const int64_t batch = train.loader.batch_size;
@@ -107,7 +118,7 @@ std::string training_banner(const Config& config, const BannerFacts& facts) {
   line("Model", config.model.name());
   line("Total number of parameters", facts.total_parameters);
   line("Total number of trainable parameters", facts.trainable_parameters);
-  line("Data root", train.dataset.data_dir.string());
+  line("Data root", data_root(config));
   line("Optimizer", config.optimizer.opt);
   line("Weight decay", python_float(config.optimizer.weight_decay) + " ");
   line("Batch size", batch);

@@ -9,14 +9,14 @@
 namespace lockstep {
 
 at::Tensor classification_loss(const at::Tensor& logits, const at::Tensor& labels,
-                               const LossConfig& config) {
+                               const CrossEntropyConfig& config) {
   constexpr int64_t kIgnoreNone = -100;  // libtorch's default
   return at::cross_entropy_loss(logits, labels, {}, at::Reduction::Mean, kIgnoreNone,
                                 config.smoothing);
 }
 
 ClassificationSums classification_sums(const at::Tensor& logits, const at::Tensor& labels,
-                                       int64_t valid, const LossConfig& config) {
+                                       int64_t valid, const CrossEntropyConfig& config) {
   if (valid == 0) return {};
   const auto rows = logits.narrow(0, 0, valid);
   const auto truth = labels.narrow(0, 0, valid);

@@ -8,7 +8,7 @@ namespace lockstep {
 /// target is (1 - s) for the label plus s / K for every class. Returns a scalar.
 /// Source: Szegedy et al., CVPR 2016, section 7; torch.nn.CrossEntropyLoss.
 at::Tensor classification_loss(const at::Tensor& logits, const at::Tensor& labels,
-                               const LossConfig& config);
+                               const CrossEntropyConfig& config);
 
 /// Sums over samples.
 struct ClassificationSums {
@@ -20,12 +20,12 @@ struct ClassificationSums {
 
 /// Of one batch: logits (N, K), labels (N); the first `valid` rows count.
 ClassificationSums classification_sums(const at::Tensor& logits, const at::Tensor& labels,
-                                       int64_t valid, const LossConfig& config);
+                                       int64_t valid, const CrossEntropyConfig& config);
 
 /// One label an image. Metrics: acc, and top_5 with more than 5 classes.
 class ClassificationTask final : public Task {
  public:
-  ClassificationTask(LossConfig config, int64_t num_classes)
+  ClassificationTask(CrossEntropyConfig config, int64_t num_classes)
       : config_(std::move(config)), num_classes_(num_classes) {}
 
   at::Tensor loss(const at::Tensor& output, std::span<const at::Tensor> targets) override;
@@ -35,7 +35,7 @@ class ClassificationTask final : public Task {
   EvalResult result(std::span<const double> sums) override;
 
  private:
-  LossConfig config_;
+  CrossEntropyConfig config_;
   int64_t num_classes_;
 };
 

@@ -18,7 +18,8 @@ double EvalResult::metric(const std::string& name) const {
 }
 
 std::unique_ptr<Task> make_task(const Config& config) {
-  return std::make_unique<ClassificationTask>(config.loss, config.model.num_classes);
+  return std::make_unique<ClassificationTask>(std::get<CrossEntropyConfig>(config.loss),
+                                              config.model.head.num_classes);
 }
 
 }  // namespace lockstep

@@ -46,7 +46,7 @@ std::string error_with(const std::string& override_item) {
 TEST(Config, ReadsValuesAndDefaults) {
   const Config config = read(kMinimal);
   EXPECT_EQ(config.system.seed, 7);
-  EXPECT_EQ(config.model.backbone, "resnet18");
+  EXPECT_EQ(config.model.backbone.name, "resnet18");
   EXPECT_EQ(config.model.name(), "resnet18-None-ClsHead");
   EXPECT_DOUBLE_EQ(config.scheduler.lr, 1e-3);
   EXPECT_EQ(config.train.loader.batch_size, 32);
@@ -123,7 +123,7 @@ TEST(Config, MissingKeysAreNamed) {
 TEST(Config, KnownKeysOfMindocrThatCannotBeHonoured) {
   for (const auto* item :
        {"train.ema=True", "optimizer.opt=lion", "optimizer.grouping_strategy=svtr",
-        "optimizer.clip=1", "model.type=det", "model.neck={name: DBFPN}",
+        "optimizer.clip=1", "model.type=kie", "model.neck={name: DBFPN}",
         "model.transform={name: STN_ON}", "model.pretrained=True", "model.backbone.pretrained=True",
         "loss.aux_factor=0.5", "train.dataset.type=LMDBDataset",
         "train.dataset.label_file=gt.txt"}) {
@@ -254,9 +254,9 @@ TEST(Config, PipelineIsTyped) {
 }
 
 TEST(Config, EvaluationReadsTheTrainingFolderUnlessToldOtherwise) {
-  EXPECT_EQ(read(kMinimal, {"eval.loader.batch_size=8"}).eval->dataset.data_dir, "d");
+  EXPECT_EQ(read(kMinimal, {"eval.loader.batch_size=8"}).eval->dataset.data_dirs.at(0), "d");
   EXPECT_EQ(read(kMinimal, {"eval.loader.batch_size=8", "eval.dataset.data_dir=e"})
-                .eval->dataset.data_dir,
+                .eval->dataset.data_dirs.at(0),
             "e");
 }
 

@@ -1,0 +1,193 @@
+#include <fmt/format.h>
+
+#include <map>
+
+#include "lockstep/train/config/sections.h"
+
+namespace lockstep {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// What each transform of a classifier takes; of the last two, MindOCR's flags about channels are
+/// only checked.
+const std::map<std::string, std::vector<std::string>> kTransforms = {
+    {"RandomCrop", {"size", "padding"}},
+    {"RandomHorizontalFlip", {"prob"}},
+    {"Normalize", {"mean", "std"}},
+    {"NormalizeImage", {"mean", "std"}},
+    {"ToCHWImage", {}},
+};
+
+void check_channel_flags(Section& args) {
+  args.only("is_hwc", {"True", "False", ""}, "it is True or False");
+  args.only("bgr_to_rgb", {"False", ""}, "these images are RGB already");
+  args.only("rgb_to_bgr", {"False", ""}, "these images stay RGB");
+}
+
+/// One item of the pipeline, `Name: {args}` or `Name:`.
+TransformConfig read_transform(Section item, const std::string& name) {
+  TransformConfig config{name, {}, item.where(name)};
+  Section args = item.section(name);
+  for (const auto& key : kTransforms.at(name)) {
+    if (args.has(key)) config.args[key] = args.number_or_list(key);
+    args.any(key);
+  }
+  if (name == "NormalizeImage") check_channel_flags(args);
+  args.finish();
+  return config;
+}
+
+std::vector<TransformConfig> read_pipeline(Section& section, bool training) {
+  Node* node = section.any("transform_pipeline");
+  if (node == nullptr || !section.has("transform_pipeline")) return {};
+  if (node->kind != Node::Kind::kList) section.fail("transform_pipeline", "must be a list");
+  std::vector<TransformConfig> pipeline;
+  for (Node& node_of_item : node->items) {
+    Section item(node_of_item, section.name_of("transform_pipeline"));
+    if (node_of_item.entries.size() != 1) {
+      section.fail("transform_pipeline", "must hold items of the form 'Name: {arguments}'");
+    }
+    for (const auto& [known, args] : kTransforms) item.any(known);
+    item.finish();
+    const std::string name = node_of_item.entries[0].key;
+    if (!training && name.starts_with("Random")) item.fail(name, "is random, evaluation is not");
+    auto transform = read_transform(item, name);
+    if (name != "ToCHWImage") pipeline.push_back(std::move(transform));
+  }
+  return pipeline;
+}
+
+void accept_columns(Section& section) {
+  for (const auto* key : {"output_columns", "net_input_column_index", "label_column_index",
+                          "meta_data_column_index", "shuffle"}) {
+    ignore(section, key);
+  }
+}
+
+/// dataset_root joined, as os.path.join does: an absolute path stands for itself.
+std::vector<fs::path> read_paths(Section& section, const std::string& key,
+                                 const std::string& root) {
+  std::vector<fs::path> paths;
+  for (const auto& text : section.texts(key)) {
+    if (text.empty()) section.fail(key, "holds an empty path");
+    paths.push_back(fs::path(root) / text);
+  }
+  return paths;
+}
+
+void read_cifar10(Section& section, DatasetConfig& config, bool training) {
+  const std::string dir = section.text("data_dir", "");
+  config.data_dirs = {config.dataset_root.empty() || dir.empty()
+                          ? fs::path(dir)
+                          : config.dataset_root / fs::path(dir)};
+  section.only("label_file", {""}, "the records of Cifar10Dataset hold their labels");
+  config.usage = section.choice("usage", training ? "train" : "test", {"train", "test"});
+  config.sample_ratios = {section.number("sample_ratio", 1, 1e-9, 1)};
+  config.transforms = read_pipeline(section, training);
+  accept_columns(section);
+}
+
+std::vector<double> read_ratios(Section& section, size_t count) {
+  auto ratios = section.number_or_list("sample_ratio");
+  if (ratios.empty()) ratios = {section.number("sample_ratio", 1, 0, 1)};
+  for (const double ratio : ratios) {
+    if (ratio <= 0 || ratio > 1) section.fail("sample_ratio", "must lie above 0, and at most at 1");
+  }
+  if (ratios.size() == 1) ratios.resize(count, ratios[0]);
+  if (ratios.size() != count) {
+    section.fail("sample_ratio", fmt::format("must be one number, or a list of {}, one for each "
+                                             "data_dir, not of {}",
+                                             count, ratios.size()));
+  }
+  return ratios;
+}
+
+void read_lmdb(Section& section, ocr::LmdbOptions& options) {
+  section.only("label_file", {""}, "the records of LMDBDataset hold their labels");
+  options.filter_max_len = section.flag("filter_max_len", false);
+  options.extra_count_if_repeat = section.flag("extra_count_if_repeat", false);
+  if (section.has("max_text_len")) {
+    options.max_text_len = section.whole("max_text_len", 0, 1, 1 << 20);
+  } else if (options.filter_max_len) {
+    section.fail("max_text_len", "is missing: filter_max_len: True needs it");
+  }
+  section.any("max_text_len");
+  options.filter_zero_text_image = section.flag("filter_zero_text_image", false);
+  options.character_dict_path = section.text("character_dict_path", "");
+  options.label_standandize = section.flag("label_standandize", false);
+  options.random_choice_if_none = section.flag("random_choice_if_none", false);
+  options.check_rec_image = section.flag("check_rec_image", false);
+}
+
+void read_label_files(Section& section, DatasetConfig& config) {
+  config.label_files = read_paths(section, "label_file", config.dataset_root);
+  const size_t dirs = config.data_dirs.size();
+  if (config.label_files.size() == dirs) return;
+  section.fail("label_file", fmt::format("must be as many as data_dir ({}), not {}", dirs,
+                                         config.label_files.size()));
+}
+
+void read_text_dataset(Section& section, DatasetConfig& config, ModelType type, DataUse use) {
+  config.data_dirs = read_paths(section, "data_dir", config.dataset_root);
+  if (use != DataUse::kPredict) {
+    if (config.data_dirs.empty())
+      section.fail("data_dir", "is missing: a folder, or a list of them");
+    const bool lmdb = config.type == "LMDBDataset";
+    lmdb ? read_lmdb(section, config.lmdb) : read_label_files(section, config);
+    config.sample_ratios = read_ratios(section, lmdb ? 1 : config.data_dirs.size());
+  } else {
+    ignore(section, "label_file");
+    ignore(section, "sample_ratio");
+  }
+  config.shuffle = section.flag("shuffle", use == DataUse::kTrain);
+  ignore(section, "use_minddata");
+  config.pipeline = read_text_pipeline(section, use);
+  check_columns(section, config, type, use);
+}
+
+std::vector<std::string> types_of(ModelType type, DataUse use) {
+  if (use == DataUse::kPredict) return {"PredictDataset"};
+  if (type == ModelType::kCls) return {"Cifar10Dataset"};
+  if (type == ModelType::kDet) return {"DetDataset", "SynthTextDataset"};
+  return {"RecDataset", "LMDBDataset"};
+}
+
+}  // namespace
+
+DatasetConfig read_dataset(Section section, ModelType type, DataUse use) {
+  DatasetConfig config;
+  config.where = section.where("type");
+  const bool cls = type == ModelType::kCls;
+  config.type = read_name(section, "type", cls ? "Cifar10Dataset" : "", types_of(type, use),
+                          {"PublayNetDataset", "KieDataset", "PubTabDataset"});
+  config.dataset_root = section.text("dataset_root", "");
+  if (cls) {
+    read_cifar10(section, config, use == DataUse::kTrain);
+  } else {
+    read_text_dataset(section, config, type, use);
+  }
+  section.finish();
+  return config;
+}
+
+LoaderConfig read_loader(Section section, DataUse use) {
+  LoaderConfig config;
+  const bool training = use == DataUse::kTrain;
+  config.shuffle = section.flag("shuffle", training);
+  if (!section.has("batch_size")) section.fail("batch_size", "is missing");
+  config.batch_size = section.whole("batch_size", 0, 1, 1 << 24);
+  config.drop_remainder = section.flag("drop_remainder", training);
+  config.num_workers = section.whole("num_workers", 1, 1, 1024);
+  config.prefetch_size = section.whole("prefetch_size", 4, 1, 1 << 16);
+  ignore(section, "max_rowsize");
+  section.finish();
+  if (use != DataUse::kEval) return config;
+  if (config.shuffle) section.fail("shuffle", "must be False: evaluation needs no order");
+  if (config.drop_remainder) {
+    section.fail("drop_remainder", "must be False: evaluation counts every sample");
+  }
+  return config;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,49 @@
+#pragma once
+// `loss:`, `postprocess:` and `metric:` of a configuration.
+
+#include <cstdint>
+#include <string>
+#include <variant>
+
+#include "lockstep/ocr/metrics/options.h"
+#include "lockstep/ocr/postprocess/options.h"
+#include "lockstep/ocr/transforms/options.h"
+
+namespace lockstep {
+
+/// CrossEntropySmooth.
+struct CrossEntropyConfig {
+  double smoothing = 0;  ///< Label smoothing, in [0, 1).
+};
+
+/// DBLoss: dice(thresh_binary) + l1_scale * L1(thresh) + bce_scale * balanced cross
+/// entropy(binary).
+struct DbLossConfig {
+  double eps = 1e-6;
+  double l1_scale = 10;
+  double bce_scale = 5;
+  bool dice_for_bce = false;  ///< bce_replace: diceloss.
+};
+
+/// CTCLoss. pred_seq_len and batch_size are only checked: the network's output says both.
+struct CtcLossConfig {
+  int64_t pred_seq_len = 26;
+  int64_t max_label_len = 25;
+};
+
+using LossConfig = std::variant<CrossEntropyConfig, DbLossConfig, CtcLossConfig>;
+
+/// ClsPostprocess, DBPostprocess, RecCTCLabelDecode.
+using PostprocessConfig =
+    std::variant<std::monostate, ocr::DbPostprocessOptions, ocr::CharacterOptions>;
+
+struct MetricConfig {
+  std::string name = "ClsMetric";  ///< Or DetMetric, RecMetric.
+  /// By which checkpoints are ranked. ClsMetric: "acc" or "top_5"; DetMetric: "f-score", "recall"
+  /// or "precision"; RecMetric: "acc" or "norm_edit_distance".
+  std::string main_indicator = "acc";
+  ocr::DetMetricOptions det;
+  ocr::RecMetricOptions rec;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,80 @@
+#include "lockstep/train/config/weights.h"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <vector>
+
+#include "lockstep/base/env.h"
+#include "lockstep/base/error.h"
+
+namespace lockstep {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+bool is_address(const std::string& given) {
+  return given.starts_with("http:") || given.starts_with("https:");
+}
+
+std::string last_component(const std::string& address) {
+  const auto end = address.find_first_of("?#");
+  const std::string path = address.substr(0, end);
+  return path.substr(path.rfind('/') + 1);
+}
+
+}  // namespace
+
+std::string known_weights(const BackboneConfig& backbone) {
+  static const std::string kBase = "https://download.mindspore.cn/toolkits/mindcv/";
+  static const std::map<std::string, std::string> kFiles = {
+      {"det_resnet18", "resnet/resnet18-1e65cd21.ckpt"},
+      {"det_resnet50", "resnet/resnet50-e0733ab8.ckpt"},
+      {"det_resnet152", "resnet/resnet152-beb689d8.ckpt"},
+      {"det_mobilenet_v3_large", "mobilenet/mobilenetv3/mobilenet_v3_large_100-6f5bf961.ckpt"},
+      {"det_mobilenet_v3_small", "mobilenet/mobilenetv3/mobilenet_v3_small_100-c884b105.ckpt"},
+  };
+  std::string name = backbone.name;
+  if (name == "det_mobilenet_v3") {
+    if (backbone.alpha != 1) return "";
+    name += "_" + backbone.architecture;
+  }
+  const auto found = kFiles.find(name);
+  return found == kFiles.end() ? "" : kBase + found->second;
+}
+
+fs::path weights_folder() {
+  if (const auto cache = env("LOCKSTEP_CACHE")) return fs::path(*cache) / "weights";
+  if (const auto cache = env("XDG_CACHE_HOME")) return fs::path(*cache) / "lockstep" / "weights";
+  return fs::path(env_or("HOME", ".")) / ".cache" / "lockstep" / "weights";
+}
+
+fs::path weights_path(const std::string& given) {
+  if (!is_address(given)) return given;
+  const fs::path file = last_component(given);
+  const fs::path first = weights_folder() / file;
+  std::vector<fs::path> places = {first};
+  for (const char* ending : {".safetensors", ".pth"}) {
+    places.push_back(fs::path(first).replace_extension(ending));
+  }
+  places.push_back(fs::path(env_or("HOME", ".")) / ".mindspore" / "models" / file);
+  for (const auto& place : places) {
+    std::error_code ignored;
+    if (fs::is_regular_file(place, ignored)) return place;
+  }
+  return first;
+}
+
+fs::path require_weights(const std::string& given) {
+  fs::path path = weights_path(given);
+  std::error_code ignored;
+  if (fs::exists(path, ignored)) return path;
+  throw Error(ErrorCode::kNotFound,
+              is_address(given)
+                  ? fmt::format("the weights {} are not here: load that file and put it at {}",
+                                given, path.string())
+                  : fmt::format("the weights {} are not there", given));
+}
+
+}  // namespace lockstep

@@ -1,0 +1,26 @@
+#pragma once
+// Where the weights lie that a configuration names by True or by an address: nothing is loaded from
+// the network, the files are put into a folder once.
+
+#include <filesystem>
+#include <string>
+
+#include "lockstep/train/config/config.h"
+
+namespace lockstep {
+
+/// MindOCR's address of weights for `pretrained: True`; "" when it has none for this backbone.
+std::string known_weights(const BackboneConfig& backbone);
+
+/// $LOCKSTEP_CACHE/weights, else $XDG_CACHE_HOME/lockstep/weights, else ~/.cache/lockstep/weights.
+std::filesystem::path weights_folder();
+
+/// The file for `given`: a path is itself; of an address it is its last component in
+/// weights_folder(), or with the ending .safetensors or .pth instead, or in ~/.mindspore/models,
+/// where MindOCR puts what it downloads. The first that exists; when none does, the first.
+std::filesystem::path weights_path(const std::string& given);
+
+/// Checks that the file is there. Errors: kNotFound, with the address and the place for it.
+std::filesystem::path require_weights(const std::string& given);
+
+}  // namespace lockstep
