@@ -12,7 +12,7 @@ struct LmdbOptions {
   bool extra_count_if_repeat = false;   ///< In that length an equal neighbour counts as one more.
   int64_t max_text_len = 0;             ///< With filter_max_len.
   bool filter_zero_text_image = false;  ///< Labels without a character of the dictionary are, too.
-  std::string character_dict_path;      ///< For that. Empty: 0-9 and a-z.
+  std::string character_dict_path{};    ///< For that. Empty: 0-9 and a-z.
   bool label_standandize = false;       ///< Labels are brought to Unicode's form NFKD. (Sic.)
   bool random_choice_if_none = false;   ///< A sample that fails is replaced by another.
   bool check_rec_image =

@@ -1,0 +1,54 @@
+#include "lockstep/ocr/data/label_line.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "lockstep/base/error.h"
+#include "lockstep/ocr/text/unicode.h"
+
+namespace lockstep::ocr {
+namespace {
+
+constexpr std::string_view kBlanks = " \t\r\n\v\f";
+
+std::string_view trimmed(std::string_view line) {
+  const size_t begin = line.find_first_not_of(kBlanks);
+  if (begin == std::string_view::npos) return {};
+  return line.substr(begin, line.find_last_not_of(kBlanks) - begin + 1);
+}
+
+}  // namespace
+
+LabelLine split_label_line(std::string_view line, const std::string& where) {
+  if (!is_utf8(line)) throw Error(ErrorCode::kCorrupt, where + ": not UTF-8");
+  const auto text = trimmed(line);
+  const char separator = text.find('\t') != std::string_view::npos ? '\t' : ' ';
+  const auto count = std::count(text.begin(), text.end(), separator);
+  if (count != 1) {
+    throw Error(ErrorCode::kCorrupt,
+                fmt::format("{}: {} between image and label; allowed: IMAGE<TAB>LABEL, or one "
+                            "blank instead of the tab where there is no other",
+                            where,
+                            count == 0          ? std::string("neither tab nor blank")
+                            : separator == '\t' ? fmt::format("{} tabs", count)
+                                                : fmt::format("no tab but {} blanks", count)));
+  }
+  const size_t at = text.find(separator);
+  return {std::string(text.substr(0, at)), std::string(text.substr(at + 1)), 0};
+}
+
+std::vector<LabelLine> split_label_file(std::string_view bytes, const std::string& file) {
+  if (bytes.substr(0, 3) == "\xEF\xBB\xBF") bytes.remove_prefix(3);
+  std::vector<LabelLine> lines;
+  for (int64_t number = 1; !bytes.empty(); ++number) {
+    const auto line = bytes.substr(0, bytes.find('\n'));
+    bytes.remove_prefix(std::min(bytes.size(), line.size() + 1));
+    if (trimmed(line).empty()) continue;
+    lines.push_back(split_label_line(line, fmt::format("{}:{}", file, number)));
+    lines.back().number = number;
+  }
+  return lines;
+}
+
+}  // namespace lockstep::ocr

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <cstdint>
+
+#include "lockstep/ocr/sample.h"
+
+namespace lockstep::ocr {
+
+/// Images with their text, 0 .. size()-1. Read-only once made: any number of threads may load.
+class TextDataset {
+ public:
+  virtual ~TextDataset() = default;
+
+  virtual int64_t size() const = 0;
+
+  /// Sample `index` before any transform: `source`, `label` or `regions`, and `encoded` where the
+  /// image is no file of its own. Errors (a bad sample): kCorrupt, kIo, kNotFound, naming it.
+  virtual Sample load(int64_t index) const = 0;
+};
+
+}  // namespace lockstep::ocr

@@ -1,0 +1,96 @@
+#include "lockstep/ocr/transforms/normalize.h"
+
+#include <array>
+#include <utility>
+
+#include "lockstep/base/error.h"
+
+namespace lockstep::ocr {
+namespace {
+
+struct Scale {
+  float mean, std;
+};
+
+/// For channel `i` of the result.
+Scale scale_of(const NormalizeImage& options, int channel) {
+  const auto at = static_cast<size_t>(channel);
+  return {static_cast<float>(options.mean.at(at)), static_cast<float>(options.std.at(at))};
+}
+
+void check_image(const cv::Mat& image) {
+  const bool is_known = image.dims == 2 && (image.depth() == CV_8U || image.depth() == CV_32F) &&
+                        (image.channels() == 1 || image.channels() == 3);
+  if (!is_known) {
+    throw Error(ErrorCode::kInvalidArgument, "NormalizeImage needs an image of 1 or 3 channels");
+  }
+}
+
+template <typename T>
+void normalize_row(const T* in, Scale scale, int count, float* out) {
+  for (int i = 0; i < count; ++i) out[i] = (static_cast<float>(in[i]) - scale.mean) / scale.std;
+}
+
+void normalize_plane(const cv::Mat& plane, Scale scale, float* out) {
+  for (int y = 0; y < plane.rows; ++y, out += plane.cols) {
+    if (plane.depth() == CV_8U) {
+      normalize_row(plane.ptr<uint8_t>(y), scale, plane.cols, out);
+    } else {
+      normalize_row(plane.ptr<float>(y), scale, plane.cols, out);
+    }
+  }
+}
+
+cv::Mat new_planes(const cv::Mat& image) {
+  const std::array<int, 3> sizes = {image.channels(), image.rows, image.cols};
+  return {3, sizes.data(), CV_32F};
+}
+
+}  // namespace
+
+void normalize_to_planar(const NormalizeImage& options, Sample& sample) {
+  check_image(sample.image);
+  std::vector<cv::Mat> planes;
+  cv::split(sample.image, planes);
+  if (options.swap_channels && planes.size() == 3) std::swap(planes[0], planes[2]);
+  cv::Mat result = new_planes(sample.image);
+  for (int channel = 0; channel < sample.image.channels(); ++channel) {
+    normalize_plane(planes[static_cast<size_t>(channel)], scale_of(options, channel),
+                    result.ptr<float>(channel));
+  }
+  sample.image = result;
+  sample.planar = true;
+}
+
+void normalize_image(const NormalizeImage& options, Sample& sample) {
+  const int channels = sample.image.channels();
+  normalize_to_planar(options, sample);
+  std::vector<cv::Mat> planes;
+  for (int channel = 0; channel < channels; ++channel) {
+    planes.emplace_back(sample.image.size[1], sample.image.size[2], CV_32F,
+                        sample.image.ptr<float>(channel));
+  }
+  cv::Mat merged;
+  cv::merge(planes, merged);
+  sample.image = merged;
+  sample.planar = false;
+}
+
+void to_planar(Sample& sample) {
+  if (sample.image.dims != 2) {
+    throw Error(ErrorCode::kInvalidArgument, "ToCHWImage: the image is in planes already");
+  }
+  std::vector<cv::Mat> planes;
+  cv::split(sample.image, planes);
+  cv::Mat result;
+  const std::array<int, 3> sizes = {sample.image.channels(), sample.image.rows, sample.image.cols};
+  result.create(3, sizes.data(), sample.image.depth());
+  for (int channel = 0; channel < sample.image.channels(); ++channel) {
+    cv::Mat plane(sample.image.rows, sample.image.cols, sample.image.depth(), result.ptr(channel));
+    planes[static_cast<size_t>(channel)].copyTo(plane);
+  }
+  sample.image = result;
+  sample.planar = true;
+}
+
+}  // namespace lockstep::ocr

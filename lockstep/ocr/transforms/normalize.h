@@ -1,0 +1,19 @@
+#pragma once
+// From 8-bit pixels to the network's numbers.
+
+#include "lockstep/ocr/sample.h"
+#include "lockstep/ocr/transforms/options.h"
+
+namespace lockstep::ocr {
+
+/// (x - mean) / std per channel in float32, of values 0 .. 255; with swap_channels the first and
+/// the last of three channels change places before. A grey image takes the first mean and std.
+void normalize_image(const NormalizeImage& options, Sample& sample);
+
+/// `image` becomes a continuous C x H x W array of three dimensions, `planar` true.
+void to_planar(Sample& sample);
+
+/// Both at once, with the same numbers, in a third of the time.
+void normalize_to_planar(const NormalizeImage& options, Sample& sample);
+
+}  // namespace lockstep::ocr

@@ -1,0 +1,88 @@
+#include "lockstep/ocr/data/label_file_dataset.h"
+
+#include <set>
+
+#include "tests/data/errors.h"
+#include "tests/data/temp_dir.h"
+
+namespace lockstep::ocr {
+namespace {
+
+using testing::error_of;
+using testing::TempDir;
+using testing::write_text;
+
+/// IMAGE_0.png .. with labels L0 .. in DIR/NAME.txt, images (empty files) in DIR/NAME.
+void write_set(const TempDir& dir, const std::string& name, int count) {
+  std::filesystem::create_directories(dir / name);
+  std::string lines;
+  for (int i = 0; i < count; ++i) {
+    const std::string image = "image_" + std::to_string(i) + ".png";
+    write_text((dir / name) / image, "");
+    lines += image + "\t" + name + std::to_string(i) + "\n";
+  }
+  write_text(dir / (name + ".txt"), lines);
+}
+
+std::vector<std::string> labels_of(const LabelFiles& files) {
+  const LabelFileDataset data(files);
+  std::vector<std::string> result;
+  for (int64_t i = 0; i < data.size(); ++i) result.push_back(data.load(i).label);
+  return result;
+}
+
+TEST(LabelFileDataset, TakesTheLeadingPartOfEachFile) {
+  const TempDir dir;
+  write_set(dir, "a", 4);
+  write_set(dir, "b", 3);
+  const LabelFiles files{.data_dirs = {dir / "a", dir / "b"},
+                         .label_files = {dir / "a.txt", dir / "b.txt"},
+                         .sample_ratios = {0.5, 1.0}};
+  EXPECT_EQ(labels_of(files), (std::vector<std::string>{"a0", "a1", "b0", "b1", "b2"}));
+  const Sample sample = LabelFileDataset(files).load(3);
+  EXPECT_EQ(sample.source, (dir / "b").string() + "/image_1.png");
+  EXPECT_EQ(sample.label_source, (dir / "b.txt").string() + ":2");
+  EXPECT_TRUE(sample.encoded.empty());
+}
+
+TEST(LabelFileDataset, ShufflingDrawsASubsetOfItsOwnForASeed) {
+  const TempDir dir;
+  write_set(dir, "a", 40);
+  LabelFiles files{.data_dirs = {dir / "a"},
+                   .label_files = {dir / "a.txt"},
+                   .sample_ratios = {0.5},
+                   .shuffle = true,
+                   .seed = 3};
+  const auto drawn = labels_of(files);
+  EXPECT_EQ(std::set<std::string>(drawn.begin(), drawn.end()).size(), 20U);
+  EXPECT_EQ(drawn, labels_of(files));
+  files.seed = 4;
+  EXPECT_NE(drawn, labels_of(files));
+}
+
+TEST(LabelFileDataset, AMissingImageNamesItsLine) {
+  const TempDir dir;
+  write_set(dir, "a", 2);
+  std::filesystem::remove(dir.path() / "a" / "image_1.png");
+  const LabelFiles files{.data_dirs = {dir / "a"}, .label_files = {dir / "a.txt"}};
+  EXPECT_NE(
+      error_of(ErrorCode::kNotFound, [&] { LabelFileDataset{files}; }).find("a.txt:2: no image"),
+      std::string::npos);
+}
+
+TEST(LabelFileDataset, RefusesWhatDoesNotFit) {
+  const TempDir dir;
+  write_set(dir, "a", 2);
+  const auto refused = [&](const LabelFiles& files) {
+    error_of(ErrorCode::kInvalidArgument, [&] { LabelFileDataset{files}; });
+  };
+  refused({});
+  refused({.data_dirs = {dir / "a", dir / "a"}, .label_files = {dir / "a.txt"}});
+  refused({.data_dirs = {dir / "a"}, .label_files = {dir / "a.txt"}, .sample_ratios = {1.2}});
+  refused({.data_dirs = {dir / "a"}, .label_files = {dir / "a.txt"}, .sample_ratios = {0.0}});
+  error_of(ErrorCode::kNotFound,
+           [&] { LabelFileDataset{{.data_dirs = {dir / "a"}, .label_files = {dir / "b.txt"}}}; });
+}
+
+}  // namespace
+}  // namespace lockstep::ocr
