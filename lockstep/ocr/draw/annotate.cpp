@@ -21,6 +21,8 @@ struct Release {
 };
 using Surface = std::unique_ptr<cairo_surface_t, Release<cairo_surface_destroy>>;
 using Painter = std::unique_ptr<cairo_t, Release<cairo_destroy>>;
+using FontMap = std::unique_ptr<PangoFontMap, Release<g_object_unref>>;
+using Fonts = std::unique_ptr<PangoContext, Release<g_object_unref>>;
 using Layout = std::unique_ptr<PangoLayout, Release<g_object_unref>>;
 using Font = std::unique_ptr<PangoFontDescription, Release<pango_font_description_free>>;
 
@@ -46,8 +48,8 @@ void outline(cairo_t* painter, const Polygon& polygon, double thickness) {
   cairo_stroke(painter);
 }
 
-Layout set_text(cairo_t* painter, const std::string& text, double pixels) {
-  Layout layout(pango_cairo_create_layout(painter));
+Layout set_text(PangoContext* fonts, const std::string& text, double pixels) {
+  Layout layout(pango_layout_new(fonts));
   pango_layout_set_text(layout.get(), text.data(), static_cast<int>(text.size()));
   const Font font(pango_font_description_from_string("Sans"));
   pango_font_description_set_absolute_size(font.get(), pixels * PANGO_SCALE);
@@ -62,15 +64,16 @@ cv::Size size_of(PangoLayout* layout) {
 }
 
 // Above the corner nearest to the picture's upper left one, but inside of the picture.
-void write_text(cairo_t* painter, const Annotation& one, double pixels, const cv::Size& picture) {
+void write_text(cairo_t* painter, PangoContext* fonts, const Annotation& one, double pixels,
+                const cv::Size& picture) {
   const auto corner = *std::min_element(
       one.polygon.begin(), one.polygon.end(),
       [](const cv::Point2f& a, const cv::Point2f& b) { return a.x + a.y < b.x + b.y; });
   const double room = cv::norm(one.polygon[1] - one.polygon[0]);
-  Layout layout = set_text(painter, one.text, pixels);
+  Layout layout = set_text(fonts, one.text, pixels);
   cv::Size size = size_of(layout.get());
   if (size.width > room) {
-    layout = set_text(painter, one.text, std::max(kSmallestText, pixels * room / size.width));
+    layout = set_text(fonts, one.text, std::max(kSmallestText, pixels * room / size.width));
     size = size_of(layout.get());
   }
   const int x = std::clamp(static_cast<int>(corner.x), 0, std::max(0, picture.width - size.width));
@@ -88,6 +91,8 @@ void paint(cv::Mat& pixels, std::span<const Annotation> annotations) {
   const Surface surface(cairo_image_surface_create_for_data(
       pixels.data, CAIRO_FORMAT_RGB24, pixels.cols, pixels.rows, static_cast<int>(pixels.step)));
   const Painter painter(cairo_create(surface.get()));
+  const FontMap map(pango_cairo_font_map_new());  // not the thread's, which nobody gives back
+  const Fonts fonts(pango_font_map_create_context(map.get()));
   const double thickness = std::clamp(pixels.rows / 500.0, 1.0, 4.0);
   const double text = std::max(18 * pixels.rows / 700.0, 14.0);
   for (const Annotation& one : annotations) {
@@ -95,7 +100,7 @@ void paint(cv::Mat& pixels, std::span<const Annotation> annotations) {
   }
   for (const Annotation& one : annotations) {
     if (one.polygon.size() >= 2 && !one.text.empty()) {
-      write_text(painter.get(), one, text, pixels.size());
+      write_text(painter.get(), fonts.get(), one, text, pixels.size());
     }
   }
   cairo_surface_flush(surface.get());
