@@ -1,0 +1,32 @@
+#pragma once
+// Lines of MindOCR's result files (det_results.txt, rec_results.txt, system_results.txt): the
+// picture's file name, a tab, the result. Without the line feed.
+
+#include <span>
+#include <string>
+
+#include "lockstep/ocr/postprocess/db.h"
+
+namespace lockstep::ocr {
+
+/// What det_results.txt holds of `found`: kept within the picture, quads from the corner of the
+/// least x + y clockwise, without those that are invalid or smaller than 3 pixels squared.
+std::vector<Polygon> checked_regions(std::span<const DetectedRegion> found,
+                                     const cv::Size& picture);
+
+/// "img_1.jpg\t[[[10, 20], [50, 20], [50, 40], [10, 40]]]": coordinates cut to whole pixels.
+std::string detection_line(const std::string& file, std::span<const Polygon> regions);
+
+/// "word_1.png\ttext".
+std::string recognition_line(const std::string& file, const std::string& text);
+
+struct ReadRegion {
+  Polygon polygon;
+  std::string text;  ///< UTF-8.
+};
+
+/// "img_1.jpg\t[{"transcription": "text", "points": [[10, 20], ...]}]", the letters as they are.
+/// It is a line of a label file.
+std::string system_line(const std::string& file, std::span<const ReadRegion> regions);
+
+}  // namespace lockstep::ocr

@@ -1,0 +1,55 @@
+#include "lockstep/ocr/predict/pictures.h"
+
+#include "tests/data/errors.h"
+#include "tests/data/temp_dir.h"
+
+namespace lockstep::ocr {
+namespace {
+
+using testing::error_of;
+using testing::TempDir;
+using testing::write_text;
+
+std::vector<std::string> below(const std::filesystem::path& folder) {
+  std::vector<std::string> names;
+  for (const auto& one : find_pictures(folder)) {
+    names.push_back(one.lexically_relative(folder).string());
+  }
+  return names;
+}
+
+TEST(FindPictures, OfAFolderAndThoseBelowSorted) {
+  const TempDir dir;
+  std::filesystem::create_directories(dir / "sub/deep");
+  for (const char* name : {"b.png", "a.JPG", "sub/deep/c.jpeg", "notes.txt", "jpg", "sub/d.gif"}) {
+    write_text(dir / name, "x");
+  }
+  std::filesystem::create_directories(dir / "folder.png");
+  EXPECT_EQ(below(dir.path()), (std::vector<std::string>{"a.JPG", "b.png", "sub/deep/c.jpeg"}));
+}
+
+TEST(FindPictures, AFileIsTakenWhateverItIsCalled) {
+  const TempDir dir;
+  write_text(dir / "scan.bmp", "x");
+  EXPECT_EQ(find_pictures(dir / "scan.bmp").size(), 1U);
+}
+
+TEST(FindPictures, SaysWhatIsMissing) {
+  const TempDir dir;
+  EXPECT_NE(error_of(ErrorCode::kNotFound, [&] { find_pictures(dir / "none"); })
+                .find("none does not exist"),
+            std::string::npos);
+  write_text(dir / "a.txt", "x");
+  EXPECT_NE(error_of(ErrorCode::kNotFound, [&] { find_pictures(dir.path()); }).find("no .jpg"),
+            std::string::npos);
+}
+
+TEST(ResultNames, AreTheFileNamesUnlessTwoAreEqual) {
+  EXPECT_EQ(result_names({"in/a.jpg", "in/b.v2.png"}, "in"),
+            (std::vector<std::string>{"a", "b.v2"}));
+  EXPECT_EQ(result_names({"in/a.jpg", "in/a.png", "in/sub/a.jpg", "in/z.jpg"}, "in"),
+            (std::vector<std::string>{"a_jpg", "a_png", "sub_a_jpg", "z"}));
+}
+
+}  // namespace
+}  // namespace lockstep::ocr
