@@ -1,0 +1,93 @@
+#include "lockstep/train/ema.h"
+
+#include <ATen/Functions.h>
+#include <ATen/core/grad_mode.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "lockstep/base/error.h"
+#include "lockstep/checkpoint/corrupt_tensor.h"
+#include "lockstep/checkpoint/module_state.h"
+
+namespace lockstep {
+namespace {
+
+constexpr auto kUpdates = "ema.updates";
+constexpr double kWarmUp = 2000;
+
+const at::Tensor& require(const TensorMap& state, const std::string& name,
+                          const std::string& file) {
+  const auto found = state.find(name);
+  if (found == state.end()) throw_corrupt_tensor(file, name, "is missing");
+  return found->second;
+}
+
+void check_fits(const at::Tensor& tensor, const at::Tensor& like, const std::string& name,
+                const std::string& file) {
+  if (tensor.sizes() == like.sizes() && tensor.scalar_type() == like.scalar_type()) return;
+  throw_corrupt_tensor(file, name,
+                       fmt::format("is {} of shape {}, the weight {} of shape {}",
+                                   at::toString(tensor.scalar_type()), tensor.sizes(),
+                                   at::toString(like.scalar_type()), like.sizes()));
+}
+
+}  // namespace
+
+Ema::Ema(const torch::nn::Module& module, double decay) : decay_(decay) {
+  for (const auto& [name, tensor] : module_tensors(module)) {
+    if (!tensor.is_floating_point()) continue;
+    pairs_.push_back({name, tensor.detach(), tensor.detach().clone()});
+  }
+}
+
+void Ema::update() {
+  if (swapped_) throw Error(ErrorCode::kInternal, "Ema::update() while the average is swapped in");
+  const at::NoGradGuard no_grad;
+  ++updates_;
+  const double d = decay_ * (1 - std::exp(-static_cast<double>(updates_) / kWarmUp));
+  for (auto& pair : pairs_) pair.average.mul_(d).add_(pair.weight, 1 - d);
+}
+
+void Ema::swap() {
+  const at::NoGradGuard no_grad;
+  for (auto& pair : pairs_) {
+    const at::Tensor weight = pair.weight.clone();
+    pair.weight.copy_(pair.average);
+    pair.average.copy_(weight);
+  }
+  swapped_ = !swapped_;
+}
+
+TensorMap Ema::state() const {
+  TensorMap state;
+  for (const auto& pair : pairs_) {
+    state.emplace(pair.name, (swapped_ ? pair.weight : pair.average).clone());
+  }
+  state.emplace(kUpdates, at::scalar_tensor(updates_, at::kLong));
+  return state;
+}
+
+void Ema::load(const TensorMap& state, const std::string& file) {
+  if (swapped_) throw Error(ErrorCode::kInternal, "Ema::load() while the average is swapped in");
+  const at::Tensor& updates = require(state, kUpdates, file);
+  check_fits(updates, at::scalar_tensor(0, at::kLong), kUpdates, file);
+  for (const auto& pair : pairs_) {
+    check_fits(require(state, pair.name, file), pair.weight, pair.name, file);
+  }
+  if (state.size() != pairs_.size() + 1) {
+    for (const auto& [name, tensor] : state) {
+      const bool known =
+          name == kUpdates ||
+          std::any_of(pairs_.begin(), pairs_.end(), [&](auto& pair) { return pair.name == name; });
+      if (!known) throw_corrupt_tensor(file, name, "is no weight of this network");
+    }
+  }
+  const at::NoGradGuard no_grad;
+  for (auto& pair : pairs_) pair.average.copy_(state.at(pair.name));
+  updates_ = updates.item<int64_t>();
+}
+
+}  // namespace lockstep

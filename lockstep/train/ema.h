@@ -1,0 +1,60 @@
+#pragma once
+// A moving average of a network's weights, which is evaluated and saved in their place.
+
+#include <ATen/core/Tensor.h>
+#include <torch/nn/module.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "lockstep/checkpoint/safetensors.h"
+
+namespace lockstep {
+
+/// The average a over all parameters and floating buffers w of a module (batch norm's statistics
+/// too), which begins as a copy of them. update() number n, from 1:
+///   d = decay * (1 - exp(-n / 2000)),  a = d * a + (1 - d) * w
+/// so that the first few thousand steps forget the start quickly. The trainer updates after every
+/// micro-step that was not dropped, as MindOCR does.
+///
+/// All ranks have equal weights and so equal averages; batch norm's statistics must be made equal
+/// before an evaluation as those of the network must.
+/// With MasterWeights: made of their module(), which needs collect_buffers() before update() and
+/// publish_all() after swap().
+/// Memory: a copy of the module. Cost of update() and swap(): one pass over it.
+/// Source: MindOCR, mindocr/utils/ema.py.
+class Ema {
+ public:
+  /// The module's tensors must stay the ones that they are.
+  Ema(const torch::nn::Module& module, double decay);
+
+  void update();
+
+  /// Exchanges the average and the module's values, in place: before an evaluation, and after it
+  /// again. update() in between is an error (kInternal).
+  void swap();
+  bool swapped() const { return swapped_; }
+
+  int64_t updates() const { return updates_; }
+
+  /// The average under the module's names, and the number of updates as "ema.updates", all copies:
+  /// whether or not it is swapped in.
+  TensorMap state() const;
+  /// Errors, nothing changed: kCorrupt naming `file` and tensor: missing, left over, other shape or
+  /// dtype; kInternal while swapped in.
+  void load(const TensorMap& state, const std::string& file);
+
+ private:
+  struct Pair {
+    std::string name;
+    at::Tensor weight;   ///< The module's own.
+    at::Tensor average;  ///< While swapped in, what the module had.
+  };
+
+  const double decay_;
+  int64_t updates_ = 0;
+  bool swapped_ = false;
+  std::vector<Pair> pairs_;
+};
+
+}  // namespace lockstep

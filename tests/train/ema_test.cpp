@@ -1,0 +1,90 @@
+#include "lockstep/train/ema.h"
+
+#include <ATen/Functions.h>
+#include <gtest/gtest.h>
+#include <torch/nn/modules/batchnorm.h>
+
+#include <cmath>
+
+#include "lockstep/base/error.h"
+
+namespace lockstep {
+namespace {
+
+struct AveragedNet : torch::nn::Module {
+  AveragedNet() : norm(1) { register_module("norm", norm); }
+  void set(double value) {
+    const at::NoGradGuard no_grad;
+    norm->weight.fill_(value);
+    norm->running_mean.fill_(-value);
+  }
+  double weight() const { return norm->weight.item<double>(); }
+  double mean() const { return norm->running_mean.item<double>(); }
+  torch::nn::BatchNorm1d norm;
+};
+
+TEST(Ema, FollowsItsFormulaAndStatisticsToo) {
+  AveragedNet net;
+  net.set(1);
+  Ema ema(net, 0.9);
+  double average = 1;
+  for (int n = 1; n <= 3; ++n) {
+    net.set(1 + n);
+    ema.update();
+    const double d = 0.9 * (1 - std::exp(-n / 2000.0));
+    average = d * average + (1 - d) * (1 + n);
+  }
+  EXPECT_EQ(ema.updates(), 3);
+  EXPECT_EQ(net.weight(), 4);
+  ema.swap();
+  EXPECT_NEAR(net.weight(), average, 1e-6);
+  EXPECT_NEAR(net.mean(), -average, 1e-6);
+  EXPECT_THROW(ema.update(), Error);
+  EXPECT_NEAR(ema.state().at("norm.weight").item<double>(), average, 1e-6);
+  ema.swap();
+  EXPECT_EQ(net.weight(), 4);
+  EXPECT_NEAR(ema.state().at("norm.running_mean").item<double>(), -average, 1e-6);
+}
+
+TEST(Ema, StateGoesOn) {
+  AveragedNet net;
+  net.set(1);
+  Ema ema(net, 0.5);
+  net.set(3);
+  ema.update();
+  Ema other(net, 0.5);
+  other.load(ema.state(), "f");
+  net.set(5);
+  ema.update();
+  other.update();
+  EXPECT_EQ(other.updates(), 2);
+  for (const auto& [name, tensor] : ema.state()) {
+    EXPECT_TRUE(at::equal(other.state().at(name), tensor)) << name;
+  }
+}
+
+TEST(Ema, RefusesStatesOfOtherNetworks) {
+  const AveragedNet net;
+  Ema ema(net, 0.5);
+  const auto fault = [&](TensorMap state) -> std::string {
+    try {
+      ema.load(state, "f");
+      return "";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kCorrupt);
+      return error.what();
+    }
+  };
+  TensorMap state = ema.state();
+  state.erase("norm.weight");
+  EXPECT_NE(fault(state).find("norm.weight"), std::string::npos);
+  state["norm.weight"] = at::zeros({2});
+  EXPECT_NE(fault(state).find("[2]"), std::string::npos);
+  state = ema.state();
+  state["more"] = at::zeros({1});
+  EXPECT_NE(fault(state).find("more"), std::string::npos);
+  EXPECT_EQ(fault(ema.state()), "");
+}
+
+}  // namespace
+}  // namespace lockstep
