@@ -3,16 +3,18 @@
 #include <ATen/Functions.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <torch/optim/adagrad.h>
 #include <torch/optim/adam.h>
 #include <torch/optim/adamw.h>
 #include <torch/optim/sgd.h>
 
 #include <array>
-#include <sstream>
+#include <functional>
 #include <unordered_map>
 
 #include "lockstep/base/error.h"
 #include "lockstep/checkpoint/corrupt_tensor.h"
+#include "lockstep/checkpoint/named_state.h"
 
 namespace lockstep {
 namespace {
@@ -52,46 +54,60 @@ bool is_a(const Optimizer& optimizer) {
   return dynamic_cast<const T*>(&optimizer) != nullptr;
 }
 
+StateView view_adagrad(OptimizerParamState& base) {
+  auto& state = static_cast<torch::optim::AdagradParamState&>(base);
+  return {{{"sum", true, &state.sum()}}, &state.step()};
+}
+
 template <class T>
 StatePtr make_state() {
   return std::make_unique<T>();
 }
 
 struct Kind {
-  const char* name;
+  std::string name;
   bool (*is)(const Optimizer&);
-  StatePtr (*make)();
-  StateView (*view)(OptimizerParamState&);
+  std::function<StatePtr()> make;
+  std::function<StateView(OptimizerParamState&)> view;
 };
 
-const std::array<Kind, 3> kKinds = {{
+const std::array<Kind, 4> kKinds = {{
     {"SGD", is_a<torch::optim::SGD>, make_state<torch::optim::SGDParamState>, view_sgd},
     {"Adam", is_a<torch::optim::Adam>, make_state<torch::optim::AdamParamState>,
      view_adam<torch::optim::AdamParamState>},
     {"AdamW", is_a<torch::optim::AdamW>, make_state<torch::optim::AdamWParamState>,
      view_adam<torch::optim::AdamWParamState>},
+    {"Adagrad", is_a<torch::optim::Adagrad>, make_state<torch::optim::AdagradParamState>,
+     view_adagrad},
 }};
 
-const Kind& kind_of(const Optimizer& optimizer) {
+/// Of an optimizer of our own, which must outlive the answer.
+Kind kind_of_named(const NamedStateOptimizer& optimizer) {
+  const auto& slots = optimizer.slots();
+  const auto make = [&slots] {
+    auto state = std::make_unique<NamedParamState>();
+    state->tensors.resize(slots.size());
+    return state;
+  };
+  const auto view = [&slots](OptimizerParamState& base) {
+    auto& state = static_cast<NamedParamState&>(base);
+    StateView result{{}, &state.step};
+    for (size_t i = 0; i < slots.size(); ++i) {
+      result.slots.push_back({slots[i].c_str(), true, &state.tensors[i]});
+    }
+    return result;
+  };
+  return {optimizer.kind(), nullptr, make, view};
+}
+
+Kind kind_of(const Optimizer& optimizer) {
+  if (const auto* named = dynamic_cast<const NamedStateOptimizer*>(&optimizer)) {
+    return kind_of_named(*named);
+  }
   for (const Kind& kind : kKinds) {
     if (kind.is(optimizer)) return kind;
   }
-  throw Error(ErrorCode::kInvalidArgument,
-              "the state of this optimizer cannot be saved; SGD, Adam and AdamW can");
-}
-
-using StateMap = std::decay_t<decltype(std::declval<Optimizer&>().state())>;
-
-/// The optimizer's own key of a parameter: its address, which libtorch 1.x spells as text.
-template <class Key = StateMap::key_type>
-Key state_key(const at::Tensor& parameter) {
-  if constexpr (std::is_same_v<Key, std::string>) {
-    std::ostringstream text;
-    text << static_cast<const void*>(parameter.unsafeGetTensorImpl());
-    return text.str();
-  } else {
-    return parameter.unsafeGetTensorImpl();
-  }
+  throw Error(ErrorCode::kInvalidArgument, "the state of this optimizer cannot be saved");
 }
 
 struct NamedParameter {
@@ -192,10 +208,10 @@ std::string optimizer_kind(const Optimizer& optimizer) {
 }
 
 TensorMap optimizer_tensors(const torch::nn::Module& module, const Optimizer& optimizer) {
-  const Kind& kind = kind_of(optimizer);
+  const Kind kind = kind_of(optimizer);
   TensorMap tensors;
   for (const NamedParameter& parameter : name_parameters(module, optimizer)) {
-    const auto state = optimizer.state().find(state_key(parameter.tensor));
+    const auto state = optimizer.state().find(optimizer_state_key(parameter.tensor));
     if (state == optimizer.state().end()) continue;
     const StateView view = kind.view(*state->second);
     for (const Slot& slot : view.slots) {
@@ -210,12 +226,12 @@ TensorMap optimizer_tensors(const torch::nn::Module& module, const Optimizer& op
 
 void load_optimizer(const torch::nn::Module& module, Optimizer& optimizer, const TensorMap& tensors,
                     const std::string& file) {
-  const Kind& kind = kind_of(optimizer);
+  const Kind kind = kind_of(optimizer);
   Source source(tensors, file);
-  StateMap states;
+  OptimizerStates states;
   for (const NamedParameter& parameter : name_parameters(module, optimizer)) {
     if (StatePtr state = take_state(source, kind, parameter)) {
-      states[state_key(parameter.tensor)] = std::move(state);
+      states[optimizer_state_key(parameter.tensor)] = std::move(state);
     }
   }
   source.check_empty();

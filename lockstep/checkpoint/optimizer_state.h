@@ -9,11 +9,13 @@
 
 namespace lockstep {
 
-/// "SGD", "Adam", "AdamW". Errors: kInvalidArgument for an optimizer that is none of these.
+/// "SGD", "Adam", "AdamW", "Adagrad", or what a NamedStateOptimizer is called. Errors:
+/// kInvalidArgument for an optimizer that is none of these.
 std::string optimizer_kind(const torch::optim::Optimizer& optimizer);
 
 /// Per parameter: momentum_buffer (SGD); step, exp_avg, exp_avg_sq and, with amsgrad,
-/// max_exp_avg_sq (Adam, AdamW). Parameters without state yet are left out. Learning rate and other
+/// max_exp_avg_sq (Adam, AdamW); step and sum (Adagrad); step and the slots of a
+/// NamedStateOptimizer. Parameters without state yet are left out. Learning rate and other
 /// options are configuration, not state, and are not stored.
 /// Errors: kInvalidArgument when the optimizer has a parameter that `module` does not name.
 TensorMap optimizer_tensors(const torch::nn::Module& module,

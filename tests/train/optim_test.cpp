@@ -20,17 +20,6 @@ struct Net : torch::nn::Module {
   }
 };
 
-TEST(Optimizer, DecayLeavesOutBiasesAndNorms) {
-  OptimizerConfig config;
-  EXPECT_TRUE(decays(config, "fc.weight", 2));
-  EXPECT_FALSE(decays(config, "fc.bias", 1));
-  EXPECT_FALSE(decays(config, "bn.weight", 1));
-  config.filter_bias_and_bn = false;
-  EXPECT_TRUE(decays(config, "bn.weight", 1));
-  config.no_weight_decay_params = {"fc"};
-  EXPECT_FALSE(decays(config, "fc.weight", 2));
-}
-
 TEST(Optimizer, GroupsHoldEveryParameterOnce) {
   const Net net;
   OptimizerConfig config;
@@ -100,7 +89,9 @@ TEST(Loss, LabelSmoothingByItsFormula) {
   const double plain = -(log_p[0][2] + log_p[1][1]).item<double>() / 2;
   EXPECT_NEAR(classification_loss(logits, labels, {}).item<double>(), plain, 1e-6);
   const double smooth = 0.9 * plain - 0.1 / 3 * log_p.sum().item<double>() / 2;
-  EXPECT_NEAR(classification_loss(logits, labels, CrossEntropyConfig{.smoothing = 0.1}).item<double>(), smooth, 1e-6);
+  EXPECT_NEAR(
+      classification_loss(logits, labels, CrossEntropyConfig{.smoothing = 0.1}).item<double>(),
+      smooth, 1e-6);
 }
 
 TEST(EvalSums, CountsBestAndFiveBestOfValidRows) {

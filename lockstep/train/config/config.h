@@ -65,18 +65,33 @@ struct SchedulerConfig {
 };
 
 struct OptimizerConfig {
-  /// "sgd", "momentum", "nesterov" (all SGD), "adam", "adamw".
+  /// "sgd", "momentum", "nesterov" (all SGD), "adam", "adamw", "adagrad"; "lion", "nadam", "adan",
+  /// "rmsprop", "lamb": see RuleOptimizer.
   std::string opt = "adam";
   double weight_decay = 0;
   double momentum = 0.9;
   bool nesterov = false;
-  /// Biases and the parameters of norms do not decay. (In MindOCR they do in effect, whatever this
-  /// key says; here it means what it says.)
-  bool filter_bias_and_bn = true;
+  // What does not decay. MindOCR has three keys for it, the first that is set counts, and none of
+  // them takes effect: it leaves the group that should not decay without a value of its own, and
+  // MindSpore gives it the optimizer's. Figures of its recipes depend on that.
+  /// Ours. "exact": the keys below mean what they say. "mindspore": with any of them set (or left
+  /// at its default True) everything decays; with none, scales and shifts of norms do not, but of
+  /// SGD
+  /// ("sgd") and Adan everything does. Unless given, "exact" for model.type cls, else "mindspore".
+  bool exact_decay = true;
+  std::string grouping_strategy;                    ///< "svtr", "filter_norm_and_bias" or "".
   std::vector<std::string> no_weight_decay_params;  ///< Parts of names that do not decay.
+  bool filter_bias_and_bn = true;  ///< Biases and the parameters of norms do not decay.
   double beta1 = 0.9;
   double beta2 = 0.999;
-  double eps = 1e-8;
+  double beta3 = 0.99;           ///< adan.
+  double eps = 1e-8;             ///< In MindOCR of rmsprop alone.
+  bool use_amsgrad = false;      ///< adam, adamw.
+  double dampening = 0;          ///< sgd.
+  double decay = 0.9;            ///< rmsprop.
+  bool centered = false;         ///< rmsprop.
+  double accum = 0.1;            ///< adagrad: what the sum starts with.
+  double schedule_decay = 4e-3;  ///< nadam.
 };
 
 /// Its section may be absent, which is a static scale of 1. The scale changes after optimizer

@@ -1,3 +1,5 @@
+#include <array>
+
 #include "lockstep/train/config/sections.h"
 
 namespace lockstep {
@@ -9,9 +11,26 @@ const std::vector<std::string> kSchedulers = {
     "constant",         "cosine_decay", "warmup_cosine_decay", "exponential_decay",
     "polynomial_decay", "step_decay",   "multi_step_decay",    "one_cycle"};
 
-const std::vector<std::string> kOptimizers = {"sgd", "momentum", "nesterov", "adam", "adamw"};
-const std::vector<std::string> kOthersOfMindocr = {"lion",    "nadam",   "adan",
-                                                   "rmsprop", "adagrad", "lamb"};
+/// Where MindOCR's and libtorch's defaults are not those of OptimizerConfig.
+struct OptimizerDefaults {
+  const char* name;
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double eps = 1e-8;
+};
+constexpr std::array<OptimizerDefaults, 11> kOptimizers = {{
+    {"sgd"},
+    {"momentum"},
+    {"nesterov"},
+    {"adam"},
+    {"adamw"},
+    {"lion", 0.9, 0.99},
+    {"nadam"},
+    {"adan", 0.98, 0.92},
+    {"rmsprop", 0.9, 0.999, 1e-10},
+    {"adagrad", 0.9, 0.999, 0},
+    {"lamb", 0.9, 0.999, 1e-6},
+}};
 
 std::string lower(std::string text) {
   for (char& c : text) {
@@ -20,16 +39,46 @@ std::string lower(std::string text) {
   return text;
 }
 
-std::string read_opt(Section& section) {
-  std::string name = lower(section.text("opt", "adam"));
-  for (const auto& other : kOthersOfMindocr) {
-    if (name == other)
-      section.fail("opt", "'" + name + "' is not built in: sgd, adam and adamw are");
-  }
+const OptimizerDefaults& read_opt(Section& section) {
+  const std::string name = lower(section.text("opt", "adam"));
+  std::vector<std::string> names;
   for (const auto& known : kOptimizers) {
-    if (name == known) return name;
+    if (name == known.name) return known;
+    names.emplace_back(known.name);
   }
-  return section.choice("opt", "adam", kOptimizers);
+  section.choice("opt", "adam", names);
+  return kOptimizers[0];  // not reached: choice() throws
+}
+
+/// Arguments that one optimizer has and others do not.
+void read_own_arguments(Section& section, OptimizerConfig& config) {
+  const auto& opt = config.opt;
+  if (opt == "sgd") config.dampening = section.number("dampening", 0, 0, 1);
+  if (opt == "adan") config.beta3 = section.number("beta3", 0.99, 0, 1);
+  if (opt == "nadam") config.schedule_decay = section.number("schedule_decay", 4e-3, 0, 1e3);
+  if (opt == "adam" || opt == "adamw") config.use_amsgrad = section.flag("use_amsgrad", false);
+  if (opt == "adagrad") {
+    config.accum = section.number("accum", 0.1, 0, 1e12);
+    section.only("update_slots", {"True", ""}, "the sum grows with every step");
+  }
+  if (opt == "rmsprop") {
+    config.decay = section.number("decay", 0.9, 0, 1);
+    config.centered = section.flag("centered", false);
+  }
+}
+
+void read_decay(Section& section, OptimizerConfig& config, ModelType type) {
+  config.weight_decay = section.number("weight_decay", 0, 0, 1e6);
+  const std::string fallback = type == ModelType::kCls ? "exact" : "mindspore";
+  config.exact_decay =
+      section.choice("weight_decay_groups", fallback, {"exact", "mindspore"}) == "exact";
+  config.grouping_strategy = section.has("grouping_strategy")
+                                 ? read_name(section, "grouping_strategy", "",
+                                             {"svtr", "filter_norm_and_bias"}, {"visionlan"})
+                                 : "";
+  section.any("grouping_strategy");
+  config.no_weight_decay_params = section.texts("no_weight_decay_params");
+  config.filter_bias_and_bn = section.flag("filter_bias_and_bn", true);
 }
 
 }  // namespace
@@ -58,22 +107,29 @@ SchedulerConfig read_scheduler(Section section) {
   return config;
 }
 
-OptimizerConfig read_optimizer(Section section) {
+OptimizerConfig read_optimizer(Section section, ModelType type) {
   OptimizerConfig config;
-  config.opt = read_opt(section);
-  config.weight_decay = section.number("weight_decay", 0, 0, 1e6);
+  const auto& defaults = read_opt(section);
+  config.opt = defaults.name;
+  read_decay(section, config, type);
   config.momentum = section.number("momentum", 0.9, 0, 1);
   config.nesterov = section.flag("nesterov", false);
-  config.filter_bias_and_bn = section.flag("filter_bias_and_bn", true);
-  config.no_weight_decay_params = section.texts("no_weight_decay_params");
-  config.beta1 = section.number("beta1", 0.9, 0, 0.999999999);
-  config.beta2 = section.number("beta2", 0.999, 0, 0.999999999);
-  config.eps = section.number("eps", 1e-8, 0, 1);
-  section.only("grouping_strategy", {""}, "use no_weight_decay_params or filter_bias_and_bn");
+  config.beta1 = section.number("beta1", defaults.beta1, 0, 0.999999999);
+  config.beta2 = section.number("beta2", defaults.beta2, 0, 0.999999999);
+  config.eps = section.number("eps", defaults.eps, 0, 1);
+  read_own_arguments(section, config);
   section.only("clip", {}, "clip gradients with train.clip_grad and train.clip_norm");
+  section.only("loss_scale", {"1.0", "1", ""}, "losses are scaled by the section loss_scaler");
+  section.only("checkpoint_path", {""}, "model.resume loads the optimizer's state too");
+  section.only("lr", {""}, "the learning rate is scheduler.lr");
+  ignore(section, "use_locking");
   section.finish();
-  if (config.nesterov && config.momentum == 0) {
-    section.fail("nesterov", "needs a momentum above 0");
+  const bool sgd = config.opt == "sgd" || config.opt == "momentum" || config.opt == "nesterov";
+  if (config.nesterov && config.opt == "adam") {
+    section.fail("nesterov", "cannot be True with adam: use nadam");
+  }
+  if (sgd && config.nesterov && (config.momentum == 0 || config.dampening > 0)) {
+    section.fail("nesterov", "needs a momentum above 0, and no dampening");
   }
   return config;
 }

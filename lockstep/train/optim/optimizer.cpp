@@ -1,5 +1,6 @@
 #include "lockstep/train/optim/optimizer.h"
 
+#include <torch/optim/adagrad.h>
 #include <torch/optim/adam.h>
 #include <torch/optim/adamw.h>
 #include <torch/optim/sgd.h>
@@ -7,19 +8,41 @@
 #include <algorithm>
 
 #include "lockstep/base/error.h"
+#include "lockstep/train/optim/rule_optimizer.h"
 
 namespace lockstep {
 namespace {
 
 using Groups = std::vector<torch::optim::OptimizerParamGroup>;
 
+void set_decay(RuleOptions& options, double decay) {
+  options.weight_decay = decay;
+}
+
+template <class Options>
+void set_decay(Options& options, double decay) {
+  options.weight_decay(decay);
+}
+
+/// Scale or shift of a norm: one dimension, and so has the weight beside it.
+bool is_of_norm(const torch::OrderedDict<std::string, at::Tensor>& all, const std::string& name,
+                int64_t dims) {
+  if (dims > 1) return false;
+  const std::string layer = name.substr(0, name.rfind('.') + 1);
+  const at::Tensor* weight = all.find(layer + "weight");
+  return weight != nullptr && weight->dim() <= 1;
+}
+
 template <class Options>
 Groups make_groups(const OptimizerConfig& config, const torch::nn::Module& model,
                    const Options& options) {
   std::vector<at::Tensor> with, without;
-  for (const auto& item : model.named_parameters()) {
-    if (!item.value().requires_grad()) continue;
-    (decays(config, item.key(), item.value().dim()) ? with : without).push_back(item.value());
+  const auto all = model.named_parameters();
+  for (const auto& item : all) {
+    const at::Tensor& parameter = item.value();
+    if (!parameter.requires_grad()) continue;
+    const bool norm = is_of_norm(all, item.key(), parameter.dim());
+    (decays(config, {item.key(), parameter.dim(), norm}) ? with : without).push_back(parameter);
   }
   if (with.empty() && without.empty()) {
     throw Error(ErrorCode::kInvalidArgument, "the model has no parameter to train");
@@ -29,7 +52,7 @@ Groups make_groups(const OptimizerConfig& config, const torch::nn::Module& model
     auto& params = decay ? with : without;
     if (params.empty()) continue;
     auto own = std::make_unique<Options>(options);
-    own->weight_decay(decay ? config.weight_decay : 0);
+    set_decay(*own, decay ? config.weight_decay : 0);
     groups.emplace_back(params, std::move(own));
   }
   return groups;
@@ -38,18 +61,58 @@ Groups make_groups(const OptimizerConfig& config, const torch::nn::Module& model
 template <class Options>
 Options adam_options(const OptimizerConfig& config) {
   Options options(0);
-  options.betas(std::make_tuple(config.beta1, config.beta2)).eps(config.eps);
+  options.betas(std::make_tuple(config.beta1, config.beta2))
+      .eps(config.eps)
+      .amsgrad(config.use_amsgrad);
   return options;
+}
+
+RuleOptions rule_options(const OptimizerConfig& config) {
+  RuleOptions options;
+  options.beta1 = config.beta1;
+  options.beta2 = config.beta2;
+  options.beta3 = config.beta3;
+  options.eps = config.eps;
+  options.momentum = config.momentum;
+  options.decay = config.decay;
+  options.centered = config.centered;
+  options.schedule_decay = config.schedule_decay;
+  return options;
+}
+
+bool contains_any(const std::string& text, const std::vector<std::string>& parts) {
+  return std::any_of(parts.begin(), parts.end(),
+                     [&](const std::string& part) { return text.find(part) != std::string::npos; });
+}
+
+/// As MindSpore would call it: ".gamma" and ".beta" in a norm.
+std::string mindspore_name(const ParameterFacts& parameter) {
+  if (!parameter.of_norm) return parameter.name;
+  const size_t dot = parameter.name.rfind('.') + 1;
+  return parameter.name.substr(0, dot) + (parameter.name.substr(dot) == "bias" ? "beta" : "gamma");
+}
+
+bool is_named(const ParameterFacts& parameter, const std::vector<std::string>& parts) {
+  return contains_any(parameter.name, parts) || contains_any(mindspore_name(parameter), parts);
+}
+
+bool decays_exactly(const OptimizerConfig& config, const ParameterFacts& parameter) {
+  const bool small = parameter.dims <= 1;
+  if (config.grouping_strategy == "svtr") {
+    return !small && !is_named(parameter, {"norm", "pos_embed"});
+  }
+  if (config.grouping_strategy == "filter_norm_and_bias") return !small;
+  return !is_named(parameter, config.no_weight_decay_params) &&
+         !(config.filter_bias_and_bn && small);
 }
 
 }  // namespace
 
-bool decays(const OptimizerConfig& config, const std::string& name, int64_t dims) {
-  const auto& parts = config.no_weight_decay_params;
-  const bool named = std::any_of(parts.begin(), parts.end(), [&](const std::string& part) {
-    return name.find(part) != std::string::npos;
-  });
-  return !named && !(config.filter_bias_and_bn && dims <= 1);
+bool decays(const OptimizerConfig& config, const ParameterFacts& parameter) {
+  if (config.exact_decay) return decays_exactly(config, parameter);
+  const bool grouped = !config.grouping_strategy.empty() ||
+                       !config.no_weight_decay_params.empty() || config.filter_bias_and_bn;
+  return grouped || config.opt == "sgd" || config.opt == "adan" || !parameter.of_norm;
 }
 
 std::unique_ptr<torch::optim::Optimizer> make_optimizer(const OptimizerConfig& config,
@@ -63,8 +126,18 @@ std::unique_ptr<torch::optim::Optimizer> make_optimizer(const OptimizerConfig& c
     const auto options = adam_options<AdamWOptions>(config);
     return std::make_unique<AdamW>(make_groups(config, model, options), options);
   }
+  if (config.opt == "adagrad") {
+    AdagradOptions options(0);
+    options.initial_accumulator_value(config.accum).eps(config.eps);
+    return std::make_unique<Adagrad>(make_groups(config, model, options), options);
+  }
+  if (config.opt != "sgd" && config.opt != "momentum" && config.opt != "nesterov") {
+    const RuleOptions options = rule_options(config);
+    return std::make_unique<RuleOptimizer>(config.opt, make_groups(config, model, options),
+                                           options);
+  }
   SGDOptions options(0);
-  options.momentum(config.momentum).nesterov(config.nesterov);
+  options.momentum(config.momentum).nesterov(config.nesterov).dampening(config.dampening);
   return std::make_unique<SGD>(make_groups(config, model, options), options);
 }
 
@@ -73,7 +146,12 @@ void set_learning_rate(torch::optim::Optimizer& optimizer, double lr) {
 }
 
 int state_copies(const OptimizerConfig& config) {
-  if (config.opt == "adam" || config.opt == "adamw") return 2;
+  const auto& opt = config.opt;
+  if (opt == "adam" || opt == "adamw") return config.use_amsgrad ? 3 : 2;
+  if (opt == "nadam" || opt == "lamb") return 2;
+  if (opt == "lion" || opt == "adagrad") return 1;
+  if (opt == "adan") return 4;
+  if (opt == "rmsprop") return config.centered ? 3 : 2;
   return config.momentum > 0 ? 1 : 0;
 }
 

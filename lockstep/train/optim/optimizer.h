@@ -1,5 +1,6 @@
 #pragma once
-// The optimizer that a configuration asks for; libtorch's own, so that its state is PyTorch's.
+// The optimizer that a configuration asks for; libtorch's own where it has one that computes what
+// MindSpore's does, so that its state is PyTorch's.
 
 #include <torch/nn/module.h>
 #include <torch/optim/optimizer.h>
@@ -11,10 +12,19 @@
 
 namespace lockstep {
 
-/// Whether weight decay applies to a parameter of this name and number of dimensions. With
-/// filter_bias_and_bn those with at most one dimension (biases, scales and shifts of norms) do not
-/// decay; with no_weight_decay_params those whose name holds one of its texts do not.
-bool decays(const OptimizerConfig& config, const std::string& name, int64_t dims);
+struct ParameterFacts {
+  std::string name;
+  int64_t dims = 0;
+  bool of_norm = false;  ///< Scale or shift of a norm.
+};
+
+/// Whether weight decay applies to a parameter. Exactly: with filter_bias_and_bn, or the strategy
+/// filter_norm_and_bias, those with at most one dimension (biases, scales and shifts of norms) do
+/// not; with no_weight_decay_params those whose name holds one of its texts, or whose name in
+/// MindSpore does (gamma and beta of norms), do not; the strategy svtr leaves out one dimension,
+/// and names with "norm" and "pos_embed". A strategy stands before the other two keys. As
+/// MindSpore: see OptimizerConfig::exact_decay.
+bool decays(const OptimizerConfig& config, const ParameterFacts& parameter);
 
 /// Over all parameters of `model` that need a gradient, in at most two groups: decaying, then not;
 /// each in the model's order. The learning rate is 0 until set_learning_rate().
@@ -25,7 +35,7 @@ std::unique_ptr<torch::optim::Optimizer> make_optimizer(const OptimizerConfig& c
 /// For all groups.
 void set_learning_rate(torch::optim::Optimizer& optimizer, double lr);
 
-/// Tensors of a parameter's size that the optimizer keeps: 0 to 2.
+/// Tensors of a parameter's size that the optimizer keeps: 0 to 4.
 int state_copies(const OptimizerConfig& config);
 
 }  // namespace lockstep

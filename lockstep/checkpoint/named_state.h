@@ -1,0 +1,44 @@
+#pragma once
+// Base of the optimizers of our own, as checkpoints see them: what they remember of a parameter is
+// tensors of its shape, by name.
+
+#include <ATen/core/Tensor.h>
+#include <torch/optim/optimizer.h>
+
+#include <cstdint>
+#include <sstream>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+namespace lockstep {
+
+/// Of one parameter.
+struct NamedParamState : torch::optim::OptimizerCloneableParamState<NamedParamState> {
+  int64_t step = 0;                 ///< Updates so far.
+  std::vector<at::Tensor> tensors;  ///< In the order of NamedStateOptimizer::slots().
+};
+
+class NamedStateOptimizer : public torch::optim::Optimizer {
+ public:
+  using Optimizer::Optimizer;
+  /// As checkpoints name it: "Lion".
+  virtual const std::string& kind() const = 0;
+  virtual const std::vector<std::string>& slots() const = 0;
+};
+
+using OptimizerStates = std::decay_t<decltype(std::declval<torch::optim::Optimizer&>().state())>;
+
+/// The optimizer's own key of a parameter: its address, which libtorch 1.x spells as text.
+template <class Key = OptimizerStates::key_type>
+Key optimizer_state_key(const at::Tensor& parameter) {
+  if constexpr (std::is_same_v<Key, std::string>) {
+    std::ostringstream text;
+    text << static_cast<const void*>(parameter.unsafeGetTensorImpl());
+    return text.str();
+  } else {
+    return parameter.unsafeGetTensorImpl();
+  }
+}
+
+}  // namespace lockstep
