@@ -38,7 +38,8 @@ const std::vector<std::string>& model_names() {
 
 BenchModel make_model(const std::string& name) {
   if (name == "resnet50") {
-    const ModelSpec spec{.backbone = "resnet50", .stem = Stem::kCifar, .num_classes = 10};
+    const ModelSpec spec{.backbone = {.name = "resnet50", .stem = Stem::kCifar},
+                         .head = {.num_classes = 10}};
     return {build_model(spec), {32, 3, 32, 32}, 6, 2};
   }
   if (name == "mlp3m") return {std::make_shared<Mlp>(1024, 3), {64, 1024}, 150, 20};

@@ -7,7 +7,14 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/text.h"
+#include "lockstep/models/backbone/det_mobilenet_v3.h"
+#include "lockstep/models/backbone/rec_resnet.h"
+#include "lockstep/models/backbone/rec_vgg.h"
 #include "lockstep/models/head/cls_head.h"
+#include "lockstep/models/head/ctc_head.h"
+#include "lockstep/models/head/db_head.h"
+#include "lockstep/models/neck/db_fpn.h"
+#include "lockstep/models/neck/rnn_encoder.h"
 
 namespace lockstep {
 namespace {
@@ -32,6 +39,27 @@ class Composed final : public Model {
   std::shared_ptr<Model> head_;
 };
 
+/// Backbone, neck and head of text detection or recognition.
+class OcrModel final : public Model {
+ public:
+  OcrModel(const std::shared_ptr<FeatureBackbone>& backbone, const std::shared_ptr<Neck>& neck,
+           const std::shared_ptr<Model>& head)
+      : backbone_(register_module("backbone", backbone)),
+        neck_(register_module("neck", neck)),
+        head_(register_module("head", head)) {}
+
+  at::Tensor forward(at::Tensor input) override {
+    return head_->forward(neck_->forward(backbone_->features(std::move(input))));
+  }
+
+ private:
+  std::shared_ptr<FeatureBackbone> backbone_;
+  std::shared_ptr<Neck> neck_;
+  std::shared_ptr<Model> head_;
+};
+
+enum class ModelTask { kClassification, kDetection, kRecognition };
+
 void require_known(const std::string& what, const std::string& name,
                    const std::vector<std::string>& known) {
   if (std::find(known.begin(), known.end(), name) != known.end()) return;
@@ -45,33 +73,95 @@ int resnet_depth(std::string_view backbone) {
   return std::stoi(std::string(backbone.substr(backbone.find("resnet") + 6)));
 }
 
+ModelTask task_of(const std::string& backbone) {
+  if (backbone.starts_with("det_")) return ModelTask::kDetection;
+  if (backbone.starts_with("rec_")) return ModelTask::kRecognition;
+  return ModelTask::kClassification;
+}
+
+/// That neck and head are those of the backbone's task.
+void check_parts(const ModelSpec& spec) {
+  const auto task = task_of(spec.backbone.name);
+  const bool db = spec.head.name == "DBHead" || spec.head.name == "DBHeadEnhance";
+  const char* neck = task == ModelTask::kDetection     ? "DBFPN"
+                     : task == ModelTask::kRecognition ? "RNNEncoder"
+                                                       : "";
+  const char* head = task == ModelTask::kDetection     ? "DBHead"
+                     : task == ModelTask::kRecognition ? "CTCHead"
+                                                       : "ClsHead";
+  const bool head_fits = task == ModelTask::kDetection ? db : spec.head.name == head;
+  if (spec.neck.name == neck && head_fits) return;
+  const auto named = [](const std::string& part) { return part.empty() ? "none" : part; };
+  throw Error(
+      ErrorCode::kInvalidArgument,
+      fmt::format("backbone {} goes with neck {} and head {}, not with neck {} and head {}",
+                  spec.backbone.name, named(neck), head, named(spec.neck.name), spec.head.name));
+}
+
+std::shared_ptr<Model> build_classifier(const ModelSpec& spec) {
+  auto backbone = make_resnet(resnet_depth(spec.backbone.name), spec.backbone.stem);
+  auto head = make_cls_head(backbone->out_channels(), spec.head.num_classes);
+  auto model = std::make_shared<Composed>(backbone, head);
+  init_resnet(*model, spec.backbone.zero_init_residual);
+  return model;
+}
+
+std::shared_ptr<Model> build_detector(const ModelSpec& spec) {
+  auto backbone = spec.backbone.name == "det_mobilenet_v3"
+                      ? make_det_mobilenet_v3(spec.backbone)
+                      : make_det_resnet(resnet_depth(spec.backbone.name));
+  auto neck = make_db_fpn(backbone->feature_channels(), spec.neck);
+  const auto step =
+      spec.head.name == "DBHeadEnhance" ? StepFunction::kPaper : StepFunction::kMindocr;
+  return std::make_shared<OcrModel>(backbone, neck,
+                                    make_db_head(neck->out_channels(), spec.head, step));
+}
+
+std::shared_ptr<Model> build_recognizer(const ModelSpec& spec) {
+  auto backbone = spec.backbone.name == "rec_vgg7" ? make_rec_vgg7() : make_rec_resnet34();
+  auto neck = make_rnn_encoder(backbone->out_channels(), spec.neck.hidden_size);
+  return std::make_shared<OcrModel>(backbone, neck, make_ctc_head(neck->out_channels(), spec.head));
+}
+
 }  // namespace
 
 const std::vector<std::string>& backbone_names() {
   static const auto names = [] {
     std::vector<std::string> all;
-    for (const char* prefix : {"", "cls_"}) {
+    for (const char* prefix : {"", "cls_", "det_"}) {
       for (const int depth : resnet_depths())
         all.push_back(fmt::format("{}resnet{}", prefix, depth));
     }
+    for (const char* name : {"det_mobilenet_v3", "rec_resnet34", "rec_vgg7"}) all.push_back(name);
     return all;
   }();
   return names;
 }
 
+const std::vector<std::string>& neck_names() {
+  static const std::vector<std::string> names = {"DBFPN", "RNNEncoder"};
+  return names;
+}
+
 const std::vector<std::string>& head_names() {
-  static const std::vector<std::string> names = {"ClsHead"};
+  static const std::vector<std::string> names = {"ClsHead", "DBHead", "DBHeadEnhance", "CTCHead"};
   return names;
 }
 
 std::shared_ptr<Model> build_model(const ModelSpec& spec) {
-  require_known("backbone", spec.backbone, backbone_names());
-  require_known("head", spec.head, head_names());
-  auto backbone = make_resnet(resnet_depth(spec.backbone), spec.stem);
-  auto head = make_cls_head(backbone->out_channels(), spec.num_classes);
-  auto model = std::make_shared<Composed>(backbone, head);
-  init_resnet(*model, spec.zero_init_residual);
-  return model;
+  require_known("backbone", spec.backbone.name, backbone_names());
+  if (!spec.neck.name.empty()) require_known("neck", spec.neck.name, neck_names());
+  require_known("head", spec.head.name, head_names());
+  check_parts(spec);
+  switch (task_of(spec.backbone.name)) {
+    case ModelTask::kDetection:
+      return build_detector(spec);
+    case ModelTask::kRecognition:
+      return build_recognizer(spec);
+    case ModelTask::kClassification:
+      return build_classifier(spec);
+  }
+  throw Error(ErrorCode::kInternal, "a task that no model is built for");
 }
 
 int64_t count_parameters(const torch::nn::Module& model, bool buffers) {

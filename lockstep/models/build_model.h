@@ -1,36 +1,43 @@
 #pragma once
-// Models by name, put together from a backbone and a head as MindOCR's configurations do.
+// Models by name, put together from a backbone, a neck and a head as MindOCR's configurations do.
 
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "lockstep/models/backbone/resnet.h"
 #include "lockstep/models/model.h"
+#include "lockstep/models/model_spec.h"
 
 namespace lockstep {
 
-/// What a configuration's `model:` section says.
-struct ModelSpec {
-  std::string backbone = "resnet50";  ///< One of backbone_names().
-  std::string head = "ClsHead";       ///< One of head_names().
-  Stem stem = Stem::kImageNet;
-  int64_t num_classes = 1000;
-  bool zero_init_residual = false;  ///< See init_resnet().
-};
-
-/// resnet18 .. resnet152, and each again as cls_resnet18 .. (MindOCR's prefix for the task).
+/// resnet18 .. resnet152, and each again as cls_resnet18 .. (MindOCR's prefix for the task);
+/// det_resnet18, 34, 50, 101, 152, det_mobilenet_v3; rec_resnet34, rec_vgg7.
 const std::vector<std::string>& backbone_names();
+/// DBFPN, RNNEncoder.
+const std::vector<std::string>& neck_names();
+/// ClsHead, DBHead, DBHeadEnhance (DBHead with the paper's step function), CTCHead.
 const std::vector<std::string>& head_names();
 
 /// A network with fresh weights, drawn from libtorch's default CPU generator: one seed, one
-/// network.
+/// network. The parts go together as: (cls_)resnet*, no neck, ClsHead; det_*, DBFPN, DBHead or
+/// DBHeadEnhance; rec_*, RNNEncoder, CTCHead.
 ///
-/// Shape of forward: (N, 3, H, W) float -> (N, num_classes) logits.
-/// Names: the modules of backbone and head stand side by side without a prefix, so that parameters
-/// are called as in torchvision (conv1.weight, layer1.0.bn1.weight, fc.weight) and come in the same
-/// order; weights can be exchanged as they are.
-/// Errors: kInvalidArgument for an unknown name, with the nearest known one.
+/// Shapes of forward, from (N, 3, H, W) float:
+///   ClsHead  (N, K) logits.
+///   DBHead   in training (N, 3, H, W): binary, thresh, thresh_binary (or (N, 1, H, W) without
+///            `adaptive`); else (N, 1, H, W): binary. H and W rounded up to multiples of 4.
+///   CTCHead  H = 32; in training (T, N, K) logits, else (N, T, K) probabilities; T is ceil(W / 4)
+///            of rec_resnet34, W / 4 - 1 of rec_vgg7.
+///
+/// Names. With ClsHead the modules of backbone and head stand side by side without a prefix, so
+/// that parameters are called as in torchvision (conv1.weight, layer1.0.bn1.weight, fc.weight) and
+/// come in the same order; weights can be exchanged as they are. Else they start with "backbone.",
+/// "neck." and "head.", and go on as MindOCR's cells are called, with PyTorch's last parts:
+/// MindOCR's gamma, beta, moving_mean and moving_variance are weight, bias, running_mean and
+/// running_var. One module has a name of its own: det_resnet*'s `downsample`, as in torchvision, is
+/// MindOCR's `down_sample`.
+/// Errors: kInvalidArgument for an unknown name, with the nearest known one; for parts that do not
+/// go together; those of the parts.
 std::shared_ptr<Model> build_model(const ModelSpec& spec);
 
 /// Elements of all parameters. With `buffers` those of batch norm's statistics too.

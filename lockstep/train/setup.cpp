@@ -19,11 +19,30 @@ namespace fs = std::filesystem;
 
 ModelSpec model_spec(const ModelConfig& config) {
   ModelSpec spec;
-  spec.backbone = config.backbone.name;
-  spec.head = config.head.name;
-  spec.stem = parse_stem(config.backbone.stem);
-  spec.num_classes = config.head.num_classes;
-  spec.zero_init_residual = config.backbone.zero_init_residual;
+  spec.backbone.name = config.backbone.name;
+  spec.backbone.stem = parse_stem(config.backbone.stem);
+  spec.backbone.zero_init_residual = config.backbone.zero_init_residual;
+  spec.backbone.architecture = config.backbone.architecture;
+  spec.backbone.alpha = config.backbone.alpha;
+  spec.backbone.out_stages = config.backbone.out_stages;
+  spec.backbone.squeeze_v2 = config.backbone.squeeze_v2;
+  spec.backbone.always_expand = config.backbone.always_expand;
+  spec.neck.name = config.neck.name;
+  spec.neck.out_channels = config.neck.out_channels;
+  spec.neck.bias = config.neck.bias;
+  spec.neck.use_asf = config.neck.use_asf;
+  spec.neck.channel_attention = config.neck.channel_attention;
+  spec.neck.hidden_size = config.neck.hidden_size;
+  spec.head.name = config.head.name;
+  spec.head.num_classes = config.head.num_classes;
+  spec.head.k = static_cast<double>(config.head.k);
+  spec.head.adaptive = config.head.adaptive;
+  spec.head.bias = config.head.bias;
+  spec.head.out_channels = config.head.out_channels;
+  spec.head.mid_channels = config.head.mid_channels;
+  spec.head.dropout = config.head.dropout;
+  spec.head.weight_init = config.head.weight_init;
+  spec.head.bias_init = config.head.bias_init;
   return spec;
 }
 

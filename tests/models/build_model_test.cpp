@@ -4,14 +4,14 @@
 #include <gtest/gtest.h>
 #include <torch/utils.h>
 
-#include "lockstep/base/error.h"
+#include "tests/models/specs.h"
 
 namespace lockstep {
 namespace {
 
 int64_t parameters_of(const std::string& backbone, Stem stem, int64_t num_classes) {
-  return count_parameters(
-      *build_model({.backbone = backbone, .stem = stem, .num_classes = num_classes}));
+  return count_parameters(*build_model(
+      {.backbone = {.name = backbone, .stem = stem}, .head = {.num_classes = num_classes}}));
 }
 
 TEST(BuildModel, HasThePublishedNumberOfParameters) {
@@ -25,16 +25,18 @@ TEST(BuildModel, HasThePublishedNumberOfParameters) {
 }
 
 TEST(BuildModel, CountsRunningStatisticsOnRequest) {
-  const auto model = build_model({.backbone = "resnet18", .stem = Stem::kCifar, .num_classes = 10});
+  const auto model = build_model(
+      {.backbone = {.name = "resnet18", .stem = Stem::kCifar}, .head = {.num_classes = 10}});
   EXPECT_EQ(count_parameters(*model, /*buffers=*/true), 11'173'962 + 9'600);
 }
 
 TEST(BuildModel, GivesOneRowOfLogitsAnImage) {
   at::NoGradGuard no_grad;
   for (const char* backbone : {"resnet18", "resnet50"}) {
-    auto cifar = build_model({.backbone = backbone, .stem = Stem::kCifar, .num_classes = 10});
+    auto cifar = build_model(
+        {.backbone = {.name = backbone, .stem = Stem::kCifar}, .head = {.num_classes = 10}});
     EXPECT_EQ(cifar->forward(at::ones({2, 3, 32, 32})).sizes(), at::IntArrayRef({2, 10}));
-    auto imagenet = build_model({.backbone = backbone, .num_classes = 7});
+    auto imagenet = build_model({.backbone = {.name = backbone}, .head = {.num_classes = 7}});
     EXPECT_EQ(imagenet->forward(at::ones({2, 3, 64, 96})).sizes(), at::IntArrayRef({2, 7}));
   }
 }
@@ -48,7 +50,8 @@ TEST(BuildModel, BackboneShrinksByEightOrThirtyTwo) {
 }
 
 TEST(BuildModel, EveryParameterGetsAGradient) {
-  auto model = build_model({.backbone = "resnet18", .stem = Stem::kCifar, .num_classes = 10});
+  auto model = build_model(
+      {.backbone = {.name = "resnet18", .stem = Stem::kCifar}, .head = {.num_classes = 10}});
   model->forward(at::ones({2, 3, 32, 32})).square().sum().backward();
   for (const auto& parameter : model->named_parameters()) {
     EXPECT_TRUE(parameter.value().grad().defined()) << parameter.key();
@@ -56,13 +59,15 @@ TEST(BuildModel, EveryParameterGetsAGradient) {
 }
 
 TEST(BuildModel, EvaluationModeReachesEveryModule) {
-  auto model = build_model({.backbone = "resnet18", .stem = Stem::kCifar, .num_classes = 10});
+  auto model = build_model(
+      {.backbone = {.name = "resnet18", .stem = Stem::kCifar}, .head = {.num_classes = 10}});
   model->eval();
   for (const auto& module : model->modules()) EXPECT_FALSE(module->is_training());
 }
 
 TEST(BuildModel, OneSeedOneNetwork) {
-  const ModelSpec spec{.backbone = "resnet18", .stem = Stem::kCifar, .num_classes = 10};
+  const ModelSpec spec{.backbone = {.name = "resnet18", .stem = Stem::kCifar},
+                       .head = {.num_classes = 10}};
   torch::manual_seed(3);
   const auto a = build_model(spec);
   torch::manual_seed(3);
@@ -75,29 +80,22 @@ TEST(BuildModel, OneSeedOneNetwork) {
 }
 
 TEST(BuildModel, ZeroInitResidualMakesBlocksIdentities) {
-  auto spec = ModelSpec{.backbone = "resnet50", .stem = Stem::kCifar, .num_classes = 10};
+  auto spec = ModelSpec{.backbone = {.name = "resnet50", .stem = Stem::kCifar},
+                        .head = {.num_classes = 10}};
   EXPECT_EQ(build_model(spec)->named_parameters()["layer2.1.bn3.weight"].sum().item<float>(), 512);
-  spec.zero_init_residual = true;
+  spec.backbone.zero_init_residual = true;
   auto parameters = build_model(spec)->named_parameters();
   EXPECT_EQ(parameters["layer2.1.bn3.weight"].sum().item<float>(), 0);
   EXPECT_EQ(parameters["layer2.1.bn2.weight"].sum().item<float>(), 128);
 }
 
-std::string error_of(const ModelSpec& spec) {
-  try {
-    build_model(spec);
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
-    return error.what();
-  }
-  return "no error";
-}
-
 TEST(BuildModel, NamesTheNearestModel) {
-  EXPECT_NE(error_of({.backbone = "resnet5O"}).find("did you mean 'resnet50'?"), std::string::npos);
-  EXPECT_NE(error_of({.head = "ClassHead"}).find("did you mean 'ClsHead'?"), std::string::npos);
-  EXPECT_NE(error_of({.backbone = "vgg"}).find("Known: resnet18"), std::string::npos);
-  EXPECT_NE(error_of({.num_classes = 0}).find("num_classes is 0"), std::string::npos);
+  EXPECT_NE(why_not({.backbone = {.name = "resnet5O"}}).find("did you mean 'resnet50'?"),
+            std::string::npos);
+  EXPECT_NE(why_not({.head = {.name = "ClassHead"}}).find("did you mean 'ClsHead'?"),
+            std::string::npos);
+  EXPECT_NE(why_not({.backbone = {.name = "vgg"}}).find("Known: resnet18"), std::string::npos);
+  EXPECT_NE(why_not({.head = {.num_classes = 0}}).find("num_classes is 0"), std::string::npos);
   EXPECT_THROW(parse_stem("cifra"), Error);
   EXPECT_EQ(parse_stem("cifar"), Stem::kCifar);
 }

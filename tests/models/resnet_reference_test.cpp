@@ -54,8 +54,9 @@ Lines describe(Model& model) {
 void expect_same(int depth, const std::string& stem) {
   const auto theirs = ask_torch(depth, stem, 7);
   torch::manual_seed(7);
-  const auto model = build_model(
-      {.backbone = fmt::format("resnet{}", depth), .stem = parse_stem(stem), .num_classes = 10});
+  const auto model =
+      build_model({.backbone = {.name = fmt::format("resnet{}", depth), .stem = parse_stem(stem)},
+                   .head = {.num_classes = 10}});
   const auto ours = describe(*model);
   ASSERT_EQ(ours.size(), theirs.size());
   for (size_t i = 0; i < ours.size(); ++i) EXPECT_EQ(ours[i], theirs[i]);

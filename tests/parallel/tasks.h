@@ -44,9 +44,11 @@ inline Task mlp_task() {
 }
 
 inline Task resnet_task(const std::string& name, int64_t side) {
-  return {
-      [name] { return build_model({.backbone = name, .stem = Stem::kCifar, .num_classes = 10}); },
-      {3, side, side}};
+  return {[name] {
+            return build_model(
+                {.backbone = {.name = name, .stem = Stem::kCifar}, .head = {.num_classes = 10}});
+          },
+          {3, side, side}};
 }
 
 /// One seed, one net: the generator belongs to the process and the ranks are its threads.

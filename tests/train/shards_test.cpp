@@ -82,8 +82,8 @@ std::shared_ptr<Model> make_net(const Job& job, int shards) {
     };
     return std::make_shared<WithDropout>(net);
   }
-  ModelSpec spec{.backbone = "resnet18", .num_classes = 10};
-  if (job.config.system.amp_level != AmpLevel::kO0) spec.stem = parse_stem("cifar");
+  ModelSpec spec{.backbone = {.name = "resnet18"}, .head = {.num_classes = 10}};
+  if (job.config.system.amp_level != AmpLevel::kO0) spec.backbone.stem = parse_stem("cifar");
   return std::make_shared<WithDropout>(build_model(spec));
 }
 

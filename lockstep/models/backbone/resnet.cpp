@@ -14,6 +14,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/text.h"
+#include "lockstep/models/layers.h"
 
 namespace lockstep {
 namespace {
@@ -106,11 +107,15 @@ class Bottleneck final : public Block {
 
 using StageSizes = std::array<int, 4>;  // blocks a stage
 
+/// How the first max-pool pads: as torchvision's, or as MindOCR's (same_padding()).
+enum class StemPool { kSymmetric, kSame };
+
 template <typename BlockKind>
-class ResNet final : public Backbone {
+class ResNet final : public FeatureBackbone {
  public:
-  ResNet(const StageSizes& blocks, Stem stem)
+  ResNet(const StageSizes& blocks, Stem stem, StemPool pool)
       : stem_(stem),
+        pool_(pool),
         conv1_(
             register_module("conv1", stem == Stem::kCifar ? conv(3, 64, 3, 1) : conv(3, 64, 7, 2))),
         bn1_(register_module("bn1", nn::BatchNorm2d(64))) {
@@ -120,16 +125,23 @@ class ResNet final : public Backbone {
     }
   }
 
-  int64_t out_channels() const override { return channels_; }
+  std::vector<int64_t> feature_channels() const override {
+    return {channels_ / 8, channels_ / 4, channels_ / 2, channels_};
+  }
 
-  at::Tensor forward(at::Tensor x) override {
-    x = bn1_->forward(conv1_->forward(x)).relu_();
-    if (stem_ == Stem::kImageNet) x = at::max_pool2d(x, 3, 2, 1);
-    for (auto& stage : stages_) x = stage->forward(x);
-    return x;
+  std::vector<at::Tensor> features(at::Tensor x) override {
+    x = pooled(bn1_->forward(conv1_->forward(x)).relu_());
+    std::vector<at::Tensor> maps;
+    for (auto& stage : stages_) maps.push_back(x = stage->forward(x));
+    return maps;
   }
 
  private:
+  at::Tensor pooled(const at::Tensor& x) const {
+    if (stem_ == Stem::kCifar) return x;
+    return pool_ == StemPool::kSame ? max_pool_same(x, {3, 3}, {2, 2}) : at::max_pool2d(x, 3, 2, 1);
+  }
+
   nn::Sequential make_stage(int64_t planes, int blocks, int64_t stride) {
     const int64_t out = planes * BlockKind::kExpansion;
     nn::Sequential downsample{nullptr};
@@ -146,12 +158,31 @@ class ResNet final : public Backbone {
   }
 
   Stem stem_;
+  StemPool pool_;
   int64_t channels_ = 64;
   nn::Conv2d conv1_;
   nn::BatchNorm2d bn1_;
   std::array<nn::Sequential, 4> stages_{nn::Sequential{nullptr}, nn::Sequential{nullptr},
                                         nn::Sequential{nullptr}, nn::Sequential{nullptr}};
 };
+
+std::shared_ptr<FeatureBackbone> make_network(int depth, Stem stem, StemPool pool) {
+  switch (depth) {
+    case 18:
+      return std::make_shared<ResNet<BasicBlock>>(StageSizes{2, 2, 2, 2}, stem, pool);
+    case 34:
+      return std::make_shared<ResNet<BasicBlock>>(StageSizes{3, 4, 6, 3}, stem, pool);
+    case 50:
+      return std::make_shared<ResNet<Bottleneck>>(StageSizes{3, 4, 6, 3}, stem, pool);
+    case 101:
+      return std::make_shared<ResNet<Bottleneck>>(StageSizes{3, 4, 23, 3}, stem, pool);
+    case 152:
+      return std::make_shared<ResNet<Bottleneck>>(StageSizes{3, 8, 36, 3}, stem, pool);
+    default:
+      throw Error(ErrorCode::kInvalidArgument, fmt::format("no ResNet of depth {} ({})", depth,
+                                                           fmt::join(resnet_depths(), ", ")));
+  }
+}
 
 }  // namespace
 
@@ -169,21 +200,13 @@ const std::vector<int>& resnet_depths() {
 }
 
 std::shared_ptr<Backbone> make_resnet(int depth, Stem stem) {
-  switch (depth) {
-    case 18:
-      return std::make_shared<ResNet<BasicBlock>>(StageSizes{2, 2, 2, 2}, stem);
-    case 34:
-      return std::make_shared<ResNet<BasicBlock>>(StageSizes{3, 4, 6, 3}, stem);
-    case 50:
-      return std::make_shared<ResNet<Bottleneck>>(StageSizes{3, 4, 6, 3}, stem);
-    case 101:
-      return std::make_shared<ResNet<Bottleneck>>(StageSizes{3, 4, 23, 3}, stem);
-    case 152:
-      return std::make_shared<ResNet<Bottleneck>>(StageSizes{3, 8, 36, 3}, stem);
-    default:
-      throw Error(ErrorCode::kInvalidArgument, fmt::format("no ResNet of depth {} ({})", depth,
-                                                           fmt::join(resnet_depths(), ", ")));
-  }
+  return make_network(depth, stem, StemPool::kSymmetric);
+}
+
+std::shared_ptr<FeatureBackbone> make_det_resnet(int depth) {
+  auto net = make_network(depth, Stem::kImageNet, StemPool::kSame);
+  init_resnet(*net, /*zero_init_residual=*/false);
+  return net;
 }
 
 void init_resnet(torch::nn::Module& net, bool zero_init_residual) {

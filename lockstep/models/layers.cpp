@@ -1,0 +1,63 @@
+#include "lockstep/models/layers.h"
+
+#include <ATen/ops/avg_pool2d.h>
+#include <ATen/ops/constant_pad_nd.h>
+#include <ATen/ops/conv2d.h>
+#include <ATen/ops/max_pool2d.h>
+#include <torch/nn/init.h>
+#include <torch/utils.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace lockstep {
+namespace {
+
+std::array<Padding, 2> same_paddings(const at::Tensor& x, Pair kernel, Pair stride) {
+  return {same_padding(x.size(2), kernel[0], stride[0]),
+          same_padding(x.size(3), kernel[1], stride[1])};
+}
+
+}  // namespace
+
+Padding same_padding(int64_t size, int64_t kernel, int64_t stride) {
+  const int64_t outputs = (size + stride - 1) / stride;
+  const int64_t total = std::max<int64_t>((outputs - 1) * stride + kernel - size, 0);
+  return {total / 2, total - total / 2};
+}
+
+// With ceil_mode a last window may stand beyond the padding: that is the one more element behind.
+at::Tensor max_pool_same(const at::Tensor& x, Pair kernel, Pair stride) {
+  const auto [rows, columns] = same_paddings(x, kernel, stride);
+  return at::max_pool2d(x, kernel, stride, {rows.before, columns.before}, 1, /*ceil_mode=*/true);
+}
+
+at::Tensor avg_pool_same(const at::Tensor& x, Pair kernel, Pair stride) {
+  const auto [rows, columns] = same_paddings(x, kernel, stride);
+  return at::avg_pool2d(x, kernel, stride, {rows.before, columns.before}, /*ceil_mode=*/true,
+                        /*count_include_pad=*/false);
+}
+
+at::Tensor SameConv2d::forward(const at::Tensor& x) {
+  const auto& kernel = *options.kernel_size();
+  const auto& stride = *options.stride();
+  const auto [rows, columns] = same_paddings(x, {kernel[0], kernel[1]}, {stride[0], stride[1]});
+  // What both sides have costs nothing in the convolution; the rest is a copy.
+  const int64_t bottom = rows.after - rows.before, right = columns.after - columns.before;
+  const at::Tensor padded =
+      bottom == 0 && right == 0 ? x : at::constant_pad_nd(x, {0, right, 0, bottom});
+  return at::conv2d(padded, weight, bias, stride, {rows.before, columns.before}, 1,
+                    options.groups());
+}
+
+void he_uniform_(const at::Tensor& weight) {
+  torch::nn::init::kaiming_uniform_(weight, 0, torch::kFanIn, torch::kReLU);
+}
+
+void truncated_normal_(const at::Tensor& values, double sigma) {
+  const torch::NoGradGuard no_grad;
+  const double half = std::erf(2 / std::sqrt(2.0));  // The probability of being within 2 sigma.
+  values.uniform_(-half, half).erfinv_().mul_(sigma * std::sqrt(2.0));
+}
+
+}  // namespace lockstep

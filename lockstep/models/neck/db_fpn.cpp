@@ -1,0 +1,85 @@
+#include "lockstep/models/neck/db_fpn.h"
+
+#include <ATen/ops/cat.h>
+#include <ATen/ops/upsample_nearest2d.h>
+#include <fmt/format.h>
+#include <torch/nn/modules/container/modulelist.h>
+#include <torch/nn/modules/conv.h>
+
+#include <algorithm>
+
+#include "lockstep/base/error.h"
+#include "lockstep/models/layers.h"
+#include "lockstep/models/neck/scale_fusion.h"
+
+namespace lockstep {
+namespace {
+
+constexpr size_t kLevels = 4;
+
+at::Tensor resized_as(const at::Tensor& x, const at::Tensor& pattern) {
+  if (x.size(2) == pattern.size(2) && x.size(3) == pattern.size(3)) return x;
+  return at::upsample_nearest2d(x, {pattern.size(2), pattern.size(3)});
+}
+
+class DbFpn final : public Neck {
+ public:
+  DbFpn(const std::vector<int64_t>& in_channels, const NeckSpec& spec)
+      : channels_(spec.out_channels),
+        unify_(register_module("unify_channels", torch::nn::ModuleList())),
+        out_(register_module("out", torch::nn::ModuleList())) {
+    for (const int64_t in : in_channels) unify_->push_back(level(in, channels_, 1, spec.bias));
+    for (size_t i = 0; i < kLevels; ++i) {
+      out_->push_back(level(channels_, channels_ / 4, 3, spec.bias));
+    }
+    if (!spec.use_asf) return;
+    fuse_ = register_module("fuse", make_scale_fusion(channels_, spec.channel_attention));
+  }
+
+  at::Tensor forward(std::vector<at::Tensor> maps) override {
+    for (size_t i = 0; i < kLevels; ++i) maps[i] = apply(*unify_, i, maps[i]);
+    for (size_t i = kLevels - 1; i-- > 0;) maps[i] = maps[i] + resized_as(maps[i + 1], maps[i]);
+    const at::Tensor finest = maps[0];
+    for (size_t i = 0; i < kLevels; ++i) maps[i] = resized_as(apply(*out_, i, maps[i]), finest);
+    std::reverse(maps.begin(), maps.end());
+    return fuse_ ? fuse_->forward(std::move(maps)) : at::cat(maps, 1);
+  }
+
+  int64_t out_channels() const override { return channels_; }
+
+ private:
+  static torch::nn::Conv2d level(int64_t in, int64_t out, int64_t kernel, bool bias) {
+    torch::nn::Conv2d conv(
+        torch::nn::Conv2dOptions(in, out, kernel).padding(kernel / 2).bias(bias));
+    he_uniform_(conv->weight);
+    return conv;
+  }
+
+  static at::Tensor apply(torch::nn::ModuleListImpl& list, size_t i, const at::Tensor& x) {
+    return list[i]->as<torch::nn::Conv2dImpl>()->forward(x);
+  }
+
+  int64_t channels_;
+  torch::nn::ModuleList unify_;
+  torch::nn::ModuleList out_;
+  std::shared_ptr<Neck> fuse_;
+};
+
+}  // namespace
+
+std::shared_ptr<Neck> make_db_fpn(const std::vector<int64_t>& in_channels, const NeckSpec& spec) {
+  if (in_channels.size() != kLevels) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("DBFPN takes 4 feature maps, the backbone gives {} (det_mobilenet_v3: "
+                            "model.backbone.out_stages)",
+                            in_channels.size()));
+  }
+  if (spec.out_channels < 4 || spec.out_channels % 4 != 0) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("model.neck.out_channels is {}; DBFPN takes a multiple of 4",
+                            spec.out_channels));
+  }
+  return std::make_shared<DbFpn>(in_channels, spec);
+}
+
+}  // namespace lockstep
