@@ -19,6 +19,7 @@ void check_together(const Config& config, Section& root) {
   if (config.metric.main_indicator == "top_5" && config.model.head.num_classes <= 5) {
     root.fail("metric", "has main_indicator top_5, which needs more than 5 classes");
   }
+  if (config.model.type == ModelType::kRec) check_recogniser(config, root);
   const auto& hook = config.parallel.comm_hook;
   const bool survives_overflows =
       config.system.drop_overflow_update || (config.loss_scaler && config.loss_scaler->dynamic);

@@ -33,6 +33,8 @@ std::vector<ocr::Transform> read_text_pipeline(Section& section, DataUse use);
 /// output_columns and the lists of indices into them, against what loss or metric take and what the
 /// pipeline makes.
 void check_columns(Section& section, const DatasetConfig& config, ModelType type, DataUse use);
+/// What a recogniser's sections must agree on: dictionary, classes, lengths of words.
+void check_recogniser(const Config& config, Section& root);
 /// What the readers of dictionaries have in common; `lower` is not everybody's.
 ocr::CharacterOptions read_characters(Section& section);
 

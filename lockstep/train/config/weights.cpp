@@ -66,15 +66,37 @@ fs::path weights_path(const std::string& given) {
   return first;
 }
 
-fs::path require_weights(const std::string& given) {
-  fs::path path = weights_path(given);
+namespace {
+
+/// Why a file cannot be loaded; empty when it is there.
+std::string why_missing(const std::string& given) {
+  const fs::path path = weights_path(given);
   std::error_code ignored;
-  if (fs::exists(path, ignored)) return path;
-  throw Error(ErrorCode::kNotFound,
-              is_address(given)
-                  ? fmt::format("the weights {} are not here: load that file and put it at {}",
-                                given, path.string())
-                  : fmt::format("the weights {} are not there", given));
+  if (fs::exists(path, ignored)) return "";
+  if (!is_address(given)) return fmt::format("the weights {} are not there", given);
+  return fmt::format("the weights {} are not here: load that file and put it at {}", given,
+                     path.string());
+}
+
+}  // namespace
+
+std::vector<std::string> missing_weights(const ModelConfig& model) {
+  std::vector<std::string> lines;
+  const std::pair<const char*, const std::string&> keys[] = {
+      {"model.backbone.pretrained", model.backbone.pretrained},
+      {"model.pretrained", model.pretrained}};
+  for (const auto& [key, given] : keys) {
+    if (given.empty()) continue;
+    const std::string why = why_missing(given);
+    if (!why.empty()) lines.push_back(fmt::format("{}: {}", key, why));
+  }
+  return lines;
+}
+
+fs::path require_weights(const std::string& given) {
+  const std::string why = why_missing(given);
+  if (!why.empty()) throw Error(ErrorCode::kNotFound, why);
+  return weights_path(given);
 }
 
 }  // namespace lockstep

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include "lockstep/train/config/config.h"
 
@@ -19,6 +20,9 @@ std::filesystem::path weights_folder();
 /// weights_folder(), or with the ending .safetensors or .pth instead, or in ~/.mindspore/models,
 /// where MindOCR puts what it downloads. The first that exists; when none does, the first.
 std::filesystem::path weights_path(const std::string& given);
+
+/// A line for each `pretrained` of the model whose file is not there, with the place for it.
+std::vector<std::string> missing_weights(const ModelConfig& model);
 
 /// Checks that the file is there. Errors: kNotFound, with the address and the place for it.
 std::filesystem::path require_weights(const std::string& given);

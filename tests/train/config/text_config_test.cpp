@@ -1,0 +1,203 @@
+// Detectors and recognisers: what is read, and what is said when it cannot be.
+
+#include <gtest/gtest.h>
+
+#include "lockstep/base/error.h"
+#include "lockstep/train/config/config.h"
+#include "lockstep/train/config/overrides.h"
+#include "lockstep/train/config/yaml_reader.h"
+
+namespace lockstep {
+namespace {
+
+constexpr auto kDetector = R"(
+model:
+  type: det
+  backbone: {name: det_resnet18, pretrained: False}
+  neck: {name: DBFPN}
+  head: {name: DBHead}
+train:
+  ckpt_save_dir: out
+  dataset: &data
+    type: DetDataset
+    dataset_root: root
+    data_dir: images
+    label_file: gt.txt
+    transform_pipeline:
+      - DecodeImage: {img_mode: RGB}
+      - DetLabelEncode:
+      - RandomCropWithBBox: {p: 1.0}
+      - ShrinkBinaryMap:
+      - BorderMap:
+      - NormalizeImage:
+      - ToCHWImage:
+    output_columns: [image, binary_map, mask, thresh_map, thresh_mask]
+    net_input_column_index: [0]
+    label_column_index: [1, 2, 3, 4]
+  loader: {batch_size: 2}
+)";
+
+constexpr auto kRecogniser = R"(
+model:
+  type: rec
+  backbone: {name: rec_vgg7}
+  neck: {name: RNNEncoder, hidden_size: 8}
+  head: {name: CTCHead, out_channels: 37}
+loss: {name: CTCLoss, pred_seq_len: 24, max_label_len: 23}
+train:
+  ckpt_save_dir: out
+  dataset:
+    type: LMDBDataset
+    data_dir: [a, b]
+    transform_pipeline:
+      - DecodeImage:
+      - RecCTCLabelEncode: {lower: True}
+      - RecResizeImg: {image_shape: [32, 100], padding: False}
+      - NormalizeImage: {bgr_to_rgb: True, mean: [127, 127, 127], std: [127, 127, 127]}
+      - ToCHWImage:
+    output_columns: [image, text_seq]
+  loader: {batch_size: 2}
+)";
+
+Config read_text(const char* text, const std::vector<std::string>& overrides = {}) {
+  Node tree = parse_yaml(text, "t.yaml");
+  apply_overrides(tree, overrides);
+  return read_config(std::move(tree));
+}
+
+std::string fault(const char* text, const std::vector<std::string>& overrides) {
+  try {
+    read_text(text, overrides);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
+    return error.what();
+  }
+  return "";
+}
+
+/// The error of one override names it, and ends as said.
+void expect_fault(const char* text, const std::string& item, const std::string& what) {
+  const std::string error = fault(text, {item});
+  EXPECT_NE(error.find(what), std::string::npos) << item << ": " << error;
+  EXPECT_EQ(error.find('\n'), std::string::npos);
+}
+
+TEST(TextConfig, DetectorHasMindocrsDefaults) {
+  const Config config = read_text(kDetector);
+  EXPECT_EQ(config.model.type, ModelType::kDet);
+  EXPECT_EQ(config.model.name(), "det_resnet18-DBFPN-DBHead");
+  EXPECT_EQ(config.model.neck.out_channels, 256);
+  EXPECT_EQ(config.model.head.k, 50);
+  EXPECT_TRUE(config.model.head.adaptive);
+  EXPECT_FALSE(config.model.backbone.dcn);
+  const auto& loss = std::get<DbLossConfig>(config.loss);
+  EXPECT_TRUE(loss.l1_scale == 10 && loss.bce_scale == 5 && !loss.dice_for_bce);
+  EXPECT_EQ(std::get<ocr::DbPostprocessOptions>(config.postprocess).box_thresh, 0.7);
+  EXPECT_EQ(config.metric.main_indicator, "f-score");
+  EXPECT_FALSE(config.metric.det.one_to_one);
+  EXPECT_EQ(config.train.dataset.data_dirs, std::vector<std::filesystem::path>{"root/images"});
+  EXPECT_TRUE(config.train.dataset.shuffle);
+  EXPECT_EQ(std::get<ocr::NormalizeImage>(config.train.dataset.pipeline.at(5)).mean,
+            ocr::kImageNetMean);
+  EXPECT_FALSE(config.optimizer.exact_decay);
+}
+
+TEST(TextConfig, RecogniserHasMindocrsDefaults) {
+  const Config config = read_text(kRecogniser);
+  EXPECT_EQ(config.model.neck.hidden_size, 8);
+  EXPECT_EQ(config.model.head.weight_init, "normal");
+  EXPECT_EQ(config.metric.main_indicator, "acc");
+  EXPECT_TRUE(config.metric.rec.lower && config.metric.rec.ignore_space);
+  EXPECT_EQ(config.train.dataset.data_dirs.size(), 2u);
+  EXPECT_EQ(config.train.dataset.sample_ratios, std::vector<double>{1});
+  const auto& encode = std::get<ocr::RecCTCLabelEncode>(config.train.dataset.pipeline.at(1));
+  EXPECT_TRUE(encode.max_text_len == 23 && encode.characters.lower);
+}
+
+TEST(TextConfig, ListsOfDataSets) {
+  const std::vector<std::string> two = {"train.dataset.data_dir=[a, /b]",
+                                        "train.dataset.label_file=[a.txt, b.txt]"};
+  auto overrides = two;
+  EXPECT_EQ(read_text(kDetector, overrides).train.dataset.data_dirs[1], "/b");
+  overrides.emplace_back("train.dataset.sample_ratio=[0.5, 1]");
+  EXPECT_EQ(read_text(kDetector, overrides).train.dataset.sample_ratios,
+            (std::vector<double>{0.5, 1}));
+  overrides.back() = "train.dataset.sample_ratio=0.25";
+  EXPECT_EQ(read_text(kDetector, overrides).train.dataset.sample_ratios,
+            (std::vector<double>{0.25, 0.25}));
+  overrides.back() = "train.dataset.sample_ratio=[1, 1, 1]";
+  EXPECT_NE(fault(kDetector, overrides).find("a list of 2, one for each data_dir, not of 3"),
+            std::string::npos);
+  EXPECT_NE(fault(kDetector, {two[0]}).find("label_file must be as many as data_dir (2), not 1"),
+            std::string::npos);
+}
+
+TEST(TextConfig, RangesOfRandomTransforms) {
+  const Config config = read_text(
+      kDetector, {"train.dataset.transform_pipeline=[DecodeImage: , DetLabelEncode: , "
+                  "RandomColorAdjust: {brightness: 0.25, saturation: [0.5, 2], contrast: 3}, "
+                  "RandomScale: {scale_range: [3, 0.5]}, RandomRotate: {degrees: [-5, 5]}, "
+                  "ShrinkBinaryMap: , BorderMap: , ToCHWImage: ]"});
+  const auto& pipeline = config.train.dataset.pipeline;
+  const auto& color = std::get<ocr::RandomColorAdjust>(pipeline.at(2));
+  EXPECT_EQ(color.brightness, (std::array{0.75, 1.25}));
+  EXPECT_EQ(color.saturation, (std::array{0.5, 2.0}));
+  EXPECT_EQ(color.contrast, (std::array{0.0, 4.0}));
+  const auto& scale = std::get<ocr::RandomScale>(pipeline.at(3));
+  EXPECT_EQ(scale.scale_range, (std::array{0.5, 3.0}));
+  EXPECT_EQ(scale.p, 0.5);
+  EXPECT_EQ(std::get<ocr::RandomRotate>(pipeline.at(4)).degrees, (std::array{-5, 5}));
+}
+
+TEST(TextConfig, NamesOfMindocrThatAreNotBuiltIn) {
+  expect_fault(kDetector, "model.backbone.name=det_mobilenet_v3_enhance",
+               "model.backbone.name cannot be 'det_mobilenet_v3_enhance', which is not built in");
+  expect_fault(kDetector, "model.neck.name=RSEFPN", "not built in: one of DBFPN");
+  expect_fault(kDetector, "model.head.name=DBhead", "did you mean 'DBHead'?");
+  expect_fault(kDetector, "loss.name=PSEDiceLoss", "loss.name");
+  expect_fault(kDetector, "model.backbone.name=rec_vgg7", "model.backbone.name must be one of");
+  expect_fault(kRecogniser, "train.dataset.type=DetDataset", "one of RecDataset, LMDBDataset");
+  expect_fault(kDetector, "train.dataset.type=PublayNetDataset", "not built in");
+}
+
+TEST(TextConfig, FaultsOfPipelines) {
+  const std::string key = "train.dataset.transform_pipeline=";
+  expect_fault(kDetector, key + "[DecodImage: ]", "did you mean 'DecodeImage'?");
+  expect_fault(kDetector, key + "[ToCHWImage: ]", "must begin with DecodeImage");
+  expect_fault(kDetector, key + "[DecodeImage: {imgmode: RGB}]", "did you mean 'img_mode'?");
+  expect_fault(kDetector, key + "[DecodeImage: , RandomCropWithBBox: {crop_size: [640]}]",
+               "crop_size must be a list of 2 whole numbers");
+  expect_fault(kDetector, key + "[DecodeImage: , DetLabelEncode: , BorderMap: , ToCHWImage: ]",
+               "must hold ShrinkBinaryMap, which makes the column binary_map");
+  expect_fault(kDetector, key + "[DecodeImage: , NormalizeImage: {std: 0}]", "std must be");
+}
+
+TEST(TextConfig, ColumnsAreWhatTheLossTakes) {
+  const std::string key = "train.dataset.";
+  expect_fault(kDetector, key + "label_column_index=[2, 1, 3, 4]",
+               "must give the loss [binary_map, mask, thresh_map, thresh_mask], not [mask, ");
+  expect_fault(kDetector, key + "net_input_column_index=[1]", "must give the network [image]");
+  expect_fault(kDetector, key + "output_columns=[image]", "label_column_index must be a list");
+  expect_fault(kRecogniser, key + "output_columns=[image, label]", "[text_seq], not [label]");
+  EXPECT_EQ(fault(kRecogniser, {key + "output_columns=[image, text_seq, length]"}), "");
+}
+
+TEST(TextConfig, SectionsOfARecogniserAgree) {
+  expect_fault(kRecogniser, "loss.max_label_len=20", "loss.max_label_len must be 23");
+  expect_fault(kRecogniser, "loss.pred_seq_len=23", "must be above max_label_len (23)");
+  expect_fault(kRecogniser, "model.head.out_channels=38", "out_channels must be 37, not 38");
+  expect_fault(kRecogniser, "postprocess.character_dict_path=d.txt", "RecCTCLabelEncode");
+  expect_fault(kRecogniser, "train.dataset.filter_max_len=True", "max_text_len is missing");
+}
+
+TEST(TextConfig, OptimizersHaveTheirOwnDefaults) {
+  EXPECT_EQ(read_text(kRecogniser, {"optimizer.opt=Lion"}).optimizer.beta2, 0.99);
+  EXPECT_EQ(read_text(kRecogniser, {"optimizer.opt=rmsprop"}).optimizer.eps, 1e-10);
+  EXPECT_EQ(read_text(kRecogniser, {"optimizer.opt=adan"}).optimizer.beta1, 0.98);
+  EXPECT_TRUE(
+      read_text(kRecogniser, {"optimizer.weight_decay_groups=exact"}).optimizer.exact_decay);
+  expect_fault(kRecogniser, "optimizer.accum=1", "unknown key 'optimizer.accum'");
+}
+
+}  // namespace
+}  // namespace lockstep

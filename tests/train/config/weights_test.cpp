@@ -1,0 +1,84 @@
+#include "lockstep/train/config/weights.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <fstream>
+
+#include "lockstep/base/error.h"
+
+namespace lockstep {
+namespace {
+
+namespace fs = std::filesystem;
+
+class WeightsTest : public ::testing::Test {
+ protected:
+  WeightsTest() {
+    fs::create_directories(dir_ / "weights");
+    setenv("LOCKSTEP_CACHE", dir_.c_str(), 1);
+    setenv("HOME", dir_.c_str(), 1);
+  }
+  ~WeightsTest() override {
+    unsetenv("LOCKSTEP_CACHE");
+    home_ == nullptr ? unsetenv("HOME") : setenv("HOME", saved_home_.c_str(), 1);
+    fs::remove_all(dir_);
+  }
+  void put(const fs::path& file) const {
+    fs::create_directories((dir_ / file).parent_path());
+    std::ofstream(dir_ / file) << "w";
+  }
+
+  const fs::path dir_ = fs::path(::testing::TempDir()) / ("weights_" + std::to_string(getpid()));
+  const char* home_ = std::getenv("HOME");
+  const std::string saved_home_ = home_ == nullptr ? "" : home_;
+};
+
+constexpr auto kAddress = "https://host/a/b/net-1.ckpt";
+
+TEST_F(WeightsTest, APathIsItself) {
+  EXPECT_EQ(weights_path("some/net.ckpt"), "some/net.ckpt");
+}
+
+TEST_F(WeightsTest, AnAddressIsAFileOfTheCache) {
+  EXPECT_EQ(weights_path(kAddress), dir_ / "weights/net-1.ckpt");
+  put(".mindspore/models/net-1.ckpt");
+  EXPECT_EQ(weights_path(kAddress), dir_ / ".mindspore/models/net-1.ckpt");
+  put("weights/net-1.safetensors");
+  EXPECT_EQ(weights_path(kAddress), dir_ / "weights/net-1.safetensors");
+  put("weights/net-1.ckpt");
+  EXPECT_EQ(require_weights(kAddress), dir_ / "weights/net-1.ckpt");
+}
+
+TEST_F(WeightsTest, WhatIsMissingIsSaidWithItsPlace) {
+  try {
+    require_weights(kAddress);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kNotFound);
+    EXPECT_EQ(std::string(error.what()),
+              std::string("the weights https://host/a/b/net-1.ckpt are not here: load that file "
+                          "and put it at ") +
+                  (dir_ / "weights/net-1.ckpt").string());
+  }
+  ModelConfig model;
+  EXPECT_TRUE(missing_weights(model).empty());
+  model.pretrained = "gone.ckpt";
+  EXPECT_EQ(missing_weights(model),
+            std::vector<std::string>{"model.pretrained: the weights gone.ckpt are not there"});
+}
+
+TEST(Weights, TrueIsAnAddress) {
+  BackboneConfig backbone;
+  EXPECT_EQ(known_weights(backbone), "");
+  backbone.name = "det_resnet18";
+  EXPECT_TRUE(known_weights(backbone).ends_with("/resnet18-1e65cd21.ckpt"));
+  backbone.name = "det_mobilenet_v3";
+  EXPECT_TRUE(known_weights(backbone).ends_with("/mobilenet_v3_large_100-6f5bf961.ckpt"));
+  backbone.alpha = 0.5;
+  EXPECT_EQ(known_weights(backbone), "");
+}
+
+}  // namespace
+}  // namespace lockstep
