@@ -22,6 +22,8 @@ struct Batch {
   /// A line for each sample that could not be used: in training another stands in its place, in
   /// evaluation it is left out.
   std::vector<std::string> faults{};
+  /// A line for each thing that was left out of a sample that is used.
+  std::vector<std::string> remarks{};
 };
 
 /// Gives the batches of one epoch after another. One consumer thread.

@@ -9,6 +9,18 @@
 #include "lockstep/data/philox.h"
 
 namespace lockstep {
+namespace {
+
+std::vector<std::string> remarks_of(const std::vector<ocr::Sample>& samples) {
+  std::vector<std::string> lines;
+  for (const auto& sample : samples) {
+    const auto& place = sample.label_source.empty() ? sample.source : sample.label_source;
+    for (const auto& remark : sample.remarks) lines.push_back(place + ": " + remark);
+  }
+  return lines;
+}
+
+}  // namespace
 
 TextLoader::TextLoader(std::shared_ptr<const TextSamples> samples, TextColumns columns,
                        const LoaderOptions& options, uint64_t seed)
@@ -75,9 +87,11 @@ Batch TextLoader::make_batch(const Epoch& epoch, int64_t batch) const {
       faults.push_back(std::move(line));
     }
   }
+  auto remarks = remarks_of(samples);
   Batch made = make_text_batch(std::move(samples), columns_);
   if (!judges) made.valid = std::clamp<int64_t>(epoch.num_counted - begin, 0, made.valid);
   made.faults = std::move(faults);
+  made.remarks = std::move(remarks);
   return made;
 }
 

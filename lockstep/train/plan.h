@@ -13,7 +13,7 @@ struct RunPlan {
   int num_ranks = 1;
   int num_shards = 1;  ///< As many as ranks, without parallel.shards.
   int64_t train_samples = 0;
-  bool samples_known = true;  ///< False: the data are not there, their official size is assumed.
+  std::string samples_note;  ///< Where their number is from, when the data are not there.
   int64_t samples_a_rank = 0;
   int64_t samples_a_shard = 0;
   int64_t steps_per_epoch = 0;  ///< Micro-steps.

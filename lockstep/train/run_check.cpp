@@ -2,6 +2,7 @@
 
 #include <cstdio>
 
+#include "lockstep/base/error.h"
 #include "lockstep/data/cifar10.h"
 #include "lockstep/train/config/yaml_writer.h"
 #include "lockstep/train/optim/optimizer.h"
@@ -9,6 +10,8 @@
 #include "lockstep/train/resume.h"
 #include "lockstep/train/run.h"
 #include "lockstep/train/setup.h"
+#include "lockstep/train/task/task.h"
+#include "lockstep/train/text_data.h"
 
 namespace lockstep {
 namespace {
@@ -21,6 +24,57 @@ int64_t count_records(const DatasetConfig& config) {
                        config.usage == "train" ? Split::kTrain : Split::kTest);
 }
 
+/// What the plan needs of the data.
+struct TrainData {
+  int64_t samples = 0;
+  std::string note;  ///< Behind the number of samples.
+  int64_t image_elements = 0;
+};
+
+TrainData check_images(const Config& config) {
+  check_classes(Cifar10::kClasses, config.model.head.num_classes);
+  TrainData data;
+  data.image_elements =
+      make_image_transform(config.train.dataset, kCifarShape, config.system.seed).output().numel();
+  if (config.eval) {
+    make_image_transform(config.eval->dataset, kCifarShape, config.system.seed);
+    count_records(config.eval->dataset);
+  }
+  const int64_t records = count_records(config.train.dataset);
+  data.samples = samples_used(config.train.dataset, records > 0 ? records : kOfficialTrainImages);
+  if (records == 0) data.note = ", the official number: the data are not there yet";
+  return data;
+}
+
+/// Of the last transform that fixes a size; 0 when none does.
+int64_t pixels_of(const std::vector<ocr::Transform>& pipeline) {
+  int64_t pixels = 0;
+  for (const auto& transform : pipeline) {
+    if (const auto* crop = std::get_if<ocr::RandomCropWithBBox>(&transform)) {
+      pixels = int64_t{crop->crop_size[0]} * crop->crop_size[1];
+    } else if (const auto* resize = std::get_if<ocr::RecResizeImg>(&transform)) {
+      pixels = int64_t{resize->image_shape[0]} * resize->image_shape[1];
+    }
+  }
+  return pixels;
+}
+
+/// Data that are not there are no fault of the configuration.
+TrainData check_text(const Config& config) {
+  make_task(config);
+  TrainData data;
+  data.image_elements = 3 * pixels_of(config.train.dataset.pipeline);
+  try {
+    data.samples = make_text_samples(config.train.dataset, config.system.seed, true)->size();
+    if (config.eval) make_text_samples(config.eval->dataset, config.system.seed, false);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kNotFound) throw;
+    if (data.samples == 0) data.samples = config.train.loader.batch_size;
+    data.note = fmt::format(", a guess, because: {}", error.what());
+  }
+  return data;
+}
+
 }  // namespace
 
 int run_check(const Config& config, const World& world) {
@@ -30,24 +84,17 @@ int run_check(const Config& config, const World& world) {
   const auto optimizer = make_optimizer(config.optimizer, *model);
   const auto resumed = resume(config, false, *model, *optimizer);
   check_same_start(resumed.state.step, resumed.from, group);
-  check_classes(Cifar10::kClasses, config.model.head.num_classes);
-  const auto transform =
-      make_image_transform(config.train.dataset, kCifarShape, config.system.seed);
-  if (config.eval) {
-    make_image_transform(config.eval->dataset, kCifarShape, config.system.seed);
-    count_records(config.eval->dataset);
-  }
+  const bool images = config.model.type == ModelType::kCls;
+  const TrainData data = images ? check_images(config) : check_text(config);
   if (world.rank != 0) return 0;
   RunPlan plan;
   plan.parameters = count_parameters(*model, true);
   plan.trainable = count_parameters(*model);
   plan.num_ranks = world.size;
   plan.num_shards = shards_of(config, world).total;
-  const int64_t records = count_records(config.train.dataset);
-  plan.samples_known = records > 0;
-  plan.train_samples =
-      samples_used(config.train.dataset, plan.samples_known ? records : kOfficialTrainImages);
-  plan = complete_plan(plan, config, state_copies(config.optimizer), transform.output().numel());
+  plan.train_samples = data.samples;
+  plan.samples_note = data.note;
+  plan = complete_plan(plan, config, state_copies(config.optimizer), data.image_elements);
   require_batch(plan.steps_per_epoch, plan.samples_a_shard, config.train.loader.batch_size);
   check_resumable(resumed.state, config, plan.num_shards, plan.steps_per_epoch);
   fmt::print("{}\n{}", write_yaml(config.effective), describe(plan, config));

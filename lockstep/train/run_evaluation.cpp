@@ -38,8 +38,7 @@ int run_evaluation(const Config& config, const World& world) {
   load_weights(path, *model);
   const AmpLevel level = config.system.amp_level_infer;
   cast_module(*model, level, low_precision(at::kCPU));
-  auto data = make_data(config.eval->dataset, config.eval->loader, shards_of(config, world), false,
-                        config.system.seed, config.model.head.num_classes);
+  auto data = make_data(config, shards_of(config, world), false);
   fs::create_directories(config.train.ckpt_save_dir);
   TrainingLog log({config.train.ckpt_save_dir / fmt::format("log_eval_{}.txt", world.rank),
                    world.rank == 0, parse_severity(config.system.log_level)});

@@ -49,12 +49,8 @@ RunParts make_parts(const Config& config, const World& world, bool own_results) 
   torch::nn::Module& weights = parts.masters ? parts.masters->module() : *parts.model;
   parts.optimizer = make_optimizer(config.optimizer, weights);
   parts.task = make_task(config);
-  parts.train = make_data(config.train.dataset, config.train.loader, shards, true, seed,
-                          config.model.head.num_classes);
-  if (config.system.val_while_train) {
-    parts.eval = make_data(config.eval->dataset, config.eval->loader, shards, false, seed,
-                           config.model.head.num_classes);
-  }
+  parts.train = make_data(config, shards, true);
+  if (config.system.val_while_train) parts.eval = make_data(config, shards, false);
   parts.resumed = resume(config, own_results, weights, *parts.optimizer);
   if (parts.masters) parts.masters->publish_all();
   return parts;
@@ -95,12 +91,15 @@ std::string shards_line(const ShardRange& shards, int threads) {
       shards.total, shards.count, threads);
 }
 
+void warn_of_stand_in(TrainingLog& log, const Config& config) {
+  const auto data_dir = find_cifar10(config.train.dataset.data_dirs.front());
+  if (!is_stand_in(data_dir)) return;
+  log.write(Severity::kWarning, "lockstep.data", stand_in_warning(data_dir));
+}
+
 void log_start(TrainingLog& log, const Config& config, const RunParts& parts, const World& world,
                const Trainer& trainer) {
-  const auto data_dir = find_cifar10(config.train.dataset.data_dirs.front());
-  if (is_stand_in(data_dir)) {
-    log.write(Severity::kWarning, "lockstep.data", stand_in_warning(data_dir));
-  }
+  if (config.model.type == ModelType::kCls) warn_of_stand_in(log, config);
   log_loader(log, parts.train, true, world);
   if (parts.eval) log_loader(log, *parts.eval, false, world);
   if (!parts.resumed.from.empty()) {

@@ -12,6 +12,7 @@
 #include "lockstep/checkpoint/training_checkpoint.h"
 #include "lockstep/data/cifar10.h"
 #include "lockstep/train/config/weights.h"
+#include "lockstep/train/text_data.h"
 
 namespace lockstep {
 
@@ -86,24 +87,48 @@ void check_classes(int64_t of_data, int64_t of_model) {
       fmt::format("the data have {} classes, model.head.num_classes is {}", of_data, of_model));
 }
 
-DataParts make_data(const DatasetConfig& dataset, const LoaderConfig& loader,
-                    const ShardRange& shards, bool together, int64_t seed, int64_t num_classes) {
-  DataParts parts;
+namespace {
+
+LoaderOptions loader_options(const LoaderConfig& config, int parts) {
+  LoaderOptions options;
+  options.batch_size = config.batch_size * parts;
+  options.drop_remainder = config.drop_remainder;
+  options.threads = static_cast<int>(config.num_workers);
+  options.prefetch = config.prefetch_size;
+  return options;
+}
+
+std::shared_ptr<const Cifar10> load_cifar10(const Config& config, const DatasetConfig& dataset) {
   const auto split = dataset.usage == "train" ? Split::kTrain : Split::kTest;
   auto data = std::make_shared<const Cifar10>(Cifar10::load(dataset.data_dirs.front(), split));
-  check_classes(data->num_classes(), num_classes);
-  const int64_t used = samples_used(dataset, data->size());
+  check_classes(data->num_classes(), config.model.head.num_classes);
+  return data;
+}
+
+}  // namespace
+
+DataParts make_data(const Config& config, const ShardRange& shards, bool training) {
+  const auto& dataset = training ? config.train.dataset : config.eval->dataset;
+  const auto& loader = training ? config.train.loader : config.eval->loader;
+  const int64_t seed = config.system.seed;
+  const auto options = loader_options(loader, training ? shards.count : 1);
+  DataParts parts;
+  int64_t used = 0;
+  if (config.model.type == ModelType::kCls) {
+    const auto data = load_cifar10(config, dataset);
+    used = samples_used(dataset, data->size());
+    parts.loader =
+        std::make_unique<Loader>(data, make_image_transform(dataset, data->shape(), seed), options);
+  } else {
+    const auto samples = make_text_samples(dataset, seed, training);
+    used = samples->size();
+    parts.loader = std::make_unique<TextLoader>(samples, text_columns(config.model.type, training),
+                                                options, static_cast<uint64_t>(seed));
+  }
   for (int shard = shards.first; shard < shards.first + shards.count; ++shard) {
     parts.samplers.emplace_back(used, shard, shards.total,
                                 SamplerOptions{.shuffle = loader.shuffle, .seed = seed});
   }
-  LoaderOptions options;
-  options.batch_size = loader.batch_size * (together ? shards.count : 1);
-  options.drop_remainder = loader.drop_remainder;
-  options.threads = static_cast<int>(loader.num_workers);
-  options.prefetch = loader.prefetch_size;
-  parts.loader =
-      std::make_unique<Loader>(data, make_image_transform(dataset, data->shape(), seed), options);
   return parts;
 }
 

@@ -40,11 +40,10 @@ struct DataParts {
   std::vector<DistributedSampler> samplers;  ///< One for each of the rank's shards.
   std::unique_ptr<BatchSource> loader;
 };
-/// For a rank of `shards`. With `together` the loader's batches are those of all its shards, laid
-/// in turn (see lay_in_turn()); else they are of one shard.
-/// Errors: kNotFound, kCorrupt (the files), kInvalidArgument (labels beyond the model's classes).
-DataParts make_data(const DatasetConfig& dataset, const LoaderConfig& loader,
-                    const ShardRange& shards, bool together, int64_t seed, int64_t num_classes);
+/// The section `train` or `eval`, for a rank of `shards`. In training the loader's batches are
+/// those of all its shards, laid in turn (see lay_in_turn()); else they are of one shard. Errors:
+/// kNotFound, kCorrupt (the files), kInvalidArgument (labels beyond the model's classes).
+DataParts make_data(const Config& config, const ShardRange& shards, bool training);
 
 /// This rank's shards: those of parallel.shards, or one.
 ShardRange shards_of(const Config& config, const World& world);

@@ -63,6 +63,7 @@ void add_step(EpochReport& epoch, const StepReport& step) {
   epoch.data_wait_s += step.data_wait_s;
   epoch.comm_exposed_s += step.comm_exposed_s;
   epoch.faults += step.faults_of_all;
+  epoch.remarks += step.remarks_of_all;
 }
 
 }  // namespace
@@ -169,10 +170,12 @@ StepReport Trainer::micro_step(const Batch& batch) {
     const auto hold = ddp_.no_sync();
     losses = forward_backward(batch, slot);
   }
-  const auto agreed = agree(losses, slot.last && gradients_overflow(), batch.faults.size());
+  const auto agreed = agree(losses, slot.last && gradients_overflow(), batch);
   report.loss = agreed.loss;
   report.faults = batch.faults;
   report.faults_of_all = agreed.faults;
+  report.remarks = batch.remarks;
+  report.remarks_of_all = agreed.remarks;
   report.lr = learning_rate(config().scheduler, state_.schedule_step, steps_per_epoch_);
   if (slot.last && !agreed.overflow) update(report.lr);
   if (slot.last && agreed.overflow) drop_update(slot);
@@ -215,16 +218,21 @@ std::vector<double> Trainer::forward_backward(const Batch& batch, const Accumula
 
 /// One small reduction a micro-step: the mean loss, and which signals, overflows and faults came
 /// anywhere.
-Trainer::Agreed Trainer::agree(std::span<const double> losses, bool overflow, size_t faults) {
+Trainer::Agreed Trainer::agree(std::span<const double> losses, bool overflow, const Batch& batch) {
   const double loss = tree_sum(losses);
   const int signal = parts_.pending_signal();
-  std::array<double, 5> sums = {loss, signal == SIGTERM ? 1.0 : 0.0, signal == SIGINT ? 1.0 : 0.0,
-                                overflow ? 1.0 : 0.0, static_cast<double>(faults)};
+  std::array<double, 6> sums = {loss,
+                                signal == SIGTERM ? 1.0 : 0.0,
+                                signal == SIGINT ? 1.0 : 0.0,
+                                overflow ? 1.0 : 0.0,
+                                static_cast<double>(batch.faults.size()),
+                                static_cast<double>(batch.remarks.size())};
   group().all_reduce(sums.data(), sums.size(), DType::kFloat64, ReduceOp::kSum).wait();
   if (!std::isfinite(sums[0])) report_divergence(loss);
   if (sums[1] > 0) pending_stop_ = StopReason::kSigterm;
   if (sums[2] > 0) pending_stop_ = StopReason::kSigint;
-  return {sums[0] / shards().total, sums[3] > 0, static_cast<int64_t>(sums[4])};
+  return {sums[0] / shards().total, sums[3] > 0, static_cast<int64_t>(sums[4]),
+          static_cast<int64_t>(sums[5])};
 }
 
 void Trainer::stop_if_signalled() {

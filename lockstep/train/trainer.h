@@ -135,9 +135,10 @@ class Trainer {
   struct Agreed {
     double loss = 0;  ///< Mean over all shards.
     bool overflow = false;
-    int64_t faults = 0;  ///< Of all ranks.
+    int64_t faults = 0;   ///< Of all ranks.
+    int64_t remarks = 0;  ///< The same.
   };
-  Agreed agree(std::span<const double> losses, bool overflow, size_t faults);
+  Agreed agree(std::span<const double> losses, bool overflow, const Batch& batch);
   [[noreturn]] void report_divergence(double own_loss);
   void make_masters_equal();
   bool gradients_overflow() const;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "lockstep/checkpoint/module_state.h"
 #include "lockstep/checkpoint/training_checkpoint.h"
 #include "lockstep/train/resume.h"
 
@@ -17,6 +18,30 @@ std::vector<MetricPoint> ranked(const TrainingState& state) {
     return state.higher_is_better ? a.value > b.value : a.value < b.value;
   });
   return points;
+}
+
+bool writes_weights(const Config& config) {
+  return config.train.weights_format != "none";
+}
+
+/// Of the folders.
+KeepPolicy checkpoint_policy(const Config& config) {
+  KeepPolicy policy = keep_policy(config);
+  if (writes_weights(config)) {
+    policy.keep = Keep::kLatest;
+    policy.count = 1;
+  }
+  return policy;
+}
+
+std::vector<EpochWeights> earlier_epochs(const TrainingState& state) {
+  std::vector<EpochWeights> epochs;
+  for (int64_t epoch = 1; epoch <= state.epoch; ++epoch) {
+    const auto point = std::find_if(state.history.begin(), state.history.end(),
+                                    [&](const MetricPoint& one) { return one.epoch == epoch; });
+    epochs.push_back({epoch, point == state.history.end() ? kUnjudged : point->value});
+  }
+  return epochs;
 }
 
 }  // namespace
@@ -38,6 +63,10 @@ void Checkpoints::on_start(Trainer& trainer) {
   const bool evaluates = config.system.val_while_train;
   rank_by(state, evaluates ? config.metric.main_indicator : "train_loss", evaluates);
   if (state.step > 0) saved_step_ = state.step;
+  if (trainer.rank() == 0 && writes_weights(config)) {
+    weights_.emplace(config.train.ckpt_save_dir, config.train.weights_format, keep_policy(config),
+                     earlier_epochs(state));
+  }
 }
 
 void Checkpoints::on_step(Trainer& trainer, const StepReport& report) {
@@ -48,6 +77,7 @@ void Checkpoints::on_step(Trainer& trainer, const StepReport& report) {
 
 void Checkpoints::record(Trainer& trainer, double value) {
   changed_ = true;
+  value_ = value;
   if (record_metric(trainer.state(), value)) new_best_ = true;
 }
 
@@ -57,6 +87,11 @@ void Checkpoints::on_evaluation(Trainer& trainer, const EvalResult& result) {
 
 void Checkpoints::on_epoch(Trainer& trainer, const EpochReport& report) {
   if (!trainer.config().system.val_while_train) record(trainer, report.loss);
+  if (weights_) {
+    weights_->save_epoch({report.epoch, value_.value_or(kUnjudged)},
+                         module_tensors(trainer.weights()));
+  }
+  value_.reset();
   save(trainer);
 }
 
@@ -67,7 +102,8 @@ void Checkpoints::save(Trainer& trainer) {
     state.rng = rng_bytes();
     const auto folder =
         save_checkpoint(trainer.config().train.ckpt_save_dir, trainer.weights(),
-                        trainer.optimizer(), state, keep_policy(trainer.config()), averaging);
+                        trainer.optimizer(), state, checkpoint_policy(trainer.config()), averaging);
+    if (new_best_ && weights_) weights_->save_best(module_tensors(trainer.weights()));
     if (new_best_) {
       log_.info(kTrainLogger, fmt::format("=> Best {}: {}, checkpoint saved.", state.metric,
                                           python_float(state.best->value)));
@@ -100,16 +136,28 @@ void Checkpoints::report_end(Trainer& trainer) {
   }
   log_.info(kTrainLogger, fmt::format("=> Best {}: {} \nTraining completed!", state.metric,
                                       python_float(state.best->value)));
-  const auto policy = keep_policy(trainer.config());
-  if (policy.keep != Keep::kTopK) return;
-  std::string table = fmt::format("Top K checkpoints:\n{}\tcheckpoint", state.metric);
-  const auto points = ranked(state);
-  for (size_t i = 0; i < std::min(points.size(), static_cast<size_t>(policy.count)); ++i) {
-    const auto folder = fmt::format("step_{:06}", points[i].step);
-    table += fmt::format("\n{:.4f}\t{}", points[i].value,
-                         (trainer.config().train.ckpt_save_dir / folder).string());
+  if (keep_policy(trainer.config()).keep == Keep::kTopK) {
+    log_.info(kTrainLogger, top_table(trainer));
   }
-  log_.info(kTrainLogger, table);
+}
+
+std::string Checkpoints::top_table(Trainer& trainer) const {
+  const auto& state = trainer.state();
+  std::string table = fmt::format("Top K checkpoints:\n{}\tcheckpoint", state.metric);
+  const auto line = [&](double value, const std::filesystem::path& path) {
+    table += fmt::format("\n{:.4f}\t{}", value, path.string());
+  };
+  if (weights_) {
+    for (const auto& epoch : weights_->kept()) line(epoch.value, weights_->path_of(epoch.epoch));
+    return table;
+  }
+  const auto points = ranked(state);
+  const auto count = static_cast<size_t>(keep_policy(trainer.config()).count);
+  for (size_t i = 0; i < std::min(points.size(), count); ++i) {
+    line(points[i].value,
+         trainer.config().train.ckpt_save_dir / fmt::format("step_{:06}", points[i].step));
+  }
+  return table;
 }
 
 }  // namespace lockstep

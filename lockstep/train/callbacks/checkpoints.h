@@ -5,6 +5,7 @@
 #include "lockstep/checkpoint/keep_policy.h"
 #include "lockstep/train/log/training_log.h"
 #include "lockstep/train/trainer.h"
+#include "lockstep/train/weight_files.h"
 
 namespace lockstep {
 
@@ -15,6 +16,8 @@ KeepPolicy keep_policy(const Config& config);
 /// Saves after every epoch, every train.ckpt_save_steps steps and at the end of the run, and keeps
 /// account of the best weights. Rank 0 writes; the others wait for it. A checkpoint holds the step
 /// it was made at, so a resumed run goes on with the very next one.
+/// With train.weights_format the policy is that of the files of weights (see WeightFiles), and of
+/// the checkpoints the newest and the best are kept.
 class Checkpoints final : public Callback {
  public:
   explicit Checkpoints(TrainingLog& log) : log_(log) {}
@@ -29,11 +32,14 @@ class Checkpoints final : public Callback {
   void record(Trainer& trainer, double value);
   void save(Trainer& trainer);
   void report_end(Trainer& trainer);
+  std::string top_table(Trainer& trainer) const;
 
   TrainingLog& log_;
   std::optional<int64_t> saved_step_;
   bool changed_ = false;  // an evaluation came after the last save
   bool new_best_ = false;
+  std::optional<double> value_;         // of this epoch, if it was judged
+  std::optional<WeightFiles> weights_;  // rank 0
 };
 
 }  // namespace lockstep

@@ -46,11 +46,20 @@ void StepLog::on_step(Trainer& trainer, const StepReport& report) {
     since_line_ = 0;
   }
   for (const auto& line : report.faults) on_fault(trainer, line);
+  show_remarks(report.remarks);
   if (report.dropped) {
     log_.write(Severity::kWarning, kTrainLogger, dropped_line(report, config.scheduler.num_epochs));
   }
   rate_.add(batch * trainer.num_ranks(), RateMeter::Clock::now());
   if (log_.progress().active()) show_progress(trainer, report);
+}
+
+void StepLog::show_remarks(const std::vector<std::string>& remarks) {
+  constexpr size_t kShown = 10;
+  for (const auto& line : remarks) {
+    if (remarks_.size() == kShown) return;
+    if (remarks_.insert(line).second) log_.write(Severity::kWarning, kDataLogger, line);
+  }
 }
 
 void StepLog::show_progress(Trainer& trainer, const StepReport& report) {
@@ -84,6 +93,10 @@ void StepLog::on_epoch(Trainer& trainer, const EpochReport& report) {
   if (report.faults > 0) {
     log_.write(Severity::kWarning, kTrainLogger, faults_line(report.faults, "used"));
   }
+  if (report.remarks != remarks_of_epoch_) {
+    log_.write(Severity::kWarning, kTrainLogger, remarks_line(report.remarks));
+  }
+  remarks_of_epoch_ = report.remarks;
 }
 
 void StepLog::on_fault(Trainer&, const std::string& line) {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <set>
+
 #include "lockstep/observe/rate_meter.h"
 #include "lockstep/train/log/training_log.h"
 #include "lockstep/train/trainer.h"
@@ -21,12 +23,15 @@ class StepLog final : public Callback {
 
  private:
   void show_progress(Trainer& trainer, const StepReport& report);
+  void show_remarks(const std::vector<std::string>& remarks);
 
   TrainingLog& log_;
   RateMeter rate_;
   double since_line_s_ = 0;  // time and number of the steps since the last printed line
   int64_t since_line_ = 0;
-  EpochReport run_;  // sums over all steps
+  EpochReport run_;                // sums over all steps
+  std::set<std::string> remarks_;  // those that were shown: they come again every epoch
+  int64_t remarks_of_epoch_ = 0;   // as it was told last
 };
 
 }  // namespace lockstep

@@ -116,6 +116,9 @@ struct TrainSection {
   double ema_decay = 0.9999;
   std::optional<bool> pred_cast_fp32;  ///< What the network says is float32 for the loss.
   int64_t ckpt_save_steps = 0;  ///< Ours: save after so many optimizer steps, too; 0: only epochs.
+  /// Ours: in which format best.EXT and e{N}.EXT are written beside the checkpoints: "ckpt" (the
+  /// default for `det` and `rec`), "safetensors" or "none" (the default for `cls`).
+  std::string weights_format = "none";
   int64_t max_steps = 0;  ///< Ours: stop after so many optimizer steps in all; 0: no such bound.
   DatasetConfig dataset;
   LoaderConfig loader;

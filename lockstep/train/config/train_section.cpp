@@ -21,6 +21,8 @@ TrainSection read_train(Section section, ModelType type) {
   config.clip_grad = section.flag("clip_grad", false);
   config.clip_norm = section.number("clip_norm", 1, 1e-12, 1e12);
   config.ckpt_save_steps = section.whole("ckpt_save_steps", 0, 0, kMaxCount);
+  config.weights_format = section.choice(
+      "weights_format", type == ModelType::kCls ? "none" : "ckpt", {"safetensors", "none"});
   config.max_steps = section.whole("max_steps", 0, 0, kMaxCount);
   if (type == ModelType::kCls) {
     section.only("ema", {"False", ""}, "a moving average of the weights is not kept yet");

@@ -71,6 +71,13 @@ std::string faults_line(int64_t faults, const char* what) {
                      faults, faults == 1 ? "" : "s", what);
 }
 
+std::string remarks_line(int64_t remarks) {
+  return fmt::format(
+      "{} time{} something was left out of a sample: the first are in the logs of "
+      "the ranks",
+      remarks, remarks == 1 ? "" : "s");
+}
+
 std::string mindspore_step_line(const StepReport& report) {
   return fmt::format("epoch: {} step: {}, loss is {}", report.epoch, report.step_in_epoch,
                      static_cast<float>(report.loss));

@@ -26,8 +26,10 @@ struct StepReport {
   bool dropped = false;       ///< Gradients overflowed: the optimizer step was left out.
   /// After this step; none without a loss scaler.
   std::optional<LossScaleState> loss_scale = std::nullopt;
-  std::vector<std::string> faults{};  ///< Of this rank's batch; see Batch::faults.
-  int64_t faults_of_all = 0;          ///< Their number over all ranks.
+  std::vector<std::string> faults{};   ///< Of this rank's batch; see Batch::faults.
+  int64_t faults_of_all = 0;           ///< Their number over all ranks.
+  std::vector<std::string> remarks{};  ///< Of this rank's batch; see Batch::remarks.
+  int64_t remarks_of_all = 0;
 };
 
 /// One epoch, or what this run did of it.
@@ -38,7 +40,8 @@ struct EpochReport {
   double seconds = 0;
   double data_wait_s = 0;
   double comm_exposed_s = 0;
-  int64_t faults = 0;  ///< Samples that could not be used, of all ranks.
+  int64_t faults = 0;   ///< Samples that could not be used, of all ranks.
+  int64_t remarks = 0;  ///< Things left out of samples that were used, of all ranks.
 };
 
 /// "epoch: [1/5] step: [10/156], loss: 2.302585, lr: 0.004000, per step time: 105.123 ms, fps per
@@ -55,6 +58,8 @@ std::string dropped_line(const StepReport& report, int64_t num_epochs);
 
 /// "3 samples could not be used, see the warnings above". `what`: "used", "judged".
 std::string faults_line(int64_t faults, const char* what);
+/// "3 times something was left out of a sample ...".
+std::string remarks_line(int64_t remarks);
 
 /// "epoch: 1 step: 10, loss is 2.3025854": the loss as the shortest text of its float32.
 std::string mindspore_step_line(const StepReport& report);

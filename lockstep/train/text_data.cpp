@@ -1,0 +1,65 @@
+#include "lockstep/train/text_data.h"
+
+#include "lockstep/base/error.h"
+#include "lockstep/ocr/data/label_file_dataset.h"
+#include "lockstep/ocr/data/lmdb_dataset.h"
+#include "lockstep/ocr/transforms/pipeline.h"
+
+namespace lockstep {
+namespace {
+
+std::unique_ptr<ocr::TextDataset> make_dataset(const DatasetConfig& config, uint64_t seed) {
+  if (config.type == "LMDBDataset") {
+    ocr::LmdbSets sets;
+    sets.data_dirs = config.data_dirs;
+    sets.sample_ratio = config.sample_ratios.front();
+    sets.shuffle = config.shuffle;
+    sets.seed = seed;
+    sets.options = config.lmdb;
+    return std::make_unique<ocr::LmdbDataset>(sets);
+  }
+  if (config.type == "DetDataset" || config.type == "RecDataset") {
+    ocr::LabelFiles files;
+    files.data_dirs = config.data_dirs;
+    files.label_files = config.label_files;
+    files.sample_ratios = config.sample_ratios;
+    files.shuffle = config.shuffle;
+    files.seed = seed;
+    return std::make_unique<ocr::LabelFileDataset>(files);
+  }
+  throw Error(ErrorCode::kInvalidArgument,
+              config.where + ": dataset.type " + config.type + " cannot be read");
+}
+
+class PipedSamples final : public TextSamples {
+ public:
+  PipedSamples(std::unique_ptr<ocr::TextDataset> data, ocr::Pipeline pipeline)
+      : data_(std::move(data)), pipeline_(std::move(pipeline)) {}
+
+  int64_t size() const override { return data_->size(); }
+  ocr::Sample make(int64_t epoch, int64_t index) const override {
+    auto sample = data_->load(index);
+    pipeline_.apply(sample, epoch, index);
+    return sample;
+  }
+
+ private:
+  std::unique_ptr<ocr::TextDataset> data_;
+  ocr::Pipeline pipeline_;
+};
+
+}  // namespace
+
+TextColumns text_columns(ModelType type, bool training) {
+  if (!training) return TextColumns::kTruths;
+  return type == ModelType::kDet ? TextColumns::kDetection : TextColumns::kRecognition;
+}
+
+std::shared_ptr<const TextSamples> make_text_samples(const DatasetConfig& config, int64_t seed,
+                                                     bool training) {
+  const auto bits = static_cast<uint64_t>(seed);
+  return std::make_shared<const PipedSamples>(make_dataset(config, bits),
+                                              ocr::Pipeline(config.pipeline, bits, training));
+}
+
+}  // namespace lockstep

@@ -1,0 +1,59 @@
+#include "lockstep/train/weight_files.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace lockstep {
+
+namespace fs = std::filesystem;
+
+std::vector<EpochWeights> weights_to_keep(std::vector<EpochWeights> files,
+                                          const KeepPolicy& policy) {
+  std::sort(files.begin(), files.end(), [&](const EpochWeights& a, const EpochWeights& b) {
+    if (policy.keep != Keep::kTopK || a.value == b.value) return a.epoch > b.epoch;
+    return policy.higher_is_better ? a.value > b.value : a.value < b.value;
+  });
+  if (policy.keep != Keep::kAll && std::ssize(files) > policy.count) {
+    files.resize(static_cast<size_t>(policy.count));
+  }
+  return files;
+}
+
+WeightFiles::WeightFiles(fs::path dir, std::string format, const KeepPolicy& policy,
+                         const std::vector<EpochWeights>& earlier)
+    : dir_(std::move(dir)), format_(std::move(format)), policy_(policy) {
+  std::copy_if(earlier.begin(), earlier.end(), std::back_inserter(kept_),
+               [&](const EpochWeights& epoch) { return fs::exists(path_of(epoch.epoch)); });
+  kept_ = weights_to_keep(std::move(kept_), policy_);
+}
+
+fs::path WeightFiles::path_of(int64_t epoch) const {
+  return dir_ / fmt::format("e{}.{}", epoch, format_);
+}
+
+fs::path WeightFiles::best_path() const {
+  return dir_ / ("best." + format_);
+}
+
+void WeightFiles::save_epoch(const EpochWeights& epoch, const TensorMap& weights) {
+  auto all = kept_;
+  all.push_back(epoch);
+  kept_ = weights_to_keep(all, policy_);
+  for (const auto& item : all) {
+    if (std::find(kept_.begin(), kept_.end(), item) == kept_.end()) fs::remove(path_of(item.epoch));
+  }
+  if (std::find(kept_.begin(), kept_.end(), epoch) != kept_.end()) {
+    save(path_of(epoch.epoch), weights);
+  }
+}
+
+void WeightFiles::save_best(const TensorMap& weights) const {
+  save(best_path(), weights);
+}
+
+void WeightFiles::save(const fs::path& path, const TensorMap& weights) const {
+  save_tensors(path, weights);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,59 @@
+#include "lockstep/train/weight_files.h"
+
+#include <gtest/gtest.h>
+#include <torch/utils.h>
+
+#include <algorithm>
+
+#include "tests/support/temp_folder.h"
+
+namespace lockstep {
+namespace {
+
+std::vector<int64_t> epochs_of(const std::vector<EpochWeights>& files) {
+  std::vector<int64_t> epochs;
+  for (const auto& file : files) epochs.push_back(file.epoch);
+  return epochs;
+}
+
+const std::vector<EpochWeights> kFour = {{1, 0.5}, {2, 0.9}, {3, 0.9}, {4, 0.1}};
+
+TEST(WeightFiles, KeepsTheBestTheNewestOrAll) {
+  using Epochs = std::vector<int64_t>;
+  EXPECT_EQ(epochs_of(weights_to_keep(kFour, {Keep::kTopK, 3, true})), (Epochs{3, 2, 1}));
+  EXPECT_EQ(epochs_of(weights_to_keep(kFour, {Keep::kTopK, 2, false})), (Epochs{4, 1}));
+  EXPECT_EQ(epochs_of(weights_to_keep(kFour, {Keep::kLatest, 2, true})), (Epochs{4, 3}));
+  EXPECT_EQ(epochs_of(weights_to_keep(kFour, {Keep::kAll, 1, true})), (Epochs{4, 3, 2, 1}));
+}
+
+std::vector<std::string> names_in(const std::filesystem::path& dir) {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(dir)) {
+    names.push_back(entry.path().filename());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+TEST(WeightFiles, FilesAreThoseThatThePolicyKeeps) {
+  const TempFolder dir;
+  const TensorMap weights = {{"w", torch::tensor({1.0F, 2.0F})}};
+  {
+    WeightFiles files(dir.path(), "safetensors", {Keep::kTopK, 2, true}, {});
+    for (const auto& epoch : kFour) files.save_epoch(epoch, weights);
+    files.save_best(weights);
+  }
+  const std::vector<std::string> expected = {"best.safetensors", "e2.safetensors",
+                                             "e3.safetensors"};
+  EXPECT_EQ(names_in(dir.path()), expected);
+  EXPECT_TRUE(load_tensors(dir / "best.safetensors").tensors.at("w").equal(weights.at("w")));
+  // A resumed run knows of those that are there.
+  WeightFiles resumed(dir.path(), "safetensors", {Keep::kTopK, 2, true}, kFour);
+  EXPECT_EQ(epochs_of(resumed.kept()), (std::vector<int64_t>{3, 2}));
+  resumed.save_epoch({5, 0.95}, weights);
+  EXPECT_EQ(epochs_of(resumed.kept()), (std::vector<int64_t>{5, 3}));
+  EXPECT_FALSE(std::filesystem::exists(resumed.path_of(2)));
+}
+
+}  // namespace
+}  // namespace lockstep
