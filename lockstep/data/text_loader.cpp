@@ -6,6 +6,7 @@
 #include <opencv2/core.hpp>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/heap.h"
 #include "lockstep/data/philox.h"
 
 namespace lockstep {
@@ -31,6 +32,7 @@ TextLoader::TextLoader(std::shared_ptr<const TextSamples> samples, TextColumns c
       batches_(options.threads, options.prefetch) {
   check_loader_options(options);
   cv::setNumThreads(1);
+  keep_freed_memory();
 }
 
 int64_t TextLoader::num_batches(int64_t num_samples) const {

@@ -27,7 +27,8 @@ class TextSamples {
 /// out, and so is the padding behind the samples that count: batches may be smaller, or empty.
 class TextLoader final : public BatchSource {
  public:
-  /// OpenCV's own threads are turned off for the whole process: samples are made in parallel.
+  /// OpenCV's own threads are turned off for the whole process: samples are made in parallel. So is
+  /// giving freed memory back to the system (keep_freed_memory()).
   /// Errors: kInvalidArgument (as Loader).
   TextLoader(std::shared_ptr<const TextSamples> samples, TextColumns columns,
              const LoaderOptions& options, uint64_t seed);

@@ -7,31 +7,15 @@
 #include "lockstep/base/error.h"
 
 namespace lockstep::ocr {
-namespace {
-
-void look_up(cv::Mat& image, const cv::Mat& table) {
-  cv::LUT(image, table, image);
-}
-
-}  // namespace
-
 void scale_brightness(cv::Mat& image, double factor) {
-  cv::Mat table(1, 256, CV_8U);
-  for (int value = 0; value < 256; ++value) {
-    table.at<uint8_t>(value) = cv::saturate_cast<uint8_t>(value * factor);
-  }
-  look_up(image, table);
+  image.convertTo(image, -1, factor);
 }
 
 void scale_contrast(cv::Mat& image, double factor) {
   cv::Mat grey;
   cv::cvtColor(image, grey, cv::COLOR_RGB2GRAY);
   const double mean = std::floor(cv::mean(grey)[0] + 0.5);
-  cv::Mat table(1, 256, CV_8U);
-  for (int value = 0; value < 256; ++value) {
-    table.at<uint8_t>(value) = cv::saturate_cast<uint8_t>(mean * (1 - factor) + value * factor);
-  }
-  look_up(image, table);
+  image.convertTo(image, -1, factor, mean * (1 - factor));
 }
 
 void scale_saturation(cv::Mat& image, double factor) {
@@ -51,7 +35,7 @@ void turn_hue(cv::Mat& image, double turns) {
     values.at(at) = static_cast<uint8_t>(i + shift);
     values.at(at + 1) = values.at(at + 2) = static_cast<uint8_t>(i);
   }
-  look_up(hsv, cv::Mat(1, 256, CV_8UC3, values.data()));
+  cv::LUT(hsv, cv::Mat(1, 256, CV_8UC3, values.data()), hsv);
   cv::cvtColor(hsv, image, cv::COLOR_HSV2RGB_FULL);
 }
 

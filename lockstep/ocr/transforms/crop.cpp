@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <opencv2/imgproc.hpp>
 
 namespace lockstep::ocr {
 namespace {
@@ -40,24 +39,6 @@ std::pair<int, int> draw_two(const std::vector<int>& lines, Philox& draws) {
   };
   const int first = draw(), second = draw();
   return std::minmax(first, second);
-}
-
-void cut(const cv::Rect& crop, cv::Size canvas, Sample& sample) {
-  const double scale = std::min(static_cast<double>(canvas.width) / crop.width,
-                                static_cast<double>(canvas.height) / crop.height);
-  cv::Mat scaled;
-  cv::resize(sample.image(crop), scaled, {}, scale, scale);
-  sample.actual_size = {std::min(scaled.cols, canvas.width), std::min(scaled.rows, canvas.height)};
-  const cv::Rect kept({}, sample.actual_size);
-  cv::Mat placed = cv::Mat::zeros(canvas, sample.image.type());
-  scaled(kept).copyTo(placed(kept));
-  sample.image = placed;
-  for (auto& region : sample.regions) {
-    for (auto& corner : region.polygon) {
-      corner = {static_cast<float>((corner.x - crop.x) * scale),
-                static_cast<float>((corner.y - crop.y) * scale)};
-    }
-  }
 }
 
 }  // namespace
@@ -98,15 +79,33 @@ std::optional<cv::Rect> find_crop(const RandomCropWithBBox& options,
   return std::nullopt;
 }
 
-void random_crop(const RandomCropWithBBox& options, Sample& sample, Philox& draws) {
-  std::optional<cv::Rect> crop;
-  const bool has_legible = std::any_of(sample.regions.begin(), sample.regions.end(),
+cv::Rect draw_crop(const RandomCropWithBBox& options, const std::vector<TextRegion>& regions,
+                   cv::Size size, Philox& draws) {
+  const cv::Rect whole({}, size);
+  const bool has_legible = std::any_of(regions.begin(), regions.end(),
                                        [](const auto& region) { return !region.ignored; });
-  if (draws.uniform() < options.p && has_legible) {
-    crop = find_crop(options, sample.regions, sample.image.size(), draws);
+  if (draws.uniform() >= options.p || !has_legible) return whole;
+  return find_crop(options, regions, size, draws).value_or(whole);
+}
+
+double fitting_scale(const RandomCropWithBBox& options, const cv::Rect& part) {
+  return std::min(static_cast<double>(options.crop_size[1]) / part.width,
+                  static_cast<double>(options.crop_size[0]) / part.height);
+}
+
+void place_crop(const RandomCropWithBBox& options, const cv::Rect& part, double scale,
+                const cv::Mat& fitted, Sample& sample) {
+  const cv::Size canvas(options.crop_size[1], options.crop_size[0]);
+  sample.actual_size = {std::min(fitted.cols, canvas.width), std::min(fitted.rows, canvas.height)};
+  const cv::Rect kept({}, sample.actual_size);
+  sample.image = cv::Mat::zeros(canvas, fitted.type());
+  fitted(kept).copyTo(sample.image(kept));
+  for (auto& region : sample.regions) {
+    for (auto& corner : region.polygon) {
+      corner = {static_cast<float>((corner.x - part.x) * scale),
+                static_cast<float>((corner.y - part.y) * scale)};
+    }
   }
-  cut(crop.value_or(cv::Rect({}, sample.image.size())),
-      {options.crop_size[1], options.crop_size[0]}, sample);
 }
 
 }  // namespace lockstep::ocr

@@ -9,14 +9,20 @@
 
 namespace lockstep::ocr {
 
-/// Cuts a part that crosses no legible region and holds or overlaps at least one, scales it to fit
-/// crop_size, keeping its proportions, at the upper left of a black canvas of that size. The whole
+/// A part of an image of `size` that crosses no legible region and overlaps at least one. The whole
 /// image instead, with probability 1 - p and where no such part is found.
-///
-/// Sets `actual_size` to what is not canvas. Moves all polygons along, those outside included:
-/// ValidatePolygons takes them out.
 /// Draws: one; then four a try (rows, columns).
-void random_crop(const RandomCropWithBBox& options, Sample& sample, Philox& draws);
+cv::Rect draw_crop(const RandomCropWithBBox& options, const std::vector<TextRegion>& regions,
+                   cv::Size size, Philox& draws);
+
+/// Factor by which `part` is brought to fit crop_size, its proportions kept.
+double fitting_scale(const RandomCropWithBBox& options, const cv::Rect& part);
+
+/// Puts `fitted`, which is `part` times `scale`, at the upper left of a black canvas of crop_size,
+/// which becomes the image; sets `actual_size` to what is not canvas. Moves all regions along,
+/// those outside included: ValidatePolygons takes them out.
+void place_crop(const RandomCropWithBBox& options, const cv::Rect& part, double scale,
+                const cv::Mat& fitted, Sample& sample);
 
 /// Rows or columns, out of `side`, that no legible region touches. axis 0: columns (x), 1: rows.
 std::vector<int> free_lines(const std::vector<TextRegion>& regions, int axis, int side);

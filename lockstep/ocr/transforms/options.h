@@ -36,7 +36,7 @@ struct ToCHWImage {};
 
 struct RandomScale {
   std::array<double, 2> scale_range = {1, 1};
-  std::optional<std::array<double, 2>> size_limits;  ///< Pixels: of the shorter, the longer side.
+  std::optional<std::array<double, 2>> size_limits{};  ///< Pixels: of the shorter, the longer side.
   double p = 0.5;
 };
 
@@ -86,7 +86,7 @@ struct BorderMap {
 
 struct DetResize {
   enum class Limit : uint8_t { kNone, kMin, kMax };
-  std::optional<std::array<int, 2>> target_size;  ///< Rows, columns; makes the limit kNone.
+  std::optional<std::array<int, 2>> target_size{};  ///< Rows, columns; makes the limit kNone.
   bool keep_ratio = true;
   bool padding = false;
   Limit limit_type = Limit::kMin;

@@ -1,6 +1,7 @@
 #include "lockstep/ocr/transforms/pipeline.h"
 
 #include <memory>
+#include <optional>
 #include <type_traits>
 
 #include "lockstep/base/error.h"
@@ -8,63 +9,46 @@
 #include "lockstep/ocr/text/label_codec.h"
 #include "lockstep/ocr/transforms/border_map.h"
 #include "lockstep/ocr/transforms/colour.h"
-#include "lockstep/ocr/transforms/crop.h"
 #include "lockstep/ocr/transforms/decode.h"
 #include "lockstep/ocr/transforms/det_resize.h"
 #include "lockstep/ocr/transforms/normalize.h"
 #include "lockstep/ocr/transforms/rec_image.h"
 #include "lockstep/ocr/transforms/shrink_map.h"
 #include "lockstep/ocr/transforms/validate.h"
-#include "lockstep/ocr/transforms/warp.h"
 
 namespace lockstep::ocr {
 namespace {
 
-// One name for all, so that std::visit finds each transform's function.
-void carry_out(const DecodeImage& o, Sample& s, Philox&) {
+// One name for all that draw nothing, so that std::visit finds each transform's function.
+void carry_out(const DecodeImage& o, Sample& s) {
   decode_image(o, s);
 }
-void carry_out(const NormalizeImage& o, Sample& s, Philox&) {
+void carry_out(const NormalizeImage& o, Sample& s) {
   normalize_image(o, s);
 }
-void carry_out(const ToCHWImage&, Sample& s, Philox&) {
+void carry_out(const ToCHWImage&, Sample& s) {
   to_planar(s);
 }
-void carry_out(const RandomScale& o, Sample& s, Philox& draws) {
-  random_scale(o, s, draws);
-}
-void carry_out(const RandomColorAdjust& o, Sample& s, Philox& draws) {
-  adjust_colour(o, s, draws);
-}
-void carry_out(const RandomRotate& o, Sample& s, Philox& draws) {
-  random_rotate(o, s, draws);
-}
-void carry_out(const RandomHorizontalFlip& o, Sample& s, Philox& draws) {
-  random_flip(o, s, draws);
-}
-void carry_out(const DetLabelEncode&, Sample& s, Philox&) {
+void carry_out(const DetLabelEncode&, Sample& s) {
   s.regions = parse_regions(s.label);
   ignore_unusable(s.regions, s.remarks);
 }
-void carry_out(const RandomCropWithBBox& o, Sample& s, Philox& draws) {
-  random_crop(o, s, draws);
-}
-void carry_out(const ValidatePolygons& o, Sample& s, Philox&) {
+void carry_out(const ValidatePolygons& o, Sample& s) {
   validate_polygons(o, s);
 }
-void carry_out(const ShrinkBinaryMap& o, Sample& s, Philox&) {
+void carry_out(const ShrinkBinaryMap& o, Sample& s) {
   make_shrink_map(o, s);
 }
-void carry_out(const BorderMap& o, Sample& s, Philox&) {
+void carry_out(const BorderMap& o, Sample& s) {
   make_border_map(o, s);
 }
-void carry_out(const RecResizeImg& o, Sample& s, Philox&) {
+void carry_out(const RecResizeImg& o, Sample& s) {
   rec_resize(o, s);
 }
-void carry_out(const RecResizeNormForInfer& o, Sample& s, Philox&) {
+void carry_out(const RecResizeNormForInfer& o, Sample& s) {
   rec_resize_normalize(o, s);
 }
-void carry_out(const Rotate90IfVertical& o, Sample& s, Philox&) {
+void carry_out(const Rotate90IfVertical& o, Sample& s) {
   rotate_if_vertical(o, s);
 }
 
@@ -75,8 +59,30 @@ void encode_label(const Dictionary& dictionary, int max_text_len, Sample& sample
   if (!text.remark.empty()) sample.remarks.push_back(std::move(text.remark));
 }
 
-uint64_t seed_of_step(uint64_t seed, size_t step) {
-  return seed + 0x9E3779B97F4A7C15 * (step + 1);
+/// The transform, when it is one that changes the geometry and draws.
+std::optional<WarpOptions> as_warp(const Transform& transform) {
+  return std::visit(
+      [](const auto& options) -> std::optional<WarpOptions> {
+        if constexpr (std::is_constructible_v<WarpOptions, decltype(options)>) return options;
+        return std::nullopt;
+      },
+      transform);
+}
+
+/// The changes of geometry from `begin` on, as many as stand there one after another.
+std::vector<WarpOptions> warps_from(const std::vector<Transform>& transforms, size_t begin) {
+  std::vector<WarpOptions> warps;
+  for (size_t i = begin; i < transforms.size(); ++i) {
+    const auto warp = as_warp(transforms[i]);
+    if (!warp) break;
+    warps.push_back(*warp);
+  }
+  return warps;
+}
+
+template <typename T>
+const T* transform_at(const std::vector<Transform>& transforms, size_t place) {
+  return place < transforms.size() ? std::get_if<T>(&transforms[place]) : nullptr;
 }
 
 }  // namespace
@@ -89,45 +95,62 @@ std::string describe(const Sample& sample) {
 Pipeline::Pipeline(const std::vector<Transform>& transforms, uint64_t seed, bool training)
     : seed_(seed), training_(training) {
   for (size_t i = 0; i < transforms.size(); ++i) {
-    const auto* normalize = std::get_if<NormalizeImage>(&transforms[i]);
-    const bool planar_next =
-        i + 1 < transforms.size() && std::holds_alternative<ToCHWImage>(transforms[i + 1]);
-    if (normalize != nullptr && planar_next) {
-      steps_.emplace_back([o = *normalize](Sample& s, Philox&) { normalize_to_planar(o, s); });
+    const size_t place = i;
+    const auto warps = warps_from(transforms, i);
+    const auto* crop = transform_at<RandomCropWithBBox>(transforms, i + warps.size());
+    const auto* normalize = transform_at<NormalizeImage>(transforms, i);
+    if (crop != nullptr && !warps.empty()) {
+      steps_.emplace_back([warps, o = *crop, place](Sample& sample, const SampleDraws& draws) {
+        warp_and_crop(warps, o, place, draws, sample);
+      });
+      i += warps.size();
+    } else if (normalize != nullptr && transform_at<ToCHWImage>(transforms, i + 1) != nullptr) {
+      steps_.emplace_back(
+          [o = *normalize](Sample& sample, const SampleDraws&) { normalize_to_planar(o, sample); });
       ++i;
     } else {
-      steps_.push_back(make_step(transforms[i]));
+      steps_.push_back(make_step(transforms[i], place));
     }
   }
 }
 
-Pipeline::Step Pipeline::make_step(const Transform& transform) const {
+Pipeline::Step Pipeline::make_step(const Transform& transform, size_t place) const {
   return std::visit(
-      [this](const auto& options) -> Step {
+      [this, place](const auto& options) -> Step {
         using Options = std::decay_t<decltype(options)>;
         if constexpr (std::is_same_v<Options, RecCTCLabelEncode>) {
           return [dictionary = std::make_shared<const Dictionary>(options.characters),
-                  length = options.max_text_len](Sample& sample, Philox&) {
+                  length = options.max_text_len](Sample& sample, const SampleDraws&) {
             encode_label(*dictionary, length, sample);
           };
         } else if constexpr (std::is_same_v<Options, DetResize>) {
-          return [options, training = training_](Sample& sample, Philox&) {
+          return [options, training = training_](Sample& sample, const SampleDraws&) {
             det_resize(options, training, sample);
           };
+        } else if constexpr (std::is_same_v<Options, RandomColorAdjust>) {
+          return [options, place](Sample& sample, const SampleDraws& draws) {
+            Philox stream = draws.at(place);
+            adjust_colour(options, sample, stream);
+          };
+        } else if constexpr (std::is_constructible_v<WarpOptions, Options>) {
+          return [options, place](Sample& sample, const SampleDraws& draws) {
+            warp_image({options}, place, draws, sample);
+          };
+        } else if constexpr (std::is_same_v<Options, RandomCropWithBBox>) {
+          return [options, place](Sample& sample, const SampleDraws& draws) {
+            warp_and_crop({}, options, place, draws, sample);
+          };
         } else {
-          return [options](Sample& sample, Philox& draws) { carry_out(options, sample, draws); };
+          return [options](Sample& sample, const SampleDraws&) { carry_out(options, sample); };
         }
       },
       transform);
 }
 
 void Pipeline::apply(Sample& sample, int64_t epoch, int64_t index) const {
+  const SampleDraws draws{seed_, epoch, index};
   try {
-    for (size_t i = 0; i < steps_.size(); ++i) {
-      Philox draws(seed_of_step(seed_, i), static_cast<uint32_t>(epoch),
-                   static_cast<uint64_t>(index));
-      steps_[i](sample, draws);
-    }
+    for (const auto& step : steps_) step(sample, draws);
   } catch (const Error& error) {
     throw Error(error.code(), describe(sample) + ": " + error.what());
   } catch (const cv::Exception& error) {  // of an image that no check foresaw

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "lockstep/data/philox.h"
 #include "lockstep/ocr/sample.h"
+#include "lockstep/ocr/transforms/augment.h"
 #include "lockstep/ocr/transforms/options.h"
 
 namespace lockstep::ocr {
@@ -27,9 +27,9 @@ class Pipeline {
   void apply(Sample& sample, int64_t epoch, int64_t index) const;
 
  private:
-  using Step = std::function<void(Sample&, Philox&)>;
+  using Step = std::function<void(Sample&, const SampleDraws&)>;
 
-  Step make_step(const Transform& transform) const;
+  Step make_step(const Transform& transform, size_t place) const;
 
   std::vector<Step> steps_;
   uint64_t seed_;

@@ -17,7 +17,7 @@ std::vector<Transform> detection_training() {
           RandomColorAdjust{},
           RandomHorizontalFlip{},
           RandomRotate{.expand_canvas = false},
-          RandomScale{.scale_range = {0.5, 3}, .size_limits = {}, .p = 1},
+          RandomScale{.scale_range = {0.5, 3}, .p = 1},
           RandomCropWithBBox{.crop_size = {160, 160}, .p = 1},
           ValidatePolygons{},
           ShrinkBinaryMap{},

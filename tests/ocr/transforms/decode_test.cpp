@@ -1,0 +1,149 @@
+#include "lockstep/ocr/transforms/decode.h"
+
+#include <random>
+
+#include "lockstep/base/file.h"
+#include "tests/data/errors.h"
+#include "tests/data/temp_dir.h"
+#include "tests/ocr/transforms/pictures.h"
+
+namespace lockstep::ocr {
+namespace {
+
+using testing::error_of;
+
+Sample sample_of(std::vector<uint8_t> bytes) {
+  Sample sample;
+  sample.source = "picture";
+  sample.encoded = std::move(bytes);
+  return sample;
+}
+
+cv::Mat decoded(const std::vector<uint8_t>& bytes, const DecodeImage& options = {}) {
+  Sample sample = sample_of(bytes);
+  decode_image(options, sample);
+  return sample.image;
+}
+
+std::string fault_of(const std::vector<uint8_t>& bytes) {
+  return error_of(ErrorCode::kCorrupt, [&] { decoded(bytes); });
+}
+
+/// An EXIF segment with the orientation, after the start of a JPEG.
+std::vector<uint8_t> with_orientation(std::vector<uint8_t> jpeg, uint8_t orientation) {
+  const std::vector<uint8_t> exif = {0xFF, 0xE1, 0, 34, 'E', 'x', 'i', 'f', 0, 0,
+                                     'M',  'M',  0, 42, 0,   0,   0,   8,   0, 1,  // entries
+                                     0x01, 0x12, 0, 3,  0,   0,   0,   1,   0, orientation,
+                                     0,    0,  // orientation, short, one
+                                     0,    0,    0, 0};
+  jpeg.insert(jpeg.begin() + 2, exif.begin(), exif.end());
+  return jpeg;
+}
+
+TEST(Decode, ReadsColoursAsAsked) {
+  const cv::Mat image = gradient(20, 30);
+  const auto png = encoded(image, ".png");
+  EXPECT_EQ(cv::norm(decoded(png), image, cv::NORM_INF), 0);
+  EXPECT_EQ(decoded(png, {.img_mode = ImageMode::kRgb}).at<cv::Vec3b>(3, 4)[0],
+            image.at<cv::Vec3b>(3, 4)[2]);
+  EXPECT_EQ(decoded(png, {.img_mode = ImageMode::kGray}).type(), CV_8UC1);
+  EXPECT_EQ(decoded(png, {.to_float32 = true}).type(), CV_32FC3);
+}
+
+TEST(Decode, JpegIsWhatOpenCvMakesOfIt) {
+  for (const auto& bytes : {encoded(gradient(50, 70), ".jpg"), encoded(gradient(1, 1), ".jpg")}) {
+    const cv::Mat expected = cv::imdecode(bytes, cv::IMREAD_COLOR);
+    EXPECT_EQ(cv::norm(decoded(bytes), expected, cv::NORM_INF), 0);
+    cv::Mat rgb;
+    cv::cvtColor(expected, rgb, cv::COLOR_BGR2RGB);
+    EXPECT_EQ(cv::norm(decoded(bytes, {.img_mode = ImageMode::kRgb}), rgb, cv::NORM_INF), 0);
+    EXPECT_EQ(cv::norm(decoded(bytes, {.img_mode = ImageMode::kGray}),
+                       cv::imdecode(bytes, cv::IMREAD_GRAYSCALE), cv::NORM_INF),
+              0);
+  }
+  cv::Mat grey;
+  cv::cvtColor(gradient(20, 30), grey, cv::COLOR_BGR2GRAY);
+  const auto bytes = encoded(grey, ".jpg");
+  EXPECT_EQ(cv::norm(decoded(bytes), cv::imdecode(bytes, cv::IMREAD_COLOR), cv::NORM_INF), 0);
+}
+
+TEST(Decode, FollowsTheCamerasOrientation) {
+  const auto turned = with_orientation(encoded(gradient(20, 30), ".jpg"), 6);
+  EXPECT_EQ(decoded(turned).size(), cv::Size(20, 30));
+  EXPECT_EQ(decoded(turned, {.ignore_orientation = true}).size(), cv::Size(30, 20));
+  EXPECT_EQ(decoded(with_orientation(encoded(gradient(20, 30), ".jpg"), 1)).size(),
+            cv::Size(30, 20));
+}
+
+TEST(Decode, KeepsTheOriginalAndTheSize) {
+  Sample sample = sample_of(encoded(gradient(20, 30), ".png"));
+  decode_image({.keep_ori = true}, sample);
+  sample.image.setTo(0);
+  EXPECT_GT(cv::norm(sample.original), 0);
+  EXPECT_EQ(sample.raw_size, cv::Size(30, 20));
+  EXPECT_TRUE(sample.encoded.empty());
+}
+
+TEST(Decode, ReadsFiles) {
+  const testing::TempDir dir;
+  const auto bytes = encoded(gradient(20, 30), ".jpg");
+  write_file_atomically(dir / "a.jpg", std::string(bytes.begin(), bytes.end()));
+  Sample sample;
+  sample.source = dir / "a.jpg";
+  decode_image({}, sample);
+  EXPECT_EQ(sample.image.size(), cv::Size(30, 20));
+  sample.source = dir / "b.jpg";
+  error_of(ErrorCode::kNotFound, [&] { decode_image({}, sample); });
+}
+
+TEST(Decode, RefusesWhatIsCutOff) {
+  for (const char* extension : {".jpg", ".png"}) {
+    const auto whole = encoded(gradient(60, 80), extension);
+    EXPECT_EQ(image_fault(whole), "");
+    for (size_t size = 1; size < whole.size() - 2; size += 1 + size / 10) {
+      const std::vector<uint8_t> part(whole.begin(), whole.begin() + static_cast<ptrdiff_t>(size));
+      error_of(ErrorCode::kCorrupt, [&] { decoded(part); });
+    }
+  }
+  const auto jpeg = encoded(gradient(60, 80), ".jpg");
+  EXPECT_EQ(fault_of({jpeg.begin(), jpeg.begin() + 1000}), "a JPEG that is cut off");
+  auto appended = jpeg;
+  appended.insert(appended.end(), 100, 'x');
+  EXPECT_EQ(decoded(appended).size(), cv::Size(80, 60));
+}
+
+TEST(Decode, RefusesOtherThings) {
+  EXPECT_EQ(fault_of({'h', 'e', 'l', 'l', 'o'}), "no image, or a damaged one");
+  auto huge = encoded(gradient(2, 2), ".png");
+  for (size_t i = 16; i < 24; ++i) huge[i] = i % 4 == 1 ? 1 : 0;  // 65536 x 65536
+  EXPECT_NE(fault_of(huge).find("65536 x 65536"), std::string::npos);
+  Sample small = sample_of(encoded(gradient(6, 30), ".png"));
+  small.min_side = 7;
+  EXPECT_NE(error_of(ErrorCode::kCorrupt, [&] { decode_image({}, small); }).find("30 x 6"),
+            std::string::npos);
+  const testing::TempDir dir;
+  testing::write_text(dir / "empty.jpg", "");
+  Sample empty;
+  empty.source = dir / "empty.jpg";
+  EXPECT_EQ(error_of(ErrorCode::kCorrupt, [&] { decode_image({}, empty); }), "an empty file");
+}
+
+TEST(Decode, DamagedBytesGiveAnImageOrAnError) {
+  std::mt19937 random(5);
+  for (const char* extension : {".jpg", ".png", ".bmp", ".webp", ".tiff"}) {
+    const auto good = encoded(gradient(30, 40), extension);
+    for (int round = 0; round < 60; ++round) {
+      auto bad = good;
+      for (int i = 0; i < 5; ++i) bad[random() % bad.size()] = static_cast<uint8_t>(random());
+      try {
+        decoded(bad);
+      } catch (const Error& error) {
+        EXPECT_EQ(error.code(), ErrorCode::kCorrupt);
+      } catch (const cv::Exception&) {  // Pipeline::apply() makes an Error of it
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace lockstep::ocr
