@@ -10,6 +10,9 @@
 
 namespace lockstep {
 
+/// Parameters and buffers, in each checkpoint's folder.
+inline constexpr const char* kModelFile = "model.safetensors";
+
 /// "step_000020"; more digits when needed.
 std::string step_folder_name(int64_t step);
 

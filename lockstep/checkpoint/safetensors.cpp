@@ -1,60 +1,15 @@
 #include "lockstep/checkpoint/safetensors.h"
 
 #include <ATen/Functions.h>
-#include <fcntl.h>
-#include <fmt/format.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include <array>
-#include <cerrno>
+#include <algorithm>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/file.h"
-#include "lockstep/base/unique_fd.h"
+#include "lockstep/checkpoint/byte_source.h"
+#include "lockstep/checkpoint/tensor_types.h"
 
 namespace lockstep {
 namespace {
-
-struct TypePair {
-  StoredType stored;
-  at::ScalarType tensor;
-};
-
-constexpr std::array<TypePair, 11> kTypes = {{
-    {StoredType::kBool, at::kBool},
-    {StoredType::kU8, at::kByte},
-    {StoredType::kI8, at::kChar},
-    {StoredType::kI16, at::kShort},
-    {StoredType::kF16, at::kHalf},
-    {StoredType::kBf16, at::kBFloat16},
-    {StoredType::kI32, at::kInt},
-    {StoredType::kF32, at::kFloat},
-    {StoredType::kC64, at::kComplexFloat},
-    {StoredType::kF64, at::kDouble},
-    {StoredType::kI64, at::kLong},
-}};
-
-StoredType stored_type(const std::string& name, const at::Tensor& tensor) {
-  if (!tensor.defined()) {
-    throw Error(ErrorCode::kInvalidArgument, fmt::format("tensor '{}' is undefined", name));
-  }
-  for (const TypePair& pair : kTypes) {
-    if (pair.tensor == tensor.scalar_type()) return pair.stored;
-  }
-  throw Error(ErrorCode::kInvalidArgument,
-              fmt::format("tensor '{}': dtype {} has no place in a safetensors file", name,
-                          at::toString(tensor.scalar_type())));
-}
-
-at::ScalarType tensor_type(const StoredTensor& stored, const std::string& file) {
-  for (const TypePair& pair : kTypes) {
-    if (pair.stored == stored.type) return pair.tensor;
-  }
-  throw Error(ErrorCode::kInvalidArgument,
-              fmt::format("{}: tensor '{}': libtorch has no dtype for {}", file, stored.name,
-                          to_string(stored.type)));
-}
 
 StoredHeader plan(const TensorMap& tensors, const StoredMetadata& metadata) {
   std::vector<StoredTensor> entries;
@@ -74,39 +29,10 @@ void write_tensor(int fd, const at::Tensor& tensor, const std::string& what) {
   write_all(fd, host.data_ptr(), host.nbytes(), what);
 }
 
-/// Fills `size` bytes from `offset`; the file was that long when it was opened.
-void read_at(int fd, void* data, size_t size, uint64_t offset, const std::string& file) {
-  auto* next = static_cast<char*>(data);
-  while (size > 0) {
-    const ssize_t got = ::pread(fd, next, size, static_cast<off_t>(offset));
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) throw io_error(fmt::format("read {} at byte {}", file, offset));
-    if (got == 0) {
-      throw Error(ErrorCode::kCorrupt,
-                  fmt::format("{}: ends at byte {} while being read", file, offset));
-    }
-    next += got;
-    size -= static_cast<size_t>(got);
-    offset += static_cast<uint64_t>(got);
-  }
-}
-
-uint64_t file_size(int fd, const std::string& file) {
-  struct stat info {};
-  if (::fstat(fd, &info) != 0) throw io_error("stat " + file);
-  if (!S_ISREG(info.st_mode)) {
-    throw Error(ErrorCode::kInvalidArgument, file + " is no file of tensors");
-  }
-  return static_cast<uint64_t>(info.st_size);
-}
-
-StoredHeader read_header(int fd, const std::string& file) {
-  const uint64_t size = file_size(fd, file);
-  std::string start(std::min<uint64_t>(8, size), '\0');
-  read_at(fd, start.data(), start.size(), 0, file);
-  start.resize(8 + stored_header_bytes(start, size, file));
-  read_at(fd, start.data(), start.size(), 0, file);
-  return parse_stored_header(start, size, file);
+StoredHeader read_header(const ByteSource& file) {
+  const std::string start = file.read(0, std::min<uint64_t>(8, file.size()));
+  const uint64_t bytes = 8 + stored_header_bytes(start, file.size(), file.name());
+  return parse_stored_header(file.read(0, bytes), file.size(), file.name());
 }
 
 }  // namespace
@@ -124,17 +50,15 @@ void save_tensors(const std::filesystem::path& path, const TensorMap& tensors,
 }
 
 LoadedTensors load_tensors(const std::filesystem::path& path) {
-  const std::string file = path.string();
-  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!fd && errno == ENOENT) throw Error(ErrorCode::kNotFound, file + ": no such file");
-  if (!fd) throw io_error("open " + file);
-  StoredHeader header = read_header(fd.get(), file);
+  const auto file = FileBytes::open(path);
+  StoredHeader header = read_header(*file);
   LoadedTensors loaded;
   loaded.metadata = std::move(header.metadata);
   for (const StoredTensor& entry : header.tensors) {
     const std::vector<int64_t> shape(entry.shape.begin(), entry.shape.end());
-    const at::Tensor tensor = at::empty(shape, at::dtype(tensor_type(entry, file)));
-    read_at(fd.get(), tensor.data_ptr(), tensor.nbytes(), header.data_begin + entry.begin, file);
+    const auto type = tensor_type(entry.type, entry.name, file->name());
+    const at::Tensor tensor = at::empty(shape, at::dtype(type));
+    file->read(header.data_begin + entry.begin, tensor.data_ptr(), tensor.nbytes());
     loaded.tensors.emplace(entry.name, tensor);
   }
   return loaded;

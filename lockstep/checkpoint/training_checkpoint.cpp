@@ -17,7 +17,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kModelFile = "model.safetensors";
 constexpr const char* kOptimizerFile = "optimizer.safetensors";
 constexpr const char* kStateFile = "state.json";
 
@@ -151,11 +150,6 @@ std::optional<LoadedTensors> load_extra(const fs::path& path, const std::string&
   if (stored == files.end()) return std::nullopt;
   check_digest(folder / name, stored->second);
   return load_tensors(folder / name);
-}
-
-void load_weights(const fs::path& path, torch::nn::Module& model) {
-  const fs::path file = fs::is_directory(path) ? find_checkpoint(path) / kModelFile : path;
-  load_module(model, load_tensors(file).tensors, file.string());
 }
 
 std::string rng_bytes() {

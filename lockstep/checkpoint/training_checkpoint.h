@@ -25,6 +25,7 @@
 #include "lockstep/checkpoint/keep_policy.h"
 #include "lockstep/checkpoint/safetensors.h"
 #include "lockstep/checkpoint/training_state.h"
+#include "lockstep/checkpoint/weights.h"
 
 namespace lockstep {
 
@@ -51,10 +52,6 @@ TrainingState load_checkpoint(const std::filesystem::path& path, torch::nn::Modu
 /// One of the extra files of a checkpoint; nothing when it was saved without. Errors: kNotFound,
 /// kCorrupt.
 std::optional<LoadedTensors> load_extra(const std::filesystem::path& path, const std::string& name);
-
-/// Fills the model alone, for evaluation or fine-tuning: from a safetensors file of any origin, or
-/// from a checkpoint's folder. Errors: as load_checkpoint().
-void load_weights(const std::filesystem::path& path, torch::nn::Module& model);
 
 /// State of libtorch's default CPU generator, and back. Errors: kCorrupt when it is not one.
 std::string rng_bytes();

@@ -1,0 +1,65 @@
+#include "lockstep/checkpoint/byte_source.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "lockstep/base/error.h"
+
+namespace lockstep {
+
+void ByteSource::read(uint64_t offset, void* into, uint64_t count) const {
+  if (offset > size_ || count > size_ - offset) {
+    throw Error(ErrorCode::kCorrupt,
+                fmt::format("{}: {} bytes are wanted at byte {}, the file has {}", name_, count,
+                            offset, size_));
+  }
+  if (count > 0) fetch(offset, into, count);
+}
+
+std::string ByteSource::read(uint64_t offset, uint64_t count) const {
+  if (offset > size_ || count > size_ - offset) read(offset, nullptr, count);  // throws
+  std::string bytes(count, '\0');
+  read(offset, bytes.data(), count);
+  return bytes;
+}
+
+std::unique_ptr<FileBytes> FileBytes::open(const std::filesystem::path& path) {
+  const std::string name = path.string();
+  UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd && errno == ENOENT) throw Error(ErrorCode::kNotFound, name + ": no such file");
+  if (!fd) throw io_error("open " + name);
+  struct stat info {};
+  if (::fstat(fd.get(), &info) != 0) throw io_error("stat " + name);
+  if (!S_ISREG(info.st_mode)) {
+    throw Error(ErrorCode::kInvalidArgument, name + " is no file of weights");
+  }
+  return std::unique_ptr<FileBytes>(
+      new FileBytes(name, static_cast<uint64_t>(info.st_size), std::move(fd)));
+}
+
+void FileBytes::fetch(uint64_t offset, void* into, uint64_t count) const {
+  auto* next = static_cast<char*>(into);
+  while (count > 0) {
+    const ssize_t got = ::pread(fd_.get(), next, count, static_cast<off_t>(offset));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) throw io_error(fmt::format("read {} at byte {}", name(), offset));
+    if (got == 0) {
+      throw Error(ErrorCode::kCorrupt,
+                  fmt::format("{}: ends at byte {} while being read", name(), offset));
+    }
+    next += got;
+    count -= static_cast<uint64_t>(got);
+    offset += static_cast<uint64_t>(got);
+  }
+}
+
+void MemoryBytes::fetch(uint64_t offset, void* into, uint64_t count) const {
+  std::memcpy(into, bytes_.data() + offset, count);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,60 @@
+#pragma once
+// Bytes that are read here and there: a file, or memory in tests.
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "lockstep/base/unique_fd.h"
+
+namespace lockstep {
+
+class ByteSource {
+ public:
+  ByteSource(std::string name, uint64_t size) : name_(std::move(name)), size_(size) {}
+  virtual ~ByteSource() = default;
+  ByteSource(const ByteSource&) = delete;
+  ByteSource& operator=(const ByteSource&) = delete;
+
+  const std::string& name() const { return name_; }  ///< For messages.
+  uint64_t size() const { return size_; }
+
+  /// Fills `count` bytes from `offset`. Errors: kCorrupt when they lie outside, kIo.
+  void read(uint64_t offset, void* into, uint64_t count) const;
+  std::string read(uint64_t offset, uint64_t count) const;
+
+ private:
+  virtual void fetch(uint64_t offset, void* into, uint64_t count) const = 0;
+
+  std::string name_;
+  uint64_t size_;
+};
+
+class FileBytes final : public ByteSource {
+ public:
+  /// Errors: kNotFound, kIo, kInvalidArgument for what is no regular file.
+  static std::unique_ptr<FileBytes> open(const std::filesystem::path& path);
+
+ private:
+  FileBytes(std::string name, uint64_t size, UniqueFd fd)
+      : ByteSource(std::move(name), size), fd_(std::move(fd)) {}
+  void fetch(uint64_t offset, void* into, uint64_t count) const override;
+
+  UniqueFd fd_;
+};
+
+/// Over bytes that outlive it.
+class MemoryBytes final : public ByteSource {
+ public:
+  MemoryBytes(std::string name, std::string_view bytes)
+      : ByteSource(std::move(name), bytes.size()), bytes_(bytes) {}
+
+ private:
+  void fetch(uint64_t offset, void* into, uint64_t count) const override;
+
+  std::string_view bytes_;
+};
+
+}  // namespace lockstep

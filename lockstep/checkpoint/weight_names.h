@@ -1,0 +1,26 @@
+#pragma once
+// One parameter, several names: PyTorch's, ours, MindSpore's.
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lockstep {
+
+/// For each of the network's tensors the index of the file's that is it, or none. A name matches
+/// itself first, else a name that differs only by
+///   gamma, beta, moving_mean, moving_variance (MindSpore) : weight, bias, running_mean,
+///   running_var .down_sample. (MindCV) : .downsample.        classifier. (MindCV's ResNet) : fc.
+///   module. in front (PyTorch's DDP)
+/// With `prefix` ("backbone."), for weights of a part: the network's names that begin with it match
+/// without it, and no others match.
+std::vector<std::optional<size_t>> match_names(const std::vector<std::string>& network,
+                                               const std::vector<std::string>& file,
+                                               std::string_view prefix = {});
+
+/// The network's names as MindSpore and MindOCR spell them, in their order; empty for what
+/// MindSpore does not have (batch norm's num_batches_tracked).
+std::vector<std::string> mindspore_names(const std::vector<std::string>& network);
+
+}  // namespace lockstep

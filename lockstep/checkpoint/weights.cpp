@@ -1,0 +1,174 @@
+#include "lockstep/checkpoint/weights.h"
+
+#include <ATen/Functions.h>
+#include <ATen/core/grad_mode.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/log.h"
+#include "lockstep/base/text.h"
+#include "lockstep/checkpoint/checkpoint_folder.h"
+#include "lockstep/checkpoint/corrupt_tensor.h"
+#include "lockstep/checkpoint/module_state.h"
+#include "lockstep/checkpoint/tensor_types.h"
+#include "lockstep/checkpoint/weight_names.h"
+
+namespace lockstep {
+namespace {
+
+at::Tensor read_weight(const ByteSource& file, const StoredWeight& weight) {
+  const at::ScalarType type = tensor_type(weight.type, weight.name, file.name());
+  uint64_t bytes = 0;
+  for (const WeightPiece& piece : weight.pieces) bytes += piece.bytes;
+  const auto one = static_cast<uint64_t>(bits(weight.type) / 8);
+  const at::Tensor flat = at::empty({static_cast<int64_t>(bytes / one)}, at::dtype(type));
+  auto* next = static_cast<char*>(flat.data_ptr());
+  for (const WeightPiece& piece : weight.pieces) {
+    file.read(piece.offset, next, piece.bytes);
+    next += piece.bytes;
+  }
+  const std::vector<int64_t> shape(weight.shape.begin(), weight.shape.end());
+  if (weight.strides.empty()) return flat.view(shape);
+  const std::vector<int64_t> strides(weight.strides.begin(), weight.strides.end());
+  return flat.as_strided(shape, strides).contiguous();
+}
+
+bool same_but_trailing_ones(const std::vector<uint64_t>& stored, at::IntArrayRef own) {
+  const auto extent = [](const auto& shape, size_t i) {
+    return i < shape.size() ? static_cast<uint64_t>(shape[i]) : 1;
+  };
+  for (size_t i = 0; i < std::max(stored.size(), own.size()); ++i) {
+    if (extent(stored, i) != extent(own, i)) return false;
+  }
+  return true;
+}
+
+/// Why the file's tensor cannot be the network's; empty when it can.
+std::string misfit(const StoredWeight& stored, const at::Tensor& own, const std::string& file) {
+  if (!same_but_trailing_ones(stored.shape, own.sizes())) {
+    return fmt::format("has shape [{}], the network's has {}", fmt::join(stored.shape, ", "),
+                       own.sizes());
+  }
+  const at::ScalarType type = tensor_type(stored.type, stored.name, file);
+  const auto integral = [](at::ScalarType t) {
+    return at::isIntegralType(t, /*includeBool=*/false);
+  };
+  if (type == own.scalar_type() || (at::isFloatingType(type) && own.is_floating_point()) ||
+      (integral(type) && integral(own.scalar_type()))) {
+    return "";
+  }
+  return fmt::format("is {}, the network's is {}", at::toString(type),
+                     at::toString(own.scalar_type()));
+}
+
+std::vector<std::string> names_in(const WeightTable& table) {
+  std::vector<std::string> names;
+  for (const StoredWeight& weight : table.weights) names.push_back(weight.name);
+  return names;
+}
+
+/// Carries the report's list to the log, as one line.
+void warn_of(const std::string& file, const std::vector<std::string>& names, const char* what) {
+  constexpr size_t kShown = 8;
+  if (names.empty()) return;
+  const std::vector<std::string> shown(names.begin(),
+                                       names.begin() + std::min(names.size(), kShown));
+  log_warn(fmt::format("{}: {} {}, so they keep their values: {}{}", file, names.size(), what,
+                       fmt::join(shown, "; "), names.size() > kShown ? "; ..." : ""));
+}
+
+class Loader {
+ public:
+  Loader(const ByteSource& file, torch::nn::Module& module, const WeightOptions& options)
+      : file_(file), options_(options), table_(read_weight_table(file)) {
+    for (const auto& [name, tensor] : module_tensors(module)) {
+      if (!name.starts_with(options.prefix)) continue;
+      names_.push_back(name);
+      own_.push_back(tensor);
+    }
+    report_.format = table_.format;
+  }
+
+  WeightReport run() {
+    const auto matches = match_names(names_, names_in(table_), options_.prefix);
+    std::vector<at::Tensor> values(own_.size());
+    for (size_t i = 0; i < own_.size(); ++i) {
+      if (!matches[i]) {
+        miss(names_[i]);
+      } else if (fits(i, table_.weights[*matches[i]])) {
+        values[i] = read_weight(file_, table_.weights[*matches[i]]);
+      }
+    }
+    check_any(values);
+    const at::NoGradGuard no_grad;
+    for (size_t i = 0; i < own_.size(); ++i) {
+      if (!values[i].defined()) continue;
+      own_[i].copy_(values[i].view(own_[i].sizes()));
+      ++report_.loaded;
+    }
+    report_.unused = table_.weights.size() - report_.loaded - report_.dropped.size();
+    return std::move(report_);
+  }
+
+ private:
+  void miss(const std::string& name) {
+    if (name.ends_with("num_batches_tracked")) return;
+    if (options_.strict) {
+      throw_corrupt_tensor(file_.name(), name,
+                           "of the network is missing" + did_you_mean(name, names_in(table_)));
+    }
+    report_.missing.push_back(name);
+  }
+
+  bool fits(size_t i, const StoredWeight& stored) {
+    const std::string fault = misfit(stored, own_[i], file_.name());
+    if (fault.empty()) return true;
+    if (options_.strict) throw_corrupt_tensor(file_.name(), stored.name, fault);
+    report_.dropped.push_back(fmt::format("'{}' {}", stored.name, fault));
+    return false;
+  }
+
+  void check_any(const std::vector<at::Tensor>& values) const {
+    for (const at::Tensor& value : values) {
+      if (value.defined()) return;
+    }
+    if (!report_.dropped.empty() && options_.prefix.empty()) return;
+    throw Error(
+        ErrorCode::kCorrupt,
+        fmt::format("{}: none of its {} tensors ('{}' ...) is one of the network's ('{}' ...)",
+                    file_.name(), table_.weights.size(),
+                    table_.weights.empty() ? "" : table_.weights[0].name,
+                    names_.empty() ? options_.prefix : names_[0]));
+  }
+
+  const ByteSource& file_;
+  const WeightOptions& options_;
+  const WeightTable table_;
+  std::vector<std::string> names_;
+  std::vector<at::Tensor> own_;
+  WeightReport report_;
+};
+
+}  // namespace
+
+TensorMap read_weights(const std::filesystem::path& path) {
+  const auto file = FileBytes::open(path);
+  TensorMap tensors;
+  for (const StoredWeight& weight : read_weight_table(*file).weights) {
+    tensors.emplace(weight.name, read_weight(*file, weight));
+  }
+  return tensors;
+}
+
+WeightReport load_weights(const std::filesystem::path& path, torch::nn::Module& module,
+                          const WeightOptions& options) {
+  const bool folder = std::filesystem::is_directory(path);
+  const auto file = FileBytes::open(folder ? find_checkpoint(path) / kModelFile : path);
+  WeightReport report = Loader(*file, module, options).run();
+  warn_of(file->name(), report.dropped, "tensors of the network have another shape there");
+  warn_of(file->name(), report.missing, "tensors of the network are not in it");
+  return report;
+}
+
+}  // namespace lockstep

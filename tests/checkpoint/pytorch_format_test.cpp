@@ -1,0 +1,136 @@
+// Hand-made archives and pickles; what torch.save writes is read in weights_test.cpp.
+#include "lockstep/checkpoint/pytorch_format.h"
+
+#include <gtest/gtest.h>
+
+#include "lockstep/checkpoint/pickle.h"
+#include "tests/checkpoint/zip_file.h"
+#include "tests/support/error_of.h"
+
+namespace lockstep {
+namespace {
+
+using namespace std::string_literals;
+
+std::string pickled(const std::string& value) {
+  return "X"s + static_cast<char>(value.size()) + "\0\0\0"s + value;
+}
+
+std::string pickled(int value) {
+  return "K"s + static_cast<char>(value);
+}
+
+/// A call of _rebuild_tensor_v2 on storage "0" of floats.
+std::string pickled_tensor(int offset, const std::vector<int>& sizes,
+                           const std::vector<int>& strides) {
+  std::string code = "ctorch._utils\n_rebuild_tensor_v2\n((" + pickled("storage") +
+                     "ctorch\nFloatStorage\n" + pickled("0") + pickled("cpu") + pickled(4) + "tQ" +
+                     pickled(offset) + "(";
+  for (const int size : sizes) code += pickled(size);
+  code += "t(";
+  for (const int stride : strides) code += pickled(stride);
+  return code + "t\x89" + "ccollections\nOrderedDict\n)RtR";
+}
+
+std::string pickled_dict(const std::vector<std::pair<std::string, std::string>>& entries) {
+  std::string code = "}(";
+  for (const auto& [key, value] : entries) code += pickled(key) + value;
+  return code + "u";
+}
+
+std::string archive(const std::string& code) {
+  return zip_file({{"a/data.pkl", "\x80\x02" + code + "."}, {"a/data/0", std::string(16, 'x')}});
+}
+
+WeightTable parse_pth(const std::string& bytes) {
+  return parse_pytorch(MemoryBytes("x.pth", bytes));
+}
+
+std::string pth_fault(const std::string& bytes) {
+  const Error error = error_of([&] { parse_pth(bytes); });
+  EXPECT_EQ(error.code(), ErrorCode::kCorrupt);
+  return error.what();
+}
+
+TEST(PyTorchFormat, FindsTensorsWithTheirStrides) {
+  const std::string file = archive(pickled_dict({{"epoch", pickled(3)},
+                                                 {"w", pickled_tensor(0, {2, 2}, {1, 2})},
+                                                 {"b", pickled_tensor(3, {1}, {1})}}));
+  const auto weights = parse_pth(file).weights;
+  ASSERT_EQ(weights.size(), 2U);
+  EXPECT_EQ(weights[0].name, "w");
+  EXPECT_EQ(weights[0].strides, (std::vector<uint64_t>{1, 2}));
+  EXPECT_EQ(weights[0].pieces.at(0).bytes, 16U);
+  EXPECT_EQ(weights[1].pieces.at(0).bytes, 4U);
+  EXPECT_EQ(weights[1].pieces.at(0).offset, weights[0].pieces.at(0).offset + 12);
+  EXPECT_EQ(file.substr(weights[0].pieces[0].offset, 16), std::string(16, 'x'));
+}
+
+TEST(PyTorchFormat, LooksIntoTheUsualEntries) {
+  const auto weights =
+      parse_pth(archive(pickled_dict(
+                    {{"args", "cargparse\nNamespace\n)\x81}b"},
+                     {"state_dict", pickled_dict({{"w", pickled_tensor(0, {4}, {1})}})}})))
+          .weights;
+  ASSERT_EQ(weights.size(), 1U);
+  EXPECT_EQ(weights[0].name, "w");
+}
+
+TEST(PyTorchFormat, NothingIsCalled) {
+  // What would be os.system("...") in Python is only a description here.
+  EXPECT_EQ(pth_fault(archive("cos\nsystem\n(" + pickled("touch /tmp/x") + "tR")),
+            "x.pth: holds a whole module or another object, not a state_dict; in Python: "
+            "torch.save(model.state_dict(), NEW_FILE)");
+}
+
+TEST(PyTorchFormat, TensorsBeyondTheirStorageAreRefused) {
+  const auto file = [](int offset, std::vector<int> sizes, std::vector<int> strides) {
+    return archive(pickled_dict({{"w", pickled_tensor(offset, sizes, strides)}}));
+  };
+  EXPECT_EQ(pth_fault(file(0, {5}, {1})), "x.pth: tensor 'w' is larger than its storage");
+  EXPECT_EQ(pth_fault(file(0, {2, 2}, {3, 1})), "x.pth: tensor 'w' reaches beyond its storage");
+  EXPECT_EQ(pth_fault(file(4, {1}, {1})), "x.pth: tensor 'w' reaches beyond its storage");
+  EXPECT_EQ(pth_fault(file(0, {4}, {0})), "x.pth: tensor 'w' reaches beyond its storage");
+  EXPECT_EQ(pth_fault(file(0, {4}, {})),
+            "x.pth: tensor 'w' has other numbers of sizes and strides");
+}
+
+TEST(PyTorchFormat, ArchivesThatAreNoneAreRefused) {
+  const std::string whole = archive(pickled_dict({{"w", pickled_tensor(0, {4}, {1})}}));
+  for (size_t bytes = 0; bytes < whole.size(); ++bytes) pth_fault(whole.substr(0, bytes));
+  EXPECT_NE(pth_fault(zip_file({{"a/data.pkl", "x"}}, 8)).find("compressed or encrypted"),
+            std::string::npos);
+  EXPECT_EQ(pth_fault(zip_file({{"a.txt", "x"}})), "x.pth: a zip archive, but no .pth");
+  EXPECT_EQ(pth_fault(zip_file({{"a/byteorder", "big"}})),
+            "x.pth: its numbers are not little-endian");
+  EXPECT_EQ(pth_fault(archive(pickled_dict({{"w", pickled(1)}}))),
+            "x.pth: holds no tensors by name");
+}
+
+TEST(Pickle, SaysWhereItBreaks) {
+  const auto broken = [](const std::string& code) {
+    return std::string(error_of([&] { read_pickle(code, "x.pth"); }).what());
+  };
+  EXPECT_EQ(broken("\x80\x02K"),
+            "x.pth: not a readable .pth file: its pickle is cut off at byte 3");
+  EXPECT_NE(broken("\x80\x02R.").find("takes a value that is not there"), std::string::npos);
+  EXPECT_NE(broken("K\x01(0.").find("takes a value that is not there"), std::string::npos);
+  EXPECT_NE(broken("t.").find("takes a mark that is not there"), std::string::npos);
+  EXPECT_NE(broken("h\x05.").find("asks for a value that it has not kept"), std::string::npos);
+  EXPECT_NE(broken("}(K\x01u.").find("a key without a value"), std::string::npos);
+  EXPECT_EQ(broken("ios\nsystem\n."),
+            "x.pth: not a readable .pth file: its pickle has operation 0x69, which is not one that "
+            "weights need, at byte 0");
+  EXPECT_NE(broken("X\xff\xff\xff\xff").find("cut off"), std::string::npos);
+}
+
+TEST(Pickle, DeepAndCyclicValuesCostNothing) {
+  const Pickle deep =
+      read_pickle(std::string(1'000'000, '(') + std::string(1'000'000, 't') + ".", "x");
+  EXPECT_EQ(deep.values.size(), 1'000'000U);
+  const Pickle cycle = read_pickle("]q\x01h\x01"s + "a.", "x");
+  EXPECT_EQ(cycle.values[cycle.top].items, (std::vector<uint32_t>{cycle.top}));
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,70 @@
+#include "lockstep/checkpoint/weight_names.h"
+
+#include <gtest/gtest.h>
+
+#include "lockstep/checkpoint/weight_table.h"
+#include "tests/support/error_of.h"
+
+namespace lockstep {
+namespace {
+
+using namespace std::string_literals;
+using Matches = std::vector<std::optional<size_t>>;
+
+TEST(MatchNames, MindSporeNamesAreOurs) {
+  EXPECT_EQ(match_names({"backbone.bn1.weight", "backbone.bn1.bias", "backbone.bn1.running_mean",
+                         "backbone.bn1.running_var", "backbone.layer1.0.downsample.1.weight",
+                         "backbone.conv1.weight", "head.dense1.bias"},
+                        {"backbone.conv1.weight", "backbone.bn1.gamma", "backbone.bn1.beta",
+                         "backbone.bn1.moving_mean", "backbone.bn1.moving_variance",
+                         "backbone.layer1.0.down_sample.1.gamma", "epoch_num"}),
+            (Matches{1, 2, 3, 4, 5, 0, std::nullopt}));
+}
+
+TEST(MatchNames, ThePartOfANetworkMatchesWithoutItsPrefix) {
+  EXPECT_EQ(match_names({"backbone.conv1.weight", "backbone.bn1.weight", "head.conv1.weight"},
+                        {"bn1.weight", "conv1.weight", "fc.weight"}, "backbone."),
+            (Matches{1, 0, std::nullopt}));
+}
+
+TEST(MatchNames, DdpAndTheLastLayer) {
+  EXPECT_EQ(match_names({"fc.weight", "bn1.weight"}, {"module.fc.weight", "module.bn1.weight"}),
+            (Matches{0, 1}));
+  EXPECT_EQ(match_names({"fc.weight"}, {"classifier.weight"}), (Matches{0}));
+}
+
+TEST(MatchNames, TheSameNameWins) {
+  EXPECT_EQ(match_names({"a.gamma", "b.weight"}, {"a.weight", "a.gamma", "b.gamma", "b.weight"}),
+            (Matches{1, 3}));
+}
+
+TEST(MindSporeNames, AreThoseThatMindOcrReads) {
+  EXPECT_EQ(mindspore_names({"backbone.bn1.bias", "backbone.bn1.num_batches_tracked",
+                             "backbone.bn1.running_mean", "backbone.bn1.running_var",
+                             "backbone.bn1.weight", "backbone.layer1.0.downsample.0.weight",
+                             "fc.bias", "neck.seq_encoder.weight_ih_l0_reverse"}),
+            (std::vector<std::string>{"backbone.bn1.beta", "", "backbone.bn1.moving_mean",
+                                      "backbone.bn1.moving_variance", "backbone.bn1.gamma",
+                                      "backbone.layer1.0.down_sample.0.weight", "classifier.bias",
+                                      "neck.seq_encoder.weight_ih_l0_reverse"}));
+}
+
+TEST(WeightFormat, TheContentTells) {
+  const auto format = [](const std::string& bytes) {
+    return weight_format(MemoryBytes("x", bytes));
+  };
+  EXPECT_EQ(format("\x02\0\0\0\0\0\0\0{}"s), WeightFormat::kSafetensors);
+  EXPECT_EQ(format("PK\x03\x04 and so on"), WeightFormat::kPyTorch);
+  EXPECT_EQ(format("\x0a\x22\x0a\x09 and so on"), WeightFormat::kMindSpore);
+  const auto fault = [&](const std::string& bytes) {
+    return std::string(error_of([&] { format(bytes); }).what());
+  };
+  EXPECT_EQ(fault(""),
+            "x: no file of weights (known: safetensors, MindSpore's .ckpt, PyTorch's .pth)");
+  EXPECT_EQ(fault("\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19."),
+            "x: PyTorch's format before 1.6, which is not read; in Python: torch.save("
+            "torch.load(FILE), NEW_FILE)");
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,40 @@
+"""Writes weights as PyTorch saves them, into the folder named first: plain.pth, nested.pth, old.pth, module.pth."""
+import argparse
+import collections
+import copy
+import pathlib
+import sys
+
+import torch
+
+folder = pathlib.Path(sys.argv[1])
+
+
+class SmallNet(torch.nn.Module):
+    """The network of small_net.h."""
+
+    def __init__(self):
+        super().__init__()
+        self.first = torch.nn.Linear(4, 8)
+        self.norm = torch.nn.BatchNorm1d(8)
+        self.last = torch.nn.Linear(8, 2)
+
+
+net = SmallNet()
+with torch.no_grad():
+    for i, value in enumerate(net.state_dict().values()):
+        value.copy_(torch.arange(value.numel()).reshape(value.shape) * 0.5 + i)
+state = net.state_dict()
+torch.save(state, folder / "plain.pth")
+strided = collections.OrderedDict(("module." + name, value) for name, value in state.items())
+strided["module.first.weight"] = state["first.weight"].t().contiguous().t()
+strided["module.last.weight"] = torch.nn.Parameter(state["last.weight"].double())
+strided["module.last.bias"] = torch.cat([torch.zeros(3), state["last.bias"]])[3:]
+other = copy.deepcopy(net)
+optimizer = torch.optim.Adam(other.parameters())
+other.last(other.norm(other.first(torch.ones(2, 4)))).sum().backward()
+optimizer.step()
+torch.save({"epoch": 3, "lr": 0.1, "args": argparse.Namespace(name="x"), "optimizer": optimizer.state_dict(),
+            "state_dict": strided}, folder / "nested.pth", pickle_protocol=4)
+torch.save(state, folder / "old.pth", _use_new_zipfile_serialization=False)
+torch.save(net, folder / "module.pth")

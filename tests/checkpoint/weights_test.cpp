@@ -1,0 +1,167 @@
+#include "lockstep/checkpoint/weights.h"
+
+#include <ATen/Functions.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <cstdlib>
+
+#include "lockstep/base/env.h"
+#include "lockstep/base/file.h"
+#include "lockstep/checkpoint/mindspore_file.h"
+#include "lockstep/checkpoint/module_state.h"
+#include "tests/checkpoint/small_net.h"
+#include "tests/support/error_of.h"
+#include "tests/support/temp_folder.h"
+
+namespace lockstep {
+namespace {
+
+namespace fs = std::filesystem;
+
+void expect_same(const torch::nn::Module& a, const torch::nn::Module& b) {
+  const TensorMap others = module_tensors(b);
+  for (const auto& [name, tensor] : module_tensors(a)) {
+    if (name.ends_with("num_batches_tracked")) continue;
+    EXPECT_TRUE(same_bits(tensor, others.at(name))) << name;
+  }
+}
+
+TEST(Weights, ACkptRoundTrips) {
+  const TempFolder dir;
+  SmallNet saved, loaded;
+  saved.norm->running_mean.fill_(0.25);
+  for (int times = 0; times < 2; ++times)
+    save_ckpt(dir / "e1.ckpt", saved);  // over the read-only one
+  struct stat info {};
+  ASSERT_EQ(::stat((dir / "e1.ckpt").c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777, 0400U);
+  const WeightReport report = load_weights(dir / "e1.ckpt", loaded);
+  EXPECT_EQ(report.format, WeightFormat::kMindSpore);
+  EXPECT_EQ(report.loaded, 8U);
+  expect_same(loaded, saved);
+  const TensorMap read = read_weights(dir / "e1.ckpt");
+  EXPECT_TRUE(read.contains("norm.gamma"));
+  EXPECT_TRUE(read.contains("norm.moving_variance"));
+  EXPECT_FALSE(read.contains("norm.num_batches_tracked"));
+}
+
+TEST(Weights, ACkptHoldsEveryType) {
+  const TempFolder dir;
+  TensorMap tensors = {{"none", at::empty({0, 3}, at::kHalf)},
+                       {"scalar", at::scalar_tensor(7, at::kLong)}};
+  for (const auto type : {at::kBool, at::kByte, at::kChar, at::kShort, at::kInt, at::kLong,
+                          at::kHalf, at::kBFloat16, at::kFloat, at::kDouble}) {
+    tensors[at::toString(type)] = (at::arange(24) - 12).reshape({2, 3, 4}).to(type).transpose(0, 2);
+  }
+  save_ckpt(dir / "x.ckpt", tensors);
+  const TensorMap read = read_weights(dir / "x.ckpt");
+  ASSERT_EQ(read.size(), tensors.size());
+  for (const auto& [name, tensor] : tensors) {
+    EXPECT_TRUE(same_bits(read.at(name), tensor)) << name;
+  }
+  EXPECT_EQ(error_of([&] {
+              save_ckpt(dir / "y", {{"z", at::zeros({1}, at::kComplexFloat)}});
+            }).code(),
+            ErrorCode::kInvalidArgument);
+  EXPECT_FALSE(fs::exists(dir / "y"));
+}
+
+TEST(Weights, SafetensorsByContentWhateverTheName) {
+  const TempFolder dir;
+  SmallNet saved, loaded;
+  save_tensors(dir / "best.ckpt", module_tensors(saved));
+  EXPECT_EQ(load_weights(dir / "best.ckpt", loaded).format, WeightFormat::kSafetensors);
+  expect_same(loaded, saved);
+}
+
+TEST(Weights, StrictNamesTheTensorAndBothShapes) {
+  const TempFolder dir;
+  save_ckpt(dir / "x.ckpt", SmallNet(9));
+  SmallNet net;
+  const at::Tensor before = net.last->weight.clone();
+  Error error = error_of([&] { load_weights(dir / "x.ckpt", net); });
+  EXPECT_EQ(error.code(), ErrorCode::kCorrupt);
+  EXPECT_EQ(error.what(), (dir / "x.ckpt").string() +
+                              ": tensor 'first.bias' has shape [9], the network's has [8]");
+  TensorMap some = module_tensors(net);
+  some.erase("last.bias");
+  save_ckpt(dir / "y.ckpt", some);
+  error = error_of([&] { load_weights(dir / "y.ckpt", net); });
+  EXPECT_NE(std::string(error.what()).find("tensor 'last.bias' of the network is missing"),
+            std::string::npos);
+  EXPECT_TRUE(at::equal(net.last->weight, before));
+}
+
+TEST(Weights, OtherwiseWhatDoesNotFitKeepsItsValues) {
+  const TempFolder dir;
+  SmallNet wide(9), net;
+  save_ckpt(dir / "x.ckpt", wide);
+  const at::Tensor before = net.first->weight.clone();
+  const WeightReport report = load_weights(dir / "x.ckpt", net, {false, ""});
+  EXPECT_EQ(report.loaded, 1U);  // last.bias
+  EXPECT_EQ(report.dropped.size(), 7U);
+  EXPECT_TRUE(at::equal(net.last->bias, wide.last->bias));
+  EXPECT_TRUE(at::equal(net.first->weight, before));
+  save_tensors(dir / "other", {{"z", at::zeros({1})}});
+  EXPECT_NE(std::string(error_of([&] {
+                          load_weights(dir / "other", net, {false, ""});
+                        }).what())
+                .find("none of its 1 tensors ('z' ...) is one of the network's ('first.bias' ...)"),
+            std::string::npos);
+}
+
+TEST(Weights, NumbersBecomeTheNetworksAndTrailingOnesDoNotCount) {
+  const TempFolder dir;
+  SmallNet saved, loaded;
+  TensorMap tensors = module_tensors(saved);
+  tensors["first.weight"] = saved.first->weight.to(at::kDouble).view({8, 4, 1, 1});
+  save_ckpt(dir / "x.ckpt", tensors);
+  load_weights(dir / "x.ckpt", loaded);
+  expect_same(loaded, saved);
+  tensors["first.weight"] = at::ones({8, 4}, at::kLong);
+  save_ckpt(dir / "x.ckpt", tensors);
+  EXPECT_NE(std::string(error_of([&] { load_weights(dir / "x.ckpt", loaded); }).what())
+                .find("tensor 'first.weight' is Long, the network's is Float"),
+            std::string::npos);
+}
+
+struct Inner : torch::nn::Module {
+  Inner() { register_module("backbone", std::make_shared<SmallNet>()); }
+};
+
+TEST(Weights, APartOfTheNetworkByItsPrefix) {
+  const TempFolder dir;
+  SmallNet saved;
+  save_ckpt(dir / "x.ckpt", saved);
+  Inner net;
+  load_weights(dir / "x.ckpt", net, {true, "backbone."});
+  EXPECT_TRUE(at::equal(module_tensors(net).at("backbone.last.bias"), saved.last->bias));
+}
+
+TEST(Weights, ReadsWhatPyTorchSaves) {
+  const TempFolder dir;
+  const std::string command = "/usr/bin/python3 " + env_or("LOCKSTEP_SOURCE_DIR", ".") +
+                              "/tests/checkpoint/weights_reference.py " + dir.path().string();
+  ASSERT_EQ(std::system(command.c_str()), 0);
+  for (const char* name : {"plain.pth", "nested.pth"}) {
+    SmallNet net;
+    const WeightReport report = load_weights(dir / name, net);
+    EXPECT_EQ(report.format, WeightFormat::kPyTorch);
+    EXPECT_EQ(report.loaded, 9U);
+    EXPECT_TRUE(at::equal(net.first->weight, at::arange(32).reshape({8, 4}) * 0.5)) << name;
+    EXPECT_TRUE(at::equal(net.norm->running_var, at::arange(8) * 0.5 + 5)) << name;
+    EXPECT_TRUE(at::equal(net.last->weight, at::arange(16).reshape({2, 8}) * 0.5 + 7)) << name;
+    EXPECT_TRUE(at::equal(net.last->bias, at::arange(2) * 0.5 + 8)) << name;
+  }
+  SmallNet net;
+  EXPECT_NE(std::string(error_of([&] { load_weights(dir / "old.pth", net); }).what())
+                .find("PyTorch's format before 1.6"),
+            std::string::npos);
+  EXPECT_NE(std::string(error_of([&] { load_weights(dir / "module.pth", net); }).what())
+                .find("holds a whole module"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace lockstep
