@@ -50,7 +50,12 @@ ModelSpec model_spec(const ModelConfig& config) {
 std::shared_ptr<Model> make_model(const ModelConfig& config, int64_t seed) {
   torch::manual_seed(static_cast<uint64_t>(seed));
   auto model = build_model(model_spec(config));
-  if (!config.pretrained.empty()) load_weights(require_weights(config.pretrained), *model);
+  // To start from: what does not fit keeps its values, with a warning, as in MindOCR.
+  const std::string& backbone = config.backbone.pretrained;
+  if (!backbone.empty()) load_weights(require_weights(backbone), *model, {false, "backbone."});
+  if (!config.pretrained.empty()) {
+    load_weights(require_weights(config.pretrained), *model, {false, ""});
+  }
   return model;
 }
 
