@@ -7,8 +7,9 @@ namespace lockstep {
 namespace {
 
 constexpr auto kNone = "None";
-const std::vector<std::string> kDetBackbones = {"det_resnet18", "det_resnet50", "det_resnet152",
-                                                "det_mobilenet_v3"};
+const std::vector<std::string> kDetBackbones = {"det_resnet18",  "det_resnet34",
+                                                "det_resnet50",  "det_resnet101",
+                                                "det_resnet152", "det_mobilenet_v3"};
 const std::vector<std::string> kRecBackbones = {"rec_resnet34", "rec_vgg7"};
 
 /// Weights: a file, an address, nothing, or True: MindOCR's address for `name`.
@@ -67,8 +68,8 @@ BackboneConfig read_backbone(Section section, ModelType type) {
   }
   const bool det = type == ModelType::kDet;
   read_name(section, "name", "", det ? kDetBackbones : kRecBackbones,
-            {"det_mobilenet_v3_enhance", "rec_resnet31", "rec_resnet45", "rec_svtr", "rec_master",
-             "rec_abinet", "rec_mv3", "rec_svtr_enhance"});
+            {"det_mobilenet_v3_enhance", "rec_resnet31", "rec_resnet45",
+             "rec_resnet_master_resnet31", "SVTRNet", "abinet_backbone", "mobilenet_v1_enhance"});
   section.only("in_channels", {"3"}, "images have three channels");
   if (config.name == "det_mobilenet_v3") {
     read_mobilenet(section, config);

@@ -30,7 +30,9 @@ std::string known_weights(const BackboneConfig& backbone) {
   static const std::string kBase = "https://download.mindspore.cn/toolkits/mindcv/";
   static const std::map<std::string, std::string> kFiles = {
       {"det_resnet18", "resnet/resnet18-1e65cd21.ckpt"},
+      {"det_resnet34", "resnet/resnet34-f297d27e.ckpt"},
       {"det_resnet50", "resnet/resnet50-e0733ab8.ckpt"},
+      {"det_resnet101", "resnet/resnet101-689c5e77.ckpt"},
       {"det_resnet152", "resnet/resnet152-beb689d8.ckpt"},
       {"det_mobilenet_v3_large", "mobilenet/mobilenetv3/mobilenet_v3_large_100-6f5bf961.ckpt"},
       {"det_mobilenet_v3_small", "mobilenet/mobilenetv3/mobilenet_v3_small_100-c884b105.ckpt"},
