@@ -8,6 +8,17 @@
 
 namespace lockstep::app {
 
+int verb_eval(const std::vector<std::string>& args) {
+  std::vector<std::string> all = {"--eval"};
+  all.insert(all.end(), args.begin(), args.end());
+  if (!execute_beside("lockstep-train", all)) {
+    throw Error(ErrorCode::kNotFound,
+                "program lockstep-train is neither beside lockstep nor in PATH; was this built "
+                "without libtorch?");
+  }
+  return 0;
+}
+
 std::span<const Command> verbs() {
   static constexpr std::array kVerbs = {
       Command{"run", "start a program as the ranks of one job", verb_run},
@@ -16,6 +27,8 @@ std::span<const Command> verbs() {
       Command{"logs", "show what a running job's ranks print: lockstep logs [-f] [ID|PID]",
               verb_logs},
       Command{"train", "train a model as a YAML configuration says", nullptr},
+      Command{"eval", "judge a trained model: lockstep train --eval", verb_eval},
+      Command{"predict", "find and read text in pictures", nullptr},
       Command{"data", "get a data set: what is there, a download or a stand-in", nullptr},
       Command{"bench", "measure this machine: lockstep bench NAME", verb_bench},
       Command{"inspect", "show what the ranks of a running or dead job did last", verb_inspect},

@@ -29,6 +29,7 @@ int verb_bench(const std::vector<std::string>& args);
 int verb_inspect(const std::vector<std::string>& args);
 int verb_env(const std::vector<std::string>& args);
 int verb_doctor(const std::vector<std::string>& args);
+int verb_eval(const std::vector<std::string>& args);
 int verb_help(const std::vector<std::string>& args);
 int verb_logs(const std::vector<std::string>& args);
 int verb_ps(const std::vector<std::string>& args);

@@ -47,13 +47,18 @@ std::string percent(double done) {
 
 std::vector<Piece> pieces_of(const Progress& progress) {
   std::vector<Piece> pieces;
-  add(pieces, 1, fmt::format("epoch {}/{}", progress.epoch, progress.num_epochs));
+  add(pieces, 1,
+      progress.title.empty() ? fmt::format("epoch {}/{}", progress.epoch, progress.num_epochs)
+                             : progress.title);
   pieces.push_back({7, kBarColumns, bar(fraction(progress))});
   add(pieces, 0, percent(fraction(progress)));
   add(pieces, 6, fmt::format("{}/{}", progress.step, progress.num_steps));
   if (progress.loss) add(pieces, 3, fmt::format("loss {:.4f}", *progress.loss));
   if (progress.lr) add(pieces, 5, fmt::format("lr {:.4g}", *progress.lr));
-  if (progress.images_per_s) add(pieces, 4, fmt::format("{:.0f} img/s", *progress.images_per_s));
+  if (progress.images_per_s) {
+    const int digits = *progress.images_per_s < 9.95 ? 1 : 0;
+    add(pieces, 4, fmt::format("{:.{}f} img/s", *progress.images_per_s, digits));
+  }
   if (progress.left) add(pieces, 2, "ETA " + format_duration(*progress.left));
   return pieces;
 }

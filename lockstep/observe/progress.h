@@ -17,6 +17,7 @@ struct Progress {
   std::optional<double> lr;
   std::optional<double> images_per_s;  ///< Over all ranks.
   std::optional<std::chrono::seconds> left;
+  std::string title;  ///< In place of "epoch 2/5", where there are none.
 };
 
 /// "epoch 2/5 ━━━━━━──── 40% 200/500 loss 1.2345 lr 0.1 312 img/s ETA 1:02", at most `width`

@@ -40,6 +40,15 @@ TEST(Progress, WideLineHasAll) {
             "ETA 1:02");
 }
 
+TEST(Progress, ATitleStandsForTheEpoch) {
+  Progress progress;
+  progress.title = "predict";
+  progress.step = 1;
+  progress.num_steps = 4;
+  progress.images_per_s = 0.44;
+  EXPECT_EQ(format_progress(progress, 200), "predict  ━━━━━───────────────   25%  1/4  0.4 img/s");
+}
+
 TEST(Progress, NarrowLinesKeepWhatMattersMost) {
   EXPECT_EQ(format_progress(example(), 70),
             "epoch 2/5   40%  200/500  loss 1.2346  lr 0.1  312 img/s  ETA 1:02");

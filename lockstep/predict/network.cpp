@@ -1,0 +1,161 @@
+#include "lockstep/predict/network.h"
+
+#include <ATen/Functions.h>
+#include <ATen/core/grad_mode.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <opencv2/imgproc.hpp>
+#include <span>
+
+#include "lockstep/amp/autocast.h"
+#include "lockstep/base/error.h"
+#include "lockstep/checkpoint/weights.h"
+#include "lockstep/train/setup.h"
+
+namespace lockstep {
+namespace {
+
+ModelConfig without_pretraining(ModelConfig config) {
+  config.pretrained.clear();
+  config.backbone.pretrained.clear();
+  return config;
+}
+
+ocr::DbPostprocessOptions db_options(const Config& config) {
+  if (const auto* options = std::get_if<ocr::DbPostprocessOptions>(&config.postprocess)) {
+    return *options;
+  }
+  throw Error(ErrorCode::kInvalidArgument, "detection needs postprocess.name: DBPostprocess");
+}
+
+ocr::Dictionary dictionary_of(const Config& config) {
+  const auto* options = std::get_if<ocr::CharacterOptions>(&config.postprocess);
+  if (options == nullptr) {
+    throw Error(ErrorCode::kInvalidArgument,
+                "recognition needs postprocess.name: RecCTCLabelDecode");
+  }
+  ocr::Dictionary dictionary(*options);
+  if (dictionary.num_classes() != config.model.head.out_channels) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("model.head.out_channels is {}, the dictionary of postprocess has {} "
+                            "classes, the blank included",
+                            config.model.head.out_channels, dictionary.num_classes()));
+  }
+  return dictionary;
+}
+
+size_t batch_of(const Config& config) {
+  const int64_t wanted = config.predict ? config.predict->loader.batch_size
+                         : config.eval  ? config.eval->loader.batch_size
+                                        : 1;
+  return static_cast<size_t>(std::max<int64_t>(1, wanted));
+}
+
+cv::Mat converted(const cv::Mat& image, ocr::ImageMode from, ocr::ImageMode to) {
+  using ocr::ImageMode;
+  if (from == to) return image;
+  cv::Mat result;
+  if (to == ImageMode::kGray) {
+    cv::cvtColor(image, result, from == ImageMode::kRgb ? cv::COLOR_RGB2GRAY : cv::COLOR_BGR2GRAY);
+  } else if (from == ImageMode::kGray) {
+    cv::cvtColor(image, result, cv::COLOR_GRAY2BGR);
+  } else {
+    cv::cvtColor(image, result, cv::COLOR_RGB2BGR);  // either way
+  }
+  return result;
+}
+
+bool same_shape(const cv::Mat& a, const cv::Mat& b) {
+  return a.size == b.size;
+}
+
+}  // namespace
+
+Network::Network(const PredictStage& stage)
+    : model_(make_model(without_pretraining(stage.config.model), 0)),
+      level_(stage.config.system.amp_level_infer) {
+  load_weights(stage.weights, *model_);
+  cast_module(*model_, level_, low_precision(at::kCPU));
+  model_->eval();
+}
+
+at::Tensor Network::operator()(const std::vector<cv::Mat>& images) {
+  const at::NoGradGuard no_grad;
+  std::vector<at::Tensor> rows;
+  for (const cv::Mat& one : images) {
+    rows.push_back(
+        at::from_blob(one.data, {one.size[0], one.size[1], one.size[2]}, at::dtype(at::kFloat)));
+  }
+  const auto batch = at::stack(rows);
+  return forward_at(level_, batch, [&](const at::Tensor& input) { return model_->forward(input); })
+      .contiguous();
+}
+
+Detector::Detector(const PredictStage& stage)
+    : network_(stage),
+      pipeline_(picture_pipeline(stage.config), 0, false),
+      options_(db_options(stage.config)),
+      mode_(picture_mode(stage.config)) {}
+
+Detector::Result Detector::operator()(const std::filesystem::path& picture) {
+  ocr::Sample sample;
+  sample.source = picture.string();
+  pipeline_.apply(sample, 0, 0);
+  const at::Tensor output = network_({sample.image});
+  const cv::Mat map(static_cast<int>(output.size(2)), static_cast<int>(output.size(3)), CV_32F,
+                    output.data_ptr<float>());
+  return {sample.original, ocr::db_postprocess(map, sample.resize, options_)};
+}
+
+Recogniser::Recogniser(const PredictStage& stage)
+    : network_(stage),
+      of_pictures_(picture_pipeline(stage.config), 0, false),
+      of_crops_(crop_pipeline(stage.config), 0, false),
+      dictionary_(dictionary_of(stage.config)),
+      mode_(picture_mode(stage.config)),
+      batch_(batch_of(stage.config)) {}
+
+ocr::RecognizedText Recogniser::operator()(const std::filesystem::path& picture) {
+  ocr::Sample sample;
+  sample.source = picture.string();
+  of_pictures_.apply(sample, 0, 0);
+  return read({sample.image}).front();
+}
+
+std::vector<ocr::RecognizedText> Recogniser::operator()(const std::vector<cv::Mat>& crops,
+                                                        ocr::ImageMode mode) {
+  std::vector<ocr::RecognizedText> texts;
+  std::vector<cv::Mat> inputs;
+  const auto flush = [&] {
+    if (inputs.empty()) return;
+    auto some = read(inputs);
+    std::move(some.begin(), some.end(), std::back_inserter(texts));
+    inputs.clear();
+  };
+  for (const cv::Mat& crop : crops) {
+    ocr::Sample sample;
+    sample.source = "crop";
+    sample.image = converted(crop, mode, mode_);
+    sample.raw_size = crop.size();
+    of_crops_.apply(sample, 0, 0);
+    if (inputs.size() == batch_ || (!inputs.empty() && !same_shape(inputs.back(), sample.image))) {
+      flush();
+    }
+    inputs.push_back(sample.image);
+  }
+  flush();
+  return texts;
+}
+
+std::vector<ocr::RecognizedText> Recogniser::read(const std::vector<cv::Mat>& inputs) {
+  const at::Tensor output = network_(inputs);
+  const auto of_one = static_cast<size_t>(output.size(1) * output.size(2));
+  std::vector<ocr::RecognizedText> texts;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    texts.push_back(ocr::ctc_text({output.data_ptr<float>() + i * of_one, of_one}, dictionary_));
+  }
+  return texts;
+}
+
+}  // namespace lockstep

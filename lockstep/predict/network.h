@@ -1,0 +1,75 @@
+#pragma once
+// A network that only computes, and the two kinds of it for text.
+
+#include <filesystem>
+#include <memory>
+#include <vector>
+
+#include "lockstep/amp/amp_level.h"
+#include "lockstep/models/model.h"
+#include "lockstep/ocr/postprocess/ctc_path.h"
+#include "lockstep/ocr/postprocess/db.h"
+#include "lockstep/ocr/transforms/pipeline.h"
+#include "lockstep/predict/predict_plan.h"
+
+namespace lockstep {
+
+/// A model in evaluation mode at system.amp_level_infer, with a stage's weights.
+class Network {
+ public:
+  /// Errors: those of make_model() and load_weights().
+  explicit Network(const PredictStage& stage);
+
+  /// Of images (C, H, W) float32, all of one shape: the output, float32, contiguous.
+  at::Tensor operator()(const std::vector<cv::Mat>& images);
+
+ private:
+  std::shared_ptr<Model> model_;
+  AmpLevel level_;
+};
+
+class Detector {
+ public:
+  explicit Detector(const PredictStage& stage);
+
+  struct Result {
+    cv::Mat picture;  ///< 8-bit, channels as mode() says.
+    std::vector<ocr::DetectedRegion> regions;
+  };
+  /// Errors: those of a bad picture, naming it (see ocr::Pipeline).
+  Result operator()(const std::filesystem::path& picture);
+
+  ocr::ImageMode mode() const { return mode_; }
+
+ private:
+  Network network_;
+  ocr::Pipeline pipeline_;
+  ocr::DbPostprocessOptions options_;
+  ocr::ImageMode mode_;
+};
+
+class Recogniser {
+ public:
+  /// Errors: kInvalidArgument when network and dictionary differ in their number of classes.
+  explicit Recogniser(const PredictStage& stage);
+
+  /// Of a picture of one word. Errors: those of a bad picture, naming it.
+  ocr::RecognizedText operator()(const std::filesystem::path& picture);
+
+  /// Of crops whose channels are in `mode`, in their order. Crops that become equal in shape are
+  /// computed together, loader.batch_size at a time.
+  std::vector<ocr::RecognizedText> operator()(const std::vector<cv::Mat>& crops,
+                                              ocr::ImageMode mode);
+
+ private:
+  std::vector<ocr::RecognizedText> read(const std::vector<cv::Mat>& inputs);
+
+  Network network_;
+  ocr::Pipeline of_pictures_;
+  ocr::Pipeline of_crops_;
+  ocr::Dictionary dictionary_;
+  ocr::ImageMode mode_;
+  size_t batch_;
+};
+
+}  // namespace lockstep

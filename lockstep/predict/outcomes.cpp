@@ -1,0 +1,73 @@
+#include "lockstep/predict/outcomes.h"
+
+#include <fmt/format.h>
+
+#include "lockstep/base/error.h"
+
+namespace lockstep {
+namespace {
+
+constexpr auto kRequest = std::chrono::minutes(5);  // far above what the store ever takes
+
+std::string key_of(size_t picture) {
+  return "predict/" + std::to_string(picture);
+}
+
+}  // namespace
+
+Outcomes::Outcomes(const World& world, size_t pictures, std::function<void(const Outcome&)> arrived)
+    : world_(world), arrived_(std::move(arrived)) {
+  if (world.rank != 0) return;
+  all_.resize(pictures);
+  for (size_t rank = 0; rank < static_cast<size_t>(world.size); ++rank) next_.push_back(rank);
+}
+
+void Outcomes::add(size_t picture, Outcome outcome) {
+  if (world_.rank != 0) {
+    world_.store->set(key_of(picture), (outcome.good ? "+" : "-") + outcome.text,
+                      Deadline::after(kRequest));
+    return;
+  }
+  all_.at(picture) = std::move(outcome);
+  arrived_(all_.at(picture));
+  look();
+}
+
+void Outcomes::take(size_t picture, const std::string& value) {
+  world_.store->erase(key_of(picture), Deadline::after(kRequest));
+  all_.at(picture) = {value.starts_with('+'), value.substr(1)};
+  arrived_(all_.at(picture));
+}
+
+void Outcomes::look() {
+  for (size_t rank = 1; rank < next_.size(); ++rank) {
+    for (size_t& next = next_[rank]; next < all_.size(); next += next_.size()) {
+      const auto value = world_.store->try_get(key_of(next), Deadline::after(kRequest));
+      if (!value) break;
+      take(next, *value);
+    }
+  }
+}
+
+std::vector<Outcome> Outcomes::finish(std::chrono::milliseconds patience) {
+  for (size_t rank = 1; rank < next_.size(); ++rank) {
+    for (size_t& next = next_[rank]; next < all_.size(); next += next_.size()) {
+      std::string value;
+      try {
+        value = world_.store->get(key_of(next), Deadline::after(patience));
+      } catch (const Error& error) {
+        if (error.code() != ErrorCode::kTimeout) throw;
+        throw Error(
+            ErrorCode::kTimeout,
+            fmt::format("rank {} has given no result for picture {} of {} in {} s", rank, next + 1,
+                        all_.size(),
+                        std::chrono::duration_cast<std::chrono::seconds>(patience).count()));
+      }
+      take(next, value);
+      look();
+    }
+  }
+  return std::move(all_);
+}
+
+}  // namespace lockstep

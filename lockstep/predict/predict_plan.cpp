@@ -1,0 +1,203 @@
+#include "lockstep/predict/predict_plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "lockstep/base/error.h"
+
+namespace lockstep {
+namespace {
+
+namespace fs = std::filesystem;
+
+Error wrong(const std::string& text) {
+  return Error(ErrorCode::kInvalidArgument, text);
+}
+
+bool is_config(const std::string& path) {
+  return path.ends_with(".yaml") || path.ends_with(".yml");
+}
+
+const char* option_of(ModelType type) {
+  return type == ModelType::kDet ? "--det" : "--rec";
+}
+
+const char* name_of(ModelType type) {
+  switch (type) {
+    case ModelType::kCls:
+      return "cls";
+    case ModelType::kDet:
+      return "det";
+    case ModelType::kRec:
+      return "rec";
+  }
+  return "";
+}
+
+/// What one of --det and --rec holds.
+struct StageFiles {
+  std::string config;
+  std::string weights;
+};
+
+StageFiles sort_out(const std::vector<std::string>& values, ModelType type) {
+  StageFiles files;
+  for (const std::string& value : values) {
+    std::string& place = is_config(value) ? files.config : files.weights;
+    if (!place.empty()) {
+      throw wrong(
+          fmt::format("{} takes one .yaml file and one file of weights; '{}' and '{}' are "
+                      "two of a kind",
+                      option_of(type), place, value));
+    }
+    place = value;
+  }
+  return files;
+}
+
+fs::path best_of(const fs::path& folder) {
+  for (const char* name : {"best.ckpt", "best.safetensors", "best"}) {
+    if (fs::exists(folder / name)) return folder / name;
+  }
+  throw Error(ErrorCode::kNotFound,
+              fmt::format("no weights: predict.ckpt_load_path is not set and there is no best.ckpt "
+                          "in train.ckpt_save_dir ({})",
+                          folder.string()));
+}
+
+fs::path existing(const std::string& path, const std::string& named_by) {
+  if (fs::exists(path)) return path;
+  throw Error(ErrorCode::kNotFound, fmt::format("weights {} ({}) do not exist", path, named_by));
+}
+
+fs::path weights_of(const Config& config, const std::string& given) {
+  if (!given.empty()) return existing(given, option_of(config.model.type));
+  if (config.predict && !config.predict->ckpt_load_path.empty()) {
+    return existing(config.predict->ckpt_load_path, "predict.ckpt_load_path");
+  }
+  if (config.eval && !config.eval->ckpt_load_path.empty()) {
+    return existing(config.eval->ckpt_load_path, "eval.ckpt_load_path");
+  }
+  return best_of(config.train.ckpt_save_dir);
+}
+
+Config load_stage(const std::string& path, const PredictOptions& options) {
+  Config config = load_config(path, options.overrides);
+  if (config.model.type == ModelType::kCls) {
+    throw wrong(path + ": model.type is cls; prediction is for det and rec");
+  }
+  return config;
+}
+
+PredictStage make_stage(Config config, const StageFiles& files) {
+  picture_pipeline(config);  // there must be one
+  PredictStage stage{std::move(config), {}};
+  stage.weights = weights_of(stage.config, files.weights);
+  return stage;
+}
+
+/// The stage of `type`, from its own option or from --config.
+std::optional<PredictStage> find_stage(ModelType type, const std::vector<std::string>& values,
+                                       const std::optional<Config>& common,
+                                       const PredictOptions& options) {
+  const StageFiles files = sort_out(values, type);
+  const bool in_common = common && common->model.type == type;
+  if (!files.config.empty()) {
+    if (in_common) {
+      throw wrong(fmt::format("--config {} and {} {} are both for model.type {}", options.config,
+                              option_of(type), files.config, name_of(type)));
+    }
+    Config own = load_stage(files.config, options);
+    if (own.model.type != type) {
+      throw wrong(fmt::format("{} {}: its model.type is {}", option_of(type), files.config,
+                              name_of(own.model.type)));
+    }
+    return make_stage(std::move(own), files);
+  }
+  if (in_common) return make_stage(*common, files);
+  if (files.weights.empty()) return std::nullopt;
+  throw wrong(
+      fmt::format("{} {} are weights, of a network that no .yaml file describes; give its "
+                  "file by --config or by a second {}",
+                  option_of(type), files.weights, option_of(type)));
+}
+
+bool encodes_labels(const ocr::Transform& step) {
+  return std::holds_alternative<ocr::DetLabelEncode>(step) ||
+         std::holds_alternative<ocr::RecCTCLabelEncode>(step);
+}
+
+bool decodes(const ocr::Transform& step) {
+  return std::holds_alternative<ocr::DecodeImage>(step);
+}
+
+const ocr::DecodeImage* decoder(const std::vector<ocr::Transform>& pipeline) {
+  const auto found = std::find_if(pipeline.begin(), pipeline.end(), decodes);
+  return found == pipeline.end() ? nullptr : &std::get<ocr::DecodeImage>(*found);
+}
+
+fs::path input_of(const PredictOptions& options, const PredictStage& first) {
+  if (!options.input.empty()) return options.input;
+  const auto& predict = first.config.predict;
+  if (predict && !predict->dataset.data_dirs.empty()) return predict->dataset.data_dirs.front();
+  throw wrong("nothing to predict: --input IMAGE|FOLDER, or the key predict.dataset.data_dir");
+}
+
+fs::path output_of(const PredictOptions& options, const PredictStage& first) {
+  if (!options.output.empty()) return options.output;
+  return first.config.predict ? first.config.predict->output_save_dir : fs::path("output");
+}
+
+}  // namespace
+
+std::string PredictPlan::result_file() const {
+  if (det && rec) return "system_results.txt";
+  return det ? "det_results.txt" : "rec_results.txt";
+}
+
+PredictPlan plan_prediction(const PredictOptions& options) {
+  std::optional<Config> common;
+  if (!options.config.empty()) common = load_stage(options.config, options);
+  PredictPlan plan;
+  plan.det = find_stage(ModelType::kDet, options.det, common, options);
+  plan.rec = find_stage(ModelType::kRec, options.rec, common, options);
+  if (!plan.det && !plan.rec) {
+    throw wrong("no network: --config FILE, --det FILE or --rec FILE, a .yaml file each");
+  }
+  const PredictStage& first = plan.det ? *plan.det : *plan.rec;
+  plan.input = input_of(options, first);
+  plan.output = output_of(options, first);
+  plan.drop_score = options.drop_score;
+  return plan;
+}
+
+std::vector<ocr::Transform> picture_pipeline(const Config& config) {
+  std::vector<ocr::Transform> pipeline;
+  if (config.predict) {
+    pipeline = config.predict->dataset.pipeline;
+  } else if (config.eval) {
+    pipeline = config.eval->dataset.pipeline;
+  }
+  std::erase_if(pipeline, encodes_labels);
+  const auto decode = std::find_if(pipeline.begin(), pipeline.end(), decodes);
+  if (decode == pipeline.end()) {
+    throw wrong(
+        "to predict, the configuration needs a section predict or eval whose "
+        "dataset.transform_pipeline begins with DecodeImage");
+  }
+  std::get<ocr::DecodeImage>(*decode).keep_ori = true;
+  return pipeline;
+}
+
+std::vector<ocr::Transform> crop_pipeline(const Config& config) {
+  auto pipeline = picture_pipeline(config);
+  std::erase_if(pipeline, decodes);
+  return pipeline;
+}
+
+ocr::ImageMode picture_mode(const Config& config) {
+  return decoder(picture_pipeline(config))->img_mode;
+}
+
+}  // namespace lockstep

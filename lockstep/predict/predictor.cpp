@@ -1,0 +1,81 @@
+#include "lockstep/predict/predictor.h"
+
+#include <fmt/format.h>
+
+#include <opencv2/imgcodecs.hpp>
+#include <opencv2/imgproc.hpp>
+
+#include "lockstep/base/error.h"
+#include "lockstep/ocr/draw/crop.h"
+#include "lockstep/ocr/predict/result_lines.h"
+
+namespace lockstep {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// In OpenCV's own order of channels, to draw on and to write.
+cv::Mat as_bgr(const cv::Mat& picture, ocr::ImageMode mode) {
+  if (mode != ocr::ImageMode::kRgb) return picture;
+  cv::Mat result;
+  cv::cvtColor(picture, result, cv::COLOR_RGB2BGR);
+  return result;
+}
+
+void save_picture(const fs::path& path, const cv::Mat& picture) {
+  bool written = false;
+  try {
+    written = cv::imwrite(path.string(), picture);
+  } catch (const cv::Exception& error) {
+    throw Error(ErrorCode::kIo, fmt::format("write {}: {}", path.string(), error.err));
+  }
+  if (!written) throw Error(ErrorCode::kIo, fmt::format("cannot write {}", path.string()));
+}
+
+}  // namespace
+
+Predictor::Predictor(const PredictPlan& plan) : plan_(plan) {
+  if (plan.det) detector_.emplace(*plan.det);
+  if (plan.rec) recogniser_.emplace(*plan.rec);
+}
+
+std::string Predictor::operator()(const fs::path& picture, const std::string& name) {
+  const std::string file = picture.filename().string();
+  if (!detector_) return ocr::recognition_line(file, (*recogniser_)(picture).text);
+  const Detector::Result found = (*detector_)(picture);
+  return recogniser_ ? read_regions(file, name, found) : list_regions(file, name, found);
+}
+
+std::string Predictor::list_regions(const std::string& file, const std::string& name,
+                                    const Detector::Result& found) {
+  const auto regions = ocr::checked_regions(found.regions, found.picture.size());
+  std::vector<ocr::Annotation> shown;
+  for (const auto& one : regions) shown.push_back({one, ""});
+  draw(name + "_det_res.png", found.picture, shown);
+  return ocr::detection_line(file, regions);
+}
+
+std::string Predictor::read_regions(const std::string& file, const std::string& name,
+                                    const Detector::Result& found) {
+  std::vector<cv::Mat> crops;
+  for (const auto& one : found.regions) {
+    crops.push_back(ocr::crop_text_region(found.picture, one.polygon));
+  }
+  const auto texts = (*recogniser_)(crops, detector_->mode());
+  std::vector<ocr::ReadRegion> read;
+  std::vector<ocr::Annotation> shown;
+  for (size_t i = 0; i < texts.size(); ++i) {
+    if (texts[i].confidence < plan_.drop_score) continue;
+    read.push_back({found.regions[i].polygon, texts[i].text});
+    shown.push_back({found.regions[i].polygon, texts[i].text});
+  }
+  draw(name + "_res.png", found.picture, shown);
+  return ocr::system_line(file, read);
+}
+
+void Predictor::draw(const std::string& file, const cv::Mat& picture,
+                     const std::vector<ocr::Annotation>& shown) {
+  save_picture(plan_.output / file, ocr::annotate(as_bgr(picture, detector_->mode()), shown));
+}
+
+}  // namespace lockstep

@@ -1,0 +1,129 @@
+#include "lockstep/predict/predict_plan.h"
+
+#include "tests/data/errors.h"
+#include "tests/data/temp_dir.h"
+#include "tests/predict/configs.h"
+
+namespace lockstep {
+namespace {
+
+using testing::error_of;
+using testing::TempDir;
+using testing::write_text;
+
+/// A detector's and a recogniser's file, and weights that are only there.
+struct Files {
+  TempDir dir;
+  std::string det = (dir / "det.yaml").string();
+  std::string rec = (dir / "rec.yml").string();
+  std::string det_weights = (dir / "det.ckpt").string();
+  std::string rec_weights = (dir / "rec.pth").string();
+  Files() {
+    write_text(det, testing::det_yaml());
+    write_text(rec, testing::rec_yaml());
+    write_text(det_weights, "");
+    write_text(rec_weights, "");
+  }
+};
+
+PredictOptions with(const std::string& config, std::vector<std::string> det,
+                    std::vector<std::string> rec) {
+  PredictOptions options;
+  options.config = config;
+  options.det = std::move(det);
+  options.rec = std::move(rec);
+  options.input = "pictures";
+  return options;
+}
+
+void expect_refused(const PredictOptions& options, const std::string& part,
+                    ErrorCode code = ErrorCode::kInvalidArgument) {
+  const std::string text = error_of(code, [&] { plan_prediction(options); });
+  EXPECT_NE(text.find(part), std::string::npos) << text;
+}
+
+TEST(PlanPrediction, ADetectorAlone) {
+  const Files files;
+  const auto plan = plan_prediction(with(files.det, {files.det_weights}, {}));
+  ASSERT_TRUE(plan.det);
+  EXPECT_FALSE(plan.rec);
+  EXPECT_EQ(plan.det->weights, files.det_weights);
+  EXPECT_EQ(plan.input, "pictures");
+  EXPECT_EQ(plan.output, "output");
+  EXPECT_EQ(plan.result_file(), "det_results.txt");
+}
+
+TEST(PlanPrediction, ARecogniserWithWhatItsSectionSays) {
+  const Files files;
+  auto options = with(files.rec, {}, {files.rec_weights});
+  options.input.clear();
+  const auto plan = plan_prediction(options);
+  EXPECT_EQ(plan.input, "crops");
+  EXPECT_EQ(plan.output, "./rec_results");
+  EXPECT_EQ(plan.result_file(), "rec_results.txt");
+}
+
+TEST(PlanPrediction, BothInAnyWayOfSayingSo) {
+  const Files files;
+  for (const auto& options :
+       {with(files.det, {files.det_weights}, {files.rec, files.rec_weights}),
+        with(files.rec, {files.det_weights, files.det}, {files.rec_weights}),
+        with("", {files.det, files.det_weights}, {files.rec_weights, files.rec})}) {
+    const auto plan = plan_prediction(options);
+    ASSERT_TRUE(plan.det && plan.rec);
+    EXPECT_EQ(plan.det->weights, files.det_weights);
+    EXPECT_EQ(plan.rec->weights, files.rec_weights);
+    EXPECT_EQ(plan.rec->config.model.type, ModelType::kRec);
+    EXPECT_EQ(plan.result_file(), "system_results.txt");
+  }
+}
+
+TEST(PlanPrediction, WeightsAreThoseOfTheFileOrTheBest) {
+  const Files files;
+  expect_refused(with(files.rec, {}, {}), "predict.ckpt_load_path", ErrorCode::kNotFound);
+  auto options = with(files.det, {}, {});
+  const auto folder = files.dir / "run";
+  options.overrides = {"train.ckpt_save_dir=" + folder.string()};
+  expect_refused(options, "there is no best.ckpt", ErrorCode::kNotFound);
+  std::filesystem::create_directories(folder);
+  write_text(folder / "best.ckpt", "");
+  EXPECT_EQ(plan_prediction(options).det->weights, folder / "best.ckpt");
+  options.overrides.push_back("eval.ckpt_load_path=" + files.det_weights);
+  EXPECT_EQ(plan_prediction(options).det->weights, files.det_weights);
+}
+
+TEST(PlanPrediction, RefusesWhatContradicts) {
+  const Files files;
+  expect_refused(with("", {}, {}), "no network");
+  expect_refused(with("", {files.det_weights}, {}), "no .yaml file describes");
+  expect_refused(with(files.det, {files.det_weights, files.rec_weights}, {}), "two of a kind");
+  expect_refused(with(files.det, {files.det}, {}), "both for model.type det");
+  expect_refused(with("", {files.rec}, {}), "its model.type is rec");
+  expect_refused(with("", {(files.dir / "no.ckpt").string(), files.det}, {}), "no.ckpt",
+                 ErrorCode::kNotFound);
+  auto nothing = with(files.det, {files.det_weights}, {});
+  nothing.input.clear();
+  expect_refused(nothing, "--input");
+}
+
+TEST(PicturePipeline, IsThatOfEvaluationWithoutLabels) {
+  const Files files;
+  const auto plan = plan_prediction(with(files.det, {files.det_weights}, {}));
+  const auto pipeline = picture_pipeline(plan.det->config);
+  ASSERT_EQ(pipeline.size(), 4U);
+  EXPECT_TRUE(std::get<ocr::DecodeImage>(pipeline[0]).keep_ori);
+  EXPECT_TRUE(std::holds_alternative<ocr::DetResize>(pipeline[1]));
+  EXPECT_EQ(picture_mode(plan.det->config), ocr::ImageMode::kRgb);
+}
+
+TEST(PicturePipeline, OfPredictionComesFirstAndCropsAreDecoded) {
+  const Files files;
+  const auto plan = plan_prediction(with(files.rec, {}, {files.rec_weights}));
+  EXPECT_EQ(picture_pipeline(plan.rec->config).size(), 3U);
+  EXPECT_TRUE(
+      std::holds_alternative<ocr::RecResizeNormForInfer>(crop_pipeline(plan.rec->config)[0]));
+  EXPECT_EQ(picture_mode(plan.rec->config), ocr::ImageMode::kBgr);
+}
+
+}  // namespace
+}  // namespace lockstep
