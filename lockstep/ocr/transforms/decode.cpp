@@ -23,7 +23,7 @@ uint32_t big_endian(Bytes bytes, size_t at, size_t count) {
 }
 
 std::string size_fault(int64_t width, int64_t height) {
-  if (width > 0 && height > 0 && width * height <= kMaxImagePixels) return "";
+  if (width > 0 && height > 0 && width <= kMaxImagePixels / height) return "";
   return fmt::format("an image of {} x {} pixels; allowed: 1 to {} in all", width, height,
                      kMaxImagePixels);
 }
