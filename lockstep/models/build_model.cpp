@@ -109,7 +109,7 @@ std::shared_ptr<Model> build_classifier(const ModelSpec& spec) {
 std::shared_ptr<Model> build_detector(const ModelSpec& spec) {
   auto backbone = spec.backbone.name == "det_mobilenet_v3"
                       ? make_det_mobilenet_v3(spec.backbone)
-                      : make_det_resnet(resnet_depth(spec.backbone.name));
+                      : make_det_resnet(resnet_depth(spec.backbone.name), spec.backbone.dcn);
   auto neck = make_db_fpn(backbone->feature_channels(), spec.neck);
   const auto step =
       spec.head.name == "DBHeadEnhance" ? StepFunction::kPaper : StepFunction::kMindocr;

@@ -15,6 +15,8 @@ struct BackboneSpec {
   Stem stem = Stem::kImageNet;      ///< resnet*, cls_resnet*.
   bool zero_init_residual = false;  ///< resnet*, cls_resnet*; see init_resnet().
 
+  bool dcn = false;  ///< det_resnet*: deformable convolutions in the last three stages.
+
   std::string architecture = "large";  ///< det_mobilenet_v3: "large" or "small".
   double alpha = 1;                    ///< det_mobilenet_v3: factor of its widths.
   std::vector<int64_t> out_stages =

@@ -23,6 +23,7 @@ ModelSpec model_spec(const ModelConfig& config) {
   spec.backbone.name = config.backbone.name;
   spec.backbone.stem = parse_stem(config.backbone.stem);
   spec.backbone.zero_init_residual = config.backbone.zero_init_residual;
+  spec.backbone.dcn = config.backbone.dcn;
   spec.backbone.architecture = config.backbone.architecture;
   spec.backbone.alpha = config.backbone.alpha;
   spec.backbone.out_stages = config.backbone.out_stages;

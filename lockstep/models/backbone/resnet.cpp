@@ -14,6 +14,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/text.h"
+#include "lockstep/models/deform/deform_conv.h"
 #include "lockstep/models/layers.h"
 
 namespace lockstep {
@@ -35,17 +36,26 @@ class Block : public Model {
   }
   virtual nn::BatchNorm2d& last_norm() = 0;
 
+  /// Makes conv2, which is 3x3, a deformable convolution.
+  void deform() { offsets_ = register_module("conv2_offset", make_offset_conv(conv2_)); }
+
  protected:
   virtual at::Tensor branch(at::Tensor x) = 0;
 
   // torchvision makes the shortcut's layers before the block's own and registers them last.
   explicit Block(nn::Sequential downsample) : downsample_(std::move(downsample)) {}
+  void set_conv2(const nn::Conv2d& conv2) { conv2_ = conv2; }
+  at::Tensor conv2(const at::Tensor& x) {
+    return offsets_.is_empty() ? conv2_->forward(x) : deformed(conv2_, offsets_, x);
+  }
   void register_downsample() {
     if (!downsample_.is_empty()) register_module("downsample", downsample_);
   }
 
  private:
   nn::Sequential downsample_;
+  nn::Conv2d conv2_{nullptr};
+  nn::Conv2d offsets_{nullptr};
 };
 
 class BasicBlock final : public Block {
@@ -58,6 +68,7 @@ class BasicBlock final : public Block {
         bn1_(register_module("bn1", nn::BatchNorm2d(planes))),
         conv2_(register_module("conv2", conv(planes, planes, 3, 1))),
         bn2_(register_module("bn2", nn::BatchNorm2d(planes))) {
+    set_conv2(conv2_);
     register_downsample();
   }
   nn::BatchNorm2d& last_norm() override { return bn2_; }
@@ -65,7 +76,7 @@ class BasicBlock final : public Block {
  private:
   at::Tensor branch(at::Tensor x) override {
     x = bn1_->forward(conv1_->forward(x)).relu_();
-    return bn2_->forward(conv2_->forward(x));
+    return bn2_->forward(conv2(x));
   }
 
   nn::Conv2d conv1_;
@@ -86,6 +97,7 @@ class Bottleneck final : public Block {
         bn2_(register_module("bn2", nn::BatchNorm2d(planes))),
         conv3_(register_module("conv3", conv(planes, planes * kExpansion, 1, 1))),
         bn3_(register_module("bn3", nn::BatchNorm2d(planes * kExpansion))) {
+    set_conv2(conv2_);
     register_downsample();
   }
   nn::BatchNorm2d& last_norm() override { return bn3_; }
@@ -93,7 +105,7 @@ class Bottleneck final : public Block {
  private:
   at::Tensor branch(at::Tensor x) override {
     x = bn1_->forward(conv1_->forward(x)).relu_();
-    x = bn2_->forward(conv2_->forward(x)).relu_();
+    x = bn2_->forward(conv2(x)).relu_();
     return bn3_->forward(conv3_->forward(x));
   }
 
@@ -203,9 +215,14 @@ std::shared_ptr<Backbone> make_resnet(int depth, Stem stem) {
   return make_network(depth, stem, StemPool::kSymmetric);
 }
 
-std::shared_ptr<FeatureBackbone> make_det_resnet(int depth) {
+std::shared_ptr<FeatureBackbone> make_det_resnet(int depth, bool dcn) {
   auto net = make_network(depth, Stem::kImageNet, StemPool::kSame);
   init_resnet(*net, /*zero_init_residual=*/false);
+  if (!dcn) return net;
+  for (const auto& module : net->named_modules("", /*include_self=*/false)) {
+    auto* block = dynamic_cast<Block*>(module.value().get());
+    if (block != nullptr && !module.key().starts_with("layer1.")) block->deform();
+  }
   return net;
 }
 

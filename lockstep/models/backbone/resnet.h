@@ -32,8 +32,11 @@ std::shared_ptr<Backbone> make_resnet(int depth, Stem stem);
 /// The backbones of text detection: as make_resnet(depth, Stem::kImageNet), with the start values
 /// of init_resnet(), but the max-pool pads as same_padding() says, as MindOCR's weights expect.
 /// features: (N, 3, H, W) -> four maps, of strides 4, 8, 16 and 32 (sizes rounded up), the outputs
-/// of layer1 to layer4. Errors: kInvalidArgument for another depth.
-std::shared_ptr<FeatureBackbone> make_det_resnet(int depth);
+/// of layer1 to layer4.
+/// With `dcn` each block's conv2 in layer2 to layer4 is a deformable convolution, whose offsets
+/// come of its `conv2_offset` (DBNet++ paper, section 3.1, as in its authors' code). Errors:
+/// kInvalidArgument for another depth.
+std::shared_ptr<FeatureBackbone> make_det_resnet(int depth, bool dcn);
 
 /// Sets the start values of every convolution (normal, Kaiming, fan-out, ReLU) and batch norm
 /// (1 and 0) under `net`, in the order of its modules; linear layers keep libtorch's. With

@@ -1,0 +1,187 @@
+#include "lockstep/models/deform/deform_conv.h"
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/zeros.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <torch/csrc/autograd/custom_function.h>
+#include <torch/nn/init.h>
+
+#include "lockstep/base/error.h"
+#include "lockstep/models/deform/taps.h"
+#include "lockstep/models/loss/loss.h"
+
+namespace lockstep {
+namespace {
+
+deform::Shape shape_of(const at::Tensor& x, const at::Tensor& weight, Pair stride, Pair padding) {
+  const auto outputs = [](int64_t size, int64_t kernel, int64_t step, int64_t pad) {
+    return (size + 2 * pad - kernel) / step + 1;
+  };
+  deform::Shape s{};
+  s.channels = x.size(1);
+  s.rows = x.size(2);
+  s.columns = x.size(3);
+  s.kernel_rows = weight.size(2);
+  s.kernel_columns = weight.size(3);
+  s.stride_rows = stride[0];
+  s.stride_columns = stride[1];
+  s.pad_rows = padding[0];
+  s.pad_columns = padding[1];
+  s.out_rows = outputs(s.rows, s.kernel_rows, stride[0], padding[0]);
+  s.out_columns = outputs(s.columns, s.kernel_columns, stride[1], padding[1]);
+  return s;
+}
+
+void check_deform(const at::Tensor& x, const at::Tensor& offset, const at::Tensor& mask,
+                  const at::Tensor& weight, Pair stride, Pair padding) {
+  if (x.dim() == 4 && weight.dim() == 4 && x.size(1) == weight.size(1)) {
+    const auto s = shape_of(x, weight, stride, padding);
+    const auto fits = [&](const at::Tensor& maps, int64_t channels) {
+      return maps.sizes() == at::IntArrayRef({x.size(0), channels, s.out_rows, s.out_columns});
+    };
+    if (fits(offset, 2 * s.taps()) && fits(mask, s.taps())) return;
+  }
+  throw Error(ErrorCode::kInvalidArgument,
+              fmt::format("deform_conv2d: x ({}), offset ({}), mask ({}), weight ({}) do not fit",
+                          fmt::join(x.sizes(), ", "), fmt::join(offset.sizes(), ", "),
+                          fmt::join(mask.sizes(), ", "), fmt::join(weight.sizes(), ", ")));
+}
+
+/// (O, C, rows, columns) -> (O, K C): the order in which a place's columns lie.
+at::Tensor as_matrix(const at::Tensor& weight) {
+  return weight.permute({0, 2, 3, 1}).reshape({weight.size(0), -1});
+}
+
+/// One image: (C, H, W) -> (H, W, C), in memory.
+at::Tensor channels_together(const at::Tensor& image) {
+  return image.permute({1, 2, 0}).contiguous();
+}
+
+/// Calls body with a null pointer of the tensors' type, to be used as a tag.
+template <typename Body>
+void with_type(at::ScalarType type, const Body& body) {
+  if (type == at::kDouble) {
+    body(static_cast<double*>(nullptr));
+  } else {
+    body(static_cast<float*>(nullptr));
+  }
+}
+
+/// (places, K C) of one image. x: channels_together().
+at::Tensor columns_of(const deform::Shape& s, const at::Tensor& x, const at::Tensor& offset,
+                      const at::Tensor& mask) {
+  at::Tensor columns = at::empty({s.places(), s.taps() * s.channels}, x.options());
+  with_type(x.scalar_type(), [&]<typename T>(T*) {
+    deform::gather<T>(s, x.data_ptr<T>(), offset.data_ptr<T>(), mask.data_ptr<T>(),
+                      columns.data_ptr<T>());
+  });
+  return columns;
+}
+
+/// Of one image; `offset` and `mask` are filled, `x` is returned as (C, H, W).
+struct TapGradients {
+  at::Tensor offset;
+  at::Tensor mask;
+};
+
+at::Tensor backward_image(const deform::Shape& s, const at::Tensor& x, const at::Tensor& offset,
+                          const at::Tensor& mask, const at::Tensor& grad_columns,
+                          const TapGradients& taps) {
+  at::Tensor grad_x = at::zeros({s.rows, s.columns, s.channels}, x.options());
+  with_type(x.scalar_type(), [&]<typename T>(T*) {
+    const T *grad = grad_columns.data_ptr<T>(), *offsets = offset.data_ptr<T>(),
+            *masks = mask.data_ptr<T>();
+    deform::scatter<T>(s, grad, offsets, masks, grad_x.data_ptr<T>());
+    deform::gradients_of_taps<T>(s, x.data_ptr<T>(), grad, offsets, masks,
+                                 taps.offset.data_ptr<T>(), taps.mask.data_ptr<T>());
+  });
+  return grad_x.permute({2, 0, 1});
+}
+
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+class DeformConvFunction : public torch::autograd::Function<DeformConvFunction> {
+ public:
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& offset,
+                            const at::Tensor& mask, const at::Tensor& weight, int64_t stride_rows,
+                            int64_t stride_columns, int64_t pad_rows, int64_t pad_columns) {
+    context->save_for_backward({x, offset, mask, weight});
+    const std::vector<int64_t> geometry = {stride_rows, stride_columns, pad_rows, pad_columns};
+    context->saved_data["geometry"] = geometry;
+    const auto s = shape_of(x, weight, {stride_rows, stride_columns}, {pad_rows, pad_columns});
+    at::Tensor out = at::empty({x.size(0), weight.size(0), s.out_rows, s.out_columns}, x.options());
+    const at::Tensor matrix = as_matrix(weight);
+    for (int64_t n = 0; n < x.size(0); ++n) {
+      const auto columns = columns_of(s, channels_together(x[n]), offset[n], mask[n]);
+      at::Tensor image = out[n].flatten(1);
+      at::mm_out(image, matrix, columns.t());
+    }
+    return out;
+  }
+
+  static variable_list backward(AutogradContext* context, variable_list grads) {
+    const auto saved = context->get_saved_variables();
+    const at::Tensor &x = saved[0], &offset = saved[1], &mask = saved[2], &weight = saved[3];
+    const auto g = context->saved_data["geometry"].toIntVector();
+    const auto s = shape_of(x, weight, {g[0], g[1]}, {g[2], g[3]});
+    const at::Tensor matrix = as_matrix(weight);
+    at::Tensor grad_matrix = at::zeros_like(matrix);
+    const at::Tensor grad_x = at::empty_like(x), grad_offset = at::empty_like(offset),
+                     grad_mask = at::empty_like(mask);
+    for (int64_t n = 0; n < x.size(0); ++n) {
+      const at::Tensor image = channels_together(x[n]);
+      const at::Tensor grad = grads[0][n].flatten(1);  // (O, places)
+      grad_matrix.addmm_(grad, columns_of(s, image, offset[n], mask[n]));
+      const at::Tensor grad_columns = at::mm(grad.t(), matrix);
+      grad_x[n].copy_(backward_image(s, image, offset[n], mask[n], grad_columns,
+                                     {grad_offset[n], grad_mask[n]}));
+    }
+    const at::Tensor grad_weight =
+        grad_matrix.view({weight.size(0), s.kernel_rows, s.kernel_columns, s.channels})
+            .permute({0, 3, 1, 2})
+            .contiguous();
+    const at::Tensor none;
+    return {grad_x, grad_offset, grad_mask, grad_weight, none, none, none, none};
+  }
+};
+
+}  // namespace
+
+at::Tensor deform_conv2d(const at::Tensor& x, const at::Tensor& offset, const at::Tensor& mask,
+                         const at::Tensor& weight, const at::Tensor& bias, Pair stride,
+                         Pair padding) {
+  if (!x.is_cpu()) return deform_conv2d_composite(x, offset, mask, weight, bias, stride, padding);
+  check_deform(x, offset, mask, weight, stride, padding);
+  const auto type = as_full_precision(x).scalar_type();
+  const auto ready = [&](const at::Tensor& value) { return value.to(type).contiguous(); };
+  const at::Tensor out =
+      DeformConvFunction::apply(ready(x), ready(offset), ready(mask), ready(weight), stride[0],
+                                stride[1], padding[0], padding[1]);
+  return bias.defined() ? out + bias.to(type).view({1, -1, 1, 1}) : out;
+}
+
+torch::nn::Conv2d make_offset_conv(const torch::nn::Conv2d& conv) {
+  const auto& of = conv->options;
+  const int64_t taps = conv->weight.size(2) * conv->weight.size(3);
+  torch::nn::Conv2d offsets(torch::nn::Conv2dOptions(of.in_channels(), 3 * taps, of.kernel_size())
+                                .stride(of.stride())
+                                .padding(of.padding()));
+  torch::nn::init::zeros_(offsets->weight);
+  torch::nn::init::zeros_(offsets->bias);
+  return offsets;
+}
+
+at::Tensor deformed(torch::nn::Conv2d& conv, torch::nn::Conv2d& offset_conv, const at::Tensor& x) {
+  const at::Tensor maps = offset_conv->forward(x);
+  const int64_t taps = maps.size(1) / 3;
+  const auto& padding = c10::get<torch::ExpandingArray<2>>(conv->options.padding());
+  return deform_conv2d(x, maps.narrow(1, 0, 2 * taps), maps.narrow(1, 2 * taps, taps).sigmoid(),
+                       conv->weight, conv->bias,
+                       {(*conv->options.stride())[0], (*conv->options.stride())[1]},
+                       {(*padding)[0], (*padding)[1]});
+}
+
+}  // namespace lockstep

@@ -1,0 +1,41 @@
+#pragma once
+// Convolution that looks beside its grid: each tap of each output has its own offset and weight.
+// Source: Zhu et al., "Deformable ConvNets v2: More Deformable, Better Results", CVPR 2019.
+// Legend: N images, C channels in, O channels out, K = kernel rows * kernel columns taps,
+// H x W the input's size, H' x W' the output's.
+
+#include <ATen/core/Tensor.h>
+#include <torch/nn/modules/conv.h>
+
+#include "lockstep/models/layers.h"
+
+namespace lockstep {
+
+/// out(o, p) = bias(o) + sum over c, k of weight(o, c, k) mask(k, p) x(c, stride p - padding + k +
+/// offset(k, p)), where x between pixels is bilinear, and 0 outside.
+/// x: (N, C, H, W); offset: (N, 2 K, H', W'), rows then columns of each tap in turn, in pixels (the
+/// order of torchvision's); mask: (N, K, H', W'); weight: (O, C, kernel rows, kernel columns);
+/// bias: (O), or undefined. Returns (N, O, H', W'). Differentiable once in all of them. On the CPU:
+/// float32 or float64 (reduced precision is computed as float32); sums have one order whatever the
+/// number of threads, but for those of the matrix products. Memory: C K H' W' numbers for one image
+/// at a time; backward computes them again. Elsewhere: deform_conv2d_composite(). Errors:
+/// kInvalidArgument for shapes that do not fit.
+at::Tensor deform_conv2d(const at::Tensor& x, const at::Tensor& offset, const at::Tensor& mask,
+                         const at::Tensor& weight, const at::Tensor& bias, Pair stride,
+                         Pair padding);
+
+/// The same out of libtorch's own operations, for any device. Memory: C K H' W' numbers for every
+/// image, until backward.
+at::Tensor deform_conv2d_composite(const at::Tensor& x, const at::Tensor& offset,
+                                   const at::Tensor& mask, const at::Tensor& weight,
+                                   const at::Tensor& bias, Pair stride, Pair padding);
+
+/// The convolution that finds out offsets and masks for `conv`: 3 K outputs, with the kernel,
+/// stride and padding of `conv`. It starts at 0: on the grid, every tap by half.
+torch::nn::Conv2d make_offset_conv(const torch::nn::Conv2d& conv);
+
+/// `conv` applied to x, each tap where `offset_conv` (of make_offset_conv()) puts it, times the
+/// sigmoid of its last K outputs.
+at::Tensor deformed(torch::nn::Conv2d& conv, torch::nn::Conv2d& offset_conv, const at::Tensor& x);
+
+}  // namespace lockstep
