@@ -1,5 +1,6 @@
 # Short commands. Each only calls a script or a CMake preset.
 #   make run  [DATA=folder] [NPROC=2]   train ResNet-50 on CIFAR-10 for about two minutes
+#   make train-ocr                      train a text detector and a recogniser on drawn pictures, two hours
 #   make test                           everything that must hold
 #   make test-cluster                   real launchers, hosts and services alone (root)
 SHELL := /bin/bash
@@ -8,7 +9,7 @@ NPROC ?= 2
 DATA ?=
 export NPROC DATA
 
-.PHONY: help run test test-cluster bench format lint fuzz install build clean
+.PHONY: help run train-ocr test test-cluster bench format lint fuzz install build clean
 help:
 	@sed -n 's/^#\(   make.*\)/\1/p' Makefile; echo "   make bench | format | lint | fuzz | install [PREFIX=dir] | clean"
 
@@ -21,6 +22,11 @@ run:
 	@scripts/setup.sh run
 	@scripts/build.sh release lockstep lockstep-data lockstep-train
 	@scripts/run.sh
+
+train-ocr:
+	@scripts/setup.sh run
+	@scripts/build.sh release lockstep lockstep-data lockstep-train
+	@scripts/train_ocr.sh
 
 test:
 	@scripts/setup.sh test

@@ -62,6 +62,12 @@ AveragingState load_averaging(const fs::path& checkpoint, int rank) {
   return {std::move(file->metadata), std::move(file->tensors)};
 }
 
+void load_ema(const fs::path& checkpoint, Ema& ema) {
+  if (checkpoint.empty()) return;
+  const auto file = load_extra(checkpoint, kEmaFile);
+  if (file) ema.load(file->tensors, (checkpoint / kEmaFile).string());
+}
+
 void check_resumable(const TrainingState& state, const Config& config, int shards,
                      int64_t steps_per_epoch) {
   if (state.batch_in_epoch == 0) return;

@@ -11,8 +11,12 @@
 #include "lockstep/launch/world.h"
 #include "lockstep/parallel/averaging_state.h"
 #include "lockstep/train/config/config.h"
+#include "lockstep/train/ema.h"
 
 namespace lockstep {
+
+/// The file of a checkpoint that has the moving average of the weights.
+inline constexpr char kEmaFile[] = "ema.safetensors";
 
 /// Where a run goes on.
 struct Resumed {
@@ -35,6 +39,9 @@ Resumed resume(const Config& config, bool own_results, torch::nn::Module& weight
 /// What averaging remembers (see DistributedDataParallel::averaging_state()), as files of a
 /// checkpoint: averaging_R.safetensors is rank R's.
 ExtraFiles averaging_files(const std::vector<AveragingState>& ranks);
+/// The moving average of a checkpoint that has one; without, the average starts from the weights.
+/// Errors: as load_extra(), and Ema::load().
+void load_ema(const std::filesystem::path& checkpoint, Ema& ema);
 /// That of one rank; empty when `checkpoint` has none, or is empty. Errors: as load_extra().
 AveragingState load_averaging(const std::filesystem::path& checkpoint, int rank);
 

@@ -3,7 +3,9 @@
 #include <cstdio>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/log.h"
 #include "lockstep/data/cifar10.h"
+#include "lockstep/train/config/weights.h"
 #include "lockstep/train/config/yaml_writer.h"
 #include "lockstep/train/optim/optimizer.h"
 #include "lockstep/train/plan.h"
@@ -80,13 +82,14 @@ TrainData check_text(const Config& config) {
 int run_check(const Config& config, const World& world) {
   check_world(config, world);
   auto group = ProcessGroup::create(world, group_options(config.parallel));
-  const auto model = make_model(config.model, config.system.seed);
+  const auto model = make_model(without_pretrained(config.model), config.system.seed);
   const auto optimizer = make_optimizer(config.optimizer, *model);
   const auto resumed = resume(config, false, *model, *optimizer);
   check_same_start(resumed.state.step, resumed.from, group);
   const bool images = config.model.type == ModelType::kCls;
   const TrainData data = images ? check_images(config) : check_text(config);
   if (world.rank != 0) return 0;
+  for (const auto& line : missing_weights(config.model)) log_warn(line);
   RunPlan plan;
   plan.parameters = count_parameters(*model, true);
   plan.trainable = count_parameters(*model);

@@ -20,6 +20,11 @@ namespace fs = std::filesystem;
 /// What to judge: named, else the best of the run, else its latest.
 fs::path weights_path(const Config& config) {
   if (!config.eval->ckpt_load_path.empty()) return config.eval->ckpt_load_path;
+  for (const char* name :
+       {"best.ckpt", "best.safetensors"}) {  // the moving average, where there is
+    const auto weights = config.train.ckpt_save_dir / name;
+    if (fs::exists(weights)) return weights;
+  }
   const auto best = config.train.ckpt_save_dir / "best";
   return fs::exists(best) ? best : find_checkpoint(config.train.ckpt_save_dir);
 }
@@ -34,7 +39,7 @@ int run_evaluation(const Config& config, const World& world) {
   set_threads(threads_of(config.parallel, world));
   auto group = ProcessGroup::create(world, group_options(config.parallel));
   const auto path = weights_path(config);
-  auto model = make_model(config.model, config.system.seed);
+  auto model = make_model(without_pretrained(config.model), config.system.seed);
   load_weights(path, *model);
   const AmpLevel level = config.system.amp_level_infer;
   cast_module(*model, level, low_precision(at::kCPU));

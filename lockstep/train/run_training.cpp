@@ -34,6 +34,7 @@ struct RunParts {
   std::shared_ptr<Model> model;
   std::unique_ptr<MasterWeights> masters;  ///< For amp_level O2 and O3.
   std::unique_ptr<torch::optim::Optimizer> optimizer;
+  std::unique_ptr<Ema> ema;
   std::unique_ptr<Task> task;
   DataParts train;
   std::optional<DataParts> eval;
@@ -53,6 +54,10 @@ RunParts make_parts(const Config& config, const World& world, bool own_results) 
   if (config.system.val_while_train) parts.eval = make_data(config, shards, false);
   parts.resumed = resume(config, own_results, weights, *parts.optimizer);
   if (parts.masters) parts.masters->publish_all();
+  if (config.train.ema) {
+    parts.ema = std::make_unique<Ema>(weights, config.train.ema_decay);
+    load_ema(parts.resumed.from, *parts.ema);
+  }
   return parts;
 }
 
@@ -175,7 +180,7 @@ int run_training(const Config& config, const World& world) {
   const SignalWatch signals;
   Trainer trainer({config, world.rank, world.size, group, parts.model, *parts.optimizer,
                    *parts.task, *parts.train.loader, parts.train.samplers,
-                   [&] { return signals.pending(); }, parts.masters.get()},
+                   [&] { return signals.pending(); }, parts.masters.get(), parts.ema.get()},
                   parts.resumed.state, load_averaging(parts.resumed.from, world.rank));
   const auto moved = prepare_folder(config, parts, world, group);
   TrainingLog log({config.train.ckpt_save_dir / fmt::format("log_{}.txt", world.rank),

@@ -60,6 +60,12 @@ std::shared_ptr<Model> make_model(const ModelConfig& config, int64_t seed) {
   return model;
 }
 
+ModelConfig without_pretrained(ModelConfig config) {
+  config.pretrained.clear();
+  config.backbone.pretrained.clear();
+  return config;
+}
+
 std::unique_ptr<MasterWeights> make_masters(AmpLevel level, Model& model) {
   if (level == AmpLevel::kO0 || level == AmpLevel::kO1) return nullptr;
   const auto device = model.parameters().front().device().type();

@@ -23,6 +23,9 @@ ModelSpec model_spec(const ModelConfig& config);
 /// model.pretrained, if any. Errors: kInvalidArgument (unknown name), those of load_weights().
 std::shared_ptr<Model> make_model(const ModelConfig& config, int64_t seed);
 
+/// The same network, to be filled from elsewhere.
+ModelConfig without_pretrained(ModelConfig config);
+
 /// For levels O2 and O3, which cast the model; otherwise nothing.
 std::unique_ptr<MasterWeights> make_masters(AmpLevel level, Model& model);
 

@@ -180,6 +180,10 @@ StepReport Trainer::micro_step(const Batch& batch) {
   if (slot.last && !agreed.overflow) update(report.lr);
   if (slot.last && agreed.overflow) drop_update(slot);
   if (slot.last) end_step(agreed.overflow);
+  if (parts_.ema && !agreed.overflow) {
+    if (parts_.masters) parts_.masters->collect_buffers();
+    parts_.ema->update();
+  }
   ++state_.batch_in_epoch;
   ++state_.schedule_step;
   const int64_t samples = batch.images.size(0) * num_ranks();
@@ -304,8 +308,15 @@ void Trainer::end_step(bool overflow) {
 
 torch::nn::Module& Trainer::weights() {
   if (!parts_.masters) return *parts_.model;
-  parts_.masters->collect_buffers();
+  if (!parts_.ema || !parts_.ema->swapped()) parts_.masters->collect_buffers();
   return parts_.masters->module();
+}
+
+void Trainer::swap_average() {
+  if (!parts_.ema) return;
+  if (parts_.masters && !parts_.ema->swapped()) parts_.masters->collect_buffers();
+  parts_.ema->swap();
+  if (parts_.masters) parts_.masters->publish_all();
 }
 
 void Trainer::report_fault(const std::string& line) {

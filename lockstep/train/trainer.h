@@ -17,6 +17,7 @@
 #include "lockstep/parallel/distributed_data_parallel.h"
 #include "lockstep/parallel/distributed_sampler.h"
 #include "lockstep/train/config/config.h"
+#include "lockstep/train/ema.h"
 #include "lockstep/train/evaluate.h"
 #include "lockstep/train/log/lines.h"
 #include "lockstep/train/task/task.h"
@@ -52,6 +53,7 @@ struct TrainerParts {
   std::span<DistributedSampler> samplers;  ///< One for each of the rank's shards.
   std::function<int()> pending_signal;     ///< SIGTERM, SIGINT or 0; see SignalWatch.
   MasterWeights* masters = nullptr;        ///< Of the model; amp_level O2 and O3 have them.
+  Ema* ema = nullptr;                      ///< Of what is saved; train.ema has it.
 };
 
 /// The optimizer step that micro-step `index` (from 0) of an epoch belongs to.
@@ -115,6 +117,7 @@ class Trainer {
   Model& model() { return *parts_.model; }  ///< What computes.
   /// What is saved: float32, under the model's names; the model itself in O0 and O1.
   torch::nn::Module& weights();
+  const Ema* ema() const { return parts_.ema; }
   torch::optim::Optimizer& optimizer() { return parts_.optimizer; }
   TrainingState& state() { return state_; }
   /// Collective; see DistributedDataParallel::averaging_state().
@@ -127,6 +130,8 @@ class Trainer {
   StopReason stop_reason() const { return stop_; }
 
  private:
+  friend class AveragedWeights;
+  void swap_average();
   bool finished() const;
   void run_epoch();
   std::vector<int64_t> remaining_order() const;
@@ -157,6 +162,19 @@ class Trainer {
   int64_t steps_per_epoch_;
   StopReason stop_ = StopReason::kEpochsDone;
   std::optional<StopReason> pending_stop_;  // for the end of the optimizer step under way
+};
+
+/// While it lives, the network has the values of its moving average, where there is one: to
+/// evaluate or to save them.
+class AveragedWeights {
+ public:
+  explicit AveragedWeights(Trainer& trainer) : trainer_(trainer) { trainer_.swap_average(); }
+  ~AveragedWeights() { trainer_.swap_average(); }
+  AveragedWeights(const AveragedWeights&) = delete;
+  AveragedWeights& operator=(const AveragedWeights&) = delete;
+
+ private:
+  Trainer& trainer_;
 };
 
 }  // namespace lockstep

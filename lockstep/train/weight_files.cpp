@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "lockstep/checkpoint/mindspore_file.h"
+
 namespace lockstep {
 
 namespace fs = std::filesystem;
@@ -53,7 +55,11 @@ void WeightFiles::save_best(const TensorMap& weights) const {
 }
 
 void WeightFiles::save(const fs::path& path, const TensorMap& weights) const {
-  save_tensors(path, weights);
+  if (format_ == "ckpt") {
+    save_ckpt(path, weights);
+  } else {
+    save_tensors(path, weights);
+  }
 }
 
 }  // namespace lockstep

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "lockstep/checkpoint/weights.h"
 #include "tests/support/temp_folder.h"
 
 namespace lockstep {
@@ -33,6 +34,19 @@ std::vector<std::string> names_in(const std::filesystem::path& dir) {
   }
   std::sort(names.begin(), names.end());
   return names;
+}
+
+TEST(WeightFiles, TheFormatOfMindsporeIsWrittenOverAndOver) {
+  const TempFolder dir;
+  WeightFiles files(dir.path(), "ckpt", {Keep::kLatest, 1, true}, {});
+  for (int i = 0; i < 2; ++i) {
+    const TensorMap weights = {{"head.weight", torch::full({2}, i)}};
+    files.save_epoch({1, 0.5}, weights);
+    files.save_best(weights);
+    EXPECT_EQ(names_in(dir.path()), (std::vector<std::string>{"best.ckpt", "e1.ckpt"}));
+    const auto read = read_weights(files.best_path()).at("head.weight");
+    EXPECT_TRUE(read.to(torch::kFloat).equal(torch::full({2}, i).to(torch::kFloat)));
+  }
 }
 
 TEST(WeightFiles, FilesAreThoseThatThePolicyKeeps) {

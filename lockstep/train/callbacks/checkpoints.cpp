@@ -87,23 +87,32 @@ void Checkpoints::on_evaluation(Trainer& trainer, const EvalResult& result) {
 
 void Checkpoints::on_epoch(Trainer& trainer, const EpochReport& report) {
   if (!trainer.config().system.val_while_train) record(trainer, report.loss);
-  if (weights_) {
-    weights_->save_epoch({report.epoch, value_.value_or(kUnjudged)},
-                         module_tensors(trainer.weights()));
-  }
-  value_.reset();
+  save_epoch_weights(trainer, report.epoch);
   save(trainer);
+}
+
+/// Those of an epoch that was judged are those that were judged: with a moving average that.
+void Checkpoints::save_epoch_weights(Trainer& trainer, int64_t epoch) {
+  const auto value = std::exchange(value_, std::nullopt);
+  if (!weights_) return;
+  std::optional<AveragedWeights> average;
+  if (value) average.emplace(trainer);
+  weights_->save_epoch({epoch, value.value_or(kUnjudged)}, module_tensors(trainer.weights()));
 }
 
 void Checkpoints::save(Trainer& trainer) {
   auto& state = trainer.state();
-  const auto averaging = averaging_files(trainer.averaging_state());
+  auto extra = averaging_files(trainer.averaging_state());
+  if (trainer.ema()) extra[kEmaFile] = {trainer.ema()->state(), {}};
   if (trainer.rank() == 0) {
     state.rng = rng_bytes();
     const auto folder =
         save_checkpoint(trainer.config().train.ckpt_save_dir, trainer.weights(),
-                        trainer.optimizer(), state, checkpoint_policy(trainer.config()), averaging);
-    if (new_best_ && weights_) weights_->save_best(module_tensors(trainer.weights()));
+                        trainer.optimizer(), state, checkpoint_policy(trainer.config()), extra);
+    if (new_best_ && weights_) {
+      const AveragedWeights average(trainer);
+      weights_->save_best(module_tensors(trainer.weights()));
+    }
     if (new_best_) {
       log_.info(kTrainLogger, fmt::format("=> Best {}: {}, checkpoint saved.", state.metric,
                                           python_float(state.best->value)));

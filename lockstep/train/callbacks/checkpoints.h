@@ -31,6 +31,7 @@ class Checkpoints final : public Callback {
  private:
   void record(Trainer& trainer, double value);
   void save(Trainer& trainer);
+  void save_epoch_weights(Trainer& trainer, int64_t epoch);
   void report_end(Trainer& trainer);
   std::string top_table(Trainer& trainer) const;
 

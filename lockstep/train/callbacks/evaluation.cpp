@@ -13,8 +13,12 @@ void Evaluation::run(Trainer& trainer) {
   EvalHooks hooks;
   hooks.interrupted = [&] { return trainer.signalled(); };
   hooks.fault = [&](const std::string& line) { trainer.report_fault(line); };
-  const auto result = evaluate(trainer.model(), loader_, samplers_, trainer.group(), trainer.task(),
-                               config.system.amp_level, hooks);
+  std::optional<EvalResult> result;
+  {
+    const AveragedWeights average(trainer);
+    result = evaluate(trainer.model(), loader_, samplers_, trainer.group(), trainer.task(),
+                      config.system.amp_level, hooks);
+  }
   if (result) {
     trainer.evaluated(*result);
   } else {

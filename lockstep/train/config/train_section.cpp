@@ -22,11 +22,8 @@ TrainSection read_train(Section section, ModelType type) {
   config.clip_norm = section.number("clip_norm", 1, 1e-12, 1e12);
   config.ckpt_save_steps = section.whole("ckpt_save_steps", 0, 0, kMaxCount);
   config.weights_format = section.choice(
-      "weights_format", type == ModelType::kCls ? "none" : "ckpt", {"safetensors", "none"});
+      "weights_format", type == ModelType::kCls ? "none" : "ckpt", {"ckpt", "safetensors", "none"});
   config.max_steps = section.whole("max_steps", 0, 0, kMaxCount);
-  if (type == ModelType::kCls) {
-    section.only("ema", {"False", ""}, "a moving average of the weights is not kept yet");
-  }
   config.ema = section.flag("ema", false);
   config.ema_decay = section.number("ema_decay", 0.9999, 0, 1);
   config.pred_cast_fp32 = read_maybe_flag(section, "pred_cast_fp32");

@@ -139,20 +139,40 @@ std::string training_banner(const Config& config, const BannerFacts& facts) {
   line("Steps per epoch", facts.steps_per_epoch);
   line("Num epochs", config.scheduler.num_epochs);
   line("Clip gradient", python_bool(train.clip_grad));
-  line("EMA", "False");
+  line("EMA", python_bool(train.ema));
   line("AMP level", to_string(config.system.amp_level));
   line("Loss scaler", scaler_dict(config));
   line("Drop overflow update", python_bool(config.system.drop_overflow_update));
   return text + kRule + "\n\nStart training... (The first epoch takes longer, please wait...)\n";
 }
 
+namespace {
+
+std::string task_lines(const Config& config) {
+  if (config.model.type == ModelType::kDet) {
+    const auto& steps = config.eval->dataset.pipeline;
+    const bool resizes = std::any_of(steps.begin(), steps.end(), [](const ocr::Transform& step) {
+      return std::holds_alternative<ocr::DetResize>(step);
+    });
+    return fmt::format("Allow rescaling polygons for Det postprocess: {}\n", python_bool(resizes));
+  }
+  if (config.model.type != ModelType::kRec) return "";
+  const auto& characters = std::get<ocr::CharacterOptions>(config.postprocess);
+  const auto& path = characters.character_dict_path;
+  return fmt::format("Character dict path: {}\nUse space char: {}\nNum classes: {}\n",
+                     path.empty() ? "None" : path, python_bool(characters.use_space_char),
+                     config.model.head.out_channels);
+}
+
+}  // namespace
+
 std::string evaluation_banner(const Config& config, const BannerFacts& facts) {
   return fmt::format(
       "\n{}\nModel: {}\nTotal number of parameters: {}\nTotal number of trainable parameters: {}\n"
-      "AMP level: {}\nNum batches: {}\nBatch size: {}\n{}\n\nStart evaluating...\n",
+      "AMP level: {}\nNum batches: {}\nBatch size: {}\n{}{}\n\nStart evaluating...\n",
       kRule, config.model.name(), facts.total_parameters, facts.trainable_parameters,
       to_string(config.system.amp_level_infer), facts.num_batches, config.eval->loader.batch_size,
-      kRule);
+      task_lines(config), kRule);
 }
 
 }  // namespace lockstep

@@ -122,7 +122,7 @@ TEST(Config, MissingKeysAreNamed) {
 // What cannot be honoured is refused, never ignored.
 TEST(Config, KnownKeysOfMindocrThatCannotBeHonoured) {
   for (const auto* item :
-       {"train.ema=True", "optimizer.opt=adadelta", "optimizer.grouping_strategy=visionlan",
+       {"optimizer.opt=adadelta", "optimizer.grouping_strategy=visionlan",
         "optimizer.clip=1", "model.type=kie", "model.neck={name: DBFPN}",
         "model.transform={name: STN_ON}", "model.pretrained=True", "model.backbone.pretrained=True",
         "loss.aux_factor=0.5", "train.dataset.type=LMDBDataset",
