@@ -6,6 +6,7 @@
 #include <opencv2/imgproc.hpp>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/log.h"
 #include "lockstep/ocr/draw/crop.h"
 #include "lockstep/ocr/predict/result_lines.h"
 
@@ -32,11 +33,24 @@ void save_picture(const fs::path& path, const cv::Mat& picture) {
   if (!written) throw Error(ErrorCode::kIo, fmt::format("cannot write {}", path.string()));
 }
 
+/// Recipes name a font of their own repository, which need not be here.
+std::string family_of(const std::string& font) {
+  try {
+    return ocr::add_font(font);
+  } catch (const Error& error) {
+    log_warn(std::string("predict.vis_font_path: ") + error.what() + "; the system's are taken");
+    return "Sans";
+  }
+}
+
 }  // namespace
 
 Predictor::Predictor(const PredictPlan& plan) : plan_(plan) {
   if (plan.det) detector_.emplace(*plan.det);
   if (plan.rec) recogniser_.emplace(*plan.rec);
+  if (!detector_ || !recogniser_ || !plan.rec->config.predict) return;
+  const std::string& font = plan.rec->config.predict->vis_font_path;
+  if (!font.empty()) font_ = family_of(font);
 }
 
 std::string Predictor::operator()(const fs::path& picture, const std::string& name) {
@@ -75,7 +89,8 @@ std::string Predictor::read_regions(const std::string& file, const std::string& 
 
 void Predictor::draw(const std::string& file, const cv::Mat& picture,
                      const std::vector<ocr::Annotation>& shown) {
-  save_picture(plan_.output / file, ocr::annotate(as_bgr(picture, detector_->mode()), shown));
+  save_picture(plan_.output / file,
+               ocr::annotate(as_bgr(picture, detector_->mode()), shown, font_));
 }
 
 }  // namespace lockstep

@@ -12,7 +12,8 @@ namespace lockstep {
 /// The networks of a plan, and what they make of one picture.
 class Predictor {
  public:
-  /// Keeps a reference to `plan`. Errors: those of Detector and Recogniser.
+  /// Keeps a reference to `plan`. A font (predict.vis_font_path) that is not there costs a warning.
+  /// Errors: those of Detector and Recogniser.
   explicit Predictor(const PredictPlan& plan);
 
   /// The picture's line of the result file; with a detector also draws a copy of the picture, into
@@ -31,6 +32,7 @@ class Predictor {
   const PredictPlan& plan_;
   std::optional<Detector> detector_;
   std::optional<Recogniser> recogniser_;
+  std::string font_ = "Sans";
 };
 
 }  // namespace lockstep

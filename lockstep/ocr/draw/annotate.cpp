@@ -1,5 +1,6 @@
 #include "lockstep/ocr/draw/annotate.h"
 
+#include <fontconfig/fontconfig.h>
 #include <pango/pangocairo.h>
 
 #include <algorithm>
@@ -48,10 +49,12 @@ void outline(cairo_t* painter, const Polygon& polygon, double thickness) {
   cairo_stroke(painter);
 }
 
-Layout set_text(PangoContext* fonts, const std::string& text, double pixels) {
+Layout set_text(PangoContext* fonts, const std::string& family, const std::string& text,
+                double pixels) {
   Layout layout(pango_layout_new(fonts));
   pango_layout_set_text(layout.get(), text.data(), static_cast<int>(text.size()));
-  const Font font(pango_font_description_from_string("Sans"));
+  const Font font(pango_font_description_new());
+  pango_font_description_set_family(font.get(), family.c_str());
   pango_font_description_set_absolute_size(font.get(), pixels * PANGO_SCALE);
   pango_layout_set_font_description(layout.get(), font.get());
   return layout;
@@ -64,16 +67,16 @@ cv::Size size_of(PangoLayout* layout) {
 }
 
 // Above the corner nearest to the picture's upper left one, but inside of the picture.
-void write_text(cairo_t* painter, PangoContext* fonts, const Annotation& one, double pixels,
-                const cv::Size& picture) {
+void write_text(cairo_t* painter, PangoContext* fonts, const std::string& family,
+                const Annotation& one, double pixels, const cv::Size& picture) {
   const auto corner = *std::min_element(
       one.polygon.begin(), one.polygon.end(),
       [](const cv::Point2f& a, const cv::Point2f& b) { return a.x + a.y < b.x + b.y; });
   const double room = cv::norm(one.polygon[1] - one.polygon[0]);
-  Layout layout = set_text(fonts, one.text, pixels);
+  Layout layout = set_text(fonts, family, one.text, pixels);
   cv::Size size = size_of(layout.get());
   if (size.width > room) {
-    layout = set_text(fonts, one.text, std::max(kSmallestText, pixels * room / size.width));
+    layout = set_text(fonts, family, one.text, std::max(kSmallestText, pixels * room / size.width));
     size = size_of(layout.get());
   }
   const int x = std::clamp(static_cast<int>(corner.x), 0, std::max(0, picture.width - size.width));
@@ -87,7 +90,7 @@ void write_text(cairo_t* painter, PangoContext* fonts, const Annotation& one, do
   pango_cairo_show_layout(painter, layout.get());
 }
 
-void paint(cv::Mat& pixels, std::span<const Annotation> annotations) {
+void paint(cv::Mat& pixels, std::span<const Annotation> annotations, const std::string& family) {
   const Surface surface(cairo_image_surface_create_for_data(
       pixels.data, CAIRO_FORMAT_RGB24, pixels.cols, pixels.rows, static_cast<int>(pixels.step)));
   const Painter painter(cairo_create(surface.get()));
@@ -100,7 +103,7 @@ void paint(cv::Mat& pixels, std::span<const Annotation> annotations) {
   }
   for (const Annotation& one : annotations) {
     if (one.polygon.size() >= 2 && !one.text.empty()) {
-      write_text(painter.get(), fonts.get(), one, text, pixels.size());
+      write_text(painter.get(), fonts.get(), family, one, text, pixels.size());
     }
   }
   cairo_surface_flush(surface.get());
@@ -112,13 +115,30 @@ void paint(cv::Mat& pixels, std::span<const Annotation> annotations) {
 
 }  // namespace
 
-cv::Mat annotate(const cv::Mat& image, std::span<const Annotation> annotations) {
+cv::Mat annotate(const cv::Mat& image, std::span<const Annotation> annotations,
+                 const std::string& family) {
   if (image.empty()) throw Error(ErrorCode::kInvalidArgument, "an empty picture is not drawn on");
   cv::Mat pixels = with_four_channels(image);
-  paint(pixels, annotations);
+  paint(pixels, annotations, family);
   cv::Mat result;
   cv::cvtColor(pixels, result, cv::COLOR_BGRA2BGR);
   return result;
+}
+
+std::string add_font(const std::filesystem::path& file) {
+  if (!std::filesystem::exists(file)) {
+    throw Error(ErrorCode::kNotFound, "font " + file.string() + " does not exist");
+  }
+  const auto* path = reinterpret_cast<const FcChar8*>(file.c_str());
+  int faces = 0;
+  const std::unique_ptr<FcPattern, Release<FcPatternDestroy>> font(
+      FcFreeTypeQuery(path, 0, nullptr, &faces));
+  FcChar8* family = nullptr;
+  if (!font || FcPatternGetString(font.get(), FC_FAMILY, 0, &family) != FcResultMatch ||
+      FcConfigAppFontAddFile(nullptr, path) != FcTrue) {
+    throw Error(ErrorCode::kCorrupt, file.string() + " is no font");
+  }
+  return reinterpret_cast<const char*>(family);
 }
 
 }  // namespace lockstep::ocr

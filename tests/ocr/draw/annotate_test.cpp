@@ -65,6 +65,15 @@ TEST(Annotate, OtherTextsLookOtherwise) {
             0);
 }
 
+TEST(Annotate, LettersComeFromTheFontThatIsGiven) {
+  const Annotation one{box(50, 80, 100, 40), "word"};
+  const std::string family = add_font("/usr/share/fonts/truetype/dejavu/DejaVuSerif.ttf");
+  EXPECT_EQ(family, "DejaVu Serif");
+  EXPECT_GT(cv::norm(annotate(canvas(), {&one, 1}), annotate(canvas(), {&one, 1}, family)), 0);
+  error_of(ErrorCode::kNotFound, [] { add_font("/nowhere/simfang.ttf"); });
+  error_of(ErrorCode::kCorrupt, [] { add_font("/dev/null"); });
+}
+
 TEST(Annotate, GrayPicturesGetColours) {
   const Annotation one{box(5, 8, 10, 4), ""};
   const cv::Mat drawn = annotate(cv::Mat(20, 30, CV_8UC1, cv::Scalar(7)), {&one, 1});
