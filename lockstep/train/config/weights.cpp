@@ -55,7 +55,7 @@ fs::path weights_folder() {
 fs::path weights_path(const std::string& given) {
   if (!is_address(given)) return given;
   const fs::path file = last_component(given);
-  const fs::path first = weights_folder() / file;
+  fs::path first = weights_folder() / file;
   std::vector<fs::path> places = {first};
   for (const char* ending : {".safetensors", ".pth"}) {
     places.push_back(fs::path(first).replace_extension(ending));
