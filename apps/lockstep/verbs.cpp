@@ -30,6 +30,7 @@ std::span<const Command> verbs() {
       Command{"eval", "judge a trained model: lockstep train --eval", verb_eval},
       Command{"predict", "find and read text in pictures", nullptr},
       Command{"data", "get a data set: what is there, a download or a stand-in", nullptr},
+      Command{"convert", "write MindOCR's label files for a published data set", nullptr},
       Command{"bench", "measure this machine: lockstep bench NAME", verb_bench},
       Command{"inspect", "show what the ranks of a running or dead job did last", verb_inspect},
       Command{"env", "which rank a program started like this would be, and how it knows", verb_env},

@@ -9,7 +9,7 @@
 namespace lockstep {
 
 inline void put_number(std::string& bytes, uint64_t value, int count) {
-  for (int i = 0; i < count; ++i) bytes += static_cast<char>(value >> (8 * i) & 0xff);
+  for (int i = 0; i < count; ++i) bytes += static_cast<char>(i < 8 ? value >> (8 * i) & 0xff : 0);
 }
 
 /// Checksums are left 0: nobody here checks them.

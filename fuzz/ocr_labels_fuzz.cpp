@@ -1,0 +1,50 @@
+// Any text as a label file of each published data set. What is accepted becomes one line of UTF-8.
+
+#include <array>
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+
+#include "lockstep/base/error.h"
+#include "lockstep/ocr/convert/parse_set.h"
+#include "lockstep/ocr/text/unicode.h"
+
+namespace {
+
+using namespace lockstep;
+using namespace lockstep::ocr;
+
+void require(bool holds) {
+  if (!holds) std::abort();
+}
+
+constexpr std::array kParsers = {parse_ic15,  parse_mlt,       parse_rctw17,  parse_mtwi2018,
+                                 parse_td500, parse_totaltext, parse_ctw1500, parse_rects};
+
+void check_words(const std::vector<LabelWord>& words) {
+  const std::string line = label_json(words);
+  require(is_utf8(line));
+  require(line.find('\n') == std::string::npos);
+  for (const LabelWord& word : words) require(word.points.size() >= 3);
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  if (size < 1) return 0;
+  const std::string text(reinterpret_cast<const char*>(data) + 1, size - 1);
+  const size_t parser = data[0] % (kParsers.size() + 2);
+  LabelNotes notes;
+  try {
+    if (parser < kParsers.size()) {
+      check_words(kParsers[parser](text, "file", notes));
+    } else if (parser == kParsers.size()) {
+      for (const auto& image : parse_syntext150k(text, "file")) check_words(image.words);
+    } else {
+      parse_ic15_words(text, "file");
+    }
+  } catch (const Error& error) {
+    require(error.code() == ErrorCode::kCorrupt);
+  }
+  return 0;
+}

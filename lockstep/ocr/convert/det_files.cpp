@@ -1,0 +1,209 @@
+// Which label file belongs to which picture, set by set.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <opencv2/imgcodecs.hpp>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/file.h"
+#include "lockstep/ocr/convert/label_set.h"
+
+namespace lockstep::ocr {
+namespace {
+
+namespace fs = std::filesystem;
+
+using ParseLabels = std::vector<LabelWord> (*)(const std::string&, const std::string&, LabelNotes&);
+/// A label file's name, or a picture's, to the other's.
+using OtherName = std::string (*)(const std::string&);
+
+enum class Order {
+  kByLabel,    // label files sorted by name; each names its picture
+  kByPicture,  // pictures sorted by the number that ends their name; each has a label file
+};
+
+struct LabelSet {
+  std::string_view name;
+  Order order;
+  const char* ending;  // of label files
+  OtherName other;
+  ParseLabels parse;
+};
+
+std::string up_to(const std::string& name, char separator) {
+  return name.substr(0, name.find(separator));
+}
+std::string from(const std::string& name, size_t begin) {
+  return name.substr(std::min(begin, name.size()));
+}
+std::string stem(const std::string& name) {
+  return fs::path(name).stem().string();
+}
+
+const std::array<LabelSet, 9> kLabelSets = {{
+    {"ic15", Order::kByLabel, ".txt",
+     [](const std::string& n) { return from(stem(n), 3) + ".jpg"; }, parse_ic15},
+    {"mlt2017", Order::kByPicture, ".txt",
+     [](const std::string& n) { return "gt_" + stem(n) + ".txt"; }, parse_mlt},
+    {"mlt2019", Order::kByPicture, ".txt", [](const std::string& n) { return stem(n) + ".txt"; },
+     parse_mlt},
+    {"rctw17", Order::kByLabel, ".txt", [](const std::string& n) { return up_to(n, '.') + ".jpg"; },
+     parse_rctw17},
+    {"mtwi2018", Order::kByLabel, ".txt", [](const std::string& n) { return stem(n) + ".jpg"; },
+     parse_mtwi2018},
+    {"td500", Order::kByLabel, ".gt", [](const std::string& n) { return stem(n) + ".JPG"; },
+     parse_td500},
+    {"totaltext", Order::kByLabel, ".txt",
+     [](const std::string& n) { return up_to(from(n, n.rfind('_') + 1), '.') + ".jpg"; },
+     parse_totaltext},
+    {"ctw1500", Order::kByLabel, ".txt",
+     [](const std::string& n) { return from(up_to(n, '.'), 3) + ".jpg"; }, parse_ctw1500},
+    {"rects", Order::kByPicture, ".json", [](const std::string& n) { return stem(n) + ".json"; },
+     parse_rects},
+}};
+
+const LabelSet* find_set(const std::string& name) {
+  const auto found = std::find_if(kLabelSets.begin(), kLabelSets.end(),
+                                  [&](const LabelSet& set) { return set.name == name; });
+  return found != kLabelSets.end() ? found : nullptr;
+}
+
+/// Names in a folder; hidden ones are left out. Errors: kNotFound.
+std::vector<std::string> names_in(const std::string& folder, std::string_view ending) {
+  std::error_code fault;
+  std::vector<std::string> names;
+  for (const auto& entry : fs::directory_iterator(folder, fault)) {
+    const std::string name = entry.path().filename().string();
+    if (!name.starts_with('.') && name.ends_with(ending)) names.push_back(name);
+  }
+  if (fault) throw Error(ErrorCode::kNotFound, folder + ": " + fault.message());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+int64_t number_at_end(const std::string& folder, const std::string& name) {
+  const std::string bare = stem(name);
+  return whole_number(from(bare, bare.rfind('_') + 1), {(fs::path(folder) / name).string(), 0});
+}
+
+/// Pictures by the number behind the last '_' of their name.
+std::vector<std::string> pictures_in(const std::string& folder) {
+  std::vector<std::pair<int64_t, std::string>> numbered;
+  for (std::string& name : names_in(folder, "")) {
+    numbered.emplace_back(number_at_end(folder, name), std::move(name));
+  }
+  std::stable_sort(numbered.begin(), numbered.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::vector<std::string> names;
+  for (auto& [number, name] : numbered) names.push_back(std::move(name));
+  return names;
+}
+
+class DetFile {
+ public:
+  DetFile(const ConvertOptions& options, const ConvertProgress& progress, ConvertResult& result)
+      : options_(options), progress_(progress), result_(result) {}
+
+  std::string by_label(const LabelSet& set) {
+    const auto labels = names_in(options_.label_dir, set.ending);
+    if (labels.empty()) {
+      const char* xml = set.name == "ctw1500" ? " (the training set's .xml are not read)" : "";
+      throw Error(ErrorCode::kNotFound,
+                  fmt::format("{}: no label files *{}{}", options_.label_dir, set.ending, xml));
+    }
+    for (const std::string& label : labels) {
+      const std::string file = (fs::path(options_.label_dir) / label).string();
+      const auto picture = find_picture(set.other(label), file);
+      if (set.name == "mtwi2018" && cv::imread(picture.string()).empty()) {
+        result_.notes.push_back(fmt::format("{}: does not decode, skipping it", picture.string()));
+        continue;
+      }
+      add(picture, read_words(set, file), labels.size());
+    }
+    return std::move(text_);
+  }
+
+  std::string by_picture(const LabelSet& set) {
+    const auto pictures = pictures_in(options_.image_dir);
+    for (const std::string& picture : pictures) {
+      if (is_other_form(picture)) continue;
+      const fs::path file = fs::path(options_.label_dir) / set.other(picture);
+      if (!fs::exists(file)) {
+        throw Error(ErrorCode::kNotFound,
+                    fmt::format("{}: no such label file, but there is {}", file.string(), picture));
+      }
+      add(fs::path(options_.image_dir) / picture, read_words(set, file.string()), pictures.size());
+    }
+    return std::move(text_);
+  }
+
+  std::string syntext() {
+    const auto images =
+        parse_syntext150k(read_file(options_.label_dir, kMaxLabelBytes), options_.label_dir);
+    for (const SynTextImage& image : images) {
+      fs::path picture = fs::path(options_.image_dir) / fmt::format("{:07}.jpg", image.number);
+      if (!fs::exists(picture)) picture.replace_filename(fmt::format("{:08}.jpg", image.number));
+      require_picture(picture, options_.label_dir);
+      add(picture, image.words, images.size());
+    }
+    return std::move(text_);
+  }
+
+ private:
+  /// Moving pictures come with a still one beside them, which is used instead.
+  bool is_other_form(const std::string& picture) const {
+    if (!picture.ends_with(".gif") && !picture.ends_with(".GIF")) return false;
+    if (fs::exists(fs::path(options_.image_dir) / (stem(picture) + ".png"))) return true;
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("{}: a moving picture; put a {}.png beside it",
+                            (fs::path(options_.image_dir) / picture).string(), stem(picture)));
+  }
+
+  void require_picture(const fs::path& picture, const std::string& label_file) const {
+    if (fs::exists(picture)) return;
+    throw Error(ErrorCode::kNotFound, fmt::format("{}: no such picture, but {} has labels for it",
+                                                  picture.string(), label_file));
+  }
+
+  fs::path find_picture(const std::string& name, const std::string& label_file) const {
+    fs::path picture = fs::path(options_.image_dir) / name;
+    if (options_.dataset_name == "totaltext" && !fs::exists(picture))
+      picture.replace_extension(".JPG");
+    require_picture(picture, label_file);
+    return picture;
+  }
+
+  std::vector<LabelWord> read_words(const LabelSet& set, const std::string& file) {
+    return set.parse(read_file(file), file, result_.notes);
+  }
+
+  void add(const fs::path& picture, const std::vector<LabelWord>& words, size_t total) {
+    const bool relative = options_.path_mode == "relative";
+    text_ += (relative ? picture.filename().string() : picture.string()) + "\t" +
+             label_json(words) + "\n";
+    ++result_.images;
+    if (progress_) progress_(result_.images, static_cast<int64_t>(total));
+  }
+
+  const ConvertOptions& options_;
+  const ConvertProgress& progress_;
+  ConvertResult& result_;
+  std::string text_;
+};
+
+}  // namespace
+
+bool has_det_labels(const std::string& dataset_name) {
+  return dataset_name == "syntext150k" || find_set(dataset_name) != nullptr;
+}
+
+std::string det_label_file(const ConvertOptions& options, const ConvertProgress& progress,
+                           ConvertResult& result) {
+  DetFile file(options, progress, result);
+  if (options.dataset_name == "syntext150k") return file.syntext();
+  const LabelSet& set = *find_set(options.dataset_name);
+  return set.order == Order::kByLabel ? file.by_label(set) : file.by_picture(set);
+}
+
+}  // namespace lockstep::ocr

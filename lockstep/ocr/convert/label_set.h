@@ -1,0 +1,32 @@
+#pragma once
+// Private to the layer.
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "lockstep/ocr/convert/convert.h"
+#include "lockstep/ocr/convert/lines.h"
+#include "lockstep/ocr/convert/parse_set.h"
+
+namespace lockstep::ocr {
+
+/// Longest label file that is read.
+inline constexpr int64_t kMaxLabelBytes = int64_t{1} << 32;
+
+/// The output file of task det for one data set, as text. `result` gets notes and the count.
+std::string det_label_file(const ConvertOptions& options, const ConvertProgress& progress,
+                           ConvertResult& result);
+bool has_det_labels(const std::string& dataset_name);
+
+/// The output file of task rec.
+std::string rec_label_file(const ConvertOptions& options, ConvertResult& result);
+bool has_rec_labels(const std::string& dataset_name);
+
+/// Writes the folder of an LMDB with the pictures of a rec label file (ICDAR 2015's, or MindOCR's
+/// own with tabs).
+void write_rec_lmdb(const ConvertOptions& options, const ConvertProgress& progress,
+                    ConvertResult& result);
+
+}  // namespace lockstep::ocr

@@ -1,0 +1,101 @@
+#include "lockstep/ocr/convert/lines.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cmath>
+
+#include "lockstep/base/error.h"
+#include "lockstep/ocr/text/unicode.h"
+
+namespace lockstep::ocr {
+namespace {
+
+constexpr std::string_view kBlanks = " \t\n\r\v\f";
+
+// What a message shows of a broken piece of text.
+std::string shown(std::string_view text) {
+  std::string piece(text.substr(0, 60));
+  for (char& letter : piece) {
+    if (static_cast<unsigned char>(letter) < ' ' || static_cast<unsigned char>(letter) > '~') {
+      letter = '?';
+    }
+  }
+  return "'" + piece + (text.size() > 60 ? "...'" : "'");
+}
+
+}  // namespace
+
+void throw_bad_label(const LinePlace& at, const std::string& what) {
+  throw Error(ErrorCode::kCorrupt, at.line == 0 ? fmt::format("{}: {}", at.file, what)
+                                                : fmt::format("{}:{}: {}", at.file, at.line, what));
+}
+
+std::vector<std::string> text_lines(std::string text, const std::string& file) {
+  if (text.starts_with("\xef\xbb\xbf")) text.erase(0, 3);
+  std::vector<std::string> lines;
+  size_t at = 0;
+  while (at < text.size()) {
+    const size_t end = text.find_first_of("\r\n", at);
+    lines.push_back(text.substr(at, end == std::string::npos ? end : end - at));
+    if (!is_utf8(lines.back())) {
+      throw_bad_label({file, static_cast<int64_t>(lines.size())}, "not UTF-8");
+    }
+    if (end == std::string::npos) break;
+    at = end + (text.compare(end, 2, "\r\n") == 0 ? 2 : 1);
+  }
+  return lines;
+}
+
+std::vector<std::string> split_text(std::string_view text, std::string_view separator,
+                                    size_t most) {
+  std::vector<std::string> pieces;
+  while (pieces.size() < most) {
+    const size_t end = text.find(separator);
+    if (end == std::string_view::npos) break;
+    pieces.emplace_back(text.substr(0, end));
+    text.remove_prefix(end + separator.size());
+  }
+  pieces.emplace_back(text);
+  return pieces;
+}
+
+std::string strip(std::string_view text) {
+  const size_t begin = text.find_first_not_of(kBlanks);
+  if (begin == std::string_view::npos) return "";
+  return std::string(text.substr(begin, text.find_last_not_of(kBlanks) - begin + 1));
+}
+
+std::string without(std::string text, std::string_view piece) {
+  for (size_t at = text.find(piece); at != std::string::npos; at = text.find(piece, at)) {
+    text.erase(at, piece.size());
+  }
+  return text;
+}
+
+int64_t whole_number(std::string_view text, const LinePlace& at) {
+  const std::string digits = strip(text);
+  std::string_view number = digits;
+  if (number.starts_with('+')) number.remove_prefix(1);
+  int64_t value = 0;
+  const auto [end, fault] = std::from_chars(number.data(), number.data() + number.size(), value);
+  if (fault != std::errc() || end != number.data() + number.size() || number.empty() ||
+      std::abs(value) > 9'999'999'999) {
+    throw_bad_label(at, shown(text) + " is no whole number");
+  }
+  return value;
+}
+
+double real_number(std::string_view text, const LinePlace& at) {
+  const std::string digits = strip(text);
+  std::string_view number = digits;
+  if (number.starts_with('+')) number.remove_prefix(1);
+  double value = 0;
+  const auto [end, fault] = std::from_chars(number.data(), number.data() + number.size(), value);
+  if (fault != std::errc() || end != number.data() + number.size() || !std::isfinite(value)) {
+    throw_bad_label(at, shown(text) + " is no number");
+  }
+  return value;
+}
+
+}  // namespace lockstep::ocr

@@ -1,0 +1,124 @@
+#include <fmt/format.h>
+
+#include "lockstep/ocr/convert/lines.h"
+#include "lockstep/ocr/convert/parse_set.h"
+
+namespace lockstep::ocr {
+namespace {
+
+// A mark of byte order that was read in a one-byte encoding and stored again.
+constexpr std::string_view kGarbledMark = "\xc3\xaf\xc2\xbb\xc2\xbf";
+
+std::string shown(const std::vector<LabelPoint>& points) {
+  LabelWord word;
+  word.points = points;
+  const std::string label = label_json({word});
+  const size_t begin = label.find("[[");
+  return label.substr(begin, label.size() - 2 - begin);
+}
+
+/// `fields` pieces of each line; the last takes what is left.
+template <class Take>
+void each_line(const std::string& text, const std::string& file, size_t fields, const Take& take) {
+  int64_t number = 0;
+  for (const std::string& line : text_lines(text, file)) {
+    const LinePlace at{file, ++number};
+    auto pieces = split_text(without(line, kGarbledMark), ",", fields - 1);
+    if (pieces.size() < fields) {
+      throw_bad_label(
+          at, fmt::format("{} fields between commas, {} are needed", pieces.size(), fields));
+    }
+    take(pieces, at);
+  }
+}
+
+std::vector<LabelPoint> quad(const std::vector<std::string>& pieces, const LinePlace& at) {
+  std::vector<LabelPoint> points;
+  for (size_t i = 0; i < 8; i += 2) {
+    points.push_back({static_cast<double>(whole_number(pieces[i], at)),
+                      static_cast<double>(whole_number(pieces[i + 1], at))});
+  }
+  return sort_clockwise(std::move(points));
+}
+
+/// False, and a note, when the quad crosses itself or has no area.
+bool keep(const LabelWord& word, const LinePlace& at, LabelNotes& notes) {
+  if (is_valid_polygon(word.points)) return true;
+  notes.push_back(
+      fmt::format("{}:{}: skipping invalid polygon {}", at.file, at.line, shown(word.points)));
+  return false;
+}
+
+}  // namespace
+
+std::vector<LabelWord> parse_ic15(const std::string& text, const std::string& file,
+                                  LabelNotes& notes) {
+  std::vector<LabelWord> words;
+  each_line(text, file, 9, [&](const std::vector<std::string>& pieces, const LinePlace& at) {
+    LabelWord word;
+    word.points = quad(pieces, at);
+    word.text = pieces[8];
+    if (keep(word, at, notes)) words.push_back(std::move(word));
+  });
+  return words;
+}
+
+std::vector<LabelWord> parse_mlt(const std::string& text, const std::string& file,
+                                 LabelNotes& notes) {
+  std::vector<LabelWord> words;
+  each_line(text, file, 10, [&](const std::vector<std::string>& pieces, const LinePlace& at) {
+    LabelWord word;
+    word.points = quad(pieces, at);
+    word.language = pieces[8];
+    word.text = pieces[9];
+    if (keep(word, at, notes)) words.push_back(std::move(word));
+  });
+  return words;
+}
+
+std::vector<LabelWord> parse_rctw17(const std::string& text, const std::string& file,
+                                    LabelNotes& notes) {
+  std::vector<LabelWord> words;
+  each_line(text, file, 10, [&](const std::vector<std::string>& pieces, const LinePlace& at) {
+    LabelWord word;
+    word.points = quad(pieces, at);
+    const size_t begin = pieces[9].find_first_not_of('"');
+    const size_t end = pieces[9].find_last_not_of('"');
+    if (begin != std::string::npos) word.text = pieces[9].substr(begin, end - begin + 1);
+    if (pieces[8] != "0") word.text = "###";
+    if (keep(word, at, notes)) words.push_back(std::move(word));
+  });
+  return words;
+}
+
+std::vector<LabelWord> parse_mtwi2018(const std::string& text, const std::string& file,
+                                      LabelNotes& /*notes*/) {
+  std::vector<LabelWord> words;
+  each_line(text, file, 9, [&](const std::vector<std::string>& pieces, const LinePlace& at) {
+    LabelWord& word = words.emplace_back();
+    for (size_t i = 0; i < 8; i += 2) {
+      word.points.push_back({real_number(pieces[i], at), real_number(pieces[i + 1], at)});
+    }
+    word.points = sort_clockwise(std::move(word.points));
+    word.whole = false;
+    word.text = pieces[8];
+  });
+  return words;
+}
+
+std::vector<std::pair<std::string, std::string>> parse_ic15_words(const std::string& text,
+                                                                  const std::string& file) {
+  std::vector<std::pair<std::string, std::string>> words;
+  int64_t number = 0;
+  for (const std::string& line : text_lines(text, file)) {
+    ++number;
+    const size_t comma = line.find(',');
+    if (comma == std::string::npos)
+      throw_bad_label({file, number}, "no comma behind the picture's name");
+    words.emplace_back(without(strip(line.substr(0, comma)), "\xef\xbb\xbf"),
+                       without(strip(line.substr(comma + 1)), "\""));
+  }
+  return words;
+}
+
+}  // namespace lockstep::ocr

@@ -1,0 +1,106 @@
+// Label files of each set, also broken ones. MindOCR's own converters gave the expected labels.
+#include "lockstep/ocr/convert/parse_set.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/support/error_of.h"
+
+namespace lockstep::ocr {
+namespace {
+
+using ParseSet = std::vector<LabelWord> (*)(const std::string&, const std::string&, LabelNotes&);
+
+std::string labels(ParseSet parse, const std::string& text) {
+  LabelNotes notes;
+  return label_json(parse(text, "gt.txt", notes));
+}
+
+std::string label(const std::string& text, const std::string& points) {
+  return "{\"transcription\": \"" + text + "\", \"points\": " + points + "}";
+}
+
+const std::string kBox = "[[0, 0], [9, 0], [9, 5], [0, 5]]";
+
+TEST(ParseSet, Ic15KeepsCommasOfTheText) {
+  EXPECT_EQ(labels(parse_ic15,
+                   "\xef\xbb\xbf"
+                   "9,0,9,5,0,5,0,0,a, b,c\r\n 0,0 ,9,0,9,5,0,5,\n"),
+            "[" + label("a, b,c", kBox) + ", " + label("", kBox) + "]");
+}
+
+TEST(ParseSet, QuadsThatCrossAreLeftOutWithANote) {
+  LabelNotes notes;
+  EXPECT_TRUE(parse_ic15("1,1,1,1,5,5,5,5,x", "gt.txt", notes).empty());
+  ASSERT_EQ(notes.size(), 1U);
+  EXPECT_EQ(notes[0], "gt.txt:1: skipping invalid polygon [[1, 1], [1, 1], [5, 5], [5, 5]]");
+}
+
+TEST(ParseSet, TheOthersWithQuads) {
+  EXPECT_EQ(labels(parse_mlt, "0,0,9,0,9,5,0,5,Latin,a,b"),
+            "[{\"language\": \"Latin\", " + label("a,b", kBox).substr(1) + "]");
+  EXPECT_EQ(labels(parse_rctw17, "0,0,9,0,9,5,0,5,0,\"a,b\"\n0,0,9,0,9,5,0,5,1,\"x\"\n"),
+            "[" + label("a,b", kBox) + ", " + label("###", kBox) + "]");
+  EXPECT_EQ(labels(parse_mtwi2018, "0,0,9.5,0,9.5,5,0,5,x"),
+            "[" + label("x", "[[0.0, 0.0], [9.5, 0.0], [9.5, 5.0], [0.0, 5.0]]") + "]");
+  EXPECT_EQ(labels(parse_td500, "0 0 100 50 40 20 0.785398\n1 1 100 50 40 20 0\n"),
+            "[" + label("0", "[[112, 38], [141, 67], [127, 81], [98, 52]]") + ", " +
+                label("###", "[[100, 50], [140, 50], [140, 70], [100, 70]]") + "]");
+}
+
+TEST(ParseSet, PolygonsBecomeClockwise) {
+  EXPECT_EQ(
+      labels(parse_totaltext,
+             "x: [[0 9  9 0]], y: [[0 0 5 5]], ornt: [u'c'], transcriptions: [u'the']\n"
+             "x: [[0 0\n 9 9]], y: [[0 5 5 0]], ornt: [u'm'], transcriptions: [u'#']\n"),
+      "[" + label("the", kBox) + ", " + label("###", "[[9, 0], [9, 5], [0, 5], [0, 0]]") + "]");
+  EXPECT_EQ(labels(parse_ctw1500, "0,0,0,5,9,5,9,0,####a,b\n"),
+            "[" + label("a,b", "[[9, 0], [9, 5], [0, 5], [0, 0]]") + "]");
+}
+
+TEST(ParseSet, JsonSets) {
+  EXPECT_EQ(labels(parse_rects, R"({"chars": [], "lines": [
+                {"points": [0, 0, 9, 0, 9, 5, 0, 5], "transcription": "文", "ignore": 0},
+                {"points": [0, 0, 9, 0, 9, 5, 0, 5], "transcription": "x", "ignore": 1},
+                {"points": [0, 0, 9, 5, 9, 0, 0, 5], "transcription": "y", "ignore": 0}]})"),
+            "[" + label("文", kBox) + ", " + label("###", kBox) + "]");
+  const auto images = parse_syntext150k(
+      R"({"annotations": [{"image_id": 7, "bbox": [0.9, 0.0, 8.6, 5.0], "rec": [33, 66, 95, 96],
+                           "bezier_pts": [1.0, 2.5]}]})",
+      "gt.json");
+  ASSERT_EQ(images.size(), 1U);
+  EXPECT_EQ(images[0].number, 7);
+  EXPECT_EQ(label_json(images[0].words),
+            "[{\"transcription\": \"Ab口\", \"points\": " + kBox + ", \"bezier\": [1.0, 2.5]}]");
+}
+
+TEST(ParseSet, WordsWithoutQuotes) {
+  const auto words =
+      parse_ic15_words("\xef\xbb\xbfword_1.png, \"a, \"b\"\"\r\nword_2.png, x\n", "gt");
+  ASSERT_EQ(words.size(), 2U);
+  EXPECT_EQ(words[0], (std::pair<std::string, std::string>{"word_1.png", "a, b"}));
+}
+
+TEST(ParseSet, BadLinesAreNamed) {
+  const auto fault = [](ParseSet parse, const std::string& text) {
+    const Error error = error_of([&] { labels(parse, text); });
+    EXPECT_EQ(error.code(), ErrorCode::kCorrupt);
+    return std::string(error.what());
+  };
+  EXPECT_EQ(fault(parse_ic15, "0,0,9,0,9,5,0,5,ok\n1,2,3\n"),
+            "gt.txt:2: 3 fields between commas, 9 are needed");
+  EXPECT_EQ(fault(parse_ic15, "0,0,9,0,9,5,0,5x,a"), "gt.txt:1: '5x' is no whole number");
+  EXPECT_EQ(fault(parse_ic15, "0,0,9,0,9,5,0,99999999999999999999,a"),
+            "gt.txt:1: '99999999999999999999' is no whole number");
+  EXPECT_EQ(fault(parse_mtwi2018, "0,0,9,0,9,nan,0,5,a"), "gt.txt:1: 'nan' is no number");
+  EXPECT_EQ(fault(parse_ic15, "0,0,9,0,9,5,0,5,\xff"), "gt.txt:1: not UTF-8");
+  EXPECT_EQ(fault(parse_td500, "0 0 1 2"), "gt.txt:1: 4 fields between blanks, 7 are needed");
+  EXPECT_EQ(fault(parse_ctw1500, "1,2,3,####x"),
+            "gt.txt:1: 3 coordinates; three points or more are needed");
+  EXPECT_EQ(fault(parse_totaltext, "x: [[1]], y: [[1]]\n"),
+            "gt.txt:1: fewer than the four fields x, y, ornt, transcriptions");
+  EXPECT_EQ(fault(parse_rects, "{"), "gt.txt: no JSON object");
+  EXPECT_EQ(fault(parse_rects, "{\"lines\": [3]}"), "gt.txt: an entry without 'points'");
+}
+
+}  // namespace
+}  // namespace lockstep::ocr
