@@ -3,6 +3,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/ocr/data/label_file_dataset.h"
 #include "lockstep/ocr/data/lmdb_dataset.h"
+#include "lockstep/ocr/data/synth_text_dataset.h"
 #include "lockstep/ocr/transforms/pipeline.h"
 
 namespace lockstep {
@@ -26,6 +27,10 @@ std::unique_ptr<ocr::TextDataset> make_dataset(const DatasetConfig& config, uint
     files.shuffle = config.shuffle;
     files.seed = seed;
     return std::make_unique<ocr::LabelFileDataset>(files);
+  }
+  if (config.type == "SynthTextDataset") {
+    return std::make_unique<ocr::SynthTextDataset>(config.data_dirs.front(),
+                                                   config.label_files.front());
   }
   throw Error(ErrorCode::kInvalidArgument,
               config.where + ": dataset.type " + config.type + " cannot be read");
