@@ -3,11 +3,13 @@
 # pictures that they have not seen: `make train-ocr`. About two hours on two cores; not in CI.
 #
 #   scripts/train_ocr.sh [det] [rec]      both when none is named
-# LOCKSTEP names the program (default build/release/bin/lockstep), DATA the folder for pictures.
+# LOCKSTEP names the program (default build/release/bin/lockstep), DATA the folder for pictures, NPROC
+# the number of ranks (default 2): one thread each, which is faster than one rank with as many threads.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 lockstep=${LOCKSTEP:-build/release/bin/lockstep}
 data=${DATA:-data/synth_ocr}
+ranks=${NPROC:-2}
 parts=${*:-det rec}
 
 "$lockstep" data synth-ocr --det 3000 --rec 30000 --size 320x320 --difficulty normal -o "$data"
@@ -16,7 +18,8 @@ parts=${*:-det rec}
 train() {
   local config=$2 folder
   folder=$(sed -n 's/^  ckpt_save_dir: *//p' "$config")
-  "$lockstep" train -c "$config" -o "train.dataset.dataset_root=$data" "eval.dataset.dataset_root=$data"
+  "$lockstep" run --nproc_per_node "$ranks" -- "$lockstep" train -c "$config" \
+    -o parallel.threads=1 "train.dataset.dataset_root=$data" "eval.dataset.dataset_root=$data"
   local best
   best=$(sed -n "s/.*=> Best $3: \([0-9.]*\) *\$/\1/p" "$folder/log_0.txt" | tail -1)
   echo "$1: best $3 $best (at least $4 is expected)"

@@ -8,12 +8,14 @@
 
 #include <atomic>
 #include <cmath>
+#include <filesystem>
 #include <functional>
 #include <limits>
 #include <mutex>
 
 #include "lockstep/data/loader.h"
 #include "lockstep/train/optim/optimizer.h"
+#include "lockstep/train/resume.h"
 #include "lockstep/train/setup.h"
 #include "lockstep/train/task/task.h"
 #include "lockstep/train/trainer.h"
@@ -93,6 +95,7 @@ inline Config tiny_config() {
 
 struct TinyRun {
   std::vector<at::Tensor> weights;  ///< Parameters and buffers at the end.
+  TensorMap average;                ///< Of train.ema.
   std::vector<double> losses;       ///< Of every micro-step.
   std::vector<double> lrs;
   std::vector<double> epoch_losses;
@@ -106,6 +109,7 @@ struct TinyHooks {
   std::function<void(int rank, TinyModel&)> model = [](int, TinyModel&) {};
   std::function<TrainingState(torch::nn::Module&, torch::optim::Optimizer&)> start{};
   std::function<AveragingState(int rank)> averaging = [](int) { return AveragingState{}; };
+  std::filesystem::path ema_from{};  ///< Checkpoint whose moving average a run goes on with.
   std::function<void(Trainer&)> add_callbacks = [](Trainer&) {};
   std::function<int(int rank, int64_t step)> signal = [](int, int64_t) { return 0; };
 };
@@ -151,12 +155,17 @@ inline TinyRun run_tiny_rank(const World& world, const Config& config, const Tin
   TrainingState state;
   if (hooks.start) state = hooks.start(weights, *optimizer);
   if (masters) masters->publish_all();
+  std::unique_ptr<Ema> ema;
+  if (config.train.ema) {
+    ema = std::make_unique<Ema>(weights, config.train.ema_decay);
+    load_ema(hooks.ema_from, *ema);
+  }
   TinyRun run;
   const auto task = make_task(config);
   Trainer* running = nullptr;
   const auto signal = [&] { return hooks.signal(world.rank, running->state().step); };
   Trainer trainer({config, world.rank, world.size, group, model, *optimizer, *task, loader,
-                   samplers, signal, masters.get()},
+                   samplers, signal, masters.get(), ema.get()},
                   state, hooks.averaging(world.rank));
   running = &trainer;
   trainer.add(std::make_shared<Recorder>(run));
@@ -166,6 +175,7 @@ inline TinyRun run_tiny_rank(const World& world, const Config& config, const Tin
   const torch::nn::Module& saved = trainer.weights();
   for (const auto& tensor : saved.parameters()) run.weights.push_back(tensor.detach().clone());
   for (const auto& tensor : saved.buffers()) run.weights.push_back(tensor.clone());
+  if (ema) run.average = ema->state();
   return run;
 }
 

@@ -1,0 +1,110 @@
+// The real programs on text that they drew themselves: training, evaluation, ranks.
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <regex>
+
+#include "lockstep/base/file.h"
+#include "tests/support/temp_folder.h"
+
+namespace lockstep {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string bin_dir() {
+  return std::getenv("LOCKSTEP_BIN_DIR");
+}
+
+fs::path source_dir() {
+  return std::getenv("LOCKSTEP_SOURCE_DIR");
+}
+
+/// A folder with pictures; programs run in it.
+class TextTraining : public ::testing::Test {
+ protected:
+  void SetUp() override { shell("lockstep data synth-ocr --det 8 --rec 16 --size 160x160 -o data"); }
+
+  /// What `command` printed; the test fails when it does.
+  std::string shell(const std::string& command) {
+    const auto log = folder_ / "output";
+    const std::string line = fmt::format("cd {} && export PATH={}:$PATH && {} >{} 2>&1",
+                                         folder_.path().string(), bin_dir(), command, log.string());
+    const int status = std::system(line.c_str());
+    auto text = read_file(log, 1 << 24);
+    EXPECT_EQ(WEXITSTATUS(status), 0) << command << "\n" << text;
+    return text;
+  }
+
+  /// What a run's `ranks` ranks said at its end: weights and figures.
+  struct Ending {
+    std::string weights;
+    std::string figures;
+  };
+  Ending train(const std::string& config, int ranks, const std::string& options) {
+    const auto text = shell(
+        fmt::format("lockstep run --nproc_per_node {0} -- lockstep train -c {1} -o "
+                    "parallel.shards=4 parallel.threads=1 train.ckpt_save_dir=out_{0} "
+                    "train.dataset.dataset_root=data eval.dataset.dataset_root=data "
+                    "train.loader.batch_size=1 train.max_steps=2 system.val_start_epoch=1 {2}",
+                    ranks, (source_dir() / "configs" / config).string(), options));
+    const auto find = [&](const std::string& pattern) {
+      std::smatch match;
+      return std::regex_search(text, match, std::regex(pattern)) ? match[1].str() : text;
+    };
+    return {find("Weights: ([0-9a-f]{16}) on"), find("Performance: (\\{.*\\}), eval time")};
+  }
+
+  TempFolder folder_;
+};
+
+TEST_F(TextTraining, ADetectorHasTheSameBitsOnOneTwoAndFourRanks) {
+  const std::string options =
+      "model.neck.out_channels=32 train.dataset.transform_pipeline='[{DecodeImage: {img_mode: "
+      "RGB}}, {DetLabelEncode: }, {RandomHorizontalFlip: {p: 0.5}}, {RandomCropWithBBox: "
+      "{crop_size: [64, 64], p: 1.0}}, {ValidatePolygons: }, {ShrinkBinaryMap: {min_text_size: "
+      "3}}, "
+      "{BorderMap: }, {NormalizeImage: {mean: imagenet, std: imagenet}}, {ToCHWImage: }]'";
+  const auto one = train("det/dbnet/db_r18_synth.yaml", 1, options);
+  EXPECT_EQ(one.weights.size(), 16u);
+  EXPECT_NE(one.figures.find("'f-score'"), std::string::npos) << one.figures;
+  for (const int ranks : {2, 4}) {
+    const auto other = train("det/dbnet/db_r18_synth.yaml", ranks, options);
+    EXPECT_EQ(other.weights, one.weights) << ranks << " ranks";
+    EXPECT_EQ(other.figures, one.figures) << ranks << " ranks";
+  }
+  for (const char* file :
+       {"train_config.yaml", "args.yaml", "log_0.txt", "log_3.txt", "best.ckpt", "result.svg"}) {
+    EXPECT_TRUE(fs::exists(folder_ / "out_4" / file)) << file;
+  }
+}
+
+TEST_F(TextTraining, ARecogniserHasTheSameBitsOnOneTwoAndFourRanks) {
+  const auto one = train("rec/crnn/crnn_vgg7_synth.yaml", 1, "model.neck.hidden_size=16");
+  EXPECT_EQ(one.weights.size(), 16u);
+  EXPECT_NE(one.figures.find("'norm_edit_distance'"), std::string::npos) << one.figures;
+  for (const int ranks : {2, 4}) {
+    const auto other = train("rec/crnn/crnn_vgg7_synth.yaml", ranks, "model.neck.hidden_size=16");
+    EXPECT_EQ(other.weights, one.weights) << ranks << " ranks";
+    EXPECT_EQ(other.figures, one.figures) << ranks << " ranks";
+  }
+}
+
+TEST_F(TextTraining, ABadPictureCostsAWarningAndThatSampleOnly) {
+  write_file_atomically(folder_ / "data/rec/train/images/word_000003.jpg", "no picture");
+  const auto text = shell(fmt::format(
+      "lockstep train -c {} -o parallel.threads=1 train.dataset.dataset_root=data "
+      "eval.dataset.dataset_root=data train.loader.batch_size=2 model.neck.hidden_size=16 "
+      "scheduler.num_epochs=1 system.val_while_train=False system.amp_level=O3",
+      (source_dir() / "configs/rec/crnn/crnn_vgg7_synth.yaml").string()));
+  EXPECT_NE(text.find("word_000003.jpg"), std::string::npos) << text;
+  EXPECT_NE(text.find("stands in its place"), std::string::npos) << text;
+  EXPECT_NE(text.find("1 sample could not be used"), std::string::npos) << text;
+}
+
+}  // namespace
+}  // namespace lockstep
