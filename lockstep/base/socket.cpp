@@ -140,6 +140,8 @@ UniqueFd tcp_listen(const std::string& host, int port) {
     UniqueFd fd(::socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     if (!fd) continue;
     set_option(fd.get(), SOL_SOCKET, SO_REUSEADDR, 1);
+    // "::" is for IPv4 too, also where net.ipv6.bindv6only says otherwise.
+    if (address->ai_family == AF_INET6) set_option(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, 0);
     if (::bind(fd.get(), address->ai_addr, address->ai_addrlen) == 0 &&
         ::listen(fd.get(), SOMAXCONN) == 0) {
       return fd;
@@ -169,6 +171,12 @@ std::string peer_name(int fd) {
   socklen_t size = sizeof address;
   if (::getpeername(fd, reinterpret_cast<sockaddr*>(&address), &size) != 0)
     return "closed connection";
+  ucred process{};
+  socklen_t room = sizeof process;
+  if (address.ss_family == AF_UNIX &&
+      ::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &process, &room) == 0) {
+    return fmt::format("process {} of this host", process.pid);
+  }
   return address_text(reinterpret_cast<sockaddr*>(&address), size, true);
 }
 

@@ -25,7 +25,7 @@ bool can_resolve(const std::string& host);
 /// local_port(). Errors: kUnavailable when the port is taken (names it), kIo.
 UniqueFd tcp_listen(const std::string& host, int port);
 int local_port(int fd);
-/// Address of the other end, "10.0.0.1:2345", for messages.
+/// Address of the other end for messages: "10.0.0.1:2345", or "process 123 of this host".
 std::string peer_name(int fd);
 
 /// Connects, trying again with back-off while nobody listens yet, until the deadline.

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::array<std::string_view, kNumStoreOps> kOpNames = {
     "set",  "set_many", "get",   "try_get", "add",   "compare_set", "hold",
-    "wait", "check",    "erase", "list",    "watch", "cancel"};
+    "wait", "check",    "erase", "list",    "watch", "arrive",      "cancel"};
 
 /// A length and a flag go with each string.
 constexpr int64_t kPerString = 8;
@@ -54,7 +54,8 @@ std::string_view to_string(StoreOp op) {
 }
 
 bool takes_many_keys(StoreOp op) {
-  return op == StoreOp::kWait || op == StoreOp::kCheck || op == StoreOp::kSetMany;
+  return op == StoreOp::kWait || op == StoreOp::kCheck || op == StoreOp::kSetMany ||
+         op == StoreOp::kArrive;
 }
 
 int64_t payload_bytes(const StoreRequest& request) {

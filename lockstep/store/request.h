@@ -25,13 +25,15 @@ enum class StoreOp : uint8_t {
   kErase,       ///< keys[0]
   kList,        ///< keys[0]: the prefix
   kWatch,       ///< keys[0]: the prefix, number: since; waits
+  kArrive,      ///< keys: one's own, then those to wait for; value; waits
   kCancel,      ///< Ends the wait of the request with this request's id; has no reply of its own.
 };
 inline constexpr int kNumStoreOps = static_cast<int>(StoreOp::kCancel) + 1;
 
 /// "set", "try_get" and so on, as the functions of Store are called.
 std::string_view to_string(StoreOp op);
-/// True for operations that take any number of keys; the others take exactly one (kCancel: none).
+/// True for operations that take any number of keys (kArrive: its own at least); the others take
+/// exactly one (kCancel: none).
 bool takes_many_keys(StoreOp op);
 
 struct StoreRequest {

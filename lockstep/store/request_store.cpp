@@ -114,6 +114,32 @@ void RequestStore::wait(std::span<const std::string> keys, Deadline deadline) {
   ask(make_request(StoreOp::kWait, keys), deadline);
 }
 
+bool RequestStore::arrive(std::string_view own, std::string_view value,
+                          std::span<const std::string> awaited, Deadline deadline) {
+  StoreRequest request;
+  request.op = StoreOp::kArrive;
+  request.keys.reserve(awaited.size() + 1);
+  request.keys.emplace_back(own);
+  request.keys.insert(request.keys.end(), awaited.begin(), awaited.end());
+  request.value = value;
+  return ask(std::move(request), deadline).yes;
+}
+
+StoreReply RequestStore::arrive_in_two(StoreRequest request, Deadline deadline) {
+  StoreRequest set = make_request(StoreOp::kCompareSet, request.keys[0]);
+  set.value = std::move(request.value);
+  StoreReply reply = call(std::move(set), deadline);
+  reply.items.clear();
+  if (reply.status != StoreReply::Status::kDone || !reply.yes) return reply;
+  StoreRequest wait;
+  wait.op = StoreOp::kWait;
+  wait.keys.assign(request.keys.begin() + 1, request.keys.end());
+  if (wait.keys.empty()) return reply;
+  reply = call(std::move(wait), deadline);
+  reply.yes = true;
+  return reply;
+}
+
 bool RequestStore::check(std::span<const std::string> keys, Deadline deadline) {
   return ask(make_request(StoreOp::kCheck, keys), deadline).yes;
 }

@@ -19,6 +19,8 @@ class RequestStore : public Store {
   bool hold(std::string_view key, std::string_view value, std::chrono::milliseconds ttl,
             Deadline deadline) override;
   void wait(std::span<const std::string> keys, Deadline deadline) override;
+  bool arrive(std::string_view own, std::string_view value, std::span<const std::string> awaited,
+              Deadline deadline) override;
   bool check(std::span<const std::string> keys, Deadline deadline) override;
   bool erase(std::string_view key, Deadline deadline) override;
   std::vector<std::string> list(std::string_view prefix, Deadline deadline) override;
@@ -28,6 +30,9 @@ class RequestStore : public Store {
   /// Carries out a request that is within the limits. A wait that is not over at the deadline is
   /// cancelled, so that the reply says what was missing.
   virtual StoreReply call(StoreRequest request, Deadline deadline) = 0;
+
+  /// For call() where arriving is two requests: compare_set, then wait.
+  StoreReply arrive_in_two(StoreRequest request, Deadline deadline);
 
   /// For messages: "store at 10.0.0.1:2345".
   virtual std::string name() const = 0;

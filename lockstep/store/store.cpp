@@ -44,6 +44,10 @@ class PrefixStore final : public Store {
   void wait(std::span<const std::string> keys, Deadline deadline) override {
     store_->wait(full(keys), deadline);
   }
+  bool arrive(std::string_view own, std::string_view value, std::span<const std::string> awaited,
+              Deadline deadline) override {
+    return store_->arrive(full(own), value, full(awaited), deadline);
+  }
   bool check(std::span<const std::string> keys, Deadline deadline) override {
     return store_->check(full(keys), deadline);
   }
@@ -81,10 +85,12 @@ struct BarrierKeys {
         done(fmt::format("barrier/{}/done", name)),
         size(num_ranks) {}
   std::string rank(int r) const { return ranks_prefix + std::to_string(r); }
-  std::vector<std::string> all_ranks() const {
+  /// Rank 0 waits for everyone and says so; the others wait for that.
+  std::vector<std::string> awaited_by(int own) const {
+    if (own != 0) return {done};
     std::vector<std::string> keys;
     keys.reserve(static_cast<size_t>(size));
-    for (int r = 0; r < size; ++r) keys.push_back(rank(r));
+    for (int r = 1; r < size; ++r) keys.push_back(rank(r));
     return keys;
   }
 
@@ -104,36 +110,26 @@ std::vector<int> absent_ranks(Store& store, const BarrierKeys& keys) {
   return absent;
 }
 
-/// Rank 0 waits for everyone and says so; the others wait for that.
-void wait_for_all(Store& store, const BarrierKeys& keys, int rank, Deadline deadline) {
-  if (rank == 0) {
-    store.wait(keys.all_ranks(), deadline);
-    store.set(keys.done, "", deadline);
-  } else {
-    store.wait(std::vector<std::string>{keys.done}, deadline);
-  }
-}
-
 }  // namespace
 
 std::shared_ptr<Store> with_prefix(std::shared_ptr<Store> store, std::string prefix) {
   return std::make_shared<PrefixStore>(std::move(store), std::move(prefix));
 }
 
-// Two short calls a rank whatever the size; who is late is looked up only when someone is.
+// One call a rank whatever the size; who is late is looked up only when someone is.
 void store_barrier(Store& store, std::string_view name, int rank, int size, Deadline deadline) {
   if (rank < 0 || rank >= size) {
     throw Error(ErrorCode::kInvalidArgument,
                 fmt::format("barrier {}: rank {} of {}", quote_key(name), rank, size));
   }
   const BarrierKeys keys(name, size);
-  if (!store.compare_set(keys.rank(rank), std::nullopt, "", deadline).swapped) {
-    throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("barrier {}: rank {} has been here before; a name serves once",
-                            quote_key(name), rank));
-  }
   try {
-    wait_for_all(store, keys, rank, deadline);
+    if (!store.arrive(keys.rank(rank), "", keys.awaited_by(rank), deadline)) {
+      throw Error(ErrorCode::kInvalidArgument,
+                  fmt::format("barrier {}: rank {} has been here before; a name serves once",
+                              quote_key(name), rank));
+    }
+    if (rank == 0) store.set(keys.done, "", deadline);
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kTimeout) throw;
     const auto absent = absent_ranks(store, keys);

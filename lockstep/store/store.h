@@ -84,6 +84,11 @@ class Store {
   /// Waits until all keys exist at the same time. kTimeout lists the missing ones.
   virtual void wait(std::span<const std::string> keys, Deadline deadline) = 0;
 
+  /// Sets `own`, which must not exist, then waits as wait(). False when `own` exists: nothing was
+  /// done. One request where a server can do both, as in a barrier, where every rank comes at once.
+  virtual bool arrive(std::string_view own, std::string_view value,
+                      std::span<const std::string> awaited, Deadline deadline) = 0;
+
   /// True when all keys exist now.
   virtual bool check(std::span<const std::string> keys, Deadline deadline) = 0;
 

@@ -47,6 +47,8 @@ std::optional<StoreReply> StoreState::execute(uint64_t client, const StoreReques
       return found(request);
     case StoreOp::kTryGet:
       return found(request);
+    case StoreOp::kArrive:
+      return arrive(request, woken);
     case StoreOp::kAdd:
       return add(request, woken);
     case StoreOp::kCompareSet:
@@ -72,6 +74,14 @@ StoreReply StoreState::add(const StoreRequest& request, Answers& woken) {
   StoreReply reply = add_to_counter(key, find(key), request.number);
   if (reply.status == StoreReply::Status::kDone) put(key, std::to_string(reply.number), woken);
   return reply;
+}
+
+/// Sets the first key now; what is then left is a wait for all of them.
+std::optional<StoreReply> StoreState::arrive(const StoreRequest& request, Answers& woken) {
+  if (find(request.keys[0]) != nullptr) return yes_or_no(false);
+  put(request.keys[0], request.value, woken);
+  if (next_missing(request, 0)) return std::nullopt;
+  return found(request);
 }
 
 StoreReply StoreState::compare_set(const StoreRequest& request, Answers& woken) {
@@ -250,9 +260,11 @@ std::optional<size_t> StoreState::next_missing(const StoreRequest& request, size
   return std::nullopt;
 }
 
-/// The reply with the value of the request's key as it is now; for kWait none is wanted.
+/// The reply with the value of the request's key as it is now; for kWait and kArrive none is
+/// wanted.
 StoreReply StoreState::found(const StoreRequest& request) const {
   StoreReply reply;
+  if (request.op == StoreOp::kArrive) return yes_or_no(true);
   if (request.op == StoreOp::kWait) return reply;
   const std::string* value = find(request.keys[0]);
   reply.items.push_back({{}, value != nullptr ? std::optional(*value) : std::nullopt});

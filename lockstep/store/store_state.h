@@ -71,6 +71,7 @@ class StoreState {
   std::optional<StoreReply> execute(uint64_t client, const StoreRequest& request, Answers& woken);
   StoreReply add(const StoreRequest& request, Answers& woken);
   StoreReply compare_set(const StoreRequest& request, Answers& woken);
+  std::optional<StoreReply> arrive(const StoreRequest& request, Answers& woken);
   StoreReply hold(uint64_t client, const StoreRequest& request, Answers& woken);
   StoreReply erase(const std::string& key, Answers& woken);
   StoreReply list(std::string_view prefix) const;

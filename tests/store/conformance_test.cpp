@@ -224,6 +224,35 @@ TEST_P(StoreTest, ATimeoutDoesNotDisturbOtherWaits) {
   EXPECT_EQ(patient.get(), "v");
 }
 
+TEST_P(StoreTest, WhoArrivesIsSeenBeforeItsWaitIsOver) {
+  const std::vector<std::string> awaited = {"b", "c"};
+  auto done =
+      std::async(std::launch::async, [&] { return other_.arrive("a", "here", awaited, soon()); });
+  EXPECT_EQ(store_.get("a", soon()), "here");
+  store_.set("b", "", soon());
+  EXPECT_EQ(done.wait_for(10ms), std::future_status::timeout);
+  store_.set("c", "", soon());
+  EXPECT_TRUE(done.get());
+  EXPECT_TRUE(store_.arrive("alone", "", {}, soon()));
+  EXPECT_TRUE(store_.arrive("late", "", awaited, moment()));
+}
+
+TEST_P(StoreTest, WhoArrivesTwiceIsRefused) {
+  store_.set("a", "first", soon());
+  const std::vector<std::string> missing = {"missing"};
+  EXPECT_FALSE(store_.arrive("a", "second", missing, soon()));
+  EXPECT_EQ(store_.get("a", soon()), "first");
+}
+
+TEST_P(StoreTest, ArrivingTimesOutNamingTheMissingOnly) {
+  store_.set("b", "", soon());
+  const std::vector<std::string> awaited = {"b", "c"};
+  const auto error = error_of([&] { store_.arrive("a", "", awaited, moment()); });
+  EXPECT_EQ(error.code(), ErrorCode::kTimeout);
+  EXPECT_TRUE(mentions(error, "c'") && !mentions(error, "b'")) << error.what();
+  EXPECT_TRUE(store_.try_get("a", soon()).has_value());
+}
+
 TEST_P(StoreTest, CheckNeedsAllKeys) {
   const std::vector<std::string> keys = {"a", "b"};
   EXPECT_FALSE(store_.check(keys, soon()));

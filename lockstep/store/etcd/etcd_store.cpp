@@ -102,6 +102,8 @@ StoreReply EtcdStore::call(StoreRequest request, Deadline deadline) {
         return keys_below_prefix(request, deadline);
       case StoreOp::kWatch:
         return changes_below(request, deadline);
+      case StoreOp::kArrive:
+        return arrive_in_two(std::move(request), deadline);
       case StoreOp::kCancel:
         break;
     }

@@ -108,6 +108,7 @@ FileStore::~FileStore() {
 }
 
 StoreReply FileStore::call(StoreRequest request, Deadline deadline) {
+  if (request.op == StoreOp::kArrive) return arrive_in_two(std::move(request), deadline);
   MutexLock lock(mutex_);
   if (lost_.empty()) look_around(deadline);
   if (!lost_.empty()) throw Error(ErrorCode::kPeerLost, name() + " " + lost_);

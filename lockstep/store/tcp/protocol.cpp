@@ -86,6 +86,8 @@ class Reader {
 };
 
 void check_num_keys(const StoreRequest& request) {
+  if (request.op == StoreOp::kArrive && request.keys.empty())
+    throw Error(ErrorCode::kCorrupt, "arrive without a key");
   if (takes_many_keys(request.op)) return;
   const size_t wanted = request.op == StoreOp::kCancel ? 0 : 1;
   if (request.keys.size() != wanted) {

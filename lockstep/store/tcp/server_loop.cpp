@@ -14,12 +14,13 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/log.h"
 #include "lockstep/base/socket.h"
+#include "lockstep/store/tcp/shortcut.h"
 
 namespace lockstep {
 namespace {
 
 /// What epoll reports for what; clients count on from the last.
-enum : uint64_t { kListenerId, kWakeId, kFirstClientId };
+enum : uint64_t { kListenerId, kShortcutId, kWakeId, kFirstClientId };
 
 /// A client that does not take its replies is dropped beyond this. It is not served beyond
 /// kPauseBacklog, so only waits of its that others end get it there.
@@ -59,12 +60,13 @@ StoreServerLoop::StoreServerLoop(UniqueFd listener, std::string secret,
     : secret_(std::move(secret)),
       handshake_limit_(handshake_limit),
       listener_(std::move(listener)),
+      shortcut_(listen_shortcut(listener_.get())),
       epoll_(::epoll_create1(EPOLL_CLOEXEC)),
       wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       clock_(std::chrono::steady_clock::now()),
       next_id_(kFirstClientId) {
   if (!epoll_ || !wake_) throw io_error("set up the store's server");
-  add_to_epoll(listener_.get(), kListenerId, EPOLLIN);
+  start_accepting();
   add_to_epoll(wake_.get(), kWakeId, EPOLLIN);
 }
 
@@ -73,6 +75,11 @@ void StoreServerLoop::add_to_epoll(int fd, uint64_t id, uint32_t events) {
   event.events = events;
   event.data.u64 = id;
   if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0) throw io_error("epoll_ctl");
+}
+
+void StoreServerLoop::start_accepting() {
+  add_to_epoll(listener_.get(), kListenerId, EPOLLIN);
+  if (shortcut_) add_to_epoll(shortcut_.get(), kShortcutId, EPOLLIN);
 }
 
 void StoreServerLoop::stop() {
@@ -92,7 +99,9 @@ void StoreServerLoop::run() {
       const epoll_event& event = events[static_cast<size_t>(i)];
       if (event.data.u64 == kWakeId) return;
       if (event.data.u64 == kListenerId) {
-        accept_clients();
+        accept_clients(listener_);
+      } else if (event.data.u64 == kShortcutId) {
+        accept_clients(shortcut_);
       } else if (const auto it = clients_.find(event.data.u64); it != clients_.end()) {
         serve(*it->second, event.events);
       }
@@ -125,9 +134,9 @@ std::optional<std::chrono::milliseconds> StoreServerLoop::time_to_sleep() const 
   return least;
 }
 
-void StoreServerLoop::accept_clients() {
+void StoreServerLoop::accept_clients(const UniqueFd& listener) {
   for (int i = 0; i < kAcceptsPerTurn; ++i) {
-    UniqueFd fd = accept_one();
+    UniqueFd fd = accept_one(listener);
     if (!fd) return;
     try {
       add_client(std::move(fd));
@@ -151,9 +160,9 @@ void StoreServerLoop::add_client(UniqueFd fd) {
 }
 
 /// The next client that waits; empty when there is none, or no descriptor for it.
-UniqueFd StoreServerLoop::accept_one() {
+UniqueFd StoreServerLoop::accept_one(const UniqueFd& listener) {
   while (true) {
-    UniqueFd fd(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    UniqueFd fd(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (fd || errno == EAGAIN) return fd;
     if (errno == EINTR || errno == ECONNABORTED) continue;
     if (errno == EMFILE && raise_fd_limit()) continue;
@@ -169,6 +178,7 @@ void StoreServerLoop::pause_accepting() {
                     "(ulimit -n)",
                     clients_.size()));
     ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, listener_.get(), nullptr);
+    if (shortcut_) ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, shortcut_.get(), nullptr);
   }
   accept_again_ = Deadline::after(kAcceptPause);
 }
@@ -176,7 +186,7 @@ void StoreServerLoop::pause_accepting() {
 void StoreServerLoop::resume_accepting() {
   if (!accept_again_ || !accept_again_->passed()) return;
   accept_again_.reset();
-  add_to_epoll(listener_.get(), kListenerId, EPOLLIN);
+  start_accepting();
 }
 
 void StoreServerLoop::serve(ServerConnection& client, uint32_t events) {

@@ -39,8 +39,9 @@ class StoreServerLoop {
   int wait_for_events(std::vector<epoll_event>& events,
                       std::optional<std::chrono::milliseconds> sleep);
 
-  void accept_clients();
-  UniqueFd accept_one();
+  void start_accepting();
+  void accept_clients(const UniqueFd& listener);
+  UniqueFd accept_one(const UniqueFd& listener);
   void add_client(UniqueFd fd);
   void pause_accepting();
   void resume_accepting();
@@ -60,6 +61,7 @@ class StoreServerLoop {
   const std::string secret_;
   const std::chrono::milliseconds handshake_limit_;
   UniqueFd listener_;
+  UniqueFd shortcut_;  ///< Listens for clients of this host; empty where it cannot be had.
   UniqueFd epoll_;
   UniqueFd wake_;  ///< eventfd; stop() writes it.
   Spinning spinning_;

@@ -5,12 +5,15 @@
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <thread>
 
 #include "lockstep/base/auth.h"
 #include "lockstep/base/error.h"
 #include "lockstep/base/socket.h"
+#include "lockstep/store/tcp/shortcut.h"
 #include "lockstep/store/tcp/tcp_store.h"
 
 namespace lockstep {
@@ -21,8 +24,16 @@ constexpr auto kGrace = 1s;
 /// Requests that a server which does not read may leave here, before callers wait for room.
 constexpr size_t kMaxOutput = 2 * kMaxRequestBytes;
 
+constexpr std::chrono::milliseconds kEndingTime{200};
+constexpr std::chrono::milliseconds kEndingPause{5};
+
+/// Waits for others; get() mostly finds its key.
+bool waits_long(StoreOp op) {
+  return op == StoreOp::kWait || op == StoreOp::kWatch || op == StoreOp::kArrive;
+}
+
 bool waits(StoreOp op) {
-  return op == StoreOp::kGet || op == StoreOp::kWait || op == StoreOp::kWatch;
+  return op == StoreOp::kGet || waits_long(op);
 }
 
 }  // namespace
@@ -56,18 +67,16 @@ TcpStoreClient::TcpStoreClient(UniqueFd fd, std::string server)
 }
 
 StoreReply TcpStoreClient::call(StoreRequest request, Deadline deadline) {
-  const std::string doing = fmt::format("{} {}", to_string(request.op),
-                                        quote_key(request.keys.empty() ? "" : request.keys[0]));
   const bool can_wait = waits(request.op);
   MutexLock lock(mutex_);
   check_connection();
   Call own;
-  // What waits for others, waits long; get() mostly finds its key.
-  own.may_spin = request.op != StoreOp::kWait && request.op != StoreOp::kWatch;
+  own.may_spin = !waits_long(request.op);
   const uint64_t id = ++last_id_;
   const Registration registration(*this, id, own);
   wait_for_room(lock, own, deadline);
-  queue(encode(RequestFrame{id, std::move(request)}));
+  const RequestFrame frame{id, std::move(request)};
+  queue(encode(frame));
   wait_for_reply(lock, own, deadline);
   if (!own.reply && can_wait) {
     StoreRequest cancel;
@@ -76,7 +85,10 @@ StoreReply TcpStoreClient::call(StoreRequest request, Deadline deadline) {
     wait_for_reply(lock, own, Deadline::after(kGrace));
   }
   if (!own.reply) {
-    throw Error(ErrorCode::kTimeout, fmt::format("{} does not answer: {}", name(), doing));
+    const auto& keys = frame.request.keys;
+    throw Error(ErrorCode::kTimeout,
+                fmt::format("{} does not answer: {} {}", name(), to_string(frame.request.op),
+                            quote_key(keys.empty() ? "" : keys[0])));
   }
   return std::move(*own.reply);
 }
@@ -210,18 +222,29 @@ void TcpStoreClient::check_connection() const {
 
 std::shared_ptr<Store> connect_tcp_store(const Endpoint& server, const std::string& secret,
                                          Deadline deadline) {
-  UniqueFd fd = tcp_connect(server, deadline);
-  try {
-    authenticate_client(fd.get(), secret, "store", deadline);
-  } catch (const Error& error) {
-    if (error.code() != ErrorCode::kPeerLost) throw;
-    throw Error(ErrorCode::kMismatch,
-                fmt::format("{} closed the connection instead of greeting: it is not a store, or "
-                            "is just ending",
-                            to_string(server)));
+  // A server that is just ending may still take a connection, and closes it with itself. Where the
+  // shortcut is closed it was a store, whose port is closed a moment later.
+  const auto patience = deadline.at_most(kEndingTime);
+  bool is_ending = false;
+  while (true) {
+    UniqueFd fd = connect_shortcut(server);
+    is_ending = is_ending || fd;
+    if (!fd) fd = tcp_connect(server, deadline);
+    try {
+      authenticate_client(fd.get(), secret, "store", deadline);
+      enable_keep_alive(fd.get());
+      return std::make_shared<TcpStoreClient>(std::move(fd), to_string(server));
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kPeerLost) throw;
+    }
+    if (!is_ending || patience.passed()) {
+      throw Error(ErrorCode::kMismatch,
+                  fmt::format("{} closed the connection instead of greeting: it is not a store, "
+                              "or is just ending",
+                              to_string(server)));
+    }
+    std::this_thread::sleep_for(std::min(kEndingPause, patience.left()));
   }
-  enable_keep_alive(fd.get());
-  return std::make_shared<TcpStoreClient>(std::move(fd), to_string(server));
 }
 
 }  // namespace lockstep

@@ -110,6 +110,7 @@ TEST(Protocol, OperationsTakeTheirNumberOfKeys) {
   EXPECT_EQ(code(StoreOp::kSet, 0), ErrorCode::kCorrupt);
   EXPECT_EQ(code(StoreOp::kSet, 2), ErrorCode::kCorrupt);
   EXPECT_EQ(code(StoreOp::kCancel, 1), ErrorCode::kCorrupt);
+  EXPECT_EQ(code(StoreOp::kArrive, 0), ErrorCode::kCorrupt);
 }
 
 TEST(Protocol, PromisedCountsAreCheckedBeforeRoomIsMade) {

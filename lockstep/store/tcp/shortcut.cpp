@@ -1,0 +1,112 @@
+#include "lockstep/store/tcp/shortcut.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <cstring>
+#include <optional>
+#include <string>
+
+namespace lockstep {
+namespace {
+
+struct Name {
+  sockaddr_un address{};
+  socklen_t size = 0;
+  const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&address); }
+};
+
+/// `host`: an address in figures, as the kernel writes it.
+Name shortcut_name(const std::string& host, int port) {
+  const std::string text = "lockstep-store/" + to_string(Endpoint{host, port});
+  Name name;
+  name.address.sun_family = AF_UNIX;
+  // The first byte stays 0: the abstract namespace. Longer names than fit do not occur.
+  const size_t length = std::min(text.size(), sizeof name.address.sun_path - 1);
+  std::memcpy(name.address.sun_path + 1, text.data(), length);
+  name.size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + length);
+  return name;
+}
+
+std::string in_figures(int family, const void* address) {
+  char text[INET6_ADDRSTRLEN] = {};
+  return ::inet_ntop(family, address, text, sizeof text) != nullptr ? text : "";
+}
+
+std::optional<std::string> listening_address(int listener) {
+  sockaddr_storage own{};
+  socklen_t size = sizeof own;
+  if (::getsockname(listener, reinterpret_cast<sockaddr*>(&own), &size) != 0) return std::nullopt;
+  if (own.ss_family == AF_INET)
+    return in_figures(AF_INET, &reinterpret_cast<sockaddr_in*>(&own)->sin_addr);
+  if (own.ss_family == AF_INET6)
+    return in_figures(AF_INET6, &reinterpret_cast<sockaddr_in6*>(&own)->sin6_addr);
+  return std::nullopt;
+}
+
+/// `host` as the kernel writes it, if it is an address in figures; of no zone.
+std::optional<std::string> literal(const std::string& host) {
+  in_addr v4{};
+  if (::inet_pton(AF_INET, host.c_str(), &v4) == 1) return in_figures(AF_INET, &v4);
+  in6_addr v6{};
+  if (::inet_pton(AF_INET6, host.c_str(), &v6) == 1) return in_figures(AF_INET6, &v6);
+  return std::nullopt;
+}
+
+/// Packets to an address of one's own come from that very address.
+bool is_own(const std::string& address) {
+  if (address == "::1" || address.starts_with("127.")) return true;
+  try {
+    return local_address_towards(address) == address;
+  } catch (const std::exception&) {
+    return false;  // no route
+  }
+}
+
+bool is_of(uid_t user, int fd) {
+  ucred credentials{};
+  socklen_t size = sizeof credentials;
+  return ::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &credentials, &size) == 0 &&
+         credentials.uid == user;
+}
+
+UniqueFd try_shortcut(const Name& name, uid_t user) {
+  // Non-blocking: with no room left among those who wait to be accepted, TCP can wait better.
+  UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!fd || ::connect(fd.get(), name.get(), name.size) != 0 || !is_of(user, fd.get())) return {};
+  ::fcntl(fd.get(), F_SETFL, ::fcntl(fd.get(), F_GETFL) & ~O_NONBLOCK);
+  return fd;
+}
+
+}  // namespace
+
+UniqueFd listen_shortcut(int listener) {
+  const auto host = listening_address(listener);
+  if (!host) return {};
+  const Name name = shortcut_name(*host, local_port(listener));
+  UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!fd || ::bind(fd.get(), name.get(), name.size) != 0 || ::listen(fd.get(), SOMAXCONN) != 0)
+    return {};
+  return fd;
+}
+
+UniqueFd connect_shortcut(const Endpoint& place, uid_t user) {
+  const auto host = literal(place.host);
+  if (!host || !is_own(*host)) return {};
+  if (UniqueFd fd = try_shortcut(shortcut_name(*host, place.port), user)) return fd;
+  // A server of all addresses; one for IPv6 serves IPv4 too, or another would have that port.
+  const bool v6 = host->find(':') != std::string::npos;
+  if (!v6) {
+    if (UniqueFd fd = try_shortcut(shortcut_name("0.0.0.0", place.port), user)) return fd;
+  }
+  return try_shortcut(shortcut_name("::", place.port), user);
+}
+
+}  // namespace lockstep
