@@ -193,6 +193,7 @@ WatchAnswer parse_watch(std::string_view line) {
   const Json& result = result_of(message);
   WatchAnswer answer;
   answer.canceled = flag(result, "canceled");
+  answer.revision = revision_of(result);
   answer.compact_revision = number(result, "compact_revision");
   answer.reason = text(result, "cancel_reason");
   for (const Json& event : list(result, "events"))

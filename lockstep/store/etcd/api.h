@@ -68,6 +68,7 @@ struct Event {
 };
 struct WatchAnswer {
   bool canceled = false;
+  int64_t revision = 0;          ///< Of the whole store when it said so.
   int64_t compact_revision = 0;  ///< Not 0: the wanted start is older than what etcd remembers.
   std::string reason;
   std::vector<Event> events;

@@ -34,6 +34,7 @@ struct Stream {
   std::string rest{};  ///< Of a line that has not come whole.
   bool heard = false;
   bool enough = false;
+  bool behind = false;      ///< What is wanted next is more than one ahead of that member.
   std::string cancelled{};  ///< Why etcd ended it, but for a start that it has forgotten.
 
   /// False when no more is wanted.
@@ -52,6 +53,8 @@ struct Stream {
   bool take(std::string_view line) {
     const auto answer = etcd::parse_watch(line);
     heard = true;
+    behind = answer.revision != 0 && answer.revision + 1 < next_revision;
+    if (behind) return false;
     if (answer.canceled && answer.compact_revision == 0) {
       cancelled = answer.reason.empty() ? "the watch was cancelled" : answer.reason;
       return false;
@@ -149,6 +152,18 @@ EtcdClient::Answer EtcdClient::call(const char* path, const std::string& body, D
   }
 }
 
+/// A member may be behind the others; that all are means that this is another life of etcd, in
+/// which a watch would wait for ever. The range is answered by what most members agree on.
+void EtcdClient::check_has_been_at(int64_t revision, Deadline deadline) {
+  const auto answer =
+      call("/v3/kv/range", etcd::range({std::string(1, '\0'), ""}).dump(), deadline);
+  const int64_t now = etcd::parse_range(answer.body).revision;
+  if (now >= revision) return;
+  throw Error(ErrorCode::kPeerLost,
+              fmt::format("store {} has lost its data: it is at revision {} and was at {}", name_,
+                          now, revision));
+}
+
 bool EtcdClient::watch(const etcd::KeyRange& keys, int64_t start_revision, Deadline deadline,
                        const OnMessage& on_message) {
   const Deadline end =
@@ -162,6 +177,11 @@ bool EtcdClient::watch(const etcd::KeyRange& keys, int64_t start_revision, Deadl
                              limit, [&](std::string_view bytes) { return stream.feed(bytes); });
     start_revision = stream.next_revision;
     if (stream.enough) return true;
+    if (stream.behind) {
+      check_has_been_at(start_revision - 1, end);
+      attempts.next(member, "it is behind the others", /*timed_out=*/false, end);
+      continue;
+    }
     if (stream.heard && deadline.passed()) return false;
     const bool timed_out = result.outcome == HttpClient::Outcome::kTimedOut;
     if (stream.heard && timed_out) continue;

@@ -37,6 +37,7 @@ class EtcdClient {
 
  private:
   class Attempts;
+  void check_has_been_at(int64_t revision, Deadline deadline);
   std::string url(size_t member, const char* path) const;
   Error foreign(size_t member, const std::string& what) const;
   /// Nothing: this attempt has failed; `why` says how.

@@ -89,8 +89,15 @@ FileStore::FileStore(std::filesystem::path folder, const std::string& secret, De
       clock_(Deadline::Clock::now()) {
   const MutexLock lock(mutex_);
   const Journal::Lock right(journal_, deadline);
-  const bool anybody = !presence_.others().empty();
-  if (!journal_.join(anybody)) journal_.begin();
+  try {
+    const bool anybody = !presence_.others().empty();
+    if (!journal_.join(anybody)) journal_.begin();
+  } catch (const Error&) {
+    // What taking the lock has made in a folder of something else is not left behind.
+    std::error_code ignored;
+    if (std::filesystem::file_size(journal_.path(), ignored) == 0) journal_.remove();
+    throw;
+  }
   presence_.begin();
   catch_up();
 }

@@ -48,6 +48,22 @@ TEST(EtcdFaults, ARestartIsWaitedFor) {
   EXPECT_EQ(store->get("before", soon()), "v");
 }
 
+TEST(EtcdFaults, OneThatBeganAnewIsNotWatchedForEver) {
+  EtcdServer server;
+  const auto options = server.new_root();
+  const auto store = connect_etcd_store(options, soon());
+  for (int i = 0; i < 5; ++i) store->add("k", 1, soon());
+  const uint64_t version = store->watch("", 0, soon()).version;
+  auto seen = std::async(std::launch::async, [&] { return store->watch("k", version, late()); });
+  EXPECT_EQ(seen.wait_for(100ms), std::future_status::timeout);
+  server.kill();
+  server.forget();
+  server.start();
+  const auto error = error_of([&] { seen.get(); });
+  EXPECT_EQ(error.code(), ErrorCode::kPeerLost);
+  EXPECT_TRUE(mentions(error, "lost its data")) << error.what();
+}
+
 TEST(EtcdFaults, AddsAndSwapsAreCarriedOutOnceThroughRestarts) {
   EtcdServer server;
   const auto options = server.new_root();

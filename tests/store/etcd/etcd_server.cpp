@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <vector>
 
 #include "lockstep/store/etcd/http.h"
@@ -53,6 +54,10 @@ void EtcdServer::kill() {
   ::kill(pid_, SIGKILL);
   ::waitpid(pid_, nullptr, 0);
   pid_ = 0;
+}
+
+void EtcdServer::forget() const {
+  std::filesystem::remove_all(data_ / "data");
 }
 
 void EtcdServer::stop() const {

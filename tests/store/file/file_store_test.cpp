@@ -211,8 +211,8 @@ TEST_F(FileStoreTest, ForeignFilesAreRefusedByName) {
   auto error = error_of([&] { join(); });
   EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
   EXPECT_TRUE(mentions(error, "thesis.tex")) << error.what();
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "lockstep-store")) << "nothing is left behind";
   std::filesystem::remove(folder_ / "thesis.tex");
-  std::filesystem::remove(folder_ / "lockstep-store");
   const std::string long_text(1000, 'x');
   for (const std::string& text : {std::string("x"), long_text, "lockstep store 2 " + long_text}) {
     write_file_atomically(folder_ / "lockstep-store", text);
