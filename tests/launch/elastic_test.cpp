@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <fstream>
+
 #include "tests/launch/elastic_job.h"
 #include "tests/support/temp_folder.h"
 
@@ -18,6 +20,24 @@ TEST(Elastic, AJobOfAllNodesEndsWell) {
   EXPECT_EQ(a->wait(), 0) << a->err();
   EXPECT_EQ(b->wait(), 0) << b->err();
   EXPECT_TRUE(a->wait_all_gone() && b->wait_all_gone());
+}
+
+TEST(Elastic, ASpareThatWasNotNeededEndsWell) {
+  const TempFolder folder;
+  const std::string go = folder.path() / "go";
+  const Words work = {"/bin/sh", "-c",
+                      "echo at work; until [ -e " + go + " ]; do sleep 0.05; done"};
+  const ElasticJob job("2:2");
+  const auto a = job.agent("a", work);
+  const auto b = job.agent("b", work);
+  EXPECT_SAYS(a, "at work");
+  const auto spare = job.agent("c");
+  EXPECT_SAYS(spare, "waits to take the place of another");
+  std::ofstream(go).put('\n');
+  EXPECT_EQ(a->wait(), 0) << a->err();
+  EXPECT_EQ(b->wait(), 0) << b->err();
+  EXPECT_EQ(spare->wait(), 0) << spare->err();
+  EXPECT_SAYS(spare, "has ended well, without this node");
 }
 
 TEST(Elastic, NodesComeAndLeave) {
@@ -122,6 +142,8 @@ TEST(Elastic, FailuresAreCountedAndTheLastIsReported) {
   }
 }
 
+// Where node 1 is done before node 0 fails, nobody waits for it: it may see only the next
+// generation, and must end the one before all the same.
 TEST(Elastic, ARestartedJobCanEndWell) {
   const ElasticJob job("2", {"--max_restarts", "3"});
   const Words once = {"/bin/sh", "-c",

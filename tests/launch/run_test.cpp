@@ -53,6 +53,13 @@ TEST(Run, SuccessShowsOnlyTheWorkersLines) {
   EXPECT_TRUE(run.wait_all_gone());
 }
 
+TEST(Run, AProgramThatIsNotThereLeavesNoLogFolder) {
+  const Folder folder;
+  Launched run({"run", "--redirects", "3", "--", "no-such-program"}, {{"TMPDIR", folder.path()}});
+  EXPECT_EQ(run.wait(), 127) << run.err();
+  EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
+}
+
 TEST(Run, ExitCodeIsTheFailedWorkersAndTheOthersEnd) {
   const std::map<std::string, int> ends = {
       {"exit 3", 3}, {"kill -KILL $$", 137}, {"kill -SEGV $$", 139}, {"kill -TERM $$", 143}};

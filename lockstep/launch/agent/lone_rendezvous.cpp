@@ -22,7 +22,7 @@ class LoneRendezvous final : public Rendezvous {
     plan_.max_restarts = options_.max_restarts;
   }
 
-  JobPlan join() override { return open_places(); }
+  std::optional<JobPlan> join() override { return open_places(); }
 
   JobNews news() override { return news_; }
 

@@ -44,10 +44,10 @@ class Rendezvous {
  public:
   virtual ~Rendezvous() = default;
 
-  /// Waits for the other agents and returns the first generation's plan, in which all agree.
-  /// Errors: kTimeout naming the nodes that did not come, kMismatch (the nodes disagree),
-  /// kInvalidArgument.
-  virtual JobPlan join() = 0;
+  /// Waits for the other agents and returns the first generation's plan, in which all agree;
+  /// nothing when the job has ended well without this node. Errors: kMismatch too when it failed;
+  /// kTimeout naming the nodes that did not come, kMismatch (the nodes disagree), kInvalidArgument.
+  virtual std::optional<JobPlan> join() = 0;
 
   /// Becomes readable when news() or next() has something to say; -1: they have nothing to say but
   /// right after a call of the agent's.

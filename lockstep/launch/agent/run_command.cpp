@@ -70,15 +70,19 @@ int run_words(const std::vector<std::string>& words, bool started_by_starter) {
     return say(127, "cannot read script " + script + ": " + std::strerror(errno));
   }
   options.command = worker_command(options, environment);
+  const Program program = find_program(options.command[0], program_search_path());
+  if (program.exit_code != 0) return say(program.exit_code, program.problem);
   if (options.log_dir.empty() && (options.redirects.any() || options.tee.any())) {
     options.log_dir = make_log_dir();
   }
-  const Program program = find_program(options.command[0], program_search_path());
-  if (program.exit_code != 0) return say(program.exit_code, program.problem);
   const auto rendezvous = make_rendezvous(options, secret_of_environment());
-  const JobPlan plan = rendezvous->join();
+  const auto plan = rendezvous->join();
+  if (!plan) {
+    log_info("the job has ended well, without this node");
+    return 0;
+  }
   try {
-    Agent agent(options, environment, plan, rendezvous.get(), program.path);
+    Agent agent(options, environment, *plan, rendezvous.get(), program.path);
     return agent.run();
   } catch (const ExecError& error) {
     return say(126, error.what());

@@ -104,8 +104,10 @@ void WorkerStarter::fork_all(const std::vector<Spawn>& workers, std::vector<pid_
       answer = receive_answer(socket_.get(), Deadline::after(kForkLimit));
     }
     if (!answer) break;
-    if (answer->error != 0) continue;
-    pids->at(static_cast<size_t>(answer->number)) = answer->pid;
+    // A program may write anything there, not only what warm_start() does.
+    const auto number = static_cast<size_t>(answer->number);
+    if (answer->error != 0 || number >= sent || pids->at(number) != 0) continue;
+    pids->at(number) = answer->pid;
     ++forked;
   }
   if (forked < workers.size()) give_up("the process that its ranks are forked from is gone");

@@ -49,7 +49,7 @@ class ElasticRendezvous final : public Rendezvous {
   ElasticRendezvous(const ElasticRendezvous&) = delete;
   ElasticRendezvous& operator=(const ElasticRendezvous&) = delete;
 
-  JobPlan join() override {
+  std::optional<JobPlan> join() override {
     thread_ = start_quiet_thread([this] { participant_.run(); });
     return standing_.wait_for_plan();
   }

@@ -138,6 +138,7 @@ void Participant::give_sign() {
   interval_ = beat_interval(options_.heartbeat_interval, record ? record->num_agents : 0);
   const auto ttl = interval_ * options_.heartbeat_attempts;
   sign_at_ = Deadline::after(interval_);
+  standing_->say_failure(soon());
   // False: the key is still that of this agent's lost connection; it ends soon.
   if (offered_) standing_->say(ttl, soon());
   if (leader_) {
@@ -182,7 +183,11 @@ void Participant::on_running(const JobRecord& record) {
   const auto text = store_->try_get(keys::plan(standing_->id()), soon());
   if (text) {
     const NodePlan plan = node_plan_from_json(*text);
-    if (plan.generation == record.generation) return begin(plan);
+    if (plan.generation == record.generation) {
+      // Nobody waits for one whose workers are done, so it may have missed that they must leave.
+      if (own_generation_runs()) stop_work(failure_of(own.generation), "the others went on");
+      return begin(plan);
+    }
   }
   // Of an earlier generation, or of another half of the job.
   stop_work(std::nullopt, "the others went on without this node");
@@ -190,6 +195,12 @@ void Participant::on_running(const JobRecord& record) {
   if (spare == said_) return;
   said_ = spare;
   log_info("all nodes that can take part do; this one waits to take the place of another");
+}
+
+/// What ended a generation, if it was a failure.
+std::optional<Failure> Participant::failure_of(int64_t generation) {
+  const auto text = store_->try_get(keys::failure(generation), soon());
+  return text ? std::optional(failure_from_json(*text)) : std::nullopt;
 }
 
 void Participant::begin(const NodePlan& plan) {

@@ -50,6 +50,7 @@ class Participant {
 
   void follow();
   void on_running(const JobRecord& record);
+  std::optional<Failure> failure_of(int64_t generation);
   void on_forming(const JobRecord& record);
   void stop_work(const std::optional<Failure>& failure, const std::string& why);
   void begin(const NodePlan& plan);

@@ -28,12 +28,13 @@ Standing::Standing(std::string id, Offer offer)
   if (!wake_) throw io_error("eventfd");
 }
 
-JobPlan Standing::wait_for_plan() {
+std::optional<JobPlan> Standing::wait_for_plan() {
   MutexLock lock(mutex_);
-  while (!plan_ && !error_) changed_.wait(lock);
+  while (!plan_ && !error_ && !news_.end) changed_.wait(lock);
   // A job may end before its plan is fetched here: the news then say how.
   if (plan_) return fetch();
-  throw Error(*error_);
+  if (error_) throw Error(*error_);
+  return std::nullopt;
 }
 
 JobPlan Standing::fetch() {
@@ -59,20 +60,30 @@ std::optional<JobPlan> Standing::next() {
 }
 
 void Standing::failed(const Failure& failure) {
-  std::shared_ptr<Store> store;
-  int64_t generation = 0;
   {
     MutexLock lock(mutex_);
-    if (!plan_) store = store_;
-    generation = offer_.generation;
+    if (plan_ || !store_) return;
+    unsaid_ = {offer_.generation, to_json(shortened(failure))};
   }
   try {
-    if (!store) return;
-    store->compare_set(keys::failure(generation), std::nullopt, to_json(shortened(failure)),
-                       Deadline::after(kSayLimit));
+    say_failure(Deadline::after(kSayLimit));
   } catch (const Error&) {
-    // The thread sees what is wrong with the store; that ends this generation too.
+    // The thread says it again, or sees that the store is gone; that ends this generation too.
   }
+}
+
+void Standing::say_failure(Deadline deadline) {
+  std::shared_ptr<Store> store;
+  Unsaid unsaid;
+  {
+    MutexLock lock(mutex_);
+    if (!unsaid_ || !store_) return;
+    store = store_;
+    unsaid = *unsaid_;
+  }
+  store->compare_set(keys::failure(unsaid.generation), std::nullopt, unsaid.text, deadline);
+  MutexLock lock(mutex_);
+  if (unsaid_ && unsaid_->generation == unsaid.generation) unsaid_.reset();
 }
 
 void Standing::ended_work(NodeWork work) {
@@ -110,6 +121,7 @@ void Standing::use(std::shared_ptr<Store> store) {
   MutexLock lock(mutex_);
   store_ = std::move(store);
   said_ = false;
+  unsaid_.reset();  // the loss of a store ends the generation that it is of
 }
 
 bool Standing::say(std::chrono::milliseconds ttl, Deadline deadline) {
@@ -156,10 +168,9 @@ void Standing::end(const JobEnd& end) {
   MutexLock lock(mutex_);
   if (!news_.end) news_.end = end;
   // Whoever still waits for its first generation learns why there is none.
-  if (!error_) {
-    std::string how = "the job has ended without this node";
-    if (end.failure) how += ": " + failure_line(*end.failure, offer_.max_nodes);
-    error_.emplace(ErrorCode::kMismatch, how);
+  if (!error_ && end.failure) {
+    error_.emplace(ErrorCode::kMismatch, "the job has ended without this node: " +
+                                             failure_line(*end.failure, offer_.max_nodes));
   }
   wake();
 }

@@ -21,7 +21,7 @@ class Standing {
   Standing(std::string id, Offer offer);
 
   // ---- of the agent's loop; Rendezvous says what they mean
-  JobPlan wait_for_plan();
+  std::optional<JobPlan> wait_for_plan();
   int fd() const { return wake_.get(); }
   JobNews news();
   std::optional<JobPlan> next();
@@ -43,6 +43,10 @@ class Standing {
   void fail(const Error& error);
   void change_ports(int store_port, int torch_port);
 
+  /// Says again what failed() could not: a store that was only slow must still learn of it.
+  /// Errors: those of the store.
+  void say_failure(Deadline deadline);
+
   Offer offer() const;
   const std::string& id() const { return id_; }
 
@@ -62,6 +66,11 @@ class Standing {
   Offer offer_ LOCKSTEP_GUARDED_BY(mutex_);
   std::optional<JobPlan> plan_ LOCKSTEP_GUARDED_BY(mutex_);  ///< Not fetched yet.
   JobNews news_ LOCKSTEP_GUARDED_BY(mutex_);
+  struct Unsaid {
+    int64_t generation = 0;
+    std::string text;
+  };
+  std::optional<Unsaid> unsaid_ LOCKSTEP_GUARDED_BY(mutex_);  ///< A failure, for this store.
   std::optional<Error> error_ LOCKSTEP_GUARDED_BY(mutex_);
 };
 

@@ -4,6 +4,10 @@
 
 #include <gtest/gtest.h>
 
+#include "lockstep/launch/rendezvous/keys.h"
+#include "lockstep/store/request_store.h"
+#include "lockstep/store/store_state.h"
+
 namespace lockstep::testing {
 namespace {
 
@@ -15,13 +19,70 @@ JobEnd end_by_rank_one() {
   return {failure, ""};
 }
 
+/// A store that can be too slow to answer.
+class SlowStore final : public RequestStore {
+ public:
+  bool slow = false;
+
+ private:
+  StoreReply call(StoreRequest request, Deadline) override {
+    if (slow) throw Error(ErrorCode::kTimeout, "the store does not answer");
+    return state_.submit({1, ++last_}, std::move(request)).front().reply;
+  }
+  std::string name() const override { return "store"; }
+
+  StoreState state_;
+  uint64_t last_ = 0;
+};
+
+TEST(Standing, AFailureThatASlowStoreDidNotTakeIsSaidAgain) {
+  const auto store = std::make_shared<SlowStore>();
+  const auto now = [] { return Deadline::after(std::chrono::seconds(1)); };
+  Standing standing("id", Offer{});
+  JobPlan plan;
+  plan.generation = 3;
+  standing.take_plan(plan);
+  standing.wait_for_plan();
+  standing.use(store);
+  store->slow = true;
+  standing.failed(*end_by_rank_one().failure);
+  EXPECT_THROW(standing.say_failure(now()), Error);
+  store->slow = false;
+  standing.say_failure(now());
+  EXPECT_TRUE(store->try_get(keys::failure(3), now()).has_value());
+  store->erase(keys::failure(3), now());
+  standing.say_failure(now());
+  EXPECT_FALSE(store->try_get(keys::failure(3), now()).has_value()) << "once is enough";
+}
+
+TEST(Standing, AFailureIsNotSaidAtAnotherPlace) {
+  Standing standing("id", Offer{});
+  standing.take_plan(JobPlan{});
+  standing.wait_for_plan();
+  const auto lost = std::make_shared<SlowStore>();
+  lost->slow = true;
+  standing.use(lost);
+  standing.failed(*end_by_rank_one().failure);
+  const auto next = std::make_shared<SlowStore>();
+  const auto now = [] { return Deadline::after(std::chrono::seconds(1)); };
+  standing.use(next);
+  standing.say_failure(now());
+  EXPECT_TRUE(next->list("", now()).empty());
+}
+
+TEST(Standing, OneThatWasNotNeededHearsThatAllIsWell) {
+  Standing standing("id", Offer{});
+  standing.end({std::nullopt, ""});
+  EXPECT_FALSE(standing.wait_for_plan().has_value());
+}
+
 TEST(Standing, AJobThatEndsBeforeItsPlanIsFetchedEndsTheWorkersOfThatPlan) {
   Standing standing("id", Offer{});
   JobPlan plan;
   plan.generation = 1;
   standing.take_plan(plan);
   standing.end(end_by_rank_one());
-  EXPECT_EQ(standing.wait_for_plan().generation, 1);
+  EXPECT_EQ(standing.wait_for_plan().value().generation, 1);
   const JobNews news = standing.news();
   ASSERT_TRUE(news.end && news.end->failure);
   EXPECT_EQ(news.end->failure->status.code, 3);
