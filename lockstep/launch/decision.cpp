@@ -15,8 +15,12 @@
 namespace lockstep {
 namespace {
 
-/// `notes`: what sources say that are not this process's launcher after all.
-std::vector<Finding> look_at_sources(const Inputs& inputs, std::vector<std::string>* notes) {
+constexpr const char* kArguments = "arguments";
+
+/// `wanted`: the only one that is read; empty: all are. `notes`: what sources say that are not this
+/// process's launcher after all.
+std::vector<Finding> look_at_sources(const Inputs& inputs, const std::string& wanted,
+                                     std::vector<std::string>* notes) {
   std::vector<Finding> findings;
   for (const Source& source : sources()) {
     const Reader read(inputs);
@@ -25,6 +29,12 @@ std::vector<Finding> look_at_sources(const Inputs& inputs, std::vector<std::stri
     if (!here) continue;
     Finding finding;
     finding.source = &source;
+    if (!wanted.empty() && wanted != source.name) {
+      finding.passed_over = wanted == kArguments ? "not asked: the program gives its rank itself"
+                                                 : "not asked: LOCKSTEP_LAUNCHER names another";
+      findings.push_back(std::move(finding));
+      continue;
+    }
     try {
       finding.identity = source.read(read);
       if (finding.identity) finding.identity->launcher = source.name;
@@ -124,14 +134,29 @@ Decision decide(const Inputs& inputs) {
   try {
     const Reader read(inputs);
     std::vector<std::string> notes;
-    decision.findings = look_at_sources(inputs, &notes);
     const std::string wanted = wanted_source(read);
+    decision.findings = look_at_sources(inputs, wanted, &notes);
     if (wanted.empty()) {
       decision.identity = choose(&decision, notes);
     } else {
       decision.identity = named_source(decision.findings, wanted);
       decision.why = "LOCKSTEP_LAUNCHER names it";
     }
+    plan_meeting(read, &decision.identity, &decision.warnings);
+  } catch (const Error& error) {
+    decision.problem = error.what();
+  }
+  return decision;
+}
+
+Decision decide(const RankArguments& arguments, const Inputs& inputs) {
+  Decision decision;
+  try {
+    const Reader read(inputs);
+    std::vector<std::string> notes;
+    decision.findings = look_at_sources(inputs, kArguments, &notes);
+    decision.identity = identity_of(arguments, read);
+    decision.why = "the program gives its rank itself";
     plan_meeting(read, &decision.identity, &decision.warnings);
   } catch (const Error& error) {
     decision.problem = error.what();

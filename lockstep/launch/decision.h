@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "lockstep/launch/arguments.h"
 #include "lockstep/launch/identity.h"
 #include "lockstep/launch/source/source.h"
 
@@ -29,6 +30,8 @@ struct Decision {
 
 /// Pure: everything it looks at is in `inputs`.
 Decision decide(const Inputs& inputs);
+/// The same for a program that gives its rank itself: no launcher is asked.
+Decision decide(const RankArguments& arguments, const Inputs& inputs);
 
 /// `variables`, and files as they are (at most 64 MiB each).
 Inputs inputs_from(const Environment& variables);

@@ -76,6 +76,7 @@ std::string threads_text(const Identity& id, const EnvFacts& facts) {
 
 std::string state_text(const Finding& finding, const Decision& decision) {
   if (!finding.problem.empty()) return "incomplete";
+  if (!finding.identity && !finding.passed_over.empty()) return finding.passed_over;
   if (!finding.identity) return "not this process's";
   if (finding.source->name == decision.identity.launcher) return "chosen";
   return finding.passed_over.empty() ? "complete" : finding.passed_over;

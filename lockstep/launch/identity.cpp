@@ -31,6 +31,7 @@ std::string to_string(Channel channel) {
 }
 
 std::string describe(const Identity& id) {
+  if (id.scheduler) return fmt::format("no rank: the scheduler of {}", id.size);
   return fmt::format("rank {} of {}, local rank {} of {}, node {} of {}", id.rank, id.size,
                      number(id.local_rank), number(id.local_size), number(id.node_rank),
                      number(id.num_nodes));

@@ -44,6 +44,10 @@ struct Identity {
   /// The secret only tells jobs apart: LOCKSTEP_INSECURE=1 let them meet without a real one.
   bool insecure = false;
 
+  /// No rank at all: a process that has nothing to do but to stay until the ranks at `master` are
+  /// done (MindSpore's scheduler).
+  bool scheduler = false;
+
   MeetingWay meeting = MeetingWay::kAlone;
   std::vector<Channel> channels;  ///< To be tried in this order.
   /// kAgent: the agent's store. kRankZero: host of rank 0. Port 0: one of store_ports().

@@ -50,13 +50,15 @@ bool is_own_rank(const Reader& read, const Identity& id, const char* rank, const
          read.text(size).value_or(std::to_string(id.size)) == std::to_string(id.size);
 }
 
+/// PMIx can be used by several; who has spoken PMI to hydra cannot be given to MPI_Init any more,
+/// so a folder that the user names comes before it.
 std::vector<Channel> usable_channels(const Reader& read, const Identity& id) {
   std::vector<Channel> channels;
   if (is_own_rank(read, id, "PMIX_RANK", "PMIX_JOB_SIZE") && read.text("PMIX_NAMESPACE"))
     channels.push_back(Channel::kPmix);
+  if (read.text("LOCKSTEP_RENDEZVOUS_DIR")) channels.push_back(Channel::kFolder);
   if (is_own_rank(read, id, "PMI_RANK", "PMI_SIZE") && read.text("PMI_FD"))
     channels.push_back(Channel::kPmi);
-  if (read.text("LOCKSTEP_RENDEZVOUS_DIR")) channels.push_back(Channel::kFolder);
   return channels;
 }
 
@@ -73,6 +75,7 @@ void go_without_secret(Identity* id, std::vector<std::string>* warnings) {
 void plan_meeting(const Reader& read, Identity* id, std::vector<std::string>* warnings) {
   id->secret = read.secret();
   id->address = read.text("LOCKSTEP_ADDRESS").value_or("");
+  if (id->scheduler) return;
   const bool insecure = is_yes(read, "LOCKSTEP_INSECURE");
   const bool agent = id->launcher == "lockstep";
   if (id->size == 1 && !agent) return;

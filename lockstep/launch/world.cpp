@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cstdlib>
+
 #include "lockstep/base/env.h"
 #include "lockstep/base/error.h"
 #include "lockstep/base/log.h"
@@ -12,6 +14,7 @@
 #include "lockstep/launch/lookup.h"
 #include "lockstep/launch/places.h"
 #include "lockstep/launch/rendezvous/meeting/own_address.h"
+#include "lockstep/launch/scheduler.h"
 #include "lockstep/launch/spawn/assigned_world.h"
 #include "lockstep/launch/torch_store.h"
 #include "lockstep/launch/warm/warm_message.h"
@@ -21,8 +24,7 @@
 namespace lockstep {
 namespace {
 
-Identity decided(const Environment& environment) {
-  const Decision decision = decide(inputs_from(environment));
+Identity decided(const Decision& decision) {
   if (!decision.problem.empty()) throw Error(ErrorCode::kInvalidArgument, decision.problem);
   if (decision.identity.rank == 0) {
     for (const auto& warning : decision.warnings) log_warn(warning);
@@ -113,13 +115,8 @@ void say_threads(const World& world, int cores) {
       world.size, world.threads, world.threads == 1 ? "" : "s", cores, world.local_size));
 }
 
-}  // namespace
-
-World World::join(Deadline deadline) {
-  if (const auto& given = assigned_world()) return *given;
-  const Environment environment = this_environment();
-  refuse_unforked(environment);
-  Identity id = decided(environment);
+/// What is left when the rank is known.
+World join_as(Identity id, const Environment& environment, Deadline deadline) {
   World world;
   world.generation = generation_of(environment, id);
   world.host_id = this_host_id();
@@ -137,6 +134,26 @@ World World::join(Deadline deadline) {
   world.device = device.index;
   say_threads(world, cores);
   return world;
+}
+
+}  // namespace
+
+World World::join(Deadline deadline) {
+  if (const auto& given = assigned_world()) return *given;
+  const Environment environment = this_environment();
+  refuse_unforked(environment);
+  const Identity id = decided(decide(inputs_from(environment)));
+  if (id.scheduler) {
+    stay_for_ranks(id.master, deadline);
+    std::exit(0);
+  }
+  return join_as(id, environment, deadline);
+}
+
+World World::join(const RankArguments& arguments, Deadline deadline) {
+  const Environment environment = this_environment();
+  refuse_unforked(environment);
+  return join_as(decided(decide(arguments, inputs_from(environment))), environment, deadline);
 }
 
 }  // namespace lockstep

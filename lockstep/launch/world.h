@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "lockstep/launch/arguments.h"
 #include "lockstep/store/store.h"
 
 namespace lockstep {
@@ -38,7 +39,15 @@ struct World {
   /// Reads the environment and meets the other ranks' store. Cost: one connection, and two round
   /// trips where the launcher does not tell who is on which host. Call once per process.
   /// Errors: kInvalidArgument (environment), kTimeout (store), kMismatch (another job or build).
+  ///
+  /// In MindSpore's scheduler (MS_ROLE=MS_SCHED), which is no rank, it never returns: it stays
+  /// until the ranks are done, then ends the process well, as MindSpore's own init() does.
   static World join(Deadline deadline = Deadline::after(300s));
+
+  /// The same for a program that knows its rank, by flags of its own:
+  /// World::join({.rank = 1, .world_size = 2, .master_addr = "10.0.0.1", .master_port = 29500}).
+  /// No launcher is looked for. Errors: kInvalidArgument (arguments) besides.
+  static World join(const RankArguments& arguments, Deadline deadline = Deadline::after(300s));
 };
 
 /// Identity of this host as World::host_id has it. LOCKSTEP_HOST_ID overrides it (for tests).

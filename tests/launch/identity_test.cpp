@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "lockstep/base/error.h"
+#include "lockstep/launch/decision.h"
 #include "lockstep/launch/torch_store.h"
 #include "lockstep/launch/world.h"
 
@@ -48,6 +49,48 @@ TEST(Identity, AloneWithoutALauncher) {
     EXPECT_EQ(id.size, 1);
     EXPECT_EQ(id.local_size, 1);
   }
+}
+
+Decision by_arguments(const RankArguments& arguments, const Environment& environment = {}) {
+  return decide(arguments, inputs_from(environment));
+}
+
+TEST(Arguments, AreTheFirstOfAllSources) {
+  const auto decision =
+      by_arguments({.rank = 1, .world_size = 2, .master_addr = "127.0.0.1", .master_port = 4000},
+                   agent_environment());
+  EXPECT_EQ(decision.problem, "");
+  const Identity& id = decision.identity;
+  EXPECT_EQ(id.launcher, "arguments");
+  EXPECT_EQ(id.rank, 1);
+  EXPECT_EQ(id.size, 2);
+  EXPECT_EQ(id.local_rank, kNotTold);
+  EXPECT_EQ(to_string(id.master), "127.0.0.1:4000");
+  EXPECT_EQ(id.meeting, MeetingWay::kRankZero);
+  EXPECT_EQ(decision.findings.at(0).passed_over, "not asked: the program gives its rank itself");
+}
+
+TEST(Arguments, WhereTheyMeetCanBeLeftToTheEnvironment) {
+  const auto decision = by_arguments({.rank = 0, .world_size = 2}, torch_environment());
+  EXPECT_EQ(to_string(decision.identity.master), "127.0.0.1:29500");
+  EXPECT_NE(by_arguments({.rank = 0, .world_size = 2}).problem, "") << "nobody says where";
+  EXPECT_EQ(by_arguments({}).identity.meeting, MeetingWay::kAlone);
+}
+
+TEST(Arguments, AreChecked) {
+  const auto problem = [](const RankArguments& arguments) {
+    return by_arguments(arguments).problem;
+  };
+  EXPECT_NE(problem({.rank = 2, .world_size = 2}).find("rank=2 must be below world_size=2"),
+            std::string::npos);
+  EXPECT_NE(problem({.rank = -1, .world_size = 2}).find("rank is -1"), std::string::npos);
+  EXPECT_NE(problem({.world_size = 0}).find("world_size is 0"), std::string::npos);
+  EXPECT_NE(problem({.world_size = 2, .master_addr = "a", .master_port = 70000}).find("70000"),
+            std::string::npos);
+  EXPECT_NE(problem({.world_size = 2, .local_rank = 1, .local_world_size = 1}).find("local_rank=1"),
+            std::string::npos);
+  EXPECT_NE(problem({.world_size = 2, .master_addr = "10.0.0.1"}).find("LOCKSTEP_SECRET"),
+            std::string::npos);
 }
 
 TEST(Identity, OurAgentSaysEverything) {

@@ -8,9 +8,20 @@
 
 namespace {
 
-int body(int, char**) {
+/// Arguments: none, or rank, size and the port where they meet on this host.
+lockstep::World join(int argc, char** argv) {
   using namespace lockstep;
-  const World world = World::join(Deadline::after(60s));
+  if (argc < 4) return World::join(Deadline::after(60s));
+  return World::join({.rank = std::atoi(argv[1]),
+                      .world_size = std::atoi(argv[2]),
+                      .master_addr = "127.0.0.1",
+                      .master_port = std::atoi(argv[3])},
+                     Deadline::after(60s));
+}
+
+int body(int argc, char** argv) {
+  using namespace lockstep;
+  const World world = join(argc, argv);
   store_barrier(*world.store, "here", world.rank, world.size, Deadline::after(60s));
   std::printf("rank %d/%d local %d/%d node %d/%d by %s at %s, %d threads, secret %zu\n", world.rank,
               world.size, world.local_rank, world.local_size, world.node_rank, world.num_nodes,

@@ -37,8 +37,10 @@ std::shared_ptr<RankExchange> open_exchange(const Identity& id, const Environmen
 std::shared_ptr<RankExchange> open_pmix_exchange();
 /// `fd`: PMI_FD, which is left open.
 std::shared_ptr<RankExchange> open_pmi_exchange(int fd);
-/// `name`: the same on all ranks, and of no other job that is running.
+/// `name`: the same on all ranks, and of no other job that is running. `alone`: rank 0 makes sure
+/// of that, and refuses to take the place of one that lives; else the later job is the one that
+/// counts.
 std::shared_ptr<RankExchange> open_folder_exchange(const std::string& folder,
-                                                   const std::string& name);
+                                                   const std::string& name, bool alone = false);
 
 }  // namespace lockstep

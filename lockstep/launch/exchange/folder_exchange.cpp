@@ -1,4 +1,5 @@
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -23,7 +24,7 @@ bool is_same_file(const struct stat& a, const struct stat& b) {
 /// The line is in a file that only its owner can read (it holds the secret), which rank 0 removes.
 class FolderExchange final : public RankExchange {
  public:
-  explicit FolderExchange(std::filesystem::path path) : path_(std::move(path)) {}
+  FolderExchange(std::filesystem::path path, bool alone) : path_(std::move(path)), alone_(alone) {}
   ~FolderExchange() override {
     // The next job of this name may have put its own there meanwhile.
     struct stat now {};
@@ -33,11 +34,13 @@ class FolderExchange final : public RankExchange {
 
   void publish(const std::string& line, Deadline) override {
     // Made with its mode, so that there is no moment in which others can open it.
+    if (alone_) refuse_living_owner();
     const std::string hidden = path_.string() + ".tmp-" + std::to_string(::getpid());
     ::unlink(hidden.c_str());  // a container's processes have the same numbers each time
-    const UniqueFd fd(::open(hidden.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600));
+    UniqueFd fd(::open(hidden.c_str(), O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600));
     if (!fd) throw io_error("make " + hidden);
     try {
+      ::flock(fd.get(), LOCK_EX | LOCK_NB);  // where the folder knows no locks, without
       write_all(fd.get(), line.data(), line.size(), hidden);
       if (::fstat(fd.get(), &written_) != 0) throw io_error("stat " + hidden);
       if (::rename(hidden.c_str(), path_.c_str()) != 0) throw io_error("rename " + hidden);
@@ -46,6 +49,7 @@ class FolderExchange final : public RankExchange {
       throw;
     }
     published_ = true;
+    held_ = std::move(fd);
   }
 
   std::string receive(Deadline deadline) override {
@@ -61,6 +65,16 @@ class FolderExchange final : public RankExchange {
   bool may_change() const override { return true; }
 
  private:
+  /// A job's rank 0 holds a lock on its file for as long as it lives.
+  void refuse_living_owner() const {
+    const UniqueFd fd(::open(path_.c_str(), O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+    if (!fd || ::flock(fd.get(), LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return;
+    throw Error(ErrorCode::kInvalidArgument,
+                "another job meets by " + path_.string() +
+                    " now; jobs of one size whose launcher gives them no name need a "
+                    "LOCKSTEP_RENDEZVOUS_DIR each, or a MASTER_PORT each");
+  }
+
   /// What is there, which nobody else can have written: the file that is looked at is the one that
   /// is read. Errors: kInvalidArgument, kIo.
   std::optional<std::string> read_line() const {
@@ -80,19 +94,21 @@ class FolderExchange final : public RankExchange {
   }
 
   std::filesystem::path path_;
+  bool alone_;
   bool published_ = false;
+  UniqueFd held_;  ///< The file, locked.
   struct stat written_ {};
 };
 
 }  // namespace
 
 std::shared_ptr<RankExchange> open_folder_exchange(const std::string& folder,
-                                                   const std::string& name) {
+                                                   const std::string& name, bool alone) {
   if (!std::filesystem::is_directory(folder)) {
     throw Error(ErrorCode::kInvalidArgument,
                 "environment variable LOCKSTEP_RENDEZVOUS_DIR: '" + folder + "' is not a folder");
   }
-  return std::make_shared<FolderExchange>(std::filesystem::path(folder) / name);
+  return std::make_shared<FolderExchange>(std::filesystem::path(folder) / name, alone);
 }
 
 }  // namespace lockstep

@@ -17,6 +17,7 @@ struct Value {
   uint16_t type = 0;
   union {
     bool flag;
+    int integer;
     uint16_t uint16;
     uint32_t uint32;
     char* string;
@@ -32,7 +33,7 @@ struct Info {
 static_assert(sizeof(Value) == 32 && offsetof(Value, data) == 8);
 static_assert(sizeof(Proc) == 260 && sizeof(Info) == 552);
 
-inline constexpr uint16_t kBool = 1, kString = 3, kUint16 = 13, kUint32 = 14;
+inline constexpr uint16_t kBool = 1, kString = 3, kInt = 6, kUint16 = 13, kUint32 = 14;
 inline constexpr uint8_t kGlobal = 3;  ///< Scope of a value: for all processes.
 inline constexpr uint32_t kAllRanks = UINT32_MAX - 1;
 inline constexpr int kSuccess = 0;

@@ -14,7 +14,7 @@ class PmixExchange final : public RankExchange {
   }
   std::string receive(Deadline deadline) override {
     client_.fence(deadline);
-    return client_.get_text(0, kPmixKey);
+    return client_.get_text(0, kPmixKey, deadline);
   }
 
  private:

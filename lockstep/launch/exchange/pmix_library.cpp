@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <condition_variable>
 #include <cstring>
 #include <mutex>
@@ -115,22 +116,28 @@ void PmixClient::fence(Deadline deadline) {
   check(end->status, "PMIx_Fence");
 }
 
-std::string PmixClient::get_text(uint32_t rank, const char* key) {
+/// Null when it is not known. The value is PMIx's to free, which no function of its does.
+pmix::Value* PmixClient::look_up(uint32_t rank, const char* key, Deadline deadline) {
   pmix::Proc proc = self_;
   proc.rank = rank;
-  pmix::Value* value = nullptr;  // PMIx's to free, which no function of its does; a line a job
-  const int status = functions_->get(&proc, key, nullptr, 0, &value);
-  if (status != pmix::kSuccess || value == nullptr || value->type != pmix::kString)
+  pmix::Info timeout;
+  std::strcpy(timeout.key.data(), "pmix.timeout");
+  timeout.value.type = pmix::kInt;
+  const auto seconds = std::chrono::ceil<std::chrono::seconds>(deadline.left()).count();
+  timeout.value.data.integer = static_cast<int>(std::clamp<int64_t>(seconds, 1, 3600));
+  pmix::Value* value = nullptr;
+  return functions_->get(&proc, key, &timeout, 1, &value) == pmix::kSuccess ? value : nullptr;
+}
+
+std::string PmixClient::get_text(uint32_t rank, const char* key, Deadline deadline) {
+  const pmix::Value* value = look_up(rank, key, deadline);
+  if (value == nullptr || value->type != pmix::kString)
     throw Error(ErrorCode::kNotFound, fmt::format("PMIx has no {} of rank {}", key, rank));
   return value->data.string;
 }
 
-int PmixClient::get_number(uint32_t rank, const char* key) {
-  pmix::Proc proc = self_;
-  proc.rank = rank;
-  pmix::Value* value = nullptr;
-  const int status = functions_->get(&proc, key, nullptr, 0, &value);
-  if (status == pmix::kSuccess && value != nullptr) {
+int PmixClient::get_number(uint32_t rank, const char* key, Deadline deadline) {
+  if (const pmix::Value* value = look_up(rank, key, deadline)) {
     if (value->type == pmix::kUint16) return value->data.uint16;
     if (value->type == pmix::kUint32) return static_cast<int>(value->data.uint32);
   }
@@ -140,9 +147,10 @@ int PmixClient::get_number(uint32_t rank, const char* key) {
 PmixJob ask_pmix_server() {
   PmixClient& client = PmixClient::get();
   const uint32_t rank = client.own_rank();
-  return {client.get_number(pmix::kAllRanks, "pmix.job.size"),
-          client.get_number(rank, "pmix.lrank"),
-          client.get_number(pmix::kAllRanks, "pmix.local.size")};
+  const auto soon = Deadline::after(std::chrono::seconds(30));
+  return {client.get_number(pmix::kAllRanks, "pmix.job.size", soon),
+          client.get_number(rank, "pmix.lrank", soon),
+          client.get_number(pmix::kAllRanks, "pmix.local.size", soon)};
 }
 
 }  // namespace lockstep

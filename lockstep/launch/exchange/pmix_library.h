@@ -26,14 +26,16 @@ class PmixClient {
   /// All processes of the job meet. Errors: kTimeout, kIo.
   void fence(Deadline deadline);
   /// What rank `rank` has put. Errors: kNotFound.
-  std::string get_text(uint32_t rank, const char* key);
+  std::string get_text(uint32_t rank, const char* key, Deadline deadline);
   /// A number that the server knows of this process (pmix::kAllRanks: of the job).
   /// Errors: kNotFound.
-  int get_number(uint32_t rank, const char* key);
+  int get_number(uint32_t rank, const char* key, Deadline deadline);
   uint32_t own_rank() const { return self_.rank; }
 
  private:
   struct Functions;
+  pmix::Value* look_up(uint32_t rank, const char* key, Deadline deadline);
+
   std::unique_ptr<Functions> functions_;
   pmix::Proc self_;
   int owner_ = 0;  ///< Process that made it; a child that was forked must not end it.

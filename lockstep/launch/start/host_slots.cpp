@@ -8,6 +8,7 @@
 #include "lockstep/base/env.h"
 #include "lockstep/base/error.h"
 #include "lockstep/base/text.h"
+#include "lockstep/launch/hosts/host_list.h"
 
 namespace lockstep {
 namespace {
@@ -57,6 +58,37 @@ void add_host(const HostSlots& host, std::vector<HostSlots>* hosts) {
   hosts->push_back(host);
 }
 
+/// Cut at the commas that are not in brackets.
+std::vector<std::string> items_of(const std::string& text) {
+  std::vector<std::string> items = {""};
+  bool inside = false;
+  for (const char c : text) {
+    if (c == '[') inside = true;
+    if (c == ']') inside = false;
+    if (c == ',' && !inside) {
+      items.emplace_back();
+    } else {
+      items.back() += c;
+    }
+  }
+  return items;
+}
+
+/// "gpu[1-2]:4" as "gpu1:4" and "gpu2:4". A bracket at the beginning is of an IPv6 address.
+std::vector<std::string> without_ranges(const std::string& item, const std::string& what) {
+  const size_t begin = item.find('[');
+  if (begin == 0 || begin == std::string::npos) return {item};
+  const size_t colon = std::min(item.find(':', item.rfind(']')), item.size());
+  std::vector<std::string> items;
+  try {
+    items = expand_host_list(item.substr(0, colon));
+  } catch (const Error& error) {
+    refuse_hosts(fmt::format("{}: {}", what, error.what()));
+  }
+  for (std::string& each : items) each += item.substr(colon);
+  return items;
+}
+
 HostSlots parse_line(const std::string& line, const std::string& what) {
   std::istringstream words(line);
   std::string word;
@@ -85,7 +117,10 @@ int total(const std::vector<HostSlots>& hosts) {
 
 std::vector<HostSlots> parse_host_list(const std::string& text, const std::string& what) {
   std::vector<HostSlots> hosts;
-  for (const std::string& item : split(text, ',')) add_host(parse_host(item, what), &hosts);
+  for (const std::string& item : items_of(text)) {
+    for (const std::string& each : without_ranges(item, what))
+      add_host(parse_host(each, what), &hosts);
+  }
   return hosts;
 }
 

@@ -12,7 +12,8 @@ struct HostSlots {
 };
 
 /// mpirun's and Horovod's -H: "a:2,b,[fd00::1]:4"; a host without a number has one slot, one that
-/// occurs twice has the sum. Errors: kInvalidArgument naming `what` and the item.
+/// occurs twice has the sum. Slurm's "gpu[01-03,7]:4" is four hosts of four slots. Errors:
+/// kInvalidArgument naming `what` and the item.
 std::vector<HostSlots> parse_host_list(const std::string& text, const std::string& what);
 
 /// A host file's text: a host a line, as "name slots=2" (Open MPI; max_slots is not used), "name:2"

@@ -52,6 +52,21 @@ Identity exchanging(int rank, const std::string& secret) {
   return id;
 }
 
+TEST(FolderExchange, ASecondJobOfThatNameIsRefusedWhileTheFirstLives) {
+  const TempFolder folder;
+  const auto soon = Deadline::after(60s);
+  auto first = open_folder_exchange(folder.path(), "job", /*alone=*/true);
+  first->publish("first", soon);
+  const auto error = error_of(
+      [&] { open_folder_exchange(folder.path(), "job", /*alone=*/true)->publish("second", soon); });
+  EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument) << error.what();
+  EXPECT_EQ(open_folder_exchange(folder.path(), "job", /*alone=*/true)->receive(soon), "first");
+  first.reset();
+  const auto next = open_folder_exchange(folder.path(), "job", /*alone=*/true);
+  next->publish("next", soon);
+  EXPECT_EQ(next->receive(soon), "next");
+}
+
 /// Rank 1 waits in `folder` first; returns what both know afterwards.
 void expect_meeting_in(const std::string& folder, const std::string& secret) {
   const auto deadline = Deadline::after(60s);

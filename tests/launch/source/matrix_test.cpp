@@ -46,6 +46,24 @@ const char* const kTorchrun =
     "RANK=3 WORLD_SIZE=4 LOCAL_RANK=1 LOCAL_WORLD_SIZE=2 GROUP_RANK=1 GROUP_WORLD_SIZE=2 "
     "MASTER_ADDR=gpu01 MASTER_PORT=29500 TORCHELASTIC_RUN_ID=x TORCHELASTIC_RESTART_COUNT=0 ";
 
+TEST(Sources, OneThatIsNamedIsTheOnlyOneThatIsRead) {
+  auto inputs =
+      inputs_of("PMIX_RANK=1 PMIX_NAMESPACE=x RANK=0 WORLD_SIZE=1 LOCKSTEP_LAUNCHER=torch");
+  inputs.ask_pmix = []() -> PmixJob { throw std::logic_error("nobody was to ask"); };
+  const Decision decision = decide(inputs);
+  EXPECT_EQ(decision.problem, "");
+  EXPECT_EQ(decision.identity.launcher, "torch");
+  EXPECT_EQ(decision.findings.at(1).passed_over, "not asked: LOCKSTEP_LAUNCHER names another");
+}
+
+// Who has spoken PMI itself cannot call MPI_Init any more.
+TEST(Sources, AFolderThatIsNamedComesBeforePmi) {
+  const auto text = outcome(
+      "PMI_RANK=1 PMI_SIZE=2 PMI_FD=5 MPI_LOCALRANKID=1 MPI_LOCALNRANKS=2 "
+      "LOCKSTEP_RENDEZVOUS_DIR=/tmp");
+  EXPECT_NE(text.find("by LOCKSTEP_RENDEZVOUS_DIR, by PMI"), std::string::npos) << text;
+}
+
 TEST(Sources, TellTheRank) {
   const std::string secret = kSecret;
   const Started cases[] = {
@@ -251,6 +269,9 @@ TEST(Sources, TellTheRankWithTheHelpOfFiles) {
        "MS_ROLE=MS_WORKER MS_WORKER_NUM=4 MS_NODE_ID=2 MS_SCHED_HOST=127.0.0.1 MS_SCHED_PORT=8118 "
        "RANK_ID=2 RANK_SIZE=4",
        "mindspore: rank 2 of 4, local rank ? of ?, node ? of ?, at 127.0.0.1:8118"},
+      {"msrun's scheduler",
+       "MS_ROLE=MS_SCHED MS_WORKER_NUM=4 MS_SCHED_HOST=10.0.0.1 MS_SCHED_PORT=8118",
+       "mindspore: no rank: the scheduler of 4, at 10.0.0.1:8118"},
       {"a pod with one process",
        secret + "PET_NNODES=2 PET_NPROC_PER_NODE=1 PET_NODE_RANK=1 PET_MASTER_ADDR=j-0.j "
                 "PET_MASTER_PORT=29400",
@@ -273,9 +294,10 @@ TEST(Sources, TellTheRankWithTheHelpOfFiles) {
       {"a pod with several processes", "PET_NNODES=2 PET_NODE_RANK=0",
        "PET_NPROC_PER_NODE is not 1, so this pod has several ranks: start the program with "
        "`lockstep run`"},
-      {"MindSpore's scheduler", "MS_ROLE=MS_SCHED MS_WORKER_NUM=4",
-       "MS_ROLE=MS_SCHED: Lockstep needs no scheduler, rank 0 serves the store at "
-       "MS_SCHED_HOST:MS_SCHED_PORT; start the workers only"},
+      {"MindSpore's scheduler, of unknown place", "MS_ROLE=MS_SCHED MS_WORKER_NUM=4",
+       "environment variable MS_SCHED_HOST is not set, but MS_ROLE=MS_SCHED"},
+      {"another role", "MS_ROLE=MS_PSERVER MS_WORKER_NUM=4",
+       "MS_ROLE=MS_PSERVER: it is MS_WORKER for a rank, or MS_SCHED"},
   };
   for (const Started& c : cases) EXPECT_EQ(outcome(c.variables, kFiles), c.tuple) << c.how;
   for (const char* table : {"/unfinished", "/gap"}) {

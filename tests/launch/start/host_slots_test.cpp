@@ -29,9 +29,15 @@ TEST(HostList, NamesAddressesAndSlots) {
   EXPECT_EQ(shown(parse_host_list("a,b,a", "-H")), (Words{"a 2", "b 1"}));
 }
 
+TEST(HostList, SlurmsRangesAreSeveralHosts) {
+  EXPECT_EQ(shown(parse_host_list("gpu[01-02,7]:4,login2", "-H")),
+            (Words{"gpu01 4", "gpu02 4", "gpu7 4", "login2 1"}));
+  EXPECT_EQ(shown(parse_host_list("a,n[1-2]-ib", "-H")), (Words{"a 1", "n1-ib 1", "n2-ib 1"}));
+}
+
 TEST(HostList, WhatIsNoHostIsNamed) {
   for (const char* list : {"", "a,,b", "a:0", "a:x", "a:-1", ":2", "[::1", "[::1]4", "-oProxy=x",
-                           "a;b", "a b", "$(x)"}) {
+                           "a;b", "a b", "$(x)", "n[2-1]", "n[", "n[1-x]:2"}) {
     EXPECT_NE(said([&] { parse_host_list(list, "-H"); }).find("-H"), Text::npos) << list;
   }
 }
