@@ -19,9 +19,9 @@ class EtcdServer {
   EtcdServer(const EtcdServer&) = delete;
   EtcdServer& operator=(const EtcdServer&) = delete;
 
-  void kill();   ///< kill -9. Its data stays.
+  void kill();          ///< kill -9. Its data stays.
   void forget() const;  ///< Its data, while it does not run.
-  void start();  ///< Again, on the same data and port. Does not wait until it serves.
+  void start();         ///< Again, on the same data and port. Does not wait until it serves.
   void stop() const;
   void go_on() const;
 
