@@ -50,6 +50,11 @@ at::Tensor SameConv2d::forward(const at::Tensor& x) {
                     options.groups());
 }
 
+at::Tensor as_full_precision(const at::Tensor& value) {
+  const auto type = value.scalar_type();
+  return type == at::kHalf || type == at::kBFloat16 ? value.to(at::kFloat) : value;
+}
+
 void he_uniform_(const at::Tensor& weight) {
   torch::nn::init::kaiming_uniform_(weight, 0, torch::kFanIn, torch::kReLU);
 }

@@ -1,5 +1,5 @@
 #pragma once
-// What several networks here share: MindSpore's way to pad, and its start values.
+// What several networks and losses here share: MindSpore's way to pad, its start values, types.
 
 #include <ATen/core/Tensor.h>
 #include <torch/nn/modules/conv.h>
@@ -33,6 +33,9 @@ class SameConv2d final : public torch::nn::Conv2dImpl {
   using Conv2dImpl::Conv2dImpl;
   at::Tensor forward(const at::Tensor& x);
 };
+
+/// Half and bfloat16 as float32, others as they are.
+at::Tensor as_full_precision(const at::Tensor& value);
 
 /// U(-b, b), b = sqrt(6 / fan_in): MindSpore's HeUniform. In place.
 void he_uniform_(const at::Tensor& weight);

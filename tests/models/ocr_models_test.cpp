@@ -6,6 +6,8 @@
 
 #include <cmath>
 
+#include "lockstep/amp/autocast.h"
+#include "lockstep/amp/master_weights.h"
 #include "lockstep/models/backbone/det_mobilenet_v3.h"
 #include "lockstep/models/backbone/rec_resnet.h"
 #include "lockstep/models/backbone/rec_vgg.h"
@@ -116,6 +118,29 @@ TEST(OcrModels, EveryParameterGetsAGradient) {
     model->forward(at::rand({2, 3, 32, 64})).square().sum().backward();
     for (const auto& parameter : model->named_parameters()) {
       EXPECT_TRUE(parameter.value().grad().defined()) << parameter.key();
+    }
+  }
+}
+
+TEST(OcrModels, LearnInMixedPrecision) {
+  auto db = dbnet("det_resnet18", /*asf=*/true);
+  db.neck.out_channels = 16;
+  db.backbone.dcn = true;
+  for (const auto level : {AmpLevel::kO1, AmpLevel::kO2, AmpLevel::kO3}) {
+    for (const auto& spec : {db, crnn("rec_vgg7", 7, 8)}) {
+      torch::manual_seed(2);
+      auto model = build_model(spec);
+      cast_module(*model, level, at::kBFloat16);
+      const auto out = forward_at(level, at::rand({2, 3, 32, 64}),
+                                  [&](const at::Tensor& x) { return model->forward(x); });
+      EXPECT_TRUE(out.isfinite().all().item<bool>());
+      // Probabilities of text keep the bits that bfloat16 has not.
+      const bool rounded = out.equal(out.to(at::kBFloat16).to(at::kFloat));
+      EXPECT_EQ(rounded, spec.head.name != "DBHead");
+      out.square().sum().backward();
+      for (const auto& parameter : model->named_parameters()) {
+        EXPECT_TRUE(parameter.value().grad().defined()) << parameter.key();
+      }
     }
   }
 }

@@ -10,7 +10,6 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/models/deform/taps.h"
-#include "lockstep/models/loss/loss.h"
 
 namespace lockstep {
 namespace {
@@ -160,7 +159,7 @@ at::Tensor deform_conv2d(const at::Tensor& x, const at::Tensor& offset, const at
   const at::Tensor out =
       DeformConvFunction::apply(ready(x), ready(offset), ready(mask), ready(weight), stride[0],
                                 stride[1], padding[0], padding[1]);
-  return bias.defined() ? out + bias.to(type).view({1, -1, 1, 1}) : out;
+  return (bias.defined() ? out + bias.to(type).view({1, -1, 1, 1}) : out).to(x.scalar_type());
 }
 
 torch::nn::Conv2d make_offset_conv(const torch::nn::Conv2d& conv) {

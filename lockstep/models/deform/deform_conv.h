@@ -16,7 +16,8 @@ namespace lockstep {
 /// x: (N, C, H, W); offset: (N, 2 K, H', W'), rows then columns of each tap in turn, in pixels (the
 /// order of torchvision's); mask: (N, K, H', W'); weight: (O, C, kernel rows, kernel columns);
 /// bias: (O), or undefined. Returns (N, O, H', W'). Differentiable once in all of them. On the CPU:
-/// float32 or float64 (reduced precision is computed as float32); sums have one order whatever the
+/// float32 or float64 (reduced precision is computed as
+/// float32, then rounded); sums have one order whatever the
 /// number of threads, but for those of the matrix products. Memory: C K H' W' numbers for one image
 /// at a time; backward computes them again. Elsewhere: deform_conv2d_composite(). Errors:
 /// kInvalidArgument for shapes that do not fit.

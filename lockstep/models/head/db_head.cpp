@@ -1,7 +1,9 @@
 #include "lockstep/models/head/db_head.h"
 
 #include <ATen/ops/cat.h>
-#include <ATen/ops/conv_transpose2d.h>
+#include <ATen/ops/conv2d.h>
+#include <ATen/ops/pixel_shuffle.h>
+#include <ATen/ops/repeat_interleave.h>
 #include <ATen/ops/sigmoid.h>
 #include <torch/nn/modules/activation.h>
 #include <torch/nn/modules/batchnorm.h>
@@ -15,31 +17,32 @@ namespace {
 
 namespace nn = torch::nn;
 
-/// Twice the rows and columns. On the CPU libtorch has no bfloat16 for it (1.13 takes it for a
-/// convolution of other shapes), so it computes in float32 there and gives what it was given.
-class DoublingImpl final : public nn::ConvTranspose2dImpl {
+/// A transposed 2x2 convolution of stride 2, whose windows do not meet: so it is a 1x1 convolution
+/// to four times the channels, laid out as 2x2 pixels. libtorch 1.13's own is slow on the CPU, and
+/// wrong in bfloat16: there it runs as if it were not transposed.
+class Doubling final : public nn::ConvTranspose2dImpl {
  public:
-  DoublingImpl(int64_t in, int64_t out)
-      : nn::ConvTranspose2dImpl(nn::ConvTranspose2dOptions(in, out, 2).stride(2)) {
+  Doubling(int64_t in, int64_t out)
+      : ConvTranspose2dImpl(nn::ConvTranspose2dOptions(in, out, 2).stride(2)) {
     he_uniform_(weight);
   }
+
   at::Tensor forward(const at::Tensor& x) {
-    if (!x.is_cpu() || x.scalar_type() != at::kBFloat16) {
-      return nn::ConvTranspose2dImpl::forward(x);
-    }
-    return at::conv_transpose2d(x.to(at::kFloat), weight.to(at::kFloat), bias.to(at::kFloat), 2)
-        .to(at::kBFloat16);
+    const int64_t in = weight.size(0), out = weight.size(1);
+    const auto kernel = weight.permute({1, 2, 3, 0}).reshape({4 * out, in, 1, 1});
+    const auto four = at::conv2d(x, kernel, bias.repeat_interleave(4));
+    return at::pixel_shuffle(four, 2);
   }
 };
-TORCH_MODULE(Doubling);
 
 nn::Sequential heat_map(int64_t in, bool bias) {
   const int64_t inner = in / 4;
   nn::Conv2d first(nn::Conv2dOptions(in, inner, 3).padding(1).bias(bias));
   he_uniform_(first->weight);
   const auto relu = nn::ReLUOptions(/*inplace=*/true);
-  return nn::Sequential(first, nn::BatchNorm2d(inner), nn::ReLU(relu), Doubling(inner, inner),
-                        nn::BatchNorm2d(inner), nn::ReLU(relu), Doubling(inner, 1), nn::Sigmoid());
+  return nn::Sequential(first, nn::BatchNorm2d(inner), nn::ReLU(relu),
+                        std::make_shared<Doubling>(inner, inner), nn::BatchNorm2d(inner),
+                        nn::ReLU(relu), std::make_shared<Doubling>(inner, 1));
 }
 
 class DbHead final : public Model {
@@ -50,15 +53,21 @@ class DbHead final : public Model {
   }
 
   at::Tensor forward(at::Tensor features) override {
-    const at::Tensor binary = segm_->forward(features);
+    const at::Tensor binary = probability(segm_, features);
     if (thresh_.is_empty() || !is_training()) return binary;
-    const at::Tensor thresh = thresh_->forward(features);
+    const at::Tensor thresh = probability(thresh_, features);
     const at::Tensor distance =
         step_ == StepFunction::kPaper ? k_ * (binary - thresh) : k_ * binary - thresh;
     return at::cat({binary, thresh, at::sigmoid(distance)}, 1);
   }
 
  private:
+  // In float32 whatever the rest computes in: near 1 a bfloat16 is 1, of which a loss takes
+  // log(1 - p).
+  static at::Tensor probability(nn::Sequential& branch, const at::Tensor& features) {
+    return at::sigmoid(as_full_precision(branch->forward(features)));
+  }
+
   double k_;
   StepFunction step_;
   nn::Sequential segm_;

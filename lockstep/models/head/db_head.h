@@ -18,6 +18,7 @@ enum class StepFunction { kMindocr, kPaper };
 /// channel, sigmoid.
 /// forward: (N, in_channels, H, W) -> in training, if `adaptive`, (N, 3, 4 H, 4 W): binary, thresh,
 /// thresh_binary; else (N, 1, 4 H, 4 W): binary.
+/// The sigmoids, and what comes of them, are float32 under mixed precision, too.
 /// Names: segm.{0,1,3,4,6}, thresh.{0,1,3,4,6}. Weights start as he_uniform_() says.
 /// Source: Liao et al., "Real-time Scene Text Detection with Differentiable Binarization", 2020.
 std::shared_ptr<Model> make_db_head(int64_t in_channels, const HeadSpec& spec, StepFunction step);

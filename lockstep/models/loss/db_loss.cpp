@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "lockstep/base/error.h"
+#include "lockstep/models/layers.h"
 
 namespace lockstep {
 namespace {
@@ -101,11 +102,6 @@ class DbLoss final : public Loss {
 };
 
 }  // namespace
-
-at::Tensor as_full_precision(const at::Tensor& value) {
-  const auto type = value.scalar_type();
-  return type == at::kHalf || type == at::kBFloat16 ? value.to(at::kFloat) : value;
-}
 
 at::Tensor dice_loss(const at::Tensor& p, const at::Tensor& g, const at::Tensor& m, double eps) {
   const at::Tensor masked = p * m, truth = g * m;

@@ -21,7 +21,4 @@ class Loss {
   virtual at::Tensor operator()(const at::Tensor& output, std::span<const at::Tensor> targets) = 0;
 };
 
-/// Half and bfloat16 as float32, others as they are.
-at::Tensor as_full_precision(const at::Tensor& value);
-
 }  // namespace lockstep
