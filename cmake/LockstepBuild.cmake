@@ -94,7 +94,7 @@ function(lockstep_test name)
   endif()
   add_test(NAME ${name} COMMAND ${name} ${filter})
   set_tests_properties(${name} PROPERTIES TIMEOUT ${ARG_TIMEOUT}
-    ENVIRONMENT "LOCKSTEP_BIN_DIR=${CMAKE_RUNTIME_OUTPUT_DIRECTORY};LOCKSTEP_SOURCE_DIR=${PROJECT_SOURCE_DIR}")
+    ENVIRONMENT "LOCKSTEP_BIN_DIR=${CMAKE_RUNTIME_OUTPUT_DIRECTORY};LOCKSTEP_SOURCE_DIR=${PROJECT_SOURCE_DIR};TSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/tests/support/tsan.supp")
   foreach(source ${ARG_SOURCES})
     set_property(GLOBAL APPEND PROPERTY LOCKSTEP_TEST_SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/${source})
   endforeach()
