@@ -47,10 +47,10 @@ void check(int code, const fs::path& folder) {
 /// An environment that is being filled.
 class LmdbWriter {
  public:
-  explicit LmdbWriter(fs::path folder) : folder_(std::move(folder)) {
+  LmdbWriter(fs::path folder, size_t most_bytes) : folder_(std::move(folder)) {
     fs::create_directories(folder_);
     check(mdb_env_create(&env_), folder_);
-    check(mdb_env_set_mapsize(env_, size_t{1} << 40), folder_);  // room to grow, not space taken
+    check(mdb_env_set_mapsize(env_, most_bytes), folder_);
     // Nothing is durable until the folder has its name.
     check(mdb_env_open(env_, folder_.c_str(), MDB_NOSYNC | MDB_NOLOCK, 0666), folder_);
   }
@@ -91,16 +91,28 @@ class LmdbWriter {
   int pending_ = 0;
 };
 
-void fill_lmdb(const fs::path& folder, const ConvertOptions& options, const Words& words,
-               const ConvertProgress& progress, ConvertResult& result) {
-  LmdbWriter writer(folder);
+/// Bytes that the environment can need. Errors: kNotFound naming a picture that is not there.
+size_t room_for(const ConvertOptions& options, const Words& words) {
+  size_t bytes = size_t{64} << 20;
   for (const auto& [name, text] : words) {
     const fs::path picture = fs::path(options.image_dir) / name;
-    if (!fs::exists(picture)) {
+    std::error_code fault;
+    const auto size = fs::file_size(picture, fault);
+    if (fault) {
       throw Error(ErrorCode::kNotFound,
                   fmt::format("{}: no such picture, but {} has a label for it", picture.string(),
                               options.label_dir));
     }
+    bytes += size + size / 4 + 2 * text.size() + 16384;  // whole pages, and those above them
+  }
+  return bytes & ~size_t{4095};
+}
+
+void fill_lmdb(const fs::path& folder, const ConvertOptions& options, const Words& words,
+               const ConvertProgress& progress, ConvertResult& result) {
+  LmdbWriter writer(folder, room_for(options, words));
+  for (const auto& [name, text] : words) {
+    const fs::path picture = fs::path(options.image_dir) / name;
     ++result.images;
     writer.put(fmt::format("image-{:09}", result.images), read_file(picture));
     writer.put(fmt::format("label-{:09}", result.images), text);
