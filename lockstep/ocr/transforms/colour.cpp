@@ -29,11 +29,10 @@ void turn_hue(cv::Mat& image, double turns) {
   cv::Mat hsv;
   cv::cvtColor(image, hsv, cv::COLOR_RGB2HSV_FULL);
   const int shift = static_cast<int>(std::lround(turns * 256)) & 255;
-  std::array<uint8_t, 256 * 3> values{};
+  std::array<cv::Vec3b, 256> values;
   for (int i = 0; i < 256; ++i) {
-    const auto at = static_cast<size_t>(3 * i);
-    values.at(at) = static_cast<uint8_t>(i + shift);
-    values.at(at + 1) = values.at(at + 2) = static_cast<uint8_t>(i);
+    const auto same = static_cast<uint8_t>(i);
+    values.at(static_cast<size_t>(i)) = {static_cast<uint8_t>(i + shift), same, same};
   }
   cv::LUT(hsv, cv::Mat(1, 256, CV_8UC3, values.data()), hsv);
   cv::cvtColor(hsv, image, cv::COLOR_HSV2RGB_FULL);

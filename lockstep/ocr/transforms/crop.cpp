@@ -102,8 +102,8 @@ void place_crop(const RandomCropWithBBox& options, const cv::Rect& part, double 
   fitted(kept).copyTo(sample.image(kept));
   for (auto& region : sample.regions) {
     for (auto& corner : region.polygon) {
-      corner = {static_cast<float>((corner.x - part.x) * scale),
-                static_cast<float>((corner.y - part.y) * scale)};
+      const cv::Point2d at = (cv::Point2d(corner) - cv::Point2d(part.tl())) * scale;
+      corner = cv::Point2f(at);
     }
   }
 }

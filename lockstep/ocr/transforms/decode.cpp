@@ -48,7 +48,7 @@ bool has_end(Bytes bytes, size_t begin) {
 }
 
 std::string jpeg_fault(Bytes bytes) {
-  const std::string cut_off = "a JPEG that is cut off";
+  std::string cut_off = "a JPEG that is cut off";
   for (size_t at = 2; at + 4 <= bytes.size();) {
     const uint8_t marker = bytes[at + 1];
     if (bytes[at] != 0xFF) return "a JPEG with damaged segments";
@@ -58,7 +58,7 @@ std::string jpeg_fault(Bytes bytes) {
     }
     const size_t length = big_endian(bytes, at + 2, 2);
     if (is_frame_marker(marker) && at + 9 <= bytes.size()) {
-      const auto fault = size_fault(big_endian(bytes, at + 7, 2), big_endian(bytes, at + 5, 2));
+      auto fault = size_fault(big_endian(bytes, at + 7, 2), big_endian(bytes, at + 5, 2));
       if (!fault.empty()) return fault;
     }
     if (marker == 0xDA) return has_end(bytes, at + 4) ? "" : cut_off;

@@ -64,7 +64,8 @@ std::vector<int> renumber(std::vector<Between>& list) {
 template <int kChannels>
 void resize_row(const uint8_t* in, const std::vector<Between>& columns, int16_t* out) {
   for (const auto& column : columns) {
-    const uint8_t *a = in + kChannels * column.first, *b = in + kChannels * column.second;
+    const uint8_t *a = in + ptrdiff_t{kChannels} * column.first,
+                  *b = in + ptrdiff_t{kChannels} * column.second;
     for (int c = 0; c < kChannels; ++c) {
       *out++ =
           static_cast<int16_t>((a[c] * column.first_weight + b[c] * column.second_weight) >> 4);
