@@ -1,13 +1,45 @@
 #include "lockstep/train/text_data.h"
 
+#include <numeric>
+
 #include "lockstep/base/error.h"
 #include "lockstep/ocr/data/label_file_dataset.h"
 #include "lockstep/ocr/data/lmdb_dataset.h"
+#include "lockstep/ocr/data/order.h"
 #include "lockstep/ocr/data/synth_text_dataset.h"
 #include "lockstep/ocr/transforms/pipeline.h"
 
 namespace lockstep {
 namespace {
+
+/// A part of a data set.
+class ChosenSamples final : public ocr::TextDataset {
+ public:
+  ChosenSamples(std::unique_ptr<ocr::TextDataset> all, std::vector<uint32_t> chosen)
+      : all_(std::move(all)), chosen_(std::move(chosen)) {}
+  int64_t size() const override { return std::ssize(chosen_); }
+  ocr::Sample load(int64_t index) const override {
+    return all_->load(chosen_[static_cast<size_t>(index)]);
+  }
+
+ private:
+  std::unique_ptr<ocr::TextDataset> all_;
+  std::vector<uint32_t> chosen_;
+};
+
+std::unique_ptr<ocr::TextDataset> make_synth_text(const DatasetConfig& config, uint64_t seed) {
+  if (config.data_dirs.size() != 1) {
+    throw Error(ErrorCode::kInvalidArgument,
+                config.where + ": dataset.data_dir of SynthTextDataset must be one folder");
+  }
+  auto all = std::make_unique<ocr::SynthTextDataset>(config.data_dirs[0], config.label_files[0]);
+  const double ratio = config.sample_ratios.front();
+  if (ratio == 1) return all;
+  auto chosen = ocr::shuffled(static_cast<uint32_t>(all->size()), seed, 0);
+  if (!config.shuffle) std::iota(chosen.begin(), chosen.end(), 0);
+  chosen.resize(static_cast<size_t>(ocr::sampled_count(all->size(), ratio)));
+  return std::make_unique<ChosenSamples>(std::move(all), std::move(chosen));
+}
 
 std::unique_ptr<ocr::TextDataset> make_dataset(const DatasetConfig& config, uint64_t seed) {
   if (config.type == "LMDBDataset") {
@@ -19,6 +51,7 @@ std::unique_ptr<ocr::TextDataset> make_dataset(const DatasetConfig& config, uint
     sets.options = config.lmdb;
     return std::make_unique<ocr::LmdbDataset>(sets);
   }
+  if (config.type == "SynthTextDataset") return make_synth_text(config, seed);
   if (config.type == "DetDataset" || config.type == "RecDataset") {
     ocr::LabelFiles files;
     files.data_dirs = config.data_dirs;
