@@ -4,11 +4,9 @@
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 
-#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <regex>
-#include <sstream>
 
 #include "lockstep/base/file.h"
 #include "tests/support/temp_folder.h"
@@ -71,39 +69,6 @@ TEST_F(Overfit, ADetectorFindsTheTextsOfFourScenes) {
     shell("lockstep convert -d ic15 -t det -i det/images -l labels -o det/det_gt.txt");
   }
   EXPECT_GE(best_of("det.yaml", "f-score"), 0.9);
-}
-
-/// 64 lines "FILE<TAB>TEXT" whose texts are short and of letters and digits.
-std::string short_words(const std::string& labels) {
-  const std::regex wanted("[^\t]+\t[0-9A-Za-z]{3,4}");
-  std::istringstream lines(labels);
-  std::string chosen;
-  int count = 0;
-  for (std::string line; count < 64 && std::getline(lines, line);) {
-    if (!std::regex_match(line, wanted)) continue;
-    chosen += line + "\n";
-    ++count;
-  }
-  EXPECT_EQ(count, 64);
-  return chosen;
-}
-
-TEST_F(Overfit, ARecogniserReads64Words) {
-  const auto real = real_data("ocr_rec");
-  fs::create_directories(folder_ / "rec");
-  if (!real.empty()) {
-    shell(fmt::format("cmake -E tar xf {}", (real / "train.zip").string()));
-    fs::create_directories(folder_ / "rec/images");
-    fs::rename(folder_ / "train", folder_ / "rec/images/train");
-    write_file_atomically(folder_ / "rec/rec_gt.txt",
-                          short_words(read_file(real / "rec_gt_train.txt", 1 << 24)));
-  } else {
-    shell("lockstep data synth-ocr --det 1 --rec 600 --difficulty easy -o drawn");
-    fs::rename(folder_ / "drawn/rec/train/images", folder_ / "rec/images");
-    write_file_atomically(folder_ / "rec/rec_gt.txt",
-                          short_words(read_file(folder_ / "drawn/rec/train/rec_gt.txt", 1 << 24)));
-  }
-  EXPECT_EQ(best_of("rec.yaml", "acc"), 1);
 }
 
 }  // namespace
