@@ -27,7 +27,9 @@ fs::path source_dir() {
 /// A folder with pictures; programs run in it.
 class TextTraining : public ::testing::Test {
  protected:
-  void SetUp() override { shell("lockstep data synth-ocr --det 8 --rec 16 --size 160x160 -o data"); }
+  void SetUp() override {
+    shell("lockstep data synth-ocr --det 8 --rec 16 --size 160x160 -o data");
+  }
 
   /// What `command` printed; the test fails when it does.
   std::string shell(const std::string& command) {

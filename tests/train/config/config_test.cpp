@@ -122,11 +122,10 @@ TEST(Config, MissingKeysAreNamed) {
 // What cannot be honoured is refused, never ignored.
 TEST(Config, KnownKeysOfMindocrThatCannotBeHonoured) {
   for (const auto* item :
-       {"optimizer.opt=adadelta", "optimizer.grouping_strategy=visionlan",
-        "optimizer.clip=1", "model.type=kie", "model.neck={name: DBFPN}",
-        "model.transform={name: STN_ON}", "model.pretrained=True", "model.backbone.pretrained=True",
-        "loss.aux_factor=0.5", "train.dataset.type=LMDBDataset",
-        "train.dataset.label_file=gt.txt"}) {
+       {"optimizer.opt=adadelta", "optimizer.grouping_strategy=visionlan", "optimizer.clip=1",
+        "model.type=kie", "model.neck={name: DBFPN}", "model.transform={name: STN_ON}",
+        "model.pretrained=True", "model.backbone.pretrained=True", "loss.aux_factor=0.5",
+        "train.dataset.type=LMDBDataset", "train.dataset.label_file=gt.txt"}) {
     const auto error = error_with(item);
     const std::string key = std::string(item).substr(0, std::string(item).find('='));
     EXPECT_EQ(error.find(std::string("-o ") + item + ": " + key), 0u) << error;
