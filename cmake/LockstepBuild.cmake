@@ -11,7 +11,9 @@ endif()
 
 find_program(LOCKSTEP_CCACHE ccache)
 if(LOCKSTEP_CCACHE)
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${LOCKSTEP_CCACHE})
+  # Paths relative to the sources: clones and worktrees of one user share what they compile.
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR}
+                                  CCACHE_NOHASHDIR=1 ${LOCKSTEP_CCACHE})
 endif()
 find_program(LOCKSTEP_MOLD mold)
 if(LOCKSTEP_MOLD)
