@@ -21,12 +21,17 @@ inline const Words kSleeper = {
     "/bin/sh", "-c",
     "echo world $WORLD_SIZE rank $RANK restart $TORCHELASTIC_RESTART_COUNT.; exec sleep 600"};
 
+/// Until a silent agent is given up: for jobs of which one is stopped.
+inline constexpr char kTwoSeconds[] = "keep_alive_max_attempt=10";
+/// For all others: however slow this machine is, an agent that lives is taken to be alive.
+inline constexpr char kTenSeconds[] = "keep_alive_max_attempt=50";
+
 /// The agents of a job that meet at a port of this host.
 class ElasticJob {
  public:
   /// At a port of this host, which one of them serves.
-  explicit ElasticJob(std::string nodes, Words options = {})
-      : nodes_(std::move(nodes)), options_(std::move(options)) {
+  explicit ElasticJob(std::string nodes, Words options = {}, std::string silence = kTenSeconds)
+      : nodes_(std::move(nodes)), options_(std::move(options)), silence_(std::move(silence)) {
     port_.emplace();
     place_ = {"--rdzv_backend", "c10d", "--rdzv_endpoint",
               "127.0.0.1:" + std::to_string(port_->number())};
@@ -34,13 +39,24 @@ class ElasticJob {
   /// At another place.
   ElasticJob(std::string nodes, Words options, const std::string& backend,
              const std::string& endpoint)
-      : nodes_(std::move(nodes)), options_(std::move(options)) {
+      : nodes_(std::move(nodes)), options_(std::move(options)), silence_(kTwoSeconds) {
     place_ = {"--rdzv_backend", backend, "--rdzv_endpoint", endpoint, "--local_addr", "127.0.0.1"};
   }
 
+  /// One that leads the job begins with MIN nodes at once.
+  std::unique_ptr<Launched> first(const std::string& host) const { return begin("0", host); }
+  /// One that, where it leads, waits for all that can be expected for longer than any test does.
   std::unique_ptr<Launched> agent(const std::string& host, const Words& command = kSleeper,
                                   const Words& options = {}, const std::string& secret = "") const {
-    Words words = {"run", "--nnodes", nodes_, "--rdzv_conf", "last_call_timeout=0.3"};
+    return begin("600", host, command, options, secret);
+  }
+
+ private:
+  std::unique_ptr<Launched> begin(const std::string& last_call, const std::string& host,
+                                  const Words& command = kSleeper, const Words& options = {},
+                                  const std::string& secret = "") const {
+    Words words = {"run", "--nnodes", nodes_, "--rdzv_conf",
+                   "last_call_timeout=" + last_call + "," + silence_};
     words.insert(words.end(), place_.begin(), place_.end());
     words.insert(words.end(), options_.begin(), options_.end());
     words.insert(words.end(), options.begin(), options.end());
@@ -51,11 +67,11 @@ class ElasticJob {
                                                   {"LOCKSTEP_SECRET", secret}});
   }
 
- private:
   std::optional<HeldPort> port_;
   Words place_;
   const std::string nodes_;
   const Words options_;
+  const std::string silence_;
 };
 
 inline std::string text_of(const Launched& run) {

@@ -11,7 +11,7 @@ namespace {
 
 /// Comes, is joined, loses its leader, and ends well.
 void live_through(const ElasticJob& job) {
-  const auto a = job.agent("a");
+  const auto a = job.first("a");
   EXPECT_SAYS(a, "world 1 rank 0 restart 0.");
   const auto b = job.agent("b");
   EXPECT_SAYS(b, "world 2 rank 1 restart 0.");
@@ -55,7 +55,7 @@ TEST(ElasticEtcd, TheNextJobBeginsAnew) {
 TEST(ElasticEtcd, ARestartOfEtcdIsNotNoticed) {
   EtcdServer server;
   const ElasticJob job("1:2", {"--rdzv_id", "etcd-c"}, "etcd", to_string(server.endpoint()));
-  const auto a = job.agent("a");
+  const auto a = job.first("a");
   EXPECT_SAYS(a, "world 1");
   server.kill();
   server.start();

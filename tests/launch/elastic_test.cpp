@@ -19,6 +19,7 @@ TEST(Elastic, AJobOfAllNodesEndsWell) {
   const auto b = job.agent("b", hello);
   EXPECT_EQ(a->wait(), 0) << a->err();
   EXPECT_EQ(b->wait(), 0) << b->err();
+  for (const auto* run : {a.get(), b.get()}) EXPECT_TRUE(has(run->out(), " of 2")) << run->out();
   EXPECT_TRUE(a->wait_all_gone() && b->wait_all_gone());
 }
 
@@ -42,7 +43,7 @@ TEST(Elastic, ASpareThatWasNotNeededEndsWell) {
 
 TEST(Elastic, NodesComeAndLeave) {
   const ElasticJob job("1:3");
-  const auto a = job.agent("a");
+  const auto a = job.first("a");
   EXPECT_SAYS(a, "world 1 rank 0 restart 0.");
   const auto b = job.agent("b");
   EXPECT_SAYS(a, "world 2 rank 0 restart 0.");
@@ -57,7 +58,7 @@ TEST(Elastic, NodesComeAndLeave) {
 
 TEST(Elastic, AKilledFollowerIsGoneAtOnce) {
   const ElasticJob job("1:2");
-  const auto a = job.agent("a");
+  const auto a = job.first("a");
   EXPECT_SAYS(a, "world 1");
   const auto b = job.agent("b");
   EXPECT_SAYS(b, "world 2 rank 1");
@@ -69,7 +70,7 @@ TEST(Elastic, AKilledFollowerIsGoneAtOnce) {
 
 TEST(Elastic, WhenTheServingAgentIsKilledAnotherServes) {
   const ElasticJob job("1:4");
-  auto a = job.agent("a");
+  auto a = job.first("a");
   EXPECT_SAYS(a, "world 1");
   const auto b = job.agent("b");
   EXPECT_SAYS(b, "world 2 rank 1");
@@ -90,8 +91,8 @@ TEST(Elastic, WhenTheServingAgentIsKilledAnotherServes) {
 }
 
 TEST(Elastic, AStoppedAgentFindsItselfOutAndComesBack) {
-  const ElasticJob job("1:2");
-  const auto a = job.agent("a");
+  const ElasticJob job("1:2", {}, kTwoSeconds);
+  const auto a = job.first("a");
   EXPECT_SAYS(a, "world 1");
   const auto b = job.agent("b");
   EXPECT_SAYS(b, "world 2 rank 1");
@@ -104,8 +105,8 @@ TEST(Elastic, AStoppedAgentFindsItselfOutAndComesBack) {
 }
 
 TEST(Elastic, AStoppedServerIsReplacedAndJoinsTheOthers) {
-  const ElasticJob job("1:3");
-  const auto a = job.agent("a");
+  const ElasticJob job("1:3", {}, kTwoSeconds);
+  const auto a = job.first("a");
   EXPECT_SAYS(a, "world 1");
   const auto b = job.agent("b");
   EXPECT_SAYS(b, "world 2 rank 1");
@@ -182,8 +183,8 @@ TEST(Elastic, ASpareTakesAPlaceThatBecomesFree) {
 
 TEST(Elastic, WithTooFewLeftASignalEndsTheJob) {
   const ElasticJob job("2:3");
-  const auto a = job.agent("a");
-  const auto b = job.agent("b");
+  const auto a = job.first("a");
+  const auto b = job.first("b");
   EXPECT_SAYS(a, "world 2");
   EXPECT_SAYS(b, "world 2");
   a->send(SIGTERM);
@@ -194,7 +195,7 @@ TEST(Elastic, WithTooFewLeftASignalEndsTheJob) {
 
 TEST(Elastic, StrangersAreRefused) {
   const ElasticJob job("1:2", {"--rdzv_id", "monday"});
-  const auto a = job.agent("a");
+  const auto a = job.first("a");
   EXPECT_SAYS(a, "world 1");
   const auto other_job = job.agent("b", kSleeper, {"--rdzv_id", "tuesday"});
   EXPECT_EQ(other_job->wait(), 1);

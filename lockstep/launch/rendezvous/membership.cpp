@@ -78,6 +78,15 @@ void begin_leaving(MembershipState* state, std::string why, Actions* actions,
   publish(*state, actions);
 }
 
+/// Forming: when a generation starts with those who are here, if they are enough since `since`.
+/// After the first they are waited for only where a new leader expects them: they cannot be here
+/// before they see that the last leader is gone, however short the user's last call is.
+JobTime last_call_at(const MembershipState& state, JobTime since) {
+  const MembershipRules& rules = state.rules;
+  if (state.generation == 0) return since + rules.last_call_timeout;
+  return since + std::max(rules.last_call_timeout, rules.return_grace);
+}
+
 /// Forming: starts the next generation if enough are here.
 void try_to_form(MembershipState* state, JobTime now, Actions* actions) {
   const MembershipRules& rules = state->rules;
@@ -88,7 +97,7 @@ void try_to_form(MembershipState* state, JobTime now, Actions* actions) {
   }
   if (!state->enough_since) state->enough_since = now;
   const bool again = state->generation > 0 && here >= state->expected_nodes;
-  const bool late = now >= *state->enough_since + rules.last_call_timeout;
+  const bool late = now >= last_call_at(*state, *state->enough_since);
   if (state->counts.busy > 0 || !(here >= rules.max_nodes || again || late)) return;
   PublishPlans plans = make_generation(state);
   state->counts = {};
@@ -344,7 +353,7 @@ std::optional<JobTime> act_at(const MembershipState& state) {
   }
   // Workers that are still being ended come before the grace.
   if (state.counts.busy > 0 || !state.enough_since) return std::nullopt;
-  return *state.enough_since + rules.last_call_timeout;
+  return last_call_at(state, *state.enough_since);
 }
 
 }  // namespace lockstep

@@ -33,6 +33,8 @@ struct MembershipRules {
   bool fixed_ranks = false;  ///< Each node has its --node_rank, and no other (back end static).
   std::chrono::milliseconds join_timeout{600000};
   std::chrono::milliseconds last_call_timeout{3000};
+  /// After a leader was lost at least as long is waited for the others: until they all know.
+  std::chrono::milliseconds return_grace{3000};
   std::chrono::milliseconds batch{1000};      ///< From a newcomer to the generation it begins.
   std::chrono::milliseconds say_after{5000};  ///< Until users are told who is awaited, and again.
   std::string run_id;

@@ -14,6 +14,8 @@ using State = JobRecord::State;
 
 /// Signs of life a second that all agents together may give.
 constexpr int64_t kMaxSignsPerSecond = 10000;
+/// To find the new leader, once the loss of the last is seen.
+constexpr std::chrono::milliseconds kWayLimit{1000};
 
 /// The store, or the way to it, is gone; another may be found.
 bool is_loss(const Error& error) {
@@ -48,6 +50,7 @@ MembershipRules Participant::rules() const {
   rules.fixed_ranks = options_.rdzv_backend == "static";
   rules.join_timeout = options_.join_timeout;
   rules.last_call_timeout = options_.last_call_timeout;
+  rules.return_grace = options_.heartbeat_interval * options_.heartbeat_attempts + kWayLimit;
   // A job that goes on keeps the name that was made up for it.
   rules.run_id = plan_ ? plan_->run_id : options_.run_id.empty() ? make_run_id() : options_.run_id;
   rules.mark = secret_mark(secret_);

@@ -448,6 +448,17 @@ TEST(Membership, ANewLeaderDoesNotWaitForEver) {
   EXPECT_EQ(job.ranks(), "b0");
 }
 
+TEST(Membership, HoweverShortTheLastCallANewLeaderLetsTheOthersSeeTheLoss) {
+  MembershipRules rules = nodes(1, 4);
+  rules.last_call_timeout = 300ms;
+  SimulatedJob job(rules);
+  job.come("b", had(1, NodeWork::kIdle));
+  job.pass(2999ms);
+  EXPECT_FALSE(job.running());
+  job.come("c", had(2, NodeWork::kIdle));
+  EXPECT_EQ(job.ranks(), "b1 c0");
+}
+
 TEST(Membership, AHalfThatComesBackHasToEndItsWorkersFirst) {
   SimulatedJob job(nodes(1, 4));
   job.come("a");

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <thread>
 
 #include "lockstep/base/error.h"
@@ -16,7 +17,7 @@ namespace {
 
 /// After this long the user is told whom this agent waits for.
 constexpr std::chrono::seconds kSayAfter{5};
-/// A server that is alive answers within this.
+/// A server that is alive answers within this, or within the time for which it may be silent.
 constexpr std::chrono::milliseconds kAnswerLimit{2000};
 /// The host that served was silent for a second and more already. If it is up its kernel takes a
 /// connection at once, however busy the agent is.
@@ -65,6 +66,10 @@ std::string BuiltInPlace::own_address() const {
   if (is_loopback(endpoint_.host)) return listen_host();
   // The name by which the user reaches this host is known to do.
   return role_ == Role::kConnects ? local_address_towards(endpoint_.host) : endpoint_.host;
+}
+
+std::chrono::milliseconds BuiltInPlace::call_limit() const {
+  return std::max(kAnswerLimit, options_.heartbeat_interval * options_.heartbeat_attempts);
 }
 
 std::optional<Endpoint> BuiltInPlace::elsewhere() const {
@@ -209,7 +214,7 @@ std::shared_ptr<Store> BuiltInPlace::reopen(const Candidates& candidates,
       if (stop) return nullptr;
       const Endpoint& candidate = candidates.in_order[i];
       if (i == candidates.own && own_listener_) return serve(std::move(own_listener_), candidate);
-      if (auto store = try_candidate(candidate, deadline.at_most(kAnswerLimit))) {
+      if (auto store = try_candidate(candidate, deadline.at_most(call_limit()))) {
         // Its own, of which this agent lost only the connection, it goes on serving.
         if (to_string(candidate) != to_string(at_)) stop_serving();
         at_ = candidate;

@@ -29,7 +29,7 @@ class BuiltInPlace final : public MeetingPlace {
   Endpoint endpoint() const override { return at_; }
   std::string name() const override { return to_string(endpoint_); }
   std::string loss() const override;
-  std::chrono::milliseconds call_limit() const override { return std::chrono::seconds(2); }
+  std::chrono::milliseconds call_limit() const override;
   void close(Deadline deadline) override;
 
  private:
