@@ -19,6 +19,7 @@ find_program(LOCKSTEP_MOLD mold)
 if(LOCKSTEP_MOLD)
   add_link_options(-fuse-ld=mold)
 endif()
+string(COMPARE EQUAL "${LOCKSTEP_SANITIZE}" "thread" LOCKSTEP_TSAN)
 if(LOCKSTEP_SANITIZE)
   add_compile_options(-fsanitize=${LOCKSTEP_SANITIZE} -fno-omit-frame-pointer
                       -fno-sanitize-recover=all)
@@ -76,28 +77,56 @@ function(lockstep_light target)
   target_link_options(${target} PRIVATE -no-pie -static-libstdc++ -static-libgcc -Wl,--as-needed)
 endfunction()
 
-# lockstep_test(NAME SOURCES a_test.cpp ... DEPS ... [TIMEOUT s] [LEFT_TO_RELEASE pattern ...]): one
-# program, one ctest entry. LEFT_TO_RELEASE: tests (as --gtest_filter names them) that take long and
-# that sanitizer builds leave out, because others that they do run go through the same code.
+# lockstep_test(NAME SOURCES a_test.cpp ... DEPS ... [TIMEOUT s] [CORES n] [patterns]): one program,
+# one ctest entry. CORES: how many it keeps busy, 1 unless given; ctest -j counts them. Patterns are
+# of tests, as --gtest_filter names them:
+#   ALONE            must not run beside other programs: they are an entry of their own, NAME_alone;
+#   LEFT_TO_RELEASE  take long, and sanitizers run others that go through the same code;
+#   ONE_THREAD       have one thread, and so has the code that they call: ThreadSanitizer would see
+#                    nothing. AddressSanitizer runs them. With * its build has no such program.
 function(lockstep_test name)
-  cmake_parse_arguments(ARG "" "TIMEOUT" "SOURCES;DEPS;LEFT_TO_RELEASE" ${ARGN})
-  if(NOT ARG_TIMEOUT)
-    set(ARG_TIMEOUT 300)  # generous: a hang is found all the same, a busy machine is no failure
-  endif()
+  cmake_parse_arguments(ARG "" "TIMEOUT;CORES" "SOURCES;DEPS;ALONE;LEFT_TO_RELEASE;ONE_THREAD" ${ARGN})
+  foreach(source ${ARG_SOURCES})
+    set_property(GLOBAL APPEND PROPERTY LOCKSTEP_TEST_SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/${source})
+  endforeach()
   add_executable(${name} ${ARG_SOURCES})
   # Tests run for a moment; optimising them takes longer than they do.
   target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)
   target_link_libraries(${name} PRIVATE lockstep::test_support ${ARG_DEPS} GTest::gtest_main)
   lockstep_options(${name})
-  set(filter)
-  if(LOCKSTEP_SANITIZE AND ARG_LEFT_TO_RELEASE)
-    list(JOIN ARG_LEFT_TO_RELEASE ":" patterns)
-    set(filter "--gtest_filter=-${patterns}")
+  set(left_out ${ARG_ALONE})
+  if(LOCKSTEP_SANITIZE)
+    list(APPEND left_out ${ARG_LEFT_TO_RELEASE})
   endif()
-  add_test(NAME ${name} COMMAND ${name} ${filter})
-  set_tests_properties(${name} PROPERTIES TIMEOUT ${ARG_TIMEOUT}
+  if(LOCKSTEP_TSAN)
+    list(APPEND left_out ${ARG_ONE_THREAD})
+  endif()
+  if("*" IN_LIST left_out)
+    set_target_properties(${name} PROPERTIES EXCLUDE_FROM_ALL ON)
+    return()
+  endif()
+  list(JOIN left_out ":" left_out)
+  list(JOIN ARG_ALONE ":" alone)
+  lockstep_test_entry(${name} ${name} "-${left_out}" "${ARG_TIMEOUT}" "${ARG_CORES}")
+  if(alone)
+    lockstep_test_entry(${name}_alone ${name} "${alone}" "${ARG_TIMEOUT}" "${ARG_CORES}")
+    set_tests_properties(${name}_alone PROPERTIES RUN_SERIAL ON)
+  endif()
+endfunction()
+
+# The ctest entry ENTRY: `program` with the tests that `filter` picks.
+function(lockstep_test_entry entry program filter timeout cores)
+  if(NOT timeout)
+    set(timeout 300)  # generous: a hang is found all the same, a busy machine is no failure
+  endif()
+  if(NOT cores)
+    set(cores 1)
+  endif()
+  set(arguments)
+  if(NOT filter STREQUAL "-")
+    set(arguments "--gtest_filter=${filter}")
+  endif()
+  add_test(NAME ${entry} COMMAND ${program} ${arguments})
+  set_tests_properties(${entry} PROPERTIES TIMEOUT ${timeout} PROCESSORS ${cores}
     ENVIRONMENT "LOCKSTEP_BIN_DIR=${CMAKE_RUNTIME_OUTPUT_DIRECTORY};LOCKSTEP_SOURCE_DIR=${PROJECT_SOURCE_DIR};TSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/tests/support/tsan.supp")
-  foreach(source ${ARG_SOURCES})
-    set_property(GLOBAL APPEND PROPERTY LOCKSTEP_TEST_SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/${source})
-  endforeach()
 endfunction()
