@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -30,6 +31,11 @@ class Work {
   /// Returns when the buffers hold the result. Throws what the collective failed with. Never blocks
   /// longer than the group's timeout.
   void wait();
+
+  /// The same Work, whose first wait() that does not fail also runs `last`, in its caller's thread,
+  /// before any wait() returns. At once when the collective is done already. What `last` holds is
+  /// kept until the collective is over, also where the Work is dropped.
+  Work then(std::function<void()> last) &&;
 
  private:
   std::shared_ptr<WorkState> state_;

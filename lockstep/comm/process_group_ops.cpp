@@ -56,6 +56,15 @@ void Work::wait() {
   if (state_) state_->wait();
 }
 
+Work Work::then(std::function<void()> last) && {
+  if (state_) {
+    state_->then(std::move(last));
+  } else {
+    last();
+  }
+  return std::move(*this);
+}
+
 Work ProcessGroup::all_reduce(void* data, int64_t count, DType dtype, ReduceOp op,
                               const CollectiveOptions& options, CallSite site) {
   check_buffer("all_reduce", data, count, dtype);

@@ -1,5 +1,7 @@
 #include "lockstep/comm/work_queue.h"
 
+#include <utility>
+
 #include "lockstep/base/quiet_thread.h"
 
 namespace lockstep {
@@ -25,6 +27,21 @@ void WorkState::wait() {
     while (!done()) finished_.wait(lock);
   }
   if (failure_) failure_->raise();
+  if (has_last_.load(std::memory_order_acquire)) run_last();
+}
+
+void WorkState::then(std::function<void()> last) {
+  MutexLock lock(last_mutex_);
+  last_ = std::move(last);
+  has_last_.store(true, std::memory_order_release);
+}
+
+void WorkState::run_last() {
+  MutexLock lock(last_mutex_);
+  if (!last_) return;  // another thread was first
+  const auto last = std::exchange(last_, nullptr);
+  last();
+  has_last_.store(false, std::memory_order_release);
 }
 
 void WorkState::finish(std::optional<CarriedError> failure) {

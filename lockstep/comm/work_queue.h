@@ -30,12 +30,19 @@ class WorkState {
   /// Returns when finish() was called; throws what it was given, if anything.
   void wait();
   void finish(std::optional<CarriedError> failure);
+  /// See Work::then(). Once.
+  void then(std::function<void()> last);
 
  private:
+  void run_last();
+
   std::atomic<bool> done_ = false;  // set under mutex_, after failure_
   Mutex mutex_;
   CondVar finished_;
   std::optional<CarriedError> failure_;  // written once, before done_
+  std::atomic<bool> has_last_ = false;   // until it has run
+  Mutex last_mutex_;                     // held while last_ runs
+  std::function<void()> last_ LOCKSTEP_GUARDED_BY(last_mutex_);
 };
 
 /// First in, first out, one thread, started by the first push. The thread takes no signals.

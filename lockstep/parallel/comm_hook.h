@@ -18,8 +18,8 @@ namespace lockstep {
 struct GradientBucket {
   int index = 0;                      ///< From 0, in the order in which buckets are sent.
   bool last = false;                  ///< Of this backward pass.
-  at::Tensor flat;                    ///< (n): all of them, as a rule in memory shared with the
-                                      ///< peers. Do not keep it longer than this pass.
+  at::Tensor flat;                    ///< (n): all of them, on the host, as a rule in memory shared
+                                      ///< with the peers. Do not keep it longer than this pass.
   std::vector<at::Tensor> gradients;  ///< Each in its shape: views of flat. Between them lie
                                       ///< zeros, up to 60 bytes, so that each starts aligned.
   std::vector<std::string> names;     ///< Of their parameters.

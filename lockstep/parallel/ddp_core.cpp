@@ -25,6 +25,16 @@ std::vector<NamedTensor> trainable(const std::vector<NamedTensor>& parameters) {
   return list;
 }
 
+/// Equal bits for any number of ranks are a promise about the CPU's arithmetic and generator.
+void require_cpu(const std::vector<NamedTensor>& parameters) {
+  for (const NamedTensor& parameter : parameters) {
+    if (parameter.tensor.is_cpu()) continue;
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("shards need a module on the cpu; parameter '{}' is on {}",
+                            parameter.name, parameter.tensor.device().str()));
+  }
+}
+
 ReducerOptions reducer_options(const DdpOptions& options) {
   const auto cap_bytes = static_cast<int64_t>(options.bucket_cap_mb * (1 << 20));
   GraphUse graph = GraphUse::kAll;
@@ -86,6 +96,7 @@ DdpCore::DdpCore(std::shared_ptr<torch::nn::Module> module, ProcessGroup group,
   options.validate();
   const auto to_reduce = trainable(parameters_);
   const bool sharded = options.shards > 0;
+  if (sharded) require_cpu(to_reduce);
   range_ = shards_of_rank(sharded ? options.shards : group.size(), group.rank(), group.size());
   const auto buffers = buffers_of(*module_);
   if (group.size() > 1) make_equal(group, options, buffers);

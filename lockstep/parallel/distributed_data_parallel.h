@@ -34,7 +34,9 @@ namespace lockstep {
 /// for a fixed number of threads).
 ///
 /// Gradients are views into the buckets in which they are sent: the next backward() writes over
-/// them, also after zero_grad(). Clone what is to be kept longer than a step.
+/// them, also after zero_grad(). Clone what is to be kept longer than a step. Those of a net on
+/// another device than the CPU stay there: they are copied to the host, while backward() goes on,
+/// and back at its end.
 ///
 /// With DdpOptions::shards = S the results no longer depend on the number of ranks either. The
 /// global batch has S parts; each rank works on S / P of them, one after the other:

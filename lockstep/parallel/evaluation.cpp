@@ -24,8 +24,7 @@ std::vector<int64_t> gather_counts(ProcessGroup& group, int64_t own, CallSite si
 /// the first collective, or the others would wait for one that has thrown.
 const char* why_no_rows(const at::Tensor& rows) {
   if (!rows.defined()) return "an undefined tensor";
-  if (!rows.device().is_cpu() || rows.layout() != at::kStrided)
-    return "a tensor not dense on the CPU";
+  if (rows.layout() != at::kStrided || rows.is_meta()) return "a tensor that is not dense";
   return rows.dim() == 0 ? "a tensor without dimensions" : nullptr;
 }
 

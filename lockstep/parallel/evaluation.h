@@ -28,8 +28,8 @@ std::map<std::string, double> global_sums(ProcessGroup& group,
 
 /// (n, ...) with another n, 0 too, on each rank -> (sum of n, ...), rank 0's rows first.
 /// The types and the other dimensions are the same on all ranks.
-/// Errors, on every rank: kInvalidArgument (no dimension, not dense on the CPU, a type that does
-/// not travel), kMismatch.
+/// Errors, on every rank: kInvalidArgument (no dimension, not dense, a type that does not
+/// travel), kMismatch.
 at::Tensor gather_rows(ProcessGroup& group, const at::Tensor& rows,
                        CallSite site = CallSite::here());
 

@@ -2,12 +2,13 @@
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
 #include <ATen/ops/empty_strided.h>
-#include <fmt/format.h>
 
+#include <algorithm>
+#include <limits>
 #include <utility>
 
-#include "lockstep/base/error.h"
 #include "lockstep/comm/kernels/reduce.h"
 #include "lockstep/tensor/dtype.h"
 #include "lockstep/tensor/shared_tensor.h"
@@ -17,13 +18,13 @@ namespace {
 
 GradientSpec spec_of(const NamedTensor& parameter) {
   const at::Tensor& tensor = parameter.tensor;
-  if (!tensor.device().is_cpu()) {
-    throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("parameter '{}' is on {}; data parallel training needs it on cpu",
-                            parameter.name, tensor.device().str()));
-  }
   const DType dtype = to_dtype(tensor.scalar_type());
   return {tensor.numel(), size_of(dtype), static_cast<int>(dtype)};
+}
+
+bool all_on_cpu(const std::vector<NamedTensor>& parameters) {
+  return std::all_of(parameters.begin(), parameters.end(),
+                     [](const NamedTensor& each) { return each.tensor.is_cpu(); });
 }
 
 /// The layout that autograd gives gradients: the parameter's own if it is dense. Empty stands for
@@ -51,20 +52,24 @@ bool has_memory_alone(const at::Tensor& grad, const at::Tensor& arrived) {
 }  // namespace
 
 GradientMemory::GradientMemory(ProcessGroup group, const std::vector<NamedTensor>& parameters)
-    : group_(std::move(group)), reduced_(parameters.size()) {
+    : group_(std::move(group)),
+      placed_bytes_(all_on_cpu(parameters) ? TensorArena::kMinBytes
+                                           : std::numeric_limits<int64_t>::max()),
+      reduced_(parameters.size()),
+      awaited_(parameters.size()) {
   std::vector<int64_t> block_bytes;
   for (const NamedTensor& parameter : parameters) {
     parameters_.push_back(parameter.tensor);
     specs_.push_back(spec_of(parameter));
     const int64_t bytes = specs_.back().bytes();
-    if (bytes >= TensorArena::kMinBytes) block_bytes.push_back(bytes);
+    if (bytes >= placed_bytes_) block_bytes.push_back(bytes);
   }
   if (block_bytes.empty()) return;
   arena_ = TensorArena::make(group_.allocate(TensorArena::bytes_needed(block_bytes)), block_bytes);
 }
 
 void GradientMemory::form(const std::vector<std::vector<int>>& buckets, bool flat) {
-  layouts_ = lay_out_buckets(specs_, buckets, TensorArena::kMinBytes, flat);
+  layouts_ = lay_out_buckets(specs_, buckets, placed_bytes_, flat);
   packed_ = group_.allocate(std::max(layouts_.back().end, kGradientAlignment));
   places_.assign(parameters_.size(), at::Tensor());
   for (const BucketLayout& layout : layouts_) {
@@ -101,16 +106,19 @@ void GradientMemory::bring(int index, const at::Tensor& arrived) {
   const at::NoGradGuard no_grad;
   const auto i = static_cast<size_t>(index);
   at::Tensor& grad = parameters_[i].mutable_grad();
-  if (!grad.defined() || !may_stay(grad, arrived, i)) {
-    at::Tensor place = is_placed(i) ? empty_for(i) : places_[i];
-    if (grad.defined()) {
-      place.copy_(grad);
-    } else {
-      place.zero_();
-    }
-    grad = std::move(place);
+  if (!is_away(i) && grad.defined() && may_stay(grad, arrived, i)) {
+    reduced_[i] = grad;
+    return;
   }
-  reduced_[i] = grad;
+  const at::Tensor place = is_placed(i) ? empty_for(i) : places_[i];
+  if (grad.defined()) {
+    place.copy_(grad);
+  } else {
+    place.zero_();
+  }
+  if (!is_away(i)) grad = place;
+  awaited_[i] = is_away(i);
+  reduced_[i] = place;
 }
 
 void GradientMemory::lend(int index) {
@@ -120,7 +128,7 @@ void GradientMemory::lend(int index) {
   const at::Tensor place = is_placed(i) ? empty_for(i) : places_[i];
   if (!grad.defined()) {
     place.zero_();
-  } else if (grad.data_ptr() == place.data_ptr()) {
+  } else if (!is_away(i) && grad.data_ptr() == place.data_ptr()) {
     grad = grad.clone();
   } else {
     place.copy_(grad);
@@ -130,11 +138,23 @@ void GradientMemory::lend(int index) {
 
 void GradientMemory::accept(int index) {
   const auto i = static_cast<size_t>(index);
-  parameters_[i].mutable_grad() = reduced_[i];
+  awaited_[i] = is_away(i);
+  if (!is_away(i)) parameters_[i].mutable_grad() = reduced_[i];
+}
+
+void GradientMemory::deliver() {
+  const at::NoGradGuard no_grad;
+  for (size_t i = 0; i < reduced_.size(); ++i) {
+    if (!awaited_[i]) continue;
+    at::Tensor& grad = parameters_[i].mutable_grad();
+    if (!grad.defined()) grad = at::empty_like(parameters_[i]);
+    grad.copy_(reduced_[i]);
+  }
 }
 
 void GradientMemory::release() {
   reduced_.assign(parameters_.size(), at::Tensor());
+  awaited_.assign(parameters_.size(), false);
 }
 
 void GradientMemory::scale(double factor) {

@@ -29,10 +29,14 @@ struct NamedTensor {
 ///
 /// Where each bucket must be one flat tensor, large gradients too are packed, unless they are alone
 /// in their bucket; autograd still computes them in a block, which saves fresh pages in every step.
+///
+/// Gradients of parameters on another device than the CPU are all packed, by a copy to the host,
+/// and deliver() copies what became of them back: .grad stays on the device. One such parameter,
+/// and large gradients on the CPU are packed too.
 class GradientMemory {
  public:
-  /// Collective. Errors: kInvalidArgument (a parameter on another device than the CPU, or of a type
-  /// that does not travel; names it), kUnavailable (no shared memory).
+  /// Collective. Errors: kInvalidArgument (a type that does not travel), kUnavailable (no shared
+  /// memory).
   GradientMemory(ProcessGroup group, const std::vector<NamedTensor>& parameters);
 
   const std::vector<GradientSpec>& specs() const { return specs_; }
@@ -46,8 +50,8 @@ class GradientMemory {
   /// While on, this thread's tensors of the placed gradients' sizes come from the arena.
   void serving(bool on) const;
 
-  /// Moves .grad of parameter `index` to where it can be reduced; an undefined one becomes zeros.
-  /// `arrived`: what the hook was given.
+  /// Moves .grad of parameter `index` to where it can be reduced, or (another device) copies it
+  /// there; an undefined one becomes zeros. `arrived`: what the hook was given.
   void bring(int index, const at::Tensor& arrived);
 
   /// For a parameter without a gradient in this pass: what it contributes is its .grad, or zeros,
@@ -55,6 +59,8 @@ class GradientMemory {
   void lend(int index);
   /// Makes what was lent, and reduced since, the parameter's gradient.
   void accept(int index);
+  /// Copies what was reduced to the gradients on other devices. When all Works are done.
+  void deliver();
 
   /// Starts the reduction of a bucket whose gradients have all been brought or lent, for `site`;
   /// appends the Works. Until release() this object keeps what they write.
@@ -80,17 +86,20 @@ class GradientMemory {
   /// Where a bucket's gradients lie.
   std::vector<Piece> pieces(const BucketLayout& bucket);
   bool is_placed(size_t index) const { return !places_[index].defined(); }
+  bool is_away(size_t index) const { return !parameters_[index].is_cpu(); }
   bool may_stay(const at::Tensor& grad, const at::Tensor& arrived, size_t index) const;
   at::Tensor empty_for(size_t index) const;
 
   ProcessGroup group_;
   std::vector<at::Tensor> parameters_;
   std::vector<GradientSpec> specs_;
-  std::shared_ptr<TensorArena> arena_;  ///< Null when no gradient is large.
+  int64_t placed_bytes_;                ///< Gradients of at least as many are placed.
+  std::shared_ptr<TensorArena> arena_;  ///< Null when none is.
   std::shared_ptr<SharedBuffer> packed_;
   std::vector<BucketLayout> layouts_;
   std::vector<at::Tensor> places_;   ///< By parameter; undefined for placed ones.
   std::vector<at::Tensor> reduced_;  ///< By parameter, in a pass: what is reduced.
+  std::vector<bool> awaited_;        ///< By parameter, in a pass: deliver() brings it.
 };
 
 }  // namespace lockstep

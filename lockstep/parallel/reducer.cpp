@@ -283,6 +283,7 @@ void Reducer::finish_pass() {
     memory_.divide(buckets()[b], fold_->range().total);
   }
   if (scale_ != 1) memory_.scale(scale_);
+  memory_.deliver();
   memory_.release();
   used_.assign(parameters_.size(), false);
   phase_ = Phase::kIdle;

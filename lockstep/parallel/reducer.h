@@ -66,9 +66,9 @@ struct ReducerOptions {
 /// and the next begin_forward() after an interrupted pass throws as well.
 class Reducer {
  public:
-  /// Collective. `parameters`: leaf tensors on the CPU that require gradients, the same on every
-  /// rank. `fold`: null for the mean over the ranks. Errors: kInvalidArgument (element type,
-  /// device), kUnavailable (no shared memory).
+  /// Collective. `parameters`: leaf tensors that require gradients, the same on every rank, on any
+  /// device. `fold`: null for the mean over the ranks. Errors: kInvalidArgument (element type),
+  /// kUnavailable (no shared memory).
   Reducer(ProcessGroup group, std::vector<NamedTensor> parameters, const ReducerOptions& options,
           ShardFold* fold = nullptr);
   /// Waits for collectives under way (at most the group's timeout).

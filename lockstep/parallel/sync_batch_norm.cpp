@@ -15,6 +15,7 @@
 #include <torch/custom_class.h>
 #include <torch/library.h>
 
+#include <list>
 #include <map>
 #include <memory>
 #include <numeric>
@@ -40,7 +41,7 @@ struct Moments {
 };
 
 std::vector<double> to_doubles(const Tensor& vector) {
-  const Tensor doubles = vector.to(at::kDouble).contiguous();
+  const Tensor doubles = vector.to(at::kCPU, at::kDouble).contiguous();
   const auto* begin = doubles.data_ptr<double>();
   return {begin, begin + doubles.numel()};
 }
@@ -242,9 +243,15 @@ Tensor batch_norm(const Tensor& input, const c10::optional<Tensor>& weight,
 }
 
 void stand_before_batch_norm() {
-  static torch::Library library(torch::Library::IMPL, "aten", c10::DispatchKey::AutogradCPU,
-                                __FILE__, __LINE__);
-  static const bool once = (library.impl("batch_norm", &batch_norm), true);
+  using Key = c10::DispatchKey;
+  static std::list<torch::Library> libraries;
+  static const bool once = [] {
+    for (const Key key : {Key::AutogradCPU, Key::AutogradCUDA}) {
+      libraries.emplace_back(torch::Library::IMPL, "aten", key, __FILE__, __LINE__);
+      libraries.back().impl("batch_norm", &batch_norm);
+    }
+    return true;
+  }();
   (void)once;
 }
 

@@ -11,6 +11,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/tensor/c10d/c10d_backends.h"
 #include "lockstep/tensor/dtype.h"
+#include "lockstep/tensor/staging.h"
 
 namespace lockstep {
 namespace {
@@ -28,9 +29,9 @@ std::string describe(const at::Tensor& tensor) {
 /// What every collective asks of its tensor. Returns the element type.
 DType checked(std::string_view op, const at::Tensor& tensor) {
   if (!tensor.defined() || tensor.layout() != at::kStrided || !tensor.is_contiguous() ||
-      !tensor.device().is_cpu()) {
+      tensor.is_meta()) {
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("{}: needs a contiguous CPU tensor, got {}", op, describe(tensor)));
+                fmt::format("{}: needs a contiguous tensor, got {}", op, describe(tensor)));
   }
   return to_dtype(tensor.scalar_type());
 }
@@ -88,31 +89,47 @@ DType checked_like(std::string_view op, const at::Tensor& one, const at::Tensor&
 Work all_reduce(ProcessGroup& group, const at::Tensor& tensor, ReduceOp op,
                 const CollectiveOptions& options, CallSite site) {
   const DType dtype = checked("all_reduce", tensor);
-  return group.all_reduce(tensor.data_ptr(), tensor.numel(), dtype, op, options, site);
+  Staging staging;
+  void* data = staging.in_out(tensor);
+  return std::move(staging).finish(
+      group.all_reduce(data, tensor.numel(), dtype, op, options, site));
 }
 
 Work broadcast(ProcessGroup& group, const at::Tensor& tensor, int root,
                const CollectiveOptions& options, CallSite site) {
   const DType dtype = checked("broadcast", tensor);
-  return group.broadcast(tensor.data_ptr(), tensor.numel(), dtype, root, options, site);
+  Staging staging;
+  void* data = staging.in_out(tensor);
+  return std::move(staging).finish(
+      group.broadcast(data, tensor.numel(), dtype, root, options, site));
 }
 
 Work all_gather(ProcessGroup& group, const at::Tensor& part, const at::Tensor& out,
                 const CollectiveOptions& options, CallSite site) {
   const DType dtype = checked_parts("all_gather", part, out, group.size());
-  return group.all_gather(part.data_ptr(), out.data_ptr(), part.numel(), dtype, options, site);
+  Staging staging;
+  void* from = staging.in(part);
+  void* to = staging.out(out);
+  return std::move(staging).finish(group.all_gather(from, to, part.numel(), dtype, options, site));
 }
 
 Work reduce_scatter(ProcessGroup& group, const at::Tensor& in, const at::Tensor& out, ReduceOp op,
                     const CollectiveOptions& options, CallSite site) {
   const DType dtype = checked_parts("reduce_scatter", out, in, group.size());
-  return group.reduce_scatter(in.data_ptr(), out.data_ptr(), out.numel(), dtype, op, options, site);
+  Staging staging;
+  void* from = staging.in(in);
+  void* to = staging.out(out);
+  return std::move(staging).finish(
+      group.reduce_scatter(from, to, out.numel(), dtype, op, options, site));
 }
 
 Work reduce(ProcessGroup& group, const at::Tensor& tensor, ReduceOp op, int root,
             const CollectiveOptions& options, CallSite site) {
   const DType dtype = checked("reduce", tensor);
-  return group.reduce(tensor.data_ptr(), tensor.numel(), dtype, op, root, options, site);
+  Staging staging;
+  void* data = group.rank() == root ? staging.in_out(tensor) : staging.in(tensor);
+  return std::move(staging).finish(
+      group.reduce(data, tensor.numel(), dtype, op, root, options, site));
 }
 
 Work gather(ProcessGroup& group, const at::Tensor& part, const at::Tensor& out, int root,
@@ -120,8 +137,11 @@ Work gather(ProcessGroup& group, const at::Tensor& part, const at::Tensor& out, 
   const bool is_root = group.rank() == root;
   const DType dtype =
       is_root ? checked_parts("gather", part, out, group.size()) : checked("gather", part);
-  return group.gather(part.data_ptr(), is_root ? out.data_ptr() : nullptr, part.numel(), dtype,
-                      root, options, site);
+  Staging staging;
+  void* from = staging.in(part);
+  void* to = is_root ? staging.out(out) : nullptr;
+  return std::move(staging).finish(
+      group.gather(from, to, part.numel(), dtype, root, options, site));
 }
 
 Work scatter(ProcessGroup& group, const at::Tensor& in, const at::Tensor& part, int root,
@@ -129,8 +149,11 @@ Work scatter(ProcessGroup& group, const at::Tensor& in, const at::Tensor& part, 
   const bool is_root = group.rank() == root;
   const DType dtype =
       is_root ? checked_parts("scatter", part, in, group.size()) : checked("scatter", part);
-  return group.scatter(is_root ? in.data_ptr() : nullptr, part.data_ptr(), part.numel(), dtype,
-                       root, options, site);
+  Staging staging;
+  void* from = is_root ? staging.in(in) : nullptr;
+  void* to = staging.out(part);
+  return std::move(staging).finish(
+      group.scatter(from, to, part.numel(), dtype, root, options, site));
 }
 
 Work all_to_all(ProcessGroup& group, const at::Tensor& in, const at::Tensor& out,
@@ -142,8 +165,11 @@ Work all_to_all(ProcessGroup& group, const at::Tensor& in, const at::Tensor& out
                 fmt::format("all_to_all: {} and {} are not one equal part for each of {} ranks",
                             describe(in), describe(out), group.size()));
   }
-  return group.all_to_all(in.data_ptr(), out.data_ptr(), in.numel() / group.size(), dtype, options,
-                          site);
+  Staging staging;
+  void* from = staging.in(in);
+  void* to = staging.out(out);
+  return std::move(staging).finish(
+      group.all_to_all(from, to, in.numel() / group.size(), dtype, options, site));
 }
 
 Work all_gatherv(ProcessGroup& group, const at::Tensor& part, const at::Tensor& out,
@@ -155,7 +181,10 @@ Work all_gatherv(ProcessGroup& group, const at::Tensor& part, const at::Tensor& 
                 fmt::format("all_gatherv: rank {} has {} rows in the list, gives {}", group.rank(),
                             rows[static_cast<size_t>(group.rank())], describe(part)));
   }
-  return group.all_gatherv(part.data_ptr(), out.data_ptr(), counts, dtype, options, site);
+  Staging staging;
+  void* from = staging.in(part);
+  void* to = staging.out(out);
+  return std::move(staging).finish(group.all_gatherv(from, to, counts, dtype, options, site));
 }
 
 Work all_to_allv(ProcessGroup& group, const at::Tensor& in, std::span<const int64_t> send_rows,
@@ -165,12 +194,17 @@ Work all_to_allv(ProcessGroup& group, const at::Tensor& in, std::span<const int6
   const auto sends = checked_rows("all_to_allv", in, send_rows, row_elements(in), group.size());
   const auto receives =
       checked_rows("all_to_allv", out, receive_rows, row_elements(out), group.size());
-  return group.all_to_allv(in.data_ptr(), sends, out.data_ptr(), receives, dtype, options, site);
+  Staging staging;
+  void* from = staging.in(in);
+  void* to = staging.out(out);
+  return std::move(staging).finish(
+      group.all_to_allv(from, sends, to, receives, dtype, options, site));
 }
 
 Work all_reduce_coalesced(ProcessGroup& group, std::span<const at::Tensor> tensors, ReduceOp op,
                           const CollectiveOptions& options, CallSite site) {
   std::vector<Buffer> buffers;
+  Staging staging;
   DType dtype = DType::kFloat32;
   for (const auto& tensor : tensors) {
     const DType own = checked("all_reduce_coalesced", tensor);
@@ -180,19 +214,23 @@ Work all_reduce_coalesced(ProcessGroup& group, std::span<const at::Tensor> tenso
                               describe(tensors.front()), describe(tensor)));
     }
     dtype = own;
-    buffers.push_back({tensor.data_ptr(), tensor.numel()});
+    buffers.push_back({staging.in_out(tensor), tensor.numel()});
   }
-  return group.all_reduce_coalesced(buffers, dtype, op, options, site);
+  return std::move(staging).finish(group.all_reduce_coalesced(buffers, dtype, op, options, site));
 }
 
 Work send(ProcessGroup& group, const at::Tensor& tensor, int destination, int tag, CallSite site) {
   const DType dtype = checked("send", tensor);
-  return group.send(tensor.data_ptr(), tensor.numel(), dtype, destination, tag, site);
+  Staging staging;
+  void* data = staging.in(tensor);
+  return std::move(staging).finish(group.send(data, tensor.numel(), dtype, destination, tag, site));
 }
 
 Work recv(ProcessGroup& group, const at::Tensor& tensor, int source, int tag, CallSite site) {
   const DType dtype = checked("recv", tensor);
-  return group.recv(tensor.data_ptr(), tensor.numel(), dtype, source, tag, site);
+  Staging staging;
+  void* data = staging.out(tensor);
+  return std::move(staging).finish(group.recv(data, tensor.numel(), dtype, source, tag, site));
 }
 
 }  // namespace lockstep

@@ -2,10 +2,13 @@
 // Collectives on tensors. Semantics, order of sums and errors are those of ProcessGroup
 // (lockstep/comm/process_group.h); these functions add only what a tensor knows about itself.
 //
-// Every tensor must be contiguous, strided and on the CPU, of a type that to_dtype() maps, and of
-// the same number of elements and type on every rank (but where the text says otherwise).
-// Otherwise: kInvalidArgument naming the operation, the shapes and what is allowed; nothing was
-// sent. Keep the tensors, unchanged, until Work::wait() has returned: the Work does not hold them.
+// Every tensor must be contiguous and strided, of a type that to_dtype() maps, and of the same
+// number of elements and type on every rank (but where the text says otherwise). Otherwise:
+// kInvalidArgument naming the operation, the shapes and what is allowed; nothing was sent. Keep the
+// tensors, unchanged, until Work::wait() has returned: the Work does not hold them.
+//
+// Tensors may lie on any device, on each rank on another: those that are not on the CPU are copied
+// to host memory before the call returns and back within Work::wait(), see staging.h.
 
 #include <ATen/core/Tensor.h>
 

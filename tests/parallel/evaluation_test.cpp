@@ -64,7 +64,7 @@ TEST(Evaluation, WhatHasNoRowsIsAnErrorOnEveryRank) {
     for (const auto& [tensor, text] :
          {std::pair<torch::Tensor, std::string>{torch::tensor(1), "a tensor without dimensions"},
           {torch::Tensor(), "an undefined tensor"},
-          {torch::eye(2).to_sparse(), "a tensor not dense on the CPU"}}) {
+          {torch::eye(2).to_sparse(), "a tensor that is not dense"}}) {
       const Error all = error_of([&, bad = tensor] { gather_rows(group, bad); });
       EXPECT_EQ(all.code(), ErrorCode::kInvalidArgument);
       EXPECT_EQ(all.what(), "gather_rows of " + text);

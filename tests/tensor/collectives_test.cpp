@@ -177,7 +177,7 @@ TEST(TensorCollectives, RefuseWithTheShape) {
               std::string::npos);
     const at::Tensor across = at::ones({3, 4}).t();
     EXPECT_EQ(message([&] { all_reduce(group, across, ReduceOp::kSum); }),
-              "all_reduce: needs a contiguous CPU tensor, got Float [4, 3] on cpu with strides "
+              "all_reduce: needs a contiguous tensor, got Float [4, 3] on cpu with strides "
               "[1, 4]");
     EXPECT_EQ(message([&] { all_gather(group, at::ones({3}), at::ones({4})); }),
               "all_gather: 1 ranks with Float [3] on cpu each make no Float [4] on cpu");

@@ -1,0 +1,145 @@
+// DistributedDataParallel of modules that are not on the CPU; ranks are threads.
+#include <gtest/gtest.h>
+#include <torch/nn/module.h>
+#include <torch/nn/pimpl.h>
+#include <torch/utils.h>
+
+#include "lockstep/parallel/distributed_data_parallel.h"
+#include "lockstep/parallel/evaluation.h"
+#include "tests/support/error_of.h"
+#include "tests/support/ranks.h"
+#include "tests/tensor/support/guarded_device.h"
+
+namespace lockstep {
+namespace {
+
+using torch::Tensor;
+
+/// x a, then b or c, each a matrix; and how often it ran. Made on its device, as libtorch cannot
+/// move a module to one that it does not know.
+struct TwoMatricesImpl : torch::nn::Module {
+  TwoMatricesImpl(torch::Device device, double start) {
+    const auto matrix = [&](const char* name, std::vector<int64_t> sizes) {
+      const Tensor values = torch::arange(sizes[0] * sizes[1], torch::kFloat).view(sizes) + start;
+      return register_parameter(name, values.mul(0.1).to(device).detach());
+    };
+    a = matrix("a", {2, 3});
+    b = matrix("b", {3, 1});
+    c = matrix("c", {3, 1});
+    runs = register_buffer("runs", torch::full({1}, start, torch::kFloat).to(device));
+  }
+  Tensor forward(const Tensor& x, bool use_b, bool use_c) {
+    const Tensor hidden = x.matmul(a);
+    Tensor out = hidden.sum() * 0.5;
+    if (use_b) out = out + hidden.matmul(b).sum();
+    if (use_c) out = out + hidden.matmul(c).sum();
+    return out;
+  }
+  Tensor a, b, c, runs;
+};
+TORCH_MODULE(TwoMatrices);
+
+torch::Device device_of(int rank, bool away) {
+  return away ? testing::guarded_device(rank) : torch::Device(torch::kCPU);
+}
+
+Tensor on_cpu(const Tensor& tensor) {
+  return tensor.defined() ? tensor.detach().cpu() : tensor;
+}
+
+/// What rank 0 has after two steps: parameters, buffers and gradients.
+std::vector<Tensor> trained(bool away, const DdpOptions& options, bool leave_out) {
+  std::vector<Tensor> result;
+  testing::run_rank_threads(2, [&](World world) {
+    const auto device = device_of(world.rank, away);
+    TwoMatrices net(device, 1.0 + world.rank);
+    auto model = DistributedDataParallel(net, ProcessGroup::create(world), options);
+    const Tensor x = (torch::ones({4, 2}) * (world.rank + 1)).to(device);
+    for (int step = 0; step < 2; ++step) {
+      model.zero_grad();
+      const bool use_c = !leave_out || (step == 0 && world.rank == 1);
+      model(x, true, use_c).backward();
+      const torch::NoGradGuard no_grad;
+      for (auto& parameter : net->parameters()) {
+        if (parameter.grad().defined()) parameter.sub_(parameter.grad() * 0.1);
+      }
+    }
+    if (world.rank != 0) return;
+    for (const auto& parameter : net->parameters()) {
+      EXPECT_EQ(parameter.device(), device);
+      result.push_back(on_cpu(parameter));
+      EXPECT_TRUE(!parameter.grad().defined() || parameter.grad().device() == device);
+      result.push_back(on_cpu(parameter.grad()));
+    }
+    result.push_back(on_cpu(net->runs));
+  });
+  return result;
+}
+
+void expect_same_as_on_the_cpu(const DdpOptions& options, bool leave_out = false) {
+  const auto here = trained(false, options, leave_out);
+  const auto away = trained(true, options, leave_out);
+  ASSERT_EQ(here.size(), away.size());
+  for (size_t i = 0; i < here.size(); ++i) {
+    ASSERT_EQ(here[i].defined(), away[i].defined()) << i;
+    EXPECT_TRUE(!here[i].defined() || here[i].equal(away[i])) << i << here[i] << away[i];
+  }
+}
+
+TEST(DdpDevice, TrainsWithTheBitsOfTheCpu) {
+  expect_same_as_on_the_cpu({});
+}
+
+TEST(DdpDevice, UnusedParametersKeepTheirGradient) {
+  DdpOptions options;
+  options.find_unused_parameters = true;
+  expect_same_as_on_the_cpu(options, true);
+}
+
+TEST(DdpDevice, HooksGetBucketsOnTheHost) {
+  const auto with = [](const char* hook) {
+    std::vector<Tensor> results;
+    for (const bool away : {false, true}) {
+      testing::run_rank_threads(2, [&](World world) {
+        const auto device = device_of(world.rank, away);
+        TwoMatrices net(device, 1);
+        DdpOptions options;
+        options.comm_hook = make_comm_hook(hook);
+        auto model = DistributedDataParallel(net, ProcessGroup::create(world), options);
+        model((torch::ones({4, 2}) * (world.rank + 1)).to(device), true, true).backward();
+        if (world.rank == 0) results.push_back(on_cpu(net->a.grad()));
+      });
+    }
+    EXPECT_TRUE(results[0].equal(results[1])) << hook << results[0] << results[1];
+  };
+  with("bf16");
+  with("int8");
+}
+
+TEST(DdpDevice, GathersRows) {
+  testing::run_rank_threads(2, [](World world) {
+    auto group = ProcessGroup::create(world);
+    const auto device = testing::guarded_device(world.rank);
+    const Tensor rows = torch::full({world.rank + 1, 2}, world.rank, torch::kFloat).to(device);
+    const Tensor all = gather_rows(group, rows);
+    EXPECT_EQ(all.device(), device);
+    EXPECT_TRUE(all.cpu().select(1, 0).equal(torch::tensor({0.0F, 1.0F, 1.0F})));
+  });
+}
+
+TEST(DdpDevice, ShardsAreForTheCpu) {
+  testing::run_rank_threads(2, [](World world) {
+    TwoMatrices net(testing::guarded_device(world.rank), 1);
+    auto group = ProcessGroup::create(world);
+    DdpOptions options;
+    options.shards = 2;
+    const Error error = error_of([&] { DistributedDataParallel(net, group, options); });
+    EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
+    EXPECT_NE(std::string(error.what()).find("parameter 'a' is on privateuseone:"),
+              std::string::npos)
+        << error.what();
+  });
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,161 @@
+#include "tests/tensor/support/guarded_device.h"
+
+#include <ATen/EmptyTensor.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/native/CPUFallback.h>
+#include <ATen/ops/as_strided_native.h>
+#include <ATen/ops/from_blob.h>
+#include <ATen/ops/view_native.h>
+#include <c10/core/impl/DeviceGuardImplInterface.h>
+#include <sys/mman.h>
+#include <torch/library.h>
+#include <unistd.h>
+
+#include <stdexcept>
+
+#include "lockstep/base/mutex.h"
+
+namespace lockstep::testing {
+namespace {
+
+constexpr auto kType = c10::DeviceType::PrivateUse1;
+thread_local int current_device = 0;
+
+size_t round_to_pages(size_t bytes) {
+  const auto page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
+  return (std::max<size_t>(bytes, 1) + page - 1) / page * page;
+}
+
+/// Before each block lies a page with its length.
+struct ClosedPages final : c10::Allocator {
+  c10::DataPtr allocate(size_t bytes) const override {
+    const size_t page = round_to_pages(1);
+    const size_t length = page + round_to_pages(bytes);
+    void* start =
+        ::mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (start == MAP_FAILED) throw std::bad_alloc();
+    *static_cast<size_t*>(start) = length;
+    char* data = static_cast<char*>(start) + page;
+    ::mprotect(data, length - page, PROT_NONE);
+    return {data, data, &release,
+            c10::Device(kType, static_cast<c10::DeviceIndex>(current_device))};
+  }
+  static void release(void* data) {
+    char* start = static_cast<char*>(data) - round_to_pages(1);
+    ::munmap(start, *reinterpret_cast<size_t*>(start));
+  }
+};
+
+ClosedPages& closed_pages() {
+  static ClosedPages pages;
+  return pages;
+}
+
+/// Opens a tensor's memory for as long as it lives. One at a time in the whole process is not
+/// needed: what another thread opens meanwhile is merely not checked.
+class Opened {
+ public:
+  explicit Opened(const at::Tensor& tensor) : tensor_(tensor) { protect(PROT_READ | PROT_WRITE); }
+  ~Opened() { protect(PROT_NONE); }
+  Opened(const Opened&) = delete;
+  Opened& operator=(const Opened&) = delete;
+
+  /// The same memory as a tensor of the CPU.
+  at::Tensor on_cpu() const {
+    if (tensor_.is_cpu()) return tensor_;
+    return at::from_blob(tensor_.data_ptr(), tensor_.sizes(), tensor_.strides(),
+                         at::TensorOptions().dtype(tensor_.scalar_type()));
+  }
+
+ private:
+  void protect(int how) const {
+    if (tensor_.is_cpu()) return;
+    ::mprotect(tensor_.storage().data(), round_to_pages(tensor_.storage().nbytes()), how);
+  }
+  const at::Tensor& tensor_;
+};
+
+Mutex& copying() {
+  static Mutex mutex;
+  return mutex;
+}
+
+at::Tensor& copy_(at::Tensor& self, const at::Tensor& source, bool /*non_blocking*/) {
+  const MutexLock lock(copying());
+  if (self.storage().data() == source.storage().data())
+    throw std::logic_error("copy within memory");
+  const Opened to(self);
+  const Opened from(source);
+  to.on_cpu().copy_(from.on_cpu());
+  return self;
+}
+
+at::Tensor copy_from(const at::Tensor& self, const at::Tensor& to, bool non_blocking) {
+  at::Tensor result = to;
+  return copy_(result, self, non_blocking);
+}
+
+at::Tensor copy_from_and_resize(const at::Tensor& self, const at::Tensor& to) {
+  return copy_from(self, to, false);
+}
+
+at::Tensor empty(at::IntArrayRef sizes, c10::optional<at::ScalarType> dtype,
+                 c10::optional<at::Layout>, c10::optional<at::Device> device, c10::optional<bool>,
+                 c10::optional<at::MemoryFormat> format) {
+  const c10::OptionalDeviceGuard guard(device);
+  return at::detail::empty_generic(sizes, &closed_pages(),
+                                   c10::DispatchKeySet(c10::DispatchKey::PrivateUse1),
+                                   c10::dtype_or_default(dtype), format);
+}
+
+at::Tensor empty_strided(at::IntArrayRef sizes, at::IntArrayRef strides,
+                         c10::optional<at::ScalarType> dtype, c10::optional<at::Layout>,
+                         c10::optional<at::Device> device, c10::optional<bool>) {
+  const c10::OptionalDeviceGuard guard(device);
+  return at::detail::empty_strided_generic(sizes, strides, &closed_pages(),
+                                           c10::DispatchKeySet(c10::DispatchKey::PrivateUse1),
+                                           c10::dtype_or_default(dtype));
+}
+
+struct GuardImpl final : c10::impl::DeviceGuardImplInterface {
+  c10::DeviceType type() const override { return kType; }
+  c10::Device exchangeDevice(c10::Device device) const override {
+    const c10::Device before = getDevice();
+    uncheckedSetDevice(device);
+    return before;
+  }
+  c10::Device getDevice() const override { return guarded_device(current_device); }
+  void setDevice(c10::Device device) const override { uncheckedSetDevice(device); }
+  void uncheckedSetDevice(c10::Device device) const noexcept override {
+    if (device.has_index()) current_device = device.index();
+  }
+  c10::Stream getStream(c10::Device device) const noexcept override {
+    return c10::Stream(c10::Stream::DEFAULT, device);
+  }
+  c10::Stream exchangeStream(c10::Stream stream) const noexcept override { return stream; }
+  c10::DeviceIndex deviceCount() const noexcept override { return kGuardedDevices; }
+};
+
+C10_REGISTER_GUARD_IMPL(PrivateUse1, GuardImpl);
+
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
+  library.impl("empty.memory_format", &empty);
+  library.impl("empty_strided", &empty_strided);
+  library.impl("as_strided", &at::native::as_strided_tensorimpl);
+  library.impl("view", &at::native::view);
+  library.impl("copy_", &copy_);
+  library.impl("_copy_from", &copy_from);
+  library.impl("_copy_from_and_resize", &copy_from_and_resize);
+}
+
+TORCH_LIBRARY_IMPL(_, PrivateUse1, library) {
+  library.fallback(torch::CppFunction::makeFromBoxedFunction<&at::native::cpu_fallback>());
+}
+
+}  // namespace
+
+c10::Device guarded_device(int index) {
+  return {kType, static_cast<c10::DeviceIndex>(index)};
+}
+
+}  // namespace lockstep::testing
