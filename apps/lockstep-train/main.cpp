@@ -9,6 +9,8 @@
 #include "lockstep/base/log.h"
 #include "lockstep/base/quick_end.h"
 #include "lockstep/launch/warm/warm_start.h"
+#include "lockstep/train/config/dictionaries.h"
+#include "lockstep/train/config/weights.h"
 #include "lockstep/train/run.h"
 #include "lockstep/train/warm_up.h"
 
@@ -61,6 +63,8 @@ int run(int argc, char** argv) {
                           std::string(error.what()) + " (see lockstep train --help)");
   }
   const auto config = lockstep::load_config(options.config, options.overrides);
+  lockstep::check_dictionaries(config);
+  if (!options.check && !options.eval) lockstep::require_pretrained(config.model);
   const auto world = lockstep::World::join();
   if (world.size > 1) lockstep::set_log_name("rank " + std::to_string(world.rank));
   if (options.check) return lockstep::run_check(config, world);

@@ -5,8 +5,6 @@
 namespace lockstep {
 namespace {
 
-constexpr int64_t kBuiltInCharacters = 36;
-
 const ocr::RecCTCLabelEncode* find_encoder(const DatasetConfig& dataset) {
   for (const auto& transform : dataset.pipeline) {
     if (const auto* found = std::get_if<ocr::RecCTCLabelEncode>(&transform)) return found;
@@ -34,25 +32,16 @@ void check_dictionary(const Config& config, const ocr::CharacterOptions& taught,
                         shown_dictionary(taught), shown_dictionary(read)));
 }
 
-/// The size of another dictionary is known when it is read.
-void check_classes(const Config& config, const ocr::CharacterOptions& taught, Section& root) {
-  if (!taught.character_dict_path.empty()) return;
-  const int64_t wanted = kBuiltInCharacters + (taught.use_space_char ? 1 : 0) + 1;
-  const int64_t given = config.model.head.out_channels;
-  if (given == wanted) return;
-  root.section("model").section("head").fail(
-      "out_channels",
-      fmt::format("must be {}, not {}: the built-in dictionary has {} characters{}, and a blank",
-                  wanted, given, kBuiltInCharacters, taught.use_space_char ? " and a space" : ""));
-}
-
 }  // namespace
 
 void check_recogniser(const Config& config, Section& root) {
   const auto* encoder = find_encoder(config.train.dataset);
   if (encoder == nullptr) return;  // check_columns() saw to it
   check_dictionary(config, encoder->characters, root);
-  check_classes(config, encoder->characters, root);
+  // A dictionary in a file is read when a run begins: check_dictionaries().
+  if (encoder->characters.character_dict_path.empty()) {
+    check_head_classes(config, encoder->characters, root);
+  }
   const int64_t longest = std::get<CtcLossConfig>(config.loss).max_label_len;
   if (longest == encoder->max_text_len) return;
   root.section("loss").fail(

@@ -35,6 +35,8 @@ std::vector<ocr::Transform> read_text_pipeline(Section& section, DataUse use);
 void check_columns(Section& section, const DatasetConfig& config, ModelType type, DataUse use);
 /// What a recogniser's sections must agree on: dictionary, classes, lengths of words.
 void check_recogniser(const Config& config, Section& root);
+/// Whether model.head tells apart what the dictionary has, which is read for that.
+void check_head_classes(const Config& config, const ocr::CharacterOptions& taught, Section& root);
 /// What the readers of dictionaries have in common; `lower` is not everybody's.
 ocr::CharacterOptions read_characters(Section& section);
 

@@ -76,23 +76,41 @@ std::string why_missing(const std::string& given) {
   std::error_code ignored;
   if (fs::exists(path, ignored)) return "";
   if (!is_address(given)) return fmt::format("the weights {} are not there", given);
-  return fmt::format("the weights {} are not here: load that file and put it at {}", given,
+  return fmt::format("the weights {} are not here: download that file and put it at {}", given,
                      path.string());
 }
 
-}  // namespace
+struct Missing {
+  std::string key;
+  std::string why;
+};
 
-std::vector<std::string> missing_weights(const ModelConfig& model) {
-  std::vector<std::string> lines;
+std::vector<Missing> find_missing(const ModelConfig& model) {
+  std::vector<Missing> all;
   const std::pair<const char*, const std::string&> keys[] = {
       {"model.backbone.pretrained", model.backbone.pretrained},
       {"model.pretrained", model.pretrained}};
   for (const auto& [key, given] : keys) {
     if (given.empty()) continue;
     const std::string why = why_missing(given);
-    if (!why.empty()) lines.push_back(fmt::format("{}: {}", key, why));
+    if (!why.empty()) all.push_back({key, why});
   }
+  return all;
+}
+
+}  // namespace
+
+std::vector<std::string> missing_weights(const ModelConfig& model) {
+  std::vector<std::string> lines;
+  for (const auto& [key, why] : find_missing(model)) lines.push_back(key + ": " + why);
   return lines;
+}
+
+void require_pretrained(const ModelConfig& model) {
+  for (const auto& [key, why] : find_missing(model)) {
+    throw Error(ErrorCode::kNotFound,
+                fmt::format("{}: {}; -o {}=False starts without", key, why, key));
+  }
 }
 
 fs::path require_weights(const std::string& given) {

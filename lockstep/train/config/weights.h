@@ -24,6 +24,9 @@ std::filesystem::path weights_path(const std::string& given);
 /// A line for each `pretrained` of the model whose file is not there, with the place for it.
 std::vector<std::string> missing_weights(const ModelConfig& model);
 
+/// Checks that there are none. Errors: kNotFound: the first such line, and how to do without.
+void require_pretrained(const ModelConfig& model);
+
 /// Checks that the file is there. Errors: kNotFound, with the address and the place for it.
 std::filesystem::path require_weights(const std::string& given);
 

@@ -57,16 +57,25 @@ TEST_F(WeightsTest, WhatIsMissingIsSaidWithItsPlace) {
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::kNotFound);
-    EXPECT_EQ(std::string(error.what()),
-              std::string("the weights https://host/a/b/net-1.ckpt are not here: load that file "
-                          "and put it at ") +
-                  (dir_ / "weights/net-1.ckpt").string());
+    EXPECT_EQ(
+        std::string(error.what()),
+        std::string("the weights https://host/a/b/net-1.ckpt are not here: download that file "
+                    "and put it at ") +
+            (dir_ / "weights/net-1.ckpt").string());
   }
   ModelConfig model;
   EXPECT_TRUE(missing_weights(model).empty());
   model.pretrained = "gone.ckpt";
   EXPECT_EQ(missing_weights(model),
             std::vector<std::string>{"model.pretrained: the weights gone.ckpt are not there"});
+  try {
+    require_pretrained(model);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(),
+                 "model.pretrained: the weights gone.ckpt are not there; -o model.pretrained=False "
+                 "starts without");
+  }
 }
 
 TEST(Weights, TrueIsAnAddress) {

@@ -1,0 +1,78 @@
+#include "lockstep/train/config/dictionaries.h"
+
+#include <fmt/format.h>
+
+#include "lockstep/base/error.h"
+#include "lockstep/ocr/text/dictionary.h"
+#include "lockstep/train/config/sections.h"
+
+namespace lockstep {
+namespace {
+
+/// The dictionary that `key` of `section` names.
+ocr::Dictionary read_dictionary(const Section& section, const std::string& key,
+                                const ocr::CharacterOptions& characters) {
+  try {
+    return ocr::Dictionary(characters);
+  } catch (const Error& error) {
+    throw Error(error.code(),
+                fmt::format("{}: {}: {}", section.where(key), section.name_of(key), error.what()));
+  }
+}
+
+/// What the classes are: "d.txt has 90 characters and a space, and a blank".
+std::string parts_of(const ocr::CharacterOptions& characters, int32_t classes) {
+  auto plain = characters;
+  plain.use_space_char = false;
+  const int32_t own = ocr::Dictionary(plain).num_classes() - 1;
+  const auto& path = characters.character_dict_path;
+  return fmt::format("{} has {} characters{}, and a blank",
+                     path.empty() ? "the built-in dictionary" : path, own,
+                     own + 1 < classes ? " and a space" : "");
+}
+
+/// Of records that are left out by their labels.
+void check_filter(const DatasetConfig& dataset, Section section) {
+  if (!dataset.lmdb.filter_zero_text_image) return;
+  read_dictionary(section, "character_dict_path",
+                  {.character_dict_path = dataset.lmdb.character_dict_path});
+}
+
+void check_pipeline(const DatasetConfig& dataset, Section section) {
+  for (const auto& transform : dataset.pipeline) {
+    const auto* encoder = std::get_if<ocr::RecCTCLabelEncode>(&transform);
+    if (encoder != nullptr) {
+      read_dictionary(section, "transform_pipeline", encoder->characters);
+    }
+  }
+}
+
+}  // namespace
+
+void check_head_classes(const Config& config, const ocr::CharacterOptions& taught, Section& root) {
+  const int32_t wanted =
+      read_dictionary(root.section("postprocess"), "character_dict_path", taught).num_classes();
+  const int64_t given = config.model.head.out_channels;
+  if (given == wanted) return;
+  root.section("model").section("head").fail(
+      "out_channels",
+      fmt::format("must be {}, not {}: {}", wanted, given, parts_of(taught, wanted)));
+}
+
+void check_dictionaries(const Config& config) {
+  if (config.model.type != ModelType::kRec) return;
+  Node tree = config.effective;
+  Section root(tree, "");
+  check_head_classes(config, std::get<ocr::CharacterOptions>(config.postprocess), root);
+  if (config.metric.rec.filter_ood) {
+    read_dictionary(root.section("metric"), "character_dict_path",
+                    {.character_dict_path = config.metric.rec.character_dict_path});
+  }
+  check_filter(config.train.dataset, root.section("train").section("dataset"));
+  if (!config.eval) return;
+  const Section eval = root.section("eval").section("dataset");
+  check_filter(config.eval->dataset, eval);
+  check_pipeline(config.eval->dataset, eval);
+}
+
+}  // namespace lockstep
