@@ -106,6 +106,12 @@ fs::path find_checkpoint(const fs::path& path) {
   if (!fs::exists(path, none)) {
     throw Error(ErrorCode::kNotFound, path.string() + ": no such checkpoint or folder of them");
   }
+  if (!fs::is_directory(path, none)) {
+    throw Error(ErrorCode::kInvalidArgument,
+                path.string() +
+                    ": a file, and a checkpoint is a folder (step_*, or the one that "
+                    "holds it); weights alone are for model.pretrained");
+  }
   throw Error(ErrorCode::kNotFound,
               fmt::format("{}: no checkpoint there (neither {}, nor latest, nor {}*/{})",
                           path.string(), kStateFile, kPrefix, kStateFile));

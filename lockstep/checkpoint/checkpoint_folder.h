@@ -22,7 +22,8 @@ std::vector<CheckpointEntry> list_checkpoints(const std::filesystem::path& dir,
                                               const std::string& metric = "");
 
 /// The folder of one checkpoint: `path` itself when it holds a state.json, else what its `latest`
-/// points to, else its newest step_*. Errors: kNotFound saying what was looked for.
+/// points to, else its newest step_*. Errors: kNotFound saying what was looked for,
+/// kInvalidArgument for a file.
 std::filesystem::path find_checkpoint(const std::filesystem::path& path);
 /// Whether find_checkpoint() would find one: to start or to resume.
 bool has_checkpoint(const std::filesystem::path& path);

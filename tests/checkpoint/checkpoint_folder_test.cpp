@@ -82,6 +82,9 @@ TEST(CheckpointFolder, FindsByFolderLinkOrNewest) {
   EXPECT_FALSE(has_checkpoint(dir.path()));
   EXPECT_EQ(error_of([&] { find_checkpoint(dir.path()); }).code(), ErrorCode::kNotFound);
   EXPECT_EQ(error_of([&] { find_checkpoint(dir / "none"); }).code(), ErrorCode::kNotFound);
+  write_file_atomically(dir / "best.ckpt", "weights");
+  EXPECT_EQ(error_of([&] { find_checkpoint(dir / "best.ckpt"); }).code(),
+            ErrorCode::kInvalidArgument);
   publish(dir.path(), 1);
   publish(dir.path(), 2);
   EXPECT_TRUE(has_checkpoint(dir.path()));

@@ -1,0 +1,54 @@
+#pragma once
+// What a pickle's operations work on: a stack of values, marks in it, and values kept for later.
+// Private to pickle*.cpp.
+
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "lockstep/checkpoint/pickle.h"
+#include "lockstep/checkpoint/pickle_cursor.h"
+
+namespace lockstep {
+
+/// Takes nothing below the latest mark. Errors of all: kCorrupt, where `cursor` stands, for an
+/// operand that is not there.
+class PickleStack {
+ public:
+  explicit PickleStack(const PickleCursor& cursor) : cursor_(cursor) {}
+
+  void push(PickleValue value);
+  void push_int(int64_t value) { push({PickleValue::Kind::kInt, value, {}, {}}); }
+  uint32_t pop();
+  std::vector<uint32_t> pop_count(size_t count);
+  PickleValue& top();
+
+  void mark() { marks_.push_back(stack_.size()); }
+  /// What stands above the latest mark, which goes too.
+  std::vector<uint32_t> pop_mark();
+
+  /// Keeps what is on top under a key; pushes it again.
+  void put(uint64_t key);
+  void get(uint64_t key);
+  size_t num_kept() const { return memo_.size(); }
+
+  /// Appends to the list or dict on top; in others (objects that fill themselves) they are dropped.
+  void add(const std::vector<uint32_t>& items, PickleValue::Kind kind);
+  /// Pushes what a call would give: of an empty OrderedDict the dict, else the call.
+  void call(uint32_t callee, uint32_t arguments);
+
+  const std::string& text_of(uint32_t value) const { return pickle_.values[value].text; }
+  /// All values; the one on top is the result. Once.
+  Pickle finish();
+
+ private:
+  size_t floor() const { return marks_.empty() ? 0 : marks_.back(); }
+
+  const PickleCursor& cursor_;
+  Pickle pickle_;
+  std::vector<uint32_t> stack_;
+  std::vector<size_t> marks_;
+  std::unordered_map<uint64_t, uint32_t> memo_;
+};
+
+}  // namespace lockstep
