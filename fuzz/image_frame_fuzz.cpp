@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "lockstep/ocr/transforms/decode.h"
+#include "lockstep/ocr/transforms/image_frame.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
   lockstep::ocr::image_fault({bytes, size});

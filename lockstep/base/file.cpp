@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 
 #include "lockstep/base/error.h"
@@ -32,18 +33,24 @@ std::string read_file(const std::filesystem::path& path, int64_t max_bytes) {
     throw Error(ErrorCode::kCorrupt, fmt::format("{}: {} bytes, at most {} are read", path.string(),
                                                  info.st_size, max_bytes));
   }
-  std::string bytes;
-  char buffer[1 << 16];
+  // Sizes of files in /proc are not told, and some of those are given in one read or not at all.
+  constexpr int64_t kLeast = 4096;
+  std::string bytes(static_cast<size_t>(std::max(info.st_size + 1, kLeast)), '\0');
+  size_t size = 0;
   while (true) {
-    const ssize_t got = ::read(fd.get(), buffer, sizeof buffer);
+    const ssize_t got = ::read(fd.get(), bytes.data() + size, bytes.size() - size);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) throw io_error("read " + path.string());
-    if (got == 0) return bytes;
-    bytes.append(buffer, static_cast<size_t>(got));
-    if (static_cast<int64_t>(bytes.size()) > max_bytes) {
+    size += static_cast<size_t>(got);
+    if (static_cast<int64_t>(size) > max_bytes) {
       throw Error(ErrorCode::kCorrupt, fmt::format("{}: over {} bytes", path.string(), max_bytes));
     }
+    const bool is_all = S_ISREG(info.st_mode) && static_cast<int64_t>(size) == info.st_size;
+    if (got == 0 || is_all) break;
+    if (size == bytes.size()) bytes.resize(size + (size_t{1} << 16));  // it grew, or is no file
   }
+  bytes.resize(size);
+  return bytes;
 }
 
 void write_all(int fd, const void* data, size_t size, const std::string& what) {

@@ -7,7 +7,7 @@
 #include <opencv2/imgproc.hpp>
 
 #include "lockstep/base/error.h"
-#include "lockstep/ocr/transforms/decode.h"
+#include "lockstep/ocr/transforms/image_frame.h"
 
 namespace lockstep::ocr {
 namespace {

@@ -3,6 +3,7 @@
 #include <random>
 
 #include "lockstep/base/file.h"
+#include "lockstep/ocr/transforms/image_frame.h"
 #include "tests/data/errors.h"
 #include "tests/data/temp_dir.h"
 #include "tests/ocr/transforms/pictures.h"

@@ -1,0 +1,147 @@
+#include "lockstep/ocr/transforms/image_frame.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+
+namespace lockstep::ocr {
+namespace {
+
+using Bytes = std::span<const uint8_t>;
+
+uint32_t big_endian(Bytes bytes, size_t at, size_t count) {
+  uint32_t value = 0;
+  for (size_t i = at; i < at + count; ++i) value = value << 8 | bytes[i];
+  return value;
+}
+
+std::string size_fault(int64_t width, int64_t height) {
+  if (width > 0 && height > 0 && width <= kMaxImagePixels / height) return "";
+  return fmt::format("an image of {} x {} pixels; allowed: 1 to {} in all", width, height,
+                     kMaxImagePixels);
+}
+
+std::string png_fault(Bytes bytes) {
+  constexpr size_t kHeader = 24;
+  if (bytes.size() < kHeader) return "a PNG that is cut off";
+  return size_fault(big_endian(bytes, 16, 4), big_endian(bytes, 20, 4));
+}
+
+bool is_frame_marker(uint8_t marker) {  // SOF0 .. SOF15, which tell the size
+  return marker >= 0xC0 && marker <= 0xCF && marker != 0xC4 && marker != 0xC8 && marker != 0xCC;
+}
+
+/// Whether an end-of-image marker comes after `begin`, where coded data start. It cannot occur
+/// within them, and stands at the very end but for what some programs append.
+bool has_end(Bytes bytes, size_t begin) {
+  for (size_t i = bytes.size(); i >= begin + 2; --i) {
+    if (bytes[i - 2] == 0xFF && bytes[i - 1] == 0xD9) return true;
+  }
+  return false;
+}
+
+enum class Walk : uint8_t { kScan, kStopped, kCutOff, kDamaged };
+
+/// Calls `see(marker, place of its length)` for each segment before the first scan, until it says
+/// false. `at` is where it ended.
+template <class See>
+Walk walk_segments(Bytes bytes, size_t& at, const See& see) {
+  for (at = 2; at + 4 <= bytes.size();) {
+    const uint8_t marker = bytes[at + 1];
+    if (bytes[at] != 0xFF) return Walk::kDamaged;
+    if (marker == 0xFF) {  // fill byte
+      ++at;
+      continue;
+    }
+    if (marker == 0xDA) return Walk::kScan;
+    if (!see(marker, at + 2)) return Walk::kStopped;
+    at += 2 + big_endian(bytes, at + 2, 2);
+  }
+  return Walk::kCutOff;
+}
+
+std::string jpeg_fault(Bytes bytes) {
+  std::string fault;
+  size_t at = 0;
+  const Walk end = walk_segments(bytes, at, [&](uint8_t marker, size_t place) {
+    if (is_frame_marker(marker) && place + 7 <= bytes.size()) {
+      fault = size_fault(big_endian(bytes, place + 5, 2), big_endian(bytes, place + 3, 2));
+    }
+    return fault.empty();
+  });
+  if (end == Walk::kDamaged) return "a JPEG with damaged segments";
+  const bool is_whole = end == Walk::kScan && has_end(bytes, at + 4);
+  return fault.empty() && !is_whole ? "a JPEG that is cut off" : fault;
+}
+
+/// EXIF's directory of entries: TIFF, of either order of bytes.
+class ExifDirectory {
+ public:
+  explicit ExifDirectory(Bytes tiff) : bytes_(tiff), is_big_(!tiff.empty() && tiff[0] == 'M') {}
+
+  /// Value of an entry of 16 bits; `missing` where there is none, or the directory is broken.
+  uint32_t short_value(uint32_t tag, uint32_t missing) const {
+    constexpr uint32_t kMark = 42, kEntryBytes = 12;
+    const bool has_order =
+        bytes_.size() >= 8 && bytes_[0] == bytes_[1] && (bytes_[0] == 'M' || bytes_[0] == 'I');
+    if (!has_order || number(2, 2) != kMark) return missing;
+    const size_t begin = number(4, 4);
+    if (begin + 2 > bytes_.size()) return missing;
+    const size_t count = number(begin, 2);
+    for (size_t i = 0; i < count; ++i) {
+      const size_t entry = begin + 2 + i * kEntryBytes;
+      if (entry + kEntryBytes > bytes_.size()) return missing;
+      if (number(entry, 2) == tag) return number(entry + 8, 2);
+    }
+    return missing;
+  }
+
+ private:
+  uint32_t number(size_t at, size_t count) const {
+    if (is_big_) return big_endian(bytes_, at, count);
+    uint32_t value = 0;
+    for (size_t i = at + count; i > at; --i) value = value << 8 | bytes_[i - 1];
+    return value;
+  }
+
+  Bytes bytes_;
+  bool is_big_;
+};
+
+}  // namespace
+
+bool is_jpeg(Bytes bytes) {
+  return bytes.size() >= 3 && bytes[0] == 0xFF && bytes[1] == 0xD8 && bytes[2] == 0xFF;
+}
+
+std::string image_fault(Bytes bytes) {
+  constexpr std::array<uint8_t, 8> kPng = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1A, '\n'};
+  if (bytes.empty()) return "an empty file";
+  if (bytes.size() > static_cast<size_t>(std::numeric_limits<int>::max())) return "over 2 GiB";
+  if (std::ranges::equal(bytes.first(std::min(bytes.size(), kPng.size())), kPng)) {
+    return png_fault(bytes);
+  }
+  return is_jpeg(bytes) ? jpeg_fault(bytes) : "";
+}
+
+int exif_orientation(Bytes jpeg) {
+  constexpr uint8_t kApp1 = 0xE1;
+  constexpr size_t kLength = 2, kName = 6;  // the segment's own, and "Exif" with two zeros
+  constexpr uint32_t kOrientation = 0x0112, kUpright = 1;
+  Bytes segment;
+  size_t at = 0;
+  walk_segments(jpeg, at, [&](uint8_t marker, size_t place) {
+    const size_t length = big_endian(jpeg, place, 2);
+    const bool is_first = marker == kApp1 && length <= jpeg.size() - place;
+    if (is_first) segment = jpeg.subspan(place, length);
+    return !is_first;
+  });
+  if (segment.size() < kLength + kName) return kUpright;
+  const uint32_t value =
+      ExifDirectory(segment.subspan(kLength + kName)).short_value(kOrientation, kUpright);
+  return value >= 1 && value <= 8 ? static_cast<int>(value) : static_cast<int>(kUpright);
+}
+
+}  // namespace lockstep::ocr

@@ -1,0 +1,26 @@
+#pragma once
+// What stands around the pixels of an image file, looked at before anything is decoded.
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+namespace lockstep::ocr {
+
+/// More pixels than any camera makes; an image that claims more is refused before it is decoded
+/// (PNG, JPEG) or, of other formats, by OpenCV's own limit of 2^30.
+inline constexpr int64_t kMaxImagePixels = int64_t{1} << 28;
+
+/// Why these bytes cannot be the whole of an image that may be decoded; empty: they may be. Looks
+/// at the frame of PNG and JPEG alone. Decoders go on with a JPEG that is cut off and leave the
+/// rest grey, which would be trained on.
+std::string image_fault(std::span<const uint8_t> bytes);
+
+bool is_jpeg(std::span<const uint8_t> bytes);
+
+/// How the camera was held, EXIF's 1 .. 8 (1: upright), from the first application segment 1 of a
+/// JPEG, as OpenCV looks for it; 1 where it is not said, or not well. Source: CIPA DC-008 (EXIF
+/// 2.32), 4.6.4 and 4.7.2.
+int exif_orientation(std::span<const uint8_t> jpeg);
+
+}  // namespace lockstep::ocr

@@ -1,0 +1,179 @@
+#include "lockstep/ocr/transforms/jpeg.h"
+
+#include "lockstep/ocr/transforms/decode.h"
+#include "lockstep/ocr/transforms/image_frame.h"
+#include "tests/data/errors.h"
+#include "tests/ocr/transforms/pictures.h"
+
+namespace lockstep::ocr {
+namespace {
+
+using testing::error_of;
+using FileBytes = std::vector<uint8_t>;
+
+FileBytes jpeg_of(const cv::Mat& image, const std::vector<int>& arguments = {}) {
+  FileBytes bytes;
+  cv::imencode(".jpg", image, bytes, arguments);
+  return bytes;
+}
+
+cv::Mat noise(int rows, int cols) {
+  cv::Mat image(rows, cols, CV_8UC3);
+  cv::RNG random(7);
+  random.fill(image, cv::RNG::UNIFORM, 0, 256);
+  return image;
+}
+
+cv::Mat decoded_jpeg(const FileBytes& bytes, bool ignore_orientation = false) {
+  return decode_jpeg(bytes, ImageMode::kBgr, ignore_orientation).value();
+}
+
+std::string jpeg_fault_of(const FileBytes& bytes) {
+  return error_of(ErrorCode::kCorrupt, [&] { decoded_jpeg(bytes); });
+}
+
+/// Where the coded data begin: behind the header of the scan.
+size_t scan_of(const FileBytes& bytes) {
+  for (size_t at = 2;;) {
+    const size_t length = size_t{bytes.at(at + 2)} * 256 + bytes.at(at + 3);
+    if (bytes.at(at + 1) == 0xDA) return at + 2 + length;
+    at += 2 + length;
+  }
+}
+
+/// An EXIF segment in either order of bytes, with a first entry that is no orientation.
+FileBytes with_exif(FileBytes jpeg, bool big, uint8_t orientation) {
+  const auto two = [big](uint8_t value) { return big ? FileBytes{0, value} : FileBytes{value, 0}; };
+  const auto four = [big](uint8_t value) {
+    return big ? FileBytes{0, 0, 0, value} : FileBytes{value, 0, 0, 0};
+  };
+  const auto tag = [big](uint8_t high, uint8_t low) {
+    return big ? FileBytes{high, low} : FileBytes{low, high};
+  };
+  FileBytes segment = {0xFF, 0xE1, 0, 46, 'E', 'x', 'i', 'f', 0, 0};
+  const uint8_t order = big ? 'M' : 'I';
+  segment.insert(segment.end(), {order, order});
+  for (const auto& part :
+       {two(42), four(8), two(2), tag(0x01, 0x28), two(3), four(1), two(2), two(0), tag(0x01, 0x12),
+        two(3), four(1), two(orientation), two(0), four(0)}) {
+    segment.insert(segment.end(), part.begin(), part.end());
+  }
+  jpeg.insert(jpeg.begin() + 2, segment.begin(), segment.end());
+  return jpeg;
+}
+
+TEST(Jpeg, PixelsAreThoseOfOpenCv) {
+  const std::vector<std::vector<int>> kinds = {
+      {},
+      {cv::IMWRITE_JPEG_QUALITY, 30},
+      {cv::IMWRITE_JPEG_QUALITY, 100},
+      {cv::IMWRITE_JPEG_PROGRESSIVE, 1},
+      {cv::IMWRITE_JPEG_OPTIMIZE, 1, cv::IMWRITE_JPEG_RST_INTERVAL, 3}};
+  for (const auto& image : {gradient(50, 70), noise(33, 65), noise(1, 1)}) {
+    for (const auto& kind : kinds) {
+      const auto bytes = jpeg_of(image, kind);
+      const cv::Mat expected = cv::imdecode(bytes, cv::IMREAD_COLOR);
+      EXPECT_EQ(cv::norm(decoded_jpeg(bytes), expected, cv::NORM_INF), 0);
+      cv::Mat rgb;
+      cv::cvtColor(expected, rgb, cv::COLOR_BGR2RGB);
+      EXPECT_EQ(cv::norm(*decode_jpeg(bytes, ImageMode::kRgb, false), rgb, cv::NORM_INF), 0);
+      EXPECT_EQ(cv::norm(*decode_jpeg(bytes, ImageMode::kGray, false),
+                         cv::imdecode(bytes, cv::IMREAD_GRAYSCALE), cv::NORM_INF),
+                0);
+    }
+  }
+}
+
+TEST(Jpeg, StandsUprightAsInOpenCv) {
+  const auto plain = jpeg_of(gradient(20, 30));
+  for (const bool big : {false, true}) {
+    for (uint8_t orientation = 0; orientation <= 9; ++orientation) {
+      const auto bytes = with_exif(plain, big, orientation);
+      EXPECT_EQ(exif_orientation(bytes), orientation >= 1 && orientation <= 8 ? orientation : 1);
+      const cv::Mat expected = cv::imdecode(bytes, cv::IMREAD_COLOR), image = decoded_jpeg(bytes);
+      ASSERT_EQ(image.size(), expected.size()) << int{orientation};
+      EXPECT_EQ(cv::norm(image, expected, cv::NORM_INF), 0) << int{orientation};
+      EXPECT_EQ(decoded_jpeg(bytes, true).size(), cv::Size(30, 20));
+    }
+  }
+  EXPECT_EQ(exif_orientation(plain), 1);
+  auto cut = with_exif(plain, true, 6);
+  for (; cut.size() > 2; cut.pop_back()) {
+    EXPECT_TRUE(exif_orientation(cut) == 1 || exif_orientation(cut) == 6);
+  }
+}
+
+TEST(Jpeg, DataThatAreDamagedAreAnError) {
+  const auto good = jpeg_of(noise(64, 96));
+  const size_t begin = scan_of(good), middle = (begin + good.size()) / 2;
+  auto bad_code = good;
+  for (size_t i = 0; i < 40; i += 2) {  // ones alone are no code
+    bad_code[middle + i] = 0xFF;
+    bad_code[middle + i + 1] = 0;
+  }
+  EXPECT_TRUE(jpeg_fault_of(bad_code).starts_with("a damaged JPEG (Corrupt JPEG data: "));
+
+  auto missing = good;
+  missing.erase(missing.begin() + static_cast<ptrdiff_t>(middle), missing.end() - 2);
+  EXPECT_EQ(jpeg_fault_of(missing),
+            "a damaged JPEG (Corrupt JPEG data: premature end of data segment)");
+
+  auto restarts = jpeg_of(noise(64, 96), {cv::IMWRITE_JPEG_RST_INTERVAL, 2});
+  const size_t first = scan_of(restarts);
+  for (size_t i = first; i + 1 < restarts.size(); ++i) {
+    if (restarts[i] != 0xFF || restarts[i + 1] != 0xD3) continue;
+    restarts[i + 1] = 0xD6;
+    break;
+  }
+  EXPECT_NE(jpeg_fault_of(restarts).find("instead of RST"), std::string::npos);
+}
+
+TEST(Jpeg, DataThatAreLeftOverAreAnErrorUnlessTheyPad) {
+  const auto good = jpeg_of(gradient(60, 80));
+  const auto with = [&good](size_t count, uint8_t byte) {
+    auto bytes = good;
+    bytes.insert(bytes.end() - 2, count, byte);
+    return bytes;
+  };
+  const cv::Mat expected = decoded_jpeg(good);
+  for (const auto& bytes : {with(4, 'x'), with(200, 0)}) {
+    EXPECT_EQ(cv::norm(decoded_jpeg(bytes), expected, cv::NORM_INF), 0);
+  }
+  EXPECT_NE(jpeg_fault_of(with(60, 'x')).find("extraneous bytes"), std::string::npos);
+}
+
+/// Most leave data that could be some image's: what is found is those behind which codes end too
+/// early or too late.
+TEST(Jpeg, OfTurnedBitsSomeAreFound) {
+  const auto good = jpeg_of(noise(64, 96));
+  const cv::Mat expected = decoded_jpeg(good);
+  const size_t begin = scan_of(good);
+  int found = 0, tried = 0;
+  for (size_t at = begin + 50; at + 50 < good.size(); at += 101, ++tried) {
+    auto bad = good;
+    bad[at] ^= 0x10;
+    try {
+      decoded_jpeg(bad);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kCorrupt);
+      ++found;
+    }
+  }
+  EXPECT_GT(found, tried / 20) << tried;
+}
+
+TEST(Png, AnyChangedByteOfTheDataIsAnError) {
+  const auto good = encoded(noise(20, 30), ".png");
+  const std::string begin = "IDAT", text(good.begin(), good.end());
+  const size_t data = text.find(begin) + begin.size(), end = text.rfind("IEND") - 8;
+  ASSERT_GT(end, data + 1000);
+  for (size_t at = data; at < end; at += 97) {
+    Sample sample;
+    sample.encoded = good;
+    sample.encoded[at] ^= 0x40;
+    error_of(ErrorCode::kCorrupt, [&] { decode_image({}, sample); });
+  }
+}
+
+}  // namespace
+}  // namespace lockstep::ocr
