@@ -8,23 +8,15 @@
 #include "lockstep/data/loader.h"
 #include "lockstep/data/prefetcher.h"
 #include "lockstep/data/text_batch.h"
+#include "lockstep/data/text_reader.h"
 
 namespace lockstep {
 
-/// Samples 0 .. size()-1, read and transformed. Any number of threads may ask.
-class TextSamples {
- public:
-  virtual ~TextSamples() = default;
-  virtual int64_t size() const = 0;
-  /// What chance decides depends on (epoch, index) alone. Errors: any Error, naming the image.
-  virtual ocr::Sample make(int64_t epoch, int64_t index) const = 0;
-};
-
 /// Reads samples in a given order; the batches depend on (samples, epoch, order, seed) alone.
 ///
-/// A sample that cannot be made costs a line in Batch::faults. With targets (training) another,
-/// drawn by (seed, epoch, its index), stands in its place; with kTruths (evaluation) it is left
-/// out, and so is the padding behind the samples that count: batches may be smaller, or empty.
+/// A sample that cannot be made costs a line in Batch::faults. With targets (training) another
+/// stands in its place; with kTruths (evaluation) it is left out, and so is the padding behind the
+/// samples that count: batches may be smaller, or empty.
 class TextLoader final : public BatchSource {
  public:
   /// OpenCV's own threads are turned off for the whole process: samples are made in parallel. So is
@@ -36,8 +28,7 @@ class TextLoader final : public BatchSource {
   void start(int64_t epoch, std::vector<int64_t> order,
              std::optional<int64_t> num_counted = std::nullopt) override;
   int64_t num_batches(int64_t num_samples) const override;
-  /// Errors: kCorrupt when a sample and ten that were to replace it cannot be made; those of
-  /// make_text_batch().
+  /// Errors: those of TextReader::read() and make_text_batch().
   std::optional<Batch> next() override;
   double wait_seconds() const override { return batches_.wait_seconds(); }
 
@@ -48,12 +39,10 @@ class TextLoader final : public BatchSource {
     int64_t num_counted;
   };
   Batch make_batch(const Epoch& epoch, int64_t batch) const;
-  ocr::Sample replacement(int64_t epoch, int64_t index, std::string& line) const;
 
-  std::shared_ptr<const TextSamples> samples_;
   TextColumns columns_;
   LoaderOptions options_;
-  uint64_t seed_;
+  TextReader reader_;
   Prefetcher<Batch> batches_;  // last: its threads use the above
 };
 

@@ -56,6 +56,7 @@ int run_evaluation(const Config& config, const World& world) {
   log.info("lockstep.eval", fmt::format("Weights: {}", path.string()));
   log.info("lockstep.eval", evaluation_banner(config, facts));
   const auto task = make_task(config);
+  for (const auto& note : data.notes) log.info("lockstep.data", note);
   EvalHooks hooks;
   hooks.fault = [&](const std::string& line) { log.write(Severity::kWarning, kDataLogger, line); };
   const auto result = evaluate(*model, *data.loader, data.samplers, group, *task, level, hooks);

@@ -82,6 +82,7 @@ fs::path prepare_folder(const Config& config, const RunParts& parts, const World
 
 void log_loader(TrainingLog& log, const DataParts& data, bool training, const World& world) {
   const int64_t samples = data.samplers.front().num_samples() * std::ssize(data.samplers);
+  for (const auto& note : data.notes) log.info("lockstep.data", note);
   log.info("lockstep.data",
            fmt::format("Creating dataloader (training={}) for device {}. Number of data samples: "
                        "{} per device ({} total).",

@@ -134,6 +134,7 @@ DataParts make_data(const Config& config, const ShardRange& shards, bool trainin
   } else {
     const auto samples = make_text_samples(dataset, seed, training);
     used = samples->size();
+    parts.notes = samples->notes();
     parts.loader = std::make_unique<TextLoader>(samples, text_columns(config.model.type, training),
                                                 options, static_cast<uint64_t>(seed));
   }

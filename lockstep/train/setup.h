@@ -42,6 +42,7 @@ void check_classes(int64_t of_data, int64_t of_model);
 struct DataParts {
   std::vector<DistributedSampler> samplers;  ///< One for each of the rank's shards.
   std::unique_ptr<BatchSource> loader;
+  std::vector<std::string> notes{};  ///< What a log should say of the data; see TextSamples.
 };
 /// The section `train` or `eval`, for a rank of `shards`. In training the loader's batches are
 /// those of all its shards, laid in turn (see lay_in_turn()); else they are of one shard. Errors:

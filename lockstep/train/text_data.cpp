@@ -21,6 +21,7 @@ class ChosenSamples final : public ocr::TextDataset {
   ocr::Sample load(int64_t index) const override {
     return all_->load(chosen_[static_cast<size_t>(index)]);
   }
+  std::vector<std::string> notes() const override { return all_->notes(); }
 
  private:
   std::unique_ptr<ocr::TextDataset> all_;
@@ -61,10 +62,6 @@ std::unique_ptr<ocr::TextDataset> make_dataset(const DatasetConfig& config, uint
     files.seed = seed;
     return std::make_unique<ocr::LabelFileDataset>(files);
   }
-  if (config.type == "SynthTextDataset") {
-    return std::make_unique<ocr::SynthTextDataset>(config.data_dirs.front(),
-                                                   config.label_files.front());
-  }
   throw Error(ErrorCode::kInvalidArgument,
               config.where + ": dataset.type " + config.type + " cannot be read");
 }
@@ -75,6 +72,7 @@ class PipedSamples final : public TextSamples {
       : data_(std::move(data)), pipeline_(std::move(pipeline)) {}
 
   int64_t size() const override { return data_->size(); }
+  std::vector<std::string> notes() const override { return data_->notes(); }
   ocr::Sample make(int64_t epoch, int64_t index) const override {
     auto sample = data_->load(index);
     pipeline_.apply(sample, epoch, index);

@@ -125,7 +125,7 @@ void LmdbDataset::open(const std::filesystem::path& dir) {
     if (num_stored_ + count > std::numeric_limits<uint32_t>::max()) {
       throw Error(ErrorCode::kInvalidArgument, "more than 2^32 LMDB records");
     }
-    log_info(fmt::format("LMDB records: {:<20}{}", dir.filename().string(), count));
+    notes_.front() += fmt::format("\n{:<20}{}", dir.filename().string(), count);
     environments_.push_back({std::move(file), num_stored_});
     num_stored_ += count;
   } catch (const Error& error) {
@@ -158,7 +158,7 @@ void LmdbDataset::filter(const LmdbOptions& options) {
   }
   const auto num_left_out = num_records_ - static_cast<int64_t>(kept.size());
   if (num_left_out > 0) {
-    log_warn(
+    notes_.push_back(
         fmt::format("{} of {} LMDB records are left out by their labels (filter_max_len, "
                     "filter_zero_text_image)",
                     num_left_out, num_records_));

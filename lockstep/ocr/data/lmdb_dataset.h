@@ -22,7 +22,7 @@ struct LmdbSets {
 class LmdbDataset final : public TextDataset {
  public:
   /// Opens every folder below the data folders that has no sub-folder, in the order of their
-  /// names; one that is no environment costs a warning. Tells the numbers of records in the log.
+  /// names; one that is no environment costs a warning.
   ///
   /// Cost: with filter_max_len or filter_zero_text_image each label is read. Memory: four bytes a
   /// record, none without a filter, a ratio or shuffling.
@@ -31,6 +31,8 @@ class LmdbDataset final : public TextDataset {
   explicit LmdbDataset(const LmdbSets& sets);
 
   int64_t size() const override { return num_records_; }
+  /// The number of records of each environment, and how many are left out by their labels.
+  std::vector<std::string> notes() const override { return notes_; }
   Sample load(int64_t index) const override;
 
  private:
@@ -54,6 +56,7 @@ class LmdbDataset final : public TextDataset {
   int64_t num_stored_ = 0;
   std::vector<uint32_t> chosen_;  // empty: all, as they are
   int64_t num_records_ = 0;
+  std::vector<std::string> notes_ = {"Number of LMDB records:"};
   bool standardize_ = false;
   int min_side_ = 1;
 };

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
+#include <vector>
 
 #include "lockstep/ocr/sample.h"
 
@@ -12,6 +14,9 @@ class TextDataset {
   virtual ~TextDataset() = default;
 
   virtual int64_t size() const = 0;
+
+  /// What a log should say of what was found; a note may have several lines.
+  virtual std::vector<std::string> notes() const { return {}; }
 
   /// Sample `index` before any transform: `source`, `label` or `regions`, and `encoded` where the
   /// image is no file of its own. Errors (a bad sample): kCorrupt, kIo, kNotFound, naming it.
