@@ -9,6 +9,7 @@
 #include "lockstep/train/config/yaml_writer.h"
 #include "lockstep/train/optim/optimizer.h"
 #include "lockstep/train/plan.h"
+#include "lockstep/train/results_folder.h"
 #include "lockstep/train/resume.h"
 #include "lockstep/train/run.h"
 #include "lockstep/train/setup.h"
@@ -81,6 +82,7 @@ TrainData check_text(const Config& config) {
 
 int run_check(const Config& config, const World& world) {
   check_world(config, world);
+  check_results_folder(config.train.ckpt_save_dir);
   auto group = ProcessGroup::create(world, group_options(config.parallel));
   const auto model = make_model(without_pretrained(config.model), config.system.seed);
   const auto optimizer = make_optimizer(config.optimizer, *model);

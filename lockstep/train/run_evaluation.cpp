@@ -9,6 +9,7 @@
 #include "lockstep/train/evaluate.h"
 #include "lockstep/train/log/lines.h"
 #include "lockstep/train/log/training_log.h"
+#include "lockstep/train/results_folder.h"
 #include "lockstep/train/run.h"
 #include "lockstep/train/setup.h"
 
@@ -36,6 +37,7 @@ int run_evaluation(const Config& config, const World& world) {
     throw Error(ErrorCode::kInvalidArgument, "to evaluate, the configuration needs a section eval");
   }
   check_world(config, world);
+  check_results_folder(config.train.ckpt_save_dir);  // for the log
   set_threads(threads_of(config.parallel, world));
   auto group = ProcessGroup::create(world, group_options(config.parallel));
   const auto path = weights_path(config);
@@ -54,9 +56,9 @@ int run_evaluation(const Config& config, const World& world) {
   facts.num_batches =
       data.loader->num_batches(data.samplers.front().num_samples()) * std::ssize(data.samplers);
   log.info("lockstep.eval", fmt::format("Weights: {}", path.string()));
+  for (const auto& note : data.notes) log.info("lockstep.data", note);
   log.info("lockstep.eval", evaluation_banner(config, facts));
   const auto task = make_task(config);
-  for (const auto& note : data.notes) log.info("lockstep.data", note);
   EvalHooks hooks;
   hooks.fault = [&](const std::string& line) { log.write(Severity::kWarning, kDataLogger, line); };
   const auto result = evaluate(*model, *data.loader, data.samplers, group, *task, level, hooks);

@@ -16,6 +16,7 @@
 #include "lockstep/train/log/training_log.h"
 #include "lockstep/train/optim/optimizer.h"
 #include "lockstep/train/plan.h"
+#include "lockstep/train/results_folder.h"
 #include "lockstep/train/resume.h"
 #include "lockstep/train/run.h"
 #include "lockstep/train/setup.h"
@@ -81,8 +82,8 @@ fs::path prepare_folder(const Config& config, const RunParts& parts, const World
 }
 
 void log_loader(TrainingLog& log, const DataParts& data, bool training, const World& world) {
-  const int64_t samples = data.samplers.front().num_samples() * std::ssize(data.samplers);
   for (const auto& note : data.notes) log.info("lockstep.data", note);
+  const int64_t samples = data.samplers.front().num_samples() * std::ssize(data.samplers);
   log.info("lockstep.data",
            fmt::format("Creating dataloader (training={}) for device {}. Number of data samples: "
                        "{} per device ({} total).",
@@ -173,6 +174,7 @@ int exit_status_of(StopReason reason) {
 int run_training(const Config& config, const World& world) {
   expect_steps();
   check_world(config, world);
+  check_results_folder(config.train.ckpt_save_dir);
   const int threads = threads_of(config.parallel, world);
   set_threads(threads);
   auto group = ProcessGroup::create(world, group_options(config.parallel));

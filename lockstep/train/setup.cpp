@@ -184,12 +184,6 @@ void set_threads(int threads) {
 
 namespace {
 
-/// "runs/x" of "runs/x/": rename takes no new name that ends with a slash.
-fs::path without_slash(const fs::path& dir) {
-  const fs::path normal = dir.lexically_normal();
-  return normal.has_filename() ? normal : normal.parent_path();
-}
-
 /// 0 for none.
 int64_t first_bytes_of_digest(const fs::path& checkpoint) {
   if (checkpoint.empty()) return 0;
@@ -198,26 +192,6 @@ int64_t first_bytes_of_digest(const fs::path& checkpoint) {
 }
 
 }  // namespace
-
-fs::path move_earlier_results(const fs::path& given) {
-  const fs::path dir = without_slash(given);
-  if (!has_checkpoint(dir) && !fs::exists(dir / "metrics.jsonl")) return {};
-  for (int number = 1;; ++number) {
-    const fs::path target = fmt::format("{}.{}", dir.string(), number);
-    if (fs::exists(fs::symlink_status(target))) continue;
-    std::error_code error;
-    fs::rename(dir, target, error);
-    if (error) {
-      throw Error(ErrorCode::kIo,
-                  fmt::format("move {} to {}: {}", dir.string(), target.string(), error.message()));
-    }
-    return target;
-  }
-}
-
-bool is_checkpoint_of(const fs::path& checkpoint, const fs::path& dir) {
-  return fs::weakly_canonical(checkpoint).parent_path() == without_slash(fs::weakly_canonical(dir));
-}
 
 void check_same_start(int64_t step, const fs::path& checkpoint, ProcessGroup& group) {
   struct Start {

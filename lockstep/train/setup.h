@@ -64,13 +64,6 @@ int threads_of(const ParallelConfig& config, const World& world);
 /// Gives them to this process. Once, before the first tensor operation.
 void set_threads(int threads);
 
-/// An earlier run's results in `dir` are not mixed with a new one's, nor lost: the folder is moved
-/// to DIR.1 (.2, ...). Returns where to, or nothing when there was no such run. Errors: kIo.
-std::filesystem::path move_earlier_results(const std::filesystem::path& dir);
-
-/// Whether `checkpoint`, a folder of one, is one of those in `dir`, however the two are written.
-bool is_checkpoint_of(const std::filesystem::path& checkpoint, const std::filesystem::path& dir);
-
 /// Collective. Ranks may see different disks: all must go on from the same checkpoint, which is
 /// known by its step and the SHA-256 of its state.json (and so of all its files). `checkpoint`: its
 /// folder; empty for a new run. Errors: kMismatch naming two ranks that differ.

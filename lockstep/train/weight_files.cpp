@@ -42,11 +42,12 @@ void WeightFiles::save_epoch(const EpochWeights& epoch, const TensorMap& weights
   auto all = kept_;
   all.push_back(epoch);
   kept_ = weights_to_keep(all, policy_);
+  const auto keeps = [&](const EpochWeights& item) {
+    return std::find(kept_.begin(), kept_.end(), item) != kept_.end();
+  };
+  if (keeps(epoch)) save(path_of(epoch.epoch), weights);  // first: it may fail
   for (const auto& item : all) {
-    if (std::find(kept_.begin(), kept_.end(), item) == kept_.end()) fs::remove(path_of(item.epoch));
-  }
-  if (std::find(kept_.begin(), kept_.end(), epoch) != kept_.end()) {
-    save(path_of(epoch.epoch), weights);
+    if (!keeps(item)) fs::remove(path_of(item.epoch));
   }
 }
 

@@ -9,6 +9,7 @@
 #include "lockstep/base/file.h"
 #include "lockstep/parallel/comm_hook.h"
 #include "lockstep/train/config/yaml_reader.h"
+#include "lockstep/train/results_folder.h"
 #include "lockstep/train/weights_digest.h"
 #include "tests/support/error_of.h"
 #include "tests/support/ranks.h"
@@ -36,6 +37,21 @@ TEST(MoveEarlierResults, TakesAnyWayToWriteTheFolder) {
     EXPECT_FALSE(fs::exists(dir / "run")) << name;
   }
   EXPECT_EQ(move_earlier_results(dir / "run/"), "");
+}
+
+TEST(CheckResultsFolder, AsksForTheNearestFolderThatIsThere) {
+  const TempFolder dir;
+  check_results_folder(dir.path());
+  check_results_folder(dir / "a/b/c/");
+  EXPECT_FALSE(fs::exists(dir / "a"));
+  write_file_atomically(dir / "file", "x");
+  for (const auto* name : {"file", "file/out", "file/a/b/"}) {
+    const auto error = error_of([&] { check_results_folder(dir / name); });
+    EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
+    EXPECT_EQ(error.what(), fmt::format("train.ckpt_save_dir {} cannot hold the results: {} is no "
+                                        "folder",
+                                        (dir / name).string(), (dir / "file").string()));
+  }
 }
 
 TEST(IsCheckpointOf, ComparesFoldersNotNames) {

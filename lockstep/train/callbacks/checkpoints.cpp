@@ -145,7 +145,8 @@ void Checkpoints::report_end(Trainer& trainer) {
   }
   log_.info(kTrainLogger, fmt::format("=> Best {}: {} \nTraining completed!", state.metric,
                                       python_float(state.best->value)));
-  if (keep_policy(trainer.config()).keep == Keep::kTopK) {
+  const bool any = weights_ ? !weights_->kept().empty() : !state.history.empty();
+  if (any && keep_policy(trainer.config()).keep == Keep::kTopK) {
     log_.info(kTrainLogger, top_table(trainer));
   }
 }

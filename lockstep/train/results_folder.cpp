@@ -1,0 +1,63 @@
+#include "lockstep/train/results_folder.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstring>
+
+#include "lockstep/base/error.h"
+#include "lockstep/checkpoint/checkpoint_folder.h"
+
+namespace lockstep {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+/// "runs/x" of "runs/x/": rename takes no new name that ends with a slash.
+fs::path without_slash(const fs::path& dir) {
+  const fs::path normal = dir.lexically_normal();
+  return normal.has_filename() ? normal : normal.parent_path();
+}
+
+}  // namespace
+
+void check_results_folder(const fs::path& dir) {
+  fs::path nearest = fs::absolute(dir);
+  std::error_code ignored;
+  while (!fs::exists(nearest, ignored) && nearest.has_relative_path()) {
+    nearest = nearest.parent_path();
+  }
+  std::string why;
+  if (!fs::is_directory(nearest, ignored)) {
+    why = fmt::format("{} is no folder", nearest.string());
+  } else if (::access(nearest.c_str(), W_OK | X_OK) != 0) {
+    why = fmt::format("write to {}: {}", nearest.string(), std::strerror(errno));
+  } else {
+    return;
+  }
+  throw Error(ErrorCode::kInvalidArgument,
+              fmt::format("train.ckpt_save_dir {} cannot hold the results: {}", dir.string(), why));
+}
+
+fs::path move_earlier_results(const fs::path& given) {
+  const fs::path dir = without_slash(given);
+  if (!has_checkpoint(dir) && !fs::exists(dir / "metrics.jsonl")) return {};
+  for (int number = 1;; ++number) {
+    const fs::path target = fmt::format("{}.{}", dir.string(), number);
+    if (fs::exists(fs::symlink_status(target))) continue;
+    std::error_code error;
+    fs::rename(dir, target, error);
+    if (error) {
+      throw Error(ErrorCode::kIo,
+                  fmt::format("move {} to {}: {}", dir.string(), target.string(), error.message()));
+    }
+    return target;
+  }
+}
+
+bool is_checkpoint_of(const fs::path& checkpoint, const fs::path& dir) {
+  return fs::weakly_canonical(checkpoint).parent_path() == without_slash(fs::weakly_canonical(dir));
+}
+
+}  // namespace lockstep

@@ -1,0 +1,19 @@
+#pragma once
+// train.ckpt_save_dir: the folder that a run's results go to.
+
+#include <filesystem>
+
+namespace lockstep {
+
+/// Whether this process can write to `dir`, or make it. Asked before there is anything to write;
+/// makes nothing. Errors: kInvalidArgument, naming the key and the folder that is in the way.
+void check_results_folder(const std::filesystem::path& dir);
+
+/// An earlier run's results in `dir` are not mixed with a new one's, nor lost: the folder is moved
+/// to DIR.1 (.2, ...). Returns where to, or nothing when there was no such run. Errors: kIo.
+std::filesystem::path move_earlier_results(const std::filesystem::path& dir);
+
+/// Whether `checkpoint`, a folder of one, is one of those in `dir`, however the two are written.
+bool is_checkpoint_of(const std::filesystem::path& checkpoint, const std::filesystem::path& dir);
+
+}  // namespace lockstep
