@@ -7,8 +7,11 @@
 #include <cstdlib>
 #include <filesystem>
 #include <regex>
+#include <sstream>
 
 #include "lockstep/base/file.h"
+#include "lockstep/ocr/data/regions.h"
+#include "tests/ocr/data/write_mat.h"
 #include "tests/support/temp_folder.h"
 
 namespace lockstep {
@@ -94,6 +97,45 @@ TEST_F(TextTraining, ARecogniserHasTheSameBitsOnOneTwoAndFourRanks) {
     EXPECT_EQ(other.weights, one.weights) << ranks << " ranks";
     EXPECT_EQ(other.figures, one.figures) << ranks << " ranks";
   }
+}
+
+/// SynthText's file of the scenes in a label file of MindOCR.
+void write_synth_text(const fs::path& label_file, const fs::path& mat) {
+  std::vector<matvar_t*> names, words, boxes;
+  std::istringstream lines(read_file(label_file));
+  for (std::string line; std::getline(lines, line);) {
+    const auto tab = line.find('\t');
+    std::string texts;
+    std::vector<float> numbers;
+    for (const auto& region : ocr::parse_regions(line.substr(tab + 1))) {
+      ASSERT_EQ(region.polygon.size(), 4u) << line;
+      texts += texts.empty() ? "word" : " word";
+      for (const auto& corner : region.polygon) {
+        numbers.insert(numbers.end(), {corner.x, corner.y});
+      }
+    }
+    names.push_back(testing::text({line.substr(0, tab)}));
+    words.push_back(testing::text({texts}));
+    boxes.push_back(testing::boxes(numbers));
+  }
+  testing::write_mat(mat, {{"imnames", names}, {"wordBB", boxes}, {"txt", words}});
+}
+
+TEST_F(TextTraining, SynthTextTrains) {
+  write_synth_text(folder_ / "data/det/train/det_gt.txt", folder_ / "data/gt.mat");
+  const auto text = shell(fmt::format(
+      "lockstep train -c {} -o parallel.threads=1 train.dataset.dataset_root=data "
+      "train.dataset.data_dir=det/train/images train.dataset.label_file=gt.mat "
+      "train.loader.batch_size=2 train.loader.num_workers=2 train.max_steps=2 "
+      "train.dataset_sink_mode=False system.log_interval=1 train.ckpt_save_dir=out "
+      "model.backbone.pretrained=False model.neck.out_channels=32 "
+      "train.dataset.transform_pipeline='[{{DecodeImage: {{img_mode: RGB}}}}, "
+      "{{RandomCropWithBBox: {{crop_size: [64, 64], p: 1.0}}}}, {{ValidatePolygons: }}, "
+      "{{ShrinkBinaryMap: {{min_text_size: 3}}}}, {{BorderMap: }}, {{NormalizeImage: }}, "
+      "{{ToCHWImage: }}]'",
+      (source_dir() / "configs/det/dbnet/db_r18_synthtext.yaml").string()));
+  EXPECT_TRUE(std::regex_search(text, std::regex(R"(step: \[2/4\], loss: \d)"))) << text;
+  EXPECT_TRUE(fs::exists(folder_ / "out/train_config.yaml"));
 }
 
 TEST_F(TextTraining, ABadPictureCostsAWarningAndThatSampleOnly) {
