@@ -31,3 +31,22 @@ test_shell_loop_with_a_rank_table_of_4_of_8_devices() {
   for i in 0 1 2 3; do ends "$i" 60 0; done
   same_weights ascend4 4
 }
+
+# What a user of MindOCR has: the tutorial's loop, around a detector and a recogniser.
+test_shell_loop_with_a_rank_table_trains_text() {
+  rank_table '[0,2)' 2
+  "$BIN/lockstep" data synth-ocr --det 4 --rec 8 --size 160x160 -o "$SHARED/text" >/dev/null
+  local recipe name i
+  for recipe in det/dbnet/db_r18_synth rec/crnn/crnn_vgg7_synth; do
+    name=ascend_${recipe##*/}
+    for i in 0 1; do
+      begin "$name.$i" on host1 env RANK_TABLE_FILE="$TABLE" RANK_SIZE=2 DEVICE_NUM=8 RANK_ID=$i DEVICE_ID=$i \
+        "$BIN/lockstep" train --config "$ROOT/configs/$recipe.yaml" -o "train.ckpt_save_dir=$SHARED/runs/$name" \
+        "train.dataset.dataset_root=$SHARED/text" "eval.dataset.dataset_root=$SHARED/text" parallel.threads=1 \
+        train.loader.batch_size=1 train.max_steps=1
+    done
+    for i in 0 1; do ends "$name.$i" 90 0; done
+    grep -Eq 'Weights: [0-9a-f]{16} on all 2 ranks' "$SHARED/runs/$name/log_0.txt" || fail "no word of equal weights in $name/log_0.txt"
+    [ -s "$SHARED/runs/$name/best.ckpt" ] || fail "no $name/best.ckpt"
+  done
+}
