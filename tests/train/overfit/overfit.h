@@ -29,14 +29,21 @@ class Overfit : public ::testing::Test {
     return text;
   }
 
-  /// Trains as `config` says and gives back the best value of the metric.
-  double best_of(const std::string& config, const std::string& metric) {
-    const auto text = shell(fmt::format("lockstep train -c {}/tests/train/overfit/{}",
-                                        std::getenv("LOCKSTEP_SOURCE_DIR"), config));
+  /// Trains as `config` and `options` (KEY=VALUE ...) say and gives back the best value of the
+  /// metric.
+  double best_of(const std::filesystem::path& config, const std::string& metric,
+                 const std::string& options = "") {
+    const auto text = shell(fmt::format("lockstep train -c {} {} {}", config.string(),
+                                        options.empty() ? "" : "-o", options));
     std::smatch match;
     const std::regex line(fmt::format("=> Best {}: ([0-9.]+) \n", metric));
     EXPECT_TRUE(std::regex_search(text, match, line)) << text;
     return match.empty() ? 0 : std::stod(match[1]);
+  }
+
+  /// A configuration beside the tests.
+  static std::filesystem::path config_file(const std::string& name) {
+    return std::filesystem::path(std::getenv("LOCKSTEP_SOURCE_DIR")) / "tests/train/overfit" / name;
   }
 
   /// Real pictures, where there are some, else an empty path.

@@ -48,7 +48,7 @@ TEST_F(Overfit, ARecogniserReads64Words) {
     write_file_atomically(folder_ / "rec/rec_gt.txt",
                           short_words(read_file(folder_ / "drawn/rec/train/rec_gt.txt", 1 << 24)));
   }
-  EXPECT_EQ(best_of("rec.yaml", "acc"), 1);
+  EXPECT_EQ(best_of(config_file("rec.yaml"), "acc"), 1);
 }
 
 }  // namespace
