@@ -14,12 +14,6 @@
 namespace lockstep {
 namespace {
 
-Error wrong_secret(const std::string& peer) {
-  return Error(ErrorCode::kMismatch, peer +
-                                         " does not know this job's secret: it belongs to another "
-                                         "job, or LOCKSTEP_SECRET differs");
-}
-
 Error foreign_protocol(const std::string& peer) {
   return Error(ErrorCode::kMismatch, peer + " does not speak Lockstep's protocol");
 }
@@ -28,11 +22,25 @@ void fill_random(void* data, size_t size) {
   if (::getrandom(data, size, 0) != static_cast<ssize_t>(size)) throw io_error("getrandom");
 }
 
+void say_refusal(int fd, Deadline deadline, const std::string& peer) {
+  const std::string_view refusal = ServerHandshake::refusal();
+  try {
+    send_all(fd, refusal.data(), refusal.size(), deadline, peer);
+  } catch (const Error&) {
+    // It does not want to know.
+  }
+}
+
 std::string label(std::string_view purpose, std::string_view role) {
   return std::string(purpose) + "/" + std::string(role);
 }
 
 }  // namespace
+
+WrongSecret::WrongSecret(const std::string& peer)
+    : Error(ErrorCode::kMismatch, peer +
+                                      " does not know this job's secret: it belongs to another "
+                                      "job, or LOCKSTEP_SECRET differs") {}
 
 Nonce make_nonce() {
   Nonce nonce;
@@ -100,6 +108,11 @@ std::string_view ServerHandshake::answer() const {
   return {reinterpret_cast<const char*>(answer_.data()), answer_.size()};
 }
 
+std::string_view ServerHandshake::refusal() {
+  static constexpr Digest kRefusal{};
+  return {reinterpret_cast<const char*>(kRefusal.data()), kRefusal.size()};
+}
+
 size_t ServerHandshake::wanted() const {
   if (step_ == Step::kDone) return 0;
   return (step_ == Step::kHello ? sizeof(Hello) : sizeof(Digest)) - input_.size();
@@ -132,7 +145,7 @@ void ServerHandshake::take_proof(const std::string& peer) {
   Digest proof;
   std::memcpy(proof.data(), input_.data(), proof.size());
   if (!equal_digests(proof, make_proof(secret_, label(purpose_, "client"), theirs_, own_)))
-    throw wrong_secret(peer);
+    throw WrongSecret(peer);
   answer_ = make_proof(secret_, label(purpose_, "server"), own_, theirs_);
   step_ = Step::kDone;
 }
@@ -152,11 +165,11 @@ void authenticate_client(int fd, std::string_view secret, std::string_view purpo
   try {
     recv_all(fd, answer.data(), answer.size(), deadline, peer);
   } catch (const Error& error) {
-    if (error.code() == ErrorCode::kPeerLost) throw wrong_secret(peer);
-    throw;
+    if (error.code() != ErrorCode::kPeerLost) throw;
+    throw Error(ErrorCode::kUnavailable, peer + " closed the connection instead of answering");
   }
   if (!equal_digests(answer, make_proof(secret, label(purpose, "server"), theirs, own)))
-    throw wrong_secret(peer);
+    throw WrongSecret(peer);
 }
 
 void authenticate_server(int fd, std::string_view secret, std::string_view purpose,
@@ -168,7 +181,12 @@ void authenticate_server(int fd, std::string_view secret, std::string_view purpo
     std::array<char, sizeof(Hello)> bytes;
     const size_t size = handshake.wanted();
     recv_all(fd, bytes.data(), size, deadline, peer);
-    handshake.feed({bytes.data(), size}, peer);
+    try {
+      handshake.feed({bytes.data(), size}, peer);
+    } catch (const WrongSecret&) {
+      say_refusal(fd, deadline, peer);
+      throw;
+    }
   }
   send_all(fd, handshake.answer().data(), handshake.answer().size(), deadline, peer);
 }

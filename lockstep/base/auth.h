@@ -14,8 +14,16 @@
 #include <string_view>
 
 #include "lockstep/base/deadline.h"
+#include "lockstep/base/error.h"
 
 namespace lockstep {
+
+/// The other end speaks this protocol, as the same build, and does not know the secret: to try
+/// again is in vain. kMismatch.
+class WrongSecret : public Error {
+ public:
+  explicit WrongSecret(const std::string& peer);
+};
 
 /// 64 hex digits from the kernel's random generator.
 std::string make_job_secret();
@@ -54,12 +62,16 @@ class ServerHandshake {
 
   std::string_view greeting() const;
   /// Takes bytes off the front of the stream and says how many; at most wanted().
-  /// Errors: kMismatch, as soon as it shows; `peer` is named in it.
+  /// Errors: kMismatch, as soon as it shows; `peer` is named in it. After WrongSecret send
+  /// refusal().
   size_t feed(std::string_view bytes, const std::string& peer);
   /// Bytes still to come from the client in the present step; 0 when done.
   size_t wanted() const;
   bool done() const { return step_ == Step::kDone; }
   std::string_view answer() const;
+  /// Instead of the answer: no proof. Without it the client would take a server that ends just then
+  /// for one of another secret.
+  static std::string_view refusal();
 
  private:
   enum class Step { kHello, kProof, kDone };
@@ -76,8 +88,9 @@ class ServerHandshake {
 };
 
 /// Both halves over a blocking or non-blocking socket. `purpose` ("store", "comm") keeps a proof
-/// for one service from opening another. Errors: kMismatch (other build, other protocol, wrong
-/// secret), kTimeout, kPeerLost.
+/// for one service from opening another. Errors: WrongSecret, kMismatch (other build, other
+/// protocol), kTimeout, kPeerLost; of the client kUnavailable when a server that had greeted closes
+/// the connection without an answer: it is ending.
 void authenticate_client(int fd, std::string_view secret, std::string_view purpose,
                          Deadline deadline);
 void authenticate_server(int fd, std::string_view secret, std::string_view purpose,

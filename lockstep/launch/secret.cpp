@@ -36,4 +36,11 @@ std::string secret_of_environment() {
   return path ? read_secret_file(*path) : "";
 }
 
+std::string secret_source() {
+  if (env("LOCKSTEP_SECRET")) return "the variable LOCKSTEP_SECRET";
+  if (const auto path = env("LOCKSTEP_SECRET_FILE"))
+    return fmt::format("the file {} (LOCKSTEP_SECRET_FILE)", *path);
+  return "nowhere: neither LOCKSTEP_SECRET nor LOCKSTEP_SECRET_FILE is set";
+}
+
 }  // namespace lockstep

@@ -11,4 +11,7 @@ std::string read_secret_file(const std::string& path);
 /// LOCKSTEP_SECRET, else what is in the file LOCKSTEP_SECRET_FILE, else "". Errors: as above.
 std::string secret_of_environment();
 
+/// Where the latter has it from, for messages: "the file F (LOCKSTEP_SECRET_FILE)".
+std::string secret_source();
+
 }  // namespace lockstep

@@ -111,10 +111,24 @@ TEST(Auth, SameSecretOpensBothEnds) {
 TEST(Auth, OtherSecretIsRefusedOnBothEnds) {
   Pair pair;
   const auto failure = serve(pair, "s", "store", [&] {
-    EXPECT_EQ(client_code(pair, "t", "store"), ErrorCode::kMismatch);
+    EXPECT_THROW(authenticate_client(pair.client.get(), "t", "store", Deadline::after(10s)),
+                 WrongSecret);
   });
   ASSERT_TRUE(failure.has_value());
   EXPECT_EQ(failure->code(), ErrorCode::kMismatch);
+}
+
+TEST(Auth, AServerThatEndsInsteadOfAnsweringIsNotOneOfAnotherSecret) {
+  Pair pair;
+  auto server = std::async(std::launch::async, [&] {
+    const Hello hello = make_hello();
+    send_all(pair.server.get(), &hello, sizeof hello, Deadline::after(10s), "client");
+    char bytes[sizeof(Hello) + sizeof(Digest)];
+    recv_all(pair.server.get(), bytes, sizeof bytes, Deadline::after(10s), "client");
+    pair.server.reset();
+  });
+  EXPECT_EQ(client_code(pair, "s", "store"), ErrorCode::kUnavailable);
+  server.get();
 }
 
 TEST(Auth, ProofForOnePurposeDoesNotOpenAnother) {

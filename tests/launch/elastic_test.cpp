@@ -205,8 +205,10 @@ TEST(Elastic, StrangersAreRefused) {
   EXPECT_TRUE(has(other_size->err(), "was started with --nnodes 1:7, the job at "))
       << other_size->err();
   const auto other_secret = job.agent("b", kSleeper, {}, "wrong");
-  EXPECT_EQ(other_secret->wait(), 1);
-  EXPECT_TRUE(has(other_secret->err(), "secret")) << other_secret->err();
+  EXPECT_EQ(other_secret->wait(), 2);
+  EXPECT_TRUE(has(other_secret->err(), "this job's secret")) << other_secret->err();
+  EXPECT_TRUE(has(other_secret->err(), "secret from the variable LOCKSTEP_SECRET: compare"))
+      << other_secret->err();
   EXPECT_FALSE(has(text_of(*a), "restart 0.\nworld")) << "it was left in peace";
 }
 

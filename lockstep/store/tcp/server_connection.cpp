@@ -49,7 +49,12 @@ void ServerConnection::serve_requests(const OnRequest& on_request) {
 /// Gives the handshake its bytes and returns those after it.
 std::string_view ServerConnection::take_handshake(std::string_view bytes) {
   while (handshake_ && !bytes.empty()) {
-    bytes.remove_prefix(handshake_->feed(bytes, peer_));
+    try {
+      bytes.remove_prefix(handshake_->feed(bytes, peer_));
+    } catch (const WrongSecret&) {
+      send(ServerHandshake::refusal());
+      throw;
+    }
     if (!handshake_->done()) continue;
     send(handshake_->answer());
     handshake_.reset();

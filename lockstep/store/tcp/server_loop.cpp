@@ -32,6 +32,13 @@ constexpr auto kMaxSleep = 250ms;
 constexpr auto kAcceptPause = 100ms;
 constexpr int kAcceptsPerTurn = 64;
 
+constexpr size_t kMaxRefusedHosts = 256;
+
+/// Without the port.
+std::string host_of(const std::string& peer) {
+  return peer.substr(0, peer.rfind(':'));
+}
+
 /// For messages: the first few of them.
 std::string held_keys(const StoreState& state, uint64_t client) {
   constexpr size_t kShown = 3;
@@ -189,8 +196,15 @@ void StoreServerLoop::resume_accepting() {
   start_accepting();
 }
 
+/// Whether this is news of its host: who tries again and again is logged once, until it is let in.
+bool StoreServerLoop::is_first_refusal(const ServerConnection& client) {
+  if (refused_hosts_.size() >= kMaxRefusedHosts) refused_hosts_.clear();
+  return refused_hosts_.insert(host_of(client.peer())).second;
+}
+
 void StoreServerLoop::serve(ServerConnection& client, uint32_t events) {
   bool alive = true;
+  const bool was_proved = client.proved();
   try {
     const auto answer_it = [&](RequestFrame frame) { handle(client, std::move(frame)); };
     if ((events & EPOLLOUT) != 0) {
@@ -203,6 +217,11 @@ void StoreServerLoop::serve(ServerConnection& client, uint32_t events) {
     } else if ((events & (EPOLLERR | EPOLLHUP)) != 0) {
       alive = false;
     }
+    if (!was_proved && client.proved()) refused_hosts_.erase(host_of(client.peer()));
+  } catch (const WrongSecret& error) {
+    if (is_first_refusal(client))
+      log_warn(std::string("store: a client is refused: ") + error.what());
+    alive = false;
   } catch (const std::exception& error) {  // std::bad_alloc too: one client's, not the server's
     log_warn("store: " + client.peer() + " is refused: " + error.what());
     alive = false;

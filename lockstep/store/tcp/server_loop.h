@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -46,6 +47,7 @@ class StoreServerLoop {
   void pause_accepting();
   void resume_accepting();
 
+  bool is_first_refusal(const ServerConnection& client);
   void serve(ServerConnection& client, uint32_t events);
   void handle(ServerConnection& client, RequestFrame frame);
   void answer(const StoreAnswer& answer);
@@ -77,6 +79,7 @@ class StoreServerLoop {
     uint64_t id;
   };
   std::deque<PendingHandshake> handshakes_;  ///< In the order of their deadlines.
+  std::set<std::string> refused_hosts_;      ///< Whose wrong secret was logged.
   std::vector<uint64_t> doomed_;             ///< Found broken while another was being served.
   Mutex count_mutex_;
   CondVar count_changed_;

@@ -235,9 +235,15 @@ std::shared_ptr<Store> connect_tcp_store(const Endpoint& server, const std::stri
       enable_keep_alive(fd.get());
       return std::make_shared<TcpStoreClient>(std::move(fd), to_string(server));
     } catch (const Error& error) {
-      if (error.code() != ErrorCode::kPeerLost) throw;
+      const bool greeted = error.code() == ErrorCode::kUnavailable;
+      if (!greeted && error.code() != ErrorCode::kPeerLost) throw;
+      is_ending = is_ending || greeted;
+      if (is_ending && patience.passed()) {
+        throw Error(ErrorCode::kUnavailable,
+                    fmt::format("the store at {} is ending", to_string(server)));
+      }
     }
-    if (!is_ending || patience.passed()) {
+    if (!is_ending) {
       throw Error(ErrorCode::kMismatch,
                   fmt::format("{} closed the connection instead of greeting: it is not a store, "
                               "or is just ending",

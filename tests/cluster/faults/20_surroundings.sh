@@ -37,8 +37,8 @@ test_a_wrong_secret_is_refused_and_the_right_one_still_joins() {
   node 1
   shows host1 20 'waiting for node 1'
   SECRET=another node 2
-  ends host2 30 1
-  says 'LOCKSTEP_SECRET'
+  ends host2 30 2
+  says 'secret from the variable LOCKSTEP_SECRET: compare'
   [ "$(grep -c "10.1.1.2:.* does not know this job's secret" "$OUTPUT.host1")" = 1 ] || fail "not said once on host1"
   node 2
   shows host1 30 'rank 0/4 .*first step'

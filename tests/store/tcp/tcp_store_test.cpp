@@ -103,6 +103,20 @@ TEST_F(TcpStoreTest, WrongSecretIsRefused) {
   connect()->set("k", "v", soon());
 }
 
+TEST_F(TcpStoreTest, AHostThatTriesAWrongSecretAgainAndAgainIsLoggedOnce) {
+  ::testing::internal::CaptureStderr();
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_THROW(connect("other"), WrongSecret);
+    EXPECT_THROW(connect(""), WrongSecret);
+    // By the time the right one is served, all before it is logged; from then on it is news again.
+    if (i > 0) connect()->set("k", "v", soon());
+  }
+  const std::string log = ::testing::internal::GetCapturedStderr();
+  int lines = 0;
+  for (size_t at = 0; (at = log.find("this job's secret", at)) != std::string::npos; ++at) ++lines;
+  EXPECT_EQ(lines, 2) << log;
+}
+
 TEST_F(TcpStoreTest, ForeignProtocolsAreDroppedAtTheFirstBytes) {
   const auto store = connect();
   for (const std::string_view bytes :
@@ -202,6 +216,24 @@ TEST(TcpStoreClient, WhatIsNoStoreIsAMismatch) {
     });
     EXPECT_EQ(error.code(), ErrorCode::kMismatch) << error.what();
   }
+}
+
+TEST(TcpStoreClient, AStoreThatEndsWhileOneConnectsIsUnavailable) {
+  const UniqueFd listener = tcp_listen("127.0.0.1", 0);
+  std::atomic<bool> done{false};
+  auto ending = std::async(std::launch::async, [&] {
+    while (!done) {
+      const UniqueFd fd = tcp_accept(listener.get(), soon());
+      const Hello hello = make_hello();
+      send_all(fd.get(), &hello, sizeof hello, soon(), "client");
+    }
+  });
+  const Endpoint place{"127.0.0.1", local_port(listener.get())};
+  EXPECT_EQ(error_of([&] { connect_tcp_store(place, "", soon()); }).code(),
+            ErrorCode::kUnavailable);
+  done = true;
+  tcp_connect(place, soon());
+  ending.get();
 }
 
 TEST(TcpStoreClient, NonsenseFromTheServerLosesIt) {

@@ -5,12 +5,14 @@
 #include <algorithm>
 #include <thread>
 
+#include "lockstep/base/auth.h"
 #include "lockstep/base/error.h"
 #include "lockstep/base/log.h"
 #include "lockstep/launch/identity.h"
 #include "lockstep/launch/rendezvous/keys.h"
 #include "lockstep/launch/rendezvous/meeting/listening.h"
 #include "lockstep/launch/rendezvous/meeting/own_address.h"
+#include "lockstep/launch/secret.h"
 
 namespace lockstep {
 namespace {
@@ -136,8 +138,15 @@ std::shared_ptr<Store> BuiltInPlace::connect_or_serve(Deadline deadline) {
       auto store = connect_tcp_store(endpoint_, secret_, soon);
       at_ = endpoint_;
       return store;
+    } catch (const WrongSecret& error) {
+      throw Error(ErrorCode::kInvalidArgument,
+                  fmt::format("{}; this node has its secret from {}: compare it with the others'",
+                              error.what(), secret_source()));
     } catch (const Error& error) {
-      if (error.code() != ErrorCode::kTimeout || deadline.passed()) throw;
+      // A server that is ending is nobody's, or soon another's.
+      const bool gone =
+          error.code() == ErrorCode::kTimeout || error.code() == ErrorCode::kUnavailable;
+      if (!gone || deadline.passed()) throw;
     }
     if (role_ == Role::kMayServe) {
       if (auto store = try_to_serve()) return store;
