@@ -43,6 +43,9 @@ class ElasticJob {
     place_ = {"--rdzv_backend", backend, "--rdzv_endpoint", endpoint, "--local_addr", "127.0.0.1"};
   }
 
+  /// The built-in place's.
+  int port() const { return port_->number(); }
+
   /// One that leads the job begins with MIN nodes at once.
   std::unique_ptr<Launched> first(const std::string& host) const { return begin("0", host); }
   /// One that, where it leads, waits for all that can be expected for longer than any test does.

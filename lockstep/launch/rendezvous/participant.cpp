@@ -111,6 +111,8 @@ Deadline Participant::next_look() const {
 void Participant::try_to_lead() {
   const auto ttl = interval_ * options_.heartbeat_attempts;
   if (!store_->hold(keys::kLeader, standing_->id(), ttl, soon())) return;
+  // Whoever leads here is here: what may stand there is of one who went, and could not.
+  store_->erase(keys::kMoved, soon());
   leader_.emplace(store_, rules(), standing_->id());
   leader_began_ = false;
   version_ = 0;  // all that is there
@@ -262,6 +264,17 @@ void Participant::end_with_loss() {
   saw_end_ = true;
 }
 
+/// False: nobody answers there any more, so the job must be found as after a loss.
+bool Participant::go_to(const Endpoint& where) {
+  try {
+    store_ = place_->reopen({{where}}, stopping_, Deadline::after(place_->call_limit()));
+    return true;
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kTimeout) throw;
+    return false;
+  }
+}
+
 void Participant::reopen(const std::optional<Endpoint>& moved, const std::string& why) {
   search_.reset();
   leader_.reset();
@@ -270,9 +283,9 @@ void Participant::reopen(const std::optional<Endpoint>& moved, const std::string
   if (over()) return;
   if (plan_ && !rules().elastic()) return end_with_loss();
   if (own_generation_runs()) stop_work(std::nullopt, why);
+  if (moved && go_to(*moved)) return;
   MeetingPlace::Candidates candidates;
-  if (moved) candidates.in_order = {*moved};
-  if (plan_ && !moved) {
+  if (plan_) {
     candidates.in_order = plan_->successors;
     candidates.own = static_cast<size_t>(plan_->node_rank) + 1;
     candidates.in_order.insert(candidates.in_order.begin(), place_->endpoint());

@@ -57,6 +57,7 @@ class Participant {
   void look_elsewhere();
 
   void reopen(const std::optional<Endpoint>& moved, const std::string& why);
+  bool go_to(const Endpoint& where);
   void end_with_loss();
   MembershipRules rules() const;
   Endpoint own_place() const;

@@ -37,5 +37,25 @@ TEST(BuiltInPlace, WhoServedAndJoinedOthersCanServeAgain) {
   }
 }
 
+TEST(BuiltInPlace, WhoServesGoesOnWhereTheOtherPlaceIsDead) {
+  const HeldPort port;
+  const HeldPort nobody;
+  RunOptions options;
+  options.num_nodes = 2;
+  options.rdzv_backend = "c10d";
+  options.master_addr = "127.0.0.1";
+  options.master_port = port.number();
+  const std::atomic<bool> stop{false};
+  BuiltInPlace own(options, "");
+  const Endpoint own_place = {"127.0.0.1", own.own_port()};
+  const MeetingPlace::Candidates all = {{{"127.0.0.1", port.number()}, own_place}, 1};
+  own.reopen(all, stop, Deadline::after(30s))->set("key", "value", Deadline::after(30s));
+  const Endpoint dead = {"127.0.0.1", nobody.number()};
+  EXPECT_THROW(own.reopen({{dead}}, stop, Deadline::after(50ms)), Error);
+  const auto again = own.reopen({{own_place}, 0}, stop, Deadline::after(30s));
+  EXPECT_EQ(again->get("key", Deadline::after(30s)), "value");
+  EXPECT_TRUE(own.may_lead());
+}
+
 }  // namespace
 }  // namespace lockstep::testing

@@ -1,0 +1,114 @@
+// What an agent does that hears things in an order which a real leader gives only now and then.
+
+#include <gtest/gtest.h>
+
+#include <optional>
+#include <thread>
+
+#include "lockstep/launch/agent/rank_plan.h"
+#include "lockstep/launch/rendezvous/keys.h"
+#include "lockstep/launch/rendezvous/offer.h"
+#include "lockstep/launch/rendezvous/plan.h"
+#include "lockstep/store/tcp/tcp_store.h"
+#include "tests/launch/elastic_job.h"
+
+namespace lockstep::testing {
+namespace {
+
+/// Serves at a job's endpoint, and leads it as the test says.
+class PretendedLeader {
+ public:
+  explicit PretendedLeader(const ElasticJob& job)
+      : server_(TcpStoreServerOptions{"127.0.0.1", job.port(), ""}),
+        store_(connect_tcp_store({"127.0.0.1", job.port()}, "", soon())) {
+    store_->set(keys::kJob, "", soon());
+    store_->set(keys::kLeader, "it", soon());
+    say(JobRecord::State::kForming, 0);
+  }
+
+  void say(JobRecord::State state, int64_t generation) {
+    JobRecord record;
+    record.state = state;
+    record.generation = generation;
+    record.by = "it";
+    store_->set(keys::kRecord, to_json(record), soon());
+  }
+  void send_to(const Endpoint& place) { store_->set(keys::kMoved, to_string(place), soon()); }
+
+  /// The only agent's offer, once it has come and is as `wanted` says.
+  template <class Wanted>
+  Offer await_offer(const Wanted& wanted) {
+    while (!deadline_.passed()) {
+      const auto agents = store_->list(keys::kAgents, soon());
+      const auto text = agents.empty() ? std::nullopt : store_->try_get(agents[0], soon());
+      if (text) {
+        id_ = agents[0].substr(keys::kAgents.size());
+        if (const Offer offer = offer_from_json(*text); wanted(offer)) return offer;
+      }
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    throw Error(ErrorCode::kTimeout, "no such offer");
+  }
+  /// It has gone.
+  void await_nobody() {
+    while (!store_->list(keys::kAgents, soon()).empty()) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+  }
+  /// The agent that offered itself is all of that generation.
+  void run_alone(const Offer& offer, int64_t generation) {
+    NodePlan plan;
+    plan.generation = generation;
+    plan.run_id = "pretended";
+    plan.ranks = plan_ranks({{offer.host, 1, offer.local_size, offer.role}})[0];
+    plan.store = {offer.address, offer.store_port};
+    plan.torch = {offer.address, offer.torch_port};
+    store_->set(keys::plan(id_), to_json(plan), soon());
+    say(JobRecord::State::kRunning, generation);
+  }
+
+ private:
+  Deadline soon() const { return deadline_; }
+
+  const Deadline deadline_ = Deadline::after(std::chrono::seconds(60));
+  TcpStoreServer server_;
+  std::shared_ptr<Store> store_;
+  std::string id_;
+};
+
+// Here nobody serves where the job is said to go on, and soon nobody at the endpoint either.
+TEST(ElasticLeader, WhoIsSentToAPlaceThatDiesComesBack) {
+  const ElasticJob job("1:2", {}, kTwoSeconds);
+  const HeldPort nobody;
+  std::optional<PretendedLeader> leader(job);
+  const auto a = job.first("a");
+  leader->await_offer([](const Offer&) { return true; });
+  leader->send_to({"127.0.0.1", nobody.number()});
+  leader->await_nobody();
+  leader.reset();
+  EXPECT_SAYS(a, "world 1 rank 0 restart 0.");
+}
+
+// Nobody waits for an agent whose workers are done: it may see the next generation without having
+// seen that its own ended.
+TEST(ElasticLeader, WhoIsDoneFollowsIntoAGenerationThatItDidNotSeeComing) {
+  const ElasticJob job("1:2");
+  PretendedLeader leader(job);
+  const auto a =
+      job.agent("a", {"/bin/sh", "-c", "echo generation $LOCKSTEP_GENERATION on rank $RANK."});
+  const auto done = [](int64_t generation) {
+    return [generation](const Offer& offer) {
+      return offer.generation == generation && offer.work == NodeWork::kDone;
+    };
+  };
+  leader.run_alone(leader.await_offer([](const Offer&) { return true; }), 1);
+  leader.run_alone(leader.await_offer(done(1)), 2);
+  leader.await_offer(done(2));
+  leader.say(JobRecord::State::kEnded, 2);
+  EXPECT_EQ(a->wait(), 0) << a->err();
+  EXPECT_TRUE(has(a->out(), "generation 1 on rank 0.")) << a->out();
+  EXPECT_TRUE(has(a->out(), "generation 2 on rank 0.")) << a->out();
+}
+
+}  // namespace
+}  // namespace lockstep::testing
