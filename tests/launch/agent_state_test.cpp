@@ -59,6 +59,18 @@ TEST(AgentState, AllEndWell) {
   EXPECT_EQ(play.code(), 0);
 }
 
+TEST(AgentState, ASignalThatCameBeforeTheWorkersIsActedUponAtOnce) {
+  Play play(0);
+  EXPECT_EQ(play.tell(SignalCame{SIGTERM}), "SIGTERM told ");
+  EXPECT_EQ(play.state.phase, Phase::kFinished);
+  EXPECT_EQ(play.code(), 143);
+  Play told(0);
+  EXPECT_EQ(told.tell(GenerationOver{}), "SIGTERM ");
+  EXPECT_EQ(told.tell(SignalCame{SIGINT}), "SIGKILL told ");
+  EXPECT_EQ(told.state.phase, Phase::kFinished);
+  EXPECT_EQ(told.code(), 130);
+}
+
 TEST(AgentState, AWorkerThatCannotBeKilledForTheNextGenerationIsNoSuccess) {
   Play play(2);
   EXPECT_EQ(play.tell(GenerationOver{}), "SIGTERM ");

@@ -98,6 +98,18 @@ TEST(Warm, NobodyOutlivesAKilledAgent) {
   EXPECT_TRUE(run.wait_all_gone());
 }
 
+TEST(Warm, ASignalDoesNotWaitForAProgramThatLoads) {
+  for (const int signal : {SIGTERM, SIGINT}) {
+    Launched run(warm_worker(2, {"load", ""}));
+    ASSERT_TRUE(run.wait_for("loading"));
+    run.send(signal);
+    EXPECT_EQ(run.wait(), 128 + signal) << run.err();
+    EXPECT_EQ(times_in(run.out(), "loading"), 1) << "no rank is started any more";
+    EXPECT_EQ(run.err(), "");
+    EXPECT_TRUE(run.alive().empty());
+  }
+}
+
 TEST(Warm, ASignalEndsRanksAsEver) {
   Launched run(warm_worker(2, {"", "hang"}));
   ASSERT_TRUE(run.wait_for("err ", 2));

@@ -1,5 +1,5 @@
 // A rank that asks for a warm start. Arguments: what is done before it ("thread" starts one, "exit"
-// never comes to it, "late" has it elsewhere), then what each rank does.
+// never comes to it, "late" has it elsewhere, "load" takes long), then what each rank does.
 
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -62,6 +62,11 @@ int main(int argc, char** argv) {
   std::thread other;
   if (first == "thread") other = std::thread([] { ::usleep(200'000); });
   if (first == "exit" && std::getenv("LOCKSTEP_WARM_FD") != nullptr) return 1;
+  if (first == "load") {
+    std::printf("loading\n");
+    std::fflush(stdout);
+    std::this_thread::sleep_for(std::chrono::seconds(600));
+  }
   if (first != "late") lockstep::warm_start([] { std::printf("prepared\n"); });
   if (other.joinable()) other.join();
   return lockstep::run_main("warm_worker", body, argc, argv);

@@ -52,7 +52,8 @@ Agent::Agent(const RunOptions& options, const Environment& environment, const Jo
       plan_(plan),
       rendezvous_(rendezvous),
       signals_(options.ending_signals),
-      starter_(&signals_.original_mask(), wants_warm_start(environment, plan)),
+      starter_(&signals_.original_mask(), wants_warm_start(environment, plan),
+               signals_.ending_fd()),
       job_file_(registry_folders(environment)),
       began_(std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch())
                  .count()) {
@@ -101,7 +102,7 @@ void Agent::begin_generation(const JobPlan& plan) {
   workers_.emplace(setup_, plan_, attempt_folder_);
   if (!reading_) workers_->set_reading(false);
   if (job_file_.written()) register_job();
-  tell(GenerationStarted{plan_.ranks.local_size});
+  tell(GenerationStarted{workers_->size()});
 }
 
 /// All that must be gone with this agent.

@@ -99,6 +99,7 @@ void on(AgentState* state, const SignalCame& event, AgentTime now, Actions* acti
     begin_kill(state, now, actions);  // the user does not want to wait
   }
   if (!again) actions->push_back(PublishSignal{event.signal});
+  if (state->workers.empty() && stopping(*state)) end_generation(state, actions);
 }
 
 void on(AgentState* state, const GenerationOver&, AgentTime now, Actions* actions) {
@@ -145,7 +146,8 @@ int code_after_signal(const AgentState& state) {
     if (status.code != 0) return status.code;
     all_well = all_well && status.ok();
   }
-  all_well = all_well && state.end_order.size() == state.workers.size() && !state.left_others;
+  all_well = all_well && !state.workers.empty() && state.end_order.size() == state.workers.size() &&
+             !state.left_others;
   return all_well ? 0 : 128 + state.stop_signal;
 }
 

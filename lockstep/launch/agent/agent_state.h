@@ -63,7 +63,7 @@ struct SignalCame {
 struct GenerationOver {};
 /// There will be none.
 struct JobOver {};
-/// The next generation's workers have been started.
+/// The next generation's workers have been started; none: a signal came first, and tells so next.
 struct GenerationStarted {
   int workers = 0;
 };

@@ -17,11 +17,15 @@ bool ignored(int signal) {
 
 SignalGate::SignalGate(const std::set<int>& ending) {
   sigset_t set;
+  sigset_t ending_set;
   sigemptyset(&set);
+  sigemptyset(&ending_set);
   std::set<int> taken = ending;
   taken.insert({SIGUSR1, SIGUSR2});
   for (const int signal : taken) {
-    if (!ignored(signal)) sigaddset(&set, signal);
+    if (ignored(signal)) continue;
+    sigaddset(&set, signal);
+    if (ending.count(signal) > 0) sigaddset(&ending_set, signal);
   }
   // Inherited as ignored, it would make the kernel reap the workers and keep their status.
   ::signal(SIGCHLD, SIG_DFL);
@@ -29,7 +33,8 @@ SignalGate::SignalGate(const std::set<int>& ending) {
   ::pthread_sigmask(SIG_BLOCK, &set, &original_);
   ::signal(SIGPIPE, SIG_IGN);
   fd_.reset(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
-  if (!fd_) throw io_error("signalfd");
+  ending_fd_.reset(::signalfd(-1, &ending_set, SFD_CLOEXEC | SFD_NONBLOCK));
+  if (!fd_ || !ending_fd_) throw io_error("signalfd");
 }
 
 SignalGate::~SignalGate() {

@@ -20,6 +20,9 @@ class SignalGate {
   SignalGate& operator=(const SignalGate&) = delete;
 
   int fd() const { return fd_.get(); }
+  /// Readable while one of `ending` is pending: for who waits for something else meanwhile. Do not
+  /// read from it.
+  int ending_fd() const { return ending_fd_.get(); }
 
   /// The next pending signal; 0 when there is none.
   int next();
@@ -30,6 +33,7 @@ class SignalGate {
  private:
   sigset_t original_{};
   UniqueFd fd_;
+  UniqueFd ending_fd_;
 };
 
 }  // namespace lockstep

@@ -30,7 +30,9 @@ WorkerGroup::WorkerGroup(const WorkerSetup& setup, const JobPlan& plan, std::str
   try {
     const int size = plan_.ranks.local_size;
     for (int first = 0; first < size; first += kAtOnce) {
-      start(first, std::min(first + kAtOnce, size));
+      if (start(first, std::min(first + kAtOnce, size))) continue;
+      workers_.clear();  // nobody was started yet
+      return;
     }
   } catch (const Error&) {
     kill_all();
@@ -56,7 +58,8 @@ void WorkerGroup::remove_error_files() const {
   }
 }
 
-void WorkerGroup::start(int first, int end) {
+/// False: interrupted, by the first of these calls, and nobody is started.
+bool WorkerGroup::start(int first, int end) {
   std::vector<Environment> environments;
   std::vector<Spawn> spawns;
   environments.reserve(kAtOnce);
@@ -75,10 +78,12 @@ void WorkerGroup::start(int first, int end) {
     spawns.push_back(std::move(spawn));
   }
   const auto pids = setup_.starter->start(spawns);
+  if (pids.empty()) return false;
   for (int local_rank = first; local_rank < end; ++local_rank) {
     workers_[static_cast<size_t>(local_rank)].pid = pids[static_cast<size_t>(local_rank - first)];
     watch(local_rank);
   }
+  return true;
 }
 
 void WorkerGroup::watch(int local_rank) {

@@ -40,12 +40,15 @@ struct WorkerSetup {
 
 class WorkerGroup {
  public:
-  /// log_folder: of this generation; empty: none. Errors: kIo (a worker cannot be started, a log
-  /// file not be written); none is left then.
+  /// log_folder: of this generation; empty: none. Where a signal interrupts the loading of a
+  /// program there are no workers. Errors: kIo (a worker cannot be started, a log file not be
+  /// written); none is left then.
   WorkerGroup(const WorkerSetup& setup, const JobPlan& plan, std::string log_folder);
   ~WorkerGroup();  ///< Kills those that are left.
   WorkerGroup(const WorkerGroup&) = delete;
   WorkerGroup& operator=(const WorkerGroup&) = delete;
+
+  int size() const { return static_cast<int>(workers_.size()); }
 
   /// The worker that `tag` says has ended; nothing if it has not.
   std::optional<WorkerEnded> take_end(int local_rank);
@@ -74,7 +77,7 @@ class WorkerGroup {
     double seconds = 0;        ///< From start to end.
     bool ended_group = false;  ///< The worker ended; its group may have others.
   };
-  void start(int first, int end);
+  bool start(int first, int end);
   void watch(int local_rank);
   Environment environment_of(int local_rank) const;
   std::unique_ptr<WorkerOutput> open_output(int local_rank, int stream) const;

@@ -1,6 +1,7 @@
 #include "lockstep/launch/agent/worker_starter.h"
 
 #include <fmt/format.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -45,7 +46,7 @@ Spawn resolved(Spawn worker) {
 std::vector<pid_t> WorkerStarter::start(const std::vector<Spawn>& workers) {
   if (warm_ && !tried_ && same_arguments(workers)) {
     const Spawn first = resolved(workers[0]);
-    if (asks_for_warm_start(first.path)) start_server(first);
+    if (asks_for_warm_start(first.path) && !start_server(first)) return {};
   }
   tried_ = true;
   std::vector<pid_t> pids(workers.size(), 0);
@@ -56,9 +57,10 @@ std::vector<pid_t> WorkerStarter::start(const std::vector<Spawn>& workers) {
   return pids;
 }
 
-void WorkerStarter::start_server(const Spawn& first) {
+/// False: interrupted.
+bool WorkerStarter::start_server(const Spawn& first) {
   int ends[2];
-  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) return;
+  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) return true;
   socket_.reset(ends[0]);
   UniqueFd theirs(ends[1]);
   Environment environment = *first.environment;
@@ -71,17 +73,24 @@ void WorkerStarter::start_server(const Spawn& first) {
   server_ = spawn(server, *mask_);
   server_pidfd_ = open_pidfd(server_);
   theirs.reset();  // so that its end is seen
-  await_server();
+  return await_server();
 }
 
-void WorkerStarter::await_server() {
-  const auto hello = receive_answer(socket_.get(), Deadline::after(kLoadLimit));
+bool WorkerStarter::await_server() {
+  const auto hello = receive_answer(socket_.get(), Deadline::after(kLoadLimit), interrupt_);
+  pollfd interrupted{interrupt_, POLLIN, 0};
+  if (!hello && ::poll(&interrupted, 1, 0) == 1) {
+    kill_server();
+    socket_.reset();
+    return false;
+  }
   if (!hello) {
     kill_server();
     give_up("it did not come to warm_start()");
   } else if (hello->threads > 0) {
     give_up(fmt::format("it has {} threads before warm_start()", hello->threads + 1));
   }
+  return true;
 }
 
 /// Leaves 0 for what could not be forked.

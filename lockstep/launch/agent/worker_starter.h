@@ -17,27 +17,30 @@ namespace lockstep {
 class WorkerStarter {
  public:
   /// `mask`: of the signals that workers have blocked; outlives this. warm: whether to look for
-  /// warm_start() in a program.
-  WorkerStarter(const sigset_t* mask, bool warm) : mask_(mask), warm_(warm) {}
+  /// warm_start() in a program. `interrupt`: readable when a signal wants to end this.
+  WorkerStarter(const sigset_t* mask, bool warm, int interrupt)
+      : mask_(mask), warm_(warm), interrupt_(interrupt) {}
 
   /// Starts all, by the same program. The first call of a program that asks for it loads it, which
-  /// may take long; nothing else is done meanwhile. One that does not keep its word is started as
-  /// any other, and the user is told. Returns the pids in order; all are this process's children,
-  /// also those of a call that throws. Errors: ExecError, kIo.
+  /// may take long; nothing else is done meanwhile, but an interrupt ends it, and nobody is
+  /// started: the result is empty. One that does not keep its word is started as any other, and the
+  /// user is told. Returns the pids in order; all are this process's children, also those of a call
+  /// that throws. Errors: ExecError, kIo.
   std::vector<pid_t> start(const std::vector<Spawn>& workers);
 
   /// Of the process that ranks are forked from: a child; 0: none. It ends with this object.
   pid_t server() const { return socket_ ? server_ : 0; }
 
  private:
-  void start_server(const Spawn& first);
-  void await_server();
+  bool start_server(const Spawn& first);
+  bool await_server();
   void fork_all(const std::vector<Spawn>& workers, std::vector<pid_t>* pids);
   void kill_server();
   void give_up(const std::string& why);
 
   const sigset_t* mask_;
   bool warm_;
+  int interrupt_;
   bool tried_ = false;
   std::string program_;  ///< That was tried.
   UniqueFd socket_;

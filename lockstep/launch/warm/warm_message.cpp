@@ -82,14 +82,15 @@ bool send_answer(int socket, const WarmAnswer& answer) {
   return sent == sizeof answer;
 }
 
-std::optional<WarmAnswer> receive_answer(int socket, Deadline deadline) {
-  pollfd ready{socket, POLLIN, 0};
+std::optional<WarmAnswer> receive_answer(int socket, Deadline deadline, int interrupt) {
+  std::array<pollfd, 2> items = {{{socket, POLLIN, 0}, {interrupt, POLLIN, 0}}};
   int count = 0;
   do {
-    count = ::poll(&ready, 1, deadline.left_poll_ms());
+    count = ::poll(items.data(), items.size(), deadline.left_poll_ms());
   } while (count < 0 && errno == EINTR);
   WarmAnswer answer;
-  if (count != 1 || ::recv(socket, &answer, sizeof answer, 0) != sizeof answer) return std::nullopt;
+  if (items[0].revents == 0 || ::recv(socket, &answer, sizeof answer, 0) != sizeof answer)
+    return std::nullopt;
   return answer;
 }
 

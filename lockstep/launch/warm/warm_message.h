@@ -40,7 +40,8 @@ bool send_request(int socket, int32_t number, const std::array<int, 3>& environm
 std::optional<WarmRequest> receive_request(int socket);
 
 bool send_answer(int socket, const WarmAnswer& answer);
-/// Nothing: the other side is gone, or silent until the deadline.
-std::optional<WarmAnswer> receive_answer(int socket, Deadline deadline);
+/// Nothing: the other side is gone, or silent until the deadline or until `interrupt` (a
+/// descriptor; -1: none) is readable.
+std::optional<WarmAnswer> receive_answer(int socket, Deadline deadline, int interrupt = -1);
 
 }  // namespace lockstep
