@@ -7,6 +7,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/text.h"
 #include "lockstep/launch/env_report.h"
+#include "lockstep/launch/exchange/pmi_port.h"
 
 namespace lockstep::app {
 namespace {
@@ -18,6 +19,8 @@ constexpr const char* kUsage =
     "With --rank, --world_size, --local_rank, --local_world_size, --node_rank, --num_nodes,\n"
     "--master_addr and --master_port: what a program would do that gives these to World::join().\n"
     "Ends with 2 where a program would refuse.\n";
+
+constexpr std::chrono::seconds kPmiLimit{5};
 
 /// "--rank=1" and "--rank 1".
 std::map<std::string, std::string> words_by_name(const std::vector<std::string>& args) {
@@ -74,7 +77,8 @@ int verb_env(const std::vector<std::string>& args) {
   }
   auto words = words_by_name(args);
   const bool json = words.erase("--json") > 0;
-  const EnvFacts facts{this_environment(), usable_cores()};
+  const EnvFacts facts{with_pmi_port(this_environment(), Deadline::after(kPmiLimit)),
+                       usable_cores()};
   const Inputs inputs = inputs_from(facts.variables);
   const Decision decision = words.empty() ? decide(inputs) : decide(rank_arguments(words), inputs);
   const auto text = json ? env_report_json(decision, facts) : env_report(decision, facts);

@@ -24,7 +24,7 @@ enum class MeetingWay {
 /// What carries a line from rank 0 to the others before they have met.
 enum class Channel {
   kPmix,    ///< The PMIx server of mpirun, prterun, srun --mpi=pmix; needs libpmix.so.2.
-  kPmi,     ///< The PMI of mpiexec.hydra and srun --mpi=pmi2, at the descriptor PMI_FD.
+  kPmi,     ///< The PMI of mpiexec.hydra and srun --mpi=pmi2, at PMI_FD or PMI_PORT.
   kFolder,  ///< A file in LOCKSTEP_RENDEZVOUS_DIR, which all hosts share.
 };
 std::string to_string(Channel channel);

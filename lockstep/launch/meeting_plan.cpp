@@ -57,7 +57,8 @@ std::vector<Channel> usable_channels(const Reader& read, const Identity& id) {
   if (is_own_rank(read, id, "PMIX_RANK", "PMIX_JOB_SIZE") && read.text("PMIX_NAMESPACE"))
     channels.push_back(Channel::kPmix);
   if (read.text("LOCKSTEP_RENDEZVOUS_DIR")) channels.push_back(Channel::kFolder);
-  if (is_own_rank(read, id, "PMI_RANK", "PMI_SIZE") && read.text("PMI_FD"))
+  if (is_own_rank(read, id, "PMI_RANK", "PMI_SIZE") &&
+      (read.text("PMI_FD") || read.text("PMI_PORT")))
     channels.push_back(Channel::kPmi);
   return channels;
 }

@@ -11,6 +11,7 @@
 #include "lockstep/launch/decision.h"
 #include "lockstep/launch/device.h"
 #include "lockstep/launch/exchange/meet.h"
+#include "lockstep/launch/exchange/pmi_port.h"
 #include "lockstep/launch/lookup.h"
 #include "lockstep/launch/places.h"
 #include "lockstep/launch/rendezvous/meeting/own_address.h"
@@ -140,7 +141,7 @@ World join_as(Identity id, const Environment& environment, Deadline deadline) {
 
 World World::join(Deadline deadline) {
   if (const auto& given = assigned_world()) return *given;
-  const Environment environment = this_environment();
+  const Environment environment = with_pmi_port(this_environment(), deadline);
   refuse_unforked(environment);
   const Identity id = decided(decide(inputs_from(environment)));
   if (id.scheduler) {

@@ -95,6 +95,22 @@ TEST(Launchers, HydraMeetsThroughPmi) {
   EXPECT_EQ(ranks_said(run), expected(3, "mpich"));
 }
 
+// The environment tells no rank then, which must not be taken for a program alone.
+TEST(Launchers, HydraTellsTheRankAtAPort) {
+  const Words by_port = {"/usr/bin/mpiexec.hydra", "-pmi-port", "-n", "3"};
+  Words words = by_port;
+  words.push_back(built_program("world_worker"));
+  Launched run(words);
+  EXPECT_EQ(run.wait(), 0) << run.err();
+  EXPECT_EQ(ranks_said(run), expected(3, "mpich"));
+  words = by_port;
+  words.insert(words.end(), {built_program("lockstep"), "env"});
+  Launched env(words);
+  EXPECT_EQ(env.wait(), 0) << env.err();
+  for (const char* rank : {"0 of 3", "1 of 3", "2 of 3"})
+    EXPECT_TRUE(has(env.out(), std::string("rank         ") + rank)) << env.out();
+}
+
 TEST(Launchers, HydrasJobsAtOneTimeDoNotMeetEachOther) {
   Launched first(mpiexec(2, {built_program("world_worker")}));
   Launched second(mpiexec(3, {built_program("world_worker")}));

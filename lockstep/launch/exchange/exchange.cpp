@@ -36,6 +36,7 @@ std::shared_ptr<RankExchange> open_channel(Channel channel, const Identity& id,
     case Channel::kPmix:
       return open_pmix_exchange();
     case Channel::kPmi:
+      if (!environment.contains("PMI_FD")) return open_pmi_port_exchange(environment);
       return open_pmi_exchange(static_cast<int>(
           parse_int(environment.at("PMI_FD"), 0, 1 << 20, "environment variable PMI_FD")));
     case Channel::kFolder:

@@ -37,6 +37,8 @@ std::shared_ptr<RankExchange> open_exchange(const Identity& id, const Environmen
 std::shared_ptr<RankExchange> open_pmix_exchange();
 /// `fd`: PMI_FD, which is left open.
 std::shared_ptr<RankExchange> open_pmi_exchange(int fd);
+/// `environment`: with PMI_PORT and PMI_ID.
+std::shared_ptr<RankExchange> open_pmi_port_exchange(const Environment& environment);
 /// `name`: the same on all ranks, and of no other job that is running. `alone`: rank 0 makes sure
 /// of that, and refuses to take the place of one that lives; else the later job is the one that
 /// counts.

@@ -3,6 +3,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/launch/exchange/exchange.h"
+#include "lockstep/launch/exchange/pmi_port.h"
 #include "lockstep/launch/exchange/pmi_wire.h"
 
 namespace lockstep {
@@ -10,26 +11,49 @@ namespace {
 
 constexpr const char* kPmiKey = "lockstep-meeting";
 
+void publish_by(PmiWire& wire, const std::string& line, Deadline deadline) {
+  wire.init(deadline);
+  wire.put(kPmiKey, line, deadline);
+  wire.barrier(deadline);
+  wire.finish(deadline);
+}
+
+std::string receive_by(PmiWire& wire, Deadline deadline) {
+  wire.init(deadline);
+  wire.barrier(deadline);
+  auto line = wire.get(kPmiKey, deadline);
+  wire.finish(deadline);
+  return line;
+}
+
 class PmiExchange final : public RankExchange {
  public:
   explicit PmiExchange(int fd) : wire_(fd) {}
 
   void publish(const std::string& line, Deadline deadline) override {
-    wire_.init(deadline);
-    wire_.put(kPmiKey, line, deadline);
-    wire_.barrier(deadline);
-    wire_.finish(deadline);
+    publish_by(wire_, line, deadline);
   }
-  std::string receive(Deadline deadline) override {
-    wire_.init(deadline);
-    wire_.barrier(deadline);
-    auto line = wire_.get(kPmiKey, deadline);
-    wire_.finish(deadline);
-    return line;
-  }
+  std::string receive(Deadline deadline) override { return receive_by(wire_, deadline); }
 
  private:
   PmiWire wire_;
+};
+
+class PmiPortExchange final : public RankExchange {
+ public:
+  explicit PmiPortExchange(const Environment& environment) : environment_(environment) {}
+
+  void publish(const std::string& line, Deadline deadline) override {
+    PmiPort port(environment_, deadline);
+    publish_by(port.wire(), line, deadline);
+  }
+  std::string receive(Deadline deadline) override {
+    PmiPort port(environment_, deadline);
+    return receive_by(port.wire(), deadline);
+  }
+
+ private:
+  const Environment environment_;
 };
 
 }  // namespace
@@ -42,6 +66,10 @@ std::shared_ptr<RankExchange> open_pmi_exchange(int fd) {
                             fd));
   }
   return std::make_shared<PmiExchange>(fd);
+}
+
+std::shared_ptr<RankExchange> open_pmi_port_exchange(const Environment& environment) {
+  return std::make_shared<PmiPortExchange>(environment);
 }
 
 }  // namespace lockstep

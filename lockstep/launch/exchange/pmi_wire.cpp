@@ -6,10 +6,12 @@
 
 #include <array>
 #include <cerrno>
+#include <charconv>
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/socket.h"
 #include "lockstep/base/text.h"
+#include "lockstep/launch/source/reader.h"
 
 namespace lockstep {
 namespace {
@@ -71,6 +73,25 @@ std::map<std::string, std::string> PmiWire::ask(const std::string& line, const s
                                                      line.substr(0, line.find(' ')), words["rc"]));
   }
   return words;
+}
+
+PmiWire::Introduction PmiWire::introduce(int id, Deadline deadline) {
+  ask(fmt::format("cmd=initack pmiid={}", id), "initack", deadline);
+  std::map<std::string, std::string> told;
+  for (int line = 0; line < 3; ++line) told.merge(parse_pmi_line(read_line(deadline)));
+  const auto number = [&](const char* name, int64_t lo, int64_t hi) {
+    int64_t value = -1;
+    const std::string& text = told[name];
+    const auto end = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (end.ec == std::errc() && *end.ptr == '\0' && value >= lo && value <= hi)
+      return static_cast<int>(value);
+    throw Error(ErrorCode::kCorrupt,
+                fmt::format("PMI: process {} was told {}='{}'", id, name, text));
+  };
+  Introduction own;
+  own.size = number("size", 1, kMaxRanks);
+  own.rank = number("rank", 0, own.size - 1);
+  return own;
 }
 
 void PmiWire::init(Deadline deadline) {

@@ -1,5 +1,5 @@
 #pragma once
-// PMI-1, the text that hydra's proxies and Slurm's mpi/pmi2 plugin speak on the descriptor PMI_FD:
+// PMI-1, the text that hydra's proxies and Slurm's mpi/pmi2 plugin speak, mostly on PMI_FD:
 // lines "cmd=NAME key=value ...". Source: src/pmi of MPICH.
 
 #include <functional>
@@ -19,6 +19,13 @@ std::map<std::string, std::string> parse_pmi_line(const std::string& line);
 class PmiWire {
  public:
   explicit PmiWire(int fd) : fd_(fd) {}
+
+  struct Introduction {
+    int rank = 0;
+    int size = 1;
+  };
+  /// On a connection to PMI_PORT, before anything else: which rank process `id` (PMI_ID) is.
+  Introduction introduce(int id, Deadline deadline);
 
   /// Errors of all: kTimeout, kIo, kCorrupt, and kUnavailable when the manager refuses.
   void init(Deadline deadline);

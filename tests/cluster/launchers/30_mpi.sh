@@ -45,6 +45,13 @@ test_hydra_on_one_host() {
   same_weights hydra 4
 }
 
+# No variable tells the rank then: it is asked for at a port.
+test_hydra_over_two_hosts_by_port() {
+  trainer hydra_port
+  within 60 0 on host1 mpiexec.hydra -pmi-port -n 4 -ppn 2 -hosts host1,host2 -genv LOCKSTEP_SECRET between-us "${TRAIN[@]}"
+  same_weights hydra_port 4
+}
+
 test_hydra_over_two_hosts() {
   trainer hydra2
   within 60 0 on host1 mpiexec.hydra -n 4 -ppn 2 -hosts host1,host2 -genv LOCKSTEP_SECRET between-us "${TRAIN[@]}"

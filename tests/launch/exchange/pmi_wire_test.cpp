@@ -45,6 +45,26 @@ TEST(PmiWire, SaysWhatTheManagerRefuses) {
   EXPECT_EQ(error_of([&] { wire.barrier(Deadline::after(30s)); }).code(), ErrorCode::kCorrupt);
 }
 
+TEST(PmiWire, AsksWhoItIsAtAPort) {
+  const PmiPair pair;
+  PmiWire wire(pair.client.get());
+  pair.answer("cmd=initack\ncmd=set size=4\ncmd=set rank=3\ncmd=set debug=0\n");
+  const auto own = wire.introduce(7, Deadline::after(30s));
+  EXPECT_EQ(own.rank, 3);
+  EXPECT_EQ(own.size, 4);
+  std::array<char, 64> said{};
+  ASSERT_GT(::read(pair.manager.get(), said.data(), said.size()), 0);
+  EXPECT_STREQ(said.data(), "cmd=initack pmiid=7\n");
+  for (const char* bad :
+       {"cmd=set size=4\ncmd=set rank=4\n", "cmd=set size=4\ncmd=set size=4\n",
+        "cmd=set size=0\ncmd=set rank=0\n", "cmd=set size=2x\ncmd=set rank=0\n"}) {
+    pair.answer(std::string("cmd=initack\n") + bad + "cmd=set debug=0\n");
+    EXPECT_EQ(error_of([&] { wire.introduce(7, Deadline::after(30s)); }).code(),
+              ErrorCode::kCorrupt)
+        << bad;
+  }
+}
+
 TEST(PmiWire, WaitsForAnAnswerAsLongAsItMay) {
   const PmiPair pair;
   PmiWire wire(pair.client.get());
