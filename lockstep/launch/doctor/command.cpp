@@ -14,6 +14,7 @@
 #include "lockstep/launch/doctor/probe.h"
 #include "lockstep/launch/doctor/report.h"
 #include "lockstep/launch/option_words.h"
+#include "lockstep/launch/start/host_slots.h"
 
 namespace lockstep::doctor {
 namespace {
@@ -22,7 +23,8 @@ namespace {
 constexpr const char* kDoctorUsage = R"USAGE(usage: lockstep doctor [OPTIONS]   is everything fit for a job, on this host or on several
        lockstep doctor NAME        one of the checks below
 
-  --hosts H1,H2,...   the hosts of the job, each reached by --rsh (default: this one alone)
+  --hosts H1,H2,...   the hosts of the job, also as Slurm's n[01-03,7], each reached by --rsh
+                      (default: this one alone)
   --rank_table FILE   hosts and device addresses of an Ascend job
   --ports LIST        ports to try, e.g. 29500,60000-60015; 0 is one that the kernel chooses
                       (default 29500,0)
@@ -74,12 +76,8 @@ std::vector<int> parse_ports(const std::string& list) {
 
 std::vector<std::string> parse_hosts(const std::string& list) {
   std::vector<std::string> hosts;
-  for (const std::string& part : split(list, ',')) {
-    // "host:4", as launchers take it: the number does not matter here.
-    const size_t colon = part.find(':') == part.rfind(':') ? part.find(':') : std::string::npos;
-    const std::string host = part.substr(0, colon);
-    if (host.empty() || host[0] == '-')
-      refuse_doctor("--hosts '" + list + "': no host is '" + host + "'");
+  // As `lockstep run -H` takes them; the numbers of slots do not matter here.
+  for (const auto& [host, slots] : host_list_items(list, "lockstep doctor: --hosts")) {
     if (std::find(hosts.begin(), hosts.end(), host) != hosts.end())
       refuse_doctor("--hosts: '" + host + "' is there twice");
     hosts.push_back(host);

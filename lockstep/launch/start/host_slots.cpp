@@ -115,12 +115,18 @@ int total(const std::vector<HostSlots>& hosts) {
 
 }  // namespace
 
-std::vector<HostSlots> parse_host_list(const std::string& text, const std::string& what) {
+std::vector<HostSlots> host_list_items(const std::string& text, const std::string& what) {
   std::vector<HostSlots> hosts;
   for (const std::string& item : items_of(text)) {
     for (const std::string& each : without_ranges(item, what))
-      add_host(parse_host(each, what), &hosts);
+      hosts.push_back(parse_host(each, what));
   }
+  return hosts;
+}
+
+std::vector<HostSlots> parse_host_list(const std::string& text, const std::string& what) {
+  std::vector<HostSlots> hosts;
+  for (const HostSlots& each : host_list_items(text, what)) add_host(each, &hosts);
   return hosts;
 }
 

@@ -16,6 +16,9 @@ struct HostSlots {
 /// kInvalidArgument naming `what` and the item.
 std::vector<HostSlots> parse_host_list(const std::string& text, const std::string& what);
 
+/// The same as they stand there: one that occurs twice is there twice.
+std::vector<HostSlots> host_list_items(const std::string& text, const std::string& what);
+
 /// A host file's text: a host a line, as "name slots=2" (Open MPI; max_slots is not used), "name:2"
 /// (MPICH) or "name" (msrun), with # comments. Errors: kInvalidArgument naming `file` and line.
 std::vector<HostSlots> parse_host_file(const std::string& text, const std::string& file);

@@ -56,7 +56,7 @@ class DoctorCommand : public ::testing::Test {
 TEST_F(DoctorCommand, ThreeHosts) {
   int status = 0;
   const auto report = examine(
-      {"--hosts", "127.0.0.2,127.0.0.3:4,127.0.0.4", "--ports", "0", "--seconds", "0.02"}, &status);
+      {"--hosts", "127.0.0.[2-3]:4,127.0.0.4", "--ports", "0", "--seconds", "0.02"}, &status);
   EXPECT_EQ(status, report["verdict"] == "fail" ? 1 : 0);
   EXPECT_EQ(row(report, "answers"), "pass: 3 hosts");
   EXPECT_EQ(row(report, "machines"), "warn: 127.0.0.2, 127.0.0.3, 127.0.0.4 are one machine");
@@ -130,6 +130,8 @@ TEST_F(DoctorCommand, UsageErrorsExitWithTwo) {
   for (const std::vector<std::string>& words :
        std::vector<std::vector<std::string>>{{"--hosts", "a,a"},
                                              {"--hosts", "-x"},
+                                             {"--hosts", "a[1-2],a2"},
+                                             {"--hosts", "a[2-1]"},
                                              {"--ports", "70000"},
                                              {"--ports", "5-4"},
                                              {"--seconds", "x"},
