@@ -15,6 +15,7 @@
 #include <set>
 #include <utility>
 
+#include "apps/lockstep/log_folders.h"
 #include "apps/lockstep/verbs.h"
 #include "lockstep/base/error.h"
 #include "lockstep/base/file.h"
@@ -152,8 +153,21 @@ void add_records_of(int pid, Found& found) {
   }
 }
 
+/// Of a folder with recorders, or of the newest attempt below the folder that --log_dir named.
+void add_records_below(const fs::path& folder, Found& found) {
+  const auto before = found.records.size() + found.failures.size();
+  add_records_in(folder, found);
+  if (found.records.size() + found.failures.size() > before) return;
+  const auto newest = newest_attempt(folder);
+  for (const auto& attempt : newest.folders) {
+    log_info(fmt::format("newest attempt below {}: {}", folder.string(), attempt.string()));
+    add_records_in(attempt, found);
+  }
+  for (const auto& other : newest.others) log_info(fmt::format("not shown: {}", other.string()));
+}
+
 void add_records_for(const std::string& target, Found& found) {
-  if (fs::is_directory(target)) return add_records_in(target, found);
+  if (fs::is_directory(target)) return add_records_below(target, found);
   if (!is_number(target)) {
     throw Error(
         ErrorCode::kInvalidArgument,
@@ -183,10 +197,11 @@ int verb_inspect(const std::vector<std::string>& args) {
   CLI::App app(
       "What the ranks of a job did last: their last operation, since when they wait, and who is "
       "odd. For a job that runs: the process of `lockstep run` or of a rank. For one that is dead: "
-      "the folder attempt_0 that `lockstep run --log_dir` made.",
+      "the folder that --log_dir named (its newest attempt is shown), or one attempt_N in it.",
       "lockstep inspect");
   std::vector<std::string> targets;
-  app.add_option("DIR|PID", targets, "folders with rank_*.flight, or processes")->required();
+  app.add_option("DIR|PID", targets, "folders of `lockstep run --log_dir`, or processes")
+      ->required();
   try {
     app.parse(std::vector<std::string>(args.rbegin(), args.rend()));
   } catch (const CLI::ParseError& error) {

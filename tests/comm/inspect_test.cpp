@@ -60,6 +60,18 @@ TEST(Inspect, NamesTheRankThatHoldsUpTheOthersAliveAndDead) {
   EXPECT_TRUE(has(dead, "barrier #3") && has(dead, "dead, 1 behind")) << dead;
   EXPECT_TRUE(has(dead, "group_holder.cpp:23") && has(dead, "group_holder.cpp:19")) << dead;
 
+  // Given what --log_dir was given: the attempt that wrote last, and a word of the others.
+  const auto older = logs.path() / "older" / "attempt_7";
+  std::filesystem::create_directories(older);
+  std::filesystem::copy(folder.path() / "attempt_0", older);
+  const auto written = std::filesystem::last_write_time(folder.path() / "attempt_0");
+  std::filesystem::last_write_time(older, written - std::chrono::hours(1));
+  Launched newest({"inspect", logs.path().string()});
+  EXPECT_EQ(newest.wait(), 0);
+  EXPECT_EQ(newest.out().substr(0, newest.out().find("inside for")),
+            dead.substr(0, dead.find("inside for")));
+  EXPECT_TRUE(has(newest.err(), "not shown: " + older.string())) << newest.err();
+
   std::filesystem::resize_file(folder.path() / "attempt_0" / "rank_1.flight", 1000);
   Launched rest({"inspect", (folder.path() / "attempt_0").string()});
   EXPECT_EQ(rest.wait(), 0);
