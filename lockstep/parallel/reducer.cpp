@@ -225,8 +225,18 @@ bool Reducer::in_flight() const {
 
 void Reducer::launch_full_buckets() {
   while (flights_.size() < buckets().size() && missing_[flights_.size()] == 0) {
-    flights_.push_back(launch(flights_.size()));
+    const size_t bucket = flights_.size();
+    try {
+      flights_.push_back(launch(bucket));
+    } catch (const Error& error) {  // the group has failed meanwhile
+      throw with_names(error, bucket);
+    }
   }
+}
+
+Error Reducer::with_names(const Error& error, size_t bucket) const {
+  return {error.code(), fmt::format("{} (while averaging the gradients of {})", error.what(),
+                                    name_list(bucket_names(bucket)))};
 }
 
 Reducer::Flight Reducer::launch(size_t bucket) {
@@ -367,10 +377,7 @@ void Reducer::wait_for_flights() {
       if (flights_[bucket].finish) flights_[bucket].finish();
     } catch (const Error& error) {
       if (failure) continue;
-      const auto names = name_list(bucket_names(bucket));
-      failure = std::make_exception_ptr(
-          Error(error.code(),
-                fmt::format("{} (while averaging the gradients of {})", error.what(), names)));
+      failure = std::make_exception_ptr(with_names(error, bucket));
     } catch (...) {
       if (!failure) failure = std::current_exception();
     }

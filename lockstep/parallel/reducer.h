@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "lockstep/base/error.h"
 #include "lockstep/comm/process_group.h"
 #include "lockstep/parallel/autograd_hooks.h"
 #include "lockstep/parallel/averaging_state.h"
@@ -134,6 +135,7 @@ class Reducer {
   void measure_wait();
   std::string name_of(int index) const { return parameters_[static_cast<size_t>(index)].name; }
   std::vector<std::string> bucket_names(size_t bucket) const;
+  Error with_names(const Error& error, size_t bucket) const;
   [[noreturn]] void throw_missing() const;
 
   ProcessGroup group_;

@@ -246,7 +246,7 @@ void stand_before_batch_norm() {
   using Key = c10::DispatchKey;
   static std::list<torch::Library> libraries;
   static const bool once = [] {
-    for (const Key key : {Key::AutogradCPU, Key::AutogradCUDA}) {
+    for (const Key key : {Key::AutogradCPU, Key::AutogradCUDA, Key::AutogradPrivateUse1}) {
       libraries.emplace_back(torch::Library::IMPL, "aten", key, __FILE__, __LINE__);
       libraries.back().impl("batch_norm", &batch_norm);
     }
@@ -255,16 +255,22 @@ void stand_before_batch_norm() {
   (void)once;
 }
 
+/// Where batch_norm() above stands: elsewhere a layer would silently keep to its own batch.
+bool stands_on(const c10::Device& device) {
+  return device.is_cpu() || device.is_cuda() || device.type() == c10::DeviceType::PrivateUse1;
+}
+
 /// The tensor that tells a batch norm layer from others; nothing for another module.
 std::optional<Tensor> key_of(const std::string& name, torch::nn::Module& module) {
   const auto key = [&](const auto* layer) -> std::optional<Tensor> {
     if (!layer) return std::nullopt;
     const Tensor tensor = layer->running_mean.defined() ? layer->running_mean : layer->weight;
-    if (tensor.defined()) return tensor;
+    if (tensor.defined() && stands_on(tensor.device())) return tensor;
+    const std::string why = tensor.defined()
+                                ? "is on " + tensor.device().str()
+                                : "has neither running statistics nor a weight to know it by";
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("batch norm layer '{}' has neither running statistics nor a weight to "
-                            "know it by; use SyncBatchNorm in its place",
-                            name));
+                fmt::format("batch norm layer '{}' {}; use SyncBatchNorm in its place", name, why));
   };
   if (auto found = key(module.as<torch::nn::BatchNorm1d>())) return found;
   if (auto found = key(module.as<torch::nn::BatchNorm2d>())) return found;

@@ -1,11 +1,13 @@
 // DistributedDataParallel of modules that are not on the CPU; ranks are threads.
 #include <gtest/gtest.h>
 #include <torch/nn/module.h>
+#include <torch/nn/modules/batchnorm.h>
 #include <torch/nn/pimpl.h>
 #include <torch/utils.h>
 
 #include "lockstep/parallel/distributed_data_parallel.h"
 #include "lockstep/parallel/evaluation.h"
+#include "lockstep/parallel/sync_batch_norm.h"
 #include "tests/support/error_of.h"
 #include "tests/support/ranks.h"
 #include "tests/tensor/support/guarded_device.h"
@@ -125,6 +127,37 @@ TEST(DdpDevice, GathersRows) {
     EXPECT_EQ(all.device(), device);
     EXPECT_TRUE(all.cpu().select(1, 0).equal(torch::tensor({0.0F, 1.0F, 1.0F})));
   });
+}
+
+/// Output, gradient of the input and running mean on rank 0 of a converted layer.
+std::vector<Tensor> normed(bool away) {
+  std::vector<Tensor> result;
+  testing::run_rank_threads(2, [&](World world) {
+    const auto device = device_of(world.rank, away);
+    torch::nn::BatchNorm1d layer(3);
+    const torch::NoGradGuard no_grad;
+    for (Tensor* own : {&layer->weight, &layer->bias, &layer->running_mean, &layer->running_var}) {
+      *own = own->detach().to(device);
+    }
+    const auto group = ProcessGroup::create(world);
+    EXPECT_EQ(convert_sync_batchnorm(*layer, group), 1);
+    const torch::AutoGradMode with_grad(true);
+    const Tensor x = (torch::arange(12, torch::kFloat).view({4, 3}) * (world.rank + 1)).to(device);
+    x.set_requires_grad(true);
+    const Tensor y = layer(x);
+    (y * y.detach()).sum().backward();
+    if (world.rank == 0) result = {on_cpu(y), on_cpu(x.grad()), on_cpu(layer->running_mean)};
+  });
+  return result;
+}
+
+TEST(DdpDevice, BatchNormIsSynchronisedAsOnTheCpu) {
+  const auto here = normed(false);
+  const auto away = normed(true);
+  ASSERT_EQ(here.size(), away.size());
+  for (size_t i = 0; i < here.size(); ++i) {
+    EXPECT_TRUE(here[i].allclose(away[i])) << i << here[i] << away[i];
+  }
 }
 
 TEST(DdpDevice, ShardsAreForTheCpu) {

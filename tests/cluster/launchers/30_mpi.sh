@@ -39,6 +39,16 @@ test_mpirun_with_the_ranks_dealt_out_by_node() {
   same_weights mpirun_node 4
 }
 
+# Of two ranks' sums there is only one order, so any engine gives the weights of `native`.
+test_training_by_other_engines_over_two_hosts() {
+  local engine
+  for engine in mpi c10d:gloo; do
+    trainer "engine_$engine"
+    within 60 0 open_mpi host1 -n 2 -H host1:1,host2:1 -x LOCKSTEP_SECRET=between-us "${TRAIN[@]}" "parallel.backend=$engine"
+    same_weights "engine_$engine" 2
+  done
+}
+
 test_hydra_on_one_host() {
   trainer hydra
   within 60 0 on host1 mpiexec.hydra -n 4 "${TRAIN[@]}"
