@@ -14,8 +14,8 @@ struct LabelLine {
 };
 
 /// One line, surrounding white space cut off: at its only tab, or, without a tab, at its only
-/// blank. `where` ("FILE:LINE") begins every error: kCorrupt (no separator, more than one, not
-/// UTF-8).
+/// blank. `where` ("FILE:LINE") begins every error: kCorrupt (no separator, more than one, nothing
+/// beside it, not UTF-8, over 16 MiB).
 LabelLine split_label_line(std::string_view line, const std::string& where);
 
 /// All lines of a file, empty ones left out; a byte order mark is passed over. `file` names it.

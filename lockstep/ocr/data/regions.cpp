@@ -8,6 +8,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/ocr/geometry/polygon.h"
 #include "lockstep/ocr/geometry/region.h"
+#include "lockstep/ocr/text/unicode.h"
 
 namespace lockstep::ocr {
 namespace {
@@ -95,7 +96,7 @@ void ignore_unusable(std::vector<TextRegion>& regions, std::vector<std::string>&
     if (fault.empty()) continue;
     ignored = true;
     remarks.push_back(
-        fmt::format("region {} ('{}') has {}: ignored", i + 1, text, std::move(fault)));
+        fmt::format("region {} ('{}') has {}: ignored", i + 1, for_message(text), fault));
   }
 }
 

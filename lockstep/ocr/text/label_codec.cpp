@@ -23,7 +23,7 @@ EncodedText encode_text(const Dictionary& dictionary, std::string_view text, int
     return all_blank(dictionary, max_text_len,
                      fmt::format("'{}' has {} characters, more than max_text_len {}: trained as an "
                                  "empty text",
-                                 text, count, max_text_len));
+                                 for_message(text), count, max_text_len));
   }
   auto result = all_blank(dictionary, max_text_len, "");
   std::string dropped;
@@ -37,8 +37,9 @@ EncodedText encode_text(const Dictionary& dictionary, std::string_view text, int
     }
   }
   if (!dropped.empty()) {
-    result.remark = fmt::format("'{}': not in the dictionary: '{}'{}", text, dropped,
-                                result.length == 0 ? "; nothing is left" : "");
+    result.remark =
+        fmt::format("'{}': not in the dictionary: '{}'{}", for_message(text), for_message(dropped),
+                    result.length == 0 ? "; nothing is left" : "");
   }
   return result;
 }

@@ -18,6 +18,13 @@ bool is_ascii(std::string_view text) {
                      [](char byte) { return static_cast<unsigned char>(byte) < 0x80; });
 }
 
+/// Of ASCII, or one of U+0080 .. U+009F.
+bool is_control(std::string_view character) {
+  const auto first = static_cast<unsigned char>(character[0]);
+  if (first < 0x20 || first == 0x7F) return true;
+  return first == 0xC2 && character.size() == 2 && static_cast<unsigned char>(character[1]) < 0xA0;
+}
+
 std::string take(char* made) {
   if (made == nullptr) throw std::bad_alloc();
   const std::unique_ptr<char, void (*)(void*)> owned(made, g_free);
@@ -66,6 +73,21 @@ std::string to_nfkd(std::string_view text) {
   return is_ascii(text) ? std::string(text)
                         : take(g_utf8_normalize(text.data(), static_cast<gssize>(text.size()),
                                                 G_NORMALIZE_NFKD));
+}
+
+std::string for_message(std::string_view text) {
+  constexpr int kMost = 60;
+  std::string shown;
+  int count = 0;
+  for (size_t at = 0; at < text.size(); ++count) {
+    if (count == kMost) return shown + "...";
+    size_t end = at + 1;
+    while (end < text.size() && !starts_character(text[end])) ++end;
+    const auto one = text.substr(at, end - at);
+    shown += is_control(one) ? "?" : one;
+    at = end;
+  }
+  return shown;
 }
 
 }  // namespace lockstep::ocr

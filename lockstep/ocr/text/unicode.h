@@ -23,4 +23,8 @@ std::string to_lower(std::string_view text);
 /// Unicode's compatibility decomposition (form NFKD). `text` must be UTF-8.
 std::string to_nfkd(std::string_view text);
 
+/// As a message shows it: at most 60 characters, then "..."; control characters as "?", because a
+/// label may hold what moves a terminal's cursor. `text` must be UTF-8.
+std::string for_message(std::string_view text);
+
 }  // namespace lockstep::ocr

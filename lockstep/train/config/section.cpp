@@ -229,12 +229,23 @@ void Section::only(const std::string& key, const std::vector<std::string>& value
   fail(key, fmt::format("cannot be {}: {}", shown(*node), why));
 }
 
+/// ", did you mean 'X'?" for a key of that name, or one that a sub-section has.
+std::string Section::hint(const std::string& key) const {
+  std::string near = did_you_mean(key, known_);
+  if (!near.empty()) return near;
+  for (const auto& [name, place, value] : node_->entries) {
+    if (value.find(key) == nullptr || !contains(known_, name)) continue;
+    return fmt::format(", did you mean '{}.{}'?", name_of(name), key);
+  }
+  return "";
+}
+
 void Section::finish() const {
   for (const auto& entry : node_->entries) {
     if (contains(known_, entry.key)) continue;
     throw Error(ErrorCode::kInvalidArgument,
                 fmt::format("{}: unknown key '{}'{}", to_string(entry.place), name_of(entry.key),
-                            did_you_mean(entry.key, known_)));
+                            hint(entry.key)));
   }
 }
 

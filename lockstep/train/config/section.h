@@ -55,6 +55,7 @@ class Section {
  private:
   Node* value(const std::string& key);
   void fill(const std::string& key, Node node);
+  std::string hint(const std::string& key) const;
   [[noreturn]] void wrong(const std::string& key, const Node& node, const std::string& must) const;
 
   Node* node_;

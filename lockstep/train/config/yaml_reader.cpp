@@ -6,6 +6,7 @@
 #include <yaml-cpp/mark.h>
 #include <yaml-cpp/parser.h>
 
+#include <algorithm>
 #include <map>
 #include <optional>
 #include <set>
@@ -13,6 +14,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/file.h"
+#include "lockstep/ocr/text/unicode.h"
 
 namespace lockstep {
 namespace {
@@ -181,6 +183,46 @@ class TreeBuilder : public YAML::EventHandler {
   std::map<YAML::anchor_t, Node> anchors_;
 };
 
+bool says_its_encoding(std::string_view text) {
+  return text.starts_with("\xFF\xFE") || text.starts_with("\xFE\xFF") ||
+         text.starts_with(std::string_view("\0\0\xFE\xFF", 4));
+}
+
+/// Line `number`, from 0; empty past the end.
+std::string_view line_of(std::string_view text, int number) {
+  for (; number > 0 && !text.empty(); --number) {
+    text.remove_prefix(std::min(text.size(), text.find('\n')));
+    if (!text.empty()) text.remove_prefix(1);
+  }
+  return text.substr(0, text.find('\n'));
+}
+
+bool is_indented_by_tab(std::string_view line) {
+  const auto indentation = line.substr(0, line.find_first_not_of(" \t"));
+  return indentation.find('\t') != std::string_view::npos;
+}
+
+/// What the parser would read as something else than was meant.
+void check_encoding(std::string_view text, const std::string& source) {
+  if (text.empty() || says_its_encoding(text) || ocr::is_utf8(text)) return;
+  int number = 0;
+  for (auto rest = text; ocr::is_utf8(rest.substr(0, rest.find('\n'))); ++number) {
+    rest.remove_prefix(rest.find('\n') + 1);
+  }
+  throw Error(ErrorCode::kInvalidArgument,
+              fmt::format("{}:{}: {}", source, number + 1,
+                          line_of(text, number).find('\0') == std::string_view::npos
+                              ? "not UTF-8"
+                              : "a zero byte: no text"));
+}
+
+std::string explain(const YAML::Exception& error, std::string_view text) {
+  if (!error.mark.is_null() && is_indented_by_tab(line_of(text, error.mark.line))) {
+    return "a tab in the indentation, where YAML takes blanks alone";
+  }
+  return "not YAML: " + error.msg;
+}
+
 }  // namespace
 
 Node parse_yaml(std::string_view text, const std::string& source, const YamlLimits& limits) {
@@ -190,6 +232,7 @@ Node parse_yaml(std::string_view text, const std::string& source, const YamlLimi
   if (static_cast<int64_t>(text.size()) > limits.text_bytes) {
     fail(fmt::format("longer than {} bytes", limits.text_bytes));
   }
+  check_encoding(text, source);
   std::istringstream stream{std::string(text)};
   TreeBuilder builder(std::make_shared<const std::string>(source), limits);
   try {
@@ -200,7 +243,7 @@ Node parse_yaml(std::string_view text, const std::string& source, const YamlLimi
     return first;
   } catch (const YAML::Exception& error) {
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("{}:{}: not YAML: {}", source, error.mark.line + 1, error.msg));
+                fmt::format("{}:{}: {}", source, error.mark.line + 1, explain(error, text)));
   }
 }
 

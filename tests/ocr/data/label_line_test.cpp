@@ -25,6 +25,11 @@ TEST(LabelLine, FaultsNameFileAndLine) {
   EXPECT_EQ(fault("a.png\tb\tc").substr(0, 16), "gt.txt:7: 2 tabs");
   EXPECT_EQ(fault("a.png b c").substr(0, 26), "gt.txt:7: no tab but 2 bla");
   EXPECT_EQ(fault("a.png\t\xFF"), "gt.txt:7: not UTF-8");
+  EXPECT_EQ(fault(std::string("a\0.png\tx", 8)), "gt.txt:7: a zero byte: no text");
+  EXPECT_EQ(fault("a.png\t\r\n").substr(0, 41), "gt.txt:7: nothing on one side of the tab;");
+  EXPECT_EQ(fault("\tabc").substr(0, 41), "gt.txt:7: nothing on one side of the tab;");
+  EXPECT_EQ(fault("a.png\t" + std::string(16 << 20, 'x')),
+            "gt.txt:7: a line of 16777222 bytes; allowed: 16777216");
 }
 
 TEST(LabelFile, KeepsLineNumbersPastEmptyLinesAndAByteOrderMark) {

@@ -32,6 +32,15 @@ TEST(Dictionary, CutsOffLineEndsAlone) {
   EXPECT_FALSE(dictionary.lower());
 }
 
+TEST(Dictionary, AByteOrderMarkIsNoCharacter) {
+  const auto dictionary = Dictionary::parse(
+      "\xEF\xBB\xBF"
+      "a\nb\n",
+      "d.txt", {.character_dict_path = "d.txt"});
+  EXPECT_EQ(dictionary.num_classes(), 3);
+  EXPECT_EQ(dictionary.find("a"), 0);
+}
+
 TEST(Dictionary, ASpaceIsAddedOnce) {
   const CharacterOptions options{.character_dict_path = "d.txt", .use_space_char = true};
   const auto added = Dictionary::parse("a\nb\n", "d.txt", options);

@@ -32,5 +32,17 @@ TEST(Unicode, DecomposesForComparison) {
   EXPECT_EQ(to_nfkd("plain"), "plain");
 }
 
+TEST(ForMessage, IsShortAndMovesNoCursor) {
+  EXPECT_EQ(for_message("Gr\xC3\xBC\xC3\x9F Gott"), "Gr\xC3\xBC\xC3\x9F Gott");
+  EXPECT_EQ(for_message("a\x1B[31m\n\x7F\xC2\x9B"
+                        "b"),
+            "a?[31m???b");
+  std::string many;
+  for (int i = 0; i < 61; ++i) many += "\xC3\xA9";
+  EXPECT_EQ(for_message(many), many.substr(0, 120) + "...");
+  EXPECT_EQ(for_message(many.substr(0, 120)), many.substr(0, 120));
+  EXPECT_EQ(for_message(""), "");
+}
+
 }  // namespace
 }  // namespace lockstep::ocr

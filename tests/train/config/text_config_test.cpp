@@ -199,5 +199,10 @@ TEST(TextConfig, OptimizersHaveTheirOwnDefaults) {
   expect_fault(kRecogniser, "optimizer.accum=1", "unknown key 'optimizer.accum'");
 }
 
+TEST(TextConfig, AKeyOneLevelTooHighIsFound) {
+  expect_fault(kRecogniser, "train.data_dir=x",
+               "unknown key 'train.data_dir', did you mean 'train.dataset.data_dir'?");
+}
+
 }  // namespace
 }  // namespace lockstep

@@ -56,6 +56,26 @@ TEST(YamlReader, RefusesWithTheLine) {
   EXPECT_EQ(parse_error("a: 1\n---\nb: 2\n"), "a.yaml: holds more than one document");
 }
 
+TEST(YamlReader, RefusesWhatWouldBeMisread) {
+  EXPECT_EQ(parse_error("a: 1\nb: g\xE4rten\n"), "a.yaml:2: not UTF-8");
+  EXPECT_EQ(parse_error("\xE4: 1"), "a.yaml:1: not UTF-8");
+  EXPECT_EQ(parse_error(std::string("a: 1\n\nb: \0", 10)), "a.yaml:3: a zero byte: no text");
+  EXPECT_EQ(parse_error("a:\n  b: 1\n\tc: 2\n"),
+            "a.yaml:3: a tab in the indentation, where YAML takes blanks alone");
+  EXPECT_EQ(parse_yaml("a: g\xC3\xA4rten\t# a tab\n", "a").find("a")->text, "g\xC3\xA4rten");
+}
+
+TEST(YamlReader, ReadsUtf16ThatSaysSo) {
+  EXPECT_EQ(parse_yaml(std::string_view("\xFF\xFE"
+                                        "a\0:\0 \0"
+                                        "1\0",
+                                        10),
+                       "a")
+                .find("a")
+                ->text,
+            "1");
+}
+
 TEST(YamlReader, StaysWithinBounds) {
   EXPECT_EQ(parse_error(std::string(100000, '[')), "a.yaml:1: nested deeper than 64 levels");
   EXPECT_EQ(parse_error("a: 1\n" + std::string(201, 'b') + ": 2"),
