@@ -15,13 +15,16 @@ test_srun_cyclic() {
   same_weights srun_cyclic 4
 }
 
+# Here and with PMIx rank 0 makes a secret, and the others get it from Slurm.
 test_srun_with_pmi2() {
+  unset LOCKSTEP_SECRET
   trainer srun_pmi2
   within 60 0 srun -N2 --ntasks-per-node=2 --mpi=pmi2 "${TRAIN[@]}"
   same_weights srun_pmi2 4
 }
 
 test_srun_with_pmix() {
+  unset LOCKSTEP_SECRET
   trainer srun_pmix
   within 60 0 srun -N2 --ntasks-per-node=2 --mpi=pmix "${TRAIN[@]}"
   same_weights srun_pmix 4
@@ -67,6 +70,7 @@ test_lockstep_run_in_srun() {
     "$BIN/lockstep" "${TRAIN[@]}"
   same_weights srun_run 4
 }
+
 # Rank 0 is on neither the first host of the job's list nor of the step's.
 test_srun_arbitrary() {
   trainer srun_arbitrary
