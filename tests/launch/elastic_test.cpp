@@ -121,6 +121,24 @@ TEST(Elastic, AStoppedServerIsReplacedAndJoinsTheOthers) {
   EXPECT_SAYS(c, "world 3 rank", 2);
 }
 
+// c takes b for dead, and takes over as b does later: nobody is at the endpoint to bring them
+// together.
+TEST(Elastic, TwoThatTookOverFindEachOther) {
+  const ElasticJob job("1:3", {}, kTwoSeconds);
+  const auto a = job.first("a");
+  EXPECT_SAYS(a, "world 1");
+  const auto b = job.agent("b");
+  EXPECT_SAYS(b, "world 2 rank 1");
+  const auto c = job.first("c");
+  for (const auto* run : {&a, &b, &c}) EXPECT_SAYS(*run, "world 3 rank");
+  b->send(SIGSTOP);
+  a->send(SIGKILL);
+  EXPECT_SAYS(c, "world 1 rank 0");
+  b->send(SIGCONT);
+  EXPECT_SAYS(b, "world 2 rank", 2);
+  EXPECT_SAYS(c, "world 2 rank");
+}
+
 TEST(Elastic, FailuresAreCountedAndTheLastIsReported) {
   const ElasticJob job("2", {"--max_restarts", "1"});
   const TempFolder folder;

@@ -2,10 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <thread>
 
 #include "lockstep/base/log.h"
 #include "lockstep/launch/rendezvous/keys.h"
+#include "lockstep/launch/rendezvous/limits.h"
 
 namespace lockstep {
 namespace {
@@ -16,6 +18,15 @@ using State = JobRecord::State;
 constexpr int64_t kMaxSignsPerSecond = 10000;
 /// To find the new leader, once the loss of the last is seen.
 constexpr std::chrono::milliseconds kWayLimit{1000};
+
+/// Of whom others_ tells: as many as can come before an agent in its plan, and the server.
+constexpr size_t kMaxOthers = kMaxSuccessors + 1;
+
+bool holds(const std::vector<Endpoint>& places, const Endpoint& place) {
+  return std::any_of(places.begin(), places.end(), [&](const Endpoint& each) {
+    return each.host == place.host && each.port == place.port;
+  });
+}
 
 /// The store, or the way to it, is gone; another may be found.
 bool is_loss(const Error& error) {
@@ -210,6 +221,8 @@ std::optional<Failure> Participant::failure_of(int64_t generation) {
 
 void Participant::begin(const NodePlan& plan) {
   plan_ = plan;
+  // Who is here leads no other half.
+  std::erase_if(others_, [&](const Endpoint& place) { return holds(plan.successors, place); });
   said_.clear();
   if (plan.node_rank == 0) {
     workers_->serve();
@@ -235,15 +248,34 @@ void Participant::begin(const NodePlan& plan) {
   give_sign();
 }
 
-/// The agent that leads the job elsewhere than at the endpoint looks for others there.
+/// The agent that leads the job elsewhere than at the endpoint looks for others there, and where
+/// they may have taken over.
 void Participant::look_elsewhere() {
   const auto endpoint = leader_ ? place_->elsewhere() : std::nullopt;
   if (!endpoint) return search_.reset();
-  if (!search_) search_.emplace(*endpoint, own_place(), secret_, options_.run_id);
+  if (!search_) {
+    std::vector<Endpoint> places = others_;
+    if (!holds(places, *endpoint)) places.insert(places.begin(), *endpoint);
+    search_.emplace(std::move(places), own_place(), secret_, options_.run_id);
+  }
   search_->we_run(leader_->running());
-  if (!search_->they_run()) return;
-  store_->set(keys::kMoved, to_string(*endpoint), soon());
-  throw Moved{*endpoint};
+  const auto they = search_->they_run();
+  // What it found may be of before that agent came here.
+  if (!they || !(holds(others_, *they) || to_string(*they) == to_string(*endpoint))) return;
+  store_->set(keys::kMoved, to_string(*they), soon());
+  throw Moved{*they};
+}
+
+/// Of those that come before this agent, when it takes over.
+void Participant::remember_others(const MeetingPlace::Candidates& candidates) {
+  if (!place_->may_lead()) return others_.clear();
+  const size_t before = std::min(candidates.own, candidates.in_order.size());
+  for (size_t i = 0; i < before; ++i) {
+    const Endpoint& place = candidates.in_order[i];
+    if (to_string(place) != to_string(own_place()) && !holds(others_, place))
+      others_.push_back(place);
+  }
+  if (others_.size() > kMaxOthers) others_.resize(kMaxOthers);
 }
 
 /// As other hosts reach it.
@@ -268,6 +300,7 @@ void Participant::end_with_loss() {
 bool Participant::go_to(const Endpoint& where) {
   try {
     store_ = place_->reopen({{where}}, stopping_, Deadline::after(place_->call_limit()));
+    others_.clear();
     return true;
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kTimeout) throw;
@@ -291,6 +324,7 @@ void Participant::reopen(const std::optional<Endpoint>& moved, const std::string
     candidates.in_order.insert(candidates.in_order.begin(), place_->endpoint());
   }
   store_ = place_->reopen(candidates, stopping_, Deadline::after(options_.join_timeout));
+  remember_others(candidates);
 }
 
 }  // namespace lockstep

@@ -58,6 +58,7 @@ class Participant {
 
   void reopen(const std::optional<Endpoint>& moved, const std::string& why);
   bool go_to(const Endpoint& where);
+  void remember_others(const MeetingPlace::Candidates& candidates);
   void end_with_loss();
   MembershipRules rules() const;
   Endpoint own_place() const;
@@ -78,6 +79,8 @@ class Participant {
   std::optional<Leader> leader_;
   bool leader_began_ = false;
   std::optional<EndpointSearch> search_;
+  /// Places of agents that did not answer when this one took over, and may yet lead another half.
+  std::vector<Endpoint> others_;
   std::chrono::milliseconds interval_;
   Deadline sign_at_ = Deadline::after(std::chrono::milliseconds(0));
   std::string said_;  ///< To the user, so that nothing is said twice.
