@@ -18,8 +18,10 @@ void require(bool holds) {
   if (!holds) std::abort();
 }
 
-constexpr std::array kParsers = {parse_ic15,  parse_mlt,       parse_rctw17,  parse_mtwi2018,
-                                 parse_td500, parse_totaltext, parse_ctw1500, parse_rects};
+constexpr std::array kParsers = {parse_ic15,     parse_mlt,         parse_rctw17,
+                                 parse_mtwi2018, parse_td500,       parse_totaltext,
+                                 parse_ctw1500,  parse_rects,       parse_casia10k,
+                                 parse_sroie,    parse_borndigital, parse_ctw1500_xml};
 
 void check_words(const std::vector<LabelWord>& words) {
   const std::string line = label_json(words);
@@ -28,20 +30,37 @@ void check_words(const std::vector<LabelWord>& words) {
   for (const LabelWord& word : words) require(word.points.size() >= 3);
 }
 
+void check_file(size_t kind, const std::string& text, LabelNotes& notes) {
+  if (kind == 3) {
+    for (const bool has_language : {false, true}) {
+      for (const auto& [name, words] : parse_art(text, "file", has_language, notes)) {
+        check_words(words);
+      }
+    }
+    return;
+  }
+  const auto pictures = kind == 0   ? parse_ctw(text, "file", notes)
+                        : kind == 1 ? parse_textocr(text, "file", notes)
+                                    : parse_cocotext(text, "file", "val", notes);
+  for (const auto& picture : pictures) check_words(picture.words);
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size < 1) return 0;
   const std::string text(reinterpret_cast<const char*>(data) + 1, size - 1);
-  const size_t parser = data[0] % (kParsers.size() + 2);
+  const size_t parser = data[0] % (kParsers.size() + 6);
   LabelNotes notes;
   try {
     if (parser < kParsers.size()) {
       check_words(kParsers[parser](text, "file", notes));
     } else if (parser == kParsers.size()) {
       for (const auto& image : parse_syntext150k(text, "file")) check_words(image.words);
-    } else {
+    } else if (parser == kParsers.size() + 1) {
       parse_ic15_words(text, "file");
+    } else {
+      check_file(parser - kParsers.size() - 2, text, notes);
     }
   } catch (const Error& error) {
     require(error.code() == ErrorCode::kCorrupt);

@@ -53,7 +53,9 @@ void check_options(const ConvertOptions& options) {
   if (options.path_mode != "relative" && options.path_mode != "abs") {
     refuse(fmt::format("--path_mode {}: must be relative or abs", options.path_mode));
   }
-  if (!options.split.empty()) {
+  if (options.dataset_name == "cocotext") {
+    if (options.split.empty()) refuse("--split is missing: train, val or test of cocotext");
+  } else if (!options.split.empty()) {
     refuse(fmt::format("--split {}: {} is not one of several sets in one file", options.split,
                        options.dataset_name));
   }

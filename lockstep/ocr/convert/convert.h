@@ -15,7 +15,7 @@ struct ConvertOptions {
   std::string label_dir;               ///< Folder of label files, or the one file.
   std::string output_path;             ///< Empty: default_output().
   std::string path_mode = "relative";  ///< Or abs: with image_dir in front.
-  std::string split;                   ///< Of sets with several in one file; none of those here.
+  std::string split;                   ///< Of cocotext, which has several in one file.
 };
 
 /// {folder of label_dir}/{last part of image_dir}_{task}_gt.txt; for rec_lmdb, which is a folder,
@@ -31,8 +31,7 @@ struct ConvertResult {
 /// Called with pictures done and in all.
 using ConvertProgress = std::function<void(int64_t done, int64_t total)>;
 
-/// Reads all labels, then writes the output whole or not at all. For ICDAR 2015, MLT 2017, RCTW-17,
-/// MTWI 2018, TD500, Total-Text, CTW1500, ReCTS and SynText-150k the bytes are those that MindOCR's
+/// Reads all labels, then writes the output whole or not at all: the bytes that MindOCR's
 /// converters write. rec_lmdb is ours: the pictures of a rec label file, under MindOCR's keys.
 /// Errors: kInvalidArgument (a data set, task or mode that is not converted; the text lists those
 /// that are), kNotFound (labels, or a picture that a label names), kCorrupt (FILE:LINE), kIo.

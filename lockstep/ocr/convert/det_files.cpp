@@ -41,7 +41,10 @@ std::string stem(const std::string& name) {
   return fs::path(name).stem().string();
 }
 
-const std::array<LabelSet, 9> kLabelSets = {{
+// CTW1500's training set, where its folder holds no .txt; no name to ask for.
+constexpr std::string_view kCtwTraining = "ctw1500, training";
+
+const std::array<LabelSet, 13> kLabelSets = {{
     {"ic15", Order::kByLabel, ".txt",
      [](const std::string& n) { return from(stem(n), 3) + ".jpg"; }, parse_ic15},
     {"mlt2017", Order::kByPicture, ".txt",
@@ -59,11 +62,19 @@ const std::array<LabelSet, 9> kLabelSets = {{
      parse_totaltext},
     {"ctw1500", Order::kByLabel, ".txt",
      [](const std::string& n) { return from(up_to(n, '.'), 3) + ".jpg"; }, parse_ctw1500},
+    {kCtwTraining, Order::kByLabel, ".xml",
+     [](const std::string& n) { return up_to(n, '.') + ".jpg"; }, parse_ctw1500_xml},
+    {"casia10k", Order::kByLabel, ".txt",
+     [](const std::string& n) { return up_to(n, '.') + ".jpg"; }, parse_casia10k},
+    {"sroie", Order::kByLabel, ".txt", [](const std::string& n) { return up_to(n, '.') + ".jpg"; },
+     parse_sroie},
+    {"borndigital", Order::kByPicture, ".txt",
+     [](const std::string& n) { return "gt_" + stem(n) + ".txt"; }, parse_borndigital},
     {"rects", Order::kByPicture, ".json", [](const std::string& n) { return stem(n) + ".json"; },
      parse_rects},
 }};
 
-const LabelSet* find_set(const std::string& name) {
+const LabelSet* find_set(std::string_view name) {
   const auto found = std::find_if(kLabelSets.begin(), kLabelSets.end(),
                                   [&](const LabelSet& set) { return set.name == name; });
   return found != kLabelSets.end() ? found : nullptr;
@@ -107,13 +118,14 @@ class DetFile {
 
   std::string by_label(const LabelSet& set) {
     const auto labels = names_in(options_.label_dir, set.ending);
+    if (labels.empty() && set.name == "ctw1500") return by_label(*find_set(kCtwTraining));
     if (labels.empty()) {
-      const char* xml = set.name == "ctw1500" ? " (the training set's .xml are not read)" : "";
       throw Error(ErrorCode::kNotFound,
-                  fmt::format("{}: no label files *{}{}", options_.label_dir, set.ending, xml));
+                  fmt::format("{}: no label files *{}", options_.label_dir, set.ending));
     }
     for (const std::string& label : labels) {
       const std::string file = (fs::path(options_.label_dir) / label).string();
+      if (set.name == "sroie" && is_left_out(set.other(label))) continue;
       const auto picture = find_picture(set.other(label), file);
       if (set.name == "mtwi2018" && cv::imread(picture.string()).empty()) {
         result_.notes.push_back(fmt::format("{}: does not decode, skipping it", picture.string()));
@@ -150,7 +162,39 @@ class DetFile {
     return std::move(text_);
   }
 
+  /// LSVT and ArT: one file that names pictures without their ending.
+  std::string by_stem() {
+    const std::string& file = options_.label_dir;
+    const auto labels = parse_art(read_file(file, kMaxLabelBytes), file,
+                                  options_.dataset_name == "ic19_art", result_.notes);
+    const auto pictures = pictures_in(options_.image_dir);
+    for (const std::string& picture : pictures) {
+      const auto found = labels.find(stem(picture));
+      if (found == labels.end()) throw_bad_label({file, 0}, "no labels for " + picture);
+      add(fs::path(options_.image_dir) / picture, found->second, pictures.size());
+    }
+    return std::move(text_);
+  }
+
+  std::string by_list(const std::vector<LabelledPicture>& pictures) {
+    for (const auto& [name, words] : pictures) {
+      const fs::path picture = fs::path(options_.image_dir) / name;
+      require_picture(picture, options_.label_dir);
+      add(picture, words, pictures.size());
+    }
+    return std::move(text_);
+  }
+
  private:
+  /// SROIE holds labels without a picture, and second copies, whose names are longer.
+  bool is_left_out(const std::string& picture) {
+    constexpr size_t kCopy = 19;
+    const bool is_there = fs::exists(fs::path(options_.image_dir) / picture);
+    if (is_there && picture.size() != kCopy) return false;
+    result_.notes.push_back(picture + (is_there ? ": a copy, left out" : ": no such picture"));
+    return true;
+  }
+
   /// Moving pictures come with a still one beside them, which is used instead.
   bool is_other_form(const std::string& picture) const {
     if (!picture.ends_with(".gif") && !picture.ends_with(".GIF")) return false;
@@ -195,14 +239,25 @@ class DetFile {
 }  // namespace
 
 bool has_det_labels(const std::string& dataset_name) {
-  return dataset_name == "syntext150k" || find_set(dataset_name) != nullptr;
+  const std::array<std::string_view, 6> files = {"syntext150k", "lsvt",    "ic19_art",
+                                                 "ctw",         "textocr", "cocotext"};
+  return std::find(files.begin(), files.end(), dataset_name) != files.end() ||
+         find_set(dataset_name) != nullptr;
 }
 
 std::string det_label_file(const ConvertOptions& options, const ConvertProgress& progress,
                            ConvertResult& result) {
   DetFile file(options, progress, result);
-  if (options.dataset_name == "syntext150k") return file.syntext();
-  const LabelSet& set = *find_set(options.dataset_name);
+  const std::string &name = options.dataset_name, &labels = options.label_dir;
+  const auto text = [&] { return read_file(labels, kMaxLabelBytes); };
+  if (name == "syntext150k") return file.syntext();
+  if (name == "lsvt" || name == "ic19_art") return file.by_stem();
+  if (name == "ctw") return file.by_list(parse_ctw(text(), labels, result.notes));
+  if (name == "textocr") return file.by_list(parse_textocr(text(), labels, result.notes));
+  if (name == "cocotext") {
+    return file.by_list(parse_cocotext(text(), labels, options.split, result.notes));
+  }
+  const LabelSet& set = *find_set(name);
   return set.order == Order::kByLabel ? file.by_label(set) : file.by_picture(set);
 }
 

@@ -20,6 +20,7 @@ std::string json_point(const LabelPoint& point, bool whole) {
 
 std::string json_word(const LabelWord& word) {
   std::string text = "{";
+  if (!word.type.empty()) text += "\"type\": " + json_text(word.type) + ", ";
   if (!word.language.empty()) text += "\"language\": " + json_text(word.language) + ", ";
   text += "\"transcription\": " + json_text(word.text) + ", \"points\": [";
   for (size_t i = 0; i < word.points.size(); ++i) {

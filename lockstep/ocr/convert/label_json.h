@@ -13,8 +13,9 @@ struct LabelPoint {
 };
 
 struct LabelWord {
-  std::string language;  ///< Written when not empty.
-  std::string text;      ///< UTF-8.
+  std::string type{};  ///< Written when not empty, as is the next.
+  std::string language;
+  std::string text;  ///< UTF-8.
   std::vector<LabelPoint> points;
   bool whole = true;           ///< Coordinates are whole numbers, and written so.
   std::vector<double> bezier;  ///< Written when not empty.

@@ -1,9 +1,14 @@
 #include "lockstep/ocr/convert/lines.h"
 
 #include <fmt/format.h>
+#include <iconv.h>
 
+#include <algorithm>
+#include <array>
+#include <cerrno>
 #include <charconv>
 #include <cmath>
+#include <memory>
 
 #include "lockstep/base/error.h"
 #include "lockstep/ocr/text/unicode.h"
@@ -45,6 +50,32 @@ std::vector<std::string> text_lines(std::string text, const std::string& file) {
     at = end + (text.compare(end, 2, "\r\n") == 0 ? 2 : 1);
   }
   return lines;
+}
+
+std::string from_gbk(const std::string& text, bool pass_over, const std::string& file) {
+  const std::unique_ptr<void, int (*)(void*)> coder(::iconv_open("UTF-8", "GBK"), ::iconv_close);
+  if (coder.get() == reinterpret_cast<void*>(-1)) {
+    throw Error(ErrorCode::kUnavailable, "this system's iconv knows no GBK (package libc-bin)");
+  }
+  std::string result;
+  std::array<char, 4096> room;
+  char* in = const_cast<char*>(text.data());  // read only, by iconv's old signature
+  size_t left = text.size();
+  while (left > 0) {
+    char* out = room.data();
+    size_t free = room.size();
+    const bool is_fault = ::iconv(coder.get(), &in, &left, &out, &free) == static_cast<size_t>(-1);
+    const int fault = errno;
+    result.append(room.data(), out);
+    if (!is_fault || fault == E2BIG) continue;
+    if (!pass_over) {
+      const auto line = 1 + std::count(text.data(), static_cast<const char*>(in), '\n');
+      throw_bad_label({file, line}, "not GBK");
+    }
+    ++in;
+    --left;
+  }
+  return result;
 }
 
 std::vector<std::string> split_text(std::string_view text, std::string_view separator,

@@ -21,6 +21,9 @@ struct LinePlace {
 /// without an end counts, an empty rest does not. Errors: kCorrupt for what is not UTF-8.
 std::vector<std::string> text_lines(std::string text, const std::string& file);
 
+/// GBK as UTF-8. Bytes that are no GBK are passed over, or an error (kCorrupt, naming the line).
+std::string from_gbk(const std::string& text, bool pass_over, const std::string& file);
+
 /// At most `most` cuts (all: npos); always at least one piece.
 std::vector<std::string> split_text(std::string_view text, std::string_view separator,
                                     size_t most = std::string::npos);

@@ -1,58 +1,15 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <unordered_map>
 
-#include "lockstep/ocr/convert/lines.h"
+#include "lockstep/ocr/convert/json_access.h"
 #include "lockstep/ocr/convert/parse_set.h"
 
 namespace lockstep::ocr {
 namespace {
 
 using nlohmann::json;
-
-json parse_document(const std::string& text, const std::string& file) {
-  // Depth is bounded by hand: the library's own destructor and parser recurse.
-  json document = json::parse(
-      text, [](int depth, json::parse_event_t, json&) { return depth < 32; }, false);
-  if (document.is_discarded() || !document.is_object())
-    throw_bad_label({file, 0}, "no JSON object");
-  return document;
-}
-
-const json& member(const json& object, const char* name, const LinePlace& at) {
-  const auto found = object.is_object() ? object.find(name) : object.end();
-  if (!object.is_object() || found == object.end()) {
-    throw_bad_label(at, fmt::format("an entry without '{}'", name));
-  }
-  return *found;
-}
-
-double number_of(const json& value, const LinePlace& at) {
-  if (value.is_string()) return static_cast<double>(whole_number(value.get<std::string>(), at));
-  if (!value.is_number()) throw_bad_label(at, "a coordinate that is no number");
-  return value.get<double>();
-}
-
-std::vector<double> numbers_of(const json& list, const LinePlace& at) {
-  if (!list.is_array()) throw_bad_label(at, "no list where numbers are expected");
-  std::vector<double> numbers;
-  for (const json& value : list) numbers.push_back(number_of(value, at));
-  return numbers;
-}
-
-std::string text_of(const json& value, const LinePlace& at) {
-  if (!value.is_string()) throw_bad_label(at, "a transcription that is no text");
-  return value.get<std::string>();
-}
-
-/// Python's truth.
-bool is_true(const json& value) {
-  return value.is_boolean()  ? value.get<bool>()
-         : value.is_number() ? value.get<double>() != 0
-                             : !value.empty();
-}
 
 /// SynText-150k numbers the printable ASCII characters; 95 is any other.
 std::string spell(const json& ids, const LinePlace& at) {
@@ -82,19 +39,11 @@ std::vector<LabelWord> parse_rects(const std::string& text, const std::string& f
                                    LabelNotes& notes) {
   const json document = parse_document(text, file);
   const LinePlace at{file, 0};
-  const json& lines = member(document, "lines", at);
-  if (!lines.is_array()) throw_bad_label(at, "'lines' is no list");
   std::vector<LabelWord> words;
-  for (const json& line : lines) {
+  for (const json& line : list_in(document, "lines", at)) {
     LabelWord word;
-    const auto numbers = numbers_of(member(line, "points", at), at);
-    if (numbers.size() % 2 != 0) throw_bad_label(at, "an odd number of coordinates");
-    for (size_t i = 0; i < numbers.size(); i += 2) {
-      word.points.push_back({std::trunc(numbers[i]), std::trunc(numbers[i + 1])});
-    }
-    word.text = is_true(member(line, "ignore", at))
-                    ? "###"
-                    : text_of(member(line, "transcription", at), at);
+    word.points = flat_points(member(line, "points", at), at);
+    word.text = is_true(member(line, "ignore", at)) ? "###" : text_in(line, "transcription", at);
     if (is_valid_polygon(word.points)) {
       words.push_back(std::move(word));
     } else {
@@ -107,8 +56,7 @@ std::vector<LabelWord> parse_rects(const std::string& text, const std::string& f
 std::vector<SynTextImage> parse_syntext150k(const std::string& text, const std::string& file) {
   const json document = parse_document(text, file);
   const LinePlace at{file, 0};
-  const json& entries = member(document, "annotations", at);
-  if (!entries.is_array()) throw_bad_label(at, "'annotations' is no list");
+  const json& entries = list_in(document, "annotations", at);
   std::vector<SynTextImage> images;
   std::unordered_map<int64_t, size_t> places;
   for (const json& entry : entries) {

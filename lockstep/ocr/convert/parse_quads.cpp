@@ -1,7 +1,10 @@
 #include <fmt/format.h>
 
+#include <array>
+
 #include "lockstep/ocr/convert/lines.h"
 #include "lockstep/ocr/convert/parse_set.h"
+#include "lockstep/ocr/text/unicode.h"
 
 namespace lockstep::ocr {
 namespace {
@@ -17,6 +20,12 @@ std::string shown(const std::vector<LabelPoint>& points) {
   return label.substr(begin, label.size() - 2 - begin);
 }
 
+void require_fields(const std::vector<std::string>& pieces, size_t fields, const LinePlace& at) {
+  if (pieces.size() >= fields) return;
+  throw_bad_label(at,
+                  fmt::format("{} fields between commas, {} are needed", pieces.size(), fields));
+}
+
 /// `fields` pieces of each line; the last takes what is left.
 template <class Take>
 void each_line(const std::string& text, const std::string& file, size_t fields, const Take& take) {
@@ -24,21 +33,22 @@ void each_line(const std::string& text, const std::string& file, size_t fields, 
   for (const std::string& line : text_lines(text, file)) {
     const LinePlace at{file, ++number};
     auto pieces = split_text(without(line, kGarbledMark), ",", fields - 1);
-    if (pieces.size() < fields) {
-      throw_bad_label(
-          at, fmt::format("{} fields between commas, {} are needed", pieces.size(), fields));
-    }
+    require_fields(pieces, fields, at);
     take(pieces, at);
   }
 }
 
-std::vector<LabelPoint> quad(const std::vector<std::string>& pieces, const LinePlace& at) {
+std::vector<LabelPoint> corners(const std::vector<std::string>& pieces, const LinePlace& at) {
   std::vector<LabelPoint> points;
   for (size_t i = 0; i < 8; i += 2) {
     points.push_back({static_cast<double>(whole_number(pieces[i], at)),
                       static_cast<double>(whole_number(pieces[i + 1], at))});
   }
-  return sort_clockwise(std::move(points));
+  return points;
+}
+
+std::vector<LabelPoint> quad(const std::vector<std::string>& pieces, const LinePlace& at) {
+  return sort_clockwise(corners(pieces, at));
 }
 
 /// False, and a note, when the quad crosses itself or has no area.
@@ -103,6 +113,55 @@ std::vector<LabelWord> parse_mtwi2018(const std::string& text, const std::string
     word.whole = false;
     word.text = pieces[8];
   });
+  return words;
+}
+
+std::vector<LabelWord> parse_casia10k(const std::string& text, const std::string& file,
+                                      LabelNotes& /*notes*/) {
+  std::vector<LabelWord> words;
+  each_line(from_gbk(text, true, file), file, 9,
+            [&](const std::vector<std::string>& pieces, const LinePlace& at) {
+              LabelWord& word = words.emplace_back();
+              word.points = quad(pieces, at);
+              word.text = pieces[8];
+            });
+  return words;
+}
+
+std::vector<LabelWord> parse_sroie(const std::string& text, const std::string& file,
+                                   LabelNotes& notes) {
+  std::vector<LabelWord> words;
+  int64_t number = 0;
+  for (const std::string& line : text_lines(from_gbk(text, false, file), file)) {
+    const LinePlace at{file, ++number};
+    const auto pieces = split_text(line, ",", 8);
+    if (pieces.size() == 1) continue;
+    require_fields(pieces, 9, at);
+    LabelWord word;
+    word.points = corners(pieces, at);
+    word.text = pieces[8] == "***" ? "###" : pieces[8];
+    if (keep(word, at, notes)) words.push_back(std::move(word));
+  }
+  return words;
+}
+
+std::vector<LabelWord> parse_borndigital(const std::string& text, const std::string& file,
+                                         LabelNotes& notes) {
+  std::vector<LabelWord> words;
+  int64_t number = 0;
+  for (const std::string& line : text_lines(text, file)) {
+    const LinePlace at{file, ++number};
+    const auto pieces = split_text(line, ", ", 4);
+    require_fields(pieces, 5, at);
+    std::array<double, 4> box;
+    for (size_t i = 0; i < 4; ++i) box.at(i) = static_cast<double>(whole_number(pieces[i], at));
+    LabelWord word;
+    word.points = {{box[0], box[1]}, {box[2], box[1]}, {box[2], box[3]}, {box[0], box[3]}};
+    const std::string quoted = strip(pieces[4]);
+    const auto letters = characters(quoted);
+    for (size_t i = 1; i + 1 < letters.size(); ++i) word.text += letters[i];
+    if (keep(word, at, notes)) words.push_back(std::move(word));
+  }
   return words;
 }
 

@@ -35,9 +35,43 @@ std::vector<LabelWord> parse_totaltext(const std::string& text, const std::strin
 /// SCUT-CTW1500, test set: x1,y1,...,####text.
 std::vector<LabelWord> parse_ctw1500(const std::string& text, const std::string& file,
                                      LabelNotes& notes);
+/// The same, training set: XML, <image><box><label>, <segs> of 14 corners.
+std::vector<LabelWord> parse_ctw1500_xml(const std::string& text, const std::string& file,
+                                         LabelNotes& notes);
 /// ReCTS: JSON with the lines of one picture.
 std::vector<LabelWord> parse_rects(const std::string& text, const std::string& file,
                                    LabelNotes& notes);
+
+/// CASIA-10K: as ICDAR 2015, but in GBK, of which broken bytes are passed over.
+std::vector<LabelWord> parse_casia10k(const std::string& text, const std::string& file,
+                                      LabelNotes& notes);
+/// SROIE: as ICDAR 2015, but in GBK and with corners as they are; *** becomes ###.
+std::vector<LabelWord> parse_sroie(const std::string& text, const std::string& file,
+                                   LabelNotes& notes);
+/// Born-Digital Images: left, top, right, bottom, "text".
+std::vector<LabelWord> parse_borndigital(const std::string& text, const std::string& file,
+                                         LabelNotes& notes);
+
+/// LSVT and, with a language, ArT (ICDAR 2019): one JSON file, {picture without ending: [texts]}.
+/// What crosses itself becomes its convex hull.
+std::map<std::string, std::vector<LabelWord>> parse_art(const std::string& text,
+                                                        const std::string& file, bool has_language,
+                                                        LabelNotes& notes);
+
+struct LabelledPicture {
+  std::string name;
+  std::vector<LabelWord> words;
+};
+/// CTW (Chinese text in the wild): a line of JSON a picture, its sentences as lists of characters,
+/// which become their convex hull.
+std::vector<LabelledPicture> parse_ctw(const std::string& text, const std::string& file,
+                                       LabelNotes& notes);
+/// TextOCR: COCO's tables; "." becomes ###, what crosses itself a sorted quad or its box.
+std::vector<LabelledPicture> parse_textocr(const std::string& text, const std::string& file,
+                                           LabelNotes& notes);
+/// COCO-Text: the pictures of one `split` with a text that is legible.
+std::vector<LabelledPicture> parse_cocotext(const std::string& text, const std::string& file,
+                                            const std::string& split, LabelNotes& notes);
 
 /// SynText-150k: one COCO file. By the picture's number, in the order in which they first appear.
 struct SynTextImage {

@@ -14,7 +14,6 @@ struct LmdbOptions {
   bool filter_zero_text_image = false;  ///< Labels without a character of the dictionary are, too.
   std::string character_dict_path{};    ///< For that. Empty: 0-9 and a-z.
   bool label_standandize = false;       ///< Labels are brought to Unicode's form NFKD. (Sic.)
-  bool random_choice_if_none = false;   ///< A sample that fails is replaced by another.
   bool check_rec_image =
       false;  ///< Images of at most 6 pixels a side, or undecodable, are left out.
 };

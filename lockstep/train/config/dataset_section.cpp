@@ -116,7 +116,11 @@ void read_lmdb(Section& section, ocr::LmdbOptions& options) {
   options.filter_zero_text_image = section.flag("filter_zero_text_image", false);
   options.character_dict_path = section.text("character_dict_path", "");
   options.label_standandize = section.flag("label_standandize", false);
-  options.random_choice_if_none = section.flag("random_choice_if_none", false);
+  if (!section.flag("random_choice_if_none", true)) {
+    section.fail("random_choice_if_none",
+                 "must be True: a sample that fails never ends the run; in training another stands "
+                 "in its place, in evaluation it is left out");
+  }
   options.check_rec_image = section.flag("check_rec_image", false);
 }
 

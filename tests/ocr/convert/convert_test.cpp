@@ -88,8 +88,11 @@ TEST_F(ConvertTest, WhatCannotBeConvertedIsNamedAndNothingIsWritten) {
   using Options = ConvertOptions;
   EXPECT_EQ(
       text([](Options& o) { o.dataset_name = "ic51"; }),
-      "--dataset_name ic51: unknown, did you mean 'ic15'?; for task det: ic15, totaltext, mlt2017, "
-      "mlt2019, mtwi2018, syntext150k, td500, ctw1500, rctw17, rects");
+      "--dataset_name ic51: unknown, did you mean 'ic15'?; for task det: casia10k, borndigital, "
+      "ic15, totaltext, lsvt, mlt2017, mlt2019, mtwi2018, sroie, syntext150k, td500, ctw1500, ctw, "
+      "textocr, rctw17, rects, ic19_art, cocotext");
+  EXPECT_EQ(text([](Options& o) { o.dataset_name = "cocotext"; }),
+            "--split is missing: train, val or test of cocotext");
   EXPECT_TRUE(text([](Options& o) {
                 o.dataset_name = "svt";
               }).starts_with("--dataset_name svt: not converted here; for task det: "));
@@ -100,6 +103,47 @@ TEST_F(ConvertTest, WhatCannotBeConvertedIsNamedAndNothingIsWritten) {
   EXPECT_NE(text([](Options& o) { o.label_dir = ""; }).find("--label_dir"), std::string::npos);
   EXPECT_EQ(text([](Options& o) { o.label_dir = "/none"; }),
             "/none: no such folder or file of labels");
+}
+
+TEST_F(ConvertTest, PicturesThatOneFileNames) {
+  const std::string words =
+      R"([{"transcription": "a", "points": [[0, 0], [9, 0], [9, 5], [0, 5]], "illegibility": false,
+           "language": "Latin"}])";
+  write_file_atomically(dir_ / "all.json",
+                        R"({"img_10": )" + words + R"(, "img_2": )" + words + "}");
+  options_.label_dir = (dir_ / "all.json").string();
+  options_.dataset_name = "ic19_art";
+  const std::string label =
+      R"([{"language": "Latin", "transcription": "a", "points": [[0, 0], [9, 0], [9, 5], [0, 5]]}])";
+  EXPECT_EQ(read_file(convert_labels(options_).output),
+            "img_2.jpg\t" + label + "\nimg_10.jpg\t" + label + "\n");
+  write_file_atomically(dir_ / "all.json", R"({"img_10": []})");
+  EXPECT_EQ(refused().what(), options_.label_dir + ": no labels for img_2.jpg");
+
+  write_file_atomically(dir_ / "all.json",
+                        R"({"file_name": "img_2.jpg", "annotations": [], "ignore": []})");
+  options_.dataset_name = "ctw";
+  EXPECT_EQ(read_file(convert_labels(options_).output), "img_2.jpg\t[]\n");
+  write_file_atomically(dir_ / "all.json",
+                        R"({"file_name": "none.jpg", "annotations": [], "ignore": []})");
+  EXPECT_EQ(refused().code(), ErrorCode::kNotFound);
+}
+
+TEST_F(ConvertTest, ReceiptsWithoutPictureAndCopiesAreLeftOut) {
+  for (const char* name : {"X1", "X2", "X00016469622(1)"}) {  // the last: 19 letters with .jpg
+    write_file_atomically(dir_ / "gt" / (std::string(name) + ".txt"), "0,0,9,0,9,5,0,5,***\n\n");
+    if (name != std::string("X2"))
+      write_file_atomically(dir_ / "images" / (std::string(name) + ".jpg"), "");
+  }
+  for (const char* name : {"gt_img_2", "gt_img_10"}) {
+    fs::remove(dir_ / "gt" / (std::string(name) + ".txt"));
+  }
+  options_.dataset_name = "sroie";
+  const auto result = convert_labels(options_);
+  EXPECT_EQ(
+      read_file(result.output),
+      "X1.jpg\t[{\"transcription\": \"###\", \"points\": [[0, 0], [9, 0], [9, 5], [0, 5]]}]\n");
+  EXPECT_EQ(result.notes.size(), 2U);
 }
 
 TEST(DefaultOutput, AsMindOcrHasIt) {

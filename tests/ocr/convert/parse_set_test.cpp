@@ -73,6 +73,95 @@ TEST(ParseSet, JsonSets) {
             "[{\"transcription\": \"Ab口\", \"points\": " + kBox + ", \"bezier\": [1.0, 2.5]}]");
 }
 
+TEST(ParseSet, Ctw1500sTrainingSetIsXml) {
+  const auto xml = [](const std::string& corners) {
+    return "<Annotations><image file=\"1.jpg\"><box height=\"5\"><label>a &amp; b</label><segs>" +
+           corners + "</segs><pts/></box></image></Annotations>";
+  };
+  const std::string corners = "0,0,1,0,2,0,3,0,4,0,5,0,6,0,6,5,5,5,4,5,3,5,2,5,1,5,0,5";
+  EXPECT_EQ(labels(parse_ctw1500_xml, "<?xml version='1.0' ?>\n" + xml(corners)),
+            "[" +
+                label("a & b",
+                      "[[0, 0], [1, 0], [2, 0], [3, 0], [4, 0], [5, 0], [6, 0], [6, 5], [5, 5], "
+                      "[4, 5], [3, 5], [2, 5], [1, 5], [0, 5]]") +
+                "]");
+  const auto fault = [](const std::string& text) {
+    return std::string(error_of([&] { labels(parse_ctw1500_xml, text); }).what());
+  };
+  EXPECT_EQ(fault(xml("1,2")), "gt.txt: 'segs' of 2 numbers, 28 are needed");
+  EXPECT_EQ(fault("<a><image><box/></image></a>"), "gt.txt: a box without 'segs'");
+  EXPECT_TRUE(fault("<a><image>").starts_with("gt.txt: no XML: "));
+}
+
+TEST(ParseSet, ChineseIsReadFromGbk) {
+  const std::string box = "0,0,9,0,9,5,0,5,";
+  EXPECT_EQ(labels(parse_casia10k, box + "\xce\xc4\xd7\xd6\xff\n"),
+            "[" + label("文字", kBox) + "]");
+  EXPECT_EQ(
+      labels(parse_sroie, "9,0,9,5,0,5,0,0,***\n\n" + box + "\xce\xc4\n"),
+      "[" + label("###", "[[9, 0], [9, 5], [0, 5], [0, 0]]") + ", " + label("文", kBox) + "]");
+  LabelNotes notes;
+  const Error error = error_of([&] { parse_sroie("\n" + box + "\xff\n", "gt.txt", notes); });
+  EXPECT_STREQ(error.what(), "gt.txt:2: not GBK");
+  EXPECT_TRUE(parse_sroie("0,0,9,5,9,0,0,5,x\n", "gt.txt", notes).empty());
+  EXPECT_EQ(notes.size(), 1U);
+  EXPECT_EQ(labels(parse_borndigital, "0, 0, 9, 5, \"a, É\" \n"), "[" + label("a, É", kBox) + "]");
+}
+
+TEST(ParseSet, OneFileForAllPictures) {
+  LabelNotes notes;
+  const auto art = parse_art(R"({"gt_1": [
+      {"transcription": "a", "points": [[0, 0], [9, 0], [9, 5], [0, 5]], "illegibility": false},
+      {"transcription": "b", "points": [[0, 0], [9, 5], [9, 0], [0, 5]], "illegibility": true},
+      {"transcription": "c", "points": [[0, 0], [9, 5]], "illegibility": false}]})",
+                             "all.json", false, notes);
+  EXPECT_EQ(label_json(art.at("gt_1")),
+            "[" + label("a", kBox) + ", " + label("###", "[[9, 5], [0, 5], [0, 0], [9, 0]]") + "]");
+  EXPECT_EQ(notes.size(), 2U);
+
+  const auto ctw = parse_ctw(
+      R"({"file_name": "1.jpg", "ignore": [{"polygon": [[0.5, 0.0], [9.0, 0.0], [9.0, 5.1]]}], )"
+      R"("annotations": [[{"text": "文", "polygon": [[0.0, 0.0], [4.0, 0.0], [4.0, 5.1], [0.0, 5.1]]}, )"
+      R"({"text": "字", "polygon": [[5.0, 0.0], [9.0, 0.0], [9.0, 5.1], [5.0, 5.1]]}]]})",
+      "all.jsonl", notes);
+  ASSERT_EQ(ctw.size(), 1U);
+  EXPECT_EQ(
+      label_json(ctw[0].words),
+      "[" +
+          label("文字",
+                "[[9.0, 5.099999904632568], [0.0, 5.099999904632568], [0.0, 0.0], [9.0, 0.0]]") +
+          ", " + label("###", "[[0.5, 0.0], [9.0, 0.0], [9.0, 5.1]]") + "]");
+}
+
+TEST(ParseSet, TablesOfCoco) {
+  const std::string tables = R"({"imgs": {"9": {"id": 9, "set": "val", "file_name": "t/9.jpg"},
+      "10": {"id": 10, "set": "val", "file_name": "t/10.jpg"},
+      "7": {"id": 7, "set": "train", "file_name": "t/7.jpg"}},
+      "imgToAnns": {"7": [], "9": [1, 2, 3], "10": [2]}, "anns": {
+      "1": {"polygon": [9, 0, 9.9, 5, 0, 5, 0, 0], "points": [9, 0, 9.9, 5, 0, 5, 0, 0],
+            "class": "c", "language": "l", "legibility": "legible", "utf8_string": "a"},
+      "2": {"polygon": [0, 0, 9, 5, 9, 0, 0, 5], "points": [0, 0, 9, 5, 9, 0, 0, 5],
+            "class": "c", "language": "l", "legibility": "illegible", "utf8_string": "."},
+      "3": {"polygon": [1, 1, 1, 1, 1, 1, 5, 5], "points": [0, 0, 9, 5, 9, 0, 0, 5, 4, 4],
+            "bbox": [0.5, 1, 2, 3], "class": "c", "language": "l", "legibility": "legible",
+            "utf8_string": "z"}}})";
+  LabelNotes notes;
+  const auto coco = parse_cocotext(tables, "coco.json", "val", notes);
+  ASSERT_EQ(coco.size(), 1U);  // of the other nothing is legible
+  EXPECT_EQ(coco[0].name, "t/9.jpg");
+  const std::string before = R"({"type": "c", "language": "l", )";
+  EXPECT_EQ(label_json(coco[0].words), "[" + before + label("a", kBox).substr(1) + ", " + before +
+                                           label("###", kBox).substr(1) + "]");
+  EXPECT_EQ(notes.size(), 1U);
+
+  const auto all = parse_textocr(tables, "textocr.json", notes);
+  ASSERT_EQ(all.size(), 3U);
+  EXPECT_EQ(all[1].name, "10.jpg");  // in the order of the file
+  EXPECT_EQ(label_json(all[0].words),
+            "[" + label("a", "[[9, 0], [9, 5], [0, 5], [0, 0]]") + ", " + label("###", kBox) +
+                ", " + label("z", "[[0.5, 1.0], [2.5, 1.0], [2.5, 4.0], [0.5, 4.0]]") + "]");
+}
+
 TEST(ParseSet, WordsWithoutQuotes) {
   const auto words =
       parse_ic15_words("\xef\xbb\xbfword_1.png, \"a, \"b\"\"\r\nword_2.png, x\n", "gt");
@@ -98,6 +187,16 @@ TEST(ParseSet, BadLinesAreNamed) {
             "gt.txt:1: 3 coordinates; three points or more are needed");
   EXPECT_EQ(fault(parse_totaltext, "x: [[1]], y: [[1]]\n"),
             "gt.txt:1: fewer than the four fields x, y, ornt, transcriptions");
+  EXPECT_EQ(fault(parse_borndigital, "1, 2, 3"), "gt.txt:1: 3 fields between commas, 5 are needed");
+  LabelNotes notes;
+  const auto fault_of_file = [&notes](const std::string& text) {
+    return std::string(error_of([&] { parse_cocotext(text, "all", "val", notes); }).what());
+  };
+  EXPECT_EQ(fault_of_file("[]"), "all: no JSON object");
+  EXPECT_EQ(fault_of_file(R"({"imgs": {"1": {"id": 1}}, "anns": {}, "imgToAnns": {}})"),
+            "all: an entry without '1'");
+  EXPECT_EQ(std::string(error_of([&] { parse_ctw("{}\n[\n", "all", notes); }).what()),
+            "all:1: an entry without 'file_name'");
   EXPECT_EQ(fault(parse_rects, "{"), "gt.txt: no JSON object");
   EXPECT_EQ(fault(parse_rects, "{\"lines\": [3]}"), "gt.txt: an entry without 'points'");
 }

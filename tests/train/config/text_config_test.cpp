@@ -188,6 +188,8 @@ TEST(TextConfig, SectionsOfARecogniserAgree) {
   expect_fault(kRecogniser, "model.head.out_channels=38", "out_channels must be 37, not 38");
   expect_fault(kRecogniser, "postprocess.character_dict_path=d.txt", "RecCTCLabelEncode");
   expect_fault(kRecogniser, "train.dataset.filter_max_len=True", "max_text_len is missing");
+  expect_fault(kRecogniser, "train.dataset.random_choice_if_none=False", "must be True: a sample");
+  read_text(kRecogniser, {"train.dataset.random_choice_if_none=True"});
 }
 
 TEST(TextConfig, OptimizersHaveTheirOwnDefaults) {
