@@ -6,6 +6,8 @@
 #include <algorithm>
 
 #include "lockstep/checkpoint/weights.h"
+#include "tests/support/error_of.h"
+#include "tests/support/file_size_limit.h"
 #include "tests/support/temp_folder.h"
 
 namespace lockstep {
@@ -46,6 +48,27 @@ TEST(WeightFiles, TheFormatOfMindsporeIsWrittenOverAndOver) {
     EXPECT_EQ(names_in(dir.path()), (std::vector<std::string>{"best.ckpt", "e1.ckpt"}));
     const auto read = read_weights(files.best_path()).at("head.weight");
     EXPECT_TRUE(read.to(torch::kFloat).equal(torch::full({2}, i).to(torch::kFloat)));
+  }
+}
+
+TEST(WeightFiles, AFullDiskLeavesTheFilesThatWereThere) {
+  const TensorMap small = {{"head.weight", torch::ones({2})}};
+  const TensorMap large = {{"head.weight", torch::zeros({1 << 14})}};
+  for (const std::string format : {"ckpt", "safetensors"}) {
+    const TempFolder dir;
+    WeightFiles files(dir.path(), format, {Keep::kLatest, 1, true}, {});
+    files.save_epoch({1, 0.5}, small);
+    files.save_best(small);
+    {
+      const FileSizeLimit full(1 << 14);
+      const auto error = error_of([&] { files.save_epoch({2, 0.6}, large); });
+      EXPECT_EQ(error.code(), ErrorCode::kIo);
+      EXPECT_NE(std::string(error.what()).find("e2." + format), std::string::npos) << error.what();
+      EXPECT_EQ(error_of([&] { files.save_best(large); }).code(), ErrorCode::kIo);
+    }
+    EXPECT_EQ(names_in(dir.path()), (std::vector<std::string>{"best." + format, "e1." + format}));
+    const auto read = read_weights(files.best_path()).at("head.weight");
+    EXPECT_TRUE(read.to(torch::kFloat).equal(small.at("head.weight")));
   }
 }
 
