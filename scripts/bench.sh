@@ -22,12 +22,17 @@ title "flight recorder"
 "$bin/bench_flight"
 title "data: transforms of CIFAR-10"
 "$bin/bench_data"
-title "all_reduce in shared memory, 2 ranks"
-"$bin/lockstep" bench collectives --ranks 2 --sizes 4:256M
+for ranks in 2 4 8; do
+  title "all_reduce and barrier in shared memory, $ranks ranks, beside what the memory can do"
+  "$bin/lockstep" bench collectives --ranks $ranks --sizes 4,8,64K,1M,16M,64M,256M
+  "$bin/lockstep" bench collectives --ranks $ranks --op barrier --sizes 8
+done
 namespaces=no
 if [ "$(id -u)" -eq 0 ] && ip netns add "lockstep$$" 2>/dev/null; then
   ip netns del "lockstep$$"
   namespaces=yes
+  title "two ranks a host beside one, at 1 Gbit/s"
+  bench/net/two_level.sh
   title "communication hooks between hosts at 1 Gbit/s"
   bench/net/hooks.sh
 else
@@ -38,8 +43,10 @@ if [ -d "$PEERS" ]; then
   bench/launch/compare_peers.sh
   title "store beside torch's TCPStore"
   bench/store/compare_peers.sh
-  title "all_reduce beside Open MPI and Gloo"
-  bench/collectives/compare_peers.sh
+  for ranks in 2 4 8; do  # 0: a barrier
+    title "all_reduce beside Open MPI and Gloo, $ranks ranks"
+    SIZES="0 8 65536 1048576 16777216 67108864 268435456" RANKS=$ranks ROUNDS=3 bench/collectives/compare_peers.sh
+  done
   if [ $namespaces = yes ]; then
     title "all_reduce between hosts beside Open MPI and Gloo"
     bench/net/compare_peers.sh

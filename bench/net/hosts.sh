@@ -1,5 +1,4 @@
-# Sourced by the scripts that measure between hosts: network namespaces on one bridge, one rank each,
-# links shaped both ways. Needs root; what it makes it removes, however the script ends.
+# Sourced by the scripts that measure between hosts: network namespaces on one bridge, links shaped both ways. Needs root; what it makes it removes, however the script ends.
 # CC  congestion control of the hosts (cubic)
 [ "$(id -u)" -eq 0 ] || { echo "$(basename "$0"): needs root, to make network namespaces" >&2; exit 2; }
 CC=${CC:-cubic}
@@ -43,12 +42,13 @@ make_hosts() {  # hosts rate
   done
 }
 
-on_every_host() {  # hosts command...
-  local n=$1 rank pids="" status=0
+on_every_host() {  # hosts command...; RANKS_A_HOST (1)
+  local n=$1 i here=${RANKS_A_HOST:-1} pids="" rank status=0
   shift
-  export WORLD_SIZE=$n MASTER_ADDR=10.79.0.1 MASTER_PORT=29400 LOCAL_RANK=0 LOCAL_WORLD_SIZE=1 IFACE=eth0
-  for ((rank = 0; rank < n; rank++)); do
-    RANK=$rank LOCKSTEP_HOST_ID=h$rank timeout 180 ip netns exec "$host$((rank + 1))" "$@" &
+  export WORLD_SIZE=$((n * here)) MASTER_ADDR=10.79.0.1 MASTER_PORT=29400 LOCAL_WORLD_SIZE=$here IFACE=eth0
+  for ((rank = 0; rank < WORLD_SIZE; rank++)); do
+    i=$((rank / here))
+    RANK=$rank LOCAL_RANK=$((rank % here)) LOCKSTEP_HOST_ID=h$i timeout 180 ip netns exec "$host$((i + 1))" "$@" &
     pids="$pids $!"
   done
   for rank in $pids; do wait "$rank" || status=$?; done
