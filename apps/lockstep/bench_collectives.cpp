@@ -71,6 +71,16 @@ class Report {
   nlohmann::json all_ = nlohmann::json::array();
 };
 
+/// In a program without libtorch: becomes the one that has it, where a back end of libtorch's is
+/// asked for. Returns where there is no such program.
+void hand_over_to_libtorch(const std::string& backend, const std::vector<std::string>& args) {
+  const auto is_libtorchs = [](std::string_view name) { return name.starts_with("c10d:"); };
+  for (const auto& each : backends()) {
+    if (is_libtorchs(each.name)) return;
+  }
+  if (is_libtorchs(backend)) execute_beside("lockstep-bench-collectives", args);
+}
+
 int run_launched(CollectivesBench bench, bool ranks_given, const std::string& json_file) {
   const World world = World::join();
   if (ranks_given && bench.ranks != world.size) {
@@ -117,6 +127,7 @@ int bench_collectives(const std::vector<std::string>& args) {
   }
   bench.sizes = parse_sizes(sizes);
   if (!json_file.empty()) check_output_file(json_file);
+  hand_over_to_libtorch(bench.backend, args);
   choose_backend(bench.backend, GroupSpec{});  // refuses an unknown name before anything starts
   if (is_launched()) return run_launched(bench, ranks->count() > 0, json_file);
   print_head(bench);

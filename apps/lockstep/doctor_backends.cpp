@@ -1,6 +1,8 @@
 // `lockstep doctor backends`. The program lockstep-doctor-backends knows libtorch's back ends too,
 // and does it where it is there.
 
+#include <utility>
+
 #include "apps/lockstep/backend_table.h"
 #include "apps/lockstep/verbs.h"
 
@@ -9,10 +11,12 @@ namespace lockstep::app {
 int doctor_backends(const std::vector<std::string>& args) {
   execute_beside("lockstep-doctor-backends", args);
   auto reports = report_backends();
-  reports.push_back(
-      {"c10d:gloo", "libtorch's own Gloo", false, false,
-       "lockstep-doctor-backends, which would know, is neither beside lockstep nor in "
-       "PATH; was this built without libtorch?"});
+  for (const auto& [name, summary] : {std::pair{"c10d:gloo", "libtorch's own Gloo"},
+                                      std::pair{"c10d:nccl", "libtorch's own NCCL"}}) {
+    reports.push_back({name, summary, false, false,
+                       "lockstep-doctor-backends, which would know, is neither beside lockstep nor "
+                       "in PATH; was this built without libtorch?"});
+  }
   return print_backends(reports, args);
 }
 

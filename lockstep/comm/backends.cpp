@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
 #include <vector>
 
 #include "lockstep/base/error.h"
@@ -51,6 +53,13 @@ const Backend& first_usable(const GroupSpec& spec) {
   throw Error(ErrorCode::kUnavailable, "no back end can serve this group" + reasons);
 }
 
+/// What lockstep/tensor adds to the table of programs that link it.
+constexpr std::string_view kOfLibtorch[] = {"c10d:gloo", "c10d:nccl"};
+
+bool is_libtorchs(const std::string& name) {
+  return std::find(std::begin(kOfLibtorch), std::end(kOfLibtorch), name) != std::end(kOfLibtorch);
+}
+
 Error unknown_backend(const std::string& name) {
   std::vector<std::string> names = {"auto"};
   for (const auto& backend : backends()) names.emplace_back(backend.name);
@@ -92,6 +101,12 @@ const Backend& choose_backend(const std::string& name, const GroupSpec& spec) {
     if (backend.usable(spec, &why_not)) return backend;
     throw Error(ErrorCode::kUnavailable,
                 fmt::format("back end '{}' cannot run here: {}", name, why_not));
+  }
+  if (is_libtorchs(name)) {
+    throw Error(ErrorCode::kUnavailable,
+                fmt::format("back end '{}' cannot run here: it is libtorch's, which this program "
+                            "does not link; programs that use lockstep/tensor have it",
+                            name));
   }
   throw unknown_backend(name);
 }

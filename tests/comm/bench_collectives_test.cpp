@@ -73,6 +73,20 @@ TEST(BenchCollectives, UnderALauncherItIsOneRank) {
   EXPECT_EQ(shell("RANK=1 WORLD_SIZE=1 $L bench collectives"), 2);
 }
 
+TEST(BenchCollectives, ABackEndOfLibtorchsIsLeftToTheProgramThatLinksIt) {
+  const auto program = env_or("LOCKSTEP_BIN_DIR", ".") + "/lockstep-bench-collectives";
+  const bool has_libtorch = std::filesystem::exists(program);
+  const std::string gloo = "$L bench collectives --backend c10d:gloo --sizes 64 --seconds 0.01";
+  EXPECT_EQ(shell(gloo + (has_libtorch ? " 2>&1 | grep 'back end c10d:gloo,\\|without Gloo'"
+                                       : " 2>&1 | grep 'which this program does not link'")),
+            0);
+  // Its own names are known to that program only.
+  EXPECT_EQ(
+      shell("$L bench collectives --backend c10d:glo 2>&1 | grep \"unknown back end 'c10d:glo'" +
+            std::string(has_libtorch ? ", did you mean 'c10d:gloo'" : "") + "\""),
+      0);
+}
+
 TEST(BenchCollectives, BadFlagsExitWithTwo) {
   EXPECT_EQ(bench("--opp all_reduce"), 2);
   EXPECT_EQ(bench("--op all_reduec"), 2);

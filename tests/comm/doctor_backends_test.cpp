@@ -8,6 +8,8 @@
 #include <string>
 
 #include "lockstep/base/env.h"
+#include "lockstep/base/error.h"
+#include "lockstep/comm/backends.h"
 
 namespace lockstep {
 namespace {
@@ -31,16 +33,30 @@ TEST(DoctorBackends, ListsEachWithTheReasonWhyItCannotRun) {
   const auto ran = doctor("backends --json");
   ASSERT_EQ(ran.status, 0) << ran.text;
   const auto list = nlohmann::json::parse(ran.text);
-  ASSERT_EQ(list.size(), 3u);
+  ASSERT_EQ(list.size(), 4u);
   EXPECT_EQ(list[0].at("name"), "native");
   EXPECT_TRUE(list[0].at("usable"));
   EXPECT_EQ(list[1].at("name"), "mpi");
   EXPECT_FALSE(list[1].at("usable"));
   EXPECT_EQ(list[2].at("name"), "c10d:gloo");
+  EXPECT_EQ(list[3].at("name"), "c10d:nccl");
+  EXPECT_FALSE(list[3].at("usable"));
   for (const auto& row : list) {
     EXPECT_EQ(row.at("usable").get<bool>() && row.at("built_in").get<bool>(),
               row.at("why_not").get<std::string>().empty())
         << row;
+  }
+}
+
+TEST(Backends, LibtorchsAreKnownToProgramsWithoutIt) {
+  for (const std::string name : {"c10d:gloo", "c10d:nccl"}) {
+    try {
+      choose_backend(name, GroupSpec{});
+      FAIL() << name;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kUnavailable);
+      EXPECT_NE(std::string(error.what()).find("does not link"), std::string::npos) << error.what();
+    }
   }
 }
 

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "lockstep/base/error.h"
+#include "lockstep/comm/backends.h"
 #include "lockstep/tensor/collectives.h"
 #include "tests/comm/support/conformance.h"
 #include "tests/support/error_of.h"
@@ -104,6 +105,13 @@ TEST(Gloo, AVerdictEndsWhatIsUnderWayOnAllRanksAtOnce) {
     other.barrier();
   });
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(30));
+}
+
+// No libtorch with NCCL is known to these tests; its name is known all the same.
+TEST(Nccl, IsInTheTableAndSaysWhyItCannotRun) {
+  const Error error = error_of([] { choose_backend("c10d:nccl", GroupSpec{}); });
+  EXPECT_EQ(error.code(), ErrorCode::kUnavailable);
+  EXPECT_NE(std::string(error.what()).find("NCCL"), std::string::npos) << error.what();
 }
 
 }  // namespace

@@ -1,0 +1,18 @@
+// What `lockstep bench collectives` executes for a back end that is libtorch's.
+
+#include "apps/lockstep/verbs.h"
+#include "lockstep/base/error.h"
+#include "lockstep/tensor/c10d/c10d_backends.h"
+
+namespace {
+
+int body(int argc, char** argv) {
+  lockstep::register_c10d_backends();
+  return lockstep::app::bench_collectives(std::vector<std::string>(argv + 1, argv + argc));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return lockstep::run_main("lockstep bench collectives", body, argc, argv);
+}
