@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "lockstep/base/arguments.h"
 #include "lockstep/base/error.h"
 #include "lockstep/base/log.h"
 #include "lockstep/data/fetch/transfer_bar.h"
@@ -32,7 +33,7 @@ int body(int argc, char** argv) {
   ocr::ConvertOptions options;
   add_options(app, options);
   try {
-    app.parse(argc, argv);
+    app.parse(reversed_arguments(argc, argv));
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);
     throw Error(ErrorCode::kInvalidArgument,

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "apps/lockstep-data/synth_ocr.h"
+#include "lockstep/base/arguments.h"
 #include "lockstep/base/error.h"
 #include "lockstep/base/text.h"
 #include "lockstep/data/cifar10.h"
@@ -59,7 +60,7 @@ int body(int argc, char** argv) {
   PrepareOptions options;
   add_options(app, name, options);
   try {
-    app.parse(argc, argv);
+    app.parse(reversed_arguments(argc, argv));
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);
     throw Error(ErrorCode::kInvalidArgument,

@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "lockstep/base/arguments.h"
 #include "lockstep/base/error.h"
 #include "lockstep/data/fetch/transfer_bar.h"
 #include "lockstep/ocr/synth/write_synth.h"
@@ -44,7 +45,7 @@ int make_synth_ocr(int argc, char** argv) {
   std::string size = "640x640";
   add_options(app, options, size);
   try {
-    app.parse(argc, argv);
+    app.parse(reversed_arguments(argc, argv));
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);
     throw Error(ErrorCode::kInvalidArgument,

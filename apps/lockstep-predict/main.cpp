@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "lockstep/base/arguments.h"
 #include "lockstep/base/error.h"
 #include "lockstep/base/log.h"
 #include "lockstep/base/quick_end.h"
@@ -44,7 +45,7 @@ int run(int argc, char** argv) {
   CLI::App app("Find and read text in pictures.", "lockstep predict");
   declare(app, options);
   try {
-    app.parse(argc, argv);
+    app.parse(lockstep::reversed_arguments(argc, argv));
   } catch (const CLI::CallForHelp& help) {
     return app.exit(help);
   } catch (const CLI::ParseError& error) {

@@ -3,8 +3,10 @@
 
 #include <CLI/CLI.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "lockstep/base/arguments.h"
 #include "lockstep/base/error.h"
 #include "lockstep/base/log.h"
 #include "lockstep/base/quick_end.h"
@@ -35,32 +37,26 @@ void declare(CLI::App& app, Options& options) {
       ->excludes(check);
 }
 
-/// MindOCR's users write -c=FILE, which other parsers take for the file "=FILE".
-std::vector<std::string> split_short_options(int argc, char** argv) {
-  std::vector<std::string> words;
-  for (int i = argc - 1; i > 0; --i) {  // CLI11 wants them in reverse
-    const std::string word = argv[i];
-    if (word.starts_with("-c=") || word.starts_with("-o=")) {
-      words.push_back(word.substr(3));
-      words.push_back(word.substr(0, 2));
-    } else {
-      words.push_back(word);
-    }
-  }
-  return words;
+/// `lockstep eval` runs this program with --eval as its first word.
+bool is_eval(int argc, char** argv) {
+  return argc > 1 && std::string_view(argv[1]) == "--eval";
 }
 
 int run(int argc, char** argv) {
   Options options;
-  CLI::App app("Train a model described by a YAML file.", "lockstep train");
+  const bool judges = is_eval(argc, argv);
+  const std::string name = judges ? "lockstep eval" : "lockstep train";
+  CLI::App app(judges ? "Judge the model that a YAML file describes."
+                      : "Train a model described by a YAML file.",
+               name);
   declare(app, options);
   try {
-    app.parse(split_short_options(argc, argv));
+    app.parse(lockstep::reversed_arguments(argc, argv));
   } catch (const CLI::CallForHelp& help) {
     return app.exit(help);
   } catch (const CLI::ParseError& error) {
     throw lockstep::Error(lockstep::ErrorCode::kInvalidArgument,
-                          std::string(error.what()) + " (see lockstep train --help)");
+                          std::string(error.what()) + " (see " + name + " --help)");
   }
   const auto config = lockstep::load_config(options.config, options.overrides);
   lockstep::check_dictionaries(config);
@@ -77,5 +73,6 @@ int run(int argc, char** argv) {
 int main(int argc, char** argv) {
   lockstep::warm_start(lockstep::warm_up);
   lockstep::end_without_teardown();
-  return lockstep::run_main("lockstep train", run, argc, argv);
+  return lockstep::run_main(is_eval(argc, argv) ? "lockstep eval" : "lockstep train", run, argc,
+                            argv);
 }

@@ -49,10 +49,20 @@ int exit_status(const Error& error) noexcept {
   }
 }
 
+namespace {
+
+/// Of libtorch's errors the message: what follows are its stack frames.
+std::string_view without_frames(std::string_view what) {
+  return what.substr(0, what.find("\nException raised from "));
+}
+
+}  // namespace
+
 int run_main(std::string_view program, int (*body)(int, char**), int argc, char** argv) noexcept {
-  const auto say = [&](const char* text) {
-    std::fprintf(stderr, "%.*s: error: %s\n", static_cast<int>(program.size()), program.data(),
-                 text);
+  const auto say = [&](const char* what) {
+    const auto text = without_frames(what);
+    std::fprintf(stderr, "%.*s: error: %.*s\n", static_cast<int>(program.size()), program.data(),
+                 static_cast<int>(text.size()), text.data());
   };
   try {
     return body(argc, argv);

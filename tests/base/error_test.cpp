@@ -52,6 +52,11 @@ TEST(RunMain, PrintsOneLineForErrors) {
   const auto foreign = [](int, char**) -> int { throw std::runtime_error("odd"); };
   EXPECT_EQ(run(foreign, &said), 1);
   EXPECT_EQ(said, "tool: error: odd\n");
+  const auto framed = [](int, char**) -> int {
+    throw std::runtime_error("no memory\nException raised from f at g.cpp:1:\nframe #0: f");
+  };
+  EXPECT_EQ(run(framed, &said), 1);
+  EXPECT_EQ(said, "tool: error: no memory\n");
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/file.h"
+#include "lockstep/base/folder.h"
 #include "lockstep/base/mutex.h"
 #include "lockstep/base/quiet_thread.h"
 #include "lockstep/base/unique_fd.h"
@@ -210,7 +211,7 @@ class OpenCvAlone {
 
 void fill(const fs::path& root, const SynthOptions& options, const std::vector<FontFile>& fonts,
           std::vector<Part>& parts, const SynthProgress& progress) {
-  for (const Part& part : parts) fs::create_directories(root / part.folder / "images");
+  for (const Part& part : parts) make_folder(root / part.folder / "images");
   const auto cores = std::max(std::thread::hardware_concurrency(), 1U);
   const OpenCvAlone alone;
   Workshop(options, fonts, parts, root, progress)

@@ -1,0 +1,33 @@
+#include "lockstep/base/folder.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+
+#include <cerrno>
+
+#include "lockstep/base/error.h"
+
+namespace lockstep {
+
+void make_folder(const std::filesystem::path& path) {
+  std::error_code error;
+  std::filesystem::create_directories(path, error);
+  if (!error) return;
+  const bool of_disk = error == std::errc::no_space_on_device || error == std::errc::io_error;
+  throw Error(of_disk ? ErrorCode::kIo : ErrorCode::kInvalidArgument,
+              fmt::format("cannot make the folder {}: {}", path.string(), error.message()));
+}
+
+std::optional<FolderLock> FolderLock::take(const std::filesystem::path& folder) {
+  UniqueFd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd) throw io_error("open folder " + folder.string());
+  int result = 0;
+  do {
+    result = ::flock(fd.get(), LOCK_EX | LOCK_NB);
+  } while (result != 0 && errno == EINTR);
+  if (result != 0 && errno == EWOULDBLOCK) return std::nullopt;
+  return FolderLock(std::move(fd));
+}
+
+}  // namespace lockstep

@@ -1,0 +1,29 @@
+#pragma once
+// Folders: made, or held so that one process at a time writes into one.
+
+#include <filesystem>
+#include <optional>
+
+#include "lockstep/base/unique_fd.h"
+
+namespace lockstep {
+
+/// The folder, and those above it, where they are missing. Errors, naming it: kInvalidArgument (not
+/// allowed, a file is in the way, ..), kIo (full or broken disk).
+void make_folder(const std::filesystem::path& path);
+
+/// Holds a folder by flock(2) of the folder itself, so nothing is left behind: the kernel lets go
+/// when the process ends, however it does. A folder that is renamed stays held.
+class FolderLock {
+ public:
+  /// Nothing when another process (or another lock of this one) holds the folder. Where the file
+  /// system knows no such locks (NFS), the folder counts as free. Errors: kIo.
+  static std::optional<FolderLock> take(const std::filesystem::path& folder);
+
+ private:
+  explicit FolderLock(UniqueFd fd) : fd_(std::move(fd)) {}
+
+  UniqueFd fd_;
+};
+
+}  // namespace lockstep

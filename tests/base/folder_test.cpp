@@ -1,0 +1,49 @@
+#include "lockstep/base/folder.h"
+
+#include <gtest/gtest.h>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/file.h"
+#include "tests/support/temp_folder.h"
+
+namespace lockstep {
+namespace {
+
+TEST(MakeFolder, MakesAllOfThemOrSaysWhyNot) {
+  const TempFolder dir;
+  make_folder(dir / "x/y");
+  make_folder(dir / "x/y/");
+  EXPECT_TRUE(std::filesystem::is_directory(dir / "x/y"));
+  write_file_atomically(dir / "file", std::string_view());
+  try {
+    make_folder(dir / "file/z");
+    FAIL() << "made";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
+    EXPECT_NE(std::string(error.what()).find("file/z: Not a directory"), std::string::npos)
+        << error.what();
+  }
+}
+
+TEST(FolderLock, HoldsUntilItsEndAndAcrossARename) {
+  const TempFolder dir;
+  const auto a = dir / "a", b = dir / "b";
+  std::filesystem::create_directory(a);
+  {
+    const auto first = FolderLock::take(a);
+    ASSERT_TRUE(first);
+    EXPECT_FALSE(FolderLock::take(a));
+    std::filesystem::rename(a, b);
+    EXPECT_FALSE(FolderLock::take(b));
+  }
+  EXPECT_TRUE(FolderLock::take(b));
+  EXPECT_TRUE(std::filesystem::is_empty(b));
+}
+
+TEST(FolderLock, WantsAFolder) {
+  const TempFolder dir;
+  EXPECT_THROW(FolderLock::take(dir / "none"), Error);
+}
+
+}  // namespace
+}  // namespace lockstep
