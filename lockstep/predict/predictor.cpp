@@ -6,6 +6,7 @@
 #include <opencv2/imgproc.hpp>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/file.h"
 #include "lockstep/base/log.h"
 #include "lockstep/ocr/draw/crop.h"
 #include "lockstep/ocr/predict/result_lines.h"
@@ -23,14 +24,16 @@ cv::Mat as_bgr(const cv::Mat& picture, ocr::ImageMode mode) {
   return result;
 }
 
+/// Whole or not at all.
 void save_picture(const fs::path& path, const cv::Mat& picture) {
-  bool written = false;
+  std::vector<uint8_t> bytes;
   try {
-    written = cv::imwrite(path.string(), picture);
+    cv::imencode(path.extension().string(), picture, bytes);
   } catch (const cv::Exception& error) {
-    throw Error(ErrorCode::kIo, fmt::format("write {}: {}", path.string(), error.err));
+    throw Error(ErrorCode::kInternal, fmt::format("write {}: {}", path.string(), error.err));
   }
-  if (!written) throw Error(ErrorCode::kIo, fmt::format("cannot write {}", path.string()));
+  write_file_atomically(
+      path, std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
 }
 
 /// Recipes name a font of their own repository, which need not be here.

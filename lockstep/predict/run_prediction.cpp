@@ -7,6 +7,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/file.h"
+#include "lockstep/base/folder.h"
 #include "lockstep/base/log.h"
 #include "lockstep/observe/progress.h"
 #include "lockstep/ocr/predict/pictures.h"
@@ -82,11 +83,11 @@ void report(const PredictPlan& plan, const std::vector<Outcome>& outcomes) {
 }  // namespace
 
 int run_prediction(const PredictPlan& plan, const World& world) {
-  const auto pictures = ocr::find_pictures(plan.input);
+  const auto pictures = ocr::find_pictures(plan.input, plan.output);
   const auto names = ocr::result_names(pictures, plan.input);
   set_threads(threads_of((plan.det ? plan.det : plan.rec)->config.parallel, world));
   Predictor predictor(plan);
-  fs::create_directories(plan.output);
+  make_folder(plan.output);
 
   Meter meter(pictures.size(), world.rank == 0);
   Outcomes outcomes(world, pictures.size(), [&](const Outcome& one) { meter.count(one); });

@@ -19,12 +19,31 @@ bool is_picture(const fs::path& file) {
   return std::find(kKnown.begin(), kKnown.end(), extension) != kKnown.end();
 }
 
-std::vector<fs::path> pictures_below(const fs::path& folder) {
+/// Whether a link leads to a folder that it stands in, so that there would be no end of folders.
+bool leads_back(const fs::directory_entry& entry) {
+  if (!entry.is_symlink()) return false;
+  const fs::path target = fs::canonical(entry.path());
+  const fs::path place = fs::canonical(entry.path().parent_path());
+  return std::mismatch(target.begin(), target.end(), place.begin(), place.end()).first ==
+         target.end();
+}
+
+std::vector<fs::path> pictures_below(const fs::path& folder, const fs::path& results) {
   std::vector<fs::path> found;
+  const auto skips = [&](const fs::directory_entry& entry) {
+    std::error_code ignored;
+    return leads_back(entry) ||
+           (!results.empty() && fs::equivalent(entry.path(), results, ignored));
+  };
   try {
-    for (const auto& entry : fs::recursive_directory_iterator(
-             folder, fs::directory_options::follow_directory_symlink)) {
-      if (entry.is_regular_file() && is_picture(entry.path())) found.push_back(entry.path());
+    constexpr auto kFollow = fs::directory_options::follow_directory_symlink;
+    const fs::recursive_directory_iterator end;
+    for (fs::recursive_directory_iterator entry(folder, kFollow); entry != end; ++entry) {
+      if (entry->is_directory()) {
+        if (skips(*entry)) entry.disable_recursion_pending();
+      } else if (entry->is_regular_file() && is_picture(entry->path())) {
+        found.push_back(entry->path());
+      }
     }
   } catch (const fs::filesystem_error& error) {
     throw Error(ErrorCode::kIo, std::string("input: ") + error.what());
@@ -44,13 +63,13 @@ std::string whole_name(const fs::path& picture, const fs::path& input) {
 
 }  // namespace
 
-std::vector<fs::path> find_pictures(const fs::path& input) {
+std::vector<fs::path> find_pictures(const fs::path& input, const fs::path& results) {
   std::error_code ignored;
   if (!fs::exists(input, ignored)) {
     throw Error(ErrorCode::kNotFound, "input " + input.string() + " does not exist");
   }
   if (!fs::is_directory(input, ignored)) return {input};
-  auto found = pictures_below(input);
+  auto found = pictures_below(input, results);
   if (found.empty()) {
     throw Error(ErrorCode::kNotFound,
                 "input " + input.string() + ": no .jpg, .jpeg or .png in this folder or below it");

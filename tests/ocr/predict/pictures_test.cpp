@@ -28,6 +28,21 @@ TEST(FindPictures, OfAFolderAndThoseBelowSorted) {
   EXPECT_EQ(below(dir.path()), (std::vector<std::string>{"a.JPG", "b.png", "sub/deep/c.jpeg"}));
 }
 
+TEST(FindPictures, LeavesOutEarlierResultsAndLinksThatLeadBack) {
+  const TempDir dir;
+  std::filesystem::create_directories(dir / "in/output/sub");
+  std::filesystem::create_directories(dir / "other");
+  for (const char* name :
+       {"in/a.png", "in/output/a_res.png", "in/output/sub/x.png", "other/o.png"}) {
+    write_text(dir / name, "x");
+  }
+  std::filesystem::create_directory_symlink(dir / "in", dir / "in/loop");
+  std::filesystem::create_directory_symlink(dir / "other", dir / "in/there");
+  const auto found = find_pictures(dir / "in", dir / "in/output");
+  EXPECT_EQ(found, (std::vector<std::filesystem::path>{dir / "in/a.png", dir / "in/there/o.png"}));
+  EXPECT_EQ(find_pictures(dir / "other", dir / "other").size(), 1U);
+}
+
 TEST(FindPictures, AFileIsTakenWhateverItIsCalled) {
   const TempDir dir;
   write_text(dir / "scan.bmp", "x");
