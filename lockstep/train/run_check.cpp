@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <cstdio>
+#include <optional>
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/log.h"
@@ -62,18 +63,30 @@ int64_t pixels_of(const std::vector<ocr::Transform>& pipeline) {
   return pixels;
 }
 
-/// Data that are not there are no fault of the configuration.
+/// Number of samples; none where data are not there, which is no fault of the configuration: `why`
+/// says so.
+std::optional<int64_t> count_samples(const DatasetConfig& dataset, int64_t seed, bool training,
+                                     std::string& why) {
+  try {
+    return make_text_samples(dataset, seed, training)->size();
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kNotFound) throw;
+    why = error.what();
+    return std::nullopt;
+  }
+}
+
 TrainData check_text(const Config& config) {
   make_task(config);
   TrainData data;
   data.image_elements = 3 * pixels_of(config.train.dataset.pipeline);
-  try {
-    data.samples = make_text_samples(config.train.dataset, config.system.seed, true)->size();
-    if (config.eval) make_text_samples(config.eval->dataset, config.system.seed, false);
-  } catch (const Error& error) {
-    if (error.code() != ErrorCode::kNotFound) throw;
-    if (data.samples == 0) data.samples = config.train.loader.batch_size;
-    data.note = fmt::format(", a guess, because: {}", error.what());
+  std::string why;
+  const int64_t seed = config.system.seed;
+  const auto samples = count_samples(config.train.dataset, seed, true, why);
+  data.samples = samples.value_or(config.train.loader.batch_size);
+  if (!samples) data.note = fmt::format(", a guess, because: {}", why);
+  if (config.eval && !count_samples(config.eval->dataset, seed, false, why)) {
+    data.note += fmt::format("; to evaluate: {}", why);
   }
   return data;
 }

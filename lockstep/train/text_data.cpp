@@ -1,5 +1,7 @@
 #include "lockstep/train/text_data.h"
 
+#include <fmt/format.h>
+
 #include <numeric>
 
 #include "lockstep/base/error.h"
@@ -66,6 +68,19 @@ std::unique_ptr<ocr::TextDataset> make_dataset(const DatasetConfig& config, uint
               config.where + ": dataset.type " + config.type + " cannot be read");
 }
 
+/// Folders of LMDB and label files; images are looked for one by one, with the line that names
+/// each.
+void require_sources(const DatasetConfig& config) {
+  const bool lmdb = config.type == "LMDBDataset";
+  for (const auto& path : lmdb ? config.data_dirs : config.label_files) {
+    std::error_code ignored;
+    if (std::filesystem::exists(path, ignored)) continue;
+    throw Error(ErrorCode::kNotFound, fmt::format("{}: dataset.{}: no {} {}", config.where,
+                                                  lmdb ? "data_dir" : "label_file",
+                                                  lmdb ? "folder" : "file", path.string()));
+  }
+}
+
 class PipedSamples final : public TextSamples {
  public:
   PipedSamples(std::unique_ptr<ocr::TextDataset> data, ocr::Pipeline pipeline)
@@ -93,6 +108,7 @@ TextColumns text_columns(ModelType type, bool training) {
 
 std::shared_ptr<const TextSamples> make_text_samples(const DatasetConfig& config, int64_t seed,
                                                      bool training) {
+  require_sources(config);
   const auto bits = static_cast<uint64_t>(seed);
   return std::make_shared<const PipedSamples>(make_dataset(config, bits),
                                               ocr::Pipeline(config.pipeline, bits, training));
