@@ -8,7 +8,8 @@
 # PEERS   folder with allreduce_mpi.cpp and allreduce_gloo.cpp (default ../shared/peers); built with
 #         the flags of this script into BUILD_DIR/peers. Needs libopenmpi-dev and libgloo-dev.
 # HOSTS   numbers of hosts ("2 4");  RATES  of a host's link ("1gbit 10gbit none")
-# SIZES   bytes;  ROUNDS of all programs (3);  IMPLS  programs
+# SIZES   bytes;  ROUNDS of all programs (3)
+# IMPLS   programs; raw_round_trip: 4 bytes there and back by plain TCP between two of the hosts
 # CC      see hosts.sh: what the peers use; Lockstep sets its own
 set -euo pipefail
 source "$(dirname "$0")/../peers.sh"
@@ -16,7 +17,7 @@ HOSTS=${HOSTS:-2 4}
 RATES=${RATES:-1gbit 10gbit none}
 SIZES=${SIZES:-4 65536 1048576 16777216 67108864}
 ROUNDS=${ROUNDS:-3}
-IMPLS=${IMPLS:-lockstep gloo_ring gloo_hd ompi_tuned}
+IMPLS=${IMPLS:-lockstep gloo_ring gloo_hd ompi_tuned raw_round_trip}
 build_allreduce_peers
 source "$(dirname "$0")/hosts.sh"
 
@@ -42,6 +43,13 @@ ompi() {  # yield: else small messages wait for the 4 ms tick; flags 1: both dir
     --mca btl_tcp_flags 1 --mca btl_base_warn_component_unused 0 -x SIZES -x ROUNDS -H "${list#,}" -n "$1" \
     "$bin/ompi" ompi_tuned
 }
+round_trip() {  # hosts
+  local server
+  ip netns exec "${host}1" "$build/bin/bench_round_trip" 29500 &
+  server=$!
+  ip netns exec "${host}2" "$build/bin/bench_round_trip" 10.79.0.1 29500 | sed "s/^/raw_round_trip,$1,4,/; s/ /,/"
+  wait $server
+}
 
 for rate in $RATES; do
   for hosts in $HOSTS; do
@@ -52,6 +60,7 @@ for rate in $RATES; do
           lockstep) lockstep "$hosts" ;;
           gloo_*) gloo "${impl#gloo_}" "$hosts" ;;
           ompi_tuned) ompi "$hosts" ;;
+          raw_round_trip) round_trip "$hosts" ;;
         esac
       done
     done | sed -u "s/^/$rate,/" | tee -a "$results/all.csv" >&2
@@ -66,7 +75,7 @@ sort -t, -k1,1 -k3,3n -k4,4n -k2,2 -k6,6g "$results/all.csv" | awk -F, '
     if (!(key in seen)) { seen[key]; keys[++count] = key; place[key] = at } }
   function median(key) { return t[key, int((n[key] + 1) / 2)] }
   END {
-    printf "%-7s %5s %10s %-12s %12s %11s %7s\n", "link", "hosts", "bytes", "program", "median us", "lockstep x", "% link"
+    printf "%-7s %5s %10s %-14s %12s %11s %7s\n", "link", "hosts", "bytes", "program", "median us", "lockstep x", "% link"
     for (i = 1; i <= count; i++) {
       split(keys[i], f, ",")
       share = "-"
@@ -74,6 +83,6 @@ sort -t, -k1,1 -k3,3n -k4,4n -k2,2 -k6,6g "$results/all.csv" | awk -F, '
         share = sprintf("%.1f", 16 * (f[2] - 1) / f[2] * f[3] / (median(keys[i]) * f[1] * 1000) / (1448 / 1514) * 100)
       own = place[keys[i]] ",lockstep"
       ratio = n[own] ? sprintf("%.2f", median(keys[i]) / median(own)) : "-"
-      printf "%-7s %5d %10d %-12s %12.1f %11s %7s\n", f[1], f[2], f[3], f[4], median(keys[i]), ratio, share
+      printf "%-7s %5d %10d %-14s %12.1f %11s %7s\n", f[1], f[2], f[3], f[4], median(keys[i]), ratio, share
     }
   }'
