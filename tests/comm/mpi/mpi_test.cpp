@@ -1,35 +1,17 @@
 // The back end "mpi" under its library's launcher: the suite of all back ends, and what it says
 // when ranks disagree.
 
-#include <fmt/format.h>
 #include <gtest/gtest.h>
-#include <stdlib.h>
-#include <sys/wait.h>
 
 #include "lockstep/base/env.h"
 #include "lockstep/base/error.h"
 #include "lockstep/comm/process_group.h"
 #include "lockstep/store/tcp/tcp_store.h"
+#include "tests/comm/mpi/under_launcher.h"
 #include "tests/support/error_of.h"
 
 namespace lockstep {
 namespace {
-
-int under_launcher(int ranks, const std::string& name, const TcpStoreServer& store) {
-  ::setenv("LOCKSTEP_TEST_PORT", std::to_string(store.port()).c_str(), 1);
-  for (const char* const open_mpi : {"OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM",
-                                     "OMPI_MCA_rmaps_base_oversubscribe"}) {
-    ::setenv(open_mpi, "1", 1);  // other launchers want none of it
-  }
-  const auto command = fmt::format("timeout 120 {} -n {} {}/mpi_ranks {} 2>&1", LOCKSTEP_MPIEXEC,
-                                   ranks, env("LOCKSTEP_BIN_DIR").value_or("."), name);
-  const int status = std::system(command.c_str());
-  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-}
-
-int under_launcher(int ranks, const std::string& name) {
-  return under_launcher(ranks, name, TcpStoreServer({"127.0.0.1", 0, ""}));
-}
 
 TEST(Mpi, DoesWhatEveryBackEndDoes) {
   EXPECT_EQ(under_launcher(3, "suite"), 0);

@@ -1,0 +1,19 @@
+// The back end "mpi" with MPICH, beside another MPI that is the system's default. MPICH's ranks
+// never give way while they wait, so no more of them than cores where much is sent.
+
+#include <gtest/gtest.h>
+
+#include "tests/comm/mpi/under_launcher.h"
+
+namespace lockstep {
+namespace {
+
+TEST(Mpich, DoesWhatEveryBackEndDoes) {
+  EXPECT_EQ(under_launcher(2, "suite"), 0);
+}
+TEST(Mpich, ADisagreementNamesBothSides) {
+  EXPECT_EQ(under_launcher(3, "mismatch"), 0);
+}
+
+}  // namespace
+}  // namespace lockstep
