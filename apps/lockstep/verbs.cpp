@@ -23,7 +23,7 @@ std::span<const Command> verbs() {
   static constexpr std::array kVerbs = {
       Command{"run", "start a program as the ranks of one job", verb_run},
       Command{"ps", "list the jobs that run on this host", verb_ps},
-      Command{"stop", "end a job: lockstep stop [ID|PID]", verb_stop},
+      Command{"stop", "end a job: lockstep stop ID|PID|--all", verb_stop},
       Command{"logs", "show what a running job's ranks print: lockstep logs [-f] [ID|PID]",
               verb_logs},
       Command{"train", "train a model as a YAML configuration says", nullptr},

@@ -66,13 +66,25 @@ TEST_F(Jobs, PsShowsWhatRunsAndStopEndsIt) {
   EXPECT_EQ(table[1].find("/bin/sh"), column);
   EXPECT_EQ(table[2].find("/bin/sh"), column);
 
-  EXPECT_TRUE(has(said({"stop"}, 2), "several jobs run here, say which: one, two"));
   EXPECT_TRUE(has(said({"stop", "on"}), "one (process "));
   EXPECT_EQ(one.wait(), 143);
   EXPECT_TRUE(has(said({"stop", std::to_string(two.pid())}), "has ended"));
   EXPECT_EQ(two.wait(), 143);
   EXPECT_EQ(listed(0).size(), 0U);
   EXPECT_TRUE(nothing_is_left());
+}
+
+// Never --all here: this user's other jobs, which are listed too, are not the test's to end.
+TEST_F(Jobs, StopWithoutAnIdListsThemAndEndsNone) {
+  Launched one(shell(1, "one", kStay), variables());
+  ASSERT_TRUE(one.wait_for("ready"));
+  listed(1);
+  const std::string refusal = said({"stop"}, 2);
+  EXPECT_TRUE(has(refusal, "say which job, by its RUN or PID ('lockstep stop ")) << refusal;
+  EXPECT_TRUE(has(refusal, " " + std::to_string(one.pid()) + " ")) << refusal;
+  EXPECT_EQ(listed(1).size(), 1U) << "it still runs";
+  EXPECT_TRUE(has(said({"stop", "one"}), "one (process "));
+  EXPECT_EQ(one.wait(), 143);
 }
 
 TEST_F(Jobs, AKilledAgentLeavesNothingInTheList) {

@@ -19,9 +19,9 @@ std::vector<JobEntry> running_jobs() {
   return list_jobs(registry_folders(this_environment()));
 }
 
-std::vector<HeldAgent> hold_agents(const std::string& name) {
+std::vector<HeldAgent> hold_agents(std::vector<JobEntry> jobs) {
   std::vector<HeldAgent> agents;
-  for (JobEntry& job : find_jobs(running_jobs(), name)) {
+  for (JobEntry& job : jobs) {
     const auto fd = static_cast<int>(::syscall(SYS_pidfd_open, job.pid, 0));
     agents.push_back({std::move(job), UniqueFd(fd)});
   }

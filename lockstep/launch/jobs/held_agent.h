@@ -20,7 +20,7 @@ struct HeldAgent {
 /// This user's agents on this host, the oldest first.
 std::vector<JobEntry> running_jobs();
 
-/// Those that `name` means; see find_jobs().
-std::vector<HeldAgent> hold_agents(const std::string& name);
+/// Those of `jobs` that are still alive.
+std::vector<HeldAgent> hold_agents(std::vector<JobEntry> jobs);
 
 }  // namespace lockstep

@@ -1,5 +1,6 @@
 #include "lockstep/launch/jobs/job_control.h"
 
+#include <fmt/format.h>
 #include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
@@ -9,28 +10,32 @@
 #include <cstdio>
 
 #include "lockstep/base/deadline.h"
+#include "lockstep/base/error.h"
 #include "lockstep/launch/agent/rendezvous_conf.h"
 #include "lockstep/launch/jobs/held_agent.h"
 #include "lockstep/launch/jobs/job_table.h"
 #include "lockstep/launch/jobs/job_words.h"
+#include "lockstep/launch/jobs/registry.h"
 
 namespace lockstep {
 namespace {
 
 constexpr OptionName kPsOptions[] = {{"--json", "", false}, {"--help", "-h", false}};
 constexpr OptionName kStopOptions[] = {
-    {"--timeout", "", true}, {"--kill", "", false}, {"--help", "-h", false}};
+    {"--all", "", false}, {"--timeout", "", true}, {"--kill", "", false}, {"--help", "-h", false}};
 
 constexpr char kPsHelp[] =
     "usage: lockstep ps [--json]\n\n"
     "Lists this user's jobs (agents of lockstep run) on this host.\n";
 constexpr char kStopHelp[] =
-    "usage: lockstep stop [--timeout S] [--kill] [ID|PID]\n\n"
+    "usage: lockstep stop [--timeout S] [--kill] ID|PID|--all\n\n"
     "Ends a job of this user on this host as SIGTERM to its lockstep run does, and waits for "
     "that.\n"
-    "ID: the run's, or the beginning of one; none: the only job there is.\n\n"
+    "ID: the run's, or the beginning of one; PID: of one agent. lockstep ps lists them.\n\n"
+    "  --all         ends every job of this user on this host\n"
     "  --timeout S   how long to wait for its end (60)\n"
     "  --kill        SIGKILL instead: nothing of it is left either, but nobody is asked\n";
+
 double seconds_since_1970() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
@@ -41,6 +46,22 @@ size_t terminal_width() {
 }
 
 }  // namespace
+
+std::vector<JobEntry> jobs_to_stop(const std::vector<JobEntry>& jobs, const std::string& name,
+                                   bool all, double now, size_t width) {
+  const auto refusal = [](const std::string& why) {
+    return Error(ErrorCode::kInvalidArgument, "lockstep stop: " + why);
+  };
+  if (all && !name.empty()) throw refusal(fmt::format("--all, or one job, '{}'; not both", name));
+  if (all) return jobs;
+  if (!name.empty()) return find_jobs(jobs, name);
+  if (jobs.empty()) throw refusal("say which job, by its ID; none of this user runs on this host");
+  const std::string table = job_table(jobs, now, width);
+  throw refusal(
+      fmt::format("say which job, by its RUN or PID ('lockstep stop {}'), or --all; "
+                  "these run on this host:\n{}",
+                  jobs[0].run_id, table.substr(0, table.size() - 1)));
+}
 
 int ps_command(const std::vector<std::string>& words) {
   const JobWords given(words, kPsOptions, "lockstep ps");
@@ -59,7 +80,8 @@ int stop_command(const std::vector<std::string>& words) {
   const auto limit = parse_seconds(given.value("--timeout").value_or("60"), "--timeout");
   const auto deadline = Deadline::after(limit);
   int code = 0;
-  const auto agents = hold_agents(given.name());
+  const auto agents = hold_agents(jobs_to_stop(running_jobs(), given.name(), given.flag("--all"),
+                                               seconds_since_1970(), terminal_width()));
   for (const HeldAgent& agent : agents) {
     ::syscall(SYS_pidfd_send_signal, agent.pidfd.get(), given.flag("--kill") ? SIGKILL : SIGTERM,
               nullptr, 0);

@@ -5,10 +5,18 @@
 #include <string>
 #include <vector>
 
+#include "lockstep/launch/jobs/job_entry.h"
+
 namespace lockstep {
 
 int ps_command(const std::vector<std::string>& words);
 int stop_command(const std::vector<std::string>& words);
 int logs_command(const std::vector<std::string>& words);
+
+/// Those of `jobs` that `lockstep stop NAME` or `--all` is to end; never one that was not asked
+/// for, even where there is only one. Pure; `now` and `width` are job_table()'s, for the refusal.
+/// Errors: kInvalidArgument (neither a name nor `all`, or both), and those of find_jobs().
+std::vector<JobEntry> jobs_to_stop(const std::vector<JobEntry>& jobs, const std::string& name,
+                                   bool all, double now, size_t width);
 
 }  // namespace lockstep

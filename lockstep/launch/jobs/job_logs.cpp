@@ -96,7 +96,7 @@ int logs_command(const std::vector<std::string>& words) {
   }
   const auto tail =
       static_cast<size_t>(parse_int(given.value("--tail").value_or("0"), 0, 1 << 30, "--tail"));
-  const auto agents = hold_agents(given.name());
+  const auto agents = hold_agents(find_jobs(running_jobs(), given.name()));
   std::vector<std::unique_ptr<Follower>> followers;
   for (const HeldAgent& agent : agents) {
     if (agent.job.log_folder.empty()) {

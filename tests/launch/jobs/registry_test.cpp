@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "lockstep/base/error.h"
+#include "lockstep/launch/jobs/job_control.h"
 #include "tests/support/error_of.h"
 #include "tests/support/temp_folder.h"
 
@@ -98,6 +99,24 @@ TEST(Registry, AFolderThatOthersCanWriteToIsNotUsed) {
   second.write(job("run"));
   EXPECT_TRUE(second.written());
   EXPECT_EQ(list_jobs({(folder / "own").string()}).size(), 1U);
+}
+
+TEST(StopChoice, NothingIsEndedThatIsNotNamed) {
+  const std::vector<JobEntry> jobs = {job("abc", 1), job("abd", 2)};
+  const auto said = [](const std::vector<JobEntry>& there, const std::string& name, bool all) {
+    const Error error = error_of([&] { jobs_to_stop(there, name, all, 0, 0); });
+    EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
+    return std::string(error.what());
+  };
+  EXPECT_EQ(jobs_to_stop(jobs, "abd", false, 0, 0).size(), 1U);
+  EXPECT_EQ(jobs_to_stop(jobs, "", true, 0, 0).size(), 2U);
+  EXPECT_TRUE(jobs_to_stop({}, "", true, 0, 0).empty());
+  const std::string one = said({jobs[0]}, "", false);
+  EXPECT_NE(one.find("('lockstep stop abc'), or --all"), std::string::npos) << one;
+  EXPECT_NE(one.find("\nRUN "), std::string::npos) << one;
+  EXPECT_NE(one.find("\nabc  1 "), std::string::npos) << one;
+  EXPECT_NE(said({}, "", false).find("none of this user runs"), std::string::npos);
+  EXPECT_NE(said(jobs, "abc", true).find("not both"), std::string::npos);
 }
 
 TEST(Registry, JobsAreNamedByIdBeginningOrProcess) {
