@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <nlohmann/json.hpp>
 
 #include "lockstep/base/deadline.h"
@@ -19,6 +20,18 @@ using namespace std::chrono_literals;
 using Words = std::vector<std::string>;
 
 constexpr char kStay[] = "echo ready; exec sleep 600";
+
+bool until(const std::function<bool()>& done) {
+  const auto deadline = Deadline::after(60s);
+  while (!done() && !deadline.passed()) std::this_thread::sleep_for(10ms);
+  return done();
+}
+
+bool is_stopped(pid_t pid) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
+  const std::string stat(std::istreambuf_iterator<char>(file), {});
+  return stat.find(") T ") != std::string::npos;
+}
 
 /// A place for the list of jobs, so that a test sees its own only.
 class Jobs : public ::testing::Test {
@@ -122,19 +135,36 @@ TEST_F(Jobs, LogsWithoutFilesSaysHowToGetThem) {
 }
 
 TEST_F(Jobs, IdenticalLinesOfManyRanksAreOne) {
-  // Each prints when all are there, so that they print together.
-  const std::string script = "echo the same; echo rank $RANK";
+  // The agent is stopped while they print: it finds all lines at once, however slow the ranks are.
+  const TempFolder marks;
+  const std::string script =
+      "cd " + marks.path().string() +
+      "; : >here.$RANK; until [ -e print ]; do sleep 0.02; done; echo the same; echo rank $RANK; "
+      ": >printed.$RANK; until [ -e end ]; do sleep 0.02; done";
+  const auto all_did = [&](const std::string& what) {
+    return until([&] {
+      int there = 0;
+      for (int rank = 0; rank < 4; ++rank)
+        there += std::filesystem::exists(marks / (what + "." + std::to_string(rank))) ? 1 : 0;
+      return there == 4;
+    });
+  };
   Launched run(shell(4, "one", script), variables());
+  ASSERT_TRUE(all_did("here"));
+  run.send(SIGSTOP);
+  ASSERT_TRUE(until([&] { return is_stopped(run.pid()); }));
+  std::ofstream(marks / "print").flush();
+  ASSERT_TRUE(all_did("printed"));
+  run.send(SIGCONT);
+  EXPECT_TRUE(run.wait_for("rank ", 4));
+  std::ofstream(marks / "end").flush();
   EXPECT_EQ(run.wait(), 0);
-  auto lines = lines_of(run.out());
-  // A busy machine may start ranks further apart than lines are held back: then there are more.
-  const auto same = std::count_if(lines.begin(), lines.end(),
-                                  [](const auto& line) { return has(line, "the same"); });
-  EXPECT_GE(same, 1);
-  EXPECT_LE(same, 4);
+  const auto lines = lines_of(run.out());
+  ASSERT_EQ(lines.size(), 5U) << run.out();
+  EXPECT_EQ(lines[0], "[0-3] the same");
   for (int rank = 0; rank < 4; ++rank) {
     const auto own = "[" + std::to_string(rank) + "] rank " + std::to_string(rank);
-    EXPECT_EQ(std::count(lines.begin(), lines.end(), own), 1) << run.out();
+    EXPECT_TRUE(has(run.out(), own + "\n")) << run.out();
   }
   Launched plain(shell(4, "one", script, {"--no_fold"}), variables());
   EXPECT_EQ(plain.wait(), 0);

@@ -142,7 +142,9 @@ void Agent::register_job() {
 
 void Agent::loop() {
   while (state_.phase != AgentState::Phase::kFinished) {
-    for (const epoll_event& event : poller_.wait(wait_ms())) on_ready(event.data.u64);
+    const auto ready = poller_.wait(wait_ms());
+    lines_->are_of(std::chrono::steady_clock::now());
+    for (const epoll_event& event : ready) on_ready(event.data.u64);
     if (orphans_ended_) reap_orphans();
     if (state_.act_at && std::chrono::steady_clock::now() >= *state_.act_at) tell(TimePassed{});
     if (register_at_ && std::chrono::steady_clock::now() >= *register_at_) register_job();

@@ -96,7 +96,7 @@ std::vector<std::string> WorkerOutput::tail() const {
 void WorkerOutput::pass_on(const std::string& line, WorkerLines* lines) {
   if (route_.keep_tail) tail_.add(line);
   if (!route_.console) return;
-  lines->line(route_.local_rank, route_.stream, line, std::chrono::steady_clock::now());
+  lines->line(route_.local_rank, route_.stream, line);
 }
 
 void WorkerOutput::write_file(const char* data, size_t size) {

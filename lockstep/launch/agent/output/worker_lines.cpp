@@ -15,11 +15,11 @@ WorkerLines::WorkerLines(const WorkerLinesOptions& options, Console* console)
   }
 }
 
-void WorkerLines::line(int local_rank, int stream, const std::string& text, Time now) {
-  const auto verdict = rates_[static_cast<size_t>(local_rank)].line(now);
+void WorkerLines::line(int local_rank, int stream, const std::string& text) {
+  const auto verdict = rates_[static_cast<size_t>(local_rank)].line(now_);
   if (!verdict.show) return;
   if (verdict.dropped > 0) tell_dropped(local_rank, verdict.dropped);
-  show(folder_.add(local_rank, stream, text, now));
+  show(folder_.add(local_rank, stream, text, now_));
 }
 
 void WorkerLines::pass_time(Time now) {

@@ -27,7 +27,10 @@ class WorkerLines {
   /// `console` outlives this.
   WorkerLines(const WorkerLinesOptions& options, Console* console);
 
-  void line(int local_rank, int stream, const std::string& text, Time now);
+  /// The lines that follow are of `now`: what is read in one go was there together, however long
+  /// reading takes.
+  void are_of(Time now) { now_ = now; }
+  void line(int local_rank, int stream, const std::string& text);
   void pass_time(Time now);
   /// Puts everything on the console, also how much was dropped and not told.
   void flush();
@@ -42,6 +45,7 @@ class WorkerLines {
   WorkerLinesOptions options_;
   Console* console_;
   LineFolder folder_;
+  Time now_ = std::chrono::steady_clock::now();
   std::vector<LineRate> rates_;                       ///< By local rank.
   std::vector<std::string> out_prefix_, err_prefix_;  ///< Of single ranks.
 };
