@@ -214,6 +214,8 @@ def recognition(path, label):
     image = (image[..., ::-1].astype(np.float32) - np.float32(127)) / np.float32(127)
     return image.transpose(2, 0, 1), text_seq
 
+BETWEEN_CLOCKS = 8  # asking for the time is not what is measured
+
 
 def main():
     kind, label_file, folder, seconds = sys.argv[1:5]
@@ -224,8 +226,9 @@ def main():
     make(*samples[0])  # what is loaded once is not counted
     count, begin = 0, time.thread_time()
     while time.thread_time() - begin < float(seconds):
-        make(*samples[count % len(samples)])
-        count += 1
+        for _ in range(BETWEEN_CLOCKS):
+            make(*samples[count % len(samples)])
+            count += 1
     print(f"{kind},python,{count / (time.thread_time() - begin):.1f}")
 
 

@@ -50,7 +50,7 @@ cv::Mat new_planes(const cv::Mat& image) {
 
 void normalize_to_planar(const NormalizeImage& options, Sample& sample) {
   check_image(sample.image);
-  std::vector<cv::Mat> planes;
+  thread_local std::vector<cv::Mat> planes;  // of most images the same size: no allocation
   cv::split(sample.image, planes);
   if (options.swap_channels && planes.size() == 3) std::swap(planes[0], planes[2]);
   cv::Mat result = new_planes(sample.image);
