@@ -31,10 +31,39 @@ void normalize_row(const T* in, Scale scale, int count, float* out) {
   for (int i = 0; i < count; ++i) out[i] = (static_cast<float>(in[i]) - scale.mean) / scale.std;
 }
 
+#if defined(__x86_64__)
+/// The same quotients: multiplied by 1 / std, and mended by what that leaves. Division takes three
+/// times as long. Source: Markstein, Computation of elementary functions on the IBM RISC
+/// System/6000 processor, 1990, theorem 8.3.
+__attribute__((target("avx2,fma"))) void normalize_row_fused(const uint8_t* in, Scale scale,
+                                                             int count, float* out) {
+  const float inverse = 1 / scale.std;
+  for (int i = 0; i < count; ++i) {
+    const float difference = static_cast<float>(in[i]) - scale.mean;
+    const float quotient = difference * inverse;
+    const float rest = __builtin_fmaf(-quotient, scale.std, difference);
+    out[i] = __builtin_fmaf(rest, inverse, quotient);
+  }
+}
+
+bool has_fused() {
+  static const bool has =
+      cv::checkHardwareSupport(CV_CPU_AVX2) && cv::checkHardwareSupport(CV_CPU_FMA3);
+  return has;
+}
+#endif
+
+void normalize_bytes(const uint8_t* in, Scale scale, int count, float* out) {
+#if defined(__x86_64__)
+  if (has_fused()) return normalize_row_fused(in, scale, count, out);
+#endif
+  normalize_row(in, scale, count, out);
+}
+
 void normalize_plane(const cv::Mat& plane, Scale scale, float* out) {
   for (int y = 0; y < plane.rows; ++y, out += plane.cols) {
     if (plane.depth() == CV_8U) {
-      normalize_row(plane.ptr<uint8_t>(y), scale, plane.cols, out);
+      normalize_bytes(plane.ptr<uint8_t>(y), scale, plane.cols, out);
     } else {
       normalize_row(plane.ptr<float>(y), scale, plane.cols, out);
     }

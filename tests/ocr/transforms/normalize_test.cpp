@@ -31,6 +31,32 @@ TEST(Normalize, IsTheFormulaPerChannelBitForBit) {
   }
 }
 
+TEST(Normalize, EveryValueIsDividedBitForBit) {
+  cv::Mat values(1, 256, CV_8UC3);
+  for (int x = 0; x < 256; ++x)
+    values.at<cv::Vec3b>(0, x) = cv::Vec3b::all(static_cast<uint8_t>(x));
+  cv::RNG random(3);
+  for (int round = 0; round < 500; ++round) {
+    NormalizeImage options{{127, 0, 0.5}, {127, 255, 0.5}};
+    if (round > 0) {
+      for (double& mean : options.mean) mean = random.uniform(0.0, 255.0);
+      for (double& std : options.std) std = random.uniform(0.01, 255.0);
+    }
+    Sample sample;
+    sample.image = values;
+    normalize_to_planar(options, sample);
+    for (int c = 0; c < 3; ++c) {
+      const auto at = static_cast<size_t>(c);
+      const auto mean = static_cast<float>(options.mean.at(at)),
+                 std = static_cast<float>(options.std.at(at));
+      for (int x = 0; x < 256; ++x) {
+        ASSERT_EQ(sample.image.at<float>(c, 0, x), (static_cast<float>(x) - mean) / std)
+            << x << " " << mean << " " << std;
+      }
+    }
+  }
+}
+
 TEST(Normalize, InOneGoAsInTwoSteps) {
   for (const bool swap : {false, true}) {
     Sample one, two;
