@@ -3,9 +3,12 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstring>
+#include <thread>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/log.h"
 #include "lockstep/checkpoint/checkpoint_folder.h"
 
 namespace lockstep {
@@ -38,6 +41,22 @@ void check_results_folder(const fs::path& dir) {
   }
   throw Error(ErrorCode::kInvalidArgument,
               fmt::format("train.ckpt_save_dir {} cannot hold the results: {}", dir.string(), why));
+}
+
+std::optional<FolderLock> hold_results_folder(const fs::path& dir, Deadline deadline) {
+  std::error_code ignored;
+  if (!fs::is_directory(dir, ignored)) return std::nullopt;
+  for (bool told = false;; told = true) {
+    auto lock = FolderLock::take(dir);
+    if (lock) return lock;
+    if (deadline.passed()) break;
+    if (!told) log_warn(fmt::format("another run writes into {}; is it ending?", dir.string()));
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  throw Error(ErrorCode::kInvalidArgument,
+              fmt::format("train.ckpt_save_dir {}: another run writes into it (lockstep ps shows "
+                          "those of this host); end that one, or choose another folder",
+                          dir.string()));
 }
 
 fs::path move_earlier_results(const fs::path& given) {

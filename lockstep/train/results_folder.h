@@ -2,12 +2,20 @@
 // train.ckpt_save_dir: the folder that a run's results go to.
 
 #include <filesystem>
+#include <optional>
+
+#include "lockstep/base/deadline.h"
+#include "lockstep/base/folder.h"
 
 namespace lockstep {
 
 /// Whether this process can write to `dir`, or make it. Asked before there is anything to write;
 /// makes nothing. Errors: kInvalidArgument, naming the key and the folder that is in the way.
 void check_results_folder(const std::filesystem::path& dir);
+
+/// Holds `dir`, where it exists, for the run that writes into it. Waits for one that is just
+/// ending. Errors: kInvalidArgument naming the key, when another run still holds it at `deadline`.
+std::optional<FolderLock> hold_results_folder(const std::filesystem::path& dir, Deadline deadline);
 
 /// An earlier run's results in `dir` are not mixed with a new one's, nor lost: the folder is moved
 /// to DIR.1 (.2, ...). Returns where to, or nothing when there was no such run. Errors: kIo.

@@ -5,6 +5,7 @@
 #include "lockstep/amp/autocast.h"
 #include "lockstep/amp/master_weights.h"
 #include "lockstep/base/error.h"
+#include "lockstep/base/folder.h"
 #include "lockstep/checkpoint/training_checkpoint.h"
 #include "lockstep/train/evaluate.h"
 #include "lockstep/train/log/lines.h"
@@ -46,7 +47,7 @@ int run_evaluation(const Config& config, const World& world) {
   const AmpLevel level = config.system.amp_level_infer;
   cast_module(*model, level, low_precision(at::kCPU));
   auto data = make_data(config, shards_of(config, world), false);
-  fs::create_directories(config.train.ckpt_save_dir);
+  make_folder(config.train.ckpt_save_dir);
   TrainingLog log({config.train.ckpt_save_dir / fmt::format("log_eval_{}.txt", world.rank),
                    world.rank == 0, parse_severity(config.system.log_level)});
   BannerFacts facts;

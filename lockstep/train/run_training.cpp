@@ -1,9 +1,11 @@
 #include <fmt/format.h>
 
+#include <chrono>
 #include <csignal>
 #include <filesystem>
 
 #include "lockstep/base/file.h"
+#include "lockstep/base/folder.h"
 #include "lockstep/checkpoint/training_checkpoint.h"
 #include "lockstep/data/cifar10.h"
 #include "lockstep/data/stand_in_note.h"
@@ -62,23 +64,39 @@ RunParts make_parts(const Config& config, const World& world, bool own_results) 
   return parts;
 }
 
-/// Rank 0 makes the folder ready, then all go on. Returns where an earlier run's results went.
-fs::path prepare_folder(const Config& config, const RunParts& parts, const World& world,
-                        ProcessGroup& group) {
+struct PreparedFolder {
+  fs::path moved;                  ///< Where an earlier run's results went.
+  std::optional<FolderLock> lock;  ///< Rank 0's, against a second run.
+};
+
+/// Of the folder as it is. In a later generation an earlier rank 0 that is cut off from us, but
+/// lives, must not stop the run: its host ends it.
+std::optional<FolderLock> hold_folder(const Config& config, const World& world) {
+  constexpr auto kEnding = std::chrono::seconds(30);
   const auto& dir = config.train.ckpt_save_dir;
-  fs::path moved;
+  if (world.generation == 1) return hold_results_folder(dir, Deadline::after(kEnding));
+  return fs::is_directory(dir) ? FolderLock::take(dir) : std::nullopt;
+}
+
+/// Rank 0 makes the folder ready, then all go on.
+PreparedFolder prepare_folder(const Config& config, const RunParts& parts, const World& world,
+                              ProcessGroup& group) {
+  const auto& dir = config.train.ckpt_save_dir;
+  PreparedFolder prepared;
   if (group.rank() == 0) {
+    prepared.lock = hold_folder(config, world);
     // Those of another run would be counted, and deleted, as if they were this one's.
     const bool goes_on = !parts.resumed.from.empty() && is_checkpoint_of(parts.resumed.from, dir);
-    if (!goes_on) moved = move_earlier_results(dir);
-    fs::create_directories(dir);
+    if (!goes_on) prepared.moved = move_earlier_results(dir);
+    make_folder(dir);
+    if (!prepared.lock || !prepared.moved.empty()) prepared.lock = hold_folder(config, world);
     write_file_atomically(dir / "train_config.yaml", config.source);
     write_file_atomically(dir / "args.yaml", write_yaml(config.effective));
     mark_results(config, world);
   }
   group.barrier();
-  fs::create_directories(dir);  // hosts may have disks of their own
-  return moved;
+  make_folder(dir);  // hosts may have disks of their own
+  return prepared;
 }
 
 void log_loader(TrainingLog& log, const DataParts& data, bool training, const World& world) {
@@ -185,11 +203,11 @@ int run_training(const Config& config, const World& world) {
                    *parts.task, *parts.train.loader, parts.train.samplers,
                    [&] { return signals.pending(); }, parts.masters.get(), parts.ema.get()},
                   parts.resumed.state, load_averaging(parts.resumed.from, world.rank));
-  const auto moved = prepare_folder(config, parts, world, group);
+  const auto folder = prepare_folder(config, parts, world, group);
   TrainingLog log({config.train.ckpt_save_dir / fmt::format("log_{}.txt", world.rank),
                    world.rank == 0, parse_severity(config.system.log_level)});
-  if (!moved.empty()) {
-    log.info(kName, fmt::format("Results of an earlier run are now in {}", moved.string()));
+  if (!folder.moved.empty()) {
+    log.info(kName, fmt::format("Results of an earlier run are now in {}", folder.moved.string()));
   }
   const auto precision = precision_line(config);
   if (!precision.empty()) log.info(kName, precision);

@@ -54,6 +54,19 @@ TEST(CheckResultsFolder, AsksForTheNearestFolderThatIsThere) {
   }
 }
 
+TEST(HoldResultsFolder, RefusesASecondRunAndSurvivesTheMove) {
+  const TempFolder dir;
+  const auto soon = [] { return Deadline::after(std::chrono::milliseconds(0)); };
+  EXPECT_FALSE(hold_results_folder(dir / "run", soon()));
+  make_checkpoint(dir / "run/step_000001", "{}");
+  const auto held = hold_results_folder(dir / "run", soon());
+  ASSERT_TRUE(held);
+  const auto moved = move_earlier_results(dir / "run");
+  EXPECT_THROW(hold_results_folder(moved, soon()), Error);
+  fs::create_directories(dir / "run");
+  EXPECT_TRUE(hold_results_folder(dir / "run", soon()));
+}
+
 TEST(IsCheckpointOf, ComparesFoldersNotNames) {
   const TempFolder dir;
   const auto run = dir / "run";
