@@ -66,6 +66,16 @@ cv::Mat converted(const cv::Mat& image, ocr::ImageMode from, ocr::ImageMode to) 
   return result;
 }
 
+/// A picture that cannot be read costs itself alone, not the run.
+void load_picture(const ocr::Pipeline& pipeline, ocr::Sample& sample) {
+  try {
+    pipeline.apply(sample, 0, 0);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kIo) throw;
+    throw Error(ErrorCode::kCorrupt, error.what());
+  }
+}
+
 bool same_shape(const cv::Mat& a, const cv::Mat& b) {
   return a.size == b.size;
 }
@@ -101,7 +111,7 @@ Detector::Detector(const PredictStage& stage)
 Detector::Result Detector::operator()(const std::filesystem::path& picture) {
   ocr::Sample sample;
   sample.source = picture.string();
-  pipeline_.apply(sample, 0, 0);
+  load_picture(pipeline_, sample);
   const at::Tensor output = network_({sample.image});
   const cv::Mat map(static_cast<int>(output.size(2)), static_cast<int>(output.size(3)), CV_32F,
                     output.data_ptr<float>());
@@ -119,7 +129,7 @@ Recogniser::Recogniser(const PredictStage& stage)
 ocr::RecognizedText Recogniser::operator()(const std::filesystem::path& picture) {
   ocr::Sample sample;
   sample.source = picture.string();
-  of_pictures_.apply(sample, 0, 0);
+  load_picture(of_pictures_, sample);
   return read({sample.image}).front();
 }
 
