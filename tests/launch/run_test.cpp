@@ -53,6 +53,12 @@ TEST(Run, SuccessShowsOnlyTheWorkersLines) {
   EXPECT_TRUE(run.wait_all_gone());
 }
 
+TEST(Run, ExportedVariablesAreTheRanks) {
+  Launched run(shell(1, "echo $A/$B", {"-x", "A=1", "-x", "B"}), {{"A", "0"}, {"B", "2"}});
+  EXPECT_EQ(run.wait(), 0) << run.err();
+  EXPECT_EQ(run.out(), "[0] 1/2\n");
+}
+
 TEST(Run, AProgramThatIsNotThereLeavesNoLogFolder) {
   const Folder folder;
   Launched run({"run", "--redirects", "3", "--", "no-such-program"}, {{"TMPDIR", folder.path()}});

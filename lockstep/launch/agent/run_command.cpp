@@ -17,6 +17,7 @@
 #include "lockstep/launch/agent/worker_command.h"
 #include "lockstep/launch/secret.h"
 #include "lockstep/launch/start/remote_agent.h"
+#include "lockstep/launch/start/start_plan.h"
 #include "lockstep/launch/start/starter.h"
 
 namespace lockstep {
@@ -53,7 +54,7 @@ Environment without_defaults(Environment environment) {
 }
 
 int run_words(const std::vector<std::string>& words, bool started_by_starter) {
-  const Environment environment = this_environment();
+  Environment environment = this_environment();
   RunOptions options =
       parse_run_options(words, started_by_starter ? without_defaults(environment) : environment,
                         this_machine(environment));
@@ -64,6 +65,8 @@ int run_words(const std::vector<std::string>& words, bool started_by_starter) {
   if (!options.hosts.empty() || !options.host_file.empty()) {
     return start_on_hosts(options, words, environment);
   }
+  for (const auto& [name, value] : exported_variables(options, environment))
+    environment[name] = value;
   options.started_by_starter = started_by_starter;
   const std::string script = python_script(options);
   if (!script.empty() && ::access(script.c_str(), R_OK) != 0) {

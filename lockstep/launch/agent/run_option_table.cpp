@@ -45,6 +45,14 @@ void refuse_use_env(RunOptionsDraft&, const std::string&, const std::string& wha
                  "--local_rank argument)");
 }
 
+constexpr char kHostsNotGiven[] = "it is --host H:N,H:N here, N ranks each";
+constexpr char kRanksOfHosts[] =
+    "ranks of a host are --nproc_per_node N, or stand behind it: --host a:2,b:2";
+constexpr char kNoLogNames[] =
+    "leave it away; with --log_dir files are DIR/RUN/attempt_N/LOCAL_RANK/stdout.log";
+constexpr char kNoTable[] =
+    "lockstep run deals out the ranks itself, so leave it away; with a table start each rank with "
+    "RANK_TABLE_FILE and RANK_ID set";
 constexpr char kNoBinding[] = "use taskset or numactl in front of the program";
 constexpr char kNoCopies[] = "with --log_dir all lines are in files; grep those";
 
@@ -99,7 +107,7 @@ Table of_hosts() {
       {"rsh", 0, kValue, "COMMAND",
        "how to reach a host; {host} is its name (ssh without questions)",
        set_text<&RunOptions::rsh>},
-      {"export", 'x', OptionKind::kList, "NAME[=V]", "a variable for all hosts; may be repeated",
+      {"export", 'x', OptionKind::kList, "NAME[=V]", "a variable for all ranks; may be repeated",
        run_values::exported},
       {"oversubscribe", 0, kFlag, "", "-n may be above the hosts' slots",
        set_option_flag<&RunOptions::oversubscribe>},
@@ -109,6 +117,9 @@ Table of_hosts() {
       {"cluster_time_out", 0, kValue, "S", "as --rdzv_conf timeout=S (msrun)",
        run_values::cluster_time_out},
       {"join", 0, kValue, "True", "", run_values::join},
+      {"tail_worker_log", 0, kValue, "R,R", "as --local_ranks_filter (msrun)",
+       run_values::tail_worker_log},
+      {"bind_core", 0, kValue, "False", "", run_values::bind_core},
       {"machinefile", 0, kValue, "FILE", "", set_text<&RunOptions::host_file>},
       {"allow_run_as_root", 0, kFlag, "", "", accept},
   };
@@ -116,7 +127,9 @@ Table of_hosts() {
 
 Table of_output() {
   return {
-      {"log_dir", 0, kValue, "DIR", "keep output: DIR/RUN/attempt_0/LOCAL_RANK/{stdout,stderr}.log",
+      {"log_dir", 0, kValue, "DIR",
+       "keep output: DIR/RUN/attempt_0/LOCAL_RANK/{stdout,stderr}.log; of several nodes in "
+       "RUN_nodeR",
        set_text<&RunOptions::log_dir>},
       {"redirects", 'r', kValue, "MAP",
        "to files only: 1 stdout, 2 stderr, 3 both; or 0:3,1:2 by local rank",
@@ -174,6 +187,11 @@ Table refused() {
       {"numa_binding", 0, kValue, "M", "", unsupported<kNoBinding>},
       {"duplicate_stdout_filters", 0, kValue, "F", "", unsupported<kNoCopies>},
       {"duplicate_stderr_filters", 0, kValue, "F", "", unsupported<kNoCopies>},
+      {"worker_log_name", 0, kValue, "N", "", unsupported<kNoLogNames>},
+      {"rank_table_file", 0, kValue, "F", "", unsupported<kNoTable>},
+      {"hosts", 0, kValue, "H,H", "", unsupported<kHostsNotGiven>},
+      {"ppn", 0, kValue, "N", "", unsupported<kRanksOfHosts>},
+      {"perhost", 0, kValue, "N", "", unsupported<kRanksOfHosts>},
       {"use_env", 0, kFlag, "", "", refuse_use_env},
   };
 }

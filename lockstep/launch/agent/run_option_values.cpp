@@ -145,6 +145,15 @@ void join(Draft&, const Text& value, const Text& what) {
   refuse_options(what + " " + value + ": this always waits for its ranks; end the line with &");
 }
 
+void tail_worker_log(Draft& draft, const Text& value, const Text& what) {
+  if (value != "-1") ranks_filter(draft, value, what);
+}
+
+void bind_core(Draft&, const Text& value, const Text& what) {
+  if (value == "False" || value == "false" || value == "0") return;
+  refuse_options(what + " is not supported: use taskset or numactl in front of the program");
+}
+
 void seconds_only(Draft&, const Text& value, const Text& what) {
   parse_seconds(value, what);
 }

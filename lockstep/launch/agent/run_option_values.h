@@ -32,6 +32,10 @@ void exported(Draft& draft, const Text& value, const Text& what);
 void cluster_time_out(Draft& draft, const Text& value, const Text& what);
 /// msrun's: this always waits for its ranks.
 void join(Draft& draft, const Text& value, const Text& what);
+/// msrun's: -1 are all.
+void tail_worker_log(Draft& draft, const Text& value, const Text& what);
+/// msrun's: only what changes nothing is taken.
+void bind_core(Draft& draft, const Text& value, const Text& what);
 
 /// Taken and without a meaning here: checked, so that a mistake is not.
 void seconds_only(Draft& draft, const Text& value, const Text& what);

@@ -59,10 +59,7 @@ void decide_ranks(RunOptionsDraft* draft) {
 /// With --host or --hostfile this command starts the agents; what each is follows from the list.
 bool starts_hosts(const RunOptionsDraft& draft) {
   const RunOptions& options = draft.options;
-  if (options.hosts.empty() && options.host_file.empty()) {
-    if (options.exported.empty()) return false;
-    refuse_options("-x goes with --host or --hostfile; ranks on this host have its environment");
-  }
+  if (options.hosts.empty() && options.host_file.empty()) return false;
   const char* name = options.hosts.empty() ? "--hostfile" : "--host";
   if (!options.hosts.empty() && !options.host_file.empty()) {
     refuse_options("--host and --hostfile say the same; give one");

@@ -133,22 +133,22 @@ DeviceAddresses given_addresses(const TableRequest& request, DeviceRange range,
   return addresses;
 }
 
+/// `notes`: what the tool says meanwhile.
 DeviceAddresses find_addresses(const TableRequest& request, DeviceRange range,
-                               const std::vector<std::string>& visible) {
+                               const std::vector<std::string>& visible, std::string* notes) {
   if (!request.device_ip.empty()) return given_addresses(request, range, visible);
   if (!request.hccn_conf.empty()) return read_hccn_conf(request.hccn_conf);
   if (range.first == range.last) return {};
   if (const auto told = ask_hccn_tool(range)) return *told;
-  std::printf("Failed to call hccn_tool, try to read %s instead\n", kHccnConf);
+  *notes = fmt::format("Failed to call hccn_tool, try to read {} instead\n", kHccnConf);
   try {
     return read_hccn_conf(kHccnConf);
   } catch (const Error& error) {
     if (error.code() == ErrorCode::kCorrupt) throw;
-    std::printf("Failed to read %s\n", kHccnConf);
-    std::fflush(stdout);
-    throw Error(ErrorCode::kNotFound, fmt::format("Failed to find information for hccl: {}; give "
-                                                  "--hccn_conf or --device_ip",
-                                                  error.what()));
+    throw Error(ErrorCode::kNotFound,
+                fmt::format("no addresses of devices: hccn_tool gives none, and {}; give "
+                            "--hccn_conf or --device_ip",
+                            error.what()));
   }
 }
 
@@ -166,19 +166,21 @@ void warn_of_faults(const RankTable& table) {
 }
 
 int make_host_table(const TableRequest& request) {
-  std::printf("start lockstep ranktable\n");
   const auto visible = split(request.visible_devices, ',');
-  std::printf("visible_devices:%s\n", python_list(visible).c_str());
+  const DeviceRange range = parse_device_range(request.device_num);
   const std::string server_id = request.server_ip.empty() ? own_address() : request.server_ip;
-  std::printf("server_id:%s\n", server_id.c_str());
+  std::string notes;
+  const RankTable table =
+      host_table(server_id, range, visible, find_addresses(request, range, visible, &notes));
+  // The tool's lines, but not before an error.
+  std::printf("start lockstep ranktable\nvisible_devices:%s\nserver_id:%s\n",
+              python_list(visible).c_str(), server_id.c_str());
   std::fflush(stdout);
   if (request.server_ip.empty()) warn_of_loopback(server_id);
-  const DeviceRange range = parse_device_range(request.device_num);
   std::vector<int> logical;
   for (int id = range.first; id < range.last; ++id) logical.push_back(id);
-  std::printf("device_num_list: [%s]\n", fmt::format("{}", fmt::join(logical, ", ")).c_str());
-  const RankTable table =
-      host_table(server_id, range, visible, find_addresses(request, range, visible));
+  std::printf("device_num_list: [%s]\n%s", fmt::format("{}", fmt::join(logical, ", ")).c_str(),
+              notes.c_str());
   for (const RankTableDevice& device : table.servers[0].devices) {
     std::printf("rank_id:%d, device_id:%d, device_ip:%s\n", device.rank, device.device_id,
                 device.device_ip.c_str());
@@ -189,11 +191,11 @@ int make_host_table(const TableRequest& request) {
 }
 
 int merge_files(const TableRequest& request) {
-  std::printf("%s\n", python_list(request.files).c_str());
   std::vector<RankTableText> texts;
   for (const std::string& file : request.files)
     texts.push_back({file, read_file(file, kMaxRankTableBytes)});
   const MergedTable merged = merge_rank_tables(texts);
+  std::printf("%s\n", python_list(request.files).c_str());
   warn_of_faults(merged.table);
   save(merged_table_name(merged.table.server_count, num_ranks(merged.table)), merged.json);
   return 0;

@@ -14,8 +14,8 @@ namespace lockstep {
 /// By --host or --hostfile, with their ranks. Errors: kInvalidArgument, kNotFound, kIo.
 std::vector<HostSlots> planned_hosts(const RunOptions& options);
 
-/// What agents on other hosts get of this environment: a few variables that are always meant, and
-/// those of -x. Errors: kInvalidArgument (-x names one that is not set).
+/// What ranks on other hosts get of this environment, and of -x those on this one: a few variables
+/// that are always meant, and those of -x. Errors: kInvalidArgument (-x names one that is not set).
 std::map<std::string, std::string> exported_variables(const RunOptions& options,
                                                       const Environment& environment);
 

@@ -83,12 +83,15 @@ TEST_F(RankTableCommand, AddressesByHand) {
 
 TEST_F(RankTableCommand, WritesNothingWhenTheUserIsWrong) {
   for (const std::string line :
-       {"--device_num '[3,6)' --server_ip h1", "--server_ip h1 --hccn_conf none.conf",
+       {"--device_num '[3,6)' --server_ip h1",
+        "--visible_devices 4,5,6,7 --device_num '[4,8)' --server_ip h1 --hccn_conf /dev/null",
+        "--server_ip h1 --hccn_conf none.conf",
         "--server_ip a/b --device_num '[0,1)' --device_ip 1.1.1.1", "--merge none.json", "--merge",
         "--hosts h1:0", "--chek x", "--merge --check x", "table.json"}) {
     const auto ended = shell("$L ranktable " + line);
     EXPECT_EQ(ended.status, 2) << line << "\n" << ended.out << ended.err;
     EXPECT_NE(ended.err.find("lockstep: error: "), std::string::npos) << line;
+    EXPECT_EQ(ended.out.find("start lockstep"), std::string::npos) << line << "\n" << ended.out;
   }
   EXPECT_TRUE(std::filesystem::is_empty(folder_.path()));
 }

@@ -4,6 +4,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/launch/agent/run_options.h"
+#include "lockstep/launch/start/start_plan.h"
 
 namespace lockstep {
 namespace {
@@ -48,7 +49,32 @@ TEST(HostOptions, HostsSayWhichNodesThereAre) {
   EXPECT_TRUE(says(refusal({"-H", "a", "--hostfile", "f", "p"}), "give one"));
   EXPECT_TRUE(says(refusal({"-H", "a", "--nnodes", "2", "p"}), "leave --nnodes away"));
   EXPECT_TRUE(says(refusal({"-H", "a", "-x", "=v", "p"}), "'=v' is neither NAME nor NAME=VALUE"));
-  EXPECT_TRUE(says(refusal({"-x", "A", "p"}), "-x goes with --host or --hostfile"));
+  EXPECT_TRUE(says(refusal({"-hosts", "a,b", "p"}), "it is --host H:N,H:N here"));
+  EXPECT_TRUE(says(refusal({"-ppn", "2", "p"}), "--nproc_per_node N, or stand behind it"));
+}
+
+TEST(HostOptions, ExportedVariablesAreGivenOrTheEnvironments) {
+  const RunOptions options = parsed({"-x", "A=1=2", "-x", "B", "p"});
+  using Variables = std::map<std::string, std::string>;
+  EXPECT_EQ(exported_variables(options, {{"A", "x"}, {"B", "2"}, {"C", "3"}}),
+            (Variables{{"A", "1=2"}, {"B", "2"}}));
+  try {
+    exported_variables(options, {});
+    ADD_FAILURE() << "B is not set";
+  } catch (const Error& error) {
+    EXPECT_TRUE(says(error.what(), "-x B: it is not set here"));
+  }
+}
+
+TEST(HostOptions, Msruns) {
+  EXPECT_TRUE(
+      parsed({"--bind_core=False", "--tail_worker_log=-1", "p"}).local_ranks_filter.empty());
+  EXPECT_EQ(parsed({"-n", "2", "--tail_worker_log", "1", "p"}).local_ranks_filter,
+            std::set<int>{1});
+  EXPECT_TRUE(
+      says(refusal({"--bind_core=True", "p"}), "--bind_core is not supported: use taskset"));
+  EXPECT_TRUE(says(refusal({"--worker_log_name=a", "p"}), "--worker_log_name is not supported"));
+  EXPECT_TRUE(says(refusal({"--rank_table_file", "f", "p"}), "RANK_TABLE_FILE and RANK_ID set"));
 }
 
 TEST(HostOptions, AgentsGetWhatIsNotTheStarters) {
