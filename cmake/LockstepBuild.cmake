@@ -11,9 +11,11 @@ endif()
 
 find_program(LOCKSTEP_CCACHE ccache)
 if(LOCKSTEP_CCACHE)
-  # Paths relative to the sources: clones and worktrees of one user share what they compile.
+  # Paths relative to the sources: clones and worktrees of one user share what they compile. It takes
+  # precompiled headers only from those who say that they use neither __TIME__ nor such #defines.
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR}
-                                  CCACHE_NOHASHDIR=1 ${LOCKSTEP_CCACHE})
+                                  CCACHE_NOHASHDIR=1 CCACHE_SLOPPINESS=pch_defines,time_macros
+                                  ${LOCKSTEP_CCACHE})
 endif()
 find_program(LOCKSTEP_MOLD mold)
 if(LOCKSTEP_MOLD)
@@ -37,6 +39,9 @@ function(lockstep_options target)
     # g++ 12 warns of "text" + std::string at -O2 (its bug 105651).
     $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>
     $<$<CXX_COMPILER_ID:Clang>:-Wthread-safety>)
+  if(LOCKSTEP_WITH_TORCH)
+    lockstep_read_torch_headers(${target})
+  endif()
 endfunction()
 
 # lockstep_layer(NAME SOURCES a.cpp ... DEPS targets ...): the library lockstep::NAME.

@@ -7,3 +7,39 @@ set_target_properties(lockstep_torch PROPERTIES EXPORT_NAME torch)
 target_include_directories(lockstep_torch SYSTEM INTERFACE ${TORCH_INCLUDE_DIRS})
 target_link_libraries(lockstep_torch INTERFACE ${TORCH_LIBRARIES})
 set_property(GLOBAL APPEND PROPERTY LOCKSTEP_LAYERS lockstep_torch)
+
+# Two thirds of the time of whatever includes libtorch's headers go into reading them. With unity builds
+# that is done once for all; in the debug preset each file has its own includes only.
+define_property(TARGET PROPERTY LOCKSTEP_LINKS_TORCH)
+set_target_properties(lockstep_torch PROPERTIES LOCKSTEP_LINKS_TORCH ON)
+if(CMAKE_UNITY_BUILD)
+  set(nothing ${PROJECT_BINARY_DIR}/torch_headers.cpp)
+  file(CONFIGURE OUTPUT ${nothing} CONTENT "")
+  add_library(lockstep_torch_headers OBJECT ${nothing})
+  target_link_libraries(lockstep_torch_headers PRIVATE lockstep_torch)
+  target_precompile_headers(lockstep_torch_headers PRIVATE
+    <ATen/Functions.h> <ATen/Parallel.h> <torch/autograd.h> <torch/nn/functional/loss.h>
+    <torch/nn/init.h> <torch/nn/module.h> <torch/nn/modules/activation.h>
+    <torch/nn/modules/batchnorm.h> <torch/nn/modules/container/sequential.h>
+    <torch/nn/modules/conv.h> <torch/nn/modules/linear.h> <torch/optim/adam.h>
+    <torch/optim/sgd.h> <torch/types.h> <torch/utils.h>)
+endif()
+
+# Gives them to `target` where it links libtorch, itself or by a layer.
+function(lockstep_read_torch_headers target)
+  get_target_property(libraries ${target} LINK_LIBRARIES)
+  foreach(library ${libraries})
+    if(NOT TARGET ${library})
+      continue()
+    endif()
+    get_target_property(links_torch ${library} LOCKSTEP_LINKS_TORCH)
+    if(links_torch)
+      set_target_properties(${target} PROPERTIES LOCKSTEP_LINKS_TORCH ON)
+      if(TARGET lockstep_torch_headers)
+        target_precompile_headers(${target} REUSE_FROM lockstep_torch_headers)
+        target_compile_options(${target} PRIVATE -fPIC)  # as they were read; programs have -fPIE
+      endif()
+      return()
+    endif()
+  endforeach()
+endfunction()
