@@ -69,13 +69,14 @@ function(lockstep_app name)
 endfunction()
 
 # lockstep_light(TARGET): makes a program start in half the time, for those that are started often
-# and do little. Loading libstdc++, libcrypto and fmt as shared libraries costs more than starting
+# and do little. Loading libstdc++, libssl and fmt as shared libraries costs more than starting
 # two processes does; only the C library stays shared, for name resolution. The property is read by
-# the link interface of lockstep::base. Nothing changes where libcrypto.a is missing or where
-# sanitizers are on.
+# the link interface of lockstep::base. Nothing changes where libssl.a or libcrypto.a is missing or
+# where sanitizers are on.
+find_library(LOCKSTEP_SSL_ARCHIVE libssl.a)
 find_library(LOCKSTEP_CRYPTO_ARCHIVE libcrypto.a)
 function(lockstep_light target)
-  if(NOT LOCKSTEP_CRYPTO_ARCHIVE OR LOCKSTEP_SANITIZE)
+  if(NOT LOCKSTEP_SSL_ARCHIVE OR NOT LOCKSTEP_CRYPTO_ARCHIVE OR LOCKSTEP_SANITIZE)
     return()
   endif()
   set_target_properties(${target} PROPERTIES LOCKSTEP_LIGHT ON)

@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <thread>
 
 #include "lockstep/base/env.h"
@@ -273,26 +274,43 @@ void send_all(int fd, const void* data, size_t size, Deadline deadline, const st
   }
 }
 
-void recv_all(int fd, void* data, size_t size, Deadline deadline, const std::string& peer) {
-  auto* next = static_cast<char*>(data);
-  const size_t wanted = size;
-  while (size > 0) {
-    const ssize_t got = ::recv(fd, next, size, MSG_DONTWAIT);
-    if (got > 0) {
-      next += got;
-      size -= static_cast<size_t>(got);
-    } else if (got == 0 || is_lost(errno)) {
+namespace {
+
+/// Up to `left` bytes, of `wanted` where it is known how many there must be: for messages.
+size_t recv_of(int fd, void* data, size_t left, std::optional<size_t> wanted, Deadline deadline,
+               const std::string& peer) {
+  while (true) {
+    const ssize_t got = ::recv(fd, data, left, MSG_DONTWAIT);
+    if (got > 0) return static_cast<size_t>(got);
+    if (got == 0 || is_lost(errno)) {
       throw lost(peer, got == 0 ? 0 : errno,
-                 fmt::format(" after {} of {} bytes", wanted - size, wanted));
-    } else if (errno == EAGAIN) {
+                 wanted ? fmt::format(" after {} of {} bytes", *wanted - left, *wanted) : "");
+    }
+    if (errno == EAGAIN) {
       if (!poll_fd(fd, POLLIN, deadline)) {
-        throw Error(ErrorCode::kTimeout,
-                    fmt::format("{} sent {} of {} bytes in time", peer, wanted - size, wanted));
+        throw Error(ErrorCode::kTimeout, wanted ? fmt::format("{} sent {} of {} bytes in time",
+                                                              peer, *wanted - left, *wanted)
+                                                : peer + " does not answer");
       }
     } else if (errno != EINTR) {
       throw io_error("receive from " + peer);
     }
   }
+}
+
+}  // namespace
+
+void recv_all(int fd, void* data, size_t size, Deadline deadline, const std::string& peer) {
+  auto* next = static_cast<char*>(data);
+  for (size_t left = size; left > 0;) {
+    const size_t got = recv_of(fd, next, left, size, deadline, peer);
+    next += got;
+    left -= got;
+  }
+}
+
+size_t recv_some(int fd, void* data, size_t size, Deadline deadline, const std::string& peer) {
+  return recv_of(fd, data, size, std::nullopt, deadline, peer);
 }
 
 std::string local_address_towards(const std::string& host) {

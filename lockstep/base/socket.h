@@ -53,6 +53,8 @@ void enable_keep_alive(int fd);
 /// reset); both name `peer`.
 void send_all(int fd, const void* data, size_t size, Deadline deadline, const std::string& peer);
 void recv_all(int fd, void* data, size_t size, Deadline deadline, const std::string& peer);
+/// What comes next, 1 to `size` bytes; says how many. Errors: as recv_all().
+size_t recv_some(int fd, void* data, size_t size, Deadline deadline, const std::string& peer);
 
 /// The address of this host that the kernel would use to reach `host`: what to advertise to it.
 std::string local_address_towards(const std::string& host);

@@ -15,16 +15,21 @@ StoreSite memory_site() {
 }
 
 /// `host`: in figures the way is the shortcut beside TCP, by name it is TCP itself.
-StoreSite served_site(const char* host) {
+StoreSite served_site(const char* host, Wire wire = Wire::kPlain) {
   TcpStoreServerOptions options;
   options.secret = "secret";
+  options.wire = wire;
   const auto server = std::make_shared<TcpStoreServer>(options);
   const Endpoint endpoint{host, server->port()};
-  return {server, [endpoint] { return connect_tcp_store(endpoint, "secret", soon()); }};
+  return {server, [endpoint, wire] { return connect_tcp_store(endpoint, "secret", soon(), wire); }};
 }
 
 StoreSite tcp_site() {
   return served_site("localhost");
+}
+
+StoreSite tls_site() {
+  return served_site("localhost", Wire::kTls);
 }
 
 StoreSite shortcut_site() {
@@ -41,6 +46,7 @@ StoreSite file_site() {
 std::vector<StoreKind> store_kinds() {
   return {{"memory", &memory_site},
           {"tcp", &tcp_site},
+          {"tls", &tls_site},
           {"shortcut", &shortcut_site},
           {"file", &file_site},
           {"prefixed_memory", [] { return prefixed(memory_site()); }},

@@ -16,10 +16,13 @@ constexpr size_t kReadBytes = 1 << 16;
 
 }  // namespace
 
-ServerConnection::ServerConnection(UniqueFd fd, uint64_t id, std::string_view secret)
-    : fd_(std::move(fd)), id_(id), peer_(peer_name(fd_.get())) {
-  handshake_.emplace(secret, "store");
-  send(handshake_->greeting());
+ServerConnection::ServerConnection(UniqueFd fd, uint64_t id, std::string_view secret, Wire wire)
+    : fd_(std::move(fd)),
+      id_(id),
+      peer_(peer_name(fd_.get())),
+      encrypted_(is_encrypted(wire, fd_.get())) {
+  handshake_.emplace(secret, "store", wire, encrypted_);
+  put(handshake_->greeting());
 }
 
 bool ServerConnection::receive(const OnRequest& on_request) {
@@ -32,8 +35,12 @@ bool ServerConnection::receive(const OnRequest& on_request) {
     throw io_error("receive");
   }
   const auto rest = take_handshake({buffer.data(), static_cast<size_t>(got)});
+  if (tls_) {
+    reader_.append(unseal(rest));
+  } else if (proved()) {
+    reader_.append(rest);
+  }
   if (!proved()) return true;
-  reader_.append(rest);
   serve_requests(on_request);
   return true;
 }
@@ -56,13 +63,32 @@ std::string_view ServerConnection::take_handshake(std::string_view bytes) {
       throw;
     }
     if (!handshake_->done()) continue;
-    send(handshake_->answer());
+    put(handshake_->answer());
+    if (encrypted_) {
+      tls_ = std::make_unique<TlsSession>(TlsSession::Side::kServer, handshake_->tls_key(), peer_);
+    }
     handshake_.reset();
   }
   return bytes;
 }
 
+/// What the client's bytes hold. It is told why, where they are refused.
+std::string ServerConnection::unseal(std::string_view bytes) {
+  try {
+    auto plain = tls_->open(bytes);
+    put(tls_->take_output());
+    return plain;
+  } catch (const Error&) {
+    put(tls_->take_output());
+    throw;
+  }
+}
+
 bool ServerConnection::send(std::string_view bytes) {
+  return tls_ && !bytes.empty() ? put(tls_->seal(bytes)) : put(bytes);
+}
+
+bool ServerConnection::put(std::string_view bytes) {
   // Nearly always the socket takes all at once and output_ is never touched.
   if (backlog() > 0) {
     output_.append(bytes);

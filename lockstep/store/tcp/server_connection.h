@@ -3,10 +3,12 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 
 #include "lockstep/base/auth.h"
+#include "lockstep/base/tls.h"
 #include "lockstep/base/unique_fd.h"
 #include "lockstep/store/tcp/protocol.h"
 
@@ -15,7 +17,7 @@ namespace lockstep {
 class ServerConnection {
  public:
   /// `fd`: non-blocking. The greeting goes out at once.
-  ServerConnection(UniqueFd fd, uint64_t id, std::string_view secret);
+  ServerConnection(UniqueFd fd, uint64_t id, std::string_view secret, Wire wire = Wire::kPlain);
 
   using OnRequest = std::function<void(RequestFrame)>;
   /// Reads once what is there, then serve_requests(). False when the client has closed. Errors:
@@ -33,7 +35,7 @@ class ServerConnection {
   int fd() const { return fd_.get(); }
   uint64_t id() const { return id_; }
   const std::string& peer() const { return peer_; }
-  bool proved() const { return !handshake_.has_value(); }
+  bool proved() const { return !handshake_ && (!tls_ || tls_->established()); }
   /// A client that does not take its replies is not read from, and its requests are not answered,
   /// beyond this.
   static constexpr size_t kPauseBacklog = 1 << 20;
@@ -44,11 +46,15 @@ class ServerConnection {
 
  private:
   std::string_view take_handshake(std::string_view bytes);
+  std::string unseal(std::string_view bytes);
+  bool put(std::string_view bytes);
 
   UniqueFd fd_;
   uint64_t id_;
   std::string peer_;
-  std::optional<ServerHandshake> handshake_;  ///< Until the client has proved itself.
+  const bool encrypted_;
+  std::optional<ServerHandshake> handshake_;  ///< Until it is done.
+  std::unique_ptr<TlsSession> tls_;           ///< After it, where bytes are encrypted.
   FrameReader reader_{kMaxRequestBody};
   std::string output_;
   size_t sent_ = 0;    ///< Bytes of output_ that are out.

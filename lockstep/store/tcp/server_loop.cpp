@@ -62,9 +62,10 @@ bool raise_fd_limit() {
 
 }  // namespace
 
-StoreServerLoop::StoreServerLoop(UniqueFd listener, std::string secret,
+StoreServerLoop::StoreServerLoop(UniqueFd listener, std::string secret, Wire wire,
                                  std::chrono::milliseconds handshake_limit)
     : secret_(std::move(secret)),
+      wire_(wire),
       handshake_limit_(handshake_limit),
       listener_(std::move(listener)),
       shortcut_(listen_shortcut(listener_.get())),
@@ -158,7 +159,7 @@ void StoreServerLoop::add_client(UniqueFd fd) {
   ::setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   enable_keep_alive(fd.get());
   const uint64_t id = next_id_++;
-  auto client = std::make_unique<ServerConnection>(std::move(fd), id, secret_);
+  auto client = std::make_unique<ServerConnection>(std::move(fd), id, secret_, wire_);
   client->interest = EPOLLIN;
   add_to_epoll(client->fd(), id, client->interest);
   clients_[id] = std::move(client);

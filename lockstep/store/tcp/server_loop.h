@@ -25,7 +25,8 @@ namespace lockstep {
 
 class StoreServerLoop {
  public:
-  StoreServerLoop(UniqueFd listener, std::string secret, std::chrono::milliseconds handshake_limit);
+  StoreServerLoop(UniqueFd listener, std::string secret, Wire wire,
+                  std::chrono::milliseconds handshake_limit);
 
   /// Serves until stop().
   void run();
@@ -61,6 +62,7 @@ class StoreServerLoop {
   void drop_silent();
 
   const std::string secret_;
+  const Wire wire_;
   const std::chrono::milliseconds handshake_limit_;
   UniqueFd listener_;
   UniqueFd shortcut_;  ///< Listens for clients of this host; empty where it cannot be had.

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "lockstep/base/auth.h"
 #include "lockstep/base/socket.h"
 #include "lockstep/store/store.h"
 
@@ -17,12 +18,13 @@ struct TcpStoreServerOptions {
   std::string secret;  ///< Job secret (base/auth.h); may be empty on loopback.
   /// Time for a client to prove the secret; then it is dropped.
   std::chrono::milliseconds handshake_limit{5000};
+  Wire wire = Wire::kPlain;  ///< Of the job; see connect_tcp_store().
 };
 
 /// Serves until destroyed; one thread with epoll, however many clients. Costs a thread and a socket
 /// to start. When descriptors run out it raises this process's soft limit to the hard one.
-/// Errors of the constructor: kUnavailable (port taken), kInvalidArgument (no secret, not
-/// loopback).
+/// Errors of the constructor: kUnavailable (port taken), kInvalidArgument (no secret, and not
+/// loopback or TLS).
 class TcpStoreServer {
  public:
   explicit TcpStoreServer(const TcpStoreServerOptions& options);
@@ -48,8 +50,10 @@ class TcpStoreServer {
 /// Connects and proves the secret; tries again while nobody listens, until the deadline. The store
 /// has one connection for all threads and no thread of its own; after kTimeout it can be used on,
 /// after kPeerLost every call throws that.
-/// Errors: kTimeout, kMismatch (another job's store, another build, not a store).
+/// `wire`: of the job; with kTls all that passes between hosts is encrypted (docs/elastic.md).
+/// Errors: kTimeout, kMismatch (another job's store, another build, not a store), kInvalidArgument
+/// (the server's wire is another; TLS without a secret).
 std::shared_ptr<Store> connect_tcp_store(const Endpoint& server, const std::string& secret,
-                                         Deadline deadline);
+                                         Deadline deadline, Wire wire = Wire::kPlain);
 
 }  // namespace lockstep

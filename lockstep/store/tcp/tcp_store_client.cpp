@@ -59,10 +59,11 @@ class TcpStoreClient::Registration {
   uint64_t id_;
 };
 
-TcpStoreClient::TcpStoreClient(UniqueFd fd, std::string server)
+TcpStoreClient::TcpStoreClient(UniqueFd fd, std::unique_ptr<TlsSession> tls, std::string server)
     : fd_(std::move(fd)),
       wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
-      server_(std::move(server)) {
+      server_(std::move(server)),
+      tls_(std::move(tls)) {
   if (!wake_) throw io_error("eventfd");
 }
 
@@ -145,6 +146,7 @@ void TcpStoreClient::lead_once(bool may_spin, Deadline deadline) {
 }
 
 void TcpStoreClient::queue(std::string frame) {
+  if (tls_) frame = tls_->seal(frame);
   if (output_.empty()) {
     output_ = std::move(frame);
   } else {
@@ -178,8 +180,7 @@ void TcpStoreClient::receive() {
   while (lost_.empty()) {
     const ssize_t got = ::recv(fd_.get(), buffer.data(), buffer.size(), MSG_DONTWAIT);
     if (got > 0) {
-      reader_.append({buffer.data(), static_cast<size_t>(got)});
-      deliver();
+      take({buffer.data(), static_cast<size_t>(got)});
       if (static_cast<size_t>(got) < buffer.size()) return;
     } else if (got == 0) {
       lose("is gone: its process closed the connection");
@@ -191,18 +192,28 @@ void TcpStoreClient::receive() {
   }
 }
 
-void TcpStoreClient::deliver() {
+void TcpStoreClient::take(std::string_view bytes) {
   try {
-    while (const auto body = reader_.next()) {
-      ReplyFrame frame = decode_reply(*body);
-      if (frame.id == 0) return lose("has disconnected this client: " + frame.reply.text);
-      const auto it = calls_.find(frame.id);
-      if (it == calls_.end()) continue;  // Its caller has given up.
-      it->second->reply = std::move(frame.reply);
-      it->second->wake.notify_one();
+    if (tls_) {
+      reader_.append(tls_->open(bytes));
+      output_ += tls_->take_output();
+    } else {
+      reader_.append(bytes);
     }
+    deliver();
   } catch (const Error& error) {
     lose(std::string("is gone: it sent nonsense: ") + error.what());
+  }
+}
+
+void TcpStoreClient::deliver() {
+  while (const auto body = reader_.next()) {
+    ReplyFrame frame = decode_reply(*body);
+    if (frame.id == 0) return lose("has disconnected this client: " + frame.reply.text);
+    const auto it = calls_.find(frame.id);
+    if (it == calls_.end()) continue;  // Its caller has given up.
+    it->second->reply = std::move(frame.reply);
+    it->second->wake.notify_one();
   }
 }
 
@@ -221,7 +232,8 @@ void TcpStoreClient::check_connection() const {
 }
 
 std::shared_ptr<Store> connect_tcp_store(const Endpoint& server, const std::string& secret,
-                                         Deadline deadline) {
+                                         Deadline deadline, Wire wire) {
+  check_wire(secret, wire);
   // A server that is just ending may still take a connection, and closes it with itself. Where the
   // shortcut is closed it was a store, whose port is closed a moment later.
   const auto patience = deadline.at_most(kEndingTime);
@@ -231,9 +243,9 @@ std::shared_ptr<Store> connect_tcp_store(const Endpoint& server, const std::stri
     is_ending = is_ending || fd;
     if (!fd) fd = tcp_connect(server, deadline);
     try {
-      authenticate_client(fd.get(), secret, "store", deadline);
+      auto tls = authenticate_client(fd.get(), secret, "store", wire, deadline);
       enable_keep_alive(fd.get());
-      return std::make_shared<TcpStoreClient>(std::move(fd), to_string(server));
+      return std::make_shared<TcpStoreClient>(std::move(fd), std::move(tls), to_string(server));
     } catch (const Error& error) {
       const bool greeted = error.code() == ErrorCode::kUnavailable;
       if (!greeted && error.code() != ErrorCode::kPeerLost) throw;

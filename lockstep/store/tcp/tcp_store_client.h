@@ -3,10 +3,12 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 
 #include "lockstep/base/mutex.h"
+#include "lockstep/base/tls.h"
 #include "lockstep/base/unique_fd.h"
 #include "lockstep/store/request_store.h"
 #include "lockstep/store/tcp/protocol.h"
@@ -19,8 +21,8 @@ namespace lockstep {
 /// sends and receives by itself, without a context switch.
 class TcpStoreClient final : public RequestStore {
  public:
-  /// `fd`: connected and authenticated.
-  TcpStoreClient(UniqueFd fd, std::string server);
+  /// `fd`: connected and authenticated. `tls`: what authenticate_client() has made.
+  TcpStoreClient(UniqueFd fd, std::unique_ptr<TlsSession> tls, std::string server);
 
  private:
   /// A call in progress; it lives on its thread's stack.
@@ -41,6 +43,7 @@ class TcpStoreClient final : public RequestStore {
   void queue(std::string frame) LOCKSTEP_REQUIRES(mutex_);
   void flush() LOCKSTEP_REQUIRES(mutex_);
   void receive() LOCKSTEP_REQUIRES(mutex_);
+  void take(std::string_view bytes) LOCKSTEP_REQUIRES(mutex_);
   void deliver() LOCKSTEP_REQUIRES(mutex_);
   void lose(const std::string& why) LOCKSTEP_REQUIRES(mutex_);
   void wake_all() LOCKSTEP_REQUIRES(mutex_);
@@ -51,6 +54,7 @@ class TcpStoreClient final : public RequestStore {
   const std::string server_;
 
   Mutex mutex_;
+  const std::unique_ptr<TlsSession> tls_ LOCKSTEP_GUARDED_BY(mutex_);
   uint64_t last_id_ LOCKSTEP_GUARDED_BY(mutex_) = 0;
   std::map<uint64_t, Call*> calls_ LOCKSTEP_GUARDED_BY(mutex_);
   bool led_ LOCKSTEP_GUARDED_BY(mutex_) = false;    ///< A thread polls the socket.

@@ -12,6 +12,7 @@ namespace lockstep {
 namespace {
 
 UniqueFd check_reach(UniqueFd listener, const TcpStoreServerOptions& options) {
+  check_wire(options.secret, options.wire);
   if (options.secret.empty() && !is_loopback(listener.get())) {
     throw Error(ErrorCode::kInvalidArgument,
                 fmt::format("store on '{}': without a job secret only loopback is served; give a "
@@ -27,7 +28,7 @@ class TcpStoreServer::Impl {
  public:
   Impl(UniqueFd listener, const TcpStoreServerOptions& options)
       : port_(local_port(listener.get())),
-        loop_(std::move(listener), options.secret, options.handshake_limit),
+        loop_(std::move(listener), options.secret, options.wire, options.handshake_limit),
         thread_(start_quiet_thread([this] { serve(); })) {}
   ~Impl() {
     loop_.stop();
