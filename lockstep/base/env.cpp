@@ -36,4 +36,10 @@ std::optional<int64_t> env_int(const char* name, int64_t lo, int64_t hi) {
   return parse_int(*text, lo, hi, std::string("environment variable ") + name);
 }
 
+bool parse_yes(std::string_view text, std::string_view variable) {
+  if (text == "1" || text == "0") return text == "1";
+  throw Error(ErrorCode::kInvalidArgument,
+              fmt::format("environment variable {}: '{}' is not 0 or 1", variable, text));
+}
+
 }  // namespace lockstep

@@ -19,4 +19,7 @@ std::optional<int64_t> env_int(const char* name, int64_t lo, int64_t hi);
 /// `text` as a whole number in [lo, hi]. `what` names it in the error (kInvalidArgument).
 int64_t parse_int(std::string_view text, int64_t lo, int64_t hi, std::string_view what);
 
+/// "1" is yes and "0" is no. `variable` is named in the error (kInvalidArgument).
+bool parse_yes(std::string_view text, std::string_view variable);
+
 }  // namespace lockstep

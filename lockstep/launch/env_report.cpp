@@ -50,7 +50,8 @@ std::string meeting_text(const Identity& id) {
 
 std::string secret_text(const Identity& id) {
   if (id.insecure) return "none (LOCKSTEP_INSECURE=1)";
-  if (!id.secret.empty()) return "given";
+  if (!id.secret.empty())
+    return id.wire == Wire::kTls ? "given; the store is reached by TLS" : "given";
   return id.meeting == MeetingWay::kExchange ? "rank 0 makes one, which travels the same way"
                                              : "none needed: nothing leaves this host";
 }
@@ -139,7 +140,8 @@ nlohmann::json tuple_json(const Identity& id) {
           {"ports", ports},
           {"channels", channels},
           {"has_secret", !id.secret.empty() && !id.insecure},
-          {"insecure", id.insecure}};
+          {"insecure", id.insecure},
+          {"tls", id.wire == Wire::kTls}};
 }
 
 nlohmann::json finding_json(const Finding& finding, const Decision& decision,

@@ -4,6 +4,8 @@
 
 #include <string_view>
 
+#include "lockstep/base/env.h"
+
 namespace lockstep {
 
 Environment this_environment() {
@@ -15,6 +17,12 @@ Environment this_environment() {
     variables.emplace(text.substr(0, equals), text.substr(equals + 1));
   }
   return variables;
+}
+
+Wire wire_of(const Environment& environment) {
+  const auto found = environment.find("LOCKSTEP_TLS");
+  const bool given = found != environment.end() && !found->second.empty();
+  return given && parse_yes(found->second, found->first) ? Wire::kTls : Wire::kPlain;
 }
 
 }  // namespace lockstep

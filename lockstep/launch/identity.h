@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "lockstep/base/auth.h"
 #include "lockstep/base/socket.h"
 #include "lockstep/launch/environment.h"
 
@@ -41,6 +42,7 @@ struct Identity {
   int restart_count = 0;
   std::string job_id = "none";
   std::string secret;
+  Wire wire = Wire::kPlain;  ///< Of the store where the ranks meet.
   /// The secret only tells jobs apart: LOCKSTEP_INSECURE=1 let them meet without a real one.
   bool insecure = false;
 
@@ -66,7 +68,8 @@ std::string describe(const Identity& identity);
 /// tells them too must agree, unless it started the agent of the first (mpirun in a batch job,
 /// torchrun below srun); LOCKSTEP_LAUNCHER=NAME picks one without comparing, `none` none. An empty
 /// variable counts as unset. Between hosts a secret is needed: LOCKSTEP_SECRET, or a channel that
-/// carries one, or LOCKSTEP_INSECURE=1.
+/// carries one, or LOCKSTEP_INSECURE=1. LOCKSTEP_TLS=1: what the store is told and tells between
+/// hosts is encrypted.
 /// Reads the files that variables name. Errors: kInvalidArgument naming the variables at fault.
 Identity decide_identity(const Environment& environment);
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "lockstep/base/auth.h"
+#include "lockstep/base/env.h"
 #include "lockstep/base/error.h"
 
 namespace lockstep {
@@ -17,10 +18,7 @@ std::string secret_for_all(const Identity& id) {
 }
 
 bool is_yes(const Reader& read, const char* name) {
-  const auto text = read.text(name).value_or("0");
-  if (text == "1" || text == "0") return text == "1";
-  throw Error(ErrorCode::kInvalidArgument,
-              fmt::format("environment variable {}: '{}' is not 0 or 1", name, text));
+  return parse_yes(read.text(name).value_or("0"), name);
 }
 
 constexpr const char* kWaysToShare =
@@ -64,6 +62,7 @@ std::vector<Channel> usable_channels(const Reader& read, const Identity& id) {
 }
 
 void go_without_secret(Identity* id, std::vector<std::string>* warnings) {
+  check_wire("", id->wire);
   id->insecure = true;
   id->secret = secret_for_all(*id);
   warnings->push_back(
@@ -78,13 +77,18 @@ void plan_meeting(const Reader& read, Identity* id, std::vector<std::string>* wa
   id->address = read.text("LOCKSTEP_ADDRESS").value_or("");
   if (id->scheduler) return;
   const bool insecure = is_yes(read, "LOCKSTEP_INSECURE");
+  if (is_yes(read, "LOCKSTEP_TLS")) id->wire = Wire::kTls;
   const bool agent = id->launcher == "lockstep";
   if (id->size == 1 && !agent) return;
   id->meeting = agent ? MeetingWay::kAgent : MeetingWay::kRankZero;
   // Whatever address the launcher gives this host: between its own processes none is better.
   if (!agent && id->num_nodes == 1 && !id->master.host.empty()) id->master.host = "127.0.0.1";
   const bool has_place = !id->master.host.empty();
-  if (has_place && (!id->secret.empty() || is_loopback(id->master.host))) return;
+  if (has_place && !id->secret.empty()) return;
+  if (has_place && is_loopback(id->master.host)) {
+    id->wire = Wire::kPlain;  // nothing leaves this host
+    return;
+  }
   if (has_place && insecure) return go_without_secret(id, warnings);
   id->channels = agent ? std::vector<Channel>() : usable_channels(read, *id);
   if (!id->channels.empty())

@@ -31,22 +31,23 @@ struct ServedStore {
 
 std::shared_ptr<Store> connect_own_server(std::unique_ptr<TcpStoreServer> server,
                                           const std::string& host, const std::string& secret,
-                                          Deadline deadline) {
+                                          Wire wire, Deadline deadline) {
   auto served = std::make_shared<ServedStore>();
   served->server = std::move(server);
-  served->client = connect_tcp_store({host, served->server->port()}, secret, deadline);
+  served->client = connect_tcp_store({host, served->server->port()}, secret, deadline, wire);
   return {served, served->client.get()};
 }
 
-FoundStore try_stores(const std::vector<Endpoint>& places, const std::string& secret,
+FoundStore try_stores(const std::vector<Endpoint>& places, const std::string& secret, Wire wire,
                       Deadline deadline, std::chrono::milliseconds patience) {
   for (const Endpoint& place : places) {
     try {
-      return {connect_tcp_store(place, secret, deadline.at_most(patience)), place};
+      return {connect_tcp_store(place, secret, deadline.at_most(patience), wire), place};
     } catch (const Error& error) {
       const bool next =
           error.code() == ErrorCode::kTimeout || error.code() == ErrorCode::kMismatch ||
-          error.code() == ErrorCode::kPeerLost || error.code() == ErrorCode::kUnavailable;
+          error.code() == ErrorCode::kInvalidArgument || error.code() == ErrorCode::kPeerLost ||
+          error.code() == ErrorCode::kUnavailable;
       if (!next) throw;
     }
   }

@@ -15,7 +15,7 @@ namespace lockstep {
 /// to 5 s for ranks that have not left yet (not while an exception unwinds).
 std::shared_ptr<Store> connect_own_server(std::unique_ptr<TcpStoreServer> server,
                                           const std::string& host, const std::string& secret,
-                                          Deadline deadline);
+                                          Wire wire, Deadline deadline);
 
 /// A store and where it was found.
 struct FoundStore {
@@ -24,8 +24,8 @@ struct FoundStore {
 };
 
 /// Tries each place once, for at most `patience`; passes by those where nobody listens, another job
-/// is served, or whose name is unknown. Nothing when it is at none.
-FoundStore try_stores(const std::vector<Endpoint>& places, const std::string& secret,
+/// is served (or one by another wire), or whose name is unknown. Nothing when it is at none.
+FoundStore try_stores(const std::vector<Endpoint>& places, const std::string& secret, Wire wire,
                       Deadline deadline, std::chrono::milliseconds patience);
 
 }  // namespace lockstep

@@ -26,6 +26,7 @@ std::unique_ptr<TcpStoreServer> serve(const Identity& identity) {
   TcpStoreServerOptions options;
   options.host = local ? (v6 ? "::1" : "127.0.0.1") : (v6 ? "::" : "0.0.0.0");
   options.secret = store_secret(identity);
+  options.wire = identity.wire;
   const auto ports = store_ports(identity);
   for (const int port : ports) {
     options.port = port;
@@ -41,7 +42,7 @@ std::unique_ptr<TcpStoreServer> serve(const Identity& identity) {
 std::shared_ptr<Store> serve_and_connect(const Identity& identity, Deadline deadline) {
   const bool v6 = identity.master.host.find(':') != std::string::npos;
   return connect_own_server(serve(identity), v6 ? "::1" : "127.0.0.1", store_secret(identity),
-                            deadline);
+                            identity.wire, deadline);
 }
 
 /// Goes round the ports, with growing patience for each, until one has our store.
@@ -51,12 +52,12 @@ std::shared_ptr<Store> search_store(const Identity& identity, Deadline deadline)
   for (const int port : ports) places.push_back({identity.master.host, port});
   for (auto patience = std::chrono::milliseconds(100); !deadline.passed();
        patience = std::min(patience * 2, std::chrono::milliseconds(3000))) {
-    auto found = try_stores(places, store_secret(identity), deadline, patience);
+    auto found = try_stores(places, store_secret(identity), identity.wire, deadline, patience);
     if (found.store) return found.store;
   }
   throw Error(ErrorCode::kTimeout,
               fmt::format("rank {}: no store of this job at {} on ports {}; is rank 0 running, "
-                          "there, as the same build?",
+                          "there, as the same build, and LOCKSTEP_TLS alike?",
                           identity.rank, identity.master.host, fmt::join(ports, ", ")));
 }
 
@@ -89,7 +90,7 @@ std::string store_secret(const Identity& identity) {
 std::shared_ptr<Store> meet_torch_store(const Identity& identity, Deadline deadline) {
   if (identity.rank == 0) return serve_and_connect(identity, deadline);
   if (!has_own_port(identity)) return search_store(identity, deadline);
-  return connect_tcp_store(identity.master, store_secret(identity), deadline);
+  return connect_tcp_store(identity.master, store_secret(identity), deadline, identity.wire);
 }
 
 }  // namespace lockstep

@@ -59,7 +59,7 @@ std::shared_ptr<Store> meet_store(const Environment& environment, Identity* id, 
     case MeetingWay::kAlone:
       return make_memory_store();
     case MeetingWay::kAgent:
-      return connect_tcp_store(id->master, id->secret, deadline);
+      return connect_tcp_store(id->master, id->secret, deadline, id->wire);
     case MeetingWay::kRankZero:
       return meet_at_rank_zero(id, deadline);
     case MeetingWay::kExchange:

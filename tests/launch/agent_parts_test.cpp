@@ -113,6 +113,15 @@ TEST(WorkerEnvironment, IsWhatTheWorkersIdentityIsReadFrom) {
   EXPECT_EQ(environment.at("PATH"), "/bin");
 }
 
+TEST(WorkerEnvironment, WorkersSpeakTlsWhereTheirStoreDoes) {
+  JobPlan plan = two_nodes();
+  for (const Wire wire : {Wire::kTls, Wire::kPlain}) {
+    plan.wire = wire;
+    const auto environment = worker_environment({{"LOCKSTEP_TLS", "1"}}, plan, 0, {});
+    EXPECT_EQ(decide_identity(environment).wire, wire);
+  }
+}
+
 TEST(WorkerEnvironment, KeepsWhatTheUserSetAndReplacesAnOuterJobs) {
   const Environment base = {
       {"OMP_NUM_THREADS", "9"}, {"RANK", "77"}, {"LOCKSTEP_LAUNCHER", "torch"}};

@@ -108,6 +108,15 @@ TEST(Identity, OurAgentSaysEverything) {
   EXPECT_EQ(id.master.port, 4000);
 }
 
+TEST(Identity, TlsIsForWhatLeavesTheHost) {
+  const Environment tls = {{"LOCKSTEP_TLS", "1"}};
+  EXPECT_EQ(decide_identity(agent_environment()).wire, Wire::kPlain);
+  EXPECT_EQ(decide_identity(with(agent_environment(), tls)).wire, Wire::kTls);
+  EXPECT_EQ(decide_identity(with(torch_environment(), tls)).wire, Wire::kPlain);  // on loopback
+  const Environment far = {{"MASTER_ADDR", "10.0.0.1"}, {"LOCKSTEP_SECRET", "s"}};
+  EXPECT_EQ(decide_identity(with(with(torch_environment(), far), tls)).wire, Wire::kTls);
+}
+
 TEST(Identity, EachVariableOfOurAgentIsNeeded) {
   for (const auto& [name, value] : agent_environment()) {
     if (name == "LOCKSTEP_SECRET") continue;

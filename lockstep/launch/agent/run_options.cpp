@@ -127,6 +127,7 @@ RunOptions parse_run_options(const std::vector<std::string>& words, const Enviro
   const ReadWords read = read_words(words, environment);
   RunOptionsDraft draft;
   draft.machine = &machine;
+  draft.options.wire = wire_of(environment);
   for (const RunOption& option : run_option_table()) {
     const auto found = read.given.find(option.name);
     if (found != read.given.end()) option.apply(draft, found->second.value, found->second.what);
@@ -181,7 +182,8 @@ std::string run_options_help() {
       "\nNames may be written with - or _. PET_NAME in the environment is the default of --name.\n"
       "With --host or --hostfile one command starts all hosts. Else, with several nodes not all "
       "on\n"
-      "this host: set LOCKSTEP_SECRET to the same text on each.\n"
+      "this host: set LOCKSTEP_SECRET to the same text on each; LOCKSTEP_TLS=1 encrypts what the\n"
+      "agents say.\n"
       "The options are torchrun's. Different on purpose: $$ in arguments stays as it is "
       "(${local_rank}\n"
       "is replaced), OMP_NUM_THREADS is cores / ranks where it is not set, a program that does "

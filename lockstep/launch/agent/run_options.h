@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "lockstep/base/auth.h"
 #include "lockstep/launch/agent/rendezvous_conf.h"
 #include "lockstep/launch/agent/stream_map.h"
 #include "lockstep/launch/environment.h"
@@ -44,9 +45,10 @@ struct RunOptions : RendezvousConf {
   /// static: where node 0's agent serves the store; c10d: the endpoint.
   std::string master_addr = "127.0.0.1";
   bool master_addr_given = false;
-  int master_port = 0;     ///< 0 (one node only): a free one.
-  std::string local_addr;  ///< What this node's ranks advertise; empty: found out.
-  std::string run_id;      ///< Empty: made up.
+  int master_port = 0;       ///< 0 (one node only): a free one.
+  std::string local_addr;    ///< What this node's ranks advertise; empty: found out.
+  std::string run_id;        ///< Empty: made up.
+  Wire wire = Wire::kPlain;  ///< LOCKSTEP_TLS=1: of what agents and workers' stores say to others.
 
   std::string hosts;      ///< --host: start agents there; empty: this is one.
   std::string host_file;  ///< --hostfile: the same, from a file.
@@ -78,6 +80,7 @@ struct RunOptions : RendezvousConf {
 
 /// Reads the words after `lockstep run`. Options end at "--" or at the first word that is none; `-`
 /// and `_` are the same inside names; an option's default comes from PET_NAME where that is set.
+/// What goes between hosts comes from LOCKSTEP_TLS.
 /// Errors: kInvalidArgument naming the option (and the nearest one, for a misspelt name).
 RunOptions parse_run_options(const std::vector<std::string>& words, const Environment& environment,
                              const Machine& machine);

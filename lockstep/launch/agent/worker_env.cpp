@@ -58,6 +58,8 @@ void set_own(Environment* environment, const JobPlan& plan, int local_rank,
                     {"LOCKSTEP_AGENT", options.agent},
                     {"LOCKSTEP_STEPS", options.steps},
                     {"LOCKSTEP_RUN_ID", plan.run_id}});
+  environment->erase("LOCKSTEP_TLS");  // nothing of a job on one host leaves it
+  if (plan.wire == Wire::kTls) (*environment)["LOCKSTEP_TLS"] = "1";
   // One that picks a launcher, from a job around this one, would contradict what stands here.
   environment->erase("LOCKSTEP_LAUNCHER");
   if (!options.flight_dir.empty()) (*environment)["LOCKSTEP_FLIGHT_DIR"] = options.flight_dir;

@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "lockstep/base/auth.h"
 #include "lockstep/base/socket.h"
 #include "lockstep/launch/agent/failure.h"
 #include "lockstep/launch/agent/rank_plan.h"
@@ -21,7 +22,8 @@ struct JobPlan {
   int world_size = 1;  ///< Ranks of all nodes.
   Endpoint store;      ///< The workers' own.
   std::string secret;
-  std::string master_addr;  ///< For torch's own store, which rank 0 serves.
+  Wire wire = Wire::kPlain;  ///< Of `store`.
+  std::string master_addr;   ///< For torch's own store, which rank 0 serves.
   int master_port = 0;
   int generation = 1;     ///< Of the workers: each start of all of them is one.
   int restart_count = 0;  ///< Generations that a failure ended.

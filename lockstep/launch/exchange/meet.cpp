@@ -21,6 +21,7 @@ constexpr const char* kReached = "meeting/rank 0 is reached at";
 std::unique_ptr<TcpStoreServer> serve_anywhere(const Identity& id) {
   TcpStoreServerOptions options;
   options.secret = store_secret(id);
+  options.wire = id.wire;
   options.port = id.master_taken ? 0 : id.master.port;
   try {
     options.host = "::";  // IPv4 too
@@ -44,12 +45,13 @@ std::shared_ptr<Store> serve_and_tell(const std::shared_ptr<RankExchange>& excha
   MeetingPoint point;
   if (id->secret.empty()) id->secret = make_job_secret();
   point.secret = id->secret;  // mpirun passes LOCKSTEP_SECRET to this host's ranks only
+  point.wire = id->wire;      // and LOCKSTEP_TLS too
   auto server = serve_anywhere(*id);
   for (const auto& address : addresses) point.endpoints.push_back({address, server->port()});
   auto published = std::make_shared<PublishedStore>();
   published->exchange = exchange;
   published->store =
-      connect_own_server(std::move(server), "127.0.0.1", store_secret(*id), deadline);
+      connect_own_server(std::move(server), "127.0.0.1", store_secret(*id), id->wire, deadline);
   exchange->publish(to_line(point), deadline);
   id->master = point.endpoints.front();
   return {published, published->store.get()};
@@ -67,6 +69,17 @@ MeetingPoint receive_point(RankExchange& exchange, Deadline deadline) {
   }
 }
 
+/// Rank 0 says; but who asked for TLS must not get less.
+void take_wire(const MeetingPoint& point, Identity* id) {
+  if (id->wire == Wire::kTls && point.wire != Wire::kTls) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("LOCKSTEP_TLS=1 is set for rank {}, but not for rank 0, which serves "
+                            "the store: set it for all ranks",
+                            id->rank));
+  }
+  id->wire = point.wire;
+}
+
 std::shared_ptr<Store> look_for(const std::shared_ptr<RankExchange>& exchange, Identity* id,
                                 Deadline deadline) {
   const std::string given = id->secret;
@@ -75,7 +88,8 @@ std::shared_ptr<Store> look_for(const std::shared_ptr<RankExchange>& exchange, I
   for (auto patience = std::chrono::milliseconds(200);;
        patience = std::min(patience * 2, std::chrono::milliseconds(3000))) {
     id->secret = point.secret.empty() ? given : point.secret;
-    auto found = try_stores(point.endpoints, store_secret(*id), deadline, patience);
+    take_wire(point, id);
+    auto found = try_stores(point.endpoints, store_secret(*id), id->wire, deadline, patience);
     if (found.store) {
       id->master = found.at;
       return found.store;

@@ -12,11 +12,13 @@ namespace {
 
 // '=' separates names from values in PMI's lines, and ',' and ';' are taken by some managers.
 constexpr const char* kBegin = "lockstep1";
+constexpr const char* kTlsBegin = "lockstep1s";
 
 }  // namespace
 
 std::string to_line(const MeetingPoint& point) {
-  std::string line = std::string(kBegin) + "|" + point.secret;
+  std::string line = point.wire == Wire::kTls ? kTlsBegin : kBegin;
+  line += "|" + point.secret;
   for (const Endpoint& endpoint : point.endpoints) {
     const auto text = "|" + to_string(endpoint);
     if (line.size() + text.size() <= kMaxExchangeBytes) line += text;
@@ -31,8 +33,12 @@ MeetingPoint parse_meeting_point(const std::string& line) {
                  "same build?");
   };
   const auto parts = split(line, '|');
-  if (line.size() > kMaxExchangeBytes || parts.size() < 3 || parts[0] != kBegin) throw corrupt();
+  if (line.size() > kMaxExchangeBytes || parts.size() < 3) throw corrupt();
   MeetingPoint point;
+  if (parts[0] == kTlsBegin)
+    point.wire = Wire::kTls;
+  else if (parts[0] != kBegin)
+    throw corrupt();
   point.secret = parts[1];
   for (size_t i = 2; i < parts.size(); ++i) {
     try {

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "lockstep/base/auth.h"
 #include "lockstep/base/socket.h"
 
 namespace lockstep {
@@ -11,6 +12,7 @@ namespace lockstep {
 struct MeetingPoint {
   std::vector<Endpoint> endpoints;  ///< Of one store; which are reachable depends on who asks.
   std::string secret;               ///< Of the job. Empty: each rank has been given it.
+  Wire wire = Wire::kPlain;         ///< Of the store.
 };
 
 /// One line without blanks, at most kMaxExchangeBytes; endpoints that do not fit are left out.

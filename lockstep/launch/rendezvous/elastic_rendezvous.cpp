@@ -17,7 +17,7 @@ constexpr auto kByeLimit = std::chrono::seconds(5);
 Offer make_offer(const RunOptions& options, const std::string& secret, const MeetingPlace& place,
                  const WorkersStore& workers) {
   Offer offer;
-  offer.mark = secret_mark(secret);
+  offer.mark = secret_mark(secret, options.wire);
   offer.host = host_name();
   offer.address = options.local_addr.empty() ? place.own_address() : options.local_addr;
   offer.store_port = workers.store_port();
@@ -36,8 +36,8 @@ Offer make_offer(const RunOptions& options, const std::string& secret, const Mee
 class ElasticRendezvous final : public Rendezvous {
  public:
   ElasticRendezvous(const RunOptions& options, const std::string& secret)
-      : place_(make_place(options, secret)),
-        workers_(place_->listen_host(), secret),
+      : place_((check_wire(secret, options.wire), make_place(options, secret))),
+        workers_(place_->listen_host(), secret, options.wire),
         standing_(make_job_secret().substr(0, 16), make_offer(options, secret, *place_, workers_)),
         participant_(options, secret, place_.get(), &workers_, &standing_) {}
 

@@ -164,8 +164,8 @@ bool refused(MembershipState* state, const AgentHere& event, Actions* actions) {
   if (offer.mark != rules.mark) {
     actions->push_back(RefuseAgent{
         event.id, ErrorCode::kInvalidArgument,
-        fmt::format("the job of this name at {} has another LOCKSTEP_SECRET: give each job an "
-                    "--rdzv_id of its own, and all its nodes one secret",
+        fmt::format("the job of this name at {} has another LOCKSTEP_SECRET or LOCKSTEP_TLS: give "
+                    "each job an --rdzv_id of its own, and all its nodes one secret",
                     rules.place)});
     return true;
   }

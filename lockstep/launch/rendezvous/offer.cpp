@@ -9,8 +9,9 @@
 
 namespace lockstep {
 
-std::string secret_mark(std::string_view secret) {
-  return fmt::format("{:02x}", fmt::join(hmac_sha256(secret, "an agent's offer"), ""));
+std::string secret_mark(std::string_view secret, Wire wire) {
+  const auto* text = wire == Wire::kTls ? "an agent's offer, by TLS" : "an agent's offer";
+  return fmt::format("{:02x}", fmt::join(hmac_sha256(secret, text), ""));
 }
 
 std::string to_json(const Offer& offer) {

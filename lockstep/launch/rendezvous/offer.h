@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "lockstep/base/auth.h"
 #include "lockstep/base/socket.h"
 
 namespace lockstep {
@@ -41,9 +42,9 @@ struct Offer {
   bool operator==(const Offer&) const = default;
 };
 
-/// By which those who share a secret know each other where a place lets anybody in, as etcd does.
-/// It does not tell the secret.
-std::string secret_mark(std::string_view secret);
+/// By which those who share a secret and a wire know each other where a place lets anybody in, as
+/// etcd does. It does not tell the secret.
+std::string secret_mark(std::string_view secret, Wire wire = Wire::kPlain);
 
 /// Longest text of an offer; a longer one is refused unread.
 inline constexpr size_t kMaxOfferBytes = 4096;

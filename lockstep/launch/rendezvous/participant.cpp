@@ -64,7 +64,7 @@ MembershipRules Participant::rules() const {
   rules.return_grace = options_.heartbeat_interval * options_.heartbeat_attempts + kWayLimit;
   // A job that goes on keeps the name that was made up for it.
   rules.run_id = plan_ ? plan_->run_id : options_.run_id.empty() ? make_run_id() : options_.run_id;
-  rules.mark = secret_mark(secret_);
+  rules.mark = secret_mark(secret_, options_.wire);
   rules.place = place_->name();
   return rules;
 }
@@ -239,6 +239,7 @@ void Participant::begin(const NodePlan& plan) {
   job.world_size = plan.world_size;
   job.store = plan.store;
   job.secret = secret_;
+  job.wire = options_.wire;
   job.master_addr = plan.torch.host;
   job.master_port = plan.torch.port;
   job.generation = static_cast<int>(plan.generation);
@@ -256,7 +257,7 @@ void Participant::look_elsewhere() {
   if (!search_) {
     std::vector<Endpoint> places = others_;
     if (!holds(places, *endpoint)) places.insert(places.begin(), *endpoint);
-    search_.emplace(std::move(places), own_place(), secret_, options_.run_id);
+    search_.emplace(std::move(places), own_place(), secret_, options_.wire, options_.run_id);
   }
   search_->we_run(leader_->running());
   const auto they = search_->they_run();

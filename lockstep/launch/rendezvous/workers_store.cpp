@@ -2,8 +2,8 @@
 
 namespace lockstep {
 
-WorkersStore::WorkersStore(std::string host, std::string secret)
-    : host_(std::move(host)), secret_(std::move(secret)) {
+WorkersStore::WorkersStore(std::string host, std::string secret, Wire wire)
+    : host_(std::move(host)), secret_(std::move(secret)), wire_(wire) {
   get_ready();
 }
 
@@ -14,7 +14,8 @@ void WorkersStore::get_ready() {
 
 void WorkersStore::serve() {
   server_.reset();
-  server_.emplace(std::move(listener_), TcpStoreServerOptions{host_, 0, secret_});
+  server_.emplace(std::move(listener_),
+                  TcpStoreServerOptions{.host = host_, .secret = secret_, .wire = wire_});
   torch_port_.reset();
   std::swap(torch_port_, next_torch_port_);
   get_ready();

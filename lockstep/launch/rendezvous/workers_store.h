@@ -14,7 +14,7 @@ namespace lockstep {
 class WorkersStore {
  public:
   /// host: to listen on. Errors: kIo.
-  WorkersStore(std::string host, std::string secret);
+  WorkersStore(std::string host, std::string secret, Wire wire);
 
   int store_port() const { return local_port(listener_.get()); }
   int torch_port() const { return next_torch_port_->port(); }
@@ -30,6 +30,7 @@ class WorkersStore {
 
   const std::string host_;
   const std::string secret_;
+  const Wire wire_;
   UniqueFd listener_;
   std::optional<ReservedPort> next_torch_port_;
   std::optional<ReservedPort> torch_port_;

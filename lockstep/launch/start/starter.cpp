@@ -37,6 +37,7 @@ class Starter {
     setup.secret = secret_of_environment();
     if (setup.secret.empty()) setup.secret = make_job_secret();
     setup.variables = exported_variables(options, environment);
+    if (options.wire == Wire::kTls) setup.variables["LOCKSTEP_TLS"] = "1";
     setup.folder = std::filesystem::current_path().string();
     const std::string self = std::filesystem::read_symlink("/proc/self/exe").string();
     for (const HostSlots& host : plan) hosts_.emplace_back(host.host, self, options.rsh);

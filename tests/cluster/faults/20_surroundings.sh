@@ -45,6 +45,19 @@ test_a_wrong_secret_is_refused_and_the_right_one_still_joins() {
   ends_well host1 host2
 }
 
+test_encrypted_links_and_a_host_without() {
+  rm -f "$STOP"
+  LOCKSTEP_TLS=1 node 1
+  shows host1 20 'waiting for node 1'
+  node 2
+  ends host2 30 2
+  says 'uses TLS only: set LOCKSTEP_TLS=1 here too'
+  [ "$(grep -c "10.1.1.2:.* does not use TLS" "$OUTPUT.host1")" = 1 ] || fail "not said once on host1"
+  LOCKSTEP_TLS=1 node 2
+  shows host1 30 'rank 0/4 .*first step'
+  ends_well host1 host2
+}
+
 listening() { on "$1" ss -Hltn | awk '{ sub(/.*:/, "", $4); print $4 }' | grep -v '^22$' | sort -u; }
 garbage() { # FROM TO: random bytes, a long line and silence for every port that is open there
   local port

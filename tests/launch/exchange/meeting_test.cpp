@@ -25,6 +25,8 @@ TEST(MeetingPoint, TravelsAsALine) {
   ASSERT_EQ(read.endpoints.size(), 2U);
   EXPECT_EQ(to_string(read.endpoints[1]), "[fe00::1]:4000");
   EXPECT_EQ(parse_meeting_point(to_line({{{"a", 1}}, ""})).secret, "");
+  EXPECT_EQ(read.wire, Wire::kPlain);
+  EXPECT_EQ(parse_meeting_point(to_line({{{"a", 1}}, "s", Wire::kTls})).wire, Wire::kTls);
 }
 
 TEST(MeetingPoint, LeavesOutWhatDoesNotFit) {
@@ -98,6 +100,30 @@ TEST(FolderExchange, CarriesPlaceAndSecret) {
   const TempFolder folder;
   expect_meeting_in(folder.path(), "");
   expect_meeting_in(folder.path(), "given");
+}
+
+TEST(FolderExchange, RankZeroDecidesAboutTlsButNobodyGetsLessThanHeAsksFor) {
+  for (const auto& [of_zero, of_one] :
+       {std::pair{Wire::kTls, Wire::kPlain}, std::pair{Wire::kPlain, Wire::kTls}}) {
+    const TempFolder folder;
+    const auto deadline = Deadline::after(60s);
+    Identity zero = exchanging(0, "");
+    zero.wire = of_zero;
+    // By name, so that the way is TCP.
+    const auto store = meet_by_exchange(open_folder_exchange(folder.path(), "job"), {"localhost"},
+                                        &zero, deadline);
+    Identity one = exchanging(1, "");
+    one.wire = of_one;
+    const auto join = [&] {
+      return meet_by_exchange(open_folder_exchange(folder.path(), "job"), {}, &one, deadline);
+    };
+    if (of_zero == Wire::kTls) {
+      join()->set("k", "v", deadline);
+      EXPECT_EQ(one.wire, Wire::kTls);
+    } else {
+      EXPECT_EQ(error_of([&] { join(); }).code(), ErrorCode::kInvalidArgument);
+    }
+  }
 }
 
 TEST(FolderExchange, GetsOverTheFileOfAnEarlierJob) {

@@ -120,7 +120,8 @@ TEST(Membership, AnAgentOfAnotherSecretIsRefused) {
   SimulatedJob job(rules);
   job.come("a", [&](Offer* offer) { offer->mark = rules.mark; });
   job.come("b", [](Offer* offer) { offer->mark = secret_mark("theirs"); });
-  ASSERT_EQ(job.refused.size(), 1U);
+  job.come("c", [](Offer* offer) { offer->mark = secret_mark("ours", Wire::kTls); });
+  ASSERT_EQ(job.refused.size(), 2U);
   EXPECT_EQ(job.refused[0].code, ErrorCode::kInvalidArgument);
   EXPECT_NE(job.refused[0].why.find("LOCKSTEP_SECRET"), std::string::npos);
   job.pass(3s);

@@ -186,6 +186,8 @@ TEST(Sources, SayWhatIsWrong) {
       {"a source named that is not here", "LOCKSTEP_LAUNCHER=slurm", "was not started by it"},
       {"a source misspelt", "LOCKSTEP_LAUNCHER=slrum", "did you mean 'slurm'?"},
       {"not a choice", secret + kStep + "LOCKSTEP_SECRET= LOCKSTEP_INSECURE=yes", "not 0 or 1"},
+      {"TLS with a key that all know", std::string(kStep) + "LOCKSTEP_INSECURE=1 LOCKSTEP_TLS=1",
+       "LOCKSTEP_TLS=1 needs a secret"},
   };
   for (const Started& c : cases) {
     const auto said = outcome(c.variables);

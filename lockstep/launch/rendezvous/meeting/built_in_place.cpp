@@ -93,10 +93,14 @@ std::string BuiltInPlace::who_waits() const {
 
 std::shared_ptr<Store> BuiltInPlace::serve(UniqueFd listener, const Endpoint& as) {
   const int port = local_port(listener.get());
-  server_.emplace(std::move(listener), TcpStoreServerOptions{listen_host(), port, secret_});
+  server_.emplace(
+      std::move(listener),
+      TcpStoreServerOptions{
+          .host = listen_host(), .port = port, .secret = secret_, .wire = options_.wire});
   at_ = as;
   const bool v6 = endpoint_.host.find(':') != std::string::npos;
-  auto store = connect_tcp_store({v6 ? "::1" : "127.0.0.1", port}, secret_, Deadline::after(10s));
+  auto store = connect_tcp_store({v6 ? "::1" : "127.0.0.1", port}, secret_, Deadline::after(10s),
+                                 options_.wire);
   store->set(keys::kJob, options_.run_id, Deadline::after(10s));
   return store;
 }
@@ -135,7 +139,7 @@ std::shared_ptr<Store> BuiltInPlace::connect_or_serve(Deadline deadline) {
   while (true) {
     const auto soon = role_ == Role::kMayServe || !said ? deadline.at_most(1s) : deadline;
     try {
-      auto store = connect_tcp_store(endpoint_, secret_, soon);
+      auto store = connect_tcp_store(endpoint_, secret_, soon, options_.wire);
       at_ = endpoint_;
       return store;
     } catch (const WrongSecret& error) {
@@ -203,7 +207,7 @@ std::shared_ptr<Store> BuiltInPlace::try_candidate(const Endpoint& candidate, De
   if (!somebody_listens(candidate, was_silent ? deadline.at_most(kSilentHostLimit) : deadline))
     return nullptr;
   try {
-    auto store = connect_tcp_store(candidate, secret_, deadline);
+    auto store = connect_tcp_store(candidate, secret_, deadline, options_.wire);
     const std::string job = store->get(keys::kJob, deadline);
     if (!job.empty() && !options_.run_id.empty() && job != options_.run_id) return nullptr;
     return store;

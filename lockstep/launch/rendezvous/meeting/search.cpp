@@ -15,10 +15,11 @@ constexpr auto kEvery = std::chrono::seconds(1);
 }  // namespace
 
 EndpointSearch::EndpointSearch(std::vector<Endpoint> places, Endpoint own, std::string secret,
-                               std::string run_id)
+                               Wire wire, std::string run_id)
     : places_(std::move(places)),
       own_(std::move(own)),
       secret_(std::move(secret)),
+      wire_(wire),
       run_id_(std::move(run_id)),
       thread_(start_quiet_thread([this] { run(); })) {}
 
@@ -59,7 +60,7 @@ void EndpointSearch::look_at_all() {
 bool EndpointSearch::look(const Endpoint& place) {
   const auto soon = Deadline::after(kEvery);
   if (!somebody_listens(place, soon)) return false;
-  const auto store = connect_tcp_store(place, secret_, soon);
+  const auto store = connect_tcp_store(place, secret_, soon, wire_);
   const auto job = store->try_get(keys::kJob, soon);
   if (!job || (!job->empty() && !run_id_.empty() && *job != run_id_)) return false;
   const auto text = store->try_get(keys::kRecord, soon);

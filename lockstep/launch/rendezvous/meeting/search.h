@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "lockstep/base/auth.h"
 #include "lockstep/base/mutex.h"
 #include "lockstep/base/socket.h"
 
@@ -18,7 +19,7 @@ class EndpointSearch {
  public:
   /// Looks at each of `places` every second. Who forms a job there, while ours runs, is told to
   /// come to `own`.
-  EndpointSearch(std::vector<Endpoint> places, Endpoint own, std::string secret,
+  EndpointSearch(std::vector<Endpoint> places, Endpoint own, std::string secret, Wire wire,
                  std::string run_id);
   ~EndpointSearch();  ///< Takes up to some seconds when the endpoint does not answer.
   EndpointSearch(const EndpointSearch&) = delete;
@@ -37,6 +38,7 @@ class EndpointSearch {
   const std::vector<Endpoint> places_;
   const Endpoint own_;
   const std::string secret_;
+  const Wire wire_;
   const std::string run_id_;
   std::atomic<bool> we_run_{false};
   std::atomic<int> they_run_{-1};  ///< Index of a place.
