@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "lockstep/base/env.h"
 #include "lockstep/base/error.h"
 #include "lockstep/base/log.h"
 #include "lockstep/launch/agent/agent.h"
