@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
+#include <array>
 #include <atomic>
 #include <cstring>
 #include <future>
@@ -222,10 +223,14 @@ TEST(TcpStoreClient, AStoreThatEndsWhileOneConnectsIsUnavailable) {
   const UniqueFd listener = tcp_listen("127.0.0.1", 0);
   std::atomic<bool> done{false};
   auto ending = std::async(std::launch::async, [&] {
-    while (!done) {
+    while (true) {
       const UniqueFd fd = tcp_accept(listener.get(), soon());
+      if (done) return;
       const Hello hello = make_hello();
       send_all(fd.get(), &hello, sizeof hello, soon(), "client");
+      // What is left unread would make the kernel take back what was sent.
+      std::array<char, sizeof(Hello) + sizeof(Digest)> theirs;
+      recv_all(fd.get(), theirs.data(), theirs.size(), soon(), "client");
     }
   });
   const Endpoint place{"127.0.0.1", local_port(listener.get())};
