@@ -7,8 +7,16 @@
 #include "lockstep/base/env.h"
 #include "lockstep/base/error.h"
 #include "lockstep/base/file.h"
+#include "lockstep/base/log.h"
+#include "lockstep/launch/identity.h"
 
 namespace lockstep {
+namespace {
+
+/// Not the job's name, as of ranks: one agent may be told it and another not.
+constexpr char kKnownToAll[] = "LOCKSTEP_INSECURE";
+
+}  // namespace
 
 std::string read_secret_file(const std::string& path) {
   const auto refuse = [&](const std::string& why) {
@@ -40,7 +48,40 @@ std::string secret_source() {
   if (env("LOCKSTEP_SECRET")) return "the variable LOCKSTEP_SECRET";
   if (const auto path = env("LOCKSTEP_SECRET_FILE"))
     return fmt::format("the file {} (LOCKSTEP_SECRET_FILE)", *path);
-  return "nowhere: neither LOCKSTEP_SECRET nor LOCKSTEP_SECRET_FILE is set";
+  return env("LOCKSTEP_INSECURE")
+             ? "nowhere (LOCKSTEP_INSECURE)"
+             : "nowhere: neither LOCKSTEP_SECRET nor LOCKSTEP_SECRET_FILE is set";
+}
+
+std::string secret_of_agents(Wire wire) {
+  auto secret = secret_of_environment();
+  const auto insecure = env("LOCKSTEP_INSECURE").value_or("0");
+  if (insecure != "0" && insecure != "1") {
+    throw Error(
+        ErrorCode::kInvalidArgument,
+        fmt::format("environment variable LOCKSTEP_INSECURE: '{}' is not 0 or 1", insecure));
+  }
+  if (!secret.empty() || insecure == "0") return secret;
+  check_wire("", wire);
+  return kKnownToAll;
+}
+
+void check_secret_of_agents(const std::string& secret, const std::string& address,
+                            const std::string& what) {
+  if (is_loopback(address)) return;
+  if (secret == kKnownToAll) {
+    log_warn(
+        fmt::format("LOCKSTEP_INSECURE=1: the nodes meet without a secret; whoever reaches {} "
+                    "can take part",
+                    address));
+  }
+  if (!secret.empty()) return;
+  throw Error(ErrorCode::kInvalidArgument,
+              fmt::format("{} {} is reachable by others: set LOCKSTEP_SECRET to the same text "
+                          "(openssl rand -hex 32) on all nodes or LOCKSTEP_SECRET_FILE to a file "
+                          "of mode 600 that holds it; LOCKSTEP_INSECURE=1 does without one, where "
+                          "nobody else is on the network",
+                          what, address));
 }
 
 }  // namespace lockstep

@@ -2,6 +2,8 @@
 
 #include <string>
 
+#include "lockstep/base/auth.h"
+
 namespace lockstep {
 
 /// A job secret in a file: one line, 1 to 4096 characters. Errors: kInvalidArgument when it is
@@ -13,5 +15,15 @@ std::string secret_of_environment();
 
 /// Where the latter has it from, for messages: "the file F (LOCKSTEP_SECRET_FILE)".
 std::string secret_source();
+
+/// The same for the agents of several nodes, which need some text: with LOCKSTEP_INSECURE=1, where
+/// there is none, one that everybody knows. Errors: as above; kInvalidArgument (neither 0 nor 1;
+/// no secret for `wire`).
+std::string secret_of_agents(Wire wire);
+
+/// For an agent that others reach at `address`: warns of the text that everybody knows. `what`
+/// says where the address is from. Errors: kInvalidArgument (no secret), naming what would do.
+void check_secret_of_agents(const std::string& secret, const std::string& address,
+                            const std::string& what);
 
 }  // namespace lockstep

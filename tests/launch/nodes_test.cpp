@@ -160,6 +160,43 @@ TEST(Nodes, AnOpenMeetingPlaceNeedsASecret) {
   EXPECT_TRUE(has(a.err(), "set LOCKSTEP_SECRET")) << a.err();
 }
 
+TEST(Nodes, WithoutASecretTheyMeetWhereTheyAreToldTo) {
+  const TempFolder folder;
+  for (const std::string backend : {"static", "c10d", "file"}) {
+    const HeldPort port;
+    // This host, and by its text not loopback.
+    const auto place = "0.0.0.0:" + std::to_string(port.number());
+    const auto agent = [&](const std::string& node, const std::string& insecure) {
+      Words words = {"run", "--nnodes", "2", "--node_rank", node, "--rdzv_backend", backend};
+      const Words at =
+          backend == "static"
+              ? Words{"--master_addr", "0.0.0.0", "--master_port", std::to_string(port.number())}
+          : backend == "c10d"
+              ? Words{"--rdzv_endpoint", place, "--rdzv_conf",
+                      node == "0" ? "is_host=1" : "is_host=0"}
+              : Words{"--rdzv_endpoint", (folder / "place").string(), "--local_addr", "0.0.0.0"};
+      words.insert(words.end(), at.begin(), at.end());
+      words.push_back(built_program("world_worker"));
+      return std::make_unique<Launched>(
+          words, std::map<std::string, std::string>{{"LOCKSTEP_HOST_ID", "host" + node},
+                                                    {"LOCKSTEP_SECRET", ""},
+                                                    {"LOCKSTEP_INSECURE", insecure}});
+    };
+    for (const std::string insecure : {"0", ""}) {
+      const auto refused = agent("0", insecure);
+      EXPECT_EQ(refused->wait(), 2) << backend;
+      for (const char* way : {"LOCKSTEP_SECRET ", "LOCKSTEP_SECRET_FILE", "LOCKSTEP_INSECURE=1"})
+        EXPECT_TRUE(has(refused->err(), way)) << backend << ": " << refused->err();
+    }
+    const auto a = agent("0", "1");
+    const auto b = agent("1", "1");
+    EXPECT_EQ(a->wait(), 0) << backend << ": " << a->err();
+    EXPECT_EQ(b->wait(), 0) << backend << ": " << b->err();
+    EXPECT_TRUE(has(a->err(), "LOCKSTEP_INSECURE=1: the nodes meet without a secret")) << a->err();
+    EXPECT_TRUE(has(b->out(), "rank 1/2")) << b->out();
+  }
+}
+
 TEST(World, ThreadsAreSaidOnceByRankZero) {
   Launched run({"run", "--nproc_per_node", "2", built_program("world_worker")},
                {{"OMP_NUM_THREADS", ""}});

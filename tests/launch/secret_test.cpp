@@ -53,5 +53,19 @@ TEST(SecretFile, VariableWinsOverFile) {
   EXPECT_EQ(secret_of_environment(), "");
 }
 
+TEST(SecretOfAgents, IsKnownToAllWhereTheyAreToDoWithoutOne) {
+  ::unsetenv("LOCKSTEP_SECRET");
+  EXPECT_EQ(secret_of_agents(Wire::kPlain), "");
+  ::setenv("LOCKSTEP_INSECURE", "1", 1);
+  EXPECT_NE(secret_of_agents(Wire::kPlain), "");
+  EXPECT_EQ(error_of([] { secret_of_agents(Wire::kTls); }).code(), ErrorCode::kInvalidArgument);
+  ::setenv("LOCKSTEP_SECRET", "real", 1);
+  EXPECT_EQ(secret_of_agents(Wire::kTls), "real");
+  ::setenv("LOCKSTEP_INSECURE", "yes", 1);
+  EXPECT_EQ(error_of([] { secret_of_agents(Wire::kPlain); }).code(), ErrorCode::kInvalidArgument);
+  ::unsetenv("LOCKSTEP_INSECURE");
+  ::unsetenv("LOCKSTEP_SECRET");
+}
+
 }  // namespace
 }  // namespace lockstep

@@ -79,7 +79,8 @@ int run_words(const std::vector<std::string>& words, bool started_by_starter) {
   if (options.log_dir.empty() && (options.redirects.any() || options.tee.any())) {
     options.log_dir = make_log_dir();
   }
-  const auto rendezvous = make_rendezvous(options, secret_of_environment());
+  const auto rendezvous = make_rendezvous(
+      options, options.num_nodes == 1 ? secret_of_environment() : secret_of_agents(options.wire));
   const auto plan = rendezvous->join();
   if (!plan) {
     log_info("the job has ended well, without this node");

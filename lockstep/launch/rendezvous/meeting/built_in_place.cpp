@@ -36,22 +36,15 @@ BuiltInPlace::Role role_of(const RunOptions& options) {
   return is_own_address(options.master_addr) ? Role::kMayServe : Role::kConnects;
 }
 
-void check_secret(const RunOptions& options, const std::string& secret) {
-  if (!secret.empty() || is_loopback(options.master_addr)) return;
-  throw Error(ErrorCode::kInvalidArgument,
-              fmt::format("{} {} is reachable by others: set LOCKSTEP_SECRET to the "
-                          "same text (openssl rand -hex 32) on all {} nodes",
-                          options.rdzv_backend == "static" ? "--master_addr" : "--rdzv_endpoint",
-                          options.master_addr, options.num_nodes));
-}
-
 }  // namespace
 
 BuiltInPlace::BuiltInPlace(const RunOptions& options, const std::string& secret)
     : options_(options),
       secret_(secret),
       endpoint_{options.master_addr, options.master_port},
-      role_((check_secret(options, secret), role_of(options))) {
+      role_(role_of(options)) {
+  check_secret_of_agents(secret, endpoint_.host,
+                         options.rdzv_backend == "static" ? "--master_addr" : "--rdzv_endpoint");
   own_listener_ = tcp_listen(listen_host(), 0);
   own_port_ = local_port(own_listener_.get());
 }

@@ -10,6 +10,7 @@
 #include "lockstep/launch/environment.h"
 #include "lockstep/launch/identity.h"
 #include "lockstep/launch/rendezvous/keys.h"
+#include "lockstep/launch/secret.h"
 #include "lockstep/store/open_store.h"
 
 namespace lockstep {
@@ -65,13 +66,11 @@ StorePlace::StorePlace(const RunOptions& options, const std::string& secret)
     address_ = address_among({parse_endpoint(member, kEtcdPort).host});
   }
   if (!options_.local_addr.empty()) address_ = options_.local_addr;
-  if (!secret_.empty() || is_loopback(address_)) return;
-  throw Error(
-      ErrorCode::kInvalidArgument,
-      fmt::format("--rdzv_backend {}: nodes reach this one at {}: set LOCKSTEP_SECRET to the "
-                  "same text (openssl rand -hex 32) on all nodes, or, with all of them on "
-                  "this host, --local_addr 127.0.0.1",
-                  options_.rdzv_backend, address_));
+  check_secret_of_agents(
+      secret_, address_,
+      fmt::format("--rdzv_backend {}: this node's address (--local_addr 127.0.0.1 if all nodes are "
+                  "on this host)",
+                  options_.rdzv_backend));
 }
 
 std::string StorePlace::listen_host() const {
