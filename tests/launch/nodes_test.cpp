@@ -197,6 +197,21 @@ TEST(Nodes, WithoutASecretTheyMeetWhereTheyAreToldTo) {
   }
 }
 
+TEST(Nodes, ANameThatStaysUnknownIsNamedAfterTheWholeWait) {
+  const std::string unknown(64, 'x');  // longer than a part of a name may be: nobody is asked
+  for (const auto& place : {Words{"--master_addr", unknown},
+                            Words{"--rdzv_backend", "c10d", "--rdzv_endpoint", unknown + ":1"}}) {
+    Words words = {"run", "--nnodes", "2", "--node_rank", "1", "--rdzv_conf", "timeout=1"};
+    words.insert(words.end(), place.begin(), place.end());
+    words.emplace_back("true");
+    Launched run(words, {{"LOCKSTEP_SECRET", "secret"}});
+    EXPECT_EQ(run.wait(), 1);
+    const auto said = "host '" + unknown + "', where the ranks meet, is still unknown here after ";
+    ASSERT_TRUE(has(run.err(), said)) << run.err();
+    EXPECT_GE(std::stod(run.err().substr(run.err().find(said) + said.size())), 1.0) << run.err();
+  }
+}
+
 TEST(World, ThreadsAreSaidOnceByRankZero) {
   Launched run({"run", "--nproc_per_node", "2", built_program("world_worker")},
                {{"OMP_NUM_THREADS", ""}});

@@ -9,6 +9,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/log.h"
 #include "lockstep/launch/identity.h"
+#include "lockstep/launch/lookup.h"
 #include "lockstep/launch/rendezvous/keys.h"
 #include "lockstep/launch/rendezvous/meeting/listening.h"
 #include "lockstep/launch/rendezvous/meeting/own_address.h"
@@ -24,16 +25,28 @@ constexpr std::chrono::milliseconds kAnswerLimit{2000};
 /// The host that served was silent for a second and more already. If it is up its kernel takes a
 /// connection at once, however busy the agent is.
 constexpr std::chrono::milliseconds kSilentHostLimit{500};
+/// Then it looks again whether the endpoint is on this host.
+constexpr std::chrono::seconds kLongestTry{10};
 /// Between two rounds of those who could serve.
 constexpr std::chrono::milliseconds kRoundPause{100};
 
-BuiltInPlace::Role role_of(const RunOptions& options) {
+BuiltInPlace::Role role_of(const RunOptions& options, const std::string& host) {
   using Role = BuiltInPlace::Role;
   if (options.rdzv_backend == "static") {
     return options.node_rank == 0 ? Role::kServes : Role::kConnects;
   }
   if (options.is_host) return *options.is_host ? Role::kServes : Role::kConnects;
-  return is_own_address(options.master_addr) ? Role::kMayServe : Role::kConnects;
+  return is_own_address(host) ? Role::kMayServe : Role::kConnects;
+}
+
+/// Where node 0, or the agent that is told to serve, is: that one serves, whatever its name; to all
+/// others the name has to be known.
+std::string master_of(const RunOptions& options, const std::string& secret) {
+  const bool fixed = options.rdzv_backend == "static";
+  check_secret_of_agents(secret, options.master_addr, fixed ? "--master_addr" : "--rdzv_endpoint");
+  const bool serves = fixed ? options.node_rank == 0 : options.is_host.value_or(false);
+  if (serves || is_loopback(options.master_addr)) return options.master_addr;
+  return wait_for_name(options.master_addr, Deadline::after(options.join_timeout));
 }
 
 }  // namespace
@@ -41,10 +54,8 @@ BuiltInPlace::Role role_of(const RunOptions& options) {
 BuiltInPlace::BuiltInPlace(const RunOptions& options, const std::string& secret)
     : options_(options),
       secret_(secret),
-      endpoint_{options.master_addr, options.master_port},
-      role_(role_of(options)) {
-  check_secret_of_agents(secret, endpoint_.host,
-                         options.rdzv_backend == "static" ? "--master_addr" : "--rdzv_endpoint");
+      endpoint_{master_of(options, secret), options.master_port},
+      role_(role_of(options, endpoint_.host)) {
   own_listener_ = tcp_listen(listen_host(), 0);
   own_port_ = local_port(own_listener_.get());
 }
@@ -130,7 +141,7 @@ std::shared_ptr<Store> BuiltInPlace::connect_or_serve(Deadline deadline) {
   const auto say_at = Deadline::after(kSayAfter);
   bool said = false;
   while (true) {
-    const auto soon = role_ == Role::kMayServe || !said ? deadline.at_most(1s) : deadline;
+    const auto soon = deadline.at_most(role_ == Role::kMayServe || !said ? 1s : kLongestTry);
     try {
       auto store = connect_tcp_store(endpoint_, secret_, soon, options_.wire);
       at_ = endpoint_;
@@ -140,11 +151,13 @@ std::shared_ptr<Store> BuiltInPlace::connect_or_serve(Deadline deadline) {
                   fmt::format("{}; this node has its secret from {}: compare it with the others'",
                               error.what(), secret_source()));
     } catch (const Error& error) {
-      // A server that is ending is nobody's, or soon another's.
-      const bool gone =
-          error.code() == ErrorCode::kTimeout || error.code() == ErrorCode::kUnavailable;
-      if (!gone || deadline.passed()) throw;
+      // A server that is ending is nobody's, or soon another's; a name may be unknown for a moment.
+      const bool gone = error.code() == ErrorCode::kUnavailable;
+      if ((error.code() != ErrorCode::kTimeout && !gone) || deadline.passed()) throw;
+      if (gone) std::this_thread::sleep_for(std::min(kRoundPause, deadline.left()));
     }
+    // The endpoint's address may have been an earlier host's, or not to be had just then.
+    if (role_ == Role::kConnects) role_ = role_of(options_, endpoint_.host);
     if (role_ == Role::kMayServe) {
       if (auto store = try_to_serve()) return store;
     }

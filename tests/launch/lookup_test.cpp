@@ -1,0 +1,73 @@
+#include "lockstep/launch/lookup.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/support/error_of.h"
+
+namespace lockstep {
+namespace {
+
+using namespace std::chrono_literals;
+using Names = std::vector<std::string>;
+
+/// A resolver that learns `name` after so many questions.
+class Resolver {
+ public:
+  Resolver(std::string name, size_t after) : name_(std::move(name)), after_(after) {}
+  NameWait wait(std::chrono::milliseconds say_after) {
+    const auto ask = [this](const std::string& name) {
+      asked.push_back(name);
+      return name == name_ && asked.size() > after_;
+    };
+    return {ask, say_after, 1ms};
+  }
+  Names asked;
+
+ private:
+  const std::string name_;
+  const size_t after_;
+};
+
+TEST(WaitForName, AsksUntilTheNameIsThereAndSaysOnceThatItWaits) {
+  Resolver resolver("pod-0.jobs", 5);
+  ::testing::internal::CaptureStderr();
+  EXPECT_EQ(wait_for_name("pod-0.jobs", Deadline::after(600s), resolver.wait(0ms)), "pod-0.jobs");
+  const std::string said = ::testing::internal::GetCapturedStderr();
+  const std::string line = "waits for the name of host 'pod-0.jobs'";
+  EXPECT_NE(said.find(line), std::string::npos) << said;
+  EXPECT_EQ(said.find(line), said.rfind(line)) << said;
+  EXPECT_EQ(resolver.asked.size(), 7U);
+}
+
+TEST(WaitForName, IsSilentWhereTheNameIsThereInTime) {
+  Resolver resolver("pod-0.jobs", 3);
+  ::testing::internal::CaptureStderr();
+  EXPECT_EQ(wait_for_name("pod-0.jobs", Deadline::after(600s), resolver.wait(600s)), "pod-0.jobs");
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
+}
+
+TEST(WaitForName, TheShortFormDoes) {
+  Resolver resolver("host1", 0);
+  EXPECT_EQ(wait_for_name("host1.cluster", Deadline::after(600s), resolver.wait(600s)), "host1");
+  EXPECT_EQ(resolver.asked, (Names{"host1.cluster", "host1"}));
+}
+
+TEST(WaitForName, IsAskedForOnceMoreAtTheEndAndThenNamed) {
+  Resolver late("host1", 1);
+  EXPECT_EQ(wait_for_name("host1", Deadline::after(20ms), late.wait(600s)), "host1");
+  Resolver never("", 0);
+  const Error error =
+      error_of([&] { wait_for_name("host1", Deadline::after(20ms), never.wait(600s)); });
+  EXPECT_EQ(error.code(), ErrorCode::kTimeout);
+  EXPECT_NE(std::string(error.what()).find("host 'host1', where the ranks meet, is still unknown"),
+            std::string::npos)
+      << error.what();
+}
+
+TEST(WaitForName, AnAddressIsNoName) {
+  for (const char* address : {"10.1.2.3", "fd00::7"})
+    EXPECT_EQ(wait_for_name(address, Deadline::after(0s)), address);
+}
+
+}  // namespace
+}  // namespace lockstep
