@@ -14,8 +14,8 @@
 
 namespace lockstep {
 
-/// One end of one connection. Not for several threads at once. Costs about 20 kB, of which half is
-/// given back while nothing is under way, and 0.2 ms of each end's time to set up.
+/// One end of one connection. Not for several threads at once. Costs about 10 kB while nothing is
+/// under way, and to set up half a millisecond of each end's time.
 class TlsSession {
  public:
   enum class Side { kClient, kServer };
