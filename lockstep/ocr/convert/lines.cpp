@@ -54,7 +54,7 @@ std::vector<std::string> text_lines(std::string text, const std::string& file) {
 
 std::string from_gbk(const std::string& text, bool pass_over, const std::string& file) {
   const std::unique_ptr<void, int (*)(void*)> coder(::iconv_open("UTF-8", "GBK"), ::iconv_close);
-  if (coder.get() == reinterpret_cast<void*>(-1)) {
+  if (reinterpret_cast<std::intptr_t>(coder.get()) == -1) {
     throw Error(ErrorCode::kUnavailable, "this system's iconv knows no GBK (package libc-bin)");
   }
   std::string result;
