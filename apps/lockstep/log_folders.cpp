@@ -1,8 +1,8 @@
 #include "apps/lockstep/log_folders.h"
 
 #include <algorithm>
-#include <regex>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "lockstep/comm/flight/ring.h"
@@ -38,9 +38,13 @@ bool is_attempt(const fs::path& folder) {
 
 /// The same for the folders of one attempt of one run, whichever node's.
 std::pair<std::string, std::string> attempt_of(const fs::path& folder) {
-  static const std::regex node("_node[0-9]+");
-  const auto run = folder.parent_path().filename().string();
-  return {std::regex_replace(run, node, ""), folder.filename().string()};
+  std::string run = folder.parent_path().filename().string();
+  const size_t node = run.rfind("_node");
+  const size_t digits = node == std::string::npos ? node : node + std::string_view("_node").size();
+  if (digits < run.size() && run.find_first_not_of("0123456789", digits) == std::string::npos) {
+    run.resize(node);
+  }
+  return {run, folder.filename().string()};
 }
 
 }  // namespace
