@@ -1,7 +1,5 @@
 #include "lockstep/comm/work_queue.h"
 
-#include <utility>
-
 #include "lockstep/base/quiet_thread.h"
 
 namespace lockstep {
@@ -39,8 +37,8 @@ void WorkState::then(std::function<void()> last) {
 void WorkState::run_last() {
   MutexLock lock(last_mutex_);
   if (!last_) return;  // another thread was first
-  const auto last = std::exchange(last_, nullptr);
-  last();
+  last_();  // where it throws, the next wait() tries again
+  last_ = nullptr;
   has_last_.store(false, std::memory_order_release);
 }
 

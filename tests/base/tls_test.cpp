@@ -5,10 +5,10 @@
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
 
-#include <functional>
 #include <memory>
 
 #include "lockstep/base/error.h"
+#include "tests/support/error_of.h"
 
 namespace lockstep {
 namespace {
@@ -38,16 +38,6 @@ struct Ends {
   TlsSession client;
   TlsSession server{Side::kServer, kKey, "client"};
 };
-
-Error error_from(const std::function<void()>& body) {
-  try {
-    body();
-  } catch (const Error& error) {
-    return error;
-  }
-  ADD_FAILURE() << "no error was thrown";
-  return {ErrorCode::kInternal, "none"};
-}
 
 bool says(const Error& error, const std::string& part) {
   return std::string(error.what()).find(part) != std::string::npos;
@@ -93,10 +83,10 @@ TEST(Tls, FirstBytesMayComeWithTheHandshakesLast) {
 TEST(Tls, AnotherKeyIsRefusedAtBothEndsAndNamed) {
   Ends ends(hmac_sha256("other", "key"));
   const std::string hello = ends.client.take_output();
-  const auto at_server = error_from([&] { ends.server.open(hello); });
+  const auto at_server = error_of([&] { ends.server.open(hello); });
   EXPECT_EQ(at_server.code(), ErrorCode::kMismatch);
   EXPECT_TRUE(says(at_server, "client does not know this job's secret")) << at_server.what();
-  const auto at_client = error_from([&] { ends.client.open(ends.server.take_output()); });
+  const auto at_client = error_of([&] { ends.client.open(ends.server.take_output()); });
   EXPECT_EQ(at_client.code(), ErrorCode::kMismatch);
   EXPECT_TRUE(says(at_client, "server does not know this job's secret")) << at_client.what();
   EXPECT_FALSE(ends.client.established() || ends.server.established());
@@ -107,8 +97,8 @@ TEST(Tls, WhatIsNoTlsIsRefused) {
   for (const std::string& bytes : {std::string("GET / HTTP/1.1\r\n\r\n"), std::string(64, '\xff'),
                                    promise + std::string(1 << 20, 'x')}) {
     Ends ends;
-    EXPECT_EQ(error_from([&] { ends.server.open(bytes); }).code(), ErrorCode::kMismatch);
-    EXPECT_EQ(error_from([&] { ends.client.open(bytes); }).code(), ErrorCode::kMismatch);
+    EXPECT_EQ(error_of([&] { ends.server.open(bytes); }).code(), ErrorCode::kMismatch);
+    EXPECT_EQ(error_of([&] { ends.client.open(bytes); }).code(), ErrorCode::kMismatch);
   }
 }
 
@@ -117,7 +107,7 @@ TEST(Tls, OneThatNeverProvesItselfMaySendLittle) {
   Ends ends;
   ends.server.open(promise);
   const std::string piece(1000, 'x');
-  const auto error = error_from([&] {
+  const auto error = error_of([&] {
     for (int i = 0; i < 5; ++i) ends.server.open(piece);
   });
   EXPECT_TRUE(says(error, "4011 bytes") || says(error, "5011 bytes")) << error.what();
@@ -132,7 +122,7 @@ TEST(Tls, BytesChangedLeftOutOrBroughtAgainAreNoticed) {
     if (fault == 0) one.back() = static_cast<char>(one.back() ^ 1);
     if (fault == 1) one.clear();
     if (fault == 2) two = one;
-    const auto error = error_from([&] { ends.server.open(one + two); });
+    const auto error = error_of([&] { ends.server.open(one + two); });
     EXPECT_EQ(error.code(), ErrorCode::kCorrupt) << fault << error.what();
   }
 }
@@ -181,8 +171,7 @@ class Stranger {
 TEST(Tls, AServerThatShowsACertificateInsteadIsNotTrusted) {
   Ends ends;
   Stranger stranger(Side::kServer);
-  const auto error =
-      error_from([&] { ends.client.open(stranger.hear(ends.client.take_output())); });
+  const auto error = error_of([&] { ends.client.open(stranger.hear(ends.client.take_output())); });
   EXPECT_EQ(error.code(), ErrorCode::kMismatch);
   EXPECT_FALSE(ends.client.established());
 }
@@ -190,7 +179,7 @@ TEST(Tls, AServerThatShowsACertificateInsteadIsNotTrusted) {
 TEST(Tls, AClientWithoutTheKeyIsRefused) {
   Ends ends;
   Stranger stranger(Side::kClient);
-  const auto error = error_from([&] { ends.server.open(stranger.hear("")); });
+  const auto error = error_of([&] { ends.server.open(stranger.hear("")); });
   EXPECT_EQ(error.code(), ErrorCode::kMismatch);
   EXPECT_FALSE(ends.server.take_output().empty());  // it is told why
 }

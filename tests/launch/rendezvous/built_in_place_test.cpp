@@ -11,13 +11,19 @@ namespace {
 
 using namespace std::chrono_literals;
 
-TEST(BuiltInPlace, WhoServedAndJoinedOthersCanServeAgain) {
-  const HeldPort port;
+/// Of a job of two nodes that meet at this port of the host.
+RunOptions two_nodes_at(int port) {
   RunOptions options;
   options.num_nodes = 2;
   options.rdzv_backend = "c10d";
   options.master_addr = "127.0.0.1";
-  options.master_port = port.number();
+  options.master_port = port;
+  return options;
+}
+
+TEST(BuiltInPlace, WhoServedAndJoinedOthersCanServeAgain) {
+  const HeldPort port;
+  const RunOptions options = two_nodes_at(port.number());
   const std::atomic<bool> stop{false};
 
   BuiltInPlace own(options, "");
@@ -40,11 +46,7 @@ TEST(BuiltInPlace, WhoServedAndJoinedOthersCanServeAgain) {
 TEST(BuiltInPlace, WhoServesGoesOnWhereTheOtherPlaceIsDead) {
   const HeldPort port;
   const HeldPort nobody;
-  RunOptions options;
-  options.num_nodes = 2;
-  options.rdzv_backend = "c10d";
-  options.master_addr = "127.0.0.1";
-  options.master_port = port.number();
+  const RunOptions options = two_nodes_at(port.number());
   const std::atomic<bool> stop{false};
   BuiltInPlace own(options, "");
   const Endpoint own_place = {"127.0.0.1", own.own_port()};
