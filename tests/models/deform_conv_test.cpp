@@ -1,17 +1,23 @@
 #include "lockstep/models/deform/deform_conv.h"
 
 #include <ATen/Parallel.h>
+#include <ATen/ops/arange.h>
 #include <ATen/ops/conv2d.h>
+#include <ATen/ops/einsum.h>
+#include <ATen/ops/grid_sampler.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/randn.h>
+#include <ATen/ops/stack.h>
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 #include <torch/utils.h>
 
+#include <functional>
 #include <limits>
 
 #include "tests/models/gradcheck.h"
 #include "tests/models/specs.h"
+#include "tests/tensor/support/guarded_device.h"
 
 namespace lockstep {
 namespace {
@@ -73,24 +79,103 @@ TEST(DeformConv, BetweenPixelsIsBilinearAndOutsideIsZero) {
   EXPECT_DOUBLE_EQ(at_point(std::numeric_limits<double>::quiet_NaN(), 0), 0);
 }
 
-TEST(DeformConv, EqualsTheCompositeAndItsGradients) {
-  for (const auto type : {at::kDouble, at::kFloat}) {
-    const auto problem = random_problem(type).all();
-    std::vector<std::vector<at::Tensor>> results;
-    for (const bool composite : {false, true}) {
-      std::vector<at::Tensor> leaves;
-      for (const auto& input : problem) leaves.push_back(input.clone().set_requires_grad(true));
-      const auto out = composite ? deform_conv2d_composite(leaves[0], leaves[1], leaves[2],
-                                                           leaves[3], leaves[4], kStride, kPadding)
-                                 : of(leaves);
-      results.push_back(torch::autograd::grad({out.sin().sum()}, leaves));
-      results.back().push_back(out);
-    }
-    for (size_t i = 0; i < results[0].size(); ++i) {
-      EXPECT_TRUE(results[0][i].allclose(results[1][i], type == at::kDouble ? 1e-9 : 1e-3, 1e-4))
-          << i;
+/// What a way to compute gives: the output, and the gradients of x, offset, mask, weight, bias.
+using Way = std::function<at::Tensor(const std::vector<at::Tensor>&)>;
+std::vector<at::Tensor> results_of(const Way& way, const Problem& problem, at::Device device) {
+  std::vector<at::Tensor> leaves;
+  for (const auto& input : problem.all()) {
+    leaves.push_back(input.to(device, input.scalar_type(), false, /*copy=*/true));
+    leaves.back().set_requires_grad(true);
+  }
+  const auto out = way(leaves);
+  EXPECT_EQ(out.device(), leaves[0].device());
+  auto results = torch::autograd::grad({out.sin().sum()}, leaves);
+  results.insert(results.begin(), out.detach());
+  for (auto& result : results) result = result.cpu();
+  return results;
+}
+
+void expect_close(const std::vector<at::Tensor>& a, const std::vector<at::Tensor>& b,
+                  double tolerance) {
+  ASSERT_EQ(a.size(), b.size());
+  for (size_t i = 0; i < a.size(); ++i) {
+    EXPECT_LT((a[i] - b[i]).abs().max().item<double>(), tolerance) << "result " << i;
+  }
+}
+
+/// Every geometry, with taps within, at the edges of, far outside the image and nowhere at all.
+TEST(DeformConv, OfLibtorchsOperationsEqualsTheLoopsOfTheCpu) {
+  for (const Pair stride : {Pair{1, 1}, Pair{2, 1}, Pair{2, 3}}) {
+    for (const Pair padding : {Pair{0, 0}, Pair{1, 0}, Pair{3, 2}}) {
+      torch::manual_seed(4);
+      const int64_t h = (5 + 2 * padding[0] - 3) / stride[0] + 1,
+                    w = (6 + 2 * padding[1] - 2) / stride[1] + 1;
+      Problem p = {at::randn({3, 4, 5, 6}, at::kDouble), at::randn({3, 12, h, w}, at::kDouble) * 2,
+                   at::randn({3, 6, h, w}, at::kDouble), at::randn({2, 4, 3, 2}, at::kDouble),
+                   at::randn({2}, at::kDouble)};
+      p.offset[0][0][0][0] = 1e30;
+      p.offset[0][2][0][0] = std::numeric_limits<double>::quiet_NaN();
+      p.offset[1].fill_(1);  // on pixels
+      const Way loops = [&](const auto& in) {
+        return deform_conv2d(in[0], in[1], in[2], in[3], in[4], stride, padding);
+      };
+      const auto expected = results_of(loops, p, at::kCPU);
+      const int64_t of_image = 4 * 6 * h * w;
+      for (const int64_t numbers : {int64_t{1}, 2 * of_image, kDeformColumns}) {
+        const Way composite = [&](const auto& in) {
+          return deform_conv2d_composite(in[0], in[1], in[2], in[3], in[4], stride, padding,
+                                         numbers);
+        };
+        expect_close(results_of(composite, p, at::kCPU), expected, 1e-9);
+      }
     }
   }
+}
+
+/// The device's memory is closed to the host.
+TEST(DeformConv, OnAnotherDeviceEqualsTheCpu) {
+  for (const auto type : {at::kDouble, at::kFloat}) {
+    const auto problem = random_problem(type);
+    expect_close(results_of(of, problem, testing::guarded_device(1)),
+                 results_of(of, problem, at::kCPU), type == at::kDouble ? 1e-9 : 1e-3);
+  }
+}
+
+/// bfloat16 has 8 bits: as a place in a picture it would be wrong by pixels.
+TEST(DeformConv, PlacesAreInFullPrecisionWhateverTheTypeOfTheImage) {
+  torch::manual_seed(5);
+  const auto x = at::randn({1, 2, 4, 600}).to(at::kBFloat16);
+  const auto offset = at::randn({1, 2, 4, 600}), mask = at::ones({1, 1, 4, 600}),
+             weight = at::randn({3, 2, 1, 1}).to(at::kBFloat16);
+  const auto exact = deform_conv2d(x.to(at::kDouble), offset.to(at::kDouble), mask.to(at::kDouble),
+                                   weight.to(at::kDouble), {}, {1, 1}, {0, 0});
+  for (const auto way : {false, true}) {
+    const auto out = way ? deform_conv2d_composite(x, offset, mask, weight, {}, {1, 1}, {0, 0})
+                         : deform_conv2d(x, offset, mask, weight, {}, {1, 1}, {0, 0});
+    EXPECT_EQ(out.scalar_type(), at::kBFloat16);
+    EXPECT_TRUE(out.to(at::kDouble).allclose(exact, 1e-2, 1e-3)) << way;
+  }
+}
+
+/// Another way to the same numbers: libtorch's own bilinear sampler.
+TEST(DeformConv, EqualsGridSamplersTaps) {
+  const auto p = random_problem(at::kDouble);
+  const int64_t rows = 3, columns = 5, taps = 6;
+  const auto moves = p.offset.view({2, taps, 2, rows, columns});
+  std::vector<at::Tensor> sampled;
+  for (int64_t k = 0; k < taps; ++k) {
+    const auto y = moves.select(1, k).select(1, 0) +
+                   (at::arange(rows, at::kDouble) * kStride[0] - kPadding[0] + k / 2).view({-1, 1});
+    const auto x = moves.select(1, k).select(1, 1) +
+                   (at::arange(columns, at::kDouble) * kStride[1] - kPadding[1] + k % 2);
+    const auto grid = at::stack({(2 * x + 1) / 6 - 1, (2 * y + 1) / 5 - 1}, 3);
+    sampled.push_back(at::grid_sampler(p.x, grid, /*bilinear*/ 0, /*zeros*/ 0, false) *
+                      p.mask.narrow(1, k, 1));
+  }
+  const auto expected = at::einsum("nkchw,ock->nohw", {at::stack(sampled, 1), p.weight.flatten(2)},
+                                   at::OptionalIntArrayRef()) +
+                        p.bias.view({1, -1, 1, 1});
+  EXPECT_TRUE(of(p.all()).allclose(expected, 1e-9, 1e-9));
 }
 
 TEST(DeformConv, GradientsAreDifferences) {

@@ -2,14 +2,17 @@
 
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
-#include <ATen/ops/zeros.h>
+#include <ATen/ops/mm.h>
+#include <ATen/ops/zeros_like.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/nn/init.h>
 
+#include <algorithm>
+
 #include "lockstep/base/error.h"
-#include "lockstep/models/deform/taps.h"
+#include "lockstep/models/deform/tap_tensors.h"
 
 namespace lockstep {
 namespace {
@@ -53,9 +56,9 @@ at::Tensor as_matrix(const at::Tensor& weight) {
   return weight.permute({0, 2, 3, 1}).reshape({weight.size(0), -1});
 }
 
-/// One image: (C, H, W) -> (H, W, C), in memory.
-at::Tensor channels_together(const at::Tensor& image) {
-  return image.permute({1, 2, 0}).contiguous();
+/// (n, C, H, W) -> (n, H, W, C), in memory.
+at::Tensor channels_together(const at::Tensor& images) {
+  return images.permute({0, 2, 3, 1}).contiguous();
 }
 
 /// Calls body with a null pointer of the tensors' type, to be used as a tag.
@@ -68,9 +71,9 @@ void with_type(at::ScalarType type, const Body& body) {
   }
 }
 
-/// (places, K C) of one image. x: channels_together().
-at::Tensor columns_of(const deform::Shape& s, const at::Tensor& x, const at::Tensor& offset,
-                      const at::Tensor& mask) {
+/// tap_columns() by the CPU's loops: one image.
+at::Tensor looped_columns(const deform::Shape& s, const at::Tensor& x, const at::Tensor& offset,
+                          const at::Tensor& mask) {
   at::Tensor columns = at::empty({s.places(), s.taps() * s.channels}, x.options());
   with_type(x.scalar_type(), [&]<typename T>(T*) {
     deform::gather<T>(s, x.data_ptr<T>(), offset.data_ptr<T>(), mask.data_ptr<T>(),
@@ -79,24 +82,33 @@ at::Tensor columns_of(const deform::Shape& s, const at::Tensor& x, const at::Ten
   return columns;
 }
 
-/// Of one image; `offset` and `mask` are filled, `x` is returned as (C, H, W).
-struct TapGradients {
-  at::Tensor offset;
-  at::Tensor mask;
-};
-
-at::Tensor backward_image(const deform::Shape& s, const at::Tensor& x, const at::Tensor& offset,
-                          const at::Tensor& mask, const at::Tensor& grad_columns,
-                          const TapGradients& taps) {
-  at::Tensor grad_x = at::zeros({s.rows, s.columns, s.channels}, x.options());
+/// tap_gradients() by the CPU's loops: one image.
+deform::Gradients looped_gradients(const deform::Shape& s, const at::Tensor& x,
+                                   const at::Tensor& offset, const at::Tensor& mask,
+                                   const at::Tensor& grad_columns) {
+  deform::Gradients to{at::zeros_like(x), at::empty_like(offset), at::empty_like(mask)};
   with_type(x.scalar_type(), [&]<typename T>(T*) {
     const T *grad = grad_columns.data_ptr<T>(), *offsets = offset.data_ptr<T>(),
             *masks = mask.data_ptr<T>();
-    deform::scatter<T>(s, grad, offsets, masks, grad_x.data_ptr<T>());
-    deform::gradients_of_taps<T>(s, x.data_ptr<T>(), grad, offsets, masks,
-                                 taps.offset.data_ptr<T>(), taps.mask.data_ptr<T>());
+    deform::scatter<T>(s, grad, offsets, masks, to.x.data_ptr<T>());
+    deform::gradients_of_taps<T>(s, x.data_ptr<T>(), grad, offsets, masks, to.offset.data_ptr<T>(),
+                                 to.mask.data_ptr<T>());
   });
-  return grad_x.permute({2, 0, 1});
+  return to;
+}
+
+/// A way to compute, and how many images it takes at once.
+struct Way {
+  decltype(&looped_columns) columns;
+  decltype(&looped_gradients) gradients;
+  int64_t images;
+};
+
+/// `numbers`: of columns at once, or 0 for the loops of the CPU.
+Way way_of(const deform::Shape& s, int64_t numbers) {
+  if (numbers == 0) return {&looped_columns, &looped_gradients, 1};
+  const int64_t of_image = std::max<int64_t>(1, s.places() * s.taps() * s.channels);
+  return {&deform::tap_columns, &deform::tap_gradients, std::max<int64_t>(1, numbers / of_image)};
 }
 
 using torch::autograd::AutogradContext;
@@ -105,18 +117,24 @@ using torch::autograd::variable_list;
 class DeformConvFunction : public torch::autograd::Function<DeformConvFunction> {
  public:
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& offset,
-                            const at::Tensor& mask, const at::Tensor& weight, int64_t stride_rows,
-                            int64_t stride_columns, int64_t pad_rows, int64_t pad_columns) {
+                            const at::Tensor& mask, const at::Tensor& weight, Pair stride,
+                            Pair padding, int64_t numbers) {
     context->save_for_backward({x, offset, mask, weight});
-    const std::vector<int64_t> geometry = {stride_rows, stride_columns, pad_rows, pad_columns};
-    context->saved_data["geometry"] = geometry;
-    const auto s = shape_of(x, weight, {stride_rows, stride_columns}, {pad_rows, pad_columns});
-    at::Tensor out = at::empty({x.size(0), weight.size(0), s.out_rows, s.out_columns}, x.options());
+    context->saved_data["geometry"] =
+        std::vector<int64_t>{stride[0], stride[1], padding[0], padding[1], numbers};
+    const auto s = shape_of(x, weight, stride, padding);
+    const Way way = way_of(s, numbers);
+    const at::Tensor out =
+        at::empty({x.size(0), weight.size(0), s.out_rows, s.out_columns}, x.options());
     const at::Tensor matrix = as_matrix(weight);
-    for (int64_t n = 0; n < x.size(0); ++n) {
-      const auto columns = columns_of(s, channels_together(x[n]), offset[n], mask[n]);
-      at::Tensor image = out[n].flatten(1);
-      at::mm_out(image, matrix, columns.t());
+    for (int64_t n = 0; n < x.size(0); n += way.images) {
+      const Part part{n, std::min(way.images, x.size(0) - n)};
+      const auto columns =
+          way.columns(s, channels_together(part.of(x)), part.of(offset), part.of(mask));
+      at::Tensor product = at::empty({weight.size(0), columns.size(0)}, x.options());
+      at::mm_out(product, matrix, columns.t());  // autocast leaves it alone
+      part.of(out).flatten(2).copy_(
+          product.view({weight.size(0), part.images, s.places()}).transpose(0, 1));
     }
     return out;
   }
@@ -126,40 +144,65 @@ class DeformConvFunction : public torch::autograd::Function<DeformConvFunction> 
     const at::Tensor &x = saved[0], &offset = saved[1], &mask = saved[2], &weight = saved[3];
     const auto g = context->saved_data["geometry"].toIntVector();
     const auto s = shape_of(x, weight, {g[0], g[1]}, {g[2], g[3]});
+    const Way way = way_of(s, g[4]);
     const at::Tensor matrix = as_matrix(weight);
     at::Tensor grad_matrix = at::zeros_like(matrix);
     const at::Tensor grad_x = at::empty_like(x), grad_offset = at::empty_like(offset),
                      grad_mask = at::empty_like(mask);
-    for (int64_t n = 0; n < x.size(0); ++n) {
-      const at::Tensor image = channels_together(x[n]);
-      const at::Tensor grad = grads[0][n].flatten(1);  // (O, places)
-      grad_matrix.addmm_(grad, columns_of(s, image, offset[n], mask[n]));
-      const at::Tensor grad_columns = at::mm(grad.t(), matrix);
-      grad_x[n].copy_(backward_image(s, image, offset[n], mask[n], grad_columns,
-                                     {grad_offset[n], grad_mask[n]}));
+    for (int64_t n = 0; n < x.size(0); n += way.images) {
+      const Part part{n, std::min(way.images, x.size(0) - n)};
+      const at::Tensor images = channels_together(part.of(x));
+      const at::Tensor offsets = part.of(offset), masks = part.of(mask);
+      const at::Tensor grad =  // (O, places)
+          part.of(grads[0]).flatten(2).transpose(0, 1).reshape({weight.size(0), -1});
+      grad_matrix.addmm_(grad, way.columns(s, images, offsets, masks));
+      const auto back = way.gradients(s, images, offsets, masks, at::mm(grad.t(), matrix));
+      part.of(grad_x).copy_(back.x.permute({0, 3, 1, 2}));
+      part.of(grad_offset).copy_(back.offset);
+      part.of(grad_mask).copy_(back.mask);
     }
     const at::Tensor grad_weight =
         grad_matrix.view({weight.size(0), s.kernel_rows, s.kernel_columns, s.channels})
             .permute({0, 3, 1, 2})
             .contiguous();
     const at::Tensor none;
-    return {grad_x, grad_offset, grad_mask, grad_weight, none, none, none, none};
+    return {grad_x, grad_offset, grad_mask, grad_weight, none, none, none};
   }
+
+ private:
+  /// Some of the images.
+  struct Part {
+    int64_t first, images;
+    at::Tensor of(const at::Tensor& all) const { return all.narrow(0, first, images); }
+  };
 };
+
+/// `numbers` as in way_of().
+at::Tensor convolved(const at::Tensor& x, const at::Tensor& offset, const at::Tensor& mask,
+                     const at::Tensor& weight, const at::Tensor& bias, Pair stride, Pair padding,
+                     int64_t numbers) {
+  check_deform(x, offset, mask, weight, stride, padding);
+  const auto type = as_full_precision(x).scalar_type();
+  const auto ready = [&](const at::Tensor& value) { return value.to(type).contiguous(); };
+  const at::Tensor out = DeformConvFunction::apply(ready(x), ready(offset), ready(mask),
+                                                   ready(weight), stride, padding, numbers);
+  return (bias.defined() ? out + bias.to(type).view({1, -1, 1, 1}) : out).to(x.scalar_type());
+}
 
 }  // namespace
 
 at::Tensor deform_conv2d(const at::Tensor& x, const at::Tensor& offset, const at::Tensor& mask,
                          const at::Tensor& weight, const at::Tensor& bias, Pair stride,
                          Pair padding) {
-  if (!x.is_cpu()) return deform_conv2d_composite(x, offset, mask, weight, bias, stride, padding);
-  check_deform(x, offset, mask, weight, stride, padding);
-  const auto type = as_full_precision(x).scalar_type();
-  const auto ready = [&](const at::Tensor& value) { return value.to(type).contiguous(); };
-  const at::Tensor out =
-      DeformConvFunction::apply(ready(x), ready(offset), ready(mask), ready(weight), stride[0],
-                                stride[1], padding[0], padding[1]);
-  return (bias.defined() ? out + bias.to(type).view({1, -1, 1, 1}) : out).to(x.scalar_type());
+  const int64_t numbers = x.is_cpu() ? 0 : kDeformColumns;
+  return convolved(x, offset, mask, weight, bias, stride, padding, numbers);
+}
+
+at::Tensor deform_conv2d_composite(const at::Tensor& x, const at::Tensor& offset,
+                                   const at::Tensor& mask, const at::Tensor& weight,
+                                   const at::Tensor& bias, Pair stride, Pair padding,
+                                   int64_t numbers) {
+  return convolved(x, offset, mask, weight, bias, stride, padding, std::max<int64_t>(1, numbers));
 }
 
 torch::nn::Conv2d make_offset_conv(const torch::nn::Conv2d& conv) {

@@ -15,21 +15,26 @@ namespace lockstep {
 /// offset(k, p)), where x between pixels is bilinear, and 0 outside.
 /// x: (N, C, H, W); offset: (N, 2 K, H', W'), rows then columns of each tap in turn, in pixels (the
 /// order of torchvision's); mask: (N, K, H', W'); weight: (O, C, kernel rows, kernel columns);
-/// bias: (O), or undefined. Returns (N, O, H', W'). Differentiable once in all of them. On the CPU:
-/// float32 or float64 (reduced precision is computed as
-/// float32, then rounded); sums have one order whatever the
-/// number of threads, but for those of the matrix products. Memory: C K H' W' numbers for one image
-/// at a time; backward computes them again. Elsewhere: deform_conv2d_composite(). Errors:
-/// kInvalidArgument for shapes that do not fit.
+/// bias: (O), or undefined. Returns (N, O, H', W'). Differentiable once in all of them. Computed in
+/// float32 or float64 (reduced precision as float32, then rounded), by loops of our own on the CPU,
+/// whose sums have one order whatever the number of threads, but for those of the matrix products;
+/// elsewhere by deform_conv2d_composite(). Memory on the CPU: C K H' W' numbers for one image at a
+/// time; backward computes them again. Errors: kInvalidArgument for shapes that do not fit.
 at::Tensor deform_conv2d(const at::Tensor& x, const at::Tensor& offset, const at::Tensor& mask,
                          const at::Tensor& weight, const at::Tensor& bias, Pair stride,
                          Pair padding);
 
-/// The same out of libtorch's own operations, for any device. Memory: C K H' W' numbers for every
-/// image, until backward.
+/// Numbers of columns at once: 256 MiB of float32, of which backward needs some five times.
+inline constexpr int64_t kDeformColumns = int64_t{1} << 26;
+
+/// The same out of libtorch's own operations, for any device, some images at a time: as many as
+/// have `numbers` columns (C K H' W' each) together, but at least one. Memory beyond arguments and
+/// result: three times those columns forward and five times backward, none of it in between. On
+/// CUDA, sums of x's gradient have no fixed order.
 at::Tensor deform_conv2d_composite(const at::Tensor& x, const at::Tensor& offset,
                                    const at::Tensor& mask, const at::Tensor& weight,
-                                   const at::Tensor& bias, Pair stride, Pair padding);
+                                   const at::Tensor& bias, Pair stride, Pair padding,
+                                   int64_t numbers = kDeformColumns);
 
 /// The convolution that finds out offsets and masks for `conv`: 3 K outputs, with the kernel,
 /// stride and padding of `conv`. It starts at 0: on the grid, every tap by half.

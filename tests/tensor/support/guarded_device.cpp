@@ -3,6 +3,7 @@
 #include <ATen/EmptyTensor.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/native/CPUFallback.h>
+#include <ATen/ops/_reshape_alias_native.h>
 #include <ATen/ops/as_strided_native.h>
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/view_native.h>
@@ -95,10 +96,6 @@ at::Tensor copy_from(const at::Tensor& self, const at::Tensor& to, bool non_bloc
   return copy_(result, self, non_blocking);
 }
 
-at::Tensor copy_from_and_resize(const at::Tensor& self, const at::Tensor& to) {
-  return copy_from(self, to, false);
-}
-
 at::Tensor empty(at::IntArrayRef sizes, c10::optional<at::ScalarType> dtype,
                  c10::optional<at::Layout>, c10::optional<at::Device> device, c10::optional<bool>,
                  c10::optional<at::MemoryFormat> format) {
@@ -115,6 +112,18 @@ at::Tensor empty_strided(at::IntArrayRef sizes, at::IntArrayRef strides,
   return at::detail::empty_strided_generic(sizes, strides, &closed_pages(),
                                            c10::DispatchKeySet(c10::DispatchKey::PrivateUse1),
                                            c10::dtype_or_default(dtype));
+}
+
+/// How a fallback fills what it was told to write to; functions like arange() hand it a tensor of
+/// no elements.
+at::Tensor copy_from_and_resize(const at::Tensor& self, const at::Tensor& to) {
+  if (to.sizes() != self.sizes()) {
+    const at::Tensor room = empty(self.sizes(), to.scalar_type(), c10::nullopt, to.device(),
+                                  c10::nullopt, c10::nullopt);
+    to.unsafeGetTensorImpl()->set_storage_keep_dtype(room.storage());
+    to.unsafeGetTensorImpl()->set_sizes_contiguous(self.sizes());
+  }
+  return copy_from(self, to, false);
 }
 
 struct GuardImpl final : c10::impl::DeviceGuardImplInterface {
@@ -143,6 +152,7 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   library.impl("empty_strided", &empty_strided);
   library.impl("as_strided", &at::native::as_strided_tensorimpl);
   library.impl("view", &at::native::view);
+  library.impl("_reshape_alias", &at::native::_reshape_alias);
   library.impl("copy_", &copy_);
   library.impl("_copy_from", &copy_from);
   library.impl("_copy_from_and_resize", &copy_from_and_resize);
