@@ -1,7 +1,6 @@
 #include "lockstep/ocr/transforms/normalize.h"
 
 #include <array>
-#include <utility>
 
 #include "lockstep/base/error.h"
 
@@ -60,7 +59,8 @@ void normalize_bytes(const uint8_t* in, Scale scale, int count, float* out) {
   normalize_row(in, scale, count, out);
 }
 
-void normalize_plane(const cv::Mat& plane, Scale scale, float* out) {
+void normalize_plane(cv::Mat plane, Scale scale, float* out) {
+  if (plane.isContinuous()) plane = plane.reshape(0, 1);  // one long row: short ones cost half more
   for (int y = 0; y < plane.rows; ++y, out += plane.cols) {
     if (plane.depth() == CV_8U) {
       normalize_bytes(plane.ptr<uint8_t>(y), scale, plane.cols, out);
@@ -70,24 +70,25 @@ void normalize_plane(const cv::Mat& plane, Scale scale, float* out) {
   }
 }
 
-cv::Mat new_planes(const cv::Mat& image) {
-  const std::array<int, 3> sizes = {image.channels(), image.rows, image.cols};
-  return {3, sizes.data(), CV_32F};
-}
-
 }  // namespace
+
+cv::Mat normalized_planes(const NormalizeImage& options, const std::vector<cv::Mat>& planes) {
+  const auto channels = static_cast<int>(planes.size());
+  const std::array<int, 3> sizes = {channels, planes.front().rows, planes.front().cols};
+  cv::Mat result(3, sizes.data(), CV_32F);
+  const bool swaps = options.swap_channels && channels == 3;
+  for (int channel = 0; channel < channels; ++channel) {
+    const auto from = static_cast<size_t>(swaps ? channels - 1 - channel : channel);
+    normalize_plane(planes[from], scale_of(options, channel), result.ptr<float>(channel));
+  }
+  return result;
+}
 
 void normalize_to_planar(const NormalizeImage& options, Sample& sample) {
   check_image(sample.image);
   thread_local std::vector<cv::Mat> planes;  // of most images the same size: no allocation
   cv::split(sample.image, planes);
-  if (options.swap_channels && planes.size() == 3) std::swap(planes[0], planes[2]);
-  cv::Mat result = new_planes(sample.image);
-  for (int channel = 0; channel < sample.image.channels(); ++channel) {
-    normalize_plane(planes[static_cast<size_t>(channel)], scale_of(options, channel),
-                    result.ptr<float>(channel));
-  }
-  sample.image = result;
+  sample.image = normalized_planes(options, planes);
   sample.planar = true;
 }
 

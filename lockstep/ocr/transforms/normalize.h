@@ -16,4 +16,7 @@ void to_planar(Sample& sample);
 /// Both at once, with the same numbers, in a third of the time.
 void normalize_to_planar(const NormalizeImage& options, Sample& sample);
 
+/// The same of channels that lie apart already, 1 or 3 of one size, 8-bit or float.
+cv::Mat normalized_planes(const NormalizeImage& options, const std::vector<cv::Mat>& planes);
+
 }  // namespace lockstep::ocr

@@ -94,24 +94,35 @@ std::string describe(const Sample& sample) {
 
 Pipeline::Pipeline(const std::vector<Transform>& transforms, uint64_t seed, bool training)
     : seed_(seed), training_(training) {
-  for (size_t i = 0; i < transforms.size(); ++i) {
-    const size_t place = i;
-    const auto warps = warps_from(transforms, i);
-    const auto* crop = transform_at<RandomCropWithBBox>(transforms, i + warps.size());
-    const auto* normalize = transform_at<NormalizeImage>(transforms, i);
-    if (crop != nullptr && !warps.empty()) {
-      steps_.emplace_back([warps, o = *crop, place](Sample& sample, const SampleDraws& draws) {
-        warp_and_crop(warps, o, place, draws, sample);
-      });
-      i += warps.size();
-    } else if (normalize != nullptr && transform_at<ToCHWImage>(transforms, i + 1) != nullptr) {
-      steps_.emplace_back(
-          [o = *normalize](Sample& sample, const SampleDraws&) { normalize_to_planar(o, sample); });
-      ++i;
-    } else {
-      steps_.push_back(make_step(transforms[i], place));
-    }
+  for (size_t place = 0; place < transforms.size();) place += add_step(transforms, place);
+}
+
+size_t Pipeline::add_step(const std::vector<Transform>& transforms, size_t place) {
+  const auto warps = warps_from(transforms, place);
+  const auto* crop = transform_at<RandomCropWithBBox>(transforms, place + warps.size());
+  if (crop != nullptr && !warps.empty()) {
+    steps_.emplace_back([warps, o = *crop, place](Sample& sample, const SampleDraws& draws) {
+      warp_and_crop(warps, o, place, draws, sample);
+    });
+    return warps.size() + 1;
   }
+  const auto* resize = transform_at<RecResizeImg>(transforms, place);
+  const size_t num_resizes = resize != nullptr ? 1 : 0;
+  const auto* normalize = transform_at<NormalizeImage>(transforms, place + num_resizes);
+  const auto* to_chw = transform_at<ToCHWImage>(transforms, place + num_resizes + 1);
+  if (normalize == nullptr || to_chw == nullptr) {
+    steps_.push_back(make_step(transforms[place], place));
+    return 1;
+  }
+  if (resize != nullptr) {
+    steps_.emplace_back([o = *resize, norm = *normalize](Sample& sample, const SampleDraws&) {
+      rec_resize_to_planar(o, norm, sample);
+    });
+  } else {
+    steps_.emplace_back(
+        [o = *normalize](Sample& sample, const SampleDraws&) { normalize_to_planar(o, sample); });
+  }
+  return num_resizes + 2;
 }
 
 Pipeline::Step Pipeline::make_step(const Transform& transform, size_t place) const {

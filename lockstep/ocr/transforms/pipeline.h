@@ -29,6 +29,8 @@ class Pipeline {
  private:
   using Step = std::function<void(Sample&, const SampleDraws&)>;
 
+  /// Adds what carries out the transform at `place`, or several at once. Returns how many.
+  size_t add_step(const std::vector<Transform>& transforms, size_t place);
   Step make_step(const Transform& transform, size_t place) const;
 
   std::vector<Step> steps_;

@@ -6,6 +6,7 @@
 
 #include "lockstep/ocr/transforms/det_resize.h"
 #include "lockstep/ocr/transforms/normalize.h"
+#include "lockstep/ocr/transforms/resize_planes.h"
 
 namespace lockstep::ocr {
 namespace {
@@ -15,6 +16,12 @@ void widen(int width, cv::Mat& image) {
   cv::Mat placed = cv::Mat::zeros(image.rows, width, image.type());
   image.copyTo(placed.colRange(0, image.cols));
   image = placed;
+}
+
+/// Columns that are no padding.
+int width_of_pixels(const RecResizeImg& options, cv::Size from) {
+  const auto [height, width] = options.image_shape;
+  return options.padding ? proportional_width(from, height, width) : width;
 }
 
 /// (x / d - mean) / std = (x - d mean) / (d std), bit for bit where d is 1.
@@ -34,13 +41,26 @@ int proportional_width(cv::Size size, int height, int limit) {
 
 void rec_resize(const RecResizeImg& options, Sample& sample) {
   const auto [height, width] = options.image_shape;
-  const int resized_width =
-      options.padding ? proportional_width(sample.image.size(), height, width) : width;
+  const int resized_width = width_of_pixels(options, sample.image.size());
   cv::Mat resized;
   cv::resize(sample.image, resized, {resized_width, height});
   sample.image = resized;
   widen(width, sample.image);
   sample.valid_ratio = static_cast<float>(resized_width) / static_cast<float>(width);
+}
+
+void rec_resize_to_planar(const RecResizeImg& options, const NormalizeImage& norm, Sample& sample) {
+  const auto [height, width] = options.image_shape;
+  const bool is_filled = width_of_pixels(options, sample.image.size()) == width;
+  if (!is_filled || sample.image.type() != CV_8UC3) {
+    rec_resize(options, sample);
+    return normalize_to_planar(norm, sample);
+  }
+  thread_local std::vector<cv::Mat> planes;
+  resize_to_planes(sample.image, {width, height}, planes);
+  sample.image = normalized_planes(norm, planes);
+  sample.planar = true;
+  sample.valid_ratio = 1;
 }
 
 void rec_resize_normalize(const RecResizeNormForInfer& options, Sample& sample) {

@@ -9,22 +9,6 @@
 namespace lockstep::ocr {
 namespace {
 
-constexpr int kOne = 2048;  // OpenCV's weights have 11 bits
-
-/// The two source pixels that a pixel of the result lies between, and their weights.
-struct Between {
-  int first, second;
-  int16_t first_weight, second_weight;
-};
-
-Between between(int at, double step, int side) {
-  const auto place = static_cast<float>((at + 0.5) * step - 0.5);
-  const int below = static_cast<int>(std::floor(place));
-  const float rest = place - static_cast<float>(below);
-  return {std::clamp(below, 0, side - 1), std::clamp(below + 1, 0, side - 1),
-          cv::saturate_cast<int16_t>((1 - rest) * kOne), cv::saturate_cast<int16_t>(rest * kOne)};
-}
-
 /// For places of the result, counted from `begin`; those of the source are counted from `origin`.
 std::vector<Between> at_places(const std::vector<int>& places, int begin, double step, int side,
                                int origin) {

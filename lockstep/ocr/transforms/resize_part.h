@@ -1,8 +1,28 @@
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
 #include <opencv2/core.hpp>
 
 namespace lockstep::ocr {
+
+/// The two of `side` source pixels that a pixel of a resized image lies between, the same one twice
+/// beyond the borders; and their weights, OpenCV's, which make 2048 together.
+struct Between {
+  int first, second;
+  int16_t first_weight, second_weight;
+};
+
+/// `step`: source pixels a pixel of the result.
+inline Between between(int at, double step, int side) {
+  constexpr int kOne = 2048;  // OpenCV's weights have 11 bits
+  const auto place = static_cast<float>((at + 0.5) * step - 0.5);
+  auto below = static_cast<int>(place);
+  if (static_cast<float>(below) > place) --below;  // std::floor() is a call
+  const float rest = place - static_cast<float>(below);
+  return {std::clamp(below, 0, side - 1), std::clamp(below + 1, 0, side - 1),
+          cv::saturate_cast<int16_t>((1 - rest) * kOne), cv::saturate_cast<int16_t>(rest * kOne)};
+}
 
 /// The pixels of an image of size `from` that `part` of it, resized by `scale`, is made of.
 cv::Rect source_of_resized(cv::Size from, double scale, const cv::Rect& part);

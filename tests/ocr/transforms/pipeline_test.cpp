@@ -90,8 +90,15 @@ TEST(Pipeline, EncodesWords) {
   EXPECT_EQ(sample.length, 2);
   ASSERT_EQ(sample.remarks.size(), 1U);
   EXPECT_EQ(sample.remarks[0], "'Ab!': not in the dictionary: '!'");
-  EXPECT_EQ(sample.image.size[1], 32);
-  EXPECT_EQ(sample.image.size[2], 100);
+  cv::Mat expected;
+  cv::resize(cv::imdecode(scene().encoded, cv::IMREAD_COLOR), expected, {100, 32});
+  ASSERT_TRUE(sample.image.dims == 3 && sample.image.isContinuous());
+  ASSERT_EQ(sample.image.total(), 3U * 32 * 100);
+  for (int i = 0; i < 3 * 32 * 100; ++i) {
+    const int channel = i / 3200, y = i / 100 % 32, x = i % 100;
+    ASSERT_EQ(sample.image.at<float>(channel, y, x),
+              (static_cast<float>(expected.at<cv::Vec3b>(y, x)[2 - channel]) - 127) / 127);
+  }
 }
 
 TEST(Pipeline, FaultsNameTheSample) {

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
+
+#include "lockstep/ocr/transforms/normalize.h"
 #include "tests/ocr/transforms/pictures.h"
 
 namespace lockstep::ocr {
@@ -30,6 +33,32 @@ TEST(RecResize, FillsTheWidthWithoutPaddingAndWhenLong) {
   rec_resize({}, longer);
   EXPECT_EQ(longer.image.size(), cv::Size(100, 32));
   EXPECT_EQ(longer.valid_ratio, 1);
+}
+
+TEST(RecResizeToPlanar, MakesWhatBothStepsMake) {
+  const NormalizeImage norm{{127, 100, 90}, {127, 60, 50}, true};
+  for (const bool padding : {false, true}) {
+    for (const auto& image : {gradient(20, 31), gradient(64, 200), gradient(40, 500)}) {
+      Sample one, two;
+      one.image = two.image = image;
+      const RecResizeImg options{.padding = padding};
+      rec_resize_to_planar(options, norm, one);
+      rec_resize(options, two);
+      normalize_to_planar(norm, two);
+      EXPECT_TRUE(one.planar);
+      EXPECT_EQ(one.valid_ratio, two.valid_ratio);
+      ASSERT_TRUE(one.image.dims == 3 && one.image.size == two.image.size);
+      EXPECT_EQ(std::memcmp(one.image.data, two.image.data, sizeof(float) * 3 * 32 * 100), 0);
+    }
+  }
+}
+
+TEST(RecResizeToPlanar, TakesGrey) {
+  Sample grey;
+  grey.image = cv::Mat(20, 30, CV_8U, cv::Scalar(254));
+  rec_resize_to_planar({.padding = false}, {{127, 0, 0}, {127, 1, 1}}, grey);
+  EXPECT_EQ(grey.image.size[0], 1);
+  EXPECT_EQ(grey.image.at<float>(0, 31, 99), 1);
 }
 
 TEST(RecResizeNormalize, PadsBlackBeforeNormalising) {
