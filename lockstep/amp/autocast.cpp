@@ -2,21 +2,34 @@
 
 #include <ATen/autocast_mode.h>
 #include <fmt/format.h>
+#include <torch/version.h>
 
 #include "lockstep/base/error.h"
+
+// libtorch 2.4 has one function for all devices; the ones it had before are deprecated since.
+#define LOCKSTEP_AUTOCAST_BY_DEVICE \
+  (TORCH_VERSION_MAJOR > 2 || (TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR >= 4))
 
 namespace lockstep {
 namespace {
 
 namespace autocast = at::autocast;
 
+#if LOCKSTEP_AUTOCAST_BY_DEVICE
+
 bool is_on(at::DeviceType device) {
-  return device == at::kCPU ? autocast::is_cpu_enabled() : autocast::is_enabled();
+  return autocast::is_autocast_enabled(device);
 }
 
-at::ScalarType dtype_on(at::DeviceType device) {
-  return device == at::kCPU ? autocast::get_autocast_cpu_dtype()
-                            : autocast::get_autocast_gpu_dtype();
+void set(at::DeviceType device, bool on, at::ScalarType dtype) {
+  autocast::set_autocast_enabled(device, on);
+  autocast::set_autocast_dtype(device, dtype);
+}
+
+#else
+
+bool is_on(at::DeviceType device) {
+  return device == at::kCPU ? autocast::is_cpu_enabled() : autocast::is_enabled();
 }
 
 void set(at::DeviceType device, bool on, at::ScalarType dtype) {
@@ -28,6 +41,8 @@ void set(at::DeviceType device, bool on, at::ScalarType dtype) {
     autocast::set_autocast_gpu_dtype(dtype);
   }
 }
+
+#endif
 
 at::DeviceType supported(at::DeviceType device) {
   if (device == at::kCPU || device == at::kCUDA) return device;
@@ -42,8 +57,17 @@ at::ScalarType low_precision(at::DeviceType device) {
   return supported(device) == at::kCPU ? at::kBFloat16 : at::kHalf;
 }
 
+at::ScalarType autocast_type(at::DeviceType device) {
+#if LOCKSTEP_AUTOCAST_BY_DEVICE
+  return autocast::get_autocast_dtype(device);
+#else
+  return device == at::kCPU ? autocast::get_autocast_cpu_dtype()
+                            : autocast::get_autocast_gpu_dtype();
+#endif
+}
+
 AutocastGuard::AutocastGuard(at::DeviceType device, at::ScalarType dtype)
-    : device_(supported(device)), was_on_(is_on(device)), old_dtype_(dtype_on(device)) {
+    : device_(supported(device)), was_on_(is_on(device)), old_dtype_(autocast_type(device)) {
   set(device_, true, dtype);
   autocast::increment_nesting();
 }

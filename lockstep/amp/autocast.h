@@ -13,6 +13,9 @@ namespace lockstep {
 /// convolutions there), float16 on CUDA.
 at::ScalarType low_precision(at::DeviceType device);
 
+/// The type in which autocast computes on `device`, in this thread, where it is on.
+at::ScalarType autocast_type(at::DeviceType device);
+
 /// While it lives, autocast is on for tensors on `device`, in this thread. Let it end before
 /// backward(), which computes in the types that forward chose. Guards may nest; the last to end
 /// drops the casts of weights that libtorch keeps, so an optimizer step may follow.

@@ -7,6 +7,8 @@
 #include <torch/csrc/autograd/utils/lambda_post_hook.h>
 #include <torch/csrc/autograd/variable.h>
 
+#include <cstdint>
+#include <memory>
 #include <utility>
 
 namespace lockstep {
@@ -23,21 +25,27 @@ struct Keeper : torch::autograd::FunctionPreHook {
 
 }  // namespace
 
+struct GradientHook::Hung {
+  decltype(torch::autograd::impl::grad_accumulator(at::Tensor())) accumulator;
+  uintptr_t key = 0;
+};
+
 GradientHook::GradientHook(const at::Tensor& leaf, std::function<void(const at::Tensor&)> hook)
-    : accumulator_(torch::autograd::impl::grad_accumulator(leaf)) {
+    : hung_(std::make_unique<Hung>()) {
   using torch::autograd::variable_list;
-  key_ = accumulator_->add_post_hook(std::make_unique<torch::autograd::utils::LambdaPostHook>(
-      [hook = std::move(hook)](const variable_list& outputs, const variable_list& inputs) {
-        hook(inputs.at(0));
-        return outputs;
-      }));
+  hung_->accumulator = torch::autograd::impl::grad_accumulator(leaf);
+  hung_->key =
+      hung_->accumulator->add_post_hook(std::make_unique<torch::autograd::utils::LambdaPostHook>(
+          [hook = std::move(hook)](const variable_list& outputs, const variable_list& inputs) {
+            hook(inputs.at(0));
+            return outputs;
+          }));
 }
 
-GradientHook::GradientHook(GradientHook&& other) noexcept
-    : accumulator_(std::move(other.accumulator_)), key_(other.key_) {}
+GradientHook::GradientHook(GradientHook&& other) noexcept = default;
 
 GradientHook::~GradientHook() {
-  if (accumulator_) accumulator_->del_post_hook(key_);
+  if (hung_) hung_->accumulator->del_post_hook(hung_->key);
 }
 
 void at_begin_of_backward(const at::Tensor& output, std::function<void()> begun) {

@@ -4,13 +4,8 @@
 
 #include <ATen/core/Tensor.h>
 
-#include <cstdint>
 #include <functional>
 #include <memory>
-
-namespace torch::autograd {
-struct Node;
-}
 
 namespace lockstep {
 
@@ -27,8 +22,8 @@ class GradientHook {
   GradientHook& operator=(GradientHook&&) = delete;
 
  private:
-  std::shared_ptr<torch::autograd::Node> accumulator_;
-  uintptr_t key_ = 0;
+  struct Hung;  // libtorch's own pointers to a node have another type since 2.12
+  std::unique_ptr<Hung> hung_;
 };
 
 /// Calls `begun` whenever a backward pass, of backward() or of autograd::grad(), reaches `output`.

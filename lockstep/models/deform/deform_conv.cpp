@@ -219,7 +219,8 @@ torch::nn::Conv2d make_offset_conv(const torch::nn::Conv2d& conv) {
 at::Tensor deformed(torch::nn::Conv2d& conv, torch::nn::Conv2d& offset_conv, const at::Tensor& x) {
   const at::Tensor maps = offset_conv->forward(x);
   const int64_t taps = maps.size(1) / 3;
-  const auto& padding = c10::get<torch::ExpandingArray<2>>(conv->options.padding());
+  // std::get or, of libtorch 1.13, c10::get.
+  const auto& padding = get<torch::ExpandingArray<2>>(conv->options.padding());
   return deform_conv2d(x, maps.narrow(1, 0, 2 * taps), maps.narrow(1, 2 * taps, taps).sigmoid(),
                        conv->weight, conv->bias,
                        {(*conv->options.stride())[0], (*conv->options.stride())[1]},

@@ -44,6 +44,10 @@ class StoreForGloo : public ::c10d::Store {
             const std::chrono::milliseconds& timeout) override {
     store_->wait(prefixed(keys), Deadline::after(timeout));
   }
+  /// Of c10d's interface since libtorch 2.9, where it overrides.
+  c10::intrusive_ptr<::c10d::Store> clone() {
+    return c10::make_intrusive<StoreForGloo>(store_, prefix_, getTimeout());
+  }
 
  private:
   Deadline limit() const { return Deadline::after(getTimeout()); }

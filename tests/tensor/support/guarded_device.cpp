@@ -10,6 +10,7 @@
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 #include <sys/mman.h>
 #include <torch/library.h>
+#include <torch/version.h>
 #include <unistd.h>
 
 #include <stdexcept>
@@ -29,7 +30,19 @@ size_t round_to_pages(size_t bytes) {
 
 /// Before each block lies a page with its length.
 struct ClosedPages final : c10::Allocator {
+#if TORCH_VERSION_MAJOR == 1
   c10::DataPtr allocate(size_t bytes) const override {
+    return closed(bytes);
+  }
+#else
+  c10::DataPtr allocate(size_t bytes) override {
+    return closed(bytes);
+  }
+  void copy_data(void* to, const void* from, size_t bytes) const override {
+    default_copy_data(to, from, bytes);
+  }
+#endif
+  static c10::DataPtr closed(size_t bytes) {
     const size_t page = round_to_pages(1);
     const size_t length = page + round_to_pages(bytes);
     void* start =
@@ -71,7 +84,8 @@ class Opened {
  private:
   void protect(int how) const {
     if (tensor_.is_cpu()) return;
-    ::mprotect(tensor_.storage().data(), round_to_pages(tensor_.storage().nbytes()), how);
+    const void* const data = tensor_.storage().data();
+    ::mprotect(const_cast<void*>(data), round_to_pages(tensor_.storage().nbytes()), how);
   }
   const at::Tensor& tensor_;
 };
@@ -94,6 +108,10 @@ at::Tensor& copy_(at::Tensor& self, const at::Tensor& source, bool /*non_blockin
 at::Tensor copy_from(const at::Tensor& self, const at::Tensor& to, bool non_blocking) {
   at::Tensor result = to;
   return copy_(result, self, non_blocking);
+}
+
+void on_cpu(const c10::OperatorHandle& operation, torch::jit::Stack* stack) {
+  at::native::cpu_fallback(operation, stack);
 }
 
 at::Tensor empty(at::IntArrayRef sizes, c10::optional<at::ScalarType> dtype,
@@ -159,7 +177,7 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
 }
 
 TORCH_LIBRARY_IMPL(_, PrivateUse1, library) {
-  library.fallback(torch::CppFunction::makeFromBoxedFunction<&at::native::cpu_fallback>());
+  library.fallback(torch::CppFunction::makeFromBoxedFunction<&on_cpu>());
 }
 
 }  // namespace
