@@ -35,7 +35,8 @@ std::string Reader::need(const std::string& name, const std::string& because) co
   if (const auto value = text(name)) return *value;
   std::vector<std::string> others;
   for (const auto& [other, value] : inputs_.variables) {
-    if (!value.empty() && !is_torchs(other)) others.push_back(other);
+    const bool asked_for = std::find(used_.begin(), used_.end(), other) != used_.end();
+    if (!value.empty() && !is_torchs(other) && !asked_for) others.push_back(other);
   }
   throw Error(ErrorCode::kInvalidArgument,
               fmt::format("environment variable {} is not set, but {}{}", name, because,

@@ -183,6 +183,9 @@ TEST(Sources, SayWhatIsWrong) {
       {"half of Open MPI's variables", "OMPI_COMM_WORLD_RANK=3", "OMPI_COMM_WORLD_SIZE is not set"},
       {"no suggestion of unrelated names", "WORLD_SIZE=2 LANG=C",
        "a rank needs RANK and WORLD_SIZE"},
+      {"a pod without its port",
+       secret + "PET_NNODES=2 PET_NPROC_PER_NODE=1 PET_NODE_RANK=1 PET_MASTER_ADDR=j",
+       "PET_MASTER_PORT is not set, but other PET_ variables are"},
       {"a source named that is not here", "LOCKSTEP_LAUNCHER=slurm", "was not started by it"},
       {"a source misspelt", "LOCKSTEP_LAUNCHER=slrum", "did you mean 'slurm'?"},
       {"not a choice", secret + kStep + "LOCKSTEP_SECRET= LOCKSTEP_INSECURE=yes", "not 0 or 1"},
@@ -193,6 +196,7 @@ TEST(Sources, SayWhatIsWrong) {
     const auto said = outcome(c.variables);
     EXPECT_NE(said.find(c.tuple), std::string::npos) << c.how << ": " << said;
     EXPECT_EQ(said.find("mean 'LANG'"), std::string::npos);
+    EXPECT_EQ(said.find("mean 'PET_MASTER_ADDR'"), std::string::npos) << "that is there by itself";
   }
 }
 
