@@ -15,6 +15,7 @@
 #include "lockstep/launch/jobs/job_control.h"
 #include "lockstep/launch/jobs/job_words.h"
 #include "lockstep/launch/jobs/log_reader.h"
+#include "lockstep/launch/jobs/registry.h"
 
 namespace lockstep {
 namespace {
