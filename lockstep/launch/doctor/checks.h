@@ -57,6 +57,11 @@ CheckRows check_devices(const Findings& findings);
 /// and 100 us above. Indices into `speeds`.
 std::vector<size_t> slow_pairs(const std::vector<PairSpeed>& speeds);
 
+/// The ports to try where the user names none, as --ports has them: torch's, and one of the
+/// kernel's choice as agents and ranks use; of hosts with Ascend devices HCCL's too, where
+/// HCCL_IF_BASE_PORT puts them.
+std::string ports_of_job(bool devices, const std::string& hccl_base_port);
+
 /// "60000-60015,61000" covers [first, last].
 bool covers_ports(const std::string& reserved, int first, int last);
 

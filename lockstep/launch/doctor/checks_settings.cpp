@@ -56,7 +56,22 @@ void check_range(const HostFinding& host, int first, int last, const char* whose
                         before.empty() ? "" : ",", range));
 }
 
+/// HCCL_IF_BASE_PORT, or what HCCL takes without it; nothing: HCCL would refuse it.
+std::optional<int> hccl_base(const std::string& variable) {
+  if (variable.empty()) return 60000;
+  char* end = nullptr;
+  const long port = std::strtol(variable.c_str(), &end, 10);
+  if (*end != '\0' || port < 1024 || port > 65520) return std::nullopt;
+  return static_cast<int>(port);
+}
+
 }  // namespace
+
+std::string ports_of_job(bool devices, const std::string& hccl_base_port) {
+  const auto base = hccl_base(hccl_base_port);
+  if (!devices || !base) return "29500,0";
+  return fmt::format("29500,{}-{},0", *base, *base + kHcclPorts - 1);
+}
 
 bool covers_ports(const std::string& reserved, int first, int last) {
   std::vector<std::pair<int, int>> ranges;
@@ -88,9 +103,15 @@ CheckRows check_reserved_ports(const Findings& all) {
   const bool devices = has_devices(all);
   for (const auto& host : all.hosts) {
     if (!host.problem.empty()) continue;
-    const int base =
-        host.facts.hccl_base_port.empty() ? 60000 : std::atoi(host.facts.hccl_base_port.c_str());
-    if (devices) check_range(host, base, base + kHcclPorts - 1, "HCCL's ports", &rows);
+    const auto base = hccl_base(host.facts.hccl_base_port);
+    if (!base) {
+      rows.add(Verdict::kFail, host.name,
+               fmt::format("HCCL_IF_BASE_PORT={} is no port from 1024 to 65520",
+                           host.facts.hccl_base_port),
+               "export HCCL_IF_BASE_PORT=60000");
+    } else if (devices) {
+      check_range(host, *base, *base + kHcclPorts - 1, "HCCL's ports", &rows);
+    }
     for (const ListeningPort& port : host.facts.ports) {
       if (port.asked != 0) check_range(host, port.asked, port.asked, "port", &rows);
     }

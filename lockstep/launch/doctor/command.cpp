@@ -6,10 +6,12 @@
 #include <array>
 #include <cstdio>
 #include <filesystem>
+#include <optional>
 
 #include "lockstep/base/env.h"
 #include "lockstep/base/error.h"
 #include "lockstep/base/text.h"
+#include "lockstep/launch/doctor/checks.h"
 #include "lockstep/launch/doctor/examine.h"
 #include "lockstep/launch/doctor/probe.h"
 #include "lockstep/launch/doctor/report.h"
@@ -27,7 +29,7 @@ constexpr const char* kDoctorUsage = R"USAGE(usage: lockstep doctor [OPTIONS]   
                       (default: this one alone)
   --rank_table FILE   hosts and device addresses of an Ascend job
   --ports LIST        ports to try, e.g. 29500,60000-60015; 0 is one that the kernel chooses
-                      (default 29500,0)
+                      (default 29500,0; of an Ascend job also HCCL's 16, from HCCL_IF_BASE_PORT or 60000)
   --rsh COMMAND       what runs a command on another host (default: ssh that asks no questions)
   --lockstep PATH     this program on the other hosts (default: the same path as here)
   --log_dir DIR       a folder that needs room, besides the current one
@@ -53,6 +55,7 @@ constexpr std::array kDoctorOptions = {
 struct DoctorRequest {
   ExamineOptions examine;
   std::string rank_table;
+  std::optional<std::string> ports;
   bool json = false, probe = false, help = false;
 };
 
@@ -96,7 +99,6 @@ double parse_seconds(const std::string& text, double most, const char* option) {
 DoctorRequest parse_doctor(const std::vector<std::string>& words) {
   DoctorRequest request;
   ExamineOptions& examine = request.examine;
-  std::string ports = "29500,0";
   std::string rsh = "ssh -o BatchMode=yes -o ConnectTimeout=10";
   examine.folder = std::filesystem::current_path().string();
   examine.lockstep = std::filesystem::read_symlink("/proc/self/exe").string();
@@ -104,7 +106,7 @@ DoctorRequest parse_doctor(const std::vector<std::string>& words) {
     if (name.empty()) refuse_doctor("'" + value + "' is neither an option nor a check");
     if (name == "--hosts") examine.hosts = parse_hosts(value);
     if (name == "--rank_table") request.rank_table = value;
-    if (name == "--ports") ports = value;
+    if (name == "--ports") request.ports = value;
     if (name == "--rsh") rsh = value;
     if (name == "--lockstep") examine.lockstep = value;
     if (name == "--log_dir") examine.log_folder = std::filesystem::absolute(value).string();
@@ -118,7 +120,7 @@ DoctorRequest parse_doctor(const std::vector<std::string>& words) {
     if (name == "--help") request.help = true;
   }
   examine.measure = examine.seconds > 0;
-  examine.ports = parse_ports(ports);
+  if (request.ports) examine.ports = parse_ports(*request.ports);
   for (const std::string& word : split(rsh, ' ')) {
     if (!word.empty()) examine.rsh.push_back(word);
   }
@@ -146,6 +148,10 @@ int doctor_command(const std::vector<std::string>& words) {
       for (const RankTableServer& server : table->servers)
         request.examine.hosts.push_back(server.server_id);
     }
+  }
+  if (!request.ports) {
+    request.examine.ports =
+        parse_ports(ports_of_job(table && is_for_ascend(*table), env_or("HCCL_IF_BASE_PORT", "")));
   }
   Findings findings = examine(request.examine);
   findings.table = std::move(table);

@@ -163,6 +163,11 @@ TEST(DoctorChecks, ReservedPortsWhereThereAreDevices) {
             "warn reserved ports: all 3 hosts: HCCL's ports 50000-50015 can be taken by any "
             "connection of the host\n");
   EXPECT_EQ(ports("", "20000"), "") << "not of the kernel's range";
+  for (const char* wrong : {"abc", "1023", "65521", "60000x"}) {
+    EXPECT_EQ(ports("60000-60015", wrong), std::string("fail reserved ports: all 3 hosts: "
+                                                       "HCCL_IF_BASE_PORT=") +
+                                               wrong + " is no port from 1024 to 65520\n");
+  }
   EXPECT_EQ(after([](Findings& all) {
               all.hosts[1].facts.ports[0] = {40001, 40001, ""};
             }),
@@ -170,6 +175,13 @@ TEST(DoctorChecks, ReservedPortsWhereThereAreDevices) {
   EXPECT_TRUE(covers_ports("1,2-4,5", 1, 5));
   EXPECT_FALSE(covers_ports("1,3", 1, 3));
   EXPECT_FALSE(covers_ports("", 1, 1));
+}
+
+TEST(DoctorChecks, PortsThatAreTriedWhereNoneAreNamed) {
+  EXPECT_EQ(ports_of_job(false, "50000"), "29500,0");
+  EXPECT_EQ(ports_of_job(true, ""), "29500,60000-60015,0");
+  EXPECT_EQ(ports_of_job(true, "50000"), "29500,50000-50015,0");
+  EXPECT_EQ(ports_of_job(true, "abc"), "29500,0") << "what is wrong with it is a row of its own";
 }
 
 TEST(DoctorChecks, MemoryDisksAndCores) {
