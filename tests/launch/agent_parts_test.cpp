@@ -113,6 +113,17 @@ TEST(WorkerEnvironment, IsWhatTheWorkersIdentityIsReadFrom) {
   EXPECT_EQ(environment.at("PATH"), "/bin");
 }
 
+TEST(WorkerEnvironment, SaysToWhichCpusAWorkerIsBoundAndHasNoMoreThreads) {
+  WorkerEnvOptions options;
+  options.cores = 12;
+  const Environment base = {{"LOCKSTEP_CPUS", "7"}};
+  EXPECT_EQ(worker_environment(base, two_nodes(), 0, options).count("LOCKSTEP_CPUS"), 0U);
+  options.cpus = {0, 1, 8};
+  const auto environment = worker_environment(base, two_nodes(), 0, options);
+  EXPECT_EQ(environment.at("LOCKSTEP_CPUS"), "0-1,8");
+  EXPECT_EQ(environment.at("OMP_NUM_THREADS"), "3");
+}
+
 TEST(WorkerEnvironment, WorkersSpeakTlsWhereTheirStoreDoes) {
   JobPlan plan = two_nodes();
   for (const Wire wire : {Wire::kTls, Wire::kPlain}) {

@@ -8,8 +8,11 @@
 #include <fstream>
 #include <functional>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "lockstep/base/deadline.h"
+#include "lockstep/base/error.h"
+#include "lockstep/launch/agent/core_binding.h"
 #include "tests/launch/launched.h"
 #include "tests/support/temp_folder.h"
 
@@ -217,6 +220,50 @@ TEST_F(Jobs, SignalsToHandleEndTheJobAndOthersAreTheAgentsOwn) {
   ASSERT_TRUE(run.wait_for("ready"));
   run.send(SIGUSR1);
   EXPECT_EQ(run.wait(), 128 + SIGUSR1);
+}
+
+/// What the ranks of a host may run on, as --numa_binding exclusive deals it out here; nothing
+/// where there are too few cores.
+std::vector<std::vector<int>> shares(int ranks) {
+  try {
+    return cpus_of_ranks(read_cpu_topology("", usable_cpus(), {}), CoreBinding::kExclusive, ranks);
+  } catch (const Error&) {
+    return {};
+  }
+}
+
+TEST_F(Jobs, RanksAreBoundToTheirCores) {
+  const std::string script =
+      "echo $LOCKSTEP_CPUS is $(sed -n 's/^Cpus_allowed_list:.//p' /proc/self/status)";
+  for (const int ranks : {1, 2}) {
+    const auto expected = shares(ranks);
+    Launched run(shell(ranks, "one", script, {"--numa_binding", "exclusive"}), variables());
+    EXPECT_EQ(run.wait(), expected.empty() ? 2 : 0) << run.err();
+    EXPECT_EQ(has(run.err(), "none of its own for each"), expected.empty()) << run.err();
+    for (size_t rank = 0; rank < expected.size(); ++rank) {
+      const auto list = cpu_list(expected[rank]);
+      EXPECT_TRUE(has(run.out(), "[" + std::to_string(rank) + "] " + list + " is " + list + "\n"))
+          << run.out();
+    }
+  }
+}
+
+TEST_F(Jobs, LinesThatAreLookedForAreAlsoInAFileOfAllRanks) {
+  const std::string script = "echo apple $RANK; echo pear; echo an orange >&2; echo apple >&2";
+  Launched run(shell(2, "one", script,
+                     {"--log_dir", (folder_ / "logs").string(), "--duplicate_stdout_filters",
+                      "apple,grape", "--duplicate_stderr_filters", "orange"}),
+               variables());
+  EXPECT_EQ(run.wait(), 0) << run.err();
+  const auto copied = [&](const std::string& name) {
+    std::ifstream file(folder_ / "logs/one/attempt_0" / name);
+    std::set<std::string> lines;
+    for (std::string line; std::getline(file, line);) lines.insert(line);
+    return lines;
+  };
+  EXPECT_EQ(copied("filtered_stdout.log"), (std::set<std::string>{"[0] apple 0", "[1] apple 1"}));
+  EXPECT_EQ(copied("filtered_stderr.log"),
+            (std::set<std::string>{"[0] an orange", "[1] an orange"}));
 }
 
 TEST_F(Jobs, VirtualLocalRanksSeeOneDeviceEach) {

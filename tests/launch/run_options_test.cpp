@@ -171,7 +171,9 @@ TEST(RunOptions, WhatTorchrunTakesIsTaken) {
         Words{"--standalone", "p"}, Words{"--role", "trainer", "p"},
         Words{"--start_method", "fork", "p"}, Words{"--logs_specs", "default", "p"},
         Words{"--event_log_handler", "null", "p"}, Words{"-m", "p"}, Words{"--run-path", "p"},
-        Words{"--signals-to-handle", "TERM,SIGINT,SIGHUP,QUIT", "p"}}) {
+        Words{"--signals-to-handle", "TERM,SIGINT,SIGHUP,QUIT", "p"}, Words{"--use_env", "p"},
+        Words{"--numa-binding", "core-complex", "p"}, Words{"--duplicate-stdout-filters", "x", "p"},
+        Words{"--rdzv_backend", "parallel", "--enable_tiered_parallel_tcpstore=true", "p"}}) {
     EXPECT_EQ(parse(words).command, Words{"p"});
     parse(words);
   }
@@ -191,10 +193,34 @@ TEST(RunOptions, WhatIsNotDoneIsRefusedNeverIgnored) {
     return std::string();
   };
   for (const Words& words :
-       {Words{"--numa_binding", "node", "p"}, Words{"--logs_specs", "x", "p"},
-        Words{"--event_log_handler", "x", "p"}, Words{"--duplicate_stdout_filters", "x", "p"}}) {
+       {Words{"--logs_specs", "x", "p"}, Words{"--event_log_handler", "x", "p"},
+        Words{"--map-by", "node", "p"}, Words{"--worker_log_name", "x", "p"}}) {
     EXPECT_NE(refused(words).find("not supported"), std::string::npos) << words[0];
   }
+}
+
+TEST(RunOptions, CoresOfRanksInTorchrunsMsrunsAndMpirunsWords) {
+  const auto binding = [](const Words& words) { return parse(words).core_binding; };
+  EXPECT_EQ(binding({"p"}), CoreBinding::kNone);
+  EXPECT_EQ(binding({"--numa_binding", "node", "p"}), CoreBinding::kNode);
+  EXPECT_EQ(binding({"--numa_binding=socket", "p"}), CoreBinding::kSocket);
+  EXPECT_EQ(binding({"--numa_binding=exclusive", "p"}), CoreBinding::kExclusive);
+  EXPECT_EQ(binding({"--numa_binding=core-complex", "p"}), CoreBinding::kCoreComplex);
+  EXPECT_EQ(binding({"--bind_core", "True", "p"}), CoreBinding::kExclusive);
+  EXPECT_EQ(binding({"--bind_core=False", "p"}), CoreBinding::kNone);
+  EXPECT_EQ(binding({"--bind-to", "numa", "p"}), CoreBinding::kNode);
+  EXPECT_EQ(binding({"--bind-to", "none", "--map-by", "slot", "--tag-output", "p"}),
+            CoreBinding::kNone);
+}
+
+TEST(RunOptions, FiltersAreTextsWithCommasBetweenThem) {
+  const auto filters = [](const std::string& value) {
+    return parse({"--duplicate_stdout_filters", value, "p"}).stdout_filters;
+  };
+  EXPECT_EQ(filters("apple,orange"), (Words{"apple", "orange"}));
+  EXPECT_EQ(filters("a,,b,c"), (Words{"a,b", "c"}));
+  EXPECT_EQ(parse({"--duplicate_stderr_filters", "e", "p"}).stderr_filters, Words{"e"});
+  EXPECT_EQ(parse({"p"}, {{"PET_DUPLICATE_STDERR_FILTERS", "e"}}).stderr_filters, Words{"e"});
 }
 
 struct BadWords {
@@ -243,7 +269,12 @@ TEST(RunOptions, RefusalsNameTheOption) {
       {{"--start_method", "thread", "p"}, "none of spawn, fork, forkserver"},
       {{"--signals_to_handle", "SIGKILL", "p"}, "'SIGKILL' is none of SIGTERM"},
       {{"--monitor_interval", "often", "p"}, "not a number of seconds"},
-      {{"--use_env", "p"}, "--use_env is always so: leave it away"},
+      {{"--numa_binding", "nodes", "p"}, "did you mean 'node'"},
+      {{"--bind_core", "{}", "p"}, "neither True nor False"},
+      {{"--bind-to", "core", "p"}, "none of none, numa, socket, l3cache"},
+      {{"--bind_core", "True", "--numa_binding", "node", "p"}, "already chosen"},
+      {{"--duplicate_stdout_filters", "a,", "p"}, "a text to look for is empty"},
+      {{"--enable_tiered_parallel_tcpstore", "x", "p"}, "neither true nor false"},
       {{"--nnodes", "1"}, "no program given"},
   };
   for (const BadWords& c : cases) {

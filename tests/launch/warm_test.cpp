@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include "lockstep/base/error.h"
+#include "lockstep/launch/agent/core_binding.h"
 #include "lockstep/launch/warm/warm_note.h"
 #include "tests/launch/launched.h"
 
@@ -56,6 +58,25 @@ TEST(Warm, IsSwitchedOffByTheEnvironmentAndForALoneRank) {
   EXPECT_EQ(lone.wait(), 0) << lone.err();
   EXPECT_EQ(times_in(lone.out(), "cold rank"), 1) << lone.out();
   EXPECT_EQ(times_in(lone.out(), "prepared"), 0) << lone.out();
+}
+
+TEST(Warm, RanksAreBoundToTheirCoresEachByItself) {
+  std::vector<std::vector<int>> expected;
+  try {
+    expected = cpus_of_ranks(read_cpu_topology("", usable_cpus(), {}), CoreBinding::kExclusive, 2);
+  } catch (const Error&) {
+    expected = {usable_cpus(), usable_cpus()};  // one core: there is nothing to deal out
+  }
+  const std::string kind = usable_cpus().size() > expected[0].size() ? "exclusive" : "node";
+  Launched run(warm_worker(2, {"", "cores"}, {"--numa_binding", kind}));
+  EXPECT_EQ(run.wait(), 0) << run.err();
+  EXPECT_EQ(times_in(run.out(), "warm rank"), 2) << run.out();
+  for (size_t rank = 0; rank < 2; ++rank) {
+    const auto list = cpu_list(expected[rank]);
+    EXPECT_TRUE(
+        has(run.out(), "rank " + std::to_string(rank) + " may run on " + list + " of " + list))
+        << run.out();
+  }
 }
 
 TEST(Warm, ARestartForksAgain) {

@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "lockstep/base/error.h"
+#include "lockstep/launch/cpu_topology.h"
 #include "lockstep/launch/warm/warm_start.h"
 #include "lockstep/launch/world.h"
 
@@ -41,6 +42,11 @@ int body(int argc, char** argv) {
       variable("LOCKSTEP_WARM_FD").c_str());
   std::fflush(stdout);
   std::fprintf(stderr, "err %d\n", world.rank);
+  if (act == "cores") {
+    std::printf("rank %d may run on %s of %s\n", world.rank, cpu_list(usable_cpus()).c_str(),
+                variable("LOCKSTEP_CPUS").c_str());
+    std::fflush(stdout);
+  }
   store_barrier(*world.store, "said", world.rank, world.size, Deadline::after(60s));
   if (act == "kill" && world.restart_count == 0 && world.rank == 1) ::raise(SIGKILL);
   if (act == "orphan" && world.restart_count == 0 && world.rank == 1) {

@@ -96,9 +96,10 @@ void Agent::begin_generation(const JobPlan& plan) {
   if (rendezvous_->knock_fd() >= 0) poller_.add(rendezvous_->knock_fd(), kKnock);
   workers_.reset();
   if (lines_) lines_->flush();
-  lines_.emplace(job_lines(options_, environment_, plan_, console_kind()), &console_);
-  setup_.lines = &*lines_;
   attempt_folder_ = run_folder_.empty() ? "" : make_attempt_folder(run_folder_, plan_);
+  lines_.emplace(job_lines(options_, environment_, plan_, console_kind(), attempt_folder_),
+                 &console_);
+  setup_.lines = &*lines_;
   workers_.emplace(setup_, plan_, attempt_folder_);
   if (!reading_) workers_->set_reading(false);
   if (job_file_.written()) register_job();

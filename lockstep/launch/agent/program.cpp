@@ -14,6 +14,7 @@
 #include "lockstep/base/env.h"
 #include "lockstep/base/text.h"
 #include "lockstep/base/unique_fd.h"
+#include "lockstep/launch/cpu_topology.h"
 
 namespace lockstep {
 namespace {
@@ -59,6 +60,7 @@ struct Child {
   int report_fd;  ///< Closed by exec; gets errno when exec fails.
   pid_t parent;
   const sigset_t* mask;
+  const std::vector<unsigned long>* cpus;
 };
 
 /// Between vfork and exec: only system calls, nothing allocated, nothing of the parent's written.
@@ -70,6 +72,7 @@ struct Child {
   if (child.stdout_fd >= 0) ::dup2(child.stdout_fd, STDOUT_FILENO);
   if (child.stderr_fd >= 0) ::dup2(child.stderr_fd, STDERR_FILENO);
   if (child.kept_fd >= 0) ::fcntl(child.kept_fd, F_SETFD, 0);
+  if (!child.cpus->empty()) bind_to(*child.cpus);  // a CPU that is taken away meanwhile is no error
   ::signal(SIGPIPE, SIG_DFL);
   ::sigprocmask(SIG_SETMASK, child.mask, nullptr);
   ::execve(child.path, child.argv, child.environment);
@@ -119,9 +122,10 @@ pid_t spawn(const Spawn& spawn, const sigset_t& original_mask) {
   if (::pipe2(report, O_CLOEXEC) != 0) throw io_error("pipe");
   const UniqueFd report_read(report[0]);
   UniqueFd report_write(report[1]);
-  const Child child = {spawn.path.c_str(), argv.data(),     environment.data(),
-                       spawn.stdout_fd,    spawn.stderr_fd, spawn.kept_fd,
-                       report_write.get(), ::getpid(),      &original_mask};
+  const auto cpus = cpu_mask(spawn.cpus);
+  const Child child = {spawn.path.c_str(), argv.data(),   environment.data(), spawn.stdout_fd,
+                       spawn.stderr_fd,    spawn.kept_fd, report_write.get(), ::getpid(),
+                       &original_mask,     &cpus};
   const pid_t pid = vfork_and_become(child);
   if (pid < 0) throw io_error("start " + spawn.path);
   report_write.reset();

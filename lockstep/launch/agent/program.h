@@ -37,7 +37,8 @@ struct Spawn {
   const Environment* environment = nullptr;
   int stdout_fd = -1;
   int stderr_fd = -1;
-  int kept_fd = -1;  ///< Stays open in it, under the same number; -1: none.
+  int kept_fd = -1;       ///< Stays open in it, under the same number; -1: none.
+  std::vector<int> cpus;  ///< To which it is bound; empty: as the caller.
 };
 
 /// Starts a process as the leader of a session and process group of its own, with no signal blocked

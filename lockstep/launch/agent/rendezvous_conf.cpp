@@ -117,6 +117,8 @@ std::string trimmed(const std::string& text) {
 std::string parse_rendezvous_backend(const std::string& name, const std::string& what) {
   static const std::vector<std::string> kBackends = {"static", "c10d", "etcd", "etcd-v2", "file"};
   if (std::find(kBackends.begin(), kBackends.end(), name) != kBackends.end()) return name;
+  if (name == "parallel")
+    return "static";  // torch_npu_run's: a fixed number of nodes, node 0 serves
   refuse_conf(
       fmt::format("{}: there is no rendezvous back end '{}'{} (there are: static, c10d, etcd, "
                   "etcd-v2, file)",

@@ -33,6 +33,11 @@ void open_standard_streams() {
   if (fd >= 0) ::close(fd);
 }
 
+bool wants_files(const RunOptions& options) {
+  return options.redirects.any() || options.tee.any() || !options.stdout_filters.empty() ||
+         !options.stderr_filters.empty();
+}
+
 /// As torchrun does: output that is to be in files is somewhere, and the user knows where.
 std::string make_log_dir() {
   std::string folder = env_or("TMPDIR", "/tmp") + "/lockstep_XXXXXX";
@@ -76,9 +81,11 @@ int run_words(const std::vector<std::string>& words, bool started_by_starter) {
   options.command = worker_command(options, environment);
   const Program program = find_program(options.command[0], program_search_path());
   if (program.exit_code != 0) return say(program.exit_code, program.problem);
-  if (options.log_dir.empty() && (options.redirects.any() || options.tee.any())) {
-    options.log_dir = make_log_dir();
+  if (options.core_binding != CoreBinding::kNone) {
+    options.cpus_of_ranks = cpus_of_ranks(read_cpu_topology("", usable_cpus(), environment),
+                                          options.core_binding, options.nproc_per_node);
   }
+  if (options.log_dir.empty() && wants_files(options)) options.log_dir = make_log_dir();
   const auto rendezvous = make_rendezvous(
       options, options.num_nodes == 1 ? secret_of_environment() : secret_of_agents(options.wire));
   const auto plan = rendezvous->join();

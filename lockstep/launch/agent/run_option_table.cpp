@@ -38,13 +38,6 @@ void unsupported(RunOptionsDraft&, const std::string&, const std::string& what) 
   refuse_options(what + " is not supported: " + kReason);
 }
 
-/// torch.distributed.launch's; its other options are torchrun's.
-void refuse_use_env(RunOptionsDraft&, const std::string&, const std::string& what) {
-  refuse_options(what +
-                 " is always so: leave it away (workers read LOCAL_RANK; none gets a "
-                 "--local_rank argument)");
-}
-
 constexpr char kHostsNotGiven[] = "it is --host H:N,H:N here, N ranks each";
 constexpr char kRanksOfHosts[] =
     "ranks of a host are --nproc_per_node N, or stand behind it: --host a:2,b:2";
@@ -53,8 +46,6 @@ constexpr char kNoLogNames[] =
 constexpr char kNoTable[] =
     "lockstep run deals out the ranks itself, so leave it away; with a table start each rank with "
     "RANK_TABLE_FILE and RANK_ID set";
-constexpr char kNoBinding[] = "use taskset or numactl in front of the program";
-constexpr char kNoCopies[] = "with --log_dir all lines are in files; grep those";
 
 using Table = std::vector<RunOption>;
 using Draft = RunOptionsDraft;
@@ -119,7 +110,13 @@ Table of_hosts() {
       {"join", 0, kValue, "True", "", run_values::join},
       {"tail_worker_log", 0, kValue, "R,R", "as --local_ranks_filter (msrun)",
        run_values::tail_worker_log},
-      {"bind_core", 0, kValue, "False", "", run_values::bind_core},
+      {"bind_core", 0, kValue, "True", "True: as --numa_binding exclusive (msrun)",
+       run_values::bind_core},
+      {"bind_to", 0, kValue, "WHAT", "numa, socket or l3cache: as --numa_binding (mpirun)",
+       run_values::bind_to},
+      {"map_by", 0, kValue, "slot", "", run_values::map_by},
+      {"tag_output", 0, kFlag, "", "", accept},
+      {"output_filename", 0, kValue, "DIR", "", set_text<&RunOptions::log_dir>},
       {"machinefile", 0, kValue, "FILE", "", set_text<&RunOptions::host_file>},
       {"allow_run_as_root", 0, kFlag, "", "", accept},
   };
@@ -138,6 +135,11 @@ Table of_output() {
        set_streams<&RunOptions::tee>},
       {"local_ranks_filter", 0, kValue, "R,R", "only these local ranks on the console",
        run_values::ranks_filter},
+      {"duplicate_stdout_filters", 0, kValue, "T,T",
+       "lines with one of these texts also in attempt_N/filtered_stdout.log, of all ranks",
+       run_values::stdout_filters},
+      {"duplicate_stderr_filters", 0, kValue, "T,T", "the same of stderr, in filtered_stderr.log",
+       run_values::stderr_filters},
       {"no_fold", 0, kFlag, "", "show identical lines of many ranks one by one, not as [0-31]",
        set_option_flag<&RunOptions::no_fold>},
       {"log_rate", 0, kValue, "N",
@@ -171,10 +173,15 @@ Table others() {
       {"virtual_local_rank", 0, kFlag, "",
        "each worker is LOCAL_RANK 0 and sees one device, the one of its rank",
        set_option_flag<&RunOptions::virtual_local_rank>},
+      {"numa_binding", 0, kValue, "M",
+       "CPUs of a rank: of its GPU's node or socket; exclusive: a share; core-complex: a cache's",
+       run_values::numa_binding},
       {"monitor_interval", 0, kValue, "S", "taken and unused: ends of workers are seen at once",
        run_values::seconds_only},
       {"start_method", 0, kValue, "M", "taken and unused: workers are programs of their own",
        run_values::start_method},
+      {"use_env", 0, kFlag, "", "", accept},  // torch.distributed.launch's: LOCAL_RANK, as always
+      {"enable_tiered_parallel_tcpstore", 0, kValue, "B", "", run_values::true_or_false},
       {"help", 'h', kFlag, "", "print this", set_option_flag<&RunOptions::help>},
   };
 }
@@ -184,15 +191,11 @@ Table refused() {
   return {
       {"logs_specs", 0, kValue, "L", "", run_values::default_logs},
       {"event_log_handler", 0, kValue, "H", "", run_values::null_events},
-      {"numa_binding", 0, kValue, "M", "", unsupported<kNoBinding>},
-      {"duplicate_stdout_filters", 0, kValue, "F", "", unsupported<kNoCopies>},
-      {"duplicate_stderr_filters", 0, kValue, "F", "", unsupported<kNoCopies>},
       {"worker_log_name", 0, kValue, "N", "", unsupported<kNoLogNames>},
       {"rank_table_file", 0, kValue, "F", "", unsupported<kNoTable>},
       {"hosts", 0, kValue, "H,H", "", unsupported<kHostsNotGiven>},
       {"ppn", 0, kValue, "N", "", unsupported<kRanksOfHosts>},
       {"perhost", 0, kValue, "N", "", unsupported<kRanksOfHosts>},
-      {"use_env", 0, kFlag, "", "", refuse_use_env},
   };
 }
 

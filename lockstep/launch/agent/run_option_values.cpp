@@ -25,6 +25,25 @@ int signal_number(const Text& name, const Text& what) {
   refuse_options(fmt::format("{}: '{}' is none of {}", what, name, list));
 }
 
+/// torchrun's list: a comma that is part of a text is written twice.
+std::vector<Text> filters_of(const Text& value, const Text& what) {
+  std::vector<Text> filters(1);
+  for (size_t i = 0; i < value.size(); ++i) {
+    const bool comma = value[i] == ',';
+    const bool twice = comma && i + 1 < value.size() && value[i + 1] == ',';
+    if (comma && !twice) {
+      filters.emplace_back();
+      continue;
+    }
+    filters.back() += value[i];
+    if (twice) ++i;
+  }
+  for (const Text& filter : filters) {
+    if (filter.empty()) refuse_options(what + ": a text to look for is empty");
+  }
+  return filters;
+}
+
 }  // namespace
 
 void nproc(Draft& draft, const Text& value, const Text& what) {
@@ -118,40 +137,12 @@ void signals(Draft& draft, const Text& value, const Text& what) {
   }
 }
 
-void total_ranks(Draft& draft, const Text& value, const Text& what) {
-  draft.options.total_ranks = whole(value, 1, 1 << 20, what);
+void stdout_filters(Draft& draft, const Text& value, const Text& what) {
+  draft.options.stdout_filters = filters_of(value, what);
 }
 
-void local_worker_num(Draft& draft, const Text& value, const Text& what) {
-  draft.local_worker_num = whole(value, 1, 1 << 16, what);
-}
-
-void exported(Draft& draft, const Text& value, const Text& what) {
-  for (const Text& item : split(value, '\n')) {
-    if (item.empty() || item[0] == '=') {
-      refuse_options(fmt::format("{}: '{}' is neither NAME nor NAME=VALUE", what, item));
-    }
-    draft.options.exported.push_back(item);
-  }
-}
-
-void cluster_time_out(Draft& draft, const Text& value, const Text& what) {
-  const bool for_ever = !value.empty() && value[0] == '-';
-  draft.options.join_timeout = parse_seconds(for_ever ? "1e9" : value, what);
-}
-
-void join(Draft&, const Text& value, const Text& what) {
-  if (value == "True" || value == "true" || value == "1") return;
-  refuse_options(what + " " + value + ": this always waits for its ranks; end the line with &");
-}
-
-void tail_worker_log(Draft& draft, const Text& value, const Text& what) {
-  if (value != "-1") ranks_filter(draft, value, what);
-}
-
-void bind_core(Draft&, const Text& value, const Text& what) {
-  if (value == "False" || value == "false" || value == "0") return;
-  refuse_options(what + " is not supported: use taskset or numactl in front of the program");
+void stderr_filters(Draft& draft, const Text& value, const Text& what) {
+  draft.options.stderr_filters = filters_of(value, what);
 }
 
 void seconds_only(Draft&, const Text& value, const Text& what) {

@@ -34,12 +34,23 @@ void cluster_time_out(Draft& draft, const Text& value, const Text& what);
 void join(Draft& draft, const Text& value, const Text& what);
 /// msrun's: -1 are all.
 void tail_worker_log(Draft& draft, const Text& value, const Text& what);
-/// msrun's: only what changes nothing is taken.
+/// torchrun's: a kind of binding.
+void numa_binding(Draft& draft, const Text& value, const Text& what);
+/// msrun's: True gives each rank its share of the cores.
 void bind_core(Draft& draft, const Text& value, const Text& what);
+/// mpirun's: none, numa, socket, l3cache.
+void bind_to(Draft& draft, const Text& value, const Text& what);
+/// mpirun's: how ranks are dealt out to hosts.
+void map_by(Draft& draft, const Text& value, const Text& what);
+
+/// "a,b": texts, a comma in one is written twice.
+void stdout_filters(Draft& draft, const Text& value, const Text& what);
+void stderr_filters(Draft& draft, const Text& value, const Text& what);
 
 /// Taken and without a meaning here: checked, so that a mistake is not.
 void seconds_only(Draft& draft, const Text& value, const Text& what);
 void start_method(Draft& draft, const Text& value, const Text& what);
+void true_or_false(Draft& draft, const Text& value, const Text& what);
 /// Options that choose a plug-in: torchrun's own is the only one.
 void default_logs(Draft& draft, const Text& value, const Text& what);
 void null_events(Draft& draft, const Text& value, const Text& what);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "lockstep/base/auth.h"
+#include "lockstep/launch/agent/core_binding.h"
 #include "lockstep/launch/agent/rendezvous_conf.h"
 #include "lockstep/launch/agent/stream_map.h"
 #include "lockstep/launch/environment.h"
@@ -62,13 +63,19 @@ struct RunOptions : RendezvousConf {
   std::string role = "default";
   /// Empty: nothing is written to disk. kNoFiles: nor may workers say why they failed.
   std::string log_dir;
-  StreamMap redirects;                                ///< To files instead of the console.
-  StreamMap tee;                                      ///< To files and the console.
-  std::set<int> local_ranks_filter;                   ///< Console only; empty: all.
+  StreamMap redirects;               ///< To files instead of the console.
+  StreamMap tee;                     ///< To files and the console.
+  std::set<int> local_ranks_filter;  ///< Console only; empty: all.
+  /// A line with one of these in it is also in ATTEMPT/filtered_stdout.log, of all local ranks;
+  /// and of stderr's lines.
+  std::vector<std::string> stdout_filters, stderr_filters;
   std::chrono::milliseconds shutdown_timeout{30000};  ///< From SIGTERM to SIGKILL.
   bool no_fold = false;             ///< Identical lines of many ranks are shown one by one.
   std::optional<int> log_rate;      ///< Lines a second of each rank on the console; 0: all.
   bool virtual_local_rank = false;  ///< Every worker: LOCAL_RANK 0, one device.
+  CoreBinding core_binding = CoreBinding::kNone;
+  /// What core_binding comes to on this host: CPUs of each local rank; empty: all for all.
+  std::vector<std::vector<int>> cpus_of_ranks;
   /// Forwarded, and end the job. SIGUSR1 and SIGUSR2 are otherwise forwarded and end nothing.
   std::set<int> ending_signals = default_ending_signals();
   ProgramKind program_kind = ProgramKind::kProgram;

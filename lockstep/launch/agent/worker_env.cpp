@@ -8,6 +8,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/text.h"
+#include "lockstep/launch/cpu_topology.h"
 #include "lockstep/launch/identity.h"
 
 namespace lockstep {
@@ -64,6 +65,8 @@ void set_own(Environment* environment, const JobPlan& plan, int local_rank,
   environment->erase("LOCKSTEP_LAUNCHER");
   if (!options.flight_dir.empty()) (*environment)["LOCKSTEP_FLIGHT_DIR"] = options.flight_dir;
   if (!options.local_addr.empty()) (*environment)["LOCKSTEP_ADDRESS"] = options.local_addr;
+  environment->erase(kCpusVariable);
+  if (!options.cpus.empty()) (*environment)[kCpusVariable] = cpu_list(options.cpus);
 }
 
 void set_virtual(Environment* environment, int local_rank) {
@@ -103,8 +106,9 @@ Environment worker_environment(const Environment& base, const JobPlan& plan, int
     auto& place = environment[name];
     if (place.empty()) place = value;
   };
-  set_default("OMP_NUM_THREADS",
-              std::to_string(std::max(1, options.cores / plan.ranks.local_size)));
+  int threads = std::max(1, options.cores / plan.ranks.local_size);
+  if (!options.cpus.empty()) threads = std::min(threads, static_cast<int>(options.cpus.size()));
+  set_default("OMP_NUM_THREADS", std::to_string(threads));
   set_default("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1");
   set_default("NCCL_ASYNC_ERROR_HANDLING", "1");
   set_default("PYTHONUNBUFFERED", "1");

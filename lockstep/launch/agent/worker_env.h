@@ -2,6 +2,7 @@
 // The environment of a worker: torchrun's, and our own.
 
 #include <string>
+#include <vector>
 
 #include "lockstep/base/auth.h"
 #include "lockstep/base/socket.h"
@@ -42,14 +43,16 @@ struct WorkerEnvOptions {
   std::string steps;                ///< LOCKSTEP_STEPS: see StepBoard::path().
   bool virtual_local_rank = false;  ///< LOCAL_RANK 0 and one device, as --virtual_local_rank.
   int cores = 1;                    ///< Of this node, to share among its ranks.
+  std::vector<int> cpus;            ///< LOCKSTEP_CPUS: to which it is bound; empty: to none.
 };
 
 /// `base` (the agent's own environment) overlaid with RANK, WORLD_SIZE, LOCAL_*, GROUP_*, ROLE_*,
 /// MASTER_*, TORCHELASTIC_* and LOCKSTEP_*. Set only where `base` has none: OMP_NUM_THREADS (cores
-/// / local ranks, at least 1), TORCH_NCCL_ASYNC_ERROR_HANDLING and its older name (1), and
-/// PYTHONUNBUFFERED (1: lines appear when they are printed). Source: the workers' environment of
-/// torch.distributed.elastic (local_elastic_agent.py). Errors: kInvalidArgument
-/// (virtual_local_rank, and CUDA_VISIBLE_DEVICES names fewer devices than there are ranks).
+/// / local ranks, at least 1 and at most as many as it is bound to),
+/// TORCH_NCCL_ASYNC_ERROR_HANDLING and its older name (1), and PYTHONUNBUFFERED (1: lines appear
+/// when they are printed). Source: the workers' environment of torch.distributed.elastic
+/// (local_elastic_agent.py). Errors: kInvalidArgument (virtual_local_rank, and CUDA_VISIBLE_DEVICES
+/// names fewer devices than there are ranks).
 Environment worker_environment(const Environment& base, const JobPlan& plan, int local_rank,
                                const WorkerEnvOptions& options);
 

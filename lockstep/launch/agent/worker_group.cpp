@@ -75,6 +75,7 @@ bool WorkerGroup::start(int first, int end) {
     spawn.environment = &environments.back();
     spawn.stdout_fd = worker.out->worker_end();
     spawn.stderr_fd = worker.err->worker_end();
+    spawn.cpus = cpus_of(local_rank);
     spawns.push_back(std::move(spawn));
   }
   const auto pids = setup_.starter->start(spawns);
@@ -107,10 +108,16 @@ Environment WorkerGroup::environment_of(int local_rank) const {
   options.steps = steps_.path();
   options.error_file = error_file(local_rank);
   options.virtual_local_rank = setup_.options->virtual_local_rank;
+  options.cpus = cpus_of(local_rank);
   if (!log_folder_.empty()) {
     options.flight_dir = std::filesystem::absolute(log_folder_).string();
   }
   return worker_environment(*setup_.environment, plan_, local_rank, options);
+}
+
+std::vector<int> WorkerGroup::cpus_of(int local_rank) const {
+  const auto& all = setup_.options->cpus_of_ranks;
+  return all.empty() ? std::vector<int>() : all.at(static_cast<size_t>(local_rank));
 }
 
 std::string WorkerGroup::folder_of(int local_rank) const {

@@ -81,6 +81,7 @@ class WorkerGroup {
   void watch(int local_rank);
   Environment environment_of(int local_rank) const;
   std::unique_ptr<WorkerOutput> open_output(int local_rank, int stream) const;
+  std::vector<int> cpus_of(int local_rank) const;
   std::string folder_of(int local_rank) const;
   void kill_all();
   void remove_error_files() const;

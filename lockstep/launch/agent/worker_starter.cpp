@@ -68,6 +68,7 @@ bool WorkerStarter::start_server(const Spawn& first) {
   Spawn server = first;
   server.environment = &environment;
   server.stdout_fd = server.stderr_fd = -1;  // what initialisers say is of no rank
+  server.cpus.clear();                       // each rank binds itself
   server.kept_fd = theirs.get();
   program_ = first.path;
   server_ = spawn(server, *mask_);

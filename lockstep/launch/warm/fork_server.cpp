@@ -8,6 +8,7 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <iterator>
@@ -15,6 +16,7 @@
 #include <thread>
 #include <vector>
 
+#include "lockstep/launch/cpu_topology.h"
 #include "lockstep/launch/warm/warm_message.h"
 
 namespace lockstep {
@@ -54,9 +56,13 @@ bool become_rank(const WarmRequest& request, pid_t between, pid_t agent) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != agent) return false;
   ::setsid();
-  return ::dup2(request.out.get(), STDOUT_FILENO) >= 0 &&
-         ::dup2(request.err.get(), STDERR_FILENO) >= 0 &&
-         take_environment(request.environment.get());
+  if (::dup2(request.out.get(), STDOUT_FILENO) < 0 ||
+      ::dup2(request.err.get(), STDERR_FILENO) < 0 ||
+      !take_environment(request.environment.get())) {
+    return false;
+  }
+  if (const char* cpus = std::getenv(kCpusVariable)) bind_to(cpu_mask(parse_cpu_list(cpus)));
+  return true;
 }
 
 /// True in the rank.

@@ -72,7 +72,8 @@ TEST(HostOptions, Msruns) {
   EXPECT_EQ(parsed({"-n", "2", "--tail_worker_log", "1", "p"}).local_ranks_filter,
             std::set<int>{1});
   EXPECT_TRUE(
-      says(refusal({"--bind_core=True", "p"}), "--bind_core is not supported: use taskset"));
+      says(refusal({"--bind_core={\"device0\":[\"0-1\"]}", "p"}), "neither True nor False"));
+  EXPECT_EQ(parsed({"--bind_core=True", "p"}).core_binding, CoreBinding::kExclusive);
   EXPECT_TRUE(says(refusal({"--worker_log_name=a", "p"}), "--worker_log_name is not supported"));
   EXPECT_TRUE(says(refusal({"--rank_table_file", "f", "p"}), "RANK_TABLE_FILE and RANK_ID set"));
 }

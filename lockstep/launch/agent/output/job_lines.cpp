@@ -17,7 +17,8 @@ ConsoleKind console_kind() {
 }
 
 WorkerLinesOptions job_lines(const RunOptions& options, const Environment& environment,
-                             const JobPlan& plan, const ConsoleKind& console) {
+                             const JobPlan& plan, const ConsoleKind& console,
+                             const std::string& attempt_folder) {
   PrefixStyle style;
   style.first_rank = plan.ranks.first_rank;
   style.world_size = plan.world_size;
@@ -38,6 +39,11 @@ WorkerLinesOptions job_lines(const RunOptions& options, const Environment& envir
   lines.fold = !options.no_fold;
   lines.lines_a_second =
       options.log_rate.value_or(console.out_terminal ? kTerminalLinesASecond : 0);
+  if (attempt_folder.empty()) return lines;
+  lines.out_filters = options.stdout_filters;
+  lines.err_filters = options.stderr_filters;
+  lines.out_copies = attempt_folder + "/filtered_stdout.log";
+  lines.err_copies = attempt_folder + "/filtered_stderr.log";
   return lines;
 }
 

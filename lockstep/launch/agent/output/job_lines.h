@@ -17,8 +17,10 @@ ConsoleKind console_kind();
 /// Of a terminal, this many lines a second and rank are shown, unless --log_rate says otherwise.
 constexpr int kTerminalLinesASecond = 1000;
 
-/// Pure. `environment`: NO_COLOR, TERM, TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE.
+/// Pure. `environment`: NO_COLOR, TERM, TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE. `attempt_folder`:
+/// for copies of lines; empty: none are made.
 WorkerLinesOptions job_lines(const RunOptions& options, const Environment& environment,
-                             const JobPlan& plan, const ConsoleKind& console);
+                             const JobPlan& plan, const ConsoleKind& console,
+                             const std::string& attempt_folder);
 
 }  // namespace lockstep

@@ -8,6 +8,8 @@ WorkerLines::WorkerLines(const WorkerLinesOptions& options, Console* console)
     : options_(options),
       console_(console),
       folder_(options.num_ranks, options.fold),
+      out_copies_(options.out_filters, options.out_copies),
+      err_copies_(options.err_filters, options.err_copies),
       rates_(static_cast<size_t>(options.num_ranks), LineRate(options.lines_a_second)) {
   for (int rank = 0; rank < options.num_ranks; ++rank) {
     out_prefix_.push_back(line_prefix(options.out, {rank}));
@@ -16,10 +18,19 @@ WorkerLines::WorkerLines(const WorkerLinesOptions& options, Console* console)
 }
 
 void WorkerLines::line(int local_rank, int stream, const std::string& text) {
+  copy(local_rank, stream, text);
   const auto verdict = rates_[static_cast<size_t>(local_rank)].line(now_);
   if (!verdict.show) return;
   if (verdict.dropped > 0) tell_dropped(local_rank, verdict.dropped);
   show(folder_.add(local_rank, stream, text, now_));
+}
+
+/// Into a file go all lines, however many a second, and no colours.
+void WorkerLines::copy(int local_rank, int stream, const std::string& text) {
+  if (options_.out_filters.empty() && options_.err_filters.empty()) return;
+  PrefixStyle style = options_.out;
+  style.color = false;
+  (stream == 1 ? out_copies_ : err_copies_).line(line_prefix(style, {local_rank}), text);
 }
 
 void WorkerLines::pass_time(Time now) {
