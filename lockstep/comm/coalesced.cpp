@@ -5,9 +5,12 @@
 #include <algorithm>
 #include <cstring>
 #include <memory>
+#include <numeric>
 
 #include "lockstep/base/error.h"
 #include "lockstep/comm/fnv.h"
+#include "lockstep/comm/kernels/reduce.h"
+#include "lockstep/comm/scaled.h"
 
 namespace lockstep {
 namespace {
@@ -20,16 +23,17 @@ struct Outline {
   bool operator==(const Outline&) const = default;
 };
 
-Outline outline_of(std::span<const Buffer> buffers) {
-  Outline outline;
+/// Of Buffers or BufferPairs.
+template <class Buffers>
+std::vector<int64_t> counts_of(const Buffers& buffers) {
   std::vector<int64_t> counts;
-  for (const auto& buffer : buffers) {
-    ++outline.buffers;
-    outline.elements += buffer.count;
-    counts.push_back(buffer.count);
-  }
-  outline.hash = static_cast<int64_t>(fnv1a(std::as_bytes(std::span(counts))));
-  return outline;
+  for (const auto& buffer : buffers) counts.push_back(buffer.count);
+  return counts;
+}
+
+Outline outline_of(const std::vector<int64_t>& counts) {
+  return {std::ssize(counts), std::accumulate(counts.begin(), counts.end(), int64_t{0}),
+          static_cast<int64_t>(fnv1a(std::as_bytes(std::span(counts))))};
 }
 
 std::string describe(const Outline& outline) {
@@ -38,7 +42,8 @@ std::string describe(const Outline& outline) {
 }
 
 /// Throws the same on every rank unless all have the same buffers.
-void agree(GroupImpl& impl, const GroupSpec& spec, const Outline& own, const Waiting& waiting) {
+void agree(const char* call, GroupImpl& impl, const GroupSpec& spec, const Outline& own,
+           const Waiting& waiting) {
   std::vector<Outline> all(static_cast<size_t>(spec.size));
   constexpr int64_t kFields = sizeof(Outline) / sizeof(int64_t);
   impl.all_gather(&own, all.data(), kFields, DType::kInt64, waiting);
@@ -46,8 +51,33 @@ void agree(GroupImpl& impl, const GroupSpec& spec, const Outline& own, const Wai
     const Outline& other = all[static_cast<size_t>(rank)];
     if (other == all[0]) continue;
     throw Error(ErrorCode::kMismatch,
-                fmt::format("all_reduce_coalesced: {} gave {}, {} gave {}", spec.rank_name(0),
-                            describe(all[0]), spec.rank_name(rank), describe(other)));
+                fmt::format("{}: {} gave {}, {} gave {}", call, spec.rank_name(0), describe(all[0]),
+                            spec.rank_name(rank), describe(other)));
+  }
+}
+
+using Memory = std::unique_ptr<std::byte[]>;
+
+/// Room for the largest pack of several buffers.
+Memory room_for(const std::vector<Pack>& packs, int64_t element_bytes) {
+  int64_t most = 0;
+  for (const Pack& pack : packs) {
+    if (pack.last - pack.first > 1) most = std::max(most, pack.count * element_bytes);
+  }
+  return std::make_unique_for_overwrite<std::byte[]>(static_cast<size_t>(most));
+}
+
+/// Calls copy(in the pack, in a buffer's larger memory, index, bytes) for each part of each buffer
+/// of the pack: in the pack the parts of a rank lie together.
+template <class Copy>
+void each_part(const Pack& pack, std::span<const BufferPair> pairs, int64_t element_bytes,
+               int ranks, std::byte* together, const Copy& copy) {
+  for (int rank = 0; rank < ranks; ++rank) {
+    for (size_t i = pack.first; i < pack.last; ++i) {
+      const int64_t bytes = pairs[i].count * element_bytes;
+      if (bytes > 0) copy(together, pairs[i], rank * bytes, static_cast<size_t>(bytes));
+      together += bytes;
+    }
   }
 }
 
@@ -71,21 +101,20 @@ std::vector<Pack> plan_packs(std::span<const int64_t> counts, int64_t element_by
 }
 
 void all_reduce_coalesced(GroupImpl& impl, const GroupSpec& spec, std::span<const Buffer> buffers,
-                          DType dtype, ReduceOp op, const Waiting& waiting) {
-  agree(impl, spec, outline_of(buffers), waiting);
-  std::vector<int64_t> counts;
-  for (const auto& buffer : buffers) counts.push_back(buffer.count);
+                          DType dtype, ReduceOp op, double factor, const Waiting& waiting) {
+  const auto counts = counts_of(buffers);
+  agree("all_reduce_coalesced", impl, spec, outline_of(counts), waiting);
   const int64_t size = size_of(dtype);
   const std::vector<Pack> packs = plan_packs(counts, size);
-  int64_t most = 0;
-  for (const Pack& pack : packs) {
-    if (pack.last - pack.first > 1) most = std::max(most, pack.count * size);
-  }
-  const auto together = std::make_unique_for_overwrite<std::byte[]>(static_cast<size_t>(most));
+  const Memory together = room_for(packs, size);
+  const auto sum = [&](void* data, int64_t count) {
+    if (factor != 1) scale(data, data, count, dtype, factor);
+    impl.all_reduce(data, count, dtype, op, waiting);
+  };
   for (const Pack& pack : packs) {
     if (pack.count == 0) continue;
     if (pack.last - pack.first == 1) {
-      impl.all_reduce(buffers[pack.first].data, pack.count, dtype, op, waiting);
+      sum(buffers[pack.first].data, pack.count);
       continue;
     }
     const auto each = [&](const auto& copy) {
@@ -97,8 +126,66 @@ void all_reduce_coalesced(GroupImpl& impl, const GroupSpec& spec, std::span<cons
       }
     };
     each([](std::byte* place, const void* data, size_t bytes) { std::memcpy(place, data, bytes); });
-    impl.all_reduce(together.get(), pack.count, dtype, op, waiting);
+    sum(together.get(), pack.count);
     each([](const std::byte* place, void* data, size_t bytes) { std::memcpy(data, place, bytes); });
+  }
+}
+
+void all_gather_coalesced(GroupImpl& impl, const GroupSpec& spec, std::span<const BufferPair> pairs,
+                          DType dtype, const Waiting& waiting) {
+  const auto counts = counts_of(pairs);
+  agree("all_gather_coalesced", impl, spec, outline_of(counts), waiting);
+  const int64_t size = size_of(dtype);
+  const std::vector<Pack> packs = plan_packs(counts, size * spec.size);
+  const Memory own = room_for(packs, size);
+  const Memory all = room_for(packs, size * spec.size);
+  for (const Pack& pack : packs) {
+    if (pack.count == 0) continue;
+    if (pack.last - pack.first == 1) {
+      const BufferPair& alone = pairs[pack.first];
+      impl.all_gather(alone.in, alone.out, alone.count, dtype, waiting);
+      continue;
+    }
+    each_part(pack, pairs, size, 1, own.get(),
+              [](std::byte* place, const BufferPair& pair, int64_t, size_t bytes) {
+                std::memcpy(place, pair.in, bytes);
+              });
+    impl.all_gather(own.get(), all.get(), pack.count, dtype, waiting);
+    each_part(pack, pairs, size, spec.size, all.get(),
+              [](const std::byte* place, const BufferPair& pair, int64_t at, size_t bytes) {
+                std::memcpy(static_cast<std::byte*>(pair.out) + at, place, bytes);
+              });
+  }
+}
+
+void reduce_scatter_coalesced(GroupImpl& impl, const GroupSpec& spec,
+                              std::span<const BufferPair> pairs, DType dtype, ReduceOp op,
+                              double factor, const Waiting& waiting) {
+  const auto counts = counts_of(pairs);
+  agree("reduce_scatter_coalesced", impl, spec, outline_of(counts), waiting);
+  const int64_t size = size_of(dtype);
+  const std::vector<Pack> packs = plan_packs(counts, size * spec.size);
+  const Memory own = room_for(packs, size);
+  const Memory all = room_for(packs, size * spec.size);
+  for (const Pack& pack : packs) {
+    if (pack.count == 0) continue;
+    const int64_t count_of_all = pack.count * spec.size;
+    if (pack.last - pack.first == 1) {
+      const BufferPair& alone = pairs[pack.first];
+      const Scaled scaled(alone.in, count_of_all, dtype, factor);
+      impl.reduce_scatter(scaled.data(), alone.out, alone.count, dtype, op, waiting);
+      continue;
+    }
+    each_part(pack, pairs, size, spec.size, all.get(),
+              [](std::byte* place, const BufferPair& pair, int64_t at, size_t bytes) {
+                std::memcpy(place, static_cast<const std::byte*>(pair.in) + at, bytes);
+              });
+    if (factor != 1) scale(all.get(), all.get(), count_of_all, dtype, factor);
+    impl.reduce_scatter(all.get(), own.get(), pack.count, dtype, op, waiting);
+    each_part(pack, pairs, size, 1, own.get(),
+              [](const std::byte* place, const BufferPair& pair, int64_t, size_t bytes) {
+                std::memcpy(pair.out, place, bytes);
+              });
   }
 }
 

@@ -25,8 +25,15 @@ inline constexpr int64_t kPackBytes = 1 << 20;
 /// kPackBytes in all, and each larger buffer alone. A pack of empty buffers costs nothing.
 std::vector<Pack> plan_packs(std::span<const int64_t> counts, int64_t element_bytes);
 
-/// all_reduce of each buffer. Errors: kMismatch when the ranks' counts differ.
+// The collectives of ProcessGroup of these names. `factor`: CollectiveOptions'. Errors: kMismatch
+// when the ranks' counts differ.
+
 void all_reduce_coalesced(GroupImpl& impl, const GroupSpec& spec, std::span<const Buffer> buffers,
-                          DType dtype, ReduceOp op, const Waiting& waiting);
+                          DType dtype, ReduceOp op, double factor, const Waiting& waiting);
+void all_gather_coalesced(GroupImpl& impl, const GroupSpec& spec, std::span<const BufferPair> pairs,
+                          DType dtype, const Waiting& waiting);
+void reduce_scatter_coalesced(GroupImpl& impl, const GroupSpec& spec,
+                              std::span<const BufferPair> pairs, DType dtype, ReduceOp op,
+                              double factor, const Waiting& waiting);
 
 }  // namespace lockstep

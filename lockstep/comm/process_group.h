@@ -66,10 +66,17 @@ struct CollectiveOptions {
   double factor = 1;
 };
 
-/// One of the buffers of a coalesced collective.
+/// One of the buffers of a coalesced all_reduce.
 struct Buffer {
   void* data = nullptr;
   int64_t count = 0;  ///< Elements.
+};
+
+/// One of the pairs of buffers of a coalesced all_gather or reduce_scatter.
+struct BufferPair {
+  const void* in = nullptr;
+  void* out = nullptr;
+  int64_t count = 0;  ///< Elements of the smaller of the two; the other has size() times as many.
 };
 
 /// Memory that the peers on this host can read and write: collectives on it need no copy.
@@ -186,6 +193,14 @@ class ProcessGroup {
   Work all_reduce_coalesced(std::span<const Buffer> buffers, DType dtype, ReduceOp op,
                             const CollectiveOptions& options = {},
                             CallSite site = CallSite::here());
+  /// all_gather of each pair, and reduce_scatter of each, in one call; as all_reduce_coalesced,
+  /// where 64 KiB and 1 MiB are those of the larger buffers.
+  Work all_gather_coalesced(std::span<const BufferPair> pairs, DType dtype,
+                            const CollectiveOptions& options = {},
+                            CallSite site = CallSite::here());
+  Work reduce_scatter_coalesced(std::span<const BufferPair> pairs, DType dtype, ReduceOp op,
+                                const CollectiveOptions& options = {},
+                                CallSite site = CallSite::here());
 
   /// Point to point, always asynchronous. Sends from one rank to another with the same tag arrive
   /// in order; a recv takes the first that has its tag. Errors: kMismatch when count or dtype

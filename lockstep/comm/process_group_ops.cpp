@@ -2,34 +2,16 @@
 
 #include <fmt/format.h>
 
-#include <memory>
 #include <utility>
 
 #include "lockstep/comm/arguments.h"
-#include "lockstep/comm/coalesced.h"
 #include "lockstep/comm/group_core.h"
 #include "lockstep/comm/kernels/reduce.h"
 #include "lockstep/comm/process_group.h"
+#include "lockstep/comm/scaled.h"
 
 namespace lockstep {
 namespace {
-
-/// What a rank's values are after the multiplication of kPremulSum: a copy, unless by 1.
-class Scaled {
- public:
-  Scaled(const void* in, int64_t count, DType dtype, double factor) : data_(in) {
-    if (factor == 1) return;
-    copy_ =
-        std::make_unique_for_overwrite<std::byte[]>(static_cast<size_t>(count * size_of(dtype)));
-    scale(in, copy_.get(), count, dtype, factor);
-    data_ = copy_.get();
-  }
-  const void* data() const { return data_; }
-
- private:
-  const void* data_;
-  std::unique_ptr<std::byte[]> copy_;
-};
 
 void check_peer(const char* call, const char* what, int peer, const GroupSpec& spec) {
   check_rank(call, what, peer, spec.size);
@@ -173,25 +155,6 @@ Work ProcessGroup::all_to_allv(const void* in, std::span<const int64_t> send_cou
   }
   return start_exchange(*core_, all_to_allv_exchange(send_counts, receive_counts, dtype), in, out,
                         options, site);
-}
-
-Work ProcessGroup::all_reduce_coalesced(std::span<const Buffer> buffers, DType dtype, ReduceOp op,
-                                        const CollectiveOptions& options, CallSite site) {
-  int64_t bytes = 0;
-  for (const auto& buffer : buffers) {
-    check_buffer("all_reduce_coalesced", buffer.data, buffer.count, dtype);
-    bytes += buffer.count * size_of(dtype);
-  }
-  check_op("all_reduce_coalesced", dtype, op, options);
-  return core_->collective(
-      bytes, options.async, site,
-      [copies = std::vector<Buffer>(buffers.begin(), buffers.end()), dtype, op,
-       factor = options.factor, &spec = core_->spec()](GroupImpl& impl, const Waiting& waiting) {
-        for (const auto& buffer : copies) {
-          if (factor != 1) scale(buffer.data, buffer.data, buffer.count, dtype, factor);
-        }
-        lockstep::all_reduce_coalesced(impl, spec, copies, dtype, op, waiting);
-      });
 }
 
 Work ProcessGroup::send(const void* data, int64_t count, DType dtype, int destination, int tag,

@@ -47,6 +47,32 @@ DType checked_parts(std::string_view op, const at::Tensor& part, const at::Tenso
   return dtype;
 }
 
+/// Checks that all are of one type, which it returns.
+DType checked_list(std::string_view op, std::span<const at::Tensor> tensors) {
+  DType dtype = DType::kFloat32;
+  for (const auto& tensor : tensors) {
+    const DType own = checked(op, tensor);
+    if (&tensor != &tensors.front() && own != dtype) {
+      throw Error(ErrorCode::kInvalidArgument,
+                  fmt::format("{}: {} and {} in one call", op, describe(tensors.front()),
+                              describe(tensor)));
+    }
+    dtype = own;
+  }
+  return dtype;
+}
+
+/// The same, and that wholes[i] holds one parts[i] for each rank.
+DType checked_lists(std::string_view op, std::span<const at::Tensor> parts,
+                    std::span<const at::Tensor> wholes, int size) {
+  if (parts.size() != wholes.size()) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("{}: {} parts and {} wholes", op, parts.size(), wholes.size()));
+  }
+  for (size_t i = 0; i < parts.size(); ++i) checked_parts(op, parts[i], wholes[i], size);
+  return checked_list(op, parts);
+}
+
 /// One row count a rank, and rows for all of them in `tensor`. Returns the elements of each.
 std::vector<int64_t> checked_rows(std::string_view op, const at::Tensor& tensor,
                                   std::span<const int64_t> rows, int64_t row_elements, int size) {
@@ -205,18 +231,33 @@ Work all_reduce_coalesced(ProcessGroup& group, std::span<const at::Tensor> tenso
                           const CollectiveOptions& options, CallSite site) {
   std::vector<Buffer> buffers;
   Staging staging;
-  DType dtype = DType::kFloat32;
-  for (const auto& tensor : tensors) {
-    const DType own = checked("all_reduce_coalesced", tensor);
-    if (!buffers.empty() && own != dtype) {
-      throw Error(ErrorCode::kInvalidArgument,
-                  fmt::format("all_reduce_coalesced: {} and {} in one call",
-                              describe(tensors.front()), describe(tensor)));
-    }
-    dtype = own;
-    buffers.push_back({staging.in_out(tensor), tensor.numel()});
-  }
+  const DType dtype = checked_list("all_reduce_coalesced", tensors);
+  for (const auto& tensor : tensors) buffers.push_back({staging.in_out(tensor), tensor.numel()});
   return std::move(staging).finish(group.all_reduce_coalesced(buffers, dtype, op, options, site));
+}
+
+Work all_gather_coalesced(ProcessGroup& group, std::span<const at::Tensor> parts,
+                          std::span<const at::Tensor> outs, const CollectiveOptions& options,
+                          CallSite site) {
+  const DType dtype = checked_lists("all_gather_coalesced", parts, outs, group.size());
+  std::vector<BufferPair> pairs;
+  Staging staging;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    pairs.push_back({staging.in(parts[i]), staging.out(outs[i]), parts[i].numel()});
+  }
+  return std::move(staging).finish(group.all_gather_coalesced(pairs, dtype, options, site));
+}
+
+Work reduce_scatter_coalesced(ProcessGroup& group, std::span<const at::Tensor> ins,
+                              std::span<const at::Tensor> outs, ReduceOp op,
+                              const CollectiveOptions& options, CallSite site) {
+  const DType dtype = checked_lists("reduce_scatter_coalesced", outs, ins, group.size());
+  std::vector<BufferPair> pairs;
+  Staging staging;
+  for (size_t i = 0; i < outs.size(); ++i) {
+    pairs.push_back({staging.in(ins[i]), staging.out(outs[i]), outs[i].numel()});
+  }
+  return std::move(staging).finish(group.reduce_scatter_coalesced(pairs, dtype, op, options, site));
 }
 
 Work send(ProcessGroup& group, const at::Tensor& tensor, int destination, int tag, CallSite site) {

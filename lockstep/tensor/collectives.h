@@ -68,6 +68,16 @@ Work all_to_allv(ProcessGroup& group, const at::Tensor& in, std::span<const int6
 Work all_reduce_coalesced(ProcessGroup& group, std::span<const at::Tensor> tensors, ReduceOp op,
                           const CollectiveOptions& options = {}, CallSite site = CallSite::here());
 
+/// all_gather of parts[i] into outs[i], and reduce_scatter of ins[i] into outs[i], for every i in
+/// one call. As many in both lists, all of one type. See ProcessGroup::all_gather_coalesced().
+Work all_gather_coalesced(ProcessGroup& group, std::span<const at::Tensor> parts,
+                          std::span<const at::Tensor> outs, const CollectiveOptions& options = {},
+                          CallSite site = CallSite::here());
+Work reduce_scatter_coalesced(ProcessGroup& group, std::span<const at::Tensor> ins,
+                              std::span<const at::Tensor> outs, ReduceOp op,
+                              const CollectiveOptions& options = {},
+                              CallSite site = CallSite::here());
+
 /// Point to point; both ends give the same element count, type and tag.
 Work send(ProcessGroup& group, const at::Tensor& tensor, int destination, int tag = 0,
           CallSite site = CallSite::here());

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <numeric>
+
 #include "lockstep/base/error.h"
 #include "tests/support/error_of.h"
 #include "tests/support/ranks.h"
@@ -61,6 +63,54 @@ TEST(Coalesced, OtherBuffersAreAMismatchThatNamesTheRank) {
     EXPECT_EQ(error.code(), ErrorCode::kMismatch);
     EXPECT_NE(std::string(error.what()).find("rank 2 gave 2 buffers of 10"), std::string::npos)
         << error.what();
+  });
+}
+
+TEST(Coalesced, OtherPairsAreAMismatchThatNamesTheCall) {
+  testing::run_rank_threads(2, [](const World& world) {
+    float data[30] = {};
+    const int64_t count = 4 + world.rank;
+    const BufferPair pairs[] = {{data, data + 10, count}};
+    const auto says = [&](const Error& error, const std::string& text) {
+      EXPECT_EQ(error.code(), ErrorCode::kMismatch);
+      EXPECT_EQ(std::string(error.what()).find(text), 0) << error.what();
+    };
+    auto gathers = ProcessGroup::create(world);
+    says(error_of([&] { gathers.all_gather_coalesced(pairs, DType::kFloat32).wait(); }),
+         "all_gather_coalesced: rank 0 gave 1 buffers of 4");
+    auto scatters = ProcessGroup::create(world);
+    says(error_of([&] {
+           scatters.reduce_scatter_coalesced(pairs, DType::kFloat32, ReduceOp::kSum).wait();
+         }),
+         "reduce_scatter_coalesced: rank 0 gave 1 buffers of 4");
+  });
+}
+
+// So many small ones that they travel in several packs.
+TEST(Coalesced, AThousandSmallPairs) {
+  constexpr int64_t kCount = 700;
+  constexpr int kPairs = 1000;
+  testing::run_rank_threads(2, [](const World& world) {
+    auto group = ProcessGroup::create(world);
+    std::vector<int32_t> parts(kPairs * kCount);
+    std::vector<int32_t> all(2 * parts.size());
+    std::iota(parts.begin(), parts.end(), world.rank);
+    std::vector<BufferPair> gathers;
+    std::vector<BufferPair> scatters;
+    for (int i = 0; i < kPairs; ++i) {
+      gathers.push_back({parts.data() + i * kCount, all.data() + 2 * i * kCount, kCount});
+      scatters.push_back({all.data() + 2 * i * kCount, parts.data() + i * kCount, kCount});
+    }
+    group.all_gather_coalesced(gathers, DType::kInt32).wait();
+    for (int64_t i = 0; i < 2 * kPairs * kCount; ++i) {
+      const int64_t pair = i / (2 * kCount);
+      const int64_t rank = i / kCount % 2;
+      ASSERT_EQ(all[static_cast<size_t>(i)], pair * kCount + i % kCount + rank) << i;
+    }
+    group.reduce_scatter_coalesced(scatters, DType::kInt32, ReduceOp::kSum).wait();
+    for (int64_t i = 0; i < kPairs * kCount; ++i) {
+      ASSERT_EQ(parts[static_cast<size_t>(i)], 2 * (i + world.rank)) << i;
+    }
   });
 }
 

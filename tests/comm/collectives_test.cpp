@@ -23,6 +23,9 @@ TEST_P(Collectives, AllReduceGivesTheBitsOfTheTree) {
 TEST_P(Collectives, LargeAllReduceGivesTheBitsOfTheTree) {
   on_threads(check_large_all_reduce);
 }
+TEST_P(Collectives, NotANumberWins) {
+  on_threads(check_not_numbers);
+}
 TEST_P(Collectives, Broadcast) {
   on_threads(check_broadcast);
 }
@@ -56,6 +59,12 @@ TEST_P(Collectives, Coalesced) {
 }
 TEST_P(Collectives, Split) {
   on_threads(check_split);
+}
+TEST_P(Collectives, Places) {
+  on_threads(check_places);
+}
+TEST_P(Collectives, Destroy) {
+  on_threads(check_destroy);
 }
 
 TEST_P(Collectives, EverythingBetweenProcesses) {

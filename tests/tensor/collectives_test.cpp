@@ -102,6 +102,17 @@ TEST(TensorCollectives, MoveRowsToWhereTheyBelong) {
     all_reduce_coalesced(group, tensors, ReduceOp::kMax).wait();
     for (const auto& tensor : tensors) EXPECT_TRUE(tensor.eq(2).all().item<bool>());
 
+    const at::Tensor parts[] = {own({2}), own({500, 100})};
+    const at::Tensor wholes[] = {at::empty({6}, at::kLong), at::empty({1500, 100}, at::kLong)};
+    all_gather_coalesced(group, parts, wholes).wait();
+    for (const auto& whole : wholes) {
+      EXPECT_TRUE(whole.view({3, -1}).eq(at::arange(3).view({3, 1})).all().item<bool>());
+    }
+    reduce_scatter_coalesced(group, wholes, parts, ReduceOp::kSum).wait();
+    for (const auto& own_part : parts) {
+      EXPECT_TRUE(own_part.eq(3 * world.rank).all().item<bool>());
+    }
+
     const at::Tensor flag = at::full({2}, root, at::kBool);
     all_reduce(group, flag, ReduceOp::kSum).wait();
     EXPECT_TRUE(flag.all().item<bool>());
@@ -144,6 +155,10 @@ TEST(TensorCollectives, AreRecordedAsCalledByTheirCallers) {
     told(__LINE__ - 1);
     all_reduce_coalesced(group, std::array{one, two}, ReduceOp::kSum).wait();
     told(__LINE__ - 1);
+    all_gather_coalesced(group, std::array{one, one}, std::array{two, two.clone()}).wait();
+    told(__LINE__ - 1);
+    reduce_scatter_coalesced(group, std::array{two}, std::array{one}, ReduceOp::kSum).wait();
+    told(__LINE__ - 1);
     (world.rank == 0 ? send(group, one, 1) : recv(group, one, 0)).wait();
     told(__LINE__ - 1);
   });
@@ -174,6 +189,14 @@ TEST(TensorCollectives, RefuseWithTheShape) {
                 const at::Tensor mixed[] = {at::ones({2}), at::ones({2}, at::kLong)};
                 all_reduce_coalesced(group, mixed, ReduceOp::kSum);
               }).find("in one call"),
+              std::string::npos);
+    const at::Tensor two[] = {at::ones({2}), at::ones({3})};
+    EXPECT_EQ(message([&] { all_gather_coalesced(group, two, std::span(two, 1)); }),
+              "all_gather_coalesced: 2 parts and 1 wholes");
+    const at::Tensor turned[] = {two[1], two[0]};
+    EXPECT_NE(message([&] {
+                reduce_scatter_coalesced(group, two, turned, ReduceOp::kSum);
+              }).find("1 ranks with Float [3] on cpu each make no Float [2]"),
               std::string::npos);
     const at::Tensor across = at::ones({3, 4}).t();
     EXPECT_EQ(message([&] { all_reduce(group, across, ReduceOp::kSum); }),

@@ -4,6 +4,9 @@
 
 #include <ATen/ops/full.h>
 #include <gtest/gtest.h>
+#include <signal.h>
+
+#include <vector>
 
 #include "lockstep/base/error.h"
 #include "lockstep/comm/backends.h"
@@ -17,6 +20,25 @@ namespace {
 ProcessGroup make(const World& world,
                   std::chrono::milliseconds timeout = std::chrono::seconds(60)) {
   return ProcessGroup::create(world, {.backend = "c10d:gloo", .timeout = timeout});
+}
+
+// First in this program: it forks. Ranks that waited for the timeout would be killed.
+TEST(Gloo, ARankThatIsKilledIsNamedLongBeforeTheTimeout) {
+  const auto ends = run_rank_processes(3, [](const World& world) {
+    auto group = make(world, std::chrono::seconds(300));
+    std::vector<float> data(100'000, 1);
+    const Error error = error_of([&] {
+      for (int step = 0;; ++step) {
+        if (world.rank == 1 && step == 2) ::raise(SIGKILL);
+        group.all_reduce(data.data(), std::ssize(data), DType::kFloat32, ReduceOp::kMax).wait();
+      }
+    });
+    require(error.code() == ErrorCode::kPeerLost, error.what());
+    require(has_name(error, "rank 1 went away"), error.what());
+    const Error again = error_of([&] { group.barrier(); });
+    require(std::string(again.what()) == error.what(), "another error afterwards");
+  });
+  EXPECT_EQ(ends, (std::vector<int>{0, -SIGKILL, 0}));
 }
 
 TEST(Gloo, DoesWhatEveryBackEndDoes) {

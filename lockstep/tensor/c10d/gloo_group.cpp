@@ -4,12 +4,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 
 #include "lockstep/base/error.h"
 #include "lockstep/comm/checked_group.h"
 #include "lockstep/comm/copy.h"
 #include "lockstep/comm/kernels/reduce.h"
+#include "lockstep/tensor/c10d/ordered_key.h"
 #include "lockstep/tensor/dtype.h"
 
 namespace lockstep {
@@ -243,6 +245,12 @@ class GlooGroup final : public CheckedGroup {
   }
   void sum(void* data, int64_t count, DType dtype, ReduceOp op, const Waiting& waiting) {
     if (count == 0) return;
+    if (op == ReduceOp::kMin || op == ReduceOp::kMax) {
+      if (dtype == DType::kFloat64) return extremum<double>(data, count, dtype, op, waiting);
+      if (at::isFloatingType(to_scalar_type(dtype))) {
+        return extremum<float>(data, count, dtype, op, waiting);
+      }
+    }
     if (const DType wide = widened(dtype); wide == dtype) {
       start_sum(parts_view(data, count, dtype), to_c10d(dtype, op), waiting);
     } else {
@@ -255,6 +263,29 @@ class GlooGroup final : public CheckedGroup {
            });
     }
     if (op == ReduceOp::kAvg) divide(data, count, dtype, spec_.size);
+  }
+  /// Of what NaN makes there Gloo leaves open, so keys go in the numbers' place. The numbers may
+  /// lie at any address.
+  template <class Float>
+  void extremum(void* data, int64_t count, DType dtype, ReduceOp op, const Waiting& waiting) {
+    using Key = OrderedKey<Float>;
+    const at::Tensor values = view(data, count, dtype);
+    const at::Tensor wide = values.to(c10::CppTypeToScalarType<Float>::value);
+    auto* const bytes = static_cast<std::byte*>(wide.data_ptr());
+    lent(std::vector<Key>(static_cast<size_t>(count)), [&](Key* keys) {
+      for (int64_t i = 0; i < count; ++i) {
+        Float value;
+        std::memcpy(&value, bytes + i * int64_t{sizeof value}, sizeof value);
+        keys[i] = ordered_key(value, op == ReduceOp::kMax);
+      }
+      constexpr DType kKey = sizeof(Key) == 4 ? DType::kInt32 : DType::kInt64;
+      start_sum(view(keys, count, kKey), to_c10d(kKey, op), waiting);
+      for (int64_t i = 0; i < count; ++i) {
+        const auto value = from_ordered_key<Float>(keys[i]);
+        std::memcpy(bytes + i * int64_t{sizeof value}, &value, sizeof value);
+      }
+    });
+    values.copy_(wide);
   }
   void start_sum(const at::Tensor& values, ::c10d::ReduceOp op, const Waiting& waiting) {
     std::vector<at::Tensor> tensors = {values};

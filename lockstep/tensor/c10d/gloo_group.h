@@ -8,8 +8,9 @@
 // Differences to native: sums have Gloo's order; allocate() gives memory of this rank alone; a rank
 // whose process died is known when Gloo's connection to it breaks. What libtorch 1.13's Gloo does
 // not have is made of what it has: int16 and bfloat16 are reduced as int32 and float32, at twice
-// the bytes, and reduce_scatter is an all_reduce of a copy. Headers are compared before each
-// collective: checked_group.h.
+// the bytes, min and max of floats as whole numbers in their order (so NaN wins), and
+// reduce_scatter is an all_reduce of a copy. Headers are compared before each collective:
+// checked_group.h.
 
 #include <memory>
 #include <string>

@@ -1,6 +1,7 @@
 // One rank of an MPI job: mpirun -n N mpi_ranks CASE. Ends with 0 when the case went as it must.
 
 #include <fmt/format.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <map>
@@ -99,9 +100,22 @@ void stopped(const World& world) {
                    Deadline::after(std::chrono::seconds(5)));
 }
 
+/// One rank dies, and the launcher leaves the others alive.
+void killed(const World& world) {
+  make(world, std::chrono::seconds(20)).barrier();  // starts MPI
+  auto group = make(world, std::chrono::milliseconds(1500));
+  if (world.rank == 2) ::raise(SIGKILL);
+  must_fail(group, ErrorCode::kTimeout, {"waiting for rank 2"}, [&] { group.barrier(); });
+  world.store->set(fmt::format("survived/{}", world.rank), "",
+                   Deadline::after(std::chrono::seconds(5)));
+}
+
 int body(int, char** argv) {
-  const std::map<std::string, void (*)(const World&)> cases = {
-      {"suite", suite}, {"mismatch", mismatch}, {"late", late}, {"stopped", stopped}};
+  const std::map<std::string, void (*)(const World&)> cases = {{"suite", suite},
+                                                               {"mismatch", mismatch},
+                                                               {"late", late},
+                                                               {"stopped", stopped},
+                                                               {"killed", killed}};
   promises.fixed_order = false;
   promises.shared_memory = false;
   cases.at(argv[1])(join());

@@ -22,14 +22,25 @@ TEST(Mpi, ADisagreementNamesBothSides) {
 TEST(Mpi, ALateRankIsNamed) {
   EXPECT_EQ(under_launcher(3, "late"), 0);
 }
-/// The launcher ends the one that is stopped once the others have.
-TEST(Mpi, ARankThatIsStoppedKeepsTheOthersNoLongerThanTheirTimeout) {
+/// Runs `name` with three ranks, of which 0 and 1 say that they have survived the end of rank 2.
+void expect_two_survive(const std::string& name) {
   const TcpStoreServer store({"127.0.0.1", 0, ""});
   constexpr int kStillRunning = 124;  // what timeout says
-  EXPECT_NE(under_launcher(3, "stopped", store), kStillRunning);
+  EXPECT_NE(under_launcher(3, name, store), kStillRunning);
   const std::string keys[] = {"survived/0", "survived/1"};
   const auto client = connect_tcp_store({"127.0.0.1", store.port()}, "", Deadline::after(5s));
   EXPECT_TRUE(client->check(keys, Deadline::after(5s)));
+}
+
+/// The launcher ends the one that is stopped once the others have.
+TEST(Mpi, ARankThatIsStoppedKeepsTheOthersNoLongerThanTheirTimeout) {
+  expect_two_survive("stopped");
+}
+/// Open MPI's launcher ends all ranks when one dies, unless it is told to let them recover.
+TEST(Mpi, ARankThatIsKilledIsNamedWhereTheLauncherLetsTheOthersLive) {
+  ::setenv("OMPI_MCA_orte_enable_recovery", "1", 1);
+  expect_two_survive("killed");
+  ::unsetenv("OMPI_MCA_orte_enable_recovery");
 }
 
 TEST(Mpi, NamedWithoutALauncherItDoesNotFallBack) {

@@ -26,6 +26,9 @@ void check_small(ProcessGroup& group) {
   check_exchanges(group);
   check_coalesced(group);
   check_split(group);
+  check_not_numbers(group);
+  check_places(group);
+  check_destroy(group);
 }
 
 class SeveralHosts : public ::testing::TestWithParam<Layout> {};

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <cstring>
 #include <numeric>
 #include <stdexcept>
@@ -100,6 +101,30 @@ void check_all_reduce_of_many_rounds(ProcessGroup& group) {
     Buffer buffer(group, where, kCount * 4);
     check_one_all_reduce(group, buffer, DType::kFloat32, ReduceOp::kSum, kCount, true,
                          to_string(where));
+  }
+}
+
+void check_not_numbers(ProcessGroup& group) {
+  const int64_t count = group.size() + 2;
+  for (const DType dtype : tested_dtypes()) {
+    if (!is_floating(dtype)) continue;
+    for (const ReduceOp op : {ReduceOp::kMin, ReduceOp::kMax}) {
+      std::vector<double> values(static_cast<size_t>(count), group.rank() - 1);
+      values[static_cast<size_t>(group.rank())] = std::nan("");
+      values[static_cast<size_t>(group.size())] = group.rank() == 0 ? -INFINITY : INFINITY;
+      Bytes data = bytes_of(dtype, values);
+      group.all_reduce(data.data(), count, dtype, op).wait();
+      const std::string what =
+          fmt::format("{} of {} with NaN: element ", to_string(op), to_string(dtype));
+      for (int64_t i = 0; i < group.size(); ++i) {
+        require(std::isnan(element_as_double(dtype, data, i)), what + std::to_string(i));
+      }
+      const bool least = op == ReduceOp::kMin || group.size() == 1;
+      require(element_as_double(dtype, data, count - 2) == (least ? -INFINITY : INFINITY),
+              what + "infinite");
+      require(element_as_double(dtype, data, count - 1) == (least ? -1 : group.size() - 2),
+              what + "of numbers");
+    }
   }
 }
 
@@ -299,10 +324,14 @@ void check_everything(ProcessGroup& group) {
   check_many_async(group);
   check_allocate(group);
   check_subgroups(group);
+  check_not_numbers(group);
   check_reduce(group);
   check_exchanges(group);
   check_coalesced(group);
   check_split(group);
+  check_grid(group, 2);
+  check_places(group);
+  check_destroy(group);
 }
 
 }  // namespace lockstep::testing

@@ -48,6 +48,8 @@ void require(bool holds, const std::string& what);
 void check_all_reduce(ProcessGroup& group);
 /// Counts around 1 MiB of elements and larger than every chunk.
 void check_large_all_reduce(ProcessGroup& group);
+/// min and max of floats where one rank has no number, each rank elsewhere: NaN wins.
+void check_not_numbers(ProcessGroup& group);
 /// One of 10 MiB and a bit, in the group's memory and in ordinary memory: bit by bit.
 void check_all_reduce_of_many_rounds(ProcessGroup& group);
 /// The next three: every dtype (and op) at an odd count; counts 0, 1, larger than a chunk and
@@ -65,9 +67,18 @@ void check_reduce(ProcessGroup& group);
 /// gather, scatter, all_to_all, all_gatherv, all_to_allv: every dtype at an odd count; counts 0, 1,
 /// small and larger than a chunk; some ranks give nothing.
 void check_exchanges(ProcessGroup& group);
+/// all_reduce, all_gather and reduce_scatter of many buffers: empty, small and large ones.
 void check_coalesced(ProcessGroup& group);
 /// By parity with keys that turn the order around; one rank in no group.
 void check_split(ProcessGroup& group);
+/// Rows and columns of a grid of the ranks, of which the last row may be short: every rank sums
+/// over its row and its column, many times, all under way together; the groups overlap in one rank
+/// each.
+void check_grid(ProcessGroup& group, int columns);
+/// Places on the hosts, also in a group of another order.
+void check_places(ProcessGroup& group);
+/// Every copy of a group ends with it, its works are done first, and its name may be used again.
+void check_destroy(ProcessGroup& group);
 /// All of the above; sanitized, without the all_reduces.
 void check_everything(ProcessGroup& group);
 

@@ -1,7 +1,5 @@
 // The part of the suite for reduce and for the collectives that only move data.
 
-#include <numeric>
-
 #include "lockstep/comm/native/shm/control.h"
 #include "tests/comm/support/buffers.h"
 #include "tests/comm/support/conformance.h"
@@ -188,52 +186,6 @@ void check_exchanges(ProcessGroup& group) {
     }
     for (const int64_t count : {5, 70'001}) check_in_place(group, ends, count);
   }
-}
-
-void check_coalesced(ProcessGroup& group) {
-  constexpr int64_t kCounts[] = {5, 0, 1001, 200'003, 16'383, 16'384, 1, 16'383, 7};
-  for (const ReduceOp op : {ReduceOp::kSum, ReduceOp::kPremulSum}) {
-    std::vector<Bytes> data;
-    std::vector<lockstep::Buffer> buffers;
-    for (const int64_t count : kCounts) {
-      const auto seed = static_cast<uint64_t>(data.size());
-      data.push_back(make_values(DType::kFloat32, count, group.rank(), seed));
-    }
-    for (size_t i = 0; i < data.size(); ++i) buffers.push_back({data[i].data(), kCounts[i]});
-    group
-        .all_reduce_coalesced(buffers, DType::kFloat32, op,
-                              options_for(op, group.rank(), op == ReduceOp::kSum))
-        .wait();
-    for (size_t i = 0; i < data.size(); ++i) {
-      require_elements(
-          data[i].data(), DType::kFloat32, kCounts[i],
-          [&](int64_t at, std::byte* out) {
-            reference_element(DType::kFloat32, op, group.size(), i, at, out);
-          },
-          fmt::format("all_reduce_coalesced, buffer {}", i));
-    }
-  }
-  group.all_reduce_coalesced({}, DType::kFloat32, ReduceOp::kSum).wait();
-}
-
-void check_split(ProcessGroup& group) {
-  const int last = group.size() - 1;
-  const bool alone = group.rank() == last;
-  auto part =
-      group.split(alone ? ProcessGroup::kNoColor : group.rank() % 2, /*key=*/-group.rank() / 2);
-  require(part.has_value() != alone, "split: who is in a group");
-  if (!part) return;
-  std::vector<int> members;
-  for (int rank = last - 1; rank >= 0; --rank) {
-    if (rank % 2 == group.rank() % 2) members.push_back(group.world_rank(rank));
-  }
-  require(part->size() == static_cast<int>(members.size()), "split: size");
-  for (int rank = 0; rank < part->size(); ++rank) {
-    require(part->world_rank(rank) == members[static_cast<size_t>(rank)], "split: order");
-  }
-  int sum = group.world_rank(group.rank());
-  part->all_reduce(&sum, 1, DType::kInt32, ReduceOp::kSum).wait();
-  require(sum == std::accumulate(members.begin(), members.end(), 0), "all_reduce after a split");
 }
 
 }  // namespace lockstep::testing

@@ -309,6 +309,33 @@ void reference_element(DType dtype, ReduceOp op, int size, uint64_t seed, int64_
   });
 }
 
+bool is_floating(DType dtype) {
+  return dtype == DType::kFloat16 || dtype == DType::kBFloat16 || dtype == DType::kFloat32 ||
+         dtype == DType::kFloat64;
+}
+
+Bytes bytes_of(DType dtype, const std::vector<double>& values) {
+  Bytes bytes(values.size() * static_cast<size_t>(size_of(dtype)));
+  std::byte* place = bytes.data();
+  const auto put = [&](auto value) {
+    std::memcpy(place, &value, sizeof value);
+    place += sizeof value;
+  };
+  for (const double value : values) {
+    const auto single = static_cast<float>(value);
+    if (dtype == DType::kFloat16) {
+      put(half_from_float(single));
+    } else if (dtype == DType::kBFloat16) {
+      put(bfloat16_from_float(single));
+    } else if (dtype == DType::kFloat32) {
+      put(single);
+    } else {
+      put(value);
+    }
+  }
+  return bytes;
+}
+
 double element_as_double(DType dtype, const Bytes& bytes, int64_t index) {
   return visit(dtype, [&](auto element, int each) {
     return static_cast<double>(get<decltype(element)>(bytes, index * each));

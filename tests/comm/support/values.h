@@ -33,6 +33,10 @@ Bytes reference(DType dtype, ReduceOp op, const std::vector<Bytes>& ins);
 void reference_element(DType dtype, ReduceOp op, int size, uint64_t seed, int64_t index,
                        std::byte* out);
 
+bool is_floating(DType dtype);
+/// As elements of a floating-point type.
+Bytes bytes_of(DType dtype, const std::vector<double>& values);
+
 /// Of a complex number the real part.
 double element_as_double(DType dtype, const Bytes& bytes, int64_t index);
 

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "lockstep/comm/kernels/reduce.h"
+#include "lockstep/comm/types.h"
+
+namespace lockstep {
+
+/// What a rank's values are after the multiplication of kPremulSum: a copy, unless by 1.
+class Scaled {
+ public:
+  Scaled(const void* in, int64_t count, DType dtype, double factor) : data_(in) {
+    if (factor == 1) return;
+    copy_ =
+        std::make_unique_for_overwrite<std::byte[]>(static_cast<size_t>(count * size_of(dtype)));
+    scale(in, copy_.get(), count, dtype, factor);
+    data_ = copy_.get();
+  }
+  const void* data() const { return data_; }
+
+ private:
+  const void* data_;
+  std::unique_ptr<std::byte[]> copy_;
+};
+
+}  // namespace lockstep
