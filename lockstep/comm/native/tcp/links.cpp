@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 
 #include "lockstep/base/error.h"
 #include "lockstep/comm/native/phase.h"
@@ -19,8 +20,14 @@ namespace {
 constexpr int64_t kTurnBytes = 256 << 10;
 /// How often who waits asks for an alarm.
 constexpr auto kAlarmed = std::chrono::milliseconds(100);
-/// What is read ahead with a message, so that a small one costs one system call.
-constexpr size_t kReadAheadBytes = 4096;
+/// What is read of a payload with its header, so that a small message costs one system call.
+/// Nothing of the next message: who empties a socket of two makes the kernel send an
+/// acknowledgement, which else goes with what is sent next.
+constexpr int64_t kReadAheadBytes = 4096;
+/// Up to so many peers that send no more than this are each asked for it, which spares asking which
+/// of them did.
+constexpr size_t kFewLinks = 4;
+constexpr int64_t kFewBytes = 32 << 10;
 
 }  // namespace
 
@@ -52,8 +59,15 @@ struct Links::Link {
   size_t ahead_end = 0;
 
   size_t ahead_size() const { return ahead_end - ahead_begin; }
+  /// What is still to be read ahead of the front's message.
+  size_t room_ahead() const {
+    const int64_t payload = in.empty() ? 0 : in.front()->message.bytes;
+    return kMessageBytes + static_cast<size_t>(std::min(payload, kReadAheadBytes)) - ahead_size();
+  }
   bool idle() const { return out.empty() && in.empty(); }
   bool awaited() const { return !in.empty() && in.front()->gate.open(); }
+  bool brings_much() const { return awaited() && in.front()->message.bytes > kFewBytes; }
+  bool full() const { return !writable && !out.empty() && out.front()->gate.open(); }
 };
 
 Links::Links(int rank, std::vector<UniqueFd> sockets, std::function<std::string(int)> name,
@@ -111,6 +125,8 @@ void Links::pump(std::span<const Outbound> out, std::span<const Inbound> in, Dea
   };
   for (const auto& item : out) use(item.peer).out.push_back(&item);
   for (const auto& item : in) use(item.peer).in.push_back(&item);
+  const OpHeader now = (out.empty() ? in.front().message : out.front().message).operation;
+  std::optional<Deadline::Clock::time_point> spin_end;  // since something moved last
   while (!busy.empty()) {
     bool moved = false;
     for (Link* link : busy) {
@@ -118,7 +134,14 @@ void Links::pump(std::span<const Outbound> out, std::span<const Inbound> in, Dea
       moved |= pump_in(*link);
     }
     std::erase_if(busy, [](const Link* link) { return link->idle(); });
-    if (!moved && !busy.empty()) wait_for_events(deadline, spin);
+    if (moved) spin_end.reset();
+    if (moved || busy.empty()) continue;
+    if (!spin_end) spin_end = Deadline::Clock::now() + spin;
+    if (look(busy, *spin_end, deadline)) {
+      spin_end.reset();
+    } else {
+      sleep(now, deadline);
+    }
   }
 }
 
@@ -179,8 +202,8 @@ bool Links::pump_in(Link& link) {
   return true;
 }
 
-/// Reads until a whole message is there and checks it. True when it is.
-bool Links::read_message(Link& link) {
+/// Reads until a whole message's header is there. True when it is.
+bool Links::read_ahead(Link& link) {
   while (link.ahead_size() < kMessageBytes) {
     if (!link.readable) return false;
     if (link.ahead_begin > 0) {
@@ -188,32 +211,51 @@ bool Links::read_message(Link& link) {
       link.ahead_end -= link.ahead_begin;
       link.ahead_begin = 0;
     }
-    const size_t room = link.ahead.size() - link.ahead_end;
+    const size_t room = link.room_ahead();
     const ssize_t got =
         ::recv(link.fd.get(), link.ahead.data() + link.ahead_end, room, MSG_DONTWAIT);
-    if (got == 0) throw_lost(link, "closed the connection");
     if (got < 0 && errno == EINTR) continue;
+    if (link.idle() && (got == 0 || (got < 0 && errno != EAGAIN))) return false;  // not needed now
+    if (got == 0) throw_lost(link, "closed the connection");
     if (got < 0 && errno != EAGAIN) throw_lost(link, std::strerror(errno));
     link.readable = got == static_cast<ssize_t>(room) || (got > 0 && link.ended);
     if (got > 0) link.ahead_end += static_cast<size_t>(got);
   }
-  const std::span<const std::byte, kMessageBytes> bytes(link.ahead.data() + link.ahead_begin,
-                                                        kMessageBytes);
-  const Message got = parse(link, bytes);
-  const std::string why = mismatch(link.in.front()->message, name_(rank_), got, name_(link.peer));
+  return true;
+}
+
+/// Reads the front's header and checks it. True when it is there.
+bool Links::read_message(Link& link) {
+  if (!read_ahead(link)) return false;
+  const Message& expected = link.in.front()->message;
+  const Message got = parse(link, expected.operation);
+  const std::string why = mismatch(expected, name_(rank_), got, name_(link.peer));
   if (!why.empty()) throw Error(ErrorCode::kMismatch, why);
   link.ahead_begin += kMessageBytes;
   link.in_payload = true;
   return true;
 }
 
-Message Links::parse(const Link& link, std::span<const std::byte, kMessageBytes> bytes) const {
+/// The header that has come.
+Message Links::parse(const Link& link, const OpHeader& now) const {
   try {
-    return parse_message(bytes);
+    return parse_message(std::span<const std::byte, kMessageBytes>(
+        link.ahead.data() + link.ahead_begin, kMessageBytes));
   } catch (const Error& error) {
-    throw Error(error.code(),
-                fmt::format("{} on {}: {}: {}", describe(link.in.front()->message.operation),
-                            name_(rank_), name_(link.peer), error.what()));
+    throw Error(error.code(), fmt::format("{} on {}: {}: {}", describe(now), name_(rank_),
+                                          name_(link.peer), error.what()));
+  }
+}
+
+/// Where ranks send only to some, one that called something else may be waited for in vain while
+/// what it sent lies here. Messages of calls to come are in order.
+void Links::check_unasked(const OpHeader& now) {
+  for (const auto& link : links_) {
+    if (!link || !link->idle() || !read_ahead(*link)) continue;
+    const OpHeader got = parse(*link, now).operation;
+    if (got.sequence > now.sequence) continue;
+    if (const auto why = lockstep::mismatch(now, name_(rank_), got, name_(link->peer)))
+      throw Error(ErrorCode::kMismatch, *why);
   }
 }
 
@@ -248,21 +290,37 @@ bool Links::read_payload(Link& link) {
   return moved > 0;
 }
 
-void Links::wait_for_events(Deadline deadline, std::chrono::microseconds spin) {
-  std::array<epoll_event, 64> events;
-  const auto spin_end = Deadline::Clock::now() + spin;
-  int count = 0;
-  while (true) {
+/// Looks again and again until `end`. True when there is something to do.
+bool Links::look(std::span<Link* const> busy, Deadline::Clock::time_point end, Deadline deadline) {
+  const auto needs_epoll = [](const Link* link) { return link->full() || link->brings_much(); };
+  const bool ask_each =
+      busy.size() <= kFewLinks && std::none_of(busy.begin(), busy.end(), needs_epoll);
+  while (Deadline::Clock::now() < end) {
     if (deadline.passed()) throw_timeout();  // also where a peer sends byte by byte for ever
-    const bool sleep = Deadline::Clock::now() >= spin_end;
-    if (sleep && alarm_ && alarm_()) throw_timeout();
-    count = ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()),
-                         sleep ? deadline.at_most(kAlarmed).left_poll_ms() : 0);
-    if (count < 0 && errno != EINTR) throw io_error("epoll_wait");
-    if (count > 0) break;
     // The peer may be on this machine and want this core: where hosts share one, as in tests.
-    if (!sleep) sched_yield();
+    sched_yield();
+    for (Link* link : ask_each ? busy : std::span<Link* const>{}) {
+      if (!link->awaited()) continue;
+      link->readable = true;
+      if (pump_in(*link)) return true;
+    }
+    if (!ask_each && take_events(0) > 0) return true;
   }
+  return false;
+}
+
+void Links::sleep(const OpHeader& now, Deadline deadline) {
+  if (deadline.passed() || (alarm_ && alarm_())) throw_timeout();
+  if (take_events(0) > 0) return;
+  check_unasked(now);
+  take_events(deadline.at_most(kAlarmed).left_poll_ms());
+}
+
+int Links::take_events(int milliseconds) {
+  std::array<epoll_event, 64> events;
+  const int count =
+      ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), milliseconds);
+  if (count < 0 && errno != EINTR) throw io_error("epoll_wait");
   for (int i = 0; i < count; ++i) {
     auto* link = static_cast<Link*>(events[static_cast<size_t>(i)].data.ptr);
     const uint32_t what = events[static_cast<size_t>(i)].events;
@@ -272,6 +330,7 @@ void Links::wait_for_events(Deadline deadline, std::chrono::microseconds spin) {
     link->readable |= ended || (what & EPOLLIN) != 0;
     link->writable |= ended || (what & EPOLLOUT) != 0;
   }
+  return count;
 }
 
 void Links::throw_timeout() {

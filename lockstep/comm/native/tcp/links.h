@@ -65,6 +65,9 @@ class Links {
   /// in the kernel's buffers. Waiting sleeps in epoll after at most `spin`. Gates must open in the
   /// end if all ranks' messages before the gated ones arrive.
   ///
+  /// Who is about to sleep also looks at what the others have sent, of whom it expects nothing: a
+  /// message of another call in the place of this one is a mismatch.
+  ///
   /// Errors: kMismatch (names both calls), kTimeout (names the peers that sent nothing, or do not
   /// read), kPeerLost (names the peer), kCorrupt. After an error nothing is known about the
   /// streams: shut_down() and make a new group.
@@ -85,10 +88,14 @@ class Links {
             std::chrono::microseconds spin);
   bool pump_out(Link& link);
   bool pump_in(Link& link);
+  bool read_ahead(Link& link);
   bool read_message(Link& link);
-  Message parse(const Link& link, std::span<const std::byte, kMessageBytes> bytes) const;
+  Message parse(const Link& link, const OpHeader& now) const;
   bool read_payload(Link& link);
-  void wait_for_events(Deadline deadline, std::chrono::microseconds spin);
+  bool look(std::span<Link* const> busy, Deadline::Clock::time_point end, Deadline deadline);
+  void sleep(const OpHeader& now, Deadline deadline);
+  int take_events(int milliseconds);
+  void check_unasked(const OpHeader& now);
   std::vector<int> furthest_back() const;
   std::vector<int> deaf() const;
   [[noreturn]] void throw_timeout();

@@ -171,6 +171,54 @@ TEST(Links, MismatchNamesBothSides) {
   EXPECT_NE(std::string(error.what()).find("rank 1 called barrier #1"), std::string::npos);
 }
 
+/// Rank 0 with bare descriptors to ranks 1 and 2.
+struct LinksOfThree {
+  LinksOfThree() {
+    std::vector<UniqueFd> sockets(3);
+    for (const size_t peer : {1, 2}) {
+      int fds[2];
+      EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds), 0);
+      sockets[peer].reset(fds[0]);
+      raw[peer].reset(fds[1]);
+    }
+    zero = std::make_unique<Links>(0, std::move(sockets), name_of, 0);
+  }
+  void send(size_t from, const Message& message) {
+    EXPECT_EQ(::send(raw[from].get(), &message, sizeof message, 0), ssize_t{kMessageBytes});
+  }
+  std::unique_ptr<Links> zero;
+  std::array<UniqueFd, 3> raw;
+};
+
+TEST(Links, WhoIsNotAwaitedAndCalledSomethingElseIsNamed) {
+  LinksOfThree three;
+  three.send(2, of_bytes(0, 0, OpKind::kReduce));
+  const Inbound ins[] = {{1, of_bytes(0), nullptr, {}}};
+  const auto error = error_of([&] { three.zero->exchange({}, ins, Deadline::after(20s)); });
+  EXPECT_EQ(error.code(), ErrorCode::kMismatch);
+  EXPECT_NE(std::string(error.what()).find("rank 2 called reduce #1"), std::string::npos)
+      << error.what();
+}
+
+TEST(Links, WhoIsNotAwaitedAndAheadOrGoneIsNoError) {
+  LinksOfThree three;
+  Message later = of_bytes(0, 0, OpKind::kBarrier);
+  later.operation.sequence = 2;
+  three.send(2, later);
+  three.raw[2].reset();
+  std::thread peer([&] {
+    std::this_thread::sleep_for(50ms);
+    three.send(1, of_bytes(0));
+  });
+  const Inbound ins[] = {{1, of_bytes(0), nullptr, {}}};
+  three.zero->exchange({}, ins, Deadline::after(20s));
+  peer.join();
+  const Inbound next[] = {{2, later, nullptr, {}}};
+  three.zero->exchange({}, next, Deadline::after(20s));
+  const auto error = error_of([&] { three.zero->exchange({}, next, Deadline::after(20s)); });
+  EXPECT_EQ(error.code(), ErrorCode::kPeerLost);
+}
+
 TEST(Links, GarbageIsCorrupt) {
   LinkPair pair;
   const auto garbage = pattern(200, 1);
