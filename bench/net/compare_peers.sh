@@ -10,6 +10,7 @@
 # HOSTS   numbers of hosts ("2 4");  RATES  of a host's link ("1gbit 10gbit none")
 # SIZES   bytes;  ROUNDS of all programs (3)
 # IMPLS   programs; raw_round_trip: 4 bytes there and back by plain TCP between two of the hosts
+# PIN     when set, every rank keeps to a core by its number: placement by chance decides nothing
 # CC      see hosts.sh: what the peers use; Lockstep sets its own
 set -euo pipefail
 source "$(dirname "$0")/../peers.sh"
@@ -40,8 +41,9 @@ ompi() {  # yield: else small messages wait for the 4 ms tick; flags 1: both dir
   for ((i = 1; i <= $1; i++)); do list=$list,10.79.0.$i:1; done
   SIZES=$SIZES ROUNDS=3 timeout 180 ip netns exec "${host}1" mpirun.openmpi --mca plm_rsh_agent "$results/agent" \
     --mca btl tcp,self --mca btl_tcp_if_include eth0 --mca oob_tcp_if_include eth0 --mca mpi_yield_when_idle 1 \
-    --mca btl_tcp_flags 1 --mca btl_base_warn_component_unused 0 -x SIZES -x ROUNDS -H "${list#,}" -n "$1" \
-    "$bin/ompi" ompi_tuned
+    --mca btl_tcp_flags 1 --mca btl_base_warn_component_unused 0 -x SIZES -x ROUNDS -x PIN -x BASH_FUNC_on_core%% \
+    -H "${list#,}" -n "$1" \
+    bash -c 'on_core "$OMPI_COMM_WORLD_RANK" "$0" ompi_tuned' "$bin/ompi"
 }
 round_trip() {  # hosts
   local server
