@@ -68,6 +68,7 @@ struct Row {
 
 const HostLayout kShm{3};
 const HostLayout kTcp{1, 1, 1};
+const HostLayout kPairs{1, 1, 1, 1};
 const HostLayout kTwoLevel{2, 2};
 const HostLayout kTwoAndOne{2, 1};
 constexpr int kSteps = 4;
@@ -89,12 +90,15 @@ const std::vector<Row> kTable = {
     {Fault::kShape,         kTwoLevel,  2, 2, When::kBefore,    ErrorCode::kMismatch, "rank 2 called all_reduce #3 (float32, 100001 elements", "100000 elements", "in all_reduce #3 (float32, 390.6 KiB) at fault_table_test.cpp:"},
     {Fault::kOrder,         kShm,       1, 2, When::kBefore,    ErrorCode::kMismatch, "rank 1 called barrier #3", "called all_reduce #3", "rank 1: in barrier #3 at fault_table_test.cpp:"},
     {Fault::kOrder,         kTcp,       1, 2, When::kBefore,    ErrorCode::kMismatch, "rank 1 called barrier #3", "called all_reduce #3", "rank 1: in barrier #3 at fault_table_test.cpp:"},
+    {Fault::kOrder,         kPairs,     1, 2, When::kBefore,    ErrorCode::kMismatch, "rank 1 called barrier #3", "called all_reduce #3", "rank 1: in barrier #3 at fault_table_test.cpp:"},
     {Fault::kOrder,         kTwoLevel,  1, 2, When::kBefore,    ErrorCode::kMismatch, "rank 1 called barrier #3", "called all_reduce #3", "rank 1: in barrier #3 at fault_table_test.cpp:"},
     {Fault::kSkip,          kShm,       2, 3, When::kBefore,    ErrorCode::kMismatch, "rank 2 called barrier #5", "called all_reduce #5", "rank 2: in barrier #5 at fault_table_test.cpp:"},
     {Fault::kSkip,          kTcp,       2, 3, When::kBefore,    ErrorCode::kMismatch, "rank 2 called barrier #5", "called all_reduce #5", "rank 2: in barrier #5 at fault_table_test.cpp:"},
+    {Fault::kSkip,          kPairs,     2, 3, When::kBefore,    ErrorCode::kMismatch, "rank 2 called barrier #5", "called all_reduce #5", "rank 2: in barrier #5 at fault_table_test.cpp:"},
     {Fault::kSkip,          kTwoLevel,  2, 3, When::kBefore,    ErrorCode::kMismatch, "rank 2 called barrier #5", "called all_reduce #5", "rank 2: in barrier #5 at fault_table_test.cpp:"},
     {Fault::kSkipLast,      kShm,       1, 4, When::kBefore,    ErrorCode::kTimeout,  "barrier #8: timeout after", "rank 1 (not in it yet, last finished all_reduce #7)", ": done with all_reduce #7 (float32, 390.6 KiB) at fault_table_test.cpp:"},
     {Fault::kSkipLast,      kTcp,       1, 4, When::kBefore,    ErrorCode::kTimeout,  "rank 1 did not come in time", "barrier #8", ": done with all_reduce #7 (float32, 390.6 KiB) at fault_table_test.cpp:"},
+    {Fault::kSkipLast,      kPairs,     1, 4, When::kBefore,    ErrorCode::kTimeout,  "rank 1 did not come in time", "barrier #8", ": done with all_reduce #7 (float32, 390.6 KiB) at fault_table_test.cpp:"},
     {Fault::kSkipLast,      kTwoLevel,  1, 4, When::kBefore,    ErrorCode::kTimeout,  "rank 1 did not come in time", "barrier #8", ": done with all_reduce #7 (float32, 390.6 KiB) at fault_table_test.cpp:"},
     {Fault::kLeave,         kShm,       1, 3, When::kBefore,    ErrorCode::kPeerLost, "rank 1 (", "ended its process group while others still used it", ""},
     {Fault::kLeave,         kTcp,       1, 3, When::kBefore,    ErrorCode::kPeerLost, "rank 1: ", "", ""},

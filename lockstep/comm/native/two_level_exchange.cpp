@@ -47,7 +47,7 @@ void TwoLevelGroup::exchange_with_others(const Exchange& exchange, const OpHeade
                      {}});
     }
   }
-  links_.exchange(outs, ins, waiting.deadline, waiting.spin ? spin_ : std::chrono::microseconds(0));
+  links_.exchange(outs, ins, waiting.deadline, spin_of(waiting));
 }
 
 }  // namespace lockstep

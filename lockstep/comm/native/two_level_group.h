@@ -53,6 +53,12 @@ class TwoLevelGroup : public GroupImpl {
              const Waiting& waiting);
   void end(const Call& call);
   void run(Call& call, TwoLevelStep& step);
+  std::chrono::microseconds spin_of(const Waiting& waiting) const {
+    return waiting.spin ? spin_ : std::chrono::microseconds(0);
+  }
+  /// How an all_reduce of `bytes` runs in pairs.
+  tcp::Pairs pairs_of(int64_t bytes) const;
+  void run_pairs(Call& call, const Bases& ins, const Bases& outs, int64_t count);
   bool carries(const Call& call) const;
   tcp::Span slice_of(const Call& call, int64_t count) const;
 

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "lockstep/comm/copy.h"
+#include "lockstep/comm/native/two_level_butterfly.h"
 #include "lockstep/comm/native/two_level_group.h"
 
 namespace lockstep {
@@ -70,15 +71,26 @@ tcp::Span TwoLevelGroup::slice_of(const Call& call, int64_t count) const {
 }
 
 void TwoLevelGroup::run(Call& call, TwoLevelStep& step) {
-  const auto spin = call.waiting.spin ? spin_ : std::chrono::microseconds(0);
-  step.run(call.waiting.deadline, spin);
+  step.run(call.waiting.deadline, spin_of(call.waiting));
+}
+
+tcp::Pairs TwoLevelGroup::pairs_of(int64_t bytes) const {
+  return plan_.pairs ? tcp::choose_pairs(bytes, plan_.num_hosts()) : tcp::Pairs::kNone;
+}
+
+void TwoLevelGroup::run_pairs(Call& call, const Bases& ins, const Bases& outs, int64_t count) {
+  Butterfly(call.context, call.numbering)
+      .run(ins, outs, slice_of(call, count), pairs_of(count * call.element_bytes()),
+           call.waiting.deadline, spin_of(call.waiting));
 }
 
 void TwoLevelGroup::barrier(const Waiting& waiting) {
   guarded([&] {
     const auto header = next_header(OpKind::kBarrier, 0, DType::kUint8, ReduceOp::kSum, 0);
     Call call = begin(header, nullptr, 0, 0, waiting);
-    if (carries(call)) {
+    if (carries(call) && pairs_of(0) != tcp::Pairs::kNone) {
+      run_pairs(call, {}, {}, 0);
+    } else if (carries(call)) {
       TwoLevelStep step(call.context, call.numbering);
       for (int host = 0; host < plan_.num_hosts(); ++host) {
         if (host == plan_.host) continue;
@@ -205,8 +217,11 @@ void TwoLevelGroup::exchange_all_reduce(Call& call, const Flow& flow, int64_t ex
     const int64_t within = flow.exchange_of(round);
     return shifted({local_.result(within)}, begin - flow.begin(within));
   };
-  TwoLevelStep step(call.context, call.numbering);
   const int64_t first = flow.first(exchange);
+  if (pairs_of(call.header.count * call.element_bytes()) != tcp::Pairs::kNone) {
+    return run_pairs(call, ins_of(first), outs_of(first), call.header.count);
+  }
+  TwoLevelStep step(call.context, call.numbering);
   const auto spread = [&](int64_t round) {
     const int64_t sums = std::max<int64_t>(round + 1 - first, 0);
     add_spread(call, step, outs_of(round), flow.rounds[round].size(), -1, sums);

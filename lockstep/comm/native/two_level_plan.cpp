@@ -29,6 +29,22 @@ std::vector<RankRange> leaves(size_t count) {
   return nodes;
 }
 
+/// Whether the tree over `nodes` has the shape of the one over as many ranks.
+bool is_plain(const std::vector<RankRange>& nodes, int size) {
+  return tree_additions(nodes, size) ==
+         tree_additions(leaves(nodes.size()), static_cast<int>(nodes.size()));
+}
+
+/// Of TwoLevelPlan::pairs.
+bool can_pair(const std::vector<std::vector<RankRange>>& nodes, int size) {
+  std::vector<RankRange> one_each;
+  for (const auto& of_host : nodes) {
+    if (of_host.size() != 1) return false;
+    one_each.push_back(of_host.front());
+  }
+  return is_plain(one_each, size);
+}
+
 }  // namespace
 
 std::vector<RankRange> nodes_of_set(std::span<const int> ranks, int size) {
@@ -55,6 +71,7 @@ TwoLevelPlan make_two_level_plan(const Topology& topology, int rank) {
     plan.slices = std::min(plan.slices, static_cast<int>(host.size()));
     plan.nodes.push_back(nodes_of_set(host, plan.size));
   }
+  plan.pairs = can_pair(plan.nodes, plan.size);
   return plan;
 }
 
@@ -62,8 +79,7 @@ TreeSum::TreeSum(std::vector<RankRange> nodes, int size)
     : nodes_(std::move(nodes)),
       size_(size),
       additions_(tree_additions(nodes_, size)),
-      plain_(additions_ == tree_additions(leaves(nodes_.size()), static_cast<int>(nodes_.size()))) {
-}
+      plain_(is_plain(nodes_, size)) {}
 
 void TreeSum::run(std::span<const void* const> values, std::span<void* const> outs, int64_t count,
                   DType dtype, ReduceOp op) const {

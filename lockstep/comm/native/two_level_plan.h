@@ -26,6 +26,10 @@ struct TwoLevelPlan {
   /// the host must send every rank's data; give consecutive ranks to a host).
   std::vector<std::vector<RankRange>> nodes;
 
+  /// One node a host, and over hosts the tree has the shape that it has over as many ranks: then
+  /// the sums of neighbouring hosts are nodes too.
+  bool pairs = false;
+
   int num_hosts() const { return topology.num_hosts(); }
   const std::vector<int>& ranks_of(int on_host) const {
     return topology.hosts[static_cast<size_t>(on_host)];

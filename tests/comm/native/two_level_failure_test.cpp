@@ -91,6 +91,7 @@ std::vector<Tried> calls() {
 }
 
 // Of calls().
+constexpr size_t kSmallAllReduce = 0;
 constexpr size_t kLargeAllReduce = 2;
 constexpr size_t kBarrier = 6;
 
@@ -215,13 +216,27 @@ std::vector<Strike> all_strikes(int signal, const std::vector<int>& moments_ms) 
   return strikes;
 }
 
+/// Four hosts, where a rank hears of the most others through another.
+std::vector<Strike> strikes_of_pairs(int signal) {
+  std::vector<Strike> strikes;
+  for (const size_t call : {kSmallAllReduce, kBarrier})
+    strikes.push_back({{1, 1, 1, 1}, call, signal, 8ms, {}, 1});
+  return strikes;
+}
+
 TEST(TwoLevelFailure, EverybodyNamesARankThatWasKilled) {
   const auto moments = kSanitized ? std::vector{30} : std::vector{1, 8, 30};
-  run_forked(all_strikes(SIGKILL, moments), kAtOnce, strike_during);
+  auto strikes = all_strikes(SIGKILL, moments);
+  const auto of_pairs = strikes_of_pairs(SIGKILL);
+  strikes.insert(strikes.end(), of_pairs.begin(), of_pairs.end());
+  run_forked(strikes, kAtOnce, strike_during);
 }
 
 TEST(TwoLevelFailure, EverybodyNamesARankThatWasFrozen) {
-  run_forked(all_strikes(SIGSTOP, {30}), kAtOnce, strike_during);
+  auto strikes = all_strikes(SIGSTOP, {30});
+  const auto of_pairs = strikes_of_pairs(SIGSTOP);
+  strikes.insert(strikes.end(), of_pairs.begin(), of_pairs.end());
+  run_forked(strikes, kAtOnce, strike_during);
 }
 
 /// Every call in every phase that it has, the first time and further on.
@@ -285,6 +300,43 @@ TEST(TwoLevelFailure, WhoWaitsIsNotLateHoweverLateItCame) {
   std::vector<Staggered> all = {{{2, 2}, 3, 2, kLargeAllReduce}, {{2, 2}, 3, 2, kBarrier}};
   if (!kSanitized) all.push_back({{1, 1, 1}, 1, 2, kReduce});
   run_forked(all, kAtOnce, name_only_the_frozen);
+}
+
+/// Of four hosts, `ranks` make a call of their own while the others reduce few bytes in pairs.
+struct Different {
+  std::vector<int> ranks;
+  Call call;
+};
+
+void end_by_mismatch(const Different& one) {
+  const auto ends = run_rank_processes({1, 1, 1, 1}, [&](const World& world) {
+    auto group = ProcessGroup::create(world, {.timeout = std::chrono::seconds(60)});
+    group.barrier();
+    const auto& ranks = one.ranks;
+    const bool differs = std::find(ranks.begin(), ranks.end(), world.rank) != ranks.end();
+    const Error error = first_error(group, differs ? one.call : calls()[kSmallAllReduce].call);
+    require(error.code() == ErrorCode::kMismatch, error.what());
+  });
+  EXPECT_EQ(ends, (std::vector<int>{0, 0, 0, 0}))
+      << fmt::format("ranks {}", fmt::join(one.ranks, " "));
+}
+
+/// Also where those who differ send nothing, or to one rank only, or wait for nobody.
+TEST(TwoLevelFailure, NobodyWaitsInVainForWhoCalledSomethingElse) {
+  std::vector<Different> all;
+  for (const auto& ranks : {std::vector{3}, std::vector{0}, std::vector{2, 3}, std::vector{1, 2}}) {
+    for (const int root : {0, 3}) {
+      all.push_back({ranks, [root](ProcessGroup& group) {
+                       group.reduce(call_in.data(), 5, kCallType, ReduceOp::kSum, root).wait();
+                     }});
+      all.push_back({ranks, [root](ProcessGroup& group) {
+                       group.broadcast(call_in.data(), 5, kCallType, root).wait();
+                     }});
+    }
+    all.push_back({ranks, calls()[kBarrier].call});
+    if (kSanitized) break;
+  }
+  run_forked(all, kAtOnce, end_by_mismatch);
 }
 
 /// Rank 1 is struck in a transfer to (from) rank 0 on another host.

@@ -59,6 +59,19 @@ TEST(TwoLevelPlan, EveryHostsNodesTileTheTree) {
   }
 }
 
+TEST(TwoLevelPlan, PairsWhereSumsOfNeighboursAreNodes) {
+  const auto pairs = [](const Topology& topology) {
+    return make_two_level_plan(topology, 0).pairs;
+  };
+  EXPECT_TRUE(pairs(layout({1, 1, 1, 1})));
+  EXPECT_TRUE(pairs(layout({2, 2, 2, 2})));
+  EXPECT_TRUE(pairs(layout({1, 1, 1, 1, 1, 1, 1, 1})));
+  EXPECT_FALSE(pairs(layout({3, 3, 3, 3})));
+  EXPECT_FALSE(pairs(layout({1, 1, 2, 4})));
+  EXPECT_FALSE(pairs(layout({2, 1, 1, 1})));
+  EXPECT_FALSE(pairs(dealt("ABCDABCD")));
+}
+
 /// Values whose sum depends on the order.
 std::vector<std::vector<float>> order_sensitive(int size, int64_t count) {
   std::vector<std::vector<float>> values;

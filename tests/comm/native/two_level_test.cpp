@@ -44,6 +44,7 @@ std::vector<Layout> several_hosts_layouts() {
   std::vector<Layout> layouts = {{"Tcp2", {1, 1}}, {"Hosts21", {2, 1}}, {"Hosts32", {3, 2}}};
   if (kSanitized) return layouts;
   layouts.push_back({"Tcp3", {1, 1, 1}});
+  layouts.push_back({"Tcp4", {1, 1, 1, 1}});
   layouts.push_back({"Tcp5", {1, 1, 1, 1, 1}});
   layouts.push_back({"Hosts22", {2, 2}});
   layouts.push_back({"Hosts131", {1, 3, 1}});
@@ -85,6 +86,20 @@ TEST(TwoLevel, AllReduceOfManyRounds) {
     run_rank_threads(hosts, [](const World& world) {
       auto group = ProcessGroup::create(world, kPatient);
       check_all_reduce_of_many_rounds(group);
+    });
+  }
+}
+
+/// Four hosts and eight run in pairs where the tree allows it.
+TEST(TwoLevel, AllReduceOfFewBytes) {
+  for (const HostLayout& hosts : {HostLayout{1, 1, 1, 1}, HostLayout{2, 2, 2, 2},
+                                  HostLayout{1, 2, 1, 1}, HostLayout{1, 1, 1, 1, 1, 1, 1, 1}}) {
+    if (kSanitized && hosts.size() > 4) continue;
+    run_rank_threads(hosts, [](const World& world) {
+      auto group = ProcessGroup::create(world, kPatient);
+      group.barrier();
+      check_all_reduce_of_few_bytes(group);
+      group.barrier();
     });
   }
 }

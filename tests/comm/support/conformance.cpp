@@ -128,6 +128,18 @@ void check_not_numbers(ProcessGroup& group) {
   }
 }
 
+void check_all_reduce_of_few_bytes(ProcessGroup& group) {
+  for (const Where where : wheres()) {
+    Buffer buffer(group, where, 70'001 * 4);
+    for (const int64_t count : {0, 1, 65, 5'000, 8'192, 8'193, 40'001, 65'536, 65'537}) {
+      check_one_all_reduce(group, buffer, DType::kFloat32, ReduceOp::kSum, count, false,
+                           to_string(where));
+      check_one_all_reduce(group, buffer, DType::kBFloat16, ReduceOp::kAvg, count, true,
+                           to_string(where));
+    }
+  }
+}
+
 void check_one_broadcast(ProcessGroup& group, Buffer& buffer, DType dtype, int64_t count,
                          const std::string& where) {
   const int root = static_cast<int>(count) % group.size();

@@ -52,6 +52,8 @@ void check_large_all_reduce(ProcessGroup& group);
 void check_not_numbers(ProcessGroup& group);
 /// One of 10 MiB and a bit, in the group's memory and in ordinary memory: bit by bit.
 void check_all_reduce_of_many_rounds(ProcessGroup& group);
+/// Counts around the borders between the ways in which few bytes pass between hosts.
+void check_all_reduce_of_few_bytes(ProcessGroup& group);
 /// The next three: every dtype (and op) at an odd count; counts 0, 1, larger than a chunk and
 /// around 1 MiB; own memory and other memory.
 void check_broadcast(ProcessGroup& group);

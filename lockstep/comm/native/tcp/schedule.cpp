@@ -1,6 +1,7 @@
 #include "lockstep/comm/native/tcp/schedule.h"
 
 #include <algorithm>
+#include <bit>
 
 namespace lockstep::tcp {
 namespace {
@@ -32,6 +33,14 @@ Choice choose(int64_t bytes, int hosts, int slices) {
   choice.slices = static_cast<int>(std::clamp<int64_t>(bytes / kMinSliceBytes, 1, slices));
   choice.one_step = bytes * (hosts - 1) <= kOneStepBytes;
   return choice;
+}
+
+Pairs choose_pairs(int64_t bytes, int hosts) {
+  static_assert(kPairsBytes <= 4 * kPieceBytes);  // one round
+  if (hosts < 4 || !std::has_single_bit(static_cast<uint32_t>(hosts))) return Pairs::kNone;
+  const int levels = std::countr_zero(static_cast<uint32_t>(hosts));
+  if (bytes * levels <= kOneStepBytes) return Pairs::kWhole;
+  return bytes <= kPairsBytes ? Pairs::kHalves : Pairs::kNone;
 }
 
 }  // namespace lockstep::tcp

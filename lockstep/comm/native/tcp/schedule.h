@@ -11,6 +11,7 @@
 // a host (hosts of equal power-of-two size; with m nodes, m times the first summand):
 //   all_reduce, two steps   n(H-1)/H gathered + n(H-1)/H spread: the least possible
 //   all_reduce, one step    n(H-1)
+//   all_reduce in pairs     n log2(H), or 2 n(H-1)/H by halves: two_level_butterfly.h
 //   broadcast, one step     n(H-1) by the root's host; two steps: n by the root's host and
 //                           n(H-2)/(H-1) by the others
 //   all_gather              n(H-1), n: what the host's ranks put in
@@ -74,5 +75,13 @@ struct Choice {
 Choice choose(int64_t bytes, int hosts, int slices);
 inline constexpr int64_t kOneStepBytes = 64 << 10;
 inline constexpr int64_t kMinSliceBytes = 32 << 10;
+
+/// Whether an all_reduce of few bytes runs in pairs (two_level_butterfly.h), and how.
+enum class Pairs : uint8_t { kNone, kWhole, kHalves };
+/// For `bytes` between `hosts`, four or more (with two, everybody's pair is everybody) and a power
+/// of two. Whole while log2(H) times the bytes are no more than one step may send.
+Pairs choose_pairs(int64_t bytes, int hosts);
+/// Below it the number of messages decides, above it what flows (flowing_rounds_of).
+inline constexpr int64_t kPairsBytes = int64_t{256} << 10;
 
 }  // namespace lockstep::tcp

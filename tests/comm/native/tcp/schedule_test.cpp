@@ -73,5 +73,20 @@ TEST(Choose, MoreHostsLeaveOneStepEarlier) {
   EXPECT_FALSE(choose(32 << 10, 8, 1).one_step);
 }
 
+TEST(ChoosePairs, FewBytesBetweenAPowerOfTwo) {
+  EXPECT_EQ(choose_pairs(0, 4), Pairs::kWhole);
+  EXPECT_EQ(choose_pairs(32 << 10, 4), Pairs::kWhole);
+  EXPECT_EQ(choose_pairs((32 << 10) + 1, 4), Pairs::kHalves);
+  EXPECT_EQ(choose_pairs(32 << 10, 8), Pairs::kHalves);
+  EXPECT_EQ(choose_pairs(kPairsBytes, 4), Pairs::kHalves);
+  EXPECT_EQ(choose_pairs(kPairsBytes + 1, 4), Pairs::kNone);
+  for (const int hosts : {2, 3, 5, 6, 12}) EXPECT_EQ(choose_pairs(4, hosts), Pairs::kNone);
+}
+
+TEST(ChoosePairs, RunInOneRound) {
+  for (const int hosts : {4, 8, 64})
+    EXPECT_EQ(flowing_rounds_of(kPairsBytes, 1, hosts, 1).size(), 1);
+}
+
 }  // namespace
 }  // namespace lockstep::tcp
