@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "lockstep/base/error.h"
 #include "lockstep/base/file.h"
 #include "lockstep/ocr/data/label_line.h"
@@ -65,21 +67,38 @@ void LabelFileDataset::read(const std::filesystem::path& label_file,
   const auto file = static_cast<uint32_t>(names_.size());
   names_.push_back(label_file);
   auto lines = split_label_file(read_file(label_file, kMaxLabelFileBytes), names_.back());
+  const size_t first = records_.size();
   for (const uint32_t chosen : chosen_lines(lines.size(), ratio, files, file)) {
     auto& line = lines[chosen];
-    std::string image = data_dir / line.image;
+    Record record{data_dir / line.image, std::move(line.label), file,
+                  static_cast<uint32_t>(line.number)};
     std::error_code ignored;
-    if (!std::filesystem::exists(image, ignored)) {
-      throw Error(ErrorCode::kNotFound,
-                  fmt::format("{}:{}: no image {}", names_.back(), line.number, image));
+    if (line.fault.empty() && !std::filesystem::exists(record.image, ignored)) {
+      line.fault = fmt::format("{}:{}: no image {}", names_.back(), line.number, record.image);
     }
-    records_.push_back(
-        {std::move(image), std::move(line.label), file, static_cast<uint32_t>(line.number)});
+    if (!line.fault.empty()) {
+      record.label = std::move(line.fault);
+      record.bad = true;
+    }
+    records_.push_back(std::move(record));
   }
+  note_bad_ones(first);
+}
+
+void LabelFileDataset::note_bad_ones(size_t first) {
+  const auto is_bad = [](const Record& record) { return record.bad; };
+  const auto begin = records_.begin() + static_cast<ptrdiff_t>(first);
+  const auto bad = std::count_if(begin, records_.end(), is_bad);
+  if (bad == 0) return;
+  const auto& fault = std::find_if(begin, records_.end(), is_bad)->label;
+  if (bad == records_.end() - begin) throw Error(ErrorCode::kCorrupt, fault);
+  notes_.push_back(fmt::format("{}: {} of {} samples cannot be used; the first: {}", names_.back(),
+                               bad, records_.end() - begin, fault));
 }
 
 Sample LabelFileDataset::load(int64_t index) const {
   const auto& record = records_.at(static_cast<size_t>(index));
+  if (record.bad) throw Error(ErrorCode::kCorrupt, record.label);
   Sample sample;
   sample.source = record.image;
   sample.label = record.label;

@@ -22,26 +22,32 @@ struct LabelFiles {
 
 class LabelFileDataset final : public TextDataset {
  public:
-  /// Reads the label files and looks for every image that is used. Memory: the files' size.
-  /// Errors: kInvalidArgument (numbers of entries do not fit, a ratio outside [0, 1], no sample
-  /// left), kNotFound (label file; image, naming FILE:LINE), kCorrupt naming FILE:LINE, kIo.
+  /// Reads the label files and looks for every image that is used. Memory: the files' size. A line
+  /// with a fault and one whose image is missing is a bad sample: `load` refuses it, and `notes`
+  /// has a line. MindOCR ends there. Errors: kInvalidArgument (numbers of entries do not fit, a
+  /// ratio outside [0, 1], no sample left), kNotFound (label file), kCorrupt (every sample of a
+  /// label file is bad: the data folder is wrong rather, or the format), kIo.
   explicit LabelFileDataset(const LabelFiles& files);
 
   int64_t size() const override { return static_cast<int64_t>(records_.size()); }
   Sample load(int64_t index) const override;
+  std::vector<std::string> notes() const override { return notes_; }
 
  private:
   struct Record {
     std::string image;
-    std::string label;
+    std::string label;  // of a bad sample: what is wrong
     uint32_t file = 0;
     uint32_t line = 0;
+    bool bad = false;
   };
   void read(const std::filesystem::path& label_file, const std::filesystem::path& data_dir,
             double ratio, const LabelFiles& files);
+  void note_bad_ones(size_t first);
 
   std::vector<std::string> names_;  // of the label files
   std::vector<Record> records_;
+  std::vector<std::string> notes_;
 };
 
 }  // namespace lockstep::ocr

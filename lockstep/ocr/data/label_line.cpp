@@ -45,7 +45,7 @@ LabelLine split_label_line(std::string_view line, const std::string& where) {
                                         : fmt::format("no tab but {} blanks", count)));
   }
   const size_t at = text.find(separator);
-  return {std::string(text.substr(0, at)), std::string(text.substr(at + 1)), 0};
+  return {.image = std::string(text.substr(0, at)), .label = std::string(text.substr(at + 1))};
 }
 
 std::vector<LabelLine> split_label_file(std::string_view bytes, const std::string& file) {
@@ -55,7 +55,11 @@ std::vector<LabelLine> split_label_file(std::string_view bytes, const std::strin
     const auto line = bytes.substr(0, bytes.find('\n'));
     bytes.remove_prefix(std::min(bytes.size(), line.size() + 1));
     if (trimmed(line).empty()) continue;
-    lines.push_back(split_label_line(line, fmt::format("{}:{}", file, number)));
+    try {
+      lines.push_back(split_label_line(line, fmt::format("{}:{}", file, number)));
+    } catch (const Error& error) {
+      lines.push_back({.fault = error.what()});
+    }
     lines.back().number = number;
   }
   return lines;

@@ -2,6 +2,7 @@
 
 #include <set>
 
+#include "lockstep/base/file.h"
 #include "tests/data/errors.h"
 #include "tests/data/temp_dir.h"
 
@@ -60,14 +61,32 @@ TEST(LabelFileDataset, ShufflingDrawsASubsetOfItsOwnForASeed) {
   EXPECT_NE(drawn, labels_of(files));
 }
 
-TEST(LabelFileDataset, AMissingImageNamesItsLine) {
+TEST(LabelFileDataset, AMissingImageAndABrokenLineCostThemselvesAlone) {
+  const TempDir dir;
+  write_set(dir, "a", 3);
+  std::filesystem::remove(dir.path() / "a" / "image_1.png");
+  const std::string path = dir / "a.txt";
+  write_text(path, read_file(path, 1000) + "image_2.png\tx\ty\n");
+  const LabelFileDataset data({.data_dirs = {dir / "a"}, .label_files = {path}});
+  ASSERT_EQ(data.size(), 4);
+  EXPECT_EQ(data.load(0).label, "a0");
+  EXPECT_EQ(data.load(2).label, "a2");
+  const std::string missing = path + ":2: no image " + (dir / "a").string() + "/image_1.png";
+  EXPECT_EQ(error_of(ErrorCode::kCorrupt, [&] { data.load(1); }), missing);
+  EXPECT_EQ(error_of(ErrorCode::kCorrupt, [&] { data.load(3); }).substr(0, path.size() + 10),
+            path + ":4: 2 tabs");
+  EXPECT_EQ(data.notes(), std::vector<std::string>{
+                              path + ": 2 of 4 samples cannot be used; the first: " + missing});
+}
+
+TEST(LabelFileDataset, AFileOfWhichNothingCanBeUsedIsRefused) {
   const TempDir dir;
   write_set(dir, "a", 2);
-  std::filesystem::remove(dir.path() / "a" / "image_1.png");
-  const LabelFiles files{.data_dirs = {dir / "a"}, .label_files = {dir / "a.txt"}};
-  EXPECT_NE(
-      error_of(ErrorCode::kNotFound, [&] { LabelFileDataset{files}; }).find("a.txt:2: no image"),
-      std::string::npos);
+  std::filesystem::create_directory(dir.path() / "b");
+  const std::string path = dir / "a.txt";
+  EXPECT_EQ(error_of(ErrorCode::kCorrupt,
+                     [&] { LabelFileDataset{{.data_dirs = {dir / "b"}, .label_files = {path}}}; }),
+            path + ":1: no image " + (dir / "b").string() + "/image_0.png");
 }
 
 TEST(LabelFileDataset, RefusesWhatDoesNotFit) {

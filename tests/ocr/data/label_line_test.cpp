@@ -42,8 +42,14 @@ TEST(LabelFile, KeepsLineNumbersPastEmptyLinesAndAByteOrderMark) {
   EXPECT_EQ(lines[0].number, 1);
   EXPECT_EQ(lines[1].label, "y");
   EXPECT_EQ(lines[1].number, 4);
-  EXPECT_NE(error_of(ErrorCode::kCorrupt, [] { split_label_file("a b\nc\n", "f"); }).find("f:2:"),
-            std::string::npos);
+}
+
+TEST(LabelFile, ALineWithAFaultSaysWhichAndTheOthersAreRead) {
+  const auto lines = split_label_file("a b\nc\nd e\n", "f");
+  ASSERT_EQ(lines.size(), 3U);
+  EXPECT_EQ(lines[1].fault.substr(0, 11), "f:2: neithe");
+  EXPECT_TRUE(lines[2].fault.empty());
+  EXPECT_EQ(lines[2].image, "d");
 }
 
 }  // namespace
