@@ -1,7 +1,9 @@
 // lockstep ps, stop and logs, and what the console shows of many ranks, end to end.
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -12,6 +14,7 @@
 
 #include "lockstep/base/deadline.h"
 #include "lockstep/base/error.h"
+#include "lockstep/base/unique_fd.h"
 #include "lockstep/launch/agent/core_binding.h"
 #include "tests/launch/launched.h"
 #include "tests/support/temp_folder.h"
@@ -109,6 +112,36 @@ TEST_F(Jobs, AKilledAgentLeavesNothingInTheList) {
   EXPECT_TRUE(has(said({"stop", "--kill", "one"}), "has ended"));
   EXPECT_EQ(run.wait(), 137);
   EXPECT_TRUE(run.wait_all_gone());  // the guard too, which removes it
+  EXPECT_TRUE(nothing_is_left());
+}
+
+/// Whether a signal would reach the process's handlers, or end it.
+bool has_unblocked(pid_t pid, int signal) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/status");
+  for (std::string line; std::getline(file, line);) {
+    if (line.rfind("SigBlk:", 0) != 0) continue;
+    return (std::stoull(line.substr(7), nullptr, 16) >> (signal - 1) & 1) == 0;
+  }
+  return false;
+}
+
+TEST_F(Jobs, ASignalWhileNobodyReadsTheLastLinesLeavesNothing) {
+  const auto pipe = (folder_ / "console").string();
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  const UniqueFd unread(::open(pipe.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  const auto go = (folder_ / "go").string();
+  // More than a pipe holds, and less than the agent keeps.
+  const std::string script = "until [ -e " + go + " ]; do sleep 0.01; done; seq 20000";
+  Words words = {"/bin/sh", "-c", "exec \"$0\" \"$@\" >" + pipe, built_program("lockstep")};
+  for (const auto& word : shell(1, "one", script)) words.push_back(word);
+  Launched run(words, variables());
+  listed(1);
+  std::ofstream(go).flush();
+  ASSERT_TRUE(until([&] { return has_unblocked(run.pid(), SIGTERM); }));
+  run.send(SIGTERM);
+  EXPECT_EQ(run.wait(), 128 + SIGTERM);
+  std::filesystem::remove(pipe);
+  std::filesystem::remove(go);
   EXPECT_TRUE(nothing_is_left());
 }
 

@@ -324,17 +324,21 @@ void Agent::pass_on_error_file(const Failure& failure) const {
 
 int Agent::finish() {
   kill_remaining_children({guard_->pid()});
-  guard_->dismiss();
   workers_->close_output();
   lines_->flush();
   const auto failure = first_failure();
-  // Nothing runs any more: from here on a signal ends this program, also while nobody reads it.
+  if (failure) pass_on_error_file(*failure);
+  workers_.reset();
+  register_at_.reset();
+  job_file_.remove();
+  guard_->dismiss();
+  // Nothing runs any more, and there is no file to leave behind: from here on a signal ends this
+  // program, also while nobody reads it.
   ::pthread_sigmask(SIG_SETMASK, &signals_.original_mask(), nullptr);
   console_.drain();
   if (end_ && !end_->why_not_again.empty()) {
     console_.put(2, "lockstep run: no further restart: " + end_->why_not_again);
   }
-  if (failure) pass_on_error_file(*failure);
   if (failure && options_.started_by_starter) {
     console_.put(1, std::string(kStarterMark) + "report " + to_json(*failure));
   } else if (failure) {

@@ -112,9 +112,14 @@ JobFile::JobFile(const std::vector<std::string>& registries) {
 }
 
 JobFile::~JobFile() {
+  remove();
+}
+
+void JobFile::remove() {
   if (path_.empty()) return;
   ::unlink(path_.c_str());
   ::rmdir(parent_of(path_).c_str());  // if this was the last
+  path_.clear();
 }
 
 void JobFile::write(const JobEntry& entry) {

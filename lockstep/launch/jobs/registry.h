@@ -28,6 +28,8 @@ class JobFile {
   /// none (a full or read-only disk) nothing happens: a job runs all the same.
   void write(const JobEntry& entry);
   bool written() const { return !path_.empty(); }
+  /// Also done by the destructor.
+  void remove();
 
   /// Where the entry may be.
   const std::vector<std::string>& candidates() const { return candidates_; }
