@@ -10,3 +10,4 @@
 #include "lockstep/parallel/distributed_data_parallel.h"
 #include "lockstep/parallel/distributed_sampler.h"
 #include "lockstep/parallel/evaluation.h"
+#include "lockstep/parallel/grad_scaler.h"

@@ -91,6 +91,32 @@ std::vector<Tensor> train_with(World world, const std::string& hook, bool find_u
   return weights;
 }
 
+/// Gradients of a step whose batch of 6 came as `parts`, the first ones under no_sync(); the second
+/// step, because buckets are formed anew after the first.
+std::vector<Tensor> gradients_of_parts(World world, const std::string& hook, int64_t parts) {
+  torch::nn::Linear net(512, 600);
+  const torch::NoGradGuard no_grad;
+  net->weight.fill_(0.01);
+  net->bias.fill_(0.1);
+  auto model = DistributedDataParallel(net, ProcessGroup::create(world),
+                                       {.comm_hook = make_comm_hook(hook)});
+  const torch::AutoGradMode with_grad(true);
+  const Tensor x = torch::linspace(-1, 1, 6 * 512).view({6, 512}) * (world.rank + 1);
+  const auto loss_of = [&](const Tensor& rows) {
+    return model.forward(rows).square().mean() / parts;
+  };
+  for (int step = 0; step < 2; ++step) {
+    model.zero_grad();
+    const auto batches = x.chunk(parts);
+    {
+      const auto hold = model.no_sync();
+      for (size_t i = 0; i + 1 < batches.size(); ++i) loss_of(batches[i]).backward();
+    }
+    loss_of(batches.back()).backward();
+  }
+  return {net->weight.grad().clone(), net->bias.grad().clone()};
+}
+
 using States = std::vector<std::vector<Tensor>>;  // by rank
 
 States train_on(int ranks, const std::string& hook, bool find_unused = false) {
@@ -111,6 +137,29 @@ void expect_close(const States& states, const States& exact, double tolerance, b
     EXPECT_LE(off, tolerance) << "parameter " << i;
   }
   EXPECT_EQ(equal, !differs);
+}
+
+// Three micro-batches and one average: a hook is asked once, for the sum of all three.
+TEST(CommHook, IsGivenWhatMicroBatchesAccumulated) {
+  run_rank_threads(2, [](World world) {
+    TwoHeads net;
+    const auto hook = std::make_shared<Recorder>();
+    auto model = DistributedDataParallel(net, ProcessGroup::create(world), {.comm_hook = hook});
+    for (int step = 0; step < 3; ++step) {
+      model.zero_grad();
+      hook->seen.clear();
+      hook->finished.clear();
+      {
+        const auto hold = model.no_sync();
+        for (int i = 0; i < 2; ++i) model(input_of(world.rank), true, true).backward();
+      }
+      EXPECT_TRUE(hook->seen.empty()) << "in a micro-batch that is not averaged";
+      model(input_of(world.rank), true, true).backward();
+      EXPECT_EQ(hook->seen.size(), 1u);
+      EXPECT_EQ(hook->finished.size(), 1u);
+      expect_near(net->a->weight.grad(), {3.6F, 7.2F, 4.5F, 9}, "three times the average");
+    }
+  });
 }
 
 TEST(CommHook, TheFlightRecorderNamesTheBucket) {
@@ -138,6 +187,22 @@ TEST(CommHook, TheFlightRecorderNamesTheBucket) {
       EXPECT_GT(buckets.size(), 1u) << hook;
       EXPECT_TRUE(buckets.contains(" (bucket 0)") && buckets.contains(" (bucket 1)")) << hook;
     });
+  }
+}
+
+TEST(CommHook, MicroBatchesGiveTheGradientsOfTheWholeBatch) {
+  for (const auto& hook : comm_hook_names()) {
+    States whole(2);
+    States parts(2);
+    run_rank_threads(2, [&](World world) {
+      whole[static_cast<size_t>(world.rank)] = gradients_of_parts(world, "none", 1);
+      parts[static_cast<size_t>(world.rank)] = gradients_of_parts(world, hook, 3);
+    });
+    for (size_t i = 0; i < whole[0].size(); ++i) {
+      EXPECT_TRUE(parts[0][i].equal(parts[1][i])) << hook << " between ranks";
+      const double off = ((parts[0][i] - whole[0][i]).norm() / whole[0][i].norm()).item<double>();
+      EXPECT_LE(off, 1e-2) << hook << ", parameter " << i;
+    }
   }
 }
 

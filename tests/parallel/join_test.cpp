@@ -106,6 +106,21 @@ TEST(Join, EqualInputsAndNoneAtAllChangeNothing) {
   for (const auto& [weight, momentum] : train_uneven({2}, false, false)) EXPECT_EQ(weight, 2.5);
 }
 
+TEST(Join, ALineSaysWhoEndedFirstAndWhoNext) {
+  ::testing::internal::CaptureStderr();
+  train_uneven({2, 1, 4}, false, false);
+  const std::string lines = ::testing::internal::GetCapturedStderr();
+  std::vector<std::string> said;
+  for (size_t at = 0; (at = lines.find("uneven inputs: ", at)) != std::string::npos; ++at) {
+    said.push_back(lines.substr(at, lines.find('\n', at) - at));
+  }
+  EXPECT_EQ(said,
+            (std::vector<std::string>{
+                "uneven inputs: rank 1 ran out of data first, after 1 steps; 2 of 3 ranks go on",
+                "uneven inputs: ranks 0, 1 ran out of data after 2 steps; 1 of 3 ranks go on"}))
+      << lines;
+}
+
 // Buffers, small and large parameters, hooks, buckets that are formed anew while one shadows.
 TEST(Join, LeavesModulesEqualBitForBit) {
   for (const char* hook : {"none", "bf16"}) {

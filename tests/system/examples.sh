@@ -28,6 +28,11 @@ output=$("$bin/lockstep" run --nproc_per_node 2 -- "$bin/comm_hook")
 echo "$output"
 grep -q 'y = 3.0000 x + -2.0000' <<<"$output"
 
+# A scaled loss: the first scales are too large, and the line is found all the same.
+output=$("$bin/lockstep" run --nproc_per_node 2 -- "$bin/mixed_precision")
+echo "$output"
+grep -q 'y = 3.0 x + -2.0, [1-9][0-9]* steps left out, scale 2^12[0-6]' <<<"$output"
+
 # Ranks from within the program: processes, threads, and one alone.
 for ranks in "2" "3 threads" "1"; do
   output=$("$bin/spawn" $ranks)
