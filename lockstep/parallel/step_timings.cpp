@@ -2,6 +2,15 @@
 
 namespace lockstep {
 
+StepTimings& StepTimings::operator+=(const StepTimings& other) {
+  forward += other.forward;
+  backward += other.backward;
+  comm_hidden += other.comm_hidden;
+  comm_exposed += other.comm_exposed;
+  slowest_wait += other.slowest_wait;
+  return *this;
+}
+
 double milliseconds(std::chrono::steady_clock::duration time) {
   return std::chrono::duration<double, std::milli>(time).count();
 }

@@ -19,6 +19,8 @@ struct StepTimings {
   /// How much earlier than the slowest rank this one had all its gradients, both counted from the
   /// end of the step before. 0 on the slowest; 0 everywhere unless DdpOptions::measure_wait.
   double slowest_wait = 0;
+
+  StepTimings& operator+=(const StepTimings& other);
 };
 
 /// Adds up the times of one backward pass. It is told what time it is.

@@ -26,6 +26,7 @@ DdpOptions ddp_options(const ParallelConfig& config) {
   options.static_graph = config.static_graph;
   options.comm_hook = make_comm_hook(config.comm_hook);
   options.shards = static_cast<int>(config.shards);
+  options.measure_wait = config.measure_wait;
   return options;
 }
 
@@ -38,7 +39,7 @@ void synchronise_batch_norm(Model& model, const ProcessGroup& group) {
 void add_step(EpochReport& epoch, const StepReport& step) {
   ++epoch.steps;
   epoch.data_wait_s += step.data_wait_s;
-  epoch.comm_exposed_s += step.comm_exposed_s;
+  epoch.comm_exposed_s += step.timings.comm_exposed / 1000;
   epoch.faults += step.faults_of_all;
   epoch.remarks += step.remarks_of_all;
 }

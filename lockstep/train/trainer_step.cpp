@@ -42,7 +42,7 @@ StepReport Trainer::micro_step(const Batch& batch) {
   std::vector<double> losses;
   if (slot.last) {
     losses = forward_backward(batch, slot);
-    report.comm_exposed_s = ddp_.comm_exposed_ms() / 1000;
+    report.timings = ddp_.timings();
   } else {
     const auto hold = ddp_.no_sync();
     losses = forward_backward(batch, slot);

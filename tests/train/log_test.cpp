@@ -42,6 +42,16 @@ TEST(Lines, MindocrEpoch) {
             "card: 160.00 img/s, data wait: 0.5 %, communication: 5.0 %");
 }
 
+TEST(Lines, WhereTheTimeOfTheStepsWent) {
+  StepTimings sum;
+  for (int step = 0; step < 4; ++step) sum += {10, 20, 5, 0.5, 1.25};
+  const std::string line =
+      "Averaged steps: 4, mean: forward 10.00 ms, backward 20.00 ms, "
+      "communication hidden in it 5.00 ms, exposed 0.50 ms";
+  EXPECT_EQ(timings_line(sum, 4, false), line);
+  EXPECT_EQ(timings_line(sum, 4, true), line + ", wait for the slowest rank 1.25 ms");
+}
+
 TEST(Lines, Mindspore) {
   auto report = step();
   report.step_in_epoch = 1;

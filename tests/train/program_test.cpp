@@ -320,8 +320,12 @@ TEST_F(Program, ShardsGiveTheSameBitsOnOtherRanks) {
   ASSERT_EQ(one.status, 0) << one.err;
   EXPECT_NE(one.out.find("Shards: 2, 2 on each rank, intra-op threads: 1."), std::string::npos);
   EXPECT_NE(one.out.find("\nNum shards: 2\nGlobal batch size: 4x2x1=8\n"), std::string::npos);
-  const auto two = train(args + "two", 2);
+  EXPECT_EQ(one.out.find("Averaged steps"), std::string::npos) << one.out;
+  const auto two = train(args + "two parallel.measure_wait=True", 2);
   ASSERT_EQ(two.status, 0) << two.err;
+  const auto times = two.out.find("\nAveraged steps: 3, mean: forward ");
+  ASSERT_NE(times, std::string::npos) << two.out;
+  EXPECT_NE(two.out.find(" ms, wait for the slowest rank ", times), std::string::npos) << two.out;
   for (const auto* file : {"model.safetensors", "optimizer.safetensors"}) {
     EXPECT_TRUE(bytes(std::string("one/step_000003/") + file) ==
                 bytes(std::string("two/step_000003/") + file))
@@ -333,6 +337,10 @@ TEST_F(Program, ShardsGiveTheSameBitsOnOtherRanks) {
   ASSERT_EQ(others.size(), 4u);
   for (size_t i = 0; i < records.size(); ++i) {
     EXPECT_EQ(records[i].value("loss"), others[i].value("loss")) << i;
+    for (const char* time : {"forward_ms", "backward_ms", "comm_hidden_ms", "slowest_wait_ms"}) {
+      EXPECT_EQ(others[i].value(time).has_value(), others[i].kind == "train") << time;
+      EXPECT_FALSE(records[i].value(time).has_value()) << time;
+    }
   }
 }
 

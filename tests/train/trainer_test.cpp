@@ -105,6 +105,42 @@ TEST(Trainer, KnowsTheHooksAndGraphsOfItsConfiguration) {
   EXPECT_TRUE(same_weights(run_tiny(2, fixed)[0], plain[0]));
 }
 
+/// The timings of every micro-step.
+struct Timekeeper final : Callback {
+  explicit Timekeeper(std::vector<StepTimings>& to) : all(to) {}
+  void on_step(Trainer&, const StepReport& report) override { all.push_back(report.timings); }
+  std::vector<StepTimings>& all;
+};
+
+TEST(Trainer, ReportsWhereTheTimeOfAnAveragedStepWent) {
+  auto config = tiny_config();
+  config.train.loader.batch_size = 2;
+  config.train.gradient_accumulation_steps = 2;
+  for (const bool measured : {false, true}) {
+    config.parallel.measure_wait = measured;
+    std::array<std::vector<StepTimings>, 2> of_rank;
+    run_tiny(2, config, {.add_callbacks = [&](Trainer& trainer) {
+               auto& list = of_rank[static_cast<size_t>(trainer.rank())];
+               trainer.add(std::make_shared<Timekeeper>(list));
+             }});
+    ASSERT_EQ(of_rank[0].size(), of_rank[1].size());
+    double longest_wait = 0;
+    for (size_t i = 0; i < of_rank[0].size(); ++i) {
+      const bool averaged = i % 2 == 1;  // the others only accumulate
+      for (const auto& list : of_rank) {
+        EXPECT_EQ(list[i].forward > 0, averaged) << i;
+        EXPECT_EQ(list[i].backward > 0, averaged) << i;
+        EXPECT_GE(list[i].backward, list[i].comm_exposed) << i;
+      }
+      const auto [least, most] =
+          std::minmax(of_rank[0][i].slowest_wait, of_rank[1][i].slowest_wait);
+      EXPECT_EQ(least, 0) << "of the slowest, step " << i;
+      longest_wait = std::max(longest_wait, most);
+    }
+    EXPECT_EQ(longest_wait > 0, measured);
+  }
+}
+
 TEST(Trainer, RanksAndRunsAreEqualBitForBit) {
   const auto first = run_tiny(2, tiny_config());
   const auto second = run_tiny(2, tiny_config());

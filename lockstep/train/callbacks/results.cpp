@@ -30,8 +30,16 @@ void Results::on_step(Trainer& trainer, const StepReport& report) {
                         {"lr", report.lr},
                         {"step_ms", report.step_s * 1000},
                         {"data_wait_ms", report.data_wait_s * 1000},
-                        {"comm_exposed_ms", report.comm_exposed_s * 1000},
+                        {"comm_exposed_ms", report.timings.comm_exposed},
                         {"images_per_s", report.step_s > 0 ? images / report.step_s : 0}}};
+  if (trainer.num_ranks() > 1) {
+    record.values.emplace_back("forward_ms", report.timings.forward);
+    record.values.emplace_back("backward_ms", report.timings.backward);
+    record.values.emplace_back("comm_hidden_ms", report.timings.comm_hidden);
+  }
+  if (trainer.num_ranks() > 1 && trainer.config().parallel.measure_wait) {
+    record.values.emplace_back("slowest_wait_ms", report.timings.slowest_wait);
+  }
   if (report.loss_scale) {
     record.values.emplace_back("loss_scale", report.loss_scale->scale);
     record.values.emplace_back("dropped_steps", static_cast<double>(report.loss_scale->overflows));

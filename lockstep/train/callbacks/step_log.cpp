@@ -31,7 +31,11 @@ void StepLog::on_step(Trainer& trainer, const StepReport& report) {
   ++run_.steps;
   run_.seconds += report.step_s;
   run_.data_wait_s += report.data_wait_s;
-  run_.comm_exposed_s += report.comm_exposed_s;
+  run_.comm_exposed_s += report.timings.comm_exposed / 1000;
+  if (report.timings.backward > 0) {
+    timings_ += report.timings;
+    ++averaged_;
+  }
   since_line_s_ += report.step_s;
   ++since_line_;
   if (!config.train.dataset_sink_mode && report.step_in_epoch % config.system.log_interval == 0) {
@@ -113,9 +117,12 @@ void StepLog::on_evaluation(Trainer&, const EvalResult& result) {
   rate_.start(RateMeter::Clock::now());
 }
 
-void StepLog::on_end(Trainer&) {
+void StepLog::on_end(Trainer& trainer) {
   log_.progress().finish();
   if (run_.steps > 0) log_.plain(run_line(run_));
+  if (averaged_ > 0) {
+    log_.plain(timings_line(timings_, averaged_, trainer.config().parallel.measure_wait));
+  }
 }
 
 }  // namespace lockstep

@@ -29,7 +29,9 @@ class StepLog final : public Callback {
   RateMeter rate_;
   double since_line_s_ = 0;  // time and number of the steps since the last printed line
   int64_t since_line_ = 0;
-  EpochReport run_;                // sums over all steps
+  EpochReport run_;      // sums over all steps
+  StepTimings timings_;  // the same, over those whose gradients were averaged
+  int64_t averaged_ = 0;
   std::set<std::string> remarks_;  // those that were shown: they come again every epoch
   int64_t remarks_of_epoch_ = 0;   // as it was told last
 };

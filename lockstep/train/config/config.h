@@ -162,6 +162,8 @@ struct ParallelConfig {
   std::string comm_hook = "none";
   bool sync_bn = false;     ///< Batch norm takes its statistics from the batches of all ranks.
   int64_t timeout_s = 300;  ///< Of every collective.
+  /// Whether each step finds out how long this rank waited for the slowest one.
+  bool measure_wait = false;
 };
 
 struct Config {

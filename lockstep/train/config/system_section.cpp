@@ -102,6 +102,7 @@ ParallelConfig read_parallel(Section section) {
       section.choice("comm_hook", "none", {"none", "auto", "fp16", "bf16", "int8", "powersgd"});
   config.sync_bn = section.flag("sync_bn", false);
   config.timeout_s = section.whole("timeout_s", 300, 1, 1 << 24);
+  config.measure_wait = section.flag("measure_wait", false);
   refuse_with_shards(section, config);
   section.finish();
   return config;

@@ -57,6 +57,16 @@ std::string mindocr_epoch_line(const EpochReport& report, int64_t num_epochs, in
       percent(report.comm_exposed_s, report.seconds));
 }
 
+std::string timings_line(const StepTimings& sum, int64_t steps, bool measured_wait) {
+  const auto mean = [&](double all) { return all / static_cast<double>(steps); };
+  const std::string line = fmt::format(
+      "Averaged steps: {}, mean: forward {:.2f} ms, backward {:.2f} ms, communication hidden in it "
+      "{:.2f} ms, exposed {:.2f} ms",
+      steps, mean(sum.forward), mean(sum.backward), mean(sum.comm_hidden), mean(sum.comm_exposed));
+  if (!measured_wait) return line;
+  return line + fmt::format(", wait for the slowest rank {:.2f} ms", mean(sum.slowest_wait));
+}
+
 std::string dropped_line(const StepReport& report, int64_t num_epochs) {
   const LossScaleState scale = report.loss_scale.value_or(LossScaleState());
   return fmt::format(

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "lockstep/parallel/step_timings.h"
 #include "lockstep/train/config/config.h"
 
 namespace lockstep {
@@ -21,9 +22,9 @@ struct StepReport {
   double loss = 0;              ///< Mean over ranks.
   double lr = 0;                ///< Of this step.
   double step_s = 0;
-  double data_wait_s = 0;     ///< Part of step_s.
-  double comm_exposed_s = 0;  ///< Part of step_s: communication that no computation hid.
-  bool dropped = false;       ///< Gradients overflowed: the optimizer step was left out.
+  double data_wait_s = 0;  ///< Part of step_s.
+  StepTimings timings{};   ///< Parts of step_s; none unless gradients were averaged over ranks.
+  bool dropped = false;    ///< Gradients overflowed: the optimizer step was left out.
   /// After this step; none without a loss scaler.
   std::optional<LossScaleState> loss_scale = std::nullopt;
   std::vector<std::string> faults{};   ///< Of this rank's batch; see Batch::faults.
@@ -51,6 +52,11 @@ std::string mindocr_step_line(const StepReport& report, int64_t num_epochs, doub
 /// "epoch: [1/5], loss: ..., epoch time: ... s, per step time: ... ms, fps per card: ... img/s",
 /// and of our own ", data wait: 0.1 %, communication: 0.8 %" (parts of the epoch's time).
 std::string mindocr_epoch_line(const EpochReport& report, int64_t num_epochs, int64_t batch_size);
+
+/// "Averaged steps: 156, mean: forward 10.12 ms, backward 20.34 ms, communication hidden in it 5.06
+/// ms, exposed 0.71 ms", and with a wait that was measured ", wait for the slowest rank 1.20 ms".
+/// `sum`: of so many steps of this rank.
+std::string timings_line(const StepTimings& sum, int64_t steps, bool measured_wait);
 
 /// "epoch: [1/5] step: [10/156], gradients overflowed, update dropped (3 so far), loss scale:
 /// 512.0".
