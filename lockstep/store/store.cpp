@@ -79,33 +79,32 @@ class PrefixStore final : public Store {
 };
 
 /// The keys of one barrier: one a rank, and the one that ends it.
-struct BarrierKeys {
-  BarrierKeys(std::string_view name, int num_ranks)
-      : ranks_prefix(fmt::format("barrier/{}/rank/", name)),
-        done(fmt::format("barrier/{}/done", name)),
-        size(num_ranks) {}
-  std::string rank(int r) const { return ranks_prefix + std::to_string(r); }
-  /// Rank 0 waits for everyone and says so; the others wait for that.
-  std::vector<std::string> awaited_by(int own) const {
-    if (own != 0) return {done};
-    std::vector<std::string> keys;
-    keys.reserve(static_cast<size_t>(size));
-    for (int r = 1; r < size; ++r) keys.push_back(rank(r));
-    return keys;
-  }
+std::string ranks_prefix(std::string_view name) {
+  return fmt::format("barrier/{}/rank/", name);
+}
+std::string rank_key(std::string_view name, int rank) {
+  return fmt::format("barrier/{}/rank/{}", name, rank);
+}
+std::string done_key(std::string_view name) {
+  return fmt::format("barrier/{}/done", name);
+}
 
-  std::string ranks_prefix;
-  std::string done;
-  int size;
-};
+/// Rank 0 waits for everyone and says so; the others wait for that.
+std::vector<std::string> awaited_keys(std::string_view name, int own, int size) {
+  if (own != 0) return {done_key(name)};
+  std::vector<std::string> keys;
+  keys.reserve(static_cast<size_t>(size));
+  for (int rank = 1; rank < size; ++rank) keys.push_back(rank_key(name, rank));
+  return keys;
+}
 
 /// The deadline has passed; asking who is late gets a little time of its own.
-std::vector<int> absent_ranks(Store& store, const BarrierKeys& keys) {
-  const auto list = store.list(keys.ranks_prefix, Deadline::after(2s));
+std::vector<int> absent_ranks(Store& store, std::string_view name, int size) {
+  const auto list = store.list(ranks_prefix(name), Deadline::after(2s));
   const std::set<std::string> present(list.begin(), list.end());
   std::vector<int> absent;
-  for (int rank = 0; rank < keys.size; ++rank) {
-    if (!present.contains(keys.rank(rank))) absent.push_back(rank);
+  for (int rank = 0; rank < size; ++rank) {
+    if (!present.contains(rank_key(name, rank))) absent.push_back(rank);
   }
   return absent;
 }
@@ -122,17 +121,16 @@ void store_barrier(Store& store, std::string_view name, int rank, int size, Dead
     throw Error(ErrorCode::kInvalidArgument,
                 fmt::format("barrier {}: rank {} of {}", quote_key(name), rank, size));
   }
-  const BarrierKeys keys(name, size);
   try {
-    if (!store.arrive(keys.rank(rank), "", keys.awaited_by(rank), deadline)) {
+    if (!store.arrive(rank_key(name, rank), "", awaited_keys(name, rank, size), deadline)) {
       throw Error(ErrorCode::kInvalidArgument,
                   fmt::format("barrier {}: rank {} has been here before; a name serves once",
                               quote_key(name), rank));
     }
-    if (rank == 0) store.set(keys.done, "", deadline);
+    if (rank == 0) store.set(done_key(name), "", deadline);
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kTimeout) throw;
-    const auto absent = absent_ranks(store, keys);
+    const auto absent = absent_ranks(store, name, size);
     if (absent.empty()) return;  // The last one came just now.
     throw Error(ErrorCode::kTimeout,
                 fmt::format("barrier {} on rank {}: ranks {} of {} did not come in time",

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <poll.h>
-#include <sys/eventfd.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -23,6 +22,9 @@ namespace {
 constexpr auto kGrace = 1s;
 /// Requests that a server which does not read may leave here, before callers wait for room.
 constexpr size_t kMaxOutput = 2 * kMaxRequestBytes;
+
+/// Who sees bytes off does not hear that nobody leads any more: it looks so often.
+constexpr auto kPushTime = 10ms;
 
 constexpr std::chrono::milliseconds kEndingTime{200};
 constexpr std::chrono::milliseconds kEndingPause{5};
@@ -60,12 +62,7 @@ class TcpStoreClient::Registration {
 };
 
 TcpStoreClient::TcpStoreClient(UniqueFd fd, std::unique_ptr<TlsSession> tls, std::string server)
-    : fd_(std::move(fd)),
-      wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
-      server_(std::move(server)),
-      tls_(std::move(tls)) {
-  if (!wake_) throw io_error("eventfd");
-}
+    : fd_(std::move(fd)), server_(std::move(server)), tls_(std::move(tls)) {}
 
 StoreReply TcpStoreClient::call(StoreRequest request, Deadline deadline) {
   const bool can_wait = waits(request.op);
@@ -76,22 +73,28 @@ StoreReply TcpStoreClient::call(StoreRequest request, Deadline deadline) {
   const uint64_t id = ++last_id_;
   const Registration registration(*this, id, own);
   wait_for_room(lock, own, deadline);
-  const RequestFrame frame{id, std::move(request)};
-  queue(encode(frame));
+  const StoreOp op = request.op;
+  const std::string first_key = send_request(id, std::move(request), own);
   wait_for_reply(lock, own, deadline);
   if (!own.reply && can_wait) {
     StoreRequest cancel;
     cancel.op = StoreOp::kCancel;
-    queue(encode(RequestFrame{id, std::move(cancel)}));
+    queue(encode(RequestFrame{id, std::move(cancel)}), own);
     wait_for_reply(lock, own, Deadline::after(kGrace));
   }
   if (!own.reply) {
-    const auto& keys = frame.request.keys;
-    throw Error(ErrorCode::kTimeout,
-                fmt::format("{} does not answer: {} {}", name(), to_string(frame.request.op),
-                            quote_key(keys.empty() ? "" : keys[0])));
+    throw Error(ErrorCode::kTimeout, fmt::format("{} does not answer: {} {}", name(), to_string(op),
+                                                 quote_key(first_key)));
   }
   return std::move(*own.reply);
+}
+
+/// Returns the first key, for messages. The rest is freed while it is in the cache: where a
+/// thousand threads wait, what each has to touch after that is what it costs.
+std::string TcpStoreClient::send_request(uint64_t id, StoreRequest request, Call& own) {
+  const RequestFrame frame{id, std::move(request)};
+  queue(encode(frame), own);
+  return frame.request.keys.empty() ? "" : frame.request.keys[0];
 }
 
 void TcpStoreClient::wait_for_room(MutexLock& lock, Call& own, Deadline deadline) {
@@ -113,47 +116,55 @@ void TcpStoreClient::wait_for_reply(MutexLock& lock, Call& own, Deadline deadlin
   }
 }
 
-/// Waits a while for news: as the leader if nobody leads, else until the leader has some.
+/// Waits a while for news: as the leader if nobody leads, else until the leader has some. The
+/// leader may not know of bytes that came to be left since it began to wait: whose they are sees
+/// them off.
 void TcpStoreClient::step(MutexLock& lock, Call& own, Deadline deadline) {
-  if (led_) {
-    own.wake.wait_until(lock, deadline.when());
-  } else {
+  if (!led_) {
     lead_once(own.may_spin, deadline);
+  } else if (sent_ < own.queued_until || output_.size() > kMaxOutput) {
+    push_once(deadline.at_most(kPushTime));
+  } else {
+    own.wake.wait_until(lock, deadline.when());
   }
 }
 
 void TcpStoreClient::lead_once(bool may_spin, Deadline deadline) {
-  std::array<pollfd, 2> items = {
-      {{fd_.get(), static_cast<short>(output_.empty() ? POLLIN : POLLIN | POLLOUT), 0},
-       {wake_.get(), POLLIN, 0}}};
+  pollfd item{fd_.get(), static_cast<short>(output_.empty() ? POLLIN : POLLIN | POLLOUT), 0};
   led_ = true;
   mutex_.unlock();
-  const auto poll = [&](int wait_ms) { return ::poll(items.data(), items.size(), wait_ms); };
+  const auto poll = [&](int wait_ms) { return ::poll(&item, 1, wait_ms); };
   const int wait_ms = deadline.left_poll_ms();
   const int ready = may_spin ? poll_spinning(spinning_, wait_ms, poll) : poll(wait_ms);
   mutex_.lock();
   led_ = false;
   if (ready <= 0) return;
-  if (items[1].revents != 0) {
-    eventfd_t count = 0;
-    ::eventfd_read(wake_.get(), &count);
-  }
-  if ((items[0].revents & POLLOUT) != 0) {
-    flush();
-    if (output_.size() <= kMaxOutput) wake_all();  // some may wait for room
-  }
-  if ((items[0].revents & ~POLLOUT) != 0) receive();
+  if ((item.revents & POLLOUT) != 0) flush_for_all();
+  if ((item.revents & ~POLLOUT) != 0) receive();
 }
 
-void TcpStoreClient::queue(std::string frame) {
+void TcpStoreClient::push_once(Deadline deadline) {
+  pollfd item{fd_.get(), POLLOUT, 0};
+  mutex_.unlock();
+  const int ready = ::poll(&item, 1, deadline.left_poll_ms());
+  mutex_.lock();
+  if (ready > 0) flush_for_all();
+}
+
+void TcpStoreClient::flush_for_all() {
+  flush();
+  if (output_.size() <= kMaxOutput) wake_all();  // some may wait for room
+}
+
+void TcpStoreClient::queue(std::string frame, Call& own) {
   if (tls_) frame = tls_->seal(frame);
   if (output_.empty()) {
     output_ = std::move(frame);
   } else {
     output_ += frame;
   }
+  own.queued_until = sent_ + output_.size();
   flush();
-  if (!output_.empty() && led_) ::eventfd_write(wake_.get(), 1);
 }
 
 void TcpStoreClient::flush() {
@@ -173,6 +184,7 @@ void TcpStoreClient::flush() {
     }
   }
   output_.erase(0, sent);
+  sent_ += sent;
 }
 
 void TcpStoreClient::receive() {

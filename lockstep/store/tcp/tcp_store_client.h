@@ -29,6 +29,7 @@ class TcpStoreClient final : public RequestStore {
   struct Call {
     std::optional<StoreReply> reply;
     bool may_spin = false;
+    uint64_t queued_until = 0;  ///< Its bytes are out when so many have been sent.
     CondVar wake;  ///< Its reply is there, the connection is lost, there is room, or nobody leads.
   };
   class Registration;
@@ -36,11 +37,14 @@ class TcpStoreClient final : public RequestStore {
   StoreReply call(StoreRequest request, Deadline deadline) override;
   std::string name() const override { return "store at " + server_; }
 
+  std::string send_request(uint64_t id, StoreRequest request, Call& own) LOCKSTEP_REQUIRES(mutex_);
   void wait_for_room(MutexLock& lock, Call& own, Deadline deadline) LOCKSTEP_REQUIRES(mutex_);
   void wait_for_reply(MutexLock& lock, Call& own, Deadline deadline) LOCKSTEP_REQUIRES(mutex_);
   void step(MutexLock& lock, Call& own, Deadline deadline) LOCKSTEP_REQUIRES(mutex_);
   void lead_once(bool may_spin, Deadline deadline) LOCKSTEP_REQUIRES(mutex_);
-  void queue(std::string frame) LOCKSTEP_REQUIRES(mutex_);
+  void push_once(Deadline deadline) LOCKSTEP_REQUIRES(mutex_);
+  void flush_for_all() LOCKSTEP_REQUIRES(mutex_);
+  void queue(std::string frame, Call& own) LOCKSTEP_REQUIRES(mutex_);
   void flush() LOCKSTEP_REQUIRES(mutex_);
   void receive() LOCKSTEP_REQUIRES(mutex_);
   void take(std::string_view bytes) LOCKSTEP_REQUIRES(mutex_);
@@ -50,15 +54,15 @@ class TcpStoreClient final : public RequestStore {
   void check_connection() const LOCKSTEP_REQUIRES(mutex_);
 
   const UniqueFd fd_;
-  const UniqueFd wake_;  ///< eventfd: has the leader look at output_.
   const std::string server_;
 
   Mutex mutex_;
   const std::unique_ptr<TlsSession> tls_ LOCKSTEP_GUARDED_BY(mutex_);
   uint64_t last_id_ LOCKSTEP_GUARDED_BY(mutex_) = 0;
   std::map<uint64_t, Call*> calls_ LOCKSTEP_GUARDED_BY(mutex_);
-  bool led_ LOCKSTEP_GUARDED_BY(mutex_) = false;    ///< A thread polls the socket.
+  bool led_ LOCKSTEP_GUARDED_BY(mutex_) = false;    ///< A thread polls the socket for replies.
   std::string output_ LOCKSTEP_GUARDED_BY(mutex_);  ///< What the socket did not take yet.
+  uint64_t sent_ LOCKSTEP_GUARDED_BY(mutex_) = 0;   ///< Bytes that it did take.
   Spinning spinning_;                               ///< Used by the thread that leads.
   FrameReader reader_ LOCKSTEP_GUARDED_BY(mutex_){kMaxReplyBody};
   /// What became of the connection ("is gone: ..."); empty: nothing.
