@@ -133,6 +133,17 @@ TEST(WorkerEnvironment, WorkersSpeakTlsWhereTheirStoreDoes) {
   }
 }
 
+TEST(WorkerEnvironment, BeforeTheJobBeginsItHasNothingOfARank) {
+  WorkerEnvOptions options;
+  options.cores = 7;
+  options.agent = "agent";
+  const auto waiting = waiting_environment({{"PATH", "/bin"}}, 3, options);
+  EXPECT_EQ(waiting.count("RANK"), 0U);
+  EXPECT_EQ(waiting.count("LOCKSTEP_RANK"), 0U);
+  const auto later = worker_environment({{"PATH", "/bin"}}, two_nodes(), 0, options);
+  for (const auto& [name, value] : waiting) EXPECT_EQ(later.at(name), value) << name;
+}
+
 TEST(WorkerEnvironment, KeepsWhatTheUserSetAndReplacesAnOuterJobs) {
   const Environment base = {
       {"OMP_NUM_THREADS", "9"}, {"RANK", "77"}, {"LOCKSTEP_LAUNCHER", "torch"}};

@@ -47,7 +47,9 @@ class ElasticJob {
   int port() const { return port_->number(); }
 
   /// One that leads the job begins with MIN nodes at once.
-  std::unique_ptr<Launched> first(const std::string& host) const { return begin("0", host); }
+  std::unique_ptr<Launched> first(const std::string& host, const Words& command = kSleeper) const {
+    return begin("0", host, command);
+  }
   /// One that, where it leads, waits for all that can be expected for longer than any test does.
   std::unique_ptr<Launched> agent(const std::string& host, const Words& command = kSleeper,
                                   const Words& options = {}, const std::string& secret = "") const {

@@ -6,13 +6,12 @@
 #include "lockstep/base/error.h"
 #include "lockstep/launch/agent/core_binding.h"
 #include "lockstep/launch/warm/warm_note.h"
-#include "tests/launch/launched.h"
+#include "tests/launch/elastic_job.h"
 
 namespace lockstep::testing {
 namespace {
 
 using namespace std::chrono_literals;
-using Words = std::vector<std::string>;
 
 Words warm_worker(int ranks, const Words& arguments, const Words& options = {}) {
   Words words = {"run", "--nproc_per_node", std::to_string(ranks)};
@@ -46,7 +45,7 @@ TEST(Warm, RanksAreAsIfTheAgentHadStartedThem) {
     EXPECT_EQ(times_in(run.err(), "[" + r + "] err " + r + "\n"), 1) << run.err();
   }
   EXPECT_EQ(times_in(run.out(), "prepared\n"), 1) << "once, by the process that is loaded";
-  EXPECT_EQ(times_in(run.out(), "] prepared"), 0) << "and no rank says again what it has said";
+  EXPECT_EQ(times_in(run.out(), "by the process"), 1) << "and no rank says again what it has said";
   EXPECT_TRUE(run.alive().empty());
 }
 
@@ -117,6 +116,61 @@ TEST(Warm, NobodyOutlivesAKilledAgent) {
   run.send(SIGKILL);
   EXPECT_EQ(run.wait(), 137);
   EXPECT_TRUE(run.wait_all_gone());
+}
+
+// ---- nodes that wait for others
+
+Words elastic_worker(const std::string& act) {
+  return {built_program("warm_worker"), "", act};
+}
+
+TEST(WarmWait, ANodeLoadsItsProgramWhileItWaitsForOthers) {
+  const ElasticJob job("2", {"--nproc_per_node", "2"});
+  const auto a = job.agent("a", elastic_worker(""));
+  ASSERT_TRUE(a->wait_for("prepared")) << text_of(*a);
+  EXPECT_EQ(times_in(text_of(*a), " rank "), 0) << "nobody else is here yet";
+  const auto b = job.agent("b", elastic_worker(""));
+  for (const auto& run : {a.get(), b.get()}) {
+    EXPECT_EQ(run->wait(), 0) << text_of(*run);
+    EXPECT_EQ(times_in(run->out(), "prepared\n"), 1) << run->out();
+    EXPECT_EQ(times_in(run->out(), "warm rank"), 2) << run->out();
+    EXPECT_EQ(times_in(run->out(), "warm fd -"), 2) << run->out();
+    EXPECT_TRUE(run->alive().empty());
+  }
+}
+
+TEST(WarmWait, ASpareHasLoadedItsProgram) {
+  const ElasticJob job("1:2");
+  const auto a = job.first("a", elastic_worker("hang"));
+  ASSERT_TRUE(a->wait_for("warm rank 0 of 1")) << text_of(*a);
+  const auto b = job.agent("b", elastic_worker("hang"));
+  ASSERT_TRUE(b->wait_for("of 2")) << text_of(*b);
+  const auto spare = job.agent("c", elastic_worker("hang"));
+  ASSERT_TRUE(spare->wait_for("prepared")) << text_of(*spare);
+  ASSERT_TRUE(spare->wait_for("waits to take the place of another")) << text_of(*spare);
+  b->send(SIGKILL);
+  ASSERT_TRUE(spare->wait_for("warm rank")) << text_of(*spare);
+  EXPECT_EQ(times_in(spare->out(), "prepared"), 1) << spare->out();
+  EXPECT_TRUE(b->wait_all_gone());
+}
+
+TEST(WarmWait, ASignalEndsANodeThatWaits) {
+  for (const int signal : {SIGTERM, SIGINT, SIGKILL}) {
+    const ElasticJob job("2");
+    const auto waits = job.agent("a", elastic_worker(""));
+    ASSERT_TRUE(waits->wait_for("prepared")) << text_of(*waits);
+    waits->send(signal);
+    EXPECT_EQ(waits->wait(), 128 + signal) << text_of(*waits);
+    EXPECT_TRUE(waits->wait_all_gone()) << "what it had loaded ends too";
+  }
+}
+
+TEST(WarmWait, WhatIsLoadedEndsWhenNobodyComes) {
+  const ElasticJob job("2", {"--rdzv_conf", "join_timeout=1"});
+  const auto waits = job.agent("a", elastic_worker("hang"));
+  EXPECT_EQ(waits->wait(), 1) << text_of(*waits);
+  EXPECT_EQ(times_in(waits->out(), "prepared"), 1) << waits->out();
+  EXPECT_TRUE(waits->alive().empty());
 }
 
 TEST(Warm, ASignalDoesNotWaitForAProgramThatLoads) {

@@ -73,7 +73,13 @@ int main(int argc, char** argv) {
     std::fflush(stdout);
     std::this_thread::sleep_for(std::chrono::seconds(600));
   }
-  if (first != "late") lockstep::warm_start([] { std::printf("prepared\n"); });
+  const auto prepare = [] {
+    std::printf("prepared\n");
+    // Tests see it while the process waits. What waits to be written must not be said by each rank.
+    std::fflush(stdout);
+    std::printf("by the process that is loaded\n");
+  };
+  if (first != "late") lockstep::warm_start(prepare);
   if (other.joinable()) other.join();
   return lockstep::run_main("warm_worker", body, argc, argv);
 }

@@ -13,6 +13,7 @@
 #include "lockstep/launch/agent/error_file.h"
 #include "lockstep/launch/agent/log_folder.h"
 #include "lockstep/launch/agent/output/job_lines.h"
+#include "lockstep/launch/agent/worker_command.h"
 #include "lockstep/launch/identity.h"
 #include "lockstep/launch/start/start_messages.h"
 
@@ -36,33 +37,31 @@ std::string agent_mark() {
                      std::chrono::steady_clock::now().time_since_epoch().count());
 }
 
-/// Not for a single worker that is started once: forking it from another process gains nothing.
-bool wants_warm_start(const Environment& environment, const JobPlan& plan) {
+/// Not for a single worker that is started once, and at once: forking it from another process gains
+/// nothing.
+bool wants_warm_start(const Environment& environment, const RunOptions& options) {
   const auto off = environment.find("LOCKSTEP_WARM_START");
   if (off != environment.end() && off->second == "0") return false;
-  return plan.ranks.local_size > 1 || plan.max_restarts > 0;
+  return options.nproc_per_node > 1 || options.max_restarts > 0 || options.num_nodes > 1;
+}
+
+double seconds_since_1970() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
 }  // namespace
 
-Agent::Agent(const RunOptions& options, const Environment& environment, const JobPlan& plan,
-             Rendezvous* rendezvous, std::string program)
+Agent::Agent(const RunOptions& options, const Environment& environment, Rendezvous* rendezvous,
+             std::string program)
     : options_(options),
       environment_(environment),
-      plan_(plan),
       rendezvous_(rendezvous),
-      signals_(options.ending_signals),
-      starter_(&signals_.original_mask(), wants_warm_start(environment, plan),
-               signals_.ending_fd()),
-      job_file_(registry_folders(environment)),
-      began_(std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch())
-                 .count()) {
+      starter_(wants_warm_start(environment, options)),
+      job_file_(registry_folders(environment)) {
   setup_ = {&options_, &environment_, std::move(program), agent_mark(), usable_cores(),
             &starter_, nullptr,       &poller_,           nullptr,      own_file_base(environment)};
   state_.grace = options_.shutdown_timeout;
   state_.ending_signals = options_.ending_signals;
-  if (!options_.log_dir.empty() && options_.log_dir != kNoFiles)
-    run_folder_ = make_run_folder(options_.log_dir, plan_);
 }
 
 Agent::~Agent() {
@@ -73,15 +72,52 @@ Agent::~Agent() {
 
 int Agent::run() {
   adopt_orphans();
+  stand_guard();
+  if (options_.num_nodes > 1) load_while_waiting();
+  const auto plan = rendezvous_->join();
+  if (plan) return run(*plan);
+  log_info("the job has ended well, without this node");
+  return 0;
+}
+
+void Agent::stand_guard() {
+  // A group for each worker, and one for the process that they are forked from.
   guard_.emplace(std::vector<std::string>{"LOCKSTEP_AGENT=" + setup_.mark},
-                 static_cast<size_t>(plan_.ranks.local_size), own_files(),
+                 static_cast<size_t>(options_.nproc_per_node) + 1, own_files(),
                  job_file_.candidates().size());
   setup_.guard = &*guard_;
-  poller_.add(signals_.fd(), kSignals);
+}
+
+void Agent::load_while_waiting() {
+  WorkerEnvOptions known;
+  known.agent = setup_.mark;
+  known.cores = setup_.cores;
+  if (!options_.cpus_of_ranks.empty()) known.cpus = options_.cpus_of_ranks[0];
+  const auto environment = waiting_environment(environment_, options_.nproc_per_node, known);
+  std::vector<Spawn> workers(2);  // the first and the last: they differ where any do
+  for (size_t i = 0; i < workers.size(); ++i) {
+    workers[i].path = setup_.program;
+    workers[i].argv = with_local_rank(options_.command, i == 0 ? 0 : options_.nproc_per_node - 1);
+    workers[i].environment = &environment;
+  }
+  starter_.load(workers);
+  if (starter_.server() > 0) guard_->watch(starter_.server());
+}
+
+int Agent::run(const JobPlan& plan) {
+  signals_.emplace(options_.ending_signals);
+  starter_.interrupted_by(signals_->ending_fd());
+  plan_ = plan;
+  began_ = seconds_since_1970();
+  if (!options_.log_dir.empty() && options_.log_dir != kNoFiles)
+    run_folder_ = make_run_folder(options_.log_dir, plan_);
+  poller_.add(signals_->fd(), kSignals);
   if (rendezvous_->fd() >= 0) poller_.add(rendezvous_->fd(), kNews);
   register_at_ = std::chrono::steady_clock::now() + kListedAfter;
   try {
     begin_generation(plan_);
+    // From here on it may end at any time, and its number be another's.
+    if (starter_.server() > 0) guard_->forget(starter_.server());
     loop();
   } catch (const Error& error) {
     rendezvous_->failed(node_failure(plan_, {1, 0}, error.what()));
@@ -109,7 +145,7 @@ void Agent::begin_generation(const JobPlan& plan) {
 /// All that must be gone with this agent.
 std::vector<std::string> Agent::own_files() const {
   std::vector<std::string> files = job_file_.candidates();
-  for (int local_rank = 0; local_rank < plan_.ranks.local_size; ++local_rank) {
+  for (int local_rank = 0; local_rank < options_.nproc_per_node; ++local_rank) {
     files.push_back(fmt::format("{}.error_{}", setup_.error_base, local_rank));
   }
   return files;
@@ -183,7 +219,7 @@ void Agent::on_ready(uint64_t tag) {
 }
 
 void Agent::on_signals() {
-  while (const int signal = signals_.next()) {
+  while (const int signal = signals_->next()) {
     if (signal == SIGCHLD) {
       orphans_ended_ = true;
     } else {
@@ -334,7 +370,7 @@ int Agent::finish() {
   guard_->dismiss();
   // Nothing runs any more, and there is no file to leave behind: from here on a signal ends this
   // program, also while nobody reads it.
-  ::pthread_sigmask(SIG_SETMASK, &signals_.original_mask(), nullptr);
+  ::pthread_sigmask(SIG_SETMASK, &signals_->original_mask(), nullptr);
   console_.drain();
   if (end_ && !end_->why_not_again.empty()) {
     console_.put(2, "lockstep run: no further restart: " + end_->why_not_again);

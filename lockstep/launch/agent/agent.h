@@ -20,17 +20,21 @@ namespace lockstep {
 
 class Agent {
  public:
-  /// `plan`: what `rendezvous` returned; it must outlive the agent. `program`: path of options'
-  /// program.
-  Agent(const RunOptions& options, const Environment& environment, const JobPlan& plan,
-        Rendezvous* rendezvous, std::string program);
+  /// `rendezvous` must outlive the agent. `program`: path of options' program.
+  Agent(const RunOptions& options, const Environment& environment, Rendezvous* rendezvous,
+        std::string program);
   ~Agent();
 
-  /// Runs the job to its end, prints the report of a failure last, and returns the exit code.
-  /// Errors: kIo (a worker cannot be started, a log file not be written); none is left then.
+  /// Joins the job, runs it to its end, prints the report of a failure last, and returns the exit
+  /// code. Until the job begins signals have their default effect; a program that asks for a warm
+  /// start is loaded meanwhile. Errors: those of Rendezvous::join(); kIo (a worker cannot be
+  /// started, a log file not be written); none is left then.
   int run();
 
  private:
+  void stand_guard();
+  void load_while_waiting();
+  int run(const JobPlan& plan);
   void begin_generation(const JobPlan& plan);
   void loop();
   int wait_ms() const;
@@ -65,10 +69,10 @@ class Agent {
   WorkerSetup setup_;
 
   AgentState state_;
-  SignalGate signals_;
+  std::optional<SignalGate> signals_;  ///< From when the job begins.
   WorkerStarter starter_;
   JobFile job_file_;
-  const double began_;  ///< Seconds since 1970.
+  double began_ = 0;  ///< Seconds since 1970.
   std::optional<Guard> guard_;
   Console console_;
   std::optional<WorkerLines> lines_;

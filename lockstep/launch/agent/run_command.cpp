@@ -88,13 +88,8 @@ int run_words(const std::vector<std::string>& words, bool started_by_starter) {
   if (options.log_dir.empty() && wants_files(options)) options.log_dir = make_log_dir();
   const auto rendezvous = make_rendezvous(
       options, options.num_nodes == 1 ? secret_of_environment() : secret_of_agents(options.wire));
-  const auto plan = rendezvous->join();
-  if (!plan) {
-    log_info("the job has ended well, without this node");
-    return 0;
-  }
   try {
-    Agent agent(options, environment, *plan, rendezvous.get(), program.path);
+    Agent agent(options, environment, rendezvous.get(), program.path);
     return agent.run();
   } catch (const ExecError& error) {
     return say(126, error.what());

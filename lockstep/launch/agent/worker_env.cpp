@@ -85,6 +85,19 @@ void set_virtual(Environment* environment, int local_rank) {
   (*environment)["LOCKSTEP_LAUNCHER"] = "lockstep";
 }
 
+void set_defaults(Environment* environment, int local_size, const WorkerEnvOptions& options) {
+  const auto set_default = [&](const char* name, const std::string& value) {
+    auto& place = (*environment)[name];
+    if (place.empty()) place = value;
+  };
+  int threads = std::max(1, options.cores / local_size);
+  if (!options.cpus.empty()) threads = std::min(threads, static_cast<int>(options.cpus.size()));
+  set_default("OMP_NUM_THREADS", std::to_string(threads));
+  set_default("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1");
+  set_default("NCCL_ASYNC_ERROR_HANDLING", "1");
+  set_default("PYTHONUNBUFFERED", "1");
+}
+
 }  // namespace
 
 Failure node_failure(const JobPlan& plan, const ExitStatus& status, const std::string& what) {
@@ -96,22 +109,23 @@ Failure node_failure(const JobPlan& plan, const ExitStatus& status, const std::s
   return failure;
 }
 
+Environment waiting_environment(const Environment& base, int local_size,
+                                const WorkerEnvOptions& options) {
+  Environment environment = base;
+  set(&environment, {{"LOCAL_WORLD_SIZE", std::to_string(local_size)},
+                     {"LOCKSTEP_LOCAL_WORLD_SIZE", std::to_string(local_size)},
+                     {"LOCKSTEP_AGENT", options.agent}});
+  set_defaults(&environment, local_size, options);
+  return environment;
+}
+
 Environment worker_environment(const Environment& base, const JobPlan& plan, int local_rank,
                                const WorkerEnvOptions& options) {
   Environment environment = base;
   set_torch(&environment, plan, local_rank, options);
   set_own(&environment, plan, local_rank, options);
   if (options.virtual_local_rank) set_virtual(&environment, local_rank);
-  const auto set_default = [&](const char* name, const std::string& value) {
-    auto& place = environment[name];
-    if (place.empty()) place = value;
-  };
-  int threads = std::max(1, options.cores / plan.ranks.local_size);
-  if (!options.cpus.empty()) threads = std::min(threads, static_cast<int>(options.cpus.size()));
-  set_default("OMP_NUM_THREADS", std::to_string(threads));
-  set_default("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1");
-  set_default("NCCL_ASYNC_ERROR_HANDLING", "1");
-  set_default("PYTHONUNBUFFERED", "1");
+  set_defaults(&environment, plan.ranks.local_size, options);
   return environment;
 }
 

@@ -46,6 +46,11 @@ struct WorkerEnvOptions {
   std::vector<int> cpus;            ///< LOCKSTEP_CPUS: to which it is bound; empty: to none.
 };
 
+/// What of worker_environment() is known before the job has a plan: LOCAL_WORLD_SIZE and
+/// LOCKSTEP_LOCAL_WORLD_SIZE, LOCKSTEP_AGENT, and what is set where `base` has none.
+Environment waiting_environment(const Environment& base, int local_size,
+                                const WorkerEnvOptions& options);
+
 /// `base` (the agent's own environment) overlaid with RANK, WORLD_SIZE, LOCAL_*, GROUP_*, ROLE_*,
 /// MASTER_*, TORCHELASTIC_* and LOCKSTEP_*. Set only where `base` has none: OMP_NUM_THREADS (cores
 /// / local ranks, at least 1 and at most as many as it is bound to),

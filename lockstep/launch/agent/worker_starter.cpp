@@ -43,24 +43,38 @@ Spawn resolved(Spawn worker) {
   return worker;
 }
 
-std::vector<pid_t> WorkerStarter::start(const std::vector<Spawn>& workers) {
-  if (warm_ && !tried_ && same_arguments(workers)) {
-    const Spawn first = resolved(workers[0]);
-    if (asks_for_warm_start(first.path) && !start_server(first)) return {};
+WorkerStarter::WorkerStarter(bool warm) : warm_(warm) {
+  ::pthread_sigmask(SIG_SETMASK, nullptr, &mask_);
+}
+
+void WorkerStarter::load(const std::vector<Spawn>& workers) {
+  try {
+    start_server(workers);
+  } catch (const Error&) {
+    socket_.reset();
   }
+}
+
+std::vector<pid_t> WorkerStarter::start(const std::vector<Spawn>& workers) {
+  if (!tried_ && !loading_) start_server(workers);
   tried_ = true;
+  if (loading_ && !await_server()) return {};
   std::vector<pid_t> pids(workers.size(), 0);
   if (socket_) fork_all(workers, &pids);
   for (size_t i = 0; i < workers.size(); ++i) {
-    if (pids[i] == 0) pids[i] = spawn(workers[i], *mask_);
+    if (pids[i] == 0) pids[i] = spawn(workers[i], mask_);
   }
   return pids;
 }
 
-/// False: interrupted.
-bool WorkerStarter::start_server(const Spawn& first) {
+void WorkerStarter::start_server(const std::vector<Spawn>& workers) {
+  if (!warm_ || !same_arguments(workers)) return;
+  const Spawn first = resolved(workers[0]);
   int ends[2];
-  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) return true;
+  if (!asks_for_warm_start(first.path) ||
+      ::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
+    return;
+  }
   socket_.reset(ends[0]);
   UniqueFd theirs(ends[1]);
   Environment environment = *first.environment;
@@ -71,13 +85,14 @@ bool WorkerStarter::start_server(const Spawn& first) {
   server.cpus.clear();                       // each rank binds itself
   server.kept_fd = theirs.get();
   program_ = first.path;
-  server_ = spawn(server, *mask_);
+  server_ = spawn(server, mask_);
   server_pidfd_ = open_pidfd(server_);
-  theirs.reset();  // so that its end is seen
-  return await_server();
+  loading_ = true;
 }
 
+/// False: interrupted.
 bool WorkerStarter::await_server() {
+  loading_ = false;
   const auto hello = receive_answer(socket_.get(), Deadline::after(kLoadLimit), interrupt_);
   pollfd interrupted{interrupt_, POLLIN, 0};
   if (!hello && ::poll(&interrupted, 1, 0) == 1) {

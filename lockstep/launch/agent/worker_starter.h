@@ -16,10 +16,16 @@ namespace lockstep {
 
 class WorkerStarter {
  public:
-  /// `mask`: of the signals that workers have blocked; outlives this. warm: whether to look for
-  /// warm_start() in a program. `interrupt`: readable when a signal wants to end this.
-  WorkerStarter(const sigset_t* mask, bool warm, int interrupt)
-      : mask_(mask), warm_(warm), interrupt_(interrupt) {}
+  /// Workers have the signals blocked that are now. warm: whether to look for warm_start() in a
+  /// program.
+  explicit WorkerStarter(bool warm);
+
+  /// Begins to load the program of `workers` if it asks for that, and returns: for who has to wait
+  /// before they start. Where that cannot be done, start() does it and says so.
+  void load(const std::vector<Spawn>& workers);
+
+  /// `interrupt`: readable when a signal wants to end this.
+  void interrupted_by(int interrupt) { interrupt_ = interrupt; }
 
   /// Starts all, by the same program. The first call of a program that asks for it loads it, which
   /// may take long; nothing else is done meanwhile, but an interrupt ends it, and nobody is
@@ -32,17 +38,18 @@ class WorkerStarter {
   pid_t server() const { return socket_ ? server_ : 0; }
 
  private:
-  bool start_server(const Spawn& first);
+  void start_server(const std::vector<Spawn>& workers);
   bool await_server();
   void fork_all(const std::vector<Spawn>& workers, std::vector<pid_t>* pids);
   void kill_server();
   void give_up(const std::string& why);
 
-  const sigset_t* mask_;
+  sigset_t mask_{};
   bool warm_;
-  int interrupt_;
+  int interrupt_ = -1;
   bool tried_ = false;
-  std::string program_;  ///< That was tried.
+  bool loading_ = false;  ///< The process that ranks are forked from has not said yet that it can.
+  std::string program_;   ///< That was tried.
   UniqueFd socket_;
   pid_t server_ = 0;
   UniqueFd server_pidfd_;
