@@ -43,7 +43,8 @@ bool is_stopped(pid_t pid) {
 class Jobs : public ::testing::Test {
  protected:
   std::map<std::string, std::string> variables() const {
-    return {{"XDG_RUNTIME_DIR", folder_.path().string()}};
+    const std::string folder = folder_.path().string();
+    return {{"LOCKSTEP_JOBS_DIR", folder + "/jobs"}, {"XDG_RUNTIME_DIR", folder}};
   }
   /// "run --nproc_per_node N --rdzv_id ID OPTIONS -- sh -c SCRIPT".
   Words shell(int ranks, const std::string& id, const std::string& script,
@@ -93,7 +94,6 @@ TEST_F(Jobs, PsShowsWhatRunsAndStopEndsIt) {
   EXPECT_TRUE(nothing_is_left());
 }
 
-// Never --all here: this user's other jobs, which are listed too, are not the test's to end.
 TEST_F(Jobs, StopWithoutAnIdListsThemAndEndsNone) {
   Launched one(shell(1, "one", kStay), variables());
   ASSERT_TRUE(one.wait_for("ready"));

@@ -97,6 +97,8 @@ std::vector<JobEntry> where(const std::vector<JobEntry>& jobs, const Matches& ma
 }  // namespace
 
 std::vector<std::string> registry_folders(const Environment& environment) {
+  const auto given = environment.find("LOCKSTEP_JOBS_DIR");
+  if (given != environment.end() && !given->second.empty()) return {given->second};
   std::vector<std::string> folders;
   const auto runtime = environment.find("XDG_RUNTIME_DIR");
   if (runtime != environment.end() && !runtime->second.empty()) {

@@ -56,6 +56,15 @@ TEST(JobEntry, TravelsAsJson) {
   EXPECT_FALSE(job_entry_from_json("nothing"));
 }
 
+TEST(Registry, StandsWhereTheUserSaysAndNowhereElse) {
+  const std::vector<std::string> given = {"/x/jobs"};
+  EXPECT_EQ(registry_folders({{"LOCKSTEP_JOBS_DIR", "/x/jobs"}, {"XDG_RUNTIME_DIR", "/run"}}),
+            given);
+  const auto usual = registry_folders({{"LOCKSTEP_JOBS_DIR", ""}, {"XDG_RUNTIME_DIR", "/run"}});
+  ASSERT_EQ(usual.size(), 2U);
+  EXPECT_EQ(usual[0], "/run/lockstep");
+}
+
 TEST(Registry, AnAgentIsListedWhileItLives) {
   const TempFolder folder;
   const std::vector<std::string> registries = {(folder / "jobs").string()};
