@@ -4,6 +4,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <string>
+
 #include "lockstep/base/env.h"
 #include "lockstep/base/error.h"
 #include "lockstep/base/file.h"
@@ -49,21 +52,46 @@ ResultLog::ResultLog(const std::filesystem::path& path, std::vector<std::string>
                      int64_t resume_epoch)
     : path_(path), metric_names_(std::move(metric_names)) {
   write_file_atomically(path, kept_lines(path, header(metric_names_), resume_epoch));
-  fd_ = UniqueFd(::open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC));
-  if (!fd_) throw io_error("open " + path.string());
+  open();
 }
 
-void ResultLog::write(const ResultRow& row) {
+void ResultLog::open() {
+  fd_ = UniqueFd(::open(path_.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC));
+  if (!fd_) throw io_error("open " + path_.string());
+}
+
+std::vector<std::string> ResultLog::metric_cells(const ResultRow& row) const {
   if (row.metrics.size() != metric_names_.size()) {
     throw Error(ErrorCode::kInvalidArgument,
                 fmt::format("{}: {} metrics for {} columns", path_.string(), row.metrics.size(),
                             metric_names_.size()));
   }
+  std::vector<std::string> cells;
+  for (const auto& metric : row.metrics) cells.push_back(cell(metric));
+  return cells;
+}
+
+void ResultLog::write(const ResultRow& row) {
   std::string line = fmt::format("{}\t{:.4f}", row.epoch, row.loss);
-  for (const auto& metric : row.metrics) line += fmt::format("\t{}", cell(metric));
+  for (const auto& metric : metric_cells(row)) line += "\t" + metric;
   line += fmt::format("\t{}", cell(row.train_time));
   if (!metric_names_.empty()) line += fmt::format("\t{}", cell(row.eval_time));
   append_line(fd_.get(), line, path_.string());
+}
+
+void ResultLog::add_evaluation(const ResultRow& row) {
+  const std::vector<std::string> metrics = metric_cells(row);
+  const size_t columns = metrics.size() + 4;  // Epoch, loss, train_time and eval_time besides
+  auto lines = split(read_file(path_), '\n');
+  for (auto& line : lines) {
+    auto cells = split(line, '\t');
+    if (cells.front() != std::to_string(row.epoch) || cells.size() != columns) continue;
+    std::copy(metrics.begin(), metrics.end(), cells.begin() + 2);
+    cells.back() = cell(row.eval_time);
+    line = fmt::format("{}", fmt::join(cells, "\t"));
+  }
+  write_file_atomically(path_, fmt::format("{}", fmt::join(lines, "\n")));
+  open();
 }
 
 }  // namespace lockstep

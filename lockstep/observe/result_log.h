@@ -35,7 +35,14 @@ class ResultLog {
   /// Errors: kInvalidArgument (number of metrics), kIo.
   void write(const ResultRow& row);
 
+  /// Puts metrics and eval_time of a later evaluation into the row that the epoch has, if any;
+  /// loss and train_time stay. Errors: those of write().
+  void add_evaluation(const ResultRow& row);
+
  private:
+  std::vector<std::string> metric_cells(const ResultRow& row) const;
+  void open();
+
   std::filesystem::path path_;
   std::vector<std::string> metric_names_;
   UniqueFd fd_;

@@ -86,6 +86,7 @@ StopReason Trainer::fit() {
   const int64_t max_steps = config().train.max_steps;
   if (max_steps > 0 && state_.step >= max_steps) stop_ = StopReason::kMaxSteps;
   for (auto& callback : callbacks_) callback->on_start(*this);
+  for (auto& callback : callbacks_) callback->on_begin(*this);
   while (!finished()) run_epoch();
   for (auto& callback : callbacks_) callback->on_end(*this);
   return stop_;

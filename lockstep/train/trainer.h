@@ -31,6 +31,8 @@ class Callback {
  public:
   virtual ~Callback() = default;
   virtual void on_start(Trainer&) {}
+  /// Once all have started, before the first step: a callback may evaluate here.
+  virtual void on_begin(Trainer&) {}
   virtual void on_step(Trainer&, const StepReport&) {}        ///< After each micro-step.
   virtual void on_epoch(Trainer&, const EpochReport&) {}      ///< After each whole epoch.
   virtual void on_evaluation(Trainer&, const EvalResult&) {}  ///< See Trainer::evaluated().

@@ -40,6 +40,7 @@ fs::path WeightFiles::best_path() const {
 
 void WeightFiles::save_epoch(const EpochWeights& epoch, const TensorMap& weights) {
   auto all = kept_;
+  std::erase_if(all, [&](const EpochWeights& item) { return item.epoch == epoch.epoch; });
   all.push_back(epoch);
   kept_ = weights_to_keep(all, policy_);
   const auto keeps = [&](const EpochWeights& item) {

@@ -35,7 +35,8 @@ class WeightFiles {
   WeightFiles(std::filesystem::path dir, std::string format, const KeepPolicy& policy,
               const std::vector<EpochWeights>& earlier);
 
-  /// Writes e{N}, unless the policy would remove it at once, and removes what it does not keep.
+  /// Writes e{N}, unless the policy would remove it at once, and removes what it does not keep. An
+  /// epoch that was there takes its new value.
   /// Errors: kIo.
   void save_epoch(const EpochWeights& epoch, const TensorMap& weights);
   void save_best(const TensorMap& weights) const;

@@ -41,6 +41,22 @@ TEST(ResultLog, ResumingKeepsTheEpochsBefore) {
   EXPECT_EQ(read_file(dir / "r"), "Epoch\tloss\tacc\ttrain_time\teval_time\n");
 }
 
+TEST(ResultLog, ALaterEvaluationGoesIntoTheRowOfItsEpoch) {
+  const TempFolder dir;
+  ResultLog log(dir / "r", {"recall", "f-score"});
+  log.write({1, 2.5, {0.1, 0.2}, 3, 4});
+  log.write({2, 1.5, {{}, {}}, 5, {}});
+  log.add_evaluation({.epoch = 2, .metrics = {0.3, 0.4}, .eval_time = 6});
+  log.write({3, 0.5, {{}, {}}, 7, {}});
+  EXPECT_EQ(read_file(dir / "r"),
+            "Epoch\tloss\trecall\tf-score\ttrain_time\teval_time\n"
+            "1\t2.5000\t0.1000\t0.2000\t3.0000\t4.0000\n"
+            "2\t1.5000\t0.3000\t0.4000\t5.0000\t6.0000\n"
+            "3\t0.5000\tNA\tNA\t7.0000\tNA\n");
+  log.add_evaluation({.epoch = 9, .metrics = {0.3, 0.4}, .eval_time = 6});  // has no row
+  EXPECT_EQ(read_file(dir / "r").find("\n9"), std::string::npos);
+}
+
 TEST(ResultLog, ResumingWithOtherColumnsIsRefused) {
   const TempFolder dir;
   ResultLog(dir / "r", {"acc"});

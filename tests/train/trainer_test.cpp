@@ -7,6 +7,8 @@
 #include <numeric>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/file.h"
+#include "lockstep/base/text.h"
 #include "lockstep/checkpoint/training_checkpoint.h"
 #include "lockstep/train/callbacks/checkpoints.h"
 #include "lockstep/train/callbacks/evaluation.h"
@@ -251,6 +253,50 @@ TEST(Trainer, ASignalAtAnEpochsEndDoesNotWaitForEvaluation) {
     EXPECT_EQ(run.reason, signalled ? StopReason::kSigterm : StopReason::kEpochsDone);
     EXPECT_EQ(counter->count, signalled ? 0 : 1);
   }
+}
+
+/// Three epochs of 6 steps, each evaluated; a signal at the end of the second, then on.
+TEST(Trainer, AnEpochThatASignalLeftUnjudgedIsJudgedWhenTheRunGoesOn) {
+  std::vector<std::vector<std::vector<std::string>>> results;
+  std::vector<TrainingState> states;
+  for (const bool signalled : {false, true}) {
+    const TempFolder dir;
+    auto config = tiny_config();
+    config.scheduler.num_epochs = 3;
+    config.train.ckpt_save_dir = dir.path();
+    config.system.val_while_train = true;
+    auto data = std::make_shared<const TinyData>();
+    const std::vector<DistributedSampler> samplers = {{data->size(), 0, 1, {.shuffle = false}}};
+    Loader loader(data, ImageTransform({Normalize{}}, data->shape(), 0), {.batch_size = 4});
+    TrainingLog log({.file = {}, .console = false});
+    TinyHooks hooks;
+    hooks.add_callbacks = [&](Trainer& trainer) {
+      trainer.add(std::make_shared<Evaluation>(loader, samplers));
+      trainer.add(std::make_shared<Results>());
+      trainer.add(std::make_shared<Checkpoints>(log));
+    };
+    hooks.signal = [=](int, int64_t step) { return signalled && step == 11 ? SIGTERM : 0; };
+    auto state = run_tiny(1, config, hooks)[0].state;
+    if (signalled) {
+      EXPECT_EQ(state.step, 12);
+      EXPECT_EQ(state.history.size(), 1u);
+      hooks.signal = [](int, int64_t) { return 0; };
+      hooks.start = [&](torch::nn::Module& model, torch::optim::Optimizer& optimizer) {
+        return load_checkpoint(dir.path(), model, optimizer, config.model.name());
+      };
+      state = run_tiny(1, config, hooks)[0].state;
+    }
+    states.push_back(state);
+    auto& rows = results.emplace_back();
+    for (const auto& line : split(read_file(dir / "result.log"), '\n')) {
+      auto cells = split(line, '\t');
+      cells.resize(std::min<size_t>(cells.size(), 4));  // not the times
+      rows.push_back(cells);
+    }
+  }
+  EXPECT_EQ(states[1].history, states[0].history);
+  EXPECT_EQ(states[1].best, states[0].best);
+  EXPECT_EQ(results[1], results[0]);
 }
 
 /// Tells that somebody has read it.

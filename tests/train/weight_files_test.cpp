@@ -51,6 +51,18 @@ TEST(WeightFiles, TheFormatOfMindsporeIsWrittenOverAndOver) {
   }
 }
 
+TEST(WeightFiles, AnEpochThatIsJudgedLaterTakesItsValue) {
+  const TempFolder dir;
+  WeightFiles files(dir.path(), "safetensors", {.keep = Keep::kTopK, .count = 2}, {});
+  const TensorMap weights = {{"w", at::ones({2})}};
+  files.save_epoch({1, 0.5}, weights);
+  files.save_epoch({2, kUnjudged}, weights);
+  files.save_epoch({2, 0.7}, weights);
+  EXPECT_EQ(files.kept(), (std::vector<EpochWeights>{{2, 0.7}, {1, 0.5}}));
+  EXPECT_TRUE(std::filesystem::exists(dir / "e1.safetensors"));
+  EXPECT_TRUE(std::filesystem::exists(dir / "e2.safetensors"));
+}
+
 TEST(WeightFiles, AFullDiskLeavesTheFilesThatWereThere) {
   const TensorMap small = {{"head.weight", torch::ones({2})}};
   const TensorMap large = {{"head.weight", torch::zeros({1 << 14})}};

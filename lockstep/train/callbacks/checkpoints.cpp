@@ -69,6 +69,13 @@ void Checkpoints::on_start(Trainer& trainer) {
   }
 }
 
+/// What a run that goes on judged first is the epoch before.
+void Checkpoints::on_begin(Trainer& trainer) {
+  if (!changed_) return;
+  save_epoch_weights(trainer, trainer.state().epoch);
+  save(trainer);
+}
+
 void Checkpoints::on_step(Trainer& trainer, const StepReport& report) {
   const int64_t every = trainer.config().train.ckpt_save_steps;
   if (every == 0 || !report.updated || trainer.state().step % every != 0) return;

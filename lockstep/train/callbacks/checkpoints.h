@@ -23,6 +23,7 @@ class Checkpoints final : public Callback {
   explicit Checkpoints(TrainingLog& log) : log_(log) {}
 
   void on_start(Trainer& trainer) override;
+  void on_begin(Trainer& trainer) override;
   void on_step(Trainer& trainer, const StepReport& report) override;
   void on_evaluation(Trainer& trainer, const EvalResult& result) override;
   void on_epoch(Trainer& trainer, const EpochReport& report) override;

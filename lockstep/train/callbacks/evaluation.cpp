@@ -26,6 +26,13 @@ void Evaluation::run(Trainer& trainer) {
   }
 }
 
+void Evaluation::on_begin(Trainer& trainer) {
+  const auto& state = trainer.state();
+  const bool at_an_end = state.epoch > 0 && state.batch_in_epoch == 0;
+  if (!at_an_end || state.metric_value) return;
+  if (evaluates_after(trainer.config().system, state.epoch)) run(trainer);
+}
+
 void Evaluation::on_epoch(Trainer& trainer, const EpochReport& report) {
   const auto reason = trainer.stop_reason();
   if (reason == StopReason::kSigterm || reason == StopReason::kSigint) return;

@@ -13,13 +13,14 @@ bool evaluates_after(const SystemConfig& config, int64_t epoch);
 /// Evaluates after epochs as the configuration says, and once at the end of a run that max_steps
 /// ended within an epoch. A signal ends a run without evaluation, also at an epoch's end, and ends
 /// an evaluation under way within a batch: who sent it may not wait, and the checkpoint comes
-/// first.
+/// first. The run that goes on from there evaluates that epoch before its first step.
 class Evaluation final : public Callback {
  public:
   /// The caller keeps them while the trainer runs.
   Evaluation(BatchSource& loader, std::span<const DistributedSampler> samplers)
       : loader_(loader), samplers_(samplers) {}
 
+  void on_begin(Trainer& trainer) override;
   void on_epoch(Trainer& trainer, const EpochReport& report) override;
   void on_end(Trainer& trainer) override;
 

@@ -19,6 +19,14 @@ void Results::on_start(Trainer& trainer) {
   result_log_.emplace(dir / "result.log", metric_names(trainer), trainer.state().epoch);
 }
 
+void Results::on_begin(Trainer& trainer) {
+  if (!evaluation_) return;
+  ResultRow row;
+  row.epoch = trainer.state().epoch;
+  add_evaluation(trainer, row);
+  if (result_log_) result_log_->add_evaluation(row);
+}
+
 void Results::on_step(Trainer& trainer, const StepReport& report) {
   if (!metrics_ || !report.updated) return;
   const auto images =
@@ -62,15 +70,20 @@ void Results::on_evaluation(Trainer& trainer, const EvalResult& result) {
 void Results::on_epoch(Trainer& trainer, const EpochReport& report) {
   if (result_log_) {
     ResultRow row{report.epoch, report.loss, {}, report.seconds, std::nullopt};
-    const auto names = metric_names(trainer);
-    row.metrics.resize(names.size());
-    if (evaluation_) {
-      for (size_t i = 0; i < names.size(); ++i) row.metrics[i] = evaluation_->metrics[i].second;
-      row.eval_time = evaluation_->seconds;
-    }
+    add_evaluation(trainer, row);
     result_log_->write(row);
   }
   evaluation_.reset();
+}
+
+/// Where there was one; it belongs to this row alone.
+void Results::add_evaluation(Trainer& trainer, ResultRow& row) {
+  const auto evaluation = std::exchange(evaluation_, std::nullopt);
+  const auto names = metric_names(trainer);
+  row.metrics.resize(names.size());
+  if (!evaluation) return;
+  for (size_t i = 0; i < names.size(); ++i) row.metrics[i] = evaluation->metrics[i].second;
+  row.eval_time = evaluation->seconds;
 }
 
 void Results::on_end(Trainer& trainer) {

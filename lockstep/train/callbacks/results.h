@@ -13,12 +13,15 @@ namespace lockstep {
 class Results final : public Callback {
  public:
   void on_start(Trainer& trainer) override;
+  void on_begin(Trainer& trainer) override;
   void on_step(Trainer& trainer, const StepReport& report) override;
   void on_evaluation(Trainer& trainer, const EvalResult& result) override;
   void on_epoch(Trainer& trainer, const EpochReport& report) override;
   void on_end(Trainer& trainer) override;
 
  private:
+  void add_evaluation(Trainer& trainer, ResultRow& row);
+
   std::optional<MetricsWriter> metrics_;
   std::optional<ResultLog> result_log_;
   std::optional<EvalResult> evaluation_;  // of the epoch that is about to be written
