@@ -31,7 +31,7 @@ class PickleReader {
       cursor_.byte();
     } else if (op == kFrame) {
       cursor_.take(8);
-    } else if (!scalar(op) && !container(op) && !object(op)) {
+    } else if (!scalar(op) && !container(op) && !filling(op) && !keeping(op) && !object(op)) {
       cursor_.back();
       cursor_.corrupt(
           fmt::format("has operation 0x{:02x}, which is not one that weights need,", op));
@@ -84,15 +84,6 @@ class PickleReader {
 
   bool container(uint8_t op) {
     switch (op) {
-      case kMark:
-        stack_.mark();
-        return true;
-      case kPop:
-        stack_.pop();
-        return true;
-      case kPopMark:
-        stack_.pop_mark();
-        return true;
       case kEmptyList:
         stack_.push({Kind::kList, 0, {}, {}});
         return true;
@@ -113,6 +104,14 @@ class PickleReader {
       case kTupleOp:
         stack_.push({Kind::kTuple, 0, {}, stack_.pop_mark()});
         return true;
+      default:
+        return false;
+    }
+  }
+
+  /// Puts what lies on the stack into a container below it.
+  bool filling(uint8_t op) {
+    switch (op) {
       case kAppend:
         stack_.add(stack_.pop_count(1), Kind::kList);
         return true;
@@ -131,6 +130,23 @@ class PickleReader {
       case kFrozenSet:
         stack_.pop_mark();
         stack_.push({});
+        return true;
+      default:
+        return false;
+    }
+  }
+
+  /// Moves things about: marks, and what is kept for later.
+  bool keeping(uint8_t op) {
+    switch (op) {
+      case kMark:
+        stack_.mark();
+        return true;
+      case kPop:
+        stack_.pop();
+        return true;
+      case kPopMark:
+        stack_.pop_mark();
         return true;
       case kBinPut:
         stack_.put(cursor_.number(1));

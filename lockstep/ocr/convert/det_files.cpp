@@ -1,4 +1,4 @@
-// Which label file belongs to which picture, set by set.
+// The label files of detection sets, in MindOCR's order.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,6 +7,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/file.h"
+#include "lockstep/ocr/convert/det_sets.h"
 #include "lockstep/ocr/convert/label_set.h"
 
 namespace lockstep::ocr {
@@ -14,70 +15,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-using ParseLabels = std::vector<LabelWord> (*)(const std::string&, const std::string&, LabelNotes&);
-/// A label file's name, or a picture's, to the other's.
-using OtherName = std::string (*)(const std::string&);
-
-enum class Order {
-  kByLabel,    // label files sorted by name; each names its picture
-  kByPicture,  // pictures sorted by the number that ends their name; each has a label file
-};
-
-struct LabelSet {
-  std::string_view name;
-  Order order;
-  const char* ending;  // of label files
-  OtherName other;
-  ParseLabels parse;
-};
-
-std::string up_to(const std::string& name, char separator) {
-  return name.substr(0, name.find(separator));
-}
-std::string from(const std::string& name, size_t begin) {
-  return name.substr(std::min(begin, name.size()));
-}
 std::string stem(const std::string& name) {
   return fs::path(name).stem().string();
-}
-
-// CTW1500's training set, where its folder holds no .txt; no name to ask for.
-constexpr std::string_view kCtwTraining = "ctw1500, training";
-
-const std::array<LabelSet, 13> kLabelSets = {{
-    {"ic15", Order::kByLabel, ".txt",
-     [](const std::string& n) { return from(stem(n), 3) + ".jpg"; }, parse_ic15},
-    {"mlt2017", Order::kByPicture, ".txt",
-     [](const std::string& n) { return "gt_" + stem(n) + ".txt"; }, parse_mlt},
-    {"mlt2019", Order::kByPicture, ".txt", [](const std::string& n) { return stem(n) + ".txt"; },
-     parse_mlt},
-    {"rctw17", Order::kByLabel, ".txt", [](const std::string& n) { return up_to(n, '.') + ".jpg"; },
-     parse_rctw17},
-    {"mtwi2018", Order::kByLabel, ".txt", [](const std::string& n) { return stem(n) + ".jpg"; },
-     parse_mtwi2018},
-    {"td500", Order::kByLabel, ".gt", [](const std::string& n) { return stem(n) + ".JPG"; },
-     parse_td500},
-    {"totaltext", Order::kByLabel, ".txt",
-     [](const std::string& n) { return up_to(from(n, n.rfind('_') + 1), '.') + ".jpg"; },
-     parse_totaltext},
-    {"ctw1500", Order::kByLabel, ".txt",
-     [](const std::string& n) { return from(up_to(n, '.'), 3) + ".jpg"; }, parse_ctw1500},
-    {kCtwTraining, Order::kByLabel, ".xml",
-     [](const std::string& n) { return up_to(n, '.') + ".jpg"; }, parse_ctw1500_xml},
-    {"casia10k", Order::kByLabel, ".txt",
-     [](const std::string& n) { return up_to(n, '.') + ".jpg"; }, parse_casia10k},
-    {"sroie", Order::kByLabel, ".txt", [](const std::string& n) { return up_to(n, '.') + ".jpg"; },
-     parse_sroie},
-    {"borndigital", Order::kByPicture, ".txt",
-     [](const std::string& n) { return "gt_" + stem(n) + ".txt"; }, parse_borndigital},
-    {"rects", Order::kByPicture, ".json", [](const std::string& n) { return stem(n) + ".json"; },
-     parse_rects},
-}};
-
-const LabelSet* find_set(std::string_view name) {
-  const auto found = std::find_if(kLabelSets.begin(), kLabelSets.end(),
-                                  [&](const LabelSet& set) { return set.name == name; });
-  return found != kLabelSets.end() ? found : nullptr;
 }
 
 /// Names in a folder; hidden ones are left out. Errors: kNotFound.
@@ -95,7 +34,7 @@ std::vector<std::string> names_in(const std::string& folder, std::string_view en
 
 int64_t number_at_end(const std::string& folder, const std::string& name) {
   const std::string bare = stem(name);
-  return whole_number(from(bare, bare.rfind('_') + 1), {(fs::path(folder) / name).string(), 0});
+  return whole_number(bare.substr(bare.rfind('_') + 1), {(fs::path(folder) / name).string(), 0});
 }
 
 /// Pictures by the number behind the last '_' of their name.
@@ -118,7 +57,7 @@ class DetFile {
 
   std::string by_label(const LabelSet& set) {
     const auto labels = names_in(options_.label_dir, set.ending);
-    if (labels.empty() && set.name == "ctw1500") return by_label(*find_set(kCtwTraining));
+    if (labels.empty() && set.name == "ctw1500") return by_label(*find_label_set(kCtwTraining));
     if (labels.empty()) {
       throw Error(ErrorCode::kNotFound,
                   fmt::format("{}: no label files *{}", options_.label_dir, set.ending));
@@ -242,7 +181,7 @@ bool has_det_labels(const std::string& dataset_name) {
   const std::array<std::string_view, 6> files = {"syntext150k", "lsvt",    "ic19_art",
                                                  "ctw",         "textocr", "cocotext"};
   return std::find(files.begin(), files.end(), dataset_name) != files.end() ||
-         find_set(dataset_name) != nullptr;
+         find_label_set(dataset_name) != nullptr;
 }
 
 std::string det_label_file(const ConvertOptions& options, const ConvertProgress& progress,
@@ -257,7 +196,7 @@ std::string det_label_file(const ConvertOptions& options, const ConvertProgress&
   if (name == "cocotext") {
     return file.by_list(parse_cocotext(text(), labels, options.split, result.notes));
   }
-  const LabelSet& set = *find_set(name);
+  const LabelSet& set = *find_label_set(name);
   return set.order == Order::kByLabel ? file.by_label(set) : file.by_picture(set);
 }
 

@@ -111,4 +111,10 @@ bool is_true(const json& value) {
                              : !value.empty();
 }
 
+bool has_area(const LabelWord& word, const std::string& where, LabelNotes& notes) {
+  if (word.points.size() >= 3) return true;
+  notes.push_back(fmt::format("{}: skipping the invalid polygon of '{}'", where, word.text));
+  return false;
+}
+
 }  // namespace lockstep::ocr

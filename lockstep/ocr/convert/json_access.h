@@ -7,6 +7,7 @@
 
 #include "lockstep/ocr/convert/label_json.h"
 #include "lockstep/ocr/convert/lines.h"
+#include "lockstep/ocr/convert/parse_set.h"
 
 namespace lockstep::ocr {
 
@@ -32,5 +33,8 @@ std::vector<LabelPoint> flat_points(const nlohmann::json& list, const LinePlace&
 std::vector<LabelPoint> nested_points(const nlohmann::json& list, const LinePlace& at, bool& whole);
 /// Python's truth.
 bool is_true(const nlohmann::json& value);
+
+/// Whether the word's polygon has three corners or more; else a note says that it is left out.
+bool has_area(const LabelWord& word, const std::string& where, LabelNotes& notes);
 
 }  // namespace lockstep::ocr

@@ -1,14 +1,10 @@
-// Sets whose labels stand in one JSON file.
+// LSVT, ArT and CTW: labels of all pictures in one JSON file, or one of JSON lines.
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <cmath>
 #include <opencv2/imgproc.hpp>
-#include <unordered_set>
 
 #include "lockstep/ocr/convert/json_access.h"
 #include "lockstep/ocr/convert/parse_set.h"
-#include "lockstep/ocr/text/unicode.h"
 
 namespace lockstep::ocr {
 namespace {
@@ -29,12 +25,6 @@ std::vector<LabelPoint> hull_of(const std::vector<LabelPoint>& points) {
     result.push_back({static_cast<double>(point.x), static_cast<double>(point.y)});
   }
   return result;
-}
-
-bool has_area(const LabelWord& word, const std::string& where, LabelNotes& notes) {
-  if (word.points.size() >= 3) return true;
-  notes.push_back(fmt::format("{}: skipping the invalid polygon of '{}'", where, word.text));
-  return false;
 }
 
 /// One text of LSVT or ArT.
@@ -81,76 +71,6 @@ LabelWord ctw_sentence(const json& characters, const LinePlace& at) {
   return word;
 }
 
-/// COCO's three tables: pictures in the order of the file, and the annotations of each.
-class CocoTables {
- public:
-  CocoTables(const std::string& text, const std::string& file)
-      : at_{file, 0}, document_(parse_document(text, file, "imgs", names_)) {}
-
-  /// Calls `see(picture, annotations)` in the order of the file.
-  template <class See>
-  void each(const See& see) const {
-    const json& pictures = member(document_, "imgs", at_);
-    const json& lists = member(document_, "imgToAnns", at_);
-    const json& all = member(document_, "anns", at_);
-    std::unordered_set<std::string> seen;
-    for (const auto& name : names_) {
-      if (!seen.insert(name).second) continue;
-      const json& picture = member(pictures, name, at_);
-      std::vector<const json*> annotations;
-      for (const json& id : list_in(lists, key_of(member(picture, "id", at_)), at_)) {
-        annotations.push_back(&member(all, key_of(id), at_));
-      }
-      see(picture, annotations);
-    }
-  }
-
-  const LinePlace& at() const { return at_; }
-
- private:
-  static std::string key_of(const json& id) {
-    return id.is_string() ? id.get<std::string>() : id.dump();
-  }
-
-  LinePlace at_;
-  std::vector<std::string> names_;
-  json document_;
-};
-
-/// The corners, or, where they cross and are not four, the box.
-void set_textocr_points(const json& entry, const LinePlace& at, LabelWord& word) {
-  word.points = flat_points(member(entry, "points", at), at);
-  if (word.points.size() < 3) throw_bad_label(at, "a text of fewer than three points");
-  if (is_valid_polygon(word.points)) {
-    if (signed_area(word.points) < 0) std::reverse(word.points.begin(), word.points.end());
-  } else if (word.points.size() == 4) {
-    word.points = sort_clockwise(std::move(word.points));
-  } else {
-    const json& list = member(entry, "bbox", at);
-    const auto box = numbers_of(list, at);
-    if (box.size() != 4) throw_bad_label(at, "a bbox of other than four numbers");
-    const double x = box[0], y = box[1], right = x + box[2], bottom = y + box[3];
-    word.points = {{x, y}, {right, y}, {right, bottom}, {x, bottom}};
-    for (const json& number : list) word.whole = word.whole && number.is_number_integer();
-  }
-}
-
-LabelWord cocotext_word(const json& entry, const LinePlace& at) {
-  LabelWord word;
-  word.type = text_in(entry, "class", at);
-  word.language = text_in(entry, "language", at);
-  const bool is_legible = text_in(entry, "legibility", at) == "legible";
-  const bool has_text = is_legible && entry.contains("utf8_string");
-  word.text = has_text ? text_in(entry, "utf8_string", at) : "###";
-  word.points = flat_points(member(entry, "polygon", at), at);
-  if (word.points.size() >= 3) word.points = sort_clockwise(std::move(word.points));
-  return word;
-}
-
-std::string last_part(const std::string& path) {
-  return path.substr(path.rfind('/') + 1);
-}
-
 }  // namespace
 
 std::map<std::string, std::vector<LabelWord>> parse_art(const std::string& text,
@@ -187,48 +107,6 @@ std::vector<LabelledPicture> parse_ctw(const std::string& text, const std::strin
     }
     pictures.push_back(std::move(picture));
   }
-  return pictures;
-}
-
-std::vector<LabelledPicture> parse_textocr(const std::string& text, const std::string& file,
-                                           LabelNotes& /*notes*/) {
-  std::vector<LabelledPicture> pictures;
-  const CocoTables tables(text, file);
-  tables.each([&](const json& picture, const std::vector<const json*>& annotations) {
-    LabelledPicture labelled{last_part(text_in(picture, "file_name", tables.at())), {}};
-    for (const json* entry : annotations) {
-      LabelWord word;
-      word.text = text_in(*entry, "utf8_string", tables.at());
-      if (word.text == ".") word.text = "###";
-      set_textocr_points(*entry, tables.at(), word);
-      labelled.words.push_back(std::move(word));
-    }
-    pictures.push_back(std::move(labelled));
-  });
-  return pictures;
-}
-
-std::vector<LabelledPicture> parse_cocotext(const std::string& text, const std::string& file,
-                                            const std::string& split, LabelNotes& notes) {
-  std::vector<LabelledPicture> pictures;
-  const CocoTables tables(text, file);
-  tables.each([&](const json& picture, const std::vector<const json*>& annotations) {
-    if (text_in(picture, "set", tables.at()) != split) return;
-    LabelledPicture labelled{text_in(picture, "file_name", tables.at()), {}};
-    bool is_legible = false;
-    for (const json* entry : annotations) {
-      LabelWord word = cocotext_word(*entry, tables.at());
-      if (!has_area(word, labelled.name, notes)) continue;
-      if (!is_valid_polygon(word.points)) {
-        notes.push_back(
-            fmt::format("{}: skipping the invalid polygon of '{}'", labelled.name, word.text));
-        continue;
-      }
-      is_legible = is_legible || word.text != "###";
-      labelled.words.push_back(std::move(word));
-    }
-    if (is_legible) pictures.push_back(std::move(labelled));
-  });
   return pictures;
 }
 
