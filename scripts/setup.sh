@@ -6,7 +6,7 @@ set -euo pipefail
 build=(g++ cmake ninja-build git make pkg-config ccache mold)
 libraries=(libtorch-dev libopenblas0-openmp
   libyaml-cpp-dev nlohmann-json3-dev libfmt-dev libcli11-dev libgtest-dev libssl-dev libcurl4-openssl-dev libarchive-dev libgloo-dev libdw-dev
-  libopencv-core-dev libopencv-imgproc-dev libopencv-imgcodecs-dev libjpeg-dev libpolyclipping-dev libgeos-dev liblmdb-dev libmatio-dev libpango1.0-dev libglib2.0-dev libfreetype-dev libfontconfig-dev fonts-dejavu-core
+  libopencv-core-dev libopencv-imgproc-dev libopencv-imgcodecs-dev libjpeg-dev zlib1g-dev libpolyclipping-dev libgeos-dev liblmdb-dev libmatio-dev libpango1.0-dev libglib2.0-dev libfreetype-dev libfontconfig-dev fonts-dejavu-core
   ca-certificates)
 tests=(python3 python3-torch python3-numpy python3-opencv python3-pyclipper python3-lmdb libopenmpi-dev openmpi-bin libmpich-dev mpich)
 cluster=(iproute2 nftables util-linux openssh-server openssh-client slurmctld slurmd slurm-client munge etcd-server etcd-client faketime openmpi-bin mpich procps)

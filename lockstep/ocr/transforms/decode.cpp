@@ -12,6 +12,7 @@
 #include "lockstep/base/file.h"
 #include "lockstep/ocr/transforms/image_frame.h"
 #include "lockstep/ocr/transforms/jpeg.h"
+#include "lockstep/ocr/transforms/png.h"
 
 namespace lockstep::ocr {
 namespace {
@@ -24,6 +25,8 @@ int read_flags(const DecodeImage& options) {
 }
 
 cv::Mat decode_by_opencv(Bytes bytes, const DecodeImage& options) {
+  const auto plain = is_png(bytes) ? plain_png(bytes) : std::vector<uint8_t>();
+  if (!plain.empty()) bytes = plain;
   // OpenCV takes no const data, but reads only.
   const cv::Mat view(1, static_cast<int>(bytes.size()), CV_8U, const_cast<uint8_t*>(bytes.data()));
   cv::Mat image = cv::imdecode(view, read_flags(options));

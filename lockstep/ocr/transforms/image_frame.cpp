@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
+#include <cstdlib>
 #include <limits>
+
+#include "lockstep/ocr/transforms/png.h"
 
 namespace lockstep::ocr {
 namespace {
@@ -23,10 +25,26 @@ std::string size_fault(int64_t width, int64_t height) {
                      kMaxImagePixels);
 }
 
-std::string png_fault(Bytes bytes) {
+/// Its size first, which may be a reason not to look at the rest.
+std::string png_file_fault(Bytes bytes) {
   constexpr size_t kHeader = 24;
   if (bytes.size() < kHeader) return "a PNG that is cut off";
-  return size_fault(big_endian(bytes, 16, 4), big_endian(bytes, 20, 4));
+  const auto fault = size_fault(big_endian(bytes, 16, 4), big_endian(bytes, 20, 4));
+  return fault.empty() ? png_fault(bytes) : fault;
+}
+
+/// Of a header of 40 bytes or more, as all but OS/2's are; its height may be negative: top down.
+std::string bmp_fault(Bytes bytes) {
+  constexpr size_t kSize = 14, kWidth = 18, kHeight = 22, kHeader = 26;
+  const auto number = [&](size_t at) {
+    uint32_t value = 0;
+    for (size_t i = at + 4; i > at; --i) value = value << 8 | bytes[i - 1];
+    return value;
+  };
+  if (bytes.size() < kHeader) return "a BMP that is cut off";
+  if (number(kSize) < 40) return "";
+  const auto height = static_cast<int32_t>(number(kHeight));
+  return size_fault(static_cast<int32_t>(number(kWidth)), std::abs(int64_t{height}));
 }
 
 bool is_frame_marker(uint8_t marker) {  // SOF0 .. SOF15, which tell the size
@@ -117,12 +135,10 @@ bool is_jpeg(Bytes bytes) {
 }
 
 std::string image_fault(Bytes bytes) {
-  constexpr std::array<uint8_t, 8> kPng = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1A, '\n'};
   if (bytes.empty()) return "an empty file";
   if (bytes.size() > static_cast<size_t>(std::numeric_limits<int>::max())) return "over 2 GiB";
-  if (std::ranges::equal(bytes.first(std::min(bytes.size(), kPng.size())), kPng)) {
-    return png_fault(bytes);
-  }
+  if (is_png(bytes)) return png_file_fault(bytes);
+  if (bytes.size() >= 2 && bytes[0] == 'B' && bytes[1] == 'M') return bmp_fault(bytes);
   return is_jpeg(bytes) ? jpeg_fault(bytes) : "";
 }
 

@@ -8,12 +8,12 @@
 namespace lockstep::ocr {
 
 /// More pixels than any camera makes; an image that claims more is refused before it is decoded
-/// (PNG, JPEG) or, of other formats, by OpenCV's own limit of 2^30.
+/// (PNG, JPEG, BMP) or, of other formats, by OpenCV's own limit of 2^30.
 inline constexpr int64_t kMaxImagePixels = int64_t{1} << 28;
 
 /// Why these bytes cannot be the whole of an image that may be decoded; empty: they may be. Looks
-/// at the frame of PNG and JPEG alone. Decoders go on with a JPEG that is cut off and leave the
-/// rest grey, which would be trained on.
+/// at the frame of PNG, JPEG and BMP alone. Decoders go on with a JPEG that is cut off and leave
+/// the rest grey, which would be trained on.
 std::string image_fault(std::span<const uint8_t> bytes);
 
 bool is_jpeg(std::span<const uint8_t> bytes);

@@ -1,9 +1,12 @@
 #include "lockstep/ocr/transforms/decode.h"
 
+#include <zlib.h>
+
 #include <random>
 
 #include "lockstep/base/file.h"
 #include "lockstep/ocr/transforms/image_frame.h"
+#include "lockstep/ocr/transforms/png.h"
 #include "tests/data/errors.h"
 #include "tests/data/temp_dir.h"
 #include "tests/ocr/transforms/pictures.h"
@@ -111,6 +114,62 @@ TEST(Decode, RefusesWhatIsCutOff) {
   auto appended = jpeg;
   appended.insert(appended.end(), 100, 'x');
   EXPECT_EQ(decoded(appended).size(), cv::Size(80, 60));
+}
+
+/// One chunk of a PNG, with a checksum of its own or with zeros.
+std::vector<uint8_t> png_chunk(const std::string& type, const std::string& data, bool sound) {
+  std::string chunk = type + data;
+  const auto sum = sound ? crc32(0, reinterpret_cast<const Bytef*>(chunk.data()),
+                                 static_cast<uInt>(chunk.size()))
+                         : 0;
+  const auto number = [](uint64_t value) {
+    std::string text;
+    for (int shift = 24; shift >= 0; shift -= 8) text += static_cast<char>(value >> shift);
+    return text;
+  };
+  chunk = number(data.size()) + chunk + number(sum);
+  return {chunk.begin(), chunk.end()};
+}
+
+std::vector<uint8_t> with_chunk(std::vector<uint8_t> png, const std::vector<uint8_t>& chunk) {
+  constexpr size_t kHeaderEnd = 33;
+  png.insert(png.begin() + kHeaderEnd, chunk.begin(), chunk.end());
+  return png;
+}
+
+// A profile of one byte is none; libpng would say so on standard error, and go on.
+TEST(Decode, OfAPngOnlyWhatPixelsDependOnCounts) {
+  const cv::Mat image = gradient(20, 30);
+  const auto png = encoded(image, ".png");
+  for (const auto& chunk : {png_chunk("iCCP", "x", true), png_chunk("gAMA", "zero", false),
+                            png_chunk("tEXt", "Title of it", true)}) {
+    const auto other = with_chunk(png, chunk);
+    ::testing::internal::CaptureStderr();
+    EXPECT_EQ(cv::norm(decoded(other), image, cv::NORM_INF), 0);
+    EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
+    EXPECT_EQ(plain_png(other), png);
+  }
+  EXPECT_TRUE(plain_png(png).empty());
+}
+
+TEST(Decode, DamageOfAPngIsTheErrorAndNothingElse) {
+  const auto png = encoded(gradient(60, 80), ".png");
+  ::testing::internal::CaptureStderr();
+  auto bad = png;
+  bad[bad.size() / 2] ^= 0xFF;
+  EXPECT_EQ(fault_of(bad), "a PNG with a damaged chunk IDAT at byte 33");
+  EXPECT_EQ(fault_of({png.begin(), png.end() - 13}), "a PNG that is cut off");
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
+}
+
+TEST(Decode, RefusesABmpThatClaimsMoreThanItMay) {
+  auto bmp = encoded(gradient(2, 2), ".bmp");
+  bmp[18 + 2] = bmp[22 + 2] = 1;  // 65538 x 65538
+  EXPECT_EQ(fault_of(bmp), "an image of 65538 x 65538 pixels; allowed: 1 to 268435456 in all");
+  bmp[22 + 3] = 0xFF;  // the height is negative
+  bmp[22 + 2] = bmp[22 + 1] = 0xFF;
+  bmp[18 + 2] = 0;
+  EXPECT_EQ(image_fault(bmp), "");
 }
 
 TEST(Decode, RefusesOtherThings) {
