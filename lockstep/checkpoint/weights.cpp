@@ -166,6 +166,7 @@ WeightReport load_weights(const std::filesystem::path& path, torch::nn::Module& 
   const bool folder = std::filesystem::is_directory(path);
   const auto file = FileBytes::open(folder ? find_checkpoint(path) / kModelFile : path);
   WeightReport report = Loader(*file, module, options).run();
+  if (!options.warns) return report;
   warn_of(file->name(), report.dropped, "tensors of the network have another shape there");
   warn_of(file->name(), report.missing, "tensors of the network are not in it");
   return report;

@@ -24,6 +24,7 @@ struct WeightOptions {
   bool strict = true;
   /// "backbone.": the file holds that part of the network alone, under names without it.
   std::string prefix;
+  bool warns = true;  ///< Else what the log would say is in the report alone.
 };
 
 struct WeightReport {

@@ -19,6 +19,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr auto kEvalLogger = "lockstep.eval";
+
 /// What to judge: named, else the best of the run, else its latest.
 fs::path weights_path(const Config& config) {
   if (!config.eval->ckpt_load_path.empty()) return config.eval->ckpt_load_path;
@@ -29,6 +31,32 @@ fs::path weights_path(const Config& config) {
   }
   const auto best = config.train.ckpt_save_dir / "best";
   return fs::exists(best) ? best : find_checkpoint(config.train.ckpt_save_dir);
+}
+
+/// All that the log tells of.
+void evaluate_logged(const Config& config, const World& world, const fs::path& path, Model& model,
+                     DataParts& data, ProcessGroup& group, TrainingLog& log) {
+  BannerFacts facts;
+  facts.total_parameters = count_parameters(model, true);
+  facts.trainable_parameters = count_parameters(model);
+  facts.num_ranks = world.size;
+  facts.num_batches =
+      data.loader->num_batches(data.samplers.front().num_samples()) * std::ssize(data.samplers);
+  log.info(kEvalLogger, fmt::format("Weights: {}", path.string()));
+  for (const auto& note : data.notes) log.info("lockstep.data", note);
+  log.info(kEvalLogger, evaluation_banner(config, facts));
+  const auto task = make_task(config);
+  EvalHooks hooks;
+  hooks.fault = [&](const std::string& line) { log.write(Severity::kWarning, kDataLogger, line); };
+  const auto result = evaluate(model, *data.loader, data.samplers, group, *task,
+                               config.system.amp_level_infer, hooks);
+  for (const auto& line : result->lines) log.info(kEvalLogger, line);
+  for (const auto& line : evaluation_warnings(result->samples, result->faults)) {
+    log.write(Severity::kWarning, kEvalLogger, line);
+  }
+  if (world.rank == 0) {
+    log.info(kEvalLogger, fmt::format("Performance: {}", python_dict(result->metrics)));
+  }
 }
 
 }  // namespace
@@ -46,30 +74,13 @@ int run_evaluation(const Config& config, const World& world) {
   load_weights(path, *model);
   const AmpLevel level = config.system.amp_level_infer;
   cast_module(*model, level, low_precision(at::kCPU));
-  auto data = make_data(config, shards_of(config, world), false);
+  const auto shards = shards_of(config, world);
+  auto data = make_data(config, shards, false, workers_of(world));
   make_folder(config.train.ckpt_save_dir);
   TrainingLog log({config.train.ckpt_save_dir / fmt::format("log_eval_{}.txt", world.rank),
                    world.rank == 0, parse_severity(config.system.log_level)});
-  BannerFacts facts;
-  facts.total_parameters = count_parameters(*model, true);
-  facts.trainable_parameters = count_parameters(*model);
-  facts.num_ranks = world.size;
-  facts.num_batches =
-      data.loader->num_batches(data.samplers.front().num_samples()) * std::ssize(data.samplers);
-  log.info("lockstep.eval", fmt::format("Weights: {}", path.string()));
-  for (const auto& note : data.notes) log.info("lockstep.data", note);
-  log.info("lockstep.eval", evaluation_banner(config, facts));
-  const auto task = make_task(config);
-  EvalHooks hooks;
-  hooks.fault = [&](const std::string& line) { log.write(Severity::kWarning, kDataLogger, line); };
-  const auto result = evaluate(*model, *data.loader, data.samplers, group, *task, level, hooks);
-  for (const auto& line : result->lines) log.info("lockstep.eval", line);
-  if (result->faults > 0) {
-    log.write(Severity::kWarning, "lockstep.eval", faults_line(result->faults, "judged"));
-  }
-  if (world.rank == 0) {
-    log.info("lockstep.eval", fmt::format("Performance: {}", python_dict(result->metrics)));
-  }
+  log_failure(log, kEvalLogger,
+              [&] { evaluate_logged(config, world, path, *model, data, group, log); });
   return 0;
 }
 

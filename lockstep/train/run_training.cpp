@@ -48,13 +48,14 @@ RunParts make_parts(const Config& config, const World& world, bool own_results) 
   RunParts parts;
   const ShardRange shards = shards_of(config, world);
   const int64_t seed = config.system.seed;
-  parts.model = make_model(config.model, seed);
+  parts.model = make_model(config.model, seed, world.rank == 0);
   parts.masters = make_masters(config.system.amp_level, *parts.model);
   torch::nn::Module& weights = parts.masters ? parts.masters->module() : *parts.model;
   parts.optimizer = make_optimizer(config.optimizer, weights);
   parts.task = make_task(config);
-  parts.train = make_data(config, shards, true);
-  if (config.system.val_while_train) parts.eval = make_data(config, shards, false);
+  const int workers = workers_of(world);
+  parts.train = make_data(config, shards, true, workers);
+  if (config.system.val_while_train) parts.eval = make_data(config, shards, false, workers);
   parts.resumed = resume(config, own_results, weights, *parts.optimizer);
   if (parts.masters) parts.masters->publish_all();
   if (config.train.ema) {
@@ -187,6 +188,16 @@ int exit_status_of(StopReason reason) {
   return 0;
 }
 
+/// From the first step to what the log says last.
+void train_logged(Trainer& trainer, TrainingLog& log, const World& world) {
+  const StopReason reason = trainer.fit();
+  if (exit_status_of(reason) == 0) {  // after a signal there may be little time
+    const auto line = compare_weights(weights_digest(trainer.model()), trainer.group());
+    if (world.rank == 0) log.plain(line);
+  }
+  if (world.rank == 0) log_end(log, trainer.config(), trainer);
+}
+
 }  // namespace
 
 int run_training(const Config& config, const World& world) {
@@ -212,15 +223,12 @@ int run_training(const Config& config, const World& world) {
   const auto precision = precision_line(config);
   if (!precision.empty()) log.info(kName, precision);
   if (config.parallel.shards > 0) log.info(kName, shards_line(trainer.shards(), threads));
-  log_start(log, config, parts, world, trainer);
-  add_callbacks(trainer, log, parts);
-  const StopReason reason = trainer.fit();
-  if (exit_status_of(reason) == 0) {  // after a signal there may be little time
-    const auto line = compare_weights(weights_digest(*parts.model), group);
-    if (world.rank == 0) log.plain(line);
-  }
-  if (world.rank == 0) log_end(log, config, trainer);
-  return exit_status_of(reason);
+  log_failure(log, kName, [&] {
+    log_start(log, config, parts, world, trainer);
+    add_callbacks(trainer, log, parts);
+    train_logged(trainer, log, world);
+  });
+  return exit_status_of(trainer.stop_reason());
 }
 
 }  // namespace lockstep

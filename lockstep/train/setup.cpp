@@ -11,6 +11,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/checkpoint/training_checkpoint.h"
 #include "lockstep/data/cifar10.h"
+#include "lockstep/launch/identity.h"
 #include "lockstep/train/config/weights.h"
 #include "lockstep/train/text_data.h"
 
@@ -48,14 +49,15 @@ ModelSpec model_spec(const ModelConfig& config) {
   return spec;
 }
 
-std::shared_ptr<Model> make_model(const ModelConfig& config, int64_t seed) {
+std::shared_ptr<Model> make_model(const ModelConfig& config, int64_t seed, bool warns) {
   torch::manual_seed(static_cast<uint64_t>(seed));
   auto model = build_model(model_spec(config));
   // To start from: what does not fit keeps its values, with a warning, as in MindOCR.
   const std::string& backbone = config.backbone.pretrained;
-  if (!backbone.empty()) load_weights(require_weights(backbone), *model, {false, "backbone."});
+  if (!backbone.empty())
+    load_weights(require_weights(backbone), *model, {false, "backbone.", warns});
   if (!config.pretrained.empty()) {
-    load_weights(require_weights(config.pretrained), *model, {false, ""});
+    load_weights(require_weights(config.pretrained), *model, {false, "", warns});
   }
   return model;
 }
@@ -101,11 +103,11 @@ void check_classes(int64_t of_data, int64_t of_model) {
 
 namespace {
 
-LoaderOptions loader_options(const LoaderConfig& config, int parts) {
+LoaderOptions loader_options(const LoaderConfig& config, int parts, int max_workers) {
   LoaderOptions options;
   options.batch_size = config.batch_size * parts;
   options.drop_remainder = config.drop_remainder;
-  options.threads = static_cast<int>(config.num_workers);
+  options.threads = static_cast<int>(std::min<int64_t>(config.num_workers, max_workers));
   options.prefetch = config.prefetch_size;
   return options;
 }
@@ -119,11 +121,16 @@ std::shared_ptr<const Cifar10> load_cifar10(const Config& config, const DatasetC
 
 }  // namespace
 
-DataParts make_data(const Config& config, const ShardRange& shards, bool training) {
+int workers_of(const World& world) {
+  return std::max(1, usable_cores() / world.local_size);
+}
+
+DataParts make_data(const Config& config, const ShardRange& shards, bool training,
+                    int max_workers) {
   const auto& dataset = training ? config.train.dataset : config.eval->dataset;
   const auto& loader = training ? config.train.loader : config.eval->loader;
   const int64_t seed = config.system.seed;
-  const auto options = loader_options(loader, training ? shards.count : 1);
+  const auto options = loader_options(loader, training ? shards.count : 1, max_workers);
   DataParts parts;
   int64_t used = 0;
   if (config.model.type == ModelType::kCls) {
@@ -137,6 +144,12 @@ DataParts make_data(const Config& config, const ShardRange& shards, bool trainin
     parts.notes = samples->notes();
     parts.loader = std::make_unique<TextLoader>(samples, text_columns(config.model.type, training),
                                                 options, static_cast<uint64_t>(seed));
+  }
+  if (loader.num_workers > max_workers) {
+    parts.notes.push_back(
+        fmt::format("{}.loader.num_workers is {}, as many as this rank has cores: {} would only "
+                    "take them from each other",
+                    training ? "train" : "eval", max_workers, loader.num_workers));
   }
   for (int shard = shards.first; shard < shards.first + shards.count; ++shard) {
     parts.samplers.emplace_back(used, shard, shards.total,

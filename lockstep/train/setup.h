@@ -21,7 +21,8 @@ ModelSpec model_spec(const ModelConfig& config);
 
 /// Weights drawn from `seed` alone, so that every rank builds the same network; then those of
 /// model.pretrained, if any. Errors: kInvalidArgument (unknown name), those of load_weights().
-std::shared_ptr<Model> make_model(const ModelConfig& config, int64_t seed);
+/// `warns`: of weights that do not fit; one rank is enough.
+std::shared_ptr<Model> make_model(const ModelConfig& config, int64_t seed, bool warns = true);
 
 /// The same network, to be filled from elsewhere.
 ModelConfig without_pretrained(ModelConfig config);
@@ -47,7 +48,11 @@ struct DataParts {
 /// The section `train` or `eval`, for a rank of `shards`. In training the loader's batches are
 /// those of all its shards, laid in turn (see lay_in_turn()); else they are of one shard. Errors:
 /// kNotFound, kCorrupt (the files), kInvalidArgument (labels beyond the model's classes).
-DataParts make_data(const Config& config, const ShardRange& shards, bool training);
+/// `max_workers`: threads that it may have, whatever loader.num_workers says; a note tells.
+DataParts make_data(const Config& config, const ShardRange& shards, bool training, int max_workers);
+
+/// Cores for each rank of this host: what MindOCR bounds num_workers by, too.
+int workers_of(const World& world);
 
 /// This rank's shards: those of parallel.shards, or one.
 ShardRange shards_of(const Config& config, const World& world);

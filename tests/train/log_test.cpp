@@ -121,6 +121,24 @@ TEST(TrainingLog, RecordsInTheFile) {
             std::string::npos);
 }
 
+TEST(TrainingLog, WhatEndsARunIsInItsFile) {
+  const TempFolder dir;
+  TrainingLog log({dir / "log_0.txt", true, Severity::kInfo});
+  ::testing::internal::CaptureStdout();
+  EXPECT_THROW(log_failure(log, "lockstep.train", [] { throw std::runtime_error("no disk"); }),
+               std::runtime_error);
+  EXPECT_EQ(::testing::internal::GetCapturedStdout(), "");
+  EXPECT_NE(read_file(dir / "log_0.txt").find("] lockstep.train ERROR - no disk\n"),
+            std::string::npos);
+}
+
+TEST(Lines, WarnsOfAnEvaluationOfNothing) {
+  EXPECT_TRUE(evaluation_warnings(3, 0).empty());
+  EXPECT_EQ(evaluation_warnings(0, 2),
+            (std::vector<std::string>{faults_line(2, "judged"),
+                                      "no sample could be judged: the figures are 0"}));
+}
+
 TEST(Plan, Arithmetic) {
   Config config;
   config.scheduler.num_epochs = 3;

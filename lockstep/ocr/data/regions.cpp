@@ -49,10 +49,8 @@ Polygon read_polygon(const Json& item, size_t entry) {
 
 std::string read_text(const Json& item, size_t entry) {
   const auto text = item.find("transcription");
-  if (text == item.end() || !text->is_string()) {
-    refuse_region(entry, "no text 'transcription'");
-  }
-  return text->get<std::string>();
+  if (text == item.end()) refuse_region(entry, "no text 'transcription'");
+  return text->is_string() ? text->get<std::string>() : text->dump();
 }
 
 /// Nearly all regions are convex quadrilaterals, which need no library to be found valid.

@@ -5,7 +5,6 @@
 #include <numeric>
 #include <vector>
 
-#include "lockstep/base/error.h"
 #include "lockstep/ocr/text/unicode.h"
 
 namespace lockstep::ocr {
@@ -69,9 +68,7 @@ RecJudgement RecJudge::judge(std::string_view predicted, std::string_view truth)
 }
 
 RecFigures rec_figures(const RecCounts& counts) {
-  if (counts.words == 0) {
-    throw Error(ErrorCode::kInvalidArgument, "recognition: there is no word to judge");
-  }
+  if (counts.words == 0) return {};
   return {.acc = counts.correct / counts.words,
           .norm_edit_distance = 1 - counts.distance / counts.words};
 }

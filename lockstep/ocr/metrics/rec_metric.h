@@ -54,7 +54,7 @@ struct RecFigures {
   double norm_edit_distance = 0;  ///< 1 - mean of edit distance over the longer one's length.
 };
 
-/// Errors: kInvalidArgument for no words.
+/// 0 for no words.
 RecFigures rec_figures(const RecCounts& counts);
 
 /// Insertions, deletions and substitutions of characters that lead from one to the other, over the

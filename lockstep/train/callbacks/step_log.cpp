@@ -111,8 +111,8 @@ void StepLog::on_evaluation(Trainer&, const EvalResult& result) {
   for (const auto& line : result.lines) log_.info(kTrainLogger, line);
   log_.info(kTrainLogger, fmt::format("Performance: {}, eval time: {}", python_dict(result.metrics),
                                       python_float(result.seconds)));
-  if (result.faults > 0) {
-    log_.write(Severity::kWarning, kTrainLogger, faults_line(result.faults, "judged"));
+  for (const auto& line : evaluation_warnings(result.samples, result.faults)) {
+    log_.write(Severity::kWarning, kTrainLogger, line);
   }
   rate_.start(RateMeter::Clock::now());
 }

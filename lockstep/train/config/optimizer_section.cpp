@@ -55,7 +55,11 @@ void read_own_arguments(Section& section, OptimizerConfig& config) {
   const auto& opt = config.opt;
   if (opt == "sgd") config.dampening = section.number("dampening", 0, 0, 1);
   if (opt == "adan") config.beta3 = section.number("beta3", 0.99, 0, 1);
-  if (opt == "nadam") config.schedule_decay = section.number("schedule_decay", 4e-3, 0, 1e3);
+  if (opt == "nadam") {
+    config.schedule_decay = section.number("schedule_decay", 4e-3, 0, 1e3);
+  } else {
+    ignore(section, "schedule_decay");  // as MindOCR, which takes it for all
+  }
   if (opt == "adam" || opt == "adamw") config.use_amsgrad = section.flag("use_amsgrad", false);
   if (opt == "adagrad") {
     config.accum = section.number("accum", 0.1, 0, 1e12);

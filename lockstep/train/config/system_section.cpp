@@ -49,9 +49,9 @@ SystemConfig read_system(Section section) {
   config.drop_overflow_update = section.flag("drop_overflow_update", false);
   section.flag("refine_batch_size", true);
   config.seed = section.whole("seed", 42, 0, std::numeric_limits<int64_t>::max());
-  config.log_level =
-      section.choice("log_level", "logging.INFO",
-                     {"logging.DEBUG", "logging.INFO", "logging.WARNING", "logging.ERROR"});
+  config.log_level = section.choice(
+      "log_level", "logging.INFO",
+      {"logging.DEBUG", "logging.INFO", "logging.WARNING", "logging.ERROR", "logging.CRITICAL"});
   const auto style = section.choice("log_style", "mindocr", {"mindocr", "mindspore"});
   config.log_style = style == "mindocr" ? LogStyle::kMindocr : LogStyle::kMindspore;
   config.log_interval = section.whole("log_interval", 100, 1, kMaxCount);

@@ -81,6 +81,13 @@ std::string faults_line(int64_t faults, const char* what) {
                      faults, faults == 1 ? "" : "s", what);
 }
 
+std::vector<std::string> evaluation_warnings(int64_t samples, int64_t faults) {
+  std::vector<std::string> lines;
+  if (faults > 0) lines.push_back(faults_line(faults, "judged"));
+  if (samples == 0) lines.emplace_back("no sample could be judged: the figures are 0");
+  return lines;
+}
+
 std::string remarks_line(int64_t remarks) {
   return fmt::format(
       "{} time{} something was left out of a sample: the first are in the logs of "

@@ -40,7 +40,7 @@ Severity parse_severity(std::string_view name) {
   for (const auto severity : {Severity::kDebug, Severity::kWarning, Severity::kError}) {
     if (name == fmt::format("logging.{}", severity_name(severity))) return severity;
   }
-  return Severity::kInfo;
+  return name == "logging.CRITICAL" ? Severity::kError : Severity::kInfo;
 }
 
 std::string log_record(std::string_view time, std::string_view name, Severity severity,
@@ -62,6 +62,15 @@ void TrainingLog::write(Severity severity, std::string_view name, std::string_vi
 
 void TrainingLog::plain(std::string_view line) {
   put(std::string(line) + "\n");
+}
+
+void TrainingLog::failed(std::string_view name, std::string_view message) noexcept {
+  if (!file_) return;
+  try {
+    const auto text = log_record(local_time(), name, Severity::kError, message);
+    write_all(file_.get(), text.data(), text.size(), options_.file.string());
+  } catch (const std::exception&) {  // the disk may be what failed
+  }
 }
 
 void TrainingLog::put(const std::string& text) {

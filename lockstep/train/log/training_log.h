@@ -1,6 +1,7 @@
 #pragma once
 // The log of a run: log_{rank}.txt of every rank, and standard output on rank 0.
 
+#include <exception>
 #include <filesystem>
 #include <string>
 #include <string_view>
@@ -17,7 +18,8 @@ inline constexpr std::string_view kDataLogger = "lockstep.data";
 
 enum class Severity : int { kDebug = 10, kInfo = 20, kWarning = 30, kError = 40 };
 
-/// "logging.INFO" and so on, as the configuration has them; anything else is kInfo.
+/// "logging.INFO" and so on, as the configuration has them ("logging.CRITICAL": kError, of which
+/// none is above); anything else is kInfo.
 Severity parse_severity(std::string_view name);
 
 /// "[2026-01-31 12:00:00] lockstep.train INFO - message\n".
@@ -43,6 +45,10 @@ class TrainingLog {
   /// A line as it is, without time and name (MindSpore's style, the closing lines).
   void plain(std::string_view line);
 
+  /// The error that ends the run, into the file alone: who catches it tells the terminal. What
+  /// hinders that is passed over.
+  void failed(std::string_view name, std::string_view message) noexcept;
+
   /// The line at the foot of the terminal, drawn again after each record.
   ProgressLine& progress() { return progress_; }
 
@@ -53,5 +59,16 @@ class TrainingLog {
   UniqueFd file_;
   ProgressLine progress_;
 };
+
+/// Calls body; what it throws is in the log's file when it goes on.
+template <typename Body>
+void log_failure(TrainingLog& log, std::string_view name, const Body& body) {
+  try {
+    body();
+  } catch (const std::exception& error) {
+    log.failed(name, error.what());
+    throw;
+  }
+}
 
 }  // namespace lockstep

@@ -22,6 +22,17 @@ TEST(ParseRegions, ReadsTextsAndCorners) {
   EXPECT_TRUE(parse_regions("[]").empty());
 }
 
+// A detector does not read them, and MindOCR takes them as they are.
+TEST(ParseRegions, ATextThatIsNoneIsAsItIsWritten) {
+  const auto regions =
+      parse_regions(R"([{"transcription": null, "points": [[1, 2], [3, 2], [3, 4], [1, 4]]},
+                        {"transcription": 2026, "points": [[1, 2], [3, 2], [3, 4], [1, 4]]}])");
+  ASSERT_EQ(regions.size(), 2u);
+  EXPECT_EQ(regions[0].text, "null");
+  EXPECT_EQ(regions[1].text, "2026");
+  EXPECT_FALSE(regions[0].ignored || regions[1].ignored);
+}
+
 TEST(ParseRegions, SaysWhatIsWrong) {
   const auto fault = [](const std::string& json) {
     return error_of(ErrorCode::kCorrupt, [&] { parse_regions(json); });

@@ -193,7 +193,8 @@ TEST(Config, KeysOfMindocrWithoutEffectAreAccepted) {
       kMinimal, {"system.mode=0", "system.device_id=7", "system.amp_level=O0", "train.ema=False",
                  "train.loader.max_rowsize=16", "train.dataset.output_columns=[image, label]",
                  "loss_scaler={type: static, loss_scale: 1.0}", "model.neck=null",
-                 "train.pred_cast_fp32=False", "predict={anything: [1, 2]}"});
+                 "train.pred_cast_fp32=False", "optimizer.schedule_decay=0.004",
+                 "system.log_level=logging.CRITICAL", "predict={anything: [1, 2]}"});
   EXPECT_EQ(config.train.loader.batch_size, 32);
 }
 
