@@ -47,6 +47,8 @@ class TreeBuilder : public YAML::EventHandler {
     if (tag != "?" && tag != "!" && tag != "tag:yaml.org,2002:str") {
       fail(mark.line, fmt::format("the tag '{}' is not known here", tag));
     }
+    // UTF-32 can hold more than Unicode, and an escape any character.
+    if (!ocr::is_utf8(value)) fail(mark.line, "a character that no text holds");
     Node node = make(Node::Kind::kScalar, mark);
     node.text = value;
     node.quoted = tag != "?";

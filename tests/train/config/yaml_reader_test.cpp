@@ -65,6 +65,14 @@ TEST(YamlReader, RefusesWhatWouldBeMisread) {
   EXPECT_EQ(parse_yaml("a: g\xC3\xA4rten\t# a tab\n", "a").find("a")->text, "g\xC3\xA4rten");
 }
 
+TEST(YamlReader, RefusesCharactersThatAreNone) {
+  EXPECT_EQ(parse_error(std::string("\0\0\xFE\xFF"
+                                    "asc_",
+                                    8)),
+            "a.yaml:1: a character that no text holds");
+  EXPECT_EQ(parse_error("a: 1\nb: \"\\0\"\n"), "a.yaml:2: a character that no text holds");
+}
+
 TEST(YamlReader, ReadsUtf16ThatSaysSo) {
   EXPECT_EQ(parse_yaml(std::string_view("\xFF\xFE"
                                         "a\0:\0 \0"
