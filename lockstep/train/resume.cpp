@@ -33,12 +33,18 @@ void mark_results(const Config& config, const World& world) {
   write_file_atomically(config.train.ckpt_save_dir / kJobFile, world.job_id);
 }
 
+fs::path resume_place(const fs::path& named) {
+  const bool is_mindocrs = named.filename() == "train_resume.ckpt" && !fs::exists(named);
+  if (!is_mindocrs) return named;
+  return named.has_parent_path() ? named.parent_path() : fs::path(".");
+}
+
 Resumed resume(const Config& config, bool own_results, torch::nn::Module& weights,
                torch::optim::Optimizer& optimizer) {
   const bool newest = own_results && has_checkpoint(config.train.ckpt_save_dir);
   if (!config.model.resume && !newest) return {};
   const bool named = !newest && !config.model.resume_path.empty();
-  const fs::path path = named ? fs::path(config.model.resume_path) : config.train.ckpt_save_dir;
+  const fs::path path = named ? resume_place(config.model.resume_path) : config.train.ckpt_save_dir;
   if (!named && !has_checkpoint(path)) return {};
   Resumed resumed;
   resumed.from = find_checkpoint(path);

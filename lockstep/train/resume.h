@@ -30,6 +30,10 @@ bool finds_own_results(const Config& config, const World& world, ProcessGroup& g
 /// Says of the results to come whose they are. On rank 0.
 void mark_results(const Config& config, const World& world);
 
+/// MindOCR's name for what a run goes on from, DIR/train_resume.ckpt, is DIR here, where the newest
+/// checkpoint is looked for; any other path, and such a file that there is, stays as it is.
+std::filesystem::path resume_place(const std::filesystem::path& named);
+
 /// Fills weights and optimizer from the checkpoint that model.resume names, or, for True, from the
 /// newest in train.ckpt_save_dir if there is any. own_results: from that one whatever is named.
 /// Errors: as load_checkpoint().

@@ -98,7 +98,12 @@ TEST(Weights, OtherwiseWhatDoesNotFitKeepsItsValues) {
   SmallNet wide(9), net;
   save_ckpt(dir / "x.ckpt", wide);
   const at::Tensor before = net.first->weight.clone();
+  ::testing::internal::CaptureStderr();
+  load_weights(dir / "x.ckpt", net, {false, "", /*warns=*/false});
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
+  ::testing::internal::CaptureStderr();
   const WeightReport report = load_weights(dir / "x.ckpt", net, {false, ""});
+  EXPECT_NE(::testing::internal::GetCapturedStderr().find("x.ckpt: 7 tensors"), std::string::npos);
   EXPECT_EQ(report.loaded, 1U);  // last.bias
   EXPECT_EQ(report.dropped.size(), 7U);
   EXPECT_TRUE(at::equal(net.last->bias, wide.last->bias));

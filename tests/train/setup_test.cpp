@@ -7,9 +7,11 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/file.h"
+#include "lockstep/launch/identity.h"
 #include "lockstep/parallel/comm_hook.h"
 #include "lockstep/train/config/yaml_reader.h"
 #include "lockstep/train/results_folder.h"
+#include "lockstep/train/resume.h"
 #include "lockstep/train/weights_digest.h"
 #include "tests/support/error_of.h"
 #include "tests/support/ranks.h"
@@ -65,6 +67,15 @@ TEST(HoldResultsFolder, RefusesASecondRunAndSurvivesTheMove) {
   EXPECT_THROW(hold_results_folder(moved, soon()), Error);
   fs::create_directories(dir / "run");
   EXPECT_TRUE(hold_results_folder(dir / "run", soon()));
+}
+
+TEST(ResumePlace, MindocrsFileIsItsFolder) {
+  const TempFolder dir;
+  EXPECT_EQ(resume_place(dir / "train_resume.ckpt"), dir.path());
+  EXPECT_EQ(resume_place("train_resume.ckpt"), ".");
+  EXPECT_EQ(resume_place(dir / "step_000010"), dir / "step_000010");
+  write_file_atomically(dir / "train_resume.ckpt", "of MindSpore");
+  EXPECT_EQ(resume_place(dir / "train_resume.ckpt"), dir / "train_resume.ckpt");
 }
 
 TEST(IsCheckpointOf, ComparesFoldersNotNames) {
@@ -131,6 +142,13 @@ TEST(ThreadsOf, DoesNotDependOnTheRanksWithShards) {
   EXPECT_EQ(threads_of({.shards = 8}, world), 1);
   EXPECT_EQ(threads_of({.shards = 8, .threads = 2}, world), 2);
   EXPECT_EQ(threads_of({.threads = 1}, world), 1);
+}
+
+TEST(WorkersOf, AreTheCoresOfARank) {
+  World world;
+  EXPECT_EQ(workers_of(world), usable_cores());
+  world.local_size = 2 * usable_cores();
+  EXPECT_EQ(workers_of(world), 1);
 }
 
 /// Two ranks that go on from step 4 of these checkpoints.
