@@ -57,7 +57,7 @@ std::shared_ptr<Store> search_store(const Identity& identity, Deadline deadline)
   }
   throw Error(ErrorCode::kTimeout,
               fmt::format("rank {}: no store of this job at {} on ports {}; is rank 0 running, "
-                          "there, as the same build, and LOCKSTEP_TLS alike?",
+                          "there, as the same build, and LOCKSTEP_SECRET and LOCKSTEP_TLS alike?",
                           identity.rank, identity.master.host, fmt::join(ports, ", ")));
 }
 

@@ -222,6 +222,10 @@ TEST(Elastic, StrangersAreRefused) {
   EXPECT_EQ(other_size->wait(), 2);
   EXPECT_TRUE(has(other_size->err(), "was started with --nnodes 1:7, the job at "))
       << other_size->err();
+  const auto other_program = job.agent("b", {"/bin/sleep", "600"});
+  EXPECT_EQ(other_program->wait(), 2);
+  EXPECT_TRUE(has(other_program->err(), "was started to run sleep, the job of this name at "))
+      << other_program->err();
   const auto other_secret = job.agent("b", kSleeper, {}, "wrong");
   EXPECT_EQ(other_secret->wait(), 2);
   EXPECT_TRUE(has(other_secret->err(), "this job's secret")) << other_secret->err();

@@ -78,6 +78,7 @@ int run_words(const std::vector<std::string>& words, bool started_by_starter) {
   if (!script.empty() && ::access(script.c_str(), R_OK) != 0) {
     return say(127, "cannot read script " + script + ": " + std::strerror(errno));
   }
+  options.program = program_name(options);
   options.command = worker_command(options, environment);
   const Program program = find_program(options.command[0], program_search_path());
   if (program.exit_code != 0) return say(program.exit_code, program.problem);

@@ -81,6 +81,7 @@ struct RunOptions : RendezvousConf {
   ProgramKind program_kind = ProgramKind::kProgram;
   bool help = false;
   std::vector<std::string> command;  ///< Program and its arguments, as given.
+  std::string program;               ///< program_name() of that.
 
   static std::set<int> default_ending_signals();  ///< TERM, INT, HUP, QUIT.
 };

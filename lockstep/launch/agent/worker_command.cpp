@@ -74,4 +74,9 @@ std::vector<std::string> with_local_rank(std::vector<std::string> command, int l
   return command;
 }
 
+std::string program_name(const RunOptions& options) {
+  const std::string& name = options.command[0];
+  return options.program_kind == ProgramKind::kModule ? name : name.substr(name.rfind('/') + 1);
+}
+
 }  // namespace lockstep

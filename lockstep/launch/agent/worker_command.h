@@ -19,4 +19,8 @@ std::string python_script(const RunOptions& options);
 /// also $$, which torchrun makes $.
 std::vector<std::string> with_local_rank(std::vector<std::string> command, int local_rank);
 
+/// By which nodes of one job know that they run the same: the file's name without its folder, or
+/// the module's. Of `options` as they were given.
+std::string program_name(const RunOptions& options);
+
 }  // namespace lockstep

@@ -25,6 +25,7 @@ Offer make_offer(const RunOptions& options, const std::string& secret, const Mee
   offer.place_port = place.own_port();
   offer.local_size = options.nproc_per_node;
   offer.role = options.role;
+  offer.program = options.program;
   if (options.node_rank_given || options.rdzv_backend == "static") {
     offer.node_rank = options.node_rank;
   }

@@ -182,6 +182,15 @@ bool refused(MembershipState* state, const AgentHere& event, Actions* actions) {
     }
     return true;
   }
+  if (!rules.fixed_ranks && offer.role == rules.role && offer.program != rules.program) {
+    actions->push_back(RefuseAgent{
+        event.id, ErrorCode::kInvalidArgument,
+        fmt::format("node ({}) was started to run {}, the job of this name at {} runs {}: give "
+                    "each job an --rdzv_id and an --rdzv_endpoint of its own, or each program a "
+                    "--role",
+                    offer.host, offer.program, rules.place, rules.program)});
+    return true;
+  }
   if (!rules.fixed_ranks) return false;
   const auto& [holder, taken] =
       *state->by_wish.try_emplace(offer.node_rank.value_or(0), event.id).first;

@@ -40,6 +40,8 @@ struct MembershipRules {
   std::string run_id;
   std::string mark;   ///< Of this job's secret.
   std::string place;  ///< Where agents meet, for messages.
+  std::string role;   ///< The leader's own, and the program of that role's ranks.
+  std::string program;
 
   /// Whether a job that lost a node waits for another to come.
   bool elastic() const { return min_nodes < max_nodes || max_restarts > 0; }

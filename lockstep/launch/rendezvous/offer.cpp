@@ -15,15 +15,23 @@ std::string secret_mark(std::string_view secret, Wire wire) {
 }
 
 std::string to_json(const Offer& offer) {
-  nlohmann::json json = {
-      {"host", cut(offer.host, kMaxName)},    {"address", cut(offer.address, kMaxName)},
-      {"store_port", offer.store_port},       {"torch_port", offer.torch_port},
-      {"place_port", offer.place_port},       {"local_size", offer.local_size},
-      {"role", cut(offer.role, kMaxName)},    {"mark", offer.mark},
-      {"min_nodes", offer.min_nodes},         {"max_nodes", offer.max_nodes},
-      {"generation", offer.generation},       {"last_rank", offer.last_rank},
-      {"num_nodes", offer.num_nodes},         {"restart_count", offer.restart_count},
-      {"work", static_cast<int>(offer.work)}, {"leaving", offer.leaving}};
+  nlohmann::json json = {{"host", cut(offer.host, kMaxName)},
+                         {"address", cut(offer.address, kMaxName)},
+                         {"store_port", offer.store_port},
+                         {"torch_port", offer.torch_port},
+                         {"place_port", offer.place_port},
+                         {"local_size", offer.local_size},
+                         {"role", cut(offer.role, kMaxName)},
+                         {"mark", offer.mark},
+                         {"program", cut(offer.program, kMaxName)},
+                         {"min_nodes", offer.min_nodes},
+                         {"max_nodes", offer.max_nodes},
+                         {"generation", offer.generation},
+                         {"last_rank", offer.last_rank},
+                         {"num_nodes", offer.num_nodes},
+                         {"restart_count", offer.restart_count},
+                         {"work", static_cast<int>(offer.work)},
+                         {"leaving", offer.leaving}};
   if (offer.node_rank) json["node_rank"] = *offer.node_rank;
   return to_text(json);
 }
@@ -38,6 +46,7 @@ Offer offer_from_json(std::string_view text) {
   offer.place_port = small_member(json, "place_port", 0, kMaxPort);
   offer.local_size = small_member(json, "local_size", 1, kMaxLocalRanks);
   offer.role = text_member(json, "role", kMaxName);
+  offer.program = text_member(json, "program", kMaxName);
   offer.mark = text_member(json, "mark", 2 * sizeof(Digest));
   offer.max_nodes = small_member(json, "max_nodes", 1, kMaxNodes);
   offer.min_nodes = small_member(json, "min_nodes", 1, offer.max_nodes);

@@ -27,6 +27,7 @@ struct Offer {
   int place_port = 0;            ///< Where it serves the meeting place, should it take over.
   int local_size = 1;            ///< Ranks it runs.
   std::string role;              ///< ROLE_NAME of its ranks.
+  std::string program;           ///< Its ranks' (program_name()); equal on all nodes of a role.
   std::string mark;              ///< secret_mark(); equal on all nodes.
   std::optional<int> node_rank;  ///< Asked for by the user.
   int min_nodes = 1;             ///< What its command line says; equal on all nodes.

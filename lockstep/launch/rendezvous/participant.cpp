@@ -66,6 +66,9 @@ MembershipRules Participant::rules() const {
   rules.run_id = plan_ ? plan_->run_id : options_.run_id.empty() ? make_run_id() : options_.run_id;
   rules.mark = secret_mark(secret_, options_.wire);
   rules.place = place_->name();
+  const Offer own = offer_from_json(to_json(standing_->offer()));  // texts as others' come here
+  rules.role = own.role;
+  rules.program = own.program;
   return rules;
 }
 

@@ -128,6 +128,30 @@ TEST(Membership, AnAgentOfAnotherSecretIsRefused) {
   EXPECT_EQ(job.ranks(), "a0");
 }
 
+TEST(Membership, AnAgentOfAnotherProgramIsRefusedInTheSameRoleOnly) {
+  MembershipRules rules = nodes(1, 3);
+  rules.role = "default";
+  rules.program = "train.py";
+  SimulatedJob job(rules);
+  const auto come = [&](const std::string& id, const char* role, const char* program) {
+    job.come(id, [&](Offer* offer) {
+      offer->role = role;
+      offer->program = program;
+    });
+  };
+  come("a", "default", "train.py");
+  come("b", "default", "other.py");
+  come("c", "reader", "read.py");
+  ASSERT_EQ(job.refused.size(), 1U);
+  EXPECT_EQ(job.refused[0].code, ErrorCode::kInvalidArgument);
+  EXPECT_NE(job.refused[0].why.find("node (host-b) was started to run other.py, the job of this "
+                                    "name at meet:29400 runs train.py"),
+            std::string::npos)
+      << job.refused[0].why;
+  job.pass(3s);
+  EXPECT_EQ(job.ranks(), "a0 c1");
+}
+
 TEST(Membership, DisagreementAboutTheNumberOfNodes) {
   SimulatedJob fixed(ranked(2));
   fixed.come_ranked("a", 0);

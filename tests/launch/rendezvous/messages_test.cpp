@@ -19,6 +19,7 @@ Offer some_offer() {
   offer.place_port = 3;
   offer.local_size = 8;
   offer.role = "trainer";
+  offer.program = "train.py";
   offer.mark = secret_mark("secret");
   offer.node_rank = 3;
   offer.min_nodes = 2;
@@ -50,7 +51,7 @@ TEST(RendezvousMessages, LongAndOddTextsAreCutNotRefused) {
   EXPECT_EQ(offer_from_json(to_json(offer)).host, std::string(255, 'h'));
   offer.host = std::string(5000, '\xff');
   EXPECT_LE(offer_from_json(to_json(offer)).host.size(), 255U);
-  offer.host = offer.address = offer.role = std::string(5000, '\n');
+  offer.host = offer.address = offer.role = offer.program = std::string(5000, '\n');
   EXPECT_LE(to_json(offer).size(), kMaxOfferBytes);
 }
 
