@@ -8,6 +8,20 @@ target_include_directories(lockstep_torch SYSTEM INTERFACE ${TORCH_INCLUDE_DIRS}
 target_link_libraries(lockstep_torch INTERFACE ${TORCH_LIBRARIES})
 set_property(GLOBAL APPEND PROPERTY LOCKSTEP_LAYERS lockstep_torch)
 
+# Whether libtorch's NCCL can be used: its CUDA library says that it has it; the header that its own need is NCCL's.
+set(has_nccl OFF)
+if(TARGET torch_cuda AND Torch_VERSION VERSION_GREATER_EQUAL 2.3)
+  get_target_property(definitions torch_cuda INTERFACE_COMPILE_DEFINITIONS)
+  find_path(LOCKSTEP_NCCL_HEADERS nccl.h HINTS ${CUDA_TOOLKIT_ROOT_DIR} ENV NCCL_HOME PATH_SUFFIXES include)
+  if("USE_C10D_NCCL" IN_LIST definitions AND LOCKSTEP_NCCL_HEADERS)
+    set(has_nccl ON)
+  endif()
+endif()
+option(LOCKSTEP_NCCL "The back end c10d:nccl" ${has_nccl})
+if(NOT LOCKSTEP_NCCL)
+  message(STATUS "Back end c10d:nccl is not built, and its tests do not run: libtorch 2.3 or later with CUDA and NCCL, and nccl.h, are not both here")
+endif()
+
 # Two thirds of the time of whatever includes libtorch's headers go into reading them. With unity builds
 # that is done once for all; in the debug preset each file has its own includes only.
 define_property(TARGET PROPERTY LOCKSTEP_LINKS_TORCH)

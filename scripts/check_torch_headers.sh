@@ -3,14 +3,15 @@
 #   scripts/check_torch_headers.sh FOLDER [COMPILER OPTION...]      FOLDER has torch/, ATen/ and c10/
 #   ONLY=regex scripts/check_torch_headers.sh ...                   only what a file of such a name takes part in
 # Reads what a release build compiles with libtorch, makes no objects, and touches no build folder. COMPILER OPTIONS say where
-# headers are that the other's include (CUDA's: -isystem /usr/local/cuda/include).
+# headers are that the other's include: -DUSE_C10D_NCCL -isystem /usr/local/cuda/include, with nccl.h, adds c10d:nccl.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 [ -f "${1:-}/ATen/core/TensorBody.h" ] ||
   { echo "usage: scripts/check_torch_headers.sh FOLDER [OPTION...]; '${1:-}' has no ATen/core/TensorBody.h" >&2; exit 2; }
 torch=$(realpath "$1") && shift
 work=$(mktemp -d) && trap 'rm -rf "$work"' EXIT
-cmake --preset release -B "$work/build" >"$work/log" || { cat "$work/log" >&2; exit 1; }
+nccl=OFF && [[ " $*" == *USE_C10D_NCCL* ]] && nccl=ON
+cmake --preset release -B "$work/build" -DLOCKSTEP_NCCL=$nccl >"$work/log" || { cat "$work/log" >&2; exit 1; }
 cd "$work/build"
 
 # Every command, one a line, with the other's headers in the place of the installed ones.
@@ -34,6 +35,6 @@ check() {  # $1: a command
 export -f check && export torch work
 grep -v 'cmake_pch.hxx.gch' "$work/all" | while read -r command; do
   source=${command##* }
-  [ -z "${ONLY:-}" ] || { echo "$source"; cat "$source"; } | grep -qE -- "$ONLY" && printf '%s\0' "$command"
+  if [ -z "${ONLY:-}" ] || grep -qE -- "$ONLY" <(echo "$source" && cat "$source"); then printf '%s\0' "$command"; fi
 done | xargs -0 -P "$(nproc)" -I{} bash -c 'check "$0"' {}
 echo "all sources compile with the libtorch of $torch"

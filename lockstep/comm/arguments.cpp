@@ -43,6 +43,16 @@ int64_t check_counts(const char* call, const char* what, std::span<const int64_t
   return sum;
 }
 
+void check_memory(std::string_view call, const CollectiveOptions& options,
+                  const std::string& device) {
+  if (!options.on_device) return;
+  if (device.empty()) throw invalid(fmt::format("{}: takes memory of the host only", call));
+  if (options.factor != 1) {
+    throw invalid(fmt::format("{}: factor {} is for memory of the host, not of {}", call,
+                              options.factor, device));
+  }
+}
+
 void check_op(const char* call, DType dtype, ReduceOp op, const CollectiveOptions& options) {
   if (static_cast<int>(op) >= kNumReduceOps) {
     throw invalid(fmt::format("{}: there is no reduction {}", call, static_cast<int>(op)));

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "lockstep/base/error.h"
 #include "lockstep/comm/process_group.h"
@@ -21,6 +22,9 @@ void check_buffer(const char* call, const void* data, int64_t count, DType dtype
 /// One count a rank, and a buffer for all of them. Returns their sum.
 int64_t check_counts(const char* call, const char* what, std::span<const int64_t> counts, int size,
                      const void* data, DType dtype);
+/// `device`: whose memory the call takes where it lies; empty: none's.
+void check_memory(std::string_view call, const CollectiveOptions& options,
+                  const std::string& device);
 void check_op(const char* call, DType dtype, ReduceOp op, const CollectiveOptions& options);
 
 }  // namespace lockstep

@@ -39,16 +39,21 @@ std::vector<Backend>& table() {
   return backends;
 }
 
+std::string (*device_namer)(const World& world) = nullptr;
+
 const Backend& first_usable(const GroupSpec& spec) {
   std::string reasons;
-  for (const auto& backend : backends()) {
-    std::string why_not;
-    if (backend.usable(spec, &why_not)) {
-      log_debug(fmt::format("group {}: back end {} ({}){}", spec.name, backend.name,
-                            backend.summary, reasons));
-      return backend;
+  for (const bool for_devices : {true, false}) {
+    for (const auto& backend : backends()) {
+      if (backend.for_devices != for_devices) continue;
+      std::string why_not;
+      if (backend.usable(spec, &why_not)) {
+        log_debug(fmt::format("group {}: back end {} ({}){}", spec.name, backend.name,
+                              backend.summary, reasons));
+        return backend;
+      }
+      reasons += fmt::format("; not {}: {}", backend.name, why_not);
     }
-    reasons += fmt::format("; not {}: {}", backend.name, why_not);
   }
   throw Error(ErrorCode::kUnavailable, "no back end can serve this group" + reasons);
 }
@@ -78,6 +83,15 @@ std::span<const Backend> backends() {
 bool register_backend(const Backend& backend) {
   table().push_back(backend);
   return true;
+}
+
+bool register_devices(std::string (*namer)(const World& world)) {
+  device_namer = namer;
+  return true;
+}
+
+std::string name_device(const World& world) {
+  return device_namer == nullptr ? "" : device_namer(world);
 }
 
 std::vector<BackendReport> report_backends() {

@@ -21,15 +21,25 @@ struct Backend {
   bool (*usable)(const GroupSpec& spec, std::string* why_not);
   /// Collective over the group's members.
   std::unique_ptr<GroupImpl> (*create)(const GroupSpec& spec, Deadline deadline);
+  /// Takes memory of devices where it lies, and leaves the host's to the first: "auto" asks it
+  /// before all others, and its usable() answers the same on all ranks.
+  bool for_devices = false;
 };
 
-/// Best first; "auto" takes the first usable one. Every one implements the whole of GroupImpl; what
-/// a call of it cannot do (a type, a size) is kInvalidArgument before anything is sent.
+/// Best first; "auto" takes the first usable one of those for devices, else of all. Every one
+/// implements the whole of GroupImpl; what a call of it cannot do (a type, a size) is
+/// kInvalidArgument before anything is sent.
 std::span<const Backend> backends();
 
 /// Adds one at the end of the table; for other layers, before main() (its result serves to call it
 /// from a static initializer).
 bool register_backend(const Backend& backend);
+
+/// Tells of each new group's other ranks which accelerator this one computes with: `namer`
+/// gives GroupSpec::devices' text for it. Before main().
+bool register_devices(std::string (*namer)(const World& world));
+/// As was registered; else empty.
+std::string name_device(const World& world);
 
 /// One line of `lockstep doctor backends`.
 struct BackendReport {

@@ -10,7 +10,10 @@ constexpr const char* kDestroyed = "this process group was destroyed";
 }  // namespace
 
 GroupCore::GroupCore(GroupSpec spec, std::string backend, std::unique_ptr<GroupImpl> impl)
-    : spec_(std::move(spec)), backend_(std::move(backend)), impl_(std::move(impl)) {}
+    : spec_(std::move(spec)),
+      backend_(std::move(backend)),
+      device_(impl->device()),
+      impl_(std::move(impl)) {}
 
 Work GroupCore::point_to_point(Direction direction, int peer, CallSite site,
                                std::function<void(GroupImpl&, const Waiting&)> body) {

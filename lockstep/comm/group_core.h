@@ -30,13 +30,15 @@ class GroupCore {
 
   const GroupSpec& spec() const { return spec_; }
   const std::string& backend() const { return backend_; }
+  const std::string& device() const { return device_; }
 
   /// Runs `body(impl, waiting)` as a collective of `bytes`, called at `site`. Throws if the group
   /// has failed before; what `body` throws goes to Work::wait().
   template <class Body>
-  Work collective(int64_t bytes, bool async, CallSite site, Body body) {
+  Work collective(int64_t bytes, const CollectiveOptions& options, CallSite site, Body body) {
     throw_if_failed();
-    const Waiting waiting{Deadline::after(spec_.timeout), !async, site};
+    const bool async = options.async;
+    const Waiting waiting{Deadline::after(spec_.timeout), !async, site, options.on_device};
     if (async || bytes > kInlineBytes) {
       return Work(collectives_->push(
           [this, waiting, body = std::move(body)]() mutable { guarded(body, waiting); }));
@@ -91,6 +93,7 @@ class GroupCore {
 
   const GroupSpec spec_;
   const std::string backend_;
+  const std::string device_;
   std::unique_ptr<GroupImpl> impl_;  // outlives the threads below; null after destroy()
 
   std::atomic<bool> has_failed_ = false;  // set after failure_

@@ -26,7 +26,8 @@ struct Waiting {
   /// True: somebody sits and waits for the result, so a short spin is worth it. False: the
   /// caller's threads compute meanwhile and need the core; sleep at once.
   bool spin = true;
-  CallSite site = {};  ///< Where the program made the call.
+  CallSite site = {};      ///< Where the program made the call.
+  bool on_device = false;  ///< CollectiveOptions::on_device; only where GroupImpl has a device().
 };
 
 /// One group as a back end sees it. Equal on all members but for `rank`.
@@ -40,6 +41,9 @@ struct GroupSpec {
   /// By rank: its flight recorder, to read; also when it is dead. Null where it cannot be read from
   /// here, as on other hosts. May be left empty.
   std::vector<std::shared_ptr<const UniqueFd>> recorders;
+  /// By rank: the accelerator that the rank computes with, "cuda:1 GPU-f81d4fae", its name in its
+  /// process and one that no other device has; empty: none. May be left empty.
+  std::vector<std::string> devices;
   std::string secret;  ///< World::secret.
   std::shared_ptr<Store> store;
   std::chrono::milliseconds timeout{};  ///< GroupOptions::timeout, for calls without a deadline.
@@ -51,6 +55,9 @@ struct GroupSpec {
   /// The spec of the group of `ranks` (this group's numbering; this rank is among them), with
   /// `suffix` added to the name.
   GroupSpec subset(const std::vector<int>& ranks, const std::string& suffix) const;
+  /// Has every rank an accelerator that no other rank has? If not, `why_not` says who. The same on
+  /// all ranks.
+  bool has_a_device_each(std::string* why_not) const;
 };
 
 /// The parties to a back end: one object a rank.
@@ -64,6 +71,9 @@ struct GroupSpec {
 class GroupImpl {
  public:
   virtual ~GroupImpl() = default;
+
+  /// See ProcessGroup::device().
+  virtual std::string device() const { return ""; }
 
   virtual void all_reduce(void* data, int64_t count, DType dtype, ReduceOp op,
                           const Waiting& waiting) = 0;

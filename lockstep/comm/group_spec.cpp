@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <map>
+
 #include "lockstep/base/error.h"
 #include "lockstep/base/text.h"
 #include "lockstep/comm/group_impl.h"
@@ -27,11 +29,13 @@ GroupSpec GroupSpec::subset(const std::vector<int>& ranks, const std::string& su
   part.host_ids.clear();
   part.addresses.clear();
   part.recorders.clear();
+  part.devices.clear();
   for (const int old : ranks) {
     if (old == rank) part.rank = static_cast<int>(part.world_ranks.size());
     part.world_ranks.push_back(world_ranks[static_cast<size_t>(old)]);
     part.host_ids.push_back(host_ids[static_cast<size_t>(old)]);
     part.addresses.push_back(addresses[static_cast<size_t>(old)]);
+    if (!devices.empty()) part.devices.push_back(devices[static_cast<size_t>(old)]);
     if (!recorders.empty()) part.recorders.push_back(recorders[static_cast<size_t>(old)]);
   }
   if (part.rank < 0) {
@@ -39,6 +43,25 @@ GroupSpec GroupSpec::subset(const std::vector<int>& ranks, const std::string& su
                                                          rank_name(rank), rank_names(ranks)));
   }
   return part;
+}
+
+bool GroupSpec::has_a_device_each(std::string* why_not) const {
+  std::map<std::string, int> owners;
+  for (int member = 0; member < size; ++member) {
+    const auto at = static_cast<size_t>(member);
+    const std::string own = at < devices.size() ? devices[at] : "";
+    if (own.empty()) {
+      const auto who = at < world_ranks.size() ? rank_name(member) : "this process";
+      *why_not = who + " has no CUDA device";
+      return false;
+    }
+    const auto [first, is_new] = owners.emplace(own.substr(own.find(' ') + 1), member);
+    if (is_new) continue;
+    *why_not = fmt::format("{} and {} have one CUDA device ({})", rank_name(first->second),
+                           rank_name(member), own);
+    return false;
+  }
+  return true;
 }
 
 }  // namespace lockstep

@@ -37,9 +37,9 @@ std::string subgroup_suffix(const std::vector<int>& ranks, int number) {
 }
 
 const Backend& choose(const GroupSpec& spec, const std::string& name, Order order) {
-  if (name != "auto" || order == Order::kFixed) return choose_backend(name, spec);
-  const bool one_host = make_topology(spec.host_ids).num_hosts() == 1;
-  return one_host ? choose_backend(name, spec) : measured_choice(spec);
+  const Backend& first = choose_backend(name, spec);
+  if (name != "auto" || order == Order::kFixed || first.for_devices) return first;
+  return make_topology(spec.host_ids).num_hosts() == 1 ? first : measured_choice(spec);
 }
 
 std::shared_ptr<GroupCore> make_core(const GroupSpec& spec, const Backend& backend) {
@@ -70,6 +70,10 @@ int ProcessGroup::size() const {
 
 const std::string& ProcessGroup::backend() const {
   return core_->backend();
+}
+
+const std::string& ProcessGroup::device() const {
+  return core_->device();
 }
 
 int ProcessGroup::world_rank(int group_rank) const {

@@ -64,6 +64,10 @@ struct CollectiveOptions {
   /// (ranks may give different ones), at the price of one more pass over them here. In all_reduce
   /// the product replaces the values even if the call fails.
   double factor = 1;
+  /// The pointers are memory of ProcessGroup::device(), on which nothing is left to do that writes
+  /// to it or reads it: what lockstep/tensor/collectives.h passes on. The same on all ranks. Not
+  /// with a factor, and not coalesced.
+  bool on_device = false;
 };
 
 /// One of the buffers of a coalesced all_reduce.
@@ -116,6 +120,8 @@ class ProcessGroup {
   int rank() const;
   int size() const;
   const std::string& backend() const;
+  /// The device whose memory this group's collectives take where it lies: "cuda:1"; empty: none.
+  const std::string& device() const;
 
   /// Place and number of this group's ranks on this rank's host.
   int local_rank() const;

@@ -11,6 +11,7 @@ namespace lockstep {
 
 Work ProcessGroup::all_reduce_coalesced(std::span<const Buffer> buffers, DType dtype, ReduceOp op,
                                         const CollectiveOptions& options, CallSite site) {
+  check_memory("all_reduce_coalesced", options, "");
   int64_t bytes = 0;
   for (const auto& buffer : buffers) {
     check_buffer("all_reduce_coalesced", buffer.data, buffer.count, dtype);
@@ -18,7 +19,7 @@ Work ProcessGroup::all_reduce_coalesced(std::span<const Buffer> buffers, DType d
   }
   check_op("all_reduce_coalesced", dtype, op, options);
   return core_->collective(
-      bytes, options.async, site,
+      bytes, options, site,
       [copies = std::vector<Buffer>(buffers.begin(), buffers.end()), dtype, op,
        factor = options.factor, &spec = core_->spec()](GroupImpl& impl, const Waiting& waiting) {
         lockstep::all_reduce_coalesced(impl, spec, copies, dtype, op, factor, waiting);
@@ -27,13 +28,14 @@ Work ProcessGroup::all_reduce_coalesced(std::span<const Buffer> buffers, DType d
 
 Work ProcessGroup::all_gather_coalesced(std::span<const BufferPair> pairs, DType dtype,
                                         const CollectiveOptions& options, CallSite site) {
+  check_memory("all_gather_coalesced", options, "");
   int64_t bytes = 0;
   for (const auto& pair : pairs) {
     check_buffer("all_gather_coalesced", pair.in, pair.count, dtype, size());
     check_buffer("all_gather_coalesced", pair.out, pair.count, dtype, size());
     bytes += pair.count * size_of(dtype) * size();
   }
-  return core_->collective(bytes, options.async, site,
+  return core_->collective(bytes, options, site,
                            [copies = std::vector<BufferPair>(pairs.begin(), pairs.end()), dtype,
                             &spec = core_->spec()](GroupImpl& impl, const Waiting& waiting) {
                              lockstep::all_gather_coalesced(impl, spec, copies, dtype, waiting);
@@ -43,6 +45,7 @@ Work ProcessGroup::all_gather_coalesced(std::span<const BufferPair> pairs, DType
 Work ProcessGroup::reduce_scatter_coalesced(std::span<const BufferPair> pairs, DType dtype,
                                             ReduceOp op, const CollectiveOptions& options,
                                             CallSite site) {
+  check_memory("reduce_scatter_coalesced", options, "");
   int64_t bytes = 0;
   for (const auto& pair : pairs) {
     check_buffer("reduce_scatter_coalesced", pair.in, pair.count, dtype, size());
@@ -51,7 +54,7 @@ Work ProcessGroup::reduce_scatter_coalesced(std::span<const BufferPair> pairs, D
   }
   check_op("reduce_scatter_coalesced", dtype, op, options);
   return core_->collective(
-      bytes, options.async, site,
+      bytes, options, site,
       [copies = std::vector<BufferPair>(pairs.begin(), pairs.end()), dtype, op,
        factor = options.factor, &spec = core_->spec()](GroupImpl& impl, const Waiting& waiting) {
         lockstep::reduce_scatter_coalesced(impl, spec, copies, dtype, op, factor, waiting);

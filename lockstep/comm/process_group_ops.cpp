@@ -20,9 +20,10 @@ void check_peer(const char* call, const char* what, int peer, const GroupSpec& s
 
 Work start_exchange(GroupCore& core, Exchange exchange, const void* in, void* out,
                     const CollectiveOptions& options, CallSite site) {
+  check_memory(to_string(exchange.kind), options, core.device());
   const int64_t bytes = exchange.bytes();  // before it is moved from
   return core.collective(
-      bytes, options.async, site,
+      bytes, options, site,
       [exchange = std::move(exchange), in, out](GroupImpl& impl, const Waiting& waiting) {
         impl.exchange(exchange, in, out, waiting);
       });
@@ -49,10 +50,11 @@ Work Work::then(std::function<void()> last) && {
 
 Work ProcessGroup::all_reduce(void* data, int64_t count, DType dtype, ReduceOp op,
                               const CollectiveOptions& options, CallSite site) {
+  check_memory("all_reduce", options, device());
   check_buffer("all_reduce", data, count, dtype);
   check_op("all_reduce", dtype, op, options);
   const double factor = options.factor;
-  return core_->collective(count * size_of(dtype), options.async, site,
+  return core_->collective(count * size_of(dtype), options, site,
                            [=](GroupImpl& impl, const Waiting& waiting) {
                              if (factor != 1) scale(data, data, count, dtype, factor);
                              impl.all_reduce(data, count, dtype, op, waiting);
@@ -61,9 +63,10 @@ Work ProcessGroup::all_reduce(void* data, int64_t count, DType dtype, ReduceOp o
 
 Work ProcessGroup::broadcast(void* data, int64_t count, DType dtype, int root,
                              const CollectiveOptions& options, CallSite site) {
+  check_memory("broadcast", options, device());
   check_buffer("broadcast", data, count, dtype);
   check_rank("broadcast", "root", root, size());
-  return core_->collective(count * size_of(dtype), options.async, site,
+  return core_->collective(count * size_of(dtype), options, site,
                            [=](GroupImpl& impl, const Waiting& waiting) {
                              impl.broadcast(data, count, dtype, root, waiting);
                            });
@@ -71,9 +74,10 @@ Work ProcessGroup::broadcast(void* data, int64_t count, DType dtype, int root,
 
 Work ProcessGroup::all_gather(const void* in, void* out, int64_t count, DType dtype,
                               const CollectiveOptions& options, CallSite site) {
+  check_memory("all_gather", options, device());
   check_buffer("all_gather", in, count, dtype, size());
   check_buffer("all_gather", out, count, dtype, size());
-  return core_->collective(count * size_of(dtype) * size(), options.async, site,
+  return core_->collective(count * size_of(dtype) * size(), options, site,
                            [=](GroupImpl& impl, const Waiting& waiting) {
                              impl.all_gather(in, out, count, dtype, waiting);
                            });
@@ -81,11 +85,12 @@ Work ProcessGroup::all_gather(const void* in, void* out, int64_t count, DType dt
 
 Work ProcessGroup::reduce_scatter(const void* in, void* out, int64_t count, DType dtype,
                                   ReduceOp op, const CollectiveOptions& options, CallSite site) {
+  check_memory("reduce_scatter", options, device());
   check_buffer("reduce_scatter", in, count, dtype, size());
   check_buffer("reduce_scatter", out, count, dtype, size());
   check_op("reduce_scatter", dtype, op, options);
   const double factor = options.factor;
-  return core_->collective(count * size_of(dtype) * size(), options.async, site,
+  return core_->collective(count * size_of(dtype) * size(), options, site,
                            [=, all = count * size()](GroupImpl& impl, const Waiting& waiting) {
                              const Scaled scaled(in, all, dtype, factor);
                              impl.reduce_scatter(scaled.data(), out, count, dtype, op, waiting);
@@ -94,11 +99,12 @@ Work ProcessGroup::reduce_scatter(const void* in, void* out, int64_t count, DTyp
 
 Work ProcessGroup::reduce(void* data, int64_t count, DType dtype, ReduceOp op, int root,
                           const CollectiveOptions& options, CallSite site) {
+  check_memory("reduce", options, device());
   check_buffer("reduce", data, count, dtype);
   check_rank("reduce", "root", root, size());
   check_op("reduce", dtype, op, options);
   const bool copies = options.factor != 1 && rank() != root;
-  return core_->collective(count * size_of(dtype), options.async, site,
+  return core_->collective(count * size_of(dtype), options, site,
                            [=, factor = options.factor](GroupImpl& impl, const Waiting& waiting) {
                              if (!copies && factor != 1) scale(data, data, count, dtype, factor);
                              // Data of another rank than root stays as it is, also where the

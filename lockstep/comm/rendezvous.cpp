@@ -12,6 +12,7 @@
 #include "lockstep/base/log.h"
 #include "lockstep/base/text.h"
 #include "lockstep/base/version.h"
+#include "lockstep/comm/backends.h"
 #include "lockstep/comm/flight/ring.h"
 
 namespace lockstep {
@@ -112,7 +113,8 @@ GroupSpec meet(const World& world, const std::string& backend, std::chrono::mill
   members.push_back({{"build", build_id()},
                      {"backend", backend},
                      {"host", world.host_id},
-                     {"address", world.address}});
+                     {"address", world.address},
+                     {"device", name_device(world)}});
   if (world.size > 1) {
     members.front()["recorder"] = place_of_recorder(world);
     // Every rank counts its own groups, so the n-th of each rank are one group.
@@ -124,6 +126,7 @@ GroupSpec meet(const World& world, const std::string& backend, std::chrono::mill
   for (const auto& member : members) {
     spec.host_ids.push_back(member.at("host").get<std::string>());
     spec.addresses.push_back(member.at("address").get<std::string>());
+    spec.devices.push_back(member.value("device", ""));
     const bool here = spec.host_ids.back() == world.host_id;
     spec.recorders.push_back(here ? open_recorder(member.value("recorder", "")) : nullptr);
   }

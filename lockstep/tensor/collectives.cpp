@@ -1,5 +1,7 @@
 #include "lockstep/tensor/collectives.h"
 
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/cat.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -108,6 +110,23 @@ DType checked_like(std::string_view op, const at::Tensor& one, const at::Tensor&
   return dtype;
 }
 
+/// On their device: one tensor of all of them, reduced and copied back.
+Work all_reduce_as_one(ProcessGroup& group, std::span<const at::Tensor> tensors, ReduceOp op,
+                       const CollectiveOptions& options, CallSite site) {
+  const at::NoGradGuard no_grad;
+  std::vector<at::Tensor> rows;
+  for (const auto& tensor : tensors) rows.push_back(tensor.detach().reshape({-1}));
+  const at::Tensor one = at::cat(rows);
+  return all_reduce(group, one, op, options, site).then([one, rows] {
+    const at::NoGradGuard no_grad_here;
+    int64_t at = 0;
+    for (const auto& row : rows) {
+      row.copy_(one.narrow(0, at, row.numel()));
+      at += row.numel();
+    }
+  });
+}
+
 [[maybe_unused]] const bool c10d_backends_are_registered = register_c10d_backends();
 
 }  // namespace
@@ -115,47 +134,48 @@ DType checked_like(std::string_view op, const at::Tensor& one, const at::Tensor&
 Work all_reduce(ProcessGroup& group, const at::Tensor& tensor, ReduceOp op,
                 const CollectiveOptions& options, CallSite site) {
   const DType dtype = checked("all_reduce", tensor);
-  Staging staging;
+  Staging staging(group, {tensor}, options, op);
   void* data = staging.in_out(tensor);
   return std::move(staging).finish(
-      group.all_reduce(data, tensor.numel(), dtype, op, options, site));
+      group.all_reduce(data, tensor.numel(), dtype, op, staging.options(), site));
 }
 
 Work broadcast(ProcessGroup& group, const at::Tensor& tensor, int root,
                const CollectiveOptions& options, CallSite site) {
   const DType dtype = checked("broadcast", tensor);
-  Staging staging;
+  Staging staging(group, {tensor}, options);
   void* data = staging.in_out(tensor);
   return std::move(staging).finish(
-      group.broadcast(data, tensor.numel(), dtype, root, options, site));
+      group.broadcast(data, tensor.numel(), dtype, root, staging.options(), site));
 }
 
 Work all_gather(ProcessGroup& group, const at::Tensor& part, const at::Tensor& out,
                 const CollectiveOptions& options, CallSite site) {
   const DType dtype = checked_parts("all_gather", part, out, group.size());
-  Staging staging;
+  Staging staging(group, {part, out}, options);
   void* from = staging.in(part);
   void* to = staging.out(out);
-  return std::move(staging).finish(group.all_gather(from, to, part.numel(), dtype, options, site));
+  return std::move(staging).finish(
+      group.all_gather(from, to, part.numel(), dtype, staging.options(), site));
 }
 
 Work reduce_scatter(ProcessGroup& group, const at::Tensor& in, const at::Tensor& out, ReduceOp op,
                     const CollectiveOptions& options, CallSite site) {
   const DType dtype = checked_parts("reduce_scatter", out, in, group.size());
-  Staging staging;
+  Staging staging(group, {in, out}, options, op);
   void* from = staging.in(in);
   void* to = staging.out(out);
   return std::move(staging).finish(
-      group.reduce_scatter(from, to, out.numel(), dtype, op, options, site));
+      group.reduce_scatter(from, to, out.numel(), dtype, op, staging.options(), site));
 }
 
 Work reduce(ProcessGroup& group, const at::Tensor& tensor, ReduceOp op, int root,
             const CollectiveOptions& options, CallSite site) {
   const DType dtype = checked("reduce", tensor);
-  Staging staging;
+  Staging staging(group, {tensor}, options, op);
   void* data = group.rank() == root ? staging.in_out(tensor) : staging.in(tensor);
   return std::move(staging).finish(
-      group.reduce(data, tensor.numel(), dtype, op, root, options, site));
+      group.reduce(data, tensor.numel(), dtype, op, root, staging.options(), site));
 }
 
 Work gather(ProcessGroup& group, const at::Tensor& part, const at::Tensor& out, int root,
@@ -163,11 +183,11 @@ Work gather(ProcessGroup& group, const at::Tensor& part, const at::Tensor& out, 
   const bool is_root = group.rank() == root;
   const DType dtype =
       is_root ? checked_parts("gather", part, out, group.size()) : checked("gather", part);
-  Staging staging;
+  Staging staging(group, {part, is_root ? out : part}, options);
   void* from = staging.in(part);
   void* to = is_root ? staging.out(out) : nullptr;
   return std::move(staging).finish(
-      group.gather(from, to, part.numel(), dtype, root, options, site));
+      group.gather(from, to, part.numel(), dtype, root, staging.options(), site));
 }
 
 Work scatter(ProcessGroup& group, const at::Tensor& in, const at::Tensor& part, int root,
@@ -175,11 +195,11 @@ Work scatter(ProcessGroup& group, const at::Tensor& in, const at::Tensor& part, 
   const bool is_root = group.rank() == root;
   const DType dtype =
       is_root ? checked_parts("scatter", part, in, group.size()) : checked("scatter", part);
-  Staging staging;
+  Staging staging(group, {part, is_root ? in : part}, options);
   void* from = is_root ? staging.in(in) : nullptr;
   void* to = staging.out(part);
   return std::move(staging).finish(
-      group.scatter(from, to, part.numel(), dtype, root, options, site));
+      group.scatter(from, to, part.numel(), dtype, root, staging.options(), site));
 }
 
 Work all_to_all(ProcessGroup& group, const at::Tensor& in, const at::Tensor& out,
@@ -191,11 +211,11 @@ Work all_to_all(ProcessGroup& group, const at::Tensor& in, const at::Tensor& out
                 fmt::format("all_to_all: {} and {} are not one equal part for each of {} ranks",
                             describe(in), describe(out), group.size()));
   }
-  Staging staging;
+  Staging staging(group, {in, out}, options);
   void* from = staging.in(in);
   void* to = staging.out(out);
   return std::move(staging).finish(
-      group.all_to_all(from, to, in.numel() / group.size(), dtype, options, site));
+      group.all_to_all(from, to, in.numel() / group.size(), dtype, staging.options(), site));
 }
 
 Work all_gatherv(ProcessGroup& group, const at::Tensor& part, const at::Tensor& out,
@@ -207,10 +227,11 @@ Work all_gatherv(ProcessGroup& group, const at::Tensor& part, const at::Tensor& 
                 fmt::format("all_gatherv: rank {} has {} rows in the list, gives {}", group.rank(),
                             rows[static_cast<size_t>(group.rank())], describe(part)));
   }
-  Staging staging;
+  Staging staging(group, {part, out}, options);
   void* from = staging.in(part);
   void* to = staging.out(out);
-  return std::move(staging).finish(group.all_gatherv(from, to, counts, dtype, options, site));
+  return std::move(staging).finish(
+      group.all_gatherv(from, to, counts, dtype, staging.options(), site));
 }
 
 Work all_to_allv(ProcessGroup& group, const at::Tensor& in, std::span<const int64_t> send_rows,
@@ -220,11 +241,11 @@ Work all_to_allv(ProcessGroup& group, const at::Tensor& in, std::span<const int6
   const auto sends = checked_rows("all_to_allv", in, send_rows, row_elements(in), group.size());
   const auto receives =
       checked_rows("all_to_allv", out, receive_rows, row_elements(out), group.size());
-  Staging staging;
+  Staging staging(group, {in, out}, options);
   void* from = staging.in(in);
   void* to = staging.out(out);
   return std::move(staging).finish(
-      group.all_to_allv(from, sends, to, receives, dtype, options, site));
+      group.all_to_allv(from, sends, to, receives, dtype, staging.options(), site));
 }
 
 Work all_reduce_coalesced(ProcessGroup& group, std::span<const at::Tensor> tensors, ReduceOp op,
@@ -232,6 +253,9 @@ Work all_reduce_coalesced(ProcessGroup& group, std::span<const at::Tensor> tenso
   std::vector<Buffer> buffers;
   Staging staging;
   const DType dtype = checked_list("all_reduce_coalesced", tensors);
+  if (stay_on_device(group, tensors, op)) {
+    return all_reduce_as_one(group, tensors, op, options, site);
+  }
   for (const auto& tensor : tensors) buffers.push_back({staging.in_out(tensor), tensor.numel()});
   return std::move(staging).finish(group.all_reduce_coalesced(buffers, dtype, op, options, site));
 }

@@ -2,11 +2,34 @@
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
+
+#include <algorithm>
 
 namespace lockstep {
 
+bool stay_on_device(const ProcessGroup& group, std::span<const at::Tensor> tensors, ReduceOp op) {
+  if (group.device().empty() || op == ReduceOp::kPremulSum) return false;
+  bool any = false;
+  for (const auto& tensor : tensors) {
+    if (!tensor.defined()) continue;
+    if (tensor.device().str() != group.device()) return false;
+    any = true;
+  }
+  return any;
+}
+
+Staging::Staging(const ProcessGroup& group, std::initializer_list<at::Tensor> tensors,
+                 const CollectiveOptions& options, ReduceOp op)
+    : options_(options) {
+  options_.on_device = stay_on_device(group, std::span(tensors.begin(), tensors.size()), op);
+  const c10::Device device = tensors.begin()->device();
+  if (!options_.on_device || device.is_cpu()) return;
+  c10::impl::VirtualGuardImpl(device.type()).getStream(device).synchronize();
+}
+
 void* Staging::host_of(const at::Tensor& tensor, bool filled, bool comes_back) {
-  if (tensor.is_cpu()) return tensor.data_ptr();
+  if (tensor.is_cpu() || options_.on_device) return tensor.data_ptr();
   const at::NoGradGuard no_grad;
   at::Tensor host = at::empty(tensor.sizes(), at::TensorOptions()
                                                   .dtype(tensor.scalar_type())

@@ -20,6 +20,8 @@ class RecordedGroup : public GroupImpl {
         impl_(std::move(impl)),
         responder_(spec, [spec](bool with_stacks) { tell_of_host(spec, with_stacks); }) {}
 
+  std::string device() const override { return impl_->device(); }
+
   void all_reduce(void* data, int64_t count, DType dtype, ReduceOp op,
                   const Waiting& waiting) override {
     run({*this, waiting, "all_reduce", count, dtype},

@@ -1,8 +1,8 @@
 #include "lockstep/tensor/c10d/c10d_backends.h"
 
-#include "lockstep/base/error.h"
 #include "lockstep/comm/backends.h"
 #include "lockstep/tensor/c10d/gloo_group.h"
+#include "lockstep/tensor/c10d/nccl_group.h"
 
 namespace lockstep {
 namespace {
@@ -11,25 +11,12 @@ bool gloo_is_usable(const GroupSpec&, std::string* why_not) {
   return gloo_is_built_in(why_not);
 }
 
-// CUDA tensors go by way of host memory and any other back end: lockstep/tensor/staging.h.
-bool nccl_is_built_in(std::string* why_not) {
-#ifdef USE_C10D_NCCL  // of libtorch's own CMake configuration
-  *why_not = "this libtorch has NCCL, but Lockstep makes no group of it";
-#else
-  *why_not = "this libtorch is built without NCCL";
-#endif
-  *why_not += "; the other back ends take CUDA tensors by way of host memory";
-  return false;
-}
-
-bool nccl_is_usable(const GroupSpec&, std::string* why_not) {
-  return nccl_is_built_in(why_not);
-}
-
-std::unique_ptr<GroupImpl> no_nccl_group(const GroupSpec&, Deadline) {
-  std::string why_not;
-  nccl_is_built_in(&why_not);
-  throw Error(ErrorCode::kUnavailable, "back end c10d:nccl: " + why_not);
+bool nccl_is_usable(const GroupSpec& spec, std::string* why_not) {
+  if (!nccl_is_built_in(why_not)) return false;
+  GroupSpec seen = spec;
+  // Nobody was met: as for `lockstep doctor`.
+  if (seen.devices.empty()) seen.devices = {name_cuda_device(World{})};
+  return seen.has_a_device_each(why_not);
 }
 
 }  // namespace
@@ -38,8 +25,9 @@ bool register_c10d_backends() {
   static const bool done =
       register_backend({"c10d:gloo", "libtorch's own Gloo, over TCP also within a host",
                         gloo_is_built_in, gloo_is_usable, make_gloo_group}) &&
-      register_backend({"c10d:nccl", "libtorch's own NCCL, between CUDA devices", nccl_is_built_in,
-                        nccl_is_usable, no_nccl_group});
+      register_backend({"c10d:nccl", "libtorch's own NCCL between CUDA devices, else native",
+                        nccl_is_built_in, nccl_is_usable, make_nccl_group, /*for_devices=*/true}) &&
+      register_devices(name_cuda_device);
   return done;
 }
 

@@ -2,6 +2,7 @@
 
 #include <ATen/ops/from_blob.h>
 #include <fmt/format.h>
+#include <signal.h>
 
 #include <algorithm>
 #include <cstring>
@@ -11,57 +12,12 @@
 #include "lockstep/comm/checked_group.h"
 #include "lockstep/comm/copy.h"
 #include "lockstep/comm/kernels/reduce.h"
+#include "lockstep/tensor/c10d/adapters.h"
 #include "lockstep/tensor/c10d/ordered_key.h"
 #include "lockstep/tensor/dtype.h"
 
 namespace lockstep {
 namespace {
-
-/// Where Gloo's ranks find each other: our store.
-class StoreForGloo : public ::c10d::Store {
- public:
-  StoreForGloo(std::shared_ptr<lockstep::Store> store, std::string prefix,
-               std::chrono::milliseconds timeout)
-      : Store(timeout), store_(std::move(store)), prefix_(std::move(prefix)) {}
-
-  void set(const std::string& key, const std::vector<uint8_t>& value) override {
-    store_->set(prefix_ + key, std::string(value.begin(), value.end()), limit());
-  }
-  std::vector<uint8_t> get(const std::string& key) override {
-    const auto value = store_->get(prefix_ + key, limit());
-    return {value.begin(), value.end()};
-  }
-  int64_t add(const std::string& key, int64_t value) override {
-    return store_->add(prefix_ + key, value, limit());
-  }
-  bool deleteKey(const std::string& key) override { return store_->erase(prefix_ + key, limit()); }
-  bool check(const std::vector<std::string>& keys) override {
-    return store_->check(prefixed(keys), limit());
-  }
-  int64_t getNumKeys() override {
-    return static_cast<int64_t>(store_->list(prefix_, limit()).size());
-  }
-  void wait(const std::vector<std::string>& keys) override { wait(keys, getTimeout()); }
-  void wait(const std::vector<std::string>& keys,
-            const std::chrono::milliseconds& timeout) override {
-    store_->wait(prefixed(keys), Deadline::after(timeout));
-  }
-  /// Of c10d's interface since libtorch 2.9, where it overrides.
-  c10::intrusive_ptr<::c10d::Store> clone() {
-    return c10::make_intrusive<StoreForGloo>(store_, prefix_, getTimeout());
-  }
-
- private:
-  Deadline limit() const { return Deadline::after(getTimeout()); }
-  std::vector<std::string> prefixed(const std::vector<std::string>& keys) const {
-    std::vector<std::string> all;
-    for (const auto& key : keys) all.push_back(prefix_ + key);
-    return all;
-  }
-
-  std::shared_ptr<lockstep::Store> store_;
-  std::string prefix_;
-};
 
 /// To libtorch, no time means without end.
 std::chrono::milliseconds time_left(const Waiting& waiting) {
@@ -89,25 +45,6 @@ DType widened(DType dtype) {
   if (dtype == DType::kInt16) return DType::kInt32;
   if (dtype == DType::kBFloat16) return DType::kFloat32;
   return dtype;
-}
-
-::c10d::ReduceOp to_c10d(DType dtype, ReduceOp op) {
-  switch (op_on_parts(dtype, op)) {
-    case ReduceOp::kMin:
-      return ::c10d::ReduceOp::MIN;
-    case ReduceOp::kMax:
-      return ::c10d::ReduceOp::MAX;
-    case ReduceOp::kProduct:
-      return ::c10d::ReduceOp::PRODUCT;
-    case ReduceOp::kBand:
-      return ::c10d::ReduceOp::BAND;
-    case ReduceOp::kBor:
-      return ::c10d::ReduceOp::BOR;
-    case ReduceOp::kBxor:
-      return ::c10d::ReduceOp::BXOR;
-    default:
-      return ::c10d::ReduceOp::SUM;  // kAvg divides afterwards, kPremulSum has multiplied before
-  }
 }
 
 /// Gloo's exceptions are texts.
@@ -359,6 +296,15 @@ void GlooGroup::exchange(const Exchange& exchange, const void* in, void* out,
   });
 }
 
+/// Gloo writes to connections that a peer has just closed: that is an error, and no reason for the
+/// process to end.
+void ignore_broken_pipes() {
+  struct sigaction now = {};
+  if (::sigaction(SIGPIPE, nullptr, &now) == 0 && now.sa_handler == SIG_DFL) {
+    ::signal(SIGPIPE, SIG_IGN);
+  }
+}
+
 }  // namespace
 
 bool gloo_is_built_in(std::string*) {
@@ -367,13 +313,14 @@ bool gloo_is_built_in(std::string*) {
 
 std::unique_ptr<GroupImpl> make_gloo_group(const GroupSpec& spec, Deadline deadline) {
   using ::c10d::ProcessGroupGloo;
+  ignore_broken_pipes();
   const auto options = ProcessGroupGloo::Options::create(spec.timeout);
   options->threads = 2;
   try {
     options->devices.push_back(
         ProcessGroupGloo::createDeviceForHostname(spec.addresses[static_cast<size_t>(spec.rank)]));
     auto store =
-        c10::make_intrusive<StoreForGloo>(spec.store, spec.name + "/gloo/", deadline.left());
+        c10::make_intrusive<StoreForC10d>(spec.store, spec.name + "/gloo/", deadline.left());
     auto gloo = c10::make_intrusive<ProcessGroupGloo>(store, spec.rank, spec.size, options);
     return std::make_unique<GlooGroup>(spec, std::move(gloo));
   } catch (const Error&) {

@@ -10,7 +10,8 @@
 // not have is made of what it has: int16 and bfloat16 are reduced as int32 and float32, at twice
 // the bytes, min and max of floats as whole numbers in their order (so NaN wins), and
 // reduce_scatter is an all_reduce of a copy. Headers are compared before each collective:
-// checked_group.h.
+// checked_group.h. The first such group makes the process ignore SIGPIPE, unless it has a handler:
+// Gloo writes to connections that peers have closed.
 
 #include <memory>
 #include <string>

@@ -1,0 +1,262 @@
+// Collectives on a device's memory beside the host's (device_group.h). The device is the CPU, and
+// its engine Gloo or one that fails: what "c10d:nccl" adds to this is NCCL alone.
+
+#include "lockstep/tensor/c10d/device_group.h"
+
+#include <ATen/ops/arange.h>
+#include <ATen/ops/full.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <atomic>
+#include <stdexcept>
+#include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
+
+#include "lockstep/base/error.h"
+#include "lockstep/comm/backends.h"
+#include "lockstep/comm/native/native_group.h"
+#include "lockstep/tensor/c10d/adapters.h"
+#include "lockstep/tensor/collectives.h"
+#include "tests/comm/support/conformance.h"
+#include "tests/support/error_of.h"
+
+namespace lockstep::testing {
+namespace {
+
+using std::chrono::seconds;
+
+/// How many engines were made, aborted.
+std::atomic<int> made = 0;
+std::atomic<int> aborted = 0;
+
+DType reduced_by_gloo(DType dtype) {
+  if (dtype == DType::kInt16) return DType::kInt32;
+  return dtype == DType::kBFloat16 ? DType::kFloat32 : dtype;
+}
+
+DeviceEngine gloo_engine(const GroupSpec& spec) {
+  using ::c10d::ProcessGroupGloo;
+  ++made;
+  const auto options = ProcessGroupGloo::Options::create(spec.timeout);
+  options->devices.push_back(ProcessGroupGloo::createDeviceForHostname("127.0.0.1"));
+  auto store = c10::make_intrusive<StoreForC10d>(spec.store, spec.name + "/engine/", spec.timeout);
+  return {.name = "Gloo",
+          .device = at::kCPU,
+          .engine = c10::make_intrusive<ProcessGroupGloo>(store, spec.rank, spec.size, options),
+          .reduced_as = reduced_by_gloo,
+          .has_reduce_scatter = false,
+          .abort = [] { ++aborted; }};
+}
+
+std::unique_ptr<GroupImpl> make_beside_native(const GroupSpec& spec, Deadline deadline) {
+  return make_device_group(spec, make_native_group(spec, deadline), "cpu",
+                           [spec] { return gloo_engine(spec); });
+}
+
+/// Takes the host's memory for the device's, so that the suite of all back ends runs on it.
+class OnDevice final : public GroupImpl {
+ public:
+  explicit OnDevice(std::unique_ptr<GroupImpl> impl) : impl_(std::move(impl)) {}
+  void all_reduce(void* data, int64_t count, DType dtype, ReduceOp op, const Waiting& w) override {
+    impl_->all_reduce(data, count, dtype, op, there(w));
+  }
+  void broadcast(void* data, int64_t count, DType dtype, int root, const Waiting& w) override {
+    impl_->broadcast(data, count, dtype, root, there(w));
+  }
+  void all_gather(const void* in, void* out, int64_t count, DType dtype,
+                  const Waiting& w) override {
+    impl_->all_gather(in, out, count, dtype, there(w));
+  }
+  void reduce_scatter(const void* in, void* out, int64_t count, DType dtype, ReduceOp op,
+                      const Waiting& w) override {
+    impl_->reduce_scatter(in, out, count, dtype, op, there(w));
+  }
+  void reduce(void* data, int64_t count, DType dtype, ReduceOp op, int root,
+              const Waiting& w) override {
+    impl_->reduce(data, count, dtype, op, root, there(w));
+  }
+  void exchange(const Exchange& exchange, const void* in, void* out, const Waiting& w) override {
+    impl_->exchange(exchange, in, out, there(w));
+  }
+  void barrier(const Waiting& w) override { impl_->barrier(w); }
+  void send(const void* data, int64_t count, DType dtype, int to, int tag,
+            const Waiting& w) override {
+    impl_->send(data, count, dtype, to, tag, w);
+  }
+  void recv(void* data, int64_t count, DType dtype, int from, int tag, const Waiting& w) override {
+    impl_->recv(data, count, dtype, from, tag, w);
+  }
+  std::shared_ptr<SharedBuffer> allocate(int64_t bytes, const Waiting& w) override {
+    return impl_->allocate(bytes, w);
+  }
+
+ private:
+  static Waiting there(Waiting waiting) {
+    waiting.on_device = true;
+    return waiting;
+  }
+  std::unique_ptr<GroupImpl> impl_;
+};
+
+std::unique_ptr<GroupImpl> make_on_device(const GroupSpec& spec, Deadline deadline) {
+  return std::make_unique<OnDevice>(make_beside_native(spec, deadline));
+}
+
+bool yes(std::string*) {
+  return true;
+}
+std::atomic<bool> is_usable = false;
+bool usable(const GroupSpec&, std::string*) {
+  return is_usable;
+}
+bool always(const GroupSpec&, std::string*) {
+  return true;
+}
+
+[[maybe_unused]] const bool registered =
+    register_backend({"test:device", "", yes, always, make_beside_native}) &&
+    register_backend({"test:on_device", "", yes, always, make_on_device}) &&
+    register_backend({"test:auto", "", yes, usable, make_beside_native, /*for_devices=*/true});
+
+ProcessGroup make_group(const World& world, const std::string& backend) {
+  return ProcessGroup::create(world, {.backend = backend, .timeout = seconds(60)});
+}
+
+TEST(DeviceGroup, DoesWhatEveryBackEndDoes) {
+  promises = {.fixed_order = false, .shared_memory = false};
+  for (const int size : {1, 3}) {
+    run_rank_threads(size, [](const World& world) {
+      auto group = make_group(world, "test:on_device");
+      check_everything(group);
+    });
+  }
+}
+
+TEST(DeviceGroup, TensorsOfTheDeviceAreTheEnginesAndTheHostsAreNot) {
+  made = 0;
+  run_rank_threads(2, [](const World& world) {
+    auto group = make_group(world, "test:device");
+    EXPECT_EQ(group.device(), "cpu");
+    int value = world.rank;
+    group.all_reduce(&value, 1, DType::kInt32, ReduceOp::kSum).wait();
+    const at::Tensor times = at::full({3}, 1, at::kFloat);
+    all_reduce(group, times, ReduceOp::kPremulSum, {.factor = world.rank + 1.0}).wait();
+    EXPECT_TRUE(times.equal(at::full({3}, 3, at::kFloat)));
+    EXPECT_EQ(made, 0);
+    group.barrier();
+    const std::array<at::Tensor, 2> two = {at::full({2, 2}, world.rank, at::kInt),
+                                           at::arange(3).to(at::kInt)};
+    all_reduce_coalesced(group, two, ReduceOp::kSum).wait();
+    EXPECT_TRUE(two[0].equal(at::full({2, 2}, 1, at::kInt)));
+    EXPECT_TRUE(two[1].equal(at::arange(3).mul(2).to(at::kInt)));
+    EXPECT_EQ(made, 2);
+    const std::array<int64_t, 2> rows = {0, 2};
+    const at::Tensor all = at::full({2}, 0, at::kDouble);
+    all_gatherv(group, at::full({rows[static_cast<size_t>(world.rank)]}, 7, at::kDouble), all, rows,
+                {.async = true})
+        .wait();
+    EXPECT_TRUE(all.equal(at::full({2}, 7, at::kDouble)));
+  });
+}
+
+TEST(DeviceGroup, ADisagreementNamesBothSides) {
+  run_rank_threads(2, [](const World& world) {
+    auto group = make_group(world, "test:device");
+    const at::Tensor ones = at::full({4}, 1, at::kFloat);
+    const Error error = error_of(
+        [&] { all_reduce(group, ones, world.rank == 1 ? ReduceOp::kMax : ReduceOp::kSum).wait(); });
+    EXPECT_EQ(error.code(), ErrorCode::kMismatch);
+    EXPECT_EQ(cause_of(error.what()),
+              "rank 0 called all_reduce #1 (float32, 4 elements, sum), rank 1 called all_reduce #1 "
+              "(float32, 4 elements, max)");
+  });
+}
+
+/// Throws, or does not end.
+class Broken final : public C10dEngine {
+ public:
+  explicit Broken(bool throws) : C10dEngine(0, 1), throws_(throws) {}
+  c10::intrusive_ptr<::c10d::Work> allreduce(std::vector<at::Tensor>&,
+                                             const ::c10d::AllreduceOptions&) override {
+    if (throws_) throw std::runtime_error("link down\nsecond line");
+    return c10::make_intrusive<::c10d::Work>();
+  }
+
+ private:
+  bool throws_;
+};
+
+Error error_with(bool throws) {
+  GroupSpec spec;
+  spec.world_ranks = {0};
+  spec.host_ids = {"here"};
+  spec.addresses = {"127.0.0.1"};
+  spec.timeout = seconds(60);
+  const auto group =
+      make_device_group(spec, make_native_group(spec, Deadline::after(seconds(60))), "cpu", [&] {
+        return DeviceEngine{.name = "Broken",
+                            .device = at::kCPU,
+                            .engine = c10::make_intrusive<Broken>(throws),
+                            .reduced_as = reduced_by_gloo,
+                            .abort = [] { ++aborted; }};
+      });
+  float value = 1;
+  const Waiting waiting{.deadline = Deadline::after(std::chrono::milliseconds(50)),
+                        .on_device = true};
+  return error_of([&] { group->all_reduce(&value, 1, DType::kFloat32, ReduceOp::kSum, waiting); });
+}
+
+TEST(DeviceGroup, AnEngineThatFailsIsAborted) {
+  aborted = 0;
+  const Error failed = error_with(true);
+  EXPECT_EQ(failed.code(), ErrorCode::kIo);
+  EXPECT_STREQ(failed.what(), "all_reduce #1 (float32, 1 elements, sum) on rank 0, cpu: link down");
+  EXPECT_EQ(aborted, 1);
+  const Error late = error_with(false);
+  EXPECT_EQ(late.code(), ErrorCode::kTimeout);
+  EXPECT_STREQ(late.what(),
+               "all_reduce #1 (float32, 1 elements, sum) on rank 0, cpu: Broken did not end it in "
+               "time, though every rank had begun");
+  EXPECT_EQ(aborted, 2);
+}
+
+TEST(DeviceGroup, AutoTakesItWhereItIsUsable) {
+  for (const bool there : {false, true}) {
+    is_usable = there;
+    run_rank_threads(2, [&](const World& world) {
+      EXPECT_EQ(make_group(world, "auto").backend(), there ? "test:auto" : "native");
+    });
+  }
+  is_usable = false;
+}
+
+TEST(DeviceGroup, OthersRefuseMemoryOfADevice) {
+  run_rank_threads(1, [](const World& world) {
+    auto group = make_group(world, "native");
+    EXPECT_EQ(group.device(), "");
+    float value = 1;
+    const Error error = error_of(
+        [&] { group.all_reduce(&value, 1, DType::kFloat32, ReduceOp::kSum, {.on_device = true}); });
+    EXPECT_STREQ(error.what(), "all_reduce: takes memory of the host only");
+  });
+}
+
+TEST(DevicesOfAGroup, EveryRankNeedsItsOwn) {
+  GroupSpec spec;
+  spec.size = 3;
+  spec.world_ranks = {4, 5, 6};
+  std::string why_not;
+  spec.devices = {"cuda:0 GPU-a", "cuda:0 GPU-b", "cuda:1 GPU-c"};
+  EXPECT_TRUE(spec.has_a_device_each(&why_not));
+  spec.devices[2] = "cuda:1 GPU-a";
+  EXPECT_FALSE(spec.has_a_device_each(&why_not));
+  EXPECT_EQ(why_not, "rank 4 and rank 6 have one CUDA device (cuda:1 GPU-a)");
+  spec.devices[1] = "";
+  EXPECT_FALSE(spec.has_a_device_each(&why_not));
+  EXPECT_EQ(why_not, "rank 5 has no CUDA device");
+  EXPECT_FALSE(GroupSpec{}.has_a_device_each(&why_not));
+  EXPECT_EQ(why_not, "this process has no CUDA device");
+}
+
+}  // namespace
+}  // namespace lockstep::testing
