@@ -169,7 +169,6 @@ TEST(WarmWait, WhatIsLoadedEndsWhenNobodyComes) {
   const ElasticJob job("2", {"--rdzv_conf", "join_timeout=1"});
   const auto waits = job.agent("a", elastic_worker("hang"));
   EXPECT_EQ(waits->wait(), 1) << text_of(*waits);
-  EXPECT_EQ(times_in(waits->out(), "prepared"), 1) << waits->out();
   EXPECT_TRUE(waits->alive().empty());
 }
 
