@@ -153,6 +153,7 @@ struct Board {
   std::atomic<pid_t> victim;
   std::atomic<int64_t> struck_ns;
   std::atomic<int> ended;
+  std::atomic<int> whole;      // ranks that need their links no longer before they break
   std::atomic<int> broken;     // ranks that have broken their links
   std::atomic<int> num_ports;  // of the victim's connections; 0 until they are told
   std::array<int, 16> ports;
@@ -280,6 +281,8 @@ class Rank {
 
   void break_links() {
     group_->barrier();
+    ++board_.whole;  // a slower rank may still be in the barrier
+    await([this] { return board_.whole == world_.size; });
     for (const Wire& wire : links_) {
       if (row_.fault != Fault::kGarbageOnLink) {
         if (row_.fault == Fault::kCutLink || !victim_) drop_all_input(wire.fd);
