@@ -1,6 +1,6 @@
 # Short commands. Each only calls a script or a CMake preset.
 #   make run  [DATA=folder] [NPROC=2]   train ResNet-50 on CIFAR-10 for about two minutes
-#   make train-ocr                      train a text detector and a recogniser on drawn pictures, over an hour
+#   make train-ocr                      train a text detector and a recogniser on drawn pictures, 40 minutes
 #   make test                           everything that must hold
 #   make test-cluster                   real launchers, hosts and services alone (root)
 SHELL := /bin/bash

@@ -1,6 +1,6 @@
 #!/bin/bash
 # Draws scenes and words, trains a detector and a recogniser on them from scratch, and judges both on
-# pictures that they have not seen: `make train-ocr`. Some 45 minutes on two cores; not in CI.
+# pictures that they have not seen: `make train-ocr`. Some 40 minutes on two cores; not in CI.
 #
 #   scripts/train_ocr.sh [det] [rec]      both when none is named
 # LOCKSTEP names the program (default build/release/bin/lockstep), DATA the folder for pictures, NPROC
