@@ -25,7 +25,7 @@ run:
 
 train-ocr:
 	@scripts/setup.sh run
-	@scripts/build.sh release lockstep lockstep-data lockstep-train
+	@scripts/build.sh release lockstep lockstep-data lockstep-train lockstep-predict
 	@scripts/train_ocr.sh
 
 test:
