@@ -1,4 +1,5 @@
-// What is looked at of PNG, JPEG and BMP before OpenCV decodes them, which is the libraries' own matter.
+// What is looked at of PNG, JPEG and BMP before OpenCV decodes them, which is the libraries' own
+// matter.
 
 #include <cstdint>
 

@@ -69,17 +69,32 @@ Memory room_for(const std::vector<Pack>& packs, int64_t element_bytes) {
 
 /// Calls copy(in the pack, in a buffer's larger memory, index, bytes) for each part of each buffer
 /// of the pack: in the pack the parts of a rank lie together.
-template <class Copy>
-void each_part(const Pack& pack, std::span<const BufferPair> pairs, int64_t element_bytes,
-               int ranks, std::byte* together, const Copy& copy) {
+template <class Buffers, class Copy>
+void each_part(const Pack& pack, const Buffers& buffers, int64_t element_bytes, int ranks,
+               std::byte* together, const Copy& copy) {
   for (int rank = 0; rank < ranks; ++rank) {
     for (size_t i = pack.first; i < pack.last; ++i) {
-      const int64_t bytes = pairs[i].count * element_bytes;
-      if (bytes > 0) copy(together, pairs[i], rank * bytes, static_cast<size_t>(bytes));
+      const int64_t bytes = buffers[i].count * element_bytes;
+      if (bytes > 0) copy(together, buffers[i], rank * bytes, static_cast<size_t>(bytes));
       together += bytes;
     }
   }
 }
+
+/// Buffers of which one side has a part of each rank, agreed upon.
+struct PackedPairs {
+  PackedPairs(const char* call, GroupImpl& impl, const GroupSpec& spec,
+              std::span<const BufferPair> pairs, int64_t element_bytes, const Waiting& waiting) {
+    const auto counts = counts_of(pairs);
+    agree(call, impl, spec, outline_of(counts), waiting);
+    packs = plan_packs(counts, element_bytes * spec.size);
+    own = room_for(packs, element_bytes);
+    all = room_for(packs, element_bytes * spec.size);
+  }
+  std::vector<Pack> packs;
+  Memory own;
+  Memory all;
+};
 
 }  // namespace
 
@@ -117,41 +132,35 @@ void all_reduce_coalesced(GroupImpl& impl, const GroupSpec& spec, std::span<cons
       sum(buffers[pack.first].data, pack.count);
       continue;
     }
-    const auto each = [&](const auto& copy) {
-      std::byte* place = together.get();
-      for (size_t i = pack.first; i < pack.last; ++i) {
-        const auto bytes = static_cast<size_t>(buffers[i].count * size);
-        if (bytes > 0) copy(place, buffers[i].data, bytes);
-        place += bytes;
-      }
-    };
-    each([](std::byte* place, const void* data, size_t bytes) { std::memcpy(place, data, bytes); });
+    each_part(pack, buffers, size, 1, together.get(),
+              [](std::byte* place, const Buffer& buffer, int64_t, size_t bytes) {
+                std::memcpy(place, buffer.data, bytes);
+              });
     sum(together.get(), pack.count);
-    each([](const std::byte* place, void* data, size_t bytes) { std::memcpy(data, place, bytes); });
+    each_part(pack, buffers, size, 1, together.get(),
+              [](const std::byte* place, const Buffer& buffer, int64_t, size_t bytes) {
+                std::memcpy(buffer.data, place, bytes);
+              });
   }
 }
 
 void all_gather_coalesced(GroupImpl& impl, const GroupSpec& spec, std::span<const BufferPair> pairs,
                           DType dtype, const Waiting& waiting) {
-  const auto counts = counts_of(pairs);
-  agree("all_gather_coalesced", impl, spec, outline_of(counts), waiting);
   const int64_t size = size_of(dtype);
-  const std::vector<Pack> packs = plan_packs(counts, size * spec.size);
-  const Memory own = room_for(packs, size);
-  const Memory all = room_for(packs, size * spec.size);
-  for (const Pack& pack : packs) {
+  const PackedPairs packed("all_gather_coalesced", impl, spec, pairs, size, waiting);
+  for (const Pack& pack : packed.packs) {
     if (pack.count == 0) continue;
     if (pack.last - pack.first == 1) {
       const BufferPair& alone = pairs[pack.first];
       impl.all_gather(alone.in, alone.out, alone.count, dtype, waiting);
       continue;
     }
-    each_part(pack, pairs, size, 1, own.get(),
+    each_part(pack, pairs, size, 1, packed.own.get(),
               [](std::byte* place, const BufferPair& pair, int64_t, size_t bytes) {
                 std::memcpy(place, pair.in, bytes);
               });
-    impl.all_gather(own.get(), all.get(), pack.count, dtype, waiting);
-    each_part(pack, pairs, size, spec.size, all.get(),
+    impl.all_gather(packed.own.get(), packed.all.get(), pack.count, dtype, waiting);
+    each_part(pack, pairs, size, spec.size, packed.all.get(),
               [](const std::byte* place, const BufferPair& pair, int64_t at, size_t bytes) {
                 std::memcpy(static_cast<std::byte*>(pair.out) + at, place, bytes);
               });
@@ -161,13 +170,9 @@ void all_gather_coalesced(GroupImpl& impl, const GroupSpec& spec, std::span<cons
 void reduce_scatter_coalesced(GroupImpl& impl, const GroupSpec& spec,
                               std::span<const BufferPair> pairs, DType dtype, ReduceOp op,
                               double factor, const Waiting& waiting) {
-  const auto counts = counts_of(pairs);
-  agree("reduce_scatter_coalesced", impl, spec, outline_of(counts), waiting);
   const int64_t size = size_of(dtype);
-  const std::vector<Pack> packs = plan_packs(counts, size * spec.size);
-  const Memory own = room_for(packs, size);
-  const Memory all = room_for(packs, size * spec.size);
-  for (const Pack& pack : packs) {
+  const PackedPairs packed("reduce_scatter_coalesced", impl, spec, pairs, size, waiting);
+  for (const Pack& pack : packed.packs) {
     if (pack.count == 0) continue;
     const int64_t count_of_all = pack.count * spec.size;
     if (pack.last - pack.first == 1) {
@@ -176,13 +181,13 @@ void reduce_scatter_coalesced(GroupImpl& impl, const GroupSpec& spec,
       impl.reduce_scatter(scaled.data(), alone.out, alone.count, dtype, op, waiting);
       continue;
     }
-    each_part(pack, pairs, size, spec.size, all.get(),
+    each_part(pack, pairs, size, spec.size, packed.all.get(),
               [](std::byte* place, const BufferPair& pair, int64_t at, size_t bytes) {
                 std::memcpy(place, static_cast<const std::byte*>(pair.in) + at, bytes);
               });
-    if (factor != 1) scale(all.get(), all.get(), count_of_all, dtype, factor);
-    impl.reduce_scatter(all.get(), own.get(), pack.count, dtype, op, waiting);
-    each_part(pack, pairs, size, 1, own.get(),
+    if (factor != 1) scale(packed.all.get(), packed.all.get(), count_of_all, dtype, factor);
+    impl.reduce_scatter(packed.all.get(), packed.own.get(), pack.count, dtype, op, waiting);
+    each_part(pack, pairs, size, 1, packed.own.get(),
               [](const std::byte* place, const BufferPair& pair, int64_t, size_t bytes) {
                 std::memcpy(pair.out, place, bytes);
               });

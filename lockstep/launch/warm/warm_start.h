@@ -22,9 +22,9 @@ namespace lockstep {
 /// A node that waits for others, or as a spare, loads it meanwhile.
 ///
 /// Anywhere else it returns at once, without `prepare`: without an agent, under other launchers, as
-/// the only rank of a job of one host without --max_restarts, where the ranks' arguments differ, or where
-/// LOCKSTEP_WARM_START=0 is set for the agent. A program that has threads by then is started rank
-/// by rank, which the agent says. Cost of a rank: two forks.
+/// the only rank of a job of one host without --max_restarts, where the ranks' arguments differ, or
+/// where LOCKSTEP_WARM_START=0 is set for the agent. A program that has threads by then is started
+/// rank by rank, which the agent says. Cost of a rank: two forks.
 void warm_start(const std::function<void()>& prepare = {});
 
 }  // namespace lockstep
