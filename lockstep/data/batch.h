@@ -14,7 +14,7 @@ namespace lockstep {
 struct TextTruths;  // lockstep/data/text_truths.h
 
 struct Batch {
-  at::Tensor images;                ///< (N, 3, H, W) float32, contiguous, on the CPU.
+  at::Tensor images;                ///< (N, 3, H, W) float32, contiguous; on the CPU, as made.
   std::vector<at::Tensor> targets;  ///< What the loss compares with: columns of N rows each.
   /// Leading rows that count; the others are padding (see DistributedSampler).
   int64_t valid = 0;
@@ -24,6 +24,12 @@ struct Batch {
   std::vector<std::string> faults{};
   /// A line for each thing that was left out of a sample that is used.
   std::vector<std::string> remarks{};
+
+  /// Copies images and targets there; what is there already stays as it is.
+  void move_to(at::Device device) {
+    images = images.to(device);
+    for (auto& column : targets) column = column.to(device);
+  }
 };
 
 /// Gives the batches of one epoch after another. One consumer thread.

@@ -13,6 +13,8 @@ namespace lockstep {
 class Model : public torch::nn::Module {
  public:
   virtual at::Tensor forward(at::Tensor input) = 0;
+  /// Where its parameters are; it has at least one.
+  at::Device device() const { return parameters().front().device(); }
 };
 
 /// The part of a network that turns images into features.

@@ -1,9 +1,11 @@
 #include "lockstep/parallel/gradient_memory.h"
 
+#include <ATen/TensorUtils.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/empty_strided.h>
+#include <ATen/ops/zeros.h>
 
 #include <algorithm>
 #include <limits>
@@ -12,6 +14,7 @@
 #include "lockstep/comm/kernels/reduce.h"
 #include "lockstep/tensor/dtype.h"
 #include "lockstep/tensor/shared_tensor.h"
+#include "lockstep/tensor/staging.h"
 
 namespace lockstep {
 namespace {
@@ -22,9 +25,9 @@ GradientSpec spec_of(const NamedTensor& parameter) {
   return {tensor.numel(), size_of(dtype), static_cast<int>(dtype)};
 }
 
-bool all_on_cpu(const std::vector<NamedTensor>& parameters) {
+bool all_on(const std::string& device, const std::vector<NamedTensor>& parameters) {
   return std::all_of(parameters.begin(), parameters.end(),
-                     [](const NamedTensor& each) { return each.tensor.is_cpu(); });
+                     [&](const NamedTensor& each) { return each.tensor.device().str() == device; });
 }
 
 /// The layout that autograd gives gradients: the parameter's own if it is dense. Empty stands for
@@ -53,8 +56,9 @@ bool has_memory_alone(const at::Tensor& grad, const at::Tensor& arrived) {
 
 GradientMemory::GradientMemory(ProcessGroup group, const std::vector<NamedTensor>& parameters)
     : group_(std::move(group)),
-      placed_bytes_(all_on_cpu(parameters) ? TensorArena::kMinBytes
-                                           : std::numeric_limits<int64_t>::max()),
+      on_device_(!group_.device().empty() && all_on(group_.device(), parameters)),
+      placed_bytes_(all_on("cpu", parameters) && !on_device_ ? TensorArena::kMinBytes
+                                                             : std::numeric_limits<int64_t>::max()),
       reduced_(parameters.size()),
       awaited_(parameters.size()) {
   std::vector<int64_t> block_bytes;
@@ -70,16 +74,25 @@ GradientMemory::GradientMemory(ProcessGroup group, const std::vector<NamedTensor
 
 void GradientMemory::form(const std::vector<std::vector<int>>& buckets, bool flat) {
   layouts_ = lay_out_buckets(specs_, buckets, placed_bytes_, flat);
-  packed_ = group_.allocate(std::max(layouts_.back().end, kGradientAlignment));
+  const int64_t bytes = std::max(layouts_.back().end, kGradientAlignment);
+  there_ = on_device_ && !flat ? at::zeros({bytes}, parameters_.front().options().dtype(at::kByte))
+                               : at::Tensor();
+  packed_ = there_.defined() ? nullptr : group_.allocate(bytes);
   places_.assign(parameters_.size(), at::Tensor());
   for (const BucketLayout& layout : layouts_) {
     for (size_t k = 0; k < layout.packed.size(); ++k) {
       const auto i = static_cast<size_t>(layout.packed[k]);
-      const at::Tensor& like = parameters_[i];
-      places_[i] = from_shared(packed_, layout.offsets[k], like.sizes(), like.scalar_type(),
-                               gradient_strides(like));
+      places_[i] = place_of(parameters_[i], layout.offsets[k]);
     }
   }
+}
+
+at::Tensor GradientMemory::place_of(const at::Tensor& like, int64_t offset) const {
+  const auto strides = gradient_strides(like);
+  if (packed_) return from_shared(packed_, offset, like.sizes(), like.scalar_type(), strides);
+  const at::Tensor place = at::empty({0}, like.options().requires_grad(false));
+  return place.set_(there_.storage(), offset / like.element_size(), like.sizes(),
+                    strides.empty() ? at::detail::defaultStrides(like.sizes()) : strides.vec());
 }
 
 void GradientMemory::serving(bool on) const {
@@ -179,7 +192,8 @@ std::vector<GradientMemory::Piece> GradientMemory::pieces(const BucketLayout& bu
   std::vector<Piece> list;
   if (!bucket.packed.empty()) {
     const GradientSpec& spec = specs_[static_cast<size_t>(bucket.packed.front())];
-    list.push_back({static_cast<char*>(packed_->data()) + bucket.begin,
+    void* const base = packed_ ? packed_->data() : there_.data_ptr();
+    list.push_back({static_cast<char*>(base) + bucket.begin,
                     (bucket.end - bucket.begin) / spec.element_bytes,
                     static_cast<DType>(spec.kind)});
   }
@@ -193,9 +207,11 @@ std::vector<GradientMemory::Piece> GradientMemory::pieces(const BucketLayout& bu
 
 void GradientMemory::launch(const BucketLayout& bucket, ReduceOp op, std::vector<Work>& works,
                             CallSite site) {
+  const bool on_device = there_.defined();
+  if (on_device) await_stream(there_.device());
   for (const Piece& piece : pieces(bucket)) {
-    works.push_back(
-        group_.all_reduce(piece.data, piece.count, piece.dtype, op, {.async = true}, site));
+    works.push_back(group_.all_reduce(piece.data, piece.count, piece.dtype, op,
+                                      {.async = true, .on_device = on_device}, site));
   }
 }
 

@@ -1,5 +1,6 @@
 #pragma once
-// Where gradients lie while they are reduced: in memory shared with the peers of this host.
+// Where gradients lie while they are reduced: in memory shared with the peers of this host, or in
+// that of a device whose group reduces there.
 
 #include <ATen/core/Tensor.h>
 
@@ -19,7 +20,7 @@ struct NamedTensor {
   at::Tensor tensor;
 };
 
-/// Brings gradients into shared memory at the least cost.
+/// Brings gradients into such memory at the least cost.
 ///
 /// Gradients below TensorArena::kMinBytes are packed: each has its place in its bucket, is copied
 /// there once, and .grad is then that place. Larger ones are placed: autograd's kernels, while
@@ -33,6 +34,10 @@ struct NamedTensor {
 /// Gradients of parameters on another device than the CPU are all packed, by a copy to the host,
 /// and deliver() copies what became of them back: .grad stays on the device. One such parameter,
 /// and large gradients on the CPU are packed too.
+///
+/// But where all parameters are on the device that the group reduces on (ProcessGroup::device()),
+/// buckets are there as well, unless they must be flat, for hooks compute on the host: gradients
+/// are packed by a copy on the device, stay there, and .grad is then that place.
 class GradientMemory {
  public:
   /// Collective. Errors: kInvalidArgument (a type that does not travel), kUnavailable (no shared
@@ -86,16 +91,19 @@ class GradientMemory {
   /// Where a bucket's gradients lie.
   std::vector<Piece> pieces(const BucketLayout& bucket);
   bool is_placed(size_t index) const { return !places_[index].defined(); }
-  bool is_away(size_t index) const { return !parameters_[index].is_cpu(); }
+  bool is_away(size_t index) const { return !there_.defined() && !parameters_[index].is_cpu(); }
+  at::Tensor place_of(const at::Tensor& like, int64_t offset) const;
   bool may_stay(const at::Tensor& grad, const at::Tensor& arrived, size_t index) const;
   at::Tensor empty_for(size_t index) const;
 
   ProcessGroup group_;
   std::vector<at::Tensor> parameters_;
   std::vector<GradientSpec> specs_;
+  bool on_device_;                      ///< All parameters are on the group's device.
   int64_t placed_bytes_;                ///< Gradients of at least as many are placed.
   std::shared_ptr<TensorArena> arena_;  ///< Null when none is.
   std::shared_ptr<SharedBuffer> packed_;
+  at::Tensor there_;  ///< In place of packed_, bytes on the group's device; undefined: not so.
   std::vector<BucketLayout> layouts_;
   std::vector<at::Tensor> places_;   ///< By parameter; undefined for placed ones.
   std::vector<at::Tensor> reduced_;  ///< By parameter, in a pass: what is reduced.

@@ -2,6 +2,7 @@
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <fmt/format.h>
+#include <torch/cuda.h>
 
 #include <algorithm>
 #include <bit>
@@ -77,9 +78,10 @@ std::vector<int64_t> lay_in_turn(const std::vector<std::vector<int64_t>>& lists,
   return all;
 }
 
-void seed_shard(uint64_t seed, int64_t step, int shard) {
+void seed_shard(uint64_t seed, int64_t step, int shard, c10::Device device) {
   const uint64_t key =
       mix(mix(mix(seed) ^ static_cast<uint64_t>(step)) ^ static_cast<uint64_t>(shard));
+  if (device.is_cuda()) torch::cuda::manual_seed(key);  // of the current device
   auto generator = at::detail::getDefaultCPUGenerator();
   const std::lock_guard lock(generator.mutex());
   generator.set_current_seed(key);

@@ -3,6 +3,8 @@
 // them. They are the leaves of the one tree of additions (comm/reduce_tree.h), so a run with S
 // shards gives the same bits on every number of ranks that can share S shards.
 
+#include <c10/core/Device.h>
+
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -36,9 +38,9 @@ double tree_sum(std::span<const double> leaves);
 /// short. A batch of (number of lists) x `batch` rows then has one part a shard.
 std::vector<int64_t> lay_in_turn(const std::vector<std::vector<int64_t>>& lists, int64_t batch);
 
-/// Seeds libtorch's CPU generator for one shard's forward of one step, so that what dropout draws
-/// depends on (seed, step, shard) and neither on the rank nor on what was drawn before. Cost: some
-/// microseconds.
-void seed_shard(uint64_t seed, int64_t step, int shard);
+/// Seeds libtorch's CPU generator, and with a `device` of CUDA that of this thread's current
+/// device, for one shard's forward of one step, so that what dropout draws depends on (seed, step,
+/// shard) and neither on the rank nor on what was drawn before. Cost: some microseconds.
+void seed_shard(uint64_t seed, int64_t step, int shard, c10::Device device = c10::kCPU);
 
 }  // namespace lockstep

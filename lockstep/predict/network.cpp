@@ -16,12 +16,6 @@
 namespace lockstep {
 namespace {
 
-ModelConfig without_pretraining(ModelConfig config) {
-  config.pretrained.clear();
-  config.backbone.pretrained.clear();
-  return config;
-}
-
 ocr::DbPostprocessOptions db_options(const Config& config) {
   if (const auto* options = std::get_if<ocr::DbPostprocessOptions>(&config.postprocess)) {
     return *options;
@@ -82,11 +76,12 @@ bool same_shape(const cv::Mat& a, const cv::Mat& b) {
 
 }  // namespace
 
-Network::Network(const PredictStage& stage)
-    : model_(make_model(without_pretraining(stage.config.model), 0)),
+Network::Network(const PredictStage& stage, c10::Device device)
+    : model_(make_model(without_pretrained(stage.config.model), 0)),
       level_(stage.config.system.amp_level_infer) {
   load_weights(stage.weights, *model_);
-  cast_module(*model_, level_, low_precision(at::kCPU));
+  model_->to(device);
+  cast_module(*model_, level_, low_precision(device.type()));
   model_->eval();
 }
 
@@ -97,13 +92,14 @@ at::Tensor Network::operator()(const std::vector<cv::Mat>& images) {
     rows.push_back(
         at::from_blob(one.data, {one.size[0], one.size[1], one.size[2]}, at::dtype(at::kFloat)));
   }
-  const auto batch = at::stack(rows);
+  const auto batch = at::stack(rows).to(model_->device());
   return forward_at(level_, batch, [&](const at::Tensor& input) { return model_->forward(input); })
+      .cpu()
       .contiguous();
 }
 
-Detector::Detector(const PredictStage& stage)
-    : network_(stage),
+Detector::Detector(const PredictStage& stage, c10::Device device)
+    : network_(stage, device),
       pipeline_(picture_pipeline(stage.config), 0, false),
       options_(db_options(stage.config)),
       mode_(picture_mode(stage.config)) {}
@@ -118,8 +114,8 @@ Detector::Result Detector::operator()(const std::filesystem::path& picture) {
   return {sample.original, ocr::db_postprocess(map, sample.resize, options_)};
 }
 
-Recogniser::Recogniser(const PredictStage& stage)
-    : network_(stage),
+Recogniser::Recogniser(const PredictStage& stage, c10::Device device)
+    : network_(stage, device),
       of_pictures_(picture_pipeline(stage.config), 0, false),
       of_crops_(crop_pipeline(stage.config), 0, false),
       dictionary_(dictionary_of(stage.config)),

@@ -17,10 +17,10 @@ namespace lockstep {
 /// A model in evaluation mode at system.amp_level_infer, with a stage's weights.
 class Network {
  public:
-  /// Errors: those of make_model() and load_weights().
-  explicit Network(const PredictStage& stage);
+  /// Computes on `device`. Errors: those of make_model() and load_weights().
+  Network(const PredictStage& stage, c10::Device device);
 
-  /// Of images (C, H, W) float32, all of one shape: the output, float32, contiguous.
+  /// Of images (C, H, W) float32, all of one shape: the output, float32, contiguous, on the CPU.
   at::Tensor operator()(const std::vector<cv::Mat>& images);
 
  private:
@@ -30,7 +30,7 @@ class Network {
 
 class Detector {
  public:
-  explicit Detector(const PredictStage& stage);
+  Detector(const PredictStage& stage, c10::Device device);
 
   struct Result {
     cv::Mat picture;  ///< 8-bit, channels as mode() says.
@@ -51,7 +51,7 @@ class Detector {
 class Recogniser {
  public:
   /// Errors: kInvalidArgument when network and dictionary differ in their number of classes.
-  explicit Recogniser(const PredictStage& stage);
+  Recogniser(const PredictStage& stage, c10::Device device);
 
   /// Of a picture of one word. Errors: those of a bad picture, naming it.
   ocr::RecognizedText operator()(const std::filesystem::path& picture);

@@ -48,9 +48,9 @@ std::string family_of(const std::string& font) {
 
 }  // namespace
 
-Predictor::Predictor(const PredictPlan& plan) : plan_(plan) {
-  if (plan.det) detector_.emplace(*plan.det);
-  if (plan.rec) recogniser_.emplace(*plan.rec);
+Predictor::Predictor(const PredictPlan& plan, c10::Device device) : plan_(plan) {
+  if (plan.det) detector_.emplace(*plan.det, device);
+  if (plan.rec) recogniser_.emplace(*plan.rec, device);
   if (!detector_ || !recogniser_ || !plan.rec->config.predict) return;
   const std::string& font = plan.rec->config.predict->vis_font_path;
   if (!font.empty()) font_ = family_of(font);

@@ -14,7 +14,7 @@ class Predictor {
  public:
   /// Keeps a reference to `plan`. A font (predict.vis_font_path) that is not there costs a warning.
   /// Errors: those of Detector and Recogniser.
-  explicit Predictor(const PredictPlan& plan);
+  Predictor(const PredictPlan& plan, c10::Device device);
 
   /// The picture's line of the result file; with a detector also draws a copy of the picture, into
   /// plan.output under `name` with "_det_res.png" or "_res.png" behind it.

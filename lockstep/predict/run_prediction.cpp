@@ -13,6 +13,7 @@
 #include "lockstep/ocr/predict/pictures.h"
 #include "lockstep/predict/outcomes.h"
 #include "lockstep/predict/predictor.h"
+#include "lockstep/train/compute_device.h"
 #include "lockstep/train/setup.h"
 
 namespace lockstep {
@@ -82,11 +83,13 @@ void report(const PredictPlan& plan, const std::vector<Outcome>& outcomes) {
 
 }  // namespace
 
-int run_prediction(const PredictPlan& plan, const World& world) {
+int run_prediction(const PredictPlan& plan, World world) {
   const auto pictures = ocr::find_pictures(plan.input, plan.output);
   const auto names = ocr::result_names(pictures, plan.input);
-  set_threads(threads_of((plan.det ? plan.det : plan.rec)->config.parallel, world));
-  Predictor predictor(plan);
+  const Config& config = (plan.det ? plan.det : plan.rec)->config;
+  const auto device = take_compute_device(config, world);
+  set_threads(threads_of(config.parallel, world));
+  Predictor predictor(plan, device);
   make_folder(plan.output);
 
   Meter meter(pictures.size(), world.rank == 0);

@@ -12,6 +12,6 @@ namespace lockstep {
 /// warning and its line. Rank 0 shows progress on a terminal and says at the end what there is.
 /// Returns the exit status. Errors: those of the networks' parts; kCorrupt when no picture could be
 /// used; kTimeout naming the picture whose rank does not answer.
-int run_prediction(const PredictPlan& plan, const World& world);
+int run_prediction(const PredictPlan& plan, World world);
 
 }  // namespace lockstep

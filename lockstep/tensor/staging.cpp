@@ -19,13 +19,16 @@ bool stay_on_device(const ProcessGroup& group, std::span<const at::Tensor> tenso
   return any;
 }
 
+void await_stream(c10::Device device) {
+  if (device.is_cpu()) return;
+  c10::impl::VirtualGuardImpl(device.type()).getStream(device).synchronize();
+}
+
 Staging::Staging(const ProcessGroup& group, std::initializer_list<at::Tensor> tensors,
                  const CollectiveOptions& options, ReduceOp op)
     : options_(options) {
   options_.on_device = stay_on_device(group, std::span(tensors.begin(), tensors.size()), op);
-  const c10::Device device = tensors.begin()->device();
-  if (!options_.on_device || device.is_cpu()) return;
-  c10::impl::VirtualGuardImpl(device.type()).getStream(device).synchronize();
+  if (options_.on_device) await_stream(tensors.begin()->device());
 }
 
 void* Staging::host_of(const at::Tensor& tensor, bool filled, bool comes_back) {

@@ -18,6 +18,10 @@ namespace lockstep {
 bool stay_on_device(const ProcessGroup& group, std::span<const at::Tensor> tensors,
                     ReduceOp op = ReduceOp::kSum);
 
+/// Returns when what this thread's current stream of `device` had to do is done; at once on the
+/// CPU.
+void await_stream(c10::Device device);
+
 /// Host memory for the tensors of one collective. That of a tensor on the CPU is its own, and
 /// nothing is copied; any other has a copy, page-locked where the tensor is CUDA's: its values are
 /// there when in() or in_out() returns, and what the collective left there comes back to the tensor

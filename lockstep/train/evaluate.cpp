@@ -18,15 +18,16 @@ using Sums = std::vector<double>;
 std::optional<Sums> sum_over_batches(Model& model, BatchSource& loader, Task& task, AmpLevel level,
                                      const EvalHooks& hooks) {
   Sums sums(task.num_sums() + 1);
+  const at::Device device = model.device();
   while (!hooks.interrupted()) {
     const auto batch = loader.next();
     if (!batch) return sums;
     for (const auto& line : batch->faults) hooks.fault(line);
     sums.back() += static_cast<double>(batch->faults.size());
     if (batch->images.size(0) == 0) continue;
-    const auto output = forward_at(level, batch->images,
+    const auto output = forward_at(level, batch->images.to(device),
                                    [&](const at::Tensor& images) { return model.forward(images); });
-    const auto part = task.sums(output, *batch);
+    const auto part = task.sums(output.cpu(), *batch);
     for (size_t i = 0; i < part.size(); ++i) sums[i] += part[i];
   }
   return std::nullopt;

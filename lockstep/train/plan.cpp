@@ -80,12 +80,13 @@ void require_batch(int64_t steps_per_epoch, int64_t samples_a_shard, int64_t bat
                           samples_a_shard, batch_size));
 }
 
-std::string precision_line(const Config& config) {
+std::string precision_line(const Config& config, c10::DeviceType device) {
   const auto& system = config.system;
   if (system.amp_level == AmpLevel::kO0 && !config.loss_scaler) return "";
-  std::string line = fmt::format("amp_level {}: {} in bfloat16", to_string(system.amp_level),
-                                 computed_low(system.amp_level));
-  if (system.amp_level != AmpLevel::kO0) {
+  const bool on_cpu = device == c10::kCPU;
+  std::string line = fmt::format("amp_level {}: {} in {}", to_string(system.amp_level),
+                                 computed_low(system.amp_level), on_cpu ? "bfloat16" : "float16");
+  if (on_cpu && system.amp_level != AmpLevel::kO0) {
     line += " (libtorch has no float16 convolutions on the CPU)";
   }
   const LossScalerConfig scaler = config.loss_scaler.value_or(LossScalerConfig());
@@ -96,17 +97,17 @@ std::string precision_line(const Config& config) {
   return line;
 }
 
-std::string describe(const RunPlan& plan, const Config& config) {
+std::string describe(const RunPlan& plan, const Config& config, c10::Device device) {
   const int64_t sum =
       plan.weights_bytes + plan.gradient_bytes + plan.optimizer_bytes + plan.batches_bytes;
   const int64_t batch = config.train.loader.batch_size;
   const int64_t accumulation = config.train.gradient_accumulation_steps;
-  const std::string precision = precision_line(config);
+  const std::string precision = precision_line(config, device.type());
   return fmt::format(
       "Model: {}\n"
       "Parameters: {} ({} trainable)\n"
       "{}"
-      "Ranks: {}\n"
+      "Ranks: {}{}\n"
       "Samples: {} ({} a rank){}\n"
       "Batch: {} x {} {} x {} accumulated = {}\n"
       "Steps: {} an epoch, {} epochs, {} optimizer steps in all\n"
@@ -114,7 +115,8 @@ std::string describe(const RunPlan& plan, const Config& config) {
       "come on top\n"
       "Results: {}\n",
       config.model.name(), plan.parameters, plan.trainable,
-      precision.empty() ? "" : "Precision: " + precision + "\n", plan.num_ranks, plan.train_samples,
+      precision.empty() ? "" : "Precision: " + precision + "\n", plan.num_ranks,
+      device.is_cpu() ? "" : fmt::format(", this one on {}", device.str()), plan.train_samples,
       plan.samples_a_rank, plan.samples_note, batch, plan.num_shards,
       config.parallel.shards > 0 ? "shards" : "ranks", accumulation,
       batch * plan.num_shards * accumulation, plan.steps_per_epoch, config.scheduler.num_epochs,

@@ -1,6 +1,8 @@
 #pragma once
 // What a run will do, said before it starts.
 
+#include <c10/core/Device.h>
+
 #include <string>
 
 #include "lockstep/train/config/config.h"
@@ -34,9 +36,9 @@ void require_batch(int64_t steps_per_epoch, int64_t samples_a_shard, int64_t bat
 
 /// What is computed in which type, and by what losses are scaled: "amp_level O1: convolutions ...".
 /// Empty for O0 without a loss scaler.
-std::string precision_line(const Config& config);
+std::string precision_line(const Config& config, c10::DeviceType device = c10::kCPU);
 
 /// "Model: ...\nParameters: ...\n..." for people.
-std::string describe(const RunPlan& plan, const Config& config);
+std::string describe(const RunPlan& plan, const Config& config, c10::Device device = c10::kCPU);
 
 }  // namespace lockstep

@@ -13,16 +13,16 @@ namespace lockstep {
 /// log_{rank}.txt, metrics.jsonl, result.log, result.svg, checkpoints (see
 /// checkpoint/training_checkpoint.h). Nothing is written before model and data are known to be
 /// good.
-int run_training(const Config& config, const World& world);
+int run_training(const Config& config, World world);
 
 /// Collective. Judges eval.ckpt_load_path, or the best checkpoint of train.ckpt_save_dir. Errors:
 /// kInvalidArgument without a section `eval`, kNotFound.
-int run_evaluation(const Config& config, const World& world);
+int run_evaluation(const Config& config, World world);
 
 /// Collective. Builds the model, reads the checkpoint to go on from, and prints the effective
 /// configuration and the plan of the run on rank 0. Of the data only the files' sizes are looked
 /// at; where there are none, the official size is assumed. Errors: those that the start of
 /// run_training() would meet, as far as can be seen without them.
-int run_check(const Config& config, const World& world);
+int run_check(const Config& config, World world);
 
 }  // namespace lockstep

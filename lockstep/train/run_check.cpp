@@ -6,6 +6,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/log.h"
 #include "lockstep/data/cifar10.h"
+#include "lockstep/train/compute_device.h"
 #include "lockstep/train/config/weights.h"
 #include "lockstep/train/config/yaml_writer.h"
 #include "lockstep/train/optim/optimizer.h"
@@ -93,9 +94,10 @@ TrainData check_text(const Config& config) {
 
 }  // namespace
 
-int run_check(const Config& config, const World& world) {
+int run_check(const Config& config, World world) {
   check_world(config, world);
   check_results_folder(config.train.ckpt_save_dir);
+  const auto device = take_compute_device(config, world);
   auto group = ProcessGroup::create(world, group_options(config.parallel));
   const auto model = make_model(without_pretrained(config.model), config.system.seed);
   const auto optimizer = make_optimizer(config.optimizer, *model);
@@ -115,7 +117,7 @@ int run_check(const Config& config, const World& world) {
   plan = complete_plan(plan, config, state_copies(config.optimizer), data.image_elements);
   require_batch(plan.steps_per_epoch, plan.samples_a_shard, config.train.loader.batch_size);
   check_resumable(resumed.state, config, plan.num_shards, plan.steps_per_epoch);
-  fmt::print("{}\n{}", write_yaml(config.effective), describe(plan, config));
+  fmt::print("{}\n{}", write_yaml(config.effective), describe(plan, config, device));
   return 0;
 }
 

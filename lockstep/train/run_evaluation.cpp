@@ -7,6 +7,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/folder.h"
 #include "lockstep/checkpoint/training_checkpoint.h"
+#include "lockstep/train/compute_device.h"
 #include "lockstep/train/evaluate.h"
 #include "lockstep/train/log/lines.h"
 #include "lockstep/train/log/training_log.h"
@@ -61,19 +62,21 @@ void evaluate_logged(const Config& config, const World& world, const fs::path& p
 
 }  // namespace
 
-int run_evaluation(const Config& config, const World& world) {
+int run_evaluation(const Config& config, World world) {
   if (!config.eval) {
     throw Error(ErrorCode::kInvalidArgument, "to evaluate, the configuration needs a section eval");
   }
   check_world(config, world);
   check_results_folder(config.train.ckpt_save_dir);  // for the log
+  const auto device = take_compute_device(config, world);
   set_threads(threads_of(config.parallel, world));
   auto group = ProcessGroup::create(world, group_options(config.parallel));
   const auto path = weights_path(config);
   auto model = make_model(without_pretrained(config.model), config.system.seed);
   load_weights(path, *model);
   const AmpLevel level = config.system.amp_level_infer;
-  cast_module(*model, level, low_precision(at::kCPU));
+  model->to(device);
+  cast_module(*model, level, low_precision(device.type()));
   const auto shards = shards_of(config, world);
   auto data = make_data(config, shards, false, workers_of(world));
   make_folder(config.train.ckpt_save_dir);

@@ -14,6 +14,7 @@
 #include "lockstep/train/callbacks/evaluation.h"
 #include "lockstep/train/callbacks/results.h"
 #include "lockstep/train/callbacks/step_log.h"
+#include "lockstep/train/compute_device.h"
 #include "lockstep/train/config/yaml_writer.h"
 #include "lockstep/train/log/training_log.h"
 #include "lockstep/train/optim/optimizer.h"
@@ -44,11 +45,13 @@ struct RunParts {
   Resumed resumed;
 };
 
-RunParts make_parts(const Config& config, const World& world, bool own_results) {
+RunParts make_parts(const Config& config, const World& world, c10::Device device,
+                    bool own_results) {
   RunParts parts;
   const ShardRange shards = shards_of(config, world);
   const int64_t seed = config.system.seed;
   parts.model = make_model(config.model, seed, world.rank == 0);
+  parts.model->to(device);
   parts.masters = make_masters(config.system.amp_level, *parts.model);
   torch::nn::Module& weights = parts.masters ? parts.masters->module() : *parts.model;
   parts.optimizer = make_optimizer(config.optimizer, weights);
@@ -200,14 +203,15 @@ void train_logged(Trainer& trainer, TrainingLog& log, const World& world) {
 
 }  // namespace
 
-int run_training(const Config& config, const World& world) {
+int run_training(const Config& config, World world) {
   expect_steps();
   check_world(config, world);
   check_results_folder(config.train.ckpt_save_dir);
+  const auto device = take_compute_device(config, world);
   const int threads = threads_of(config.parallel, world);
   set_threads(threads);
   auto group = ProcessGroup::create(world, group_options(config.parallel));
-  RunParts parts = make_parts(config, world, finds_own_results(config, world, group));
+  RunParts parts = make_parts(config, world, device, finds_own_results(config, world, group));
   check_same_start(parts.resumed.state.step, parts.resumed.from, group);
   const SignalWatch signals;
   Trainer trainer({config, world.rank, world.size, group, parts.model, *parts.optimizer,
@@ -220,7 +224,8 @@ int run_training(const Config& config, const World& world) {
   if (!folder.moved.empty()) {
     log.info(kName, fmt::format("Results of an earlier run are now in {}", folder.moved.string()));
   }
-  const auto precision = precision_line(config);
+  if (!device.is_cpu()) log.info(kName, fmt::format("Device: {}", device.str()));
+  const auto precision = precision_line(config, device.type());
   if (!precision.empty()) log.info(kName, precision);
   if (config.parallel.shards > 0) log.info(kName, shards_line(trainer.shards(), threads));
   log_failure(log, kName, [&] {

@@ -52,6 +52,7 @@ Trainer::Trainer(TrainerParts parts, TrainingState state, const AveragingState& 
       ddp_(parts_.model, parts_.group, ddp_options(parts_.config.parallel)),
       averaging_note_(ddp_.load_averaging_state(averaging)),
       parameters_(parts_.masters ? parts_.masters->module().parameters() : ddp_.parameters()),
+      device_(parts_.model->device()),
       samples_a_shard_(parts_.samplers.front().num_samples()),
       steps_per_epoch_(parts_.loader.num_batches(samples_a_shard_ * shards().count)) {
   if (parts_.masters) make_masters_equal();

@@ -78,6 +78,9 @@ enum class StopReason { kEpochsDone, kMaxSteps, kSigterm, kSigint };
 /// when a run goes on with another number of ranks. What a forward draws from libtorch's generator
 /// (dropout) depends on (system.seed, micro-step, shard) alone, also without parallel.shards.
 ///
+/// Batches are copied to the device of the model's parameters, which computes; see
+/// compute_device.h. Dropout on CUDA draws from that device's generator, seeded in the same way.
+///
 /// Every rank runs the same steps and agrees, once a micro-step, on loss and signals: SIGTERM or
 /// SIGINT on any rank ends the run on all of them after the optimizer step under way.
 /// With a loss_scaler, or drop_overflow_update, each optimizer step asks whether all averaged
@@ -159,7 +162,8 @@ class Trainer {
   DistributedDataParallel<std::shared_ptr<Model>> ddp_;
   std::string averaging_note_;
   std::vector<at::Tensor> parameters_;  ///< That the optimizer updates.
-  int64_t samples_a_shard_;             ///< In an epoch.
+  at::Device device_;
+  int64_t samples_a_shard_;  ///< In an epoch.
   std::vector<std::shared_ptr<Callback>> callbacks_;
   int64_t steps_per_epoch_;
   StopReason stop_ = StopReason::kEpochsDone;

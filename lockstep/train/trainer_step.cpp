@@ -83,9 +83,10 @@ std::vector<double> Trainer::forward_backward(const Batch& batch, const Accumula
   const auto samples = static_cast<double>(end - slot.first * size);
   std::vector<double> losses;
   ddp_.for_each_shard([&](int shard) {
-    const Batch part = part_of(batch, shard - shards().first, shards().count);
+    Batch part = part_of(batch, shard - shards().first, shards().count);
+    part.move_to(device_);
     const int64_t micro_step = state_.schedule_step + state_.dropped_batches;
-    seed_shard(static_cast<uint64_t>(config().system.seed), micro_step, shard);
+    seed_shard(static_cast<uint64_t>(config().system.seed), micro_step, shard, device_);
     const auto output = forward_at(config().system.amp_level, part.images,
                                    [&](const at::Tensor& images) { return ddp_.forward(images); });
     const auto loss = parts_.task.loss(output, part.targets);

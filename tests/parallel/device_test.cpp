@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <torch/nn/module.h>
 #include <torch/nn/modules/batchnorm.h>
+#include <torch/nn/modules/linear.h>
 #include <torch/nn/pimpl.h>
 #include <torch/utils.h>
 
@@ -11,6 +12,9 @@
 #include "tests/support/error_of.h"
 #include "tests/support/ranks.h"
 #include "tests/tensor/support/guarded_device.h"
+#ifdef LOCKSTEP_WITH_GLOO
+#include "tests/tensor/support/gloo_as_device.h"
+#endif
 
 namespace lockstep {
 namespace {
@@ -50,12 +54,14 @@ Tensor on_cpu(const Tensor& tensor) {
 }
 
 /// What rank 0 has after two steps: parameters, buffers and gradients.
-std::vector<Tensor> trained(bool away, const DdpOptions& options, bool leave_out) {
+std::vector<Tensor> trained(bool away, const DdpOptions& options, bool leave_out,
+                            const std::string& backend = "auto") {
   std::vector<Tensor> result;
   testing::run_rank_threads(2, [&](World world) {
     const auto device = device_of(world.rank, away);
     TwoMatrices net(device, 1.0 + world.rank);
-    auto model = DistributedDataParallel(net, ProcessGroup::create(world), options);
+    auto model =
+        DistributedDataParallel(net, ProcessGroup::create(world, {.backend = backend}), options);
     const Tensor x = (torch::ones({4, 2}) * (world.rank + 1)).to(device);
     for (int step = 0; step < 2; ++step) {
       model.zero_grad();
@@ -78,14 +84,16 @@ std::vector<Tensor> trained(bool away, const DdpOptions& options, bool leave_out
   return result;
 }
 
-void expect_same_as_on_the_cpu(const DdpOptions& options, bool leave_out = false) {
-  const auto here = trained(false, options, leave_out);
-  const auto away = trained(true, options, leave_out);
-  ASSERT_EQ(here.size(), away.size());
+void expect_same(const std::vector<Tensor>& here, const std::vector<Tensor>& there) {
+  ASSERT_EQ(here.size(), there.size());
   for (size_t i = 0; i < here.size(); ++i) {
-    ASSERT_EQ(here[i].defined(), away[i].defined()) << i;
-    EXPECT_TRUE(!here[i].defined() || here[i].equal(away[i])) << i << here[i] << away[i];
+    ASSERT_EQ(here[i].defined(), there[i].defined()) << i;
+    EXPECT_TRUE(!here[i].defined() || here[i].equal(there[i])) << i << here[i] << there[i];
   }
+}
+
+void expect_same_as_on_the_cpu(const DdpOptions& options, bool leave_out = false) {
+  expect_same(trained(false, options, leave_out), trained(true, options, leave_out));
 }
 
 TEST(DdpDevice, TrainsWithTheBitsOfTheCpu) {
@@ -128,6 +136,62 @@ TEST(DdpDevice, GathersRows) {
     EXPECT_TRUE(all.cpu().select(1, 0).equal(torch::tensor({0.0F, 1.0F, 1.0F})));
   });
 }
+
+#ifdef LOCKSTEP_WITH_GLOO
+
+// The device is the CPU and Gloo reduces on it (gloo_as_device.h): a sum of two ranks has one
+// order.
+TEST(DdpDevice, GradientsStayOnTheDeviceThatTheGroupReducesOn) {
+  testing::engines_made = 0;
+  DdpOptions options;
+  expect_same(trained(false, options, false), trained(false, options, false, "test:device"));
+  EXPECT_EQ(testing::engines_made, 2);
+  options.find_unused_parameters = true;
+  expect_same(trained(false, options, true), trained(false, options, true, "test:device"));
+  EXPECT_EQ(testing::engines_made, 4);
+}
+
+TEST(DdpDevice, HooksReduceOnTheHostAlsoThen) {
+  const auto hooked = [](const char* backend) {
+    std::vector<Tensor> results;
+    testing::run_rank_threads(2, [&](World world) {
+      TwoMatrices net(torch::kCPU, 1);
+      DdpOptions options;
+      options.comm_hook = make_comm_hook("bf16");
+      auto model =
+          DistributedDataParallel(net, ProcessGroup::create(world, {.backend = backend}), options);
+      model(torch::full({4, 2}, world.rank + 1.3), true, true).backward();
+      if (world.rank == 0) results = {net->a.grad(), net->b.grad()};
+    });
+    return results;
+  };
+  expect_same(hooked("native"), hooked("test:device"));
+}
+
+/// Gradients that would be computed in shared memory on native; accumulated over two passes.
+TEST(DdpDevice, LargeGradientsAreAveragedThereToo) {
+  std::vector<Tensor> gradients;
+  for (const char* backend : {"native", "test:device"}) {
+    testing::run_rank_threads(2, [&](World world) {
+      torch::nn::Linear net(512, 512);
+      const torch::NoGradGuard no_grad;
+      net->weight.fill_(0.5);
+      net->bias.fill_(0.5);
+      const torch::AutoGradMode with_grad(true);
+      auto model = DistributedDataParallel(net, ProcessGroup::create(world, {.backend = backend}));
+      const Tensor x = torch::full({2, 512}, world.rank + 1.0);
+      {
+        const auto hold = model.no_sync();
+        model(x).sum().backward();
+      }
+      for (int pass = 0; pass < 2; ++pass) model(x).sum().backward();
+      if (world.rank == 0) gradients.push_back(net->weight.grad().clone());
+    });
+  }
+  EXPECT_TRUE(gradients[0].equal(gradients[1]));
+}
+
+#endif
 
 /// Output, gradient of the input and running mean on rank 0 of a converted layer.
 std::vector<Tensor> normed(bool away) {

@@ -1,57 +1,25 @@
 // Collectives on a device's memory beside the host's (device_group.h). The device is the CPU, and
 // its engine Gloo or one that fails: what "c10d:nccl" adds to this is NCCL alone.
 
-#include "lockstep/tensor/c10d/device_group.h"
-
 #include <ATen/ops/arange.h>
 #include <ATen/ops/full.h>
 #include <gtest/gtest.h>
 
 #include <array>
-#include <atomic>
 #include <stdexcept>
-#include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 
 #include "lockstep/base/error.h"
 #include "lockstep/comm/backends.h"
 #include "lockstep/comm/native/native_group.h"
-#include "lockstep/tensor/c10d/adapters.h"
 #include "lockstep/tensor/collectives.h"
 #include "tests/comm/support/conformance.h"
 #include "tests/support/error_of.h"
+#include "tests/tensor/support/gloo_as_device.h"
 
 namespace lockstep::testing {
 namespace {
 
 using std::chrono::seconds;
-
-/// How many engines were made, aborted.
-std::atomic<int> made = 0;
-std::atomic<int> aborted = 0;
-
-DType reduced_by_gloo(DType dtype) {
-  if (dtype == DType::kInt16) return DType::kInt32;
-  return dtype == DType::kBFloat16 ? DType::kFloat32 : dtype;
-}
-
-DeviceEngine gloo_engine(const GroupSpec& spec) {
-  using ::c10d::ProcessGroupGloo;
-  ++made;
-  const auto options = ProcessGroupGloo::Options::create(spec.timeout);
-  options->devices.push_back(ProcessGroupGloo::createDeviceForHostname("127.0.0.1"));
-  auto store = c10::make_intrusive<StoreForC10d>(spec.store, spec.name + "/engine/", spec.timeout);
-  return {.name = "Gloo",
-          .device = at::kCPU,
-          .engine = c10::make_intrusive<ProcessGroupGloo>(store, spec.rank, spec.size, options),
-          .reduced_as = reduced_by_gloo,
-          .has_reduce_scatter = false,
-          .abort = [] { ++aborted; }};
-}
-
-std::unique_ptr<GroupImpl> make_beside_native(const GroupSpec& spec, Deadline deadline) {
-  return make_device_group(spec, make_native_group(spec, deadline), "cpu",
-                           [spec] { return gloo_engine(spec); });
-}
 
 /// Takes the host's memory for the device's, so that the suite of all back ends runs on it.
 class OnDevice final : public GroupImpl {
@@ -99,7 +67,7 @@ class OnDevice final : public GroupImpl {
 };
 
 std::unique_ptr<GroupImpl> make_on_device(const GroupSpec& spec, Deadline deadline) {
-  return std::make_unique<OnDevice>(make_beside_native(spec, deadline));
+  return std::make_unique<OnDevice>(make_gloo_beside_native(spec, deadline));
 }
 
 bool yes(std::string*) {
@@ -114,9 +82,8 @@ bool always(const GroupSpec&, std::string*) {
 }
 
 [[maybe_unused]] const bool registered =
-    register_backend({"test:device", "", yes, always, make_beside_native}) &&
     register_backend({"test:on_device", "", yes, always, make_on_device}) &&
-    register_backend({"test:auto", "", yes, usable, make_beside_native, /*for_devices=*/true});
+    register_backend({"test:auto", "", yes, usable, make_gloo_beside_native, /*for_devices=*/true});
 
 ProcessGroup make_group(const World& world, const std::string& backend) {
   return ProcessGroup::create(world, {.backend = backend, .timeout = seconds(60)});
@@ -133,7 +100,7 @@ TEST(DeviceGroup, DoesWhatEveryBackEndDoes) {
 }
 
 TEST(DeviceGroup, TensorsOfTheDeviceAreTheEnginesAndTheHostsAreNot) {
-  made = 0;
+  engines_made = 0;
   run_rank_threads(2, [](const World& world) {
     auto group = make_group(world, "test:device");
     EXPECT_EQ(group.device(), "cpu");
@@ -142,14 +109,14 @@ TEST(DeviceGroup, TensorsOfTheDeviceAreTheEnginesAndTheHostsAreNot) {
     const at::Tensor times = at::full({3}, 1, at::kFloat);
     all_reduce(group, times, ReduceOp::kPremulSum, {.factor = world.rank + 1.0}).wait();
     EXPECT_TRUE(times.equal(at::full({3}, 3, at::kFloat)));
-    EXPECT_EQ(made, 0);
+    EXPECT_EQ(engines_made, 0);
     group.barrier();
     const std::array<at::Tensor, 2> two = {at::full({2, 2}, world.rank, at::kInt),
                                            at::arange(3).to(at::kInt)};
     all_reduce_coalesced(group, two, ReduceOp::kSum).wait();
     EXPECT_TRUE(two[0].equal(at::full({2, 2}, 1, at::kInt)));
     EXPECT_TRUE(two[1].equal(at::arange(3).mul(2).to(at::kInt)));
-    EXPECT_EQ(made, 2);
+    EXPECT_EQ(engines_made, 2);
     const std::array<int64_t, 2> rows = {0, 2};
     const at::Tensor all = at::full({2}, 0, at::kDouble);
     all_gatherv(group, at::full({rows[static_cast<size_t>(world.rank)]}, 7, at::kDouble), all, rows,
@@ -198,7 +165,7 @@ Error error_with(bool throws) {
                             .device = at::kCPU,
                             .engine = c10::make_intrusive<Broken>(throws),
                             .reduced_as = reduced_by_gloo,
-                            .abort = [] { ++aborted; }};
+                            .abort = [] { ++engines_aborted; }};
       });
   float value = 1;
   const Waiting waiting{.deadline = Deadline::after(std::chrono::milliseconds(50)),
@@ -207,17 +174,17 @@ Error error_with(bool throws) {
 }
 
 TEST(DeviceGroup, AnEngineThatFailsIsAborted) {
-  aborted = 0;
+  engines_aborted = 0;
   const Error failed = error_with(true);
   EXPECT_EQ(failed.code(), ErrorCode::kIo);
   EXPECT_STREQ(failed.what(), "all_reduce #1 (float32, 1 elements, sum) on rank 0, cpu: link down");
-  EXPECT_EQ(aborted, 1);
+  EXPECT_EQ(engines_aborted, 1);
   const Error late = error_with(false);
   EXPECT_EQ(late.code(), ErrorCode::kTimeout);
   EXPECT_STREQ(late.what(),
                "all_reduce #1 (float32, 1 elements, sum) on rank 0, cpu: Broken did not end it in "
                "time, though every rank had begun");
-  EXPECT_EQ(aborted, 2);
+  EXPECT_EQ(engines_aborted, 2);
 }
 
 TEST(DeviceGroup, AutoTakesItWhereItIsUsable) {

@@ -107,6 +107,7 @@ struct TinyRun {
 struct TinyHooks {
   bool with_norm = true;
   std::function<void(int rank, TinyModel&)> model = [](int, TinyModel&) {};
+  std::function<void(int rank, TinyModel&)> move = [](int, TinyModel&) {};  ///< To a device.
   std::function<TrainingState(torch::nn::Module&, torch::optim::Optimizer&)> start{};
   std::function<AveragingState(int rank)> averaging = [](int) { return AveragingState{}; };
   std::filesystem::path ema_from{};  ///< Checkpoint whose moving average a run goes on with.
@@ -139,6 +140,7 @@ inline TinyRun run_tiny_rank(const World& world, const Config& config, const Tin
     model = std::make_shared<TinyModel>(hooks.with_norm);
   }
   hooks.model(world.rank, *model);
+  hooks.move(world.rank, *model);
   const auto masters = make_masters(config.system.amp_level, *model);
   torch::nn::Module& weights = masters ? masters->module() : *model;
   const auto optimizer = make_optimizer(config.optimizer, weights);
@@ -173,8 +175,9 @@ inline TinyRun run_tiny_rank(const World& world, const Config& config, const Tin
   run.reason = trainer.fit();
   run.state = trainer.state();
   const torch::nn::Module& saved = trainer.weights();
-  for (const auto& tensor : saved.parameters()) run.weights.push_back(tensor.detach().clone());
-  for (const auto& tensor : saved.buffers()) run.weights.push_back(tensor.clone());
+  for (const auto& tensor : saved.parameters())
+    run.weights.push_back(tensor.detach().cpu().clone());
+  for (const auto& tensor : saved.buffers()) run.weights.push_back(tensor.cpu().clone());
   if (ema) run.average = ema->state();
   return run;
 }

@@ -4,10 +4,10 @@
 // are MindOCR's.
 //
 // Keys of MindOCR that change nothing here are checked and then left alone: system.mode (graph or
-// eager), system.device_id (this build computes on the CPU), system.refine_batch_size (evaluation
-// is exact at any batch size), loader.max_rowsize, train.max_call_depth, dataset.use_minddata (who
-// decodes). dataset.output_columns and the *_column_index lists must say what loss and metric take.
-// Keys that would change the result and cannot be honoured are errors, never ignored.
+// eager), system.refine_batch_size (evaluation is exact at any batch size), loader.max_rowsize,
+// train.max_call_depth, dataset.use_minddata (who decodes). dataset.output_columns and the
+// *_column_index lists must say what loss and metric take. Keys that would change the result and
+// cannot be honoured are errors, never ignored.
 
 #include <cstdint>
 #include <filesystem>
@@ -30,6 +30,7 @@ enum class LogStyle : uint8_t { kMindocr, kMindspore };
 
 struct SystemConfig {
   std::optional<bool> distribute;  ///< False under a launcher of several ranks is an error.
+  int64_t device_id = 0;           ///< CUDA device of a program that is alone.
   int64_t seed = 42;
   std::string log_level = "logging.INFO";
   LogStyle log_style = LogStyle::kMindocr;  ///< Ours.
@@ -149,6 +150,7 @@ struct ParallelConfig {
   /// Intra-op threads of a rank; bits depend on their number. 0: the rank's part of the cores (see
   /// World::threads), but 1 with `shards`, because that part depends on the number of ranks.
   int64_t threads = 0;
+  std::string device = "auto";          ///< "auto", "cpu", "cuda": see choose_compute_device().
   std::string backend = "auto";         ///< Of the process group.
   bool any_order = false;               ///< `order: any`: see GroupOptions::order.
   double bucket_cap_mb = 25;            ///< Of gradient buckets, MiB.

@@ -42,7 +42,7 @@ SystemConfig read_system(Section section) {
   section.whole("mode", 0, 0, 1);
   if (section.has("distribute")) config.distribute = section.flag("distribute", false);
   section.any("distribute");
-  section.whole("device_id", 0, 0, 1 << 20);
+  config.device_id = section.whole("device_id", 0, 0, 1 << 7);
   config.amp_level = parse_amp_level(section.choice("amp_level", "O0", amp_level_names()));
   config.amp_level_infer =
       parse_amp_level(section.choice("amp_level_infer", "O0", amp_level_names()));
@@ -80,6 +80,10 @@ void refuse_with_shards(Section& section, const ParallelConfig& config) {
   refuse("static_graph", config.static_graph);
   refuse("comm_hook", config.comm_hook != "none");
   refuse("sync_bn", config.sync_bn);
+  if (config.device == "cuda") {
+    section.fail("device",
+                 "cannot be cuda together with parallel.shards, whose bits are the CPU's");
+  }
   if (config.any_order) section.fail("order", "must be fixed together with parallel.shards");
 }
 
@@ -89,6 +93,7 @@ ParallelConfig read_parallel(Section section) {
   ParallelConfig config;
   config.shards = section.whole("shards", 0, 0, 1 << 20);
   config.threads = section.whole("threads", 0, 0, 1 << 16);
+  config.device = section.choice("device", "auto", {"auto", "cpu", "cuda"});
   config.backend = section.text("backend", "auto");
   config.any_order = section.choice("order", "fixed", {"fixed", "any"}) == "any";
   config.bucket_cap_mb = section.number("bucket_cap_mb", 25, 0.001, 1 << 16);

@@ -45,7 +45,8 @@ class Task {
   /// Entries of sums().
   virtual size_t num_sums() const = 0;
   /// Of the samples of a batch that count (batch.valid, 0 too): adding the sums of two sets of
-  /// samples, entry by entry, gives those of both. `output`: of the network in evaluation, float32.
+  /// samples, entry by entry, gives those of both. `output`: of the network in evaluation, float32,
+  /// on the CPU.
   virtual std::vector<double> sums(const at::Tensor& output, const Batch& batch) = 0;
   /// All but the time.
   virtual EvalResult result(std::span<const double> sums) = 0;

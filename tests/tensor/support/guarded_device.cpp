@@ -2,10 +2,12 @@
 
 #include <ATen/EmptyTensor.h>
 #include <ATen/core/Tensor.h>
+#include <ATen/core/grad_mode.h>
 #include <ATen/native/CPUFallback.h>
 #include <ATen/ops/_reshape_alias_native.h>
 #include <ATen/ops/as_strided_native.h>
 #include <ATen/ops/from_blob.h>
+#include <ATen/ops/native_batch_norm.h>
 #include <ATen/ops/view_native.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 #include <sys/mman.h>
@@ -144,6 +146,29 @@ at::Tensor copy_from_and_resize(const at::Tensor& self, const at::Tensor& to) {
   return copy_from(self, to, false);
 }
 
+using MaybeTensor = c10::optional<at::Tensor>;
+
+MaybeTensor copied(const MaybeTensor& tensor) {
+  return tensor && tensor->defined() ? MaybeTensor(tensor->cpu()) : tensor;
+}
+
+void copy_back(const MaybeTensor& tensor, const MaybeTensor& from) {
+  if (tensor && tensor->defined()) tensor->copy_(*from);
+}
+
+/// Writes to its running statistics, which its schema does not tell and a fallback thus forgets.
+std::tuple<at::Tensor, at::Tensor, at::Tensor> native_batch_norm(
+    const at::Tensor& input, const MaybeTensor& weight, const MaybeTensor& bias,
+    const MaybeTensor& mean, const MaybeTensor& var, bool training, double momentum, double eps) {
+  const MaybeTensor own_mean = copied(mean), own_var = copied(var);
+  const auto [output, saved_mean, saved_var] = at::native_batch_norm(
+      input.cpu(), copied(weight), copied(bias), own_mean, own_var, training, momentum, eps);
+  copy_back(mean, own_mean);
+  copy_back(var, own_var);
+  const c10::Device device = input.device();
+  return {output.to(device), saved_mean.to(device), saved_var.to(device)};
+}
+
 struct GuardImpl final : c10::impl::DeviceGuardImplInterface {
   c10::DeviceType type() const override { return kType; }
   c10::Device exchangeDevice(c10::Device device) const override {
@@ -174,6 +199,7 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   library.impl("copy_", &copy_);
   library.impl("_copy_from", &copy_from);
   library.impl("_copy_from_and_resize", &copy_from_and_resize);
+  library.impl("native_batch_norm", &native_batch_norm);
 }
 
 TORCH_LIBRARY_IMPL(_, PrivateUse1, library) {
@@ -184,6 +210,17 @@ TORCH_LIBRARY_IMPL(_, PrivateUse1, library) {
 
 c10::Device guarded_device(int index) {
   return {kType, static_cast<c10::DeviceIndex>(index)};
+}
+
+void move_to_guarded_device(const std::vector<at::Tensor>& tensors, int index) {
+  const at::NoGradGuard no_grad;
+  const c10::Device device = guarded_device(index);
+  for (const auto& tensor : tensors) {
+    const at::Tensor there = tensor.detach().to(device);
+    auto* const impl = tensor.unsafeGetTensorImpl();
+    impl->set_storage_keep_dtype(there.storage());
+    impl->_change_backend_component_keys(device);
+  }
 }
 
 }  // namespace lockstep::testing

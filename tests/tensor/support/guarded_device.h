@@ -1,7 +1,7 @@
 #pragma once
 // A device of its own for tests, "privateuseone": its memory cannot be touched from the host.
 
-#include <c10/core/Device.h>
+#include <ATen/core/Tensor.h>
 
 namespace lockstep::testing {
 
@@ -12,5 +12,10 @@ namespace lockstep::testing {
 /// Source of how: PyTorch, test/cpp_extensions/open_registration_extension.cpp.
 c10::Device guarded_device(int index);
 inline constexpr int kGuardedDevices = 4;
+
+/// Makes leaves without a gradient, such as a module's parameters and buffers, tensors of the
+/// guarded device `index` with their values: what Module::to() does for devices that libtorch
+/// knows.
+void move_to_guarded_device(const std::vector<at::Tensor>& tensors, int index);
 
 }  // namespace lockstep::testing

@@ -92,6 +92,9 @@ TEST(Config, DataParallelOptionsAreChecked) {
   EXPECT_NE(error_with("parallel.static_grph=True").find("did you mean 'static_graph'?"),
             std::string::npos);
   EXPECT_NE(error_with("parallel.order=ani").find("did you mean 'any'?"), std::string::npos);
+  EXPECT_NE(error_with("parallel={shards: 4, device: cuda}")
+                .find("parallel.device cannot be cuda together with parallel.shards"),
+            std::string::npos);
   EXPECT_NE(error_with("parallel={shards: 4, order: any}")
                 .find("parallel.order must be fixed together with parallel.shards"),
             std::string::npos);

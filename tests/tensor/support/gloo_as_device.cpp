@@ -1,0 +1,48 @@
+#include "tests/tensor/support/gloo_as_device.h"
+
+#include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
+
+#include "lockstep/comm/backends.h"
+#include "lockstep/comm/native/native_group.h"
+#include "lockstep/tensor/c10d/adapters.h"
+
+namespace lockstep::testing {
+namespace {
+
+DeviceEngine gloo_engine(const GroupSpec& spec) {
+  using ::c10d::ProcessGroupGloo;
+  ++engines_made;
+  const auto options = ProcessGroupGloo::Options::create(spec.timeout);
+  options->devices.push_back(ProcessGroupGloo::createDeviceForHostname("127.0.0.1"));
+  auto store = c10::make_intrusive<StoreForC10d>(spec.store, spec.name + "/engine/", spec.timeout);
+  return {.name = "Gloo",
+          .device = at::kCPU,
+          .engine = c10::make_intrusive<ProcessGroupGloo>(store, spec.rank, spec.size, options),
+          .reduced_as = reduced_by_gloo,
+          .has_reduce_scatter = false,
+          .abort = [] { ++engines_aborted; }};
+}
+
+bool yes(std::string*) {
+  return true;
+}
+bool always(const GroupSpec&, std::string*) {
+  return true;
+}
+
+}  // namespace
+
+DType reduced_by_gloo(DType dtype) {
+  if (dtype == DType::kInt16) return DType::kInt32;
+  return dtype == DType::kBFloat16 ? DType::kFloat32 : dtype;
+}
+
+std::unique_ptr<GroupImpl> make_gloo_beside_native(const GroupSpec& spec, Deadline deadline) {
+  return make_device_group(spec, make_native_group(spec, deadline), "cpu",
+                           [spec] { return gloo_engine(spec); });
+}
+
+[[maybe_unused]] const bool gloo_as_device_is_registered =
+    register_backend({"test:device", "", yes, always, make_gloo_beside_native});
+
+}  // namespace lockstep::testing

@@ -1,0 +1,21 @@
+#pragma once
+// The CPU in the place of a device, and Gloo in that of NCCL.
+
+#include <atomic>
+#include <memory>
+
+#include "lockstep/tensor/c10d/device_group.h"
+
+namespace lockstep::testing {
+
+/// How many engines were made, aborted.
+inline std::atomic<int> engines_made = 0;
+inline std::atomic<int> engines_aborted = 0;
+
+DType reduced_by_gloo(DType dtype);
+
+/// A group whose device() is "cpu": tensors there are Gloo's, other memory is native's. Also the
+/// back end "test:device".
+std::unique_ptr<GroupImpl> make_gloo_beside_native(const GroupSpec& spec, Deadline deadline);
+
+}  // namespace lockstep::testing
