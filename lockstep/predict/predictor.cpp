@@ -74,17 +74,16 @@ std::string Predictor::list_regions(const std::string& file, const std::string& 
 
 std::string Predictor::read_regions(const std::string& file, const std::string& name,
                                     const Detector::Result& found) {
+  const auto regions = ocr::checked_regions(found.regions, found.picture.size());
   std::vector<cv::Mat> crops;
-  for (const auto& one : found.regions) {
-    crops.push_back(ocr::crop_text_region(found.picture, one.polygon));
-  }
+  for (const auto& one : regions) crops.push_back(ocr::crop_text_region(found.picture, one));
   const auto texts = (*recogniser_)(crops, detector_->mode());
   std::vector<ocr::ReadRegion> read;
   std::vector<ocr::Annotation> shown;
   for (size_t i = 0; i < texts.size(); ++i) {
     if (texts[i].confidence < plan_.drop_score) continue;
-    read.push_back({found.regions[i].polygon, texts[i].text});
-    shown.push_back({found.regions[i].polygon, texts[i].text});
+    read.push_back({regions[i], texts[i].text});
+    shown.push_back({regions[i], texts[i].text});
   }
   draw(name + "_res.png", found.picture, shown);
   return ocr::system_line(file, read);

@@ -129,6 +129,15 @@ TEST_F(PredictProgram, ReadsWordsAndDropsTextBelowAConfidence) {
   EXPECT_EQ(text_of("sure/system_results.txt"), "a.png\t[]\n");
 }
 
+TEST_F(PredictProgram, BothResultFilesLeaveOutARegionWithoutAnArea) {
+  save("dot.png", 2, 1);  // all of whose corners lie in one row
+  const std::string args = "-c det.yaml --det det.ckpt --input dot.png --output dot";
+  ASSERT_EQ(predict(args), 0) << text_of("stderr.txt");
+  EXPECT_EQ(text_of("dot/det_results.txt"), "dot.png\t[]\n");
+  ASSERT_EQ(predict(args + " --rec rec.yaml rec.ckpt"), 0) << text_of("stderr.txt");
+  EXPECT_EQ(text_of("dot/system_results.txt"), "dot.png\t[]\n");
+}
+
 TEST_F(PredictProgram, SaysWhatIsWrongInOneLineAndWritesNothing) {
   EXPECT_EQ(predict("-c det.yaml --det det.ckpt --input bad --output nothing"), 2);
   EXPECT_EQ(count_in(text_of("stderr.txt"), "none of the 2 pictures of bad could be used"), 1U);

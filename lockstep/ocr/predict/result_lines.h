@@ -9,8 +9,9 @@
 
 namespace lockstep::ocr {
 
-/// What det_results.txt holds of `found`: kept within the picture, quads from the corner of the
-/// least x + y clockwise, without those that are invalid or smaller than 3 pixels squared.
+/// What det_results.txt and system_results.txt hold of `found`, and what is read: kept within the
+/// picture, quads from the corner of the least x + y clockwise, without those that are invalid or
+/// smaller than 3 pixels squared.
 std::vector<Polygon> checked_regions(std::span<const DetectedRegion> found,
                                      const cv::Size& picture);
 
