@@ -39,6 +39,12 @@ int64_t count_records(const LmdbFile& file) {
   return count;
 }
 
+/// Its last component, also of "training/" and ".".
+std::string name_of(const std::filesystem::path& dir) {
+  const auto with_slash = (std::filesystem::absolute(dir) / "").lexically_normal();
+  return with_slash.parent_path().filename().string();
+}
+
 /// Sub-folders in the order of their names; links are not followed, but make `dir` no leaf.
 std::vector<std::filesystem::path> folders_in(const std::filesystem::path& dir) {
   std::vector<std::filesystem::path> folders;
@@ -125,7 +131,7 @@ void LmdbDataset::open(const std::filesystem::path& dir) {
     if (num_stored_ + count > std::numeric_limits<uint32_t>::max()) {
       throw Error(ErrorCode::kInvalidArgument, "more than 2^32 LMDB records");
     }
-    notes_.front() += fmt::format("\n{:<20}{}", dir.filename().string(), count);
+    notes_.front() += fmt::format("\n{:<20}{}", name_of(dir), count);
     environments_.push_back({std::move(file), num_stored_});
     num_stored_ += count;
   } catch (const Error& error) {

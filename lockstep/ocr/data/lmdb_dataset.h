@@ -26,8 +26,8 @@ class LmdbDataset final : public TextDataset {
   ///
   /// Cost: with filter_max_len or filter_zero_text_image each label is read. Memory: four bytes a
   /// record, none without a filter, a ratio or shuffling.
-  /// Errors: kInvalidArgument (no environment; no record left; a ratio outside [0, 1]), kCorrupt
-  /// (num-samples), kNotFound (data folder; dictionary), kIo.
+  /// Errors: kInvalidArgument (no environment; no record left; a ratio outside [0, 1]),
+  /// kNotFound (data folder; dictionary), kIo.
   explicit LmdbDataset(const LmdbSets& sets);
 
   int64_t size() const override { return num_records_; }

@@ -15,9 +15,6 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Beyond any image; small enough that areas stay exact in double precision.
-constexpr double kMaxCoordinate = 1e6;
-
 [[noreturn]] void refuse_region(size_t entry, const std::string& why) {
   throw Error(ErrorCode::kCorrupt, fmt::format("label: entry {}: {}", entry, why));
 }

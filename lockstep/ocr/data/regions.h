@@ -8,6 +8,9 @@
 
 namespace lockstep::ocr {
 
+/// Of a label. Beyond any image; small enough that areas stay exact in double precision.
+inline constexpr double kMaxCoordinate = 1e6;
+
 /// The regions of a detection label: a JSON list of {"transcription": TEXT, "points": [[x, y],
 /// ..]}, other keys passed over. TEXT of "###" or "*" makes a region ignored.
 /// Errors: kCorrupt saying which entry is wrong and how.

@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <sstream>
 
 #include "lockstep/base/error.h"
 #include "lockstep/ocr/data/matlab_file.h"
+#include "lockstep/ocr/data/regions.h"
 
 namespace lockstep::ocr {
 
@@ -52,6 +54,12 @@ Sample SynthTextDataset::load(int64_t index) const {
   for (size_t i = 0; i < record.boxes.size(); ++i) {
     const auto& box = record.boxes[i];
     TextRegion region{{}, record.words[i]};
+    for (const float at : box) {
+      if (std::abs(at) <= kMaxCoordinate) continue;
+      throw Error(ErrorCode::kCorrupt,
+                  fmt::format("{} ({}): a coordinate of {} is beyond any image",
+                              sample.label_source, sample.source, at));
+    }
     for (size_t k = 0; k < 8; k += 2) region.polygon.emplace_back(box.at(k), box.at(k + 1));
     sample.regions.push_back(std::move(region));
   }

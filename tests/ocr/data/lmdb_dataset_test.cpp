@@ -32,6 +32,14 @@ TEST(LmdbDataset, JoinsAllLeafFoldersByName) {
   EXPECT_EQ(sample.min_side, 1);
 }
 
+TEST(LmdbDataset, NamesAnEnvironmentWhoseFolderEndsWithASlash) {
+  const TempDir dir;
+  write_lmdb(dir / "w", word_records({{"x", "one"}}));
+  const LmdbDataset data({.data_dirs = {dir / "w" / ""}});
+  EXPECT_EQ(data.notes(),
+            (std::vector<std::string>{"Number of LMDB records:\nw                   1"}));
+}
+
 TEST(LmdbDataset, RatioAndShuffle) {
   const TempDir dir;
   std::vector<std::pair<std::string, std::string>> words;

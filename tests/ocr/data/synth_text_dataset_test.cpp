@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "tests/data/errors.h"
 #include "tests/data/temp_dir.h"
 #include "tests/ocr/data/write_mat.h"
@@ -45,6 +47,18 @@ TEST(SynthTextDataset, BoxesWithoutWordsAreABadSample) {
   const SynthTextDataset data(dir.path(), dir / "gt.mat");
   EXPECT_NE(error_of(ErrorCode::kCorrupt, [&] { data.load(0); }).find("1 boxes for 2 words"),
             std::string::npos);
+}
+
+TEST(SynthTextDataset, ABoxOutsideAnyImageIsABadSample) {
+  const TempDir dir;
+  for (const float wrong : {NAN, -INFINITY, 2e6F}) {
+    write_mat(dir / "gt.mat", {{"imnames", {text({"a.jpg"})}},
+                               {"wordBB", {boxes({0, 1, 2, 3, wrong, 5, 6, 7})}},
+                               {"txt", {text({"one"})}}});
+    const SynthTextDataset data("/pictures", dir / "gt.mat");
+    const auto fault = error_of(ErrorCode::kCorrupt, [&] { data.load(0); });
+    EXPECT_NE(fault.find("gt.mat:1 (/pictures/a.jpg): a coordinate of "), std::string::npos);
+  }
 }
 
 TEST(SynthTextDataset, RefusesOtherFiles) {
