@@ -1,6 +1,10 @@
 #include "lockstep/ocr/transforms/augment.h"
 
+#include <fmt/format.h>
+
+#include "lockstep/base/error.h"
 #include "lockstep/ocr/transforms/crop.h"
+#include "lockstep/ocr/transforms/resize_part.h"
 #include "lockstep/ocr/transforms/warp.h"
 
 namespace lockstep::ocr {
@@ -41,6 +45,12 @@ void warp_and_crop(const std::vector<WarpOptions>& warps, const RandomCropWithBB
   Philox stream = draws.at(place + warps.size());
   const cv::Rect part = draw_crop(crop, sample.regions, size_after(decided, sample), stream);
   const double scale = fitting_scale(crop, part);
+  if (resized_size(part.size(), scale).empty()) {  // so thin that the canvas has no pixel for it
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("RandomCropWithBBox: nothing is left of {} x {} pixels on a canvas of "
+                            "{} x {}",
+                            part.width, part.height, crop.crop_size[1], crop.crop_size[0]));
+  }
   place_crop(crop, part, scale, warped_part(decided, sample.image, part, scale), sample);
 }
 

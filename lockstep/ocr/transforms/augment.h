@@ -31,7 +31,8 @@ struct SampleDraws {
 void warp_image(const std::vector<WarpOptions>& warps, size_t place, const SampleDraws& draws,
                 Sample& sample);
 
-/// The same, and the crop that stands behind them.
+/// The same, and the crop that stands behind them. Error(kInvalidArgument): a part so thin that
+/// nothing of it is left.
 void warp_and_crop(const std::vector<WarpOptions>& warps, const RandomCropWithBBox& crop,
                    size_t place, const SampleDraws& draws, Sample& sample);
 

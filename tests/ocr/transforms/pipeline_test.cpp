@@ -113,6 +113,22 @@ TEST(Pipeline, FaultsNameTheSample) {
   error_of(ErrorCode::kNotFound, [&] { pipeline.apply(gone, 0, 0); });
 }
 
+TEST(Pipeline, AnImageOfWhichACropLeavesNothingIsABadSample) {
+  const RandomCropWithBBox crop{.crop_size = {160, 160}, .p = 1};
+  const RandomScale thrice{.scale_range = {3, 3}, .p = 1};
+  for (const auto& before : {std::vector<Transform>{}, std::vector<Transform>{thrice}}) {
+    std::vector<Transform> transforms = {DecodeImage{}};
+    transforms.insert(transforms.end(), before.begin(), before.end());
+    transforms.emplace_back(crop);
+    Sample sample;
+    sample.source = "line.png";
+    sample.encoded = encoded(gradient(2000, 1), ".png");
+    const auto fault = error_of(ErrorCode::kInvalidArgument,
+                                [&] { Pipeline(transforms, 1, true).apply(sample, 0, 0); });
+    EXPECT_EQ(fault.substr(0, 29), "line.png: RandomCropWithBBox:");
+  }
+}
+
 TEST(Pipeline, AMissingDictionaryIsToldAtOnce) {
   const CharacterOptions characters{.character_dict_path = "/no/dict.txt"};
   error_of(ErrorCode::kNotFound, [&] {
