@@ -64,7 +64,7 @@ Transform read_decode(Section& args) {
   return item;
 }
 
-/// Of "mean" or "std": three numbers, one for all, or "imagenet".
+/// Of "mean" or "std": three numbers, or "imagenet".
 std::array<double, 3> read_moments(Section& args, const std::string& key,
                                    std::array<double, 3> imagenet) {
   const Node* node = args.any(key);
