@@ -27,7 +27,7 @@ timed() { # name command...: appends milliseconds to the file `name`
 for ((round = 1; round <= ROUNDS; round++)); do
   timed lockstep "$build/bin/lockstep" run --nproc_per_node $RANKS -- /bin/true
   timed mpirun mpirun.openmpi --oversubscribe -n $RANKS /bin/true
-  timed torchrun $TORCHRUN --nnodes=1 --nproc_per_node=$RANKS --no_python /bin/true
+  TMPDIR=$results timed torchrun $TORCHRUN --nnodes=1 --nproc_per_node=$RANKS --no_python /bin/true
 done
 
 printf '%-10s %12s %12s\n' program "min ms" "median ms"

@@ -27,8 +27,8 @@ run="$build/bin/lockstep run --nproc_per_node 2 --max_restarts 1 -- $worker"
 for ((round = 1; round <= ROUNDS; round++)); do
   timed lockstep $run
   timed lockstep_cold env LOCKSTEP_WARM_START=0 $run
-  timed torchrun $TORCHRUN --nnodes=1 --nproc_per_node=2 --max_restarts 1 --no_python "$worker"
-  timed torchrun_0.1s $TORCHRUN --nnodes=1 --nproc_per_node=2 --max_restarts 1 --monitor_interval 0.1 --no_python "$worker"
+  TMPDIR=$results timed torchrun $TORCHRUN --nnodes=1 --nproc_per_node=2 --max_restarts 1 --no_python "$worker"
+  TMPDIR=$results timed torchrun_0.1s $TORCHRUN --nnodes=1 --nproc_per_node=2 --max_restarts 1 --monitor_interval 0.1 --no_python "$worker"
 done
 
 printf '%-16s %12s %12s\n' "kill to step" "min ms" "median ms"
