@@ -82,8 +82,8 @@ class CheckedGroup : public GroupImpl {
   static constexpr std::chrono::milliseconds kLook{100};
   static constexpr std::chrono::seconds kStoreLimit{5};
   /// How long ranks that have met an error wait for others to say what they were about to do, at
-  /// most.
-  static constexpr std::chrono::seconds kLongestGrace{2};
+  /// most: all are to end within a second of a deadline.
+  static constexpr std::chrono::milliseconds kLongestGrace{800};
 
   // The engine's part. Memory is that of the caller, or lent.
 
