@@ -34,7 +34,7 @@ test:
 
 test-cluster:
 	@scripts/setup.sh cluster
-	@scripts/build.sh release lockstep lockstep-data lockstep-train lockstep-doctor-libtorch cluster_worker
+	@scripts/build.sh release lockstep lockstep-data lockstep-train lockstep-doctor-libtorch cluster_worker cluster_suite
 	@tests/cluster/run.sh
 
 bench: build

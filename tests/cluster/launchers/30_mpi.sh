@@ -49,6 +49,15 @@ test_training_by_other_engines_over_two_hosts() {
   done
 }
 
+# Each engine by its own way between the hosts.
+test_every_back_end_keeps_its_promises_between_hosts() {
+  local engine
+  for engine in native mpi c10d:gloo; do
+    within 120 0 open_mpi host1 -n 3 -H host1:2,host2:1 -x LOCKSTEP_SECRET=between-us "$BIN/cluster_suite" "$engine"
+    says "rank 2 of 3 on 2 hosts: all of $engine"
+  done
+}
+
 test_hydra_on_one_host() {
   trainer hydra
   within 60 0 on host1 mpiexec.hydra -n 4 "${TRAIN[@]}"
