@@ -105,6 +105,19 @@ TEST(ProcessGroup, RanksThatDoNotMeetAreNamed) {
   });
 }
 
+// By their numbers in the world, on one host and on several.
+TEST(ProcessGroup, RanksThatDoNotMeetInASubgroupAreNamed) {
+  run_rank_threads(HostLayout{3, 1}, [](const World& world) {
+    const auto group = ProcessGroup::create(world, {.timeout = std::chrono::milliseconds(2500)});
+    if (world.rank == 0 || world.rank == 2) return;
+    const Error error = error_of([&] { group.subgroup({2, world.rank}); });
+    EXPECT_EQ(error.code(), ErrorCode::kTimeout);
+    EXPECT_TRUE(contains(error, world.rank == 1 ? "rank 2 did not come"
+                                                : "rank 3: no connection with ranks 2: they did"))
+        << error.what();
+  });
+}
+
 // All ranks of a job say it, so what each asks the store for it must not grow with their number.
 TEST(ProcessGroup, WhoDoesNotMeetIsFoundWithFewQuestions) {
   const auto store = std::make_shared<TimelessStore>();

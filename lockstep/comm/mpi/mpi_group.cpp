@@ -294,6 +294,17 @@ std::string mpi_job() {
   return "?";
 }
 
+/// What `rank` says of itself under `key`.
+std::string word_of(const GroupSpec& spec, int rank, const std::string& key, Deadline deadline) {
+  try {
+    return spec.store->get(key, deadline);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kTimeout) throw;
+    throw Error(ErrorCode::kTimeout,
+                fmt::format("back end mpi: {} did not come", spec.rank_name(rank)));
+  }
+}
+
 /// MPI's numbers of the group's ranks.
 std::vector<int> mpi_ranks(const GroupSpec& spec, const LockstepMpiApi& api, Deadline deadline) {
   Store& store = *spec.store;
@@ -304,7 +315,7 @@ std::vector<int> mpi_ranks(const GroupSpec& spec, const LockstepMpiApi& api, Dea
   store.set(key_of(spec.rank), fmt::format("{} {}", own, job), deadline);
   std::vector<int> ranks;
   for (int rank = 0; rank < spec.size; ++rank) {
-    const auto text = store.get(key_of(rank), deadline);
+    const auto text = word_of(spec, rank, key_of(rank), deadline);
     const size_t space = text.find(' ');
     const auto theirs = text.substr(space + 1);
     const int number = std::stoi(text.substr(0, space));

@@ -25,7 +25,8 @@ std::vector<UniqueFd> connect(const GroupSpec& spec, const char* purpose,
                              spec.addresses[static_cast<size_t>(spec.rank)],
                              spec.secret,
                              spec.rank,
-                             spec.size};
+                             spec.size,
+                             spec.world_ranks};
   auto sockets = tcp::connect_peers(self, peers, deadline);
   for (const auto& socket : sockets) {
     if (socket) tcp::tune_socket(socket.get(), spec.timeout);

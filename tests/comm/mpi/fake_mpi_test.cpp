@@ -122,6 +122,15 @@ TEST_F(FakeMpiTest, RanksThatAnotherLibrarysLauncherStartedAreRefused) {
   });
 }
 
+TEST_F(FakeMpiTest, ARankThatDoesNotComeIsNamed) {
+  run_rank_threads(3, [](const World& world) {
+    auto group = make(world, 1s);
+    if (world.rank != 1) return;
+    const auto text = late([&] { group.subgroup({1, 2}); });
+    EXPECT_EQ(text, "back end mpi: rank 2 did not come");
+  });
+}
+
 TEST_F(FakeMpiTest, CountsOfMoreThanAnIntAreRefusedBeforeAnythingStarts) {
   constexpr int64_t kMost = (int64_t{1} << 31) - 1;
   run_rank_threads(1, [](const World& world) {

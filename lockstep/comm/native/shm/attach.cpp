@@ -16,6 +16,11 @@ std::string key_of(const GroupSpec& spec) {
   return spec.name + "/shm";
 }
 
+Error did_not_come(const GroupSpec& spec, const std::vector<int>& ranks) {
+  return Error(ErrorCode::kTimeout,
+               fmt::format("creating the process group: {} did not come", spec.rank_names(ranks)));
+}
+
 ControlMemory make_control(const GroupSpec& spec) {
   const int64_t bytes = Control::control_bytes(spec.size);
   ControlMemory made;
@@ -25,6 +30,16 @@ ControlMemory make_control(const GroupSpec& spec) {
   head.magic = Head::kMagic;
   head.num_ranks = spec.size;
   return made;
+}
+
+/// What rank 0 says.
+std::string place_of_control(const GroupSpec& spec, Deadline deadline) {
+  try {
+    return spec.store->get(key_of(spec), deadline);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kTimeout) throw;
+    throw did_not_come(spec, {0});
+  }
 }
 
 Mapping open_control(const GroupSpec& spec, const std::string& where) {
@@ -64,8 +79,7 @@ void check_attached(const GroupSpec& spec, const Control& control) {
 }  // namespace
 
 ControlMemory map_control(const GroupSpec& spec, Deadline deadline) {
-  if (spec.rank != 0)
-    return {UniqueFd(), open_control(spec, spec.store->get(key_of(spec), deadline))};
+  if (spec.rank != 0) return {UniqueFd(), open_control(spec, place_of_control(spec, deadline))};
   try {
     ControlMemory made = make_control(spec);
     if (spec.size > 1) {
@@ -92,8 +106,7 @@ void attach(const GroupSpec& spec, const Control& control, Deadline deadline) {
     event.wait([&] { return absent().empty(); }, std::chrono::milliseconds(5));
     check_attached(spec, control);
     if (!deadline.passed() || absent().empty()) continue;
-    throw Error(ErrorCode::kTimeout, fmt::format("creating the process group: {} did not come",
-                                                 spec.rank_names(absent())));
+    throw did_not_come(spec, absent());
   }
   if (spec.rank == 0 && spec.size > 1) spec.store->erase(key_of(spec), deadline);
 }

@@ -36,6 +36,11 @@ Greeting make_greeting(const Rendezvous& self) {
   return {hmac_sha256(self.secret, "group " + self.group), self.rank, self.size};
 }
 
+/// The number by which messages call a rank.
+int named(const Rendezvous& self, int rank) {
+  return self.world_ranks.empty() ? rank : self.world_ranks[static_cast<size_t>(rank)];
+}
+
 std::string key_of(const Rendezvous& self, int rank) {
   return fmt::format("{}/tcp/{}", self.group, rank);
 }
@@ -49,7 +54,7 @@ UniqueFd listen_and_publish(const Rendezvous& self, Deadline deadline) {
     throw Error(ErrorCode::kInvalidArgument,
                 fmt::format("rank {} cannot listen on {}: without a job secret only loopback is "
                             "served; start the job with lockstep run, or set LOCKSTEP_SECRET",
-                            self.rank, self.address));
+                            named(self, self.rank), self.address));
   }
   UniqueFd listener = tcp_listen(self.address, 0);
   const Endpoint endpoint{self.address, local_port(listener.get())};
@@ -59,9 +64,10 @@ UniqueFd listen_and_publish(const Rendezvous& self, Deadline deadline) {
 
 [[noreturn]] void throw_missing(const Rendezvous& self, std::vector<int> missing,
                                 const std::string& why) {
+  for (int& rank : missing) rank = named(self, rank);
   throw Error(ErrorCode::kTimeout,
               fmt::format("group '{}', rank {}: no connection with ranks {}{}", self.group,
-                          self.rank, rank_list(std::move(missing)), why));
+                          named(self, self.rank), rank_list(std::move(missing)), why));
 }
 
 /// Waits until all peers have published where they listen.
@@ -83,9 +89,10 @@ void await_addresses(const Rendezvous& self, std::span<const int> peers, Deadlin
 
 UniqueFd connect_to(const Rendezvous& self, int peer, Deadline deadline) {
   const auto endpoint = parse_endpoint(self.store.get(key_of(self, peer), deadline), 0);
-  UniqueFd fd = tcp_connect(endpoint, deadline);
-  const std::string name = fmt::format("rank {} at {}", peer, to_string(endpoint));
+  const std::string name = fmt::format("rank {} at {}", named(self, peer), to_string(endpoint));
+  UniqueFd fd;
   try {
+    fd = tcp_connect(endpoint, deadline);
     authenticate_client(fd.get(), self.secret, kPurpose, deadline);
     const Greeting own = make_greeting(self);
     Greeting theirs;
@@ -94,8 +101,8 @@ UniqueFd connect_to(const Rendezvous& self, int peer, Deadline deadline) {
     if (theirs.group != own.group || theirs.rank != peer || theirs.size != self.size)
       throw Error(ErrorCode::kMismatch, name + " answered for another group or rank");
   } catch (const Error& error) {
-    throw Error(error.code(),
-                fmt::format("rank {} connecting to rank {}: {}", self.rank, peer, error.what()));
+    throw Error(error.code(), fmt::format("rank {} connecting to rank {}: {}",
+                                          named(self, self.rank), named(self, peer), error.what()));
   }
   return fd;
 }
@@ -175,7 +182,7 @@ class Reception {
   void cannot_accept() {
     const std::string why = fmt::format("cannot accept a connection: {}", std::strerror(errno));
     if (last_drop_.find(why) == std::string::npos)
-      log_warn(fmt::format("rank {}: {}", self_.rank, why));
+      log_warn(fmt::format("rank {}: {}", named(self_, self_.rank), why));
     last_drop_ = "; " + why;
     if (!waiting_.empty()) waiting_.erase(waiting_.begin());
     ::poll(nullptr, 0, 10);
@@ -188,7 +195,8 @@ class Reception {
       sockets[static_cast<size_t>(peer)] = std::move(fd);
     } catch (const Error& error) {
       last_drop_ = fmt::format("; last connection refused: {}", error.what());
-      log_warn(fmt::format("rank {}: connection refused: {}", self_.rank, error.what()));
+      log_warn(
+          fmt::format("rank {}: connection refused: {}", named(self_, self_.rank), error.what()));
     }
   }
 

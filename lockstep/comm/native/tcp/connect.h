@@ -32,12 +32,13 @@ struct Rendezvous {
   std::string secret;   ///< Empty: loopback addresses only.
   int rank = 0;
   int size = 0;
+  std::vector<int> world_ranks = {};  ///< By rank, for messages; empty: the same numbers.
 };
 
 /// Connects this rank with `peers` (each of which must name this rank among its own). Returns
-/// `self.size` sockets by rank, empty where there is no connection; tune_socket() was called on
-/// each. Errors: kTimeout naming the ranks that did not come, kMismatch (other build, wrong
-/// secret), kInvalidArgument (no secret and not a loopback address).
+/// `self.size` sockets by rank, empty where there is no connection. Errors: kTimeout naming the
+/// ranks that did not come, kMismatch (other build, wrong secret), kInvalidArgument (no secret and
+/// not a loopback address).
 std::vector<UniqueFd> connect_peers(const Rendezvous& self, std::span<const int> peers,
                                     Deadline deadline);
 

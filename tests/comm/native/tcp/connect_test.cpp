@@ -125,6 +125,19 @@ TEST(Connect, MissingRanksAreNamed) {
   }
 }
 
+TEST(Connect, AnErrorNamesRanksByTheirNumbersInTheWorld) {
+  const auto store = make_memory_store();
+  const Rendezvous self{*store, "g", "127.0.0.1", "", 1, 3, {4, 7, 5}};
+  const auto connect_with = [&](std::vector<int> peers) -> std::string {
+    return error_of([&] { connect_peers(self, peers, Deadline::after(100ms)); }).what();
+  };
+  const auto absent = connect_with({0, 2});
+  EXPECT_NE(absent.find("rank 7: no connection with ranks 4, 5"), std::string::npos) << absent;
+  store->set("g/tcp/0", "127.0.0.1:1", Deadline::after(5s));  // where nobody listens
+  const auto gone = connect_with({0});
+  EXPECT_NE(gone.find("rank 7 connecting to rank 4: "), std::string::npos) << gone;
+}
+
 #ifndef __SANITIZE_ADDRESS__  // UBSan, built with it, needs a descriptor to check a virtual call
 /// While it lives, no descriptor can be opened.
 class NoDescriptors {
