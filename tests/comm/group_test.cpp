@@ -206,6 +206,20 @@ TEST(ProcessGroup, EachDisagreementNamesBothSides) {
       "root 0", "root 2");
 }
 
+TEST(ProcessGroup, EveryCallHasItsNumberAlsoBetweenHosts) {
+  run_rank_threads(HostLayout{2, 1}, [](const World& world) {
+    auto group = ProcessGroup::create(world, {.timeout = std::chrono::seconds(20)});
+    group.barrier();
+    const Error error = error_of([&] {
+      if (world.rank != 0) return group.barrier();
+      group.allocate(64);
+    });
+    EXPECT_EQ(error.code(), ErrorCode::kMismatch) << error.what();
+    EXPECT_TRUE(contains(error, "rank 0 called allocate #2")) << error.what();
+    EXPECT_TRUE(contains(error, "rank 1 called barrier #2")) << error.what();
+  });
+}
+
 TEST(ProcessGroup, EachDisagreementOfTheNewerKindsNamesBothSides) {
   expect_mismatch(
       [](ProcessGroup& group) {

@@ -107,6 +107,7 @@ void TwoLevelGroup::barrier(const Waiting& waiting) {
 std::shared_ptr<SharedBuffer> TwoLevelGroup::allocate(int64_t bytes, const Waiting& waiting) {
   std::shared_ptr<SharedBuffer> buffer;
   guarded([&] {
+    const auto header = next_header(OpKind::kAllocate, bytes, DType::kUint8, ReduceOp::kSum, 0);
     std::optional<Error> failure;  // of this host, the same on all its ranks
     try {
       buffer = local_.shm().allocate(bytes, waiting);
@@ -114,7 +115,6 @@ std::shared_ptr<SharedBuffer> TwoLevelGroup::allocate(int64_t bytes, const Waiti
       if (error.code() != ErrorCode::kUnavailable) throw;
       failure = error;
     }
-    const auto header = next_header(OpKind::kAllocate, bytes, DType::kUint8, ReduceOp::kSum, 0);
     const bool others = all_hosts_succeeded(header, !failure, waiting);
     if (failure) throw Error(*failure);
     if (!others) {
