@@ -19,6 +19,9 @@
 namespace lockstep {
 namespace {
 
+/// What is left of a clock that counts nanoseconds in 64 bits is twice as much.
+constexpr auto kLongestTimeout = std::chrono::hours(24 * 365 * 100);
+
 void check_members(const std::vector<int>& ranks, int size) {
   if (ranks.empty()) throw invalid("subgroup: no ranks given");
   std::set<int> seen;
@@ -56,7 +59,8 @@ ProcessGroup ProcessGroup::create(const World& world, const GroupOptions& option
   }
   if (options.timeout <= 0ms) throw invalid("GroupOptions::timeout must be positive");
   const std::string asked = options.backend + (options.order == Order::kAny ? ", any order" : "");
-  const auto spec = meet(world, asked, options.timeout, Deadline::after(options.timeout));
+  const auto timeout = std::min<std::chrono::milliseconds>(options.timeout, kLongestTimeout);
+  const auto spec = meet(world, asked, timeout, Deadline::after(timeout));
   return ProcessGroup(make_core(spec, choose(spec, options.backend, options.order)));
 }
 

@@ -95,6 +95,15 @@ TEST(ProcessGroup, NonMembersCannotMakeASubgroup) {
   });
 }
 
+TEST(ProcessGroup, ATimeoutMayBeAsLongAsTheTypeAllows) {
+  for (const HostLayout& hosts : {HostLayout{2}, HostLayout{1, 1}}) {
+    run_rank_threads(hosts, [](const World& world) {
+      auto group = ProcessGroup::create(world, {.timeout = std::chrono::milliseconds::max()});
+      group.barrier();
+    });
+  }
+}
+
 TEST(ProcessGroup, RanksThatDoNotMeetAreNamed) {
   run_rank_threads(3, [](const World& world) {
     if (world.rank == 2) return;
