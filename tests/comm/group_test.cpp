@@ -12,7 +12,9 @@
 #include "lockstep/comm/process_group.h"
 #include "lockstep/store/memory/memory_store.h"
 #include "tests/comm/support/timeless_store.h"
+#include "tests/support/file_size_limit.h"
 #include "tests/support/ranks.h"
+#include "tests/support/recorded_calls.h"
 
 namespace lockstep::testing {
 namespace {
@@ -394,6 +396,20 @@ TEST(ProcessGroup, ARankThatLeftIsToldFromOneThatDied) {
     EXPECT_EQ(error.code(), ErrorCode::kPeerLost);
     EXPECT_TRUE(contains(error, "rank 1")) << error.what();
     EXPECT_TRUE(contains(error, "ended its process group")) << error.what();
+  });
+}
+
+TEST(ProcessGroup, GoesOnWhereThereIsNoMemoryForAnAllocation) {
+  const FileSizeLimit limit(16 << 20);
+  run_rank_threads(2, [](const World& world) {
+    auto group = ProcessGroup::create(world);
+    const Error error = error_of([&] { group.allocate(64 << 20); });
+    EXPECT_EQ(error.code(), ErrorCode::kUnavailable);
+    EXPECT_TRUE(contains(error, "allocate of 64.0 MiB a rank")) << error.what();
+    const FlightEntry call = recorded_calls(world.rank).back();
+    EXPECT_EQ(call.call, "allocate");
+    EXPECT_TRUE(call.failed && call.went_on);
+    sum_10(group);
   });
 }
 

@@ -234,7 +234,9 @@ LastCall last_call(const FlightRecord& record, const std::string& group, int64_t
   call.rank = record.rank;
   const FlightEntry* chosen = record.entries.empty() ? nullptr : &record.entries.back();
   for (const FlightEntry& entry : record.entries) {
-    if (entry.group != group || (entry.left_ns != 0 && !entry.failed)) continue;
+    if (entry.group != group || (entry.left_ns != 0 && (!entry.failed || entry.went_on))) {
+      continue;
+    }
     chosen = &entry;
     call.inside = true;
   }

@@ -19,7 +19,7 @@ struct FlightEvent {
   uint16_t group = 0;                ///< Index into FlightHeader::groups.
   uint16_t site = 0;                 ///< 1 + index into FlightHeader::sites; 0: unknown.
   uint8_t dtype = 0;                 ///< DType.
-  uint8_t failed = 0;                ///< 1: left by an error.
+  uint8_t failed = 0;                ///< 1: left by an error; 2: one that did not end the group.
   char call[16] = {};                ///< "all_reduce".
 };
 struct FlightGroup {

@@ -73,6 +73,7 @@ FlightEntry entry_of(const FlightEvent& event, const FlightHeader& header,
   entry.entered_ns = moment(event.entered_ns, header.realtime_offset_ns);
   if (event.left_ns != 0) entry.left_ns = moment(event.left_ns, header.realtime_offset_ns);
   entry.failed = event.failed != 0;
+  entry.went_on = event.failed == 2;
   return entry;
 }
 

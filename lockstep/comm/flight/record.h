@@ -22,6 +22,7 @@ struct FlightEntry {
   int64_t entered_ns = 0;  ///< Since the epoch.
   int64_t left_ns = 0;     ///< 0: still inside.
   bool failed = false;
+  bool went_on = false;  ///< It failed, and its group went on.
 };
 
 /// "all_reduce #12 (float32, 24.0 MiB)", "barrier #3", "send to 3 (float32, 4 B)"

@@ -6,6 +6,7 @@
 #include "lockstep/comm/flight/last_calls.h"
 #include "lockstep/comm/flight/responder.h"
 #include "lockstep/comm/flight/ring.h"
+#include "lockstep/comm/verdict.h"
 
 namespace lockstep {
 namespace {
@@ -91,9 +92,10 @@ class RecordedGroup : public GroupImpl {
           DType dtype, int peer, Transfer)
         : Entry(group.ring_, {call, group.group_, 0, count, count * size_of(dtype),
                               static_cast<uint8_t>(dtype), peer, waiting.site}) {}
-    ~Entry() { ring_.leave(number_, std::uncaught_exceptions() > exceptions_); }
+    ~Entry() { ring_.leave(number_, std::uncaught_exceptions() > exceptions_ ? failed_ : 0); }
     Entry(const Entry&) = delete;
     Entry& operator=(const Entry&) = delete;
+    void group_goes_on() { failed_ = 2; }
 
    private:
     Entry(FlightRing& ring, const FlightRing::Operation& operation)
@@ -101,15 +103,17 @@ class RecordedGroup : public GroupImpl {
 
     FlightRing& ring_;
     uint64_t number_;
+    uint8_t failed_ = 1;
     int exceptions_ = std::uncaught_exceptions();
   };
 
   /// Runs `body` as the operation `entry`; its error says what every rank did last.
   template <class Body>
-  void run(const Entry& /*lives as long as the call*/, const Body& body) {
+  void run(Entry entry /*lives as long as the call*/, const Body& body) {
     try {
       body();
     } catch (const Error& error) {
+      if (is_harmless(error.code())) entry.group_goes_on();
       throw with_last_calls(spec_, error);
     }
   }

@@ -154,10 +154,10 @@ uint64_t FlightRing::enter(const Operation& operation) {
   return number;
 }
 
-void FlightRing::leave(uint64_t number, bool failed) {
+void FlightRing::leave(uint64_t number, uint8_t failed) {
   FlightEvent& event = memory_->events[(number - 1) % kFlightEvents];
   if (event.number.load(std::memory_order_relaxed) != number) return;  // long since overwritten
-  event.failed = failed ? 1 : 0;
+  event.failed = failed;
   event.left_ns = clock_ns(CLOCK_MONOTONIC);
 }
 

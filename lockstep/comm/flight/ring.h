@@ -55,7 +55,7 @@ class FlightRing {
   };
   /// Returns the event's number, for leave().
   uint64_t enter(const Operation& operation);
-  void leave(uint64_t number, bool failed);
+  void leave(uint64_t number, uint8_t failed);  ///< FlightEvent::failed.
 
   const FlightMemory& memory() const { return *memory_; }
   int fd() const { return fd_.get(); }  ///< -1: in memory that only this process sees.

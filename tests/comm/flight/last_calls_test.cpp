@@ -64,6 +64,16 @@ TEST(LastCall, AnOperationThatFailedIsOneThatTheRankIsIn) {
   EXPECT_EQ(call.seconds, 10);
 }
 
+TEST(LastCall, AnErrorAfterWhichTheGroupGoesOnEndsTheOperation) {
+  FlightEntry failed = entry_in("w", 3, 10, 11);
+  failed.failed = failed.went_on = true;
+  for (const auto& entries : {std::vector{failed}, std::vector{failed, entry_in("w", 4, 12, 13)}}) {
+    const LastCall call = last_of(entries);
+    EXPECT_FALSE(call.inside);
+    EXPECT_EQ(call.what, to_string(entries.back()));
+  }
+}
+
 TEST(LastCalls, TellsRanksThatDidTheSameTogether) {
   EXPECT_EQ(
       last_calls_text({{2, "barrier #3", true, 3.96, "", ""},
