@@ -74,7 +74,9 @@ at::Tensor gather_rows(ProcessGroup& group, const at::Tensor& rows, CallSite sit
   auto sizes = rows.sizes().vec();
   sizes[0] = total(counts);
   at::Tensor all = at::empty(sizes, rows.options().requires_grad(false));
-  if (all.numel() > 0) all_gatherv(group, rows.detach().contiguous(), all, counts, {}, site).wait();
+  if (all.numel() == 0) return all;
+  const at::Tensor own = rows.detach().resolve_conj().resolve_neg().contiguous();
+  all_gatherv(group, own, all, counts, {}, site).wait();
   return all;
 }
 

@@ -25,13 +25,15 @@ std::string describe(const at::Tensor& tensor) {
   if (tensor.layout() == at::kStrided && !tensor.is_contiguous()) {
     text += fmt::format(" with strides [{}]", fmt::join(tensor.strides(), ", "));
   }
+  if (tensor.is_conj()) text += " yet to be conjugated (see resolve_conj())";
+  if (tensor.is_neg()) text += " yet to be negated (see resolve_neg())";
   return text;
 }
 
 /// What every collective asks of its tensor. Returns the element type.
 DType checked(std::string_view op, const at::Tensor& tensor) {
   if (!tensor.defined() || tensor.layout() != at::kStrided || !tensor.is_contiguous() ||
-      tensor.is_meta()) {
+      tensor.is_meta() || tensor.is_conj() || tensor.is_neg()) {
     throw Error(ErrorCode::kInvalidArgument,
                 fmt::format("{}: needs a contiguous tensor, got {}", op, describe(tensor)));
   }

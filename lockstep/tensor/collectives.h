@@ -2,8 +2,8 @@
 // Collectives on tensors. Semantics, order of sums and errors are those of ProcessGroup
 // (lockstep/comm/process_group.h); these functions add only what a tensor knows about itself.
 //
-// Every tensor must be contiguous and strided, of a type that to_dtype() maps, and of the same
-// number of elements and type on every rank (but where the text says otherwise). Otherwise:
+// Every tensor must be contiguous, strided, resolved (conj, neg), of a type that to_dtype() maps,
+// and of the same number of elements and type on all ranks (unless the text says so). Otherwise:
 // kInvalidArgument naming the operation, the shapes and what is allowed; nothing was sent. Keep the
 // tensors, unchanged, until Work::wait() has returned: the Work does not hold them.
 //

@@ -50,6 +50,8 @@ TEST(Evaluation, RowsOfAnyNumberComeInRankOrder) {
     const auto wanted = torch::cat({torch::full({2, 3}, 1.0F), torch::full({4, 3}, 2.0F)});
     EXPECT_TRUE(all.equal(wanted)) << all;
     EXPECT_EQ(gather_rows(group, torch::zeros({0}, torch::kLong)).numel(), 0);
+    const auto turning = torch::complex(torch::ones({1}), torch::full({1}, 1.0F * world.rank));
+    EXPECT_TRUE(torch::imag(gather_rows(group, turning.conj())).equal(-torch::arange(3.0F)));
     const Error other = error_of([&] {
       gather_rows(group, torch::zeros({1, 2 + world.rank / 2}));
     });

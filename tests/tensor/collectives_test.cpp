@@ -202,6 +202,15 @@ TEST(TensorCollectives, RefuseWithTheShape) {
     EXPECT_EQ(message([&] { all_reduce(group, across, ReduceOp::kSum); }),
               "all_reduce: needs a contiguous tensor, got Float [4, 3] on cpu with strides "
               "[1, 4]");
+    // What lies there is not what they say.
+    const at::Tensor pair = at::ones({2}, at::kComplexFloat);
+    EXPECT_EQ(message([&] { all_gather(group, pair.conj(), pair); }),
+              "all_gather: needs a contiguous tensor, got ComplexFloat [2] on cpu yet to be "
+              "conjugated (see resolve_conj())");
+    EXPECT_NE(message([&] {
+                broadcast(group, two[0]._neg_view(), 0);
+              }).find("Float [2] on cpu yet to be negated"),
+              std::string::npos);
     EXPECT_EQ(message([&] { all_gather(group, at::ones({3}), at::ones({4})); }),
               "all_gather: 1 ranks with Float [3] on cpu each make no Float [4] on cpu");
     EXPECT_NE(message([&] { broadcast(group, at::Tensor(), 0); }).find("undefined"),
