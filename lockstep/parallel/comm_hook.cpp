@@ -30,7 +30,7 @@ class RoundedAverage final : public CommHook {
 
   std::function<void()> start(const GradientBucket& bucket, ProcessGroup& group) override {
     const at::Tensor flat = bucket.flat;
-    if (flat.element_size() <= 2) {
+    if (flat.scalar_type() != at::kFloat && flat.scalar_type() != at::kDouble) {
       Work work = all_reduce(group, flat, ReduceOp::kAvg, {.async = true},
                              CallSite::here().of_bucket(bucket.index));
       return [work]() mutable { work.wait(); };

@@ -84,7 +84,7 @@ const std::vector<std::string>& comm_hook_names();
 ///   int8  numbers of 8 bits with a scale for 256, rounding errors carried over: int8_hook.h;
 ///   powersgd  matrices as products of thin ones, after 1000 exact steps: power_sgd.h.
 /// float16 and bfloat16 are added in float32 and rounded once per addition; results are equal on
-/// all ranks. Gradients of a 16-bit type travel as they are.
+/// all ranks. Gradients of other types than float32 and float64 travel as they are.
 /// Errors: kInvalidArgument for another name, with the nearest known one.
 std::shared_ptr<CommHook> make_comm_hook(const std::string& name);
 

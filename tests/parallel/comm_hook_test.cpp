@@ -274,6 +274,21 @@ TEST(CommHook, AveragesBucketsOfManyPiecesWithAnyNumberOfThreads) {
   }
 }
 
+TEST(CommHook, AComplexGradientKeepsBothItsParts) {
+  for (const auto& hook : comm_hook_names()) {
+    run_rank_threads(2, [&hook](World world) {
+      const auto net = std::make_shared<Given>(torch::zeros({3}, torch::kComplexFloat));
+      auto model = DistributedDataParallel(net, ProcessGroup::create(world),
+                                           {.comm_hook = make_comm_hook(hook)});
+      const auto slope = [](double real, double imaginary) {
+        return torch::complex(torch::full({3}, real), torch::full({3}, imaginary));
+      };
+      torch::real(model(slope(1 + 2 * world.rank, 3 + 4 * world.rank))).backward();
+      EXPECT_TRUE(torch::equal(net->w.grad(), slope(2, -5))) << hook << "\n" << net->w.grad();
+    });
+  }
+}
+
 TEST(CommHook, GoesTogetherWithUnusedParameters) {
   const States exact = train_on(2, "none");
   expect_close(train_on(2, "none", true), exact, 0, false);
