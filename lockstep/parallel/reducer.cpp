@@ -110,6 +110,10 @@ bool Reducer::start_with(const BucketNames& names) {
       const auto node = rest.extract(name);
       if (node.empty()) return false;
       plan.back().push_back(node.mapped());
+      const auto kind_of = [&](int index) {
+        return memory_.specs()[static_cast<size_t>(index)].kind;
+      };
+      if (kind_of(plan.back().front()) != kind_of(node.mapped())) return false;
     }
   }
   std::vector<int> others;

@@ -95,7 +95,7 @@ class Reducer {
   BucketNames settled_buckets();
   /// Collective, before the first pass. Begins with these buckets, so that they are not formed anew
   /// (but by what kStatic learns); parameters without one follow. Returns false, and changes
-  /// nothing, when they do not name parameters of this, each once.
+  /// nothing, when they do not name parameters of this, each once, of one type a bucket.
   bool start_with(const BucketNames& buckets);
 
   /// Of the last averaged pass; forward is left 0.

@@ -191,6 +191,26 @@ TEST(AveragingState, SaysWhyItDoesNotFitAndBeginsWithout) {
   EXPECT_EQ(refused(2, kInt8, other), "another rank has none that fits");
 }
 
+// As of a net that was of one type when it was saved.
+TEST(AveragingState, OfGradientsOfTwoTypesInABucketDoesNotFit) {
+  struct TwoTypes : torch::nn::Module {
+    torch::Tensor a = register_parameter("a", torch::zeros({3}));
+    torch::Tensor b = register_parameter("b", torch::zeros({3}, torch::kDouble));
+    torch::Tensor forward(double slope) { return (a.sum() + b.sum()) * slope; }
+  };
+  run_rank_threads(2, [](World world) {
+    const auto net = std::make_shared<TwoTypes>();
+    auto model =
+        DistributedDataParallel(net, ProcessGroup::create(world), {.comm_hook = make_int8_hook()});
+    const AveragingState saved{{{"hook", "int8"}, {"ranks", "2"}, {"buckets", "a\nb"}}, {}};
+    EXPECT_EQ(model.load_averaging_state(saved), "it is that of other parameters");
+    model(1 + 2 * world.rank).backward();
+    for (const auto& grad : {net->a.grad(), net->b.grad()}) {
+      EXPECT_TRUE(torch::allclose(grad.to(torch::kFloat), torch::full({3}, 2.0F), 0.02)) << grad;
+    }
+  });
+}
+
 TEST(AveragingState, IsEmptyWhereNothingIsRemembered) {
   EXPECT_TRUE(start(2, {[] { return nullptr; }}, 2).averaging.empty());
   EXPECT_TRUE(start(2, {[] { return make_comm_hook("bf16"); }}, 2).averaging.empty());
