@@ -12,7 +12,8 @@
 namespace lockstep {
 namespace {
 
-std::string ranks_text(const std::vector<int>& ranks) {
+std::string ranks_text(const ProcessGroup& group, std::vector<int> ranks) {
+  for (int& rank : ranks) rank = group.world_rank(rank);
   return fmt::format("{} {}", ranks.size() == 1 ? "rank" : "ranks", rank_list(ranks));
 }
 
@@ -53,9 +54,10 @@ void JoinSession::report(const JoinRound& round) {
   if (round.ended.size() == num_ended_) return;
   const bool first = num_ended_ == 0;
   num_ended_ = round.ended.size();
-  const std::string text = fmt::format(
-      "uneven inputs: {} ran out of data {}after {} steps; {} of {} ranks go on",
-      ranks_text(round.ended), first ? "first, " : "", steps_, round.num_active, group_.size());
+  const std::string text =
+      fmt::format("uneven inputs: {} ran out of data {}after {} steps; {} of {} ranks go on",
+                  ranks_text(group_, round.ended), first ? "first, " : "", steps_, round.num_active,
+                  group_.size());
   if (options_.throw_when_uneven) throw Error(ErrorCode::kMismatch, text);
   if (group_.rank() == round.leader) log(LogLevel::kInfo, text);
 }

@@ -168,6 +168,24 @@ TEST(JoinErrors, EveryRankFailsWhenUnevenIsNotAllowed) {
   });
 }
 
+TEST(JoinErrors, CallRanksByTheirNumbersInTheWorld) {
+  run_rank_threads(3, [](World world) {
+    const auto all = ProcessGroup::create(world);
+    if (world.rank == 0) return;
+    Scale net;
+    auto model = DistributedDataParallel(net, all.subgroup({1, 2}));
+    const Error error = error_of([&] {
+      model.join(
+          [&] {
+            for (int step = 0; step < world.rank; ++step) model(1).backward();
+          },
+          {.throw_when_uneven = true});
+    });
+    EXPECT_NE(std::string(error.what()).find("rank 1 ran out of data"), std::string::npos)
+        << error.what();
+  });
+}
+
 TEST(JoinErrors, RefusesJoinWithinJoin) {
   run_rank_threads(1, [](World world) {
     Scale net;
