@@ -157,7 +157,7 @@ class PowerSgdHook final : public CommHook {
       if (const int64_t rank = rank_for(gradient)) {
         const int64_t n = gradient.size(0), m = gradient.numel() / n;
         state.thin.push_back({i, part(state.ps, ps, {n, rank}), part(state.qs, qs, {m, rank})});
-      } else {
+      } else if (gradient.numel() > 0) {
         state.whole.push_back(i);
         state.whole_at.push_back(part(state.wholes, wholes, gradient.sizes()));
       }

@@ -98,6 +98,25 @@ TEST(PowerSgd, RecoversFromAGradientThatIsNotFinite) {
   }
 }
 
+// Of a bucket whose other gradients are all sent thin.
+TEST(PowerSgd, TakesAGradientWithoutElements) {
+  struct WithNothing : torch::nn::Module {
+    torch::Tensor m = register_parameter("m", torch::zeros({40, 30}));
+    torch::Tensor nothing = register_parameter("nothing", torch::zeros({0}));
+    torch::Tensor forward() { return m.sum() + nothing.sum(); }
+  };
+  run_rank_threads(2, [](World world) {
+    const auto net = std::make_shared<WithNothing>();
+    const auto hook = make_power_sgd_hook({.start_step = 1});
+    auto model = DistributedDataParallel(net, ProcessGroup::create(world), {.comm_hook = hook});
+    for (int step = 0; step < 3; ++step) {
+      model.zero_grad();
+      model().backward();
+      EXPECT_TRUE(torch::allclose(net->m.grad(), torch::ones({40, 30}), 1e-4, 1e-4)) << step;
+    }
+  });
+}
+
 TEST(PowerSgd, RefusesOptionsWithoutSense) {
   const Error error = error_of([] { make_power_sgd_hook({.rank = 0}); });
   EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
