@@ -104,9 +104,9 @@ class SharedBuffer {
 /// Errors of every collective: kInvalidArgument (bad count, root or op, or an op that
 /// the dtype does not have, see can_reduce(); nothing was sent),
 /// kMismatch (a rank called something else or with other counts; names both sides), kTimeout (names
-/// the ranks that did not come), kPeerLost (names the rank that died). After the last three the
-/// group is unusable: every later call throws the same error; make a new group. They end with what
-/// each rank did last, the same text on all ranks.
+/// the ranks that did not come), kPeerLost (names the rank that died), kCorrupt (bytes that are no
+/// message; names the rank they came from). After the last four the group is unusable: every later
+/// call throws the same error, alike on all ranks, with what each did last; make a new group.
 ///
 /// `site`, the last parameter of every operation, is where it is called, for the flight recorder.
 /// Leave it out, but for a function that wraps an operation: it passes its own caller's on.

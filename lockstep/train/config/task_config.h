@@ -25,7 +25,7 @@ struct DbLossConfig {
   bool dice_for_bce = false;  ///< bce_replace: diceloss.
 };
 
-/// CTCLoss. pred_seq_len and batch_size are only checked: the network's output says both.
+/// CTCLoss. Frames past pred_seq_len do not count; batch_size is only checked: the output says it.
 struct CtcLossConfig {
   int64_t pred_seq_len = 26;
   int64_t max_label_len = 25;
