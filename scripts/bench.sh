@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The benchmarks behind docs/performance.md, one after the other; each runs its peer in the same run. Wants a calm
-# machine. PEERS names the folder with the peers' programs; without it only Lockstep's own figures are printed.
+# machine. PEERS names the folder with the peers' programs; without it theirs are left out.
 # Figures between hosts need root, for network namespaces.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -12,6 +12,10 @@ title() { printf '\n== %s\n' "$1"; }
 title "launch: two processes of /bin/true, lockstep run beside fork and exec"
 "$bin/bench_launch"
 "$bin/bench_launch" --ranks 32 --rounds 50
+title "launch beside mpirun and torchrun"
+bench/launch/compare_peers.sh
+title "rendezvous of 10,000 agents: decisions of the one that leads"
+"$bin/bench_rendezvous"
 title "32 ranks of the trainer to their first barrier, with and without a warm start"
 bench/launch/first_barrier.sh
 title "from a killed worker to the next attempt's first step, beside torchrun"
@@ -22,6 +26,8 @@ title "flight recorder"
 "$bin/bench_flight"
 title "data: transforms of CIFAR-10"
 "$bin/bench_data"
+title "data: what networks for text train on, beside Python"
+bench/ocr_pipeline/compare_peers.sh
 for ranks in 2 4 8; do
   title "all_reduce and barrier in shared memory, $ranks ranks, beside what the memory can do"
   "$bin/lockstep" bench collectives --ranks $ranks --sizes 4,8,64K,1M,16M,64M,256M
@@ -39,8 +45,6 @@ else
   echo "bench: left out, for want of network namespaces (root makes them): all that is between hosts" >&2
 fi
 if [ -d "$PEERS" ]; then
-  title "launch beside mpirun and torchrun"
-  bench/launch/compare_peers.sh
   title "store beside torch's TCPStore"
   bench/store/compare_peers.sh
   for ranks in 2 4 8; do  # 0: a barrier

@@ -11,6 +11,9 @@ lockstep=${LOCKSTEP:-build/release/bin/lockstep}
 data=${DATA:-data/synth_ocr}
 ranks=${NPROC:-2}
 parts=${*:-det rec}
+for part in $parts; do
+  [[ $part =~ ^(det|rec)$ ]] || { echo "train_ocr.sh: '$part' is neither det nor rec" >&2; exit 2; }
+done
 
 "$lockstep" data synth-ocr --det 3000 --rec 30000 --size 320x320 --difficulty normal -o "$data"
 
@@ -34,6 +37,5 @@ for part in $parts; do
   case $part in
     det) train det configs/det/dbnet/db_r18_synth.yaml f-score 0.85 ;;
     rec) train rec configs/rec/crnn/crnn_vgg7_synth.yaml acc 0.90 system.amp_level="$amp" ;;
-    *) echo "train_ocr.sh: '$part' is neither det nor rec" >&2; exit 2 ;;
   esac
 done
