@@ -17,7 +17,8 @@ namespace {
 /// they need a moment to get there, each its own.
 std::string inspected(const std::string& target, const std::string& part, int inside) {
   std::string out;
-  for (int attempt = 0; attempt < 100; ++attempt) {
+  const auto deadline = Deadline::after(std::chrono::seconds(60));
+  while (!deadline.passed()) {
     Launched inspect({"inspect", target});
     inspect.wait();
     out = inspect.out();

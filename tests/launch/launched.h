@@ -22,7 +22,7 @@ class Launched {
                     const std::map<std::string, std::string>& variables = {});
   ~Launched();  ///< Kills it if it still runs.
 
-  /// Exit code, or 128 + signal. -1 when it did not end in time (it is killed then).
+  /// Exit code, or 128 + signal. -1 when it did not end in time: it runs on.
   int wait(std::chrono::seconds limit = std::chrono::seconds(60));
 
   void send(int signal) const;
