@@ -115,6 +115,20 @@ TEST_F(Jobs, AKilledAgentLeavesNothingInTheList) {
   EXPECT_TRUE(nothing_is_left());
 }
 
+// mkdir makes folders that others may read.
+TEST_F(Jobs, AFolderThatWasThereIsTakenUnlessOthersCanWriteToIt) {
+  namespace fs = std::filesystem;
+  fs::create_directory(folder_ / "jobs");
+  fs::permissions(folder_ / "jobs", fs::perms(0755));
+  Launched one(shell(1, "one", kStay), variables());
+  listed(1);
+  fs::permissions(folder_ / "jobs", fs::perms(0775));
+  listed(0);
+  fs::permissions(folder_ / "jobs", fs::perms(0755));
+  EXPECT_TRUE(has(said({"stop", "one"}), "has ended"));
+  EXPECT_EQ(one.wait(), 143);
+}
+
 /// Whether a signal would reach the process's handlers, or end it.
 bool has_unblocked(pid_t pid, int signal) {
   std::ifstream file("/proc/" + std::to_string(pid) + "/status");

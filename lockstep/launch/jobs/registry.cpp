@@ -26,7 +26,7 @@ constexpr char kEnding[] = ".json";
 bool is_own(const std::string& path) {
   struct stat status {};
   return ::lstat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode) &&
-         status.st_uid == ::geteuid() && (status.st_mode & 077) == 0;
+         status.st_uid == ::geteuid() && (status.st_mode & 022) == 0;
 }
 
 /// A descriptor for PATH/NAME. The last agent to end removes PATH, so that may be needed again.

@@ -25,7 +25,7 @@ class JobFile {
   JobFile(const JobFile&) = delete;
   JobFile& operator=(const JobFile&) = delete;
 
-  /// Into the first of `registries` that belongs to this user and to nobody else. Where there is
+  /// Into the first of `registries` that is this user's and only theirs to write to. Where there is
   /// none (a full or read-only disk) nothing happens: a job runs all the same.
   void write(const JobEntry& entry);
   bool written() const { return !path_.empty(); }
