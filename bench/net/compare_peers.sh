@@ -9,7 +9,7 @@
 #         the flags of this script into BUILD_DIR/peers. Needs libopenmpi-dev and libgloo-dev.
 # HOSTS   numbers of hosts ("2 4");  RATES  of a host's link ("1gbit 10gbit none")
 # SIZES   bytes;  ROUNDS of all programs (3)
-# IMPLS   programs; raw_round_trip: 4 bytes there and back by plain TCP between two of the hosts
+# IMPLS   programs; raw_tcp: plain TCP between two hosts, 4 bytes there and back, or what two ranks send and receive
 # PIN     when set, every rank keeps to a core by its number: placement by chance decides nothing
 # CC      see hosts.sh: what the peers use; Lockstep sets its own
 set -euo pipefail
@@ -18,7 +18,7 @@ HOSTS=${HOSTS:-2 4}
 RATES=${RATES:-1gbit 10gbit none}
 SIZES=${SIZES:-4 65536 1048576 16777216 67108864}
 ROUNDS=${ROUNDS:-3}
-IMPLS=${IMPLS:-lockstep gloo_ring gloo_hd ompi_tuned raw_round_trip}
+IMPLS=${IMPLS:-lockstep gloo_ring gloo_hd ompi_tuned raw_tcp}
 build_allreduce_peers
 source "$(dirname "$0")/hosts.sh"
 
@@ -45,12 +45,15 @@ ompi() {  # yield: else small messages wait for the 4 ms tick; flags 1: both dir
     -H "${list#,}" -n "$1" \
     bash -c 'on_core "$OMPI_COMM_WORLD_RANK" "$0" ompi_tuned' "$bin/ompi"
 }
-round_trip() {  # hosts
-  local server
-  ip netns exec "${host}1" "$build/bin/bench_round_trip" 29500 &
-  server=$!
-  ip netns exec "${host}2" "$build/bin/bench_round_trip" 10.79.0.1 29500 | sed "s/^/raw_round_trip,$1,4,/; s/ /,/"
-  wait $server
+raw_tcp() {  # hosts
+  local size server
+  [ "$1" -eq 2 ] || return 0
+  for size in $SIZES; do
+    ip netns exec "${host}1" "$build/bin/bench_raw_tcp" 29500 "$size" &
+    server=$!
+    ip netns exec "${host}2" "$build/bin/bench_raw_tcp" 10.79.0.1 29500 "$size" | sed "s/^/raw_tcp,$1,$size,/; s/ /,/"
+    wait $server
+  done
 }
 
 for rate in $RATES; do
@@ -62,7 +65,7 @@ for rate in $RATES; do
           lockstep) lockstep "$hosts" ;;
           gloo_*) gloo "${impl#gloo_}" "$hosts" ;;
           ompi_tuned) ompi "$hosts" ;;
-          raw_round_trip) round_trip "$hosts" ;;
+          raw_tcp) raw_tcp "$hosts" ;;
         esac
       done
     done | sed -u "s/^/$rate,/" | tee -a "$results/all.csv" >&2
