@@ -166,6 +166,16 @@ TEST(AgentState, UserSignalsPassThrough) {
   EXPECT_EQ(play.state.phase, Phase::kRunning);
 }
 
+TEST(AgentState, AUserSignalThatIsToEndTheJobDoesSoInEachGeneration) {
+  Play play(1);
+  play.state.ending_signals = {SIGTERM, SIGUSR1};
+  play.tell(GenerationStarted{1});
+  EXPECT_EQ(play.tell(SignalCame{SIGUSR2}), "SIGUSR2 ");
+  EXPECT_EQ(play.state.phase, Phase::kRunning);
+  EXPECT_EQ(play.tell(SignalCame{SIGUSR1}), "SIGUSR1 told ");
+  EXPECT_EQ(play.state.phase, Phase::kStopping);
+}
+
 TEST(AgentState, ASecondInterruptKills) {
   Play play(1);
   EXPECT_EQ(play.tell(SignalCame{SIGINT}), "SIGINT told ");

@@ -263,7 +263,11 @@ TEST_F(Jobs, RedirectedOutputWithoutAFolderGoesToANewOneThatIsNamed) {
 }
 
 TEST_F(Jobs, SignalsToHandleEndTheJobAndOthersAreTheAgentsOwn) {
-  Launched run(shell(1, "one", kStay, {"--signals_to_handle", "SIGTERM,USR1"}), variables());
+  // A worker that the signal does not end: the agent has to.
+  const char* script = "trap : USR1; echo ready; while :; do sleep 0.1; done";
+  Launched run(
+      shell(1, "one", script, {"--signals_to_handle", "SIGTERM,USR1", "--shutdown_timeout", "0.1"}),
+      variables());
   ASSERT_TRUE(run.wait_for("ready"));
   run.send(SIGUSR1);
   EXPECT_EQ(run.wait(), 128 + SIGUSR1);

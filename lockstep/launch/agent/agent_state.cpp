@@ -3,6 +3,7 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace lockstep {
 namespace {
@@ -119,10 +120,11 @@ void on(AgentState* state, const JobOver&, AgentTime now, Actions* actions) {
 }
 
 void on(AgentState* state, const GenerationStarted& event, AgentTime, Actions*) {
-  const auto grace = state->grace;
-  *state = {};
-  state->grace = grace;
-  state->workers.resize(static_cast<size_t>(event.workers));
+  AgentState next;
+  next.grace = state->grace;
+  next.ending_signals = std::move(state->ending_signals);
+  next.workers.resize(static_cast<size_t>(event.workers));
+  *state = std::move(next);
 }
 
 void on(AgentState* state, const TimePassed&, AgentTime now, Actions* actions) {
