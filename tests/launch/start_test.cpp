@@ -95,6 +95,26 @@ TEST(Start, AHostThatCannotBeReachedIsNamed) {
   EXPECT_TRUE(run.wait_all_gone());
 }
 
+TEST(Start, WhatReachesAHostAndEndsWellWithoutAnAgentThereIsNoSuccess) {
+  for (const char* hosts : {"b", "localhost,b"}) {
+    SCOPED_TRACE(hosts);
+    Launched run({"run", "-H", hosts, "--rsh", "true", "--", "/bin/sleep", "600"});
+    EXPECT_EQ(run.wait(), 1);
+    EXPECT_TRUE(has(run.err(), "b: no agent could be started there (exit code 0 of true)"))
+        << run.err();
+    EXPECT_TRUE(run.wait_all_gone());
+  }
+}
+
+TEST(Start, AGreetingOfTheOtherHostsShellNeedNotEndItsLine) {
+  const TempFolder folder;
+  const auto shell = (folder / "rsh").string();
+  std::ofstream(shell) << "printf 'Welcome to '; printf %s $1; exec sh -c \"$2\"";
+  Launched run({"run", "-H", "b", "--rsh", "sh " + shell, "--", "/bin/echo", "it ran"});
+  EXPECT_EQ(run.wait(), 0) << run.err();
+  EXPECT_TRUE(has(run.out(), "[b] Welcome to b\n[0] it ran\n")) << run.out();
+}
+
 TEST(Start, AHostFileAndAHostThatIsThisOne) {
   const TempFolder folder;
   const auto file = (folder / "hosts").string();

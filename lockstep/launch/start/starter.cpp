@@ -95,8 +95,12 @@ class Starter {
     if (stream == 1 && line.rfind(kStarterMark, 0) == 0) {
       return take_message(host, line.substr(kStarterMark.size()));
     }
-    // What is said before the agent runs is ssh's, or the other host's shell's.
-    console_.put(stream, host->said_hello ? line : fmt::format("[{}] {}", host->name(), line));
+    if (host->said_hello) return console_.put(stream, line);
+    // What is said before the agent runs is ssh's, or the other host's shell's; its last line may
+    // have no end.
+    const size_t mark = stream == 1 ? line.find(kStarterMark) : std::string::npos;
+    console_.put(stream, fmt::format("[{}] {}", host->name(), line.substr(0, mark)));
+    if (mark != std::string::npos) take_message(host, line.substr(mark + kStarterMark.size()));
   }
 
   void take_message(StartedHost* host, const std::string& text) {
@@ -124,9 +128,11 @@ class Starter {
   }
 
   void ended(const StartedHost& host) {
-    if (*host.status() == 0) return;
+    if (*host.status() == 0 && host.said_hello) return;
     const bool stopped_early = !host.said_hello && stop_signal_ != 0;
-    if (exit_code_ == 0) exit_code_ = stopped_early ? 128 + stop_signal_ : *host.status();
+    // What reaches the host may call it well that nothing ran there.
+    const int code = std::max(*host.status(), 1);
+    if (exit_code_ == 0) exit_code_ = stopped_early ? 128 + stop_signal_ : code;
     if (!host.said_hello && !stopped_early && trouble_.empty()) {
       trouble_ =
           fmt::format("{}: no agent could be started there (exit code {} of {})", host.name(),
