@@ -11,6 +11,7 @@
 #include "lockstep/base/env.h"
 #include "lockstep/base/error.h"
 #include "lockstep/base/text.h"
+#include "lockstep/store/store.h"
 
 namespace lockstep {
 namespace {
@@ -106,6 +107,16 @@ const ConfKey& find_conf_key(const std::string& name, const std::string& what) {
                           did_you_mean(name, names), list));
 }
 
+/// What stands for an agent is a key that is held, for no longer than a store can.
+void check_silence(const RendezvousConf& conf, const std::string& what) {
+  const auto most = kMaxHoldTtl / conf.heartbeat_attempts;
+  if (conf.heartbeat_interval >= 1ms && conf.heartbeat_interval <= most) return;
+  refuse_conf(fmt::format(
+      "{}: keep_alive_interval={}: from 0.001 to {} s are allowed with keep_alive_max_attempt={}",
+      what, std::chrono::duration<double>(conf.heartbeat_interval).count(),
+      std::chrono::duration<double>(most).count(), conf.heartbeat_attempts));
+}
+
 std::string trimmed(const std::string& text) {
   const size_t first = text.find_first_not_of(" \t");
   if (first == std::string::npos) return "";
@@ -141,6 +152,7 @@ RendezvousConf parse_rendezvous_conf(const std::string& text, const std::string&
     if (!first) refuse_conf(fmt::format("{}: {} is given twice", what, name));
     key.apply(conf, value, what + " " + name);
   }
+  check_silence(conf, what);
   return conf;
 }
 

@@ -32,7 +32,9 @@ struct RendezvousConf {
 
 /// Keys are those of all of torchrun's back ends, whichever is chosen; seconds may have a fraction.
 /// close_timeout and heartbeat_timeout are taken and mean nothing: the end of a job is known at
-/// once, and a life sign waits for nobody. Errors: kInvalidArgument naming `what` and the key.
+/// once, and a life sign waits for nobody. Errors: kInvalidArgument naming `what` and the key; the
+/// time for which an agent may be silent, keep_alive_interval * keep_alive_max_attempt, is at most
+/// kMaxHoldTtl.
 RendezvousConf parse_rendezvous_conf(const std::string& text, const std::string& what);
 
 /// "2.5" seconds. Errors: kInvalidArgument naming `what`.
