@@ -91,6 +91,10 @@ bool ServerConnection::send(std::string_view bytes) {
 bool ServerConnection::put(std::string_view bytes) {
   // Nearly always the socket takes all at once and output_ is never touched.
   if (backlog() > 0) {
+    if (sent_ > output_.size() / 2) {  // what is out makes room, at no more than it cost to send
+      output_.erase(0, sent_);
+      sent_ = 0;
+    }
     output_.append(bytes);
     bytes = std::string_view(output_).substr(sent_);
   }

@@ -41,6 +41,8 @@ class ServerConnection {
   static constexpr size_t kPauseBacklog = 1 << 20;
   /// Bytes that the client has not taken yet.
   size_t backlog() const { return output_.size() - sent_; }
+  /// What they and those before them take up here: a small multiple of the largest backlog.
+  size_t room_taken() const { return output_.capacity(); }
 
   uint32_t interest = 0;  ///< The events that epoll has been asked for; kept by the loop.
 

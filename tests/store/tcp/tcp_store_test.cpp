@@ -369,16 +369,44 @@ TEST_F(TcpStoreTest, AClientThatNeverReadsDoesNotHoldUpOthers) {
   recv_all(greedy.get(), replies.data(), replies.size(), soon(), "server");
 }
 
+/// A client that has proved itself, and what the server has of it.
+struct ProvedPair {
+  std::array<UniqueFd, 2> ends = pair();
+  UniqueFd client = std::move(ends[1]);
+  ServerConnection connection{std::move(ends[0]), 1, "secret"};
+
+  ProvedPair() {
+    auto proof = std::async(std::launch::async,
+                            [&] { authenticate_client(client.get(), "secret", "store", soon()); });
+    while (!connection.proved()) connection.receive([](const RequestFrame&) {});
+    proof.get();
+  }
+  static std::array<UniqueFd, 2> pair() {
+    int fds[2];
+    if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) != 0)
+      throw io_error("socketpair");
+    return {UniqueFd(fds[0]), UniqueFd(fds[1])};
+  }
+};
+
+TEST(ServerConnection, WhatIsOutTakesNoRoomWhileMoreWaits) {
+  ProvedPair pair;
+  const std::string piece(64 << 10, 'x');
+  std::string taken(piece.size(), ' ');
+  for (int i = 0; i < 16; ++i) ASSERT_TRUE(pair.connection.send(piece));
+  for (int i = 0; i < 500; ++i) {
+    ASSERT_TRUE(pair.connection.send(piece));
+    ASSERT_GT(pair.connection.backlog(), 0U);
+    recv_all(pair.client.get(), taken.data(), taken.size(), soon(), "server");
+  }
+  EXPECT_LT(pair.connection.room_taken(), 8U << 20) << "32 MiB went through";
+}
+
 // Else the replies to all that such a client had asked for would be made, while others wait.
 TEST(ServerConnection, AClientThatIsGoneIsNotServedOn) {
-  int ends[2];
-  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
-  ServerConnection connection(UniqueFd(ends[0]), 1, "secret");
-  UniqueFd client(ends[1]);
-  auto proof = std::async(std::launch::async,
-                          [&] { authenticate_client(client.get(), "secret", "store", soon()); });
-  while (!connection.proved()) ASSERT_TRUE(connection.receive([](const RequestFrame&) {}));
-  proof.get();
+  ProvedPair pair;
+  ServerConnection& connection = pair.connection;
+  UniqueFd& client = pair.client;
   RequestFrame frame;
   frame.request.op = StoreOp::kGet;
   frame.request.keys = {"k"};
