@@ -19,6 +19,10 @@ constexpr int64_t kMaxSignsPerSecond = 10000;
 /// To find the new leader, once the loss of the last is seen.
 constexpr std::chrono::milliseconds kWayLimit{1000};
 
+/// Of a call that waits for a place which does not answer; between two it is looked whether to
+/// stop.
+constexpr std::chrono::seconds kPart{2};
+
 /// Of whom others_ tells: as many as can come before an agent in its plan, and the server.
 constexpr size_t kMaxOthers = kMaxSuccessors + 1;
 
@@ -51,6 +55,20 @@ Participant::Participant(const RunOptions& options, const std::string& secret, M
 
 Deadline Participant::soon() const {
   return Deadline::after(place_->call_limit());
+}
+
+/// What call(deadline) returns. It may be made several times, so that stop() need not wait for a
+/// place that is only expected back.
+template <class Call>
+bool Participant::in_parts(const Call& call) const {
+  const Deadline end = soon();
+  while (true) {
+    try {
+      return call(end.at_most(kPart));
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kTimeout || stopping_ || end.passed()) throw;
+    }
+  }
 }
 
 MembershipRules Participant::rules() const {
@@ -122,9 +140,14 @@ Deadline Participant::next_look() const {
   return at ? Deadline::at(std::min(*at, sign_at_.when())) : sign_at_;
 }
 
+bool Participant::hold_lead(std::chrono::milliseconds ttl) const {
+  return in_parts(
+      [&](Deadline part) { return store_->hold(keys::kLeader, standing_->id(), ttl, part); });
+}
+
 void Participant::try_to_lead() {
   const auto ttl = interval_ * options_.heartbeat_attempts;
-  if (!store_->hold(keys::kLeader, standing_->id(), ttl, soon())) return;
+  if (!hold_lead(ttl)) return;
   // Whoever leads here is here: what may stand there is of one who went, and could not.
   store_->erase(keys::kMoved, soon());
   leader_.emplace(store_, rules(), standing_->id());
@@ -134,6 +157,8 @@ void Participant::try_to_lead() {
 
 void Participant::hear(const Store::Changes& changes) {
   news_->take(changes.changes);
+  // Silent for too long, as a stopped process is: another leads by now, or will.
+  if (leader_ && leader_began_ && news_->leader() != standing_->id()) leader_.reset();
   if (leader_ && !leader_began_) {
     leader_began_ = true;
     leader_->begin(changes.changes);
@@ -159,10 +184,8 @@ void Participant::give_sign() {
   sign_at_ = Deadline::after(interval_);
   standing_->say_failure(soon());
   // False: the key is still that of this agent's lost connection; it ends soon.
-  if (offered_) standing_->say(ttl, soon());
-  if (leader_) {
-    if (!store_->hold(keys::kLeader, standing_->id(), ttl, soon())) leader_.reset();
-  }
+  if (offered_) in_parts([&](Deadline part) { return standing_->say(ttl, part); });
+  if (leader_ && !hold_lead(ttl)) leader_.reset();
 }
 
 void Participant::follow() {

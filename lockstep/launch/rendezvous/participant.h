@@ -43,6 +43,9 @@ class Participant {
   bool over() const { return saw_end_ || stopping_; }
   Deadline next_look() const;
   Deadline soon() const;
+  template <class Call>
+  bool in_parts(const Call& call) const;
+  bool hold_lead(std::chrono::milliseconds ttl) const;
   void try_to_lead();
   void hear(const Store::Changes& changes);
   void give_sign();

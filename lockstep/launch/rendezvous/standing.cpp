@@ -125,17 +125,41 @@ void Standing::use(std::shared_ptr<Store> store) {
 }
 
 bool Standing::say(std::chrono::milliseconds ttl, Deadline deadline) {
-  MutexLock saying(saying_);
+  {
+    MutexLock lock(mutex_);
+    ttl_ = ttl;
+    said_ = true;
+    say_again_ = saying_;
+    if (saying_) return true;  // who waits for a place that hangs holds up nobody else
+    saying_ = true;
+  }
+  while (true) {
+    try {
+      const bool held = hold_offer(ttl, deadline);
+      if (said_all()) return held;
+    } catch (...) {
+      if (said_all()) throw;
+    }
+  }
+}
+
+bool Standing::hold_offer(std::chrono::milliseconds ttl, Deadline deadline) {
   std::shared_ptr<Store> store;
   std::string text;
   {
     MutexLock lock(mutex_);
     store = store_;
     text = to_json(offer_);
-    ttl_ = ttl;
-    said_ = true;
+    say_again_ = false;
   }
   return !store || store->hold(keys::agent(id_), text, ttl, deadline);
+}
+
+/// False: not what has changed meanwhile.
+bool Standing::said_all() {
+  MutexLock lock(mutex_);
+  saying_ = say_again_;
+  return !saying_;
 }
 
 void Standing::take_plan(JobPlan plan) {

@@ -33,7 +33,8 @@ class Standing {
   /// Where to say things from now on; null: nowhere.
   void use(std::shared_ptr<Store> store);
   /// Says (again) how this agent is, as a key that is held. False when the key is another's, which
-  /// is this agent's own of before the connection was lost. Errors: those of the store.
+  /// is this agent's own of before the connection was lost. Where the other thread is just saying
+  /// it, that one says it once more, and this returns at once. Errors: those of the store.
   bool say(std::chrono::milliseconds ttl, Deadline deadline);
   void take_plan(JobPlan plan);
   /// The generation is over. True when its plan had not been fetched yet: it is void then, and what
@@ -53,16 +54,20 @@ class Standing {
  private:
   JobPlan fetch() LOCKSTEP_REQUIRES(mutex_);  ///< There is one.
   void say_quietly();
+  bool hold_offer(std::chrono::milliseconds ttl, Deadline deadline);
+  bool said_all();
   void wake() LOCKSTEP_REQUIRES(mutex_);
 
   const std::string id_;
   const UniqueFd wake_;
-  Mutex saying_;  ///< Held while the offer is written, so that an older one never comes last.
   mutable Mutex mutex_;
   CondVar changed_;
   std::shared_ptr<Store> store_ LOCKSTEP_GUARDED_BY(mutex_);
   std::chrono::milliseconds ttl_ LOCKSTEP_GUARDED_BY(mutex_){2000};
   bool said_ LOCKSTEP_GUARDED_BY(mutex_) = false;
+  /// The offer is being written: by one at a time, so that an older one never comes last.
+  bool saying_ LOCKSTEP_GUARDED_BY(mutex_) = false;
+  bool say_again_ LOCKSTEP_GUARDED_BY(mutex_) = false;  ///< It has changed since.
   Offer offer_ LOCKSTEP_GUARDED_BY(mutex_);
   std::optional<JobPlan> plan_ LOCKSTEP_GUARDED_BY(mutex_);  ///< Not fetched yet.
   JobNews news_ LOCKSTEP_GUARDED_BY(mutex_);

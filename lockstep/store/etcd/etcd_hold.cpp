@@ -83,8 +83,35 @@ void EtcdStore::renew(const std::string& key, Deadline deadline) {
   check_lost();
 }
 
+/// One hold() at a time. Each waits for its turn no longer than its own deadline.
+class EtcdStore::HoldTurn {
+ public:
+  HoldTurn(EtcdStore& store, const std::string& key, Deadline deadline) : store_(store) {
+    MutexLock lock(store_.mutex_);
+    while (store_.holding_) {
+      if (deadline.passed()) {
+        throw Error(ErrorCode::kTimeout, fmt::format("{} does not answer: hold {}, after another",
+                                                     store_.name(), quote_key(key)));
+      }
+      store_.hold_ended_.wait_until(lock, deadline.when());
+    }
+    store_.holding_ = true;
+  }
+  ~HoldTurn() {
+    const MutexLock lock(store_.mutex_);
+    store_.holding_ = false;
+    store_.hold_ended_.notify_one();
+  }
+  HoldTurn(const HoldTurn&) = delete;
+  HoldTurn& operator=(const HoldTurn&) = delete;
+
+ private:
+  EtcdStore& store_;
+};
+
 StoreReply EtcdStore::take_hold(const StoreRequest& request, Deadline deadline) {
   const std::string& name = request.keys[0];
+  const HoldTurn turn(*this, name, deadline);
   const std::string key = full(name);
   const int64_t ttl_s = std::max(kLeastTtl, (request.number + 999) / 1000);
   StoreReply reply;

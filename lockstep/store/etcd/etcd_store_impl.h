@@ -38,6 +38,7 @@ class EtcdStore final : public RequestStore {
   StoreReply keys_below_prefix(const StoreRequest& request, Deadline deadline);
   StoreReply changes_below(const StoreRequest& request, Deadline deadline);
 
+  class HoldTurn;
   StoreReply take_hold(const StoreRequest& request, Deadline deadline);
   int64_t lease_of(int64_t ttl_s, Deadline deadline) LOCKSTEP_REQUIRES(hold_mutex_);
   int64_t grant(int64_t ttl_s, Deadline deadline);
@@ -70,6 +71,8 @@ class EtcdStore final : public RequestStore {
   uint64_t last_note_ LOCKSTEP_GUARDED_BY(mutex_) = 0;
   std::vector<int> free_slots_ LOCKSTEP_GUARDED_BY(mutex_);  ///< Notes that no thread uses now.
   int num_slots_ LOCKSTEP_GUARDED_BY(mutex_) = 0;
+  bool holding_ LOCKSTEP_GUARDED_BY(mutex_) = false;  ///< A hold() is on its way.
+  CondVar hold_ended_;
 };
 
 }  // namespace lockstep

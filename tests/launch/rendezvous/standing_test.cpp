@@ -4,6 +4,10 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <future>
+#include <thread>
+
 #include "lockstep/launch/rendezvous/keys.h"
 #include "lockstep/store/request_store.h"
 #include "lockstep/store/store_state.h"
@@ -53,6 +57,49 @@ TEST(Standing, AFailureThatASlowStoreDidNotTakeIsSaidAgain) {
   store->erase(keys::failure(3), now());
   standing.say_failure(now());
   EXPECT_FALSE(store->try_get(keys::failure(3), now()).has_value()) << "once is enough";
+}
+
+/// A store in which a call waits, as for a service that is expected back.
+class WaitingStore final : public RequestStore {
+ public:
+  void await_call() const {
+    while (waiting_ == 0) std::this_thread::yield();
+  }
+  void go_on() { waits_ = false; }
+  std::vector<std::string> values;  ///< That were held; read it when nobody calls.
+
+ private:
+  StoreReply call(StoreRequest request, Deadline) override {
+    ++waiting_;
+    while (waits_) std::this_thread::yield();
+    values.push_back(request.value);
+    StoreReply reply;
+    reply.yes = true;
+    return reply;
+  }
+  std::string name() const override { return "store"; }
+
+  std::atomic<bool> waits_ = true;
+  std::atomic<int> waiting_ = 0;
+};
+
+TEST(Standing, TheAgentsLoopDoesNotWaitForASignOfLife) {
+  const auto store = std::make_shared<WaitingStore>();
+  Standing standing("id", Offer{});
+  standing.use(store);
+  const auto ttl = std::chrono::seconds(1);
+  auto sign = std::async(std::launch::async, [&] {
+    return standing.say(ttl, Deadline::after(std::chrono::seconds(60)));
+  });
+  store->await_call();
+  auto leave = std::async(std::launch::async, [&] { standing.leave(15); });
+  EXPECT_EQ(leave.wait_for(std::chrono::seconds(20)), std::future_status::ready);
+  store->go_on();
+  EXPECT_TRUE(sign.get());
+  leave.get();
+  ASSERT_EQ(store->values.size(), 2U) << "who was at it said it again";
+  EXPECT_EQ(offer_from_json(store->values[0]).leaving, 0);
+  EXPECT_EQ(offer_from_json(store->values[1]).leaving, 15);
 }
 
 TEST(Standing, AFailureIsNotSaidAtAnotherPlace) {

@@ -109,6 +109,21 @@ TEST(EtcdFaults, AStoppedServerIsATimeoutThatNamesIt) {
   EXPECT_EQ(store->get("k", soon()), "w");
 }
 
+TEST(EtcdFaults, AHoldWaitsForAnotherNoLongerThanItsDeadline) {
+  EtcdServer server;
+  const auto store = connect_etcd_store(server.new_root(), soon());
+  server.stop();
+  auto patient = std::async(std::launch::async, [&] { return store->hold("k", "v", 1h, late()); });
+  EXPECT_EQ(patient.wait_for(50ms), std::future_status::timeout);
+  auto hasty = std::async(std::launch::async, [&] {
+    return error_of([&] { store->hold("h", "v", 1h, Deadline::after(50ms)); });
+  });
+  EXPECT_EQ(hasty.wait_for(20s), std::future_status::ready);
+  server.go_on();
+  EXPECT_EQ(hasty.get().code(), ErrorCode::kTimeout);
+  EXPECT_TRUE(patient.get());
+}
+
 TEST(EtcdFaults, AnotherMemberIsAskedWhenOneIsGone) {
   const testing::HeldPort nobody;
   auto options = shared_etcd().new_root();
