@@ -1,12 +1,12 @@
 #include "lockstep/launch/rendezvous/membership.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <climits>
 
-#include "lockstep/launch/rendezvous/generation.h"
+#include "lockstep/launch/rendezvous/admission.h"
+#include "lockstep/launch/rendezvous/job_steps.h"
 #include "lockstep/launch/rendezvous/waiting_text.h"
 
 namespace lockstep {
@@ -14,23 +14,9 @@ namespace {
 
 using State = JobRecord::State;
 using Agent = MembershipState::Agent;
-using Actions = std::vector<MemberAction>;
 
 /// Hosts named in an error.
 constexpr size_t kMaxLostHosts = 8;
-/// Adds `agent` to the counts, or takes it out (by = -1).
-void count(MembershipState* state, const Agent& agent, int by = 1) {
-  auto& counts = state->counts;
-  counts.usable += agent.usable() ? by : 0;
-  counts.spares += agent.usable() && !agent.member ? by : 0;
-  counts.busy += agent.busy() ? by : 0;
-  counts.members += agent.member ? by : 0;
-  counts.done += agent.member && agent.work == NodeWork::kDone ? by : 0;
-}
-
-void publish(const MembershipState& state, Actions* actions) {
-  actions->push_back(PublishRecord{record_of(state)});
-}
 
 Failure node_failure(const Agent& agent, const ExitStatus& status) {
   Failure failure;
@@ -54,89 +40,10 @@ Failure ended_by_user(const Agent& agent) {
   return failure;
 }
 
-void end(MembershipState* state, std::optional<Failure> failure, Actions* actions,
-         std::string why = "") {
-  state->state = State::kEnded;
-  state->failure = std::move(failure);
-  state->why = std::move(why);
-  publish(*state, actions);
-}
-
-void end_by(MembershipState* state, const std::string& cause, Actions* actions) {
-  Failure failure;
-  failure.status.code = 1;
-  failure.cause = cause;
-  end(state, failure, actions);
-}
-
-void begin_leaving(MembershipState* state, std::string why, Actions* actions,
-                   std::optional<Failure> failure = std::nullopt) {
-  state->state = State::kLeaving;
-  state->failure = std::move(failure);
-  state->why = std::move(why);
-  state->newcomer_since.reset();
-  publish(*state, actions);
-}
-
-/// Forming: when a generation starts with those who are here, if they are enough since `since`.
-/// After the first they are waited for only where a new leader expects them: they cannot be here
-/// before they see that the last leader is gone, however short the user's last call is.
-JobTime last_call_at(const MembershipState& state, JobTime since) {
-  const MembershipRules& rules = state.rules;
-  if (state.generation == 0) return since + rules.last_call_timeout;
-  return since + std::max(rules.last_call_timeout, rules.return_grace);
-}
-
-/// Forming: starts the next generation if enough are here.
-void try_to_form(MembershipState* state, JobTime now, Actions* actions) {
-  const MembershipRules& rules = state->rules;
-  const int here = state->counts.usable;
-  if (here < rules.min_nodes) {
-    state->enough_since.reset();
-    return;
-  }
-  if (!state->enough_since) state->enough_since = now;
-  const bool again = state->generation > 0 && here >= state->expected_nodes;
-  const bool late = now >= last_call_at(*state, *state->enough_since);
-  if (state->counts.busy > 0 || !(here >= rules.max_nodes || again || late)) return;
-  PublishPlans plans = make_generation(state);
-  state->counts = {};
-  for (const auto& [id, agent] : state->agents) count(state, agent);
-  state->enough_since.reset();
-  state->awaited.clear();
-  state->lost_hosts.clear();
-  state->state = State::kRunning;
-  actions->push_back(std::move(plans));
-  publish(*state, actions);
-}
-
-/// Leaving: all workers are gone.
-void begin_forming(MembershipState* state, JobTime now, Actions* actions) {
-  const bool enough = state->counts.usable >= state->rules.min_nodes;
-  if (state->left && !enough) return end(state, state->left, actions);
-  if (state->failure) {
-    const auto decision =
-        after_failure(&state->restarts, state->rules.max_restarts, *state->failure);
-    if (!decision.again) return end(state, state->failure, actions, decision.why_not);
-  }
-  state->state = State::kForming;
-  state->failure.reset();
-  state->why.clear();
-  state->left.reset();
-  state->expected_nodes = 0;
-  state->forming_since = now;
-  state->say_at = now + state->rules.say_after;
-  for (auto& [id, agent] : state->agents) agent.member = false;
-  state->counts.spares = state->counts.usable;
-  state->counts.members = state->counts.done = 0;
-  try_to_form(state, now, actions);
-  if (state->state == State::kForming) publish(*state, actions);
-}
-
 /// Running: all are done, or somebody waits who could take part.
-void look_at_running(MembershipState* state, JobTime now, Actions* actions) {
+void look_at_running(MembershipState* state, JobTime now, MemberActions* actions) {
   const auto& counts = state->counts;
-  if (counts.members == counts.done) return end(state, std::nullopt, actions);
+  if (counts.members == counts.done) return end_job(state, std::nullopt, actions);
   // A job of which a part is done is nearly over.
   const bool room = counts.members < state->rules.max_nodes && counts.done == 0;
   if (!room || counts.spares == 0) {
@@ -148,7 +55,7 @@ void look_at_running(MembershipState* state, JobTime now, Actions* actions) {
   }
 }
 
-void look(MembershipState* state, JobTime now, Actions* actions) {
+void look(MembershipState* state, JobTime now, MemberActions* actions) {
   if (state->state == State::kRunning) look_at_running(state, now, actions);
   if (state->state == State::kLeaving && state->counts.busy == 0) {
     begin_forming(state, now, actions);
@@ -158,46 +65,19 @@ void look(MembershipState* state, JobTime now, Actions* actions) {
 }
 
 /// True when this agent cannot take part; says so to it, or to all where the job cannot begin.
-bool refused(MembershipState* state, const AgentHere& event, Actions* actions) {
+bool refused(MembershipState* state, const AgentHere& event, MemberActions* actions) {
+  const auto refusal = refusal_of(*state, event);
   const MembershipRules& rules = state->rules;
-  const Offer& offer = event.offer;
-  if (offer.mark != rules.mark) {
-    actions->push_back(RefuseAgent{
-        event.id, ErrorCode::kInvalidArgument,
-        fmt::format("the job of this name at {} has another LOCKSTEP_SECRET or LOCKSTEP_TLS: give "
-                    "each job an --rdzv_id of its own, and all its nodes one secret",
-                    rules.place)});
-    return true;
+  if (!refusal) {
+    if (rules.fixed_ranks) state->by_wish[event.offer.node_rank.value_or(0)] = event.id;
+    return false;
   }
-  if (offer.min_nodes != rules.min_nodes || offer.max_nodes != rules.max_nodes) {
-    const std::string what =
-        fmt::format("node {}({}) was started with --nnodes {}, the job at {} with {}",
-                    offer.node_rank ? fmt::format("{} ", *offer.node_rank) : "", offer.host,
-                    nodes_text(offer.min_nodes, offer.max_nodes), rules.place,
-                    nodes_text(rules.min_nodes, rules.max_nodes));
-    if (rules.fixed_ranks && state->generation == 0) {
-      end_by(state, what, actions);
-    } else {
-      actions->push_back(RefuseAgent{event.id, ErrorCode::kInvalidArgument, what});
-    }
-    return true;
+  const bool ours = event.offer.mark == rules.mark;
+  if (ours && rules.fixed_ranks && state->generation == 0 && !same_nodes(rules, event.offer)) {
+    end_job_by(state, refusal->why, actions);
+  } else {
+    actions->push_back(*refusal);
   }
-  if (!rules.fixed_ranks && offer.role == rules.role && offer.program != rules.program) {
-    actions->push_back(RefuseAgent{
-        event.id, ErrorCode::kInvalidArgument,
-        fmt::format("node ({}) was started to run {}, the job of this name at {} runs {}: give "
-                    "each job an --rdzv_id and an --rdzv_endpoint of its own, or each program a "
-                    "--role",
-                    offer.host, offer.program, rules.place, rules.program)});
-    return true;
-  }
-  if (!rules.fixed_ranks) return false;
-  const auto& [holder, taken] =
-      *state->by_wish.try_emplace(offer.node_rank.value_or(0), event.id).first;
-  if (taken == event.id) return false;
-  actions->push_back(RefuseAgent{event.id, ErrorCode::kMismatch,
-                                 fmt::format("--node_rank {} is taken by an agent on {}", holder,
-                                             state->agents.at(taken).offer.host)});
   return true;
 }
 
@@ -221,43 +101,43 @@ void update(MembershipState* state, Agent* agent, const Offer& offer) {
 }
 
 /// A member is told to end by its user.
-void on_leaving(MembershipState* state, const Agent& agent, Actions* actions) {
+void on_leaving(MembershipState* state, const Agent& agent, MemberActions* actions) {
   state->left = ended_by_user(agent);
   if (state->state != State::kRunning) return;
   const int others = state->counts.members + state->counts.spares - 1;
   if (others >= state->rules.min_nodes) {
     begin_leaving(state, state->left->cause, actions);
   } else {
-    end(state, state->left, actions);
+    end_job(state, state->left, actions);
   }
 }
 
 /// A member's workers ended, neither well nor by a failure that was heard of: its agent lost its
 /// connection and came back before that was seen, or could not write the failure in time.
-void on_workers_gone(MembershipState* state, const Agent& agent, Actions* actions) {
+void on_workers_gone(MembershipState* state, const Agent& agent, MemberActions* actions) {
   Failure failure = node_failure(agent, {1, 0});
   failure.cause = fmt::format("the workers of node {} ({}) ended; its agent did not say why",
                               failure.node_rank, failure.host);
   if (state->rules.elastic()) {
     begin_leaving(state, failure.cause, actions);
   } else {
-    end(state, failure, actions);
+    end_job(state, failure, actions);
   }
 }
 
-void on(MembershipState* state, const AgentHere& event, JobTime now, Actions* actions) {
+void on(MembershipState* state, const AgentHere& event, JobTime now, MemberActions* actions) {
   auto place = state->agents.find(event.id);
   if (place == state->agents.end()) {
     if (refused(state, event, actions)) return;
     place = state->agents.try_emplace(event.id).first;
     place->second.arrival = ++state->arrivals;
   } else {
-    count(state, place->second, -1);
+    count_agent(state, place->second, -1);
   }
   Agent& agent = place->second;
   const bool leaves = agent.offer.leaving == 0 && event.offer.leaving != 0;
   update(state, &agent, event.offer);
-  count(state, agent);
+  count_agent(state, agent);
   if (leaves && agent.member) on_leaving(state, agent, actions);
   if (state->state == State::kRunning && agent.member && agent.work == NodeWork::kIdle) {
     on_workers_gone(state, agent, actions);
@@ -266,34 +146,34 @@ void on(MembershipState* state, const AgentHere& event, JobTime now, Actions* ac
 }
 
 /// A member that did not say goodbye.
-void on_lost_member(MembershipState* state, const Agent& agent, Actions* actions) {
+void on_lost_member(MembershipState* state, const Agent& agent, MemberActions* actions) {
   if (state->state == State::kLeaving && state->failure && agent.busy() &&
       state->failure->node_rank != agent.node_rank && state->rules.elastic()) {
     state->failure.reset();  // others failed because it was gone
     state->why = lost_agent(agent).cause;
-    publish(*state, actions);
+    publish_record(*state, actions);
   }
   if (state->state != State::kRunning || agent.work == NodeWork::kDone) return;
   if (state->rules.elastic()) {
     begin_leaving(state, lost_agent(agent).cause, actions);
   } else {
-    end(state, lost_agent(agent), actions);
+    end_job(state, lost_agent(agent), actions);
   }
 }
 
-void on(MembershipState* state, const AgentLost& event, JobTime now, Actions* actions) {
+void on(MembershipState* state, const AgentLost& event, JobTime now, MemberActions* actions) {
   const auto place = state->agents.find(event.id);
   if (place == state->agents.end()) return;
   const Agent agent = std::move(place->second);
   state->agents.erase(place);
-  count(state, agent, -1);
+  count_agent(state, agent, -1);
   if (state->rules.fixed_ranks) state->by_wish.erase(agent.offer.node_rank.value_or(0));
   if (state->lost_hosts.size() < kMaxLostHosts) state->lost_hosts.push_back(agent.offer.host);
   if (agent.member && agent.offer.leaving == 0) on_lost_member(state, agent, actions);
   look(state, now, actions);
 }
 
-void on(MembershipState* state, const WorkersFailed& event, JobTime now, Actions* actions) {
+void on(MembershipState* state, const WorkersFailed& event, JobTime now, MemberActions* actions) {
   // Of workers that are being ended some fail.
   if (state->state != State::kRunning || event.generation != state->generation) return;
   RestartRecord record = state->restarts;
@@ -302,24 +182,24 @@ void on(MembershipState* state, const WorkersFailed& event, JobTime now, Actions
   const bool hopeless = !after_failure(&endless, INT_MAX, event.failure).again;
   // With the last restart gone, the loss of a node may still explain it, see on_lost_member().
   if (!decision.again && (hopeless || state->rules.min_nodes == state->rules.max_nodes)) {
-    return end(state, event.failure, actions, decision.why_not);
+    return end_job(state, event.failure, actions, decision.why_not);
   }
   begin_leaving(state, "", actions, event.failure);
   look(state, now, actions);
 }
 
-void on(MembershipState* state, const JobTimePassed&, JobTime now, Actions* actions) {
+void on(MembershipState* state, const JobTimePassed&, JobTime now, MemberActions* actions) {
   look(state, now, actions);
   if (state->state != State::kForming || state->counts.usable >= state->rules.min_nodes) return;
   if (now >= state->forming_since + state->rules.join_timeout) {
-    return end_by(state, late_text(*state), actions);
+    return end_job_by(state, late_text(*state), actions);
   }
   if (now < state->say_at) return;
   state->say_at = now + state->rules.say_after;
   const std::string text = waiting_text(*state);
   if (text == state->awaited) return;
   state->awaited = text;
-  publish(*state, actions);
+  publish_record(*state, actions);
 }
 
 }  // namespace
@@ -345,7 +225,7 @@ JobRecord record_of(const MembershipState& state) {
 }
 
 std::vector<MemberAction> advance(MembershipState* state, const MemberEvent& event, JobTime now) {
-  Actions actions;
+  MemberActions actions;
   if (state->state == State::kEnded) return actions;
   std::visit([&](const auto& each) { on(state, each, now, &actions); }, event);
   return actions;

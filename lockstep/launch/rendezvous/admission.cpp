@@ -1,0 +1,57 @@
+#include "lockstep/launch/rendezvous/admission.h"
+
+#include <fmt/format.h>
+
+#include "lockstep/launch/rendezvous/waiting_text.h"
+
+namespace lockstep {
+namespace {
+
+std::string other_secret(const MembershipRules& rules) {
+  return fmt::format(
+      "the job of this name at {} has another LOCKSTEP_SECRET or LOCKSTEP_TLS: give "
+      "each job an --rdzv_id of its own, and all its nodes one secret",
+      rules.place);
+}
+
+std::string other_nodes(const MembershipRules& rules, const Offer& offer) {
+  return fmt::format("node {}({}) was started with --nnodes {}, the job at {} with {}",
+                     offer.node_rank ? fmt::format("{} ", *offer.node_rank) : "", offer.host,
+                     nodes_text(offer.min_nodes, offer.max_nodes), rules.place,
+                     nodes_text(rules.min_nodes, rules.max_nodes));
+}
+
+std::string other_program(const MembershipRules& rules, const Offer& offer) {
+  return fmt::format(
+      "node ({}) was started to run {}, the job of this name at {} runs {}: give "
+      "each job an --rdzv_id and an --rdzv_endpoint of its own, or each program a "
+      "--role",
+      offer.host, offer.program, rules.place, rules.program);
+}
+
+}  // namespace
+
+bool same_nodes(const MembershipRules& rules, const Offer& offer) {
+  return offer.min_nodes == rules.min_nodes && offer.max_nodes == rules.max_nodes;
+}
+
+std::optional<RefuseAgent> refusal_of(const MembershipState& state, const AgentHere& event) {
+  const MembershipRules& rules = state.rules;
+  const Offer& offer = event.offer;
+  const auto usage = [&](const std::string& why) {
+    return RefuseAgent{event.id, ErrorCode::kInvalidArgument, why};
+  };
+  if (offer.mark != rules.mark) return usage(other_secret(rules));
+  if (!same_nodes(rules, offer)) return usage(other_nodes(rules, offer));
+  if (!rules.fixed_ranks) {
+    const bool other = offer.role == rules.role && offer.program != rules.program;
+    return other ? std::optional(usage(other_program(rules, offer))) : std::nullopt;
+  }
+  const auto holder = state.by_wish.find(offer.node_rank.value_or(0));
+  if (holder == state.by_wish.end()) return std::nullopt;
+  return RefuseAgent{event.id, ErrorCode::kMismatch,
+                     fmt::format("--node_rank {} is taken by an agent on {}", holder->first,
+                                 state.agents.at(holder->second).offer.host)};
+}
+
+}  // namespace lockstep

@@ -1,0 +1,103 @@
+#include "lockstep/launch/rendezvous/job_steps.h"
+
+#include <algorithm>
+
+#include "lockstep/launch/rendezvous/generation.h"
+
+namespace lockstep {
+namespace {
+
+using State = JobRecord::State;
+
+}  // namespace
+
+void count_agent(MembershipState* state, const MembershipState::Agent& agent, int by) {
+  auto& counts = state->counts;
+  counts.usable += agent.usable() ? by : 0;
+  counts.spares += agent.usable() && !agent.member ? by : 0;
+  counts.busy += agent.busy() ? by : 0;
+  counts.members += agent.member ? by : 0;
+  counts.done += agent.member && agent.work == NodeWork::kDone ? by : 0;
+}
+
+void publish_record(const MembershipState& state, MemberActions* actions) {
+  actions->push_back(PublishRecord{record_of(state)});
+}
+
+void end_job(MembershipState* state, std::optional<Failure> failure, MemberActions* actions,
+             std::string why) {
+  state->state = State::kEnded;
+  state->failure = std::move(failure);
+  state->why = std::move(why);
+  publish_record(*state, actions);
+}
+
+void end_job_by(MembershipState* state, const std::string& cause, MemberActions* actions) {
+  Failure failure;
+  failure.status.code = 1;
+  failure.cause = cause;
+  end_job(state, failure, actions);
+}
+
+void begin_leaving(MembershipState* state, std::string why, MemberActions* actions,
+                   std::optional<Failure> failure) {
+  state->state = State::kLeaving;
+  state->failure = std::move(failure);
+  state->why = std::move(why);
+  state->newcomer_since.reset();
+  publish_record(*state, actions);
+}
+
+// After the first generation the others are waited for only where a new leader expects them: they
+// cannot be here before they see that the last leader is gone, however short the last call is.
+JobTime last_call_at(const MembershipState& state, JobTime since) {
+  const MembershipRules& rules = state.rules;
+  if (state.generation == 0) return since + rules.last_call_timeout;
+  return since + std::max(rules.last_call_timeout, rules.return_grace);
+}
+
+void try_to_form(MembershipState* state, JobTime now, MemberActions* actions) {
+  const MembershipRules& rules = state->rules;
+  const int here = state->counts.usable;
+  if (here < rules.min_nodes) {
+    state->enough_since.reset();
+    return;
+  }
+  if (!state->enough_since) state->enough_since = now;
+  const bool again = state->generation > 0 && here >= state->expected_nodes;
+  const bool late = now >= last_call_at(*state, *state->enough_since);
+  if (state->counts.busy > 0 || !(here >= rules.max_nodes || again || late)) return;
+  PublishPlans plans = make_generation(state);
+  state->counts = {};
+  for (const auto& [id, agent] : state->agents) count_agent(state, agent);
+  state->enough_since.reset();
+  state->awaited.clear();
+  state->lost_hosts.clear();
+  state->state = State::kRunning;
+  actions->push_back(std::move(plans));
+  publish_record(*state, actions);
+}
+
+void begin_forming(MembershipState* state, JobTime now, MemberActions* actions) {
+  const bool enough = state->counts.usable >= state->rules.min_nodes;
+  if (state->left && !enough) return end_job(state, state->left, actions);
+  if (state->failure) {
+    const auto decision =
+        after_failure(&state->restarts, state->rules.max_restarts, *state->failure);
+    if (!decision.again) return end_job(state, state->failure, actions, decision.why_not);
+  }
+  state->state = State::kForming;
+  state->failure.reset();
+  state->why.clear();
+  state->left.reset();
+  state->expected_nodes = 0;
+  state->forming_since = now;
+  state->say_at = now + state->rules.say_after;
+  for (auto& [id, agent] : state->agents) agent.member = false;
+  state->counts.spares = state->counts.usable;
+  state->counts.members = state->counts.done = 0;
+  try_to_form(state, now, actions);
+  if (state->state == State::kForming) publish_record(*state, actions);
+}
+
+}  // namespace lockstep
