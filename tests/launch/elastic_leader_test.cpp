@@ -26,8 +26,9 @@ class PretendedLeader {
     say(JobRecord::State::kForming, 0);
   }
 
-  void say(JobRecord::State state, int64_t generation) {
+  void say(JobRecord::State state, int64_t generation, const std::string& why = "") {
     JobRecord record;
+    record.why = why;
     record.state = state;
     record.generation = generation;
     record.by = "it";
@@ -104,10 +105,13 @@ TEST(ElasticLeader, WhoIsDoneFollowsIntoAGenerationThatItDidNotSeeComing) {
   leader.run_alone(leader.await_offer([](const Offer&) { return true; }), 1);
   leader.run_alone(leader.await_offer(done(1)), 2);
   leader.await_offer(done(2));
+  leader.say(JobRecord::State::kForming, 2, "node 1 left");
+  leader.await_offer([](const Offer& offer) { return offer.work == NodeWork::kIdle; });
   leader.say(JobRecord::State::kEnded, 2);
   EXPECT_EQ(a->wait(), 0) << a->err();
   EXPECT_TRUE(has(a->out(), "generation 1 on rank 0.")) << a->out();
   EXPECT_TRUE(has(a->out(), "generation 2 on rank 0.")) << a->out();
+  EXPECT_TRUE(has(a->err(), "node 1 left; all workers start anew")) << a->err();
 }
 
 }  // namespace

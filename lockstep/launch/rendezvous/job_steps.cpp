@@ -73,6 +73,8 @@ void try_to_form(MembershipState* state, JobTime now, MemberActions* actions) {
   state->enough_since.reset();
   state->awaited.clear();
   state->lost_hosts.clear();
+  state->failure.reset();
+  state->why.clear();
   state->state = State::kRunning;
   actions->push_back(std::move(plans));
   publish_record(*state, actions);
@@ -87,8 +89,6 @@ void begin_forming(MembershipState* state, JobTime now, MemberActions* actions) 
     if (!decision.again) return end_job(state, state->failure, actions, decision.why_not);
   }
   state->state = State::kForming;
-  state->failure.reset();
-  state->why.clear();
   state->left.reset();
   state->expected_nodes = 0;
   state->forming_since = now;

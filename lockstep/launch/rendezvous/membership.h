@@ -84,10 +84,11 @@ struct MembershipState {
   std::string awaited;                    ///< What was said last.
   std::optional<JobTime> enough_since;    ///< Forming: since then MIN are here.
   std::optional<JobTime> newcomer_since;  ///< Running: since then one more could take part.
-  std::optional<Failure> failure;         ///< Leaving: why, where that is why. Ended: likewise.
-  std::string why;                        ///< Leaving: why else. Ended: why there is no restart.
-  std::optional<Failure> left;            ///< A member was ended by its user.
-  std::vector<std::string> lost_hosts;    ///< Since a generation last began; the first few.
+  /// Leaving, and forming after it: why, where that is why. Ended: likewise.
+  std::optional<Failure> failure;
+  std::string why;              ///< Leaving, forming: why else. Ended: why there is no restart.
+  std::optional<Failure> left;  ///< A member was ended by its user.
+  std::vector<std::string> lost_hosts;  ///< Since a generation last began; the first few.
 };
 
 /// An agent's key appeared or changed.

@@ -213,7 +213,9 @@ void Participant::stop_work(const std::optional<Failure>& failure, const std::st
 }
 
 void Participant::on_forming(const JobRecord& record) {
-  if (own_generation_runs()) stop_work(record.failure, "the job's leader changed");
+  if (own_generation_runs()) {
+    stop_work(record.failure, record.why.empty() ? "the job's leader changed" : record.why);
+  }
   if (record.awaited.empty() || record.awaited == said_) return;
   said_ = record.awaited;
   log_info(said_);

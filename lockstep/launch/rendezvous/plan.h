@@ -40,10 +40,11 @@ struct JobRecord {
   State state = State::kForming;
   int64_t generation = 0;
   int restart_count = 0;
-  std::string awaited;             ///< kForming: whom the job waits for, once that takes long.
-  std::optional<Failure> failure;  ///< kLeaving, kEnded: why, where that is why.
-  std::string why;                 ///< kLeaving: why else. kEnded: why there is no restart.
-  std::string by;                  ///< The agent that leads: another's record is an earlier job's.
+  std::string awaited;  ///< kForming: whom the job waits for, once that takes long.
+  /// kLeaving, and kForming after it: why, where that is why. kEnded: likewise.
+  std::optional<Failure> failure;
+  std::string why;         ///< kLeaving, kForming: why else. kEnded: why there is no restart.
+  std::string by;          ///< The agent that leads: another's record is an earlier job's.
   int64_t num_agents = 0;  ///< That are here: how often each gives a sign of life follows from it.
 };
 

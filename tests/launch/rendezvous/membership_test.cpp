@@ -322,10 +322,13 @@ TEST(Membership, AFixedJobWithRestartsWaitsForTheNodeToComeBack) {
   job.lose("a");
   job.end_workers();
   EXPECT_TRUE(job.forming());
+  EXPECT_EQ(job.record.why, "the agent of node 0 (host-a) died or cannot be reached")
+      << "who was done may have missed the record before";
   job.pass(100s);
   EXPECT_EQ(job.record.awaited,
             "1 of 2 nodes are here; waiting for node 0 at meet:29400; gone: host-a");
   job.come_ranked("a2", 0);
+  EXPECT_EQ(job.record.why, "");
   EXPECT_EQ(job.ranks(), "a20 b1");
   EXPECT_EQ(job.record.restart_count, 0);
 }
