@@ -16,6 +16,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/unique_fd.h"
 #include "lockstep/launch/agent/core_binding.h"
+#include "lockstep/launch/jobs/registry.h"
 #include "tests/launch/launched.h"
 #include "tests/support/temp_folder.h"
 
@@ -174,6 +175,33 @@ TEST_F(Jobs, LogsShowsWhatWasWrittenOfTheRanksAskedFor) {
   run.send(SIGTERM);
   EXPECT_EQ(follow.wait(), 0) << "it ends with the job";
   EXPECT_EQ(run.wait(), 143);
+}
+
+// Where nodes come and go, ranks change.
+TEST_F(Jobs, LogsThatAreFollowedThroughARestartNameTheRanksOfNow) {
+  const auto attempt = [&](const std::string& name) {
+    const auto folder = folder_.path() / name;
+    std::filesystem::create_directories(folder / "0");
+    std::ofstream(folder / "0" / "stdout.log") << name << "\n";
+    return folder.string();
+  };
+  JobEntry entry;  // this program is the agent
+  entry.pid = ::getpid();
+  entry.run_id = "one";
+  entry.num_nodes = entry.local_size = 1;
+  entry.log_folder = folder_.path().string();
+  entry.attempt_folder = attempt("first");
+  entry.first_rank = 1;
+  entry.world_size = 2;
+  JobFile file({variables().at("LOCKSTEP_JOBS_DIR")});
+  file.write(entry);
+  Launched follow({"logs", "-f"}, variables());
+  EXPECT_TRUE(follow.wait_for("[1] first")) << follow.out();
+  entry.attempt_folder = attempt("second");
+  entry.first_rank = 0;
+  entry.world_size = 1;
+  file.write(entry);
+  EXPECT_TRUE(follow.wait_for("[0] second")) << follow.out();
 }
 
 TEST_F(Jobs, LogsWithoutFilesSaysHowToGetThem) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <deque>
 #include <map>
 #include <memory>
 
@@ -42,26 +43,23 @@ std::vector<int> local_ranks_of(const JobEntry& job, const std::vector<int>& wan
 
 class Follower {
  public:
-  Follower(const HeldAgent& agent, const std::vector<int>& wanted, size_t tail)
-      : agent_(&agent),
-        reader_(agent.job.attempt_folder),
-        ranks_(local_ranks_of(agent.job, wanted)),
-        tail_(tail) {
-    style_.first_rank = agent.job.first_rank;
-    style_.world_size = agent.job.world_size;
-    if (agent.job.num_nodes > 1) style_.host = agent.job.host;
-    style_.host_width = style_.host.size();
+  Follower(const HeldAgent& agent, std::vector<int> wanted, size_t tail)
+      : agent_(&agent), wanted_(std::move(wanted)), reader_(""), tail_(tail) {
     style_.color =
         wants_color(::isatty(STDOUT_FILENO) == 1, std::getenv("NO_COLOR"), std::getenv("TERM"));
+    take(agent.job);
   }
 
   void show(bool last) {
-    auto lines = reader_.read(ranks_, last);
-    std::map<int, size_t> left;
-    for (const auto& line : lines) ++left[line.local_rank];
-    for (const auto& line : lines) {
-      if (tail_ > 0 && left[line.local_rank]-- > tail_) continue;
-      std::puts((line_prefix(style_, {line.local_rank}) + line.text).c_str());
+    std::map<int, std::deque<std::string>> tails;
+    reader_.read(ranks_, last, [&](const LogReader::Line& line) {
+      if (tail_ == 0) return put(line.local_rank, line.text);
+      auto& tail = tails[line.local_rank];
+      tail.push_back(line.text);
+      if (tail.size() > tail_) tail.pop_front();
+    });
+    for (const auto& [local_rank, tail] : tails) {
+      for (const std::string& text : tail) put(local_rank, text);
     }
     tail_ = 0;
     std::fflush(stdout);
@@ -73,13 +71,28 @@ class Follower {
     for (const JobEntry& job : running_jobs()) {
       if (job.pid != agent_->job.pid || job.attempt_folder == reader_.folder()) continue;
       show(true);  // started again: the rest of that attempt, then the next
-      reader_ = LogReader(job.attempt_folder);
+      take(job);
     }
     return false;
   }
 
  private:
+  /// An attempt: after a restart ranks may be others.
+  void take(const JobEntry& job) {
+    reader_ = LogReader(job.attempt_folder);
+    ranks_ = local_ranks_of(job, wanted_);
+    style_.first_rank = job.first_rank;
+    style_.world_size = job.world_size;
+    style_.host = job.num_nodes > 1 ? job.host : "";
+    style_.host_width = style_.host.size();
+  }
+
+  void put(int local_rank, const std::string& text) const {
+    std::puts((line_prefix(style_, {local_rank}) + text).c_str());
+  }
+
   const HeldAgent* agent_;
+  const std::vector<int> wanted_;
   LogReader reader_;
   std::vector<int> ranks_;
   size_t tail_;

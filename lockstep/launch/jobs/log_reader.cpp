@@ -8,15 +8,13 @@
 
 namespace lockstep {
 
-std::vector<LogReader::Line> LogReader::read(const std::vector<int>& local_ranks, bool last) {
-  std::vector<Line> lines;
+void LogReader::read(const std::vector<int>& local_ranks, bool last, const TakeLine& take) {
   for (const int local_rank : local_ranks) {
-    for (const int stream : {1, 2}) read_file(local_rank, stream, last, &lines);
+    for (const int stream : {1, 2}) read_file(local_rank, stream, last, take);
   }
-  return lines;
 }
 
-void LogReader::read_file(int local_rank, int stream, bool last, std::vector<Line>* lines) {
+void LogReader::read_file(int local_rank, int stream, bool last, const TakeLine& take) {
   File& file = files_[{local_rank, stream}];
   if (!file.fd) {
     const auto path =
@@ -28,12 +26,12 @@ void LogReader::read_file(int local_rank, int stream, bool last, std::vector<Lin
   for (ssize_t got = 0; (got = ::read(file.fd.get(), buffer.data(), buffer.size())) > 0;) {
     for (auto& text :
          file.splitter.feed(std::string_view(buffer).substr(0, static_cast<size_t>(got)))) {
-      lines->push_back({local_rank, stream, std::move(text)});
+      take({local_rank, stream, std::move(text)});
     }
   }
   if (!last) return;
   std::string rest = file.splitter.finish();
-  if (!rest.empty()) lines->push_back({local_rank, stream, std::move(rest)});
+  if (!rest.empty()) take({local_rank, stream, std::move(rest)});
 }
 
 }  // namespace lockstep

@@ -1,6 +1,7 @@
 #pragma once
 // The files that a job's workers have written so far (`lockstep logs`).
 
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -21,9 +22,10 @@ class LogReader {
     std::string text;
   };
 
+  using TakeLine = std::function<void(const Line& line)>;
   /// What was added since the last call: rank by rank, stdout first. `last`: also a line without
-  /// its end.
-  std::vector<Line> read(const std::vector<int>& local_ranks, bool last);
+  /// its end. Takes no room for it, however long the files are.
+  void read(const std::vector<int>& local_ranks, bool last, const TakeLine& take);
 
   const std::string& folder() const { return folder_; }
 
@@ -32,7 +34,7 @@ class LogReader {
     UniqueFd fd;
     LineSplitter splitter;
   };
-  void read_file(int local_rank, int stream, bool last, std::vector<Line>* lines);
+  void read_file(int local_rank, int stream, bool last, const TakeLine& take);
 
   std::string folder_;
   std::map<std::pair<int, int>, File> files_;
