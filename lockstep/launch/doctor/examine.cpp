@@ -42,6 +42,13 @@ std::vector<std::string> probe_command(const ExamineOptions& options, const std:
   return words;
 }
 
+std::chrono::milliseconds stream_time(const ExamineOptions& options) {
+  return std::chrono::ceil<std::chrono::milliseconds>(
+      std::chrono::duration<double>(options.seconds));
+}
+
+constexpr int kClockTries = 5;
+
 class Examination {
  public:
   explicit Examination(const ExamineOptions& options) : options_(options) {
@@ -99,7 +106,8 @@ class Examination {
                            {"cookie", make_job_secret().substr(0, kCookieBytes)},
                            {"folder", options_.folder},
                            {"log_folder", options_.log_folder},
-                           {"hccn_conf", options_.hccn_conf}};
+                           {"hccn_conf", options_.hccn_conf},
+                           {"lifetime_s", longest_examination(options_, size()).count()}};
     auto requests = to_all(request);
     for (size_t i = 0; i < size(); ++i) requests[i]["me"] = i;
     const auto answers = ask_all(probes_, requests, deadline());
@@ -113,9 +121,8 @@ class Examination {
   /// As NTP does it: the answer was written between our two looks at our clock; the closest counts.
   void ask_clocks() {
     using std::chrono::duration;
-    constexpr int kTries = 5;
     std::vector<double> best(size(), 1e9);
-    for (int attempt = 0; attempt < kTries; ++attempt) {
+    for (int attempt = 0; attempt < kClockTries; ++attempt) {
       const auto wall = std::chrono::system_clock::now().time_since_epoch();
       const auto start = Deadline::Clock::now();
       const auto answers = ask_all(probes_, to_all({{"do", "clock"}}), deadline());
@@ -194,7 +201,8 @@ class Examination {
                                              {"target", target(static_cast<size_t>(to), *port)},
                                              {"seconds", options_.seconds}};
     }
-    const auto answers = ask_all(probes_, requests, deadline());
+    const auto answers =
+        ask_all(probes_, requests, Deadline::after(options_.timeout + stream_time(options_)));
     for (const auto& [from, to] : round) {
       const ExamineJson& json = answers[static_cast<size_t>(from)].json;
       if (json.is_null()) continue;
@@ -243,6 +251,13 @@ std::vector<std::vector<std::pair<int, int>>> tournament(int n) {
     rounds.push_back(std::move(pairs));
   }
   return rounds;
+}
+
+std::chrono::seconds longest_examination(const ExamineOptions& options, size_t num_hosts) {
+  constexpr int kOthers = 2;  // facts and links
+  const auto rounds = 2 * static_cast<int>(num_hosts + num_hosts % 2 - 1);
+  return std::chrono::ceil<std::chrono::seconds>((kOthers + kClockTries) * options.timeout +
+                                                 rounds * (options.timeout + stream_time(options)));
 }
 
 Findings examine(const ExamineOptions& options) {

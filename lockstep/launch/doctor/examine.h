@@ -1,6 +1,7 @@
 #pragma once
 // Asking all hosts.
 
+#include <chrono>
 #include <functional>
 #include <string>
 #include <vector>
@@ -27,6 +28,10 @@ struct ExamineOptions {
 /// pairs are measured in rounds in which each host is in one pair. Nothing is left on any host.
 /// Cost: about a second, and 2(n-1) rounds of 0.5 s for n hosts.
 Findings examine(const ExamineOptions& options);
+
+/// Longest that all questions to so many hosts can take, when each host takes its time: how long a
+/// probe lives that nobody ends.
+std::chrono::seconds longest_examination(const ExamineOptions& options, size_t num_hosts);
 
 /// Rounds of a tournament: each pair of `n` meets once, each host at most once a round.
 std::vector<std::vector<std::pair<int, int>>> tournament(int n);

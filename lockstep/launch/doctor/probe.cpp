@@ -18,6 +18,7 @@ namespace {
 
 using ProbeJson = nlohmann::json;
 
+/// Until it is told how much will be asked.
 constexpr unsigned kLifetime = 600;  // s
 constexpr auto kTryTime = 5s;
 
@@ -45,6 +46,7 @@ class Prober {
     names_ = request.at("hosts").get<std::vector<std::string>>();
     cookie_ = request.at("cookie").get<std::string>();
     if (cookie_.size() != kCookieBytes) throw Error(ErrorCode::kInvalidArgument, "cookie");
+    ::alarm(request.value("lifetime_s", kLifetime));
     const auto me = request.at("me").get<size_t>();
     server_ = std::make_unique<LinkServer>(cookie_, static_cast<int>(me));
     std::vector<ListeningPort> ports;

@@ -66,6 +66,12 @@ TEST(DoctorTournament, EachPairOnceAndEachHostOnceARound) {
   }
 }
 
+TEST(DoctorTournament, AProbeLivesForAllRounds) {
+  ExamineOptions options;
+  options.seconds = 60;
+  EXPECT_GT(longest_examination(options, 8), std::chrono::minutes(14)) << "7 rounds, each way";
+}
+
 TEST(DoctorReport, ForPeople) {
   Findings all = sound_hosts(2);
   all.hosts[1].facts.somaxconn = 128;
