@@ -3,10 +3,13 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <fstream>
+
 #include "lockstep/base/error.h"
 #include "lockstep/launch/agent/core_binding.h"
 #include "lockstep/launch/warm/warm_note.h"
 #include "tests/launch/elastic_job.h"
+#include "tests/support/temp_folder.h"
 
 namespace lockstep::testing {
 namespace {
@@ -152,6 +155,25 @@ TEST(WarmWait, ASpareHasLoadedItsProgram) {
   ASSERT_TRUE(spare->wait_for("warm rank")) << text_of(*spare);
   EXPECT_EQ(times_in(spare->out(), "prepared"), 1) << spare->out();
   EXPECT_TRUE(b->wait_all_gone());
+}
+
+TEST(WarmWait, ASpareThatWasNotNeededEndsWithWhatItHasLoaded) {
+  const TempFolder folder;
+  const std::string go = folder.path() / "go";
+  const ElasticJob job("2:2");
+  const Words work = {"/bin/sh", "-c",
+                      "echo at work; until [ -e " + go + " ]; do sleep 0.05; done"};
+  const auto a = job.agent("a", work);
+  const auto b = job.agent("b", work);
+  ASSERT_TRUE(a->wait_for("at work")) << text_of(*a);
+  const auto spare = job.agent("c", elastic_worker("hang"), {"--role", "spare"});
+  ASSERT_TRUE(spare->wait_for("prepared")) << text_of(*spare);
+  ASSERT_TRUE(spare->wait_for("waits to take the place of another")) << text_of(*spare);
+  std::ofstream(go).put('\n');
+  EXPECT_EQ(spare->wait(), 0) << text_of(*spare);
+  EXPECT_TRUE(has(text_of(*spare), "has ended well, without this node")) << text_of(*spare);
+  EXPECT_EQ(times_in(spare->out(), "warm rank"), 0) << spare->out();
+  EXPECT_TRUE(spare->alive().empty());
 }
 
 TEST(WarmWait, ASignalEndsANodeThatWaits) {
