@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <utility>
 
 #include "lockstep/base/error.h"
 #include "lockstep/launch/agent/children.h"
@@ -168,7 +169,8 @@ std::optional<WorkerEnded> WorkerGroup::take_end(int local_rank) {
   drain(&worker);
   if (!worker.ended_group) setup_.guard->forget(worker.pid);
   WorkerEnded end{local_rank, *status, worker.ended_group, {}};
-  for (size_t i = 0; !status->ok() && i < workers_.size(); ++i) {
+  if (status->ok() || std::exchange(failed_, true)) return end;
+  for (size_t i = 0; i < workers_.size(); ++i) {
     const bool runs = static_cast<bool>(workers_[i].pidfd);
     if (runs && dying_by_signal(workers_[i].pid))
       end.dying_by_signal.push_back(static_cast<int>(i));

@@ -50,7 +50,8 @@ class WorkerGroup {
 
   int size() const { return static_cast<int>(workers_.size()); }
 
-  /// The worker that `tag` says has ended; nothing if it has not.
+  /// How that worker ended; nothing if it has not. Of the first that did not end well, too, who
+  /// else is dying.
   std::optional<WorkerEnded> take_end(int local_rank);
 
   /// Local ranks of workers that ended before and whose group has nobody left now.
@@ -92,6 +93,7 @@ class WorkerGroup {
   const std::string log_folder_;
   const StepBoard steps_;
   std::vector<Worker> workers_;
+  bool failed_ = false;  ///< One did not end well.
 };
 
 }  // namespace lockstep
