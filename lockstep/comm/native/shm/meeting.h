@@ -134,7 +134,9 @@ class Meeting {
         if (ready()) return;  // it did its part before it went
         check(late, doing());
       }
-      if (over()) time_out(missing(), doing());
+      if (!over()) continue;
+      // None is late where the last one came after the look above.
+      if (const auto late = missing(); !late.empty()) time_out(late, doing());
     }
   }
   /// Waits for the other ranks of the operation under way.

@@ -1,0 +1,31 @@
+#include "lockstep/comm/native/shm/meeting.h"
+
+#include <gtest/gtest.h>
+
+#include "lockstep/comm/native/shm/segment.h"
+
+namespace lockstep::shm {
+namespace {
+
+// A wait whose time is over when it looks who is late, and finds that nobody is any more.
+TEST(Meeting, WhoComesAtTheLastMomentIsNotLate) {
+  const int64_t bytes = Control::control_bytes(1);
+  const UniqueFd fd = make_memory(bytes);
+  const Mapping memory(fd.get(), bytes);
+  GroupSpec spec;
+  spec.world_ranks = {0};
+  Meeting meeting(spec, Control(memory.data(), 1));
+  Event event;
+  int looks = 0;
+  const auto has_come = [&] { return ++looks > 2; };
+  meeting.wait(
+      event, has_come, [] { return std::vector<int>(); },
+      [] {
+        return Doing{"barrier #1", 1};
+      },
+      Waiting{Deadline::after(0s), false});
+  EXPECT_GT(looks, 2);
+}
+
+}  // namespace
+}  // namespace lockstep::shm
