@@ -20,23 +20,26 @@ namespace {
 
 using nlohmann::json;
 
-std::string card_key(const std::string& name, int rank) {
+/// With a rank, or as what those of all ranks begin with.
+template <class Rank>
+std::string card_key(const std::string& name, const Rank& rank) {
   return fmt::format("{}/rank/{}", name, rank);
 }
 
-std::vector<int> missing_ranks(Store& store, const std::string& name, int size) {
+/// Those whose key, `prefix` and the rank, is not there.
+std::vector<int> missing_ranks(Store& store, const std::string& prefix, int size) {
   // One question, for all ranks ask it at the same time.
-  const auto there = store.list(name + "/rank/", Deadline::after(5s));
+  const auto there = store.list(prefix, Deadline::after(5s));
   std::vector<int> missing;
   for (int rank = 0; rank < size; ++rank) {
-    const bool came = std::binary_search(there.begin(), there.end(), card_key(name, rank));
+    const bool came = std::binary_search(there.begin(), there.end(), prefix + std::to_string(rank));
     if (!came) missing.push_back(rank);
   }
   return missing;
 }
 
 Error nobody_came(Store& store, const std::string& name, int size) {
-  const auto missing = missing_ranks(store, name, size);
+  const auto missing = missing_ranks(store, card_key(name, ""), size);
   if (missing.empty()) {
     return Error(ErrorCode::kTimeout, "creating the process group: rank 0 did not answer");
   }
@@ -131,6 +134,23 @@ GroupSpec meet(const World& world, const std::string& backend, std::chrono::mill
     spec.recorders.push_back(here ? open_recorder(member.value("recorder", "")) : nullptr);
   }
   return spec;
+}
+
+void await_members(const GroupSpec& spec, Deadline deadline) {
+  if (spec.size == 1) return;  // and may have no store
+  const std::string prefix = spec.name + "/came/";
+  std::vector<std::string> keys;
+  for (int rank = 0; rank < spec.size; ++rank) keys.push_back(prefix + std::to_string(rank));
+  spec.store->set(keys[static_cast<size_t>(spec.rank)], "", deadline);
+  try {
+    spec.store->wait(keys, deadline);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kTimeout) throw;
+    const auto missing = missing_ranks(*spec.store, prefix, spec.size);
+    if (missing.empty()) return;  // the last one came just now
+    throw Error(ErrorCode::kTimeout, fmt::format("creating the process group: {} did not come",
+                                                 spec.rank_names(missing)));
+  }
 }
 
 }  // namespace lockstep

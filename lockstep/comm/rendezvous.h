@@ -16,4 +16,8 @@ namespace lockstep {
 GroupSpec meet(const World& world, const std::string& backend, std::chrono::milliseconds timeout,
                Deadline deadline);
 
+/// For engines that would wait for late members without a name: returns when all of `spec` have
+/// called it, which a group does once. Errors: kTimeout naming the ranks that did not come.
+void await_members(const GroupSpec& spec, Deadline deadline);
+
 }  // namespace lockstep

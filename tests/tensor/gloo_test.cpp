@@ -95,6 +95,16 @@ TEST(Gloo, ADisagreementNamesBothSidesAndALateRankIsNamed) {
   });
 }
 
+TEST(Gloo, ARankThatDoesNotComeToASubgroupIsNamed) {
+  run_rank_threads(3, [](const World& world) {
+    const auto group = make(world, std::chrono::milliseconds(1500));
+    if (world.rank != 1) return;
+    const Error error = error_of([&] { group.subgroup({1, 2}); });
+    EXPECT_EQ(error.code(), ErrorCode::kTimeout);
+    EXPECT_STREQ(error.what(), "creating the process group: rank 2 did not come");
+  });
+}
+
 TEST(Gloo, ALateLetterIsNamedWhateverCollectivesRunMeanwhile) {
   run_rank_threads(2, [](const World& world) {
     auto group = make(world, std::chrono::milliseconds(1500));

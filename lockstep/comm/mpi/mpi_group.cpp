@@ -16,6 +16,7 @@
 #include "lockstep/comm/kernels/reduce.h"
 #include "lockstep/comm/mpi/library.h"
 #include "lockstep/comm/native/op_header.h"
+#include "lockstep/comm/rendezvous.h"
 
 namespace lockstep {
 namespace {
@@ -294,17 +295,6 @@ std::string mpi_job() {
   return "?";
 }
 
-/// What `rank` says of itself under `key`.
-std::string word_of(const GroupSpec& spec, int rank, const std::string& key, Deadline deadline) {
-  try {
-    return spec.store->get(key, deadline);
-  } catch (const Error& error) {
-    if (error.code() != ErrorCode::kTimeout) throw;
-    throw Error(ErrorCode::kTimeout,
-                fmt::format("back end mpi: {} did not come", spec.rank_name(rank)));
-  }
-}
-
 /// MPI's numbers of the group's ranks.
 std::vector<int> mpi_ranks(const GroupSpec& spec, const LockstepMpiApi& api, Deadline deadline) {
   Store& store = *spec.store;
@@ -315,7 +305,7 @@ std::vector<int> mpi_ranks(const GroupSpec& spec, const LockstepMpiApi& api, Dea
   store.set(key_of(spec.rank), fmt::format("{} {}", own, job), deadline);
   std::vector<int> ranks;
   for (int rank = 0; rank < spec.size; ++rank) {
-    const auto text = word_of(spec, rank, key_of(rank), deadline);
+    const auto text = store.get(key_of(rank), deadline);
     const size_t space = text.find(' ');
     const auto theirs = text.substr(space + 1);
     const int number = std::stoi(text.substr(0, space));
@@ -358,6 +348,7 @@ std::unique_ptr<GroupImpl> make_mpi_group(const GroupSpec& spec, Deadline deadli
                               api->library()));
     }
   }
+  await_members(spec, deadline);
   const auto ranks = mpi_ranks(spec, *api, deadline);
   const auto tag = static_cast<int>(std::hash<std::string>()(spec.name) % 8192 * 2);
   void* const data = make_communicator(*api, ranks, tag);

@@ -12,6 +12,7 @@
 #include "lockstep/comm/checked_group.h"
 #include "lockstep/comm/copy.h"
 #include "lockstep/comm/kernels/reduce.h"
+#include "lockstep/comm/rendezvous.h"
 #include "lockstep/tensor/c10d/adapters.h"
 #include "lockstep/tensor/c10d/ordered_key.h"
 #include "lockstep/tensor/dtype.h"
@@ -319,6 +320,7 @@ std::unique_ptr<GroupImpl> make_gloo_group(const GroupSpec& spec, Deadline deadl
   try {
     options->devices.push_back(
         ProcessGroupGloo::createDeviceForHostname(spec.addresses[static_cast<size_t>(spec.rank)]));
+    await_members(spec, deadline);
     auto store =
         c10::make_intrusive<StoreForC10d>(spec.store, spec.name + "/gloo/", deadline.left());
     auto gloo = c10::make_intrusive<ProcessGroupGloo>(store, spec.rank, spec.size, options);
