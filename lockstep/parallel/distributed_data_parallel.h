@@ -91,7 +91,7 @@ class DistributedDataParallel {
 
   /// Runs body(shard) for each of this rank's shards in order; without DdpOptions::shards that is
   /// once, with the rank. The body runs one forward() and its backward(). Gradients are averaged
-  /// when the last is done, and what was in .grad before does not count: accumulate by no_sync().
+  /// when the last is done; with shards, what was in .grad before does not count: see no_sync().
   /// Errors: those of forward() and backward(); kInvalidArgument naming parameters that got no
   /// gradient. After an error, which may be one that the body throws, buffers are as before the
   /// step and nothing that was accumulated is left: all ranks start again from zero_grad(), unless
