@@ -17,6 +17,7 @@
 #include "lockstep/base/env.h"
 #include "lockstep/base/text.h"
 #include "lockstep/launch/environment.h"
+#include "tests/support/temp_folder.h"
 
 namespace lockstep::testing {
 namespace {
@@ -66,6 +67,13 @@ pid_t start(const std::vector<std::string>& words, const Environment& environmen
   return pid;
 }
 
+/// Not the user's list of jobs: agents that are killed with their guards stay in it.
+const std::string& list_of_jobs() {
+  static const TempFolder folder;
+  static const std::string jobs = folder / "jobs";
+  return jobs;
+}
+
 }  // namespace
 
 std::string built_program(const std::string& name) {
@@ -78,6 +86,7 @@ Launched::Launched(const std::vector<std::string>& words,
   mark_ = "LOCKSTEP_TEST_MARK=" + std::to_string(::getpid()) + "-" + std::to_string(++number);
   Environment environment = this_environment();
   environment["LOCKSTEP_TEST_MARK"] = mark_.substr(mark_.find('=') + 1);
+  environment["LOCKSTEP_JOBS_DIR"] = list_of_jobs();
   for (const auto& [name, value] : variables) environment[name] = value;
   std::vector<std::string> command = words;
   if (command[0].find('/') == std::string::npos) {

@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <string>
+#include <system_error>
 
 namespace lockstep {
 
@@ -13,7 +14,11 @@ class TempFolder {
     std::string pattern = (std::filesystem::temp_directory_path() / "lockstep-test-XXXXXX");
     path_ = ::mkdtemp(pattern.data());
   }
-  ~TempFolder() { std::filesystem::remove_all(path_); }
+  ~TempFolder() {
+    std::error_code gone;  // A process that ends just now removed a file of its own: once more.
+    while (std::filesystem::remove_all(path_, gone), gone == std::errc::no_such_file_or_directory) {
+    }
+  }
   TempFolder(const TempFolder&) = delete;
   TempFolder& operator=(const TempFolder&) = delete;
 
