@@ -179,7 +179,7 @@ class PickleReader {
       case kStackGlobal: {
         const auto names = stack_.pop_count(2);
         stack_.push(
-            {Kind::kGlobal, 0, stack_.text_of(names[0]) + ' ' + stack_.text_of(names[1]), {}});
+            {Kind::kGlobal, 0, stack_.name_of(names[0]) + ' ' + stack_.name_of(names[1]), {}});
         return true;
       }
       case kReduce: {

@@ -4,6 +4,7 @@ namespace lockstep {
 namespace {
 
 constexpr size_t kMaxPickleValues = 2'000'000;
+constexpr size_t kMaxNameBytes = 200;
 constexpr auto kNoValue = "takes a value that is not there";
 
 }  // namespace
@@ -70,6 +71,14 @@ void PickleStack::call(uint32_t callee, uint32_t arguments) {
   } else {
     push({Kind::kCall, 0, {}, {callee, arguments}});
   }
+}
+
+const std::string& PickleStack::name_of(uint32_t value) const {
+  const PickleValue& name = pickle_.values[value];
+  if (name.kind != PickleValue::Kind::kText || name.text.size() > kMaxNameBytes) {
+    cursor_.corrupt("has a class without a name");
+  }
+  return name.text;
 }
 
 Pickle PickleStack::finish() {

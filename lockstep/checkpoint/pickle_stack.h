@@ -37,7 +37,9 @@ class PickleStack {
   /// Pushes what a call would give: of an empty OrderedDict the dict, else the call.
   void call(uint32_t callee, uint32_t arguments);
 
-  const std::string& text_of(uint32_t value) const { return pickle_.values[value].text; }
+  /// Of a module or a class: a short text. One long text that is kept may be asked for any number
+  /// of times, and would be copied each time.
+  const std::string& name_of(uint32_t value) const;
   /// All values; the one on top is the result. Once.
   Pickle finish();
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <tuple>
 
@@ -60,10 +61,13 @@ int bits(StoredType type) {
 }
 
 std::optional<uint64_t> stored_bytes(StoredType type, const std::vector<uint64_t>& shape) {
-  uint64_t total = 1;
+  // Also with an extent of 0 the others have to fit: strides are their products.
+  uint64_t total = 1, span = 1;
   for (const uint64_t extent : shape) {
-    if (__builtin_mul_overflow(total, extent, &total)) return std::nullopt;
+    total *= extent;
+    if (__builtin_mul_overflow(span, std::max<uint64_t>(extent, 1), &span)) return std::nullopt;
   }
+  if (span > std::numeric_limits<int64_t>::max()) return std::nullopt;
   if (__builtin_mul_overflow(total, static_cast<uint64_t>(bits(type)), &total)) return std::nullopt;
   if (total % 8 != 0) return std::nullopt;  // 4- and 6-bit elements that end within a byte
   return total / 8;

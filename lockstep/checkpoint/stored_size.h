@@ -9,7 +9,8 @@
 
 namespace lockstep {
 
-/// Bytes of a tensor; none when they are not a whole number below 2^64.
+/// Bytes of a tensor; none when they are not a whole number below 2^64, or its extents other than 0
+/// multiply to 2^63 or more, for which no tensor has strides.
 std::optional<uint64_t> stored_bytes(StoredType type, const std::vector<uint64_t>& shape);
 
 }  // namespace lockstep

@@ -124,6 +124,26 @@ TEST(Pickle, SaysWhereItBreaks) {
   EXPECT_NE(broken("X\xff\xff\xff\xff").find("cut off"), std::string::npos);
 }
 
+// A name made of a name of a name ... would double with every three bytes of the file.
+TEST(Pickle, ANameIsAShortText) {
+  const auto named = [](const std::string& module) {
+    return read_pickle(
+        "X"s + static_cast<char>(module.size()) + "\0\0\0"s + module + "q\x01h\x01\x93.", "x");
+  };
+  const Pickle good = named("torch");
+  EXPECT_EQ(good.values[good.top].text, "torch torch");
+  const auto fault = [](const std::string& code) {
+    const Error error = error_of([&] { read_pickle(code, "x"); });
+    EXPECT_EQ(error.code(), ErrorCode::kCorrupt);
+    return std::string(error.what());
+  };
+  const std::string twice = "q\x01h\x01\x93";
+  EXPECT_NE(fault(pickled("a") + twice + twice + ".").find("a class without a name"),
+            std::string::npos);
+  EXPECT_NE(fault(pickled(std::string(201, 'a')) + twice + ".").find("a class without a name"),
+            std::string::npos);
+}
+
 TEST(Pickle, DeepAndCyclicValuesCostNothing) {
   const Pickle deep =
       read_pickle(std::string(1'000'000, '(') + std::string(1'000'000, 't') + ".", "x");

@@ -178,6 +178,9 @@ TEST(SafetensorsFormat, RejectsBadLayouts) {
   expect_rejected(file_of("{" + entry("a", 0, 4, "F32", "2") + "}", 4), "needs 8 bytes");
   expect_rejected(file_of("{" + entry("a", 0, 2, "F4", "3") + "}", 2), "broken");
   expect_rejected(file_of("{" + entry("a", 0, 0, "U8", "4294967296,4294967296") + "}", 0), "2^64");
+  for (const char* shape : {"0,9223372036854775808", "4294967296,0,4294967296"}) {
+    expect_rejected(file_of("{" + entry("a", 0, 0, "U8", shape) + "}", 0), "2^64");
+  }
   expect_rejected(file_of(two(entry("a", 0, 4), entry("a", 4, 8)), 8), "twice");
 }
 
