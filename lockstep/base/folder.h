@@ -8,6 +8,9 @@
 
 namespace lockstep {
 
+/// "runs/x" of "runs/x/": what a new name is made of, and what rename takes as one.
+std::filesystem::path without_slash(const std::filesystem::path& path);
+
 /// The folder, and those above it, where they are missing. Errors, naming it: kInvalidArgument (not
 /// allowed, a file is in the way, ..), kIo (full or broken disk).
 void make_folder(const std::filesystem::path& path);

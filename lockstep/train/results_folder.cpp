@@ -15,16 +15,6 @@ namespace lockstep {
 
 namespace fs = std::filesystem;
 
-namespace {
-
-/// "runs/x" of "runs/x/": rename takes no new name that ends with a slash.
-fs::path without_slash(const fs::path& dir) {
-  const fs::path normal = dir.lexically_normal();
-  return normal.has_filename() ? normal : normal.parent_path();
-}
-
-}  // namespace
-
 void check_results_folder(const fs::path& dir) {
   fs::path nearest = fs::absolute(dir);
   std::error_code ignored;

@@ -5,6 +5,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/file.h"
+#include "lockstep/base/folder.h"
 #include "lockstep/ocr/convert/label_set.h"
 
 namespace lockstep::ocr {
@@ -48,7 +49,7 @@ void check(int code, const fs::path& folder) {
 class LmdbWriter {
  public:
   LmdbWriter(fs::path folder, size_t most_bytes) : folder_(std::move(folder)) {
-    fs::create_directories(folder_);
+    make_folder(folder_);
     check(mdb_env_create(&env_), folder_);
     check(mdb_env_set_mapsize(env_, most_bytes), folder_);
     // Nothing is durable until the folder has its name.
@@ -145,10 +146,10 @@ std::string rec_label_file(const ConvertOptions& options, ConvertResult& result)
 
 void write_rec_lmdb(const ConvertOptions& options, const ConvertProgress& progress,
                     ConvertResult& result) {
-  const fs::path output = result.output;
+  const fs::path output = without_slash(fs::absolute(result.output));
   if (fs::exists(output)) {
     throw Error(ErrorCode::kInvalidArgument,
-                output.string() + " is there already; remove it or choose another --output_path");
+                result.output + " is there already; remove it or choose another --output_path");
   }
   const Words words = read_rec_words(options.label_dir);
   const fs::path folder = output.string() + ".tmp";

@@ -247,12 +247,13 @@ SynthResult write_synth(const SynthOptions& options, const SynthProgress& progre
   for (const Part& part : parts) result.images += static_cast<int64_t>(part.lines.size());
   result.found = already_there(options.output, describe(options, fonts));
   if (result.found) return result;
-  const fs::path root = options.output.string() + ".tmp";
+  const fs::path output = without_slash(fs::absolute(options.output));
+  const fs::path root = output.string() + ".tmp";
   try {
     fs::remove_all(root);
     fill(root, options, fonts, parts, progress);
-    fs::remove(options.output);  // an empty folder
-    fs::rename(root, options.output);
+    fs::remove(output);  // an empty folder
+    fs::rename(root, output);
   } catch (const fs::filesystem_error& error) {
     fs::remove_all(root);
     throw Error(ErrorCode::kIo, fmt::format("{}: {}", options.output.string(), error.what()));

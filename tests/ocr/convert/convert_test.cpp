@@ -70,6 +70,9 @@ TEST_F(ConvertTest, WordsAsTextAndAsLmdb) {
     EXPECT_EQ(lmdb.num_entries(), 5);
   }
   EXPECT_NE(std::string(refused().what()).find("is there already"), std::string::npos);
+  options_.output_path = (dir_ / "slash/").string();
+  EXPECT_EQ(LmdbFile(convert_labels(options_).output).get("num-samples"), "2");
+  EXPECT_TRUE(fs::exists(dir_ / "slash/data.mdb"));
 }
 
 TEST_F(ConvertTest, WhatCannotBeConvertedIsNamedAndNothingIsWritten) {

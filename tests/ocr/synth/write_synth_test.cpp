@@ -94,6 +94,17 @@ TEST(WriteSynth, KeepsWhatEqualOptionsMadeAndRefusesTheRest) {
   EXPECT_NE(std::string(error.what()).find("made by other options"), std::string::npos);
 }
 
+TEST(WriteSynth, TakesAnyWayToWriteTheFolder) {
+  const TempFolder folder;
+  for (const char* name : {"data/", "./data//", "data/."}) {
+    const SynthOptions options = small(folder / name);
+    EXPECT_FALSE(write_synth(options).found) << name;
+    EXPECT_TRUE(write_synth(options).found) << name;
+    EXPECT_EQ(std::distance(fs::directory_iterator(folder.path()), {}), 1) << name;
+    fs::remove_all(folder / "data");
+  }
+}
+
 TEST(WriteSynth, BadOptionsLeaveNothing) {
   const TempFolder folder;
   const auto refused = [&](auto change, const std::string& text) {
