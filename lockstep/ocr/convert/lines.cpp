@@ -108,10 +108,11 @@ int64_t whole_number(std::string_view text, const LinePlace& at) {
   const std::string digits = strip(text);
   std::string_view number = digits;
   if (number.starts_with('+')) number.remove_prefix(1);
+  constexpr int64_t kMost = 9'999'999'999;
   int64_t value = 0;
   const auto [end, fault] = std::from_chars(number.data(), number.data() + number.size(), value);
   if (fault != std::errc() || end != number.data() + number.size() || number.empty() ||
-      std::abs(value) > 9'999'999'999) {
+      value < -kMost || value > kMost) {
     throw_bad_label(at, shown(text) + " is no whole number");
   }
   return value;

@@ -180,6 +180,8 @@ TEST(ParseSet, BadLinesAreNamed) {
   EXPECT_EQ(fault(parse_ic15, "0,0,9,0,9,5,0,5x,a"), "gt.txt:1: '5x' is no whole number");
   EXPECT_EQ(fault(parse_ic15, "0,0,9,0,9,5,0,99999999999999999999,a"),
             "gt.txt:1: '99999999999999999999' is no whole number");
+  EXPECT_EQ(fault(parse_ic15, "-9223372036854775808,0,9,0,9,5,0,5,a"),
+            "gt.txt:1: '-9223372036854775808' is no whole number");
   EXPECT_EQ(fault(parse_mtwi2018, "0,0,9,0,9,nan,0,5,a"), "gt.txt:1: 'nan' is no number");
   EXPECT_EQ(fault(parse_ic15, "0,0,9,0,9,5,0,5,\xff"), "gt.txt:1: not UTF-8");
   EXPECT_EQ(fault(parse_td500, "0 0 1 2"), "gt.txt:1: 4 fields between blanks, 7 are needed");
