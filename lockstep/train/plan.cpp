@@ -65,6 +65,7 @@ RunPlan complete_plan(RunPlan plan, const Config& config, int optimizer_copies,
     plan.weights_bytes += plan.parameters * kLowBytes;
     plan.gradient_bytes = plan.trainable * (kLowBytes * copies + kFloatBytes);
   }
+  if (config.train.ema) plan.weights_bytes += plan.parameters * kFloatBytes;
   plan.optimizer_bytes = plan.trainable * kFloatBytes * optimizer_copies;
   plan.batches_bytes =
       loader.batch_size * shards_a_rank * (loader.prefetch_size + 1) * image_elements * kFloatBytes;

@@ -20,7 +20,7 @@ struct RunPlan {
   int64_t samples_a_shard = 0;
   int64_t steps_per_epoch = 0;  ///< Micro-steps.
   int64_t optimizer_steps = 0;  ///< Of the whole run.
-  int64_t weights_bytes = 0;    ///< A rank's, as the next three; float32 masters too.
+  int64_t weights_bytes = 0;  ///< A rank's, as the next three; float32 masters, moving average too.
   int64_t gradient_bytes = 0;
   int64_t optimizer_bytes = 0;
   int64_t batches_bytes = 0;  ///< Of images made ahead.

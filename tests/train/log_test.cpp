@@ -171,6 +171,9 @@ TEST(Plan, OfMixedPrecision) {
   plan.train_samples = 17;
   plan.parameters = plan.trainable = 1 << 20;
   EXPECT_EQ(complete_plan(plan, config, 1, 48).weights_bytes, 4 << 20);
+  config.train.ema = true;
+  EXPECT_EQ(complete_plan(plan, config, 1, 48).weights_bytes, 8 << 20);
+  config.train.ema = false;
   EXPECT_NE(describe(plan, config)
                 .find("\nPrecision: amp_level O1: convolutions and matrix products in bfloat16 "
                       "(libtorch has no float16 convolutions on the CPU), weights float32; loss "
