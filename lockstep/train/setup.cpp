@@ -166,6 +166,14 @@ void check_world(const Config& config, const World& world) {
                             world.launcher, world.size));
   }
   shards_of(config, world);
+  const std::string& backend = config.parallel.backend;
+  const bool one_order = backend == "auto" || backend == "native" || backend == "c10d:nccl";
+  if (config.parallel.shards > 0 && world.size > 2 && !one_order) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("parallel.shards: parallel.backend {} adds what more than two ranks "
+                            "have in an order of its own; take native",
+                            backend));
+  }
 }
 
 ShardRange shards_of(const Config& config, const World& world) {

@@ -135,6 +135,28 @@ TEST(CheckWorld, NamesTheRanksThatCanShareTheShards) {
   check_world(config, world);
 }
 
+// Of two ranks' sums there is only one order.
+TEST(CheckWorld, EnginesWithAnOrderOfTheirOwnAreNotForShardsOfMoreThanTwoRanks) {
+  Config config;
+  config.parallel.shards = 4;
+  World world;
+  for (const char* backend : {"auto", "native", "mpi", "c10d:gloo"}) {
+    config.parallel.backend = backend;
+    world.size = 2;
+    check_world(config, world);
+    world.size = 4;
+    if (config.parallel.backend == "auto" || config.parallel.backend == "native") {
+      check_world(config, world);
+      continue;
+    }
+    const auto error = error_of([&] { check_world(config, world); });
+    EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
+    EXPECT_NE(std::string(error.what()).find(backend), std::string::npos) << error.what();
+  }
+  config.parallel.shards = 0;
+  check_world(config, world);
+}
+
 TEST(ThreadsOf, DoesNotDependOnTheRanksWithShards) {
   World world;
   world.threads = 3;
