@@ -14,6 +14,7 @@
 #include "lockstep/train/results_folder.h"
 #include "lockstep/train/resume.h"
 #include "lockstep/train/run.h"
+#include "lockstep/train/schedule/schedule.h"
 #include "lockstep/train/setup.h"
 #include "lockstep/train/task/task.h"
 #include "lockstep/train/text_data.h"
@@ -117,6 +118,7 @@ int run_check(const Config& config, World world) {
   plan = complete_plan(plan, config, state_copies(config.optimizer), data.image_elements);
   require_batch(plan.steps_per_epoch, plan.samples_a_shard, config.train.loader.batch_size);
   check_resumable(resumed.state, config, plan.num_shards, plan.steps_per_epoch);
+  if (const auto note = schedule_note(config.scheduler); !note.empty()) log_warn(note);
   fmt::print("{}\n{}", write_yaml(config.effective), describe(plan, config, device));
   return 0;
 }

@@ -22,6 +22,7 @@
 #include "lockstep/train/results_folder.h"
 #include "lockstep/train/resume.h"
 #include "lockstep/train/run.h"
+#include "lockstep/train/schedule/schedule.h"
 #include "lockstep/train/setup.h"
 #include "lockstep/train/signals.h"
 #include "lockstep/train/weights_digest.h"
@@ -141,6 +142,9 @@ void log_start(TrainingLog& log, const Config& config, const RunParts& parts, co
                             "order now",
                             config.system.seed, parts.resumed.state.seed));
     }
+  }
+  if (const auto note = schedule_note(config.scheduler); !note.empty()) {
+    log.write(Severity::kWarning, kName, note);
   }
   if (!trainer.averaging_note().empty()) {
     log.write(Severity::kWarning, kName,

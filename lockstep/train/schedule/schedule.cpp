@@ -1,5 +1,7 @@
 #include "lockstep/train/schedule/schedule.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <numbers>
@@ -65,6 +67,17 @@ double learning_rate(const SchedulerConfig& config, int64_t step, int64_t steps_
     return config.lr * (factor + (1 - factor) * e / config.warmup_epochs);
   }
   return decayed(config, e - config.warmup_epochs);
+}
+
+std::string schedule_note(const SchedulerConfig& config) {
+  const auto& name = config.scheduler;
+  if (name != "cosine_decay" && name != "warmup_cosine_decay") return "";
+  const double decay = config.decay_epochs * static_cast<double>(config.num_cycles);
+  if (config.warmup_epochs + decay <= static_cast<double>(config.num_epochs)) return "";
+  return fmt::format(
+      "scheduler: warm-up and decay take {} epochs, num_epochs is {}: the learning rate does not "
+      "come down to min_lr; reduce decay_epochs",
+      config.warmup_epochs + decay, config.num_epochs);
 }
 
 }  // namespace lockstep

@@ -31,4 +31,8 @@ namespace lockstep {
 /// Sources: MindOCR, mindocr/scheduler/dynamic_lr.py; Smith and Topin, arXiv:1708.07120.
 double learning_rate(const SchedulerConfig& config, int64_t step, int64_t steps_per_epoch);
 
+/// What is odd about a schedule, for the log; empty: nothing. Warm-up and decay of a cosine that
+/// take longer than the run, of which MindOCR warns too.
+std::string schedule_note(const SchedulerConfig& config);
+
 }  // namespace lockstep

@@ -55,6 +55,18 @@ TEST(Schedule, CosineFallsToMinimumAndStays) {
   EXPECT_DOUBLE_EQ(at(config, 10 + 40), 0.055);
 }
 
+TEST(Schedule, ACosineThatIsLongerThanTheRunIsNoted) {
+  auto config = make("cosine_decay", 2);
+  config.decay_epochs = 8;
+  EXPECT_EQ(schedule_note(config), "");
+  config.num_cycles = 2;
+  EXPECT_EQ(schedule_note(config),
+            "scheduler: warm-up and decay take 18 epochs, num_epochs is 10: the learning rate does "
+            "not come down to min_lr; reduce decay_epochs");
+  config.scheduler = "polynomial_decay";
+  EXPECT_EQ(schedule_note(config), "");
+}
+
 TEST(Schedule, CosineRestartsLower) {
   auto config = make("cosine_decay");
   config.min_lr = 0;
