@@ -10,6 +10,7 @@
 #include "lockstep/data/cifar10.h"
 #include "lockstep/data/stand_in_note.h"
 #include "lockstep/launch/progress.h"
+#include "lockstep/observe/curves.h"
 #include "lockstep/train/callbacks/checkpoints.h"
 #include "lockstep/train/callbacks/evaluation.h"
 #include "lockstep/train/callbacks/results.h"
@@ -202,7 +203,10 @@ void train_logged(Trainer& trainer, TrainingLog& log, const World& world) {
     const auto line = compare_weights(weights_digest(trainer.model()), trainer.group());
     if (world.rank == 0) log.plain(line);
   }
-  if (world.rank == 0) log_end(log, trainer.config(), trainer);
+  if (world.rank != 0) return;
+  const auto& dir = trainer.config().train.ckpt_save_dir;  // the checkpoint is in it by now
+  write_curves(dir / "metrics.jsonl", dir / "result.svg", trainer.config().model.name());
+  log_end(log, trainer.config(), trainer);
 }
 
 }  // namespace

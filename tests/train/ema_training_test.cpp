@@ -4,6 +4,7 @@
 #include "lockstep/train/callbacks/checkpoints.h"
 #include "lockstep/train/callbacks/evaluation.h"
 #include "lockstep/train/resume.h"
+#include "tests/support/error_of.h"
 #include "tests/support/temp_folder.h"
 #include "tests/train/tiny.h"
 
@@ -65,6 +66,14 @@ TEST(EmaTraining, JudgedEpochsFilesHoldTheAverageAndOthersTheWeights) {
   const auto cut = run_averaged(config);
   EXPECT_TRUE(
       load_tensors(other / "e2.safetensors").tensors.at("first.weight").equal(cut.weights[0]));
+}
+
+// A checkpoint says which weights were the best; they have to be there by then.
+TEST(EmaTraining, TheBestWeightsAreWrittenBeforeACheckpointTellsOfThem) {
+  const TempFolder dir;
+  fs::create_directories(dir / "best.safetensors/in the way");
+  EXPECT_EQ(error_of([&] { run_averaged(averaged_config(dir.path())); }).code(), ErrorCode::kIo);
+  EXPECT_FALSE(has_checkpoint(dir.path()));
 }
 
 TEST(EmaTraining, AResumedRunHasTheBitsOfTheUndisturbedOne) {

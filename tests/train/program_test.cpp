@@ -354,6 +354,14 @@ TEST_F(Program, FullDiskLeavesNoHalfCheckpoint) {
   }
 }
 
+TEST_F(Program, CurvesThatCannotBeDrawnCostNoCheckpoint) {
+  fs::create_directories(folder_ / "out/result.svg/in the way");
+  const auto result = train("-o train.max_steps=1 system.val_while_train=False");
+  EXPECT_EQ(result.status, 1) << result.err;
+  EXPECT_NE(result.err.find("result.svg"), std::string::npos) << result.err;
+  EXPECT_TRUE(fs::exists(folder_ / "out/latest/state.json"));
+}
+
 struct BadInput {
   const char* args;
   int status;

@@ -440,8 +440,33 @@ TEST(Trainer, ResultsOfAResumedRunAreWhole) {
     EXPECT_EQ(records[i].step, static_cast<int64_t>(i) + 1);
   }
   EXPECT_TRUE(std::filesystem::exists(dir / "result.log"));
-  EXPECT_TRUE(std::filesystem::exists(dir / "result.svg"));
   EXPECT_TRUE(std::filesystem::exists(dir / "best"));
+}
+
+// The weights of step 8, within an epoch of 6, are judged by the first run that ends there.
+TEST(Trainer, ARunThatHasNothingLeftToDoJudgesNothingAgain) {
+  const TempFolder dir;
+  auto config = tiny_config();
+  config.train.ckpt_save_dir = dir.path();
+  config.train.max_steps = 8;
+  config.system.val_while_train = true;
+  auto data = std::make_shared<const TinyData>();
+  const std::vector<DistributedSampler> samplers = {{data->size(), 0, 1, {.shuffle = false}}};
+  Loader loader(data, ImageTransform({Normalize{}}, data->shape(), 0), {.batch_size = 4});
+  TrainingLog log({.file = {}, .console = false});
+  TinyHooks hooks;
+  hooks.add_callbacks = [&](Trainer& trainer) {
+    trainer.add(std::make_shared<Evaluation>(loader, samplers));
+    trainer.add(std::make_shared<Results>());
+    trainer.add(std::make_shared<Checkpoints>(log));
+  };
+  const auto first = run_tiny(1, config, hooks)[0].state;
+  EXPECT_EQ(first.history.size(), 2U);
+  hooks.start = [&](torch::nn::Module& model, torch::optim::Optimizer& optimizer) {
+    return load_checkpoint(dir.path(), model, optimizer, config.model.name());
+  };
+  EXPECT_EQ(run_tiny(1, config, hooks)[0].state.history, first.history);
+  EXPECT_EQ(read_metrics(dir / "metrics.jsonl").size(), 8U + 2U);
 }
 
 /// Judges each epoch's weights by its number.

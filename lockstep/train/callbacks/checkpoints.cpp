@@ -112,14 +112,14 @@ void Checkpoints::save(Trainer& trainer) {
   auto extra = averaging_files(trainer.averaging_state());
   if (trainer.ema()) extra[kEmaFile] = {trainer.ema()->state(), {}};
   if (trainer.rank() == 0) {
+    if (new_best_ && weights_) {  // first: who goes on from the checkpoint takes it for written
+      const AveragedWeights average(trainer);
+      weights_->save_best(module_tensors(trainer.weights()));
+    }
     state.rng = rng_bytes();
     const auto folder =
         save_checkpoint(trainer.config().train.ckpt_save_dir, trainer.weights(),
                         trainer.optimizer(), state, checkpoint_policy(trainer.config()), extra);
-    if (new_best_ && weights_) {
-      const AveragedWeights average(trainer);
-      weights_->save_best(module_tensors(trainer.weights()));
-    }
     if (new_best_) {
       log_.info(kTrainLogger, fmt::format("=> Best {}: {}, checkpoint saved.", state.metric,
                                           python_float(state.best->value)));

@@ -8,7 +8,6 @@ bool evaluates_after(const SystemConfig& config, int64_t epoch) {
 }
 
 void Evaluation::run(Trainer& trainer) {
-  last_step_ = trainer.state().step;
   const auto& config = trainer.config();
   EvalHooks hooks;
   hooks.interrupted = [&] { return trainer.signalled(); };
@@ -41,7 +40,8 @@ void Evaluation::on_epoch(Trainer& trainer, const EpochReport& report) {
 
 void Evaluation::on_end(Trainer& trainer) {
   if (trainer.stop_reason() != StopReason::kMaxSteps) return;
-  if (trainer.state().batch_in_epoch > 0 && last_step_ != trainer.state().step) run(trainer);
+  const auto& state = trainer.state();
+  if (state.batch_in_epoch > 0 && !state.metric_value) run(trainer);
 }
 
 }  // namespace lockstep

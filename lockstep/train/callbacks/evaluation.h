@@ -1,6 +1,5 @@
 #pragma once
 
-#include <optional>
 #include <span>
 
 #include "lockstep/train/trainer.h"
@@ -10,10 +9,11 @@ namespace lockstep {
 /// Whether an epoch (from 1) is evaluated: from val_start_epoch on, each val_interval.
 bool evaluates_after(const SystemConfig& config, int64_t epoch);
 
-/// Evaluates after epochs as the configuration says, and once at the end of a run that max_steps
-/// ended within an epoch. A signal ends a run without evaluation, also at an epoch's end, and ends
-/// an evaluation under way within a batch: who sent it may not wait, and the checkpoint comes
-/// first. The run that goes on from there evaluates that epoch before its first step.
+/// Evaluates after epochs as the configuration says, and at the end of a run that max_steps ended
+/// within an epoch, unless these weights have been judged before. A signal ends a run without
+/// evaluation, also at an epoch's end, and ends an evaluation under way within a batch: who sent it
+/// may not wait, and the checkpoint comes first. The run that goes on from there evaluates that
+/// epoch before its first step.
 class Evaluation final : public Callback {
  public:
   /// The caller keeps them while the trainer runs.
@@ -29,7 +29,6 @@ class Evaluation final : public Callback {
 
   BatchSource& loader_;
   std::span<const DistributedSampler> samplers_;
-  std::optional<int64_t> last_step_;  // whose weights were evaluated last
 };
 
 }  // namespace lockstep

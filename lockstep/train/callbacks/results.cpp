@@ -1,7 +1,5 @@
 #include "lockstep/train/callbacks/results.h"
 
-#include "lockstep/observe/curves.h"
-
 namespace lockstep {
 namespace {
 
@@ -84,12 +82,6 @@ void Results::add_evaluation(Trainer& trainer, ResultRow& row) {
   if (!evaluation) return;
   for (size_t i = 0; i < names.size(); ++i) row.metrics[i] = evaluation->metrics[i].second;
   row.eval_time = evaluation->seconds;
-}
-
-void Results::on_end(Trainer& trainer) {
-  if (!metrics_) return;
-  const auto& dir = trainer.config().train.ckpt_save_dir;
-  write_curves(dir / "metrics.jsonl", dir / "result.svg", trainer.config().model.name());
 }
 
 }  // namespace lockstep

@@ -8,8 +8,8 @@
 
 namespace lockstep {
 
-/// On rank 0: metrics.jsonl (each optimizer step and evaluation), result.log (each epoch) and, at
-/// the end, result.svg, in train.ckpt_save_dir. A resumed run goes on in the files it finds.
+/// On rank 0: metrics.jsonl (each optimizer step and evaluation) and result.log (each epoch), in
+/// train.ckpt_save_dir. A resumed run goes on in the files it finds.
 class Results final : public Callback {
  public:
   void on_start(Trainer& trainer) override;
@@ -17,7 +17,6 @@ class Results final : public Callback {
   void on_step(Trainer& trainer, const StepReport& report) override;
   void on_evaluation(Trainer& trainer, const EvalResult& result) override;
   void on_epoch(Trainer& trainer, const EpochReport& report) override;
-  void on_end(Trainer& trainer) override;
 
  private:
   void add_evaluation(Trainer& trainer, ResultRow& row);
