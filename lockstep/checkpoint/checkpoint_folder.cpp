@@ -36,6 +36,16 @@ std::optional<int64_t> parse_step_folder(std::string_view name) {
   return step;
 }
 
+/// "best.ckpt", "e12.safetensors".
+bool is_weights_file(std::string_view name) {
+  const size_t dot = name.find('.');
+  if (dot == std::string_view::npos) return false;
+  const std::string_view stem = name.substr(0, dot), ending = name.substr(dot);
+  if (ending != ".ckpt" && ending != ".safetensors") return false;
+  return stem == "best" || (stem.size() > 1 && stem[0] == 'e' &&
+                            stem.find_first_not_of("0123456789", 1) == std::string_view::npos);
+}
+
 std::string hidden_name(const std::string& name) {
   return fmt::format(".{}.tmp-{}", name, ::getpid());
 }
@@ -183,9 +193,11 @@ void remove_leftovers(const fs::path& dir) {
   std::vector<fs::path> found;
   for (const auto& item : fs::directory_iterator(dir, none)) {
     const std::string name = item.path().filename().string();
-    const bool ours =
-        name.starts_with(".step_") || name.starts_with(".latest.") || name.starts_with(".best.");
-    if (ours && name.find(".tmp-") != std::string::npos) found.push_back(item.path());
+    const size_t end = name.find(".tmp-");
+    if (end == std::string::npos) continue;
+    const bool ours = name.starts_with(".step_") || name.starts_with(".latest.") ||
+                      name.starts_with(".best.") || is_weights_file(name.substr(0, end));
+    if (ours) found.push_back(item.path());
   }
   for (const fs::path& path : found) fs::remove_all(path, none);
 }

@@ -57,7 +57,8 @@ void remove_link(const std::filesystem::path& dir, const std::string& name);
 /// Deletes a checkpoint; hidden first, so that it is never seen in parts. Errors: kIo.
 void remove_checkpoint(const std::filesystem::path& dir, const std::string& name);
 
-/// Removes what crashed saves left in `dir`: hidden folders and links, never a whole checkpoint.
+/// Removes what crashed saves left in `dir`: hidden folders and links, halves of files of weights
+/// (best.EXT, e{N}.EXT), never a whole checkpoint.
 void remove_leftovers(const std::filesystem::path& dir);
 
 /// Length and SHA-256 of a file. Errors: kNotFound, kIo.

@@ -106,9 +106,15 @@ TEST(CheckpointFolder, RemovesLeftoversOnly) {
   fs::create_directories(dir / ".step_000001.tmp-77-old");
   fs::create_symlink("step_000001", dir / ".latest.tmp-77");
   fs::create_directories(dir / ".mine");
+  for (const char* name : {"best.ckpt.tmp-77", "e12.safetensors.tmp-77", "e.ckpt.tmp-77",
+                           "best.ckpt", "estimate.ckpt.tmp-77"}) {
+    write_file_atomically(dir / name, std::string_view("x"));
+  }
   point_link(dir.path(), "latest", "step_000001");
   remove_leftovers(dir.path());
-  EXPECT_EQ(names_in(dir.path()), (std::vector<std::string>{".mine", "latest", "step_000001"}));
+  EXPECT_EQ(names_in(dir.path()),
+            (std::vector<std::string>{".mine", "best.ckpt", "e.ckpt.tmp-77", "estimate.ckpt.tmp-77",
+                                      "latest", "step_000001"}));
   remove_leftovers(dir / "none");
 }
 
