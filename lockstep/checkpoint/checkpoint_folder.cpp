@@ -133,6 +133,12 @@ bool has_checkpoint(const fs::path& path) {
          !find_step_folders(path).empty();
 }
 
+fs::path weights_in(const fs::path& path, bool averaged) {
+  if (!fs::is_directory(path)) return path;
+  const fs::path folder = find_checkpoint(path);
+  return folder / (averaged && fs::exists(folder / kEmaFile) ? kEmaFile : kModelFile);
+}
+
 StagedFolder::StagedFolder(const fs::path& dir, const std::string& name)
     : staged_(dir / hidden_name(name)), final_(dir / name) {
   std::error_code error;

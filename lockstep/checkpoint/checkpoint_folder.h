@@ -12,6 +12,8 @@ namespace lockstep {
 
 /// Parameters and buffers, in each checkpoint's folder.
 inline constexpr const char* kModelFile = "model.safetensors";
+/// The moving average of both, where a run keeps one: what it judges.
+inline constexpr const char* kEmaFile = "ema.safetensors";
 
 /// "step_000020"; more digits when needed.
 std::string step_folder_name(int64_t step);
@@ -27,6 +29,10 @@ std::vector<CheckpointEntry> list_checkpoints(const std::filesystem::path& dir,
 std::filesystem::path find_checkpoint(const std::filesystem::path& path);
 /// Whether find_checkpoint() would find one: to start or to resume.
 bool has_checkpoint(const std::filesystem::path& path);
+
+/// The file of weights that `path` stands for: itself, or of a checkpoint's folder (see
+/// find_checkpoint()) kModelFile; with `averaged` kEmaFile, where there is one.
+std::filesystem::path weights_in(const std::filesystem::path& path, bool averaged);
 
 /// A folder being filled under a hidden name; gone with this object unless it was published.
 class StagedFolder {

@@ -10,6 +10,7 @@
 
 #include "lockstep/amp/autocast.h"
 #include "lockstep/base/error.h"
+#include "lockstep/checkpoint/checkpoint_folder.h"
 #include "lockstep/checkpoint/weights.h"
 #include "lockstep/train/setup.h"
 
@@ -79,7 +80,7 @@ bool same_shape(const cv::Mat& a, const cv::Mat& b) {
 Network::Network(const PredictStage& stage, c10::Device device)
     : model_(make_model(without_pretrained(stage.config.model), 0)),
       level_(stage.config.system.amp_level_infer) {
-  load_weights(stage.weights, *model_);
+  load_weights(weights_in(stage.weights, stage.config.train.ema), *model_);
   model_->to(device);
   cast_module(*model_, level_, low_precision(device.type()));
   model_->eval();

@@ -56,8 +56,10 @@ StageFiles sort_out(const std::vector<std::string>& values, ModelType type) {
   return files;
 }
 
-fs::path best_of(const fs::path& folder) {
-  for (const char* name : {"best.ckpt", "best.safetensors", "best"}) {
+fs::path best_of(const TrainSection& train) {
+  const fs::path& folder = train.ckpt_save_dir;
+  for (const auto& name : {"best." + train.weights_format, std::string("best.ckpt"),
+                           std::string("best.safetensors"), std::string("best")}) {
     if (fs::exists(folder / name)) return folder / name;
   }
   throw Error(ErrorCode::kNotFound,
@@ -79,7 +81,7 @@ fs::path weights_of(const Config& config, const std::string& given) {
   if (config.eval && !config.eval->ckpt_load_path.empty()) {
     return existing(config.eval->ckpt_load_path, "eval.ckpt_load_path");
   }
-  return best_of(config.train.ckpt_save_dir);
+  return best_of(config.train);
 }
 
 Config load_stage(const std::string& path, const PredictOptions& options) {

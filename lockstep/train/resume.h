@@ -15,9 +15,6 @@
 
 namespace lockstep {
 
-/// The file of a checkpoint that has the moving average of the weights.
-inline constexpr char kEmaFile[] = "ema.safetensors";
-
 /// Where a run goes on.
 struct Resumed {
   TrainingState state;

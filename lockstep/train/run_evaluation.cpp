@@ -22,11 +22,11 @@ namespace fs = std::filesystem;
 
 constexpr auto kEvalLogger = "lockstep.eval";
 
-/// What to judge: named, else the best of the run, else its latest.
+/// What to judge: named, else the best of the run, else its latest; a file or a checkpoint.
 fs::path weights_path(const Config& config) {
   if (!config.eval->ckpt_load_path.empty()) return config.eval->ckpt_load_path;
-  for (const char* name :
-       {"best.ckpt", "best.safetensors"}) {  // the moving average, where there is
+  const auto own = "best." + config.train.weights_format;  // before what an earlier run left
+  for (const auto& name : {own, std::string("best.ckpt"), std::string("best.safetensors")}) {
     const auto weights = config.train.ckpt_save_dir / name;
     if (fs::exists(weights)) return weights;
   }
@@ -71,7 +71,7 @@ int run_evaluation(const Config& config, World world) {
   const auto device = take_compute_device(config, world);
   set_threads(threads_of(config.parallel, world));
   auto group = ProcessGroup::create(world, group_options(config.parallel));
-  const auto path = weights_path(config);
+  const auto path = weights_in(weights_path(config), config.train.ema);
   auto model = make_model(without_pretrained(config.model), config.system.seed);
   load_weights(path, *model);
   const AmpLevel level = config.system.amp_level_infer;

@@ -99,6 +99,17 @@ TEST(CheckpointFolder, FindsByFolderLinkOrNewest) {
   EXPECT_EQ(find_checkpoint(dir / "step_000001"), dir / "step_000001");
 }
 
+TEST(CheckpointFolder, WeightsAreAFileOrThoseThatWereJudged) {
+  const TempFolder dir;
+  publish(dir.path(), 1);
+  const fs::path step = dir / "step_000001";
+  EXPECT_EQ(weights_in(dir / "none.ckpt", true), dir / "none.ckpt");
+  EXPECT_EQ(weights_in(dir.path(), true), step / kModelFile);
+  write_file_atomically(step / kEmaFile, std::string_view("x"));
+  EXPECT_EQ(weights_in(dir.path(), true), step / kEmaFile);
+  EXPECT_EQ(weights_in(step, false), step / kModelFile);
+}
+
 TEST(CheckpointFolder, RemovesLeftoversOnly) {
   const TempFolder dir;
   publish(dir.path(), 1);

@@ -88,6 +88,10 @@ TEST(PlanPrediction, WeightsAreThoseOfTheFileOrTheBest) {
   std::filesystem::create_directories(folder);
   write_text(folder / "best.ckpt", "");
   EXPECT_EQ(plan_prediction(options).det->weights, folder / "best.ckpt");
+  write_text(folder / "best.safetensors", "");  // an earlier run's
+  EXPECT_EQ(plan_prediction(options).det->weights, folder / "best.ckpt");
+  options.overrides.push_back("train.weights_format=safetensors");
+  EXPECT_EQ(plan_prediction(options).det->weights, folder / "best.safetensors");
   options.overrides.push_back("eval.ckpt_load_path=" + files.det_weights);
   EXPECT_EQ(plan_prediction(options).det->weights, files.det_weights);
 }

@@ -187,7 +187,9 @@ TEST_F(Program, OnlyResultsOfTheSameJobAreGoneOnFromAfterARestart) {
 }
 
 TEST_P(ProgramOf, TrainsEvaluatesAndSaysWhereThingsAre) {
-  const auto result = train("-o scheduler.num_epochs=1", GetParam());
+  const bool averages = GetParam() == 2;
+  const std::string ema = averages ? " train.ema=True" : " train.ema=False";
+  const auto result = train("-o scheduler.num_epochs=1" + ema, GetParam());
   ASSERT_EQ(result.status, 0) << result.err;
   for (const auto* text :
        {"\nTotal number of trainable parameters: 11181642\n", "epoch: [1/1] step: [1/",
@@ -207,11 +209,15 @@ TEST_P(ProgramOf, TrainsEvaluatesAndSaysWhereThingsAre) {
   EXPECT_EQ(last.kind, "eval");
   EXPECT_EQ(last.value("samples"), 20);
   // The same weights judged alone, by the other number of ranks.
-  const auto again = train("--eval", 3 - GetParam());
+  const auto again = train("--eval -o" + ema, 3 - GetParam());
   ASSERT_EQ(again.status, 0) << again.err;
   const auto line = result.out.substr(result.out.find("Performance: {"));
   const auto figures = line.substr(0, line.find('}') + 1);
   EXPECT_NE(again.out.find(figures), std::string::npos) << figures << " in\n" << again.out;
+  EXPECT_NE(again.out.find(averages ? "Weights: out/best/ema.safetensors\n"
+                                    : "Weights: out/best/model.safetensors\n"),
+            std::string::npos)
+      << again.out;
 }
 
 class ProgramEndedBy : public Program, public ::testing::WithParamInterface<std::pair<int, int>> {};
