@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -43,6 +44,24 @@ std::string broadcast_text(ProcessGroup& group, std::string text, int root, Call
   return text;
 }
 
+/// The first place where this rank's descriptions differ from those of the group's rank 0, as a
+/// sentence that quotes both; nothing when they are equal.
+std::optional<std::string> first_difference(const ProcessGroup& group,
+                                            const std::vector<std::string>& here,
+                                            const std::vector<std::string>& root) {
+  if (here == root) return std::nullopt;
+  const size_t common = std::min(here.size(), root.size());
+  const auto place =
+      std::mismatch(here.begin(), here.begin() + static_cast<ptrdiff_t>(common), root.begin());
+  const auto at_place = [](const auto& list, auto it) {
+    return it == list.end() ? std::string("nothing") : *it;
+  };
+  return fmt::format(
+      "the ranks differ: rank {} has {} where rank {} has {} ({} and {} items in all)",
+      group.world_rank(group.rank()), at_place(here, place.first), group.world_rank(0),
+      at_place(root, place.second), here.size(), root.size());
+}
+
 }  // namespace
 
 std::vector<NamedTensor> parameters_of(const torch::nn::Module& module) {
@@ -59,25 +78,11 @@ std::string describe(const std::string& what, const NamedTensor& tensor) {
       fmt::join(tensor.tensor.sizes(), ", "), fmt::join(tensor.tensor.strides(), ", "));
 }
 
-std::optional<std::string> first_difference(const std::vector<std::string>& here, int rank,
-                                            const std::vector<std::string>& root) {
-  if (here == root) return std::nullopt;
-  const size_t common = std::min(here.size(), root.size());
-  const auto place =
-      std::mismatch(here.begin(), here.begin() + static_cast<ptrdiff_t>(common), root.begin());
-  const auto at_place = [](const auto& list, auto it) {
-    return it == list.end() ? std::string("nothing") : *it;
-  };
-  return fmt::format(
-      "the ranks differ: rank {} has {} where rank 0 has {} ({} and {} items in all)", rank,
-      at_place(here, place.first), at_place(root, place.second), here.size(), root.size());
-}
-
 void check_same_on_all_ranks(ProcessGroup& group, const std::vector<std::string>& descriptions,
                              CallSite site) {
   const std::string mine = fmt::format("{}", fmt::join(descriptions, "\n"));
   const auto root = split(broadcast_text(group, mine, 0, site), '\n');
-  const auto difference = first_difference(split(mine, '\n'), group.rank(), root);
+  const auto difference = first_difference(group, split(mine, '\n'), root);
   // Every rank must learn of it, or the others would wait for one that has given up.
   int64_t complaining = difference ? group.rank() : group.size();
   group.all_reduce(&complaining, 1, DType::kInt64, ReduceOp::kMin, {}, site).wait();

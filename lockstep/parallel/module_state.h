@@ -4,7 +4,6 @@
 #include <ATen/core/Tensor.h>
 
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,11 +23,6 @@ std::vector<NamedTensor> buffers_of(const torch::nn::Module& module);
 
 /// "parameter 'fc.weight' Float [10, 64] strides [64, 1]".
 std::string describe(const std::string& what, const NamedTensor& tensor);
-
-/// The first place where two lists of descriptions differ, as a sentence that quotes both; nothing
-/// when they are equal.
-std::optional<std::string> first_difference(const std::vector<std::string>& here, int rank,
-                                            const std::vector<std::string>& root);
 
 /// Collective. Throws kMismatch, on every rank, when some rank's list differs from rank 0's.
 /// Descriptions are of one line.

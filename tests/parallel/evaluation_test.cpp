@@ -81,6 +81,19 @@ TEST(Evaluation, WhatHasNoRowsIsAnErrorOnEveryRank) {
   });
 }
 
+TEST(Evaluation, ErrorsCallRanksByTheirNumbersInTheWorld) {
+  run_rank_threads(3, [](World world) {
+    const auto all = ProcessGroup::create(world);
+    if (world.rank == 0) return;
+    auto group = all.subgroup({2, 1});
+    const Error error = error_of([&] { global_sums(group, {{world.rank == 1 ? "a" : "b", 1}}); });
+    EXPECT_EQ(error.code(), ErrorCode::kMismatch);
+    EXPECT_STREQ(error.what(),
+                 "the ranks differ: rank 1 has metric 'a' where rank 2 has metric 'b' (1 and 1 "
+                 "items in all)");
+  });
+}
+
 TEST(Evaluation, TextsMayBeEmpty) {
   run_rank_threads(3, [](World world) {
     auto group = ProcessGroup::create(world);
