@@ -15,7 +15,7 @@ namespace {
 
 std::string json_point(const LabelPoint& point, bool whole) {
   if (!whole) return fmt::format("[{}, {}]", json_real(point.x), json_real(point.y));
-  return fmt::format("[{:.0f}, {:.0f}]", point.x, point.y);
+  return fmt::format("[{:.0f}, {:.0f}]", point.x + 0.0, point.y + 0.0);  // -0.0 + 0.0 is 0.0
 }
 
 std::string json_word(const LabelWord& word) {
