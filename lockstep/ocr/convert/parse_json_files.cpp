@@ -49,7 +49,6 @@ std::vector<LabelWord> art_words(const json& entries, bool has_language, const s
           fmt::format("{}: the invalid polygon of '{}' becomes its hull", name, word.text));
       word.points =
           word.whole ? hull_of<cv::Point>(word.points) : hull_of<cv::Point2f>(word.points);
-      if (!has_area(word, name, notes)) continue;
     }
     words.push_back(std::move(word));
   }

@@ -53,7 +53,7 @@ std::vector<LabelWord> parse_borndigital(const std::string& text, const std::str
                                          LabelNotes& notes);
 
 /// LSVT and, with a language, ArT (ICDAR 2019): one JSON file, {picture without ending: [texts]}.
-/// What crosses itself becomes its convex hull.
+/// What crosses itself becomes its convex hull, be it of two corners.
 std::map<std::string, std::vector<LabelWord>> parse_art(const std::string& text,
                                                         const std::string& file, bool has_language,
                                                         LabelNotes& notes);

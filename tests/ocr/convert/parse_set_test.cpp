@@ -113,11 +113,13 @@ TEST(ParseSet, OneFileForAllPictures) {
   const auto art = parse_art(R"({"gt_1": [
       {"transcription": "a", "points": [[0, 0], [9, 0], [9, 5], [0, 5]], "illegibility": false},
       {"transcription": "b", "points": [[0, 0], [9, 5], [9, 0], [0, 5]], "illegibility": true},
-      {"transcription": "c", "points": [[0, 0], [9, 5]], "illegibility": false}]})",
+      {"transcription": "c", "points": [[0, 0], [9, 5]], "illegibility": false},
+      {"transcription": "d", "points": [[9, 9], [5, 5], [0, 0], [2, 2]], "illegibility": false}]})",
                              "all.json", false, notes);
-  EXPECT_EQ(label_json(art.at("gt_1")),
-            "[" + label("a", kBox) + ", " + label("###", "[[9, 5], [0, 5], [0, 0], [9, 0]]") + "]");
-  EXPECT_EQ(notes.size(), 2U);
+  EXPECT_EQ(label_json(art.at("gt_1")), "[" + label("a", kBox) + ", " +
+                                            label("###", "[[9, 5], [0, 5], [0, 0], [9, 0]]") +
+                                            ", " + label("d", "[[9, 9], [0, 0]]") + "]");
+  EXPECT_EQ(notes.size(), 3U);
 
   const auto ctw = parse_ctw(
       R"({"file_name": "1.jpg", "ignore": [{"polygon": [[0.5, 0.0], [9.0, 0.0], [9.0, 5.1]]}], )"
