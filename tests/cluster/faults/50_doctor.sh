@@ -24,15 +24,15 @@ test_doctor_names_the_port_that_a_firewall_blocks() {
   on host2 nft add table inet wall
   on host2 nft add chain inet wall in '{ type filter hook input priority 0; }'
   on host2 nft add rule inet wall in tcp dport 29500 reject
+  trap 'on host2 nft delete table inet wall' EXIT # also when the test fails: later ones would, too
   within 60 1 doctor --seconds 0
-  on host2 nft delete table inet wall
   says '^fail +links +host2 from host1, host3: port 29500: refused' '^warn +firewall +host2: nft blocks: tcp dport 29500'
   says_not '^fail .*29600'
 }
 
 test_doctor_names_the_slow_link() {
   tc qdisc add dev host3 root tbf rate 20mbit burst 32k latency 50ms # towards host3
+  trap 'tc qdisc del dev host3 root' EXIT
   within 60 0 doctor
-  tc qdisc del dev host3 root
   says '^warn +speed +host1 to host3: 0.0[12] Gbit' '^warn +speed +host2 to host3: 0.0[12] Gbit'
 }
