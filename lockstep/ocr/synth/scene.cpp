@@ -62,8 +62,7 @@ cv::Scalar paint_plate(Dice& dice, cv::Mat& image, const Block& block, const cv:
 
 class SceneMaker {
  public:
-  SceneMaker(Dice& dice, TextPen& pen, cv::Size size, const SynthStyle& style)
-      : dice_(dice), pen_(pen), style_(style) {
+  SceneMaker(Dice& dice, cv::Size size, const SynthStyle& style) : dice_(dice), style_(style) {
     scene_.image = draw_backdrop(dice, size, style.clutter);
   }
 
@@ -116,7 +115,6 @@ class SceneMaker {
   }
 
   Dice& dice_;
-  TextPen& pen_;
   const SynthStyle& style_;
   SynthScene scene_;
   std::vector<cv::Rect2d> taken_;
@@ -125,7 +123,7 @@ class SceneMaker {
 }  // namespace
 
 SynthScene draw_scene(Dice& dice, TextPen& pen, cv::Size size, const SynthStyle& style) {
-  SceneMaker maker(dice, pen, size, style);
+  SceneMaker maker(dice, size, style);
   const double tallest = std::max(style.text_height + 1, std::min(size.width, size.height) / 9.0);
   int wanted = dice.whole(3, 10);
   for (int blocks = 0; blocks < 12 && wanted > 0; ++blocks) {
