@@ -69,7 +69,7 @@ std::vector<double> sums_of(const TextRows& rows) {
   std::vector<double> sums;
   for (const auto& sample : rows.samples) {
     for (const auto* mat : {&sample.image, &sample.binary_map, &sample.mask, &sample.thresh_map}) {
-      const cv::Mat flat = mat->reshape(1, {static_cast<int>(mat->total() * mat->channels())});
+      const cv::Mat flat = mat->reshape(1, 1);
       sums.push_back(cv::sum(flat)[0]);
       sums.push_back(cv::norm(flat));
     }
