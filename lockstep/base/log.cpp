@@ -20,12 +20,19 @@ std::string& log_name() {
   return name;
 }
 
+void write_line(const std::string& line) {
+  if (::write(STDERR_FILENO, line.data(), line.size()) < 0) return;  // nowhere left to say it
+}
+
 LogLevel threshold() {
   static const LogLevel level = [] {
     const std::string wanted = env_or("LOCKSTEP_LOG_LEVEL", "info");
     for (size_t i = 0; i < kNames.size(); ++i) {
       if (wanted == kNames[i]) return static_cast<LogLevel>(i);
     }
+    // No error: this is known only when there is something else to say.
+    write_line("lockstep: warn: LOCKSTEP_LOG_LEVEL is '" + wanted +
+               "'; it can be debug, info, warn or error, and info is taken\n");
     return LogLevel::kInfo;
   }();
   return level;
@@ -43,8 +50,7 @@ void log(LogLevel level, const std::string& message) {
   if (!log_name().empty()) line += " " + log_name();
   line += ": ";
   if (level != LogLevel::kInfo) line.append(kNames[static_cast<size_t>(level)]).append(": ");
-  line += message + "\n";
-  if (::write(STDERR_FILENO, line.data(), line.size()) < 0) return;  // nowhere left to say it
+  write_line(line + message + "\n");
 }
 
 }  // namespace lockstep

@@ -1,7 +1,9 @@
 #include "lockstep/base/log.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <cstdlib>
 #include <functional>
 
 namespace lockstep {
@@ -23,6 +25,20 @@ TEST(Log, LinesNameProcessAndLevel) {
 
 TEST(Log, DebugIsOffByDefault) {
   EXPECT_EQ(logged([] { log_debug("detail"); }), "");
+}
+
+// In a process of its own, in which nothing was said before.
+TEST(LogDeathTest, AnUnknownLevelIsSaid) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(
+      {
+        ::setenv("LOCKSTEP_LOG_LEVEL", "warning", 1);
+        log_info("spoken");
+        ::_exit(0);
+      },
+      ::testing::ExitedWithCode(0),
+      "LOCKSTEP_LOG_LEVEL is 'warning'; it can be debug, info, warn or error, and info is taken\n"
+      "lockstep: spoken");
 }
 
 }  // namespace
