@@ -25,7 +25,7 @@ using namespace lockstep;
 using Clock = std::chrono::steady_clock;
 
 constexpr int64_t kMessage = 4;
-constexpr int64_t kPiece = 256 * 1024;
+constexpr int64_t kPiece = int64_t{256} << 10;
 constexpr auto kLimit = std::chrono::seconds(30);
 
 /// Sends and receives so many bytes in all, whichever goes.
