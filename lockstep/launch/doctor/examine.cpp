@@ -185,7 +185,7 @@ class Examination {
   }
 
   void ask_speeds() {
-    for (auto round : tournament(static_cast<int>(size()))) {
+    for (auto& round : tournament(static_cast<int>(size()))) {
       measure_round(round);
       for (auto& [from, to] : round) std::swap(from, to);
       measure_round(round);

@@ -51,7 +51,7 @@ cv::Rect2d grown(const cv::Rect2d& box, double rim) {
 
 /// A sign under the text, in the view of the block.
 cv::Scalar paint_plate(Dice& dice, cv::Mat& image, const Block& block, const cv::Matx33d& view) {
-  const cv::Scalar colour = draw_colour(dice);
+  cv::Scalar colour = draw_colour(dice);
   const Corners rim =
       map_corners(view, corners_of(grown(block.box, dice.real(0.15, 0.5) * block.height)));
   std::vector<cv::Point> points;
