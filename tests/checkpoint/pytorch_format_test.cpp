@@ -84,7 +84,7 @@ TEST(PyTorchFormat, NothingIsCalled) {
 }
 
 TEST(PyTorchFormat, TensorsBeyondTheirStorageAreRefused) {
-  const auto file = [](int offset, std::vector<int> sizes, std::vector<int> strides) {
+  const auto file = [](int offset, const std::vector<int>& sizes, const std::vector<int>& strides) {
     return archive(pickled_dict({{"w", pickled_tensor(offset, sizes, strides)}}));
   };
   EXPECT_EQ(pth_fault(file(0, {5}, {1})), "x.pth: tensor 'w' is larger than its storage");
