@@ -44,7 +44,7 @@ class PretendedLeader {
       const auto text = agents.empty() ? std::nullopt : store_->try_get(agents[0], soon());
       if (text) {
         id_ = agents[0].substr(keys::kAgents.size());
-        if (const Offer offer = offer_from_json(*text); wanted(offer)) return offer;
+        if (Offer offer = offer_from_json(*text); wanted(offer)) return offer;
       }
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
     }

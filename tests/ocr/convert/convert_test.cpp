@@ -84,7 +84,7 @@ TEST_F(ConvertTest, WhatCannotBeConvertedIsNamedAndNothingIsWritten) {
   const auto text = [&](auto change) {
     const ConvertOptions before = options_;
     change(options_);
-    const std::string what = refused().what();
+    std::string what = refused().what();
     options_ = before;
     return what;
   };
