@@ -161,7 +161,7 @@ Error error_with_answer(const std::string& answer) {
       }
     }
   });
-  const auto error = error_of(
+  auto error = error_of(
       [&] { connect_etcd_store(one_member(local_port(listener.get())), Deadline::after(2s)); });
   done = true;
   foreign.get();
