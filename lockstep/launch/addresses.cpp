@@ -98,7 +98,7 @@ std::vector<std::string> own_addresses(const Environment& environment,
   append_route("192.0.2.1", &towards);  // nobody's (RFC 5737), so it goes by the default route
   const auto wanted = text_of(environment, "LOCKSTEP_IFNAME");
   const auto all = interface_addresses();
-  const auto addresses = order_addresses(all, towards, wanted);
+  auto addresses = order_addresses(all, towards, wanted);
   if (!addresses.empty()) return addresses;
   std::vector<std::string> names;
   for (const InterfaceAddress& each : all) names.push_back(each.interface);

@@ -11,7 +11,7 @@
 namespace lockstep {
 
 std::string wait_for_name(const std::string& host, Deadline deadline, const NameWait& how) {
-  const std::string short_name = host.substr(0, host.find('.'));
+  std::string short_name = host.substr(0, host.find('.'));
   const auto began = std::chrono::steady_clock::now();
   const auto patience = Deadline::after(how.say_after);
   bool said = false;

@@ -116,7 +116,7 @@ std::string instruction_set() {
 
 /// Programs of the administrator may be outside of the user's PATH.
 ProgramOutput run_admin(std::vector<std::string> words) {
-  const auto output = run_program(words, Deadline::after(kProgramTime));
+  auto output = run_program(words, Deadline::after(kProgramTime));
   if (output.status != 127) return output;
   words[0] = "/usr/sbin/" + words[0];
   return run_program(words, Deadline::after(kProgramTime));

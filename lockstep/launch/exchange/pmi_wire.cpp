@@ -38,7 +38,7 @@ std::map<std::string, std::string> parse_pmi_line(const std::string& line) {
 std::string PmiWire::read_line(Deadline deadline) {
   while (true) {
     if (const size_t end = input_.find('\n'); end != std::string::npos) {
-      const std::string line = input_.substr(0, end);
+      std::string line = input_.substr(0, end);
       input_.erase(0, end + 1);
       return line;
     }

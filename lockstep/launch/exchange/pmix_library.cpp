@@ -6,13 +6,18 @@
 
 #include <algorithm>
 #include <condition_variable>
-#include <cstring>
 #include <mutex>
+#include <string_view>
 
 #include "lockstep/base/error.h"
 
 namespace lockstep {
 namespace {
+
+/// The rest of the key is 0.
+void set_key(pmix::Info* info, std::string_view key) {
+  key.copy(info->key.data(), info->key.size() - 1);
+}
 
 /// End of a call that PMIx's thread reports. Shared with it, since it may come after the deadline.
 struct PmixEnd {
@@ -102,7 +107,7 @@ void PmixClient::fence(Deadline deadline) {
   pmix::Proc all = self_;
   all.rank = pmix::kAllRanks;
   pmix::Info collect;
-  std::strcpy(collect.key.data(), "pmix.collect");
+  set_key(&collect, "pmix.collect");
   collect.value.type = pmix::kBool;
   collect.value.data.flag = true;
   auto end = std::make_shared<PmixEnd>();
@@ -121,7 +126,7 @@ pmix::Value* PmixClient::look_up(uint32_t rank, const char* key, Deadline deadli
   pmix::Proc proc = self_;
   proc.rank = rank;
   pmix::Info timeout;
-  std::strcpy(timeout.key.data(), "pmix.timeout");
+  set_key(&timeout, "pmix.timeout");
   timeout.value.type = pmix::kInt;
   const auto seconds = std::chrono::ceil<std::chrono::seconds>(deadline.left()).count();
   timeout.value.data.integer = static_cast<int>(std::clamp<int64_t>(seconds, 1, 3600));
