@@ -61,18 +61,17 @@ int rounds_of(int64_t bytes) {
   return static_cast<int>(std::clamp<int64_t>((int64_t{1} << 30) / bytes, 10, 20000));
 }
 
+void round(Pipe& pipe, int64_t bytes, bool begins) {
+  if (bytes != kMessage) return pipe.exchange(bytes, bytes);
+  pipe.exchange(begins ? bytes : 0, begins ? 0 : bytes);
+  pipe.exchange(begins ? 0 : bytes, begins ? bytes : 0);
+}
+
 void serve(int port, int64_t bytes) {
   const auto listener = tcp_listen("0.0.0.0", port);
   const auto client = tcp_accept(listener.get(), Deadline::after(kLimit));
   Pipe pipe(client.get(), bytes);
-  for (int i = 0; i < rounds_of(bytes); ++i) {
-    if (bytes == kMessage) {
-      pipe.exchange(0, bytes);
-      pipe.exchange(bytes, 0);
-    } else {
-      pipe.exchange(bytes, bytes);
-    }
-  }
+  for (int i = 0; i < rounds_of(bytes); ++i) round(pipe, bytes, false);
 }
 
 void measure(const std::string& host, int port, int64_t bytes) {
@@ -81,12 +80,7 @@ void measure(const std::string& host, int port, int64_t bytes) {
   std::vector<double> times;
   for (int i = 0; i < rounds_of(bytes); ++i) {
     const auto start = Clock::now();
-    if (bytes == kMessage) {
-      pipe.exchange(bytes, 0);
-      pipe.exchange(0, bytes);
-    } else {
-      pipe.exchange(bytes, bytes);
-    }
+    round(pipe, bytes, true);
     times.push_back(std::chrono::duration<double, std::micro>(Clock::now() - start).count());
   }
   std::sort(times.begin(), times.end());

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "lockstep/base/error.h"
+#include "lockstep/train/config/weights.h"
 
 namespace lockstep {
 namespace {
@@ -57,15 +58,12 @@ StageFiles sort_out(const std::vector<std::string>& values, ModelType type) {
 }
 
 fs::path best_of(const TrainSection& train) {
-  const fs::path& folder = train.ckpt_save_dir;
-  for (const auto& name : {"best." + train.weights_format, std::string("best.ckpt"),
-                           std::string("best.safetensors"), std::string("best")}) {
-    if (fs::exists(folder / name)) return folder / name;
-  }
+  const auto best = best_weights(train);
+  if (!best.empty()) return best;
   throw Error(ErrorCode::kNotFound,
               fmt::format("no weights: predict.ckpt_load_path is not set and there is no best.ckpt "
                           "in train.ckpt_save_dir ({})",
-                          folder.string()));
+                          train.ckpt_save_dir.string()));
 }
 
 fs::path existing(const std::string& path, const std::string& named_by) {

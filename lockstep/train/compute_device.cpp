@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <torch/cuda.h>
 
+#include "lockstep/base/env.h"
 #include "lockstep/base/error.h"
 
 namespace lockstep {
@@ -20,7 +21,8 @@ Error too_few(const World& world, int index, int cuda_devices) {
 
 }  // namespace
 
-c10::Device choose_compute_device(const Config& config, const World& world, int cuda_devices) {
+c10::Device choose_compute_device(const Config& config, const World& world, bool assigned,
+                                  int cuda_devices) {
   const auto& wish = config.parallel.device;
   const bool can = cuda_devices > 0 && config.parallel.shards == 0;
   if (wish == "cpu" || (wish == "auto" && !can)) return c10::kCPU;
@@ -29,15 +31,15 @@ c10::Device choose_compute_device(const Config& config, const World& world, int 
                 fmt::format("parallel.device is cuda, but libtorch sees no CUDA device; {} or auto",
                             kOtherwise));
   }
-  const bool unassigned = world.size == 1 && world.device == 0;
-  const int index = unassigned ? static_cast<int>(config.system.device_id) : world.device;
+  const int index = assigned ? world.device : static_cast<int>(config.system.device_id);
   if (index < 0 || index >= cuda_devices) throw too_few(world, index, cuda_devices);
   return {c10::kCUDA, static_cast<c10::DeviceIndex>(index)};
 }
 
 c10::Device take_compute_device(const Config& config, World& world) {
   const auto seen = torch::cuda::is_available() ? static_cast<int>(torch::cuda::device_count()) : 0;
-  const auto device = choose_compute_device(config, world, seen);
+  const bool assigned = world.size > 1 || env("DEVICE_ID");
+  const auto device = choose_compute_device(config, world, assigned, seen);
   if (device.is_cpu()) return device;
   c10::impl::VirtualGuardImpl(device.type()).setDevice(device);
   world.device = device.index();

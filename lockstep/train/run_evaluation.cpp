@@ -8,6 +8,7 @@
 #include "lockstep/base/folder.h"
 #include "lockstep/checkpoint/training_checkpoint.h"
 #include "lockstep/train/compute_device.h"
+#include "lockstep/train/config/weights.h"
 #include "lockstep/train/evaluate.h"
 #include "lockstep/train/log/lines.h"
 #include "lockstep/train/log/training_log.h"
@@ -23,15 +24,10 @@ namespace fs = std::filesystem;
 constexpr auto kEvalLogger = "lockstep.eval";
 
 /// What to judge: named, else the best of the run, else its latest; a file or a checkpoint.
-fs::path weights_path(const Config& config) {
+fs::path judged_weights(const Config& config) {
   if (!config.eval->ckpt_load_path.empty()) return config.eval->ckpt_load_path;
-  const auto own = "best." + config.train.weights_format;  // before what an earlier run left
-  for (const auto& name : {own, std::string("best.ckpt"), std::string("best.safetensors")}) {
-    const auto weights = config.train.ckpt_save_dir / name;
-    if (fs::exists(weights)) return weights;
-  }
-  const auto best = config.train.ckpt_save_dir / "best";
-  return fs::exists(best) ? best : find_checkpoint(config.train.ckpt_save_dir);
+  const auto best = best_weights(config.train);
+  return best.empty() ? find_checkpoint(config.train.ckpt_save_dir) : best;
 }
 
 /// All that the log tells of.
@@ -71,7 +67,7 @@ int run_evaluation(const Config& config, World world) {
   const auto device = take_compute_device(config, world);
   set_threads(threads_of(config.parallel, world));
   auto group = ProcessGroup::create(world, group_options(config.parallel));
-  const auto path = weights_in(weights_path(config), config.train.ema);
+  const auto path = weights_in(judged_weights(config), config.train.ema);
   auto model = make_model(without_pretrained(config.model), config.system.seed);
   load_weights(path, *model);
   const AmpLevel level = config.system.amp_level_infer;

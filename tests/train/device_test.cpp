@@ -28,34 +28,33 @@ TEST(ComputeDevice, IsTheRanksOwn) {
   World world;
   world.rank = world.device = 1;
   world.size = 2;
-  EXPECT_EQ(choose_compute_device(of_device("auto"), world, 2).str(), "cuda:1");
-  EXPECT_EQ(choose_compute_device(of_device("cuda"), world, 2).str(), "cuda:1");
-  EXPECT_EQ(choose_compute_device(of_device("cpu"), world, 2).str(), "cpu");
-  EXPECT_EQ(choose_compute_device(of_device("auto"), world, 0).str(), "cpu");
+  EXPECT_EQ(choose_compute_device(of_device("auto"), world, true, 2).str(), "cuda:1");
+  EXPECT_EQ(choose_compute_device(of_device("cuda"), world, true, 2).str(), "cuda:1");
+  EXPECT_EQ(choose_compute_device(of_device("cpu"), world, true, 2).str(), "cpu");
+  EXPECT_EQ(choose_compute_device(of_device("auto"), world, true, 0).str(), "cpu");
   Config with_shards = of_device("auto");
   with_shards.parallel.shards = 2;
-  EXPECT_EQ(choose_compute_device(with_shards, world, 2).str(), "cpu");
+  EXPECT_EQ(choose_compute_device(with_shards, world, true, 2).str(), "cpu");
 }
 
 TEST(ComputeDevice, OfAProgramAloneIsItsDeviceId) {
   Config config = of_device("auto");
   config.system.device_id = 1;
-  World world;
-  EXPECT_EQ(choose_compute_device(config, world, 2).str(), "cuda:1");
-  world.device = 3;  // DEVICE_ID
-  EXPECT_EQ(choose_compute_device(config, world, 4).str(), "cuda:3");
+  const World world;
+  EXPECT_EQ(choose_compute_device(config, world, false, 2).str(), "cuda:1");
+  EXPECT_EQ(choose_compute_device(config, world, true, 2).str(), "cuda:0");  // DEVICE_ID=0
 }
 
 TEST(ComputeDevice, MustBeThere) {
   World world;
   world.rank = world.device = 1;
   world.size = 2;
-  const Error none = error_of([&] { choose_compute_device(of_device("cuda"), world, 0); });
+  const Error none = error_of([&] { choose_compute_device(of_device("cuda"), world, true, 0); });
   EXPECT_EQ(none.code(), ErrorCode::kUnavailable);
   EXPECT_STREQ(none.what(),
                "parallel.device is cuda, but libtorch sees no CUDA device; set parallel.device=cpu "
                "or auto");
-  const Error few = error_of([&] { choose_compute_device(of_device("auto"), world, 1); });
+  const Error few = error_of([&] { choose_compute_device(of_device("auto"), world, true, 1); });
   EXPECT_EQ(few.code(), ErrorCode::kInvalidArgument);
   EXPECT_STREQ(few.what(),
                "rank 1 would compute on cuda:1, but sees 1 CUDA device: start fewer ranks on a "

@@ -255,6 +255,22 @@ TEST(Trainer, ASignalAtAnEpochsEndDoesNotWaitForEvaluation) {
   }
 }
 
+/// What a run of one rank needs to be judged, recorded and saved.
+class JudgedRun {
+ public:
+  void add_callbacks(Trainer& trainer) {
+    trainer.add(std::make_shared<Evaluation>(loader_, samplers_));
+    trainer.add(std::make_shared<Results>());
+    trainer.add(std::make_shared<Checkpoints>(log_));
+  }
+
+ private:
+  std::shared_ptr<const TinyData> data_ = std::make_shared<const TinyData>();
+  std::vector<DistributedSampler> samplers_ = {{data_->size(), 0, 1, {.shuffle = false}}};
+  Loader loader_{data_, ImageTransform({Normalize{}}, data_->shape(), 0), {.batch_size = 4}};
+  TrainingLog log_{{.file = {}, .console = false}};
+};
+
 /// Three epochs of 6 steps, each evaluated; a signal at the end of the second, then on.
 TEST(Trainer, AnEpochThatASignalLeftUnjudgedIsJudgedWhenTheRunGoesOn) {
   std::vector<std::vector<std::vector<std::string>>> results;
@@ -265,16 +281,9 @@ TEST(Trainer, AnEpochThatASignalLeftUnjudgedIsJudgedWhenTheRunGoesOn) {
     config.scheduler.num_epochs = 3;
     config.train.ckpt_save_dir = dir.path();
     config.system.val_while_train = true;
-    auto data = std::make_shared<const TinyData>();
-    const std::vector<DistributedSampler> samplers = {{data->size(), 0, 1, {.shuffle = false}}};
-    Loader loader(data, ImageTransform({Normalize{}}, data->shape(), 0), {.batch_size = 4});
-    TrainingLog log({.file = {}, .console = false});
+    JudgedRun run;
     TinyHooks hooks;
-    hooks.add_callbacks = [&](Trainer& trainer) {
-      trainer.add(std::make_shared<Evaluation>(loader, samplers));
-      trainer.add(std::make_shared<Results>());
-      trainer.add(std::make_shared<Checkpoints>(log));
-    };
+    hooks.add_callbacks = [&](Trainer& trainer) { run.add_callbacks(trainer); };
     hooks.signal = [=](int, int64_t step) { return signalled && step == 11 ? SIGTERM : 0; };
     auto state = run_tiny(1, config, hooks)[0].state;
     if (signalled) {
@@ -450,16 +459,9 @@ TEST(Trainer, ARunThatHasNothingLeftToDoJudgesNothingAgain) {
   config.train.ckpt_save_dir = dir.path();
   config.train.max_steps = 8;
   config.system.val_while_train = true;
-  auto data = std::make_shared<const TinyData>();
-  const std::vector<DistributedSampler> samplers = {{data->size(), 0, 1, {.shuffle = false}}};
-  Loader loader(data, ImageTransform({Normalize{}}, data->shape(), 0), {.batch_size = 4});
-  TrainingLog log({.file = {}, .console = false});
+  JudgedRun run;
   TinyHooks hooks;
-  hooks.add_callbacks = [&](Trainer& trainer) {
-    trainer.add(std::make_shared<Evaluation>(loader, samplers));
-    trainer.add(std::make_shared<Results>());
-    trainer.add(std::make_shared<Checkpoints>(log));
-  };
+  hooks.add_callbacks = [&](Trainer& trainer) { run.add_callbacks(trainer); };
   const auto first = run_tiny(1, config, hooks)[0].state;
   EXPECT_EQ(first.history.size(), 2U);
   hooks.start = [&](torch::nn::Module& model, torch::optim::Optimizer& optimizer) {

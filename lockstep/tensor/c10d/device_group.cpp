@@ -6,7 +6,6 @@
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/where.h>
 #include <c10/core/DeviceGuard.h>
-#include <c10/core/impl/VirtualGuardImpl.h>
 #include <fmt/format.h>
 
 #include <limits>
@@ -17,6 +16,7 @@
 #include "lockstep/comm/native/op_header.h"
 #include "lockstep/tensor/c10d/adapters.h"
 #include "lockstep/tensor/dtype.h"
+#include "lockstep/tensor/staging.h"
 
 namespace lockstep {
 namespace {
@@ -129,7 +129,7 @@ class DeviceGroup final : public GroupImpl {
       const at::NoGradGuard no_grad;
       const c10::DeviceGuard guard(engine_->device);
       body();
-      await_stream();
+      await_stream(engine_->device);
     } catch (const Error&) {
       abort();
       throw;
@@ -180,13 +180,6 @@ class DeviceGroup final : public GroupImpl {
     }
     if (const auto error = work->exception()) std::rethrow_exception(error);
   }
-  /// What this thread gave the device to do is done.
-  void await_stream() const {
-    if (engine_->device.is_cpu()) return;
-    const c10::impl::VirtualGuardImpl device(engine_->device.type());
-    device.getStream(engine_->device).synchronize();
-  }
-
   /// `values`, parts of `dtype`, become their reduction.
   void reduce_all(const at::Tensor& values, DType dtype, ReduceOp op, const Waiting& waiting);
   void divide(const at::Tensor& values, ReduceOp op) const {

@@ -119,4 +119,12 @@ fs::path require_weights(const std::string& given) {
   return weights_path(given);
 }
 
+fs::path best_weights(const TrainSection& train) {
+  for (const auto& name : {"best." + train.weights_format, std::string("best.ckpt"),
+                           std::string("best.safetensors"), std::string("best")}) {
+    if (fs::exists(train.ckpt_save_dir / name)) return train.ckpt_save_dir / name;
+  }
+  return {};
+}
+
 }  // namespace lockstep

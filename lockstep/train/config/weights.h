@@ -1,6 +1,6 @@
 #pragma once
 // Where the weights lie that a configuration names by True or by an address: nothing is loaded from
-// the network, the files are put into a folder once.
+// the network, the files are put into a folder once. And which ones a run has left.
 
 #include <filesystem>
 #include <string>
@@ -26,6 +26,10 @@ std::vector<std::string> missing_weights(const ModelConfig& model);
 
 /// Checks that there are none. Errors: kNotFound: the first such line, and how to do without.
 void require_pretrained(const ModelConfig& model);
+
+/// The best weights that a run left in train.ckpt_save_dir: best.EXT in its own format, in another
+/// one (an earlier run's), else the checkpoint `best`. Empty when there is none of them.
+std::filesystem::path best_weights(const TrainSection& train);
 
 /// Checks that the file is there. Errors: kNotFound, with the address and the place for it.
 std::filesystem::path require_weights(const std::string& given);
