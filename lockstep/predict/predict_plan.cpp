@@ -58,7 +58,7 @@ StageFiles sort_out(const std::vector<std::string>& values, ModelType type) {
 }
 
 fs::path best_of(const TrainSection& train) {
-  const auto best = best_weights(train);
+  auto best = best_weights(train);
   if (!best.empty()) return best;
   throw Error(ErrorCode::kNotFound,
               fmt::format("no weights: predict.ckpt_load_path is not set and there is no best.ckpt "
