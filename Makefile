@@ -1,15 +1,24 @@
 # Short commands. Each only calls a script or a CMake preset.
-#   make run  [DATA=folder] [NPROC=2]   train ResNet-50 on CIFAR-10 for about two minutes
+#   make run  [DATA=folder] [NPROC=2] [STEPS=n]   train ResNet-50 on CIFAR-10 for about two minutes
 #   make train-ocr                      train a text detector and a recogniser on drawn pictures, 40 minutes
-#   make test                           everything that must hold
+#   make test                           everything that must hold; PARTS="build release" and the like picks parts
 #   make test-cluster                   real launchers, hosts and services alone (root)
+#   make test-bare                      these commands on a machine that has nothing (root); PARTS as in tests/bare/run.sh
+#   make chaos [KILLS=300] [SEED=n]     ranks that are killed at random; every survivor must name them within a second
 SHELL := /bin/bash
+ifneq ($(shell [ -x scripts/setup.sh ] && echo yes),yes)
+$(error error: $(CURDIR)/scripts/setup.sh cannot be run: is this folder mounted noexec? Clone to another place)
+endif
 BUILD := build/release
 NPROC ?= 2
 DATA ?=
-export NPROC DATA
+STEPS ?=
+PARTS ?=
+KILLS ?= 300
+SEED ?=
+export NPROC DATA STEPS
 
-.PHONY: help run train-ocr test test-cluster bench format lint fuzz install build clean
+.PHONY: help run train-ocr test chaos test-cluster test-bare bench format lint fuzz install build clean
 help:
 	@sed -n 's/^#\(   make.*\)/\1/p' Makefile; echo "   make bench | format | lint | fuzz | install [PREFIX=dir] | clean"
 
@@ -25,17 +34,26 @@ run:
 
 train-ocr:
 	@scripts/setup.sh run
-	@scripts/build.sh release lockstep lockstep-data lockstep-train lockstep-predict
+	@scripts/build.sh release lockstep lockstep-data lockstep-data-synth-ocr lockstep-train lockstep-predict
 	@scripts/train_ocr.sh
 
 test:
 	@scripts/setup.sh test
-	@scripts/test.sh
+	@scripts/test.sh $(PARTS)
+
+chaos:
+	@scripts/setup.sh test
+	@scripts/build.sh release comm_chaos
+	@$(BUILD)/bin/comm_chaos --kills $(KILLS) $(if $(SEED),--seed $(SEED))
 
 test-cluster:
 	@scripts/setup.sh cluster
-	@scripts/build.sh release lockstep lockstep-data lockstep-train lockstep-doctor-libtorch cluster_worker cluster_suite
+	@scripts/build.sh release lockstep lockstep-data lockstep-data-synth-ocr lockstep-train lockstep-doctor-libtorch cluster_worker cluster_suite
 	@tests/cluster/run.sh
+
+test-bare:
+	@scripts/setup.sh bare
+	@tests/bare/run.sh $(PARTS)
 
 bench: build
 	@scripts/setup.sh all
@@ -54,8 +72,8 @@ fuzz:
 	@scripts/fuzz.sh 60
 
 PREFIX ?= /usr/local
-install: build
-	@cmake --install $(BUILD) --prefix $(PREFIX)
+install:
+	@PREFIX="$(PREFIX)" scripts/install.sh
 
 clean:
 	@rm -rf build

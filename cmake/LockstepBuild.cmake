@@ -16,6 +16,8 @@ if(LOCKSTEP_CCACHE)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR}
                                   CCACHE_NOHASHDIR=1 CCACHE_SLOPPINESS=pch_defines,time_macros
                                   ${LOCKSTEP_CCACHE})
+  # __FILE__, too: every test of GoogleTest names its file, so a path of the clone would keep it from sharing.
+  add_compile_options(-fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=)
 endif()
 find_program(LOCKSTEP_MOLD mold)
 if(LOCKSTEP_MOLD)
@@ -92,9 +94,6 @@ endfunction()
 #                    nothing. AddressSanitizer runs them. With * its build has no such program.
 function(lockstep_test name)
   cmake_parse_arguments(ARG "" "TIMEOUT;CORES" "SOURCES;DEPS;ALONE;LEFT_TO_RELEASE;ONE_THREAD" ${ARGN})
-  foreach(source ${ARG_SOURCES})
-    set_property(GLOBAL APPEND PROPERTY LOCKSTEP_TEST_SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/${source})
-  endforeach()
   add_executable(${name} ${ARG_SOURCES})
   # Tests run for a moment; optimising them takes longer than they do, of what sanitizers add longer still.
   if(LOCKSTEP_SANITIZE)
@@ -127,7 +126,7 @@ endfunction()
 # The ctest entry ENTRY: `program` with the tests that `filter` picks.
 function(lockstep_test_entry entry program filter timeout cores)
   if(NOT timeout)
-    set(timeout 300)  # generous: a hang is found all the same, a busy machine is no failure
+    set(timeout 900)  # generous: a hang is found all the same, a busy machine is no failure
   endif()
   if(NOT cores)
     set(cores 1)
@@ -136,7 +135,12 @@ function(lockstep_test_entry entry program filter timeout cores)
   if(NOT filter STREQUAL "-")
     set(arguments "--gtest_filter=${filter}")
   endif()
-  add_test(NAME ${entry} COMMAND ${program} ${arguments})
-  set_tests_properties(${entry} PROPERTIES TIMEOUT ${timeout} PROCESSORS ${cores}
-    ENVIRONMENT "LOCKSTEP_BIN_DIR=${CMAKE_RUNTIME_OUTPUT_DIRECTORY};LOCKSTEP_SOURCE_DIR=${PROJECT_SOURCE_DIR};TSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/tests/support/tsan.supp")
+  lockstep_test_command(${entry} ${timeout} ${cores} $<TARGET_FILE:${program}> ${arguments})
+endfunction()
+
+# The ctest entry ENTRY: this command, in surroundings that are the same everywhere.
+function(lockstep_test_command entry timeout cores)
+  add_test(NAME ${entry} COMMAND ${PROJECT_SOURCE_DIR}/tests/support/surroundings.sh ${PROJECT_BINARY_DIR}
+    ${PROJECT_SOURCE_DIR} ${ARGN})
+  set_tests_properties(${entry} PROPERTIES TIMEOUT ${timeout} PROCESSORS ${cores})
 endfunction()

@@ -6,6 +6,15 @@ set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/Lockstep)
 
 get_property(layers GLOBAL PROPERTY LOCKSTEP_LAYERS)
 get_property(apps GLOBAL PROPERTY LOCKSTEP_APPS)
+list(FILTER apps EXCLUDE REGEX "^bench_")  # of use in this tree alone
+# All of it, and no test: what `make install` builds.
+add_custom_target(lockstep_installed)
+foreach(target ${layers} ${apps})
+  add_dependencies(lockstep_installed ${target})
+endforeach()
+if(TARGET lockstep_mpi)
+  add_dependencies(lockstep_installed lockstep_mpi)
+endif()
 install(TARGETS ${layers} EXPORT LockstepTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(TARGETS ${apps} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/lockstep DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}

@@ -2,10 +2,12 @@
 
 #include <cstdint>
 #include <cstdlib>
+#include <sstream>
 #include <string_view>
 
 #include "lockstep/base/error.h"
 #include "lockstep/ocr/data/label_line.h"
+#include "lockstep/ocr/data/line_file.h"
 #include "lockstep/ocr/data/regions.h"
 
 namespace {
@@ -31,7 +33,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
     if (error.code() != ErrorCode::kCorrupt) std::abort();
   }
   try {
-    for (const auto& line : ocr::split_label_file(input, "input")) use(line.label);
+    std::istringstream file{std::string(input)};
+    ocr::for_each_line(file, [](const std::string& line, ocr::FileLine) {
+      use(ocr::split_label_line(line, "input").label);
+    });
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kCorrupt) std::abort();
   }

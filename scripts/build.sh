@@ -1,21 +1,71 @@
 #!/usr/bin/env bash
-# Configures and builds one preset: scripts/build.sh PRESET [TARGET ...]. Ends with one line.
+# Configures and builds one preset: scripts/build.sh PRESET [TARGET ...]. On a terminal ninja redraws its own line; piped, a line
+# every ten seconds says how far it is. What failed is shown, all that was said is in build/PRESET/build.log. Ends with one line.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+. scripts/lib.sh
 preset=$1
 shift
 folder=build/$preset
-if [ ! -f "$folder/build.ninja" ]; then
-  log=$(mktemp)
-  trap 'rm -f "$log"' EXIT
-  cmake --preset "$preset" >"$log" 2>&1 || { cat "$log" >&2; exit 1; }
+log=$folder/build.log
+start=$SECONDS
+
+# What a compiler would say of these in a hundred lines is said here in one.
+mkdir -p "$folder" 2>/dev/null || fail build "$PWD/$folder cannot be made: $(mkdir -p "$folder" 2>&1 | sed 's/^mkdir: //')"
+foreign=$(find "$folder" ! -writable -print -quit)
+[ -z "$foreign" ] || fail build "$PWD/$foreign belongs to $(stat -c %U "$foreign"), and $(id -un) cannot write it: remove build/, or build in a clone of your own"
+case ,$(findmnt -no OPTIONS -T .), in
+  *,noexec,*) fail build "$(findmnt -no TARGET -T .) is mounted noexec, so no program that is built there could start: clone to another place" ;;
+esac
+configured_in=$(sed -n 's/^CMAKE_HOME_DIRECTORY:INTERNAL=//p' "$folder/CMakeCache.txt" 2>/dev/null || true)
+[ -z "$configured_in" ] || [ "$configured_in" -ef . ] || fail build "$folder was configured in $configured_in and cannot be used in $PWD: remove $folder"
+
+if command -v ccache >/dev/null; then
+  cache=$(ccache --get-config cache_dir 2>/dev/null) || cache=
+  # One that is somebody else's serves whoever says that it is only read.
+  if [ -z "${CCACHE_READONLY:-}" ] && { [ -z "$cache" ] || ! mkdir -p "$cache/tmp" 2>/dev/null || [ ! -w "$cache" ]; }; then
+    echo "build: $preset  without ccache, whose folder ${cache:-(HOME is not set)} cannot be written"
+    export CCACHE_DISABLE=1
+  fi
+fi
+
+failed() { # what was said, less ninja's own lines, and why where that can be told
+  local full
+  full=$(full_disks . "$folder" "${TMPDIR:-/tmp}" "${cache:-.}")
+  if grep -qi 'no space left on device\|disk quota exceeded' "$log" || [ -n "$full" ]; then
+    fail build "no space left${full:+ on $full}; a release build with all tests takes about 4 GiB"
+  fi
+  grep -v '^\[[0-9]*/[0-9]*\] [A-Z]' "$log" >&2 || true
+  grep -q 'Killed signal terminated program' "$log" && echo "build: the system ended a compiler, which it does when memory runs out; one compiler takes up to 1.5 GiB: NINJAFLAGS=-j1" >&2
+  fail build "$preset failed after $((SECONDS - start)) s; all of it is in $log"
+}
+
+# Anew when packages came since: a build that was configured before MPI was there would go on without.
+if [ ! -f "$folder/build.ninja" ] || [ /var/lib/dpkg/status -nt "$folder/configured" ]; then
+  cmake --preset "$preset" >"$log" 2>&1 || failed
+  touch "$folder/configured"
   echo "build: $preset  configured"
 fi
-start=$SECONDS
-# On a terminal ninja redraws one line with its own progress; piped, only failures are of interest.
+
+progress() { # the newest "[n/m]" of ninja's; it says "[0/2]" of looking whether there is anything to do
+  local done total seconds=$((SECONDS - start)) left=
+  IFS=/ read -r done total < <(sed -n 's/^\[\([0-9]*\/[0-9]*\)\] .*/\1/p' "$log" | tail -n 1)
+  [ "${done:-0}" -gt 0 ] || return 0
+  [ $((done * 10)) -lt "$total" ] || [ "$done" = "$total" ] || left=", about $((seconds * (total - done) / done + 1)) s left"
+  echo "build: $preset  $done of $total after $seconds s$left"
+}
+
 if [ -t 1 ]; then
-  ninja -C "$folder" "$@"
+  ninja -C "$folder" ${NINJAFLAGS:-} "$@" || {
+    full=$(full_disks . "$folder" "${TMPDIR:-/tmp}" "${cache:-.}")
+    fail build "${full:+no space left on $full; }$preset failed after $((SECONDS - start)) s"
+  }
 else
-  output=$(ninja -C "$folder" "$@" 2>&1) || { grep -v '^\[[0-9]*/[0-9]*\] [A-Z]' <<<"$output" >&2; exit 1; }
+  : >"$log"
+  report_every 10 progress
+  ninja -C "$folder" ${NINJAFLAGS:-} "$@" >"$log" 2>&1 || failed
+  stop_reporting
+  # The last line says all of it, also of a build that was done before the first was due.
+  progress
 fi
 echo "build: $preset  $folder/bin is up to date after $((SECONDS - start)) s"

@@ -2,22 +2,27 @@
 # Installs what building, testing and running need on Debian 12. Safe to run again: it asks dpkg first and
 # touches nothing that is there. One line per step.
 set -euo pipefail
+cd "$(dirname "$0")/.."
+. scripts/lib.sh
 
 build=(g++ cmake ninja-build git make pkg-config ccache mold)
 libraries=(libtorch-dev libopenblas0-openmp
-  libyaml-cpp-dev nlohmann-json3-dev libfmt-dev libcli11-dev libgtest-dev libssl-dev libcurl4-openssl-dev libarchive-dev libgloo-dev libdw-dev
+  libyaml-cpp-dev nlohmann-json3-dev libfmt-dev libcli11-dev libgtest-dev libgmock-dev libssl-dev libcurl4-openssl-dev libarchive-dev libgloo-dev libdw-dev
   libopencv-core-dev libopencv-imgproc-dev libopencv-imgcodecs-dev libjpeg-dev zlib1g-dev libpolyclipping-dev libgeos-dev liblmdb-dev libmatio-dev libpango1.0-dev libglib2.0-dev libfreetype-dev libfontconfig-dev fonts-dejavu-core
   ca-certificates)
 tests=(python3 python3-torch python3-numpy python3-opencv python3-pyclipper python3-lmdb libopenmpi-dev openmpi-bin libmpich-dev mpich)
 cluster=(iproute2 nftables util-linux openssh-server openssh-client slurmctld slurmd slurm-client munge etcd-server etcd-client faketime openmpi-bin mpich procps)
 tools=(clang-14 clang-format-14 clang-tidy-14 libclang-rt-14-dev iproute2 procps)
+# What makes a machine that has nothing, for tests/bare.
+bare=(debootstrap util-linux)
 
 case "${1:-all}" in
   run) wanted=("${build[@]}" "${libraries[@]}") ;;
   test) wanted=("${build[@]}" "${libraries[@]}" "${tests[@]}" "${cluster[@]}") ;;
   cluster) wanted=("${build[@]}" "${libraries[@]}" python3 python3-torch "${cluster[@]}") ;;
-  all) wanted=("${build[@]}" "${libraries[@]}" "${tests[@]}" "${cluster[@]}" "${tools[@]}") ;;
-  *) echo "setup: error: unknown set '$1'; sets are run, cluster, test, all" >&2; exit 2 ;;
+  all) wanted=("${build[@]}" "${libraries[@]}" "${tests[@]}" "${cluster[@]}" "${tools[@]}" "${bare[@]}") ;;
+  bare) wanted=("${bare[@]}") ;;
+  *) echo "setup: error: unknown set '$1'; sets are run, cluster, test, bare, all" >&2; exit 2 ;;
 esac
 
 # dpkg-query lists the installed ones; what is left is missing.
@@ -28,20 +33,54 @@ if [ -z "$missing" ]; then
   exit 0
 fi
 
+command -v apt-get >/dev/null || fail setup "there is no apt-get here; packages are missing, by their names in Debian 12: $(echo $missing)"
 as_root=()
+by_hand="apt-get install $(echo $missing)"
 if [ "$(id -u)" -ne 0 ]; then
-  command -v sudo >/dev/null || { echo "setup: error: not root and no sudo; install by hand:" $missing >&2; exit 1; }
+  command -v sudo >/dev/null || fail setup "packages are missing, and there is neither root nor sudo here; let somebody with either run: $by_hand"
+  # Somebody at a terminal is asked for a password; nobody else can be.
+  if ! sudo -n true 2>/dev/null && ! { [ -t 0 ] && sudo -v; }; then
+    fail setup "packages are missing, and sudo does not let $(id -un) install them; let somebody whom it lets run: $by_hand"
+  fi
   as_root=(sudo)
 fi
-log=$(mktemp)
-trap 'rm -f "$log"' EXIT
-quietly() { # label command...: one line, and the end of the log only when it fails
-  local label=$1 start=$SECONDS
-  shift
-  printf 'setup: %-11s ' "$label"
-  if "$@" >"$log" 2>&1; then echo "done in $((SECONDS - start)) s"; else echo "failed"; tail -n 20 "$log" >&2; exit 1; fi
+log=$(mktemp 2>/dev/null) || fail setup "${TMPDIR:-/tmp} cannot be written: is it there, and is there space left?"
+index_log=$log.index
+scratch=("$log" "$index_log")
+
+# Of a failed apt-get the one line that says what to do about it.
+cause() {
+  local full first
+  full=$(full_disks / /var/cache/apt/archives "${TMPDIR:-/tmp}")
+  first=$(grep -hoiE "(temporary failure|could not|unable to|cannot|connection) [^.]*(resolv|connect|timed out|refused)[^.]*.{0,60}|failed to fetch .*" "$index_log" "$log" | head -n 1 || true)
+  if grep -qiE 'no space left|enough free space' "$log" || [ -n "$full" ]; then
+    fail setup "no space left${full:+ on $full} for packages, which take 2 GiB"
+  elif [ -n "$first" ]; then
+    fail setup "no package registry can be reached (${first:0:120}); if there is a proxy, say so to apt: Acquire::http::Proxy"
+  elif grep -q 'Could not get lock\|Unable to acquire the dpkg' "$log"; then
+    fail setup "another program is installing packages and was not done within five minutes: $(grep -m1 -oE 'held by process.*' "$log" || true)"
+  fi
+  tail -n 20 "$log" >&2
+  fail setup "apt-get failed: $(grep -m1 '^E: ' "$log" | cut -c4- || true)"
 }
-quietly index "${as_root[@]}" apt-get update -qq
+
+progress() { # apt's newest word of how far it is: kind:package:percent:text
+  local kind percent text
+  IFS=: read -r kind _ percent text < <(grep -aE '^(dl|pm)status:' "$log" | tail -n 1)
+  [ -n "${percent:-}" ] || return 0
+  [ "$kind" = dlstatus ] && text=downloading
+  echo "setup: packages    ${percent%.*} %, ${text,}, after $((SECONDS - start)) s"
+}
+start=$SECONDS
+apt=("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive LC_ALL=C apt-get -qq -o DPkg::Lock::Timeout=300 -o APT::Status-Fd=1)
+# An index that cannot be had fails only where packages then cannot: one of several registries may be away.
+"${apt[@]}" update >"$index_log" 2>&1 || true
+echo "setup: index       done in $((SECONDS - start)) s"
+start=$SECONDS
+: >"$log"
+report_every 10 progress
 # shellcheck disable=SC2086
-quietly packages "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $missing
+"${apt[@]}" install -y --no-install-recommends $missing >"$log" 2>&1 || cause
+stop_reporting
+echo "setup: packages    done in $((SECONDS - start)) s"
 echo "setup: installed  " $missing

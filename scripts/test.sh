@@ -1,16 +1,79 @@
 #!/usr/bin/env bash
-# Every test: the release build, then the layers without libtorch again under AddressSanitizer + UBSan and, as far as they have threads,
-# under ThreadSanitizer, then real launchers, hosts and services. Nothing is skipped: what a test needs, scripts/setup.sh has installed.
+# Every test, in five parts: the release build and its tests; the layers without libtorch again under AddressSanitizer + UBSan and, as
+# far as they have threads, under ThreadSanitizer; real launchers, hosts and services. Nothing is skipped: what a test needs,
+# scripts/setup.sh has installed. scripts/test.sh [PART...] runs some of the parts: build, release, asan, tsan, cluster.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+. scripts/lib.sh
+parts=("$@")
+[ $# -gt 0 ] || parts=(build release asan tsan cluster)
 start=$SECONDS
-scripts/build.sh release
+log=$(mktemp 2>/dev/null) || fail test "${TMPDIR:-/tmp} cannot be written: is it there, and is there space left?"
+scratch=("$log")
+case ,$(findmnt -no OPTIONS -T "${TMPDIR:-/tmp}"), in
+  *,noexec,*) fail test "${TMPDIR:-/tmp} is mounted noexec, and tests start programs that they write there: TMPDIR=FOLDER make test" ;;
+esac
+
 # Three cores' worth at a time, for machines with two: many tests wait more than they compute, and those
 # that keep two busy are counted so (CORES, cmake/LockstepBuild.cmake). Their deadlines bear it.
-ctest --preset release -j 3 --no-tests=error
-for sanitizer in asan tsan; do
-  scripts/build.sh "$sanitizer"
-  ctest --preset "$sanitizer" -j 3 --no-tests=error
+tests() { ctest --preset "$1" -j 3 --no-tests=error | without_passed | tee "$log"; }
+# Of a program with a test that fails the others are left out, which ctest shows as well; all of it is in
+# build/PRESET/Testing/Temporary/LastTest.log.
+without_passed() {
+  local line run='' blank=''
+  while IFS= read -r line; do
+    case $line in
+      '[ RUN '*)
+        [ -z "$run" ] || printf '%s\n' "$run"
+        run=$line
+        continue
+        ;;
+      '['*' OK ] '*' ms)') [ -z "$run" ] || { run='' && continue; } ;;
+      '[---'*) continue ;;
+      '')
+        [ -n "$blank" ] || echo
+        blank=1
+        continue
+        ;;
+    esac
+    [ -z "$run" ] || printf '%s\n' "$run"
+    run='' blank=''
+    printf '%s\n' "$line"
+  done
+  [ -z "$run" ] || printf '%s\n' "$run"
+}
+run_part() {
+  case $1 in
+    build) scripts/build.sh release ;;
+    release) tests release ;;
+    asan | tsan) scripts/build.sh "$1" && tests "$1" ;;
+    cluster) tests/cluster/run.sh | tee "$log" ;;
+  esac
+}
+declare -A title=([build]="release build" [release]="tests of the release build" [asan]="AddressSanitizer and UBSan"
+  [tsan]="ThreadSanitizer" [cluster]="launchers, hosts, services")
+
+summary=()
+for part in "${parts[@]}"; do
+  [ -n "${title[$part]:-}" ] || fail test "no part '$part'; parts are build, release, asan, tsan, cluster"
 done
-tests/cluster/run.sh
+for i in "${!parts[@]}"; do
+  part=${parts[i]}
+  place="$((i + 1)) of ${#parts[@]}  ${title[$part]}"
+  echo "test: part $place"
+  begin=$SECONDS code=0
+  : >"$log"
+  run_part "$part" || code=1
+  what=$(sed -n 's/.*tests passed, \([0-9]* tests failed out of [0-9]*\)$/\1/p' "$log" | sed 's/^0 tests failed out of \(.*\)/\1 programs, /; s/\(failed out of.*\)/\1, /')
+  ok=$(grep -cE '^cluster: .* ok in ' "$log" || true)
+  [ "$ok" = 0 ] || what="$ok tests, "
+  if [ "$code" != 0 ]; then
+    summary+=("part $place: FAILED, $what$((SECONDS - begin)) s")
+    break
+  fi
+  summary+=("part $place: passed, $what$((SECONDS - begin)) s")
+done
+
+printf 'test: %s\n' "${summary[@]}"
+[ "$code" = 0 ] || fail test "not all passed, after $((SECONDS - start)) s; the failing tests are named above"
 echo "test: all passed in $((SECONDS - start)) s"

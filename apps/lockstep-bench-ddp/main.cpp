@@ -7,14 +7,17 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "apps/command_line.h"
 #include "apps/lockstep-bench-ddp/measure.h"
 #include "apps/lockstep-bench-ddp/models.h"
 #include "apps/lockstep-bench-ddp/ranks.h"
+#include "lockstep/base/arguments.h"
 #include "lockstep/base/error.h"
 #include "lockstep/base/file.h"
 #include "lockstep/base/output_file.h"
 #include "lockstep/base/quick_end.h"
 #include "lockstep/launch/identity.h"
+#include "lockstep/launch/machine_load.h"
 #include "lockstep/launch/warm/warm_start.h"
 #include "lockstep/launch/world.h"
 #include "lockstep/parallel/comm_hook.h"
@@ -79,7 +82,7 @@ json summary(const Options& options, const std::vector<std::string>& results) {
 int parse(int argc, char** argv, Options& options) {
   CLI::App app(
       "Time of a training step of ranks that this command starts here, or of those that a launcher "
-      "has started, this process being one",
+      "has started, this process being one.",
       "lockstep bench ddp");
   app.add_option("--model", options.spec.model, "resnet50, mlp3m or mlp50m")
       ->capture_default_str()
@@ -102,14 +105,10 @@ int parse(int argc, char** argv, Options& options) {
   app.add_option("--comm-hook,--comm_hook", options.spec.comm_hook, "how gradients travel")
       ->capture_default_str()
       ->check(CLI::IsMember(lockstep::comm_hook_names()));
-  app.add_option("--json", options.json_path, "write the result to this file");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) return app.exit(error);
-    throw lockstep::Error(lockstep::ErrorCode::kInvalidArgument,
-                          std::string(error.what()) + " (see lockstep bench ddp --help)");
-  }
+  app.add_option("--json", options.json_path, "write the result to this file")->type_name("FILE");
+  if (const auto status =
+          lockstep::app::parse_command_line(app, lockstep::reversed_arguments(argc, argv)))
+    return *status;
   options.spec.distributed = options.mode == "ddp";
   options.ranks_given = ranks->count() > 0;
   return -1;
@@ -155,6 +154,7 @@ int body(int argc, char** argv) {
   Options options;
   if (const int status = parse(argc, argv, options); status >= 0) return status;
   if (!options.json_path.empty()) lockstep::check_output_file(options.json_path);
+  lockstep::warn_if_busy();
   if (lockstep::is_launched()) {
     run_launched(options);
     return 0;

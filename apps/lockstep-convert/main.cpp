@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "apps/command_line.h"
 #include "lockstep/base/arguments.h"
 #include "lockstep/base/error.h"
 #include "lockstep/base/log.h"
@@ -18,27 +19,25 @@ void add_options(CLI::App& app, ocr::ConvertOptions& options) {
   app.add_option("-d,--dataset_name", options.dataset_name, "ic15, totaltext, td500 and others")
       ->capture_default_str();
   app.add_option("-t,--task", options.task, "det, rec or rec_lmdb")->capture_default_str();
-  app.add_option("-i,--image_dir", options.image_dir, "Folder of the pictures")
+  app.add_option("-i,--image_dir", options.image_dir, "folder of the pictures")
+      ->type_name("DIR")
       ->capture_default_str();
-  app.add_option("-l,--label_dir", options.label_dir, "Folder of the labels, or their one file");
+  app.add_option("-l,--label_dir", options.label_dir, "folder of the labels, or their one file")
+      ->type_name("PATH");
   app.add_option("-o,--output_path", options.output_path,
-                 "Without it, beside the labels: {last of image_dir}_{task}_gt.txt");
-  app.add_option("--path_mode", options.path_mode, "Pictures' names alone (relative), or abs")
+                 "without it, beside the labels: {last of image_dir}_{task}_gt.txt")
+      ->type_name("FILE");
+  app.add_option("--path_mode", options.path_mode, "pictures' names alone (relative), or abs")
       ->capture_default_str();
-  app.add_option("--split", options.split, "For sets that have several in one file");
+  app.add_option("--split", options.split, "for sets that have several in one file");
 }
 
 int body(int argc, char** argv) {
-  CLI::App app("Writes MindOCR's label files for published data sets", "lockstep convert");
+  CLI::App app("Writes MindOCR's label files for published data sets.", "lockstep convert");
   ocr::ConvertOptions options;
   add_options(app, options);
-  try {
-    app.parse(reversed_arguments(argc, argv));
-  } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) return app.exit(error);
-    throw Error(ErrorCode::kInvalidArgument,
-                std::string(error.what()) + " (see lockstep convert --help)");
-  }
+  if (const auto status = app::parse_command_line(app, reversed_arguments(argc, argv)))
+    return *status;
   ocr::ConvertResult result;
   {
     TransferBar bar("convert", 2, format_count);

@@ -7,7 +7,8 @@
 #include <algorithm>
 #include <string_view>
 
-#include "apps/lockstep-data/synth_ocr.h"
+#include "apps/command_line.h"
+#include "apps/lockstep/verbs.h"
 #include "lockstep/base/arguments.h"
 #include "lockstep/base/error.h"
 #include "lockstep/base/text.h"
@@ -26,14 +27,19 @@ void add_options(CLI::App& app, std::string& name, PrepareOptions& options) {
                  "generated stand-in. synth-ocr: drawn pictures with text, see "
                  "lockstep data synth-ocr --help")
       ->required();
-  app.add_option("--dir", options.dir, "Folder of the data set")->capture_default_str();
-  app.add_flag("--generate", options.generate, "Draw a stand-in, do not ask the network");
-  app.add_option("--records", options.stand_in.train_records,
-                 "Training records of the stand-in; a fifth as many for testing")
+  app.add_option("--dir", options.dir, "folder of the data set")
+      ->type_name("DIR")
       ->capture_default_str();
-  app.add_option("--seed", options.stand_in.seed, "Seed of the stand-in")->capture_default_str();
-  app.add_option("--url", options.url, "Archive to download; then there is no stand-in");
-  app.add_option("--md5", options.md5, "Checksum of that archive")->needs("--url");
+  app.add_flag("--generate", options.generate, "draw a stand-in, do not ask the network");
+  app.add_option("--records", options.stand_in.train_records,
+                 "training records of the stand-in; a fifth as many for testing")
+      ->capture_default_str();
+  app.add_option("--seed", options.stand_in.seed, "seed of the stand-in")->capture_default_str();
+  app.add_option("--url", options.url, "archive to download; then there is no stand-in")
+      ->type_name("URL");
+  app.add_option("--md5", options.md5, "checksum of that archive")
+      ->type_name("HEX")
+      ->needs("--url");
 }
 
 void require_known(const std::string& name) {
@@ -51,21 +57,23 @@ void get_cifar10(const PrepareOptions& options) {
              test.size(), data.stand_in ? "generated stand-in" : "CIFAR-10");
 }
 
+/// Becomes the program that draws. Errors: kNotFound when it was not built.
+[[noreturn]] void draw_text(const std::vector<std::string>& args) {
+  app::execute_beside("lockstep-data-synth-ocr", args);
+  throw Error(
+      ErrorCode::kNotFound,
+      "synth-ocr: program lockstep-data-synth-ocr is neither beside lockstep-data nor in PATH; "
+      "scripts/build.sh release lockstep-data-synth-ocr builds it");
+}
+
 int body(int argc, char** argv) {
-  if (argc > 1 && std::string_view(argv[1]) == "synth-ocr") {
-    return app::make_synth_ocr(argc - 1, argv + 1);
-  }
-  CLI::App app("Gets a data set onto this machine", "lockstep data");
+  if (argc > 1 && std::string_view(argv[1]) == "synth-ocr") draw_text({argv + 2, argv + argc});
+  CLI::App app("Gets a data set onto this machine.", "lockstep data");
   std::string name;
   PrepareOptions options;
   add_options(app, name, options);
-  try {
-    app.parse(reversed_arguments(argc, argv));
-  } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) return app.exit(error);
-    throw Error(ErrorCode::kInvalidArgument,
-                std::string(error.what()) + " (see lockstep data --help)");
-  }
+  if (const auto status = app::parse_command_line(app, reversed_arguments(argc, argv)))
+    return *status;
   require_known(name);
   options.stand_in.test_records = std::max<int64_t>(options.stand_in.train_records / 5, 10);
   get_cifar10(options);

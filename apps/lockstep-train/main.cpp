@@ -6,13 +6,15 @@
 #include <string_view>
 #include <vector>
 
+#include "apps/command_line.h"
 #include "lockstep/base/arguments.h"
 #include "lockstep/base/error.h"
 #include "lockstep/base/log.h"
 #include "lockstep/base/quick_end.h"
+#include "lockstep/launch/later_generation.h"
 #include "lockstep/launch/warm/warm_start.h"
 #include "lockstep/train/config/dictionaries.h"
-#include "lockstep/train/config/weights.h"
+#include "lockstep/train/fetch/weights.h"
 #include "lockstep/train/run.h"
 #include "lockstep/train/warm_up.h"
 
@@ -29,11 +31,11 @@ void declare(CLI::App& app, Options& options) {
   app.add_option("-c,--config", options.config, "YAML file, e.g. configs/cls/resnet/...yaml")
       ->required()
       ->type_name("FILE");
-  app.add_option("-o,--opt", options.overrides, "Values that replace those of the file")
+  app.add_option("-o,--opt", options.overrides, "values that replace those of the file")
       ->type_name("key.sub=value ...");
   auto* check = app.add_flag("--check", options.check,
-                             "Only check the file; print configuration and plan of the run");
-  app.add_flag("--eval", options.eval, "Only evaluate the best checkpoint (or eval.ckpt_load_path)")
+                             "only check the file; print configuration and plan of the run");
+  app.add_flag("--eval", options.eval, "only evaluate the best checkpoint (or eval.ckpt_load_path)")
       ->excludes(check);
 }
 
@@ -50,17 +52,12 @@ int run(int argc, char** argv) {
                       : "Train a model described by a YAML file.",
                name);
   declare(app, options);
-  try {
-    app.parse(lockstep::reversed_arguments(argc, argv));
-  } catch (const CLI::CallForHelp& help) {
-    return app.exit(help);
-  } catch (const CLI::ParseError& error) {
-    throw lockstep::Error(lockstep::ErrorCode::kInvalidArgument,
-                          std::string(error.what()) + " (see " + name + " --help)");
-  }
+  if (const auto status =
+          lockstep::app::parse_command_line(app, lockstep::reversed_arguments(argc, argv)))
+    return *status;
   const auto config = lockstep::load_config(options.config, options.overrides);
   lockstep::check_dictionaries(config);
-  if (!options.check && !options.eval) lockstep::require_pretrained(config.model);
+  if (!options.check && !options.eval) lockstep::fetch_pretrained(config.model);
   const auto world = lockstep::World::join();
   if (world.size > 1) lockstep::set_log_name("rank " + std::to_string(world.rank));
   if (options.check) return lockstep::run_check(config, world);
@@ -68,11 +65,22 @@ int run(int argc, char** argv) {
   return lockstep::run_training(config, world);
 }
 
+/// Of a later generation the call was good once already: exit code 2 would say that it is not.
+int run_in_any_generation(int argc, char** argv) {
+  try {
+    return run(argc, argv);
+  } catch (const lockstep::Error& error) {
+    if (lockstep::exit_status(error) != 2) throw;
+    if (!lockstep::is_later_generation(lockstep::this_environment())) throw;
+    throw lockstep::Error(lockstep::ErrorCode::kUnavailable, error.what());
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   lockstep::warm_start(lockstep::warm_up);
   lockstep::end_without_teardown();
-  return lockstep::run_main(is_eval(argc, argv) ? "lockstep eval" : "lockstep train", run, argc,
-                            argv);
+  return lockstep::run_main(is_eval(argc, argv) ? "lockstep eval" : "lockstep train",
+                            run_in_any_generation, argc, argv);
 }

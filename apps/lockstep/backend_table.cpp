@@ -7,16 +7,19 @@
 #include <nlohmann/json.hpp>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/help_text.h"
 #include "lockstep/base/text.h"
 
 namespace lockstep::app {
 namespace {
 
-constexpr const char* kUsage =
-    "usage: lockstep doctor backends [--json]\n\n"
-    "Lists the back ends that --backend and GroupOptions::backend take: whether this installation "
-    "has\n"
-    "them, whether a process started as this one can use them, and why not.\n";
+HelpPage backends_help() {
+  return {{{"lockstep doctor backends [--json]", ""}},
+          "Lists the back ends that --backend and GroupOptions::backend take: whether this "
+          "installation has them, whether a process started as this one can use them, and why not.",
+          {{"", {{"--json", "for programs"}, {"-h, --help", "print this"}}}},
+          ""};
+}
 
 std::string as_json(const std::vector<BackendReport>& reports) {
   auto list = nlohmann::json::array();
@@ -51,7 +54,7 @@ int print_backends(const std::vector<BackendReport>& reports,
   bool json = false;
   for (const auto& arg : args) {
     if (arg == "--help" || arg == "-h") {
-      std::fputs(kUsage, stdout);
+      std::fputs(help_text(backends_help()).c_str(), stdout);
       return 0;
     }
     if (arg != "--json") {

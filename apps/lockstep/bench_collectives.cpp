@@ -4,8 +4,10 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "apps/command_line.h"
 #include "apps/lockstep/collectives_bench.h"
 #include "apps/lockstep/verbs.h"
+#include "lockstep/base/counted.h"
 #include "lockstep/base/error.h"
 #include "lockstep/base/file.h"
 #include "lockstep/base/output_file.h"
@@ -13,6 +15,7 @@
 #include "lockstep/comm/backends.h"
 #include "lockstep/comm/kernels/reduce.h"
 #include "lockstep/launch/identity.h"
+#include "lockstep/launch/machine_load.h"
 
 namespace lockstep::app {
 namespace {
@@ -34,8 +37,9 @@ nlohmann::json to_json(const CollectivesBench& bench, const CollectivesResult& r
 }
 
 void print_head(const CollectivesBench& bench) {
-  fmt::print("{} of float32, {} ranks, back end {}, {} memory, {} kernels\n", bench.op, bench.ranks,
-             bench.backend, bench.memory, to_string(best_instruction_set()));
+  fmt::print("{} of float32, {}, back end {}, {} memory, {} kernels\n", bench.op,
+             counted(bench.ranks, "rank"), bench.backend, bench.memory,
+             to_string(best_instruction_set()));
   fmt::print("{:>10} {:>11} {:>11} {:>11} {:>11} {:>11} {:>13} {:>5}\n", "size", "min us", "p50 us",
              "p99 us", "algbw GB/s", "busbw GB/s", "ceiling GB/s", "%");
 }
@@ -85,8 +89,8 @@ int run_launched(CollectivesBench bench, bool ranks_given, const std::string& js
   const World world = World::join();
   if (ranks_given && bench.ranks != world.size) {
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("--ranks {}: the launcher has started {} ranks; leave --ranks out",
-                            bench.ranks, world.size));
+                fmt::format("--ranks {}: the launcher has started {}; leave --ranks out",
+                            bench.ranks, counted(world.size, "rank")));
   }
   bench.ranks = world.size;
   bench.steady = true;
@@ -106,29 +110,27 @@ int bench_collectives(const std::vector<std::string>& args) {
   std::string json_file;
   CLI::App app(
       "Time collectives between ranks that this command starts here, or between the ranks that a "
-      "launcher has started, this process being one",
+      "launcher has started, this process being one.",
       "lockstep bench collectives");
-  app.add_option("--op", bench.op, "What to run")->check(CLI::IsMember(bench_ops()));
+  app.add_option("--op", bench.op, "what to run")->check(CLI::IsMember(bench_ops()));
   const auto* const ranks =
-      app.add_option("--ranks", bench.ranks, "Processes to start")->check(CLI::Range(1, 256));
-  app.add_option("--backend", bench.backend, "Back end, or auto");
+      app.add_option("--ranks", bench.ranks, "processes to start")->check(CLI::Range(1, 256));
+  app.add_option("--backend", bench.backend, "back end, or auto");
   app.add_option("--memory", bench.memory, "own: the back end's; user: ordinary memory")
       ->check(CLI::IsMember({"own", "user"}));
-  app.add_option("--sizes", sizes, "FROM:TO doubling, or a list: 4:256M, 25M,64M");
-  app.add_option("--seconds", bench.seconds, "Time for each size")->check(CLI::Range(0.01, 600.0));
-  app.add_option("--rounds", bench.rounds, "At least so many for each size")
+  app.add_option("--sizes", sizes, "FROM:TO doubling, or a list: 4:256M, 25M,64M")
+      ->type_name("LIST");
+  app.add_option("--seconds", bench.seconds, "time for each size")->check(CLI::Range(0.01, 600.0));
+  app.add_option("--rounds", bench.rounds, "at least so many for each size")
       ->check(CLI::Range(1, 1'000'000));
-  app.add_option("--json", json_file, "Also write the results to this file");
-  try {
-    app.parse(std::vector<std::string>(args.rbegin(), args.rend()));
-  } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) return app.exit(error);
-    throw Error(ErrorCode::kInvalidArgument, error.what());
-  }
+  app.add_option("--json", json_file, "also write the results to this file")->type_name("FILE");
+  const std::vector<std::string> reversed(args.rbegin(), args.rend());
+  if (const auto status = parse_command_line(app, reversed)) return *status;
   bench.sizes = parse_sizes(sizes);
   if (!json_file.empty()) check_output_file(json_file);
   hand_over_to_libtorch(bench.backend, args);
   choose_backend(bench.backend, GroupSpec{});  // refuses an unknown name before anything starts
+  warn_if_busy();
   if (is_launched()) return run_launched(bench, ranks->count() > 0, json_file);
   print_head(bench);
   Report report(bench, json_file);

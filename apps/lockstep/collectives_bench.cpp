@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <cstring>
 
 #include "apps/lockstep/memory_ceiling.h"
 #include "lockstep/base/auth.h"
@@ -48,7 +49,7 @@ class RankBench {
     part_ = std::max<int64_t>(bytes / 4 / ranks, 1);
     count_ = splits() ? part_ * ranks : bytes / 4;
     in_ = memory(count_);
-    out_ = splits() ? memory(count_) : in_;
+    out_ = splits() || sends() ? memory(count_) : in_;
   }
 
   CollectivesResult run() {
@@ -62,13 +63,15 @@ class RankBench {
                                    bench_.rounds, std::max(bench_.rounds, 400));
     for (int i = 0; i < rounds; ++i) {
       times.push_back(round(repeats));
-      if (ceiling_ == nullptr) continue;
+      if (sends()) ideal.push_back(slowest(copy()));
+      if (ceiling_ == nullptr || sends()) continue;
       ideal.push_back(slowest(ceiling_->pass(bench_.op.c_str(), group_.rank(), count_ * 4)));
     }
     return summary(std::move(times), std::move(ideal));
   }
 
  private:
+  bool sends() const { return bench_.op == "send"; }
   bool splits() const { return bench_.op == "all_gather" || bench_.op == "reduce_scatter"; }
 
   float* memory(int64_t count) {
@@ -90,9 +93,28 @@ class RankBench {
       group_.all_gather(in_, out_, part_, kType).wait();
     } else if (bench_.op == "reduce_scatter") {
       group_.reduce_scatter(in_, out_, part_, kType, kSum).wait();
+    } else if (sends()) {
+      ping_pong();
     } else {
       group_.barrier();
     }
+  }
+
+  /// A letter there and one back, between ranks 0 and 1, 2 and 3, and so on.
+  void ping_pong() {
+    const int partner = group_.rank() ^ 1;
+    if (partner >= group_.size()) return;
+    const bool begins = partner > group_.rank();
+    if (begins) group_.send(in_, count_, DType::kFloat32, partner).wait();
+    group_.recv(out_, count_, DType::kFloat32, partner).wait();
+    if (!begins) group_.send(in_, count_, DType::kFloat32, partner).wait();
+  }
+
+  /// Seconds of a copy by one thread.
+  double copy() {
+    const auto start = Clock::now();
+    if (group_.rank() % 2 == 0) std::memcpy(out_, in_, static_cast<size_t>(count_ * 4));
+    return std::chrono::duration<double>(Clock::now() - start).count();
   }
 
   /// Back to back, so that the clock and the start do not count for small messages.
@@ -115,7 +137,8 @@ class RankBench {
     group_.barrier();
     const auto start = Clock::now();
     for (int i = 0; i < repeats; ++i) operate();
-    return slowest(std::chrono::duration<double>(Clock::now() - start).count() / repeats);
+    const int calls = repeats * (sends() ? 2 : 1);
+    return slowest(std::chrono::duration<double>(Clock::now() - start).count() / calls);
   }
 
   double bus_factor() const {
@@ -238,7 +261,7 @@ int reap(std::vector<pid_t> pids) {
 
 const std::vector<std::string>& bench_ops() {
   static const std::vector<std::string> kOps = {"all_reduce", "all_gather", "reduce_scatter",
-                                                "broadcast", "barrier"};
+                                                "broadcast",  "barrier",    "send"};
   return kOps;
 }
 

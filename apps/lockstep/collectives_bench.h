@@ -12,6 +12,7 @@
 namespace lockstep::app {
 
 struct CollectivesBench {
+  /// "send": one letter between two ranks, half of one there and one back; beside it a memcpy.
   std::string op = "all_reduce";
   std::string backend = "native";
   std::string memory = "own";  ///< "own": from allocate(); "user": ordinary memory.

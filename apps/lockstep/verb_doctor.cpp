@@ -1,5 +1,3 @@
-#include <fmt/format.h>
-
 #include <cstdio>
 
 #include "apps/lockstep/verbs.h"
@@ -17,8 +15,11 @@ std::span<const Command> checks() {
 
 int verb_doctor(const std::vector<std::string>& args) {
   if (!args.empty() && (args[0] == "--help" || args[0] == "-h")) {
-    std::fputs(fmt::format("{}\n{}", doctor::doctor_usage(), command_table(checks())).c_str(),
-               stdout);
+    HelpPage page = doctor::doctor_help();
+    HelpGroup named{"Checks", {}};
+    for (const Command& check : checks()) named.rows.push_back({check.name, check.summary});
+    page.groups.push_back(std::move(named));
+    std::fputs(help_text(page).c_str(), stdout);
     return 0;
   }
   if (args.empty() || args[0].starts_with('-')) return doctor::doctor_command(args);

@@ -5,6 +5,7 @@
 #include "apps/lockstep/verbs.h"
 #include "lockstep/base/env.h"
 #include "lockstep/base/error.h"
+#include "lockstep/base/help_text.h"
 #include "lockstep/base/text.h"
 #include "lockstep/launch/env_report.h"
 #include "lockstep/launch/exchange/pmi_port.h"
@@ -12,13 +13,20 @@
 namespace lockstep::app {
 namespace {
 
-constexpr const char* kUsage =
-    "usage: lockstep env [--json] [--rank N --world_size N ...]\n\n"
-    "Prints which launcher's variables are set here, which one a program would follow, and which "
-    "rank\nit would be; start it as you start the program: mpirun -n 4 lockstep env.\n"
-    "With --rank, --world_size, --local_rank, --local_world_size, --node_rank, --num_nodes,\n"
-    "--master_addr and --master_port: what a program would do that gives these to World::join().\n"
-    "Ends with 2 where a program would refuse.\n";
+HelpPage env_help() {
+  return {{{"lockstep env [--json] [--rank N --world_size N ...]", ""}},
+          "Prints which launcher's variables are set here, which one a program would follow, and "
+          "which rank it would be; start it as you start the program: mpirun -n 4 lockstep env. "
+          "Ends with 2 where a program would refuse.",
+          {{"",
+            {{"--json", "for programs"},
+             {"--rank N, ...",
+              "what a program would do that gives these to World::join(); also --world_size, "
+              "--local_rank, "
+              "--local_world_size, --node_rank, --num_nodes, --master_addr and --master_port"},
+             {"-h, --help", "print this"}}}},
+          ""};
+}
 
 constexpr std::chrono::seconds kPmiLimit{5};
 
@@ -72,7 +80,7 @@ RankArguments rank_arguments(const std::map<std::string, std::string>& words) {
 int verb_env(const std::vector<std::string>& args) {
   for (const auto& arg : args) {
     if (arg != "--help" && arg != "-h") continue;
-    std::fputs(kUsage, stdout);
+    std::fputs(help_text(env_help()).c_str(), stdout);
     return 0;
   }
   auto words = words_by_name(args);

@@ -19,7 +19,8 @@ std::string command_table(std::span<const Command> commands) {
 }
 
 int verb_help(const std::vector<std::string>& args) {
-  if (!args.empty()) return dispatch(verbs(), "lockstep", "verb", {args[0], "--help"});
+  if (!args.empty() && !args[0].starts_with('-'))
+    return dispatch(verbs(), "lockstep", "verb", {args[0], "--help"});
   const std::string text = fmt::format(
       "lockstep {}: distributed training for libtorch\n\n"
       "usage: lockstep VERB [OPTIONS]\n\n{}\n"

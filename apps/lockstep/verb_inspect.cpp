@@ -1,4 +1,4 @@
-// lockstep inspect DIR|PID ...: what the ranks of a running or dead job did last.
+// lockstep inspect ID|DIR|PID ...: what the ranks of a running or dead job did last.
 
 #include <fmt/format.h>
 #include <signal.h>
@@ -15,6 +15,7 @@
 #include <set>
 #include <utility>
 
+#include "apps/command_line.h"
 #include "apps/lockstep/log_folders.h"
 #include "apps/lockstep/verbs.h"
 #include "lockstep/base/error.h"
@@ -24,6 +25,9 @@
 #include "lockstep/comm/flight/record.h"
 #include "lockstep/comm/flight/ring.h"
 #include "lockstep/comm/flight/stack.h"
+#include "lockstep/launch/jobs/held_agent.h"
+#include "lockstep/launch/jobs/past_jobs.h"
+#include "lockstep/launch/jobs/registry.h"
 
 namespace lockstep::app {
 namespace {
@@ -166,14 +170,32 @@ void add_records_below(const fs::path& folder, Found& found) {
   for (const auto& other : newest.others) log_info(fmt::format("not shown: {}", other.string()));
 }
 
+/// Of the run by that ID, or the beginning of one: that runs, else the last that is over and has
+/// files. False: there is none.
+bool add_records_of_run(const std::string& id, Found& found) {
+  const auto begins = [&](const JobEntry& job) { return job.run_id.rfind(id, 0) == 0; };
+  auto running = running_jobs();
+  if (std::any_of(running.begin(), running.end(), begins)) {
+    for (const JobEntry& job : find_jobs(running, id)) add_records_of(job.pid, found);
+    return true;
+  }
+  const auto past = find_past_job(past_jobs(past_jobs_folder(this_environment())), id);
+  for (const JobEntry& job : past) {
+    log_info(fmt::format("run {} is over; its last attempt: {}", job.run_id, job.attempt_folder));
+    add_records_in(job.attempt_folder, found);
+  }
+  return !past.empty();
+}
+
 void add_records_for(const std::string& target, Found& found) {
   if (fs::is_directory(target)) return add_records_below(target, found);
   if (!is_number(target)) {
-    throw Error(
-        ErrorCode::kInvalidArgument,
-        fmt::format("'{}' is neither a folder with flight recorders (lockstep run --log_dir "
-                    "makes one) nor the number of a process",
-                    target));
+    if (add_records_of_run(target, found)) return;
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("'{}' is neither a folder with flight recorders (lockstep run "
+                            "--log_dir makes one), nor the number of a process, nor the ID of a "
+                            "run that runs here (lockstep ps) or had a --log_dir",
+                            target));
   }
   if (target.size() > 9 || ::kill(std::stoi(target), 0) != 0) {
     throw Error(ErrorCode::kNotFound, fmt::format("there is no process {}", target));
@@ -196,19 +218,14 @@ void add_stacks(std::vector<FlightRecord>& records) {
 int verb_inspect(const std::vector<std::string>& args) {
   CLI::App app(
       "What the ranks of a job did last: their last operation, since when they wait, and who is "
-      "odd. For a job that runs: the process of `lockstep run` or of a rank. For one that is dead: "
-      "the folder that --log_dir named (its newest attempt is shown), or one attempt_N in it.",
+      "odd. Of a job that runs: its ID (lockstep ps), or the process of `lockstep run` or of a "
+      "rank. Of one that is over: its ID, or the folder that --log_dir named (its newest attempt "
+      "is shown), or one attempt_N in it.",
       "lockstep inspect");
   std::vector<std::string> targets;
-  app.add_option("DIR|PID", targets, "folders of `lockstep run --log_dir`, or processes")
-      ->required();
-  try {
-    app.parse(std::vector<std::string>(args.rbegin(), args.rend()));
-  } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) return app.exit(error);
-    throw Error(ErrorCode::kInvalidArgument,
-                std::string(error.what()) + " (see lockstep inspect --help)");
-  }
+  app.add_option("ID|DIR|PID", targets, "runs, folders of --log_dir, processes")->required();
+  const std::vector<std::string> reversed(args.rbegin(), args.rend());
+  if (const auto status = parse_command_line(app, reversed)) return *status;
   Found found;
   for (const std::string& target : targets) add_records_for(target, found);
   for (const std::string& failure : found.failures) log_warn(failure);

@@ -4,6 +4,8 @@
 #include <cstdio>
 #include <cstring>
 
+#include "lockstep/base/descriptors.h"
+
 namespace lockstep {
 
 std::string_view to_string(ErrorCode code) {
@@ -35,7 +37,10 @@ std::string_view to_string(ErrorCode code) {
 Error io_error(const std::string& doing) {
   const int number = errno;
   char buffer[256];
-  return Error(ErrorCode::kIo, doing + ": " + strerror_r(number, buffer, sizeof buffer));
+  const std::string text = doing + ": " + strerror_r(number, buffer, sizeof buffer);
+  const std::string shortage = descriptor_shortage(number);
+  return Error(ErrorCode::kIo,
+               shortage.empty() ? text : text + " (out of file descriptors: " + shortage + ")");
 }
 
 int exit_status(const Error& error) noexcept {
@@ -65,7 +70,14 @@ int run_main(std::string_view program, int (*body)(int, char**), int argc, char*
                  static_cast<int>(text.size()), text.data());
   };
   try {
-    return body(argc, argv);
+    const int status = body(argc, argv);
+    // What was printed is the result. Who closes a pipe has read enough of it.
+    errno = 0;
+    const bool lost = (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) && errno != EPIPE;
+    if (!lost || status != 0) return status;
+    const std::string why = errno == 0 ? "" : std::string(": ") + std::strerror(errno);
+    say(("standard output cannot be written" + why).c_str());
+    return 1;
   } catch (const Error& error) {
     say(error.what());
     return exit_status(error);

@@ -15,6 +15,11 @@ std::filesystem::path without_slash(const std::filesystem::path& path) {
   return normal.has_filename() ? normal : normal.parent_path();
 }
 
+std::filesystem::path absolute_folder(const std::filesystem::path& path, const std::string& what) {
+  if (path.empty()) throw Error(ErrorCode::kInvalidArgument, what + " has an empty name");
+  return without_slash(std::filesystem::absolute(path));
+}
+
 void make_folder(const std::filesystem::path& path) {
   std::error_code error;
   std::filesystem::create_directories(path, error);

@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <optional>
+#include <string>
 
 #include "lockstep/base/unique_fd.h"
 
@@ -10,6 +11,10 @@ namespace lockstep {
 
 /// "runs/x" of "runs/x/": what a new name is made of, and what rename takes as one.
 std::filesystem::path without_slash(const std::filesystem::path& path);
+
+/// `path` from the root on. Errors: kInvalidArgument where it is empty; `what` says whose name it
+/// is.
+std::filesystem::path absolute_folder(const std::filesystem::path& path, const std::string& what);
 
 /// The folder, and those above it, where they are missing. Errors, naming it: kInvalidArgument (not
 /// allowed, a file is in the way, ..), kIo (full or broken disk).

@@ -4,8 +4,11 @@
 
 #include <array>
 #include <string_view>
+#include <utility>
 
 #include "lockstep/base/env.h"
+#include "lockstep/base/log_sink.h"
+#include "lockstep/base/mutex.h"
 
 // Forty lines instead of a logging library: the launcher must start in a millisecond, and every
 // line must be one write(2) so that lines of different processes never mix.
@@ -20,7 +23,22 @@ std::string& log_name() {
   return name;
 }
 
+struct Sink {
+  Mutex mutex;
+  LogSink take LOCKSTEP_GUARDED_BY(mutex);
+};
+
+Sink& sink() {
+  static Sink& one = *new Sink;  // threads may log until the very end
+  return one;
+}
+
 void write_line(const std::string& line) {
+  Sink& to = sink();
+  {
+    const MutexLock lock(to.mutex);
+    if (to.take) return to.take(line);
+  }
   if (::write(STDERR_FILENO, line.data(), line.size()) < 0) return;  // nowhere left to say it
 }
 
@@ -42,6 +60,12 @@ LogLevel threshold() {
 
 void set_log_name(const std::string& name) {
   log_name() = name;
+}
+
+void set_log_sink(LogSink take) {
+  Sink& to = sink();
+  const MutexLock lock(to.mutex);
+  to.take = std::move(take);
 }
 
 void log(LogLevel level, const std::string& message) {

@@ -16,6 +16,7 @@
 
 #include "lockstep/base/env.h"
 #include "lockstep/base/error.h"
+#include "lockstep/base/port_range.h"
 
 namespace lockstep {
 namespace {
@@ -45,7 +46,13 @@ std::string address_text(const sockaddr* address, socklen_t size, bool with_port
                     NI_NUMERICHOST | NI_NUMERICSERV) != 0) {
     return "unknown address";
   }
-  return with_port ? to_string(Endpoint{host, std::stoi(port)}) : host;
+  // A listener for both families hears of IPv4 peers by addresses of IPv6 that stand for them.
+  constexpr std::string_view kMapped = "::ffff:";
+  std::string text = host;
+  if (text.starts_with(kMapped) && text.find('.') != std::string::npos) {
+    text.erase(0, kMapped.size());
+  }
+  return with_port ? to_string(Endpoint{text, std::stoi(port)}) : text;
 }
 
 void set_option(int fd, int level, int option, int value) {
@@ -63,15 +70,40 @@ bool poll_fd(int fd, short events, Deadline deadline) {
   }
 }
 
-/// One attempt at one address; empty when refused or out of time.
-UniqueFd try_connect(const addrinfo& address, Deadline deadline) {
+/// 127.0.0.0/8. Not ::1, which a host may lack that has the other.
+bool is_ipv4_loopback(const sockaddr* address) {
+  if (address->sa_family != AF_INET) return false;
+  return (ntohl(reinterpret_cast<const sockaddr_in*>(address)->sin_addr.s_addr) >> 24) == 127;
+}
+
+/// Waits until `fd` can be written to, and calls `look` now and then meanwhile.
+bool await_writable(int fd, Deadline deadline, const std::function<void()>& look) {
+  constexpr auto kPause = 100ms;
+  while (!poll_fd(fd, POLLOUT, look ? deadline.at_most(kPause) : deadline)) {
+    if (deadline.passed()) return false;
+    look();
+  }
+  return true;
+}
+
+/// One attempt at one address; empty when refused (ECONNREFUSED) or out of time. Errors:
+/// kUnavailable where it is this host's own and has no device.
+UniqueFd try_connect(const addrinfo& address, Deadline deadline,
+                     const std::function<void()>& look = {}) {
   UniqueFd fd(::socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!fd && errno == EAFNOSUPPORT) return {};  // a kernel without IPv6: the next address may do
   if (!fd) throw io_error("socket");
   if (::connect(fd.get(), address.ai_addr, address.ai_addrlen) != 0) {
-    if (errno != EINPROGRESS || !poll_fd(fd.get(), POLLOUT, deadline)) return {};
+    if (errno == ENETUNREACH && is_ipv4_loopback(address.ai_addr)) {
+      throw Error(ErrorCode::kUnavailable,
+                  fmt::format("{}: Network is unreachable; is the device lo up?",
+                              address_text(address.ai_addr, address.ai_addrlen, true)));
+    }
+    if (errno != EINPROGRESS || !await_writable(fd.get(), deadline, look)) return {};
     int failure = 0;
     socklen_t size = sizeof failure;
     ::getsockopt(fd.get(), SOL_SOCKET, SO_ERROR, &failure, &size);
+    errno = failure;
     if (failure != 0) return {};
   }
   ::fcntl(fd.get(), F_SETFL, ::fcntl(fd.get(), F_GETFL) & ~O_NONBLOCK);
@@ -134,28 +166,44 @@ bool can_resolve(const std::string& host) {
   }
 }
 
-UniqueFd tcp_listen(const std::string& host, int port) {
+namespace {
+
+/// Empty with errno where it cannot be had.
+UniqueFd listen_at(const addrinfo& address) {
+  UniqueFd fd(::socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!fd) return {};
+  // "::" is for IPv4 too, also where net.ipv6.bindv6only says otherwise.
+  if (address.ai_family == AF_INET6) set_option(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, 0);
+  if (!bind_port(fd.get(), address.ai_addr, address.ai_addrlen) ||
+      ::listen(fd.get(), SOMAXCONN) != 0) {
+    const int failure = errno;
+    fd.reset();
+    errno = failure;
+  }
+  return fd;
+}
+
+UniqueFd try_listen(const std::string& host, int port, int* failure) {
   const AddressList list = resolve(host, port, AI_PASSIVE);
-  int failure = 0;
   for (const addrinfo* address = list.get(); address != nullptr; address = address->ai_next) {
-    UniqueFd fd(::socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-    if (!fd) continue;
-    set_option(fd.get(), SOL_SOCKET, SO_REUSEADDR, 1);
-    // "::" is for IPv4 too, also where net.ipv6.bindv6only says otherwise.
-    if (address->ai_family == AF_INET6) set_option(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, 0);
-    if (::bind(fd.get(), address->ai_addr, address->ai_addrlen) == 0 &&
-        ::listen(fd.get(), SOMAXCONN) == 0) {
-      return fd;
-    }
-    failure = errno;
+    if (UniqueFd fd = listen_at(*address)) return fd;
+    *failure = errno;
   }
+  return {};
+}
+
+}  // namespace
+
+UniqueFd tcp_listen(const std::string& host, int port) {
+  const bool all = host == kAllAddresses;
+  int failure = 0;
+  UniqueFd fd = try_listen(all ? "::" : host, port, &failure);
+  if (!fd && all && failure != EADDRINUSE) fd = try_listen("0.0.0.0", port, &failure);
+  if (fd) return fd;
   errno = failure;
-  if (failure == EADDRINUSE) {
-    throw Error(
-        ErrorCode::kUnavailable,
-        fmt::format("port {} is already in use; choose another, or 0 for a free one", port));
-  }
-  throw io_error("listen on " + to_string(Endpoint{host, port}));
+  if (failure == EADDRINUSE) throw Error(ErrorCode::kUnavailable, port_taken_text(port));
+  throw io_error("listen on " + (all ? "all addresses, port " + std::to_string(port)
+                                     : to_string(Endpoint{host, port})));
 }
 
 int local_port(int fd) {
@@ -216,6 +264,23 @@ UniqueFd tcp_connect(const Endpoint& endpoint, Deadline deadline) {
     std::this_thread::sleep_for(std::min(pause, deadline.left()));
     pause = std::min(pause * 2, std::chrono::milliseconds(200));
   }
+}
+
+UniqueFd tcp_connect_once(const Endpoint& endpoint, Deadline deadline,
+                          const std::function<void()>& look) {
+  const AddressList list = resolve(endpoint.host, endpoint.port, 0);
+  bool refused = false;
+  for (const addrinfo* address = list.get(); address != nullptr; address = address->ai_next) {
+    errno = 0;
+    UniqueFd fd = try_connect(*address, deadline, look);
+    refused = refused || (!fd && errno == ECONNREFUSED);
+    if (fd && !connected_to_itself(fd.get())) return fd;
+    if (fd) abort_connection(std::move(fd));
+  }
+  const auto place = to_string(endpoint);
+  if (refused) throw Error(ErrorCode::kPeerLost, "nobody listens at " + place + " any more");
+  throw Error(ErrorCode::kTimeout,
+              fmt::format("no answer from {}: a firewall may be in the way", place));
 }
 
 UniqueFd tcp_accept(int listener, Deadline deadline) {
@@ -316,15 +381,16 @@ size_t recv_some(int fd, void* data, size_t size, Deadline deadline, const std::
 std::string local_address_towards(const std::string& host) {
   // Connecting a datagram socket sends nothing; it only asks the routing table.
   const AddressList list = resolve(host, 9, 0);
-  const UniqueFd fd(::socket(list->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-  if (!fd || ::connect(fd.get(), list->ai_addr, list->ai_addrlen) != 0) {
-    throw io_error("find the route to " + host);
+  for (const addrinfo* each = list.get(); each != nullptr; each = each->ai_next) {
+    const UniqueFd fd(::socket(each->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+    if (!fd || ::connect(fd.get(), each->ai_addr, each->ai_addrlen) != 0) continue;
+    sockaddr_storage address{};
+    socklen_t size = sizeof address;
+    if (::getsockname(fd.get(), reinterpret_cast<sockaddr*>(&address), &size) != 0)
+      throw io_error("getsockname");
+    return address_text(reinterpret_cast<sockaddr*>(&address), size, false);
   }
-  sockaddr_storage address{};
-  socklen_t size = sizeof address;
-  if (::getsockname(fd.get(), reinterpret_cast<sockaddr*>(&address), &size) != 0)
-    throw io_error("getsockname");
-  return address_text(reinterpret_cast<sockaddr*>(&address), size, false);
+  throw io_error("find the route to " + host);
 }
 
 }  // namespace lockstep

@@ -2,6 +2,7 @@
 // TCP with a deadline on every call and the peer's address in every error.
 
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include "lockstep/base/deadline.h"
@@ -21,8 +22,12 @@ std::string to_string(const Endpoint& endpoint);
 /// Is `host` an address, or a name that this host's resolver knows now?
 bool can_resolve(const std::string& host);
 
-/// A listening socket, non-blocking and close-on-exec. Port 0: the kernel chooses; see
-/// local_port(). Errors: kUnavailable when the port is taken (names it), kIo.
+/// As host of tcp_listen(): every address of this host, IPv6 and IPv4; where the kernel has no
+/// IPv6, those of IPv4.
+inline constexpr char kAllAddresses[] = "*";
+
+/// A listening socket, non-blocking and close-on-exec. Port 0: as bind_port() in port_range.h has
+/// it; see local_port(). Errors: kUnavailable when the port is taken (names it), kIo.
 UniqueFd tcp_listen(const std::string& host, int port);
 int local_port(int fd);
 /// Address of the other end for messages: "10.0.0.1:2345", or "process 123 of this host".
@@ -32,6 +37,11 @@ std::string peer_name(int fd);
 /// The socket is blocking, with TCP_NODELAY. Errors: kTimeout, or kUnavailable when the name
 /// cannot be resolved.
 UniqueFd tcp_connect(const Endpoint& endpoint, Deadline deadline);
+
+/// One attempt, at a place where somebody did listen. `look`, when set, is called some ten times a
+/// second meanwhile and may throw. Errors: kPeerLost (refused), kTimeout, kUnavailable as above.
+UniqueFd tcp_connect_once(const Endpoint& endpoint, Deadline deadline,
+                          const std::function<void()>& look = {});
 
 /// A port of this host that nobody serves can connect to itself: when the kernel chooses that very
 /// port for the client's end, the two openings meet. tcp_connect() does not take it for a server.

@@ -7,6 +7,8 @@
 #include <numeric>
 #include <utility>
 
+#include "lockstep/base/counted.h"
+
 namespace lockstep {
 namespace {
 
@@ -28,6 +30,14 @@ size_t edit_distance(std::string_view a, std::string_view b) {
   return row[b.size()];
 }
 
+/// The first letter of a short name is hardly ever wrong: "top" is not "stop".
+bool may_be_meant(std::string_view name, std::string_view candidate) {
+  if (name.size() > 4 || name.empty() || candidate.empty()) return true;
+  const bool swapped =
+      name.size() > 1 && candidate.size() > 1 && name[0] == candidate[1] && name[1] == candidate[0];
+  return name[0] == candidate[0] || swapped;
+}
+
 }  // namespace
 
 std::string nearest_name(std::string_view name, std::span<const std::string> candidates) {
@@ -35,6 +45,7 @@ std::string nearest_name(std::string_view name, std::span<const std::string> can
   const size_t limit = name.size() <= 4 ? 1 : std::max<size_t>(2, name.size() / 3);
   size_t best_distance = limit + 1;
   for (const auto& candidate : candidates) {
+    if (!may_be_meant(name, candidate)) continue;
     const size_t distance = edit_distance(name, candidate);
     if (distance < best_distance) {
       best_distance = distance;
@@ -72,6 +83,13 @@ std::string format_bytes(int64_t bytes) {
     ++unit;
   }
   return unit == 0 ? fmt::format("{} B", bytes) : fmt::format("{:.1f} {}", value, kUnits[unit]);
+}
+
+std::string counted(int64_t number, std::string_view one, std::string_view many) {
+  std::string text = std::to_string(number) + " ";
+  if (number != 1 && !many.empty()) return text.append(many);
+  text.append(one);
+  return number == 1 ? text : text + "s";
 }
 
 std::vector<std::string> split(std::string_view text, char separator) {

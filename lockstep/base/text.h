@@ -10,7 +10,7 @@
 namespace lockstep {
 
 /// The candidate that a misspelt name most likely meant (smallest edit distance, at most a third of
-/// its length and at least 2; 1 for up to four letters), or "" when none is near.
+/// its length and at least 2; of up to four letters 1, and not the first), or "" when none is near.
 std::string nearest_name(std::string_view name, std::span<const std::string> candidates);
 
 /// ", did you mean 'X'?" for the nearest candidate, or "".

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <openssl/evp.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -10,12 +9,12 @@
 #include <cerrno>
 #include <charconv>
 #include <cmath>
-#include <memory>
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/file.h"
 #include "lockstep/base/log.h"
 #include "lockstep/base/unique_fd.h"
+#include "lockstep/checkpoint/sha256.h"
 
 namespace lockstep {
 namespace {
@@ -34,20 +33,6 @@ std::optional<int64_t> parse_step_folder(std::string_view name) {
     return std::nullopt;
   }
   return step;
-}
-
-/// "best.ckpt", "e12.safetensors".
-bool is_weights_file(std::string_view name) {
-  const size_t dot = name.find('.');
-  if (dot == std::string_view::npos) return false;
-  const std::string_view stem = name.substr(0, dot), ending = name.substr(dot);
-  if (ending != ".ckpt" && ending != ".safetensors") return false;
-  return stem == "best" || (stem.size() > 1 && stem[0] == 'e' &&
-                            stem.find_first_not_of("0123456789", 1) == std::string_view::npos);
-}
-
-std::string hidden_name(const std::string& name) {
-  return fmt::format(".{}.tmp-{}", name, ::getpid());
 }
 
 std::optional<double> read_metric(const fs::path& folder, const std::string& name) {
@@ -79,7 +64,7 @@ std::vector<CheckpointEntry> find_step_folders(const fs::path& dir) {
 }
 
 /// Takes the place of `to`, which may be a filled folder.
-void replace_folder(const fs::path& from, const fs::path& to) {
+void replace_folder(const fs::path& from, const fs::path& to, const WriterFence& fence) {
   if (::rename(from.c_str(), to.c_str()) == 0) return;
   if (errno != ENOTEMPTY && errno != EEXIST) throw io_error("rename to " + to.string());
   if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_EXCHANGE) == 0) {
@@ -88,7 +73,7 @@ void replace_folder(const fs::path& from, const fs::path& to) {
   }
   // A file system without exchange, e.g. NFS: for an instant neither is there; `latest` or the
   // newest other checkpoint is what a crash right then would leave to resume from.
-  remove_checkpoint(to.parent_path(), to.filename().string());
+  remove_checkpoint(to.parent_path(), to.filename().string(), fence);
   if (::rename(from.c_str(), to.c_str()) != 0) throw io_error("rename to " + to.string());
 }
 
@@ -139,8 +124,8 @@ fs::path weights_in(const fs::path& path, bool averaged) {
   return folder / (averaged && fs::exists(folder / kEmaFile) ? kEmaFile : kModelFile);
 }
 
-StagedFolder::StagedFolder(const fs::path& dir, const std::string& name)
-    : staged_(dir / hidden_name(name)), final_(dir / name) {
+StagedFolder::StagedFolder(const fs::path& dir, const std::string& name, const WriterFence& fence)
+    : fence_(fence), staged_(dir / fence.hidden(name)), final_(dir / name) {
   std::error_code error;
   fs::create_directories(staged_, error);
   if (error) {
@@ -155,24 +140,59 @@ StagedFolder::~StagedFolder() {
 
 void StagedFolder::publish() {
   sync_folder(staged_);
-  replace_folder(staged_, final_);
+  fence_.check();
+  replace_folder(staged_, final_, fence_);
   published_ = true;
   sync_folder(final_.parent_path());
 }
 
-void point_link(const fs::path& dir, const std::string& name, const std::string& target) {
+namespace {
+
+/// The last step of a replacement; on failure the hidden one is removed.
+void take_name(const fs::path& hidden, const fs::path& name, const WriterFence& fence) {
+  try {
+    fence.check();
+    if (::rename(hidden.c_str(), name.c_str()) != 0) throw io_error("rename to " + name.string());
+  } catch (...) {
+    ::unlink(hidden.c_str());
+    throw;
+  }
+  ::unlink(hidden.c_str());  // rename leaves both names when they are of one file
+  sync_folder(name.parent_path());
+}
+
+}  // namespace
+
+void replace_file(const fs::path& dir, const fs::path& name, const WriterFence& fence,
+                  const std::function<void(const fs::path&)>& fill) {
+  const fs::path hidden = dir / fence.hidden(name.filename().string());
+  try {
+    fill(hidden);
+  } catch (...) {
+    ::unlink(hidden.c_str());
+    throw;
+  }
+  take_name(hidden, dir / name, fence);
+}
+
+bool replace_by_link(const fs::path& dir, const fs::path& name, const fs::path& equal,
+                     const WriterFence& fence) {
+  const fs::path hidden = dir / fence.hidden(name.filename().string());
+  ::unlink(hidden.c_str());
+  if (::link(equal.c_str(), hidden.c_str()) != 0) return false;
+  take_name(hidden, dir / name, fence);
+  return true;
+}
+
+void point_link(const fs::path& dir, const std::string& name, const std::string& target,
+                const WriterFence& fence) {
   const fs::path link = dir / name;
   std::error_code none;
   if (fs::read_symlink(link, none) == target) return;
-  const fs::path temporary = dir / hidden_name(name);
-  ::unlink(temporary.c_str());
-  if (::symlink(target.c_str(), temporary.c_str()) != 0) throw io_error("link " + link.string());
-  if (::rename(temporary.c_str(), link.c_str()) != 0) {
-    const Error error = io_error("rename to " + link.string());
-    ::unlink(temporary.c_str());
-    throw error;
-  }
-  sync_folder(dir);
+  const fs::path hidden = dir / fence.hidden(name);
+  ::unlink(hidden.c_str());
+  if (::symlink(target.c_str(), hidden.c_str()) != 0) throw io_error("link " + link.string());
+  take_name(hidden, link, fence);
 }
 
 void remove_link(const fs::path& dir, const std::string& name) {
@@ -182,8 +202,9 @@ void remove_link(const fs::path& dir, const std::string& name) {
   sync_folder(dir);
 }
 
-void remove_checkpoint(const fs::path& dir, const std::string& name) {
-  const fs::path hidden = dir / (hidden_name(name) + "-old");
+void remove_checkpoint(const fs::path& dir, const std::string& name, const WriterFence& fence) {
+  const fs::path hidden = dir / fence.hidden(name + "-old");
+  fence.check();
   if (::rename((dir / name).c_str(), hidden.c_str()) != 0) {
     throw io_error("delete " + (dir / name).string());
   }
@@ -194,16 +215,16 @@ void remove_checkpoint(const fs::path& dir, const std::string& name) {
   }
 }
 
-void remove_leftovers(const fs::path& dir) {
+void remove_leftovers(const fs::path& dir, const WriterFence& fence) {
+  constexpr std::string_view kHidden = ".tmp-";
   std::error_code none;
   std::vector<fs::path> found;
   for (const auto& item : fs::directory_iterator(dir, none)) {
     const std::string name = item.path().filename().string();
-    const size_t end = name.find(".tmp-");
-    if (end == std::string::npos) continue;
-    const bool ours = name.starts_with(".step_") || name.starts_with(".latest.") ||
-                      name.starts_with(".best.") || is_weights_file(name.substr(0, end));
-    if (ours) found.push_back(item.path());
+    const size_t at = name.find(kHidden);
+    if (!name.starts_with('.') || at == std::string::npos) continue;
+    const auto writer = WriterName::parse(name.substr(at + kHidden.size()));
+    if (writer && is_left_over(*writer, fence.name())) found.push_back(item.path());
   }
   for (const fs::path& path : found) fs::remove_all(path, none);
 }
@@ -212,8 +233,7 @@ FileDigest digest_file(const fs::path& path) {
   const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!fd && errno == ENOENT) throw Error(ErrorCode::kNotFound, path.string() + ": no such file");
   if (!fd) throw io_error("open " + path.string());
-  const std::unique_ptr<EVP_MD_CTX, void (*)(EVP_MD_CTX*)> hash(EVP_MD_CTX_new(), EVP_MD_CTX_free);
-  EVP_DigestInit_ex(hash.get(), EVP_sha256(), nullptr);
+  Sha256 hash;
   FileDigest digest;
   std::vector<char> buffer(1 << 20);
   while (true) {
@@ -221,13 +241,10 @@ FileDigest digest_file(const fs::path& path) {
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) throw io_error("read " + path.string());
     if (got == 0) break;
-    EVP_DigestUpdate(hash.get(), buffer.data(), static_cast<size_t>(got));
+    hash.update(buffer.data(), static_cast<size_t>(got));
     digest.bytes += got;
   }
-  uint8_t bytes[EVP_MAX_MD_SIZE];
-  unsigned size = 0;
-  EVP_DigestFinal_ex(hash.get(), bytes, &size);
-  for (unsigned i = 0; i < size; ++i) digest.sha256 += fmt::format("{:02x}", bytes[i]);
+  digest.sha256 = hash.hex();
   return digest;
 }
 

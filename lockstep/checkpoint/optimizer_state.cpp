@@ -6,14 +6,16 @@
 #include <torch/optim/adagrad.h>
 #include <torch/optim/adam.h>
 #include <torch/optim/adamw.h>
+#include <torch/optim/rmsprop.h>
 #include <torch/optim/sgd.h>
 
 #include <array>
-#include <functional>
+#include <deque>
 #include <unordered_map>
 
 #include "lockstep/base/error.h"
 #include "lockstep/checkpoint/corrupt_tensor.h"
+#include "lockstep/checkpoint/lbfgs_format.h"
 #include "lockstep/checkpoint/named_state.h"
 
 namespace lockstep {
@@ -59,6 +61,14 @@ StateView view_adagrad(OptimizerParamState& base) {
   return {{{"sum", true, &state.sum()}}, &state.step()};
 }
 
+StateView view_rmsprop(OptimizerParamState& base) {
+  auto& state = static_cast<torch::optim::RMSpropParamState&>(base);
+  return {{{"square_avg", true, &state.square_avg()},
+           {"momentum_buffer", false, &state.momentum_buffer()},
+           {"grad_avg", false, &state.grad_avg()}},
+          &state.step()};
+}
+
 template <class T>
 StatePtr make_state() {
   return std::make_unique<T>();
@@ -69,9 +79,10 @@ struct Kind {
   bool (*is)(const Optimizer&);
   std::function<StatePtr()> make;
   std::function<StateView(OptimizerParamState&)> view;
+  const OptimizerFormat* format = nullptr;  ///< In place of make and view.
 };
 
-const std::array<Kind, 4> kKinds = {{
+const std::array<Kind, 5> kKinds = {{
     {"SGD", is_a<torch::optim::SGD>, make_state<torch::optim::SGDParamState>, view_sgd},
     {"Adam", is_a<torch::optim::Adam>, make_state<torch::optim::AdamParamState>,
      view_adam<torch::optim::AdamParamState>},
@@ -79,7 +90,15 @@ const std::array<Kind, 4> kKinds = {{
      view_adam<torch::optim::AdamWParamState>},
     {"Adagrad", is_a<torch::optim::Adagrad>, make_state<torch::optim::AdagradParamState>,
      view_adagrad},
+    {"RMSprop", is_a<torch::optim::RMSprop>, make_state<torch::optim::RMSpropParamState>,
+     view_rmsprop},
 }};
+
+/// Their addresses stay.
+std::deque<OptimizerFormat>& formats() {
+  static auto* const list = new std::deque<OptimizerFormat>{lbfgs_format()};
+  return *list;
+}
 
 /// Of an optimizer of our own, which must outlive the answer.
 Kind kind_of_named(const NamedStateOptimizer& optimizer) {
@@ -97,17 +116,22 @@ Kind kind_of_named(const NamedStateOptimizer& optimizer) {
     }
     return result;
   };
-  return {optimizer.kind(), nullptr, make, view};
+  return {optimizer.kind(), nullptr, make, view, nullptr};
 }
 
 Kind kind_of(const Optimizer& optimizer) {
   if (const auto* named = dynamic_cast<const NamedStateOptimizer*>(&optimizer)) {
     return kind_of_named(*named);
   }
+  for (const OptimizerFormat& format : formats()) {
+    if (format.fits(optimizer)) return {format.kind, nullptr, nullptr, nullptr, &format};
+  }
   for (const Kind& kind : kKinds) {
     if (kind.is(optimizer)) return kind;
   }
-  throw Error(ErrorCode::kInvalidArgument, "the state of this optimizer cannot be saved");
+  throw Error(ErrorCode::kInvalidArgument,
+              "the state of this optimizer cannot be saved: it is none of libtorch's; derive it "
+              "from NamedStateOptimizer, or see register_optimizer_format()");
 }
 
 struct NamedParameter {
@@ -147,6 +171,16 @@ class Source {
     if (node.empty()) return std::nullopt;
     return node.mapped();
   }
+  /// All whose names begin so, without that.
+  TensorMap take_all(const std::string& prefix) {
+    TensorMap taken;
+    for (auto at = tensors_.lower_bound(prefix);
+         at != tensors_.end() && at->first.compare(0, prefix.size(), prefix) == 0;) {
+      taken.emplace(at->first.substr(prefix.size()), at->second);
+      at = tensors_.erase(at);
+    }
+    return taken;
+  }
   int64_t take_step(const std::string& name) {
     const auto tensor = take(name);
     if (!tensor) throw_corrupt_tensor(file_, name, "is missing");
@@ -180,8 +214,22 @@ class Source {
   const std::string& file_;
 };
 
+StatePtr take_formatted(Source& source, const OptimizerFormat& format,
+                        const NamedParameter& parameter) {
+  TensorMap own = source.take_all(parameter.name + ".");
+  if (own.empty()) return nullptr;
+  for (auto& [name, tensor] : own) tensor = tensor.to(parameter.tensor.device(), false, true);
+  try {
+    return format.load(own);
+  } catch (const Error& error) {
+    throw_corrupt_tensor(source.file(), parameter.name,
+                         fmt::format("has no state of {}: {}", format.kind, error.what()));
+  }
+}
+
 /// The state of one parameter, or nothing when the file has none of it.
 StatePtr take_state(Source& source, const Kind& kind, const NamedParameter& parameter) {
+  if (kind.format) return take_formatted(source, *kind.format, parameter);
   StatePtr state = kind.make();
   const StateView view = kind.view(*state);
   int found = 0;
@@ -203,6 +251,10 @@ StatePtr take_state(Source& source, const Kind& kind, const NamedParameter& para
 
 }  // namespace
 
+void register_optimizer_format(OptimizerFormat format) {
+  formats().push_front(std::move(format));  // before what it may be derived from
+}
+
 std::string optimizer_kind(const Optimizer& optimizer) {
   return kind_of(optimizer).name;
 }
@@ -213,6 +265,12 @@ TensorMap optimizer_tensors(const torch::nn::Module& module, const Optimizer& op
   for (const NamedParameter& parameter : name_parameters(module, optimizer)) {
     const auto state = optimizer.state().find(optimizer_state_key(parameter.tensor));
     if (state == optimizer.state().end()) continue;
+    if (kind.format) {
+      for (const auto& [name, tensor] : kind.format->save(*state->second)) {
+        tensors.emplace(parameter.name + "." + name, tensor);
+      }
+      continue;
+    }
     const StateView view = kind.view(*state->second);
     for (const Slot& slot : view.slots) {
       if (slot.tensor->defined()) tensors.emplace(parameter.name + "." + slot.name, *slot.tensor);

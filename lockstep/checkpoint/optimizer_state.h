@@ -5,18 +5,36 @@
 #include <torch/nn/module.h>
 #include <torch/optim/optimizer.h>
 
+#include <functional>
+#include <memory>
+#include <string>
+
 #include "lockstep/checkpoint/safetensors.h"
 
 namespace lockstep {
 
-/// "SGD", "Adam", "AdamW", "Adagrad", or what a NamedStateOptimizer is called. Errors:
-/// kInvalidArgument for an optimizer that is none of these.
+/// How the state of another optimizer is kept: one that is neither libtorch's own nor a
+/// NamedStateOptimizer (named_state.h), which is the simpler way for one that is written anew.
+struct OptimizerFormat {
+  std::string kind;  ///< What a checkpoint calls it.
+  std::function<bool(const torch::optim::Optimizer&)> fits;
+  /// A parameter's state as tensors by names of one's own; numbers as scalars.
+  std::function<TensorMap(const torch::optim::OptimizerParamState&)> save;
+  /// The other way round. Throws Error(kCorrupt) with what is wrong; the caller adds where.
+  std::function<std::unique_ptr<torch::optim::OptimizerParamState>(const TensorMap&)> load;
+};
+/// From now on checkpoints take such optimizers. Before threads use checkpoints.
+void register_optimizer_format(OptimizerFormat format);
+
+/// "SGD", "Adam", "AdamW", "Adagrad", "RMSprop", "LBFGS", or what a NamedStateOptimizer or an
+/// OptimizerFormat is called. Errors: kInvalidArgument for an optimizer that is none of these.
 std::string optimizer_kind(const torch::optim::Optimizer& optimizer);
 
 /// Per parameter: momentum_buffer (SGD); step, exp_avg, exp_avg_sq and, with amsgrad,
-/// max_exp_avg_sq (Adam, AdamW); step and sum (Adagrad); step and the slots of a
-/// NamedStateOptimizer. Parameters without state yet are left out. Learning rate and other
-/// options are configuration, not state, and are not stored.
+/// max_exp_avg_sq (Adam, AdamW); step and sum (Adagrad); step, square_avg and, where they are used,
+/// momentum_buffer and grad_avg (RMSprop); step and the slots of a NamedStateOptimizer. LBFGS has
+/// all of its under its first parameter. Parameters without state yet are left out. Learning rate
+/// and other options are configuration, not state, and are not stored.
 /// Errors: kInvalidArgument when the optimizer has a parameter that `module` does not name.
 TensorMap optimizer_tensors(const torch::nn::Module& module,
                             const torch::optim::Optimizer& optimizer);

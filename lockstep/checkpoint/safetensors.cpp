@@ -6,6 +6,7 @@
 
 #include "lockstep/base/file.h"
 #include "lockstep/checkpoint/byte_source.h"
+#include "lockstep/checkpoint/sha256.h"
 #include "lockstep/checkpoint/tensor_types.h"
 
 namespace lockstep {
@@ -24,9 +25,32 @@ StoredHeader plan(const TensorMap& tensors, const StoredMetadata& metadata) {
   return plan_stored_file(std::move(entries), metadata);
 }
 
-void write_tensor(int fd, const at::Tensor& tensor, const std::string& what) {
-  const at::Tensor host = tensor.detach().resolve_conj().resolve_neg().cpu().contiguous();
-  write_all(fd, host.data_ptr(), host.nbytes(), what);
+/// A file that is written from its start to its end.
+class DigestedFile {
+ public:
+  DigestedFile(int fd, std::string name) : fd_(fd), name_(std::move(name)) {}
+
+  void write(const void* data, size_t size) {
+    constexpr size_t kPiece = 1 << 20;  // is in the cache when it is written
+    const auto* bytes = static_cast<const char*>(data);
+    for (size_t at = 0; at < size; at += kPiece) {
+      const size_t piece = std::min(kPiece, size - at);
+      hash_.update(bytes + at, piece);
+      write_all(fd_, bytes + at, piece, name_);
+    }
+    size_ += static_cast<int64_t>(size);
+  }
+  FileDigest digest() { return {size_, hash_.hex()}; }
+
+ private:
+  int fd_;
+  std::string name_;
+  Sha256 hash_;
+  int64_t size_ = 0;
+};
+
+at::Tensor on_host(const at::Tensor& tensor) {
+  return tensor.detach().resolve_conj().resolve_neg().cpu().contiguous();
 }
 
 StoredHeader read_header(const ByteSource& file) {
@@ -38,14 +62,25 @@ StoredHeader read_header(const ByteSource& file) {
 }  // namespace
 
 void save_tensors(const std::filesystem::path& path, const TensorMap& tensors,
-                  const StoredMetadata& metadata) {
+                  const StoredMetadata& metadata, FileDigest* digest) {
   const StoredHeader header = plan(tensors, metadata);
+  const std::string start = encode_stored_header(header);
   write_file_atomically(path, [&](int fd) {
-    const std::string start = encode_stored_header(header);
-    write_all(fd, start.data(), start.size(), path.string());
-    for (const StoredTensor& entry : header.tensors) {
-      write_tensor(fd, tensors.at(entry.name), path.string());
+    if (digest == nullptr) {
+      write_all(fd, start.data(), start.size(), path.string());
+      for (const StoredTensor& entry : header.tensors) {
+        const at::Tensor host = on_host(tensors.at(entry.name));
+        write_all(fd, host.data_ptr(), host.nbytes(), path.string());
+      }
+      return;
     }
+    DigestedFile file(fd, path.string());
+    file.write(start.data(), start.size());
+    for (const StoredTensor& entry : header.tensors) {
+      const at::Tensor host = on_host(tensors.at(entry.name));
+      file.write(host.data_ptr(), host.nbytes());
+    }
+    *digest = file.digest();
   });
 }
 

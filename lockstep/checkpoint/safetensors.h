@@ -8,6 +8,7 @@
 #include <string>
 
 #include "lockstep/checkpoint/safetensors_format.h"
+#include "lockstep/checkpoint/training_state.h"
 
 namespace lockstep {
 
@@ -19,8 +20,9 @@ using TensorMap = std::map<std::string, at::Tensor>;
 /// Cost: one pass over the bytes, no second copy of contiguous host tensors.
 /// Errors: kInvalidArgument naming tensor and dtype (none: undefined; libtorch's quantized and
 /// complex types other than complex64 have no place in the format), kIo (disk full among others).
+/// `digest`: becomes that of the file, found out while it is written.
 void save_tensors(const std::filesystem::path& path, const TensorMap& tensors,
-                  const StoredMetadata& metadata = {});
+                  const StoredMetadata& metadata = {}, FileDigest* digest = nullptr);
 
 struct LoadedTensors {
   TensorMap tensors;  ///< On the CPU, each owning its memory.

@@ -20,36 +20,42 @@ namespace fs = std::filesystem;
 constexpr const char* kOptimizerFile = "optimizer.safetensors";
 constexpr const char* kStateFile = "state.json";
 
-void write_parts(const fs::path& folder, const torch::nn::Module& model,
-                 const torch::optim::Optimizer& optimizer, const TrainingState& state,
-                 const ExtraFiles& extra) {
-  save_tensors(folder / kModelFile, module_tensors(model),
-               {{"format", "pt"}, {"model", state.model}});
-  save_tensors(folder / kOptimizerFile, optimizer_tensors(model, optimizer),
-               {{"format", "pt"}, {"optimizer", optimizer_kind(optimizer)}});
+void write_parts(const fs::path& folder, const CheckpointContent& content) {
   FileDigests digests;
-  for (const char* file : {kModelFile, kOptimizerFile}) digests[file] = digest_file(folder / file);
-  for (const auto& [file, content] : extra) {
-    save_tensors(folder / file, content.tensors, content.metadata);
-    digests[file] = digest_file(folder / file);
+  const auto save = [&](const std::string& file, const TensorMap& tensors,
+                        const StoredMetadata& metadata) {
+    save_tensors(folder / file, tensors, metadata, &digests[file]);
+  };
+  save(kModelFile, content.model, {{"format", "pt"}, {"model", content.state.model}});
+  save(kOptimizerFile, content.optimizer,
+       {{"format", "pt"}, {"optimizer", content.optimizer_kind}});
+  for (const auto& [file, extra] : content.extra) save(file, extra.tensors, extra.metadata);
+  write_file_atomically(folder / kStateFile, encode_training_state(content.state, digests));
+}
+
+TensorMap copy_tensors(const TensorMap& tensors) {
+  TensorMap copies;
+  for (const auto& [name, tensor] : tensors) {
+    copies.emplace(name, tensor.detach().to(at::kCPU, /*non_blocking=*/false, /*copy=*/true));
   }
-  write_file_atomically(folder / kStateFile, encode_training_state(state, digests));
+  return copies;
 }
 
 /// Points the links and deletes what is not kept. Checkpoints of later steps come from a run that
 /// was taken back to an earlier one; they are neither counted nor deleted. Those ranked by another
 /// metric count as without one.
-void tidy(const fs::path& dir, const TrainingState& state, const KeepPolicy& policy) {
+void tidy(const fs::path& dir, const TrainingState& state, const KeepPolicy& policy,
+          const WriterFence& fence) {
   const std::string newest = step_folder_name(state.step);
-  point_link(dir, "latest", newest);
+  point_link(dir, "latest", newest, fence);
   std::vector<CheckpointEntry> entries = list_checkpoints(dir, state.metric);
   std::erase_if(entries, [&](const CheckpointEntry& entry) { return entry.step > state.step; });
   if (const auto best = best_checkpoint(entries, policy.higher_is_better)) {
-    point_link(dir, "best", best->name);
+    point_link(dir, "best", best->name, fence);
   } else {
     remove_link(dir, "best");
   }
-  for (const std::string& name : plan_removal(entries, policy)) remove_checkpoint(dir, name);
+  for (const std::string& name : plan_removal(entries, policy)) remove_checkpoint(dir, name, fence);
 }
 
 /// What to do about a damaged checkpoint.
@@ -118,17 +124,55 @@ TrainingState load_folder(const fs::path& folder, torch::nn::Module& model,
 
 }  // namespace
 
+CheckpointContent copy_content(const torch::nn::Module& model,
+                               const torch::optim::Optimizer& optimizer, const TrainingState& state,
+                               const ExtraFiles& extra) {
+  CheckpointContent content{copy_tensors(module_tensors(model)),
+                            copy_tensors(optimizer_tensors(model, optimizer)),
+                            optimizer_kind(optimizer),
+                            state,
+                            {}};
+  for (const auto& [file, one] : extra) {
+    content.extra[file] = {copy_tensors(one.tensors), one.metadata};
+  }
+  return content;
+}
+
+fs::path write_checkpoint(const fs::path& dir, const CheckpointContent& content,
+                          const KeepPolicy& policy, const WriterFence& fence,
+                          const std::function<void(const fs::path&)>& before) {
+  policy.validate();
+  remove_leftovers(dir, fence);
+  const std::string name = step_folder_name(content.state.step);
+  StagedFolder staged(dir, name, fence);
+  write_parts(staged.path(), content);
+  if (before) before(staged.path());
+  staged.publish();
+  tidy(dir, content.state, policy, fence);
+  return dir / name;
+}
+
 fs::path save_checkpoint(const fs::path& dir, const torch::nn::Module& model,
                          const torch::optim::Optimizer& optimizer, const TrainingState& state,
                          const KeepPolicy& policy, const ExtraFiles& extra) {
+  return write_checkpoint(dir,
+                          {module_tensors(model), optimizer_tensors(model, optimizer),
+                           optimizer_kind(optimizer), state, extra},
+                          policy);
+}
+
+fs::path update_checkpoint(const fs::path& dir, const TrainingState& state,
+                           const KeepPolicy& policy, const WriterFence& fence) {
   policy.validate();
-  remove_leftovers(dir);
-  const std::string name = step_folder_name(state.step);
-  StagedFolder staged(dir, name);
-  write_parts(staged.path(), model, optimizer, state, extra);
-  staged.publish();
-  tidy(dir, state, policy);
-  return dir / name;
+  const fs::path name = fs::path(step_folder_name(state.step)) / kStateFile;
+  const auto saved = decode_training_state(read_file(dir / name), (dir / name).string());
+  TrainingState now = state;
+  now.rng = saved.state.rng;  // of when it was saved
+  replace_file(dir, name, fence, [&](const fs::path& hidden) {
+    write_file_atomically(hidden, encode_training_state(now, saved.files));
+  });
+  tidy(dir, state, policy, fence);
+  return dir / step_folder_name(state.step);
 }
 
 TrainingState load_checkpoint(const fs::path& path, torch::nn::Module& model,

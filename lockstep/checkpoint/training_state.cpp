@@ -194,6 +194,7 @@ std::string encode_training_state(const TrainingState& state, const FileDigests&
   json["step"] = state.step;
   json["batch_in_epoch"] = state.batch_in_epoch;
   json["epoch_samples"] = state.epoch_samples;
+  if (state.dealt_anew) json["dealt_anew"] = true;
   json["epoch_loss"] = state.epoch_loss;
   json["samples"] = state.samples;
   json["schedule_step"] = state.schedule_step;
@@ -229,6 +230,7 @@ DecodedTrainingState decode_training_state(const std::string& text, const std::s
   state.step = fields.count("step");
   state.batch_in_epoch = fields.count("batch_in_epoch");
   state.epoch_samples = fields.count("epoch_samples");
+  state.dealt_anew = fields.has("dealt_anew") && fields.truth("dealt_anew");
   state.epoch_loss = fields.real("epoch_loss");
   state.samples = fields.count("samples");
   state.schedule_step = fields.count("schedule_step");

@@ -27,10 +27,14 @@ struct TrainingState {
   int64_t epoch = 0;           ///< Epochs completed.
   int64_t step = 0;            ///< Optimizer steps done since the start of training.
   int64_t batch_in_epoch = 0;  ///< Batches a rank has taken of the epoch under way; 0 at its end.
-  int64_t epoch_samples = 0;   ///< Samples of the epoch under way, over all ranks; 0 at its end.
-  double epoch_loss = 0;       ///< Sum of the losses of those batches.
-  int64_t samples = 0;         ///< Training samples consumed so far, over all ranks.
-  int64_t schedule_step = 0;   ///< Position in the learning-rate schedule.
+  /// Samples of the epoch under way, over all ranks; 0 at its end, and only there. They are the
+  /// first so many of its order (see DistributedSampler).
+  int64_t epoch_samples = 0;
+  /// Ranks or batches changed within the epoch under way: its steps are not those of a whole one.
+  bool dealt_anew = false;
+  double epoch_loss = 0;      ///< Sum of the losses of those batches.
+  int64_t samples = 0;        ///< Training samples consumed so far, over all ranks.
+  int64_t schedule_step = 0;  ///< Position in the learning-rate schedule.
   /// Batches whose optimizer step was left out because gradients overflowed: they have no place in
   /// the schedule.
   int64_t dropped_batches = 0;

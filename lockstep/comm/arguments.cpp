@@ -4,6 +4,8 @@
 
 #include <limits>
 
+#include "lockstep/base/counted.h"
+
 namespace lockstep {
 
 Error invalid(const std::string& what) {
@@ -30,7 +32,8 @@ void check_buffer(const char* call, const void* data, int64_t count, DType dtype
 int64_t check_counts(const char* call, const char* what, std::span<const int64_t> counts, int size,
                      const void* data, DType dtype) {
   if (static_cast<int>(counts.size()) != size) {
-    throw invalid(fmt::format("{}: {} {} for {} ranks", call, counts.size(), what, size));
+    throw invalid(
+        fmt::format("{}: {} {} for {}", call, counts.size(), what, counted(size, "rank")));
   }
   int64_t sum = 0;
   for (const int64_t count : counts) {

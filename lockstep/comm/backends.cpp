@@ -113,11 +113,12 @@ const Backend& choose_backend(const std::string& name, const GroupSpec& spec) {
     if (backend.name != name) continue;
     std::string why_not;
     if (backend.usable(spec, &why_not)) return backend;
-    throw Error(ErrorCode::kUnavailable,
+    // Whoever named it made a mistake that no restart mends.
+    throw Error(ErrorCode::kInvalidArgument,
                 fmt::format("back end '{}' cannot run here: {}", name, why_not));
   }
   if (is_libtorchs(name)) {
-    throw Error(ErrorCode::kUnavailable,
+    throw Error(ErrorCode::kInvalidArgument,
                 fmt::format("back end '{}' cannot run here: it is libtorch's, which this program "
                             "does not link; programs that use lockstep/tensor have it",
                             name));

@@ -52,7 +52,8 @@ struct BackendReport {
 std::vector<BackendReport> report_backends();
 
 /// The back end for `name`, or for "auto" the first usable one (said at debug level).
-/// Errors: kInvalidArgument (unknown; names the nearest), kUnavailable (named, but not usable).
+/// Errors: kInvalidArgument (unknown: names the nearest; or named, but not usable: says why),
+/// kUnavailable (none can serve this group).
 const Backend& choose_backend(const std::string& name, const GroupSpec& spec);
 
 }  // namespace lockstep

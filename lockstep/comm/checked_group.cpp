@@ -47,35 +47,41 @@ std::shared_ptr<SharedBuffer> CheckedGroup::allocate(int64_t bytes, const Waitin
   return buffer;
 }
 
-void CheckedGroup::send(const void* data, int64_t count, DType dtype, int destination, int tag,
+void CheckedGroup::give_up(const Error& error, Deadline deadline) noexcept {
+  try_to_agree(spec_, error, deadline);
+}
+
+bool CheckedGroup::send(const void* data, const Envelope& letter, int destination,
                         const Waiting& waiting) {
-  const Envelope envelope{.count = count, .tag = tag, .dtype = dtype};
   const Doing doing{[&] {
-    return fmt::format("send of {}, to {} on {}", describe(envelope), spec_.rank_name(destination),
+    return fmt::format("send of {}, to {} on {}", describe(letter), spec_.rank_name(destination),
                        spec_.rank_name(spec_.rank));
   }};
   agreed(false, [&] {
-    lent(std::vector{envelope},
+    lent(std::vector{letter},
          [&](const Envelope* from) { bytes_to(destination, from, sizeof *from, doing, waiting); });
-    if (count > 0) bytes_to(destination, data, envelope.bytes(), doing, waiting);
+    if (letter.bytes() > 0) bytes_to(destination, data, letter.bytes(), doing, waiting);
   });
+  return true;
 }
 
-void CheckedGroup::recv(void* data, int64_t count, DType dtype, int source, int tag,
-                        const Waiting& waiting) {
-  const Envelope wanted{.count = count, .tag = tag, .dtype = dtype};
+bool CheckedGroup::receive(int source, LetterSink& sink, const Waiting& waiting) {
+  const auto wanted = sink.wanted();
   const Doing doing{[&] {
-    return fmt::format("recv of {}, from {} on {}", describe(wanted), spec_.rank_name(source),
+    return fmt::format("recv of {}, from {} on {}", wanted, spec_.rank_name(source),
                        spec_.rank_name(spec_.rank));
   }};
-  const auto receive_into = [&](void* to, int64_t bytes) {
-    if (bytes > 0) bytes_from(source, to, bytes, doing, waiting);
-  };
-  const auto receive = [&](int64_t bytes) {
-    return lent(std::vector<std::byte>(static_cast<size_t>(bytes)),
-                [&](std::byte* to) { receive_into(to, bytes); });
-  };
-  agreed(false, [&] { letters_.take(spec_, source, wanted, data, receive, receive_into); });
+  agreed(false, [&] {
+    sink.look();
+    const auto envelope = lent(std::vector<Envelope>(1), [&](Envelope* to) {
+      bytes_from(source, to, sizeof *to, doing, waiting);
+    })[0];
+    const auto place = sink.begin(envelope);
+    const Waiting rest{place.deadline, waiting.spin, waiting.site};
+    if (envelope.bytes() > 0) bytes_from(source, place.data, envelope.bytes(), doing, rest);
+    sink.end();
+  });
+  return true;
 }
 
 CheckedGroup::Doing CheckedGroup::this_collective() const {

@@ -25,12 +25,13 @@ namespace lockstep {
 class CheckedGroup : public GroupImpl {
  public:
   void barrier(const Waiting& waiting) final;
-  void send(const void* data, int64_t count, DType dtype, int destination, int tag,
+  bool send(const void* data, const Envelope& letter, int destination,
             const Waiting& waiting) final;
-  void recv(void* data, int64_t count, DType dtype, int source, int tag,
-            const Waiting& waiting) final;
+  bool receive(int source, LetterSink& sink, const Waiting& waiting) final;
   /// Memory of this rank alone.
   std::shared_ptr<SharedBuffer> allocate(int64_t bytes, const Waiting& waiting) final;
+  /// Who waits sees it at its next look_for_trouble().
+  void give_up(const Error& error, Deadline deadline) noexcept final;
 
  protected:
   /// What a wait is for.
@@ -39,7 +40,7 @@ class CheckedGroup : public GroupImpl {
     bool is_collective = false;
   };
 
-  explicit CheckedGroup(const GroupSpec& spec) : spec_(spec), letters_(spec) {}
+  explicit CheckedGroup(const GroupSpec& spec) : spec_(spec) {}
 
   /// Runs `body` as the collective that `header` says (its sequence is filled in here).
   template <class Body>
@@ -125,7 +126,6 @@ class CheckedGroup : public GroupImpl {
 
   OpHeader header_;  // of the collective under way; its thread's
   uint64_t sequence_ = 0;
-  Letters letters_;
 };
 
 }  // namespace lockstep

@@ -1,11 +1,16 @@
 #include "lockstep/comm/group_core.h"
 
+#include <fmt/format.h>
+
 #include "lockstep/comm/verdict.h"
 
 namespace lockstep {
 namespace {
 
+constexpr auto kTellLimit = 1s;
 constexpr const char* kDestroyed = "this process group was destroyed";
+constexpr const char* kForked =
+    "this process was forked from a rank; the rank's process groups are not the child's to use";
 
 }  // namespace
 
@@ -13,35 +18,100 @@ GroupCore::GroupCore(GroupSpec spec, std::string backend, std::unique_ptr<GroupI
     : spec_(std::move(spec)),
       backend_(std::move(backend)),
       device_(impl->device()),
-      impl_(std::move(impl)) {}
+      impl_(std::move(impl)) {
+  if (spec_.family) spec_.family->add(this);
+}
 
-Work GroupCore::point_to_point(Direction direction, int peer, CallSite site,
-                               std::function<void(GroupImpl&, const Waiting&)> body) {
+void GroupCore::give_up(const Error& error, Deadline deadline) noexcept {
+  given_up_ = true;
+  impl_->give_up(error, deadline);
+}
+
+Work GroupCore::send(const void* data, const Envelope& letter, int destination, CallSite site) {
   throw_if_failed();
   const Waiting waiting{Deadline::after(spec_.timeout), false, site};
   MutexLock lock(mutex_);
-  auto& queue = peers_[{direction, peer}];
-  if (!queue) queue = std::make_unique<WorkQueue>();
-  return Work(queue->push([this, waiting, body]() mutable { guarded(body, waiting); }));
+  auto& outbox = outboxes_[destination];
+  if (!outbox) outbox = std::make_unique<WorkQueue>();
+  if (outbox->idle() && impl_->try_send(data, letter, destination, site)) return Work();
+  return Work(outbox->push([this, data, letter, destination, waiting] {
+    send_or_throw(data, letter, destination, waiting);
+  }));
+}
+
+void GroupCore::send_or_throw(const void* data, const Envelope& letter, int destination,
+                              const Waiting& waiting) {
+  bool sent = false;
+  const auto body = [&](GroupImpl& impl, const Waiting&) {
+    sent = impl.send(data, letter, destination, waiting);
+  };
+  guarded(body, waiting);
+  if (sent) return;
+  const auto peer = spec_.rank_name(destination);
+  throw Error(ErrorCode::kTimeout,
+              fmt::format("send of {}, to {} on {}: timeout after {} s waiting for {}, which does "
+                          "not receive it",
+                          describe(letter), peer, spec_.rank_name(spec_.rank),
+                          std::chrono::duration<double>(spec_.timeout).count(), peer));
+}
+
+Work GroupCore::recv(void* data, const Envelope& wanted, int source, CallSite site) {
+  throw_if_failed();
+  std::shared_ptr<Inbox> inbox;
+  {
+    MutexLock lock(mutex_);
+    auto& made = inboxes_[source];
+    if (!made) made = make_inbox(source);
+    inbox = made;
+  }
+  return Work(inbox->post(wanted, data, impl_->recv_begins(wanted, source, site)));
+}
+
+std::shared_ptr<Inbox> GroupCore::make_inbox(int source) {
+  const auto read = [this, source](LetterSink& sink, const Waiting& waiting) {
+    bool came = false;
+    const auto body = [&](GroupImpl& impl, const Waiting&) {
+      came = impl.receive(source, sink, waiting);
+    };
+    guarded(body, waiting);
+    return came;
+  };
+  const auto ended = [this](uint64_t number, uint8_t failed) { impl_->recv_ended(number, failed); };
+  return std::make_shared<Inbox>(spec_.rank_name(source), spec_.rank_name(spec_.rank),
+                                 spec_.timeout, read, ended);
+}
+
+/// The threads are not here, and what they hold is the parent's: nothing of it is touched.
+void GroupCore::leave_to_parent() LOCKSTEP_NO_THREAD_SAFETY_ANALYSIS {
+  lockstep::leave_to_parent(impl_);
+  lockstep::leave_to_parent(collectives_);
+  lockstep::leave_to_parent(outboxes_);
+  lockstep::leave_to_parent(inboxes_);
 }
 
 void GroupCore::destroy() {
   if (!impl_) return;
-  std::map<std::pair<Direction, int>, std::unique_ptr<WorkQueue>> peers;
+  if (in_child()) return leave_to_parent();
+  if (spec_.family) spec_.family->remove(this);
+  std::map<int, std::unique_ptr<WorkQueue>> outboxes;
+  std::map<int, std::shared_ptr<Inbox>> inboxes;
   {
     MutexLock lock(mutex_);
-    peers = std::move(peers_);
-    peers_.clear();
+    outboxes.swap(outboxes_);
+    inboxes.swap(inboxes_);
   }
-  peers.clear();  // each does what it was given first
+  outboxes.clear();  // each does what it was given first
+  for (const auto& [peer, inbox] : inboxes) inbox->close();
   collectives_.reset();
   impl_.reset();
+  spec_.family.reset();  // and its port, if this was the rank's last group
   MutexLock lock(mutex_);
   failure_ = CarriedError{ErrorCode::kInvalidArgument, kDestroyed};
   has_failed_.store(true, std::memory_order_release);
 }
 
 void GroupCore::check_not_destroyed() {
+  if (in_child()) CarriedError{ErrorCode::kInvalidArgument, kForked}.raise();
   if (!impl_) CarriedError{ErrorCode::kInvalidArgument, kDestroyed}.raise();
 }
 
@@ -51,6 +121,7 @@ int GroupCore::count_subgroup(const std::vector<int>& ranks) {
 }
 
 void GroupCore::throw_if_failed() {
+  if (in_child()) CarriedError{ErrorCode::kInvalidArgument, kForked}.raise();
   if (!has_failed_.load(std::memory_order_acquire)) return;
   MutexLock lock(mutex_);
   failure_->raise();
@@ -58,8 +129,16 @@ void GroupCore::throw_if_failed() {
 
 void GroupCore::remember(const Error& error) {
   if (is_harmless(error.code())) CarriedError{error.code(), error.what()}.raise();
+  const MutexLock one_at_a_time(failing_);
+  throw_if_failed();
+  // Before the program hears of it, which may end then, and be taken for the one that is lost: by
+  // ranks that are still making this group, and by those of other groups.
+  if (error.code() == ErrorCode::kPeerLost && spec_.family && !given_up_) {
+    try_to_agree(spec_, error, Deadline::after(kTellLimit));
+    spec_.family->lost(this, spec_.world_ranks, error);
+  }
   MutexLock lock(mutex_);
-  if (!failure_) failure_ = CarriedError{error.code(), error.what()};
+  failure_ = CarriedError{error.code(), error.what()};
   has_failed_.store(true, std::memory_order_release);
   failure_->raise();
 }

@@ -11,18 +11,25 @@
 #include <vector>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/in_child.h"
 #include "lockstep/base/mutex.h"
+#include "lockstep/comm/family.h"
 #include "lockstep/comm/group_impl.h"
+#include "lockstep/comm/inbox.h"
 #include "lockstep/comm/work_queue.h"
 
 namespace lockstep {
 
 /// The state that copies of a ProcessGroup share. Collectives run one after another: asynchronous
 /// and large ones in the group's thread, small blocking ones in the caller's once that thread is
-/// idle. Each peer and direction has a thread for send or recv, started when first used.
-class GroupCore {
+/// idle. A send that takes no waiting is done in the caller's thread; for others each peer has one,
+/// started when first used. For recvs see inbox.h.
+class GroupCore : private Family::Member {
  public:
   GroupCore(GroupSpec spec, std::string backend, std::unique_ptr<GroupImpl> impl);
+  ~GroupCore() override { destroy(); }
+  GroupCore(const GroupCore&) = delete;
+  GroupCore& operator=(const GroupCore&) = delete;
 
   /// A blocking call of at most this many bytes runs in the caller's thread: handing it over costs
   /// some 20 us, which this size no longer notices.
@@ -62,13 +69,13 @@ class GroupCore {
     guarded(body, Waiting{Deadline::after(spec_.timeout), true, site});
   }
 
-  enum class Direction { kSend, kRecv };
-  Work point_to_point(Direction direction, int peer, CallSite site,
-                      std::function<void(GroupImpl&, const Waiting&)> body);
+  /// See ProcessGroup. What runs out of time before it has begun fails alone; the group goes on.
+  Work send(const void* data, const Envelope& letter, int destination, CallSite site);
+  Work recv(void* data, const Envelope& wanted, int source, CallSite site);
 
   /// See ProcessGroup::destroy().
   void destroy();
-  /// Throws kInvalidArgument after destroy().
+  /// Throws kInvalidArgument after destroy(), and in a forked child.
   void check_not_destroyed();
 
   /// How often a sub-group of exactly these ranks was made before: makes its name unique.
@@ -90,18 +97,29 @@ class GroupCore {
   /// Throws the first fatal error of the group: `error`, if there was none before.
   [[noreturn]] void remember(const Error& error);
   static Work failed_work(CarriedError failure);
+  void send_or_throw(const void* data, const Envelope& letter, int destination,
+                     const Waiting& waiting);
+  std::shared_ptr<Inbox> make_inbox(int source);
+  void give_up(const Error& error, Deadline deadline) noexcept override;
 
-  const GroupSpec spec_;
+  /// In a process forked from the group's.
+  bool in_child() const { return fork_generation() != generation_; }
+  void leave_to_parent();
+
+  GroupSpec spec_;
+  const uint32_t generation_ = fork_generation();
   const std::string backend_;
   const std::string device_;
   std::unique_ptr<GroupImpl> impl_;  // outlives the threads below; null after destroy()
 
+  std::atomic<bool> given_up_ = false;    // with another group, whose loss all know
+  Mutex failing_;                         // held by who finds out what the failure is
   std::atomic<bool> has_failed_ = false;  // set after failure_
   Mutex mutex_;
   std::optional<CarriedError> failure_ LOCKSTEP_GUARDED_BY(mutex_);
   std::map<std::vector<int>, int> subgroups_ LOCKSTEP_GUARDED_BY(mutex_);
-  std::map<std::pair<Direction, int>, std::unique_ptr<WorkQueue>> peers_
-      LOCKSTEP_GUARDED_BY(mutex_);
+  std::map<int, std::unique_ptr<WorkQueue>> outboxes_ LOCKSTEP_GUARDED_BY(mutex_);  // by peer
+  std::map<int, std::shared_ptr<Inbox>> inboxes_ LOCKSTEP_GUARDED_BY(mutex_);       // by peer
   std::unique_ptr<WorkQueue> collectives_ = std::make_unique<WorkQueue>();
 };
 

@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -14,11 +15,14 @@
 #include "lockstep/base/unique_fd.h"
 #include "lockstep/comm/call_site.h"
 #include "lockstep/comm/exchange.h"
+#include "lockstep/comm/letters.h"
 #include "lockstep/comm/process_group.h"
 #include "lockstep/comm/types.h"
 #include "lockstep/store/store.h"
 
 namespace lockstep {
+
+class Family;
 
 /// How a call may wait, and for whom.
 struct Waiting {
@@ -44,8 +48,17 @@ struct GroupSpec {
   /// By rank: the accelerator that the rank computes with, "cuda:1 GPU-f81d4fae", its name in its
   /// process and one that no other device has; empty: none. May be left empty.
   std::vector<std::string> devices;
+  /// By rank of the world: where its tcp::Reception listens. Filled, by all members alike, when the
+  /// first group over several hosts is made; its sub-groups share it. Null in a world of one rank.
+  std::shared_ptr<std::map<int, std::string>> endpoints;
   std::string secret;  ///< World::secret.
   std::shared_ptr<Store> store;
+  /// That of this rank; shared by all its groups. Null where nobody watches who lives, as in a
+  /// world of one rank.
+  std::shared_ptr<Family> family;
+  /// Name of the group of which this is the part of one host, whose verdict is this one's too;
+  /// empty: it is a group by itself.
+  std::string whole;
   std::chrono::milliseconds timeout{};  ///< GroupOptions::timeout, for calls without a deadline.
 
   /// "rank 3", in the world's numbering.
@@ -64,7 +77,7 @@ struct GroupSpec {
 ///
 /// Arguments have been checked: counts not negative, ranks in range (send and recv: not one's own),
 /// pointers not null where count > 0. One thread at a time calls the collectives and allocate().
-/// send() and recv() may run meanwhile in other threads, one a peer and direction.
+/// The sends and receive() may run meanwhile in other threads, one a peer and direction.
 ///
 /// Errors are thrown as ProcessGroup documents; kMismatch, kTimeout and kPeerLost end the group,
 /// the object then sees no further call but its destructor.
@@ -91,11 +104,29 @@ class GroupImpl {
   virtual void exchange(const Exchange& exchange, const void* in, void* out,
                         const Waiting& waiting) = 0;
   virtual void barrier(const Waiting& waiting) = 0;
-  virtual void send(const void* data, int64_t count, DType dtype, int destination, int tag,
+  /// Sends a letter if that takes no waiting. False: call send() with it next. Never throws.
+  virtual bool try_send(const void* /*data*/, const Envelope& /*letter*/, int /*destination*/,
+                        CallSite /*site*/) {
+    return false;
+  }
+  /// False: the time is over, and nothing of the letter is on its way. Once some is, running out of
+  /// time is an error like another.
+  virtual bool send(const void* data, const Envelope& letter, int destination,
                     const Waiting& waiting) = 0;
-  virtual void recv(void* data, int64_t count, DType dtype, int source, int tag,
-                    const Waiting& waiting) = 0;
+  /// Reads one letter of `source`, whatever its tag, to where `sink` says. False: the time is over,
+  /// and none has begun. Engines that cannot leave a wait again throw kTimeout instead.
+  virtual bool receive(int source, LetterSink& sink, const Waiting& waiting) = 0;
+  /// For a flight recorder: a recv of the program begins and has a number; it has ended
+  /// (FlightEvent::failed).
+  virtual uint64_t recv_begins(const Envelope& /*wanted*/, int /*source*/, CallSite /*site*/) {
+    return 0;
+  }
+  virtual void recv_ended(uint64_t /*number*/, uint8_t /*failed*/) {}
   virtual std::shared_ptr<SharedBuffer> allocate(int64_t bytes, const Waiting& waiting) = 0;
+
+  /// Makes `error` the verdict of all ranks of this group, unless there is one; also those that are
+  /// in a call now end with it. Beside any other call. Takes what the store does, until `deadline`.
+  virtual void give_up(const Error& error, Deadline deadline) noexcept = 0;
 };
 
 }  // namespace lockstep

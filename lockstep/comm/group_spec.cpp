@@ -30,6 +30,11 @@ GroupSpec GroupSpec::subset(const std::vector<int>& ranks, const std::string& su
   part.addresses.clear();
   part.recorders.clear();
   part.devices.clear();
+  // What is not known to all members of this group may be known to all of that one, and else be
+  // told among them.
+  if (endpoints && endpoints->empty()) {
+    part.endpoints = std::make_shared<std::map<int, std::string>>();
+  }
   for (const int old : ranks) {
     if (old == rank) part.rank = static_cast<int>(part.world_ranks.size());
     part.world_ranks.push_back(world_ranks[static_cast<size_t>(old)]);

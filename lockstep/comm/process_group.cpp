@@ -6,11 +6,13 @@
 #include <set>
 
 #include "lockstep/base/auth.h"
+#include "lockstep/base/descriptors.h"
 #include "lockstep/base/error.h"
 #include "lockstep/comm/arguments.h"
 #include "lockstep/comm/backends.h"
 #include "lockstep/comm/flight/recorded_group.h"
 #include "lockstep/comm/group_core.h"
+#include "lockstep/comm/making.h"
 #include "lockstep/comm/measured_choice.h"
 #include "lockstep/comm/rendezvous.h"
 #include "lockstep/comm/split.h"
@@ -36,7 +38,7 @@ std::string subgroup_suffix(const std::vector<int>& ranks, int number) {
   std::string text;
   for (const int rank : ranks) text += fmt::format("{}.", rank);
   const Digest digest = hmac_sha256("subgroup", text);
-  return fmt::format("/{:02x}.{}", fmt::join(digest.begin(), digest.begin() + 12, ""), number);
+  return fmt::format("/{:02x}.{}", fmt::join(digest.begin(), digest.begin() + 6, ""), number);
 }
 
 const Backend& choose(const GroupSpec& spec, const std::string& name, Order order) {
@@ -46,9 +48,13 @@ const Backend& choose(const GroupSpec& spec, const std::string& name, Order orde
 }
 
 std::shared_ptr<GroupCore> make_core(const GroupSpec& spec, const Backend& backend) {
-  auto impl = backend.create(spec, Deadline::after(spec.timeout));
-  return std::make_shared<GroupCore>(spec, std::string(backend.name),
-                                     recorded(spec, std::move(impl)));
+  try {
+    auto impl = backend.create(spec, Deadline::after(spec.timeout));
+    return std::make_shared<GroupCore>(spec, std::string(backend.name),
+                                       recorded(spec, std::move(impl)));
+  } catch (const Error& error) {
+    throw unmade(spec, error);
+  }
 }
 
 }  // namespace
@@ -58,6 +64,7 @@ ProcessGroup ProcessGroup::create(const World& world, const GroupOptions& option
     throw invalid(fmt::format("rank {} of {} ranks", world.rank, world.size));
   }
   if (options.timeout <= 0ms) throw invalid("GroupOptions::timeout must be positive");
+  raise_soft_descriptor_limit();  // a rank has a connection for each that it talks to
   const std::string asked = options.backend + (options.order == Order::kAny ? ", any order" : "");
   const auto timeout = std::min<std::chrono::milliseconds>(options.timeout, kLongestTimeout);
   const auto spec = meet(world, asked, timeout, Deadline::after(timeout));
@@ -108,7 +115,16 @@ ProcessGroup ProcessGroup::subgroup(const std::vector<int>& ranks) const {
   check_members(ranks, size());
   const auto spec =
       core_->spec().subset(ranks, subgroup_suffix(ranks, core_->count_subgroup(ranks)));
-  return ProcessGroup(make_core(spec, choose_backend(backend(), spec)));
+  try {
+    return ProcessGroup(make_core(spec, choose_backend(backend(), spec)));
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kTimeout) throw;
+    // Nobody hears of members that make another group.
+    throw Error(error.code(),
+                fmt::format("{}; all members of a sub-group name the same ranks in the "
+                            "same order, here {}",
+                            error.what(), fmt::join(ranks, ", ")));
+  }
 }
 
 std::optional<ProcessGroup> ProcessGroup::split(int color, int key, CallSite site) const {

@@ -28,8 +28,10 @@ class Work {
   explicit Work(std::shared_ptr<WorkState> state) : state_(std::move(state)) {}
 
   bool done() const;  ///< True when wait() would not block; it may still throw.
-  /// Returns when the buffers hold the result. Throws what the collective failed with. Never blocks
-  /// longer than the group's timeout.
+  /// Returns when the buffers hold the result. Throws what the collective failed with. The wait for
+  /// peers ends with the group's timeout; what then finds the culprit ends within a second where
+  /// the store answers at once, and, where it does not, within some 10 s (each question to it has a
+  /// limit of at most 5 s).
   void wait();
 
   /// The same Work, whose first wait() that does not fail also runs `last`, in its caller's thread,
@@ -107,14 +109,16 @@ class SharedBuffer {
 /// the ranks that did not come), kPeerLost (names the rank that died), kCorrupt (bytes that are no
 /// message; names the rank they came from). After the last four the group is unusable: every later
 /// call throws the same error, alike on all ranks, with what each did last; make a new group.
+/// kPeerLost of a rank that died also ends every other group that the rank which meets it has by
+/// then, with the same cause ("in another group: ..."): ranks of those may wait for it. Groups made
+/// later are good.
 ///
 /// `site`, the last parameter of every operation, is where it is called, for the flight recorder.
 /// Leave it out, but for a function that wraps an operation: it passes its own caller's on.
 class ProcessGroup {
  public:
   /// Collective over all ranks of `world`. Errors: kTimeout naming the missing ranks, kMismatch,
-  /// kInvalidArgument (unknown back end; names the nearest), kUnavailable (a named back end that
-  /// cannot run here; says why).
+  /// kInvalidArgument (an unknown back end: names the nearest; one that cannot run here: says why).
   static ProcessGroup create(const World& world, const GroupOptions& options = {});
 
   int rank() const;
@@ -208,9 +212,15 @@ class ProcessGroup {
                                 const CollectiveOptions& options = {},
                                 CallSite site = CallSite::here());
 
-  /// Point to point, always asynchronous. Sends from one rank to another with the same tag arrive
-  /// in order; a recv takes the first that has its tag. Errors: kMismatch when count or dtype
-  /// differ.
+  /// Point to point, always asynchronous. Each letter goes to the first recv with its tag, whatever
+  /// the order of tags; those with the same tag arrive in order. One that comes before its recv is
+  /// kept, up to 256 MiB from each rank. A small letter is sent when send() returns; a large one
+  /// when the receiver, which has any recv under way, takes it.
+  ///
+  /// Errors: kMismatch (count or dtype differ; no room for letters that nobody asks for), which
+  /// ends the group. kTimeout of a letter of which nothing was on its way ends that letter alone
+  /// (with engines other than native: the group): a recv has taken nothing, and what comes late is
+  /// for the next recv of its tag.
   Work send(const void* data, int64_t count, DType dtype, int destination, int tag = 0,
             CallSite site = CallSite::here());
   Work recv(void* data, int64_t count, DType dtype, int source, int tag = 0,

@@ -167,20 +167,14 @@ Work ProcessGroup::send(const void* data, int64_t count, DType dtype, int destin
                         CallSite site) {
   check_buffer("send", data, count, dtype);
   check_peer("send", "destination", destination, core_->spec());
-  return core_->point_to_point(GroupCore::Direction::kSend, destination, site,
-                               [=](GroupImpl& impl, const Waiting& waiting) {
-                                 impl.send(data, count, dtype, destination, tag, waiting);
-                               });
+  return core_->send(data, {.count = count, .tag = tag, .dtype = dtype}, destination, site);
 }
 
 Work ProcessGroup::recv(void* data, int64_t count, DType dtype, int source, int tag,
                         CallSite site) {
   check_buffer("recv", data, count, dtype);
   check_peer("recv", "source", source, core_->spec());
-  return core_->point_to_point(GroupCore::Direction::kRecv, source, site,
-                               [=](GroupImpl& impl, const Waiting& waiting) {
-                                 impl.recv(data, count, dtype, source, tag, waiting);
-                               });
+  return core_->recv(data, {.count = count, .tag = tag, .dtype = dtype}, source, site);
 }
 
 }  // namespace lockstep

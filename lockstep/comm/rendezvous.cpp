@@ -5,25 +5,43 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <optional>
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/log.h"
 #include "lockstep/base/text.h"
 #include "lockstep/base/version.h"
 #include "lockstep/comm/backends.h"
+#include "lockstep/comm/family.h"
 #include "lockstep/comm/flight/ring.h"
+#include "lockstep/comm/making.h"
+#include "lockstep/comm/native/shm/door.h"
+#include "lockstep/comm/sharing.h"
 
 namespace lockstep {
 namespace {
 
 using nlohmann::json;
 
+/// After which it is said who has not come, and then ever more seldom.
+constexpr std::chrono::seconds kSayAfter = 5s;
+constexpr std::chrono::seconds kSayAtLeast = 60s;
+
 /// With a rank, or as what those of all ranks begin with.
 template <class Rank>
 std::string card_key(const std::string& name, const Rank& rank) {
   return fmt::format("{}/rank/{}", name, rank);
+}
+
+/// Who does not share memory with its host, and why.
+std::string apart_key(const GroupSpec& spec) {
+  return spec.name + "/apart";
 }
 
 /// Those whose key, `prefix` and the rank, is not there.
@@ -38,7 +56,19 @@ std::vector<int> missing_ranks(Store& store, const std::string& prefix, int size
   return missing;
 }
 
+/// True on the last of `size` ranks that call it with the same `name`, and as often.
+bool comes_last(Store& store, const std::string& name, int size, Deadline deadline) {
+  const std::string counter = name + "/through";
+  if (store.add(counter, 1, deadline) < size) return false;
+  store.erase(counter, deadline);
+  return true;
+}
+
 Error nobody_came(Store& store, const std::string& name, int size) {
+  const auto members = name + "/members";
+  if (store.check(std::span(&members, 1), Deadline::after(5s))) {  // and no card any more
+    return Error(ErrorCode::kTimeout, "creating the process group: not all ranks answered");
+  }
   const auto missing = missing_ranks(store, card_key(name, ""), size);
   if (missing.empty()) {
     return Error(ErrorCode::kTimeout, "creating the process group: rank 0 did not answer");
@@ -59,30 +89,116 @@ std::string disagreement(const json& first, const json& other, int rank) {
   return "";
 }
 
-/// Rank 0's part: every rank's card in one list, or an error for all.
-void publish_members(Store& store, const std::string& name, int size, Deadline deadline) {
-  std::vector<std::string> keys;
-  for (int rank = 0; rank < size; ++rank) keys.push_back(card_key(name, rank));
-  store.wait(keys, deadline);
-  json members = json::array();
-  std::string error;
-  for (int rank = 0; rank < size; ++rank) {
-    members.push_back(json::parse(store.get(keys[static_cast<size_t>(rank)], deadline)));
-    if (error.empty()) error = disagreement(members.front(), members.back(), rank);
+/// False: not all of `keys`, which `ranks` write, are there after that time, which is not all.
+bool come_within(Making& making, const std::vector<std::string>& keys,
+                 const std::vector<int>& ranks, Deadline deadline, std::chrono::seconds time) {
+  const auto slice = deadline.at_most(time);
+  try {
+    making.wait(keys, ranks, slice);
+    return true;
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kTimeout || !slice.passed() || deadline.passed()) throw;
+    return false;
   }
-  store.set(name + "/members", (error.empty() ? members : json(error)).dump(), deadline);
 }
 
-json exchange_cards(const World& world, const std::string& name, const json& card,
-                    Deadline deadline) {
-  auto& store = *world.store;
-  store.set(card_key(name, world.rank), card.dump(), deadline);
+/// What all ranks of `spec` write at `prefix` and their rank, by rank.
+std::vector<std::string> gather(const GroupSpec& spec, const std::string& prefix, Making& making,
+                                Deadline deadline) {
+  std::vector<std::string> keys;
+  std::vector<int> ranks(static_cast<size_t>(spec.size));
+  std::iota(ranks.begin(), ranks.end(), 0);
+  for (const int rank : ranks) keys.push_back(prefix + std::to_string(rank));
+  auto patience = kSayAfter;
+  while (!come_within(making, keys, ranks, deadline, patience)) {
+    const auto missing = missing_ranks(*spec.store, prefix, spec.size);
+    if (!missing.empty()) log_info("waits for " + spec.rank_names(missing) + " to come");
+    patience = std::min(2 * patience, kSayAtLeast);
+  }
+  std::map<std::string, std::string> texts;
+  for (auto& [key, text] : spec.store->watch(prefix, 0, deadline).changes) {
+    if (text) texts[key] = std::move(*text);
+  }
+  std::vector<std::string> by_rank;
+  for (const auto& key : keys) by_rank.push_back(texts.at(key));
+  return by_rank;
+}
+
+/// Rank 0's part: every rank's card in one list, or an error for all.
+void publish_members(const GroupSpec& spec, Making& making, Deadline deadline) {
+  json members = json::array();
+  std::string error;
+  for (const auto& card : gather(spec, card_key(spec.name, ""), making, deadline)) {
+    members.push_back(json::parse(card));
+    const int rank = static_cast<int>(members.size()) - 1;
+    if (error.empty()) error = disagreement(members.front(), members.back(), rank);
+  }
+  spec.store->set(spec.name + "/members", (error.empty() ? members : json(error)).dump(), deadline);
+}
+
+/// Tries whether this rank shares memory with the first rank of its host, and tells all that.
+void try_sharing(const GroupSpec& spec, const json& members, int leader, int num_tried,
+                 Deadline deadline) {
+  Store& store = *spec.store;
+  const auto prefix = spec.name + "/alone/";
+  if (leader != spec.rank) {
+    const auto& card = members[static_cast<size_t>(leader)];
+    const auto why = why_not_shared(card.value("sample", ""));
+    if (!why.empty()) store.set(prefix + std::to_string(spec.rank), why, deadline);
+  }
+  if (!comes_last(store, spec.name + "/tried", num_tried, deadline)) return;
+  std::map<int, std::string> apart;
+  for (const auto& key : store.list(prefix, deadline)) {
+    apart[std::stoi(key.substr(prefix.size()))] = store.get(key, deadline);
+    store.erase(key, deadline);
+  }
+  store.set(apart_key(spec), json(apart).dump(), deadline);
+}
+
+/// Changes the hosts of `members` to those that do share memory: see sharing.h. Where each rank is
+/// alone on its host, there is nothing to try.
+void settle(const GroupSpec& spec, json& members, Making& making, Deadline deadline) {
+  std::vector<std::string> hosts;
+  for (const auto& member : members) hosts.push_back(member.at("host").get<std::string>());
+  const auto leaders = leaders_of(hosts);
+  std::map<int, int> num_led;
+  for (const int leader : leaders) ++num_led[leader];
+  int num_tried = 0;
+  for (const auto& [leader, count] : num_led) num_tried += count > 1 ? count : 0;
+  if (num_tried == 0) return;
+  const int leader = leaders[static_cast<size_t>(spec.rank)];
+  if (num_led[leader] > 1) try_sharing(spec, members, leader, num_tried, deadline);
+  const auto text = making.get(apart_key(spec), spec.world_ranks, deadline);
+  const auto told = json::parse(text).get<std::map<int, std::string>>();
+  if (told.empty()) return;
+  std::vector<int> apart;
+  for (const auto& [rank, why] : told) apart.push_back(rank);
+  if (spec.rank == 0) {
+    log_warn(fmt::format("{} cannot share memory with the first rank of the host, and use TCP: {}",
+                         spec.rank_names(apart), told.begin()->second));
+  }
+  const auto settled = settled_hosts(hosts, apart);
+  for (size_t rank = 0; rank < settled.size(); ++rank) members[rank]["host"] = settled[rank];
+}
+
+json exchange_cards(const GroupSpec& spec, const json& card, Deadline deadline) {
+  auto& store = *spec.store;
+  store.set(card_key(spec.name, spec.rank), card.dump(), deadline);
+  Making making(spec);
   try {
-    if (world.rank == 0) publish_members(store, name, world.size, deadline);
-    return json::parse(store.get(name + "/members", deadline));
+    if (spec.rank == 0) publish_members(spec, making, deadline);
+    auto members = json::parse(making.get(spec.name + "/members", {0}, deadline));
+    store.erase(card_key(spec.name, spec.rank), deadline);
+    if (members.is_array()) settle(spec, members, making, deadline);
+    if (comes_last(store, spec.name, spec.size, deadline)) {
+      store.erase(spec.name + "/members", deadline);
+      store.erase(apart_key(spec), deadline);
+    }
+    return members;
   } catch (const Error& error) {
-    if (error.code() == ErrorCode::kTimeout) throw nobody_came(store, name, world.size);
-    throw;
+    throw unmade(spec, error.code() == ErrorCode::kTimeout
+                           ? nobody_came(store, spec.name, spec.size)
+                           : error);
   }
 }
 
@@ -96,6 +212,14 @@ std::shared_ptr<const UniqueFd> open_recorder(const std::string& path) {
   if (path.empty()) return nullptr;
   auto fd = std::make_shared<const UniqueFd>(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (*fd) return fd;
+  const int reason = errno;
+  int pid = 0;
+  int number = -1;
+  if (std::sscanf(path.c_str(), "/proc/%d/fd/%d", &pid, &number) == 2) {
+    auto handed = std::make_shared<const UniqueFd>(shm::ask_at_door(pid, number));
+    if (*handed) return handed;
+  }
+  errno = reason;
   log_debug(io_error("open " + path).what());
   return nullptr;
 }
@@ -118,32 +242,70 @@ GroupSpec meet(const World& world, const std::string& backend, std::chrono::mill
                      {"host", world.host_id},
                      {"address", world.address},
                      {"device", name_device(world)}});
+  std::optional<Sample> sample;  // until all have tried it
   if (world.size > 1) {
+    members.front()["sample"] = sample.emplace().place();
     members.front()["recorder"] = place_of_recorder(world);
+    spec.family = Family::of(world, deadline);
+    spec.endpoints = std::make_shared<std::map<int, std::string>>();
     // Every rank counts its own groups, so the n-th of each rank are one group.
     const auto made = world.store->add(fmt::format("comm/groups/{}", world.rank), 1, deadline);
     spec.name = fmt::format("comm/{}", made);
-    members = exchange_cards(world, spec.name, members.front(), deadline);
+    members = exchange_cards(spec, members.front(), deadline);
   }
   if (members.is_string()) throw Error(ErrorCode::kMismatch, members.get<std::string>());
   for (const auto& member : members) {
     spec.host_ids.push_back(member.at("host").get<std::string>());
     spec.addresses.push_back(member.at("address").get<std::string>());
     spec.devices.push_back(member.value("device", ""));
-    const bool here = spec.host_ids.back() == world.host_id;
-    spec.recorders.push_back(here ? open_recorder(member.value("recorder", "")) : nullptr);
+  }
+  const auto& own_host = spec.host_ids[static_cast<size_t>(spec.rank)];
+  for (size_t rank = 0; rank < spec.host_ids.size(); ++rank) {
+    const bool here = spec.host_ids[rank] == own_host;
+    const std::string place = members[rank].value("recorder", "");
+    spec.recorders.push_back(here ? open_recorder(place) : nullptr);
   }
   return spec;
+}
+
+std::vector<std::string> exchange_endpoints(const GroupSpec& spec, const std::string& own,
+                                            Deadline deadline) {
+  auto& store = *spec.store;
+  const auto prefix = spec.name + "/port/";
+  const auto all = spec.name + "/ports";
+  const auto own_key = prefix + std::to_string(spec.rank);
+  store.set(own_key, own, deadline);
+  Making making(spec);
+  try {
+    if (spec.rank == 0)
+      store.set(all, json(gather(spec, prefix, making, deadline)).dump(), deadline);
+    auto told = json::parse(making.get(all, {0}, deadline)).get<std::vector<std::string>>();
+    store.erase(own_key, deadline);
+    if (comes_last(store, all, spec.size, deadline)) store.erase(all, deadline);
+    return told;
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kTimeout) throw;
+    auto missing = missing_ranks(store, prefix, spec.size);
+    if (missing.empty()) missing = {0};
+    throw Error(ErrorCode::kTimeout, fmt::format("creating the process group: {} did not come",
+                                                 spec.rank_names(missing)));
+  }
 }
 
 void await_members(const GroupSpec& spec, Deadline deadline) {
   if (spec.size == 1) return;  // and may have no store
   const std::string prefix = spec.name + "/came/";
   std::vector<std::string> keys;
-  for (int rank = 0; rank < spec.size; ++rank) keys.push_back(prefix + std::to_string(rank));
+  std::vector<int> ranks;
+  for (int rank = 0; rank < spec.size; ++rank) {
+    keys.push_back(prefix + std::to_string(rank));
+    ranks.push_back(rank);
+  }
   spec.store->set(keys[static_cast<size_t>(spec.rank)], "", deadline);
   try {
-    spec.store->wait(keys, deadline);
+    Making(spec).wait(keys, ranks, deadline);
+    if (!comes_last(*spec.store, spec.name + "/came", spec.size, deadline)) return;
+    for (const auto& key : keys) spec.store->erase(key, deadline);
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kTimeout) throw;
     const auto missing = missing_ranks(*spec.store, prefix, spec.size);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "lockstep/base/env.h"
+#include "lockstep/base/log.h"
 
 namespace lockstep {
 
@@ -11,7 +12,7 @@ bool is_harmless(ErrorCode code) {
 }
 
 std::string verdict_key(const GroupSpec& spec) {
-  return spec.name + "/verdict";
+  return (spec.whole.empty() ? spec.name : spec.whole) + "/verdict";
 }
 
 std::string encode_verdict(const Error& error) {
@@ -22,6 +23,16 @@ Error agree_on_verdict(const GroupSpec& spec, const Error& error, Deadline deadl
   const auto swap =
       spec.store->compare_set(verdict_key(spec), std::nullopt, encode_verdict(error), deadline);
   return !swap.swapped && swap.value ? decode_verdict(*swap.value) : error;
+}
+
+Error try_to_agree(const GroupSpec& spec, const Error& error, Deadline deadline) noexcept {
+  try {
+    return agree_on_verdict(spec, error, deadline);
+  } catch (const std::exception& store_error) {
+    log_debug(fmt::format("{}: the verdict of group '{}' stays here: {}", spec.rank_name(spec.rank),
+                          spec.name, store_error.what()));
+  }
+  return error;
 }
 
 Error decode_verdict(const std::string& text) {

@@ -12,11 +12,17 @@ namespace lockstep {
 /// Errors after which a group goes on on every rank: nothing was sent, or all ranks agreed.
 bool is_harmless(ErrorCode code);
 
+/// Ends what is told of a rank of which it is certain that it died.
+inline constexpr const char* kDied = "died; its own log or the launcher's says why";
+
 std::string verdict_key(const GroupSpec& spec);
 
 /// Writes `error` down unless another rank was first; returns what is written then. Errors: the
 /// store's.
 Error agree_on_verdict(const GroupSpec& spec, const Error& error, Deadline deadline);
+
+/// The same, of which nobody needs to know whether it could be done: then only this rank has it.
+Error try_to_agree(const GroupSpec& spec, const Error& error, Deadline deadline) noexcept;
 
 std::string encode_verdict(const Error& error);
 /// What `text`, read at verdict_key(), says.

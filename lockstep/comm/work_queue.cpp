@@ -19,11 +19,13 @@ std::optional<CarriedError> attempt(const std::function<void()>& task) {
 
 }  // namespace
 
+void WorkState::await() {
+  MutexLock lock(mutex_);
+  while (!done()) finished_.wait(lock);
+}
+
 void WorkState::wait() {
-  if (!done()) {
-    MutexLock lock(mutex_);
-    while (!done()) finished_.wait(lock);
-  }
+  if (!done()) await();
   if (failure_) failure_->raise();
   if (has_last_.load(std::memory_order_acquire)) run_last();
 }
@@ -70,9 +72,9 @@ std::shared_ptr<WorkState> WorkQueue::push(std::function<void()> task) {
 }
 
 void WorkQueue::wait_idle() {
-  if (pending_.load(std::memory_order_acquire) == 0) return;
+  if (idle()) return;
   MutexLock lock(mutex_);
-  while (pending_.load(std::memory_order_acquire) != 0) changed_.wait(lock);
+  while (!idle()) changed_.wait(lock);
 }
 
 void WorkQueue::run() {

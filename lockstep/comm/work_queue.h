@@ -26,12 +26,17 @@ struct CarriedError {
 /// What a Work shares with the thread that does it.
 class WorkState {
  public:
+  virtual ~WorkState() = default;
   bool done() const { return done_.load(std::memory_order_acquire); }
   /// Returns when finish() was called; throws what it was given, if anything.
   void wait();
   void finish(std::optional<CarriedError> failure);
   /// See Work::then(). Once.
   void then(std::function<void()> last);
+
+ protected:
+  /// Returns when done(). Who waits may do the work himself.
+  virtual void await();
 
  private:
   void run_last();
@@ -58,6 +63,7 @@ class WorkQueue {
   std::shared_ptr<WorkState> push(std::function<void()> task);
   /// Returns when all that was pushed so far is done. Costs one load when nothing is.
   void wait_idle();
+  bool idle() const { return pending_.load(std::memory_order_acquire) == 0; }
 
  private:
   struct Item {

@@ -43,6 +43,14 @@ class BatchSource {
   virtual void start(int64_t epoch, std::vector<int64_t> order,
                      std::optional<int64_t> num_counted = std::nullopt) = 0;
 
+  /// What start() will be told next. Its first batches may be made while the last of this epoch are
+  /// taken; they are those that start() alone would give. If start() is told otherwise they are
+  /// dropped. At most once behind each start().
+  virtual void follow(int64_t epoch, std::vector<int64_t> order) {
+    static_cast<void>(epoch);
+    static_cast<void>(order);
+  }
+
   /// Batches that an order of `num_samples` gives.
   virtual int64_t num_batches(int64_t num_samples) const = 0;
 

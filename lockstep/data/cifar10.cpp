@@ -53,7 +53,12 @@ const std::vector<std::string>& cifar10_files(Split split) {
                                                  "data_batch_3.bin", "data_batch_4.bin",
                                                  "data_batch_5.bin"};
   static const std::vector<std::string> test = {"test_batch.bin"};
-  return split == Split::kTrain ? train : test;
+  static const std::vector<std::string> all = [] {
+    auto names = train;
+    names.insert(names.end(), test.begin(), test.end());
+    return names;
+  }();
+  return split == Split::kTrain ? train : split == Split::kTest ? test : all;
 }
 
 fs::path find_cifar10(const fs::path& dir) {

@@ -13,12 +13,13 @@
 
 namespace lockstep {
 
-enum class Split { kTrain, kTest };
+enum class Split { kTrain, kTest, kAll };  ///< kAll: the training files, then the test file.
 
 class Cifar10 final : public ImageDataset {
  public:
   static constexpr int64_t kClasses = 10;
-  static constexpr int64_t kImageBytes = int64_t{3} * 32 * 32;
+  static constexpr ImageShape kShape{3, 32, 32};
+  static constexpr int64_t kImageBytes = kShape.numel();
   static constexpr int64_t kRecordBytes = 1 + kImageBytes;
 
   /// Reads those of data_batch_1.bin .. data_batch_5.bin (kTrain) or test_batch.bin (kTest) that
@@ -34,7 +35,7 @@ class Cifar10 final : public ImageDataset {
   void append(std::string_view bytes, const std::string& file);
 
   int64_t size() const override { return static_cast<int64_t>(records_.size()) / kRecordBytes; }
-  ImageShape shape() const override { return {3, 32, 32}; }
+  ImageShape shape() const override { return kShape; }
   int64_t num_classes() const override { return kClasses; }
   int64_t label(int64_t index) const override { return records_[offset(index)]; }
   std::span<const uint8_t> image(int64_t index) const override {
@@ -51,7 +52,7 @@ class Cifar10 final : public ImageDataset {
 /// no files. Errors: kIo, kCorrupt naming the file that is empty or ends within a record.
 int64_t count_cifar10(const std::filesystem::path& dir, Split split);
 
-/// "data_batch_1.bin" .. or "test_batch.bin".
+/// "data_batch_1.bin" .., "test_batch.bin", or both.
 const std::vector<std::string>& cifar10_files(Split split);
 
 /// `dir`, or its sub-folder cifar-10-batches-bin where only that holds one of the files of either

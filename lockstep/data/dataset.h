@@ -13,7 +13,7 @@ struct ImageShape {
   int64_t height = 0;
   int64_t width = 0;
 
-  int64_t numel() const { return channels * height * width; }
+  constexpr int64_t numel() const { return channels * height * width; }
   bool operator==(const ImageShape&) const = default;
 };
 

@@ -31,13 +31,45 @@ int64_t num_batches(const LoaderOptions& options, int64_t num_samples) {
   return options.drop_remainder ? num_samples / size : (num_samples + size - 1) / size;
 }
 
+EpochPlan make_epoch_plan(int64_t epoch, std::vector<int64_t> order,
+                          std::optional<int64_t> num_counted, int64_t size) {
+  check_order(order, size);
+  const auto all = static_cast<int64_t>(order.size());
+  return {epoch, std::move(order), num_counted.value_or(all)};
+}
+
+EpochBatches::EpochBatches(const LoaderOptions& options, Make make)
+    : options_(options), make_(std::move(make)), batches_(options.threads, options.prefetch) {
+  check_loader_options(options);
+}
+
+Prefetcher<Batch>::Make EpochBatches::maker(Plan plan) {
+  return [this, plan = std::move(plan)](int64_t batch) { return make_(*plan, batch); };
+}
+
+int64_t EpochBatches::count(const EpochPlan& plan) const {
+  return num_batches(options_, static_cast<int64_t>(plan.order.size()));
+}
+
+void EpochBatches::start(EpochPlan plan) {
+  const Plan expected = std::exchange(following_, nullptr);
+  if (expected && *expected == plan && batches_.go_on()) return;
+  const int64_t batches = count(plan);
+  batches_.start(batches, maker(std::make_shared<const EpochPlan>(std::move(plan))));
+}
+
+void EpochBatches::follow(EpochPlan plan) {
+  following_ = std::make_shared<const EpochPlan>(std::move(plan));
+  batches_.follow(count(*following_), maker(following_));
+}
+
 Loader::Loader(std::shared_ptr<const ImageDataset> data, ImageTransform transform,
                LoaderOptions options)
     : data_(std::move(data)),
       transform_(std::move(transform)),
       options_(options),
-      batches_(options.threads, options.prefetch) {
-  check_loader_options(options);
+      batches_(options,
+               [this](const EpochPlan& epoch, int64_t batch) { return make_batch(epoch, batch); }) {
   require(transform_.input() == data_->shape(), "the transform is for images of another shape");
 }
 
@@ -46,19 +78,14 @@ int64_t Loader::num_batches(int64_t num_samples) const {
 }
 
 void Loader::start(int64_t epoch, std::vector<int64_t> order, std::optional<int64_t> num_counted) {
-  check_order(order, data_->size());
-  const auto size = static_cast<int64_t>(order.size());
-  auto plan =
-      std::make_shared<const Epoch>(Epoch{epoch, std::move(order), num_counted.value_or(size)});
-  batches_.start(num_batches(size),
-                 [this, plan](int64_t batch) { return make_batch(*plan, batch); });
+  batches_.start(make_epoch_plan(epoch, std::move(order), num_counted, data_->size()));
 }
 
-std::optional<Batch> Loader::next() {
-  return batches_.next(Deadline::after(options_.timeout));
+void Loader::follow(int64_t epoch, std::vector<int64_t> order) {
+  batches_.follow(make_epoch_plan(epoch, std::move(order), std::nullopt, data_->size()));
 }
 
-Batch Loader::make_batch(const Epoch& epoch, int64_t batch) const {
+Batch Loader::make_batch(const EpochPlan& epoch, int64_t batch) const {
   const int64_t begin = batch * options_.batch_size;
   const int64_t rows =
       std::min(options_.batch_size, static_cast<int64_t>(epoch.order.size()) - begin);

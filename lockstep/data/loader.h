@@ -1,6 +1,7 @@
 #pragma once
 // Batches of labelled images for training and evaluation, made ahead by a few threads.
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -25,8 +26,44 @@ struct LoaderOptions {
 void check_loader_options(const LoaderOptions& options);
 /// Errors: kInvalidArgument naming a sample that is not in [0, size).
 void check_order(const std::vector<int64_t>& order, int64_t size);
+/// Which samples an epoch has.
+struct EpochPlan {
+  int64_t number = 0;
+  std::vector<int64_t> order;
+  int64_t num_counted = 0;
+
+  bool operator==(const EpochPlan&) const = default;
+};
+
+/// Of a whole epoch, unless told otherwise. Errors: kInvalidArgument as check_order().
+EpochPlan make_epoch_plan(int64_t epoch, std::vector<int64_t> order,
+                          std::optional<int64_t> num_counted, int64_t size);
 /// Batches that so many samples give.
 int64_t num_batches(const LoaderOptions& options, int64_t num_samples);
+
+/// The batches of one epoch after another, made ahead by threads, over the epoch's end too where
+/// the next one is known. What the loaders are made of.
+class EpochBatches {
+ public:
+  using Make = std::function<Batch(const EpochPlan& epoch, int64_t batch)>;
+  /// Errors: kInvalidArgument as check_loader_options().
+  EpochBatches(const LoaderOptions& options, Make make);
+
+  void start(EpochPlan plan);   ///< As BatchSource.
+  void follow(EpochPlan plan);  ///< As BatchSource.
+  std::optional<Batch> next() { return batches_.next(Deadline::after(options_.timeout)); }
+  double wait_seconds() const { return batches_.wait_seconds(); }
+
+ private:
+  using Plan = std::shared_ptr<const EpochPlan>;
+  Prefetcher<Batch>::Make maker(Plan plan);
+  int64_t count(const EpochPlan& plan) const;
+
+  LoaderOptions options_;
+  Make make_;
+  Plan following_;
+  Prefetcher<Batch> batches_;  // last: its threads use the above
+};
 
 /// Reads a data set in a given order; the one target is the labels, (N) int64. The batches depend
 /// on (data, transform, epoch, order) alone, not on threads or timing. The worker threads end with
@@ -38,22 +75,18 @@ class Loader final : public BatchSource {
 
   void start(int64_t epoch, std::vector<int64_t> order,
              std::optional<int64_t> num_counted = std::nullopt) override;
+  void follow(int64_t epoch, std::vector<int64_t> order) override;
   int64_t num_batches(int64_t num_samples) const override;
-  std::optional<Batch> next() override;
+  std::optional<Batch> next() override { return batches_.next(); }
   double wait_seconds() const override { return batches_.wait_seconds(); }
 
  private:
-  struct Epoch {
-    int64_t number;
-    std::vector<int64_t> order;
-    int64_t num_counted;
-  };
-  Batch make_batch(const Epoch& epoch, int64_t batch) const;
+  Batch make_batch(const EpochPlan& epoch, int64_t batch) const;
 
   std::shared_ptr<const ImageDataset> data_;
   ImageTransform transform_;
   LoaderOptions options_;
-  Prefetcher<Batch> batches_;  // last: its threads use the above
+  EpochBatches batches_;  // last: its threads use the above
 };
 
 }  // namespace lockstep

@@ -42,29 +42,46 @@ class Prefetcher {
   Prefetcher(const Prefetcher&) = delete;
   Prefetcher& operator=(const Prefetcher&) = delete;
 
-  /// Begins a round of `count` items; what is left of the one before is dropped.
+  /// Begins a round of `count` items; what is left of the ones before is dropped.
   void start(int64_t count, Make make) {
     MutexLock lock(mutex_);
-    ++round_;
-    make_ = std::make_shared<const Make>(std::move(make));
-    count_ = count;
-    claimed_ = taken_ = 0;
-    for (auto& slot : slots_) slot = Slot{};
+    current_ = {0, count, std::make_shared<const Make>(std::move(make))};
+    drop_all(0);
     work_.notify_all();
   }
 
+  /// What comes after this round: its first items are made while the last of this one are taken.
+  void follow(int64_t count, Make make) {
+    MutexLock lock(mutex_);
+    if (following_) throw Error(ErrorCode::kInternal, "a round has one follower");
+    following_ = {current_.end, current_.end + count,
+                  std::make_shared<const Make>(std::move(make))};
+    work_.notify_all();
+  }
+
+  /// Begins that round. False where there is none (an error ends it, too), or items of this round
+  /// were not taken: start() one.
+  bool go_on() {
+    MutexLock lock(mutex_);
+    if (!following_ || taken_ != current_.end) return false;
+    current_ = *following_;
+    following_.reset();
+    return true;
+  }
+
   /// The next item of the round, or nothing when all have been taken. Rethrows what making this
-  /// very item threw, and ends the round. Errors: kTimeout.
+  /// very item threw, and ends the round and its follower. Errors: kTimeout.
   std::optional<T> next(Deadline deadline) {
     MutexLock lock(mutex_);
-    if (taken_ == count_) return std::nullopt;
+    if (taken_ == current_.end) return std::nullopt;
     Slot& slot = slots_[index(taken_)];
     wait_for(lock, slot, deadline);
     ++taken_;
     work_.notify_one();
     if (slot.error) {
-      taken_ = claimed_ = count_;
-      std::rethrow_exception(std::exchange(slot.error, nullptr));
+      const auto error = slot.error;
+      drop_all(current_.end);
+      std::rethrow_exception(error);
     }
     return std::exchange(slot.item, std::nullopt);
   }
@@ -90,16 +107,33 @@ class Prefetcher {
     const auto begin = Deadline::Clock::now();
     while (!slot.ready()) {
       if (ready_.wait_until(lock, deadline.when()) == std::cv_status::timeout && !slot.ready()) {
-        throw Error(ErrorCode::kTimeout, "item " + std::to_string(taken_) + " of " +
-                                             std::to_string(count_) +
+        throw Error(ErrorCode::kTimeout, "item " + std::to_string(taken_ - current_.begin) +
+                                             " of " +
+                                             std::to_string(current_.end - current_.begin) +
                                              " is still being made by a data thread");
       }
     }
     waited_ += Deadline::Clock::now() - begin;
   }
 
+  /// Items are numbered on from round to round.
+  struct Round {
+    int64_t begin = 0;
+    int64_t end = 0;
+    std::shared_ptr<const Make> make{};
+  };
+
+  /// What was made, or is being made, is nobody's; the next item would be `next`.
+  void drop_all(int64_t next) LOCKSTEP_REQUIRES(mutex_) {
+    ++dropped_;
+    following_.reset();
+    claimed_ = taken_ = next;
+    for (auto& slot : slots_) slot = Slot{};
+  }
+
   bool may_claim() const LOCKSTEP_REQUIRES(mutex_) {
-    return claimed_ < count_ && claimed_ < taken_ + static_cast<int64_t>(slots_.size());
+    const int64_t end = following_ ? following_->end : current_.end;
+    return claimed_ < end && claimed_ < taken_ + static_cast<int64_t>(slots_.size());
   }
 
   void work() {
@@ -108,17 +142,17 @@ class Prefetcher {
       while (!stopping_ && !may_claim()) work_.wait(lock);
       if (stopping_) return;
       const int64_t item = claimed_++;
-      const int64_t round = round_;
-      const auto make = make_;
+      const int64_t dropped = dropped_;
+      const Round round = item < current_.end ? current_ : *following_;
       lock.unlock();
       Slot made;
       try {
-        made.item = (*make)(item);
+        made.item = (*round.make)(item - round.begin);
       } catch (...) {
         made.error = std::current_exception();
       }
       lock.lock();
-      if (round != round_ || item < taken_) continue;  // nobody wants it any more
+      if (dropped != dropped_) continue;  // nobody wants it any more
       slots_[index(item)] = std::move(made);
       ready_.notify_one();
     }
@@ -128,9 +162,9 @@ class Prefetcher {
   CondVar work_;   // an item may be claimed, or stopping_ turned true
   CondVar ready_;  // a slot was filled
   std::vector<Slot> slots_ LOCKSTEP_GUARDED_BY(mutex_);  // item i in slot i % size
-  std::shared_ptr<const Make> make_ LOCKSTEP_GUARDED_BY(mutex_);
-  int64_t round_ LOCKSTEP_GUARDED_BY(mutex_) = 0;
-  int64_t count_ LOCKSTEP_GUARDED_BY(mutex_) = 0;
+  Round current_ LOCKSTEP_GUARDED_BY(mutex_);
+  std::optional<Round> following_ LOCKSTEP_GUARDED_BY(mutex_);  // begins where current_ ends
+  int64_t dropped_ LOCKSTEP_GUARDED_BY(mutex_) = 0;             // counts drop_all(): makers see it
   int64_t claimed_ LOCKSTEP_GUARDED_BY(mutex_) = 0;  // items below are made or being made
   int64_t taken_ LOCKSTEP_GUARDED_BY(mutex_) = 0;    // items below were handed out
   bool stopping_ LOCKSTEP_GUARDED_BY(mutex_) = false;

@@ -19,8 +19,8 @@ TextLoader::TextLoader(std::shared_ptr<const TextSamples> samples, TextColumns c
     : columns_(columns),
       options_(options),
       reader_(std::move(samples), bad_samples(columns), seed),
-      batches_(options.threads, options.prefetch) {
-  check_loader_options(options);
+      batches_(options,
+               [this](const EpochPlan& epoch, int64_t batch) { return make_batch(epoch, batch); }) {
   cv::setNumThreads(1);
   keep_freed_memory();
 }
@@ -31,19 +31,14 @@ int64_t TextLoader::num_batches(int64_t num_samples) const {
 
 void TextLoader::start(int64_t epoch, std::vector<int64_t> order,
                        std::optional<int64_t> num_counted) {
-  check_order(order, reader_.size());
-  const auto size = static_cast<int64_t>(order.size());
-  auto plan =
-      std::make_shared<const Epoch>(Epoch{epoch, std::move(order), num_counted.value_or(size)});
-  batches_.start(num_batches(size),
-                 [this, plan](int64_t batch) { return make_batch(*plan, batch); });
+  batches_.start(make_epoch_plan(epoch, std::move(order), num_counted, reader_.size()));
 }
 
-std::optional<Batch> TextLoader::next() {
-  return batches_.next(Deadline::after(options_.timeout));
+void TextLoader::follow(int64_t epoch, std::vector<int64_t> order) {
+  batches_.follow(make_epoch_plan(epoch, std::move(order), std::nullopt, reader_.size()));
 }
 
-Batch TextLoader::make_batch(const Epoch& epoch, int64_t batch) const {
+Batch TextLoader::make_batch(const EpochPlan& epoch, int64_t batch) const {
   const bool judges = columns_ == TextColumns::kTruths;
   const int64_t begin = batch * options_.batch_size;
   const auto size = static_cast<int64_t>(epoch.order.size());

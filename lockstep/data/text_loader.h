@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "lockstep/data/loader.h"
-#include "lockstep/data/prefetcher.h"
 #include "lockstep/data/text_batch.h"
 #include "lockstep/data/text_reader.h"
 
@@ -27,23 +26,19 @@ class TextLoader final : public BatchSource {
 
   void start(int64_t epoch, std::vector<int64_t> order,
              std::optional<int64_t> num_counted = std::nullopt) override;
+  void follow(int64_t epoch, std::vector<int64_t> order) override;
   int64_t num_batches(int64_t num_samples) const override;
   /// Errors: those of TextReader::read() and make_text_batch().
-  std::optional<Batch> next() override;
+  std::optional<Batch> next() override { return batches_.next(); }
   double wait_seconds() const override { return batches_.wait_seconds(); }
 
  private:
-  struct Epoch {
-    int64_t number;
-    std::vector<int64_t> order;
-    int64_t num_counted;
-  };
-  Batch make_batch(const Epoch& epoch, int64_t batch) const;
+  Batch make_batch(const EpochPlan& epoch, int64_t batch) const;
 
   TextColumns columns_;
   LoaderOptions options_;
   TextReader reader_;
-  Prefetcher<Batch> batches_;  // last: its threads use the above
+  EpochBatches batches_;  // last: its threads use the above
 };
 
 }  // namespace lockstep

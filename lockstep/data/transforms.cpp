@@ -77,6 +77,17 @@ Transform make_flip(Args& args) {
   return flip;
 }
 
+Transform make_resize(Args& args) {
+  std::vector<double> size = {224};
+  args.list("size", size);
+  if (size.size() == 1) size.push_back(size[0]);
+  for (const double side : size) {
+    if (size.size() == 2 && side >= 1 && side <= 1 << 14 && side == std::floor(side)) continue;
+    refuse("Resize: size must be one whole number or [height, width], each from 1 to 16384");
+  }
+  return Resize{static_cast<int64_t>(size[0]), static_cast<int64_t>(size[1])};
+}
+
 Transform make_normalize(Args& args) {
   Normalize normalize;
   args.list("mean", normalize.mean);
@@ -101,6 +112,7 @@ struct Maker {
 
 constexpr Maker kMakers[] = {{"RandomCrop", make_crop},
                              {"RandomHorizontalFlip", make_flip},
+                             {"Resize", make_resize},
                              {"Normalize", make_normalize},
                              {"NormalizeImage", make_normalize_image}};
 
@@ -133,6 +145,7 @@ void draw(const RandomHorizontalFlip& flip, const ImageShape&, Philox& random, W
   window.columns.step = -window.columns.step;
 }
 
+void draw(const Resize&, const ImageShape&, Philox&, Window&) {}
 void draw(const Normalize&, const ImageShape&, Philox&, Window&) {}
 
 /// The positions i in [0, size) that fall inside an input axis of `extent`: [first, last).
@@ -155,9 +168,15 @@ void copy_row(const uint8_t* row, const AxisMap& map, std::pair<int64_t, int64_t
 
 void check_order(const std::vector<Transform>& steps) {
   size_t crops = 0;
+  size_t resizes = 0;
   for (size_t i = 0; i < steps.size(); ++i) {
+    const bool is_normalize = std::holds_alternative<Normalize>(steps[i]);
+    if (resizes > 0 && !is_normalize) {
+      refuse("transform_pipeline: behind Resize only Normalize may follow");
+    }
+    resizes += std::holds_alternative<Resize>(steps[i]) ? 1 : 0;
     crops += std::holds_alternative<RandomCrop>(steps[i]) ? 1 : 0;
-    if (std::holds_alternative<Normalize>(steps[i]) && i + 1 != steps.size()) {
+    if (is_normalize && i + 1 != steps.size()) {
       refuse("transform_pipeline: Normalize must be the last transform");
     }
   }
@@ -192,6 +211,45 @@ std::vector<std::array<float, 256>> make_tables(const std::vector<Transform>& st
   return tables;
 }
 
+/// Between which two input positions an output position lies, and how near the second.
+struct Between {
+  int64_t low = 0;
+  int64_t high = 0;
+  float part = 0;
+};
+
+std::vector<Between> axis_places(int64_t input, int64_t output) {
+  std::vector<Between> places;
+  const double step = static_cast<double>(input) / static_cast<double>(output);
+  for (int64_t i = 0; i < output; ++i) {
+    const double at = std::clamp((static_cast<double>(i) + 0.5) * step - 0.5, 0.0,
+                                 static_cast<double>(input - 1));
+    const auto low = static_cast<int64_t>(at);
+    places.push_back(
+        {low, std::min(low + 1, input - 1), static_cast<float>(at - static_cast<double>(low))});
+  }
+  return places;
+}
+
+/// in: (C, H, W) of `from`, out: (C, H', W') of `to`.
+void resize_planes(const std::vector<float>& in, const ImageShape& from, const ImageShape& to,
+                   float* out) {
+  const auto rows = axis_places(from.height, to.height);
+  const auto columns = axis_places(from.width, to.width);
+  const float* plane = in.data();
+  for (int64_t c = 0; c < from.channels; ++c, plane += from.height * from.width) {
+    for (const Between& y : rows) {
+      const float* above = plane + y.low * from.width;
+      const float* below = plane + y.high * from.width;
+      for (const Between& x : columns) {
+        const float top = above[x.low] + (above[x.high] - above[x.low]) * x.part;
+        const float bottom = below[x.low] + (below[x.high] - below[x.low]) * x.part;
+        *out++ = top + (bottom - top) * y.part;
+      }
+    }
+  }
+}
+
 }  // namespace
 
 const std::vector<std::string>& transform_names() {
@@ -217,12 +275,17 @@ Transform make_transform(const TransformSpec& spec) {
 }
 
 ImageTransform::ImageTransform(std::vector<Transform> steps, ImageShape input, uint64_t seed)
-    : steps_(std::move(steps)), input_(input), output_(input), seed_(seed) {
+    : steps_(std::move(steps)), input_(input), sampled_(input), output_(input), seed_(seed) {
   check_order(steps_);
   for (const auto& step : steps_) {
     if (const auto* crop = std::get_if<RandomCrop>(&step)) {
       check_crop(*crop, input);
-      output_.height = output_.width = crop->size;
+      sampled_.height = sampled_.width = crop->size;
+      output_ = sampled_;
+    }
+    if (const auto* resize = std::get_if<Resize>(&step)) {
+      output_.height = resize->height;
+      output_.width = resize->width;
     }
   }
   tables_ = make_tables(steps_, input.channels);
@@ -230,24 +293,34 @@ ImageTransform::ImageTransform(std::vector<Transform> steps, ImageShape input, u
 
 void ImageTransform::apply(std::span<const uint8_t> image, int64_t epoch, int64_t index,
                            std::span<float> out) const {
+  if (output_.height == sampled_.height && output_.width == sampled_.width) {
+    return sample(image, epoch, index, out.data());
+  }
+  std::vector<float> small(static_cast<size_t>(sampled_.numel()));
+  sample(image, epoch, index, small.data());
+  resize_planes(small, sampled_, output_, out.data());
+}
+
+void ImageTransform::sample(std::span<const uint8_t> image, int64_t epoch, int64_t index,
+                            float* out) const {
   Philox random(seed_, static_cast<uint32_t>(epoch), static_cast<uint64_t>(index));
   Window window{{}, {}, input_.width};
   for (const auto& step : steps_) {
     std::visit([&](const auto& what) { draw(what, input_, random, window); }, step);
   }
-  const auto columns = inside(window.columns, input_.width, output_.width);
+  const auto columns = inside(window.columns, input_.width, sampled_.width);
   const uint8_t* plane = image.data();
-  float* row = out.data();
+  float* row = out;
   for (const auto& table : tables_) {
-    for (int64_t y = 0; y < output_.height; ++y, row += output_.width) {
+    for (int64_t y = 0; y < sampled_.height; ++y, row += sampled_.width) {
       const int64_t from = window.rows.origin + window.rows.step * y;
       if (from < 0 || from >= input_.height) {
-        std::fill_n(row, output_.width, table[0]);
+        std::fill_n(row, sampled_.width, table[0]);
         continue;
       }
       std::fill(row, row + columns.first, table[0]);
       copy_row(plane + from * input_.width, window.columns, columns, table, row);
-      std::fill(row + columns.second, row + output_.width, table[0]);
+      std::fill(row + columns.second, row + sampled_.width, table[0]);
     }
     plane += input_.height * input_.width;
   }

@@ -9,11 +9,13 @@
 #include <algorithm>
 #include <array>
 #include <memory>
+#include <string_view>
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/socket.h"
 #include "lockstep/base/text.h"
 #include "lockstep/launch/identity.h"
+#include "lockstep/launch/rendezvous/meeting/own_address.h"
 
 namespace lockstep {
 namespace {
@@ -67,11 +69,56 @@ void append_route(const std::string& host, std::vector<std::string>* out) {
   }
 }
 
+[[noreturn]] void no_address(const AddressWish& wish, const std::vector<InterfaceAddress>& all) {
+  std::vector<std::string> names;
+  for (const InterfaceAddress& each : all) names.push_back(each.interface);
+  std::sort(names.begin(), names.end());
+  names.erase(std::unique(names.begin(), names.end()), names.end());
+  throw Error(ErrorCode::kInvalidArgument,
+              wish.variable.empty()
+                  ? "this host has no address that another host can reach; set LOCKSTEP_ADDRESS"
+                  : fmt::format("environment variable {}: '{}' names no interface with an address "
+                                "that another host can reach; there are {}",
+                                wish.variable, wish.value, fmt::join(names, ", ")));
+}
+
 }  // namespace
+
+bool InterfaceRule::takes(const std::string& interface) const {
+  const bool named = std::any_of(names.begin(), names.end(), [&](const std::string& name) {
+    return whole ? interface == name : interface.starts_with(name);
+  });
+  return names.empty() || named != others;
+}
+
+InterfaceRule parse_interface_rule(const std::string& text) {
+  InterfaceRule rule;
+  std::string_view rest = text;
+  rule.others = rest.starts_with('^');
+  if (rule.others) rest.remove_prefix(1);
+  rule.whole = rest.starts_with('=');
+  if (rule.whole) rest.remove_prefix(1);
+  for (const std::string& name : split(std::string(rest), ','))
+    if (!name.empty()) rule.names.push_back(name);
+  return rule;
+}
+
+AddressWish wished_address(const Environment& environment) {
+  for (const char* name :
+       {"LOCKSTEP_ADDRESS", "LOCKSTEP_IFNAME", "HCCL_IF_IP", "HCCL_SOCKET_IFNAME"}) {
+    const auto value = text_of(environment, name);
+    if (value.empty()) continue;
+    const std::string_view variable = name;
+    if (variable == "LOCKSTEP_IFNAME") return {name, value, "", {.names = {value}, .whole = true}};
+    if (variable == "HCCL_SOCKET_IFNAME") return {name, value, "", parse_interface_rule(value)};
+    return {name, value, value, {}};
+  }
+  return {};
+}
 
 std::vector<std::string> order_addresses(const std::vector<InterfaceAddress>& all,
                                          const std::vector<std::string>& towards,
-                                         const std::string& wanted) {
+                                         const InterfaceRule& wanted) {
   const auto place = [&](const InterfaceAddress& each) {
     const auto found = std::find(towards.begin(), towards.end(), each.address);
     const bool v6 = each.address.find(':') != std::string::npos;
@@ -80,8 +127,9 @@ std::vector<std::string> order_addresses(const std::vector<InterfaceAddress>& al
   };
   std::vector<InterfaceAddress> usable;
   for (const InterfaceAddress& each : all) {
-    if (is_loopback(each.address) || is_link_local(each.address)) continue;
-    if (wanted.empty() || each.interface == wanted) usable.push_back(each);
+    const bool named = !wanted.names.empty() && !wanted.others;
+    if ((is_loopback(each.address) && !named) || is_link_local(each.address)) continue;
+    if (wanted.takes(each.interface)) usable.push_back(each);
   }
   std::stable_sort(usable.begin(), usable.end(),
                    [&](const auto& a, const auto& b) { return place(a) < place(b); });
@@ -92,22 +140,27 @@ std::vector<std::string> order_addresses(const std::vector<InterfaceAddress>& al
 
 std::vector<std::string> own_addresses(const Environment& environment,
                                        const std::vector<std::string>& launcher_hosts) {
-  if (const auto given = text_of(environment, "LOCKSTEP_ADDRESS"); !given.empty()) return {given};
+  const AddressWish wish = wished_address(environment);
+  // Another host's address may be right for LOCKSTEP_ADDRESS, behind a translation. HCCL binds its.
+  if (wish.variable == "HCCL_IF_IP" && !is_own_address(wish.address)) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("environment variable HCCL_IF_IP: {} is not an address of this host; "
+                            "it is one for each host",
+                            wish.address));
+  }
+  if (!wish.address.empty()) return {wish.address};
   std::vector<std::string> towards;
   for (const std::string& host : launcher_hosts) append_route(host, &towards);
   append_route("192.0.2.1", &towards);  // nobody's (RFC 5737), so it goes by the default route
-  const auto wanted = text_of(environment, "LOCKSTEP_IFNAME");
   const auto all = interface_addresses();
-  auto addresses = order_addresses(all, towards, wanted);
-  if (!addresses.empty()) return addresses;
-  std::vector<std::string> names;
-  for (const InterfaceAddress& each : all) names.push_back(each.interface);
-  throw Error(ErrorCode::kInvalidArgument,
-              wanted.empty() ? "this host has no address that another host can reach; set "
-                               "LOCKSTEP_ADDRESS"
-                             : fmt::format("environment variable LOCKSTEP_IFNAME: interface '{}' "
-                                           "has no address that another host can reach{}",
-                                           wanted, did_you_mean(wanted, names)));
+  auto addresses = order_addresses(all, towards, wish.interfaces);
+  if (addresses.empty()) no_address(wish, all);
+  return addresses;
+}
+
+std::string listen_host(const std::string& host) {
+  if (!is_loopback(host)) return kAllAddresses;
+  return host.find(':') != std::string::npos ? "::1" : "127.0.0.1";
 }
 
 std::vector<std::string> launcher_hosts(const Environment& environment) {

@@ -1,14 +1,19 @@
 #include "lockstep/launch/decision.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/file.h"
 #include "lockstep/base/text.h"
+#include "lockstep/base/unique_fd.h"
+#include "lockstep/launch/exchange/munge_library.h"
 #include "lockstep/launch/exchange/pmix_library.h"
 #include "lockstep/launch/meeting_plan.h"
+#include "lockstep/launch/rendezvous/meeting/own_address.h"
 #include "lockstep/launch/secret.h"
 #include "lockstep/launch/source/compare.h"
 
@@ -59,6 +64,11 @@ std::string wanted_source(const Reader& read) {
   throw Error(ErrorCode::kInvalidArgument,
               fmt::format("environment variable LOCKSTEP_LAUNCHER: '{}' is not one of {}{}",
                           *wanted, fmt::join(known, ", "), did_you_mean(*wanted, known)));
+}
+
+bool is_typed_below(const std::string& process) {
+  const UniqueFd terminal(::open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY));
+  return terminal && process != std::to_string(::getpid());
 }
 
 Identity named_source(const std::vector<Finding>& findings, const std::string& name) {
@@ -165,8 +175,10 @@ Decision decide(const RankArguments& arguments, const Inputs& inputs) {
 }
 
 Inputs inputs_from(const Environment& variables) {
-  return {variables, [](const std::string& path) { return read_file(path, 64 << 20); },
-          read_secret_file, ask_pmix_server};
+  return {variables,        [](const std::string& path) { return read_file(path, 64 << 20); },
+          read_secret_file, ask_pmix_server,
+          is_own_address,   is_typed_below,
+          munge_answers};
 }
 
 }  // namespace lockstep

@@ -4,6 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "lockstep/base/counted.h"
+#include "lockstep/launch/addresses.h"
 #include "lockstep/launch/device.h"
 #include "lockstep/launch/torch_store.h"
 
@@ -52,8 +54,16 @@ std::string secret_text(const Identity& id) {
   if (id.insecure) return "none (LOCKSTEP_INSECURE=1)";
   if (!id.secret.empty())
     return id.wire == Wire::kTls ? "given; the store is reached by TLS" : "given";
-  return id.meeting == MeetingWay::kExchange ? "rank 0 makes one, which travels the same way"
-                                             : "none needed: nothing leaves this host";
+  return id.meeting == MeetingWay::kExchange
+             ? "rank 0 makes one, which travels the same way"
+             : "none needed: only this user's processes of this host are let in";
+}
+
+std::string address_text(const Identity& id, const EnvFacts& facts) {
+  if (!id.address.empty()) return id.address;
+  const auto wish = wished_address(facts.variables);
+  return wish.variable.empty() ? "by the route to the other ranks"
+                               : fmt::format("{}={}", wish.variable, wish.value);
 }
 
 std::string device_text(const Identity& id, const EnvFacts& facts) {
@@ -68,11 +78,11 @@ std::string device_text(const Identity& id, const EnvFacts& facts) {
 }
 
 std::string threads_text(const Identity& id, const EnvFacts& facts) {
-  const auto cores = fmt::format("{} core{}", facts.cores, facts.cores == 1 ? "" : "s");
+  const auto cores = counted(facts.cores, "core");
   if (id.local_size == kNotTold) return fmt::format("{} ({})", kLater, cores);
-  return fmt::format("{} ({}, {} rank{} on this host)",
+  return fmt::format("{} ({}, {} on this host)",
                      threads_per_rank(facts.variables, facts.cores, id.local_size), cores,
-                     id.local_size, id.local_size == 1 ? "" : "s");
+                     counted(id.local_size, "rank"));
 }
 
 std::string state_text(const Finding& finding, const Decision& decision) {
@@ -111,7 +121,7 @@ std::string tuple_text(const Decision& decision, const EnvFacts& facts) {
   line("job", fmt::format("{}, restart {}", id.job_id, id.restart_count));
   line("meets at", meeting_text(id));
   line("secret", secret_text(id));
-  line("address", id.address.empty() ? "by the route to the other ranks" : id.address);
+  line("address", address_text(id, facts));
   line("device", device_text(id, facts));
   line("threads", threads_text(id, facts));
   return text;

@@ -1,12 +1,13 @@
 #include "lockstep/launch/identity.h"
 
 #include <fmt/format.h>
-#include <sched.h>
 
 #include <algorithm>
 
 #include "lockstep/base/env.h"
 #include "lockstep/base/error.h"
+#include "lockstep/launch/cpu_quota.h"
+#include "lockstep/launch/cpu_topology.h"
 #include "lockstep/launch/decision.h"
 
 namespace lockstep {
@@ -26,6 +27,8 @@ std::string to_string(Channel channel) {
       return "PMI";
     case Channel::kFolder:
       return "LOCKSTEP_RENDEZVOUS_DIR";
+    case Channel::kMunge:
+      return "munge";
   }
   return "?";
 }
@@ -56,11 +59,19 @@ int threads_per_rank(const Environment& environment, int cores, int local_size) 
                                     "environment variable OMP_NUM_THREADS"));
 }
 
+int cores_within(int cpus, double quota) {
+  const int most = quota > 0 ? static_cast<int>(std::min(quota, 1e6)) : cpus;
+  return std::max(1, std::min(cpus, most));
+}
+
 int usable_cores() {
-  cpu_set_t cores;
-  CPU_ZERO(&cores);
-  if (::sched_getaffinity(0, sizeof cores, &cores) == 0) return std::max(1, CPU_COUNT(&cores));
-  return 1;
+  static const double kQuota = cpu_quota();  // read once: this is asked at every start
+  return cores_within(static_cast<int>(usable_cpus().size()), kQuota);
+}
+
+int cores_of_rank(int cpus, int sharers, double quota, int local_size) {
+  return std::min(std::max(1, cpus / std::max(1, sharers)),
+                  cores_within(cpus, quota / std::max(1, local_size)));
 }
 
 bool is_loopback(const std::string& host) {

@@ -27,6 +27,7 @@ enum class Channel {
   kPmix,    ///< The PMIx server of mpirun, prterun, srun --mpi=pmix; needs libpmix.so.2.
   kPmi,     ///< The PMI of mpiexec.hydra and srun --mpi=pmi2, at PMI_FD or PMI_PORT.
   kFolder,  ///< A file in LOCKSTEP_RENDEZVOUS_DIR, which all hosts share.
+  kMunge,   ///< A port of `master`'s host, and credentials of munged, which runs on all hosts.
 };
 std::string to_string(Channel channel);
 
@@ -78,11 +79,18 @@ Identity decide_identity(const Environment& environment);
 bool is_launched();
 
 /// Intra-op threads of a rank: OMP_NUM_THREADS (its first number) where it is set, else
-/// cores / local_size, at least 1.
+/// cores / ranks, at least 1.
 int threads_per_rank(const Environment& environment, int cores, int local_size);
 
-/// Cores this process may run on.
+/// Cores this process may use: CPUs it may run on, and no more than its control groups' quota of
+/// processor time (a container's limit) comes to, rounded down. At least 1.
 int usable_cores();
+/// The same of `cpus` CPUs and a quota as cpu_quota() gives it.
+int cores_within(int cpus, double quota);
+
+/// What of them is one rank's own: its CPUs are shared by `sharers` ranks, itself among them (1
+/// where a launcher has bound each to others), the quota by all `local_size` ranks of the host.
+int cores_of_rank(int cpus, int sharers, double quota, int local_size);
 
 /// "localhost", 127.x.y.z or ::1.
 bool is_loopback(const std::string& host);

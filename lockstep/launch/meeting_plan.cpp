@@ -23,7 +23,7 @@ bool is_yes(const Reader& read, const char* name) {
 
 constexpr const char* kWaysToShare =
     "LOCKSTEP_RENDEZVOUS_DIR to a folder that all hosts share, or start them by what has PMIx or "
-    "PMI (mpirun, mpiexec, srun --mpi=pmix or --mpi=pmi2)";
+    "PMI (mpirun, mpiexec, srun --mpi=pmix or --mpi=pmi2), or where munged runs on all hosts";
 
 [[noreturn]] void need_place(const Identity& id) {
   throw Error(ErrorCode::kInvalidArgument,
@@ -49,7 +49,7 @@ bool is_own_rank(const Reader& read, const Identity& id, const char* rank, const
 }
 
 /// PMIx can be used by several; who has spoken PMI to hydra cannot be given to MPI_Init any more,
-/// so a folder that the user names comes before it.
+/// so a folder that the user names comes before it. MUNGE knows no job: it comes last.
 std::vector<Channel> usable_channels(const Reader& read, const Identity& id) {
   std::vector<Channel> channels;
   if (is_own_rank(read, id, "PMIX_RANK", "PMIX_JOB_SIZE") && read.text("PMIX_NAMESPACE"))
@@ -58,6 +58,8 @@ std::vector<Channel> usable_channels(const Reader& read, const Identity& id) {
   if (is_own_rank(read, id, "PMI_RANK", "PMI_SIZE") &&
       (read.text("PMI_FD") || read.text("PMI_PORT")))
     channels.push_back(Channel::kPmi);
+  if (channels.empty() && !id.master.host.empty() && read.has_munge())
+    channels.push_back(Channel::kMunge);
   return channels;
 }
 
@@ -68,6 +70,15 @@ void go_without_secret(Identity* id, std::vector<std::string>* warnings) {
   warnings->push_back(
       "LOCKSTEP_INSECURE=1: ranks of several hosts meet without a secret; whoever reaches their "
       "ports can take part");
+}
+
+/// Which ranks share a host is not known, and rank 0's host is this one: those of others, should
+/// there be any, are told to have a secret.
+void stay_on_this_host(Identity* id, std::vector<std::string>* warnings) {
+  warnings->push_back(fmt::format(
+      "LOCKSTEP_SECRET is not set: only ranks of this host, {}, can take part", id->master.host));
+  id->master.host = "127.0.0.1";
+  id->wire = Wire::kPlain;
 }
 
 }  // namespace
@@ -93,6 +104,8 @@ void plan_meeting(const Reader& read, Identity* id, std::vector<std::string>* wa
   id->channels = agent ? std::vector<Channel>() : usable_channels(read, *id);
   if (!id->channels.empty())
     id->meeting = MeetingWay::kExchange;
+  else if (has_place && !agent && id->num_nodes == kNotTold && read.is_own_host(id->master.host))
+    stay_on_this_host(id, warnings);
   else if (has_place)
     need_secret(*id);
   else

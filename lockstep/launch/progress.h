@@ -1,19 +1,52 @@
 #pragma once
-// What a worker tells `lockstep run` of its progress, so that a job that always fails before its
-// first step is not started again and again (--max_restarts). Lockstep's trainer does this itself.
-// Under other launchers both calls do nothing.
+// What a worker tells `lockstep run` of its progress: for `lockstep ps`, and so that a job that
+// always fails before its first step is not started again and again (--max_restarts). Lockstep's
+// trainer does this itself. Under other launchers these calls do nothing.
+
+#include <atomic>
+#include <cmath>
+#include <cstdint>
+#include <string_view>
 
 namespace lockstep {
 
 /// This rank will call report_step(). Call it once, before what may fail.
 void expect_steps();
 
-/// A training step is complete. The first call costs some microseconds, each further one nothing.
-void report_step();
+/// How far a rank is; what is not known is left as it is.
+struct StepFigures {
+  int64_t step = 0;            ///< Done.
+  int64_t total = 0;           ///< Of so many.
+  double loss = NAN;           ///< Shown as it is.
+  double seconds_left = -1;    ///< To the end of the run.
+  std::string_view note = {};  ///< A few words (47 bytes) on what holds it up.
+  int32_t epoch = 0;           ///< From 1.
+  int32_t num_epochs = 0;
+};
 
-// Between workers and agent: the name of the board, and what a worker writes into its byte.
+/// A training step is complete. The first call costs some microseconds, each further one a reading
+/// of the clock. Without figures steps are counted, and what was told before stays. One thread at a
+/// time.
+void report_step();
+void report_step(const StepFigures& figures);
+
+// Between workers, their agent and `lockstep ps`: a slot for each worker in memory that outlives
+// it.
 inline constexpr char kStepBoardName[] = "lockstep-steps";
 inline constexpr char kExpectsSteps = 'e';
 inline constexpr char kStepped = 's';
+struct alignas(128) StepSlot {
+  std::atomic<char> mark = 0;         ///< One of the two above; 0: the worker has said nothing.
+  std::atomic<uint32_t> version = 0;  ///< Odd while the rest is being written.
+  int64_t step = 0;
+  int64_t total = 0;
+  double loss = 0;
+  double seconds_left = 0;
+  double step_seconds = 0;  ///< Mean of the last steps; 0: not yet known.
+  int64_t stepped_ns = 0;   ///< When the last was complete: CLOCK_MONOTONIC.
+  char note[48] = {};
+  int32_t epoch = 0;
+  int32_t num_epochs = 0;
+};
 
 }  // namespace lockstep

@@ -4,6 +4,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <vector>
+
 #include "lockstep/base/env.h"
 #include "lockstep/base/error.h"
 #include "lockstep/base/file.h"
@@ -16,6 +19,17 @@ namespace {
 /// Not the job's name, as of ranks: one agent may be told it and another not.
 constexpr char kKnownToAll[] = "LOCKSTEP_INSECURE";
 
+/// A shorter one that somebody chose can be guessed by who recorded a handshake.
+constexpr size_t kStrongSecret = 16;
+
+bool is_own_group(gid_t group) {
+  if (group == ::getegid()) return true;
+  std::vector<gid_t> groups(static_cast<size_t>(std::max(::getgroups(0, nullptr), 0)));
+  const int count = ::getgroups(static_cast<int>(groups.size()), groups.data());
+  groups.resize(static_cast<size_t>(std::max(count, 0)));
+  return std::find(groups.begin(), groups.end(), group) != groups.end();
+}
+
 }  // namespace
 
 std::string read_secret_file(const std::string& path) {
@@ -26,8 +40,9 @@ std::string read_secret_file(const std::string& path) {
   struct stat status {};
   if (::stat(path.c_str(), &status) == 0) {
     if (!S_ISREG(status.st_mode)) throw refuse("is not a file");
-    if (status.st_uid != ::geteuid()) throw refuse("belongs to another user");
-    if ((status.st_mode & 077) != 0)
+    if (status.st_uid != ::geteuid() && status.st_uid != 0) throw refuse("belongs to another user");
+    const bool mounted = (status.st_mode & 07777) == 0440 && is_own_group(status.st_gid);
+    if ((status.st_mode & 077) != 0 && !mounted)
       throw refuse(fmt::format("can be read by others (mode {:o}): chmod 600 it",
                                static_cast<unsigned>(status.st_mode & 07777)));
   }
@@ -74,6 +89,12 @@ void check_secret_of_agents(const std::string& secret, const std::string& addres
         fmt::format("LOCKSTEP_INSECURE=1: the nodes meet without a secret; whoever reaches {} "
                     "can take part",
                     address));
+  }
+  if (!secret.empty() && secret != kKnownToAll && secret.size() < kStrongSecret) {
+    log_warn(
+        fmt::format("the secret has {} bytes: who records how nodes meet can guess one of less "
+                    "than {}; make one by openssl rand -hex 32",
+                    secret.size(), kStrongSecret));
   }
   if (!secret.empty()) return;
   throw Error(ErrorCode::kInvalidArgument,

@@ -7,7 +7,8 @@
 namespace lockstep {
 
 /// A job secret in a file: one line, 1 to 4096 characters. Errors: kInvalidArgument when it is
-/// empty, belongs to another user, or has another mode than 600 (or 400); kNotFound, kIo.
+/// empty, belongs to another user than this one or root, or has another mode than 600, 400 or, of
+/// one's own group (as Kubernetes mounts secrets), 440; kNotFound, kIo.
 std::string read_secret_file(const std::string& path);
 
 /// LOCKSTEP_SECRET, else what is in the file LOCKSTEP_SECRET_FILE, else "". Errors: as above.
@@ -21,7 +22,8 @@ std::string secret_source();
 /// no secret for `wire`).
 std::string secret_of_agents(Wire wire);
 
-/// For an agent that others reach at `address`: warns of the text that everybody knows. `what`
+/// For an agent that others reach at `address`: warns of the text that everybody knows, and of one
+/// that can be guessed. `what`
 /// says where the address is from. Errors: kInvalidArgument (no secret), naming what would do.
 void check_secret_of_agents(const std::string& secret, const std::string& address,
                             const std::string& what);

@@ -29,20 +29,26 @@ struct ServedStore {
 
 }  // namespace
 
+std::shared_ptr<Store> connect_store(const Endpoint& place, const StoreProof& proof,
+                                     Deadline deadline) {
+  if (proof.own_user_only) return connect_user_store(place, proof.secret, deadline);
+  return connect_tcp_store(place, proof.secret, deadline, proof.wire);
+}
+
 std::shared_ptr<Store> connect_own_server(std::unique_ptr<TcpStoreServer> server,
-                                          const std::string& host, const std::string& secret,
-                                          Wire wire, Deadline deadline) {
+                                          const std::string& host, const StoreProof& proof,
+                                          Deadline deadline) {
   auto served = std::make_shared<ServedStore>();
   served->server = std::move(server);
-  served->client = connect_tcp_store({host, served->server->port()}, secret, deadline, wire);
+  served->client = connect_store({host, served->server->port()}, proof, deadline);
   return {served, served->client.get()};
 }
 
-FoundStore try_stores(const std::vector<Endpoint>& places, const std::string& secret, Wire wire,
+FoundStore try_stores(const std::vector<Endpoint>& places, const StoreProof& proof,
                       Deadline deadline, std::chrono::milliseconds patience) {
   for (const Endpoint& place : places) {
     try {
-      return {connect_tcp_store(place, secret, deadline.at_most(patience), wire), place};
+      return {connect_store(place, proof, deadline.at_most(patience)), place};
     } catch (const Error& error) {
       const bool next =
           error.code() == ErrorCode::kTimeout || error.code() == ErrorCode::kMismatch ||

@@ -15,6 +15,7 @@
 #include <csignal>
 
 #include "lockstep/base/error.h"
+#include "lockstep/launch/descriptors.h"
 
 namespace lockstep {
 namespace {
@@ -86,8 +87,11 @@ Subprocess::Subprocess(const std::vector<std::string>& words) {
   std::vector<char*> argv;
   for (const std::string& word : words) argv.push_back(const_cast<char*>(word.c_str()));
   argv.push_back(nullptr);
-  const int failure =
-      ::posix_spawnp(&pid_, argv[0], &plan.actions, &plan.attributes, argv.data(), environ);
+  int failure = 0;
+  {
+    const UsersDescriptorLimit limit;
+    failure = ::posix_spawnp(&pid_, argv[0], &plan.actions, &plan.attributes, argv.data(), environ);
+  }
   if (failure == ENOENT) throw Error(ErrorCode::kNotFound, words[0] + ": no such program");
   errno = failure;
   if (failure != 0) throw io_error("run " + words[0]);

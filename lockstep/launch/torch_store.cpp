@@ -6,43 +6,83 @@
 
 #include "lockstep/base/auth.h"
 #include "lockstep/base/error.h"
+#include "lockstep/base/log.h"
+#include "lockstep/base/port_range.h"
+#include "lockstep/launch/addresses.h"
 #include "lockstep/launch/served_store.h"
 #include "lockstep/store/tcp/tcp_store.h"
 
 namespace lockstep {
 namespace {
 
-constexpr int kFirstPort = 20000;
-constexpr int kNumPorts = 10000;
-constexpr size_t kNumTries = 8;
+constexpr PortRange kDerived{20000, 29999};
+constexpr int kNumTries = 8;
+/// Then a rank says for what it waits, once.
+constexpr auto kSilentFor = 5s;
 
 std::string job_text(const Identity& identity) {
   return fmt::format("{}/{}/{}", identity.master.port, identity.job_id, identity.restart_count);
 }
 
+StoreProof proof_of(const Identity& identity) {
+  return {store_secret(identity), identity.wire, identity.secret.empty()};
+}
+
+bool has_own_port(const Identity& identity) {
+  return identity.master.port != 0 && !identity.master_taken;
+}
+
 std::unique_ptr<TcpStoreServer> serve(const Identity& identity) {
-  const bool v6 = identity.master.host.find(':') != std::string::npos;
-  const bool local = is_loopback(identity.master.host);
   TcpStoreServerOptions options;
-  options.host = local ? (v6 ? "::1" : "127.0.0.1") : (v6 ? "::" : "0.0.0.0");
+  options.host = listen_host(identity.master.host);
   options.secret = store_secret(identity);
   options.wire = identity.wire;
+  options.own_user_only = identity.secret.empty();
   const auto ports = store_ports(identity);
   for (const int port : ports) {
     options.port = port;
     try {
       return std::make_unique<TcpStoreServer>(options);
     } catch (const Error& error) {
-      if (error.code() != ErrorCode::kUnavailable || port == ports.back()) throw;
+      if (error.code() != ErrorCode::kUnavailable) throw;
+      if (has_own_port(identity)) {
+        throw Error(error.code(), fmt::format("{}; rank 0 serves the store there: another process "
+                                              "may have rank 0, too, or an earlier job still run",
+                                              error.what()));
+      }
+      if (port == ports.back()) throw;
     }
   }
   throw Error(ErrorCode::kInternal, "no port to serve the store on");
 }
 
 std::shared_ptr<Store> serve_and_connect(const Identity& identity, Deadline deadline) {
-  const bool v6 = identity.master.host.find(':') != std::string::npos;
-  return connect_own_server(serve(identity), v6 ? "::1" : "127.0.0.1", store_secret(identity),
-                            identity.wire, deadline);
+  const bool v6 = identity.master.host == "::1";
+  return connect_own_server(serve(identity), v6 ? "::1" : "127.0.0.1", proof_of(identity),
+                            deadline);
+}
+
+void say_that_it_waits(const Identity& identity, const std::string& place) {
+  // One rank a host says it, where that is known: on that of rank 0 the next.
+  if (identity.local_rank > 0 && identity.rank != 1) return;
+  log_info(fmt::format("rank {} waits for rank 0 to serve the store at {}", identity.rank, place));
+}
+
+/// Waits for rank 0.
+std::shared_ptr<Store> connect(const Identity& identity, Deadline deadline) {
+  const auto proof = proof_of(identity);
+  try {
+    try {
+      return connect_store(identity.master, proof, deadline.at_most(kSilentFor));
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kTimeout || deadline.passed()) throw;
+    }
+    say_that_it_waits(identity, to_string(identity.master));
+    return connect_store(identity.master, proof, deadline);
+  } catch (const WrongSecret& error) {
+    throw Error(error.code(), fmt::format("{}, or the number of ranks, which is {} here",
+                                          error.what(), identity.size));
+  }
 }
 
 /// Goes round the ports, with growing patience for each, until one has our store.
@@ -50,10 +90,15 @@ std::shared_ptr<Store> search_store(const Identity& identity, Deadline deadline)
   const auto ports = store_ports(identity);
   std::vector<Endpoint> places;
   for (const int port : ports) places.push_back({identity.master.host, port});
+  const auto silent_until = Deadline::after(kSilentFor);
+  bool said = false;
   for (auto patience = std::chrono::milliseconds(100); !deadline.passed();
        patience = std::min(patience * 2, std::chrono::milliseconds(3000))) {
-    auto found = try_stores(places, store_secret(identity), identity.wire, deadline, patience);
+    auto found = try_stores(places, proof_of(identity), deadline, patience);
     if (found.store) return found.store;
+    if (said || !silent_until.passed()) continue;
+    said = true;
+    say_that_it_waits(identity, identity.master.host);
   }
   throw Error(ErrorCode::kTimeout,
               fmt::format("rank {}: no store of this job at {} on ports {}; is rank 0 running, "
@@ -61,23 +106,26 @@ std::shared_ptr<Store> search_store(const Identity& identity, Deadline deadline)
                           identity.rank, identity.master.host, fmt::join(ports, ", ")));
 }
 
-bool has_own_port(const Identity& identity) {
-  return identity.master.port != 0 && !identity.master_taken;
-}
-
 }  // namespace
+
+std::vector<int> derived_ports(const Identity& identity, const std::string& use) {
+  const Digest digest = hmac_sha256("lockstep " + use + " ports", job_text(identity));
+  const PortRange range = port_range().value_or(kDerived);
+  const int count = range.last - range.first + 1;
+  const auto tries = static_cast<size_t>(std::min(kNumTries, count));
+  std::vector<int> ports;
+  for (size_t i = 0; ports.size() < tries; i = (i + 2) % digest.size()) {
+    int number = digest[i] * 256 + digest[i + 1];
+    const auto port = [&] { return range.first + number % count; };
+    while (std::find(ports.begin(), ports.end(), port()) != ports.end()) ++number;
+    ports.push_back(port());
+  }
+  return ports;
+}
 
 std::vector<int> store_ports(const Identity& identity) {
   if (has_own_port(identity)) return {identity.master.port};
-  const Digest digest = hmac_sha256("lockstep store ports", job_text(identity));
-  std::vector<int> ports;
-  for (size_t i = 0; ports.size() < kNumTries; i = (i + 2) % digest.size()) {
-    const int number = digest[i] * 256 + digest[i + 1];
-    int port = kFirstPort + number % kNumPorts;
-    while (std::find(ports.begin(), ports.end(), port) != ports.end()) ++port;
-    ports.push_back(port);
-  }
-  return ports;
+  return derived_ports(identity, "store");
 }
 
 std::string store_secret(const Identity& identity) {
@@ -90,7 +138,7 @@ std::string store_secret(const Identity& identity) {
 std::shared_ptr<Store> meet_torch_store(const Identity& identity, Deadline deadline) {
   if (identity.rank == 0) return serve_and_connect(identity, deadline);
   if (!has_own_port(identity)) return search_store(identity, deadline);
-  return connect_tcp_store(identity.master, store_secret(identity), deadline, identity.wire);
+  return connect(identity, deadline);
 }
 
 }  // namespace lockstep

@@ -4,15 +4,20 @@
 
 #include <cstdlib>
 
+#include "lockstep/base/auth.h"
+#include "lockstep/base/counted.h"
 #include "lockstep/base/env.h"
 #include "lockstep/base/error.h"
 #include "lockstep/base/log.h"
 #include "lockstep/launch/addresses.h"
+#include "lockstep/launch/cpu_topology.h"
 #include "lockstep/launch/decision.h"
 #include "lockstep/launch/device.h"
 #include "lockstep/launch/exchange/meet.h"
 #include "lockstep/launch/exchange/pmi_port.h"
+#include "lockstep/launch/lives.h"
 #include "lockstep/launch/lookup.h"
+#include "lockstep/launch/own_cores.h"
 #include "lockstep/launch/places.h"
 #include "lockstep/launch/rendezvous/meeting/own_address.h"
 #include "lockstep/launch/scheduler.h"
@@ -24,6 +29,8 @@
 
 namespace lockstep {
 namespace {
+
+constexpr const char* kSecretKey = "world/secret";
 
 Identity decided(const Decision& decision) {
   if (!decision.problem.empty()) throw Error(ErrorCode::kInvalidArgument, decision.problem);
@@ -72,9 +79,7 @@ std::shared_ptr<Store> meet_store(const Environment& environment, Identity* id, 
 std::string own_address(const Environment& environment, const Identity& id) {
   if (!id.address.empty()) return id.address;
   if (id.num_nodes == 1 || is_loopback(id.master.host)) return "127.0.0.1";
-  const auto interface = environment.find("LOCKSTEP_IFNAME");
-  if (interface != environment.end() && !interface->second.empty())
-    return own_addresses(environment, {}).front();
+  if (!wished_address(environment).variable.empty()) return own_addresses(environment, {}).front();
   const auto address = local_address_towards(id.master.host);
   if (!is_loopback(address)) return address;
   // Many hosts take their own name for 127.0.1.1: then this is rank 0's host, by whatever address.
@@ -108,12 +113,22 @@ void refuse_unforked(const Environment& environment) {
               "first in main()");
 }
 
-void say_threads(const World& world, int cores) {
+void say_threads(const World& world) {
   if (world.rank != 0 || world.size == 1) return;
-  log_info(fmt::format(
-      "{} ranks, {} thread{} each ({} cores, {} ranks on this host; "
-      "OMP_NUM_THREADS changes it)",
-      world.size, world.threads, world.threads == 1 ? "" : "s", cores, world.local_size));
+  const int cores = usable_cores();
+  const int sharers = ranks_on_my_cpus(world, usable_cpus());
+  log_info(fmt::format("{}, {} each ({}, {} on {}; OMP_NUM_THREADS changes it)",
+                       counted(world.size, "rank"), counted(world.threads, "thread"),
+                       counted(cores, "core"), counted(sharers, "rank"),
+                       sharers == world.local_size ? "this host" : "them"));
+}
+
+/// Who has come to a store without a secret is of this user, as the kernel says; between themselves
+/// the ranks need a secret that nobody can guess.
+void agree_on_secret(Store& store, Identity* id, Deadline deadline) {
+  if (!id->secret.empty() || id->size == 1) return;
+  if (id->rank == 0) store.set(kSecretKey, make_job_secret(), deadline);
+  id->secret = store.get(kSecretKey, deadline);
 }
 
 /// What is left when the rank is known.
@@ -123,17 +138,19 @@ World join_as(Identity id, const Environment& environment, Deadline deadline) {
   world.host_id = this_host_id();
   world.store = with_prefix(meet_store(environment, &id, deadline),
                             fmt::format("generation_{}", world.generation));
+  agree_on_secret(*world.store, &id, deadline);
   if (has_unknown_place(id)) find_place(*world.store, world.host_id, &id, deadline);
   world.address = own_address(environment, id);
   if (id.meeting == MeetingWay::kExchange && id.address.empty())
     world.address = agreed_address(*world.store, id, world.address, deadline);
   take_identity(id, &world);
-  const int cores = usable_cores();
-  world.threads = threads_per_rank(environment, cores, id.local_size);
+  if (id.meeting != MeetingWay::kAgent) tell_my_cpus(world, usable_cpus(), deadline);
+  world.threads = threads_per_rank(environment, own_cores(world), 1);
   const auto device = choose_device(visible_devices(environment), id.local_rank, id.device);
   if (!device.warning.empty()) log_warn(device.warning);
   world.device = device.index;
-  say_threads(world, cores);
+  say_threads(world);
+  if (world.size > 1) show_life(*world.store, world.rank, deadline);
   return world;
 }
 

@@ -25,19 +25,20 @@ struct World {
   int num_nodes = 1;
   int restart_count = 0;  ///< How often this job's workers were started again.
   int generation = 1;     ///< Starts of this job's workers so far, also after nodes came or left.
-  int threads = 1;        ///< Intra-op threads of this rank: cores / local_size, at least 1.
+  int threads = 1;        ///< Intra-op threads of this rank: its share of the host's cores.
   /// Index of this rank's accelerator among those it may see: the local rank, 0 where it sees just
   /// one, what the launcher assigns (DEVICE_ID); -1 where *_VISIBLE_DEVICES hides all.
   int device = 0;
   std::string launcher = "none";  ///< Name of the source; "spawn" (as threads) or "none".
   std::string job_id = "none";
-  std::string secret;   ///< Job secret; empty: loopback only.
+  std::string secret;   ///< Job secret, where there is another rank: given, or made by rank 0.
   std::string host_id;  ///< Equal for ranks that can share memory (kernel and pid namespace).
   std::string address = "127.0.0.1";  ///< Where other ranks reach this one.
   std::shared_ptr<Store> store;       ///< Never null after join(); keys of this attempt only.
 
-  /// Reads the environment and meets the other ranks' store. Cost: one connection, and two round
-  /// trips where the launcher does not tell who is on which host. Call once per process.
+  /// Reads the environment and meets the other ranks' store. Cost: one connection, one round trip
+  /// for a sign of life (launch/lives.h), and two where the launcher does not tell who is on which
+  /// host. Call once per process.
   /// Errors: kInvalidArgument (environment), kTimeout (store), kMismatch (another job or build).
   ///
   /// In MindSpore's scheduler (MS_ROLE=MS_SCHED), which is no rank, it never returns: it stays

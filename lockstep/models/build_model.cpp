@@ -8,6 +8,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/text.h"
 #include "lockstep/models/backbone/det_mobilenet_v3.h"
+#include "lockstep/models/backbone/det_mobilenet_v3_enhance.h"
 #include "lockstep/models/backbone/rec_resnet.h"
 #include "lockstep/models/backbone/rec_vgg.h"
 #include "lockstep/models/head/cls_head.h"
@@ -15,6 +16,7 @@
 #include "lockstep/models/head/db_head.h"
 #include "lockstep/models/neck/db_fpn.h"
 #include "lockstep/models/neck/rnn_encoder.h"
+#include "lockstep/models/neck/rse_fpn.h"
 
 namespace lockstep {
 namespace {
@@ -83,6 +85,7 @@ ModelTask task_of(const std::string& backbone) {
 void check_parts(const ModelSpec& spec) {
   const auto task = task_of(spec.backbone.name);
   const bool db = spec.head.name == "DBHead" || spec.head.name == "DBHeadEnhance";
+  const bool rse = task == ModelTask::kDetection && spec.neck.name == "RSEFPN";
   const char* neck = task == ModelTask::kDetection     ? "DBFPN"
                      : task == ModelTask::kRecognition ? "RNNEncoder"
                                                        : "";
@@ -90,7 +93,7 @@ void check_parts(const ModelSpec& spec) {
                      : task == ModelTask::kRecognition ? "CTCHead"
                                                        : "ClsHead";
   const bool head_fits = task == ModelTask::kDetection ? db : spec.head.name == head;
-  if (spec.neck.name == neck && head_fits) return;
+  if ((spec.neck.name == neck || rse) && head_fits) return;
   const auto named = [](const std::string& part) { return part.empty() ? "none" : part; };
   throw Error(
       ErrorCode::kInvalidArgument,
@@ -106,11 +109,16 @@ std::shared_ptr<Model> build_classifier(const ModelSpec& spec) {
   return model;
 }
 
+std::shared_ptr<FeatureBackbone> build_det_backbone(const BackboneSpec& spec) {
+  if (spec.name == "det_mobilenet_v3") return make_det_mobilenet_v3(spec);
+  if (spec.name == "det_mobilenet_v3_enhance") return make_det_mobilenet_v3_enhance(spec);
+  return make_det_resnet(resnet_depth(spec.name), spec.dcn);
+}
+
 std::shared_ptr<Model> build_detector(const ModelSpec& spec) {
-  auto backbone = spec.backbone.name == "det_mobilenet_v3"
-                      ? make_det_mobilenet_v3(spec.backbone)
-                      : make_det_resnet(resnet_depth(spec.backbone.name), spec.backbone.dcn);
-  auto neck = make_db_fpn(backbone->feature_channels(), spec.neck);
+  const auto backbone = build_det_backbone(spec.backbone);
+  const auto make_neck = spec.neck.name == "RSEFPN" ? make_rse_fpn : make_db_fpn;
+  const auto neck = make_neck(backbone->feature_channels(), spec.neck);
   const auto step =
       spec.head.name == "DBHeadEnhance" ? StepFunction::kPaper : StepFunction::kMindocr;
   return std::make_shared<OcrModel>(backbone, neck,
@@ -132,14 +140,17 @@ const std::vector<std::string>& backbone_names() {
       for (const int depth : resnet_depths())
         all.push_back(fmt::format("{}resnet{}", prefix, depth));
     }
-    for (const char* name : {"det_mobilenet_v3", "rec_resnet34", "rec_vgg7"}) all.push_back(name);
+    for (const char* name :
+         {"det_mobilenet_v3", "det_mobilenet_v3_enhance", "rec_resnet34", "rec_vgg7"}) {
+      all.push_back(name);
+    }
     return all;
   }();
   return names;
 }
 
 const std::vector<std::string>& neck_names() {
-  static const std::vector<std::string> names = {"DBFPN", "RNNEncoder"};
+  static const std::vector<std::string> names = {"DBFPN", "RSEFPN", "RNNEncoder"};
   return names;
 }
 

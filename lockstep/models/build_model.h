@@ -11,16 +11,17 @@
 namespace lockstep {
 
 /// resnet18 .. resnet152, and each again as cls_resnet18 .. (MindOCR's prefix for the task);
-/// det_resnet18, 34, 50, 101, 152, det_mobilenet_v3; rec_resnet34, rec_vgg7.
+/// det_resnet18, 34, 50, 101, 152, det_mobilenet_v3, det_mobilenet_v3_enhance;
+/// rec_resnet34, rec_vgg7.
 const std::vector<std::string>& backbone_names();
-/// DBFPN, RNNEncoder.
+/// DBFPN, RSEFPN, RNNEncoder.
 const std::vector<std::string>& neck_names();
 /// ClsHead, DBHead, DBHeadEnhance (DBHead with the paper's step function), CTCHead.
 const std::vector<std::string>& head_names();
 
 /// A network with fresh weights, drawn from libtorch's default CPU generator: one seed, one
-/// network. The parts go together as: (cls_)resnet*, no neck, ClsHead; det_*, DBFPN, DBHead or
-/// DBHeadEnhance; rec_*, RNNEncoder, CTCHead.
+/// network. The parts go together as: (cls_)resnet*, no neck, ClsHead; det_*, DBFPN or RSEFPN,
+/// DBHead or DBHeadEnhance; rec_*, RNNEncoder, CTCHead.
 ///
 /// Shapes of forward, from (N, 3, H, W) float:
 ///   ClsHead  (N, K) logits.

@@ -23,15 +23,19 @@ struct BackboneSpec {
       {};                      ///< det_mobilenet_v3: places in `features`; empty: the last.
   bool squeeze_v2 = false;     ///< det_mobilenet_v3: se_version SqueezeExciteV2.
   bool always_expand = false;  ///< det_mobilenet_v3.
+
+  bool disable_se = false;  ///< det_mobilenet_v3_enhance: without squeeze and excitation.
 };
 
 struct NeckSpec {
   std::string name = {};  ///< One of neck_names(), or empty: none.
 
-  int64_t out_channels = 256;     ///< DBFPN.
+  int64_t out_channels = 256;     ///< DBFPN, RSEFPN.
   bool bias = false;              ///< DBFPN.
   bool use_asf = false;           ///< DBFPN: adaptive scale fusion (DBNet++).
   bool channel_attention = true;  ///< DBFPN with use_asf.
+
+  bool shortcut = true;  ///< RSEFPN: attention is added to what it weighs.
 
   int64_t hidden_size = 512;  ///< RNNEncoder: of each direction.
 };

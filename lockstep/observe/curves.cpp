@@ -21,6 +21,11 @@ Points points_of(const std::vector<MetricsRecord>& records, const std::string& k
   return points;
 }
 
+/// Of an evaluation, but no score.
+bool is_score(const std::string& name) {
+  return name != "loss" && name != "seconds" && name != "samples";
+}
+
 /// Names of evaluated values in the order of their first appearance.
 std::vector<std::string> evaluated_names(const std::vector<MetricsRecord>& records) {
   std::vector<std::string> names;
@@ -57,7 +62,7 @@ Chart metric_chart(const std::vector<MetricsRecord>& records) {
   Chart chart{"Evaluation", "step", "value", {}};
   for (const std::string& name : evaluated_names(records)) {
     const Points points = points_of(records, "eval", name);
-    if (name != "loss" && within_unit(points)) chart.series.push_back({name, points, true, false});
+    if (is_score(name) && within_unit(points)) chart.series.push_back({name, points, true, false});
   }
   return chart;
 }

@@ -4,12 +4,16 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <cstdio>
+#include <ctime>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/file.h"
 #include "lockstep/observe/append_line.h"
+#include "lockstep/observe/set_aside.h"
 
 namespace lockstep {
 namespace {
@@ -28,7 +32,27 @@ int64_t whole(const ordered_json& object, const char* name) {
   return at->get<int64_t>();
 }
 
+/// Whole numbers without ".0".
+ordered_json number_of(double number) {
+  constexpr double kMostExact = 9007199254740992;  // 2^53
+  if (!std::isfinite(number)) return {};
+  const bool negative_zero = number == 0 && std::signbit(number);
+  if (number != std::floor(number) || std::abs(number) > kMostExact || negative_zero) return number;
+  return static_cast<int64_t>(number);
+}
+
 constexpr int64_t kMaxFileBytes = int64_t{8} << 30;
+
+/// Without what stands behind the last end of line.
+std::vector<std::string> whole_lines(const std::string& text) {
+  std::vector<std::string> lines;
+  size_t begin = 0;
+  for (size_t end = text.find('\n'); end != std::string::npos; end = text.find('\n', begin)) {
+    lines.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return lines;
+}
 
 }  // namespace
 
@@ -39,13 +63,40 @@ std::optional<double> MetricsRecord::value(const std::string& name) const {
   return std::nullopt;
 }
 
+std::optional<std::string> MetricsRecord::text(const std::string& name) const {
+  for (const auto& [key, value] : texts) {
+    if (key == name) return value;
+  }
+  return std::nullopt;
+}
+
+std::string utc_time(std::chrono::system_clock::time_point time) {
+  using namespace std::chrono;
+  const auto ms = floor<milliseconds>(time).time_since_epoch().count();
+  const std::time_t seconds = static_cast<std::time_t>(ms / 1000);
+  std::tm parts{};
+  gmtime_r(&seconds, &parts);
+  char text[32];
+  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &parts);
+  return fmt::format("{}.{:03}Z", text, ms % 1000);
+}
+
+std::optional<double> seconds_of(const std::string& utc_time) {
+  std::tm parts{};
+  const char* rest = ::strptime(utc_time.c_str(), "%Y-%m-%dT%H:%M:%S", &parts);
+  int ms = 0;
+  if (rest == nullptr || std::sscanf(rest, ".%3dZ", &ms) != 1) return std::nullopt;
+  return static_cast<double>(timegm(&parts)) + ms / 1000.0;
+}
+
 std::string encode_metrics(const MetricsRecord& record) {
   ordered_json object;
   object["kind"] = record.kind;
   object["epoch"] = record.epoch;
   object["step"] = record.step;
+  for (const auto& [name, text] : record.texts) object[name] = text;
   for (const auto& [name, number] : record.values) {
-    object[name] = std::isfinite(number) ? ordered_json(number) : ordered_json();
+    object[name] = number_of(number);
   }
   return object.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
 }
@@ -62,7 +113,13 @@ MetricsRecord decode_metrics(const std::string& line) {
   record.kind = object["kind"].get<std::string>();
   for (const auto& [name, value] : object.items()) {
     if (name == "kind" || name == "epoch" || name == "step") continue;
-    if (!value.is_number() && !value.is_null()) corrupt(fmt::format("'{}' is no number", name));
+    if (value.is_string()) {
+      record.texts.emplace_back(name, value.get<std::string>());
+      continue;
+    }
+    if (!value.is_number() && !value.is_null()) {
+      corrupt(fmt::format("'{}' is neither number nor text", name));
+    }
     const double number =
         value.is_null() ? std::numeric_limits<double>::quiet_NaN() : value.get<double>();
     record.values.emplace_back(name, number);
@@ -71,35 +128,77 @@ MetricsRecord decode_metrics(const std::string& line) {
 }
 
 std::vector<MetricsRecord> read_metrics(const std::filesystem::path& path) {
-  const std::string text = read_file(path, kMaxFileBytes);
   std::vector<MetricsRecord> records;
-  size_t begin = 0;
-  for (int64_t number = 1;; ++number) {
-    const size_t end = text.find('\n', begin);
-    if (end == std::string::npos) return records;
+  int64_t number = 0;
+  for (const std::string& line : whole_lines(read_file(path, kMaxFileBytes))) {
+    ++number;
     try {
-      records.push_back(decode_metrics(text.substr(begin, end - begin)));
+      records.push_back(decode_metrics(line));
     } catch (const Error& error) {
       corrupt(fmt::format("{}:{}: {}", path.string(), number, error.what()));
     }
-    begin = end + 1;
   }
+  return records;
 }
 
-MetricsWriter::MetricsWriter(const std::filesystem::path& path, int64_t resume_step) : path_(path) {
-  std::string kept;
-  if (resume_step > 0 && std::filesystem::exists(path)) {
-    for (const MetricsRecord& record : read_metrics(path)) {
-      if (record.step <= resume_step) kept += encode_metrics(record) + "\n";
+namespace {
+
+double now_s() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return std::chrono::duration<double>(now).count();
+}
+
+}  // namespace
+
+/// The records of an older file up to that step, as text. The file is set aside if there is more.
+std::string MetricsWriter::kept_records(int64_t resume_step) {
+  std::string kept, damage;
+  int64_t number = 0;
+  std::optional<double> last_kept_s, last_s;
+  try {
+    for (const std::string& line : whole_lines(read_file(path_, kMaxFileBytes))) {
+      ++number;
+      try {
+        const MetricsRecord record = decode_metrics(line);
+        if (const auto time = record.text("time")) last_s = seconds_of(*time);
+        if (record.step <= resume_step) {
+          kept += encode_metrics(record) + "\n";
+          last_kept_s = last_s;
+        } else if (record.kind == "train") {
+          ++lost_.steps;
+        }
+      } catch (const Error& error) {
+        if (damage.empty()) damage = fmt::format("{}:{}: {}", path_.string(), number, error.what());
+      }
     }
+  } catch (const Error& error) {
+    damage = error.what();
   }
+  if (!damage.empty()) set_aside(path_, damage);
+  if (last_kept_s && last_s) lost_.seconds = *last_s - *last_kept_s;
+  if (last_s) lost_.idle_s = now_s() - *last_s;
+  return kept;
+}
+
+MetricsWriter::MetricsWriter(const std::filesystem::path& path, int64_t resume_step,
+                             std::optional<MetricsLabels> labels)
+    : path_(path), labels_(std::move(labels)) {
+  std::string kept;
+  if (resume_step > 0 && std::filesystem::exists(path)) kept = kept_records(resume_step);
   write_file_atomically(path, kept);
   fd_ = UniqueFd(::open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC));
   if (!fd_) throw io_error("open " + path.string());
 }
 
 void MetricsWriter::write(const MetricsRecord& record) {
-  append_line(fd_.get(), encode_metrics(record), path_.string());
+  if (!labels_) return append_line(fd_.get(), encode_metrics(record), path_.string());
+  MetricsRecord labelled = record;
+  labelled.texts.insert(labelled.texts.begin(),
+                        {{"time", utc_time(std::chrono::system_clock::now())},
+                         {"run", labels_->run},
+                         {"host", labels_->host}});
+  labelled.values.emplace_back("rank", labels_->rank);
+  append_line(fd_.get(), encode_metrics(labelled), path_.string());
 }
 
 }  // namespace lockstep

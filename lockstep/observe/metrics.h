@@ -2,6 +2,7 @@
 // metrics.jsonl: what a run measured, one JSON object a line, for programs to read.
 //   {"kind":"train","epoch":1,"step":20,"loss":2.3025850929940455,"lr":0.1}
 
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
@@ -19,10 +20,23 @@ struct MetricsRecord {
   int64_t step = 0;   ///< Optimizer steps done.
   /// In the order of the line. Names other than the three above, each once.
   std::vector<std::pair<std::string, double>> values;
+  std::vector<std::pair<std::string, std::string>> texts{};  ///< Before the values in the line.
 
   /// Nothing when there is no such value.
   std::optional<double> value(const std::string& name) const;
+  std::optional<std::string> text(const std::string& name) const;
 };
+
+/// Whose records they are: "run", "host" and, as the last value, "rank".
+struct MetricsLabels {
+  std::string run;
+  std::string host;
+  int rank = 0;
+};
+
+/// "2026-11-23T14:05:06.123Z", and back (seconds since 1970); nothing where it is no such time.
+std::string utc_time(std::chrono::system_clock::time_point time);
+std::optional<double> seconds_of(const std::string& utc_time);
 
 /// Without end of line. Finite doubles round-trip; others are null, as JSON has none.
 std::string encode_metrics(const MetricsRecord& record);
@@ -38,15 +52,29 @@ std::vector<MetricsRecord> read_metrics(const std::filesystem::path& path);
 class MetricsWriter {
  public:
   /// Keeps the records of steps up to `resume_step` that an earlier run left in `path` and drops
-  /// the others, so that no step appears twice; 0 starts an empty file.
-  /// Errors: kIo, kCorrupt (the old file is not one of ours; it is not touched).
-  MetricsWriter(const std::filesystem::path& path, int64_t resume_step);
+  /// the others, so that no step appears twice; 0 starts an empty file. A file with lines that are
+  /// no records, as a power cut leaves them, is moved to PATH.1 with a warning, and its records are
+  /// gone on from. With labels each record gets them, and "time". Errors: kIo.
+  MetricsWriter(const std::filesystem::path& path, int64_t resume_step,
+                std::optional<MetricsLabels> labels = std::nullopt);
+
+  /// What was dropped: work that is done again.
+  struct Lost {
+    int64_t steps = 0;
+    double seconds = 0;  ///< That they had taken; 0 where times are not known.
+    double idle_s = 0;   ///< From the last record to now; the same.
+  };
+  const Lost& lost() const { return lost_; }
 
   /// Errors: kIo naming the file (disk full); the file then ends with a whole record.
   void write(const MetricsRecord& record);
 
  private:
+  std::string kept_records(int64_t resume_step);
+
   std::filesystem::path path_;
+  std::optional<MetricsLabels> labels_;
+  Lost lost_;
   UniqueFd fd_;
 };
 

@@ -2,10 +2,12 @@
 
 #include <fmt/format.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <vector>
 
 #include "lockstep/base/env.h"
@@ -60,6 +62,7 @@ std::vector<Piece> pieces_of(const Progress& progress) {
     add(pieces, 4, fmt::format("{:.{}f} img/s", *progress.images_per_s, digits));
   }
   if (progress.left) add(pieces, 2, "ETA " + format_duration(*progress.left));
+  if (!progress.note.empty()) add(pieces, 3, progress.note);
   return pieces;
 }
 
@@ -68,6 +71,19 @@ int columns_of(const std::vector<Piece>& pieces) {
   for (const Piece& piece : pieces) columns += piece.columns + 2;
   return columns;
 }
+
+/// Of the terminal behind a `lockstep run` that reads this pipe; 0: there is none.
+int width_behind(int fd) {
+  struct stat status {};
+  if (::fstat(fd, &status) != 0 || !S_ISFIFO(status.st_mode)) return 0;
+  return std::clamp(std::atoi(env_or("LOCKSTEP_TERMINAL", "0").c_str()), 0, 1000);
+}
+
+bool is_terminal(int fd) {
+  return ::isatty(fd) == 1 && env_or("TERM", "dumb") != "dumb";
+}
+
+constexpr int kColumnsOfALine = 200;
 
 }  // namespace
 
@@ -107,13 +123,18 @@ std::optional<std::chrono::seconds> estimate_left(int64_t steps_done, int64_t st
 }
 
 ProgressLine::ProgressLine(int fd, bool wanted)
-    : fd_(fd), active_(wanted && ::isatty(fd) == 1 && env_or("TERM", "dumb") != "dumb") {}
+    : fd_(fd), wanted_(wanted), redraws_(is_terminal(fd)) {
+  if (redraws_) return;
+  width_ = width_behind(fd);
+  redraws_ = width_ > 0;
+}
 
 ProgressLine::~ProgressLine() {
   finish();
 }
 
 int ProgressLine::width() const {
+  if (width_ > 0) return width_ - 1;
   winsize size{};
   if (::ioctl(fd_, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return 80;
   return size.ws_col - 1;  // a full last column makes some terminals wrap
@@ -125,26 +146,34 @@ void ProgressLine::draw() {
   (void)!::write(fd_, text.data(), text.size());
   drawn_ = true;
   pending_ = false;
-  drawn_at_ = std::chrono::steady_clock::now();
+  drawn_at_ = Clock::now();
 }
 
-void ProgressLine::update(const Progress& progress) {
-  if (!active_) return;
+void ProgressLine::update(const Progress& progress, Clock::time_point now) {
+  if (!wanted_) return;
+  if (!redraws_) return write_line(progress, now);
   last_ = progress;
   pending_ = true;
-  const auto since = std::chrono::steady_clock::now() - drawn_at_;
-  if (!drawn_ || since >= std::chrono::milliseconds(100)) draw();
+  if (!drawn_ || now - drawn_at_ >= std::chrono::milliseconds(100)) draw();
+}
+
+void ProgressLine::write_line(const Progress& progress, Clock::time_point now) {
+  if (line_due_ == Clock::time_point{}) line_due_ = now + kFirstLine;
+  if (now < line_due_) return;
+  line_due_ = now + kLineInterval;
+  const std::string text = format_progress(progress, kColumnsOfALine) + "\n";
+  (void)!::write(fd_, text.data(), text.size());
 }
 
 void ProgressLine::clear() {
-  if (!active_ || !drawn_) return;
+  if (!wanted_ || !drawn_) return;
   constexpr std::string_view kErase = "\r\x1b[K";
   (void)!::write(fd_, kErase.data(), kErase.size());
   drawn_ = false;
 }
 
 void ProgressLine::finish() {
-  if (!active_ || (!drawn_ && !pending_)) return;
+  if (!wanted_ || (!drawn_ && !pending_)) return;
   if (pending_ || !drawn_) draw();
   (void)!::write(fd_, "\n", 1);
   drawn_ = false;

@@ -1,5 +1,6 @@
 #pragma once
-// The one line at the foot of a terminal that says how training goes. Nothing when piped.
+// The one line at the foot of a terminal that says how training goes; elsewhere a line now and
+// then.
 
 #include <chrono>
 #include <cstdint>
@@ -18,6 +19,7 @@ struct Progress {
   std::optional<double> images_per_s;  ///< Over all ranks.
   std::optional<std::chrono::seconds> left;
   std::string title;  ///< In place of "epoch 2/5", where there are none.
+  std::string note;   ///< What holds it up, at the end.
 };
 
 /// "epoch 2/5 ━━━━━━──── 40% 200/500 loss 1.2345 lr 0.1 312 img/s ETA 1:02", at most `width`
@@ -31,17 +33,25 @@ std::string format_duration(std::chrono::seconds duration);
 std::optional<std::chrono::seconds> estimate_left(int64_t steps_done, int64_t steps_left,
                                                   std::chrono::nanoseconds elapsed);
 
-/// Redraws that line in place on a terminal, at most ten times a second. One thread.
+/// Redraws that line in place on a terminal, at most ten times a second. A pipe to a `lockstep run`
+/// that has a terminal (LOCKSTEP_TERMINAL: its width) is one, too. Elsewhere the line is written
+/// with an end, first after kFirstLine and then every kLineInterval, also under mpirun and srun.
+/// One thread.
 class ProgressLine {
  public:
-  /// On `fd`. Draws only when that is a terminal (and TERM is not "dumb") and `wanted`.
+  using Clock = std::chrono::steady_clock;
+  static constexpr std::chrono::seconds kFirstLine{5};
+  static constexpr std::chrono::seconds kLineInterval{30};
+
+  /// On `fd`; nothing is ever written unless `wanted`.
   explicit ProgressLine(int fd = 2, bool wanted = true);
   ~ProgressLine();  ///< As finish().
   ProgressLine(const ProgressLine&) = delete;
   ProgressLine& operator=(const ProgressLine&) = delete;
 
-  bool active() const { return active_; }
-  void update(const Progress& progress);
+  bool active() const { return wanted_; }
+  /// `now`: for tests.
+  void update(const Progress& progress, Clock::time_point now = Clock::now());
   /// Takes the line away, so that a log line can be written; the next update() draws it again.
   void clear();
   /// Leaves the last state on the screen and goes to a new line.
@@ -50,13 +60,17 @@ class ProgressLine {
  private:
   int width() const;
   void draw();
+  void write_line(const Progress& progress, Clock::time_point now);
 
   int fd_;
-  bool active_;
+  bool wanted_;
+  bool redraws_;   // on a terminal
+  int width_ = 0;  // of one that cannot be asked
   bool drawn_ = false;
   Progress last_;
   bool pending_ = false;  // last_ is newer than the screen
-  std::chrono::steady_clock::time_point drawn_at_{};
+  Clock::time_point drawn_at_{};
+  Clock::time_point line_due_{};
 };
 
 }  // namespace lockstep

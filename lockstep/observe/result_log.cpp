@@ -12,6 +12,7 @@
 #include "lockstep/base/file.h"
 #include "lockstep/base/text.h"
 #include "lockstep/observe/append_line.h"
+#include "lockstep/observe/set_aside.h"
 
 namespace lockstep {
 namespace {
@@ -29,13 +30,11 @@ std::string cell(const std::optional<double>& value) {
 std::string kept_lines(const std::filesystem::path& path, const std::string& wanted_header,
                        int64_t resume_epoch) {
   std::string kept = wanted_header + "\n";
-  if (resume_epoch <= 0 || !std::filesystem::exists(path)) return kept;
   const std::vector<std::string> lines = split(read_file(path), '\n');
   if (lines.empty() || lines.front() != wanted_header) {
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("{}: has other columns than this run writes ({}); move it away or take "
-                            "the configuration it was written with",
-                            path.string(), fmt::join(split(wanted_header, '\t'), ", ")));
+                fmt::format("{}: has other columns than this run writes ({})", path.string(),
+                            fmt::join(split(wanted_header, '\t'), ", ")));
   }
   for (size_t i = 1; i < lines.size(); ++i) {
     if (lines[i].empty()) continue;
@@ -46,12 +45,25 @@ std::string kept_lines(const std::filesystem::path& path, const std::string& wan
   return kept;
 }
 
+/// What the file begins with.
+std::string first_lines(const std::filesystem::path& path, const std::string& wanted_header,
+                        int64_t resume_epoch) {
+  if (resume_epoch > 0 && std::filesystem::exists(path)) {
+    try {
+      return kept_lines(path, wanted_header, resume_epoch);
+    } catch (const Error& error) {
+      set_aside(path, error.what());
+    }
+  }
+  return wanted_header + "\n";
+}
+
 }  // namespace
 
 ResultLog::ResultLog(const std::filesystem::path& path, std::vector<std::string> metric_names,
                      int64_t resume_epoch)
     : path_(path), metric_names_(std::move(metric_names)) {
-  write_file_atomically(path, kept_lines(path, header(metric_names_), resume_epoch));
+  write_file_atomically(path, first_lines(path, header(metric_names_), resume_epoch));
   open();
 }
 

@@ -27,8 +27,8 @@ struct ResultRow {
 class ResultLog {
  public:
   /// Starts the file anew, or, when resuming after `resume_epoch` > 0, keeps its header and the
-  /// rows up to that epoch.
-  /// Errors: kIo; kInvalidArgument when the old header has other columns than asked for.
+  /// rows up to that epoch. A file with other columns, or with damaged rows, is moved to PATH.1
+  /// with a warning. Errors: kIo.
   ResultLog(const std::filesystem::path& path, std::vector<std::string> metric_names,
             int64_t resume_epoch = 0);
 

@@ -48,10 +48,11 @@ GradientHook::~GradientHook() {
   if (hung_) hung_->accumulator->del_post_hook(hung_->key);
 }
 
-void at_begin_of_backward(const at::Tensor& output, std::function<void()> begun) {
+bool at_begin_of_backward(const at::Tensor& output, std::function<void()> begun) {
   // A leaf is there for the next forward too: what is hung on it would gather.
-  if (!output.defined() || !output.requires_grad() || output.is_leaf()) return;
+  if (!output.defined() || !output.requires_grad() || output.is_leaf()) return false;
   output.register_hook([begun = std::move(begun)](const at::Tensor&) { begun(); });
+  return true;
 }
 
 void keep_with(const at::Tensor& tensor, std::shared_ptr<void> what) {

@@ -27,8 +27,8 @@ class GradientHook {
 };
 
 /// Calls `begun` whenever a backward pass, of backward() or of autograd::grad(), reaches `output`.
-/// A tensor that no gradient can reach is left alone, and so is a leaf.
-void at_begin_of_backward(const at::Tensor& output, std::function<void()> begun);
+/// A tensor that no gradient can reach is left alone, and so is a leaf: false.
+bool at_begin_of_backward(const at::Tensor& output, std::function<void()> begun);
 
 /// Keeps `what` until the tensor is gone: the tensor itself, not its copies or values, so that
 /// moving a module to another type or device changes nothing.

@@ -28,6 +28,10 @@ class RoundedAverage final : public CommHook {
 
   std::string describe() const override { return dtype_ == DType::kFloat16 ? "fp16" : "bf16"; }
 
+  void buckets_changed(int first) override {
+    staging_.erase(staging_.lower_bound(first), staging_.end());
+  }
+
   std::function<void()> start(const GradientBucket& bucket, ProcessGroup& group) override {
     const at::Tensor flat = bucket.flat;
     if (flat.scalar_type() != at::kFloat && flat.scalar_type() != at::kDouble) {

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "lockstep/base/error.h"
+#include "lockstep/parallel/kernel_choices.h"
 
 namespace lockstep {
 namespace {
@@ -123,6 +124,7 @@ void DdpCore::make_equal(ProcessGroup& group, const DdpOptions& options,
   }
   for (const auto& buffer : buffers) descriptions.push_back(describe("buffer", buffer));
   check_same_on_all_ranks(group, descriptions);
+  compare_kernel_choices(group);
   broadcast_values(group, parameters_);
   broadcast_values(group, buffers);
 }
@@ -153,11 +155,14 @@ void DdpCore::before_forward() {
 void DdpCore::begin_round(const JoinRound& round) {
   if (join_) reducer_->set_scale(join_->scale(round));
   reducer_->begin_forward(true, round.leader);
-  if (buffers_ && round.training) buffers_->run(round.leader);
+  if (!buffers_ || !round.training) return;
+  const auto begin = std::chrono::steady_clock::now();
+  buffers_->run(round.leader);
+  buffers_ms_ = milliseconds(std::chrono::steady_clock::now() - begin);
 }
 
 bool DdpCore::wants_outputs() const {
-  return reducer_ && c10::GradMode::is_enabled() && synchronises();
+  return reducer_ && c10::GradMode::is_enabled() && (!fold_ || synchronises());
 }
 
 void DdpCore::after_forward(const std::vector<at::Tensor>& outputs) {
@@ -243,6 +248,7 @@ StepTimings DdpCore::timings() const {
   if (!reducer_) return {};
   StepTimings timings = reducer_->timings();
   timings.forward = forward_ms_;
+  timings.buffers = buffers_ms_;
   return timings;
 }
 

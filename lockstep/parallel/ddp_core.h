@@ -101,7 +101,7 @@ class DdpCore {
   std::optional<JoinSession> join_;  ///< Within join().
   std::optional<int> shard_;         ///< Of this rank's, the one entered.
   PassClock::Time forward_begin_;
-  double forward_ms_ = 0;
+  double forward_ms_ = 0, buffers_ms_ = 0;
 };
 
 /// Holds off the averaging of gradients; see DistributedDataParallel::no_sync().

@@ -33,10 +33,13 @@ namespace lockstep {
 /// ranks and from run to run (the sums of ProcessGroup have one order; libtorch's kernels repeat
 /// for a fixed number of threads).
 ///
-/// Gradients are views into the buckets in which they are sent: the next backward() writes over
-/// them, also after zero_grad(). Clone what is to be kept longer than a step. Those of a net on
-/// another device than the CPU stay there: they are copied to the host, while backward() goes on,
-/// and back at its end.
+/// A .grad that is there when backward() begins gets the average where it lies, as in PyTorch:
+/// views of a flat buffer, handles and views that the program keeps of it see it. This costs two
+/// copies a step unless the memory is that of an earlier step and lies in its bucket; fastest is
+/// zero_grad(). Where .grad was undefined, gradients are views into the buckets in which they are
+/// sent: the next backward() writes over them, also after zero_grad(). Clone what is to be kept
+/// longer than a step. Those of a net on another device than the CPU stay there: they are copied to
+/// the host, while backward() goes on, and back at its end.
 ///
 /// With DdpOptions::shards = S the results no longer depend on the number of ranks either. The
 /// global batch has S parts; each rank works on S / P of them, one after the other:
@@ -63,9 +66,9 @@ template <class Net>
 class DistributedDataParallel {
  public:
   /// Checks that all ranks have the same parameters and buffers and gives them the values of
-  /// rank 0. Errors: kMismatch (names the parameter and both shapes, on every rank),
-  /// kInvalidArgument (nothing to train, an option, shards that these ranks cannot share, an
-  /// element type or device), those of the group.
+  /// rank 0, who warns where they compute with other kernels (kernel_choices.h). Errors: kMismatch
+  /// (names the parameter and both shapes, on every rank), kInvalidArgument (nothing to train, an
+  /// option, shards that these ranks cannot share, an element type or device), those of the group.
   DistributedDataParallel(Net net, ProcessGroup group, const DdpOptions& options = {})
       : net_(std::move(net)),
         core_(std::make_unique<DdpCore>(shared_module(net_), std::move(group), options)) {}
@@ -120,7 +123,8 @@ class DistributedDataParallel {
   const Net& module() const { return net_; }
 
   /// Makes every gradient undefined. Faster than zeroing: the next backward then neither reads nor
-  /// adds to old values. An optimizer's own zero_grad() is right too.
+  /// adds to old values. An optimizer's own zero_grad() is right too. A program whose gradients lie
+  /// in its own flat buffer zeroes that instead.
   void zero_grad() { core_->zero_grad(); }
 
   /// While the guard lives, forward() and backward() only accumulate gradients on this rank; the

@@ -29,7 +29,12 @@ DistributedSampler::DistributedSampler(int64_t dataset_size, int rank, int size,
           fmt::format("rank {} is not in [0, {})", rank, size));
   require(!options.shuffle || dataset_size <= kMaxShuffled,
           fmt::format("{} samples; at most {} can be shuffled", dataset_size, kMaxShuffled));
-  num_samples_ = options.drop_last ? dataset_size / size : (dataset_size + size - 1) / size;
+  num_samples_ = num_samples(0);
+}
+
+int64_t DistributedSampler::num_samples(int64_t taken) const {
+  const int64_t rest = dataset_size_ - taken;
+  return options_.drop_last ? rest / size_ : (rest + size_ - 1) / size_;
 }
 
 int64_t DistributedSampler::num_unpadded() const {
@@ -37,15 +42,18 @@ int64_t DistributedSampler::num_unpadded() const {
   return std::min(own, num_samples_);
 }
 
-std::vector<int64_t> DistributedSampler::indices() const {
+std::vector<int64_t> DistributedSampler::indices(int64_t taken, int64_t more) const {
+  require(taken >= 0 && taken <= dataset_size_,
+          fmt::format("{} samples of {} are taken", taken, dataset_size_));
   // Unsigned, because seed + epoch may pass the end of int64_t; only the lower 32 bits count.
   const uint64_t seed = static_cast<uint64_t>(options_.seed) + static_cast<uint64_t>(epoch_);
   std::vector<int64_t> order;
   if (options_.shuffle) order = torch_randperm(dataset_size_, static_cast<int64_t>(seed));
 
-  std::vector<int64_t> own(static_cast<size_t>(num_samples_));
-  for (int64_t i = 0; i < num_samples_; ++i) {
-    const int64_t position = (rank_ + i * size_) % dataset_size_;
+  const int64_t count = num_samples(taken) + more;
+  std::vector<int64_t> own(static_cast<size_t>(count));
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t position = (taken + rank_ + i * size_) % dataset_size_;
     own[static_cast<size_t>(i)] =
         options_.shuffle ? order[static_cast<size_t>(position)] : position;
   }

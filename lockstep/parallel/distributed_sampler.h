@@ -21,6 +21,9 @@ struct SamplerOptions {
 /// the list is repeated from its start up to a multiple of P (padding), or cut with drop_last.
 /// Padding stands at the end of the ranks' lists; evaluation counts the first num_unpadded()
 /// positions only, and then every sample of the data set counts once over all ranks.
+///
+/// After t entries of each of P ranks the first tP positions of the list are used and no other. So
+/// the rest of an epoch can be dealt to any other number of ranks: see indices().
 /// Source: pytorch, torch/utils/data/distributed.py.
 class DistributedSampler {
  public:
@@ -36,6 +39,9 @@ class DistributedSampler {
 
   /// Entries of indices(), the same on every rank: ceil(n / P), or floor(n / P) with drop_last.
   int64_t num_samples() const { return num_samples_; }
+  /// The same of indices(taken).
+  int64_t num_samples(int64_t taken) const;
+  int64_t dataset_size() const { return dataset_size_; }
 
   /// Leading entries of indices() that are no padding: num_samples() or one less, but fewer where
   /// there are fewer samples than ranks.
@@ -43,7 +49,12 @@ class DistributedSampler {
 
   /// This rank's samples in the order of this epoch. Cost: time O(n) and, with shuffle, 8 n bytes
   /// while it runs (n is the whole data set).
-  std::vector<int64_t> indices() const;
+  ///
+  /// `taken`, in [0, n]: positions of the list that were used before, by whatever ranks. Those
+  /// behind them are dealt as above: rank r takes taken + r, taken + r + P, ... Where as many ranks
+  /// took them, that is the rest of indices(). `more`: entries of padding behind them. Errors:
+  /// kInvalidArgument.
+  std::vector<int64_t> indices(int64_t taken = 0, int64_t more = 0) const;
 
  private:
   int64_t dataset_size_;

@@ -52,6 +52,31 @@ bool has_memory_alone(const at::Tensor& grad, const at::Tensor& arrived) {
   return holders == 2 || (holders == 3 && arrived.is_view() && arrived._base().use_count() == 1);
 }
 
+/// Whether the engine alone holds what it gave to the hook, and .grad does not lie in it.
+bool is_left_over(const at::Tensor& arrived, const at::Tensor& grad) {
+  if (!arrived.defined() || arrived.is_alias_of(grad) || arrived.use_count() != 1) return false;
+  const auto holders = arrived.storage().use_count();
+  return holders == 1 || (holders == 2 && arrived.is_view() && arrived._base().use_count() == 1);
+}
+
+/// What serves the thread is as before when this goes.
+class ServesFirst {
+ public:
+  ServesFirst(std::shared_ptr<TensorArena> arena, bool stays)
+      : arena_(std::move(arena)), stays_(stays) {
+    TensorArena::serve_this_thread(arena_);
+  }
+  ~ServesFirst() {
+    if (!stays_) TensorArena::stop_serving_this_thread(arena_);
+  }
+  ServesFirst(const ServesFirst&) = delete;
+  ServesFirst& operator=(const ServesFirst&) = delete;
+
+ private:
+  std::shared_ptr<TensorArena> arena_;
+  bool stays_;
+};
+
 }  // namespace
 
 GradientMemory::GradientMemory(ProcessGroup group, const std::vector<NamedTensor>& parameters)
@@ -60,7 +85,10 @@ GradientMemory::GradientMemory(ProcessGroup group, const std::vector<NamedTensor
       placed_bytes_(all_on("cpu", parameters) && !on_device_ ? TensorArena::kMinBytes
                                                              : std::numeric_limits<int64_t>::max()),
       reduced_(parameters.size()),
-      awaited_(parameters.size()) {
+      homes_(parameters.size()),
+      backups_(parameters.size()),
+      preset_(parameters.size()),
+      made_(parameters.size(), WeakTensor(at::Tensor().getIntrusivePtr())) {
   std::vector<int64_t> block_bytes;
   for (const NamedTensor& parameter : parameters) {
     parameters_.push_back(parameter.tensor);
@@ -95,79 +123,158 @@ at::Tensor GradientMemory::place_of(const at::Tensor& like, int64_t offset) cons
                     strides.empty() ? at::detail::defaultStrides(like.sizes()) : strides.vec());
 }
 
-void GradientMemory::serving(bool on) const {
-  TensorArena::serve_this_thread(on ? arena_ : nullptr);
+void GradientMemory::serving(bool on) {
+  if (!arena_) return;
+  serving_ = on;
+  if (on) {
+    TensorArena::serve_this_thread(arena_);
+  } else {
+    TensorArena::stop_serving_this_thread(arena_);
+  }
 }
 
 at::Tensor GradientMemory::empty_for(size_t index) const {
   const at::Tensor& like = parameters_[index];
   const auto strides = gradient_strides(like);
   const auto options = at::TensorOptions().dtype(like.scalar_type());
+  const ServesFirst own(arena_, serving_);
   return strides.empty() ? at::empty(like.sizes(), options)
                          : at::empty_strided(like.sizes(), strides, options);
+}
+
+/// Whether it has a block of the arena, all of it, as the parameter's gradient would.
+bool GradientMemory::fills_block(const at::Tensor& tensor, size_t index) const {
+  return arena_->holds(tensor.data_ptr()) &&
+         tensor.storage().nbytes() == static_cast<size_t>(specs_[index].bytes()) &&
+         has_gradient_layout(tensor, parameters_[index]);
 }
 
 bool GradientMemory::may_stay(const at::Tensor& grad, const at::Tensor& arrived,
                               size_t index) const {
   if (!is_placed(index)) return grad.data_ptr() == places_[index].data_ptr();
-  return arena_->holds(grad.data_ptr()) && has_memory_alone(grad, arrived) &&
-         grad.storage().nbytes() == static_cast<size_t>(specs_[index].bytes()) &&
-         has_gradient_layout(grad, parameters_[index]);
+  return fills_block(grad, index) && has_memory_alone(grad, arrived);
+}
+
+/// Whether no program can tell this .grad, which was there before the pass, from another tensor.
+bool GradientMemory::may_replace(const at::Tensor& grad, size_t index) const {
+  if (made_[index]._unsafe_get_target() != grad.unsafeGetTensorImpl()) return false;
+  // All places on a device share one storage, which says nothing of views of one of them.
+  return grad.use_count() == 1 && (there_.defined() || grad.storage().use_count() == 1);
+}
+
+/// Where to reduce a gradient that cannot stay. The block that `arrived` leaves is a large one's.
+at::Tensor GradientMemory::place_for(size_t index, const at::Tensor& arrived) const {
+  if (!is_placed(index)) return places_[index];
+  if (is_left_over(arrived, parameters_[index].grad()) && fills_block(arrived, index)) {
+    return arrived.detach();
+  }
+  return empty_for(index);
+}
+
+void GradientMemory::set_gradient(size_t index, const at::Tensor& grad) {
+  parameters_[index].mutable_grad() = grad;
+  made_[index] = WeakTensor(grad.getIntrusivePtr());
+}
+
+void GradientMemory::take_home(size_t index) {
+  const at::Tensor& grad = parameters_[index].grad();
+  homes_[index] = grad.defined() ? grad : at::empty_like(parameters_[index]);
+}
+
+void GradientMemory::begin_pass() {
+  for (size_t i = 0; i < preset_.size(); ++i) preset_[i] = parameters_[i].grad().defined();
+  copied_.clear();
+  of_program_.clear();
+}
+
+void GradientMemory::saw(int index, const at::Tensor& arrived) {
+  const auto i = static_cast<size_t>(index);
+  const at::Tensor& grad = parameters_[i].grad();
+  if (!arrived.defined() || !grad.defined() || !arrived.is_alias_of(grad)) return;
+  made_[i] = WeakTensor(grad.getIntrusivePtr());
 }
 
 void GradientMemory::bring(int index, const at::Tensor& arrived) {
   const at::NoGradGuard no_grad;
   const auto i = static_cast<size_t>(index);
-  at::Tensor& grad = parameters_[i].mutable_grad();
+  const at::Tensor& grad = parameters_[i].grad();
+  const bool taken_over = grad.defined() && arrived.defined() && arrived.is_alias_of(grad);
+  const bool is_new = !grad.defined() || !preset_[i] || taken_over;
   if (!is_away(i) && grad.defined() && may_stay(grad, arrived, i)) {
+    if (is_new) made_[i] = WeakTensor(grad.getIntrusivePtr());
     reduced_[i] = grad;
     return;
   }
-  const at::Tensor place = is_placed(i) ? empty_for(i) : places_[i];
+  if (is_placed(i)) {
+    copied_.push_back(index);
+    if (!is_new) of_program_.push_back(index);
+  }
+  const at::Tensor place = place_for(i, arrived);
   if (grad.defined()) {
     place.copy_(grad);
   } else {
     place.zero_();
   }
-  if (!is_away(i)) grad = place;
-  awaited_[i] = is_away(i);
   reduced_[i] = place;
+  if (is_away(i) || !(is_new || may_replace(grad, i))) {
+    take_home(i);
+  } else {
+    set_gradient(i, place);
+  }
 }
 
 void GradientMemory::lend(int index) {
   const at::NoGradGuard no_grad;
   const auto i = static_cast<size_t>(index);
-  at::Tensor& grad = parameters_[i].mutable_grad();
-  const at::Tensor place = is_placed(i) ? empty_for(i) : places_[i];
+  const at::Tensor& grad = parameters_[i].grad();
+  const at::Tensor place = place_for(i, {});
+  reduced_[i] = place;
   if (!grad.defined()) {
     place.zero_();
   } else if (!is_away(i) && grad.data_ptr() == place.data_ptr()) {
-    grad = grad.clone();
+    backups_[i] = grad.clone();
   } else {
     place.copy_(grad);
   }
-  reduced_[i] = place;
 }
 
 void GradientMemory::accept(int index) {
   const auto i = static_cast<size_t>(index);
-  awaited_[i] = is_away(i);
-  if (!is_away(i)) parameters_[i].mutable_grad() = reduced_[i];
+  const at::Tensor& grad = parameters_[i].grad();
+  if (homes_[i].defined() || backups_[i].defined()) return;  // set aside, or in its place
+  if (is_away(i) || (grad.defined() && !may_replace(grad, i))) {
+    take_home(i);
+  } else {
+    set_gradient(i, reduced_[i]);
+  }
+}
+
+void GradientMemory::decline(int index) {
+  const at::NoGradGuard no_grad;
+  const auto i = static_cast<size_t>(index);
+  if (backups_[i].defined()) reduced_[i].copy_(backups_[i]);
+  reduced_[i] = homes_[i] = at::Tensor();
 }
 
 void GradientMemory::deliver() {
   const at::NoGradGuard no_grad;
-  for (size_t i = 0; i < reduced_.size(); ++i) {
-    if (!awaited_[i]) continue;
+  for (size_t i = 0; i < homes_.size(); ++i) {
+    if (!homes_[i].defined()) continue;
+    homes_[i].copy_(reduced_[i]);
+    parameters_[i].mutable_grad() = homes_[i];
+  }
+}
+
+void GradientMemory::set_aside() {
+  for (size_t i = 0; i < homes_.size(); ++i) {
     at::Tensor& grad = parameters_[i].mutable_grad();
-    if (!grad.defined()) grad = at::empty_like(parameters_[i]);
-    grad.copy_(reduced_[i]);
+    if (grad.defined() && !may_replace(grad, i)) homes_[i] = grad;
+    grad.reset();
   }
 }
 
 void GradientMemory::release() {
-  reduced_.assign(parameters_.size(), at::Tensor());
-  awaited_.assign(parameters_.size(), false);
+  for (auto* list : {&reduced_, &homes_, &backups_}) list->assign(parameters_.size(), at::Tensor());
 }
 
 void GradientMemory::scale(double factor) {

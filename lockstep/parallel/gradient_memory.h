@@ -3,6 +3,9 @@
 // that of a device whose group reduces there.
 
 #include <ATen/core/Tensor.h>
+#include <c10/core/TensorImpl.h>
+#include <c10/core/UndefinedTensorImpl.h>
+#include <c10/util/intrusive_ptr.h>
 
 #include <memory>
 #include <span>
@@ -25,8 +28,12 @@ struct NamedTensor {
 /// Gradients below TensorArena::kMinBytes are packed: each has its place in its bucket, is copied
 /// there once, and .grad is then that place. Larger ones are placed: autograd's kernels, while
 /// serving() is on, write them into a block of an arena, and they are reduced where they came out.
-/// A large gradient that lies elsewhere (the user set it, or a temporary took the block) is copied
-/// into a free block; when there is none it is reduced where it is, through the group's staging.
+/// A large gradient that lies elsewhere (a temporary took the block) is copied into a free block;
+/// when there is none, it is reduced in memory of its own, through the group's staging.
+///
+/// A .grad that was there before the pass is the program's, and stays: it is copied to where it is
+/// reduced, and deliver() copies the result back into it, so that flat buffers, views and handles
+/// see it. Only what an earlier pass made, and nothing but the parameter holds, is replaced.
 ///
 /// Where each bucket must be one flat tensor, large gradients too are packed, unless they are alone
 /// in their bucket; autograd still computes them in a block, which saves fresh pages in every step.
@@ -53,19 +60,35 @@ class GradientMemory {
   const std::vector<BucketLayout>& buckets() const { return layouts_; }
 
   /// While on, this thread's tensors of the placed gradients' sizes come from the arena.
-  void serving(bool on) const;
+  void serving(bool on);
 
-  /// Moves .grad of parameter `index` to where it can be reduced, or (another device) copies it
-  /// there; an undefined one becomes zeros. `arrived`: what the hook was given.
+  /// A pass begins whose gradients will be brought: notes which are there already.
+  void begin_pass();
+  /// A gradient that is only accumulated has come. `arrived`: what the hook was given.
+  void saw(int index, const at::Tensor& arrived);
+
+  /// Moves .grad of parameter `index` to where it can be reduced, or (the program's, or on another
+  /// device) copies it there; an undefined one becomes zeros. `arrived`: as for saw().
   void bring(int index, const at::Tensor& arrived);
 
   /// For a parameter without a gradient in this pass: what it contributes is its .grad, or zeros,
   /// but .grad keeps its value. Afterwards accept() or leave it.
   void lend(int index);
-  /// Makes what was lent, and reduced since, the parameter's gradient.
+  /// Makes what was lent, and reduced since, the parameter's gradient, or (decline) forgets it.
   void accept(int index);
-  /// Copies what was reduced to the gradients on other devices. When all Works are done.
+  void decline(int index);
+  /// Copies what was reduced to the program's gradients and those on other devices. When all Works
+  /// are done.
   void deliver();
+
+  /// Makes all gradients undefined, for a pass in which all are lent; accept() gives the program's
+  /// back.
+  void set_aside();
+
+  /// Large gradients of this pass that did not come out where they are reduced: each cost a copy.
+  const std::vector<int>& copied() const { return copied_; }
+  /// Those of them whose .grad is the program's own. The others lost their block to a temporary.
+  const std::vector<int>& of_program() const { return of_program_; }
 
   /// Starts the reduction of a bucket whose gradients have all been brought or lent, for `site`;
   /// appends the Works. Until release() this object keeps what they write.
@@ -94,7 +117,12 @@ class GradientMemory {
   bool is_away(size_t index) const { return !there_.defined() && !parameters_[index].is_cpu(); }
   at::Tensor place_of(const at::Tensor& like, int64_t offset) const;
   bool may_stay(const at::Tensor& grad, const at::Tensor& arrived, size_t index) const;
+  bool may_replace(const at::Tensor& grad, size_t index) const;
+  bool fills_block(const at::Tensor& tensor, size_t index) const;
+  at::Tensor place_for(size_t index, const at::Tensor& arrived) const;
   at::Tensor empty_for(size_t index) const;
+  void set_gradient(size_t index, const at::Tensor& grad);
+  void take_home(size_t index);
 
   ProcessGroup group_;
   std::vector<at::Tensor> parameters_;
@@ -102,12 +130,20 @@ class GradientMemory {
   bool on_device_;                      ///< All parameters are on the group's device.
   int64_t placed_bytes_;                ///< Gradients of at least as many are placed.
   std::shared_ptr<TensorArena> arena_;  ///< Null when none is.
+  bool serving_ = false;
   std::shared_ptr<SharedBuffer> packed_;
   at::Tensor there_;  ///< In place of packed_, bytes on the group's device; undefined: not so.
   std::vector<BucketLayout> layouts_;
   std::vector<at::Tensor> places_;   ///< By parameter; undefined for placed ones.
   std::vector<at::Tensor> reduced_;  ///< By parameter, in a pass: what is reduced.
-  std::vector<bool> awaited_;        ///< By parameter, in a pass: deliver() brings it.
+  std::vector<at::Tensor> homes_;    ///< By parameter, in a pass: where deliver() brings it.
+  std::vector<at::Tensor> backups_;  ///< By parameter, in a pass: what decline() puts back.
+  std::vector<bool> preset_;         ///< By parameter: .grad was there when the pass began.
+  std::vector<int> copied_;
+  std::vector<int> of_program_;
+
+  using WeakTensor = c10::weak_intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>;
+  std::vector<WeakTensor> made_;  ///< By parameter: the .grad that a pass, no program, made.
 };
 
 }  // namespace lockstep

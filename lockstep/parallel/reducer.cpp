@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/log.h"
 #include "lockstep/parallel/module_state.h"
 #include "lockstep/tensor/tensor_arena.h"
 
@@ -140,20 +141,30 @@ void Reducer::begin_forward(bool synchronise, int order_root) {
   phase_ = synchronise ? Phase::kArmed : Phase::kLocal;
 }
 
+/// Blocks are handed out from where backward reaches the model on, not to what the program computes
+/// in between; but at once where nothing will tell.
 void Reducer::end_forward(const std::vector<at::Tensor>& outputs) {
-  memory_.serving(true);
-  if (phase_ != Phase::kArmed) return;
+  bool told = false;
   for (const at::Tensor& output : outputs) {
-    at_begin_of_backward(output, [self = std::weak_ptr<Reducer*>(self_)] {
-      const auto reducer = self.lock();
-      if (reducer && (*reducer)->phase_ == Phase::kArmed) (*reducer)->start_pass();
+    told |= at_begin_of_backward(output, [self = std::weak_ptr<Reducer*>(self_)] {
+      if (const auto reducer = self.lock()) (*reducer)->on_backward();
     });
   }
+  if (!told) memory_.serving(true);
+}
+
+void Reducer::on_backward() {
+  if (phase_ == Phase::kArmed) start_pass();
+  if (phase_ != Phase::kLocal) return;
+  memory_.serving(true);
+  at_end_of_backward([self = std::weak_ptr<Reducer*>(self_)] {
+    if (const auto reducer = self.lock()) (*reducer)->memory_.serving(false);
+  });
 }
 
 void Reducer::on_gradient(int index, const at::Tensor& arrived) {
   used_[static_cast<size_t>(index)] = true;
-  if (phase_ == Phase::kLocal) return;
+  if (phase_ == Phase::kLocal) return memory_.saw(index, arrived);
   if (phase_ == Phase::kIdle) {
     throw Error(ErrorCode::kInvalidArgument,
                 fmt::format("a gradient of '{}' came without a forward() of the data parallel "
@@ -169,10 +180,12 @@ void Reducer::on_gradient(int index, const at::Tensor& arrived) {
 
 void Reducer::start_pass() {
   reset_pass();
+  memory_.serving(true);
   at_end_of_backward([this] { finish_pass(); });
 }
 
 void Reducer::reset_pass() {
+  memory_.begin_pass();
   count_.assign(parameters_.size(), 0);
   ready_.assign(parameters_.size(), false);
   missing_.clear();
@@ -192,7 +205,7 @@ void Reducer::take_gradient(int index, const at::Tensor& arrived) {
   if (first_pass_ && count_[i] == 1) ready_order_.push_back(index);
   if (!check_count(index)) return;
   memory_.bring(index, arrived);
-  if (fold_) fold_->add_sums_to(i);
+  if (fold_) fold_->add_sums_to(i, memory_.reduced(index));
   mark_ready(index);
 }
 
@@ -271,7 +284,7 @@ std::vector<std::string> Reducer::bucket_names(size_t bucket) const {
 
 void Reducer::shadow_pass() {
   shadowing_ = true;
-  for (auto& parameter : parameters_) parameter.tensor.mutable_grad().reset();
+  memory_.set_aside();
   reset_pass();
   finish_pass();
   shadowing_ = false;
@@ -305,6 +318,8 @@ void Reducer::finish_pass() {
   first_pass_ = false;
   clock_.end(Clock::now());
   timings_ = clock_.timings();
+  timings_.copied = static_cast<int>(memory_.copied().size());
+  warn_of_copies();
   if (options_.measure_wait) measure_wait();
   if (options_.hook) options_.hook->after_step(timings_.backward, group_);
   last_end_ = Clock::now();
@@ -331,7 +346,7 @@ void Reducer::reduce_rest() {
   if (options_.graph == GraphUse::kStatic && first_pass_) used = agree_on_counts();
   wait_for_flights();
   for (const int index : lent) {
-    if (used[static_cast<size_t>(index)]) memory_.accept(index);
+    used[static_cast<size_t>(index)] ? memory_.accept(index) : memory_.decline(index);
   }
 }
 
@@ -395,6 +410,22 @@ void Reducer::measure_wait() {
   double longest = busy;
   group_.all_reduce(&longest, 1, DType::kFloat64, ReduceOp::kMax).wait();
   timings_.slowest_wait = longest - busy;
+}
+
+/// Once, when it seems to be so in every step.
+void Reducer::warn_of_copies() {
+  constexpr int kEnough = 3;
+  if (passes_with_copies_ == kEnough || memory_.of_program().empty()) {
+    if (passes_with_copies_ < kEnough) passes_with_copies_ = 0;
+    return;
+  }
+  if (++passes_with_copies_ < kEnough || group_.rank() != 0) return;
+  std::vector<std::string> names;
+  for (const int index : memory_.of_program()) names.push_back(name_of(index));
+  log_warn(
+      fmt::format("large gradients are copied in each step, which takes time: those of {}. "
+                  "Their .grad is memory of the program's own",
+                  name_list(names)));
 }
 
 void Reducer::throw_missing() const {

@@ -53,7 +53,7 @@ struct ReducerOptions {
 /// from then on unused ones are in no bucket, at no cost, and their .grad is not touched.
 ///
 /// Fastest is a backward that finds .grad undefined: see GradientMemory. Where .grad is defined,
-/// autograd adds to it in place.
+/// autograd adds to it in place, and the average is copied back into it where it is the program's.
 ///
 /// With shards (see ShardFold; GraphUse::kAll, no hook) the pass is that of a rank's last shard:
 /// each gradient becomes the sum over the rank's shards as it arrives, and the ranks' sums are
@@ -116,6 +116,7 @@ class Reducer {
   void form_buckets_in_ready_order(int root);
   void follow_hook();
 
+  void on_backward();
   void on_gradient(int index, const at::Tensor& arrived);
   void start_pass();
   void reset_pass();
@@ -133,6 +134,7 @@ class Reducer {
   void learn_order();
   void wait_for_flights();
   void measure_wait();
+  void warn_of_copies();
   std::string name_of(int index) const { return parameters_[static_cast<size_t>(index)].name; }
   std::vector<std::string> bucket_names(size_t bucket) const;
   Error with_names(const Error& error, size_t bucket) const;
@@ -162,7 +164,8 @@ class Reducer {
   double scale_ = 1;
   PassClock clock_;
   StepTimings timings_;
-  PassClock::Time last_end_;  ///< Of the last averaged pass.
+  PassClock::Time last_end_;    ///< Of the last averaged pass.
+  int passes_with_copies_ = 0;  ///< In a row, up to the one that warned.
 
   std::shared_ptr<Reducer*> self_;   ///< What hooks on outputs, which may outlive this, hold.
   std::vector<GradientHook> hooks_;  ///< Last member: goes first, nothing fires afterwards.

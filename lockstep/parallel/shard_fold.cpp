@@ -21,6 +21,13 @@ void divide_by(at::Tensor& tensor, int divisor) {
   divide(tensor.data_ptr(), tensor.numel(), to_dtype(tensor.scalar_type()), divisor);
 }
 
+/// Whether anybody but the parameter may look at this gradient's memory.
+bool is_kept(const at::Tensor& grad) {
+  if (!grad.defined()) return false;
+  return grad.use_count() > 1 || grad.storage().use_count() > 1 ||
+         !grad.storage().unsafeGetStorageImpl()->resizable();  // memory that was given to libtorch
+}
+
 }  // namespace
 
 ShardFold::ShardFold(ProcessGroup group, ShardRange range, std::vector<NamedTensor> parameters,
@@ -28,11 +35,18 @@ ShardFold::ShardFold(ProcessGroup group, ShardRange range, std::vector<NamedTens
     : range_(range),
       parameters_(std::move(parameters)),
       buffers_(std::move(buffers)),
+      homes_(parameters_.size()),
       average_(std::move(group), buffers_) {}
 
 void ShardFold::enter(int index) {
   const at::NoGradGuard no_grad;
-  if (!std::exchange(under_way_, true)) base_ = clone_buffers();
+  if (!std::exchange(under_way_, true)) {
+    base_ = clone_buffers();
+    for (size_t i = 0; i < homes_.size(); ++i) {
+      const at::Tensor& grad = parameters_[i].tensor.grad();
+      homes_[i] = is_kept(grad) ? grad : at::Tensor();
+    }
+  }
   Left kept;
   if (!kept_.empty()) kept = std::exchange(kept_[static_cast<size_t>(index)], {});
   for (size_t i = 0; i < parameters_.size(); ++i) {
@@ -50,6 +64,8 @@ void ShardFold::keep(int index) {
   require_gradients();
   kept_.resize(static_cast<size_t>(range_.count));
   kept_[static_cast<size_t>(index)] = {take_gradients(), clone_buffers()};
+  // Whoever looks at the module in between must not see one rank's last shard.
+  if (index + 1 == range_.count) set_buffers(base_);
 }
 
 void ShardFold::add(int index) {
@@ -74,10 +90,9 @@ void ShardFold::push(int index, Left left) {
   sums_.push_back(std::move(left));
 }
 
-void ShardFold::add_sums_to(size_t i) {
+void ShardFold::add_sums_to(size_t i, const at::Tensor& gradient) const {
   const at::NoGradGuard no_grad;
-  at::Tensor& grad = parameters_[i].tensor.mutable_grad();
-  for (auto sum = sums_.rbegin(); sum != sums_.rend(); ++sum) grad.add_(sum->gradients[i]);
+  for (auto sum = sums_.rbegin(); sum != sums_.rend(); ++sum) gradient.add_(sum->gradients[i]);
 }
 
 void ShardFold::finish(bool alone, bool fold_buffers) {
@@ -86,9 +101,21 @@ void ShardFold::finish(bool alone, bool fold_buffers) {
   push(range_.count - 1, {{}, clone_buffers()});
   set_buffers(fold_buffers ? sums_.front().buffers : base_);
   if (fold_buffers) average_.run(range_.total);
+  go_home();
   sums_.clear();
   kept_.clear();
   under_way_ = false;
+}
+
+void ShardFold::go_home() {
+  const at::NoGradGuard no_grad;
+  for (size_t i = 0; i < homes_.size(); ++i) {
+    at::Tensor& grad = parameters_[i].tensor.mutable_grad();
+    at::Tensor home = std::exchange(homes_[i], {});
+    if (!home.defined() || home.is_same(grad)) continue;
+    home.copy_(grad);
+    grad = std::move(home);
+  }
 }
 
 void ShardFold::average_alone() {
@@ -104,6 +131,9 @@ void ShardFold::average_alone() {
 
 void ShardFold::reset() {
   if (std::exchange(under_way_, false)) set_buffers(base_);
+  for (size_t i = 0; i < homes_.size(); ++i) {
+    if (homes_[i].defined()) parameters_[i].tensor.mutable_grad() = std::exchange(homes_[i], {});
+  }
   sums_.clear();
   kept_.clear();
 }

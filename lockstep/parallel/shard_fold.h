@@ -18,6 +18,9 @@ namespace lockstep {
 /// Of a step: for each index in [0, range.count): enter(index); the shard's forward and backward;
 /// then keep(index) to accumulate, or else add(index), and finish() for the last.
 ///
+/// A .grad of the program's (one that it keeps by a handle or a view, or whose memory it gave) is
+/// there again after finish(), with the result.
+///
 /// Memory beyond the module's: log2(count) + 1 gradients of the whole module and as many of its
 /// buffers; while gradients accumulate, `count` of both.
 class ShardFold {
@@ -29,15 +32,16 @@ class ShardFold {
   const ShardRange& range() const { return range_; }
 
   void enter(int index);
-  /// Puts the shard's gradients and buffers aside until it is entered again.
+  /// Puts the shard's gradients and buffers aside until it is entered again; after the last shard
+  /// the module has the buffers from before the step.
   /// Errors of keep(), add() and finish(): kInvalidArgument naming the parameters that got no
   /// (dense) gradient.
   void keep(int index);
   /// Adds the shard's to the sums.
   void add(int index);
-  /// Makes .grad of parameter `i`, that of the last shard, the sum over this rank's shards, in
+  /// Makes `gradient`, the last shard's of parameter `i`, the sum over this rank's shards, in
   /// place. Needs memory that nobody else holds.
-  void add_sums_to(size_t i);
+  void add_sums_to(size_t i, const at::Tensor& gradient) const;
   /// Collective. Ends the last shard. Gradients: with `alone` (a group of one) they become the mean
   /// over all shards here; else the caller has seen to that. Buffers: they become the mean over all
   /// shards of all ranks, in the tree's order, or, when not of a floating type, those of shard 0;
@@ -54,6 +58,7 @@ class ShardFold {
   };
   void push(int index, Left left);
   void average_alone();
+  void go_home();
   std::vector<at::Tensor> take_gradients() const;
   std::vector<at::Tensor> clone_buffers() const;
   void set_buffers(const std::vector<at::Tensor>& values) const;
@@ -62,10 +67,11 @@ class ShardFold {
   ShardRange range_;
   std::vector<NamedTensor> parameters_;
   std::vector<NamedTensor> buffers_;
-  bool under_way_ = false;        ///< A step is; an accumulation counts as one.
-  std::vector<at::Tensor> base_;  ///< The buffers before the step.
-  std::vector<Left> kept_;        ///< By index; empty when nothing accumulates.
-  std::vector<Left> sums_;        ///< Of whole nodes of the tree, in order.
+  bool under_way_ = false;         ///< A step is; an accumulation counts as one.
+  std::vector<at::Tensor> base_;   ///< The buffers before the step.
+  std::vector<at::Tensor> homes_;  ///< By parameter: the program's .grad, or undefined.
+  std::vector<Left> kept_;         ///< By index; empty when nothing accumulates.
+  std::vector<Left> sums_;         ///< Of whole nodes of the tree, in order.
   BufferAverage average_;
 };
 

@@ -8,6 +8,8 @@ StepTimings& StepTimings::operator+=(const StepTimings& other) {
   comm_hidden += other.comm_hidden;
   comm_exposed += other.comm_exposed;
   slowest_wait += other.slowest_wait;
+  copied += other.copied;
+  buffers += other.buffers;
   return *this;
 }
 

@@ -15,6 +15,7 @@
 #include <torch/custom_class.h>
 #include <torch/library.h>
 
+#include <chrono>
 #include <list>
 #include <map>
 #include <memory>
@@ -28,6 +29,17 @@
 
 namespace lockstep {
 namespace {
+
+thread_local double collectives_s = 0;  // of this thread
+
+/// Runs `call`, a collective, to its end.
+template <class Call>
+void run_timed(const Call& call) {
+  const auto begin = std::chrono::steady_clock::now();
+  call().wait();
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+  collectives_s += took.count();
+}
 
 using at::Tensor;
 using torch::autograd::AutogradContext;
@@ -86,7 +98,8 @@ Moments gather_moments(ProcessGroup& group, const Moments& own) {
   row.insert(row.end(), own.m2.begin(), own.m2.end());
   row.push_back(own.count);
   std::vector<double> rows(width * static_cast<size_t>(group.size()));
-  group.all_gather(row.data(), rows.data(), std::ssize(row), DType::kFloat64).wait();
+  run_timed(
+      [&] { return group.all_gather(row.data(), rows.data(), std::ssize(row), DType::kFloat64); });
   Moments all{0, std::vector<double>(channels), std::vector<double>(channels)};
   for (auto at = rows.begin(); at != rows.end(); at += static_cast<ptrdiff_t>(width)) {
     const auto split = at + static_cast<ptrdiff_t>(channels);
@@ -172,7 +185,9 @@ struct SyncBatchNormFunction : torch::autograd::Function<SyncBatchNormFunction> 
     auto sums = to_doubles(at::cat({grad_weight, grad_bias}));
     auto capsule = context->saved_data["group"].toCapsule();
     auto& group = static_cast<GroupHolder&>(*capsule).group;
-    group.all_reduce(sums.data(), std::ssize(sums), DType::kFloat64, ReduceOp::kSum).wait();
+    run_timed([&] {
+      return group.all_reduce(sums.data(), std::ssize(sums), DType::kFloat64, ReduceOp::kSum);
+    });
     const Tensor all = to_tensor(std::move(sums), mean) / context->saved_data["count"].toDouble();
     const auto halves = all.chunk(2);
     const auto channels = [&](const Tensor& vector) { return as_channels(vector, input); };
@@ -321,6 +336,10 @@ void SyncBatchNormImpl::_check_input_dim(const Tensor& input) {
               fmt::format("SyncBatchNorm takes (N, {}, ...), not {} dimensions{}",
                           options.num_features(), input.dim(),
                           input.dim() < 2 ? "" : fmt::format(" with {} channels", input.size(1))));
+}
+
+double sync_batch_norm_seconds() {
+  return collectives_s;
 }
 
 int convert_sync_batchnorm(torch::nn::Module& module, const ProcessGroup& group) {

@@ -66,4 +66,8 @@ TORCH_MODULE(SyncBatchNorm);
 /// Errors: kInvalidArgument for a layer with neither statistics nor weight, naming it.
 int convert_sync_batchnorm(torch::nn::Module& module, const ProcessGroup& group);
 
+/// What this thread has spent so far in the collectives of synchronised batch norm, waiting for
+/// slower ranks included. On a CPU that is where forward and backward run.
+double sync_batch_norm_seconds();
+
 }  // namespace lockstep

@@ -41,10 +41,7 @@ ocr::Dictionary dictionary_of(const Config& config) {
 }
 
 size_t batch_of(const Config& config) {
-  const int64_t wanted = config.predict ? config.predict->loader.batch_size
-                         : config.eval  ? config.eval->loader.batch_size
-                                        : 1;
-  return static_cast<size_t>(std::max<int64_t>(1, wanted));
+  return static_cast<size_t>(picture_loader(config).batch_size);
 }
 
 cv::Mat converted(const cv::Mat& image, ocr::ImageMode from, ocr::ImageMode to) {
@@ -61,21 +58,29 @@ cv::Mat converted(const cv::Mat& image, ocr::ImageMode from, ocr::ImageMode to) 
   return result;
 }
 
-/// A picture that cannot be read costs itself alone, not the run.
-void load_picture(const ocr::Pipeline& pipeline, ocr::Sample& sample) {
+std::vector<cv::Mat> images_of(const Samples& pictures) {
+  std::vector<cv::Mat> images;
+  for (const auto& one : pictures) images.push_back(one.image);
+  return images;
+}
+
+}  // namespace
+
+bool same_shape(const cv::Mat& a, const cv::Mat& b) {
+  return a.size == b.size;
+}
+
+ocr::Sample load_picture(const ocr::Pipeline& pipeline, const std::filesystem::path& picture) {
+  ocr::Sample sample;
+  sample.source = picture.string();
   try {
     pipeline.apply(sample, 0, 0);
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kIo) throw;
     throw Error(ErrorCode::kCorrupt, error.what());
   }
+  return sample;
 }
-
-bool same_shape(const cv::Mat& a, const cv::Mat& b) {
-  return a.size == b.size;
-}
-
-}  // namespace
 
 Network::Network(const PredictStage& stage, c10::Device device)
     : model_(make_model(without_pretrained(stage.config.model), 0)),
@@ -103,16 +108,23 @@ Detector::Detector(const PredictStage& stage, c10::Device device)
     : network_(stage, device),
       pipeline_(picture_pipeline(stage.config), 0, false),
       options_(db_options(stage.config)),
-      mode_(picture_mode(stage.config)) {}
+      mode_(picture_mode(stage.config)),
+      batch_(batch_of(stage.config)) {}
 
-Detector::Result Detector::operator()(const std::filesystem::path& picture) {
-  ocr::Sample sample;
-  sample.source = picture.string();
-  load_picture(pipeline_, sample);
-  const at::Tensor output = network_({sample.image});
-  const cv::Mat map(static_cast<int>(output.size(2)), static_cast<int>(output.size(3)), CV_32F,
-                    output.data_ptr<float>());
-  return {sample.original, ocr::db_postprocess(map, sample.resize, options_)};
+ocr::Sample Detector::load(const std::filesystem::path& picture) const {
+  return load_picture(pipeline_, picture);
+}
+
+std::vector<std::vector<ocr::DetectedRegion>> Detector::operator()(const Samples& pictures) {
+  const at::Tensor output = network_(images_of(pictures));
+  const auto of_one = static_cast<size_t>(output[0].numel());
+  std::vector<std::vector<ocr::DetectedRegion>> regions;
+  for (size_t i = 0; i < pictures.size(); ++i) {
+    const cv::Mat map(static_cast<int>(output.size(2)), static_cast<int>(output.size(3)), CV_32F,
+                      output.data_ptr<float>() + i * of_one);
+    regions.push_back(ocr::db_postprocess(map, pictures[i].resize, options_));
+  }
+  return regions;
 }
 
 Recogniser::Recogniser(const PredictStage& stage, c10::Device device)
@@ -123,11 +135,12 @@ Recogniser::Recogniser(const PredictStage& stage, c10::Device device)
       mode_(picture_mode(stage.config)),
       batch_(batch_of(stage.config)) {}
 
-ocr::RecognizedText Recogniser::operator()(const std::filesystem::path& picture) {
-  ocr::Sample sample;
-  sample.source = picture.string();
-  load_picture(of_pictures_, sample);
-  return read({sample.image}).front();
+ocr::Sample Recogniser::load(const std::filesystem::path& picture) const {
+  return load_picture(of_pictures_, picture);
+}
+
+std::vector<ocr::RecognizedText> Recogniser::operator()(const Samples& pictures) {
+  return read(images_of(pictures));
 }
 
 std::vector<ocr::RecognizedText> Recogniser::operator()(const std::vector<cv::Mat>& crops,

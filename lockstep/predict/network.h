@@ -1,5 +1,5 @@
 #pragma once
-// A network that only computes, and the two kinds of it for text.
+// A network that only computes, and the two kinds of it for text; classifier.h has the third.
 
 #include <filesystem>
 #include <memory>
@@ -28,24 +28,36 @@ class Network {
   AmpLevel level_;
 };
 
+/// Pictures on their way through a network together: loaded, and of equal shape.
+using Samples = std::vector<ocr::Sample>;
+
+/// Whether two loaded pictures can go through a network together.
+bool same_shape(const cv::Mat& a, const cv::Mat& b);
+
+/// Reads a picture's file. Errors: those of a bad picture, naming it, which costs itself alone.
+ocr::Sample load_picture(const ocr::Pipeline& pipeline, const std::filesystem::path& picture);
+
 class Detector {
  public:
   Detector(const PredictStage& stage, c10::Device device);
 
-  struct Result {
-    cv::Mat picture;  ///< 8-bit, channels as mode() says.
-    std::vector<ocr::DetectedRegion> regions;
-  };
-  /// Errors: those of a bad picture, naming it (see ocr::Pipeline).
-  Result operator()(const std::filesystem::path& picture);
+  /// Reads a picture and makes the network's input of it; `original` is the picture, 8-bit, its
+  /// channels in mode(). Any number of threads. Errors: those of a bad picture, naming it (see
+  /// ocr::Pipeline).
+  ocr::Sample load(const std::filesystem::path& picture) const;
+
+  /// The regions of each.
+  std::vector<std::vector<ocr::DetectedRegion>> operator()(const Samples& pictures);
 
   ocr::ImageMode mode() const { return mode_; }
+  size_t batch() const { return batch_; }  ///< loader.batch_size
 
  private:
   Network network_;
   ocr::Pipeline pipeline_;
   ocr::DbPostprocessOptions options_;
   ocr::ImageMode mode_;
+  size_t batch_;
 };
 
 class Recogniser {
@@ -53,13 +65,18 @@ class Recogniser {
   /// Errors: kInvalidArgument when network and dictionary differ in their number of classes.
   Recogniser(const PredictStage& stage, c10::Device device);
 
-  /// Of a picture of one word. Errors: those of a bad picture, naming it.
-  ocr::RecognizedText operator()(const std::filesystem::path& picture);
+  /// Reads a picture of one word, as Detector::load().
+  ocr::Sample load(const std::filesystem::path& picture) const;
+
+  /// The text of each.
+  std::vector<ocr::RecognizedText> operator()(const Samples& pictures);
 
   /// Of crops whose channels are in `mode`, in their order. Crops that become equal in shape are
   /// computed together, loader.batch_size at a time.
   std::vector<ocr::RecognizedText> operator()(const std::vector<cv::Mat>& crops,
                                               ocr::ImageMode mode);
+
+  size_t batch() const { return batch_; }  ///< loader.batch_size
 
  private:
   std::vector<ocr::RecognizedText> read(const std::vector<cv::Mat>& inputs);

@@ -15,10 +15,9 @@ std::string key_of(size_t picture) {
 
 }  // namespace
 
-Outcomes::Outcomes(const World& world, size_t pictures, std::function<void(const Outcome&)> arrived)
-    : world_(world), arrived_(std::move(arrived)) {
+Outcomes::Outcomes(const World& world, size_t pictures, std::function<void(const Outcome&)> found)
+    : world_(world), pictures_(pictures), found_(std::move(found)) {
   if (world.rank != 0) return;
-  all_.resize(pictures);
   for (size_t rank = 0; rank < static_cast<size_t>(world.size); ++rank) next_.push_back(rank);
 }
 
@@ -28,20 +27,26 @@ void Outcomes::add(size_t picture, Outcome outcome) {
                       Deadline::after(kRequest));
     return;
   }
-  all_.at(picture) = std::move(outcome);
-  arrived_(all_.at(picture));
+  keep(picture, std::move(outcome));
   look();
 }
 
 void Outcomes::take(size_t picture, const std::string& value) {
   world_.store->erase(key_of(picture), Deadline::after(kRequest));
-  all_.at(picture) = {value.starts_with('+'), value.substr(1)};
-  arrived_(all_.at(picture));
+  keep(picture, {value.starts_with('+'), value.substr(1)});
+}
+
+void Outcomes::keep(size_t picture, Outcome outcome) {
+  early_.emplace(picture, std::move(outcome));
+  for (auto first = early_.begin(); first != early_.end() && first->first == handed_on_;
+       first = early_.erase(first), ++handed_on_) {
+    found_(first->second);
+  }
 }
 
 void Outcomes::look() {
   for (size_t rank = 1; rank < next_.size(); ++rank) {
-    for (size_t& next = next_[rank]; next < all_.size(); next += next_.size()) {
+    for (size_t& next = next_[rank]; next < pictures_; next += next_.size()) {
       const auto value = world_.store->try_get(key_of(next), Deadline::after(kRequest));
       if (!value) break;
       take(next, *value);
@@ -49,9 +54,9 @@ void Outcomes::look() {
   }
 }
 
-std::vector<Outcome> Outcomes::finish(std::chrono::milliseconds patience) {
+void Outcomes::finish(std::chrono::milliseconds patience) {
   for (size_t rank = 1; rank < next_.size(); ++rank) {
-    for (size_t& next = next_[rank]; next < all_.size(); next += next_.size()) {
+    for (size_t& next = next_[rank]; next < pictures_; next += next_.size()) {
       std::string value;
       try {
         value = world_.store->get(key_of(next), Deadline::after(patience));
@@ -60,14 +65,13 @@ std::vector<Outcome> Outcomes::finish(std::chrono::milliseconds patience) {
         throw Error(
             ErrorCode::kTimeout,
             fmt::format("rank {} has given no result for picture {} of {} in {} s", rank, next + 1,
-                        all_.size(),
+                        pictures_,
                         std::chrono::duration_cast<std::chrono::seconds>(patience).count()));
       }
       take(next, value);
       look();
     }
   }
-  return std::move(all_);
 }
 
 }  // namespace lockstep

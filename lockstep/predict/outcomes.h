@@ -2,6 +2,7 @@
 // What each picture gave, from all ranks to rank 0, over the store.
 
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -17,24 +18,28 @@ struct Outcome {
 /// Picture i is the business of rank i % size. One thread.
 class Outcomes {
  public:
-  /// Of `pictures` pictures. `arrived` hears of each outcome on rank 0, those of one rank in order.
-  Outcomes(const World& world, size_t pictures, std::function<void(const Outcome&)> arrived);
+  /// Of `pictures` pictures. Rank 0 calls `found` once for each, in the pictures' order, as soon as
+  /// it and all before it are known.
+  Outcomes(const World& world, size_t pictures, std::function<void(const Outcome&)> found);
 
-  /// This rank's next picture. On rank 0 it also looks for what has come from the others.
+  /// One of this rank's pictures, in any order. Rank 0 also looks for what the others have sent.
   void add(size_t picture, Outcome outcome);
 
-  /// Rank 0: waits for the rest and gives all in the pictures' order; other ranks: nothing.
+  /// Rank 0 waits for the rest; other ranks return at once.
   /// Errors: kTimeout naming a rank from which nothing came for `patience`.
-  std::vector<Outcome> finish(std::chrono::milliseconds patience = std::chrono::minutes(10));
+  void finish(std::chrono::milliseconds patience = std::chrono::minutes(10));
 
  private:
   void take(size_t picture, const std::string& value);
+  void keep(size_t picture, Outcome outcome);
   void look();
 
   const World& world_;
-  std::function<void(const Outcome&)> arrived_;
-  std::vector<Outcome> all_;  // rank 0
-  std::vector<size_t> next_;  // rank 0: of each rank, the first picture that has not come
+  const size_t pictures_;
+  std::function<void(const Outcome&)> found_;
+  std::map<size_t, Outcome> early_;  // rank 0: known, but not all before them
+  size_t handed_on_ = 0;             // rank 0: pictures below
+  std::vector<size_t> next_;         // rank 0: of each rank, the first picture that has not come
 };
 
 }  // namespace lockstep

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <fstream>
 
 #include "lockstep/base/error.h"
+#include "lockstep/data/cifar10.h"
 #include "lockstep/train/config/weights.h"
 
 namespace lockstep {
@@ -20,10 +22,6 @@ bool is_config(const std::string& path) {
   return path.ends_with(".yaml") || path.ends_with(".yml");
 }
 
-const char* option_of(ModelType type) {
-  return type == ModelType::kDet ? "--det" : "--rec";
-}
-
 const char* name_of(ModelType type) {
   switch (type) {
     case ModelType::kCls:
@@ -36,7 +34,11 @@ const char* name_of(ModelType type) {
   return "";
 }
 
-/// What one of --det and --rec holds.
+std::string option_of(ModelType type) {
+  return std::string("--") + name_of(type);
+}
+
+/// What one of --cls, --det and --rec holds.
 struct StageFiles {
   std::string config;
   std::string weights;
@@ -60,6 +62,7 @@ StageFiles sort_out(const std::vector<std::string>& values, ModelType type) {
 fs::path best_of(const TrainSection& train) {
   auto best = best_weights(train);
   if (!best.empty()) return best;
+  if (fs::exists(train.ckpt_save_dir / "latest")) return train.ckpt_save_dir / "latest";
   throw Error(ErrorCode::kNotFound,
               fmt::format("no weights: predict.ckpt_load_path is not set and there is no best.ckpt "
                           "in train.ckpt_save_dir ({})",
@@ -82,16 +85,13 @@ fs::path weights_of(const Config& config, const std::string& given) {
   return best_of(config.train);
 }
 
-Config load_stage(const std::string& path, const PredictOptions& options) {
-  Config config = load_config(path, options.overrides);
-  if (config.model.type == ModelType::kCls) {
-    throw wrong(path + ": model.type is cls; prediction is for det and rec");
-  }
-  return config;
-}
-
 PredictStage make_stage(Config config, const StageFiles& files) {
-  picture_pipeline(config);  // there must be one
+  if (config.model.type == ModelType::kCls) {  // there must be a way for pictures
+    picture_dataset(config);
+    class_names(config);
+  } else {
+    picture_pipeline(config);
+  }
   PredictStage stage{std::move(config), {}};
   stage.weights = weights_of(stage.config, files.weights);
   return stage;
@@ -108,7 +108,7 @@ std::optional<PredictStage> find_stage(ModelType type, const std::vector<std::st
       throw wrong(fmt::format("--config {} and {} {} are both for model.type {}", options.config,
                               option_of(type), files.config, name_of(type)));
     }
-    Config own = load_stage(files.config, options);
+    Config own = load_config(files.config, options.overrides);
     if (own.model.type != type) {
       throw wrong(fmt::format("{} {}: its model.type is {}", option_of(type), files.config,
                               name_of(own.model.type)));
@@ -140,7 +140,9 @@ const ocr::DecodeImage* decoder(const std::vector<ocr::Transform>& pipeline) {
 fs::path input_of(const PredictOptions& options, const PredictStage& first) {
   if (!options.input.empty()) return options.input;
   const auto& predict = first.config.predict;
-  if (predict && !predict->dataset.data_dirs.empty()) return predict->dataset.data_dirs.front();
+  if (predict && predict->dataset && !predict->dataset->data_dirs.empty()) {
+    return predict->dataset->data_dirs.front();
+  }
   throw wrong("nothing to predict: --input IMAGE|FOLDER, or the key predict.dataset.data_dir");
 }
 
@@ -152,30 +154,64 @@ fs::path output_of(const PredictOptions& options, const PredictStage& first) {
 }  // namespace
 
 std::string PredictPlan::result_file() const {
+  if (cls) return "cls_results.txt";
   if (det && rec) return "system_results.txt";
   return det ? "det_results.txt" : "rec_results.txt";
 }
 
 PredictPlan plan_prediction(const PredictOptions& options) {
   std::optional<Config> common;
-  if (!options.config.empty()) common = load_stage(options.config, options);
+  if (!options.config.empty()) common = load_config(options.config, options.overrides);
   PredictPlan plan;
+  plan.cls = find_stage(ModelType::kCls, options.cls, common, options);
   plan.det = find_stage(ModelType::kDet, options.det, common, options);
   plan.rec = find_stage(ModelType::kRec, options.rec, common, options);
-  if (!plan.det && !plan.rec) {
-    throw wrong("no network: --config FILE, --det FILE or --rec FILE, a .yaml file each");
+  if (!plan.cls && !plan.det && !plan.rec) {
+    throw wrong(
+        "no network: --config FILE, --cls FILE, --det FILE or --rec FILE, a .yaml file each");
   }
-  const PredictStage& first = plan.det ? *plan.det : *plan.rec;
-  plan.input = input_of(options, first);
-  plan.output = output_of(options, first);
+  if (plan.cls && (plan.det || plan.rec)) {
+    throw wrong("a classifier (model.type cls) works alone, without --det and --rec");
+  }
+  plan.input = input_of(options, plan.first());
+  plan.output = output_of(options, plan.first());
   plan.drop_score = options.drop_score;
+  plan.draw = options.draw;
   return plan;
+}
+
+const DatasetConfig& picture_dataset(const Config& config) {
+  const auto& predict = config.predict;
+  if (predict && predict->dataset && !predict->dataset->transforms.empty()) {
+    return *predict->dataset;
+  }
+  if (config.eval) return config.eval->dataset;
+  throw wrong(
+      "to predict, the configuration needs a section predict or eval with a "
+      "dataset.transform_pipeline");
+}
+
+std::vector<std::string> class_names(const Config& config) {
+  const auto count = static_cast<size_t>(config.model.head.num_classes);
+  auto names = std::get<ClassNames>(config.postprocess).label_list;
+  if (!names.empty() && names.size() != count) {
+    throw wrong(fmt::format("postprocess.label_list has {} names, model.head.num_classes is {}",
+                            names.size(), count));
+  }
+  if (!names.empty()) return names;
+  const fs::path file = find_cifar10(config.train.dataset.data_dirs.front()) / "batches.meta.txt";
+  std::ifstream lines(file);
+  for (std::string name; names.size() < count && std::getline(lines, name);) {
+    if (!name.empty()) names.push_back(name);
+  }
+  while (names.size() < count) names.push_back(std::to_string(names.size()));
+  return names;
 }
 
 std::vector<ocr::Transform> picture_pipeline(const Config& config) {
   std::vector<ocr::Transform> pipeline;
-  if (config.predict) {
-    pipeline = config.predict->dataset.pipeline;
+  if (config.predict && config.predict->dataset) {
+    pipeline = config.predict->dataset->pipeline;
   } else if (config.eval) {
     pipeline = config.eval->dataset.pipeline;
   }
@@ -188,6 +224,14 @@ std::vector<ocr::Transform> picture_pipeline(const Config& config) {
   }
   std::get<ocr::DecodeImage>(*decode).keep_ori = true;
   return pipeline;
+}
+
+LoaderConfig picture_loader(const Config& config) {
+  if (config.predict && config.predict->loader) return *config.predict->loader;
+  if (config.eval) return config.eval->loader;
+  LoaderConfig single;
+  single.batch_size = 1;
+  return single;
 }
 
 std::vector<ocr::Transform> crop_pipeline(const Config& config) {

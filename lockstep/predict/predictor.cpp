@@ -36,6 +36,10 @@ void save_picture(const fs::path& path, const cv::Mat& picture) {
       path, std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
 }
 
+std::string file_of(const ocr::Sample& picture) {
+  return fs::path(picture.source).filename().string();
+}
+
 /// Recipes name a font of their own repository, which need not be here.
 std::string family_of(const std::string& font) {
   try {
@@ -49,6 +53,7 @@ std::string family_of(const std::string& font) {
 }  // namespace
 
 Predictor::Predictor(const PredictPlan& plan, c10::Device device) : plan_(plan) {
+  if (plan.cls) classifier_.emplace(*plan.cls, device);
   if (plan.det) detector_.emplace(*plan.det, device);
   if (plan.rec) recogniser_.emplace(*plan.rec, device);
   if (!detector_ || !recogniser_ || !plan.rec->config.predict) return;
@@ -56,27 +61,52 @@ Predictor::Predictor(const PredictPlan& plan, c10::Device device) : plan_(plan) 
   if (!font.empty()) font_ = family_of(font);
 }
 
-std::string Predictor::operator()(const fs::path& picture, const std::string& name) {
-  const std::string file = picture.filename().string();
-  if (!detector_) return ocr::recognition_line(file, (*recogniser_)(picture).text);
-  const Detector::Result found = (*detector_)(picture);
-  return recogniser_ ? read_regions(file, name, found) : list_regions(file, name, found);
+ocr::Sample Predictor::load(const fs::path& picture) const {
+  if (classifier_) return classifier_->load(picture);
+  return detector_ ? detector_->load(picture) : recogniser_->load(picture);
 }
 
-std::string Predictor::list_regions(const std::string& file, const std::string& name,
-                                    const Detector::Result& found) {
-  const auto regions = ocr::checked_regions(found.regions, found.picture.size());
+size_t Predictor::batch() const {
+  if (classifier_) return classifier_->batch();
+  return detector_ ? detector_->batch() : recogniser_->batch();
+}
+
+std::vector<std::string> Predictor::operator()(const Samples& pictures,
+                                               const std::vector<std::string>& names) {
+  if (classifier_) return classifier_->lines(pictures);
+  if (!detector_) return read_words(pictures);
+  std::vector<std::string> lines;
+  const auto found = (*detector_)(pictures);
+  for (size_t i = 0; i < pictures.size(); ++i) {
+    lines.push_back(recogniser_ ? read_regions(pictures[i], names[i], found[i])
+                                : list_regions(pictures[i], names[i], found[i]));
+  }
+  return lines;
+}
+
+std::vector<std::string> Predictor::read_words(const Samples& pictures) {
+  const auto texts = (*recogniser_)(pictures);
+  std::vector<std::string> lines;
+  for (size_t i = 0; i < texts.size(); ++i) {
+    lines.push_back(ocr::recognition_line(file_of(pictures[i]), texts[i].text));
+  }
+  return lines;
+}
+
+std::string Predictor::list_regions(const ocr::Sample& picture, const std::string& name,
+                                    const Regions& found) {
+  const auto regions = ocr::checked_regions(found, picture.original.size());
   std::vector<ocr::Annotation> shown;
   for (const auto& one : regions) shown.push_back({one, ""});
-  draw(name + "_det_res.png", found.picture, shown);
-  return ocr::detection_line(file, regions);
+  draw(name + "_det_res.png", picture.original, shown);
+  return ocr::detection_line(file_of(picture), regions);
 }
 
-std::string Predictor::read_regions(const std::string& file, const std::string& name,
-                                    const Detector::Result& found) {
-  const auto regions = ocr::checked_regions(found.regions, found.picture.size());
+std::string Predictor::read_regions(const ocr::Sample& picture, const std::string& name,
+                                    const Regions& found) {
+  const auto regions = ocr::checked_regions(found, picture.original.size());
   std::vector<cv::Mat> crops;
-  for (const auto& one : regions) crops.push_back(ocr::crop_text_region(found.picture, one));
+  for (const auto& one : regions) crops.push_back(ocr::crop_text_region(picture.original, one));
   const auto texts = (*recogniser_)(crops, detector_->mode());
   std::vector<ocr::ReadRegion> read;
   std::vector<ocr::Annotation> shown;
@@ -85,12 +115,13 @@ std::string Predictor::read_regions(const std::string& file, const std::string& 
     read.push_back({regions[i], texts[i].text});
     shown.push_back({regions[i], texts[i].text});
   }
-  draw(name + "_res.png", found.picture, shown);
-  return ocr::system_line(file, read);
+  draw(name + "_res.png", picture.original, shown);
+  return ocr::system_line(file_of(picture), read);
 }
 
 void Predictor::draw(const std::string& file, const cv::Mat& picture,
                      const std::vector<ocr::Annotation>& shown) {
+  if (!plan_.draw) return;
   save_picture(plan_.output / file,
                ocr::annotate(as_bgr(picture, detector_->mode()), shown, font_));
 }

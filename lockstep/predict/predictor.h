@@ -5,6 +5,7 @@
 #include <string>
 
 #include "lockstep/ocr/draw/annotate.h"
+#include "lockstep/predict/classifier.h"
 #include "lockstep/predict/network.h"
 
 namespace lockstep {
@@ -13,23 +14,34 @@ namespace lockstep {
 class Predictor {
  public:
   /// Keeps a reference to `plan`. A font (predict.vis_font_path) that is not there costs a warning.
-  /// Errors: those of Detector and Recogniser.
+  /// Errors: those of Classifier, Detector and Recogniser.
   Predictor(const PredictPlan& plan, c10::Device device);
 
-  /// The picture's line of the result file; with a detector also draws a copy of the picture, into
-  /// plan.output under `name` with "_det_res.png" or "_res.png" behind it.
-  /// Errors: those of a bad picture, naming it; kIo for the copy.
-  std::string operator()(const std::filesystem::path& picture, const std::string& name);
+  /// Reads a picture for the first network; `source` stays its path. Any number of threads.
+  /// Errors: those of a bad picture, naming it.
+  ocr::Sample load(const std::filesystem::path& picture) const;
+
+  /// Pictures that go through the first network at once: loader.batch_size.
+  size_t batch() const;
+
+  /// The line of the result file of each of `pictures`, which are of equal shape; with a detector
+  /// and plan.draw also draws a copy of each, into plan.output under its name with "_det_res.png"
+  /// or "_res.png" behind it. Errors: kIo for a copy.
+  std::vector<std::string> operator()(const Samples& pictures,
+                                      const std::vector<std::string>& names);
 
  private:
-  std::string list_regions(const std::string& file, const std::string& name,
-                           const Detector::Result& found);
-  std::string read_regions(const std::string& file, const std::string& name,
-                           const Detector::Result& found);
+  using Regions = std::vector<ocr::DetectedRegion>;
+  std::vector<std::string> read_words(const Samples& pictures);
+  std::string list_regions(const ocr::Sample& picture, const std::string& name,
+                           const Regions& found);
+  std::string read_regions(const ocr::Sample& picture, const std::string& name,
+                           const Regions& found);
   void draw(const std::string& file, const cv::Mat& picture,
             const std::vector<ocr::Annotation>& shown);
 
   const PredictPlan& plan_;
+  std::optional<Classifier> classifier_;
   std::optional<Detector> detector_;
   std::optional<Recogniser> recogniser_;
   std::string font_ = "Sans";

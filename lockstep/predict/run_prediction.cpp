@@ -1,14 +1,19 @@
 #include "lockstep/predict/run_prediction.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 
 #include <chrono>
+#include <cstdio>
 #include <filesystem>
+#include <opencv2/core.hpp>
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/file.h"
 #include "lockstep/base/folder.h"
 #include "lockstep/base/log.h"
+#include "lockstep/base/unique_fd.h"
+#include "lockstep/data/prefetcher.h"
 #include "lockstep/observe/progress.h"
 #include "lockstep/ocr/predict/pictures.h"
 #include "lockstep/predict/outcomes.h"
@@ -22,16 +27,25 @@ namespace {
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
-/// Only what is wrong with the picture; a full disk or a defect ends the run.
-Outcome try_picture(Predictor& predictor, const fs::path& picture, const std::string& name) {
+constexpr auto kPicture = std::chrono::minutes(10);  // to read one, from any disk
+
+/// A picture that a thread has read, or why it cannot be used.
+struct Loaded {
+  size_t picture = 0;
+  ocr::Sample sample;
+  std::string fault;
+};
+
+/// Only what is wrong with the picture is kept; a full disk or a defect ends the run.
+Loaded load(const Predictor& predictor, size_t number, const fs::path& picture) {
   try {
-    return {true, predictor(picture, name)};
+    return {number, predictor.load(picture), ""};
   } catch (const Error& error) {
     const bool of_picture = error.code() == ErrorCode::kCorrupt ||
                             error.code() == ErrorCode::kNotFound ||
                             error.code() == ErrorCode::kInvalidArgument;
     if (!of_picture) throw;
-    return {false, error.what()};
+    return {number, {}, error.what()};
   }
 }
 
@@ -62,45 +76,117 @@ class Meter {
   Clock::time_point begun_ = Clock::now();
 };
 
-void report(const PredictPlan& plan, const std::vector<Outcome>& outcomes) {
-  std::string lines;
-  size_t good = 0;
-  for (const Outcome& one : outcomes) {
-    if (!one.good) continue;
-    lines += one.text + "\n";
-    ++good;
+/// The lines so far stand in FILE.partial, which becomes FILE at the end: a run that is killed
+/// leaves what it had.
+class ResultFile {
+ public:
+  /// Nothing is written before the first line.
+  explicit ResultFile(const PredictPlan& plan)
+      : path_(plan.output / plan.result_file()), partial_(path_.string() + ".partial") {}
+
+  /// One by one, in the pictures' order.
+  void add(const Outcome& outcome) {
+    ++(outcome.good ? good_ : bad_);
+    if (!outcome.good) return;
+    if (!fd_) open();
+    const std::string line = outcome.text + "\n";
+    write_all(fd_.get(), line.data(), line.size(), partial_.string());
   }
-  if (good == 0) {
-    throw Error(ErrorCode::kCorrupt, fmt::format("none of the {} pictures of {} could be used",
-                                                 outcomes.size(), plan.input.string()));
+
+  void finish(const fs::path& input) {
+    if (good_ == 0) {
+      throw Error(ErrorCode::kCorrupt,
+                  fmt::format("none of the {} pictures of {} could be used", bad_, input.string()));
+    }
+    if (::fsync(fd_.get()) != 0 || ::rename(partial_.c_str(), path_.c_str()) != 0) {
+      throw io_error("finish " + path_.string());
+    }
+    sync_folder(path_.parent_path());
+    log_info(fmt::format("{} picture{} in {}{}", good_, good_ == 1 ? "" : "s", path_.string(),
+                         bad_ == 0 ? "" : fmt::format("; {} could not be used", bad_)));
   }
-  const fs::path file = plan.output / plan.result_file();
-  write_file_atomically(file, lines);
-  const size_t bad = outcomes.size() - good;
-  log_info(fmt::format("{} picture{} in {}{}", good, good == 1 ? "" : "s", file.string(),
-                       bad == 0 ? "" : fmt::format("; {} could not be used", bad)));
-}
+
+ private:
+  void open() {
+    fd_.reset(::open(partial_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+    if (!fd_) throw io_error("create " + partial_.string());
+  }
+
+  fs::path path_;
+  fs::path partial_;
+  UniqueFd fd_;
+  size_t good_ = 0;
+  size_t bad_ = 0;
+};
+
+/// Pictures that go through the first network together, until they are enough or another shape
+/// comes.
+class PictureBatch {
+ public:
+  PictureBatch(Predictor& predictor, const std::vector<std::string>& names, Outcomes& outcomes)
+      : predictor_(predictor), names_(names), outcomes_(outcomes) {}
+
+  void add(Loaded loaded) {
+    if (!loaded.fault.empty()) return outcomes_.add(loaded.picture, {false, loaded.fault});
+    if (!samples_.empty() && !same_shape(samples_.back().image, loaded.sample.image)) flush();
+    numbers_.push_back(loaded.picture);
+    samples_.push_back(std::move(loaded.sample));
+    if (samples_.size() >= predictor_.batch()) flush();
+  }
+
+  void flush() {
+    if (samples_.empty()) return;
+    std::vector<std::string> names;
+    for (const size_t number : numbers_) names.push_back(names_[number]);
+    auto lines = predictor_(samples_, names);
+    for (size_t i = 0; i < lines.size(); ++i) {
+      outcomes_.add(numbers_[i], {true, std::move(lines[i])});
+    }
+    numbers_.clear();
+    samples_.clear();
+  }
+
+ private:
+  Predictor& predictor_;
+  const std::vector<std::string>& names_;
+  Outcomes& outcomes_;
+  std::vector<size_t> numbers_;
+  Samples samples_;
+};
 
 }  // namespace
 
 int run_prediction(const PredictPlan& plan, World world) {
   const auto pictures = ocr::find_pictures(plan.input, plan.output);
   const auto names = ocr::result_names(pictures, plan.input);
-  const Config& config = (plan.det ? plan.det : plan.rec)->config;
+  const Config& config = plan.first().config;
   const auto device = take_compute_device(config, world);
   set_threads(threads_of(config.parallel, world));
   Predictor predictor(plan, device);
   make_folder(plan.output);
 
   Meter meter(pictures.size(), world.rank == 0);
-  Outcomes outcomes(world, pictures.size(), [&](const Outcome& one) { meter.count(one); });
+  ResultFile results(plan);
+  Outcomes outcomes(world, pictures.size(), [&](const Outcome& one) {
+    results.add(one);
+    meter.count(one);
+  });
+  PictureBatch batch(predictor, names, outcomes);
   const auto size = static_cast<size_t>(world.size);
-  for (auto i = static_cast<size_t>(world.rank); i < pictures.size(); i += size) {
-    outcomes.add(i, try_picture(predictor, pictures[i], names[i]));
-  }
-  const auto all = outcomes.finish();
+  const auto first = static_cast<size_t>(world.rank);
+  const size_t own = pictures.size() > first ? (pictures.size() - first + size - 1) / size : 0;
+  const int threads = data_threads(picture_loader(config), workers_of(world));
+  cv::setNumThreads(1);
+  Prefetcher<Loaded> loading(threads, threads + static_cast<int64_t>(predictor.batch()));
+  loading.start(static_cast<int64_t>(own), [&](int64_t item) {
+    const size_t number = first + static_cast<size_t>(item) * size;
+    return load(predictor, number, pictures[number]);
+  });
+  while (auto loaded = loading.next(Deadline::after(kPicture))) batch.add(std::move(*loaded));
+  batch.flush();
+  outcomes.finish();
   meter.finish();
-  if (world.rank == 0) report(plan, all);
+  if (world.rank == 0) results.finish(plan.input);
   return 0;
 }
 

@@ -8,7 +8,8 @@
 // tensors, unchanged, until Work::wait() has returned: the Work does not hold them.
 //
 // Tensors may lie on any device, on each rank on another: those that are not on the CPU are copied
-// to host memory before the call returns and back within Work::wait(), see staging.h. But those on
+// to host memory before the call returns and back within Work::wait(), see staging.h: without
+// wait(), of a Work that is dropped, they keep their values. But those on
 // ProcessGroup::device() ("c10d:nccl") stay there; then a call's tensors lie there on all ranks.
 
 #include <ATen/core/Tensor.h>

@@ -25,8 +25,8 @@ void await_stream(c10::Device device);
 /// Host memory for the tensors of one collective. That of a tensor on the CPU is its own, and
 /// nothing is copied; any other has a copy, page-locked where the tensor is CUDA's: its values are
 /// there when in() or in_out() returns, and what the collective left there comes back to the tensor
-/// within Work::wait(). Both copies go through the stream that is current when they are made, and
-/// are over when the call returns.
+/// within Work::wait(), never where the Work is dropped without. Both copies go through the stream
+/// that is current when they are made, and are over when the call returns.
 ///
 ///   Staging staging;
 ///   void* data = staging.in_out(tensor);

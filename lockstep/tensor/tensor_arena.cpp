@@ -19,7 +19,8 @@ int64_t round_up_to_page(int64_t bytes) {
   return (bytes + kPageBytes - 1) / kPageBytes * kPageBytes;
 }
 
-thread_local std::shared_ptr<TensorArena> serving;
+/// The latest last.
+thread_local std::vector<std::shared_ptr<TensorArena>> serving;
 
 }  // namespace
 
@@ -54,9 +55,11 @@ class ArenaAllocator final : public c10::Allocator {
   explicit ArenaAllocator(c10::Allocator* usual) : usual_(usual) { c10::SetCPUAllocator(this); }
 
   c10::DataPtr serve(size_t bytes) const {
-    if (bytes >= static_cast<size_t>(TensorArena::kMinBytes) && serving) {
-      if (std::byte* data = take(serving, static_cast<int64_t>(bytes))) {
-        return {data, data, &free_any, c10::Device(c10::DeviceType::CPU)};
+    if (bytes >= static_cast<size_t>(TensorArena::kMinBytes)) {
+      for (auto arena = serving.rbegin(); arena != serving.rend(); ++arena) {
+        if (std::byte* data = take(*arena, static_cast<int64_t>(bytes))) {
+          return {data, data, &free_any, c10::Device(c10::DeviceType::CPU)};
+        }
       }
     }
     return usual_->allocate(bytes);
@@ -117,8 +120,13 @@ TensorArena::~TensorArena() {
   ArenaAllocator::instance().leave(this);
 }
 
-void TensorArena::serve_this_thread(std::shared_ptr<TensorArena> arena) {
-  serving = std::move(arena);
+void TensorArena::serve_this_thread(const std::shared_ptr<TensorArena>& arena) {
+  stop_serving_this_thread(arena);
+  serving.push_back(arena);
+}
+
+void TensorArena::stop_serving_this_thread(const std::shared_ptr<TensorArena>& arena) {
+  std::erase(serving, arena);
 }
 
 bool TensorArena::holds(const void* data) const {

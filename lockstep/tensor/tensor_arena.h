@@ -13,7 +13,8 @@ namespace lockstep {
 
 /// Blocks of shared memory of certain sizes. While an arena serves a thread, CPU tensors that
 /// libtorch makes in that thread and that need exactly as many bytes as a free block has, lie in
-/// that block; the block is free again when the tensor's storage is.
+/// that block; the block is free again when the tensor's storage is. Several may serve a thread at
+/// once, as when one backward pass goes through several models.
 ///
 /// Nothing depends on a tensor lying there: when all blocks of a size are taken, memory comes from
 /// libtorch's usual allocator. What is won for a gradient of many MiB: no copy into shared memory,
@@ -38,8 +39,9 @@ class TensorArena {
   TensorArena(const TensorArena&) = delete;
   TensorArena& operator=(const TensorArena&) = delete;
 
-  /// `arena` serves the calling thread from now on, instead of the one before; null: none does.
-  static void serve_this_thread(std::shared_ptr<TensorArena> arena);
+  /// `arena` serves the calling thread from now on, before all others that do.
+  static void serve_this_thread(const std::shared_ptr<TensorArena>& arena);
+  static void stop_serving_this_thread(const std::shared_ptr<TensorArena>& arena);
 
   /// True when `data` lies in a block.
   bool holds(const void* data) const;

@@ -2,6 +2,7 @@
 
 #include <ATen/core/grad_mode.h>
 
+#include <algorithm>
 #include <chrono>
 
 #include "lockstep/amp/autocast.h"
@@ -16,19 +17,24 @@ using Sums = std::vector<double>;
 
 /// Those of one shard; nothing when interrupted.
 std::optional<Sums> sum_over_batches(Model& model, BatchSource& loader, Task& task, AmpLevel level,
-                                     const EvalHooks& hooks) {
+                                     const EvalHooks& hooks,
+                                     const std::function<void(int64_t)>& judged) {
   Sums sums(task.num_sums() + 1);
   const at::Device device = model.device();
-  while (!hooks.interrupted()) {
+  for (int64_t taken = 0; !hooks.interrupted(); ++taken) {
+    if (hooks.max_batches > 0 && taken == hooks.max_batches) return sums;
     const auto batch = loader.next();
     if (!batch) return sums;
     for (const auto& line : batch->faults) hooks.fault(line);
     sums.back() += static_cast<double>(batch->faults.size());
-    if (batch->images.size(0) == 0) continue;
-    const auto output = forward_at(level, batch->images.to(device),
-                                   [&](const at::Tensor& images) { return model.forward(images); });
-    const auto part = task.sums(output.cpu(), *batch);
-    for (size_t i = 0; i < part.size(); ++i) sums[i] += part[i];
+    if (batch->images.size(0) > 0) {
+      const auto output =
+          forward_at(level, batch->images.to(device),
+                     [&](const at::Tensor& images) { return model.forward(images); });
+      const auto part = task.sums(output.cpu(), *batch);
+      for (size_t i = 0; i < part.size(); ++i) sums[i] += part[i];
+    }
+    judged(batch->valid + std::ssize(batch->faults));
   }
   return std::nullopt;
 }
@@ -51,6 +57,18 @@ std::optional<Sums> sum_over_shards(const std::optional<std::vector<Sums>>& shar
 
 }  // namespace
 
+Progress to_progress(const EvalState& state, int num_ranks) {
+  Progress progress;
+  progress.title = "evaluation";
+  progress.step = state.judged * num_ranks;
+  progress.num_steps = state.samples * num_ranks;
+  const double seconds = std::chrono::duration<double>(state.elapsed).count();
+  if (seconds > 0) progress.images_per_s = static_cast<double>(progress.step) / seconds;
+  progress.left = estimate_left(state.judged, std::max<int64_t>(state.samples - state.judged, 0),
+                                state.elapsed);
+  return progress;
+}
+
 std::optional<EvalResult> evaluate(Model& model, BatchSource& loader,
                                    std::span<const DistributedSampler> samplers,
                                    ProcessGroup& group, Task& task, AmpLevel level,
@@ -61,9 +79,16 @@ std::optional<EvalResult> evaluate(Model& model, BatchSource& loader,
   broadcast_values(group, buffers_of(model));
   model.eval();
   std::optional<std::vector<Sums>> shards(std::in_place);
+  EvalState state;
+  for (const auto& sampler : samplers) state.samples += sampler.num_unpadded();
+  const auto judged = [&](int64_t samples) {
+    state.judged += samples;
+    state.elapsed = std::chrono::steady_clock::now() - begin;
+    hooks.judged(state);
+  };
   for (const auto& sampler : samplers) {
     loader.start(0, sampler.indices(), sampler.num_unpadded());
-    const auto sums = sum_over_batches(model, loader, task, level, hooks);
+    const auto sums = sum_over_batches(model, loader, task, level, hooks, judged);
     if (!sums) {
       shards.reset();
       break;

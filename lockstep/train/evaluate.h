@@ -1,23 +1,37 @@
 #pragma once
 // How good the weights are, over all ranks, every sample counted once.
 
+#include <chrono>
 #include <functional>
 #include <optional>
 #include <span>
+#include <string>
 
 #include "lockstep/amp/amp_level.h"
 #include "lockstep/comm/process_group.h"
 #include "lockstep/models/model.h"
+#include "lockstep/observe/progress.h"
 #include "lockstep/parallel/distributed_sampler.h"
 #include "lockstep/train/task/task.h"
 
 namespace lockstep {
 
-/// What may stop an evaluation, and who hears of samples that cannot be used.
+/// How far this rank is.
+struct EvalState {
+  int64_t judged = 0;   ///< Samples, those that cannot be used among them.
+  int64_t samples = 0;  ///< In all.
+  std::chrono::nanoseconds elapsed{};
+};
+/// For a progress line: the rates and counts of `num_ranks` that are as far as this one.
+Progress to_progress(const EvalState& state, int num_ranks);
+
+/// What may stop an evaluation, and who hears of its way and of samples that cannot be used.
 struct EvalHooks {
   /// Asked before every batch.
   std::function<bool()> interrupted = [] { return false; };
   std::function<void(const std::string& line)> fault = [](const std::string&) {};
+  std::function<void(const EvalState& state)> judged = [](const EvalState&) {};  ///< After a batch.
+  int64_t max_batches = 0;  ///< Of each shard; 0: all. To try an evaluation out.
 };
 
 /// Collective. Every rank reads its shards of the data, one after the other, and the sums of all

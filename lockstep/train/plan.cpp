@@ -67,8 +67,9 @@ RunPlan complete_plan(RunPlan plan, const Config& config, int optimizer_copies,
   }
   if (config.train.ema) plan.weights_bytes += plan.parameters * kFloatBytes;
   plan.optimizer_bytes = plan.trainable * kFloatBytes * optimizer_copies;
-  plan.batches_bytes =
-      loader.batch_size * shards_a_rank * (loader.prefetch_size + 1) * image_elements * kFloatBytes;
+  plan.batches_bytes = loader.batch_size * shards_a_rank *
+                       (batches_ahead(loader, plan.data_threads) + 1) * image_elements *
+                       kFloatBytes;
   return plan;
 }
 

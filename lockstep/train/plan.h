@@ -13,7 +13,8 @@ struct RunPlan {
   int64_t parameters = 0;
   int64_t trainable = 0;
   int num_ranks = 1;
-  int num_shards = 1;  ///< As many as ranks, without parallel.shards.
+  int num_shards = 1;    ///< As many as ranks, without parallel.shards.
+  int data_threads = 1;  ///< That make batches.
   int64_t train_samples = 0;
   std::string samples_note;  ///< Where their number is from, when the data are not there.
   int64_t samples_a_rank = 0;

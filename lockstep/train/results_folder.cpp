@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cstring>
+#include <regex>
 #include <thread>
 
 #include "lockstep/base/error.h"
@@ -49,20 +50,54 @@ std::optional<FolderLock> hold_results_folder(const fs::path& dir, Deadline dead
                           dir.string()));
 }
 
+namespace {
+
+constexpr const char* kEarlier = "earlier";
+
+/// STEM.1, or the first of .2, .3, ... that does not exist.
+fs::path free_name(const fs::path& stem) {
+  for (int number = 1;; ++number) {
+    fs::path name = fmt::format("{}.{}", stem.string(), number);
+    if (!fs::exists(fs::symlink_status(name))) return name;
+  }
+}
+
+/// What a run writes; other things may lie in a folder that is not its own.
+bool is_result(const std::string& name) {
+  static const std::regex kNames(
+      R"(\.?step_\d+.*|\.?(latest|best)(\..*)?|e\d+\.(ckpt|safetensors).*|log_(eval_)?\d+\.txt|)"
+      R"((metrics\.jsonl|result\.log|result\.svg)(\..*)?|(args|train_config)\.yaml|\.(job|writer.*))");
+  return std::regex_match(name, kNames);
+}
+
+fs::path move_contents(const fs::path& dir) {
+  std::vector<fs::path> items;
+  for (const auto& item : fs::directory_iterator(dir)) {
+    if (is_result(item.path().filename().string())) items.push_back(item.path());
+  }
+  const fs::path target = free_name(dir / kEarlier);
+  make_folder(target);
+  for (const auto& item : items) {
+    std::error_code error;
+    fs::rename(item, target / item.filename(), error);
+    if (!error) continue;
+    throw Error(ErrorCode::kIo,
+                fmt::format("move {} to {}: {}", item.string(), target.string(), error.message()));
+  }
+  return target;
+}
+
+}  // namespace
+
 fs::path move_earlier_results(const fs::path& given) {
   const fs::path dir = without_slash(given);
   if (!has_checkpoint(dir) && !fs::exists(dir / "metrics.jsonl")) return {};
-  for (int number = 1;; ++number) {
-    const fs::path target = fmt::format("{}.{}", dir.string(), number);
-    if (fs::exists(fs::symlink_status(target))) continue;
-    std::error_code error;
-    fs::rename(dir, target, error);
-    if (error) {
-      throw Error(ErrorCode::kIo,
-                  fmt::format("move {} to {}: {}", dir.string(), target.string(), error.message()));
-    }
-    return target;
-  }
+  const bool has_name = dir.has_filename() && dir.filename() != "." && dir.filename() != "..";
+  if (!has_name) return move_contents(dir);
+  const fs::path target = free_name(dir);
+  std::error_code error;
+  fs::rename(dir, target, error);
+  return error ? move_contents(dir) : target;
 }
 
 bool is_checkpoint_of(const fs::path& checkpoint, const fs::path& dir) {

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "lockstep/base/error.h"
 #include "lockstep/base/file.h"
 
@@ -20,17 +22,26 @@ std::string averaging_file(int rank) {
 
 }  // namespace
 
-bool finds_own_results(const Config& config, const World& world, ProcessGroup& group) {
+bool finds_own_results(const Config& config, const World& world, ProcessGroup& group,
+                       WriterFence* fence) {
   if (world.generation == 1) return false;
   int32_t own = 0;
-  const fs::path mark = config.train.ckpt_save_dir / kJobFile;
+  const fs::path& dir = config.train.ckpt_save_dir;
+  const fs::path mark = dir / kJobFile;
   if (group.rank() == 0) own = fs::exists(mark) && read_file(mark, 4096) == world.job_id ? 1 : 0;
+  if (own == 1) {  // before anybody looks what to go on from
+    *fence = WriterFence(dir, world.job_id, world.generation);
+    remove_leftovers(dir, *fence);
+  }
   group.broadcast(&own, 1, DType::kInt32, 0).wait();
   return own == 1;
 }
 
-void mark_results(const Config& config, const World& world) {
-  write_file_atomically(config.train.ckpt_save_dir / kJobFile, world.job_id);
+WriterFence mark_results(const Config& config, const World& world) {
+  const fs::path& dir = config.train.ckpt_save_dir;
+  const WriterFence fence(dir, world.job_id, world.generation);
+  write_file_atomically(dir / kJobFile, world.job_id);
+  return fence;
 }
 
 fs::path resume_place(const fs::path& named) {
@@ -74,26 +85,47 @@ void load_ema(const fs::path& checkpoint, Ema& ema) {
   if (file) ema.load(file->tensors, (checkpoint / kEmaFile).string());
 }
 
-void check_resumable(const TrainingState& state, const Config& config, int shards,
-                     int64_t steps_per_epoch) {
-  if (state.batch_in_epoch == 0) return;
-  const int64_t of_these = state.batch_in_epoch * config.train.loader.batch_size * shards;
-  if (state.shards != shards || state.batch_in_epoch >= steps_per_epoch ||
-      state.epoch_samples != of_these) {
-    throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("the checkpoint of step {} lies within an epoch of {} shards (ranks, "
-                            "without parallel.shards) after {} of its samples; go on with as many "
-                            "of them, now {}, and the same batch size and data",
-                            state.step, state.shards, state.epoch_samples, shards));
+void check_resumable(const TrainingState& state, int64_t dataset_size) {
+  if (state.epoch_samples < dataset_size) return;
+  if (state.epoch_samples == 0) return;  // no data at all is another's error
+  throw Error(
+      ErrorCode::kInvalidArgument,
+      fmt::format("the checkpoint of step {} lies within an epoch, after {} of its samples, "
+                  "and the data have {}; go on with the data it was saved with",
+                  state.step, state.epoch_samples, dataset_size));
+}
+
+int64_t more_padding(int64_t whole, int64_t rest, const LoaderConfig& loader) {
+  if (loader.drop_remainder || loader.batch_size == 1) return 0;
+  return rest % loader.batch_size == 1 && whole % loader.batch_size != 1 ? 1 : 0;
+}
+
+bool recount(TrainingState& state, const EpochShape& shape) {
+  const int64_t batch = state.epoch_samples > 0 ? shape.steps_per_epoch - shape.steps_left : 0;
+  const bool changes = batch != state.batch_in_epoch || shape.shards != state.shards;
+  state.dealt_anew = state.epoch_samples > 0 && (state.dealt_anew || changes);
+  if (batch != state.batch_in_epoch) {
+    const double mean =
+        state.epoch_loss / static_cast<double>(std::max<int64_t>(1, state.batch_in_epoch));
+    state.epoch_loss = mean * static_cast<double>(batch);
+    state.batch_in_epoch = batch;
   }
-  const int64_t accumulation = config.train.gradient_accumulation_steps;
-  if (state.batch_in_epoch % accumulation != 0) {
-    throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("the checkpoint of step {} lies within an epoch after {} batches, "
-                            "which is no multiple of train.gradient_accumulation_steps {}; go on "
-                            "with the value it was saved with",
-                            state.step, state.batch_in_epoch, accumulation));
+  if (shape.shards != state.shards) {
+    state.dropped_batches = state.dropped_batches * state.shards / shape.shards;  // never back
+    state.shards = shape.shards;
   }
+  state.schedule_step =
+      state.epoch * shape.steps_per_epoch + state.batch_in_epoch - state.dropped_batches;
+  return changes;
+}
+
+double schedule_position(const TrainingState& state, int64_t steps_per_epoch,
+                         int64_t dataset_size) {
+  if (!state.dealt_anew) return static_cast<double>(state.schedule_step);
+  const auto steps = static_cast<double>(steps_per_epoch);
+  const double used = static_cast<double>(state.epoch_samples) / static_cast<double>(dataset_size);
+  const auto dropped = static_cast<double>(state.dropped_batches);
+  return (static_cast<double>(state.epoch) + std::min(1.0, used)) * steps - dropped;
 }
 
 }  // namespace lockstep

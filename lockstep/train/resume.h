@@ -22,10 +22,13 @@ struct Resumed {
 };
 
 /// Workers that were started again go on where the job was: whether the results in
-/// train.ckpt_save_dir are this job's. Collective; of rank 0's disk.
-bool finds_own_results(const Config& config, const World& world, ProcessGroup& group);
-/// Says of the results to come whose they are. On rank 0.
-void mark_results(const Config& config, const World& world);
+/// train.ckpt_save_dir are this job's. If so, earlier generations write there no more when it
+/// returns, and what they had half written is gone. Collective; of rank 0's disk, who gets `fence`.
+/// Errors: those of WriterFence.
+bool finds_own_results(const Config& config, const World& world, ProcessGroup& group,
+                       WriterFence* fence);
+/// Says of the results to come whose they are, and which generation's. On rank 0.
+WriterFence mark_results(const Config& config, const World& world);
 
 /// MindOCR's name for what a run goes on from, DIR/train_resume.ckpt, is DIR here, where the newest
 /// checkpoint is looked for; any other path, and such a file that there is, stays as it is.
@@ -46,10 +49,32 @@ void load_ema(const std::filesystem::path& checkpoint, Ema& ema);
 /// That of one rank; empty when `checkpoint` has none, or is empty. Errors: as load_extra().
 AveragingState load_averaging(const std::filesystem::path& checkpoint, int rank);
 
-/// Whether a run of so many shards (ranks, without parallel.shards) can go on from `state`. Errors:
-/// kInvalidArgument when it lies within an epoch and was saved with other batches or shards, or
-/// lies within an optimizer step of this train.gradient_accumulation_steps.
-void check_resumable(const TrainingState& state, const Config& config, int shards,
-                     int64_t steps_per_epoch);
+/// Whether an epoch of `dataset_size` samples can be gone on with from `state`. Errors:
+/// kInvalidArgument when more of them were taken than there are.
+void check_resumable(const TrainingState& state, int64_t dataset_size);
+
+/// What a run has of an epoch that another number of ranks, or other batches, may have begun. What
+/// those took is a prefix of the epoch's order, TrainingState::epoch_samples long.
+struct EpochShape {
+  int shards = 1;               ///< Of this run: ranks, without parallel.shards.
+  int64_t steps_per_epoch = 0;  ///< Micro-steps of a whole epoch.
+  int64_t steps_left = 0;       ///< Of the one that `state` lies in, with the rest dealt anew.
+};
+/// Samples of padding that each shard gets behind the `rest` of an epoch that was dealt anew: 1
+/// where its last batch would have a single sample, which batch norm cannot take, and that of a
+/// whole epoch
+/// (`whole` samples a shard) would not; else 0.
+int64_t more_padding(int64_t whole, int64_t rest, const LoaderConfig& loader);
+
+/// Counts `state` in this run's steps. The rest of the epoch is its last `steps_left` steps, so
+/// every epoch ends at a multiple of steps_per_epoch. What a run of the same shape saved stays as
+/// it is, bit for bit. Returns whether anything changed.
+bool recount(TrainingState& state, const EpochShape& shape);
+
+/// Where the micro-step at hand stands in the learning-rate schedule, in steps of this run: the
+/// whole number state.schedule_step; but in an epoch that was dealt anew, as far into the epoch as
+/// its `dataset_size` samples are used. So the schedule never goes back, whatever the numbers of
+/// ranks before and after, and takes up the next epoch at its begin.
+double schedule_position(const TrainingState& state, int64_t steps_per_epoch, int64_t dataset_size);
 
 }  // namespace lockstep

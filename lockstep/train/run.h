@@ -10,9 +10,9 @@ namespace lockstep {
 /// process's exit status: 0, or 128 + the signal that ended the run early.
 ///
 /// Written there: args.yaml (effective configuration), train_config.yaml (the file as given),
-/// log_{rank}.txt, metrics.jsonl, result.log, result.svg, checkpoints (see
+/// log_{rank}.txt, metrics.jsonl, events.jsonl, result.log, result.svg, checkpoints (see
 /// checkpoint/training_checkpoint.h). Nothing is written before model and data are known to be
-/// good.
+/// good. result.svg is drawn at every end, after a failure too (unless metrics.jsonl is large).
 int run_training(const Config& config, World world);
 
 /// Collective. Judges eval.ckpt_load_path, or the best checkpoint of train.ckpt_save_dir. Errors:

@@ -23,11 +23,9 @@ namespace lockstep {
 namespace {
 
 constexpr int64_t kOfficialTrainImages = 50000;
-constexpr ImageShape kCifarShape{3, 32, 32};
 
 int64_t count_records(const DatasetConfig& config) {
-  return count_cifar10(config.data_dirs.front(),
-                       config.usage == "train" ? Split::kTrain : Split::kTest);
+  return count_cifar10(config.data_dirs.front(), split_of(config));
 }
 
 /// What the plan needs of the data.
@@ -41,9 +39,11 @@ TrainData check_images(const Config& config) {
   check_classes(Cifar10::kClasses, config.model.head.num_classes);
   TrainData data;
   data.image_elements =
-      make_image_transform(config.train.dataset, kCifarShape, config.system.seed).output().numel();
+      make_image_transform(config.train.dataset, Cifar10::kShape, config.system.seed)
+          .output()
+          .numel();
   if (config.eval) {
-    make_image_transform(config.eval->dataset, kCifarShape, config.system.seed);
+    make_image_transform(config.eval->dataset, Cifar10::kShape, config.system.seed);
     count_records(config.eval->dataset);
   }
   const int64_t records = count_records(config.train.dataset);
@@ -81,7 +81,9 @@ std::optional<int64_t> count_samples(const DatasetConfig& dataset, int64_t seed,
 TrainData check_text(const Config& config) {
   make_task(config);
   TrainData data;
-  data.image_elements = 3 * pixels_of(config.train.dataset.pipeline);
+  // A detector's batch has four maps besides: what is text, what counts, and the same of borders.
+  const int64_t planes = config.model.type == ModelType::kDet ? 3 + 4 : 3;
+  data.image_elements = planes * pixels_of(config.train.dataset.pipeline);
   std::string why;
   const int64_t seed = config.system.seed;
   const auto samples = count_samples(config.train.dataset, seed, true, why);
@@ -113,11 +115,12 @@ int run_check(const Config& config, World world) {
   plan.trainable = count_parameters(*model);
   plan.num_ranks = world.size;
   plan.num_shards = shards_of(config, world).total;
+  plan.data_threads = data_threads(config.train.loader, workers_of(world));
   plan.train_samples = data.samples;
   plan.samples_note = data.note;
   plan = complete_plan(plan, config, state_copies(config.optimizer), data.image_elements);
   require_batch(plan.steps_per_epoch, plan.samples_a_shard, config.train.loader.batch_size);
-  check_resumable(resumed.state, config, plan.num_shards, plan.steps_per_epoch);
+  if (data.note.empty()) check_resumable(resumed.state, data.samples);
   if (const auto note = schedule_note(config.scheduler); !note.empty()) log_warn(note);
   fmt::print("{}\n{}", write_yaml(config.effective), describe(plan, config, device));
   return 0;

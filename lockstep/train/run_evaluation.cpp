@@ -45,8 +45,12 @@ void evaluate_logged(const Config& config, const World& world, const fs::path& p
   const auto task = make_task(config);
   EvalHooks hooks;
   hooks.fault = [&](const std::string& line) { log.write(Severity::kWarning, kDataLogger, line); };
+  hooks.judged = [&](const EvalState& state) {
+    if (log.progress().active()) log.progress().update(to_progress(state, world.size));
+  };
   const auto result = evaluate(model, *data.loader, data.samplers, group, *task,
                                config.system.amp_level_infer, hooks);
+  log.progress().finish();
   for (const auto& line : result->lines) log.info(kEvalLogger, line);
   for (const auto& line : evaluation_warnings(result->samples, result->faults)) {
     log.write(Severity::kWarning, kEvalLogger, line);

@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <csignal>
@@ -13,6 +14,7 @@
 #include "lockstep/observe/curves.h"
 #include "lockstep/train/callbacks/checkpoints.h"
 #include "lockstep/train/callbacks/evaluation.h"
+#include "lockstep/train/callbacks/events.h"
 #include "lockstep/train/callbacks/results.h"
 #include "lockstep/train/callbacks/step_log.h"
 #include "lockstep/train/compute_device.h"
@@ -27,6 +29,7 @@
 #include "lockstep/train/setup.h"
 #include "lockstep/train/signals.h"
 #include "lockstep/train/weights_digest.h"
+#include "lockstep/train/work_together.h"
 
 namespace lockstep {
 namespace {
@@ -70,9 +73,14 @@ RunParts make_parts(const Config& config, const World& world, c10::Device device
   return parts;
 }
 
+std::chrono::seconds disk_limit(const Config& config) {
+  return std::chrono::seconds(config.train.disk_timeout_s);
+}
+
 struct PreparedFolder {
   fs::path moved;                  ///< Where an earlier run's results went.
   std::optional<FolderLock> lock;  ///< Rank 0's, against a second run.
+  WriterFence fence;               ///< Rank 0's, against earlier generations.
 };
 
 /// Of the folder as it is. In a later generation an earlier rank 0 that is cut off from us, but
@@ -84,24 +92,31 @@ std::optional<FolderLock> hold_folder(const Config& config, const World& world) 
   return fs::is_directory(dir) ? FolderLock::take(dir) : std::nullopt;
 }
 
+/// On rank 0.
+PreparedFolder prepare_on_disk(const Config& config, const RunParts& parts, const World& world) {
+  const auto& dir = config.train.ckpt_save_dir;
+  PreparedFolder prepared;
+  prepared.lock = hold_folder(config, world);
+  // Those of another run would be counted, and deleted, as if they were this one's.
+  const bool goes_on = !parts.resumed.from.empty() && is_checkpoint_of(parts.resumed.from, dir);
+  if (!goes_on) prepared.moved = move_earlier_results(dir);
+  make_folder(dir);
+  const bool stays = prepared.moved.empty() || prepared.moved.parent_path() == without_slash(dir);
+  if (!prepared.lock || !stays) prepared.lock = hold_folder(config, world);
+  prepared.fence = mark_results(config, world);
+  write_file_atomically(dir / "train_config.yaml", config.source);
+  write_file_atomically(dir / "args.yaml", write_yaml(config.effective));
+  return prepared;
+}
+
 /// Rank 0 makes the folder ready, then all go on.
 PreparedFolder prepare_folder(const Config& config, const RunParts& parts, const World& world,
                               ProcessGroup& group) {
-  const auto& dir = config.train.ckpt_save_dir;
   PreparedFolder prepared;
-  if (group.rank() == 0) {
-    prepared.lock = hold_folder(config, world);
-    // Those of another run would be counted, and deleted, as if they were this one's.
-    const bool goes_on = !parts.resumed.from.empty() && is_checkpoint_of(parts.resumed.from, dir);
-    if (!goes_on) prepared.moved = move_earlier_results(dir);
-    make_folder(dir);
-    if (!prepared.lock || !prepared.moved.empty()) prepared.lock = hold_folder(config, world);
-    write_file_atomically(dir / "train_config.yaml", config.source);
-    write_file_atomically(dir / "args.yaml", write_yaml(config.effective));
-    mark_results(config, world);
-  }
-  group.barrier();
-  make_folder(dir);  // hosts may have disks of their own
+  work_together(group, "the results folder is made ready", disk_limit(config), [&] {
+    if (world.rank == 0) prepared = prepare_on_disk(config, parts, world);
+  });
+  make_folder(config.train.ckpt_save_dir);  // hosts may have disks of their own
   return prepared;
 }
 
@@ -128,11 +143,22 @@ void warn_of_stand_in(TrainingLog& log, const Config& config) {
   log.write(Severity::kWarning, "lockstep.data", stand_in_warning(data_dir));
 }
 
+/// Said at the start, so that a run can be watched.
+std::string results_line(const Config& config) {
+  const auto& dir = config.train.ckpt_save_dir;
+  return fmt::format(
+      "Results: {} (log_0.txt, metrics.jsonl, events.jsonl, result.log; checkpoints: latest, best)",
+      dir.string());
+}
+
 void log_start(TrainingLog& log, const Config& config, const RunParts& parts, const World& world,
                const Trainer& trainer) {
   if (config.model.type == ModelType::kCls) warn_of_stand_in(log, config);
-  log_loader(log, parts.train, true, world);
-  if (parts.eval) log_loader(log, *parts.eval, false, world);
+  const bool again = world.generation > 1 && !parts.resumed.from.empty();
+  if (!again) {
+    log_loader(log, parts.train, true, world);
+    if (parts.eval) log_loader(log, *parts.eval, false, world);
+  }
   if (!parts.resumed.from.empty()) {
     log.info(kName, fmt::format("Loaded checkpoint {}\nResume train from epoch: {}, step: {}",
                                 parts.resumed.from.string(), parts.resumed.state.epoch + 1,
@@ -144,6 +170,7 @@ void log_start(TrainingLog& log, const Config& config, const RunParts& parts, co
                             config.system.seed, parts.resumed.state.seed));
     }
   }
+  if (!trainer.dealing_note().empty()) log.info(kName, trainer.dealing_note());
   if (const auto note = schedule_note(config.scheduler); !note.empty()) {
     log.write(Severity::kWarning, kName, note);
   }
@@ -152,22 +179,46 @@ void log_start(TrainingLog& log, const Config& config, const RunParts& parts, co
               fmt::format("what the checkpoint's gradients had not sent yet is lost: {}",
                           trainer.averaging_note()));
   }
+  if (world.rank == 0) log.info(kName, results_line(config));
   BannerFacts facts;
   facts.total_parameters = count_parameters(*parts.model, true);
   facts.trainable_parameters = count_parameters(*parts.model);
   facts.num_ranks = world.size;
   facts.num_shards = trainer.shards().total;
   facts.steps_per_epoch = trainer.steps_per_epoch();
-  log.info(kName, training_banner(config, facts));
+  log.info(kName,
+           again ? restart_line(config, facts, world.generation) : training_banner(config, facts));
 }
 
-void add_callbacks(Trainer& trainer, TrainingLog& log, RunParts& parts) {
+MetricsLabels labels_of(const World& world) {
+  char host[256] = {};
+  ::gethostname(host, sizeof host - 1);
+  return {world.job_id, host, world.rank};
+}
+
+/// Returns the one that is to be told of a failure.
+std::shared_ptr<Events> add_callbacks(Trainer& trainer, TrainingLog& log, RunParts& parts,
+                                      const WriterFence& fence, const World& world) {
+  const auto results = std::make_shared<Results>(labels_of(world));
+  auto events = std::make_shared<Events>(labels_of(world), results);
   trainer.add(std::make_shared<StepLog>(log));
-  if (parts.eval) {
+  trainer.add(results);  // a checkpoint's steps are in the results by then
+  trainer.add(std::make_shared<Checkpoints>(log, fence));
+  if (parts.eval) {  // last: what goes wrong in it costs no epoch
     trainer.add(std::make_shared<Evaluation>(*parts.eval->loader, parts.eval->samplers));
   }
-  trainer.add(std::make_shared<Results>());  // a checkpoint's steps are in the results by then
-  trainer.add(std::make_shared<Checkpoints>(log));
+  trainer.add(events);
+  return events;
+}
+
+/// What to type next.
+std::string next_step(const Config& config, StopReason reason) {
+  if (reason == StopReason::kEpochsDone) return "--eval to judge the weights";
+  if (reason != StopReason::kMaxSteps) return "-o model.resume=True to go on";
+  return fmt::format(
+      "--eval to judge the weights, or with -o model.resume=True train.max_steps=0 to go on to the "
+      "end of epoch {}",
+      config.scheduler.num_epochs);
 }
 
 /// Where things are and what to do next: the end of a run on rank 0.
@@ -178,9 +229,37 @@ void log_end(TrainingLog& log, const Config& config, const Trainer& trainer) {
                         best ? fmt::format(" (best: {})", (dir / "best").string()) : ""));
   log.plain(fmt::format("Log: {}, metrics: {}, curves: {}", (dir / "log_0.txt").string(),
                         (dir / "metrics.jsonl").string(), (dir / "result.svg").string()));
-  const bool early = trainer.stop_reason() != StopReason::kEpochsDone;
-  log.plain(fmt::format("Next: the same command with {}",
-                        early ? "-o model.resume=True to go on" : "--eval to judge the weights"));
+  log.plain(
+      fmt::format("Next: the same command with {}", next_step(config, trainer.stop_reason())));
+}
+
+/// On rank 0, however the run ended. What hinders it is a warning: a picture is no reason to fail.
+void draw_curves(TrainingLog& log, const Config& config) {
+  const auto& dir = config.train.ckpt_save_dir;  // the checkpoint is in it by now
+  try {
+    write_curves(dir / "metrics.jsonl", dir / "result.svg", config.model.name());
+  } catch (const std::exception& error) {
+    log.write(Severity::kWarning, kName, fmt::format("no curves: {}", error.what()));
+  }
+}
+
+/// After a failure others may wait for this process to end, to start again.
+bool is_soon_drawn(const Config& config) {
+  constexpr uintmax_t kBytes = 16 << 20;
+  std::error_code none;
+  return fs::file_size(config.train.ckpt_save_dir / "metrics.jsonl", none) <= kBytes;
+}
+
+StopReason fit_and_draw(Trainer& trainer, TrainingLog& log, Events& events) {
+  try {
+    const StopReason reason = trainer.fit();
+    if (trainer.rank() == 0) draw_curves(log, trainer.config());
+    return reason;
+  } catch (const std::exception& error) {
+    events.failed(trainer, error.what());
+    if (trainer.rank() == 0 && is_soon_drawn(trainer.config())) draw_curves(log, trainer.config());
+    throw;
+  }
 }
 
 int exit_status_of(StopReason reason) {
@@ -197,29 +276,32 @@ int exit_status_of(StopReason reason) {
 }
 
 /// From the first step to what the log says last.
-void train_logged(Trainer& trainer, TrainingLog& log, const World& world) {
-  const StopReason reason = trainer.fit();
+void train_logged(Trainer& trainer, TrainingLog& log, Events& events, const World& world) {
+  const StopReason reason = fit_and_draw(trainer, log, events);
   if (exit_status_of(reason) == 0) {  // after a signal there may be little time
     const auto line = compare_weights(weights_digest(trainer.model()), trainer.group());
     if (world.rank == 0) log.plain(line);
   }
-  if (world.rank != 0) return;
-  const auto& dir = trainer.config().train.ckpt_save_dir;  // the checkpoint is in it by now
-  write_curves(dir / "metrics.jsonl", dir / "result.svg", trainer.config().model.name());
-  log_end(log, trainer.config(), trainer);
+  if (world.rank == 0) log_end(log, trainer.config(), trainer);
 }
 
 }  // namespace
 
-int run_training(const Config& config, World world) {
+int run_training(const Config& given, World world) {
   expect_steps();
+  Config config = given;
+  const std::string shards_note = leave_unshareable_shards(config, world);
   check_world(config, world);
   check_results_folder(config.train.ckpt_save_dir);
   const auto device = take_compute_device(config, world);
   const int threads = threads_of(config.parallel, world);
   set_threads(threads);
   auto group = ProcessGroup::create(world, group_options(config.parallel));
-  RunParts parts = make_parts(config, world, device, finds_own_results(config, world, group));
+  WriterFence fence;
+  const bool own_results = finds_own_results(config, world, group, &fence);
+  RunParts parts;
+  work_together(group, "data are indexed and weights are read", disk_limit(config),
+                [&] { parts = make_parts(config, world, device, own_results); });
   check_same_start(parts.resumed.state.step, parts.resumed.from, group);
   const SignalWatch signals;
   Trainer trainer({config, world.rank, world.size, group, parts.model, *parts.optimizer,
@@ -236,10 +318,11 @@ int run_training(const Config& config, World world) {
   const auto precision = precision_line(config, device.type());
   if (!precision.empty()) log.info(kName, precision);
   if (config.parallel.shards > 0) log.info(kName, shards_line(trainer.shards(), threads));
+  if (!shards_note.empty()) log.write(Severity::kWarning, kName, shards_note);
   log_failure(log, kName, [&] {
     log_start(log, config, parts, world, trainer);
-    add_callbacks(trainer, log, parts);
-    train_logged(trainer, log, world);
+    const auto events = add_callbacks(trainer, log, parts, folder.fence, world);
+    train_logged(trainer, log, *events, world);
   });
   return exit_status_of(trainer.stop_reason());
 }

@@ -11,7 +11,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/checkpoint/training_checkpoint.h"
 #include "lockstep/data/cifar10.h"
-#include "lockstep/launch/identity.h"
+#include "lockstep/launch/own_cores.h"
 #include "lockstep/train/config/weights.h"
 #include "lockstep/train/text_data.h"
 
@@ -30,11 +30,13 @@ ModelSpec model_spec(const ModelConfig& config) {
   spec.backbone.out_stages = config.backbone.out_stages;
   spec.backbone.squeeze_v2 = config.backbone.squeeze_v2;
   spec.backbone.always_expand = config.backbone.always_expand;
+  spec.backbone.disable_se = config.backbone.disable_se;
   spec.neck.name = config.neck.name;
   spec.neck.out_channels = config.neck.out_channels;
   spec.neck.bias = config.neck.bias;
   spec.neck.use_asf = config.neck.use_asf;
   spec.neck.channel_attention = config.neck.channel_attention;
+  spec.neck.shortcut = config.neck.shortcut;
   spec.neck.hidden_size = config.neck.hidden_size;
   spec.head.name = config.head.name;
   spec.head.num_classes = config.head.num_classes;
@@ -94,6 +96,11 @@ int64_t samples_used(const DatasetConfig& dataset, int64_t size) {
                            std::llround(static_cast<double>(size) * dataset.sample_ratios.front()));
 }
 
+Split split_of(const DatasetConfig& dataset) {
+  if (dataset.usage == "all") return Split::kAll;
+  return dataset.usage == "train" ? Split::kTrain : Split::kTest;
+}
+
 void check_classes(int64_t of_data, int64_t of_model) {
   if (of_data <= of_model) return;
   throw Error(
@@ -107,14 +114,14 @@ LoaderOptions loader_options(const LoaderConfig& config, int parts, int max_work
   LoaderOptions options;
   options.batch_size = config.batch_size * parts;
   options.drop_remainder = config.drop_remainder;
-  options.threads = static_cast<int>(std::min<int64_t>(config.num_workers, max_workers));
-  options.prefetch = config.prefetch_size;
+  options.threads = data_threads(config, max_workers);
+  options.prefetch = batches_ahead(config, options.threads);
   return options;
 }
 
 std::shared_ptr<const Cifar10> load_cifar10(const Config& config, const DatasetConfig& dataset) {
-  const auto split = dataset.usage == "train" ? Split::kTrain : Split::kTest;
-  auto data = std::make_shared<const Cifar10>(Cifar10::load(dataset.data_dirs.front(), split));
+  auto data =
+      std::make_shared<const Cifar10>(Cifar10::load(dataset.data_dirs.front(), split_of(dataset)));
   check_classes(data->num_classes(), config.model.head.num_classes);
   return data;
 }
@@ -122,7 +129,7 @@ std::shared_ptr<const Cifar10> load_cifar10(const Config& config, const DatasetC
 }  // namespace
 
 int workers_of(const World& world) {
-  return std::max(1, usable_cores() / world.local_size);
+  return own_cores(world);
 }
 
 DataParts make_data(const Config& config, const ShardRange& shards, bool training,
@@ -182,6 +189,22 @@ ShardRange shards_of(const Config& config, const World& world) {
     return shards_of_rank(given > 0 ? given : world.size, world.rank, world.size);
   } catch (const Error& error) {
     throw Error(error.code(), fmt::format("parallel.shards: {}", error.what()));
+  }
+}
+
+std::string leave_unshareable_shards(Config& config, const World& world) {
+  if (world.generation == 1 || config.parallel.shards == 0) return "";
+  try {
+    shards_of(config, world);
+    return "";
+  } catch (const Error& error) {
+    const std::string line = fmt::format(
+        "{}. Nodes came or left: until their number fits again each rank has one shard, the global "
+        "batch is {} samples, and the bits are not those of {} shards",
+        error.what(), config.train.loader.batch_size * world.size, config.parallel.shards);
+    config.parallel.threads = threads_of(config.parallel, world);
+    config.parallel.shards = 0;
+    return line;
   }
 }
 

@@ -7,6 +7,7 @@
 
 #include "lockstep/amp/master_weights.h"
 #include "lockstep/comm/process_group.h"
+#include "lockstep/data/cifar10.h"
 #include "lockstep/data/dataset.h"
 #include "lockstep/data/loader.h"
 #include "lockstep/data/transforms.h"
@@ -36,6 +37,9 @@ ImageTransform make_image_transform(const DatasetConfig& config, ImageShape shap
 /// The leading part of `size` records that dataset.sample_ratio leaves; at least one.
 int64_t samples_used(const DatasetConfig& dataset, int64_t size);
 
+/// By dataset.usage.
+Split split_of(const DatasetConfig& dataset);
+
 /// Errors: kInvalidArgument when data have more classes than the model tells apart.
 void check_classes(int64_t of_data, int64_t of_model);
 
@@ -51,11 +55,16 @@ struct DataParts {
 /// `max_workers`: threads that it may have, whatever loader.num_workers says; a note tells.
 DataParts make_data(const Config& config, const ShardRange& shards, bool training, int max_workers);
 
-/// Cores for each rank of this host: what MindOCR bounds num_workers by, too.
+/// Cores of this rank alone (see own_cores()): what MindOCR bounds num_workers by, too.
 int workers_of(const World& world);
 
 /// This rank's shards: those of parallel.shards, or one.
 ShardRange shards_of(const Config& config, const World& world);
+
+/// In a later generation there may be a number of ranks that nobody chose, because nodes came or
+/// left. Where they cannot share parallel.shards, `config` goes on with a shard a rank, and the
+/// line that says so comes back; else an empty one.
+std::string leave_unshareable_shards(Config& config, const World& world);
 
 /// Checks that need the number of ranks: system.distribute, the section parallel.
 /// Errors: kInvalidArgument.

@@ -1,15 +1,36 @@
 #include "lockstep/train/signals.h"
 
 #include <signal.h>
+#include <time.h>
+
+#include <atomic>
+#include <cstdint>
 
 namespace lockstep {
 namespace {
 
+constexpr int64_t kSameSignal = 500;  // milliseconds
+
 volatile sig_atomic_t noted = 0;
+std::atomic<int64_t> noted_at{0};
 struct sigaction old_term, old_int;
 
+int64_t milliseconds_now() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/// All it calls is safe in a signal handler.
 void note(int signal) {
-  if (noted == 0) noted = signal;
+  const int64_t now = milliseconds_now();
+  if (noted == 0) {
+    noted_at = now;
+    noted = signal;
+  } else if (signal == SIGINT && now - noted_at >= kSameSignal) {
+    sigaction(SIGINT, &old_int, nullptr);
+    raise(SIGINT);  // comes when this handler returns
+  }
 }
 
 }  // namespace

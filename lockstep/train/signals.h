@@ -2,8 +2,10 @@
 
 namespace lockstep {
 
-/// While it lives, SIGTERM and SIGINT are only noted, so that a step can be finished and saved.
-/// One at a time in a process.
+/// While it lives, SIGTERM and SIGINT are only noted, so that a step can be finished and saved. Who
+/// presses Ctrl-C again does not want to wait: a SIGINT half a second or more after the first
+/// signal does what it did before (ends the process). Sooner it counts as the same one: launchers
+/// and terminals may each send it. One at a time in a process.
 class SignalWatch {
  public:
   SignalWatch();

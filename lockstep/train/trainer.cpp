@@ -1,5 +1,7 @@
 #include "lockstep/train/trainer.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 
@@ -13,6 +15,9 @@ namespace lockstep {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+
+/// What a step counts of the one after it, in what is said of the last steps: some twenty of them.
+constexpr double kWaitsKept = 0.95;
 
 double seconds_since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
@@ -39,7 +44,7 @@ void synchronise_batch_norm(Model& model, const ProcessGroup& group) {
 void add_step(EpochReport& epoch, const StepReport& step) {
   ++epoch.steps;
   epoch.data_wait_s += step.data_wait_s;
-  epoch.comm_exposed_s += step.timings.comm_exposed / 1000;
+  epoch.waits.add(step.waits, step.step_s);
   epoch.faults += step.faults_of_all;
   epoch.remarks += step.remarks_of_all;
 }
@@ -52,15 +57,17 @@ Trainer::Trainer(TrainerParts parts, TrainingState state, const AveragingState& 
       ddp_(parts_.model, parts_.group, ddp_options(parts_.config.parallel)),
       averaging_note_(ddp_.load_averaging_state(averaging)),
       parameters_(parts_.masters ? parts_.masters->module().parameters() : ddp_.parameters()),
+      rates_(parts_.optimizer, parts_.config.scheduler.lr),
       device_(parts_.model->device()),
       samples_a_shard_(parts_.samplers.front().num_samples()),
       steps_per_epoch_(parts_.loader.num_batches(samples_a_shard_ * shards().count)) {
   if (parts_.masters) make_masters_equal();
   if (config().parallel.sync_bn) synchronise_batch_norm(*parts_.model, parts_.group);
+  if (config().system.val_while_train) {
+    check_main_indicator(config().metric.main_indicator, task().metric_names());
+  }
   require_batch(steps_per_epoch_, samples_a_shard_, config().train.loader.batch_size);
-  check_resumable(state_, config(), shards().total, steps_per_epoch_);
-  state_.schedule_step =
-      state_.epoch * steps_per_epoch_ + state_.batch_in_epoch - state_.dropped_batches;
+  take_up(TrainingState(state_));
   const bool watches = config().loss_scaler || config().system.drop_overflow_update;
   if (watches) {
     const auto options = config().loss_scaler.value_or(LossScalerConfig()).options();
@@ -69,14 +76,31 @@ Trainer::Trainer(TrainerParts parts, TrainingState state, const AveragingState& 
     state_.loss_scale.reset();
   }
   state_.world_size = num_ranks();
-  state_.shards = shards().total;
+  together_ = Clock::now();
 }
 
-int64_t Trainer::total_steps() const {
+/// The epoch that `saved` lies in becomes one of this run.
+void Trainer::take_up(const TrainingState& saved) {
+  const auto& sampler = parts_.samplers.front();
+  check_resumable(saved, sampler.dataset_size());
+  const int64_t rest = sampler.num_samples(saved.epoch_samples);
+  part_.padding = more_padding(samples_a_shard_, rest, config().train.loader);
+  part_.samples_a_shard = rest + part_.padding;
+  const int64_t left = parts_.loader.num_batches(part_.samples_a_shard * shards().count);
+  if (recount(state_, {shards().total, steps_per_epoch_, left}) && saved.epoch_samples > 0) {
+    dealing_note_ = fmt::format(
+        "{} of {} samples of epoch {} were used by {} {}; the rest is dealt to {} in {} steps",
+        saved.epoch_samples, sampler.dataset_size(), saved.epoch + 1, saved.shards,
+        config().parallel.shards > 0 ? "shards" : "ranks", shards().total, left);
+  }
+  part_.first_batch = state_.batch_in_epoch;
   const int64_t accumulation = config().train.gradient_accumulation_steps;
-  const int64_t an_epoch = (steps_per_epoch_ + accumulation - 1) / accumulation;
-  const int64_t all = an_epoch * config().scheduler.num_epochs;
-  return config().train.max_steps > 0 ? std::min(all, config().train.max_steps) : all;
+  const auto updates = [&](int64_t steps) { return (steps + accumulation - 1) / accumulation; };
+  const int64_t later_epochs = config().scheduler.num_epochs - state_.epoch - 1;
+  total_steps_ = state_.step;
+  if (later_epochs >= 0) total_steps_ += updates(left) + later_epochs * updates(steps_per_epoch_);
+  const int64_t max_steps = config().train.max_steps;
+  if (max_steps > 0) total_steps_ = std::min(total_steps_, max_steps);
 }
 
 bool Trainer::finished() const {
@@ -90,6 +114,7 @@ StopReason Trainer::fit() {
   for (auto& callback : callbacks_) callback->on_begin(*this);
   while (!finished()) run_epoch();
   for (auto& callback : callbacks_) callback->on_end(*this);
+  for (auto& callback : callbacks_) callback->on_close(*this);
   return stop_;
 }
 
@@ -97,8 +122,8 @@ void Trainer::run_epoch() {
   EpochReport report{.epoch = state_.epoch + 1};
   ddp_.train();
   ddp_.zero_grad();
-  for (auto& sampler : parts_.samplers) sampler.set_epoch(state_.epoch);
   parts_.loader.start(state_.epoch, remaining_order());
+  read_ahead();
   const auto begin = Clock::now();
   while (!finished()) {
     const auto step_begin = Clock::now();
@@ -108,6 +133,8 @@ void Trainer::run_epoch() {
     StepReport step = micro_step(*batch);
     step.data_wait_s = parts_.loader.wait_seconds() - waited;
     step.step_s = seconds_since(step_begin);
+    recent_waits_.fade(kWaitsKept);
+    recent_waits_.add(step.waits, step.step_s);
     add_step(report, step);
     for (auto& callback : callbacks_) callback->on_step(*this, step);
   }
@@ -116,20 +143,38 @@ void Trainer::run_epoch() {
   report.loss = state_.epoch_loss / static_cast<double>(steps_per_epoch_);
   ++state_.epoch;
   state_.batch_in_epoch = state_.epoch_samples = 0;
+  state_.dealt_anew = false;
   state_.epoch_loss = 0;
+  part_ = {0, samples_a_shard_, 0};
   for (auto& callback : callbacks_) callback->on_epoch(*this, report);
 }
 
 /// This epoch's samples of this rank, without those that were taken before a resume.
-std::vector<int64_t> Trainer::remaining_order() const {
-  const int64_t batch = config().train.loader.batch_size;
+std::vector<int64_t> Trainer::remaining_order() {
+  auto told = std::exchange(next_order_, std::nullopt);
+  return told ? std::move(*told) : dealt(state_.epoch, state_.epoch_samples, part_.padding);
+}
+
+std::vector<int64_t> Trainer::dealt(int64_t epoch, int64_t taken, int64_t padding) {
   std::vector<std::vector<int64_t>> orders;
-  for (const auto& sampler : parts_.samplers) {
-    auto& order = orders.emplace_back(sampler.indices());
-    const int64_t taken = state_.batch_in_epoch * batch;
-    order.erase(order.begin(), order.begin() + std::min<int64_t>(taken, std::ssize(order)));
+  for (auto& sampler : parts_.samplers) {
+    sampler.set_epoch(epoch);
+    orders.push_back(sampler.indices(taken, padding));
   }
-  return lay_in_turn(orders, batch);
+  return lay_in_turn(orders, config().train.loader.batch_size);
+}
+
+/// Where another epoch comes, its first batches are made while the last of this one train.
+void Trainer::read_ahead() {
+  const int64_t accumulation = config().train.gradient_accumulation_steps;
+  const int64_t left = steps_per_epoch_ - state_.batch_in_epoch;
+  const int64_t updates = (left + accumulation - 1) / accumulation;
+  const int64_t max_steps = config().train.max_steps;
+  const bool is_last = state_.epoch + 1 >= config().scheduler.num_epochs ||
+                       (max_steps > 0 && state_.step + updates >= max_steps);
+  if (is_last) return;
+  next_order_ = dealt(state_.epoch + 1, 0, 0);
+  parts_.loader.follow(state_.epoch + 1, *next_order_);
 }
 
 /// The model's values are rank 0's by now, rounded.
@@ -153,8 +198,16 @@ void Trainer::swap_average() {
   if (parts_.masters) parts_.masters->publish_all();
 }
 
+void Trainer::report_judged(const EvalState& state) {
+  for (auto& callback : callbacks_) callback->on_judged(*this, state);
+}
+
 void Trainer::report_fault(const std::string& line) {
   for (auto& callback : callbacks_) callback->on_fault(*this, line);
+}
+
+void Trainer::saved(const SavedCheckpoint& checkpoint) {
+  for (auto& callback : callbacks_) callback->on_saved(*this, checkpoint);
 }
 
 void Trainer::evaluated(const EvalResult& result) {

@@ -3,6 +3,7 @@
 
 #include <torch/optim/optimizer.h>
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -20,11 +21,18 @@
 #include "lockstep/train/ema.h"
 #include "lockstep/train/evaluate.h"
 #include "lockstep/train/log/lines.h"
+#include "lockstep/train/optim/optimizer.h"
 #include "lockstep/train/task/task.h"
 
 namespace lockstep {
 
 class Trainer;
+
+struct SavedCheckpoint {
+  int64_t step = 0;
+  std::string path;
+  bool best = false;  ///< So far.
+};
 
 /// Called on every rank, in the order in which callbacks were added. What throws ends the run.
 class Callback {
@@ -36,9 +44,15 @@ class Callback {
   virtual void on_step(Trainer&, const StepReport&) {}        ///< After each micro-step.
   virtual void on_epoch(Trainer&, const EpochReport&) {}      ///< After each whole epoch.
   virtual void on_evaluation(Trainer&, const EvalResult&) {}  ///< See Trainer::evaluated().
+  /// On rank 0, soon after a checkpoint was written.
+  virtual void on_saved(Trainer&, const SavedCheckpoint&) {}
   /// A sample of this rank could not be judged.
   virtual void on_fault(Trainer&, const std::string& line) { static_cast<void>(line); }
+  /// After each batch of an evaluation.
+  virtual void on_judged(Trainer&, const EvalState& state) { static_cast<void>(state); }
   virtual void on_end(Trainer&) {}  ///< Not after an error.
+  /// When all have ended: to wait for what they began, and to say so.
+  virtual void on_close(Trainer&) {}
 };
 
 /// What a trainer works with; the caller owns it all and keeps it until fit() has returned.
@@ -48,7 +62,7 @@ struct TrainerParts {
   int num_ranks = 1;
   ProcessGroup group;
   std::shared_ptr<Model> model;
-  torch::optim::Optimizer& optimizer;
+  torch::optim::Optimizer& optimizer;  ///< What rates its groups have: see GroupRates.
   Task& task;
   BatchSource&
       loader;  ///< Of batches that hold a part for each of the rank's shards, laid in turn.
@@ -65,6 +79,9 @@ struct AccumulationSlot {
   bool last = true;   ///< Whether `index` is the last of them.
 };
 AccumulationSlot accumulation_slot(int64_t index, int64_t steps_per_epoch, int64_t accumulation);
+
+/// A run whose optimizer steps are left out so often, one after the other, has diverged.
+constexpr int kMaxDropsInARow = 100;
 
 enum class StopReason { kEpochsDone, kMaxSteps, kSigterm, kSigint };
 
@@ -84,16 +101,20 @@ enum class StopReason { kEpochsDone, kMaxSteps, kSigterm, kSigint };
 /// Every rank runs the same steps and agrees, once a micro-step, on loss and signals: SIGTERM or
 /// SIGINT on any rank ends the run on all of them after the optimizer step under way.
 /// With a loss_scaler, or drop_overflow_update, each optimizer step asks whether all averaged
-/// gradients are finite; all ranks agree on the answer, in the reduction above. One that is not is
-/// left out: weights, optimizer state and the learning-rate schedule stay where they are, the loss
-/// scale shrinks, and the batches are spent.
+/// gradients are finite; all ranks agree on the answer, in the reduction above. One that is not, or
+/// whose loss is not, is left out (see drops_overflows()): weights, optimizer state, the
+/// learning-rate schedule and, where the loss was no number, buffers stay where they are, the loss
+/// scale shrinks, and the batches are spent. kMaxDropsInARow of them end the run.
 /// The state (see TrainingState) says at any callback which steps are in the weights; starting from
-/// a saved one gives bit for bit the run that was not interrupted.
+/// a saved one gives bit for bit the run that was not interrupted. On another number of ranks (or
+/// shards, or with other batches) a run goes on just as well, also within an epoch: what was used
+/// is a prefix of the epoch's order, and the rest is dealt to the ranks that are there. Every
+/// sample of the epoch is used once, but for the padding at its end, and what drop_remainder drops.
 class Trainer {
  public:
   /// Collective (see DistributedDataParallel). `state`: where to start; empty for a new run.
-  /// Errors: those of check_resumable(); kInvalidArgument for parallel.sync_bn without a batch norm
-  /// layer.
+  /// Errors: those of check_resumable() and, with val_while_train, check_main_indicator();
+  /// kInvalidArgument for parallel.sync_bn without a batch norm layer.
   /// `averaging`: what was saved of this rank's, if anything; see averaging_note().
   Trainer(TrainerParts parts, TrainingState state, const AveragingState& averaging = {});
 
@@ -101,13 +122,15 @@ class Trainer {
 
   /// Trains until num_epochs, max_steps or a signal.
   /// Errors: kDiverged naming step and ranks when a loss is not finite (the weights are those of
-  /// the step before; no loss scale can mend that, for the loss comes before it), or when gradients
-  /// overflow and drop_overflow_update is off; those of the group, the loader and the callbacks.
+  /// the step before) or gradients overflow, and such steps are not left out, or were too often;
+  /// those of the group, the loader and the callbacks.
   StopReason fit();
 
   /// For the callback that evaluates: tells the others.
   void evaluated(const EvalResult& result);
   void report_fault(const std::string& line);
+  void report_judged(const EvalState& state);
+  void saved(const SavedCheckpoint& checkpoint);
   /// Whether a signal that asks for the end has come to this rank.
   bool signalled() const { return parts_.pending_signal() != 0; }
   /// Collective: ends the run now if a signal came to any rank. Not within an optimizer step.
@@ -131,30 +154,47 @@ class Trainer {
   const std::string& averaging_note() const { return averaging_note_; }
   int64_t steps_per_epoch() const { return steps_per_epoch_; }
   /// Optimizer steps of the whole run, as far as epochs and max_steps say.
-  int64_t total_steps() const;
+  int64_t total_steps() const { return total_steps_; }
+  /// What became of an epoch that other ranks, or other batches, had begun; empty: there was none.
+  const std::string& dealing_note() const { return dealing_note_; }
   StopReason stop_reason() const { return stop_; }
+  /// Who is waited for in the last steps, if anybody; see WaitSums::note().
+  std::string waits_note() const { return recent_waits_.note(); }
 
  private:
   friend class AveragedWeights;
   void swap_average();
   bool finished() const;
+  int64_t dataset_size() const { return parts_.samplers.front().dataset_size(); }
+  void take_up(const TrainingState& saved);
   void run_epoch();
-  std::vector<int64_t> remaining_order() const;
+  std::vector<int64_t> remaining_order();
+  std::vector<int64_t> dealt(int64_t epoch, int64_t taken, int64_t padding);
+  void read_ahead();
+  AccumulationSlot slot_of_step() const;
   StepReport micro_step(const Batch& batch);
-  std::vector<double> forward_backward(const Batch& batch, const AccumulationSlot& slot);
+  struct Losses {  ///< Of this rank's shards.
+    std::vector<double> losses;
+    std::vector<std::vector<double>> logged;  ///< By name, then by shard.
+  };
+  Losses forward_backward(const Batch& batch, const AccumulationSlot& slot);
+  void add_losses(const at::Tensor& loss, Losses& losses);
   struct Agreed {
-    double loss = 0;  ///< Mean over all shards.
+    double loss = 0;             ///< Mean over all shards.
+    std::vector<double> logged;  ///< The same, by name.
     bool overflow = false;
     int64_t faults = 0;   ///< Of all ranks.
     int64_t remarks = 0;  ///< The same.
+    StepWaits waits;
   };
-  Agreed agree(std::span<const double> losses, bool overflow, const Batch& batch);
+  Agreed agree(const Losses& losses, bool overflow, const Batch& batch, double together_s);
   [[noreturn]] void report_divergence(double own_loss);
   void make_masters_equal();
   bool gradients_overflow() const;
-  void update(double lr);
+  void keep_buffers(const AccumulationSlot& slot);
+  std::optional<double> update(double lr);
   void drop_update(const AccumulationSlot& slot);
-  void end_step(bool overflow);
+  void end_step(bool overflow, double loss);
   double loss_scale() const { return state_.loss_scale ? state_.loss_scale->scale : 1; }
 
   TrainerParts parts_;
@@ -162,12 +202,29 @@ class Trainer {
   DistributedDataParallel<std::shared_ptr<Model>> ddp_;
   std::string averaging_note_;
   std::vector<at::Tensor> parameters_;  ///< That the optimizer updates.
+  GroupRates rates_;
   at::Device device_;
   int64_t samples_a_shard_;  ///< In an epoch.
+  /// Where the epoch under way was begun, or taken up: its first micro-step, and the samples that
+  /// each shard gets from there on. Optimizer steps are counted from there.
+  struct Part {
+    int64_t first_batch = 0;
+    int64_t samples_a_shard = 0;
+    int64_t padding = 0;  ///< Of them; see more_padding().
+  };
+  Part part_;
+  std::optional<std::vector<int64_t>> next_order_;  ///< Of the next epoch, if it was told.
   std::vector<std::shared_ptr<Callback>> callbacks_;
   int64_t steps_per_epoch_;
+  int64_t total_steps_ = 0;
+  std::string dealing_note_;
   StopReason stop_ = StopReason::kEpochsDone;
   std::optional<StopReason> pending_stop_;  // for the end of the optimizer step under way
+  std::vector<at::Tensor> buffers_;         // before that step; kept where it may be left out
+  bool bad_loss_ = false;                   // in that step
+  int drops_in_a_row_ = 0;
+  std::chrono::steady_clock::time_point together_;  // when all ranks last were, in agree()
+  WaitSums recent_waits_;
 };
 
 /// While it lives, the network has the values of its moving average, where there is one: to

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <chrono>
 #include <cmath>
 #include <csignal>
 
@@ -13,23 +14,58 @@
 
 namespace lockstep {
 
-/// One small reduction a micro-step: the mean loss, and which signals, overflows and faults came
-/// anywhere.
-Trainer::Agreed Trainer::agree(std::span<const double> losses, bool overflow, const Batch& batch) {
-  const double loss = tree_sum(losses);
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double in_seconds(Clock::duration time) {
+  return std::chrono::duration<double>(time).count();
+}
+
+}  // namespace
+
+/// Two small reductions a micro-step, at once: the mean loss and what the task logged, which
+/// signals, overflows and faults came anywhere, and which rank was longest in no collective since
+/// the last ones.
+/// `together_s`: what this rank has spent in collectives since then.
+Trainer::Agreed Trainer::agree(const Losses& own, bool overflow, const Batch& batch,
+                               double together_s) {
+  const double loss = tree_sum(own.losses);
   const int signal = parts_.pending_signal();
-  std::array<double, 6> sums = {loss,
-                                signal == SIGTERM ? 1.0 : 0.0,
-                                signal == SIGINT ? 1.0 : 0.0,
-                                overflow ? 1.0 : 0.0,
-                                static_cast<double>(batch.faults.size()),
-                                static_cast<double>(batch.remarks.size())};
-  group().all_reduce(sums.data(), sums.size(), DType::kFloat64, ReduceOp::kSum).wait();
-  if (!std::isfinite(sums[0])) report_divergence(loss);
+  std::vector<double> sums = {loss,
+                              signal == SIGTERM ? 1.0 : 0.0,
+                              signal == SIGINT ? 1.0 : 0.0,
+                              overflow ? 1.0 : 0.0,
+                              static_cast<double>(batch.faults.size()),
+                              static_cast<double>(batch.remarks.size())};
+  const size_t first_logged = sums.size();
+  for (const auto& of_shards : own.logged) sums.push_back(tree_sum(of_shards));
+  const auto begin = Clock::now();
+  const double own_s = in_seconds(begin - together_) - together_s;
+  double slowest = with_rank(own_s, rank());
+  sums.push_back(own_s);
+  auto summed = group().all_reduce(sums.data(), std::ssize(sums), DType::kFloat64, ReduceOp::kSum);
+  auto compared = group().all_reduce(&slowest, 1, DType::kFloat64, ReduceOp::kMax);
+  summed.wait();
+  compared.wait();
+  together_ = Clock::now();
+  if (!std::isfinite(sums[0])) {
+    if (!drops_overflows(config())) report_divergence(loss);
+    bad_loss_ = true;
+  }
   if (sums[1] > 0) pending_stop_ = StopReason::kSigterm;
   if (sums[2] > 0) pending_stop_ = StopReason::kSigint;
-  return {sums[0] / shards().total, sums[3] > 0, static_cast<int64_t>(sums[4]),
-          static_cast<int64_t>(sums[5])};
+  Agreed agreed{sums[0] / shards().total,
+                {},
+                sums[3] > 0 || bad_loss_,
+                static_cast<int64_t>(sums[4]),
+                static_cast<int64_t>(sums[5]),
+                split_waits({num_ranks(), sums.back(), slowest}, own_s, rank(),
+                            together_s + in_seconds(together_ - begin))};
+  for (size_t i = first_logged; i + 1 < sums.size(); ++i) {
+    agreed.logged.push_back(sums[i] / shards().total);
+  }
+  return agreed;
 }
 
 void Trainer::stop_if_signalled() {

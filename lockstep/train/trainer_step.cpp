@@ -1,20 +1,29 @@
 // One micro-step of training: forward, backward, and what becomes of the gradients.
 
+#include <ATen/ops/full_like.h>
+#include <ATen/ops/stack.h>
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 #include "lockstep/amp/autocast.h"
 #include "lockstep/amp/gradients.h"
 #include "lockstep/base/error.h"
 #include "lockstep/launch/progress.h"
+#include "lockstep/parallel/sync_batch_norm.h"
 #include "lockstep/train/optim/clip.h"
 #include "lockstep/train/optim/optimizer.h"
+#include "lockstep/train/resume.h"
 #include "lockstep/train/schedule/schedule.h"
 #include "lockstep/train/trainer.h"
 
 namespace lockstep {
 namespace {
+
+/// Stands for what a task did not log: metrics.jsonl then has a null.
+constexpr double kNothing = std::numeric_limits<double>::quiet_NaN();
 
 /// Part `index` of `count`: in memory of its own, because sums in libtorch's kernels may depend on
 /// how their input is aligned.
@@ -35,11 +44,19 @@ AccumulationSlot accumulation_slot(int64_t index, int64_t steps_per_epoch, int64
   return {first, size, index == first + size - 1};
 }
 
+/// That of the micro-step at hand, counted from where this run took the epoch up.
+AccumulationSlot Trainer::slot_of_step() const {
+  return accumulation_slot(state_.batch_in_epoch - part_.first_batch,
+                           steps_per_epoch_ - part_.first_batch,
+                           config().train.gradient_accumulation_steps);
+}
+
 StepReport Trainer::micro_step(const Batch& batch) {
-  const auto slot = accumulation_slot(state_.batch_in_epoch, steps_per_epoch_,
-                                      config().train.gradient_accumulation_steps);
+  const auto slot = slot_of_step();
   StepReport report{.epoch = state_.epoch + 1, .steps_per_epoch = steps_per_epoch_};
-  std::vector<double> losses;
+  keep_buffers(slot);
+  Losses losses;
+  const double norm_begin_s = sync_batch_norm_seconds();
   if (slot.last) {
     losses = forward_backward(batch, slot);
     report.timings = ddp_.timings();
@@ -47,28 +64,36 @@ StepReport Trainer::micro_step(const Batch& batch) {
     const auto hold = ddp_.no_sync();
     losses = forward_backward(batch, slot);
   }
-  const auto agreed = agree(losses, slot.last && gradients_overflow(), batch);
+  const double together_s = (report.timings.comm_exposed + report.timings.buffers) / 1000 +
+                            sync_batch_norm_seconds() - norm_begin_s;
+  const auto agreed = agree(losses, slot.last && gradients_overflow(), batch, together_s);
+  report.waits = agreed.waits;
   report.loss = agreed.loss;
+  const auto names = task().log_names();
+  for (size_t i = 0; i < names.size(); ++i) report.logged.emplace_back(names[i], agreed.logged[i]);
   report.faults = batch.faults;
   report.faults_of_all = agreed.faults;
   report.remarks = batch.remarks;
   report.remarks_of_all = agreed.remarks;
-  report.lr = learning_rate(config().scheduler, state_.schedule_step, steps_per_epoch_);
-  if (slot.last && !agreed.overflow) update(report.lr);
+  const double position = schedule_position(state_, steps_per_epoch_, dataset_size());
+  report.lr = learning_rate(config().scheduler, position, steps_per_epoch_);
+  if (slot.last && !agreed.overflow) report.grad_norm = update(report.lr);
   if (slot.last && agreed.overflow) drop_update(slot);
-  if (slot.last) end_step(agreed.overflow);
+  if (slot.last) end_step(agreed.overflow, report.loss);
   if (parts_.ema && !agreed.overflow) {
     if (parts_.masters) parts_.masters->collect_buffers();
     parts_.ema->update();
   }
+  // A loss that is no number leaves the epoch's mean where it is.
+  const auto before = static_cast<double>(std::max<int64_t>(state_.batch_in_epoch, 1));
+  state_.epoch_loss += std::isfinite(report.loss) ? report.loss : state_.epoch_loss / before;
   ++state_.batch_in_epoch;
   ++state_.schedule_step;
   const int64_t samples = batch.images.size(0) * num_ranks();
   state_.samples += samples;
   state_.epoch_samples += samples;
-  state_.epoch_loss += report.loss;
   report.updated = slot.last && !agreed.overflow;
-  report.dropped = agreed.overflow;
+  report.dropped = slot.last && agreed.overflow;
   report.loss_scale = state_.loss_scale;
   report.step_in_epoch = state_.batch_in_epoch;
   report.optimizer_steps = state_.step;
@@ -76,12 +101,12 @@ StepReport Trainer::micro_step(const Batch& batch) {
 }
 
 /// A micro-step counts by its part of the optimizer step's samples: the last one may have fewer.
-/// Returns the losses of this rank's shards.
-std::vector<double> Trainer::forward_backward(const Batch& batch, const AccumulationSlot& slot) {
+Trainer::Losses Trainer::forward_backward(const Batch& batch, const AccumulationSlot& slot) {
   const int64_t size = config().train.loader.batch_size;
-  const int64_t end = std::min((slot.first + slot.size) * size, samples_a_shard_);
+  const int64_t end = std::min((slot.first + slot.size) * size, part_.samples_a_shard);
   const auto samples = static_cast<double>(end - slot.first * size);
-  std::vector<double> losses;
+  Losses losses;
+  losses.logged.resize(task().log_names().size());
   ddp_.for_each_shard([&](int shard) {
     Batch part = part_of(batch, shard - shards().first, shards().count);
     part.move_to(device_);
@@ -93,41 +118,86 @@ std::vector<double> Trainer::forward_backward(const Batch& batch, const Accumula
     const double parts = samples / static_cast<double>(part.images.size(0));
     const auto of_step = slot.size == 1 ? loss : loss / parts;
     (loss_scale() == 1 ? of_step : of_step * loss_scale()).backward();
-    losses.push_back(loss.item().toDouble());
+    add_losses(loss, losses);
   });
   return losses;
+}
+
+/// What a device computed crosses to the host at once.
+void Trainer::add_losses(const at::Tensor& loss, Losses& losses) {
+  std::vector<at::Tensor> values = {loss.detach().reshape({}).to(at::kDouble)};
+  for (const at::Tensor& logged : task().take_logged()) {
+    values.push_back(logged.defined() ? logged.reshape({}).to(values[0].options())
+                                      : at::full_like(values[0], kNothing));
+  }
+  const at::Tensor all = at::stack(values).cpu();
+  const auto* const numbers = all.data_ptr<double>();
+  losses.losses.push_back(numbers[0]);
+  for (size_t i = 1; i < values.size(); ++i) losses.logged[i - 1].push_back(numbers[i]);
+}
+
+/// Where the step may be left out because its loss is no number: by then running statistics may be
+/// none either.
+void Trainer::keep_buffers(const AccumulationSlot& slot) {
+  const bool first = slot.first == state_.batch_in_epoch - part_.first_batch;
+  if (!drops_overflows(config()) || !first) return;
+  buffers_.clear();
+  for (const auto& buffer : parts_.model->buffers()) buffers_.push_back(buffer.detach().clone());
 }
 
 bool Trainer::gradients_overflow() const {
   return state_.loss_scale && !all_finite(gradients_of(ddp_.parameters()));
 }
 
-void Trainer::update(double lr) {
+/// Returns the norm of the gradients before they were clipped.
+std::optional<double> Trainer::update(double lr) {
+  std::optional<double> norm;
+  drops_in_a_row_ = 0;
   if (parts_.masters) parts_.masters->take_gradients();
   unscale(gradients_of(parameters_), loss_scale());
-  if (config().train.clip_grad) clip_gradients(parameters_, config().train.clip_norm);
-  set_learning_rate(parts_.optimizer, lr);
+  if (config().train.clip_grad) norm = clip_gradients(parameters_, config().train.clip_norm);
+  rates_.set(lr);
   parts_.optimizer.step();
   if (parts_.masters) parts_.masters->publish();
   ++state_.step;
   state_.metric_value.reset();  // these weights have not been judged
   if (state_.step == config().train.max_steps) stop_ = StopReason::kMaxSteps;
+  return norm;
 }
 
 void Trainer::drop_update(const AccumulationSlot& slot) {
-  if (!config().system.drop_overflow_update) {
+  if (!drops_overflows(config())) {
     throw Error(ErrorCode::kDiverged,
                 fmt::format("epoch: {} step: {}. Gradients overflow with a loss scale of {}. With "
                             "system.drop_overflow_update=True such a step is left out",
                             state_.epoch + 1, state_.batch_in_epoch + 1, loss_scale()));
   }
+  if (++drops_in_a_row_ == kMaxDropsInARow) {
+    throw Error(
+        ErrorCode::kDiverged,
+        fmt::format("epoch: {} step: {}. Loss or gradients overflowed in {} optimizer steps "
+                    "in a row, the loss scale is {}. Try a smaller scheduler.lr",
+                    state_.epoch + 1, state_.batch_in_epoch + 1, kMaxDropsInARow, loss_scale()));
+  }
+  if (bad_loss_) {
+    const at::NoGradGuard no_grad;
+    const auto buffers = parts_.model->buffers();
+    for (size_t i = 0; i < buffers.size(); ++i) buffers[i].copy_(buffers_[i]);
+  }
   state_.dropped_batches += slot.size;
   state_.schedule_step -= slot.size;
 }
 
-void Trainer::end_step(bool overflow) {
+void Trainer::end_step(bool overflow, double loss) {
+  bad_loss_ = false;
   ddp_.zero_grad();
-  report_step();
+  const std::string note = waits_note();
+  report_step({.step = state_.step,
+               .total = total_steps_,
+               .loss = loss,
+               .note = note,
+               .epoch = static_cast<int32_t>(state_.epoch + 1),
+               .num_epochs = static_cast<int32_t>(config().scheduler.num_epochs)});
   if (state_.loss_scale) {
     const auto options = config().loss_scaler.value_or(LossScalerConfig()).options();
     state_.loss_scale = next_loss_scale(*state_.loss_scale, overflow, options);

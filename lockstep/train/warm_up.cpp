@@ -1,12 +1,26 @@
 #include "lockstep/train/warm_up.h"
 
+#include <dlfcn.h>
 #include <torch/torch.h>
 
 namespace lockstep {
+namespace {
+
+/// Of OpenMP alone: torch::set_num_threads() starts the threads of another pool at once.
+void set_openmp_threads(int count) {
+  using Set = void (*)(int);
+  if (const auto set = reinterpret_cast<Set>(::dlsym(RTLD_DEFAULT, "omp_set_num_threads"))) {
+    set(count);
+  }
+}
+
+}  // namespace
 
 void warm_up() {
   namespace fn = torch::nn::functional;
-  // Small enough for one thread whatever their number.
+  // A process that has started a second thread cannot be forked.
+  const int threads = torch::get_num_threads();
+  set_openmp_threads(1);
   const auto images = torch::ones({2, 3, 8, 8});
   const auto kernel = torch::ones({4, 3, 3, 3}, torch::requires_grad());
   const auto scale = torch::ones({4}, torch::requires_grad());
@@ -18,6 +32,7 @@ void warm_up() {
   torch::cross_entropy_loss(logits, torch::zeros({2}, torch::kLong)).backward();
   torch::NoGradGuard no_grad;
   head.sub_(head.grad(), 0.1);
+  set_openmp_threads(threads);
 }
 
 }  // namespace lockstep

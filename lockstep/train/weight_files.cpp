@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "lockstep/checkpoint/checkpoint_folder.h"
 #include "lockstep/checkpoint/mindspore_file.h"
 
 namespace lockstep {
@@ -23,8 +24,8 @@ std::vector<EpochWeights> weights_to_keep(std::vector<EpochWeights> files,
 }
 
 WeightFiles::WeightFiles(fs::path dir, std::string format, const KeepPolicy& policy,
-                         const std::vector<EpochWeights>& earlier)
-    : dir_(std::move(dir)), format_(std::move(format)), policy_(policy) {
+                         const std::vector<EpochWeights>& earlier, const WriterFence& fence)
+    : dir_(std::move(dir)), format_(std::move(format)), policy_(policy), fence_(fence) {
   std::copy_if(earlier.begin(), earlier.end(), std::back_inserter(kept_),
                [&](const EpochWeights& epoch) { return fs::exists(path_of(epoch.epoch)); });
   kept_ = weights_to_keep(std::move(kept_), policy_);
@@ -38,7 +39,8 @@ fs::path WeightFiles::best_path() const {
   return dir_ / ("best." + format_);
 }
 
-void WeightFiles::save_epoch(const EpochWeights& epoch, const TensorMap& weights) {
+void WeightFiles::save_epoch(const EpochWeights& epoch, const TensorMap& weights,
+                             const fs::path& equal) {
   auto all = kept_;
   std::erase_if(all, [&](const EpochWeights& item) { return item.epoch == epoch.epoch; });
   all.push_back(epoch);
@@ -46,22 +48,29 @@ void WeightFiles::save_epoch(const EpochWeights& epoch, const TensorMap& weights
   const auto keeps = [&](const EpochWeights& item) {
     return std::find(kept_.begin(), kept_.end(), item) != kept_.end();
   };
-  if (keeps(epoch)) save(path_of(epoch.epoch), weights);  // first: it may fail
+  if (keeps(epoch)) save(path_of(epoch.epoch), weights, equal);  // first: it may fail
   for (const auto& item : all) {
-    if (!keeps(item)) fs::remove(path_of(item.epoch));
+    if (keeps(item)) continue;
+    fence_.check();
+    fs::remove(path_of(item.epoch));
   }
 }
 
-void WeightFiles::save_best(const TensorMap& weights) const {
-  save(best_path(), weights);
+void WeightFiles::save_best(const TensorMap& weights, const fs::path& equal) const {
+  save(best_path(), weights, equal);
 }
 
-void WeightFiles::save(const fs::path& path, const TensorMap& weights) const {
-  if (format_ == "ckpt") {
-    save_ckpt(path, weights);
-  } else {
-    save_tensors(path, weights);
-  }
+void WeightFiles::save(const fs::path& path, const TensorMap& weights,
+                       const fs::path& equal) const {
+  const fs::path name = path.filename();
+  if (!equal.empty() && replace_by_link(dir_, name, equal, fence_)) return;
+  replace_file(dir_, name, fence_, [&](const fs::path& hidden) {
+    if (format_ == "ckpt") {
+      save_ckpt(hidden, weights);
+    } else {
+      save_tensors(hidden, weights);
+    }
+  });
 }
 
 }  // namespace lockstep

@@ -9,6 +9,7 @@
 
 #include "lockstep/checkpoint/keep_policy.h"
 #include "lockstep/checkpoint/safetensors.h"
+#include "lockstep/checkpoint/writer_fence.h"
 
 namespace lockstep {
 
@@ -33,26 +34,31 @@ class WeightFiles {
   /// `format`: "ckpt" (MindSpore's) or "safetensors". `earlier`: epochs before a resume; those
   /// whose files are still there count.
   WeightFiles(std::filesystem::path dir, std::string format, const KeepPolicy& policy,
-              const std::vector<EpochWeights>& earlier);
+              const std::vector<EpochWeights>& earlier, const WriterFence& fence = {});
 
   /// Writes e{N}, unless the policy would remove it at once, and removes what it does not keep. An
-  /// epoch that was there takes its new value.
-  /// Errors: kIo.
-  void save_epoch(const EpochWeights& epoch, const TensorMap& weights);
-  void save_best(const TensorMap& weights) const;
+  /// epoch that was there takes its new value. `equal`: a file in the same folder, or one below,
+  /// that holds these weights in this format; where it can be, the new one is a second name of it.
+  /// Errors: kIo, kMismatch (see WriterFence).
+  void save_epoch(const EpochWeights& epoch, const TensorMap& weights,
+                  const std::filesystem::path& equal = {});
+  void save_best(const TensorMap& weights, const std::filesystem::path& equal = {}) const;
 
   /// In the policy's order.
   const std::vector<EpochWeights>& kept() const { return kept_; }
   std::filesystem::path path_of(int64_t epoch) const;
   std::filesystem::path best_path() const;
+  const std::string& format() const { return format_; }
 
  private:
-  void save(const std::filesystem::path& path, const TensorMap& weights) const;
+  void save(const std::filesystem::path& path, const TensorMap& weights,
+            const std::filesystem::path& equal) const;
 
   std::filesystem::path dir_;
   std::string format_;
   KeepPolicy policy_;
   std::vector<EpochWeights> kept_;
+  WriterFence fence_;
 };
 
 }  // namespace lockstep

@@ -6,6 +6,8 @@
 #include <cstdlib>
 #include <functional>
 
+#include "lockstep/base/log_sink.h"
+
 namespace lockstep {
 namespace {
 
@@ -25,6 +27,15 @@ TEST(Log, LinesNameProcessAndLevel) {
 
 TEST(Log, DebugIsOffByDefault) {
   EXPECT_EQ(logged([] { log_debug("detail"); }), "");
+}
+
+TEST(Log, ASinkTakesTheLines) {
+  std::string taken;
+  set_log_sink([&](const std::string& line) { taken += line; });
+  EXPECT_EQ(logged([] { log_info("aside"); }), "");
+  set_log_sink(nullptr);
+  EXPECT_EQ(taken, "lockstep: aside\n");
+  EXPECT_EQ(logged([] { log_info("again"); }), "lockstep: again\n");
 }
 
 // In a process of its own, in which nothing was said before.

@@ -2,6 +2,15 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstddef>
 
 #include <functional>
 #include <future>
@@ -168,6 +177,43 @@ TEST(Socket, AnAbortedConnectionToItselfLeavesThePortToAServer) {
   const int port = local_port(fd.get());
   abort_connection(std::move(fd));
   EXPECT_NO_THROW(tcp_listen("127.0.0.1", port));
+}
+
+TEST(Socket, AllAddressesAreThoseOfIpv4Too) {
+  const UniqueFd listener = tcp_listen(kAllAddresses, 0);
+  EXPECT_TRUE(tcp_connect({"127.0.0.1", local_port(listener.get())}, Deadline::after(10s)));
+  EXPECT_FALSE(is_loopback(listener.get()));
+}
+
+/// What a kernel does that was booted with ipv6.disable=1.
+bool take_away_ipv6() {
+  sock_filter program[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_socket, 0, 3),
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, args[0])),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AF_INET6, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EAFNOSUPPORT),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  const sock_fprog filter{sizeof program / sizeof *program, program};
+  return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+         ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
+}
+
+TEST(Socket, DoesWithoutIpv6WhereTheKernelHasNone) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    if (!take_away_ipv6()) ::_exit(9);
+    const UniqueFd listener = tcp_listen(kAllAddresses, 0);
+    const int port = local_port(listener.get());
+    if (!tcp_connect({"127.0.0.1", port}, Deadline::after(10s))) ::_exit(1);
+    // An address that cannot be had is passed by like one where nobody listens.
+    const auto error = error_of([&] { tcp_connect({"::1", port}, Deadline::after(10ms)); });
+    ::_exit(error.code() == ErrorCode::kTimeout ? 0 : 2);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
 }
 
 TEST(Socket, UnknownHostIsUnavailable) {

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "lockstep/base/counted.h"
 #include "lockstep/base/version.h"
 
 namespace lockstep {
@@ -21,6 +22,11 @@ TEST(Text, SwappedLettersAreOneSlipAndShortNamesForgiveOne) {
   EXPECT_EQ(nearest_name("fb16", names), "bf16");
   EXPECT_EQ(nearest_name("fb61", names), "");
   EXPECT_EQ(nearest_name("RANK", names), "");
+  const std::vector<std::string> verbs = {"stop", "ps", "run"};
+  EXPECT_EQ(nearest_name("top", verbs), "") << "it would end a job";
+  EXPECT_EQ(nearest_name("sp", verbs), "ps");
+  EXPECT_EQ(nearest_name("rnu", verbs), "run");
+  EXPECT_EQ(nearest_name("rum", verbs), "run");
 }
 
 TEST(Text, DidYouMeanIsEmptyWithoutACandidate) {
@@ -54,6 +60,13 @@ TEST(Text, SplitKeepsEmptyParts) {
 TEST(Version, BuildIdBeginsWithTheVersion) {
   EXPECT_TRUE(build_id().starts_with(version() + "/")) << build_id();
   EXPECT_LT(build_id().size(), 28u);  // Hello::build holds it with its terminator.
+}
+
+TEST(Counted, OneIsNoPlural) {
+  EXPECT_EQ(counted(0, "rank"), "0 ranks");
+  EXPECT_EQ(counted(1, "rank"), "1 rank");
+  EXPECT_EQ(counted(2, "process", "processes"), "2 processes");
+  EXPECT_EQ(counted(1, "process", "processes"), "1 process");
 }
 
 }  // namespace

@@ -1,6 +1,9 @@
 #include "lockstep/checkpoint/checkpoint_folder.h"
 
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "lockstep/base/file.h"
 #include "tests/support/error_of.h"
@@ -110,23 +113,154 @@ TEST(CheckpointFolder, WeightsAreAFileOrThoseThatWereJudged) {
   EXPECT_EQ(weights_in(step, false), step / kModelFile);
 }
 
+/// A process that was on this host and is not there any more.
+WriterName dead_writer() {
+  WriterName name = WriterName::own();
+  ++name.start;  // this process came later
+  return name;
+}
+
 TEST(CheckpointFolder, RemovesLeftoversOnly) {
   const TempFolder dir;
   publish(dir.path(), 1);
-  fs::create_directories(dir / ".step_000002.tmp-77/sub");
-  fs::create_directories(dir / ".step_000001.tmp-77-old");
-  fs::create_symlink("step_000001", dir / ".latest.tmp-77");
-  fs::create_directories(dir / ".mine");
-  for (const char* name : {"best.ckpt.tmp-77", "e12.safetensors.tmp-77", "e.ckpt.tmp-77",
-                           "best.ckpt", "estimate.ckpt.tmp-77"}) {
-    write_file_atomically(dir / name, std::string_view("x"));
+  WriterName elsewhere = dead_writer();
+  elsewhere.host = "other";
+  const std::string left = ".tmp-" + dead_writer().text();
+  const std::string lives = ".step_000003.tmp-" + WriterName::own().text();
+  const std::string far = ".step_000003.tmp-" + elsewhere.text();
+  fs::create_directories(dir / (".step_000002" + left + "/sub"));
+  fs::create_directories(dir / (".step_000001-old" + left));
+  fs::create_symlink("step_000001", dir / (".latest" + left));
+  write_file_atomically(dir / (".best.ckpt" + left), std::string_view("x"));
+  write_file_atomically(dir / (".best.ckpt" + left + ".tmp-77"), std::string_view("x"));
+  for (const auto& name : {lives, far, std::string(".mine.tmp-x"), std::string(".mine")}) {
+    fs::create_directories(dir / name);
   }
   point_link(dir.path(), "latest", "step_000001");
   remove_leftovers(dir.path());
-  EXPECT_EQ(names_in(dir.path()),
-            (std::vector<std::string>{".mine", "best.ckpt", "e.ckpt.tmp-77", "estimate.ckpt.tmp-77",
-                                      "latest", "step_000001"}));
+  std::vector<std::string> stay = {lives, far, ".mine.tmp-x", ".mine", "latest", "step_000001"};
+  std::sort(stay.begin(), stay.end());
+  EXPECT_EQ(names_in(dir.path()), stay);
   remove_leftovers(dir / "none");
+}
+
+TEST(WriterName, IsReadBack) {
+  const WriterName name{"0011aabb", 12, "node-3", 0xfeed, 77, 123456789};
+  EXPECT_EQ(name.text(), "0011aabb+12+node-3+feed+77+123456789");
+  EXPECT_EQ(WriterName::parse(name.text()), name);
+  EXPECT_EQ(WriterName::parse(name.text() + ".tmp-77"), name);
+  for (const char* other : {"", "77", "a+b", "a+x+h+1+1+1", "a+1+h+1+1+", "a+1+h+1+1+1+1"}) {
+    EXPECT_FALSE(WriterName::parse(other)) << other;
+  }
+  EXPECT_EQ(WriterName::own("job", 3).generation, 3);
+  EXPECT_NE(WriterName::own("job", 3).job, WriterName::own("bob", 3).job);
+}
+
+TEST(WriterName, IsLeftOverWhenItsGenerationOrItsProcessIsGone) {
+  const WriterName second = WriterName::own("job", 2);
+  EXPECT_FALSE(is_left_over(second, second));
+  EXPECT_TRUE(is_left_over(WriterName::own("job", 1), second)) << "though it lives";
+  EXPECT_FALSE(is_left_over(WriterName::own("job", 3), second));
+  EXPECT_FALSE(is_left_over(WriterName::own("other", 1), second));
+  EXPECT_FALSE(is_left_over(WriterName::own(), WriterName::own("", 1))) << "no job at all";
+  EXPECT_TRUE(is_left_over(dead_writer(), second));
+  WriterName elsewhere = dead_writer();
+  elsewhere.pid_space = 1;
+  EXPECT_FALSE(is_left_over(elsewhere, second)) << "nobody can tell";
+}
+
+TEST(WriterFence, AnOlderGenerationGivesNoNamesAnyMore) {
+  const TempFolder dir;
+  const WriterFence first(dir.path(), "job", 1);
+  StagedFolder half(dir.path(), "step_000001", first);
+  write_file_atomically(half.path() / "state.json", "{}");
+  const WriterFence second(dir.path(), "job", 2);
+  EXPECT_EQ(error_of([&] { half.publish(); }).code(), ErrorCode::kMismatch);
+  EXPECT_EQ(error_of([&] { point_link(dir.path(), "latest", "x", first); }).code(),
+            ErrorCode::kMismatch);
+  const auto fill = [](const fs::path& to) { write_file_atomically(to, "x"); };
+  EXPECT_EQ(error_of([&] { replace_file(dir.path(), "e1.ckpt", first, fill); }).code(),
+            ErrorCode::kMismatch);
+  const Error error = error_of([&] { first.check(); });
+  EXPECT_NE(std::string(error.what()).find("generation 2 of this job writes into"),
+            std::string::npos)
+      << error.what();
+  EXPECT_FALSE(has_checkpoint(dir.path()));
+  replace_file(dir.path(), "e1.ckpt", second, fill);
+  EXPECT_EQ(read_file(dir / "e1.ckpt"), "x");
+}
+
+// The older one has asked already when the newer one comes: its hidden folder is gone.
+TEST(WriterFence, ANewerGenerationTakesTheHiddenFolderAway) {
+  const TempFolder dir;
+  const WriterFence first(dir.path(), "job", 1);
+  StagedFolder half(dir.path(), "step_000001", first);
+  first.check();
+  const WriterFence second(dir.path(), "job", 2);
+  remove_leftovers(dir.path(), second);
+  EXPECT_FALSE(fs::exists(half.path()));
+  EXPECT_EQ(error_of([&] { half.publish(); }).code(), ErrorCode::kIo);
+  EXPECT_FALSE(has_checkpoint(dir.path()));
+}
+
+// A writer that is stopped in the middle of a checkpoint wakes up when another has gone on.
+TEST(WriterFence, AStoppedWriterThatWakesUpWritesNothing) {
+  const TempFolder dir;
+  const pid_t child = fork();
+  if (child == 0) {
+    const WriterFence first(dir.path(), "job", 1);
+    StagedFolder half(dir.path(), "step_000007", first);
+    write_file_atomically(half.path() / "state.json", "old");
+    raise(SIGSTOP);
+    try {
+      half.publish();
+    } catch (const Error& error) {
+      _exit(error.code() == ErrorCode::kMismatch || error.code() == ErrorCode::kIo ? 3 : 4);
+    }
+    _exit(0);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, WUNTRACED), child);
+  ASSERT_TRUE(WIFSTOPPED(status));
+  const WriterFence second(dir.path(), "job", 2);
+  remove_leftovers(dir.path(), second);
+  StagedFolder whole(dir.path(), "step_000007", second);
+  write_file_atomically(whole.path() / "state.json", "new");
+  whole.publish();
+  kill(child, SIGCONT);
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(WEXITSTATUS(status), 3);
+  EXPECT_EQ(read_file(dir / "step_000007/state.json"), "new");
+}
+
+// Of another job, or of none: it may be that nobody locks folders here.
+TEST(WriterFence, ASecondWriterLeavesTheFirstsHalfAlone) {
+  const TempFolder dir;
+  const StagedFolder half(dir.path(), "step_000001");
+  const WriterFence second(dir.path(), "another job", 1);
+  remove_leftovers(dir.path(), second);
+  EXPECT_TRUE(fs::exists(half.path()));
+}
+
+TEST(WriterFence, ALaterGenerationThatComesLateFindsOut) {
+  const TempFolder dir;
+  const WriterFence third(dir.path(), "job", 3);
+  EXPECT_EQ(error_of([&] { WriterFence(dir.path(), "job", 2); }).code(), ErrorCode::kMismatch);
+  third.check();
+  EXPECT_EQ(names_in(dir.path()).size(), 1U) << "one mark";
+  const WriterFence again(dir.path(), "job", 1);  // a job of that name begins anew
+  again.check();
+  EXPECT_EQ(names_in(dir.path()).size(), 1U);
+}
+
+TEST(CheckpointFolder, EqualFilesAreOne) {
+  const TempFolder dir;
+  write_file_atomically(dir / "a", "abc");
+  ASSERT_TRUE(replace_by_link(dir.path(), "b", dir / "a", {}));
+  ASSERT_TRUE(replace_by_link(dir.path(), "b", dir / "a", {}));
+  EXPECT_EQ(names_in(dir.path()), (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(fs::hard_link_count(dir / "a"), 2U);
+  EXPECT_FALSE(replace_by_link(dir.path(), "c", dir / "none", {}));
 }
 
 TEST(CheckpointFolder, DigestIsSha256) {

@@ -3,10 +3,12 @@
 #include <gtest/gtest.h>
 #include <torch/optim/adam.h>
 #include <torch/optim/adamw.h>
+#include <torch/optim/lbfgs.h>
 #include <torch/optim/rmsprop.h>
 #include <torch/optim/sgd.h>
 
 #include "lockstep/checkpoint/module_state.h"
+#include "lockstep/checkpoint/named_state.h"
 #include "tests/checkpoint/small_net.h"
 #include "tests/support/error_of.h"
 
@@ -45,6 +47,15 @@ const Case kCases[] = {
     {"adamw", "AdamW", 18,
      [](SmallNet& net) -> OptimizerPtr {
        return std::make_unique<optim::AdamW>(net.parameters(), optim::AdamWOptions(0.01));
+     }},
+    {"rmsprop", "RMSprop", 12,
+     [](SmallNet& net) -> OptimizerPtr {
+       return std::make_unique<optim::RMSprop>(net.parameters(), optim::RMSpropOptions(0.01));
+     }},
+    {"rmsprop_with_all", "RMSprop", 24,
+     [](SmallNet& net) -> OptimizerPtr {
+       return std::make_unique<optim::RMSprop>(
+           net.parameters(), optim::RMSpropOptions(0.01).momentum(0.9).centered(true));
      }},
 };
 
@@ -136,8 +147,93 @@ TEST(OptimizerState, RefusesForeignParametersAndKinds) {
   SmallNet other;
   optim::SGD sgd(other.parameters(), optim::SGDOptions(0.1));
   EXPECT_EQ(error_of([&] { optimizer_tensors(net, sgd); }).code(), ErrorCode::kInvalidArgument);
-  optim::RMSprop rmsprop(net.parameters());
-  EXPECT_EQ(error_of([&] { optimizer_kind(rmsprop); }).code(), ErrorCode::kInvalidArgument);
+  struct Own : optim::Optimizer {
+    using Optimizer::Optimizer;
+    at::Tensor step(LossClosure) override { return {}; }
+  };
+  const Own own({optim::OptimizerParamGroup(net.parameters())},
+                std::make_unique<optim::SGDOptions>(0.1));
+  EXPECT_EQ(error_of([&] { optimizer_kind(own); }).code(), ErrorCode::kInvalidArgument);
+}
+
+/// Steps of an optimizer that evaluates the loss itself.
+void minimise(SmallNet& net, optim::LBFGS& optimizer, int steps) {
+  const auto images = at::linspace(-1, 1, 8).view({2, 4});
+  for (int step = 0; step < steps; ++step) {
+    optimizer.step([&] {
+      optimizer.zero_grad();
+      const auto loss = net.forward(images).square().mean();
+      loss.backward();
+      return loss;
+    });
+  }
+}
+
+TEST(OptimizerState, LbfgsGoesOnToo) {
+  SmallNet whole, resumed;
+  whole.eval();
+  resumed.eval();
+  const auto options = optim::LBFGSOptions(0.1).max_iter(3).history_size(4);
+  optim::LBFGS optimizer(whole.parameters(), options), fresh(resumed.parameters(), options);
+  minimise(whole, optimizer, 3);
+  load_module(resumed, module_tensors(whole), "");
+  TensorMap state = optimizer_tensors(whole, optimizer);
+  for (auto& [name, tensor] : state) tensor = tensor.clone();
+  load_optimizer(resumed, fresh, state, "");
+  EXPECT_EQ(optimizer_kind(fresh), "LBFGS");
+  minimise(whole, optimizer, 2);
+  minimise(resumed, fresh, 2);
+  for (const auto& [name, tensor] : module_tensors(whole)) {
+    EXPECT_TRUE(same_bits(module_tensors(resumed).at(name), tensor)) << name;
+  }
+  ASSERT_EQ(state.erase("first.weight.n_iter"), 1u);
+  EXPECT_EQ(error_of([&] { load_optimizer(resumed, fresh, state, "o"); }).code(),
+            ErrorCode::kCorrupt);
+}
+
+/// Adds a number to what it learned, which is its state.
+struct Counting : optim::Optimizer {
+  struct State : optim::OptimizerCloneableParamState<State> {
+    double seen = 0;
+  };
+  explicit Counting(std::vector<at::Tensor> parameters)
+      : Optimizer({optim::OptimizerParamGroup(std::move(parameters))},
+                  std::make_unique<optim::SGDOptions>(0.1)) {}
+  at::Tensor step(LossClosure) override {
+    for (const auto& parameter : param_groups()[0].params()) {
+      auto& slot = state()[optimizer_state_key(parameter)];
+      if (!slot) slot = std::make_unique<State>();
+      static_cast<State&>(*slot).seen += 1;
+    }
+    return {};
+  }
+};
+
+TEST(OptimizerState, TakesOthersThatAreRegistered) {
+  register_optimizer_format(
+      {"Counting",
+       [](const optim::Optimizer& optimizer) {
+         return dynamic_cast<const Counting*>(&optimizer) != nullptr;
+       },
+       [](const optim::OptimizerParamState& state) {
+         return TensorMap{
+             {"seen", at::scalar_tensor(static_cast<const Counting::State&>(state).seen)}};
+       },
+       [](const TensorMap& tensors) {
+         auto state = std::make_unique<Counting::State>();
+         state->seen = tensors.at("seen").item<double>();
+         return state;
+       }});
+  SmallNet net;
+  Counting optimizer(net.parameters()), fresh(net.parameters());
+  optimizer.step({});
+  optimizer.step({});
+  EXPECT_EQ(optimizer_kind(optimizer), "Counting");
+  load_optimizer(net, fresh, optimizer_tensors(net, optimizer), "o");
+  fresh.step({});
+  for (const auto& [name, tensor] : optimizer_tensors(net, fresh)) {
+    EXPECT_EQ(tensor.item<double>(), 3) << name;
+  }
 }
 
 }  // namespace

@@ -168,8 +168,11 @@ TEST(TrainingCheckpoint, LaterStepsOfAnAbandonedRunAreLeftAlone) {
 
 TEST(TrainingCheckpoint, CleansUpAfterACrash) {
   const TempFolder dir;
-  fs::create_directories(dir / ".step_000001.tmp-12345");
-  write_file_atomically(dir / ".step_000001.tmp-12345/model.safetensors", "half");
+  WriterName dead = WriterName::own();
+  ++dead.start;
+  const std::string half = ".step_000001.tmp-" + dead.text();
+  fs::create_directories(dir / half);
+  write_file_atomically(dir / half / "model.safetensors", "half");
   EXPECT_FALSE(has_checkpoint(dir.path()));
   Training run;
   run.save(dir.path());

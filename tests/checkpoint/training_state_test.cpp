@@ -17,6 +17,7 @@ TrainingState example() {
   state.step = 40;
   state.batch_in_epoch = 7;
   state.epoch_samples = 448;
+  state.dealt_anew = true;
   state.epoch_loss = 0.1 + 0.2;
   state.samples = 2560;
   state.schedule_step = 40;

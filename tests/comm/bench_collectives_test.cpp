@@ -24,7 +24,7 @@ int bench(const std::string& args) {
 TEST(BenchCollectives, WritesARecordForEachSize) {
   const auto file = std::filesystem::temp_directory_path() /
                     ("lockstep-bench-" + std::to_string(::getpid()) + ".json");
-  for (const std::string op : {"all_reduce", "all_gather"}) {
+  for (const std::string op : {"all_reduce", "all_gather", "send"}) {
     ASSERT_EQ(
         bench("--op " + op + " --ranks 2 --sizes 8:16,96K --seconds 0.01 --json " + file.string()),
         0);

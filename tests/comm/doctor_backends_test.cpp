@@ -54,7 +54,7 @@ TEST(Backends, LibtorchsAreKnownToProgramsWithoutIt) {
       choose_backend(name, GroupSpec{});
       FAIL() << name;
     } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ErrorCode::kUnavailable);
+      EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
       EXPECT_NE(std::string(error.what()).find("does not link"), std::string::npos) << error.what();
     }
   }

@@ -1,17 +1,22 @@
 // What ProcessGroup does itself: arguments, back ends, meeting, poisoned groups, leaving.
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <filesystem>
 #include <functional>
 #include <latch>
 #include <memory>
+#include <thread>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/mutex.h"
 #include "lockstep/base/version.h"
 #include "lockstep/comm/process_group.h"
 #include "lockstep/store/memory/memory_store.h"
-#include "tests/comm/support/timeless_store.h"
+#include "lockstep/store/request_store.h"
+#include "lockstep/store/store_state.h"
 #include "tests/support/file_size_limit.h"
 #include "tests/support/ranks.h"
 #include "tests/support/recorded_calls.h"
@@ -120,25 +125,55 @@ TEST(ProcessGroup, RanksThatDoNotMeetAreNamed) {
 TEST(ProcessGroup, RanksThatDoNotMeetInASubgroupAreNamed) {
   run_rank_threads(HostLayout{3, 1}, [](const World& world) {
     const auto group = ProcessGroup::create(world, {.timeout = std::chrono::milliseconds(2500)});
-    if (world.rank == 0 || world.rank == 2) return;
+    const std::string done[] = {"done/1", "done/3"};
+    if (world.rank == 0 || world.rank == 2) {
+      return world.store->wait(done, Deadline::after(std::chrono::seconds(60)));
+    }
     const Error error = error_of([&] { group.subgroup({2, world.rank}); });
+    world.store->set(done[world.rank / 2], "", Deadline::after(std::chrono::seconds(60)));
     EXPECT_EQ(error.code(), ErrorCode::kTimeout);
     EXPECT_TRUE(contains(error, world.rank == 1 ? "rank 2 did not come"
                                                 : "rank 3: no connection with ranks 2: they did"))
         << error.what();
+    EXPECT_TRUE(contains(error, fmt::format("in the same order, here 2, {}", world.rank)))
+        << error.what();
   });
 }
 
-// All ranks of a job say it, so what each asks the store for it must not grow with their number.
+/// Of one rank whom nobody joins, so that what it waits for does not come. Counts its questions.
+class LonelyStore final : public RequestStore {
+ public:
+  std::atomic<int> questions = 0;
+
+ private:
+  StoreReply call(StoreRequest request, Deadline deadline) override {
+    ++questions;
+    MutexLock lock(mutex_);
+    auto answers = state_.submit({}, std::move(request));
+    if (!answers.empty()) return std::move(answers.front().reply);
+    auto reply = state_.cancel({}).value();
+    lock.unlock();
+    std::this_thread::sleep_until(deadline.when());
+    return reply;
+  }
+  std::string name() const override { return "store of one"; }
+
+  Mutex mutex_;
+  StoreState state_ LOCKSTEP_GUARDED_BY(mutex_);
+};
+
+// All ranks of a job say it, so what each asks the store for it must not grow with their number. It
+// looks for deaths some ten times a second, too.
 TEST(ProcessGroup, WhoDoesNotMeetIsFoundWithFewQuestions) {
-  const auto store = std::make_shared<TimelessStore>();
+  const auto store = std::make_shared<LonelyStore>();
   World world = alone();
   world.rank = 1;
-  world.size = 50;
+  world.size = 200;
   world.store = store;
-  const Error error = error_of([&] { ProcessGroup::create(world); });
-  EXPECT_TRUE(contains(error, "ranks 0, 2-49 did not come")) << error.what();
-  EXPECT_LT(store->questions, 10);
+  const Error error =
+      error_of([&] { ProcessGroup::create(world, {.timeout = std::chrono::milliseconds(500)}); });
+  EXPECT_TRUE(contains(error, "ranks 0, 2-199 did not come")) << error.what();
+  EXPECT_LT(store->questions, 40);
 }
 
 TEST(ProcessGroup, DifferentBackEndsMismatch) {
@@ -299,7 +334,7 @@ TEST(ProcessGroup, BadCountsOfUnevenCallsAreRefusedAndHarmless) {
     EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
     EXPECT_TRUE(contains(error, text)) << error.what();
   };
-  refused({1, 2}, {1}, "2 send_counts for 1 ranks");
+  refused({1, 2}, {1}, "2 send_counts for 1 rank");
   refused({1}, {-1}, "one of the receive_counts is -1");
   refused({1}, {2}, "sends 1 elements to itself and expects 2");
   const int64_t one[] = {1};

@@ -81,6 +81,17 @@ TEST(Inspect, NamesTheRankThatHoldsUpTheOthersAliveAndDead) {
   EXPECT_TRUE(has(rest.out(), "barrier #3") && has(rest.out(), "no record of rank")) << rest.out();
 }
 
+TEST(Inspect, AJobThatEndedWellIsDoneAndNotDead) {
+  const TempFolder logs;
+  Launched run({"run", "--nproc_per_node", "2", "--log_dir", logs.path().string(), "--",
+                built_program("group_holder"), "end"});
+  ASSERT_EQ(run.wait(), 0) << run.err();
+  Launched inspect({"inspect", logs.path().string()});
+  EXPECT_EQ(inspect.wait(), 0) << inspect.err();
+  EXPECT_EQ(times_in(inspect.out(), " ago, ended\n"), 2) << inspect.out();
+  EXPECT_FALSE(has(inspect.out(), "dead")) << inspect.out();
+}
+
 TEST(Inspect, RefusesWhatIsNoJob) {
   const TempFolder empty;
   for (const auto& [target, why] :

@@ -3,71 +3,119 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
-#include <deque>
+#include <memory>
+#include <vector>
 
-#include "lockstep/comm/native/tcp/pipes.h"
 #include "tests/support/error_of.h"
 
 namespace lockstep {
 namespace {
 
-/// A group of two, of which rank 1 has sent what is in `sent`.
+/// What rank 0 receives from rank 1.
 struct Post {
-  GroupSpec spec = [] {
-    GroupSpec made;
-    made.size = 2;
-    made.world_ranks = {0, 1};
-    return made;
-  }();
-  Letters letters{spec};
-  std::deque<std::vector<std::byte>> sent;
+  Letters letters{"rank 1", "rank 0"};
 
-  void send(int tag, int64_t count, std::byte value) {
-    const Envelope envelope{.count = count, .tag = tag};
-    sent.emplace_back(sizeof envelope);
-    std::memcpy(sent.back().data(), &envelope, sizeof envelope);
-    if (count <= 16) sent.emplace_back(static_cast<size_t>(count), value);
-  }
-  std::byte take(int tag, int64_t count) {
-    std::vector<std::byte> data(static_cast<size_t>(count));
-    const auto receive = [&](int64_t bytes) {
-      auto next = std::move(sent.front());
-      sent.pop_front();
-      EXPECT_EQ(static_cast<int64_t>(next.size()), bytes);
-      return next;
-    };
-    const auto receive_into = [&](void* to, int64_t bytes) {
-      std::memcpy(to, receive(bytes).data(), static_cast<size_t>(bytes));
-    };
-    letters.take(spec, 1, {.count = count, .tag = tag}, data.data(), receive, receive_into);
-    return data.back();
+  struct Recv {
+    Recv(int tag, int64_t count) : data(static_cast<size_t>(count)) {
+      slot.wanted = {.count = count, .tag = tag};
+      slot.data = data.data();
+    }
+    std::vector<std::byte> data;
+    Letters::Slot slot{.wanted = {}, .data = nullptr, .deadline = Deadline::after(0s)};
+  };
+
+  Letters::Slot* come(int tag, int64_t count, std::byte value) {
+    letters.look();
+    const auto place = letters.begin({.count = count, .tag = tag}, Deadline::after(0s));
+    std::memset(place.data, static_cast<int>(value), static_cast<size_t>(count));
+    return letters.end();
   }
 };
 
+TEST(LettersTest, EachGoesToTheFirstRecvWithItsTag) {
+  Post post;
+  Post::Recv two(2, 3), one(1, 4), other_one(1, 4);
+  for (auto* recv : {&two, &one, &other_one}) EXPECT_FALSE(post.letters.post(&recv->slot));
+  EXPECT_EQ(post.come(1, 4, std::byte{1}), &one.slot);
+  EXPECT_EQ(post.come(1, 4, std::byte{2}), &other_one.slot);
+  EXPECT_EQ(post.come(2, 3, std::byte{3}), &two.slot);
+  EXPECT_EQ(one.data.back(), std::byte{1});
+  EXPECT_EQ(other_one.data.back(), std::byte{2});
+  EXPECT_EQ(two.data.back(), std::byte{3});
+}
+
 TEST(LettersTest, ThoseThatComeEarlyAreKeptAndKeepTheirOrder) {
   Post post;
-  post.send(7, 3, std::byte{1});
-  post.send(7, 3, std::byte{2});
-  post.send(5, 4, std::byte{3});
-  EXPECT_EQ(post.take(5, 4), std::byte{3});
-  EXPECT_EQ(post.take(7, 3), std::byte{1});
-  EXPECT_EQ(post.take(7, 3), std::byte{2});
+  for (const int value : {1, 2}) EXPECT_EQ(post.come(7, 3, std::byte(value)), nullptr);
+  EXPECT_EQ(post.letters.told_kept(), "; of rank 1 there are letters with tag 7");
+  Post::Recv five(5, 4), seven(7, 3), other_seven(7, 3);
+  EXPECT_FALSE(post.letters.post(&five.slot));
+  EXPECT_TRUE(post.letters.post(&seven.slot));
+  EXPECT_TRUE(post.letters.post(&other_seven.slot));
+  EXPECT_EQ(seven.data.back(), std::byte{1});
+  EXPECT_EQ(other_seven.data.back(), std::byte{2});
+  EXPECT_EQ(post.letters.told_kept(), "");
+}
+
+/// By the square of their number it would take longer than any test may.
+TEST(LettersTest, ThreeHundredThousandInTheOtherOrderAreFound) {
+  constexpr int kMany = 300'000;
+  Post post;
+  for (int tag = 0; tag < kMany; ++tag) EXPECT_EQ(post.come(tag, 1, std::byte(tag)), nullptr);
+  EXPECT_EQ(post.letters.told_kept(),
+            "; of rank 1 there are letters with tags 0, 1, 2, 3, 4, 5, 6, 7, ...");
+  for (int tag = kMany - 1; tag >= 0; --tag) {
+    Post::Recv recv(tag, 1);
+    ASSERT_TRUE(post.letters.post(&recv.slot));
+    ASSERT_EQ(recv.data.back(), std::byte(tag));
+  }
+  std::vector<std::unique_ptr<Post::Recv>> recvs;
+  for (int tag = 0; tag < kMany; ++tag) {
+    recvs.push_back(std::make_unique<Post::Recv>(tag, 1));
+    ASSERT_FALSE(post.letters.post(&recvs.back()->slot));
+  }
+  for (int tag = kMany - 1; tag >= 0; --tag) {
+    ASSERT_EQ(post.come(tag, 1, std::byte(tag)), &recvs[static_cast<size_t>(tag)]->slot);
+  }
+}
+
+TEST(LettersTest, OneThatIsAskedForWhileItComesIsNotKept) {
+  Post post;
+  const auto place = post.letters.begin({.count = 1, .tag = 7}, Deadline::after(0s));
+  Post::Recv recv(7, 1);
+  EXPECT_FALSE(post.letters.post(&recv.slot));
+  *place.data = std::byte{9};
+  EXPECT_EQ(post.letters.end(), &recv.slot);
+  EXPECT_EQ(recv.data.back(), std::byte{9});
+}
+
+TEST(LettersTest, ARecvThatIsTakenBackGetsNothingUnlessItsLetterIsComing) {
+  Post post;
+  Post::Recv late(7, 1), next(7, 1);
+  EXPECT_FALSE(post.letters.post(&late.slot));
+  EXPECT_TRUE(post.letters.withdraw(&late.slot));
+  EXPECT_FALSE(post.letters.post(&next.slot));
+  post.letters.begin({.count = 1, .tag = 7}, Deadline::after(0s));
+  EXPECT_FALSE(post.letters.withdraw(&next.slot));
+  EXPECT_EQ(post.letters.end(), &next.slot);
 }
 
 TEST(LettersTest, AnotherCountIsAMismatchKeptOrNot) {
   Post post;
-  post.send(7, 3, std::byte{1});
-  post.send(5, 4, std::byte{3});
-  EXPECT_EQ(error_of([&] { post.take(5, 2); }).code(), ErrorCode::kMismatch);
-  EXPECT_EQ(std::string(error_of([&] { post.take(7, 2); }).what()),
+  Post::Recv seven(7, 2), five(5, 2);
+  EXPECT_FALSE(post.letters.post(&five.slot));
+  EXPECT_EQ(error_of([&] { post.come(5, 4, std::byte{3}); }).code(), ErrorCode::kMismatch);
+  EXPECT_EQ(post.come(7, 3, std::byte{1}), nullptr);
+  EXPECT_FALSE(post.letters.post(&seven.slot));
+  EXPECT_EQ(std::string(error_of([&] { post.letters.look(); }).what()),
             "rank 1 sent 3 uint8, rank 0 called recv for 2 uint8 (tag 7)");
 }
 
 TEST(LettersTest, NoMoreIsKeptThanThereIsRoomFor) {
   Post post;
-  post.send(7, 1, std::byte{1});
-  post.send(6, tcp::kMaxEarlyBytes, std::byte{});
-  const Error error = error_of([&] { post.take(5, 4); });
+  EXPECT_EQ(post.come(7, 1, std::byte{1}), nullptr);
+  const Error error = error_of(
+      [&] { post.letters.begin({.count = kMaxEarlyBytes, .tag = 6}, Deadline::after(0s)); });
   EXPECT_EQ(error.code(), ErrorCode::kMismatch);
   EXPECT_EQ(std::string(error.what()),
             "rank 1 sent 268435456 uint8, tag 6 first, and rank 0 has no room to keep it: receive "

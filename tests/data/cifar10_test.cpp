@@ -35,6 +35,8 @@ TEST(Cifar10, ReadsTheFilesThatAreThereInOrder) {
   EXPECT_EQ(Cifar10::load(dir.path(), Split::kTest).size(), 1);
   EXPECT_EQ(count_cifar10(dir.path(), Split::kTrain), 3);
   EXPECT_EQ(count_cifar10(dir.path(), Split::kTest), 1);
+  EXPECT_EQ(count_cifar10(dir.path(), Split::kAll), 4);
+  EXPECT_EQ(Cifar10::load(dir.path(), Split::kAll).size(), 4);
   EXPECT_EQ(count_cifar10(dir / "none", Split::kTest), 0);
 }
 

@@ -1,8 +1,11 @@
 #include "lockstep/data/loader.h"
 
+#include <ATen/ops/cat.h>
 #include <ATen/ops/equal.h>
 #include <gtest/gtest.h>
 
+#include <condition_variable>
+#include <mutex>
 #include <numeric>
 
 #include "lockstep/base/error.h"
@@ -23,7 +26,19 @@ class FakeImages final : public ImageDataset {
   int64_t num_classes() const override { return 10; }
   int64_t label(int64_t index) const override {
     if (index == broken_) throw Error(ErrorCode::kCorrupt, "sample cannot be read");
+    const std::lock_guard lock(mutex_);
+    ++reads_;
+    changed_.notify_all();
     return index % 10;
+  }
+  /// Waits until so many samples were read; false when they are not within a minute.
+  bool wait_for(int64_t reads) const {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, std::chrono::minutes(1), [&] { return reads_ >= reads; });
+  }
+  int64_t reads() const {
+    const std::lock_guard lock(mutex_);
+    return reads_;
   }
   std::span<const uint8_t> image(int64_t index) const override {
     return images_[static_cast<size_t>(index % 256)];
@@ -33,6 +48,9 @@ class FakeImages final : public ImageDataset {
   int64_t size_;
   int64_t broken_;
   std::vector<std::vector<uint8_t>> images_;
+  mutable std::mutex mutex_;
+  mutable std::condition_variable changed_;
+  mutable int64_t reads_ = 0;
 };
 
 std::vector<int64_t> order_of(int64_t size) {
@@ -108,6 +126,47 @@ TEST(Loader, RestOfAnEpochIsTheSameAsInOneGo) {
   rest.start(2, {order.begin() + 40, order.end()});
   while (const auto batch = rest.next())
     EXPECT_TRUE(at::equal(batch->images, whole.next()->images));
+}
+
+/// All that is left of an epoch.
+std::vector<at::Tensor> images_of(Loader& loader) {
+  std::vector<at::Tensor> images;
+  while (const auto batch = loader.next()) images.push_back(batch->images);
+  return images;
+}
+
+TEST(Loader, ReadsAheadOverTheEndOfAnEpochAndGivesTheSameBatches) {
+  const std::vector<Transform> steps = {RandomCrop{4, 2}, RandomHorizontalFlip{}};
+  const LoaderOptions options{.batch_size = 2, .threads = 2, .prefetch = 3};
+  const auto data = std::make_shared<FakeImages>(8);
+  Loader loader(data, ImageTransform(steps, data->shape(), 11), options);
+  auto plain = make_loader(8, options, steps);
+  const auto first = order_of(8);
+  const std::vector<int64_t> second = {3, 1, 4, 1, 5, 2, 6};
+
+  loader.start(0, first);
+  loader.follow(1, second);
+  EXPECT_EQ(images_of(loader).size(), 4U);
+  EXPECT_TRUE(data->wait_for(8 + 6)) << "three batches ahead";
+  loader.start(1, second);
+  const auto images = images_of(loader);
+  EXPECT_EQ(data->reads(), 8 + 7) << "none is read twice, and nothing behind the last epoch";
+  plain.start(1, second);
+  const auto expected = images_of(plain);
+  ASSERT_EQ(images.size(), expected.size());
+  for (size_t i = 0; i < images.size(); ++i) EXPECT_TRUE(images[i].equal(expected[i])) << i;
+}
+
+TEST(Loader, WhatFollowsMayTurnOutOtherwise) {
+  const LoaderOptions options{.batch_size = 2, .threads = 2, .prefetch = 3};
+  auto loader = make_loader(8, options, {RandomCrop{4, 2}});
+  auto plain = make_loader(8, options, {RandomCrop{4, 2}});
+  loader.start(0, order_of(8));
+  loader.follow(1, order_of(8));
+  images_of(loader);
+  loader.start(2, order_of(8));
+  plain.start(2, order_of(8));
+  EXPECT_TRUE(at::cat(images_of(loader)).equal(at::cat(images_of(plain))));
 }
 
 TEST(Loader, CarriesAnErrorToTheConsumer) {

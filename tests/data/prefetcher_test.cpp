@@ -62,6 +62,57 @@ TEST(Prefetcher, ErrorComesAtItsItemAndEndsTheRound) {
   }
 }
 
+TEST(Prefetcher, AFollowersFirstItemsAreMadeBeforeItsRoundBegins) {
+  for (const int threads : {1, 3}) {
+    std::latch ahead(2);
+    Prefetcher<int64_t> items(threads, 2);
+    items.start(5, [](int64_t i) { return i; });
+    items.follow(4, [&](int64_t i) {
+      if (i < 2) ahead.count_down();
+      return 100 + i;
+    });
+    for (int64_t i = 0; i < 5; ++i) EXPECT_EQ(items.next(soon()), i);
+    EXPECT_EQ(items.next(soon()), std::nullopt) << "the round ends where it did";
+    ahead.wait();
+    ASSERT_TRUE(items.go_on());
+    for (int64_t i = 0; i < 4; ++i) EXPECT_EQ(items.next(soon()), 100 + i);
+    EXPECT_EQ(items.next(soon()), std::nullopt);
+    EXPECT_FALSE(items.go_on()) << "one follower";
+  }
+}
+
+TEST(Prefetcher, GoesOnOnlyWhereARoundWasTakenWhole) {
+  Prefetcher<int64_t> items(2, 4);
+  EXPECT_FALSE(items.go_on());
+  items.start(3, [](int64_t i) { return i; });
+  items.follow(3, [](int64_t i) { return 100 + i; });
+  EXPECT_EQ(items.next(soon()), 0);
+  EXPECT_FALSE(items.go_on());
+  items.start(2, [](int64_t i) { return 200 + i; });
+  EXPECT_EQ(items.next(soon()), 200);
+  EXPECT_EQ(items.next(soon()), 201);
+  EXPECT_FALSE(items.go_on()) << "start() drops it";
+}
+
+TEST(Prefetcher, AnErrorEndsTheFollowerToo) {
+  Prefetcher<int64_t> items(3, 4);
+  for (int round = 0; round < 50; ++round) {
+    items.start(3, [](int64_t i) {
+      if (i == 2) throw Error(ErrorCode::kCorrupt, "item two");
+      return i;
+    });
+    items.follow(9, [](int64_t) { return -1; });
+    EXPECT_EQ(items.next(soon()), 0);
+    EXPECT_EQ(items.next(soon()), 1);
+    EXPECT_THROW(items.next(soon()), Error);
+    EXPECT_EQ(items.next(soon()), std::nullopt);
+    EXPECT_FALSE(items.go_on());
+    items.follow(3, [](int64_t i) { return 100 + i; });
+    ASSERT_TRUE(items.go_on());
+    for (int64_t i = 0; i < 3; ++i) EXPECT_EQ(items.next(soon()), 100 + i) << "none of the old one";
+  }
+}
+
 TEST(Prefetcher, NewRoundDropsTheOldOne) {
   Prefetcher<int64_t> items(4, 4);
   for (int64_t round = 0; round < 200; ++round) {

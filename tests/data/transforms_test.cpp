@@ -56,6 +56,46 @@ TEST(ImageTransform, WithoutStepsScalesToOne) {
   EXPECT_EQ(transformed(ImageTransform({}, kCifar, 1), image), as_floats(image));
 }
 
+TEST(ImageTransform, ResizeIsBilinearBetweenTheMiddlesOfPixels) {
+  const ImageShape shape{1, 2, 2};
+  const std::vector<uint8_t> image = {0, 255, 51, 204};
+  const auto out = transformed(ImageTransform({Resize{4, 4}}, shape, 1), image);
+  const std::vector<float> first_row = {0, 0.25F, 0.75F, 1};
+  const std::vector<float> second_row = {0.05F, 0.275F, 0.725F, 0.95F};
+  ASSERT_EQ(out.size(), 16U);
+  for (size_t x = 0; x < 4; ++x) {
+    EXPECT_NEAR(out[x], first_row[x], 1e-6);
+    EXPECT_NEAR(out[4 + x], second_row[x], 1e-6);
+  }
+  EXPECT_NEAR(out[12], 0.2, 1e-6);
+  EXPECT_NEAR(out[15], 0.8, 1e-6);
+}
+
+TEST(ImageTransform, ResizeToTheSameSizeChangesNothing) {
+  const auto image = test_image(kCifar);
+  EXPECT_EQ(transformed(ImageTransform({Resize{32, 32}}, kCifar, 1), image), as_floats(image));
+}
+
+TEST(ImageTransform, ResizeFollowsCropAndComesBeforeNormalize) {
+  const auto image = test_image(kCifar);
+  const Normalize normalize{{0.5, 0.4, 0.3}, {0.2, 0.3, 0.4}};
+  const ImageTransform whole({RandomCrop{16, 4}, Resize{8, 24}, normalize}, kCifar, 7);
+  EXPECT_EQ(whole.output().height, 8);
+  EXPECT_EQ(whole.output().width, 24);
+  const auto small =
+      transformed(ImageTransform({RandomCrop{16, 4}, normalize}, kCifar, 7), image, 3, 5);
+  const auto out = transformed(whole, image, 3, 5);
+  // Row 0 lies halfway between rows 0 and 1 of the crop.
+  EXPECT_NEAR(out[0], (small[0] + small[16]) / 2, 1e-5);
+  const auto refused = [](std::vector<Transform> steps) {
+    EXPECT_THROW(ImageTransform(std::move(steps), kCifar, 1), Error);
+  };
+  refused({Resize{8, 8}, RandomHorizontalFlip{0.5}});
+  refused({Resize{8, 8}, Resize{8, 8}});
+  EXPECT_THROW(make_transform({"Resize", {{"size", {0}}}}), Error);
+  EXPECT_THROW(make_transform({"Resize", {{"size", {8, 8, 8}}}}), Error);
+}
+
 TEST(ImageTransform, CropAndFlipTakeTheirDrawsInOrder) {
   const ImageShape shape{3, 20, 24};
   const auto image = test_image(shape);

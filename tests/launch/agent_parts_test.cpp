@@ -11,6 +11,7 @@
 #include "lockstep/launch/agent/worker_env.h"
 #include "lockstep/launch/agent/worker_output.h"
 #include "lockstep/launch/identity.h"
+#include "lockstep/launch/machine_load.h"
 
 namespace lockstep {
 namespace {
@@ -43,6 +44,25 @@ TEST(LineSplitter, LongLinesAreCut) {
 TEST(LineSplitter, ProgressBarsShowTheirLastState) {
   LineSplitter splitter;
   EXPECT_EQ(splitter.feed("\r10%\r50%\r100%\nnext\r\n"), (Lines{"100%", "next"}));
+}
+
+TEST(LineSplitter, WhatHasNoEndYetCanBeSeen) {
+  LineSplitter splitter;
+  splitter.feed("one\nName? ");
+  EXPECT_EQ(splitter.unfinished(), "Name? ");
+  EXPECT_FALSE(splitter.is_bar());
+  splitter.feed("me\n\r10%\r2");
+  EXPECT_EQ(splitter.unfinished(), "2");
+  EXPECT_TRUE(splitter.is_bar());
+  EXPECT_EQ(splitter.feed("0%\r\n"), Lines{"20%"});
+  EXPECT_EQ(splitter.unfinished(), "");
+}
+
+TEST(LineSplitter, ABarOfAnyLengthIsOneLine) {
+  LineSplitter splitter(32);
+  for (int i = 0; i < 100; ++i)
+    EXPECT_EQ(splitter.feed("state " + std::to_string(i) + "\r"), Lines{});
+  EXPECT_EQ(splitter.feed("\n"), Lines{"state 99"});
 }
 
 TEST(Tail, KeepsTwentyBoundedLines) {
@@ -119,8 +139,10 @@ TEST(WorkerEnvironment, SaysToWhichCpusAWorkerIsBoundAndHasNoMoreThreads) {
   const Environment base = {{"LOCKSTEP_CPUS", "7"}};
   EXPECT_EQ(worker_environment(base, two_nodes(), 0, options).count("LOCKSTEP_CPUS"), 0U);
   options.cpus = {0, 1, 8};
+  options.cpu_sharers = 2;
   const auto environment = worker_environment(base, two_nodes(), 0, options);
   EXPECT_EQ(environment.at("LOCKSTEP_CPUS"), "0-1,8");
+  EXPECT_EQ(environment.at("LOCKSTEP_CPU_SHARERS"), "2");
   EXPECT_EQ(environment.at("OMP_NUM_THREADS"), "3");
 }
 
@@ -179,12 +201,48 @@ TEST(Failure, ReportIsFactsThenStderr) {
   EXPECT_EQ(report_text(failure, 1),
             "lockstep run: rank 5 (gpu01) failed first: exit code 3 after 12 s\n"
             "  end of its stderr:\n    one\n    two");
+  EXPECT_EQ(report_text(failure, 1, true),
+            "lockstep run: rank 5 (gpu01) failed first: exit code 3 after 12 s\n"
+            "  the end of its stderr is above");
   failure.status = {0, SIGBUS};
   failure.node_rank = 1;
   failure.stderr_tail.clear();
   EXPECT_EQ(report_text(failure, 2),
             "lockstep run: rank 5 (node 1, gpu01) failed first: SIGBUS after 12 s\n"
             "  nothing on its stderr");
+}
+
+TEST(Failure, AKnownCauseIsSaidAndNotWhatIsMissing) {
+  Failure failure;
+  failure.host = "gpu01";
+  failure.rank = 1;
+  failure.status = {1, 0};
+  failure.seconds = 2;
+  failure.cause = "lockstep train: error: no finite loss\nmore";
+  EXPECT_EQ(report_text(failure, 1),
+            "lockstep run: rank 1 (gpu01) failed first: exit code 1 after 2.00 s\n"
+            "  lockstep train: error: no finite loss\n  more");
+  EXPECT_EQ(
+      failure_line(failure, 1),
+      "rank 1 (gpu01) failed: exit code 1 after 2.00 s: lockstep train: error: no finite loss");
+}
+
+TEST(MachineLoad, IsBusyWhereProcessesWaitForCores) {
+  const std::string pressure = "some avg10=90.51 avg60=87.56 avg300=60.00 total=1\nfull avg10=0.00";
+  EXPECT_TRUE(read_load(pressure, "8.11 8.15 6.31 12/241 32348\n", 2).busy());
+  EXPECT_EQ(read_load(pressure, "8.11 8.15", 2).text(),
+            "processes wait for a core 91 % of the time (load 8.1 on 2 cores)");
+  EXPECT_FALSE(read_load("some avg10=3.00 avg60=87.56", "8.11", 2).busy());
+  EXPECT_TRUE(read_load("", "8.11", 2).busy()) << "where the kernel does not count it";
+  EXPECT_FALSE(read_load("", "2.11", 2).busy());
+  EXPECT_EQ(read_load("", "1.00", 1).text(), "load 1.0 on 1 core");
+  EXPECT_FALSE(read_load("", "", 2).busy());
+}
+
+TEST(FindProgram, AVerbIsNoProgram) {
+  EXPECT_NE(find_program("train", "/bin").problem.find("did you mean '-- lockstep train'?"),
+            std::string::npos);
+  EXPECT_EQ(find_program("nonsense", "/bin").problem, "program nonsense is not in PATH");
 }
 
 TEST(FindProgram, AsAShellDoes) {

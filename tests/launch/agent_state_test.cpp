@@ -247,6 +247,22 @@ TEST(AgentState, AGenerationThatEndsElsewhereEndsHere) {
   EXPECT_EQ(done.state.phase, Phase::kBetween);
 }
 
+TEST(AgentState, WhoHasToBeGoneByATimeIsKilledThen) {
+  Play play(1);
+  EXPECT_EQ(play.tell(GenerationOver{play.now + 2s}), "SIGTERM ");
+  EXPECT_EQ(play.wait(1999ms), "");
+  EXPECT_EQ(play.wait(1ms), "SIGKILL ");
+  EXPECT_EQ(play.goes(0, {0, SIGKILL}), "gone ");
+
+  Play late(1);
+  EXPECT_EQ(late.tell(GenerationOver{late.now - 1s}), "SIGTERM SIGKILL ");
+
+  Play again(1);
+  EXPECT_EQ(again.tell(GenerationOver{}), "SIGTERM ");
+  EXPECT_EQ(again.tell(GenerationOver{again.now + 1s}), "");
+  EXPECT_EQ(again.wait(1s), "SIGKILL ");
+}
+
 TEST(AgentState, ASignalEndsANodeThatWouldStartAgain) {
   Play stopping(2);
   stopping.goes(0, {3, 0});

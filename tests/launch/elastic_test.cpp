@@ -50,6 +50,8 @@ TEST(Elastic, NodesComeAndLeave) {
   EXPECT_SAYS(b, "world 2 rank 1 restart 0.");
   const auto c = job.agent("c");
   EXPECT_SAYS(c, "world 3 rank 2 restart 0.");
+  for (const auto* joiner : {b.get(), c.get()})
+    EXPECT_FALSE(has(joiner->err(), "to take the place of another")) << joiner->err();
   b->send(SIGTERM);
   EXPECT_EQ(b->wait(), 143) << b->err();
   EXPECT_SAYS(a, "world 2 rank 0 restart 0.", 2);

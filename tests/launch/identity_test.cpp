@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+
 #include "lockstep/base/error.h"
 #include "lockstep/launch/decision.h"
 #include "lockstep/launch/torch_store.h"
@@ -78,6 +80,7 @@ TEST(Arguments, WhereTheyMeetCanBeLeftToTheEnvironment) {
 }
 
 TEST(Arguments, AreChecked) {
+  ::setenv("LOCKSTEP_MUNGE_SOCKET", "/nowhere", 1);  // whatever this machine has
   const auto problem = [](const RankArguments& arguments) {
     return by_arguments(arguments).problem;
   };
@@ -135,7 +138,8 @@ TEST(Identity, TorchEnvironment) {
   const TorchCase cases[] = {
       {"a shell loop on one host", {}, 1, 2, 1, 2, 0, 1},
       {"localhost is this host", {{"MASTER_ADDR", "localhost"}}, 1, 2, 1, 2, 0, 1},
-      {"one rank a host", far, 1, 2, 0, 1, 1, 2},
+      {"nobody says which ranks share a host", far, 1, 2, kNotTold, kNotTold, kNotTold, kNotTold},
+      {"a rank a host", with(far, {{"LOCAL_WORLD_SIZE", "1"}}), 1, 2, 0, 1, 1, 2},
       {"two hosts played on loopback", {{"LOCAL_WORLD_SIZE", "1"}}, 1, 2, 0, 1, 1, 2},
       {"local rank given", with(far, {{"LOCAL_RANK", "1"}, {"LOCAL_WORLD_SIZE", "2"}}), 1, 2, 1, 2,
        0, 1},
@@ -212,6 +216,7 @@ TEST(Identity, RefusesWhatItWouldHaveToGuess) {
       {"agent's node", agent({{"LOCKSTEP_NODE_RANK", "2"}}), "LOCKSTEP_NODE_RANK=2 must be"},
       {"agent's store without a port", agent({{"LOCKSTEP_STORE", "host"}}), "HOST:PORT"},
   };
+  ::setenv("LOCKSTEP_MUNGE_SOCKET", "/nowhere", 1);  // whatever this machine has
   for (const BadCase& c : cases) {
     SCOPED_TRACE(c.about);
     EXPECT_NE(failure(c.environment).find(c.said), std::string::npos) << failure(c.environment);
@@ -230,6 +235,23 @@ TEST(Identity, ThreadsAreCoresPerLocalRank) {
   EXPECT_EQ(threads_per_rank({{"OMP_NUM_THREADS", "5"}}, 8, 2), 5);
   EXPECT_EQ(threads_per_rank({{"OMP_NUM_THREADS", "4,2"}}, 8, 2), 4);
   EXPECT_THROW(threads_per_rank({{"OMP_NUM_THREADS", "0"}}, 8, 2), Error);
+}
+
+TEST(Identity, CoresAreCpusAndNoMoreThanTheQuota) {
+  EXPECT_EQ(cores_within(64, 0), 64) << "no limit";
+  EXPECT_EQ(cores_within(64, 4), 4);
+  EXPECT_EQ(cores_within(64, 2.5), 2);
+  EXPECT_EQ(cores_within(64, 0.5), 1);
+  EXPECT_EQ(cores_within(2, 8), 2);
+  EXPECT_GE(usable_cores(), 1);
+}
+
+TEST(Identity, ARankHasItsShareOfItsOwnCpus) {
+  EXPECT_EQ(cores_of_rank(16, 4, 0, 4), 4) << "all on all";
+  EXPECT_EQ(cores_of_rank(4, 1, 0, 4), 4) << "each bound to its own";
+  EXPECT_EQ(cores_of_rank(8, 2, 0, 4), 4) << "two on each socket";
+  EXPECT_EQ(cores_of_rank(64, 4, 8, 4), 2) << "a container's limit is for all";
+  EXPECT_EQ(cores_of_rank(1, 1, 0.5, 2), 1);
 }
 
 TEST(StorePorts, MasterPortUnlessTorchrunHasIt) {

@@ -1,11 +1,14 @@
 // Programs that know their rank without an agent, end to end.
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <memory>
 
+#include "lockstep/launch/cpu_topology.h"
 #include "tests/launch/launched.h"
 #include "tests/support/held_port.h"
+#include "tests/support/temp_folder.h"
 
 namespace lockstep::testing {
 namespace {
@@ -23,6 +26,100 @@ TEST(Join, RanksThatTheProgramGivesItself) {
   EXPECT_EQ(first->wait(), 0) << first->err();
   EXPECT_EQ(second->wait(), 0) << second->err();
   EXPECT_TRUE(has(second->out(), "rank 1/2 local 1/2 node 0/1 by arguments")) << second->out();
+}
+
+// PyTorch's four names and no more; the ranks find out that they share a host. Their address is of
+// every host, and does not say so as loopback would.
+TEST(Join, LocalRanksAreFoundOutWhereNobodyTellsThem) {
+  const HeldPort port;
+  const auto rank = [&](const char* number) {
+    return std::make_unique<Launched>(std::vector<std::string>{built_program("world_worker")},
+                                      Variables{{"RANK", number},
+                                                {"WORLD_SIZE", "2"},
+                                                {"MASTER_ADDR", "0.0.0.0"},
+                                                {"MASTER_PORT", std::to_string(port.number())},
+                                                {"LOCKSTEP_SECRET", "0123456789abcdef"}});
+  };
+  const auto first = rank("0");
+  const auto second = rank("1");
+  EXPECT_EQ(first->wait(), 0) << first->err();
+  EXPECT_EQ(second->wait(), 0) << second->err();
+  EXPECT_TRUE(has(first->out(), "rank 0/2 local 0/2 node 0/1 by torch")) << first->out();
+  EXPECT_TRUE(has(second->out(), "rank 1/2 local 1/2 node 0/1 by torch")) << second->out();
+}
+
+TEST(Join, AFolderAloneIsAMeetingPlace) {
+  const TempFolder folder;
+  const auto rank = [&](const char* number) {
+    return std::make_unique<Launched>(std::vector<std::string>{built_program("world_worker")},
+                                      Variables{{"RANK", number},
+                                                {"WORLD_SIZE", "2"},
+                                                {"LOCKSTEP_RENDEZVOUS_DIR", folder.path().string()},
+                                                {"LOCKSTEP_ADDRESS", "127.0.0.1"}});
+  };
+  const auto first = rank("0");
+  const auto second = rank("1");
+  EXPECT_EQ(first->wait(), 0) << first->err();
+  EXPECT_EQ(second->wait(), 0) << second->err();
+  EXPECT_TRUE(has(second->out(), "rank 1/2 local 1/2 node 0/1 by torch")) << second->out();
+}
+
+Variables of_two(const std::string& rank, int port) {
+  return {{"RANK", rank},
+          {"WORLD_SIZE", "2"},
+          {"MASTER_ADDR", "127.0.0.1"},
+          {"MASTER_PORT", std::to_string(port)}};
+}
+
+TEST(Join, WhoWaitsForRankZeroSaysSo) {
+  const HeldPort port;
+  const std::vector<std::string> program = {built_program("world_worker")};
+  Launched early(program, of_two("1", port.number()));
+  const auto said = fmt::format(
+      "lockstep: rank 1 waits for rank 0 to serve the store at 127.0.0.1:{}", port.number());
+  EXPECT_TRUE(early.wait_for(said)) << early.err();
+  Launched late(program, of_two("0", port.number()));
+  EXPECT_EQ(early.wait(), 0) << early.err();
+  EXPECT_EQ(late.wait(), 0) << late.err();
+}
+
+TEST(Join, ARankThatIsThereTwiceAndAnotherNumberOfRanksAreNamed) {
+  const HeldPort port;
+  const std::vector<std::string> program = {built_program("world_worker")};
+  Launched first(program, of_two("0", port.number()));
+  EXPECT_TRUE(first.wait_for("2 ranks, 1 thread each")) << first.err();
+  Launched again(program, of_two("0", port.number()));
+  EXPECT_NE(again.wait(), 0);
+  EXPECT_TRUE(has(again.err(), "another process may have rank 0, too")) << again.err();
+  auto variables = of_two("1", port.number());
+  variables["WORLD_SIZE"] = "3";
+  Launched wrong(program, variables);
+  EXPECT_NE(wrong.wait(), 0);
+  EXPECT_TRUE(has(wrong.err(), "or the number of ranks, which is 3 here")) << wrong.err();
+  Launched second(program, of_two("1", port.number()));
+  EXPECT_EQ(first.wait(), 0) << first.err();
+  EXPECT_EQ(second.wait(), 0) << second.err();
+}
+
+// As mpirun does: then the CPUs of each are its own, and not to be divided again.
+TEST(Join, RanksThatAreBoundToCpusOfTheirOwnShareThemWithNobody) {
+  const auto cpus = usable_cpus();
+  const HeldPort port;
+  std::vector<std::unique_ptr<Launched>> ranks;
+  for (const int number : {0, 1}) {
+    const auto cpu = std::to_string(cpus[static_cast<size_t>(number) % cpus.size()]);
+    ranks.push_back(std::make_unique<Launched>(
+        std::vector<std::string>{"/usr/bin/taskset", "-c", cpu, built_program("world_worker")},
+        Variables{{"RANK", std::to_string(number)},
+                  {"WORLD_SIZE", "2"},
+                  {"MASTER_ADDR", "127.0.0.1"},
+                  {"MASTER_PORT", std::to_string(port.number())}}));
+  }
+  for (const auto& rank : ranks) EXPECT_EQ(rank->wait(), 0) << rank->err();
+  const std::string said = cpus.size() > 1
+                               ? "2 ranks, 1 thread each (1 core, 1 rank on them;"
+                               : "2 ranks, 1 thread each (1 core, 2 ranks on this host;";
+  EXPECT_TRUE(has(ranks[0]->err(), said)) << ranks[0]->err();
 }
 
 TEST(Join, MindSporesSchedulerStaysUntilTheRanksAreDone) {

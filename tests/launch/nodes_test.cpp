@@ -71,8 +71,10 @@ TEST(Nodes, AFailureOnOneNodeEndsAllAndIsReportedByAll) {
   EXPECT_EQ(b.wait(), 6) << b.err();
   for (const std::string& err : {a.err(), b.err()}) {
     EXPECT_TRUE(has(err, "rank 1 (node 1, ")) << err;
-    EXPECT_TRUE(has(err, "    broken")) << err;
   }
+  EXPECT_TRUE(has(a.err(), "\n    broken")) << a.err();
+  EXPECT_TRUE(has(b.err(), ":1] broken")) << b.err();
+  EXPECT_TRUE(has(b.err(), "\n  the end of its stderr is above")) << b.err();
 }
 
 TEST(Nodes, AnAgentThatIsKilledEndsTheJob) {

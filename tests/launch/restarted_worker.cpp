@@ -1,6 +1,8 @@
 // A rank for the restart tests: meets the others of its generation, reports steps as its first
 // argument says (none, early, step), and fails with the second while the restart count is below the
-// third.
+// third. With "figures" it says how far it is and stays.
+
+#include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
@@ -20,6 +22,12 @@ int body(int argc, char** argv) {
   store_barrier(*world.store, "here", world.rank, world.size, Deadline::after(60s));
   if (steps != "none") expect_steps();
   if (steps == "step") report_step();
+  if (steps == "figures") {
+    report_step({.step = 812, .total = 5000, .loss = 1.25, .seconds_left = 440, .note = "slow"});
+    std::printf("reported\n");
+    std::fflush(stdout);
+    while (true) ::pause();
+  }
   std::printf("attempt %d\n", world.restart_count);
   std::fflush(stdout);
   store_barrier(*world.store, "done", world.rank, world.size, Deadline::after(60s));

@@ -4,6 +4,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/launch/agent/worker_command.h"
+#include "tests/launch/source/environments.h"
 
 namespace lockstep {
 namespace {
@@ -12,7 +13,7 @@ using Words = std::vector<std::string>;
 
 RunOptions parse(const Words& words, const Environment& environment = {},
                  Machine machine = {8, 0}) {
-  return parse_run_options(words, environment, machine);
+  return parse_run_options(words, environment, [&] { return machine; });
 }
 
 std::string failure(const Words& words, const Environment& environment = {}) {
@@ -213,6 +214,76 @@ TEST(RunOptions, CoresOfRanksInTorchrunsMsrunsAndMpirunsWords) {
             CoreBinding::kNone);
 }
 
+TEST(RunOptions, MpirunsHarmlessWordsAreTaken) {
+  for (const Words& words :
+       {Words{"--bind-to", "core", "p"}, Words{"--bind-to", "hwthread:overload-allowed", "p"},
+        Words{"--map-by", "ppr:4:socket", "p"}, Words{"--map-by", "slot:PE=4", "p"},
+        Words{"-mca", "pml", "ob1", "p"}, Words{"--mca", "btl_tcp_if_include", "eth0", "p"},
+        Words{"--report-bindings", "p"}, Words{"-report-bindings", "p"}}) {
+    EXPECT_EQ(parse(words).command, Words{"p"}) << words[0] << " " << words[1];
+    EXPECT_EQ(parse(words).core_binding, CoreBinding::kNone);
+  }
+  EXPECT_NE(failure(Words{"-mca", "pml"}).find("needs two words"), std::string::npos);
+}
+
+TEST(RunOptions, RanksOfANodeInMpirunsWords) {
+  EXPECT_EQ(parse({"-N", "4", "p"}).nproc_per_node, 4);
+  EXPECT_EQ(parse({"-npernode", "4", "p"}).nproc_per_node, 4);
+  EXPECT_EQ(parse({"--map-by", "ppr:4:node", "p"}).nproc_per_node, 4);
+  EXPECT_EQ(parse({"-H", "a:2", "-N", "2", "p"}).nproc_per_node, 2);
+  EXPECT_EQ(parse({"-wdir", "/tmp", "p"}).work_folder, "/tmp");
+  EXPECT_EQ(parse({"--logdir", "d", "p"}).log_dir, "d");
+}
+
+TEST(RunOptions, TheLocalRankIsAnArgumentWhereItIsAskedFor) {
+  const auto options = parse({"--pass_local_rank", "train.py", "--lr", "1"});
+  EXPECT_EQ(with_local_rank(worker_command(options, {}), 3),
+            (Words{"python3", "-u", "train.py", "--local_rank=3", "--lr", "1"}));
+}
+
+/// As the third task of a step on three nodes, one a node.
+Inputs in_step(const std::string& more = "") {
+  return inputs_of(
+      "LOCKSTEP_SECRET=s SLURM_JOB_ID=8 SLURM_STEP_ID=0 SLURM_PROCID=2 "
+      "SLURM_LOCALID=0 SLURM_NODEID=2 SLURM_STEP_NUM_TASKS=3 "
+      "SLURM_STEP_NODELIST=gpu[01-02,7] SLURM_STEP_TASKS_PER_NODE=1(x3) SLURM_GTIDS=2 " +
+      more);
+}
+
+TEST(RunOptions, AgentsOfAStepOfSrunAreItsNodes) {
+  RunOptions options = parse({"--nproc_per_node", "2", "p"});
+  take_nodes_of_step(in_step(), &options);
+  EXPECT_EQ(options.num_nodes, 3);
+  EXPECT_EQ(options.min_nodes, 3);
+  EXPECT_EQ(options.node_rank, 2);
+  EXPECT_EQ(options.master_addr, "gpu01");
+  EXPECT_GE(options.master_port, 20000);
+  EXPECT_EQ(options.run_id, "slurm-8.0");
+  for (const Words& words : {Words{"--standalone", "p"}, Words{"--nnodes", "1", "p"}}) {
+    RunOptions alone = parse(words);
+    take_nodes_of_step(in_step(), &alone);
+    EXPECT_EQ(alone.num_nodes, 1) << words[0];
+  }
+  RunOptions inner = parse({"p"});
+  take_nodes_of_step(in_step("OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=1 "
+                             "OMPI_COMM_WORLD_LOCAL_RANK=0 OMPI_COMM_WORLD_LOCAL_SIZE=1"),
+                     &inner);
+  EXPECT_EQ(inner.num_nodes, 1) << "mpirun started it, not srun";
+}
+
+TEST(RunOptions, SeveralAgentsOnANodeOfAStepAreRefused) {
+  RunOptions options = parse({"p"});
+  try {
+    take_nodes_of_step(in_step("SLURM_STEP_NUM_TASKS=6 SLURM_STEP_TASKS_PER_NODE=2(x3) "
+                               "SLURM_PROCID=4 SLURM_GTIDS=4,5"),
+                       &options);
+    ADD_FAILURE() << "taken";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
+    EXPECT_NE(std::string(error.what()).find("6 times on 3 nodes"), std::string::npos);
+  }
+}
+
 TEST(RunOptions, FiltersAreTextsWithCommasBetweenThem) {
   const auto filters = [](const std::string& value) {
     return parse({"--duplicate_stdout_filters", value, "p"}).stdout_filters;
@@ -275,7 +346,7 @@ TEST(RunOptions, RefusalsNameTheOption) {
       {{"--monitor_interval", "often", "p"}, "not a number of seconds"},
       {{"--numa_binding", "nodes", "p"}, "did you mean 'node'"},
       {{"--bind_core", "{}", "p"}, "neither True nor False"},
-      {{"--bind-to", "core", "p"}, "none of none, numa, socket, l3cache"},
+      {{"--bind-to", "cpu", "p"}, "none of none, numa, socket, l3cache"},
       {{"--bind_core", "True", "--numa_binding", "node", "p"}, "already chosen"},
       {{"--duplicate_stdout_filters", "a,", "p"}, "a text to look for is empty"},
       {{"--enable_tiered_parallel_tcpstore", "x", "p"}, "neither true nor false"},

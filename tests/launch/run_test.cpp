@@ -56,7 +56,7 @@ TEST(Run, SuccessShowsOnlyTheWorkersLines) {
 TEST(Run, ExportedVariablesAreTheRanks) {
   Launched run(shell(1, "echo $A/$B", {"-x", "A=1", "-x", "B"}), {{"A", "0"}, {"B", "2"}});
   EXPECT_EQ(run.wait(), 0) << run.err();
-  EXPECT_EQ(run.out(), "[0] 1/2\n");
+  EXPECT_EQ(run.out(), "1/2\n");
 }
 
 TEST(Run, AProgramThatIsNotThereLeavesNoLogFolder) {
@@ -64,6 +64,37 @@ TEST(Run, AProgramThatIsNotThereLeavesNoLogFolder) {
   Launched run({"run", "--redirects", "3", "--", "no-such-program"}, {{"TMPDIR", folder.path()}});
   EXPECT_EQ(run.wait(), 127) << run.err();
   EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
+}
+
+TEST(Run, RanksThatHadEndedWellAreNamedBesideTheFirstFailure) {
+  const Folder folder;
+  // Rank 0 fails when the others are processes no more.
+  Launched run(shell(3,
+                     "if [ $RANK != 0 ]; then echo $$ >$P$RANK; exit 0; fi;"
+                     "for r in 1 2; do until [ -s $P$r ]; do sleep 0.01; done;"
+                     "  while kill -0 $(cat $P$r) 2>/dev/null; do sleep 0.01; done; done; exit 3"),
+               {{"P", folder.path() + "/process_"}});
+  EXPECT_EQ(run.wait(), 3);
+  EXPECT_TRUE(has(run.err(), "\n  ranks 1, 2 had ended before it, with exit code 0\n"))
+      << run.err();
+  Launched alone(shell(2, "[ $RANK != 0 ] || exit 3; exec sleep 600"));
+  EXPECT_EQ(alone.wait(), 3);
+  EXPECT_FALSE(has(alone.err(), "had ended before")) << alone.err();
+}
+
+TEST(Run, OutputThatCannotBeWrittenIsAFailure) {
+  const std::string job = built_program("lockstep") + " run --nproc_per_node 2 -- echo a line";
+  Launched full({"/bin/sh", "-c", job + " >/dev/full"});
+  EXPECT_EQ(full.wait(), 1);
+  EXPECT_EQ(full.err(),
+            "lockstep run: error: write standard output: No space left on device; what the ranks "
+            "printed is lost\n");
+  for (const std::string verb : {"env", "version", "--help"}) {
+    Launched other({"/bin/sh", "-c", built_program("lockstep") + " " + verb + " >/dev/full"});
+    EXPECT_EQ(other.wait(), 1) << verb;
+    EXPECT_TRUE(has(other.err(), ": error: standard output cannot be written: No space left"))
+        << other.err();
+  }
 }
 
 TEST(Run, ExitCodeIsTheFailedWorkersAndTheOthersEnd) {
@@ -86,8 +117,10 @@ TEST(Run, ExitCodeIsTheFailedWorkersAndTheOthersEnd) {
 TEST(Run, ReportIsLastWithTheLastTwentyLines) {
   const Folder folder;
   const std::string script =
-      std::string("if [ $RANK = 0 ]; then trap 'echo goodbye >&2; exit 0' TERM;") + kReach +
-      "  while :; do sleep 0.01; done; fi;" + kAwait +
+      std::string(
+          "if [ $RANK = 0 ]; then trap 'for i in $(seq 40); do echo goodbye >&2; done; "
+          "exit 0' TERM;") +
+      kReach + "  while :; do sleep 0.01; done; fi;" + kAwait +
       "for i in $(seq 25); do echo line $i >&2; done; printf 'no newline' >&2; exit 7";
   Launched run(shell(2, script), {{"DONE", folder.path() + "/done"}});
   EXPECT_EQ(run.wait(), 7);
@@ -102,6 +135,19 @@ TEST(Run, ReportIsLastWithTheLastTwentyLines) {
   EXPECT_EQ(tail[20], "    no newline");
   EXPECT_NE(std::find(lines.begin(), report, "[0] goodbye"), report) << run.err();
   EXPECT_NE(std::find(lines.begin(), report, "[1] no newline"), report) << run.err();
+}
+
+TEST(Run, OneErrorIsSaidOnce) {
+  const std::string error = "prog: error: no finite loss";
+  // Both say it, one of them later than lines are held back for.
+  Launched run(
+      shell(2, "trap '' TERM; [ $RANK = 0 ] && sleep 0.3; echo '" + error + "' >&2; exit 1"));
+  EXPECT_EQ(run.wait(), 1);
+  const auto lines = lines_of(run.err());
+  ASSERT_EQ(lines.size(), 3U) << run.err();
+  EXPECT_EQ(lines[0], "[1] " + error);
+  EXPECT_TRUE(has(lines[1], "lockstep run: rank 1 (")) << run.err();
+  EXPECT_EQ(lines[2], "  the end of its stderr is above");
 }
 
 TEST(Run, SignalsAreForwardedAndEndTheJob) {
@@ -158,7 +204,7 @@ TEST(Run, KillingTheAgentLeavesNobody) {
 TEST(Run, NothingAWorkerLeavesBehindOutlivesTheJob) {
   Launched run(shell(1, "setsid sleep 600 & sleep 600 & echo started"));
   EXPECT_EQ(run.wait(), 0);
-  EXPECT_EQ(run.out(), "[0] started\n");
+  EXPECT_EQ(run.out(), "started\n");
   EXPECT_TRUE(run.alive().empty());
 }
 
@@ -277,6 +323,65 @@ TEST(Run, LogFolderIsLaidOutAsTorchruns) {
   EXPECT_FALSE(std::filesystem::exists(folder.path() + "/a_2/attempt_0/0/stdout.log"));
   EXPECT_EQ(map.out(), "[0] out 0\n");
   EXPECT_TRUE(has(map.err(), "    err 1")) << "the report reads the file: " << map.err();
+}
+
+TEST(Run, OneRanksOutputIsItsOwnByteForByte) {
+  Launched run(shell(1, "printf '{\"a\": 1}\\n\\r50%%'; printf 'x\\ny' >&2; exit 3"));
+  EXPECT_EQ(run.wait(), 3);
+  EXPECT_EQ(run.out(), "{\"a\": 1}\n\r50%");
+  EXPECT_EQ(run.err().substr(0, 18), "x\ny\nlockstep run: ") << run.err();
+  Launched asked(shell(1, "echo text"), {{"TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE", "<${rank}>"}});
+  EXPECT_EQ(asked.wait(), 0);
+  EXPECT_EQ(asked.out(), "<0>text\n");
+}
+
+TEST(Run, RawShowsEveryRanksOutputAsItIs) {
+  Launched run(shell(2, "echo text", {"--raw"}));
+  EXPECT_EQ(run.wait(), 0) << run.err();
+  EXPECT_EQ(run.out(), "text\ntext\n");
+}
+
+// What is not ended is shown all the same, and its rest comes behind it.
+TEST(Run, AQuestionIsShownBeforeItIsAnswered) {
+  const Folder folder;
+  const std::string script =
+      std::string("[ $RANK = 1 ] && exit 0; printf 'Name? ';") + kAwait + "echo me; echo next";
+  Launched run(shell(2, script), {{"DONE", folder.path() + "/done"}});
+  EXPECT_TRUE(run.wait_for("[0] Name? ")) << run.out();
+  std::ofstream(folder.path() + "/done").flush();
+  EXPECT_EQ(run.wait(), 0);
+  EXPECT_EQ(run.out(), "[0] Name? me\n[0] next\n");
+}
+
+TEST(Run, AProgressBarIsShownWhileItRuns) {
+  const Folder folder;
+  const std::string script = std::string("[ $RANK = 1 ] && exit 0; printf '\\r10%%\\r33%%' >&2;") +
+                             kAwait + "printf '\\r99%%\\n' >&2";
+  const std::map<std::string, std::string> done = {{"DONE", folder.path() + "/done"}};
+  Launched piped(shell(2, script), done);
+  EXPECT_TRUE(piped.wait_for("[0] 33%\n")) << piped.err();
+  std::ofstream(folder.path() + "/done").flush();
+  EXPECT_EQ(piped.wait(), 0);
+  EXPECT_EQ(piped.err(), "[0] 33%\n[0] 99%\n");
+}
+
+// script(1) gives it one.
+TEST(Run, ATerminalHasTheBarAtItsFootAndWorkersKnowOfIt) {
+  const Folder folder;
+  const std::string command =
+      built_program("lockstep") + " run --nproc_per_node 2 -- sh -c '[ $RANK = 1 ] && { " + kAwait +
+      " echo columns $LOCKSTEP_TERMINAL; exit 0; }; printf \"\\r33%%\"; until [ -e $DONE.2 ]; do "
+      "sleep 0.01; done; printf \"\\r99%%\\n\"'";
+  Launched run({"/usr/bin/script", "-qefc", command, "/dev/null"},
+               {{"DONE", folder.path() + "/done"}, {"NO_COLOR", "1"}});
+  EXPECT_TRUE(run.wait_for("\r\x1b[K[0] 33%")) << run.out();
+  std::ofstream(folder.path() + "/done").flush();
+  EXPECT_TRUE(run.wait_for("\r\x1b[K[1] columns ")) << run.out();
+  EXPECT_TRUE(run.wait_for("[0] 33%", 2)) << "drawn again below the line: " << run.out();
+  std::ofstream(folder.path() + "/done.2").flush();
+  EXPECT_EQ(run.wait(), 0);
+  EXPECT_TRUE(has(run.out(), "\r\x1b[K[0] 99%")) << run.out();
+  EXPECT_TRUE(has(run.out(), "columns 7") || has(run.out(), "columns 2")) << run.out();
 }
 
 TEST(Run, FilterKeepsOtherRanksOffTheConsole) {

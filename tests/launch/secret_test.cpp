@@ -1,6 +1,7 @@
 #include "lockstep/launch/secret.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 
@@ -39,6 +40,28 @@ TEST(SecretFile, IsRefusedWhereOthersCanReadIt) {
   }
   EXPECT_EQ(error_of([&] { read_secret_file(folder / "none"); }).code(), ErrorCode::kNotFound);
   EXPECT_EQ(error_of([&] { read_secret_file(folder.path()); }).code(), ErrorCode::kInvalidArgument);
+}
+
+TEST(SecretFile, IsTakenAsKubernetesMountsIt) {
+  const TempFolder folder;
+  const std::string path = folder / "s";
+  write_secret(path, "abc", 0440);
+  EXPECT_EQ(read_secret_file(path), "abc");
+  if (::geteuid() != 0) return;  // who may give files away
+  ASSERT_EQ(::chown(path.c_str(), 0, 54321), 0);
+  EXPECT_EQ(error_of([&] { read_secret_file(path); }).code(), ErrorCode::kInvalidArgument)
+      << "of a group that is not one's own";
+}
+
+TEST(SecretOfAgents, OneThatCanBeGuessedIsWarnedOf) {
+  const auto said = [](const std::string& secret, const std::string& address) {
+    ::testing::internal::CaptureStderr();
+    check_secret_of_agents(secret, address, "--master_addr");
+    return ::testing::internal::GetCapturedStderr();
+  };
+  EXPECT_NE(said("a", "10.1.1.1").find("the secret has 1 bytes"), std::string::npos);
+  EXPECT_EQ(said(std::string(16, 'a'), "10.1.1.1"), "");
+  EXPECT_EQ(said("a", "127.0.0.1"), "");
 }
 
 TEST(SecretFile, VariableWinsOverFile) {

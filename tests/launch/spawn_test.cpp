@@ -17,6 +17,7 @@
 #include "lockstep/comm/process_group.h"
 #include "lockstep/launch/spawn/rank_failure.h"
 #include "tests/support/error_of.h"
+#include "tests/support/held_port.h"
 
 namespace lockstep {
 namespace {
@@ -75,6 +76,42 @@ TEST_P(Spawn, RunsEveryRankInItsPlaceAgainAndAgain) {
         options());
     EXPECT_EQ(ran, GetParam() ? ranks : 0) << "processes have memory of their own";
     expect_no_children();
+  }
+}
+
+/// What a host of the usual recipe does: spawn on each, and the ranks of all meet at one address.
+int join_all_from_node(int node, int port, const std::string& secret) {
+  const pid_t pid = ::fork();
+  if (pid != 0) return pid;
+  ::setenv("LOCKSTEP_SECRET", secret.c_str(), 1);
+  try {
+    spawn(2, [&](int local_rank) {
+      const World world = World::join({.rank = 2 * node + local_rank,
+                                       .world_size = 4,
+                                       .master_addr = "127.0.0.1",
+                                       .master_port = port},
+                                      Deadline::after(60s));
+      if (!secret.empty() && world.secret != secret) throw std::runtime_error("another secret");
+      store_barrier(*world.store, "here", world.rank, 4, Deadline::after(60s));
+      store_barrier(*world.store, "done", world.rank, 4, Deadline::after(60s));
+    });
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "node {}: {}\n", node, error.what());
+    ::_exit(1);
+  }
+  ::_exit(0);
+}
+
+TEST(SpawnOverHosts, RanksMeetByTheUsersSecretOrAsProcessesOfOneUser) {
+  for (const char* secret : {"the user's own, of many letters", ""}) {
+    const testing::HeldPort port;
+    const int first = join_all_from_node(0, port.number(), secret);
+    const int second = join_all_from_node(1, port.number(), secret);
+    for (const int pid : {first, second}) {
+      int status = 0;
+      ASSERT_EQ(::waitpid(pid, &status, 0), pid);
+      EXPECT_EQ(status, 0) << "secret: '" << secret << "'";
+    }
   }
 }
 

@@ -4,6 +4,7 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 
 #include "tests/launch/launched.h"
@@ -59,6 +60,25 @@ TEST(Start, VariablesGoAlongAndTheSecretIsOnNoCommandLine) {
   }
 }
 
+// Linux's names and values are bytes.
+TEST(Start, BytesThatAreNoTextArrive) {
+  const TempFolder folder;
+  const auto odd = folder / "caf\xe9";
+  std::filesystem::create_directory(odd);
+  Launched run(shell("printf %s \"$GIVEN $0\" | od -An -tx1; pwd | od -An -tx1 | tail -n 2",
+                     {"-x", "GIVEN=\xe9\xff", "--wdir", odd.string()}));
+  EXPECT_EQ(run.wait(), 0) << run.err();
+  EXPECT_TRUE(has(run.out(), "e9 ff 20")) << run.out();
+  EXPECT_FALSE(has(run.out(), "ef bf bd")) << run.out();
+}
+
+TEST(Start, PortsThatNobodyNamesAreOfTheRange) {
+  const std::string script = "echo port $((MASTER_PORT / 1000)), $LOCKSTEP_PORT_RANGE";
+  Launched run(shell(script, {"--port_range", "17000-17999"}));
+  EXPECT_EQ(run.wait(), 0) << run.err();
+  EXPECT_TRUE(has(run.out(), "port 17, 17000-17999")) << run.out();
+}
+
 TEST(Start, AFailureEndsAllHostsAndIsReportedOnceAndLast) {
   Launched run(shell("if [ $RANK = 2 ]; then echo broken >&2; exit 7; fi; exec sleep 600"));
   EXPECT_EQ(run.wait(), 7);
@@ -68,7 +88,7 @@ TEST(Start, AFailureEndsAllHostsAndIsReportedOnceAndLast) {
   });
   EXPECT_EQ(reports, 1) << run.err();
   ASSERT_FALSE(lines.empty());
-  EXPECT_EQ(lines.back(), "    broken") << run.err();
+  EXPECT_EQ(lines.back(), "  the end of its stderr is above") << run.err();
   EXPECT_TRUE(run.wait_all_gone());
 }
 

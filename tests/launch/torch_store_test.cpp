@@ -6,6 +6,7 @@
 #include <optional>
 #include <thread>
 
+#include "lockstep/base/auth.h"
 #include "lockstep/base/error.h"
 #include "lockstep/base/socket.h"
 #include "lockstep/store/tcp/tcp_store.h"
@@ -41,6 +42,16 @@ void expect_meeting(int port, bool taken) {
 TEST(TorchStore, RankZeroServesAtMasterPort) {
   const testing::HeldPort port;
   expect_meeting(port.number(), false);
+}
+
+// What store_secret() is made of, every user of the host can guess.
+TEST(TorchStore, WithoutASecretNobodyElseOfTheHostComesIn) {
+  const testing::HeldPort port;
+  const Identity zero = member(0, port.number(), false, "job");
+  const auto store = meet_torch_store(zero, Deadline::after(30s));
+  const auto fd = tcp_connect({"127.0.0.1", port.number()}, Deadline::after(30s));
+  EXPECT_THROW(authenticate_client(fd.get(), store_secret(zero), "store", Deadline::after(30s)),
+               Error);
 }
 
 TEST(TorchStore, MeetsOnADerivedPortWhereTorchrunHasMasterPort) {

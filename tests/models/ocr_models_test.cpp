@@ -9,8 +9,10 @@
 #include "lockstep/amp/autocast.h"
 #include "lockstep/amp/master_weights.h"
 #include "lockstep/models/backbone/det_mobilenet_v3.h"
+#include "lockstep/models/backbone/det_mobilenet_v3_enhance.h"
 #include "lockstep/models/backbone/rec_resnet.h"
 #include "lockstep/models/backbone/rec_vgg.h"
+#include "lockstep/models/neck/rse_fpn.h"
 #include "tests/models/specs.h"
 #include "tests/support/error_of.h"
 
@@ -109,10 +111,54 @@ TEST(OcrModels, MobileNetsStagesHaveTheirStrides) {
   }
 }
 
+ModelSpec ppocr_v3() {
+  ModelSpec spec;
+  spec.backbone = {.name = "det_mobilenet_v3_enhance", .alpha = 0.5, .disable_se = true};
+  spec.neck = {.name = "RSEFPN", .out_channels = 96};
+  spec.head.name = "DBHeadEnhance";
+  return spec;
+}
+
+TEST(OcrModels, TheDetectorOfPpOcrV3HasItsStagesAndNames) {
+  const torch::NoGradGuard no_grad;
+  auto spec = ppocr_v3().backbone;
+  for (const bool small : {false, true}) {
+    spec.architecture = small ? "small" : "large";
+    const auto backbone = make_det_mobilenet_v3_enhance(spec);
+    EXPECT_EQ(backbone->feature_channels(), small ? (std::vector<int64_t>{8, 16, 24, 288})
+                                                  : (std::vector<int64_t>{16, 24, 56, 480}));
+    const auto maps = backbone->features(at::rand({1, 3, 64, 96}));
+    ASSERT_EQ(maps.size(), 4U);
+    for (size_t i = 0; i < maps.size(); ++i) {
+      EXPECT_EQ(maps[i].sizes(),
+                at::IntArrayRef({1, backbone->feature_channels()[i], 16 >> i, 24 >> i}));
+    }
+  }
+  const auto model = build_model(ppocr_v3());
+  EXPECT_EQ(count_parameters(*model), 398'480 + 158'424 + 46'514) << "backbone, neck, head";
+  const auto names = model->named_parameters();
+  for (const char* name : {"backbone.conv.bn.weight", "backbone.stages.0.2.linear_conv.conv.weight",
+                           "backbone.stages.3.3.conv.weight", "neck.ins_conv.3.in_conv.weight",
+                           "neck.inp_conv.0.se_block.conv2.bias", "head.segm.0.weight"}) {
+    EXPECT_TRUE(names.contains(name)) << name;
+  }
+  EXPECT_EQ(run(*model, {2, 3, 64, 96}, true).sizes(), at::IntArrayRef({2, 3, 64, 96}));
+}
+
+TEST(OcrModels, NearestPlacesKeepCorners) {
+  using Places = std::vector<int64_t>;
+  EXPECT_EQ(nearest_places(2, 4), (Places{0, 0, 1, 1}));
+  EXPECT_EQ(nearest_places(3, 6), (Places{0, 0, 1, 1, 2, 2}));
+  EXPECT_EQ(nearest_places(3, 5), (Places{0, 1, 1, 2, 2})) << "halves are rounded up";
+  EXPECT_EQ(nearest_places(4, 8), (Places{0, 0, 1, 1, 2, 2, 3, 3}));
+  EXPECT_EQ(nearest_places(1, 3), (Places{0, 0, 0}));
+  EXPECT_EQ(nearest_places(5, 1), Places{0});
+}
+
 TEST(OcrModels, EveryParameterGetsAGradient) {
   auto small = dbnet("det_resnet50", /*asf=*/true);
   small.neck.out_channels = 16;
-  for (const auto& spec : {small, dbnet_mobilenet(), crnn("rec_vgg7", 7, 8)}) {
+  for (const auto& spec : {small, dbnet_mobilenet(), ppocr_v3(), crnn("rec_vgg7", 7, 8)}) {
     torch::manual_seed(1);
     auto model = build_model(spec);
     model->forward(at::rand({2, 3, 32, 64})).square().sum().backward();

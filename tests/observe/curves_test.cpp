@@ -21,8 +21,14 @@ std::vector<MetricsRecord> example(int64_t steps) {
         {"train", 1, step, {{"loss", loss}, {"lr", 0.05 * (1 + std::cos(3.14159 * t))}}});
     if (step % (steps / 5) == 0) {
       const double acc = 1 - std::exp(-1.5 * t);
-      records.push_back(
-          {"eval", 1, step, {{"loss", loss}, {"acc", acc}, {"top5", std::sqrt(acc)}}});
+      records.push_back({"eval",
+                         1,
+                         step,
+                         {{"loss", loss},
+                          {"acc", acc},
+                          {"top5", std::sqrt(acc)},
+                          {"samples", 1},
+                          {"seconds", t}}});
     }
   }
   return records;

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cmath>
 #include <cstring>
 
@@ -71,6 +72,49 @@ TEST(Metrics, ResumingDropsWhatCameAfter) {
             (std::vector<int64_t>{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}));
 }
 
+TEST(Metrics, RecordsSayWhenAndWhose) {
+  const TempFolder dir;
+  {
+    MetricsWriter writer(dir / "m", 0, MetricsLabels{"night", "vm", 2});
+    writer.write(train_record(1));
+  }
+  const auto record = read_metrics(dir / "m").at(0);
+  EXPECT_EQ(record.text("run"), "night");
+  EXPECT_EQ(record.text("host"), "vm");
+  EXPECT_EQ(record.value("rank"), 2);
+  EXPECT_EQ(record.values.front().first, "loss") << "labels do not come between";
+  const double now =
+      std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+  EXPECT_NEAR(*seconds_of(*record.text("time")), now, 30);
+  const std::string line = read_file(dir / "m");
+  EXPECT_EQ(encode_metrics(decode_metrics(line)) + "\n", line);
+  EXPECT_NE(line.find(R"("rank":2})"), std::string::npos) << line;
+}
+
+TEST(Metrics, TimesAreIso8601InUtc) {
+  const auto time =
+      std::chrono::system_clock::from_time_t(1'795'442'706) + std::chrono::milliseconds(7);
+  EXPECT_EQ(utc_time(time), "2026-11-23T14:05:06.007Z");
+  EXPECT_NEAR(*seconds_of("2026-11-23T14:05:06.007Z"), 1'795'442'706.007, 1e-4);
+  EXPECT_FALSE(seconds_of("yesterday"));
+  EXPECT_FALSE(seconds_of("2026-11-23T14:05:06"));
+}
+
+TEST(Metrics, ResumingSaysWhatIsLost) {
+  const TempFolder dir;
+  std::string lines;
+  for (int64_t step = 1; step <= 5; ++step) {
+    auto record = train_record(step);
+    record.texts = {{"time", "2026-11-23T14:05:0" + std::to_string(step) + ".500Z"}};
+    lines += encode_metrics(record) + "\n";
+  }
+  write_file_atomically(dir / "m", lines);
+  const MetricsWriter writer(dir / "m", 3);
+  EXPECT_EQ(writer.lost().steps, 2);
+  EXPECT_NEAR(writer.lost().seconds, 2, 1e-6);
+  EXPECT_EQ(MetricsWriter(dir / "other", 3).lost().steps, 0);
+}
+
 TEST(Metrics, ALineCutOffByAKillIsLeftOut) {
   const TempFolder dir;
   write_file_atomically(dir / "m", encode_metrics(train_record(1)) + "\n{\"kind\":\"tr");
@@ -83,7 +127,7 @@ TEST(Metrics, NamesFileAndLineOfDamage) {
   const TempFolder dir;
   const auto error_for = [&](const std::string& line) {
     write_file_atomically(dir / "m", encode_metrics(train_record(1)) + "\n" + line + "\n");
-    const Error error = error_of([&] { MetricsWriter(dir / "m", 1); });
+    const Error error = error_of([&] { read_metrics(dir / "m"); });
     EXPECT_EQ(error.code(), ErrorCode::kCorrupt);
     EXPECT_TRUE(std::string(error.what()).starts_with((dir / "m").string() + ":2: "));
     return std::string(error.what());
@@ -92,7 +136,22 @@ TEST(Metrics, NamesFileAndLineOfDamage) {
   EXPECT_NE(error_for("[1]").find("not a JSON object"), std::string::npos);
   EXPECT_NE(error_for(R"({"kind":"t","epoch":1})").find("'step'"), std::string::npos);
   EXPECT_NE(error_for(R"({"epoch":1,"step":1})").find("'kind'"), std::string::npos);
-  EXPECT_NE(error_for(R"({"kind":"t","epoch":1,"step":1,"x":"y"})").find("'x'"), std::string::npos);
+  EXPECT_NE(error_for(R"({"kind":"t","epoch":1,"step":1,"x":[2]})").find("'x'"), std::string::npos);
+}
+
+TEST(Metrics, ADamagedFileIsSetAsideAndItsRecordsGoOn) {
+  const TempFolder dir;
+  const std::string damaged = encode_metrics(train_record(1)) + "\n" + std::string(20, '\0') +
+                              "\n" + encode_metrics(train_record(2)) + "\n";
+  write_file_atomically(dir / "m", damaged);
+  MetricsWriter(dir / "m", 2).write(train_record(3));
+  EXPECT_EQ(steps_in(dir / "m"), (std::vector<int64_t>{1, 2, 3}));
+  EXPECT_EQ(read_file(dir / "m.1"), damaged);
+  std::filesystem::remove(dir / "m");
+  std::filesystem::create_directory(dir / "m");  // not even a file
+  MetricsWriter(dir / "m", 2).write(train_record(3));
+  EXPECT_EQ(steps_in(dir / "m"), std::vector<int64_t>{3});
+  EXPECT_TRUE(std::filesystem::is_directory(dir / "m.2"));
 }
 
 TEST(Metrics, AFullDiskLeavesWholeLines) {

@@ -149,23 +149,75 @@ TEST(ProgressLine, MakesRoomForALogLine) {
   EXPECT_NE(terminal.read().find("epoch 2/5"), std::string::npos) << "drawn again at once";
 }
 
-TEST(ProgressLine, SaysNothingWhenPipedOrUnwanted) {
-  int ends[2];
-  ASSERT_EQ(::pipe2(ends, O_CLOEXEC | O_NONBLOCK), 0);
-  const UniqueFd reader(ends[0]);
-  const UniqueFd writer(ends[1]);
-  {
-    ProgressLine line(writer.get());
-    EXPECT_FALSE(line.active());
-    line.update(example());
-    line.clear();
+/// A pipe, and what was written into it.
+class Pipe {
+ public:
+  Pipe() {
+    int ends[2];
+    if (::pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) throw std::runtime_error("pipe");
+    reader_ = UniqueFd(ends[0]);
+    writer_ = UniqueFd(ends[1]);
   }
-  char byte;
-  EXPECT_EQ(::read(reader.get(), &byte, 1), -1);
+  int fd() const { return writer_.get(); }
+  std::string read() {
+    char buffer[4096];
+    const ssize_t got = ::read(reader_.get(), buffer, sizeof buffer);
+    return got > 0 ? std::string(buffer, static_cast<size_t>(got)) : "";
+  }
+
+ private:
+  UniqueFd reader_;
+  UniqueFd writer_;
+};
+
+TEST(ProgressLine, PipedItIsALineNowAndThen) {
+  Pipe pipe;
+  {
+    ProgressLine line(pipe.fd());
+    ASSERT_TRUE(line.active());
+    const auto start = ProgressLine::Clock::now();
+    line.update(example(), start);
+    line.update(example(), start + seconds(4));
+    EXPECT_EQ(pipe.read(), "") << "a short run has none";
+    line.update(example(), start + seconds(5));
+    EXPECT_EQ(pipe.read(), format_progress(example(), 200) + "\n");
+    line.update(example(), start + seconds(34));
+    line.clear();
+    EXPECT_EQ(pipe.read(), "");
+    line.update(example(), start + seconds(35));
+    EXPECT_EQ(pipe.read(), format_progress(example(), 200) + "\n");
+  }
+  EXPECT_EQ(pipe.read(), "");
+}
+
+TEST(ProgressLine, APipeToATerminalIsOne) {
+  ::setenv("LOCKSTEP_TERMINAL", "61", 1);
+  Pipe pipe;
+  {
+    ProgressLine line(pipe.fd());
+    line.update(example());
+    EXPECT_EQ(pipe.read(), "\r" + format_progress(example(), 60) + "\x1b[K");
+  }
+  EXPECT_EQ(pipe.read(), "\n");
+  ::unsetenv("LOCKSTEP_TERMINAL");
+}
+
+TEST(ProgressLine, SaysNothingWhenUnwanted) {
+  Pipe pipe;
+  ProgressLine line(pipe.fd(), false);
+  EXPECT_FALSE(line.active());
+  for (const int later : {0, 10}) {
+    line.update(example(), ProgressLine::Clock::now() + seconds(later));
+  }
+  EXPECT_EQ(pipe.read(), "");
   Terminal terminal;
   EXPECT_FALSE(ProgressLine(terminal.fd(), false).active());
-  ::setenv("TERM", "dumb", 1);
-  EXPECT_FALSE(ProgressLine(terminal.fd()).active());
+}
+
+TEST(Progress, SaysWhatHoldsItUp) {
+  Progress progress;
+  progress.note = "waits for rank 3";
+  EXPECT_NE(format_progress(progress, 200).find("  waits for rank 3"), std::string::npos);
 }
 
 }  // namespace

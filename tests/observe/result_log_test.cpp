@@ -57,17 +57,18 @@ TEST(ResultLog, ALaterEvaluationGoesIntoTheRowOfItsEpoch) {
   EXPECT_EQ(read_file(dir / "r").find("\n9"), std::string::npos);
 }
 
-TEST(ResultLog, ResumingWithOtherColumnsIsRefused) {
+TEST(ResultLog, OtherColumnsAndDamagedRowsAreSetAside) {
   const TempFolder dir;
-  ResultLog(dir / "r", {"acc"});
-  const Error error = error_of([&] { ResultLog(dir / "r", {"top5"}, 1); });
-  EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
-  EXPECT_NE(std::string(error.what()).find("(Epoch, loss, top5, train_time, eval_time)"),
-            std::string::npos)
-      << error.what();
+  ResultLog(dir / "r", {"acc"}).write({1, 1, {0.5}, 1, 1});
+  const std::string other = read_file(dir / "r");
+  ResultLog(dir / "r", {"top5"}, 1).write({2, 1, {0.5}, 1, 1});
+  EXPECT_EQ(read_file(dir / "r"),
+            "Epoch\tloss\ttop5\ttrain_time\teval_time\n2\t1.0000\t0.5000\t1.0000\t1.0000\n");
+  EXPECT_EQ(read_file(dir / "r.1"), other);
   write_file_atomically(dir / "r", "Epoch\tloss\tacc\ttrain_time\teval_time\nx\t1\n");
-  EXPECT_EQ(error_of([&] { ResultLog(dir / "r", {"acc"}, 1); }).code(),
-            ErrorCode::kInvalidArgument);
+  ResultLog(dir / "r", {"acc"}, 1);
+  EXPECT_EQ(read_file(dir / "r"), "Epoch\tloss\tacc\ttrain_time\teval_time\n");
+  EXPECT_TRUE(std::filesystem::exists(dir / "r.2"));
 }
 
 TEST(ResultLog, ResumingWithoutAFileStartsOne) {

@@ -5,6 +5,8 @@
 #include <torch/nn/modules/linear.h>
 #include <torch/optim/sgd.h>
 
+#include <cstdlib>
+#include <fstream>
 #include <mutex>
 #include <set>
 
@@ -66,6 +68,47 @@ TEST(CommHook, IsGivenEveryBucketOnceInOrder) {
       EXPECT_EQ(names.size(), 6u);
     }
   });
+}
+
+/// Bytes of this process's mappings of memory files, which is what groups share.
+int64_t shared_bytes() {
+  std::ifstream maps("/proc/self/maps");
+  int64_t total = 0;
+  for (std::string line; std::getline(maps, line);) {
+    if (line.find("memfd:") == std::string::npos) continue;
+    char* end = nullptr;
+    const auto begin = std::strtoll(line.c_str(), &end, 16);
+    total += std::strtoll(end + 1, nullptr, 16) - begin;
+  }
+  return total;
+}
+
+TEST(CommHook, StagingOfBucketsThatAreNoMoreIsGivenBack) {
+  for (const char* name : {"fp16", "bf16", "int8"}) {
+    run_rank_threads(2, [&](World world) {
+      auto group = ProcessGroup::create(world);
+      const auto hook = make_comm_hook(name);
+      const auto average = [&](int index) {
+        GradientBucket bucket;
+        bucket.index = index;
+        bucket.flat = torch::ones({1 << 20});
+        hook->start(bucket, group)();
+      };
+      average(0);
+      group.barrier();
+      const int64_t before = shared_bytes();
+      group.barrier();
+      average(1);
+      average(2);
+      group.barrier();
+      EXPECT_GT(shared_bytes(), before) << name;
+      group.barrier();
+      hook->buckets_changed(1);
+      group.barrier();
+      EXPECT_EQ(shared_bytes(), before) << name;
+      group.barrier();
+    });
+  }
 }
 
 /// Weights after a few steps of a net with small and large layers.

@@ -224,5 +224,74 @@ TEST(DistributedSampler, AgreesWithTheRealOne) {
   EXPECT_EQ(at, answers.size());
 }
 
+/// What `steps` batches of `batch` samples of each of `ranks` ranks take, behind `taken` positions;
+/// fewer where the epoch ends. In the order of the list, over all ranks.
+Indices take(int64_t dataset_size, int ranks, int64_t batch, int64_t steps, int64_t taken) {
+  std::vector<Indices> lists;
+  for (int rank = 0; rank < ranks; ++rank) {
+    DistributedSampler sampler(dataset_size, rank, ranks, {.seed = 3});
+    sampler.set_epoch(2);
+    lists.push_back(sampler.indices(taken));
+    EXPECT_EQ(std::ssize(lists.back()), sampler.num_samples(taken));
+  }
+  Indices all;
+  const int64_t length = std::min(steps * batch, std::ssize(lists.front()));
+  for (int64_t i = 0; i < length; ++i) {
+    for (const auto& list : lists) all.push_back(list[static_cast<size_t>(i)]);
+  }
+  return all;
+}
+
+TEST(DistributedSampler, TheRestForAsManyRanksIsTheRestOfTheirLists) {
+  for (const int64_t size : {1, 7, 24, 100, 101}) {
+    for (const int ranks : {1, 2, 3, 5}) {
+      DistributedSampler sampler(size, ranks - 1, ranks);
+      const Indices whole = sampler.indices();
+      for (int64_t t = 0; t * ranks < size; ++t) {
+        EXPECT_EQ(sampler.indices(t * ranks), Indices(whole.begin() + t, whole.end()));
+      }
+    }
+  }
+}
+
+// Ranks come and go twice in an epoch: what was used is a prefix of its order, and the padding at
+// its very end is all that comes twice.
+TEST(DistributedSampler, AnEpochThatIsDealtAnewUsesEverySampleOnce) {
+  int64_t changes = 0;
+  for (const int64_t size : {24, 97, 500}) {
+    const Indices order = torch_randperm(size, 5);
+    for (int first = 1; first <= 4; ++first) {
+      for (int second = 1; second <= 8; ++second) {
+        for (int third = 1; third <= 5; ++third) {
+          for (const int64_t steps : {1, 2}) {
+            Indices used = take(size, first, 3, steps, 0);
+            if (std::ssize(used) >= size) continue;  // an epoch's end is another matter
+            for (const int64_t sample : take(size, second, 2, steps, std::ssize(used))) {
+              used.push_back(sample);
+            }
+            if (std::ssize(used) >= size) continue;
+            for (const int64_t sample : take(size, third, 3, size, std::ssize(used))) {
+              used.push_back(sample);
+            }
+            ASSERT_GE(std::ssize(used), size);
+            ASSERT_LT(std::ssize(used), size + third);
+            for (int64_t i = 0; i < std::ssize(used); ++i) {
+              ASSERT_EQ(used[static_cast<size_t>(i)], order[static_cast<size_t>(i % size)]);
+            }
+            ++changes;
+          }
+        }
+      }
+    }
+  }
+  EXPECT_GT(changes, 500);
+}
+
+TEST(DistributedSampler, RefusesToTakeMoreThanThereIs) {
+  EXPECT_THROW((void)DistributedSampler(5, 0, 1).indices(6), Error);
+  EXPECT_THROW((void)DistributedSampler(5, 0, 1).indices(-1), Error);
+  EXPECT_TRUE(DistributedSampler(5, 0, 2).indices(5).empty());
+}
+
 }  // namespace
 }  // namespace lockstep

@@ -1,5 +1,5 @@
 #pragma once
-// Small configurations of a detector and a recogniser.
+// Small configurations of a detector, a recogniser and a classifier.
 
 #include <string>
 
@@ -100,6 +100,33 @@ predict:
     output_columns: [image, img_path]
     net_input_column_index: [0]
   loader: {shuffle: False, batch_size: 4, drop_remainder: False, num_workers: 1}
+)";
+}
+
+/// Its data are not there; neither are they needed.
+inline std::string cls_yaml() {
+  return R"(
+system: {distribute: False, amp_level: O0, seed: 42, val_while_train: False}
+model:
+  type: cls
+  backbone: {name: resnet18, stem: cifar, pretrained: False}
+  head: {name: ClsHead, num_classes: 3}
+postprocess: {name: ClsPostprocess, label_list: [circle, ring, square]}
+metric: {name: ClsMetric, main_indicator: acc}
+loss: {name: CrossEntropySmooth}
+scheduler: {scheduler: constant, lr: 0.01, num_epochs: 1, warmup_epochs: 0}
+optimizer: {opt: sgd}
+train:
+  ckpt_save_dir: ./cls_out
+  dataset: {type: Cifar10Dataset, data_dir: nowhere}
+  loader: {batch_size: 2}
+eval:
+  dataset:
+    type: Cifar10Dataset
+    transform_pipeline:
+      - NormalizeImage: {mean: [127.5, 127.5, 127.5], std: [127.5, 127.5, 127.5]}
+      - ToCHWImage:
+  loader: {batch_size: 2, num_workers: 1}
 )";
 }
 

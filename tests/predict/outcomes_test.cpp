@@ -14,47 +14,51 @@ World world_of(int rank, int size, const std::shared_ptr<Store>& store) {
   return world;
 }
 
-std::vector<std::string> texts(const std::vector<Outcome>& outcomes) {
-  std::vector<std::string> all;
-  for (const Outcome& one : outcomes) all.push_back((one.good ? "" : "bad ") + one.text);
-  return all;
-}
+/// What rank 0 hears, in its order.
+struct Heard {
+  std::vector<std::string> texts;
+  std::function<void(const Outcome&)> listener() {
+    return [this](const Outcome& one) { texts.push_back((one.good ? "" : "bad ") + one.text); };
+  }
+};
 
-TEST(Outcomes, ComeToRankZeroInThePicturesOrder) {
+using Texts = std::vector<std::string>;
+
+TEST(Outcomes, ComeToRankZeroInThePicturesOrderAsSoonAsTheyCan) {
   const auto store = make_memory_store();
   const World zero = world_of(0, 3, store);
   const World one = world_of(1, 3, store);
   const World two = world_of(2, 3, store);
-  size_t arrived = 0;
-  const auto count = [&](const Outcome&) { ++arrived; };
+  Heard heard;
   const auto never = [](const Outcome&) { ADD_FAILURE(); };
-  Outcomes first(zero, 7, count);
+  Outcomes first(zero, 7, heard.listener());
   Outcomes second(one, 7, never);
   Outcomes third(two, 7, never);
 
   second.add(1, {true, "p1"});
   first.add(0, {true, "p0"});
-  EXPECT_EQ(arrived, 2U);  // what is there is taken at once
-  third.add(2, {false, "why"});
-  third.add(5, {true, ""});
+  EXPECT_EQ(heard.texts, (Texts{"p0", "p1"}));  // what is there is taken at once
+  third.add(5, {true, ""});                     // before its second
   second.add(4, {true, "p4"});
-  first.add(3, {true, "p3"});
   first.add(6, {true, "p6"});
-  EXPECT_EQ(arrived, 7U);
-
-  EXPECT_TRUE(second.finish().empty());
-  EXPECT_TRUE(third.finish().empty());
-  EXPECT_EQ(texts(first.finish()),
-            (std::vector<std::string>{"p0", "p1", "bad why", "p3", "p4", "", "p6"}));
+  first.add(3, {true, "p3"});
+  EXPECT_EQ(heard.texts, (Texts{"p0", "p1"}));  // picture 2 is not known
+  third.add(2, {false, "why"});
+  second.finish();
+  third.finish();
+  first.finish();
+  EXPECT_EQ(heard.texts, (Texts{"p0", "p1", "bad why", "p3", "p4", "", "p6"}));
   EXPECT_FALSE(store->try_get("predict/1", Deadline::after(std::chrono::seconds(5))));
 }
 
 TEST(Outcomes, MoreRanksThanPictures) {
   const auto store = make_memory_store();
   const World zero = world_of(0, 4, store);
-  Outcomes first(zero, 1, [](const Outcome&) {});
+  Heard heard;
+  Outcomes first(zero, 1, heard.listener());
   first.add(0, {true, "p0"});
-  EXPECT_EQ(texts(first.finish()), (std::vector<std::string>{"p0"}));
+  first.finish();
+  EXPECT_EQ(heard.texts, Texts{"p0"});
 }
 
 TEST(Outcomes, NamesTheRankThatDoesNotAnswer) {

@@ -1,5 +1,6 @@
 #include "lockstep/predict/predict_plan.h"
 
+#include "lockstep/predict/class_line.h"
 #include "tests/data/errors.h"
 #include "tests/data/temp_dir.h"
 #include "tests/predict/configs.h"
@@ -108,6 +109,64 @@ TEST(PlanPrediction, RefusesWhatContradicts) {
   auto nothing = with(files.det, {files.det_weights}, {});
   nothing.input.clear();
   expect_refused(nothing, "--input");
+}
+
+TEST(PlanPrediction, AClassifier) {
+  const TempDir dir;
+  const std::string config = (dir / "cls.yaml").string();
+  const std::string weights = (dir / "cls.safetensors").string();
+  write_text(config, testing::cls_yaml());
+  write_text(weights, "");
+  PredictOptions options = with(config, {}, {});
+  options.cls = {weights};
+  const auto plan = plan_prediction(options);
+  ASSERT_TRUE(plan.cls);
+  EXPECT_EQ(&plan.first(), &*plan.cls);
+  EXPECT_EQ(plan.cls->weights, weights);
+  EXPECT_EQ(plan.result_file(), "cls_results.txt");
+  EXPECT_EQ(picture_dataset(plan.cls->config).transforms.size(), 1U);
+
+  const Files files;
+  options.det = {files.det, files.det_weights};
+  expect_refused(options, "works alone, without --det and --rec");
+  options.det.clear();
+  options.overrides = {"postprocess.label_list=[a, b]"};
+  expect_refused(options, "postprocess.label_list has 2 names, model.head.num_classes is 3");
+}
+
+TEST(PlanPrediction, TheLatestCheckpointWhereNoneIsTheBest) {
+  const Files files;
+  auto options = with(files.det, {}, {});
+  const auto folder = files.dir / "run";
+  options.overrides = {"train.ckpt_save_dir=" + folder.string()};
+  std::filesystem::create_directories(folder / "latest");
+  EXPECT_EQ(plan_prediction(options).det->weights, folder / "latest");
+}
+
+TEST(ClassNames, AreThoseOfTheListOrOfTheDataOrNumbers) {
+  const TempDir dir;
+  const std::string config = (dir / "cls.yaml").string();
+  write_text(config, testing::cls_yaml());
+  const auto names = [&](const std::string& override) {
+    const std::vector<std::string> overrides = {"postprocess.label_list=null", override};
+    return class_names(load_config(config, overrides));
+  };
+  using Names = std::vector<std::string>;
+  EXPECT_EQ(class_names(load_config(config)), (Names{"circle", "ring", "square"}));
+  EXPECT_EQ(names("train.ckpt_save_dir=x"), (Names{"0", "1", "2"}));
+  write_text(dir / "data_batch_1.bin", "");
+  write_text(dir / "batches.meta.txt", "airplane\nautomobile\n\n");
+  EXPECT_EQ(names("train.dataset.data_dir=" + dir.path().string()),
+            (Names{"airplane", "automobile", "2"}));
+}
+
+TEST(ClassLine, HasTheMostProbableFirst) {
+  const std::vector<std::string> names = {"a", "b\"", "c"};
+  const std::vector<float> probabilities = {0.25F, 0.5F, 0.25F};
+  EXPECT_EQ(class_line("x.png", probabilities, names),
+            "x.png\t[{\"label\": \"b\\\"\", \"class\": 1, \"probability\": 0.500000}, "
+            "{\"label\": \"a\", \"class\": 0, \"probability\": 0.250000}, "
+            "{\"label\": \"c\", \"class\": 2, \"probability\": 0.250000}]");
 }
 
 TEST(PicturePipeline, IsThatOfEvaluationWithoutLabels) {

@@ -1,10 +1,13 @@
 // The real program, with networks that see text everywhere and read "q" in all of it.
 
+#include <ATen/ops/empty.h>
+#include <ATen/ops/softmax.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 
 #include <cstdlib>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <opencv2/imgcodecs.hpp>
 
 #include "lockstep/base/file.h"
@@ -41,6 +44,11 @@ class PredictProgram : public ::testing::Test {
     q[26] = 5;  // 0-9, then a-z
     fix_output(*recogniser, "head.dense1", q);
     save_ckpt(*folder_ / "rec.ckpt", *recogniser);
+
+    write_file_atomically(*folder_ / "cls.yaml", testing::cls_yaml());
+    auto classifier = make_model(load_config(*folder_ / "cls.yaml").model, 1);
+    fix_output(*classifier, "fc", {0, 2, 1});
+    save_ckpt(*folder_ / "cls.ckpt", *classifier);
 
     fs::create_directories(*folder_ / "pictures/sub");
     save("pictures/a.png", 80, 48);
@@ -136,6 +144,84 @@ TEST_F(PredictProgram, BothResultFilesLeaveOutARegionWithoutAnArea) {
   EXPECT_EQ(text_of("dot/det_results.txt"), "dot.png\t[]\n");
   ASSERT_EQ(predict(args + " --rec rec.yaml rec.ckpt"), 0) << text_of("stderr.txt");
   EXPECT_EQ(text_of("dot/system_results.txt"), "dot.png\t[]\n");
+}
+
+TEST_F(PredictProgram, ClassifiesPicturesOfAnySize) {
+  const std::string args = "-c cls.yaml --cls cls.ckpt --input pictures --output ";
+  ASSERT_EQ(predict(args + "classes"), 0) << text_of("stderr.txt");
+  const std::string classes =  // softmax of 0, 2, 1
+      "\t[{\"label\": \"ring\", \"class\": 1, \"probability\": 0.665241}, "
+      "{\"label\": \"square\", \"class\": 2, \"probability\": 0.244728}, "
+      "{\"label\": \"circle\", \"class\": 0, \"probability\": 0.090031}]\n";
+  EXPECT_EQ(text_of("classes/cls_results.txt"),
+            "a.png" + classes + "b.jpg" + classes + "a.png" + classes);
+  EXPECT_EQ(count_in(text_of("stderr.txt"), "1 could not be used"), 1U) << text_of("stderr.txt");
+  ASSERT_EQ(predict(args + "two", 2), 0) << text_of("stderr.txt");
+  EXPECT_EQ(text_of("two/cls_results.txt"), text_of("classes/cls_results.txt"));
+}
+
+// Weights that see: a picture of a data set's size gives what evaluation computes of it.
+TEST_F(PredictProgram, AClassifierSeesWhatEvaluationSees) {
+  const Config config = load_config(*folder_ / "cls.yaml");
+  auto model = make_model(config.model, 7);
+  save_ckpt(*folder_ / "seeing.ckpt", *model);
+  cv::Mat picture(32, 32, CV_8UC3);
+  cv::RNG(5).fill(picture, cv::RNG::UNIFORM, 0, 256);
+  fs::create_directories(*folder_ / "seen");
+  cv::imwrite((*folder_ / "seen/noise.png").string(), picture);
+  ASSERT_EQ(predict("-c cls.yaml --cls seeing.ckpt --input seen --output noise"), 0)
+      << text_of("stderr.txt");
+
+  at::Tensor input = at::empty({1, 3, 32, 32});
+  for (int row = 0; row < 32; ++row) {
+    for (int column = 0; column < 32; ++column) {
+      for (int c = 0; c < 3; ++c) {  // RGB of BGR
+        input[0][c][row][column] = picture.at<cv::Vec3b>(row, column)[2 - c] / 127.5 - 1;
+      }
+    }
+  }
+  model->eval();
+  const at::NoGradGuard no_grad;
+  const auto expected = at::softmax(model->forward(input), 1)[0];
+  const auto line = text_of("noise/cls_results.txt");
+  const auto list = nlohmann::json::parse(line.substr(line.find('\t') + 1));
+  ASSERT_EQ(list.size(), 3U);
+  for (const auto& one : list) {
+    EXPECT_NEAR(one["probability"].get<double>(), expected[one["class"].get<int>()].item<double>(),
+                1e-4);
+  }
+}
+
+// A run that ends early leaves the lines that it had, and never a result file that is not whole.
+TEST_F(PredictProgram, ARunThatEndsEarlyLeavesItsLines) {
+  fs::create_directories(*folder_ / "two");
+  save("two/a.png", 80, 48);
+  save("two/b.png", 60, 100);
+  fs::create_directories(*folder_ / "early/b_det_res.png/in_the_way");
+  EXPECT_EQ(predict("-c det.yaml --det det.ckpt --input two --output early"), 1)
+      << text_of("stderr.txt");
+  EXPECT_FALSE(fs::exists(*folder_ / "early/det_results.txt"));
+  EXPECT_EQ(text_of("early/det_results.txt.partial"),
+            "a.png\t[[[0, 0], [79, 0], [79, 47], [0, 47]]]\n");
+  fs::remove_all(*folder_ / "early/b_det_res.png");
+  ASSERT_EQ(predict("-c det.yaml --det det.ckpt --input two --output early"), 0);
+  EXPECT_EQ(count_in(text_of("early/det_results.txt"), "\n"), 2U);
+  EXPECT_FALSE(fs::exists(*folder_ / "early/det_results.txt.partial"));
+}
+
+TEST_F(PredictProgram, BatchesOfPicturesOfOneShapeGiveTheLinesOfSinglePictures) {
+  fs::create_directories(*folder_ / "many");
+  for (int i = 0; i < 7; ++i) save("many/" + std::to_string(i) + ".png", i < 5 ? 80 : 60, 48);
+  const std::string args = "-c det.yaml --det det.ckpt --input many ";
+  ASSERT_EQ(predict(args + "--output singly"), 0) << text_of("stderr.txt");
+  ASSERT_EQ(predict(args + "--output batched --no-draw -o eval.loader.batch_size=3 "
+                           "eval.loader.num_workers=4"),
+            0)
+      << text_of("stderr.txt");
+  EXPECT_EQ(text_of("singly/det_results.txt"), text_of("batched/det_results.txt"));
+  EXPECT_EQ(count_in(text_of("batched/det_results.txt"), "\n"), 7U);
+  EXPECT_TRUE(fs::exists(*folder_ / "singly/0_det_res.png"));
+  EXPECT_FALSE(fs::exists(*folder_ / "batched/0_det_res.png"));
 }
 
 TEST_F(PredictProgram, SaysWhatIsWrongInOneLineAndWritesNothing) {

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "lockstep/base/auth.h"
+#include "lockstep/launch/lives.h"
 #include "lockstep/store/memory/memory_store.h"
 #include "lockstep/store/tcp/tcp_store.h"
 
@@ -63,6 +64,7 @@ std::vector<int> reap(std::vector<int> pids, Deadline deadline) {
   try {
     world.secret = secret;
     world.store = connect_tcp_store({"127.0.0.1", port}, secret, Deadline::after(30s));
+    show_life(*world.store, world.rank, Deadline::after(30s));  // as World::join() does
     body(world);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "rank %d: %s\n", world.rank, error.what());

@@ -33,6 +33,12 @@ output=$("$bin/lockstep" run --nproc_per_node 2 -- "$bin/mixed_precision")
 echo "$output"
 grep -q 'y = 3.0 x + -2.0, [1-9][0-9]* steps left out, scale 2^12[0-6]' <<<"$output"
 
+# LBFGS's line search, on libtorch's own loader: both ranks go the same way, bit for bit, and arrive.
+output=$("$bin/lockstep" run --nproc_per_node 2 -- "$bin/closure")
+echo "$output"
+[ "$(grep -c 'error 0.000' <<<"$output")" = 2 ]
+[ "$(grep -o 'error.*' <<<"$output" | sort -u | wc -l)" = 1 ]
+
 # Ranks from within the program: processes, threads, and one alone.
 for ranks in "2" "3 threads" "1"; do
   output=$("$bin/spawn" $ranks)

@@ -47,15 +47,17 @@ class OnDevice final : public GroupImpl {
     impl_->exchange(exchange, in, out, there(w));
   }
   void barrier(const Waiting& w) override { impl_->barrier(w); }
-  void send(const void* data, int64_t count, DType dtype, int to, int tag,
-            const Waiting& w) override {
-    impl_->send(data, count, dtype, to, tag, w);
+  bool send(const void* data, const Envelope& letter, int to, const Waiting& w) override {
+    return impl_->send(data, letter, to, w);
   }
-  void recv(void* data, int64_t count, DType dtype, int from, int tag, const Waiting& w) override {
-    impl_->recv(data, count, dtype, from, tag, w);
+  bool receive(int from, LetterSink& sink, const Waiting& w) override {
+    return impl_->receive(from, sink, w);
   }
   std::shared_ptr<SharedBuffer> allocate(int64_t bytes, const Waiting& w) override {
     return impl_->allocate(bytes, w);
+  }
+  void give_up(const Error& error, Deadline deadline) noexcept override {
+    impl_->give_up(error, deadline);
   }
 
  private:

@@ -71,15 +71,28 @@ TEST(TensorArena, ServesTensorsOfItsSizesWhileBlocksAreFree) {
   const at::Tensor again = at::empty({kFloats});
   EXPECT_EQ(again.data_ptr(), freed);
   EXPECT_TRUE(second.equal(at::ones({2, kFloats / 2})));
-  TensorArena::serve_this_thread(nullptr);
+  TensorArena::stop_serving_this_thread(arena);
 }
 
 TEST(TensorArena, ServesItsOwnThreadOnly) {
   const auto arena = make_arena(1);
   TensorArena::serve_this_thread(arena);
   std::thread([&] { EXPECT_FALSE(arena->holds(at::empty({kFloats}).data_ptr())); }).join();
-  TensorArena::serve_this_thread(nullptr);
+  TensorArena::stop_serving_this_thread(arena);
   EXPECT_FALSE(arena->holds(at::empty({kFloats}).data_ptr()));
+}
+
+TEST(TensorArena, SeveralServeAThreadTheLatestFirst) {
+  const auto one = make_arena(1);
+  const auto two = make_arena(1);
+  TensorArena::serve_this_thread(one);
+  TensorArena::serve_this_thread(two);
+  const at::Tensor first = at::empty({kFloats});
+  const at::Tensor second = at::empty({kFloats});
+  EXPECT_TRUE(two->holds(first.data_ptr()));
+  EXPECT_TRUE(one->holds(second.data_ptr()));
+  TensorArena::stop_serving_this_thread(two);
+  TensorArena::stop_serving_this_thread(one);
 }
 
 TEST(TensorArena, LivesAsLongAsItsTensors) {
@@ -87,7 +100,7 @@ TEST(TensorArena, LivesAsLongAsItsTensors) {
   const std::weak_ptr<TensorArena> alive = arena;
   TensorArena::serve_this_thread(arena);
   std::optional<at::Tensor> tensor = at::zeros({kFloats});
-  TensorArena::serve_this_thread(nullptr);
+  TensorArena::stop_serving_this_thread(arena);
   ASSERT_TRUE(arena->holds(tensor->data_ptr()));
   arena.reset();
   tensor->add_(1);
@@ -102,14 +115,14 @@ TEST(TensorArena, AnswersTheRawInterface) {
   TensorArena::serve_this_thread(arena);
   void* inside = allocator->raw_allocate(kBlock);
   void* outside = allocator->raw_allocate(kBlock);
-  TensorArena::serve_this_thread(nullptr);
+  TensorArena::stop_serving_this_thread(arena);
   EXPECT_TRUE(arena->holds(inside));
   EXPECT_FALSE(arena->holds(outside));
   allocator->raw_deallocate(inside);
   allocator->raw_deallocate(outside);
   TensorArena::serve_this_thread(arena);
   EXPECT_EQ(at::empty({kFloats}).data_ptr(), inside);
-  TensorArena::serve_this_thread(nullptr);
+  TensorArena::stop_serving_this_thread(arena);
 }
 
 }  // namespace

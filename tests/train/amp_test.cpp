@@ -217,12 +217,68 @@ TEST(TrainAmp, WithoutDroppingAnOverflowEndsTheRun) {
             "system.drop_overflow_update=True such a step is left out");
 }
 
-TEST(TrainAmp, NoScaleMendsALossThatIsNoNumber) {
+/// Dynamic, and in a file that says nothing of dropping, or the opposite, as MindOCR's recipes do.
+Config dynamic_only() {
+  auto config = scaled({.dynamic = true, .loss_scale = 512});
+  config.system.drop_overflow_update = false;
+  return config;
+}
+
+TEST(TrainAmp, ADynamicScaleLeavesStepsOutByItself) {
+  const auto [reports, run] = reports_of(2, dynamic_only(), {.model = overflow_at({3, 8})});
+  EXPECT_EQ(run.state.loss_scale->overflows, 2);
+  EXPECT_EQ(run.state.loss_scale->scale, 128);
+  EXPECT_EQ(run.state.step, std::ssize(reports) - 2);
+}
+
+// Nor do running statistics, which it went through, keep what it made of them.
+TEST(TrainAmp, ALossThatIsNoNumberLeavesTheStepOut) {
+  for (const int64_t accumulation : {1, 2}) {
+    for (const bool spoil : {false, true}) {
+      auto config = dynamic_only();
+      config.train.gradient_accumulation_steps = accumulation;
+      config.train.ema = true;
+      TinyHooks hooks;
+      hooks.model = [=](int rank, TinyModel& model) {
+        if (rank == 1) (spoil ? model.spoiled_call : model.poisoned_call) = 4;
+      };
+      const auto [reports, run] = reports_of(2, config, hooks);
+      EXPECT_TRUE(std::isnan(reports[3].loss));  // the first of the second epoch's 3
+      EXPECT_TRUE(reports[accumulation == 1 ? 3 : 4].dropped);
+      EXPECT_EQ(run.state.loss_scale->overflows, 1);
+      EXPECT_EQ(run.state.step, accumulation == 1 ? 11 : 7);
+      for (const auto& tensor : run.weights) EXPECT_TRUE(tensor.isfinite().all().item<bool>());
+      for (const auto& [name, tensor] : run.average) {
+        EXPECT_TRUE(tensor.isfinite().all().item<bool>()) << name;
+      }
+      for (const double loss : run.epoch_losses) EXPECT_TRUE(std::isfinite(loss));
+      EXPECT_NE(dropped_line(reports[3], 4).find("the loss is no finite number"),
+                std::string::npos);
+    }
+  }
+}
+
+TEST(TrainAmp, WithoutDroppingSuchALossEndsTheRun) {
+  auto config = scaled({.loss_scale = 512});
+  config.system.drop_overflow_update = false;
   TinyHooks hooks;
   hooks.model = [](int, TinyModel& model) { model.poisoned_call = 2; };
-  const auto error =
-      error_of([&] { run_tiny(1, scaled({.dynamic = true, .loss_scale = 512}), hooks); });
+  const auto error = error_of([&] { run_tiny(1, config, hooks); });
   EXPECT_NE(std::string(error.what()).find("Invalid loss"), std::string::npos) << error.what();
+}
+
+TEST(TrainAmp, TooManyInARowEndTheRun) {
+  auto config = dynamic_only();
+  config.scheduler.num_epochs = 1000;
+  TinyHooks hooks;
+  hooks.model = [](int, TinyModel& model) {
+    model.overflows = [](int64_t call) { return call > 5; };
+  };
+  const auto error = error_of([&] { run_tiny(2, config, hooks); });
+  EXPECT_EQ(error.code(), ErrorCode::kDiverged);
+  EXPECT_NE(std::string(error.what()).find("in 100 optimizer steps in a row, the loss scale is 1."),
+            std::string::npos)
+      << error.what();
 }
 
 class AmpResume : public ::testing::TestWithParam<std::tuple<AmpLevel, int64_t>> {};

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "lockstep/base/file.h"
+#include "lockstep/train/callbacks/step_log.h"
 #include "lockstep/train/log/lines.h"
 #include "lockstep/train/log/training_log.h"
 #include "lockstep/train/plan.h"
@@ -31,12 +32,8 @@ TEST(Lines, MindocrStep) {
 }
 
 TEST(Lines, MindocrEpoch) {
-  const EpochReport report{.epoch = 2,
-                           .steps = 10,
-                           .loss = 1.5,
-                           .seconds = 2,
-                           .data_wait_s = 0.01,
-                           .comm_exposed_s = 0.1};
+  EpochReport report{.epoch = 2, .steps = 10, .loss = 1.5, .seconds = 2, .data_wait_s = 0.01};
+  report.waits.add({.moved_s = 0.1}, 2);
   EXPECT_EQ(mindocr_epoch_line(report, 5, 32),
             "epoch: [2/5], loss: 1.500000, epoch time: 2.000 s, per step time: 200.000 ms, fps per "
             "card: 160.00 img/s, data wait: 0.5 %, communication: 5.0 %");
@@ -44,12 +41,33 @@ TEST(Lines, MindocrEpoch) {
 
 TEST(Lines, WhereTheTimeOfTheStepsWent) {
   StepTimings sum;
-  for (int step = 0; step < 4; ++step) sum += {10, 20, 5, 0.5, 1.25};
-  const std::string line =
-      "Averaged steps: 4, mean: forward 10.00 ms, backward 20.00 ms, "
-      "communication hidden in it 5.00 ms, exposed 0.50 ms";
-  EXPECT_EQ(timings_line(sum, 4, false), line);
-  EXPECT_EQ(timings_line(sum, 4, true), line + ", wait for the slowest rank 1.25 ms");
+  // The wait for rank 0's buffers is said once, as a wait.
+  for (int step = 0; step < 4; ++step) {
+    StepTimings one{13, 20, 5, 0.5, 1.25};
+    one.buffers = 3;
+    sum += one;
+  }
+  WaitSums waits;
+  waits.add({.slowest = 1, .waited_s = 0.005, .moved_s = 0.002}, 0.12);
+  EXPECT_EQ(timings_line(sum, 4, waits),
+            "Averaged steps: 4, mean: forward 10.00 ms, backward 20.00 ms, communication hidden in "
+            "it 5.00 ms, exposed 0.50 ms, waiting for slower ranks 1.25 ms");
+}
+
+TEST(LineTimer, FirstSoonThenAtLeastEverySoManySeconds) {
+  using std::chrono::seconds;
+  const LineTimer::Clock::time_point begin{};
+  LineTimer timer;
+  timer.start(seconds(30), begin);
+  EXPECT_FALSE(timer.due(begin + seconds(4)));
+  EXPECT_TRUE(timer.due(begin + seconds(5)));
+  timer.written(begin + seconds(20));  // one that was due by steps counts as well
+  EXPECT_FALSE(timer.due(begin + seconds(49)));
+  EXPECT_TRUE(timer.due(begin + seconds(50)));
+  timer.start(seconds(2), begin);
+  EXPECT_TRUE(timer.due(begin + seconds(2)));
+  timer.start(seconds(0), begin);
+  EXPECT_FALSE(timer.due(begin + seconds(1000)));
 }
 
 TEST(Lines, Mindspore) {
@@ -205,10 +223,12 @@ TEST(Plan, OfShards) {
   EXPECT_EQ(plan.samples_a_shard, 17);
   EXPECT_EQ(plan.samples_a_rank, 68);
   EXPECT_EQ(plan.steps_per_epoch, 4);
-  EXPECT_EQ(plan.gradient_bytes, 3 * (4 << 20));  // of 4 shards: log2(4) + 1
-  EXPECT_EQ(plan.batches_bytes, 4 * 4 * 2 * 48 * 4);
+  EXPECT_EQ(plan.gradient_bytes, 3 * (4 << 20));            // of 4 shards: log2(4) + 1
+  EXPECT_EQ(plan.batches_bytes, 4 * 4 * (2 + 1) * 48 * 4);  // two ahead of a thread, one in use
   EXPECT_NE(describe(plan, config).find("Batch: 4 x 8 shards x 1 accumulated = 32\n"),
             std::string::npos);
+  plan.data_threads = 7;
+  EXPECT_EQ(complete_plan(plan, config, 0, 48).batches_bytes, 4 * 4 * (8 + 1) * 48 * 4);
   config.train.gradient_accumulation_steps = 2;
   EXPECT_EQ(complete_plan(plan, config, 0, 48).gradient_bytes, 5 * (4 << 20));
 }

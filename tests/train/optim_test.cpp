@@ -6,6 +6,7 @@
 
 #include <cmath>
 
+#include "lockstep/base/error.h"
 #include "lockstep/train/optim/clip.h"
 #include "lockstep/train/optim/optimizer.h"
 #include "lockstep/train/task/classification.h"
@@ -66,6 +67,25 @@ TEST(Optimizer, AdamFirstStepIsTheLearningRate) {
     optimizer->step();
     EXPECT_TRUE(weight.allclose(before - 0.01, 1e-5, 1e-6)) << name;
   }
+}
+
+TEST(GroupRates, ScaleWhatEachGroupHadAndSetWhatHadNone) {
+  const Net net;
+  using torch::optim::SGDOptions;
+  std::vector<torch::optim::OptimizerParamGroup> groups;
+  for (const double lr : {0.1, 0.01, 0.0}) {
+    groups.emplace_back(std::vector<at::Tensor>{torch::zeros({1}, torch::requires_grad())},
+                        std::make_unique<SGDOptions>(lr));
+  }
+  torch::optim::SGD optimizer(groups, SGDOptions(0.5));
+  GroupRates rates(optimizer, 0.2);
+  for (const double lr : {0.2, 0.1}) {
+    rates.set(lr);
+    EXPECT_DOUBLE_EQ(optimizer.param_groups()[0].options().get_lr(), lr / 2);
+    EXPECT_DOUBLE_EQ(optimizer.param_groups()[1].options().get_lr(), lr / 20);
+    EXPECT_EQ(optimizer.param_groups()[2].options().get_lr(), lr);
+  }
+  EXPECT_THROW(GroupRates(optimizer, 0), Error);
 }
 
 TEST(Clip, ScalesToTheGlobalNorm) {

@@ -3,15 +3,23 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
 #include <torch/nn/modules/linear.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <thread>
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/file.h"
 #include "lockstep/launch/identity.h"
+#include "lockstep/launch/own_cores.h"
 #include "lockstep/parallel/comm_hook.h"
 #include "lockstep/train/config/yaml_reader.h"
 #include "lockstep/train/results_folder.h"
 #include "lockstep/train/resume.h"
+#include "lockstep/train/signals.h"
 #include "lockstep/train/weights_digest.h"
 #include "tests/support/error_of.h"
 #include "tests/support/ranks.h"
@@ -39,6 +47,143 @@ TEST(MoveEarlierResults, TakesAnyWayToWriteTheFolder) {
     EXPECT_FALSE(fs::exists(dir / "run")) << name;
   }
   EXPECT_EQ(move_earlier_results(dir / "run/"), "");
+}
+
+// "." cannot be renamed, nor can a mount point.
+TEST(MoveEarlierResults, AFolderThatCannotBeMovedIsEmptied) {
+  const TempFolder dir;
+  const auto before = fs::current_path();
+  fs::current_path(dir.path());
+  for (int number = 1; number <= 2; ++number) {
+    make_checkpoint("step_000001", "{}");
+    for (const auto* name : {"e12.ckpt", "log_0.txt", "metrics.jsonl.1", ".job", "args.yaml"}) {
+      write_file_atomically(name, "ours");
+    }
+    write_file_atomically("data.bin", "theirs");
+    const auto moved = move_earlier_results(".");
+    for (const auto* name : {"e12.ckpt", "log_0.txt", "metrics.jsonl.1", ".job", "args.yaml"}) {
+      EXPECT_TRUE(fs::exists(moved / name) && !fs::exists(name)) << name;
+    }
+    EXPECT_TRUE(fs::exists("data.bin"));
+    EXPECT_EQ(moved.filename(), "earlier." + std::to_string(number));
+    EXPECT_TRUE(fs::exists(moved / "step_000001/state.json"));
+    EXPECT_FALSE(fs::exists("step_000001"));
+  }
+  EXPECT_TRUE(fs::exists("earlier.1"));
+  EXPECT_EQ(move_earlier_results("."), "");
+  fs::current_path(before);
+}
+
+TEST(MorePadding, KeepsALastBatchFromBeingOneSample) {
+  const LoaderConfig loader{.shuffle = true, .batch_size = 4, .drop_remainder = false};
+  EXPECT_EQ(more_padding(24, 9, loader), 1);
+  EXPECT_EQ(more_padding(24, 1, loader), 1);
+  EXPECT_EQ(more_padding(24, 8, loader), 0);
+  EXPECT_EQ(more_padding(25, 9, loader), 0) << "every epoch ends so";
+  EXPECT_EQ(more_padding(24, 9, {.shuffle = true, .batch_size = 4, .drop_remainder = true}), 0);
+  EXPECT_EQ(more_padding(24, 9, {.shuffle = true, .batch_size = 1, .drop_remainder = false}), 0);
+}
+
+/// One epoch of `samples` after another: ranks take batches of `batch`, and their number changes
+/// after so many steps of theirs. Positions in epochs, of every step.
+std::vector<double> positions_of(const std::vector<std::pair<int, int>>& ranks_and_steps,
+                                 int64_t samples, int64_t batch, bool drops) {
+  const auto batches = [&](int64_t count, int64_t all) {
+    return drops ? count / all : (count + all - 1) / all;
+  };
+  TrainingState state;
+  std::vector<double> positions;
+  for (const auto& [ranks, steps] : ranks_and_steps) {
+    const int64_t all = batch * ranks;  // of a step
+    const int64_t whole = batches(samples, all);
+    recount(state, {ranks, whole, batches(samples - state.epoch_samples, all)});
+    for (int step = 0; step < steps; ++step) {
+      if (state.batch_in_epoch == whole) {
+        ++state.epoch;
+        state.batch_in_epoch = state.epoch_samples = 0;
+        state.dealt_anew = false;
+      }
+      positions.push_back(schedule_position(state, whole, samples) / static_cast<double>(whole));
+      ++state.batch_in_epoch;
+      ++state.schedule_step;
+      state.epoch_samples += all;
+    }
+  }
+  return positions;
+}
+
+TEST(SchedulePosition, NeverGoesBackWhateverBecomesOfTheRanks) {
+  using Changes = std::vector<std::pair<int, int>>;
+  for (const auto& changes :
+       {Changes{{1, 8}, {4, 3}}, Changes{{4, 2}, {1, 3}, {3, 1}, {2, 9}},
+        Changes{{1, 6}, {4, 1}, {1, 9}, {4, 5}}, Changes{{3, 7}, {1, 4}, {2, 1}, {5, 6}}}) {
+    for (const bool drops : {false, true}) {
+      for (const int64_t samples : {24, 27, 101}) {
+        const auto positions = positions_of(changes, samples, 3, drops);
+        EXPECT_TRUE(std::is_sorted(positions.begin(), positions.end()))
+            << fmt::format("{} samples, {}: {}", samples, drops, positions);
+      }
+    }
+  }
+}
+
+TEST(SchedulePosition, IsTheStepWhereNothingChanged) {
+  TrainingState state;
+  state.epoch = 3;
+  state.schedule_step = 19;
+  state.batch_in_epoch = 4;
+  state.epoch_samples = 12;
+  EXPECT_EQ(schedule_position(state, 5, 17), 19);
+  EXPECT_FALSE(recount(state, {1, 5, 1}));
+  EXPECT_FALSE(state.dealt_anew);
+  EXPECT_EQ(schedule_position(state, 5, 17), 19);
+  EXPECT_TRUE(recount(state, {2, 3, 1}));
+  EXPECT_TRUE(state.dealt_anew);
+  EXPECT_DOUBLE_EQ(schedule_position(state, 3, 17), (3 + 12.0 / 17) * 3);
+}
+
+/// Ends the process by `second` after SIGTERM or SIGINT, `pause` later; returns its status.
+int twice_signalled(int first, int second, std::chrono::milliseconds pause) {
+  const pid_t child = fork();
+  if (child == 0) {
+    const SignalWatch watch;
+    raise(first);
+    std::this_thread::sleep_for(pause);
+    raise(second);
+    _exit(watch.pending() == first ? 7 : 8);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  return status;
+}
+
+TEST(SignalWatch, ASecondInterruptEndsTheProcess) {
+  const auto later = std::chrono::milliseconds(600);
+  for (const int first : {SIGINT, SIGTERM}) {
+    const int status = twice_signalled(first, SIGINT, later);
+    EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGINT) << status;
+  }
+  EXPECT_EQ(WEXITSTATUS(twice_signalled(SIGTERM, SIGTERM, later)), 7) << "schedulers send several";
+}
+
+TEST(Shards, ALaterGenerationGoesOnWithoutWhereTheyCannotBeShared) {
+  Config config;
+  config.parallel.shards = 4;
+  config.train.loader.batch_size = 5;
+  World world;
+  world.size = 3;
+  EXPECT_EQ(leave_unshareable_shards(config, world), "");
+  EXPECT_EQ(config.parallel.shards, 4) << "in the first generation it is refused";
+  world.generation = 2;
+  const auto line = leave_unshareable_shards(config, world);
+  EXPECT_NE(line.find("3 ranks cannot share 4 shards"), std::string::npos) << line;
+  EXPECT_NE(line.find("the global batch is 15 samples"), std::string::npos) << line;
+  EXPECT_EQ(config.parallel.shards, 0);
+  EXPECT_EQ(config.parallel.threads, 1);
+  config.parallel.shards = 4;
+  world.size = 2;
+  EXPECT_EQ(leave_unshareable_shards(config, world), "");
+  EXPECT_EQ(config.parallel.shards, 4);
 }
 
 TEST(CheckResultsFolder, AsksForTheNearestFolderThatIsThere) {
@@ -171,6 +316,9 @@ TEST(WorkersOf, AreTheCoresOfARank) {
   EXPECT_EQ(workers_of(world), usable_cores());
   world.local_size = 2 * usable_cores();
   EXPECT_EQ(workers_of(world), 1);
+  ::setenv(kCpuSharersVariable, "1", 1);  // each rank is bound to CPUs of its own
+  EXPECT_EQ(workers_of(world), usable_cores());
+  ::unsetenv(kCpuSharersVariable);
 }
 
 /// Two ranks that go on from step 4 of these checkpoints.

@@ -92,14 +92,17 @@ void append(std::string& bytes, const at::Tensor& tensor) {
   bytes.append(static_cast<const char*>(flat.data_ptr()), flat.nbytes());
 }
 
-/// Weights, statistics, optimizer state and losses; a finite loss at the end.
+/// Weights, statistics and their average, optimizer state and losses; a finite loss at the end.
 std::string result_of(const torch::nn::Module& model, const torch::optim::Optimizer& optimizer,
-                      const TinyRun& run) {
+                      const Ema* ema, const TinyRun& run) {
   if (!std::isfinite(run.losses.back())) throw Error(ErrorCode::kDiverged, "no finite loss");
   const std::hash<std::string> digest;
   std::string tensors;
   for (const auto& tensor : model.parameters()) append(tensors, tensor);
   for (const auto& tensor : model.buffers()) append(tensors, tensor);
+  if (ema) {
+    for (const auto& [name, tensor] : ema->state()) append(tensors, tensor);
+  }
   std::string memory;
   for (const auto& [name, tensor] : optimizer_tensors(model, optimizer)) append(memory, tensor);
   std::string losses;
@@ -137,17 +140,19 @@ void run_rank(const World& world, Job job, const fs::path& dir) {
     state = load_checkpoint(job.resume, weights, *optimizer, config.model.name());
     if (masters) masters->publish_all();
   }
+  std::unique_ptr<Ema> ema;
+  if (config.train.ema) ema = std::make_unique<Ema>(weights, config.train.ema_decay);
   TinyRun run;
   const auto task = make_task(config);
   Trainer trainer({config, world.rank, world.size, group, model, *optimizer, *task, loader,
-                   samplers, [] { return 0; }, masters.get()},
+                   samplers, [] { return 0; }, masters.get(), ema.get()},
                   state);
   TrainingLog log({.file = {}, .console = false});
   trainer.add(std::make_shared<Recorder>(run));
   if (!job.resnet) trainer.add(std::make_shared<Checkpoints>(log));
   trainer.fit();
   write_file_atomically(dir / fmt::format("rank_{}", world.rank),
-                        result_of(trainer.weights(), *optimizer, run));
+                        result_of(trainer.weights(), *optimizer, ema.get(), run));
 }
 
 /// What every rank got, which must be the same.
@@ -254,6 +259,23 @@ TEST(TrainShards, AccumulationAndShortBatchesToo) {
   const auto one = result_on({1}, job);
   for (const HostLayout& hosts : {HostLayout{2}, {8}, {2, 2}}) {
     EXPECT_EQ(result_on(hosts, job), one);
+  }
+}
+
+// An epoch of 6 batches has optimizer steps of 4 and of 2 of them. Between them the average is
+// updated, too.
+TEST(TrainShards, TheMovingAverageToo) {
+  for (const auto level : {AmpLevel::kO0, AmpLevel::kO2}) {
+    Job job = small_job();
+    job.config.system.amp_level = level;
+    job.config.train.gradient_accumulation_steps = 4;
+    job.config.train.ema = true;
+    job.config.train.ema_decay = 0.99;
+    job.config.train.max_steps = 9;
+    const auto one = result_on({1}, job);
+    for (const HostLayout& hosts : {HostLayout{2}, {4}, {1, 1}}) {
+      EXPECT_EQ(result_on(hosts, job), one) << to_string(level) << " on " << hosts.size();
+    }
   }
 }
 

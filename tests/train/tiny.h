@@ -11,8 +11,10 @@
 #include <filesystem>
 #include <functional>
 #include <limits>
+#include <map>
 #include <mutex>
 
+#include "lockstep/base/error.h"
 #include "lockstep/data/loader.h"
 #include "lockstep/train/optim/optimizer.h"
 #include "lockstep/train/resume.h"
@@ -34,6 +36,8 @@ class TinyModel final : public Model {
     last = register_module("last", torch::nn::Linear(16, kTinyClasses));
   }
   at::Tensor forward(at::Tensor input) override {
+    const bool spoiled = calls_ + 1 == spoiled_call;
+    if (spoiled) input = input * std::numeric_limits<float>::quiet_NaN();
     auto x = first->forward(input.flatten(1));
     if (with_norm_) x = norm->forward(x);
     // Every parameter takes part, whether the norm is used or not.
@@ -48,6 +52,7 @@ class TinyModel final : public Model {
   }
 
   int64_t poisoned_call = 0;  ///< The forward (from 1) that gives no number.
+  int64_t spoiled_call = 0;   ///< The one whose running statistics get none either.
   /// Whether a forward (from 1) in training gets infinite gradients.
   std::function<bool(int64_t call)> overflows = [](int64_t) { return false; };
   torch::nn::Linear first{nullptr}, last{nullptr};
@@ -93,10 +98,56 @@ inline Config tiny_config() {
   return config;
 }
 
+/// Hands batches on, and keeps account of the samples that were taken.
+class WatchedSource final : public BatchSource {
+ public:
+  WatchedSource(BatchSource& inner, std::map<int64_t, std::vector<int64_t>>& taken,
+                std::vector<int64_t>& told)
+      : inner_(inner), taken_(taken), told_(told) {}
+  void start(int64_t epoch, std::vector<int64_t> order,
+             std::optional<int64_t> num_counted) override {
+    if (!told_.empty() && told_.back() == epoch && next_order_ != order) {
+      throw Error(ErrorCode::kInternal, "an epoch has another order than was told");
+    }
+    order_ = order;
+    epoch_ = epoch;
+    at_ = 0;
+    inner_.start(epoch, std::move(order), num_counted);
+  }
+  void follow(int64_t epoch, std::vector<int64_t> order) override {
+    told_.push_back(epoch);
+    next_order_ = order;
+    inner_.follow(epoch, std::move(order));
+  }
+  int64_t num_batches(int64_t num_samples) const override {
+    return inner_.num_batches(num_samples);
+  }
+  std::optional<Batch> next() override {
+    auto batch = inner_.next();
+    for (int64_t row = 0; batch && row < batch->images.size(0); ++row) {
+      taken_[epoch_].push_back(order_[static_cast<size_t>(at_++)]);
+    }
+    return batch;
+  }
+  double wait_seconds() const override { return inner_.wait_seconds(); }
+
+ private:
+  BatchSource& inner_;
+  std::map<int64_t, std::vector<int64_t>>& taken_;
+  std::vector<int64_t>& told_;
+  std::vector<int64_t> next_order_;
+  std::vector<int64_t> order_;
+  int64_t epoch_ = 0;
+  int64_t at_ = 0;
+};
+
 struct TinyRun {
-  std::vector<at::Tensor> weights;  ///< Parameters and buffers at the end.
-  TensorMap average;                ///< Of train.ema.
-  std::vector<double> losses;       ///< Of every micro-step.
+  std::map<int64_t, std::vector<int64_t>> taken;  ///< Samples of this rank, by epoch (from 0).
+  std::vector<int64_t> told_ahead;                ///< Epochs that follow() told.
+  std::string dealing;                            ///< Trainer::dealing_note().
+  std::vector<at::Tensor> weights;                ///< Parameters and buffers at the end.
+  TensorMap average;                              ///< Of train.ema.
+  std::vector<double> losses;                     ///< Of every micro-step.
   std::vector<double> lrs;
   std::vector<double> epoch_losses;
   TrainingState state;
@@ -110,6 +161,7 @@ struct TinyHooks {
   std::function<void(int rank, TinyModel&)> move = [](int, TinyModel&) {};  ///< To a device.
   std::function<TrainingState(torch::nn::Module&, torch::optim::Optimizer&)> start{};
   std::function<AveragingState(int rank)> averaging = [](int) { return AveragingState{}; };
+  std::function<std::unique_ptr<Task>(const Config&)> task = make_task;
   std::filesystem::path ema_from{};  ///< Checkpoint whose moving average a run goes on with.
   std::function<void(Trainer&)> add_callbacks = [](Trainer&) {};
   std::function<int(int rank, int64_t step)> signal = [](int, int64_t) { return 0; };
@@ -151,9 +203,11 @@ inline TinyRun run_tiny_rank(const World& world, const Config& config, const Tin
     samplers.emplace_back(data->size(), shard, shards.total,
                           SamplerOptions{.shuffle = config.train.loader.shuffle});
   }
-  Loader loader(data, ImageTransform({Normalize{}}, data->shape(), 0),
+  Loader images(data, ImageTransform({Normalize{}}, data->shape(), 0),
                 {.batch_size = config.train.loader.batch_size * shards.count,
                  .drop_remainder = config.train.loader.drop_remainder});
+  TinyRun run;
+  WatchedSource loader(images, run.taken, run.told_ahead);
   TrainingState state;
   if (hooks.start) state = hooks.start(weights, *optimizer);
   if (masters) masters->publish_all();
@@ -162,8 +216,7 @@ inline TinyRun run_tiny_rank(const World& world, const Config& config, const Tin
     ema = std::make_unique<Ema>(weights, config.train.ema_decay);
     load_ema(hooks.ema_from, *ema);
   }
-  TinyRun run;
-  const auto task = make_task(config);
+  const auto task = hooks.task(config);
   Trainer* running = nullptr;
   const auto signal = [&] { return hooks.signal(world.rank, running->state().step); };
   Trainer trainer({config, world.rank, world.size, group, model, *optimizer, *task, loader,
@@ -174,6 +227,7 @@ inline TinyRun run_tiny_rank(const World& world, const Config& config, const Tin
   hooks.add_callbacks(trainer);
   run.reason = trainer.fit();
   run.state = trainer.state();
+  run.dealing = trainer.dealing_note();
   const torch::nn::Module& saved = trainer.weights();
   for (const auto& tensor : saved.parameters())
     run.weights.push_back(tensor.detach().cpu().clone());

@@ -1,10 +1,14 @@
 #include "lockstep/train/trainer.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <array>
 #include <csignal>
+#include <map>
 #include <numeric>
+#include <set>
+#include <thread>
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/file.h"
@@ -14,6 +18,7 @@
 #include "lockstep/train/callbacks/evaluation.h"
 #include "lockstep/train/callbacks/results.h"
 #include "lockstep/train/resume.h"
+#include "lockstep/train/schedule/schedule.h"
 #include "lockstep/train/task/classification.h"
 #include "tests/support/error_of.h"
 #include "tests/support/temp_folder.h"
@@ -143,6 +148,42 @@ TEST(Trainer, ReportsWhereTheTimeOfAnAveragedStepWent) {
   }
 }
 
+/// Takes its time on one rank; sums the waits of all.
+struct Straggler final : Callback {
+  Straggler(int slow_rank, std::array<WaitSums, 2>& to) : slow(slow_rank), of_rank(to) {}
+  void on_step(Trainer& trainer, const StepReport& report) override {
+    of_rank[static_cast<size_t>(trainer.rank())].add(report.waits, report.step_s);
+    if (trainer.rank() == slow) std::this_thread::sleep_for(std::chrono::milliseconds(40));
+  }
+  int slow;
+  std::array<WaitSums, 2>& of_rank;
+};
+
+void expect_the_slow_rank_named(const Config& config) {
+  for (const int slow : {0, 1}) {
+    std::array<WaitSums, 2> of_rank;
+    run_tiny(2, config, {.add_callbacks = [&](Trainer& trainer) {
+               trainer.add(std::make_shared<Straggler>(slow, of_rank));
+             }});
+    const WaitSums& fast = of_rank[static_cast<size_t>(1 - slow)];
+    EXPECT_GT(fast.waited_s(), 2 * fast.moved_s()) << fast.text();
+    EXPECT_EQ(fast.text().find(fmt::format("waiting for rank {}: ", slow)), 0U) << fast.text();
+    const WaitSums& own = of_rank[static_cast<size_t>(slow)];
+    EXPECT_LT(own.waited_s(), fast.waited_s() / 2) << own.text();
+    EXPECT_NE(own.text().find("others waited for this rank: "), std::string::npos) << own.text();
+  }
+}
+
+TEST(Trainer, WaitingForASlowRankIsNoCommunication) {
+  expect_the_slow_rank_named(tiny_config());
+}
+
+TEST(Trainer, WaitingForASlowRankInBatchNormIsToldToo) {
+  auto config = tiny_config();
+  config.parallel.sync_bn = true;
+  expect_the_slow_rank_named(config);
+}
+
 TEST(Trainer, RanksAndRunsAreEqualBitForBit) {
   const auto first = run_tiny(2, tiny_config());
   const auto second = run_tiny(2, tiny_config());
@@ -259,9 +300,9 @@ TEST(Trainer, ASignalAtAnEpochsEndDoesNotWaitForEvaluation) {
 class JudgedRun {
  public:
   void add_callbacks(Trainer& trainer) {
-    trainer.add(std::make_shared<Evaluation>(loader_, samplers_));
     trainer.add(std::make_shared<Results>());
     trainer.add(std::make_shared<Checkpoints>(log_));
+    trainer.add(std::make_shared<Evaluation>(loader_, samplers_));
   }
 
  private:
@@ -344,7 +385,10 @@ TEST(Trainer, ASignalDuringEvaluationSavesAndEndsOnAllRanks) {
                                                                  {{data->size(), 1, 2}}};
   TrainingLog log({.file = {}, .console = false});
   TinyHooks hooks;
-  hooks.signal = [&](int rank, int64_t) { return rank == 1 && evaluating ? SIGTERM : 0; };
+  // The first batch is read before step 1 to try it out.
+  hooks.signal = [&](int rank, int64_t step) {
+    return rank == 1 && step == 3 && evaluating ? SIGTERM : 0;
+  };
   hooks.add_callbacks = [&](Trainer& trainer) {
     const auto rank = static_cast<size_t>(trainer.rank());
     trainer.add(std::make_shared<Evaluation>(*loaders[rank], samplers[rank]));
@@ -529,32 +573,239 @@ TEST(Trainer, GoesOnWithinAnEpochWhateverTheEpochsBefore) {
   EXPECT_EQ(run_tiny(1, tiny_config(), from_within_an_epoch())[0].losses.size(), 6u * 3 - 2);
 }
 
-TEST(Trainer, RefusesToGoOnWithinAnEpochOfOtherBatches) {
-  const auto error = error_of([&] { run_tiny(1, tiny_config(), from_within_an_epoch(4)); });
+TEST(Trainer, RefusesToGoOnWithinAnEpochOfFewerSamples) {
+  const auto error = error_of([&] { run_tiny(1, tiny_config(), from_within_an_epoch(24)); });
   EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
-  EXPECT_NE(std::string(error.what()).find("lies within an epoch"), std::string::npos);
+  EXPECT_NE(std::string(error.what()).find("after 24 of its samples, and the data have 24"),
+            std::string::npos)
+      << error.what();
 }
 
-TEST(Trainer, RefusesToGoOnWithinAnEpochOfOtherShards) {
+// 4 of 24 were taken in batches of 2 of one rank. The other 20 are 5 steps of 4, the last of 6.
+TEST(Trainer, GoesOnWithinAnEpochOfOtherBatches) {
+  const auto run = run_tiny(1, tiny_config(), from_within_an_epoch(4))[0];
+  EXPECT_EQ(run.losses.size(), 5U + 2 * 6);
+  EXPECT_EQ(run.taken.at(1).size(), 20U);
+  EXPECT_EQ(run.dealing,
+            "4 of 24 samples of epoch 2 were used by 1 ranks; the rest is dealt to 1 in 5 steps");
+}
+
+TEST(Trainer, GoesOnWithinAnEpochOnOtherShards) {
   auto config = tiny_config();
   config.parallel.shards = 2;
   config.train.loader.batch_size = 2;
-  const auto error = error_of([&] { run_tiny(1, config, from_within_an_epoch()); });
-  EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
-  EXPECT_NE(std::string(error.what()).find("within an epoch of 1 shards"), std::string::npos);
-  EXPECT_NE(std::string(error.what()).find("now 2, "), std::string::npos) << error.what();
+  const auto run = run_tiny(1, config, from_within_an_epoch())[0];
+  EXPECT_EQ(run.taken.at(1).size(), 16U);
+  EXPECT_EQ(run.state.epoch, 4);
 }
 
-TEST(Trainer, RefusesToGoOnWithinAnOptimizerStep) {
+// 16 samples are left, 4 steps: one optimizer step of 3 and one of the last.
+TEST(Trainer, CountsOptimizerStepsFromWhereItTookAnEpochUp) {
   auto config = tiny_config();
   config.train.gradient_accumulation_steps = 3;
-  const auto error = error_of([&] { run_tiny(1, config, from_within_an_epoch()); });
-  EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
-  EXPECT_NE(std::string(error.what())
-                .find("after 2 batches, which is no multiple of "
-                      "train.gradient_accumulation_steps 3"),
-            std::string::npos)
-      << error.what();
+  const auto run = run_tiny(1, config, from_within_an_epoch())[0];
+  EXPECT_EQ(run.state.step, 6 + 2 + 2 * 2);
+}
+
+// Epochs of 6 steps. Batches that nobody would take are not made ahead.
+TEST(Trainer, TellsTheNextEpochAheadButForTheLast) {
+  using Epochs = std::vector<int64_t>;
+  auto config = tiny_config();
+  EXPECT_EQ(run_tiny(1, config)[0].told_ahead, (Epochs{1, 2, 3}));
+  config.train.max_steps = 12;
+  EXPECT_EQ(run_tiny(1, config)[0].told_ahead, Epochs{1});
+  config.train.max_steps = 13;
+  EXPECT_EQ(run_tiny(1, config)[0].told_ahead, (Epochs{1, 2}));
+  config.train.gradient_accumulation_steps = 4;  // 2 optimizer steps an epoch
+  config.train.max_steps = 4;
+  EXPECT_EQ(run_tiny(1, config)[0].told_ahead, Epochs{1});
+  EXPECT_EQ(run_tiny(1, tiny_config(), from_within_an_epoch())[0].told_ahead, (Epochs{2, 3}));
+}
+
+struct Membership {
+  int ranks;
+  int64_t steps;  ///< That this generation makes in all generations' count.
+};
+
+/// Samples over all ranks, by epoch, of a job whose ranks come and go; the state at its end.
+TrainingState run_elastic(const std::vector<Membership>& generations, Config config,
+                          std::map<int64_t, std::vector<int64_t>>& taken,
+                          std::vector<double>& lrs) {
+  const TempFolder dir;
+  config.train.ckpt_save_dir = dir.path();
+  TrainingLog log({.file = {}, .console = false});
+  TinyHooks hooks;  // with batch norm, which cannot take a batch of one sample
+  hooks.add_callbacks = [&](Trainer& trainer) { trainer.add(std::make_shared<Checkpoints>(log)); };
+  TrainingState state;
+  for (const auto& generation : generations) {
+    config.train.max_steps = generation.steps;
+    const auto runs = run_tiny(generation.ranks, config, hooks);
+    for (const auto& run : runs) {
+      for (const auto& [epoch, samples] : run.taken) {
+        taken[epoch].insert(taken[epoch].end(), samples.begin(), samples.end());
+      }
+    }
+    lrs.insert(lrs.end(), runs[0].lrs.begin(), runs[0].lrs.end());
+    state = runs[0].state;
+    hooks.start = [&](torch::nn::Module& model, torch::optim::Optimizer& optimizer) {
+      return load_checkpoint(dir.path(), model, optimizer, config.model.name());
+    };
+  }
+  return state;
+}
+
+// Joins, losses, and both within an epoch, more than once.
+TEST(Trainer, EverySampleOfAnEpochIsUsedOnceWhateverBecomesOfTheRanks) {
+  auto config = tiny_config();
+  config.train.loader = {.shuffle = true, .batch_size = 2, .drop_remainder = false};
+  config.scheduler.num_epochs = 3;
+  for (const auto& generations : std::vector<std::vector<Membership>>{
+           {{1, 5}, {2, 0}},                          // a join
+           {{2, 2}, {1, 0}},                          // a loss
+           {{3, 1}, {2, 2}, {4, 3}, {1, 6}, {3, 0}},  // both, thrice in an epoch
+           {{1, 3}, {3, 5}, {2, 13}, {3, 14}, {1, 15}, {2, 0}}}) {
+    std::map<int64_t, std::vector<int64_t>> taken;
+    std::vector<double> lrs;
+    const auto state = run_elastic(generations, config, taken, lrs);
+    const std::string what = ::testing::PrintToString(generations.size()) + " generations";
+    EXPECT_EQ(state.epoch, 3) << what;
+    int64_t samples = 0;
+    for (int64_t epoch = 0; epoch < 3; ++epoch) {
+      samples += std::ssize(taken[epoch]);
+      std::set<int64_t> once(taken[epoch].begin(), taken[epoch].end());
+      EXPECT_EQ(once.size(), 24U) << what << ", epoch " << epoch;
+      EXPECT_LT(taken[epoch].size(), 24U + 2 * 4)
+          << what << ", epoch " << epoch << ": padding alone";
+    }
+    EXPECT_EQ(state.samples, samples) << what;
+    EXPECT_TRUE(std::is_sorted(lrs.rbegin(), lrs.rend())) << what << ": the schedule goes on";
+    EXPECT_EQ(lrs.front(), 0.05) << what;
+  }
+}
+
+// The last epoch is one of two ranks alone: its rates are those of two ranks all along. The rest of
+// the one before, of which 10 of 24 samples are used, goes on from there.
+TEST(Trainer, AfterAChangeTheScheduleIsThatOfTheNewRanks) {
+  auto config = tiny_config();
+  config.train.loader = {.shuffle = true, .batch_size = 2, .drop_remainder = false};
+  config.scheduler.num_epochs = 2;
+  std::map<int64_t, std::vector<int64_t>> taken;
+  std::vector<double> lrs;
+  run_elastic({{1, 5}, {2, 0}}, config, taken, lrs);
+  const auto two = run_tiny(2, config)[0].lrs;
+  ASSERT_EQ(two.size(), 12U);
+  ASSERT_EQ(lrs.size(), 5U + 4 + 6);  // 14 samples are left: 4 steps of two ranks
+  EXPECT_EQ(std::vector<double>(lrs.end() - 6, lrs.end()),
+            std::vector<double>(two.end() - 6, two.end()));
+  for (size_t i = 0; i < 4; ++i) {
+    const double step = 6 * (10 + 4 * static_cast<double>(i)) / 24;
+    EXPECT_DOUBLE_EQ(lrs[5 + i], learning_rate(config.scheduler, step, 6)) << i;
+  }
+}
+
+// One epoch of one rank is 6 steps with drop_remainder; 2 samples cannot make a batch of 3 ranks.
+TEST(Trainer, AnEpochOfWhichNoBatchIsLeftEnds) {
+  auto config = tiny_config();
+  config.scheduler.num_epochs = 2;
+  std::map<int64_t, std::vector<int64_t>> taken;
+  std::vector<double> lrs;
+  const auto state = run_elastic({{1, 5}, {3, 0}}, config, taken, lrs);
+  EXPECT_EQ(state.epoch, 2);
+  EXPECT_EQ(taken[0].size(), 20U);
+  EXPECT_EQ(taken[1].size(), 24U);
+}
+
+/// Fails when an epoch is to be judged.
+class BrokenEvaluation final : public Callback {
+ public:
+  void on_epoch(Trainer&, const EpochReport&) override {
+    throw Error(ErrorCode::kInternal, "evaluation is broken");
+  }
+};
+
+TEST(Trainer, AnEvaluationThatFailsCostsNoEpoch) {
+  const TempFolder dir;
+  auto config = tiny_config();
+  config.train.ckpt_save_dir = dir.path();
+  config.system.val_while_train = true;
+  TrainingLog log({.file = {}, .console = false});
+  TinyHooks hooks;
+  hooks.add_callbacks = [&](Trainer& trainer) {
+    trainer.add(std::make_shared<Checkpoints>(log));
+    trainer.add(std::make_shared<BrokenEvaluation>());
+  };
+  EXPECT_EQ(error_of([&] { run_tiny(1, config, hooks); }).code(), ErrorCode::kInternal);
+  EXPECT_EQ(std::filesystem::read_symlink(dir / "latest"), "step_000006");
+}
+
+/// A data set that cannot be read from some sample on.
+class ShortData final : public ImageDataset {
+ public:
+  int64_t size() const override { return all_.size(); }
+  ImageShape shape() const override { return all_.shape(); }
+  int64_t label(int64_t index) const override { return all_.label(index); }
+  int64_t num_classes() const override { return all_.num_classes(); }
+  std::span<const uint8_t> image(int64_t) const override {
+    throw Error(ErrorCode::kCorrupt, "no picture");
+  }
+
+ private:
+  TinyData all_;
+};
+
+TEST(Trainer, AnEvaluationThatCannotWorkIsKnownBeforeTheFirstStep) {
+  auto config = tiny_config();
+  const auto data = std::make_shared<const ShortData>();
+  const std::vector<DistributedSampler> samplers = {{data->size(), 0, 1, {.shuffle = false}}};
+  Loader loader(data, ImageTransform({Normalize{}}, data->shape(), 0), {.batch_size = 4});
+  int64_t steps = 0;
+  TinyHooks hooks;
+  hooks.add_callbacks = [&](Trainer& trainer) {
+    trainer.add(std::make_shared<Evaluation>(loader, samplers));
+  };
+  hooks.signal = [&](int, int64_t) { return ++steps, 0; };
+  const auto error = error_of([&] { run_tiny(1, config, hooks); });
+  EXPECT_STREQ(error.what(), "evaluation, tried with one batch before training: no picture");
+  EXPECT_EQ(steps, 0);
+}
+
+TEST(Trainer, AMainIndicatorThatNobodyGivesIsRefusedAtOnce) {
+  auto config = tiny_config();
+  config.system.val_while_train = true;
+  config.metric.main_indicator = "f-score";
+  EXPECT_STREQ(error_of([&] { run_tiny(1, config); }).what(),
+               "metric.main_indicator is 'f-score', evaluation gives acc, top_5");
+}
+
+TEST(Trainer, APartOfAnEpochHasARowOfResults) {
+  const TempFolder dir;
+  auto config = tiny_config();
+  config.train.ckpt_save_dir = dir.path();
+  config.train.max_steps = 8;
+  config.system.val_while_train = true;
+  JudgedRun run;
+  TinyHooks hooks;
+  hooks.add_callbacks = [&](Trainer& trainer) { run.add_callbacks(trainer); };
+  run_tiny(1, config, hooks);
+  const auto rows = [&] {
+    std::vector<std::string> lines = split(read_file(dir / "result.log"), '\n');
+    lines.pop_back();
+    return lines;
+  };
+  ASSERT_EQ(rows().size(), 3U);
+  EXPECT_TRUE(rows()[2].starts_with("2\t"));
+  EXPECT_EQ(rows()[2].find("NA"), std::string::npos) << rows()[2];
+  // Who goes on writes that row anew.
+  config.train.max_steps = 0;
+  hooks.start = [&](torch::nn::Module& model, torch::optim::Optimizer& optimizer) {
+    return load_checkpoint(dir.path(), model, optimizer, config.model.name());
+  };
+  run_tiny(1, config, hooks);
+  ASSERT_EQ(rows().size(), 5U);
+  for (size_t epoch = 1; epoch <= 4; ++epoch) {
+    EXPECT_TRUE(rows()[epoch].starts_with(std::to_string(epoch) + "\t")) << rows()[epoch];
+    EXPECT_EQ(rows()[epoch].find("NA"), std::string::npos) << rows()[epoch];
+  }
 }
 
 TEST(Trainer, LossesOfShardsAreThoseOfAsManyRanks) {
@@ -597,6 +848,95 @@ TEST(Evaluate, CountsEverySampleOnceForAnyNumberOfRanks) {
   EXPECT_GT(results[0].metric("top_5"), results[0].metric("acc"));
   EXPECT_EQ(error_of([&] { (void)results[0].metric("top5"); }).what(),
             std::string("metric.main_indicator is 'top5', evaluation gives acc, top_5"));
+}
+
+TEST(Evaluate, SaysHowFarItIsAfterEachBatch) {
+  testing::run_rank_threads(2, [&](const World& world) {
+    auto group = ProcessGroup::create(world);
+    TinyModel model(false);
+    auto data = std::make_shared<const TinyData>(23);
+    const DistributedSampler sampler(data->size(), world, {.shuffle = false});
+    Loader loader(data, ImageTransform({Normalize{}}, data->shape(), 0), {.batch_size = 4});
+    ClassificationTask task({}, kTinyClasses);
+    std::vector<int64_t> judged;
+    EvalHooks hooks;
+    hooks.judged = [&](const EvalState& state) {
+      EXPECT_EQ(state.samples, sampler.num_unpadded());
+      judged.push_back(state.judged);
+    };
+    evaluate(model, loader, {&sampler, 1}, group, task, AmpLevel::kO0, hooks);
+    EXPECT_EQ(judged, (std::vector<int64_t>{4, 8, sampler.num_unpadded()}));
+  });
+}
+
+TEST(Evaluate, ItsProgressIsThatOfAllRanks) {
+  const auto progress = to_progress({30, 120, std::chrono::seconds(10)}, 4);
+  EXPECT_EQ(format_progress(progress, 79),
+            "evaluation  ━━━━━───────────────   25%  120/480  12 img/s  ETA 0:30");
+}
+
+/// Logs the batch's mean label, and in the first batches another number.
+class LoggingTask final : public Task {
+ public:
+  explicit LoggingTask(std::unique_ptr<Task> task) : task_(std::move(task)) {}
+  std::vector<std::string> log_names() const override { return {"mean_label", "sometimes"}; }
+  at::Tensor loss(const at::Tensor& output, std::span<const at::Tensor> targets) override {
+    log("mean_label", targets.front().to(at::kFloat).mean());
+    if (batches_++ < 2) log("sometimes", at::full({}, 7));
+    EXPECT_EQ(error_of([&] { log("mean_labels", at::full({}, 7)); }).code(),
+              ErrorCode::kInvalidArgument);
+    return task_->loss(output, targets);
+  }
+  std::vector<std::string> metric_names() const override { return task_->metric_names(); }
+  size_t num_sums() const override { return task_->num_sums(); }
+  std::vector<double> sums(const at::Tensor& output, const Batch& batch) override {
+    return task_->sums(output, batch);
+  }
+  EvalResult result(std::span<const double> sums) override { return task_->result(sums); }
+
+ private:
+  std::unique_ptr<Task> task_;
+  int batches_ = 0;
+};
+
+// Means over ranks and shards, and the norm that clipping works out.
+TEST(Trainer, WhatATaskLogsIsInTheMetrics) {
+  std::vector<std::vector<double>> means;
+  for (const int ranks : {1, 2}) {
+    const TempFolder dir;
+    auto config = tiny_config();
+    config.parallel.shards = 2;
+    config.train.clip_grad = true;
+    config.train.clip_norm = 1e-3;
+    config.train.ckpt_save_dir = dir.path();
+    TinyHooks hooks;
+    hooks.task = [](const Config& own) { return std::make_unique<LoggingTask>(make_task(own)); };
+    hooks.add_callbacks = [](Trainer& trainer) { trainer.add(std::make_shared<Results>()); };
+    run_tiny(ranks, config, hooks);
+    const auto records = read_metrics(dir / "metrics.jsonl");
+    ASSERT_EQ(records.size(), 12u);
+    auto& own = means.emplace_back();
+    for (const auto& record : records) {
+      own.push_back(record.value("mean_label").value());
+      EXPECT_GT(record.value("grad_norm").value(), 1e-3);
+    }
+    EXPECT_EQ(records[0].value("sometimes"), 7);
+    EXPECT_TRUE(std::isnan(records[5].value("sometimes").value()));
+  }
+  EXPECT_EQ(means[0], means[1]);
+}
+
+TEST(Trainer, GroupsWithoutRatesOfTheirOwnFollowTheSchedule) {
+  struct Rates final : Callback {
+    void on_step(Trainer& trainer, const StepReport& report) override {
+      for (auto& group : trainer.optimizer().param_groups()) {
+        EXPECT_EQ(group.options().get_lr(), report.lr);  // of make_optimizer(): the schedule's
+      }
+    }
+  };
+  TinyHooks hooks;
+  hooks.add_callbacks = [](Trainer& trainer) { trainer.add(std::make_shared<Rates>()); };
+  run_tiny(1, tiny_config(), hooks);
 }
 
 }  // namespace

@@ -27,10 +27,11 @@ using nlohmann::json;
 constexpr auto kStoreLimit = 1s;
 constexpr auto kLook = 10ms;
 constexpr auto kLastOfTheLost = 20ms;
-constexpr auto kStack = 250ms;    // a look at one
-constexpr auto kQuiet = 300ms;    // no further host says anything
-constexpr auto kHosts = 500ms;    // for all hosts
-constexpr size_t kStacks = 2;     // of a host
+constexpr auto kStack = 250ms;  // a look at one
+constexpr auto kQuiet = 300ms;  // no further host says anything
+constexpr auto kHosts = 500ms;  // for all hosts that have not begun to tell
+constexpr auto kAtWork = 3s;    // for those that have: looks at stacks take long on a busy machine
+constexpr size_t kStacks = 2;   // of a host
 constexpr size_t kMostTold = 16;  // of ranks that did different things
 constexpr size_t kMostStacks = 8;
 
@@ -81,15 +82,10 @@ bool is_suspect(const LastCall& call) {
 }
 
 /// `with_stacks`: for suspects; then only one rank of a host may ask at a time.
-std::vector<LastCall> last_calls_of_host(const GroupSpec& spec, bool with_stacks) {
-  std::vector<FlightRecord> records;
+std::vector<LastCall> calls_in(const std::vector<FlightRecord>& records, const GroupSpec& spec,
+                               bool with_stacks) {
   std::map<int, int> ranks_in;  // by process
-  for (const auto& recorder : spec.recorders) {
-    auto record = read_recorder(recorder);
-    if (!record) continue;
-    ++ranks_in[record->pid];
-    records.push_back(std::move(*record));
-  }
+  for (const FlightRecord& record : records) ++ranks_in[record.pid];
   std::vector<LastCall> calls;
   size_t stacks = 0;
   for (const FlightRecord& record : records) {
@@ -108,12 +104,21 @@ std::vector<LastCall> last_calls_of_host(const GroupSpec& spec, bool with_stacks
   return calls;
 }
 
+std::vector<LastCall> last_calls_of_host(const GroupSpec& spec, bool with_stacks) {
+  return calls_in(records_here(spec), spec, with_stacks);
+}
+
 Deadline soon() {
   return Deadline::after(kStoreLimit);
 }
 
 bool comes_first(const GroupSpec& spec, const std::string& key) {
   return spec.store->compare_set(key, std::nullopt, "", soon()).swapped;
+}
+
+/// Set by the rank that begins to tell of `host`.
+std::string begun_key(const GroupSpec& spec, int host) {
+  return fmt::format("{}/last/of/{}", spec.name, host);
 }
 
 std::string key_of_host(const GroupSpec& spec, int host) {
@@ -123,7 +128,7 @@ std::string key_of_host(const GroupSpec& spec, int host) {
 /// True when it has told, and not another rank of the host.
 bool tell(const GroupSpec& spec, const Topology& topology, bool with_stacks) {
   const int host = topology.host_of[static_cast<size_t>(spec.rank)];
-  if (!comes_first(spec, fmt::format("{}/last/of/{}", spec.name, host))) return false;
+  if (!comes_first(spec, begun_key(spec, host))) return false;
   const auto calls = last_calls_of_host(spec, with_stacks);
   spec.store->set(key_of_host(spec, host), encode_last_calls(calls), soon());
   return true;
@@ -132,8 +137,9 @@ bool tell(const GroupSpec& spec, const Topology& topology, bool with_stacks) {
 /// One rank's share in a report for all.
 class Reporting {
  public:
-  Reporting(const GroupSpec& spec, const Error& error)
-      : spec_(spec), error_(error), topology_(make_topology(spec.host_ids)) {}
+  using Explain = std::function<Error(const Error& error)>;
+  Reporting(const GroupSpec& spec, const Error& error, const Explain& explain)
+      : spec_(spec), error_(error), explain_(explain), topology_(make_topology(spec.host_ids)) {}
 
   Error agreed() {
     const bool tells = tell(spec_, topology_, with_stacks());
@@ -153,8 +159,9 @@ class Reporting {
 
   /// Unless another rank was first: then that one's.
   Error agree_on(const std::vector<LastCall>& calls) {
-    const Error full(error_.code(),
-                     error_.what() + (kLastOperations + last_calls_text(calls, spec_.world_ranks)));
+    const Error cause = explain_ ? explain_(error_) : error_;
+    const Error full(cause.code(),
+                     cause.what() + (kLastOperations + last_calls_text(calls, spec_.world_ranks)));
     const auto swap =
         spec_.store->compare_set(report_key(), std::nullopt, encode_verdict(full), soon());
     return !swap.swapped && swap.value ? decode_verdict(*swap.value) : full;
@@ -162,8 +169,7 @@ class Reporting {
 
   std::optional<std::string> report() {
     try {
-      return spec_.store->get(report_key(),
-                              Deadline::after(kStacks * kStack + kHosts + kStoreLimit));
+      return spec_.store->get(report_key(), Deadline::after(kAtWork + kStoreLimit));
     } catch (const Error& error) {
       if (error.code() != ErrorCode::kTimeout) throw;
       return std::nullopt;
@@ -173,14 +179,24 @@ class Reporting {
   void await_hosts() {
     // Of a rank that died alone on its host nobody will tell.
     const auto for_one = error_.code() == ErrorCode::kPeerLost ? kLastOfTheLost : kQuiet;
+    const auto over = Deadline::after(kAtWork);
     const auto end = Deadline::after(kHosts);
     auto quiet = end;
+    // Where each look takes long, all else does: the others get half the looks that a calm machine
+    // gives them.
+    int fewest_looks = 0;
     size_t before = 0;
     for (int looks = 0;; ++looks) {
       const auto missing = silent_hosts();
       if (looks == 1) ask(missing);
-      if (missing.empty() || end.passed() || quiet.passed()) return;
-      if (missing.size() != before) quiet = Deadline::after(missing.size() == 1 ? for_one : kQuiet);
+      if (missing.empty() || over.passed()) return;
+      const bool enough = looks >= fewest_looks && (end.passed() || quiet.passed());
+      if (enough && !any_has_begun(missing)) return;
+      if (missing.size() != before) {
+        const auto patience = missing.size() == 1 ? for_one : kQuiet;
+        quiet = Deadline::after(patience);
+        fewest_looks = looks + static_cast<int>(patience / kLook / 2);
+      }
       before = missing.size();
       try {
         spec_.store->wait(keys_of(missing), Deadline::after(kLook));
@@ -197,6 +213,13 @@ class Reporting {
       if (!spec_.store->check(std::span(&key, 1), soon())) silent.push_back(host);
     }
     return silent;
+  }
+
+  bool any_has_begun(const std::vector<int>& hosts) const {
+    return std::any_of(hosts.begin(), hosts.end(), [this](int host) {
+      const auto key = begun_key(spec_, host);
+      return spec_.store->check(std::span(&key, 1), soon());
+    });
   }
 
   std::vector<std::string> keys_of(const std::vector<int>& hosts) const {
@@ -224,6 +247,7 @@ class Reporting {
 
   const GroupSpec& spec_;
   const Error& error_;
+  const Explain& explain_;
   const Topology topology_;
 };
 
@@ -234,6 +258,7 @@ LastCall last_call(const FlightRecord& record, const std::string& group, int64_t
   call.rank = record.rank;
   const FlightEntry* chosen = record.entries.empty() ? nullptr : &record.entries.back();
   for (const FlightEntry& entry : record.entries) {
+    if (entry.group == group) call.reached = std::max(call.reached, entry.sequence);
     if (entry.group != group || (entry.left_ns != 0 && (!entry.failed || entry.went_on))) {
       continue;
     }
@@ -282,7 +307,8 @@ std::string last_calls_text(std::vector<LastCall> calls, const std::vector<int>&
 std::string encode_last_calls(const std::vector<LastCall>& calls) {
   json list = json::array();
   for (const LastCall& call : calls)
-    list.push_back({call.rank, call.what, call.inside, call.seconds, call.process, call.stack});
+    list.push_back(
+        {call.rank, call.what, call.inside, call.seconds, call.process, call.stack, call.reached});
   return list.dump();
 }
 
@@ -292,7 +318,7 @@ std::vector<LastCall> decode_last_calls(const std::string& text) {
     for (const json& item : json::parse(text)) {
       calls.push_back({item.at(0).get<int>(), item.at(1).get<std::string>(), item.at(2).get<bool>(),
                        item.at(3).get<double>(), item.at(4).get<std::string>(),
-                       item.at(5).get<std::string>()});
+                       item.at(5).get<std::string>(), item.at(6).get<uint64_t>()});
     }
     return calls;
   } catch (const json::exception& error) {
@@ -300,14 +326,28 @@ std::vector<LastCall> decode_last_calls(const std::string& text) {
   }
 }
 
+std::vector<FlightRecord> records_here(const GroupSpec& spec) {
+  std::vector<FlightRecord> records;
+  for (const auto& recorder : spec.recorders) {
+    if (auto record = read_recorder(recorder)) records.push_back(std::move(*record));
+  }
+  return records;
+}
+
+std::vector<LastCall> last_calls_in(const std::vector<FlightRecord>& records,
+                                    const GroupSpec& spec) {
+  return calls_in(records, spec, false);
+}
+
 void tell_of_host(const GroupSpec& spec, bool with_stacks) {
   tell(spec, make_topology(spec.host_ids), with_stacks);
 }
 
-Error with_last_calls(const GroupSpec& spec, const Error& error) {
+Error with_last_calls(const GroupSpec& spec, const Error& error,
+                      const std::function<Error(const Error& error)>& explain) {
   if (spec.size == 1 || is_harmless(error.code())) return error;
   try {
-    return Reporting(spec, error).agreed();
+    return Reporting(spec, error, explain).agreed();
   } catch (const std::exception& store_error) {  // none may take the place of `error`
     log_debug(fmt::format("{}: what the ranks of group '{}' did last is told from here: {}",
                           spec.rank_name(spec.rank), spec.name, store_error.what()));

@@ -3,83 +3,158 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <map>
 
 namespace lockstep {
 namespace {
 
+/// Parts of a run that are judged one by one, and collectives in each at least.
+constexpr size_t kParts = 12;
+constexpr size_t kFewestInAPart = 8;
+constexpr double kLeastExcessMs = 0.1;
+
+struct Visit {
+  int64_t entered_ns = 0;
+  double own_ms = 0;  ///< Since it left the one before.
+};
+
 /// By number of the collective.
-using Arrivals = std::map<uint64_t, int64_t>;
+using Visits = std::map<uint64_t, Visit>;
 
 bool is_in(const FlightRecord& record, const std::string& group) {
   return std::find(record.groups.begin(), record.groups.end(), group) != record.groups.end();
 }
 
-Arrivals arrivals_of(const FlightRecord& record, const std::string& group) {
-  Arrivals arrivals;
-  for (const FlightEntry& entry : record.entries) {
-    if (entry.group == group && entry.sequence != 0) arrivals[entry.sequence] = entry.entered_ns;
-  }
-  return arrivals;
+/// Unsigned, since recorders may hold garbage, and the difference of any two moments fits.
+double ms_between(int64_t begin_ns, int64_t end_ns) {
+  return static_cast<double>(static_cast<uint64_t>(end_ns) - static_cast<uint64_t>(begin_ns)) / 1e6;
 }
 
-/// Adds each rank's arrival at collective `number`, if all have it.
-void add(uint64_t number, const std::vector<Arrivals>& all, std::vector<Lateness>& ranks) {
-  std::vector<int64_t> times;
-  for (const Arrivals& arrivals : all) {
-    const auto found = arrivals.find(number);
-    if (found == arrivals.end()) return;
-    times.push_back(found->second);
+Visits visits_of(const FlightRecord& record, const std::string& group) {
+  Visits visits;
+  int64_t left_ns = 0;
+  for (const FlightEntry& entry : record.entries) {
+    if (entry.group != group || entry.sequence == 0) continue;
+    const bool after = left_ns != 0 && entry.entered_ns > left_ns;
+    visits[entry.sequence] = {entry.entered_ns, after ? ms_between(left_ns, entry.entered_ns) : 0};
+    left_ns = entry.left_ns;
   }
-  const auto [first, last] = std::minmax_element(times.begin(), times.end());
-  for (size_t i = 0; i < times.size(); ++i) {
-    // Unsigned, since recorders may hold garbage, and the difference of any two moments fits.
-    const uint64_t late_ns = static_cast<uint64_t>(times[i]) - static_cast<uint64_t>(*first);
-    const double late_ms = static_cast<double>(late_ns) / 1e6;
+  return visits;
+}
+
+/// Those collectives that all have, in order; of each the ranks' visits.
+std::vector<std::vector<Visit>> common_visits(const std::vector<Visits>& all) {
+  std::vector<std::vector<Visit>> common;
+  for (const auto& [number, first] : all.front()) {
+    std::vector<Visit> visits;
+    for (const Visits& each : all) {
+      const auto found = each.find(number);
+      if (found == each.end()) break;
+      visits.push_back(found->second);
+    }
+    if (visits.size() == all.size()) common.push_back(std::move(visits));
+  }
+  return common;
+}
+
+void add(const std::vector<Visit>& visits, std::vector<Lateness>& ranks) {
+  const auto earlier = [](const Visit& a, const Visit& b) { return a.entered_ns < b.entered_ns; };
+  const auto [first, last] = std::minmax_element(visits.begin(), visits.end(), earlier);
+  for (size_t i = 0; i < visits.size(); ++i) {
+    const double late_ms = ms_between(first->entered_ns, visits[i].entered_ns);
     ++ranks[i].collectives;
-    ranks[i].mean_ms += late_ms;  // the sum, until all are there
+    ranks[i].mean_ms += late_ms;  // sums, until all are there
+    ranks[i].own_ms += visits[i].own_ms;
     ranks[i].most_ms = std::max(ranks[i].most_ms, late_ms);
   }
-  ++ranks[static_cast<size_t>(last - times.begin())].last;
+  ++ranks[static_cast<size_t>(last - visits.begin())].last;
+}
+
+/// Mean own times a collective, part by part; the first collective follows on nothing.
+std::vector<std::vector<double>> parts_of(const std::vector<std::vector<Visit>>& common) {
+  const size_t parts = std::min(kParts, (common.size() - 1) / kFewestInAPart);
+  std::vector<std::vector<double>> own;
+  for (size_t part = 0; part < parts; ++part) {
+    const size_t begin = 1 + part * (common.size() - 1) / parts;
+    const size_t end = 1 + (part + 1) * (common.size() - 1) / parts;
+    auto& means = own.emplace_back(common.front().size());
+    for (size_t i = begin; i < end; ++i) {
+      for (size_t rank = 0; rank < means.size(); ++rank) {
+        means[rank] += common[i][rank].own_ms / static_cast<double>(end - begin);
+      }
+    }
+  }
+  return own;
+}
+
+/// Of one part; -1: none.
+int slow_in(const std::vector<double>& own_ms) {
+  if (own_ms.size() < 2) return -1;
+  const auto most = std::max_element(own_ms.begin(), own_ms.end());
+  std::vector<double> others(own_ms.begin(), most);
+  others.insert(others.end(), most + 1, own_ms.end());
+  const auto middle = others.begin() + static_cast<std::ptrdiff_t>(others.size() / 2);
+  std::nth_element(others.begin(), middle, others.end());
+  const bool slow = *most >= kSlowFactor * *middle && *most - *middle >= kLeastExcessMs;
+  return slow ? static_cast<int>(most - own_ms.begin()) : -1;
 }
 
 }  // namespace
 
-std::vector<Lateness> lateness_in(const std::vector<FlightRecord>& records,
-                                  const std::string& group) {
-  std::vector<Lateness> ranks;
-  std::vector<Arrivals> all;
+int slow_in_a_row(const std::vector<std::vector<double>>& own_ms_of_parts) {
+  if (own_ms_of_parts.size() < kSlowParts) return -1;
+  const int last = slow_in(own_ms_of_parts.back());
+  for (size_t i = own_ms_of_parts.size() - kSlowParts; i < own_ms_of_parts.size(); ++i) {
+    if (slow_in(own_ms_of_parts[i]) != last) return -1;
+  }
+  return last;
+}
+
+Arrivals arrivals_in(const std::vector<FlightRecord>& records, const std::string& group) {
+  Arrivals arrivals;
+  std::vector<Visits> all;
   for (const FlightRecord& record : records) {
     if (!is_in(record, group)) continue;
-    ranks.push_back({});
-    ranks.back().rank = record.rank;
-    all.push_back(arrivals_of(record, group));
+    arrivals.ranks.push_back({});
+    arrivals.ranks.back().rank = record.rank;
+    all.push_back(visits_of(record, group));
   }
-  if (all.empty()) return ranks;
-  for (const auto& [number, time] : all.front()) add(number, all, ranks);
-  for (Lateness& rank : ranks) {
-    if (rank.collectives > 0) rank.mean_ms /= static_cast<double>(rank.collectives);
+  if (all.empty()) return arrivals;
+  const auto common = common_visits(all);
+  if (common.empty()) return arrivals;
+  for (const auto& visits : common) add(visits, arrivals.ranks);
+  for (Lateness& rank : arrivals.ranks) {
+    rank.mean_ms /= static_cast<double>(rank.collectives);
+    rank.own_ms /= static_cast<double>(rank.collectives);
   }
-  return ranks;
+  const auto first_of = [](const std::vector<Visit>& visits) {
+    int64_t first = std::numeric_limits<int64_t>::max();
+    for (const Visit& visit : visits) first = std::min(first, visit.entered_ns);
+    return first;
+  };
+  arrivals.begin_ns = first_of(common.front());
+  arrivals.end_ns = first_of(common.back());
+  const int slow = slow_in_a_row(parts_of(common));
+  if (slow >= 0) arrivals.slowest = arrivals.ranks[static_cast<size_t>(slow)].rank;
+  return arrivals;
 }
 
-int slowest(const std::vector<Lateness>& arrivals) {
-  for (const Lateness& rank : arrivals) {
-    if (2 * rank.last > rank.collectives && rank.mean_ms >= 0.1) return rank.rank;
-  }
-  return -1;
-}
-
-std::string lateness_table(const std::vector<Lateness>& arrivals) {
-  if (arrivals.size() < 2 || arrivals.front().collectives < kFewestArrivals) return "";
-  std::string text =
-      fmt::format("  arrivals at the last {} collectives\n  {:>5}  {:>10}  {:>10}  {:>8}\n",
-                  arrivals.front().collectives, "rank", "mean late", "most late", "last in");
-  const int named = slowest(arrivals);
-  for (const Lateness& rank : arrivals) {
-    text += fmt::format("  {:>5}  {:>7.1f} ms  {:>7.1f} ms  {:>6} %{}\n", rank.rank, rank.mean_ms,
-                        rank.most_ms, 100 * rank.last / rank.collectives,
-                        rank.rank == named ? "  <- slowest" : "");
+std::string lateness_table(const Arrivals& arrivals, int64_t now_ns) {
+  const auto& ranks = arrivals.ranks;
+  if (ranks.size() < 2 || ranks.front().collectives < kFewestArrivals) return "";
+  const auto seconds = [](int64_t begin_ns, int64_t end_ns) {
+    return end_ns > begin_ns ? ms_between(begin_ns, end_ns) / 1e3 : 0.0;
+  };
+  std::string text = fmt::format(
+      "  arrivals at the last {} collectives, in {:.1f} s until {:.1f} s ago\n"
+      "  {:>5}  {:>10}  {:>10}  {:>8}  {:>10}\n",
+      ranks.front().collectives, seconds(arrivals.begin_ns, arrivals.end_ns),
+      seconds(arrivals.end_ns, now_ns), "rank", "mean late", "most late", "last in", "own time");
+  for (const Lateness& rank : ranks) {
+    text += fmt::format("  {:>5}  {:>7.1f} ms  {:>7.1f} ms  {:>6} %  {:>7.1f} ms{}\n", rank.rank,
+                        rank.mean_ms, rank.most_ms, 100 * rank.last / rank.collectives, rank.own_ms,
+                        rank.rank == arrivals.slowest ? "  <- slowest" : "");
   }
   return text;
 }

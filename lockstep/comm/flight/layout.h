@@ -16,30 +16,41 @@ struct FlightEvent {
   int64_t left_ns = 0;               ///< 0: still inside.
   int32_t peer = -1;                 ///< Root, destination or source (group rank), or -1.
   int32_t bucket = -1;               ///< CallSite::bucket.
-  uint16_t group = 0;                ///< Index into FlightHeader::groups.
+  uint16_t group = 0;                ///< flight_group_id().
   uint16_t site = 0;                 ///< 1 + index into FlightHeader::sites; 0: unknown.
   uint8_t dtype = 0;                 ///< DType.
   uint8_t failed = 0;                ///< 1: left by an error; 2: one that did not end the group.
   char call[16] = {};                ///< "all_reduce".
+  uint8_t waits = 0;                 ///< 1: the caller waits meanwhile; 0: it may do other things.
 };
+/// A group; after its end another one may take the entry.
 struct FlightGroup {
-  char name[56] = {};
+  char name[52] = {};
   int32_t rank = 0;
   int32_t size = 0;
+  uint8_t generation = 0;  ///< How many have had the entry before.
+  uint8_t unused[3] = {};
 };
+/// FlightEvent::group: the entry, and its generation then. Of an entry that another group has taken
+/// since, nothing is known any more.
+constexpr uint16_t flight_group_id(uint32_t index, uint8_t generation) {
+  return static_cast<uint16_t>(index | uint32_t{generation} << 8);
+}
 struct FlightSite {
   std::atomic<uint32_t> line = 0;  ///< Written last; 0: none yet.
   char file[44] = {};              ///< Without folders; of a longer name the end.
 };
-inline constexpr uint64_t kFlightMagic = 0x32'54'48'47'4c'46'53'4c;  // "LSFLGHT2"
+inline constexpr uint64_t kFlightMagic = 0x34'54'48'47'4c'46'53'4c;  // "LSFLGHT4"
 inline constexpr uint32_t kFlightEvents = 2048;
-inline constexpr uint32_t kFlightGroups = 64;  ///< Groups after that share the last entry.
+inline constexpr uint32_t kFlightGroups = 128;  ///< At a time. More are recorded without a name.
+inline constexpr uint16_t kNoFlightGroup = 0xff;
 inline constexpr uint32_t kFlightSites = 256;  ///< Places in the source after that stay unknown.
 struct FlightHeader {
   uint64_t magic = 0;  ///< Written last.
   int32_t pid = 0;
-  int32_t rank = 0;  ///< In the world.
-  int32_t size = 0;  ///< Of the world.
+  int32_t rank = 0;                ///< In the world.
+  int32_t size = 0;                ///< Of the world.
+  std::atomic<int32_t> ended = 0;  ///< 1 + the status that exit() was called with; 0: not so far.
   std::atomic<uint32_t> groups_used = 0;
   std::atomic<uint64_t> events_begun = 0;
   int64_t realtime_offset_ns = 0;  ///< CLOCK_REALTIME - CLOCK_MONOTONIC.

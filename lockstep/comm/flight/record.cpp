@@ -61,9 +61,12 @@ std::string site_of(const FlightEvent& event, const FlightHeader& header) {
 
 FlightEntry entry_of(const FlightEvent& event, const FlightHeader& header,
                      const std::vector<std::string>& groups) {
+  const uint32_t index = event.group & 0xff;
+  const bool known = index < groups.size() &&
+                     event.group == flight_group_id(index, header.groups[index].generation);
   FlightEntry entry;
   entry.call = text_of(event.call);
-  entry.group = event.group < groups.size() ? groups[event.group] : "?";
+  entry.group = known ? groups[index] : "?";
   entry.sequence = event.sequence;
   entry.count = event.count;
   entry.bytes = event.bytes;
@@ -74,6 +77,7 @@ FlightEntry entry_of(const FlightEvent& event, const FlightHeader& header,
   if (event.left_ns != 0) entry.left_ns = moment(event.left_ns, header.realtime_offset_ns);
   entry.failed = event.failed != 0;
   entry.went_on = event.failed == 2;
+  entry.waits = event.waits != 0;
   return entry;
 }
 
@@ -88,6 +92,7 @@ FlightRecord read_flight(std::span<const std::byte> bytes, const std::string& wh
   record.size = header.size;
   record.pid = header.pid;
   record.host = text_of(header.host);
+  record.exit_code = std::clamp(header.ended.load() - 1, -1, 255);
   const uint32_t groups = std::min(header.groups_used.load(), kFlightGroups);
   for (uint32_t i = 0; i < groups; ++i) record.groups.push_back(text_of(header.groups[i].name));
   std::vector<const FlightEvent*> events;
@@ -101,7 +106,11 @@ FlightRecord read_flight(std::span<const std::byte> bytes, const std::string& wh
   for (const FlightEvent* event : events) {
     record.entries.push_back(entry_of(*event, header, record.groups));
   }
+  for (uint32_t i = 0; i < groups; ++i) {
+    record.memberships[record.groups[i]] = {header.groups[i].rank, header.groups[i].size};
+  }
   std::erase(record.groups, "");  // one that is being added
+  record.memberships.erase("");
   return record;
 }
 

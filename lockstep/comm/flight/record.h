@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <span>
 #include <string>
 #include <vector>
@@ -23,6 +24,7 @@ struct FlightEntry {
   int64_t left_ns = 0;     ///< 0: still inside.
   bool failed = false;
   bool went_on = false;  ///< It failed, and its group went on.
+  bool waits = false;    ///< Its caller waits meanwhile; else it may do other things.
 };
 
 /// "all_reduce #12 (float32, 24.0 MiB)", "barrier #3", "send to 3 (float32, 4 B)"
@@ -34,11 +36,17 @@ struct FlightRecord {
   int size = 0;
   int pid = 0;
   std::string host;
+  int exit_code = -1;  ///< That it called exit() with; -1: it did not.
   // The next three are set by whoever knows; read_flight() cannot.
   bool alive = true;
   std::string process;  ///< process_state(); empty: unknown.
   std::string stack;    ///< As to_string(Stack); empty: not looked at.
   std::vector<std::string> groups;
+  struct Membership {
+    int rank = 0;  ///< In the group.
+    int size = 0;
+  };
+  std::map<std::string, Membership> memberships;  ///< By group.
   /// Oldest first. An operation that was being written down is left out; while the writer goes on,
   /// one that was overwritten during the reading may be mixed of two.
   std::vector<FlightEntry> entries;
@@ -53,9 +61,9 @@ std::vector<int> suspects(const std::vector<FlightRecord>& records);
 
 /// A table of each group's ranks: the last collective of each, where in the program it was called,
 /// whether the rank is in it and since when, and in the last column who is odd: behind the others,
-/// in another operation than the most, dead, or without a record. Then who comes late to the
-/// collectives: see lateness.h. Then the stacks of those ranks that have one. `now_ns`: since the
-/// epoch.
+/// in another operation than the most, dead, or without a record. One that has ended well is not
+/// odd. Then who comes late to the collectives: see lateness.h. Then the stacks of those ranks that
+/// have one. `now_ns`: since the epoch.
 ///
 ///   group w
 ///     rank    pid  last operation                       called at    state

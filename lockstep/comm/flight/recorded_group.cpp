@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "lockstep/comm/flight/hang_watch.h"
 #include "lockstep/comm/flight/last_calls.h"
+#include "lockstep/comm/flight/news.h"
 #include "lockstep/comm/flight/responder.h"
 #include "lockstep/comm/flight/ring.h"
 #include "lockstep/comm/verdict.h"
@@ -19,7 +21,17 @@ class RecordedGroup : public GroupImpl {
         // A world of one rank needs no name in a store, but one to be shown by.
         group_(ring_.add_group(spec.name.empty() ? "alone" : spec.name, spec.rank, spec.size)),
         impl_(std::move(impl)),
-        responder_(spec, [spec](bool with_stacks) { tell_of_host(spec, with_stacks); }) {}
+        responder_(
+            spec, [spec](bool with_stacks) { tell_of_host(spec, with_stacks); },
+            [spec](const std::string& token) { tell_news(spec, token); }),
+        watch_(HangWatch::of(ring_)) {
+    watch_->add(group_, spec);
+  }
+
+  ~RecordedGroup() override {
+    watch_->remove(group_);
+    ring_.end_group(group_);
+  }
 
   std::string device() const override { return impl_->device(); }
 
@@ -57,26 +69,45 @@ class RecordedGroup : public GroupImpl {
   void barrier(const Waiting& waiting) override {
     run({*this, waiting, "barrier", 0, DType::kUint8}, [&] { impl_->barrier(waiting); });
   }
-  void send(const void* data, int64_t count, DType dtype, int destination, int tag,
-            const Waiting& waiting) override {
-    run({*this, waiting, "send", count, dtype, destination, kTransfer},
-        [&] { impl_->send(data, count, dtype, destination, tag, waiting); });
+  bool try_send(const void* data, const Envelope& letter, int destination, CallSite site) override {
+    if (!impl_->try_send(data, letter, destination, site)) return false;
+    ring_.leave(ring_.enter(operation("send", letter, destination, site)), 0);
+    return true;
   }
-  void recv(void* data, int64_t count, DType dtype, int source, int tag,
+  bool send(const void* data, const Envelope& letter, int destination,
             const Waiting& waiting) override {
-    run({*this, waiting, "recv", count, dtype, source, kTransfer},
-        [&] { impl_->recv(data, count, dtype, source, tag, waiting); });
+    bool sent = false;
+    run({*this, waiting, "send", letter, destination},
+        [&] { sent = impl_->send(data, letter, destination, waiting); });
+    return sent;
   }
+  bool receive(int source, LetterSink& sink, const Waiting& waiting) override {
+    try {
+      return impl_->receive(source, sink, waiting);
+    } catch (const Error& error) {
+      throw with_last_calls(spec_, error);
+    }
+  }
+  uint64_t recv_begins(const Envelope& wanted, int source, CallSite site) override {
+    return ring_.enter(operation("recv", wanted, source, site));
+  }
+  void recv_ended(uint64_t number, uint8_t failed) override { ring_.leave(number, failed); }
   std::shared_ptr<SharedBuffer> allocate(int64_t bytes, const Waiting& waiting) override {
     std::shared_ptr<SharedBuffer> buffer;
     run({*this, waiting, "allocate", bytes, DType::kUint8},
         [&] { buffer = impl_->allocate(bytes, waiting); });
     return buffer;
   }
+  void give_up(const Error& error, Deadline deadline) noexcept override {
+    impl_->give_up(error, deadline);
+  }
 
  private:
-  struct Transfer {};
-  static constexpr Transfer kTransfer{};
+  FlightRing::Operation operation(const char* call, const Envelope& letter, int peer,
+                                  CallSite site) const {
+    return {call, group_, 0, letter.count, letter.bytes(), static_cast<uint8_t>(letter.dtype),
+            peer, site};
+  }
 
   /// Records the beginning; its own end, by return or by exception, is that of the operation.
   class Entry {
@@ -87,11 +118,10 @@ class RecordedGroup : public GroupImpl {
     Entry(RecordedGroup& group, const Waiting& waiting, const char* call, int64_t count,
           DType dtype, int peer, int64_t bytes)
         : Entry(group.ring_, {call, group.group_, ++group.sequence_, count, bytes,
-                              static_cast<uint8_t>(dtype), peer, waiting.site}) {}
-    Entry(RecordedGroup& group, const Waiting& waiting, const char* call, int64_t count,
-          DType dtype, int peer, Transfer)
-        : Entry(group.ring_, {call, group.group_, 0, count, count * size_of(dtype),
-                              static_cast<uint8_t>(dtype), peer, waiting.site}) {}
+                              static_cast<uint8_t>(dtype), peer, waiting.site, waiting.spin}) {}
+    Entry(RecordedGroup& group, const Waiting& waiting, const char* call, const Envelope& letter,
+          int peer)
+        : Entry(group.ring_, group.operation(call, letter, peer, waiting.site)) {}
     ~Entry() { ring_.leave(number_, std::uncaught_exceptions() > exceptions_ ? failed_ : 0); }
     Entry(const Entry&) = delete;
     Entry& operator=(const Entry&) = delete;
@@ -114,7 +144,8 @@ class RecordedGroup : public GroupImpl {
       body();
     } catch (const Error& error) {
       if (is_harmless(error.code())) entry.group_goes_on();
-      throw with_last_calls(spec_, error);
+      throw with_last_calls(spec_, error,
+                            [this](const Error& cause) { return watch_->explain(spec_, cause); });
     }
   }
 
@@ -124,6 +155,7 @@ class RecordedGroup : public GroupImpl {
   uint64_t sequence_ = 0;  // of collectives, which one thread at a time calls
   std::unique_ptr<GroupImpl> impl_;
   Responder responder_;
+  std::shared_ptr<HangWatch> watch_;
 };
 
 }  // namespace

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <string_view>
+
 #include "lockstep/base/log.h"
 #include "lockstep/base/quiet_thread.h"
 #include "lockstep/comm/topology.h"
@@ -10,7 +12,9 @@ namespace lockstep {
 namespace {
 
 constexpr auto kAsk = "ask";
-constexpr auto kEnd = "end";
+constexpr std::string_view kLook = "look/";
+constexpr std::string_view kEnd = "end/";
+constexpr int kRespondersOfHost = 2;
 /// As long as a group may last; the connection's end is seen before.
 constexpr auto kForEver = std::chrono::hours(24 * 365);
 constexpr auto kStoreLimit = 1s;
@@ -19,32 +23,46 @@ std::string prefix_of(const GroupSpec& spec, int host) {
   return fmt::format("{}/responder/{}/", spec.name, host);
 }
 
-void listen(Store& store, const std::string& prefix, const std::function<void(bool)>& answer) {
+std::string look_key(const GroupSpec& spec, int host, const std::string& token) {
+  return prefix_of(spec, host).append(kLook).append(token);
+}
+
+void listen(Store& store, const std::string& prefix, const std::string& end,
+            const std::function<void(bool)>& answer,
+            const std::function<void(const std::string&)>& look) {
+  const std::string look_prefix = prefix + std::string(kLook);
   uint64_t version = 0;
   while (true) {
     const auto news = store.watch(prefix, version, Deadline::after(kForEver));
     version = news.version;
     for (const auto& [key, value] : news.changes) {
-      if (key == prefix + kEnd) return;
-      if (key == prefix + kAsk) return answer(value == "stacks");
+      if (key == end) return;
+      if (key == prefix + kAsk && value) answer(*value == "stacks");
+      if (value && key.starts_with(look_prefix)) look(key.substr(look_prefix.size()));
     }
   }
 }
 
 }  // namespace
 
-Responder::Responder(const GroupSpec& spec, std::function<void(bool with_stacks)> answer) {
+Responder::Responder(const GroupSpec& spec, std::function<void(bool with_stacks)> answer,
+                     std::function<void(const std::string& token)> look) {
   if (!spec.store) return;
   const Topology topology = make_topology(spec.host_ids);
   const int host = topology.host_of[static_cast<size_t>(spec.rank)];
-  if (topology.num_hosts() == 1 || topology.leader_of(host) != spec.rank) return;
+  const int local = topology.local_rank_of[static_cast<size_t>(spec.rank)];
+  if (topology.num_hosts() == 1 || local >= kRespondersOfHost) return;
   const std::string prefix = prefix_of(spec, host);
-  stop_ = [store = spec.store, prefix] {
-    store->set(prefix + kEnd, "", Deadline::after(kStoreLimit));
+  const std::string end = prefix + std::string(kEnd) + std::to_string(local);
+  stop_ = [this, store = spec.store, end] {
+    store->set(end, "", Deadline::after(kStoreLimit));
+    thread_.join();
+    store->erase(end, Deadline::after(kStoreLimit));
   };
-  const auto body = [store = spec.store, prefix, answer = std::move(answer)] {
+  const auto body = [store = spec.store, prefix, end, answer = std::move(answer),
+                     look = std::move(look)] {
     try {
-      listen(*store, prefix, answer);
+      listen(*store, prefix, end, answer, look);
     } catch (const std::exception& error) {  // the job is over, or nobody could ask any more
       log_debug(fmt::format("nobody speaks for this host any more: {}", error.what()));
     }
@@ -56,15 +74,26 @@ Responder::~Responder() {
   if (!thread_.joinable()) return;
   try {
     stop_();
-    thread_.join();
   } catch (const std::exception&) {
     // The store does not answer, so the thread may not hear of it. It keeps what it uses.
-    thread_.detach();
+    if (thread_.joinable()) thread_.detach();
   }
 }
 
 void Responder::ask(const GroupSpec& spec, int host, bool with_stacks, Deadline deadline) {
   spec.store->set(prefix_of(spec, host) + kAsk, with_stacks ? "stacks" : "", deadline);
+}
+
+void Responder::ask_to_look(const GroupSpec& spec, int host, const std::string& token,
+                            Deadline deadline) {
+  spec.store->set(look_key(spec, host, token), "", deadline);
+}
+
+void Responder::take_back(const GroupSpec& spec, const std::string& token, Deadline deadline) {
+  const int hosts = make_topology(spec.host_ids).num_hosts();
+  for (int host = 0; host < hosts; ++host) {
+    spec.store->erase(look_key(spec, host, token), deadline);
+  }
 }
 
 }  // namespace lockstep

@@ -10,18 +10,25 @@
 
 namespace lockstep {
 
-/// A thread of a host's first rank in a group, which sleeps until a rank of another host asks for
-/// news of this one, through the store; then it calls `answer(with_stacks)`, once. In groups of one
-/// host, and on the other ranks, there is none. It ends with the object.
+/// A thread of a host's first two ranks in a group, one of which may be frozen. It sleeps until a
+/// rank of another host asks for news of this one, through the store; then it calls
+/// `answer(with_stacks)`, or `look(token)` for each token that is asked for.
+/// In groups of one host, and on the other ranks, there is none. It ends with the object.
 class Responder {
  public:
-  Responder(const GroupSpec& spec, std::function<void(bool with_stacks)> answer);
+  Responder(const GroupSpec& spec, std::function<void(bool with_stacks)> answer,
+            std::function<void(const std::string& token)> look);
   ~Responder();
   Responder(const Responder&) = delete;
   Responder& operator=(const Responder&) = delete;
 
-  /// Has the responder of `host` (as make_topology() counts) answer. Errors: the store's.
+  /// Has the responders of `host` (as make_topology() counts) answer. Errors: the store's.
   static void ask(const GroupSpec& spec, int host, bool with_stacks, Deadline deadline);
+  /// Has the responders of `host` look. Errors: the store's.
+  static void ask_to_look(const GroupSpec& spec, int host, const std::string& token,
+                          Deadline deadline);
+  /// Of all hosts: `token` is asked for no more. Errors: the store's.
+  static void take_back(const GroupSpec& spec, const std::string& token, Deadline deadline);
 
  private:
   std::function<void()> stop_;

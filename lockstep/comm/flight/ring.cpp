@@ -81,6 +81,12 @@ std::unique_ptr<FlightRing> make_ring(int rank, int world_size) {
   }
 }
 
+/// As exit() calls it; one who is killed does not come here.
+void note_end(int status, void* ring) {
+  auto& own = *static_cast<FlightRing*>(ring);
+  if (own.memory().header.pid == ::getpid()) own.end(status);  // not a forked child's
+}
+
 }  // namespace
 
 FlightRing& FlightRing::of_rank(int rank, int world_size) {
@@ -92,6 +98,7 @@ FlightRing& FlightRing::of_rank(int rank, int world_size) {
   auto& ring = rings[{::getpid(), rank}];
   if (!ring) {
     ring = make_ring(rank, world_size);
+    ::on_exit(note_end, ring.get());
     admit_siblings();  // what the ring does not tell is where this process is meanwhile
   }
   return *ring;
@@ -124,13 +131,31 @@ FlightRing::~FlightRing() {
 }
 
 uint16_t FlightRing::add_group(std::string_view name, int rank, int size) {
-  const uint32_t index = memory_->header.groups_used.fetch_add(1);
-  if (index >= kFlightGroups) return kFlightGroups - 1;
-  FlightGroup& group = memory_->header.groups[index];
+  MutexLock lock(mutex_);
+  FlightHeader& header = memory_->header;
+  uint32_t index = header.groups_used.load();
+  if (index == kFlightGroups) {
+    if (ended_.empty()) return kNoFlightGroup;
+    index = ended_.front() & 0xff;
+    ended_.pop_front();
+  }
+  FlightGroup& group = header.groups[index];
+  // What others read meanwhile may be mixed of two groups, but never for long.
+  const bool is_new = index == header.groups_used.load();
+  if (!is_new) ++group.generation;
+  std::memset(group.name, 0, sizeof group.name);
   put_text(group.name, name);
   group.rank = rank;
   group.size = size;
-  return static_cast<uint16_t>(index);
+  if (is_new) header.groups_used.store(index + 1);
+  return flight_group_id(index, group.generation);
+}
+
+void FlightRing::end_group(uint16_t group) {
+  MutexLock lock(mutex_);
+  const uint32_t index = group & 0xff;
+  if (index >= kFlightGroups) return;
+  ended_.push_back(group);
 }
 
 uint64_t FlightRing::enter(const Operation& operation) {
@@ -144,6 +169,7 @@ uint64_t FlightRing::enter(const Operation& operation) {
   event.entered_ns = clock_ns(CLOCK_MONOTONIC);
   event.left_ns = 0;
   event.peer = operation.peer;
+  event.waits = operation.waits ? 1 : 0;
   event.bucket = operation.site.bucket;
   event.site = sites_.find_or_add(operation.site);
   event.group = operation.group;

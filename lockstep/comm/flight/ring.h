@@ -7,10 +7,12 @@
 // belong to the file.
 
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <string>
 #include <string_view>
 
+#include "lockstep/base/mutex.h"
 #include "lockstep/base/unique_fd.h"
 #include "lockstep/comm/call_site.h"
 #include "lockstep/comm/flight/layout.h"
@@ -40,7 +42,10 @@ class FlightRing {
   FlightRing(const FlightRing&) = delete;
   FlightRing& operator=(const FlightRing&) = delete;
 
+  /// Its flight_group_id(); kNoFlightGroup where kFlightGroups live already.
   uint16_t add_group(std::string_view name, int rank, int size);
+  /// The group has ended: its entry is free for another one when no other is.
+  void end_group(uint16_t group);
 
   /// What FlightEvent says of an operation that begins now.
   struct Operation {
@@ -52,10 +57,14 @@ class FlightRing {
     uint8_t dtype;
     int32_t peer;
     CallSite site = {};
+    bool waits = false;
   };
   /// Returns the event's number, for leave().
   uint64_t enter(const Operation& operation);
   void leave(uint64_t number, uint8_t failed);  ///< FlightEvent::failed.
+
+  /// The process ends, with this status.
+  void end(int status) { memory_->header.ended = 1 + (status & 0xff); }
 
   const FlightMemory& memory() const { return *memory_; }
   int fd() const { return fd_.get(); }  ///< -1: in memory that only this process sees.
@@ -67,6 +76,8 @@ class FlightRing {
   std::unique_ptr<FlightMemory> own_;  // when there is no descriptor
   FlightMemory* const memory_;
   SiteIndex sites_;
+  Mutex mutex_;                                             // held by who adds or ends a group
+  std::deque<uint16_t> ended_ LOCKSTEP_GUARDED_BY(mutex_);  // groups, longest first
 };
 
 }  // namespace lockstep

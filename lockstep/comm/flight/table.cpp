@@ -29,10 +29,22 @@ std::string seconds(int64_t ns) {
   return fmt::format("{:.1f} s", static_cast<double>(std::max<int64_t>(ns, 0)) / 1e9);
 }
 
-std::string state(const FlightEntry* entry, int64_t now_ns) {
-  if (entry == nullptr) return "";
+bool ended_well(const FlightRecord& rank) {
+  return !rank.alive && rank.exit_code == 0;
+}
+
+std::string state(const Line& line, int64_t now_ns) {
+  const FlightEntry* entry = line.last;
+  if (entry == nullptr) return ended_well(*line.rank) ? "ended" : "";
   if (entry->left_ns == 0) return "inside for " + seconds(now_ns - entry->entered_ns);
-  return (entry->failed ? "failed " : "done ") + seconds(now_ns - entry->left_ns) + " ago";
+  return (entry->failed ? "failed " : "done ") + seconds(now_ns - entry->left_ns) + " ago" +
+         (ended_well(*line.rank) ? ", ended" : "");
+}
+
+/// Of one that lives no more; "" of one that lives, or has ended well.
+std::string death(const FlightRecord& rank) {
+  if (rank.alive || ended_well(rank)) return "";
+  return rank.exit_code > 0 ? fmt::format("ended with exit code {}", rank.exit_code) : "dead";
 }
 
 /// The call that most ranks made as their group's number `sequence`.
@@ -54,7 +66,7 @@ std::string odd(const Line& line, const std::vector<Line>& lines) {
   }
   const uint64_t own = line.last == nullptr ? 0 : line.last->sequence;
   const std::string& process = line.rank->process;
-  std::string text = line.rank->alive ? "" : "dead";
+  std::string text = death(*line.rank);
   if (own < furthest) {
     text += fmt::format("{}{} behind", text.empty() ? "" : ", ", furthest - own);
   } else if (line.last != nullptr && what(line.last) != usual_call(lines, furthest)) {
@@ -93,7 +105,7 @@ std::string group_table(const std::string& group, const std::vector<Line>& lines
     const std::string note = odd(line, lines);
     std::string row =
         fmt::format("  {:>5}  {:>8}  {:<{}}  {:<{}}  {:<20}", line.rank->rank, line.rank->pid,
-                    what(line.last), width, site(line.last), site_width, state(line.last, now_ns));
+                    what(line.last), width, site(line.last), site_width, state(line, now_ns));
     if (!note.empty()) row += "  <- " + note;
     row.erase(row.find_last_not_of(' ') + 1);
     text += row + "\n";
@@ -162,7 +174,7 @@ std::string flight_table(std::vector<FlightRecord> records, int64_t now_ns) {
   std::string text;
   for (const std::string& group : groups_of(records)) {
     text += group_table(group, lines_of(records, group), now_ns);
-    text += lateness_table(lateness_in(records, group));
+    text += lateness_table(arrivals_in(records, group), now_ns);
   }
   for (const FlightRecord& record : records) {
     if (record.stack.empty()) continue;

@@ -6,8 +6,11 @@
 #include <thread>
 
 #include "lockstep/base/log.h"
-#include "lockstep/comm/native/tcp/connect.h"
+#include "lockstep/comm/family.h"
+#include "lockstep/comm/making.h"
+#include "lockstep/comm/native/tcp/reception.h"
 #include "lockstep/comm/native/two_level_group.h"
+#include "lockstep/comm/rendezvous.h"
 #include "lockstep/comm/verdict.h"
 
 namespace lockstep {
@@ -18,55 +21,86 @@ constexpr auto kSpin = std::chrono::microseconds(30);
 /// How long the store may take to take or tell a verdict.
 constexpr auto kVerdictLimit = 5s;
 
-std::vector<UniqueFd> connect(const GroupSpec& spec, const char* purpose,
-                              const std::vector<int>& peers, Deadline deadline) {
-  const tcp::Rendezvous self{*spec.store,
-                             spec.name + "/" + purpose,
-                             spec.addresses[static_cast<size_t>(spec.rank)],
-                             spec.secret,
-                             spec.rank,
-                             spec.size,
-                             spec.world_ranks};
-  auto sockets = tcp::connect_peers(self, peers, deadline);
-  for (const auto& socket : sockets) {
-    if (socket) tcp::tune_socket(socket.get(), spec.timeout);
+/// By rank of the group. Told once for all groups that come of the same one: see GroupSpec.
+std::vector<std::string> endpoints_of(const GroupSpec& spec, const tcp::Reception& reception,
+                                      Deadline deadline) {
+  std::vector<std::string> endpoints;
+  if (spec.endpoints->empty()) {
+    endpoints = exchange_endpoints(spec, reception.endpoint(), deadline);
+    for (size_t rank = 0; rank < endpoints.size(); ++rank) {
+      spec.endpoints->emplace(spec.world_ranks[rank], endpoints[rank]);
+    }
+    return endpoints;
   }
-  return sockets;
+  for (const int rank : spec.world_ranks) endpoints.push_back(spec.endpoints->at(rank));
+  return endpoints;
 }
 
-std::vector<int> ranks_elsewhere(const TwoLevelPlan& plan) {
+/// With the ranks of other hosts that carry the same slice: those of all collectives but some that
+/// only move data.
+std::vector<int> fellow_carriers(const TwoLevelPlan& plan) {
   std::vector<int> ranks;
-  for (int rank = 0; rank < plan.size; ++rank) {
-    if (plan.topology.host_of[static_cast<size_t>(rank)] != plan.host) ranks.push_back(rank);
+  for (int host = 0; host < plan.num_hosts() && plan.local < plan.slices; ++host) {
+    if (host != plan.host) ranks.push_back(plan.carrier(host, plan.local));
   }
   return ranks;
+}
+
+/// Where it fails, this host's other ranks hear why, which may have nothing to wait for here.
+std::unique_ptr<GroupImpl> connect(const GroupSpec& spec, const TwoLevelPlan& plan,
+                                   std::unique_ptr<ShmGroup> shm, Deadline deadline) {
+  std::unique_ptr<tcp::Peers> for_pipes;
+  std::unique_ptr<tcp::Peers> for_links;
+  std::vector<UniqueFd> links;
+  try {
+    tcp::Peers::Group group;
+    group.reception =
+        spec.family->reception(spec.addresses[static_cast<size_t>(spec.rank)], spec.secret);
+    group.secret = spec.secret;
+    group.rank = spec.rank;
+    group.world_ranks = spec.world_ranks;
+    group.endpoints = endpoints_of(spec, *group.reception, deadline);
+    group.patience = spec.timeout;
+    group.name = spec.name + "/pipes";
+    for_pipes = std::make_unique<tcp::Peers>(group);
+    group.name = spec.name + "/links";
+    for_links = std::make_unique<tcp::Peers>(group);
+    Making making(spec);
+    links = for_links->meet(fellow_carriers(plan), deadline,
+                            [&](const std::vector<int>& awaited) { making.look(awaited); });
+  } catch (const Error& error) {
+    const Error cause = unmade(spec, error);
+    shm->fail(cause);
+    throw cause;
+  }
+  return std::make_unique<TwoLevelGroup>(spec, plan, std::move(shm), std::move(for_links),
+                                         std::move(links), std::move(for_pipes));
 }
 
 }  // namespace
 
 std::unique_ptr<GroupImpl> make_two_level_group(const GroupSpec& spec, Deadline deadline) {
   const auto plan = make_two_level_plan(make_topology(spec.host_ids), spec.rank);
-  const auto name = fmt::format("/host{}", plan.host);
-  auto shm = make_shm_group(spec.subset(plan.ranks_of(plan.host), name), deadline);
-  auto links = connect(spec, "links", ranks_elsewhere(plan), deadline);
-  auto pipes = connect(spec, "pipes", ranks_elsewhere(plan), deadline);
-  return std::make_unique<TwoLevelGroup>(spec, plan, std::move(shm), std::move(links),
-                                         std::move(pipes));
+  auto part = spec.subset(plan.ranks_of(plan.host), fmt::format("/host{}", plan.host));
+  part.whole = spec.name;
+  return connect(spec, plan, make_shm_group(part, deadline), deadline);
 }
 
 TwoLevelGroup::TwoLevelGroup(const GroupSpec& spec, const TwoLevelPlan& plan,
-                             std::unique_ptr<ShmGroup> shm, std::vector<UniqueFd> links,
-                             std::vector<UniqueFd> pipes)
+                             std::unique_ptr<ShmGroup> shm, std::unique_ptr<tcp::Peers> for_links,
+                             std::vector<UniqueFd> links, std::unique_ptr<tcp::Peers> for_pipes)
     : spec_(spec),
       plan_(plan),
       own_piece_sum_(own_piece_nodes(plan), plan.size),
       search_(spec_),
       local_(std::move(shm), plan.local, plan.num_local()),
+      for_links_(std::move(for_links)),
+      for_pipes_(std::move(for_pipes)),
       links_(
           spec.rank, std::move(links), [this](int rank) { return spec_.rank_name(rank); },
-          spec.world_ranks[static_cast<size_t>(spec.rank)], search_.alarm()),
+          spec.world_ranks[static_cast<size_t>(spec.rank)], search_.alarm(), for_links_.get()),
       pipes_(
-          std::move(pipes), [this](int rank) { return spec_.rank_name(rank); },
+          *for_pipes_, spec.size, [this](int rank) { return spec_.rank_name(rank); },
           spec.world_ranks[static_cast<size_t>(spec.rank)]) {
   local_.shm().set_alarm(search_.alarm());
   const auto cores = static_cast<int>(std::thread::hardware_concurrency());
@@ -81,15 +115,26 @@ int TwoLevelGroup::local_of(int rank) const {
 
 void TwoLevelGroup::throw_agreed(const Error& error, Kind kind) {
   if (is_harmless(error.code())) throw Error(error);
+  finds_verdict_ = true;
   MutexLock lock(mutex_);
-  if (!verdict_) {
-    verdict_ = verdict(error, kind);
-    // Only now: who is woken by the end of a connection finds the verdict.
-    links_.shut_down();
-    pipes_.shut_down();
-    local_.shm().fail(*verdict_);
-  }
+  if (!verdict_) end_with(verdict(error, kind));
   throw Error(*verdict_);
+}
+
+void TwoLevelGroup::give_up(const Error& error, Deadline deadline) noexcept {
+  const Error agreed = try_to_agree(spec_, error, deadline);
+  // Who is about to find one, by a search for the late, sees it in the store, and ends the group.
+  if (finds_verdict_) return;
+  MutexLock lock(mutex_);
+  if (!verdict_) end_with(agreed);
+}
+
+/// Only when it is written down: who is woken by the end of a connection looks for it.
+void TwoLevelGroup::end_with(const Error& verdict) {
+  verdict_ = verdict;
+  links_.shut_down();
+  pipes_.shut_down();
+  local_.shm().fail(verdict);
 }
 
 /// By rank of the whole group.
@@ -113,30 +158,31 @@ Error TwoLevelGroup::verdict(const Error& error, Kind kind) {
   return error;
 }
 
-void TwoLevelGroup::send(const void* data, int64_t count, DType dtype, int destination, int tag,
-                         const Waiting& waiting) {
-  guarded(
-      [&] {
-        if (plan_.topology.host_of[static_cast<size_t>(destination)] == plan_.host) {
-          local_.shm().send(data, count, dtype, local_of(destination), tag, waiting);
-        } else {
-          pipes_.send(destination, tag, data, count, dtype, waiting.deadline);
-        }
-      },
-      Kind::kPointToPoint);
+bool TwoLevelGroup::try_send(const void* data, const Envelope& letter, int destination,
+                             CallSite site) {
+  return is_here(destination) ? local_.shm().try_send(data, letter, local_of(destination), site)
+                              : pipes_.try_send(destination, letter, data);
 }
 
-void TwoLevelGroup::recv(void* data, int64_t count, DType dtype, int source, int tag,
+bool TwoLevelGroup::send(const void* data, const Envelope& letter, int destination,
                          const Waiting& waiting) {
-  guarded(
-      [&] {
-        if (plan_.topology.host_of[static_cast<size_t>(source)] == plan_.host) {
-          local_.shm().recv(data, count, dtype, local_of(source), tag, waiting);
-        } else {
-          pipes_.recv(source, tag, data, count, dtype, waiting.deadline);
-        }
-      },
-      Kind::kPointToPoint);
+  bool sent = false;
+  const auto body = [&] {
+    sent = is_here(destination) ? local_.shm().send(data, letter, local_of(destination), waiting)
+                                : pipes_.send(destination, letter, data, waiting.deadline);
+  };
+  guarded(body, Kind::kPointToPoint);
+  return sent;
+}
+
+bool TwoLevelGroup::receive(int source, LetterSink& sink, const Waiting& waiting) {
+  bool came = false;
+  const auto body = [&] {
+    came = is_here(source) ? local_.shm().receive(local_of(source), sink, waiting)
+                           : pipes_.receive(source, sink, waiting.deadline, spin_of(waiting));
+  };
+  guarded(body, Kind::kPointToPoint);
+  return came;
 }
 
 }  // namespace lockstep

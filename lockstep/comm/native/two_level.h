@@ -9,7 +9,7 @@ namespace lockstep {
 
 /// Collective over the members, at least two hosts. Hosts with one rank only just have no shared
 /// part, so this is the flat TCP transport as well. Sums follow the tree of reduce_tree.h for every
-/// layout. Schedules and bytes: tcp/schedule.h; connections: tcp/connect.h.
+/// layout. Schedules and bytes: tcp/schedule.h; connections: tcp/peers.h.
 ///
 /// Failure: the first rank that meets an error writes it into the store as the group's verdict,
 /// then ends its connections and its host's shared group. Who is woken by that reads the verdict,

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "lockstep/comm/native/local_part.h"
 #include "lockstep/comm/native/search.h"
 #include "lockstep/comm/native/tcp/links.h"
+#include "lockstep/comm/native/tcp/peers.h"
 #include "lockstep/comm/native/tcp/pipes.h"
 #include "lockstep/comm/native/tcp/schedule.h"
 #include "lockstep/comm/native/two_level_plan.h"
@@ -21,7 +23,8 @@ namespace lockstep {
 class TwoLevelGroup : public GroupImpl {
  public:
   TwoLevelGroup(const GroupSpec& spec, const TwoLevelPlan& plan, std::unique_ptr<ShmGroup> shm,
-                std::vector<UniqueFd> links, std::vector<UniqueFd> pipes);
+                std::unique_ptr<tcp::Peers> for_links, std::vector<UniqueFd> links,
+                std::unique_ptr<tcp::Peers> for_pipes);
   ~TwoLevelGroup() override;
 
   void all_reduce(void* data, int64_t count, DType dtype, ReduceOp op,
@@ -36,11 +39,12 @@ class TwoLevelGroup : public GroupImpl {
   void exchange(const Exchange& exchange, const void* in, void* out,
                 const Waiting& waiting) override;
   void barrier(const Waiting& waiting) override;
-  void send(const void* data, int64_t count, DType dtype, int destination, int tag,
+  bool try_send(const void* data, const Envelope& letter, int destination, CallSite site) override;
+  bool send(const void* data, const Envelope& letter, int destination,
             const Waiting& waiting) override;
-  void recv(void* data, int64_t count, DType dtype, int source, int tag,
-            const Waiting& waiting) override;
+  bool receive(int source, LetterSink& sink, const Waiting& waiting) override;
   std::shared_ptr<SharedBuffer> allocate(int64_t bytes, const Waiting& waiting) override;
+  void give_up(const Error& error, Deadline deadline) noexcept override;
 
  private:
   /// One call of a collective.
@@ -91,20 +95,27 @@ class TwoLevelGroup : public GroupImpl {
     }
   }
   [[noreturn]] void throw_agreed(const Error& error, Kind kind);
+  void end_with(const Error& verdict) LOCKSTEP_REQUIRES(mutex_);
   Error verdict(const Error& error, Kind kind);
   std::vector<int> awaited();
   int local_of(int rank) const;
+  bool is_here(int rank) const {
+    return plan_.topology.host_of[static_cast<size_t>(rank)] == plan_.host;
+  }
 
   const GroupSpec spec_;
   const TwoLevelPlan plan_;
   const TreeSum own_piece_sum_;
   Search search_;
   LocalPart local_;
+  const std::unique_ptr<tcp::Peers> for_links_;
+  const std::unique_ptr<tcp::Peers> for_pipes_;
   tcp::Links links_;
   tcp::Pipes pipes_;
   Scratch scratch_;
   uint64_t sequence_ = 0;
   std::chrono::microseconds spin_{};
+  std::atomic<bool> finds_verdict_ = false;  // a thread does, or has done
   Mutex mutex_;
   std::optional<Error> verdict_ LOCKSTEP_GUARDED_BY(mutex_);
 };

@@ -152,6 +152,18 @@ Result transfer_all(const Download& what) {
   return result;
 }
 
+/// Empty: the file is what it should be, as far as that is known.
+std::string damage_of(const Download& what, const fs::path& file) {
+  const auto differs = [&](const char* name, const std::string& is, const std::string& expected) {
+    return is.starts_with(expected) ? ""
+                                    : fmt::format("has {} {}, expected {}", name, is, expected);
+  };
+  std::string why;
+  if (!what.md5.empty()) why = differs("MD5", md5_of(file), what.md5);
+  if (why.empty() && !what.sha256.empty()) why = differs("SHA-256", sha256_of(file), what.sha256);
+  return why;
+}
+
 }  // namespace
 
 std::optional<std::string> download(const Download& what) {
@@ -167,12 +179,11 @@ std::optional<std::string> download(const Download& what) {
                   fmt::format("{} broke off after {}: {}; the next run continues from there",
                               what.url, format_bytes(size_of(part)), result.why));
     }
-    const std::string md5 = md5_of(part);
-    if (md5 == what.md5) break;
+    const std::string why = damage_of(what, part);
+    if (why.empty()) break;
     fs::remove(part);
     if (resumed) continue;  // what lay there before may have been another file's beginning
-    throw Error(ErrorCode::kCorrupt,
-                fmt::format("{} has MD5 {}, expected {}; it was removed", what.url, md5, what.md5));
+    throw Error(ErrorCode::kCorrupt, fmt::format("{} {}; it was removed", what.url, why));
   }
   fs::rename(part, what.path);
   return std::nullopt;

@@ -13,7 +13,8 @@ namespace lockstep {
 struct Download {
   std::string url;
   std::filesystem::path path;  ///< Where it goes; until it is whole and verified, PATH.part.
-  std::string md5;             ///< 32 hex digits, lower case.
+  std::string md5{};           ///< 32 hex digits, lower case; empty: not known.
+  std::string sha256{};        ///< The leading hex digits that are known; it may be none.
   std::chrono::milliseconds connect_timeout{4000};
   std::chrono::seconds stall_timeout{30};  ///< An attempt ends after so long below 1 KB/s.
   int attempts = 3;                        ///< A transfer that breaks off is resumed so often.
@@ -28,10 +29,12 @@ struct Download {
 /// host: ..."): there is no network, or not this file. Follows redirects and the usual variables
 /// (https_proxy, no_proxy).
 /// Errors: kUnavailable (broke off too often; PATH.part stays, a later call continues), kCorrupt
-/// (wrong checksum even of a transfer from the start; PATH.part is removed), kIo (disk full).
+/// (a wrong one of the digests that are given, even of a transfer from the start; PATH.part is
+/// removed), kIo (disk full).
 std::optional<std::string> download(const Download& what);
 
-/// MD5 of a file as 32 hex digits: against damage, not malice. Errors: kIo.
+/// Of a file, in hex digits; MD5 is against damage, not malice. Errors: kIo.
 std::string md5_of(const std::filesystem::path& path);
+std::string sha256_of(const std::filesystem::path& path);
 
 }  // namespace lockstep

@@ -1,18 +1,16 @@
 #include "lockstep/data/fetch/prepare.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/file.h>
-
-#include <thread>
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/file.h"
+#include "lockstep/base/folder.h"
 #include "lockstep/base/log.h"
 #include "lockstep/base/unique_fd.h"
 #include "lockstep/data/cifar10.h"
 #include "lockstep/data/fetch/archive.h"
 #include "lockstep/data/fetch/download.h"
+#include "lockstep/data/fetch/folder_turn.h"
 #include "lockstep/data/fetch/transfer_bar.h"
 #include "lockstep/data/stand_in_note.h"
 
@@ -23,27 +21,6 @@ namespace fs = std::filesystem;
 
 constexpr const char* kUrl = "https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz";
 constexpr const char* kMd5 = "c32a1d4ab5d03f1284b67883e8d87530";
-
-/// Takes turns with other processes. The lock is on the parent folder itself, so that it leaves no
-/// file behind and ends with its holder.
-UniqueFd lock_folder(const fs::path& folder, Deadline deadline) {
-  UniqueFd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!fd) throw io_error("open " + folder.string());
-  bool said = false;
-  while (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
-    if (errno != EWOULDBLOCK && errno != EINTR) throw io_error("lock " + folder.string());
-    if (deadline.passed()) {
-      throw Error(ErrorCode::kTimeout,
-                  fmt::format("another process is still preparing data in {}", folder.string()));
-    }
-    if (!std::exchange(said, true)) {
-      log_info(
-          fmt::format("waiting for another process that prepares data in {}", folder.string()));
-    }
-    std::this_thread::sleep_for(50ms);
-  }
-  return fd;
-}
 
 /// There must be nothing, or an empty folder, at `dir`.
 void require_vacant(const fs::path& dir) {
@@ -58,11 +35,11 @@ void require_vacant(const fs::path& dir) {
 
 /// Fills a new folder with `fill` and gives it the name `dir` when that is done.
 template <typename Fill>
-void make_folder(const fs::path& dir, Fill fill) {
+void fill_folder(const fs::path& dir, Fill fill) {
   const fs::path temporary = dir.string() + ".tmp";
   fs::remove_all(temporary);  // of a process that was killed; we hold the lock
   try {
-    fs::create_directory(temporary);
+    make_folder(temporary);
     fill(temporary);
     fs::rename(temporary, dir);
   } catch (...) {
@@ -95,7 +72,7 @@ bool try_download(const PrepareOptions& options, const fs::path& dir) {
     return false;
   }
   try {
-    make_folder(dir, [&](const fs::path& folder) { unpack_cifar10(archive, folder); });
+    fill_folder(dir, [&](const fs::path& folder) { unpack_cifar10(archive, folder); });
   } catch (...) {
     std::error_code ignored;
     fs::remove(archive, ignored);
@@ -107,7 +84,7 @@ bool try_download(const PrepareOptions& options, const fs::path& dir) {
 }
 
 void generate(const PrepareOptions& options, const fs::path& dir) {
-  make_folder(dir, [&](const fs::path& folder) { write_stand_in(folder, options.stand_in); });
+  fill_folder(dir, [&](const fs::path& folder) { write_stand_in(folder, options.stand_in); });
   log_info(fmt::format("generated {} training and {} test records in {}",
                        options.stand_in.train_records, options.stand_in.test_records,
                        dir.string()));
@@ -123,8 +100,8 @@ DataSource make(const PrepareOptions& options, const fs::path& dir) {
 /// Looks, takes the lock, and looks again: another process may have been faster.
 PreparedData find_or_make(const PrepareOptions& options, const fs::path& dir, Deadline deadline) {
   if (auto found = find_cifar10(dir); !found.empty()) return {found, DataSource::kFound, false};
-  fs::create_directories(dir.parent_path());
-  const UniqueFd lock = lock_folder(dir.parent_path(), deadline);
+  make_folder(dir.parent_path());
+  const UniqueFd lock = take_turn(dir.parent_path(), deadline);
   if (auto found = find_cifar10(dir); !found.empty()) return {found, DataSource::kFound, false};
   return {dir, make(options, dir), false};
 }
@@ -132,7 +109,7 @@ PreparedData find_or_make(const PrepareOptions& options, const fs::path& dir, De
 }  // namespace
 
 PreparedData prepare_cifar10(const PrepareOptions& options, Deadline deadline) {
-  const fs::path dir = (fs::absolute(options.dir) / "").lexically_normal().parent_path();
+  const fs::path dir = absolute_folder(options.dir, "the folder of the data set");
   PreparedData data = find_or_make(options, dir, deadline);
   data.stand_in = is_stand_in(data.dir);
   if (data.stand_in) log_warn(stand_in_warning(data.dir));

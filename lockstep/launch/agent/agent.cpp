@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "lockstep/base/deadline.h"
@@ -15,6 +16,7 @@
 #include "lockstep/launch/agent/output/job_lines.h"
 #include "lockstep/launch/agent/worker_command.h"
 #include "lockstep/launch/identity.h"
+#include "lockstep/launch/jobs/past_jobs.h"
 #include "lockstep/launch/start/start_messages.h"
 
 namespace lockstep {
@@ -52,14 +54,16 @@ double seconds_since_1970() {
 }  // namespace
 
 Agent::Agent(const RunOptions& options, const Environment& environment, Rendezvous* rendezvous,
-             std::string program)
+             Console* console, std::string program)
     : options_(options),
       environment_(environment),
       rendezvous_(rendezvous),
       starter_(wants_warm_start(environment, options)),
-      job_file_(registry_folders(environment)) {
+      job_file_(registry_folders(environment)),
+      console_(console) {
   setup_ = {&options_, &environment_, std::move(program), agent_mark(), usable_cores(),
-            &starter_, nullptr,       &poller_,           nullptr,      own_file_base(environment)};
+            &starter_, nullptr,       &poller_,           nullptr,      own_file_base(environment),
+            0};
   state_.grace = options_.shutdown_timeout;
   state_.ending_signals = options_.ending_signals;
 }
@@ -129,13 +133,15 @@ int Agent::run(const JobPlan& plan) {
 void Agent::begin_generation(const JobPlan& plan) {
   plan_ = plan;
   said_leave_ = false;
+  said_kill_by_.reset();
   if (rendezvous_->knock_fd() >= 0) poller_.add(rendezvous_->knock_fd(), kKnock);
   workers_.reset();
   if (lines_) lines_->flush();
   attempt_folder_ = run_folder_.empty() ? "" : make_attempt_folder(run_folder_, plan_);
   lines_.emplace(job_lines(options_, environment_, plan_, console_kind(), attempt_folder_),
-                 &console_);
+                 console_);
   setup_.lines = &*lines_;
+  setup_.terminal_columns = lines_->columns(STDERR_FILENO);
   workers_.emplace(setup_, plan_, attempt_folder_);
   if (!reading_) workers_->set_reading(false);
   if (job_file_.written()) register_job();
@@ -173,8 +179,10 @@ void Agent::register_job() {
   entry.folder = absolute(".");
   entry.log_folder = absolute(run_folder_);
   entry.attempt_folder = absolute(attempt_folder_);
+  entry.steps = workers_->steps_path();
   entry.command = options_.command;
   job_file_.write(entry);
+  remember_job(past_jobs_folder(environment_), entry);
 }
 
 void Agent::loop() {
@@ -253,10 +261,11 @@ void Agent::hear() {
   if (news.end && !end_) {
     end_ = news.end;
     tell(JobOver{});
-  } else if (news.leave && !end_ && !said_leave_) {
+  } else if (news.leave && !end_ && (!said_leave_ || news.kill_by != said_kill_by_)) {
+    if (!said_leave_ && state_.stop_signal == 0) say_restart(news);
     said_leave_ = true;
-    if (state_.stop_signal == 0) say_restart(news);
-    tell(GenerationOver{});
+    said_kill_by_ = news.kill_by;
+    tell(GenerationOver{news.kill_by});
   }
   if (state_.phase != AgentState::Phase::kBetween) return;
   if (const auto plan = rendezvous_->next()) begin_generation(*plan);
@@ -266,18 +275,19 @@ void Agent::say_restart(const JobNews& news) {
   std::string line = "lockstep run: ";
   if (news.failure) {
     line += fmt::format("{}; restart {} of {}", failure_line(*news.failure, plan_.num_nodes),
-                        plan_.restart_count + 1, plan_.max_restarts);
+                        std::min(plan_.restart_count + 1, plan_.max_restarts), plan_.max_restarts);
+    if (news.pause.count() > 0) line += fmt::format(" in {} s", news.pause.count());
   } else {
     line += news.why + "; all workers start anew";
   }
   lines_->flush();
-  console_.put(2, line);
+  console_->put(2, line);
 }
 
 void Agent::flush_console() {
-  lines_->pass_time(std::chrono::steady_clock::now());
-  console_.flush();
-  const int waiting = console_.waiting_stream();
+  lines_->pass_time(std::chrono::steady_clock::now(), reading_);
+  console_->flush();
+  const int waiting = console_->waiting_stream();
   if (watched_stream_ >= 0 && waiting != watched_stream_) {
     poller_.remove(watched_stream_);
     watched_stream_ = -1;
@@ -286,13 +296,13 @@ void Agent::flush_console() {
     poller_.add(waiting, kConsole, EPOLLOUT);
     watched_stream_ = waiting;
   }
-  if (console_.full() == reading_) {
+  if (console_->full() == reading_) {
     // A console that is not read must hold up the workers, not fill the agent's memory.
     reading_ = !reading_;
     workers_->set_reading(reading_);
   }
   // As for any program whose output nobody reads any more.
-  if (console_.broken() && state_.phase == AgentState::Phase::kRunning) tell(SignalCame{SIGPIPE});
+  if (console_->broken() && state_.phase == AgentState::Phase::kRunning) tell(SignalCame{SIGPIPE});
 }
 
 void Agent::tell(const AgentEvent& event) {
@@ -364,6 +374,8 @@ int Agent::finish() {
   lines_->flush();
   const auto failure = first_failure();
   if (failure) pass_on_error_file(*failure);
+  // One that was over in a moment has not been listed, but its files have a name.
+  if (register_at_ && !run_folder_.empty()) register_job();
   workers_.reset();
   register_at_.reset();
   job_file_.remove();
@@ -371,19 +383,37 @@ int Agent::finish() {
   // Nothing runs any more, and there is no file to leave behind: from here on a signal ends this
   // program, also while nobody reads it.
   ::pthread_sigmask(SIG_SETMASK, &signals_->original_mask(), nullptr);
-  console_.drain();
+  console_->drain();
   if (end_ && !end_->why_not_again.empty()) {
-    console_.put(2, "lockstep run: no further restart: " + end_->why_not_again);
+    console_->put(2, "lockstep run: no further restart: " + end_->why_not_again);
   }
   if (failure && options_.started_by_starter) {
-    console_.put(1, std::string(kStarterMark) + "report " + to_json(*failure));
+    console_->put(1, std::string(kStarterMark) + "report " + to_json(*failure));
   } else if (failure) {
-    console_.put(2, report_text(*failure, plan_.num_nodes));
+    console_->put(2, report_of(*failure));
   }
-  console_.drain();
+  console_->drain();
   std::optional<ExitStatus> job;
   if (end_ && end_->failure) job = end_->failure->status;
-  return exit_code(state_, job);
+  const int code = exit_code(state_, job);
+  const std::string lost = console_->failure();
+  if (lost.empty()) return code;
+  console_->put(2, "lockstep run: error: " + lost + "; what the ranks printed is lost");
+  console_->drain();
+  return code == 0 ? 1 : code;
+}
+
+/// Also which ranks had ended before, and well: others may fail because those are not there.
+std::string Agent::report_of(const Failure& failure) const {
+  std::string text =
+      report_text(failure, plan_.num_nodes, console_->has_shown(2, failure.stderr_tail));
+  if (failure.node_rank != plan_.node_rank || failure.rank < 0) return text;
+  std::vector<int> ranks;
+  for (const int local_rank : ended_well_before(state_, failure.rank - plan_.ranks.first_rank))
+    ranks.push_back(plan_.ranks.first_rank + local_rank);
+  if (ranks.empty()) return text;
+  return text + fmt::format("\n  {} {} had ended before it, with exit code 0",
+                            ranks.size() == 1 ? "rank" : "ranks", rank_list(ranks));
 }
 
 }  // namespace lockstep

@@ -20,9 +20,9 @@ namespace lockstep {
 
 class Agent {
  public:
-  /// `rendezvous` must outlive the agent. `program`: path of options' program.
+  /// `rendezvous` and `console` must outlive the agent. `program`: path of options' program.
   Agent(const RunOptions& options, const Environment& environment, Rendezvous* rendezvous,
-        std::string program);
+        Console* console, std::string program);
   ~Agent();
 
   /// Joins the job, runs it to its end, prints the report of a failure last, and returns the exit
@@ -59,6 +59,7 @@ class Agent {
 
   int finish();
   std::optional<Failure> first_failure() const;
+  std::string report_of(const Failure& failure) const;
 
   const RunOptions options_;
   const Environment environment_;
@@ -74,7 +75,7 @@ class Agent {
   JobFile job_file_;
   double began_ = 0;  ///< Seconds since 1970.
   std::optional<Guard> guard_;
-  Console console_;
+  Console* const console_;
   std::optional<WorkerLines> lines_;
   Poller poller_;
   std::optional<WorkerGroup> workers_;
@@ -84,6 +85,7 @@ class Agent {
   bool orphans_ended_ = false;
   bool ask_ = false;         ///< The rendezvous may have news.
   bool said_leave_ = false;  ///< Its news to leave this generation has been taken.
+  std::optional<AgentTime> said_kill_by_;
   std::optional<JobEnd> end_;
 };
 

@@ -103,10 +103,14 @@ void on(AgentState* state, const SignalCame& event, AgentTime now, Actions* acti
   if (state->workers.empty() && stopping(*state)) end_generation(state, actions);
 }
 
-void on(AgentState* state, const GenerationOver&, AgentTime now, Actions* actions) {
+void on(AgentState* state, const GenerationOver& event, AgentTime now, Actions* actions) {
   state->told_to_leave = true;
   if (state->phase == Phase::kRunning) begin_stop(state, SIGTERM, now, actions);
   if (state->phase == Phase::kWaiting) end_generation(state, actions);
+  if (state->phase != Phase::kStopping || !event.kill_by) return;
+  state->kill_at = std::min(*state->kill_at, *event.kill_by);
+  state->act_at = std::min(state->act_at.value_or(*state->kill_at), *state->kill_at);
+  if (now >= *state->kill_at) begin_kill(state, now, actions);
 }
 
 void on(AgentState* state, const JobOver&, AgentTime now, Actions* actions) {
@@ -166,6 +170,16 @@ std::vector<int> remaining(const AgentState& state) {
   for (size_t i = 0; i < state.workers.size(); ++i) {
     if (!state.workers[i].gone) ranks.push_back(static_cast<int>(i));
   }
+  return ranks;
+}
+
+std::vector<int> ended_well_before(const AgentState& state, int local_rank) {
+  std::vector<int> ranks;
+  for (const int each : state.end_order) {
+    if (each == local_rank) break;
+    if (state.workers[static_cast<size_t>(each)].status.ok()) ranks.push_back(each);
+  }
+  std::sort(ranks.begin(), ranks.end());
   return ranks;
 }
 

@@ -3,7 +3,7 @@
 //
 //   running --all ended well--> waiting for the others
 //   running --a failure, a signal, news, processes left behind--> stopping (SIGTERM or the signal)
-//   stopping --grace over, or a second SIGINT--> killing (SIGKILL)
+//   stopping --grace or time to be gone over, or a second SIGINT--> killing (SIGKILL)
 //   stopping, killing --nothing left--> between two generations --a plan--> running
 //   any --the job is over or this node was told to end, and nothing left--> finished
 
@@ -59,8 +59,11 @@ struct GroupGone {
 struct SignalCame {
   int signal = 0;
 };
-/// The generation is over, and there may be another.
-struct GenerationOver {};
+/// The generation is over, and there may be another. `kill_by`: when it begins at the earliest,
+/// where that does not wait for these workers. May come again with an earlier time.
+struct GenerationOver {
+  std::optional<AgentTime> kill_by;
+};
 /// There will be none.
 struct JobOver {};
 /// The next generation's workers have been started; none: a signal came first, and tells so next.
@@ -97,6 +100,9 @@ std::vector<AgentAction> advance(AgentState* state, const AgentEvent& event, Age
 
 /// Local ranks that are not gone.
 std::vector<int> remaining(const AgentState& state);
+
+/// Those with exit code 0 before the worker `local_rank` ended.
+std::vector<int> ended_well_before(const AgentState& state, int local_rank);
 
 /// Exit code of a finished agent. `job`: what the job's first failure ended with, nothing if it
 /// ended well; it counts if the job's end ended this node's part. Else: the worker's that failed

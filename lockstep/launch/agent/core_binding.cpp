@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "lockstep/base/counted.h"
 #include "lockstep/base/error.h"
 #include "lockstep/base/text.h"
 
@@ -62,9 +63,10 @@ CpuIds exclusive(const CpuTopology& topology, int node, size_t index, size_t cou
   const auto cores = groups_of(topology, node, &Cpu::core);
   if (cores.size() < count) {
     refuse_binding(
-        fmt::format("NUMA node {} has {} cores for {} ranks: none of its own for each; bind "
-                    "to 'node', or start fewer",
-                    node, cores.size(), count));
+        fmt::format("NUMA node {} has {} for {}: none of its own for each; bind to 'node', or "
+                    "start fewer",
+                    node, counted(static_cast<int64_t>(cores.size()), "core"),
+                    counted(static_cast<int64_t>(count), "rank")));
   }
   const size_t share = cores.size() / count;
   const size_t more = cores.size() % count;

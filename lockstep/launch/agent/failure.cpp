@@ -71,10 +71,13 @@ Failure failure_from_json(const std::string& text) {
 }
 
 std::string failure_line(const Failure& failure, int num_nodes) {
-  return failure.rank < 0 ? failure.cause : facts(failure, num_nodes, "failed");
+  if (failure.rank < 0) return failure.cause;
+  const std::string line = facts(failure, num_nodes, "failed");
+  const std::string why = failure.cause.substr(0, failure.cause.find('\n'));
+  return why.empty() ? line : line + ": " + why;
 }
 
-std::string report_text(const Failure& failure, int num_nodes) {
+std::string report_text(const Failure& failure, int num_nodes, bool shown) {
   if (failure.rank < 0) return "lockstep run: " + failure.cause;
   std::string text = "lockstep run: " + facts(failure, num_nodes, "failed first");
   if (failure.status.signal == 9) text += " (out of memory? the kernel's log says)";
@@ -82,7 +85,12 @@ std::string report_text(const Failure& failure, int num_nodes) {
     if (!line.empty()) text += "\n  " + line;
   }
   if (!failure.log_dir.empty()) text += fmt::format("\n  its output: {}", failure.log_dir);
-  text += failure.stderr_tail.empty() ? "\n  nothing on its stderr" : "\n  end of its stderr:";
+  if (shown && !failure.stderr_tail.empty()) return text + "\n  the end of its stderr is above";
+  if (!failure.stderr_tail.empty()) {
+    text += "\n  end of its stderr:";
+  } else if (failure.cause.empty()) {
+    text += "\n  nothing on its stderr";
+  }
   for (const std::string& line : failure.stderr_tail) text += "\n    " + line;
   return text;
 }

@@ -50,7 +50,7 @@ Failure failure_from_json(const std::string& text);
 std::string failure_line(const Failure& failure, int num_nodes);
 
 /// What the user sees at the end, without a last newline: one line of facts, then the end of the
-/// worker's stderr.
-std::string report_text(const Failure& failure, int num_nodes);
+/// worker's stderr. shown: it has just been on the same screen, which is said instead.
+std::string report_text(const Failure& failure, int num_nodes, bool shown = false);
 
 }  // namespace lockstep

@@ -13,6 +13,14 @@ std::string shown(std::string line) {
   return back == std::string::npos ? line : line.substr(back + 1);
 }
 
+/// A bar may be written for days: what it was before is of no use.
+void forget_earlier_states(std::string* line) {
+  size_t end = line->size();
+  while (end > 0 && (*line)[end - 1] == '\r') --end;
+  const size_t back = end == 0 ? std::string::npos : line->rfind('\r', end - 1);
+  if (back != std::string::npos) line->erase(0, back);
+}
+
 }  // namespace
 
 std::vector<std::string> LineSplitter::feed(std::string_view bytes) {
@@ -28,7 +36,13 @@ std::vector<std::string> LineSplitter::feed(std::string_view bytes) {
     partial_.append(bytes.substr(0, take));
     bytes.remove_prefix(take);
   }
+  if (is_bar()) forget_earlier_states(&partial_);
   return lines;
+}
+
+std::string LineSplitter::unfinished() const {
+  constexpr size_t kSeen = 4096;  // a longer one is no question and no bar
+  return partial_.size() > kSeen ? "" : shown(partial_);
 }
 
 std::string LineSplitter::finish() {

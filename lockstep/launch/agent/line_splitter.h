@@ -10,8 +10,8 @@ namespace lockstep {
 /// Feed it what was read, in pieces of any size; it returns whole lines without their newline.
 ///
 /// Where a line contains carriage returns, only what a terminal would show at its end is returned:
-/// progress bars come out as their last state. A line longer than `max_bytes` is returned in
-/// pieces of that size.
+/// progress bars come out as their last state. Of a bar no more than that is kept. A line longer
+/// than `max_bytes` is returned in pieces of that size.
 class LineSplitter {
  public:
   static constexpr size_t kMaxLineBytes = 64 << 10;
@@ -22,6 +22,11 @@ class LineSplitter {
 
   /// The last line, if the stream ended without a newline; else "".
   std::string finish();
+
+  /// What a terminal shows of the line that has no end yet; "" of a very long one.
+  std::string unfinished() const;
+  /// That line has come back to its beginning: a progress bar.
+  bool is_bar() const { return partial_.find('\r') != std::string::npos; }
 
  private:
   size_t max_bytes_;

@@ -1,4 +1,8 @@
+#include <sys/timerfd.h>
+#include <unistd.h>
+
 #include "lockstep/base/auth.h"
+#include "lockstep/base/deadline.h"
 #include "lockstep/launch/agent/machine.h"
 #include "lockstep/launch/agent/rendezvous.h"
 #include "lockstep/launch/agent/reserved_port.h"
@@ -24,13 +28,21 @@ class LoneRendezvous final : public Rendezvous {
 
   std::optional<JobPlan> join() override { return open_places(); }
 
-  JobNews news() override { return news_; }
+  int fd() const override { return timer_.get(); }
+
+  JobNews news() override {
+    uint64_t times = 0;
+    [[maybe_unused]] const ssize_t got = ::read(timer_.get(), &times, sizeof times);
+    return news_;
+  }
 
   void failed(const Failure& failure) override {
-    const auto decision = after_failure(&record_, options_.max_restarts, failure);
+    const auto decision = after_failure(&record_, options_.max_restarts, failure, plan_.generation);
     if (decision.again) {
       news_.leave = true;
       news_.failure = failure;
+      news_.pause = restart_delay(record_);
+      again_at_ = Deadline::after(news_.pause);
     } else {
       news_.end = {failure, decision.why_not};
     }
@@ -42,6 +54,10 @@ class LoneRendezvous final : public Rendezvous {
 
   std::optional<JobPlan> next() override {
     if (!news_.leave) return std::nullopt;
+    if (!again_at_.passed()) {
+      wake_then();
+      return std::nullopt;
+    }
     news_ = {};
     ++plan_.generation;
     plan_.restart_count = record_.restarts;
@@ -54,6 +70,15 @@ class LoneRendezvous final : public Rendezvous {
   }
 
  private:
+  /// At again_at_ next() has something to say.
+  void wake_then() {
+    itimerspec at{};
+    const auto left = again_at_.left() + std::chrono::milliseconds(1);
+    at.it_value.tv_sec = left.count() / 1000;
+    at.it_value.tv_nsec = left.count() % 1000 * 1'000'000;
+    ::timerfd_settime(timer_.get(), 0, &at, nullptr);
+  }
+
   /// Of each generation its own: no key or connection of an earlier one is ever met.
   const JobPlan& open_places() {
     server_.reset();
@@ -73,6 +98,8 @@ class LoneRendezvous final : public Rendezvous {
   std::optional<TcpStoreServer> server_;
   RestartRecord record_;
   JobNews news_;
+  Deadline again_at_ = Deadline::after(std::chrono::seconds(0));
+  UniqueFd timer_{::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)};
 };
 
 }  // namespace

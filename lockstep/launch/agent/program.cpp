@@ -11,10 +11,14 @@
 #include <cerrno>
 #include <filesystem>
 
+#include <algorithm>
+#include <iterator>
+#include <string_view>
 #include "lockstep/base/env.h"
 #include "lockstep/base/text.h"
 #include "lockstep/base/unique_fd.h"
 #include "lockstep/launch/cpu_topology.h"
+#include "lockstep/launch/descriptors.h"
 
 namespace lockstep {
 namespace {
@@ -31,10 +35,15 @@ Program found_or_not_executable(const std::string& name, const std::string& path
 
 Program missing(const std::string& name) {
   if (name.find('/') == std::string::npos) {
-    const bool here = is_file(name);
-    return {"", 127,
-            fmt::format("program {} is not in PATH{}", name,
-                        here ? fmt::format(", did you mean ./{}?", name) : "")};
+    // Programs of ranks that `lockstep` is, too.
+    constexpr std::string_view kVerbs[] = {"train", "eval", "predict", "bench"};
+    std::string hint;
+    if (std::find(std::begin(kVerbs), std::end(kVerbs), name) != std::end(kVerbs)) {
+      hint = fmt::format(", did you mean '-- lockstep {}'?", name);
+    } else if (is_file(name)) {
+      hint = fmt::format(", did you mean ./{}?", name);
+    }
+    return {"", 127, fmt::format("program {} is not in PATH{}", name, hint)};
   }
   struct stat status {};
   if (::stat(name.c_str(), &status) == 0) {
@@ -61,6 +70,7 @@ struct Child {
   pid_t parent;
   const sigset_t* mask;
   const std::vector<unsigned long>* cpus;
+  const rlimit* descriptors;  ///< The user's limit; null: this process's.
 };
 
 /// Between vfork and exec: only system calls, nothing allocated, nothing of the parent's written.
@@ -73,6 +83,7 @@ struct Child {
   if (child.stderr_fd >= 0) ::dup2(child.stderr_fd, STDERR_FILENO);
   if (child.kept_fd >= 0) ::fcntl(child.kept_fd, F_SETFD, 0);
   if (!child.cpus->empty()) bind_to(*child.cpus);  // a CPU that is taken away meanwhile is no error
+  if (child.descriptors != nullptr) ::setrlimit(RLIMIT_NOFILE, child.descriptors);
   ::signal(SIGPIPE, SIG_DFL);
   ::sigprocmask(SIG_SETMASK, child.mask, nullptr);
   ::execve(child.path, child.argv, child.environment);
@@ -123,9 +134,9 @@ pid_t spawn(const Spawn& spawn, const sigset_t& original_mask) {
   const UniqueFd report_read(report[0]);
   UniqueFd report_write(report[1]);
   const auto cpus = cpu_mask(spawn.cpus);
-  const Child child = {spawn.path.c_str(), argv.data(),   environment.data(), spawn.stdout_fd,
-                       spawn.stderr_fd,    spawn.kept_fd, report_write.get(), ::getpid(),
-                       &original_mask,     &cpus};
+  const Child child = {spawn.path.c_str(), argv.data(),   environment.data(),      spawn.stdout_fd,
+                       spawn.stderr_fd,    spawn.kept_fd, report_write.get(),      ::getpid(),
+                       &original_mask,     &cpus,         users_descriptor_limit()};
   const pid_t pid = vfork_and_become(child);
   if (pid < 0) throw io_error("start " + spawn.path);
   report_write.reset();

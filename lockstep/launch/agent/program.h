@@ -42,8 +42,9 @@ struct Spawn {
 };
 
 /// Starts a process as the leader of a session and process group of its own, with no signal blocked
-/// or ignored that was not when `original_mask` was taken. The kernel kills it when the calling
-/// thread ends, so call it from the main thread. Cost: a vfork. Errors: ExecError, kIo.
+/// or ignored that was not when `original_mask` was taken, and the user's limit of descriptors. The
+/// kernel kills it when the calling thread ends, so call it from the main thread. Cost: a vfork.
+/// Errors: ExecError, kIo.
 pid_t spawn(const Spawn& spawn, const sigset_t& original_mask);
 
 }  // namespace lockstep

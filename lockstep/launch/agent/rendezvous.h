@@ -4,6 +4,7 @@
 // nothing but join() may wait; what waits does so in threads behind this interface, which block all
 // signals.
 
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <string>
@@ -25,7 +26,11 @@ struct JobNews {
   bool leave = false;              ///< This generation is over: stop the workers, then next().
   std::optional<Failure> failure;  ///< Its first failure, where that is why.
   std::string why;                 ///< Otherwise, in one line: "node 2 (hostb) left".
-  std::optional<JobEnd> end;       ///< There will be no other generation.
+  std::chrono::seconds pause{0};   ///< Before the next generation, where that is known here.
+  /// Until then the workers must be gone, whatever they still want to do: others may begin the next
+  /// generation then, without hearing of this node.
+  std::optional<std::chrono::steady_clock::time_point> kill_by;
+  std::optional<JobEnd> end;  ///< There will be no other generation.
 };
 
 /// Calls come from one thread, in this order:

@@ -152,6 +152,8 @@ RendezvousConf parse_rendezvous_conf(const std::string& text, const std::string&
     if (!first) refuse_conf(fmt::format("{}: {} is given twice", what, name));
     key.apply(conf, value, what + " " + name);
   }
+  conf.silence_given =
+      given.count("keep_alive_interval") + given.count("keep_alive_max_attempt") > 0;
   check_silence(conf, what);
   return conf;
 }

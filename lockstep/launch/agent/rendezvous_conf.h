@@ -19,7 +19,8 @@ struct RendezvousConf {
   std::chrono::milliseconds last_call_timeout{3000};  ///< With MIN: how long to wait for MAX.
   std::chrono::milliseconds heartbeat_interval{200};  ///< keep_alive_interval.
   int heartbeat_attempts = 10;                        ///< keep_alive_max_attempt; then it is gone.
-  std::chrono::milliseconds read_timeout{60'000};     ///< Of one call at the meeting place.
+  bool silence_given = false;  ///< One of these two is; else see allowed_silence().
+  std::chrono::milliseconds read_timeout{60'000};  ///< Of one call at the meeting place.
   std::optional<bool> is_host;   ///< This agent serves the endpoint; not given: by its address.
   std::optional<int> conf_rank;  ///< rank: as --node_rank.
   bool file_store = false;       ///< store_type=file: the back end is file.

@@ -7,18 +7,19 @@
 #include <cerrno>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/port_range.h"
 #include "lockstep/base/socket.h"
 
 namespace lockstep {
 
 ReservedPort::ReservedPort(int port) : fd_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
   if (!fd_) throw io_error("socket");
-  const int on = 1;
-  ::setsockopt(fd_.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_port = htons(static_cast<uint16_t>(port));
-  if (::bind(fd_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+  if (!bind_port(fd_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address)) {
+    if (port == 0 && errno == EADDRINUSE)
+      throw Error(ErrorCode::kUnavailable, port_taken_text(port));
     if (errno != EADDRINUSE && errno != EACCES) throw io_error(fmt::format("bind port {}", port));
     throw Error(ErrorCode::kInvalidArgument,
                 fmt::format("--master_port: port {} is {}; choose another, or none for a free one",

@@ -10,7 +10,8 @@ namespace lockstep {
 /// server that sets SO_REUSEADDR, as torch's store does, can listen there.
 class ReservedPort {
  public:
-  /// port 0: a free one. Errors: kInvalidArgument when somebody listens on `port`.
+  /// port 0: a free one, of LOCKSTEP_PORT_RANGE where that is set. Errors: kInvalidArgument when
+  /// somebody listens on `port`, kUnavailable when all of the range are taken.
   explicit ReservedPort(int port);
   int port() const { return port_; }
 

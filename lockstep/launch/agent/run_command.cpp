@@ -1,6 +1,7 @@
 #include "lockstep/launch/agent/run_command.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -8,14 +9,19 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "lockstep/base/counted.h"
 #include "lockstep/base/env.h"
 #include "lockstep/base/error.h"
 #include "lockstep/base/log.h"
 #include "lockstep/launch/agent/agent.h"
+#include "lockstep/launch/agent/console.h"
 #include "lockstep/launch/agent/machine.h"
 #include "lockstep/launch/agent/program.h"
 #include "lockstep/launch/agent/rendezvous.h"
+#include "lockstep/launch/agent/signals.h"
 #include "lockstep/launch/agent/worker_command.h"
+#include "lockstep/launch/decision.h"
+#include "lockstep/launch/descriptors.h"
 #include "lockstep/launch/secret.h"
 #include "lockstep/launch/start/remote_agent.h"
 #include "lockstep/launch/start/start_plan.h"
@@ -63,16 +69,21 @@ int run_words(const std::vector<std::string>& words, bool started_by_starter) {
   Environment environment = this_environment();
   RunOptions options =
       parse_run_options(words, started_by_starter ? without_defaults(environment) : environment,
-                        this_machine(environment));
+                        [&] { return this_machine(environment); });
   if (options.help) {
     std::fputs(run_options_help().c_str(), stdout);
     return 0;
   }
+  if (!options.work_folder.empty() && ::chdir(options.work_folder.c_str()) != 0) {
+    return say(2, "--wdir: cannot go to " + options.work_folder + ": " + std::strerror(errno));
+  }
   if (!options.hosts.empty() || !options.host_file.empty()) {
     return start_on_hosts(options, words, environment);
   }
+  if (!started_by_starter) take_nodes_of_step(inputs_from(environment), &options);
   for (const auto& [name, value] : exported_variables(options, environment))
     environment[name] = value;
+  if (!options.port_range.empty()) ::setenv("LOCKSTEP_PORT_RANGE", options.port_range.c_str(), 1);
   options.started_by_starter = started_by_starter;
   const std::string script = python_script(options);
   if (!script.empty() && ::access(script.c_str(), R_OK) != 0) {
@@ -87,10 +98,17 @@ int run_words(const std::vector<std::string>& words, bool started_by_starter) {
                                           options.core_binding, options.nproc_per_node);
   }
   if (options.log_dir.empty() && wants_files(options)) options.log_dir = make_log_dir();
+  // A pidfd, both ends of two pipes for a moment, and files.
+  const size_t each = wants_files(options) ? 5 : 3;
+  check_descriptors(each * static_cast<size_t>(options.nproc_per_node),
+                    counted(options.nproc_per_node, "rank"));
+  // The meeting place's threads log too: from here on nobody waits for who reads that.
+  Console console(console_kind());
+  const ConsoleLog log_there(&console);
   const auto rendezvous = make_rendezvous(
       options, options.num_nodes == 1 ? secret_of_environment() : secret_of_agents(options.wire));
   try {
-    Agent agent(options, environment, rendezvous.get(), program.path);
+    Agent agent(options, environment, rendezvous.get(), &console, program.path);
     return agent.run();
   } catch (const ExecError& error) {
     return say(126, error.what());
@@ -101,6 +119,8 @@ int run_words(const std::vector<std::string>& words, bool started_by_starter) {
 
 int run_command(const std::vector<std::string>& words) {
   open_standard_streams();
+  raise_descriptor_limit();
+  end_as_init(RunOptions::default_ending_signals());
   if (words != std::vector<std::string>{kStartedWord}) return run_words(words, false);
   return run_from_starter([](const auto& given) { return run_words(given, true); });
 }

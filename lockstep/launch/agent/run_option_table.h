@@ -12,7 +12,7 @@ namespace lockstep {
 /// What the options say before they are put together.
 struct RunOptionsDraft {
   RunOptions options;
-  const Machine* machine = nullptr;
+  const std::function<Machine()>* machine = nullptr;
   bool backend_given = false;
   bool standalone = false;
   bool nnodes_given = false;
@@ -24,7 +24,12 @@ struct RunOptionsDraft {
   bool run_path = false;
 };
 
-enum class OptionKind { kValue, kFlag, kList };  ///< kList: as often as wanted; a value a line.
+enum class OptionKind {
+  kValue,
+  kFlag,
+  kList,  ///< As often as wanted; a value a line.
+  kPair,  ///< Two words follow, and mean nothing here.
+};
 
 struct RunOption {
   /// Takes the option's value. `what` names the option or variable it came from.
@@ -38,7 +43,16 @@ struct RunOption {
   Apply apply;
 };
 
+/// Options that a user looks for in one place.
+struct RunOptionGroup {
+  std::string_view title;  ///< Empty: not listed.
+  std::vector<RunOption> options;
+};
+
 /// All of them, in the order of --help.
+const std::vector<RunOptionGroup>& run_option_groups();
+
+/// The same without groups. Values are taken in this order.
 const std::vector<RunOption>& run_option_table();
 
 /// What only the options together can tell, then the options. Errors: kInvalidArgument.

@@ -4,6 +4,7 @@
 #include <signal.h>
 
 #include "lockstep/base/env.h"
+#include "lockstep/base/port_range.h"
 #include "lockstep/base/text.h"
 #include "lockstep/launch/agent/failure.h"
 
@@ -47,16 +48,12 @@ std::vector<Text> filters_of(const Text& value, const Text& what) {
 }  // namespace
 
 void nproc(Draft& draft, const Text& value, const Text& what) {
-  const Machine& machine = *draft.machine;
   draft.options.nproc_given = true;
   int& nproc = draft.options.nproc_per_node;
-  if (value == "cpu") {
-    nproc = machine.cores;
-  } else if (value == "auto") {
-    nproc = machine.gpus > 0 ? machine.gpus : machine.cores;
-  } else if (value == "gpu") {
-    if (machine.gpus == 0) refuse_options(what + ": this host has no GPU");
-    nproc = machine.gpus;
+  if (value == "cpu" || value == "auto" || value == "gpu") {
+    const Machine machine = (*draft.machine)();
+    if (value == "gpu" && machine.gpus == 0) refuse_options(what + ": this host has no GPU");
+    nproc = value == "gpu" || (value == "auto" && machine.gpus > 0) ? machine.gpus : machine.cores;
   } else if (!value.empty() && value.find_first_not_of("0123456789-") == Text::npos) {
     nproc = whole(value, 1, 1 << 16, what);
   } else {
@@ -93,6 +90,11 @@ void master_addr(Draft& draft, const Text& value, const Text& what) {
 void master_port(Draft& draft, const Text& value, const Text& what) {
   draft.options.master_port = whole(value, 0, 65535, what);
   draft.master_port_given = true;
+}
+
+void port_range(Draft& draft, const Text& value, const Text& what) {
+  parse_port_range(value, what);
+  draft.options.port_range = value;
 }
 
 void backend(Draft& draft, const Text& value, const Text& what) {

@@ -15,6 +15,7 @@ void nnodes(Draft& draft, const Text& value, const Text& what);
 void node_rank(Draft& draft, const Text& value, const Text& what);
 void master_addr(Draft& draft, const Text& value, const Text& what);
 void master_port(Draft& draft, const Text& value, const Text& what);
+void port_range(Draft& draft, const Text& value, const Text& what);
 void backend(Draft& draft, const Text& value, const Text& what);
 void conf(Draft& draft, const Text& value, const Text& what);
 void run_id(Draft& draft, const Text& value, const Text& what);

@@ -3,6 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
+
 #include "lockstep/base/env.h"
 #include "lockstep/base/text.h"
 #include "lockstep/launch/agent/run_option_values.h"
@@ -74,8 +77,10 @@ void bind_core(Draft& draft, const Text& value, const Text& what) {
   choose_binding(draft, CoreBinding::kExclusive, what);
 }
 
-void bind_to(Draft& draft, const Text& value, const Text& what) {
-  if (value == "none") return;
+void bind_to(Draft& draft, const Text& given, const Text& what) {
+  const Text value = given.substr(0, given.find(':'));
+  // A core a rank is mpirun's default, for programs of one thread; here ranks have several.
+  if (value == "none" || value == "core" || value == "hwthread") return;
   if (value == "numa") return choose_binding(draft, CoreBinding::kNode, what);
   if (value == "socket" || value == "package") {
     return choose_binding(draft, CoreBinding::kSocket, what);
@@ -87,8 +92,15 @@ void bind_to(Draft& draft, const Text& value, const Text& what) {
                   what, value));
 }
 
-void map_by(Draft&, const Text& value, const Text& what) {
-  if (value == "slot" || value == "core") return;
+void map_by(Draft& draft, const Text& value, const Text& what) {
+  const auto parts = split(value, ':');
+  if (parts[0] == "ppr" && parts.size() > 2 && parts[2] == "node") {
+    return local_worker_num(draft, parts[1], what);
+  }
+  // Within a host the order of ranks is theirs; between hosts it is as with all of these.
+  static constexpr std::array kWithinHost = {"slot",    "core",    "hwthread", "numa",    "socket",
+                                             "package", "l1cache", "l2cache",  "l3cache", "ppr"};
+  if (std::find(kWithinHost.begin(), kWithinHost.end(), parts[0]) != kWithinHost.end()) return;
   refuse_options(fmt::format(
       "{}: '{}' is not supported: ranks fill a host before they come to the next", what, value));
 }

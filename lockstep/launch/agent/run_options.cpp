@@ -8,6 +8,7 @@
 
 #include "lockstep/base/env.h"
 #include "lockstep/base/error.h"
+#include "lockstep/base/help_text.h"
 #include "lockstep/base/socket.h"
 #include "lockstep/base/text.h"
 #include "lockstep/launch/agent/run_option_table.h"
@@ -47,8 +48,10 @@ const RunOption& find_option(const std::string& word) {
 /// mpirun's way: "-np 4", "-hostfile f".
 bool has_one_dash(const std::string& word) {
   if (word.size() < 3 || word[1] == '-') return false;
+  std::string name = word.substr(1);
+  std::replace(name.begin(), name.end(), '-', '_');
   return std::any_of(run_option_table().begin(), run_option_table().end(),
-                     [&](const RunOption& option) { return option.name == word.substr(1); });
+                     [&](const RunOption& option) { return option.name == name; });
 }
 
 void give(const RunOption& option, const std::string& value, const std::string& what,
@@ -66,6 +69,12 @@ size_t read_option(const std::vector<std::string>& words, size_t i, GivenOptions
   const std::string what = is_long ? word.substr(0, equals) : word.substr(0, 2);
   const RunOption& option = find_option(what);
   const bool attached = is_long ? equals != std::string::npos : word.size() > 2;
+  if (option.kind == OptionKind::kPair) {
+    if (attached || i + 2 >= words.size()) {
+      refuse_options(fmt::format("{} needs two words ({})", what, option.metavar));
+    }
+    return i + 3;
+  }
   if (option.kind == OptionKind::kFlag) {
     if (attached) refuse_options(fmt::format("{} takes no value", what));
     (*given)[option.name] = {"1", what};
@@ -92,6 +101,7 @@ void read_variables(const Environment& environment, GivenOptions* given) {
     const auto found = environment.find(name);
     if (found == environment.end() || found->second.empty() || option.name == "help") continue;
     if (option.name == "logs_specs" || option.name == "numa_binding") continue;  // as torchrun
+    if (option.kind == OptionKind::kPair) continue;
     if (option.kind == OptionKind::kFlag && parse_int(found->second, 0, 1, name) == 0) continue;
     given->try_emplace(option.name, Given{found->second, name});
   }
@@ -123,7 +133,7 @@ ReadWords read_words(const std::vector<std::string>& words, const Environment& e
 }  // namespace
 
 RunOptions parse_run_options(const std::vector<std::string>& words, const Environment& environment,
-                             const Machine& machine) {
+                             const std::function<Machine()>& machine) {
   const ReadWords read = read_words(words, environment);
   RunOptionsDraft draft;
   draft.machine = &machine;
@@ -151,6 +161,8 @@ std::vector<std::string> words_for_agent(const std::vector<std::string>& words,
                                                            "local_worker_num",
                                                            "master_addr",
                                                            "master_port",
+                                                           "npernode",
+                                                           "wdir",
                                                            "allow_run_as_root"};
   const ReadWords read = read_words(words, environment);
   std::vector<std::string> result;
@@ -167,31 +179,35 @@ std::vector<std::string> words_for_agent(const std::vector<std::string>& words,
 }
 
 std::string run_options_help() {
-  std::string text =
-      "usage: lockstep run [OPTIONS] [--] PROGRAM [ARGS]\n\n"
-      "Starts PROGRAM --nproc_per_node times, as the ranks of one job, and ends when all have\n"
-      "ended, with the exit code of the first that failed. A script that ends in .py is run by\n"
-      "python3 -u (PYTHON_EXEC names another Python).\n\n";
-  for (const RunOption& option : run_option_table()) {
-    if (option.help.empty()) continue;
-    std::string left = option.letter == 0 ? "    " : fmt::format("-{}, ", option.letter);
-    left += fmt::format("--{} {}", option.name, option.metavar);
-    text += fmt::format("  {:<31} {}\n", left, option.help);
+  HelpPage page;
+  page.usage = {{"lockstep run [OPTIONS] [--] PROGRAM [ARGS]", ""}};
+  page.about =
+      "Starts PROGRAM --nproc_per_node times, as the ranks of one job, and ends when all have "
+      "ended, with the exit code of the first that failed. A script that ends in .py is run by "
+      "python3 -u (PYTHON_EXEC names another Python).";
+  for (const RunOptionGroup& group : run_option_groups()) {
+    if (group.title.empty()) continue;
+    HelpGroup shown{std::string(group.title), {}};
+    for (const RunOption& option : group.options) {
+      if (option.help.empty()) continue;
+      std::string left = option.letter == 0 ? "" : fmt::format("-{}, ", option.letter);
+      left +=
+          fmt::format("--{}{}{}", option.name, option.metavar.empty() ? "" : " ", option.metavar);
+      shown.rows.push_back({std::move(left), std::string(option.help)});
+    }
+    page.groups.push_back(std::move(shown));
   }
-  text +=
-      "\nNames may be written with - or _. PET_NAME in the environment is the default of --name.\n"
+  page.notes =
+      "Names may be written with - or _. PET_NAME in the environment is the default of --name.\n"
       "With --host or --hostfile one command starts all hosts. Else, with several nodes not all "
-      "on\n"
-      "this host: set LOCKSTEP_SECRET to the same text on each, or LOCKSTEP_SECRET_FILE to a file\n"
-      "(mode 600) that holds it; LOCKSTEP_INSECURE=1 does without one. LOCKSTEP_TLS=1 encrypts "
-      "what\n"
-      "the agents say.\n"
+      "on this host: set LOCKSTEP_SECRET to the same text on each, or LOCKSTEP_SECRET_FILE to a "
+      "file (mode 600) that holds it; LOCKSTEP_INSECURE=1 does without one. LOCKSTEP_TLS=1 "
+      "encrypts what the agents say.\n"
       "The options are torchrun's. Different on purpose: $$ in arguments stays as it is "
-      "(${local_rank}\n"
-      "is replaced), OMP_NUM_THREADS is cores / ranks where it is not set, a program that does "
-      "not\n"
-      "end in .py is executed, and the exit code is the first failing worker's.\n";
-  return text;
+      "(${local_rank} is replaced), OMP_NUM_THREADS is cores / ranks where it is not set, a "
+      "program that does not end in .py is executed, and the exit code is the first failing "
+      "worker's.";
+  return help_text(page);
 }
 
 }  // namespace lockstep

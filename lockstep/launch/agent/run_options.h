@@ -2,6 +2,7 @@
 // The command line of `lockstep run`: torchrun's names, decided by a pure function.
 
 #include <chrono>
+#include <functional>
 #include <optional>
 #include <set>
 #include <string>
@@ -14,6 +15,8 @@
 #include "lockstep/launch/environment.h"
 
 namespace lockstep {
+
+struct Inputs;
 
 /// What this host has to run ranks on.
 struct Machine {
@@ -35,8 +38,9 @@ constexpr char kNoFiles[] = "/dev/null";
 struct RunOptions : RendezvousConf {
   int nproc_per_node = 1;
   bool nproc_given = false;
-  int num_nodes = 1;  ///< MAX of --nnodes MIN:MAX.
-  int min_nodes = 1;  ///< MIN; equal to num_nodes where --nnodes is one number.
+  bool nodes_given = false;  ///< Which nodes there are was said, be it that there is one.
+  int num_nodes = 1;         ///< MAX of --nnodes MIN:MAX.
+  int min_nodes = 1;         ///< MIN; equal to num_nodes where --nnodes is one number.
   int node_rank = 0;  ///< Below num_nodes. Back end static: needed. Others: a wish, if given.
   bool node_rank_given = false;
 
@@ -47,6 +51,7 @@ struct RunOptions : RendezvousConf {
   std::string master_addr = "127.0.0.1";
   bool master_addr_given = false;
   int master_port = 0;       ///< 0 (one node only): a free one.
+  std::string port_range;    ///< FIRST-LAST: LOCKSTEP_PORT_RANGE of agents and ranks; or empty.
   std::string local_addr;    ///< What this node's ranks advertise; empty: found out.
   std::string run_id;        ///< Empty: made up.
   Wire wire = Wire::kPlain;  ///< LOCKSTEP_TLS=1: of what agents and workers' stores say to others.
@@ -57,6 +62,7 @@ struct RunOptions : RendezvousConf {
   bool oversubscribe = false;
   std::string rsh = "ssh -o BatchMode=yes -o ConnectTimeout=10";  ///< To reach another host.
   std::vector<std::string> exported;                              ///< -x: NAME or NAME=VALUE.
+  std::string work_folder;                                        ///< --wdir; empty: this one.
   bool started_by_starter = false;  ///< The report of a failure goes there.
 
   int max_restarts = 0;  ///< Generations that may fail without ending the job.
@@ -70,6 +76,7 @@ struct RunOptions : RendezvousConf {
   /// and of stderr's lines.
   std::vector<std::string> stdout_filters, stderr_filters;
   std::chrono::milliseconds shutdown_timeout{30000};  ///< From SIGTERM to SIGKILL.
+  bool raw = false;                 ///< Output is shown as it comes, without prefixes.
   bool no_fold = false;             ///< Identical lines of many ranks are shown one by one.
   std::optional<int> log_rate;      ///< Lines a second of each rank on the console; 0: all.
   bool virtual_local_rank = false;  ///< Every worker: LOCAL_RANK 0, one device.
@@ -79,6 +86,7 @@ struct RunOptions : RendezvousConf {
   /// Forwarded, and end the job. SIGUSR1 and SIGUSR2 are otherwise forwarded and end nothing.
   std::set<int> ending_signals = default_ending_signals();
   ProgramKind program_kind = ProgramKind::kProgram;
+  bool pass_local_rank = false;  ///< The program's first argument is --local_rank=N.
   bool help = false;
   std::vector<std::string> command;  ///< Program and its arguments, as given.
   std::string program;               ///< program_name() of that.
@@ -88,10 +96,16 @@ struct RunOptions : RendezvousConf {
 
 /// Reads the words after `lockstep run`. Options end at "--" or at the first word that is none; `-`
 /// and `_` are the same inside names; an option's default comes from PET_NAME where that is set.
-/// What goes between hosts comes from LOCKSTEP_TLS.
+/// What goes between hosts comes from LOCKSTEP_TLS. `machine` is asked only where an option depends
+/// on it: to look takes a tenth of what a launch does.
 /// Errors: kInvalidArgument naming the option (and the nearest one, for a misspelt name).
 RunOptions parse_run_options(const std::vector<std::string>& words, const Environment& environment,
-                             const Machine& machine);
+                             const std::function<Machine()>& machine);
+
+/// Agents that a step of srun has started, one a node, are the nodes of one job where nobody said
+/// otherwise: number, rank and meeting place are the step's. Changes nothing for other processes.
+/// Errors: kInvalidArgument when the step has several of them on a node.
+void take_nodes_of_step(const Inputs& inputs, RunOptions* options);
 
 /// The options of `words` and PET_ variables as "--name=value", without those that choose hosts and
 /// numbers of ranks, then "--" and the program: for an agent on another host.

@@ -5,8 +5,11 @@
 
 #include <algorithm>
 
+#include "lockstep/base/counted.h"
 #include "lockstep/base/socket.h"
 #include "lockstep/launch/agent/run_option_table.h"
+#include "lockstep/launch/decision.h"
+#include "lockstep/launch/torch_store.h"
 
 namespace lockstep {
 namespace {
@@ -33,16 +36,20 @@ int divided(int total, int by, const char* what) {
   return total / by;
 }
 
-/// -n and msrun's numbers, where this command starts no other hosts.
+/// msrun's and mpirun's names of --nproc_per_node.
+void take_local_worker_num(RunOptionsDraft* draft) {
+  RunOptions& options = draft->options;
+  if (draft->local_worker_num == 0) return;
+  if (options.nproc_given && options.nproc_per_node != draft->local_worker_num) {
+    refuse_options("--nproc_per_node and --local_worker_num (or -N) say the same; give one");
+  }
+  options.nproc_per_node = draft->local_worker_num;
+  options.nproc_given = true;
+}
+
+/// -n, where this command starts no other hosts.
 void decide_ranks(RunOptionsDraft* draft) {
   RunOptions& options = draft->options;
-  if (draft->local_worker_num > 0) {
-    if (options.nproc_given && options.nproc_per_node != draft->local_worker_num) {
-      refuse_options("--nproc_per_node and --local_worker_num say the same; give one");
-    }
-    options.nproc_per_node = draft->local_worker_num;
-    options.nproc_given = true;
-  }
   if (options.total_ranks == 0) return;
   if (!options.nproc_given) {
     options.nproc_per_node = divided(options.total_ranks, options.num_nodes, "--nnodes");
@@ -50,8 +57,8 @@ void decide_ranks(RunOptionsDraft* draft) {
   }
   const int nodes = divided(options.total_ranks, options.nproc_per_node, "the ranks of a node,");
   if (draft->nnodes_given && nodes != options.num_nodes) {
-    refuse_options(fmt::format("-n {} is not --nnodes {} times {} ranks", options.total_ranks,
-                               options.num_nodes, options.nproc_per_node));
+    refuse_options(fmt::format("-n {} is not --nnodes {} times {}", options.total_ranks,
+                               options.num_nodes, counted(options.nproc_per_node, "rank")));
   }
   options.num_nodes = options.min_nodes = nodes;
 }
@@ -183,6 +190,31 @@ void check_streams(const RunOptions& options) {
 
 }  // namespace
 
+void take_nodes_of_step(const Inputs& inputs, RunOptions* options) {
+  if (options->nodes_given) return;
+  const Decision decision = decide(inputs);
+  const Identity& step = decision.identity;
+  if (step.launcher != "slurm" || step.size == 1) return;
+  if (step.size != step.num_nodes) {
+    refuse_options(
+        fmt::format("srun has started this {} times on {} node{}: start one a node (srun "
+                    "--ntasks-per-node=1), or the program itself by srun; for a job of its own "
+                    "each, say --standalone",
+                    step.size, step.num_nodes, step.num_nodes == 1 ? "" : "s"));
+  }
+  if (!options->master_addr_given && step.master.host.empty()) {
+    refuse_options(
+        "the step of srun does not tell which node has its first task: give --nnodes, --node_rank "
+        "and --master_addr");
+  }
+  options->num_nodes = options->min_nodes = step.num_nodes;
+  options->node_rank = step.node_rank;
+  options->node_rank_given = true;
+  if (!options->master_addr_given) options->master_addr = step.master.host;
+  if (options->master_port == 0) options->master_port = store_ports(step).front();
+  if (options->run_id.empty()) options->run_id = step.job_id;
+}
+
 RunOptions put_together(RunOptionsDraft draft) {
   RunOptions& options = draft.options;
   if (options.help) return options;
@@ -190,7 +222,11 @@ RunOptions put_together(RunOptionsDraft draft) {
     refuse_options("no program given: lockstep run [OPTIONS] [--] PROGRAM [ARGS]");
   }
   decide_program(&draft);
+  take_local_worker_num(&draft);
   if (starts_hosts(draft)) return options;
+  options.nodes_given = draft.nnodes_given || draft.standalone || options.node_rank_given ||
+                        options.conf_rank || !options.rdzv_endpoint.empty() ||
+                        options.total_ranks > 0;
   decide_ranks(&draft);
   decide_nodes(&draft);
   decide_backend(&draft);

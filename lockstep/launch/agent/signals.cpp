@@ -13,7 +13,18 @@ bool ignored(int signal) {
   return ::sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
 }
 
+void end_now(int signal) {
+  ::_exit(128 + signal);
+}
+
 }  // namespace
+
+void end_as_init(const std::set<int>& ending) {
+  if (::getpid() != 1) return;
+  for (const int signal : ending) {
+    if (!ignored(signal)) ::signal(signal, &end_now);
+  }
+}
 
 SignalGate::SignalGate(const std::set<int>& ending) {
   sigset_t set;

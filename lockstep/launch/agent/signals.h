@@ -8,6 +8,11 @@
 
 namespace lockstep {
 
+/// For the first process of a container, which the kernel does not end by a signal that it has no
+/// handler for: each of `ending` ends this process with 128 + its number, whenever no SignalGate
+/// takes it. Does nothing in another process, nor for a signal that is ignored.
+void end_as_init(const std::set<int>& ending);
+
 /// While it lives, the signals that an agent acts on (`ending`, USR1, USR2, CHLD) come
 /// out of fd() instead of interrupting; those that were ignored when it began (nohup, a background
 /// job of a shell) stay so. SIGPIPE is ignored: a write to a closed pipe is an error like others.

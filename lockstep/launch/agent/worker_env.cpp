@@ -10,6 +10,7 @@
 #include "lockstep/base/text.h"
 #include "lockstep/launch/cpu_topology.h"
 #include "lockstep/launch/identity.h"
+#include "lockstep/launch/own_cores.h"
 
 namespace lockstep {
 namespace {
@@ -65,8 +66,16 @@ void set_own(Environment* environment, const JobPlan& plan, int local_rank,
   environment->erase("LOCKSTEP_LAUNCHER");
   if (!options.flight_dir.empty()) (*environment)["LOCKSTEP_FLIGHT_DIR"] = options.flight_dir;
   if (!options.local_addr.empty()) (*environment)["LOCKSTEP_ADDRESS"] = options.local_addr;
+  environment->erase("LOCKSTEP_TERMINAL");
+  if (options.terminal_columns > 0) {
+    (*environment)["LOCKSTEP_TERMINAL"] = text(options.terminal_columns);
+  }
   environment->erase(kCpusVariable);
-  if (!options.cpus.empty()) (*environment)[kCpusVariable] = cpu_list(options.cpus);
+  environment->erase(kCpuSharersVariable);
+  if (!options.cpus.empty()) {
+    (*environment)[kCpusVariable] = cpu_list(options.cpus);
+    (*environment)[kCpuSharersVariable] = text(options.cpu_sharers);
+  }
 }
 
 void set_virtual(Environment* environment, int local_rank) {

@@ -41,9 +41,11 @@ struct WorkerEnvOptions {
   std::string flight_dir;           ///< LOCKSTEP_FLIGHT_DIR; may be empty.
   std::string agent;                ///< LOCKSTEP_AGENT.
   std::string steps;                ///< LOCKSTEP_STEPS: see StepBoard::path().
+  int terminal_columns = 0;         ///< LOCKSTEP_TERMINAL: where stderr is shown; 0: no terminal.
   bool virtual_local_rank = false;  ///< LOCAL_RANK 0 and one device, as --virtual_local_rank.
   int cores = 1;                    ///< Of this node, to share among its ranks.
   std::vector<int> cpus;            ///< LOCKSTEP_CPUS: to which it is bound; empty: to none.
+  int cpu_sharers = 1;              ///< Ranks that are bound to these, itself among them.
 };
 
 /// What of worker_environment() is known before the job has a plan: LOCAL_WORLD_SIZE and

@@ -28,6 +28,7 @@ WorkerGroup::WorkerGroup(const WorkerSetup& setup, const JobPlan& plan, std::str
       log_folder_(std::move(log_folder)),
       steps_(plan.ranks.local_size),
       workers_(static_cast<size_t>(plan.ranks.local_size)) {
+  setup_.lines->begin_generation();
   try {
     const int size = plan_.ranks.local_size;
     for (int first = 0; first < size; first += kAtOnce) {
@@ -110,6 +111,9 @@ Environment WorkerGroup::environment_of(int local_rank) const {
   options.error_file = error_file(local_rank);
   options.virtual_local_rank = setup_.options->virtual_local_rank;
   options.cpus = cpus_of(local_rank);
+  const auto& all = setup_.options->cpus_of_ranks;
+  options.cpu_sharers = static_cast<int>(std::count(all.begin(), all.end(), options.cpus));
+  options.terminal_columns = setup_.terminal_columns;
   if (!log_folder_.empty()) {
     options.flight_dir = std::filesystem::absolute(log_folder_).string();
   }
@@ -170,6 +174,7 @@ std::optional<WorkerEnded> WorkerGroup::take_end(int local_rank) {
   if (!worker.ended_group) setup_.guard->forget(worker.pid);
   WorkerEnded end{local_rank, *status, worker.ended_group, {}};
   if (status->ok() || std::exchange(failed_, true)) return end;
+  setup_.lines->failed(local_rank, worker.err->tail());
   for (size_t i = 0; i < workers_.size(); ++i) {
     const bool runs = static_cast<bool>(workers_[i].pidfd);
     if (runs && dying_by_signal(workers_[i].pid))

@@ -35,7 +35,8 @@ struct WorkerSetup {
   Guard* guard;
   Poller* poller;
   WorkerLines* lines;
-  std::string error_base;  ///< Of error files, where there is no log folder.
+  std::string error_base;    ///< Of error files, where there is no log folder.
+  int terminal_columns = 0;  ///< Of a worker's lines on stderr; 0: it is no terminal.
 };
 
 class WorkerGroup {
@@ -48,6 +49,8 @@ class WorkerGroup {
   WorkerGroup(const WorkerGroup&) = delete;
   WorkerGroup& operator=(const WorkerGroup&) = delete;
 
+  /// Path of what they report of their steps.
+  std::string steps_path() const { return steps_.path(); }
   int size() const { return static_cast<int>(workers_.size()); }
 
   /// How that worker ended; nothing if it has not. Of the first that did not end well, too, who

@@ -67,9 +67,12 @@ bool WorkerOutput::read_some(WorkerLines* lines) {
     close(lines);
     return false;
   }
-  write_file(buffer.data(), static_cast<size_t>(got));
-  for (const auto& line : splitter_.feed({buffer.data(), static_cast<size_t>(got)})) {
-    pass_on(line, lines);
+  const std::string_view read(buffer.data(), static_cast<size_t>(got));
+  write_file(read.data(), read.size());
+  if (route_.console) lines->bytes(route_.stream, read);
+  for (const auto& line : splitter_.feed(read)) pass_on(line, lines);
+  if (route_.console) {
+    lines->unfinished(route_.local_rank, route_.stream, splitter_.unfinished(), splitter_.is_bar());
   }
   return true;
 }
@@ -78,13 +81,19 @@ void WorkerOutput::drain(WorkerLines* lines) {
   // No more than a pipe holds: a process that the worker left behind may write for ever.
   for (int i = 0; i < kReadsAPipeHolds && pipe_ && read_some(lines); ++i) {
   }
+  finish(lines);
+}
+
+/// A last line without an end.
+void WorkerOutput::finish(WorkerLines* lines) {
   const std::string last = splitter_.finish();
-  if (!last.empty()) pass_on(last, lines);
+  if (last.empty()) return;
+  pass_on(last, lines);
+  if (route_.console) lines->unfinished(route_.local_rank, route_.stream, "", false);
 }
 
 void WorkerOutput::close(WorkerLines* lines) {
-  const std::string last = splitter_.finish();
-  if (!last.empty()) pass_on(last, lines);
+  finish(lines);
   pipe_.reset();
   file_.reset();
 }

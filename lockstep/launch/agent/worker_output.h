@@ -60,6 +60,7 @@ class WorkerOutput {
   std::vector<std::string> tail() const;
 
  private:
+  void finish(WorkerLines* lines);
   void pass_on(const std::string& line, WorkerLines* lines);
   void write_file(const char* data, size_t size);
 

@@ -46,6 +46,8 @@ CheckRows check_open_files(const std::vector<HostFinding>& hosts);
 CheckRows check_shared_memory(const std::vector<HostFinding>& hosts);
 CheckRows check_disks(const std::vector<HostFinding>& hosts);
 CheckRows check_cores(const std::vector<HostFinding>& hosts);
+/// What others have to do on the hosts now: figures measured beside it mean little.
+CheckRows check_load(const std::vector<HostFinding>& hosts);
 CheckRows check_libtorch(const std::vector<HostFinding>& hosts);
 CheckRows check_instruction_sets(const std::vector<HostFinding>& hosts);
 CheckRows check_speeds(const Findings& findings);

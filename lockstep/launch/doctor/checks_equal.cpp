@@ -133,6 +133,7 @@ CheckRows judge(const Findings& all) {
   add(check_shared_memory(hosts));
   add(check_disks(hosts));
   add(check_cores(hosts));
+  add(check_load(hosts));
   add(check_libtorch(hosts));
   add(check_instruction_sets(hosts));
   add(check_devices(all));

@@ -6,6 +6,7 @@
 
 #include "lockstep/base/text.h"
 #include "lockstep/launch/doctor/rows.h"
+#include "lockstep/launch/machine_load.h"
 
 namespace lockstep::doctor {
 namespace {
@@ -42,19 +43,33 @@ bool has_devices(const Findings& all) {
   });
 }
 
-void check_range(const HostFinding& host, int first, int last, const char* whose,
-                 RowBuilder* rows) {
-  const auto own = port_range(host.facts);
-  if (!own || last < own->first || first > own->second) return;
-  if (covers_ports(host.facts.reserved_ports, first, last)) return;
-  const std::string range =
-      first == last ? fmt::format("{}", first) : fmt::format("{}-{}", first, last);
-  const std::string& before = host.facts.reserved_ports;
-  rows->add(Verdict::kWarn, host.name,
-            fmt::format("{} {} can be taken by any connection of the host", whose, range),
-            fmt::format("sudo sysctl -w net.ipv4.ip_local_reserved_ports={}{}{}", before,
-                        before.empty() ? "" : ",", range));
-}
+/// Ports of a host that a job wants and any connection could take; and the one setting that keeps
+/// all of them, as another would take the place of the first.
+class OpenPorts {
+ public:
+  explicit OpenPorts(const HostFacts& facts)
+      : own_(port_range(facts)), reserved_(facts.reserved_ports) {}
+
+  void want(int first, int last, const char* whose) {
+    if (!own_ || last < own_->first || first > own_->second) return;
+    if (covers_ports(reserved_, first, last)) return;
+    const std::string range =
+        first == last ? fmt::format("{}", first) : fmt::format("{}-{}", first, last);
+    text_ += fmt::format("{}{} {}", text_.empty() ? "" : ", ", whose, range);
+    reserved_ += (reserved_.empty() ? "" : ",") + range;
+  }
+
+  void say(const std::string& host, RowBuilder* rows) const {
+    if (text_.empty()) return;
+    rows->add(Verdict::kWarn, host, text_ + " can be taken by any connection of the host",
+              "sudo sysctl -w net.ipv4.ip_local_reserved_ports=" + reserved_);
+  }
+
+ private:
+  std::optional<std::pair<int, int>> own_;
+  std::string reserved_;
+  std::string text_;
+};
 
 /// HCCL_IF_BASE_PORT, or what HCCL takes without it; nothing: HCCL would refuse it.
 std::optional<int> hccl_base(const std::string& variable) {
@@ -103,6 +118,7 @@ CheckRows check_reserved_ports(const Findings& all) {
   const bool devices = has_devices(all);
   for (const auto& host : all.hosts) {
     if (!host.problem.empty()) continue;
+    OpenPorts open(host.facts);
     const auto base = hccl_base(host.facts.hccl_base_port);
     if (!base) {
       rows.add(Verdict::kFail, host.name,
@@ -110,11 +126,12 @@ CheckRows check_reserved_ports(const Findings& all) {
                            host.facts.hccl_base_port),
                "export HCCL_IF_BASE_PORT=60000");
     } else if (devices) {
-      check_range(host, *base, *base + kHcclPorts - 1, "HCCL's ports", &rows);
+      open.want(*base, *base + kHcclPorts - 1, "HCCL's ports");
     }
     for (const ListeningPort& port : host.facts.ports) {
-      if (port.asked != 0) check_range(host, port.asked, port.asked, "port", &rows);
+      if (port.asked != 0) open.want(port.asked, port.asked, "port");
     }
+    open.say(host.name, &rows);
   }
   return rows.finish(devices ? "HCCL's ports are kept free" : "none needed");
 }
@@ -194,6 +211,20 @@ CheckRows check_cores(const std::vector<HostFinding>& hosts) {
     }
   }
   return rows.finish(spread(counts));
+}
+
+CheckRows check_load(const std::vector<HostFinding>& hosts) {
+  RowBuilder rows("load", hosts.size());
+  for (const auto& host : hosts) {
+    MachineLoad load;
+    load.cpu_pressure = host.facts.cpu_pressure;
+    load.load = host.facts.load;
+    load.cores = host.facts.cores;
+    if (!load.busy()) continue;
+    rows.add(Verdict::kWarn, host.name, "busy: " + load.text(),
+             "end what runs there (ps -eo pcpu,user,args --sort=-pcpu | head), or measure later");
+  }
+  return rows.finish("no host is busy with something else");
 }
 
 }  // namespace lockstep::doctor

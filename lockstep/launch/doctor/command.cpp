@@ -21,28 +21,6 @@
 namespace lockstep::doctor {
 namespace {
 
-// clang-format off
-constexpr const char* kDoctorUsage = R"USAGE(usage: lockstep doctor [OPTIONS]   is everything fit for a job, on this host or on several
-       lockstep doctor NAME        one of the checks below
-
-  --hosts H1,H2,...   the hosts of the job, also as Slurm's n[01-03,7], each reached by --rsh
-                      (default: this one alone)
-  --rank_table FILE   hosts and device addresses of an Ascend job
-  --ports LIST        ports to try, e.g. 29500,60000-60015; 0 is one that the kernel chooses
-                      (default 29500,0; of an Ascend job also HCCL's 16, from HCCL_IF_BASE_PORT or 60000)
-  --rsh COMMAND       what runs a command on another host (default: ssh that asks no questions)
-  --lockstep PATH     this program on the other hosts (default: the same path as here)
-  --log_dir DIR       a folder that needs room, besides the current one
-  --hccn_conf FILE    addresses of Ascend devices (default: hccn_tool, else /etc/hccn.conf)
-  --seconds S         how long each pair's bandwidth is measured (default 0.2); 0: not at all
-  --timeout S         for each answer of a host (default 60)
-  --json              for programs
-  --help              print this
-
-Ends with 1 when a check fails. Nothing is changed on any host, and nothing left running.
-)USAGE";
-// clang-format on
-
 constexpr std::array kDoctorOptions = {
     OptionName{"--hosts", "", true},     OptionName{"--rank_table", "", true},
     OptionName{"--ports", "", true},     OptionName{"--rsh", "", true},
@@ -99,7 +77,7 @@ double parse_seconds(const std::string& text, double most, const char* option) {
 DoctorRequest parse_doctor(const std::vector<std::string>& words) {
   DoctorRequest request;
   ExamineOptions& examine = request.examine;
-  std::string rsh = "ssh -o BatchMode=yes -o ConnectTimeout=10";
+  examine.rsh = "ssh -o BatchMode=yes -o ConnectTimeout=10";
   examine.folder = std::filesystem::current_path().string();
   examine.lockstep = std::filesystem::read_symlink("/proc/self/exe").string();
   for (const auto& [name, value] : read_option_words(words, kDoctorOptions, "lockstep doctor")) {
@@ -107,7 +85,7 @@ DoctorRequest parse_doctor(const std::vector<std::string>& words) {
     if (name == "--hosts") examine.hosts = parse_hosts(value);
     if (name == "--rank_table") request.rank_table = value;
     if (name == "--ports") request.ports = value;
-    if (name == "--rsh") rsh = value;
+    if (name == "--rsh") examine.rsh = value;
     if (name == "--lockstep") examine.lockstep = value;
     if (name == "--log_dir") examine.log_folder = std::filesystem::absolute(value).string();
     if (name == "--hccn_conf") examine.hccn_conf = value;
@@ -121,23 +99,44 @@ DoctorRequest parse_doctor(const std::vector<std::string>& words) {
   }
   examine.measure = examine.seconds > 0;
   if (request.ports) examine.ports = parse_ports(*request.ports);
-  for (const std::string& word : split(rsh, ' ')) {
-    if (!word.empty()) examine.rsh.push_back(word);
-  }
-  if (examine.rsh.empty()) refuse_doctor("--rsh: which command?");
+  if (examine.rsh.find_first_not_of(' ') == std::string::npos)
+    refuse_doctor("--rsh: which command?");
   return request;
 }
 
 }  // namespace
 
-const char* doctor_usage() {
-  return kDoctorUsage;
+HelpPage doctor_help() {
+  return {
+      {{"lockstep doctor [OPTIONS]", "is everything fit for a job, on this host or on several"},
+       {"lockstep doctor NAME", "one of the checks below"}},
+      "Ends with 1 when a check fails. Nothing is changed on any host, and nothing left running.",
+      {{"",
+        {{"--hosts H1,H2,...",
+          "the hosts of the job, also as Slurm's n[01-03,7], each reached by --rsh (default: "
+          "this one alone)"},
+         {"--rank_table FILE", "hosts and device addresses of an Ascend job"},
+         {"--ports LIST",
+          "ports to try, e.g. 29500,60000-60015; 0 is one that the kernel chooses (default "
+          "29500,0; of an Ascend job also HCCL's 16, from HCCL_IF_BASE_PORT or 60000)"},
+         {"--rsh COMMAND",
+          "what runs a command on another host; {host} in it is its name (default: ssh that "
+          "asks no questions)"},
+         {"--lockstep PATH", "this program on the other hosts (default: the same path as here)"},
+         {"--log_dir DIR", "a folder that needs room, besides the current one"},
+         {"--hccn_conf FILE",
+          "addresses of Ascend devices (default: hccn_tool, else /etc/hccn.conf)"},
+         {"--seconds S", "how long each pair's bandwidth is measured (default 0.2); 0: not at all"},
+         {"--timeout S", "for each answer of a host (default 60)"},
+         {"--json", "for programs"},
+         {"-h, --help", "print this"}}}},
+      ""};
 }
 
 int doctor_command(const std::vector<std::string>& words) {
   DoctorRequest request = parse_doctor(words);
   if (request.help) {
-    std::fputs(kDoctorUsage, stdout);
+    std::fputs(help_text(doctor_help()).c_str(), stdout);
     return 0;
   }
   if (request.probe) return probe();

@@ -3,6 +3,8 @@
 #include <string>
 #include <vector>
 
+#include "lockstep/base/help_text.h"
+
 namespace lockstep::doctor {
 
 /// `lockstep doctor [OPTIONS]`: examines this host, or several, and prints what to mend. Returns 1
@@ -10,6 +12,6 @@ namespace lockstep::doctor {
 int doctor_command(const std::vector<std::string>& words);
 
 /// What it prints for --help, without the checks that have names of their own.
-const char* doctor_usage();
+HelpPage doctor_help();
 
 }  // namespace lockstep::doctor

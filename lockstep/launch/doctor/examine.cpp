@@ -4,7 +4,10 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <memory>
+#include <numeric>
+#include <random>
 
 #include "lockstep/base/auth.h"
 #include "lockstep/base/error.h"
@@ -13,22 +16,12 @@
 #include "lockstep/launch/doctor/facts_json.h"
 #include "lockstep/launch/doctor/gather.h"
 #include "lockstep/launch/doctor/link_server.h"
+#include "lockstep/launch/start/host_slots.h"
 
 namespace lockstep::doctor {
 namespace {
 
 using ExamineJson = nlohmann::json;
-
-std::string in_shell_quotes(const std::string& word) {
-  const bool plain = word.find_first_not_of(
-                         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./-") ==
-                     std::string::npos;
-  if (plain && !word.empty()) return word;
-  std::string quoted = "'";
-  for (const char letter : word)
-    quoted += letter == '\'' ? std::string("'\\''") : std::string(1, letter);
-  return quoted + "'";
-}
 
 /// What starts the probe of a host; this host's needs no rsh.
 std::vector<std::string> probe_command(const ExamineOptions& options, const std::string& host) {
@@ -36,10 +29,7 @@ std::vector<std::string> probe_command(const ExamineOptions& options, const std:
   if (host == "localhost" || host == host_name() ||
       std::find(own.begin(), own.end(), host) != own.end())
     return {std::filesystem::read_symlink("/proc/self/exe").string(), "doctor", "--probe"};
-  std::vector<std::string> words = options.rsh;
-  words.push_back(host);
-  words.push_back(in_shell_quotes(options.lockstep) + " doctor --probe");
-  return words;
+  return remote_words(options.rsh, host, shell_quoted(options.lockstep) + " doctor --probe");
 }
 
 std::chrono::milliseconds stream_time(const ExamineOptions& options) {
@@ -173,19 +163,21 @@ class Examination {
     }
   }
 
-  /// The first port of `to` that `from` reached; null where there is none.
-  const ListeningPort* reached(int from, int to) const {
+  /// For each pair the first port of the second that the first reached.
+  void note_reached() {
     for (const LinkFinding& link : findings_.links) {
-      if (link.from != from || link.to != to || !link.problem.empty()) continue;
-      for (const auto& port : findings_.hosts[static_cast<size_t>(to)].facts.ports) {
-        if (port.asked == link.port && port.number != 0) return &port;
+      if (!link.problem.empty() || reached_.contains({link.from, link.to})) continue;
+      for (const auto& port : findings_.hosts[static_cast<size_t>(link.to)].facts.ports) {
+        if (port.asked != link.port || port.number == 0) continue;
+        reached_[{link.from, link.to}] = &port;
+        break;
       }
     }
-    return nullptr;
   }
 
   void ask_speeds() {
-    for (auto& round : tournament(static_cast<int>(size()))) {
+    note_reached();
+    for (auto& round : speed_rounds(static_cast<int>(size()))) {
       measure_round(round);
       for (auto& [from, to] : round) std::swap(from, to);
       measure_round(round);
@@ -195,11 +187,12 @@ class Examination {
   void measure_round(const std::vector<std::pair<int, int>>& round) {
     std::vector<ExamineJson> requests(size());
     for (const auto& [from, to] : round) {
-      const ListeningPort* port = reached(from, to);
-      if (port == nullptr || !alive(static_cast<size_t>(to))) continue;
-      requests[static_cast<size_t>(from)] = {{"do", "measure"},
-                                             {"target", target(static_cast<size_t>(to), *port)},
-                                             {"seconds", options_.seconds}};
+      const auto port = reached_.find({from, to});
+      if (port == reached_.end() || !alive(static_cast<size_t>(to))) continue;
+      requests[static_cast<size_t>(from)] = {
+          {"do", "measure"},
+          {"target", target(static_cast<size_t>(to), *port->second)},
+          {"seconds", options_.seconds}};
     }
     const auto answers =
         ask_all(probes_, requests, Deadline::after(options_.timeout + stream_time(options_)));
@@ -230,14 +223,15 @@ class Examination {
 
   const ExamineOptions& options_;
   Findings findings_;
+  std::map<std::pair<int, int>, const ListeningPort*> reached_;
   std::vector<std::unique_ptr<ProbeLink>> probes_;
 };
 
 }  // namespace
 
-std::vector<std::vector<std::pair<int, int>>> tournament(int n) {
+Rounds tournament(int n) {
   const int places = n + n % 2;  // with an odd number one rests each round
-  std::vector<std::vector<std::pair<int, int>>> rounds;
+  Rounds rounds;
   for (int round = 0; round + 1 < places; ++round) {
     std::vector<std::pair<int, int>> pairs;
     const auto at = [&](int place) {
@@ -253,9 +247,29 @@ std::vector<std::vector<std::pair<int, int>>> tournament(int n) {
   return rounds;
 }
 
+Rounds speed_rounds(int n) {
+  constexpr int kAllPairs = 64;
+  constexpr int kByLot = 8;
+  if (n <= kAllPairs) return tournament(n);
+  Rounds rounds(n % 2 == 0 ? 2 : 3);
+  for (int host = 0; host < n; ++host) {
+    const bool closes_odd_ring = n % 2 != 0 && host == n - 1;
+    rounds[closes_odd_ring ? 2 : static_cast<size_t>(host % 2)].emplace_back(host, (host + 1) % n);
+  }
+  std::mt19937 lot(20'000);  // its numbers are the standard's, the order of std::shuffle is not
+  std::vector<int> order(static_cast<size_t>(n));
+  std::iota(order.begin(), order.end(), 0);
+  for (int round = 0; round < kByLot; ++round) {
+    for (size_t i = order.size() - 1; i > 0; --i) std::swap(order[i], order[lot() % (i + 1)]);
+    auto& pairs = rounds.emplace_back();
+    for (size_t i = 0; i + 1 < order.size(); i += 2) pairs.emplace_back(order[i], order[i + 1]);
+  }
+  return rounds;
+}
+
 std::chrono::seconds longest_examination(const ExamineOptions& options, size_t num_hosts) {
   constexpr int kOthers = 2;  // facts and links
-  const auto rounds = 2 * static_cast<int>(num_hosts + num_hosts % 2 - 1);
+  const auto rounds = 2 * static_cast<int>(speed_rounds(static_cast<int>(num_hosts)).size());
   return std::chrono::ceil<std::chrono::seconds>((kOthers + kClockTries) * options.timeout +
                                                  rounds * (options.timeout + stream_time(options)));
 }

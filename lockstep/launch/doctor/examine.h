@@ -13,7 +13,7 @@ namespace lockstep::doctor {
 
 struct ExamineOptions {
   std::vector<std::string> hosts;  ///< Empty: this one alone.
-  std::vector<std::string> rsh;    ///< Words before the host's name.
+  std::string rsh;                 ///< As remote_words() takes it.
   std::string lockstep;            ///< Program on the other hosts.
   std::vector<int> ports;          ///< 0: one of the kernel's choice.
   std::string folder;              ///< Where the job runs, as an absolute path.
@@ -26,14 +26,21 @@ struct ExamineOptions {
 
 /// Starts a probe on each host, all at once, asks, and ends them. Links are tried all at once;
 /// pairs are measured in rounds in which each host is in one pair. Nothing is left on any host.
-/// Cost: about a second, and 2(n-1) rounds of 0.5 s for n hosts.
+/// Cost: about a second, and two rounds of 0.5 s for each of speed_rounds().
 Findings examine(const ExamineOptions& options);
 
 /// Longest that all questions to so many hosts can take, when each host takes its time: how long a
 /// probe lives that nobody ends.
 std::chrono::seconds longest_examination(const ExamineOptions& options, size_t num_hosts);
 
-/// Rounds of a tournament: each pair of `n` meets once, each host at most once a round.
-std::vector<std::vector<std::pair<int, int>>> tournament(int n);
+/// Pairs of hosts, each of which is at most once in a round.
+using Rounds = std::vector<std::vector<std::pair<int, int>>>;
+
+/// Rounds of a tournament: each pair of `n` meets once.
+Rounds tournament(int n);
+
+/// Whose links are measured: all pairs of up to 64 hosts; of more each with its neighbours in the
+/// list, as racks are written in a row, and with some others by lot (the same ones each time).
+Rounds speed_rounds(int n);
 
 }  // namespace lockstep::doctor

@@ -60,7 +60,9 @@ struct HostFacts {
   std::vector<DiskSpace> disks;
   int cores = 0;
   int usable_cores = 0;
-  double cpu_quota = 0;  ///< Cores that the control group allows; 0: all.
+  double cpu_quota = 0;      ///< Cores that the control group allows; 0: all.
+  double cpu_pressure = -1;  ///< See MachineLoad.
+  double load = -1;          ///< The same.
   std::string instruction_set;
   std::string libtorch;  ///< Version, or empty where lockstep has no libtorch.
   std::string libtorch_isa;

@@ -18,8 +18,9 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Firewall, program, state, detail, chain)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(HostFacts, hostname, host_id, build_id, addresses, names, ports,
                                    somaxconn, syn_backlog, reserved_ports, port_range,
                                    hccl_base_port, open_files, shm_bytes, disks, cores,
-                                   usable_cores, cpu_quota, instruction_set, libtorch, libtorch_isa,
-                                   firewalls, device_addresses, device_links)
+                                   usable_cores, cpu_quota, cpu_pressure, load, instruction_set,
+                                   libtorch, libtorch_isa, firewalls, device_addresses,
+                                   device_links)
 
 /// One line, whatever bytes the texts have.
 inline std::string to_line(const nlohmann::json& json) {

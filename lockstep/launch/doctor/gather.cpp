@@ -21,8 +21,11 @@
 #include "lockstep/base/text.h"
 #include "lockstep/base/version.h"
 #include "lockstep/launch/agent/machine.h"
+#include "lockstep/launch/cpu_quota.h"
+#include "lockstep/launch/cpu_topology.h"
 #include "lockstep/launch/doctor/firewall.h"
 #include "lockstep/launch/identity.h"
+#include "lockstep/launch/machine_load.h"
 #include "lockstep/launch/rank_table/device_addresses.h"
 #include "lockstep/launch/world.h"
 
@@ -95,15 +98,6 @@ DiskSpace disk_space(const std::string& folder, bool must_exist) {
     space.total_bytes = static_cast<int64_t>(info.f_blocks) * static_cast<int64_t>(info.f_frsize);
   }
   return space;
-}
-
-double cpu_quota() {
-  const auto parts = split(setting("/sys/fs/cgroup/cpu.max"), ' ');
-  if (parts.size() == 2 && parts[0] != "max")
-    return std::atof(parts[0].c_str()) / std::atof(parts[1].c_str());
-  const auto quota = number_setting("/sys/fs/cgroup/cpu/cpu.cfs_quota_us");
-  const auto period = number_setting("/sys/fs/cgroup/cpu/cpu.cfs_period_us");
-  return quota > 0 && period > 0 ? static_cast<double>(quota) / static_cast<double>(period) : 0;
 }
 
 std::string instruction_set() {
@@ -191,8 +185,11 @@ void read_limits(HostFacts* facts) {
   if (::statvfs("/dev/shm", &shm) == 0)
     facts->shm_bytes = static_cast<int64_t>(shm.f_blocks) * static_cast<int64_t>(shm.f_frsize);
   facts->cores = static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN));
-  facts->usable_cores = usable_cores();
+  facts->usable_cores = static_cast<int>(usable_cpus().size());
   facts->cpu_quota = cpu_quota();
+  const MachineLoad load = this_machines_load();
+  facts->cpu_pressure = load.cpu_pressure;
+  facts->load = load.load;
 }
 
 }  // namespace

@@ -7,11 +7,12 @@
 
 #include "lockstep/base/env.h"
 #include "lockstep/base/error.h"
+#include "lockstep/launch/torch_store.h"
 
 namespace lockstep {
 namespace {
 
-/// A job's name as part of a file's name.
+/// A job's name, fit for that of a file.
 std::string file_name(const Identity& id) {
   // MASTER_PORT tells jobs apart that have no name of their own.
   std::string name =
@@ -39,6 +40,9 @@ std::shared_ptr<RankExchange> open_channel(Channel channel, const Identity& id,
       if (!environment.contains("PMI_FD")) return open_pmi_port_exchange(environment);
       return open_pmi_exchange(static_cast<int>(
           parse_int(environment.at("PMI_FD"), 0, 1 << 20, "environment variable PMI_FD")));
+    case Channel::kMunge:
+      return open_munge_exchange(id.master.host, derived_ports(id, "exchange by munge"),
+                                 file_name(id));
     case Channel::kFolder:
       break;
   }

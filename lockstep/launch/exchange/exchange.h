@@ -1,6 +1,6 @@
 #pragma once
-// One line from rank 0 to all others before they have met, by what the launcher or the user
-// provides: PMIx, PMI, a shared folder.
+// One line from rank 0 to all others before they have met, by what the launcher, the user
+// or the cluster provides: PMIx, PMI, a shared folder, MUNGE.
 
 #include <memory>
 #include <string>
@@ -39,6 +39,11 @@ std::shared_ptr<RankExchange> open_pmix_exchange();
 std::shared_ptr<RankExchange> open_pmi_exchange(int fd);
 /// `environment`: with PMI_PORT and PMI_ID.
 std::shared_ptr<RankExchange> open_pmi_port_exchange(const Environment& environment);
+/// Rank 0 runs at `host`, and gives what it publishes at one of `ports`, the same for all ranks of
+/// `job`, to processes of this user on all hosts where munged has the same key.
+std::shared_ptr<RankExchange> open_munge_exchange(const std::string& host,
+                                                  const std::vector<int>& ports,
+                                                  const std::string& job);
 /// `name`: the same on all ranks, and of no other job that is running. `alone`: rank 0 makes sure
 /// of that, and refuses to take the place of one that lives; else the later job is the one that
 /// counts.

@@ -23,13 +23,7 @@ std::unique_ptr<TcpStoreServer> serve_anywhere(const Identity& id) {
   options.secret = store_secret(id);
   options.wire = id.wire;
   options.port = id.master_taken ? 0 : id.master.port;
-  try {
-    options.host = "::";  // IPv4 too
-    return std::make_unique<TcpStoreServer>(options);
-  } catch (const Error& error) {
-    if (error.code() != ErrorCode::kIo) throw;  // a host without IPv6
-  }
-  options.host = "0.0.0.0";
+  options.host = kAllAddresses;
   return std::make_unique<TcpStoreServer>(options);
 }
 
@@ -51,7 +45,7 @@ std::shared_ptr<Store> serve_and_tell(const std::shared_ptr<RankExchange>& excha
   auto published = std::make_shared<PublishedStore>();
   published->exchange = exchange;
   published->store =
-      connect_own_server(std::move(server), "127.0.0.1", store_secret(*id), id->wire, deadline);
+      connect_own_server(std::move(server), "127.0.0.1", {store_secret(*id), id->wire}, deadline);
   exchange->publish(to_line(point), deadline);
   id->master = point.endpoints.front();
   return {published, published->store.get()};
@@ -89,7 +83,7 @@ std::shared_ptr<Store> look_for(const std::shared_ptr<RankExchange>& exchange, I
        patience = std::min(patience * 2, std::chrono::milliseconds(3000))) {
     id->secret = point.secret.empty() ? given : point.secret;
     take_wire(point, id);
-    auto found = try_stores(point.endpoints, store_secret(*id), id->wire, deadline, patience);
+    auto found = try_stores(point.endpoints, {store_secret(*id), id->wire}, deadline, patience);
     if (found.store) {
       id->master = found.at;
       return found.store;

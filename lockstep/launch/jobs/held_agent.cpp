@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 
 #include "lockstep/launch/jobs/registry.h"
 
@@ -16,7 +17,11 @@ bool HeldAgent::ended(int wait_ms) const {
 }
 
 std::vector<JobEntry> running_jobs() {
-  return list_jobs(registry_folders(this_environment()));
+  auto jobs = list_jobs(registry_folders(this_environment()));
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  const auto now_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
+  for (JobEntry& job : jobs) job.progress = progress_of(read_step_board(job.steps), now_ns);
+  return jobs;
 }
 
 std::vector<HeldAgent> hold_agents(std::vector<JobEntry> jobs) {

@@ -17,7 +17,7 @@ struct HeldAgent {
   bool ended(int wait_ms) const;
 };
 
-/// This user's agents on this host, the oldest first.
+/// This user's agents on this host, the oldest first, with what their workers reported.
 std::vector<JobEntry> running_jobs();
 
 /// Those of `jobs` that are still alive.

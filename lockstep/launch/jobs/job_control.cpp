@@ -24,17 +24,25 @@ constexpr OptionName kPsOptions[] = {{"--json", "", false}, {"--help", "-h", fal
 constexpr OptionName kStopOptions[] = {
     {"--all", "", false}, {"--timeout", "", true}, {"--kill", "", false}, {"--help", "-h", false}};
 
-constexpr char kPsHelp[] =
-    "usage: lockstep ps [--json]\n\n"
-    "Lists this user's jobs (agents of lockstep run) on this host.\n";
-constexpr char kStopHelp[] =
-    "usage: lockstep stop [--timeout S] [--kill] ID|PID|--all\n\n"
-    "Ends a job of this user on this host as SIGTERM to its lockstep run does, and waits for "
-    "that.\n"
-    "ID: the run's, or the beginning of one; PID: of one agent. lockstep ps lists them.\n\n"
-    "  --all         ends every job of this user on this host\n"
-    "  --timeout S   how long to wait for its end (60)\n"
-    "  --kill        SIGKILL instead: nothing of it is left either, but nobody is asked\n";
+HelpPage ps_help() {
+  return {{{"lockstep ps [--json]", ""}},
+          "Lists this user's jobs (agents of lockstep run) on this host.",
+          {{"", {{"--json", "for programs"}, {"-h, --help", "print this"}}}},
+          ""};
+}
+
+HelpPage stop_help() {
+  return {
+      {{"lockstep stop [--timeout S] [--kill] ID|PID|--all", ""}},
+      "Ends a job of this user on this host as SIGTERM to its lockstep run does, and waits for "
+      "that. ID: the run's, or the beginning of one; PID: of one agent. lockstep ps lists them.",
+      {{"",
+        {{"--all", "every job of this user on this host"},
+         {"--timeout S", "how long to wait for its end (60)"},
+         {"--kill", "SIGKILL instead: nothing of it is left either, but nobody is asked"},
+         {"-h, --help", "print this"}}}},
+      ""};
+}
 
 double seconds_since_1970() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
@@ -65,7 +73,7 @@ std::vector<JobEntry> jobs_to_stop(const std::vector<JobEntry>& jobs, const std:
 
 int ps_command(const std::vector<std::string>& words) {
   const JobWords given(words, kPsOptions, "lockstep ps");
-  if (given.wants_help(kPsHelp)) return 0;
+  if (given.wants_help(ps_help())) return 0;
   const auto jobs = running_jobs();
   const double now = seconds_since_1970();
   const std::string text =
@@ -76,7 +84,7 @@ int ps_command(const std::vector<std::string>& words) {
 
 int stop_command(const std::vector<std::string>& words) {
   const JobWords given(words, kStopOptions, "lockstep stop");
-  if (given.wants_help(kStopHelp)) return 0;
+  if (given.wants_help(stop_help())) return 0;
   const auto limit = parse_seconds(given.value("--timeout").value_or("60"), "--timeout");
   const auto deadline = Deadline::after(limit);
   int code = 0;

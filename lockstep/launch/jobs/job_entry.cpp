@@ -88,6 +88,7 @@ std::string to_json(const JobEntry& entry) {
       {"folder", entry.folder},
       {"log_folder", entry.log_folder},
       {"attempt_folder", entry.attempt_folder},
+      {"steps", entry.steps},
       {"command", entry.command},
   };
   return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
@@ -110,6 +111,7 @@ std::optional<JobEntry> job_entry_from_json(const std::string& text) {
     json.at("folder").get_to(entry.folder);
     json.at("log_folder").get_to(entry.log_folder);
     json.at("attempt_folder").get_to(entry.attempt_folder);
+    entry.steps = json.value("steps", "");
     json.at("command").get_to(entry.command);
     return entry;
   } catch (const nlohmann::json::exception&) {

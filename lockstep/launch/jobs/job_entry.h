@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "lockstep/launch/agent/step_board.h"
+
 namespace lockstep {
 
 /// Of a process, so that another one that gets its number later is not taken for it.
@@ -42,7 +44,9 @@ struct JobEntry {
   std::string folder;          ///< The working directory.
   std::string log_folder;      ///< Of the run, absolute; empty: no files.
   std::string attempt_folder;  ///< Of the present generation, in it.
+  std::string steps;           ///< Path of the present generation's StepBoard; may be empty.
   std::vector<std::string> command;
+  std::optional<JobProgress> progress;  ///< Read from `steps` by who lists jobs; not in the file.
 };
 
 std::string to_json(const JobEntry& entry);

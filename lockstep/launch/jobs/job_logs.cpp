@@ -16,6 +16,7 @@
 #include "lockstep/launch/jobs/job_control.h"
 #include "lockstep/launch/jobs/job_words.h"
 #include "lockstep/launch/jobs/log_reader.h"
+#include "lockstep/launch/jobs/past_jobs.h"
 #include "lockstep/launch/jobs/registry.h"
 
 namespace lockstep {
@@ -24,12 +25,18 @@ namespace {
 constexpr OptionName kLogsOptions[] = {
     {"--rank", "", true}, {"--tail", "", true}, {"--follow", "-f", false}, {"--help", "-h", false}};
 
-constexpr char kLogsHelp[] =
-    "usage: lockstep logs [-f] [--rank R,R] [--tail N] [ID|PID]\n\n"
-    "Shows what the workers of a running job wrote to its --log_dir.\n\n"
-    "  -f, --follow   go on until the job ends\n"
-    "  --rank R,R     of these ranks only\n"
-    "  --tail N       begin with the last N lines of each\n";
+HelpPage logs_help() {
+  return {
+      {{"lockstep logs [-f] [--rank R,R] [--tail N] [ID|PID]", ""}},
+      "Shows what the workers of a job wrote to its --log_dir: one that runs, or, by its ID, one "
+      "that is over.",
+      {{"",
+        {{"-f, --follow", "go on until the job ends"},
+         {"--rank R,R", "of these ranks only"},
+         {"--tail N", "begin with the last N lines of each"},
+         {"-h, --help", "print this"}}}},
+      ""};
+}
 
 std::vector<int> local_ranks_of(const JobEntry& job, const std::vector<int>& wanted) {
   std::vector<int> ranks;
@@ -43,11 +50,12 @@ std::vector<int> local_ranks_of(const JobEntry& job, const std::vector<int>& wan
 
 class Follower {
  public:
-  Follower(const HeldAgent& agent, std::vector<int> wanted, size_t tail)
-      : agent_(&agent), wanted_(std::move(wanted)), reader_(""), tail_(tail) {
+  /// `agent`: null of a job that is over.
+  Follower(const JobEntry& job, const HeldAgent* agent, std::vector<int> wanted, size_t tail)
+      : agent_(agent), wanted_(std::move(wanted)), reader_(""), tail_(tail) {
     style_.color =
         wants_color(::isatty(STDOUT_FILENO) == 1, std::getenv("NO_COLOR"), std::getenv("TERM"));
-    take(agent.job);
+    take(job);
   }
 
   void show(bool last) {
@@ -67,7 +75,7 @@ class Follower {
 
   /// Waits a moment; true when the job's agent has ended.
   bool wait() {
-    if (agent_->ended(100)) return true;
+    if (agent_ == nullptr || agent_->ended(100)) return true;
     for (const JobEntry& job : running_jobs()) {
       if (job.pid != agent_->job.pid || job.attempt_folder == reader_.folder()) continue;
       show(true);  // started again: the rest of that attempt, then the next
@@ -99,25 +107,40 @@ class Follower {
   PrefixStyle style_;
 };
 
+/// Of the job by that ID that runs no more; empty: there is none.
+std::vector<JobEntry> past_job(const std::string& name, const std::vector<JobEntry>& running) {
+  const bool runs = std::any_of(running.begin(), running.end(), [&](const JobEntry& job) {
+    return job.run_id.rfind(name, 0) == 0 || std::to_string(job.pid) == name;
+  });
+  if (runs) return {};
+  return find_past_job(past_jobs(past_jobs_folder(this_environment())), name);
+}
+
 }  // namespace
 
 int logs_command(const std::vector<std::string>& words) {
   const JobWords given(words, kLogsOptions, "lockstep logs");
-  if (given.wants_help(kLogsHelp)) return 0;
+  if (given.wants_help(logs_help())) return 0;
   std::vector<int> wanted;
   for (const std::string& rank : split(given.value("--rank").value_or(""), ',')) {
     if (!rank.empty()) wanted.push_back(static_cast<int>(parse_int(rank, 0, 1 << 30, "--rank")));
   }
   const auto tail =
       static_cast<size_t>(parse_int(given.value("--tail").value_or("0"), 0, 1 << 30, "--tail"));
-  const auto agents = hold_agents(find_jobs(running_jobs(), given.name()));
+  const auto running = running_jobs();
   std::vector<std::unique_ptr<Follower>> followers;
+  const auto past = past_job(given.name(), running);
+  for (const JobEntry& job : past) {
+    followers.push_back(std::make_unique<Follower>(job, nullptr, wanted, tail));
+  }
+  const auto agents =
+      past.empty() ? hold_agents(find_jobs(running, given.name())) : std::vector<HeldAgent>();
   for (const HeldAgent& agent : agents) {
     if (agent.job.log_folder.empty()) {
       throw Error(ErrorCode::kNotFound,
                   fmt::format("job {} keeps no files; start it with --log_dir", agent.job.run_id));
     }
-    followers.push_back(std::make_unique<Follower>(agent, wanted, tail));
+    followers.push_back(std::make_unique<Follower>(agent.job, &agent, wanted, tail));
   }
   const bool follow = given.flag("--follow");
   for (const auto& follower : followers) follower->show(!follow);

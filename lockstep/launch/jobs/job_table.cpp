@@ -4,12 +4,13 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 namespace lockstep {
 namespace {
 
-constexpr size_t kColumns = 7;
+constexpr size_t kColumns = 13;
 using Row = std::array<std::string, kColumns>;
 
 std::string ranks_of(const JobEntry& job) {
@@ -30,14 +31,38 @@ std::string command_of(const JobEntry& job) {
   return text;
 }
 
+std::string step_of(const JobProgress& progress) {
+  if (progress.total <= 0) return std::to_string(progress.step);
+  return fmt::format(
+      "{}/{} {:.0f} %", progress.step, progress.total,
+      std::floor(100 * static_cast<double>(progress.step) / static_cast<double>(progress.total)));
+}
+
+/// Of a step: "105 ms", "2.31 s".
+std::string speed_of(const JobProgress& progress) {
+  if (progress.step_seconds <= 0) return "";
+  if (progress.step_seconds >= 1) return fmt::format("{:.2f} s/step", progress.step_seconds);
+  return fmt::format("{:.{}f} ms/step", progress.step_seconds * 1e3,
+                     progress.step_seconds < 0.01 ? 1 : 0);
+}
+
 Row row_of(const JobEntry& job, double now) {
-  return {job.run_id,
-          std::to_string(job.pid),
-          fmt::format("{} of {}", job.node_rank, job.num_nodes),
-          ranks_of(job),
-          format_age(now - job.began),
-          std::to_string(job.restart_count),
-          command_of(job)};
+  Row row = {job.run_id,
+             std::to_string(job.pid),
+             fmt::format("{} of {}", job.node_rank, job.num_nodes),
+             ranks_of(job),
+             format_age(now - job.began),
+             std::to_string(job.restart_count)};
+  row.back() = command_of(job);
+  if (!job.progress) return row;
+  const JobProgress& progress = *job.progress;
+  if (progress.epoch > 0) row[6] = fmt::format("{}/{}", progress.epoch, progress.num_epochs);
+  row[7] = step_of(progress);
+  if (!std::isnan(progress.loss)) row[8] = fmt::format("{:.4g}", progress.loss);
+  row[9] = speed_of(progress);
+  if (progress.seconds_left >= 0) row[10] = format_left(progress.seconds_left);
+  row[11] = progress.note;
+  return row;
 }
 
 }  // namespace
@@ -49,17 +74,33 @@ std::string format_age(double seconds) {
   return fmt::format("{:.0f} d", seconds / 86400);
 }
 
+std::string format_left(double seconds) {
+  const auto whole = static_cast<int64_t>(std::clamp(seconds, 0.0, 1e12));
+  const int64_t minutes = whole / 60;
+  const int64_t hours = minutes / 60;
+  if (hours >= 24) return fmt::format("{}d {:02}:{:02}", hours / 24, hours % 24, minutes % 60);
+  if (hours > 0) return fmt::format("{}:{:02}:{:02}", hours, minutes % 60, whole % 60);
+  return fmt::format("{}:{:02}", minutes, whole % 60);
+}
+
 std::string job_table(const std::vector<JobEntry>& jobs, double now, size_t width) {
-  std::vector<Row> rows = {{"RUN", "PID", "NODE", "RANKS", "UP", "RESTARTS", "COMMAND"}};
+  const Row heading = {"RUN",  "PID",  "NODE",  "RANKS", "UP",   "RESTARTS", "EPOCH",
+                       "STEP", "LOSS", "SPEED", "LEFT",  "NOTE", "COMMAND"};
+  std::vector<Row> rows;
   for (const JobEntry& job : jobs) rows.push_back(row_of(job, now));
-  std::array<size_t, kColumns> widths{};
-  for (const Row& row : rows) {
-    for (size_t i = 0; i < kColumns; ++i) widths[i] = std::max(widths[i], row[i].size());
+  std::array<size_t, kColumns> widths{};  // 0: not shown
+  for (size_t i = 0; i < kColumns; ++i) {
+    for (const Row& row : rows) widths[i] = std::max(widths[i], row[i].size());
+    const bool always = i < 6 || i + 1 == kColumns;
+    if (always || widths[i] > 0) widths[i] = std::max(widths[i], heading[i].size());
   }
+  rows.insert(rows.begin(), heading);
   std::string text;
   for (const Row& row : rows) {
     std::string line;
-    for (size_t i = 0; i + 1 < kColumns; ++i) line += fmt::format("{:<{}}  ", row[i], widths[i]);
+    for (size_t i = 0; i + 1 < kColumns; ++i) {
+      if (widths[i] > 0) line += fmt::format("{:<{}}  ", row[i], widths[i]);
+    }
     line += row.back();
     if (width > 3 && line.size() > width) line = line.substr(0, width - 3) + "...";
     text += line + '\n';
@@ -72,6 +113,17 @@ std::string jobs_as_json(const std::vector<JobEntry>& jobs, double now) {
   for (const JobEntry& job : jobs) {
     auto entry = nlohmann::json::parse(to_json(job));
     entry["seconds"] = now - job.began;
+    entry.erase("steps");
+    if (job.progress) {
+      entry["epoch"] = job.progress->epoch;
+      entry["num_epochs"] = job.progress->num_epochs;
+      entry["step"] = job.progress->step;
+      entry["total_steps"] = job.progress->total;
+      entry["loss"] = job.progress->loss;  // NaN becomes null
+      entry["step_seconds"] = job.progress->step_seconds;
+      entry["seconds_left"] = job.progress->seconds_left;
+      entry["note"] = job.progress->note;
+    }
     list.push_back(entry);
   }
   return list.dump(2) + '\n';

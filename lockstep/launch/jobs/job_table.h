@@ -11,7 +11,11 @@ namespace lockstep {
 /// "42 s", "5 min", "3.2 h", "12 d": since `began`.
 std::string format_age(double seconds);
 
-/// Columns that line up, with a heading; long commands are cut at `width` (0: never).
+/// "0:07", "1:02:03", "2d 03:04": to the end of a run.
+std::string format_left(double seconds);
+
+/// Columns that line up, with a heading, without those that have nothing in any row; long commands
+/// are cut at `width` (0: never).
 std::string job_table(const std::vector<JobEntry>& jobs, double now, size_t width);
 
 /// A JSON list of the entries, with "seconds" since each began.

@@ -21,9 +21,9 @@ JobWords::JobWords(const std::vector<std::string>& words, std::span<const Option
   }
 }
 
-bool JobWords::wants_help(const char* text) const {
+bool JobWords::wants_help(const HelpPage& page) const {
   if (!flag("--help")) return false;
-  std::fputs(text, stdout);
+  std::fputs(help_text(page).c_str(), stdout);
   return true;
 }
 

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "lockstep/base/help_text.h"
 #include "lockstep/launch/option_words.h"
 
 namespace lockstep {
@@ -16,8 +17,8 @@ class JobWords {
   JobWords(const std::vector<std::string>& words, std::span<const OptionName> names,
            const std::string& verb);
 
-  /// --help was given; `text` has been printed then.
-  bool wants_help(const char* text) const;
+  /// --help was given; the page has been printed then.
+  bool wants_help(const HelpPage& page) const;
   bool flag(const std::string& name) const { return value(name).has_value(); }
   std::optional<std::string> value(const std::string& name) const;
   const std::string& name() const { return name_; }

@@ -22,18 +22,11 @@ namespace {
 
 constexpr char kEnding[] = ".json";
 
-/// A folder of this user's that no other can write to; in /tmp anybody may have made one.
-bool is_own(const std::string& path) {
-  struct stat status {};
-  return ::lstat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode) &&
-         status.st_uid == ::geteuid() && (status.st_mode & 022) == 0;
-}
-
 /// A descriptor for PATH/NAME. The last agent to end removes PATH, so that may be needed again.
 UniqueFd open_in(const std::string& path, const std::string& name) {
   for (int attempt = 0; attempt < 10; ++attempt) {
     if (::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) return UniqueFd();
-    if (!is_own(path)) return UniqueFd();
+    if (!is_own_folder(path)) return UniqueFd();
     UniqueFd file(
         ::open((path + "/" + name).c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
     if (file || errno != ENOENT) return file;
@@ -54,7 +47,7 @@ std::optional<JobEntry> read_entry(const std::filesystem::path& file) {
 }
 
 void list_in(const std::string& registry, const ProcessKey& own, std::vector<JobEntry>* jobs) {
-  if (!is_own(registry)) return;
+  if (!is_own_folder(registry)) return;
   std::error_code failure;
   for (std::filesystem::directory_iterator it(registry, failure), end; !failure && it != end;
        it.increment(failure)) {
@@ -95,6 +88,12 @@ std::vector<JobEntry> where(const std::vector<JobEntry>& jobs, const Matches& ma
 }
 
 }  // namespace
+
+bool is_own_folder(const std::string& path) {
+  struct stat status {};
+  return ::lstat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode) &&
+         status.st_uid == ::geteuid() && (status.st_mode & 022) == 0;
+}
 
 std::vector<std::string> registry_folders(const Environment& environment) {
   const auto given = environment.find("LOCKSTEP_JOBS_DIR");

@@ -40,6 +40,9 @@ class JobFile {
   std::string path_;
 };
 
+/// A folder of this user's that no other can write to; in /tmp anybody may have made one.
+bool is_own_folder(const std::string& path);
+
 /// A name without its end for files of this agent alone: in $XDG_RUNTIME_DIR, else in /tmp.
 std::string own_file_base(const Environment& environment);
 

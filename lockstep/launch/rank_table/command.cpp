@@ -13,6 +13,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/file.h"
+#include "lockstep/base/help_text.h"
 #include "lockstep/base/text.h"
 #include "lockstep/launch/agent/machine.h"
 #include "lockstep/launch/option_words.h"
@@ -22,25 +23,26 @@
 namespace lockstep {
 namespace {
 
-// clang-format off
-constexpr const char* kUsage = R"USAGE(usage: lockstep ranktable [OPTIONS]              table of this host's Ascend devices
-       lockstep ranktable --merge FILE...         one table of those of several hosts
-       lockstep ranktable --hosts H1:N1,H2:N2...  table of CPU or GPU hosts, N processes each
-       lockstep ranktable --check FILE...         every fault of a table, one a line
-
-Writes hccl_*.json into the current folder, as hccl_tools.py and merge_hccl.py do.
-
-  --device_num "[0,8)"   logical devices, from the first to before the last: within 0-3 or 4-7, or all
-  --visible_devices IDS  what the logical devices are in hardware (default 0,1,2,3,4,5,6,7)
-  --server_ip IP         this host's address (default: that of its name)
-  --device_ip IPS        the devices' addresses, in the order of --device_num
-  --hccn_conf FILE       or a file with them, address_N=IP each; without either hccn_tool is asked,
-                         and then /etc/hccn.conf read
-  --help                 print this
-
---check ends with 2 when there is a fault; limits of the hardware are warnings.
-)USAGE";
-// clang-format on
+HelpPage table_help() {
+  return {
+      {{"lockstep ranktable [OPTIONS]", "table of this host's Ascend devices"},
+       {"lockstep ranktable --merge FILE...", "one table of those of several hosts"},
+       {"lockstep ranktable --hosts H1:N1,H2:N2...", "table of CPU or GPU hosts, N processes each"},
+       {"lockstep ranktable --check FILE...", "every fault of a table, one a line"}},
+      "Writes hccl_*.json into the current folder, as hccl_tools.py and merge_hccl.py do.",
+      {{"",
+        {{"--device_num \"[0,8)\"",
+          "logical devices, from the first to before the last: within 0-3 or 4-7, or all"},
+         {"--visible_devices IDS",
+          "what the logical devices are in hardware (default 0,1,2,3,4,5,6,7)"},
+         {"--server_ip IP", "this host's address (default: that of its name)"},
+         {"--device_ip IPS", "the devices' addresses, in the order of --device_num"},
+         {"--hccn_conf FILE",
+          "or a file with them, address_N=IP each; without either hccn_tool is asked, and then "
+          "/etc/hccn.conf read"},
+         {"-h, --help", "print this"}}}},
+      "--check ends with 2 when there is a fault; limits of the hardware are warnings."};
+}
 
 constexpr std::array kOptions = {
     OptionName{"--device_num", "", true}, OptionName{"--visible_devices", "", true},
@@ -147,8 +149,9 @@ DeviceAddresses find_addresses(const TableRequest& request, DeviceRange range,
     if (error.code() == ErrorCode::kCorrupt) throw;
     throw Error(ErrorCode::kNotFound,
                 fmt::format("no addresses of devices: hccn_tool gives none, and {}; give "
-                            "--hccn_conf or --device_ip",
-                            error.what()));
+                            "--hccn_conf or --device_ip, or, for processes without devices, "
+                            "--hosts 127.0.0.1:{}",
+                            error.what(), range.last - range.first));
   }
 }
 
@@ -239,7 +242,7 @@ int check_files(const TableRequest& request) {
 int rank_table_command(const std::vector<std::string>& words) {
   const TableRequest request = parse_request(words);
   if (request.help) {
-    std::fputs(kUsage, stdout);
+    std::fputs(help_text(table_help()).c_str(), stdout);
     return 0;
   }
   if (request.check) return check_files(request);

@@ -62,6 +62,7 @@ PublishPlans make_generation(MembershipState* state) {
   const std::vector<Entry*> nodes = choose(state);
   const std::vector<NodeRanks> ranks = ranks_of(nodes);
   state->generation = ++state->newest;
+  state->inherited = false;
   NodePlan plan = common_plan(*state, nodes, ranks);
   PublishPlans plans;
   for (size_t i = 0; i < nodes.size(); ++i) {

@@ -27,6 +27,7 @@ void publish_record(const MembershipState& state, MemberActions* actions) {
 void end_job(MembershipState* state, std::optional<Failure> failure, MemberActions* actions,
              std::string why) {
   state->state = State::kEnded;
+  state->missing.clear();
   state->failure = std::move(failure);
   state->why = std::move(why);
   publish_record(*state, actions);
@@ -50,10 +51,14 @@ void begin_leaving(MembershipState* state, std::string why, MemberActions* actio
 
 // After the first generation the others are waited for only where a new leader expects them: they
 // cannot be here before they see that the last leader is gone, however short the last call is.
-JobTime last_call_at(const MembershipState& state, JobTime since) {
+JobTime forms_at(const MembershipState& state, JobTime since) {
   const MembershipRules& rules = state.rules;
-  if (state.generation == 0) return since + rules.last_call_timeout;
-  return since + std::max(rules.last_call_timeout, rules.return_grace);
+  const int here = state.counts.usable;
+  const bool again = state.generation > 0 && here >= state.expected_nodes;
+  if (here >= rules.max_nodes || again) return std::max(since, state.not_before);
+  const auto grace = state.generation == 0 ? rules.last_call_timeout
+                                           : std::max(rules.last_call_timeout, rules.return_grace);
+  return std::max(since + grace, state.not_before);
 }
 
 void try_to_form(MembershipState* state, JobTime now, MemberActions* actions) {
@@ -64,9 +69,7 @@ void try_to_form(MembershipState* state, JobTime now, MemberActions* actions) {
     return;
   }
   if (!state->enough_since) state->enough_since = now;
-  const bool again = state->generation > 0 && here >= state->expected_nodes;
-  const bool late = now >= last_call_at(*state, *state->enough_since);
-  if (state->counts.busy > 0 || !(here >= rules.max_nodes || again || late)) return;
+  if (state->counts.busy > 0 || now < forms_at(*state, *state->enough_since)) return;
   PublishPlans plans = make_generation(state);
   state->counts = {};
   for (const auto& [id, agent] : state->agents) count_agent(state, agent);
@@ -75,6 +78,8 @@ void try_to_form(MembershipState* state, JobTime now, MemberActions* actions) {
   state->lost_hosts.clear();
   state->failure.reset();
   state->why.clear();
+  state->at_once = false;
+  state->missing.clear();
   state->state = State::kRunning;
   actions->push_back(std::move(plans));
   publish_record(*state, actions);
@@ -84,9 +89,10 @@ void begin_forming(MembershipState* state, JobTime now, MemberActions* actions) 
   const bool enough = state->counts.usable >= state->rules.min_nodes;
   if (state->left && !enough) return end_job(state, state->left, actions);
   if (state->failure) {
-    const auto decision =
-        after_failure(&state->restarts, state->rules.max_restarts, *state->failure);
+    const auto decision = after_failure(&state->restarts, state->rules.max_restarts,
+                                        *state->failure, state->generation);
     if (!decision.again) return end_job(state, state->failure, actions, decision.why_not);
+    state->not_before = std::max(state->not_before, now + restart_delay(state->restarts));
   }
   state->state = State::kForming;
   state->left.reset();

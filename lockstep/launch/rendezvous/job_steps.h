@@ -33,6 +33,6 @@ void begin_forming(MembershipState* state, JobTime now, MemberActions* actions);
 void try_to_form(MembershipState* state, JobTime now, MemberActions* actions);
 
 /// Forming: when a generation starts with those who are here, if they are enough since `since`.
-JobTime last_call_at(const MembershipState& state, JobTime since);
+JobTime forms_at(const MembershipState& state, JobTime since);
 
 }  // namespace lockstep

@@ -85,8 +85,21 @@ bool refused(MembershipState* state, const AgentHere& event, MemberActions* acti
 void inherit(MembershipState* state, const Offer& offer) {
   if (offer.generation <= state->generation) return;
   state->generation = offer.generation;
+  state->inherited = true;
   state->restarts.restarts = std::max(state->restarts.restarts, offer.restart_count);
   state->expected_nodes = std::min(offer.num_nodes - 1, state->rules.max_nodes);
+}
+
+/// The earlier job's last agents are gone: what was there of them were leases that had not run out.
+/// Who is here never took part, so this job begins as any, and only its generations' numbers go on.
+void begin_anew_without_heirs(MembershipState* state) {
+  const auto is_heir = [](const auto& entry) { return entry.second.generation > 0; };
+  const auto& agents = state->agents;
+  if (!state->inherited || std::any_of(agents.begin(), agents.end(), is_heir)) return;
+  state->inherited = false;
+  state->generation = 0;
+  state->restarts = {};
+  state->expected_nodes = 0;
 }
 
 /// Takes over what the agent says of itself; what the leader has decided since counts more.
@@ -134,6 +147,7 @@ void on(MembershipState* state, const AgentHere& event, JobTime now, MemberActio
   } else {
     count_agent(state, place->second, -1);
   }
+  state->missing.erase(event.id);
   Agent& agent = place->second;
   const bool leaves = agent.offer.leaving == 0 && event.offer.leaving != 0;
   update(state, &agent, event.offer);
@@ -161,25 +175,54 @@ void on_lost_member(MembershipState* state, const Agent& agent, MemberActions* a
   }
 }
 
+/// Who is gone may be cut off, in a half with enough that goes on without hearing of this one.
+void hurry_if_too_few(MembershipState* state, MemberActions* actions) {
+  const bool ending = state->state == State::kLeaving || state->state == State::kForming;
+  const bool too_few = static_cast<int>(state->agents.size()) < state->rules.min_nodes;
+  if (!ending || !too_few || state->counts.busy == 0 || state->at_once) return;
+  state->at_once = true;
+  publish_record(*state, actions);
+}
+
+/// Where nobody can take its place it is worth a moment to see whether only its connection ended.
+bool may_come_back(const MembershipState& state, const Agent& agent) {
+  return state.state == State::kRunning && !state.rules.elastic() && agent.member && agent.busy() &&
+         agent.offer.leaving == 0;
+}
+
 void on(MembershipState* state, const AgentLost& event, JobTime now, MemberActions* actions) {
   const auto place = state->agents.find(event.id);
   if (place == state->agents.end()) return;
+  if (may_come_back(*state, place->second)) {
+    state->missing.emplace(event.id, now + state->rules.come_back);
+    return;
+  }
   const Agent agent = std::move(place->second);
   state->agents.erase(place);
   count_agent(state, agent, -1);
   if (state->rules.fixed_ranks) state->by_wish.erase(agent.offer.node_rank.value_or(0));
   if (state->lost_hosts.size() < kMaxLostHosts) state->lost_hosts.push_back(agent.offer.host);
   if (agent.member && agent.offer.leaving == 0) on_lost_member(state, agent, actions);
+  if (agent.offer.leaving == 0) hurry_if_too_few(state, actions);
+  begin_anew_without_heirs(state);
   look(state, now, actions);
+}
+
+/// A member did not come back.
+void end_missing(MembershipState* state, MemberActions* actions) {
+  const Agent& agent = state->agents.at(state->missing.begin()->first);
+  end_job(state, lost_agent(agent), actions);
 }
 
 void on(MembershipState* state, const WorkersFailed& event, JobTime now, MemberActions* actions) {
   // Of workers that are being ended some fail.
   if (state->state != State::kRunning || event.generation != state->generation) return;
+  if (!state->missing.empty()) return end_missing(state, actions);  // it explains the failure
   RestartRecord record = state->restarts;
   RestartRecord endless = state->restarts;
-  const auto decision = after_failure(&record, state->rules.max_restarts, event.failure);
-  const bool hopeless = !after_failure(&endless, INT_MAX, event.failure).again;
+  const auto decision =
+      after_failure(&record, state->rules.max_restarts, event.failure, event.generation);
+  const bool hopeless = !after_failure(&endless, INT_MAX, event.failure, event.generation).again;
   // With the last restart gone, the loss of a node may still explain it, see on_lost_member().
   if (!decision.again && (hopeless || state->rules.min_nodes == state->rules.max_nodes)) {
     return end_job(state, event.failure, actions, decision.why_not);
@@ -189,6 +232,9 @@ void on(MembershipState* state, const WorkersFailed& event, JobTime now, MemberA
 }
 
 void on(MembershipState* state, const JobTimePassed&, JobTime now, MemberActions* actions) {
+  for (const auto& [id, until] : state->missing) {
+    if (now >= until) return end_missing(state, actions);
+  }
   look(state, now, actions);
   if (state->state != State::kForming || state->counts.usable >= state->rules.min_nodes) return;
   if (now >= state->forming_since + state->rules.join_timeout) {
@@ -208,6 +254,7 @@ MembershipState begin_membership(MembershipRules rules, JobTime now) {
   MembershipState state;
   state.forming_since = now;
   state.say_at = now + rules.say_after;
+  state.not_before = rules.not_before;
   state.rules = std::move(rules);
   return state;
 }
@@ -220,6 +267,7 @@ JobRecord record_of(const MembershipState& state) {
   if (state.state == State::kForming) record.awaited = state.awaited;
   record.failure = state.failure;
   record.why = state.why;
+  record.at_once = state.at_once;
   record.num_agents = static_cast<int64_t>(state.agents.size());
   return record;
 }
@@ -233,6 +281,10 @@ std::vector<MemberAction> advance(MembershipState* state, const MemberEvent& eve
 
 std::optional<JobTime> act_at(const MembershipState& state) {
   const MembershipRules& rules = state.rules;
+  if (!state.missing.empty()) {
+    const auto sooner = [](const auto& a, const auto& b) { return a.second < b.second; };
+    return std::min_element(state.missing.begin(), state.missing.end(), sooner)->second;
+  }
   if (state.state == State::kRunning && state.newcomer_since) {
     return *state.newcomer_since + rules.batch;
   }
@@ -242,7 +294,7 @@ std::optional<JobTime> act_at(const MembershipState& state) {
   }
   // Workers that are still being ended come before the grace.
   if (state.counts.busy > 0 || !state.enough_since) return std::nullopt;
-  return last_call_at(state, *state.enough_since);
+  return forms_at(state, *state.enough_since);
 }
 
 }  // namespace lockstep

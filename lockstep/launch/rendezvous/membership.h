@@ -35,6 +35,11 @@ struct MembershipRules {
   std::chrono::milliseconds last_call_timeout{3000};
   /// After a leader was lost at least as long is waited for the others: until they all know.
   std::chrono::milliseconds return_grace{3000};
+  /// No generation begins earlier: a leader that does not answer any more may still have workers,
+  /// until it has seen the loss too.
+  JobTime not_before{};
+  /// An agent of a job that cannot change has so long to come back after its connection ended.
+  std::chrono::milliseconds come_back{1000};
   std::chrono::milliseconds batch{1000};      ///< From a newcomer to the generation it begins.
   std::chrono::milliseconds say_after{5000};  ///< Until users are told who is awaited, and again.
   std::string run_id;
@@ -71,6 +76,7 @@ struct MembershipState {
   JobRecord::State state = JobRecord::State::kForming;
   int64_t generation = 0;  ///< The present or the last.
   int64_t newest = 0;      ///< That was ever heard of; the next is one more.
+  bool inherited = false;  ///< Forming: `generation` is of an earlier leader, by what agents said.
   RestartRecord restarts;
   /// Forming: of those that take part already, as many are expected to offer themselves anew.
   int expected_nodes = 0;
@@ -84,6 +90,10 @@ struct MembershipState {
   std::string awaited;                    ///< What was said last.
   std::optional<JobTime> enough_since;    ///< Forming: since then MIN are here.
   std::optional<JobTime> newcomer_since;  ///< Running: since then one more could take part.
+  JobTime not_before{};                   ///< Forming: no generation begins earlier.
+  bool at_once = false;                   ///< Leaving, forming: see JobRecord.
+  /// Running, of a job that cannot change: members that are gone, until when they may come back.
+  std::map<std::string, JobTime> missing;
   /// Leaving, and forming after it: why, where that is why. Ended: likewise.
   std::optional<Failure> failure;
   std::string why;              ///< Leaving, forming: why else. Ended: why there is no restart.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <thread>
+#include <utility>
 
 #include "lockstep/base/log.h"
 #include "lockstep/launch/rendezvous/keys.h"
@@ -14,14 +15,15 @@ namespace {
 
 using State = JobRecord::State;
 
-/// Signs of life a second that all agents together may give.
-constexpr int64_t kMaxSignsPerSecond = 10000;
 /// To find the new leader, once the loss of the last is seen.
 constexpr std::chrono::milliseconds kWayLimit{1000};
 
 /// Of a call that waits for a place which does not answer; between two it is looked whether to
 /// stop.
 constexpr std::chrono::seconds kPart{2};
+
+/// After which it is looked whether to stop, where signs of life are rare.
+constexpr std::chrono::seconds kLook{1};
 
 /// Of whom others_ tells: as many as can come before an agent in its plan, and the server.
 constexpr size_t kMaxOthers = kMaxSuccessors + 1;
@@ -32,6 +34,11 @@ bool holds(const std::vector<Endpoint>& places, const Endpoint& place) {
   });
 }
 
+std::optional<Standing::Time> at_once(const JobRecord& record) {
+  if (!record.at_once) return std::nullopt;
+  return std::chrono::steady_clock::now();
+}
+
 /// The store, or the way to it, is gone; another may be found.
 bool is_loss(const Error& error) {
   return error.code() == ErrorCode::kPeerLost || error.code() == ErrorCode::kTimeout ||
@@ -40,10 +47,6 @@ bool is_loss(const Error& error) {
 
 }  // namespace
 
-std::chrono::milliseconds beat_interval(std::chrono::milliseconds asked, int64_t num_agents) {
-  return std::max(asked, std::chrono::milliseconds(num_agents * 1000 / kMaxSignsPerSecond));
-}
-
 Participant::Participant(const RunOptions& options, const std::string& secret, MeetingPlace* place,
                          WorkersStore* workers, Standing* standing)
     : options_(options),
@@ -51,7 +54,7 @@ Participant::Participant(const RunOptions& options, const std::string& secret, M
       place_(place),
       workers_(workers),
       standing_(standing),
-      interval_(options.heartbeat_interval) {}
+      silence_(allowed_silence(options, place->by_lease())) {}
 
 Deadline Participant::soon() const {
   return Deadline::after(place_->call_limit());
@@ -60,14 +63,63 @@ Deadline Participant::soon() const {
 /// What call(deadline) returns. It may be made several times, so that stop() need not wait for a
 /// place that is only expected back.
 template <class Call>
-bool Participant::in_parts(const Call& call) const {
+bool Participant::in_parts(const Call& call) {
   const Deadline end = soon();
   while (true) {
     try {
-      return call(end.at_most(kPart));
+      const auto to_fence = fence() - std::chrono::steady_clock::now();
+      const bool cut = to_fence > to_fence.zero() && to_fence < kPart;
+      const bool yes = call(cut ? end.at_most(to_fence) : end.at_most(kPart));
+      heard();
+      return yes;
     } catch (const Error& error) {
-      if (error.code() != ErrorCode::kTimeout || stopping_ || end.passed()) throw;
+      if (error.code() != ErrorCode::kTimeout) throw;
+      keep_fence();
+      if (stopping_ || end.passed()) throw;
+      say_silence();
     }
+  }
+}
+
+void Participant::heard() {
+  heard_at_ = std::chrono::steady_clock::now();
+  if (std::exchange(said_silence_, false)) log_info(place_->name() + " answers again");
+}
+
+void Participant::say_silence() {
+  if (std::exchange(said_silence_, true)) return;
+  log_warn(fmt::format("{} does not answer; this node gives it up after {} s of silence",
+                       place_->name(), std::chrono::duration<double>(silence_.limit).count()));
+}
+
+/// When the others may take this agent for dead, and begin a generation without its workers, at the
+/// earliest: its last sign of life was taken when it was given, or later.
+Standing::Time Participant::fence() const {
+  return sign_began_ + silence_.limit - silence_.limit / 10;
+}
+
+/// Workers end before another generation can begin that this agent does not hear of. Where nothing
+/// can take its place they go on.
+void Participant::keep_fence() {
+  const auto now = std::chrono::steady_clock::now();
+  if (!can_change(options_) || now < fence() || !own_generation_runs()) return;
+  standing_->stop_work(std::nullopt, place_->name() + " does not answer", now);
+}
+
+/// What changed. A job that cannot change bears with a place that is silent for a while.
+Store::Changes Participant::watch(Deadline until) {
+  try {
+    auto changes = store_->watch(leader_ ? keys::kLive : keys::kNews, version_, until);
+    heard();
+    return changes;
+  } catch (const Error& error) {
+    const bool patient = !can_change(options_) && plan_;
+    if (error.code() != ErrorCode::kTimeout || !patient ||
+        std::chrono::steady_clock::now() - heard_at_ >= silence_.limit) {
+      throw;
+    }
+    say_silence();
+    return {version_, {}};
   }
 }
 
@@ -79,7 +131,8 @@ MembershipRules Participant::rules() const {
   rules.fixed_ranks = options_.rdzv_backend == "static";
   rules.join_timeout = options_.join_timeout;
   rules.last_call_timeout = options_.last_call_timeout;
-  rules.return_grace = options_.heartbeat_interval * options_.heartbeat_attempts + kWayLimit;
+  rules.return_grace = silence_.limit + kWayLimit;
+  rules.not_before = alone_until_;
   // A job that goes on keeps the name that was made up for it.
   rules.run_id = plan_ ? plan_->run_id : options_.run_id.empty() ? make_run_id() : options_.run_id;
   rules.mark = secret_mark(secret_, options_.wire);
@@ -114,7 +167,10 @@ void Participant::run() {
 
 void Participant::take_part() {
   version_ = 0;
-  offered_ = leader_began_ = false;
+  leader_began_ = false;
+  // A job that cannot change is still the one that this agent takes part in.
+  offered_ = plan_ && !can_change(options_);
+  heard();
   leader_.reset();
   search_.reset();
   news_.emplace(standing_->id());
@@ -124,7 +180,7 @@ void Participant::take_part() {
     // What was said before stop() is still heard, so that a leader that is told to end says so.
     const bool last_look = stopping_;
     const auto until = last_look ? Deadline::after(std::chrono::milliseconds(0)) : next_look();
-    const auto changes = store_->watch(leader_ ? keys::kLive : keys::kNews, version_, until);
+    const auto changes = watch(until);
     version_ = changes.version;
     hear(changes);
     if (saw_end_ || last_look) return;
@@ -137,17 +193,18 @@ void Participant::take_part() {
 
 Deadline Participant::next_look() const {
   const auto at = leader_ ? leader_->next_look() : std::nullopt;
-  return at ? Deadline::at(std::min(*at, sign_at_.when())) : sign_at_;
+  const Deadline sign = sign_at_.at_most(kLook);
+  return at ? Deadline::at(std::min(*at, sign.when())) : sign;
 }
 
-bool Participant::hold_lead(std::chrono::milliseconds ttl) const {
-  return in_parts(
-      [&](Deadline part) { return store_->hold(keys::kLeader, standing_->id(), ttl, part); });
+bool Participant::hold_lead() {
+  return in_parts([&](Deadline part) {
+    return store_->hold(keys::kLeader, standing_->id(), silence_.limit, part);
+  });
 }
 
 void Participant::try_to_lead() {
-  const auto ttl = interval_ * options_.heartbeat_attempts;
-  if (!hold_lead(ttl)) return;
+  if (!hold_lead()) return;
   // Whoever leads here is here: what may stand there is of one who went, and could not.
   store_->erase(keys::kMoved, soon());
   leader_.emplace(store_, rules(), standing_->id());
@@ -179,13 +236,17 @@ void Participant::offer_if_open() {
 
 void Participant::give_sign() {
   const auto& record = news_->record();
-  interval_ = beat_interval(options_.heartbeat_interval, record ? record->num_agents : 0);
-  const auto ttl = interval_ * options_.heartbeat_attempts;
-  sign_at_ = Deadline::after(interval_);
-  standing_->say_failure(soon());
+  silence_ = allowed_silence(options_, place_->by_lease(), record ? record->num_agents : 0);
+  sign_at_ = Deadline::after(silence_.interval);
+  const auto began = std::chrono::steady_clock::now();
+  in_parts([&](Deadline part) {
+    standing_->say_failure(part);
+    return true;
+  });
   // False: the key is still that of this agent's lost connection; it ends soon.
-  if (offered_) in_parts([&](Deadline part) { return standing_->say(ttl, part); });
-  if (leader_ && !hold_lead(ttl)) leader_.reset();
+  const auto say = [&](Deadline part) { return standing_->say(silence_.limit, part); };
+  if (offered_ && in_parts(say)) sign_began_ = began;
+  if (leader_ && !hold_lead()) leader_.reset();
 }
 
 void Participant::follow() {
@@ -201,20 +262,24 @@ void Participant::follow() {
     case State::kForming:
       return on_forming(*record);
     case State::kLeaving:
-      return stop_work(record->failure, record->why);
+      return stop_work(record->failure, record->why, at_once(*record));
     case State::kEnded:
       saw_end_ = true;
       return standing_->end({record->failure, record->why});
   }
 }
 
-void Participant::stop_work(const std::optional<Failure>& failure, const std::string& why) {
-  if (standing_->stop_work(failure, why) && store_) give_sign();
+void Participant::stop_work(const std::optional<Failure>& failure, const std::string& why,
+                            std::optional<Standing::Time> kill_by) {
+  if (standing_->stop_work(failure, why, kill_by) && store_) give_sign();
 }
 
 void Participant::on_forming(const JobRecord& record) {
   if (own_generation_runs()) {
-    stop_work(record.failure, record.why.empty() ? "the job's leader changed" : record.why);
+    // Of a job that cannot change the leader's loss is the end.
+    if (!can_change(options_)) return end_with_loss();
+    stop_work(record.failure, record.why.empty() ? "the job's leader changed" : record.why,
+              at_once(record));
   }
   if (record.awaited.empty() || record.awaited == said_) return;
   said_ = record.awaited;
@@ -238,7 +303,12 @@ void Participant::on_running(const JobRecord& record) {
   const std::string spare = fmt::format("generation {}", record.generation);
   if (spare == said_) return;
   said_ = spare;
-  log_info("all nodes that can take part do; this one waits to take the place of another");
+  // Who comes later is not among those that the record counts.
+  const bool room = record.num_agents < options_.num_nodes;
+  log_info(
+      room ? fmt::format("{} runs with room for this node, which takes part from the next one on",
+                         spare)
+           : "all nodes that can take part do; this one waits to take the place of another");
 }
 
 /// What ended a generation, if it was a failure.
@@ -337,14 +407,29 @@ bool Participant::go_to(const Endpoint& where) {
   }
 }
 
+/// A job that cannot change goes on at the same place. False: nobody serves there any more, or none
+/// has answered for as long as may be.
+bool Participant::rejoin() {
+  store_ = place_->rejoin(stopping_, Deadline::at(heard_at_ + silence_.limit));
+  return store_ != nullptr;
+}
+
 void Participant::reopen(const std::optional<Endpoint>& moved, const std::string& why) {
   search_.reset();
   leader_.reset();
   standing_->use(nullptr);
   store_.reset();
   if (over()) return;
-  if (plan_ && !rules().elastic()) return end_with_loss();
-  if (own_generation_runs()) stop_work(std::nullopt, why);
+  if (plan_ && !can_change(options_)) {
+    if (!rejoin() && !stopping_) end_with_loss();
+    return;
+  }
+  // Who is not known to be dead may be behind a cut link, with workers, and take this one for dead.
+  const bool silent = !moved && !place_->nobody_serves();
+  if (own_generation_runs()) {
+    stop_work(std::nullopt, why, silent ? std::optional(fence()) : std::nullopt);
+  }
+  alone_until_ = silent ? heard_at_ + silence_.limit + kWayLimit : JobTime{};
   if (moved && go_to(*moved)) return;
   MeetingPlace::Candidates candidates;
   if (plan_) {

@@ -13,14 +13,11 @@
 #include "lockstep/launch/rendezvous/meeting/meeting_place.h"
 #include "lockstep/launch/rendezvous/meeting/search.h"
 #include "lockstep/launch/rendezvous/news.h"
+#include "lockstep/launch/rendezvous/silence.h"
 #include "lockstep/launch/rendezvous/standing.h"
 #include "lockstep/launch/rendezvous/workers_store.h"
 
 namespace lockstep {
-
-/// Between two signs of life: as asked for, or more where so many agents give them that the server
-/// would be kept busy by them: 10,000 a second at most.
-std::chrono::milliseconds beat_interval(std::chrono::milliseconds asked, int64_t num_agents);
 
 class Participant {
  public:
@@ -44,8 +41,13 @@ class Participant {
   Deadline next_look() const;
   Deadline soon() const;
   template <class Call>
-  bool in_parts(const Call& call) const;
-  bool hold_lead(std::chrono::milliseconds ttl) const;
+  bool in_parts(const Call& call);
+  bool hold_lead();
+  Store::Changes watch(Deadline until);
+  void heard();
+  void say_silence();
+  Standing::Time fence() const;
+  void keep_fence();
   void try_to_lead();
   void hear(const Store::Changes& changes);
   void give_sign();
@@ -55,12 +57,14 @@ class Participant {
   void on_running(const JobRecord& record);
   std::optional<Failure> failure_of(int64_t generation);
   void on_forming(const JobRecord& record);
-  void stop_work(const std::optional<Failure>& failure, const std::string& why);
+  void stop_work(const std::optional<Failure>& failure, const std::string& why,
+                 std::optional<Standing::Time> kill_by = std::nullopt);
   void begin(const NodePlan& plan);
   void look_elsewhere();
 
   void reopen(const std::optional<Endpoint>& moved, const std::string& why);
   bool go_to(const Endpoint& where);
+  bool rejoin();
   void remember_others(const MeetingPlace::Candidates& candidates);
   void end_with_loss();
   MembershipRules rules() const;
@@ -84,7 +88,11 @@ class Participant {
   std::optional<EndpointSearch> search_;
   /// Places of agents that did not answer when this one took over, and may yet lead another half.
   std::vector<Endpoint> others_;
-  std::chrono::milliseconds interval_;
+  Silence silence_;
+  JobTime heard_at_ = std::chrono::steady_clock::now();  ///< The place last answered.
+  JobTime sign_began_ = heard_at_;  ///< The last sign of life that was taken there.
+  bool said_silence_ = false;
+  JobTime alone_until_{};  ///< Until then a place that fell silent may still lead workers.
   Deadline sign_at_ = Deadline::after(std::chrono::milliseconds(0));
   std::string said_;  ///< To the user, so that nothing is said twice.
 

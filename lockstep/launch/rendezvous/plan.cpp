@@ -83,13 +83,11 @@ NodePlan node_plan_from_json(std::string_view text) {
 }
 
 std::string to_json(const JobRecord& record) {
-  nlohmann::json json = {{"state", static_cast<int>(record.state)},
-                         {"generation", record.generation},
-                         {"restart_count", record.restart_count},
-                         {"by", cut(record.by, kMaxName)},
-                         {"num_agents", record.num_agents},
-                         {"why", cut(record.why, kMaxAwaited)},
-                         {"awaited", cut(record.awaited, kMaxAwaited)}};
+  nlohmann::json json = {
+      {"state", static_cast<int>(record.state)}, {"generation", record.generation},
+      {"restart_count", record.restart_count},   {"by", cut(record.by, kMaxName)},
+      {"num_agents", record.num_agents},         {"at_once", record.at_once ? 1 : 0},
+      {"why", cut(record.why, kMaxAwaited)},     {"awaited", cut(record.awaited, kMaxAwaited)}};
   if (record.failure) json["failure"] = to_json(*record.failure);
   return to_text(json);
 }
@@ -101,6 +99,7 @@ JobRecord job_record_from_json(std::string_view text) {
   record.generation = int_member(json, "generation", 0, kMaxGeneration);
   record.restart_count = small_member(json, "restart_count", 0, kMaxRestarts);
   record.num_agents = int_member(json, "num_agents", 0, kMaxGeneration);
+  record.at_once = json.contains("at_once") && small_member(json, "at_once", 0, 1) == 1;
   record.by = text_member(json, "by", kMaxName);
   record.why = text_member(json, "why", kMaxAwaited);
   record.awaited = text_member(json, "awaited", kMaxAwaited);

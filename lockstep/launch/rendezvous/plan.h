@@ -43,7 +43,10 @@ struct JobRecord {
   std::string awaited;  ///< kForming: whom the job waits for, once that takes long.
   /// kLeaving, and kForming after it: why, where that is why. kEnded: likewise.
   std::optional<Failure> failure;
-  std::string why;         ///< kLeaving, kForming: why else. kEnded: why there is no restart.
+  std::string why;  ///< kLeaving, kForming: why else. kEnded: why there is no restart.
+  /// kLeaving, kForming: fewer are left than may go on, so others may do that elsewhere: workers
+  /// are killed at once.
+  bool at_once = false;
   std::string by;          ///< The agent that leads: another's record is an earlier job's.
   int64_t num_agents = 0;  ///< That are here: how often each gives a sign of life follows from it.
 };

@@ -173,17 +173,22 @@ void Standing::take_plan(JobPlan plan) {
   wake();
 }
 
-bool Standing::stop_work(const std::optional<Failure>& failure, const std::string& why) {
+bool Standing::stop_work(const std::optional<Failure>& failure, const std::string& why,
+                         std::optional<Time> kill_by) {
   MutexLock lock(mutex_);
   if (plan_) {
     plan_.reset();
     offer_.work = NodeWork::kIdle;
     return true;
   }
-  if (news_.leave || offer_.generation == 0) return false;
-  news_.leave = true;
-  news_.failure = failure;
-  news_.why = why;
+  const bool sooner = kill_by && (!news_.kill_by || *kill_by < *news_.kill_by);
+  if ((news_.leave && !sooner) || offer_.generation == 0) return false;
+  if (!news_.leave) {
+    news_.leave = true;
+    news_.failure = failure;
+    news_.why = why;
+  }
+  if (sooner) news_.kill_by = kill_by;
   wake();
   return false;
 }

@@ -38,8 +38,11 @@ class Standing {
   bool say(std::chrono::milliseconds ttl, Deadline deadline);
   void take_plan(JobPlan plan);
   /// The generation is over. True when its plan had not been fetched yet: it is void then, and what
-  /// this agent says of itself has changed.
-  bool stop_work(const std::optional<Failure>& failure, const std::string& why);
+  /// this agent says of itself has changed. `kill_by`: see JobNews; a later call may give an
+  /// earlier one.
+  using Time = std::chrono::steady_clock::time_point;
+  bool stop_work(const std::optional<Failure>& failure, const std::string& why,
+                 std::optional<Time> kill_by = std::nullopt);
   void end(const JobEnd& end);
   void fail(const Error& error);
   void change_ports(int store_port, int torch_port);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "lockstep/launch/places.h"
+
 namespace lockstep {
 namespace {
 
@@ -28,12 +30,6 @@ bool ranks_are_nodes(const Identity& outer, const Identity& inner) {
   return outer.size == inner.num_nodes && outer.rank == inner.node_rank;
 }
 
-/// RANK and WORLD_SIZE without LOCAL_RANK: local rank 0 is no more than usual.
-bool assumes_places(const Finding& finding) {
-  return finding.source->read == read_torch && !used(finding, "LOCAL_RANK") &&
-         !used(finding, "LOCAL_WORLD_SIZE");
-}
-
 }  // namespace
 
 Finding* innermost(std::vector<Finding>& findings, Finding* first) {
@@ -52,8 +48,7 @@ std::string why_no_conflict(const Finding& chosen, const Finding& other) {
   const Identity& a = *chosen.identity;
   const Identity& b = *other.identity;
   const bool same = a.rank == b.rank && a.size == b.size;
-  if (same && (assumes_places(chosen) || (same_number(a.local_rank, b.local_rank) &&
-                                          same_number(a.local_size, b.local_size)))) {
+  if (same && same_number(a.local_rank, b.local_rank) && same_number(a.local_size, b.local_size)) {
     return "it agrees";
   }
   if (is_batch_system(other)) {
@@ -68,11 +63,11 @@ std::string why_no_conflict(const Finding& chosen, const Finding& other) {
 
 Identity refined(const Finding& chosen, const std::vector<Finding>& findings) {
   Identity id = *chosen.identity;
-  if (!assumes_places(chosen)) return id;
+  if (!has_unknown_place(id)) return id;
   for (const Finding& other : findings) {
     if (&other == &chosen || !other.identity) continue;
     const Identity& better = *other.identity;
-    if (better.rank != id.rank || better.size != id.size) continue;
+    if (better.rank != id.rank || better.size != id.size || has_unknown_place(better)) continue;
     id.local_rank = better.local_rank;
     id.local_size = better.local_size;
     id.node_rank = better.node_rank;

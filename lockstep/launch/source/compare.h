@@ -18,8 +18,8 @@ bool is_around_agent(const Finding& chosen, const Finding& other);
 /// Why what `other` says does not contradict what `chosen` says: "" when it does.
 std::string why_no_conflict(const Finding& chosen, const Finding& other);
 
-/// The identity of `chosen`, with the places that it only assumes taken from another that agrees in
-/// rank and size: a script sets RANK from SLURM_PROCID and nothing else.
+/// The identity of `chosen`, with the places that it does not tell taken from another that agrees
+/// in rank and size and tells them all: a script sets RANK from SLURM_PROCID and no more.
 Identity refined(const Finding& chosen, const std::vector<Finding>& findings);
 
 }  // namespace lockstep

@@ -30,6 +30,12 @@ struct Inputs {
   std::function<std::string(const std::string& path)> read_secret;
   /// Errors: kUnavailable (no libpmix.so.2, no server), kNotFound.
   std::function<PmixJob()> ask_pmix;
+  /// Is this an address, or a name, of this host?
+  std::function<bool(const std::string& host)> is_own_host;
+  /// Does this process run in a terminal, below the process of that number?
+  std::function<bool(const std::string& process)> typed_below;
+  /// Is there a munged on this host?
+  std::function<bool()> has_munge = [] { return false; };
 };
 
 /// Reads variables, and remembers which ones were looked at and what is to be said about them.
@@ -48,6 +54,9 @@ class Reader {
   std::string file(const std::string& path) const { return inputs_.read_file(path); }
 
   PmixJob pmix_job() const { return inputs_.ask_pmix(); }
+  bool typed_below(const std::string& process) const { return inputs_.typed_below(process); }
+  bool is_own_host(const std::string& host) const { return inputs_.is_own_host(host); }
+  bool has_munge() const { return inputs_.has_munge(); }
   /// LOCKSTEP_SECRET, or what is in LOCKSTEP_SECRET_FILE, or nothing.
   std::string secret() const;
 

@@ -26,6 +26,24 @@ std::optional<Identity> alone_in_job(const Reader& read) {
   return std::nullopt;
 }
 
+/// A shell of `srun --pty`, whatever its number of tasks: what is typed there is one process. The
+/// variable goes on to steps that are started in it, whose tasks have no terminal.
+bool is_in_shell_of_step(const Reader& read) {
+  if (!read.text("SLURM_PTY_PORT")) return false;
+  return read.typed_below(read.text("SLURM_TASK_PID").value_or(""));
+}
+
+std::optional<Identity> alone_in_shell(const Reader& read) {
+  const auto tasks = read.maybe_number("SLURM_STEP_NUM_TASKS", 1, kMaxRanks);
+  if (tasks.value_or(1) > 1) {
+    read.note(
+        fmt::format("this is a shell of `srun --pty` with {} tasks: the program runs alone, as "
+                    "rank 0 of 1; write 'srun PROGRAM'",
+                    *tasks));
+  }
+  return std::nullopt;
+}
+
 /// The tasks of a heterogeneous step (srun A : B) are those of all components.
 int step_size(const Reader& read) {
   const std::string because = "SLURM_PROCID is; srun sets both";
@@ -84,6 +102,7 @@ void read_nodes(const Reader& read, Identity* id) {
 
 std::optional<Identity> read_slurm(const Reader& read) {
   if (!read.text("SLURM_STEP_NUM_TASKS")) return alone_in_job(read);
+  if (is_in_shell_of_step(read)) return alone_in_shell(read);
   Identity id;
   id.size = step_size(read);
   id.rank = read.need_number("SLURM_PROCID", "SLURM_STEP_NUM_TASKS is", 0, kMaxRanks);

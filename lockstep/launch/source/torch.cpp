@@ -8,23 +8,34 @@
 namespace lockstep {
 namespace {
 
-/// LOCAL_RANK and LOCAL_WORLD_SIZE, or what their absence means.
+/// MASTER_ADDR and MASTER_PORT, which a folder that all share can stand for: PyTorch's file://.
+void read_torch_master(const Reader& read, Identity* id) {
+  if (id->size == 1) return;
+  if (!read.text("MASTER_ADDR") && read.text("LOCKSTEP_RENDEZVOUS_DIR")) {
+    id->master.port = read.maybe_number("MASTER_PORT", 1, 65535).value_or(0);
+    return;
+  }
+  const auto many = fmt::format("WORLD_SIZE={} ranks must meet somewhere", id->size);
+  id->master.host = read.need("MASTER_ADDR", many);
+  id->master.port = read.need_number("MASTER_PORT", many, 1, 65535);
+}
+
+/// LOCAL_RANK and LOCAL_WORLD_SIZE, or what follows from the others for certain. The rest is not
+/// told, on all ranks alike whatever their numbers: scripts that set RANK set LOCAL_WORLD_SIZE
+/// never.
 void read_torch_local(const Reader& read, Identity* id) {
   const bool one_host = id->size == 1 || is_loopback(id->master.host);
   const auto size = read.maybe_number("LOCAL_WORLD_SIZE", 1, kMaxRanks);
   const auto rank = read.maybe_number("LOCAL_RANK", 0, kMaxRanks);
-  id->local_size = size.value_or(one_host ? id->size : 1);
+  id->local_size = size.value_or(one_host ? id->size : kNotTold);
   if (id->local_size > id->size) {
     contradict(
         fmt::format("LOCAL_WORLD_SIZE={} is more than WORLD_SIZE={}", id->local_size, id->size));
   }
-  if (rank && *rank > 0 && !size && !one_host) {
-    read.need("LOCAL_WORLD_SIZE", fmt::format("LOCAL_RANK={} is", *rank));
-  }
   if (!rank && id->local_size > 1 && !one_host) {
     read.need("LOCAL_RANK", fmt::format("LOCAL_WORLD_SIZE={} is", id->local_size));
   }
-  id->local_rank = rank.value_or(one_host ? id->rank % id->local_size : 0);
+  id->local_rank = rank.value_or(id->local_size == kNotTold ? kNotTold : id->rank % id->local_size);
   check_less("LOCAL_RANK", id->local_rank, "LOCAL_WORLD_SIZE", id->local_size);
 }
 
@@ -33,6 +44,11 @@ void read_torch_local(const Reader& read, Identity* id) {
 void read_torch_nodes(const Reader& read, Identity* id) {
   const auto size = read.maybe_number("GROUP_WORLD_SIZE", 1, kMaxRanks);
   const auto rank = read.maybe_number("GROUP_RANK", 0, kMaxRanks);
+  if (id->local_size == kNotTold) {
+    id->num_nodes = size.value_or(kNotTold);
+    id->node_rank = rank.value_or(kNotTold);
+    return;
+  }
   const bool blocks = id->size % id->local_size == 0 && id->rank % id->local_size == id->local_rank;
   const auto because = fmt::format(
       "RANK={}, WORLD_SIZE={}, LOCAL_RANK={}, LOCAL_WORLD_SIZE={} do "
@@ -52,11 +68,7 @@ std::optional<Identity> read_torch(const Reader& read) {
   id.size = read.need_number("WORLD_SIZE", because, 1, kMaxRanks);
   id.rank = read.need_number("RANK", because, 0, kMaxRanks);
   check_less("RANK", id.rank, "WORLD_SIZE", id.size);
-  if (id.size > 1) {
-    const auto many = fmt::format("WORLD_SIZE={} ranks must meet somewhere", id.size);
-    id.master.host = read.need("MASTER_ADDR", many);
-    id.master.port = read.need_number("MASTER_PORT", many, 1, 65535);
-  }
+  read_torch_master(read, &id);
   read_torch_local(read, &id);
   read_torch_nodes(read, &id);
   id.restart_count =

@@ -17,13 +17,13 @@
 #include <optional>
 #include <thread>
 
-#include "lockstep/base/auth.h"
 #include "lockstep/base/deadline.h"
 #include "lockstep/base/unique_fd.h"
 #include "lockstep/launch/agent/children.h"
 #include "lockstep/launch/agent/reserved_port.h"
 #include "lockstep/launch/agent/worker_env.h"
 #include "lockstep/launch/identity.h"
+#include "lockstep/launch/secret.h"
 #include "lockstep/launch/spawn/ranks.h"
 #include "lockstep/store/tcp/tcp_store.h"
 
@@ -92,9 +92,10 @@ struct PacketPipe {
   }
 };
 
-/// Where the ranks meet.
+/// Where the ranks meet. The user's secret stays theirs: they may join the ranks of other hosts by
+/// it. Without one the store lets in this user's processes only.
 struct Meeting {
-  std::string secret = make_job_secret();
+  std::string secret = secret_of_environment();
   UniqueFd listener = tcp_listen("127.0.0.1", 0);
   ReservedPort torch_port{0};
 

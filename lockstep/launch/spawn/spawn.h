@@ -26,9 +26,10 @@ struct SpawnOptions {
 ///
 /// Ranks are processes, forked from this one: each begins with a copy of its memory, and what it
 /// changes there nobody else sees. They have the environment of a worker of `lockstep run` and
-/// share standard input and output. A rank ends when its body returns, without destructors of
-/// static objects and atexit(). The kernel kills all of them should this thread end before them;
-/// processes that a body starts are the body's to end.
+/// share standard input and output. LOCKSTEP_SECRET stays the user's: ranks that several hosts have
+/// spawned may join each other by World::join({.rank = ...}). A rank ends when its body returns,
+/// without destructors of static objects and atexit(). The kernel kills all of them should this
+/// thread end before them; processes that a body starts are the body's to end.
 ///
 /// The first failure ends all: the others get SIGTERM, after `grace` SIGKILL, and none is left when
 /// spawn() throws it, as "rank R of N: TEXT". A rank fails that

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <sstream>
 
+#include "lockstep/base/counted.h"
 #include "lockstep/base/env.h"
 #include "lockstep/base/error.h"
 #include "lockstep/base/text.h"
@@ -153,10 +154,10 @@ std::vector<HostSlots> plan_hosts(const std::vector<HostSlots>& hosts,
   const int slots = total(plan);
   if (options.ranks == 0) return plan;
   if (options.ranks > slots && !options.oversubscribe) {
-    refuse_hosts(
-        fmt::format("-n {} is more than the {} slots of the {} hosts; give them more "
-                    "(HOST:SLOTS) or --oversubscribe",
-                    options.ranks, slots, plan.size()));
+    refuse_hosts(fmt::format(
+        "-n {} is more than the {} of {}; give more (HOST:SLOTS) or "
+        "--oversubscribe",
+        options.ranks, counted(slots, "slot"), counted(static_cast<int64_t>(plan.size()), "host")));
   }
   int left = options.ranks;
   for (HostSlots& host : plan) {

@@ -9,6 +9,7 @@
 #include "lockstep/base/socket.h"
 #include "lockstep/launch/agent/machine.h"
 #include "lockstep/launch/identity.h"
+#include "lockstep/launch/kernel_variables.h"
 
 namespace lockstep {
 namespace {
@@ -37,10 +38,14 @@ std::vector<HostSlots> planned_hosts(const RunOptions& options) {
 std::map<std::string, std::string> exported_variables(const RunOptions& options,
                                                       const Environment& environment) {
   std::map<std::string, std::string> variables;
-  for (const char* name : {"OMP_NUM_THREADS", "PYTHON_EXEC", "LOCKSTEP_LOG_LEVEL"}) {
+  const auto pass_on = [&](const char* name) {
     const auto found = environment.find(name);
     if (found != environment.end()) variables[name] = found->second;
-  }
+  };
+  for (const char* name : {"OMP_NUM_THREADS", "PYTHON_EXEC", "LOCKSTEP_LOG_LEVEL"}) pass_on(name);
+  for (const char* name : kKernelVariables) pass_on(name);
+  pass_on("LOCKSTEP_PORT_RANGE");
+  if (!options.port_range.empty()) variables["LOCKSTEP_PORT_RANGE"] = options.port_range;
   for (const std::string& item : options.exported) {
     const size_t equals = item.find('=');
     const std::string name = item.substr(0, equals);

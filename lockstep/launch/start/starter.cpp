@@ -8,11 +8,13 @@
 #include <filesystem>
 
 #include "lockstep/base/auth.h"
+#include "lockstep/base/counted.h"
 #include "lockstep/base/deadline.h"
 #include "lockstep/base/error.h"
 #include "lockstep/launch/agent/console.h"
 #include "lockstep/launch/agent/failure.h"
 #include "lockstep/launch/agent/signals.h"
+#include "lockstep/launch/descriptors.h"
 #include "lockstep/launch/secret.h"
 #include "lockstep/launch/start/remote_agent.h"
 #include "lockstep/launch/start/start_plan.h"
@@ -39,6 +41,7 @@ class Starter {
     setup.variables = exported_variables(options, environment);
     if (options.wire == Wire::kTls) setup.variables["LOCKSTEP_TLS"] = "1";
     setup.folder = std::filesystem::current_path().string();
+    check_descriptors(3 * plan.size(), counted(static_cast<int64_t>(plan.size()), "host"));
     const std::string self = std::filesystem::read_symlink("/proc/self/exe").string();
     for (const HostSlots& host : plan) hosts_.emplace_back(host.host, self, options.rsh);
     for (size_t i = 0; i < plan.size(); ++i) {
@@ -62,7 +65,10 @@ class Starter {
       if (end_by_ && !console_.full() && Deadline::at(*end_by_).passed()) end_all();
     }
     console_.drain();
-    if (report_) console_.put(2, report_text(*report_, static_cast<int>(hosts_.size())));
+    if (report_) {
+      console_.put(2, report_text(*report_, static_cast<int>(hosts_.size()),
+                                  console_.has_shown(2, report_->stderr_tail)));
+    }
     if (!report_ && !trouble_.empty()) console_.put(2, "lockstep run: " + trouble_);
     console_.drain();
     return exit_code_;
@@ -186,6 +192,7 @@ class Starter {
   const RunOptions& options_;
   SignalGate signals_;
   Console console_;
+  ConsoleLog log_there_{&console_};
   std::vector<StartedHost> hosts_;
   std::optional<Failure> report_;
   std::string trouble_;

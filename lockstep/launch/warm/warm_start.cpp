@@ -6,6 +6,8 @@
 
 #include <cstdlib>
 
+#include "lockstep/base/auth.h"
+#include "lockstep/base/unique_fd.h"
 #include "lockstep/launch/warm/fork_server.h"
 #include "lockstep/launch/warm/warm_message.h"
 #include "lockstep/launch/warm/warm_note.h"
@@ -30,6 +32,8 @@ void warm_start(const std::function<void()>& prepare) {
   ::unsetenv(kWarmFdVariable);
   ::fcntl(agent.get(), F_SETFD, FD_CLOEXEC);
   if (prepare) prepare();
+  // The library that proves secrets reads a file and fills tables when it is first used.
+  (void)hmac_sha256("", "");
   const int threads = threads_to_lose();
   if (!send_answer(agent.get(), {0, 0, 0, threads}) || threads > 0) ::_exit(0);
   serve_forks(std::move(agent));

@@ -64,11 +64,19 @@ class DbLoss final : public Loss {
     const auto target = [&](size_t i) { return targets[i].to(all.scalar_type()); };
     const at::Tensor g = target(0).squeeze(1), m = target(1);
     const at::Tensor binary = binary_term(all.select(1, 0), g, m);
+    terms_.clear();
     if (maps == 1) return binary;
     const double eps = options_.eps;
-    return dice_loss(all.select(1, 2), g, m, eps) +
-           options_.l1_scale * masked_l1_loss(all.select(1, 1), target(2), target(3), eps) +
-           options_.bce_scale * binary;
+    const at::Tensor dice = dice_loss(all.select(1, 2), g, m, eps);
+    const at::Tensor thresh =
+        options_.l1_scale * masked_l1_loss(all.select(1, 1), target(2), target(3), eps);
+    const at::Tensor scaled = options_.bce_scale * binary;
+    terms_ = {scaled.detach(), thresh.detach(), dice.detach()};
+    return dice + thresh + scaled;
+  }
+
+  std::vector<std::string> term_names() const override {
+    return {"loss_binary", "loss_thresh", "loss_thresh_binary"};
   }
 
  private:

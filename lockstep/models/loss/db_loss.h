@@ -19,7 +19,8 @@ struct DbLossOptions {
 
 /// output: (N, 3, H, W) as DBHead gives in training mode: binary, thresh, thresh_binary in [0, 1].
 /// Then dice(thresh_binary) + l1_scale * L1(thresh) + bce_scale * BCE(binary).
-/// Or (N, 1, H, W), binary alone: its term, not scaled.
+/// terms(): loss_binary, loss_thresh, loss_thresh_binary, of these maps, as they are in the sum.
+/// Or (N, 1, H, W), binary alone: its term, not scaled; no terms().
 /// targets: binary_map (N, 1, H, W), mask (N, H, W), thresh_map (N, H, W), thresh_mask (N, H, W);
 /// the last two may be absent for (N, 1, H, W).
 std::unique_ptr<Loss> make_db_loss(const DbLossOptions& options);

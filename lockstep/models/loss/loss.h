@@ -4,6 +4,9 @@
 #include <ATen/core/Tensor.h>
 
 #include <span>
+#include <string>
+#include <utility>
+#include <vector>
 
 namespace lockstep {
 
@@ -19,6 +22,14 @@ class Loss {
   /// reduced precision the network ran in. `targets` in the order that each loss states; their
   /// device is that of `output`. Errors: kInvalidArgument for shapes that do not fit.
   virtual at::Tensor operator()(const at::Tensor& output, std::span<const at::Tensor> targets) = 0;
+
+  /// Names of the terms that the loss is the sum of; none where it has one only.
+  virtual std::vector<std::string> term_names() const { return {}; }
+  /// Of the last call, detached scalars in the order of term_names(), or none.
+  const std::vector<at::Tensor>& terms() const { return terms_; }
+
+ protected:
+  std::vector<at::Tensor> terms_;
 };
 
 }  // namespace lockstep

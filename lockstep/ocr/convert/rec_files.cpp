@@ -146,7 +146,7 @@ std::string rec_label_file(const ConvertOptions& options, ConvertResult& result)
 
 void write_rec_lmdb(const ConvertOptions& options, const ConvertProgress& progress,
                     ConvertResult& result) {
-  const fs::path output = without_slash(fs::absolute(result.output));
+  const fs::path output = absolute_folder(result.output, "--output_path");
   if (fs::exists(output)) {
     throw Error(ErrorCode::kInvalidArgument,
                 result.output + " is there already; remove it or choose another --output_path");

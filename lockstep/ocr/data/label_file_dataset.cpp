@@ -5,14 +5,13 @@
 #include <algorithm>
 
 #include "lockstep/base/error.h"
-#include "lockstep/base/file.h"
 #include "lockstep/ocr/data/label_line.h"
 #include "lockstep/ocr/data/order.h"
 
 namespace lockstep::ocr {
 namespace {
 
-constexpr int64_t kMaxLabelFileBytes = int64_t{4} << 30;
+constexpr size_t kImagesLookedFor = 1000;  // a file: a second on a slow file server
 
 void check_counts(const LabelFiles& files) {
   const size_t count = files.label_files.size();
@@ -36,16 +35,30 @@ const T& one_for(const std::vector<T>& list, size_t index) {
   return list.size() == 1 ? list.front() : list[index];
 }
 
-std::vector<uint32_t> chosen_lines(size_t count, double ratio, const LabelFiles& files,
-                                   size_t file) {
-  std::vector<uint32_t> order;
-  if (files.shuffle) {
-    order = shuffled(static_cast<uint32_t>(count), files.seed, file);
-  } else {
-    for (uint32_t i = 0; i < count; ++i) order.push_back(i);
+/// The part of `lines` that is used, in the order of its samples.
+template <typename T>
+std::vector<T> chosen(std::vector<T> lines, double ratio, const LabelFiles& files, size_t file) {
+  const auto count = static_cast<size_t>(sampled_count(static_cast<int64_t>(lines.size()), ratio));
+  if (!files.shuffle) {
+    lines.resize(count);
+    return lines;
   }
-  order.resize(static_cast<size_t>(sampled_count(static_cast<int64_t>(count), ratio)));
-  return order;
+  const auto order = shuffled(static_cast<uint32_t>(lines.size()), files.seed, file);
+  std::vector<T> drawn;
+  for (size_t i = 0; i < count; ++i) drawn.push_back(lines[order[i]]);
+  return drawn;
+}
+
+/// The error that `body` throws because a sample is bad; empty for none.
+template <typename Body>
+std::string fault_of(Body body) {
+  try {
+    body();
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kCorrupt) throw;
+    return error.what();
+  }
+  return {};
 }
 
 }  // namespace
@@ -56,53 +69,80 @@ LabelFileDataset::LabelFileDataset(const LabelFiles& files) {
     read(files.label_files[i], one_for(files.data_dirs, i), one_for(files.sample_ratios, i), files);
   }
   if (records_.empty()) {
-    throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("{}: no sample (with this sample_ratio)", names_.front()));
+    throw Error(ErrorCode::kInvalidArgument, fmt::format("{}: no sample (with this sample_ratio)",
+                                                         sources_.front().lines.name()));
   }
 }
 
 void LabelFileDataset::read(const std::filesystem::path& label_file,
                             const std::filesystem::path& data_dir, double ratio,
                             const LabelFiles& files) {
-  const auto file = static_cast<uint32_t>(names_.size());
-  names_.push_back(label_file);
-  auto lines = split_label_file(read_file(label_file, kMaxLabelFileBytes), names_.back());
+  const size_t file = sources_.size();
+  sources_.push_back({LineFile(label_file), data_dir});
+  std::vector<Record> lines;
+  size_t bad = 0;
+  std::string fault;
+  const std::string& name = sources_.back().lines.name();
+  sources_.back().lines.scan([&](const std::string& line, FileLine place) {
+    lines.push_back({place, static_cast<uint32_t>(file)});
+    const std::string found =
+        fault_of([&] { split_label_line(line, fmt::format("{}:{}", name, place.number)); });
+    if (!found.empty() && ++bad == 1) fault = found;
+  });
+  if (bad > 0) note_bad_ones("lines", bad, lines.size(), fault);
+  lines = chosen(std::move(lines), ratio, files, file);
   const size_t first = records_.size();
-  for (const uint32_t chosen : chosen_lines(lines.size(), ratio, files, file)) {
-    auto& line = lines[chosen];
-    Record record{data_dir / line.image, std::move(line.label), file,
-                  static_cast<uint32_t>(line.number)};
-    std::error_code ignored;
-    if (line.fault.empty() && !std::filesystem::exists(record.image, ignored)) {
-      line.fault = fmt::format("{}:{}: no image {}", names_.back(), line.number, record.image);
-    }
-    if (!line.fault.empty()) {
-      record.label = std::move(line.fault);
-      record.bad = true;
-    }
-    records_.push_back(std::move(record));
-  }
-  note_bad_ones(first);
+  records_.insert(records_.end(), lines.begin(), lines.end());
+  look_for_images(first);
 }
 
-void LabelFileDataset::note_bad_ones(size_t first) {
-  const auto is_bad = [](const Record& record) { return record.bad; };
-  const auto begin = records_.begin() + static_cast<ptrdiff_t>(first);
-  const auto bad = std::count_if(begin, records_.end(), is_bad);
-  if (bad == 0) return;
-  const auto& fault = std::find_if(begin, records_.end(), is_bad)->label;
-  if (bad == records_.end() - begin) throw Error(ErrorCode::kCorrupt, fault);
-  notes_.push_back(fmt::format("{}: {} of {} samples cannot be used; the first: {}", names_.back(),
-                               bad, records_.end() - begin, fault));
+void LabelFileDataset::look_for_images(size_t first) {
+  const size_t count = records_.size() - first;
+  const size_t looked_for = std::min(count, kImagesLookedFor);
+  size_t readable = 0;
+  size_t missing = 0;
+  std::string fault;
+  for (size_t i = 0; i < looked_for; ++i) {
+    const Record& record = records_[first + i * count / looked_for];
+    const std::string line = sources_[record.file].lines.read(record.place);
+    Sample sample;
+    if (!fault_of([&] { sample = parse(record, line); }).empty()) continue;
+    ++readable;
+    const std::string found = fault_of([&] { require_image(record, sample); });
+    if (!found.empty() && ++missing == 1) fault = found;
+  }
+  if (missing > 0) note_bad_ones("images looked for", missing, readable, fault);
+}
+
+void LabelFileDataset::note_bad_ones(const char* of, size_t bad, size_t all,
+                                     const std::string& fault) {
+  if (bad == all) throw Error(ErrorCode::kCorrupt, fault);
+  notes_.push_back(fmt::format("{}: {} of {} {} cannot be used; the first: {}",
+                               sources_.back().lines.name(), bad, all, of, fault));
+}
+
+Sample LabelFileDataset::parse(const Record& record, std::string_view line) const {
+  const Source& source = sources_[record.file];
+  Sample sample;
+  sample.label_source = fmt::format("{}:{}", source.lines.name(), record.place.number);
+  auto parts = split_label_line(line, sample.label_source);
+  sample.source = source.data_dir / parts.image;
+  sample.label = std::move(parts.label);
+  return sample;
+}
+
+void LabelFileDataset::require_image(const Record& record, const Sample& sample) const {
+  std::error_code ignored;
+  if (std::filesystem::exists(sample.source, ignored)) return;
+  throw Error(ErrorCode::kCorrupt,
+              fmt::format("{}:{}: no image {}", sources_[record.file].lines.name(),
+                          record.place.number, sample.source));
 }
 
 Sample LabelFileDataset::load(int64_t index) const {
   const auto& record = records_.at(static_cast<size_t>(index));
-  if (record.bad) throw Error(ErrorCode::kCorrupt, record.label);
-  Sample sample;
-  sample.source = record.image;
-  sample.label = record.label;
-  sample.label_source = fmt::format("{}:{}", names_[record.file], record.line);
+  auto sample = parse(record, sources_[record.file].lines.read(record.place));
+  require_image(record, sample);
   return sample;
 }
 

@@ -3,8 +3,11 @@
 // the label is, which concerns the transforms alone.
 
 #include <filesystem>
+#include <string>
+#include <string_view>
 #include <vector>
 
+#include "lockstep/ocr/data/line_file.h"
 #include "lockstep/ocr/data/text_dataset.h"
 
 namespace lockstep::ocr {
@@ -22,11 +25,13 @@ struct LabelFiles {
 
 class LabelFileDataset final : public TextDataset {
  public:
-  /// Reads the label files and looks for every image that is used. Memory: the files' size. A line
-  /// with a fault and one whose image is missing is a bad sample: `load` refuses it, and `notes`
-  /// has a line. MindOCR ends there. Errors: kInvalidArgument (numbers of entries do not fit, a
-  /// ratio outside [0, 1], no sample left), kNotFound (label file), kCorrupt (every sample of a
-  /// label file is bad: the data folder is wrong rather, or the format), kIo.
+  /// Reads every line once and keeps where it begins: 24 bytes a line, one second for four million
+  /// of a warm file. A line with a fault and one whose image is missing is a bad sample: `load`
+  /// refuses it. `notes` tells of bad lines, and of missing images among up to 1,000 samples a
+  /// file, spread evenly, which alone are looked for here. MindOCR ends at the first. Errors:
+  /// kInvalidArgument (numbers of entries do not fit, a ratio outside [0, 1], no sample left),
+  /// kNotFound (label file), kCorrupt (every line of a label file is bad, or every image that was
+  /// looked for is missing: the data folder is wrong rather, or the format), kIo.
   explicit LabelFileDataset(const LabelFiles& files);
 
   int64_t size() const override { return static_cast<int64_t>(records_.size()); }
@@ -35,17 +40,22 @@ class LabelFileDataset final : public TextDataset {
 
  private:
   struct Record {
-    std::string image;
-    std::string label;  // of a bad sample: what is wrong
+    FileLine place;
     uint32_t file = 0;
-    uint32_t line = 0;
-    bool bad = false;
   };
+  struct Source {
+    LineFile lines;
+    std::filesystem::path data_dir;
+  };
+
   void read(const std::filesystem::path& label_file, const std::filesystem::path& data_dir,
             double ratio, const LabelFiles& files);
-  void note_bad_ones(size_t first);
+  Sample parse(const Record& record, std::string_view line) const;
+  void require_image(const Record& record, const Sample& sample) const;
+  void look_for_images(size_t first);
+  void note_bad_ones(const char* of, size_t bad, size_t all, const std::string& fault);
 
-  std::vector<std::string> names_;  // of the label files
+  std::vector<Source> sources_;
   std::vector<Record> records_;
   std::vector<std::string> notes_;
 };

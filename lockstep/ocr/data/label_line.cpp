@@ -48,21 +48,4 @@ LabelLine split_label_line(std::string_view line, const std::string& where) {
   return {.image = std::string(text.substr(0, at)), .label = std::string(text.substr(at + 1))};
 }
 
-std::vector<LabelLine> split_label_file(std::string_view bytes, const std::string& file) {
-  if (bytes.substr(0, 3) == "\xEF\xBB\xBF") bytes.remove_prefix(3);
-  std::vector<LabelLine> lines;
-  for (int64_t number = 1; !bytes.empty(); ++number) {
-    const auto line = bytes.substr(0, bytes.find('\n'));
-    bytes.remove_prefix(std::min(bytes.size(), line.size() + 1));
-    if (trimmed(line).empty()) continue;
-    try {
-      lines.push_back(split_label_line(line, fmt::format("{}:{}", file, number)));
-    } catch (const Error& error) {
-      lines.push_back({.fault = error.what()});
-    }
-    lines.back().number = number;
-  }
-  return lines;
-}
-
 }  // namespace lockstep::ocr

@@ -247,7 +247,7 @@ SynthResult write_synth(const SynthOptions& options, const SynthProgress& progre
   for (const Part& part : parts) result.images += static_cast<int64_t>(part.lines.size());
   result.found = already_there(options.output, describe(options, fonts));
   if (result.found) return result;
-  const fs::path output = without_slash(fs::absolute(options.output));
+  const fs::path output = absolute_folder(options.output, "the folder of the pictures");
   const fs::path root = output.string() + ".tmp";
   try {
     fs::remove_all(root);

@@ -33,6 +33,10 @@ int rounded_to_32(int side, double scale) {
   return std::max(32, static_cast<int>(std::nearbyint(cut / 32.0)) * 32);
 }
 
+int rounded(int side, double scale) {
+  return whole_side(std::nearbyint(side * scale));
+}
+
 int raised_to(int divisor, int side) {
   return std::max(divisor, (side + divisor - 1) / divisor * divisor);
 }
@@ -48,9 +52,24 @@ void place_on_canvas(cv::Size canvas, cv::Mat& image) {
   image = placed;
 }
 
-void note_resize(cv::Size from, cv::Size to, Sample& sample) {
-  const float scale_height = static_cast<float>(static_cast<double>(to.height) / from.height);
-  const float scale_width = static_cast<float>(static_cast<double>(to.width) / from.width);
+struct Scales {
+  double height = 1;
+  double width = 1;
+};
+
+Scales scales_of(const DetResize& options, cv::Size from, cv::Size to) {
+  if (options.exact) {
+    DetResize fits = options;
+    fits.limit_type = Limit::kNone;
+    const double scale = scale_for(fits, effective_target(options), from);
+    return {scale, scale};
+  }
+  return {static_cast<double>(to.height) / from.height, static_cast<double>(to.width) / from.width};
+}
+
+void note_resize(cv::Size from, const Scales& scales, Sample& sample) {
+  const auto scale_height = static_cast<float>(scales.height);
+  const auto scale_width = static_cast<float>(scales.width);
   if (sample.resize) {
     sample.resize->scale_height *= scale_height;
     sample.resize->scale_width *= scale_height;
@@ -97,7 +116,8 @@ cv::Size resized_size(const DetResize& options, cv::Size size) {
     DetResize effective = options;
     if (target) effective.limit_type = Limit::kNone;
     const double scale = scale_for(effective, target, size);
-    result = {rounded_to_32(size.width, scale), rounded_to_32(size.height, scale)};
+    const auto side = options.exact ? rounded : rounded_to_32;
+    result = {side(size.width, scale), side(size.height, scale)};
     if (target) {
       result = {std::min(result.width, target->width), std::min(result.height, target->height)};
     }
@@ -119,13 +139,13 @@ void det_resize(const DetResize& options, bool training, Sample& sample) {
   cv::resize(sample.image, resized, to, 0, 0, opencv_flag(options.interpolation));
   sample.image = resized;
   if (pads(options)) place_on_canvas(*effective_target(options), sample.image);
-  note_resize(from, to, sample);
+  const Scales scales = scales_of(options, from, to);
+  note_resize(from, scales, sample);
   if (!training) return;
-  const double scale_x = static_cast<double>(to.width) / from.width;
-  const double scale_y = static_cast<double>(to.height) / from.height;
   for (auto& region : sample.regions) {
     for (auto& corner : region.polygon) {
-      corner = {static_cast<float>(corner.x * scale_x), static_cast<float>(corner.y * scale_y)};
+      corner = {static_cast<float>(corner.x * scales.width),
+                static_cast<float>(corner.y * scales.height)};
     }
   }
 }

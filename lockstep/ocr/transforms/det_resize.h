@@ -10,9 +10,9 @@ namespace lockstep::ocr {
 /// limit kMin: enlarged until the short side is limit_side_len; kMax: reduced until the long side
 /// is; kNone with a target and keep_ratio: as large as fits the target. In these cases each side is
 /// cut to a whole number, then rounded to a multiple of 32 (halves to the even multiple, at least
-/// 32, not the divisor: as in MindOCR) and limited to the target. kNone otherwise: the target, or
-/// the image's own size. At last, with force_divisable and without padding, each side is raised to
-/// a multiple of the divisor.
+/// 32, not the divisor: as in MindOCR) and limited to the target; `exact`: it is only rounded.
+/// kNone otherwise: the target, or the image's own size. At last, with force_divisable and without
+/// padding, each side is raised to a multiple of the divisor.
 cv::Size resized_size(const DetResize& options, cv::Size size);
 
 /// The target as it is used: with force_divisable rounded to multiples of the divisor.
@@ -20,6 +20,7 @@ std::optional<cv::Size> effective_target(const DetResize& options);
 
 /// Resizes the image and, with `padding` and a target, puts it on a black canvas of the target's
 /// size. `training`: polygons are scaled along; else they stay in the source's coordinates.
+/// `exact`: both scales are the one that fits the target, whatever rounding made of the sides.
 /// Sets `resize`; a second DetResize multiplies both its scales by the vertical one, as in MindOCR.
 /// Error(kInvalidArgument): more than kMaxImagePixels.
 void det_resize(const DetResize& options, bool training, Sample& sample);

@@ -89,6 +89,7 @@ struct DetResize {
   std::optional<std::array<int, 2>> target_size{};  ///< Rows, columns; makes the limit kNone.
   bool keep_ratio = true;
   bool padding = false;
+  bool exact = false;  ///< Sides that keep the ratio are rounded to whole pixels, not to 32.
   Limit limit_type = Limit::kMin;
   int limit_side_len = 736;
   bool force_divisable = true;

@@ -117,6 +117,14 @@ Json range(const KeyRange& keys, bool keys_only, int64_t revision) {
   return json;
 }
 
+Json newest(const KeyRange& keys) {
+  Json json = range(keys, /*keys_only=*/true);
+  json["sort_order"] = "DESCEND";
+  json["sort_target"] = "MOD";
+  json["limit"] = "1";
+  return json;
+}
+
 Json put(std::string_view key, std::string_view value, int64_t lease) {
   Json json = {{"key", encode_base64(key)}, {"value", encode_base64(value)}};
   if (lease != 0) json["lease"] = std::to_string(lease);

@@ -24,6 +24,8 @@ KeyRange keys_below(std::string prefix);
 
 // Operations: bodies of calls by themselves, and parts of a transaction.
 Json range(const KeyRange& keys, bool keys_only = false, int64_t revision = 0);
+/// Of these keys the one that was changed last, without its value.
+Json newest(const KeyRange& keys);
 Json put(std::string_view key, std::string_view value, int64_t lease = 0);
 Json erase(std::string_view key);
 

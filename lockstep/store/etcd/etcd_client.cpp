@@ -15,7 +15,7 @@ constexpr auto kLeastCallTime = 1s;
 /// Of one attempt: a member that is stuck must not use up the time of the others.
 constexpr auto kAttemptTime = 5s;
 /// A stream is opened anew so often, should its member have vanished without a word.
-constexpr auto kStreamTime = 20s;
+constexpr auto kStreamTime = 60s;
 /// A watch that hears nothing must know that etcd is there, and waits for that so much longer.
 constexpr auto kWatchGrace = 5s;
 
@@ -26,31 +26,57 @@ std::string name_of(const EtcdOptions& options) {
   return name;
 }
 
-/// What comes of one connection of a watch.
-struct Stream {
-  int64_t next_revision;  ///< Where another connection has to begin.
-  const EtcdClient::OnMessage& on_message;
-  Deadline deadline;
-  std::string rest{};  ///< Of a line that has not come whole.
+}  // namespace
+
+/// One connection of a watch.
+struct EtcdClient::Stream {
+  Stream(EtcdClient& client, size_t of_member, const etcd::KeyRange& of_keys, int64_t revision)
+      : member(of_member),
+        keys(of_keys),
+        next_revision(revision),
+        http(client.http_.tls(), client.url(of_member, "/v3/watch"),
+             etcd::watch_body(of_keys, revision)) {}
+
+  size_t member;
+  etcd::KeyRange keys;
+  int64_t next_revision;  ///< That it, or another connection, goes on with.
+  HttpStream http;
+  Deadline old = Deadline::after(kStreamTime);
+  std::string rest{};  ///< Of a line that has not come whole, or was not wanted yet.
   bool heard = false;
   bool enough = false;
   bool behind = false;      ///< What is wanted next is more than one ahead of that member.
   std::string cancelled{};  ///< Why etcd ended it, but for a start that it has forgotten.
 
+  HttpClient::Result read(Deadline limit, Deadline deadline, const OnMessage& on_message) {
+    enough = false;
+    if (!rest.empty() && !feed({}, deadline, on_message))
+      return {HttpClient::Outcome::kAnswered, 200, {}, {}};
+    return http.read(limit,
+                     [&](std::string_view bytes) { return feed(bytes, deadline, on_message); });
+  }
+  bool can_go_on() const {
+    return http.open() && heard && !behind && cancelled.empty() && !old.passed();
+  }
+
+ private:
   /// False when no more is wanted.
-  bool feed(std::string_view bytes) {
+  bool feed(std::string_view bytes, Deadline deadline, const OnMessage& on_message) {
     rest += bytes;
     if (rest.size() > HttpClient::kMaxBytes)
       throw Error(ErrorCode::kCorrupt, "etcd's answer to a watch has no end");
     size_t begin = 0;
-    for (size_t end = 0; (end = rest.find('\n', begin)) != std::string::npos; begin = end + 1) {
-      if (end > begin && !take(std::string_view(rest).substr(begin, end - begin))) return false;
+    bool more = true;
+    for (size_t end = 0; more && (end = rest.find('\n', begin)) != std::string::npos;
+         begin = end + 1) {
+      if (end > begin)
+        more = take(std::string_view(rest).substr(begin, end - begin), deadline, on_message);
     }
     rest.erase(0, begin);
-    return true;
+    return more;
   }
 
-  bool take(std::string_view line) {
+  bool take(std::string_view line, Deadline deadline, const OnMessage& on_message) {
     const auto answer = etcd::parse_watch(line);
     heard = true;
     behind = answer.revision != 0 && answer.revision + 1 < next_revision;
@@ -65,8 +91,6 @@ struct Stream {
     return !enough && !deadline.passed();
   }
 };
-
-}  // namespace
 
 /// Which member is asked next, and the pauses when all have failed.
 class EtcdClient::Attempts {
@@ -101,6 +125,8 @@ EtcdClient::EtcdClient(const EtcdOptions& options)
       use_tls_(options.use_tls),
       name_(name_of(options)),
       http_(options.tls) {}
+
+EtcdClient::~EtcdClient() = default;
 
 std::string EtcdClient::url(size_t member, const char* path) const {
   return fmt::format("{}://{}{}", use_tls_ ? "https" : "http", to_string(members_[member]), path);
@@ -164,31 +190,70 @@ void EtcdClient::check_has_been_at(int64_t revision, Deadline deadline) {
                           now, revision));
 }
 
+std::unique_ptr<EtcdClient::Stream> EtcdClient::take_stream(const etcd::KeyRange& keys,
+                                                            int64_t start_revision) {
+  const MutexLock lock(mutex_);
+  if (!kept_ || kept_->next_revision != start_revision || kept_->keys.first != keys.first ||
+      kept_->keys.end != keys.end || kept_->member != current_ % members_.size() ||
+      !kept_->can_go_on()) {
+    return nullptr;
+  }
+  return std::move(kept_);
+}
+
+void EtcdClient::keep_stream(std::unique_ptr<Stream> stream) {
+  if (!stream->can_go_on()) return;
+  const MutexLock lock(mutex_);
+  kept_ = std::move(stream);
+}
+
+bool EtcdClient::is_watching(const etcd::KeyRange& keys, int64_t start_revision) {
+  auto stream = take_stream(keys, start_revision);
+  if (!stream) return false;
+  keep_stream(std::move(stream));
+  return true;
+}
+
 bool EtcdClient::watch(const etcd::KeyRange& keys, int64_t start_revision, Deadline deadline,
                        const OnMessage& on_message) {
   const Deadline end =
       Deadline::at(std::max(deadline.when(), Deadline::Clock::now()) + kWatchGrace);
   Attempts attempts(*this);
+  std::unique_ptr<Stream> stream = take_stream(keys, start_revision);
   while (true) {
-    const size_t member = attempts.member();
-    Stream stream{start_revision, on_message, deadline};
-    const Deadline limit = (deadline.passed() ? end : deadline).at_most(kStreamTime);
-    auto result = http_.post(url(member, "/v3/watch"), etcd::watch_body(keys, start_revision),
-                             limit, [&](std::string_view bytes) { return stream.feed(bytes); });
-    start_revision = stream.next_revision;
-    if (stream.enough) return true;
-    if (stream.behind) {
+    const size_t member = stream ? stream->member : attempts.member();
+    if (!stream) stream = std::make_unique<Stream>(*this, member, keys, start_revision);
+    // A stream that was never heard must say that it is there, however late that is.
+    const bool at_end = deadline.passed() && !stream->heard;
+    const Deadline limit =
+        (at_end ? end : deadline).at_most(stream->heard ? kStreamTime : kAttemptTime);
+    auto result = stream->read(limit, deadline, on_message);
+    start_revision = stream->next_revision;
+    if (stream->enough) {
+      keep_stream(std::move(stream));
+      return true;
+    }
+    if (stream->behind) {
+      stream.reset();
       check_has_been_at(start_revision - 1, end);
       attempts.next(member, "it is behind the others", /*timed_out=*/false, end);
       continue;
     }
-    if (stream.heard && deadline.passed()) return false;
+    if (stream->heard && deadline.passed()) {
+      keep_stream(std::move(stream));
+      return false;
+    }
     const bool timed_out = result.outcome == HttpClient::Outcome::kTimedOut;
-    if (stream.heard && timed_out) continue;
+    if (stream->heard && timed_out) {
+      if (!stream->can_go_on()) stream.reset();
+      continue;
+    }
+    const std::string cancelled = stream->cancelled;
+    stream.reset();
     std::string why;
     if (auto answer = judge(member, std::move(result), why); answer && answer->refusal)
       throw foreign(member, answer->refusal->message);
-    if (!stream.cancelled.empty()) why = stream.cancelled;
+    if (!cancelled.empty()) why = cancelled;
     attempts.next(member, why.empty() ? "the stream ended" : why, timed_out, end);
   }
 }

@@ -3,11 +3,13 @@
 
 #include <atomic>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/mutex.h"
 #include "lockstep/store/etcd/api.h"
 #include "lockstep/store/etcd/etcd_store.h"
 
@@ -16,6 +18,9 @@ namespace lockstep {
 class EtcdClient {
  public:
   explicit EtcdClient(const EtcdOptions& options);
+  ~EtcdClient();
+  EtcdClient(const EtcdClient&) = delete;
+  EtcdClient& operator=(const EtcdClient&) = delete;
 
   struct Answer {
     std::string body;
@@ -28,15 +33,22 @@ class EtcdClient {
   Answer call(const char* path, const std::string& body, Deadline deadline);
 
   /// Hands each message of a stream to `on_message`, until that returns false. False: the deadline
-  /// passed first. A stream that breaks begins again, with its first message.
+  /// passed first. A stream that breaks begins again, with its first message. It stays open for the
+  /// next call, which goes on with it where it begins at the revision that comes next.
   using OnMessage = std::function<bool(const etcd::WatchAnswer&)>;
   bool watch(const etcd::KeyRange& keys, int64_t start_revision, Deadline deadline,
              const OnMessage& on_message);
+
+  /// The next watch() of these keys from there on opens no stream.
+  bool is_watching(const etcd::KeyRange& keys, int64_t start_revision);
 
   const std::string& name() const { return name_; }  ///< "etcd://a:2379,b:2379"
 
  private:
   class Attempts;
+  struct Stream;
+  std::unique_ptr<Stream> take_stream(const etcd::KeyRange& keys, int64_t start_revision);
+  void keep_stream(std::unique_ptr<Stream> stream);
   void check_has_been_at(int64_t revision, Deadline deadline);
   std::string url(size_t member, const char* path) const;
   Error foreign(size_t member, const std::string& what) const;
@@ -48,6 +60,8 @@ class EtcdClient {
   std::string name_;
   HttpClient http_;
   std::atomic<size_t> current_ = 0;  ///< The member that answered last.
+  Mutex mutex_;
+  std::unique_ptr<Stream> kept_ LOCKSTEP_GUARDED_BY(mutex_);  ///< Open, and read by nobody now.
 };
 
 }  // namespace lockstep

@@ -13,6 +13,8 @@ namespace {
 
 /// etcd makes less of a time to live into this.
 constexpr int64_t kLeastTtl = 2;
+/// Of a second of a lease: for so long another renewal would change nothing worth a call.
+constexpr auto kFreshPart = 20ms;
 /// How long notes of a client that was killed stay.
 constexpr int64_t kNoteTtl = 3600;
 
@@ -66,11 +68,18 @@ bool EtcdStore::is_own(int64_t lease) const {
                      [&](const auto& each) { return each.second == lease; });
 }
 
-/// A sign of life for the lease of a held key. Errors: kPeerLost when it came too late.
+/// A sign of life for the lease of a held key; one is enough for all keys that are renewed
+/// together. Errors: kPeerLost when it came too late.
 void EtcdStore::renew(const std::string& key, Deadline deadline) {
-  const int64_t lease = held_.at(key);
+  const int64_t lease = held_.at(key).lease;
+  const auto fresh = renewed_.find(lease);
+  if (fresh != renewed_.end() && !fresh->second.passed()) return;
+  const Deadline::Clock::time_point began = Deadline::Clock::now();
   const std::string body = ask("/v3/lease/keepalive", etcd::lease_body(lease), deadline);
-  if (etcd::parse_lease_ttl(body) > 0) return;
+  if (const int64_t ttl_s = etcd::parse_lease_ttl(body); ttl_s > 0) {
+    renewed_.insert_or_assign(lease, Deadline::at(began + ttl_s * kFreshPart));
+    return;
+  }
   const auto it = std::find_if(leases_.begin(), leases_.end(),
                                [&](const auto& each) { return each.second == lease; });
   {
@@ -81,6 +90,15 @@ void EtcdStore::renew(const std::string& key, Deadline deadline) {
         it->first, quote_key(key));
   }
   check_lost();
+}
+
+/// With this value, after renew(): then nothing needs to be written, which every member would have
+/// to agree on.
+bool EtcdStore::holds_still(const std::string& key, const std::string& value, Deadline deadline) {
+  const Held& held = held_.at(key);
+  if (held.value != value) return false;
+  const auto found = range({full(key), ""}, deadline).items;
+  return !found.empty() && found[0].lease == held.lease && found[0].value == value;
 }
 
 /// One hold() at a time. Each waits for its turn no longer than its own deadline.
@@ -116,7 +134,11 @@ StoreReply EtcdStore::take_hold(const StoreRequest& request, Deadline deadline) 
   const int64_t ttl_s = std::max(kLeastTtl, (request.number + 999) / 1000);
   StoreReply reply;
   const MutexLock lock(hold_mutex_);
-  if (held_.contains(name)) renew(name, deadline);
+  if (held_.contains(name)) {
+    renew(name, deadline);
+    reply.yes = holds_still(name, request.value, deadline);
+    if (reply.yes) return reply;
+  }
   etcd::Transaction write;
   write.conditions.push_back(etcd::if_missing(key));
   write.else_ranges.push_back(etcd::range({key, ""}));
@@ -134,7 +156,7 @@ StoreReply EtcdStore::take_hold(const StoreRequest& request, Deadline deadline) 
     auto result = etcd::parse_transaction(answer.body);
     reply.yes = true;
     if (result.succeeded) {
-      held_[name] = lease;
+      held_[name] = {lease, request.value};
       return reply;
     }
     const auto& found = result.found();
@@ -144,7 +166,7 @@ StoreReply EtcdStore::take_hold(const StoreRequest& request, Deadline deadline) 
     }
     reply.yes = is_own(found[0].lease);
     if (!reply.yes) held_.erase(name);
-    if (reply.yes && found[0].value == request.value) held_[name] = found[0].lease;
+    if (reply.yes && found[0].value == request.value) held_[name] = {found[0].lease, request.value};
     if (!reply.yes || found[0].value == request.value) return reply;
     write.conditions = {etcd::if_revision(key, found[0].mod_revision)};
   }

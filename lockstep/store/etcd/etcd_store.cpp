@@ -18,6 +18,8 @@ constexpr size_t kMaxTransaction = 1 << 20;
 
 /// etcd hands out what a watch has missed some time after its first message, which is empty.
 constexpr auto kHistoryTime = 1s;
+/// What an open stream may take to bring what was written before.
+constexpr auto kStreamLag = 100ms;
 
 std::string random_id() {
   std::random_device random;
@@ -289,6 +291,19 @@ StoreReply EtcdStore::keys_below_prefix(const StoreRequest& request, Deadline de
   return reply;
 }
 
+/// Whether there is something since `version` that would not have come when the deadline passes.
+bool EtcdStore::may_miss(const etcd::KeyRange& keys, int64_t version, Deadline deadline) {
+  if (!client_.is_watching(keys, version + 1)) {
+    return deadline.left() < kHistoryTime &&
+           range({full(""), ""}, deadline, /*keys_only=*/true).revision > version;
+  }
+  // An open stream has it at once; so often that nobody sees a difference.
+  if (deadline.left() > kStreamLag) return false;
+  const auto found =
+      etcd::parse_range(ask("/v3/kv/range", etcd::newest(keys).dump(), deadline)).items;
+  return !found.empty() && found[0].mod_revision > version;
+}
+
 StoreReply EtcdStore::changes_below(const StoreRequest& request, Deadline deadline) {
   const auto keys = etcd::keys_below(full(request.keys[0]));
   StoreReply reply;
@@ -303,8 +318,7 @@ StoreReply EtcdStore::changes_below(const StoreRequest& request, Deadline deadli
     auto now = range(keys, deadline);
     for (auto& item : now.items) note(std::move(item), /*erased=*/false);
     reply.number = now.revision;
-  } else if (deadline.left() < kHistoryTime &&
-             range({full(""), ""}, deadline, /*keys_only=*/true).revision > request.number) {
+  } else if (may_miss(keys, request.number, deadline)) {
     deadline = Deadline::after(kHistoryTime);  // what is there must be found, however late it is
   }
   int64_t compacted = 0;

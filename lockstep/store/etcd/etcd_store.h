@@ -23,12 +23,13 @@ struct EtcdOptions {
 ///
 /// What differs from other stores:
 ///  * Every call is tried again, here and at the other members, while its deadline is not over, so
-///  a
-///    restart of etcd is waited for; a watch waits for up to 5 s longer before it says kTimeout.
+///    a restart of etcd is waited for; a watch waits for up to 5 s longer before it says kTimeout.
 ///  * A held key is a lease. Times to live are rounded up to whole seconds, at least 2 (etcd's own
 ///    limit), and count from the last hold() alone. A holder that is killed is silent: its keys
-///    last until then. hold() of the same value keeps the earlier time to live. A holder whose
-///    lease is found gone has lost all: each later call throws kPeerLost.
+///    last until then. hold() of the same value keeps the earlier time to live, and writes nothing;
+///    keys that are renewed together cost one renewal. A holder whose lease is found gone has lost
+///    all: each later call throws kPeerLost.
+///  * One stream serves the watches of a prefix that follow each other.
 ///  * set_many writes 100 keys at a time. wait and check read 100 keys at a time, at one revision.
 ///  * A value may have as many bytes as etcd's --max-request-bytes allows (1.5 MiB unless set).
 ///  * add and compare_set write a second key with each call, by which they know after a lost

@@ -37,12 +37,15 @@ class EtcdStore final : public RequestStore {
   StoreReply remove(const std::string& key, Deadline deadline);
   StoreReply keys_below_prefix(const StoreRequest& request, Deadline deadline);
   StoreReply changes_below(const StoreRequest& request, Deadline deadline);
+  bool may_miss(const etcd::KeyRange& keys, int64_t version, Deadline deadline);
 
   class HoldTurn;
   StoreReply take_hold(const StoreRequest& request, Deadline deadline);
   int64_t lease_of(int64_t ttl_s, Deadline deadline) LOCKSTEP_REQUIRES(hold_mutex_);
   int64_t grant(int64_t ttl_s, Deadline deadline);
   void renew(const std::string& key, Deadline deadline) LOCKSTEP_REQUIRES(hold_mutex_);
+  bool holds_still(const std::string& key, const std::string& value, Deadline deadline)
+      LOCKSTEP_REQUIRES(hold_mutex_);
   bool is_own(int64_t lease) const LOCKSTEP_REQUIRES(hold_mutex_);
 
   std::string full(std::string_view key) const { return root_ + "k/" + std::string(key); }
@@ -63,7 +66,12 @@ class EtcdStore final : public RequestStore {
 
   Mutex hold_mutex_;                                                    ///< One hold() at a time.
   std::map<int64_t, int64_t> leases_ LOCKSTEP_GUARDED_BY(hold_mutex_);  ///< By time to live.
-  std::map<std::string, int64_t> held_ LOCKSTEP_GUARDED_BY(hold_mutex_);
+  struct Held {
+    int64_t lease = 0;
+    std::string value;  ///< As this client wrote it last.
+  };
+  std::map<std::string, Held> held_ LOCKSTEP_GUARDED_BY(hold_mutex_);
+  std::map<int64_t, Deadline> renewed_ LOCKSTEP_GUARDED_BY(hold_mutex_);  ///< Fresh until then.
 
   Mutex mutex_;
   std::string lost_ LOCKSTEP_GUARDED_BY(mutex_);  ///< Why this client is no more; empty: it is.

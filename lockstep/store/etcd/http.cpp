@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <exception>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "lockstep/base/error.h"
@@ -23,6 +25,13 @@ struct Curl {
   decltype(&curl_easy_cleanup) cleanup;
   decltype(&curl_easy_strerror) strerror;
   decltype(&curl_slist_append) slist_append;
+  decltype(&curl_multi_init) multi_init;
+  decltype(&curl_multi_cleanup) multi_cleanup;
+  decltype(&curl_multi_add_handle) multi_add;
+  decltype(&curl_multi_remove_handle) multi_remove;
+  decltype(&curl_multi_perform) multi_perform;
+  decltype(&curl_multi_poll) multi_poll;
+  decltype(&curl_multi_info_read) multi_info;
 };
 
 /// Never unloaded. Errors: kUnavailable.
@@ -48,6 +57,13 @@ Curl load_curl() {
   find(curl.cleanup, "curl_easy_cleanup");
   find(curl.strerror, "curl_easy_strerror");
   find(curl.slist_append, "curl_slist_append");
+  find(curl.multi_init, "curl_multi_init");
+  find(curl.multi_cleanup, "curl_multi_cleanup");
+  find(curl.multi_add, "curl_multi_add_handle");
+  find(curl.multi_remove, "curl_multi_remove_handle");
+  find(curl.multi_perform, "curl_multi_perform");
+  find(curl.multi_poll, "curl_multi_poll");
+  find(curl.multi_info, "curl_multi_info_read");
   curl.global_init(CURL_GLOBAL_DEFAULT);
   return curl;
 }
@@ -116,11 +132,11 @@ CURL* make_handle(const TlsFiles& tls) {
   return handle;
 }
 
-HttpClient::Outcome outcome_of(const Transfer& transfer, CURLcode code) {
+HttpClient::Outcome outcome_of(CURLcode code) {
   using Outcome = HttpClient::Outcome;
-  if (code == CURLE_OK || transfer.enough) return Outcome::kAnswered;
-  if (transfer.too_large) return Outcome::kTooLarge;
   switch (code) {
+    case CURLE_OK:
+      return Outcome::kAnswered;
     case CURLE_COULDNT_RESOLVE_HOST:
     case CURLE_COULDNT_CONNECT:
     case CURLE_SSL_CONNECT_ERROR:
@@ -136,6 +152,12 @@ HttpClient::Outcome outcome_of(const Transfer& transfer, CURLcode code) {
     default:
       return Outcome::kBroken;
   }
+}
+
+HttpClient::Outcome outcome_of(const Transfer& transfer, CURLcode code) {
+  if (transfer.enough) return HttpClient::Outcome::kAnswered;
+  if (transfer.too_large && code != CURLE_OK) return HttpClient::Outcome::kTooLarge;
+  return outcome_of(code);
 }
 
 }  // namespace
@@ -185,6 +207,103 @@ HttpClient::Result HttpClient::post(const std::string& url, const std::string& b
     idle_->handles.push_back(handle);
   }
   if (transfer.failure) std::rethrow_exception(transfer.failure);
+  return result;
+}
+
+namespace {
+
+constexpr long kConnectMs = 5000;
+
+}  // namespace
+
+struct HttpStream::Impl {
+  Impl(const TlsFiles& tls, const std::string& url, std::string posted)
+      : sent(std::move(posted)), easy(make_handle(tls)), multi(libcurl().multi_init()) {
+    const Curl& curl = libcurl();
+    if (multi == nullptr) throw Error(ErrorCode::kUnavailable, "libcurl has no memory left");
+    curl.setopt(easy, CURLOPT_URL, url.c_str());
+    curl.setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, kConnectMs);
+    curl.setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(sent.size()));
+    curl.setopt(easy, CURLOPT_POSTFIELDS, sent.data());
+    curl.setopt(easy, CURLOPT_WRITEFUNCTION, &Impl::take);
+    curl.setopt(easy, CURLOPT_WRITEDATA, this);
+    curl.multi_add(multi, easy);
+  }
+  ~Impl() {
+    libcurl().multi_remove(multi, easy);
+    libcurl().cleanup(easy);
+    libcurl().multi_cleanup(multi);
+  }
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
+
+  static size_t take(char* data, size_t size, size_t count, void* context) {
+    auto& self = *static_cast<Impl*>(context);
+    if (self.come.size() + size * count > HttpClient::kMaxBytes) return 0;
+    self.come.append(data, size * count);
+    return size * count;
+  }
+
+  int status() const {
+    long code = 0;
+    libcurl().getinfo(easy, CURLINFO_RESPONSE_CODE, &code);
+    return static_cast<int>(code);
+  }
+
+  /// Moves what can be moved now; false when the stream has ended.
+  bool move() {
+    int running = 0;
+    libcurl().multi_perform(multi, &running);
+    int left = 0;
+    while (const CURLMsg* message = libcurl().multi_info(multi, &left)) {
+      if (message->msg == CURLMSG_DONE) ended = message->data.result;
+    }
+    return !ended;
+  }
+
+  std::string sent;
+  CURL* easy;
+  CURLM* multi;
+  std::string come;  ///< And not handed out yet.
+  std::optional<CURLcode> ended;
+};
+
+HttpStream::HttpStream(const TlsFiles& tls, const std::string& url, std::string body)
+    : impl_(std::make_unique<Impl>(tls, url, std::move(body))) {}
+
+HttpStream::~HttpStream() = default;
+
+bool HttpStream::open() const {
+  return !impl_->ended;
+}
+
+HttpClient::Result HttpStream::read(Deadline deadline, const HttpClient::OnBytes& on_bytes) {
+  constexpr int kLongestPoll = 1000;
+  HttpClient::Result result;
+  while (true) {
+    const bool alive = impl_->move();
+    result.status = impl_->status();
+    const bool streams = result.status == 200;
+    if (streams && !impl_->come.empty()) {
+      const std::string bytes = std::exchange(impl_->come, {});
+      if (!on_bytes(bytes)) {
+        result.outcome = HttpClient::Outcome::kAnswered;
+        return result;
+      }
+    }
+    if (!alive) break;
+    if (deadline.passed()) {
+      result.outcome = HttpClient::Outcome::kTimedOut;
+      result.why = "no answer in time";
+      return result;
+    }
+    libcurl().multi_poll(impl_->multi, nullptr, 0, std::min(deadline.left_poll_ms(), kLongestPoll),
+                         nullptr);
+  }
+  const CURLcode code = *impl_->ended;
+  result.outcome = code == CURLE_WRITE_ERROR ? HttpClient::Outcome::kTooLarge : outcome_of(code);
+  if (code != CURLE_OK) result.why = libcurl().strerror(code);
+  result.body = std::exchange(impl_->come, {});
   return result;
 }
 

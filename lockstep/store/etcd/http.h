@@ -49,11 +49,34 @@ class HttpClient {
 
   static constexpr size_t kMaxBytes = size_t{100} << 20;
 
+  /// Files of TLS, for a stream to the same service.
+  const TlsFiles& tls() const { return tls_; }
+
  private:
   struct Idle;
   TlsFiles tls_;
   Mutex mutex_;
   std::unique_ptr<Idle> idle_ LOCKSTEP_GUARDED_BY(mutex_);  ///< Handles with their connections.
+};
+
+/// One POST whose answer has no end: it stays open between calls, on a connection of its own. Used
+/// by one thread at a time.
+class HttpStream {
+ public:
+  HttpStream(const TlsFiles& tls, const std::string& url, std::string body);
+  ~HttpStream();
+  HttpStream(const HttpStream&) = delete;
+  HttpStream& operator=(const HttpStream&) = delete;
+
+  /// Hands what comes to `on_bytes` until that has had enough (kAnswered), the deadline passes
+  /// (kTimedOut; the stream is still open), or the stream ends.
+  HttpClient::Result read(Deadline deadline, const HttpClient::OnBytes& on_bytes);
+  /// It can be read on.
+  bool open() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
 };
 
 }  // namespace lockstep

@@ -35,6 +35,8 @@ class ServerConnection {
   int fd() const { return fd_.get(); }
   uint64_t id() const { return id_; }
   const std::string& peer() const { return peer_; }
+  /// A process of this host and of this user.
+  bool is_own() const { return own_; }
   bool proved() const { return !handshake_ && (!tls_ || tls_->established()); }
   /// A client that does not take its replies is not read from, and its requests are not answered,
   /// beyond this.
@@ -54,6 +56,7 @@ class ServerConnection {
   UniqueFd fd_;
   uint64_t id_;
   std::string peer_;
+  const bool own_;
   const bool encrypted_;
   std::optional<ServerHandshake> handshake_;  ///< Until it is done.
   std::unique_ptr<TlsSession> tls_;           ///< After it, where bytes are encrypted.

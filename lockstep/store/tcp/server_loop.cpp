@@ -1,5 +1,6 @@
 #include "lockstep/store/tcp/server_loop.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -7,10 +8,12 @@
 #include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 
+#include "lockstep/base/descriptors.h"
 #include "lockstep/base/error.h"
 #include "lockstep/base/log.h"
 #include "lockstep/base/socket.h"
@@ -32,11 +35,20 @@ constexpr auto kMaxSleep = 250ms;
 constexpr auto kAcceptPause = 100ms;
 constexpr int kAcceptsPerTurn = 64;
 
-constexpr size_t kMaxRefusedHosts = 256;
+constexpr auto kSayFullEvery = 10min;
+/// Of this process's descriptors, those that clients never take: it has other things to do, too.
+constexpr rlim_t kKeptDescriptors = 64;
 
-/// Without the port.
+/// Without the port; of a process of this host, that it is one.
 std::string host_of(const std::string& peer) {
-  return peer.substr(0, peer.rfind(':'));
+  const size_t colon = peer.rfind(':');
+  return colon == std::string::npos ? "this host" : peer.substr(0, colon);
+}
+
+rlimit descriptor_limit() {
+  rlimit limit{};
+  ::getrlimit(RLIMIT_NOFILE, &limit);
+  return limit;
 }
 
 /// For messages: the first few of them.
@@ -51,29 +63,27 @@ std::string held_keys(const StoreState& state, uint64_t client) {
   return text;
 }
 
-/// Takes what the hard limit allows; true when that is more than before. Done only when needed,
-/// because the limit is inherited by every program that this process starts.
-bool raise_fd_limit() {
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= limit.rlim_max) return false;
-  limit.rlim_cur = limit.rlim_max;
-  return ::setrlimit(RLIMIT_NOFILE, &limit) == 0;
-}
-
 }  // namespace
 
 StoreServerLoop::StoreServerLoop(UniqueFd listener, std::string secret, Wire wire,
-                                 std::chrono::milliseconds handshake_limit)
+                                 std::chrono::milliseconds handshake_limit, bool own_user_only)
     : secret_(std::move(secret)),
       wire_(wire),
-      handshake_limit_(handshake_limit),
+      own_user_only_(own_user_only),
       listener_(std::move(listener)),
       shortcut_(listen_shortcut(listener_.get())),
       epoll_(::epoll_create1(EPOLL_CLOEXEC)),
       wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       clock_(std::chrono::steady_clock::now()),
-      next_id_(kFirstClientId) {
+      next_id_(kFirstClientId),
+      strangers_(handshake_limit) {
   if (!epoll_ || !wake_) throw io_error("set up the store's server");
+  if (own_user_only_ && !shortcut_) {
+    throw Error(ErrorCode::kUnavailable,
+                fmt::format("port {} is already in use: another process has its name among the "
+                            "sockets of this host; choose another, or 0 for a free one",
+                            local_port(listener_.get())));
+  }
   start_accepting();
   add_to_epoll(wake_.get(), kWakeId, EPOLLIN);
 }
@@ -116,7 +126,7 @@ void StoreServerLoop::run() {
       drop_doomed();
     }
     drop_silent();
-    drop_late_handshakes();
+    drop_strangers();
     resume_accepting();
   }
 }
@@ -134,7 +144,7 @@ std::optional<std::chrono::milliseconds> StoreServerLoop::time_to_sleep() const 
   const auto at_most = [&](std::chrono::milliseconds time) {
     least = std::clamp<std::chrono::milliseconds>(time, 0ms, least.value_or(1h));
   };
-  if (!handshakes_.empty()) at_most(handshakes_.front().deadline.left());
+  if (const auto due = strangers_.due_in(std::chrono::steady_clock::now())) at_most(*due);
   if (accept_again_) at_most(accept_again_->left());
   if (const auto due = life_signs_.next())
     at_most(std::min<std::chrono::milliseconds>(
@@ -144,14 +154,30 @@ std::optional<std::chrono::milliseconds> StoreServerLoop::time_to_sleep() const 
 
 void StoreServerLoop::accept_clients(const UniqueFd& listener) {
   for (int i = 0; i < kAcceptsPerTurn; ++i) {
+    if (!may_accept()) return pause_accepting();
     UniqueFd fd = accept_one(listener);
     if (!fd) return;
     try {
-      add_client(std::move(fd));
+      if (may_come_in(listener, fd)) add_client(std::move(fd));
     } catch (const std::exception& error) {
       log_warn(std::string("store: a client could not be taken in: ") + error.what());
     }
   }
+}
+
+/// Without a secret the kernel's word for who somebody is has to do. Over TCP it has none; who
+/// knocks there, to see whether anybody listens, is sent away.
+bool StoreServerLoop::may_come_in(const UniqueFd& listener, const UniqueFd& fd) {
+  if (!own_user_only_) return true;
+  if (listener.get() == shortcut_.get() && is_process_of(::geteuid(), fd.get())) return true;
+  if (listener.get() != shortcut_.get()) return false;
+  if (const auto more = refusals_.note("another user", std::chrono::steady_clock::now())) {
+    log_warn(
+        fmt::format("store: {} is refused: it belongs to another user, and this job has no "
+                    "LOCKSTEP_SECRET{}",
+                    peer_name(fd.get()), *more));
+  }
+  return false;
 }
 
 void StoreServerLoop::add_client(UniqueFd fd) {
@@ -164,7 +190,22 @@ void StoreServerLoop::add_client(UniqueFd fd) {
   add_to_epoll(client->fd(), id, client->interest);
   clients_[id] = std::move(client);
   count_clients();
-  handshakes_.push_back({Deadline::after(handshake_limit_), id});
+  const ServerConnection& added = *clients_.at(id);
+  // A rank of this host is one of many that come at once, and proves itself when it has a core.
+  strangers_.add(id, added.is_own() ? "" : host_of(added.peer()), std::chrono::steady_clock::now());
+}
+
+bool StoreServerLoop::may_accept() {
+  if (strangers_.full()) return false;
+  return has_descriptors() || (raise_soft_descriptor_limit() && has_descriptors());
+}
+
+/// For another client, besides those that are kept.
+bool StoreServerLoop::has_descriptors() const {
+  const rlim_t limit = descriptor_limit().rlim_cur;
+  const rlim_t kept = std::min(kKeptDescriptors, limit / 4);
+  const UniqueFd lowest(::fcntl(epoll_.get(), F_DUPFD_CLOEXEC, 0));
+  return lowest && static_cast<rlim_t>(lowest.get()) + kept < limit;
 }
 
 /// The next client that waits; empty when there is none, or no descriptor for it.
@@ -173,7 +214,8 @@ UniqueFd StoreServerLoop::accept_one(const UniqueFd& listener) {
     UniqueFd fd(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (fd || errno == EAGAIN) return fd;
     if (errno == EINTR || errno == ECONNABORTED) continue;
-    if (errno == EMFILE && raise_fd_limit()) continue;
+    // Only when needed: programs that this process starts inherit the limit.
+    if (errno == EMFILE && raise_soft_descriptor_limit()) continue;
     pause_accepting();
     return {};
   }
@@ -181,14 +223,21 @@ UniqueFd StoreServerLoop::accept_one(const UniqueFd& listener) {
 
 void StoreServerLoop::pause_accepting() {
   if (!accept_again_) {
-    log_warn(
-        fmt::format("store: no file descriptors left at {} clients; others have to wait "
-                    "(ulimit -n)",
-                    clients_.size()));
     ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, listener_.get(), nullptr);
     if (shortcut_) ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, shortcut_.get(), nullptr);
   }
   accept_again_ = Deadline::after(kAcceptPause);
+  if (say_full_again_ && !say_full_again_->passed()) return;
+  say_full_again_ = Deadline::after(kSayFullEvery);
+  if (strangers_.full()) {
+    log_warn(fmt::format("store: {} connections have not proved this job's secret; others wait",
+                         Strangers::kMost));
+  } else {
+    log_error(
+        fmt::format("store: this process may open {} files, and has {} clients: others "
+                    "cannot come in; raise the limit on this host (ulimit -n)",
+                    descriptor_limit().rlim_cur, clients_.size()));
+  }
 }
 
 void StoreServerLoop::resume_accepting() {
@@ -197,10 +246,10 @@ void StoreServerLoop::resume_accepting() {
   start_accepting();
 }
 
-/// Whether this is news of its host: who tries again and again is logged once, until it is let in.
-bool StoreServerLoop::is_first_refusal(const ServerConnection& client) {
-  if (refused_hosts_.size() >= kMaxRefusedHosts) refused_hosts_.clear();
-  return refused_hosts_.insert(host_of(client.peer())).second;
+/// A line of the first of its host, not of each: who tries again and again must not fill a disk.
+void StoreServerLoop::say_refused(const ServerConnection& client, const std::string& what) {
+  const auto more = refusals_.note(host_of(client.peer()), std::chrono::steady_clock::now());
+  if (more) log_warn("store: " + what + *more);
 }
 
 void StoreServerLoop::serve(ServerConnection& client, uint32_t events) {
@@ -218,13 +267,15 @@ void StoreServerLoop::serve(ServerConnection& client, uint32_t events) {
     } else if ((events & (EPOLLERR | EPOLLHUP)) != 0) {
       alive = false;
     }
-    if (!was_proved && client.proved()) refused_hosts_.erase(host_of(client.peer()));
+    if (!was_proved && client.proved()) {
+      strangers_.forget(client.id());
+      refusals_.forget(host_of(client.peer()));
+    }
   } catch (const WrongSecret& error) {
-    if (is_first_refusal(client))
-      log_warn(std::string("store: a client is refused: ") + error.what());
+    say_refused(client, std::string("a client is refused: ") + error.what());
     alive = false;
   } catch (const std::exception& error) {  // std::bad_alloc too: one client's, not the server's
-    log_warn("store: " + client.peer() + " is refused: " + error.what());
+    say_refused(client, client.peer() + " is refused: " + error.what());
     alive = false;
   }
   if (!alive) {
@@ -273,6 +324,7 @@ void StoreServerLoop::update_interest(ServerConnection& client) {
 void StoreServerLoop::drop(uint64_t id) {
   const auto woken = state_.drop_client(id);
   life_signs_.forget(id);
+  strangers_.forget(id);
   clients_.erase(id);  // Closing takes it out of epoll.
   count_clients();
   answer(woken);
@@ -319,16 +371,12 @@ void StoreServerLoop::drop_silent() {
   drop_doomed();
 }
 
-void StoreServerLoop::drop_late_handshakes() {
-  while (!handshakes_.empty()) {
-    const auto it = clients_.find(handshakes_.front().id);
-    const bool settled = it == clients_.end() || it->second->proved();
-    if (!settled && !handshakes_.front().deadline.passed()) return;
-    if (!settled) {
-      log_warn("store: " + it->second->peer() + " did not prove itself in time");
-      drop(it->first);
-    }
-    handshakes_.pop_front();
+void StoreServerLoop::drop_strangers() {
+  for (const auto& [id, crowd] : strangers_.overdue(std::chrono::steady_clock::now())) {
+    const ServerConnection& client = *clients_.at(id);
+    say_refused(client, client.peer() + (crowd ? " is one of too many that did not prove themselves"
+                                               : " did not prove itself in time"));
+    drop(id);
   }
 }
 

@@ -6,9 +6,7 @@
 
 #include <chrono>
 #include <cstdint>
-#include <deque>
 #include <memory>
-#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -20,13 +18,15 @@
 #include "lockstep/store/tcp/life_signs.h"
 #include "lockstep/store/tcp/server_connection.h"
 #include "lockstep/store/tcp/spinning.h"
+#include "lockstep/store/tcp/strangers.h"
 
 namespace lockstep {
 
 class StoreServerLoop {
  public:
+  /// `own_user_only`: see TcpStoreServerOptions. Errors: kUnavailable (no shortcut, then).
   StoreServerLoop(UniqueFd listener, std::string secret, Wire wire,
-                  std::chrono::milliseconds handshake_limit);
+                  std::chrono::milliseconds handshake_limit, bool own_user_only);
 
   /// Serves until stop().
   void run();
@@ -44,11 +44,14 @@ class StoreServerLoop {
   void start_accepting();
   void accept_clients(const UniqueFd& listener);
   UniqueFd accept_one(const UniqueFd& listener);
+  bool may_come_in(const UniqueFd& listener, const UniqueFd& fd);
   void add_client(UniqueFd fd);
+  bool may_accept();
+  bool has_descriptors() const;
   void pause_accepting();
   void resume_accepting();
 
-  bool is_first_refusal(const ServerConnection& client);
+  void say_refused(const ServerConnection& client, const std::string& what);
   void serve(ServerConnection& client, uint32_t events);
   void handle(ServerConnection& client, RequestFrame frame);
   void answer(const StoreAnswer& answer);
@@ -57,13 +60,13 @@ class StoreServerLoop {
 
   void drop(uint64_t id);
   void count_clients();
-  void drop_late_handshakes();
+  void drop_strangers();
   void drop_doomed();
   void drop_silent();
 
   const std::string secret_;
   const Wire wire_;
-  const std::chrono::milliseconds handshake_limit_;
+  const bool own_user_only_;
   UniqueFd listener_;
   UniqueFd shortcut_;  ///< Listens for clients of this host; empty where it cannot be had.
   UniqueFd epoll_;
@@ -76,17 +79,15 @@ class StoreServerLoop {
   uint64_t next_id_;
   std::unordered_map<uint64_t, std::unique_ptr<ServerConnection>> clients_;
 
-  struct PendingHandshake {
-    Deadline deadline;
-    uint64_t id;
-  };
-  std::deque<PendingHandshake> handshakes_;  ///< In the order of their deadlines.
-  std::set<std::string> refused_hosts_;      ///< Whose wrong secret was logged.
-  std::vector<uint64_t> doomed_;             ///< Found broken while another was being served.
+  Strangers strangers_;  ///< Who has not proved the secret yet.
+  Refusals refusals_;
+  std::vector<uint64_t> doomed_;  ///< Found broken while another was being served.
   Mutex count_mutex_;
   CondVar count_changed_;
   size_t num_clients_ LOCKSTEP_GUARDED_BY(count_mutex_) = 0;  ///< clients_.size(), for others.
-  std::optional<Deadline> accept_again_;  ///< Accepting rests until then: no descriptors left.
+  /// Accepting rests until then: there are no descriptors, or too many strangers.
+  std::optional<Deadline> accept_again_;
+  std::optional<Deadline> say_full_again_;  ///< Not earlier is that said once more.
 };
 
 }  // namespace lockstep

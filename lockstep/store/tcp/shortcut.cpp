@@ -70,22 +70,24 @@ bool is_own(const std::string& address) {
   }
 }
 
-bool is_of(uid_t user, int fd) {
-  ucred credentials{};
-  socklen_t size = sizeof credentials;
-  return ::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &credentials, &size) == 0 &&
-         credentials.uid == user;
-}
-
 UniqueFd try_shortcut(const Name& name, uid_t user) {
   // Non-blocking: with no room left among those who wait to be accepted, TCP can wait better.
   UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!fd || ::connect(fd.get(), name.get(), name.size) != 0 || !is_of(user, fd.get())) return {};
+  if (!fd || ::connect(fd.get(), name.get(), name.size) != 0 || !is_process_of(user, fd.get()))
+    return {};
   ::fcntl(fd.get(), F_SETFL, ::fcntl(fd.get(), F_GETFL) & ~O_NONBLOCK);
   return fd;
 }
 
 }  // namespace
+
+bool is_process_of(uid_t user, int fd) {
+  ucred credentials{};
+  socklen_t size = sizeof credentials;
+  // Of a socket that is not a unix socket the kernel names no process: 0 and nobody's user.
+  return ::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &credentials, &size) == 0 &&
+         credentials.pid != 0 && credentials.uid == user;
+}
 
 UniqueFd listen_shortcut(int listener) {
   const auto host = listening_address(listener);

@@ -15,7 +15,10 @@ struct TcpStoreServerOptions {
   std::string host =
       "127.0.0.1";     ///< Address to listen on. Without a secret only loopback is allowed.
   int port = 0;        ///< 0: a free one; see TcpStoreServer::port().
-  std::string secret;  ///< Job secret (base/auth.h); may be empty on loopback.
+  std::string secret;  ///< Job secret (base/auth.h); empty: as `own_user_only`.
+  /// Lets in processes of this user and host alone: the kernel says whose they are, and `secret`
+  /// only tells jobs apart. Nobody gets in over TCP then. Loopback only.
+  bool own_user_only = false;
   /// Time for a client to prove the secret; then it is dropped.
   std::chrono::milliseconds handshake_limit{5000};
   Wire wire = Wire::kPlain;  ///< Of the job; see connect_tcp_store().
@@ -23,8 +26,8 @@ struct TcpStoreServerOptions {
 
 /// Serves until destroyed; one thread with epoll, however many clients. Costs a thread and a socket
 /// to start. When descriptors run out it raises this process's soft limit to the hard one.
-/// Errors of the constructor: kUnavailable (port taken), kInvalidArgument (no secret, and not
-/// loopback or TLS).
+/// Errors of the constructor: kUnavailable (port taken, or with `own_user_only` its name among the
+/// host's sockets), kInvalidArgument (no secret, and not loopback or TLS).
 class TcpStoreServer {
  public:
   explicit TcpStoreServer(const TcpStoreServerOptions& options);
@@ -51,9 +54,16 @@ class TcpStoreServer {
 /// has one connection for all threads and no thread of its own; after kTimeout it can be used on,
 /// after kPeerLost every call throws that.
 /// `wire`: of the job; with kTls all that passes between hosts is encrypted (docs/elastic.md).
+/// An empty secret: as connect_user_store().
 /// Errors: kTimeout, kMismatch (another job's store, another build, not a store), kInvalidArgument
 /// (the server's wire is another; TLS without a secret).
 std::shared_ptr<Store> connect_tcp_store(const Endpoint& server, const std::string& secret,
                                          Deadline deadline, Wire wire = Wire::kPlain);
+
+/// The same where nothing but the user proves that both ends belong together: a server of this
+/// user, on this host, with `own_user_only`. Errors: as above; kMismatch too where what listens
+/// there is another user's.
+std::shared_ptr<Store> connect_user_store(const Endpoint& server, const std::string& secret,
+                                          Deadline deadline);
 
 }  // namespace lockstep

@@ -243,15 +243,41 @@ void TcpStoreClient::check_connection() const {
   if (!lost_.empty()) throw Error(ErrorCode::kPeerLost, name() + " " + lost_);
 }
 
-std::shared_ptr<Store> connect_tcp_store(const Endpoint& server, const std::string& secret,
-                                         Deadline deadline, Wire wire) {
-  check_wire(secret, wire);
+namespace {
+
+/// Waits until somebody listens there, by TCP, and then goes round it: of a process at the other
+/// end of TCP nobody knows whose it is. A server of this user closes such a connection when it
+/// runs.
+UniqueFd connect_to_own_user(const Endpoint& server, Deadline deadline) {
+  if (UniqueFd fd = connect_shortcut(server)) return fd;
+  const UniqueFd knock = tcp_connect(server, deadline);
+  // A name of this host has become an address now.
+  const Endpoint place = parse_endpoint(peer_name(knock.get()), 0);
+  std::optional<Deadline> last_try;
+  while (true) {
+    if (UniqueFd fd = connect_shortcut(place)) return fd;
+    if (last_try ? last_try->passed() : deadline.passed()) break;
+    pollfd item{knock.get(), POLLIN, 0};
+    if (last_try) {
+      std::this_thread::sleep_for(kEndingPause);
+    } else if (::poll(&item, 1, static_cast<int>(kEndingPause.count())) > 0) {
+      last_try = deadline.at_most(kEndingTime);
+    }
+  }
+  throw Error(last_try ? ErrorCode::kMismatch : ErrorCode::kTimeout,
+              fmt::format("what listens at {} is not a store of this user; without LOCKSTEP_SECRET "
+                          "no other is trusted",
+                          to_string(server)));
+}
+
+std::shared_ptr<Store> connect_and_prove(const Endpoint& server, const std::string& secret,
+                                         Deadline deadline, Wire wire, bool own_user) {
   // A server that is just ending may still take a connection, and closes it with itself. Where the
   // shortcut is closed it was a store, whose port is closed a moment later.
   const auto patience = deadline.at_most(kEndingTime);
   bool is_ending = false;
   while (true) {
-    UniqueFd fd = connect_shortcut(server);
+    UniqueFd fd = own_user ? connect_to_own_user(server, deadline) : connect_shortcut(server);
     is_ending = is_ending || fd;
     if (!fd) fd = tcp_connect(server, deadline);
     try {
@@ -275,6 +301,19 @@ std::shared_ptr<Store> connect_tcp_store(const Endpoint& server, const std::stri
     }
     std::this_thread::sleep_for(std::min(kEndingPause, patience.left()));
   }
+}
+
+}  // namespace
+
+std::shared_ptr<Store> connect_tcp_store(const Endpoint& server, const std::string& secret,
+                                         Deadline deadline, Wire wire) {
+  check_wire(secret, wire);
+  return connect_and_prove(server, secret, deadline, wire, secret.empty());
+}
+
+std::shared_ptr<Store> connect_user_store(const Endpoint& server, const std::string& secret,
+                                          Deadline deadline) {
+  return connect_and_prove(server, secret, deadline, Wire::kPlain, true);
 }
 
 }  // namespace lockstep

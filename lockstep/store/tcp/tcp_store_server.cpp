@@ -11,9 +11,13 @@
 namespace lockstep {
 namespace {
 
+bool for_own_user(const TcpStoreServerOptions& options) {
+  return options.own_user_only || options.secret.empty();
+}
+
 UniqueFd check_reach(UniqueFd listener, const TcpStoreServerOptions& options) {
   check_wire(options.secret, options.wire);
-  if (options.secret.empty() && !is_loopback(listener.get())) {
+  if (for_own_user(options) && !is_loopback(listener.get())) {
     throw Error(ErrorCode::kInvalidArgument,
                 fmt::format("store on '{}': without a job secret only loopback is served; give a "
                             "secret, or listen on 127.0.0.1",
@@ -28,7 +32,8 @@ class TcpStoreServer::Impl {
  public:
   Impl(UniqueFd listener, const TcpStoreServerOptions& options)
       : port_(local_port(listener.get())),
-        loop_(std::move(listener), options.secret, options.wire, options.handshake_limit),
+        loop_(std::move(listener), options.secret, options.wire, options.handshake_limit,
+              for_own_user(options)),
         thread_(start_quiet_thread([this] { serve(); })) {}
   ~Impl() {
     loop_.stop();

@@ -99,16 +99,21 @@ class DeviceGroup final : public GroupImpl {
   void exchange(const Exchange& exchange, const void* in, void* out,
                 const Waiting& waiting) override;
   void barrier(const Waiting& waiting) override { host_->barrier(waiting); }
-  void send(const void* data, int64_t count, DType dtype, int destination, int tag,
-            const Waiting& waiting) override {
-    host_->send(data, count, dtype, destination, tag, waiting);
+  bool try_send(const void* data, const Envelope& letter, int destination, CallSite site) override {
+    return host_->try_send(data, letter, destination, site);
   }
-  void recv(void* data, int64_t count, DType dtype, int source, int tag,
+  bool send(const void* data, const Envelope& letter, int destination,
             const Waiting& waiting) override {
-    host_->recv(data, count, dtype, source, tag, waiting);
+    return host_->send(data, letter, destination, waiting);
+  }
+  bool receive(int source, LetterSink& sink, const Waiting& waiting) override {
+    return host_->receive(source, sink, waiting);
   }
   std::shared_ptr<SharedBuffer> allocate(int64_t bytes, const Waiting& waiting) override {
     return host_->allocate(bytes, waiting);
+  }
+  void give_up(const Error& error, Deadline deadline) noexcept override {
+    host_->give_up(error, deadline);
   }
 
  private:

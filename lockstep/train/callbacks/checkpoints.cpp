@@ -3,10 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 
 #include "lockstep/checkpoint/module_state.h"
 #include "lockstep/checkpoint/training_checkpoint.h"
+#include "lockstep/train/callbacks/evaluation.h"
 #include "lockstep/train/resume.h"
+#include "lockstep/train/work_together.h"
 
 namespace lockstep {
 namespace {
@@ -65,18 +68,20 @@ void Checkpoints::on_start(Trainer& trainer) {
   if (state.step > 0) saved_step_ = state.step;
   if (trainer.rank() == 0 && writes_weights(config)) {
     weights_.emplace(config.train.ckpt_save_dir, config.train.weights_format, keep_policy(config),
-                     earlier_epochs(state));
+                     earlier_epochs(state), fence_);
   }
 }
 
-/// What a run that goes on judged first is the epoch before.
-void Checkpoints::on_begin(Trainer& trainer) {
-  if (!changed_) return;
-  save_epoch_weights(trainer, trainer.state().epoch);
-  save(trainer);
-}
-
 void Checkpoints::on_step(Trainer& trainer, const StepReport& report) {
+  say_notes(trainer);
+  if (unwritten_epoch_ && saved_) {  // nobody judged it
+    awaits_figure_ = false;
+    writer_.submit(
+        [this, content = saved_, due = take_due_weights()] { write_weights(*content, due, {}); });
+  }
+  unwritten_epoch_.reset();
+  value_.reset();
+  saved_.reset();
   const int64_t every = trainer.config().train.ckpt_save_steps;
   if (every == 0 || !report.updated || trainer.state().step % every != 0) return;
   if (report.step_in_epoch < report.steps_per_epoch) save(trainer);  // else the epoch's end does
@@ -88,52 +93,166 @@ void Checkpoints::record(Trainer& trainer, double value) {
   if (record_metric(trainer.state(), value)) new_best_ = true;
 }
 
+/// Of weights that this run has saved the figure alone is added.
 void Checkpoints::on_evaluation(Trainer& trainer, const EvalResult& result) {
   record(trainer, result.metric(trainer.config().metric.main_indicator));
+  awaits_figure_ = false;
+  const auto& state = trainer.state();
+  if (saved_step_ != state.step) {
+    if (new_best_ && unwritten_epoch_ == state.epoch) save(trainer);
+  } else if (saved_here_) {
+    add_figure(trainer);
+  } else {  // a run that goes on judges the epoch before
+    if (state.epoch_samples == 0) unwritten_epoch_ = state.epoch;
+    save(trainer);
+  }
 }
 
 void Checkpoints::on_epoch(Trainer& trainer, const EpochReport& report) {
-  if (!trainer.config().system.val_while_train) record(trainer, report.loss);
-  save_epoch_weights(trainer, report.epoch);
-  save(trainer);
+  const auto& system = trainer.config().system;
+  if (!system.val_while_train) record(trainer, report.loss);
+  unwritten_epoch_ = report.epoch;
+  awaits_figure_ = system.val_while_train && !value_ && evaluates_after(system, report.epoch);
+  const bool due = report.epoch % trainer.config().train.ckpt_save_epochs == 0;
+  if (due || new_best_) save(trainer);
 }
 
 /// Those of an epoch that was judged are those that were judged: with a moving average that.
-void Checkpoints::save_epoch_weights(Trainer& trainer, int64_t epoch) {
+Checkpoints::DueWeights Checkpoints::take_due_weights() {
+  DueWeights due;
+  due.best = new_best_;
+  if (awaits_figure_) return due;
+  const auto epoch = std::exchange(unwritten_epoch_, std::nullopt);
   const auto value = std::exchange(value_, std::nullopt);
+  if (epoch) due.epoch = {*epoch, value.value_or(kUnjudged)};
+  due.averaged = value.has_value();
+  return due;
+}
+
+namespace {
+
+/// The network with the moving average where there is one.
+TensorMap judged_weights(const CheckpointContent& content) {
+  TensorMap weights = content.model;
+  const auto average = content.extra.find(kEmaFile);
+  if (average == content.extra.end()) return weights;
+  for (auto& [name, tensor] : weights) {
+    const auto own = average->second.tensors.find(name);
+    if (own != average->second.tensors.end()) tensor = own->second;
+  }
+  return weights;
+}
+
+}  // namespace
+
+/// In the writer's thread. `folder`: of the same content, when there is one.
+void Checkpoints::write_weights(const CheckpointContent& content, const DueWeights& due,
+                                const std::filesystem::path& folder) {
   if (!weights_) return;
-  std::optional<AveragedWeights> average;
-  if (value) average.emplace(trainer);
-  weights_->save_epoch({epoch, value.value_or(kUnjudged)}, module_tensors(trainer.weights()));
+  const bool has_average = content.extra.contains(kEmaFile);
+  const bool same_format = weights_->format() == "safetensors" && !folder.empty();
+  const auto in_folder = [&](bool averaged) {
+    return same_format && !(averaged && has_average) ? folder / kModelFile
+                                                     : std::filesystem::path();
+  };
+  if (due.epoch) {
+    const auto weights = due.averaged ? judged_weights(content) : content.model;
+    weights_->save_epoch(*due.epoch, weights, in_folder(due.averaged));
+  }
+  if (!due.best) return;
+  const bool is_epochs = due.epoch && due.averaged;
+  weights_->save_best(judged_weights(content),
+                      is_epochs ? weights_->path_of(due.epoch->epoch) : in_folder(true));
+}
+
+void Checkpoints::wait_for_disk(Trainer& trainer) {
+  const auto limit = std::chrono::seconds(trainer.config().train.disk_timeout_s);
+  const auto& dir = trainer.config().train.ckpt_save_dir;
+  work_together(trainer.group(), fmt::format("a checkpoint is written to {}", dir.string()), limit,
+                [&] { writer_.wait(); });
+  say_notes(trainer);
 }
 
 void Checkpoints::save(Trainer& trainer) {
   auto& state = trainer.state();
   auto extra = averaging_files(trainer.averaging_state());
-  if (trainer.ema()) extra[kEmaFile] = {trainer.ema()->state(), {}};
+  wait_for_disk(trainer);  // one copy at a time
   if (trainer.rank() == 0) {
-    if (new_best_ && weights_) {  // first: who goes on from the checkpoint takes it for written
-      const AveragedWeights average(trainer);
-      weights_->save_best(module_tensors(trainer.weights()));
-    }
+    if (trainer.ema()) extra[kEmaFile] = {trainer.ema()->state(), {}};
     state.rng = rng_bytes();
-    const auto folder =
-        save_checkpoint(trainer.config().train.ckpt_save_dir, trainer.weights(),
-                        trainer.optimizer(), state, checkpoint_policy(trainer.config()), extra);
-    if (new_best_) {
-      log_.info(kTrainLogger, fmt::format("=> Best {}: {}, checkpoint saved.", state.metric,
-                                          python_float(state.best->value)));
-    } else {
-      log_.write(Severity::kDebug, kTrainLogger, fmt::format("Saved {}", folder.string()));
-    }
+    saved_ = std::make_shared<const CheckpointContent>(
+        copy_content(trainer.weights(), trainer.optimizer(), state, extra));
+    writer_.submit([this, content = saved_, due = take_due_weights(), best = new_best_,
+                    dir = trainer.config().train.ckpt_save_dir,
+                    policy = checkpoint_policy(trainer.config())] {
+      // Files of weights first: who goes on from the checkpoint takes them for written.
+      const auto folder = write_checkpoint(
+          dir, *content, policy, fence_,
+          [&](const std::filesystem::path& staged) { write_weights(*content, due, staged); });
+      note_saved(content->state, folder, best);
+    });
+  } else {
+    take_due_weights();
   }
-  trainer.group().barrier();
   saved_step_ = state.step;
+  saved_here_ = true;
   changed_ = new_best_ = false;
 }
 
+/// The tensors of the step's checkpoint stay as they are.
+void Checkpoints::add_figure(Trainer& trainer) {
+  const auto due = take_due_weights();
+  if (trainer.rank() == 0) {
+    writer_.submit([this, content = saved_, due, state = trainer.state(), best = new_best_,
+                    dir = trainer.config().train.ckpt_save_dir,
+                    policy = checkpoint_policy(trainer.config())] {
+      if (content) write_weights(*content, due, dir / step_folder_name(state.step));
+      note_saved(state, update_checkpoint(dir, state, policy, fence_), best);
+    });
+  }
+  changed_ = new_best_ = false;
+}
+
+/// In the writer's thread.
+void Checkpoints::note_saved(const TrainingState& state, const std::filesystem::path& folder,
+                             bool best) {
+  const MutexLock lock(mutex_);
+  if (best) {
+    notes_.emplace_back(Severity::kInfo,
+                        fmt::format("=> Best {}: {}, checkpoint saved.", state.metric,
+                                    python_float(state.best->value)));
+  } else {
+    notes_.emplace_back(Severity::kDebug, fmt::format("Saved {}", folder.string()));
+  }
+  saved_folders_.push_back({state.step, folder.string(), best});
+}
+
+/// Of what has been written by now; what the disk refused comes out of here.
+void Checkpoints::say_notes(Trainer& trainer) {
+  std::vector<std::pair<Severity, std::string>> notes;
+  std::vector<SavedCheckpoint> saved;
+  {
+    const MutexLock lock(mutex_);
+    notes.swap(notes_);
+    saved.swap(saved_folders_);
+  }
+  for (const auto& checkpoint : saved) trainer.saved(checkpoint);
+  for (const auto& [severity, text] : notes) log_.write(severity, kTrainLogger, text);
+  writer_.idle();
+}
+
 void Checkpoints::on_end(Trainer& trainer) {
-  if (saved_step_ != trainer.state().step || changed_) save(trainer);
+  awaits_figure_ = false;  // a signal came first
+  if (saved_step_ != trainer.state().step || changed_) {
+    save(trainer);
+  } else if (unwritten_epoch_ && saved_) {
+    writer_.submit(
+        [this, content = saved_, due = take_due_weights()] { write_weights(*content, due, {}); });
+  }
+}
+
+void Checkpoints::on_close(Trainer& trainer) {
+  wait_for_disk(trainer);
   if (trainer.rank() == 0) report_end(trainer);
 }
 

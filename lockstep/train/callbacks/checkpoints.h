@@ -1,8 +1,15 @@
 #pragma once
 
+#include <memory>
 #include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 
+#include "lockstep/base/mutex.h"
+#include "lockstep/checkpoint/background_writer.h"
 #include "lockstep/checkpoint/keep_policy.h"
+#include "lockstep/checkpoint/training_checkpoint.h"
 #include "lockstep/train/log/training_log.h"
 #include "lockstep/train/trainer.h"
 #include "lockstep/train/weight_files.h"
@@ -13,35 +20,67 @@ namespace lockstep {
 /// without evaluation, by the training loss (lower is better).
 KeepPolicy keep_policy(const Config& config);
 
-/// Saves after every epoch, every train.ckpt_save_steps steps and at the end of the run, and keeps
-/// account of the best weights. Rank 0 writes; the others wait for it. A checkpoint holds the step
-/// it was made at, so a resumed run goes on with the very next one.
-/// With train.weights_format the policy is that of the files of weights (see WeightFiles), and of
-/// the checkpoints the newest and the best are kept.
+/// Saves after every epoch (see train.ckpt_save_epochs), every train.ckpt_save_steps steps and at
+/// the end of the run, and keeps account of the best weights. A checkpoint holds the step it was
+/// made at, so a resumed run goes on with the very next one.
+///
+/// Rank 0 copies what is to be saved and trains on; a thread writes it. What that meets ends the
+/// run a step later, or at its end. Where the disk is slower than training, all ranks wait for the
+/// one before, for train.disk_timeout_s. At the end of a run all is written.
+///
+/// Weights are saved before they are judged: added before Evaluation, an epoch's checkpoint is
+/// there whatever becomes of that, and its figure comes into state.json afterwards. With
+/// train.weights_format the policy is that of the files of weights (see WeightFiles), and of the
+/// checkpoints the newest and the best are kept.
 class Checkpoints final : public Callback {
  public:
-  explicit Checkpoints(TrainingLog& log) : log_(log) {}
+  /// `fence`: of this run's writer, on rank 0.
+  explicit Checkpoints(TrainingLog& log, const WriterFence& fence = {})
+      : log_(log), fence_(fence) {}
 
   void on_start(Trainer& trainer) override;
-  void on_begin(Trainer& trainer) override;
   void on_step(Trainer& trainer, const StepReport& report) override;
   void on_evaluation(Trainer& trainer, const EvalResult& result) override;
   void on_epoch(Trainer& trainer, const EpochReport& report) override;
   void on_end(Trainer& trainer) override;
+  void on_close(Trainer& trainer) override;
 
  private:
+  /// Files of weights to write with a checkpoint.
+  struct DueWeights {
+    std::optional<EpochWeights> epoch;
+    bool averaged = false;  ///< e{N} holds the moving average, for that was judged.
+    bool best = false;
+  };
+  using Content = std::shared_ptr<const CheckpointContent>;
+
   void record(Trainer& trainer, double value);
   void save(Trainer& trainer);
-  void save_epoch_weights(Trainer& trainer, int64_t epoch);
+  void add_figure(Trainer& trainer);
+  DueWeights take_due_weights();
+  void write_weights(const CheckpointContent& content, const DueWeights& due,
+                     const std::filesystem::path& folder);
+  void wait_for_disk(Trainer& trainer);
+  void note_saved(const TrainingState& state, const std::filesystem::path& folder, bool best);
+  void say_notes(Trainer& trainer);
   void report_end(Trainer& trainer);
   std::string top_table(Trainer& trainer) const;
 
   TrainingLog& log_;
-  std::optional<int64_t> saved_step_;
-  bool changed_ = false;  // an evaluation came after the last save
+  WriterFence fence_;
+  std::optional<int64_t> saved_step_;  // in this folder, or gone on from
+  bool saved_here_ = false;            // by this run
+  bool changed_ = false;               // an evaluation came after the last save
   bool new_best_ = false;
-  std::optional<double> value_;         // of this epoch, if it was judged
-  std::optional<WeightFiles> weights_;  // rank 0
+  std::optional<double> value_;             // of this epoch, if it was judged
+  std::optional<int64_t> unwritten_epoch_;  // whose file of weights is not written yet
+  bool awaits_figure_ = false;              // that epoch is about to be judged
+  Content saved_;                           // rank 0: of the weights as they are
+  std::optional<WeightFiles> weights_;      // rank 0; the writer's, but for when it is idle
+  Mutex mutex_;
+  std::vector<std::pair<Severity, std::string>> notes_ LOCKSTEP_GUARDED_BY(mutex_);
+  std::vector<SavedCheckpoint> saved_folders_ LOCKSTEP_GUARDED_BY(mutex_);
+  BackgroundWriter writer_;  // rank 0; last: its thread uses the above
 };
 
 }  // namespace lockstep

@@ -1,5 +1,7 @@
 #include "lockstep/train/callbacks/evaluation.h"
 
+#include "lockstep/base/error.h"
+
 namespace lockstep {
 
 bool evaluates_after(const SystemConfig& config, int64_t epoch) {
@@ -12,6 +14,7 @@ void Evaluation::run(Trainer& trainer) {
   EvalHooks hooks;
   hooks.interrupted = [&] { return trainer.signalled(); };
   hooks.fault = [&](const std::string& line) { trainer.report_fault(line); };
+  hooks.judged = [&](const EvalState& state) { trainer.report_judged(state); };
   std::optional<EvalResult> result;
   {
     const AveragedWeights average(trainer);
@@ -25,9 +28,23 @@ void Evaluation::run(Trainer& trainer) {
   }
 }
 
+void Evaluation::try_out(Trainer& trainer) {
+  EvalHooks hooks;
+  hooks.max_batches = 1;
+  try {
+    const AveragedWeights average(trainer);
+    evaluate(trainer.model(), loader_, samplers_, trainer.group(), trainer.task(),
+             trainer.config().system.amp_level, hooks);
+  } catch (const Error& error) {
+    throw Error(error.code(),
+                std::string("evaluation, tried with one batch before training: ") + error.what());
+  }
+}
+
 void Evaluation::on_begin(Trainer& trainer) {
   const auto& state = trainer.state();
-  const bool at_an_end = state.epoch > 0 && state.batch_in_epoch == 0;
+  if (state.samples == 0) return try_out(trainer);
+  const bool at_an_end = state.epoch > 0 && state.epoch_samples == 0;
   if (!at_an_end || state.metric_value) return;
   if (evaluates_after(trainer.config().system, state.epoch)) run(trainer);
 }
@@ -41,7 +58,7 @@ void Evaluation::on_epoch(Trainer& trainer, const EpochReport& report) {
 void Evaluation::on_end(Trainer& trainer) {
   if (trainer.stop_reason() != StopReason::kMaxSteps) return;
   const auto& state = trainer.state();
-  if (state.batch_in_epoch > 0 && !state.metric_value) run(trainer);
+  if (state.epoch_samples > 0 && !state.metric_value) run(trainer);
 }
 
 }  // namespace lockstep

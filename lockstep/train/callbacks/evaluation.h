@@ -14,6 +14,10 @@ bool evaluates_after(const SystemConfig& config, int64_t epoch);
 /// evaluation, also at an epoch's end, and ends an evaluation under way within a batch: who sent it
 /// may not wait, and the checkpoint comes first. The run that goes on from there evaluates that
 /// epoch before its first step.
+///
+/// Before the first step of a run one batch is judged on every rank, so that what cannot work is
+/// known before an epoch is spent. What it gives is dropped.
+/// Add it behind Checkpoints: weights are saved before they are judged.
 class Evaluation final : public Callback {
  public:
   /// The caller keeps them while the trainer runs.
@@ -26,6 +30,7 @@ class Evaluation final : public Callback {
 
  private:
   void run(Trainer& trainer);
+  void try_out(Trainer& trainer);
 
   BatchSource& loader_;
   std::span<const DistributedSampler> samplers_;

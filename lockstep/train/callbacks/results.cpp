@@ -1,5 +1,13 @@
 #include "lockstep/train/callbacks/results.h"
 
+#include <fmt/format.h>
+
+#include <cmath>
+#include <utility>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/log.h"
+
 namespace lockstep {
 namespace {
 
@@ -8,80 +16,106 @@ std::vector<std::string> metric_names(Trainer& trainer) {
   return trainer.task().metric_names();
 }
 
+/// Below 0.1 us a duration says nothing.
+double rounded_ms(double ms) {
+  return rounded(ms, 4);
+}
+
 }  // namespace
+
+double rounded(double value, int places) {
+  const double factor = std::pow(10.0, places);
+  return std::round(value * factor) / factor;
+}
 
 void Results::on_start(Trainer& trainer) {
   if (trainer.rank() != 0) return;
   const auto& dir = trainer.config().train.ckpt_save_dir;
-  metrics_.emplace(dir / "metrics.jsonl", trainer.state().step);
+  metrics_.emplace(dir / "metrics.jsonl", trainer.state().step, labels_);
+  lost_ = metrics_->lost();
   result_log_.emplace(dir / "result.log", metric_names(trainer), trainer.state().epoch);
 }
 
-void Results::on_begin(Trainer& trainer) {
-  if (!evaluation_) return;
-  ResultRow row;
-  row.epoch = trainer.state().epoch;
-  add_evaluation(trainer, row);
-  if (result_log_) result_log_->add_evaluation(row);
+void Results::keep(const std::function<void()>& writing) {
+  try {
+    writing();
+  } catch (const Error& error) {
+    if (!std::exchange(warned_, true)) log_warn(fmt::format("results are lost: {}", error.what()));
+  }
+}
+
+void Results::write(const MetricsRecord& record) {
+  keep([&] { metrics_->write(record); });
 }
 
 void Results::on_step(Trainer& trainer, const StepReport& report) {
+  part_s_ += report.step_s;
   if (!metrics_ || !report.updated) return;
   const auto images =
       static_cast<double>(trainer.config().train.loader.batch_size * trainer.shards().total);
-  MetricsRecord record{"train",
-                       report.epoch,
-                       report.optimizer_steps,
-                       {{"loss", report.loss},
-                        {"lr", report.lr},
-                        {"step_ms", report.step_s * 1000},
-                        {"data_wait_ms", report.data_wait_s * 1000},
-                        {"comm_exposed_ms", report.timings.comm_exposed},
-                        {"images_per_s", report.step_s > 0 ? images / report.step_s : 0}}};
+  MetricsRecord record{
+      "train",
+      report.epoch,
+      report.optimizer_steps,
+      {{"loss", report.loss},
+       {"lr", report.lr},
+       {"step_ms", rounded_ms(report.step_s * 1000)},
+       {"data_wait_ms", rounded_ms(report.data_wait_s * 1000)},
+       {"comm_exposed_ms", rounded_ms(report.timings.comm_exposed)},
+       {"images_per_s", report.step_s > 0 ? rounded(images / report.step_s, 2) : 0}}};
   if (trainer.num_ranks() > 1) {
-    record.values.emplace_back("forward_ms", report.timings.forward);
-    record.values.emplace_back("backward_ms", report.timings.backward);
-    record.values.emplace_back("comm_hidden_ms", report.timings.comm_hidden);
+    record.values.emplace_back("forward_ms", rounded_ms(report.timings.forward));
+    record.values.emplace_back("backward_ms", rounded_ms(report.timings.backward));
+    record.values.emplace_back("comm_hidden_ms", rounded_ms(report.timings.comm_hidden));
+    record.values.emplace_back("comm_ms", rounded_ms(report.waits.moved_s * 1000));
+    record.values.emplace_back("rank_wait_ms", rounded_ms(report.waits.waited_s * 1000));
+    record.values.emplace_back("others_wait_ms", rounded_ms(report.waits.others_s * 1000));
+    record.values.emplace_back("slowest_rank", report.waits.slowest);
   }
   if (trainer.num_ranks() > 1 && trainer.config().parallel.measure_wait) {
-    record.values.emplace_back("slowest_wait_ms", report.timings.slowest_wait);
+    record.values.emplace_back("slowest_wait_ms", rounded_ms(report.timings.slowest_wait));
   }
+  for (const auto& [name, value] : report.logged) record.values.emplace_back(name, value);
+  if (report.grad_norm) record.values.emplace_back("grad_norm", *report.grad_norm);
   if (report.loss_scale) {
     record.values.emplace_back("loss_scale", report.loss_scale->scale);
     record.values.emplace_back("dropped_steps", static_cast<double>(report.loss_scale->overflows));
   }
-  metrics_->write(record);
+  write(record);
 }
 
 void Results::on_evaluation(Trainer& trainer, const EvalResult& result) {
-  evaluation_ = result;
   if (!metrics_) return;
-  MetricsRecord record{"eval", trainer.state().epoch, trainer.state().step, {}};
-  if (trainer.state().batch_in_epoch > 0) ++record.epoch;  // within an epoch
-  record.values = result.metrics;
+  const auto& state = trainer.state();
+  // Within an epoch it is that one's, at its end the last one's.
+  const int64_t epoch = state.epoch + (state.epoch_samples > 0 ? 1 : 0);
+  MetricsRecord record{"eval", epoch, state.step, result.metrics};
   if (result.loss) record.values.emplace_back("loss", *result.loss);
   record.values.emplace_back("samples", static_cast<double>(result.samples));
-  record.values.emplace_back("seconds", result.seconds);
-  metrics_->write(record);
+  record.values.emplace_back("seconds", rounded(result.seconds, 3));
+  write(record);
+  ResultRow row{.epoch = epoch, .metrics = {}, .eval_time = result.seconds};
+  for (const auto& [name, value] : result.metrics) row.metrics.emplace_back(value);
+  keep([&] { result_log_->add_evaluation(row); });
+}
+
+void Results::write_row(Trainer& trainer, ResultRow row) {
+  part_s_ = 0;
+  if (!result_log_) return;
+  row.metrics.resize(metric_names(trainer).size());
+  keep([&] { result_log_->write(row); });
 }
 
 void Results::on_epoch(Trainer& trainer, const EpochReport& report) {
-  if (result_log_) {
-    ResultRow row{report.epoch, report.loss, {}, report.seconds, std::nullopt};
-    add_evaluation(trainer, row);
-    result_log_->write(row);
-  }
-  evaluation_.reset();
+  write_row(trainer, {report.epoch, report.loss, {}, report.seconds, std::nullopt});
 }
 
-/// Where there was one; it belongs to this row alone.
-void Results::add_evaluation(Trainer& trainer, ResultRow& row) {
-  const auto evaluation = std::exchange(evaluation_, std::nullopt);
-  const auto names = metric_names(trainer);
-  row.metrics.resize(names.size());
-  if (!evaluation) return;
-  for (size_t i = 0; i < names.size(); ++i) row.metrics[i] = evaluation->metrics[i].second;
-  row.eval_time = evaluation->seconds;
+/// Of an epoch that the run ended in. Who goes on with it takes the row away again.
+void Results::on_end(Trainer& trainer) {
+  const auto& state = trainer.state();
+  if (state.batch_in_epoch == 0 || part_s_ == 0) return;
+  const double loss = state.epoch_loss / static_cast<double>(state.batch_in_epoch);
+  write_row(trainer, {state.epoch + 1, loss, {}, part_s_, std::nullopt});
 }
 
 }  // namespace lockstep

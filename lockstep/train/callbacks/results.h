@@ -1,6 +1,8 @@
 #pragma once
 
+#include <functional>
 #include <optional>
+#include <utility>
 
 #include "lockstep/observe/metrics.h"
 #include "lockstep/observe/result_log.h"
@@ -8,22 +10,39 @@
 
 namespace lockstep {
 
-/// On rank 0: metrics.jsonl (each optimizer step and evaluation) and result.log (each epoch), in
-/// train.ckpt_save_dir. A resumed run goes on in the files it finds.
+/// On rank 0: metrics.jsonl (each optimizer step and evaluation) and result.log (each epoch, and
+/// the part of one in which a run ended), in train.ckpt_save_dir. A resumed run goes on in the
+/// files it finds. A row stands there before its epoch is saved and judged; the figures come into
+/// it when they are known. What cannot be written costs a warning, once, and never the run. Add it
+/// before Checkpoints: a checkpoint's steps are in the results by then.
 class Results final : public Callback {
  public:
+  /// With labels each record of metrics.jsonl says when it was written, and by which run.
+  explicit Results(std::optional<MetricsLabels> labels = std::nullopt)
+      : labels_(std::move(labels)) {}
+
   void on_start(Trainer& trainer) override;
-  void on_begin(Trainer& trainer) override;
   void on_step(Trainer& trainer, const StepReport& report) override;
   void on_evaluation(Trainer& trainer, const EvalResult& result) override;
   void on_epoch(Trainer& trainer, const EpochReport& report) override;
+  void on_end(Trainer& trainer) override;
+  /// After on_start: the steps behind the checkpoint that the run goes on from.
+  const MetricsWriter::Lost& lost() const { return lost_; }
 
  private:
-  void add_evaluation(Trainer& trainer, ResultRow& row);
+  void write(const MetricsRecord& record);
+  void write_row(Trainer& trainer, ResultRow row);
+  void keep(const std::function<void()>& writing);
 
+  std::optional<MetricsLabels> labels_;
+  MetricsWriter::Lost lost_;
   std::optional<MetricsWriter> metrics_;
   std::optional<ResultLog> result_log_;
-  std::optional<EvalResult> evaluation_;  // of the epoch that is about to be written
+  bool warned_ = false;
+  double part_s_ = 0;  // of steps since an epoch's end
 };
+
+/// To that many places after the point.
+double rounded(double value, int places);
 
 }  // namespace lockstep

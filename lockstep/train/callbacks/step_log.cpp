@@ -2,17 +2,17 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 namespace lockstep {
 namespace {
 
-/// What part of the whole run's time waiting for data and communication took.
+/// What part of the whole run's time waiting for data, for other ranks, and communication took.
 std::string run_line(const EpochReport& sums) {
   const double percent = sums.seconds > 0 ? 100 / sums.seconds : 0;
-  return fmt::format("Steps: {} in {:.3f} s, data wait: {:.1f} %, communication: {:.1f} %",
-                     sums.steps, sums.seconds, sums.data_wait_s * percent,
-                     sums.comm_exposed_s * percent);
+  return fmt::format("Steps: {} in {:.3f} s, data wait: {:.1f} %, {}", sums.steps, sums.seconds,
+                     sums.data_wait_s * percent, sums.waits.text());
 }
 
 int64_t batch_of_rank(const Trainer& trainer) {
@@ -21,8 +21,27 @@ int64_t batch_of_rank(const Trainer& trainer) {
 
 }  // namespace
 
-void StepLog::on_start(Trainer&) {
+void StepLog::on_start(Trainer& trainer) {
+  const auto& config = trainer.config();
+  if (drops_overflows(config) && !config.system.drop_overflow_update) {
+    log_.info(kTrainLogger,
+              "loss_scaler is dynamic: a step that overflows is left out, though "
+              "system.drop_overflow_update is False");
+  }
   rate_.start(RateMeter::Clock::now());
+  timer_.start(std::chrono::seconds(config.system.log_interval_seconds), LineTimer::Clock::now());
+}
+
+void LineTimer::start(std::chrono::seconds interval, Clock::time_point now) {
+  interval_ = interval;
+  due_ = now + std::min(interval, kFirst);
+}
+
+bool StepLog::line_due(const SystemConfig& system, int64_t step_in_epoch) {
+  const auto now = LineTimer::Clock::now();
+  if (step_in_epoch % system.log_interval != 0 && !timer_.due(now)) return false;
+  timer_.written(now);
+  return true;
 }
 
 void StepLog::on_step(Trainer& trainer, const StepReport& report) {
@@ -31,16 +50,16 @@ void StepLog::on_step(Trainer& trainer, const StepReport& report) {
   ++run_.steps;
   run_.seconds += report.step_s;
   run_.data_wait_s += report.data_wait_s;
-  run_.comm_exposed_s += report.timings.comm_exposed / 1000;
+  run_.waits.add(report.waits, report.step_s);
   if (report.timings.backward > 0) {
     timings_ += report.timings;
     ++averaged_;
   }
   since_line_s_ += report.step_s;
   ++since_line_;
-  if (!config.train.dataset_sink_mode && report.step_in_epoch % config.system.log_interval == 0) {
+  if (!config.train.dataset_sink_mode && line_due(config.system, report.step_in_epoch)) {
     if (config.system.log_style == LogStyle::kMindspore) {
-      log_.plain(mindspore_step_line(report));
+      log_.every_rank(mindspore_step_line(report));
     } else {
       const double step_ms = since_line_s_ * 1000 / static_cast<double>(since_line_);
       log_.info(kTrainLogger,
@@ -83,13 +102,14 @@ void StepLog::show_progress(Trainer& trainer, const StepReport& report) {
     const auto images = static_cast<double>((total - report.optimizer_steps) * images_a_step);
     progress.left = std::chrono::seconds(std::llround(images / rate_.per_second()));
   }
+  progress.note = trainer.waits_note();
   log_.progress().update(progress);
 }
 
 void StepLog::on_epoch(Trainer& trainer, const EpochReport& report) {
   const auto& config = trainer.config();
   if (config.system.log_style == LogStyle::kMindspore) {
-    log_.plain(mindspore_epoch_line(report));
+    log_.every_rank(mindspore_epoch_line(report));
   } else {
     log_.info(kTrainLogger,
               mindocr_epoch_line(report, config.scheduler.num_epochs, batch_of_rank(trainer)));
@@ -107,6 +127,10 @@ void StepLog::on_fault(Trainer&, const std::string& line) {
   log_.write(Severity::kWarning, kDataLogger, line);
 }
 
+void StepLog::on_judged(Trainer& trainer, const EvalState& state) {
+  if (log_.progress().active()) log_.progress().update(to_progress(state, trainer.num_ranks()));
+}
+
 void StepLog::on_evaluation(Trainer&, const EvalResult& result) {
   for (const auto& line : result.lines) log_.info(kTrainLogger, line);
   log_.info(kTrainLogger, fmt::format("Performance: {}, eval time: {}", python_dict(result.metrics),
@@ -117,11 +141,11 @@ void StepLog::on_evaluation(Trainer&, const EvalResult& result) {
   rate_.start(RateMeter::Clock::now());
 }
 
-void StepLog::on_end(Trainer& trainer) {
+void StepLog::on_end(Trainer&) {
   log_.progress().finish();
   if (run_.steps > 0) log_.plain(run_line(run_));
   if (averaged_ > 0) {
-    log_.plain(timings_line(timings_, averaged_, trainer.config().parallel.measure_wait));
+    log_.plain(timings_line(timings_, averaged_, run_.waits));
   }
 }
 

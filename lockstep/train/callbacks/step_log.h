@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <set>
 
 #include "lockstep/observe/rate_meter.h"
@@ -7,6 +8,23 @@
 #include "lockstep/train/trainer.h"
 
 namespace lockstep {
+
+/// When a line is due because none came for long: soon after the start, then every so many seconds.
+/// Told what time it is.
+class LineTimer {
+ public:
+  using Clock = std::chrono::steady_clock;
+  static constexpr std::chrono::seconds kFirst{5};
+
+  /// `interval` 0: never.
+  void start(std::chrono::seconds interval, Clock::time_point now);
+  bool due(Clock::time_point now) const { return interval_.count() > 0 && now >= due_; }
+  void written(Clock::time_point now) { due_ = now + interval_; }
+
+ private:
+  std::chrono::seconds interval_{0};
+  Clock::time_point due_{};
+};
 
 /// Writes the lines of steps, epochs and evaluations in the configured style, at the end what
 /// part of the time waiting and communication took, and keeps the progress line of a terminal.
@@ -19,9 +37,11 @@ class StepLog final : public Callback {
   void on_epoch(Trainer& trainer, const EpochReport& report) override;
   void on_evaluation(Trainer& trainer, const EvalResult& result) override;
   void on_fault(Trainer& trainer, const std::string& line) override;
+  void on_judged(Trainer& trainer, const EvalState& state) override;
   void on_end(Trainer& trainer) override;
 
  private:
+  bool line_due(const SystemConfig& system, int64_t step_in_epoch);
   void show_progress(Trainer& trainer, const StepReport& report);
   void show_remarks(const std::vector<std::string>& remarks);
 
@@ -29,6 +49,7 @@ class StepLog final : public Callback {
   RateMeter rate_;
   double since_line_s_ = 0;  // time and number of the steps since the last printed line
   int64_t since_line_ = 0;
+  LineTimer timer_;
   EpochReport run_;      // sums over all steps
   StepTimings timings_;  // the same, over those whose gradients were averaged
   int64_t averaged_ = 0;

@@ -102,6 +102,9 @@ void check_columns(Section& section, const DatasetConfig& config, ModelType type
   const Names columns = section.texts("output_columns");
   Names inputs = chosen(section, "net_input_column_index", columns);
   ignore(section, "meta_data_column_index");
+  // MindOCR 0.1 counted: so many columns for the network, then those for the loss.
+  section.only("num_columns_to_net", {"1", ""}, "the networks here take the image alone");
+  ignore(section, "num_keys_of_labels");
   if (use == DataUse::kPredict) {
     ignore(section, "label_column_index");
     return;

@@ -4,6 +4,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/file.h"
+#include "lockstep/base/text.h"
 #include "lockstep/train/config/overrides.h"
 #include "lockstep/train/config/sections.h"
 #include "lockstep/train/config/yaml_reader.h"
@@ -21,9 +22,7 @@ void check_together(const Config& config, Section& root) {
   }
   if (config.model.type == ModelType::kRec) check_recogniser(config, root);
   const auto& hook = config.parallel.comm_hook;
-  const bool survives_overflows =
-      config.system.drop_overflow_update || (config.loss_scaler && config.loss_scaler->dynamic);
-  if (survives_overflows && (hook == "int8" || hook == "powersgd")) {
+  if (drops_overflows(config) && (hook == "int8" || hook == "powersgd")) {
     root.section("parallel")
         .fail("comm_hook",
               fmt::format("must be none, auto, fp16 or bf16 with a dynamic loss_scaler or "
@@ -33,12 +32,39 @@ void check_together(const Config& config, Section& root) {
   }
 }
 
+/// ", did you mean 'NAME'?" for a file of the same folder, or of that folder's sub-folders.
+std::string nearest_file(const std::filesystem::path& path) {
+  namespace fs = std::filesystem;
+  const fs::path folder = path.has_parent_path() ? path.parent_path() : ".";
+  std::vector<std::string> names;
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(folder, ignored)) {
+    if (entry.path().extension() == ".yaml") names.push_back(entry.path().filename().string());
+  }
+  return did_you_mean(path.filename().string(), names);
+}
+
+std::string read_source(const std::filesystem::path& path) {
+  try {
+    return read_file(path, YamlLimits().text_bytes);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kNotFound) throw;
+    throw Error(ErrorCode::kNotFound, std::string(error.what()) + nearest_file(path));
+  }
+}
+
 }  // namespace
+
+bool drops_overflows(const Config& config) {
+  return config.system.drop_overflow_update || (config.loss_scaler && config.loss_scaler->dynamic);
+}
 
 Config read_config(Node tree) {
   Config config;
   config.effective = std::move(tree);
   Section root(config.effective, "");
+  root.expect({"system", "common", "model", "postprocess", "metric", "loss", "scheduler",
+               "optimizer", "loss_scaler", "train", "eval", "predict", "parallel"});
   config.system = read_system(root.section("system"));
   root.any("common");
   config.model = read_model(root.section("model"));
@@ -53,9 +79,7 @@ Config read_config(Node tree) {
   config.train = read_train(root.section("train"), type);
   if (root.has("eval")) config.eval = read_eval(root.section("eval"), type);
   root.any("eval");
-  if (type != ModelType::kCls && root.has("predict")) {
-    config.predict = read_predict(root.section("predict"), type);
-  }
+  if (root.has("predict")) config.predict = read_predict(root.section("predict"), type);
   root.any("predict");
   config.parallel = read_parallel(root.section("parallel"));
   root.finish();
@@ -67,12 +91,13 @@ Config read_config(Node tree) {
 }
 
 Config load_config(const std::filesystem::path& path, std::span<const std::string> overrides) {
-  const std::string text = read_file(path, YamlLimits().text_bytes);
+  const std::string text = read_source(path);
   Node tree = parse_yaml(text, path.string());
   if (tree.kind == Node::Kind::kNull) {
     throw Error(ErrorCode::kInvalidArgument, fmt::format("{} is empty", path.string()));
   }
   apply_overrides(tree, overrides);
+  expand_variables(tree);
   Config config = read_config(std::move(tree));
   config.source = text;
   return config;

@@ -35,6 +35,7 @@ struct SystemConfig {
   std::string log_level = "logging.INFO";
   LogStyle log_style = LogStyle::kMindocr;  ///< Ours.
   int64_t log_interval = 100;               ///< Micro-steps.
+  int64_t log_interval_seconds = 30;        ///< Ours: a line at least so often; 0: by steps alone.
   bool val_while_train = false;
   int64_t val_start_epoch = 1;
   int64_t val_interval = 1;                ///< Epochs.
@@ -42,8 +43,9 @@ struct SystemConfig {
   int64_t ckpt_max_keep = 10;
   AmpLevel amp_level = AmpLevel::kO0;        ///< Of training, and of evaluation within it.
   AmpLevel amp_level_infer = AmpLevel::kO0;  ///< Of evaluation alone.
-  /// An optimizer step whose gradients are not all finite is left out, and so is its place in the
-  /// learning-rate schedule. Off, with a loss_scaler: such a step ends the run.
+  /// An optimizer step whose loss or gradients are not all finite is left out, and so is its place
+  /// in the learning-rate schedule. Off, with a static loss_scaler: such a step ends the run; a
+  /// dynamic one leaves it out all the same: see drops_overflows().
   bool drop_overflow_update = false;
 };
 
@@ -115,8 +117,11 @@ struct TrainSection {
   /// A moving average of all weights, batch norm's statistics too, is evaluated and saved.
   bool ema = false;
   double ema_decay = 0.9999;
-  std::optional<bool> pred_cast_fp32;  ///< What the network says is float32 for the loss.
   int64_t ckpt_save_steps = 0;  ///< Ours: save after so many optimizer steps, too; 0: only epochs.
+  /// Ours: save after every so many epochs. The best, and the last, are saved whenever they come.
+  int64_t ckpt_save_epochs = 1;
+  /// Ours: seconds that ranks wait for one that reads its data or writes a checkpoint.
+  int64_t disk_timeout_s = 1800;
   /// Ours: in which format best.EXT and e{N}.EXT are written beside the checkpoints: "ckpt" (the
   /// default for `det` and `rec`), "safetensors" or "none" (the default for `cls`).
   std::string weights_format = "none";
@@ -127,7 +132,6 @@ struct TrainSection {
 
 struct EvalSection {
   std::string ckpt_load_path;  ///< For evaluation alone; empty: the best in ckpt_save_dir.
-  std::optional<bool> pred_cast_fp32;
   DatasetConfig dataset;
   LoaderConfig loader;
 };
@@ -136,9 +140,9 @@ struct EvalSection {
 struct PredictSection {
   std::string ckpt_load_path;
   std::filesystem::path output_save_dir = "output";
-  std::string vis_font_path;  ///< A font file; empty: the system's.
-  DatasetConfig dataset;
-  LoaderConfig loader;
+  std::string vis_font_path;             ///< A font file; empty: the system's.
+  std::optional<DatasetConfig> dataset;  ///< Without one, that of eval.
+  std::optional<LoaderConfig> loader;    ///< The same.
 };
 
 /// Ours.
@@ -179,7 +183,7 @@ struct Config {
   std::optional<LossScalerConfig> loss_scaler;
   TrainSection train;
   std::optional<EvalSection> eval;        ///< Present when the file has the section.
-  std::optional<PredictSection> predict;  ///< The same; not of `cls`.
+  std::optional<PredictSection> predict;  ///< The same.
   ParallelConfig parallel;
   Node effective;      ///< All of it, overrides and defaults included; see write_yaml().
   std::string source;  ///< Text of the file as it was read.
@@ -191,5 +195,9 @@ Config load_config(const std::filesystem::path& path, std::span<const std::strin
 
 /// The same for a tree, which becomes Config::effective.
 Config read_config(Node tree);
+
+/// Whether steps that overflow are left out: as system.drop_overflow_update says, and always with a
+/// dynamic loss scaler, which grows until one overflows.
+bool drops_overflows(const Config& config);
 
 }  // namespace lockstep

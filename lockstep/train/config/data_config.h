@@ -1,6 +1,7 @@
 #pragma once
 // `dataset:` and `loader:` of a configuration.
 
+#include <algorithm>
 #include <cstdint>
 #include <filesystem>
 #include <map>
@@ -47,7 +48,18 @@ struct LoaderConfig {
   int64_t batch_size = 0;  ///< Per shard: per rank, unless parallel.shards says otherwise.
   bool drop_remainder = false;
   int64_t num_workers = 1;
-  int64_t prefetch_size = 4;  ///< Batches in flight.
+  int64_t prefetch_size = 4;  ///< Batches in flight at least; see batches_ahead().
 };
+
+/// Threads that make batches, where a rank has `cores` of its own.
+inline int data_threads(const LoaderConfig& config, int cores) {
+  return static_cast<int>(std::min<int64_t>(config.num_workers, cores));
+}
+
+/// Batches that `threads` make ahead: prefetch_size, but at least one in the making for each thread
+/// and one that is ready.
+inline int64_t batches_ahead(const LoaderConfig& config, int threads) {
+  return std::max(config.prefetch_size, int64_t{threads} + 1);
+}
 
 }  // namespace lockstep

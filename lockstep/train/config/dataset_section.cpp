@@ -12,11 +12,8 @@ namespace fs = std::filesystem;
 /// What each transform of a classifier takes; of the last two, MindOCR's flags about channels are
 /// only checked.
 const std::map<std::string, std::vector<std::string>> kTransforms = {
-    {"RandomCrop", {"size", "padding"}},
-    {"RandomHorizontalFlip", {"prob"}},
-    {"Normalize", {"mean", "std"}},
-    {"NormalizeImage", {"mean", "std"}},
-    {"ToCHWImage", {}},
+    {"RandomCrop", {"size", "padding"}}, {"RandomHorizontalFlip", {"prob"}},  {"Resize", {"size"}},
+    {"Normalize", {"mean", "std"}},      {"NormalizeImage", {"mean", "std"}}, {"ToCHWImage", {}},
 };
 
 void check_channel_flags(Section& args) {
@@ -82,9 +79,17 @@ void read_cifar10(Section& section, DatasetConfig& config, bool training) {
                           ? fs::path(dir)
                           : config.dataset_root / fs::path(dir)};
   section.only("label_file", {""}, "the records of Cifar10Dataset hold their labels");
-  config.usage = section.choice("usage", training ? "train" : "test", {"train", "test"});
+  config.usage = section.choice("usage", training ? "train" : "test", {"train", "test", "all"});
   config.sample_ratios = {section.number("sample_ratio", 1, 1e-9, 1)};
   config.transforms = read_pipeline(section, training);
+  accept_columns(section);
+}
+
+/// Pictures from files, for a classifier.
+void read_pictures(Section& section, DatasetConfig& config) {
+  config.data_dirs = read_paths(section, "data_dir", config.dataset_root);
+  for (const auto* key : {"label_file", "sample_ratio", "usage"}) ignore(section, key);
+  config.transforms = read_pipeline(section, false);
   accept_columns(section);
 }
 
@@ -163,10 +168,12 @@ DatasetConfig read_dataset(Section section, ModelType type, DataUse use) {
   DatasetConfig config;
   config.where = section.where("type");
   const bool cls = type == ModelType::kCls;
-  config.type = read_name(section, "type", cls ? "Cifar10Dataset" : "", types_of(type, use),
-                          {"PublayNetDataset", "KieDataset", "PubTabDataset"});
+  config.type = read_name(section, "type", cls && use != DataUse::kPredict ? "Cifar10Dataset" : "",
+                          types_of(type, use), {"PublayNetDataset", "KieDataset", "PubTabDataset"});
   config.dataset_root = section.text("dataset_root", "");
-  if (cls) {
+  if (cls && use == DataUse::kPredict) {
+    read_pictures(section, config);
+  } else if (cls) {
     read_cifar10(section, config, use == DataUse::kTrain);
   } else {
     read_text_dataset(section, config, type, use);
@@ -188,9 +195,9 @@ LoaderConfig read_loader(Section section, DataUse use) {
   section.finish();
   if (use != DataUse::kEval) return config;
   if (config.shuffle) section.fail("shuffle", "must be False: evaluation needs no order");
-  if (config.drop_remainder) {
-    section.fail("drop_remainder", "must be False: evaluation counts every sample");
-  }
+  // MindOCR makes evaluation's batches so small that they leave no remainder; here the last one may
+  // be smaller. Either way every sample counts.
+  config.drop_remainder = false;
   return config;
 }
 

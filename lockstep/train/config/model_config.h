@@ -27,6 +27,8 @@ struct BackboneConfig {
   std::vector<int64_t> out_stages;     ///< Whose outputs go on to the neck.
   bool squeeze_v2 = false;             ///< bottleneck_params.se_version: SqueezeExciteV2.
   bool always_expand = false;          ///< bottleneck_params.always_expand.
+  // det_mobilenet_v3_enhance: architecture and alpha too
+  bool disable_se = false;  ///< Without squeeze and excitation.
 };
 
 struct NeckConfig {
@@ -36,6 +38,8 @@ struct NeckConfig {
   bool bias = false;
   bool use_asf = false;           ///< Adaptive scale fusion: DBNet++.
   bool channel_attention = true;  ///< Of it.
+  // RSEFPN: out_channels too
+  bool shortcut = true;  ///< Attention is added to what it weighs.
   // RNNEncoder
   int64_t hidden_size = 512;
 };

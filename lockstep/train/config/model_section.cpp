@@ -7,10 +7,17 @@ namespace lockstep {
 namespace {
 
 constexpr auto kNone = "None";
-const std::vector<std::string> kDetBackbones = {"det_resnet18",  "det_resnet34",
-                                                "det_resnet50",  "det_resnet101",
-                                                "det_resnet152", "det_mobilenet_v3"};
+const std::vector<std::string> kDetBackbones = {"det_resnet18",
+                                                "det_resnet34",
+                                                "det_resnet50",
+                                                "det_resnet101",
+                                                "det_resnet152",
+                                                "det_mobilenet_v3",
+                                                "det_mobilenet_v3_enhance"};
 const std::vector<std::string> kRecBackbones = {"rec_resnet34", "rec_vgg7"};
+
+const std::vector<std::string> kDetNecks = {"DBFPN", "RSEFPN"};
+const std::vector<std::string> kRecNecks = {"RNNEncoder"};
 
 /// Weights: a file, an address, nothing, or True: MindOCR's address for `name`.
 std::string read_weights(Section& section, const std::string& key, const std::string& known) {
@@ -57,6 +64,18 @@ void read_mobilenet(Section& section, BackboneConfig& config) {
   block.finish();
 }
 
+void read_mobilenet_enhance(Section& section, BackboneConfig& config) {
+  config.architecture = section.choice("architecture", "large", {"large", "small"});
+  config.alpha = section.number("alpha", 1, 0.35, 1.25);
+  for (const double known : {0.35, 0.5, 0.75, 1.0, 1.25}) {
+    if (config.alpha == known) {
+      config.disable_se = section.flag("disable_se", false);
+      return;
+    }
+  }
+  section.fail("alpha", fmt::format("must be 0.35, 0.5, 0.75, 1 or 1.25, not {}", config.alpha));
+}
+
 BackboneConfig read_backbone(Section section, ModelType type) {
   BackboneConfig config;
   if (!section.has("name")) section.fail("name", "is missing");
@@ -68,11 +87,13 @@ BackboneConfig read_backbone(Section section, ModelType type) {
   }
   const bool det = type == ModelType::kDet;
   read_name(section, "name", "", det ? kDetBackbones : kRecBackbones,
-            {"det_mobilenet_v3_enhance", "rec_resnet31", "rec_resnet45",
-             "rec_resnet_master_resnet31", "SVTRNet", "abinet_backbone", "mobilenet_v1_enhance"});
+            {"rec_resnet31", "rec_resnet45", "rec_resnet_master_resnet31", "SVTRNet",
+             "abinet_backbone", "mobilenet_v1_enhance"});
   section.only("in_channels", {"3"}, "images have three channels");
   if (config.name == "det_mobilenet_v3") {
     read_mobilenet(section, config);
+  } else if (config.name == "det_mobilenet_v3_enhance") {
+    read_mobilenet_enhance(section, config);
   } else if (det) {
     config.dcn = section.flag("dcn", false);
   }
@@ -86,10 +107,13 @@ BackboneConfig read_backbone(Section section, ModelType type) {
 NeckConfig read_neck(Section section, ModelType type) {
   NeckConfig config;
   const bool det = type == ModelType::kDet;
-  const std::string own = det ? "DBFPN" : "RNNEncoder";
-  config.name = read_name(section, "name", "", {own},
-                          {"FPN", "PSEFPN", "EASTFPN", "RSEFPN", "Img2Seq", "Select", "Identity"});
-  if (det) {
+  config.name = read_name(section, "name", "", det ? kDetNecks : kRecNecks,
+                          {"FPN", "PSEFPN", "EASTFPN", "Img2Seq", "Select", "Identity"});
+  if (config.name == "RSEFPN") {
+    config.out_channels = section.whole("out_channels", 256, 16, 1 << 14);
+    if (config.out_channels % 16 != 0) section.fail("out_channels", "must be a multiple of 16");
+    config.shortcut = section.flag("shortcut", true);
+  } else if (det) {
     config.out_channels = section.whole("out_channels", 256, 4, 1 << 14);
     if (config.out_channels % 4 != 0) section.fail("out_channels", "must be a multiple of 4");
     config.bias = section.flag("bias", false);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "lockstep/base/env.h"
 #include "lockstep/base/error.h"
 #include "lockstep/base/text.h"
 #include "lockstep/train/config/yaml_reader.h"
@@ -51,7 +52,37 @@ void apply(Node& root, const std::string& item) {
   *node = std::move(value);
 }
 
+std::string expanded(const Node& node) {
+  const auto fail = [&](const std::string& why) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("{}: '{}': {}", to_string(node.place), node.text, why));
+  };
+  std::string result;
+  size_t done = 0;
+  for (size_t at; (at = node.text.find("${", done)) != std::string::npos;) {
+    const size_t end = node.text.find('}', at);
+    if (end == std::string::npos) fail("'${' has no '}'; allowed: ${NAME}, ${NAME:-default}");
+    const std::string inner = node.text.substr(at + 2, end - at - 2);
+    const size_t cut = inner.find(":-");
+    const std::string name = inner.substr(0, cut);
+    auto value = name.empty() ? std::nullopt : env(name.c_str());
+    if (!value && cut != std::string::npos) value = inner.substr(cut + 2);
+    if (!value) fail(fmt::format("the environment variable {} is not set", name));
+    result += node.text.substr(done, at - done) + *value;
+    done = end + 1;
+  }
+  return result + node.text.substr(done);
+}
+
 }  // namespace
+
+void expand_variables(Node& root) {
+  if (root.kind == Node::Kind::kScalar && root.text.find("${") != std::string::npos) {
+    root.text = expanded(root);
+  }
+  for (auto& item : root.items) expand_variables(item);
+  for (auto& entry : root.entries) expand_variables(entry.value);
+}
 
 void apply_overrides(Node& root, std::span<const std::string> items) {
   for (const auto& item : items) apply(root, item);

@@ -14,4 +14,9 @@ namespace lockstep {
 /// YAML, a key under `common`, whose anchors are resolved already).
 void apply_overrides(Node& root, std::span<const std::string> items);
 
+/// Replaces ${NAME} in every scalar by that variable of the environment, and ${NAME:-text} by
+/// `text` where it is unset or empty. Errors: kInvalidArgument with the place and the variable that
+/// is not set, or a "${" without its end.
+void expand_variables(Node& root);
+
 }  // namespace lockstep

@@ -178,7 +178,8 @@ Transform read_border(Section& args) {
 Transform read_det_resize(Section& args) {
   using Limit = ocr::DetResize::Limit;
   ocr::DetResize item;
-  const auto limit = args.choice("limit_type", "min", {"min", "max", "none"});
+  // MindOCR 0.2 wrote Python's None where it means none.
+  const auto limit = args.choice("limit_type", "min", {"min", "max", "none", "None"});
   item.limit_type = limit == "min" ? Limit::kMin : limit == "max" ? Limit::kMax : Limit::kNone;
   if (args.has("target_size")) {
     item.target_size = read_array(args, "target_size", std::array<int, 2>{}, 1, kMaxSide);
@@ -194,6 +195,26 @@ Transform read_det_resize(Section& args) {
   if (item.padding && item.limit_type == Limit::kNone && !item.target_size) {
     args.fail("padding", "needs a target_size");
   }
+  return item;
+}
+
+/// Of MindOCR 0.1: DetResize with nothing but the division.
+Transform read_grid_resize(Section& args) {
+  ocr::DetResize item;
+  item.limit_type = ocr::DetResize::Limit::kNone;
+  item.divisor = static_cast<int>(args.whole("factor", 32, 1, kMaxSide));
+  return item;
+}
+
+/// Of MindOCR 0.1: as large as fits the target, to the pixel, and black below and beside it.
+Transform read_scale_pad(Section& args) {
+  ocr::DetResize item;
+  if (!args.has("target_size")) args.fail("target_size", "is missing: [height, width]");
+  item.target_size = read_array(args, "target_size", std::array<int, 2>{}, 1, kMaxSide);
+  item.limit_type = ocr::DetResize::Limit::kNone;
+  item.padding = true;
+  item.force_divisable = false;
+  item.exact = true;
   return item;
 }
 
@@ -242,6 +263,8 @@ Transform read_rotate_vertical(Section& args) {
   return item;
 }
 
+constexpr auto kImgaug = "IaaAugment";
+
 using Reader = Transform (*)(Section&);
 
 const std::map<std::string, Reader> kReaders = {
@@ -258,22 +281,50 @@ const std::map<std::string, Reader> kReaders = {
     {"ShrinkBinaryMap", read_shrink},
     {"BorderMap", read_border},
     {"DetResize", read_det_resize},
+    {"GridResize", read_grid_resize},
+    {"ScalePadImage", read_scale_pad},
     {"RecCTCLabelEncode", read_ctc_label},
     {"RecResizeImg", read_rec_resize},
     {"RecResizeNormForInfer", read_rec_infer},
     {"Rotate90IfVertical", read_rotate_vertical},
 };
 
-Transform read_item(Section item, const std::string& name, DataUse use) {
+/// Of MindOCR 0.1, by imgaug's names: a turn that keeps the picture's size, and a flip.
+std::vector<Transform> read_iaa_augment(Section& args) {
+  std::vector<Transform> items;
+  if (args.has("Affine")) {
+    Section affine = args.section("Affine");
+    ocr::RandomRotate turn;
+    turn.degrees = read_array(affine, "rotate", turn.degrees, -360, 360);
+    if (turn.degrees[0] >= turn.degrees[1]) {
+      affine.fail("rotate", "must be [lowest, above the highest]");
+    }
+    turn.expand_canvas = false;
+    affine.finish();
+    items.push_back(turn);
+  }
+  if (args.has("Fliplr")) {
+    Section flip = args.section("Fliplr");
+    items.push_back(ocr::RandomHorizontalFlip{read_p(flip, 1)});
+    flip.finish();
+  }
+  args.any("Affine");
+  args.any("Fliplr");
+  return items;
+}
+
+std::vector<Transform> read_item(Section item, const std::string& name, DataUse use) {
   for (const auto& [known, reader] : kReaders) item.any(known);
+  item.any(kImgaug);
   item.finish();
-  if (use != DataUse::kTrain && name.starts_with("Random")) {
+  if (use != DataUse::kTrain && (name.starts_with("Random") || name == kImgaug)) {
     item.fail(name, "is random, and this pipeline may not be");
   }
   Section args = item.section(name);
-  Transform result = kReaders.at(name)(args);
+  auto items =
+      name == kImgaug ? read_iaa_augment(args) : std::vector<Transform>{kReaders.at(name)(args)};
   args.finish();
-  return result;
+  return items;
 }
 
 }  // namespace
@@ -289,7 +340,9 @@ std::vector<Transform> read_text_pipeline(Section& section, DataUse use) {
     if (node_of_item.entries.size() != 1) {
       section.fail(key, "must hold items of the form 'Name: {arguments}'");
     }
-    pipeline.push_back(read_item(item, node_of_item.entries[0].key, use));
+    for (auto& one : read_item(item, node_of_item.entries[0].key, use)) {
+      pipeline.push_back(std::move(one));
+    }
   }
   if (pipeline.empty() || !std::holds_alternative<ocr::DecodeImage>(pipeline[0])) {
     section.fail(key, "must begin with DecodeImage");

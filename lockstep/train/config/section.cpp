@@ -240,6 +240,11 @@ std::string Section::hint(const std::string& key) const {
   return "";
 }
 
+void Section::expect(const std::vector<std::string>& keys) {
+  known_ = keys;
+  finish();
+}
+
 void Section::finish() const {
   for (const auto& entry : node_->entries) {
     if (contains(known_, entry.key)) continue;

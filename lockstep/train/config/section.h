@@ -42,6 +42,9 @@ class Section {
   /// is an error that ends with `why`.
   void only(const std::string& key, const std::vector<std::string>& values, const std::string& why);
 
+  /// Errors: the first key that is none of `keys`, with the nearest of them. Before anything is
+  /// asked for: a section whose name is misspelt is not missing.
+  void expect(const std::vector<std::string>& keys);
   /// Errors: the first key that was not asked for, with the nearest that was.
   void finish() const;
 

@@ -55,6 +55,7 @@ SystemConfig read_system(Section section) {
   const auto style = section.choice("log_style", "mindocr", {"mindocr", "mindspore"});
   config.log_style = style == "mindocr" ? LogStyle::kMindocr : LogStyle::kMindspore;
   config.log_interval = section.whole("log_interval", 100, 1, kMaxCount);
+  config.log_interval_seconds = section.whole("log_interval_seconds", 30, 0, 1 << 20);
   config.val_while_train = section.flag("val_while_train", false);
   config.val_start_epoch = section.whole("val_start_epoch", 1, 1, kMaxCount);
   config.val_interval = section.whole("val_interval", 1, 1, kMaxCount);

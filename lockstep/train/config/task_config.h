@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "lockstep/ocr/metrics/options.h"
 #include "lockstep/ocr/postprocess/options.h"
@@ -33,9 +34,14 @@ struct CtcLossConfig {
 
 using LossConfig = std::variant<CrossEntropyConfig, DbLossConfig, CtcLossConfig>;
 
+/// ClsPostprocess.
+struct ClassNames {
+  std::vector<std::string> label_list;  ///< One for each class, in their order; or none.
+};
+
 /// ClsPostprocess, DBPostprocess, RecCTCLabelDecode.
 using PostprocessConfig =
-    std::variant<std::monostate, ocr::DbPostprocessOptions, ocr::CharacterOptions>;
+    std::variant<ClassNames, ocr::DbPostprocessOptions, ocr::CharacterOptions>;
 
 struct MetricConfig {
   std::string name = "ClsMetric";  ///< Or DetMetric, RecMetric.

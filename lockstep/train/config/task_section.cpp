@@ -56,7 +56,11 @@ PostprocessConfig read_db_postprocess(Section& section) {
   config.box_thresh = section.number("box_thresh", 0.7, 0, 1);
   config.max_candidates = static_cast<int>(section.whole("max_candidates", 1000, 1, 1 << 24));
   config.expand_ratio = section.number("expand_ratio", 1.5, 0, 100);
-  if (section.choice("box_type", "quad", {"quad", "poly"}) == "poly") {
+  // MindOCR 0.1 said with a flag whether boxes are polygons.
+  const bool polygons = section.has("output_polygon") && section.flag("output_polygon", false);
+  section.any("output_polygon");
+  const char* fallback = polygons ? "poly" : "quad";
+  if (section.choice("box_type", fallback, {"quad", "poly"}) == "poly") {
     config.box_type = ocr::DbPostprocessOptions::Box::kPoly;
   }
   section.choice("pred_name", "binary", {"binary"});
@@ -84,7 +88,9 @@ LossConfig read_loss(Section section, ModelType type) {
   const std::string own = type == ModelType::kCls   ? "CrossEntropySmooth"
                           : type == ModelType::kDet ? "DBLoss"
                                                     : "CTCLoss";
-  read_name(section, "name", own, {own}, kOtherLosses);
+  std::vector<std::string> names = {own};
+  if (type == ModelType::kDet) names.emplace_back("L1BalancedCELoss");  // DBLoss in MindOCR 0.1
+  read_name(section, "name", own, names, kOtherLosses);
   config = type == ModelType::kCls   ? read_cross_entropy(section)
            : type == ModelType::kDet ? read_db_loss(section)
                                      : read_ctc_loss(section);
@@ -108,7 +114,7 @@ PostprocessConfig read_postprocess(Section section, ModelType type) {
   PostprocessConfig config;
   if (type == ModelType::kCls) {
     section.choice("name", "ClsPostprocess", {"ClsPostprocess"});
-    section.any("label_list");
+    config = ClassNames{section.texts("label_list")};
   } else if (type == ModelType::kDet) {
     read_name(section, "name", "DBPostprocess", {"DBPostprocess"}, kOtherPostprocess);
     config = read_db_postprocess(section);

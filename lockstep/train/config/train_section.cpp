@@ -1,15 +1,6 @@
 #include "lockstep/train/config/sections.h"
 
 namespace lockstep {
-namespace {
-
-std::optional<bool> read_maybe_flag(Section& section, const std::string& key) {
-  section.any(key);
-  if (!section.has(key)) return std::nullopt;
-  return section.flag(key, false);
-}
-
-}  // namespace
 
 TrainSection read_train(Section section, ModelType type) {
   TrainSection config;
@@ -21,12 +12,14 @@ TrainSection read_train(Section section, ModelType type) {
   config.clip_grad = section.flag("clip_grad", false);
   config.clip_norm = section.number("clip_norm", 1, 1e-12, 1e12);
   config.ckpt_save_steps = section.whole("ckpt_save_steps", 0, 0, kMaxCount);
+  config.ckpt_save_epochs = section.whole("ckpt_save_epochs", 1, 1, kMaxCount);
+  config.disk_timeout_s = section.whole("disk_timeout_s", 1800, 1, 1 << 30);
   config.weights_format = section.choice(
       "weights_format", type == ModelType::kCls ? "none" : "ckpt", {"ckpt", "safetensors", "none"});
   config.max_steps = section.whole("max_steps", 0, 0, kMaxCount);
   config.ema = section.flag("ema", false);
   config.ema_decay = section.number("ema_decay", 0.9999, 0, 1);
-  config.pred_cast_fp32 = read_maybe_flag(section, "pred_cast_fp32");
+  ignore(section, "pred_cast_fp32");
   ignore(section, "max_call_depth");
   config.dataset = read_dataset(section.section("dataset"), type, DataUse::kTrain);
   config.loader = read_loader(section.section("loader"), DataUse::kTrain);
@@ -38,7 +31,7 @@ EvalSection read_eval(Section section, ModelType type) {
   EvalSection config;
   config.ckpt_load_path = section.text("ckpt_load_path", "");
   ignore(section, "dataset_sink_mode");
-  config.pred_cast_fp32 = read_maybe_flag(section, "pred_cast_fp32");
+  ignore(section, "pred_cast_fp32");
   config.dataset = read_dataset(section.section("dataset"), type, DataUse::kEval);
   config.loader = read_loader(section.section("loader"), DataUse::kEval);
   section.finish();
@@ -52,8 +45,14 @@ PredictSection read_predict(Section section, ModelType type) {
   config.vis_font_path = section.text("vis_font_path", "");
   ignore(section, "dataset_sink_mode");
   ignore(section, "pred_cast_fp32");
-  config.dataset = read_dataset(section.section("dataset"), type, DataUse::kPredict);
-  config.loader = read_loader(section.section("loader"), DataUse::kPredict);
+  if (section.has("dataset")) {
+    config.dataset = read_dataset(section.section("dataset"), type, DataUse::kPredict);
+  }
+  if (section.has("loader")) {
+    config.loader = read_loader(section.section("loader"), DataUse::kPredict);
+  }
+  section.any("dataset");
+  section.any("loader");
   section.finish();
   return config;
 }

@@ -70,52 +70,51 @@ fs::path weights_path(const std::string& given) {
 
 namespace {
 
-/// Why a file cannot be loaded; empty when it is there.
-std::string why_missing(const std::string& given) {
-  const fs::path path = weights_path(given);
+bool is_here(const std::string& given) {
   std::error_code ignored;
-  if (fs::exists(path, ignored)) return "";
-  if (!is_address(given)) return fmt::format("the weights {} are not there", given);
-  return fmt::format("the weights {} are not here: download that file and put it at {}", given,
-                     path.string());
+  return fs::exists(weights_path(given), ignored);
 }
 
-struct Missing {
-  std::string key;
-  std::string why;
-};
-
-std::vector<Missing> find_missing(const ModelConfig& model) {
-  std::vector<Missing> all;
-  const std::pair<const char*, const std::string&> keys[] = {
-      {"model.backbone.pretrained", model.backbone.pretrained},
-      {"model.pretrained", model.pretrained}};
-  for (const auto& [key, given] : keys) {
-    if (given.empty()) continue;
-    const std::string why = why_missing(given);
-    if (!why.empty()) all.push_back({key, why});
-  }
-  return all;
+/// `why` in brackets, where it is known.
+std::string not_here(const std::string& given, const std::string& why) {
+  if (!is_address(given)) return fmt::format("the weights {} are not there", given);
+  return fmt::format("the weights {} are not here{}: download that file and put it at {}", given,
+                     why.empty() ? "" : " (" + why + ")", weights_path(given).string());
 }
 
 }  // namespace
 
+std::vector<MissingWeights> find_missing(const ModelConfig& model) {
+  std::vector<MissingWeights> all;
+  const std::pair<const char*, const std::string&> keys[] = {
+      {"model.backbone.pretrained", model.backbone.pretrained},
+      {"model.pretrained", model.pretrained}};
+  for (const auto& [key, given] : keys) {
+    if (!given.empty() && !is_here(given)) all.push_back({key, given, is_address(given)});
+  }
+  return all;
+}
+
+std::string describe(const MissingWeights& missing, const std::string& why) {
+  return fmt::format("{}: {}; -o {}=False starts without", missing.key,
+                     not_here(missing.given, why), missing.key);
+}
+
 std::vector<std::string> missing_weights(const ModelConfig& model) {
   std::vector<std::string> lines;
-  for (const auto& [key, why] : find_missing(model)) lines.push_back(key + ": " + why);
+  for (const auto& one : find_missing(model)) {
+    if (one.is_address) {
+      lines.push_back(fmt::format("{}: the weights {} are not here: a run downloads them to {}",
+                                  one.key, one.given, weights_path(one.given).string()));
+    } else {
+      lines.push_back(one.key + ": " + not_here(one.given, ""));
+    }
+  }
   return lines;
 }
 
-void require_pretrained(const ModelConfig& model) {
-  for (const auto& [key, why] : find_missing(model)) {
-    throw Error(ErrorCode::kNotFound,
-                fmt::format("{}: {}; -o {}=False starts without", key, why, key));
-  }
-}
-
 fs::path require_weights(const std::string& given) {
-  const std::string why = why_missing(given);
-  if (!why.empty()) throw Error(ErrorCode::kNotFound, why);
+  if (!is_here(given)) throw Error(ErrorCode::kNotFound, not_here(given, ""));
   return weights_path(given);
 }
 

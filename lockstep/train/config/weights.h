@@ -1,6 +1,7 @@
 #pragma once
-// Where the weights lie that a configuration names by True or by an address: nothing is loaded from
-// the network, the files are put into a folder once. And which ones a run has left.
+// Where the weights lie that a configuration names by True or by an address: in a folder, into
+// which fetch_pretrained() (train/fetch/weights.h) or the user puts them. And which ones a run has
+// left.
 
 #include <filesystem>
 #include <string>
@@ -21,11 +22,20 @@ std::filesystem::path weights_folder();
 /// where MindOCR puts what it downloads. The first that exists; when none does, the first.
 std::filesystem::path weights_path(const std::string& given);
 
-/// A line for each `pretrained` of the model whose file is not there, with the place for it.
-std::vector<std::string> missing_weights(const ModelConfig& model);
+/// A `pretrained` of the model whose file is not there.
+struct MissingWeights {
+  std::string key;
+  std::string given;
+  bool is_address = false;
+};
+std::vector<MissingWeights> find_missing(const ModelConfig& model);
 
-/// Checks that there are none. Errors: kNotFound: the first such line, and how to do without.
-void require_pretrained(const ModelConfig& model);
+/// A line with the key, the place for the file and how to do without. `why`: it cannot be
+/// downloaded.
+std::string describe(const MissingWeights& missing, const std::string& why);
+
+/// A line for each, for --check: what a run would do about it.
+std::vector<std::string> missing_weights(const ModelConfig& model);
 
 /// The best weights that a run left in train.ckpt_save_dir: best.EXT in its own format, in another
 /// one (an earlier run's), else the checkpoint `best`. Empty when there is none of them.

@@ -51,29 +51,28 @@ std::string mindocr_epoch_line(const EpochReport& report, int64_t num_epochs, in
   const double step_ms = mean_step_ms(report);
   return fmt::format(
       "epoch: [{}/{}], loss: {:.6f}, epoch time: {:.3f} s, per step time: {:.3f} ms, "
-      "fps per card: {:.2f} img/s, data wait: {:.1f} %, communication: {:.1f} %",
+      "fps per card: {:.2f} img/s, data wait: {:.1f} %, {}",
       report.epoch, num_epochs, report.loss, report.seconds, step_ms,
       images_per_s(batch_size, step_ms), percent(report.data_wait_s, report.seconds),
-      percent(report.comm_exposed_s, report.seconds));
+      report.waits.text());
 }
 
-std::string timings_line(const StepTimings& sum, int64_t steps, bool measured_wait) {
+std::string timings_line(const StepTimings& sum, int64_t steps, const WaitSums& waits) {
   const auto mean = [&](double all) { return all / static_cast<double>(steps); };
-  const std::string line = fmt::format(
+  return fmt::format(
       "Averaged steps: {}, mean: forward {:.2f} ms, backward {:.2f} ms, communication hidden in it "
-      "{:.2f} ms, exposed {:.2f} ms",
-      steps, mean(sum.forward), mean(sum.backward), mean(sum.comm_hidden), mean(sum.comm_exposed));
-  if (!measured_wait) return line;
-  return line + fmt::format(", wait for the slowest rank {:.2f} ms", mean(sum.slowest_wait));
+      "{:.2f} ms, exposed {:.2f} ms, waiting for slower ranks {:.2f} ms",
+      steps, mean(sum.forward - sum.buffers), mean(sum.backward), mean(sum.comm_hidden),
+      mean(1000 * waits.moved_s()), mean(1000 * waits.waited_s()));
 }
 
 std::string dropped_line(const StepReport& report, int64_t num_epochs) {
   const LossScaleState scale = report.loss_scale.value_or(LossScaleState());
   return fmt::format(
-      "epoch: [{}/{}] step: [{}/{}], gradients overflowed, update dropped ({} so far), "
-      "loss scale: {}",
-      report.epoch, num_epochs, report.step_in_epoch, report.steps_per_epoch, scale.overflows,
-      python_float(scale.scale));
+      "epoch: [{}/{}] step: [{}/{}], {}, update dropped ({} so far), loss scale: {}", report.epoch,
+      num_epochs, report.step_in_epoch, report.steps_per_epoch,
+      std::isfinite(report.loss) ? "gradients overflowed" : "the loss is no finite number",
+      scale.overflows, python_float(scale.scale));
 }
 
 std::string faults_line(int64_t faults, const char* what) {
@@ -159,8 +158,18 @@ std::string training_banner(const Config& config, const BannerFacts& facts) {
   line("EMA", python_bool(train.ema));
   line("AMP level", to_string(config.system.amp_level));
   line("Loss scaler", scaler_dict(config));
-  line("Drop overflow update", python_bool(config.system.drop_overflow_update));
+  line("Drop overflow update", python_bool(drops_overflows(config)));
   return text + kRule + "\n\nStart training... (The first epoch takes longer, please wait...)\n";
+}
+
+std::string restart_line(const Config& config, const BannerFacts& facts, int generation) {
+  const int64_t batch = config.train.loader.batch_size;
+  const int64_t accumulation = config.train.gradient_accumulation_steps;
+  return fmt::format(
+      "Started again (start {}). Num devices: {}, global batch size: {}x{}x{}={}, steps per epoch: "
+      "{}; all else is as before",
+      generation, facts.num_ranks, batch, facts.num_shards, accumulation,
+      batch * facts.num_shards * accumulation, facts.steps_per_epoch);
 }
 
 namespace {

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "lockstep/observe/rank_waits.h"
 #include "lockstep/parallel/step_timings.h"
 #include "lockstep/train/config/config.h"
 
@@ -24,7 +25,11 @@ struct StepReport {
   double step_s = 0;
   double data_wait_s = 0;  ///< Part of step_s.
   StepTimings timings{};   ///< Parts of step_s; none unless gradients were averaged over ranks.
-  bool dropped = false;    ///< Gradients overflowed: the optimizer step was left out.
+  StepWaits waits{};       ///< Of this rank.
+  bool dropped = false;    ///< Loss or gradients overflowed: the optimizer step was left out.
+  std::optional<double> grad_norm = std::nullopt;  ///< Before it was clipped, where it is.
+  /// What the task logged of this micro-step, means over ranks, in the order of Task::log_names().
+  std::vector<std::pair<std::string, double>> logged{};
   /// After this step; none without a loss scaler.
   std::optional<LossScaleState> loss_scale = std::nullopt;
   std::vector<std::string> faults{};   ///< Of this rank's batch; see Batch::faults.
@@ -40,7 +45,7 @@ struct EpochReport {
   double loss = 0;    ///< Mean of the losses of all the epoch's steps, also before a resume.
   double seconds = 0;
   double data_wait_s = 0;
-  double comm_exposed_s = 0;
+  WaitSums waits{};
   int64_t faults = 0;   ///< Samples that could not be used, of all ranks.
   int64_t remarks = 0;  ///< Things left out of samples that were used, of all ranks.
 };
@@ -50,16 +55,17 @@ struct EpochReport {
 std::string mindocr_step_line(const StepReport& report, int64_t num_epochs, double step_ms,
                               int64_t batch_size);
 /// "epoch: [1/5], loss: ..., epoch time: ... s, per step time: ... ms, fps per card: ... img/s",
-/// and of our own ", data wait: 0.1 %, communication: 0.8 %" (parts of the epoch's time).
+/// and of our own ", data wait: 0.1 %, waiting for other ranks: 0.2 %, communication: 0.8 %" (parts
+/// of the epoch's time; see WaitSums::text()).
 std::string mindocr_epoch_line(const EpochReport& report, int64_t num_epochs, int64_t batch_size);
 
 /// "Averaged steps: 156, mean: forward 10.12 ms, backward 20.34 ms, communication hidden in it 5.06
-/// ms, exposed 0.71 ms", and with a wait that was measured ", wait for the slowest rank 1.20 ms".
-/// `sum`: of so many steps of this rank.
-std::string timings_line(const StepTimings& sum, int64_t steps, bool measured_wait);
+/// ms, exposed 0.71 ms, waiting for slower ranks 1.20 ms". `sum`, `waits`: of so many steps of this
+/// rank; what was spent in waiting is not exposed communication.
+std::string timings_line(const StepTimings& sum, int64_t steps, const WaitSums& waits);
 
 /// "epoch: [1/5] step: [10/156], gradients overflowed, update dropped (3 so far), loss scale:
-/// 512.0".
+/// 512.0"; or "the loss is no finite number".
 std::string dropped_line(const StepReport& report, int64_t num_epochs);
 
 /// "3 samples could not be used, see the warnings above". `what`: "used", "judged".
@@ -90,6 +96,9 @@ struct BannerFacts {
 };
 /// One record of several lines, starting with a new line.
 std::string training_banner(const Config& config, const BannerFacts& facts);
+/// Of workers that were started again: what may be another number now. The rest is in the banner of
+/// the first start.
+std::string restart_line(const Config& config, const BannerFacts& facts, int generation);
 std::string evaluation_banner(const Config& config, const BannerFacts& facts);
 
 }  // namespace lockstep

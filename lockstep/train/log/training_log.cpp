@@ -57,11 +57,15 @@ TrainingLog::TrainingLog(const Options& options)
 
 void TrainingLog::write(Severity severity, std::string_view name, std::string_view message) {
   if (severity < options_.level) return;
-  put(log_record(local_time(), name, severity, message));
+  put(log_record(local_time(), name, severity, message), options_.console);
 }
 
 void TrainingLog::plain(std::string_view line) {
-  put(std::string(line) + "\n");
+  put(std::string(line) + "\n", options_.console);
+}
+
+void TrainingLog::every_rank(std::string_view line) {
+  put(std::string(line) + "\n", true);
 }
 
 void TrainingLog::failed(std::string_view name, std::string_view message) noexcept {
@@ -73,9 +77,9 @@ void TrainingLog::failed(std::string_view name, std::string_view message) noexce
   }
 }
 
-void TrainingLog::put(const std::string& text) {
+void TrainingLog::put(const std::string& text, bool console) {
   if (file_) write_all(file_.get(), text.data(), text.size(), options_.file.string());
-  if (!options_.console) return;
+  if (!console) return;
   progress_.clear();
   write_all(1, text.data(), text.size(), "standard output");
 }

@@ -45,6 +45,9 @@ class TrainingLog {
   /// A line as it is, without time and name (MindSpore's style, the closing lines).
   void plain(std::string_view line);
 
+  /// The same, on every rank's standard output.
+  void every_rank(std::string_view line);
+
   /// The error that ends the run, into the file alone: who catches it tells the terminal. What
   /// hinders that is passed over.
   void failed(std::string_view name, std::string_view message) noexcept;
@@ -53,7 +56,7 @@ class TrainingLog {
   ProgressLine& progress() { return progress_; }
 
  private:
-  void put(const std::string& text);
+  void put(const std::string& text, bool console);
 
   Options options_;
   UniqueFd file_;

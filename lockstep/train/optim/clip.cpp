@@ -2,18 +2,23 @@
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/linalg_vector_norm.h>
+#include <ATen/ops/stack.h>
 
 #include <cmath>
+#include <vector>
 
 namespace lockstep {
 
 double clip_gradients(std::span<const at::Tensor> parameters, double max_norm) {
   const at::NoGradGuard no_grad;
-  double sum = 0;
+  std::vector<at::Tensor> norms;
   for (const auto& parameter : parameters) {
-    if (!parameter.grad().defined()) continue;
-    const double norm = at::linalg_vector_norm(parameter.grad()).item().toDouble();
-    sum += norm * norm;
+    if (parameter.grad().defined()) norms.push_back(at::linalg_vector_norm(parameter.grad()));
+  }
+  double sum = 0;
+  if (!norms.empty()) {  // all norms cross from a device at once
+    const at::Tensor all = at::stack(norms).to(at::kCPU, at::kDouble);
+    for (const double norm : std::span(all.data_ptr<double>(), norms.size())) sum += norm * norm;
   }
   const double norm = std::sqrt(sum);
   const double scale = max_norm / (norm + 1e-6);

@@ -1,5 +1,6 @@
 #include "lockstep/train/optim/optimizer.h"
 
+#include <fmt/format.h>
 #include <torch/optim/adagrad.h>
 #include <torch/optim/adam.h>
 #include <torch/optim/adamw.h>
@@ -143,6 +144,25 @@ std::unique_ptr<torch::optim::Optimizer> make_optimizer(const OptimizerConfig& c
 
 void set_learning_rate(torch::optim::Optimizer& optimizer, double lr) {
   for (auto& group : optimizer.param_groups()) group.options().set_lr(lr);
+}
+
+GroupRates::GroupRates(torch::optim::Optimizer& optimizer, double peak)
+    : optimizer_(optimizer), peak_(peak) {
+  for (const auto& group : optimizer.param_groups()) initial_.push_back(group.options().get_lr());
+  const bool own = std::any_of(initial_.begin(), initial_.end(), [](double lr) { return lr > 0; });
+  if (own && !(peak > 0)) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("scheduler.lr is {}, but the optimizer's groups have rates of their "
+                            "own, which the schedule scales: it must be greater than 0",
+                            peak));
+  }
+}
+
+void GroupRates::set(double lr) {
+  for (size_t i = 0; i < initial_.size(); ++i) {
+    const double own = initial_[i] > 0 ? initial_[i] * (lr / peak_) : lr;
+    optimizer_.param_groups()[i].options().set_lr(own);
+  }
 }
 
 int state_copies(const OptimizerConfig& config) {

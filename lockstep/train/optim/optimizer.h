@@ -9,6 +9,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "lockstep/train/config/config.h"
 
@@ -36,6 +37,21 @@ std::unique_ptr<torch::optim::Optimizer> make_optimizer(const OptimizerConfig& c
 
 /// For all groups.
 void set_learning_rate(torch::optim::Optimizer& optimizer, double lr);
+
+/// Learning rates of an optimizer's groups under one schedule. A group that had a rate of its own
+/// when this was made, as layers have in fine tuning, gets it times lr / peak; one with rate 0, as
+/// make_optimizer() leaves it, gets lr.
+class GroupRates {
+ public:
+  /// `peak`: of the schedule (scheduler.lr); greater than 0 where groups have rates.
+  GroupRates(torch::optim::Optimizer& optimizer, double peak);
+  void set(double lr);
+
+ private:
+  torch::optim::Optimizer& optimizer_;
+  double peak_;
+  std::vector<double> initial_;  ///< By group.
+};
 
 /// Tensors of a parameter's size that the optimizer keeps: 0 to 4.
 int state_copies(const OptimizerConfig& config);

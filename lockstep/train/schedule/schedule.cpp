@@ -14,10 +14,9 @@ double cosine(double start, double end, double part) {
   return end + (start - end) / 2 * (std::cos(std::numbers::pi * part) + 1);
 }
 
-double one_cycle(const SchedulerConfig& config, int64_t step, int64_t total) {
+double one_cycle(const SchedulerConfig& config, double position, int64_t total) {
   const double initial = config.lr / config.div_factor;
   const double last = initial / config.final_div_factor;
-  const auto position = static_cast<double>(step);
   const double top = config.pct_start * static_cast<double>(total) - 1;  // step of the peak
   const double end = static_cast<double>(total) - 1;
   if (top > 0 && position <= top) return cosine(initial, config.lr, position / top);
@@ -56,11 +55,11 @@ double decayed(const SchedulerConfig& config, double e) {
 
 }  // namespace
 
-double learning_rate(const SchedulerConfig& config, int64_t step, int64_t steps_per_epoch) {
+double learning_rate(const SchedulerConfig& config, double step, int64_t steps_per_epoch) {
   const int64_t total = config.num_epochs * steps_per_epoch;
-  step = std::clamp<int64_t>(step, 0, std::max<int64_t>(0, total - 1));
+  step = std::clamp(step, 0.0, static_cast<double>(std::max<int64_t>(0, total - 1)));
   if (config.scheduler == "one_cycle") return one_cycle(config, step, total);
-  double e = static_cast<double>(step) / static_cast<double>(steps_per_epoch);
+  double e = step / static_cast<double>(steps_per_epoch);
   if (config.lr_epoch_stair) e = std::floor(e);
   if (e < config.warmup_epochs) {
     const double factor = config.warmup_factor;

@@ -10,8 +10,9 @@
 namespace lockstep {
 
 /// The learning rate of micro-step `step`, from 0, in a run of `steps_per_epoch` micro-steps an
-/// epoch. With gradient accumulation an optimizer step takes the rate of its last micro-step, so
-/// the schedule has one length whatever the accumulation.
+/// epoch; between two whole numbers where an epoch was dealt anew (see schedule_position()). With
+/// gradient accumulation an optimizer step takes the rate of its last micro-step, so the schedule
+/// has one length whatever the accumulation.
 ///
 /// Let e = step / steps_per_epoch, cut to a whole number with lr_epoch_stair, W = warmup_epochs.
 /// - e < W: lr * (f + (1 - f) * e / W), f = warmup_factor. Then, with e counted from W, and
@@ -29,7 +30,7 @@ namespace lockstep {
 ///   Source: torch.optim.lr_scheduler.OneCycleLR, anneal_strategy 'cos'.
 /// A step behind the last of num_epochs takes that last one's rate.
 /// Sources: MindOCR, mindocr/scheduler/dynamic_lr.py; Smith and Topin, arXiv:1708.07120.
-double learning_rate(const SchedulerConfig& config, int64_t step, int64_t steps_per_epoch);
+double learning_rate(const SchedulerConfig& config, double step, int64_t steps_per_epoch);
 
 /// What is odd about a schedule, for the log; empty: nothing. Warm-up and decay of a cosine that
 /// take longer than the run, of which MindOCR warns too.

@@ -23,7 +23,10 @@ ocr::DetCounts judge(const at::Tensor& map, const ocr::Sample& truth,
 }  // namespace
 
 at::Tensor DetectionTask::loss(const at::Tensor& output, std::span<const at::Tensor> targets) {
-  return (*loss_)(output, targets);
+  const at::Tensor loss = (*loss_)(output, targets);
+  const auto names = loss_->term_names();
+  for (size_t i = 0; i < loss_->terms().size(); ++i) log(names[i], loss_->terms()[i]);
+  return loss;
 }
 
 std::vector<std::string> DetectionTask::metric_names() const {

@@ -15,6 +15,7 @@ class DetectionTask final : public Task {
       : loss_(std::move(loss)), postprocess_(postprocess), metric_(metric) {}
 
   at::Tensor loss(const at::Tensor& output, std::span<const at::Tensor> targets) override;
+  std::vector<std::string> log_names() const override { return loss_->term_names(); }
   std::vector<std::string> metric_names() const override;
   size_t num_sums() const override;
   /// output: (N, 1, H, W), probabilities. Whole numbers, so any order of adding gives their bits.

@@ -30,6 +30,9 @@ struct EvalResult {
   double metric(const std::string& name) const;
 };
 
+/// Errors: kInvalidArgument when metric.main_indicator, `name`, is none of `known`.
+void check_main_indicator(const std::string& name, std::span<const std::string> known);
+
 /// One a rank; not for several threads at once.
 class Task {
  public:
@@ -38,6 +41,12 @@ class Task {
   /// Scalar float32: the mean over the batch, with its graph. `output`: of the network in training.
   /// Errors: kInvalidArgument when targets do not fit.
   virtual at::Tensor loss(const at::Tensor& output, std::span<const at::Tensor> targets) = 0;
+
+  /// What loss() may log(): metrics.jsonl has a field of each name with every optimizer step, the
+  /// mean over all ranks. The same on every rank, and no name that metrics.jsonl has already.
+  virtual std::vector<std::string> log_names() const { return {}; }
+  /// What was logged since the last call, in the order of log_names(); undefined where nothing was.
+  std::vector<at::Tensor> take_logged();
 
   /// In the order of result.log. Which one checkpoints are ranked by is metric.main_indicator.
   virtual std::vector<std::string> metric_names() const = 0;
@@ -50,6 +59,14 @@ class Task {
   virtual std::vector<double> sums(const at::Tensor& output, const Batch& batch) = 0;
   /// All but the time.
   virtual EvalResult result(std::span<const double> sums) = 0;
+
+ protected:
+  /// Within loss(): one number of this batch, a mean over it. Errors: kInvalidArgument for a name
+  /// that is not in log_names(), or several numbers.
+  void log(const std::string& name, const at::Tensor& value);
+
+ private:
+  std::vector<at::Tensor> logged_;
 };
 
 /// The one that model.type, loss, postprocess and metric name.

@@ -21,5 +21,17 @@ fault "a worker is killed" "kill_worker 2" 137 'rank [23] \(.*host2.*SIGKILL' 13
 GROUP_TIMEOUT=4 fault "a worker is stopped" "stop_worker 2" 1 'rank [23] did not come' 1 'rank [23] did not come' 40
 fault "an agent is killed" "kill_agent 2" 1 'rank [23]: closed the connection|node 1.*host2' - - 15
 fault "the first agent is killed" "kill_agent 1" - - 1 'node 0|host1' 15
-fault "a host loses its power" "host_off 2" 1 'agent of node 1 \(host2\)' - - 15
-fault "a link is cut for good" "host_cut 2" 1 'agent of node 1 \(host2\)' 1 'agent of node 0 \(.*host1' 15
+# Nothing can take the node's place, so it may be silent for 30 s.
+fault "a host loses its power" "host_off 2" 1 'agent of node 1 \(host2\)|rank [23] \(host2\)' - - 45
+fault "a link is cut for good" "host_cut 2" 1 'agent of node 1 \(host2\)|rank [23] \(host2\)' 1 'agent of node 0 \(.*host1|rank [01] \(host1\)' 45
+
+test_a_link_that_is_cut_for_a_while_ends_nothing() {
+  GROUP_TIMEOUT=60 fixed_job
+  host_cut 2
+  sleep 4
+  host_heal 2
+  : >"$STOP"
+  local host
+  for host in host1 host2; do ends "$host" 60 0; done
+  says '[0-9]+ steps'
+}

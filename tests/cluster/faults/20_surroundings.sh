@@ -23,6 +23,12 @@ test_port_of_the_first_node_is_taken() {
   kill "$(pids_on 1 create_server)"
 }
 
+test_a_host_whose_loopback_device_is_down() {
+  begin alone on host1 unshare -n "$BIN/lockstep" run --nproc_per_node 2 -- "$BIN/cluster_worker" "$STOP"
+  ends alone 20 1
+  says '127.0.0.1:[0-9]+: Network is unreachable; is the device lo up\?'
+}
+
 test_without_a_secret_between_hosts() {
   SECRET='' node 1
   SECRET='' node 2
@@ -89,4 +95,18 @@ test_the_disk_of_the_log_folder_is_full() {
   says 'end of 0' 'end of 1' '/tmp/small.*[Nn]o space left'
   on host1 umount /tmp/small
   on host1 rmdir /tmp/small
+}
+
+# The kernel does nothing by default for the first process of a namespace, as agents in containers are.
+test_sigterm_ends_a_first_process_that_waits_for_others() {
+  local rank
+  for rank in 0 1; do
+    rm -f "$STOP"
+    begin first on host1 env LOCKSTEP_SECRET=between-us sh -c 'stop=$1; shift; unshare --pid --fork "$@" &
+      until [ -e "$stop" ]; do sleep 0.05; done; kill -TERM $(cat /proc/$!/task/$!/children); wait $!' sh "$STOP" \
+      "$BIN/lockstep" run --nnodes 2 --node_rank "$rank" --master_addr host1 --master_port 29400 -- sleep 600
+    shows first 30 "wait(s|ing) for node $((1 - rank))"
+    : >"$STOP"
+    ends first 20 143
+  done
 }

@@ -56,3 +56,31 @@ survives "a stopped agent comes back when it goes on" 1:2 2 "stop_agent 2" "host
 survives "a paused host comes back when it goes on" 1:2 2 "host_pause 2" "host1 host2" 2 15 'host2' \
   'begin=$(now); host_resume 2; steps_again host1 4 "$begin" 30'
 survives "a host comes later" 1:2 1 "elastic_agent 2 --nnodes 1:2" "host1 host2" 4 15 'node'
+
+# Workers that do not end by SIGTERM say all the time in which generation they live. Whose agent is cut off has none left
+# when the others begin the next one.
+LIFE='trap "" TERM; while [ ! -e "$0" ]; do echo "$LOCKSTEP_GENERATION $(date +%s.%N)" >>"$1.$HOSTNAME"; sleep 0.05; done'
+living_in() { tail -n 1 "$SHARED/lives.host$1" | cut -d' ' -f1; }
+all_live_in_one() { [ -n "$(living_in 1)" ] && [ "$(living_in 1)" = "$(living_in 2)" ] && [ "$(living_in 1)" = "$(living_in 3)" ]; }
+test_no_two_generations_run_side_by_side() {
+  rm -f "$STOP" "$SHARED"/lives.*
+  local i generation last next
+  for i in 1 2 3; do
+    agent "host$i" "${MEETING[@]}" --rdzv_id one --nnodes 2:3 --shutdown_timeout 8 -- sh -c "$LIFE" "$STOP" "$SHARED/lives"
+  done
+  until_true 60 all_live_in_one || fail "no generation of three nodes"
+  generation=$(living_in 1)
+  host_cut 1
+  for i in 2 3; do
+    until_true 60 grep -q "^$((generation + 1)) " "$SHARED/lives.host$i" || fail "host$i does not go on"
+  done
+  sleep 4
+  last=$(tail -n 1 "$SHARED/lives.host1" | cut -d' ' -f2)
+  next=$(grep -h "^$((generation + 1)) " "$SHARED"/lives.host[23] | cut -d' ' -f2 | sort -n | head -n 1)
+  figure "$(awk -v a="$last" -v b="$next" 'BEGIN { printf "%.2f", b - a }') s between generations"
+  awk -v a="$last" -v b="$next" 'BEGIN { exit !(a < b) }' || fail "generation $generation lived until $last on host1, the next began at $next"
+  : >"$STOP"
+  for i in 2 3; do ends "host$i" 30 0; done
+  kill_agent 1
+  ends host1 30 137
+}

@@ -13,6 +13,7 @@ echo "$pid" >"$own/pid"
 until [ -e "$own/linked" ]; do sleep 0.02; done
 ip link set lo up
 ip addr add "$address/24" dev eth0
+ip addr add "fd10:1:1::${name#host}/64" dev eth0 nodad
 ip link set eth0 up
 /usr/sbin/sshd -f "$SHARED/ssh/sshd_config" -E "$own/sshd.log"
 : >"$own/ready"

@@ -1,6 +1,6 @@
 # Hosts: namespaces of their own for network, names, processes, shared memory, mounts and time since the start.
 # shellcheck shell=bash
-# hostI has 10.1.1.I, eth0, its own /proc, /tmp and /dev/shm; `head`, this segment itself, has 10.1.1.254.
+# hostI has 10.1.1.I (and as sixI, of IPv6 alone, fd10:1:1::I), eth0, its own /proc, /tmp and /dev/shm; `head`, this segment itself, has 10.1.1.254.
 #
 #   host_boot I               starts hostI (with sshd); again after host_off
 #   on hostI COMMAND...       runs there; ends when its caller does
@@ -25,6 +25,7 @@ segment_up() {
     echo "127.0.0.1 localhost"
     echo "$NETWORK.254 head"
     for i in {1..16}; do echo "$NETWORK.$i host$i"; done
+    for i in {1..16}; do echo "fd10:1:1::$i six$i"; done
   } >"$SHARED/etc/hosts"
   mount --bind "$SHARED/etc/hosts" /etc/hosts
   : >"$SHARED/etc/resolv.conf"

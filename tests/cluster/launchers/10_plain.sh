@@ -23,6 +23,30 @@ test_plain_variables_over_two_hosts() {
   same_weights plain2 4
 }
 
+# PyTorch's four names alone: who shares a host, the ranks find out.
+four_names() { # NAME HOSTS... -- VARIABLES...: four ranks, two on each host or all on one
+  local name=$1 rank hosts=()
+  shift
+  while [ "$1" != -- ]; do hosts+=("$1"); shift; done
+  shift
+  trainer "$name"
+  for rank in 0 1 2 3; do
+    begin "$rank" on "${hosts[$((rank * ${#hosts[@]} / 4))]}" env RANK="$rank" WORLD_SIZE=4 "$@" "${TRAIN[@]}"
+  done
+  for rank in 0 1 2 3; do ends "$rank" 60 0; done
+  same_weights "$name" 4
+}
+test_four_names_by_the_hosts_own_name_without_a_secret() {
+  four_names own_name host1 -- MASTER_ADDR=host1 MASTER_PORT=29500
+}
+test_four_names_over_two_hosts() {
+  four_names names2 host1 host2 -- MASTER_ADDR=host1 MASTER_PORT=29500 LOCKSTEP_SECRET=between-us
+}
+test_a_folder_alone_over_two_hosts() {
+  mkdir -p "$SHARED/meeting"
+  four_names folder2 host1 host2 -- LOCKSTEP_RENDEZVOUS_DIR="$SHARED/meeting"
+}
+
 test_lockstep_run_over_two_hosts() {
   local node
   trainer static
@@ -32,6 +56,21 @@ test_lockstep_run_over_two_hosts() {
   done
   for node in 0 1; do ends "$node" 60 0; done
   same_weights static 4
+}
+
+# A name that has an IPv6 address and no other.
+test_lockstep_run_over_two_hosts_of_ipv6() {
+  local node
+  trainer six
+  for node in 0 1; do
+    begin "$node" on "host$((node + 1))" env LOCKSTEP_SECRET=between-us "$BIN/lockstep" run --nnodes 2 --node_rank "$node" \
+      --nproc_per_node 2 --master_addr six1 --master_port 29500 -- "${TRAIN[@]}"
+  done
+  for node in 0 1; do ends "$node" 60 0; done
+  same_weights six 4
+}
+test_four_names_over_two_hosts_of_ipv6() {
+  four_names names6 host1 host2 -- MASTER_ADDR=six1 MASTER_PORT=29500 LOCKSTEP_SECRET=between-us
 }
 
 # Agents that meet where none of them serves.

@@ -9,6 +9,16 @@ test_srun_on_two_nodes() {
   same_weights srun 4
 }
 
+# As the guides have it: every task of a node, and of all nodes, has to decide alike.
+test_srun_of_a_script_that_sets_torchs_names() {
+  trainer srun_names
+  # shellcheck disable=SC2016
+  within 60 0 srun -N2 --ntasks-per-node=2 sh -c \
+    'export RANK=$SLURM_PROCID LOCAL_RANK=$SLURM_LOCALID WORLD_SIZE=$SLURM_NTASKS MASTER_ADDR=host1 MASTER_PORT=25900; exec "$0" "$@"' \
+    "${TRAIN[@]}"
+  same_weights srun_names 4
+}
+
 test_srun_cyclic() {
   trainer srun_cyclic
   within 60 0 srun -N2 -n4 -m cyclic "${TRAIN[@]}"
@@ -28,6 +38,30 @@ test_srun_with_pmix() {
   trainer srun_pmix
   within 60 0 srun -N2 --ntasks-per-node=2 --mpi=pmix "${TRAIN[@]}"
   same_weights srun_pmix 4
+}
+
+# Nothing is set: each host's munged says whose the ranks are.
+test_plain_srun_where_munge_is() {
+  local i daemons=()
+  unset LOCKSTEP_SECRET
+  for i in 1 2; do
+    on "host$i" mkdir -p /run/munge
+    enter "$i"
+    service "$SHARED/log/munged-host$i" "${ENTER[@]}" munged --foreground --force --key-file="$SHARED/slurm/munge/key" \
+      --seed-file=/run/munge/seed
+    daemons+=("$SERVICE")
+    until_true 30 on "host$i" munge --no-input
+  done
+  trainer srun_munge
+  within 60 0 srun -N2 --ntasks-per-node=2 "${TRAIN[@]}"
+  same_weights srun_munge 4
+  kill "${daemons[@]}"
+}
+test_plain_srun_without_munge_says_what_to_set() {
+  unset LOCKSTEP_SECRET
+  trainer srun_plain
+  within 60 2 srun -N2 --ntasks-per-node=2 "${TRAIN[@]}"
+  says 'set LOCKSTEP_SECRET to the same text'
 }
 
 batch() { # NAME OPTIONS... -- COMMAND...: a script that runs COMMAND; its output becomes $OUTPUT
@@ -69,6 +103,23 @@ test_lockstep_run_in_srun() {
     'exec "$0" run --nnodes 2 --node_rank $SLURM_NODEID --nproc_per_node 2 --master_addr host1 --master_port 29500 -- "$@"' \
     "$BIN/lockstep" "${TRAIN[@]}"
   same_weights srun_run 4
+}
+
+# Nobody says which nodes there are: the step does.
+test_lockstep_run_in_srun_takes_the_steps_nodes() {
+  trainer srun_nodes
+  within 60 0 srun -N2 --ntasks-per-node=1 "$BIN/lockstep" run --nproc_per_node 2 -- "${TRAIN[@]}"
+  same_weights srun_nodes 4
+  within 60 2 srun -N2 --ntasks-per-node=2 "$BIN/lockstep" run --nproc_per_node 1 -- "${TRAIN[@]}"
+  says 'start one a node'
+}
+
+# A shell of four tasks: what is typed there is one process, and what srun starts there is a step.
+test_the_shell_of_srun_pty() {
+  printf '%s\n' "$BIN/lockstep env" "srun --overlap -n2 $BIN/lockstep env" >"$SHARED/typed"
+  within 60 0 script -qec "srun -n4 --pty bash $SHARED/typed" /dev/null
+  says 'rank +0 of 1'
+  says 'rank +[01] of 2'
 }
 
 # Rank 0 is on neither the first host of the job's list nor of the step's.

@@ -5,7 +5,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <thread>
+
 #include "lockstep/comm/flight/process_state.h"
+#include "lockstep/store/memory/memory_store.h"
 #include "tests/support/error_of.h"
 
 namespace lockstep {
@@ -146,6 +149,29 @@ TEST(ProcessState, TellsStoppedAndDeadFromAlive) {
   ::waitpid(pid, nullptr, 0);
   EXPECT_EQ(process_state(pid), "dead");
   EXPECT_EQ(process_state(::getpid()), "running");
+}
+
+// On a busy machine a look at a stack takes as long as it likes: who has begun to tell is waited
+// for.
+TEST(LastCalls, AHostThatHasBegunToTellIsAwaited) {
+  GroupSpec spec;
+  spec.size = 2;
+  spec.name = "g";
+  spec.world_ranks = {0, 1};
+  spec.host_ids = {"a", "b"};
+  spec.store = make_memory_store();
+  const auto limit = Deadline::after(30s);
+  std::thread other([&] {  // what tell_of_host() does there
+    spec.store->get("g/responder/1/ask", limit);
+    spec.store->set("g/last/of/1", "", limit);
+    std::this_thread::sleep_for(1200ms);
+    const std::vector<LastCall> calls = {{1, "barrier #3", true, 4, "stopped", "pause < main"}};
+    spec.store->set("g/last/1", encode_last_calls(calls), limit);
+  });
+  const std::string text = with_last_calls(spec, Error(ErrorCode::kTimeout, "late")).what();
+  other.join();
+  EXPECT_NE(text.find("rank 1 (stopped): in barrier #3 for 4.0 s"), std::string::npos) << text;
+  EXPECT_NE(text.find("stack of rank 1: pause < main"), std::string::npos) << text;
 }
 
 }  // namespace

@@ -1,7 +1,9 @@
 #include "lockstep/comm/flight/ring.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <filesystem>
 #include <random>
@@ -10,6 +12,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/file.h"
+#include "lockstep/comm/flight/last_calls.h"
 #include "lockstep/comm/flight/record.h"
 #include "lockstep/comm/process_group.h"
 #include "lockstep/comm/types.h"
@@ -81,11 +84,30 @@ TEST(FlightRing, ManyThreadsWriteAtOnce) {
 TEST(FlightRing, HasRoomForNamesAndGroupsThatAreTooMany) {
   FlightRing ring(0, 1, "");
   for (uint32_t i = 0; i < kFlightGroups + 5; ++i) {
-    EXPECT_LT(ring.add_group(std::string(200, 'n'), 0, 1), kFlightGroups);
+    const auto group = ring.add_group(std::string(200, 'n'), 0, 1);
+    EXPECT_EQ(group, i < kFlightGroups ? i : kNoFlightGroup);
   }
   const FlightRecord record = read_flight(bytes_of(ring), "ring");
   EXPECT_EQ(record.groups.size(), kFlightGroups);
   EXPECT_EQ(record.groups.front().size(), sizeof FlightGroup::name - 1);
+}
+
+TEST(FlightRing, EntriesOfGroupsThatEndedServeOthers) {
+  FlightRing ring(0, 1, "");
+  std::vector<uint16_t> groups;
+  for (uint32_t i = 0; i < 3 * kFlightGroups; ++i) {
+    groups.push_back(ring.add_group(fmt::format("g{}", i), 0, 1));
+    ring.enter({"barrier", groups.back(), 1, 0, 0, 0, -1});
+    if (i > 1) ring.end_group(groups[groups.size() - 2]);  // all but the first and the newest
+  }
+  const FlightRecord record = read_flight(bytes_of(ring), "ring");
+  const auto newest = fmt::format("g{}", 3 * kFlightGroups - 1);
+  EXPECT_EQ(record.groups.size(), kFlightGroups);
+  EXPECT_EQ(std::count(record.groups.begin(), record.groups.end(), "g0"), 1);
+  EXPECT_EQ(record.entries.front().group, "g0");
+  EXPECT_EQ(record.entries[1].group, "?");  // its entry is another group's by now
+  EXPECT_EQ(record.entries.back().group, newest);
+  EXPECT_EQ(last_call(record, newest, record.entries.back().entered_ns).what, "barrier #1");
 }
 
 TEST(FlightRing, AFileIsReadableAfterItsWriterEnded) {

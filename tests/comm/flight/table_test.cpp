@@ -47,6 +47,19 @@ TEST(FlightTable, MarksWhoIsOdd) {
   // clang-format on
 }
 
+TEST(FlightTable, WhoHasEndedWellIsDone) {
+  std::vector<FlightRecord> records = {rank_at(0, 5, false, "barrier"),
+                                       rank_at(1, 5, false, "barrier"),
+                                       rank_at(2, 5, false, "barrier")};
+  for (FlightRecord& record : records) record.alive = false;
+  records[0].exit_code = 0;
+  records[1].exit_code = 3;
+  const std::string text = flight_table(records, 15 * kSecond);
+  EXPECT_NE(text.find("done 9.5 s ago, ended\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("<- ended with exit code 3\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("<- dead\n"), std::string::npos) << text;
+}
+
 // As where one rank reads what it broadcasts.
 TEST(FlightTable, TheSameCallAtAnotherPlaceIsNotOdd) {
   auto elsewhere = rank_at(1, 5, true, "all_reduce");

@@ -127,7 +127,9 @@ TEST_F(FakeMpiTest, ARankThatDoesNotComeIsNamed) {
     auto group = make(world, 1s);
     if (world.rank != 1) return;
     const auto text = late([&] { group.subgroup({1, 2}); });
-    EXPECT_EQ(text, "creating the process group: rank 2 did not come");
+    EXPECT_EQ(text,
+              "creating the process group: rank 2 did not come; all members of a sub-group name "
+              "the same ranks in the same order, here 1, 2");
   });
 }
 

@@ -47,7 +47,7 @@ TEST(Mpi, NamedWithoutALauncherItDoesNotFallBack) {
   World world;
   world.host_id = this_host_id();
   const Error error = error_of([&] { ProcessGroup::create(world, {.backend = "mpi"}); });
-  EXPECT_EQ(error.code(), ErrorCode::kUnavailable);
+  EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
   EXPECT_NE(std::string(error.what()).find("no MPI launcher"), std::string::npos) << error.what();
 }
 

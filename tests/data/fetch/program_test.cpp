@@ -16,9 +16,12 @@ struct Outcome {
   std::string output;  // both streams
 };
 
-Outcome run(const std::string& args) {
-  const auto command = env_or("LOCKSTEP_BIN_DIR", ".") + "/lockstep-data " + args + " 2>&1";
-  FILE* pipe = ::popen(command.c_str(), "r");
+std::string program() {
+  return env_or("LOCKSTEP_BIN_DIR", ".") + "/lockstep-data";
+}
+
+Outcome shell(const std::string& command) {
+  FILE* pipe = ::popen((command + " 2>&1").c_str(), "r");
   Outcome outcome{-1, ""};
   std::array<char, 4096> buffer;
   while (const size_t got = ::fread(buffer.data(), 1, buffer.size(), pipe)) {
@@ -27,6 +30,10 @@ Outcome run(const std::string& args) {
   const int status = ::pclose(pipe);
   outcome.status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
   return outcome;
+}
+
+Outcome run(const std::string& args) {
+  return shell(program() + " " + args);
 }
 
 TEST(LockstepData, GeneratesOnceAndFindsItThen) {
@@ -53,6 +60,9 @@ TEST(LockstepData, BadInputEndsWithTwoAndOneLine) {
       {"cifar10 --md5 00", "--md5 requires --url"},
       {fmt::format("cifar10 --generate --records 3 --dir {}/a", dir.path().c_str()),
        "3 training records"},
+      {"cifar10 --generate --dir ''", "the folder of the data set has an empty name"},
+      {"cifar10 --generate --dir /proc/x/c10", "cannot make the folder /proc/x: No such file"},
+      {"cifar10 --generate --dir /proc/x", "cannot make the folder /proc/x.tmp: No such file"},
       {fmt::format("cifar10 --dir {}", dir.path().c_str()), "has 13 of 3073 bytes"}};
   for (const auto& [args, expected] : cases) {
     const auto outcome = run(args);
@@ -70,6 +80,18 @@ TEST(LockstepData, UnreachablePlaceEndsWithOne) {
   EXPECT_EQ(outcome.status, 1);
   EXPECT_NE(outcome.output.find("cannot be had"), std::string::npos) << outcome.output;
   EXPECT_TRUE(std::filesystem::is_empty(dir.path()));
+}
+
+TEST(LockstepData, SaysHowToBuildTheProgramThatDrawsText) {
+  const testing::TempDir dir;
+  std::filesystem::copy_file(program(), dir / "lockstep-data");
+  const auto outcome =
+      shell(fmt::format("PATH=/nowhere {}/lockstep-data synth-ocr --det 1", dir.path().c_str()));
+  EXPECT_NE(outcome.status, 0);
+  EXPECT_EQ(
+      outcome.output,
+      "lockstep data: error: synth-ocr: program lockstep-data-synth-ocr is neither beside "
+      "lockstep-data nor in PATH; scripts/build.sh release lockstep-data-synth-ocr builds it\n");
 }
 
 }  // namespace

@@ -172,6 +172,15 @@ TEST(DoctorChecks, ReservedPortsWhereThereAreDevices) {
               all.hosts[1].facts.ports[0] = {40001, 40001, ""};
             }),
             "warn reserved ports: h2: port 40001 can be taken by any connection of the host\n");
+  Findings ascend = sound_hosts(1);
+  ascend.hosts[0].facts.hccl_base_port = "60000";
+  ascend.hosts[0].facts.reserved_ports = "7000";
+  for (int port = 60000; port < 60016; ++port)
+    ascend.hosts[0].facts.ports.push_back({port, port, ""});
+  ascend.hosts[0].facts.ports.push_back({40001, 40001, ""});
+  const auto rows = check_reserved_ports(ascend);
+  ASSERT_EQ(rows.size(), 1U) << "a second command would undo the first";
+  EXPECT_EQ(rows[0].mend, "sudo sysctl -w net.ipv4.ip_local_reserved_ports=7000,60000-60015,40001");
   EXPECT_TRUE(covers_ports("1,2-4,5", 1, 5));
   EXPECT_FALSE(covers_ports("1,3", 1, 3));
   EXPECT_FALSE(covers_ports("", 1, 1));

@@ -4,10 +4,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
 #include <fstream>
 
 #include "lockstep/base/error.h"
 #include "lockstep/launch/jobs/job_control.h"
+#include "lockstep/launch/jobs/job_table.h"
+#include "lockstep/launch/jobs/past_jobs.h"
 #include "tests/support/error_of.h"
 #include "tests/support/temp_folder.h"
 
@@ -108,6 +113,129 @@ TEST(Registry, AFolderThatOthersCanWriteToIsNotUsed) {
   second.write(job("run"));
   EXPECT_TRUE(second.written());
   EXPECT_EQ(list_jobs({(folder / "own").string()}).size(), 1U);
+}
+
+TEST(PastJobs, StandInAFolderOfTheUsersOwn) {
+  EXPECT_EQ(past_jobs_folder({{"LOCKSTEP_JOBS_DIR", "/x"}, {"HOME", "/h"}}), "/x/past");
+  EXPECT_EQ(past_jobs_folder({{"XDG_STATE_HOME", "/s"}, {"HOME", "/h"}}), "/s/lockstep/past");
+  EXPECT_EQ(past_jobs_folder({{"HOME", "/usr"}}), "/usr/.local/state/lockstep/past");
+  EXPECT_EQ(past_jobs_folder({{"HOME", "/nonexistent"}}), "") << "it is not made";
+  EXPECT_EQ(past_jobs_folder({}), "");
+}
+
+TEST(PastJobs, AreRememberedWithTheirFilesAndFoundByName) {
+  const TempFolder folder;
+  const std::string past = (folder / "jobs/past").string();
+  JobEntry entry = job("night");
+  remember_job(past, entry);
+  EXPECT_FALSE(std::filesystem::exists(past)) << "it keeps no files";
+  entry.log_folder = entry.attempt_folder = folder.path().string();
+  remember_job(past, entry);
+  ASSERT_EQ(past_jobs(past).size(), 1U);
+  EXPECT_EQ(past_jobs(past)[0].run_id, "night");
+  for (size_t i = 0; i < kMostPastJobs + 20; ++i) {
+    std::ofstream(past + "/1." + std::to_string(i) + ".3.json") << to_json(entry);
+  }
+  remember_job(past, entry);
+  EXPECT_EQ(past_jobs(past).size(), kMostPastJobs);
+  ::chmod((folder / "jobs").c_str(), 0777);
+  std::filesystem::remove_all(past);
+  remember_job(past, entry);
+  EXPECT_FALSE(std::filesystem::exists(past)) << "others can write there";
+}
+
+TEST(PastJobs, AreRememberedUnderAnyUmask) {
+  const TempFolder folder;
+  JobEntry entry = job("night");
+  entry.log_folder = entry.attempt_folder = folder.path().string();
+  for (const mode_t mask : {0, 002, 077}) {
+    const std::string past = (folder / std::to_string(mask)).string() + "/state/lockstep/past";
+    const mode_t before = ::umask(mask);
+    remember_job(past, entry);
+    ::umask(before);
+    EXPECT_EQ(past_jobs(past).size(), 1U) << "umask " << mask;
+  }
+}
+
+TEST(PastJobs, OfSeveralRunsByANameTheNewestIsMeant) {
+  const auto past_job = [](const std::string& id, double began, int node_rank) {
+    JobEntry entry = job(id);
+    entry.began = began;
+    entry.num_nodes = 2;
+    entry.node_rank = node_rank;
+    return entry;
+  };
+  const std::vector<JobEntry> past = {past_job("night", 9, 0), past_job("night", 9, 1),
+                                      past_job("nightly", 8, 0), past_job("night", 3, 1)};
+  EXPECT_EQ(find_past_job(past, "night").size(), 2U);
+  EXPECT_EQ(find_past_job(past, "night")[1].began, 9);
+  EXPECT_EQ(find_past_job(past, "nightl")[0].run_id, "nightly");
+  EXPECT_TRUE(find_past_job(past, "day").empty());
+  EXPECT_TRUE(find_past_job(past, "").empty());
+}
+
+TEST(StepBoard, HoldsWhatAWorkerReports) {
+  const StepBoard board(2);
+  EXPECT_EQ(board.steps(), Steps::kUnknown);
+  ::setenv("LOCKSTEP_STEPS", board.path().c_str(), 1);
+  ::setenv("LOCKSTEP_LOCAL_RANK", "1", 1);
+  expect_steps();
+  EXPECT_EQ(board.steps(), Steps::kNone);
+  report_step();
+  report_step();
+  EXPECT_EQ(board.steps(), Steps::kSome);
+  auto ranks = read_step_board(board.path());
+  ASSERT_EQ(ranks.size(), 1U);
+  EXPECT_EQ(ranks[0].local_rank, 1);
+  EXPECT_EQ(ranks[0].step, 2);
+  EXPECT_GT(ranks[0].step_seconds, 0);
+  const std::string note = std::string(100, 'x') + "\x1b";
+  report_step({.step = 9, .total = 10, .loss = 0.5, .note = note, .epoch = 2, .num_epochs = 5});
+  ranks = read_step_board(board.path());
+  EXPECT_EQ(ranks[0].step, 9);
+  EXPECT_EQ(ranks[0].epoch, 2);
+  EXPECT_EQ(ranks[0].num_epochs, 5);
+  EXPECT_EQ(ranks[0].note, std::string(47, 'x'));
+  EXPECT_TRUE(read_step_board("/nowhere").empty());
+  EXPECT_TRUE(read_step_board("").empty());
+  ::unsetenv("LOCKSTEP_STEPS");
+  ::unsetenv("LOCKSTEP_LOCAL_RANK");
+}
+
+TEST(JobProgress, IsThatOfTheFirstRankThatMadeAStep) {
+  constexpr int64_t kSecond = 1'000'000'000;
+  RankSteps waits{.local_rank = 0, .mark = kExpectsSteps};
+  RankSteps steps{.local_rank = 1, .mark = kStepped, .step = 4, .total = 10, .loss = 2};
+  EXPECT_FALSE(progress_of({}, 0));
+  EXPECT_FALSE(progress_of({waits}, 0));
+  EXPECT_EQ(progress_of({waits, steps}, 9 * kSecond)->step, 4);
+  EXPECT_EQ(progress_of({steps}, 9 * kSecond)->note, "");
+  EXPECT_EQ(progress_of({steps}, 40 * kSecond)->note, "no step for 40 s");
+  steps.step_seconds = 60;
+  EXPECT_EQ(progress_of({steps}, 40 * kSecond)->note, "");
+  EXPECT_EQ(progress_of({steps}, 0)->seconds_left, 360);
+}
+
+TEST(JobTable, ShowsWhatIsKnown) {
+  JobEntry quiet = job("one", 1);
+  const std::string without = job_table({quiet}, 0, 0);
+  EXPECT_EQ(without.find("STEP"), std::string::npos) << without;
+  JobEntry trains = job("two", 2);
+  trains.progress = JobProgress{812, 5000, 1.2345, 440, 0.105, "no step for 40 s"};
+  const std::string table = job_table({quiet, trains}, 0, 0);
+  EXPECT_NE(table.find("  STEP           LOSS   SPEED        LEFT  NOTE              COMMAND\n"),
+            std::string::npos)
+      << table;
+  EXPECT_NE(table.find("  812/5000 16 %  1.234  105 ms/step  7:20  no step for 40 s  sh"),
+            std::string::npos)
+      << table;
+  EXPECT_EQ(table.find("EPOCH"), std::string::npos) << table;
+  trains.progress->epoch = 2;
+  trains.progress->num_epochs = 5;
+  EXPECT_NE(job_table({trains}, 0, 0).find("  2/5    812/5000 16 %  "), std::string::npos)
+      << job_table({trains}, 0, 0);
+  trains.progress->loss = std::nan("");
+  EXPECT_NE(jobs_as_json({trains}, 0).find("\"loss\": null"), std::string::npos);
 }
 
 TEST(StopChoice, NothingIsEndedThatIsNotNamed) {

@@ -48,9 +48,27 @@ TEST(LineFolder, TwoAreNotManyAndKeepTheirOwnLines) {
   EXPECT_EQ(shown(folder.flush()), (Shown{"1[0]a", "1[1]a"}));
 }
 
-TEST(LineFolder, FewRanksOrTheSwitchHoldNothingBack) {
-  LineFolder two(2, true);
+TEST(LineFolder, OfTwoRanksAnErrorOfBothIsOneLine) {
+  LineFolder two(2, true, 20ms);
   EXPECT_EQ(shown(two.add(0, 1, "a", kStart)), Shown{"1[0]a"});
+  EXPECT_EQ(shown(two.add(1, 1, "a", kStart)), Shown{"1[1]a"});
+  EXPECT_EQ(shown(two.add(1, 2, "no", kStart)), Shown{});
+  EXPECT_TRUE(two.holds(2, "no"));
+  EXPECT_EQ(shown(two.add(1, 1, "behind it", kStart)), Shown{});
+  EXPECT_EQ(shown(two.add(0, 2, "no", kStart + 5ms)), (Shown{"2[0,1]no", "1[1]behind it"}));
+  two.add(0, 2, "own", kStart);
+  EXPECT_EQ(shown(two.pass_time(kStart + 20ms)), Shown{"2[0]own"});
+}
+
+TEST(LineFolder, ALineThatWaitedLongEnoughComesOutBeforeTheNextOne) {
+  LineFolder two(2, true, 20ms);
+  EXPECT_EQ(shown(two.add(0, 2, "own", kStart)), Shown{});
+  EXPECT_EQ(shown(two.add(1, 1, "a", kStart + 20ms)), (Shown{"2[0]own", "1[1]a"}));
+}
+
+TEST(LineFolder, OneRankOrTheSwitchHoldNothingBack) {
+  LineFolder one(1, true);
+  EXPECT_EQ(shown(one.add(0, 2, "a", kStart)), Shown{"2[0]a"});
   LineFolder off(8, false);
   EXPECT_EQ(shown(off.add(7, 2, "a", kStart)), Shown{"2[7]a"});
   EXPECT_FALSE(off.due());
@@ -95,7 +113,8 @@ TEST(LineFolder, NoMoreIsHeldThanStated) {
 TEST(LineFolder, EveryRanksLinesComeOutInTheirOrder) {
   std::mt19937 random(7);
   for (int round = 0; round < 50; ++round) {
-    LineFolder folder(5, true, 3ms);
+    const int ranks = 2 + round % 4;
+    LineFolder folder(ranks, true, 3ms);
     std::map<int, Shown> printed;
     std::map<int, Shown> seen;
     const auto see = [&](const std::vector<FoldedLine>& lines) {
@@ -106,10 +125,10 @@ TEST(LineFolder, EveryRanksLinesComeOutInTheirOrder) {
       }
     };
     for (int i = 0; i < 400; ++i) {
-      const int rank = static_cast<int>(random() % 5);
+      const int rank = static_cast<int>(random() % static_cast<unsigned>(ranks));
       const int stream = 1 + static_cast<int>(random() % 2);
       const auto text = std::to_string(random() % 4);
-      const auto now = kStart + std::chrono::microseconds(100 * i);
+      const auto now = kStart + std::chrono::microseconds((round < 25 ? 100 : 2000) * i);
       printed[rank].push_back(std::to_string(stream) + text);
       see(folder.add(rank, stream, text, now));
       if (random() % 10 == 0) see(folder.pass_time(now));

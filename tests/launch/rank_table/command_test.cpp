@@ -71,6 +71,13 @@ TEST_F(RankTableCommand, AsksHccnToolFirst) {
   EXPECT_EQ(table.servers[0].devices[3].device_ip, "10.1.1.7");
 }
 
+TEST_F(RankTableCommand, WithoutDevicesItSaysHowToDoWithout) {
+  const auto ended = shell("$L ranktable --device_num '[0,8)' --server_ip h1");
+  EXPECT_EQ(ended.status, 2);
+  EXPECT_NE(ended.err.find("for processes without devices, --hosts 127.0.0.1:8"), std::string::npos)
+      << ended.err;
+}
+
 TEST_F(RankTableCommand, AddressesByHand) {
   const auto ended = shell(
       "$L ranktable --device_num '[0,2)' --visible_devices 6,7 --server_ip h1 "

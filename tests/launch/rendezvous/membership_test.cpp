@@ -245,6 +245,7 @@ TEST(Membership, RestartsAreCountedAndRanksKept) {
     job.end_workers("a");
     EXPECT_TRUE(job.leaving()) << "b's workers still run";
     job.end_workers("b");
+    job.pass(1s);
     EXPECT_EQ(job.ranks(), "a1 b0");
     EXPECT_EQ(job.record.generation, restart + 1);
     EXPECT_EQ(job.record.restart_count, restart);
@@ -310,9 +311,89 @@ TEST(Membership, AFixedJobEndsWithTheLossOfANode) {
   job.come_ranked("a", 0);
   job.come_ranked("b", 1);
   job.lose("a");
+  job.pass(999ms);
+  EXPECT_TRUE(job.running()) << "perhaps only its connection ended";
+  job.pass(1ms);
   ASSERT_TRUE(job.ended());
   EXPECT_EQ(job.record.failure->cause, "the agent of node 0 (host-a) died or cannot be reached");
   EXPECT_EQ(job.record.failure->status.code, 1);
+}
+
+TEST(Membership, WhoComesBackInTimeGoesOnInAFixedJob) {
+  SimulatedJob job(ranked(2));
+  job.come_ranked("a", 0);
+  job.come_ranked("b", 1);
+  const Offer before = job.nodes.at("b").offer;
+  job.lose("b");
+  job.pass(500ms);
+  job.come("b", [&](Offer* offer) { *offer = before; });
+  EXPECT_TRUE(job.refused.empty());
+  job.pass(60s);
+  EXPECT_TRUE(job.running());
+  EXPECT_EQ(job.record.generation, 1);
+  job.done("a");
+  job.done("b");
+  EXPECT_TRUE(job.ended() && !job.record.failure);
+}
+
+TEST(Membership, AMissingNodeExplainsTheFailuresOfAFixedJob) {
+  SimulatedJob job(ranked(2));
+  job.come_ranked("a", 0);
+  job.come_ranked("b", 1);
+  job.lose("b");
+  job.fail("a", 134);
+  ASSERT_TRUE(job.ended());
+  EXPECT_EQ(job.record.failure->cause, "the agent of node 1 (host-b) died or cannot be reached");
+}
+
+/// Another half may have enough, and does not hear when these workers are gone.
+TEST(Membership, TooFewKillTheirWorkersAtOnce) {
+  SimulatedJob job(nodes(2, 3));
+  for (const char* id : {"a", "b", "c"}) job.come(id);
+  job.lose("b");
+  ASSERT_TRUE(job.leaving());
+  EXPECT_FALSE(job.record.at_once) << "two may go on here";
+  job.lose("c");
+  EXPECT_TRUE(job.record.at_once);
+  job.end_workers();
+  EXPECT_TRUE(job.record.at_once) << "who missed the record before reads this one";
+  job.come("d");
+  job.pass(10s);
+  EXPECT_EQ(job.ranks(), "a0 d1");
+  EXPECT_FALSE(job.record.at_once);
+}
+
+TEST(Membership, AfterASilentLeaderNoGenerationBeginsTooEarly) {
+  MembershipRules rules = nodes(1, 4);
+  rules.not_before = JobTime{} + 2500ms;
+  SimulatedJob job(rules);
+  job.come("b", [](Offer* offer) {
+    offer->generation = 6;
+    offer->last_rank = 0;
+    offer->num_nodes = 2;
+  });
+  EXPECT_FALSE(job.running()) << "all that are expected are here, but the other may have workers";
+  job.pass(2499ms);
+  EXPECT_FALSE(job.running());
+  job.pass(1000ms);
+  EXPECT_EQ(job.ranks(), "b0");
+}
+
+TEST(Membership, FailuresInARowArePausedAfter) {
+  SimulatedJob job(nodes(2, 2, 9));
+  job.come("a");
+  job.come("b");
+  job.fail("a");
+  job.end_workers();
+  EXPECT_TRUE(job.running()) << "the first is tried again at once";
+  for (const auto pause : {1000ms, 2000ms, 4000ms}) {
+    job.fail("b");
+    job.end_workers();
+    job.pass(pause - 1ms);
+    EXPECT_TRUE(job.forming());
+    job.pass(1ms);
+    EXPECT_EQ(job.ranks(), "a0 b1");
+  }
 }
 
 TEST(Membership, AFixedJobWithRestartsWaitsForTheNodeToComeBack) {
@@ -485,6 +566,45 @@ TEST(Membership, HoweverShortTheLastCallANewLeaderLetsTheOthersSeeTheLoss) {
   EXPECT_FALSE(job.running());
   job.come("c", had(2, NodeWork::kIdle));
   EXPECT_EQ(job.ranks(), "b1 c0");
+}
+
+// Agents that were killed leave keys for the rest of their leases, each for another while.
+TEST(Membership, WhatIsLeftOfAJobThatWasKilledIsNoPartOfTheNext) {
+  SimulatedJob job(nodes(2, 2, 3));
+  job.come("old", had(1, NodeWork::kBusy));
+  job.come("a");
+  job.come("b");
+  EXPECT_FALSE(job.running()) << "the old workers may still be there";
+  job.lose("old");
+  EXPECT_EQ(job.ranks(), "a0 b1");
+  EXPECT_EQ(job.record.restart_count, 0) << "this job has not failed yet";
+  EXPECT_EQ(job.record.generation, 7) << "above any that ever was";
+  job.fail("a");
+  job.end_workers();
+  EXPECT_EQ(job.record.restart_count, 1);
+}
+
+TEST(Membership, AfterAKilledJobTheLastCallIsWaitedForAsInAnyFirstGeneration) {
+  SimulatedJob job(nodes(1, 3));
+  job.come("old", had(0, NodeWork::kBusy));
+  job.come("a");
+  job.lose("old");
+  job.pass(2999ms);
+  EXPECT_FALSE(job.running());
+  job.come("b");
+  job.pass(1ms);
+  EXPECT_EQ(job.ranks(), "a0 b1");
+}
+
+TEST(Membership, WhileOneOfAJobsAgentsIsHereItGoesOn) {
+  SimulatedJob job(nodes(2, 3, 3));
+  job.come("c", had(1, NodeWork::kIdle));
+  job.come("d", had(2, NodeWork::kBusy));
+  job.come("a");
+  job.lose("d");
+  job.pass(3s);
+  EXPECT_EQ(job.ranks(), "a0 c1");
+  EXPECT_EQ(job.record.restart_count, 2);
 }
 
 TEST(Membership, AHalfThatComesBackHasToEndItsWorkersFirst) {

@@ -4,7 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <future>
+#include <optional>
 #include <thread>
 
 #include "lockstep/launch/rendezvous/keys.h"
@@ -30,6 +32,11 @@ class TestPlace final : public MeetingPlace {
   std::shared_ptr<Store> reopen(const Candidates&, const std::atomic<bool>&, Deadline) override {
     return nullptr;
   }
+  std::shared_ptr<Store> rejoin(const std::atomic<bool>&, Deadline) override {
+    ++rejoined;
+    if (on_rejoin) on_rejoin();
+    return comes_back ? store_ : nullptr;
+  }
   bool may_lead() const override { return true; }
   std::string own_address() const override { return "127.0.0.1"; }
   std::string listen_host() const override { return "127.0.0.1"; }
@@ -40,6 +47,10 @@ class TestPlace final : public MeetingPlace {
   std::string loss() const override { return "the test is gone"; }
   std::chrono::milliseconds call_limit() const override { return 60s; }
   void close(Deadline) override {}
+
+  std::atomic<int> rejoined = 0;
+  bool comes_back = true;
+  std::function<void()> on_rejoin;
 
  private:
   std::shared_ptr<Store> store_;
@@ -129,6 +140,112 @@ TEST(Participant, StopDoesNotWaitUntilAPlaceThatHangsIsGivenUp) {
   store->hangs = true;
   agent.participant.stop();
   EXPECT_EQ(agent.ended.wait_for(30s), std::future_status::ready);
+}
+
+/// A client of another store, whose connection can end.
+class LosingStore final : public Store {
+ public:
+  explicit LosingStore(std::shared_ptr<Store> to) : to_(std::move(to)) {}
+  std::atomic<bool> lost = false;
+
+  void set(std::string_view key, std::string_view value, Deadline by) override {
+    there().set(key, value, by);
+  }
+  void set_many(std::span<const KeyValue> items, Deadline by) override {
+    there().set_many(items, by);
+  }
+  std::string get(std::string_view key, Deadline by) override { return there().get(key, by); }
+  std::optional<std::string> try_get(std::string_view key, Deadline by) override {
+    return there().try_get(key, by);
+  }
+  int64_t add(std::string_view key, int64_t delta, Deadline by) override {
+    return there().add(key, delta, by);
+  }
+  Swap compare_set(std::string_view key, const std::optional<std::string>& expected,
+                   std::string_view desired, Deadline by) override {
+    return there().compare_set(key, expected, desired, by);
+  }
+  bool hold(std::string_view key, std::string_view value, std::chrono::milliseconds ttl,
+            Deadline by) override {
+    return there().hold(key, value, ttl, by);
+  }
+  void wait(std::span<const std::string> keys, Deadline by) override { there().wait(keys, by); }
+  bool arrive(std::string_view own, std::string_view value, std::span<const std::string> awaited,
+              Deadline by) override {
+    return there().arrive(own, value, awaited, by);
+  }
+  bool check(std::span<const std::string> keys, Deadline by) override {
+    return there().check(keys, by);
+  }
+  bool erase(std::string_view key, Deadline by) override { return there().erase(key, by); }
+  std::vector<std::string> list(std::string_view prefix, Deadline by) override {
+    return there().list(prefix, by);
+  }
+  Changes watch(std::string_view prefix, uint64_t since, Deadline by) override {
+    return there().watch(prefix, since, by);
+  }
+
+ private:
+  Store& there() const {
+    if (lost) throw Error(ErrorCode::kPeerLost, "the connection ended");
+    return *to_;
+  }
+  std::shared_ptr<Store> to_;
+};
+
+JobRecord record_by_other(JobRecord::State state) {
+  JobRecord record;
+  record.state = state;
+  record.generation = 1;
+  record.by = "other";
+  return record;
+}
+
+/// An agent that takes part in generation 1 of a job that another leads.
+struct Follower {
+  Follower() {
+    store->set(keys::kLeader, "other", in_time());
+    NodePlan plan;
+    plan.generation = 1;
+    plan.num_nodes = plan.world_size = 2;
+    plan.node_rank = plan.ranks.first_rank = 1;
+    plan.ranks.local_size = 1;
+    plan.ranks.role_size = 2;
+    store->set(keys::plan("me"), to_json(plan), in_time());
+    store->set(keys::kRecord, to_json(record_by_other(JobRecord::State::kRunning)), in_time());
+    agent.emplace(two_nodes(1ms), connection);
+    EXPECT_TRUE(agent->standing.wait_for_plan());
+  }
+  std::shared_ptr<Store> store = make_memory_store();
+  std::shared_ptr<LosingStore> connection =
+      std::make_shared<LosingStore>(make_memory_client(store));
+  std::optional<TakingPart> agent;
+};
+
+TEST(Participant, AConnectionThatEndsIsNotTheEndOfAJobThatCannotChange) {
+  Follower one;
+  one.agent->place.on_rejoin = [&] { one.connection->lost = false; };
+  one.connection->lost = true;
+  while (one.agent->place.rejoined == 0) std::this_thread::yield();
+  // Its key is there again: it says so of itself.
+  one.store->erase(keys::agent("me"), in_time());
+  one.store->get(keys::agent("me"), in_time());
+  const JobNews news = one.agent->standing.news();
+  EXPECT_FALSE(news.leave || news.end);
+  one.store->set(keys::kRecord, to_json(record_by_other(JobRecord::State::kEnded)), in_time());
+  one.agent->ended.get();
+  ASSERT_TRUE(one.agent->standing.news().end);
+  EXPECT_FALSE(one.agent->standing.news().end->failure);
+}
+
+TEST(Participant, APlaceThatIsGoneIsTheEndOfAJobThatCannotChange) {
+  Follower one;
+  one.agent->place.comes_back = false;
+  one.connection->lost = true;
+  one.agent->ended.get();
+  const JobNews news = one.agent->standing.news();
+  ASSERT_TRUE(news.end && news.end->failure);
+  EXPECT_EQ(news.end->failure->cause, "the test is gone");
 }
 
 }  // namespace

@@ -117,6 +117,26 @@ TEST(Standing, AFailureIsNotSaidAtAnotherPlace) {
   EXPECT_TRUE(next->list("", now()).empty());
 }
 
+TEST(Standing, AnEarlierTimeToBeGoneIsNews) {
+  Standing standing("id", Offer{});
+  JobPlan plan;
+  plan.generation = 1;
+  standing.take_plan(plan);
+  standing.wait_for_plan();
+  const auto now = std::chrono::steady_clock::now();
+  standing.stop_work(std::nullopt, "why");
+  EXPECT_FALSE(standing.news().kill_by);
+  standing.stop_work(std::nullopt, "later", now);
+  EXPECT_EQ(standing.news().kill_by, now);
+  EXPECT_EQ(standing.news().why, "why");
+  standing.stop_work(std::nullopt, "later", now + std::chrono::seconds(1));
+  EXPECT_EQ(standing.news().kill_by, now);
+  plan.generation = 2;
+  standing.take_plan(plan);
+  EXPECT_TRUE(standing.next());
+  EXPECT_FALSE(standing.news().kill_by);
+}
+
 TEST(Standing, OneThatWasNotNeededHearsThatAllIsWell) {
   Standing standing("id", Offer{});
   standing.end({std::nullopt, ""});

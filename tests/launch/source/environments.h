@@ -24,6 +24,8 @@ inline Inputs inputs_of(const std::string& variables,
     return found->second;
   };
   inputs.read_secret = inputs.read_file;
+  inputs.is_own_host = [](const std::string& host) { return host == "this_host"; };
+  inputs.typed_below = [](const std::string& process) { return process == "36"; };
   inputs.ask_pmix = [] { return PmixJob{4, 1, 2}; };
   return inputs;
 }

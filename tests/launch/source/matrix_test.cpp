@@ -64,6 +64,25 @@ TEST(Sources, AFolderThatIsNamedComesBeforePmi) {
   EXPECT_NE(text.find("by LOCKSTEP_RENDEZVOUS_DIR, by PMI"), std::string::npos) << text;
 }
 
+// Slurm's plain srun has nothing else that could carry a secret.
+TEST(Sources, WhereMungeIsNoSecretIsNeeded) {
+  const auto channels = [](const std::string& variables) {
+    auto inputs = inputs_of(variables);
+    inputs.has_munge = [] { return true; };
+    const Decision decision = decide(inputs);
+    EXPECT_EQ(decision.problem, "") << variables;
+    std::string text;
+    for (const Channel channel : decision.identity.channels) text += " " + to_string(channel);
+    return text;
+  };
+  EXPECT_EQ(channels(kStep), " munge");
+  EXPECT_EQ(channels(kTorchrun), " munge");
+  EXPECT_EQ(channels(kStep + std::string("LOCKSTEP_SECRET=s")), "");
+  EXPECT_EQ(channels(kStep + std::string("LOCKSTEP_INSECURE=1")), "");
+  EXPECT_EQ(channels(kStep + std::string("LOCKSTEP_RENDEZVOUS_DIR=/tmp")),
+            " LOCKSTEP_RENDEZVOUS_DIR");
+}
+
 TEST(Sources, TellTheRank) {
   const std::string secret = kSecret;
   const Started cases[] = {
@@ -102,6 +121,11 @@ TEST(Sources, TellTheRank) {
       {"a script that sets RANK from Slurm",
        secret + kStep + "RANK=3 WORLD_SIZE=4 MASTER_ADDR=gpu01 MASTER_PORT=29500",
        "torch: rank 3 of 4, local rank 1 of 2, node 1 of 2, at gpu01:29500"},
+      {"typed into the shell of srun --pty",
+       std::string(kStep) + "SLURM_PTY_PORT=32825 SLURM_TASK_PID=36 PMI_RANK=3 PMI_SIZE=4",
+       "none: rank 0 of 1, local rank 0 of 1, node 0 of 1"},
+      {"srun in the shell of srun --pty", secret + kStep + "SLURM_PTY_PORT=32825 SLURM_TASK_PID=98",
+       "slurm: rank 3 of 4, local rank 1 of 2, node 1 of 2, at gpu01:0"},
       {"mpirun", kMpirun, "openmpi: rank 3 of 4, local rank 3 of 4, node 0 of 1, at 127.0.0.1:0"},
       {"mpirun in sbatch", std::string(kBatch) + kMpirun,
        "openmpi: rank 3 of 4, local rank 3 of 4, node 0 of 1, at 127.0.0.1:0"},
@@ -137,7 +161,10 @@ TEST(Sources, TellTheRank) {
       {"a shell loop", "RANK=1 WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=29500",
        "torch: rank 1 of 2, local rank 1 of 2, node 0 of 1, at 127.0.0.1:29500"},
       {"a pod a rank", secret + "RANK=1 WORLD_SIZE=2 MASTER_ADDR=job-master-0 MASTER_PORT=23456",
-       "torch: rank 1 of 2, local rank 0 of 1, node 1 of 2, at job-master-0:23456"},
+       "torch: rank 1 of 2, local rank ? of ?, node ? of ?, at job-master-0:23456"},
+      {"a folder that all share, and no address",
+       "RANK=1 WORLD_SIZE=2 LOCKSTEP_RENDEZVOUS_DIR=/shared",
+       "torch: rank 1 of 2, local rank ? of ?, node ? of ?, by LOCKSTEP_RENDEZVOUS_DIR"},
       {"torchrun alone, by its host's name",
        "RANK=1 WORLD_SIZE=2 LOCAL_RANK=1 LOCAL_WORLD_SIZE=2 GROUP_RANK=0 GROUP_WORLD_SIZE=1 "
        "MASTER_ADDR=myhost MASTER_PORT=29500 TORCHELASTIC_RUN_ID=x",
@@ -158,14 +185,46 @@ TEST(Sources, TellTheRank) {
   for (const Started& c : cases) EXPECT_EQ(outcome(c.variables), c.tuple) << c.how;
 }
 
+/// What every task of a step finds that does `export RANK=$SLURM_PROCID ...` by the usual lines.
+std::vector<std::string> tasks_with_torchs_names(bool of_slurm) {
+  std::vector<std::string> tasks;
+  for (int rank = 0; rank < 4; ++rank) {
+    const auto n = [](int number) { return std::to_string(number); };
+    tasks.push_back("LOCKSTEP_SECRET=s RANK=" + n(rank) + " LOCAL_RANK=" + n(rank % 2) +
+                    " WORLD_SIZE=4 MASTER_ADDR=gpu01 MASTER_PORT=25900 ");
+    if (!of_slurm) continue;
+    tasks.back() += std::string(kStep) + "SLURM_PROCID=" + n(rank) +
+                    " SLURM_LOCALID=" + n(rank % 2) + " SLURM_NODEID=" + n(rank / 2) +
+                    " SLURM_GTIDS=" + n(rank / 2 * 2) + "," + n(rank / 2 * 2 + 1);
+  }
+  return tasks;
+}
+
+TEST(Sources, EveryTaskThatSetsTorchsNamesItselfDecidesAlike) {
+  const auto of_slurm = tasks_with_torchs_names(true);
+  const auto elsewhere = tasks_with_torchs_names(false);
+  for (int rank = 0; rank < 4; ++rank) {
+    SCOPED_TRACE(rank);
+    const auto i = static_cast<size_t>(rank);
+    const auto who =
+        "torch: rank " + std::to_string(rank) + " of 4, local rank " + std::to_string(rank % 2);
+    EXPECT_EQ(outcome(of_slurm[i]),
+              who + " of 2, node " + std::to_string(rank / 2) + " of 2, at gpu01:25900");
+    EXPECT_EQ(outcome(elsewhere[i]), who + " of ?, node ? of ?, at gpu01:25900");
+    EXPECT_EQ(store_secret(decide(inputs_of(of_slurm[i])).identity),
+              store_secret(decide(inputs_of(of_slurm[0])).identity));
+    EXPECT_TRUE(decide(inputs_of(of_slurm[i])).warnings.empty());
+  }
+}
+
 TEST(Sources, SayWhatIsWrong) {
   const std::string secret = kSecret;
   const Started cases[] = {
       {"no secret between hosts", kStep, "set LOCKSTEP_SECRET to the same text"},
       {"a rank left from an outer job",
        secret + kStep + "RANK=0 WORLD_SIZE=2 MASTER_ADDR=gpu01 MASTER_PORT=29500",
-       "two launchers set this process's environment: torch says rank 0 of 2, local rank 0 of 1, "
-       "node 0 of 2 (RANK, WORLD_SIZE, LOCAL_RANK); slurm says rank 3 of 4, local rank 1 of 2, "
+       "two launchers set this process's environment: torch says rank 0 of 2, local rank ? of ?, "
+       "node ? of ? (RANK, WORLD_SIZE, LOCAL_RANK); slurm says rank 3 of 4, local rank 1 of 2, "
        "node 1 of 2"},
       {"mpirun below a worker of torchrun",
        std::string(kMpirun) +
@@ -270,7 +329,7 @@ TEST(Sources, TellTheRankWithTheHelpOfFiles) {
        "ascend: rank 1 of 2, local rank ? of ?, node ? of ?, at 127.0.0.1:4000"},
       {"RANK_ID beside RANK",
        "RANK_ID=1 RANK_SIZE=2 RANK=1 WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=4000",
-       "torch: rank 1 of 2, local rank ? of ?, node ? of ?, at 127.0.0.1:4000"},
+       "torch: rank 1 of 2, local rank 1 of 2, node 0 of 1, at 127.0.0.1:4000"},
       {"msrun",
        "MS_ROLE=MS_WORKER MS_WORKER_NUM=4 MS_NODE_ID=2 MS_SCHED_HOST=127.0.0.1 MS_SCHED_PORT=8118 "
        "RANK_ID=2 RANK_SIZE=4",
@@ -332,6 +391,8 @@ TEST(Sources, WarnOfWhatTheyPassOver) {
     return text;
   };
   EXPECT_NE(warnings(kBatch).find("it runs alone"), std::string::npos);
+  EXPECT_NE(warnings(std::string(kStep) + "SLURM_PTY_PORT=1 SLURM_TASK_PID=36").find("srun --pty"),
+            std::string::npos);
   EXPECT_EQ(warnings("SLURM_JOB_ID=8 SLURM_NTASKS=1"), "");
   EXPECT_EQ(warnings(std::string(kBatch) + kMpirun), "");  // mpirun in a batch script
   // In a pod whose ranks torchrun started, PET_ variables are torchrun's.
@@ -341,6 +402,20 @@ TEST(Sources, WarnOfWhatTheyPassOver) {
   EXPECT_NE(warnings(std::string(kStep) + "LOCKSTEP_INSECURE=1").find("without a secret"),
             std::string::npos);
   EXPECT_EQ(warnings(std::string(kSecret) + kStep), "");
+}
+
+TEST(Sources, RanksOfOneHostNeedNoSecretWhereItsNameIsTheirMaster) {
+  const std::string rank = "RANK=1 WORLD_SIZE=2 MASTER_PORT=29500 MASTER_ADDR=";
+  EXPECT_EQ(outcome(rank + "this_host"),
+            "torch: rank 1 of 2, local rank ? of ?, node ? of ?, at 127.0.0.1:29500");
+  EXPECT_NE(decide(inputs_of(rank + "this_host")).warnings.at(0).find("only ranks of this host"),
+            std::string::npos);
+  EXPECT_NE(outcome(rank + "other_host").find("set LOCKSTEP_SECRET"), std::string::npos);
+  EXPECT_NE(outcome(rank + "this_host LOCAL_WORLD_SIZE=1").find("set LOCKSTEP_SECRET"),
+            std::string::npos)
+      << "there are two nodes";
+  EXPECT_EQ(outcome(rank + "this_host " + kSecret),
+            "torch: rank 1 of 2, local rank ? of ?, node ? of ?, at this_host:29500");
 }
 
 TEST(Sources, JobsOfOneMachineMeetOnPortsOfTheirOwn) {

@@ -12,7 +12,7 @@ namespace {
 using Words = std::vector<std::string>;
 
 RunOptions parsed(const Words& words, const Environment& environment = {}) {
-  return parse_run_options(words, environment, {8, 0});
+  return parse_run_options(words, environment, [] { return Machine{8, 0}; });
 }
 
 std::string refusal(const Words& words) {
@@ -58,6 +58,14 @@ TEST(HostOptions, ExportedVariablesAreGivenOrTheEnvironments) {
   using Variables = std::map<std::string, std::string>;
   EXPECT_EQ(exported_variables(options, {{"A", "x"}, {"B", "2"}, {"C", "3"}}),
             (Variables{{"A", "1=2"}, {"B", "2"}}));
+  // What chooses kernels goes along by itself: else ranks elsewhere compute other bits.
+  EXPECT_EQ(exported_variables(parsed({"p"}), {{"OPENBLAS_CORETYPE", "HASWELL"},
+                                               {"ATEN_CPU_CAPABILITY", "avx2"},
+                                               {"DNNL_MAX_CPU_ISA", "AVX2"},
+                                               {"HOME", "/"}}),
+            (Variables{{"OPENBLAS_CORETYPE", "HASWELL"},
+                       {"ATEN_CPU_CAPABILITY", "avx2"},
+                       {"DNNL_MAX_CPU_ISA", "AVX2"}}));
   try {
     exported_variables(options, {});
     ADD_FAILURE() << "B is not set";
@@ -83,7 +91,7 @@ TEST(HostOptions, AgentsGetWhatIsNotTheStarters) {
                        "r",  "-t", "3",  "--max_restarts", "2",  "--no_python", "p",  "-n", "7"};
   EXPECT_EQ(
       words_for_agent(words, {{"PET_NPROC_PER_NODE", "2"}, {"PET_ROLE", "w x"}}),
-      (Words{"--tee=3", "--no_python", "--max_restarts=2", "--role=w x", "--", "p", "-n", "7"}));
+      (Words{"--max_restarts=2", "--tee=3", "--no_python", "--role=w x", "--", "p", "-n", "7"}));
   EXPECT_EQ(parsed(words).exported, (Words{"A=1", "B"}));
 }
 

@@ -139,6 +139,20 @@ TEST(DbLoss, IsTheWeightedSumOfItsTerms) {
   EXPECT_NEAR(value((*make_db_loss({}))(output.narrow(1, 0, 1), targets)), bce, 1e-12);
 }
 
+TEST(DbLoss, ItsTermsAddUpToIt) {
+  const auto [output, targets] = random_batch();
+  const auto loss = make_db_loss({});
+  const double sum = value((*loss)(output, targets));
+  ASSERT_EQ(loss->terms().size(), loss->term_names().size());
+  double of_terms = 0;
+  for (const auto& term : loss->terms()) of_terms += value(term);
+  EXPECT_NEAR(of_terms, sum, 1e-12);
+  const double l1 = value(masked_l1_loss(output.select(1, 1), targets[2], targets[3], 1e-6));
+  EXPECT_EQ(loss->term_names()[1], "loss_thresh");
+  EXPECT_NEAR(value(loss->terms()[1]), 10 * l1, 1e-12);
+  (*loss)(output.narrow(1, 0, 1), targets);
+  EXPECT_TRUE(loss->terms().empty());
+}
 TEST(DbLoss, GradientsAreThoseOfTheFormula) {
   const auto [output, targets] = random_batch();
   for (const bool dice : {false, true}) {

@@ -1,5 +1,8 @@
 #include "lockstep/ocr/data/label_file_dataset.h"
 
+#include <unistd.h>
+
+#include <fstream>
 #include <set>
 
 #include "lockstep/base/file.h"
@@ -75,8 +78,36 @@ TEST(LabelFileDataset, AMissingImageAndABrokenLineCostThemselvesAlone) {
   EXPECT_EQ(error_of(ErrorCode::kCorrupt, [&] { data.load(1); }), missing);
   EXPECT_EQ(error_of(ErrorCode::kCorrupt, [&] { data.load(3); }).substr(0, path.size() + 10),
             path + ":4: 2 tabs");
-  EXPECT_EQ(data.notes(), std::vector<std::string>{
-                              path + ": 2 of 4 samples cannot be used; the first: " + missing});
+  const auto notes = data.notes();
+  ASSERT_EQ(notes.size(), 2U);
+  const std::string broken = path + ": 1 of 4 lines cannot be used; the first: " + path + ":4: ";
+  EXPECT_EQ(notes[0].substr(0, broken.size()), broken);
+  EXPECT_EQ(notes[1], path + ": 1 of 3 images looked for cannot be used; the first: " + missing);
+}
+
+/// What this process holds in memory, in bytes.
+int64_t resident_bytes() {
+  std::ifstream file("/proc/self/statm");
+  int64_t total = 0;
+  int64_t resident = 0;
+  file >> total >> resident;
+  return resident * ::sysconf(_SC_PAGESIZE);
+}
+
+TEST(LabelFileDataset, AMillionLinesTakeMemoryForTheirPlacesAlone) {
+  const TempDir dir;
+  write_set(dir, "a", 1);
+  {
+    std::ofstream file(dir / "a.txt", std::ios::binary);
+    for (int i = 0; i < 1'000'000; ++i) {
+      file << "image_0.png\tthe text that stands in picture number " << i << "\n";
+    }
+  }
+  const int64_t before = resident_bytes();
+  const LabelFileDataset data({.data_dirs = {dir / "a"}, .label_files = {dir / "a.txt"}});
+  EXPECT_LT(resident_bytes() - before, 100 << 20);
+  ASSERT_EQ(data.size(), 1'000'000);
+  EXPECT_EQ(data.load(999'999).label, "the text that stands in picture number 999999");
 }
 
 TEST(LabelFileDataset, AFileOfWhichNothingCanBeUsedIsRefused) {

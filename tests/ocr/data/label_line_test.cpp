@@ -1,6 +1,8 @@
 #include "lockstep/ocr/data/label_line.h"
 
+#include "lockstep/ocr/data/line_file.h"
 #include "tests/data/errors.h"
+#include "tests/data/temp_dir.h"
 
 namespace lockstep::ocr {
 namespace {
@@ -32,24 +34,34 @@ TEST(LabelLine, FaultsNameFileAndLine) {
             "gt.txt:7: a line of 16777222 bytes; allowed: 16777216");
 }
 
-TEST(LabelFile, KeepsLineNumbersPastEmptyLinesAndAByteOrderMark) {
-  const auto lines = split_label_file(
-      "\xEF\xBB\xBF"
-      "a.png\tx\r\n\r\n\nb.png\ty",
-      "f");
-  ASSERT_EQ(lines.size(), 2U);
-  EXPECT_EQ(lines[0].image, "a.png");
-  EXPECT_EQ(lines[0].number, 1);
-  EXPECT_EQ(lines[1].label, "y");
-  EXPECT_EQ(lines[1].number, 4);
+TEST(LineFile, KeepsLineNumbersPastEmptyLinesAndAByteOrderMark) {
+  const testing::TempDir dir;
+  testing::write_text(dir / "f",
+                      "\xEF\xBB\xBF"
+                      "a.png\tx\r\n\r\n\nb.png\ty");
+  const LineFile file(dir / "f");
+  std::vector<FileLine> places;
+  file.scan([&](const std::string& line, FileLine place) {
+    EXPECT_EQ(file.read(place), line);
+    places.push_back(place);
+  });
+  ASSERT_EQ(places.size(), 2U);
+  EXPECT_EQ(places[0].number, 1U);
+  EXPECT_EQ(file.read(places[0]), "a.png\tx\r");
+  EXPECT_EQ(places[1].number, 4U);
+  EXPECT_EQ(file.read(places[1]), "b.png\ty");
 }
 
-TEST(LabelFile, ALineWithAFaultSaysWhichAndTheOthersAreRead) {
-  const auto lines = split_label_file("a b\nc\nd e\n", "f");
-  ASSERT_EQ(lines.size(), 3U);
-  EXPECT_EQ(lines[1].fault.substr(0, 11), "f:2: neithe");
-  EXPECT_TRUE(lines[2].fault.empty());
-  EXPECT_EQ(lines[2].image, "d");
+TEST(LineFile, AFileThatBecameShorterOrIsNoneIsNamed) {
+  const testing::TempDir dir;
+  testing::write_text(dir / "f", "a.png\tx\nb.png\ty\n");
+  const LineFile file(dir / "f");
+  std::filesystem::resize_file(dir / "f", 3);
+  EXPECT_EQ(
+      error_of(ErrorCode::kCorrupt, [&] { file.read({.offset = 8, .size = 7, .number = 2}); }),
+      (dir / "f").string() + ":2: the file has become shorter");
+  error_of(ErrorCode::kNotFound, [&] { LineFile{dir / "g"}; });
+  error_of(ErrorCode::kIo, [&] { LineFile(dir.path()).scan([](const std::string&, FileLine) {}); });
 }
 
 }  // namespace

@@ -57,14 +57,15 @@ TEST(Paint, InkFillsTheMappedBox) {
   for (uint64_t i = 0; i < 40; ++i) {
     Dice dice(2, 0, i);
     const auto font = static_cast<size_t>(dice.whole(0, static_cast<int>(pen.fonts()) - 1));
-    const TextMask mask = pen.draw(draw_text(dice), font, dice.real(20, 60));
+    TextMask mask = pen.draw(draw_text(dice), font, dice.real(20, 60));
+    mask.alpha.setTo(255, mask.alpha);  // how faint a letter's edge is depends on the font
     Corners seen = draw_view(dice, mask.box, mask.box.height, synth_style("hard"));
     const cv::Rect2d reach = bounds_of(seen);
     for (cv::Point2d& corner : seen) corner += cv::Point2d(10 - reach.x, 10 - reach.y);
     cv::Mat image = cv::Mat::zeros(static_cast<int>(reach.height) + 20,
                                    static_cast<int>(reach.width) + 20, CV_8UC3);
     paint(image, mask, view_matrix(mask.box, seen), {cv::Scalar::all(255), {}, {}, {}});
-    for (const double distance : ink_to_edges(image, seen)) EXPECT_LT(distance, 2.0) << i;
+    for (const double distance : ink_to_edges(image, seen)) EXPECT_LT(distance, 1.6) << i;
   }
 }
 

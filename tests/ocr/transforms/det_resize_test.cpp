@@ -31,6 +31,29 @@ TEST(DetResize, LimitsTheLongSideFromAbove) {
   EXPECT_EQ(size_of(options, 5, 2000), rows_cols(32, 960));
 }
 
+// MindOCR 0.1's ScalePadImage: min(target / size), np.round, one scale for polygons and both sides.
+TEST(DetResize, ExactlyIntoATargetWithOneScale) {
+  const DetResize options{.target_size = {{736, 736}},
+                          .padding = true,
+                          .exact = true,
+                          .limit_type = Limit::kNone,
+                          .force_divisable = false};
+  EXPECT_EQ(size_of(options, 721, 1280), rows_cols(415, 736));  // 414.575
+  EXPECT_EQ(size_of(options, 368, 5), rows_cols(736, 10));
+  EXPECT_EQ(size_of(options, 1472, 5), rows_cols(736, 2));  // 2.5: to even
+  Sample sample;
+  sample.image = cv::Mat(721, 1280, CV_8UC3, cv::Scalar(9, 9, 9));
+  sample.regions.resize(1);
+  sample.regions[0].polygon = {{0, 0}, {1280, 0}, {1280, 721}, {0, 721}};
+  det_resize(options, /*training=*/true, sample);
+  EXPECT_EQ(sample.image.size(), rows_cols(736, 736));
+  EXPECT_EQ(sample.image.at<cv::Vec3b>(414, 735), cv::Vec3b(9, 9, 9));
+  EXPECT_EQ(sample.image.at<cv::Vec3b>(415, 0), cv::Vec3b(0, 0, 0));
+  EXPECT_FLOAT_EQ(sample.resize->scale_height, 0.575F);
+  EXPECT_FLOAT_EQ(sample.resize->scale_width, 0.575F);
+  EXPECT_FLOAT_EQ(sample.regions[0].polygon[2].y, 721 * 0.575F);
+}
+
 TEST(DetResize, GoesToATargetOrIntoIt) {
   EXPECT_EQ(size_of({.target_size = {{736, 1280}}, .keep_ratio = false}, 100, 77),
             rows_cols(736, 1280));

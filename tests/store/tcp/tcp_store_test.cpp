@@ -14,6 +14,7 @@
 #include "lockstep/base/auth.h"
 #include "lockstep/store/tcp/protocol.h"
 #include "lockstep/store/tcp/server_connection.h"
+#include "lockstep/store/tcp/shortcut.h"
 #include "tests/store/helpers.h"
 #include "tests/support/held_port.h"
 
@@ -185,6 +186,69 @@ TEST(TcpStoreServer, NeedsNoSecretOnLoopback) {
   EXPECT_EQ(store->get("k", soon()), "v");
 }
 
+TcpStoreServerOptions for_own_user() {
+  TcpStoreServerOptions options;
+  options.secret = "guessed";
+  options.own_user_only = true;
+  return options;
+}
+
+// Whoever is on the host can come by TCP and can guess what only tells jobs apart.
+TEST(TcpStoreServer, WithoutASecretNobodyComesInByTcp) {
+  const TcpStoreServer server(for_own_user());
+  const auto fd = tcp_connect({"127.0.0.1", server.port()}, soon());
+  const auto error = error_of([&] { authenticate_client(fd.get(), "guessed", "store", soon()); });
+  EXPECT_EQ(error.code(), ErrorCode::kPeerLost) << error.what();
+  for (const char* host : {"127.0.0.1", "localhost"}) {
+    connect_user_store({host, server.port()}, "guessed", soon())->set("k", host, soon());
+  }
+}
+
+TEST(TcpStoreServer, WithoutASecretAnotherUserDoesNotComeIn) {
+  UniqueFd listener = tcp_listen("127.0.0.1", 0);
+  const Endpoint place{"127.0.0.1", local_port(listener.get())};
+  const TcpStoreServer server(std::move(listener), for_own_user());
+  const pid_t child = ::fork();
+  if (child == 0) {
+    // Only root can become another user; who stays the same is greeted.
+    const bool another = ::geteuid() == 0 && ::setresuid(65534, 65534, 65534) == 0;
+    const UniqueFd fd = connect_shortcut(place, another ? 0 : ::geteuid());
+    std::array<char, 1> byte;
+    const bool greeted = fd && ::recv(fd.get(), byte.data(), byte.size(), 0) == 1;
+    ::_exit(fd && greeted != another ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+}
+
+TEST(TcpStoreServer, WithoutASecretItsNameMustBeFree) {
+  UniqueFd listener = tcp_listen("127.0.0.1", 0);
+  const int port = local_port(listener.get());
+  const UniqueFd squatter = listen_shortcut(listener.get());
+  ASSERT_TRUE(squatter);
+  const auto error = error_of([&] { TcpStoreServer server(std::move(listener), for_own_user()); });
+  EXPECT_EQ(error.code(), ErrorCode::kUnavailable);
+  EXPECT_TRUE(mentions(error, std::to_string(port))) << error.what();
+}
+
+TEST(TcpStoreClient, WithoutASecretNoServerOfTcpIsTrusted) {
+  const UniqueFd listener = tcp_listen("127.0.0.1", 0);
+  const Endpoint place{"127.0.0.1", local_port(listener.get())};
+  auto greeting = std::async(std::launch::async, [&] {
+    const UniqueFd fd = tcp_accept(listener.get(), soon());
+    put(fd, "220 mail.example.org");
+    std::array<char, 1> byte;
+    return ::recv(fd.get(), byte.data(), byte.size(), 0);
+  });
+  const auto error = error_of([&] { connect_tcp_store(place, "", soon()); });
+  EXPECT_EQ(error.code(), ErrorCode::kMismatch);
+  EXPECT_TRUE(mentions(error, "not a store of this user")) << error.what();
+  EXPECT_LE(greeting.get(), 0) << "nothing was said to it";
+  const auto mute = error_of([&] { connect_tcp_store(place, "", Deadline::after(50ms)); });
+  EXPECT_EQ(mute.code(), ErrorCode::kTimeout);
+}
+
 TEST(TcpStoreServer, TakenPortIsNamed) {
   const TcpStoreServer first({});
   TcpStoreServerOptions options;
@@ -213,7 +277,7 @@ TEST(TcpStoreClient, WhatIsNoStoreIsAMismatch) {
       put(fd, greeting);
     });
     const auto error = error_of([&] {
-      connect_tcp_store({"127.0.0.1", local_port(listener.get())}, "", soon());
+      connect_tcp_store({"127.0.0.1", local_port(listener.get())}, "secret", soon());
     });
     EXPECT_EQ(error.code(), ErrorCode::kMismatch) << error.what();
   }
@@ -234,7 +298,7 @@ TEST(TcpStoreClient, AStoreThatEndsWhileOneConnectsIsUnavailable) {
     }
   });
   const Endpoint place{"127.0.0.1", local_port(listener.get())};
-  EXPECT_EQ(error_of([&] { connect_tcp_store(place, "", soon()); }).code(),
+  EXPECT_EQ(error_of([&] { connect_tcp_store(place, "secret", soon()); }).code(),
             ErrorCode::kUnavailable);
   done = true;
   tcp_connect(place, soon());
@@ -245,11 +309,11 @@ TEST(TcpStoreClient, NonsenseFromTheServerLosesIt) {
   const UniqueFd listener = tcp_listen("127.0.0.1", 0);
   auto foreign = std::async(std::launch::async, [&] {
     UniqueFd fd = tcp_accept(listener.get(), soon());
-    authenticate_server(fd.get(), "", "store", soon());
+    authenticate_server(fd.get(), "secret", "store", soon());
     put(fd, "\xff\xff\xff\xff");
     return fd;
   });
-  const auto store = connect_tcp_store({"127.0.0.1", local_port(listener.get())}, "", soon());
+  const auto store = connect_tcp_store({"127.0.0.1", local_port(listener.get())}, "secret", soon());
   EXPECT_EQ(error_of([&] { store->get("k", soon()); }).code(), ErrorCode::kPeerLost);
 }
 

@@ -70,7 +70,6 @@ TEST(Shipped, CrnnOnWords) {
   const auto normalize = std::get<ocr::NormalizeImage>(config.train.dataset.pipeline.at(3));
   EXPECT_TRUE(normalize.swap_channels);
   EXPECT_EQ(normalize.mean, (std::array{127.0, 127.0, 127.0}));
-  EXPECT_EQ(config.train.pred_cast_fp32, false);
 }
 
 TEST(Shipped, CrnnInChinese) {

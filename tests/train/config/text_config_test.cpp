@@ -149,10 +149,65 @@ TEST(TextConfig, RangesOfRandomTransforms) {
   EXPECT_EQ(std::get<ocr::RandomRotate>(pipeline.at(4)).degrees, (std::array{-5, 5}));
 }
 
+TEST(TextConfig, WhatMindocrWroteOtherwiseInItsFirstReleases) {
+  std::string text = kDetector;
+  const size_t begin = text.find("    net_input_column_index");
+  text = text.substr(0, begin) + "    num_columns_to_net: 1\n" + text.substr(text.find("  loader"));
+  const Config config = read_text(
+      text.c_str(),
+      {"loss={name: L1BalancedCELoss, bce_scale: 6}", "postprocess={output_polygon: True}",
+       "train.dataset.transform_pipeline=[DecodeImage: , DetLabelEncode: , "
+       "IaaAugment: {Affine: {rotate: [-10, 10]}, Fliplr: {p: 0.5}}, GridResize: {factor: 16}, "
+       "DetResize: {target_size: [64, 64], limit_type: None}, "
+       "ScalePadImage: {target_size: [96, 128]}, "
+       "ShrinkBinaryMap: , BorderMap: , ToCHWImage: ]"});
+  EXPECT_EQ(std::get<DbLossConfig>(config.loss).bce_scale, 6);
+  EXPECT_EQ(std::get<ocr::DbPostprocessOptions>(config.postprocess).box_type,
+            ocr::DbPostprocessOptions::Box::kPoly);
+  const auto& pipeline = config.train.dataset.pipeline;
+  const auto& turn = std::get<ocr::RandomRotate>(pipeline.at(2));
+  EXPECT_EQ(turn.degrees, (std::array{-10, 10}));
+  EXPECT_FALSE(turn.expand_canvas);
+  EXPECT_EQ(turn.p, 1);
+  EXPECT_EQ(std::get<ocr::RandomHorizontalFlip>(pipeline.at(3)).p, 0.5);
+  const auto& grid = std::get<ocr::DetResize>(pipeline.at(4));
+  EXPECT_EQ(grid.divisor, 16);
+  EXPECT_EQ(grid.limit_type, ocr::DetResize::Limit::kNone);
+  const auto& scaled = std::get<ocr::DetResize>(pipeline.at(6));
+  EXPECT_TRUE(scaled.exact && scaled.padding && !scaled.force_divisable);
+  EXPECT_EQ(scaled.target_size, (std::array{96, 128}));
+  EXPECT_NE(fault(text.c_str(), {"train.dataset.num_columns_to_net=2"})
+                .find("the networks here take the image alone"),
+            std::string::npos);
+}
+
+TEST(TextConfig, PredictMayNameWeightsAlone) {
+  const Config config = read_text(kDetector, {"predict.ckpt_load_path=best.ckpt"});
+  EXPECT_EQ(config.predict.value().ckpt_load_path, "best.ckpt");
+  EXPECT_FALSE(config.predict->dataset);
+}
+
+TEST(TextConfig, TheDetectorOfPpOcrV3) {
+  const std::vector<std::string> parts = {
+      "model.backbone={name: det_mobilenet_v3_enhance, architecture: large, alpha: 0.5, "
+      "disable_se: True, pretrained: False}",
+      "model.neck={name: RSEFPN, out_channels: 96, shortcut: True}",
+      "model.head.name=DBHeadEnhance"};
+  const Config config = read_text(kDetector, parts);
+  EXPECT_EQ(config.model.backbone.alpha, 0.5);
+  EXPECT_TRUE(config.model.backbone.disable_se);
+  EXPECT_EQ(config.model.neck.out_channels, 96);
+  EXPECT_TRUE(config.model.neck.shortcut);
+  auto other = parts;
+  other.push_back("model.backbone.alpha=0.6");
+  EXPECT_NE(fault(kDetector, other).find("must be 0.35, 0.5, 0.75, 1 or 1.25, not 0.6"),
+            std::string::npos);
+}
+
 TEST(TextConfig, NamesOfMindocrThatAreNotBuiltIn) {
-  expect_fault(kDetector, "model.backbone.name=det_mobilenet_v3_enhance",
-               "model.backbone.name cannot be 'det_mobilenet_v3_enhance', which is not built in");
-  expect_fault(kDetector, "model.neck.name=RSEFPN", "not built in: one of DBFPN");
+  expect_fault(kDetector, "model.backbone.name=mobilenet_v1_enhance",
+               "model.backbone.name cannot be 'mobilenet_v1_enhance', which is not built in");
+  expect_fault(kDetector, "model.neck.name=PSEFPN", "not built in: one of DBFPN, RSEFPN");
   expect_fault(kDetector, "model.head.name=DBhead", "did you mean 'DBHead'?");
   expect_fault(kDetector, "loss.name=PSEDiceLoss", "loss.name");
   expect_fault(kDetector, "model.backbone.name=rec_vgg7", "model.backbone.name must be one of");
@@ -162,6 +217,7 @@ TEST(TextConfig, NamesOfMindocrThatAreNotBuiltIn) {
 
 TEST(TextConfig, FaultsOfPipelines) {
   const std::string key = "train.dataset.transform_pipeline=";
+  expect_fault(kDetector, key + "[DecodeImage: , ScalePadImage: ]", "target_size is missing");
   expect_fault(kDetector, key + "[DecodImage: ]", "did you mean 'DecodeImage'?");
   expect_fault(kDetector, key + "[ToCHWImage: ]", "must begin with DecodeImage");
   expect_fault(kDetector, key + "[DecodeImage: {imgmode: RGB}]", "did you mean 'img_mode'?");

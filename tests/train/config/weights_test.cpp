@@ -68,14 +68,14 @@ TEST_F(WeightsTest, WhatIsMissingIsSaidWithItsPlace) {
   model.pretrained = "gone.ckpt";
   EXPECT_EQ(missing_weights(model),
             std::vector<std::string>{"model.pretrained: the weights gone.ckpt are not there"});
-  try {
-    require_pretrained(model);
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_STREQ(error.what(),
-                 "model.pretrained: the weights gone.ckpt are not there; -o model.pretrained=False "
-                 "starts without");
-  }
+  EXPECT_EQ(describe(find_missing(model).at(0), ""),
+            "model.pretrained: the weights gone.ckpt are not there; -o model.pretrained=False "
+            "starts without");
+  model.pretrained = kAddress;
+  EXPECT_EQ(missing_weights(model).at(0),
+            "model.pretrained: the weights https://host/a/b/net-1.ckpt are not here: a run "
+            "downloads them to " +
+                (dir_ / "weights/net-1.ckpt").string());
 }
 
 TEST(Weights, TrueIsAnAddress) {

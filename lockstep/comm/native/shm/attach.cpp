@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "lockstep/base/error.h"
+#include "lockstep/comm/making.h"
 #include "lockstep/comm/native/shm/life.h"
 
 namespace lockstep::shm {
@@ -35,7 +36,7 @@ ControlMemory make_control(const GroupSpec& spec) {
 /// What rank 0 says.
 std::string place_of_control(const GroupSpec& spec, Deadline deadline) {
   try {
-    return spec.store->get(key_of(spec), deadline);
+    return Making(spec).get(key_of(spec), {0}, deadline);
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kTimeout) throw;
     throw did_not_come(spec, {0});
@@ -101,10 +102,12 @@ void attach(const GroupSpec& spec, const Control& control, Deadline deadline) {
   own.attached.store(1);
   auto& event = control.head().event;
   event.signal();
+  Making making(spec);
   const auto absent = [&] { return not_attached(control, spec.size); };
   while (!absent().empty()) {
     event.wait([&] { return absent().empty(); }, std::chrono::milliseconds(5));
     check_attached(spec, control);
+    making.look(absent());
     if (!deadline.passed() || absent().empty()) continue;
     throw did_not_come(spec, absent());
   }

@@ -21,8 +21,9 @@ inline constexpr int64_t kInlineBytes = 2 << 10;
 inline constexpr int64_t kTinyBytes = 16;
 /// Memory that is not shared goes in pieces of this size: two of every rank's stay in its L2 cache.
 inline constexpr int64_t kChunkBytes = 256 << 10;
-/// Data on its way from one rank to another in send and recv.
-inline constexpr int64_t kChannelBytes = 64 << 10;
+/// Data on its way from one rank to another in send and recv. Pages that are never used cost
+/// nothing.
+inline constexpr int64_t kChannelBytes = 1 << 20;
 
 /// What a rank says when it enters an operation. `sequence` is written last and says that the rest
 /// is valid.
@@ -64,16 +65,33 @@ struct AllocateRecord {
   int32_t failed;
 };
 
+/// A large letter that lies in its sender's memory until the receiver has copied it. `state` holds
+/// the letter's number times kStates, plus a State.
+struct alignas(kCacheLine) Offer {
+  enum State : uint64_t {
+    kOffered,    ///< By the sender, which may take it back.
+    kWithdrawn,  ///< It has, or it fails: what the receiver has copied is not to be used.
+    kClaimed,    ///< The receiver copies.
+    kTaken,      ///< All is there.
+    kRefused,    ///< It may not read the sender's memory: the bytes are to come through the ring.
+  };
+  static constexpr uint64_t kStates = 8;
+  std::atomic<uint64_t> state;
+  int64_t pid;
+  uint64_t address;
+};
+
 /// One direction between two ranks: a ring of bytes.
 struct alignas(kCacheLine) Channel {
   std::atomic<uint64_t> written;                   ///< Bytes ever; the sender's.
   alignas(kCacheLine) std::atomic<uint64_t> read;  ///< Bytes ever; the receiver's.
   Event changed;
+  Offer offer;
   alignas(kCacheLine) std::byte ring[kChannelBytes];
 };
 
 struct Head {
-  static constexpr uint64_t kMagic = 0x314d4853504b434c;  // "LCKPSHM1"
+  static constexpr uint64_t kMagic = 0x324d4853504b434c;  // "LCKPSHM2"
   uint64_t magic;
   int64_t num_ranks;
   alignas(kCacheLine) Event event;

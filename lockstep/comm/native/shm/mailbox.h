@@ -1,46 +1,66 @@
 #pragma once
-// Point-to-point messages: a ring of bytes in each direction between two ranks.
+// Point-to-point letters: a ring of bytes in each direction between two ranks.
+//
+// A small letter lies in the ring until the receiver reads it. Of a larger one only the envelope
+// does: the receiver copies the bytes out of the sender's memory, once, with two threads when they
+// are many. Where the kernel forbids that, they pass through the ring. Only the receiver copies:
+// one that gives up in the middle leaves nobody who writes to its memory.
 
-#include <deque>
-#include <string>
 #include <vector>
 
+#include "lockstep/comm/letters.h"
 #include "lockstep/comm/native/shm/meeting.h"
 
 namespace lockstep::shm {
 
-/// send() and recv() block; one thread at a time a peer and direction, any peers at once.
+/// One thread at a time a peer and direction, any peers at once.
 class Mailbox {
  public:
   Mailbox(const GroupSpec& spec, Control control, Meeting& meeting);
 
-  /// Returns when the message is in the ring: at once while there is room for it.
-  void send(const void* data, int64_t count, DType dtype, int destination, int tag,
-            const Waiting& waiting);
-  /// Takes the first message with `tag`. Those with other tags that come before it are kept.
-  void recv(void* data, int64_t count, DType dtype, int source, int tag, const Waiting& waiting);
+  /// True when the letter is in the ring.
+  bool try_send(const void* data, const Envelope& letter, int destination);
+  /// Returns when the letter is in the ring, or has been taken. False: the time is over and nobody
+  /// has begun to take it. Errors: kPeerLost, kTimeout (the peer stopped in the middle of it).
+  bool send(const void* data, const Envelope& letter, int destination, const Waiting& waiting);
+  /// See GroupImpl::receive(). Errors: the sink's, and as for send().
+  bool receive(int source, LetterSink& sink, const Waiting& waiting);
 
  private:
-  struct Envelope {
-    int64_t count;
-    int32_t tag;
-    DType dtype;
-    uint8_t unused[3];
-    int64_t bytes() const { return count * size_of(dtype); }
-  };
-  struct Kept {
+  /// What lies in the ring before each letter.
+  struct Head {
     Envelope envelope;
-    std::vector<std::byte> data;
+    uint64_t offer;  ///< Number of the offer; 0: the bytes follow.
+  };
+  /// Ends of one letter.
+  struct Transfer {
+    Channel& channel;
+    int peer;
+    const char* call;  ///< "send to".
+    const Waiting& waiting;
   };
 
-  void write(int destination, const void* data, int64_t bytes, const Waiting& waiting);
-  void read(int source, void* data, int64_t bytes, const Waiting& waiting);
-  void check(const Envelope& came, int64_t count, DType dtype, int source);
+  static bool fits(const Channel& channel, int64_t bytes);
+  static void put(Channel& channel, const Envelope& letter, uint64_t offer, const void* data,
+                  int64_t bytes);
+  bool send_offer(const Transfer& transfer, const void* data, const Envelope& letter);
+  bool take_offer(const Transfer& transfer, const Head& head, LetterSink& sink);
+  void write(const Transfer& transfer, const void* data, int64_t bytes);
+  void read(const Transfer& transfer, void* data, int64_t bytes);
+  template <class Ready>
+  bool await(const Transfer& transfer, const Ready& ready);
+  /// The same, in the middle of a letter: out of time is an error.
+  template <class Ready>
+  void require(const Transfer& transfer, const Ready& ready);
 
   const GroupSpec& spec_;
   const Control control_;
   Meeting& meeting_;
-  std::vector<std::deque<Kept>> kept_;  // by source; each touched by that source's recv thread
+  struct Sent {
+    uint64_t offers = 0;
+    bool refused = false;
+  };
+  std::vector<Sent> sent_;  // by destination; each touched by that one's thread
 };
 
 }  // namespace lockstep::shm

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "lockstep/comm/native/shm/life.h"
+#include "lockstep/comm/verdict.h"
 
 namespace lockstep::shm {
 namespace {
@@ -179,9 +180,9 @@ void Meeting::check(const std::vector<int>& among, const Doing& doing) {
     if (life == Life::kAlive) continue;
     const Error error(
         ErrorCode::kPeerLost,
-        fmt::format("{}: {} {}", doing.text, whereabouts({rank}, doing.sequence),
-                    life == Life::kDead ? "died; its own log or the launcher's says why"
-                                        : "ended its process group while others still used it"));
+        fmt::format(
+            "{}: {} {}", doing.text, whereabouts({rank}, doing.sequence),
+            life == Life::kDead ? kDied : "ended its process group while others still used it"));
     fail(error);
     throw_verdict();
     throw error;  // it died while it wrote its verdict; ours is as true

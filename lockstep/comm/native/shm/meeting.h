@@ -62,12 +62,13 @@ class Meeting {
 
   /// Waits for `ready`: a short spin (with fewer cores than ranks, each time round giving the core
   /// to whoever wants it), then asleep on `event`, looking at the verdict and at the ranks that
-  /// missing() names every few milliseconds.
+  /// missing() names every few milliseconds. False: the time is over, and somebody is missing. Any
+  /// thread.
   template <class Ready, class Missing, class Doing>
-  void wait(Event& event, const Ready& ready, const Missing& missing, const Doing& doing,
+  bool wait(Event& event, const Ready& ready, const Missing& missing, const Doing& doing,
             const Waiting& waiting) {
-    wait_or_end(event, ready, missing, doing, waiting.spin,
-                [&] { return waiting.deadline.passed(); });
+    return wait_or_end(event, ready, missing, doing, waiting.spin,
+                       [&] { return waiting.deadline.passed(); });
   }
 
  private:
@@ -99,8 +100,8 @@ class Meeting {
   /// other work, to which each such turn may lose milliseconds. After that, no more for a while.
   template <class Ready>
   bool give_way(const Ready& ready) {
-    if (skip_yields_ > 0) {
-      --skip_yields_;
+    if (const int left = skip_yields_.load(std::memory_order_relaxed); left > 0) {
+      skip_yields_.store(left - 1, std::memory_order_relaxed);
       return false;
     }
     const auto start = std::chrono::steady_clock::now();
@@ -111,7 +112,7 @@ class Meeting {
       done = ready();
       now = std::chrono::steady_clock::now();
     } while (!done && now < start + kSpin);
-    if (now > start + 5 * kSpin) skip_yields_ = 200;
+    if (now > start + 5 * kSpin) skip_yields_.store(200, std::memory_order_relaxed);
     return done;
   }
   static void pause() {
@@ -122,29 +123,32 @@ class Meeting {
 #endif
   }
 
+  /// False when over() says so, and somebody is missing.
   template <class Ready, class Missing, class Doing, class Over>
-  void wait_or_end(Event& event, const Ready& ready, const Missing& missing, const Doing& doing,
+  bool wait_or_end(Event& event, const Ready& ready, const Missing& missing, const Doing& doing,
                    bool may_spin, const Over& over) {
-    if (may_spin && spin(ready)) return;
+    if (may_spin && spin(ready)) return true;
     while (true) {
       event.wait(ready, kSlice);
-      if (ready()) return;
+      if (ready()) return true;
       throw_verdict();
       if (const auto late = missing(); anyone_gone(late)) {
-        if (ready()) return;  // it did its part before it went
+        if (ready()) return true;  // it did its part before it went
         check(late, doing());
       }
-      if (!over()) continue;
       // None is late where the last one came after the look above.
-      if (const auto late = missing(); !late.empty()) time_out(late, doing());
+      if (over() && !missing().empty()) return false;
     }
   }
   /// Waits for the other ranks of the operation under way.
   template <class Ready, class Missing>
   void await_all(const Ready& ready, const Missing& missing, const Waiting& waiting) {
-    wait_or_end(
-        control_.head().event, ready, missing, [this] { return current(); }, waiting.spin,
-        [&] { return waiting.deadline.passed() || (alarm_ && alarm_()); });
+    const auto doing = [this] { return current(); };
+    const auto over = [&] { return waiting.deadline.passed() || (alarm_ && alarm_()); };
+    while (!wait_or_end(control_.head().event, ready, missing, doing, waiting.spin, over)) {
+      // None is late where the last one has come just now.
+      if (const auto late = missing(); !late.empty()) time_out(late, current());
+    }
   }
 
   bool all_posted();
@@ -166,8 +170,8 @@ class Meeting {
   const GroupSpec spec_;
   const Control control_;
   bool enough_cores_ = false;
-  int skip_yields_ = 0;
-  uint64_t sequence_ = 0;  // of the operation under way
+  std::atomic<int> skip_yields_ = 0;  // may lose counts
+  uint64_t sequence_ = 0;             // of the operation under way
   uint64_t told_as_ = 0;
   std::function<bool()> alarm_;
   std::vector<int> awaited_;

@@ -10,6 +10,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/text.h"
+#include "lockstep/comm/native/shm/door.h"
 
 namespace lockstep::shm {
 namespace {
@@ -34,6 +35,8 @@ UniqueFd open_memory(pid_t pid, int fd) {
   UniqueFd opened(::open(path.c_str(), O_RDWR | O_CLOEXEC));
   if (opened) return opened;
   const int reason = errno;
+  if (reason == EACCES || reason == EPERM) opened = ask_at_door(pid, fd);
+  if (opened) return opened;
   const char* hint = reason == EACCES || reason == EPERM
                          ? " (are the ranks of one user, and may they look at each other's /proc?)"
                      : reason == ENOENT

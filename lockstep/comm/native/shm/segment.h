@@ -19,7 +19,8 @@ constexpr int64_t round_up(int64_t value, int64_t unit) {
 
 /// A memfd of `bytes` zeros; pages come into being when touched. Errors: kUnavailable.
 UniqueFd make_memory(int64_t bytes);
-/// The memfd `fd` of process `pid`, through /proc. Errors: kUnavailable, says why it is refused.
+/// The memfd `fd` of process `pid`, through /proc, or at its door (door.h). Errors: kUnavailable,
+/// says why it is refused.
 UniqueFd open_memory(pid_t pid, int fd);
 /// Takes the pages of [offset, offset + bytes) from the kernel now, so that a lack of memory is an
 /// error here and not a SIGBUS later. Pages come from the memory nearest to the calling thread.

@@ -75,13 +75,15 @@ class ShmGroupImpl final : public ShmGroup {
     meeting_.enter(header_of(OpKind::kBarrier, 0), {}, nullptr, 0, waiting);
     finish();
   }
-  void send(const void* data, int64_t count, DType dtype, int destination, int tag,
-            const Waiting& waiting) override {
-    mailbox_.send(data, count, dtype, destination, tag, waiting);
+  bool try_send(const void* data, const Envelope& letter, int destination, CallSite) override {
+    return mailbox_.try_send(data, letter, destination);
   }
-  void recv(void* data, int64_t count, DType dtype, int source, int tag,
+  bool send(const void* data, const Envelope& letter, int destination,
             const Waiting& waiting) override {
-    mailbox_.recv(data, count, dtype, source, tag, waiting);
+    return agreed([&] { return mailbox_.send(data, letter, destination, waiting); });
+  }
+  bool receive(int source, LetterSink& sink, const Waiting& waiting) override {
+    return agreed([&] { return mailbox_.receive(source, sink, waiting); });
   }
   std::shared_ptr<SharedBuffer> allocate(int64_t bytes, const Waiting& waiting) override {
     meeting_.enter(header_of(OpKind::kAllocate, bytes), {}, nullptr, 0, waiting);
@@ -103,12 +105,23 @@ class ShmGroupImpl final : public ShmGroup {
   }
   void tell_as(uint64_t number) override { meeting_.tell_as(number); }
   void fail(const Error& error) override { meeting_.fail(error); }
+  void give_up(const Error& error, Deadline) noexcept override { meeting_.fail(error); }
   void set_alarm(std::function<bool()> alarm) override { meeting_.set_alarm(std::move(alarm)); }
   const std::vector<int>& awaited() const override { return meeting_.awaited(); }
 
  private:
   static constexpr int kAllRanks = -1;
 
+  /// What ends a letter by an error ends the group.
+  template <class Body>
+  bool agreed(const Body& body) {
+    try {
+      return body();
+    } catch (const Error& error) {
+      meeting_.fail(error);
+      throw;
+    }
+  }
   std::vector<std::byte*> reachable() const;
   shm::StagedCall staged(DType dtype, const Waiting& waiting) {
     return {meeting_, control_, spec_.rank, spec_.size, dtype, waiting};

@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/in_child.h"
 #include "lockstep/comm/native/phase.h"
 
 namespace lockstep::tcp {
@@ -31,17 +32,35 @@ constexpr int64_t kFewBytes = 32 << 10;
 
 }  // namespace
 
-/// One connection. `readable` and `writable` are what epoll said last (edge-triggered) until a call
-/// finds the socket drained or full. `ended`: the end of the stream is behind what is still to be
-/// read; no further event will tell.
+/// A connection, or one for each direction. `readable` and `writable` are what epoll said last
+/// (edge-triggered) until a call finds the socket drained or full. `ended`: the end of the stream
+/// is behind what is still to be read; no further event will tell.
 struct Links::Link {
+  /// What an event is of.
+  enum Of : size_t { kBoth, kOut, kIn, kArrival, kNumSources };
+  struct Source {
+    Link* link;
+    Of of;
+  };
+
   struct Progress {
     int64_t header = 0;
     int64_t payload = 0;
   };
 
-  int peer = -1;
+  explicit Link(int to) : peer(to) {
+    for (size_t of = 0; of < kNumSources; ++of) sources[of] = {this, static_cast<Of>(of)};
+  }
+
+  const int peer;
+  std::array<Source, kNumSources> sources{};
   UniqueFd fd;
+  std::optional<NotInChild> not_in_child;
+  // Where there is one for each direction, that on which the peer sends; null until it has come.
+  bool one_way = false;
+  bool peer_left = false;  // ended this rank's own
+  UniqueFd from_peer;
+  std::optional<NotInChild> from_peer_not_in_child;
   bool readable = true;
   bool writable = true;
   bool ended = false;
@@ -58,6 +77,9 @@ struct Links::Link {
   size_t ahead_begin = 0;
   size_t ahead_end = 0;
 
+  bool out_ended() const { return one_way ? peer_left : ended; }
+  bool can_read() const { return !one_way || from_peer; }
+  int in_fd() const { return one_way ? from_peer.get() : fd.get(); }
   size_t ahead_size() const { return ahead_end - ahead_begin; }
   /// What is still to be read ahead of the front's message.
   size_t room_ahead() const {
@@ -71,37 +93,94 @@ struct Links::Link {
 };
 
 Links::Links(int rank, std::vector<UniqueFd> sockets, std::function<std::string(int)> name,
-             int world_rank, std::function<bool()> alarm)
+             int world_rank, std::function<bool()> alarm, const Peers* peers)
     : rank_(rank),
       world_rank_(world_rank),
       name_(std::move(name)),
       alarm_(std::move(alarm)),
+      peers_(peers),
       epoll_(::epoll_create1(EPOLL_CLOEXEC)) {
   if (!epoll_) throw io_error("epoll_create1");
   links_.resize(sockets.size());
   for (size_t peer = 0; peer < sockets.size(); ++peer) {
     if (!sockets[peer]) continue;
-    auto link = std::make_unique<Link>();
-    link->peer = static_cast<int>(peer);
+    auto link = std::make_unique<Link>(static_cast<int>(peer));
     link->fd = std::move(sockets[peer]);
-    epoll_event event{};
-    event.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET;
-    event.data.ptr = link.get();
-    if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, link->fd.get(), &event) != 0)
-      throw io_error("epoll_ctl");
+    link->not_in_child.emplace(link->fd.get());
+    watch(link->fd.get(), EPOLLIN | EPOLLOUT | EPOLLRDHUP, *link, Link::kBoth);
     links_[peer] = std::move(link);
   }
 }
 
 Links::~Links() = default;
 
-bool Links::has(int peer) const {
-  return links_[static_cast<size_t>(peer)] != nullptr;
+void Links::watch(int fd, uint32_t events, Link& link, size_t source) {
+  epoll_event event{};
+  event.events = events | EPOLLET;
+  event.data.ptr = &link.sources.at(source);
+  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0) throw io_error("epoll_ctl");
+}
+
+Links::Link& Links::link_to(int peer, const OpHeader& now, Deadline deadline) {
+  auto& place = links_[static_cast<size_t>(peer)];
+  if (place) return *place;
+  auto made = open(peer, now, deadline);
+  const MutexLock lock(changing_);
+  place = std::move(made);
+  if (is_shut_down_) ::shutdown(place->fd.get(), SHUT_RDWR);
+  return *place;
+}
+
+/// One on which this rank sends; that of the peer comes when it comes.
+std::unique_ptr<Links::Link> Links::open(int peer, const OpHeader& now, Deadline deadline) {
+  if (peers_ == nullptr) throw Error(ErrorCode::kInternal, "no connection to " + name_(peer));
+  const auto did_not_come = [&] {
+    awaited_ = {peer};
+    return Error(ErrorCode::kTimeout, fmt::format("{} on {}: {} did not come in time",
+                                                  describe(now), name_(rank_), name_(peer)));
+  };
+  const auto look = [&] {
+    {
+      const MutexLock lock(changing_);
+      if (is_shut_down_) throw Error(ErrorCode::kPeerLost, "this rank gave the group up");
+    }
+    if (alarm_ && alarm_()) throw did_not_come();
+    check_unasked(now);
+  };
+  auto link = std::make_unique<Link>(peer);
+  try {
+    link->fd = peers_->connect(peer, deadline, look);
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::kTimeout) throw did_not_come();
+    throw;
+  }
+  link->one_way = true;
+  link->readable = false;
+  link->not_in_child.emplace(link->fd.get());
+  watch(link->fd.get(), EPOLLOUT | EPOLLRDHUP, *link, Link::kOut);
+  watch(peers_->expect(peer), EPOLLIN, *link, Link::kArrival);
+  return link;
+}
+
+/// Takes the connection that the peer made, if it has come.
+void Links::claim(Link& link) {
+  if (link.can_read()) return;
+  UniqueFd fd = peers_->take(link.peer);
+  if (!fd) return;
+  const MutexLock lock(changing_);
+  link.from_peer = std::move(fd);
+  link.from_peer_not_in_child.emplace(link.from_peer.get());
+  link.readable = true;
+  watch(link.from_peer.get(), EPOLLIN | EPOLLRDHUP, link, Link::kIn);
 }
 
 void Links::shut_down() noexcept {
+  const MutexLock lock(changing_);
+  is_shut_down_ = true;
   for (const auto& link : links_) {
-    if (link) ::shutdown(link->fd.get(), SHUT_RDWR);
+    if (!link) continue;
+    ::shutdown(link->fd.get(), SHUT_RDWR);
+    if (link->from_peer) ::shutdown(link->from_peer.get(), SHUT_RDWR);
   }
 }
 
@@ -116,16 +195,16 @@ void Links::exchange(std::span<const Outbound> out, std::span<const Inbound> in,
 
 void Links::pump(std::span<const Outbound> out, std::span<const Inbound> in, Deadline deadline,
                  std::chrono::microseconds spin) {
-  std::vector<Link*> busy;
-  const auto use = [&](int peer) -> Link& {
-    Link* link = links_[static_cast<size_t>(peer)].get();
-    if (link == nullptr) throw Error(ErrorCode::kInternal, "no connection to " + name_(peer));
-    if (std::find(busy.begin(), busy.end(), link) == busy.end()) busy.push_back(link);
-    return *link;
-  };
-  for (const auto& item : out) use(item.peer).out.push_back(&item);
-  for (const auto& item : in) use(item.peer).in.push_back(&item);
   const OpHeader now = (out.empty() ? in.front().message : out.front().message).operation;
+  std::vector<Link*> busy;
+  const auto use = [&](int peer) {
+    Link* const link = &link_to(peer, now, deadline);
+    if (std::find(busy.begin(), busy.end(), link) == busy.end()) busy.push_back(link);
+  };
+  for (const auto& item : out) use(item.peer);
+  for (const auto& item : in) use(item.peer);
+  for (const auto& item : out) links_[static_cast<size_t>(item.peer)]->out.push_back(&item);
+  for (const auto& item : in) links_[static_cast<size_t>(item.peer)]->in.push_back(&item);
   std::optional<Deadline::Clock::time_point> spin_end;  // since something moved last
   while (!busy.empty()) {
     bool moved = false;
@@ -171,7 +250,8 @@ bool Links::pump_out(Link& link) {
     link.writable = false;
     return false;
   }
-  link.writable = link.ended || put == static_cast<ssize_t>(parts[0].iov_len + parts[1].iov_len);
+  link.writable =
+      link.out_ended() || put == static_cast<ssize_t>(parts[0].iov_len + parts[1].iov_len);
   const int64_t header = std::min<int64_t>(put, static_cast<int64_t>(parts[0].iov_len));
   link.sent.header += header;
   link.sent.payload += put - header;
@@ -188,6 +268,11 @@ bool Links::pump_out(Link& link) {
 /// Receives what is there, at most a turn's worth. True when something moved.
 bool Links::pump_in(Link& link) {
   if (link.in.empty() || !link.in.front()->gate.open()) return false;
+  if (!link.can_read() && link.peer_left) {
+    claim(link);  // it may have come, sent all of it and left
+    if (!link.can_read()) throw_lost(link, "closed the connection");
+  }
+  if (!link.can_read()) return false;
   if (!link.in_payload && !read_message(link)) return false;
   const Inbound& item = *link.in.front();
   if (link.received < item.message.bytes) {
@@ -213,7 +298,7 @@ bool Links::read_ahead(Link& link) {
     }
     const size_t room = link.room_ahead();
     const ssize_t got =
-        ::recv(link.fd.get(), link.ahead.data() + link.ahead_end, room, MSG_DONTWAIT);
+        ::recv(link.in_fd(), link.ahead.data() + link.ahead_end, room, MSG_DONTWAIT);
     if (got < 0 && errno == EINTR) continue;
     if (link.idle() && (got == 0 || (got < 0 && errno != EAGAIN))) return false;  // not needed now
     if (got == 0) throw_lost(link, "closed the connection");
@@ -251,7 +336,7 @@ Message Links::parse(const Link& link, const OpHeader& now) const {
 /// what it sent lies here. Messages of calls to come are in order.
 void Links::check_unasked(const OpHeader& now) {
   for (const auto& link : links_) {
-    if (!link || !link->idle() || !read_ahead(*link)) continue;
+    if (!link || !link->idle() || !link->can_read() || !read_ahead(*link)) continue;
     const OpHeader got = parse(*link, now).operation;
     if (got.sequence > now.sequence) continue;
     if (const auto why = lockstep::mismatch(now, name_(rank_), got, name_(link->peer)))
@@ -272,7 +357,7 @@ bool Links::read_payload(Link& link) {
       link.ahead_begin += got;
     } else {
       if (!link.readable) break;
-      const ssize_t taken = ::recv(link.fd.get(), to, wanted, MSG_DONTWAIT);
+      const ssize_t taken = ::recv(link.in_fd(), to, wanted, MSG_DONTWAIT);
       if (taken == 0) {
         throw_lost(link, fmt::format("closed the connection after {} of {} bytes", link.received,
                                      item.message.bytes));
@@ -300,7 +385,7 @@ bool Links::look(std::span<Link* const> busy, Deadline::Clock::time_point end, D
     // The peer may be on this machine and want this core: where hosts share one, as in tests.
     sched_yield();
     for (Link* link : ask_each ? busy : std::span<Link* const>{}) {
-      if (!link->awaited()) continue;
+      if (!link->awaited() || !link->can_read()) continue;
       link->readable = true;
       if (pump_in(*link)) return true;
     }
@@ -322,13 +407,20 @@ int Links::take_events(int milliseconds) {
       ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), milliseconds);
   if (count < 0 && errno != EINTR) throw io_error("epoll_wait");
   for (int i = 0; i < count; ++i) {
-    auto* link = static_cast<Link*>(events[static_cast<size_t>(i)].data.ptr);
+    const auto* source = static_cast<Link::Source*>(events[static_cast<size_t>(i)].data.ptr);
+    Link* const link = source->link;
     const uint32_t what = events[static_cast<size_t>(i)].events;
     // A dead connection is found by the call that meets it.
     const bool ended = (what & (EPOLLERR | EPOLLHUP | EPOLLRDHUP)) != 0;
-    link->ended |= ended;
-    link->readable |= ended || (what & EPOLLIN) != 0;
-    link->writable |= ended || (what & EPOLLOUT) != 0;
+    if (source->of == Link::kArrival) {
+      claim(*link);
+    } else if (source->of == Link::kOut) {
+      link->peer_left |= ended;
+    } else {
+      link->ended |= ended;
+      link->readable |= ended || (what & EPOLLIN) != 0;
+    }
+    link->writable |= source->of != Link::kIn && (ended || (what & EPOLLOUT) != 0);
   }
   return count;
 }

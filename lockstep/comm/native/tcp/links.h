@@ -12,8 +12,10 @@
 #include <vector>
 
 #include "lockstep/base/deadline.h"
+#include "lockstep/base/mutex.h"
 #include "lockstep/base/unique_fd.h"
 #include "lockstep/comm/native/tcp/message.h"
+#include "lockstep/comm/native/tcp/peers.h"
 
 namespace lockstep::tcp {
 
@@ -48,16 +50,15 @@ struct Inbound {
 /// Non-blocking connections to some ranks, used by one thread at a time.
 class Links {
  public:
-  /// `sockets[p]` leads to rank p of the group; empty where there is none. `name` turns a group
-  /// rank into text ("rank 3") for errors. `world_rank`: this rank's, for phase_hook. A wait also
-  /// ends as if its time were over when `alarm()` is true, which is asked ten times a second.
+  /// `sockets[p]` leads to rank p of the group, for both directions; empty where there is none.
+  /// Where one is needed all the same, `peers` makes one for each direction then. `name` turns a
+  /// group rank into text ("rank 3") for errors. `world_rank`: this rank's, for phase_hook. A wait
+  /// also ends as if its time were over when `alarm()` is true, which is asked ten times a second.
   Links(int rank, std::vector<UniqueFd> sockets, std::function<std::string(int)> name,
-        int world_rank, std::function<bool()> alarm = {});
+        int world_rank, std::function<bool()> alarm = {}, const Peers* peers = nullptr);
   ~Links();
   Links(const Links&) = delete;
   Links& operator=(const Links&) = delete;
-
-  bool has(int peer) const;
 
   /// Sends and receives all of it, everything at once in both directions, and returns when the last
   /// byte is there and the kernel has the last byte to send. Messages to (from) one peer go (come)
@@ -84,6 +85,10 @@ class Links {
  private:
   struct Link;
 
+  Link& link_to(int peer, const OpHeader& now, Deadline deadline);
+  std::unique_ptr<Link> open(int peer, const OpHeader& now, Deadline deadline);
+  void claim(Link& link);
+  void watch(int fd, uint32_t events, Link& link, size_t source);
   void pump(std::span<const Outbound> out, std::span<const Inbound> in, Deadline deadline,
             std::chrono::microseconds spin);
   bool pump_out(Link& link);
@@ -105,8 +110,13 @@ class Links {
   int world_rank_;
   std::function<std::string(int)> name_;
   std::function<bool()> alarm_;
+  const Peers* peers_;
   UniqueFd epoll_;
-  std::vector<std::unique_ptr<Link>> links_;  // by rank; null where there is none
+  /// By rank; null where there is none. Changed and read by the one thread; the mutex keeps
+  /// shut_down() of another from a change.
+  std::vector<std::unique_ptr<Link>> links_;
+  Mutex changing_;
+  bool is_shut_down_ LOCKSTEP_GUARDED_BY(changing_) = false;
   std::vector<int> awaited_;
 };
 

@@ -1,10 +1,12 @@
 #include "lockstep/comm/native/tcp/pipes.h"
 
 #include <fmt/format.h>
+#include <poll.h>
+#include <sched.h>
 #include <sys/socket.h>
 
-#include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/socket.h"
@@ -15,116 +17,191 @@ namespace {
 /// Up to here letter and data go in one packet; copying is cheaper than a second system call.
 constexpr int64_t kOnePacketBytes = 8192;
 
-std::string describe(const Letter& letter) {
-  return fmt::format("{} {}, tag {}", letter.count, to_string(letter.dtype), letter.tag);
+Letter letter_of(const Envelope& envelope) {
+  return {Letter::kMagic, envelope.tag, envelope.count, envelope.dtype, {}};
 }
 
-void check_same(const Letter& expected, const Letter& got, const std::string& peer) {
-  if (expected == got) return;
-  throw Error(ErrorCode::kMismatch,
-              fmt::format("recv of {}, but {} sent {}", describe(expected), peer, describe(got)));
+/// Letter and data, both ways in memory; as many bytes as are used of it.
+using Packet = std::array<std::byte, kLetterBytes + kOnePacketBytes>;
+size_t pack(const Envelope& envelope, const void* data, Packet& packet) {
+  const Letter letter = letter_of(envelope);
+  const auto bytes = static_cast<size_t>(envelope.bytes());
+  std::memcpy(packet.data(), &letter, kLetterBytes);
+  if (bytes > 0) std::memcpy(packet.data() + kLetterBytes, data, bytes);
+  return kLetterBytes + bytes;
+}
+
+/// False: the deadline passed.
+bool await_socket(int fd, short events, Deadline deadline) {
+  pollfd ready{fd, events, 0};
+  while (::poll(&ready, 1, deadline.left_poll_ms()) != 1) {
+    if (deadline.passed()) return false;
+  }
+  return true;
 }
 
 /// Runs `body`; its errors say which call they come from.
 template <class Body>
-void in_call(const char* call, const Letter& letter, const std::string& peer, Body body) {
+bool in_call(const char* call, const std::string& letter, const std::string& peer, Body body) {
   try {
-    body();
+    return body();
   } catch (const Error& error) {
-    throw Error(error.code(),
-                fmt::format("{} of {} ({}): {}", call, describe(letter), peer, error.what()));
+    if (error.code() == ErrorCode::kMismatch) throw;  // says all
+    throw Error(error.code(), fmt::format("{} of {} ({}): {}", call, letter, peer, error.what()));
   }
 }
 
 }  // namespace
 
-Pipes::Pipes(std::vector<UniqueFd> sockets, std::function<std::string(int)> name, int world_rank)
-    : name_(std::move(name)), world_rank_(world_rank), pipes_(sockets.size()) {
-  for (size_t peer = 0; peer < sockets.size(); ++peer) pipes_[peer].fd = std::move(sockets[peer]);
-}
+Pipes::Pipes(const Peers& peers, int size, std::function<std::string(int)> name, int world_rank)
+    : peers_(peers),
+      name_(std::move(name)),
+      world_rank_(world_rank),
+      pipes_(static_cast<size_t>(size)) {}
 
 Pipes::~Pipes() = default;
 
-void Pipes::send(int peer, int tag, const void* data, int64_t count, DType dtype,
-                 Deadline deadline) {
-  const Letter letter{Letter::kMagic, tag, count, dtype, {}};
-  const int fd = pipes_[static_cast<size_t>(peer)].fd.get();
-  const std::string name = name_(peer);
-  in_call("send", letter, name, [&] {
-    strike(Phase::kExchanging);
-    const auto bytes = static_cast<size_t>(letter.bytes());
-    if (letter.bytes() <= kOnePacketBytes) {
-      std::array<std::byte, kLetterBytes + kOnePacketBytes> packet;
-      std::memcpy(packet.data(), &letter, kLetterBytes);
-      if (bytes > 0) std::memcpy(packet.data() + kLetterBytes, data, bytes);
-      send_all(fd, packet.data(), kLetterBytes + bytes, deadline, name);
-    } else {
-      send_all(fd, &letter, kLetterBytes, deadline, name);
-      strike(Phase::kSending);
-      send_all(fd, data, bytes, deadline, name);
-    }
-    strike(Phase::kExchanged);
-  });
-}
-
-void Pipes::recv(int peer, int tag, void* data, int64_t count, DType dtype, Deadline deadline) {
-  const Letter expected{Letter::kMagic, tag, count, dtype, {}};
-  in_call("recv", expected, name_(peer), [&] {
-    strike(Phase::kExchanging);
-    receive_letter(peer, tag, data, expected, deadline);
-    strike(Phase::kExchanged);
-  });
-}
-
-void Pipes::receive_letter(int peer, int tag, void* data, const Letter& expected,
-                           Deadline deadline) {
+/// False: the deadline passed.
+bool Pipes::open_out(int peer, Deadline deadline) {
   Pipe& pipe = pipes_[static_cast<size_t>(peer)];
-  const std::string name = name_(peer);
-  if (take_early(pipe, name, data, expected)) return;
-  while (true) {
-    std::array<std::byte, kLetterBytes> bytes;
-    recv_all(pipe.fd.get(), bytes.data(), bytes.size(), deadline, name);
-    const Letter got = parse_letter(bytes);
-    if (got.tag == tag) {
-      check_same(expected, got, name);
-      strike(Phase::kReceiving);
-      recv_all(pipe.fd.get(), data, static_cast<size_t>(got.bytes()), deadline, name);
-      return;
-    }
-    keep(pipe, name, got, deadline);
+  const MutexLock lock(pipe.opening);  // a sender's and a receiver's thread may both want it
+  if (pipe.out >= 0) return true;
+  const auto look = [this] {
+    if (is_shut_down_) throw Error(ErrorCode::kPeerLost, "this rank gave the group up");
+  };
+  try {
+    pipe.out_owner = peers_.connect(peer, deadline, look);
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::kTimeout) return false;
+    throw;
   }
-}
-
-bool Pipes::take_early(Pipe& pipe, const std::string& peer, void* data, const Letter& expected) {
-  const auto found = std::find_if(pipe.early.begin(), pipe.early.end(), [&](const Early& early) {
-    return early.letter.tag == expected.tag;
-  });
-  if (found == pipe.early.end()) return false;
-  check_same(expected, found->letter, peer);
-  const int64_t bytes = found->letter.bytes();
-  if (bytes > 0) std::memcpy(data, found->data.get(), static_cast<size_t>(bytes));
-  pipe.early_bytes -= bytes;
-  pipe.early.erase(found);
+  pipe.out_not_in_child.emplace(pipe.out_owner.get());
+  pipe.out = pipe.out_owner.get();
+  if (is_shut_down_) ::shutdown(pipe.out, SHUT_RDWR);
   return true;
 }
 
-void Pipes::keep(Pipe& pipe, const std::string& peer, const Letter& letter, Deadline deadline) {
-  if (letter.bytes() > kMaxEarlyBytes - pipe.early_bytes) {
-    throw Error(ErrorCode::kMismatch,
-                fmt::format("{} sent {} first, and there is no room to keep it: receive letters of "
-                            "this size in the order in which they are sent",
-                            peer, describe(letter)));
-  }
-  const auto bytes = static_cast<size_t>(letter.bytes());
-  Early early{letter, std::make_unique_for_overwrite<std::byte[]>(bytes)};
-  recv_all(pipe.fd.get(), early.data.get(), bytes, deadline, peer);
-  pipe.early.push_back(std::move(early));
-  pipe.early_bytes += letter.bytes();
+/// Takes the connection that the peer made. False: it has not come.
+bool Pipes::claim_in(int peer) {
+  Pipe& pipe = pipes_[static_cast<size_t>(peer)];
+  UniqueFd fd = peers_.take(peer);
+  if (!fd) return false;
+  const MutexLock lock(pipe.opening);
+  pipe.in_owner = std::move(fd);
+  pipe.in_not_in_child.emplace(pipe.in_owner.get());
+  pipe.in = pipe.in_owner.get();
+  if (is_shut_down_) ::shutdown(pipe.in, SHUT_RDWR);
+  return true;
 }
 
+/// Waits for the peer's first letter. False: the deadline passed.
+bool Pipes::await_in(int peer, Deadline deadline) {
+  if (claim_in(peer)) return true;
+  if (!open_out(peer, deadline)) return false;
+  const int arrived = peers_.expect(peer);
+  const int out = pipes_[static_cast<size_t>(peer)].out;
+  while (true) {
+    // Nothing comes on this one but its end.
+    pollfd items[] = {{arrived, POLLIN, 0}, {out, POLLRDHUP, 0}};
+    const int ready = ::poll(items, 2, deadline.left_poll_ms());
+    if (claim_in(peer)) return true;  // also of a peer that has left since
+    if (ready > 0 && items[1].revents != 0) {
+      throw Error(ErrorCode::kPeerLost, name_(peer) + " closed the connection");
+    }
+    if (deadline.passed()) return false;
+  }
+}
+
+bool Pipes::try_send(int peer, const Envelope& letter, const void* data) noexcept {
+  Pipe& pipe = pipes_[static_cast<size_t>(peer)];
+  const int fd = pipe.out;
+  if (fd < 0) return false;
+  // A socket that can be written to has room for more than a packet.
+  pollfd ready{fd, POLLOUT, 0};
+  if (letter.bytes() > kOnePacketBytes || ::poll(&ready, 1, 0) != 1 || ready.revents != POLLOUT)
+    return false;
+  strike(Phase::kExchanging);
+  Packet packet;
+  const size_t size = pack(letter, data, packet);
+  const ssize_t put = ::send(fd, packet.data(), size, MSG_NOSIGNAL | MSG_DONTWAIT);
+  if (put == static_cast<ssize_t>(size)) {
+    strike(Phase::kExchanged);
+    return true;
+  }
+  pipe.begun = put > 0 ? static_cast<size_t>(put) : 0;
+  return false;
+}
+
+bool Pipes::send(int peer, const Envelope& letter, const void* data, Deadline deadline) {
+  Pipe& pipe = pipes_[static_cast<size_t>(peer)];
+  const size_t begun = std::exchange(pipe.begun, 0);
+  const std::string name = name_(peer);
+  return in_call("send", describe(letter), name, [&] {
+    strike(Phase::kExchanging);
+    if (!open_out(peer, deadline)) return false;
+    const int fd = pipe.out;
+    if (begun == 0 && !await_socket(fd, POLLOUT, deadline)) return false;
+    if (letter.bytes() <= kOnePacketBytes) {
+      Packet packet;
+      const size_t size = pack(letter, data, packet);
+      send_all(fd, packet.data() + begun, size - begun, deadline, name);
+    } else {
+      const Letter head = letter_of(letter);
+      send_all(fd, &head, kLetterBytes, deadline, name);
+      strike(Phase::kSending);
+      send_all(fd, data, static_cast<size_t>(letter.bytes()), deadline, name);
+    }
+    strike(Phase::kExchanged);
+    return true;
+  });
+}
+
+bool Pipes::receive(int peer, LetterSink& sink, Deadline deadline, std::chrono::microseconds spin) {
+  Pipe& pipe = pipes_[static_cast<size_t>(peer)];
+  const std::string name = name_(peer);
+  return in_call("recv", sink.wanted(), name, [&] {
+    sink.look();
+    strike(Phase::kExchanging);
+    if (pipe.in < 0 && !await_in(peer, deadline)) return false;
+    if (!read_head(pipe, name, deadline, spin)) return false;
+    const Letter got = parse_letter(pipe.head);
+    pipe.head_bytes = 0;
+    const auto place = sink.begin({got.count, got.tag, got.dtype, {}});
+    strike(Phase::kReceiving);
+    recv_all(pipe.in, place.data, static_cast<size_t>(got.bytes()), place.deadline, name);
+    sink.end();
+    strike(Phase::kExchanged);
+    return true;
+  });
+}
+
+/// Where time is over in the middle of it, the next call goes on.
+bool Pipes::read_head(Pipe& pipe, const std::string& peer, Deadline deadline,
+                      std::chrono::microseconds spin) {
+  const auto spin_end = Deadline::after(spin);
+  while (pipe.head_bytes < kLetterBytes) {
+    pollfd ready{pipe.in, POLLIN, 0};
+    const bool there =
+        spin_end.passed() ? await_socket(pipe.in, POLLIN, deadline) : ::poll(&ready, 1, 0) == 1;
+    if (there) {
+      pipe.head_bytes += recv_some(pipe.in, pipe.head.data() + pipe.head_bytes,
+                                   kLetterBytes - pipe.head_bytes, deadline, peer);
+    } else if (deadline.passed()) {
+      return false;
+    } else {
+      // The peer may be on this machine and want this core: where hosts share one, as in tests.
+      sched_yield();
+    }
+  }
+  return true;
+}
+
+/// What is opened meanwhile is shut down by who opens it.
 void Pipes::shut_down() noexcept {
-  for (const auto& pipe : pipes_) {
-    if (pipe.fd) ::shutdown(pipe.fd.get(), SHUT_RDWR);
+  is_shut_down_ = true;
+  for (auto& pipe : pipes_) {
+    if (pipe.out >= 0) ::shutdown(pipe.out, SHUT_RDWR);
+    if (pipe.in >= 0) ::shutdown(pipe.in, SHUT_RDWR);
   }
 }
 

@@ -1,64 +1,80 @@
 #pragma once
 // Point to point between ranks of different hosts.
 
+#include <array>
+#include <atomic>
+#include <chrono>
 #include <cstddef>
-#include <deque>
 #include <functional>
-#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "lockstep/base/deadline.h"
+#include "lockstep/base/in_child.h"
+#include "lockstep/base/mutex.h"
 #include "lockstep/base/unique_fd.h"
+#include "lockstep/comm/letters.h"
 #include "lockstep/comm/native/phase.h"
 #include "lockstep/comm/native/tcp/message.h"
+#include "lockstep/comm/native/tcp/peers.h"
 
 namespace lockstep::tcp {
 
-/// What a receiver keeps, per peer, of letters that came before the one it waits for.
-inline constexpr int64_t kMaxEarlyBytes = int64_t{256} << 20;
-
-/// One connection a peer, apart from those of the collectives, so that sends and receives of other
-/// threads need no agreement with a collective that is under way. One thread a peer and direction.
+/// Connections apart from those of the collectives, so that sends and receives of other threads
+/// need no agreement with a collective that is under way. The first letter to a peer makes one, and
+/// so does the first wait for one of a peer (see Peers). One thread a peer and direction.
 ///
-/// send() returns when the kernel has the data, which for a large letter is when the peer reads it.
-/// A letter with another tag than the one recv() waits for is kept in memory until it is asked for.
-/// Errors: kMismatch (count or dtype differ from what the sender gave; more than kMaxEarlyBytes of
-/// letters that nobody asked for), kTimeout, kPeerLost, kCorrupt; all name the peer.
+/// Errors: kTimeout (in the middle of a letter), kPeerLost, kCorrupt; all name the peer.
 class Pipes {
  public:
-  /// Arguments as for Links.
-  Pipes(std::vector<UniqueFd> sockets, std::function<std::string(int)> name, int world_rank);
+  /// Between `size` ranks. `name`, `world_rank`: as for Links.
+  Pipes(const Peers& peers, int size, std::function<std::string(int)> name, int world_rank);
   ~Pipes();
   Pipes(const Pipes&) = delete;
   Pipes& operator=(const Pipes&) = delete;
 
-  void send(int peer, int tag, const void* data, int64_t count, DType dtype, Deadline deadline);
-  void recv(int peer, int tag, void* data, int64_t count, DType dtype, Deadline deadline);
+  /// True when the kernel has the letter; else call send() with it next.
+  bool try_send(int peer, const Envelope& letter, const void* data) noexcept;
+  /// Returns when the kernel has the data, which for a large letter is when the peer reads it.
+  /// False: it has none of it by the deadline.
+  bool send(int peer, const Envelope& letter, const void* data, Deadline deadline);
+  /// See GroupImpl::receive(). Looks again and again for `spin` before it sleeps.
+  bool receive(int peer, LetterSink& sink, Deadline deadline, std::chrono::microseconds spin);
 
   /// Wakes all peers that wait for this rank, and all threads that wait here. Any thread.
   void shut_down() noexcept;
 
  private:
-  struct Early {
-    Letter letter;
-    std::unique_ptr<std::byte[]> data;
-  };
   struct Pipe {
-    UniqueFd fd;
-    std::deque<Early> early;  // used by the receiving thread only
-    int64_t early_bytes = 0;
+    // Each is set once, and stays. The mutex is for setting them.
+    std::atomic<int> out{-1};
+    std::atomic<int> in{-1};
+    Mutex opening;
+    UniqueFd out_owner;
+    UniqueFd in_owner;
+    std::optional<NotInChild> out_not_in_child;
+    std::optional<NotInChild> in_not_in_child;
+    /// Bytes that the kernel took of the letter that try_send() was given last, but not all; send()
+    /// comes next, with the same.
+    size_t begun = 0;
+    // Of a letter that comes; used by the receiving thread only.
+    std::array<std::byte, kLetterBytes> head;
+    size_t head_bytes = 0;
   };
 
-  void receive_letter(int peer, int tag, void* data, const Letter& expected, Deadline deadline);
-  bool take_early(Pipe& pipe, const std::string& peer, void* data, const Letter& expected);
-  void keep(Pipe& pipe, const std::string& peer, const Letter& letter, Deadline deadline);
-
+  bool open_out(int peer, Deadline deadline);
+  bool claim_in(int peer);
+  bool await_in(int peer, Deadline deadline);
+  bool read_head(Pipe& pipe, const std::string& peer, Deadline deadline,
+                 std::chrono::microseconds spin);
   void strike(Phase phase) const { lockstep::strike(world_rank_, OpKind::kNone, phase); }
 
+  const Peers& peers_;
   std::function<std::string(int)> name_;
   int world_rank_;
   std::vector<Pipe> pipes_;  // by rank
+  std::atomic<bool> is_shut_down_ = false;
 };
 
 }  // namespace lockstep::tcp

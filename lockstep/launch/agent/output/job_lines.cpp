@@ -1,7 +1,5 @@
 #include "lockstep/launch/agent/output/job_lines.h"
 
-#include <unistd.h>
-
 namespace lockstep {
 namespace {
 
@@ -12,8 +10,11 @@ const char* variable(const Environment& environment, std::string_view name) {
 
 }  // namespace
 
-ConsoleKind console_kind() {
-  return {::isatty(STDOUT_FILENO) == 1, ::isatty(STDERR_FILENO) == 1};
+bool shows_raw(const RunOptions& options, const Environment& environment) {
+  if (options.raw) return true;
+  const bool one_rank = options.num_nodes == 1 && options.nproc_per_node == 1;
+  return one_rank && !options.started_by_starter && !options.log_rate &&
+         variable(environment, "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE") == nullptr;
 }
 
 WorkerLinesOptions job_lines(const RunOptions& options, const Environment& environment,
@@ -27,6 +28,8 @@ WorkerLinesOptions job_lines(const RunOptions& options, const Environment& envir
   style.role = options.role;
   const char* pattern = variable(environment, "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE");
   if (pattern != nullptr) style.pattern = pattern;
+  const bool raw = shows_raw(options, environment);
+  style.none = raw;
 
   WorkerLinesOptions lines;
   lines.out = style;
@@ -36,7 +39,9 @@ WorkerLinesOptions job_lines(const RunOptions& options, const Environment& envir
   lines.out.color = wants_color(console.out_terminal, no_color, term);
   lines.err.color = wants_color(console.err_terminal, no_color, term);
   lines.num_ranks = plan.ranks.local_size;
-  lines.fold = !options.no_fold;
+  lines.fold = !options.no_fold && !raw;
+  lines.raw = raw && !options.started_by_starter;  // who starts hosts reads whole lines
+  lines.console = console;
   lines.lines_a_second =
       options.log_rate.value_or(console.out_terminal ? kTerminalLinesASecond : 0);
   if (attempt_folder.empty()) return lines;

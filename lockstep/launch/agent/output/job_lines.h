@@ -1,21 +1,19 @@
 #pragma once
 // How the lines of a job's workers look on this agent's console.
 
+#include "lockstep/launch/agent/console.h"
 #include "lockstep/launch/agent/output/worker_lines.h"
 #include "lockstep/launch/agent/run_options.h"
 #include "lockstep/launch/agent/worker_env.h"
 
 namespace lockstep {
 
-/// What this process's standard streams are.
-struct ConsoleKind {
-  bool out_terminal = false;
-  bool err_terminal = false;
-};
-ConsoleKind console_kind();
-
 /// Of a terminal, this many lines a second and rank are shown, unless --log_rate says otherwise.
 constexpr int kTerminalLinesASecond = 1000;
+
+/// Whether workers' output is shown as it is: with --raw, and where there is one rank in all and
+/// nobody asked for a prefix.
+bool shows_raw(const RunOptions& options, const Environment& environment);
 
 /// Pure. `environment`: NO_COLOR, TERM, TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE. `attempt_folder`:
 /// for copies of lines; empty: none are made.

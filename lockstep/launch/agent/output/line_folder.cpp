@@ -6,9 +6,7 @@
 namespace lockstep {
 
 LineFolder::LineFolder(int num_ranks, bool fold, std::chrono::milliseconds window)
-    : num_ranks_(static_cast<size_t>(num_ranks)),
-      fold_(fold && num_ranks_ >= kFewest),
-      window_(window) {}
+    : num_ranks_(static_cast<size_t>(num_ranks)), fold_(fold && num_ranks_ >= 2), window_(window) {}
 
 /// Index of the first held line that `rank` may still join: its lines must keep their order.
 size_t LineFolder::after_last_of(int rank) const {
@@ -24,21 +22,35 @@ std::vector<FoldedLine> LineFolder::add(int rank, int stream, std::string text, 
   std::vector<FoldedLine> out = pass_time(now);
   for (size_t i = after_last_of(rank); i < held_.size(); ++i) {
     FoldedLine& line = held_[i].line;
-    if (line.stream != stream || line.text != text) continue;
+    if (line.stream != stream || line.text != text || !may_fold(stream)) continue;
     line.ranks.insert(std::lower_bound(line.ranks.begin(), line.ranks.end(), rank), rank);
-    while (!held_.empty() && held_.front().line.ranks.size() == num_ranks_) release(&out);
+    release_whole(&out);
     return out;
   }
-  held_.push_back({{stream, {rank}, std::move(text)}, now + window_});
+  FoldedLine line{stream, {rank}, std::move(text)};
+  if (held_.empty() && !may_fold(stream)) {
+    out.push_back(std::move(line));
+    return out;
+  }
+  held_.push_back({std::move(line), now + window_});
   if (held_.size() > kMaxHeld) release(&out);
   return out;
+}
+
+/// What waits for nobody any more.
+void LineFolder::release_whole(std::vector<FoldedLine>* out) {
+  while (!held_.empty()) {
+    const FoldedLine& first = held_.front().line;
+    if (may_fold(first.stream) && first.ranks.size() < num_ranks_) return;
+    release(out);
+  }
 }
 
 /// The first held line goes out, alone where few ranks printed it.
 void LineFolder::release(std::vector<FoldedLine>* out) {
   FoldedLine line = std::move(held_.front().line);
   held_.pop_front();
-  if (line.ranks.size() >= kFewest) {
+  if (line.ranks.size() >= std::min(kFewest, num_ranks_)) {
     out->push_back(std::move(line));
     return;
   }
@@ -47,9 +59,10 @@ void LineFolder::release(std::vector<FoldedLine>* out) {
 
 std::vector<FoldedLine> LineFolder::pass_time(Time now) {
   std::vector<FoldedLine> out;
-  while (!held_.empty() &&
-         (held_.front().until <= now || held_.front().line.ranks.size() == num_ranks_)) {
+  release_whole(&out);
+  while (!held_.empty() && held_.front().until <= now) {
     release(&out);
+    release_whole(&out);
   }
   return out;
 }
@@ -58,6 +71,12 @@ std::vector<FoldedLine> LineFolder::flush() {
   std::vector<FoldedLine> out;
   while (!held_.empty()) release(&out);
   return out;
+}
+
+bool LineFolder::holds(int stream, const std::string& text) const {
+  return std::any_of(held_.begin(), held_.end(), [&](const Held& held) {
+    return held.line.stream == stream && held.line.text == text;
+  });
 }
 
 std::optional<LineFolder::Time> LineFolder::due() const {

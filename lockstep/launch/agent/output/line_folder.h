@@ -20,8 +20,9 @@ struct FoldedLine {
 ///
 /// A rank's lines come out in the order in which it printed them, both streams together. A line
 /// comes out when all ranks have printed it and at the latest `window` after the first did; those
-/// of fewer than `kFewest` ranks come out one by one. With fewer ranks than that nothing is held
-/// back. Cost: a line is compared with those that are held back, at most kMaxHeld.
+/// of fewer than `kFewest` ranks come out one by one. Of two ranks only lines on standard error are
+/// held back, and one that both printed is one line: mostly it is what ended both. Of one rank
+/// nothing is held back. Cost: a line is compared with those that are held back, at most kMaxHeld.
 class LineFolder {
  public:
   using Time = std::chrono::steady_clock::time_point;
@@ -41,6 +42,9 @@ class LineFolder {
   /// All that is held back.
   std::vector<FoldedLine> flush();
 
+  /// Whether such a line is held back, so that another rank's may still join it.
+  bool holds(int stream, const std::string& text) const;
+
   /// When pass_time() has something to return; nothing when no line is held back.
   std::optional<Time> due() const;
 
@@ -50,7 +54,9 @@ class LineFolder {
     Time until;
   };
   size_t after_last_of(int rank) const;
+  bool may_fold(int stream) const { return num_ranks_ >= kFewest || stream == 2; }
   void release(std::vector<FoldedLine>* out);
+  void release_whole(std::vector<FoldedLine>* out);
 
   const size_t num_ranks_;
   const bool fold_;

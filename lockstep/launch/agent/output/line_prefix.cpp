@@ -44,6 +44,7 @@ std::string compact_list(const std::vector<int>& numbers) {
 }
 
 std::string line_prefix(const PrefixStyle& style, const std::vector<int>& local_ranks) {
+  if (style.none) return "";
   std::vector<int> ranks = local_ranks;
   for (int& rank : ranks) rank += style.first_rank;
   std::string text;
@@ -64,6 +65,23 @@ std::string line_prefix(const PrefixStyle& style, const std::vector<int>& local_
   const int color = ranks.size() > 1 ? 1  // bold: of many
                                      : kColors[static_cast<size_t>(ranks[0]) % std::size(kColors)];
   return fmt::format("\x1b[{}m{}\x1b[0m{}", color, text, padding);
+}
+
+std::string fitting(const std::string& text, int columns) {
+  int used = 0;
+  bool in_sequence = false;  // "\x1b[31m", "\x1b[K"
+  for (size_t i = 0; i < text.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(text[i]);
+    if (byte == 0x1b) {
+      in_sequence = true;
+    } else if (in_sequence) {
+      if (byte >= 0x40 && byte <= 0x7e && byte != '[') in_sequence = false;
+    } else if ((byte & 0xc0) != 0x80) {  // a character begins
+      if (used == columns) return text.substr(0, i) + "\x1b[0m";
+      ++used;
+    }
+  }
+  return text;
 }
 
 bool wants_color(bool terminal, const char* no_color, const char* term) {

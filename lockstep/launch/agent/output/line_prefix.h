@@ -15,6 +15,7 @@ struct PrefixStyle {
   std::string role;       ///< For the template.
   std::string pattern;    ///< TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE; empty: "[host:rank] ".
   bool color = false;
+  bool none = false;  ///< Lines are shown as they are.
 };
 
 /// "[3] ", "[hosta:3] ", "[0-31] ", "[0,2,4-7] ": as wide as the widest of single ranks.
@@ -23,6 +24,10 @@ std::string line_prefix(const PrefixStyle& style, const std::vector<int>& local_
 
 /// "0,2,4-7": ascending numbers, runs of three and more joined.
 std::string compact_list(const std::vector<int>& numbers);
+
+/// The beginning of `text` that fits into so many columns; a letter takes one, a terminal's control
+/// sequence none.
+std::string fitting(const std::string& text, int columns);
 
 /// May prefixes on this stream have colour? Where it is a terminal that knows them, and NO_COLOR is
 /// not set.

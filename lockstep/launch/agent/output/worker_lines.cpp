@@ -2,7 +2,21 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <utility>
+
+#include "lockstep/base/counted.h"
+
 namespace lockstep {
+namespace {
+
+/// Where there is no terminal a bar is a line each time.
+std::chrono::milliseconds bar_interval(const ConsoleKind& console, int stream) {
+  if (console.terminal(stream)) return UnfinishedLines::kDelay;
+  return std::chrono::seconds(30);
+}
+
+}  // namespace
 
 WorkerLines::WorkerLines(const WorkerLinesOptions& options, Console* console)
     : options_(options),
@@ -10,6 +24,7 @@ WorkerLines::WorkerLines(const WorkerLinesOptions& options, Console* console)
       folder_(options.num_ranks, options.fold),
       out_copies_(options.out_filters, options.out_copies),
       err_copies_(options.err_filters, options.err_copies),
+      unfinished_({bar_interval(options.console, 1), bar_interval(options.console, 2)}),
       rates_(static_cast<size_t>(options.num_ranks), LineRate(options.lines_a_second)) {
   for (int rank = 0; rank < options.num_ranks; ++rank) {
     out_prefix_.push_back(line_prefix(options.out, {rank}));
@@ -19,10 +34,17 @@ WorkerLines::WorkerLines(const WorkerLinesOptions& options, Console* console)
 
 void WorkerLines::line(int local_rank, int stream, const std::string& text) {
   copy(local_rank, stream, text);
+  if (options_.raw) return;
+  if (finish_open(local_rank, stream, text)) return;
   const auto verdict = rates_[static_cast<size_t>(local_rank)].line(now_);
   if (!verdict.show) return;
   if (verdict.dropped > 0) tell_dropped(local_rank, verdict.dropped);
+  if (!folder_.holds(stream, text) && echo_.repeats(local_rank, stream, text)) return;
   show(folder_.add(local_rank, stream, text, now_));
+}
+
+void WorkerLines::failed(int local_rank, const std::vector<std::string>& stderr_tail) {
+  if (options_.fold) echo_ = FailureEcho(local_rank, stderr_tail);
 }
 
 /// Into a file go all lines, however many a second, and no colours.
@@ -33,8 +55,76 @@ void WorkerLines::copy(int local_rank, int stream, const std::string& text) {
   (stream == 1 ? out_copies_ : err_copies_).line(line_prefix(style, {local_rank}), text);
 }
 
-void WorkerLines::pass_time(Time now) {
+void WorkerLines::pass_time(Time now, bool reading) {
   show(folder_.pass_time(now));
+  if (!reading) unfinished_.hold(now);
+  // By when was looked for more of them, however long it took to show what was there.
+  const auto lines = unfinished_.pass_time(now_);
+  for (const auto& line : lines) show_unfinished(line);
+  if (!lines.empty()) draw_foot();
+}
+
+std::optional<WorkerLines::Time> WorkerLines::due() const {
+  const auto held = folder_.due();
+  const auto begun = unfinished_.due();
+  if (!held || !begun) return held ? held : begun;
+  return std::min(*held, *begun);
+}
+
+void WorkerLines::bytes(int stream, std::string_view read) {
+  if (options_.raw) console_->append(stream, read);
+}
+
+void WorkerLines::unfinished(int local_rank, int stream, std::string text, bool bar) {
+  if (options_.raw) return;
+  const bool over = text.empty();
+  unfinished_.set(local_rank, stream, std::move(text), bar, now_);
+  if (over) draw_foot();
+}
+
+/// The line's beginning has been shown, and nothing came after it: its rest goes there.
+bool WorkerLines::finish_open(int local_rank, int stream, const std::string& text) {
+  Opened& opened = opened_[static_cast<size_t>(stream - 1)];
+  if (opened.local_rank != local_rank) return false;
+  const Opened begun = std::exchange(opened, {});
+  if (!console_->open(stream) || !text.starts_with(begun.text)) return false;
+  console_->put_rest(stream, text.substr(begun.text.size()));
+  return true;
+}
+
+/// On a terminal it is the foot's.
+void WorkerLines::show_unfinished(const UnfinishedLines::Line& line) {
+  if (options_.console.terminal(line.stream)) return;
+  if (line.bar) return show(folder_.add(line.rank, line.stream, line.text, now_));
+  show(folder_.flush());  // in its place among the rank's lines
+  Opened& opened = opened_[static_cast<size_t>(line.stream - 1)];
+  const bool goes_on = opened.local_rank == line.rank && console_->open(line.stream) &&
+                       line.text.starts_with(opened.text);
+  const size_t shown = goes_on ? opened.text.size() : 0;
+  if (!goes_on && console_->open(line.stream)) console_->put_rest(line.stream, "");
+  console_->append(line.stream,
+                   (goes_on ? "" : prefix(line.stream, {line.rank})) + line.text.substr(shown));
+  opened = {line.rank, line.text};
+}
+
+int WorkerLines::columns(int stream) const {
+  if (!options_.console.terminal(stream)) return 0;
+  PrefixStyle style = stream == 1 ? options_.out : options_.err;
+  style.color = false;
+  const int all = terminal_columns(stream);
+  return std::max(20, (all > 0 ? all : 80) - static_cast<int>(line_prefix(style, {0}).size()));
+}
+
+void WorkerLines::draw_foot() {
+  const auto line = unfinished_.first_shown();
+  for (const int stream : {1, 2}) {
+    if (!options_.console.terminal(stream)) continue;
+    const bool here = line && line->stream == stream;
+    if (!here && line && options_.console.terminal(line->stream)) continue;
+    const int columns = std::max(terminal_columns(stream), 20) - 1;
+    console_->set_foot(stream,
+                       here ? fitting(prefix(stream, {line->rank}) + line->text, columns) : "");
+  }
 }
 
 void WorkerLines::flush() {
@@ -47,10 +137,11 @@ void WorkerLines::flush() {
 
 void WorkerLines::tell_dropped(int local_rank, long count) {
   show(folder_.flush());  // in its place among the rank's lines
-  console_->put(2, prefix(2, {local_rank}) +
-                       fmt::format("lockstep run: {} lines of this rank are not shown (--log_rate "
-                                   "{}); files of --log_dir have all",
-                                   count, options_.lines_a_second));
+  console_->put(2,
+                prefix(2, {local_rank}) +
+                    fmt::format("lockstep run: {} of this rank not shown (--log_rate {}); files of "
+                                "--log_dir have all",
+                                counted(count, "line"), options_.lines_a_second));
 }
 
 std::string WorkerLines::prefix(int stream, const std::vector<int>& local_ranks) const {

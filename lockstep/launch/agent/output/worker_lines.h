@@ -6,10 +6,12 @@
 #include <vector>
 
 #include "lockstep/launch/agent/console.h"
+#include "lockstep/launch/agent/output/failure_echo.h"
 #include "lockstep/launch/agent/output/line_copies.h"
 #include "lockstep/launch/agent/output/line_folder.h"
 #include "lockstep/launch/agent/output/line_prefix.h"
 #include "lockstep/launch/agent/output/line_rate.h"
+#include "lockstep/launch/agent/output/unfinished_lines.h"
 
 namespace lockstep {
 
@@ -18,6 +20,8 @@ struct WorkerLinesOptions {
   PrefixStyle err;    ///< Of stderr's.
   int num_ranks = 1;  ///< Of this node.
   bool fold = true;
+  bool raw = false;  ///< Bytes are shown as they come; lines are copied only.
+  ConsoleKind console;
   int lines_a_second = 0;  ///< Of each rank; 0: all.
   /// A line with one of the filters in it is also in that file; of stderr's likewise.
   std::vector<std::string> out_filters, err_filters;
@@ -35,22 +39,43 @@ class WorkerLines {
   /// reading takes.
   void are_of(Time now) { now_ = now; }
   void line(int local_rank, int stream, const std::string& text);
-  void pass_time(Time now);
+  /// What the rank has written of a line so far; empty: nothing. A bar comes back to its beginning.
+  void unfinished(int local_rank, int stream, std::string text, bool bar);
+  /// All that a rank writes, as it was read; line() and unfinished() are called besides.
+  void bytes(int stream, std::string_view read);
+  /// The rank was the first to fail, and said so on stderr. What others say likewise is left out.
+  void failed(int local_rank, const std::vector<std::string>& stderr_tail);
+  /// Another generation begins.
+  void begin_generation() { echo_ = {}; }
+  /// reading: whether what the ranks write is being read.
+  void pass_time(Time now, bool reading);
   /// Puts everything on the console, also how much was dropped and not told.
   void flush();
+  /// What a rank's line may take of a terminal; 0: `stream` is none.
+  int columns(int stream) const;
   /// When to call pass_time().
-  std::optional<Time> due() const { return folder_.due(); }
+  std::optional<Time> due() const;
 
  private:
   void copy(int local_rank, int stream, const std::string& text);
   void show(const std::vector<FoldedLine>& lines);
   std::string prefix(int stream, const std::vector<int>& local_ranks) const;
   void tell_dropped(int local_rank, long count);
+  bool finish_open(int local_rank, int stream, const std::string& text);
+  void show_unfinished(const UnfinishedLines::Line& line);
+  void draw_foot();
 
   WorkerLinesOptions options_;
   Console* console_;
   LineFolder folder_;
+  FailureEcho echo_;
   LineCopies out_copies_, err_copies_;
+  UnfinishedLines unfinished_;
+  struct Opened {
+    int local_rank = -1;
+    std::string text;  ///< Shown of its line, after which the console is still open.
+  };
+  std::array<Opened, 2> opened_;  ///< By stream.
   Time now_ = std::chrono::steady_clock::now();
   std::vector<LineRate> rates_;                       ///< By local rank.
   std::vector<std::string> out_prefix_, err_prefix_;  ///< Of single ranks.

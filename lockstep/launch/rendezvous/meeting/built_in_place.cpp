@@ -8,11 +8,13 @@
 #include "lockstep/base/auth.h"
 #include "lockstep/base/error.h"
 #include "lockstep/base/log.h"
+#include "lockstep/launch/addresses.h"
 #include "lockstep/launch/identity.h"
 #include "lockstep/launch/lookup.h"
 #include "lockstep/launch/rendezvous/keys.h"
 #include "lockstep/launch/rendezvous/meeting/listening.h"
 #include "lockstep/launch/rendezvous/meeting/own_address.h"
+#include "lockstep/launch/rendezvous/silence.h"
 #include "lockstep/launch/secret.h"
 
 namespace lockstep {
@@ -63,9 +65,7 @@ BuiltInPlace::BuiltInPlace(const RunOptions& options, const std::string& secret)
 BuiltInPlace::~BuiltInPlace() = default;
 
 std::string BuiltInPlace::listen_host() const {
-  const bool v6 = endpoint_.host.find(':') != std::string::npos;
-  if (is_loopback(endpoint_.host)) return v6 ? "::1" : "127.0.0.1";
-  return v6 ? "::" : "0.0.0.0";
+  return lockstep::listen_host(endpoint_.host);
 }
 
 std::string BuiltInPlace::own_address() const {
@@ -75,7 +75,7 @@ std::string BuiltInPlace::own_address() const {
 }
 
 std::chrono::milliseconds BuiltInPlace::call_limit() const {
-  return std::max(kAnswerLimit, options_.heartbeat_interval * options_.heartbeat_attempts);
+  return std::max(kAnswerLimit, allowed_silence(options_, by_lease()).limit);
 }
 
 std::optional<Endpoint> BuiltInPlace::elsewhere() const {
@@ -102,7 +102,7 @@ std::shared_ptr<Store> BuiltInPlace::serve(UniqueFd listener, const Endpoint& as
       TcpStoreServerOptions{
           .host = listen_host(), .port = port, .secret = secret_, .wire = options_.wire});
   at_ = as;
-  const bool v6 = endpoint_.host.find(':') != std::string::npos;
+  const bool v6 = endpoint_.host == "::1";
   auto store = connect_tcp_store({v6 ? "::1" : "127.0.0.1", port}, secret_, Deadline::after(10s),
                                  options_.wire);
   store->set(keys::kJob, options_.run_id, Deadline::after(10s));
@@ -221,6 +221,20 @@ std::shared_ptr<Store> BuiltInPlace::try_candidate(const Endpoint& candidate, De
   } catch (const Error&) {
     return nullptr;  // the next one may be alive
   }
+}
+
+bool BuiltInPlace::nobody_serves() {
+  return probe(at_, Deadline::after(kSilentHostLimit)) == Listening::kNo;
+}
+
+std::shared_ptr<Store> BuiltInPlace::rejoin(const std::atomic<bool>& stop, Deadline deadline) {
+  for (; !deadline.passed() && !stop; std::this_thread::sleep_for(kRoundPause)) {
+    const Listening listening = probe(at_, deadline.at_most(kSilentHostLimit));
+    if (listening == Listening::kNo) return nullptr;
+    if (listening == Listening::kSilent) continue;
+    if (auto store = try_candidate(at_, deadline.at_most(kAnswerLimit))) return store;
+  }
+  return nullptr;
 }
 
 std::shared_ptr<Store> BuiltInPlace::reopen(const Candidates& candidates,

@@ -21,6 +21,8 @@ class BuiltInPlace final : public MeetingPlace {
   std::shared_ptr<Store> open(Deadline deadline) override;
   std::shared_ptr<Store> reopen(const Candidates& candidates, const std::atomic<bool>& stop,
                                 Deadline deadline) override;
+  std::shared_ptr<Store> rejoin(const std::atomic<bool>& stop, Deadline deadline) override;
+  bool nobody_serves() override;
   bool may_lead() const override { return server_.has_value(); }
   std::string own_address() const override;
   std::string listen_host() const override;

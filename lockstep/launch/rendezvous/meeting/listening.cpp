@@ -13,37 +13,48 @@
 namespace lockstep {
 namespace {
 
-bool accepts(const addrinfo& address, Deadline deadline) {
+Listening ask(const addrinfo& address, Deadline deadline) {
+  const auto refusal = [](int failure) {
+    return failure == ECONNREFUSED ? Listening::kNo : Listening::kSilent;
+  };
   const UniqueFd fd(
       ::socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, address.ai_protocol));
-  if (!fd) return false;
+  if (!fd) return Listening::kSilent;
   if (::connect(fd.get(), address.ai_addr, address.ai_addrlen) != 0) {
-    if (errno != EINPROGRESS) return false;
+    if (errno != EINPROGRESS) return refusal(errno);
     pollfd item{fd.get(), POLLOUT, 0};
     while (::poll(&item, 1, deadline.left_poll_ms()) < 0 && errno == EINTR) {
     }
     int failure = ETIMEDOUT;
     socklen_t size = sizeof failure;
-    if (item.revents == 0) return false;
+    if (item.revents == 0) return Listening::kSilent;
     if (::getsockopt(fd.get(), SOL_SOCKET, SO_ERROR, &failure, &size) != 0 || failure != 0)
-      return false;
+      return refusal(failure);
   }
-  return !connected_to_itself(fd.get());
+  return connected_to_itself(fd.get()) ? Listening::kNo : Listening::kYes;
 }
 
 }  // namespace
 
-bool somebody_listens(const Endpoint& endpoint, Deadline deadline) {
+Listening probe(const Endpoint& endpoint, Deadline deadline) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* list = nullptr;
   const std::string port = std::to_string(endpoint.port);
-  if (::getaddrinfo(endpoint.host.c_str(), port.c_str(), &hints, &list) != 0) return false;
+  if (::getaddrinfo(endpoint.host.c_str(), port.c_str(), &hints, &list) != 0)
+    return Listening::kSilent;
   const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owner(list, ::freeaddrinfo);
+  Listening all = Listening::kNo;
   for (const addrinfo* each = list; each != nullptr; each = each->ai_next) {
-    if (accepts(*each, deadline)) return true;
+    const Listening one = ask(*each, deadline);
+    if (one == Listening::kYes) return one;
+    if (one == Listening::kSilent) all = one;
   }
-  return false;
+  return all;
+}
+
+bool somebody_listens(const Endpoint& endpoint, Deadline deadline) {
+  return probe(endpoint, deadline) == Listening::kYes;
 }
 
 }  // namespace lockstep

@@ -5,6 +5,14 @@
 
 namespace lockstep {
 
+enum class Listening {
+  kYes,
+  kNo,      ///< The host says that nobody does.
+  kSilent,  ///< It says nothing in time, or cannot be reached.
+};
+/// One attempt to connect.
+Listening probe(const Endpoint& endpoint, Deadline deadline);
+
 /// One attempt to connect: false as soon as the host says that nobody listens there, or when the
 /// deadline passes without an answer. (tcp_connect() waits for somebody to listen.)
 bool somebody_listens(const Endpoint& endpoint, Deadline deadline);

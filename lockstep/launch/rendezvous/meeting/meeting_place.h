@@ -35,6 +35,19 @@ class MeetingPlace {
   virtual std::shared_ptr<Store> reopen(const Candidates& candidates, const std::atomic<bool>& stop,
                                         Deadline deadline) = 0;
 
+  /// The same store again, where only the connection to it ended. Null: nobody serves there any
+  /// more, or none has answered when the deadline passed, or `stop` is set.
+  virtual std::shared_ptr<Store> rejoin(const std::atomic<bool>& stop, Deadline deadline) {
+    (void)stop;
+    (void)deadline;
+    return nullptr;
+  }
+  /// After a loss: that host says that nobody serves there, so who did is dead, not cut off. Takes
+  /// half a second where it says nothing.
+  virtual bool nobody_serves() { return false; }
+  /// Signs of life there are renewals of a lease, which cost all who share the service.
+  virtual bool by_lease() const { return false; }
+
   /// Whether this agent is one of those that may lead the job there.
   virtual bool may_lead() const = 0;
   /// This host's address as the others there see it, and where to listen for them.

@@ -28,7 +28,7 @@ std::string address_among(const std::vector<std::string>& servers) {
   try {
     return own_addresses(environment, servers).front();
   } catch (const Error&) {
-    if (environment.contains("LOCKSTEP_IFNAME")) throw;
+    if (!wished_address(environment).variable.empty()) throw;
     return "127.0.0.1";  // a host without a network
   }
 }
@@ -74,9 +74,7 @@ StorePlace::StorePlace(const RunOptions& options, const std::string& secret)
 }
 
 std::string StorePlace::listen_host() const {
-  const bool v6 = address_.find(':') != std::string::npos;
-  if (is_loopback(address_)) return v6 ? "::1" : "127.0.0.1";
-  return v6 ? "::" : "0.0.0.0";
+  return lockstep::listen_host(address_);
 }
 
 std::shared_ptr<Store> StorePlace::open(Deadline deadline) {
@@ -86,6 +84,15 @@ std::shared_ptr<Store> StorePlace::open(Deadline deadline) {
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kMismatch) throw;
     throw Error(ErrorCode::kInvalidArgument, error.what());  // the user named another job's folder
+  }
+}
+
+std::shared_ptr<Store> StorePlace::rejoin(const std::atomic<bool>& stop, Deadline deadline) {
+  try {
+    return reopen({}, stop, deadline);
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::kInvalidArgument) throw;
+    return nullptr;
   }
 }
 

@@ -14,6 +14,8 @@ class StorePlace final : public MeetingPlace {
   std::shared_ptr<Store> open(Deadline deadline) override;
   std::shared_ptr<Store> reopen(const Candidates& candidates, const std::atomic<bool>& stop,
                                 Deadline deadline) override;
+  std::shared_ptr<Store> rejoin(const std::atomic<bool>& stop, Deadline deadline) override;
+  bool by_lease() const override { return options_.rdzv_backend != "file"; }
   bool may_lead() const override { return true; }
   std::string own_address() const override { return address_; }
   std::string listen_host() const override;

@@ -18,12 +18,12 @@ TEST(Meeting, WhoComesAtTheLastMomentIsNotLate) {
   Event event;
   int looks = 0;
   const auto has_come = [&] { return ++looks > 2; };
-  meeting.wait(
+  EXPECT_TRUE(meeting.wait(
       event, has_come, [] { return std::vector<int>(); },
       [] {
         return Doing{"barrier #1", 1};
       },
-      Waiting{Deadline::after(0s), false});
+      Waiting{Deadline::after(0s), false}));
   EXPECT_GT(looks, 2);
 }
 

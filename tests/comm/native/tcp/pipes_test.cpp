@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 
+#include <cstring>
+#include <memory>
 #include <numeric>
 #include <thread>
 
@@ -11,18 +13,62 @@
 namespace lockstep::tcp {
 namespace {
 
+/// Takes whatever letter comes.
+struct AnySink : LetterSink {
+  void look() override {}
+  Place begin(const Envelope& came) override {
+    envelope = came;
+    data.resize(static_cast<size_t>(came.bytes()));
+    return {data.data(), Deadline::after(20s)};
+  }
+  void end() override { whole = true; }
+  std::string wanted() override { return "a letter"; }
+
+  Envelope envelope;
+  std::vector<std::byte> data;
+  bool whole = false;
+};
+
 struct PipePair {
   PipePair() {
-    int fds[2];
-    EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds), 0);
-    std::vector<UniqueFd> first(2);
-    std::vector<UniqueFd> second(2);
-    first[1].reset(fds[0]);
-    second[0].reset(fds[1]);
+    Peers::Group group;
+    group.name = "g";
+    group.world_ranks = {0, 1};
+    group.patience = 60s;
+    std::shared_ptr<Reception> receptions[2];
+    for (const int rank : {0, 1}) {
+      receptions[rank] = std::make_shared<Reception>(rank, "127.0.0.1", "");
+      group.endpoints.push_back(receptions[rank]->endpoint());
+    }
     const auto name = [](int rank) { return "rank " + std::to_string(rank); };
-    zero = std::make_unique<Pipes>(std::move(first), name, 0);
-    one = std::make_unique<Pipes>(std::move(second), name, 1);
+    for (const int rank : {0, 1}) {
+      group.rank = rank;
+      group.reception = receptions[rank];
+      peers[rank] = std::make_unique<Peers>(group);
+      (rank == 0 ? zero : one) = std::make_unique<Pipes>(*peers[rank], 2, name, rank);
+    }
   }
+  /// Rank 0's end of a connection on which it sends what it likes.
+  int open_raw() {
+    raw = peers[0]->connect(1, Deadline::after(20s));
+    return raw.get();
+  }
+  /// Sends nothing that counts, and makes the connection.
+  void open() const {
+    EXPECT_TRUE(zero->send(1, {.tag = 99}, nullptr, Deadline::after(20s)));
+    struct Ignored : LetterSink {
+      void look() override {}
+      Place begin(const Envelope&) override { return {nullptr, Deadline::after(20s)}; }
+      void end() override {}
+      std::string wanted() override { return "nothing"; }
+    } ignored;
+    EXPECT_TRUE(receive(ignored));
+  }
+  bool receive(LetterSink& sink, Deadline deadline = Deadline::after(20s)) const {
+    return one->receive(0, sink, deadline, {});
+  }
+  UniqueFd raw;
+  std::unique_ptr<Peers> peers[2];
   std::unique_ptr<Pipes> zero;
   std::unique_ptr<Pipes> one;
 };
@@ -36,18 +82,23 @@ ErrorCode pipe_error(const std::function<void()>& body) {
   return ErrorCode::kInternal;
 }
 
-TEST(Pipes, TagsMayBeTakenInAnyOrder) {
+TEST(Pipes, LettersArriveInTheirOrderWithTheirTags) {
   PipePair pair;
-  const std::vector<int32_t> data{1, 2, 3, 4};
-  for (const int tag : {1, 2, 2, 3}) {
-    std::vector<int32_t> letter = data;
-    letter[0] = tag;
-    pair.zero->send(1, tag, letter.data(), 4, DType::kInt32, Deadline::after(5s));
+  for (const int tag : {1, 2, 3}) {
+    const int32_t letter[] = {tag, 4};
+    const Envelope envelope{.count = 2, .tag = tag, .dtype = DType::kInt32};
+    if (tag == 2) {
+      EXPECT_TRUE(pair.zero->try_send(1, envelope, letter));
+    } else {
+      EXPECT_TRUE(pair.zero->send(1, envelope, letter, Deadline::after(5s)));
+    }
   }
-  for (const int tag : {3, 2, 1, 2}) {
-    std::vector<int32_t> got(4);
-    pair.one->recv(0, tag, got.data(), 4, DType::kInt32, Deadline::after(5s));
-    EXPECT_EQ(got, (std::vector<int32_t>{tag, 2, 3, 4}));
+  for (const int tag : {1, 2, 3}) {
+    AnySink sink;
+    EXPECT_TRUE(pair.receive(sink));
+    EXPECT_TRUE(sink.whole);
+    EXPECT_EQ(sink.envelope.tag, tag);
+    EXPECT_EQ(static_cast<int>(sink.data.front()), tag);
   }
 }
 
@@ -55,43 +106,108 @@ TEST(Pipes, LargeLettersBothWays) {
   PipePair pair;
   std::vector<int64_t> data(1'000'000);
   std::iota(data.begin(), data.end(), 5);
-  const auto count = static_cast<int64_t>(data.size());
-  std::vector<int64_t> at_zero(data.size());
-  std::vector<int64_t> at_one(data.size());
+  const Envelope envelope{.count = 1'000'000, .dtype = DType::kInt64};
+  EXPECT_FALSE(pair.zero->try_send(1, envelope, data.data()));
+  AnySink at_zero;
+  AnySink at_one;
   std::thread threads[] = {
-      std::thread(
-          [&] { pair.zero->send(1, 0, data.data(), count, DType::kInt64, Deadline::after(20s)); }),
-      std::thread(
-          [&] { pair.one->send(0, 0, data.data(), count, DType::kInt64, Deadline::after(20s)); }),
-      std::thread([&] {
-        pair.zero->recv(1, 0, at_zero.data(), count, DType::kInt64, Deadline::after(20s));
-      }),
-      std::thread([&] {
-        pair.one->recv(0, 0, at_one.data(), count, DType::kInt64, Deadline::after(20s));
-      })};
+      std::thread([&] { pair.zero->send(1, envelope, data.data(), Deadline::after(20s)); }),
+      std::thread([&] { pair.one->send(0, envelope, data.data(), Deadline::after(20s)); }),
+      std::thread([&] { pair.zero->receive(1, at_zero, Deadline::after(20s), {}); }),
+      std::thread([&] { pair.receive(at_one); })};
   for (auto& thread : threads) thread.join();
-  EXPECT_EQ(at_zero, data);
-  EXPECT_EQ(at_one, data);
+  for (const AnySink* sink : {&at_zero, &at_one})
+    EXPECT_EQ(std::memcmp(sink->data.data(), data.data(), sink->data.size()), 0);
 }
 
-TEST(Pipes, AnotherCountOrTypeIsAMismatch) {
+TEST(Pipes, WhatTheKernelTookOfALetterIsNotSentTwice) {
   PipePair pair;
-  const int32_t data[2] = {};
-  pair.zero->send(1, 0, data, 2, DType::kInt32, Deadline::after(5s));
-  int32_t got[3];
-  EXPECT_EQ(pipe_error([&] { pair.one->recv(0, 0, got, 3, DType::kInt32, Deadline::after(5s)); }),
-            ErrorCode::kMismatch);
+  pair.open();
+  const std::vector<std::byte> data(8000, std::byte{7});
+  const Envelope envelope{.count = 8000};
+  int sent = 0;
+  while (pair.zero->try_send(1, envelope, data.data())) ++sent;
+  std::thread rest([&] { pair.zero->send(1, envelope, data.data(), Deadline::after(20s)); });
+  for (int i = 0; i <= sent; ++i) {
+    AnySink sink;
+    EXPECT_TRUE(pair.receive(sink));
+    EXPECT_EQ(sink.data, data);
+  }
+  rest.join();
 }
 
-TEST(Pipes, SilenceTimesOutAndShutDownWakes) {
+TEST(Pipes, SilenceIsNoErrorAlsoInTheMiddleOfAHeadAndShutDownWakes) {
   PipePair pair;
-  int32_t got = 0;
-  EXPECT_EQ(
-      pipe_error([&] { pair.one->recv(0, 0, &got, 1, DType::kInt32, Deadline::after(50ms)); }),
-      ErrorCode::kTimeout);
-  std::thread other([&] { pair.zero->shut_down(); });
-  EXPECT_EQ(pipe_error([&] { pair.one->recv(0, 0, &got, 1, DType::kInt32, Deadline::after(20s)); }),
-            ErrorCode::kPeerLost);
+  AnySink sink;
+  EXPECT_FALSE(pair.receive(sink, Deadline::after(50ms)));
+  const int raw = pair.open_raw();
+  EXPECT_FALSE(pair.receive(sink, Deadline::after(50ms)));
+  const Letter letter{Letter::kMagic, 3, 0, DType::kUint8, {}};
+  EXPECT_EQ(::send(raw, &letter, 10, 0), 10);
+  EXPECT_FALSE(pair.receive(sink, Deadline::after(50ms)));
+  const auto* rest = reinterpret_cast<const char*>(&letter) + 10;
+  EXPECT_EQ(::send(raw, rest, kLetterBytes - 10, 0), static_cast<ssize_t>(kLetterBytes - 10));
+  EXPECT_TRUE(pair.receive(sink));
+  EXPECT_EQ(sink.envelope.tag, 3);
+  std::thread other([&] { ::shutdown(raw, SHUT_RDWR); });
+  EXPECT_EQ(pipe_error([&] { pair.receive(sink); }), ErrorCode::kPeerLost);
+  other.join();
+}
+
+TEST(Pipes, TheFirstLetterMakesTheConnectionAndTheFirstWait) {
+  PipePair pair;
+  const int32_t number = 5;
+  const Envelope envelope{.count = 1, .dtype = DType::kInt32};
+  EXPECT_FALSE(pair.zero->try_send(1, envelope, &number)) << "it takes waiting";
+  EXPECT_TRUE(pair.zero->send(1, envelope, &number, Deadline::after(20s)));
+  EXPECT_TRUE(pair.zero->try_send(1, envelope, &number));
+  AnySink sink;
+  EXPECT_TRUE(pair.receive(sink));
+  EXPECT_TRUE(pair.receive(sink));
+}
+
+/// By the connection that who waits has made itself.
+TEST(Pipes, APeerThatLeavesBeforeItsFirstLetterIsKnownAtOnce) {
+  for (const bool before : {true, false}) {
+    PipePair pair;
+    const auto leave = [&] {
+      pair.zero.reset();
+      pair.peers[0].reset();
+    };
+    if (before) leave();
+    std::thread other([&] {
+      std::this_thread::sleep_for(100ms);
+      if (!before) leave();
+    });
+    AnySink sink;
+    const auto start = Deadline::Clock::now();
+    EXPECT_EQ(pipe_error([&] { pair.receive(sink); }), ErrorCode::kPeerLost);
+    EXPECT_LT(Deadline::Clock::now() - start, 5s);
+    other.join();
+  }
+}
+
+/// What it sent before is there.
+TEST(Pipes, LettersOfAPeerThatHasLeftAreRead) {
+  PipePair pair;
+  const int32_t number = 5;
+  const Envelope envelope{.count = 1, .dtype = DType::kInt32};
+  EXPECT_TRUE(pair.zero->send(1, envelope, &number, Deadline::after(20s)));
+  pair.zero.reset();
+  pair.peers[0].reset();
+  AnySink sink;
+  EXPECT_TRUE(pair.receive(sink));
+  EXPECT_EQ(pipe_error([&] { pair.receive(sink); }), ErrorCode::kPeerLost);
+}
+
+TEST(Pipes, ShutDownWakesWhoWaitsForAFirstLetter) {
+  PipePair pair;
+  std::thread other([&] {
+    std::this_thread::sleep_for(100ms);
+    pair.one->shut_down();
+  });
+  AnySink sink;
+  EXPECT_EQ(pipe_error([&] { pair.receive(sink); }), ErrorCode::kPeerLost);
   other.join();
 }
 

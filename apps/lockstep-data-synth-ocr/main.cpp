@@ -1,16 +1,19 @@
-#include "apps/lockstep-data/synth_ocr.h"
+// lockstep data synth-ocr: draws pictures with text. A program of its own, so that who trains on
+// other data need not build what draws.
 
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
 
+#include "apps/command_line.h"
 #include "lockstep/base/arguments.h"
 #include "lockstep/base/error.h"
 #include "lockstep/data/fetch/transfer_bar.h"
 #include "lockstep/ocr/synth/write_synth.h"
 
-namespace lockstep::app {
 namespace {
+
+using namespace lockstep;
 
 /// "640x480". Errors: kInvalidArgument.
 cv::Size parse_size(const std::string& text) {
@@ -24,33 +27,31 @@ cv::Size parse_size(const std::string& text) {
 }
 
 void add_options(CLI::App& app, ocr::SynthOptions& options, std::string& size) {
-  app.add_option("--det", options.det, "Scenes for text detection")->capture_default_str();
-  app.add_option("--rec", options.rec, "Words for text recognition")->capture_default_str();
-  app.add_option("--test_share,--test-share", options.test_share, "As many more for testing")
+  app.add_option("--det", options.det, "scenes for text detection")->capture_default_str();
+  app.add_option("--rec", options.rec, "words for text recognition")->capture_default_str();
+  app.add_option("--test_share,--test-share", options.test_share, "as many more for testing")
       ->capture_default_str();
-  app.add_option("-o,--output,--dir", options.output, "Folder to make")->capture_default_str();
-  app.add_option("--seed", options.seed, "Equal seeds, equal pictures")->capture_default_str();
-  app.add_option("--size", size, "Pixels of a scene, WIDTHxHEIGHT")->capture_default_str();
+  app.add_option("-o,--output,--dir", options.output, "folder to make")
+      ->type_name("DIR")
+      ->capture_default_str();
+  app.add_option("--seed", options.seed, "equal seeds, equal pictures")->capture_default_str();
+  app.add_option("--size", size, "pixels of a scene, WIDTHxHEIGHT")
+      ->type_name("WxH")
+      ->capture_default_str();
   app.add_option("--difficulty", options.difficulty, "easy, normal or hard")->capture_default_str();
-  app.add_option("--fonts", options.fonts, "Folder of fonts; without it, the system's");
+  app.add_option("--fonts", options.fonts, "folder of fonts; without it, the system's")
+      ->type_name("DIR");
   app.add_option("--threads", options.threads, "0: one a core")->capture_default_str();
 }
 
-}  // namespace
-
-int make_synth_ocr(int argc, char** argv) {
-  CLI::App app("Draws pictures with text, and MindOCR's label files for them",
+int body(int argc, char** argv) {
+  CLI::App app("Draws pictures with text, and MindOCR's label files for them.",
                "lockstep data synth-ocr");
   ocr::SynthOptions options;
   std::string size = "640x640";
   add_options(app, options, size);
-  try {
-    app.parse(reversed_arguments(argc, argv));
-  } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) return app.exit(error);
-    throw Error(ErrorCode::kInvalidArgument,
-                std::string(error.what()) + " (see lockstep data synth-ocr --help)");
-  }
+  if (const auto status = app::parse_command_line(app, reversed_arguments(argc, argv)))
+    return *status;
   options.scene_size = parse_size(size);
   ocr::SynthResult result;
   {
@@ -62,4 +63,8 @@ int make_synth_ocr(int argc, char** argv) {
   return 0;
 }
 
-}  // namespace lockstep::app
+}  // namespace
+
+int main(int argc, char** argv) {
+  return lockstep::run_main("lockstep data synth-ocr", body, argc, argv);
+}

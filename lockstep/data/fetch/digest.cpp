@@ -11,14 +11,15 @@
 #include "lockstep/data/fetch/download.h"
 
 namespace lockstep {
+namespace {
 
-std::string md5_of(const std::filesystem::path& path) {
+std::string digest_of(const std::filesystem::path& path, const EVP_MD* kind) {
   const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!file) throw io_error("open " + path.string());
   const std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> context(EVP_MD_CTX_new(),
                                                                         EVP_MD_CTX_free);
-  if (!context || EVP_DigestInit_ex(context.get(), EVP_md5(), nullptr) != 1) {
-    throw Error(ErrorCode::kUnavailable, "this OpenSSL has no MD5");
+  if (!context || EVP_DigestInit_ex(context.get(), kind, nullptr) != 1) {
+    throw Error(ErrorCode::kUnavailable, "this OpenSSL lacks a digest");
   }
   std::array<char, 1 << 16> buffer;
   while (true) {
@@ -34,6 +35,16 @@ std::string md5_of(const std::filesystem::path& path) {
   std::string text;
   for (unsigned i = 0; i < size; ++i) text += fmt::format("{:02x}", digest[i]);
   return text;
+}
+
+}  // namespace
+
+std::string md5_of(const std::filesystem::path& path) {
+  return digest_of(path, EVP_md5());
+}
+
+std::string sha256_of(const std::filesystem::path& path) {
+  return digest_of(path, EVP_sha256());
 }
 
 }  // namespace lockstep

@@ -1,0 +1,12 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace lockstep {
+
+/// "1 rank", "2 ranks". `many`: its plural where that is not `one` and an s.
+std::string counted(int64_t number, std::string_view one, std::string_view many = "");
+
+}  // namespace lockstep

@@ -1,0 +1,10 @@
+#pragma once
+
+#include "lockstep/checkpoint/optimizer_state.h"
+
+namespace lockstep {
+
+/// torch::optim::LBFGS: the direction, the history of steps, and counts as scalars.
+OptimizerFormat lbfgs_format();
+
+}  // namespace lockstep

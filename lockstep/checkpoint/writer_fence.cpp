@@ -1,0 +1,159 @@
+#include "lockstep/checkpoint/writer_fence.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <fstream>
+#include <vector>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/file.h"
+#include "lockstep/base/text.h"
+#include "lockstep/base/unique_fd.h"
+#include "lockstep/checkpoint/sha256.h"
+
+namespace lockstep {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kNoJob = "none";
+constexpr std::string_view kMark = ".writer-";
+
+std::string short_digest(const std::string& text) {
+  Sha256 hash;
+  hash.update(text.data(), text.size());
+  return hash.hex().substr(0, 8);
+}
+
+/// A host's name without what has a meaning in ours.
+std::string plain(std::string name) {
+  for (char& c : name) {
+    if (std::isalnum(static_cast<unsigned char>(c)) == 0 && c != '-') c = '_';
+  }
+  return name.substr(0, 40);
+}
+
+std::string host_name_text() {
+  std::array<char, 256> name{};
+  return ::gethostname(name.data(), name.size() - 1) == 0 ? plain(name.data()) : "host";
+}
+
+uint64_t own_pid_space() {
+  struct stat space {};
+  const uint64_t inode = ::stat("/proc/self/ns/pid", &space) == 0 ? space.st_ino : 0;
+  std::string boot;
+  std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
+  return inode ^ std::hash<std::string>()(boot);
+}
+
+/// 0 when there is no such process.
+uint64_t start_of(int64_t pid) {
+  std::string text;
+  std::getline(std::ifstream(fmt::format("/proc/{}/stat", pid)), text);
+  const size_t name_end = text.rfind(')');  // a program's name may hold anything
+  if (name_end == std::string::npos) return 0;
+  const auto fields = split(text.substr(name_end + 1), ' ');
+  constexpr size_t kStart = 20;  // field 22 of proc(5), the state behind the name being field 3
+  if (fields.size() <= kStart || fields[1] == "Z" || fields[1] == "X") return 0;
+  return std::strtoull(fields[kStart].c_str(), nullptr, 10);
+}
+
+/// The generation of a mark of `job`; nothing for other names.
+std::optional<int64_t> generation_of_mark(const std::string& file, const std::string& job) {
+  const std::string start = fmt::format("{}{}-", kMark, job);
+  if (!file.starts_with(start)) return std::nullopt;
+  int64_t generation = 0;
+  const char* end = file.data() + file.size();
+  const auto [at, error] = std::from_chars(file.data() + start.size(), end, generation);
+  if (error != std::errc() || at != end) return std::nullopt;
+  return generation;
+}
+
+std::vector<std::string> names_in(const fs::path& dir) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (const auto& item : fs::directory_iterator(dir, error)) {
+    names.push_back(item.path().filename().string());
+  }
+  if (error) throw Error(ErrorCode::kIo, fmt::format("{}: {}", dir.string(), error.message()));
+  return names;
+}
+
+}  // namespace
+
+std::string WriterName::text() const {
+  return fmt::format("{}+{}+{}+{:x}+{}+{}", job, generation, host, pid_space, pid, start);
+}
+
+std::optional<WriterName> WriterName::parse(const std::string& text) {
+  const auto fields = split(text.substr(0, text.find('.')), '+');
+  if (fields.size() != 6) return std::nullopt;
+  WriterName name{.job = fields[0], .host = fields[2]};
+  const auto number = [](const std::string& field, auto& value, int base) {
+    const auto [at, error] =
+        std::from_chars(field.data(), field.data() + field.size(), value, base);
+    return error == std::errc() && at != field.data();
+  };
+  const bool good = number(fields[1], name.generation, 10) &&
+                    number(fields[3], name.pid_space, 16) && number(fields[4], name.pid, 10) &&
+                    number(fields[5], name.start, 10);
+  return good ? std::optional(name) : std::nullopt;
+}
+
+WriterName WriterName::own(const std::string& job_id, int64_t generation) {
+  return {job_id.empty() ? kNoJob : short_digest(job_id),
+          generation,
+          host_name_text(),
+          own_pid_space(),
+          ::getpid(),
+          start_of(::getpid())};
+}
+
+bool is_left_over(const WriterName& writer, const WriterName& own) {
+  if (writer.job == own.job && writer.job != kNoJob && writer.generation < own.generation) {
+    return true;
+  }
+  const bool of_this_host = writer.host == own.host && writer.pid_space == own.pid_space;
+  return of_this_host && start_of(writer.pid) != writer.start;
+}
+
+WriterFence::WriterFence(const fs::path& dir, const std::string& job_id, int64_t generation)
+    : dir_(dir), name_(WriterName::own(job_id, generation)) {
+  const auto names = names_in(dir_);
+  if (generation > 1) check();
+  const fs::path mark = dir_ / fmt::format("{}{}-{}", kMark, name_.job, generation);
+  const UniqueFd made(::open(mark.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
+  if (!made) throw io_error("create " + mark.string());
+  for (const auto& name : names) {
+    const auto earlier = generation_of_mark(name, name_.job);
+    const bool is_mark = name.starts_with(kMark) && name != mark.filename();
+    if (is_mark && (generation == 1 || (earlier && *earlier < generation))) {
+      ::unlink((dir_ / name).c_str());
+    }
+  }
+  sync_folder(dir_);
+}
+
+void WriterFence::check() const {
+  if (dir_.empty()) return;
+  for (const auto& name : names_in(dir_)) {
+    const auto other = generation_of_mark(name, name_.job);
+    if (!other || *other <= name_.generation) continue;
+    throw Error(ErrorCode::kMismatch,
+                fmt::format("generation {} of this job writes into {}: this process is one of "
+                            "generation {}, which was given up, and ends",
+                            *other, dir_.string(), name_.generation));
+  }
+}
+
+std::string WriterFence::hidden(const std::string& name) const {
+  return fmt::format(".{}.tmp-{}", name, name_.text());
+}
+
+}  // namespace lockstep

@@ -1,0 +1,136 @@
+#include "lockstep/comm/family.h"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <string_view>
+#include <utility>
+
+#include "lockstep/base/log.h"
+#include "lockstep/base/quiet_thread.h"
+#include "lockstep/comm/flight/last_calls.h"
+#include "lockstep/comm/native/tcp/reception.h"
+#include "lockstep/comm/verdict.h"
+#include "lockstep/launch/lives.h"
+
+namespace lockstep {
+namespace {
+
+constexpr auto kStoreLimit = 1s;
+constexpr auto kSayLimit = 200ms;
+constexpr auto kKnownLate = 300ms;
+constexpr auto kKnownPause = 10ms;
+constexpr std::string_view kElsewhere = "in another group: ";
+
+/// What ends a group, as it is told in another one.
+Error cause_elsewhere(const Error& error) {
+  const std::string text = error.what();
+  const auto cause = text.substr(0, text.find(kLastOperations));
+  return Error(error.code(),
+               cause.starts_with(kElsewhere) ? cause : std::string(kElsewhere) + cause);
+}
+
+}  // namespace
+
+std::shared_ptr<Family> Family::of(const World& world, Deadline deadline) {
+  static Mutex mutex;
+  static auto& families = *new std::map<std::pair<Store*, int>, std::weak_ptr<Family>>;
+  // Before anybody may wait for this rank, and without holding up the other ranks of this process.
+  show_life(*world.store, world.rank, deadline);
+  const MutexLock lock(mutex);
+  auto& known = families[{world.store.get(), world.rank}];
+  auto family = known.lock();
+  if (family && family->generation_ == fork_generation()) return family;
+  family.reset(new Family(world));
+  known = family;
+  return family;
+}
+
+Family::Family(const World& world) : store_(world.store), rank_(world.rank) {
+  thread_ = start_quiet_thread([this] { keep_alive(); });
+}
+
+std::shared_ptr<tcp::Reception> Family::reception(const std::string& address,
+                                                  const std::string& secret) {
+  const MutexLock lock(mutex_);
+  if (!reception_) reception_ = std::make_shared<tcp::Reception>(rank_, address, secret);
+  return reception_;
+}
+
+void Family::add(Member* group) {
+  const MutexLock lock(members_mutex_);
+  members_.push_back(group);
+}
+
+void Family::remove(Member* group) {
+  const MutexLock lock(members_mutex_);
+  std::erase(members_, group);
+}
+
+void Family::lost(const Member* group, const std::vector<int>& ranks, const Error& error) noexcept {
+  const auto limit = Deadline::after(kStoreLimit);
+  try {
+    const auto cause = cause_elsewhere(error);
+    const bool is_certain = std::string_view(cause.what()).ends_with(kDied);
+    if (!is_certain && !any_died(ranks, limit)) return;
+    say_given_up(limit.at_most(kSayLimit));
+    const MutexLock lock(members_mutex_);
+    for (Member* const member : members_) {
+      if (member != group) member->give_up(cause, limit);
+    }
+  } catch (const std::exception& store_error) {
+    log_debug(fmt::format("rank {}: what a loss means for other groups is not known: {}", rank_,
+                          store_error.what()));
+  }
+}
+
+void Family::say_given_up(Deadline limit) const {
+  try {
+    give_up_life(*store_, rank_, limit);
+  } catch (const std::exception& store_error) {
+    log_debug(fmt::format("rank {}: that it gave up stays here: {}", rank_, store_error.what()));
+  }
+}
+
+/// The store may know it some moments later than the group: a process that ends frees its memory
+/// before its connections, 90 ms a GiB.
+bool Family::any_died(const std::vector<int>& ranks, Deadline limit) const {
+  const auto patience = Deadline::after(kKnownLate);
+  while (true) {
+    if (!dead_ranks(*store_, ranks, limit).empty()) return true;
+    if (patience.passed()) return false;
+    std::this_thread::sleep_for(kKnownPause);
+  }
+}
+
+Family::~Family() {
+  if (generation_ != fork_generation()) {
+    // The thread is not here, and what it does is the parent's.
+    leave_to_parent(thread_);
+    return;
+  }
+  {
+    MutexLock lock(mutex_);
+    ending_ = true;
+    changed_.notify_all();
+  }
+  thread_.join();
+}
+
+void Family::keep_alive() {
+  MutexLock lock(mutex_);
+  while (!ending_) {
+    const auto slice = Deadline::after(kLifeTtl / 3);
+    while (!ending_ && !slice.passed()) changed_.wait_until(lock, slice.when());
+    if (ending_) return;
+    lock.unlock();
+    try {
+      show_life(*store_, rank_, Deadline::after(kStoreLimit));
+    } catch (const std::exception& error) {
+      log_debug(fmt::format("rank {} cannot say that it lives: {}", rank_, error.what()));
+    }
+    lock.lock();
+  }
+}
+
+}  // namespace lockstep

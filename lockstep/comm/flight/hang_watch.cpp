@@ -1,0 +1,240 @@
+#include "lockstep/comm/flight/hang_watch.h"
+
+#include <fmt/format.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "lockstep/base/env.h"
+#include "lockstep/base/log.h"
+#include "lockstep/base/quiet_thread.h"
+#include "lockstep/comm/topology.h"
+
+namespace lockstep {
+namespace {
+
+constexpr auto kWatchPause = 200ms;
+/// So that a thousand ranks of one host cost it no more than some 4,000 looks a second.
+constexpr auto kWatchPausePerRank = std::chrono::microseconds(250);
+constexpr auto kWatchStoreLimit = 1s;
+/// For the other hosts to tell: they do in milliseconds, but for those that are frozen.
+constexpr auto kOtherHosts = 500ms;
+/// The same where a verdict waits for them, which is to be known within a second.
+constexpr auto kOtherHostsAtEnd = 250ms;
+
+int64_t now_ns() {
+  timespec time{};
+  ::clock_gettime(CLOCK_MONOTONIC, &time);
+  return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
+}
+
+Deadline watch_limit() {
+  return Deadline::after(kWatchStoreLimit);
+}
+
+/// Held by the rank that tells of a hang: "4.1234", the rank and its call's number.
+std::string claim_key(const GroupSpec& spec) {
+  return spec.name + "/overdue";
+}
+
+int rank_of(const std::string& token, int size) {
+  return static_cast<int>(parse_int(token.substr(0, token.find('.')), 0, size - 1, "rank"));
+}
+
+/// "rank 1 on 10.0.0.2, rank 3 on 10.0.0.3"; without addresses where all ranks share a host.
+std::string named(const GroupSpec& spec, const std::vector<int>& world_ranks) {
+  const bool several = make_topology(spec.host_ids).num_hosts() > 1;
+  constexpr size_t kMost = 8;
+  std::string text;
+  for (size_t i = 0; i < std::min(world_ranks.size(), kMost); ++i) {
+    const auto& all = spec.world_ranks;
+    const auto at = std::find(all.begin(), all.end(), world_ranks[i]) - all.begin();
+    text += fmt::format("{}rank {}", i == 0 ? "" : ", ", world_ranks[i]);
+    if (several) text += " on " + spec.addresses[static_cast<size_t>(at)];
+  }
+  if (world_ranks.size() > kMost) text += fmt::format(" and {} more", world_ranks.size() - kMost);
+  return text;
+}
+
+std::string hang_text(const GroupSpec& spec, const Overdue& call,
+                      const std::vector<LastCall>& calls) {
+  const int own = spec.world_ranks[static_cast<size_t>(spec.rank)];
+  std::vector<int> late;
+  if (call.sequence != 0) {
+    late = late_for(calls, spec.world_ranks, call.sequence);
+  } else if (call.peer >= 0 && call.peer < spec.size) {
+    late = {spec.world_ranks[static_cast<size_t>(call.peer)]};
+  }
+  std::erase(late, own);
+  std::string what = call.sequence != 0 ? "a collective" : "a transfer";
+  std::vector<LastCall> theirs;
+  for (const LastCall& one : calls) {
+    if (one.rank == own && one.inside) what = one.what;
+    if (std::find(late.begin(), late.end(), one.rank) != late.end()) theirs.push_back(one);
+  }
+  const auto text = fmt::format("rank {} has waited {:.1f} s in {}, longest before {:.1f} s, for ",
+                                own, static_cast<double>(call.so_far_ns) / 1e9, what,
+                                static_cast<double>(call.longest_ns) / 1e9);
+  if (late.empty()) return text + "nobody that is late: data moves slowly, or a link is cut";
+  return text + named(spec, late) + "; last operations: " + last_calls_text(theirs, late);
+}
+
+/// By whom the rank of `spec` is held up, as `calls` of `ranks` tell; empty: by whom it waits for.
+std::string held_up_text(const GroupSpec& spec, const std::vector<RankCalls>& calls,
+                         const std::vector<int>& ranks) {
+  const int rank = spec.world_ranks[static_cast<size_t>(spec.rank)];
+  return to_string(held_up(calls, ranks, rank, spec.name));
+}
+
+/// The same, of the ranks of `widest`, which are asked; empty also where that fails. `question`:
+/// unique among those of this rank.
+std::string held_up_text(const GroupSpec& spec, const std::string& question,
+                         const GroupSpec& widest, std::chrono::milliseconds patience) {
+  try {
+    const int rank = spec.world_ranks[static_cast<size_t>(spec.rank)];
+    const auto token = fmt::format("{}.{}", rank, question);
+    const auto news = news_of_all(widest, token, patience);
+    forget_news(widest, token);
+    return held_up_text(spec, news.calls, widest.world_ranks);
+  } catch (const std::exception& error) {
+    log_debug(fmt::format("{} cannot say who is held up by whom: {}", spec.rank_name(spec.rank),
+                          error.what()));
+    return "";
+  }
+}
+
+}  // namespace
+
+std::shared_ptr<HangWatch> HangWatch::of(FlightRing& ring) {
+  static Mutex mutex;
+  static auto& watches = *new std::map<FlightRing*, std::weak_ptr<HangWatch>>;
+  const MutexLock lock(mutex);
+  auto& known = watches[&ring];
+  auto watch = known.lock();
+  if (watch && watch->generation_ == fork_generation()) return watch;
+  watch.reset(new HangWatch(ring));
+  known = watch;
+  return watch;
+}
+
+HangWatch::~HangWatch() {
+  {
+    MutexLock lock(mutex_);
+    ending_ = true;
+    changed_.notify_all();
+  }
+  if (thread_.joinable()) thread_.join();
+}
+
+void HangWatch::add(uint16_t group, const GroupSpec& spec) {
+  if (ring_.fd() < 0 || spec.size == 1 || !spec.store) return;
+  MutexLock lock(mutex_);
+  groups_[group] = std::make_shared<const GroupSpec>(spec);
+  if (!thread_.joinable()) thread_ = start_quiet_thread([this] { run(); });
+}
+
+void HangWatch::remove(uint16_t group) {
+  MutexLock lock(mutex_);
+  if (groups_.erase(group) > 0) ended_.push_back(group);
+}
+
+Error HangWatch::explain(const GroupSpec& spec, const Error& error) {
+  if (error.code() != ErrorCode::kTimeout) return error;
+  const auto widest = widest_beside(spec);
+  if (!widest) return error;
+  const auto question = fmt::format("ended.{}", ++explained_);
+  const auto why = held_up_text(spec, question, *widest, kOtherHostsAtEnd);
+  return why.empty() ? error : Error(error.code(), why + "; " + error.what());
+}
+
+/// The largest group of this rank that has other members than `spec`; null: none.
+std::shared_ptr<const GroupSpec> HangWatch::widest_beside(const GroupSpec& spec) {
+  MutexLock lock(mutex_);
+  bool is_alone = true;
+  std::shared_ptr<const GroupSpec> widest;
+  for (const auto& [number, group] : groups_) {
+    if (group->world_ranks != spec.world_ranks) is_alone = false;
+    if (!widest || group->size > widest->size) widest = group;
+  }
+  return is_alone ? nullptr : widest;
+}
+
+void HangWatch::run() {
+  const auto pause = std::max<std::chrono::nanoseconds>(
+      kWatchPause, ring_.memory().header.size * kWatchPausePerRank);
+  MutexLock lock(mutex_);
+  while (!ending_) {
+    const auto next = Deadline::after(pause);
+    while (!ending_ && !next.passed()) changed_.wait_until(lock, next.when());
+    const Groups groups = groups_;
+    for (const uint16_t group : std::exchange(ended_, {})) patience_.forget(group);
+    lock.unlock();
+    look(groups);
+    lock.lock();
+  }
+}
+
+void HangWatch::look(const Groups& groups) {
+  if (patience_.is_idle(ring_.memory().header.events_begun.load())) return take_back();
+  image_.resize(sizeof(FlightMemory));
+  const ssize_t got = ::pread(ring_.fd(), image_.data(), image_.size(), 0);
+  if (got != static_cast<ssize_t>(image_.size())) return;
+  const auto& memory = *reinterpret_cast<const FlightMemory*>(image_.data());
+  const auto overdue = patience_.look(memory, now_ns());
+  take_back();
+  for (const Overdue& call : overdue) {
+    const auto group = groups.find(call.group);
+    if (group == groups.end()) continue;
+    try {
+      report(group->second, call);
+    } catch (const std::exception& error) {
+      log_debug(fmt::format("{} waits, and cannot say for whom: {}",
+                            group->second->rank_name(group->second->rank), error.what()));
+    }
+  }
+}
+
+void HangWatch::report(const std::shared_ptr<const GroupSpec>& spec, const Overdue& call) {
+  const std::string token = fmt::format("{}.{}", spec->rank, call.number);
+  const auto claim = spec->store->compare_set(claim_key(*spec), std::nullopt, token, watch_limit());
+  if (claim.swapped) {
+    claims_.push_back({spec, call.number, token});
+    const auto news = news_of_all(*spec, token, kOtherHosts);
+    const auto why = why_held_up(*spec, call, news);
+    log_warn(hang_text(*spec, call, news.last) + (why.empty() ? "" : "; " + why));
+    return;
+  }
+  // The one that tells may ask a rank of this host that cannot answer.
+  const int teller = rank_of(claim.value.value_or(""), spec->size);
+  const auto& hosts = spec->host_ids;
+  const bool is_here = hosts[static_cast<size_t>(teller)] == hosts[static_cast<size_t>(spec->rank)];
+  if (!is_here) tell_news(*spec, *claim.value);
+}
+
+/// `news`: of the ranks of `spec`; those of a wider group are asked besides.
+std::string HangWatch::why_held_up(const GroupSpec& spec, const Overdue& call,
+                                   const RankNews& news) {
+  const auto widest = widest_beside(spec);
+  if (!widest) return "";
+  if (widest->world_ranks == spec.world_ranks)
+    return held_up_text(spec, news.calls, spec.world_ranks);
+  return held_up_text(spec, fmt::format("waits.{}", call.number), *widest, kOtherHosts);
+}
+
+/// Where a call that was told of has ended, the next one may be.
+void HangWatch::take_back() {
+  std::erase_if(claims_, [this](const Claim& claim) {
+    if (patience_.is_open(claim.number)) return false;
+    try {
+      forget_news(*claim.spec, claim.token);
+      claim.spec->store->erase(claim_key(*claim.spec), watch_limit());
+    } catch (const Error& error) {
+      log_debug(fmt::format("the store keeps a word of a rank that was late: {}", error.what()));
+    }
+    return true;
+  });
+}
+
+}  // namespace lockstep

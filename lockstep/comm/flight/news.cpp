@@ -1,0 +1,83 @@
+#include "lockstep/comm/flight/news.h"
+
+#include <algorithm>
+
+#include "lockstep/comm/flight/process_state.h"
+#include "lockstep/comm/flight/responder.h"
+#include "lockstep/comm/topology.h"
+
+namespace lockstep {
+namespace {
+
+constexpr auto kOneQuestion = 1s;  // to the store
+
+Deadline store_limit() {
+  return Deadline::after(kOneQuestion);
+}
+
+std::string told_prefix(const GroupSpec& spec, const std::string& token) {
+  return spec.name + "/now/" + token + "/";
+}
+
+void append(RankNews& news, RankNews more) {
+  news.last.insert(news.last.end(), more.last.begin(), more.last.end());
+  news.calls.insert(news.calls.end(), more.calls.begin(), more.calls.end());
+}
+
+std::string encode(const RankNews& news) {
+  return encode_last_calls(news.last) + "\n" + encode_rank_calls(news.calls);
+}
+
+/// Errors: kCorrupt.
+RankNews decode(const std::string& text) {
+  const size_t line = std::min(text.find('\n'), text.size() - 1);
+  return {decode_last_calls(text.substr(0, line)), decode_rank_calls(text.substr(line + 1))};
+}
+
+}  // namespace
+
+RankNews news_here(const GroupSpec& spec) {
+  const auto records = records_here(spec);
+  RankNews news{last_calls_in(records, spec), {}};
+  for (const FlightRecord& record : records) {
+    news.calls.push_back(calls_of(record, process_state(record.pid)));
+  }
+  return news;
+}
+
+RankNews news_of_all(const GroupSpec& spec, const std::string& token,
+                     std::chrono::milliseconds patience) {
+  RankNews news = news_here(spec);
+  const Topology topology = make_topology(spec.host_ids);
+  const int own = topology.host_of[static_cast<size_t>(spec.rank)];
+  for (int host = 0; host < topology.num_hosts(); ++host) {
+    if (host != own) Responder::ask_to_look(spec, host, token, store_limit());
+  }
+  const auto limit = Deadline::after(patience);
+  uint64_t version = 0;
+  for (int silent = topology.num_hosts() - 1; silent > 0 && !limit.passed();) {
+    const auto told = spec.store->watch(told_prefix(spec, token), version, limit);
+    version = told.version;
+    for (const auto& [key, value] : told.changes) {
+      if (!value) continue;
+      append(news, decode(*value));
+      --silent;
+    }
+  }
+  return news;
+}
+
+void tell_news(const GroupSpec& spec, const std::string& token) {
+  const int host = make_topology(spec.host_ids).host_of[static_cast<size_t>(spec.rank)];
+  const auto key = told_prefix(spec, token) + std::to_string(host);
+  // Where two ranks of a host tell, the first counts.
+  spec.store->compare_set(key, std::nullopt, encode(news_here(spec)), store_limit());
+}
+
+void forget_news(const GroupSpec& spec, const std::string& token) {
+  Responder::take_back(spec, token, store_limit());
+  for (const auto& key : spec.store->list(told_prefix(spec, token), store_limit()))
+    spec.store->erase(key, store_limit());
+}
+
+}  // namespace lockstep

@@ -1,0 +1,82 @@
+#include "lockstep/comm/flight/patience.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace lockstep {
+namespace {
+
+/// Null where the event is being written, or another one has taken its place.
+const FlightEvent* event_at(const FlightMemory& memory, uint64_t number) {
+  const FlightEvent& event = memory.events[(number - 1) % kFlightEvents];
+  return event.number.load() == number ? &event : nullptr;
+}
+
+std::pair<uint16_t, std::string> kind_of(const FlightEvent& event) {
+  return {event.group, std::string(event.call, ::strnlen(event.call, sizeof event.call))};
+}
+
+}  // namespace
+
+bool is_overdue(const Experience& before, int64_t so_far_ns) {
+  return before.calls >= kFewestCalls &&
+         so_far_ns > std::max(kLeastPatienceNs, kPatience * before.longest_ns);
+}
+
+void Patience::learn(const FlightEvent& event) {
+  if (event.failed != 0) return;
+  Experience& known = before_[kind_of(event)];
+  ++known.calls;
+  known.longest_ns = std::max(known.longest_ns, event.left_ns - event.entered_ns);
+}
+
+std::vector<Overdue> Patience::look(const FlightMemory& memory, int64_t now_ns) {
+  if (looked_ns_ != 0 && now_ns - looked_ns_ > kStoppedNs) counts_from_ns_ = now_ns;
+  looked_ns_ = now_ns;
+  const uint64_t begun = memory.header.events_begun.load();
+  const uint64_t oldest = begun > kFlightEvents ? begun - kFlightEvents + 1 : 1;
+  for (uint64_t number = std::max(seen_ + 1, oldest); number <= begun; ++number) {
+    open_.insert(number);
+  }
+  seen_ = begun;
+  std::vector<Overdue> overdue;
+  for (auto at = open_.begin(); at != open_.end();) {
+    const uint64_t number = *at;
+    const FlightEvent* const event = event_at(memory, number);
+    const bool is_written = event == nullptr && number >= oldest;  // at this moment
+    if (event == nullptr ? !is_written : event->left_ns != 0) {
+      if (event != nullptr) learn(*event);
+      told_.erase(number);
+      at = open_.erase(at);
+      continue;
+    }
+    ++at;
+    if (is_written || told_.contains(number)) continue;
+    const int64_t so_far_ns = now_ns - std::max(event->entered_ns, counts_from_ns_);
+    const Experience& before = before_[kind_of(*event)];
+    if (!is_overdue(before, so_far_ns)) continue;
+    told_.insert(number);
+    overdue.push_back(
+        {number, event->group, event->sequence, event->peer, so_far_ns, before.longest_ns});
+  }
+  return overdue;
+}
+
+void Patience::forget(uint16_t group) {
+  std::erase_if(before_, [group](const auto& kind) { return kind.first.first == group; });
+}
+
+std::vector<int> late_for(const std::vector<LastCall>& calls, const std::vector<int>& ranks,
+                          uint64_t sequence) {
+  std::vector<int> late;
+  for (const int rank : ranks) {
+    const auto call = std::find_if(calls.begin(), calls.end(),
+                                   [rank](const LastCall& one) { return one.rank == rank; });
+    const bool is_in_it = call != calls.end() && call->reached == sequence && call->inside;
+    const bool came = call != calls.end() && call->reached >= sequence;
+    if (!came || (is_in_it && !call->process.empty())) late.push_back(rank);
+  }
+  return late;
+}
+
+}  // namespace lockstep

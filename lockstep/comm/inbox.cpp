@@ -1,0 +1,168 @@
+#include "lockstep/comm/inbox.h"
+
+#include <fmt/format.h>
+
+#include "lockstep/base/log.h"
+#include "lockstep/base/quiet_thread.h"
+
+namespace lockstep {
+namespace {
+
+/// Then who ends a group says for which letter.
+constexpr auto kSilentFor = 5s;
+
+}  // namespace
+
+struct Inbox::Recv : WorkState {
+  Recv(std::shared_ptr<Inbox> of, const Letters::Slot& waits, uint64_t recorded)
+      : inbox(std::move(of)), slot(waits), number(recorded) {}
+  void await() override { inbox->await(*this); }
+
+  const std::shared_ptr<Inbox> inbox;
+  Letters::Slot slot;
+  const uint64_t number;
+};
+
+Inbox::Inbox(std::string source, std::string self, std::chrono::milliseconds timeout, Read read,
+             Ended ended)
+    : source_(std::move(source)),
+      self_(std::move(self)),
+      timeout_(timeout),
+      read_(std::move(read)),
+      ended_(std::move(ended)),
+      letters_(source_, self_) {}
+
+Inbox::~Inbox() = default;
+
+std::shared_ptr<WorkState> Inbox::post(const Envelope& wanted, void* data, uint64_t number) {
+  const Letters::Slot slot{wanted, static_cast<std::byte*>(data), Deadline::after(timeout_)};
+  auto recv = std::make_shared<Recv>(shared_from_this(), slot, number);
+  MutexLock lock(mutex_);
+  recv->slot.order = ++posted_;
+  recvs_.emplace(posted_, recv);
+  if (letters_.post(&recv->slot)) {
+    finish(&recv->slot, 0, std::nullopt);
+  } else if (!thread_.joinable()) {
+    thread_ = start_quiet_thread([this] { run(); });
+  } else if (sleeps_) {
+    work_.notify_one();
+  }
+  return recv;
+}
+
+void Inbox::close() {
+  {
+    MutexLock lock(mutex_);
+    closing_ = true;
+    work_.notify_one();
+    const auto silent_until = Deadline::after(kSilentFor);
+    for (bool said = false; !said && !recvs_.empty();) {
+      changed_.wait_for(lock, 10ms);
+      if (!silent_until.passed() || recvs_.empty()) continue;
+      said = true;
+      log_info(fmt::format("{} ends a group and waits for {} to send {}", self_, source_,
+                           describe(recvs_.begin()->second->slot.wanted)));
+    }
+  }
+  if (thread_.joinable()) thread_.join();
+}
+
+void Inbox::look() {
+  MutexLock lock(mutex_);
+  letters_.look();
+}
+
+LetterSink::Place Inbox::begin(const Envelope& envelope) {
+  MutexLock lock(mutex_);
+  return letters_.begin(envelope, reading_until_);
+}
+
+void Inbox::end() {
+  MutexLock lock(mutex_);
+  if (const auto* slot = letters_.end()) finish(slot, 0, std::nullopt);
+}
+
+std::string Inbox::wanted() {
+  MutexLock lock(mutex_);
+  const Envelope* const one = letters_.wanted();
+  return one == nullptr ? "nothing" : describe(*one);
+}
+
+void Inbox::await(const Recv& own) {
+  MutexLock lock(mutex_);
+  ++waiting_;
+  while (!own.done()) {
+    if (!reading_) {
+      read_one(lock, own.slot.deadline, true);
+    } else if (own.slot.deadline.passed()) {
+      changed_.wait(lock);  // its letter is coming just now
+    } else {
+      changed_.wait_until(lock, own.slot.deadline.when());
+    }
+    end_late();
+  }
+  --waiting_;
+}
+
+void Inbox::run() {
+  MutexLock lock(mutex_);
+  auto last_use = Deadline::Clock::now();
+  for (uint64_t seen = 0; !closing_ || !recvs_.empty();) {
+    const auto now = Deadline::Clock::now();
+    if (!recvs_.empty() || seen != posted_) last_use = now;
+    seen = posted_;
+    if (now - last_use > kLinger) {
+      sleeps_ = true;
+      work_.wait(lock);
+      sleeps_ = false;
+      continue;
+    }
+    work_.wait_for(lock, kTick);
+    end_late();
+    while (!recvs_.empty() && !reading_ && waiting_ == 0) {
+      read_one(lock, recvs_.begin()->second->slot.deadline, false);
+      end_late();
+    }
+  }
+}
+
+/// Reads one letter, or until `deadline`, without the lock.
+void Inbox::read_one(MutexLock& lock, Deadline deadline,
+                     bool spin) LOCKSTEP_NO_THREAD_SAFETY_ANALYSIS {
+  reading_ = true;
+  reading_until_ = deadline;
+  lock.unlock();
+  std::optional<CarriedError> failure;
+  try {
+    read_(*this, Waiting{deadline, spin});
+  } catch (const Error& error) {
+    failure = CarriedError{error.code(), error.what()};
+  }
+  lock.lock();
+  reading_ = false;
+  while (failure && !recvs_.empty()) finish(&recvs_.begin()->second->slot, 1, failure);
+  changed_.notify_all();
+}
+
+void Inbox::end_late() {
+  for (auto next = recvs_.begin(); next != recvs_.end() && next->second->slot.deadline.passed();) {
+    const auto recv = (next++)->second;
+    if (!letters_.withdraw(&recv->slot)) continue;  // its letter is coming just now
+    finish(&recv->slot, 2,
+           CarriedError{ErrorCode::kTimeout,
+                        fmt::format("recv of {}, from {} on {}: timeout after {} s waiting for {}, "
+                                    "which sent no letter with this tag{}",
+                                    describe(recv->slot.wanted), source_, self_,
+                                    std::chrono::duration<double>(timeout_).count(), source_,
+                                    letters_.told_kept())});
+  }
+}
+
+void Inbox::finish(const Letters::Slot* slot, uint8_t failed, std::optional<CarriedError> failure) {
+  const auto recv = recvs_.extract(slot->order).mapped();
+  letters_.withdraw(&recv->slot);
+  ended_(recv->number, failed);
+  recv->finish(std::move(failure));
+}
+
+}  // namespace lockstep

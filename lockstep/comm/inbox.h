@@ -1,0 +1,81 @@
+#pragma once
+// What one rank receives from another: recvs that wait, and who reads the letters for them.
+//
+// At any time one thread at most reads, and it reads for all recvs. Who sits in Work::wait() reads
+// himself: it may spin, and nobody has to be woken. A thread of the inbox reads where nobody has
+// done so for a moment (kTick), and ends what waits for too long; once used, it looks every kTick
+// for a while (kLinger), so that a recv needs not wake it.
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "lockstep/base/mutex.h"
+#include "lockstep/comm/group_impl.h"
+#include "lockstep/comm/letters.h"
+#include "lockstep/comm/work_queue.h"
+
+namespace lockstep {
+
+class Inbox : public LetterSink, public std::enable_shared_from_this<Inbox> {
+ public:
+  /// As GroupImpl::receive(), of one source; throws what ends the group.
+  using Read = std::function<bool(LetterSink& sink, const Waiting& waiting)>;
+  /// Called with how each recv ended (FlightEvent::failed) and with its number.
+  using Ended = std::function<void(uint64_t number, uint8_t failed)>;
+
+  Inbox(std::string source, std::string self, std::chrono::milliseconds timeout, Read read,
+        Ended ended);
+  ~Inbox() override;
+  Inbox(const Inbox&) = delete;
+  Inbox& operator=(const Inbox&) = delete;
+
+  /// A recv. Its time is over after the timeout: it then fails with kTimeout, its memory is not
+  /// written to any more, and all others go on.
+  std::shared_ptr<WorkState> post(const Envelope& wanted, void* data, uint64_t number);
+  /// Returns when all recvs have ended, and says for which it waits; then no more may be posted.
+  void close();
+
+ private:
+  static constexpr std::chrono::milliseconds kTick{1};
+  static constexpr std::chrono::milliseconds kLinger{100};
+  struct Recv;
+
+  void look() override;
+  Place begin(const Envelope& envelope) override;
+  void end() override;
+  std::string wanted() override;
+
+  void await(const Recv& own);
+  void run();
+  void read_one(MutexLock& lock, Deadline deadline, bool spin) LOCKSTEP_REQUIRES(mutex_);
+  void end_late() LOCKSTEP_REQUIRES(mutex_);
+  /// `failed`: as FlightEvent's.
+  void finish(const Letters::Slot* slot, uint8_t failed, std::optional<CarriedError> failure)
+      LOCKSTEP_REQUIRES(mutex_);
+
+  const std::string source_;
+  const std::string self_;
+  const std::chrono::milliseconds timeout_;
+  const Read read_;
+  const Ended ended_;
+
+  Mutex mutex_;
+  CondVar changed_;  // signalled when reading_ turns false
+  CondVar work_;     // signalled when there is something for a thread that sleeps; when it closes
+  Letters letters_ LOCKSTEP_GUARDED_BY(mutex_);
+  /// Those that wait, in the order of posting, which is that of their deadlines.
+  std::map<uint64_t, std::shared_ptr<Recv>> recvs_ LOCKSTEP_GUARDED_BY(mutex_);
+  Deadline reading_until_ LOCKSTEP_GUARDED_BY(mutex_) = Deadline::after(0ms);
+  bool reading_ LOCKSTEP_GUARDED_BY(mutex_) = false;
+  int waiting_ LOCKSTEP_GUARDED_BY(mutex_) = 0;  // threads in await()
+  uint64_t posted_ LOCKSTEP_GUARDED_BY(mutex_) = 0;
+  bool sleeps_ LOCKSTEP_GUARDED_BY(mutex_) = false;
+  bool closing_ LOCKSTEP_GUARDED_BY(mutex_) = false;
+  std::thread thread_;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,132 @@
+#include "lockstep/comm/making.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <thread>
+
+#include "lockstep/base/log.h"
+#include "lockstep/comm/family.h"
+#include "lockstep/comm/verdict.h"
+#include "lockstep/launch/lives.h"
+
+namespace lockstep {
+namespace {
+
+constexpr auto kPause = 100ms;
+/// So that all ranks together ask a store no more than some 4,000 times a second.
+constexpr auto kPausePerRank = std::chrono::microseconds(250);
+constexpr auto kStoreLimit = 1s;
+/// A connection may be seen to end some moments before the store knows which rank died, or before
+/// the rank that gave up first has said why.
+constexpr auto kKnownLate = 300ms;
+constexpr auto kKnownPause = 10ms;
+
+std::chrono::milliseconds pause_of(int size) {
+  using std::chrono::milliseconds;
+  return std::max<milliseconds>(kPause,
+                                std::chrono::duration_cast<milliseconds>(size * kPausePerRank));
+}
+
+bool is_watched(const GroupSpec& spec) {
+  return spec.family != nullptr && spec.size > 1;
+}
+
+std::vector<int> dead_of(const GroupSpec& spec, const std::vector<int>& ranks) {
+  std::vector<int> named;
+  for (const int rank : ranks) named.push_back(spec.world_ranks[static_cast<size_t>(rank)]);
+  const auto dead = dead_ranks(*spec.store, named, Deadline::after(kStoreLimit));
+  std::vector<int> members;
+  for (const int rank : ranks) {
+    const int name = spec.world_ranks[static_cast<size_t>(rank)];
+    if (std::find(dead.begin(), dead.end(), name) != dead.end()) members.push_back(rank);
+  }
+  return members;
+}
+
+Error died(const GroupSpec& spec, const std::vector<int>& dead) {
+  return Error(ErrorCode::kPeerLost,
+               fmt::format("creating the process group: {} {}", spec.rank_names(dead), kDied));
+}
+
+std::vector<int> all_ranks(const GroupSpec& spec) {
+  std::vector<int> ranks(static_cast<size_t>(spec.size));
+  std::iota(ranks.begin(), ranks.end(), 0);
+  return ranks;
+}
+
+/// That of the rank that gave up first; where one has died, that.
+Error agreed_cause(const GroupSpec& spec, const Error& error) {
+  try {
+    auto dead = dead_of(spec, all_ranks(spec));
+    const bool ended = error.code() == ErrorCode::kPeerLost || error.code() == ErrorCode::kIo;
+    const auto limit = Deadline::after(ended ? kKnownLate : 0ms);
+    while (dead.empty() && !limit.passed()) {
+      const auto verdict = spec.store->try_get(verdict_key(spec), Deadline::after(kStoreLimit));
+      if (verdict) return decode_verdict(*verdict);
+      std::this_thread::sleep_for(kKnownPause);
+      dead = dead_of(spec, all_ranks(spec));
+    }
+    return agree_on_verdict(spec, dead.empty() ? error : died(spec, dead),
+                            Deadline::after(kStoreLimit));
+  } catch (const Error& store_error) {
+    log_debug(fmt::format("{}: why group '{}' was not made stays here: {}",
+                          spec.rank_name(spec.rank), spec.name, store_error.what()));
+    return error;
+  }
+}
+
+}  // namespace
+
+Making::Making(const GroupSpec& spec)
+    : spec_(spec),
+      pause_(pause_of(spec.size)),
+      next_look_(std::chrono::steady_clock::now() + pause_) {}
+
+template <class Ask>
+auto Making::in_slices(const std::vector<int>& ranks, Deadline deadline, const Ask& ask) {
+  while (is_watched(spec_)) {
+    const auto slice = deadline.at_most(pause_);
+    try {
+      return ask(slice);
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kTimeout || deadline.passed()) throw;
+    }
+    look(ranks);
+  }
+  return ask(deadline);
+}
+
+void Making::wait(std::span<const std::string> keys, const std::vector<int>& ranks,
+                  Deadline deadline) {
+  in_slices(ranks, deadline, [&](Deadline slice) { spec_.store->wait(keys, slice); });
+}
+
+std::string Making::get(const std::string& key, const std::vector<int>& ranks, Deadline deadline) {
+  return in_slices(ranks, deadline, [&](Deadline slice) { return spec_.store->get(key, slice); });
+}
+
+void Making::look(const std::vector<int>& ranks) {
+  const auto now = std::chrono::steady_clock::now();
+  if (!is_watched(spec_) || now < next_look_) return;
+  check(ranks);
+  next_look_ = std::chrono::steady_clock::now() + pause_;
+}
+
+void Making::check(const std::vector<int>& ranks) {
+  const auto dead = dead_of(spec_, ranks);
+  const auto limit = Deadline::after(kStoreLimit);
+  if (!dead.empty()) throw agree_on_verdict(spec_, died(spec_, dead), limit);
+  if (const auto verdict = spec_.store->try_get(verdict_key(spec_), limit))
+    throw decode_verdict(*verdict);
+}
+
+Error unmade(const GroupSpec& spec, const Error& error) {
+  if (!is_watched(spec) || is_harmless(error.code())) return error;
+  const Error cause = agreed_cause(spec, error);
+  if (cause.code() == ErrorCode::kPeerLost) spec.family->lost(nullptr, spec.world_ranks, cause);
+  return cause;
+}
+
+}  // namespace lockstep

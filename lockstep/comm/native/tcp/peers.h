@@ -1,0 +1,80 @@
+#pragma once
+// The connections of one group with ranks of other hosts.
+//
+// Those that every collective uses are made with the group (meet()). Others are made when they are
+// first needed, each for one direction, by the end that sends: connect() at one end, expect() and
+// take() at the other, without a call there. So a rank has as many descriptors as it has peers to
+// talk to. A rank that waits for such a connection makes its own to the peer as well, by whose end
+// it knows at once that the peer has died, or left the group.
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "lockstep/base/deadline.h"
+#include "lockstep/base/unique_fd.h"
+#include "lockstep/comm/native/tcp/reception.h"
+
+namespace lockstep::tcp {
+
+/// Called some ten times a second while a connection is waited for; may throw to end the wait.
+using Look = std::function<void()>;
+
+class Peers {
+ public:
+  /// Ranks are the group's, but in `world_ranks`.
+  struct Group {
+    std::shared_ptr<Reception> reception;
+    std::string name;  ///< Unique in the job.
+    std::string secret;
+    int rank = 0;
+    std::vector<int> world_ranks;
+    std::vector<std::string> endpoints;    ///< By rank: Reception::endpoint().
+    std::chrono::milliseconds patience{};  ///< See tune_socket().
+  };
+
+  explicit Peers(Group group);
+  /// Peers that still connect find the group ended.
+  ~Peers();
+  Peers(const Peers&) = delete;
+  Peers& operator=(const Peers&) = delete;
+
+  /// A connection to `peer`. Any thread. Errors: kPeerLost (nobody listens there any more, or the
+  /// peer's group has ended), kTimeout, kMismatch (other build, wrong secret); all name both ranks.
+  /// Cost: two round trips.
+  UniqueFd connect(int peer, Deadline deadline, const Look& look = {}) const;
+  /// That which `peer` made, or none yet. Any thread.
+  UniqueFd take(int peer) const;
+  /// See Reception::expect(). Any thread.
+  int expect(int peer) const;
+
+  /// One connection for both directions with each of `peers`, each of which must name this rank
+  /// among its own: the higher rank connects. Returns when all of them have called it. By rank,
+  /// empty where there is none. `look` is given the peers that are waited for. Errors: as
+  /// connect(), and kTimeout naming those that did not come.
+  std::vector<UniqueFd> meet(std::span<const int> peers, Deadline deadline,
+                             const std::function<void(const std::vector<int>&)>& look = {}) const;
+
+ private:
+  int named(int rank) const { return group_.world_ranks[static_cast<size_t>(rank)]; }
+
+  const Group group_;
+  const Digest digest_;
+};
+
+/// Returns true when `fd` is readable, false when the deadline passes first.
+bool await_readable(int fd, Deadline deadline, const Look& look);
+
+/// Non-blocking; TCP_NODELAY, because a step's last message must not wait for more; keep-alive, and
+/// TCP_USER_TIMEOUT of `patience` (3 s to a day), so that a host that vanished is known by then
+/// although it sends no reset; a shorter one would end slow readers too. Congestion control cubic,
+/// or reno where cubic is not allowed: kernels whose default is BBR but whose devices lack the fq
+/// queue pace in software timers, which halves a single stream on a fast link (measured: 11.6
+/// against 23.7 Gbit/s), and BBR pays on lossy wide-area links only. Buffers are left to the
+/// kernel's autotuning: SO_RCVBUF would cap them at net.core.rmem_max.
+void tune_socket(int fd, std::chrono::milliseconds patience);
+
+}  // namespace lockstep::tcp

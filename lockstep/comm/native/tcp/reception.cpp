@@ -1,0 +1,230 @@
+#include "lockstep/comm/native/tcp/reception.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <optional>
+#include <string_view>
+
+#include "lockstep/base/deadline.h"
+#include "lockstep/base/error.h"
+#include "lockstep/base/log.h"
+#include "lockstep/base/quiet_thread.h"
+#include "lockstep/base/socket.h"
+
+namespace lockstep::tcp {
+namespace {
+
+constexpr auto kGuestLimit = 30s;  // for all that it has to say
+constexpr auto kOldAfter = 2s;
+constexpr size_t kMaxGuests = 1024;  // of whom nothing is known yet
+constexpr size_t kMaxEnded = 1 << 16;
+constexpr int kMaxWarnings = 16;  // who scans ports must not fill the log
+
+bool is_loopback_name(const std::string& host) {
+  return host == "localhost" || host == "::1" || host.rfind("127.", 0) == 0;
+}
+
+}  // namespace
+
+/// Who has not proved and said all yet.
+struct Reception::Guest {
+  Guest(UniqueFd accepted, const std::string& secret)
+      : fd(std::move(accepted)),
+        name(peer_name(fd.get())),
+        handshake(std::make_unique<ServerHandshake>(secret, kPurpose)),
+        limit(Deadline::after(kGuestLimit)),
+        old_at(Deadline::after(kOldAfter)) {}
+
+  size_t wanted() const {
+    return handshake->done() ? sizeof greeting - said.size() : handshake->wanted();
+  }
+  /// Errors: those of ServerHandshake::feed().
+  void feed(std::string_view bytes) {
+    if (handshake->done()) {
+      said.append(bytes);
+      return;
+    }
+    handshake->feed(bytes, name);
+    if (handshake->done()) say(handshake->answer());
+  }
+  /// A few bytes into an empty buffer; who does not read them is gone soon.
+  void say(std::string_view text) const {
+    (void)::send(fd.get(), text.data(), text.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+  }
+
+  /// When others wait for its place.
+  bool is_old() const { return old_at.passed(); }
+
+  UniqueFd fd;
+  std::string name;
+  std::unique_ptr<ServerHandshake> handshake;
+  Deadline limit;
+  Deadline old_at;
+  std::string said;
+  Greeting greeting;
+};
+
+Reception::Reception(int rank, const std::string& address, std::string secret)
+    : rank_(rank), secret_(std::move(secret)) {
+  if (secret_.empty() && !is_loopback_name(address)) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("rank {} cannot listen on {}: without a job secret only loopback is "
+                            "served; start the job with lockstep run, or set LOCKSTEP_SECRET",
+                            rank_, address));
+  }
+  listener_ = tcp_listen(address, 0);
+  not_in_child_ = std::make_unique<NotInChild>(listener_.get());
+  endpoint_ = to_string(Endpoint{address, local_port(listener_.get())});
+  stop_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!stop_) throw io_error("eventfd");
+  thread_ = start_quiet_thread([this] { serve(); });
+}
+
+Reception::~Reception() {
+  if (generation_ != fork_generation()) {
+    // The thread is not here, and what it does is the parent's.
+    leave_to_parent(thread_);
+    return;
+  }
+  ::eventfd_write(stop_.get(), 1);
+  thread_.join();
+}
+
+UniqueFd Reception::take(const Digest& group, int from) {
+  const MutexLock lock(mutex_);
+  const auto place = places_.find({group, from});
+  if (place == places_.end()) return {};
+  place->second.not_in_child.reset();
+  return std::move(place->second.socket);
+}
+
+int Reception::expect(const Digest& group, int from) {
+  const MutexLock lock(mutex_);
+  Place& place = places_[{group, from}];
+  if (!place.arrived) {
+    place.arrived.reset(::eventfd(place.socket ? 1 : 0, EFD_CLOEXEC | EFD_NONBLOCK));
+    if (!place.arrived) throw io_error("eventfd");
+  }
+  return place.arrived.get();
+}
+
+void Reception::end(const Digest& group) {
+  const MutexLock lock(mutex_);
+  // Who comes late to one that is forgotten here is only kept in vain.
+  if (ended_.size() >= kMaxEnded) ended_.erase(ended_.begin());
+  ended_.insert(group);
+  const auto first = places_.lower_bound({group, INT32_MIN});
+  const auto last = places_.upper_bound({group, INT32_MAX});
+  places_.erase(first, last);
+}
+
+std::string Reception::last_refusal() {
+  const MutexLock lock(mutex_);
+  return last_refusal_.empty() ? "" : "; last connection refused: " + last_refusal_;
+}
+
+void Reception::serve() {
+  std::vector<Guest> guests;
+  while (true) {
+    std::vector<pollfd> items{{stop_.get(), POLLIN, 0}, {listener_.get(), POLLIN, 0}};
+    for (const Guest& guest : guests) items.push_back({guest.fd.get(), POLLIN, 0});
+    // Where many come at once the rest waits in the kernel's queue, unless silence is in the way.
+    if (guests.size() >= kMaxGuests) items[1].events = 0;
+    const bool full = items[1].events == 0;
+    const int patience = guests.empty() ? -1
+                         : full         ? guests.front().old_at.left_poll_ms()
+                                        : guests.front().limit.left_poll_ms();
+    ::poll(items.data(), items.size(), patience);
+    if (items[0].revents != 0) return;
+    for (size_t i = guests.size(); i-- > 0;) {
+      const bool speaks = items[i + 2].revents != 0;
+      if (speaks ? !stays(guests[i]) : guests[i].limit.passed()) {
+        guests.erase(guests.begin() + static_cast<std::ptrdiff_t>(i));
+      }
+    }
+    if (guests.size() >= kMaxGuests && guests.front().is_old()) guests.erase(guests.begin());
+    if (items[1].revents != 0) accept_all(guests);
+  }
+}
+
+void Reception::accept_all(std::vector<Guest>& guests) {
+  while (guests.size() < kMaxGuests) {
+    UniqueFd fd(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (fd) {
+      guests.emplace_back(std::move(fd), secret_);
+      guests.back().say(guests.back().handshake->greeting());
+    } else if (errno != EINTR && errno != ECONNABORTED) {
+      return errno == EAGAIN ? void() : cannot_accept(guests);
+    }
+  }
+}
+
+/// Most likely out of descriptors: a stranger's goes, else someone in this process may close one.
+/// The connection stays in the queue, and the listener readable, hence the pause.
+void Reception::cannot_accept(std::vector<Guest>& guests) {
+  const std::string why = fmt::format("cannot accept a connection: {}", std::strerror(errno));
+  {
+    const MutexLock lock(mutex_);
+    if (last_refusal_ != why) log_warn(fmt::format("rank {}: {}", rank_, why));
+    last_refusal_ = why;
+  }
+  if (!guests.empty()) guests.erase(guests.begin());
+  ::poll(nullptr, 0, 10);
+}
+
+/// Takes what has come. False: this guest is let in, refused or gone.
+bool Reception::stays(Guest& guest) {
+  try {
+    while (const size_t wanted = guest.wanted()) {
+      std::array<char, sizeof(Hello)> bytes;
+      const ssize_t got = ::recv(guest.fd.get(), bytes.data(), wanted, MSG_DONTWAIT);
+      if (got < 0 && errno == EINTR) continue;
+      if (got < 0 && errno == EAGAIN) return true;
+      if (got <= 0) return false;
+      guest.feed({bytes.data(), static_cast<size_t>(got)});
+    }
+    admit(guest);
+  } catch (const WrongSecret& error) {
+    guest.say(ServerHandshake::refusal());
+    refuse(error);
+  } catch (const Error& error) {
+    refuse(error);
+  }
+  return false;
+}
+
+void Reception::admit(Guest& guest) {
+  std::memcpy(&guest.greeting, guest.said.data(), sizeof guest.greeting);
+  const auto& [group, from, to] = guest.greeting;
+  if (to != rank_) {
+    throw Error(ErrorCode::kMismatch,
+                fmt::format("{}: rank {} came to rank {}, this is another", guest.name, from, to));
+  }
+  const MutexLock lock(mutex_);
+  if (ended_.contains(group)) return;
+  Place& place = places_[{group, from}];
+  if (place.socket) {
+    throw Error(ErrorCode::kMismatch, fmt::format("{}: rank {} came twice", guest.name, from));
+  }
+  place.socket = std::move(guest.fd);
+  place.not_in_child = std::make_unique<NotInChild>(place.socket.get());
+  if (place.arrived) ::eventfd_write(place.arrived.get(), 1);
+  // Only now: what ends the peer's end next is no sign that it never came.
+  (void)::send(place.socket.get(), &to, sizeof to, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+void Reception::refuse(const Error& error) {
+  const std::string line = fmt::format("rank {}: connection refused: {}", rank_, error.what());
+  ++num_refused_ <= kMaxWarnings ? log_warn(line) : log_debug(line);
+  const MutexLock lock(mutex_);
+  last_refusal_ = error.what();
+}
+
+}  // namespace lockstep::tcp

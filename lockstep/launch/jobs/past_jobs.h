@@ -1,0 +1,28 @@
+#pragma once
+// Runs with files (--log_dir) that this user started on this host, also after their ends: so that
+// their IDs find the files.
+
+#include <string>
+#include <vector>
+
+#include "lockstep/launch/environment.h"
+#include "lockstep/launch/jobs/job_entry.h"
+
+namespace lockstep {
+
+/// Where they stand: $LOCKSTEP_JOBS_DIR/past; without that variable $XDG_STATE_HOME/lockstep/past,
+/// else $HOME/.local/state/lockstep/past; "": nowhere.
+std::string past_jobs_folder(const Environment& environment);
+
+/// An agent's entry, from the first write on. Of all entries in `folder` the newest kMostPastJobs
+/// stay. Does nothing for a job without files, and where the folder cannot be this user's alone.
+void remember_job(const std::string& folder, const JobEntry& entry);
+inline constexpr size_t kMostPastJobs = 100;
+
+/// Those whose files are still there, the newest first.
+std::vector<JobEntry> past_jobs(const std::string& folder);
+
+/// The agents of the newest run that `name` means (its id, else the beginning of one); empty: none.
+std::vector<JobEntry> find_past_job(const std::vector<JobEntry>& past, const std::string& name);
+
+}  // namespace lockstep

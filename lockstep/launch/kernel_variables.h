@@ -1,0 +1,14 @@
+#pragma once
+
+#include <array>
+
+namespace lockstep {
+
+/// Environment variables by which libraries choose the kernels that compute, and so the bits:
+/// ranks need them alike.
+inline constexpr std::array kKernelVariables = {
+    "OPENBLAS_CORETYPE", "OPENBLAS_NUM_THREADS", "ATEN_CPU_CAPABILITY",
+    "DNNL_MAX_CPU_ISA",  "ONEDNN_MAX_CPU_ISA",   "MKL_ENABLE_INSTRUCTIONS",
+    "MKL_CBWR",          "MKL_NUM_THREADS"};
+
+}  // namespace lockstep

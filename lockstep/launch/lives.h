@@ -1,0 +1,26 @@
+#pragma once
+// Which ranks of the job live, for those that have nothing else in common yet: the store tells.
+
+#include <chrono>
+#include <vector>
+
+#include "lockstep/store/store.h"
+
+namespace lockstep {
+
+/// Says that `rank` has come, and lives until its client of the store is gone, as a process's are
+/// when it ends: a held key, "life/RANK". Again: renews it, which a client that is silent otherwise
+/// has to do within kLifeTtl, lest it be disconnected. One request. Errors: the store's.
+void show_life(Store& store, int rank, Deadline deadline);
+/// The longest there is: a frozen rank does not count as dead.
+inline constexpr auto kLifeTtl = kMaxHoldTtl;
+
+/// Says that `rank`, which lives, has given up because another died: should it end now, that is no
+/// news. One request. Errors: the store's.
+void give_up_life(Store& store, int rank, Deadline deadline);
+
+/// Those of `ranks` that have come and do not live any more, without those that gave up before
+/// unless all of them did. One request while all live. Errors: the store's.
+std::vector<int> dead_ranks(Store& store, const std::vector<int>& ranks, Deadline deadline);
+
+}  // namespace lockstep

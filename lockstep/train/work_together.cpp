@@ -1,0 +1,110 @@
+#include "lockstep/train/work_together.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <exception>
+#include <vector>
+
+#include "lockstep/base/deadline.h"
+#include "lockstep/base/error.h"
+#include "lockstep/base/mutex.h"
+#include "lockstep/base/quiet_thread.h"
+#include "lockstep/base/text.h"
+
+namespace lockstep {
+namespace {
+
+/// Far below any timeout of a group.
+constexpr auto kPause = std::chrono::milliseconds(200);
+
+/// A rank's word on how far it is, given by a thread of its own.
+class LifeSigns {
+ public:
+  LifeSigns(ProcessGroup& group, std::string what, std::chrono::seconds limit)
+      : group_(group), what_(std::move(what)), limit_(limit), deadline_(Deadline::after(limit)) {
+    thread_ = start_quiet_thread([this] {
+      try {
+        while (!all_are_done(wait())) continue;
+      } catch (...) {
+        error_ = std::current_exception();
+      }
+    });
+  }
+  ~LifeSigns() {
+    tell(State::kFailed);
+    if (thread_.joinable()) thread_.join();
+  }
+  LifeSigns(const LifeSigns&) = delete;
+  LifeSigns& operator=(const LifeSigns&) = delete;
+
+  /// This rank is done; waits for the others.
+  void finish() {
+    tell(State::kDone);
+    thread_.join();
+    if (error_) std::rethrow_exception(error_);
+  }
+
+ private:
+  enum class State { kBusy, kDone, kFailed };
+
+  void tell(State state) {
+    const MutexLock lock(mutex_);
+    if (state_ != State::kBusy) return;
+    state_ = state;
+    changed_.notify_all();
+  }
+
+  /// Until there is something to say, or the pause is over.
+  State wait() {
+    MutexLock lock(mutex_);
+    const auto until = Deadline::after(kPause).when();
+    while (state_ == State::kBusy &&
+           changed_.wait_until(lock, until) == std::cv_status::no_timeout) {
+    }
+    return state_;
+  }
+
+  /// One round. Who failed has nothing more to say: the others find its end.
+  bool all_are_done(State own) {
+    if (own == State::kFailed) return true;
+    const int64_t busy = own == State::kBusy ? 1 : 0;
+    std::vector<int64_t> all(static_cast<size_t>(group_.size()));
+    group_.all_gather(&busy, all.data(), 1, DType::kInt64).wait();
+    if (std::count(all.begin(), all.end(), 0) == group_.size()) return true;
+    if (!busy && deadline_.passed()) report_late(all);
+    return false;
+  }
+
+  [[noreturn]] void report_late(const std::vector<int64_t>& busy) const {
+    std::vector<int> late;
+    for (size_t rank = 0; rank < busy.size(); ++rank) {
+      if (busy[rank] != 0) late.push_back(static_cast<int>(rank));
+    }
+    throw Error(ErrorCode::kTimeout,
+                fmt::format("{}: rank {} is not done after {} s (train.disk_timeout_s)", what_,
+                            rank_list(late), limit_.count()));
+  }
+
+  ProcessGroup& group_;
+  std::string what_;
+  std::chrono::seconds limit_;
+  Deadline deadline_;
+  Mutex mutex_;
+  CondVar changed_;
+  State state_ LOCKSTEP_GUARDED_BY(mutex_) = State::kBusy;
+  std::exception_ptr error_;  // the thread's, until it is joined
+  std::thread thread_;
+};
+
+}  // namespace
+
+void work_together(ProcessGroup& group, const std::string& what, std::chrono::seconds limit,
+                   const std::function<void()>& work) {
+  if (group.size() == 1) return work();
+  LifeSigns signs(group, what, limit);
+  work();
+  signs.finish();
+}
+
+}  // namespace lockstep

@@ -1,0 +1,17 @@
+#!/usr/bin/env bash
+# make install: builds what is installed, which is no test, and puts it below $PREFIX.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+. scripts/lib.sh
+prefix=$(realpath -m "${PREFIX:-/usr/local}")
+there=$prefix # as much of it as there is
+until [ -e "$there" ]; do there=$(dirname "$there"); done
+[ -d "$there" ] && [ -w "$there" ] ||
+  fail install "$(id -un) cannot make $prefix, because of $there: make install PREFIX=FOLDER, or let somebody who can run: sudo cmake --install $PWD/build/release --prefix $prefix"
+scripts/setup.sh run
+scripts/build.sh release lockstep_installed
+cmake --install build/release --prefix "$prefix" >build/release/install.log 2>&1 || {
+  full=$(full_disks "$prefix")
+  fail install "${full:+no space left on $full; }$(grep -m 1 -A 3 'CMake Error' build/release/install.log | tr -s '\n ' ' ' | cut -c1-300)"
+}
+echo "install: $prefix/bin/lockstep; CMake finds the package by -DCMAKE_PREFIX_PATH=$prefix"

@@ -1,0 +1,6 @@
+# make test from nothing, as far as it needs no second machine and runs no program twice.
+part_test() {
+  make_machine
+  in_machine root 'make test PARTS="build release"' 2>&1 | tee "$machine/tmp/test.log" | sed -u 's/^/    /' || fail bare "make test failed"
+  grep -q '^test: all passed' "$machine/tmp/test.log" || fail bare "make test did not say that all passed"
+}

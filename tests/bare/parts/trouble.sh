@@ -1,0 +1,48 @@
+# What is in the way of make run on somebody's machine: one line says what it is, and where; or it is none.
+part_trouble() {
+  make_machine
+  refused root 'unshare --net make run' 'setup: error: no package registry can be reached'
+  refused root 'mount -t tmpfs -o size=8m tmpfs /var/cache/apt/archives && mkdir /var/cache/apt/archives/partial && make run' \
+    'setup: error: no space left .* for packages'
+  refused root 'TMPDIR=/nowhere make run' 'setup: error: /nowhere cannot be written'
+  mv "$machine/usr/bin/sudo" "$machine/usr/bin/no-sudo"
+  refused ada 'make run' 'setup: error: packages are missing, and there is neither root nor sudo here; .*apt-get install .*libtorch-dev'
+  mv "$machine/usr/bin/no-sudo" "$machine/usr/bin/sudo"
+  mv "$machine/etc/sudoers.d/ada" "$machine/etc/ada"
+  refused ada 'make run' 'setup: error: packages are missing, and sudo does not let ada install them; .*apt-get install .*libtorch-dev'
+  mv "$machine/etc/ada" "$machine/etc/sudoers.d/ada"
+
+  in_machine root 'scripts/setup.sh run' >/dev/null
+  refused root 'mkdir build && mount -t tmpfs -o size=1m tmpfs build && make run' 'build: error: no space left on .*lockstep/build'
+  refused root 'mount -t tmpfs -o noexec tmpfs /tmp && scripts/test.sh release' 'test: error: /tmp is mounted noexec'
+  in_machine root 'git clone -q . /srv/lockstep && cd /srv/lockstep && scripts/build.sh release lockstep_base' >/dev/null
+  refused ada 'cd /srv/lockstep && make run' 'build: error: /srv/lockstep/build/release.* belongs to root, and ada cannot write it'
+  refused root 'cp -r /srv/lockstep /srv/moved && cd /srv/moved && make run' 'build: error: build/release was configured in /srv/lockstep'
+  refused root 'mount -t tmpfs -o noexec tmpfs /mnt && git clone -q . /mnt/lockstep && cd /mnt/lockstep && make run' \
+    'error: /mnt/lockstep/scripts/setup.sh cannot be run: is this folder mounted noexec'
+  refused ada 'make install' 'install: error: ada cannot make /usr/local, because of /usr/local: '
+  mkdir "$machine/home/ada/lockstep/runs"
+  refused ada 'scripts/run.sh' 'run: error: /home/ada/lockstep/runs belongs to root, and ada cannot write it'
+  rmdir "$machine/home/ada/lockstep/runs"
+  goes_well root 'mount -t tmpfs -o noexec,mode=1777 tmpfs /tmp; STEPS=1 make run'
+  goes_well root 'mkdir -p "/srv/two words" && git clone -q . "/srv/two words/lock step" && cd "/srv/two words/lock step" && STEPS=1 make run'
+  # Nobody can write the compiler's cache, nor the home folder.
+  goes_well ada 'HOME=/nonexistent CCACHE_DIR=/nonexistent/ccache scripts/build.sh release lockstep_base'
+}
+
+# refused WHO COMMAND PATTERN: COMMAND fails, and its only line with an error matches PATTERN.
+refused() {
+  local said
+  said=$(in_machine "$1" "$2" 2>&1) && fail bare "this went well, and should not: $2"
+  if [ "$(grep -c 'error: ' <<<"$said")" != 1 ] || ! grep -q "$3" <<<"$said"; then
+    printf '%s\n' "$said" | tail -n 30 >&2
+    fail bare "'$2' as $1 did not say in one line '$3'"
+  fi
+  echo "    $(grep 'error: ' <<<"$said" | cut -c1-150)"
+}
+
+goes_well() {
+  local said
+  said=$(in_machine "$1" "$2" 2>&1) || { printf '%s\n' "$said" | tail -n 30 >&2; fail bare "'$2' as $1 failed"; }
+  echo "    ok: $2"
+}

@@ -1,0 +1,111 @@
+#!/usr/bin/env bash
+# The commands of the README on a machine that has nothing: tests/bare/run.sh [PART...], all parts when none is named
+#
+#   run      make run with a few steps, as root
+#   user     the same as a user who has sudo
+#   trouble  what is in the way of make run, and its one line: no network, no sudo, a full disk ...
+#   install  make install, and a project outside of this tree that uses what is installed
+#   docs     the commands that README and docs have one type (blocks "console"); what takes minutes is ended when it has begun well
+#   test     make test without its sanitizers and its cluster: half an hour, more where the compiler's cache is cold
+#
+# The machine is a folder made by debootstrap, entered with mounts, processes and a name of its own; in it is a clone of HEAD.
+# The host's apt configuration and its compiler cache come along, nothing else. What debootstrap made stays in the user's cache
+# folder; all else is gone when this ends. KEEP=1 keeps the machine and says where it is. Needs root: sudo is asked without a password.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+. scripts/lib.sh
+cache=${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/lockstep
+if [ "$(id -u)" != 0 ]; then
+  sudo -n true 2>/dev/null || fail bare "debootstrap and namespaces take root: run as root, or allow sudo without a password"
+  exec sudo -n --preserve-env=KEEP,XDG_CACHE_HOME,HOME,CCACHE_DIR "$0" "$@"
+fi
+command -v debootstrap >/dev/null || fail bare "there is no debootstrap: scripts/setup.sh bare installs it"
+[ $# -gt 0 ] || set -- run user trouble install docs test
+for part in "$@"; do
+  [ -f "tests/bare/parts/$part.sh" ] || fail bare "no part '$part'; parts are run, user, trouble, install, docs, test"
+done
+# Whatever ends the one who waits for a machine ends the machine.
+namespaces=(setpriv --pdeathsig KILL unshare --mount --uts --ipc --pid --fork --kill-child)
+"${namespaces[@]}" true || fail bare "this system grants root no namespaces: ${namespaces[*]}"
+head=$(GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=safe.directory GIT_CONFIG_VALUE_0='*' git rev-parse --short HEAD 2>/dev/null) ||
+  fail bare "$PWD is no git repository, and a clone of its HEAD is what is tried"
+mkdir -p "$cache"
+start=$SECONDS
+
+# Packages come from where this host's apt has them; no registry is named here. Of each index: codename, address, FILE:entry.
+indices=$(apt-get indextargets --format '$(CODENAME) $(REPO_URI) $(SOURCESENTRY)' 'Created-By: Packages' 'Component: main' 2>/dev/null |
+  awk '$1 ~ /^bookworm/' || true)
+mirror=$(awk '$1 == "bookworm" { print $2; exit }' <<<"$indices")
+[ -n "$mirror" ] || fail bare "this host's apt has no packages of Debian 12 (bookworm, main), of which the machine is made: apt-get indextargets lists none"
+sources=$(awk '{ sub(/:[0-9]+$/, "", $3); print $3 }' <<<"$indices" | sort -u)
+
+# The machine as debootstrap leaves it, made once a month.
+archive=$cache/bare-bookworm-$(cksum <<<"$mirror" | cut -d' ' -f1).tar
+make_archive() {
+  local root
+  root=$(mktemp -d "$cache/made.XXXXXX")
+  scratch+=("$root" "$archive.part" "$cache/debootstrap.log")
+  if ! debootstrap --variant=minbase --include=git,make,ca-certificates,sudo bookworm "$root" "$mirror" >"$cache/debootstrap.log" 2>&1; then
+    fail bare "debootstrap could not make a machine from what $(echo $sources) names: $(grep -E '^[EW]:' "$cache/debootstrap.log" | tail -n 1)"
+  fi
+  rm -f "$root"/var/cache/apt/archives/*.deb
+  tar -C "$root" --one-file-system -cf "$archive.part" .
+  mv "$archive.part" "$archive"
+  rm -rf "$root"
+  echo "bare: machine      made by debootstrap in $((SECONDS - start)) s, kept as $archive"
+}
+exec 8>"$cache/bare.lock"
+flock 8
+[ -n "$(find "$archive" -mtime -30 2>/dev/null)" ] || make_archive
+# Machines that a run left which was killed: nobody holds their lock.
+for left in "$cache"/machine.*; do
+  if [ -d "$left" ] && flock -n "$left" true; then rm -rf --one-file-system "$left"; fi
+done
+flock -u 8
+
+# make_machine: a new one in $machine, with clones of HEAD for root and for ada, who has sudo.
+make_machine() {
+  machine=$(mktemp -d "$cache/machine.XXXXXX")
+  [ -n "${KEEP:-}" ] || scratch+=("$machine")
+  exec 7<"$machine"
+  flock 7
+  tar -C "$machine" -xf "$archive"
+  chmod 755 "$machine"
+  rm -f "$machine/etc/apt/sources.list"
+  cp -r /etc/apt/apt.conf.d /etc/apt/auth.conf.d "$machine/etc/apt/" 2>/dev/null || true
+  # Of a container's configuration: packages are kept, for the next machine.
+  rm -f "$machine/etc/apt/apt.conf.d/docker-clean"
+  echo 'APT::Keep-Downloaded-Packages "true";' >"$machine/etc/apt/apt.conf.d/99keep"
+  # It is thrown away: dpkg need not wait for the disk after each file.
+  echo force-unsafe-io >"$machine/etc/dpkg/dpkg.cfg.d/bare"
+  local file
+  for file in $sources; do cp "$file" "$machine$file"; done
+  cp /etc/resolv.conf "$machine/etc/resolv.conf"
+  printf '127.0.0.1 localhost\n127.0.1.1 bare\n::1 localhost\n' >"$machine/etc/hosts"
+  echo 'ada ALL=(ALL) NOPASSWD: ALL' >"$machine/etc/sudoers.d/ada"
+  chroot "$machine" useradd --create-home --shell /bin/bash ada
+  printf '[safe]\n\tdirectory = *\n' >"$machine/root/.gitconfig"
+  GIT_CONFIG_GLOBAL="$machine/root/.gitconfig" git clone -q --depth 1 "file://$PWD" "$machine/root/lockstep"
+  cp -r "$machine/root/lockstep" "$machine/home/ada/lockstep"
+  chroot "$machine" chown -R ada: /home/ada
+}
+
+# in_machine WHO COMMAND...: runs it there in a shell, in the clone, with nothing of this environment.
+in_machine() {
+  "${namespaces[@]}" bash tests/bare/enter.sh "$machine" "$cache" "$@" &
+  local inside=$! code=0
+  wait "$inside" || code=$?
+  return $code
+}
+trap 'exit 130' INT TERM HUP
+
+for part in "$@"; do
+  begin=$SECONDS
+  echo "bare: $part  begins, with $head"
+  . "tests/bare/parts/$part.sh"
+  "part_$part"
+  exec 7<&-
+  if [ -n "${KEEP:-}" ]; then echo "bare: $part  machine kept: $machine"; else rm -rf --one-file-system "$machine"; fi
+  echo "bare: $part  ok in $((SECONDS - begin)) s"
+done
+echo "bare: all passed in $((SECONDS - start)) s"

@@ -1,0 +1,62 @@
+#include "lockstep/base/descriptors.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <vector>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/unique_fd.h"
+
+namespace lockstep {
+namespace {
+
+/// The process has its old soft limit again at the end.
+class LowLimit {
+ public:
+  explicit LowLimit(rlim_t limit) {
+    ::getrlimit(RLIMIT_NOFILE, &before_);
+    rlimit low = before_;
+    low.rlim_cur = limit;
+    ::setrlimit(RLIMIT_NOFILE, &low);
+  }
+  ~LowLimit() { ::setrlimit(RLIMIT_NOFILE, &before_); }
+  rlim_t hard() const { return before_.rlim_max; }
+
+ private:
+  rlimit before_{};
+};
+
+TEST(Descriptors, TheSoftLimitBecomesTheHardOne) {
+  const LowLimit low(64);
+  EXPECT_TRUE(raise_soft_descriptor_limit());
+  rlimit now{};
+  ::getrlimit(RLIMIT_NOFILE, &now);
+  EXPECT_EQ(now.rlim_cur, low.hard());
+  EXPECT_FALSE(raise_soft_descriptor_limit());
+}
+
+TEST(Descriptors, AnErrorSaysHowManyAreOpenOfHowMany) {
+  const LowLimit low(64);
+  std::vector<UniqueFd> all;
+  do {
+    all.emplace_back(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  } while (all.back());
+  const Error error = io_error("open /dev/null");
+  const std::string what = error.what();
+  EXPECT_EQ(what,
+            "open /dev/null: Too many open files (out of file descriptors: 64 of limit 64 are "
+            "open; raise it, ulimit -n)");
+}
+
+TEST(Descriptors, OtherErrorsSayNothingOfThem) {
+  EXPECT_EQ(descriptor_shortage(ENOENT), "");
+  EXPECT_NE(descriptor_shortage(ENFILE), "");
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,133 @@
+#include "lockstep/comm/flight/patience.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <memory>
+
+namespace lockstep {
+namespace {
+
+constexpr int64_t kSec = 1'000'000'000;
+constexpr uint16_t kGroup = 3;
+
+/// A recorder with a clock of its own.
+class Recorder {
+ public:
+  uint64_t enter(const char* call, int64_t at_ns) {
+    const uint64_t number = ++memory_->header.events_begun;
+    FlightEvent& event = memory_->events[(number - 1) % kFlightEvents];
+    event.number = number;
+    event.sequence = number;
+    event.group = kGroup;
+    event.entered_ns = at_ns;
+    event.left_ns = 0;
+    event.failed = 0;
+    std::strncpy(event.call, call, sizeof event.call - 1);
+    return number;
+  }
+  void leave(uint64_t number, int64_t at_ns, uint8_t failed = 0) {
+    FlightEvent& event = memory_->events[(number - 1) % kFlightEvents];
+    event.failed = failed;
+    event.left_ns = at_ns;
+  }
+  /// `count` calls of `took_ns` each, the last of which ends at `end_ns`.
+  void calls(const char* call, int64_t count, int64_t took_ns, int64_t end_ns) {
+    for (int64_t i = 0; i < count; ++i) leave(enter(call, end_ns - took_ns), end_ns);
+  }
+  const FlightMemory& memory() const { return *memory_; }
+
+ private:
+  std::unique_ptr<FlightMemory> memory_ = std::make_unique<FlightMemory>();
+};
+
+TEST(IsOverdue, ThreeTimesTheLongestAndAtLeastASecond) {
+  EXPECT_FALSE(is_overdue({kFewestCalls, 1000}, kSec));
+  EXPECT_TRUE(is_overdue({kFewestCalls, 1000}, kSec + 1));
+  EXPECT_FALSE(is_overdue({kFewestCalls, 2 * kSec}, 6 * kSec));
+  EXPECT_TRUE(is_overdue({kFewestCalls, 2 * kSec}, 6 * kSec + 1));
+}
+
+TEST(IsOverdue, NotAmongTheFirstCalls) {
+  EXPECT_FALSE(is_overdue({kFewestCalls - 1, 1000}, 1000 * kSec));
+}
+
+TEST(Patience, TellsACallOnce) {
+  Recorder recorder;
+  Patience patience;
+  recorder.calls("barrier", kFewestCalls, 1000, kSec);
+  const uint64_t late = recorder.enter("barrier", kSec);
+  EXPECT_TRUE(patience.look(recorder.memory(), 2 * kSec).empty());
+  EXPECT_TRUE(patience.is_open(late));
+  const auto overdue = patience.look(recorder.memory(), 2 * kSec + 1);
+  ASSERT_EQ(overdue.size(), 1u);
+  EXPECT_EQ(overdue[0].number, late);
+  EXPECT_EQ(overdue[0].group, kGroup);
+  EXPECT_EQ(overdue[0].longest_ns, 1000);
+  EXPECT_EQ(overdue[0].so_far_ns, kSec + 1);
+  EXPECT_TRUE(patience.look(recorder.memory(), 3 * kSec).empty());
+}
+
+TEST(Patience, LearnsFromEachWait) {
+  Recorder recorder;
+  Patience patience;
+  recorder.calls("barrier", kFewestCalls, 1000, kSec);
+  recorder.leave(recorder.enter("barrier", kSec), 3 * kSec);
+  recorder.enter("barrier", 3 * kSec);
+  for (int64_t at = 3; at <= 9; ++at) {
+    EXPECT_TRUE(patience.look(recorder.memory(), at * kSec).empty()) << at;
+  }
+  EXPECT_EQ(patience.look(recorder.memory(), 9 * kSec + 1).size(), 1u);
+}
+
+TEST(Patience, KnowsCallsByKindAndLearnsNothingFromErrors) {
+  Recorder recorder;
+  Patience patience;
+  recorder.calls("barrier", kFewestCalls, 1000, kSec);
+  recorder.leave(recorder.enter("barrier", kSec), 3 * kSec, 1);
+  recorder.enter("all_reduce", 3 * kSec);
+  const uint64_t late = recorder.enter("barrier", 3 * kSec);
+  const auto overdue = patience.look(recorder.memory(), 5 * kSec);
+  ASSERT_EQ(overdue.size(), 1u);
+  EXPECT_EQ(overdue[0].number, late);
+}
+
+TEST(Patience, BlamesNobodyForItsOwnPause) {
+  Recorder recorder;
+  Patience patience;
+  recorder.calls("barrier", kFewestCalls, 1000, kSec);
+  recorder.enter("barrier", kSec);
+  EXPECT_TRUE(patience.look(recorder.memory(), kSec).empty());
+  EXPECT_TRUE(patience.look(recorder.memory(), 60 * kSec).empty());
+  EXPECT_TRUE(patience.look(recorder.memory(), 61 * kSec).empty());
+  EXPECT_EQ(patience.look(recorder.memory(), 61 * kSec + 1).size(), 1u);
+}
+
+TEST(Patience, LosesCallsThatWereOverwritten) {
+  Recorder recorder;
+  Patience patience;
+  recorder.calls("barrier", kFewestCalls, 1000, kSec);
+  const uint64_t first = recorder.enter("recv", kSec);
+  EXPECT_TRUE(patience.look(recorder.memory(), kSec).empty());
+  recorder.calls("barrier", 2 * kFlightEvents, 1000, kSec);
+  EXPECT_TRUE(patience.look(recorder.memory(), 2 * kSec).empty());
+  EXPECT_FALSE(patience.is_open(first));
+  EXPECT_TRUE(patience.is_idle(recorder.memory().header.events_begun));
+}
+
+TEST(LateFor, WhoHasNotComeOrIsStoppedOrSilent) {
+  std::vector<LastCall> calls(4);
+  for (int i = 0; i < 4; ++i) {
+    calls[static_cast<size_t>(i)].rank = i;
+    calls[static_cast<size_t>(i)].reached = 7;
+    calls[static_cast<size_t>(i)].inside = true;
+  }
+  EXPECT_TRUE(late_for(calls, {0, 1, 2, 3}, 7).empty());
+  calls[1].reached = 6;
+  calls[2].process = "stopped";
+  calls[3].reached = 8;  // it had all it needs, and goes on
+  EXPECT_EQ(late_for(calls, {0, 1, 2, 3, 4}, 7), (std::vector<int>{1, 2, 4}));
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,178 @@
+// send and recv as a program sees them: tags in any order, times that are over, on every transport.
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+#include <string>
+#include <thread>
+
+#include "lockstep/base/log_sink.h"
+#include "lockstep/comm/process_group.h"
+#include "tests/comm/support/conformance.h"
+#include "tests/support/error_of.h"
+
+namespace lockstep::testing {
+namespace {
+
+constexpr DType kFloat = DType::kFloat32;
+const std::vector<HostLayout> kLayouts = {{2}, {1, 1}};
+
+/// Runs `body` in two ranks, on one host and on two, which are processes.
+void with_two(const RankBody& body) {
+  for (const HostLayout& hosts : kLayouts) {
+    EXPECT_EQ(run_rank_processes(hosts, body, std::chrono::seconds(300)), (std::vector<int>{0, 0}))
+        << hosts.size() << " hosts";
+  }
+}
+
+TEST(Inbox, ARecvThatCameLaterIsDoneFirstWhereItsLetterComesFirst) {
+  with_two([](const World& world) {
+    auto group = ProcessGroup::create(world, {.timeout = std::chrono::seconds(30)});
+    for (const int64_t count : {1, 20'000, 2'000'000}) {
+      std::vector<float> first(static_cast<size_t>(count), 1);
+      std::vector<float> second(static_cast<size_t>(count), 2);
+      float reply = 3;
+      if (world.rank == 0) {
+        auto later = group.recv(first.data(), count, kFloat, 1, 2);
+        group.recv(second.data(), count, kFloat, 1, 1).wait();
+        group.send(&reply, 1, kFloat, 1, 3).wait();
+        later.wait();
+        require(first.back() == 2 && second.back() == 1, "the wrong letter");
+      } else {
+        group.send(first.data(), count, kFloat, 0, 1).wait();
+        group.recv(&reply, 1, kFloat, 0, 3).wait();
+        group.send(second.data(), count, kFloat, 0, 2).wait();
+      }
+    }
+  });
+}
+
+TEST(Inbox, LettersComeWhileNobodyWaitsForThem) {
+  with_two([](const World& world) {
+    auto group = ProcessGroup::create(world, {.timeout = std::chrono::seconds(30)});
+    std::vector<float> data(1'000'000, static_cast<float>(world.rank));
+    std::vector<float> got(data.size());
+    const auto count = static_cast<int64_t>(data.size());
+    auto arrives = group.recv(got.data(), count, kFloat, 1 - world.rank);
+    // Returns when the other rank has taken it, which sits in a send as well.
+    group.send(data.data(), count, kFloat, 1 - world.rank).wait();
+    group.barrier();
+    while (!arrives.done()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    arrives.wait();
+    require(got.back() == static_cast<float>(1 - world.rank), "another letter");
+  });
+}
+
+TEST(Inbox, ManyTagsFromSeveralThreads) {
+  with_two([](const World& world) {
+    auto group = ProcessGroup::create(world, {.timeout = std::chrono::seconds(30)});
+    constexpr int kLetters = 200;
+    std::vector<int32_t> got(kLetters, -1);
+    std::vector<int32_t> sent(kLetters);
+    std::iota(sent.begin(), sent.end(), 0);
+    std::vector<Work> recvs;
+    for (int i = kLetters - 1; i >= 0; --i)
+      recvs.push_back(
+          group.recv(&got[static_cast<size_t>(i)], 1, DType::kInt32, 1 - world.rank, i));
+    std::vector<Work> sends;
+    for (int i = 0; i < kLetters; ++i)
+      sends.push_back(
+          group.send(&sent[static_cast<size_t>(i)], 1, DType::kInt32, 1 - world.rank, i));
+    std::vector<std::thread> threads;
+    for (size_t part = 0; part < 4; ++part) {
+      threads.emplace_back([&recvs, part] {
+        for (size_t i = part; i < recvs.size(); i += 4) recvs[i].wait();
+      });
+    }
+    for (auto& thread : threads) thread.join();
+    for (auto& work : sends) work.wait();
+    require(got == sent, "a letter went to another recv");
+  });
+}
+
+TEST(Inbox, ALetterThatDoesNotComeInTimeDoesNotEndTheGroup) {
+  with_two([](const World& world) {
+    auto group = ProcessGroup::create(world, {.timeout = std::chrono::milliseconds(1500)});
+    float data = 5;
+    if (world.rank == 0) {
+      auto other = group.recv(&data, 1, kFloat, 1, 9);
+      const Error error = error_of([&] { group.recv(&data, 1, kFloat, 1, 7).wait(); });
+      require(error.code() == ErrorCode::kTimeout, error.what());
+      require(
+          std::string(error.what()) ==
+              "recv of 1 float32, tag 7, from rank 1 on rank 0: timeout after 1.5 s waiting for "
+              "rank 1, which sent no letter with this tag; of rank 1 there is a letter with "
+              "tag 8",
+          error.what());
+      require(error_of([&] { other.wait(); }).code() == ErrorCode::kTimeout, "the other recv");
+    } else {
+      group.send(&data, 1, kFloat, 0, 8).wait();
+      std::this_thread::sleep_for(std::chrono::milliseconds(1400));
+    }
+    group.barrier();
+    if (world.rank == 1) group.send(&data, 1, kFloat, 0, 7).wait();
+    if (world.rank == 0) {
+      data = 0;
+      group.recv(&data, 1, kFloat, 1, 8).wait();
+      group.recv(&data, 1, kFloat, 1, 7).wait();
+      require(data == 5, "what came late is for the next recv of its tag");
+    }
+    group.barrier();
+  });
+}
+
+TEST(Inbox, WhoEndsAGroupSaysForWhichLetterItWaits) {
+  with_two([](const World& world) {
+    std::string said;
+    if (world.rank == 0) set_log_sink([&](const std::string& line) { said += line; });
+    auto group = ProcessGroup::create(world, {.timeout = std::chrono::seconds(7)});
+    if (world.rank == 1) return std::this_thread::sleep_for(std::chrono::seconds(8));
+    float data = 0;
+    auto work = group.recv(&data, 1, kFloat, 1, 4);
+    group.destroy();
+    set_log_sink(nullptr);
+    require(said == "lockstep: rank 0 ends a group and waits for rank 1 to send 1 float32, tag 4\n",
+            said);
+  });
+}
+
+TEST(Inbox, ALargeLetterThatNobodyTakesDoesNotEndAGroupOnOneHost) {
+  const auto ends = run_rank_processes(HostLayout{2}, [](const World& world) {
+    auto group = ProcessGroup::create(world, {.timeout = std::chrono::milliseconds(1500)});
+    std::vector<float> data(1 << 20, 1);
+    if (world.rank == 0) {
+      const Error error = error_of([&] { group.send(data.data(), 1 << 20, kFloat, 1, 1).wait(); });
+      require(error.code() == ErrorCode::kTimeout, error.what());
+      require(has_name(error, "rank 1, which does not receive it"), error.what());
+      data.assign(data.size(), 2);  // it is the program's again
+    } else {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1400));
+    }
+    group.barrier();
+    if (world.rank == 0) group.send(data.data(), 1 << 20, kFloat, 1, 1).wait();
+    if (world.rank == 1) {
+      group.recv(data.data(), 1 << 20, kFloat, 0, 1).wait();
+      require(data.back() == 2, "the letter that was taken back");
+    }
+    group.barrier();
+  });
+  EXPECT_EQ(ends, (std::vector<int>{0, 0}));
+}
+
+TEST(Inbox, WhatNobodyAsksForIsBoundedAlikeOnEveryTransport) {
+  with_two([](const World& world) {
+    auto group = ProcessGroup::create(world, {.timeout = std::chrono::seconds(200)});
+    std::vector<float> data(24 << 20);
+    const auto count = static_cast<int64_t>(data.size());
+    const Error error = error_of([&] {
+      if (world.rank == 0) group.recv(data.data(), 1, kFloat, 1, 2).wait();
+      for (int i = 0; i < 4; ++i) group.send(data.data(), count, kFloat, 0, 1).wait();
+      group.barrier();
+    });
+    require(error.code() == ErrorCode::kMismatch, error.what());
+    require(has_name(error, "no room to keep it"), error.what());
+  });
+}
+
+}  // namespace
+}  // namespace lockstep::testing

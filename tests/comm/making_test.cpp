@@ -1,0 +1,185 @@
+// A rank is killed while a group is made, in front of each of its questions to the store in turn:
+// the others must name it, long before their time is over.
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <string_view>
+#include <thread>
+
+#include "lockstep/base/error.h"
+#include "lockstep/comm/process_group.h"
+#include "lockstep/launch/lives.h"
+#include "tests/comm/support/allowance.h"
+#include "tests/comm/support/conformance.h"
+#include "tests/comm/support/dying_store.h"
+#include "tests/comm/support/forked.h"
+
+namespace lockstep::testing {
+namespace {
+
+constexpr auto kTimeout = std::chrono::seconds(60);
+enum class Made { kFirst, kSplit, kSubgroup };
+
+struct Case {
+  HostLayout hosts;
+  int victim;
+  Made made;
+};
+
+struct Board {
+  std::atomic<bool> survived;  ///< The victim asked no more questions than that.
+  std::atomic<int> unaware;    ///< Ranks that made the group.
+  std::atomic<std::chrono::steady_clock::rep> killed;
+};
+
+std::chrono::steady_clock::rep now() {
+  return std::chrono::steady_clock::now().time_since_epoch().count();
+}
+
+/// Makes the group that the case is about, and uses it; `made` is called in between.
+void make(const World& world, const Case& one, const std::function<void()>& arm,
+          const std::function<void()>& made) {
+  const GroupOptions options{.timeout = kTimeout};
+  if (one.made == Made::kFirst) arm();
+  auto group = ProcessGroup::create(world, options);
+  if (one.made == Made::kFirst) made();
+  group.barrier();
+  if (one.made == Made::kFirst) return;
+  arm();
+  auto part =
+      one.made == Made::kSplit ? *group.split(0, -world.rank) : group.subgroup({3, 1, 0, 2});
+  made();
+  part.barrier();
+}
+
+/// As a rank that is not the victim.
+void survive(const World& world, const Case& one, Board& board) {
+  try {
+    make(
+        world, one, [] {}, [] {});
+    ++board.unaware;
+  } catch (const Error& error) {
+    const double took = static_cast<double>(now() - board.killed) / 1e9;
+    const auto name = fmt::format("rank {}", one.victim);
+    require(has_name(error, name), error.what());
+    require(took < allowed(1), fmt::format("took {:.2f} s: {}", took, error.what()));
+  }
+}
+
+void fall(World world, const Case& one, int at, Board& board) {
+  const auto store = std::make_shared<DyingStore>(world.store);
+  world.store = store;
+  board.killed = now();
+  try {
+    const auto arm = [&] {
+      store->die_at(at);
+      board.killed = now();
+    };
+    make(world, one, arm, [&] {
+      store->die_at(0);
+      board.survived = true;
+    });
+  } catch (const Error& error) {
+    require(false, error.what());
+  }
+}
+
+/// True when there are later questions at which the victim could die.
+bool kill_at(const Case& one, int at) {
+  const Shared<Board> board;
+  const auto ends = run_rank_processes(one.hosts, [&](const World& world) {
+    if (world.rank == one.victim) return fall(world, one, at, *board);
+    survive(world, one, *board);
+  });
+  for (size_t rank = 0; rank < ends.size(); ++rank) {
+    const bool falls = static_cast<int>(rank) == one.victim && !board->survived;
+    EXPECT_EQ(ends[rank], falls ? -SIGKILL : 0)
+        << "rank " << rank << ", victim " << one.victim << " at question " << at << " of "
+        << one.hosts.size() << " host(s), made " << static_cast<int>(one.made);
+  }
+  EXPECT_EQ(board->unaware, board->survived ? 3 : 0) << "victim " << one.victim << " at " << at;
+  return !board->survived && !::testing::Test::HasFailure();
+}
+
+void kill_everywhere(const Case& one) {
+  int at = 1;
+  while (kill_at(one, at)) ++at;
+  EXPECT_GT(at, 1);
+}
+
+std::vector<Case> all_cases(Made made) {
+  std::vector<Case> cases;
+  for (const HostLayout& hosts : {HostLayout{4}, HostLayout{2, 2}}) {
+    for (int victim = 0; victim < 4; ++victim) {
+      if (kSanitized && victim % 3 != 0) continue;
+      cases.push_back({hosts, victim, made});
+    }
+  }
+  return cases;
+}
+
+constexpr size_t kAtOnce = 4;
+
+TEST(Making, ADeathWhileTheFirstGroupIsMadeIsNamedAtOnce) {
+  run_forked(all_cases(Made::kFirst), kAtOnce, kill_everywhere);
+}
+
+TEST(Making, ADeathInSplitIsNamedAtOnce) {
+  run_forked(all_cases(Made::kSplit), kAtOnce, kill_everywhere);
+}
+
+TEST(Making, ADeathWhileASubgroupIsMadeIsNamedAtOnce) {
+  run_forked(all_cases(Made::kSubgroup), kAtOnce, kill_everywhere);
+}
+
+/// Rank 1 ends because rank 2 died; rank 0, which comes to the next group late, finds both gone.
+TEST(Making, WhoEndsBecauseOfADeathIsNotNamedWithIt) {
+  for (const HostLayout& hosts : {HostLayout{3}, HostLayout{1, 1, 1}}) {
+    const auto ends = run_rank_processes(hosts, [](const World& world) {
+      auto group = ProcessGroup::create(world, {.timeout = kTimeout});
+      group.barrier();
+      if (world.rank == 2) ::kill(::getpid(), SIGKILL);
+      if (world.rank == 1) {
+        // The kernel may take a while to end a process on a busy machine.
+        const auto soon = Deadline::after(kTimeout);
+        while (dead_ranks(*world.store, {2}, soon).empty()) std::this_thread::yield();
+        EXPECT_THROW(group.barrier(), Error);
+        return;
+      }
+      const auto soon = Deadline::after(kTimeout);
+      while (dead_ranks(*world.store, {1}, soon).empty()) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(10));
+      }
+      try {
+        ProcessGroup::create(world, {.timeout = kTimeout});
+        require(false, "made without rank 2");
+      } catch (const Error& error) {
+        require(std::string_view(error.what()).find(": rank 2 died") != std::string_view::npos,
+                error.what());
+      }
+    });
+    EXPECT_EQ(ends, (std::vector<int>{0, 0, -SIGKILL}));
+  }
+}
+
+/// Who ended its groups is not dead, nor is who makes the next one only later.
+TEST(Making, WhoEndsItsGroupsAndComesBackIsNotTakenForDead) {
+  const auto ends = run_rank_processes(HostLayout{2, 1}, [](const World& world) {
+    for (int turn = 0; turn < 3; ++turn) {
+      if (world.rank == turn) std::this_thread::sleep_for(std::chrono::milliseconds(400));
+      auto group = ProcessGroup::create(world, {.timeout = kTimeout});
+      group.barrier();
+      group.destroy();
+    }
+  });
+  EXPECT_EQ(ends, (std::vector<int>{0, 0, 0}));
+}
+
+}  // namespace
+}  // namespace lockstep::testing

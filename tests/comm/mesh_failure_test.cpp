@@ -1,0 +1,197 @@
+// Groups that overlap, as those of a mesh do: a rank of one is killed or frozen, and the ranks of
+// all of them must name that one, though some wait for ranks that are well and only wait
+// themselves.
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <vector>
+
+#include "lockstep/base/error.h"
+#include "lockstep/comm/process_group.h"
+#include "tests/comm/support/allowance.h"
+#include "tests/comm/support/conformance.h"
+#include "tests/comm/support/forked.h"
+
+namespace lockstep::testing {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr int kRanks = 4;
+constexpr int kTurn = 3;                                 // in which the victim falls
+constexpr auto kLongTimeout = std::chrono::seconds(60);  // nobody is to wait for it
+constexpr auto kTimeout = std::chrono::milliseconds(kSanitized ? 6000 : 2500);
+
+struct Case {
+  HostLayout hosts;
+  int victim;
+  bool before_column;  ///< Else before the row's call.
+  int signal;
+};
+
+/// Seen by all processes of a case.
+struct Board {
+  std::atomic<pid_t> victim;
+  std::atomic<Clock::rep> fell;
+  std::atomic<int> done;
+};
+
+std::string to_string(const Case& one) {
+  return fmt::format("{} host(s), rank {} before its {}, signal {}", one.hosts.size(), one.victim,
+                     one.before_column ? "column" : "row", one.signal);
+}
+
+/// Ranks 0 1 / 2 3: rows and columns.
+class Mesh {
+ public:
+  Mesh(const World& world, std::chrono::milliseconds timeout)
+      : all_(ProcessGroup::create(world, {.timeout = timeout})),
+        row_(all_.subgroup({world.rank / 2 * 2, world.rank / 2 * 2 + 1})),
+        column_(all_.subgroup({world.rank % 2, world.rank % 2 + 2})) {}
+
+  void call_row() { call(row_); }
+  void call_column() { call(column_); }
+
+  /// Ranks 0 and 1 call the row, of which one leaves it.
+  void leave_row() { row_.destroy(); }
+  void require_row_lost() {
+    try {
+      call(row_);
+      require(false, "a row goes on without a rank that left it");
+    } catch (const Error& error) {
+      require(error.code() == ErrorCode::kPeerLost, error.what());
+    }
+  }
+
+  /// Groups that the survivors make now are good, and stay so when they use old ones again.
+  void require_later_groups_good(int victim) {
+    std::vector<int> survivors = {0, 1, 2, 3};
+    std::erase(survivors, victim);
+    auto later = all_.subgroup(survivors);
+    for (int turn = 0; turn < 3; ++turn) {
+      require_all_failed(fmt::format("rank {}", victim));
+      call(later);
+    }
+  }
+
+  /// What a call ends with once the group has failed.
+  void require_all_failed(const std::string& name) {
+    for (ProcessGroup* const group : {&all_, &row_, &column_}) {
+      try {
+        call(*group);
+        require(false, "a group goes on without " + name);
+      } catch (const Error& error) {
+        require(error.code() == ErrorCode::kPeerLost && has_name(error, name), error.what());
+      }
+    }
+  }
+
+ private:
+  static void call(ProcessGroup& group) {
+    float value = 1;
+    group.all_reduce(&value, 1, DType::kFloat32, ReduceOp::kSum).wait();
+  }
+
+  ProcessGroup all_;
+  ProcessGroup row_;
+  ProcessGroup column_;
+};
+
+void fall(const Case& one, Board& board) {
+  board.fell = Clock::now().time_since_epoch().count();
+  ::kill(::getpid(), one.signal);
+}
+
+void call_for_ever(Mesh& mesh, const World& world, const Case& one, Board& board) {
+  for (int turn = 0;; ++turn) {
+    const bool falls = world.rank == one.victim && turn == kTurn;
+    if (falls && !one.before_column) fall(one, board);
+    mesh.call_row();
+    if (falls && one.before_column) fall(one, board);
+    mesh.call_column();
+  }
+}
+
+void survive(Mesh& mesh, const World& world, const Case& one, Board& board) {
+  const auto name = fmt::format("rank {}", one.victim);
+  const bool killed = one.signal == SIGKILL;
+  try {
+    call_for_ever(mesh, world, one, board);
+  } catch (const Error& error) {
+    const auto since = Clock::now().time_since_epoch().count() - board.fell;
+    const double took = static_cast<double>(since) / 1e9;
+    const double time = killed ? 0 : std::chrono::duration<double>(kTimeout).count();
+    require(error.code() == (killed ? ErrorCode::kPeerLost : ErrorCode::kTimeout), error.what());
+    require(has_name(error, name), fmt::format("{} does not name {}", error.what(), name));
+    require(took < time + allowed(1), fmt::format("took {:.2f} s: {}", took, error.what()));
+    if (killed) mesh.require_all_failed(name);
+    if (killed) mesh.require_later_groups_good(one.victim);
+  }
+}
+
+/// Nobody ends before all have been told: who ends is lost to the others, too. The last to come
+/// ends a frozen rank.
+void end_together(Board& board, int ranks, int signal = 0) {
+  if (++board.done == ranks && signal == SIGSTOP) ::kill(board.victim, SIGKILL);
+  const auto limit = Clock::now() + kLongTimeout / 2;
+  while (board.done < ranks && Clock::now() < limit) ::usleep(1000);
+}
+
+void run_case(const Case& one) {
+  const Shared<Board> board;
+  const auto ends = run_rank_processes(one.hosts, [&](const World& world) {
+    if (world.rank == one.victim) board->victim = ::getpid();
+    Mesh mesh(world, one.signal == SIGKILL ? kLongTimeout : kTimeout);
+    survive(mesh, world, one, *board);
+    end_together(*board, kRanks - 1, one.signal);
+  });
+  for (int rank = 0; rank < kRanks; ++rank) {
+    EXPECT_EQ(ends[static_cast<size_t>(rank)], rank == one.victim ? -SIGKILL : 0)
+        << "rank " << rank << ": " << to_string(one);
+  }
+}
+
+std::vector<Case> all_cases(int signal) {
+  std::vector<Case> cases;
+  for (const HostLayout& hosts : {HostLayout{4}, HostLayout{2, 2}, HostLayout{1, 2, 1}}) {
+    for (int victim = 0; victim < kRanks; ++victim) {
+      if (kSanitized && victim % 3 != 0) continue;
+      for (const bool before_column : {false, true}) {
+        cases.push_back({hosts, victim, before_column, signal});
+      }
+    }
+  }
+  return cases;
+}
+
+TEST(MeshFailure, AKilledRankIsNamedInAllGroups) {
+  run_forked(all_cases(SIGKILL), 4, run_case);
+}
+
+/// Who leaves a group that others still use is not dead: their other groups go on.
+TEST(MeshFailure, WhoOnlyLeavesAGroupEndsNoOther) {
+  for (const HostLayout& hosts : {HostLayout{4}, HostLayout{2, 2}, HostLayout{1, 2, 1}}) {
+    const Shared<Board> board;
+    const auto ends = run_rank_processes(hosts, [&](const World& world) {
+      Mesh mesh(world, kLongTimeout);
+      mesh.call_row();
+      if (world.rank == 0) mesh.leave_row();
+      if (world.rank == 1) mesh.require_row_lost();
+      for (int turn = 0; turn < 3; ++turn) mesh.call_column();
+      end_together(*board, kRanks);
+    });
+    EXPECT_EQ(ends, (std::vector<int>{0, 0, 0, 0})) << hosts.size() << " host(s)";
+  }
+}
+
+TEST(MeshFailure, AFrozenRankIsNamedInAllGroups) {
+  run_forked(all_cases(SIGSTOP), 4, run_case);
+}
+
+}  // namespace
+}  // namespace lockstep::testing

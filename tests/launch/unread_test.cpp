@@ -1,0 +1,115 @@
+// Agents whose output nobody reads, as of a collector that is stuck or a terminal that is paged.
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/stat.h>
+
+#include <fstream>
+#include <optional>
+
+#include "lockstep/base/socket.h"
+#include "tests/launch/launched.h"
+#include "tests/support/held_port.h"
+#include "tests/support/temp_folder.h"
+
+namespace lockstep::testing {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// A pipe that is read only when asked for.
+class UnreadPipe {
+ public:
+  explicit UnreadPipe(std::string path) : path_(std::move(path)) {
+    if (::mkfifo(path_.c_str(), 0600) != 0) throw std::runtime_error("mkfifo " + path_);
+    end_.reset(::open(path_.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  }
+  /// `words` of lockstep, with both streams there.
+  std::vector<std::string> into(const std::vector<std::string>& words) const {
+    std::vector<std::string> all = {"/bin/sh", "-c", "exec \"$0\" \"$@\" >" + path_ + " 2>&1",
+                                    built_program("lockstep")};
+    all.insert(all.end(), words.begin(), words.end());
+    return all;
+  }
+  /// Nothing more goes in.
+  bool full() const {
+    const UniqueFd writer(::open(path_.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC));
+    pollfd item{writer.get(), POLLOUT, 0};
+    return ::poll(&item, 1, 0) == 0;
+  }
+  void read_away() const {
+    char buffer[1 << 16];
+    while (::read(end_.get(), buffer, sizeof buffer) > 0) {
+    }
+  }
+
+ private:
+  std::string path_;
+  UniqueFd end_;
+};
+
+bool in_time(const std::function<bool()>& done) {
+  for (const auto deadline = Deadline::after(60s); !done(); std::this_thread::sleep_for(5ms)) {
+    if (deadline.passed()) return false;
+  }
+  return true;
+}
+
+void send_request(int port) {
+  const UniqueFd fd = tcp_connect({"127.0.0.1", port}, Deadline::after(30s));
+  const std::string request = "GET / HTTP/1.1\r\n\r\n";
+  send_all(fd.get(), request.data(), request.size(), Deadline::after(30s), "agent");
+  std::string bytes(1 << 16, ' ');
+  // Closed: it has been dealt with.
+  EXPECT_THROW(recv_all(fd.get(), bytes.data(), bytes.size(), Deadline::after(30s), "agent"),
+               Error);
+}
+
+TEST(Unread, AStrangersRequestDoesNotEndTheJob) {
+  const TempFolder folder;
+  const UnreadPipe pipe(folder / "pipe");
+  const HeldPort port;
+  const std::string go = folder / "go";
+  const std::string worker =
+      "[ $RANK = 1 ] || seq 30000; until [ -e " + go + " ]; do sleep 0.05; done";
+  const auto words = [&](const std::string& rank) {
+    return shell(1, worker,
+                 {"--nnodes", "2", "--node_rank", rank, "--master_addr", "127.0.0.1",
+                  "--master_port", std::to_string(port.number())});
+  };
+  Launched first(pipe.into(words("0")), {{"LOCKSTEP_HOST_ID", "a"}});
+  Launched second(words("1"), {{"LOCKSTEP_HOST_ID", "b"}});
+  ASSERT_TRUE(in_time([&] { return pipe.full(); }));
+  send_request(port.number());
+  std::ofstream(go).put('\n');
+  EXPECT_EQ(second.wait(), 0) << second.err();
+  EXPECT_TRUE(in_time([&] {
+    pipe.read_away();
+    return first.wait(0s) == 0;
+  })) << "node 0's agent does not end once it is read";
+}
+
+TEST(Unread, WorkersThatDoNotEndAreKilledAllTheSame) {
+  const TempFolder folder;
+  const UnreadPipe pipe(folder / "pipe");
+  const std::string worker = "trap '' TERM; echo $$ >" + std::string(folder / "pid") +
+                             "; seq 30000; while :; do sleep 0.05; done";
+  // The agent says whom it waits for after 3 s.
+  Launched run(pipe.into(shell(1, worker, {"--shutdown_timeout", "3.2"})));
+  ASSERT_TRUE(in_time([&] { return pipe.full(); }));
+  pid_t pid = 0;
+  std::ifstream(folder / "pid") >> pid;
+  ASSERT_GT(pid, 0);
+  run.send(SIGTERM);
+  EXPECT_TRUE(in_time([&] { return ::kill(pid, 0) != 0; })) << "the worker lives on";
+  // What it has to say nobody reads, and one does not have to wait for that.
+  EXPECT_TRUE(in_time([&] {
+    run.send(SIGINT);
+    return run.wait(0s) == 128 + SIGINT;
+  }));
+}
+
+}  // namespace
+}  // namespace lockstep::testing

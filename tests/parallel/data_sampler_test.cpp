@@ -1,0 +1,74 @@
+// The sampler in libtorch's own loaders.
+#include "lockstep/parallel/data_sampler.h"
+
+#include <gtest/gtest.h>
+#include <torch/data.h>
+
+#include <sstream>
+
+namespace lockstep {
+namespace {
+
+/// Sample i is the number i.
+struct Numbers : torch::data::Dataset<Numbers, int64_t> {
+  int64_t get(size_t index) override { return static_cast<int64_t>(index); }
+  torch::optional<size_t> size() const override { return 23; }
+};
+
+/// What a loader gives in an epoch, with workers or without.
+std::vector<int64_t> epoch_of(DataSampler& sampler, int64_t epoch, size_t workers) {
+  auto loader = torch::data::make_data_loader(
+      Numbers(), sampler, torch::data::DataLoaderOptions().batch_size(4).workers(workers));
+  sampler.set_epoch(epoch);
+  std::vector<int64_t> seen;
+  for (const auto& batch : *loader) seen.insert(seen.end(), batch.begin(), batch.end());
+  return seen;
+}
+
+TEST(DataSampler, GivesALoaderTheRanksSamplesOfEachEpoch) {
+  for (const size_t workers : {0u, 2u}) {
+    for (int rank = 0; rank < 3; ++rank) {
+      DistributedSampler wanted(23, rank, 3);
+      DataSampler sampler(wanted);
+      EXPECT_EQ(sampler.num_samples(), 8);
+      for (int64_t epoch = 0; epoch < 3; ++epoch) {
+        wanted.set_epoch(epoch);
+        EXPECT_EQ(epoch_of(sampler, epoch, workers), wanted.indices()) << epoch;
+      }
+    }
+  }
+}
+
+TEST(DataSampler, OneLoaderGoesThroughAllEpochs) {
+  DistributedSampler wanted(23, 1, 2);
+  DataSampler sampler(wanted);
+  auto loader = torch::data::make_data_loader(Numbers(), sampler, 5);
+  for (int64_t epoch = 0; epoch < 3; ++epoch) {
+    sampler.set_epoch(epoch);
+    wanted.set_epoch(epoch);
+    std::vector<int64_t> seen;
+    for (const auto& batch : *loader) seen.insert(seen.end(), batch.begin(), batch.end());
+    EXPECT_EQ(seen, wanted.indices()) << epoch;
+  }
+}
+
+TEST(DataSampler, GoesOnWhereItWasSaved) {
+  DataSampler sampler(DistributedSampler(23, 1, 2));
+  sampler.set_epoch(5);
+  sampler.reset({});
+  sampler.next(5);
+  std::stringstream file;
+  torch::serialize::OutputArchive out;
+  sampler.save(out);
+  out.save_to(file);
+  DataSampler other(DistributedSampler(23, 1, 2));
+  torch::serialize::InputArchive in;
+  in.load_from(file);
+  other.load(in);
+  EXPECT_EQ(other.epoch(), 5);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(other.next(3), sampler.next(3));
+  EXPECT_FALSE(other.next(3).has_value());
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,27 @@
+#!/usr/bin/env bash
+# Runs a test in surroundings that are the same everywhere: surroundings.sh BUILD SOURCE COMMAND...
+#
+# What one user's may say otherwise than another's is said here: variables, home folder, fonts, locale, time zone, umask, soft limits,
+# signals that are ignored. Kept is what says where libraries, devices and space are, what a test or its sanitizer is told, no more.
+set -euo pipefail
+build=$1 source=$2
+shift 2
+
+umask 022
+# soft LIMIT VALUE: of what the hard limit allows.
+soft() { ulimit -S -"$1" "$2" 2>/dev/null || ulimit -S -"$1" "$(ulimit -H -"$1")"; }
+soft c 0
+soft n 1024
+soft s 8192
+for limit in d f t u v; do soft $limit unlimited; done
+
+kept=()
+for name in TMPDIR LD_LIBRARY_PATH CMAKE_PREFIX_PATH CUDA_VISIBLE_DEVICES \
+  "${!LOCKSTEP_TEST_@}" "${!GTEST_@}" "${!ASAN_@}" "${!UBSAN_@}" "${!LSAN_@}"; do
+  [ -z "${!name+set}" ] || kept+=("$name=${!name}")
+done
+home=$build/home
+mkdir -p "$home"
+exec env --default-signal -i "${kept[@]}" HOME="$home" PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
+  LC_ALL=C.UTF-8 TZ=UTC FONTCONFIG_FILE="$source/tests/support/fonts.conf" TSAN_OPTIONS="suppressions=$source/tests/support/tsan.supp" \
+  LOCKSTEP_BIN_DIR="$build/bin" LOCKSTEP_SOURCE_DIR="$source" "$@"

@@ -1,0 +1,41 @@
+#!/usr/bin/env bash
+# Every --help has one look: usage first, no line over 100 columns, none of the option parser's own
+# words; and that of `run` stands in groups. usage: help_pages.sh BUILD SOURCE
+set -euo pipefail
+lockstep=$1/bin/lockstep
+bad=0
+
+complain() { # page, what is wrong
+  echo "lockstep $1 --help: $2"
+  bad=1
+}
+
+check() { # the verb's words
+  local page
+  page=$("$lockstep" "$@" --help) || { complain "$*" "ended with $?"; return; }
+  [[ $page == "usage: lockstep $*"* ]] || complain "$*" "does not begin with its usage"
+  ! grep -E '^.{101}' <<<"$page" || complain "$*" "the line above is too long"
+  ! grep -E 'REQUIRED|Excludes|Needs:|TEXT|INT:|FLOAT|^Positionals|^Options:' <<<"$page" ||
+    complain "$*" "the line above has words of the parser"
+  grep -q -- '^  -h, --help' <<<"$page" || complain "$*" "does not list itself"
+}
+
+for verb in run ps stop logs inspect env doctor 'doctor backends' ranktable bench 'bench collectives'; do
+  # shellcheck disable=SC2086
+  check $verb
+done
+for verb in train eval predict data 'data synth-ocr' convert 'bench ddp'; do
+  program=lockstep-$verb
+  program=${program/eval/train}
+  # shellcheck disable=SC2086
+  [ ! -x "$1/bin/${program// /-}" ] || check $verb
+done
+
+"$lockstep" --help >/dev/null
+"$lockstep" help --help >/dev/null
+page=$("$lockstep" run --help)
+for group in 'Ranks and nodes' 'Where nodes meet' 'Hosts that this command starts' \
+  'Failures, restarts and the end' Output 'The program' 'CPUs and devices of a rank' Other; do
+  grep -qx "$group:" <<<"$page" || complain run "has no group '$group'"
+done
+exit $bad

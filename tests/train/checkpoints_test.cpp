@@ -1,0 +1,197 @@
+// When and how a run's checkpoints are written.
+
+#include "lockstep/train/callbacks/checkpoints.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <chrono>
+#include <thread>
+
+#include "lockstep/base/error.h"
+#include "lockstep/checkpoint/training_checkpoint.h"
+#include "lockstep/train/work_together.h"
+#include "tests/support/error_of.h"
+#include "tests/support/temp_folder.h"
+#include "tests/train/tiny.h"
+
+namespace lockstep {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Gives each epoch an accuracy, behind Checkpoints.
+class Graded final : public Callback {
+ public:
+  explicit Graded(std::vector<double> grades) : grades_(std::move(grades)) {}
+  void on_epoch(Trainer& trainer, const EpochReport& report) override {
+    EvalResult result;
+    result.metrics = {{"acc", grades_.at(static_cast<size_t>(report.epoch - 1))}};
+    trainer.evaluated(result);
+  }
+
+ private:
+  std::vector<double> grades_;
+};
+
+Config saved_config(const fs::path& dir) {
+  auto config = tiny_config();
+  config.train.ckpt_save_dir = dir;
+  config.system.ckpt_save_policy = "";
+  config.system.val_while_train = true;
+  return config;
+}
+
+/// A run of 4 epochs of 6 steps.
+TinyRun run_graded(const Config& config, std::vector<double> grades) {
+  TrainingLog log({.file = {}, .console = false});
+  TinyHooks hooks;
+  hooks.add_callbacks = [&](Trainer& trainer) {
+    trainer.add(std::make_shared<Checkpoints>(log));
+    trainer.add(std::make_shared<Graded>(grades));
+  };
+  return run_tiny(1, config, hooks)[0];
+}
+
+std::vector<std::string> folders_in(const fs::path& dir) {
+  std::vector<std::string> names;
+  for (const auto& entry : list_checkpoints(dir)) names.push_back(entry.name);
+  return names;
+}
+
+TEST(Checkpoints, TheFigureComesIntoTheCheckpointOfItsEpoch) {
+  const TempFolder dir;
+  run_graded(saved_config(dir.path()), {0.1, 0.4, 0.3, 0.2});
+  const auto entries = list_checkpoints(dir.path(), "acc");
+  ASSERT_EQ(entries.size(), 4U);
+  EXPECT_EQ(entries[0].metric, 0.1);
+  EXPECT_EQ(entries[1].metric, 0.4);
+  EXPECT_EQ(entries[3].metric, 0.2);
+  EXPECT_EQ(fs::read_symlink(dir / "best"), "step_000012");
+  EXPECT_EQ(fs::read_symlink(dir / "latest"), "step_000024");
+}
+
+TEST(Checkpoints, EveryNEpochsAndTheBestAndTheLast) {
+  const TempFolder dir;
+  auto config = saved_config(dir.path());
+  config.train.ckpt_save_epochs = 3;
+  run_graded(config, {0.1, 0.4, 0.3, 0.2});  // 1 and 2 are the best of their time
+  EXPECT_EQ(folders_in(dir.path()),
+            (std::vector<std::string>{"step_000006", "step_000012", "step_000018", "step_000024"}));
+  const TempFolder other;
+  config = saved_config(other.path());
+  config.train.ckpt_save_epochs = 3;
+  run_graded(config, {0.5, 0.4, 0.3, 0.2});
+  EXPECT_EQ(folders_in(other.path()),
+            (std::vector<std::string>{"step_000006", "step_000018", "step_000024"}));
+}
+
+TEST(Checkpoints, EqualFilesOfWeightsAreOneFile) {
+  for (const std::string format : {"safetensors", "ckpt"}) {
+    const TempFolder dir;
+    auto config = saved_config(dir.path());
+    config.train.weights_format = format;
+    const auto run = run_graded(config, {0.1, 0.4, 0.3, 0.2});
+    for (const char* name : {"e1.", "e2.", "e4.", "best."}) {
+      EXPECT_TRUE(fs::exists(dir / (name + format))) << name << format;
+    }
+    EXPECT_TRUE(fs::equivalent(dir / ("best." + format), dir / ("e2." + format))) << format;
+    if (format == "ckpt") continue;
+    EXPECT_TRUE(fs::equivalent(dir / "e4.safetensors", dir / "latest/model.safetensors"));
+    const auto last = load_tensors(dir / "e4.safetensors").tensors;
+    EXPECT_TRUE(last.at("first.weight").equal(run.weights[0]));
+  }
+}
+
+// What is written is what there was when it was saved, whatever training does meanwhile.
+TEST(Checkpoints, ContentIsACopy) {
+  const TempFolder dir;
+  TinyModel model(true);
+  torch::optim::SGD optimizer(model.parameters(), torch::optim::SGDOptions(0.1).momentum(0.9));
+  model.forward(torch::rand({4, 3, 4, 4})).sum().backward();
+  optimizer.step();
+  TrainingState state;
+  state.model = "tiny";
+  const auto content = copy_content(model, optimizer, state);
+  const at::Tensor before = model.first->weight.detach().clone();
+  optimizer.step();
+  EXPECT_FALSE(model.first->weight.equal(before));
+  write_checkpoint(dir.path(), content, {});
+  load_checkpoint(dir.path(), model, optimizer, "tiny");
+  EXPECT_TRUE(model.first->weight.equal(before));
+}
+
+/// After `step` another generation takes the folder over.
+class TakenOver final : public Callback {
+ public:
+  explicit TakenOver(fs::path dir) : dir_(std::move(dir)) {}
+  void on_step(Trainer& trainer, const StepReport&) override {
+    if (trainer.state().step != 8) return;
+    const auto deadline = Deadline::after(60s);
+    while (!fs::is_symlink(dir_ / "latest") && !deadline.passed()) std::this_thread::yield();
+    WriterFence(dir_, "job", 2);
+  }
+
+ private:
+  fs::path dir_;
+};
+
+TEST(Checkpoints, AGenerationThatWasGivenUpWritesNoMore) {
+  const TempFolder dir;
+  const WriterFence fence(dir.path(), "job", 1);
+  TrainingLog log({.file = {}, .console = false});
+  TinyHooks hooks;
+  hooks.add_callbacks = [&](Trainer& trainer) {
+    trainer.add(std::make_shared<Checkpoints>(log, fence));
+    trainer.add(std::make_shared<TakenOver>(dir.path()));
+  };
+  auto config = saved_config(dir.path());
+  config.system.val_while_train = false;
+  const auto error = error_of([&] { run_tiny(1, config, hooks); });
+  EXPECT_EQ(error.code(), ErrorCode::kMismatch) << error.what();
+  EXPECT_EQ(folders_in(dir.path()), std::vector<std::string>{"step_000006"});
+  EXPECT_EQ(fs::read_symlink(dir / "latest"), "step_000006");
+}
+
+// Rank 1's disk takes longer than the group's timeout.
+TEST(WorkTogether, WaitsForADiskLongerThanForAStep) {
+  testing::run_rank_threads(3, [&](const World& world) {
+    auto group = ProcessGroup::create(world, {.timeout = std::chrono::seconds(1)});
+    work_together(group, "data are indexed", std::chrono::seconds(100), [&] {
+      if (world.rank == 1) std::this_thread::sleep_for(std::chrono::milliseconds(2500));
+    });
+    group.barrier();
+  });
+}
+
+TEST(WorkTogether, NamesWhoIsLate) {
+  const auto error = error_of([&] {
+    testing::run_rank_threads(2, [&](const World& world) {
+      auto group = ProcessGroup::create(world, {.timeout = std::chrono::seconds(20)});
+      work_together(group, "data are indexed", std::chrono::seconds(1), [&] {
+        if (world.rank == 1) std::this_thread::sleep_for(std::chrono::seconds(3));
+      });
+    });
+  });
+  EXPECT_NE(std::string(error.what()).find("data are indexed: rank 1 is not done after 1 s"),
+            std::string::npos)
+      << error.what();
+}
+
+TEST(WorkTogether, WhatOneRankMeetsComesOutThere) {
+  std::array<std::string, 2> errors;
+  testing::run_rank_threads(2, [&](const World& world) {
+    const auto error = error_of([&] {
+      auto group = ProcessGroup::create(world, {.timeout = std::chrono::seconds(20)});
+      work_together(group, "x", std::chrono::seconds(20), [&] {
+        if (world.rank == 1) throw Error(ErrorCode::kNotFound, "no such data");
+      });
+    });
+    errors[static_cast<size_t>(world.rank)] = error.what();
+  });
+  EXPECT_EQ(errors[1], "no such data");
+  EXPECT_NE(errors[0].find("rank 1"), std::string::npos) << errors[0];
+}
+
+}  // namespace
+}  // namespace lockstep
