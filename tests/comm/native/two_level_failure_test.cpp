@@ -445,7 +445,8 @@ TEST(TwoLevelFailure, AForkedChildMayUnwindAndIsToldThatTheGroupIsNotItsOwn) {
       float data[4] = {};
       // Threads of every kind are there.
       group.all_reduce(data, 4, kCallType, ReduceOp::kSum, {.async = true}).wait();
-      Work letter = group.recv(data, 4, kCallType, 1 - world.rank);
+      float received[4];
+      Work letter = group.recv(received, 4, kCallType, 1 - world.rank);
       group.send(data, 4, kCallType, 1 - world.rank).wait();
       letter.wait();
       child = ::fork();
