@@ -204,8 +204,8 @@ void add_records_for(const std::string& target, Found& found) {
 }
 
 /// Where the suspects of this host are. A stack each: ranks that wait have nothing to tell.
-void add_stacks(std::vector<FlightRecord>& records) {
-  const auto ranks = suspects(records);
+void add_stacks(std::vector<FlightRecord>& records, int64_t now_ns) {
+  const auto ranks = suspects(records, now_ns);
   for (FlightRecord& record : records) {
     if (record.host != host_name()) continue;
     if (std::find(ranks.begin(), ranks.end(), record.rank) == ranks.end()) continue;
@@ -227,6 +227,8 @@ int verb_inspect(const std::vector<std::string>& args) {
   const std::vector<std::string> reversed(args.rbegin(), args.rend());
   if (const auto status = parse_command_line(app, reversed)) return *status;
   Found found;
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  const auto now_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
   for (const std::string& target : targets) add_records_for(target, found);
   for (const std::string& failure : found.failures) log_warn(failure);
   if (found.records.empty()) {
@@ -235,9 +237,7 @@ int verb_inspect(const std::vector<std::string>& args) {
                             found.failures.empty() ? "no rank there has made a process group yet"
                                                    : "no flight recorder there can be read"));
   }
-  add_stacks(found.records);
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
-  const auto now_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
+  add_stacks(found.records, now_ns);
   fmt::print("{}", flight_table(std::move(found.records), now_ns));
   return 0;
 }

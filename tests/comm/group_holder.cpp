@@ -1,6 +1,7 @@
 // A rank for leftovers_test.cpp and inspect_test.cpp: has a process group with memory of its own,
 // and keeps it. With the word "skip" rank 1 leaves out the last collective, in which the others
-// then wait; with "end" all end well. inspect_test.cpp knows the lines of the calls.
+// then wait; with "end" all end well; with "loop" they go on, call after call. inspect_test.cpp knows
+// the lines of the calls.
 
 #include <unistd.h>
 
@@ -22,6 +23,7 @@ int body(int argc, char** argv) {
   const bool skips = argc > 1 && std::string_view(argv[1]) == "skip" && group.rank() == 1;
   if (argc > 1 && !skips) group.barrier();
   if (argc > 1 && std::string_view(argv[1]) == "end") return 0;
+  while (argc > 1 && std::string_view(argv[1]) == "loop") group.barrier();
   while (true) ::pause();
 }
 

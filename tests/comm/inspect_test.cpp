@@ -42,7 +42,7 @@ TEST(Inspect, NamesTheRankThatHoldsUpTheOthersAliveAndDead) {
   ASSERT_EQ(lines.size(), 6u) << alive;
   EXPECT_TRUE(lines[5].starts_with("stack of rank 1: pause < ")) << alive;
   EXPECT_TRUE(has(lines[2], "barrier #3  ") && has(lines[2], "inside for")) << alive;
-  EXPECT_TRUE(has(lines[2], "group_holder.cpp:23")) << alive;
+  EXPECT_TRUE(has(lines[2], "group_holder.cpp:24")) << alive;
   EXPECT_FALSE(has(lines[2], "<-")) << alive;
   EXPECT_TRUE(has(lines[3], "all_reduce #2 (float32, 1.0 MiB)") &&
               has(lines[3], "<- 1 behind, sleeping"))
@@ -60,7 +60,7 @@ TEST(Inspect, NamesTheRankThatHoldsUpTheOthersAliveAndDead) {
   const auto folder = *std::filesystem::directory_iterator(logs.path());
   const std::string dead = inspected((folder.path() / "attempt_0").string(), "dead, 1 behind", 2);
   EXPECT_TRUE(has(dead, "barrier #3") && has(dead, "dead, 1 behind")) << dead;
-  EXPECT_TRUE(has(dead, "group_holder.cpp:23") && has(dead, "group_holder.cpp:19")) << dead;
+  EXPECT_TRUE(has(dead, "group_holder.cpp:24") && has(dead, "group_holder.cpp:20")) << dead;
 
   // Given what --log_dir was given: the attempt that wrote last, and a word of the others.
   const auto older = logs.path() / "older" / "attempt_7";
@@ -79,6 +79,20 @@ TEST(Inspect, NamesTheRankThatHoldsUpTheOthersAliveAndDead) {
   EXPECT_EQ(rest.wait(), 0);
   EXPECT_TRUE(has(rest.err(), "rank_1.flight: 1000 bytes")) << rest.err();
   EXPECT_TRUE(has(rest.out(), "barrier #3") && has(rest.out(), "no record of rank")) << rest.out();
+}
+
+TEST(Inspect, OfACalmRunItAccusesNobody) {
+  Launched run({"run", "--nproc_per_node", "3", "--", built_program("group_holder"), "loop"});
+  ASSERT_TRUE(run.wait_for("holding", 3)) << run.err();
+  for (int look = 0; look < 50; ++look) {
+    Launched inspect({"inspect", std::to_string(run.pid())});
+    ASSERT_EQ(inspect.wait(), 0) << inspect.err();
+    ASSERT_TRUE(has(inspect.out(), "barrier #")) << inspect.out();
+    ASSERT_FALSE(has(inspect.out(), "<-")) << inspect.out();
+  }
+  ASSERT_EQ(::kill(run.pid(), SIGKILL), 0);
+  run.wait();
+  ASSERT_TRUE(run.wait_all_gone());
 }
 
 TEST(Inspect, AJobThatEndedWellIsDoneAndNotDead) {

@@ -56,14 +56,15 @@ struct FlightRecord {
 FlightRecord read_flight(std::span<const std::byte> bytes, const std::string& what);
 
 /// Ranks of which flight_table() will say in some group that they are odd, and that are alive:
-/// whose stack is worth a look.
-std::vector<int> suspects(const std::vector<FlightRecord>& records);
+/// whose stack is worth a look. `now_ns`: as there.
+std::vector<int> suspects(const std::vector<FlightRecord>& records, int64_t now_ns);
 
 /// A table of each group's ranks: the last collective of each, where in the program it was called,
 /// whether the rank is in it and since when, and in the last column who is odd: behind the others,
-/// in another operation than the most, dead, or without a record. One that has ended well is not
+/// in another operation than most, dead, or without a record. One that has ended well is not
 /// odd. Then who comes late to the collectives: see lateness.h. Then the stacks of those ranks that
-/// have one. `now_ns`: since the epoch.
+/// have one. `now_ns`: since the epoch, before the first recorder was read. Who has not come to a
+/// call that another entered less than a second before that is not behind yet.
 ///
 ///   group w
 ///     rank    pid  last operation                       called at    state

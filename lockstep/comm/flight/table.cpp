@@ -17,6 +17,16 @@ struct Line {
   const FlightEntry* last = nullptr;  ///< Last collective in the group, if any.
 };
 
+/// A group's ranks.
+struct Group {
+  std::vector<Line> lines;
+  std::map<uint64_t, int64_t> entered_ns;  ///< Of each collective: when the first rank entered it.
+};
+
+/// Recorders are read one after the other, while ranks go on: so long before all of that a call
+/// must have begun, for a rank that is not in it to be behind.
+constexpr int64_t kBehindNs = 1'000'000'000;
+
 std::string what(const FlightEntry* entry) {
   return entry == nullptr ? "nothing yet" : to_string(*entry);
 }
@@ -58,18 +68,23 @@ std::string usual_call(const std::vector<Line>& lines, uint64_t sequence) {
   return most == votes.end() ? "" : most->first;
 }
 
+/// Whether the collective after number `own` is one that the rank does not come to.
+bool lags(const Line& line, uint64_t own, const Group& group, int64_t now_ns) {
+  const auto next = group.entered_ns.upper_bound(own);
+  if (next == group.entered_ns.end()) return false;
+  return !line.rank->alive || now_ns - next->second >= kBehindNs;
+}
+
 /// Why this rank is not like the others; "" when it is.
-std::string odd(const Line& line, const std::vector<Line>& lines) {
-  uint64_t furthest = 0;
-  for (const Line& each : lines) {
-    if (each.last != nullptr) furthest = std::max(furthest, each.last->sequence);
-  }
+std::string odd(const Line& line, const Group& group, int64_t now_ns) {
+  const uint64_t furthest = group.entered_ns.empty() ? 0 : group.entered_ns.rbegin()->first;
   const uint64_t own = line.last == nullptr ? 0 : line.last->sequence;
   const std::string& process = line.rank->process;
   std::string text = death(*line.rank);
-  if (own < furthest) {
+  if (lags(line, own, group, now_ns)) {
     text += fmt::format("{}{} behind", text.empty() ? "" : ", ", furthest - own);
-  } else if (line.last != nullptr && what(line.last) != usual_call(lines, furthest)) {
+  } else if (own == furthest && line.last != nullptr &&
+             what(line.last) != usual_call(group.lines, furthest)) {
     text += fmt::format("{}another call than most", text.empty() ? "" : ", ");
   }
   const bool told = !text.empty() || process == "stopped";
@@ -77,22 +92,26 @@ std::string odd(const Line& line, const std::vector<Line>& lines) {
   return text;
 }
 
-std::vector<Line> lines_of(const std::vector<FlightRecord>& records, const std::string& group) {
-  std::vector<Line> lines;
+Group group_of(const std::vector<FlightRecord>& records, const std::string& group) {
+  Group all;
   for (const FlightRecord& record : records) {
     if (std::find(record.groups.begin(), record.groups.end(), group) == record.groups.end()) {
       continue;
     }
     Line line{&record, nullptr};
     for (const FlightEntry& entry : record.entries) {
-      if (entry.group == group && entry.sequence != 0) line.last = &entry;
+      if (entry.group != group || entry.sequence == 0) continue;
+      line.last = &entry;
+      const auto [first, is_new] = all.entered_ns.emplace(entry.sequence, entry.entered_ns);
+      if (!is_new) first->second = std::min(first->second, entry.entered_ns);
     }
-    lines.push_back(line);
+    all.lines.push_back(line);
   }
-  return lines;
+  return all;
 }
 
-std::string group_table(const std::string& group, const std::vector<Line>& lines, int64_t now_ns) {
+std::string group_table(const std::string& group, const Group& all, int64_t now_ns) {
+  const auto& lines = all.lines;
   size_t width = std::string_view("last operation").size();
   size_t site_width = std::string_view("called at").size();
   for (const Line& line : lines) {
@@ -102,7 +121,7 @@ std::string group_table(const std::string& group, const std::vector<Line>& lines
   std::string text = fmt::format("group {}\n  {:>5}  {:>8}  {:<{}}  {:<{}}  state\n", group, "rank",
                                  "pid", "last operation", width, "called at", site_width);
   for (const Line& line : lines) {
-    const std::string note = odd(line, lines);
+    const std::string note = odd(line, all, now_ns);
     std::string row =
         fmt::format("  {:>5}  {:>8}  {:<{}}  {:<{}}  {:<20}", line.rank->rank, line.rank->pid,
                     what(line.last), width, site(line.last), site_width, state(line, now_ns));
@@ -151,12 +170,12 @@ std::string to_string(const FlightEntry& entry) {
          fmt::format(" ({}, {})", entry.dtype, format_bytes(std::max<int64_t>(entry.bytes, 0)));
 }
 
-std::vector<int> suspects(const std::vector<FlightRecord>& records) {
+std::vector<int> suspects(const std::vector<FlightRecord>& records, int64_t now_ns) {
   std::set<int> ranks;
   for (const std::string& group : groups_of(records)) {
-    const auto lines = lines_of(records, group);
-    for (const Line& line : lines) {
-      if (line.rank->alive && !odd(line, lines).empty()) ranks.insert(line.rank->rank);
+    const auto all = group_of(records, group);
+    for (const Line& line : all.lines) {
+      if (line.rank->alive && !odd(line, all, now_ns).empty()) ranks.insert(line.rank->rank);
     }
   }
   return {ranks.begin(), ranks.end()};
@@ -173,7 +192,7 @@ std::string flight_table(std::vector<FlightRecord> records, int64_t now_ns) {
   }
   std::string text;
   for (const std::string& group : groups_of(records)) {
-    text += group_table(group, lines_of(records, group), now_ns);
+    text += group_table(group, group_of(records, group), now_ns);
     text += lateness_table(arrivals_in(records, group), now_ns);
   }
   for (const FlightRecord& record : records) {

@@ -84,6 +84,23 @@ TEST(FlightTable, SaysWhatTheProcessOfAnOddRankDoes) {
   EXPECT_EQ(text.find("sleeping"), std::string::npos) << text;
 }
 
+// Recorders are read one after the other, and ranks of a calm run go on meanwhile.
+TEST(FlightTable, WhoseNextCallHasJustBegunIsNotBehind) {
+  auto before = rank_at(1, 4, false, "all_reduce");
+  before.process = "sleeping";
+  const std::vector<FlightRecord> records = {rank_at(0, 5, true, "barrier"), before};
+  EXPECT_EQ(flight_table(records, 5 * kSecond + kSecond / 2).find("<-"), std::string::npos);
+  EXPECT_TRUE(suspects(records, 5 * kSecond + kSecond / 2).empty());
+  EXPECT_EQ(suspects(records, 6 * kSecond), std::vector<int>{1});
+}
+
+// Rank 0 goes on, as who sends and does not wait.
+TEST(FlightTable, WhoLeavesOutCallsIsBehindThoughOthersGoOn) {
+  const std::vector<FlightRecord> records = {rank_at(0, 9, true, "broadcast"),
+                                             rank_at(1, 4, false, "broadcast")};
+  EXPECT_NE(flight_table(records, 9 * kSecond).find("<- 5 behind"), std::string::npos);
+}
+
 // In no need of a look: who waits as most do, and who is dead.
 TEST(FlightTable, OfSuspectsItShowsTheStack) {
   auto behind = rank_at(1, 4, false, "all_reduce");
@@ -91,7 +108,7 @@ TEST(FlightTable, OfSuspectsItShowsTheStack) {
   dead.alive = false;
   std::vector<FlightRecord> records = {rank_at(0, 5, true, "all_reduce"), behind, dead,
                                        rank_at(3, 5, true, "all_reduce")};
-  EXPECT_EQ(suspects(records), std::vector<int>{1});
+  EXPECT_EQ(suspects(records, 15 * kSecond), std::vector<int>{1});
   records[1].stack = "pause < main";
   const std::string text = flight_table(records, 15 * kSecond);
   EXPECT_TRUE(text.ends_with("\nstack of rank 1: pause < main\n")) << text;
