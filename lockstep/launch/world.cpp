@@ -96,6 +96,7 @@ void take_identity(const Identity& id, World* world) {
   world->restart_count = id.restart_count;
   world->launcher = id.launcher;
   world->job_id = id.job_id;
+  world->launch_id = id.launch_id;
   world->secret = id.secret;
 }
 

@@ -31,6 +31,9 @@ struct World {
   int device = 0;
   std::string launcher = "none";  ///< Name of the source; "spawn" (as threads) or "none".
   std::string job_id = "none";
+  /// Random text, the same in all generations of this job and in no other job, whatever its id.
+  /// Empty where the launcher gives none: only `lockstep run` does.
+  std::string launch_id;
   std::string secret;   ///< Job secret, where there is another rank: given, or made by rank 0.
   std::string host_id;  ///< Equal for ranks that can share memory (kernel and pid namespace).
   std::string address = "127.0.0.1";  ///< Where other ranks reach this one.

@@ -6,6 +6,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/file.h"
+#include "lockstep/base/folder.h"
 
 namespace lockstep {
 
@@ -13,8 +14,14 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// Holds the id of the job whose results are in the folder.
+/// Says of which job the results in the folder are: see name_of().
 constexpr char kJobFile[] = ".job";
+
+/// Of a job, in all its generations. Its id alone may be that of another job, started another day.
+std::string name_of(const World& world) {
+  return world.launch_id.empty() ? world.job_id
+                                 : fmt::format("{} {}", world.job_id, world.launch_id);
+}
 
 std::string averaging_file(int rank) {
   return fmt::format("averaging_{}.safetensors", rank);
@@ -22,15 +29,24 @@ std::string averaging_file(int rank) {
 
 }  // namespace
 
+void disown_results(const Config& config, const World& world) {
+  if (world.rank != 0 || world.generation > 1) return;
+  std::error_code error;
+  const fs::path mark = config.train.ckpt_save_dir / kJobFile;
+  if (!fs::exists(mark, error)) return;
+  const auto lock = FolderLock::take(config.train.ckpt_save_dir);
+  if (lock) fs::remove(mark, error);  // a run that is under way keeps its mark
+}
+
 bool finds_own_results(const Config& config, const World& world, ProcessGroup& group,
                        WriterFence* fence) {
   if (world.generation == 1) return false;
   int32_t own = 0;
   const fs::path& dir = config.train.ckpt_save_dir;
   const fs::path mark = dir / kJobFile;
-  if (group.rank() == 0) own = fs::exists(mark) && read_file(mark, 4096) == world.job_id ? 1 : 0;
+  if (group.rank() == 0) own = fs::exists(mark) && read_file(mark, 4096) == name_of(world) ? 1 : 0;
   if (own == 1) {  // before anybody looks what to go on from
-    *fence = WriterFence(dir, world.job_id, world.generation);
+    *fence = WriterFence(dir, name_of(world), world.generation);
     remove_leftovers(dir, *fence);
   }
   group.broadcast(&own, 1, DType::kInt32, 0).wait();
@@ -39,8 +55,8 @@ bool finds_own_results(const Config& config, const World& world, ProcessGroup& g
 
 WriterFence mark_results(const Config& config, const World& world) {
   const fs::path& dir = config.train.ckpt_save_dir;
-  const WriterFence fence(dir, world.job_id, world.generation);
-  write_file_atomically(dir / kJobFile, world.job_id);
+  const WriterFence fence(dir, name_of(world), world.generation);
+  write_file_atomically(dir / kJobFile, name_of(world));
   return fence;
 }
 

@@ -293,6 +293,7 @@ int run_training(const Config& given, World world) {
   const std::string shards_note = leave_unshareable_shards(config, world);
   check_world(config, world);
   check_results_folder(config.train.ckpt_save_dir);
+  disown_results(config, world);
   const auto device = take_compute_device(config, world);
   const int threads = threads_of(config.parallel, world);
   set_threads(threads);

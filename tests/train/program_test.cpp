@@ -185,19 +185,47 @@ TEST_F(Program, AKilledWorkerGivesTheBitsAndLossesOfAnUndisturbedRun) {
 TEST_F(Program, OnlyResultsOfTheSameJobAreGoneOnFromAfterARestart) {
   const std::string few =
       "-o train.loader.batch_size=2 system.val_while_train=False train.max_steps=1 ";
-  ASSERT_EQ(train(few + "train.ckpt_save_dir=out").status, 0);
+  const std::string path = fs::path(lockstep_program()).parent_path().string();
+  // A job of the same name, of another day.
+  const auto first = run("env PATH=" + path +
+                         ":$PATH lockstep run --rdzv_id night --max_restarts 1 -- "
+                         "lockstep train -c c.yaml " +
+                         few + "train.ckpt_save_dir=out");
+  ASSERT_EQ(first.status, 0) << first.err;
   // The first attempt fails before it has a folder of its own.
   write_file_atomically(
       folder_ / "worker.sh",
       std::string_view("[ $TORCHELASTIC_RESTART_COUNT = 0 ] && exit 1; exec \"$@\""));
-  const std::string path = fs::path(lockstep_program()).parent_path().string();
   const auto again = run("env PATH=" + path +
-                         ":$PATH lockstep run --max_restarts 1 -- "
+                         ":$PATH lockstep run --rdzv_id night --max_restarts 1 -- "
                          "sh worker.sh lockstep train -c c.yaml " +
                          few + "train.ckpt_save_dir=out");
   ASSERT_EQ(again.status, 0) << again.err;
   EXPECT_EQ(again.out.find("Resume train"), std::string::npos) << again.out;
   EXPECT_NE(again.out.find("Results of an earlier run are now in"), std::string::npos) << again.out;
+}
+
+// torchrun tells jobs apart by --rdzv_id alone, and tells of restarts, but of no generations.
+TEST_F(Program, UnderTorchrunAFailureBeforeTheFirstCheckpointGoesOnFromNoEarlierRun) {
+  const auto torchrun = [&](int restarts, const std::string& options) {
+    return run("env RANK=0 WORLD_SIZE=1 LOCAL_RANK=0 TORCHELASTIC_RUN_ID=none "
+               "TORCHELASTIC_RESTART_COUNT=" +
+               std::to_string(restarts) + " " + lockstep_program() +
+               " train -c c.yaml -o train.loader.batch_size=2 system.val_while_train=False "
+               "train.max_steps=2 " +
+               options);
+  };
+  ASSERT_EQ(torchrun(0, "").status, 0);
+  const auto steps = [&] { return losses_of(folder_ / "out").size(); };
+  ASSERT_EQ(torchrun(1, "train.max_steps=4").status, 0);
+  EXPECT_EQ(steps(), 4U) << "a restart of the same job goes on";
+  ASSERT_NE(torchrun(0, "model.pretrained=False model.resume=nowhere").status, 0);
+  const auto again = torchrun(1, "");
+  ASSERT_EQ(again.status, 0) << again.err;
+  EXPECT_EQ(again.out.find("Resume train"), std::string::npos) << again.out;
+  EXPECT_NE(again.out.find("Results of an earlier run are now in out.1"), std::string::npos)
+      << again.out;
+  EXPECT_EQ(steps(), 2U);
 }
 
 TEST_P(ProgramOf, TrainsEvaluatesAndSaysWhereThingsAre) {

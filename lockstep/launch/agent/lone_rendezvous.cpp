@@ -17,6 +17,7 @@ class LoneRendezvous final : public Rendezvous {
   LoneRendezvous(const RunOptions& options, const std::string& secret)
       : options_(options), secret_(secret.empty() ? make_job_secret() : secret) {
     plan_.run_id = options_.run_id.empty() ? make_run_id() : options_.run_id;
+    plan_.launch_id = make_launch_id();
     const NodeOffer offer = {host_name(), 1, options_.nproc_per_node, options_.role};
     plan_.ranks = plan_ranks({offer})[0];
     plan_.host = offer.host;

@@ -89,5 +89,7 @@ std::unique_ptr<Rendezvous> make_rendezvous(const RunOptions& options, const std
 
 /// "20261120-103741-a1b2": a run's id where none is given; sorts by time.
 std::string make_run_id();
+/// Random text: see World::launch_id.
+std::string make_launch_id();
 
 }  // namespace lockstep

@@ -16,6 +16,7 @@ namespace lockstep {
 /// of nodes.
 struct JobPlan {
   std::string run_id;
+  std::string launch_id;  ///< See World::launch_id.
   int node_rank = 0;
   std::string host;  ///< This node's, for messages.
   NodeRanks ranks;   ///< This node's.

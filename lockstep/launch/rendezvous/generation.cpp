@@ -44,6 +44,7 @@ NodePlan common_plan(const MembershipState& state, const std::vector<Entry*>& no
   plan.restart_count = state.restarts.restarts;
   plan.max_restarts = state.rules.max_restarts;
   plan.run_id = state.rules.run_id;
+  plan.launch_id = state.launch_id.empty() ? state.rules.launch_id : state.launch_id;
   plan.num_nodes = static_cast<int>(nodes.size());
   plan.world_size = world_size(ranks);
   const Offer& first = nodes[0]->second.offer;

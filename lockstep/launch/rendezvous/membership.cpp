@@ -86,6 +86,7 @@ void inherit(MembershipState* state, const Offer& offer) {
   if (offer.generation <= state->generation) return;
   state->generation = offer.generation;
   state->inherited = true;
+  state->launch_id = offer.launch_id;
   state->restarts.restarts = std::max(state->restarts.restarts, offer.restart_count);
   state->expected_nodes = std::min(offer.num_nodes - 1, state->rules.max_nodes);
 }
@@ -98,6 +99,7 @@ void begin_anew_without_heirs(MembershipState* state) {
   if (!state->inherited || std::any_of(agents.begin(), agents.end(), is_heir)) return;
   state->inherited = false;
   state->generation = 0;
+  state->launch_id.clear();
   state->restarts = {};
   state->expected_nodes = 0;
 }

@@ -30,6 +30,7 @@ std::string to_json(const Offer& offer) {
                          {"last_rank", offer.last_rank},
                          {"num_nodes", offer.num_nodes},
                          {"restart_count", offer.restart_count},
+                         {"launch_id", cut(offer.launch_id, kMaxName)},
                          {"work", static_cast<int>(offer.work)},
                          {"leaving", offer.leaving}};
   if (offer.node_rank) json["node_rank"] = *offer.node_rank;
@@ -54,6 +55,7 @@ Offer offer_from_json(std::string_view text) {
   offer.last_rank = small_member(json, "last_rank", -1, kMaxNodes - 1);
   offer.num_nodes = small_member(json, "num_nodes", 0, kMaxNodes);
   offer.restart_count = small_member(json, "restart_count", 0, kMaxRestarts);
+  offer.launch_id = text_member(json, "launch_id", kMaxName);
   offer.work = static_cast<NodeWork>(small_member(json, "work", 0, 2));
   offer.leaving = small_member(json, "leaving", 0, 64);
   if (json.contains("node_rank")) {

@@ -37,6 +37,7 @@ struct Offer {
   int last_rank = -1;      ///< Its node rank in that.
   int num_nodes = 0;       ///< Of that.
   int restart_count = 0;   ///< Of that.
+  std::string launch_id;   ///< Of that: see World::launch_id.
   NodeWork work = NodeWork::kIdle;
   int leaving = 0;  ///< The signal by which the user ends this node; 0: none.
 

@@ -135,6 +135,7 @@ MembershipRules Participant::rules() const {
   rules.not_before = alone_until_;
   // A job that goes on keeps the name that was made up for it.
   rules.run_id = plan_ ? plan_->run_id : options_.run_id.empty() ? make_run_id() : options_.run_id;
+  rules.launch_id = plan_ ? plan_->launch_id : make_launch_id();
   rules.mark = secret_mark(secret_, options_.wire);
   rules.place = place_->name();
   const Offer own = offer_from_json(to_json(standing_->offer()));  // texts as others' come here
@@ -330,6 +331,7 @@ void Participant::begin(const NodePlan& plan) {
   }
   JobPlan job;
   job.run_id = plan.run_id;
+  job.launch_id = plan.launch_id;
   job.node_rank = plan.node_rank;
   job.host = standing_->offer().host;
   job.ranks = plan.ranks;

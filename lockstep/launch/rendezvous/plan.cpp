@@ -53,6 +53,7 @@ std::string to_json(const NodePlan& plan) {
                   {"restart_count", plan.restart_count},
                   {"max_restarts", plan.max_restarts},
                   {"run_id", cut(plan.run_id, kMaxName)},
+                  {"launch_id", cut(plan.launch_id, kMaxName)},
                   {"node_rank", plan.node_rank},
                   {"num_nodes", plan.num_nodes},
                   {"world_size", plan.world_size},
@@ -72,6 +73,7 @@ NodePlan node_plan_from_json(std::string_view text) {
   plan.restart_count = small_member(json, "restart_count", 0, kMaxRestarts);
   plan.max_restarts = small_member(json, "max_restarts", 0, kMaxRestarts);
   plan.run_id = text_member(json, "run_id", kMaxName);
+  plan.launch_id = text_member(json, "launch_id", kMaxName);
   plan.num_nodes = small_member(json, "num_nodes", 1, kMaxNodes);
   plan.node_rank = small_member(json, "node_rank", 0, plan.num_nodes - 1);
   plan.world_size = small_member(json, "world_size", plan.num_nodes, kMaxRanks);

@@ -19,6 +19,7 @@ struct NodePlan {
   int restart_count = 0;
   int max_restarts = 0;
   std::string run_id;
+  std::string launch_id;  ///< See World::launch_id.
   int node_rank = 0;
   int num_nodes = 1;
   int world_size = 1;

@@ -168,6 +168,7 @@ void Standing::take_plan(JobPlan plan) {
   offer_.last_rank = plan.node_rank;
   offer_.num_nodes = plan.num_nodes;
   offer_.restart_count = plan.restart_count;
+  offer_.launch_id = plan.launch_id;
   offer_.work = NodeWork::kBusy;
   plan_ = std::move(plan);
   wake();

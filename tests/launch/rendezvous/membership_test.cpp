@@ -532,6 +532,7 @@ auto had(int rank, NodeWork work) {
     offer->last_rank = rank;
     offer->num_nodes = 3;
     offer->restart_count = 2;
+    offer->launch_id = "first";
     offer->work = work;
   };
 }
@@ -605,6 +606,24 @@ TEST(Membership, WhileOneOfAJobsAgentsIsHereItGoesOn) {
   job.pass(3s);
   EXPECT_EQ(job.ranks(), "a0 c1");
   EXPECT_EQ(job.record.restart_count, 2);
+}
+
+TEST(Membership, AJobKeepsItsLaunchIdAndALaterOneOfItsNameHasItsOwn) {
+  auto rules = nodes(1, 2);
+  rules.launch_id = "second";
+  SimulatedJob goes_on(rules);
+  goes_on.come("b", had(1, NodeWork::kIdle));
+  goes_on.come("a");
+  ASSERT_EQ(goes_on.ranks(), "a1 b0");
+  EXPECT_EQ(goes_on.nodes.at("a").plan->launch_id, "first");
+  SimulatedJob anew(rules);
+  anew.come("old", had(0, NodeWork::kBusy));
+  anew.come("a");
+  anew.come("b");
+  anew.lose("old");
+  ASSERT_EQ(anew.ranks(), "a0 b1");
+  EXPECT_EQ(anew.record.generation, 7);
+  EXPECT_EQ(anew.nodes.at("a").plan->launch_id, "second");
 }
 
 TEST(Membership, AHalfThatComesBackHasToEndItsWorkersFirst) {

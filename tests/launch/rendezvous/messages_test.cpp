@@ -28,6 +28,7 @@ Offer some_offer() {
   offer.last_rank = 4;
   offer.num_nodes = 5;
   offer.restart_count = 1;
+  offer.launch_id = "a1b2c3";
   offer.work = NodeWork::kDone;
   offer.leaving = 15;
   return offer;
@@ -88,6 +89,7 @@ TEST(RendezvousMessages, PlansComeBackAndAreOfOneSize) {
   plan.restart_count = 1;
   plan.max_restarts = 7;
   plan.run_id = "monday";
+  plan.launch_id = "a1b2c3";
   plan.num_nodes = 1000;
   plan.node_rank = 999;
   plan.world_size = 8000;
