@@ -81,7 +81,7 @@ int run_evaluation(const Config& config, World world) {
   auto data = make_data(config, shards, false, workers_of(world));
   make_folder(config.train.ckpt_save_dir);
   TrainingLog log({config.train.ckpt_save_dir / fmt::format("log_eval_{}.txt", world.rank),
-                   world.rank == 0, parse_severity(config.system.log_level)});
+                   world.rank == 0, parse_severity(config.system.log_level), true});
   log_failure(log, kEvalLogger,
               [&] { evaluate_logged(config, world, path, *model, data, group, log); });
   return 0;

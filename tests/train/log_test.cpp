@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -137,6 +138,26 @@ TEST(TrainingLog, RecordsInTheFile) {
   EXPECT_EQ(text[0], '[');
   EXPECT_NE(text.find("] lockstep.train ERROR - but this\nepoch: 1 step: 1, loss is"),
             std::string::npos);
+}
+
+TEST(TrainingLog, AFullDiskCostsAWarningOnce) {
+  ::testing::internal::CaptureStderr();
+  TrainingLog log({"/dev/full", false, Severity::kInfo});
+  log.plain("one");
+  log.info("lockstep.train", "two");
+  const auto said = ::testing::internal::GetCapturedStderr();
+  EXPECT_NE(said.find("/dev/full"), std::string::npos) << said;
+  EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 1) << said;
+}
+
+TEST(TrainingLog, AFileThatCannotBeOpenedCostsAWarning) {
+  const TempFolder dir;
+  ::testing::internal::CaptureStderr();
+  TrainingLog log({dir / "none" / "log_0.txt", false, Severity::kInfo});
+  log.plain("one");
+  const auto said = ::testing::internal::GetCapturedStderr();
+  EXPECT_NE(said.find("log_0.txt"), std::string::npos) << said;
+  EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 1) << said;
 }
 
 TEST(TrainingLog, WhatEndsARunIsInItsFile) {

@@ -421,6 +421,22 @@ TEST_F(Program, FullDiskLeavesNoHalfCheckpoint) {
   }
 }
 
+TEST_F(Program, LogsThatCannotBeWrittenCostWarnings) {
+  fs::create_directories(folder_ / "out/log_0.txt");
+  fs::create_directories(folder_ / "out/result.log/in the way");
+  const auto with_full_stdout = [&](const std::string& args) {
+    return run("bash -c \"exec " + lockstep_program() + " train -c c.yaml " + args +
+               " > /dev/full\"");
+  };
+  const auto result = with_full_stdout("-o train.max_steps=1");
+  EXPECT_EQ(result.status, 0) << result.err;
+  for (const auto* lost : {"log_0.txt", "result.log", "standard output"}) {
+    EXPECT_NE(result.err.find(lost), std::string::npos) << lost << " in\n" << result.err;
+  }
+  EXPECT_TRUE(fs::exists(folder_ / "out/latest/state.json"));
+  EXPECT_EQ(with_full_stdout("--eval").status, 1) << "its figures are all that it is for";
+}
+
 TEST_F(Program, CurvesThatCannotBeDrawnCostAWarning) {
   fs::create_directories(folder_ / "out/result.svg/in the way");
   const auto result = train("-o train.max_steps=1 system.val_while_train=False");

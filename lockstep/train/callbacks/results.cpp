@@ -31,9 +31,13 @@ double rounded(double value, int places) {
 void Results::on_start(Trainer& trainer) {
   if (trainer.rank() != 0) return;
   const auto& dir = trainer.config().train.ckpt_save_dir;
-  metrics_.emplace(dir / "metrics.jsonl", trainer.state().step, labels_);
-  lost_ = metrics_->lost();
-  result_log_.emplace(dir / "result.log", metric_names(trainer), trainer.state().epoch);
+  keep([&] {
+    metrics_.emplace(dir / "metrics.jsonl", trainer.state().step, labels_);
+    lost_ = metrics_->lost();
+  });
+  keep([&] {
+    result_log_.emplace(dir / "result.log", metric_names(trainer), trainer.state().epoch);
+  });
 }
 
 void Results::keep(const std::function<void()>& writing) {
@@ -45,7 +49,7 @@ void Results::keep(const std::function<void()>& writing) {
 }
 
 void Results::write(const MetricsRecord& record) {
-  keep([&] { metrics_->write(record); });
+  if (metrics_) keep([&] { metrics_->write(record); });
 }
 
 void Results::on_step(Trainer& trainer, const StepReport& report) {
@@ -85,7 +89,6 @@ void Results::on_step(Trainer& trainer, const StepReport& report) {
 }
 
 void Results::on_evaluation(Trainer& trainer, const EvalResult& result) {
-  if (!metrics_) return;
   const auto& state = trainer.state();
   // Within an epoch it is that one's, at its end the last one's.
   const int64_t epoch = state.epoch + (state.epoch_samples > 0 ? 1 : 0);
@@ -94,6 +97,7 @@ void Results::on_evaluation(Trainer& trainer, const EvalResult& result) {
   record.values.emplace_back("samples", static_cast<double>(result.samples));
   record.values.emplace_back("seconds", rounded(result.seconds, 3));
   write(record);
+  if (!result_log_) return;
   ResultRow row{.epoch = epoch, .metrics = {}, .eval_time = result.seconds};
   for (const auto& [name, value] : result.metrics) row.metrics.emplace_back(value);
   keep([&] { result_log_->add_evaluation(row); });

@@ -4,9 +4,11 @@
 #include <fmt/format.h>
 
 #include <ctime>
+#include <utility>
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/file.h"
+#include "lockstep/base/log.h"
 
 namespace lockstep {
 namespace {
@@ -34,6 +36,10 @@ std::string_view severity_name(Severity severity) {
   return "INFO";
 }
 
+void warn_of_loss(const Error& error) {
+  log_warn(fmt::format("lines of the log are lost, and the run goes on: {}", error.what()));
+}
+
 }  // namespace
 
 Severity parse_severity(std::string_view name) {
@@ -52,7 +58,7 @@ TrainingLog::TrainingLog(const Options& options)
     : options_(options), progress_(2, options.console) {
   if (options_.file.empty()) return;
   file_.reset(::open(options_.file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
-  if (!file_) throw io_error(fmt::format("open {}", options_.file.string()));
+  if (!file_) warn_of_loss(io_error(fmt::format("open {}", options_.file.string())));
 }
 
 void TrainingLog::write(Severity severity, std::string_view name, std::string_view message) {
@@ -78,10 +84,26 @@ void TrainingLog::failed(std::string_view name, std::string_view message) noexce
 }
 
 void TrainingLog::put(const std::string& text, bool console) {
-  if (file_) write_all(file_.get(), text.data(), text.size(), options_.file.string());
-  if (!console) return;
+  if (file_) put_in_file(text);
+  if (console) put_on_console(text);
+}
+
+void TrainingLog::put_in_file(const std::string& text) {
+  try {
+    write_all(file_.get(), text.data(), text.size(), options_.file.string());
+  } catch (const Error& error) {  // a full disk may have room again later
+    if (!std::exchange(file_warned_, true)) warn_of_loss(error);
+  }
+}
+
+void TrainingLog::put_on_console(const std::string& text) {
   progress_.clear();
-  write_all(1, text.data(), text.size(), "standard output");
+  try {
+    write_all(1, text.data(), text.size(), "standard output");
+  } catch (const Error& error) {
+    if (options_.needs_console) throw;
+    if (!std::exchange(console_warned_, true)) warn_of_loss(error);
+  }
 }
 
 }  // namespace lockstep

@@ -26,15 +26,18 @@ Severity parse_severity(std::string_view name);
 std::string log_record(std::string_view time, std::string_view name, Severity severity,
                        std::string_view message);
 
-/// Writes whole records, each with one write(2). One thread.
+/// Writes whole records, each with one write(2). What cannot be written costs a warning for each
+/// place, once, and never the run. One thread.
 class TrainingLog {
  public:
   struct Options {
     std::filesystem::path file;  ///< Appended to. Empty: none.
     bool console = true;         ///< Rank 0 only.
     Severity level = Severity::kInfo;
+    /// What is on standard output is all that the program is for: then it must get there. Errors of
+    /// every call below: kIo.
+    bool needs_console = false;
   };
-  /// Errors: kIo naming the file.
   explicit TrainingLog(const Options& options);
 
   /// A record; `name` is the part of the program ("lockstep.train").
@@ -57,9 +60,13 @@ class TrainingLog {
 
  private:
   void put(const std::string& text, bool console);
+  void put_in_file(const std::string& text);
+  void put_on_console(const std::string& text);
 
   Options options_;
   UniqueFd file_;
+  bool file_warned_ = false;
+  bool console_warned_ = false;
   ProgressLine progress_;
 };
 
