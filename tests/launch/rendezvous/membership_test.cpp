@@ -609,12 +609,12 @@ TEST(Membership, WhileOneOfAJobsAgentsIsHereItGoesOn) {
 }
 
 TEST(Membership, AJobKeepsItsLaunchIdAndALaterOneOfItsNameHasItsOwn) {
-  auto rules = nodes(1, 2);
+  auto rules = nodes(2, 2, 3);
   rules.launch_id = "second";
   SimulatedJob goes_on(rules);
   goes_on.come("b", had(1, NodeWork::kIdle));
   goes_on.come("a");
-  ASSERT_EQ(goes_on.ranks(), "a1 b0");
+  ASSERT_EQ(goes_on.ranks(), "a0 b1");
   EXPECT_EQ(goes_on.nodes.at("a").plan->launch_id, "first");
   SimulatedJob anew(rules);
   anew.come("old", had(0, NodeWork::kBusy));
