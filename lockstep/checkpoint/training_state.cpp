@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -163,6 +164,10 @@ void check_format(Fields& fields, const std::string& file) {
 }
 
 }  // namespace
+
+int64_t epoch_of(const TrainingState& state) {
+  return std::max<int64_t>(1, state.epoch + (state.epoch_samples > 0 ? 1 : 0));
+}
 
 bool record_metric(TrainingState& state, double value) {
   const MetricPoint point{state.epoch, state.step, value};

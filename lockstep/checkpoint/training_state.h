@@ -54,6 +54,9 @@ struct TrainingState {
   bool operator==(const TrainingState&) const = default;
 };
 
+/// The epoch, from 1, that the weights are of: the one under way, or at its end the last one.
+int64_t epoch_of(const TrainingState& state);
+
 /// Takes an evaluation's value into metric_value, history and best. Returns whether it is the best
 /// so far: strictly better than all before, and a number.
 bool record_metric(TrainingState& state, double value);

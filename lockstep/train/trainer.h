@@ -29,6 +29,7 @@ namespace lockstep {
 class Trainer;
 
 struct SavedCheckpoint {
+  int64_t epoch = 1;  ///< See epoch_of().
   int64_t step = 0;
   std::string path;
   bool best = false;  ///< So far.

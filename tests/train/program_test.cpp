@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <map>
 #include <regex>
+#include <set>
 #include <thread>
 
 #include "lockstep/base/deadline.h"
@@ -253,6 +254,12 @@ TEST_P(ProgramOf, TrainsEvaluatesAndSaysWhereThingsAre) {
   EXPECT_TRUE(last.text("time") && last.text("run") && last.text("host"));
   EXPECT_EQ(last.value("rank"), 0);
   EXPECT_LT(result.out.find("Results: out ("), result.out.find("epoch: [1/1] step: [1/"));
+  std::set<std::string> kinds;
+  for (const auto& event : read_metrics(folder_ / "out/events.jsonl")) {
+    kinds.insert(event.kind);
+    EXPECT_EQ(event.epoch, 1) << event.kind;  // there is no other
+  }
+  EXPECT_EQ(kinds, (std::set<std::string>{"start", "checkpoint", "evaluation", "end"}));
   // The same weights judged alone, by the other number of ranks.
   const auto again = train("--eval -o" + ema, 3 - GetParam());
   ASSERT_EQ(again.status, 0) << again.err;

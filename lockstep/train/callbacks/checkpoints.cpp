@@ -224,7 +224,7 @@ void Checkpoints::note_saved(const TrainingState& state, const std::filesystem::
   } else {
     notes_.emplace_back(Severity::kDebug, fmt::format("Saved {}", folder.string()));
   }
-  saved_folders_.push_back({state.step, folder.string(), best});
+  saved_folders_.push_back({epoch_of(state), state.step, folder.string(), best});
 }
 
 /// Of what has been written by now; what the disk refused comes out of here.

@@ -22,7 +22,7 @@ std::string reason_text(StopReason reason) {
 }
 
 MetricsRecord record_of(const std::string& kind, Trainer& trainer) {
-  return {kind, trainer.state().epoch + 1, trainer.state().step, {}};
+  return {kind, epoch_of(trainer.state()), trainer.state().step, {}};
 }
 
 }  // namespace
@@ -37,6 +37,7 @@ void Events::on_start(Trainer& trainer) {
   }
   const bool goes_on = trainer.state().step > 0;
   auto record = record_of(goes_on ? "restart" : "start", trainer);
+  record.epoch = trainer.state().epoch + 1;  // that which begins, or goes on
   record.values = {{"ranks", trainer.num_ranks()}};
   if (goes_on) {
     const auto& lost = results_->lost();
@@ -56,6 +57,7 @@ void Events::on_evaluation(Trainer& trainer, const EvalResult& result) {
 
 void Events::on_saved(Trainer& trainer, const SavedCheckpoint& saved) {
   auto record = record_of("checkpoint", trainer);
+  record.epoch = saved.epoch;
   record.step = saved.step;
   record.texts = {{"path", saved.path}};
   record.values = {{"best", saved.best ? 1 : 0}};

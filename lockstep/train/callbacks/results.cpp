@@ -90,8 +90,7 @@ void Results::on_step(Trainer& trainer, const StepReport& report) {
 
 void Results::on_evaluation(Trainer& trainer, const EvalResult& result) {
   const auto& state = trainer.state();
-  // Within an epoch it is that one's, at its end the last one's.
-  const int64_t epoch = state.epoch + (state.epoch_samples > 0 ? 1 : 0);
+  const int64_t epoch = epoch_of(state);
   MetricsRecord record{"eval", epoch, state.step, result.metrics};
   if (result.loss) record.values.emplace_back("loss", *result.loss);
   record.values.emplace_back("samples", static_cast<double>(result.samples));
