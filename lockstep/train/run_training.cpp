@@ -305,13 +305,16 @@ int run_training(const Config& given, World world) {
                 [&] { parts = make_parts(config, world, device, own_results); });
   check_same_start(parts.resumed.state.step, parts.resumed.from, group);
   const SignalWatch signals;
+  PreparedFolder folder;  // it and the log outlive the trainer, whose callbacks write into them
+  std::optional<TrainingLog> kept_log;
   Trainer trainer({config, world.rank, world.size, group, parts.model, *parts.optimizer,
                    *parts.task, *parts.train.loader, parts.train.samplers,
                    [&] { return signals.pending(); }, parts.masters.get(), parts.ema.get()},
                   parts.resumed.state, load_averaging(parts.resumed.from, world.rank));
-  const auto folder = prepare_folder(config, parts, world, group);
-  TrainingLog log({config.train.ckpt_save_dir / fmt::format("log_{}.txt", world.rank),
-                   world.rank == 0, parse_severity(config.system.log_level)});
+  folder = prepare_folder(config, parts, world, group);
+  TrainingLog& log = kept_log.emplace(TrainingLog::Options{
+      config.train.ckpt_save_dir / fmt::format("log_{}.txt", world.rank),
+      world.rank == 0, parse_severity(config.system.log_level)});
   if (!folder.moved.empty()) {
     log.info(kName, fmt::format("Results of an earlier run are now in {}", folder.moved.string()));
   }
