@@ -1,8 +1,13 @@
 #include "lockstep/observe/curves.h"
 
 #include <algorithm>
+#include <functional>
+#include <map>
+#include <string_view>
 
+#include "lockstep/base/error.h"
 #include "lockstep/base/file.h"
+#include "lockstep/observe/whole_lines.h"
 
 namespace lockstep {
 namespace {
@@ -74,7 +79,73 @@ Chart lr_chart(const std::vector<MetricsRecord>& records) {
   return chart;
 }
 
+/// `{"kind":"train"` of a record's line, as encode_metrics() begins one.
+std::string_view kind_of(std::string_view line) {
+  constexpr std::string_view kBegin = R"({"kind":")";
+  if (!line.starts_with(kBegin)) return "";
+  return line.substr(0, line.find('"', kBegin.size()));
+}
+
+/// Records of one kind, evenly spaced: a line that is passed over is not even parsed.
+class Sample {
+ public:
+  void take(std::string_view line) {
+    if (seen_++ % stride_ != 0) {
+      last_ = line;
+      return;
+    }
+    last_.clear();
+    add(line);
+    if (records_.size() < kMostSampled) return;
+    size_t kept = 1;  // every second, from the first on
+    for (size_t i = 2; i < records_.size(); i += 2) records_[kept++] = std::move(records_[i]);
+    records_.resize(kept);
+    stride_ *= 2;
+  }
+
+  /// With the last of all: what a run ended with is worth a look.
+  std::vector<MetricsRecord> records() {
+    if (!last_.empty()) add(last_);
+    last_.clear();
+    return std::move(records_);
+  }
+
+ private:
+  /// A line that is no record costs a point, not the picture.
+  void add(std::string_view line) {
+    try {
+      records_.push_back(decode_metrics(line));
+    } catch (const Error&) {
+      return;
+    }
+  }
+
+  std::vector<MetricsRecord> records_;
+  std::string last_;
+  size_t seen_ = 0;
+  size_t stride_ = 1;
+};
+
 }  // namespace
+
+std::vector<MetricsRecord> sampled_metrics(const std::filesystem::path& metrics_jsonl) {
+  constexpr int64_t kMostBytes = 256 << 20;  // in a fraction of a second
+  constexpr size_t kMostKinds = 16;
+  std::map<std::string, Sample, std::less<>> kinds;
+  each_whole_line(
+      metrics_jsonl,
+      [&](std::string_view line) {
+        const auto found = kinds.find(kind_of(line));
+        if (found != kinds.end()) return found->second.take(line);
+        if (kinds.size() < kMostKinds) kinds[std::string(kind_of(line))].take(line);
+      },
+      kMostBytes);
+  std::vector<MetricsRecord> records;
+  for (auto& [kind, sample] : kinds) {
+    for (auto& record : sample.records()) records.push_back(std::move(record));
+  }
+  return records;
+}
 
 std::vector<Chart> run_charts(const std::vector<MetricsRecord>& records) {
   std::vector<Chart> charts;
@@ -86,7 +157,7 @@ std::vector<Chart> run_charts(const std::vector<MetricsRecord>& records) {
 
 bool write_curves(const std::filesystem::path& metrics_jsonl, const std::filesystem::path& svg,
                   const std::string& title) {
-  const std::vector<Chart> charts = run_charts(read_metrics(metrics_jsonl));
+  const std::vector<Chart> charts = run_charts(sampled_metrics(metrics_jsonl));
   if (charts.empty()) return false;
   write_file_atomically(svg, render_charts(title, charts));
   return true;

@@ -14,8 +14,14 @@ namespace lockstep {
 /// evaluated metric between 0 and 1 (accuracy) together, and the learning rate.
 std::vector<Chart> run_charts(const std::vector<MetricsRecord>& records);
 
+/// At most some thousand records of each kind, evenly spaced, and the last: what a picture can show
+/// of metrics.jsonl, in bounded memory and, however long that is, within a second or so. Lines that
+/// are no records are left out. Errors: kNotFound, kIo.
+std::vector<MetricsRecord> sampled_metrics(const std::filesystem::path& metrics_jsonl);
+inline constexpr size_t kMostSampled = 4096;
+
 /// Draws result.svg from metrics.jsonl. A run without records gives no file and returns false.
-/// Errors: as read_metrics() and write_file_atomically().
+/// Errors: as sampled_metrics() and write_file_atomically().
 bool write_curves(const std::filesystem::path& metrics_jsonl, const std::filesystem::path& svg,
                   const std::string& title);
 

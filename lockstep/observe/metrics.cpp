@@ -14,6 +14,7 @@
 #include "lockstep/base/file.h"
 #include "lockstep/observe/append_line.h"
 #include "lockstep/observe/set_aside.h"
+#include "lockstep/observe/whole_lines.h"
 
 namespace lockstep {
 namespace {
@@ -39,19 +40,6 @@ ordered_json number_of(double number) {
   const bool negative_zero = number == 0 && std::signbit(number);
   if (number != std::floor(number) || std::abs(number) > kMostExact || negative_zero) return number;
   return static_cast<int64_t>(number);
-}
-
-constexpr int64_t kMaxFileBytes = int64_t{8} << 30;
-
-/// Without what stands behind the last end of line.
-std::vector<std::string> whole_lines(const std::string& text) {
-  std::vector<std::string> lines;
-  size_t begin = 0;
-  for (size_t end = text.find('\n'); end != std::string::npos; end = text.find('\n', begin)) {
-    lines.push_back(text.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return lines;
 }
 
 }  // namespace
@@ -101,7 +89,7 @@ std::string encode_metrics(const MetricsRecord& record) {
   return object.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
 }
 
-MetricsRecord decode_metrics(const std::string& line) {
+MetricsRecord decode_metrics(std::string_view line) {
   const ordered_json object = ordered_json::parse(line, nullptr, /*allow_exceptions=*/false);
   if (!object.is_object()) corrupt("not a JSON object");
   MetricsRecord record;
@@ -130,14 +118,14 @@ MetricsRecord decode_metrics(const std::string& line) {
 std::vector<MetricsRecord> read_metrics(const std::filesystem::path& path) {
   std::vector<MetricsRecord> records;
   int64_t number = 0;
-  for (const std::string& line : whole_lines(read_file(path, kMaxFileBytes))) {
+  each_whole_line(path, [&](std::string_view line) {
     ++number;
     try {
       records.push_back(decode_metrics(line));
     } catch (const Error& error) {
       corrupt(fmt::format("{}:{}: {}", path.string(), number, error.what()));
     }
-  }
+  });
   return records;
 }
 
@@ -148,44 +136,73 @@ double now_s() {
   return std::chrono::duration<double>(now).count();
 }
 
+/// Writes lines to a file, many at a time.
+class LineSink {
+ public:
+  LineSink(int fd, std::string what) : fd_(fd), what_(std::move(what)) {}
+
+  void put(std::string_view line) {
+    lines_.append(line).push_back('\n');
+    if (lines_.size() >= kAtOnce) flush();
+  }
+  void flush() {
+    failed_ = true;  // until it is known better
+    write_all(fd_, lines_.data(), lines_.size(), what_);
+    failed_ = false;
+    lines_.clear();
+  }
+  bool failed() const { return failed_; }
+
+ private:
+  static constexpr size_t kAtOnce = 1 << 18;
+  int fd_;
+  std::string what_;
+  std::string lines_;
+  bool failed_ = false;
+};
+
 }  // namespace
 
-/// The records of an older file up to that step, as text. The file is set aside if there is more.
-std::string MetricsWriter::kept_records(int64_t resume_step) {
-  std::string kept, damage;
+/// Those of an older file up to that step. The file is set aside if there is more in it.
+void MetricsWriter::keep_records(int64_t resume_step, int fd) {
+  LineSink kept(fd, path_.string());
+  std::string damage;
   int64_t number = 0;
-  std::optional<double> last_kept_s, last_s;
+  std::optional<double> from_s, last_s;  // the last that is kept, else the first
+  const auto take = [&](std::string_view line) {
+    const MetricsRecord record = decode_metrics(line);
+    if (const auto time = record.text("time")) last_s = seconds_of(*time);
+    if (record.step <= resume_step) kept.put(line);
+    if (record.step <= resume_step || !from_s) from_s = last_s;
+    if (record.step > resume_step && record.kind == "train") ++lost_.steps;
+  };
   try {
-    for (const std::string& line : whole_lines(read_file(path_, kMaxFileBytes))) {
+    each_whole_line(path_, [&](std::string_view line) {
       ++number;
       try {
-        const MetricsRecord record = decode_metrics(line);
-        if (const auto time = record.text("time")) last_s = seconds_of(*time);
-        if (record.step <= resume_step) {
-          kept += encode_metrics(record) + "\n";
-          last_kept_s = last_s;
-        } else if (record.kind == "train") {
-          ++lost_.steps;
-        }
+        take(line);
       } catch (const Error& error) {
+        if (error.code() != ErrorCode::kCorrupt) throw;
         if (damage.empty()) damage = fmt::format("{}:{}: {}", path_.string(), number, error.what());
       }
-    }
+    });
   } catch (const Error& error) {
+    if (kept.failed()) throw;  // not the older file's fault
     damage = error.what();
   }
+  kept.flush();
   if (!damage.empty()) set_aside(path_, damage);
-  if (last_kept_s && last_s) lost_.seconds = *last_s - *last_kept_s;
+  if (from_s && last_s) lost_.seconds = *last_s - *from_s;
   if (last_s) lost_.idle_s = now_s() - *last_s;
-  return kept;
 }
 
 MetricsWriter::MetricsWriter(const std::filesystem::path& path, int64_t resume_step,
                              std::optional<MetricsLabels> labels)
     : path_(path), labels_(std::move(labels)) {
-  std::string kept;
-  if (resume_step > 0 && std::filesystem::exists(path)) kept = kept_records(resume_step);
-  write_file_atomically(path, kept);
+  const bool is_there = std::filesystem::exists(path);
+  write_file_atomically(path, [&](int fd) {
+    if (is_there) keep_records(resume_step, fd);
+  });
   fd_ = UniqueFd(::open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC));
   if (!fd_) throw io_error("open " + path.string());
 }

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -41,7 +42,7 @@ std::optional<double> seconds_of(const std::string& utc_time);
 /// Without end of line. Finite doubles round-trip; others are null, as JSON has none.
 std::string encode_metrics(const MetricsRecord& record);
 /// Errors: kCorrupt saying what is wrong with the line.
-MetricsRecord decode_metrics(const std::string& line);
+MetricsRecord decode_metrics(std::string_view line);
 
 /// A whole file; null reads as NaN. A last line without end (the writer was killed) is left out.
 /// Errors: kNotFound, kCorrupt naming file and line.
@@ -52,7 +53,7 @@ std::vector<MetricsRecord> read_metrics(const std::filesystem::path& path);
 class MetricsWriter {
  public:
   /// Keeps the records of steps up to `resume_step` that an earlier run left in `path` and drops
-  /// the others, so that no step appears twice; 0 starts an empty file. A file with lines that are
+  /// the others, so that no step appears twice. A file with lines that are
   /// no records, as a power cut leaves them, is moved to PATH.1 with a warning, and its records are
   /// gone on from. With labels each record gets them, and "time". Errors: kIo.
   MetricsWriter(const std::filesystem::path& path, int64_t resume_step,
@@ -61,7 +62,8 @@ class MetricsWriter {
   /// What was dropped: work that is done again.
   struct Lost {
     int64_t steps = 0;
-    double seconds = 0;  ///< That they had taken; 0 where times are not known.
+    /// That they had taken (but for the first, where none is kept); 0 where times are not known.
+    double seconds = 0;
     double idle_s = 0;   ///< From the last record to now; the same.
   };
   const Lost& lost() const { return lost_; }
@@ -70,7 +72,7 @@ class MetricsWriter {
   void write(const MetricsRecord& record);
 
  private:
-  std::string kept_records(int64_t resume_step);
+  void keep_records(int64_t resume_step, int fd);
 
   std::filesystem::path path_;
   std::optional<MetricsLabels> labels_;

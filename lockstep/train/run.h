@@ -12,7 +12,7 @@ namespace lockstep {
 /// Written there: args.yaml (effective configuration), train_config.yaml (the file as given),
 /// log_{rank}.txt, metrics.jsonl, events.jsonl, result.log, result.svg, checkpoints (see
 /// checkpoint/training_checkpoint.h). Nothing is written before model and data are known to be
-/// good. result.svg is drawn at every end, after a failure too (unless metrics.jsonl is large).
+/// good. result.svg is drawn at every end, after a failure too.
 int run_training(const Config& config, World world);
 
 /// Collective. Judges eval.ckpt_load_path, or the best checkpoint of train.ckpt_save_dir. Errors:

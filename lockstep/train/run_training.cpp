@@ -243,13 +243,6 @@ void draw_curves(TrainingLog& log, const Config& config) {
   }
 }
 
-/// After a failure others may wait for this process to end, to start again.
-bool is_soon_drawn(const Config& config) {
-  constexpr uintmax_t kBytes = 16 << 20;
-  std::error_code none;
-  return fs::file_size(config.train.ckpt_save_dir / "metrics.jsonl", none) <= kBytes;
-}
-
 StopReason fit_and_draw(Trainer& trainer, TrainingLog& log, Events& events) {
   try {
     const StopReason reason = trainer.fit();
@@ -257,7 +250,7 @@ StopReason fit_and_draw(Trainer& trainer, TrainingLog& log, Events& events) {
     return reason;
   } catch (const std::exception& error) {
     events.failed(trainer, error.what());
-    if (trainer.rank() == 0 && is_soon_drawn(trainer.config())) draw_curves(log, trainer.config());
+    if (trainer.rank() == 0) draw_curves(log, trainer.config());
     throw;
   }
 }

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "lockstep/base/file.h"
@@ -64,6 +65,34 @@ TEST(Curves, WritesThePicture) {
   EXPECT_FALSE(write_curves(dir / "metrics.jsonl", dir / "other.svg", "empty run"));
   EXPECT_FALSE(std::filesystem::exists(dir / "other.svg"));
   EXPECT_EQ(error_of([&] { write_curves(dir / "x", dir / "y", ""); }).code(), ErrorCode::kNotFound);
+}
+
+// 30 MiB, of which a picture shows little.
+TEST(Curves, OfALongRunAreDrawnFromASample) {
+  const TempFolder dir;
+  std::string lines;
+  constexpr int64_t kSteps = 200'000;
+  for (int64_t step = 1; step <= kSteps; ++step) {
+    const MetricsRecord record{"train", 1, step, {{"loss", 1.0 / static_cast<double>(step)}},
+                               {{"host", std::string(100, 'h')}}};
+    lines += encode_metrics(record) + "\n";
+    if (step % 10'000 == 0) {
+      lines += encode_metrics({"eval", 1, step, {{"acc", 0.5}}}) + "\n";
+    }
+  }
+  write_file_atomically(dir / "m", lines + "no record\n");
+  const auto records = sampled_metrics(dir / "m");
+  std::vector<int64_t> steps;
+  for (const auto& record : records) {
+    if (record.kind == "train") steps.push_back(record.step);
+  }
+  EXPECT_EQ(records.size() - steps.size(), 20U) << "all evaluations, as there are few";
+  EXPECT_GT(steps.size(), kMostSampled / 2 - 1);
+  EXPECT_LE(steps.size(), kMostSampled);
+  EXPECT_EQ(steps.front(), 1);
+  EXPECT_EQ(steps.back(), kSteps);
+  EXPECT_TRUE(std::is_sorted(steps.begin(), steps.end()));
+  EXPECT_TRUE(write_curves(dir / "m", dir / "result.svg", "long run"));
 }
 
 }  // namespace

@@ -113,6 +113,9 @@ TEST(Metrics, ResumingSaysWhatIsLost) {
   EXPECT_EQ(writer.lost().steps, 2);
   EXPECT_NEAR(writer.lost().seconds, 2, 1e-6);
   EXPECT_EQ(MetricsWriter(dir / "other", 3).lost().steps, 0);
+  const MetricsWriter anew(dir / "m", 0);
+  EXPECT_EQ(anew.lost().steps, 3);
+  EXPECT_NEAR(anew.lost().seconds, 2, 1e-6);
 }
 
 TEST(Metrics, ALineCutOffByAKillIsLeftOut) {
