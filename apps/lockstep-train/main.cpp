@@ -14,7 +14,6 @@
 #include "lockstep/launch/later_generation.h"
 #include "lockstep/launch/warm/warm_start.h"
 #include "lockstep/train/config/dictionaries.h"
-#include "lockstep/train/fetch/weights.h"
 #include "lockstep/train/run.h"
 #include "lockstep/train/warm_up.h"
 
@@ -57,7 +56,6 @@ int run(int argc, char** argv) {
     return *status;
   const auto config = lockstep::load_config(options.config, options.overrides);
   lockstep::check_dictionaries(config);
-  if (!options.check && !options.eval) lockstep::fetch_pretrained(config.model);
   const auto world = lockstep::World::join();
   if (world.size > 1) lockstep::set_log_name("rank " + std::to_string(world.rank));
   if (options.check) return lockstep::run_check(config, world);

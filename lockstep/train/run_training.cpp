@@ -19,6 +19,7 @@
 #include "lockstep/train/callbacks/step_log.h"
 #include "lockstep/train/compute_device.h"
 #include "lockstep/train/config/yaml_writer.h"
+#include "lockstep/train/fetch/weights.h"
 #include "lockstep/train/log/training_log.h"
 #include "lockstep/train/optim/optimizer.h"
 #include "lockstep/train/plan.h"
@@ -291,6 +292,9 @@ int run_training(const Config& given, World world) {
   const int threads = threads_of(config.parallel, world);
   set_threads(threads);
   auto group = ProcessGroup::create(world, group_options(config.parallel));
+  // Once the ranks have met: who is quick waits longer than a meeting does.
+  work_together(group, "weights to start from are downloaded", disk_limit(config),
+                [&] { fetch_pretrained(config.model, Deadline::after(disk_limit(config))); });
   WriterFence fence;
   const bool own_results = finds_own_results(config, world, group, &fence);
   RunParts parts;
