@@ -94,12 +94,14 @@ std::optional<FolderLock> hold_folder(const Config& config, const World& world) 
 }
 
 /// On rank 0.
-PreparedFolder prepare_on_disk(const Config& config, const RunParts& parts, const World& world) {
+PreparedFolder prepare_on_disk(const Config& config, const RunParts& parts, const World& world,
+                               bool own_results) {
   const auto& dir = config.train.ckpt_save_dir;
   PreparedFolder prepared;
   prepared.lock = hold_folder(config, world);
   // Those of another run would be counted, and deleted, as if they were this one's.
-  const bool goes_on = !parts.resumed.from.empty() && is_checkpoint_of(parts.resumed.from, dir);
+  const bool goes_on = own_results || (!parts.resumed.from.empty() &&
+                                       is_checkpoint_of(parts.resumed.from, dir));
   if (!goes_on) prepared.moved = move_earlier_results(dir);
   make_folder(dir);
   const bool stays = prepared.moved.empty() || prepared.moved.parent_path() == without_slash(dir);
@@ -112,10 +114,10 @@ PreparedFolder prepare_on_disk(const Config& config, const RunParts& parts, cons
 
 /// Rank 0 makes the folder ready, then all go on.
 PreparedFolder prepare_folder(const Config& config, const RunParts& parts, const World& world,
-                              ProcessGroup& group) {
+                              bool own_results, ProcessGroup& group) {
   PreparedFolder prepared;
   work_together(group, "the results folder is made ready", disk_limit(config), [&] {
-    if (world.rank == 0) prepared = prepare_on_disk(config, parts, world);
+    if (world.rank == 0) prepared = prepare_on_disk(config, parts, world, own_results);
   });
   make_folder(config.train.ckpt_save_dir);  // hosts may have disks of their own
   return prepared;
@@ -199,9 +201,10 @@ MetricsLabels labels_of(const World& world) {
 
 /// Returns the one that is to be told of a failure.
 std::shared_ptr<Events> add_callbacks(Trainer& trainer, TrainingLog& log, RunParts& parts,
-                                      const WriterFence& fence, const World& world) {
+                                      const WriterFence& fence, const World& world,
+                                      bool own_results) {
   const auto results = std::make_shared<Results>(labels_of(world));
-  auto events = std::make_shared<Events>(labels_of(world), results);
+  auto events = std::make_shared<Events>(labels_of(world), results, own_results);
   trainer.add(std::make_shared<StepLog>(log));
   trainer.add(results);  // a checkpoint's steps are in the results by then
   trainer.add(std::make_shared<Checkpoints>(log, fence));
@@ -308,7 +311,7 @@ int run_training(const Config& given, World world) {
                    *parts.task, *parts.train.loader, parts.train.samplers,
                    [&] { return signals.pending(); }, parts.masters.get(), parts.ema.get()},
                   parts.resumed.state, load_averaging(parts.resumed.from, world.rank));
-  folder = prepare_folder(config, parts, world, group);
+  folder = prepare_folder(config, parts, world, own_results, group);
   TrainingLog& log = kept_log.emplace(TrainingLog::Options{
       config.train.ckpt_save_dir / fmt::format("log_{}.txt", world.rank),
       world.rank == 0, parse_severity(config.system.log_level)});
@@ -322,7 +325,7 @@ int run_training(const Config& given, World world) {
   if (!shards_note.empty()) log.write(Severity::kWarning, kName, shards_note);
   log_failure(log, kName, [&] {
     log_start(log, config, parts, world, trainer);
-    const auto events = add_callbacks(trainer, log, parts, folder.fence, world);
+    const auto events = add_callbacks(trainer, log, parts, folder.fence, world, own_results);
     train_logged(trainer, log, *events, world);
   });
   return exit_status_of(trainer.stop_reason());

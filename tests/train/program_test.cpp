@@ -183,6 +183,31 @@ TEST_F(Program, AKilledWorkerGivesTheBitsAndLossesOfAnUndisturbedRun) {
   EXPECT_NE(killed.out.find("Started again (start 2)"), std::string::npos) << killed.out;
 }
 
+TEST_F(Program, AJobThatFailsBeforeItsFirstCheckpointBeginsAnewInItsFolder) {
+  // Rank 0 is killed once its first attempt has made steps.
+  write_file_atomically(
+      folder_ / "worker.sh",
+      std::string_view("if [ $TORCHELASTIC_RESTART_COUNT = 0 ]; then"
+                       "  (while [ ! -s out/metrics.jsonl ]; do sleep 0.01; done; kill -KILL $$) &"
+                       " fi; exec \"$@\""));
+  const std::string path = fs::path(lockstep_program()).parent_path().string();
+  const auto killed = run("env PATH=" + path +
+                          ":$PATH lockstep run --max_restarts 1 -- sh worker.sh lockstep train -c "
+                          "c.yaml -o train.loader.batch_size=2 system.val_while_train=False "
+                          "train.max_steps=40");
+  ASSERT_EQ(killed.status, 0) << killed.err;
+  EXPECT_FALSE(fs::exists(folder_ / "out.1")) << "its results are no earlier run's";
+  EXPECT_EQ(losses_of(folder_ / "out").size(), 40U);
+  std::map<std::string, std::vector<MetricsRecord>> events;
+  for (const auto& event : read_metrics(folder_ / "out/events.jsonl")) {
+    events[event.kind].push_back(event);
+  }
+  EXPECT_EQ(events["start"].size(), 1U);
+  ASSERT_EQ(events["restart"].size(), 1U);
+  EXPECT_GE(events["restart"][0].value("steps_lost"), 1);
+  EXPECT_GT(events["restart"][0].value("seconds_idle"), 0);
+}
+
 TEST_F(Program, OnlyResultsOfTheSameJobAreGoneOnFromAfterARestart) {
   const std::string few =
       "-o train.loader.batch_size=2 system.val_while_train=False train.max_steps=1 ";

@@ -35,7 +35,7 @@ void Events::on_start(Trainer& trainer) {
   } catch (const Error&) {  // results tell of a disk that fails
     return;
   }
-  const bool goes_on = trainer.state().step > 0;
+  const bool goes_on = again_ || trainer.state().step > 0;
   auto record = record_of(goes_on ? "restart" : "start", trainer);
   record.epoch = trainer.state().epoch + 1;  // that which begins, or goes on
   record.values = {{"ranks", trainer.num_ranks()}};

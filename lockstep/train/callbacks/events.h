@@ -15,9 +15,10 @@ namespace lockstep {
 /// cannot be written is left out. Add it last, so that the end comes after the last checkpoint.
 class Events final : public Callback {
  public:
-  /// `results`: added before; they know what a restart has lost.
-  Events(MetricsLabels labels, std::shared_ptr<const Results> results)
-      : labels_(std::move(labels)), results_(std::move(results)) {}
+  /// `results`: added before; they know what a restart has lost. `again`: this job was started
+  /// before, though it may begin anew, as one does that had no checkpoint yet.
+  Events(MetricsLabels labels, std::shared_ptr<const Results> results, bool again)
+      : labels_(std::move(labels)), results_(std::move(results)), again_(again) {}
 
   void on_start(Trainer& trainer) override;
   void on_evaluation(Trainer& trainer, const EvalResult& result) override;
@@ -31,6 +32,7 @@ class Events final : public Callback {
 
   MetricsLabels labels_;
   std::shared_ptr<const Results> results_;
+  bool again_;
   std::optional<MetricsWriter> writer_;
 };
 
