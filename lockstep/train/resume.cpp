@@ -46,17 +46,20 @@ bool finds_own_results(const Config& config, const World& world, ProcessGroup& g
   const fs::path mark = dir / kJobFile;
   if (group.rank() == 0) own = fs::exists(mark) && read_file(mark, 4096) == name_of(world) ? 1 : 0;
   if (own == 1) {  // before anybody looks what to go on from
-    *fence = WriterFence(dir, name_of(world), world.generation);
+    *fence = fence_results(config, world);
     remove_leftovers(dir, *fence);
   }
   group.broadcast(&own, 1, DType::kInt32, 0).wait();
   return own == 1;
 }
 
+WriterFence fence_results(const Config& config, const World& world) {
+  return {config.train.ckpt_save_dir, name_of(world), world.generation};
+}
+
 WriterFence mark_results(const Config& config, const World& world) {
-  const fs::path& dir = config.train.ckpt_save_dir;
-  const WriterFence fence(dir, name_of(world), world.generation);
-  write_file_atomically(dir / kJobFile, name_of(world));
+  const WriterFence fence = fence_results(config, world);
+  write_file_atomically(config.train.ckpt_save_dir / kJobFile, name_of(world));
   return fence;
 }
 

@@ -31,6 +31,8 @@ void disown_results(const Config& config, const World& world);
 /// Errors: those of WriterFence.
 bool finds_own_results(const Config& config, const World& world, ProcessGroup& group,
                        WriterFence* fence);
+/// Of this generation's writer, in train.ckpt_save_dir, which exists. Errors: those of WriterFence.
+WriterFence fence_results(const Config& config, const World& world);
 /// Says of the results to come whose they are, and which generation's. On rank 0.
 WriterFence mark_results(const Config& config, const World& world);
 

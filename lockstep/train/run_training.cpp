@@ -102,7 +102,10 @@ PreparedFolder prepare_on_disk(const Config& config, const RunParts& parts, cons
   // Those of another run would be counted, and deleted, as if they were this one's.
   const bool goes_on = own_results || (!parts.resumed.from.empty() &&
                                        is_checkpoint_of(parts.resumed.from, dir));
-  if (!goes_on) prepared.moved = move_earlier_results(dir);
+  if (!goes_on) {
+    if (fs::is_directory(dir)) fence_results(config, world);  // a newer generation's stay
+    prepared.moved = move_earlier_results(dir);
+  }
   make_folder(dir);
   const bool stays = prepared.moved.empty() || prepared.moved.parent_path() == without_slash(dir);
   if (!prepared.lock || !stays) prepared.lock = hold_folder(config, world);
@@ -203,7 +206,7 @@ MetricsLabels labels_of(const World& world) {
 std::shared_ptr<Events> add_callbacks(Trainer& trainer, TrainingLog& log, RunParts& parts,
                                       const WriterFence& fence, const World& world,
                                       bool own_results) {
-  const auto results = std::make_shared<Results>(labels_of(world));
+  const auto results = std::make_shared<Results>(labels_of(world), fence);
   auto events = std::make_shared<Events>(labels_of(world), results, own_results);
   trainer.add(std::make_shared<StepLog>(log));
   trainer.add(results);  // a checkpoint's steps are in the results by then
@@ -238,23 +241,25 @@ void log_end(TrainingLog& log, const Config& config, const Trainer& trainer) {
 }
 
 /// On rank 0, however the run ended. What hinders it is a warning: a picture is no reason to fail.
-void draw_curves(TrainingLog& log, const Config& config) {
+void draw_curves(TrainingLog& log, const Config& config, const WriterFence& fence) {
   const auto& dir = config.train.ckpt_save_dir;  // the checkpoint is in it by now
   try {
+    fence.check();
     write_curves(dir / "metrics.jsonl", dir / "result.svg", config.model.name());
   } catch (const std::exception& error) {
     log.write(Severity::kWarning, kName, fmt::format("no curves: {}", error.what()));
   }
 }
 
-StopReason fit_and_draw(Trainer& trainer, TrainingLog& log, Events& events) {
+StopReason fit_and_draw(Trainer& trainer, TrainingLog& log, Events& events,
+                        const WriterFence& fence) {
   try {
     const StopReason reason = trainer.fit();
-    if (trainer.rank() == 0) draw_curves(log, trainer.config());
+    if (trainer.rank() == 0) draw_curves(log, trainer.config(), fence);
     return reason;
   } catch (const std::exception& error) {
     events.failed(trainer, error.what());
-    if (trainer.rank() == 0) draw_curves(log, trainer.config());
+    if (trainer.rank() == 0) draw_curves(log, trainer.config(), fence);
     throw;
   }
 }
@@ -273,8 +278,9 @@ int exit_status_of(StopReason reason) {
 }
 
 /// From the first step to what the log says last.
-void train_logged(Trainer& trainer, TrainingLog& log, Events& events, const World& world) {
-  const StopReason reason = fit_and_draw(trainer, log, events);
+void train_logged(Trainer& trainer, TrainingLog& log, Events& events, const WriterFence& fence,
+                  const World& world) {
+  const StopReason reason = fit_and_draw(trainer, log, events, fence);
   if (exit_status_of(reason) == 0) {  // after a signal there may be little time
     const auto line = compare_weights(weights_digest(trainer.model()), trainer.group());
     if (world.rank == 0) log.plain(line);
@@ -326,7 +332,7 @@ int run_training(const Config& given, World world) {
   log_failure(log, kName, [&] {
     log_start(log, config, parts, world, trainer);
     const auto events = add_callbacks(trainer, log, parts, folder.fence, world, own_results);
-    train_logged(trainer, log, *events, world);
+    train_logged(trainer, log, *events, folder.fence, world);
   });
   return exit_status_of(trainer.stop_reason());
 }

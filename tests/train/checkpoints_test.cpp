@@ -9,7 +9,9 @@
 #include <thread>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/file.h"
 #include "lockstep/checkpoint/training_checkpoint.h"
+#include "lockstep/train/callbacks/results.h"
 #include "lockstep/train/work_together.h"
 #include "tests/support/error_of.h"
 #include "tests/support/temp_folder.h"
@@ -151,6 +153,37 @@ TEST(Checkpoints, AGenerationThatWasGivenUpWritesNoMore) {
   EXPECT_EQ(error.code(), ErrorCode::kMismatch) << error.what();
   EXPECT_EQ(folders_in(dir.path()), std::vector<std::string>{"step_000006"});
   EXPECT_EQ(fs::read_symlink(dir / "latest"), "step_000006");
+}
+
+/// After the first epoch another generation takes the folder over, and then this one evaluates.
+class TakenOverThenJudged final : public Callback {
+ public:
+  explicit TakenOverThenJudged(fs::path dir) : dir_(std::move(dir)) {}
+  void on_epoch(Trainer& trainer, const EpochReport&) override {
+    WriterFence(dir_, "job", 2);
+    write_file_atomically(dir_ / "result.log", kNewer);
+    EvalResult result;
+    result.metrics = {{"acc", 0.5}};
+    trainer.evaluated(result);
+  }
+  static constexpr std::string_view kNewer =
+      "Epoch\tloss\tacc\ttrain_time\teval_time\n1\t2\tNA\t3\tNA\n";
+
+ private:
+  fs::path dir_;
+};
+
+TEST(Results, AGenerationThatWasGivenUpReplacesNoRows) {
+  const TempFolder dir;
+  const WriterFence fence(dir.path(), "job", 1);
+  TinyHooks hooks;
+  hooks.add_callbacks = [&](Trainer& trainer) {
+    trainer.add(std::make_shared<Results>(std::nullopt, fence));
+    trainer.add(std::make_shared<TakenOverThenJudged>(dir.path()));
+  };
+  const auto error = error_of([&] { run_tiny(1, saved_config(dir.path()), hooks); });
+  EXPECT_EQ(error.code(), ErrorCode::kMismatch) << error.what();
+  EXPECT_EQ(read_file(dir / "result.log"), TakenOverThenJudged::kNewer);
 }
 
 // Rank 1's disk takes longer than the group's timeout.

@@ -32,6 +32,7 @@ void Results::on_start(Trainer& trainer) {
   if (trainer.rank() != 0) return;
   const auto& dir = trainer.config().train.ckpt_save_dir;
   keep([&] {
+    fence_.check();
     metrics_.emplace(dir / "metrics.jsonl", trainer.state().step, labels_);
     lost_ = metrics_->lost();
   });
@@ -44,6 +45,7 @@ void Results::keep(const std::function<void()>& writing) {
   try {
     writing();
   } catch (const Error& error) {
+    if (error.code() == ErrorCode::kMismatch) throw;  // another generation's by now
     if (!std::exchange(warned_, true)) log_warn(fmt::format("results are lost: {}", error.what()));
   }
 }
@@ -99,7 +101,10 @@ void Results::on_evaluation(Trainer& trainer, const EvalResult& result) {
   if (!result_log_) return;
   ResultRow row{.epoch = epoch, .metrics = {}, .eval_time = result.seconds};
   for (const auto& [name, value] : result.metrics) row.metrics.emplace_back(value);
-  keep([&] { result_log_->add_evaluation(row); });
+  keep([&] {
+    fence_.check();  // records are only appended, which a file that was replaced does not show
+    result_log_->add_evaluation(row);
+  });
 }
 
 void Results::write_row(Trainer& trainer, ResultRow row) {

@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "lockstep/checkpoint/writer_fence.h"
 #include "lockstep/observe/metrics.h"
 #include "lockstep/observe/result_log.h"
 #include "lockstep/train/trainer.h"
@@ -17,9 +18,11 @@ namespace lockstep {
 /// before Checkpoints: a checkpoint's steps are in the results by then.
 class Results final : public Callback {
  public:
-  /// With labels each record of metrics.jsonl says when it was written, and by which run.
-  explicit Results(std::optional<MetricsLabels> labels = std::nullopt)
-      : labels_(std::move(labels)) {}
+  /// With labels each record of metrics.jsonl says when it was written, and by which run. `fence`:
+  /// of this run's writer. A file is not replaced once a newer generation writes; errors of what
+  /// replaces one: kMismatch.
+  explicit Results(std::optional<MetricsLabels> labels = std::nullopt, const WriterFence& fence = {})
+      : labels_(std::move(labels)), fence_(fence) {}
 
   void on_start(Trainer& trainer) override;
   void on_step(Trainer& trainer, const StepReport& report) override;
@@ -35,6 +38,7 @@ class Results final : public Callback {
   void keep(const std::function<void()>& writing);
 
   std::optional<MetricsLabels> labels_;
+  WriterFence fence_;
   MetricsWriter::Lost lost_;
   std::optional<MetricsWriter> metrics_;
   std::optional<ResultLog> result_log_;
