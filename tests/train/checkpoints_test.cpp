@@ -88,6 +88,23 @@ TEST(Checkpoints, EveryNEpochsAndTheBestAndTheLast) {
             (std::vector<std::string>{"step_000006", "step_000018", "step_000024"}));
 }
 
+TEST(Checkpoints, ATrainingLossThatFallsIsNoReasonToSave) {
+  const TempFolder dir;
+  auto config = saved_config(dir.path());
+  config.system.val_while_train = false;
+  config.train.ckpt_save_epochs = 3;
+  TrainingLog log({.file = {}, .console = false});
+  TinyHooks hooks;
+  hooks.add_callbacks = [&](Trainer& trainer) {
+    trainer.add(std::make_shared<Checkpoints>(log));
+  };
+  const auto state = run_tiny(1, config, hooks)[0].state;
+  EXPECT_EQ(folders_in(dir.path()), (std::vector<std::string>{"step_000018", "step_000024"}));
+  ASSERT_EQ(state.history.size(), 2U) << "of the epochs that are there";
+  EXPECT_EQ(state.best->step, 24) << "the loss falls";
+  EXPECT_EQ(fs::read_symlink(dir / "best"), "step_000024");
+}
+
 TEST(Checkpoints, EqualFilesOfWeightsAreOneFile) {
   for (const std::string format : {"safetensors", "ckpt"}) {
     const TempFolder dir;

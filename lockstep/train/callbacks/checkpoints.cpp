@@ -109,11 +109,14 @@ void Checkpoints::on_evaluation(Trainer& trainer, const EvalResult& result) {
 }
 
 void Checkpoints::on_epoch(Trainer& trainer, const EpochReport& report) {
-  const auto& system = trainer.config().system;
-  if (!system.val_while_train) record(trainer, report.loss);
+  const auto& config = trainer.config();
+  const auto& system = config.system;
+  const bool due = report.epoch % config.train.ckpt_save_epochs == 0 ||
+                   report.epoch == config.scheduler.num_epochs;
+  // The loss falls nearly every epoch: those that are saved anyway are ranked by it.
+  if (!system.val_while_train && due) record(trainer, report.loss);
   unwritten_epoch_ = report.epoch;
   awaits_figure_ = system.val_while_train && !value_ && evaluates_after(system, report.epoch);
-  const bool due = report.epoch % trainer.config().train.ckpt_save_epochs == 0;
   if (due || new_best_) save(trainer);
 }
 
