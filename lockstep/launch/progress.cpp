@@ -56,11 +56,26 @@ double mean_step(double before, double seconds) {
   return before == 0 ? seconds : before + kNewest * (seconds - before);
 }
 
-void write(StepSlot* slot, const StepFigures& figures) {
+/// A slot while it is written.
+class Writing {
+ public:
+  explicit Writing(StepSlot* slot)
+      : slot_(slot), version_(slot->version.load(std::memory_order_relaxed)) {
+    slot_->version.store(version_ + 1, std::memory_order_seq_cst);
+  }
+  ~Writing() { slot_->version.store(version_ + 2, std::memory_order_seq_cst); }
+  Writing(const Writing&) = delete;
+  Writing& operator=(const Writing&) = delete;
+
+ private:
+  StepSlot* slot_;
+  uint32_t version_;
+};
+
+void fill(StepSlot* slot, const StepFigures& figures) {
   const int64_t now = now_ns();
   const bool goes_on = slot->stepped_ns != 0 && figures.step > slot->step;
-  const uint32_t version = slot->version.load(std::memory_order_relaxed);
-  slot->version.store(version + 1, std::memory_order_seq_cst);
+  const Writing writing(slot);
   if (goes_on) {
     const double seconds = static_cast<double>(now - slot->stepped_ns) / 1e9;
     slot->step_seconds =
@@ -74,7 +89,10 @@ void write(StepSlot* slot, const StepFigures& figures) {
   slot->epoch = figures.epoch;
   slot->num_epochs = figures.num_epochs;
   slot->note[figures.note.copy(slot->note, sizeof slot->note - 1)] = 0;
-  slot->version.store(version + 2, std::memory_order_seq_cst);
+}
+
+void write(StepSlot* slot, const StepFigures& figures) {
+  fill(slot, figures);
   slot->mark.store(kStepped, std::memory_order_relaxed);
 }
 
@@ -95,6 +113,22 @@ void report_step() {
 
 void report_step(const StepFigures& figures) {
   if (StepSlot* slot = own_slot()) write(slot, figures);
+}
+
+ReportedWork::ReportedWork(std::string_view what) {
+  StepSlot* slot = own_slot();
+  if (slot == nullptr) return;
+  const Writing writing(slot);
+  slot->work_ns = now_ns();
+  slot->work[what.copy(slot->work, sizeof slot->work - 1)] = 0;
+}
+
+ReportedWork::~ReportedWork() {
+  StepSlot* slot = own_slot();
+  if (slot == nullptr) return;
+  const Writing writing(slot);
+  slot->work[0] = 0;
+  if (slot->stepped_ns != 0) slot->stepped_ns += now_ns() - slot->work_ns;
 }
 
 }  // namespace lockstep

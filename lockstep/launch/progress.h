@@ -30,6 +30,17 @@ struct StepFigures {
 void report_step();
 void report_step(const StepFigures& figures);
 
+/// While it lives, this rank does something else than steps, which may take long: `what` ("evaluation",
+/// at most 23 bytes). `lockstep ps` says so, and takes its time for no step's. One at a time, in the
+/// thread that reports steps.
+class ReportedWork {
+ public:
+  explicit ReportedWork(std::string_view what);
+  ~ReportedWork();
+  ReportedWork(const ReportedWork&) = delete;
+  ReportedWork& operator=(const ReportedWork&) = delete;
+};
+
 // Between workers, their agent and `lockstep ps`: a slot for each worker in memory that outlives
 // it.
 inline constexpr char kStepBoardName[] = "lockstep-steps";
@@ -47,6 +58,8 @@ struct alignas(128) StepSlot {
   char note[48] = {};
   int32_t epoch = 0;
   int32_t num_epochs = 0;
+  int64_t work_ns = 0;  ///< When other work than steps began.
+  char work[24] = {};   ///< Its name; empty: there is none.
 };
 
 }  // namespace lockstep

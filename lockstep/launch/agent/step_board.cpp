@@ -28,6 +28,16 @@ T field(const SlotBytes& slot, size_t offset) {
   return value;
 }
 
+template <size_t size>
+std::string text_field(const SlotBytes& slot, size_t offset) {
+  const auto bytes = field<std::array<char, size>>(slot, offset);
+  std::string text(bytes.data(), ::strnlen(bytes.data(), bytes.size()));
+  for (char& c : text) {
+    if (c < ' ' || c > '~') c = '?';  // a terminal gets it
+  }
+  return text;
+}
+
 std::vector<SlotBytes> read_slots(int board) {
   struct stat status {};
   if (::fstat(board, &status) != 0) return {};
@@ -55,11 +65,9 @@ RankSteps steps_of(const SlotBytes& slot) {
   steps.stepped_ns = field<int64_t>(slot, offsetof(StepSlot, stepped_ns));
   steps.epoch = field<int32_t>(slot, offsetof(StepSlot, epoch));
   steps.num_epochs = field<int32_t>(slot, offsetof(StepSlot, num_epochs));
-  const auto note = field<std::array<char, sizeof(StepSlot::note)>>(slot, offsetof(StepSlot, note));
-  steps.note.assign(note.data(), ::strnlen(note.data(), note.size()));
-  for (char& c : steps.note) {
-    if (c < ' ' || c > '~') c = '?';  // a terminal gets it
-  }
+  steps.note = text_field<sizeof(StepSlot::note)>(slot, offsetof(StepSlot, note));
+  steps.work_ns = field<int64_t>(slot, offsetof(StepSlot, work_ns));
+  steps.work = text_field<sizeof(StepSlot::work)>(slot, offsetof(StepSlot, work));
   return steps;
 }
 
@@ -127,6 +135,8 @@ std::optional<JobProgress> progress_of(const std::vector<RankSteps>& ranks, int6
   const double silent = static_cast<double>(now_ns - first->stepped_ns) / 1e9;
   if (silent > std::max(10.0, 5 * first->step_seconds)) {
     progress.note = fmt::format("no step for {:.0f} s", silent);
+    const double at_work = static_cast<double>(now_ns - first->work_ns) / 1e9;
+    if (!first->work.empty()) progress.note = fmt::format("{} for {:.0f} s", first->work, at_work);
   }
   if (progress.seconds_left < 0 && progress.total > 0 && progress.step_seconds > 0) {
     const auto left = static_cast<double>(std::max<int64_t>(progress.total - progress.step, 0));

@@ -40,6 +40,8 @@ struct RankSteps {
   std::string note = {};
   int epoch = 0;
   int num_epochs = 0;
+  int64_t work_ns = 0;    ///< Since when it does `work`.
+  std::string work = {};  ///< What it does between steps; empty: nothing.
 };
 
 /// Of the workers that have said something; a slot that is being written just now is read again.
@@ -53,7 +55,7 @@ struct JobProgress {
   double loss = 0;    ///< NaN: unknown.
   double seconds_left = -1;
   double step_seconds = 0;  ///< 0: unknown.
-  std::string note = {};    ///< "no step for 40 s", or the worker's own.
+  std::string note = {};    ///< "no step for 40 s", "evaluation for 40 s", or the worker's.
   int epoch = 0;            ///< From 1; 0: unknown.
   int num_epochs = 0;
 };

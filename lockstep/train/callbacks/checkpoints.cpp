@@ -7,6 +7,7 @@
 
 #include "lockstep/checkpoint/module_state.h"
 #include "lockstep/checkpoint/training_checkpoint.h"
+#include "lockstep/launch/progress.h"
 #include "lockstep/train/callbacks/evaluation.h"
 #include "lockstep/train/resume.h"
 #include "lockstep/train/work_together.h"
@@ -171,6 +172,7 @@ void Checkpoints::write_weights(const CheckpointContent& content, const DueWeigh
 void Checkpoints::wait_for_disk(Trainer& trainer) {
   const auto limit = std::chrono::seconds(trainer.config().train.disk_timeout_s);
   const auto& dir = trainer.config().train.ckpt_save_dir;
+  const ReportedWork work("waiting for the disk");
   work_together(trainer.group(), fmt::format("a checkpoint is written to {}", dir.string()), limit,
                 [&] { writer_.wait(); });
   say_notes(trainer);

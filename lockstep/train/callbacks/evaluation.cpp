@@ -1,6 +1,7 @@
 #include "lockstep/train/callbacks/evaluation.h"
 
 #include "lockstep/base/error.h"
+#include "lockstep/launch/progress.h"
 
 namespace lockstep {
 
@@ -17,6 +18,7 @@ void Evaluation::run(Trainer& trainer) {
   hooks.judged = [&](const EvalState& state) { trainer.report_judged(state); };
   std::optional<EvalResult> result;
   {
+    const ReportedWork work("evaluation");
     const AveragedWeights average(trainer);
     result = evaluate(trainer.model(), loader_, samplers_, trainer.group(), trainer.task(),
                       config.system.amp_level, hooks);

@@ -196,6 +196,16 @@ TEST(StepBoard, HoldsWhatAWorkerReports) {
   EXPECT_EQ(ranks[0].epoch, 2);
   EXPECT_EQ(ranks[0].num_epochs, 5);
   EXPECT_EQ(ranks[0].note, std::string(47, 'x'));
+  {
+    const ReportedWork work("evaluation");
+    const auto busy = read_step_board(board.path());
+    EXPECT_EQ(busy[0].work, "evaluation");
+    EXPECT_EQ(busy[0].stepped_ns, ranks[0].stepped_ns);
+    EXPECT_GE(busy[0].work_ns, ranks[0].stepped_ns);
+  }
+  const auto after = read_step_board(board.path());
+  EXPECT_EQ(after[0].work, "");
+  EXPECT_GT(after[0].stepped_ns, ranks[0].stepped_ns) << "its time is no step's";
   EXPECT_TRUE(read_step_board("/nowhere").empty());
   EXPECT_TRUE(read_step_board("").empty());
   ::unsetenv("LOCKSTEP_STEPS");
@@ -211,6 +221,11 @@ TEST(JobProgress, IsThatOfTheFirstRankThatMadeAStep) {
   EXPECT_EQ(progress_of({waits, steps}, 9 * kSecond)->step, 4);
   EXPECT_EQ(progress_of({steps}, 9 * kSecond)->note, "");
   EXPECT_EQ(progress_of({steps}, 40 * kSecond)->note, "no step for 40 s");
+  steps.work = "evaluation";
+  steps.work_ns = 5 * kSecond;
+  EXPECT_EQ(progress_of({steps}, 9 * kSecond)->note, "");
+  EXPECT_EQ(progress_of({steps}, 40 * kSecond)->note, "evaluation for 35 s");
+  steps.work = "";
   steps.step_seconds = 60;
   EXPECT_EQ(progress_of({steps}, 40 * kSecond)->note, "");
   EXPECT_EQ(progress_of({steps}, 0)->seconds_left, 360);
