@@ -249,6 +249,7 @@ StepTimings DdpCore::timings() const {
   StepTimings timings = reducer_->timings();
   timings.forward = forward_ms_;
   timings.buffers = buffers_ms_;
+  if (fold_) timings.folding = fold_->averaging_ms();
   return timings;
 }
 

@@ -2,10 +2,12 @@
 
 #include <ATen/core/grad_mode.h>
 
+#include <chrono>
 #include <utility>
 
 #include "lockstep/base/error.h"
 #include "lockstep/comm/kernels/reduce.h"
+#include "lockstep/parallel/step_timings.h"
 #include "lockstep/tensor/dtype.h"
 
 namespace lockstep {
@@ -100,7 +102,9 @@ void ShardFold::finish(bool alone, bool fold_buffers) {
   if (alone) average_alone();
   push(range_.count - 1, {{}, clone_buffers()});
   set_buffers(fold_buffers ? sums_.front().buffers : base_);
+  const auto begin = std::chrono::steady_clock::now();
   if (fold_buffers) average_.run(range_.total);
+  averaging_ms_ = milliseconds(std::chrono::steady_clock::now() - begin);
   go_home();
   sums_.clear();
   kept_.clear();

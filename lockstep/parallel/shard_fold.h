@@ -48,6 +48,9 @@ class ShardFold {
   /// without `fold_buffers` (a module that is not training) they are as before the step.
   void finish(bool alone, bool fold_buffers);
 
+  /// Of the last finish(): where the buffers of all ranks were awaited and averaged.
+  double averaging_ms() const { return averaging_ms_; }
+
   /// Ends the step early: forgets what was kept and added; the buffers are as before the step.
   void reset();
 
@@ -73,6 +76,7 @@ class ShardFold {
   std::vector<Left> kept_;         ///< By index; empty when nothing accumulates.
   std::vector<Left> sums_;         ///< Of whole nodes of the tree, in order.
   BufferAverage average_;
+  double averaging_ms_ = 0;
 };
 
 }  // namespace lockstep

@@ -30,16 +30,19 @@
 namespace lockstep {
 namespace {
 
-thread_local double collectives_s = 0;  // of this thread
+/// The ranks over which layers take their statistics.
+struct Ranks {
+  ProcessGroup group;
+  std::shared_ptr<CollectiveTime> time;  ///< Of their collectives; null: nobody asks.
 
-/// Runs `call`, a collective, to its end.
-template <class Call>
-void run_timed(const Call& call) {
-  const auto begin = std::chrono::steady_clock::now();
-  call().wait();
-  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
-  collectives_s += took.count();
-}
+  /// Runs `call`, a collective, to its end.
+  template <class Call>
+  void run(const Call& call) const {
+    const auto begin = std::chrono::steady_clock::now();
+    call().wait();
+    if (time) time->add(std::chrono::steady_clock::now() - begin);
+  }
+};
 
 using at::Tensor;
 using torch::autograd::AutogradContext;
@@ -91,14 +94,15 @@ void merge(Moments& sum, const Moments& other) {
 }
 
 /// Of the joined batch, on every rank.
-Moments gather_moments(ProcessGroup& group, const Moments& own) {
+Moments gather_moments(Ranks& ranks, const Moments& own) {
+  ProcessGroup& group = ranks.group;
   const size_t channels = own.mean.size();
   const size_t width = 2 * channels + 1;
   std::vector<double> row = own.mean;
   row.insert(row.end(), own.m2.begin(), own.m2.end());
   row.push_back(own.count);
   std::vector<double> rows(width * static_cast<size_t>(group.size()));
-  run_timed(
+  ranks.run(
       [&] { return group.all_gather(row.data(), rows.data(), std::ssize(row), DType::kFloat64); });
   Moments all{0, std::vector<double>(channels), std::vector<double>(channels)};
   for (auto at = rows.begin(); at != rows.end(); at += static_cast<ptrdiff_t>(width)) {
@@ -109,13 +113,13 @@ Moments gather_moments(ProcessGroup& group, const Moments& own) {
   return all;
 }
 
-Moments joined_moments(ProcessGroup& group, const Tensor& input) {
-  Moments all = gather_moments(group, moments_of(input));
+Moments joined_moments(Ranks& ranks, const Tensor& input) {
+  Moments all = gather_moments(ranks, moments_of(input));
   if (all.count >= 2) return all;
   throw Error(ErrorCode::kInvalidArgument,
               fmt::format("synchronised batch norm needs at least 2 values per channel on all {} "
                           "ranks together in training, but got {}",
-                          group.size(), all.count));
+                          ranks.group.size(), all.count));
 }
 
 void update_running(const Tensor& running_mean, const Tensor& running_var, const Moments& batch,
@@ -138,16 +142,16 @@ Tensor as_channels(const Tensor& vector, const Tensor& input) {
   return vector.view(shape);
 }
 
-struct GroupHolder : torch::CustomClassHolder {
-  explicit GroupHolder(ProcessGroup held) : group(std::move(held)) {}
-  ProcessGroup group;
+struct RanksHolder : torch::CustomClassHolder {
+  explicit RanksHolder(Ranks held) : ranks(std::move(held)) {}
+  Ranks ranks;
 };
 
 struct SyncBatchNormFunction : torch::autograd::Function<SyncBatchNormFunction> {
   static Tensor forward(AutogradContext* context, const Tensor& input, const Tensor& weight,
                         const Tensor& bias, const Tensor& running_mean, const Tensor& running_var,
-                        double momentum, double eps, ProcessGroup group) {
-    const Moments batch = joined_moments(group, input);
+                        double momentum, double eps, Ranks ranks) {
+    const Moments batch = joined_moments(ranks, input);
     update_running(running_mean, running_var, batch, momentum);
     std::vector<double> var = batch.m2;
     for (double& value : var) value /= batch.count;
@@ -158,8 +162,8 @@ struct SyncBatchNormFunction : torch::autograd::Function<SyncBatchNormFunction> 
     context->save_for_backward({input, weight, mean, invstd});
     context->saved_data["count"] = batch.count;
     context->saved_data["eps"] = eps;
-    context->saved_data["group"] =
-        c10::IValue::make_capsule(c10::make_intrusive<GroupHolder>(std::move(group)));
+    context->saved_data["ranks"] =
+        c10::IValue::make_capsule(c10::make_intrusive<RanksHolder>(std::move(ranks)));
     if (input.numel() == 0) return at::empty_like(input);
     // What evaluation does with statistics that are given.
     return std::get<0>(
@@ -183,10 +187,10 @@ struct SyncBatchNormFunction : torch::autograd::Function<SyncBatchNormFunction> 
           context->saved_data["eps"].toDouble(), {false, true, true});
     }
     auto sums = to_doubles(at::cat({grad_weight, grad_bias}));
-    auto capsule = context->saved_data["group"].toCapsule();
-    auto& group = static_cast<GroupHolder&>(*capsule).group;
-    run_timed([&] {
-      return group.all_reduce(sums.data(), std::ssize(sums), DType::kFloat64, ReduceOp::kSum);
+    auto capsule = context->saved_data["ranks"].toCapsule();
+    auto& ranks = static_cast<RanksHolder&>(*capsule).ranks;
+    ranks.run([&] {
+      return ranks.group.all_reduce(sums.data(), std::ssize(sums), DType::kFloat64, ReduceOp::kSum);
     });
     const Tensor all = to_tensor(std::move(sums), mean) / context->saved_data["count"].toDouble();
     const auto halves = all.chunk(2);
@@ -211,18 +215,18 @@ struct SyncBatchNormFunction : torch::autograd::Function<SyncBatchNormFunction> 
 /// That tensor keeps the group, which so ends with the last of its layers.
 class ConvertedLayers {
  public:
-  void add(const Tensor& key, const std::shared_ptr<ProcessGroup>& group) {
-    keep_with(key, group);
+  void add(const Tensor& key, const std::shared_ptr<Ranks>& ranks) {
+    keep_with(key, ranks);
     const MutexLock lock(mutex_);
     std::erase_if(layers_, [](const auto& item) { return item.second.key.expired(); });
     layers_.insert_or_assign(key.unsafeGetTensorImpl(),
-                             Layer{WeakKey(key.getIntrusivePtr()), group});
+                             Layer{WeakKey(key.getIntrusivePtr()), ranks});
   }
   /// Null for another layer.
-  std::shared_ptr<ProcessGroup> find(const Tensor& key) {
+  std::shared_ptr<Ranks> find(const Tensor& key) {
     const MutexLock lock(mutex_);
     const auto found = layers_.find(key.unsafeGetTensorImpl());
-    return found == layers_.end() ? nullptr : found->second.group.lock();
+    return found == layers_.end() ? nullptr : found->second.ranks.lock();
   }
 
  private:
@@ -230,7 +234,7 @@ class ConvertedLayers {
   struct Layer {
     // Weak: no new tensor can have the address while this is here, and none is kept from going.
     WeakKey key;
-    std::weak_ptr<ProcessGroup> group;
+    std::weak_ptr<Ranks> ranks;
   };
   Mutex mutex_;
   std::map<const c10::TensorImpl*, Layer> layers_ LOCKSTEP_GUARDED_BY(mutex_);
@@ -241,6 +245,21 @@ ConvertedLayers& converted_layers() {
   return layers;
 }
 
+Tensor norm_over(const Ranks& ranks, const Tensor& input, const Tensor& weight, const Tensor& bias,
+                 const Tensor& running_mean, const Tensor& running_var, double momentum,
+                 double eps) {
+  if (input.element_size() > 2) {
+    return SyncBatchNormFunction::apply(input, weight, bias, running_mean, running_var, momentum,
+                                        eps, ranks);
+  }
+  const auto widened = [](const Tensor& tensor) {
+    return tensor.defined() ? tensor.to(at::kFloat) : tensor;
+  };
+  return SyncBatchNormFunction::apply(widened(input), widened(weight), widened(bias), running_mean,
+                                      running_var, momentum, eps, ranks)
+      .to(input.scalar_type());
+}
+
 /// Stands before libtorch's aten::batch_norm.
 Tensor batch_norm(const Tensor& input, const c10::optional<Tensor>& weight,
                   const c10::optional<Tensor>& bias, const c10::optional<Tensor>& running_mean,
@@ -248,10 +267,10 @@ Tensor batch_norm(const Tensor& input, const c10::optional<Tensor>& weight,
                   double eps, bool cudnn_enabled) {
   const auto value = [](const c10::optional<Tensor>& tensor) { return tensor.value_or(Tensor()); };
   const Tensor key = value(running_mean).defined() ? value(running_mean) : value(weight);
-  const auto group = training && key.defined() ? converted_layers().find(key) : nullptr;
-  if (group) {
-    return sync_batch_norm(*group, input, value(weight), value(bias), value(running_mean),
-                           value(running_var), momentum, eps);
+  const auto ranks = training && key.defined() ? converted_layers().find(key) : nullptr;
+  if (ranks) {
+    return norm_over(*ranks, input, value(weight), value(bias), value(running_mean),
+                     value(running_var), momentum, eps);
   }
   return at::native::batch_norm(input, weight, bias, running_mean, running_var, training, momentum,
                                 eps, cudnn_enabled);
@@ -297,16 +316,7 @@ std::optional<Tensor> key_of(const std::string& name, torch::nn::Module& module)
 Tensor sync_batch_norm(const ProcessGroup& group, const Tensor& input, const Tensor& weight,
                        const Tensor& bias, const Tensor& running_mean, const Tensor& running_var,
                        double momentum, double eps) {
-  if (input.element_size() > 2) {
-    return SyncBatchNormFunction::apply(input, weight, bias, running_mean, running_var, momentum,
-                                        eps, group);
-  }
-  const auto widened = [](const Tensor& tensor) {
-    return tensor.defined() ? tensor.to(at::kFloat) : tensor;
-  };
-  return SyncBatchNormFunction::apply(widened(input), widened(weight), widened(bias), running_mean,
-                                      running_var, momentum, eps, group)
-      .to(input.scalar_type());
+  return norm_over({group, nullptr}, input, weight, bias, running_mean, running_var, momentum, eps);
 }
 
 Tensor SyncBatchNormImpl::forward(const Tensor& input) {
@@ -338,11 +348,8 @@ void SyncBatchNormImpl::_check_input_dim(const Tensor& input) {
                           input.dim() < 2 ? "" : fmt::format(" with {} channels", input.size(1))));
 }
 
-double sync_batch_norm_seconds() {
-  return collectives_s;
-}
-
-int convert_sync_batchnorm(torch::nn::Module& module, const ProcessGroup& group) {
+int convert_sync_batchnorm(torch::nn::Module& module, const ProcessGroup& group,
+                           std::shared_ptr<CollectiveTime> time) {
   std::vector<Tensor> keys;
   if (auto key = key_of("", module)) keys.push_back(*key);
   for (const auto& child : module.named_modules("", /*include_self=*/false)) {
@@ -351,7 +358,7 @@ int convert_sync_batchnorm(torch::nn::Module& module, const ProcessGroup& group)
   if (keys.empty() || group.size() == 1) return static_cast<int>(keys.size());
   std::vector<int> ranks(static_cast<size_t>(group.size()));
   std::iota(ranks.begin(), ranks.end(), 0);
-  const auto own = std::make_shared<ProcessGroup>(group.subgroup(ranks));
+  const auto own = std::make_shared<Ranks>(Ranks{group.subgroup(ranks), std::move(time)});
   stand_before_batch_norm();
   for (const Tensor& key : keys) converted_layers().add(key, own);
   return static_cast<int>(keys.size());

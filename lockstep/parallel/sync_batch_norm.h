@@ -5,6 +5,11 @@
 #include <torch/nn/modules/batchnorm.h>
 #include <torch/nn/pimpl.h>
 
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+
 #include "lockstep/comm/process_group.h"
 
 namespace lockstep {
@@ -30,6 +35,17 @@ at::Tensor sync_batch_norm(const ProcessGroup& group, const at::Tensor& input,
                            const at::Tensor& weight, const at::Tensor& bias,
                            const at::Tensor& running_mean, const at::Tensor& running_var,
                            double momentum, double eps);
+
+/// What layers have spent so far in collectives, waiting for slower ranks included, in whatever
+/// thread: a device's backward has one of its own.
+class CollectiveTime {
+ public:
+  void add(std::chrono::nanoseconds time) { ns_ += time.count(); }
+  double seconds() const { return static_cast<double>(ns_) / 1e9; }
+
+ private:
+  std::atomic<int64_t> ns_ = 0;
+};
 
 /// torch::nn::BatchNorm1d, 2d and 3d over all ranks of a group: SyncBatchNorm(num_features, group)
 /// or SyncBatchNorm(options, group). The same parameters and buffers, names and evaluation. In a
@@ -63,11 +79,9 @@ TORCH_MODULE(SyncBatchNorm);
 /// the module to a type or device keeps it. A layer still refuses, as libtorch's do, a batch of
 /// exactly one value per channel on a rank; SyncBatchNorm does not.
 /// Not together with DistributedDataParallel::join().
+/// `time`, where given, gets what the layers spend in collectives from now on.
 /// Errors: kInvalidArgument for a layer with neither statistics nor weight, naming it.
-int convert_sync_batchnorm(torch::nn::Module& module, const ProcessGroup& group);
-
-/// What this thread has spent so far in the collectives of synchronised batch norm, waiting for
-/// slower ranks included. On a CPU that is where forward and backward run.
-double sync_batch_norm_seconds();
+int convert_sync_batchnorm(torch::nn::Module& module, const ProcessGroup& group,
+                           std::shared_ptr<CollectiveTime> time = nullptr);
 
 }  // namespace lockstep

@@ -35,8 +35,9 @@ DdpOptions ddp_options(const ParallelConfig& config) {
   return options;
 }
 
-void synchronise_batch_norm(Model& model, const ProcessGroup& group) {
-  if (convert_sync_batchnorm(model, group) > 0) return;
+void synchronise_batch_norm(Model& model, const ProcessGroup& group,
+                            std::shared_ptr<CollectiveTime> time) {
+  if (convert_sync_batchnorm(model, group, std::move(time)) > 0) return;
   throw Error(ErrorCode::kInvalidArgument,
               "parallel.sync_bn is True, but the network has no batch norm layer");
 }
@@ -62,7 +63,7 @@ Trainer::Trainer(TrainerParts parts, TrainingState state, const AveragingState& 
       samples_a_shard_(parts_.samplers.front().num_samples()),
       steps_per_epoch_(parts_.loader.num_batches(samples_a_shard_ * shards().count)) {
   if (parts_.masters) make_masters_equal();
-  if (config().parallel.sync_bn) synchronise_batch_norm(*parts_.model, parts_.group);
+  if (config().parallel.sync_bn) synchronise_batch_norm(*parts_.model, parts_.group, norm_time_);
   if (config().system.val_while_train) {
     check_main_indicator(config().metric.main_indicator, task().metric_names());
   }

@@ -17,6 +17,7 @@
 #include "lockstep/models/model.h"
 #include "lockstep/parallel/distributed_data_parallel.h"
 #include "lockstep/parallel/distributed_sampler.h"
+#include "lockstep/parallel/sync_batch_norm.h"
 #include "lockstep/train/config/config.h"
 #include "lockstep/train/ema.h"
 #include "lockstep/train/evaluate.h"
@@ -225,6 +226,8 @@ class Trainer {
   bool bad_loss_ = false;                   // in that step
   int drops_in_a_row_ = 0;
   std::chrono::steady_clock::time_point together_;  // when all ranks last were, in agree()
+  /// Of synchronised batch norm's collectives, so far.
+  std::shared_ptr<CollectiveTime> norm_time_ = std::make_shared<CollectiveTime>();
   WaitSums recent_waits_;
 };
 

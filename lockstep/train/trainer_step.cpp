@@ -12,7 +12,6 @@
 #include "lockstep/amp/gradients.h"
 #include "lockstep/base/error.h"
 #include "lockstep/launch/progress.h"
-#include "lockstep/parallel/sync_batch_norm.h"
 #include "lockstep/train/optim/clip.h"
 #include "lockstep/train/optim/optimizer.h"
 #include "lockstep/train/resume.h"
@@ -56,7 +55,7 @@ StepReport Trainer::micro_step(const Batch& batch) {
   StepReport report{.epoch = state_.epoch + 1, .steps_per_epoch = steps_per_epoch_};
   keep_buffers(slot);
   Losses losses;
-  const double norm_begin_s = sync_batch_norm_seconds();
+  const double norm_begin_s = norm_time_->seconds();
   if (slot.last) {
     losses = forward_backward(batch, slot);
     report.timings = ddp_.timings();
@@ -64,8 +63,9 @@ StepReport Trainer::micro_step(const Batch& batch) {
     const auto hold = ddp_.no_sync();
     losses = forward_backward(batch, slot);
   }
-  const double together_s = (report.timings.comm_exposed + report.timings.buffers) / 1000 +
-                            sync_batch_norm_seconds() - norm_begin_s;
+  const auto& timings = report.timings;
+  const double together_s = (timings.comm_exposed + timings.buffers + timings.folding) / 1000 +
+                            norm_time_->seconds() - norm_begin_s;
   const auto agreed = agree(losses, slot.last && gradients_overflow(), batch, together_s);
   report.waits = agreed.waits;
   report.loss = agreed.loss;

@@ -9,8 +9,10 @@
 #include <torch/nn/modules/linear.h>
 
 #include <fstream>
+#include <memory>
 #include <mutex>
 #include <string>
+#include <thread>
 
 #include "lockstep/parallel/distributed_data_parallel.h"
 #include "lockstep/tensor/collectives.h"
@@ -265,6 +267,21 @@ TEST(ConvertSyncBatchNorm, TrainsAnyModuleAsOneProcessWouldOnTheJoinedBatch) {
   Net other = seeded_net();  // not one of the converted, in the same process
   other->forward(images).square().mean().backward();
   EXPECT_FALSE(other->norm->weight.grad().equal(torch::zeros({4}, torch::kDouble)));
+}
+
+// As a device's backward has a thread of its own.
+TEST(ConvertSyncBatchNorm, TheTimeOfItsCollectivesIsCountedInEveryThread) {
+  run_rank_threads(2, [](World world) {
+    Net net = seeded_net();
+    const auto time = std::make_shared<CollectiveTime>();
+    EXPECT_EQ(convert_sync_batchnorm(*net, ProcessGroup::create(world), time), 2);
+    const auto loss =
+        net->forward(joined_images(torch::kDouble).narrow(0, 3 * world.rank, 3)).sum();
+    const double forward_s = time->seconds();
+    EXPECT_GT(forward_s, 0);
+    std::thread([&] { loss.backward(); }).join();
+    EXPECT_GT(time->seconds(), forward_s);
+  });
 }
 
 /// Segments of groups that are in this process's memory.

@@ -148,6 +148,21 @@ TEST(Trainer, ReportsWhereTheTimeOfAnAveragedStepWent) {
   }
 }
 
+TEST(Trainer, TheAveragingOfBuffersOverShardsIsTimeTogether) {
+  for (const int64_t shards : {0, 2}) {
+    auto config = tiny_config();
+    config.parallel.shards = shards;
+    std::array<std::vector<StepTimings>, 2> of_rank;
+    run_tiny(2, config, {.add_callbacks = [&](Trainer& trainer) {
+               auto& list = of_rank[static_cast<size_t>(trainer.rank())];
+               trainer.add(std::make_shared<Timekeeper>(list));
+             }});
+    for (const auto& list : of_rank) {
+      for (const auto& timings : list) EXPECT_EQ(timings.folding > 0, shards > 0);
+    }
+  }
+}
+
 /// Takes its time on one rank; sums the waits of all.
 struct Straggler final : Callback {
   Straggler(int slow_rank, std::array<WaitSums, 2>& to) : slow(slow_rank), of_rank(to) {}
