@@ -126,6 +126,23 @@ TEST(DoctorChecks, ClocksLessWhatTheMeasurementIsOff) {
   EXPECT_EQ(skew(3600, 0.1), "fail clocks: h2: 3600.0 s ahead\n");
 }
 
+TEST(DoctorChecks, HostsThatAreBusyWithSomethingElse) {
+  const auto busy = [](double pressure, double load) {
+    return after([&](Findings& all) {
+      all.hosts[1].facts.cpu_pressure = pressure;
+      all.hosts[1].facts.load = load;
+      all.hosts[1].facts.cores = 4;
+    });
+  };
+  EXPECT_EQ(busy(19, 30), "");
+  EXPECT_EQ(busy(35, 9),
+            "warn load: h2: busy: processes wait for a core 35 % of the time (load 9.0 on 4 "
+            "cores)\n");
+  EXPECT_EQ(busy(-1, 5.9), "");
+  EXPECT_EQ(busy(-1, 6), "warn load: h2: busy: load 6.0 on 4 cores\n");
+  EXPECT_EQ(busy(-1, -1), "") << "not told";
+}
+
 TEST(DoctorChecks, KernelSettings) {
   EXPECT_EQ(after([](Findings& all) { all.hosts[0].facts.somaxconn = 128; }),
             "warn backlogs: h1: net.core.somaxconn is 128, below 1024: connections can fail at "

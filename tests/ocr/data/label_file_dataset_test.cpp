@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <ctime>
 #include <fstream>
 #include <set>
 
@@ -108,6 +109,36 @@ TEST(LabelFileDataset, AMillionLinesTakeMemoryForTheirPlacesAlone) {
   EXPECT_LT(resident_bytes() - before, 100 << 20);
   ASSERT_EQ(data.size(), 1'000'000);
   EXPECT_EQ(data.load(999'999).label, "the text that stands in picture number 999999");
+}
+
+/// The most that was in memory since the last call.
+int64_t peak_bytes() {
+  int64_t kib = 0;
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with("VmHWM:")) kib = std::stol(line.substr(6));
+  }
+  std::ofstream("/proc/self/clear_refs") << 5;
+  return kib << 10;
+}
+
+TEST(LabelFileDataset, TwoMillionLinesAreShuffledQuicklyAndInLittleMemory) {
+  const TempDir dir;
+  write_set(dir, "a", 1);
+  constexpr int kLines = 2'000'000;
+  {
+    std::ofstream file(dir / "a.txt", std::ios::binary);
+    for (int i = 0; i < kLines; ++i) file << "image_0.png\tpicture number " << i << "\n";
+  }
+  peak_bytes();
+  const int64_t before = resident_bytes();
+  const auto begin = std::clock();  // of this process alone, whatever else the machine does
+  const LabelFileDataset data(
+      {.data_dirs = {dir / "a"}, .label_files = {dir / "a.txt"}, .shuffle = true, .seed = 3});
+  EXPECT_LT(static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC, 3);
+  EXPECT_LT(peak_bytes() - before, 200 << 20);
+  EXPECT_EQ(data.size(), kLines);
+  EXPECT_NE(data.load(0).label, "picture number 0");
 }
 
 TEST(LabelFileDataset, AFileOfWhichNothingCanBeUsedIsRefused) {
