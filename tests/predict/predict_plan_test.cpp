@@ -1,5 +1,9 @@
 #include "lockstep/predict/predict_plan.h"
 
+#include <gtest/gtest.h>
+
+#include <limits>
+
 #include "lockstep/predict/class_line.h"
 #include "tests/data/errors.h"
 #include "tests/data/temp_dir.h"
@@ -167,6 +171,15 @@ TEST(ClassLine, HasTheMostProbableFirst) {
             "x.png\t[{\"label\": \"b\\\"\", \"class\": 1, \"probability\": 0.500000}, "
             "{\"label\": \"a\", \"class\": 0, \"probability\": 0.250000}, "
             "{\"label\": \"c\", \"class\": 2, \"probability\": 0.250000}]");
+}
+
+TEST(ClassLine, IsJsonWhateverTheNetworkAndTheNamesSay) {
+  const float none = std::numeric_limits<float>::quiet_NaN();
+  EXPECT_EQ(class_line("x.png", std::vector<float>{none, 0.25F, none, 0.5F}, {"a", "\xff", "c", "d"}),
+            "x.png\t[{\"label\": \"d\", \"class\": 3, \"probability\": 0.500000}, "
+            "{\"label\": \"\xef\xbf\xbd\", \"class\": 1, \"probability\": 0.250000}, "
+            "{\"label\": \"a\", \"class\": 0, \"probability\": null}, "
+            "{\"label\": \"c\", \"class\": 2, \"probability\": null}]");
 }
 
 TEST(PicturePipeline, IsThatOfEvaluationWithoutLabels) {
