@@ -5,7 +5,9 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <atomic>
 #include <chrono>
+#include <future>
 #include <thread>
 
 #include "lockstep/base/error.h"
@@ -138,6 +140,41 @@ TEST(Checkpoints, ContentIsACopy) {
   write_checkpoint(dir.path(), content, {});
   load_checkpoint(dir.path(), model, optimizer, "tiny");
   EXPECT_TRUE(model.first->weight.equal(before));
+}
+
+/// Lets the writer go on once `step` is done.
+class Release final : public Callback {
+ public:
+  Release(int64_t step, std::promise<void>& done) : step_(step), done_(done) {}
+  void on_step(Trainer& trainer, const StepReport&) override {
+    if (trainer.state().step == step_) done_.set_value();
+  }
+
+ private:
+  int64_t step_;
+  std::promise<void>& done_;
+};
+
+TEST(Checkpoints, TrainingGoesOnWhileOneIsWritten) {
+  const TempFolder dir;
+  auto config = saved_config(dir.path());
+  config.system.val_while_train = false;
+  config.scheduler.num_epochs = 2;
+  TrainingLog log({.file = {}, .console = false});
+  std::promise<void> done;
+  const auto later_steps = done.get_future().share();
+  std::atomic<bool> in_time = true;
+  TinyHooks hooks;
+  hooks.add_callbacks = [&](Trainer& trainer) {
+    // The checkpoint of step 6 is written when step 11 is done: the next is due after step 12.
+    trainer.add(std::make_shared<Checkpoints>(log, WriterFence(), [&] {
+      if (later_steps.wait_for(60s) != std::future_status::ready) in_time = false;
+    }));
+    trainer.add(std::make_shared<Release>(11, done));
+  };
+  run_tiny(1, config, hooks);
+  EXPECT_TRUE(in_time);
+  EXPECT_EQ(folders_in(dir.path()), (std::vector<std::string>{"step_000006", "step_000012"}));
 }
 
 /// After `step` another generation takes the folder over.

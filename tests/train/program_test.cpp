@@ -380,6 +380,19 @@ TEST_F(Program, CheckPrintsThePlanAndTouchesNothing) {
   EXPECT_FALSE(fs::exists(folder_ / "out"));
 }
 
+// 2 samples x (4 + 1) batches x (3 + 4) planes x 128 x 128 x 4 bytes: with its four maps.
+TEST_F(Program, CheckCountsTheMapsOfADetectorsBatches) {
+  const auto result =
+      run(lockstep_program() + " train -c " + std::getenv("LOCKSTEP_SOURCE_DIR") +
+          "/configs/det/dbnet/db_r18_synth.yaml --check -o train.loader.batch_size=2 "
+          "train.loader.num_workers=1 train.loader.prefetch_size=4 "
+          "\"train.dataset.transform_pipeline=[{DecodeImage: {img_mode: RGB}}, {DetLabelEncode: }, "
+          "{RandomCropWithBBox: {crop_size: [128, 128]}}, {ValidatePolygons: }, {ShrinkBinaryMap: "
+          "}, {BorderMap: }, {NormalizeImage: }, {ToCHWImage: }]\"");
+  ASSERT_EQ(result.status, 0) << result.err;
+  EXPECT_NE(result.out.find(" + batches 4.4 MiB;"), std::string::npos) << result.out;
+}
+
 TEST_F(Program, RanksOfSeveralThreadsStartWarm) {
   const auto done =
       run("env OMP_NUM_THREADS=2 " + lockstep_program() + " run --nproc_per_node 2 -- " +

@@ -190,6 +190,7 @@ void Checkpoints::save(Trainer& trainer) {
     writer_.submit([this, content = saved_, due = take_due_weights(), best = new_best_,
                     dir = trainer.config().train.ckpt_save_dir,
                     policy = checkpoint_policy(trainer.config())] {
+      if (before_writing_) before_writing_();
       // Files of weights first: who goes on from the checkpoint takes them for written.
       const auto folder = write_checkpoint(
           dir, *content, policy, fence_,

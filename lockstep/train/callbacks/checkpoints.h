@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -34,9 +35,11 @@ KeepPolicy keep_policy(const Config& config);
 /// checkpoints the newest and the best are kept.
 class Checkpoints final : public Callback {
  public:
-  /// `fence`: of this run's writer, on rank 0.
-  explicit Checkpoints(TrainingLog& log, const WriterFence& fence = {})
-      : log_(log), fence_(fence) {}
+  /// `fence`: of this run's writer, on rank 0. `before_writing`, for tests: called by the thread
+  /// that writes, for each checkpoint.
+  explicit Checkpoints(TrainingLog& log, const WriterFence& fence = {},
+                       std::function<void()> before_writing = nullptr)
+      : log_(log), fence_(fence), before_writing_(std::move(before_writing)) {}
 
   void on_start(Trainer& trainer) override;
   void on_step(Trainer& trainer, const StepReport& report) override;
@@ -68,6 +71,7 @@ class Checkpoints final : public Callback {
 
   TrainingLog& log_;
   WriterFence fence_;
+  std::function<void()> before_writing_;
   std::optional<int64_t> saved_step_;  // in this folder, or gone on from
   bool saved_here_ = false;            // by this run
   bool changed_ = false;               // an evaluation came after the last save
