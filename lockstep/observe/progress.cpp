@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <sys/ioctl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,6 +10,7 @@
 #include <vector>
 
 #include "lockstep/base/env.h"
+#include "lockstep/base/pipe_name.h"
 
 namespace lockstep {
 namespace {
@@ -74,8 +74,8 @@ int columns_of(const std::vector<Piece>& pieces) {
 
 /// Of the terminal behind a `lockstep run` that reads this pipe; 0: there is none.
 int width_behind(int fd) {
-  struct stat status {};
-  if (::fstat(fd, &status) != 0 || !S_ISFIFO(status.st_mode)) return 0;
+  const std::string pipe = pipe_name(fd);  // a worker may put another one in between (| tee)
+  if (pipe.empty() || pipe != env_or("LOCKSTEP_TERMINAL_PIPE", "")) return 0;
   return std::clamp(std::atoi(env_or("LOCKSTEP_TERMINAL", "0").c_str()), 0, 1000);
 }
 

@@ -370,6 +370,7 @@ TEST(Run, ATerminalHasTheBarAtItsFootAndWorkersKnowOfIt) {
   const Folder folder;
   const std::string command =
       built_program("lockstep") + " run --nproc_per_node 2 -- sh -c '[ $RANK = 1 ] && { " + kAwait +
+      " [ $(stat -Lc %d:%i /proc/$$/fd/2) = $LOCKSTEP_TERMINAL_PIPE ] &&"
       " echo columns $LOCKSTEP_TERMINAL; exit 0; }; printf \"\\r33%%\"; until [ -e $DONE.2 ]; do "
       "sleep 0.01; done; printf \"\\r99%%\\n\"'";
   Launched run({"/usr/bin/script", "-qefc", command, "/dev/null"},

@@ -7,6 +7,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "lockstep/base/pipe_name.h"
 #include "lockstep/base/unique_fd.h"
 
 namespace lockstep {
@@ -191,15 +192,23 @@ TEST(ProgressLine, PipedItIsALineNowAndThen) {
 }
 
 TEST(ProgressLine, APipeToATerminalIsOne) {
-  ::setenv("LOCKSTEP_TERMINAL", "61", 1);
   Pipe pipe;
+  ::setenv("LOCKSTEP_TERMINAL", "61", 1);
+  ::setenv("LOCKSTEP_TERMINAL_PIPE", pipe_name(pipe.fd()).c_str(), 1);
   {
     ProgressLine line(pipe.fd());
     line.update(example());
     EXPECT_EQ(pipe.read(), "\r" + format_progress(example(), 60) + "\x1b[K");
   }
   EXPECT_EQ(pipe.read(), "\n");
+  Pipe other;  // as of `2>&1 | tee log`
+  {
+    ProgressLine line(other.fd());
+    line.update(example());
+  }
+  EXPECT_EQ(other.read().find('\r'), std::string::npos);
   ::unsetenv("LOCKSTEP_TERMINAL");
+  ::unsetenv("LOCKSTEP_TERMINAL_PIPE");
 }
 
 TEST(ProgressLine, SaysNothingWhenUnwanted) {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/pipe_name.h"
 #include "lockstep/base/text.h"
 #include "lockstep/launch/cpu_topology.h"
 #include "lockstep/launch/identity.h"
@@ -68,8 +69,10 @@ void set_own(Environment* environment, const JobPlan& plan, int local_rank,
   if (!options.flight_dir.empty()) (*environment)["LOCKSTEP_FLIGHT_DIR"] = options.flight_dir;
   if (!options.local_addr.empty()) (*environment)["LOCKSTEP_ADDRESS"] = options.local_addr;
   environment->erase("LOCKSTEP_TERMINAL");
+  environment->erase("LOCKSTEP_TERMINAL_PIPE");
   if (options.terminal_columns > 0) {
     (*environment)["LOCKSTEP_TERMINAL"] = text(options.terminal_columns);
+    (*environment)["LOCKSTEP_TERMINAL_PIPE"] = pipe_name(options.stderr_fd);
   }
   environment->erase(kCpusVariable);
   environment->erase(kCpuSharersVariable);

@@ -43,6 +43,7 @@ struct WorkerEnvOptions {
   std::string agent;                ///< LOCKSTEP_AGENT.
   std::string steps;                ///< LOCKSTEP_STEPS: see StepBoard::path().
   int terminal_columns = 0;         ///< LOCKSTEP_TERMINAL: where stderr is shown; 0: no terminal.
+  int stderr_fd = -1;               ///< LOCKSTEP_TERMINAL_PIPE, with it: the worker's end.
   bool virtual_local_rank = false;  ///< LOCAL_RANK 0 and one device, as --virtual_local_rank.
   int cores = 1;                    ///< Of this node, to share among its ranks.
   std::vector<int> cpus;            ///< LOCKSTEP_CPUS: to which it is bound; empty: to none.

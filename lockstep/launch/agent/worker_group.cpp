@@ -114,6 +114,7 @@ Environment WorkerGroup::environment_of(int local_rank) const {
   const auto& all = setup_.options->cpus_of_ranks;
   options.cpu_sharers = static_cast<int>(std::count(all.begin(), all.end(), options.cpus));
   options.terminal_columns = setup_.terminal_columns;
+  options.stderr_fd = workers_[static_cast<size_t>(local_rank)].err->worker_end();
   if (!log_folder_.empty()) {
     options.flight_dir = std::filesystem::absolute(log_folder_).string();
   }
