@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 
 #include <fstream>
@@ -19,10 +20,15 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// A pipe that is read only when asked for.
-class UnreadPipe {
+/// A pipe or a terminal that is read only when asked for.
+class UnreadEnd {
  public:
-  explicit UnreadPipe(std::string path) : path_(std::move(path)) {
+  /// Of a pipe at `path`, which is made; "": of a terminal.
+  explicit UnreadEnd(std::string path) : path_(std::move(path)) {
+    if (path_.empty()) {
+      open_terminal();
+      return;
+    }
     if (::mkfifo(path_.c_str(), 0600) != 0) throw std::runtime_error("mkfifo " + path_);
     end_.reset(::open(path_.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
   }
@@ -35,7 +41,7 @@ class UnreadPipe {
   }
   /// Nothing more goes in.
   bool full() const {
-    const UniqueFd writer(::open(path_.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC));
+    const UniqueFd writer(::open(path_.c_str(), O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
     pollfd item{writer.get(), POLLOUT, 0};
     return ::poll(&item, 1, 0) == 0;
   }
@@ -46,9 +52,31 @@ class UnreadPipe {
   }
 
  private:
+  void open_terminal() {
+    end_.reset(::posix_openpt(O_RDWR | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+    char name[64];
+    if (::grantpt(end_.get()) != 0 || ::unlockpt(end_.get()) != 0 ||
+        ::ptsname_r(end_.get(), name, sizeof name) != 0) {
+      throw std::runtime_error("make a terminal");
+    }
+    path_ = name;
+    keep_.reset(::open(name, O_RDWR | O_NOCTTY | O_CLOEXEC));
+  }
+
   std::string path_;
   UniqueFd end_;
+  UniqueFd keep_;  ///< A terminal that nobody has open is gone.
 };
+
+/// Of a pipe, and of a terminal.
+class Unread : public ::testing::TestWithParam<const char*> {
+ protected:
+  std::string path() const { return *GetParam() == '\0' ? "" : folder_ / GetParam(); }
+  const TempFolder folder_;
+};
+INSTANTIATE_TEST_SUITE_P(Ends, Unread, ::testing::Values("pipe", ""), [](const auto& each) {
+  return each.index == 0 ? "Pipe" : "Terminal";
+});
 
 bool in_time(const std::function<bool()>& done) {
   for (const auto deadline = Deadline::after(60s); !done(); std::this_thread::sleep_for(5ms)) {
@@ -67,11 +95,10 @@ void send_request(int port) {
                Error);
 }
 
-TEST(Unread, AStrangersRequestDoesNotEndTheJob) {
-  const TempFolder folder;
-  const UnreadPipe pipe(folder / "pipe");
+TEST_P(Unread, AStrangersRequestDoesNotEndTheJob) {
+  const UnreadEnd end(path());
   const HeldPort port;
-  const std::string go = folder / "go";
+  const std::string go = folder_ / "go";
   const std::string worker =
       "[ $RANK = 1 ] || seq 30000; until [ -e " + go + " ]; do sleep 0.05; done";
   const auto words = [&](const std::string& rank) {
@@ -79,28 +106,27 @@ TEST(Unread, AStrangersRequestDoesNotEndTheJob) {
                  {"--nnodes", "2", "--node_rank", rank, "--master_addr", "127.0.0.1",
                   "--master_port", std::to_string(port.number())});
   };
-  Launched first(pipe.into(words("0")), {{"LOCKSTEP_HOST_ID", "a"}});
+  Launched first(end.into(words("0")), {{"LOCKSTEP_HOST_ID", "a"}});
   Launched second(words("1"), {{"LOCKSTEP_HOST_ID", "b"}});
-  ASSERT_TRUE(in_time([&] { return pipe.full(); }));
+  ASSERT_TRUE(in_time([&] { return end.full(); }));
   send_request(port.number());
   std::ofstream(go).put('\n');
   EXPECT_EQ(second.wait(), 0) << second.err();
   EXPECT_TRUE(in_time([&] {
-    pipe.read_away();
+    end.read_away();
     return first.wait(0s) == 0;
   })) << "node 0's agent does not end once it is read";
 }
 
-TEST(Unread, WorkersThatDoNotEndAreKilledAllTheSame) {
-  const TempFolder folder;
-  const UnreadPipe pipe(folder / "pipe");
-  const std::string worker = "trap '' TERM; echo $$ >" + std::string(folder / "pid") +
+TEST_P(Unread, WorkersThatDoNotEndAreKilledAllTheSame) {
+  const UnreadEnd end(path());
+  const std::string worker = "trap '' TERM; echo $$ >" + std::string(folder_ / "pid") +
                              "; seq 30000; while :; do sleep 0.05; done";
   // The agent says whom it waits for after 3 s.
-  Launched run(pipe.into(shell(1, worker, {"--shutdown_timeout", "3.2"})));
-  ASSERT_TRUE(in_time([&] { return pipe.full(); }));
+  Launched run(end.into(shell(1, worker, {"--shutdown_timeout", "3.2"})));
+  ASSERT_TRUE(in_time([&] { return end.full(); }));
   pid_t pid = 0;
-  std::ifstream(folder / "pid") >> pid;
+  std::ifstream(folder_ / "pid") >> pid;
   ASSERT_GT(pid, 0);
   run.send(SIGTERM);
   EXPECT_TRUE(in_time([&] { return ::kill(pid, 0) != 0; })) << "the worker lives on";

@@ -31,13 +31,15 @@ bool writable(int fd, int wait_ms) {
   }
 }
 
-/// A pipe by a description of its own that never blocks: between poll() and write() another process
-/// may fill it. Empty for all else, and where that may not be done.
+/// A pipe or terminal by a description of its own that never blocks: a terminal is called writable
+/// while any room is left, and a pipe may be filled between poll() and write(). Empty for all else,
+/// and where that may not be done.
 UniqueFd open_without_waiting(int fd) {
   struct stat status {};
-  if (::fstat(fd, &status) != 0 || !S_ISFIFO(status.st_mode)) return {};
+  if (::fstat(fd, &status) != 0) return {};
+  if (!S_ISFIFO(status.st_mode) && ::isatty(fd) != 1) return {};
   const std::string path = fmt::format("/proc/self/fd/{}", fd);
-  return UniqueFd(::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC));
+  return UniqueFd(::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
 }
 
 }  // namespace
@@ -60,6 +62,7 @@ Console::Console(const ConsoleKind& kind) : kind_(kind) {
     Stream& stream = streams_[index(fd)];
     stream.fd = fd;
     stream.own = open_without_waiting(fd);
+    if (!stream.own && ::isatty(fd) == 1) stream.pump = std::make_unique<TerminalPump>(fd);
   }
 }
 
@@ -158,7 +161,7 @@ void Console::draw_foot() {
 }
 
 void Console::flush(Stream* stream) {
-  const int fd = stream->own ? stream->own.get() : stream->fd;
+  const int fd = stream->target();
   while (!stream->lines.empty()) {
     if (!writable(fd, 0)) return;
     std::string chunk = stream->lines.front().substr(stream->written, PIPE_BUF);
@@ -171,6 +174,7 @@ void Console::flush(Stream* stream) {
     if (put < 0 && errno == EINTR) continue;
     if (put < 0 && errno == EAGAIN) return;
     if (put < 0) {
+      if (stream->pump && stream->pump->error() != 0) errno = stream->pump->error();
       stream->broken = errno == EPIPE;
       if (!stream->broken && failure_.empty()) {
         failure_ =
@@ -212,8 +216,10 @@ void Console::drain() {
 }
 
 int Console::waiting() const {
-  if (!streams_[0].lines.empty()) return STDOUT_FILENO;
-  return streams_[1].lines.empty() ? -1 : STDERR_FILENO;
+  for (const Stream& stream : streams_) {
+    if (!stream.lines.empty()) return stream.target();
+  }
+  return -1;
 }
 
 int Console::waiting_stream() const {

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <deque>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "lockstep/base/mutex.h"
 #include "lockstep/base/unique_fd.h"
 #include "lockstep/launch/agent/output/recent_text.h"
+#include "lockstep/launch/agent/terminal_pump.h"
 
 namespace lockstep {
 
@@ -76,13 +78,16 @@ class Console {
  private:
   struct Stream {
     int fd = -1;
-    UniqueFd own;  ///< The same pipe, opened anew so that writing never waits.
+    UniqueFd own;  ///< The same pipe or terminal, opened anew so that writing never waits.
+    std::unique_ptr<TerminalPump> pump;  ///< A terminal that could not be opened anew.
     std::deque<std::string> lines;
     size_t written = 0;  ///< Of the first line.
     size_t bytes = 0;    ///< Of all lines.
     bool broken = false;
     bool open = false;
     RecentText recent;
+
+    int target() const { return own ? own.get() : pump ? pump->fd() : fd; }
   };
   static size_t index(int stream) { return static_cast<size_t>(stream - 1); }
   std::string end_of_open(int stream) LOCKSTEP_REQUIRES(mutex_);

@@ -19,7 +19,7 @@ constexpr int kSocketFailed = 6;
 constexpr int kOptionSocket = 8;
 constexpr int kOptionUser = 9;
 
-void* open_library() {
+void* open_munge() {
   if (void* library = ::dlopen("libmunge.so.2", RTLD_NOW | RTLD_LOCAL)) return library;
   throw Error(ErrorCode::kUnavailable, "libmunge.so.2 is not installed");
 }
@@ -68,7 +68,7 @@ struct Munge::Functions {
 };
 
 const Munge& Munge::get() {
-  static const Munge munge(open_library());
+  static const Munge munge(open_munge());
   return munge;
 }
 
