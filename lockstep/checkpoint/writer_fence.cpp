@@ -8,11 +8,13 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cerrno>
 #include <fstream>
 #include <vector>
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/file.h"
+#include "lockstep/base/generation_token.h"
 #include "lockstep/base/text.h"
 #include "lockstep/base/unique_fd.h"
 #include "lockstep/checkpoint/sha256.h"
@@ -75,6 +77,17 @@ std::optional<int64_t> generation_of_mark(const std::string& file, const std::st
   return generation;
 }
 
+std::string mark_name(const WriterName& writer) {
+  return fmt::format("{}{}-{}", kMark, writer.job, writer.generation);
+}
+
+/// The token in a mark; empty where there is none (any more).
+std::string read_mark(const fs::path& mark) {
+  std::string token;
+  std::getline(std::ifstream(mark), token);
+  return token;
+}
+
 std::vector<std::string> names_in(const fs::path& dir) {
   std::vector<std::string> names;
   std::error_code error;
@@ -123,16 +136,16 @@ bool is_left_over(const WriterName& writer, const WriterName& own) {
   return of_this_host && start_of(writer.pid) != writer.start;
 }
 
-WriterFence::WriterFence(const fs::path& dir, const std::string& job_id, int64_t generation)
-    : dir_(dir), name_(WriterName::own(job_id, generation)) {
+WriterFence::WriterFence(const fs::path& dir, const std::string& job_id, int64_t generation,
+                         std::string token)
+    : dir_(dir), name_(WriterName::own(job_id, generation)), token_(std::move(token)) {
   const auto names = names_in(dir_);
-  if (generation > 1) check();
-  const fs::path mark = dir_ / fmt::format("{}{}-{}", kMark, name_.job, generation);
-  const UniqueFd made(::open(mark.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
-  if (!made) throw io_error("create " + mark.string());
+  look(generation == 1);
+  leave_mark();
+  const std::string own = mark_name(name_);
   for (const auto& name : names) {
     const auto earlier = generation_of_mark(name, name_.job);
-    const bool is_mark = name.starts_with(kMark) && name != mark.filename();
+    const bool is_mark = name.starts_with(kMark) && name != own;
     if (is_mark && (generation == 1 || (earlier && *earlier < generation))) {
       ::unlink((dir_ / name).c_str());
     }
@@ -140,16 +153,56 @@ WriterFence::WriterFence(const fs::path& dir, const std::string& job_id, int64_t
   sync_folder(dir_);
 }
 
-void WriterFence::check() const {
-  if (dir_.empty()) return;
+void WriterFence::refuse_if_replaced(const fs::path& dir, const std::string& job_id,
+                                     int64_t generation, const std::string& token) {
+  if (!fs::is_directory(dir)) return;
+  WriterFence fence;
+  fence.dir_ = dir;
+  fence.name_ = WriterName::own(job_id, generation);
+  fence.token_ = token;
+  fence.look(generation == 1);
+}
+
+/// Of two that come at the same time one makes the file. What it has not written yet is no token
+/// that the other knows, so that one gives way.
+void WriterFence::leave_mark() const {
+  const fs::path mark = dir_ / mark_name(name_);
+  const bool anew = name_.generation == 1;  // what an earlier launch left was looked at
+  if (anew && read_mark(mark) != token_) ::unlink(mark.c_str());
+  const UniqueFd made(::open(mark.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
+  if (!made && errno == EEXIST) return check();
+  if (!made) throw io_error("create " + mark.string());
+  const auto size = static_cast<ssize_t>(token_.size());
+  if (::write(made.get(), token_.data(), token_.size()) != size || ::fsync(made.get()) != 0) {
+    throw io_error("write " + mark.string());
+  }
+}
+
+/// A job begins where another of its name, of an earlier launch, had come further.
+bool WriterFence::replaced_by(const std::string& file, int64_t generation, bool begins) const {
+  if (generation < name_.generation) return false;
+  const std::string token = read_mark(dir_ / file);
+  if (begins && (token_.empty() || launch_of(token) != launch_of(token_))) return false;
+  return generation > name_.generation || token != token_;
+}
+
+void WriterFence::look(bool begins) const {
   for (const auto& name : names_in(dir_)) {
     const auto other = generation_of_mark(name, name_.job);
-    if (!other || *other <= name_.generation) continue;
+    if (!other || !replaced_by(name, *other, begins)) continue;
     throw Error(ErrorCode::kMismatch,
-                fmt::format("generation {} of this job writes into {}: this process is one of "
-                            "generation {}, which was given up, and ends",
-                            *other, dir_.string(), name_.generation));
+                *other == name_.generation
+                    ? fmt::format("another half of this job, cut off from this one, writes into {} "
+                                  "as generation {} too: this process gives way, and ends",
+                                  dir_.string(), *other)
+                    : fmt::format("generation {} of this job writes into {}: this process is one "
+                                  "of generation {}, which was given up, and ends",
+                                  *other, dir_.string(), name_.generation));
   }
+}
+
+void WriterFence::check() const {
+  if (!dir_.empty()) look(false);
 }
 
 std::string WriterFence::hidden(const std::string& name) const {

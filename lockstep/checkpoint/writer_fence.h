@@ -2,7 +2,9 @@
 // One writer at a time in a folder of results, also where the one before it is cut off or stopped
 // and does not know that it was replaced.
 //
-// A job is started anew as generation 2, 3, ... Its writer leaves DIR/.writer-JOB-G behind, then
+// A job is started anew as generation 2, 3, ... Its writer leaves DIR/.writer-JOB-G behind, with
+// the token of its generation: where a job falls into halves, each makes a generation of that
+// number, and the one that comes first stays. The writer then
 // removes what earlier generations had half written, and only then looks what to go on from. A
 // writer checks, between filling a hidden folder and giving it its name, that no newer generation
 // has left its mark. So what an older one gives a name to was there before the newer one looked,
@@ -44,19 +46,30 @@ class WriterFence {
   /// Of a program that is no job's: nothing is newer.
   WriterFence() : name_(WriterName::own()) {}
   /// Leaves the mark of a generation (from 1) of a job in `dir`, which exists, and takes those of
-  /// earlier ones away. Generation 1 takes all away: it is a job's beginning. Errors: kMismatch
-  /// when a newer generation has been here; kIo.
-  WriterFence(const std::filesystem::path& dir, const std::string& job_id, int64_t generation);
+  /// earlier ones away. Generation 1 takes all away, as a job's beginning, but those of its own
+  /// launch. `token`: "LAUNCH-LEADER" as launch/agent/worker_env.h has it; empty: there is none.
+  /// Errors: kMismatch when a newer generation, or another of this number, has been here; kIo.
+  WriterFence(const std::filesystem::path& dir, const std::string& job_id, int64_t generation,
+              std::string token = "");
 
-  /// Errors: kMismatch naming the newer generation. Cost: a look into the folder.
+  /// What the constructor does first, without leaving a mark. A folder that is not there is free.
+  static void refuse_if_replaced(const std::filesystem::path& dir, const std::string& job_id,
+                                 int64_t generation, const std::string& token);
+
+  /// Errors: kMismatch naming the newer generation. Cost: a look into the folder, and at a mark.
   void check() const;
   /// ".NAME.tmp-" and this writer.
   std::string hidden(const std::string& name) const;
   const WriterName& name() const { return name_; }
 
  private:
+  bool replaced_by(const std::string& file, int64_t generation, bool begins) const;
+  void look(bool begins) const;
+  void leave_mark() const;
+
   std::filesystem::path dir_;  // empty: outside of jobs
   WriterName name_;
+  std::string token_;
 };
 
 }  // namespace lockstep

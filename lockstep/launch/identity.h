@@ -42,7 +42,6 @@ struct Identity {
   int num_nodes = 1;
   int restart_count = 0;
   std::string job_id = "none";
-  std::string launch_id;  ///< See World::launch_id.
   std::string secret;
   Wire wire = Wire::kPlain;  ///< Of the store where the ranks meet.
   /// The secret only tells jobs apart: LOCKSTEP_INSECURE=1 let them meet without a real one.

@@ -96,7 +96,6 @@ void take_identity(const Identity& id, World* world) {
   world->restart_count = id.restart_count;
   world->launcher = id.launcher;
   world->job_id = id.job_id;
-  world->launch_id = id.launch_id;
   world->secret = id.secret;
 }
 
@@ -136,6 +135,9 @@ void agree_on_secret(Store& store, Identity* id, Deadline deadline) {
 World join_as(Identity id, const Environment& environment, Deadline deadline) {
   World world;
   world.generation = generation_of(environment, id);
+  const auto token = environment.find("LOCKSTEP_GENERATION_TOKEN");
+  if (id.meeting == MeetingWay::kAgent && token != environment.end())
+    world.generation_token = token->second;
   world.host_id = this_host_id();
   world.store = with_prefix(meet_store(environment, &id, deadline),
                             fmt::format("generation_{}", world.generation));

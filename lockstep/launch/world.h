@@ -25,15 +25,15 @@ struct World {
   int num_nodes = 1;
   int restart_count = 0;  ///< How often this job's workers were started again.
   int generation = 1;     ///< Starts of this job's workers so far, also after nodes came or left.
+  /// Tells generations of one number apart (base/generation_token.h). Empty where the launcher
+  /// gives none: only `lockstep run` does.
+  std::string generation_token;
   int threads = 1;        ///< Intra-op threads of this rank: its share of the host's cores.
   /// Index of this rank's accelerator among those it may see: the local rank, 0 where it sees just
   /// one, what the launcher assigns (DEVICE_ID); -1 where *_VISIBLE_DEVICES hides all.
   int device = 0;
   std::string launcher = "none";  ///< Name of the source; "spawn" (as threads) or "none".
   std::string job_id = "none";
-  /// Random text, the same in all generations of this job and in no other job, whatever its id.
-  /// Empty where the launcher gives none: only `lockstep run` does.
-  std::string launch_id;
   std::string secret;   ///< Job secret, where there is another rank: given, or made by rank 0.
   std::string host_id;  ///< Equal for ranks that can share memory (kernel and pid namespace).
   std::string address = "127.0.0.1";  ///< Where other ranks reach this one.

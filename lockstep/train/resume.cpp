@@ -7,6 +7,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/file.h"
 #include "lockstep/base/folder.h"
+#include "lockstep/base/generation_token.h"
 
 namespace lockstep {
 
@@ -19,8 +20,8 @@ constexpr char kJobFile[] = ".job";
 
 /// Of a job, in all its generations. Its id alone may be that of another job, started another day.
 std::string name_of(const World& world) {
-  return world.launch_id.empty() ? world.job_id
-                                 : fmt::format("{} {}", world.job_id, world.launch_id);
+  const std::string launch = launch_of(world.generation_token);
+  return launch.empty() ? world.job_id : fmt::format("{} {}", world.job_id, launch);
 }
 
 std::string averaging_file(int rank) {
@@ -54,7 +55,7 @@ bool finds_own_results(const Config& config, const World& world, ProcessGroup& g
 }
 
 WriterFence fence_results(const Config& config, const World& world) {
-  return {config.train.ckpt_save_dir, name_of(world), world.generation};
+  return {config.train.ckpt_save_dir, world.job_id, world.generation, world.generation_token};
 }
 
 WriterFence mark_results(const Config& config, const World& world) {

@@ -99,13 +99,11 @@ PreparedFolder prepare_on_disk(const Config& config, const RunParts& parts, cons
   const auto& dir = config.train.ckpt_save_dir;
   PreparedFolder prepared;
   prepared.lock = hold_folder(config, world);
+  WriterFence::refuse_if_replaced(dir, world.job_id, world.generation, world.generation_token);
   // Those of another run would be counted, and deleted, as if they were this one's.
   const bool goes_on = own_results || (!parts.resumed.from.empty() &&
                                        is_checkpoint_of(parts.resumed.from, dir));
-  if (!goes_on) {
-    if (fs::is_directory(dir)) fence_results(config, world);  // a newer generation's stay
-    prepared.moved = move_earlier_results(dir);
-  }
+  if (!goes_on) prepared.moved = move_earlier_results(dir);
   make_folder(dir);
   const bool stays = prepared.moved.empty() || prepared.moved.parent_path() == without_slash(dir);
   if (!prepared.lock || !stays) prepared.lock = hold_folder(config, world);

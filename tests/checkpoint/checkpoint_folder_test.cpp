@@ -253,6 +253,43 @@ TEST(WriterFence, ALaterGenerationThatComesLateFindsOut) {
   EXPECT_EQ(names_in(dir.path()).size(), 1U);
 }
 
+// Both reach the folder's server, and each has made a generation of the same number.
+TEST(WriterFence, OfTwoHalvesOfAJobOneStays) {
+  const TempFolder dir;
+  const WriterFence before(dir.path(), "job", 1, "launch-a");
+  const WriterFence half(dir.path(), "job", 2, "launch-b");
+  const Error error = error_of([&] { WriterFence(dir.path(), "job", 2, "launch-c"); });
+  EXPECT_EQ(error.code(), ErrorCode::kMismatch);
+  EXPECT_NE(std::string(error.what()).find("another half of this job"), std::string::npos)
+      << error.what();
+  half.check();
+  const WriterFence again(dir.path(), "job", 2, "launch-b");  // its results are here too
+  again.check();
+  const WriterFence third(dir.path(), "job", 3, "launch-c");
+  EXPECT_EQ(error_of([&] { half.check(); }).code(), ErrorCode::kMismatch);
+  EXPECT_EQ(names_in(dir.path()).size(), 1U) << "one mark";
+}
+
+// It was stopped before it had looked at the folder, and given up.
+TEST(WriterFence, ALateFirstGenerationTakesNothingAway) {
+  const TempFolder dir;
+  const WriterFence second(dir.path(), "job", 2, "launch-b");
+  const auto refused = [&](const std::string& token) {
+    return error_of([&] { WriterFence::refuse_if_replaced(dir.path(), "job", 1, token); }).code();
+  };
+  EXPECT_EQ(refused("launch-a"), ErrorCode::kMismatch);
+  EXPECT_EQ(error_of([&] { WriterFence(dir.path(), "job", 1, "launch-a"); }).code(),
+            ErrorCode::kMismatch);
+  second.check();
+  EXPECT_EQ(names_in(dir.path()).size(), 1U);
+  WriterFence::refuse_if_replaced(dir.path(), "job", 1, "another-a");
+  WriterFence::refuse_if_replaced(dir / "none", "job", 1, "launch-a");
+  const WriterFence anew(dir.path(), "job", 1, "another-a");  // a job of that name begins anew
+  anew.check();
+  EXPECT_EQ(names_in(dir.path()).size(), 1U);
+  EXPECT_EQ(read_file(dir / names_in(dir.path())[0]), "another-a");
+}
+
 TEST(CheckpointFolder, EqualFilesAreOne) {
   const TempFolder dir;
   write_file_atomically(dir / "a", "abc");

@@ -99,7 +99,6 @@ TEST(RankPlan, DisagreementNamesBothNodes) {
 JobPlan two_nodes() {
   JobPlan plan;
   plan.run_id = "run";
-  plan.launch_id = "a1b2c3";
   plan.node_rank = 1;
   plan.num_nodes = 2;
   plan.ranks = plan_ranks({{"a", 2, 2, "x"}, {"b", 2, 3, "x"}})[1];
@@ -128,7 +127,6 @@ TEST(WorkerEnvironment, IsWhatTheWorkersIdentityIsReadFrom) {
     EXPECT_EQ(id.node_rank, 1);
     EXPECT_EQ(id.num_nodes, 2);
     EXPECT_EQ(id.job_id, "run");
-    EXPECT_EQ(id.launch_id, *launcher == '\0' ? "a1b2c3" : "");
   }
   EXPECT_EQ(environment.at("ROLE_RANK"), "4");
   EXPECT_EQ(environment.at("OMP_NUM_THREADS"), "2");

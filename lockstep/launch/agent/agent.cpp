@@ -337,7 +337,7 @@ void Agent::act(const PublishGone&) {
   // Also those that left their groups: no two generations run side by side.
   kill_remaining_children({guard_->pid(), starter_.server()});
   workers_->close_output();
-  rendezvous_->gone();
+  rendezvous_->gone(workers_->steps() == Steps::kSome);
   ask_ = true;
 }
 

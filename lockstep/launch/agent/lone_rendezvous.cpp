@@ -3,6 +3,7 @@
 
 #include "lockstep/base/auth.h"
 #include "lockstep/base/deadline.h"
+#include "lockstep/base/generation_token.h"
 #include "lockstep/launch/agent/machine.h"
 #include "lockstep/launch/agent/rendezvous.h"
 #include "lockstep/launch/agent/reserved_port.h"
@@ -17,7 +18,6 @@ class LoneRendezvous final : public Rendezvous {
   LoneRendezvous(const RunOptions& options, const std::string& secret)
       : options_(options), secret_(secret.empty() ? make_job_secret() : secret) {
     plan_.run_id = options_.run_id.empty() ? make_run_id() : options_.run_id;
-    plan_.launch_id = make_launch_id();
     const NodeOffer offer = {host_name(), 1, options_.nproc_per_node, options_.role};
     plan_.ranks = plan_ranks({offer})[0];
     plan_.host = offer.host;
@@ -25,6 +25,7 @@ class LoneRendezvous final : public Rendezvous {
     plan_.secret = secret_;
     plan_.master_addr = options_.master_addr;
     plan_.max_restarts = options_.max_restarts;
+    plan_.token = generation_token(make_token_part(), "");
   }
 
   std::optional<JobPlan> join() override { return open_places(); }
@@ -50,7 +51,7 @@ class LoneRendezvous final : public Rendezvous {
   }
 
   void done() override { news_.end = JobEnd{}; }
-  void gone() override {}
+  void gone(bool) override {}
   void leave(int) override {}
 
   std::optional<JobPlan> next() override {

@@ -23,8 +23,4 @@ std::string make_run_id() {
   return fmt::format("{}-{}", text, make_job_secret().substr(0, 4));
 }
 
-std::string make_launch_id() {
-  return make_job_secret().substr(0, 16);
-}
-
 }  // namespace lockstep

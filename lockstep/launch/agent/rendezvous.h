@@ -67,7 +67,8 @@ class Rendezvous {
   virtual void failed(const Failure& failure) = 0;
 
   virtual void done() = 0;  ///< All workers here ended well.
-  virtual void gone() = 0;  ///< After failed() or news().leave: all workers here have ended.
+  /// After failed() or news().leave: all workers here have ended. `stepped`: one had made a step.
+  virtual void gone(bool stepped) = 0;
   virtual void leave(int signal) = 0;  ///< This node was told to end by a signal.
 
   /// The next generation's plan, once it is there.
@@ -89,7 +90,5 @@ std::unique_ptr<Rendezvous> make_rendezvous(const RunOptions& options, const std
 
 /// "20261120-103741-a1b2": a run's id where none is given; sorts by time.
 std::string make_run_id();
-/// Random text: see World::launch_id.
-std::string make_launch_id();
 
 }  // namespace lockstep

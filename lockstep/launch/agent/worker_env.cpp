@@ -57,10 +57,10 @@ void set_own(Environment* environment, const JobPlan& plan, int local_rank,
                     {"LOCKSTEP_NODE_RANK", text(plan.node_rank)},
                     {"LOCKSTEP_NUM_NODES", text(plan.num_nodes)},
                     {"LOCKSTEP_GENERATION", text(plan.generation)},
+                    {"LOCKSTEP_GENERATION_TOKEN", plan.token},
                     {"LOCKSTEP_RESTART_COUNT", text(plan.restart_count)},
                     {"LOCKSTEP_AGENT", options.agent},
                     {"LOCKSTEP_STEPS", options.steps},
-                    {"LOCKSTEP_LAUNCH_ID", plan.launch_id},
                     {"LOCKSTEP_RUN_ID", plan.run_id}});
   environment->erase("LOCKSTEP_TLS");  // nothing of a job on one host leaves it
   if (plan.wire == Wire::kTls) (*environment)["LOCKSTEP_TLS"] = "1";

@@ -16,7 +16,6 @@ namespace lockstep {
 /// of nodes.
 struct JobPlan {
   std::string run_id;
-  std::string launch_id;  ///< See World::launch_id.
   int node_rank = 0;
   std::string host;  ///< This node's, for messages.
   NodeRanks ranks;   ///< This node's.
@@ -28,7 +27,11 @@ struct JobPlan {
   std::string master_addr;   ///< For torch's own store, which rank 0 serves.
   int master_port = 0;
   int generation = 1;     ///< Of the workers: each start of all of them is one.
+  std::string token;      ///< base/generation_token.h.
   int restart_count = 0;  ///< Generations that a failure ended.
+  int early_failures = 0;  ///< These three as RestartRecord has them.
+  int failures_in_a_row = 0;
+  bool stepped = false;
   int max_restarts = 0;
 };
 

@@ -49,6 +49,7 @@ class WorkerGroup {
   WorkerGroup(const WorkerGroup&) = delete;
   WorkerGroup& operator=(const WorkerGroup&) = delete;
 
+  Steps steps() const { return steps_.steps(); }
   /// Path of what they report of their steps.
   std::string steps_path() const { return steps_.path(); }
   int size() const { return static_cast<int>(workers_.size()); }

@@ -59,7 +59,7 @@ class ElasticRendezvous final : public Rendezvous {
   JobNews news() override { return standing_.news(); }
   void failed(const Failure& failure) override { standing_.failed(failure); }
   void done() override { standing_.ended_work(NodeWork::kDone); }
-  void gone() override { standing_.ended_work(NodeWork::kIdle); }
+  void gone(bool stepped) override { standing_.ended_work(NodeWork::kIdle, stepped); }
   void leave(int signal) override { standing_.leave(signal); }
   std::optional<JobPlan> next() override { return standing_.next(); }
 

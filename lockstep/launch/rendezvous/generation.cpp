@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "lockstep/base/generation_token.h"
+#include "lockstep/launch/agent/worker_env.h"
 #include "lockstep/launch/rendezvous/limits.h"
 #include "lockstep/launch/rendezvous/node_order.h"
 
@@ -41,10 +43,13 @@ NodePlan common_plan(const MembershipState& state, const std::vector<Entry*>& no
                      const std::vector<NodeRanks>& ranks) {
   NodePlan plan;
   plan.generation = state.generation;
+  plan.token = generation_token(state.launch, state.rules.token);
   plan.restart_count = state.restarts.restarts;
+  plan.early_failures = std::min(state.restarts.early_failures, kMaxRestarts);
+  plan.failures_in_a_row = std::min(state.restarts.in_a_row, kMaxRestarts);
+  plan.stepped = state.restarts.stepped;
   plan.max_restarts = state.rules.max_restarts;
   plan.run_id = state.rules.run_id;
-  plan.launch_id = state.launch_id.empty() ? state.rules.launch_id : state.launch_id;
   plan.num_nodes = static_cast<int>(nodes.size());
   plan.world_size = world_size(ranks);
   const Offer& first = nodes[0]->second.offer;
@@ -64,6 +69,7 @@ PublishPlans make_generation(MembershipState* state) {
   const std::vector<NodeRanks> ranks = ranks_of(nodes);
   state->generation = ++state->newest;
   state->inherited = false;
+  if (state->launch.empty()) state->launch = state->rules.token;
   NodePlan plan = common_plan(*state, nodes, ranks);
   PublishPlans plans;
   for (size_t i = 0; i < nodes.size(); ++i) {

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <climits>
 
+#include "lockstep/base/generation_token.h"
+#include "lockstep/launch/agent/worker_env.h"
 #include "lockstep/launch/rendezvous/admission.h"
 #include "lockstep/launch/rendezvous/job_steps.h"
 #include "lockstep/launch/rendezvous/waiting_text.h"
@@ -86,8 +88,11 @@ void inherit(MembershipState* state, const Offer& offer) {
   if (offer.generation <= state->generation) return;
   state->generation = offer.generation;
   state->inherited = true;
-  state->launch_id = offer.launch_id;
-  state->restarts.restarts = std::max(state->restarts.restarts, offer.restart_count);
+  state->launch = launch_of(offer.token);
+  RestartRecord& restarts = state->restarts;
+  restarts.restarts = std::max(restarts.restarts, offer.restart_count);
+  restarts.early_failures = offer.early_failures;
+  restarts.in_a_row = offer.failures_in_a_row;
   state->expected_nodes = std::min(offer.num_nodes - 1, state->rules.max_nodes);
 }
 
@@ -99,7 +104,7 @@ void begin_anew_without_heirs(MembershipState* state) {
   if (!state->inherited || std::any_of(agents.begin(), agents.end(), is_heir)) return;
   state->inherited = false;
   state->generation = 0;
-  state->launch_id.clear();
+  state->launch.clear();
   state->restarts = {};
   state->expected_nodes = 0;
 }
@@ -113,6 +118,7 @@ void update(MembershipState* state, Agent* agent, const Offer& offer) {
   agent->node_rank = offer.last_rank;
   state->newest = std::max(state->newest, offer.generation);
   if (state->state == State::kForming) inherit(state, offer);
+  state->restarts.stepped = state->restarts.stepped || offer.stepped;
 }
 
 /// A member is told to end by its user.

@@ -43,7 +43,7 @@ struct MembershipRules {
   std::chrono::milliseconds batch{1000};      ///< From a newcomer to the generation it begins.
   std::chrono::milliseconds say_after{5000};  ///< Until users are told who is awaited, and again.
   std::string run_id;
-  std::string launch_id;  ///< Of a job that begins.
+  std::string token;  ///< This leader's, of generation_token().
   std::string mark;   ///< Of this job's secret.
   std::string place;  ///< Where agents meet, for messages.
   std::string role;   ///< The leader's own, and the program of that role's ranks.
@@ -78,7 +78,7 @@ struct MembershipState {
   int64_t generation = 0;  ///< The present or the last.
   int64_t newest = 0;      ///< That was ever heard of; the next is one more.
   bool inherited = false;  ///< Forming: `generation` is of an earlier leader, by what agents said.
-  std::string launch_id;  ///< Of the job that an earlier leader began; empty: that of the rules.
+  std::string launch;      ///< Of generation_token(); empty: this leader's first generation is one.
   RestartRecord restarts;
   /// Forming: of those that take part already, as many are expected to offer themselves anew.
   int expected_nodes = 0;

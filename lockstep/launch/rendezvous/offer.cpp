@@ -30,7 +30,10 @@ std::string to_json(const Offer& offer) {
                          {"last_rank", offer.last_rank},
                          {"num_nodes", offer.num_nodes},
                          {"restart_count", offer.restart_count},
-                         {"launch_id", cut(offer.launch_id, kMaxName)},
+                         {"token", cut(offer.token, kMaxName)},
+                         {"stepped", offer.stepped ? 1 : 0},
+                         {"early_failures", offer.early_failures},
+                         {"failures_in_a_row", offer.failures_in_a_row},
                          {"work", static_cast<int>(offer.work)},
                          {"leaving", offer.leaving}};
   if (offer.node_rank) json["node_rank"] = *offer.node_rank;
@@ -55,7 +58,10 @@ Offer offer_from_json(std::string_view text) {
   offer.last_rank = small_member(json, "last_rank", -1, kMaxNodes - 1);
   offer.num_nodes = small_member(json, "num_nodes", 0, kMaxNodes);
   offer.restart_count = small_member(json, "restart_count", 0, kMaxRestarts);
-  offer.launch_id = text_member(json, "launch_id", kMaxName);
+  offer.token = text_member(json, "token", kMaxName);
+  offer.stepped = small_member(json, "stepped", 0, 1) == 1;
+  offer.early_failures = small_member(json, "early_failures", 0, kMaxRestarts);
+  offer.failures_in_a_row = small_member(json, "failures_in_a_row", 0, kMaxRestarts);
   offer.work = static_cast<NodeWork>(small_member(json, "work", 0, 2));
   offer.leaving = small_member(json, "leaving", 0, 64);
   if (json.contains("node_rank")) {

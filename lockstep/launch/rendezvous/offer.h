@@ -36,8 +36,11 @@ struct Offer {
   int64_t generation = 0;  ///< The last it has taken part in; 0: none.
   int last_rank = -1;      ///< Its node rank in that.
   int num_nodes = 0;       ///< Of that.
-  int restart_count = 0;   ///< Of that.
-  std::string launch_id;   ///< Of that: see World::launch_id.
+  int restart_count = 0;   ///< Of that, as all to failures_in_a_row: see NodePlan.
+  std::string token;
+  bool stepped = false;  ///< Also when its own workers have made steps since.
+  int early_failures = 0;
+  int failures_in_a_row = 0;
   NodeWork work = NodeWork::kIdle;
   int leaving = 0;  ///< The signal by which the user ends this node; 0: none.
 

@@ -6,6 +6,7 @@
 #include <thread>
 #include <utility>
 
+#include "lockstep/base/generation_token.h"
 #include "lockstep/base/log.h"
 #include "lockstep/launch/rendezvous/keys.h"
 #include "lockstep/launch/rendezvous/limits.h"
@@ -135,7 +136,7 @@ MembershipRules Participant::rules() const {
   rules.not_before = alone_until_;
   // A job that goes on keeps the name that was made up for it.
   rules.run_id = plan_ ? plan_->run_id : options_.run_id.empty() ? make_run_id() : options_.run_id;
-  rules.launch_id = plan_ ? plan_->launch_id : make_launch_id();
+  rules.token = make_token_part();
   rules.mark = secret_mark(secret_, options_.wire);
   rules.place = place_->name();
   const Offer own = offer_from_json(to_json(standing_->offer()));  // texts as others' come here
@@ -331,7 +332,6 @@ void Participant::begin(const NodePlan& plan) {
   }
   JobPlan job;
   job.run_id = plan.run_id;
-  job.launch_id = plan.launch_id;
   job.node_rank = plan.node_rank;
   job.host = standing_->offer().host;
   job.ranks = plan.ranks;
@@ -343,7 +343,11 @@ void Participant::begin(const NodePlan& plan) {
   job.master_addr = plan.torch.host;
   job.master_port = plan.torch.port;
   job.generation = static_cast<int>(plan.generation);
+  job.token = plan.token;
   job.restart_count = plan.restart_count;
+  job.early_failures = plan.early_failures;
+  job.failures_in_a_row = plan.failures_in_a_row;
+  job.stepped = plan.stepped;
   job.max_restarts = plan.max_restarts;
   standing_->take_plan(std::move(job));
   give_sign();

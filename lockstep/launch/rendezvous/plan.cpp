@@ -50,10 +50,13 @@ std::string to_json(const NodePlan& plan) {
   nlohmann::json successors = nlohmann::json::array();
   for (const Endpoint& each : plan.successors) successors.push_back(endpoint_json(each));
   return to_text({{"generation", plan.generation},
+                  {"token", cut(plan.token, kMaxName)},
                   {"restart_count", plan.restart_count},
+                  {"early_failures", plan.early_failures},
+                  {"failures_in_a_row", plan.failures_in_a_row},
+                  {"stepped", plan.stepped ? 1 : 0},
                   {"max_restarts", plan.max_restarts},
                   {"run_id", cut(plan.run_id, kMaxName)},
-                  {"launch_id", cut(plan.launch_id, kMaxName)},
                   {"node_rank", plan.node_rank},
                   {"num_nodes", plan.num_nodes},
                   {"world_size", plan.world_size},
@@ -71,9 +74,12 @@ NodePlan node_plan_from_json(std::string_view text) {
   NodePlan plan;
   plan.generation = int_member(json, "generation", 1, kMaxGeneration);
   plan.restart_count = small_member(json, "restart_count", 0, kMaxRestarts);
+  plan.token = text_member(json, "token", kMaxName);
+  plan.early_failures = small_member(json, "early_failures", 0, kMaxRestarts);
+  plan.failures_in_a_row = small_member(json, "failures_in_a_row", 0, kMaxRestarts);
+  plan.stepped = small_member(json, "stepped", 0, 1) == 1;
   plan.max_restarts = small_member(json, "max_restarts", 0, kMaxRestarts);
   plan.run_id = text_member(json, "run_id", kMaxName);
-  plan.launch_id = text_member(json, "launch_id", kMaxName);
   plan.num_nodes = small_member(json, "num_nodes", 1, kMaxNodes);
   plan.node_rank = small_member(json, "node_rank", 0, plan.num_nodes - 1);
   plan.world_size = small_member(json, "world_size", plan.num_nodes, kMaxRanks);

@@ -16,10 +16,13 @@ namespace lockstep {
 /// One node's part of a generation. Its size does not depend on the number of nodes.
 struct NodePlan {
   int64_t generation = 0;
+  std::string token;  ///< base/generation_token.h.
   int restart_count = 0;
+  int early_failures = 0;     ///< These three as RestartRecord has them, for a new leader.
+  int failures_in_a_row = 0;
+  bool stepped = false;
   int max_restarts = 0;
   std::string run_id;
-  std::string launch_id;  ///< See World::launch_id.
   int node_rank = 0;
   int num_nodes = 1;
   int world_size = 1;

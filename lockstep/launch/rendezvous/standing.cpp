@@ -86,11 +86,12 @@ void Standing::say_failure(Deadline deadline) {
   if (unsaid_ && unsaid_->generation == unsaid.generation) unsaid_.reset();
 }
 
-void Standing::ended_work(NodeWork work) {
+void Standing::ended_work(NodeWork work, bool stepped) {
   {
     MutexLock lock(mutex_);
     if (plan_) return;  // said of the generation before
     offer_.work = work;
+    offer_.stepped = offer_.stepped || stepped;
   }
   say_quietly();
 }
@@ -168,7 +169,10 @@ void Standing::take_plan(JobPlan plan) {
   offer_.last_rank = plan.node_rank;
   offer_.num_nodes = plan.num_nodes;
   offer_.restart_count = plan.restart_count;
-  offer_.launch_id = plan.launch_id;
+  offer_.token = plan.token;
+  offer_.stepped = plan.stepped;
+  offer_.early_failures = plan.early_failures;
+  offer_.failures_in_a_row = plan.failures_in_a_row;
   offer_.work = NodeWork::kBusy;
   plan_ = std::move(plan);
   wake();

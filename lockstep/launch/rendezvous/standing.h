@@ -26,7 +26,7 @@ class Standing {
   JobNews news();
   std::optional<JobPlan> next();
   void failed(const Failure& failure);
-  void ended_work(NodeWork work);
+  void ended_work(NodeWork work, bool stepped = false);
   void leave(int signal);
 
   // ---- of the thread

@@ -20,7 +20,6 @@ std::optional<Identity> read_agent(const Reader& read) {
   id.restart_count =
       read.need_number("LOCKSTEP_RESTART_COUNT", because, 0, std::numeric_limits<int>::max());
   id.job_id = read.need("LOCKSTEP_RUN_ID", because);
-  id.launch_id = read.text("LOCKSTEP_LAUNCH_ID").value_or("");
   check_ranges(id, {"LOCKSTEP_RANK", "LOCKSTEP_WORLD_SIZE", "LOCKSTEP_LOCAL_RANK",
                     "LOCKSTEP_LOCAL_WORLD_SIZE", "LOCKSTEP_NODE_RANK", "LOCKSTEP_NUM_NODES"});
   return id;

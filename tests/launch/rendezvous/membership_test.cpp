@@ -532,7 +532,7 @@ auto had(int rank, NodeWork work) {
     offer->last_rank = rank;
     offer->num_nodes = 3;
     offer->restart_count = 2;
-    offer->launch_id = "first";
+    offer->token = "first-leader";
     offer->work = work;
   };
 }
@@ -547,6 +547,61 @@ TEST(Membership, ANewLeaderWaitsForThoseItExpects) {
   EXPECT_EQ(job.ranks(), "b1 c0") << "2 is no rank of two";
   EXPECT_EQ(job.record.generation, 7);
   EXPECT_EQ(job.record.restart_count, 2);
+}
+
+TEST(Membership, ANewLeaderKnowsThatTheJobMadeSteps) {
+  SimulatedJob job(nodes(1, 2, 3));
+  job.come("b", [](Offer* offer) {
+    had(1, NodeWork::kIdle)(offer);
+    offer->stepped = true;
+    offer->early_failures = 1;
+    offer->failures_in_a_row = 2;
+  });
+  job.pass(10s);
+  ASSERT_TRUE(job.running());
+  const NodePlan& plan = *job.nodes.at("b").plan;
+  EXPECT_TRUE(plan.stepped);
+  EXPECT_EQ(plan.early_failures, 1);
+  EXPECT_EQ(plan.failures_in_a_row, 2);
+  // Of a job that never came to a step it would be the last.
+  for (int i = 0; i < 3; ++i) {
+    job.fail_before_a_step("b");
+    job.end_workers();
+    job.pass(100s);
+    ASSERT_TRUE(job.running()) << job.record.why;
+  }
+  EXPECT_EQ(job.record.restart_count, 2) << "these cost none";
+}
+
+TEST(Membership, WhoMadeStepsSinceItsPlanSaysSo) {
+  SimulatedJob job(nodes(1, 2, 3));
+  job.come("b", [](Offer* offer) {
+    had(1, NodeWork::kBusy)(offer);
+    offer->early_failures = 1;
+  });
+  job.nodes.at("b").offer.stepped = true;
+  job.end_workers("b");
+  job.pass(10s);
+  ASSERT_TRUE(job.running());
+  EXPECT_TRUE(job.nodes.at("b").plan->stepped);
+}
+
+TEST(Membership, HalvesOfAJobHaveTokensOfTheirOwn) {
+  const auto token_with = [](const std::string& leader, const std::string& before) {
+    MembershipRules rules = nodes(1, 3);
+    rules.token = leader;
+    SimulatedJob job(rules);
+    job.come("b", [&](Offer* offer) {
+      had(1, NodeWork::kIdle)(offer);
+      offer->token = before;
+      if (before.empty()) offer->generation = 0;
+    });
+    job.pass(10s);
+    return job.nodes.at("b").plan->token;
+  };
+  EXPECT_EQ(token_with("x", ""), "x-x");
+  EXPECT_EQ(token_with("y", "x-x"), "x-y");
+  EXPECT_EQ(token_with("z", "x-y"), "x-z");
 }
 
 TEST(Membership, ANewLeaderDoesNotWaitForEver) {
@@ -608,14 +663,14 @@ TEST(Membership, WhileOneOfAJobsAgentsIsHereItGoesOn) {
   EXPECT_EQ(job.record.restart_count, 2);
 }
 
-TEST(Membership, AJobKeepsItsLaunchIdAndALaterOneOfItsNameHasItsOwn) {
+TEST(Membership, AJobKeepsItsLaunchAndALaterOneOfItsNameHasItsOwn) {
   auto rules = nodes(2, 2, 3);
-  rules.launch_id = "second";
+  rules.token = "second";
   SimulatedJob goes_on(rules);
   goes_on.come("b", had(1, NodeWork::kIdle));
   goes_on.come("a");
   ASSERT_EQ(goes_on.ranks(), "a0 b1");
-  EXPECT_EQ(goes_on.nodes.at("a").plan->launch_id, "first");
+  EXPECT_EQ(goes_on.nodes.at("a").plan->token, "first-second");
   SimulatedJob anew(rules);
   anew.come("old", had(0, NodeWork::kBusy));
   anew.come("a");
@@ -623,7 +678,7 @@ TEST(Membership, AJobKeepsItsLaunchIdAndALaterOneOfItsNameHasItsOwn) {
   anew.lose("old");
   ASSERT_EQ(anew.ranks(), "a0 b1");
   EXPECT_EQ(anew.record.generation, 7);
-  EXPECT_EQ(anew.nodes.at("a").plan->launch_id, "second");
+  EXPECT_EQ(anew.nodes.at("a").plan->token, "second-second");
 }
 
 TEST(Membership, AHalfThatComesBackHasToEndItsWorkersFirst) {

@@ -28,7 +28,10 @@ Offer some_offer() {
   offer.last_rank = 4;
   offer.num_nodes = 5;
   offer.restart_count = 1;
-  offer.launch_id = "a1b2c3";
+  offer.token = "launch-leader";
+  offer.stepped = true;
+  offer.early_failures = 7;
+  offer.failures_in_a_row = 9;
   offer.work = NodeWork::kDone;
   offer.leaving = 15;
   return offer;
@@ -89,7 +92,6 @@ TEST(RendezvousMessages, PlansComeBackAndAreOfOneSize) {
   plan.restart_count = 1;
   plan.max_restarts = 7;
   plan.run_id = "monday";
-  plan.launch_id = "a1b2c3";
   plan.num_nodes = 1000;
   plan.node_rank = 999;
   plan.world_size = 8000;

@@ -60,6 +60,12 @@ class SimulatedJob {
     failure.status = {code, signal};
     tell(WorkersFailed{nodes.at(id).plan->generation, failure});
   }
+  void fail_before_a_step(const std::string& id) {
+    Failure failure;
+    failure.status = {1, 0};
+    failure.steps = Steps::kNone;
+    tell(WorkersFailed{nodes.at(id).plan->generation, failure});
+  }
   /// All nodes that were told to leave have ended their workers.
   void end_workers() {
     std::vector<std::string> ids;
@@ -130,6 +136,10 @@ class SimulatedJob {
       node.offer.last_rank = plan.node_rank;
       node.offer.num_nodes = plan.num_nodes;
       node.offer.restart_count = plan.restart_count;
+      node.offer.token = plan.token;
+      node.offer.stepped = plan.stepped;
+      node.offer.early_failures = plan.early_failures;
+      node.offer.failures_in_a_row = plan.failures_in_a_row;
       node.offer.work = NodeWork::kBusy;
     }
     published_.clear();
