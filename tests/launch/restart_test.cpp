@@ -67,6 +67,46 @@ TEST(Restart, AllWorkersStartAgainAfterAFailureOfAnyKind) {
   EXPECT_TRUE(run.wait_all_gone());
 }
 
+TEST(Restart, AProgramThatIsAwayForAMomentIsWaitedFor) {
+  const TempFolder folder;
+  const std::string program = folder / "worker";
+  std::ofstream(program) << "#!/bin/sh\nif [ $TORCHELASTIC_RESTART_COUNT = 0 ]; then mv " << program
+                         << " " << program << ".away; exit 3; fi; echo back\n";
+  std::filesystem::permissions(program, std::filesystem::perms::owner_all);
+  Launched run({"run", "--nproc_per_node", "1", "--max_restarts", "5", "--", program});
+  ASSERT_TRUE(run.wait_for("; restart 3 of 5")) << run.err();
+  std::filesystem::rename(program + ".away", program);
+  EXPECT_EQ(run.wait(), 0) << run.err();
+  EXPECT_TRUE(has(run.err(), "cannot execute")) << run.err();
+  EXPECT_EQ(times_in(run.out(), "back"), 1) << run.out();
+  EXPECT_TRUE(run.wait_all_gone());
+}
+
+TEST(Restart, AProgramThatStaysAwayUsesUpTheRestarts) {
+  const TempFolder folder;
+  const std::string program = folder / "worker";
+  std::ofstream(program) << "#!/bin/sh\nrm -f " << program << "; exit 3\n";
+  std::filesystem::permissions(program, std::filesystem::perms::owner_all);
+  Launched run({"run", "--nproc_per_node", "1", "--max_restarts", "2", "--", program});
+  EXPECT_EQ(run.wait(), 126) << run.err();
+  EXPECT_TRUE(has(run.err(), "its 2 restarts are used up")) << run.err();
+  EXPECT_TRUE(run.wait_all_gone());
+}
+
+TEST(Restart, ALogFolderThatIsAwayForAMomentIsWaitedFor) {
+  const TempFolder folder;
+  const std::string logs = folder / "logs";
+  const std::string script = "if [ $TORCHELASTIC_RESTART_COUNT = 0 ]; then mv " + logs + " " + logs +
+                             ".away; : >" + logs + "; exit 3; fi; echo back";
+  Launched run(shell(1, script, {"--max_restarts", "5", "--log_dir", logs, "--rdzv_id", "a"}));
+  ASSERT_TRUE(run.wait_for("; restart 3 of 5")) << run.err();
+  std::filesystem::remove(logs);
+  std::filesystem::rename(logs + ".away", logs);
+  EXPECT_EQ(run.wait(), 0) << run.err();
+  EXPECT_TRUE(has(run.err(), "make folder " + logs)) << run.err();
+  EXPECT_EQ(times_in(run.out(), "back"), 1) << run.out();
+}
+
 TEST(Restart, TheReportComesLastWhenRestartsAreUsedUp) {
   Launched run(shell(2, "echo broken >&2; exit 5", {"--max_restarts", "2"}));
   EXPECT_EQ(run.wait(), 5);

@@ -148,6 +148,22 @@ void Agent::begin_generation(const JobPlan& plan) {
   tell(GenerationStarted{workers_->size()});
 }
 
+/// What was good before may be back in a moment, such as a file server with the program or the
+/// logs: that this node's workers cannot be started is one more failure of the job.
+void Agent::begin_again(const JobPlan& plan) {
+  try {
+    return begin_generation(plan);
+  } catch (const ExecError& error) {
+    rendezvous_->failed(node_failure(plan_, {126, 0}, error.what()));
+  } catch (const Error& error) {
+    rendezvous_->failed(node_failure(plan_, {1, 0}, error.what()));
+  }
+  kill_remaining_children({guard_->pid(), starter_.server()});
+  workers_.reset();
+  rendezvous_->gone(false);
+  ask_ = true;
+}
+
 /// All that must be gone with this agent.
 std::vector<std::string> Agent::own_files() const {
   std::vector<std::string> files = job_file_.candidates();
@@ -179,7 +195,7 @@ void Agent::register_job() {
   entry.folder = absolute(".");
   entry.log_folder = absolute(run_folder_);
   entry.attempt_folder = absolute(attempt_folder_);
-  entry.steps = workers_->steps_path();
+  if (workers_) entry.steps = workers_->steps_path();
   entry.command = options_.command;
   job_file_.write(entry);
   remember_job(past_jobs_folder(environment_), entry);
@@ -239,13 +255,14 @@ void Agent::on_signals() {
 void Agent::reap_orphans() {
   orphans_ended_ = false;
   while (const pid_t pid = ended_child()) {
-    if (workers_->runs(pid)) {
+    if (workers_ && workers_->runs(pid)) {
       // Its pidfd is ready too; taken from there, workers come in the order of their ends.
       orphans_ended_ = true;
       break;
     }
     reap(pid);
   }
+  if (!workers_) return;
   for (const int local_rank : workers_->gone_groups()) tell(GroupGone{local_rank});
 }
 
@@ -268,7 +285,7 @@ void Agent::hear() {
     tell(GenerationOver{news.kill_by});
   }
   if (state_.phase != AgentState::Phase::kBetween) return;
-  if (const auto plan = rendezvous_->next()) begin_generation(*plan);
+  if (const auto plan = rendezvous_->next()) begin_again(*plan);
 }
 
 void Agent::say_restart(const JobNews& news) {
@@ -299,7 +316,7 @@ void Agent::flush_console() {
   if (console_->full() == reading_) {
     // A console that is not read must hold up the workers, not fill the agent's memory.
     reading_ = !reading_;
-    workers_->set_reading(reading_);
+    if (workers_) workers_->set_reading(reading_);
   }
   // As for any program whose output nobody reads any more.
   if (console_->broken() && state_.phase == AgentState::Phase::kRunning) tell(SignalCame{SIGPIPE});
@@ -370,7 +387,7 @@ void Agent::pass_on_error_file(const Failure& failure) const {
 
 int Agent::finish() {
   kill_remaining_children({guard_->pid()});
-  workers_->close_output();
+  if (workers_) workers_->close_output();
   lines_->flush();
   const auto failure = first_failure();
   if (failure) pass_on_error_file(*failure);

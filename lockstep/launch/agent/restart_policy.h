@@ -24,7 +24,7 @@ struct RestartDecision {
 
 /// Counts `failure`, which ended a generation, in `record`. Not tried again:
 ///   * exit code 2 in generation 1: the call was at fault (later it was good once already);
-///   * 126 and 127: there is no such program;
+///   * 126 and 127 in generation 1: there is no such program (later a file server is away);
 ///   * the second failure in a row before the first step, of a job whose workers report steps and
 ///     never came to one: it would fail for ever;
 ///   * the eighth such, of a job that did: what it needs to begin, a file server perhaps, does not
