@@ -5,6 +5,7 @@
 #include "lockstep/base/auth.h"
 #include "lockstep/base/env.h"
 #include "lockstep/base/error.h"
+#include "lockstep/launch/secret.h"
 
 namespace lockstep {
 namespace {
@@ -95,6 +96,9 @@ void plan_meeting(const Reader& read, Identity* id, std::vector<std::string>* wa
   // Whatever address the launcher gives this host: between its own processes none is better.
   if (!agent && id->num_nodes == 1 && !id->master.host.empty()) id->master.host = "127.0.0.1";
   const bool has_place = !id->master.host.empty();
+  const bool between_hosts = !has_place || !is_loopback(id->master.host);
+  const std::string weak = weak_secret_warning(id->secret, "ranks");
+  if (!agent && between_hosts && !weak.empty()) warnings->push_back(weak);
   if (has_place && !id->secret.empty()) return;
   if (has_place && is_loopback(id->master.host)) {
     id->wire = Wire::kPlain;  // nothing leaves this host

@@ -30,6 +30,14 @@ bool is_own_group(gid_t group) {
   return std::find(groups.begin(), groups.end(), group) != groups.end();
 }
 
+/// As Kubernetes mounts it: root's, for a group of ours (fsGroup) to read. It makes 0640 of
+/// defaultMode 0600, and nobody there can change that.
+bool is_mounted_secret(const struct stat& status) {
+  const unsigned mode = status.st_mode & 07777;
+  const bool by_root = status.st_uid == 0 && ::geteuid() != 0 && (mode & 07137) == 0;
+  return (mode == 0440 || by_root) && is_own_group(status.st_gid);
+}
+
 }  // namespace
 
 std::string read_secret_file(const std::string& path) {
@@ -41,10 +49,11 @@ std::string read_secret_file(const std::string& path) {
   if (::stat(path.c_str(), &status) == 0) {
     if (!S_ISREG(status.st_mode)) throw refuse("is not a file");
     if (status.st_uid != ::geteuid() && status.st_uid != 0) throw refuse("belongs to another user");
-    const bool mounted = (status.st_mode & 07777) == 0440 && is_own_group(status.st_gid);
-    if ((status.st_mode & 077) != 0 && !mounted)
-      throw refuse(fmt::format("can be read by others (mode {:o}): chmod 600 it",
-                               static_cast<unsigned>(status.st_mode & 07777)));
+    const auto mode = static_cast<unsigned>(status.st_mode & 07777);
+    if ((mode & 077) != 0 && !is_mounted_secret(status))
+      throw refuse(fmt::format("can be read by others (mode {:o}): chmod 600 it, or where "
+                               "Kubernetes mounts it write defaultMode: 0440",
+                               mode));
   }
   auto secret = read_file(path, 4096);
   while (!secret.empty() && (secret.back() == '\n' || secret.back() == '\r')) secret.pop_back();
@@ -81,6 +90,13 @@ std::string secret_of_agents(Wire wire) {
   return kKnownToAll;
 }
 
+std::string weak_secret_warning(const std::string& secret, const std::string& members) {
+  if (secret.empty() || secret.size() >= kStrongSecret) return "";
+  return fmt::format("the secret has {} bytes: who records how {} meet can guess one of less "
+                     "than {}; make one by openssl rand -hex 32",
+                     secret.size(), members, kStrongSecret);
+}
+
 void check_secret_of_agents(const std::string& secret, const std::string& address,
                             const std::string& what) {
   if (is_loopback(address)) return;
@@ -90,12 +106,8 @@ void check_secret_of_agents(const std::string& secret, const std::string& addres
                     "can take part",
                     address));
   }
-  if (!secret.empty() && secret != kKnownToAll && secret.size() < kStrongSecret) {
-    log_warn(
-        fmt::format("the secret has {} bytes: who records how nodes meet can guess one of less "
-                    "than {}; make one by openssl rand -hex 32",
-                    secret.size(), kStrongSecret));
-  }
+  const std::string weak = secret == kKnownToAll ? "" : weak_secret_warning(secret, "nodes");
+  if (!weak.empty()) log_warn(weak);
   if (!secret.empty()) return;
   throw Error(ErrorCode::kInvalidArgument,
               fmt::format("{} {} is reachable by others: set LOCKSTEP_SECRET to the same text "

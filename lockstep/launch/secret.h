@@ -8,7 +8,8 @@ namespace lockstep {
 
 /// A job secret in a file: one line, 1 to 4096 characters. Errors: kInvalidArgument when it is
 /// empty, belongs to another user than this one or root, or has another mode than 600, 400 or, of
-/// one's own group (as Kubernetes mounts secrets), 440; kNotFound, kIo.
+/// one's own group, 440; also 640 and 040 where it is root's and we are not, as Kubernetes mounts
+/// secrets. kNotFound, kIo.
 std::string read_secret_file(const std::string& path);
 
 /// LOCKSTEP_SECRET, else what is in the file LOCKSTEP_SECRET_FILE, else "". Errors: as above.
@@ -21,6 +22,9 @@ std::string secret_source();
 /// there is none, one that everybody knows. Errors: as above; kInvalidArgument (neither 0 nor 1;
 /// no secret for `wire`).
 std::string secret_of_agents(Wire wire);
+
+/// Of a secret between hosts that can be guessed; empty: this one cannot. `members`: "nodes".
+std::string weak_secret_warning(const std::string& secret, const std::string& members);
 
 /// For an agent that others reach at `address`: warns of the text that everybody knows, and of one
 /// that can be guessed. `what`

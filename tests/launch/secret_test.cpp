@@ -1,6 +1,8 @@
 #include "lockstep/launch/secret.h"
 
 #include <gtest/gtest.h>
+#include <grp.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -51,6 +53,35 @@ TEST(SecretFile, IsTakenAsKubernetesMountsIt) {
   ASSERT_EQ(::chown(path.c_str(), 0, 54321), 0);
   EXPECT_EQ(error_of([&] { read_secret_file(path); }).code(), ErrorCode::kInvalidArgument)
       << "of a group that is not one's own";
+}
+
+/// What a user of group 54321 reads in root's file.
+int exit_code_of_reader(const std::string& path) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    if (::setgroups(0, nullptr) != 0 || ::setegid(54321) != 0 || ::seteuid(65534) != 0) ::_exit(9);
+    try {
+      ::_exit(read_secret_file(path) == "abc" ? 0 : 1);
+    } catch (const Error& error) {
+      ::_exit(std::string(error.what()).find("defaultMode: 0440") != std::string::npos ? 2 : 3);
+    }
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return WEXITSTATUS(status);
+}
+
+TEST(SecretFile, OfRootForAnOwnGroupIsTaken) {
+  if (::geteuid() != 0) return;  // who may give files away
+  const TempFolder folder;
+  std::filesystem::permissions(folder.path(), std::filesystem::perms(0755));
+  const std::string path = folder / "s";
+  for (const auto& [mode, code] : {std::pair{0440U, 0}, {0640U, 0}, {0040U, 0}, {0660U, 2},
+                                   {0644U, 2}, {0444U, 2}, {0650U, 2}}) {
+    write_secret(path, "abc", mode);
+    ASSERT_EQ(::chown(path.c_str(), 0, 54321), 0);
+    EXPECT_EQ(exit_code_of_reader(path), code) << std::oct << mode;
+  }
 }
 
 TEST(SecretOfAgents, OneThatCanBeGuessedIsWarnedOf) {

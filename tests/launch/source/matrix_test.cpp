@@ -35,7 +35,7 @@ const char* const kStep =
 const char* const kBatch =
     "SLURM_JOB_ID=8 SLURM_PROCID=0 SLURM_LOCALID=0 SLURM_NODEID=0 SLURM_NTASKS=4 "
     "SLURM_GTIDS=0 SLURM_JOB_NODELIST=gpu[01-02] SLURM_TASKS_PER_NODE=2(x2) ";
-const char* const kSecret = "LOCKSTEP_SECRET=s ";
+const char* const kSecret = "LOCKSTEP_SECRET=0123456789abcdef ";
 const char* const kMpirun =
     "OMPI_COMM_WORLD_RANK=3 OMPI_COMM_WORLD_SIZE=4 OMPI_COMM_WORLD_LOCAL_RANK=3 "
     "OMPI_COMM_WORLD_LOCAL_SIZE=4 OMPI_COMM_WORLD_NODE_RANK=5 ";
@@ -190,7 +190,7 @@ std::vector<std::string> tasks_with_torchs_names(bool of_slurm) {
   std::vector<std::string> tasks;
   for (int rank = 0; rank < 4; ++rank) {
     const auto n = [](int number) { return std::to_string(number); };
-    tasks.push_back("LOCKSTEP_SECRET=s RANK=" + n(rank) + " LOCAL_RANK=" + n(rank % 2) +
+    tasks.push_back("LOCKSTEP_SECRET=0123456789abcdef RANK=" + n(rank) + " LOCAL_RANK=" + n(rank % 2) +
                     " WORLD_SIZE=4 MASTER_ADDR=gpu01 MASTER_PORT=25900 ");
     if (!of_slurm) continue;
     tasks.back() += std::string(kStep) + "SLURM_PROCID=" + n(rank) +
@@ -402,6 +402,10 @@ TEST(Sources, WarnOfWhatTheyPassOver) {
   EXPECT_NE(warnings(std::string(kStep) + "LOCKSTEP_INSECURE=1").find("without a secret"),
             std::string::npos);
   EXPECT_EQ(warnings(std::string(kSecret) + kStep), "");
+  EXPECT_NE(warnings(std::string("LOCKSTEP_SECRET=a ") + kStep).find("the secret has 1 bytes"),
+            std::string::npos);
+  EXPECT_EQ(warnings("LOCKSTEP_SECRET=a RANK=0 WORLD_SIZE=2 MASTER_ADDR=localhost MASTER_PORT=1"),
+            "") << "it does not leave this host";
 }
 
 TEST(Sources, RanksOfOneHostNeedNoSecretWhereItsNameIsTheirMaster) {
