@@ -6,6 +6,7 @@
 
 #include <cerrno>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "lockstep/base/unique_fd.h"
@@ -13,13 +14,20 @@
 namespace lockstep {
 namespace {
 
-Listening ask(const addrinfo& address, Deadline deadline) {
-  const auto refusal = [](int failure) {
+/// Of what this host has no way to: it says nothing of who is there.
+bool no_way_there(int failure) {
+  return failure == EAFNOSUPPORT || failure == ENETUNREACH || failure == EADDRNOTAVAIL;
+}
+
+/// Nothing for an address that this host has no way to.
+std::optional<Listening> ask(const addrinfo& address, Deadline deadline) {
+  const auto refusal = [](int failure) -> std::optional<Listening> {
+    if (no_way_there(failure)) return std::nullopt;
     return failure == ECONNREFUSED ? Listening::kNo : Listening::kSilent;
   };
   const UniqueFd fd(
       ::socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, address.ai_protocol));
-  if (!fd) return Listening::kSilent;
+  if (!fd) return refusal(errno);
   if (::connect(fd.get(), address.ai_addr, address.ai_addrlen) != 0) {
     if (errno != EINPROGRESS) return refusal(errno);
     pollfd item{fd.get(), POLLOUT, 0};
@@ -44,13 +52,17 @@ Listening probe(const Endpoint& endpoint, Deadline deadline) {
   if (::getaddrinfo(endpoint.host.c_str(), port.c_str(), &hints, &list) != 0)
     return Listening::kSilent;
   const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owner(list, ::freeaddrinfo);
-  Listening all = Listening::kNo;
+  return probe(list, deadline);
+}
+
+Listening probe(const addrinfo* list, Deadline deadline) {
+  std::optional<Listening> all;
   for (const addrinfo* each = list; each != nullptr; each = each->ai_next) {
-    const Listening one = ask(*each, deadline);
-    if (one == Listening::kYes) return one;
-    if (one == Listening::kSilent) all = one;
+    const auto one = ask(*each, deadline);
+    if (one == Listening::kYes) return *one;
+    if (one && all != Listening::kSilent) all = one;
   }
-  return all;
+  return all.value_or(Listening::kSilent);
 }
 
 bool somebody_listens(const Endpoint& endpoint, Deadline deadline) {
