@@ -217,13 +217,21 @@ TEST(RunOptions, CoresOfRanksInTorchrunsMsrunsAndMpirunsWords) {
 TEST(RunOptions, MpirunsHarmlessWordsAreTaken) {
   for (const Words& words :
        {Words{"--bind-to", "core", "p"}, Words{"--bind-to", "hwthread:overload-allowed", "p"},
-        Words{"--map-by", "ppr:4:socket", "p"}, Words{"--map-by", "slot:PE=4", "p"},
+        Words{"--map-by", "slot:PE=4", "p"},
         Words{"-mca", "pml", "ob1", "p"}, Words{"--mca", "btl_tcp_if_include", "eth0", "p"},
         Words{"--report-bindings", "p"}, Words{"-report-bindings", "p"}}) {
     EXPECT_EQ(parse(words).command, Words{"p"}) << words[0] << " " << words[1];
     EXPECT_EQ(parse(words).core_binding, CoreBinding::kNone);
   }
   EXPECT_NE(failure(Words{"-mca", "pml"}).find("needs two words"), std::string::npos);
+}
+
+TEST(RunOptions, MpirunsNumberOfRanksASocketIsRefused) {
+  for (const char* words : {"ppr:2:socket", "ppr:2", "ppr:1:numa:PE=4"}) {
+    const std::string said = failure(Words{"--map-by", words, "p"});
+    EXPECT_NE(said.find(words), std::string::npos) << said;
+    EXPECT_NE(said.find("ppr:N:node or --nproc_per_node N"), std::string::npos) << said;
+  }
 }
 
 TEST(RunOptions, RanksOfANodeInMpirunsWords) {
