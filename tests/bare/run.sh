@@ -17,6 +17,8 @@ cd "$(dirname "$0")/../.."
 cache=${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/lockstep
 if [ "$(id -u)" != 0 ]; then
   sudo -n true 2>/dev/null || fail bare "debootstrap and namespaces take root: run as root, or allow sudo without a password"
+  # Root works in a folder that is the user's, so the user can remove what root leaves in it.
+  mkdir -p "$cache/packages"
   exec sudo -n --preserve-env=KEEP,XDG_CACHE_HOME,HOME,CCACHE_DIR "$0" "$@"
 fi
 command -v debootstrap >/dev/null || fail bare "there is no debootstrap: scripts/setup.sh bare installs it"
