@@ -7,9 +7,11 @@ prefix=$(realpath -m "${PREFIX:-/usr/local}")
 there=$prefix # as much of it as there is
 until [ -e "$there" ]; do there=$(dirname "$there"); done
 [ -d "$there" ] && [ -w "$there" ] ||
-  fail install "$(id -un) cannot make $prefix, because of $there: make install PREFIX=FOLDER, or let somebody who can run: sudo cmake --install $PWD/build/release --prefix $prefix"
+  fail install "$(id -un) cannot make $prefix, because of $there: make install PREFIX=FOLDER, or, with sudo for the last step alone: scripts/setup.sh run && scripts/build.sh release lockstep_installed && sudo cmake --install build/release --prefix $(printf %q "$prefix")"
 scripts/setup.sh run
 scripts/build.sh release lockstep_installed
+# One that root wrote cannot be written again.
+rm -f build/release/install_manifest.txt
 cmake --install build/release --prefix "$prefix" >build/release/install.log 2>&1 || {
   full=$(full_disks "$prefix")
   fail install "${full:+no space left on $full; }$(grep -m 1 -A 3 'CMake Error' build/release/install.log | tr -s '\n ' ' ' | cut -c1-300)"
