@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Every test, in five parts: the release build and its tests; the layers without libtorch again under AddressSanitizer + UBSan and, as
 # far as they have threads, under ThreadSanitizer; real launchers, hosts and services. Nothing is skipped: what a test needs,
-# scripts/setup.sh has installed. scripts/test.sh [PART...] runs some of the parts: build, release, asan, tsan, cluster.
+# scripts/setup.sh has installed. scripts/test.sh [PART...] runs some of the parts: build, release, asan, tsan, cluster. The last takes
+# root, which is found out first.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/lib.sh
@@ -42,21 +43,39 @@ without_passed() {
   done
   [ -z "$run" ] || printf '%s\n' "$run"
 }
+# What is about a second user, whom nobody but root can become: tests *AsRoot, which others than root leave out.
+as_root() {
+  [ "$(id -u)" != 0 ] || return 0
+  local program
+  for program in comm_creation_test launch_identity_test; do
+    sudo -n --preserve-env=TMPDIR tests/support/surroundings.sh "$PWD/build/release" "$PWD" "build/release/bin/$program" \
+      --gtest_filter='*AsRoot*' >"$log" 2>&1 && grep -q 'PASSED  \] [1-9]' "$log" || { cat "$log"; return 1; }
+  done
+}
 run_part() {
   case $1 in
     build) scripts/build.sh release ;;
     release) tests release ;;
     asan | tsan) scripts/build.sh "$1" && tests "$1" ;;
-    cluster) tests/cluster/run.sh | tee "$log" ;;
+    cluster) as_root && tests/cluster/run.sh | tee "$log" ;;
   esac
 }
 declare -A title=([build]="release build" [release]="tests of the release build" [asan]="AddressSanitizer and UBSan"
   [tsan]="ThreadSanitizer" [cluster]="launchers, hosts, services")
 
-summary=()
+summary=() others=()
 for part in "${parts[@]}"; do
   [ -n "${title[$part]:-}" ] || fail test "no part '$part'; parts are build, release, asan, tsan, cluster"
+  [ "$part" = cluster ] || others+=("$part")
 done
+if [[ $PWD == *[[:space:]]* && -n ${others[*]/build/} ]]; then
+  fail test "tests start programs by a shell, which would take $PWD apart at its spaces: clone to a path without any"
+fi
+# Half an hour of tests whose last part cannot pass is not begun.
+if [ ${#others[@]} -lt ${#parts[@]} ]; then
+  why=$(tests/cluster/run.sh --possible 2>&1) ||
+    fail test "${why#cluster: error: }${others[*]:+; what needs none of this: make test PARTS=\"${others[*]}\"}"
+fi
 for i in "${!parts[@]}"; do
   part=${parts[i]}
   place="$((i + 1)) of ${#parts[@]}  ${title[$part]}"

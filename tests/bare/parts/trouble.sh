@@ -27,7 +27,7 @@ part_trouble() {
   mkdir "$machine/home/ada/lockstep/runs"
   refused ada 'scripts/run.sh' 'run: error: /home/ada/lockstep/runs belongs to root, and ada cannot write it'
   rmdir "$machine/home/ada/lockstep/runs"
-  goes_well root 'mount -t tmpfs -o noexec,mode=1777 tmpfs /tmp; STEPS=1 make run'
+  goes_well root 'mount -t tmpfs -o noexec,mode=1777 tmpfs /tmp && STEPS=1 make run'
   goes_well root 'mkdir -p "/srv/two words" && git clone -q . "/srv/two words/lock step" && cd "/srv/two words/lock step" && STEPS=1 make run'
   # Nobody can write the compiler's cache, nor the home folder.
   goes_well ada 'HOME=/nonexistent CCACHE_DIR=/nonexistent/ccache scripts/build.sh release lockstep_base'

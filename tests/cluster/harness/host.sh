@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Process 1 of a host: host.sh NAME SHARED ADDRESS ROOT. When it dies, all on the host dies.
+# Process 1 of a host: host.sh NAME SHARED ADDRESS. When it dies, all on the host dies.
 set -euo pipefail
-name=$1 SHARED=$2 address=$3 own=$2/hosts/$1 ROOT=$4
+name=$1 SHARED=$2 address=$3 own=$2/hosts/$1
 read -r pid _ </proc/self/stat # in the segment's numbers: its /proc is still mounted
 hostname "$name"
 mount -t proc proc /proc

@@ -41,7 +41,7 @@ host_boot() { # I
   rm -f "$folder"/{pid,ready,linked}
   # Hosts were switched on at different times: their monotonic clocks have nothing to do with each other.
   setsid unshare --net --uts --ipc --mount --time --monotonic $(($1 * 100000)) --boottime $(($1 * 100000)) --pid --fork --kill-child \
-    bash "$HARNESS/host.sh" "$name" "$SHARED" "$NETWORK.$1" "$ROOT" >"$folder/log" 2>&1 </dev/null &
+    bash "$HARNESS/host.sh" "$name" "$SHARED" "$NETWORK.$1" >"$folder/log" 2>&1 </dev/null &
   echo $! >>"$SHARED/services"
   until_true 30 test -s "$folder/pid" || fail "$name did not start: $(cat "$folder/log")"
   # The same address on the wire after every start: the others remember it.

@@ -1,9 +1,5 @@
-# Empty scratch folders, for the segment and for each host. A checkout that lies in one of them stays where it is.
+# Empty scratch folders, for the segment and for each host.
 # shellcheck shell=bash
 for folder in /tmp /dev/shm; do mount -t tmpfs -o mode=1777 tmpfs "$folder"; done
 mount -t tmpfs -o mode=755 tmpfs /run
 mkdir /run/sshd
-if [ ! -e "$ROOT" ]; then
-  mkdir -p "$ROOT"
-  mount --bind "$SHARED/root" "$ROOT"
-fi

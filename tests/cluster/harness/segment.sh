@@ -4,6 +4,7 @@
 # run.sh starts it in namespaces of its own (processes, network, mounts, names). Whatever is started, listened on,
 # mounted or written in there ends with this process, so nothing has to be taken down and two runs never meet.
 # Sources the files and runs their functions test_*, in order; each must leave the world as it found it.
+# Ends with 0 when all passed, with 3 when ONLY picks none.
 set -uo pipefail
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../.." && pwd)
 BIN=${LOCKSTEP_BIN_DIR:-$ROOT/build/release/bin}
@@ -18,6 +19,10 @@ prepare() {
   mount -t tmpfs -o mode=755 tmpfs "$SHARED"
   mkdir -p "$SHARED"/{root,etc,hosts,log,runs}
   mount --bind "$ROOT" "$SHARED/root"
+  # From here on the checkout is there alone: its own path may have spaces, or lie in a folder that is hidden now.
+  [[ $BIN != "$ROOT"/* ]] || BIN=$SHARED/root${BIN#"$ROOT"}
+  ROOT=$SHARED/root HARNESS=$SHARED/root/tests/cluster/harness
+  cd "$ROOT" || return
   source "$HARNESS/scratch.sh"
   hostname head
   segment_up
@@ -64,14 +69,21 @@ run_test() { # FUNCTION
 }
 
 prepare || { echo "cluster: error: the namespaces could not be made ready" >&2; exit 1; }
+# What a file does by itself, tests rely on.
+trap 'echo "cluster: error: $file:$LINENO failed: $BASH_COMMAND" >&2' ERR
+set -eE
 for file in "$@"; do source "$file"; done
-failed=0
+set +eE
+trap - ERR
+failed=0 picked=0
 # By line number: in the order in which the files have them.
 shopt -s extdebug
 tests=$(for name in $(compgen -A function test_); do declare -F "$name"; done | sort -k3,3 -k2,2n | awk '{print $1}')
 shopt -u extdebug
 for name in $tests; do
   [[ $name =~ ${ONLY:-.} ]] || continue
+  picked=$((picked + 1))
   run_test "$name" || failed=$((failed + 1))
 done
 [ "$failed" = 0 ] || { echo "cluster: $failed failed" >&2; exit 1; }
+[ "$picked" != 0 ] || exit 3
