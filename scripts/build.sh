@@ -10,6 +10,18 @@ folder=build/$preset
 log=$folder/build.log
 start=$SECONDS
 
+# A prefix of the user's, such as conda's, has other versions of the same libraries. Taken are those that setup.sh installs; others
+# are named to CMake: cmake --preset PRESET -DCMAKE_PREFIX_PATH=...
+export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:$PATH
+# What compilers say is searched for words of this language.
+export LC_ALL=C.UTF-8
+left_aside=
+for name in CC CXX CFLAGS CXXFLAGS CPPFLAGS LDFLAGS CPATH C_INCLUDE_PATH CPLUS_INCLUDE_PATH LIBRARY_PATH PKG_CONFIG_PATH PKG_CONFIG_LIBDIR \
+  CMAKE_PREFIX_PATH CMAKE_INCLUDE_PATH CMAKE_LIBRARY_PATH CMAKE_PROGRAM_PATH; do
+  [ -z "${!name:-}" ] || left_aside+=" $name"
+  unset "$name"
+done
+
 # What a compiler would say of these in a hundred lines is said here in one.
 mkdir -p "$folder" 2>/dev/null || fail build "$PWD/$folder cannot be made: $(mkdir -p "$folder" 2>&1 | sed 's/^mkdir: //')"
 # What `sudo cmake --install` leaves, nobody here has to write.
@@ -33,7 +45,9 @@ fi
 failed() { # what was said, less ninja's own lines, and why where that can be told
   local full
   full=$(full_disks . "$folder" "${TMPDIR:-/tmp}" "${cache:-.}")
-  if grep -qi 'no space left on device\|disk quota exceeded' "$log" || [ -n "$full" ]; then
+  # Where no line of a source is wrong, a disk that is full explains it: not all that writes says why it could not.
+  if grep -qi 'no space left on device\|disk quota exceeded' "$log" ||
+    { [ -n "$full" ] && ! grep -qE '^[^ ]+:[0-9]+:[0-9]+: (fatal )?error: |undefined (reference|symbol)|CMake Error at ' "$log"; }; then
     fail build "no space left${full:+ on $full}; a release build with all tests takes about 4 GiB"
   fi
   grep -v '^\[[0-9]*/[0-9]*\] [A-Z]' "$log" >&2 || true
@@ -45,7 +59,7 @@ failed() { # what was said, less ninja's own lines, and why where that can be to
 if [ ! -f "$folder/build.ninja" ] || [ /var/lib/dpkg/status -nt "$folder/configured" ]; then
   cmake --preset "$preset" >"$log" 2>&1 || failed
   touch "$folder/configured"
-  echo "build: $preset  configured"
+  echo "build: $preset  configured${left_aside:+, whatever these variables say:$left_aside}"
 fi
 
 progress() { # the newest "[n/m]" of ninja's; it says "[0/2]" of looking whether there is anything to do
@@ -56,15 +70,17 @@ progress() { # the newest "[n/m]" of ninja's; it says "[0/2]" of looking whether
   echo "build: $preset  $done of $total after $seconds s$left"
 }
 
+# Its end is ninja's, which ends its compilers; also when nobody asks this script first.
+ninja=(setpriv --pdeathsig TERM ninja -C "$folder" -j "$(compilers_at_once)" ${NINJAFLAGS:-} "$@")
 if [ -t 1 ]; then
-  ninja -C "$folder" ${NINJAFLAGS:-} "$@" || {
+  "${ninja[@]}" || {
     full=$(full_disks . "$folder" "${TMPDIR:-/tmp}" "${cache:-.}")
-    fail build "${full:+no space left on $full; }$preset failed after $((SECONDS - start)) s"
+    fail build "$preset failed after $((SECONDS - start)) s${full:+; there is next to no space left on $full}"
   }
 else
   : >"$log"
   report_every 10 progress
-  ninja -C "$folder" ${NINJAFLAGS:-} "$@" >"$log" 2>&1 || failed
+  NINJA_STATUS='[%f/%t] ' "${ninja[@]}" >"$log" 2>&1 || failed
   stop_reporting
   # The last line says all of it, also of a build that was done before the first was due.
   progress

@@ -13,7 +13,8 @@ scripts/build.sh release lockstep_installed
 # One that root wrote cannot be written again.
 rm -f build/release/install_manifest.txt
 cmake --install build/release --prefix "$prefix" >build/release/install.log 2>&1 || {
-  full=$(full_disks "$prefix")
+  full=
+  ! grep -qi 'no space left on device\|disk quota exceeded' build/release/install.log || full=$(full_disks "$prefix")
   fail install "${full:+no space left on $full; }$(grep -m 1 -A 3 'CMake Error' build/release/install.log | tr -s '\n ' ' ' | cut -c1-300)"
 }
 echo "install: $prefix/bin/lockstep; CMake finds the package by -DCMAKE_PREFIX_PATH=$prefix"

@@ -20,6 +20,7 @@ report_every() {
     exec 9<> <(:)
     while true; do
       read -r -t "$seconds" -u 9 || true
+      kill -0 $$ 2>/dev/null || exit # the script was killed
       "$function" || true
     done
   } &
@@ -30,8 +31,18 @@ stop_reporting() {
   reporter=
 }
 
-# free_gib FOLDER: whole GiB that are free where FOLDER is.
-free_gib() { df --output=avail -B1G "$1" | tail -n 1 | tr -d ' '; }
+# compilers_at_once: one a core, but no more than have 1.5 GiB of memory each; of which a control group may have less.
+compilers_at_once() {
+  local cores kib limit file fit
+  cores=$(scripts/cores.sh)
+  kib=$(awk '$1 == "MemAvailable:" { print $2 }' /proc/meminfo)
+  for file in "/sys/fs/cgroup$(sed -n 's/^0:://p' /proc/self/cgroup)/memory.max" /sys/fs/cgroup/memory{.max,/memory.limit_in_bytes} \
+    "/sys/fs/cgroup/memory$(sed -n 's/^[0-9]*:memory://p' /proc/self/cgroup)/memory.limit_in_bytes"; do
+    if read -r limit 2>/dev/null <"$file" && [[ $limit =~ ^[0-9]+$ ]]; then kib=$((limit / 1024 < kib ? limit / 1024 : kib)); fi
+  done
+  fit=$((kib / 1572864))
+  echo $((fit < 1 ? 1 : fit < cores ? fit : cores))
+}
 
 # full_disks FOLDER...: the places of these folders where less than 100 MiB are left, as words.
 full_disks() {

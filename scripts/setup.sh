@@ -48,17 +48,29 @@ log=$(mktemp 2>/dev/null) || fail setup "${TMPDIR:-/tmp} cannot be written: is i
 index_log=$log.index
 scratch=("$log" "$index_log")
 
-# Of a failed apt-get the one line that says what to do about it.
+# unreachable FILE...: the first line that says so of a registry.
+unreachable() {
+  grep -hoiE "(temporary failure|could not|unable to|cannot|connection) [^.]*(resolv|connect|timed out|refused)[^.]*.{0,60}" "$@" | head -n 1 || true
+}
+# Of a failed apt-get the one line that says what to do about it: by what it said itself, then by what can have led to that.
 cause() {
-  local full first
+  local full where own
   full=$(full_disks / /var/cache/apt/archives "${TMPDIR:-/tmp}")
-  first=$(grep -hoiE "(temporary failure|could not|unable to|cannot|connection) [^.]*(resolv|connect|timed out|refused)[^.]*.{0,60}|failed to fetch .*" "$index_log" "$log" | head -n 1 || true)
-  if grep -qiE 'no space left|enough free space' "$log" || [ -n "$full" ]; then
+  where=$(unreachable "$log")
+  # No words of its own but that it knows no such package, and no index to know it from.
+  own=$(grep '^E: ' "$log" | grep -vE 'Unable to locate package|has no installation candidate' || true)
+  if [ -z "$where$own" ] && ! compgen -G '/var/lib/apt/lists/*_Packages*' >/dev/null; then
+    where=$(unreachable "$index_log")
+    where=${where:-$(grep -m1 -oi 'failed to fetch .*' "$index_log" || true)}
+  fi
+  if grep -qiE 'no space left|enough free space' "$log"; then
     fail setup "no space left${full:+ on $full} for packages, which take 2 GiB"
-  elif [ -n "$first" ]; then
-    fail setup "no package registry can be reached (${first:0:120}); if there is a proxy, say so to apt: Acquire::http::Proxy"
+  elif [ -n "$where" ]; then
+    fail setup "no package registry can be reached (${where:0:120}); if there is a proxy, say so to apt: Acquire::http::Proxy"
   elif grep -q 'Could not get lock\|Unable to acquire the dpkg' "$log"; then
     fail setup "another program is installing packages and was not done within five minutes: $(grep -m1 -oE 'held by process.*' "$log" || true)"
+  elif [ -n "$full" ] && [ -z "$own" ]; then
+    fail setup "no space left on $full for packages, which take 2 GiB"
   fi
   tail -n 20 "$log" >&2
   fail setup "apt-get failed: $(grep -m1 '^E: ' "$log" | cut -c4- || true)"

@@ -5,6 +5,10 @@ part_trouble() {
   refused root 'mount -t tmpfs -o size=8m tmpfs /var/cache/apt/archives && mkdir /var/cache/apt/archives/partial && make run' \
     'setup: error: no space left .* for packages'
   refused root 'TMPDIR=/nowhere make run' 'setup: error: /nowhere cannot be written'
+  # One registry of several that is away, and a small disk, are not blamed for what they have no part in.
+  refused root 'echo "deb http://127.0.0.1:9/ none main" >/etc/apt/sources.list.d/none.list && mount -t tmpfs -o size=50m,mode=1777 tmpfs /tmp &&
+    echo "Dir::Bin::dpkg \"/bin/false\";" >/tmp/apt.conf && APT_CONFIG=/tmp/apt.conf make run' 'setup: error: apt-get failed: Sub-process /bin/false'
+  rm "$machine/etc/apt/sources.list.d/none.list"
   mv "$machine/usr/bin/sudo" "$machine/usr/bin/no-sudo"
   refused ada 'make run' 'setup: error: packages are missing, and there is neither root nor sudo here; .*apt-get install .*libtorch-dev'
   mv "$machine/usr/bin/no-sudo" "$machine/usr/bin/sudo"
@@ -14,6 +18,8 @@ part_trouble() {
 
   in_machine root 'scripts/setup.sh run' >/dev/null
   refused root 'mkdir build && mount -t tmpfs -o size=1m tmpfs build && make run' 'build: error: no space left on .*lockstep/build'
+  refused root 'set -o pipefail; mount -t tmpfs -o size=64m,mode=1777 tmpfs /tmp && git clone -q . /srv/wrong && cd /srv/wrong && echo "int wrong = ;" >>lockstep/base/log.cpp &&
+    scripts/build.sh release lockstep_base 2>&1 | grep -v "error: expected"' 'build: error: release failed'
   refused root 'mount -t tmpfs -o noexec tmpfs /tmp && scripts/test.sh release' 'test: error: /tmp is mounted noexec'
   in_machine root 'git clone -q . /srv/lockstep && cd /srv/lockstep && scripts/build.sh release lockstep_base' >/dev/null
   refused ada 'cd /srv/lockstep && make run' 'build: error: /srv/lockstep/build/release.* belongs to root, and ada cannot write it'
@@ -29,6 +35,11 @@ part_trouble() {
   rmdir "$machine/home/ada/lockstep/runs"
   goes_well root 'mount -t tmpfs -o noexec,mode=1777 tmpfs /tmp && STEPS=1 make run'
   goes_well root 'mkdir -p "/srv/two words" && git clone -q . "/srv/two words/lock step" && cd "/srv/two words/lock step" && STEPS=1 make run'
+  # Another prefix comes first, as where conda is active; it has other versions of the libraries.
+  goes_well root 'mkdir -p /opt/conda/bin /opt/conda/include/fmt /opt/conda/lib/cmake/fmt && echo "#error of conda" >/opt/conda/include/fmt/format.h &&
+    echo "message(FATAL_ERROR \"of conda\")" >/opt/conda/lib/cmake/fmt/fmt-config.cmake && git clone -q . /srv/conda && cd /srv/conda &&
+    export PATH=/opt/conda/bin:$PATH CPATH=/opt/conda/include CMAKE_PREFIX_PATH=/opt/conda CXXFLAGS=-Dint=long && scripts/build.sh release lockstep_base &&
+    cmake --preset release -B /srv/conda/by-hand -DCMAKE_PREFIX_PATH= >/dev/null'
   # Nobody can write the compiler's cache, nor the home folder.
   goes_well ada 'HOME=/nonexistent CCACHE_DIR=/nonexistent/ccache scripts/build.sh release lockstep_base'
 }
