@@ -79,6 +79,38 @@ std::string subnet_verdict(const RankTable& table, std::string* fits) {
   return text;
 }
 
+/// The device of another host that `id` of hosts[index] is to reach: the one of the same id.
+std::string peer_of(const std::vector<HostFinding>& hosts, size_t index, const std::string& id) {
+  for (size_t step = 1; step < hosts.size(); ++step) {
+    const auto& addresses = hosts[(index + step) % hosts.size()].facts.device_addresses;
+    const auto found = addresses.find(id);
+    if (found != addresses.end()) return found->second;
+  }
+  return "PEER";
+}
+
+/// What hccn_tool says of the links of hosts[index]. Its health is that of the way to the address
+/// that the device has been told to ask.
+void check_links(const std::vector<HostFinding>& hosts, size_t index, CheckRows* rows) {
+  const HostFinding& host = hosts[index];
+  for (const auto& [id, problem] : host.facts.device_links) {
+    rows->push_back(
+        {"device links", Verdict::kFail, fmt::format("{}: device {}: {}", host.name, id, problem),
+         fmt::format("hccn_tool -i {0} -link -g; hccn_tool -i {0} -netdetect -s address {1}; "
+                     "hccn_tool -i {0} -net_health -g",
+                     id, peer_of(hosts, index, id))});
+  }
+  const auto& lone = host.facts.devices_without_switch;
+  if (lone.empty()) return;
+  rows->push_back(
+      {"device switches", Verdict::kWarn,
+       fmt::format("{}: {} {} {} no switch", host.name, lone.size() == 1 ? "device" : "devices",
+                   fmt::join(lone, ", "), lone.size() == 1 ? "sees" : "see"),
+       fmt::format("hccn_tool -i {} -lldp -g; is its cable in, and LLDP on at the "
+                   "switch?",
+                   lone[0])});
+}
+
 constexpr const char* kSetAddress = "hccn_tool -i N -ip -s address IP netmask 255.255.255.0";
 
 }  // namespace
@@ -146,13 +178,7 @@ CheckRows check_devices(const Findings& all) {
                       fmt::format("{} devices, as {} has them", num_ranks(table), fits), ""});
     }
   }
-  for (const HostFinding& host : all.hosts) {
-    for (const auto& [id, problem] : host.facts.device_links) {
-      rows.push_back(
-          {"device links", Verdict::kFail, fmt::format("{}: device {}: {}", host.name, id, problem),
-           fmt::format("hccn_tool -i {0} -link -g; hccn_tool -i {0} -net_health -g", id)});
-    }
-  }
+  for (size_t i = 0; i < all.hosts.size(); ++i) check_links(all.hosts, i, &rows);
   return rows;
 }
 

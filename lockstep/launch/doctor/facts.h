@@ -69,6 +69,7 @@ struct HostFacts {
   std::vector<Firewall> firewalls;
   std::map<std::string, std::string> device_addresses;  ///< Of Ascend devices, by id.
   std::map<std::string, std::string> device_links;      ///< By id, what is not well; empty: all is.
+  std::vector<std::string> devices_without_switch;  ///< Their ids: no switch tells them of itself.
 };
 
 struct HostFinding {

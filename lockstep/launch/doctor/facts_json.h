@@ -20,7 +20,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(HostFacts, hostname, host_id, build_id, addre
                                    hccl_base_port, open_files, shm_bytes, disks, cores,
                                    usable_cores, cpu_quota, cpu_pressure, load, instruction_set,
                                    libtorch, libtorch_isa, firewalls, device_addresses,
-                                   device_links)
+                                   device_links, devices_without_switch)
 
 /// One line, whatever bytes the texts have.
 inline std::string to_line(const nlohmann::json& json) {

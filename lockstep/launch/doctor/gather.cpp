@@ -150,6 +150,9 @@ void ask_devices(const std::string& hccn_conf, HostFacts* facts) {
     const auto link = run_program({"hccn_tool", "-i", id, "-link", "-g"}, Deadline::after(10s));
     const auto health =
         run_program({"hccn_tool", "-i", id, "-net_health", "-g"}, Deadline::after(10s));
+    const auto peers = run_program({"hccn_tool", "-i", id, "-lldp", "-g"}, Deadline::after(10s));
+    if (peers.out.find_first_not_of(" \n") == std::string::npos)
+      facts->devices_without_switch.push_back(id);
     std::string problem;
     if (link.out.find("UP") == std::string::npos) problem = split(link.out, '\n')[0];
     if (health.out.find("Success") == std::string::npos)

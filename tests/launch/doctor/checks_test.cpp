@@ -267,6 +267,19 @@ TEST(DoctorChecks, DeviceAddressesOfBothGenerations) {
   EXPECT_EQ(
       after([](Findings& all) { all.hosts[0].facts.device_links["3"] = "link status: DOWN"; }),
       "fail device links: h1: device 3: link status: DOWN\n");
+  a2 = sound_hosts(3);
+  set(a2, true);
+  a2.hosts[2].facts.device_links["3"] = "net health status: Init";
+  a2.hosts[0].facts.devices_without_switch = {"0", "1"};
+  const auto links = check_devices(a2);
+  ASSERT_EQ(links.size(), 3U);
+  EXPECT_EQ(links[1].text, "h1: devices 0, 1 see no switch");
+  EXPECT_EQ(links[1].verdict, Verdict::kWarn);
+  EXPECT_TRUE(links[1].mend.starts_with("hccn_tool -i 0 -lldp -g; ")) << links[1].mend;
+  EXPECT_NE(links[2].mend.find("; hccn_tool -i 3 -netdetect -s address " +
+                               a2.hosts[0].facts.device_addresses["3"] + "; "),
+            std::string::npos)
+      << links[2].mend;
 }
 
 }  // namespace

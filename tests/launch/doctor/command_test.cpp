@@ -126,6 +126,47 @@ TEST_F(DoctorCommand, HostsAndAddressesOfARankTable) {
   EXPECT_TRUE(report["pairs"].empty());
 }
 
+TEST_F(DoctorCommand, WhatHcclsToolSaysOfDevices) {
+  write_file_atomically(folder_ / "hccn_tool",
+                        "#!/bin/sh\n"
+                        "case \"$2 $3\" in\n"
+                        "  '1 -lldp') ;;\n"
+                        "  *-ip) echo ipaddr:192.1.$2.6 ;;\n"
+                        "  *-link) echo link status: UP ;;\n"
+                        "  '3 -net_health') echo net health status: Fault ;;\n"
+                        "  *-net_health) echo net health status: Success ;;\n"
+                        "  *-lldp) echo Chassis ID TLV ;;\n"
+                        "esac\n");
+  ::chmod((folder_ / "hccn_tool").c_str(), 0755);
+  testing::Launched launched({"doctor", "--json", "--ports", "0"},
+                             {{"PATH", folder_.path().string() + ":" + ::getenv("PATH")}});
+  EXPECT_EQ(launched.wait(kLong), 1);
+  const auto report = nlohmann::json::parse(launched.out(), nullptr, false);
+  ASSERT_TRUE(report.is_object()) << launched.out() << launched.err();
+  EXPECT_NE(row(report, "device links").find(": device 3: net health status: Fault"),
+            std::string::npos);
+  EXPECT_NE(row(report, "device switches").find(": device 1 sees no switch"), std::string::npos);
+}
+
+TEST_F(DoctorCommand, RshMayHaveThePlaceOfTheHost) {
+  // Each is another host by its own name, and its name stands where {host} did, nowhere else.
+  int status = 0;
+  testing::Launched launched({"doctor", "--json", "--ports", "0", "--seconds", "0", "--rsh",
+                              "env LOCKSTEP_HOST_ID={host} sh -c", "--hosts",
+                              "127.0.0.2,127.0.0.3"});
+  status = launched.wait(kLong);
+  const auto report = nlohmann::json::parse(launched.out(), nullptr, false);
+  ASSERT_TRUE(report.is_object()) << launched.out() << launched.err();
+  EXPECT_EQ(status, report["verdict"] == "fail" ? 1 : 0);
+  EXPECT_EQ(row(report, "answers"), "pass: 2 hosts");
+  for (const size_t i : {0, 1}) {
+    EXPECT_NE(report["hosts"][i]["facts"]["host_id"].get<std::string>().find("127.0.0." +
+                                                                             std::to_string(2 + i)),
+              std::string::npos)
+        << report["hosts"][i];
+  }
+}
+
 TEST_F(DoctorCommand, UsageErrorsExitWithTwo) {
   for (const std::vector<std::string>& words :
        std::vector<std::vector<std::string>>{{"--hosts", "a,a"},
