@@ -5,6 +5,7 @@
 #include <numeric>
 #include <utility>
 
+#include "lockstep/base/counted.h"
 #include "lockstep/base/error.h"
 #include "lockstep/base/log.h"
 #include "lockstep/base/text.h"
@@ -55,9 +56,9 @@ void JoinSession::report(const JoinRound& round) {
   const bool first = num_ended_ == 0;
   num_ended_ = round.ended.size();
   const std::string text =
-      fmt::format("uneven inputs: {} ran out of data {}after {} steps; {} of {} ranks go on",
-                  ranks_text(group_, round.ended), first ? "first, " : "", steps_, round.num_active,
-                  group_.size());
+      fmt::format("uneven inputs: {} ran out of data {}after {}; {} of {} ranks go on",
+                  ranks_text(group_, round.ended), first ? "first, " : "", counted(steps_, "step"),
+                  round.num_active, group_.size());
   if (options_.throw_when_uneven) throw Error(ErrorCode::kMismatch, text);
   if (group_.rank() == round.leader) log(LogLevel::kInfo, text);
 }

@@ -9,6 +9,7 @@
 #include <mutex>
 #include <string>
 
+#include "lockstep/base/counted.h"
 #include "lockstep/base/error.h"
 #include "lockstep/comm/reduce_tree.h"
 
@@ -20,17 +21,18 @@ bool can_share(int shards, int size) {
   return shards % size == 0 && std::has_single_bit(static_cast<unsigned>(shards / size));
 }
 
-/// "1, 2, 4 or 8".
+/// "1, 2, 4 or 8 ranks".
 std::string allowed_sizes(int shards) {
   std::vector<int> sizes;
   for (int size = 1; size <= shards; ++size) {
     if (can_share(shards, size)) sizes.push_back(size);
   }
+  if (sizes.size() == 1) return counted(sizes.front(), "rank");
   std::string text = fmt::format("{}", sizes.front());
   for (size_t i = 1; i < sizes.size(); ++i) {
     text += fmt::format("{}{}", i + 1 == sizes.size() ? " or " : ", ", sizes[i]);
   }
-  return text;
+  return text + " ranks";
 }
 
 /// A one-to-one mixing of 64 bits. Source: Steele et al., "Fast Splittable Pseudorandom Number
@@ -48,9 +50,10 @@ ShardRange shards_of_rank(int shards, int rank, int size) {
   if (shards < 1 || !can_share(shards, size)) {
     throw Error(ErrorCode::kInvalidArgument,
                 shards < 1 ? fmt::format("{} shards; there must be at least 1", shards)
-                           : fmt::format("{} ranks cannot share {} shards: each needs equally many "
-                                         "and a power of two of them; {} ranks can",
-                                         size, shards, allowed_sizes(shards)));
+                           : fmt::format("{} cannot share {}: each needs equally many "
+                                         "and a power of two of them; {} can",
+                                         counted(size, "rank"), counted(shards, "shard"),
+                                         allowed_sizes(shards)));
   }
   const int count = shards / size;
   return {rank * count, count, shards};

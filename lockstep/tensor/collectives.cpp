@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "lockstep/base/counted.h"
 #include "lockstep/base/error.h"
 #include "lockstep/tensor/c10d/c10d_backends.h"
 #include "lockstep/tensor/dtype.h"
@@ -45,8 +46,9 @@ DType checked_parts(std::string_view op, const at::Tensor& part, const at::Tenso
                     int size) {
   const DType dtype = checked(op, part);
   if (checked(op, whole) != dtype || whole.numel() != part.numel() * size) {
-    throw Error(ErrorCode::kInvalidArgument, fmt::format("{}: {} ranks with {} each make no {}", op,
-                                                         size, describe(part), describe(whole)));
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("{}: {} with {} each make no {}", op, counted(size, "rank"),
+                            describe(part), describe(whole)));
   }
   return dtype;
 }
@@ -71,7 +73,8 @@ DType checked_lists(std::string_view op, std::span<const at::Tensor> parts,
                     std::span<const at::Tensor> wholes, int size) {
   if (parts.size() != wholes.size()) {
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("{}: {} parts and {} wholes", op, parts.size(), wholes.size()));
+                fmt::format("{}: {} and {}", op, counted(parts.size(), "part"),
+                            counted(wholes.size(), "whole")));
   }
   for (size_t i = 0; i < parts.size(); ++i) checked_parts(op, parts[i], wholes[i], size);
   return checked_list(op, parts);
@@ -85,9 +88,10 @@ std::vector<int64_t> checked_rows(std::string_view op, const at::Tensor& tensor,
                     tensor.numel() == sum * row_elements &&
                     std::all_of(rows.begin(), rows.end(), [](int64_t n) { return n >= 0; });
   if (static_cast<int>(rows.size()) != size || !fits) {
-    throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("{}: rows [{}] of {} elements for {} ranks make no {}", op,
-                            fmt::join(rows, ", "), row_elements, size, describe(tensor)));
+    throw Error(
+        ErrorCode::kInvalidArgument,
+        fmt::format("{}: rows [{}] of {} elements for {} make no {}", op, fmt::join(rows, ", "),
+                    row_elements, counted(size, "rank"), describe(tensor)));
   }
   std::vector<int64_t> counts;
   for (const int64_t count : rows) counts.push_back(count * row_elements);
@@ -210,8 +214,8 @@ Work all_to_all(ProcessGroup& group, const at::Tensor& in, const at::Tensor& out
   if (checked("all_to_all", out) != dtype || in.numel() != out.numel() ||
       in.numel() % group.size() != 0) {
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("all_to_all: {} and {} are not one equal part for each of {} ranks",
-                            describe(in), describe(out), group.size()));
+                fmt::format("all_to_all: {} and {} are not one equal part for each of {}",
+                            describe(in), describe(out), counted(group.size(), "rank")));
   }
   Staging staging(group, {in, out}, options);
   void* from = staging.in(in);

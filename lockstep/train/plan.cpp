@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "lockstep/base/counted.h"
 #include "lockstep/base/error.h"
 #include "lockstep/base/text.h"
 
@@ -112,7 +113,7 @@ std::string describe(const RunPlan& plan, const Config& config, c10::Device devi
       "Ranks: {}{}\n"
       "Samples: {} ({} a rank){}\n"
       "Batch: {} x {} {} x {} accumulated = {}\n"
-      "Steps: {} an epoch, {} epochs, {} optimizer steps in all\n"
+      "Steps: {} an epoch, {}, {} in all\n"
       "Memory of a rank: {} = weights {} + gradients {} + optimizer {} + batches {}; activations "
       "come on top\n"
       "Results: {}\n",
@@ -121,10 +122,12 @@ std::string describe(const RunPlan& plan, const Config& config, c10::Device devi
       device.is_cpu() ? "" : fmt::format(", this one on {}", device.str()), plan.train_samples,
       plan.samples_a_rank, plan.samples_note, batch, plan.num_shards,
       config.parallel.shards > 0 ? "shards" : "ranks", accumulation,
-      batch * plan.num_shards * accumulation, plan.steps_per_epoch, config.scheduler.num_epochs,
-      plan.optimizer_steps, format_bytes(sum), format_bytes(plan.weights_bytes),
-      format_bytes(plan.gradient_bytes), format_bytes(plan.optimizer_bytes),
-      format_bytes(plan.batches_bytes), config.train.ckpt_save_dir.string());
+      batch * plan.num_shards * accumulation, plan.steps_per_epoch,
+      counted(config.scheduler.num_epochs, "epoch"),
+      counted(plan.optimizer_steps, "optimizer step"), format_bytes(sum),
+      format_bytes(plan.weights_bytes), format_bytes(plan.gradient_bytes),
+      format_bytes(plan.optimizer_bytes), format_bytes(plan.batches_bytes),
+      config.train.ckpt_save_dir.string());
 }
 
 }  // namespace lockstep

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "lockstep/base/counted.h"
 #include "lockstep/base/error.h"
 #include "lockstep/parallel/module_state.h"
 #include "lockstep/parallel/sync_batch_norm.h"
@@ -89,10 +90,11 @@ void Trainer::take_up(const TrainingState& saved) {
   part_.samples_a_shard = rest + part_.padding;
   const int64_t left = parts_.loader.num_batches(part_.samples_a_shard * shards().count);
   if (recount(state_, {shards().total, steps_per_epoch_, left}) && saved.epoch_samples > 0) {
-    dealing_note_ = fmt::format(
-        "{} of {} samples of epoch {} were used by {} {}; the rest is dealt to {} in {} steps",
-        saved.epoch_samples, sampler.dataset_size(), saved.epoch + 1, saved.shards,
-        config().parallel.shards > 0 ? "shards" : "ranks", shards().total, left);
+    dealing_note_ =
+        fmt::format("{} of {} samples of epoch {} were used by {}; the rest is dealt to {} in {}",
+                    saved.epoch_samples, sampler.dataset_size(), saved.epoch + 1,
+                    counted(saved.shards, config().parallel.shards > 0 ? "shard" : "rank"),
+                    shards().total, counted(left, "step"));
   }
   part_.first_batch = state_.batch_in_epoch;
   const int64_t accumulation = config().train.gradient_accumulation_steps;

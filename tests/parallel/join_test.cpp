@@ -116,7 +116,7 @@ TEST(Join, ALineSaysWhoEndedFirstAndWhoNext) {
   }
   EXPECT_EQ(said,
             (std::vector<std::string>{
-                "uneven inputs: rank 1 ran out of data first, after 1 steps; 2 of 3 ranks go on",
+                "uneven inputs: rank 1 ran out of data first, after 1 step; 2 of 3 ranks go on",
                 "uneven inputs: ranks 0, 1 ran out of data after 2 steps; 1 of 3 ranks go on"}))
       << lines;
 }
@@ -162,7 +162,7 @@ TEST(JoinErrors, EveryRankFailsWhenUnevenIsNotAllowed) {
     });
     EXPECT_EQ(error.code(), ErrorCode::kMismatch);
     EXPECT_NE(std::string(error.what())
-                  .find("rank 0 ran out of data first, after 1 steps; 1 of 2 ranks go on"),
+                  .find("rank 0 ran out of data first, after 1 step; 1 of 2 ranks go on"),
               std::string::npos)
         << error.what();
   });

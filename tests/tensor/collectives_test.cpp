@@ -179,7 +179,7 @@ TEST(TensorCollectives, RefuseWithTheShape) {
     const int64_t rows[] = {2};
     EXPECT_NE(message([&] {
                 all_gatherv(group, at::ones({3}), at::ones({3}), rows);
-              }).find("rows [2] of 1 elements for 1 ranks make no Float [3]"),
+              }).find("rows [2] of 1 elements for 1 rank make no Float [3]"),
               std::string::npos);
     EXPECT_NE(message([&] {
                 all_to_allv(group, at::ones({2, 3}), rows, at::ones({2, 4}), rows);
@@ -192,11 +192,11 @@ TEST(TensorCollectives, RefuseWithTheShape) {
               std::string::npos);
     const at::Tensor two[] = {at::ones({2}), at::ones({3})};
     EXPECT_EQ(message([&] { all_gather_coalesced(group, two, std::span(two, 1)); }),
-              "all_gather_coalesced: 2 parts and 1 wholes");
+              "all_gather_coalesced: 2 parts and 1 whole");
     const at::Tensor turned[] = {two[1], two[0]};
     EXPECT_NE(message([&] {
                 reduce_scatter_coalesced(group, two, turned, ReduceOp::kSum);
-              }).find("1 ranks with Float [3] on cpu each make no Float [2]"),
+              }).find("1 rank with Float [3] on cpu each make no Float [2]"),
               std::string::npos);
     const at::Tensor across = at::ones({3, 4}).t();
     EXPECT_EQ(message([&] { all_reduce(group, across, ReduceOp::kSum); }),
@@ -212,7 +212,7 @@ TEST(TensorCollectives, RefuseWithTheShape) {
               }).find("Float [2] on cpu yet to be negated"),
               std::string::npos);
     EXPECT_EQ(message([&] { all_gather(group, at::ones({3}), at::ones({4})); }),
-              "all_gather: 1 ranks with Float [3] on cpu each make no Float [4] on cpu");
+              "all_gather: 1 rank with Float [3] on cpu each make no Float [4] on cpu");
     EXPECT_NE(message([&] { broadcast(group, at::Tensor(), 0); }).find("undefined"),
               std::string::npos);
     EXPECT_NE(message([&] { all_reduce(group, at::ones({2}), ReduceOp::kBor); }).find("float32"),

@@ -602,7 +602,7 @@ TEST(Trainer, GoesOnWithinAnEpochOfOtherBatches) {
   EXPECT_EQ(run.losses.size(), 5U + 2 * 6);
   EXPECT_EQ(run.taken.at(1).size(), 20U);
   EXPECT_EQ(run.dealing,
-            "4 of 24 samples of epoch 2 were used by 1 ranks; the rest is dealt to 1 in 5 steps");
+            "4 of 24 samples of epoch 2 were used by 1 rank; the rest is dealt to 1 in 5 steps");
 }
 
 TEST(Trainer, GoesOnWithinAnEpochOnOtherShards) {
