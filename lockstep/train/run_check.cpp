@@ -22,7 +22,7 @@
 namespace lockstep {
 namespace {
 
-constexpr int64_t kOfficialTrainImages = 50000;
+constexpr int64_t kOfficialImagesOfAFile = 10000;
 
 int64_t count_records(const DatasetConfig& config) {
   return count_cifar10(config.data_dirs.front(), split_of(config));
@@ -47,7 +47,9 @@ TrainData check_images(const Config& config) {
     count_records(config.eval->dataset);
   }
   const int64_t records = count_records(config.train.dataset);
-  data.samples = samples_used(config.train.dataset, records > 0 ? records : kOfficialTrainImages);
+  const auto files = static_cast<int64_t>(cifar10_files(split_of(config.train.dataset)).size());
+  data.samples =
+      samples_used(config.train.dataset, records > 0 ? records : files * kOfficialImagesOfAFile);
   if (records == 0) data.note = ", the official number: the data are not there yet";
   return data;
 }

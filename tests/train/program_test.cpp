@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <regex>
 #include <set>
@@ -33,6 +34,7 @@ struct Outcome {
   int status = 0;
   std::string out;
   std::string err;
+  std::string marked{};  ///< `out` with the launcher's [RANK] before each line.
 };
 
 constexpr auto kConfig = R"(system:
@@ -55,6 +57,12 @@ eval:
     transform_pipeline: [{NormalizeImage: }]
   loader: {batch_size: 16}
 )";
+
+int text_count(const std::string& text, const std::string& part) {
+  int count = 0;
+  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
+  return count;
+}
 
 /// A folder with a configuration and a small generated data set; programs run in it.
 class Program : public ::testing::Test {
@@ -88,6 +96,7 @@ class Program : public ::testing::Test {
     const std::string path =
         "env PATH=" + fs::path(lockstep_program()).parent_path().string() + ":$PATH ";
     auto outcome = run(path + lockstep_program() + launcher + " train -c c.yaml " + args);
+    outcome.marked = outcome.out;
     // What the launcher puts in front of a rank's lines.
     outcome.out = std::regex_replace(outcome.out, std::regex("(^|\\n)\\[[0-9]+\\][: ]*"), "$1");
     return outcome;
@@ -343,6 +352,12 @@ TEST_F(Program, TheSameCommandGivesTheSameBitsAndKeepsEarlierResults) {
   ASSERT_EQ(second.status, 0) << second.err;
   EXPECT_NE(second.out.find("Results of an earlier run are now in out.1"), std::string::npos);
   EXPECT_NE(second.out.find("\nepoch: 1 step: 1, loss is "), std::string::npos) << second.out;
+  for (const int step : {1, 2, 3}) {
+    for (const int rank : {0, 1}) {
+      const auto line = fmt::format("[{}] epoch: 1 step: {}, loss is ", rank, step);
+      EXPECT_EQ(text_count(second.marked, line), 1) << line << "in\n" << second.marked;
+    }
+  }
   EXPECT_NE(second.out.find("\nSteps: 3 in "), std::string::npos) << second.out;
   EXPECT_NE(second.out.find(" on all 2 ranks\n"), std::string::npos) << second.out;
   EXPECT_NE(second.out.find(" WARNING - data is a generated stand-in"), std::string::npos)
@@ -393,12 +408,43 @@ TEST_F(Program, CheckCountsTheMapsOfADetectorsBatches) {
   EXPECT_NE(result.out.find(" + batches 4.4 MiB;"), std::string::npos) << result.out;
 }
 
-TEST_F(Program, RanksOfSeveralThreadsStartWarm) {
+// The numbers that MindSpore's tutorial prints.
+TEST_F(Program, TheTutorialsRecipeHasItsSteps) {
+  const std::string recipe = std::string(std::getenv("LOCKSTEP_SOURCE_DIR")) +
+                             "/configs/cls/resnet/resnet50_cifar10_tutorial.yaml";
+  const auto result =
+      run("env DATA_PATH=nowhere " + lockstep_program() + " run --nproc_per_node 8 -- " +
+          lockstep_program() + " train --check --config " + recipe);
+  ASSERT_EQ(result.status, 0) << result.err;
+  for (const auto* text :
+       {"Samples: 60000 (7500 a rank), the official number", "Batch: 32 x 8 ranks x 1 accumulated",
+        "Steps: 234 an epoch, 10 epochs, 2340 optimizer steps in all", " opt: momentum\n",
+        " momentum: 0.9\n", " scheduler: constant\n", " lr: 0.01\n", " usage: all\n"}) {
+    EXPECT_NE(result.out.find(text), std::string::npos) << text << " in\n" << result.out;
+  }
+}
+
+/// How many processes loaded libtorch while two ranks ran. The loader writes a file for
+/// each process that is started, none for one that is forked.
+int loads_of_two_ranks(const fs::path& folder, const std::function<Outcome(std::string)>& run,
+                       const std::string& variables) {
+  fs::create_directory(folder);
   const auto done =
-      run("env OMP_NUM_THREADS=2 " + lockstep_program() + " run --nproc_per_node 2 -- " +
-          lockstep_program() + " train -c c.yaml --check");
-  ASSERT_EQ(done.status, 0) << done.err;
+      run("env LD_DEBUG=files LD_DEBUG_OUTPUT=" + (folder / "loader").string() +
+          " OMP_NUM_THREADS=2 " + variables + " " + lockstep_program() +
+          " run --nproc_per_node 2 -- " + lockstep_program() + " train -c c.yaml --check");
+  EXPECT_EQ(done.status, 0) << done.err;
   EXPECT_EQ(done.err.find("before warm_start()"), std::string::npos) << done.err;
+  return static_cast<int>(
+      std::count_if(fs::directory_iterator(folder), fs::directory_iterator(), [](const auto& file) {
+        return read_file(file.path()).find("libtorch_cpu") != std::string::npos;
+      }));
+}
+
+TEST_F(Program, RanksOfSeveralThreadsStartWarm) {
+  const auto start = [this](const std::string& command) { return run(command); };
+  EXPECT_EQ(loads_of_two_ranks(folder_ / "warm", start, ""), 1);
+  EXPECT_EQ(loads_of_two_ranks(folder_ / "cold", start, "LOCKSTEP_WARM_START=0"), 2);
 }
 
 // 3 of 25 steps of an epoch of 100 samples, then on with other ranks, batches and accumulation.
