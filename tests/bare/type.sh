@@ -2,6 +2,7 @@
 # Types what documents say one is to type: type.sh FILE.md..., in a clone's root. Changes no file but what the commands change.
 #
 # Of a block "console", lines that begin with "$ " are commands, those with "> " go on with the one above; the rest is what they print.
+# A command that ends with "&" runs on once it has printed something; what it left is ended with its document.
 # A command ends with 0, or with what "$ echo $?" below it shows. Lines that hold "error: " are ones that it prints.
 set -euo pipefail
 
@@ -26,7 +27,7 @@ failed() { # WHERE TEXT
 begin() { # COMMAND
   : >"$log"
   set -m
-  (set +e; eval "$1") >"$log" 2>&1 </dev/null &
+  (set +e; eval "$1") >>"$log" 2>&1 </dev/null &
   set +m
 }
 type_one() { # WHERE COMMAND CODE SHOWN
@@ -37,6 +38,15 @@ type_one() { # WHERE COMMAND CODE SHOWN
   words=
   [ "$expected" != 0 ] || words=$(last_words "$command")
   begin "$command"
+  if [[ $command == *" &" ]]; then
+    until [ -s "$log" ]; do
+      [ $((SECONDS - begin)) -lt 60 ] || failed "$where" "said nothing within 60 s: $command"
+      sleep 0.1
+    done
+    runs_on+=($!)
+    echo "type: $where  runs: $command"
+    return
+  fi
   while kill -0 $! 2>/dev/null; do
     if [ -n "$words" ] && grep -q "$words" "$log"; then
       kill -TERM -$! 2>/dev/null || true
@@ -72,7 +82,14 @@ read_document() {
   done <"$1"
 }
 
+total=0
 for file in "$@"; do
   read_document "$file"
+  runs_on=()
   for i in "${!commands[@]}"; do type_one "${places[i]}" "${commands[i]}" "${codes[i]}" "${shown[i]}"; done
+  for group in "${runs_on[@]}"; do kill -KILL -"$group" 2>/dev/null || true; done
+  total=$((total + ${#commands[@]}))
+  echo "type: $file  ${#commands[@]} commands"
 done
+[ "$total" -gt 0 ] || { echo "type: error: $* have one type nothing" >&2; exit 1; }
+echo "type: all $total commands are as their documents say"

@@ -14,3 +14,9 @@ wrong=$(awk '
   first && !/^\$ / { print FILENAME ":" FNR ": a block \"console\" begins with \"$ \" and a command" }
   { first = 0 }' README.md CONTRIBUTING.md docs/*.md)
 [ -z "$wrong" ] || { echo "$wrong"; exit 1; }
+
+# As many at least as there were: a block that is marked otherwise is one that nobody tries.
+for least in 5:README.md 1:docs/debugging.md 1:docs/from-ascend.md 3:docs/launchers.md 1:docs/mixed_precision.md 1:docs/ocr.md; do
+  found=$(grep -c '^```console$' "${least#*:}" || true)
+  [ "$found" -ge "${least%%:*}" ] || { echo "${least#*:} has $found blocks \"console\", at least ${least%%:*} are expected"; exit 1; }
+done
