@@ -3,8 +3,8 @@
 #
 #   run      make run with a few steps, as root
 #   user     the same as a user who has sudo
-#   trouble  what is in the way of make run, and its one line: no network, no sudo, a full disk ...
 #   install  make install, and a project outside of this tree that uses what is installed
+#   trouble  what is in the way of make run, and its one line: no network, no sudo, a full disk ...
 #   docs     the commands that README and docs have one type (blocks "console"); what takes minutes is ended when it has begun well
 #   test     make test without its sanitizers and its cluster: half an hour, more where the compiler's cache is cold
 #
@@ -22,9 +22,9 @@ if [ "$(id -u)" != 0 ]; then
   exec sudo -n --preserve-env=KEEP,XDG_CACHE_HOME,HOME,CCACHE_DIR "$0" "$@"
 fi
 command -v debootstrap >/dev/null || fail bare "there is no debootstrap: scripts/setup.sh bare installs it"
-[ $# -gt 0 ] || set -- run user trouble install docs test
+[ $# -gt 0 ] || set -- run user install trouble docs test
 for part in "$@"; do
-  [ -f "tests/bare/parts/$part.sh" ] || fail bare "no part '$part'; parts are run, user, trouble, install, docs, test"
+  [ -f "tests/bare/parts/$part.sh" ] || fail bare "no part '$part'; parts are run, user, install, trouble, docs, test"
 done
 # Whatever ends the one who waits for a machine ends the machine.
 namespaces=(setpriv --pdeathsig KILL unshare --mount --uts --ipc --pid --fork --kill-child)
