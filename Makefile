@@ -6,6 +6,12 @@
 #   make test-bare                      these commands on a machine that has nothing (root); PARTS as in tests/bare/run.sh
 #   make chaos [KILLS=300] [SEED=n]     ranks that are killed at random; every survivor must name them within a second
 SHELL := /bin/bash
+ifeq ($(wildcard scripts/setup.sh),)
+$(error error: $(CURDIR) is not the folder of Lockstep: make -C FOLDER)
+endif
+ifeq ($(shell find scripts/setup.sh -perm /111),)
+$(error error: $(CURDIR)/scripts/setup.sh has lost its right to be run, as in some archives: git clone, or find . -name '*.sh' -exec chmod +x {} +)
+endif
 ifneq ($(shell [ -x scripts/setup.sh ] && echo yes),yes)
 $(error error: $(CURDIR)/scripts/setup.sh cannot be run: is this folder mounted noexec? Clone to another place)
 endif

@@ -84,7 +84,9 @@ progress() { # apt's newest word of how far it is: kind:package:percent:text
   echo "setup: packages    ${percent%.*} %, ${text,}, after $((SECONDS - start)) s"
 }
 start=$SECONDS
-apt=("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive LC_ALL=C apt-get -qq -o DPkg::Lock::Timeout=300 -o APT::Status-Fd=1)
+proxies=() # which sudo does not pass on
+for name in http_proxy https_proxy no_proxy; do [ -z "${!name:-}" ] || proxies+=("$name=${!name}"); done
+apt=("${as_root[@]}" env "${proxies[@]}" DEBIAN_FRONTEND=noninteractive LC_ALL=C apt-get -qq -o DPkg::Lock::Timeout=300 -o APT::Status-Fd=1)
 # An index that cannot be had fails only where packages then cannot: one of several registries may be away.
 "${apt[@]}" update >"$index_log" 2>&1 || true
 echo "setup: index       done in $((SECONDS - start)) s"

@@ -34,6 +34,12 @@ if [ -n "$ccache_folder" ] && [ -d "$ccache_folder" ]; then
   # What is there serves everybody; it stays its owner's, who may have come here by sudo.
   [ "$who" = root ] && [ -O "$ccache_folder" ] || settings+=(CCACHE_READONLY=1)
 fi
+for name in {http,https,no,all}_proxy; do
+  [ -z "${!name:-}" ] || settings+=("$name=${!name}")
+done
+# What the machine is not to reach, no proxy reaches for it.
+blocked=$(sed -n 's/^255[.]255[.]255[.]255 //p' etc/hosts)
+[ -z "$blocked" ] || settings+=("no_proxy=${no_proxy:+$no_proxy,}$blocked")
 hostname bare
 mkdir -p old
 pivot_root . old

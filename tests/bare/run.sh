@@ -9,17 +9,18 @@
 #   test     make test without its sanitizers and its cluster: half an hour, more where the compiler's cache is cold
 #
 # The machine is a folder made by debootstrap, entered with mounts, processes and a name of its own; in it is a clone of HEAD.
-# The host's apt configuration and its compiler cache come along, nothing else. What debootstrap made stays in the user's cache
+# The host's apt configuration, proxies and compiler cache come along, nothing else. What debootstrap made stays in the user's cache
 # folder; all else is gone when this ends. KEEP=1 keeps the machine and says where it is. Needs root: sudo is asked without a password.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 . scripts/lib.sh
+PATH=$PATH:/usr/sbin:/sbin # which `su` leaves out
 cache=${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/lockstep
 if [ "$(id -u)" != 0 ]; then
   sudo -n true 2>/dev/null || fail bare "debootstrap and namespaces take root: run as root, or allow sudo without a password"
   # Root works in a folder that is the user's, so the user can remove what root leaves in it.
   mkdir -p "$cache/packages"
-  exec sudo -n --preserve-env=KEEP,XDG_CACHE_HOME,HOME,CCACHE_DIR "$0" "$@"
+  exec sudo -n --preserve-env=KEEP,XDG_CACHE_HOME,HOME,CCACHE_DIR,http_proxy,https_proxy,no_proxy,all_proxy "$0" "$@"
 fi
 command -v debootstrap >/dev/null || fail bare "there is no debootstrap: scripts/setup.sh bare installs it"
 [ $# -gt 0 ] || set -- run user install trouble docs test
@@ -29,9 +30,14 @@ done
 # Whatever ends the one who waits for a machine ends the machine.
 namespaces=(setpriv --pdeathsig KILL unshare --mount --uts --ipc --pid --fork --kill-child)
 "${namespaces[@]}" true || fail bare "this system grants root no namespaces: ${namespaces[*]}"
-head=$(GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=safe.directory GIT_CONFIG_VALUE_0='*' git rev-parse --short HEAD 2>/dev/null) ||
+git_here() { GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=safe.directory GIT_CONFIG_VALUE_0='*' git "$@"; }
+head=$(git_here rev-parse --short HEAD 2>/dev/null) ||
   fail bare "$PWD is no git repository, and a clone of its HEAD is what is tried"
 mkdir -p "$cache"
+free=$(df --output=avail -B1G "$cache" | tail -n 1)
+[ "$free" -ge 10 ] || fail bare "a machine, its packages and its builds take 10 GiB below $cache, where $((free)) are left: XDG_CACHE_HOME=FOLDER names another place"
+changed=$(git_here status --porcelain | wc -l)
+[ "$changed" = 0 ] || echo "bare: note: $changed files here are not as in the commit that is tried, $head"
 start=$SECONDS
 
 # Packages come from where this host's apt has them; no registry is named here. Of each index: codename, address, FILE:entry.
@@ -74,7 +80,8 @@ make_machine() {
   tar -C "$machine" -xf "$archive"
   chmod 755 "$machine"
   rm -f "$machine/etc/apt/sources.list"
-  cp -r /etc/apt/apt.conf.d /etc/apt/auth.conf.d "$machine/etc/apt/" 2>/dev/null || true
+  cp -r /etc/apt/{apt.conf,auth.conf,preferences,trusted.gpg}{,.d} /etc/apt/keyrings "$machine/etc/apt/" 2>/dev/null || true
+  cp -rn /usr/share/keyrings "$machine/usr/share/" # which sources may name
   # Of a container's configuration: packages are kept, for the next machine.
   rm -f "$machine/etc/apt/apt.conf.d/docker-clean"
   echo 'APT::Keep-Downloaded-Packages "true";' >"$machine/etc/apt/apt.conf.d/99keep"

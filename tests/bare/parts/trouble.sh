@@ -26,6 +26,9 @@ part_trouble() {
   refused root 'cp -r /srv/lockstep /srv/moved && cd /srv/moved && make run' 'build: error: build/release was configured in /srv/lockstep'
   refused root 'mount -t tmpfs -o noexec tmpfs /mnt && git clone -q . /mnt/lockstep && cd /mnt/lockstep && make run' \
     'error: /mnt/lockstep/scripts/setup.sh cannot be run: is this folder mounted noexec'
+  refused root 'cp -r /srv/lockstep /srv/archive && cd /srv/archive && chmod -x scripts/*.sh && make run' \
+    'error: /srv/archive/scripts/setup.sh has lost its right to be run'
+  refused root 'cd / && make -f /srv/lockstep/Makefile run' 'error: / is not the folder of Lockstep'
   refused ada 'make install' 'install: error: ada cannot make /usr/local, because of /usr/local: .*for the last step alone: scripts/'
   # What that line has one type works from nothing, and again; nor is what root leaves in the way of the next build.
   goes_well ada 'remedy=$(make install 2>&1 | sed -n "s/.*for the last step alone: //p" | head -n 1)
