@@ -102,6 +102,16 @@ class Program : public ::testing::Test {
     return outcome;
   }
 
+  /// One rank of torchrun's, that was started again so often.
+  Outcome torchrun(int restarts, const std::string& options) const {
+    return run("env RANK=0 WORLD_SIZE=1 LOCAL_RANK=0 TORCHELASTIC_RUN_ID=none "
+               "TORCHELASTIC_RESTART_COUNT=" +
+               std::to_string(restarts) + " " + lockstep_program() +
+               " train -c c.yaml -o train.loader.batch_size=2 system.val_while_train=False "
+               "train.max_steps=2 " +
+               options);
+  }
+
   std::string bytes(const std::string& file) const { return read_file(folder_ / file); }
 
   TempFolder folder_;
@@ -242,14 +252,6 @@ TEST_F(Program, OnlyResultsOfTheSameJobAreGoneOnFromAfterARestart) {
 
 // torchrun tells jobs apart by --rdzv_id alone, and tells of restarts, but of no generations.
 TEST_F(Program, UnderTorchrunAFailureBeforeTheFirstCheckpointGoesOnFromNoEarlierRun) {
-  const auto torchrun = [&](int restarts, const std::string& options) {
-    return run("env RANK=0 WORLD_SIZE=1 LOCAL_RANK=0 TORCHELASTIC_RUN_ID=none "
-               "TORCHELASTIC_RESTART_COUNT=" +
-               std::to_string(restarts) + " " + lockstep_program() +
-               " train -c c.yaml -o train.loader.batch_size=2 system.val_while_train=False "
-               "train.max_steps=2 " +
-               options);
-  };
   ASSERT_EQ(torchrun(0, "").status, 0);
   const auto steps = [&] { return losses_of(folder_ / "out").size(); };
   ASSERT_EQ(torchrun(1, "train.max_steps=4").status, 0);
@@ -261,6 +263,29 @@ TEST_F(Program, UnderTorchrunAFailureBeforeTheFirstCheckpointGoesOnFromNoEarlier
   EXPECT_NE(again.out.find("Results of an earlier run are now in out.1"), std::string::npos)
       << again.out;
   EXPECT_EQ(steps(), 2U);
+}
+
+// A host that has its weights would else wait for one that downloads them no longer than for ranks
+// to meet.
+TEST_F(Program, RanksMeetBeforeTheyDownload) {
+  const std::string path = fs::path(lockstep_program()).parent_path().string();
+  const auto result = run("env XDG_CACHE_HOME=cache PATH=" + path +
+                          ":$PATH lockstep run --nproc_per_node 2 -- lockstep train -c c.yaml -o "
+                          "model.pretrained=http://127.0.0.1:1/x.ckpt");
+  EXPECT_EQ(result.status, 2) << result.err;
+  EXPECT_TRUE(std::regex_search(result.err, std::regex("rank [01]: downloading http")))
+      << "who says so knows its rank: " << result.err;
+}
+
+TEST_F(Program, AGenerationThatWasGivenUpMovesNoResults) {
+  ASSERT_EQ(torchrun(2, "").status, 0);
+  write_file_atomically(folder_ / "out/.job", std::string_view("another"));
+  const auto late = torchrun(1, "");
+  EXPECT_EQ(late.status, 1) << late.err;
+  EXPECT_NE(late.err.find("generation 3 of this job writes into out"), std::string::npos)
+      << late.err;
+  EXPECT_FALSE(fs::exists(folder_ / "out.1"));
+  EXPECT_TRUE(fs::exists(folder_ / "out/latest/state.json"));
 }
 
 TEST_P(ProgramOf, TrainsEvaluatesAndSaysWhereThingsAre) {
