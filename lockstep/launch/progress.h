@@ -30,9 +30,9 @@ struct StepFigures {
 void report_step();
 void report_step(const StepFigures& figures);
 
-/// While it lives, this rank does something else than steps, which may take long: `what` ("evaluation",
-/// at most 23 bytes). `lockstep ps` says so, and takes its time for no step's. One at a time, in the
-/// thread that reports steps.
+/// While it lives, this rank does something else than steps, which may take long: `what`
+/// ("evaluation", at most 23 bytes). `lockstep ps` says so, and takes its time for no step's. One
+/// at a time, in the thread that reports steps.
 class ReportedWork {
  public:
   explicit ReportedWork(std::string_view what);

@@ -34,8 +34,9 @@ std::optional<std::chrono::seconds> estimate_left(int64_t steps_done, int64_t st
                                                   std::chrono::nanoseconds elapsed);
 
 /// Redraws that line in place on a terminal, at most ten times a second. A pipe to a `lockstep run`
-/// that has a terminal (LOCKSTEP_TERMINAL: its width, LOCKSTEP_TERMINAL_PIPE: that pipe) is one, too. Elsewhere the line is written
-/// with an end, first after kFirstLine and then every kLineInterval, also under mpirun and srun.
+/// that has a terminal (LOCKSTEP_TERMINAL: its width, LOCKSTEP_TERMINAL_PIPE: that pipe) is one,
+/// too. Elsewhere the line is written with an end, first after kFirstLine and then every
+/// kLineInterval, also under mpirun and srun.
 /// One thread.
 class ProgressLine {
  public:

@@ -66,7 +66,8 @@ fs::path free_name(const fs::path& stem) {
 bool is_result(const std::string& name) {
   static const std::regex kNames(
       R"(\.?step_\d+.*|\.?(latest|best)(\..*)?|e\d+\.(ckpt|safetensors).*|log_(eval_)?\d+\.txt|)"
-      R"(((metrics|events)\.jsonl|result\.log|result\.svg)(\..*)?|(args|train_config)\.yaml|\.(job|writer.*))");
+      R"(((metrics|events)\.jsonl|result\.log|result\.svg)(\..*)?|(args|train_config)\.yaml|)"
+      R"(\.(job|writer.*))");
   return std::regex_match(name, kNames);
 }
 

@@ -21,9 +21,10 @@ struct Resumed {
   std::filesystem::path from;  ///< Empty: from the start.
 };
 
-/// Results in train.ckpt_save_dir are of another job where this one begins: rank 0 takes the mark of
-/// that away, before anything can fail. Launchers other than `lockstep run` tell jobs apart by an id
-/// that may be the same every day ("none"); a later generation would take such results for its own.
+/// Results in train.ckpt_save_dir are of another job where this one begins: rank 0 takes the mark
+/// of that away, before anything can fail. Launchers other than `lockstep run` tell jobs apart by
+/// an id that may be the same every day ("none"); a later generation would take such results for
+/// its own.
 void disown_results(const Config& config, const World& world);
 /// Workers that were started again go on where the job was: whether the results in
 /// train.ckpt_save_dir are this job's. If so, earlier generations write there no more when it

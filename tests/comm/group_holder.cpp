@@ -1,7 +1,7 @@
 // A rank for leftovers_test.cpp and inspect_test.cpp: has a process group with memory of its own,
 // and keeps it. With the word "skip" rank 1 leaves out the last collective, in which the others
-// then wait; with "end" all end well; with "loop" they go on, call after call. inspect_test.cpp knows
-// the lines of the calls.
+// then wait; with "end" all end well; with "loop" they call on and on. inspect_test.cpp knows the
+// lines of the calls.
 
 #include <unistd.h>
 

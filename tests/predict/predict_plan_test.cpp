@@ -175,7 +175,8 @@ TEST(ClassLine, HasTheMostProbableFirst) {
 
 TEST(ClassLine, IsJsonWhateverTheNetworkAndTheNamesSay) {
   const float none = std::numeric_limits<float>::quiet_NaN();
-  EXPECT_EQ(class_line("x.png", std::vector<float>{none, 0.25F, none, 0.5F}, {"a", "\xff", "c", "d"}),
+  const std::vector<float> probabilities = {none, 0.25F, none, 0.5F};
+  EXPECT_EQ(class_line("x.png", probabilities, {"a", "\xff", "c", "d"}),
             "x.png\t[{\"label\": \"d\", \"class\": 3, \"probability\": 0.500000}, "
             "{\"label\": \"\xef\xbf\xbd\", \"class\": 1, \"probability\": 0.250000}, "
             "{\"label\": \"a\", \"class\": 0, \"probability\": null}, "

@@ -18,7 +18,7 @@
 namespace lockstep {
 
 /// system.ckpt_save_policy and ckpt_max_keep. Ranked by the main indicator (higher is better) or,
-/// without evaluation, by the training loss (lower is better).
+/// without evaluation, by the training loss (lower is better) of the epochs that are saved.
 KeepPolicy keep_policy(const Config& config);
 
 /// Saves after every epoch (see train.ckpt_save_epochs), every train.ckpt_save_steps steps and at

@@ -21,7 +21,8 @@ class Results final : public Callback {
   /// With labels each record of metrics.jsonl says when it was written, and by which run. `fence`:
   /// of this run's writer. A file is not replaced once a newer generation writes; errors of what
   /// replaces one: kMismatch.
-  explicit Results(std::optional<MetricsLabels> labels = std::nullopt, const WriterFence& fence = {})
+  explicit Results(std::optional<MetricsLabels> labels = std::nullopt,
+                   const WriterFence& fence = {})
       : labels_(std::move(labels)), fence_(fence) {}
 
   void on_start(Trainer& trainer) override;
