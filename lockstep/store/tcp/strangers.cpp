@@ -23,7 +23,7 @@ void Strangers::forget(uint64_t id) {
 
 bool Strangers::crowded(const Stranger& stranger) const {
   const auto host = of_host_.find(stranger.host);
-  return host != of_host_.end() && host->second > kMostOfAHost;
+  return all_.size() > kMany && host != of_host_.end() && host->second > kMostOfAHost;
 }
 
 std::vector<Strangers::Overdue> Strangers::overdue(Time now) {
@@ -46,7 +46,7 @@ std::optional<std::chrono::milliseconds> Strangers::due_in(Time now) const {
   constexpr milliseconds kLook{100};
   if (all_.empty()) return std::nullopt;
   const auto left = std::chrono::ceil<milliseconds>(all_.begin()->second.came + limit_ - now);
-  return std::clamp(left, milliseconds(0), crowds_ > 0 ? kLook : milliseconds::max());
+  return std::clamp(left, milliseconds(0), crowds_ > 0 && all_.size() > kMany ? kLook : milliseconds::max());
 }
 
 std::optional<std::string> Refusals::note(const std::string& host, Time now) {

@@ -13,14 +13,16 @@
 
 namespace lockstep {
 
-/// Connections that have not proved themselves yet. Their number is bounded, and no host keeps more
-/// than its share for long: a host of many ranks may have more for the moment that a handshake
-/// takes.
+/// Connections that have not proved themselves yet. Their number is bounded. Once there are many no
+/// host keeps more than its share for long: a host of many ranks may have more for the moment that a
+/// handshake takes.
 class Strangers {
  public:
   using Time = std::chrono::steady_clock::time_point;
   static constexpr size_t kMost = 1024;
   static constexpr size_t kMostOfAHost = 64;
+  /// Up to here there is room for all, also for a busy host's ranks that take longer.
+  static constexpr size_t kMany = kMost / 2;
   /// A handshake takes a millisecond, or as long as a busy machine takes.
   static constexpr std::chrono::milliseconds kCrowdLimit{1000};
 

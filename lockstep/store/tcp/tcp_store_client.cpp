@@ -28,6 +28,7 @@ constexpr auto kPushTime = 10ms;
 
 constexpr std::chrono::milliseconds kEndingTime{200};
 constexpr std::chrono::milliseconds kEndingPause{5};
+constexpr std::chrono::milliseconds kLongestPause{320};
 
 /// Waits for others; get() mostly finds its key.
 bool waits_long(StoreOp op) {
@@ -273,9 +274,12 @@ UniqueFd connect_to_own_user(const Endpoint& server, Deadline deadline) {
 std::shared_ptr<Store> connect_and_prove(const Endpoint& server, const std::string& secret,
                                          Deadline deadline, Wire wire, bool own_user) {
   // A server that is just ending may still take a connection, and closes it with itself. Where the
-  // shortcut is closed it was a store, whose port is closed a moment later.
-  const auto patience = deadline.at_most(kEndingTime);
+  // shortcut is closed it was a store, whose port is closed a moment later. One that has greeted may
+  // also have dropped this client as one of too many at once: there is room again in a moment.
+  auto patience = deadline.at_most(kEndingTime);
   bool is_ending = false;
+  bool dropped = false;
+  auto pause = kEndingPause;
   while (true) {
     UniqueFd fd = own_user ? connect_to_own_user(server, deadline) : connect_shortcut(server);
     is_ending = is_ending || fd;
@@ -285,12 +289,18 @@ std::shared_ptr<Store> connect_and_prove(const Endpoint& server, const std::stri
       enable_keep_alive(fd.get());
       return std::make_shared<TcpStoreClient>(std::move(fd), std::move(tls), to_string(server));
     } catch (const Error& error) {
-      const bool greeted = error.code() == ErrorCode::kUnavailable;
-      if (!greeted && error.code() != ErrorCode::kPeerLost) throw;
-      is_ending = is_ending || greeted;
-      if (is_ending && patience.passed()) {
+      const bool late = dropped && error.code() == ErrorCode::kTimeout;
+      if (error.code() == ErrorCode::kUnavailable) {
+        dropped = is_ending = true;
+        patience = deadline;
+        pause = std::min(2 * pause, kLongestPause);
+      } else if (error.code() != ErrorCode::kPeerLost && !late) {
+        throw;
+      }
+      if (late || (is_ending && patience.passed())) {
         throw Error(ErrorCode::kUnavailable,
-                    fmt::format("the store at {} is ending", to_string(server)));
+                    fmt::format("the store at {} is ending{}", to_string(server),
+                                dropped ? ", or drops this client as one of too many at once" : ""));
       }
     }
     if (!is_ending) {
@@ -299,7 +309,7 @@ std::shared_ptr<Store> connect_and_prove(const Endpoint& server, const std::stri
                               "or is just ending",
                               to_string(server)));
     }
-    std::this_thread::sleep_for(std::min(kEndingPause, patience.left()));
+    std::this_thread::sleep_for(std::min(pause, patience.left()));
   }
 }
 

@@ -38,6 +38,10 @@ TEST(Strangers, AHostKeepsNoMoreThanItsShare) {
   for (uint64_t id = 0; id < 200; ++id) strangers.add(id, "crowd", kStrangersBegin);
   for (uint64_t id = 200; id < 300; ++id) strangers.add(id, "", kStrangersBegin);  // our own
   strangers.add(300, "other", kStrangersBegin);
+  EXPECT_TRUE(strangers.overdue(kStrangersBegin + 4s).empty()) << "there is room for all";
+  for (uint64_t id = 301; id < Strangers::kMany + 200; ++id) {
+    strangers.add(id, std::to_string(id), kStrangersBegin);
+  }
   EXPECT_TRUE(strangers.overdue(kStrangersBegin + 999ms).empty())
       << "a host of many ranks is let do its handshakes";
   ASSERT_TRUE(strangers.due_in(kStrangersBegin));
@@ -104,8 +108,9 @@ TEST(TcpStoreServer, OfManySilentStrangersAHostKeepsAFew) {
   // Its time for a handshake is far longer than this test takes.
   const TcpStoreServer server({.secret = "secret", .handshake_limit = 600s});
   const Endpoint endpoint{"127.0.0.1", server.port()};
+  constexpr int kSilent = static_cast<int>(Strangers::kMany) + 36;
   std::vector<UniqueFd> silent;
-  for (int i = 0; i < 100; ++i) silent.push_back(tcp_connect(endpoint, soon()));
+  for (int i = 0; i < kSilent; ++i) silent.push_back(tcp_connect(endpoint, soon()));
   for (int i = 0; i < 36; ++i) {
     std::string bytes(1 << 16, ' ');
     EXPECT_THROW(recv_all(silent[static_cast<size_t>(i)].get(), bytes.data(), bytes.size(), soon(),
