@@ -245,8 +245,11 @@ void Participant::give_sign() {
     standing_->say_failure(part);
     return true;
   });
-  // False: the key is still that of this agent's lost connection; it ends soon.
-  const auto say = [&](Deadline part) { return standing_->say(silence_.limit, part); };
+  // False: the key is still that of this agent's lost connection; it ends soon. Nothing: the other
+  // thread is at it, and may hang there.
+  const auto say = [&](Deadline part) {
+    return standing_->say(silence_.limit, part).value_or(false);
+  };
   if (offered_ && in_parts(say)) sign_began_ = began;
   if (leader_ && !hold_lead()) leader_.reset();
 }

@@ -125,13 +125,13 @@ void Standing::use(std::shared_ptr<Store> store) {
   unsaid_.reset();  // the loss of a store ends the generation that it is of
 }
 
-bool Standing::say(std::chrono::milliseconds ttl, Deadline deadline) {
+std::optional<bool> Standing::say(std::chrono::milliseconds ttl, Deadline deadline) {
   {
     MutexLock lock(mutex_);
     ttl_ = ttl;
     said_ = true;
     say_again_ = saying_;
-    if (saying_) return true;  // who waits for a place that hangs holds up nobody else
+    if (saying_) return std::nullopt;  // who waits for a place that hangs holds up nobody else
     saying_ = true;
   }
   while (true) {

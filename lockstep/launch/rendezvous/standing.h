@@ -34,8 +34,9 @@ class Standing {
   void use(std::shared_ptr<Store> store);
   /// Says (again) how this agent is, as a key that is held. False when the key is another's, which
   /// is this agent's own of before the connection was lost. Where the other thread is just saying
-  /// it, that one says it once more, and this returns at once. Errors: those of the store.
-  bool say(std::chrono::milliseconds ttl, Deadline deadline);
+  /// it, that one says it once more, and this returns at once: nothing, as nobody knows yet whether
+  /// the store takes it. Errors: those of the store.
+  std::optional<bool> say(std::chrono::milliseconds ttl, Deadline deadline);
   void take_plan(JobPlan plan);
   /// The generation is over. True when its plan had not been fetched yet: it is void then, and what
   /// this agent says of itself has changed. `kill_by`: see JobNews; a later call may give an

@@ -94,8 +94,10 @@ TEST(Standing, TheAgentsLoopDoesNotWaitForASignOfLife) {
   store->await_call();
   auto leave = std::async(std::launch::async, [&] { standing.leave(15); });
   EXPECT_EQ(leave.wait_for(std::chrono::seconds(20)), std::future_status::ready);
+  EXPECT_FALSE(standing.say(ttl, Deadline::after(std::chrono::seconds(60))))
+      << "nobody knows whether the store that hangs takes it";
   store->go_on();
-  EXPECT_TRUE(sign.get());
+  EXPECT_EQ(sign.get(), true);
   leave.get();
   ASSERT_EQ(store->values.size(), 2U) << "who was at it said it again";
   EXPECT_EQ(offer_from_json(store->values[0]).leaving, 0);
