@@ -1,7 +1,10 @@
 #include "lockstep/launch/lives.h"
 
 #include <algorithm>
+#include <set>
 #include <string>
+
+#include "lockstep/base/error.h"
 
 namespace lockstep {
 namespace {
@@ -29,6 +32,27 @@ std::vector<int> first_causes(Store& store, const std::vector<int>& gone, Deadli
   return causes.empty() ? gone : causes;
 }
 
+/// Keys of lives that were there and are not any more.
+std::set<std::string> erased_lives(Store& store, const std::vector<std::string>& keys,
+                                   Deadline deadline) {
+  std::set<std::string> gone;
+  try {
+    // What changed since the first version of all: what was erased is told too.
+    constexpr uint64_t kFirst = 1;
+    for (const auto& change : store.watch(kPrefix, kFirst, deadline.at_most(50ms)).changes) {
+      if (!change.value) gone.insert(change.key);
+    }
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kInvalidArgument) throw;
+    // So much has been erased since that the first is forgotten. Who is of a job that is so far has
+    // come.
+    const auto alive = store.list(kPrefix, deadline);
+    gone.insert(keys.begin(), keys.end());
+    for (const auto& key : alive) gone.erase(key);
+  }
+  return gone;
+}
+
 }  // namespace
 
 void show_life(Store& store, int rank, Deadline deadline) {
@@ -43,15 +67,10 @@ std::vector<int> dead_ranks(Store& store, const std::vector<int>& ranks, Deadlin
   std::vector<std::string> keys;
   for (const int rank : ranks) keys.push_back(key_of(rank));
   if (store.check(keys, deadline)) return {};
-  // What changed since the first version of all: what was erased is told too.
-  constexpr uint64_t kFirst = 1;
-  const auto changes = store.watch(kPrefix, kFirst, deadline.at_most(50ms)).changes;
+  const auto gone = erased_lives(store, keys, deadline);
   std::vector<int> dead;
   for (const int rank : ranks) {
-    const auto is_gone = [key = key_of(rank)](const Store::Change& change) {
-      return change.key == key && !change.value;
-    };
-    if (std::any_of(changes.begin(), changes.end(), is_gone)) dead.push_back(rank);
+    if (gone.contains(key_of(rank))) dead.push_back(rank);
   }
   return dead.size() < 2 ? dead : first_causes(store, dead, deadline);
 }

@@ -1,0 +1,29 @@
+#include "lockstep/launch/lives.h"
+
+#include <gtest/gtest.h>
+
+#include "lockstep/store/memory/memory_store.h"
+
+namespace lockstep {
+namespace {
+
+Deadline lives_soon() {
+  return Deadline::after(std::chrono::seconds(60));
+}
+
+TEST(Lives, ADeathIsNamedHoweverMuchHasBeenErased) {
+  const auto store = make_memory_store();
+  for (int rank = 0; rank < 3; ++rank) show_life(*store, rank, lives_soon());
+  EXPECT_TRUE(dead_ranks(*store, {0, 1, 2, 3}, lives_soon()).empty()) << "3 has not come yet";
+  // As many as the keys of a long job with many sub-groups: more than a store remembers.
+  for (int i = 0; i < 70'000; ++i) {
+    store->set("group", "", lives_soon());
+    store->erase("group", lives_soon());
+  }
+  EXPECT_TRUE(dead_ranks(*store, {0, 1, 2}, lives_soon()).empty());
+  store->erase("life/1", lives_soon());
+  EXPECT_EQ(dead_ranks(*store, {0, 1, 2}, lives_soon()), std::vector<int>{1});
+}
+
+}  // namespace
+}  // namespace lockstep
