@@ -196,6 +196,15 @@ etcd::TransactionAnswer EtcdStore::transact_once(etcd::Transaction transaction, 
     slot = free_slots_.back();
     free_slots_.pop_back();
   }
+  struct GiveBack {
+    ~GiveBack() {
+      const MutexLock lock(store->mutex_);
+      store->free_slots_.push_back(slot);
+    }
+    EtcdStore* store;
+    int slot;
+  };
+  const GiveBack give_back{this, slot};
   const std::string key = fmt::format("{}c/{}/{}", root_, client_id_, slot);
   transaction.puts.emplace_back();
   while (true) {
@@ -216,8 +225,6 @@ etcd::TransactionAnswer EtcdStore::transact_once(etcd::Transaction transaction, 
     }
     if (!result.succeeded && result.ranges.empty())
       throw Error(ErrorCode::kCorrupt, "a transaction's answer has not all its parts");
-    const MutexLock lock(mutex_);
-    free_slots_.push_back(slot);
     return result;
   }
 }
