@@ -55,6 +55,11 @@ TEST(RecentText, KnowsWhatIsStillOnTheScreen) {
   text.add("[0] none\n[1] one\n[0] between\n[1] two\n");
   EXPECT_TRUE(text.has({"one", "two"}));
   EXPECT_FALSE(text.has({"two", "one"}));
+  EXPECT_FALSE(text.has({"on"})) << "a part of a line";
+  EXPECT_FALSE(text.has({"ne"}));
+  EXPECT_FALSE(text.has({}));
+  EXPECT_FALSE(text.has({"", " "}));
+  EXPECT_TRUE(text.has({"one", "", "two"}));
   for (int i = 0; i < RecentText::kLines - 3; ++i) text.add("[0] more\n");
   EXPECT_TRUE(text.has({"one", "two"}));
   text.add("[0] more\n[0] more\n");

@@ -14,11 +14,13 @@ class RecentText {
 
   void add(std::string_view text);
 
-  /// Whether each of `lines` stands in one of the last kLines lines, in this order. A prefix may
-  /// stand before it.
+  /// Whether each of `lines` is one of the last kLines lines, in this order, but for blank ones. A
+  /// prefix with a space at its end may stand before it. False where all are blank.
   bool has(const std::vector<std::string>& lines) const;
 
  private:
+  size_t end_of_shown(const std::string& line, size_t at) const;
+
   std::string text_;
 };
 
