@@ -3,12 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <thread>
 
 #include "lockstep/base/auth.h"
 #include "lockstep/base/error.h"
 #include "lockstep/base/log.h"
 #include "lockstep/base/port_range.h"
 #include "lockstep/launch/addresses.h"
+#include "lockstep/launch/rendezvous/meeting/listening.h"
 #include "lockstep/launch/served_store.h"
 #include "lockstep/store/tcp/tcp_store.h"
 
@@ -19,6 +21,8 @@ constexpr PortRange kDerived{20000, 29999};
 constexpr int kNumTries = 8;
 /// Then a rank says for what it waits, once.
 constexpr auto kSilentFor = 5s;
+/// Between two rounds of the ports: those that refuse do so at once.
+constexpr std::chrono::milliseconds kRoundPause{50};
 
 std::string job_text(const Identity& identity) {
   return fmt::format("{}/{}/{}", identity.master.port, identity.job_id, identity.restart_count);
@@ -85,7 +89,17 @@ std::shared_ptr<Store> connect(const Identity& identity, Deadline deadline) {
   }
 }
 
-/// Goes round the ports, with growing patience for each, until one has our store.
+/// Of `places` those at which somebody listens; `patience` for each.
+std::vector<Endpoint> served_places(const std::vector<Endpoint>& places, Deadline deadline,
+                                    std::chrono::milliseconds patience) {
+  std::vector<Endpoint> served;
+  for (const Endpoint& place : places) {
+    if (somebody_listens(place, deadline.at_most(patience))) served.push_back(place);
+  }
+  return served;
+}
+
+/// Goes round the ports, with growing patience for each that is silent, until one has our store.
 std::shared_ptr<Store> search_store(const Identity& identity, Deadline deadline) {
   const auto ports = store_ports(identity);
   std::vector<Endpoint> places;
@@ -94,8 +108,10 @@ std::shared_ptr<Store> search_store(const Identity& identity, Deadline deadline)
   bool said = false;
   for (auto patience = std::chrono::milliseconds(100); !deadline.passed();
        patience = std::min(patience * 2, std::chrono::milliseconds(3000))) {
-    auto found = try_stores(places, proof_of(identity), deadline, patience);
+    const auto served = served_places(places, deadline, patience);
+    auto found = try_stores(served, proof_of(identity), deadline, patience);
     if (found.store) return found.store;
+    std::this_thread::sleep_for(std::min(kRoundPause, deadline.left()));
     if (said || !silent_until.passed()) continue;
     said = true;
     say_that_it_waits(identity, identity.master.host);

@@ -119,13 +119,14 @@ class MungeExchange final : public RankExchange {
   /// Nothing where nobody, or somebody else, is there.
   std::optional<std::string> ask(const Endpoint& place, Deadline deadline) {
     try {
-      const UniqueFd server = tcp_connect(place, deadline);
+      const UniqueFd server = tcp_connect_once(place, deadline);
       const std::string text = Munge::get().decode(read_line(server.get(), place, deadline));
       const size_t end = text.find('\n');
       if (text.substr(0, end) == job_ && end != std::string::npos) return text.substr(end + 1);
       why_ = fmt::format(" (another job of this user is at {})", to_string(place));
     } catch (const Error& error) {
-      if (error.code() == ErrorCode::kCorrupt)
+      // Who refuses, or says nothing in time, may be at the next port, or here a moment later.
+      if (error.code() != ErrorCode::kPeerLost && error.code() != ErrorCode::kTimeout)
         why_ = fmt::format(" ({}: {})", to_string(place), error.what());
     }
     return std::nullopt;

@@ -169,6 +169,28 @@ TEST(Munge, WhatIsNotThisJobsIsPassedByAndNamedAtTheEnd) {
   talk.get();
 }
 
+TEST(Munge, WhatStandsInTheWayIsSaidAtTheEnd) {
+  const auto late = [](const std::string& host, int port) {
+    const auto exchange = open_munge_exchange(host, {port}, "job");
+    const auto error =
+        error_of([&] { exchange->receive(Deadline::after(std::chrono::milliseconds(300))); });
+    EXPECT_EQ(error.code(), ErrorCode::kTimeout);
+    return std::string(error.what());
+  };
+  const std::string unknown = late("no-such-host.invalid", 1);
+  EXPECT_NE(unknown.find("no-such-host.invalid:1: "), std::string::npos) << unknown;
+  ::setenv("LOCKSTEP_MUNGE_SOCKET", "/nowhere/socket", 1);
+  const UniqueFd listener = tcp_listen("127.0.0.1", 0);
+  auto talk = std::async(std::launch::async, [&] {
+    const UniqueFd client = tcp_accept(listener.get(), Deadline::after(std::chrono::seconds(30)));
+    send_all(client.get(), "MUNGE:x\n", 8, Deadline::after(std::chrono::seconds(5)), "");
+  });
+  const std::string no_daemon = late("127.0.0.1", local_port(listener.get()));
+  EXPECT_NE(no_daemon.find("munge: "), std::string::npos) << no_daemon;
+  talk.get();
+  ::unsetenv("LOCKSTEP_MUNGE_SOCKET");
+}
+
 TEST(Munge, JobsOfOneUserAreToldApart) {
   const Munged munged;
   const int port = local_port(tcp_listen("127.0.0.1", 0).get());
