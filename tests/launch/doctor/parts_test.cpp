@@ -66,6 +66,26 @@ TEST(DoctorTournament, EachPairOnceAndEachHostOnceARound) {
   }
 }
 
+TEST(DoctorTournament, OfManyHostsARingAndSomeByLot) {
+  for (const int n : {65, 66, 67, 1000}) {
+    std::set<std::pair<int, int>> pairs;
+    const Rounds rounds = speed_rounds(n);
+    EXPECT_LE(rounds.size(), 11U) << "however many hosts there are";
+    for (const auto& round : rounds) {
+      std::set<int> busy;
+      for (const auto& [a, b] : round) {
+        EXPECT_TRUE(a >= 0 && a < n && b >= 0 && b < n && a != b) << n << ": " << a << ", " << b;
+        EXPECT_TRUE(busy.insert(a).second && busy.insert(b).second) << n;
+        pairs.insert({std::min(a, b), std::max(a, b)});
+      }
+    }
+    for (int host = 0; host < n; ++host) {
+      const int next = (host + 1) % n;
+      EXPECT_TRUE(pairs.contains({std::min(host, next), std::max(host, next)})) << n << ": " << host;
+    }
+  }
+}
+
 TEST(DoctorTournament, AProbeLivesForAllRounds) {
   ExamineOptions options;
   options.seconds = 60;
