@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/launch/launched.h"
+#include "tests/support/held_port.h"
 
 namespace lockstep::testing {
 namespace {
@@ -30,11 +31,31 @@ TEST(Limits, ManyHostsNeedNoHigherSoftLimit) {
 TEST(Limits, AHardLimitThatIsTooLowIsSaidAtOnce) {
   Launched ranks(limited("-n 256", shell(100, "true")));
   EXPECT_EQ(ranks.wait(), 2);
-  EXPECT_TRUE(has(ranks.err(), "100 ranks need 460 open files, and this process may have 256"))
+  EXPECT_TRUE(has(ranks.err(), "100 ranks need 560 open files, and this process may have 256"))
       << ranks.err();
   Launched hosts(limited("-n 256", {"run", "-H", "n[1-100]:1", "--rsh", "false", "--", "true"}));
   EXPECT_EQ(hosts.wait(), 2);
   EXPECT_TRUE(has(hosts.err(), "100 hosts need 460 open files")) << hosts.err();
+}
+
+TEST(Limits, AStoreThatCannotTakeAllRanksIsTheJobsFailure) {
+  const HeldPort port;
+  const auto node = [&](int rank, int ranks) {
+    return std::vector<std::string>{"run",           "--nnodes",
+                                    "2",             "--node_rank",
+                                    std::to_string(rank), "--nproc_per_node",
+                                    std::to_string(ranks), "--master_addr",
+                                    "127.0.0.1",     "--master_port",
+                                    std::to_string(port.number()), "--",
+                                    built_program("world_worker")};
+  };
+  Launched first(limited("-n 176", node(0, 1)), {{"LOCKSTEP_HOST_ID", "a"}});
+  Launched second(node(1, 140), {{"LOCKSTEP_HOST_ID", "b"}});
+  EXPECT_NE(first.wait(), 0);
+  EXPECT_NE(second.wait(), 0);
+  for (const Launched* each : {&first, &second}) {
+    EXPECT_TRUE(has(each->err(), "this process may open 176 files")) << each->err();
+  }
 }
 
 }  // namespace

@@ -98,8 +98,8 @@ int run_words(const std::vector<std::string>& words, bool started_by_starter) {
                                           options.core_binding, options.nproc_per_node);
   }
   if (options.log_dir.empty() && wants_files(options)) options.log_dir = make_log_dir();
-  // A pidfd, both ends of two pipes for a moment, and files.
-  const size_t each = wants_files(options) ? 5 : 3;
+  // A pidfd, both ends of two pipes for a moment, a client of the store, and files.
+  const size_t each = wants_files(options) ? 6 : 4;
   check_descriptors(each * static_cast<size_t>(options.nproc_per_node),
                     counted(options.nproc_per_node, "rank"));
   // The meeting place's threads log too: from here on nobody waits for who reads that.

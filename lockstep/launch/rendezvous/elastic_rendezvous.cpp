@@ -1,5 +1,8 @@
 #include "lockstep/launch/rendezvous/elastic_rendezvous.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <thread>
 
 #include "lockstep/base/auth.h"
@@ -40,11 +43,24 @@ class ElasticRendezvous final : public Rendezvous {
       : place_((check_wire(secret, options.wire), make_place(options, secret))),
         workers_(place_->listen_host(), secret, options.wire),
         standing_(make_job_secret().substr(0, 16), make_offer(options, secret, *place_, workers_)),
-        participant_(options, secret, place_.get(), &workers_, &standing_) {}
+        participant_(options, secret, place_.get(), &workers_, &standing_) {
+    // As a failure of this node it reaches all, whose ranks wait for those that cannot come in.
+    workers_.on_full([this](const std::string& why) {
+      const Offer own = standing_.offer();
+      Failure failure;
+      failure.node_rank = std::max(own.last_rank, 0);
+      failure.host = own.host;
+      failure.status.code = 1;
+      failure.cause = fmt::format("node {} ({}): the store of the job's ranks: {}",
+                                  failure.node_rank, failure.host, why);
+      standing_.failed(failure);
+    });
+  }
 
   ~ElasticRendezvous() override {
     participant_.stop();
     if (thread_.joinable()) thread_.join();
+    workers_.stop();  // its thread knows standing_
     if (participant_.saw_end()) place_->close(Deadline::after(kByeLimit));
   }
   ElasticRendezvous(const ElasticRendezvous&) = delete;

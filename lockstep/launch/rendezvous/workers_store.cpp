@@ -14,8 +14,9 @@ void WorkersStore::get_ready() {
 
 void WorkersStore::serve() {
   server_.reset();
-  server_.emplace(std::move(listener_),
-                  TcpStoreServerOptions{.host = host_, .secret = secret_, .wire = wire_});
+  server_.emplace(
+      std::move(listener_),
+      TcpStoreServerOptions{.host = host_, .secret = secret_, .wire = wire_, .on_full = on_full_});
   torch_port_.reset();
   std::swap(torch_port_, next_torch_port_);
   get_ready();

@@ -2,8 +2,10 @@
 // What an agent keeps ready for the workers of a generation of which it becomes node 0: a port for
 // their store, which it serves, and one for torch's own, which rank 0 does.
 
+#include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "lockstep/base/unique_fd.h"
 #include "lockstep/launch/agent/reserved_port.h"
@@ -15,6 +17,10 @@ class WorkersStore {
  public:
   /// host: to listen on. Errors: kIo.
   WorkersStore(std::string host, std::string secret, Wire wire);
+
+  /// Called in another thread when not all workers can come in: see TcpStoreServerOptions. Must be
+  /// set before serve().
+  void on_full(std::function<void(const std::string& why)> call) { on_full_ = std::move(call); }
 
   int store_port() const { return local_port(listener_.get()); }
   int torch_port() const { return next_torch_port_->port(); }
@@ -31,6 +37,7 @@ class WorkersStore {
   const std::string host_;
   const std::string secret_;
   const Wire wire_;
+  std::function<void(const std::string& why)> on_full_;
   UniqueFd listener_;
   std::optional<ReservedPort> next_torch_port_;
   std::optional<ReservedPort> torch_port_;

@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <utility>
 
 #include "lockstep/base/descriptors.h"
 #include "lockstep/base/error.h"
@@ -66,10 +67,12 @@ std::string held_keys(const StoreState& state, uint64_t client) {
 }  // namespace
 
 StoreServerLoop::StoreServerLoop(UniqueFd listener, std::string secret, Wire wire,
-                                 std::chrono::milliseconds handshake_limit, bool own_user_only)
+                                 std::chrono::milliseconds handshake_limit, bool own_user_only,
+                                 std::function<void(const std::string& why)> on_full)
     : secret_(std::move(secret)),
       wire_(wire),
       own_user_only_(own_user_only),
+      on_full_(std::move(on_full)),
       listener_(std::move(listener)),
       shortcut_(listen_shortcut(listener_.get())),
       epoll_(::epoll_create1(EPOLL_CLOEXEC)),
@@ -227,16 +230,26 @@ void StoreServerLoop::pause_accepting() {
     if (shortcut_) ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, shortcut_.get(), nullptr);
   }
   accept_again_ = Deadline::after(kAcceptPause);
+  say_full();
+}
+
+void StoreServerLoop::say_full() {
+  const bool by_strangers = strangers_.full();
+  const std::string why =
+      by_strangers
+          ? fmt::format("{} connections have not proved this job's secret; others wait",
+                        Strangers::kMost)
+          : fmt::format("this process may open {} files, and has {} clients: others cannot come "
+                        "in; raise the limit on this host (ulimit -n)",
+                        descriptor_limit().rlim_cur, clients_.size());
+  // A stranger becomes a client, or goes. After that somebody waits for one of the others to go.
+  if (!by_strangers && strangers_.none() && on_full_) std::exchange(on_full_, nullptr)(why);
   if (say_full_again_ && !say_full_again_->passed()) return;
   say_full_again_ = Deadline::after(kSayFullEvery);
-  if (strangers_.full()) {
-    log_warn(fmt::format("store: {} connections have not proved this job's secret; others wait",
-                         Strangers::kMost));
+  if (by_strangers) {
+    log_warn("store: " + why);
   } else {
-    log_error(
-        fmt::format("store: this process may open {} files, and has {} clients: others "
-                    "cannot come in; raise the limit on this host (ulimit -n)",
-                    descriptor_limit().rlim_cur, clients_.size()));
+    log_error("store: " + why);
   }
 }
 

@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -26,7 +27,8 @@ class StoreServerLoop {
  public:
   /// `own_user_only`: see TcpStoreServerOptions. Errors: kUnavailable (no shortcut, then).
   StoreServerLoop(UniqueFd listener, std::string secret, Wire wire,
-                  std::chrono::milliseconds handshake_limit, bool own_user_only);
+                  std::chrono::milliseconds handshake_limit, bool own_user_only,
+                  std::function<void(const std::string& why)> on_full);
 
   /// Serves until stop().
   void run();
@@ -49,6 +51,7 @@ class StoreServerLoop {
   bool may_accept();
   bool has_descriptors() const;
   void pause_accepting();
+  void say_full();
   void resume_accepting();
 
   void say_refused(const ServerConnection& client, const std::string& what);
@@ -67,6 +70,7 @@ class StoreServerLoop {
   const std::string secret_;
   const Wire wire_;
   const bool own_user_only_;
+  std::function<void(const std::string& why)> on_full_;  ///< Until it has been called.
   UniqueFd listener_;
   UniqueFd shortcut_;  ///< Listens for clients of this host; empty where it cannot be had.
   UniqueFd epoll_;

@@ -32,6 +32,7 @@ class Strangers {
   void add(uint64_t id, const std::string& host, Time now);
   /// It has proved itself, or is gone.
   void forget(uint64_t id);
+  bool none() const { return all_.empty(); }
   /// There must not be more.
   bool full() const { return all_.size() >= kMost; }
   bool holds(uint64_t id) const { return all_.count(id) > 0; }

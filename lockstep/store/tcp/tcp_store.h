@@ -2,6 +2,7 @@
 // The store over TCP: one server in one process of the job, any number of clients.
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -22,6 +23,10 @@ struct TcpStoreServerOptions {
   /// Time for a client to prove the secret; then it is dropped.
   std::chrono::milliseconds handshake_limit{5000};
   Wire wire = Wire::kPlain;  ///< Of the job; see connect_tcp_store().
+  /// Called once, in the server's thread, when descriptors have run out, at the hard limit, and
+  /// clients that stay have all of them: those that wait will never come in. It is given what to
+  /// tell them.
+  std::function<void(const std::string& why)> on_full = {};
 };
 
 /// Serves until destroyed; one thread with epoll, however many clients. Costs a thread and a socket

@@ -33,7 +33,7 @@ class TcpStoreServer::Impl {
   Impl(UniqueFd listener, const TcpStoreServerOptions& options)
       : port_(local_port(listener.get())),
         loop_(std::move(listener), options.secret, options.wire, options.handshake_limit,
-              for_own_user(options)),
+              for_own_user(options), options.on_full),
         thread_(start_quiet_thread([this] { serve(); })) {}
   ~Impl() {
     loop_.stop();

@@ -589,5 +589,37 @@ TEST(TcpStoreServer, RaisesItsLimitOfDescriptorsWhenTheyRunOut) {
   ::setrlimit(RLIMIT_NOFILE, &old);
 }
 
+// As many as a hard limit lets in, but for those that are kept; who waits then never comes in.
+TEST(TcpStoreServer, OneThatIsFullForGoodSaysSo) {
+  const pid_t child = ::fork();  // a hard limit cannot be raised again
+  if (child == 0) {
+    const rlimit low{160, 160};
+    ::setrlimit(RLIMIT_NOFILE, &low);
+    std::promise<std::string> full;
+    const TcpStoreServer server({.secret = "secret", .on_full = [&](const std::string& why) {
+                                   full.set_value(why);
+                                 }});
+    const Endpoint endpoint{"127.0.0.1", server.port()};
+    std::vector<std::shared_ptr<Store>> clients;
+    try {
+      while (clients.size() < 100) {
+        clients.push_back(connect_tcp_store(endpoint, "secret", Deadline::after(2s)));
+      }
+    } catch (const Error&) {  // connected, but not taken in
+    }
+    auto told = full.get_future();
+    if (told.wait_for(30s) != std::future_status::ready) ::_exit(1);
+    const std::string why = told.get();
+    const std::string number = "has " + std::to_string(clients.size()) + " clients";
+    const bool kept = clients.size() >= 30 && clients.size() < 60;  // both ends are of this process
+    const bool said = why.find("may open 160 files") != std::string::npos &&
+                      why.find(number) != std::string::npos;
+    ::_exit(!kept ? 2 : said ? 0 : 3);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+}
+
 }  // namespace
 }  // namespace lockstep
