@@ -2,13 +2,14 @@
 // One writer at a time in a folder of results, also where the one before it is cut off or stopped
 // and does not know that it was replaced.
 //
-// A job is started anew as generation 2, 3, ... Its writer leaves DIR/.writer-JOB-G behind, with
-// the token of its generation: where a job falls into halves, each makes a generation of that
-// number, and the one that comes first stays. The writer then
+// A job is started anew as generation 2, 3, ... Its writer leaves DIR/.writer-JOB-G behind, then
 // removes what earlier generations had half written, and only then looks what to go on from. A
 // writer checks, between filling a hidden folder and giving it its name, that no newer generation
 // has left its mark. So what an older one gives a name to was there before the newer one looked,
 // or its hidden folder is gone, and rename fails.
+//
+// A mark holds the token of its generation. Where a job falls into halves that are cut off from
+// each other, each may make a generation of the same number: the one that comes first stays.
 
 #include <cstdint>
 #include <filesystem>

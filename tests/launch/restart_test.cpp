@@ -96,8 +96,8 @@ TEST(Restart, AProgramThatStaysAwayUsesUpTheRestarts) {
 TEST(Restart, ALogFolderThatIsAwayForAMomentIsWaitedFor) {
   const TempFolder folder;
   const std::string logs = folder / "logs";
-  const std::string script = "if [ $TORCHELASTIC_RESTART_COUNT = 0 ]; then mv " + logs + " " + logs +
-                             ".away; : >" + logs + "; exit 3; fi; echo back";
+  const std::string script = "if [ $TORCHELASTIC_RESTART_COUNT = 0 ]; then mv " + logs + " " +
+                             logs + ".away; : >" + logs + "; exit 3; fi; echo back";
   Launched run(shell(1, script, {"--max_restarts", "5", "--log_dir", logs, "--rdzv_id", "a"}));
   ASSERT_TRUE(run.wait_for("; restart 3 of 5")) << run.err();
   std::filesystem::remove(logs);

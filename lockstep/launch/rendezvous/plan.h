@@ -18,7 +18,7 @@ struct NodePlan {
   int64_t generation = 0;
   std::string token;  ///< base/generation_token.h.
   int restart_count = 0;
-  int early_failures = 0;     ///< These three as RestartRecord has them, for a new leader.
+  int early_failures = 0;  ///< These three as RestartRecord has them, for a new leader.
   int failures_in_a_row = 0;
   bool stepped = false;
   int max_restarts = 0;

@@ -46,7 +46,8 @@ std::optional<std::chrono::milliseconds> Strangers::due_in(Time now) const {
   constexpr milliseconds kLook{100};
   if (all_.empty()) return std::nullopt;
   const auto left = std::chrono::ceil<milliseconds>(all_.begin()->second.came + limit_ - now);
-  return std::clamp(left, milliseconds(0), crowds_ > 0 && all_.size() > kMany ? kLook : milliseconds::max());
+  const bool crowded = crowds_ > 0 && all_.size() > kMany;
+  return std::clamp(left, milliseconds(0), crowded ? kLook : milliseconds::max());
 }
 
 std::optional<std::string> Refusals::note(const std::string& host, Time now) {

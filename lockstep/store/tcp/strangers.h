@@ -14,8 +14,8 @@
 namespace lockstep {
 
 /// Connections that have not proved themselves yet. Their number is bounded. Once there are many no
-/// host keeps more than its share for long: a host of many ranks may have more for the moment that a
-/// handshake takes.
+/// host keeps more than its share for long: a host of many ranks may have more for the moment that
+/// a handshake takes.
 class Strangers {
  public:
   using Time = std::chrono::steady_clock::time_point;

@@ -274,8 +274,8 @@ UniqueFd connect_to_own_user(const Endpoint& server, Deadline deadline) {
 std::shared_ptr<Store> connect_and_prove(const Endpoint& server, const std::string& secret,
                                          Deadline deadline, Wire wire, bool own_user) {
   // A server that is just ending may still take a connection, and closes it with itself. Where the
-  // shortcut is closed it was a store, whose port is closed a moment later. One that has greeted may
-  // also have dropped this client as one of too many at once: there is room again in a moment.
+  // shortcut is closed it was a store, whose port is closed a moment later. One that has greeted
+  // may also have dropped this client as one of too many at once: there is room in a moment.
   auto patience = deadline.at_most(kEndingTime);
   bool is_ending = false;
   bool dropped = false;
@@ -300,7 +300,7 @@ std::shared_ptr<Store> connect_and_prove(const Endpoint& server, const std::stri
       if (late || (is_ending && patience.passed())) {
         throw Error(ErrorCode::kUnavailable,
                     fmt::format("the store at {} is ending{}", to_string(server),
-                                dropped ? ", or drops this client as one of too many at once" : ""));
+                                dropped ? ", or drops this client as one of too many" : ""));
       }
     }
     if (!is_ending) {

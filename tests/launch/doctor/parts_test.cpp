@@ -81,7 +81,8 @@ TEST(DoctorTournament, OfManyHostsARingAndSomeByLot) {
     }
     for (int host = 0; host < n; ++host) {
       const int next = (host + 1) % n;
-      EXPECT_TRUE(pairs.contains({std::min(host, next), std::max(host, next)})) << n << ": " << host;
+      EXPECT_TRUE(pairs.contains({std::min(host, next), std::max(host, next)}))
+          << n << ": " << host;
     }
   }
 }

@@ -190,7 +190,7 @@ std::vector<std::string> tasks_with_torchs_names(bool of_slurm) {
   std::vector<std::string> tasks;
   for (int rank = 0; rank < 4; ++rank) {
     const auto n = [](int number) { return std::to_string(number); };
-    tasks.push_back("LOCKSTEP_SECRET=0123456789abcdef RANK=" + n(rank) + " LOCAL_RANK=" + n(rank % 2) +
+    tasks.push_back(kSecret + ("RANK=" + n(rank)) + " LOCAL_RANK=" + n(rank % 2) +
                     " WORLD_SIZE=4 MASTER_ADDR=gpu01 MASTER_PORT=25900 ");
     if (!of_slurm) continue;
     tasks.back() += std::string(kStep) + "SLURM_PROCID=" + n(rank) +
