@@ -42,7 +42,7 @@ part_trouble() {
   goes_well root 'mkdir -p /opt/conda/bin /opt/conda/include/fmt /opt/conda/lib/cmake/fmt && echo "#error of conda" >/opt/conda/include/fmt/format.h &&
     echo "message(FATAL_ERROR \"of conda\")" >/opt/conda/lib/cmake/fmt/fmt-config.cmake && git clone -q . /srv/conda && cd /srv/conda &&
     export PATH=/opt/conda/bin:$PATH CPATH=/opt/conda/include CMAKE_PREFIX_PATH=/opt/conda CXXFLAGS=-Dint=long && scripts/build.sh release lockstep_base &&
-    cmake --preset release -B /srv/conda/by-hand -DCMAKE_PREFIX_PATH= >/dev/null'
+    env -u CPATH -u CMAKE_PREFIX_PATH -u CXXFLAGS cmake --preset release -B /srv/conda/by-hand >/dev/null'
   # Nobody can write the compiler's cache, nor the home folder.
   goes_well ada 'HOME=/nonexistent CCACHE_DIR=/nonexistent/ccache scripts/build.sh release lockstep_base'
 }
