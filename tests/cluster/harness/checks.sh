@@ -62,8 +62,9 @@ until_true() { # SECONDS COMMAND...: asks again until it succeeds
 
 # allowed SECONDS: what seconds of a machine that has nothing else to do may be here, where others want the cores, too.
 # Up to ten times as many: what hangs does so on a busy machine as well.
+CORES=$("$ROOT/scripts/cores.sh")
 allowed() {
-  awk -v seconds="$1" -v cores="$(nproc)" '{
+  awk -v seconds="$1" -v cores="$CORES" '{
     split($4, processes, "/")
     busy = ($1 > processes[1] ? $1 : processes[1]) / cores
     printf "%.0f", seconds * (busy < 1 ? 1 : busy > 10 ? 10 : busy)
