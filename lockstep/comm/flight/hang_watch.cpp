@@ -11,6 +11,7 @@
 #include "lockstep/base/log.h"
 #include "lockstep/base/quiet_thread.h"
 #include "lockstep/comm/topology.h"
+#include "lockstep/launch/lives.h"
 
 namespace lockstep {
 namespace {
@@ -85,7 +86,7 @@ std::string hang_text(const GroupSpec& spec, const Overdue& call,
 std::string held_up_text(const GroupSpec& spec, const std::vector<RankCalls>& calls,
                          const std::vector<int>& ranks) {
   const int rank = spec.world_ranks[static_cast<size_t>(spec.rank)];
-  return to_string(held_up(calls, ranks, rank, spec.name));
+  return to_string(held_up(calls, ranks, rank, recorded_name(spec.name)));
 }
 
 /// The same, of the ranks of `widest`, which are asked; empty also where that fails. `question`:
@@ -129,7 +130,7 @@ HangWatch::~HangWatch() {
 }
 
 void HangWatch::add(uint16_t group, const GroupSpec& spec) {
-  if (ring_.fd() < 0 || spec.size == 1 || !spec.store) return;
+  if (ring_.fd() < 0 || spec.size == 1 || !spec.store || group == kNoFlightGroup) return;
   MutexLock lock(mutex_);
   groups_[group] = std::make_shared<const GroupSpec>(spec);
   if (!thread_.joinable()) thread_ = start_quiet_thread([this] { run(); });
@@ -197,20 +198,26 @@ void HangWatch::look(const Groups& groups) {
 }
 
 void HangWatch::report(const std::shared_ptr<const GroupSpec>& spec, const Overdue& call) {
+  const bool tells_already = std::any_of(claims_.begin(), claims_.end(), [&](const Claim& claim) {
+    return claim.spec->name == spec->name;
+  });
+  if (tells_already) return;
   const std::string token = fmt::format("{}.{}", spec->rank, call.number);
-  const auto claim = spec->store->compare_set(claim_key(*spec), std::nullopt, token, watch_limit());
-  if (claim.swapped) {
+  // Held: where this process dies meanwhile, another rank may tell of the next hang.
+  if (spec->store->hold(claim_key(*spec), token, kLifeTtl, watch_limit())) {
     claims_.push_back({spec, call.number, token});
     const auto news = news_of_all(*spec, token, kOtherHosts);
     const auto why = why_held_up(*spec, call, news);
     log_warn(hang_text(*spec, call, news.last) + (why.empty() ? "" : "; " + why));
     return;
   }
+  const auto claim = spec->store->try_get(claim_key(*spec), watch_limit());
+  if (!claim) return;  // its call has just ended
   // The one that tells may ask a rank of this host that cannot answer.
-  const int teller = rank_of(claim.value.value_or(""), spec->size);
+  const int teller = rank_of(*claim, spec->size);
   const auto& hosts = spec->host_ids;
   const bool is_here = hosts[static_cast<size_t>(teller)] == hosts[static_cast<size_t>(spec->rank)];
-  if (!is_here) tell_news(*spec, *claim.value);
+  if (!is_here) tell_news(*spec, *claim);
 }
 
 /// `news`: of the ranks of `spec`; those of a wider group are asked besides.
@@ -223,7 +230,7 @@ std::string HangWatch::why_held_up(const GroupSpec& spec, const Overdue& call,
   return held_up_text(spec, fmt::format("waits.{}", call.number), *widest, kOtherHosts);
 }
 
-/// Where a call that was told of has ended, the next one may be.
+/// Where a call that was told of has ended, the next one may be. A store that stalls is asked again.
 void HangWatch::take_back() {
   std::erase_if(claims_, [this](const Claim& claim) {
     if (patience_.is_open(claim.number)) return false;
@@ -232,6 +239,7 @@ void HangWatch::take_back() {
       claim.spec->store->erase(claim_key(*claim.spec), watch_limit());
     } catch (const Error& error) {
       log_debug(fmt::format("the store keeps a word of a rank that was late: {}", error.what()));
+      return error.code() != ErrorCode::kTimeout;
     }
     return true;
   });

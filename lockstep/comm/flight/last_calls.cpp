@@ -253,7 +253,8 @@ class Reporting {
 
 }  // namespace
 
-LastCall last_call(const FlightRecord& record, const std::string& group, int64_t now_ns) {
+LastCall last_call(const FlightRecord& record, const std::string& name, int64_t now_ns) {
+  const std::string group = recorded_name(name);
   LastCall call;
   call.rank = record.rank;
   const FlightEntry* chosen = record.entries.empty() ? nullptr : &record.entries.back();

@@ -16,18 +16,31 @@ std::pair<uint16_t, std::string> kind_of(const FlightEvent& event) {
   return {event.group, std::string(event.call, ::strnlen(event.call, sizeof event.call))};
 }
 
+/// Those that tell how long a call may take.
+const Experience& telling(const Experience& of_kind, const Experience& of_group) {
+  return of_kind.calls >= kFewestCalls ? of_kind : of_group;
+}
+
+void add_call(int64_t took_ns, Experience* experience) {
+  ++experience->calls;
+  experience->longest_ns = std::max(experience->longest_ns, took_ns);
+}
+
 }  // namespace
 
-bool is_overdue(const Experience& before, int64_t so_far_ns) {
-  return before.calls >= kFewestCalls &&
-         so_far_ns > std::max(kLeastPatienceNs, kPatience * before.longest_ns);
+int64_t patience_ns(const Experience& of_kind, const Experience& of_group) {
+  const Experience& before = telling(of_kind, of_group);
+  const int64_t least = of_kind.calls >= kFewestCalls    ? kLeastPatienceNs
+                        : of_group.calls >= kFewestCalls ? kLeastPatienceOfRareNs
+                                                         : kPatienceAtFirstNs;
+  return std::max(least, kPatience * before.longest_ns);
 }
 
 void Patience::learn(const FlightEvent& event) {
   if (event.failed != 0) return;
-  Experience& known = before_[kind_of(event)];
-  ++known.calls;
-  known.longest_ns = std::max(known.longest_ns, event.left_ns - event.entered_ns);
+  const int64_t took_ns = event.left_ns - event.entered_ns;
+  add_call(took_ns, &before_[kind_of(event)]);
+  add_call(took_ns, &of_group_[event.group]);
 }
 
 std::vector<Overdue> Patience::look(const FlightMemory& memory, int64_t now_ns) {
@@ -53,17 +66,19 @@ std::vector<Overdue> Patience::look(const FlightMemory& memory, int64_t now_ns) 
     ++at;
     if (is_written || told_.contains(number)) continue;
     const int64_t so_far_ns = now_ns - std::max(event->entered_ns, counts_from_ns_);
-    const Experience& before = before_[kind_of(*event)];
-    if (!is_overdue(before, so_far_ns)) continue;
+    const Experience& of_kind = before_[kind_of(*event)];
+    const Experience& of_group = of_group_[event->group];
+    if (so_far_ns <= patience_ns(of_kind, of_group)) continue;
     told_.insert(number);
-    overdue.push_back(
-        {number, event->group, event->sequence, event->peer, so_far_ns, before.longest_ns});
+    overdue.push_back({number, event->group, event->sequence, event->peer, so_far_ns,
+                       telling(of_kind, of_group).longest_ns});
   }
   return overdue;
 }
 
 void Patience::forget(uint16_t group) {
   std::erase_if(before_, [group](const auto& kind) { return kind.first.first == group; });
+  of_group_.erase(group);
 }
 
 std::vector<int> late_for(const std::vector<LastCall>& calls, const std::vector<int>& ranks,

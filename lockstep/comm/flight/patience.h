@@ -14,7 +14,7 @@
 
 namespace lockstep {
 
-/// How long the calls of one kind took in one group.
+/// How long the calls of one kind took in one group, or all of its calls.
 struct Experience {
   int64_t calls = 0;
   int64_t longest_ns = 0;
@@ -23,10 +23,14 @@ struct Experience {
 inline constexpr int64_t kFewestCalls = 20;
 inline constexpr int64_t kPatience = 3;
 inline constexpr int64_t kLeastPatienceNs = 1'000'000'000;
+inline constexpr int64_t kLeastPatienceOfRareNs = 10'000'000'000;
+inline constexpr int64_t kPatienceAtFirstNs = 30'000'000'000;
 
-/// True when a call that has taken `so_far_ns` takes kPatience times as long as any before, and at
-/// least kLeastPatienceNs. False before kFewestCalls: the first ones say little.
-bool is_overdue(const Experience& before, int64_t so_far_ns);
+/// How long a call may take before it is overdue: kPatience times as long as any before, and at
+/// least kLeastPatienceNs. Of fewer than kFewestCalls of its kind (an evaluation's, a checkpoint's)
+/// all calls of the group tell, and it has kLeastPatienceOfRareNs; where these are few as well, as
+/// when a program starts, kPatienceAtFirstNs.
+int64_t patience_ns(const Experience& of_kind, const Experience& of_group);
 
 /// A call that is under way for too long.
 struct Overdue {
@@ -35,7 +39,7 @@ struct Overdue {
   uint64_t sequence = 0;
   int32_t peer = -1;
   int64_t so_far_ns = 0;
-  int64_t longest_ns = 0;  ///< Of those before.
+  int64_t longest_ns = 0;  ///< Of those before: of its kind, or of all where that is rare.
 };
 
 /// Follows what one rank's recorder says. Call look() a few times a second.
@@ -61,6 +65,7 @@ class Patience {
   std::set<uint64_t> open_;
   std::set<uint64_t> told_;                                        // of those
   std::map<std::pair<uint16_t, std::string>, Experience> before_;  // by group and call
+  std::map<uint16_t, Experience> of_group_;
   int64_t looked_ns_ = 0;
   int64_t counts_from_ns_ = 0;
 };

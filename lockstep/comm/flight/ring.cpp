@@ -126,6 +126,15 @@ void FlightRing::fill_header(int rank, int world_size) {
   header.magic = kFlightMagic;
 }
 
+std::string recorded_name(std::string_view name) {
+  constexpr size_t kLongest = sizeof(FlightGroup::name) - 1;
+  if (name.size() <= kLongest) return std::string(name);
+  uint64_t digest = 0xcbf29ce484222325;  // FNV-1a
+  for (const char c : name) digest = (digest ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  const std::string end = fmt::format("..{:016x}", digest);
+  return std::string(name.substr(0, kLongest - end.size())) + end;
+}
+
 FlightRing::~FlightRing() {
   if (!own_) ::munmap(memory_, sizeof(FlightMemory));
 }
@@ -144,7 +153,7 @@ uint16_t FlightRing::add_group(std::string_view name, int rank, int size) {
   const bool is_new = index == header.groups_used.load();
   if (!is_new) ++group.generation;
   std::memset(group.name, 0, sizeof group.name);
-  put_text(group.name, name);
+  put_text(group.name, recorded_name(name));
   group.rank = rank;
   group.size = size;
   if (is_new) header.groups_used.store(index + 1);

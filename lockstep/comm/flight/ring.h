@@ -24,6 +24,10 @@ namespace lockstep {
 inline constexpr const char* kFlightMemfd = "lockstep-flight";
 inline constexpr const char* kFlightSuffix = ".flight";
 
+/// As a recorder has a group's name: one that is too long (of a sub-group's sub-group) is cut, and
+/// ends in a digest of all of it, so that no other group has it.
+std::string recorded_name(std::string_view name);
+
 /// The writing end. Thread-safe; no locks, no system calls. Cost of an event: two readings of the
 /// clock, a look-up of its call site and two dozen stores, under 100 ns (bench_flight).
 class FlightRing {
@@ -42,7 +46,8 @@ class FlightRing {
   FlightRing(const FlightRing&) = delete;
   FlightRing& operator=(const FlightRing&) = delete;
 
-  /// Its flight_group_id(); kNoFlightGroup where kFlightGroups live already.
+  /// Its flight_group_id(); kNoFlightGroup where kFlightGroups live already. It is recorded as
+  /// recorded_name(name).
   uint16_t add_group(std::string_view name, int rank, int size);
   /// The group has ended: its entry is free for another one when no other is.
   void end_group(uint16_t group);

@@ -13,10 +13,12 @@
 #include <fstream>
 #include <sstream>
 #include <thread>
+#include <utility>
 
 #include "lockstep/comm/process_group.h"
 #include "tests/comm/support/allowance.h"
 #include "tests/comm/support/forked.h"
+#include "tests/comm/support/forwarding_store.h"
 #include "tests/support/ranks.h"
 #include "tests/support/temp_folder.h"
 
@@ -49,33 +51,52 @@ struct Seen {
   double seconds = 0;
 };
 
-/// `victim` stops itself after some barriers, until the others have said so.
-Seen stop(const HostLayout& hosts, int victim) {
+/// Its first answer to the erasure of what tells of a hang is late.
+class StallingStore final : public ForwardingStore {
+ public:
+  using ForwardingStore::ForwardingStore;
+  bool erase(std::string_view key, Deadline deadline) override {
+    if (key.ends_with("/overdue") && !std::exchange(stalled_, true))
+      throw Error(ErrorCode::kTimeout, "the store stalls");
+    return ForwardingStore::erase(key, deadline);
+  }
+
+ private:
+  bool stalled_ = false;
+};
+
+/// `victim` stops itself after some barriers, `times` times, each until the others have said so.
+Seen stop(const HostLayout& hosts, int victim, size_t times = 1) {
   const TempFolder folder;
   const std::string path = folder.path() / "log";
   const Shared<Board> board;
   Seen seen;
-  const auto body = [&](const World& world) {
+  const auto body = [&](World world) {
     const int log = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     ::dup2(log, STDERR_FILENO);
+    if (times > 1) world.store = std::make_shared<StallingStore>(world.store);
     auto group = ProcessGroup::create(world, {.timeout = std::chrono::seconds(40)});
-    for (int64_t i = 0; i < 2 * kFewestCalls; ++i) group.barrier();
-    ++board->came;
-    if (world.rank == victim) ::raise(SIGSTOP);
-    for (int64_t i = 0; i < 2 * kFewestCalls; ++i) group.barrier();
+    for (size_t i = 0; i < times; ++i) {
+      for (int64_t k = 0; k < 2 * kFewestCalls; ++k) group.barrier();
+      ++board->came;
+      if (world.rank == victim) ::raise(SIGSTOP);
+    }
+    for (int64_t k = 0; k < 2 * kFewestCalls; ++k) group.barrier();
   };
   int size = 0;
   for (const int ranks : hosts) size += ranks;
-  const auto ends =
-      run_rank_processes(hosts, body, std::chrono::seconds(60), [&](const std::vector<int>& pids) {
-        await([&] { return board->came == size; });
-        const auto start = std::chrono::steady_clock::now();
-        await([&] { return text_of(path).find("has waited") != std::string::npos; });
-        seen.seconds =
-            std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-        ::kill(pids[static_cast<size_t>(victim)], SIGCONT);
-      });
-  for (const int end : ends) EXPECT_EQ(end, 0);
+  const auto watch = [&](const std::vector<int>& pids) {
+    for (size_t i = 1; i <= times; ++i) {
+      await([&] { return board->came == size * static_cast<int>(i); });
+      const auto start = std::chrono::steady_clock::now();
+      await([&] { return count(text_of(path), "has waited") == i; });
+      seen.seconds =
+          std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+      ::kill(pids[static_cast<size_t>(victim)], SIGCONT);
+    }
+  };
+  for (const int end : run_rank_processes(hosts, body, std::chrono::seconds(60), watch))
+    EXPECT_EQ(end, 0);
   seen.log = text_of(path);
   return seen;
 }
@@ -101,6 +122,11 @@ TEST(HangWatch, ARankSpeaksForOneThatStoppedAndWasToSpeakForItsHost) {
 
 TEST(HangWatch, OfAHostThatStoppedThereIsNoWord) {
   expect_named({1, 1}, 1, "for rank 1 on 127.0.0.1; last operations: rank 1: no word");
+}
+
+TEST(HangWatch, NamesTheNextHangThoughTheStoreStalledAfterTheFirst) {
+  const Seen seen = stop({3}, 1, 2);
+  EXPECT_EQ(count(seen.log, "has waited"), 2u) << seen.log;
 }
 
 }  // namespace

@@ -41,15 +41,19 @@ class Recorder {
   std::unique_ptr<FlightMemory> memory_ = std::make_unique<FlightMemory>();
 };
 
-TEST(IsOverdue, ThreeTimesTheLongestAndAtLeastASecond) {
-  EXPECT_FALSE(is_overdue({kFewestCalls, 1000}, kSec));
-  EXPECT_TRUE(is_overdue({kFewestCalls, 1000}, kSec + 1));
-  EXPECT_FALSE(is_overdue({kFewestCalls, 2 * kSec}, 6 * kSec));
-  EXPECT_TRUE(is_overdue({kFewestCalls, 2 * kSec}, 6 * kSec + 1));
+TEST(PatienceNs, ThreeTimesTheLongestAndAtLeastASecond) {
+  EXPECT_EQ(patience_ns({kFewestCalls, 1000}, {90, 9 * kSec}), kSec);
+  EXPECT_EQ(patience_ns({kFewestCalls, 2 * kSec}, {90, 9 * kSec}), 6 * kSec);
 }
 
-TEST(IsOverdue, NotAmongTheFirstCalls) {
-  EXPECT_FALSE(is_overdue({kFewestCalls - 1, 1000}, 1000 * kSec));
+TEST(PatienceNs, OfRareCallsAllOfTheGroupTell) {
+  EXPECT_EQ(patience_ns({1, 0}, {kFewestCalls, kSec}), 10 * kSec);
+  EXPECT_EQ(patience_ns({0, 0}, {kFewestCalls, 4 * kSec}), 12 * kSec);
+}
+
+TEST(PatienceNs, TheFirstCallsMayWaitForASlowStart) {
+  EXPECT_EQ(patience_ns({0, 0}, {0, 0}), 30 * kSec);
+  EXPECT_EQ(patience_ns({1, kSec}, {kFewestCalls - 1, 20 * kSec}), 60 * kSec);
 }
 
 TEST(Patience, TellsACallOnce) {
@@ -90,6 +94,33 @@ TEST(Patience, KnowsCallsByKindAndLearnsNothingFromErrors) {
   const auto overdue = patience.look(recorder.memory(), 5 * kSec);
   ASSERT_EQ(overdue.size(), 1u);
   EXPECT_EQ(overdue[0].number, late);
+}
+
+TEST(Patience, ACallOnceAnEpochIsToldToo) {
+  Recorder recorder;
+  Patience patience;
+  recorder.calls("all_reduce", kFewestCalls, 1000, kSec);
+  const uint64_t late = recorder.enter("barrier", kSec);
+  for (int64_t at = 1; at <= 11; ++at) {
+    EXPECT_TRUE(patience.look(recorder.memory(), at * kSec).empty()) << at;
+  }
+  const auto overdue = patience.look(recorder.memory(), 11 * kSec + 1);
+  ASSERT_EQ(overdue.size(), 1u);
+  EXPECT_EQ(overdue[0].number, late);
+  EXPECT_EQ(overdue[0].longest_ns, 1000);
+}
+
+TEST(Patience, AGroupThatTakesTheEntryOfOneThatEndedBeginsAnew) {
+  Recorder recorder;
+  Patience patience;
+  recorder.calls("barrier", kFewestCalls, 1000, kSec);
+  EXPECT_TRUE(patience.look(recorder.memory(), kSec).empty());
+  patience.forget(kGroup);
+  recorder.enter("barrier", kSec);
+  for (int64_t at = 1; at <= 31; ++at) {
+    EXPECT_TRUE(patience.look(recorder.memory(), at * kSec).empty()) << at;
+  }
+  EXPECT_EQ(patience.look(recorder.memory(), 31 * kSec + 1).size(), 1u);
 }
 
 TEST(Patience, BlamesNobodyForItsOwnPause) {

@@ -110,6 +110,19 @@ TEST(FlightRing, EntriesOfGroupsThatEndedServeOthers) {
   EXPECT_EQ(last_call(record, newest, record.entries.back().entered_ns).what, "barrier #1");
 }
 
+TEST(FlightRing, LongNamesOfGroupsStayApart) {
+  const std::string sub_group(90, 's');
+  FlightRing ring(0, 1, "");
+  for (const auto* end : {"1", "2"}) {
+    ring.enter({"barrier", ring.add_group(sub_group + end, 0, 1), 1, 0, 0, 0, -1});
+  }
+  ring.enter({"barrier", ring.add_group("g", 0, 1), 1, 0, 0, 0, -1});
+  const FlightRecord record = read_flight(bytes_of(ring), "ring");
+  EXPECT_EQ(record.memberships.size(), 3u);
+  EXPECT_EQ(last_call(record, sub_group + "1", 0).reached, 1u);
+  EXPECT_EQ(last_call(record, sub_group + "3", 0).reached, 0u);
+}
+
 TEST(FlightRing, AFileIsReadableAfterItsWriterEnded) {
   const TempFolder folder;
   const std::string path = (folder.path() / "rank_0.flight").string();
