@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
 #include <thread>
 
 #include "lockstep/base/log.h"
@@ -115,11 +116,19 @@ void Making::look(const std::vector<int>& ranks) {
 }
 
 void Making::check(const std::vector<int>& ranks) {
-  const auto dead = dead_of(spec_, ranks);
-  const auto limit = Deadline::after(kStoreLimit);
-  if (!dead.empty()) throw agree_on_verdict(spec_, died(spec_, dead), limit);
-  if (const auto verdict = spec_.store->try_get(verdict_key(spec_), limit))
-    throw decode_verdict(*verdict);
+  std::vector<int> dead;
+  std::optional<std::string> verdict;
+  try {
+    dead = dead_of(spec_, ranks);
+    if (dead.empty())
+      verdict = spec_.store->try_get(verdict_key(spec_), Deadline::after(kStoreLimit));
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kTimeout) throw;
+    return;  // a store that stalls knows nothing of the ranks just now
+  }
+  if (!dead.empty())
+    throw try_to_agree(spec_, died(spec_, dead), Deadline::after(kStoreLimit));
+  if (verdict) throw decode_verdict(*verdict);
 }
 
 Error unmade(const GroupSpec& spec, const Error& error) {

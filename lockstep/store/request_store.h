@@ -1,8 +1,10 @@
 #pragma once
 // The half of a store that all kinds share: limits, and replies turned into results and errors.
 
+#include <cstdint>
 #include <string>
 
+#include "lockstep/base/in_child.h"
 #include "lockstep/store/request.h"
 
 namespace lockstep {
@@ -37,8 +39,13 @@ class RequestStore : public Store {
   /// For messages: "store at 10.0.0.1:2345".
   virtual std::string name() const = 0;
 
+  /// This is a copy in a process that was forked from the client's.
+  bool in_child() const { return generation_ != fork_generation(); }
+
  private:
   StoreReply ask(StoreRequest request, Deadline deadline);
+
+  const uint32_t generation_ = fork_generation();
 };
 
 }  // namespace lockstep

@@ -103,6 +103,7 @@ FileStore::FileStore(std::filesystem::path folder, const std::string& secret, De
 }
 
 FileStore::~FileStore() {
+  if (in_child()) return;
   const MutexLock lock(mutex_);
   try {
     const Journal::Lock right(journal_, Deadline::after(1s));

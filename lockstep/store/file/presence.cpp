@@ -49,7 +49,7 @@ Presence::Presence(std::filesystem::path folder)
 }
 
 Presence::~Presence() {
-  if (fd_) bury(id_);
+  if (fd_ && generation_ == fork_generation()) bury(id_);
 }
 
 std::filesystem::path Presence::path_of(uint64_t client) const {
@@ -63,6 +63,7 @@ void Presence::begin() {
   auto lock = whole_file(F_WRLCK);
   if (::fcntl(fd.get(), F_OFD_SETLK, &lock) != 0) throw io_error("lock " + path.string());
   fd_ = std::move(fd);
+  not_in_child_.emplace(fd_.get());
   beat();
 }
 

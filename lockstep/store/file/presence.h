@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "lockstep/base/in_child.h"
 #include "lockstep/base/unique_fd.h"
 
 namespace lockstep {
@@ -38,6 +39,8 @@ class Presence {
   std::filesystem::path folder_;
   uint64_t id_;
   UniqueFd fd_;
+  std::optional<NotInChild> not_in_child_;  // it holds the lock, by which others know the end
+  const uint32_t generation_ = fork_generation();
   uint64_t beats_ = 0;
   bool is_remote_ = false;  ///< On NFS: what is written must be sent.
 };

@@ -28,6 +28,7 @@ bool is_of_this_user(int fd) {
 
 ServerConnection::ServerConnection(UniqueFd fd, uint64_t id, std::string_view secret, Wire wire)
     : fd_(std::move(fd)),
+      not_in_child_(fd_.get()),
       id_(id),
       peer_(peer_name(fd_.get())),
       own_(is_of_this_user(fd_.get())),

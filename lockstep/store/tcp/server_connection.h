@@ -8,6 +8,7 @@
 #include <string>
 
 #include "lockstep/base/auth.h"
+#include "lockstep/base/in_child.h"
 #include "lockstep/base/tls.h"
 #include "lockstep/base/unique_fd.h"
 #include "lockstep/store/tcp/protocol.h"
@@ -54,6 +55,7 @@ class ServerConnection {
   bool put(std::string_view bytes);
 
   UniqueFd fd_;
+  NotInChild not_in_child_;
   uint64_t id_;
   std::string peer_;
   const bool own_;

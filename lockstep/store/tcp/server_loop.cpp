@@ -75,6 +75,7 @@ StoreServerLoop::StoreServerLoop(UniqueFd listener, std::string secret, Wire wir
       on_full_(std::move(on_full)),
       listener_(std::move(listener)),
       shortcut_(listen_shortcut(listener_.get())),
+      listener_not_in_child_(listener_.get()),
       epoll_(::epoll_create1(EPOLL_CLOEXEC)),
       wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       clock_(std::chrono::steady_clock::now()),
@@ -87,6 +88,7 @@ StoreServerLoop::StoreServerLoop(UniqueFd listener, std::string secret, Wire wir
                             "sockets of this host; choose another, or 0 for a free one",
                             local_port(listener_.get())));
   }
+  if (shortcut_) shortcut_not_in_child_.emplace(shortcut_.get());
   start_accepting();
   add_to_epoll(wake_.get(), kWakeId, EPOLLIN);
 }

@@ -8,11 +8,13 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "lockstep/base/deadline.h"
+#include "lockstep/base/in_child.h"
 #include "lockstep/base/mutex.h"
 #include "lockstep/base/unique_fd.h"
 #include "lockstep/store/store_state.h"
@@ -73,6 +75,8 @@ class StoreServerLoop {
   std::function<void(const std::string& why)> on_full_;  ///< Until it has been called.
   UniqueFd listener_;
   UniqueFd shortcut_;  ///< Listens for clients of this host; empty where it cannot be had.
+  NotInChild listener_not_in_child_;
+  std::optional<NotInChild> shortcut_not_in_child_;
   UniqueFd epoll_;
   UniqueFd wake_;  ///< eventfd; stop() writes it.
   Spinning spinning_;

@@ -63,7 +63,10 @@ class TcpStoreClient::Registration {
 };
 
 TcpStoreClient::TcpStoreClient(UniqueFd fd, std::unique_ptr<TlsSession> tls, std::string server)
-    : fd_(std::move(fd)), server_(std::move(server)), tls_(std::move(tls)) {}
+    : fd_(std::move(fd)),
+      not_in_child_(fd_.get()),
+      server_(std::move(server)),
+      tls_(std::move(tls)) {}
 
 StoreReply TcpStoreClient::call(StoreRequest request, Deadline deadline) {
   const bool can_wait = waits(request.op);

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "lockstep/base/in_child.h"
 #include "lockstep/base/mutex.h"
 #include "lockstep/base/tls.h"
 #include "lockstep/base/unique_fd.h"
@@ -54,6 +55,7 @@ class TcpStoreClient final : public RequestStore {
   void check_connection() const LOCKSTEP_REQUIRES(mutex_);
 
   const UniqueFd fd_;
+  const NotInChild not_in_child_;  ///< Else a helper that a rank forks would hide the rank's death.
   const std::string server_;
 
   Mutex mutex_;

@@ -3,6 +3,7 @@
 #include <thread>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/in_child.h"
 #include "lockstep/base/log.h"
 #include "lockstep/base/quiet_thread.h"
 #include "lockstep/store/tcp/server_loop.h"
@@ -36,6 +37,7 @@ class TcpStoreServer::Impl {
               for_own_user(options), options.on_full),
         thread_(start_quiet_thread([this] { serve(); })) {}
   ~Impl() {
+    if (generation_ != fork_generation()) return leave_to_parent(thread_);
     loop_.stop();
     thread_.join();
   }
@@ -53,6 +55,7 @@ class TcpStoreServer::Impl {
     }
   }
 
+  const uint32_t generation_ = fork_generation();
   int port_;
   StoreServerLoop loop_;
   std::thread thread_;
