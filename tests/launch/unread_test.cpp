@@ -42,6 +42,8 @@ class UnreadEnd {
   /// Nothing more goes in.
   bool full() const {
     const UniqueFd writer(::open(path_.c_str(), O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+    // A terminal with room for one byte is writable, but an end of line takes two.
+    if (keep_) return ::write(writer.get(), "\n", 1) < 0 && errno == EAGAIN;
     pollfd item{writer.get(), POLLOUT, 0};
     return ::poll(&item, 1, 0) == 0;
   }
