@@ -270,9 +270,11 @@ UniqueFd tcp_connect_once(const Endpoint& endpoint, Deadline deadline,
                           const std::function<void()>& look) {
   const AddressList list = resolve(endpoint.host, endpoint.port, 0);
   bool refused = false;
+  int failed = 0;
   for (const addrinfo* address = list.get(); address != nullptr; address = address->ai_next) {
     errno = 0;
     UniqueFd fd = try_connect(*address, deadline, look);
+    if (!fd && !deadline.passed()) failed = errno;
     refused = refused || (!fd && errno == ECONNREFUSED);
     if (fd && !connected_to_itself(fd.get())) return fd;
     if (fd) abort_connection(std::move(fd));
@@ -280,7 +282,8 @@ UniqueFd tcp_connect_once(const Endpoint& endpoint, Deadline deadline,
   const auto place = to_string(endpoint);
   if (refused) throw Error(ErrorCode::kPeerLost, "nobody listens at " + place + " any more");
   throw Error(ErrorCode::kTimeout,
-              fmt::format("no answer from {}: a firewall may be in the way", place));
+              fmt::format("no answer from {}: {}", place,
+                          failed != 0 ? std::strerror(failed) : "a firewall may be in the way"));
 }
 
 UniqueFd tcp_accept(int listener, Deadline deadline) {

@@ -97,7 +97,12 @@ void Family::say_given_up(Deadline limit) const {
 bool Family::any_died(const std::vector<int>& ranks, Deadline limit) const {
   const auto patience = Deadline::after(kKnownLate);
   while (true) {
-    if (!dead_ranks(*store_, ranks, limit).empty()) return true;
+    try {
+      if (!dead_ranks(*store_, ranks, limit).empty()) return true;
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kPeerLost) throw;
+      return true;  // the store has gone with the rank, or the agent, that served it
+    }
     if (patience.passed()) return false;
     std::this_thread::sleep_for(kKnownPause);
   }

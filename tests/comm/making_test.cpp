@@ -6,11 +6,16 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <functional>
+#include <memory>
+#include <span>
+#include <string>
 #include <string_view>
 #include <thread>
+#include <utility>
 
 #include "lockstep/base/error.h"
 #include "lockstep/comm/process_group.h"
@@ -19,6 +24,7 @@
 #include "tests/comm/support/conformance.h"
 #include "tests/comm/support/dying_store.h"
 #include "tests/comm/support/forked.h"
+#include "tests/comm/support/forwarding_store.h"
 
 namespace lockstep::testing {
 namespace {
@@ -165,6 +171,34 @@ TEST(Making, WhoEndsBecauseOfADeathIsNotNamedWithIt) {
       }
     });
     EXPECT_EQ(ends, (std::vector<int>{0, 0, -SIGKILL}));
+  }
+}
+
+/// Once, when it is asked who lives.
+class StallingStore final : public ForwardingStore {
+ public:
+  using ForwardingStore::ForwardingStore;
+  bool check(std::span<const std::string> keys, Deadline deadline) override {
+    const bool asks = std::any_of(keys.begin(), keys.end(), [](const std::string& key) {
+      return key.starts_with("life/");
+    });
+    if (asks && !std::exchange(stalled_, true))
+      throw Error(ErrorCode::kTimeout, "the store stalls");
+    return ForwardingStore::check(keys, deadline);
+  }
+
+ private:
+  bool stalled_ = false;
+};
+
+TEST(Making, AStoreThatStallsForAMomentEndsNothing) {
+  for (const HostLayout& hosts : {HostLayout{3}, HostLayout{1, 1, 1}}) {
+    const auto ends = run_rank_processes(hosts, [](World world) {
+      world.store = std::make_shared<StallingStore>(world.store);
+      if (world.rank == 1) std::this_thread::sleep_for(std::chrono::milliseconds(500));
+      ProcessGroup::create(world, {.timeout = kTimeout}).barrier();
+    });
+    EXPECT_EQ(ends, (std::vector<int>{0, 0, 0}));
   }
 }
 

@@ -9,10 +9,14 @@
 
 #include <atomic>
 #include <chrono>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "lockstep/base/error.h"
 #include "lockstep/comm/process_group.h"
+#include "lockstep/launch/lives.h"
+#include "lockstep/store/tcp/tcp_store.h"
 #include "tests/comm/support/allowance.h"
 #include "tests/comm/support/conformance.h"
 #include "tests/comm/support/forked.h"
@@ -32,11 +36,14 @@ struct Case {
   int victim;
   bool before_column;  ///< Else before the row's call.
   int signal;
+  bool forks_helper = false;  ///< Before it falls; the helper lives on.
+  bool serves_store = false;  ///< Rank 0 does, as where no agent has started the ranks.
 };
 
 /// Seen by all processes of a case.
 struct Board {
   std::atomic<pid_t> victim;
+  std::atomic<pid_t> helper;
   std::atomic<Clock::rep> fell;
   std::atomic<int> done;
 };
@@ -103,6 +110,11 @@ class Mesh {
 };
 
 void fall(const Case& one, Board& board) {
+  if (one.forks_helper) {
+    const pid_t helper = ::fork();
+    while (helper == 0) ::pause();
+    board.helper = helper;
+  }
   board.fell = Clock::now().time_since_epoch().count();
   ::kill(::getpid(), one.signal);
 }
@@ -130,7 +142,7 @@ void survive(Mesh& mesh, const World& world, const Case& one, Board& board) {
     require(has_name(error, name), fmt::format("{} does not name {}", error.what(), name));
     require(took < time + allowed(1), fmt::format("took {:.2f} s: {}", took, error.what()));
     if (killed) mesh.require_all_failed(name);
-    if (killed) mesh.require_later_groups_good(one.victim);
+    if (killed && !one.serves_store) mesh.require_later_groups_good(one.victim);
   }
 }
 
@@ -142,14 +154,30 @@ void end_together(Board& board, int ranks, int signal = 0) {
   while (board.done < ranks && Clock::now() < limit) ::usleep(1000);
 }
 
+/// `world` with a store that rank 0 serves; its server is put into `server`.
+World with_store_of_rank_0(World world, std::optional<TcpStoreServer>* server) {
+  const auto soon = Deadline::after(kLongTimeout / 2);
+  if (world.rank == 0) {
+    server->emplace(TcpStoreServerOptions{"127.0.0.1", 0, world.secret});
+    world.store->set("port", std::to_string((*server)->port()), soon);
+  }
+  const int port = std::stoi(world.store->get("port", soon));
+  world.store = connect_tcp_store({"127.0.0.1", port}, world.secret, soon);
+  show_life(*world.store, world.rank, soon);
+  return world;
+}
+
 void run_case(const Case& one) {
   const Shared<Board> board;
-  const auto ends = run_rank_processes(one.hosts, [&](const World& world) {
+  const auto ends = run_rank_processes(one.hosts, [&](World world) {
     if (world.rank == one.victim) board->victim = ::getpid();
+    std::optional<TcpStoreServer> server;
+    if (one.serves_store) world = with_store_of_rank_0(world, &server);
     Mesh mesh(world, one.signal == SIGKILL ? kLongTimeout : kTimeout);
     survive(mesh, world, one, *board);
     end_together(*board, kRanks - 1, one.signal);
   });
+  if (board->helper > 0) ::kill(board->helper, SIGKILL);
   for (int rank = 0; rank < kRanks; ++rank) {
     EXPECT_EQ(ends[static_cast<size_t>(rank)], rank == one.victim ? -SIGKILL : 0)
         << "rank " << rank << ": " << to_string(one);
@@ -171,6 +199,22 @@ std::vector<Case> all_cases(int signal) {
 
 TEST(MeshFailure, AKilledRankIsNamedInAllGroups) {
   run_forked(all_cases(SIGKILL), 4, run_case);
+}
+
+TEST(MeshFailure, AForkedHelperHidesNoDeath) {
+  for (const HostLayout& hosts : {HostLayout{4}, HostLayout{1, 2, 1}}) {
+    run_case({.hosts = hosts, .victim = 1, .before_column = true, .signal = SIGKILL,
+              .forks_helper = true});
+  }
+}
+
+TEST(MeshFailure, ARankThatServesTheStoreIsNamedInAllGroups) {
+  for (const HostLayout& hosts : {HostLayout{4}, HostLayout{2, 2}, HostLayout{1, 2, 1}}) {
+    for (const bool forks_helper : {false, true}) {
+      run_case({.hosts = hosts, .victim = 0, .before_column = true, .signal = SIGKILL,
+                .forks_helper = forks_helper, .serves_store = true});
+    }
+  }
 }
 
 /// Who leaves a group that others still use is not dead: their other groups go on.

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -31,15 +32,13 @@ bool writable(int fd, int wait_ms) {
   }
 }
 
-/// A pipe or terminal by a description of its own that never blocks: a terminal is called writable
-/// while any room is left, and a pipe may be filled between poll() and write(). Empty for all else,
-/// and where that may not be done.
+/// A pipe by a description of its own that never blocks: it may be filled between poll() and
+/// write(). Empty for all else, and where that may not be done.
 UniqueFd open_without_waiting(int fd) {
   struct stat status {};
-  if (::fstat(fd, &status) != 0) return {};
-  if (!S_ISFIFO(status.st_mode) && ::isatty(fd) != 1) return {};
+  if (::fstat(fd, &status) != 0 || !S_ISFIFO(status.st_mode)) return {};
   const std::string path = fmt::format("/proc/self/fd/{}", fd);
-  return UniqueFd(::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+  return UniqueFd(::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC));
 }
 
 }  // namespace
@@ -62,7 +61,10 @@ Console::Console(const ConsoleKind& kind) : kind_(kind) {
     Stream& stream = streams_[index(fd)];
     stream.fd = fd;
     stream.own = open_without_waiting(fd);
-    if (!stream.own && ::isatty(fd) == 1) stream.pump = std::make_unique<TerminalPump>(fd);
+    if (!kind_.terminal(fd)) continue;
+    // One for both where both are the same terminal, so that what goes there keeps its order.
+    const auto& other = streams_[0].pump;
+    stream.pump = other && kind_.joint ? other : std::make_shared<TerminalPump>(fd);
   }
 }
 
@@ -210,8 +212,13 @@ void Console::drain() {
   while (true) {
     flush();
     const int fd = waiting_stream();
-    if (fd < 0) return;
+    if (fd < 0) break;
     writable(fd, -1);  // without the lock: threads that log must not wait
+  }
+  std::array<std::shared_ptr<TerminalPump>, 2> pumps;
+  {
+    const MutexLock lock(mutex_);
+    for (size_t i = 0; i < pumps.size(); ++i) pumps[i] = std::move(streams_[i].pump);
   }
 }
 

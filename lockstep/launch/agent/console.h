@@ -59,7 +59,8 @@ class Console {
   /// Writes what can be written now.
   void flush();
 
-  /// Writes everything, waiting as long as it takes; other threads may go on logging.
+  /// Writes everything, waiting as long as it takes; other threads may go on logging. What is
+  /// written to a terminal afterwards waits for whoever reads it.
   void drain();
 
   /// Of a stream with queued lines, for poll; -1: none.
@@ -78,8 +79,8 @@ class Console {
  private:
   struct Stream {
     int fd = -1;
-    UniqueFd own;  ///< The same pipe or terminal, opened anew so that writing never waits.
-    std::unique_ptr<TerminalPump> pump;  ///< A terminal that could not be opened anew.
+    UniqueFd own;  ///< The same pipe, opened anew so that writing never waits.
+    std::shared_ptr<TerminalPump> pump;  ///< Of a terminal, until drain().
     std::deque<std::string> lines;
     size_t written = 0;  ///< Of the first line.
     size_t bytes = 0;    ///< Of all lines.

@@ -7,6 +7,7 @@
 
 #include <array>
 #include <cerrno>
+#include <chrono>
 
 #include "lockstep/base/error.h"
 
@@ -43,7 +44,11 @@ void TerminalPump::pass_on() {
     for (ssize_t done = 0; done < got;) {
       const ssize_t put =
           ::write(terminal_, bytes.data() + done, static_cast<size_t>(got - done));
-      if (put < 0 && (errno == EINTR || errno == EAGAIN)) continue;
+      if (put < 0 && errno == EINTR) continue;
+      if (put < 0 && errno == EAGAIN) {  // somebody else's way of opening it
+        std::this_thread::sleep_for(std::chrono::milliseconds(10));
+        continue;
+      }
       if (put < 0) {
         error_ = errno;
         ::shutdown(out_.get(), SHUT_RDWR);

@@ -1,5 +1,7 @@
 #pragma once
-// A terminal that may not be opened anew, such as another user's after su.
+// Writing to a terminal that somebody may not read (paged, a frozen ssh). It is called writable
+// while any room is left, so who writes much to it sleeps; and while an end of line, which takes
+// two bytes, has no room, one that does not sleep would try again and again.
 
 #include <atomic>
 #include <thread>

@@ -9,7 +9,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
+#include <thread>
 
 #include "lockstep/base/auth.h"
 #include "lockstep/base/error.h"
@@ -65,11 +67,28 @@ Peers::~Peers() {
   group_.reception->end(digest_);
 }
 
+namespace {
+
+/// A way to the host that is gone (no route, a reset) may come back before time is over.
+UniqueFd connect_in_time(const Endpoint& endpoint, Deadline deadline, const Look& look) {
+  while (true) {
+    try {
+      return tcp_connect_once(endpoint, deadline, look);
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kTimeout || deadline.passed()) throw;
+    }
+    if (look) look();
+    std::this_thread::sleep_for(std::min<std::chrono::nanoseconds>(kLookPause, deadline.left()));
+  }
+}
+
+}  // namespace
+
 UniqueFd Peers::connect(int peer, Deadline deadline, const Look& look) const {
   const auto endpoint = parse_endpoint(group_.endpoints[static_cast<size_t>(peer)], 0);
   const auto name = fmt::format("rank {} at {}", named(peer), to_string(endpoint));
   try {
-    UniqueFd fd = tcp_connect_once(endpoint, deadline, look);
+    UniqueFd fd = connect_in_time(endpoint, deadline, look);
     // It speaks first: from then on it is not frozen, and what follows takes no time.
     if (!await_readable(fd.get(), deadline, look)) {
       throw Error(ErrorCode::kTimeout, name + " does not answer");
@@ -103,6 +122,12 @@ int Peers::expect(int peer) const {
   return group_.reception->expect(digest_, named(peer));
 }
 
+void Peers::throw_left(int peer) const {
+  throw Error(ErrorCode::kPeerLost,
+              fmt::format("group '{}', rank {}: rank {} ended its process group", group_.name,
+                          named(group_.rank), named(peer)));
+}
+
 std::vector<UniqueFd> Peers::meet(std::span<const int> peers, Deadline deadline,
                                   const std::function<void(const std::vector<int>&)>& look) const {
   std::vector<UniqueFd> sockets(group_.world_ranks.size());
@@ -120,15 +145,15 @@ std::vector<UniqueFd> Peers::meet(std::span<const int> peers, Deadline deadline,
     UniqueFd& socket = socket_of(peer);
     if (peer > group_.rank) {
       socket = take(peer);
-      return socket && ::send(socket.get(), &kHere, 1, MSG_NOSIGNAL | MSG_DONTWAIT) == 1;
+      if (!socket) return false;
+      if (::send(socket.get(), &kHere, 1, MSG_NOSIGNAL | MSG_DONTWAIT) == 1) return true;
+      throw_left(peer);
     }
     char said = 0;
     const ssize_t got = ::recv(socket.get(), &said, 1, MSG_DONTWAIT);
     if (got == 1 && said == kHere) return true;
     if (got < 0 && (errno == EAGAIN || errno == EINTR)) return false;
-    throw Error(ErrorCode::kPeerLost,
-                fmt::format("group '{}', rank {}: rank {} ended its process group", group_.name,
-                            named(group_.rank), named(peer)));
+    throw_left(peer);
   };
   while (true) {
     std::erase_if(awaited, has_come);

@@ -60,6 +60,7 @@ class Peers {
 
  private:
   int named(int rank) const { return group_.world_ranks[static_cast<size_t>(rank)]; }
+  [[noreturn]] void throw_left(int peer) const;
 
   const Group group_;
   const Digest digest_;

@@ -168,6 +168,32 @@ TEST(Peers, WhoListensNoMoreIsLostAtOnce) {
 
 /// A group that is not made yet keeps them; another takes none of them; one that has ended has
 /// none.
+/// Of the processor time of this thread.
+double busy_seconds() {
+  timespec time{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) / 1e9;
+}
+
+TEST(Peers, AHostWithoutAWayThereIsTriedUntilTimeIsOver) {
+  Peers::Group group;
+  group.name = "g";
+  group.secret = make_job_secret();
+  group.patience = 60s;
+  group.rank = 1;
+  group.world_ranks = {0, 1};
+  group.endpoints = {"224.0.0.1:9", "127.0.0.1:9"};  // the kernel refuses at once, and sends nothing
+  group.reception = std::make_shared<Reception>(1, "127.0.0.1", group.secret);
+  const Peers peers(group);
+  const auto start = std::chrono::steady_clock::now();
+  const double before = busy_seconds();
+  const Error error = error_of([&] { peers.connect(0, Deadline::after(500ms)); });
+  EXPECT_EQ(error.code(), ErrorCode::kTimeout);
+  EXPECT_NE(std::string(error.what()).find("unreachable"), std::string::npos) << error.what();
+  EXPECT_GE(std::chrono::steady_clock::now() - start, 500ms);
+  EXPECT_LT(busy_seconds() - before, 0.1);
+}
+
 TEST(Peers, ConnectionsWaitForTheirGroup) {
   Ranks early(2, "secret");
   const auto to_later = [&](const std::string& name) {
