@@ -274,7 +274,7 @@ UniqueFd tcp_connect_once(const Endpoint& endpoint, Deadline deadline,
   for (const addrinfo* address = list.get(); address != nullptr; address = address->ai_next) {
     errno = 0;
     UniqueFd fd = try_connect(*address, deadline, look);
-    if (!fd && !deadline.passed()) failed = errno;
+    if (!fd && errno != EINPROGRESS && errno != EINTR) failed = errno;
     refused = refused || (!fd && errno == ECONNREFUSED);
     if (fd && !connected_to_itself(fd.get())) return fd;
     if (fd) abort_connection(std::move(fd));

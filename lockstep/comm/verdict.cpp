@@ -25,14 +25,30 @@ Error agree_on_verdict(const GroupSpec& spec, const Error& error, Deadline deadl
   return !swap.swapped && swap.value ? decode_verdict(*swap.value) : error;
 }
 
+namespace {
+
+bool is_lost(const std::exception& store_error) {
+  const auto* const error = dynamic_cast<const Error*>(&store_error);
+  return error != nullptr && error->code() == ErrorCode::kPeerLost;
+}
+
+/// The peer that this rank lost may itself only have ended because of that.
+Error with_store_lost(const Error& error) {
+  return Error(error.code(), std::string(error.what()) +
+                                 "; the job's store is gone, too: the launcher's agent, or rank 0 "
+                                 "where that serves it, may have been the first to end");
+}
+
+}  // namespace
+
 Error try_to_agree(const GroupSpec& spec, const Error& error, Deadline deadline) noexcept {
   try {
     return agree_on_verdict(spec, error, deadline);
   } catch (const std::exception& store_error) {
     log_debug(fmt::format("{}: the verdict of group '{}' stays here: {}", spec.rank_name(spec.rank),
                           spec.name, store_error.what()));
+    return is_lost(store_error) ? with_store_lost(error) : error;
   }
-  return error;
 }
 
 Error decode_verdict(const std::string& text) {

@@ -21,7 +21,8 @@ std::string verdict_key(const GroupSpec& spec);
 /// store's.
 Error agree_on_verdict(const GroupSpec& spec, const Error& error, Deadline deadline);
 
-/// The same, of which nobody needs to know whether it could be done: then only this rank has it.
+/// The same, of which nobody needs to know whether it could be done: if not, only this rank has it,
+/// and where the store is gone, the error says so.
 Error try_to_agree(const GroupSpec& spec, const Error& error, Deadline deadline) noexcept;
 
 std::string encode_verdict(const Error& error);

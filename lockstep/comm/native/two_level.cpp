@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <thread>
 
 #include "lockstep/base/log.h"
@@ -147,15 +148,15 @@ std::vector<int> TwoLevelGroup::awaited() {
 
 /// The first error that any rank wrote down: `error`, if nobody did before.
 Error TwoLevelGroup::verdict(const Error& error, Kind kind) {
+  std::optional<Error> named;
   try {
     const bool searches = kind == Kind::kCollective && error.code() == ErrorCode::kTimeout;
-    const Error named = searches ? search_.name_the_late(error, awaited()) : error;
-    return agree_on_verdict(spec_, named, Deadline::after(kVerdictLimit));
+    if (searches) named = search_.name_the_late(error, awaited());
   } catch (const Error& store_error) {
-    log_debug(fmt::format("{}: the verdict of group '{}' stays here: {}",
+    log_debug(fmt::format("{}: who is late in group '{}' is not known: {}",
                           spec_.rank_name(spec_.rank), spec_.name, store_error.what()));
   }
-  return error;
+  return try_to_agree(spec_, named.value_or(error), Deadline::after(kVerdictLimit));
 }
 
 bool TwoLevelGroup::try_send(const void* data, const Envelope& letter, int destination,

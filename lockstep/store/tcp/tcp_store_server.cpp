@@ -37,7 +37,10 @@ class TcpStoreServer::Impl {
               for_own_user(options), options.on_full),
         thread_(start_quiet_thread([this] { serve(); })) {}
   ~Impl() {
-    if (generation_ != fork_generation()) return leave_to_parent(thread_);
+    if (generation_ != fork_generation()) {
+      leave_to_parent(thread_);
+      return;
+    }
     loop_.stop();
     thread_.join();
   }
