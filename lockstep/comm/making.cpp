@@ -126,8 +126,7 @@ void Making::check(const std::vector<int>& ranks) {
     if (error.code() != ErrorCode::kTimeout) throw;
     return;  // a store that stalls knows nothing of the ranks just now
   }
-  if (!dead.empty())
-    throw try_to_agree(spec_, died(spec_, dead), Deadline::after(kStoreLimit));
+  if (!dead.empty()) throw try_to_agree(spec_, died(spec_, dead), Deadline::after(kStoreLimit));
   if (verdict) throw decode_verdict(*verdict);
 }
 

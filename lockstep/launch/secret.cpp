@@ -51,9 +51,10 @@ std::string read_secret_file(const std::string& path) {
     if (status.st_uid != ::geteuid() && status.st_uid != 0) throw refuse("belongs to another user");
     const auto mode = static_cast<unsigned>(status.st_mode & 07777);
     if ((mode & 077) != 0 && !is_mounted_secret(status))
-      throw refuse(fmt::format("can be read by others (mode {:o}): chmod 600 it, or where "
-                               "Kubernetes mounts it write defaultMode: 0440",
-                               mode));
+      throw refuse(
+          fmt::format("can be read by others (mode {:o}): chmod 600 it, or where "
+                      "Kubernetes mounts it write defaultMode: 0440",
+                      mode));
   }
   auto secret = read_file(path, 4096);
   while (!secret.empty() && (secret.back() == '\n' || secret.back() == '\r')) secret.pop_back();
@@ -92,9 +93,10 @@ std::string secret_of_agents(Wire wire) {
 
 std::string weak_secret_warning(const std::string& secret, const std::string& members) {
   if (secret.empty() || secret.size() >= kStrongSecret) return "";
-  return fmt::format("the secret has {} bytes: who records how {} meet can guess one of less "
-                     "than {}; make one by openssl rand -hex 32",
-                     secret.size(), members, kStrongSecret);
+  return fmt::format(
+      "the secret has {} bytes: who records how {} meet can guess one of less "
+      "than {}; make one by openssl rand -hex 32",
+      secret.size(), members, kStrongSecret);
 }
 
 void check_secret_of_agents(const std::string& secret, const std::string& address,

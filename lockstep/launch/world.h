@@ -28,7 +28,7 @@ struct World {
   /// Tells generations of one number apart (base/generation_token.h). Empty where the launcher
   /// gives none: only `lockstep run` does.
   std::string generation_token;
-  int threads = 1;        ///< Intra-op threads of this rank: its share of the host's cores.
+  int threads = 1;  ///< Intra-op threads of this rank: its share of the host's cores.
   /// Index of this rank's accelerator among those it may see: the local rank, 0 where it sees just
   /// one, what the launcher assigns (DEVICE_ID); -1 where *_VISIBLE_DEVICES hides all.
   int device = 0;

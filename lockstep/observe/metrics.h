@@ -64,7 +64,7 @@ class MetricsWriter {
     int64_t steps = 0;
     /// That they had taken (but for the first, where none is kept); 0 where times are not known.
     double seconds = 0;
-    double idle_s = 0;   ///< From the last record to now; the same.
+    double idle_s = 0;  ///< From the last record to now; the same.
   };
   const Lost& lost() const { return lost_; }
 

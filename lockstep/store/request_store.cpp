@@ -35,8 +35,9 @@ std::string name_keys(const std::vector<Store::Change>& items) {
 StoreReply RequestStore::ask(StoreRequest request, Deadline deadline) {
   if (in_child()) {
     throw Error(ErrorCode::kInvalidArgument,
-                name() + ": this process was forked from the one that connected to it, and needs a "
-                         "connection of its own");
+                name() +
+                    ": this process was forked from the one that connected to it, and needs a "
+                    "connection of its own");
   }
   check_limits(request);
   const StoreOp op = request.op;

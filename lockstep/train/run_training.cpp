@@ -101,8 +101,8 @@ PreparedFolder prepare_on_disk(const Config& config, const RunParts& parts, cons
   prepared.lock = hold_folder(config, world);
   WriterFence::refuse_if_replaced(dir, world.job_id, world.generation, world.generation_token);
   // Those of another run would be counted, and deleted, as if they were this one's.
-  const bool goes_on = own_results || (!parts.resumed.from.empty() &&
-                                       is_checkpoint_of(parts.resumed.from, dir));
+  const bool goes_on =
+      own_results || (!parts.resumed.from.empty() && is_checkpoint_of(parts.resumed.from, dir));
   if (!goes_on) prepared.moved = move_earlier_results(dir);
   make_folder(dir);
   const bool stays = prepared.moved.empty() || prepared.moved.parent_path() == without_slash(dir);
@@ -316,9 +316,9 @@ int run_training(const Config& given, World world) {
                    [&] { return signals.pending(); }, parts.masters.get(), parts.ema.get()},
                   parts.resumed.state, load_averaging(parts.resumed.from, world.rank));
   folder = prepare_folder(config, parts, world, own_results, group);
-  TrainingLog& log = kept_log.emplace(TrainingLog::Options{
-      config.train.ckpt_save_dir / fmt::format("log_{}.txt", world.rank),
-      world.rank == 0, parse_severity(config.system.log_level)});
+  TrainingLog& log = kept_log.emplace(
+      TrainingLog::Options{config.train.ckpt_save_dir / fmt::format("log_{}.txt", world.rank),
+                           world.rank == 0, parse_severity(config.system.log_level)});
   if (!folder.moved.empty()) {
     log.info(kName, fmt::format("Results of an earlier run are now in {}", folder.moved.string()));
   }

@@ -179,9 +179,8 @@ class StallingStore final : public ForwardingStore {
  public:
   using ForwardingStore::ForwardingStore;
   bool check(std::span<const std::string> keys, Deadline deadline) override {
-    const bool asks = std::any_of(keys.begin(), keys.end(), [](const std::string& key) {
-      return key.starts_with("life/");
-    });
+    const bool asks = std::any_of(keys.begin(), keys.end(),
+                                  [](const std::string& key) { return key.starts_with("life/"); });
     if (asks && !std::exchange(stalled_, true))
       throw Error(ErrorCode::kTimeout, "the store stalls");
     return ForwardingStore::check(keys, deadline);

@@ -203,7 +203,10 @@ TEST(MeshFailure, AKilledRankIsNamedInAllGroups) {
 
 TEST(MeshFailure, AForkedHelperHidesNoDeath) {
   for (const HostLayout& hosts : {HostLayout{4}, HostLayout{1, 2, 1}}) {
-    run_case({.hosts = hosts, .victim = 1, .before_column = true, .signal = SIGKILL,
+    run_case({.hosts = hosts,
+              .victim = 1,
+              .before_column = true,
+              .signal = SIGKILL,
               .forks_helper = true});
   }
 }
@@ -211,8 +214,12 @@ TEST(MeshFailure, AForkedHelperHidesNoDeath) {
 TEST(MeshFailure, ARankThatServesTheStoreIsNamedInAllGroups) {
   for (const HostLayout& hosts : {HostLayout{4}, HostLayout{2, 2}, HostLayout{1, 2, 1}}) {
     for (const bool forks_helper : {false, true}) {
-      run_case({.hosts = hosts, .victim = 0, .before_column = true, .signal = SIGKILL,
-                .forks_helper = forks_helper, .serves_store = true});
+      run_case({.hosts = hosts,
+                .victim = 0,
+                .before_column = true,
+                .signal = SIGKILL,
+                .forks_helper = forks_helper,
+                .serves_store = true});
     }
   }
 }

@@ -41,12 +41,18 @@ TEST(Limits, AHardLimitThatIsTooLowIsSaidAtOnce) {
 TEST(Limits, AStoreThatCannotTakeAllRanksIsTheJobsFailure) {
   const HeldPort port;
   const auto node = [&](int rank, int ranks) {
-    return std::vector<std::string>{"run",           "--nnodes",
-                                    "2",             "--node_rank",
-                                    std::to_string(rank), "--nproc_per_node",
-                                    std::to_string(ranks), "--master_addr",
-                                    "127.0.0.1",     "--master_port",
-                                    std::to_string(port.number()), "--",
+    return std::vector<std::string>{"run",
+                                    "--nnodes",
+                                    "2",
+                                    "--node_rank",
+                                    std::to_string(rank),
+                                    "--nproc_per_node",
+                                    std::to_string(ranks),
+                                    "--master_addr",
+                                    "127.0.0.1",
+                                    "--master_port",
+                                    std::to_string(port.number()),
+                                    "--",
                                     built_program("world_worker")};
   };
   Launched first(limited("-n 176", node(0, 1)), {{"LOCKSTEP_HOST_ID", "a"}});

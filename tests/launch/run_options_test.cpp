@@ -217,9 +217,9 @@ TEST(RunOptions, CoresOfRanksInTorchrunsMsrunsAndMpirunsWords) {
 TEST(RunOptions, MpirunsHarmlessWordsAreTaken) {
   for (const Words& words :
        {Words{"--bind-to", "core", "p"}, Words{"--bind-to", "hwthread:overload-allowed", "p"},
-        Words{"--map-by", "slot:PE=4", "p"},
-        Words{"-mca", "pml", "ob1", "p"}, Words{"--mca", "btl_tcp_if_include", "eth0", "p"},
-        Words{"--report-bindings", "p"}, Words{"-report-bindings", "p"}}) {
+        Words{"--map-by", "slot:PE=4", "p"}, Words{"-mca", "pml", "ob1", "p"},
+        Words{"--mca", "btl_tcp_if_include", "eth0", "p"}, Words{"--report-bindings", "p"},
+        Words{"-report-bindings", "p"}}) {
     EXPECT_EQ(parse(words).command, Words{"p"}) << words[0] << " " << words[1];
     EXPECT_EQ(parse(words).core_binding, CoreBinding::kNone);
   }

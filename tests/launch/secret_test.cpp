@@ -1,7 +1,7 @@
 #include "lockstep/launch/secret.h"
 
-#include <gtest/gtest.h>
 #include <grp.h>
+#include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -82,8 +82,13 @@ TEST(SecretFile, OfRootForAnOwnGroupIsTaken) {
   const TempFolder folder;
   std::filesystem::permissions(folder.path(), std::filesystem::perms(0755));
   const std::string path = folder / "s";
-  for (const auto& [mode, code] : {std::pair{0440U, 0}, {0640U, 0}, {0040U, 0}, {0660U, 2},
-                                   {0644U, 2}, {0444U, 2}, {0650U, 2}}) {
+  for (const auto& [mode, code] : {std::pair{0440U, 0},
+                                   {0640U, 0},
+                                   {0040U, 0},
+                                   {0660U, 2},
+                                   {0644U, 2},
+                                   {0444U, 2},
+                                   {0650U, 2}}) {
     write_secret(path, "abc", mode);
     ASSERT_EQ(::chown(path.c_str(), 0, 54321), 0);
     EXPECT_EQ(exit_code_of_reader(path), code) << std::oct << mode;

@@ -76,9 +76,8 @@ class Unread : public ::testing::TestWithParam<const char*> {
   std::string path() const { return *GetParam() == '\0' ? "" : folder_ / GetParam(); }
   const TempFolder folder_;
 };
-INSTANTIATE_TEST_SUITE_P(Ends, Unread, ::testing::Values("pipe", ""), [](const auto& each) {
-  return each.index == 0 ? "Pipe" : "Terminal";
-});
+INSTANTIATE_TEST_SUITE_P(Ends, Unread, ::testing::Values("pipe", ""),
+                         [](const auto& each) { return each.index == 0 ? "Pipe" : "Terminal"; });
 
 bool in_time(const std::function<bool()>& done) {
   for (const auto deadline = Deadline::after(60s); !done(); std::this_thread::sleep_for(5ms)) {

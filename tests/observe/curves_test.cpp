@@ -73,7 +73,10 @@ TEST(Curves, OfALongRunAreDrawnFromASample) {
   std::string lines;
   constexpr int64_t kSteps = 200'000;
   for (int64_t step = 1; step <= kSteps; ++step) {
-    const MetricsRecord record{"train", 1, step, {{"loss", 1.0 / static_cast<double>(step)}},
+    const MetricsRecord record{"train",
+                               1,
+                               step,
+                               {{"loss", 1.0 / static_cast<double>(step)}},
                                {{"host", std::string(100, 'h')}}};
     lines += encode_metrics(record) + "\n";
     if (step % 10'000 == 0) {

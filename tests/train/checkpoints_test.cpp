@@ -97,9 +97,7 @@ TEST(Checkpoints, ATrainingLossThatFallsIsNoReasonToSave) {
   config.train.ckpt_save_epochs = 3;
   TrainingLog log({.file = {}, .console = false});
   TinyHooks hooks;
-  hooks.add_callbacks = [&](Trainer& trainer) {
-    trainer.add(std::make_shared<Checkpoints>(log));
-  };
+  hooks.add_callbacks = [&](Trainer& trainer) { trainer.add(std::make_shared<Checkpoints>(log)); };
   const auto state = run_tiny(1, config, hooks)[0].state;
   EXPECT_EQ(folders_in(dir.path()), (std::vector<std::string>{"step_000018", "step_000024"}));
   ASSERT_EQ(state.history.size(), 2U) << "of the epochs that are there";

@@ -104,12 +104,13 @@ class Program : public ::testing::Test {
 
   /// One rank of torchrun's, that was started again so often.
   Outcome torchrun(int restarts, const std::string& options) const {
-    return run("env RANK=0 WORLD_SIZE=1 LOCAL_RANK=0 TORCHELASTIC_RUN_ID=none "
-               "TORCHELASTIC_RESTART_COUNT=" +
-               std::to_string(restarts) + " " + lockstep_program() +
-               " train -c c.yaml -o train.loader.batch_size=2 system.val_while_train=False "
-               "train.max_steps=2 " +
-               options);
+    return run(
+        "env RANK=0 WORLD_SIZE=1 LOCAL_RANK=0 TORCHELASTIC_RUN_ID=none "
+        "TORCHELASTIC_RESTART_COUNT=" +
+        std::to_string(restarts) + " " + lockstep_program() +
+        " train -c c.yaml -o train.loader.batch_size=2 system.val_while_train=False "
+        "train.max_steps=2 " +
+        options);
   }
 
   std::string bytes(const std::string& file) const { return read_file(folder_ / file); }

@@ -230,7 +230,8 @@ std::string HangWatch::why_held_up(const GroupSpec& spec, const Overdue& call,
   return held_up_text(spec, fmt::format("waits.{}", call.number), *widest, kOtherHosts);
 }
 
-/// Where a call that was told of has ended, the next one may be. A store that stalls is asked again.
+/// Where a call that was told of has ended, the next one may be. A store that stalls is asked
+/// again.
 void HangWatch::take_back() {
   std::erase_if(claims_, [this](const Claim& claim) {
     if (patience_.is_open(claim.number)) return false;

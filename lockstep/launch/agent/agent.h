@@ -79,7 +79,7 @@ class Agent {
   Console* const console_;
   std::optional<WorkerLines> lines_;
   Poller poller_;
-  std::optional<WorkerGroup> workers_;  ///< None between two generations, where none could start.
+  std::optional<WorkerGroup> workers_;    ///< None between two generations, where none could start.
   std::optional<AgentTime> register_at_;  ///< Not yet in the list of jobs.
   bool reading_ = true;
   int watched_stream_ = -1;  ///< Of the console, for POLLOUT.

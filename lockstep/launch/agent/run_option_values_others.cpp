@@ -98,12 +98,13 @@ void map_by(Draft& draft, const Text& value, const Text& what) {
     return local_worker_num(draft, parts[1], what);
   }
   if (parts[0] == "ppr") {
-    refuse_options(fmt::format("{}: '{}' is not supported: say how many ranks a host runs, as "
-                               "ppr:N:node or --nproc_per_node N",
-                               what, value));
+    refuse_options(
+        fmt::format("{}: '{}' is not supported: say how many ranks a host runs, as "
+                    "ppr:N:node or --nproc_per_node N",
+                    what, value));
   }
   // Within a host the order of ranks is theirs; between hosts it is as with all of these.
-  static constexpr std::array kWithinHost = {"slot",    "core",    "hwthread", "numa",    "socket",
+  static constexpr std::array kWithinHost = {"slot",    "core",    "hwthread", "numa",   "socket",
                                              "package", "l1cache", "l2cache",  "l3cache"};
   if (std::find(kWithinHost.begin(), kWithinHost.end(), parts[0]) != kWithinHost.end()) return;
   refuse_options(fmt::format(

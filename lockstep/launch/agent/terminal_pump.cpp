@@ -42,8 +42,7 @@ void TerminalPump::pass_on() {
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) return;
     for (ssize_t done = 0; done < got;) {
-      const ssize_t put =
-          ::write(terminal_, bytes.data() + done, static_cast<size_t>(got - done));
+      const ssize_t put = ::write(terminal_, bytes.data() + done, static_cast<size_t>(got - done));
       if (put < 0 && errno == EINTR) continue;
       if (put < 0 && errno == EAGAIN) {  // somebody else's way of opening it
         std::this_thread::sleep_for(std::chrono::milliseconds(10));

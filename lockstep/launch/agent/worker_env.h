@@ -26,9 +26,9 @@ struct JobPlan {
   Wire wire = Wire::kPlain;  ///< Of `store`.
   std::string master_addr;   ///< For torch's own store, which rank 0 serves.
   int master_port = 0;
-  int generation = 1;     ///< Of the workers: each start of all of them is one.
-  std::string token;      ///< base/generation_token.h.
-  int restart_count = 0;  ///< Generations that a failure ended.
+  int generation = 1;      ///< Of the workers: each start of all of them is one.
+  std::string token;       ///< base/generation_token.h.
+  int restart_count = 0;   ///< Generations that a failure ended.
   int early_failures = 0;  ///< These three as RestartRecord has them, for a new leader.
   int failures_in_a_row = 0;
   bool stepped = false;

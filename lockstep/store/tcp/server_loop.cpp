@@ -238,12 +238,12 @@ void StoreServerLoop::pause_accepting() {
 void StoreServerLoop::say_full() {
   const bool by_strangers = strangers_.full();
   const std::string why =
-      by_strangers
-          ? fmt::format("{} connections have not proved this job's secret; others wait",
-                        Strangers::kMost)
-          : fmt::format("this process may open {} files, and has {} clients: others cannot come "
-                        "in; raise the limit on this host (ulimit -n)",
-                        descriptor_limit().rlim_cur, clients_.size());
+      by_strangers ? fmt::format("{} connections have not proved this job's secret; others wait",
+                                 Strangers::kMost)
+                   : fmt::format(
+                         "this process may open {} files, and has {} clients: others cannot come "
+                         "in; raise the limit on this host (ulimit -n)",
+                         descriptor_limit().rlim_cur, clients_.size());
   // A stranger becomes a client, or goes. After that somebody waits for one of the others to go.
   if (!by_strangers && strangers_.none() && on_full_) std::exchange(on_full_, nullptr)(why);
   if (say_full_again_ && !say_full_again_->passed()) return;

@@ -405,7 +405,8 @@ TEST(Sources, WarnOfWhatTheyPassOver) {
   EXPECT_NE(warnings(std::string("LOCKSTEP_SECRET=a ") + kStep).find("the secret has 1 bytes"),
             std::string::npos);
   EXPECT_EQ(warnings("LOCKSTEP_SECRET=a RANK=0 WORLD_SIZE=2 MASTER_ADDR=localhost MASTER_PORT=1"),
-            "") << "it does not leave this host";
+            "")
+      << "it does not leave this host";
 }
 
 TEST(Sources, RanksOfOneHostNeedNoSecretWhereItsNameIsTheirMaster) {

@@ -596,9 +596,8 @@ TEST(TcpStoreServer, OneThatIsFullForGoodSaysSo) {
     const rlimit low{160, 160};
     ::setrlimit(RLIMIT_NOFILE, &low);
     std::promise<std::string> full;
-    const TcpStoreServer server({.secret = "secret", .on_full = [&](const std::string& why) {
-                                   full.set_value(why);
-                                 }});
+    const TcpStoreServer server(
+        {.secret = "secret", .on_full = [&](const std::string& why) { full.set_value(why); }});
     const Endpoint endpoint{"127.0.0.1", server.port()};
     std::vector<std::shared_ptr<Store>> clients;
     try {

@@ -182,7 +182,8 @@ TEST(Peers, AHostWithoutAWayThereIsTriedUntilTimeIsOver) {
   group.patience = 60s;
   group.rank = 1;
   group.world_ranks = {0, 1};
-  group.endpoints = {"224.0.0.1:9", "127.0.0.1:9"};  // the kernel refuses at once, and sends nothing
+  group.endpoints = {"224.0.0.1:9",
+                     "127.0.0.1:9"};  // the kernel refuses at once, and sends nothing
   group.reception = std::make_shared<Reception>(1, "127.0.0.1", group.secret);
   const Peers peers(group);
   const auto start = std::chrono::steady_clock::now();
