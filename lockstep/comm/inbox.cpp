@@ -137,6 +137,8 @@ void Inbox::read_one(MutexLock& lock, Deadline deadline,
     read_(*this, Waiting{deadline, spin});
   } catch (const Error& error) {
     failure = CarriedError{error.code(), error.what()};
+  } catch (const std::exception& error) {
+    failure = CarriedError{ErrorCode::kInternal, error.what()};
   }
   lock.lock();
   reading_ = false;

@@ -74,7 +74,7 @@ Error agreed_cause(const GroupSpec& spec, const Error& error) {
   } catch (const Error& store_error) {
     log_debug(fmt::format("{}: why group '{}' was not made stays here: {}",
                           spec.rank_name(spec.rank), spec.name, store_error.what()));
-    return error;
+    return with_store_lost(error, store_error);
   }
 }
 
@@ -131,7 +131,8 @@ void Making::check(const std::vector<int>& ranks) {
 }
 
 Error unmade(const GroupSpec& spec, const Error& error) {
-  if (!is_watched(spec) || is_harmless(error.code())) return error;
+  // What a call has wrong is wrong on every rank; what one rank lacks the others do not know.
+  if (!is_watched(spec) || error.code() == ErrorCode::kInvalidArgument) return error;
   const Error cause = agreed_cause(spec, error);
   if (cause.code() == ErrorCode::kPeerLost) spec.family->lost(nullptr, spec.world_ranks, cause);
   return cause;

@@ -102,6 +102,15 @@ bool come_within(Making& making, const std::vector<std::string>& keys,
   }
 }
 
+void say_missing(const GroupSpec& spec, const std::string& prefix) {
+  try {
+    const auto missing = missing_ranks(*spec.store, prefix, spec.size);
+    if (!missing.empty()) log_info("waits for " + spec.rank_names(missing) + " to come");
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kTimeout) throw;  // a store that stalls may answer later
+  }
+}
+
 /// What all ranks of `spec` write at `prefix` and their rank, by rank.
 std::vector<std::string> gather(const GroupSpec& spec, const std::string& prefix, Making& making,
                                 Deadline deadline) {
@@ -111,8 +120,7 @@ std::vector<std::string> gather(const GroupSpec& spec, const std::string& prefix
   for (const int rank : ranks) keys.push_back(prefix + std::to_string(rank));
   auto patience = kSayAfter;
   while (!come_within(making, keys, ranks, deadline, patience)) {
-    const auto missing = missing_ranks(*spec.store, prefix, spec.size);
-    if (!missing.empty()) log_info("waits for " + spec.rank_names(missing) + " to come");
+    say_missing(spec, prefix);
     patience = std::min(2 * patience, kSayAtLeast);
   }
   std::map<std::string, std::string> texts;
@@ -168,7 +176,11 @@ void settle(const GroupSpec& spec, json& members, Making& making, Deadline deadl
   if (num_tried == 0) return;
   const int leader = leaders[static_cast<size_t>(spec.rank)];
   if (num_led[leader] > 1) try_sharing(spec, members, leader, num_tried, deadline);
-  const auto text = making.get(apart_key(spec), spec.world_ranks, deadline);
+  // Of a rank that died meanwhile rank 0 tells all: if each looked at each, that were size² keys.
+  std::vector<int> awaited = {0};
+  if (leader != 0) awaited.push_back(leader);
+  if (spec.rank == 0) awaited = spec.world_ranks;
+  const auto text = making.get(apart_key(spec), awaited, deadline);
   const auto told = json::parse(text).get<std::map<int, std::string>>();
   if (told.empty()) return;
   std::vector<int> apart;

@@ -25,21 +25,13 @@ Error agree_on_verdict(const GroupSpec& spec, const Error& error, Deadline deadl
   return !swap.swapped && swap.value ? decode_verdict(*swap.value) : error;
 }
 
-namespace {
-
-bool is_lost(const std::exception& store_error) {
-  const auto* const error = dynamic_cast<const Error*>(&store_error);
-  return error != nullptr && error->code() == ErrorCode::kPeerLost;
-}
-
-/// The peer that this rank lost may itself only have ended because of that.
-Error with_store_lost(const Error& error) {
+Error with_store_lost(const Error& error, const std::exception& store_error) {
+  const auto* const known = dynamic_cast<const Error*>(&store_error);
+  if (known == nullptr || known->code() != ErrorCode::kPeerLost) return error;
   return Error(error.code(), std::string(error.what()) +
-                                 "; the job's store is gone, too: the launcher's agent, or rank 0 "
+                                 "; the job's store is gone: the launcher's agent, or rank 0 "
                                  "where that serves it, may have been the first to end");
 }
-
-}  // namespace
 
 Error try_to_agree(const GroupSpec& spec, const Error& error, Deadline deadline) noexcept {
   try {
@@ -47,7 +39,7 @@ Error try_to_agree(const GroupSpec& spec, const Error& error, Deadline deadline)
   } catch (const std::exception& store_error) {
     log_debug(fmt::format("{}: the verdict of group '{}' stays here: {}", spec.rank_name(spec.rank),
                           spec.name, store_error.what()));
-    return is_lost(store_error) ? with_store_lost(error) : error;
+    return with_store_lost(error, store_error);
   }
 }
 

@@ -25,6 +25,10 @@ Error agree_on_verdict(const GroupSpec& spec, const Error& error, Deadline deadl
 /// and where the store is gone, the error says so.
 Error try_to_agree(const GroupSpec& spec, const Error& error, Deadline deadline) noexcept;
 
+/// `error`, and where `store_error` is the loss of the store, that: a peer that this rank lost may
+/// itself only have ended because of it.
+Error with_store_lost(const Error& error, const std::exception& store_error);
+
 std::string encode_verdict(const Error& error);
 /// What `text`, read at verdict_key(), says.
 Error decode_verdict(const std::string& text);

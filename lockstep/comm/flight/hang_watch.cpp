@@ -204,13 +204,14 @@ void HangWatch::report(const std::shared_ptr<const GroupSpec>& spec, const Overd
   if (tells_already) return;
   const std::string token = fmt::format("{}.{}", spec->rank, call.number);
   // Held: where this process dies meanwhile, another rank may tell of the next hang.
+  claims_.push_back({spec, call.number, token});  // also where the store answers too late
   if (spec->store->hold(claim_key(*spec), token, kLifeTtl, watch_limit())) {
-    claims_.push_back({spec, call.number, token});
     const auto news = news_of_all(*spec, token, kOtherHosts);
     const auto why = why_held_up(*spec, call, news);
     log_warn(hang_text(*spec, call, news.last) + (why.empty() ? "" : "; " + why));
     return;
   }
+  claims_.pop_back();
   const auto claim = spec->store->try_get(claim_key(*spec), watch_limit());
   if (!claim) return;  // its call has just ended
   // The one that tells may ask a rank of this host that cannot answer.

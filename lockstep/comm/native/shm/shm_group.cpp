@@ -120,6 +120,9 @@ class ShmGroupImpl final : public ShmGroup {
     } catch (const Error& error) {
       meeting_.fail(error);
       throw;
+    } catch (const std::exception& error) {  // such as no thread to be had
+      meeting_.fail(Error(ErrorCode::kInternal, error.what()));
+      throw;
     }
   }
   std::vector<std::byte*> reachable() const;

@@ -166,8 +166,6 @@ TEST(Peers, WhoListensNoMoreIsLostAtOnce) {
   EXPECT_LT(Deadline::Clock::now() - start, 5s);
 }
 
-/// A group that is not made yet keeps them; another takes none of them; one that has ended has
-/// none.
 /// Of the processor time of this thread.
 double busy_seconds() {
   timespec time{};
@@ -195,6 +193,8 @@ TEST(Peers, AHostWithoutAWayThereIsTriedUntilTimeIsOver) {
   EXPECT_LT(busy_seconds() - before, 0.1);
 }
 
+/// A group that is not made yet keeps them; another takes none of them; one that has ended has
+/// none.
 TEST(Peers, ConnectionsWaitForTheirGroup) {
   Ranks early(2, "secret");
   const auto to_later = [&](const std::string& name) {
