@@ -1,4 +1,4 @@
-// One rank of three is killed or frozen in each phase of each collective: the others must say so,
+// A rank of three is killed or frozen in each phase of each collective: the others must say so,
 // name it, in time, and go on saying so.
 
 #include <fmt/format.h>
@@ -21,15 +21,33 @@
 namespace lockstep::testing {
 namespace {
 
-constexpr int kVictim = 1;
+constexpr int kRanks = 3;
+constexpr int kRoot = 1;             // of the calls that have one
 constexpr int64_t kCount = 300'000;  // several chunks when staged
 
-enum class Call { kStaged, kInPlace, kInline, kBroadcast, kAllGather, kReduceScatter, kBarrier };
+enum class Call {
+  kStaged,
+  kInPlace,
+  kInline,
+  kBroadcast,
+  kAllGather,
+  kReduceScatter,
+  kBarrier,
+  kReduce,
+  kGather,
+  kScatter,
+  kAllToAll,
+  kExchange,
+  kCoalesced,
+  kAllocate
+};
+constexpr int kCalls = static_cast<int>(Call::kAllocate) + 1;
 
 struct Case {
   Call call;
   Phase phase;
   int signal;
+  int victim;
 };
 
 /// Seen by all processes of a test.
@@ -39,12 +57,13 @@ struct Board {
 };
 
 // Of this process; set before the hook is.
+int strike_victim;
 OpKind strike_kind;
 Phase strike_phase;
 int strike_signal;
 
 void strike(int world_rank, OpKind kind, Phase phase) {
-  if (world_rank == kVictim && kind == strike_kind && phase == strike_phase) {
+  if (world_rank == strike_victim && kind == strike_kind && phase == strike_phase) {
     ::raise(strike_signal);
   }
 }
@@ -59,6 +78,18 @@ OpKind kind_of(Call call) {
       return OpKind::kReduceScatter;
     case Call::kBarrier:
       return OpKind::kBarrier;
+    case Call::kReduce:
+      return OpKind::kReduce;
+    case Call::kGather:
+      return OpKind::kGather;
+    case Call::kScatter:
+      return OpKind::kScatter;
+    case Call::kAllToAll:
+      return OpKind::kAllToAll;
+    case Call::kExchange:
+      return OpKind::kAllToAllv;
+    case Call::kAllocate:
+      return OpKind::kAllocate;
     default:
       return OpKind::kAllReduce;
   }
@@ -67,7 +98,10 @@ OpKind kind_of(Call call) {
 class Caller {
  public:
   explicit Caller(ProcessGroup& group)
-      : group_(group), shared_(group.allocate(kCount * 4)), data_(kCount * 3), out_(kCount * 3) {}
+      : group_(group),
+        shared_(group.allocate(kCount * 4)),
+        data_(kCount * kRanks),
+        out_(kCount * kRanks) {}
 
   void operator()(Call call) {
     constexpr DType kType = DType::kFloat32;
@@ -80,17 +114,47 @@ class Caller {
       case Call::kInline:
         return group_.all_reduce(data_.data(), 5, kType, kSum).wait();
       case Call::kBroadcast:
-        return group_.broadcast(data_.data(), kCount, kType, kVictim).wait();
+        return group_.broadcast(data_.data(), kCount, kType, kRoot).wait();
       case Call::kAllGather:
         return group_.all_gather(data_.data(), out_.data(), kCount, kType).wait();
       case Call::kReduceScatter:
         return group_.reduce_scatter(data_.data(), out_.data(), kCount, kType, kSum).wait();
       case Call::kBarrier:
         return group_.barrier();
+      case Call::kReduce:
+        return group_.reduce(data_.data(), kCount, kType, kSum, kRoot).wait();
+      case Call::kCoalesced:
+        return all_reduce_coalesced();
+      case Call::kAllocate:
+        static_cast<void>(group_.allocate(kCount));
+        return;
+      default:
+        return move(call);
     }
   }
 
  private:
+  void move(Call call) {
+    constexpr DType kType = DType::kFloat32;
+    const std::vector<int64_t> counts(kRanks, kCount);
+    if (call == Call::kGather) {
+      group_.gather(data_.data(), out_.data(), kCount, kType, kRoot).wait();
+    } else if (call == Call::kScatter) {
+      group_.scatter(data_.data(), out_.data(), kCount, kType, kRoot).wait();
+    } else if (call == Call::kAllToAll) {
+      group_.all_to_all(data_.data(), out_.data(), kCount, kType).wait();
+    } else {
+      group_.all_to_allv(data_.data(), counts, out_.data(), counts, kType).wait();
+    }
+  }
+
+  /// Small ones that travel together, and a large one.
+  void all_reduce_coalesced() {
+    const std::vector<Buffer> buffers = {
+        {data_.data(), 5}, {out_.data(), 100}, {data_.data() + kCount, kCount}};
+    group_.all_reduce_coalesced(buffers, DType::kFloat32, ReduceOp::kSum).wait();
+  }
+
   ProcessGroup& group_;
   std::shared_ptr<SharedBuffer> shared_;
   std::vector<float> data_;
@@ -121,7 +185,7 @@ void survive(ProcessGroup& group, Caller& caller, const Case& one, Board& board)
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
   const ErrorCode want = one.signal == SIGKILL ? ErrorCode::kPeerLost : ErrorCode::kTimeout;
   require(error.code() == want, fmt::format("wrong error: {}", error.what()));
-  require(has_name(error, "rank 1"), error.what());
+  require(has_name(error, fmt::format("rank {}", one.victim)), error.what());
   // Generous, for a machine that others keep busy, but long before a killed rank's timeout: on an
   // idle one it takes 5 ms.
   require(took.count() < 10, fmt::format("took {} s", took.count()));
@@ -129,58 +193,74 @@ void survive(ProcessGroup& group, Caller& caller, const Case& one, Board& board)
     group.barrier();
   } catch (const Error& again) {
     require(again.what() == std::string(error.what()), "another error afterwards");
-    if (board.survivors_done.fetch_add(1) == 1) ::kill(board.victim.load(), SIGKILL);
+    if (board.survivors_done.fetch_add(1) == kRanks - 2) ::kill(board.victim.load(), SIGKILL);
     return;
   }
   throw std::runtime_error("the group still works");
+}
+
+/// Called when all ranks are about to run one.call.
+void arm(const Case& one) {
+  strike_victim = one.victim;
+  strike_kind = kind_of(one.call);
+  strike_phase = one.phase;
+  strike_signal = one.signal;
+  phase_hook = strike;
 }
 
 void run_case(const Case& one) {
   const Shared<Board> shared;
   Board& board = *shared;
   const auto ends = run_rank_processes(
-      HostLayout{3},
+      HostLayout{kRanks},
       [&](const World& world) {
         const auto timeout = timeout_for(one.signal);
-        if (world.rank == kVictim) board.victim = ::getpid();
+        if (world.rank == one.victim) board.victim = ::getpid();
         auto group = ProcessGroup::create(world, {.timeout = std::chrono::seconds(20)});
         auto timed = ProcessGroup::create(world, {.timeout = timeout});
         Caller caller(timed);
         caller(one.call);
-        strike_kind = kind_of(one.call);
-        strike_phase = one.phase;
-        strike_signal = one.signal;
         group.barrier();
-        phase_hook = strike;
-        if (world.rank == kVictim) {
+        arm(one);
+        if (world.rank == one.victim) {
           for (int i = 0; i < 3; ++i) caller(one.call);
           throw std::runtime_error("the victim was not struck");
         }
         survive(timed, caller, one, board);
       },
       std::chrono::seconds(30));
-  EXPECT_EQ(ends, (std::vector<int>{0, -SIGKILL, 0}))
-      << "call " << static_cast<int>(one.call) << " phase " << static_cast<int>(one.phase)
-      << " signal " << one.signal;
+  for (int rank = 0; rank < kRanks; ++rank) {
+    EXPECT_EQ(ends[static_cast<size_t>(rank)], rank == one.victim ? -SIGKILL : 0)
+        << "rank " << rank << ": call " << static_cast<int>(one.call) << " phase "
+        << static_cast<int>(one.phase) << " signal " << one.signal << " victim " << one.victim;
+  }
 }
 
+bool meets(Call call) {
+  return call != Call::kInline && call != Call::kBarrier && call != Call::kAllocate;
+}
+
+/// Each phase of each call: with each rank as the victim, or, where that takes long, with another
+/// one for each.
 std::vector<Case> all_cases(int signal) {
+  const bool each_rank = signal == SIGKILL && !kSanitized;
   std::vector<Case> cases;
-  for (const Call call : {Call::kStaged, Call::kInPlace, Call::kInline, Call::kBroadcast,
-                          Call::kAllGather, Call::kReduceScatter, Call::kBarrier}) {
+  int next = 0;
+  for (int i = 0; i < kCalls; ++i) {
+    const auto call = static_cast<Call>(i);
     for (const Phase phase :
          {Phase::kArriving, Phase::kEntered, Phase::kMeeting, Phase::kFinished}) {
-      const bool meets = call != Call::kInline && call != Call::kBarrier;
-      if (phase == Phase::kMeeting && !meets) continue;
+      if (phase == Phase::kMeeting && !meets(call)) continue;
       if (kSanitized && call != Call::kInPlace) continue;
-      cases.push_back({call, phase, signal});
+      for (int rank = 0; rank < (each_rank ? kRanks : 1); ++rank)
+        cases.push_back({call, phase, signal, next++ % kRanks});
     }
   }
   return cases;
 }
 
 void run_all(int signal) {
-  run_forked(all_cases(signal), 6, run_case);
+  run_forked(all_cases(signal), signal == SIGKILL ? 6 : 9, run_case);
 }
 
 TEST(Failure, SurvivorsNameARankThatWasKilled) {
@@ -229,9 +309,9 @@ void strike_transfer(int signal) {
       received.wait();
       sent.wait();
     };
-    if (world.rank == kVictim) board->victim = ::getpid();
+    if (world.rank == 1) board->victim = ::getpid();
     transfer();
-    if (world.rank == kVictim) {
+    if (world.rank == 1) {
       std::thread([signal] {
         std::this_thread::sleep_for(std::chrono::milliseconds(20));
         ::kill(::getpid(), signal);
