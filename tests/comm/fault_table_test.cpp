@@ -108,11 +108,11 @@ const std::vector<Row> kTable = {
     {Fault::kHalfOpen,      kTwoAndOne, 2, 2, When::kBefore,    ErrorCode::kTimeout,  "rank 2 did not come in time", "", "rank 2: no word"},
     {Fault::kGarbageOnLink, kTcp,       1, 2, When::kBefore,    ErrorCode::kCorrupt,  "rank 1: sent bytes that are no message", "", ""},
     {Fault::kGarbageOnLink, kTwoAndOne, 2, 2, When::kBefore,    ErrorCode::kCorrupt,  "rank 2: sent bytes that are no message", "", ""},
-    {Fault::kGarbageOnPort, kTcp,       2, 0, When::kBefore,    ErrorCode::kTimeout,  "no connection with ranks 2; last connection refused", "", ""},
-    {Fault::kGarbageOnPort, kTwoAndOne, 2, 0, When::kBefore,    ErrorCode::kTimeout,  "no connection with ranks 2; last connection refused", "", ""},
-    {Fault::kForeignJob,    kTcp,       2, 0, When::kBefore,    ErrorCode::kTimeout,  "no connection with ranks 2; last connection refused", "does not know this job's secret", ""},
-    {Fault::kForeignJob,    kTwoAndOne, 2, 0, When::kBefore,    ErrorCode::kTimeout,  "no connection with ranks 2; last connection refused", "does not know this job's secret", ""},
-    {Fault::kForeignGroup,  kTcp,       2, 0, When::kBefore,    ErrorCode::kTimeout,  "no connection with ranks 2", "", ""},
+    {Fault::kGarbageOnPort, kTcp,       2, 0, When::kBefore,    ErrorCode::kTimeout,  "no connection with rank 2; last connection refused", "", ""},
+    {Fault::kGarbageOnPort, kTwoAndOne, 2, 0, When::kBefore,    ErrorCode::kTimeout,  "no connection with rank 2; last connection refused", "", ""},
+    {Fault::kForeignJob,    kTcp,       2, 0, When::kBefore,    ErrorCode::kTimeout,  "no connection with rank 2; last connection refused", "does not know this job's secret", ""},
+    {Fault::kForeignJob,    kTwoAndOne, 2, 0, When::kBefore,    ErrorCode::kTimeout,  "no connection with rank 2; last connection refused", "does not know this job's secret", ""},
+    {Fault::kForeignGroup,  kTcp,       2, 0, When::kBefore,    ErrorCode::kTimeout,  "no connection with rank 2", "", ""},
 };
 // clang-format on
 

@@ -162,10 +162,11 @@ std::vector<UniqueFd> Peers::meet(std::span<const int> peers, Deadline deadline,
     const int fd = next > group_.rank ? expect(next) : socket_of(next).get();
     if (await_readable(fd, deadline, look_at)) continue;
     for (int& rank : awaited) rank = named(rank);
+    const char* const plural = awaited.size() == 1 ? "" : "s";
     const auto refusal = group_.reception->last_refusal();
     throw Error(ErrorCode::kTimeout,
-                fmt::format("group '{}', rank {}: no connection with ranks {}{}", group_.name,
-                            named(group_.rank), rank_list(std::move(awaited)),
+                fmt::format("group '{}', rank {}: no connection with rank{} {}{}", group_.name,
+                            named(group_.rank), plural, rank_list(std::move(awaited)),
                             refusal.empty() ? ": they did not come" : refusal));
   }
 }
