@@ -60,7 +60,7 @@ class Family {
  private:
   explicit Family(const World& world);
   void keep_alive();
-  void say_given_up(Deadline limit) const;
+  void say_given_up(const std::string& why, Deadline limit) const;
   bool any_died(const std::vector<int>& ranks, Deadline limit) const;
 
   const std::shared_ptr<Store> store_;

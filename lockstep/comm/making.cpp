@@ -46,7 +46,11 @@ std::vector<int> dead_of(const GroupSpec& spec, const std::vector<int>& ranks) {
   return members;
 }
 
+/// Where they ended because a rank died that is not of this group, that one's death.
 Error died(const GroupSpec& spec, const std::vector<int>& dead) {
+  const int first = spec.world_ranks[static_cast<size_t>(dead.front())];
+  const auto why = why_gave_up(*spec.store, first, Deadline::after(kStoreLimit));
+  if (why) return Error(ErrorCode::kPeerLost, *why);
   return Error(ErrorCode::kPeerLost,
                fmt::format("creating the process group: {} {}", spec.rank_names(dead), kDied));
 }
@@ -116,17 +120,19 @@ void Making::look(const std::vector<int>& ranks) {
 }
 
 void Making::check(const std::vector<int>& ranks) {
-  std::vector<int> dead;
+  std::optional<Error> death;
   std::optional<std::string> verdict;
   try {
-    dead = dead_of(spec_, ranks);
-    if (dead.empty())
+    const auto dead = dead_of(spec_, ranks);
+    if (!dead.empty())
+      death = died(spec_, dead);
+    else
       verdict = spec_.store->try_get(verdict_key(spec_), Deadline::after(kStoreLimit));
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kTimeout) throw;
     return;  // a store that stalls knows nothing of the ranks just now
   }
-  if (!dead.empty()) throw try_to_agree(spec_, died(spec_, dead), Deadline::after(kStoreLimit));
+  if (death) throw try_to_agree(spec_, *death, Deadline::after(kStoreLimit));
   if (verdict) throw decode_verdict(*verdict);
 }
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <set>
-#include <string>
 
 #include "lockstep/base/error.h"
 
@@ -59,8 +58,12 @@ void show_life(Store& store, int rank, Deadline deadline) {
   store.hold(key_of(rank), "", kLifeTtl, deadline);
 }
 
-void give_up_life(Store& store, int rank, Deadline deadline) {
-  store.set(gave_up_key(rank), "", deadline);
+void give_up_life(Store& store, int rank, const std::string& why, Deadline deadline) {
+  store.set(gave_up_key(rank), why, deadline);
+}
+
+std::optional<std::string> why_gave_up(Store& store, int rank, Deadline deadline) {
+  return store.try_get(gave_up_key(rank), deadline);
 }
 
 std::vector<int> dead_ranks(Store& store, const std::vector<int>& ranks, Deadline deadline) {

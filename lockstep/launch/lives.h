@@ -2,6 +2,8 @@
 // Which ranks of the job live, for those that have nothing else in common yet: the store tells.
 
 #include <chrono>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "lockstep/store/store.h"
@@ -15,9 +17,12 @@ void show_life(Store& store, int rank, Deadline deadline);
 /// The longest there is: a frozen rank does not count as dead.
 inline constexpr auto kLifeTtl = kMaxHoldTtl;
 
-/// Says that `rank`, which lives, has given up because another died: should it end now, that is no
-/// news. One request. Errors: the store's.
-void give_up_life(Store& store, int rank, Deadline deadline);
+/// Says that `rank`, which lives, has given up because another died, as `why` tells: should it end
+/// now, that is no news. One request. Errors: the store's.
+void give_up_life(Store& store, int rank, const std::string& why, Deadline deadline);
+
+/// Why `rank` gave up; nothing: it did not. One request. Errors: the store's.
+std::optional<std::string> why_gave_up(Store& store, int rank, Deadline deadline);
 
 /// Those of `ranks` that have come and do not live any more, without those that gave up before
 /// unless all of them did. One request while all live. Errors: the store's.

@@ -174,6 +174,28 @@ TEST(Making, WhoEndsBecauseOfADeathIsNotNamedWithIt) {
   }
 }
 
+/// Rank 1 ends because rank 0 died, before it comes to a group of others that rank 2 waits in.
+TEST(Making, WhoEndsBecauseOfADeathElsewhereIsNotNamedForIt) {
+  for (const HostLayout& hosts : {HostLayout{3}, HostLayout{1, 1, 1}}) {
+    const auto ends = run_rank_processes(hosts, [](const World& world) {
+      auto group = ProcessGroup::create(world, {.timeout = kTimeout});
+      group.barrier();
+      if (world.rank == 0) ::kill(::getpid(), SIGKILL);
+      if (world.rank == 1) {
+        EXPECT_THROW(group.barrier(), Error);
+        return;
+      }
+      try {
+        group.subgroup({1, 2});
+        require(false, "made without rank 1");
+      } catch (const Error& error) {
+        require(error.code() == ErrorCode::kPeerLost && has_name(error, "rank 0"), error.what());
+      }
+    });
+    EXPECT_EQ(ends, (std::vector<int>{-SIGKILL, 0, 0}));
+  }
+}
+
 /// Once, when it is asked who lives.
 class StallingStore final : public ForwardingStore {
  public:

@@ -25,5 +25,17 @@ TEST(Lives, ADeathIsNamedHoweverMuchHasBeenErased) {
   EXPECT_EQ(dead_ranks(*store, {0, 1, 2}, lives_soon()), std::vector<int>{1});
 }
 
+TEST(Lives, WhoGaveUpIsNamedOnlyWhereNobodyElseDiedAndTellsWhy) {
+  const auto store = make_memory_store();
+  for (int rank = 0; rank < 3; ++rank) show_life(*store, rank, lives_soon());
+  give_up_life(*store, 1, "rank 0 died", lives_soon());
+  store->erase("life/0", lives_soon());
+  store->erase("life/1", lives_soon());
+  EXPECT_EQ(dead_ranks(*store, {0, 1, 2}, lives_soon()), std::vector<int>{0});
+  EXPECT_EQ(dead_ranks(*store, {1, 2}, lives_soon()), std::vector<int>{1});
+  EXPECT_EQ(why_gave_up(*store, 1, lives_soon()), "rank 0 died");
+  EXPECT_EQ(why_gave_up(*store, 2, lives_soon()), std::nullopt);
+}
+
 }  // namespace
 }  // namespace lockstep
