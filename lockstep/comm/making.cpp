@@ -61,11 +61,16 @@ std::vector<int> all_ranks(const GroupSpec& spec) {
   return ranks;
 }
 
+/// A connection that ends, or memory of a peer that is not there any more.
+bool may_be_of_a_death(ErrorCode code) {
+  return code == ErrorCode::kPeerLost || code == ErrorCode::kIo || code == ErrorCode::kUnavailable;
+}
+
 /// That of the rank that gave up first; where one has died, that.
 Error agreed_cause(const GroupSpec& spec, const Error& error) {
   try {
     auto dead = dead_of(spec, all_ranks(spec));
-    const bool ended = error.code() == ErrorCode::kPeerLost || error.code() == ErrorCode::kIo;
+    const bool ended = may_be_of_a_death(error.code());
     const auto limit = Deadline::after(ended ? kKnownLate : 0ms);
     while (dead.empty() && !limit.passed()) {
       const auto verdict = spec.store->try_get(verdict_key(spec), Deadline::after(kStoreLimit));
