@@ -9,6 +9,7 @@
 
 #include "lockstep/comm/copy.h"
 #include "lockstep/comm/kernels/reduce.h"
+#include "lockstep/comm/making.h"
 #include "lockstep/comm/native/shm/attach.h"
 #include "lockstep/comm/native/shm/exchange.h"
 #include "lockstep/comm/native/shm/life.h"
@@ -42,6 +43,19 @@ OpHeader header_of(OpKind kind, int64_t count, DType dtype = DType::kUint8,
   return header;
 }
 
+/// `spec`, when all ranks have come. Who fails here leaves: ranks that have come further are told
+/// why first.
+const GroupSpec& attached(const GroupSpec& spec, const Control& control, Deadline deadline) {
+  try {
+    shm::attach(spec, control, deadline);
+  } catch (const Error& error) {
+    const Error cause = unmade(spec, error);
+    shm::Meeting(spec, control).fail(cause);
+    throw cause;
+  }
+  return spec;
+}
+
 class ShmGroupImpl final : public ShmGroup {
  public:
   ShmGroupImpl(const GroupSpec& spec, ControlMemory memory, Deadline deadline)
@@ -49,7 +63,7 @@ class ShmGroupImpl final : public ShmGroup {
         mapping_(std::move(memory.mapping)),
         control_(mapping_.data(), spec.size),
         life_(std::in_place, control_.slot(spec.rank)),
-        meeting_((shm::attach(spec, control_, deadline), spec), control_),
+        meeting_(attached(spec, control_, deadline), control_),
         memory_(spec_, control_),
         mailbox_(spec_, control_, meeting_),
         ins_(static_cast<size_t>(spec.size)),
