@@ -8,12 +8,15 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstring>
 #include <functional>
+#include <numeric>
 #include <optional>
 #include <thread>
 
+#include "lockstep/base/deadline.h"
 #include "lockstep/base/error.h"
 #include "lockstep/comm/native/phase.h"
 #include "lockstep/comm/process_group.h"
@@ -29,18 +32,30 @@ std::vector<float> call_in(4 << 20);
 std::vector<float> call_out(4 << 20);
 constexpr DType kCallType = DType::kFloat32;
 
-/// A call, and whether the victim is ever seen amid sending to a peer, and receiving.
+/// Which way a call's data goes, of more than a few bytes.
+enum class Way { kNone, kBoth, kToRoot, kFromRoot };
+
 struct Tried {
   Call call;
-  bool sends = true;
-  bool receives = true;
+  Way way = Way::kBoth;
+  int root = -1;
+  bool makes_groups = false;  ///< Its error is that of the old group or of the new one.
+
+  /// Is `rank` ever seen amid sending to a peer, and receiving?
+  bool sends(int rank) const { return seen(Way::kFromRoot, rank); }
+  bool receives(int rank) const { return seen(Way::kToRoot, rank); }
+
+ private:
+  bool seen(Way roots, int rank) const {
+    if (way == Way::kNone || way == Way::kBoth) return way == Way::kBoth;
+    return (way == roots) == (rank == root);
+  }
 };
 
-/// Those with a root, once with the victim as root and once without.
+/// Those with a root.
 std::vector<Tried> rooted_calls() {
   std::vector<Tried> all;
   for (const int root : {0, 1}) {
-    const bool victim_is_root = root == 1;
     const auto reduce = [root](ProcessGroup& group) {
       group.reduce(call_in.data(), 500'000, kCallType, ReduceOp::kSum, root).wait();
     };
@@ -50,11 +65,22 @@ std::vector<Tried> rooted_calls() {
     const auto scatter = [root](ProcessGroup& group) {
       group.scatter(call_in.data(), call_out.data(), 300'000, kCallType, root).wait();
     };
-    all.push_back({reduce, !victim_is_root, victim_is_root});
-    all.push_back({gather, !victim_is_root, victim_is_root});
-    all.push_back({scatter, victim_is_root, !victim_is_root});
+    all.push_back({reduce, Way::kToRoot, root});
+    all.push_back({gather, Way::kToRoot, root});
+    all.push_back({scatter, Way::kFromRoot, root});
   }
   return all;
+}
+
+/// Those that are made of others.
+std::vector<Tried> composed_calls() {
+  const auto coalesced = [](ProcessGroup& group) {
+    const std::vector<Buffer> buffers = {{call_in.data(), 5}, {call_out.data(), 100'000}};
+    group.all_reduce_coalesced(buffers, kCallType, ReduceOp::kSum).wait();
+  };
+  const auto allocate = [](ProcessGroup& group) { static_cast<void>(group.allocate(100'000)); };
+  const auto split = [](ProcessGroup& group) { group.split(group.rank() % 2)->barrier(); };
+  return {{coalesced}, {allocate, Way::kNone}, {split, Way::kNone, -1, true}};
 }
 
 /// Every kind, and sizes for one and for two steps and for several rounds.
@@ -64,7 +90,7 @@ std::vector<Tried> calls() {
     const auto all_reduce = [count](ProcessGroup& group) {
       group.all_reduce(call_in.data(), count, kCallType, ReduceOp::kSum).wait();
     };
-    all.push_back({all_reduce, count > 5, count > 5});
+    all.push_back({all_reduce, count > 5 ? Way::kBoth : Way::kNone});
   }
   all.push_back({[](ProcessGroup& group) {
     group.broadcast(call_in.data(), 500'000, kCallType, 0).wait();
@@ -77,7 +103,7 @@ std::vector<Tried> calls() {
     group.reduce_scatter(call_in.data(), call_out.data(), 300'000, kCallType, ReduceOp::kSum)
         .wait();
   }});
-  all.push_back({[](ProcessGroup& group) { group.barrier(); }, false, false});
+  all.push_back({[](ProcessGroup& group) { group.barrier(); }, Way::kNone});
   all.push_back({[](ProcessGroup& group) {
     group.all_to_all(call_in.data(), call_out.data(), 300'000, kCallType).wait();
   }});
@@ -87,6 +113,8 @@ std::vector<Tried> calls() {
   }});
   const auto rooted = rooted_calls();
   all.insert(all.end(), rooted.begin(), rooted.end());
+  const auto composed = composed_calls();
+  all.insert(all.end(), composed.begin(), composed.end());
   return all;
 }
 
@@ -114,12 +142,14 @@ Error first_error(ProcessGroup& group, const Call& call) {
   throw std::runtime_error("nobody noticed");
 }
 
-void expect_verdict(ProcessGroup& group, const Call& call, ErrorCode code,
-                    const std::string& name) {
+void expect_verdict(ProcessGroup& group, const Call& call, ErrorCode code, const std::string& name,
+                    bool makes_groups = false) {
   const Error error = first_error(group, call);
   require(error.code() == code, fmt::format("wrong error: {}", error.what()));
-  require(cause_of(error.what()).starts_with(name) || code != ErrorCode::kTimeout, error.what());
+  const bool is_first = cause_of(error.what()).starts_with(name);
+  require(is_first || code != ErrorCode::kTimeout || makes_groups, error.what());
   require(has_name(error, name), error.what());
+  if (makes_groups) return;
   const Error again = first_error(group, call);
   require(std::string(again.what()) == error.what(), "another error afterwards");
 }
@@ -130,10 +160,11 @@ struct Board {
   std::atomic<int> survivors;
 };
 
-/// Rank 1 is struck while all ranks run calls()[call] over and over: in its `at`-th `phase`, or,
+/// `victim` is struck while all ranks run calls()[call] over and over: in its `at`-th `phase`, or,
 /// without one, when some time has gone by.
 struct Strike {
   HostLayout hosts;
+  int victim;
   size_t call;
   int signal;
   std::chrono::milliseconds after{};
@@ -142,24 +173,26 @@ struct Strike {
 };
 
 std::string to_string(const Strike& one) {
-  return fmt::format("call {}, {} hosts, signal {}, after {} ms, phase {} at {}", one.call,
-                     one.hosts.size(), one.signal, one.after.count(),
+  return fmt::format("rank {} in call {}, {} hosts, signal {}, after {} ms, phase {} at {}",
+                     one.victim, one.call, one.hosts.size(), one.signal, one.after.count(),
                      one.phase ? static_cast<int>(*one.phase) : -1, one.at);
 }
 
 // Of the victim's process; set before the hook is.
+int strike_victim;
 int strike_signal;
 Phase strike_phase;
 std::atomic<int> strike_countdown;
 
 void strike_at_phase(int world_rank, OpKind /*kind*/, Phase phase) {
-  if (world_rank == 1 && phase == strike_phase && --strike_countdown == 0) {
+  if (world_rank == strike_victim && phase == strike_phase && --strike_countdown == 0) {
     ::kill(::getpid(), strike_signal);
   }
 }
 
 /// Called by the victim when everybody is about to start.
-void arm(int signal, Phase phase, int at) {
+void arm(int victim, int signal, Phase phase, int at) {
+  strike_victim = victim;
   strike_signal = signal;
   strike_phase = phase;
   strike_countdown = at;
@@ -167,15 +200,21 @@ void arm(int signal, Phase phase, int at) {
 }
 
 void arm(const Strike& one) {
-  if (one.phase) return arm(one.signal, *one.phase, one.at);
+  if (one.phase) return arm(one.victim, one.signal, *one.phase, one.at);
   std::thread([one] {
     std::this_thread::sleep_for(one.after);
     ::kill(::getpid(), one.signal);
   }).detach();
 }
 
+/// Who leaves while others wait in a group that still works for it ends their wait.
+void stay_with_others(const Board& board, int survivors) {
+  const auto limit = Deadline::after(20s);
+  while (board.survivors < survivors && !limit.passed()) ::usleep(1000);
+}
+
 void strike_during(const Strike& one) {
-  const Call call = calls()[one.call].call;
+  const Tried tried = calls()[one.call];
   const ErrorCode want = one.signal == SIGKILL ? ErrorCode::kPeerLost : ErrorCode::kTimeout;
   const auto timeout = timeout_for(one.signal);
   const Shared<Board> board;
@@ -184,19 +223,28 @@ void strike_during(const Strike& one) {
       [&](const World& world) {
         auto group = ProcessGroup::create(world, {.timeout = std::chrono::seconds(20)});
         auto struck = ProcessGroup::create(world, {.timeout = timeout});
-        call(struck);
+        tried.call(struck);
         group.barrier();
-        if (world.rank == 1) {
+        if (world.rank == one.victim) {
           board->victim = ::getpid();
           arm(one);
         }
-        expect_verdict(struck, call, want, "rank 1");
+        expect_verdict(struck, tried.call, want, fmt::format("rank {}", one.victim),
+                       tried.makes_groups);
         if (++board->survivors == world.size - 1) ::kill(board->victim, SIGKILL);
+        if (tried.makes_groups) stay_with_others(*board, world.size - 1);
       },
       std::chrono::seconds(60));
-  for (size_t rank = 0; rank < ends.size(); ++rank) {
-    EXPECT_EQ(ends[rank], rank == 1 ? -SIGKILL : 0) << "rank " << rank << ": " << to_string(one);
+  for (int rank = 0; rank < static_cast<int>(ends.size()); ++rank) {
+    EXPECT_EQ(ends[static_cast<size_t>(rank)], rank == one.victim ? -SIGKILL : 0)
+        << "rank " << rank << ": " << to_string(one);
   }
+}
+
+/// In turn the first rank, the second and the last.
+int victim_of(const HostLayout& hosts, size_t turn) {
+  const int ranks = std::accumulate(hosts.begin(), hosts.end(), 0);
+  return std::array{1, 0, ranks - 1}[turn % 3];
 }
 
 constexpr size_t kAtOnce = kSanitized ? 4 : 9;
@@ -206,10 +254,12 @@ std::vector<Strike> all_strikes(int signal, const std::vector<int>& moments_ms) 
   std::vector<Strike> strikes;
   for (const HostLayout& hosts : {HostLayout{1, 1, 1}, HostLayout{2, 2}}) {
     if (kSanitized && hosts.size() > 2) continue;
-    for (const int moment : moments_ms) {
+    for (size_t at = 0; at < moments_ms.size(); ++at) {
+      const std::chrono::milliseconds moment(moments_ms[at]);
       for (size_t call = 0; call < calls().size(); ++call) {
         if (kSanitized && call > kBarrier) continue;
-        strikes.push_back({hosts, call, signal, std::chrono::milliseconds(moment), {}, 1});
+        const int victim = victim_of(hosts, at + call + hosts.size());
+        strikes.push_back({hosts, victim, call, signal, moment, {}, 1});
       }
     }
   }
@@ -220,7 +270,7 @@ std::vector<Strike> all_strikes(int signal, const std::vector<int>& moments_ms) 
 std::vector<Strike> strikes_of_pairs(int signal) {
   std::vector<Strike> strikes;
   for (const size_t call : {kSmallAllReduce, kBarrier})
-    strikes.push_back({{1, 1, 1, 1}, call, signal, 8ms, {}, 1});
+    strikes.push_back({{1, 1, 1, 1}, victim_of({1, 1, 1, 1}, call), call, signal, 8ms, {}, 1});
   return strikes;
 }
 
@@ -242,16 +292,21 @@ TEST(TwoLevelFailure, EverybodyNamesARankThatWasFrozen) {
 /// Every call in every phase that it has, the first time and further on.
 std::vector<Strike> strikes_in_phases(int signal) {
   std::vector<Strike> strikes;
+  size_t turn = 0;
   for (const Phase phase :
        {Phase::kExchanging, Phase::kSending, Phase::kReceiving, Phase::kExchanged}) {
     const auto all = calls();
+    ++turn;  // another rank in the next phase of a call
     for (size_t call = 0; call < all.size(); ++call) {
-      if (phase == Phase::kSending && !all[call].sends) continue;
-      if (phase == Phase::kReceiving && !all[call].receives) continue;
+      const int victim = victim_of({1, 1, 1}, turn + call);
+      if (phase == Phase::kSending && !all[call].sends(victim)) continue;
+      if (phase == Phase::kReceiving && !all[call].receives(victim)) continue;
       if (kSanitized && call != kLargeAllReduce) continue;
-      strikes.push_back({{1, 1, 1}, call, signal, {}, phase, 1});
+      strikes.push_back({{1, 1, 1}, victim, call, signal, {}, phase, 1});
     }
-    if (!kSanitized) strikes.push_back({{2, 2}, kLargeAllReduce, signal, {}, phase, 4});
+    const HostLayout hosts = {2, 2};
+    if (!kSanitized)
+      strikes.push_back({hosts, victim_of(hosts, turn), kLargeAllReduce, signal, {}, phase, 4});
   }
   return strikes;
 }
@@ -364,7 +419,7 @@ void strike_transfer(const TransferStrike& one) {
     group.barrier();
     if (world.rank == 1) {
       board->victim = ::getpid();
-      arm(one.signal, one.phase, 1);
+      arm(1, one.signal, one.phase, 1);
     }
     const Error error = first_error(group, transfer);
     require(error.code() == want, error.what());
