@@ -1,13 +1,14 @@
-// Kills a random rank at a random instant, over and over: every survivor must end within a second,
-// and name the rank that died.
+// Kills a rank at a random instant, over and over: every survivor must end within a second, and
+// name the rank that died.
 //
 //   comm_chaos [--kills N] [--seed S] [--phase NAME]
 //
-// Four ranks, in turn on one host and as two on each of two. The victim, rank 0 as often as any, is
-// killed some instants after it has come to a phase that was drawn: making the first group, or one
-// of the kinds of call below. Ends with a table by phase and with exit status 1 where a survivor
-// was late, named another rank, or ended in another way. A machine that more want than it has cores
-// for may be late by as much: the allowance is one second times its load by core, and is printed.
+// Four ranks, on one host and as two on each of two. The victim is killed some instants after it
+// has come to a phase: making the first group, or one of the kinds of call below. Each phase has
+// its turn with each rank as the victim and each layout, in a row that starts anywhere; 88 kills
+// are all of them. Ends with a table by phase and with exit status 1 where a survivor was late,
+// named another rank, or ended in another way. A machine that more want than it has cores for may
+// be late by as much: the allowance is one second times its load by core, and is printed.
 
 #include <fmt/format.h>
 #include <signal.h>
@@ -43,7 +44,8 @@ constexpr DType kType = DType::kFloat32;
 constexpr auto kTimeout = std::chrono::seconds(20);  // nobody is to wait for it
 
 constexpr std::array kPhases = {"create",   "all_reduce", "broadcast", "gather",
-                                "exchange", "allocate",   "transfer",  "barrier"};
+                                "exchange", "coalesced",  "allocate",  "split",
+                                "subgroup", "transfer",   "barrier"};
 constexpr int kNumPhases = static_cast<int>(kPhases.size());
 
 int64_t now_us() {
@@ -95,8 +97,12 @@ class Rank {
     enter("exchange");
     group.all_to_all(out_.data(), more_.data(), kCount, kType).wait();
     group.scatter(out_.data(), in_.data(), kCount, kType, turn % kRanks).wait();
+    enter("coalesced");
+    const std::vector<Buffer> buffers = {{in_.data(), 5}, {out_.data(), 7}, {more_.data(), kCount}};
+    group.all_reduce_coalesced(buffers, kType, ReduceOp::kSum).wait();
     enter("allocate");
     const auto memory = group.allocate(100'000);
+    make_groups(group, turn);
     enter("transfer");
     auto sent = group.send(in_.data(), kCount, kType, (world_.rank + 1) % kRanks);
     auto received = group.recv(out_.data(), kCount, kType, (world_.rank + kRanks - 1) % kRanks);
@@ -104,6 +110,18 @@ class Rank {
     received.wait();
     enter("barrier");
     group.barrier();
+  }
+
+  /// Of neighbours, and of all but one.
+  void make_groups(ProcessGroup& group, int turn) {
+    enter("split");
+    auto half = group.split((world_.rank + turn) / 2 % 2);
+    half->all_reduce(in_.data(), kCount, kType, ReduceOp::kSum).wait();
+    enter("subgroup");
+    std::vector<int> ranks = {0, 1, 2, 3};
+    std::erase(ranks, turn % kRanks);
+    if (std::find(ranks.begin(), ranks.end(), world_.rank) == ranks.end()) return;
+    group.subgroup(ranks).all_reduce(in_.data(), kCount, kType, ReduceOp::kSum).wait();
   }
 
   const World world_;
@@ -207,7 +225,7 @@ int report(const std::vector<Outcome>& outcomes) {
 }
 
 struct Options {
-  int kills = 10;
+  int kills = kNumPhases * kRanks * 2;
   unsigned seed = std::random_device{}();
   int phase = -1;  // any
 };
@@ -236,20 +254,25 @@ bool parse(int argc, char** argv, Options& options) {
   return argc % 2 == 1 && options.kills > 0;
 }
 
+/// The one at this place of the row of all that differ in more than the instant.
+Round round_at(unsigned place, const Options& options) {
+  Round round;
+  const unsigned phases = options.phase < 0 ? kNumPhases : 1;
+  round.phase = options.phase < 0 ? static_cast<int>(place % phases) : options.phase;
+  round.victim = static_cast<int>(place / phases % kRanks);
+  const bool one_host = place / phases / kRanks % 2 == 0;
+  round.hosts = one_host ? HostLayout{kRanks} : HostLayout{2, 2};
+  return round;
+}
+
 int run_all(const Options& options) {
   fmt::print("seed {}\n", options.seed);
   std::mt19937 random(options.seed);
-  const auto draw = [&](int below) {
-    return static_cast<int>(random() % static_cast<unsigned>(below));
-  };
+  const auto first = static_cast<unsigned>(random() % (kNumPhases * kRanks * 2));
   std::vector<Outcome> outcomes;
   for (int kill = 0; kill < options.kills; ++kill) {
-    Round round;
-    round.hosts = kill % 2 == 0 ? HostLayout{kRanks} : HostLayout{2, 2};
-    round.victim = draw(kRanks);
-    const int phase = draw(kNumPhases);
-    round.phase = options.phase < 0 ? phase : options.phase;
-    round.after = std::chrono::microseconds(draw(5000));
+    Round round = round_at(first + static_cast<unsigned>(kill), options);
+    round.after = std::chrono::microseconds(random() % 5000);
     outcomes.push_back(run(round));
     if (outcomes.back().complaint.empty()) continue;
     fmt::print("kill {}: rank {} of {} host(s), in {}\n{}", kill, round.victim, round.hosts.size(),
