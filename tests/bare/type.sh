@@ -11,7 +11,7 @@ last_words() { # COMMAND
   case $1 in
     "make test" | "make test "*) echo '^test: part 1 of' ;;
     "make train-ocr"*) echo '^setup: packages' ;;
-    *"lockstep train --config"*) echo 'step: \[1/' ;;
+    *"lockstep train --config"*) echo 'step: \[[0-9]*/' ;;
   esac
 }
 
