@@ -23,6 +23,9 @@
 namespace lockstep {
 
 class Family;
+namespace shm {
+class Door;
+}
 
 /// How a call may wait, and for whom.
 struct Waiting {
@@ -45,6 +48,8 @@ struct GroupSpec {
   /// By rank: its flight recorder, to read; also when it is dead. Null where it cannot be read from
   /// here, as on other hosts. May be left empty.
   std::vector<std::shared_ptr<const UniqueFd>> recorders;
+  /// That of this process, held open for those that open its memory. May be left empty.
+  std::shared_ptr<const shm::Door> door;
   /// By rank: the accelerator that the rank computes with, "cuda:1 GPU-f81d4fae", its name in its
   /// process and one that no other device has; empty: none. May be left empty.
   std::vector<std::string> devices;

@@ -2,12 +2,9 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
-#include <cstdio>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <numeric>
@@ -216,23 +213,16 @@ json exchange_cards(const GroupSpec& spec, const json& card, Deadline deadline) 
 
 std::string place_of_recorder(const World& world) {
   const int fd = FlightRing::of_rank(world.rank, world.size).fd();
-  return fd < 0 ? "" : fmt::format("/proc/{}/fd/{}", ::getpid(), fd);
+  return fd < 0 ? "" : to_string(shm::to_remote(fd));
 }
 
 /// Opened while it lives, so that it can be read when it is dead.
-std::shared_ptr<const UniqueFd> open_recorder(const std::string& path) {
-  if (path.empty()) return nullptr;
-  auto fd = std::make_shared<const UniqueFd>(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+std::shared_ptr<const UniqueFd> open_recorder(const std::string& place) {
+  const auto remote = shm::parse_remote_fd(place);
+  if (!remote) return nullptr;
+  auto fd = std::make_shared<const UniqueFd>(shm::open_remote(*remote, O_RDONLY));
   if (*fd) return fd;
-  const int reason = errno;
-  int pid = 0;
-  int number = -1;
-  if (std::sscanf(path.c_str(), "/proc/%d/fd/%d", &pid, &number) == 2) {
-    auto handed = std::make_shared<const UniqueFd>(shm::ask_at_door(pid, number));
-    if (*handed) return handed;
-  }
-  errno = reason;
-  log_debug(io_error("open " + path).what());
+  log_debug(io_error("open the flight recorder at " + place).what());
   return nullptr;
 }
 
@@ -256,6 +246,7 @@ GroupSpec meet(const World& world, const std::string& backend, std::chrono::mill
                      {"device", name_device(world)}});
   std::optional<Sample> sample;  // until all have tried it
   if (world.size > 1) {
+    spec.door = shm::open_door();
     members.front()["sample"] = sample.emplace().place();
     members.front()["recorder"] = place_of_recorder(world);
     spec.family = Family::of(world, deadline);

@@ -4,14 +4,12 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-#include <array>
-#include <climits>
+#include <cinttypes>
 #include <cstdio>
 #include <map>
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/log.h"
-#include "lockstep/comm/native/shm/door.h"
 #include "lockstep/comm/native/shm/segment.h"
 
 namespace lockstep {
@@ -19,37 +17,27 @@ namespace {
 
 using Mark = uint64_t;
 
-/// Another machine with the same ids may have any file there, and opening that could do harm.
-bool is_memory(const std::string& path) {
-  std::array<char, PATH_MAX> target{};
-  const ssize_t length = ::readlink(path.c_str(), target.data(), target.size() - 1);
-  // Where it cannot be read, opening says why.
-  return length < 0 || std::string(target.data()).starts_with("/memfd:lockstep");
-}
-
 }  // namespace
 
-Sample::Sample() {
-  shm::open_door();
+Sample::Sample() : door_(shm::open_door()) {
   try {
     Mark mark = 0;
     if (::getrandom(&mark, sizeof mark, 0) != sizeof mark) throw io_error("getrandom");
     fd_ = shm::make_memory(sizeof mark);
     if (::pwrite(fd_.get(), &mark, sizeof mark, 0) != sizeof mark) throw io_error("pwrite");
-    place_ = fmt::format("{} {} {:x}", ::getpid(), fd_.get(), mark);
+    place_ = fmt::format("{:x} {}", mark, to_string(shm::to_remote(fd_.get())));
   } catch (const Error& error) {
     log_debug(fmt::format("no memory to share: {}", error.what()));
   }
 }
 
 std::string why_not_shared(const std::string& place) {
-  int pid = 0;
-  int number = -1;
-  unsigned long mark = 0;
-  if (std::sscanf(place.c_str(), "%d %d %lx", &pid, &number, &mark) != 3) return "it has none";
-  if (!is_memory(fmt::format("/proc/{}/fd/{}", pid, number))) return "it is on another machine";
+  const auto blank = place.find(' ');
+  const auto remote = shm::parse_remote_fd(blank == std::string::npos ? "" : place.substr(blank));
+  Mark mark = 0;
+  if (!remote || std::sscanf(place.c_str(), "%" SCNx64, &mark) != 1) return "it has none";
   try {
-    const UniqueFd fd = shm::open_memory(pid, number);
+    const UniqueFd fd = shm::open_memory(*remote);
     Mark found = 0;
     if (::pread(fd.get(), &found, sizeof found, 0) == sizeof found && found == mark) return "";
     return "it is on another machine";

@@ -5,10 +5,12 @@
 // open its sample as they would open the group's memory, and look for its mark. Who cannot is a
 // host of its own.
 
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "lockstep/base/unique_fd.h"
+#include "lockstep/comm/native/shm/door.h"
 
 namespace lockstep {
 
@@ -17,10 +19,11 @@ class Sample {
  public:
   /// Where there is no memory, nobody will be able to open it.
   Sample();
-  /// "PID FD MARK", for the store; empty where there is no memory.
+  /// "MARK " and its shm::RemoteFd, for the store; empty where there is no memory.
   const std::string& place() const { return place_; }
 
  private:
+  std::shared_ptr<const shm::Door> door_;
   UniqueFd fd_;
   std::string place_;
 };

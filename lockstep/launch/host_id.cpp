@@ -10,7 +10,7 @@
 namespace lockstep {
 namespace {
 
-/// Identity of a namespace of this process, "pid:[4026531836]"; empty where there are none.
+/// Identity of a namespace of this process, "net:[4026531840]"; empty where there are none.
 std::string namespace_of(const char* kind) {
   std::array<char, 64> text{};
   const auto link = std::string("/proc/self/ns/") + kind;
@@ -27,12 +27,12 @@ std::string boot_id() {
 
 }  // namespace
 
-// Memory is shared by opening /proc/PID/fd/N of the peer. That takes the same kernel, the same
-// numbering of processes, and the same user as both sides see it.
+// Processes hand each other memory over unix sockets of the abstract namespace (comm/native/shm/
+// door.h). That takes the same kernel and the same network; numberings of users and of processes
+// may differ. Whether it works, they try.
 std::string this_host_id() {
   if (const auto given = env("LOCKSTEP_HOST_ID")) return *given;
-  return boot_id() + "/" + namespace_of("pid") + "/" + namespace_of("user") +
-         "/uid:" + std::to_string(::geteuid());
+  return boot_id() + "/" + namespace_of("net");
 }
 
 }  // namespace lockstep

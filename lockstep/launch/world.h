@@ -35,7 +35,7 @@ struct World {
   std::string launcher = "none";  ///< Name of the source; "spawn" (as threads) or "none".
   std::string job_id = "none";
   std::string secret;   ///< Job secret, where there is another rank: given, or made by rank 0.
-  std::string host_id;  ///< Equal for ranks that can share memory (kernel and pid namespace).
+  std::string host_id;  ///< Equal for ranks that can share memory (kernel and network namespace).
   std::string address = "127.0.0.1";  ///< Where other ranks reach this one.
   std::shared_ptr<Store> store;       ///< Never null after join(); keys of this attempt only.
 

@@ -4,16 +4,22 @@
 #include <fmt/format.h>
 #include <grp.h>
 #include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <fstream>
 #include <functional>
 #include <memory>
 #include <sstream>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "lockstep/comm/native/shm/door.h"
 #include "lockstep/comm/process_group.h"
 #include "tests/comm/support/conformance.h"
 #include "tests/comm/support/forwarding_store.h"
@@ -27,16 +33,17 @@ TEST(Sample, IsKnownByItsMark) {
   const Sample other;
   EXPECT_EQ(why_not_shared(one.place()), "");
   // As on a machine with the same ids, which has something else in that place.
-  const auto marked = one.place().substr(0, one.place().rfind(' ')) +
-                      other.place().substr(other.place().rfind(' '));
+  const auto marked =
+      other.place().substr(0, other.place().find(' ')) + one.place().substr(one.place().find(' '));
   EXPECT_EQ(why_not_shared(marked), "it is on another machine");
   EXPECT_EQ(why_not_shared(""), "it has none");
 }
 
 TEST(Sample, NothingButMemoryIsOpened) {
   const UniqueFd file(::open("/dev/null", O_RDWR | O_CLOEXEC));
-  EXPECT_EQ(why_not_shared(fmt::format("{} {} 1", ::getpid(), file.get())),
-            "it is on another machine");
+  const auto door = shm::open_door();
+  const auto why = why_not_shared("1 " + to_string(shm::to_remote(file.get())));
+  EXPECT_NE(why.find("No such file"), std::string::npos) << why;
 }
 
 TEST(Hosts, WhoIsApartIsAHostOfItsOwn) {
@@ -52,7 +59,8 @@ std::string text_of_file(const std::string& path) {
   return text.str();
 }
 
-constexpr uid_t kNobody = 65534;
+/// Not nobody, who in a container may be anybody.
+constexpr uid_t kOther = 60'000;
 
 /// Root looks into every process. Another than root stays, and cannot look as it is.
 void become(uid_t user) {
@@ -61,12 +69,24 @@ void become(uid_t user) {
   ::prctl(PR_SET_DUMPABLE, 1);
 }
 
+/// A letter that is offered, where a rank may read another's memory, from each rank to the next.
+void pass_on(ProcessGroup& group, int rank) {
+  constexpr int64_t kCount = 1 << 20;
+  std::vector<float> sent(kCount, static_cast<float>(rank)), received(kCount);
+  auto send = group.send(sent.data(), kCount, DType::kFloat32, (rank + 1) % 3);
+  group.recv(received.data(), kCount, DType::kFloat32, (rank + 2) % 3).wait();
+  send.wait();
+  require(received == std::vector<float>(kCount, static_cast<float>((rank + 2) % 3)), "a letter");
+}
+
 /// Three ranks use a group in which `num_local` of each share memory; returns what they logged.
-std::string share(int num_local, const std::function<void(World& world)>& prepare) {
+/// `before` they connect, they may change what they are.
+std::string share(int num_local, const std::function<void(World& world)>& prepare,
+                  const RankBody& before = {}) {
   const TempFolder folder;
   const std::string path = folder / "log";
   const UniqueFd log(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
-  const auto ends = run_rank_processes(3, [&](World world) {
+  const auto body = [&](World world) {
     ::dup2(log.get(), STDERR_FILENO);
     prepare(world);
     auto group = ProcessGroup::create(world, {.timeout = std::chrono::seconds(30)});
@@ -76,20 +96,26 @@ std::string share(int num_local, const std::function<void(World& world)>& prepar
     require(value == 6, fmt::format("the sum is {}", value));
     const auto buffer = group.allocate(1 << 20);
     if (world.rank < 2) group.subgroup({0, 1}).barrier();
+    pass_on(group, world.rank);
     group.barrier();
-  });
+  };
+  const auto ends = run_rank_processes(HostLayout{3}, body, std::chrono::seconds(60), {}, before);
   EXPECT_EQ(ends, (std::vector<int>{0, 0, 0})) << text_of_file(path);
   return text_of_file(path);
+}
+
+void expect_no_warning(const std::string& said) {
+  EXPECT_EQ(said.find("cannot share memory"), std::string::npos) << said;
 }
 
 // A process with a file capability, or one that has changed its user, is such a one: nobody but
 // root may look into its /proc/PID/fd.
 TEST(Sharing, ARankWhoseDescriptorsAreClosedHandsThemOut) {
   const auto said = share(3, [](World& world) {
-    become(kNobody);
+    become(kOther);
     ::prctl(PR_SET_DUMPABLE, world.rank == 0 ? 0 : 1);
   });
-  EXPECT_EQ(said.find("cannot share memory"), std::string::npos) << said;
+  expect_no_warning(said);
 }
 
 void expect_one_warning(const std::string& said) {
@@ -105,7 +131,7 @@ class ClonesStore final : public ForwardingStore {
   void set(std::string_view key, std::string_view value, Deadline deadline) override {
     std::string card(value);
     const auto sample = card.find("\"sample\":\"");
-    if (sample != std::string::npos) card.insert(card.find('"', sample + 10), "0");
+    if (sample != std::string::npos) card[sample + 10] = card[sample + 10] == '1' ? '2' : '1';
     ForwardingStore::set(key, card, deadline);
   }
 };
@@ -117,8 +143,107 @@ TEST(Sharing, RanksThatCannotShareMemoryTalkByTcp) {
 
 TEST(Sharing, RanksOfTwoUsersTalkByTcpAsRoot) {
   if (::geteuid() != 0) GTEST_SKIP() << "root has two users; scripts/test.sh sees to it";
-  expect_one_warning(
-      share(1, [](World& world) { become(world.rank == 0 ? kNobody : kNobody - 1); }));
+  expect_one_warning(share(1, [](World& world) { become(world.rank == 0 ? kOther : kOther - 1); }));
+}
+
+// It may open the other's memory, and the other not its.
+TEST(Sharing, RanksOfAUserAndOfRootTalkByTcpAsRoot) {
+  if (::geteuid() != 0) GTEST_SKIP() << "root has two users; scripts/test.sh sees to it";
+  expect_one_warning(share(1, [](World& world) {
+    if (world.rank == 0) become(kOther);
+  }));
+}
+
+void write_file(const char* path, const std::string& text) {
+  std::ofstream file(path);
+  file << text << std::flush;
+  require(file.good(), std::string("write ") + path);
+}
+
+/// As a container without root: this process's user is root in there, and nobody else has a number.
+void enter_user_namespace(int other_spaces = 0) {
+  const auto user = ::geteuid();
+  const auto group = ::getegid();
+  require(::unshare(CLONE_NEWUSER | other_spaces) == 0, "unshare");
+  write_file("/proc/self/setgroups", "deny");
+  write_file("/proc/self/uid_map", fmt::format("0 {} 1", user));
+  write_file("/proc/self/gid_map", fmt::format("0 {} 1", group));
+}
+
+/// Goes on as the first process of a pid namespace, while this one waits for it.
+void enter_pid_namespace() {
+  const pid_t first = ::fork();
+  require(first >= 0, "fork");
+  if (first == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    return;
+  }
+  int status = 0;
+  ::waitpid(first, &status, 0);
+  ::_exit(WIFEXITED(status) ? WEXITSTATUS(status) : 1);
+}
+
+/// Containers may be kept from making others.
+bool may_enter_namespaces() {
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(::unshare(CLONE_NEWUSER) == 0 ? 0 : 1);
+  int status = -1;
+  ::waitpid(child, &status, 0);
+  return status == 0;
+}
+
+class Namespaces : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!may_enter_namespaces()) GTEST_SKIP() << "user namespaces are not allowed here";
+  }
+};
+
+void propose_what_is_true(World& world) {
+  world.host_id = this_host_id();
+}
+
+TEST_F(Namespaces, RanksInUserNamespacesOfTheirOwnShareMemory) {
+  expect_no_warning(share(3, propose_what_is_true, [](const World& world) {
+    if (world.rank > 0) enter_user_namespace();
+  }));
+}
+
+TEST_F(Namespaces, TheFirstRankOfAHostMayBeTheOneInAUserNamespace) {
+  expect_no_warning(share(3, propose_what_is_true, [](const World& world) {
+    if (world.rank == 0) enter_user_namespace();
+  }));
+}
+
+// Both are process 1, and their /proc is that of rank 0, or one of their own.
+TEST_F(Namespaces, RanksInPidNamespacesOfTheirOwnShareMemory) {
+  expect_no_warning(share(3, propose_what_is_true, [](const World& world) {
+    if (world.rank == 0) return;
+    enter_user_namespace(CLONE_NEWPID | CLONE_NEWNS);
+    enter_pid_namespace();
+    // Not allowed in containers that hide parts of /proc.
+    if (world.rank == 2) ::mount("proc", "/proc", "proc", 0, nullptr);
+  }));
+}
+
+// Who has no number in a namespace looks like all others that have none.
+TEST_F(Namespaces, ARankWithoutANumberForItsUserTalksByTcp) {
+  const auto said = share(1, propose_what_is_true, [](const World& world) {
+    if (world.rank > 0) require(::unshare(CLONE_NEWUSER) == 0, "unshare");
+  });
+  expect_one_warning(said);
+}
+
+TEST_F(Namespaces, RanksInNetworkNamespacesOfTheirOwnAreOtherHosts) {
+  const auto own = this_host_id();
+  const pid_t other = ::fork();
+  if (other == 0) {
+    enter_user_namespace(CLONE_NEWNET);
+    ::_exit(this_host_id() == own ? 1 : 0);
+  }
+  int status = -1;
+  ::waitpid(other, &status, 0);
+  EXPECT_EQ(status, 0);
 }
 
 }  // namespace

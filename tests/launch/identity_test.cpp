@@ -282,7 +282,7 @@ TEST(StorePorts, ProofDependsOnTheJob) {
 
 TEST(HostId, IsStableAndCanBeSet) {
   EXPECT_EQ(this_host_id(), this_host_id());
-  EXPECT_NE(this_host_id().find("pid:["), std::string::npos);
+  EXPECT_NE(this_host_id().find("net:["), std::string::npos);
   ::setenv("LOCKSTEP_HOST_ID", "a", 1);
   EXPECT_EQ(this_host_id(), "a");
   ::unsetenv("LOCKSTEP_HOST_ID");

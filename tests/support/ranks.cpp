@@ -58,10 +58,11 @@ std::vector<int> reap(std::vector<int> pids, Deadline deadline) {
   return ends;
 }
 
-[[noreturn]] void run_child(World world, const RankBody& body, int port,
+[[noreturn]] void run_child(World world, const RankBody& body, const RankBody& before, int port,
                             const std::string& secret) {
   int status = 0;
   try {
+    if (before) before(world);
     world.secret = secret;
     world.store = connect_tcp_store({"127.0.0.1", port}, secret, Deadline::after(30s));
     show_life(*world.store, world.rank, Deadline::after(30s));  // as World::join() does
@@ -99,7 +100,7 @@ void run_rank_threads(const HostLayout& hosts, const RankBody& body) {
 
 std::vector<int> run_rank_processes(
     const HostLayout& hosts, const RankBody& body, std::chrono::milliseconds limit,
-    const std::function<void(const std::vector<int>& pids)>& started) {
+    const std::function<void(const std::vector<int>& pids)>& started, const RankBody& before) {
   const auto worlds = plan_worlds(hosts);
   // The server lives in a process of its own: forking from a process with threads is unsafe.
   const std::string secret = make_job_secret();
@@ -119,7 +120,7 @@ std::vector<int> run_rank_processes(
   std::vector<int> pids;
   for (const auto& world : worlds) {
     const int pid = ::fork();
-    if (pid == 0) run_child(world, body, port, secret);
+    if (pid == 0) run_child(world, body, before, port, secret);
     pids.push_back(pid);
   }
   if (started) started(pids);

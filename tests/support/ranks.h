@@ -24,11 +24,13 @@ inline void run_rank_threads(int size, const RankBody& body) {
 /// Forks one process a rank, runs `body` in each and returns each rank's end: exit status, or
 /// -signal. A body that throws prints what() and exits with 1. Processes still alive at the
 /// deadline are killed
-/// (-SIGKILL). `started` is called in the parent with the pids, by rank.
+/// (-SIGKILL). `started` is called in the parent with the pids, by rank. `before` is called in the
+/// process of each rank before it has a connection or a thread; it may fork the one that goes on.
 std::vector<int> run_rank_processes(
     const HostLayout& hosts, const RankBody& body,
     std::chrono::milliseconds limit = std::chrono::seconds(60),
-    const std::function<void(const std::vector<int>& pids)>& started = {});
+    const std::function<void(const std::vector<int>& pids)>& started = {},
+    const RankBody& before = {});
 inline std::vector<int> run_rank_processes(int size, const RankBody& body) {
   return run_rank_processes(HostLayout{size}, body);
 }

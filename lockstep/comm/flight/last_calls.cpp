@@ -84,17 +84,20 @@ bool is_suspect(const LastCall& call) {
 /// `with_stacks`: for suspects; then only one rank of a host may ask at a time.
 std::vector<LastCall> calls_in(const std::vector<FlightRecord>& records, const GroupSpec& spec,
                                bool with_stacks) {
-  std::map<int, int> ranks_in;  // by process
-  for (const FlightRecord& record : records) ++ranks_in[record.pid];
+  const auto process_of = [](const FlightRecord& record) {
+    return std::pair(record.pid_space, record.pid);
+  };
+  std::map<std::pair<uint64_t, int>, int> ranks_in;  // by process
+  for (const FlightRecord& record : records) ++ranks_in[process_of(record)];
   std::vector<LastCall> calls;
   size_t stacks = 0;
   for (const FlightRecord& record : records) {
     LastCall call = last_call(record, spec.name, since_epoch_ns());
-    const std::string state = process_state(record.pid);
+    const std::string state = process_state(record.pid, record.pid_space);
     const bool usual = call.inside && (state == "sleeping" || state == "running");
     if (!usual) call.process = state;
-    // Where ranks are threads, the main thread is none of them.
-    const bool is_main = ranks_in[record.pid] == 1;
+    // Where ranks are threads, the main thread is none of them. One without a state is no suspect.
+    const bool is_main = ranks_in[process_of(record)] == 1;
     if (with_stacks && is_main && is_suspect(call) && stacks++ < kStacks) {
       const bool own = record.pid == ::getpid();
       call.stack = to_string(own ? own_stack(kStack) : stack_of(record.pid, kStack));

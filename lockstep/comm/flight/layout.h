@@ -40,7 +40,7 @@ struct FlightSite {
   std::atomic<uint32_t> line = 0;  ///< Written last; 0: none yet.
   char file[44] = {};              ///< Without folders; of a longer name the end.
 };
-inline constexpr uint64_t kFlightMagic = 0x34'54'48'47'4c'46'53'4c;  // "LSFLGHT4"
+inline constexpr uint64_t kFlightMagic = 0x35'54'48'47'4c'46'53'4c;  // "LSFLGHT5"
 inline constexpr uint32_t kFlightEvents = 2048;
 inline constexpr uint32_t kFlightGroups = 128;  ///< At a time. More are recorded without a name.
 inline constexpr uint16_t kNoFlightGroup = 0xff;
@@ -53,6 +53,7 @@ struct FlightHeader {
   std::atomic<int32_t> ended = 0;  ///< 1 + the status that exit() was called with; 0: not so far.
   std::atomic<uint32_t> groups_used = 0;
   std::atomic<uint64_t> events_begun = 0;
+  uint64_t pid_space = 0;          ///< As lockstep::pid_space(): whose number `pid` is.
   int64_t realtime_offset_ns = 0;  ///< CLOCK_REALTIME - CLOCK_MONOTONIC.
   char host[64] = {};
   FlightGroup groups[kFlightGroups] = {};

@@ -40,7 +40,7 @@ RankNews news_here(const GroupSpec& spec) {
   const auto records = records_here(spec);
   RankNews news{last_calls_in(records, spec), {}};
   for (const FlightRecord& record : records) {
-    news.calls.push_back(calls_of(record, process_state(record.pid)));
+    news.calls.push_back(calls_of(record, process_state(record.pid, record.pid_space)));
   }
   return news;
 }

@@ -7,6 +7,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/file.h"
+#include "lockstep/base/namespaces.h"
 
 namespace lockstep {
 namespace {
@@ -61,6 +62,10 @@ std::string process_state(int pid) {
     default:  // it may have ended while it was looked at
       return fs::exists(folder, failure) || failure ? "" : "dead";
   }
+}
+
+std::string process_state(int pid, uint64_t space) {
+  return space != 0 && space == pid_space() ? process_state(pid) : "";
 }
 
 }  // namespace lockstep

@@ -91,6 +91,7 @@ FlightRecord read_flight(std::span<const std::byte> bytes, const std::string& wh
   record.rank = header.rank;
   record.size = header.size;
   record.pid = header.pid;
+  record.pid_space = header.pid_space;
   record.host = text_of(header.host);
   record.exit_code = std::clamp(header.ended.load() - 1, -1, 255);
   const uint32_t groups = std::min(header.groups_used.load(), kFlightGroups);

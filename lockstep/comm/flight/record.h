@@ -35,6 +35,7 @@ struct FlightRecord {
   int rank = 0;
   int size = 0;
   int pid = 0;
+  uint64_t pid_space = 0;  ///< As lockstep::pid_space(): whose number `pid` is.
   std::string host;
   int exit_code = -1;  ///< That it called exit() with; -1: it did not.
   // The next three are set by whoever knows; read_flight() cannot.

@@ -16,6 +16,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/log.h"
 #include "lockstep/base/mutex.h"
+#include "lockstep/base/namespaces.h"
 #include "lockstep/comm/flight/stack.h"
 
 namespace lockstep {
@@ -119,6 +120,7 @@ FlightRing::FlightRing(int rank, int world_size)
 void FlightRing::fill_header(int rank, int world_size) {
   FlightHeader& header = memory_->header;
   header.pid = ::getpid();
+  header.pid_space = pid_space();
   header.rank = rank;
   header.size = world_size;
   header.realtime_offset_ns = clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_MONOTONIC);

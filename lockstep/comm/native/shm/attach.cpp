@@ -1,9 +1,7 @@
 #include "lockstep/comm/native/shm/attach.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include <cstdio>
 #include <vector>
 
 #include "lockstep/base/error.h"
@@ -44,12 +42,9 @@ std::string place_of_control(const GroupSpec& spec, Deadline deadline) {
 }
 
 Mapping open_control(const GroupSpec& spec, const std::string& where) {
-  int pid = 0;
-  int number = -1;
-  if (std::sscanf(where.c_str(), "%d %d", &pid, &number) != 2) {
-    throw Error(ErrorCode::kUnavailable, where);
-  }
-  const UniqueFd fd = open_memory(pid, number);
+  const auto remote = parse_remote_fd(where);
+  if (!remote) throw Error(ErrorCode::kUnavailable, where);
+  const UniqueFd fd = open_memory(*remote);
   Mapping mapping(fd.get(), Control::control_bytes(spec.size));
   const auto& head = Control(mapping.data(), spec.size).head();
   if (head.magic != Head::kMagic || head.num_ranks != spec.size) {
@@ -84,8 +79,7 @@ ControlMemory map_control(const GroupSpec& spec, Deadline deadline) {
   try {
     ControlMemory made = make_control(spec);
     if (spec.size > 1) {
-      const auto where = fmt::format("{} {}", ::getpid(), made.fd.get());
-      spec.store->set(key_of(spec), where, deadline);
+      spec.store->set(key_of(spec), to_string(to_remote(made.fd.get())), deadline);
     }
     return made;
   } catch (const Error& error) {

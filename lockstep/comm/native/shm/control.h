@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "lockstep/comm/native/op_header.h"
+#include "lockstep/comm/native/shm/door.h"
 #include "lockstep/comm/native/shm/event.h"
 
 namespace lockstep::shm {
@@ -60,8 +61,7 @@ struct Verdict {
 
 /// Where rank 0 put the memory of the allocate() under way.
 struct AllocateRecord {
-  int64_t pid;
-  int32_t fd;
+  RemoteFd memory;
   int32_t failed;
 };
 
@@ -78,6 +78,7 @@ struct alignas(kCacheLine) Offer {
   static constexpr uint64_t kStates = 8;
   std::atomic<uint64_t> state;
   int64_t pid;
+  uint64_t pid_space;  ///< As lockstep::pid_space() of the sender: whose number that pid is.
   uint64_t address;
 };
 
@@ -91,7 +92,7 @@ struct alignas(kCacheLine) Channel {
 };
 
 struct Head {
-  static constexpr uint64_t kMagic = 0x324d4853504b434c;  // "LCKPSHM2"
+  static constexpr uint64_t kMagic = 0x334d4853504b434c;  // "LCKPSHM3"
   uint64_t magic;
   int64_t num_ranks;
   alignas(kCacheLine) Event event;

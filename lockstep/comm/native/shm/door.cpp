@@ -1,15 +1,20 @@
 #include "lockstep/comm/native/shm/door.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/prctl.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
+#include <chrono>
+#include <cinttypes>
 #include <climits>
 #include <cstddef>
+#include <cstdio>
 #include <cstring>
 #include <memory>
 #include <optional>
@@ -19,19 +24,25 @@
 #include "lockstep/base/in_child.h"
 #include "lockstep/base/log.h"
 #include "lockstep/base/mutex.h"
+#include "lockstep/base/namespaces.h"
 #include "lockstep/base/quiet_thread.h"
 
 namespace lockstep::shm {
 namespace {
+
+/// A guest of this user holds up the others as long as that.
+constexpr std::chrono::seconds kPatienceOfOwner{1};
+/// The owner's thread may have to wait for a core, behind many ranks that ask at once.
+constexpr std::chrono::seconds kPatienceOfGuest{10};
 
 struct DoorName {
   sockaddr_un address{};
   socklen_t length = 0;
 };
 
-/// Anybody could take that name; who asks looks whose it is.
-DoorName door_of(pid_t pid) {
-  const auto name = fmt::format("lockstep/door/{}", pid);
+/// Everybody sees that name, and could take it later; who asks looks whose the door is.
+DoorName door_of(uint64_t word) {
+  const auto name = fmt::format("lockstep/door/{:x}", word);
   DoorName place;
   place.address.sun_family = AF_UNIX;
   std::memcpy(place.address.sun_path + 1, name.data(), name.size());
@@ -43,25 +54,29 @@ UniqueFd door_socket() {
   return UniqueFd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
 }
 
-void limit_waits(int fd) {
-  const timeval second{1, 0};
-  ::setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &second, sizeof second);
-  ::setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &second, sizeof second);
+void limit_waits(int fd, std::chrono::seconds limit) {
+  const timeval time{limit.count(), 0};
+  ::setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &time, sizeof time);
+  ::setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &time, sizeof time);
 }
 
-/// As the kernel knows the process at the other end.
-ucred peer_of(int fd) {
+/// The kernel knows whose process is at the other end, in the numbers of this one's namespace.
+bool is_of_own_user(int socket) {
   ucred peer{};
   socklen_t size = sizeof peer;
-  if (::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) peer.uid = UINT_MAX;
-  return peer;
+  return ::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && is_own_user(peer.uid);
 }
 
-bool is_memory(int fd) {
+/// What `path`, a link of some /proc/PID/fd, leads to; empty where it cannot be read.
+std::string target_of(const std::string& path) {
   std::array<char, PATH_MAX> target{};
-  const auto path = fmt::format("/proc/self/fd/{}", fd);
-  return ::readlink(path.c_str(), target.data(), target.size() - 1) > 0 &&
-         std::string(target.data()).starts_with("/memfd:lockstep");
+  const ssize_t length = ::readlink(path.c_str(), target.data(), target.size() - 1);
+  return length > 0 ? std::string(target.data()) : std::string();
+}
+
+/// Other files are not opened: that could do harm, and are not handed out.
+bool is_ours(const std::string& target) {
+  return target.starts_with("/memfd:lockstep") || target.ends_with(".flight");
 }
 
 /// A message of one number, and with it a descriptor.
@@ -96,72 +111,138 @@ void serve(int listener) {
       ::usleep(10'000);
       continue;
     }
-    if (peer_of(guest.get()).uid != ::geteuid()) continue;
-    limit_waits(guest.get());
+    if (!is_of_own_user(guest.get())) continue;
+    limit_waits(guest.get(), kPatienceOfOwner);
     int wanted = -1;
     if (::recv(guest.get(), &wanted, sizeof wanted, 0) != sizeof wanted) continue;
-    if (is_memory(wanted)) hand_out(guest.get(), wanted);
+    if (is_ours(target_of(fmt::format("/proc/self/fd/{}", wanted)))) hand_out(guest.get(), wanted);
   }
 }
 
-struct Door {
-  UniqueFd listener;
-  std::optional<NotInChild> not_in_child;
-};
-
-void start_serving() {
-  auto door = std::make_unique<Door>();
-  door->listener = door_socket();
-  const DoorName place = door_of(::getpid());
-  if (::bind(door->listener.get(), reinterpret_cast<const sockaddr*>(&place.address),
-             place.length) != 0 ||
-      ::listen(door->listener.get(), 64) != 0) {
+UniqueFd listen_at(uint64_t word) {
+  UniqueFd listener = door_socket();
+  const DoorName place = door_of(word);
+  if (::bind(listener.get(), reinterpret_cast<const sockaddr*>(&place.address), place.length) !=
+          0 ||
+      ::listen(listener.get(), SOMAXCONN) != 0) {
     throw io_error("unix socket for descriptors");
   }
-  door->not_in_child.emplace(door->listener.get());
-  // As long as the process: groups come and go.
-  start_quiet_thread([door = std::shared_ptr<Door>(std::move(door))] {
-    serve(door->listener.get());
-  }).detach();
+  return listener;
 }
 
-}  // namespace
-
-void open_door() {
-  static Mutex mutex;
-  static std::optional<pid_t> opened_by;
-  const MutexLock lock(mutex);
-  if (opened_by == ::getpid() || ::prctl(PR_GET_DUMPABLE) == 1) return;
-  opened_by = ::getpid();
-  try {
-    start_serving();
-  } catch (const std::exception& error) {
-    log_debug(fmt::format("descriptors are not handed out: {}", error.what()));
-  }
+uint64_t random_word() {
+  uint64_t word = 0;
+  if (::getrandom(&word, sizeof word, 0) != sizeof word) throw io_error("getrandom");
+  return word;
 }
 
-UniqueFd ask_at_door(pid_t pid, int fd) {
-  const UniqueFd socket = door_socket();
-  const DoorName place = door_of(pid);
-  limit_waits(socket.get());
-  if (!socket || ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&place.address),
-                           place.length) != 0) {
-    return UniqueFd();
-  }
-  const ucred host = peer_of(socket.get());
-  if (host.uid != ::geteuid() || host.pid != pid) return UniqueFd();
-  if (::send(socket.get(), &fd, sizeof fd, MSG_NOSIGNAL) != sizeof fd) return UniqueFd();
+/// The door of this process, while somebody holds it.
+struct OwnDoor {
+  Mutex mutex;
+  std::weak_ptr<const Door> door LOCKSTEP_GUARDED_BY(mutex);
+};
+
+OwnDoor& own_door() {
+  static auto& own = *new OwnDoor;
+  return own;
+}
+
+/// What comes of a request for a descriptor: it, or nothing.
+UniqueFd take_parcel(int socket) {
   int number = -1;
   Parcel parcel(&number);
-  if (::recvmsg(socket.get(), &parcel.head, MSG_CMSG_CLOEXEC) != sizeof number) return UniqueFd();
+  const ssize_t got = ::recvmsg(socket, &parcel.head, MSG_CMSG_CLOEXEC);
+  if (got < 0) return UniqueFd();
+  errno = ENOENT;
   const cmsghdr* const item = CMSG_FIRSTHDR(&parcel.head);
-  if (item == nullptr || item->cmsg_level != SOL_SOCKET || item->cmsg_type != SCM_RIGHTS ||
-      item->cmsg_len != CMSG_LEN(sizeof(int))) {
+  if (got != sizeof number || item == nullptr || item->cmsg_level != SOL_SOCKET ||
+      item->cmsg_type != SCM_RIGHTS || item->cmsg_len != CMSG_LEN(sizeof(int))) {
     return UniqueFd();
   }
   int handed = -1;
   std::memcpy(&handed, CMSG_DATA(item), sizeof handed);
   return UniqueFd(handed);
+}
+
+UniqueFd ask_at_door(uint64_t word, int fd) {
+  const UniqueFd socket = door_socket();
+  const DoorName place = door_of(word);
+  if (!socket) return UniqueFd();
+  limit_waits(socket.get(), kPatienceOfGuest);
+  if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&place.address), place.length) !=
+      0) {
+    return UniqueFd();
+  }
+  if (!is_of_own_user(socket.get())) {
+    errno = EPERM;
+    return UniqueFd();
+  }
+  if (::send(socket.get(), &fd, sizeof fd, MSG_NOSIGNAL) != sizeof fd) return UniqueFd();
+  return take_parcel(socket.get());
+}
+
+UniqueFd open_by_pid(const RemoteFd& remote, int flags) {
+  const auto path = fmt::format("/proc/{}/fd/{}", remote.pid, remote.fd);
+  if (!is_ours(target_of(path))) return UniqueFd();
+  return UniqueFd(::open(path.c_str(), flags | O_CLOEXEC));
+}
+
+}  // namespace
+
+Door::Door()
+    : word_(random_word()),
+      listener_(listen_at(word_)),
+      not_in_child_(listener_.get()),
+      thread_(start_quiet_thread([this] { serve(listener_.get()); })) {}
+
+Door::~Door() {
+  if (!is_of_this_process()) {
+    leave_to_parent(thread_);
+    return;
+  }
+  ::shutdown(listener_.get(), SHUT_RDWR);  // which ends the wait for a guest
+  thread_.join();
+}
+
+std::shared_ptr<const Door> open_door() {
+  auto& own = own_door();
+  const MutexLock lock(own.mutex);
+  auto door = own.door.lock();
+  if (door && door->is_of_this_process()) return door;
+  try {
+    door = std::make_shared<const Door>();
+  } catch (const std::exception& error) {
+    log_debug(fmt::format("descriptors are not handed out: {}", error.what()));
+    return nullptr;
+  }
+  own.door = door;
+  return door;
+}
+
+RemoteFd to_remote(int fd) {
+  auto& own = own_door();
+  const MutexLock lock(own.mutex);
+  const auto door = own.door.lock();
+  const bool open = door && door->is_of_this_process();
+  return {::getpid(), pid_space(), open ? door->word() : 0, fd};
+}
+
+std::string to_string(const RemoteFd& remote) {
+  return fmt::format("{} {} {:x} {}", remote.pid, remote.pid_space, remote.door, remote.fd);
+}
+
+std::optional<RemoteFd> parse_remote_fd(const std::string& text) {
+  RemoteFd remote;
+  const int found = std::sscanf(text.c_str(), "%" SCNd64 " %" SCNu64 " %" SCNx64 " %" SCNd32,
+                                &remote.pid, &remote.pid_space, &remote.door, &remote.fd);
+  return found == 4 ? std::optional(remote) : std::nullopt;
+}
+
+UniqueFd open_remote(const RemoteFd& remote, int flags) {
+  if (remote.pid_space != 0 && remote.pid_space == pid_space()) {
+    if (UniqueFd opened = open_by_pid(remote, flags)) return opened;
+  }
+  return ask_at_door(remote.door, remote.fd);
 }
 
 }  // namespace lockstep::shm

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <thread>
 
+#include "lockstep/base/namespaces.h"
 #include "lockstep/base/quiet_thread.h"
 #include "lockstep/comm/native/shm/stream_copy.h"
 
@@ -85,7 +86,11 @@ bool copy_letter(const Offer& offer, std::byte* to, int64_t bytes) {
 }  // namespace
 
 Mailbox::Mailbox(const GroupSpec& spec, Control control, Meeting& meeting)
-    : spec_(spec), control_(control), meeting_(meeting), sent_(static_cast<size_t>(spec.size)) {}
+    : spec_(spec),
+      control_(control),
+      meeting_(meeting),
+      pid_space_(pid_space()),
+      sent_(static_cast<size_t>(spec.size)) {}
 
 bool Mailbox::fits(const Channel& channel, int64_t bytes) {
   return bytes <=
@@ -133,6 +138,7 @@ bool Mailbox::send_offer(const Transfer& transfer, const void* data, const Envel
   const uint64_t number = ++sent.offers;
   const auto is = [&](Offer::State state) { return offer.state.load() == state_of(number, state); };
   offer.pid = ::getpid();
+  offer.pid_space = pid_space_;
   offer.address = reinterpret_cast<uint64_t>(data);
   offer.state.store(state_of(number, Offer::kOffered));
   put(channel, letter, number, nullptr, 0);
@@ -182,7 +188,9 @@ bool Mailbox::take_offer(const Transfer& transfer, const Head& head, LetterSink&
   const auto place = sink.begin(head.envelope);
   const Waiting waiting{place.deadline, transfer.waiting.spin};
   const Transfer rest{transfer.channel, transfer.peer, transfer.call, waiting};
-  const bool copied = copy_letter(offer, place.data, head.envelope.bytes());
+  // Elsewhere that pid is another process's.
+  const bool named = pid_space_ != 0 && offer.pid_space == pid_space_;
+  const bool copied = named && copy_letter(offer, place.data, head.envelope.bytes());
   if (!change(Offer::kClaimed, copied ? Offer::kTaken : Offer::kRefused))
     require(rest, [] { return false; });  // the sender has failed, and so does the group
   if (!copied) read(rest, place.data, head.envelope.bytes());

@@ -3,8 +3,8 @@
 //
 // A small letter lies in the ring until the receiver reads it. Of a larger one only the envelope
 // does: the receiver copies the bytes out of the sender's memory, once, with two threads when they
-// are many. Where the kernel forbids that, they pass through the ring. Only the receiver copies:
-// one that gives up in the middle leaves nobody who writes to its memory.
+// are many. Where the kernel forbids that, or pids differ, they pass through the ring. Only the
+// receiver copies: one that gives up in the middle leaves nobody who writes to its memory.
 
 #include <vector>
 
@@ -56,6 +56,7 @@ class Mailbox {
   const GroupSpec& spec_;
   const Control control_;
   Meeting& meeting_;
+  const uint64_t pid_space_;
   struct Sent {
     uint64_t offers = 0;
     bool refused = false;

@@ -1,7 +1,6 @@
 #include "lockstep/comm/native/shm/memory.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 
@@ -42,13 +41,13 @@ UniqueFd SharedMemoryList::open_slots(int64_t total, Meeting& meeting, const Wai
   UniqueFd fd;
   if (spec_.rank == 0) {
     note_failure(why, [&] { fd = make_memory(total); });
-    record = {::getpid(), fd.get(), fd ? 0 : 1};
+    record = {to_remote(fd.get()), fd ? 0 : 1};
   }
   meeting.sync(waiting);
   if (record.failed != 0) {
     if (why.empty()) why = "rank 0 of the host has no memory";
   } else if (spec_.rank != 0) {
-    note_failure(why, [&] { fd = open_memory(static_cast<pid_t>(record.pid), record.fd); });
+    note_failure(why, [&] { fd = open_memory(record.memory); });
   }
   return fd;
 }

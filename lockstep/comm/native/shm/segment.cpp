@@ -3,14 +3,15 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <utility>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/namespaces.h"
 #include "lockstep/base/text.h"
-#include "lockstep/comm/native/shm/door.h"
 
 namespace lockstep::shm {
 namespace {
@@ -30,20 +31,23 @@ UniqueFd make_memory(int64_t bytes) {
   return fd;
 }
 
-UniqueFd open_memory(pid_t pid, int fd) {
-  const auto path = fmt::format("/proc/{}/fd/{}", pid, fd);
-  UniqueFd opened(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+UniqueFd open_memory(const RemoteFd& remote) {
+  UniqueFd opened = open_remote(remote, O_RDWR);
+  struct stat memory {};
+  // Root could open other users' memory, and they not root's: a group takes both.
+  if (opened && (::fstat(opened.get(), &memory) != 0 || !is_own_user(memory.st_uid))) {
+    opened.reset();
+    errno = EPERM;
+  }
   if (opened) return opened;
   const int reason = errno;
-  if (reason == EACCES || reason == EPERM) opened = ask_at_door(pid, fd);
-  if (opened) return opened;
-  const char* hint = reason == EACCES || reason == EPERM
-                         ? " (are the ranks of one user, and may they look at each other's /proc?)"
-                     : reason == ENOENT
-                         ? " (do the ranks share a pid namespace, and does that rank live?)"
+  const char* hint = reason == EPERM ? " (are the ranks of one user?)"
+                     : reason == ECONNREFUSED
+                         ? " (does that rank live, and in the same network namespace?)"
                          : "";
+  const auto what = fmt::format("open descriptor {} of process {}", remote.fd, remote.pid);
   errno = reason;
-  throw Error(ErrorCode::kUnavailable, unavailable("open " + path).what() + std::string(hint));
+  throw Error(ErrorCode::kUnavailable, unavailable(what).what() + std::string(hint));
 }
 
 void commit_memory(int fd, int64_t offset, int64_t bytes) {

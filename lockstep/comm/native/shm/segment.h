@@ -1,13 +1,12 @@
 #pragma once
 // Memory that several processes of one host map, without a name anywhere.
 
-#include <sys/types.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <string>
 
 #include "lockstep/base/unique_fd.h"
+#include "lockstep/comm/native/shm/door.h"
 
 namespace lockstep::shm {
 
@@ -19,9 +18,8 @@ constexpr int64_t round_up(int64_t value, int64_t unit) {
 
 /// A memfd of `bytes` zeros; pages come into being when touched. Errors: kUnavailable.
 UniqueFd make_memory(int64_t bytes);
-/// The memfd `fd` of process `pid`, through /proc, or at its door (door.h). Errors: kUnavailable,
-/// says why it is refused.
-UniqueFd open_memory(pid_t pid, int fd);
+/// Another process's memory, if it is of this user. Errors: kUnavailable, says why it is refused.
+UniqueFd open_memory(const RemoteFd& remote);
 /// Takes the pages of [offset, offset + bytes) from the kernel now, so that a lack of memory is an
 /// error here and not a SIGBUS later. Pages come from the memory nearest to the calling thread.
 /// Errors: kUnavailable.

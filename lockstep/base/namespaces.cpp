@@ -1,0 +1,57 @@
+#include "lockstep/base/namespaces.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/file.h"
+
+namespace lockstep {
+namespace {
+
+/// Empty where it cannot be read.
+std::string text_of(const char* path) {
+  try {
+    return read_file(path, 4096);
+  } catch (const Error&) {
+    return {};
+  }
+}
+
+/// The number that stands for every user who has none in this namespace.
+uid_t overflow_user() {
+  const auto text = text_of("/proc/sys/kernel/overflowuid");
+  return text.empty() ? 65534 : static_cast<uid_t>(std::strtoul(text.c_str(), nullptr, 10));
+}
+
+/// Has every user of the host a number here? So it is outside of containers.
+bool all_users_have_numbers() {
+  constexpr unsigned long kAll = 4294967295;
+  unsigned long inside = 0, outside = 0, count = 0;
+  const auto map = text_of("/proc/self/uid_map");
+  return std::sscanf(map.c_str(), "%lu %lu %lu", &inside, &outside, &count) == 3 && count == kAll;
+}
+
+}  // namespace
+
+uint64_t pid_space() {
+  std::array<char, 32> self{};
+  struct stat space {};
+  if (::readlink("/proc/self", self.data(), self.size() - 1) <= 0 ||
+      std::to_string(::getpid()) != self.data() || ::stat("/proc/self/ns/pid", &space) != 0) {
+    return 0;
+  }
+  return space.st_ino;
+}
+
+bool is_own_user(uid_t user) {
+  if (user != ::geteuid()) return false;
+  return user != overflow_user() || all_users_have_numbers();
+}
+
+}  // namespace lockstep

@@ -1,0 +1,51 @@
+#include "lockstep/base/namespaces.h"
+
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace lockstep {
+namespace {
+
+/// What `body` returns in a child, which may enter other namespaces.
+template <class Body>
+int status_of_child(const Body& body) {
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(body());
+  int status = -1;
+  ::waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+TEST(OwnUser, IsTheEffectiveOne) {
+  EXPECT_TRUE(is_own_user(::geteuid()));
+  EXPECT_FALSE(is_own_user(::geteuid() + 1));
+}
+
+TEST(OwnUser, WhoHasNoNumberIsNobodysOwn) {
+  const int status = status_of_child([] {
+    if (::unshare(CLONE_NEWUSER) != 0) return 2;
+    return is_own_user(::geteuid()) ? 1 : 0;
+  });
+  if (status == 2) GTEST_SKIP() << "user namespaces are not allowed here";
+  EXPECT_EQ(status, 0);
+}
+
+TEST(PidSpace, IsOneForAParentAndItsChild) {
+  const uint64_t own = pid_space();
+  EXPECT_NE(own, 0u);
+  EXPECT_EQ(status_of_child([own] { return pid_space() == own ? 0 : 1; }), 0);
+}
+
+TEST(PidSpace, IsNoneWhereProcIsAnothers) {
+  const int status = status_of_child([] {
+    if (::unshare(CLONE_NEWUSER | CLONE_NEWPID) != 0) return 2;
+    return status_of_child([] { return pid_space() == 0 ? 0 : 1; });
+  });
+  if (status == 2) GTEST_SKIP() << "user namespaces are not allowed here";
+  EXPECT_EQ(status, 0);
+}
+
+}  // namespace
+}  // namespace lockstep
