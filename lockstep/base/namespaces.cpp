@@ -1,5 +1,6 @@
 #include "lockstep/base/namespaces.h"
 
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -52,6 +53,19 @@ uint64_t pid_space() {
 bool is_own_user(uid_t user) {
   if (user != ::geteuid()) return false;
   return user != overflow_user() || all_users_have_numbers();
+}
+
+bool is_process_of(uid_t user, int fd) {
+  ucred peer{};
+  socklen_t size = sizeof peer;
+  int family = 0;
+  socklen_t room = sizeof family;
+  // Not known by its pid, which is 0 for a process of a pid namespace that is not seen from here.
+  if (::getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &family, &room) != 0 || family != AF_UNIX ||
+      ::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) {
+    return false;
+  }
+  return peer.uid == user && (user != ::geteuid() || is_own_user(peer.uid));
 }
 
 }  // namespace lockstep

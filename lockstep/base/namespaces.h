@@ -17,4 +17,8 @@ uint64_t pid_space();
 /// number in this one look like one, 65534, who is then nobody's own.
 bool is_own_user(uid_t user);
 
+/// Does the process at the other end of `fd`, a unix socket, belong to `user`? The kernel says so.
+/// False for other sockets.
+bool is_process_of(uid_t user, int fd);
+
 }  // namespace lockstep

@@ -10,7 +10,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <csignal>
 #include <fstream>
 #include <functional>
 #include <memory>
@@ -23,6 +22,7 @@
 #include "lockstep/comm/process_group.h"
 #include "tests/comm/support/conformance.h"
 #include "tests/comm/support/forwarding_store.h"
+#include "tests/support/namespaces.h"
 #include "tests/support/temp_folder.h"
 
 namespace lockstep::testing {
@@ -152,44 +152,6 @@ TEST(Sharing, RanksOfAUserAndOfRootTalkByTcpAsRoot) {
   expect_one_warning(share(1, [](World& world) {
     if (world.rank == 0) become(kOther);
   }));
-}
-
-void write_file(const char* path, const std::string& text) {
-  std::ofstream file(path);
-  file << text << std::flush;
-  require(file.good(), std::string("write ") + path);
-}
-
-/// As a container without root: this process's user is root in there, and nobody else has a number.
-void enter_user_namespace(int other_spaces = 0) {
-  const auto user = ::geteuid();
-  const auto group = ::getegid();
-  require(::unshare(CLONE_NEWUSER | other_spaces) == 0, "unshare");
-  write_file("/proc/self/setgroups", "deny");
-  write_file("/proc/self/uid_map", fmt::format("0 {} 1", user));
-  write_file("/proc/self/gid_map", fmt::format("0 {} 1", group));
-}
-
-/// Goes on as the first process of a pid namespace, while this one waits for it.
-void enter_pid_namespace() {
-  const pid_t first = ::fork();
-  require(first >= 0, "fork");
-  if (first == 0) {
-    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    return;
-  }
-  int status = 0;
-  ::waitpid(first, &status, 0);
-  ::_exit(WIFEXITED(status) ? WEXITSTATUS(status) : 1);
-}
-
-/// Containers may be kept from making others.
-bool may_enter_namespaces() {
-  const pid_t child = ::fork();
-  if (child == 0) ::_exit(::unshare(CLONE_NEWUSER) == 0 ? 0 : 1);
-  int status = -1;
-  ::waitpid(child, &status, 0);
-  return status == 0;
 }
 
 class Namespaces : public ::testing::Test {

@@ -7,6 +7,7 @@
 #include <cerrno>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/namespaces.h"
 #include "lockstep/base/socket.h"
 
 namespace lockstep {
@@ -15,15 +16,6 @@ namespace {
 /// Read per turn, so that one busy client does not keep the others waiting.
 constexpr size_t kReadBytes = 1 << 16;
 
-bool is_of_this_user(int fd) {
-  ucred peer{};
-  socklen_t size = sizeof peer;
-  int family = 0;
-  socklen_t room = sizeof family;
-  return ::getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &family, &room) == 0 && family == AF_UNIX &&
-         ::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.uid == ::geteuid();
-}
-
 }  // namespace
 
 ServerConnection::ServerConnection(UniqueFd fd, uint64_t id, std::string_view secret, Wire wire)
@@ -31,7 +23,7 @@ ServerConnection::ServerConnection(UniqueFd fd, uint64_t id, std::string_view se
       not_in_child_(fd_.get()),
       id_(id),
       peer_(peer_name(fd_.get())),
-      own_(is_of_this_user(fd_.get())),
+      own_(is_process_of(::geteuid(), fd_.get())),
       encrypted_(is_encrypted(wire, fd_.get())) {
   handshake_.emplace(secret, "store", wire, encrypted_);
   put(handshake_->greeting());

@@ -17,6 +17,7 @@
 #include "lockstep/base/descriptors.h"
 #include "lockstep/base/error.h"
 #include "lockstep/base/log.h"
+#include "lockstep/base/namespaces.h"
 #include "lockstep/base/socket.h"
 #include "lockstep/store/tcp/shortcut.h"
 

@@ -14,6 +14,8 @@
 #include <optional>
 #include <string>
 
+#include "lockstep/base/namespaces.h"
+
 namespace lockstep {
 namespace {
 
@@ -80,14 +82,6 @@ UniqueFd try_shortcut(const Name& name, uid_t user) {
 }
 
 }  // namespace
-
-bool is_process_of(uid_t user, int fd) {
-  ucred credentials{};
-  socklen_t size = sizeof credentials;
-  // Of a socket that is not a unix socket the kernel names no process: 0 and nobody's user.
-  return ::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &credentials, &size) == 0 &&
-         credentials.pid != 0 && credentials.uid == user;
-}
 
 UniqueFd listen_shortcut(int listener) {
   const auto host = listening_address(listener);

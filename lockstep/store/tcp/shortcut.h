@@ -12,9 +12,6 @@
 
 namespace lockstep {
 
-/// Does the process at the other end of `fd`, a unix socket, belong to `user`? The kernel says so.
-bool is_process_of(uid_t user, int fd);
-
 /// Listens beside `listener`, a listening TCP socket; non-blocking. Empty when it cannot be had.
 UniqueFd listen_shortcut(int listener);
 

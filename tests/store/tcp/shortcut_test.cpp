@@ -1,9 +1,13 @@
 #include "lockstep/store/tcp/shortcut.h"
 
 #include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "lockstep/store/tcp/tcp_store.h"
 #include "tests/store/helpers.h"
+#include "tests/support/namespaces.h"
 
 namespace lockstep {
 namespace {
@@ -50,6 +54,34 @@ TEST(Shortcut, IsForAddressesOfThisHostOnly) {
 TEST(Shortcut, OfAnotherUserIsNotTaken) {
   const TcpStoreServer server(serving("127.0.0.1"));
   EXPECT_FALSE(connect_shortcut({"127.0.0.1", server.port()}, ::geteuid() + 1));
+}
+
+// The kernel has no pid for it there, and another number for its user.
+TEST(Shortcut, ReachesFromOneContainerOfTheUserIntoAnother) {
+  if (!testing::may_enter_namespaces()) GTEST_SKIP() << "user namespaces are not allowed here";
+  const TcpStoreServer server(serving("127.0.0.1"));
+  const pid_t child = ::fork();
+  if (child == 0) {
+    testing::enter_user_namespace(CLONE_NEWPID);
+    testing::enter_pid_namespace();
+    ::_exit(connect_shortcut({"127.0.0.1", server.port()}) ? 0 : 1);
+  }
+  int status = -1;
+  ::waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+}
+
+TEST(Shortcut, OfAUserWithoutANumberIsNotTaken) {
+  if (!testing::may_enter_namespaces()) GTEST_SKIP() << "user namespaces are not allowed here";
+  const TcpStoreServer server(serving("127.0.0.1"));
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::unshare(CLONE_NEWUSER);
+    ::_exit(connect_shortcut({"127.0.0.1", server.port()}) ? 1 : 0);
+  }
+  int status = -1;
+  ::waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
 }
 
 TEST(Shortcut, WhereTheNameIsTakenThereIsNoneAndTcpServes) {

@@ -60,13 +60,6 @@ void limit_waits(int fd, std::chrono::seconds limit) {
   ::setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &time, sizeof time);
 }
 
-/// The kernel knows whose process is at the other end, in the numbers of this one's namespace.
-bool is_of_own_user(int socket) {
-  ucred peer{};
-  socklen_t size = sizeof peer;
-  return ::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && is_own_user(peer.uid);
-}
-
 /// What `path`, a link of some /proc/PID/fd, leads to; empty where it cannot be read.
 std::string target_of(const std::string& path) {
   std::array<char, PATH_MAX> target{};
@@ -111,7 +104,7 @@ void serve(int listener) {
       ::usleep(10'000);
       continue;
     }
-    if (!is_of_own_user(guest.get())) continue;
+    if (!is_process_of(::geteuid(), guest.get())) continue;
     limit_waits(guest.get(), kPatienceOfOwner);
     int wanted = -1;
     if (::recv(guest.get(), &wanted, sizeof wanted, 0) != sizeof wanted) continue;
@@ -173,7 +166,7 @@ UniqueFd ask_at_door(uint64_t word, int fd) {
       0) {
     return UniqueFd();
   }
-  if (!is_of_own_user(socket.get())) {
+  if (!is_process_of(::geteuid(), socket.get())) {
     errno = EPERM;
     return UniqueFd();
   }
