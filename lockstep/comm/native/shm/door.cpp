@@ -67,7 +67,7 @@ std::string target_of(const std::string& path) {
   return length > 0 ? std::string(target.data()) : std::string();
 }
 
-/// Other files are not opened: that could do harm, and are not handed out.
+/// No other file is handed out, or opened: what lies there on a cloned machine could take harm.
 bool is_ours(const std::string& target) {
   return target.starts_with("/memfd:lockstep") || target.ends_with(".flight");
 }
