@@ -44,7 +44,7 @@ class GradScaler {
   explicit GradScaler(ProcessGroup group, const LossScaleOptions& options = defaults());
 
   /// `loss` times the scale, which is what backward() is called of.
-  at::Tensor scale(const at::Tensor& loss) const { return loss * state_.scale; }
+  at::Tensor scale(const at::Tensor& loss) const { return loss.mul(state_.scale); }
 
   /// Collective. Divides the gradients of the optimizer's parameters by the scale, once a step, and
   /// says whether all of them are finite on all ranks.

@@ -4,8 +4,9 @@
 //
 // Every tensor must be contiguous, strided, resolved (conj, neg), of a type that to_dtype() maps,
 // and of the same number of elements and type on all ranks (unless the text says so). Otherwise:
-// kInvalidArgument naming the operation, the shapes and what is allowed; nothing was sent. Keep the
-// tensors, unchanged, until Work::wait() has returned: the Work does not hold them.
+// kInvalidArgument naming the operation, the shapes and what is allowed; nothing was sent. Leave the
+// tensors unchanged until Work::wait() has returned. They live until the collective is over, also
+// where the caller lets them and the Work go: x.contiguous() may be given.
 //
 // Tensors may lie on any device, on each rank on another: those that are not on the CPU are copied
 // to host memory before the call returns and back within Work::wait(), see staging.h: without

@@ -32,7 +32,10 @@ Staging::Staging(const ProcessGroup& group, std::initializer_list<at::Tensor> te
 }
 
 void* Staging::host_of(const at::Tensor& tensor, bool filled, bool comes_back) {
-  if (tensor.is_cpu() || options_.on_device) return tensor.data_ptr();
+  if (tensor.is_cpu() || options_.on_device) {
+    in_place_.push_back(tensor);
+    return tensor.data_ptr();
+  }
   const at::NoGradGuard no_grad;
   at::Tensor host = at::empty(tensor.sizes(), at::TensorOptions()
                                                   .dtype(tensor.scalar_type())
@@ -45,8 +48,8 @@ void* Staging::host_of(const at::Tensor& tensor, bool filled, bool comes_back) {
 }
 
 Work Staging::finish(Work work) && {
-  if (copies_.empty()) return work;
-  return std::move(work).then([copies = std::move(copies_)] {
+  if (copies_.empty() && work.done()) return work;
+  return std::move(work).then([copies = std::move(copies_), in_place = std::move(in_place_)] {
     const at::NoGradGuard no_grad;
     for (const Copy& copy : copies) {
       if (copy.comes_back) copy.tensor.copy_(copy.host);

@@ -3,6 +3,7 @@
 // copies in host memory.
 
 #include <ATen/core/Tensor.h>
+#include <c10/util/SmallVector.h>
 
 #include <initializer_list>
 #include <span>
@@ -22,11 +23,12 @@ bool stay_on_device(const ProcessGroup& group, std::span<const at::Tensor> tenso
 /// CPU.
 void await_stream(c10::Device device);
 
-/// Host memory for the tensors of one collective. That of a tensor on the CPU is its own, and
-/// nothing is copied; any other has a copy, page-locked where the tensor is CUDA's: its values are
-/// there when in() or in_out() returns, and what the collective left there comes back to the tensor
-/// within Work::wait(), never where the Work is dropped without. Both copies go through the stream
-/// that is current when they are made, and are over when the call returns.
+/// Host memory for the tensors of one collective, which live until it is over. That of a tensor on
+/// the CPU is its own, and nothing is copied; any other has a copy, page-locked where the tensor is
+/// CUDA's: its values are there when in() or in_out() returns, and what the collective left there
+/// comes back to the tensor within Work::wait(), never where the Work is dropped without. Both
+/// copies go through the stream that is current when they are made, and are over when the call
+/// returns.
 ///
 ///   Staging staging;
 ///   void* data = staging.in_out(tensor);
@@ -60,6 +62,7 @@ class Staging {
   void* host_of(const at::Tensor& tensor, bool filled, bool comes_back);
 
   std::vector<Copy> copies_;
+  c10::SmallVector<at::Tensor, 2> in_place_;  ///< Those that the collective itself reads or writes.
   CollectiveOptions options_;
 };
 

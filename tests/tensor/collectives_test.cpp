@@ -2,12 +2,16 @@
 
 #include <ATen/ops/arange.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/from_blob.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
 #include <array>
+#include <atomic>
+#include <chrono>
+#include <thread>
 
 #include "lockstep/base/error.h"
 #include "lockstep/tensor/dtype.h"
@@ -59,6 +63,45 @@ TEST(TensorCollectives, GiveWhatTheyPromise) {
     recv(group, got, (world.rank + 2) % 3).wait();
     sent.wait();
     EXPECT_TRUE(got.equal(at::full({4}, (world.rank + 2) % 3, at::kBFloat16)));
+  });
+}
+
+/// A tensor that nobody else holds, and whether it is there.
+at::Tensor watched(std::atomic<bool>* there) {
+  *there = true;
+  auto* const values = new float[1000]();
+  return at::from_blob(
+      values, {1000},
+      [values, there](void*) {
+        *there = false;
+        delete[] values;
+      },
+      at::TensorOptions(at::kFloat));
+}
+
+TEST(TensorCollectives, HoldTheirTensorsUntilTheyAreOver) {
+  std::atomic<bool> reduced = false;
+  std::atomic<bool> received = false;
+  std::atomic<bool> looked = false;
+  testing::run_rank_threads(2, [&](World world) {
+    auto group = ProcessGroup::create(world);
+    auto other = ProcessGroup::create(world);
+    if (world.rank == 0) {
+      all_reduce(group, watched(&reduced), ReduceOp::kSum, {.async = true});
+      recv(group, watched(&received), 1);
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));  // time to let them go
+      EXPECT_TRUE(reduced && received);
+      looked = true;
+    }
+    other.barrier();
+    if (world.rank == 1) {
+      EXPECT_TRUE(looked);
+      all_reduce(group, at::ones({1000}), ReduceOp::kSum).wait();
+      send(group, at::ones({1000}), 0).wait();
+    }
+    other.barrier();
+    group.destroy();
+    EXPECT_FALSE(world.rank == 0 && (reduced || received));
   });
 }
 

@@ -1,12 +1,14 @@
 // Fits a line on all ranks and saves the weights on rank 0.
 
+// Lockstep's header stands first, as in many programs: it needs nothing that comes before it.
+#include "lockstep/lockstep.h"
+
 #include <torch/nn/modules/linear.h>
 #include <torch/optim/sgd.h>
 
 #include <cstdio>
 
 #include "lockstep/checkpoint/module_state.h"
-#include "lockstep/lockstep.h"
 
 int main(int argc, char** argv) {
   const auto world = lockstep::World::join();
