@@ -18,12 +18,15 @@ std::vector<NamedTensor> trainable(const std::vector<NamedTensor>& parameters) {
   for (const NamedTensor& parameter : parameters) {
     if (parameter.tensor.requires_grad()) list.push_back(parameter);
   }
-  if (list.empty()) {
-    throw Error(ErrorCode::kInvalidArgument,
-                "data parallel training needs a module with at least one parameter that requires "
-                "a gradient");
-  }
   return list;
+}
+
+std::vector<ParameterKind> kinds_of(const std::vector<NamedTensor>& parameters) {
+  std::vector<ParameterKind> kinds;
+  for (const auto& [name, tensor] : parameters) {
+    kinds.push_back({tensor.requires_grad(), tensor.scalar_type(), tensor.device()});
+  }
+  return kinds;
 }
 
 /// Equal bits for any number of ranks are a promise about the CPU's arithmetic and generator.
@@ -97,10 +100,16 @@ DdpCore::DdpCore(std::shared_ptr<torch::nn::Module> module, ProcessGroup group,
   options.validate();
   const auto to_reduce = trainable(parameters_);
   const bool sharded = options.shards > 0;
+  kinds_ = kinds_of(parameters_);
   if (sharded) require_cpu(to_reduce);
   range_ = shards_of_rank(sharded ? options.shards : group.size(), group.rank(), group.size());
   const auto buffers = buffers_of(*module_);
   if (group.size() > 1) make_equal(group, options, buffers);
+  if (to_reduce.empty()) {  // now, since all ranks are to hear of one that differs
+    throw Error(ErrorCode::kInvalidArgument,
+                "data parallel training needs a module with at least one parameter that requires "
+                "a gradient");
+  }
   if (sharded) fold_ = std::make_unique<ShardFold>(group, range_, to_reduce, buffers);
   if (group.size() == 1) return;
   reducer_ = std::make_unique<Reducer>(group, to_reduce, reducer_options(options), fold_.get());
@@ -134,6 +143,23 @@ bool DdpCore::synchronises() const {
   return no_sync_depth_ == 0 && (!fold_ || *shard_ + 1 == range_.count);
 }
 
+/// The hooks hang on what the parameters were: the gradient of one that was changed since would
+/// stay this rank's own.
+void DdpCore::check_parameters() const {
+  for (size_t i = 0; i < kinds_.size(); ++i) {
+    const auto& [name, tensor] = parameters_[i];
+    const ParameterKind& was = kinds_[i];
+    const bool thawed = tensor.requires_grad() && !was.requires_grad;
+    if (!thawed && tensor.scalar_type() == was.type && tensor.device() == was.device) continue;
+    throw Error(
+        ErrorCode::kInvalidArgument,
+        fmt::format("parameter '{}' {} since the data parallel model was made, and would "
+                    "not be averaged: make a new DistributedDataParallel of the module",
+                    name,
+                    thawed ? "has come to require a gradient" : "has changed its type or device"));
+  }
+}
+
 void DdpCore::before_forward() {
   forward_begin_ = std::chrono::steady_clock::now();
   if (!c10::GradMode::is_enabled()) return;
@@ -142,6 +168,7 @@ void DdpCore::before_forward() {
                 "forward() of a data parallel model with shards belongs into for_each_shard()");
   }
   if (!reducer_) return;
+  check_parameters();
   if (!synchronises()) {
     reducer_->begin_forward(false);
   } else if (join_) {

@@ -53,6 +53,13 @@ struct DdpOptions {
   void validate() const;
 };
 
+/// What a parameter's gradient hangs on.
+struct ParameterKind {
+  bool requires_grad = false;
+  at::ScalarType type = at::kFloat;
+  at::Device device = at::kCPU;
+};
+
 /// See DistributedDataParallel for what each function promises.
 class DdpCore {
  public:
@@ -82,6 +89,7 @@ class DdpCore {
   void leave_join();
 
  private:
+  void check_parameters() const;
   friend class NoSync;
 
   void make_equal(ProcessGroup& group, const DdpOptions& options,
@@ -92,6 +100,7 @@ class DdpCore {
   std::shared_ptr<torch::nn::Module> module_;
   ProcessGroup group_;
   std::vector<NamedTensor> parameters_;
+  std::vector<ParameterKind> kinds_;  ///< Of these, when the model was made.
   std::shared_ptr<CommHook> hook_;
   ShardRange range_;
   std::unique_ptr<ShardFold> fold_;           ///< None without DdpOptions::shards.

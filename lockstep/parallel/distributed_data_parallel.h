@@ -24,7 +24,8 @@ namespace lockstep {
 /// Net: a module holder (TORCH_MODULE) or a std::shared_ptr to a class derived from
 /// torch::nn::Module. `net` is shared, not copied: build it, move it to its type and device and
 /// load its weights before; make the optimizer from parameters() or the net's own, before or after.
-/// Do not add parameters or change requires_grad afterwards.
+/// Make a new one after adding parameters, or after changing a parameter's requires_grad, type or
+/// device: a parameter that thaws or changes so is kInvalidArgument in the next forward().
 ///
 /// The loss must be a mean over the rank's samples and every rank must have the same number of
 /// them; then the average of the gradients is the gradient of the mean over the global batch.

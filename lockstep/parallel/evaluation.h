@@ -3,6 +3,9 @@
 //
 // All are collective over `group`, need no padding and no equal numbers of samples, give the same
 // bits on every rank, and are plain copies in a group of one. Errors: those of the group.
+//
+// Batch norm's running statistics are each rank's own between training forwards: to judge the
+// weights that rank 0 saves, call broadcast_values(group, buffers_of(net)) first.
 
 #include <ATen/core/Tensor.h>
 

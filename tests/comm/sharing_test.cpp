@@ -131,7 +131,9 @@ class ClonesStore final : public ForwardingStore {
   void set(std::string_view key, std::string_view value, Deadline deadline) override {
     std::string card(value);
     const auto sample = card.find("\"sample\":\"");
-    if (sample != std::string::npos) card[sample + 10] = card[sample + 10] == '1' ? '2' : '1';
+    const bool is_own = !key.ends_with("/members");  // there all cards are copied as they are
+    if (is_own && sample != std::string::npos)
+      card[sample + 10] = card[sample + 10] == '1' ? '2' : '1';
     ForwardingStore::set(key, card, deadline);
   }
 };

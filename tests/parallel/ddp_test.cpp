@@ -325,6 +325,41 @@ TEST(DdpErrors, NamesParametersWithoutGradient) {
   });
 }
 
+TEST(DdpErrors, ParametersThatChangeAfterwardsAreRefused) {
+  run_rank_threads(2, [](World world) {
+    auto group = ProcessGroup::create(world);
+    TwoHeads thawing;
+    thawing->parameters().front().set_requires_grad(false);
+    DistributedDataParallel model(thawing, group);
+    model(input_of(world.rank), true, false).backward();
+    thawing->parameters().front().set_requires_grad(true);
+    const auto thawed = text_of_error(ErrorCode::kInvalidArgument,
+                                      [&] { model(input_of(world.rank), true, false); });
+    expect_contains(thawed, "has come to require a gradient");
+
+    TwoHeads retyped;
+    DistributedDataParallel other(retyped, group);
+    retyped->to(torch::kDouble);
+    const auto changed = text_of_error(ErrorCode::kInvalidArgument, [&] {
+      other(input_of(world.rank).to(torch::kDouble), true, false);
+    });
+    expect_contains(changed, "has changed its type or device");
+  });
+}
+
+TEST(DdpErrors, NothingToTrainOnOneRankIsToldOnAll) {
+  run_rank_threads(2, [](World world) {
+    auto group = ProcessGroup::create(world);
+    TwoHeads net;
+    if (world.rank == 1) {
+      for (auto& parameter : net->parameters()) parameter.set_requires_grad(false);
+    }
+    const auto why =
+        text_of_error(ErrorCode::kMismatch, [&] { DistributedDataParallel(net, group); });
+    expect_contains(why, "frozen parameter");
+  });
+}
+
 TEST(DdpErrors, RefusesBackwardWithoutForward) {
   run_rank_threads(2, [](World world) {
     TwoHeads net;
