@@ -54,7 +54,7 @@ chaos:
 
 test-cluster:
 	@scripts/setup.sh cluster
-	@scripts/build.sh release lockstep lockstep-data lockstep-data-synth-ocr lockstep-train lockstep-doctor-libtorch cluster_worker cluster_suite
+	@scripts/build.sh release lockstep lockstep-data lockstep-data-synth-ocr lockstep-train lockstep-doctor-libtorch lockstep_mpi cluster_worker cluster_suite
 	@tests/cluster/run.sh
 
 test-bare:

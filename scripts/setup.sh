@@ -19,7 +19,7 @@ bare=(debootstrap util-linux)
 case "${1:-all}" in
   run) wanted=("${build[@]}" "${libraries[@]}") ;;
   test) wanted=("${build[@]}" "${libraries[@]}" "${tests[@]}" "${cluster[@]}") ;;
-  cluster) wanted=("${build[@]}" "${libraries[@]}" python3 python3-torch "${cluster[@]}") ;;
+  cluster) wanted=("${build[@]}" "${libraries[@]}" python3 python3-torch libopenmpi-dev "${cluster[@]}") ;;
   all) wanted=("${build[@]}" "${libraries[@]}" "${tests[@]}" "${cluster[@]}" "${tools[@]}" "${bare[@]}") ;;
   bare) wanted=("${bare[@]}") ;;
   *) echo "setup: error: unknown set '$1'; sets are run, cluster, test, bare, all" >&2; exit 2 ;;

@@ -329,10 +329,10 @@ TEST(DdpErrors, ParametersThatChangeAfterwardsAreRefused) {
   run_rank_threads(2, [](World world) {
     auto group = ProcessGroup::create(world);
     TwoHeads thawing;
-    thawing->parameters().front().set_requires_grad(false);
+    for (auto& parameter : thawing->c->parameters()) parameter.set_requires_grad(false);
     DistributedDataParallel model(thawing, group);
     model(input_of(world.rank), true, false).backward();
-    thawing->parameters().front().set_requires_grad(true);
+    thawing->c->weight.set_requires_grad(true);
     const auto thawed = text_of_error(ErrorCode::kInvalidArgument,
                                       [&] { model(input_of(world.rank), true, false); });
     expect_contains(thawed, "has come to require a gradient");
