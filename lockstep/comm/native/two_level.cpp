@@ -61,7 +61,6 @@ std::unique_ptr<GroupImpl> connect(const GroupSpec& spec, const TwoLevelPlan& pl
     group.rank = spec.rank;
     group.world_ranks = spec.world_ranks;
     group.endpoints = endpoints_of(spec, *group.reception, deadline);
-    group.patience = spec.timeout;
     group.name = spec.name + "/pipes";
     for_pipes = std::make_unique<tcp::Peers>(group);
     group.name = spec.name + "/links";

@@ -47,16 +47,14 @@ bool await_readable(int fd, Deadline deadline, const Look& look) {
   }
 }
 
-void tune_socket(int fd, std::chrono::milliseconds patience) {
-  using std::chrono::duration_cast;
-  const auto seconds =
-      std::clamp<int64_t>(duration_cast<std::chrono::seconds>(patience).count(), 3, 24L * 3600);
+void tune_socket(int fd) {
+  constexpr auto kDay = std::chrono::milliseconds(24h);
   ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) | O_NONBLOCK);
   set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
-  set_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, static_cast<int>(1000 * seconds));
+  set_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, static_cast<int>(kDay.count()));
   set_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
-  set_option(fd, IPPROTO_TCP, TCP_KEEPIDLE, static_cast<int>(std::min<int64_t>(seconds / 3, 15)));
-  set_option(fd, IPPROTO_TCP, TCP_KEEPINTVL, static_cast<int>(std::min<int64_t>(seconds / 3, 5)));
+  set_option(fd, IPPROTO_TCP, TCP_KEEPIDLE, 15);  // s
+  set_option(fd, IPPROTO_TCP, TCP_KEEPINTVL, 5);  // s
   choose_congestion_control(fd);
 }
 
@@ -101,7 +99,7 @@ UniqueFd Peers::connect(int peer, Deadline deadline, const Look& look) const {
     if (answer != greeting.to) {
       throw Error(ErrorCode::kMismatch, name + " answered for another rank");
     }
-    tune_socket(fd.get(), group_.patience);
+    tune_socket(fd.get());
     return fd;
   } catch (const Error& error) {
     // A server that is ending closes what it has accepted.
@@ -114,7 +112,7 @@ UniqueFd Peers::connect(int peer, Deadline deadline, const Look& look) const {
 
 UniqueFd Peers::take(int peer) const {
   UniqueFd fd = group_.reception->take(digest_, named(peer));
-  if (fd) tune_socket(fd.get(), group_.patience);
+  if (fd) tune_socket(fd.get());
   return fd;
 }
 

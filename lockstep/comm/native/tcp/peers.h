@@ -32,8 +32,7 @@ class Peers {
     std::string secret;
     int rank = 0;
     std::vector<int> world_ranks;
-    std::vector<std::string> endpoints;    ///< By rank: Reception::endpoint().
-    std::chrono::milliseconds patience{};  ///< See tune_socket().
+    std::vector<std::string> endpoints;  ///< By rank: Reception::endpoint().
   };
 
   explicit Peers(Group group);
@@ -69,13 +68,13 @@ class Peers {
 /// Returns true when `fd` is readable, false when the deadline passes first.
 bool await_readable(int fd, Deadline deadline, const Look& look);
 
-/// Non-blocking; TCP_NODELAY, because a step's last message must not wait for more; keep-alive, and
-/// TCP_USER_TIMEOUT of `patience` (3 s to a day), so that a host that vanished is known by then
-/// although it sends no reset; a shorter one would end slow readers too. Congestion control cubic,
-/// or reno where cubic is not allowed: kernels whose default is BBR but whose devices lack the fq
-/// queue pace in software timers, which halves a single stream on a fast link (measured: 11.6
-/// against 23.7 Gbit/s), and BBR pays on lossy wide-area links only. Buffers are left to the
-/// kernel's autotuning: SO_RCVBUF would cap them at net.core.rmem_max.
-void tune_socket(int fd, std::chrono::milliseconds patience);
+/// Non-blocking; TCP_NODELAY, because a step's last message must not wait for more; keep-alive, so
+/// that no firewall forgets the connection; TCP_USER_TIMEOUT of a day: how long may be waited,
+/// calls say themselves, and the kernel's clock goes on while a job is frozen whose readers are.
+/// Congestion control cubic, or reno where cubic is not allowed: kernels whose default is BBR but
+/// whose devices lack the fq queue pace in software timers, which halves a single stream on a fast
+/// link (measured: 11.6 against 23.7 Gbit/s), and BBR pays on lossy wide-area links only. Buffers
+/// are left to the kernel's autotuning: SO_RCVBUF would cap them at net.core.rmem_max.
+void tune_socket(int fd);
 
 }  // namespace lockstep::tcp

@@ -35,7 +35,6 @@ struct Ranks {
     Peers::Group group;
     group.name = name;
     group.secret = secret;
-    group.patience = 60s;
     for (int rank = 0; rank < size; ++rank) {
       receptions.push_back(std::make_shared<Reception>(rank, "127.0.0.1", secret));
       group.world_ranks.push_back(rank);
@@ -177,7 +176,6 @@ TEST(Peers, AHostWithoutAWayThereIsTriedUntilTimeIsOver) {
   Peers::Group group;
   group.name = "g";
   group.secret = make_job_secret();
-  group.patience = 60s;
   group.rank = 1;
   group.world_ranks = {0, 1};
   group.endpoints = {"224.0.0.1:9",
@@ -285,7 +283,7 @@ TEST(Peers, SocketsAreTuned) {
   ::getsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &value, &size);
   EXPECT_NE(value, 0);
   ::getsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &value, &size);
-  EXPECT_EQ(value, 60'000);
+  EXPECT_EQ(value, 24 * 3600 * 1000);
   char name[16] = {};
   size = sizeof name;
   ::getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, &size);

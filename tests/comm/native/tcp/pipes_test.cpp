@@ -34,7 +34,6 @@ struct PipePair {
     Peers::Group group;
     group.name = "g";
     group.world_ranks = {0, 1};
-    group.patience = 60s;
     std::shared_ptr<Reception> receptions[2];
     for (const int rank : {0, 1}) {
       receptions[rank] = std::make_shared<Reception>(rank, "127.0.0.1", "");
