@@ -65,8 +65,8 @@ bool poll_fd(int fd, short events, Deadline deadline) {
     pollfd item{fd, events, 0};
     const int ready = ::poll(&item, 1, deadline.left_poll_ms());
     if (ready > 0) return true;
-    if (ready == 0) return false;
-    if (errno != EINTR) throw io_error("poll");
+    if (ready < 0 && errno != EINTR) throw io_error("poll");
+    if (ready == 0 && deadline.passed()) return false;
   }
 }
 

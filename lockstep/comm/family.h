@@ -11,6 +11,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/in_child.h"
 #include "lockstep/base/mutex.h"
+#include "lockstep/base/standstill.h"
 #include "lockstep/launch/world.h"
 #include "lockstep/store/store.h"
 
@@ -66,6 +67,8 @@ class Family {
   const std::shared_ptr<Store> store_;
   const int rank_;
   const uint32_t generation_ = fork_generation();
+  /// A job that is frozen as a whole, and thaws, goes on.
+  const std::shared_ptr<Pulse> pulse_ = Pulse::of_process();
   Mutex mutex_;
   CondVar changed_;
   bool ending_ LOCKSTEP_GUARDED_BY(mutex_) = false;

@@ -106,7 +106,8 @@ class Prefetcher {
   void wait_for(MutexLock& lock, const Slot& slot, Deadline deadline) LOCKSTEP_REQUIRES(mutex_) {
     const auto begin = Deadline::Clock::now();
     while (!slot.ready()) {
-      if (ready_.wait_until(lock, deadline.when()) == std::cv_status::timeout && !slot.ready()) {
+      ready_.wait_until(lock, deadline.when());
+      if (deadline.passed() && !slot.ready()) {
         throw Error(ErrorCode::kTimeout, "item " + std::to_string(taken_ - current_.begin) +
                                              " of " +
                                              std::to_string(current_.end - current_.begin) +

@@ -116,8 +116,10 @@ void PmixClient::fence(Deadline deadline) {
   if (status != pmix::kSuccess) delete passed;
   check(status, "PMIx_Fence_nb");
   std::unique_lock lock(end->mutex);
-  if (!end->ended.wait_until(lock, deadline.when(), [&] { return end->done; }))
-    throw Error(ErrorCode::kTimeout, "some rank did not come to the PMIx fence in time");
+  while (!end->ended.wait_until(lock, deadline.when(), [&] { return end->done; })) {
+    if (deadline.passed())
+      throw Error(ErrorCode::kTimeout, "some rank did not come to the PMIx fence in time");
+  }
   check(end->status, "PMIx_Fence");
 }
 
