@@ -64,6 +64,9 @@ struct GroupSpec {
   /// Name of the group of which this is the part of one host, whose verdict is this one's too;
   /// empty: it is a group by itself.
   std::string whole;
+  /// Name of the group that is split to make this one: where that ends meanwhile, a member of this
+  /// one may know it, and not come. Empty: nobody waits for those who know.
+  std::string split_of;
   std::chrono::milliseconds timeout{};  ///< GroupOptions::timeout, for calls without a deadline.
 
   /// "rank 3", in the world's numbering.

@@ -133,12 +133,21 @@ void Making::check(const std::vector<int>& ranks) {
       death = died(spec_, dead);
     else
       verdict = spec_.store->try_get(verdict_key(spec_), Deadline::after(kStoreLimit));
+    if (!death && !verdict && !spec_.split_of.empty()) death = end_of_old();
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kTimeout) throw;
     return;  // a store that stalls knows nothing of the ranks just now
   }
   if (death) throw try_to_agree(spec_, *death, Deadline::after(kStoreLimit));
   if (verdict) throw decode_verdict(*verdict);
+}
+
+/// A member that knows of it does not come.
+std::optional<Error> Making::end_of_old() const {
+  const auto text = spec_.store->try_get(verdict_key(spec_.split_of), Deadline::after(kStoreLimit));
+  if (!text) return std::nullopt;
+  const Error error = decode_verdict(*text);
+  return Error(error.code(), std::string("split: the old group ended: ") + error.what());
 }
 
 Error unmade(const GroupSpec& spec, const Error& error) {

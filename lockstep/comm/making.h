@@ -1,11 +1,13 @@
 #pragma once
 // Waits while a group is made, when its ranks share nothing yet that would tell of a death.
 //
-// Each of them ends when a rank that it is for has died, and when another rank has given the group
-// up: who finds a reason to writes it down as the group's verdict, so all throw the same.
+// Each of them ends when a rank that it is for has died, when another rank has given the group up,
+// and, in a split, when the old group has ended: who finds a reason to writes it down as the
+// group's verdict, so all throw the same.
 
 #include <chrono>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -32,6 +34,7 @@ class Making {
 
  private:
   void check(const std::vector<int>& ranks);
+  std::optional<Error> end_of_old() const;
   template <class Ask>
   auto in_slices(const std::vector<int>& ranks, Deadline deadline, const Ask& ask);
 

@@ -57,6 +57,25 @@ std::shared_ptr<GroupCore> make_core(const GroupSpec& spec, const Backend& backe
   }
 }
 
+/// A new group of `ranks` of that of `core`. `split_of`: GroupSpec's.
+std::shared_ptr<GroupCore> make_part(GroupCore& core, const std::vector<int>& ranks,
+                                     const std::string& split_of) {
+  core.check_not_destroyed();
+  check_members(ranks, core.spec().size);
+  auto spec = core.spec().subset(ranks, subgroup_suffix(ranks, core.count_subgroup(ranks)));
+  spec.split_of = split_of;
+  try {
+    return make_core(spec, choose_backend(core.backend(), spec));
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kTimeout || !split_of.empty()) throw;
+    // Nobody hears of members that make another group.
+    throw Error(error.code(),
+                fmt::format("{}; all members of a sub-group name the same ranks in the "
+                            "same order, here {}",
+                            error.what(), fmt::join(ranks, ", ")));
+  }
+}
+
 }  // namespace
 
 ProcessGroup ProcessGroup::create(const World& world, const GroupOptions& options) {
@@ -111,20 +130,7 @@ int ProcessGroup::local_size() const {
 }
 
 ProcessGroup ProcessGroup::subgroup(const std::vector<int>& ranks) const {
-  core_->check_not_destroyed();
-  check_members(ranks, size());
-  const auto spec =
-      core_->spec().subset(ranks, subgroup_suffix(ranks, core_->count_subgroup(ranks)));
-  try {
-    return ProcessGroup(make_core(spec, choose_backend(backend(), spec)));
-  } catch (const Error& error) {
-    if (error.code() != ErrorCode::kTimeout) throw;
-    // Nobody hears of members that make another group.
-    throw Error(error.code(),
-                fmt::format("{}; all members of a sub-group name the same ranks in the "
-                            "same order, here {}",
-                            error.what(), fmt::join(ranks, ", ")));
-  }
+  return ProcessGroup(make_part(*core_, ranks, ""));
 }
 
 std::optional<ProcessGroup> ProcessGroup::split(int color, int key, CallSite site) const {
@@ -135,7 +141,7 @@ std::optional<ProcessGroup> ProcessGroup::split(int color, int key, CallSite sit
   });
   const auto members = members_of_color(all, own.color);
   if (members.empty()) return std::nullopt;
-  return subgroup(members);
+  return ProcessGroup(make_part(*core_, members, core_->spec().name));
 }
 
 void ProcessGroup::destroy() {

@@ -140,7 +140,8 @@ class ProcessGroup {
   /// One new group for each color that is given, of the ranks that gave it, in the order of their
   /// keys, equal keys in that of their ranks here; kNoColor (any negative one): nothing, this rank
   /// is in none of them. Collective over all ranks of this group; other collectives may be under
-  /// way. Cost: one all_gather, and what making a group costs. As MPI_Comm_split.
+  /// way. What ends this group meanwhile ends the split, also where a rank waits for members of the
+  /// new group only. Cost: one all_gather, and what making a group costs. As MPI_Comm_split.
   static constexpr int kNoColor = -1;
   std::optional<ProcessGroup> split(int color, int key = 0, CallSite site = CallSite::here()) const;
 

@@ -12,7 +12,11 @@ bool is_harmless(ErrorCode code) {
 }
 
 std::string verdict_key(const GroupSpec& spec) {
-  return (spec.whole.empty() ? spec.name : spec.whole) + "/verdict";
+  return verdict_key(spec.whole.empty() ? spec.name : spec.whole);
+}
+
+std::string verdict_key(const std::string& group) {
+  return group + "/verdict";
 }
 
 std::string encode_verdict(const Error& error) {

@@ -16,6 +16,7 @@ bool is_harmless(ErrorCode code);
 inline constexpr const char* kDied = "died; its own log or the launcher's says why";
 
 std::string verdict_key(const GroupSpec& spec);
+std::string verdict_key(const std::string& group);
 
 /// Writes `error` down unless another rank was first; returns what is written then. Errors: the
 /// store's.

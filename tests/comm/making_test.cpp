@@ -196,6 +196,42 @@ TEST(Making, WhoEndsBecauseOfADeathElsewhereIsNotNamedForIt) {
   }
 }
 
+/// Rank 1 gets as far in the split as rank 0, and then has lost the old group with rank 2; it stays
+/// without coming to the new one.
+TEST(Making, WhoWaitsInSplitHearsThatTheOldGroupEndedElsewhere) {
+  for (const HostLayout& hosts : {HostLayout{3}, HostLayout{1, 2}, HostLayout{1, 1, 1}}) {
+    const Shared<Board> board;
+    const auto ends = run_rank_processes(hosts, [&](const World& world) {
+      auto group = ProcessGroup::create(world, {.timeout = std::chrono::seconds(40)});
+      group.barrier();
+      if (world.rank == 1) {
+        const int32_t own[2] = {0, 0};
+        int32_t all[6];
+        group.all_gather(own, all, 2, DType::kInt32).wait();
+        EXPECT_THROW(group.barrier(), Error);
+        board->killed = now();
+        const auto limit = Deadline::after(kTimeout);
+        while (board->unaware == 0 && !limit.passed()) ::usleep(1000);
+        return;
+      }
+      if (world.rank == 2) {
+        group.split(ProcessGroup::kNoColor);
+        ::kill(::getpid(), SIGKILL);
+      }
+      try {
+        group.split(0);
+        require(false, "made without rank 1");
+      } catch (const Error& error) {
+        const double took = static_cast<double>(now() - board->killed) / 1e9;
+        ++board->unaware;
+        require(error.code() == ErrorCode::kPeerLost && has_name(error, "rank 2"), error.what());
+        require(took < allowed(2), fmt::format("took {:.2f} s: {}", took, error.what()));
+      }
+    });
+    EXPECT_EQ(ends, (std::vector<int>{0, 0, -SIGKILL})) << hosts.size() << " host(s)";
+  }
+}
+
 /// Once, when it is asked who lives.
 class StallingStore final : public ForwardingStore {
  public:

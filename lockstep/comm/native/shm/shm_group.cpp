@@ -17,6 +17,7 @@
 #include "lockstep/comm/native/shm/memory.h"
 #include "lockstep/comm/native/shm/staged.h"
 #include "lockstep/comm/slices.h"
+#include "lockstep/comm/verdict.h"
 
 namespace lockstep {
 namespace {
@@ -119,7 +120,9 @@ class ShmGroupImpl final : public ShmGroup {
   }
   void tell_as(uint64_t number) override { meeting_.tell_as(number); }
   void fail(const Error& error) override { meeting_.fail(error); }
-  void give_up(const Error& error, Deadline) noexcept override { meeting_.fail(error); }
+  void give_up(const Error& error, Deadline deadline) noexcept override {
+    meeting_.fail(try_to_agree(spec_, error, deadline));  // who splits the group looks there
+  }
   void set_alarm(std::function<bool()> alarm) override { meeting_.set_alarm(std::move(alarm)); }
   const std::vector<int>& awaited() const override { return meeting_.awaited(); }
 
