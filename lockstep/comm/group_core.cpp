@@ -48,11 +48,13 @@ void GroupCore::send_or_throw(const void* data, const Envelope& letter, int dest
   guarded(body, waiting);
   if (sent) return;
   const auto peer = spec_.rank_name(destination);
-  throw Error(ErrorCode::kTimeout,
-              fmt::format("send of {}, to {} on {}: timeout after {} s waiting for {}, which does "
-                          "not receive it",
-                          describe(letter), peer, spec_.rank_name(spec_.rank),
-                          std::chrono::duration<double>(spec_.timeout).count(), peer));
+  const auto why = impl_->why_held_up(destination);
+  throw Error(
+      ErrorCode::kTimeout,
+      fmt::format("{}{}send of {}, to {} on {}: timeout after {} s waiting for {}, which "
+                  "does not receive it",
+                  why, why.empty() ? "" : "; ", describe(letter), peer, spec_.rank_name(spec_.rank),
+                  std::chrono::duration<double>(spec_.timeout).count(), peer));
 }
 
 Work GroupCore::recv(void* data, const Envelope& wanted, int source, CallSite site) {
@@ -76,9 +78,12 @@ std::shared_ptr<Inbox> GroupCore::make_inbox(int source) {
     guarded(body, waiting);
     return came;
   };
-  const auto ended = [this](uint64_t number, uint8_t failed) { impl_->recv_ended(number, failed); };
+  const Inbox::Calls calls{
+      read, [this](uint64_t number) { impl_->recv_awaited(number); },
+      [this](uint64_t number, uint8_t failed) { impl_->recv_ended(number, failed); },
+      [this, source] { return impl_->why_held_up(source); }};
   return std::make_shared<Inbox>(spec_.rank_name(source), spec_.rank_name(spec_.rank),
-                                 spec_.timeout, read, ended);
+                                 spec_.timeout, calls);
 }
 
 /// The threads are not here, and what they hold is the parent's: nothing of it is touched.

@@ -124,12 +124,17 @@ class GroupImpl {
   /// Reads one letter of `source`, whatever its tag, to where `sink` says. False: the time is over,
   /// and none has begun. Engines that cannot leave a wait again throw kTimeout instead.
   virtual bool receive(int source, LetterSink& sink, const Waiting& waiting) = 0;
-  /// For a flight recorder: a recv of the program begins and has a number; it has ended
-  /// (FlightEvent::failed).
+  /// For a flight recorder, the next three: a recv of the program begins and has a number; its
+  /// caller waits; it has ended (FlightEvent::failed).
   virtual uint64_t recv_begins(const Envelope& /*wanted*/, int /*source*/, CallSite /*site*/) {
     return 0;
   }
+  virtual void recv_awaited(uint64_t /*number*/) {}  ///< Its caller waits for it from now on.
   virtual void recv_ended(uint64_t /*number*/, uint8_t /*failed*/) {}
+  /// Who keeps `peer` from its part in a letter for which this rank waited until its time was over:
+  /// "rank 2 holds up rank 1: rank 1 waits in ..."; empty: nobody, or it is not known. May take a
+  /// quarter of a second. Any thread.
+  virtual std::string why_held_up(int /*peer*/) { return ""; }
   virtual std::shared_ptr<SharedBuffer> allocate(int64_t bytes, const Waiting& waiting) = 0;
 
   /// Makes `error` the verdict of all ranks of this group, unless there is one; also those that are

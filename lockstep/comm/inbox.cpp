@@ -21,15 +21,14 @@ struct Inbox::Recv : WorkState {
   const std::shared_ptr<Inbox> inbox;
   Letters::Slot slot;
   const uint64_t number;
+  bool is_late = false;  // its end is being told; under the inbox's mutex
 };
 
-Inbox::Inbox(std::string source, std::string self, std::chrono::milliseconds timeout, Read read,
-             Ended ended)
+Inbox::Inbox(std::string source, std::string self, std::chrono::milliseconds timeout, Calls calls)
     : source_(std::move(source)),
       self_(std::move(self)),
       timeout_(timeout),
-      read_(std::move(read)),
-      ended_(std::move(ended)),
+      calls_(std::move(calls)),
       letters_(source_, self_) {}
 
 Inbox::~Inbox() = default;
@@ -89,9 +88,17 @@ std::string Inbox::wanted() {
 }
 
 void Inbox::await(const Recv& own) {
+  if (own.done()) return;
+  calls_.awaited(own.number);
   MutexLock lock(mutex_);
   ++waiting_;
   while (!own.done()) {
+    if (own.is_late) {  // another thread tells why
+      --waiting_;
+      changed_.wait(lock);
+      ++waiting_;
+      continue;
+    }
     if (!reading_) {
       read_one(lock, own.slot.deadline, true);
     } else if (own.slot.deadline.passed()) {
@@ -99,7 +106,9 @@ void Inbox::await(const Recv& own) {
     } else {
       changed_.wait_until(lock, own.slot.deadline.when());
     }
-    end_late();
+    --waiting_;
+    end_late(lock);
+    ++waiting_;
   }
   --waiting_;
 }
@@ -107,21 +116,21 @@ void Inbox::await(const Recv& own) {
 void Inbox::run() {
   MutexLock lock(mutex_);
   auto last_use = Deadline::Clock::now();
-  for (uint64_t seen = 0; !closing_ || !recvs_.empty();) {
+  for (uint64_t seen = 0; !closing_ || !recvs_.empty() || ending_ > 0;) {
     const auto now = Deadline::Clock::now();
     if (!recvs_.empty() || seen != posted_) last_use = now;
     seen = posted_;
-    if (now - last_use > kLinger) {
+    if (now - last_use > kLinger && !closing_) {
       sleeps_ = true;
       work_.wait(lock);
       sleeps_ = false;
       continue;
     }
     work_.wait_for(lock, kTick);
-    end_late();
+    end_late(lock);
     while (!recvs_.empty() && !reading_ && waiting_ == 0) {
       read_one(lock, recvs_.begin()->second->slot.deadline, false);
-      end_late();
+      end_late(lock);
     }
   }
 }
@@ -134,7 +143,7 @@ void Inbox::read_one(MutexLock& lock, Deadline deadline,
   lock.unlock();
   std::optional<CarriedError> failure;
   try {
-    read_(*this, Waiting{deadline, spin});
+    calls_.read(*this, Waiting{deadline, spin});
   } catch (const Error& error) {
     failure = CarriedError{error.code(), error.what()};
   } catch (const std::exception& error) {
@@ -146,24 +155,46 @@ void Inbox::read_one(MutexLock& lock, Deadline deadline,
   changed_.notify_all();
 }
 
-void Inbox::end_late() {
+void Inbox::end_late(MutexLock& lock) {
+  std::vector<std::shared_ptr<Recv>> late;
   for (auto next = recvs_.begin(); next != recvs_.end() && next->second->slot.deadline.passed();) {
-    const auto recv = (next++)->second;
-    if (!letters_.withdraw(&recv->slot)) continue;  // its letter is coming just now
-    finish(&recv->slot, 2,
-           CarriedError{ErrorCode::kTimeout,
-                        fmt::format("recv of {}, from {} on {}: timeout after {} s waiting for {}, "
-                                    "which sent no letter with this tag{}",
-                                    describe(recv->slot.wanted), source_, self_,
-                                    std::chrono::duration<double>(timeout_).count(), source_,
-                                    letters_.told_kept())});
+    const auto at = next++;
+    if (!letters_.withdraw(&at->second->slot)) continue;  // its letter is coming just now
+    at->second->is_late = true;
+    late.push_back(std::move(at->second));
+    recvs_.erase(at);
   }
+  if (late.empty()) return;
+  ++ending_;
+  find_reason(lock);
+  --ending_;
+  for (const auto& recv : late) {
+    calls_.ended(recv->number, 2);
+    recv->finish(CarriedError{
+        ErrorCode::kTimeout,
+        fmt::format("{}{}recv of {}, from {} on {}: timeout after {} s waiting for {}, which sent "
+                    "no letter with this tag{}",
+                    reason_, reason_.empty() ? "" : "; ", describe(recv->slot.wanted), source_,
+                    self_, std::chrono::duration<double>(timeout_).count(), source_,
+                    letters_.told_kept())});
+  }
+  changed_.notify_all();
+}
+
+/// The program is told of many late recvs one after the other: other hosts are asked once.
+void Inbox::find_reason(MutexLock& lock) LOCKSTEP_NO_THREAD_SAFETY_ANALYSIS {
+  if (!reason_until_.passed()) return;
+  lock.unlock();
+  std::string reason = calls_.why_held_up();
+  lock.lock();
+  reason_ = std::move(reason);
+  reason_until_ = Deadline::after(kOneReason);
 }
 
 void Inbox::finish(const Letters::Slot* slot, uint8_t failed, std::optional<CarriedError> failure) {
   const auto recv = recvs_.extract(slot->order).mapped();
   letters_.withdraw(&recv->slot);
-  ended_(recv->number, failed);
+  calls_.ended(recv->number, failed);
   recv->finish(std::move(failure));
 }
 

@@ -22,13 +22,19 @@ namespace lockstep {
 
 class Inbox : public LetterSink, public std::enable_shared_from_this<Inbox> {
  public:
-  /// As GroupImpl::receive(), of one source; throws what ends the group.
-  using Read = std::function<bool(LetterSink& sink, const Waiting& waiting)>;
-  /// Called with how each recv ended (FlightEvent::failed) and with its number.
-  using Ended = std::function<void(uint64_t number, uint8_t failed)>;
+  /// The group, of one source.
+  struct Calls {
+    /// As GroupImpl::receive(); throws what ends the group.
+    std::function<bool(LetterSink& sink, const Waiting& waiting)> read;
+    /// The recv of that number is waited for.
+    std::function<void(uint64_t number)> awaited;
+    /// Called with how each recv ended (FlightEvent::failed) and with its number.
+    std::function<void(uint64_t number, uint8_t failed)> ended;
+    /// As GroupImpl::why_held_up(). Called without the lock: others go on meanwhile.
+    std::function<std::string()> why_held_up;
+  };
 
-  Inbox(std::string source, std::string self, std::chrono::milliseconds timeout, Read read,
-        Ended ended);
+  Inbox(std::string source, std::string self, std::chrono::milliseconds timeout, Calls calls);
   ~Inbox() override;
   Inbox(const Inbox&) = delete;
   Inbox& operator=(const Inbox&) = delete;
@@ -42,6 +48,8 @@ class Inbox : public LetterSink, public std::enable_shared_from_this<Inbox> {
  private:
   static constexpr std::chrono::milliseconds kTick{1};
   static constexpr std::chrono::milliseconds kLinger{100};
+  /// Recvs that are late within this time have one reason.
+  static constexpr std::chrono::milliseconds kOneReason{1000};
   struct Recv;
 
   void look() override;
@@ -52,7 +60,8 @@ class Inbox : public LetterSink, public std::enable_shared_from_this<Inbox> {
   void await(const Recv& own);
   void run();
   void read_one(MutexLock& lock, Deadline deadline, bool spin) LOCKSTEP_REQUIRES(mutex_);
-  void end_late() LOCKSTEP_REQUIRES(mutex_);
+  void end_late(MutexLock& lock) LOCKSTEP_REQUIRES(mutex_);
+  void find_reason(MutexLock& lock) LOCKSTEP_REQUIRES(mutex_);
   /// `failed`: as FlightEvent's.
   void finish(const Letters::Slot* slot, uint8_t failed, std::optional<CarriedError> failure)
       LOCKSTEP_REQUIRES(mutex_);
@@ -60,18 +69,20 @@ class Inbox : public LetterSink, public std::enable_shared_from_this<Inbox> {
   const std::string source_;
   const std::string self_;
   const std::chrono::milliseconds timeout_;
-  const Read read_;
-  const Ended ended_;
+  const Calls calls_;
 
   Mutex mutex_;
-  CondVar changed_;  // signalled when reading_ turns false
+  CondVar changed_;  // signalled when reading_ turns false, and when late recvs have ended
   CondVar work_;     // signalled when there is something for a thread that sleeps; when it closes
   Letters letters_ LOCKSTEP_GUARDED_BY(mutex_);
   /// Those that wait, in the order of posting, which is that of their deadlines.
   std::map<uint64_t, std::shared_ptr<Recv>> recvs_ LOCKSTEP_GUARDED_BY(mutex_);
   Deadline reading_until_ LOCKSTEP_GUARDED_BY(mutex_) = Deadline::after(0ms);
   bool reading_ LOCKSTEP_GUARDED_BY(mutex_) = false;
-  int waiting_ LOCKSTEP_GUARDED_BY(mutex_) = 0;  // threads in await()
+  int waiting_ LOCKSTEP_GUARDED_BY(mutex_) = 0;  // threads in await() that may read
+  int ending_ LOCKSTEP_GUARDED_BY(mutex_) = 0;   // threads that end late recvs
+  std::string reason_ LOCKSTEP_GUARDED_BY(mutex_);
+  Deadline reason_until_ LOCKSTEP_GUARDED_BY(mutex_) = Deadline::after(0ms);
   uint64_t posted_ LOCKSTEP_GUARDED_BY(mutex_) = 0;
   bool sleeps_ LOCKSTEP_GUARDED_BY(mutex_) = false;
   bool closing_ LOCKSTEP_GUARDED_BY(mutex_) = false;

@@ -221,7 +221,8 @@ class ProcessGroup {
   /// Errors: kMismatch (count or dtype differ; no room for letters that nobody asks for), which
   /// ends the group. kTimeout of a letter of which nothing was on its way ends that letter alone
   /// (with engines other than native: the group): a recv has taken nothing, and what comes late is
-  /// for the next recv of its tag.
+  /// for the next recv of its tag. Where the peer itself waits for another rank, that one is named
+  /// first, to which the waits lead.
   Work send(const void* data, int64_t count, DType dtype, int destination, int tag = 0,
             CallSite site = CallSite::here());
   Work recv(void* data, int64_t count, DType dtype, int source, int tag = 0,

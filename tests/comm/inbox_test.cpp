@@ -1,14 +1,20 @@
 // send and recv as a program sees them: tags in any order, times that are over, on every transport.
 
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
 
+#include <atomic>
+#include <functional>
 #include <numeric>
 #include <string>
 #include <thread>
 
+#include "lockstep/base/deadline.h"
 #include "lockstep/base/log_sink.h"
 #include "lockstep/comm/process_group.h"
 #include "tests/comm/support/conformance.h"
+#include "tests/comm/support/forked.h"
 #include "tests/support/error_of.h"
 
 namespace lockstep::testing {
@@ -172,6 +178,60 @@ TEST(Inbox, WhatNobodyAsksForIsBoundedAlikeOnEveryTransport) {
     require(error.code() == ErrorCode::kMismatch, error.what());
     require(has_name(error, "no room to keep it"), error.what());
   });
+}
+
+/// Rank 1 waits for rank 2, which is frozen; rank 0 waits for rank 1 in `call`.
+void with_a_chain(const HostLayout& hosts, const std::function<void(ProcessGroup&)>& call) {
+  const Shared<std::atomic<pid_t>> frozen;
+  const Shared<std::atomic<int>> done;
+  const auto ends = run_rank_processes(
+      hosts,
+      [&](const World& world) {
+        auto group = ProcessGroup::create(world, {.timeout = std::chrono::seconds(20)});
+        auto timed = ProcessGroup::create(world, {.timeout = std::chrono::milliseconds(2500)});
+        group.barrier();
+        float data = 0;
+        if (world.rank == 2) {
+          *frozen = ::getpid();
+          ::raise(SIGSTOP);
+        }
+        const Error error = error_of([&] {
+          if (world.rank == 0) call(timed);
+          if (world.rank == 1) timed.recv(&data, 1, kFloat, 2, 3).wait();
+        });
+        require(error.code() == ErrorCode::kTimeout, error.what());
+        // A sentence of rank 0's is rank 1's as well, where it ended the group.
+        if (world.rank == 1) require(has_name(error, "rank 2"), error.what());
+        const std::string chain = "rank 2 holds up rank 1: rank 1 waits in recv from 2";
+        if (world.rank == 0) require(cause_of(error.what()).starts_with(chain), error.what());
+        const auto limit = Deadline::after(std::chrono::seconds(20));
+        for (++*done; *done < 2 && !limit.passed();) ::usleep(1000);
+        ::kill(*frozen, SIGKILL);
+      },
+      std::chrono::seconds(60));
+  EXPECT_EQ(ends, (std::vector<int>{0, 0, -SIGKILL})) << hosts.size() << " hosts";
+}
+
+TEST(Inbox, ARecvThatIsLateNamesTheRankToWhichTheWaitsLead) {
+  for (const HostLayout& hosts : {HostLayout{3}, HostLayout{2, 1}, HostLayout{1, 1, 1}}) {
+    with_a_chain(hosts, [](ProcessGroup& group) {
+      float data = 0;
+      group.recv(&data, 1, kFloat, 1, 7).wait();
+    });
+  }
+}
+
+TEST(Inbox, ASendThatIsLateNamesTheRankToWhichTheWaitsLead) {
+  for (const HostLayout& hosts : {HostLayout{3}, HostLayout{1, 1, 1}}) {
+    with_a_chain(hosts, [](ProcessGroup& group) {
+      const std::vector<float> data(16 << 20);
+      group.send(data.data(), static_cast<int64_t>(data.size()), kFloat, 1, 7).wait();
+    });
+  }
+}
+
+TEST(Inbox, ACollectiveThatIsLateNamesTheRankForWhoseLetterOthersWait) {
+  with_a_chain(HostLayout{3}, [](ProcessGroup& group) { group.barrier(); });
 }
 
 }  // namespace

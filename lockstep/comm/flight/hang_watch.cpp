@@ -82,28 +82,42 @@ std::string hang_text(const GroupSpec& spec, const Overdue& call,
   return text + named(spec, late) + "; last operations: " + last_calls_text(theirs, late);
 }
 
-/// By whom the rank of `spec` is held up, as `calls` of `ranks` tell; empty: by whom it waits for.
-std::string held_up_text(const GroupSpec& spec, const std::vector<RankCalls>& calls,
-                         const std::vector<int>& ranks) {
-  const int rank = spec.world_ranks[static_cast<size_t>(spec.rank)];
-  return to_string(held_up(calls, ranks, rank, recorded_name(spec.name)));
+int64_t wall_ns() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
 }
 
-/// The same, of the ranks of `widest`, which are asked; empty also where that fails. `question`:
+/// By whom the rank of `spec` is held up, as `calls` of `ranks` tell; `peer`: for whose letter it
+/// has waited for `waited_ns`, or HangWatch::kAnyPeer.
+HeldUp held_up_in(const GroupSpec& spec, const std::vector<RankCalls>& calls,
+                  const std::vector<int>& ranks, int peer, int64_t waited_ns) {
+  if (peer >= 0 && peer < spec.size) {
+    const int awaited = spec.world_ranks[static_cast<size_t>(peer)];
+    return held_up_by(calls, ranks, awaited, wall_ns() - waited_ns);
+  }
+  const int rank = spec.world_ranks[static_cast<size_t>(spec.rank)];
+  return held_up(calls, ranks, rank, recorded_name(spec.name));
+}
+
+/// The same, of the ranks of `widest`, which are asked; nothing also where that fails. `question`:
 /// unique among those of this rank.
-std::string held_up_text(const GroupSpec& spec, const std::string& question,
-                         const GroupSpec& widest, std::chrono::milliseconds patience) {
+HeldUp held_up_in(const GroupSpec& spec, const std::string& question, const GroupSpec& widest,
+                  std::chrono::milliseconds patience, int peer, int64_t waited_ns) {
   try {
     const int rank = spec.world_ranks[static_cast<size_t>(spec.rank)];
     const auto token = fmt::format("{}.{}", rank, question);
     const auto news = news_of_all(widest, token, patience);
-    forget_news(widest, token);
-    return held_up_text(spec, news.calls, widest.world_ranks);
+    if (make_topology(widest.host_ids).num_hosts() > 1) forget_news(widest, token);
+    return held_up_in(spec, news.calls, widest.world_ranks, peer, waited_ns);
   } catch (const std::exception& error) {
     log_debug(fmt::format("{} cannot say who is held up by whom: {}", spec.rank_name(spec.rank),
                           error.what()));
-    return "";
+    return {};
   }
+}
+
+int64_t timeout_ns(const GroupSpec& spec) {
+  return std::chrono::nanoseconds(spec.timeout).count();
 }
 
 }  // namespace
@@ -141,25 +155,29 @@ void HangWatch::remove(uint16_t group) {
   if (groups_.erase(group) > 0) ended_.push_back(group);
 }
 
-Error HangWatch::explain(const GroupSpec& spec, const Error& error) {
+Error HangWatch::explain(const GroupSpec& spec, const Error& error, int peer) {
   if (error.code() != ErrorCode::kTimeout) return error;
-  const auto widest = widest_beside(spec);
-  if (!widest) return error;
   const auto question = fmt::format("ended.{}", ++explained_);
-  const auto why = held_up_text(spec, question, *widest, kOtherHostsAtEnd);
+  const auto why = to_string(
+      held_up_in(spec, question, *widest_with(spec), kOtherHostsAtEnd, peer, timeout_ns(spec)));
   return why.empty() ? error : Error(error.code(), why + "; " + error.what());
 }
 
-/// The largest group of this rank that has other members than `spec`; null: none.
-std::shared_ptr<const GroupSpec> HangWatch::widest_beside(const GroupSpec& spec) {
+std::string HangWatch::why_held_up(const GroupSpec& spec, int peer) {
+  const auto question = fmt::format("ended.{}", ++explained_);
+  const auto found =
+      held_up_in(spec, question, *widest_with(spec), kOtherHostsAtEnd, peer, timeout_ns(spec));
+  return found.roots.empty() ? "" : to_string(found);
+}
+
+/// The largest group of this rank, of several that of `spec`.
+std::shared_ptr<const GroupSpec> HangWatch::widest_with(const GroupSpec& spec) {
   MutexLock lock(mutex_);
-  bool is_alone = true;
-  std::shared_ptr<const GroupSpec> widest;
+  auto widest = std::make_shared<const GroupSpec>(spec);
   for (const auto& [number, group] : groups_) {
-    if (group->world_ranks != spec.world_ranks) is_alone = false;
-    if (!widest || group->size > widest->size) widest = group;
+    if (group->size > widest->size) widest = group;
   }
-  return is_alone ? nullptr : widest;
+  return widest;
 }
 
 void HangWatch::run() {
@@ -207,7 +225,7 @@ void HangWatch::report(const std::shared_ptr<const GroupSpec>& spec, const Overd
   claims_.push_back({spec, call.number, token});  // also where the store answers too late
   if (spec->store->hold(claim_key(*spec), token, kLifeTtl, watch_limit())) {
     const auto news = news_of_all(*spec, token, kOtherHosts);
-    const auto why = why_held_up(*spec, call, news);
+    const auto why = why_overdue(*spec, call, news);
     log_warn(hang_text(*spec, call, news.last) + (why.empty() ? "" : "; " + why));
     return;
   }
@@ -222,13 +240,15 @@ void HangWatch::report(const std::shared_ptr<const GroupSpec>& spec, const Overd
 }
 
 /// `news`: of the ranks of `spec`; those of a wider group are asked besides.
-std::string HangWatch::why_held_up(const GroupSpec& spec, const Overdue& call,
+std::string HangWatch::why_overdue(const GroupSpec& spec, const Overdue& call,
                                    const RankNews& news) {
-  const auto widest = widest_beside(spec);
-  if (!widest) return "";
-  if (widest->world_ranks == spec.world_ranks)
-    return held_up_text(spec, news.calls, spec.world_ranks);
-  return held_up_text(spec, fmt::format("waits.{}", call.number), *widest, kOtherHosts);
+  const auto widest = widest_with(spec);
+  const int peer = call.sequence == 0 ? call.peer : kAnyPeer;
+  if (widest->world_ranks == spec.world_ranks) {
+    return to_string(held_up_in(spec, news.calls, spec.world_ranks, peer, call.so_far_ns));
+  }
+  const auto question = fmt::format("waits.{}", call.number);
+  return to_string(held_up_in(spec, question, *widest, kOtherHosts, peer, call.so_far_ns));
 }
 
 /// Where a call that was told of has ended, the next one may be. A store that stalls is asked

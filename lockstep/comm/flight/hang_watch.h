@@ -36,9 +36,14 @@ class HangWatch {
   void remove(uint16_t group);
 
   /// `error`, which ended a call of `spec`'s group that this rank is in. Where its time was over
-  /// and the ranks that it waited for are themselves held up in other groups, with who holds them
-  /// up, first. Asks the other hosts, where there are any: up to a quarter of a second.
-  Error explain(const GroupSpec& spec, const Error& error);
+  /// and the ranks that it waited for are themselves held up in other calls, with who holds them
+  /// up, first. Asks the other hosts, where there are any: up to a quarter of a second. `peer`: of
+  /// point to point, its rank in the group.
+  Error explain(const GroupSpec& spec, const Error& error, int peer = kAnyPeer);
+  static constexpr int kAnyPeer = -1;
+  /// That alone, for a letter: "rank 2 holds up rank 1: ..."; empty where `peer` waits for nobody,
+  /// or ranks wait for each other, or nothing is known. Any thread.
+  std::string why_held_up(const GroupSpec& spec, int peer);
 
  private:
   explicit HangWatch(FlightRing& ring) : ring_(ring) {}
@@ -47,9 +52,9 @@ class HangWatch {
   void run();
   void look(const Groups& groups);
   void report(const std::shared_ptr<const GroupSpec>& spec, const Overdue& call);
-  std::string why_held_up(const GroupSpec& spec, const Overdue& call, const RankNews& news);
+  std::string why_overdue(const GroupSpec& spec, const Overdue& call, const RankNews& news);
   void take_back();
-  std::shared_ptr<const GroupSpec> widest_beside(const GroupSpec& spec);
+  std::shared_ptr<const GroupSpec> widest_with(const GroupSpec& spec);
 
   FlightRing& ring_;
   const uint32_t generation_ = fork_generation();

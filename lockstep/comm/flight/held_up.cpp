@@ -121,11 +121,15 @@ RankCalls calls_of(const FlightRecord& record, const std::string& state) {
   calls.computes = state == "running";
   for (const auto& [group, place] : record.memberships)
     calls.groups[group] = {place.rank, place.size, 0};
+  int64_t last_begun_ns = 0;
+  for (const FlightEntry& entry : record.entries)
+    last_begun_ns = std::max(last_begun_ns, entry.entered_ns);
   for (const FlightEntry& entry : record.entries) {
     const auto membership = calls.groups.find(entry.group);
     if (membership == calls.groups.end()) continue;
     membership->second.reached = std::max(membership->second.reached, entry.sequence);
-    if (entry.left_ns != 0 && (!entry.failed || entry.went_on)) continue;
+    const bool goes_on = entry.went_on && (entry.sequence != 0 || entry.left_ns < last_begun_ns);
+    if (entry.left_ns != 0 && (!entry.failed || goes_on)) continue;
     calls.open.push_back({entry.group, entry.sequence, entry.peer, to_string(entry),
                           entry.entered_ns, entry.left_ns, entry.waits});
   }
@@ -151,6 +155,14 @@ HeldUp held_up(const std::vector<RankCalls>& all, const std::vector<int>& ranks,
   found.roots = std::move(trail.roots);
   found.path = std::move(trail.path);
   return found;
+}
+
+HeldUp held_up_by(const std::vector<RankCalls>& all, const std::vector<int>& ranks, int awaited,
+                  int64_t since_ns) {
+  const Table table(all, ranks);
+  Trail trail(table, since_ns);
+  trail.visit(awaited);
+  return {{awaited}, std::move(trail.roots), std::move(trail.path)};
 }
 
 std::string to_string(const HeldUp& found) {

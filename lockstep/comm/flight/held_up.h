@@ -11,7 +11,8 @@
 
 namespace lockstep {
 
-/// A call that a rank is in, or was in when an error ended it.
+/// A call that a rank is in, or was in when an error ended it. So also a letter whose time was
+/// over, as long as the rank has begun nothing since.
 struct OpenCall {
   std::string group;
   uint64_t sequence = 0;   ///< 0: point to point.
@@ -60,6 +61,9 @@ struct HeldUp {
 /// ranks wait for each other, or for data.
 HeldUp held_up(const std::vector<RankCalls>& all, const std::vector<int>& ranks, int rank,
                const std::string& group);
+/// The same for a wait that is for `awaited`, a rank of the world, and began at `since_ns`.
+HeldUp held_up_by(const std::vector<RankCalls>& all, const std::vector<int>& ranks, int awaited,
+                  int64_t since_ns);
 
 /// What `found` adds to a text that names found.awaited: "" where they are the roots, else "rank 3
 /// holds up rank 0, which waits in all_reduce #4 (float32, 4 B) of group comm/1/ab.0 for rank 2,

@@ -1,6 +1,7 @@
 #include "lockstep/comm/flight/recorded_group.h"
 
 #include <algorithm>
+#include <type_traits>
 #include <utility>
 
 #include "lockstep/comm/flight/hang_watch.h"
@@ -77,21 +78,29 @@ class RecordedGroup : public GroupImpl {
   bool send(const void* data, const Envelope& letter, int destination,
             const Waiting& waiting) override {
     bool sent = false;
-    run({*this, waiting, "send", letter, destination},
-        [&] { sent = impl_->send(data, letter, destination, waiting); });
+    run(
+        {*this, waiting, "send", letter, destination},
+        [&](Entry& entry) {
+          sent = impl_->send(data, letter, destination, waiting);
+          if (!sent) entry.fails_alone();
+        },
+        destination);
     return sent;
   }
   bool receive(int source, LetterSink& sink, const Waiting& waiting) override {
     try {
       return impl_->receive(source, sink, waiting);
     } catch (const Error& error) {
-      throw with_last_calls(spec_, error);
+      throw with_last_calls(
+          spec_, error, [&](const Error& cause) { return watch_->explain(spec_, cause, source); });
     }
   }
   uint64_t recv_begins(const Envelope& wanted, int source, CallSite site) override {
     return ring_.enter(operation("recv", wanted, source, site));
   }
+  void recv_awaited(uint64_t number) override { ring_.wait_for(number); }
   void recv_ended(uint64_t number, uint8_t failed) override { ring_.leave(number, failed); }
+  std::string why_held_up(int peer) override { return watch_->why_held_up(spec_, peer); }
   std::shared_ptr<SharedBuffer> allocate(int64_t bytes, const Waiting& waiting) override {
     std::shared_ptr<SharedBuffer> buffer;
     run({*this, waiting, "allocate", bytes, DType::kUint8},
@@ -122,10 +131,18 @@ class RecordedGroup : public GroupImpl {
     Entry(RecordedGroup& group, const Waiting& waiting, const char* call, const Envelope& letter,
           int peer)
         : Entry(group.ring_, group.operation(call, letter, peer, waiting.site)) {}
-    ~Entry() { ring_.leave(number_, std::uncaught_exceptions() > exceptions_ ? failed_ : 0); }
+    ~Entry() {
+      const bool failed = failed_alone_ || std::uncaught_exceptions() > exceptions_;
+      ring_.leave(number_, failed ? failed_ : 0);
+    }
     Entry(const Entry&) = delete;
     Entry& operator=(const Entry&) = delete;
     void group_goes_on() { failed_ = 2; }
+    /// Also where no exception says so.
+    void fails_alone() {
+      failed_alone_ = true;
+      group_goes_on();
+    }
 
    private:
     Entry(FlightRing& ring, const FlightRing::Operation& operation)
@@ -134,18 +151,25 @@ class RecordedGroup : public GroupImpl {
     FlightRing& ring_;
     uint64_t number_;
     uint8_t failed_ = 1;
+    bool failed_alone_ = false;
     int exceptions_ = std::uncaught_exceptions();
   };
 
-  /// Runs `body` as the operation `entry`; its error says what every rank did last.
+  /// Runs `body` as the operation `entry`; its error says what every rank did last. `peer`: of
+  /// point to point.
   template <class Body>
-  void run(Entry entry /*lives as long as the call*/, const Body& body) {
+  void run(Entry entry /*lives as long as the call*/, const Body& body,
+           int peer = HangWatch::kAnyPeer) {
     try {
-      body();
+      if constexpr (std::is_invocable_v<Body, Entry&>) {
+        body(entry);
+      } else {
+        body();
+      }
     } catch (const Error& error) {
       if (is_harmless(error.code())) entry.group_goes_on();
-      throw with_last_calls(spec_, error,
-                            [this](const Error& cause) { return watch_->explain(spec_, cause); });
+      throw with_last_calls(
+          spec_, error, [&](const Error& cause) { return watch_->explain(spec_, cause, peer); });
     }
   }
 

@@ -191,6 +191,11 @@ uint64_t FlightRing::enter(const Operation& operation) {
   return number;
 }
 
+void FlightRing::wait_for(uint64_t number) {
+  FlightEvent& event = memory_->events[(number - 1) % kFlightEvents];
+  if (event.number.load(std::memory_order_relaxed) == number) event.waits = 1;
+}
+
 void FlightRing::leave(uint64_t number, uint8_t failed) {
   FlightEvent& event = memory_->events[(number - 1) % kFlightEvents];
   if (event.number.load(std::memory_order_relaxed) != number) return;  // long since overwritten

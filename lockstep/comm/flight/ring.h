@@ -66,6 +66,7 @@ class FlightRing {
   };
   /// Returns the event's number, for leave().
   uint64_t enter(const Operation& operation);
+  void wait_for(uint64_t number);               ///< From now on its caller waits for it.
   void leave(uint64_t number, uint8_t failed);  ///< FlightEvent::failed.
 
   /// The process ends, with this status.

@@ -50,6 +50,38 @@ TEST(HeldUp, NothingIsAddedWhereTheAwaitedRankIsTheOne) {
   EXPECT_EQ(to_string(found), "");
 }
 
+TEST(HeldUp, AWaitForOneRankLeadsOnFromThere) {
+  auto all = mesh();
+  all[0].open = {{"row0", 0, 1, "recv from 1", 150, 0, true}};
+  all[1].open = {{"col1", 0, 1, "recv from 1", 100, 900, true}};  // its time is over
+  all[2].open = {{"col0", 0, 0, "recv from 0", 100, 0, true}};
+  const auto found = held_up_by(all, first(4), 0, 120);
+  EXPECT_EQ(found.awaited, std::vector<int>{0});
+  EXPECT_EQ(found.roots, std::vector<int>{3});
+  EXPECT_EQ(found.path, (std::vector<Hold>{{0, "recv from 1 of group row0", 1},
+                                           {1, "recv from 1 of group col1", 3}}));
+  EXPECT_EQ(held_up_by(all, first(4), 0, 901).roots, std::vector<int>{1});
+  EXPECT_EQ(held_up_by(all, first(4), 3, 120).path, std::vector<Hold>{});
+}
+
+TEST(HeldUp, ALetterWhoseTimeIsOverCountsUntilTheRankBeginsAnythingElse) {
+  FlightRecord record;
+  record.memberships["w"] = {0, 2};
+  FlightEntry recv;
+  recv.group = "w";
+  recv.entered_ns = 100;
+  recv.left_ns = 900;
+  recv.failed = recv.went_on = true;
+  record.entries = {recv};
+  ASSERT_EQ(calls_of(record, "").open.size(), 1u);
+  FlightEntry send;
+  send.group = "w";
+  send.entered_ns = 950;
+  send.left_ns = 960;
+  record.entries.push_back(send);
+  EXPECT_TRUE(calls_of(record, "").open.empty());
+}
+
 TEST(HeldUp, ARankOfWhichThereIsNoWordMayBeTheOne) {
   auto all = mesh();
   all.pop_back();
