@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <string_view>
+
 #include "lockstep/comm/verdict.h"
 
 namespace lockstep {
@@ -11,6 +13,13 @@ constexpr auto kTellLimit = 1s;
 constexpr const char* kDestroyed = "this process group was destroyed";
 constexpr const char* kForked =
     "this process was forked from a rank; the rank's process groups are not the child's to use";
+
+/// "barrier at trainer.cpp:88"
+std::string told(const char* call, CallSite site) {
+  if (site.file == nullptr || site.line == 0) return call;
+  const std::string_view file = site.file;
+  return fmt::format("{} at {}:{}", call, file.substr(file.rfind('/') + 1), site.line);
+}
 
 }  // namespace
 
@@ -146,6 +155,18 @@ void GroupCore::remember(const Error& error) {
   failure_ = CarriedError{error.code(), error.what()};
   has_failed_.store(true, std::memory_order_release);
   failure_->raise();
+}
+
+void GroupCore::throw_in_use(const char* call, CallSite site) const {
+  const char* const other = used_by_.load(std::memory_order_relaxed);
+  const CallSite there{used_at_file_.load(std::memory_order_relaxed),
+                       used_at_line_.load(std::memory_order_relaxed)};
+  throw Error(
+      ErrorCode::kInvalidArgument,
+      fmt::format("{}: another thread of {} is in {} of the same group, '{}': one thread at "
+                  "a time calls a group's collectives; give each thread a group of its own",
+                  told(call, site), spec_.rank_name(spec_.rank),
+                  other == nullptr ? "a collective" : told(other, there), spec_.name));
 }
 
 Work GroupCore::failed_work(CarriedError failure) {

@@ -39,17 +39,21 @@ class GroupCore : private Family::Member {
   const std::string& backend() const { return backend_; }
   const std::string& device() const { return device_; }
 
-  /// Runs `body(impl, waiting)` as a collective of `bytes`, called at `site`. Throws if the group
-  /// has failed before; what `body` throws goes to Work::wait().
+  /// Runs `body(impl, waiting)` as the collective `call` of `bytes`, called at `site`. Throws if
+  /// the group has failed before, and kInvalidArgument while another thread is in a blocking call;
+  /// what `body` throws goes to Work::wait(). `call` is kept as long as the program runs.
   template <class Body>
-  Work collective(int64_t bytes, const CollectiveOptions& options, CallSite site, Body body) {
+  Work collective(const char* call, int64_t bytes, const CollectiveOptions& options, CallSite site,
+                  Body body) {
     throw_if_failed();
     const bool async = options.async;
     const Waiting waiting{Deadline::after(spec_.timeout), !async, site, options.on_device};
     if (async || bytes > kInlineBytes) {
+      if (in_use_.load(std::memory_order_acquire)) throw_in_use(call, site);
       return Work(collectives_->push(
           [this, waiting, body = std::move(body)]() mutable { guarded(body, waiting); }));
     }
+    const InUse in_use(*this, call, site);
     collectives_->wait_idle();
     try {
       throw_if_failed();
@@ -60,10 +64,11 @@ class GroupCore : private Family::Member {
     }
   }
 
-  /// Runs `body` at once, in this thread, and throws what it throws.
+  /// The same at once, in this thread; throws what `body` throws.
   template <class Body>
-  void blocking(CallSite site, Body body) {
+  void blocking(const char* call, CallSite site, Body body) {
     throw_if_failed();
+    const InUse in_use(*this, call, site);
     collectives_->wait_idle();
     throw_if_failed();
     guarded(body, Waiting{Deadline::after(spec_.timeout), true, site});
@@ -82,6 +87,25 @@ class GroupCore : private Family::Member {
   int count_subgroup(const std::vector<int>& ranks);
 
  private:
+  /// A thread runs a collective itself. Two that did would each wait for what the other has taken,
+  /// and ranks would not know the order.
+  class InUse {
+   public:
+    InUse(GroupCore& core, const char* call, CallSite site) : core_(core) {
+      if (core.in_use_.exchange(true, std::memory_order_acquire)) core.throw_in_use(call, site);
+      core.used_by_.store(call, std::memory_order_relaxed);
+      core.used_at_file_.store(site.file, std::memory_order_relaxed);
+      core.used_at_line_.store(site.line, std::memory_order_relaxed);
+    }
+    ~InUse() { core_.in_use_.store(false, std::memory_order_release); }
+    InUse(const InUse&) = delete;
+    InUse& operator=(const InUse&) = delete;
+
+   private:
+    GroupCore& core_;
+  };
+  [[noreturn]] void throw_in_use(const char* call, CallSite site) const;
+
   template <class Body>
   void guarded(Body& body, const Waiting& waiting) {
     try {
@@ -112,6 +136,10 @@ class GroupCore : private Family::Member {
   const std::string device_;
   std::unique_ptr<GroupImpl> impl_;  // outlives the threads below; null after destroy()
 
+  std::atomic<bool> in_use_ = false;  // by InUse; the next three say where, for errors
+  std::atomic<const char*> used_by_ = nullptr;
+  std::atomic<const char*> used_at_file_ = nullptr;
+  std::atomic<uint32_t> used_at_line_ = 0;
   std::atomic<bool> given_up_ = false;    // with another group, whose loss all know
   Mutex failing_;                         // held by who finds out what the failure is
   std::atomic<bool> has_failed_ = false;  // set after failure_

@@ -136,7 +136,7 @@ ProcessGroup ProcessGroup::subgroup(const std::vector<int>& ranks) const {
 std::optional<ProcessGroup> ProcessGroup::split(int color, int key, CallSite site) const {
   std::vector<ColorKey> all(static_cast<size_t>(size()));
   const ColorKey own{std::max(color, kNoColor), key};
-  core_->blocking(site, [&](GroupImpl& impl, const Waiting& waiting) {
+  core_->blocking("split", site, [&](GroupImpl& impl, const Waiting& waiting) {
     impl.all_gather(&own, all.data(), 2, DType::kInt32, waiting);
   });
   const auto members = members_of_color(all, own.color);
@@ -149,13 +149,14 @@ void ProcessGroup::destroy() {
 }
 
 void ProcessGroup::barrier(CallSite site) {
-  core_->blocking(site, [](GroupImpl& impl, const Waiting& waiting) { impl.barrier(waiting); });
+  core_->blocking("barrier", site,
+                  [](GroupImpl& impl, const Waiting& waiting) { impl.barrier(waiting); });
 }
 
 std::shared_ptr<SharedBuffer> ProcessGroup::allocate(int64_t bytes, CallSite site) {
   if (bytes < 0) throw invalid(fmt::format("allocate: {} bytes", bytes));
   std::shared_ptr<SharedBuffer> buffer;
-  core_->blocking(site, [&](GroupImpl& impl, const Waiting& waiting) {
+  core_->blocking("allocate", site, [&](GroupImpl& impl, const Waiting& waiting) {
     buffer = impl.allocate(bytes, waiting);
   });
   return buffer;

@@ -96,8 +96,10 @@ class SharedBuffer {
 /// A fixed set of ranks that run collectives together. Copies are cheap and share the group.
 ///
 /// All ranks issue the same collectives in the same order; breaking that is an error (kMismatch or
-/// kTimeout), never a hang. One thread at a time per group. Buffers belong to the collective until
-/// Work::wait() returns. `count` is in elements; every pointer may be any memory of this process.
+/// kTimeout), never a hang. One thread at a time per group; who calls while another thread is in a
+/// blocking call gets kInvalidArgument, and that call goes on. Buffers belong to the collective
+/// until Work::wait() returns. `count` is in elements; every pointer may be any memory of this
+/// process.
 ///
 /// Sums have one order, unless GroupOptions name another back end than native: over ranks [lo, hi)
 /// it is sum[lo, mid) + sum[mid, hi) with mid = lo + the largest power of two below hi - lo, for

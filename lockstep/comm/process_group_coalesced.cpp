@@ -19,7 +19,7 @@ Work ProcessGroup::all_reduce_coalesced(std::span<const Buffer> buffers, DType d
   }
   check_op("all_reduce_coalesced", dtype, op, options);
   return core_->collective(
-      bytes, options, site,
+      "all_reduce_coalesced", bytes, options, site,
       [copies = std::vector<Buffer>(buffers.begin(), buffers.end()), dtype, op,
        factor = options.factor, &spec = core_->spec()](GroupImpl& impl, const Waiting& waiting) {
         lockstep::all_reduce_coalesced(impl, spec, copies, dtype, op, factor, waiting);
@@ -35,7 +35,7 @@ Work ProcessGroup::all_gather_coalesced(std::span<const BufferPair> pairs, DType
     check_buffer("all_gather_coalesced", pair.out, pair.count, dtype, size());
     bytes += pair.count * size_of(dtype) * size();
   }
-  return core_->collective(bytes, options, site,
+  return core_->collective("all_gather_coalesced", bytes, options, site,
                            [copies = std::vector<BufferPair>(pairs.begin(), pairs.end()), dtype,
                             &spec = core_->spec()](GroupImpl& impl, const Waiting& waiting) {
                              lockstep::all_gather_coalesced(impl, spec, copies, dtype, waiting);
@@ -54,7 +54,7 @@ Work ProcessGroup::reduce_scatter_coalesced(std::span<const BufferPair> pairs, D
   }
   check_op("reduce_scatter_coalesced", dtype, op, options);
   return core_->collective(
-      bytes, options, site,
+      "reduce_scatter_coalesced", bytes, options, site,
       [copies = std::vector<BufferPair>(pairs.begin(), pairs.end()), dtype, op,
        factor = options.factor, &spec = core_->spec()](GroupImpl& impl, const Waiting& waiting) {
         lockstep::reduce_scatter_coalesced(impl, spec, copies, dtype, op, factor, waiting);

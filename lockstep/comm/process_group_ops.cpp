@@ -21,9 +21,10 @@ void check_peer(const char* call, const char* what, int peer, const GroupSpec& s
 Work start_exchange(GroupCore& core, Exchange exchange, const void* in, void* out,
                     const CollectiveOptions& options, CallSite site) {
   check_memory(to_string(exchange.kind), options, core.device());
-  const int64_t bytes = exchange.bytes();  // before it is moved from
+  const int64_t bytes = exchange.bytes();                    // before it is moved from
+  const char* const call = to_string(exchange.kind).data();  // a literal
   return core.collective(
-      bytes, options, site,
+      call, bytes, options, site,
       [exchange = std::move(exchange), in, out](GroupImpl& impl, const Waiting& waiting) {
         impl.exchange(exchange, in, out, waiting);
       });
@@ -54,7 +55,7 @@ Work ProcessGroup::all_reduce(void* data, int64_t count, DType dtype, ReduceOp o
   check_buffer("all_reduce", data, count, dtype);
   check_op("all_reduce", dtype, op, options);
   const double factor = options.factor;
-  return core_->collective(count * size_of(dtype), options, site,
+  return core_->collective("all_reduce", count * size_of(dtype), options, site,
                            [=](GroupImpl& impl, const Waiting& waiting) {
                              if (factor != 1) scale(data, data, count, dtype, factor);
                              impl.all_reduce(data, count, dtype, op, waiting);
@@ -66,7 +67,7 @@ Work ProcessGroup::broadcast(void* data, int64_t count, DType dtype, int root,
   check_memory("broadcast", options, device());
   check_buffer("broadcast", data, count, dtype);
   check_rank("broadcast", "root", root, size());
-  return core_->collective(count * size_of(dtype), options, site,
+  return core_->collective("broadcast", count * size_of(dtype), options, site,
                            [=](GroupImpl& impl, const Waiting& waiting) {
                              impl.broadcast(data, count, dtype, root, waiting);
                            });
@@ -77,7 +78,7 @@ Work ProcessGroup::all_gather(const void* in, void* out, int64_t count, DType dt
   check_memory("all_gather", options, device());
   check_buffer("all_gather", in, count, dtype, size());
   check_buffer("all_gather", out, count, dtype, size());
-  return core_->collective(count * size_of(dtype) * size(), options, site,
+  return core_->collective("all_gather", count * size_of(dtype) * size(), options, site,
                            [=](GroupImpl& impl, const Waiting& waiting) {
                              impl.all_gather(in, out, count, dtype, waiting);
                            });
@@ -90,7 +91,7 @@ Work ProcessGroup::reduce_scatter(const void* in, void* out, int64_t count, DTyp
   check_buffer("reduce_scatter", out, count, dtype, size());
   check_op("reduce_scatter", dtype, op, options);
   const double factor = options.factor;
-  return core_->collective(count * size_of(dtype) * size(), options, site,
+  return core_->collective("reduce_scatter", count * size_of(dtype) * size(), options, site,
                            [=, all = count * size()](GroupImpl& impl, const Waiting& waiting) {
                              const Scaled scaled(in, all, dtype, factor);
                              impl.reduce_scatter(scaled.data(), out, count, dtype, op, waiting);
@@ -104,7 +105,7 @@ Work ProcessGroup::reduce(void* data, int64_t count, DType dtype, ReduceOp op, i
   check_rank("reduce", "root", root, size());
   check_op("reduce", dtype, op, options);
   const bool copies = options.factor != 1 && rank() != root;
-  return core_->collective(count * size_of(dtype), options, site,
+  return core_->collective("reduce", count * size_of(dtype), options, site,
                            [=, factor = options.factor](GroupImpl& impl, const Waiting& waiting) {
                              if (!copies && factor != 1) scale(data, data, count, dtype, factor);
                              // Data of another rank than root stays as it is, also where the
