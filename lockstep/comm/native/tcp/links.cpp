@@ -158,7 +158,8 @@ std::unique_ptr<Links::Link> Links::open(int peer, const OpHeader& now, Deadline
   link->readable = false;
   link->not_in_child.emplace(link->fd.get());
   watch(link->fd.get(), EPOLLOUT | EPOLLRDHUP, *link, Link::kOut);
-  watch(peers_->expect(peer), EPOLLIN, *link, Link::kArrival);
+  claim(*link);
+  if (!link->can_read()) watch(peers_->expect(peer), EPOLLIN, *link, Link::kArrival);
   return link;
 }
 

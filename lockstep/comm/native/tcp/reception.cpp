@@ -100,9 +100,16 @@ Reception::~Reception() {
 UniqueFd Reception::take(const Digest& group, int from) {
   const MutexLock lock(mutex_);
   const auto place = places_.find({group, from});
-  if (place == places_.end()) return {};
+  if (place == places_.end() || !place->second.socket) return {};
   place->second.not_in_child.reset();
-  return std::move(place->second.socket);
+  UniqueFd socket = std::move(place->second.socket);
+  places_.erase(place);
+  return socket;
+}
+
+void Reception::forget(const Digest& group, int from) {
+  const MutexLock lock(mutex_);
+  places_.erase({group, from});
 }
 
 int Reception::expect(const Digest& group, int from) {

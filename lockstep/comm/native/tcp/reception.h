@@ -48,8 +48,11 @@ class Reception {
 
   /// The connection that rank `from` made for `group`; none: it has not come yet, or was taken.
   UniqueFd take(const Digest& group, int from);
-  /// Readable, for poll(2), when take() has something, or had. Open until end(). Errors: kIo.
+  /// Readable, for poll(2), when take() has something. Open until that takes it, or forget() or
+  /// end(). Errors: kIo.
   int expect(const Digest& group, int from);
+  /// What came of `from` for `group` is closed, and not expected any more.
+  void forget(const Digest& group, int from);
   /// Nothing is kept for `group` any more: who comes, or came, finds the connection closed.
   void end(const Digest& group);
   /// Why the last stranger was refused: "; last connection refused: WHY", or "".

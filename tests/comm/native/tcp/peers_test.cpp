@@ -8,6 +8,8 @@
 #include <sys/socket.h>
 #include <time.h>
 
+#include <filesystem>
+#include <iterator>
 #include <memory>
 #include <thread>
 
@@ -212,6 +214,25 @@ TEST(Peers, ConnectionsWaitForTheirGroup) {
   EXPECT_FALSE(one->take(0)) << "it was taken";
   one.reset();
   EXPECT_EQ(error_of([&] { zero.connect(1, Deadline::after(20s)); }).code(), ErrorCode::kPeerLost);
+}
+
+int num_descriptors() {
+  const std::filesystem::directory_iterator all("/proc/self/fd");
+  return static_cast<int>(std::distance(begin(all), end(all)));
+}
+
+TEST(Peers, WhatToldOfAConnectionIsClosedWithoutIt) {
+  Ranks ranks(2);
+  const int before = num_descriptors();
+  const int told = ranks[1].expect(0);
+  EXPECT_EQ(num_descriptors(), before + 1);
+  UniqueFd sent = ranks[0].connect(1, Deadline::after(20s));
+  EXPECT_TRUE(await_readable(told, Deadline::after(20s), {}));
+  UniqueFd taken = ranks[1].take(0);
+  EXPECT_EQ(num_descriptors(), before + 2) << "the two ends";
+  sent.reset();
+  taken.reset();
+  EXPECT_EQ(num_descriptors(), before);
 }
 
 TEST(Peers, WhoConnectsCanBeInterrupted) {
