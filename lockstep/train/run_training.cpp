@@ -2,7 +2,6 @@
 #include <unistd.h>
 
 #include <chrono>
-#include <csignal>
 #include <filesystem>
 
 #include "lockstep/base/file.h"
@@ -263,16 +262,8 @@ StopReason fit_and_draw(Trainer& trainer, TrainingLog& log, Events& events,
 }
 
 int exit_status_of(StopReason reason) {
-  switch (reason) {
-    case StopReason::kSigterm:
-      return 128 + SIGTERM;
-    case StopReason::kSigint:
-      return 128 + SIGINT;
-    case StopReason::kEpochsDone:
-    case StopReason::kMaxSteps:
-      break;
-  }
-  return 0;
+  const int signal = signal_of(reason);
+  return signal == 0 ? 0 : 128 + signal;
 }
 
 /// From the first step to what the log says last.

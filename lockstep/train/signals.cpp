@@ -13,7 +13,7 @@ constexpr int64_t kSameSignal = 500;  // milliseconds
 
 volatile sig_atomic_t noted = 0;
 std::atomic<int64_t> noted_at{0};
-struct sigaction old_term, old_int;
+struct sigaction old_term, old_int, old_hup;
 
 int64_t milliseconds_now() {
   timespec now{};
@@ -42,11 +42,14 @@ SignalWatch::SignalWatch() {
   action.sa_flags = SA_RESTART;
   sigaction(SIGTERM, &action, &old_term);
   sigaction(SIGINT, &action, &old_int);
+  sigaction(SIGHUP, nullptr, &old_hup);
+  if (old_hup.sa_handler != SIG_IGN) sigaction(SIGHUP, &action, nullptr);
 }
 
 SignalWatch::~SignalWatch() {
   sigaction(SIGTERM, &old_term, nullptr);
   sigaction(SIGINT, &old_int, nullptr);
+  sigaction(SIGHUP, &old_hup, nullptr);
 }
 
 int SignalWatch::pending() const {

@@ -2,10 +2,11 @@
 
 namespace lockstep {
 
-/// While it lives, SIGTERM and SIGINT are only noted, so that a step can be finished and saved. Who
-/// presses Ctrl-C again does not want to wait: a SIGINT half a second or more after the first
-/// signal does what it did before (ends the process). Sooner it counts as the same one: launchers
-/// and terminals may each send it. One at a time in a process.
+/// While it lives, SIGTERM, SIGINT and SIGHUP (the terminal was closed) are only noted, so that a
+/// step can be finished and saved. Who presses Ctrl-C again does not want to wait: a SIGINT half a
+/// second or more after the first signal does what it did before (ends the process). Sooner it
+/// counts as the same one: launchers and terminals may each send it. A SIGHUP that was ignored
+/// before (nohup) stays so. One at a time in a process.
 class SignalWatch {
  public:
   SignalWatch();
@@ -13,7 +14,7 @@ class SignalWatch {
   SignalWatch(const SignalWatch&) = delete;
   SignalWatch& operator=(const SignalWatch&) = delete;
 
-  /// SIGTERM, SIGINT, or 0: the first that came.
+  /// SIGTERM, SIGINT, SIGHUP, or 0: the first that came.
   int pending() const;
 };
 

@@ -69,7 +69,7 @@ struct TrainerParts {
   BatchSource&
       loader;  ///< Of batches that hold a part for each of the rank's shards, laid in turn.
   std::span<DistributedSampler> samplers;  ///< One for each of the rank's shards.
-  std::function<int()> pending_signal;     ///< SIGTERM, SIGINT or 0; see SignalWatch.
+  std::function<int()> pending_signal;     ///< See SignalWatch::pending().
   MasterWeights* masters = nullptr;        ///< Of the model; amp_level O2 and O3 have them.
   Ema* ema = nullptr;                      ///< Of what is saved; train.ema has it.
 };
@@ -85,7 +85,9 @@ AccumulationSlot accumulation_slot(int64_t index, int64_t steps_per_epoch, int64
 /// A run whose optimizer steps are left out so often, one after the other, has diverged.
 constexpr int kMaxDropsInARow = 100;
 
-enum class StopReason { kEpochsDone, kMaxSteps, kSigterm, kSigint };
+enum class StopReason { kEpochsDone, kMaxSteps, kSigterm, kSigint, kSighup };
+/// The signal that it was; 0 for none.
+int signal_of(StopReason reason);
 
 /// Runs epochs of micro-steps: batch, forward, backward; after gradient_accumulation_steps of them
 /// one optimizer step, with the gradient of the mean over all their samples on all ranks. The last
@@ -100,9 +102,9 @@ enum class StopReason { kEpochsDone, kMaxSteps, kSigterm, kSigint };
 /// Batches are copied to the device of the model's parameters, which computes; see
 /// compute_device.h. Dropout on CUDA draws from that device's generator, seeded in the same way.
 ///
-/// Every rank runs the same steps and agrees, once a micro-step, on loss and signals: SIGTERM or
-/// SIGINT on any rank ends the run on all of them after the optimizer step under way.
-/// With a loss_scaler, or drop_overflow_update, each optimizer step asks whether all averaged
+/// Every rank runs the same steps and agrees, once a micro-step, on loss and signals:
+/// SIGTERM, SIGINT or SIGHUP on any rank ends the run on all of them after the optimizer step under
+/// way. With a loss_scaler, or drop_overflow_update, each optimizer step asks whether all averaged
 /// gradients are finite; all ranks agree on the answer, in the reduction above. One that is not, or
 /// whose loss is not, is left out (see drops_overflows()): weights, optimizer state, the
 /// learning-rate schedule and, where the loss was no number, buffers stay where they are, the loss

@@ -24,6 +24,21 @@ double in_seconds(Clock::duration time) {
 
 }  // namespace
 
+int signal_of(StopReason reason) {
+  switch (reason) {
+    case StopReason::kSigterm:
+      return SIGTERM;
+    case StopReason::kSigint:
+      return SIGINT;
+    case StopReason::kSighup:
+      return SIGHUP;
+    case StopReason::kEpochsDone:
+    case StopReason::kMaxSteps:
+      break;
+  }
+  return 0;
+}
+
 /// Two small reductions a micro-step, at once: the mean loss and what the task logged, which
 /// signals, overflows and faults came anywhere, and which rank was longest in no collective since
 /// the last ones.
@@ -33,8 +48,9 @@ Trainer::Agreed Trainer::agree(const Losses& own, bool overflow, const Batch& ba
   const double loss = tree_sum(own.losses);
   const int signal = parts_.pending_signal();
   std::vector<double> sums = {loss,
-                              signal == SIGTERM ? 1.0 : 0.0,
-                              signal == SIGINT ? 1.0 : 0.0,
+                              static_cast<double>(signal == SIGTERM),
+                              static_cast<double>(signal == SIGINT),
+                              static_cast<double>(signal == SIGHUP),
                               overflow ? 1.0 : 0.0,
                               static_cast<double>(batch.faults.size()),
                               static_cast<double>(batch.remarks.size())};
@@ -53,13 +69,14 @@ Trainer::Agreed Trainer::agree(const Losses& own, bool overflow, const Batch& ba
     if (!drops_overflows(config())) report_divergence(loss);
     bad_loss_ = true;
   }
+  if (sums[3] > 0) pending_stop_ = StopReason::kSighup;
   if (sums[1] > 0) pending_stop_ = StopReason::kSigterm;
   if (sums[2] > 0) pending_stop_ = StopReason::kSigint;
   Agreed agreed{sums[0] / shards().total,
                 {},
-                sums[3] > 0 || bad_loss_,
-                static_cast<int64_t>(sums[4]),
+                sums[4] > 0 || bad_loss_,
                 static_cast<int64_t>(sums[5]),
+                static_cast<int64_t>(sums[6]),
                 split_waits({num_ranks(), sums.back(), slowest}, own_s, rank(),
                             together_s + in_seconds(together_ - begin))};
   for (size_t i = first_logged; i + 1 < sums.size(); ++i) {
@@ -70,8 +87,9 @@ Trainer::Agreed Trainer::agree(const Losses& own, bool overflow, const Batch& ba
 
 void Trainer::stop_if_signalled() {
   const int signal = parts_.pending_signal();
-  std::array<int32_t, 2> came = {signal == SIGTERM, signal == SIGINT};
+  std::array<int32_t, 3> came = {signal == SIGTERM, signal == SIGINT, signal == SIGHUP};
   group().all_reduce(came.data(), came.size(), DType::kInt32, ReduceOp::kSum).wait();
+  if (came[2] > 0) stop_ = StopReason::kSighup;
   if (came[0] > 0) stop_ = StopReason::kSigterm;
   if (came[1] > 0) stop_ = StopReason::kSigint;
 }

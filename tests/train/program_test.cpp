@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <pty.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -332,42 +333,104 @@ TEST_P(ProgramOf, TrainsEvaluatesAndSaysWhereThingsAre) {
       << again.out;
 }
 
-class ProgramEndedBy : public Program, public ::testing::WithParamInterface<std::pair<int, int>> {};
+/// Programs that run until a signal ends them.
+class EndlessProgram : public Program {
+ protected:
+  /// Becomes `lockstep ARGS`, in this test's folder. In a process that was forked for it.
+  [[noreturn]] void become(std::vector<std::string> args) const {
+    args.insert(args.begin(), lockstep_program());
+    args.insert(args.end(), {"train", "-c", "c.yaml", "-o", "scheduler.num_epochs=10000",
+                             "system.val_while_train=False"});
+    std::vector<char*> words;
+    for (auto& arg : args) words.push_back(arg.data());
+    words.push_back(nullptr);
+    if (chdir(folder_.path().c_str()) != 0) _exit(99);
+    execv(words[0], words.data());
+    _exit(127);
+  }
+  /// `on_hangup`: SIG_DFL or SIG_IGN, whatever this test was started with.
+  pid_t start(const std::vector<std::string>& args, sighandler_t on_hangup) const {
+    const pid_t pid = fork();
+    if (pid != 0) return pid;
+    ::signal(SIGHUP, on_hangup);
+    if (std::freopen((folder_ / "stdout.txt").c_str(), "w", stdout) == nullptr) _exit(98);
+    if (std::freopen((folder_ / "stderr.txt").c_str(), "w", stderr) == nullptr) _exit(97);
+    become(args);
+  }
+  /// Until its metrics have grown beyond `bytes`. Returns their size.
+  size_t wait_for_steps(size_t bytes = 0) const {
+    const auto deadline = Deadline::after(60s);
+    while (!deadline.passed() && (!fs::exists(metrics()) || fs::file_size(metrics()) <= bytes)) {
+      std::this_thread::sleep_for(20ms);
+    }
+    return fs::file_size(metrics());
+  }
+  static int exit_code_of(pid_t pid) {
+    int status = 0;
+    waitpid(pid, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  }
+  fs::path metrics() const { return folder_ / "out/metrics.jsonl"; }
+  void expect_last_step_is_saved() const {
+    EXPECT_EQ(fs::read_symlink(folder_ / "out/latest").string(),
+              fmt::format("step_{:06}", read_metrics(metrics()).back().step));
+  }
+};
+
+class ProgramEndedBy : public EndlessProgram,
+                       public ::testing::WithParamInterface<std::pair<int, int>> {};
 INSTANTIATE_TEST_SUITE_P(Signals, ProgramEndedBy,
-                         ::testing::Values(std::pair{SIGTERM, 143}, std::pair{SIGINT, 130}));
+                         ::testing::Values(std::pair{SIGTERM, 143}, std::pair{SIGINT, 130},
+                                           std::pair{SIGHUP, 129}));
 
 TEST_P(ProgramEndedBy, FinishesTheStepAndSaves) {
   const auto [signal, exit_code] = GetParam();
-  const pid_t pid = fork();
-  if (pid == 0) {
-    const auto program = lockstep_program();
-    if (chdir(folder_.path().c_str()) != 0) _exit(99);
-    if (std::freopen("stdout.txt", "w", stdout) == nullptr) _exit(98);
-    if (std::freopen("stderr.txt", "w", stderr) == nullptr) _exit(97);
-    execl(program.c_str(), "lockstep", "run", "--nproc_per_node", "2", "--", program.c_str(),
-          "train", "-c", "c.yaml", "-o", "scheduler.num_epochs=10000",
-          "system.val_while_train=False", nullptr);
-    _exit(127);
-  }
-  const auto deadline = Deadline::after(60s);
-  const auto metrics = folder_ / "out/metrics.jsonl";
-  while (!deadline.passed() && (!fs::exists(metrics) || fs::file_size(metrics) == 0)) {
-    std::this_thread::sleep_for(20ms);
-  }
+  const pid_t pid = start({"run", "--nproc_per_node", "2", "--", lockstep_program()}, SIG_DFL);
+  wait_for_steps();
   kill(pid, signal);
-  int status = 0;
-  waitpid(pid, &status, 0);
-  ASSERT_TRUE(WIFEXITED(status));
-  EXPECT_EQ(WEXITSTATUS(status), exit_code) << bytes("stderr.txt");
-  const auto step = read_metrics(metrics).back().step;
-  EXPECT_EQ(fs::read_symlink(folder_ / "out/latest").string(),
-            "step_" + std::string(6 - std::to_string(step).size(), '0') + std::to_string(step));
+  EXPECT_EQ(exit_code_of(pid), exit_code) << bytes("stderr.txt");
+  expect_last_step_is_saved();
+  const auto step = read_metrics(metrics()).back().step;
   EXPECT_NE(bytes("out/log_1.txt").find("lockstep.train"), std::string::npos);
   const auto more = train("-o model.resume=True system.val_while_train=False train.max_steps=" +
                               std::to_string(step + 1) + " scheduler.num_epochs=10000",
                           2);
   EXPECT_EQ(more.status, 0) << more.err;
-  EXPECT_EQ(read_metrics(metrics).back().step, step + 1);
+  EXPECT_EQ(read_metrics(metrics()).back().step, step + 1);
+}
+
+class ProgramOnATerminal : public EndlessProgram, public ::testing::WithParamInterface<int> {};
+INSTANTIATE_TEST_SUITE_P(Ranks, ProgramOnATerminal, ::testing::Values(1, 2));
+
+TEST_P(ProgramOnATerminal, SavesWhenThatIsClosed) {
+  int terminal = -1;
+  const pid_t pid = forkpty(&terminal, nullptr, nullptr, nullptr);
+  if (pid == 0) {
+    ::signal(SIGHUP, SIG_DFL);
+    if (GetParam() == 1) become({});
+    become({"run", "--nproc_per_node", "2", "--", lockstep_program()});
+  }
+  std::thread reader([&] {  // a terminal that nobody reads is full at some time
+    char bytes[4096];
+    while (read(terminal, bytes, sizeof bytes) > 0 && !fs::exists(metrics())) continue;
+  });
+  wait_for_steps();
+  reader.join();
+  close(terminal);
+  EXPECT_EQ(exit_code_of(pid), 129) << bytes("out/log_0.txt");
+  expect_last_step_is_saved();
+  EXPECT_NE(bytes("out/log_0.txt").find("SIGHUP: stopped after step"), std::string::npos);
+}
+
+TEST_F(EndlessProgram, GoesOnUnderNohupWhenTheTerminalIsClosed) {
+  const pid_t pid = start({}, SIG_IGN);
+  const auto bytes_then = wait_for_steps();
+  kill(pid, SIGHUP);
+  const auto bytes_later = wait_for_steps(bytes_then);  // of the step that was under way
+  wait_for_steps(bytes_later);
+  kill(pid, SIGTERM);
+  EXPECT_EQ(exit_code_of(pid), 143) << bytes("stderr.txt");
+  expect_last_step_is_saved();
 }
 
 TEST_F(Program, TheSameCommandGivesTheSameBitsAndKeepsEarlierResults) {

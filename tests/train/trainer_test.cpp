@@ -266,7 +266,8 @@ TEST(Trainer, NoFiniteLossNamesStepAndRank) {
 class Stop : public ::testing::TestWithParam<std::pair<int, StopReason>> {};
 INSTANTIATE_TEST_SUITE_P(Signals, Stop,
                          ::testing::Values(std::pair{SIGTERM, StopReason::kSigterm},
-                                           std::pair{SIGINT, StopReason::kSigint}));
+                                           std::pair{SIGINT, StopReason::kSigint},
+                                           std::pair{SIGHUP, StopReason::kSighup}));
 
 TEST_P(Stop, ASignalOnOneRankStopsAllAfterTheSameStep) {
   const auto [signal, reason] = GetParam();

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstring>
 
 #include "lockstep/checkpoint/module_state.h"
 #include "lockstep/checkpoint/training_checkpoint.h"
@@ -264,11 +265,10 @@ void Checkpoints::on_close(Trainer& trainer) {
 
 void Checkpoints::report_end(Trainer& trainer) {
   const auto& state = trainer.state();
-  const auto reason = trainer.stop_reason();
-  if (reason == StopReason::kSigterm || reason == StopReason::kSigint) {
-    log_.info(kTrainLogger,
-              fmt::format("{}: stopped after step {}, checkpoint saved.",
-                          reason == StopReason::kSigterm ? "SIGTERM" : "SIGINT", state.step));
+  const int signal = signal_of(trainer.stop_reason());
+  if (signal != 0) {
+    log_.info(kTrainLogger, fmt::format("SIG{}: stopped after step {}, checkpoint saved.",
+                                        ::sigabbrev_np(signal), state.step));
     return;
   }
   if (!state.best) {

@@ -52,8 +52,7 @@ void Evaluation::on_begin(Trainer& trainer) {
 }
 
 void Evaluation::on_epoch(Trainer& trainer, const EpochReport& report) {
-  const auto reason = trainer.stop_reason();
-  if (reason == StopReason::kSigterm || reason == StopReason::kSigint) return;
+  if (signal_of(trainer.stop_reason()) != 0) return;
   if (evaluates_after(trainer.config().system, report.epoch)) run(trainer);
 }
 

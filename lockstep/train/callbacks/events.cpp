@@ -17,6 +17,8 @@ std::string reason_text(StopReason reason) {
       return "SIGTERM";
     case StopReason::kSigint:
       return "SIGINT";
+    case StopReason::kSighup:
+      return "SIGHUP";
   }
   return "";
 }
