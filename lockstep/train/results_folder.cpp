@@ -94,7 +94,7 @@ fs::path move_earlier_results(const fs::path& given) {
   const fs::path dir = without_slash(given);
   if (!has_checkpoint(dir) && !fs::exists(dir / "metrics.jsonl")) return {};
   const bool has_name = dir.has_filename() && dir.filename() != "." && dir.filename() != "..";
-  if (!has_name) return move_contents(dir);
+  if (!has_name || fs::is_symlink(dir)) return move_contents(dir);
   const fs::path target = free_name(dir);
   std::error_code error;
   fs::rename(dir, target, error);

@@ -18,9 +18,10 @@ void check_results_folder(const std::filesystem::path& dir);
 std::optional<FolderLock> hold_results_folder(const std::filesystem::path& dir, Deadline deadline);
 
 /// An earlier run's results in `dir` are not mixed with a new one's, nor lost: the folder is moved
-/// to DIR.1 (.2, ...). One that cannot be moved, such as a mount point or ".", stays; the results
-/// in it, nothing else, are moved to DIR/earlier.1 (.2, ...). Returns where to, or nothing when
-/// there was no such run. Errors: kIo.
+/// to DIR.1 (.2, ...). One that cannot be moved, such as a mount point or ".", stays, and so does a
+/// symbolic link, which says on what disk results shall be; the results in it, nothing else, are
+/// moved to DIR/earlier.1 (.2, ...). Returns where to, or nothing when there was no such run.
+/// Errors: kIo.
 std::filesystem::path move_earlier_results(const std::filesystem::path& dir);
 
 /// Whether `checkpoint`, a folder of one, is one of those in `dir`, however the two are written.

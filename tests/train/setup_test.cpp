@@ -13,6 +13,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/file.h"
+#include "lockstep/base/folder.h"
 #include "lockstep/launch/identity.h"
 #include "lockstep/launch/own_cores.h"
 #include "lockstep/parallel/comm_hook.h"
@@ -74,6 +75,24 @@ TEST(MoveEarlierResults, AFolderThatCannotBeMovedIsEmptied) {
   EXPECT_TRUE(fs::exists("earlier.1"));
   EXPECT_EQ(move_earlier_results("."), "");
   fs::current_path(before);
+}
+
+// The link says where the results shall be, such as on another disk: it stays.
+TEST(MoveEarlierResults, AFolderThatIsALinkIsEmptied) {
+  const TempFolder dir;
+  for (const auto* name : {"link", "link/", "./link/."}) {
+    SCOPED_TRACE(name);
+    fs::remove_all(dir / "disk");
+    fs::remove(dir / "link");
+    fs::create_directory(dir / "disk");
+    fs::create_directory_symlink("disk", dir / "link");
+    make_checkpoint(dir / "link/step_000001", "{}");
+    EXPECT_EQ(move_earlier_results(dir / name), without_slash(dir / name) / "earlier.1");
+    EXPECT_TRUE(fs::is_symlink(dir / "link"));
+    EXPECT_TRUE(fs::exists(dir / "disk/earlier.1/step_000001/state.json"));
+    EXPECT_FALSE(fs::exists(dir / "disk/step_000001"));
+    EXPECT_FALSE(fs::exists(dir / "link.1"));
+  }
 }
 
 TEST(MorePadding, KeepsALastBatchFromBeingOneSample) {
