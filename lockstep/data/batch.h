@@ -58,6 +58,10 @@ class BatchSource {
   /// batch threw; then the epoch is over.
   virtual std::optional<Batch> next() = 0;
 
+  /// Whether next() would not wait. A trainer's ranks wait for the disk of one that is not ready
+  /// with a deadline of its own (train.disk_timeout_s); a source that cannot tell is ready.
+  virtual bool ready() const { return true; }
+
   /// Time that next() has waited for data since the source was made.
   virtual double wait_seconds() const = 0;
 };

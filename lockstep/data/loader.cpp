@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/reading_note.h"
 
 namespace lockstep {
 namespace {
@@ -61,6 +62,17 @@ void EpochBatches::start(EpochPlan plan) {
 void EpochBatches::follow(EpochPlan plan) {
   following_ = std::make_shared<const EpochPlan>(std::move(plan));
   batches_.follow(count(*following_), maker(following_));
+}
+
+std::optional<Batch> EpochBatches::next() {
+  try {
+    return batches_.next(Deadline::after(options_.timeout));
+  } catch (const Error& error) {
+    const auto file = longest_read();
+    if (error.code() != ErrorCode::kTimeout || file.empty()) throw;
+    throw Error(ErrorCode::kTimeout, fmt::format("{} after {} s, which is reading {}", error.what(),
+                                                 options_.timeout.count(), file));
+  }
 }
 
 Loader::Loader(std::shared_ptr<const ImageDataset> data, ImageTransform transform,

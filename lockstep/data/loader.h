@@ -51,7 +51,9 @@ class EpochBatches {
 
   void start(EpochPlan plan);   ///< As BatchSource.
   void follow(EpochPlan plan);  ///< As BatchSource.
-  std::optional<Batch> next() { return batches_.next(Deadline::after(options_.timeout)); }
+  /// Errors: kTimeout naming the file that is read.
+  std::optional<Batch> next();
+  bool ready() const { return batches_.ready(); }
   double wait_seconds() const { return batches_.wait_seconds(); }
 
  private:
@@ -78,6 +80,7 @@ class Loader final : public BatchSource {
   void follow(int64_t epoch, std::vector<int64_t> order) override;
   int64_t num_batches(int64_t num_samples) const override;
   std::optional<Batch> next() override { return batches_.next(); }
+  bool ready() const override { return batches_.ready(); }
   double wait_seconds() const override { return batches_.wait_seconds(); }
 
  private:

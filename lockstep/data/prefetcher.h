@@ -86,6 +86,12 @@ class Prefetcher {
     return std::exchange(slot.item, std::nullopt);
   }
 
+  /// Whether next() would not wait.
+  bool ready() const {
+    MutexLock lock(mutex_);
+    return taken_ == current_.end || slots_[index(taken_)].ready();
+  }
+
   /// Time that next() has waited so far, over all rounds.
   double wait_seconds() const {
     MutexLock lock(mutex_);

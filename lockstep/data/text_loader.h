@@ -30,6 +30,7 @@ class TextLoader final : public BatchSource {
   int64_t num_batches(int64_t num_samples) const override;
   /// Errors: those of TextReader::read() and make_text_batch().
   std::optional<Batch> next() override { return batches_.next(); }
+  bool ready() const override { return batches_.ready(); }
   double wait_seconds() const override { return batches_.wait_seconds(); }
 
  private:

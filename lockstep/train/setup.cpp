@@ -110,6 +110,11 @@ void check_classes(int64_t of_data, int64_t of_model) {
 
 namespace {
 
+/// Of a disk. Peers, which know who else is late, give up a little earlier.
+std::chrono::seconds read_limit(const Config& config) {
+  return std::chrono::seconds(config.train.disk_timeout_s + 10);
+}
+
 LoaderOptions loader_options(const LoaderConfig& config, int parts, int max_workers) {
   LoaderOptions options;
   options.batch_size = config.batch_size * parts;
@@ -137,7 +142,8 @@ DataParts make_data(const Config& config, const ShardRange& shards, bool trainin
   const auto& dataset = training ? config.train.dataset : config.eval->dataset;
   const auto& loader = training ? config.train.loader : config.eval->loader;
   const int64_t seed = config.system.seed;
-  const auto options = loader_options(loader, training ? shards.count : 1, max_workers);
+  auto options = loader_options(loader, training ? shards.count : 1, max_workers);
+  options.timeout = read_limit(config);
   DataParts parts;
   int64_t used = 0;
   if (config.model.type == ModelType::kCls) {

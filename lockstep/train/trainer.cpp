@@ -11,6 +11,7 @@
 #include "lockstep/parallel/sync_batch_norm.h"
 #include "lockstep/train/plan.h"
 #include "lockstep/train/resume.h"
+#include "lockstep/train/work_together.h"
 
 namespace lockstep {
 namespace {
@@ -126,12 +127,13 @@ void Trainer::run_epoch() {
   ddp_.train();
   ddp_.zero_grad();
   parts_.loader.start(state_.epoch, remaining_order());
+  all_have_data_ = false;
   read_ahead();
   const auto begin = Clock::now();
   while (!finished()) {
     const auto step_begin = Clock::now();
     const double waited = parts_.loader.wait_seconds();
-    const auto batch = parts_.loader.next();
+    const auto batch = next_batch();
     if (!batch) break;
     StepReport step = micro_step(*batch);
     step.data_wait_s = parts_.loader.wait_seconds() - waited;
@@ -150,6 +152,22 @@ void Trainer::run_epoch() {
   state_.epoch_loss = 0;
   part_ = {0, samples_a_shard_, 0};
   for (auto& callback : callbacks_) callback->on_epoch(*this, report);
+}
+
+/// Where any rank has none yet, the others know that it waits for its disk.
+std::optional<Batch> Trainer::next_batch() {
+  waited_for_data_s_ = 0;
+  if (all_have_data_) return parts_.loader.next();
+  const auto begin = Clock::now();
+  double own_s = 0;
+  std::optional<Batch> batch;
+  work_together(group(), "a batch of the training data is read",
+                std::chrono::seconds(config().train.disk_timeout_s), [&] {
+                  batch = parts_.loader.next();
+                  own_s = seconds_since(begin);
+                });
+  waited_for_data_s_ = seconds_since(begin) - own_s;
+  return batch;
 }
 
 /// This epoch's samples of this rank, without those that were taken before a resume.

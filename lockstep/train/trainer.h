@@ -175,6 +175,7 @@ class Trainer {
   std::vector<int64_t> remaining_order();
   std::vector<int64_t> dealt(int64_t epoch, int64_t taken, int64_t padding);
   void read_ahead();
+  std::optional<Batch> next_batch();
   AccumulationSlot slot_of_step() const;
   StepReport micro_step(const Batch& batch);
   struct Losses {  ///< Of this rank's shards.
@@ -231,6 +232,8 @@ class Trainer {
   /// Of synchronised batch norm's collectives, so far.
   std::shared_ptr<CollectiveTime> norm_time_ = std::make_shared<CollectiveTime>();
   WaitSums recent_waits_;
+  bool all_have_data_ = false;    // the next batch waits for no rank's disk
+  double waited_for_data_s_ = 0;  // for that of other ranks, in the step at hand
 };
 
 /// While it lives, the network has the values of its moving average, where there is one: to

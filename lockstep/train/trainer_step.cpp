@@ -65,7 +65,7 @@ StepReport Trainer::micro_step(const Batch& batch) {
   }
   const auto& timings = report.timings;
   const double together_s = (timings.comm_exposed + timings.buffers + timings.folding) / 1000 +
-                            norm_time_->seconds() - norm_begin_s;
+                            norm_time_->seconds() - norm_begin_s + waited_for_data_s_;
   const auto agreed = agree(losses, slot.last && gradients_overflow(), batch, together_s);
   report.waits = agreed.waits;
   report.loss = agreed.loss;

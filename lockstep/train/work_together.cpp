@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <exception>
 #include <vector>
 
@@ -10,6 +11,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/mutex.h"
 #include "lockstep/base/quiet_thread.h"
+#include "lockstep/base/reading_note.h"
 #include "lockstep/base/text.h"
 
 namespace lockstep {
@@ -47,6 +49,9 @@ class LifeSigns {
 
  private:
   enum class State { kBusy, kDone, kFailed };
+  enum Word : int64_t { kIsDone, kIsBusy, kHasWaitedEnough };
+  /// The end of a path, with zeros behind it.
+  using Path = std::array<char, 256>;
 
   void tell(State state) {
     const MutexLock lock(mutex_);
@@ -68,22 +73,38 @@ class LifeSigns {
   /// One round. Who failed has nothing more to say: the others find its end.
   bool all_are_done(State own) {
     if (own == State::kFailed) return true;
-    const int64_t busy = own == State::kBusy ? 1 : 0;
+    const int64_t word = own == State::kBusy  ? kIsBusy
+                         : deadline_.passed() ? kHasWaitedEnough
+                                              : kIsDone;
     std::vector<int64_t> all(static_cast<size_t>(group_.size()));
-    group_.all_gather(&busy, all.data(), 1, DType::kInt64).wait();
-    if (std::count(all.begin(), all.end(), 0) == group_.size()) return true;
-    if (!busy && deadline_.passed()) report_late(all);
-    return false;
+    group_.all_gather(&word, all.data(), 1, DType::kInt64).wait();
+    std::vector<int> late;
+    for (int rank = 0; rank < group_.size(); ++rank) {
+      if (all[static_cast<size_t>(rank)] == kIsBusy) late.push_back(rank);
+    }
+    if (late.empty()) return true;
+    if (std::count(all.begin(), all.end(), kHasWaitedEnough) == 0) return false;
+    end_waiting(own, late);
+    return true;
   }
 
-  [[noreturn]] void report_late(const std::vector<int64_t>& busy) const {
-    std::vector<int> late;
-    for (size_t rank = 0; rank < busy.size(); ++rank) {
-      if (busy[rank] != 0) late.push_back(static_cast<int>(rank));
+  /// All ranks say what they read; who is not late gives up.
+  void end_waiting(State own, const std::vector<int>& late) {
+    Path path{};
+    const std::string reading = longest_read();
+    const size_t kept = std::min(reading.size(), path.size() - 1);
+    std::copy(reading.end() - static_cast<ptrdiff_t>(kept), reading.end(), path.begin());
+    std::vector<Path> all(static_cast<size_t>(group_.size()));
+    group_.all_gather(path.data(), all.data(), std::ssize(path), DType::kInt8).wait();
+    if (own == State::kBusy) return;
+    std::string files;
+    for (const int rank : late) {
+      const std::string file = all[static_cast<size_t>(rank)].data();
+      if (!file.empty()) files += fmt::format("; rank {} is reading {}", rank, file);
     }
     throw Error(ErrorCode::kTimeout,
-                fmt::format("{}: rank {} is not done after {} s (train.disk_timeout_s)", what_,
-                            rank_list(late), limit_.count()));
+                fmt::format("{}: rank {} is not done after {} s (train.disk_timeout_s){}", what_,
+                            rank_list(late), limit_.count(), files));
   }
 
   ProcessGroup& group_;

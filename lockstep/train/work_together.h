@@ -14,8 +14,9 @@ namespace lockstep {
 /// several times a second, whether it is done. So a rank that died is still found out at once, and
 /// one that hangs as a whole within the group's timeout. `work` must not use the group.
 ///
-/// Errors: what `work` throws, on that rank; kTimeout on the others naming `what` and the ranks
-/// that are late; those of the group. Cost, when all are quick: a thread and one reduction.
+/// Errors: what `work` throws, on that rank; kTimeout on the others naming `what`, the ranks that
+/// are late and the file that each is reading (see ReadingNote); those of the group. Cost, when all
+/// are quick: a thread and one reduction.
 void work_together(ProcessGroup& group, const std::string& what, std::chrono::seconds limit,
                    const std::function<void()>& work);
 

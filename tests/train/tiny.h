@@ -7,6 +7,7 @@
 #include <torch/utils.h>
 
 #include <atomic>
+#include <chrono>
 #include <cmath>
 #include <filesystem>
 #include <functional>
@@ -129,6 +130,7 @@ class WatchedSource final : public BatchSource {
     }
     return batch;
   }
+  bool ready() const override { return inner_.ready(); }
   double wait_seconds() const override { return inner_.wait_seconds(); }
 
  private:
@@ -164,6 +166,10 @@ struct TinyHooks {
   std::function<std::unique_ptr<Task>(const Config&)> task = make_task;
   std::filesystem::path ema_from{};  ///< Checkpoint whose moving average a run goes on with.
   std::function<void(Trainer&)> add_callbacks = [](Trainer&) {};
+  std::function<std::shared_ptr<const ImageDataset>(int rank)> data = [](int) {
+    return std::make_shared<const TinyData>();
+  };
+  std::chrono::seconds timeout{60};  ///< Of the group.
   std::function<int(int rank, int64_t step)> signal = [](int, int64_t) { return 0; };
 };
 
@@ -184,7 +190,7 @@ class Recorder final : public Callback {
 
 inline TinyRun run_tiny_rank(const World& world, const Config& config, const TinyHooks& hooks) {
   static std::mutex building;  // libtorch has one default generator
-  auto group = ProcessGroup::create(world, {.timeout = std::chrono::seconds(60)});
+  auto group = ProcessGroup::create(world, {.timeout = hooks.timeout});
   std::shared_ptr<TinyModel> model;
   {
     const std::lock_guard lock(building);
@@ -196,7 +202,7 @@ inline TinyRun run_tiny_rank(const World& world, const Config& config, const Tin
   const auto masters = make_masters(config.system.amp_level, *model);
   torch::nn::Module& weights = masters ? masters->module() : *model;
   const auto optimizer = make_optimizer(config.optimizer, weights);
-  auto data = std::make_shared<const TinyData>();
+  const auto data = hooks.data(world.rank);
   const ShardRange shards = shards_of(config, world);
   std::vector<DistributedSampler> samplers;
   for (int shard = shards.first; shard < shards.first + shards.count; ++shard) {

@@ -11,6 +11,7 @@
 #include <limits>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/reading_note.h"
 
 namespace lockstep::ocr {
 namespace {
@@ -62,6 +63,7 @@ void LineFile::scan(const std::function<void(const std::string& line, FileLine)>
 }
 
 std::string LineFile::read(FileLine place) const {
+  const ReadingNote note(name_);
   std::string line(place.size, '\0');
   size_t done = 0;
   while (done < line.size()) {

@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/reading_note.h"
 
 namespace lockstep::ocr {
 namespace {
@@ -167,6 +168,7 @@ std::optional<LmdbFile::Root> LmdbFile::read_root(std::string_view meta) {
 std::string LmdbFile::read_bytes(uint64_t offset, uint64_t size) const {
   const auto end = static_cast<uint64_t>(num_bytes_);
   if (offset > end || end - offset < size) corrupt(fmt::format("no byte {}", offset + size));
+  const ReadingNote note(name_);
   std::string bytes(size, '\0');
   for (size_t done = 0; done < size;) {
     const ssize_t got =

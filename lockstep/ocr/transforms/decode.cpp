@@ -10,6 +10,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/file.h"
+#include "lockstep/base/reading_note.h"
 #include "lockstep/ocr/transforms/image_frame.h"
 #include "lockstep/ocr/transforms/jpeg.h"
 #include "lockstep/ocr/transforms/png.h"
@@ -50,6 +51,7 @@ cv::Mat decode(Bytes bytes, const DecodeImage& options) {
 
 void decode_image(const DecodeImage& options, Sample& sample) {
   if (sample.encoded.empty()) {
+    const ReadingNote note(sample.source);
     const std::string bytes = read_file(sample.source, int64_t{1} << 30);
     sample.image = decode({reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()}, options);
   } else {

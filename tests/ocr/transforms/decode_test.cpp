@@ -1,10 +1,15 @@
 #include "lockstep/ocr/transforms/decode.h"
 
+#include <sys/stat.h>
 #include <zlib.h>
 
+#include <fstream>
 #include <random>
+#include <thread>
 
+#include "lockstep/base/deadline.h"
 #include "lockstep/base/file.h"
+#include "lockstep/base/reading_note.h"
 #include "lockstep/ocr/transforms/image_frame.h"
 #include "lockstep/ocr/transforms/png.h"
 #include "tests/data/errors.h"
@@ -42,6 +47,24 @@ std::vector<uint8_t> with_orientation(std::vector<uint8_t> jpeg, uint8_t orienta
                                      0,    0,    0, 0};
   jpeg.insert(jpeg.begin() + 2, exif.begin(), exif.end());
   return jpeg;
+}
+
+// Nobody writes to the pipe, as a disk that stalls.
+TEST(Decode, SaysWhichFileItWaitsFor) {
+  const testing::TempDir dir;
+  const auto pipe = dir.path() / "late.png";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  std::thread reader([&] {
+    Sample sample;
+    sample.source = pipe.string();
+    EXPECT_THROW(decode_image({}, sample), Error);
+  });
+  const auto deadline = Deadline::after(std::chrono::minutes(1));
+  while (longest_read().empty() && !deadline.passed()) std::this_thread::yield();
+  EXPECT_EQ(longest_read(), pipe.string());
+  std::ofstream(pipe) << "no picture";
+  reader.join();
+  EXPECT_EQ(longest_read(), "");
 }
 
 TEST(Decode, ReadsColoursAsAsked) {
