@@ -1,8 +1,10 @@
 #include "lockstep/train/evaluate.h"
 
 #include <ATen/core/grad_mode.h>
+#include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 
 #include "lockstep/amp/autocast.h"
@@ -39,20 +41,64 @@ std::optional<Sums> sum_over_batches(Model& model, BatchSource& loader, Task& ta
   return std::nullopt;
 }
 
-/// `shards`: of this rank; nothing when it was interrupted.
-std::optional<Sums> sum_over_shards(const std::optional<std::vector<Sums>>& shards, size_t size,
-                                    ProcessGroup& group) {
-  Sums values(size + 1);
-  for (size_t i = 0; i < size; ++i) {
+/// Why a rank could not judge its part, as it travels.
+struct Failure {
+  int32_t failed = 0;
+  ErrorCode code{};
+  std::array<char, 1000> text{};
+
+  void set(ErrorCode what, std::string_view why) {
+    failed = 1;
+    code = what;
+    std::copy_n(why.begin(), std::min(why.size(), text.size() - 1), text.begin());
+  }
+};
+
+/// What this rank has of its shards.
+struct Part {
+  std::vector<Sums> shards;
+  bool interrupted = false;
+  Failure failure;
+};
+
+/// Collective, when a rank has failed: the first of them is named.
+[[noreturn]] void throw_failure(const Failure& own, ProcessGroup& group) {
+  std::vector<Failure> all(static_cast<size_t>(group.size()));
+  group.all_gather(&own, all.data(), sizeof own, DType::kInt8).wait();
+  const auto first = std::find_if(all.begin(), all.end(), [](auto& one) { return one.failed; });
+  const auto rank = static_cast<int>(first - all.begin());
+  const std::string why = first->text.data();
+  throw EvaluationFailed(first->code,
+                         group.size() == 1 ? why : fmt::format("on rank {}: {}", rank, why));
+}
+
+std::optional<Sums> sum_over_shards(const Part& part, size_t size, ProcessGroup& group) {
+  Sums values(size + 2);
+  const bool complete = !part.interrupted && !part.failure.failed;
+  for (size_t i = 0; complete && i < size; ++i) {
     std::vector<double> entry;
-    for (const auto& shard : shards.value_or(std::vector<Sums>())) entry.push_back(shard[i]);
+    for (const auto& shard : part.shards) entry.push_back(shard[i]);
     values[i] = tree_sum(entry);
   }
-  values[size] = shards ? 0 : 1;
+  values[size] = part.interrupted ? 1 : 0;
+  values[size + 1] = part.failure.failed;
   group.all_reduce(values.data(), std::ssize(values), DType::kFloat64, ReduceOp::kSum).wait();
+  if (values[size + 1] > 0) throw_failure(part.failure, group);
   if (values[size] > 0) return std::nullopt;
-  values.pop_back();
+  values.resize(size);
   return values;
+}
+
+/// What `work` throws ends this rank's part alone.
+void judge(const std::function<void()>& work, Failure* failure) {
+  try {
+    work();
+  } catch (const Error& error) {
+    failure->set(error.code(), error.what());
+  } catch (const std::exception& error) {  // of libtorch, say
+    const std::string_view what = error.what();
+    failure->set(ErrorCode::kInternal, what.substr(0, what.find('\n')));  // without frames
+  }
 }
 
 }  // namespace
@@ -78,7 +124,7 @@ std::optional<EvalResult> evaluate(Model& model, BatchSource& loader,
   const bool was_training = model.is_training();
   broadcast_values(group, buffers_of(model));
   model.eval();
-  std::optional<std::vector<Sums>> shards(std::in_place);
+  Part part;
   EvalState state;
   for (const auto& sampler : samplers) state.samples += sampler.num_unpadded();
   const auto judged = [&](int64_t samples) {
@@ -86,17 +132,18 @@ std::optional<EvalResult> evaluate(Model& model, BatchSource& loader,
     state.elapsed = std::chrono::steady_clock::now() - begin;
     hooks.judged(state);
   };
-  for (const auto& sampler : samplers) {
+  const auto judge_shard = [&](const DistributedSampler& sampler) {
     loader.start(0, sampler.indices(), sampler.num_unpadded());
-    const auto sums = sum_over_batches(model, loader, task, level, hooks, judged);
-    if (!sums) {
-      shards.reset();
-      break;
-    }
-    shards->push_back(*sums);
+    auto sums = sum_over_batches(model, loader, task, level, hooks, judged);
+    part.interrupted = !sums;
+    if (sums) part.shards.push_back(std::move(*sums));
+  };
+  for (const auto& sampler : samplers) {
+    if (part.interrupted || part.failure.failed) break;
+    judge([&] { judge_shard(sampler); }, &part.failure);
   }
   model.train(was_training);
-  const auto sums = sum_over_shards(shards, task.num_sums() + 1, group);
+  const auto sums = sum_over_shards(part, task.num_sums() + 1, group);
   if (!sums) return std::nullopt;
   EvalResult result = task.result({sums->data(), task.num_sums()});
   result.faults = static_cast<int64_t>(sums->back());

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "lockstep/amp/amp_level.h"
+#include "lockstep/base/error.h"
 #include "lockstep/comm/process_group.h"
 #include "lockstep/models/model.h"
 #include "lockstep/observe/progress.h"
@@ -34,13 +35,19 @@ struct EvalHooks {
   int64_t max_batches = 0;  ///< Of each shard; 0: all. To try an evaluation out.
 };
 
+/// Thrown on all ranks when one could not judge its part: "no picture", of another rank "on rank 1:
+/// no picture". The group is as good as before.
+struct EvaluationFailed : Error {
+  using Error::Error;
+};
+
 /// Collective. Every rank reads its shards of the data, one after the other, and the sums of all
 /// are added in the tree's order: the counts are those of one process, whatever the number of ranks
 /// and the batch size, and the loss has the same bits for the same shards. The buffers of rank 0
 /// (batch norm's statistics) are given to all ranks first: one model is judged. Leaves the model in
 /// the mode (train or eval) in which it was. `level`: see forward_at().
 /// Once a rank is interrupted it reads no more, and no rank gets a result.
-/// Errors: those of the group, the task and the loader.
+/// Errors: those of the group; EvaluationFailed with those of the task and the loader.
 std::optional<EvalResult> evaluate(Model& model, BatchSource& loader,
                                    std::span<const DistributedSampler> samplers,
                                    ProcessGroup& group, Task& task, AmpLevel level = AmpLevel::kO0,

@@ -231,6 +231,10 @@ void Trainer::saved(const SavedCheckpoint& checkpoint) {
   for (auto& callback : callbacks_) callback->on_saved(*this, checkpoint);
 }
 
+void Trainer::evaluation_failed(const std::string& why) {
+  for (auto& callback : callbacks_) callback->on_evaluation_failed(*this, why);
+}
+
 void Trainer::evaluated(const EvalResult& result) {
   for (auto& callback : callbacks_) callback->on_evaluation(*this, result);
 }

@@ -46,6 +46,8 @@ class Callback {
   virtual void on_step(Trainer&, const StepReport&) {}        ///< After each micro-step.
   virtual void on_epoch(Trainer&, const EpochReport&) {}      ///< After each whole epoch.
   virtual void on_evaluation(Trainer&, const EvalResult&) {}  ///< See Trainer::evaluated().
+  /// See Trainer::evaluation_failed().
+  virtual void on_evaluation_failed(Trainer&, const std::string& why) { static_cast<void>(why); }
   /// On rank 0, soon after a checkpoint was written.
   virtual void on_saved(Trainer&, const SavedCheckpoint&) {}
   /// A sample of this rank could not be judged.
@@ -132,6 +134,8 @@ class Trainer {
 
   /// For the callback that evaluates: tells the others.
   void evaluated(const EvalResult& result);
+  /// It costs its figure, not the run.
+  void evaluation_failed(const std::string& why);
   void report_fault(const std::string& line);
   void report_judged(const EvalState& state);
   void saved(const SavedCheckpoint& checkpoint);

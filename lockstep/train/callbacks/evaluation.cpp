@@ -17,11 +17,13 @@ void Evaluation::run(Trainer& trainer) {
   hooks.fault = [&](const std::string& line) { trainer.report_fault(line); };
   hooks.judged = [&](const EvalState& state) { trainer.report_judged(state); };
   std::optional<EvalResult> result;
-  {
+  try {
     const ReportedWork work("evaluation");
     const AveragedWeights average(trainer);
     result = evaluate(trainer.model(), loader_, samplers_, trainer.group(), trainer.task(),
                       config.system.amp_level, hooks);
+  } catch (const EvaluationFailed& error) {
+    return trainer.evaluation_failed(error.what());
   }
   if (result) {
     trainer.evaluated(*result);

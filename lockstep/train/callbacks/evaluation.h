@@ -16,7 +16,8 @@ bool evaluates_after(const SystemConfig& config, int64_t epoch);
 /// epoch before its first step.
 ///
 /// Before the first step of a run one batch is judged on every rank, so that what cannot work is
-/// known before an epoch is spent. What it gives is dropped.
+/// known before an epoch is spent. What it gives is dropped. An evaluation that fails later costs
+/// its figure and a warning: neither the run, nor a run that would go on from there and fail again.
 /// Add it behind Checkpoints: weights are saved before they are judged.
 class Evaluation final : public Callback {
  public:

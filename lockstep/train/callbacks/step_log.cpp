@@ -127,6 +127,12 @@ void StepLog::on_fault(Trainer&, const std::string& line) {
   log_.write(Severity::kWarning, kDataLogger, line);
 }
 
+void StepLog::on_evaluation_failed(Trainer&, const std::string& why) {
+  log_.write(Severity::kWarning, kTrainLogger,
+             fmt::format("evaluation failed, and the run goes on without its figure: {}", why));
+  rate_.start(RateMeter::Clock::now());
+}
+
 void StepLog::on_judged(Trainer& trainer, const EvalState& state) {
   if (log_.progress().active()) log_.progress().update(to_progress(state, trainer.num_ranks()));
 }
