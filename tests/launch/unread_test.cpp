@@ -32,9 +32,10 @@ class UnreadEnd {
     if (::mkfifo(path_.c_str(), 0600) != 0) throw std::runtime_error("mkfifo " + path_);
     end_.reset(::open(path_.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
   }
-  /// `words` of lockstep, with both streams there.
-  std::vector<std::string> into(const std::vector<std::string>& words) const {
-    std::vector<std::string> all = {"/bin/sh", "-c", "exec \"$0\" \"$@\" >" + path_ + " 2>&1",
+  /// `words` of lockstep, with both streams there; `err`: standard error is that file.
+  std::vector<std::string> into(const std::vector<std::string>& words,
+                                const std::string& err = "&1") const {
+    std::vector<std::string> all = {"/bin/sh", "-c", "exec \"$0\" \"$@\" >" + path_ + " 2>" + err,
                                     built_program("lockstep")};
     all.insert(all.end(), words.begin(), words.end());
     return all;
@@ -136,6 +137,27 @@ TEST_P(Unread, WorkersThatDoNotEndAreKilledAllTheSame) {
     run.send(SIGINT);
     return run.wait(0s) == 128 + SIGINT;
   }));
+}
+
+// A batch system sends one SIGTERM, and waits no longer than it has said.
+TEST_P(Unread, OneSignalEndsAJobOfWhichMoreIsQueuedThanIsRead) {
+  const UnreadEnd end(path());
+  Launched both(end.into(shell(1, "seq 300000; exec sleep 600", {"--shutdown_timeout", "1"})));
+  ASSERT_TRUE(in_time([&] { return end.full(); }));
+  both.send(SIGTERM);
+  EXPECT_EQ(both.wait(), 128 + SIGTERM);
+}
+
+TEST_P(Unread, HowMuchIsDroppedInTheEndIsSaid) {
+  const UnreadEnd end(path());
+  const std::string err = folder_ / "err";
+  Launched run(end.into(shell(1, "seq 300000; exec sleep 600", {"--shutdown_timeout", "1"}), err));
+  ASSERT_TRUE(in_time([&] { return end.full(); }));
+  run.send(SIGTERM);
+  EXPECT_EQ(run.wait(), 128 + SIGTERM);
+  std::ifstream file(err);
+  const std::string said(std::istreambuf_iterator<char>(file), {});
+  EXPECT_TRUE(has(said, " of output were dropped: nobody read them")) << said;
 }
 
 }  // namespace

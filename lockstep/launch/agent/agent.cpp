@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "lockstep/base/counted.h"
 #include "lockstep/base/deadline.h"
 #include "lockstep/base/log.h"
 #include "lockstep/base/text.h"
@@ -30,6 +31,8 @@ enum AgentTag : uint64_t {
   kKnock = 19ULL << 32,
 };
 constexpr uint64_t kKindMask = ~0ULL << 32;
+/// After a signal output is passed on for the rest of the grace, and so long at least.
+constexpr std::chrono::seconds kReadAtLeast{5};
 /// A job that is over sooner is not listed: it should not wait for a disk.
 constexpr std::chrono::milliseconds kListedAfter{50};
 
@@ -385,6 +388,13 @@ void Agent::pass_on_error_file(const Failure& failure) const {
                   failure.status.signal != 0 ? -failure.status.signal : failure.status.code);
 }
 
+/// Whoever ended the job waits for that no longer than for the workers.
+std::optional<Deadline> Agent::read_by() const {
+  if (state_.stop_signal == 0) return std::nullopt;
+  const auto least = std::chrono::steady_clock::now() + kReadAtLeast;
+  return Deadline::at(std::max(state_.kill_at.value_or(least), least));
+}
+
 int Agent::finish() {
   kill_remaining_children({guard_->pid()});
   if (workers_) workers_->close_output();
@@ -400,7 +410,11 @@ int Agent::finish() {
   // Nothing runs any more, and there is no file to leave behind: from here on a signal ends this
   // program, also while nobody reads it.
   ::pthread_sigmask(SIG_SETMASK, &signals_->original_mask(), nullptr);
-  console_->drain();
+  const auto until = read_by();
+  if (const size_t bytes = console_->drain(until); bytes > 0) {
+    console_->put(2, fmt::format("lockstep run: {} of output were dropped: nobody read them",
+                                 counted(static_cast<int64_t>(bytes), "byte")));
+  }
   if (end_ && !end_->why_not_again.empty()) {
     console_->put(2, "lockstep run: no further restart: " + end_->why_not_again);
   }
@@ -409,14 +423,14 @@ int Agent::finish() {
   } else if (failure) {
     console_->put(2, report_of(*failure));
   }
-  console_->drain();
+  console_->drain(until);
   std::optional<ExitStatus> job;
   if (end_ && end_->failure) job = end_->failure->status;
   const int code = exit_code(state_, job);
   const std::string lost = console_->failure();
   if (lost.empty()) return code;
   console_->put(2, "lockstep run: error: " + lost + "; what the ranks printed is lost");
-  console_->drain();
+  console_->drain(until);
   return code == 0 ? 1 : code;
 }
 

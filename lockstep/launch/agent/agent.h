@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "lockstep/base/deadline.h"
 #include "lockstep/launch/agent/agent_state.h"
 #include "lockstep/launch/agent/console.h"
 #include "lockstep/launch/agent/guard.h"
@@ -58,6 +59,7 @@ class Agent {
   void act(const PublishGone& action);
   void act(const SayWaiting& action);
 
+  std::optional<Deadline> read_by() const;
   int finish();
   std::optional<Failure> first_failure() const;
   std::string report_of(const Failure& failure) const;

@@ -208,18 +208,41 @@ void Console::flush() {
   flush_all();
 }
 
-void Console::drain() {
+size_t Console::drop_queued() {
+  size_t dropped = 0;
+  for (Stream& stream : streams_) {
+    if (stream.lines.empty()) continue;
+    dropped += stream.bytes;
+    stream.broken = true;
+    stream.lines.clear();
+    stream.written = stream.bytes = 0;
+    stream.open = false;
+  }
+  return dropped;
+}
+
+size_t Console::drain(const std::optional<Deadline>& until) {
+  // Without the lock, where it waits: threads that log must not.
   while (true) {
     flush();
     const int fd = waiting_stream();
-    if (fd < 0) break;
-    writable(fd, -1);  // without the lock: threads that log must not wait
+    if (fd < 0 || (until && until->passed())) break;
+    writable(fd, until ? until->left_poll_ms() : -1);
   }
   std::array<std::shared_ptr<TerminalPump>, 2> pumps;
+  size_t dropped = 0;
   {
     const MutexLock lock(mutex_);
+    dropped = drop_queued();
     for (size_t i = 0; i < pumps.size(); ++i) pumps[i] = std::move(streams_[i].pump);
   }
+  for (size_t i = 0; until && i < pumps.size(); ++i) {
+    if (!pumps[i] || pumps[i]->finish(*until)) continue;
+    if (i == 0 || pumps[i] != pumps[0]) dropped += pumps[i]->unread();
+    const MutexLock lock(mutex_);
+    streams_[i].broken = true;  // a write would wait for who reads
+  }
+  return dropped;
 }
 
 int Console::waiting() const {

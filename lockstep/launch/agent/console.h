@@ -4,10 +4,12 @@
 #include <array>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "lockstep/base/deadline.h"
 #include "lockstep/base/mutex.h"
 #include "lockstep/base/unique_fd.h"
 #include "lockstep/launch/agent/output/recent_text.h"
@@ -60,8 +62,9 @@ class Console {
   void flush();
 
   /// Writes everything, waiting as long as it takes; other threads may go on logging. What is
-  /// written to a terminal afterwards waits for whoever reads it.
-  void drain();
+  /// written to a terminal afterwards waits for whoever reads it. `until`: what nobody has read by
+  /// then is dropped, and what is put on that stream afterwards too. Returns how many bytes were.
+  size_t drain(const std::optional<Deadline>& until = {});
 
   /// Of a stream with queued lines, for poll; -1: none.
   int waiting_stream() const;
@@ -99,6 +102,7 @@ class Console {
   void flush(Stream* stream) LOCKSTEP_REQUIRES(mutex_);
   void flush_all() LOCKSTEP_REQUIRES(mutex_);
   int waiting() const LOCKSTEP_REQUIRES(mutex_);
+  size_t drop_queued() LOCKSTEP_REQUIRES(mutex_);
   bool is_full() const LOCKSTEP_REQUIRES(mutex_);
 
   const ConsoleKind kind_;

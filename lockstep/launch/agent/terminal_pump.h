@@ -4,8 +4,10 @@
 // two bytes, has no room, one that does not sleep would try again and again.
 
 #include <atomic>
+#include <memory>
 #include <thread>
 
+#include "lockstep/base/deadline.h"
 #include "lockstep/base/unique_fd.h"
 
 namespace lockstep {
@@ -16,7 +18,7 @@ class TerminalPump {
  public:
   /// Errors: kIo (no descriptors).
   explicit TerminalPump(int terminal);
-  /// Returns when all bytes have been passed on, or a write has failed.
+  /// Returns when all bytes have been passed on, or a write has failed, or finish() gave up.
   ~TerminalPump();
   TerminalPump(const TerminalPump&) = delete;
   TerminalPump& operator=(const TerminalPump&) = delete;
@@ -24,15 +26,26 @@ class TerminalPump {
   /// Where to write. A write fails with EPIPE once the terminal has failed.
   int fd() const { return in_.get(); }
   /// errno of the write that failed; 0: none did.
-  int error() const { return error_; }
+  int error() const { return end_->error; }
+
+  /// No more is written. True once all has been passed on or a write has failed; false: not by
+  /// then. The thread is then left to sleep until the process ends. Call it once or, after true,
+  /// again.
+  bool finish(Deadline until);
+  /// Bytes that it has not begun to pass on.
+  size_t unread() const;
 
  private:
-  void pass_on();
+  /// What the thread works with, which may outlive this.
+  struct End {
+    int terminal = -1;
+    UniqueFd out;
+    std::atomic<int> error = 0;
+  };
+  static void pass_on(End* end);
 
-  const int terminal_;
   UniqueFd in_;
-  UniqueFd out_;  ///< The thread's.
-  std::atomic<int> error_ = 0;
+  std::shared_ptr<End> end_;
   std::thread thread_;
 };
 

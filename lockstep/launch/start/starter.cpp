@@ -62,15 +62,18 @@ class Starter {
       console_.flush();
       if (console_.broken() && !ending_) nobody_reads();
       // Who pages through the output may take long; agents wait for that too.
-      if (end_by_ && !console_.full() && Deadline::at(*end_by_).passed()) end_all();
+      const bool wait = console_.full() && stop_signal_ == 0;
+      if (end_by_ && !wait && Deadline::at(*end_by_).passed()) end_all();
     }
-    console_.drain();
+    std::optional<Deadline> until;
+    if (stop_signal_ != 0) until = Deadline::at(std::max(*end_by_, Deadline::after(5s).when()));
+    console_.drain(until);
     if (report_) {
       console_.put(2, report_text(*report_, static_cast<int>(hosts_.size()),
                                   console_.has_shown(2, report_->stderr_tail)));
     }
     if (!report_ && !trouble_.empty()) console_.put(2, "lockstep run: " + trouble_);
-    console_.drain();
+    console_.drain(until);
     return exit_code_;
   }
 
