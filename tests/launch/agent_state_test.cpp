@@ -160,6 +160,17 @@ TEST(AgentState, CodeAfterAForwardedSignal) {
   }
 }
 
+// As of any program in a pipe, however its workers end.
+TEST(AgentState, AnOutputThatNobodyReadsAnyMoreIsTheReasonOfTheEnd) {
+  for (const ExitStatus& end :
+       {ExitStatus{143, 0}, ExitStatus{0, SIGTERM}, ExitStatus{0, 0}, ExitStatus{5, 0}}) {
+    Play play(1);
+    EXPECT_EQ(play.tell(SignalCame{SIGPIPE}), "SIGPIPE told ");
+    play.goes(0, end);
+    EXPECT_EQ(play.code(), 128 + SIGPIPE);
+  }
+}
+
 TEST(AgentState, UserSignalsPassThrough) {
   Play play(1);
   EXPECT_EQ(play.tell(SignalCame{SIGUSR1}), "SIGUSR1 ");

@@ -139,6 +139,19 @@ TEST_P(Unread, WorkersThatDoNotEndAreKilledAllTheSame) {
   }));
 }
 
+TEST(LeftByItsReader, TheJobEndsAsAnyProgramDoes) {
+  std::vector<std::string> words = {
+      "/bin/sh", "-c", "{ \"$0\" \"$@\"; echo code $? >&2; } | head -1", built_program("lockstep")};
+  // `lockstep train` ends so on SIGTERM.
+  const auto run =
+      shell(2, "trap 'exit 143' TERM; while :; do echo step; sleep 0.05; done", {"--no_fold"});
+  words.insert(words.end(), run.begin(), run.end());
+  Launched pipe(words);
+  EXPECT_EQ(pipe.wait(), 0);
+  EXPECT_TRUE(has(pipe.err(), "code 141\n")) << pipe.err();
+  EXPECT_FALSE(has(pipe.err(), "lockstep")) << pipe.err();
+}
+
 // A batch system sends one SIGTERM, and waits no longer than it has said.
 TEST_P(Unread, OneSignalEndsAJobOfWhichMoreIsQueuedThanIsRead) {
   const UnreadEnd end(path());

@@ -146,6 +146,8 @@ void on(AgentState* state, const TimePassed&, AgentTime now, Actions* actions) {
 
 /// After a forwarded signal: see exit_code().
 int code_after_signal(const AgentState& state) {
+  // Its own output is gone; workers know nothing of it, and were asked to end.
+  if (state.stop_signal == SIGPIPE) return 128 + SIGPIPE;
   bool all_well = true;
   for (const int local_rank : state.end_order) {
     const ExitStatus& status = state.workers[static_cast<size_t>(local_rank)].status;

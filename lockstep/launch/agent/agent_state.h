@@ -107,8 +107,9 @@ std::vector<int> ended_well_before(const AgentState& state, int local_rank);
 /// Exit code of a finished agent. `job`: what the job's first failure ended with, nothing if it
 /// ended well; it counts if the job's end ended this node's part. Else: the worker's that failed
 /// first here; after a forwarded signal, that of the first worker that exited with another code
-/// than 0, else 128 + signal unless all exited with 0 and no other node still ran. 1 when workers
-/// that were to make way for another generation could not be killed.
+/// than 0, else 128 + signal unless all exited with 0 and no other node still ran; 128 + SIGPIPE
+/// when nobody read the output any more. 1 when workers that were to make way for another
+/// generation could not be killed.
 int exit_code(const AgentState& state, const std::optional<ExitStatus>& job);
 
 }  // namespace lockstep
