@@ -171,6 +171,15 @@ TEST(AgentState, AnOutputThatNobodyReadsAnyMoreIsTheReasonOfTheEnd) {
   }
 }
 
+TEST(AgentState, TimeInWhichAllStoodStillIsNoGrace) {
+  Play play(1);
+  play.tell(SignalCame{SIGTERM});
+  play.now += 1h;
+  EXPECT_EQ(play.tell(StoodStill{1h}), "");
+  EXPECT_EQ(play.wait(9s), "waiting ");
+  EXPECT_EQ(play.wait(1s), "SIGKILL ");
+}
+
 TEST(AgentState, UserSignalsPassThrough) {
   Play play(1);
   EXPECT_EQ(play.tell(SignalCame{SIGUSR1}), "SIGUSR1 ");

@@ -249,10 +249,31 @@ void Agent::on_signals() {
   while (const int signal = signals_->next()) {
     if (signal == SIGCHLD) {
       orphans_ended_ = true;
+    } else if (signal == SIGTSTP) {
+      stand_still();
+    } else if (signal == SIGCONT) {
+      go_on();
     } else {
       tell(SignalCame{signal});
     }
   }
+}
+
+/// Ctrl-Z: the ranks, which as groups without a terminal would not see it, and then this process.
+/// Where a starter is at the terminal, that one stops, and this one waits for its SIGCONT.
+void Agent::stand_still() {
+  if (!stood_since_) stood_since_ = std::chrono::steady_clock::now();
+  if (workers_) workers_->send(remaining(state_), SIGSTOP);
+  if (options_.started_by_starter) return;
+  ::raise(SIGSTOP);
+  go_on();
+}
+
+void Agent::go_on() {
+  if (!stood_since_) return;
+  if (workers_) workers_->send(remaining(state_), SIGCONT);
+  tell(StoodStill{std::chrono::steady_clock::now() - *stood_since_});
+  stood_since_.reset();
 }
 
 void Agent::reap_orphans() {

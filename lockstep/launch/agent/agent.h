@@ -42,6 +42,8 @@ class Agent {
   int wait_ms() const;
   void on_ready(uint64_t tag);
   void on_signals();
+  void stand_still();
+  void go_on();
   void on_knock();
   void reap_orphans();
   void hear();
@@ -89,6 +91,7 @@ class Agent {
   bool ask_ = false;         ///< The rendezvous may have news.
   bool said_leave_ = false;  ///< Its news to leave this generation has been taken.
   std::optional<AgentTime> said_kill_by_;
+  std::optional<AgentTime> stood_since_;  ///< The ranks are stopped.
   std::optional<JobEnd> end_;
 };
 

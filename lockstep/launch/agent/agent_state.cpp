@@ -144,6 +144,12 @@ void on(AgentState* state, const TimePassed&, AgentTime now, Actions* actions) {
   }
 }
 
+void on(AgentState* state, const StoodStill& event, AgentTime, Actions*) {
+  const auto time = std::chrono::duration_cast<AgentTime::duration>(event.time);
+  if (state->act_at) *state->act_at += time;
+  if (state->kill_at) *state->kill_at += time;
+}
+
 /// After a forwarded signal: see exit_code().
 int code_after_signal(const AgentState& state) {
   // Its own output is gone; workers know nothing of it, and were asked to end.

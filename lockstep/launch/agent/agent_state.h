@@ -71,8 +71,12 @@ struct GenerationStarted {
   int workers = 0;
 };
 struct TimePassed {};
+/// Agent and workers were stopped for so long: that counts for no grace.
+struct StoodStill {
+  std::chrono::nanoseconds time{0};
+};
 using AgentEvent = std::variant<WorkerEnded, GroupGone, SignalCame, GenerationOver, JobOver,
-                                GenerationStarted, TimePassed>;
+                                GenerationStarted, TimePassed, StoodStill>;
 
 /// To every process of every worker that is not gone.
 struct SendSignal {

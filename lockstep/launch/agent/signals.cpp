@@ -32,7 +32,7 @@ SignalGate::SignalGate(const std::set<int>& ending) {
   sigemptyset(&set);
   sigemptyset(&ending_set);
   std::set<int> taken = ending;
-  taken.insert({SIGUSR1, SIGUSR2});
+  taken.insert({SIGUSR1, SIGUSR2, SIGTSTP, SIGCONT});
   for (const int signal : taken) {
     if (ignored(signal)) continue;
     sigaddset(&set, signal);

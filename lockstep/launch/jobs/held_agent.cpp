@@ -20,7 +20,10 @@ std::vector<JobEntry> running_jobs() {
   auto jobs = list_jobs(registry_folders(this_environment()));
   const auto now = std::chrono::steady_clock::now().time_since_epoch();
   const auto now_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
-  for (JobEntry& job : jobs) job.progress = progress_of(read_step_board(job.steps), now_ns);
+  for (JobEntry& job : jobs) {
+    job.progress = progress_of(read_step_board(job.steps), now_ns);
+    job.stopped = is_stopped(job.pid);
+  }
   return jobs;
 }
 

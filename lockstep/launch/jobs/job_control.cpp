@@ -93,6 +93,8 @@ int stop_command(const std::vector<std::string>& words) {
   for (const HeldAgent& agent : agents) {
     ::syscall(SYS_pidfd_send_signal, agent.pidfd.get(), given.flag("--kill") ? SIGKILL : SIGTERM,
               nullptr, 0);
+    // One that is stopped would see it only when it goes on.
+    ::syscall(SYS_pidfd_send_signal, agent.pidfd.get(), SIGCONT, nullptr, 0);
   }
   for (const HeldAgent& agent : agents) {
     const bool ended = agent.ended(deadline.left_poll_ms());

@@ -14,18 +14,24 @@
 namespace lockstep {
 namespace {
 
-/// Empty: there is no such process.
-std::string start_of(pid_t pid) {
+constexpr size_t kState = 0;
+
+/// Of /proc/PID/stat from the state on; empty: there is no such process.
+std::vector<std::string> fields_of(pid_t pid) {
   std::string text;
   try {
     text = read_file(fmt::format("/proc/{}/stat", pid), 1 << 16);
   } catch (const Error&) {
-    return "";
+    return {};
   }
   const size_t name_end = text.rfind(')');  // the name may contain anything
-  if (name_end == std::string::npos || name_end + 2 > text.size()) return "";
-  const auto fields = split(std::string_view(text).substr(name_end + 2), ' ');
-  constexpr size_t kState = 0;
+  if (name_end == std::string::npos || name_end + 2 > text.size()) return {};
+  return split(std::string_view(text).substr(name_end + 2), ' ');
+}
+
+/// Empty: there is no such process.
+std::string start_of(pid_t pid) {
+  const auto fields = fields_of(pid);
   constexpr size_t kStartTime = 19;  // field 22, counted from the state, field 3
   if (fields.size() <= kStartTime || fields[kState] == "Z" || fields[kState] == "X") return "";
   return fields[kStartTime];
@@ -66,6 +72,11 @@ std::optional<ProcessKey> ProcessKey::parse(const std::string& text) {
 ProcessKey own_key() {
   const pid_t pid = ::getpid();
   return {pid, start_of(pid), own_namespace()};
+}
+
+bool is_stopped(pid_t pid) {
+  const auto fields = fields_of(pid);
+  return !fields.empty() && fields[kState] == "T";
 }
 
 Liveness liveness(const ProcessKey& key, const ProcessKey& own) {

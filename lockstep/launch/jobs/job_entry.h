@@ -26,6 +26,9 @@ struct ProcessKey {
 /// This process's. Cost: two reads of /proc.
 ProcessKey own_key();
 
+/// It exists and is stopped, as by SIGSTOP.
+bool is_stopped(pid_t pid);
+
 /// The process lives, or may live: it is of another PID namespace, of which this one cannot tell.
 enum class Liveness { kAlive, kDead, kElsewhere };
 Liveness liveness(const ProcessKey& key, const ProcessKey& own);
@@ -47,6 +50,7 @@ struct JobEntry {
   std::string steps;           ///< Path of the present generation's StepBoard; may be empty.
   std::vector<std::string> command;
   std::optional<JobProgress> progress;  ///< Read from `steps` by who lists jobs; not in the file.
+  bool stopped = false;  ///< The agent is, as by Ctrl-Z; told by the kernel, not in the file.
 };
 
 std::string to_json(const JobEntry& entry);

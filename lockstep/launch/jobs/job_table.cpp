@@ -54,6 +54,7 @@ Row row_of(const JobEntry& job, double now) {
              format_age(now - job.began),
              std::to_string(job.restart_count)};
   row.back() = command_of(job);
+  if (job.stopped) row[11] = "stopped";
   if (!job.progress) return row;
   const JobProgress& progress = *job.progress;
   if (progress.epoch > 0) row[6] = fmt::format("{}/{}", progress.epoch, progress.num_epochs);
@@ -61,7 +62,7 @@ Row row_of(const JobEntry& job, double now) {
   if (!std::isnan(progress.loss)) row[8] = fmt::format("{:.4g}", progress.loss);
   row[9] = speed_of(progress);
   if (progress.seconds_left >= 0) row[10] = format_left(progress.seconds_left);
-  row[11] = progress.note;
+  if (!job.stopped) row[11] = progress.note;
   return row;
 }
 
@@ -113,6 +114,7 @@ std::string jobs_as_json(const std::vector<JobEntry>& jobs, double now) {
   for (const JobEntry& job : jobs) {
     auto entry = nlohmann::json::parse(to_json(job));
     entry["seconds"] = now - job.began;
+    entry["stopped"] = job.stopped;
     entry.erase("steps");
     if (job.progress) {
       entry["epoch"] = job.progress->epoch;

@@ -178,8 +178,23 @@ class Starter {
     end_all();
   }
 
+  /// Ctrl-Z, for the ranks on all hosts.
+  void stand_still() {
+    const auto say = [this](int signal) {
+      for (StartedHost& host : hosts_) {
+        if (host.said_hello) host.say(fmt::format("{}\n", signal));
+      }
+    };
+    const auto since = std::chrono::steady_clock::now();
+    say(SIGTSTP);
+    ::raise(SIGSTOP);
+    say(SIGCONT);
+    if (end_by_) *end_by_ += std::chrono::steady_clock::now() - since;
+  }
+
   void pass_on(int signal) {
-    if (signal == SIGCHLD) return;
+    if (signal == SIGCHLD || signal == SIGCONT) return;
+    if (signal == SIGTSTP) return stand_still();
     const bool ends = options_.ending_signals.count(signal) > 0;
     if (ends && stop_signal_ == 0) stop_signal_ = signal;
     for (StartedHost& host : hosts_) {

@@ -1,0 +1,101 @@
+// Signals that a shell and its user send to lockstep run: end to end.
+
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <fstream>
+#include <functional>
+#include <nlohmann/json.hpp>
+
+#include "lockstep/base/deadline.h"
+#include "tests/launch/launched.h"
+#include "tests/support/temp_folder.h"
+
+namespace lockstep::testing {
+namespace {
+
+using namespace std::chrono_literals;
+using Words = std::vector<std::string>;
+
+bool in_a_while(const std::function<bool()>& done) {
+  const auto deadline = Deadline::after(60s);
+  while (!done() && !deadline.passed()) std::this_thread::sleep_for(10ms);
+  return done();
+}
+
+bool stands_still(pid_t pid) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
+  const std::string stat(std::istreambuf_iterator<char>(file), {});
+  return stat.find(") T ") != std::string::npos;
+}
+
+long stopped_of(const Launched& run) {
+  const auto alive = run.alive();
+  return std::count_if(alive.begin(), alive.end(), stands_still);
+}
+
+class Stopped : public ::testing::Test {
+ protected:
+  std::map<std::string, std::string> variables() const {
+    return {{"LOCKSTEP_JOBS_DIR", folder_ / "jobs"}};
+  }
+  std::string said(const Words& words) const {
+    Launched verb(words, variables());
+    EXPECT_EQ(verb.wait(), 0) << verb.err();
+    return verb.out();
+  }
+  /// Polls: a job is listed once its workers run.
+  bool listed() const {
+    return in_a_while([&] { return nlohmann::json::parse(said({"ps", "--json"})).size() == 1; });
+  }
+
+  const TempFolder folder_;
+};
+
+TEST_F(Stopped, RanksStopWithTheirLauncherAndGoOnWithIt) {
+  Launched run(shell(2, "echo ready; exec sleep 600"), variables());
+  ASSERT_TRUE(run.wait_for("ready", 2));
+  ASSERT_TRUE(listed());
+  EXPECT_EQ(nlohmann::json::parse(said({"ps", "--json"}))[0]["stopped"], false);
+  for (int round = 0; round < 2; ++round) {
+    run.send(SIGTSTP);
+    EXPECT_TRUE(in_a_while([&] { return stopped_of(run) == 3; })) << "the agent and two ranks";
+    EXPECT_TRUE(stands_still(run.pid())) << "the shell has to see it";
+    EXPECT_TRUE(has(said({"ps"}), " stopped "));
+    EXPECT_EQ(nlohmann::json::parse(said({"ps", "--json"}))[0]["stopped"], true);
+    run.send(SIGCONT);
+    EXPECT_TRUE(in_a_while([&] { return stopped_of(run) == 0; }));
+  }
+  run.send(SIGTERM);
+  EXPECT_EQ(run.wait(), 143);
+}
+
+TEST_F(Stopped, StopEndsOneThatIsStopped) {
+  Launched run(shell(2, "echo ready; exec sleep 600", {"--rdzv_id", "one"}), variables());
+  ASSERT_TRUE(run.wait_for("ready", 2));
+  ASSERT_TRUE(listed());
+  run.send(SIGTSTP);
+  EXPECT_TRUE(in_a_while([&] { return stopped_of(run) == 3; }));
+  EXPECT_TRUE(has(said({"stop", "one"}), "has ended"));
+  EXPECT_EQ(run.wait(), 143);
+  EXPECT_TRUE(run.wait_all_gone());
+}
+
+TEST_F(Stopped, RanksStopWithTheStarterOfTheirHosts) {
+  Launched run({"run", "-H", "localhost:2", "--", "/bin/sh", "-c", "echo ready; exec sleep 600"},
+               variables());
+  ASSERT_TRUE(run.wait_for("ready", 2));
+  for (int round = 0; round < 2; ++round) {
+    run.send(SIGTSTP);
+    EXPECT_TRUE(in_a_while([&] { return stopped_of(run) == 3; })) << "the starter and two ranks";
+    EXPECT_TRUE(stands_still(run.pid()));
+    run.send(SIGCONT);
+    EXPECT_TRUE(in_a_while([&] { return stopped_of(run) == 0; }));
+  }
+  run.send(SIGTERM);
+  EXPECT_EQ(run.wait(), 143);
+}
+
+}  // namespace
+}  // namespace lockstep::testing
