@@ -97,5 +97,27 @@ TEST_F(Stopped, RanksStopWithTheStarterOfTheirHosts) {
   EXPECT_EQ(run.wait(), 143);
 }
 
+/// As a shell without job control starts what is to run in the background.
+Words in_background(const Words& words) {
+  Words all = {"/bin/sh", "-c", "trap '' INT; exec \"$0\" \"$@\"", built_program("lockstep")};
+  all.insert(all.end(), words.begin(), words.end());
+  return all;
+}
+
+TEST(Ignored, ASignalThatIsNamedIsTaken) {
+  Launched run(in_background(shell(2, "trap 'exit 9' INT; echo ready; while :; do sleep 0.05; done",
+                                   {"--signals_to_handle", "SIGTERM,SIGINT"})));
+  ASSERT_TRUE(run.wait_for("ready", 2));
+  run.send(SIGINT);
+  EXPECT_EQ(run.wait(), 9) << "a shell cannot trap what was ignored when it began";
+}
+
+TEST(Ignored, OneThatIsNotNamedStaysSo) {
+  Launched run(in_background(shell(1, "echo ready; read line; exit 3")));
+  ASSERT_TRUE(run.wait_for("ready"));
+  run.send(SIGINT);
+  EXPECT_EQ(run.wait(), 3);
+}
+
 }  // namespace
 }  // namespace lockstep::testing

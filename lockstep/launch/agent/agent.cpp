@@ -112,7 +112,7 @@ void Agent::load_while_waiting() {
 }
 
 int Agent::run(const JobPlan& plan) {
-  signals_.emplace(options_.ending_signals);
+  signals_.emplace(options_.ending_signals, options_.signals_named);
   starter_.interrupted_by(signals_->ending_fd());
   plan_ = plan;
   began_ = seconds_since_1970();

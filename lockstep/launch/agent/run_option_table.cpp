@@ -135,7 +135,8 @@ RunOptionGroup of_failures() {
           {"shutdown_timeout", 0, kValue, "S", "seconds from SIGTERM to SIGKILL (30)",
            run_values::shutdown_timeout},
           {"signals_to_handle", 0, kValue, "S,S",
-           "signals that are forwarded and end the job (SIGTERM,SIGINT,SIGHUP,SIGQUIT)",
+           "signals that are forwarded and end the job (SIGTERM,SIGINT,SIGHUP,SIGQUIT, but those "
+           "that are ignored, as SIGINT of a script's background job)",
            run_values::signals},
           {"monitor_interval", 0, kValue, "S", "taken and unused: ends of workers are seen at once",
            run_values::seconds_only},

@@ -134,6 +134,7 @@ void shutdown_timeout(Draft& draft, const Text& value, const Text& what) {
 
 void signals(Draft& draft, const Text& value, const Text& what) {
   draft.options.ending_signals.clear();
+  draft.options.signals_named = true;
   for (const Text& name : split(value, ',')) {
     draft.options.ending_signals.insert(signal_number(name, what));
   }

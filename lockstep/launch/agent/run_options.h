@@ -85,6 +85,7 @@ struct RunOptions : RendezvousConf {
   std::vector<std::vector<int>> cpus_of_ranks;
   /// Forwarded, and end the job. SIGUSR1 and SIGUSR2 are otherwise forwarded and end nothing.
   std::set<int> ending_signals = default_ending_signals();
+  bool signals_named = false;  ///< By the user: taken also where they were ignored.
   ProgramKind program_kind = ProgramKind::kProgram;
   bool pass_local_rank = false;  ///< The program's first argument is --local_rank=N.
   bool help = false;

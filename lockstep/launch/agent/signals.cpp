@@ -26,15 +26,19 @@ void end_as_init(const std::set<int>& ending) {
   }
 }
 
-SignalGate::SignalGate(const std::set<int>& ending) {
+SignalGate::SignalGate(const std::set<int>& ending, bool named) {
   sigset_t set;
   sigset_t ending_set;
   sigemptyset(&set);
   sigemptyset(&ending_set);
   std::set<int> taken = ending;
+  std::set<int> to_default;
   taken.insert({SIGUSR1, SIGUSR2, SIGTSTP, SIGCONT});
   for (const int signal : taken) {
-    if (ignored(signal)) continue;
+    if (ignored(signal)) {
+      if (!named || ending.count(signal) == 0) continue;
+      to_default.insert(signal);
+    }
     sigaddset(&set, signal);
     if (ending.count(signal) > 0) sigaddset(&ending_set, signal);
   }
@@ -42,6 +46,8 @@ SignalGate::SignalGate(const std::set<int>& ending) {
   ::signal(SIGCHLD, SIG_DFL);
   sigaddset(&set, SIGCHLD);
   ::pthread_sigmask(SIG_BLOCK, &set, &original_);
+  // Also for workers, which would inherit that it is ignored.
+  for (const int signal : to_default) ::signal(signal, SIG_DFL);
   ::signal(SIGPIPE, SIG_IGN);
   fd_.reset(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
   ending_fd_.reset(::signalfd(-1, &ending_set, SFD_CLOEXEC | SFD_NONBLOCK));

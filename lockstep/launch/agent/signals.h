@@ -15,11 +15,11 @@ void end_as_init(const std::set<int>& ending);
 
 /// While it lives, the signals that an agent acts on (`ending`, USR1, USR2, TSTP, CONT, CHLD) come
 /// out of fd() instead of interrupting; those that were ignored when it began (nohup, a background
-/// job of a shell) stay so. SIGPIPE is ignored: a write to a closed
+/// job of a shell) stay so, unless the user `named` them. SIGPIPE is ignored: a write to a closed
 /// pipe is an error like others. Construct it before threads start, so that they inherit the mask.
 class SignalGate {
  public:
-  explicit SignalGate(const std::set<int>& ending);
+  explicit SignalGate(const std::set<int>& ending, bool named = false);
   ~SignalGate();
   SignalGate(const SignalGate&) = delete;
   SignalGate& operator=(const SignalGate&) = delete;

@@ -33,7 +33,7 @@ class Starter {
  public:
   Starter(const RunOptions& options, const std::vector<std::string>& words,
           const Environment& environment)
-      : options_(options), signals_(options.ending_signals) {
+      : options_(options), signals_(options.ending_signals, options.signals_named) {
     const auto plan = planned_hosts(options);
     StartSetup setup;
     setup.secret = secret_of_environment();
