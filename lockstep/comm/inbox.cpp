@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <utility>
+
 #include "lockstep/base/log.h"
 #include "lockstep/base/quiet_thread.h"
 
@@ -43,7 +46,7 @@ std::shared_ptr<WorkState> Inbox::post(const Envelope& wanted, void* data, uint6
     finish(&recv->slot, 0, std::nullopt);
   } else if (!thread_.joinable()) {
     thread_ = start_quiet_thread([this] { run(); });
-  } else if (sleeps_) {
+  } else if (dozes_ && waiting_ == 0) {
     work_.notify_one();
   }
   return recv;
@@ -62,6 +65,7 @@ void Inbox::close() {
       log_info(fmt::format("{} ends a group and waits for {} to send {}", self_, source_,
                            describe(recvs_.begin()->second->slot.wanted)));
     }
+    work_.notify_one();
   }
   if (thread_.joinable()) thread_.join();
 }
@@ -111,28 +115,38 @@ void Inbox::await(const Recv& own) {
     ++waiting_;
   }
   --waiting_;
+  if (dozes_ && waiting_ == 0 && !recvs_.empty()) work_.notify_one();
 }
 
 void Inbox::run() {
   MutexLock lock(mutex_);
-  auto last_use = Deadline::Clock::now();
-  for (uint64_t seen = 0; !closing_ || !recvs_.empty() || ending_ > 0;) {
-    const auto now = Deadline::Clock::now();
-    if (!recvs_.empty() || seen != posted_) last_use = now;
+  uint64_t seen = 0;
+  auto pause = kTick;
+  while (!closing_ || !recvs_.empty() || ending_ > 0) {
+    pause = seen == posted_ ? rest(pause) : kTick;
     seen = posted_;
-    if (now - last_use > kLinger && !closing_) {
-      sleeps_ = true;
+    dozes_ = pause > kTick;
+    if (recvs_.empty() && pause > kDoze && !closing_) {
       work_.wait(lock);
-      sleeps_ = false;
-      continue;
+    } else {
+      work_.wait_for(lock, pause);
     }
-    work_.wait_for(lock, kTick);
+    const bool woken = std::exchange(dozes_, false) && seen != posted_;
+    if (woken) continue;  // who has posted may be about to read
     end_late(lock);
     while (!recvs_.empty() && !reading_ && waiting_ == 0) {
       read_one(lock, recvs_.begin()->second->slot.deadline, false);
       end_late(lock);
     }
   }
+}
+
+/// After one of `last` in which nothing was posted. More than kDoze: until something is.
+std::chrono::milliseconds Inbox::rest(std::chrono::milliseconds last) const {
+  if (recvs_.empty()) return std::min(2 * last, 2 * kDoze);
+  // Somebody else reads; what waits for too long is to be told so in time.
+  const auto left = recvs_.begin()->second->slot.deadline.left();
+  return std::clamp(left, kTick, std::min(2 * last, kDoze));
 }
 
 /// Reads one letter, or until `deadline`, without the lock.

@@ -3,8 +3,9 @@
 //
 // At any time one thread at most reads, and it reads for all recvs. Who sits in Work::wait() reads
 // himself: it may spin, and nobody has to be woken. A thread of the inbox reads where nobody has
-// done so for a moment (kTick), and ends what waits for too long; once used, it looks every kTick
-// for a while (kLinger), so that a recv needs not wake it.
+// done so for a moment (kTick), and ends what waits for too long. While recvs are posted it looks
+// every kTick, so that they need not wake it; else it looks ever more seldom (kDoze), and is woken
+// where it has to read.
 
 #include <chrono>
 #include <functional>
@@ -47,7 +48,7 @@ class Inbox : public LetterSink, public std::enable_shared_from_this<Inbox> {
 
  private:
   static constexpr std::chrono::milliseconds kTick{1};
-  static constexpr std::chrono::milliseconds kLinger{100};
+  static constexpr std::chrono::milliseconds kDoze{50};
   /// Recvs that are late within this time have one reason.
   static constexpr std::chrono::milliseconds kOneReason{1000};
   struct Recv;
@@ -59,6 +60,7 @@ class Inbox : public LetterSink, public std::enable_shared_from_this<Inbox> {
 
   void await(const Recv& own);
   void run();
+  std::chrono::milliseconds rest(std::chrono::milliseconds last) const LOCKSTEP_REQUIRES(mutex_);
   void read_one(MutexLock& lock, Deadline deadline, bool spin) LOCKSTEP_REQUIRES(mutex_);
   void end_late(MutexLock& lock) LOCKSTEP_REQUIRES(mutex_);
   void find_reason(MutexLock& lock) LOCKSTEP_REQUIRES(mutex_);
@@ -73,7 +75,7 @@ class Inbox : public LetterSink, public std::enable_shared_from_this<Inbox> {
 
   Mutex mutex_;
   CondVar changed_;  // signalled when reading_ turns false, and when late recvs have ended
-  CondVar work_;     // signalled when there is something for a thread that sleeps; when it closes
+  CondVar work_;     // signalled when there is something for the thread that dozes; when it closes
   Letters letters_ LOCKSTEP_GUARDED_BY(mutex_);
   /// Those that wait, in the order of posting, which is that of their deadlines.
   std::map<uint64_t, std::shared_ptr<Recv>> recvs_ LOCKSTEP_GUARDED_BY(mutex_);
@@ -84,7 +86,7 @@ class Inbox : public LetterSink, public std::enable_shared_from_this<Inbox> {
   std::string reason_ LOCKSTEP_GUARDED_BY(mutex_);
   Deadline reason_until_ LOCKSTEP_GUARDED_BY(mutex_) = Deadline::after(0ms);
   uint64_t posted_ LOCKSTEP_GUARDED_BY(mutex_) = 0;
-  bool sleeps_ LOCKSTEP_GUARDED_BY(mutex_) = false;
+  bool dozes_ LOCKSTEP_GUARDED_BY(mutex_) = false;
   bool closing_ LOCKSTEP_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };

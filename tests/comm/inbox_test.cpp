@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -66,6 +67,52 @@ TEST(Inbox, LettersComeWhileNobodyWaitsForThem) {
     while (!arrives.done()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     arrives.wait();
     require(got.back() == static_cast<float>(1 - world.rank), "another letter");
+  });
+}
+
+// The one that waits reads. It looks 200 times a second who lives; others sleep.
+TEST(Inbox, NobodyElseLooksForALetterThatOneWaitsFor) {
+  with_two([](const World& world) {
+    auto group = ProcessGroup::create(world, {.timeout = std::chrono::seconds(30)});
+    float data = 0;
+    group.barrier();
+    if (world.rank == 1) {
+      std::this_thread::sleep_for(std::chrono::seconds(2));
+      return group.send(&data, 1, kFloat, 0).wait();
+    }
+    const auto sleeps = [] {
+      rusage used{};
+      ::getrusage(RUSAGE_SELF, &used);
+      return used.ru_nvcsw;
+    };
+    const auto before = sleeps();
+    group.recv(&data, 1, kFloat, 1).wait();
+    const auto slept = sleeps() - before;
+    require(slept < 1000, std::to_string(slept) + " sleeps in two seconds");
+  });
+}
+
+TEST(Inbox, WhatNobodyWaitsForAnyMoreIsReadAllTheSame) {
+  with_two([](const World& world) {
+    auto group = ProcessGroup::create(world, {.timeout = std::chrono::seconds(30)});
+    for (int round = 0; round < 3; ++round) {
+      float awaited = 0;
+      float other = 0;
+      const float sent = 1;
+      if (world.rank == 0) {
+        auto later = group.recv(&other, 1, kFloat, 1, 2);
+        // Long enough that whoever looked meanwhile has given it up.
+        group.recv(&awaited, 1, kFloat, 1, 1).wait();
+        group.send(&sent, 1, kFloat, 1, 3).wait();
+        while (!later.done()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        require(awaited == 1 && other == 1, "another letter");
+      } else {
+        std::this_thread::sleep_for(std::chrono::milliseconds(300));
+        group.send(&sent, 1, kFloat, 0, 1).wait();
+        group.recv(&other, 1, kFloat, 0, 3).wait();
+        group.send(&sent, 1, kFloat, 0, 2).wait();
+      }
+    }
   });
 }
 
