@@ -64,6 +64,32 @@ TEST(Patience, AStoppedAgentDoesNotEndAJobThatCannotReplaceIt) {
   job.end_well();
 }
 
+// Who thaws first hears nothing of the other for some seconds, which is less than it may be silent;
+// its own standstill counts for nothing.
+TEST(Patience, AJobThatIsStoppedAsAWholeGoesOn) {
+  const HeldPort ports[2];
+  std::vector<std::unique_ptr<TwoAgents>> jobs;
+  for (const auto& port : ports) {
+    auto words = fixed_nodes(port);
+    const Words silence = {"--rdzv_conf", kTenSeconds};
+    words.insert(words.end(), silence.begin(), silence.end());
+    jobs.push_back(std::make_unique<TwoAgents>(words));
+  }
+  // Of one job the agent that serves the store goes on first, of the other the last.
+  const auto send = [&](size_t agent, int signal) {
+    jobs[0]->agents[agent]->send(signal);
+    jobs[1]->agents[1 - agent]->send(signal);
+  };
+  for (const size_t agent : {0, 1}) send(agent, SIGSTOP);
+  std::this_thread::sleep_for(13s);
+  send(0, SIGCONT);
+  std::this_thread::sleep_for(3500ms);
+  send(1, SIGCONT);
+  // Whoever was to end for it has by then.
+  for (const auto& job : jobs) EXPECT_EQ(job->agents[0]->wait(1s), -1) << text_of(*job->agents[0]);
+  for (const auto& job : jobs) job->end_well();
+}
+
 TEST(Patience, AKilledAgentStillEndsItSoon) {
   const HeldPort port;
   for (const size_t victim : {0, 1}) {

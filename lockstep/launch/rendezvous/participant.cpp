@@ -83,7 +83,7 @@ bool Participant::in_parts(const Call& call) {
 }
 
 void Participant::heard() {
-  heard_at_ = std::chrono::steady_clock::now();
+  heard_at_ = Deadline::after(0ms);
   if (std::exchange(said_silence_, false)) log_info(place_->name() + " answers again");
 }
 
@@ -96,7 +96,7 @@ void Participant::say_silence() {
 /// When the others may take this agent for dead, and begin a generation without its workers, at the
 /// earliest: its last sign of life was taken when it was given, or later.
 Standing::Time Participant::fence() const {
-  return sign_began_ + silence_.limit - silence_.limit / 10;
+  return sign_began_.when() + silence_.limit - silence_.limit / 10;
 }
 
 /// Workers end before another generation can begin that this agent does not hear of. Where nothing
@@ -116,7 +116,7 @@ Store::Changes Participant::watch(Deadline until) {
   } catch (const Error& error) {
     const bool patient = !can_change(options_) && plan_;
     if (error.code() != ErrorCode::kTimeout || !patient ||
-        std::chrono::steady_clock::now() - heard_at_ >= silence_.limit) {
+        std::chrono::steady_clock::now() - heard_at_.when() >= silence_.limit) {
       throw;
     }
     say_silence();
@@ -240,7 +240,7 @@ void Participant::give_sign() {
   const auto& record = news_->record();
   silence_ = allowed_silence(options_, place_->by_lease(), record ? record->num_agents : 0);
   sign_at_ = Deadline::after(silence_.interval);
-  const auto began = std::chrono::steady_clock::now();
+  const auto began = Deadline::after(0ms);
   in_parts([&](Deadline part) {
     standing_->say_failure(part);
     return true;
@@ -419,7 +419,7 @@ bool Participant::go_to(const Endpoint& where) {
 /// A job that cannot change goes on at the same place. False: nobody serves there any more, or none
 /// has answered for as long as may be.
 bool Participant::rejoin() {
-  store_ = place_->rejoin(stopping_, Deadline::at(heard_at_ + silence_.limit));
+  store_ = place_->rejoin(stopping_, Deadline::at(heard_at_.when() + silence_.limit));
   return store_ != nullptr;
 }
 
@@ -438,7 +438,7 @@ void Participant::reopen(const std::optional<Endpoint>& moved, const std::string
   if (own_generation_runs()) {
     stop_work(std::nullopt, why, silent ? std::optional(fence()) : std::nullopt);
   }
-  alone_until_ = silent ? heard_at_ + silence_.limit + kWayLimit : JobTime{};
+  alone_until_ = silent ? heard_at_.when() + silence_.limit + kWayLimit : JobTime{};
   if (moved && go_to(*moved)) return;
   MeetingPlace::Candidates candidates;
   if (plan_) {

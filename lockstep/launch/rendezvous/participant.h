@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 
+#include "lockstep/base/standstill.h"
 #include "lockstep/launch/agent/run_options.h"
 #include "lockstep/launch/rendezvous/leader.h"
 #include "lockstep/launch/rendezvous/meeting/meeting_place.h"
@@ -89,8 +90,10 @@ class Participant {
   /// Places of agents that did not answer when this one took over, and may yet lead another half.
   std::vector<Endpoint> others_;
   Silence silence_;
-  JobTime heard_at_ = std::chrono::steady_clock::now();  ///< The place last answered.
-  JobTime sign_began_ = heard_at_;  ///< The last sign of life that was taken there.
+  /// Who stood still with all others has missed nothing of theirs: such times move with him.
+  const std::shared_ptr<Pulse> pulse_ = Pulse::of_process();
+  Deadline heard_at_ = Deadline::after(std::chrono::milliseconds(0));  ///< The place last answered.
+  Deadline sign_began_ = heard_at_;  ///< The last sign of life that was taken there.
   bool said_silence_ = false;
   JobTime alone_until_{};  ///< Until then a place that fell silent may still lead workers.
   Deadline sign_at_ = Deadline::after(std::chrono::milliseconds(0));
