@@ -122,7 +122,8 @@ class GroupImpl {
   virtual bool send(const void* data, const Envelope& letter, int destination,
                     const Waiting& waiting) = 0;
   /// Reads one letter of `source`, whatever its tag, to where `sink` says. False: the time is over,
-  /// and none has begun. Engines that cannot leave a wait again throw kTimeout instead.
+  /// and none has begun. Engines that cannot leave a wait again throw kTimeout instead. A sink that
+  /// throws when it is looked at only ends the group: in any thread, also beside another call.
   virtual bool receive(int source, LetterSink& sink, const Waiting& waiting) = 0;
   /// For a flight recorder, the next three: a recv of the program begins and has a number; its
   /// caller waits; it has ended (FlightEvent::failed).

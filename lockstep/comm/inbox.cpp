@@ -14,6 +14,21 @@ namespace {
 /// Then who ends a group says for which letter.
 constexpr auto kSilentFor = 5s;
 
+/// What a read is given that is only to end the group: see GroupImpl::receive().
+class Refusal final : public LetterSink {
+ public:
+  Refusal(const Envelope& wanted, const Error& why) : wanted_(wanted), why_(why) {}
+
+  void look() override { throw Error(why_); }
+  Place begin(const Envelope& /*envelope*/) override { throw Error(why_); }
+  void end() override {}
+  std::string wanted() override { return describe(wanted_); }
+
+ private:
+  const Envelope wanted_;
+  const Error why_;
+};
+
 }  // namespace
 
 struct Inbox::Recv : WorkState {
@@ -39,17 +54,52 @@ Inbox::~Inbox() = default;
 std::shared_ptr<WorkState> Inbox::post(const Envelope& wanted, void* data, uint64_t number) {
   const Letters::Slot slot{wanted, static_cast<std::byte*>(data), Deadline::after(timeout_)};
   auto recv = std::make_shared<Recv>(shared_from_this(), slot, number);
-  MutexLock lock(mutex_);
-  recv->slot.order = ++posted_;
-  recvs_.emplace(posted_, recv);
-  if (letters_.post(&recv->slot)) {
-    finish(&recv->slot, 0, std::nullopt);
-  } else if (!thread_.joinable()) {
-    thread_ = start_quiet_thread([this] { run(); });
-  } else if (dozes_ && waiting_ == 0) {
-    work_.notify_one();
+  std::optional<Error> misfit;
+  {
+    MutexLock lock(mutex_);
+    recv->slot.order = ++posted_;
+    const bool filled = letters_.post(&recv->slot);
+    if (!filled) misfit = find_misfit(&recv->slot);
+    if (!misfit) {
+      recvs_.emplace(posted_, recv);
+      if (filled) {
+        finish(&recv->slot, 0, std::nullopt);
+      } else if (!thread_.joinable()) {
+        thread_ = start_quiet_thread([this] { run(); });
+      } else if (dozes_ && waiting_ == 0) {
+        work_.notify_one();
+      }
+    }
   }
+  if (misfit) refuse(*recv, *misfit);
   return recv;
+}
+
+/// A letter that has come already, and that `slot`, which has just been posted, does not fit: then
+/// it is taken back.
+std::optional<Error> Inbox::find_misfit(const Letters::Slot* slot) {
+  try {
+    letters_.look();
+  } catch (const Error& error) {
+    letters_.withdraw(slot);
+    return error;
+  }
+  return std::nullopt;
+}
+
+/// At once, for a thread may sit in a read, for another recv, until its time is over.
+void Inbox::refuse(Recv& recv, const Error& why) {
+  CarriedError failure{why.code(), why.what()};
+  try {
+    Refusal refusal(recv.slot.wanted, why);
+    calls_.read(refusal, Waiting{recv.slot.deadline, false});
+  } catch (const Error& error) {
+    failure = {error.code(), error.what()};
+  } catch (const std::exception& error) {
+    failure = {ErrorCode::kInternal, error.what()};
+  }
+  calls_.ended(recv.number, 1);
+  recv.finish(std::move(failure));
 }
 
 void Inbox::close() {

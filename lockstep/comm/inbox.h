@@ -11,6 +11,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 
@@ -41,7 +42,8 @@ class Inbox : public LetterSink, public std::enable_shared_from_this<Inbox> {
   Inbox& operator=(const Inbox&) = delete;
 
   /// A recv. Its time is over after the timeout: it then fails with kTimeout, its memory is not
-  /// written to any more, and all others go on.
+  /// written to any more, and all others go on. One that does not fit a letter which has come
+  /// already ends the group before this returns.
   std::shared_ptr<WorkState> post(const Envelope& wanted, void* data, uint64_t number);
   /// Returns when all recvs have ended, and says for which it waits; then no more may be posted.
   void close();
@@ -58,6 +60,8 @@ class Inbox : public LetterSink, public std::enable_shared_from_this<Inbox> {
   void end() override;
   std::string wanted() override;
 
+  std::optional<Error> find_misfit(const Letters::Slot* slot) LOCKSTEP_REQUIRES(mutex_);
+  void refuse(Recv& recv, const Error& why);
   void await(const Recv& own);
   void run();
   std::chrono::milliseconds rest(std::chrono::milliseconds last) const LOCKSTEP_REQUIRES(mutex_);

@@ -40,7 +40,7 @@ bool Letters::post(Slot* slot) {
   return true;
 }
 
-bool Letters::withdraw(Slot* slot) {
+bool Letters::withdraw(const Slot* slot) {
   if (slot == coming_for_) return false;
   const auto queue = waiting_.find(slot->wanted.tag);
   if (queue == waiting_.end()) return true;

@@ -35,7 +35,8 @@ class LetterSink {
     Deadline deadline;  ///< Of the recv that the letter is for.
   };
   virtual ~LetterSink() = default;
-  /// First of all. Throws kMismatch where a recv does not fit a letter that has come already.
+  /// First of all, before anything is touched: what it throws ends the group, and that may happen
+  /// beside another read of the same source.
   virtual void look() = 0;
   /// A letter has come; its bytes go to the result. Errors: kMismatch.
   virtual Place begin(const Envelope& envelope) = 0;
@@ -65,7 +66,7 @@ class Letters {
   /// True: a letter that was kept has filled `slot`. Else it waits, behind those before it.
   bool post(Slot* slot);
   /// Takes `slot` back. False: its letter is coming just now.
-  bool withdraw(Slot* slot);
+  bool withdraw(const Slot* slot);
   /// Throws kMismatch where a kept letter has the tag of a waiting slot, and does not fit.
   void look() const;
   /// A letter begins. Its bytes belong at the result until end(). Errors: kMismatch when it is not

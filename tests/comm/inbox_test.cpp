@@ -14,6 +14,7 @@
 #include "lockstep/base/deadline.h"
 #include "lockstep/base/log_sink.h"
 #include "lockstep/comm/process_group.h"
+#include "tests/comm/support/allowance.h"
 #include "tests/comm/support/conformance.h"
 #include "tests/comm/support/forked.h"
 #include "tests/support/error_of.h"
@@ -224,6 +225,35 @@ TEST(Inbox, WhatNobodyAsksForIsBoundedAlikeOnEveryTransport) {
     });
     require(error.code() == ErrorCode::kMismatch, error.what());
     require(has_name(error, "no room to keep it"), error.what());
+  });
+}
+
+/// While a thread of rank 0 reads, for a letter that does not come.
+TEST(Inbox, ARecvThatDoesNotFitALetterThatIsHereEndsTheGroupAtOnce) {
+  with_two([](const World& world) {
+    auto group = ProcessGroup::create(world, {.timeout = std::chrono::seconds(40)});
+    float data[2] = {};
+    if (world.rank == 1) {
+      for (const int tag : {8, 7}) group.send(data, 1, kFloat, 0, tag).wait();
+      const Error error = error_of([&] { group.barrier(); });
+      require(error.code() == ErrorCode::kMismatch, error.what());
+      return;
+    }
+    float other = 0;
+    auto never = group.recv(&other, 1, kFloat, 1, 9);
+    std::thread reader([&] {
+      const Error error = error_of([&] { never.wait(); });
+      require(error.code() == ErrorCode::kMismatch, error.what());
+    });
+    group.recv(data, 1, kFloat, 1, 7).wait();  // the letter with tag 8 came before it
+    const auto start = std::chrono::steady_clock::now();
+    const Error error = error_of([&] { group.recv(data, 2, kFloat, 1, 8).wait(); });
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+    reader.join();
+    require(error.code() == ErrorCode::kMismatch, error.what());
+    require(has_name(error, "rank 1 sent 1 float32, rank 0 called recv for 2 float32 (tag 8)"),
+            error.what());
+    require(took.count() < allowed(2), std::to_string(took.count()) + " s");
   });
 }
 
