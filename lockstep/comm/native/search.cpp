@@ -13,6 +13,9 @@ namespace lockstep {
 namespace {
 
 constexpr auto kLookPerRank = std::chrono::microseconds(250);
+/// Of an error, for the store.
+constexpr size_t kMostText = 512;
+constexpr char kBeforeText = '\n';
 
 std::chrono::milliseconds look_of(int size) {
   using std::chrono::milliseconds;
@@ -49,19 +52,37 @@ bool Search::has_begun() {
 
 Error Search::name_the_late(const Error& error, const std::vector<int>& awaited) {
   Store& store = *spec_.store;
-  store.set(waited_ + std::to_string(spec_.rank), encode_ranks(awaited),
+  const auto text = std::string(error.what()).substr(0, kMostText);
+  store.set(waited_ + std::to_string(spec_.rank), encode_ranks(awaited) + kBeforeText + text,
             Deadline::after(kStoreLimit));
   store.set(begun_key_, "", Deadline::after(kStoreLimit));
   // Where another rank is faster, its verdict counts, whatever this one would find. One rank at a
   // time finds out: all answers for every rank are too much for the store of a large group.
   if (is_told_within(std::max(kGrace, 3 * look_))) return error;
   if (!has_turn() && is_told_within(kTurn)) return error;
-  const Answers all = answers();
-  const auto late = late_ranks(all);
-  if (late.empty()) return name_the_cut(error, all);
-  return Error(ErrorCode::kTimeout,
-               fmt::format("{} did not come in time ({} says: {})", spec_.rank_names(late),
-                           spec_.rank_name(spec_.rank), error.what()));
+  const Said said = answers();
+  const auto late = late_ranks(said.awaited);
+  if (late.empty()) return name_the_cut(error, said.awaited);
+  const int witness = witness_of(late, said.awaited);
+  return Error(
+      ErrorCode::kTimeout,
+      fmt::format("{} did not come in time ({} says: {})", spec_.rank_names(late),
+                  spec_.rank_name(witness),
+                  witness == spec_.rank ? error.what() : said.texts[static_cast<size_t>(witness)]));
+}
+
+/// It knows more than who only waited for it: that a connection was refused, say, and why.
+int Search::witness_of(const std::vector<int>& late, const Answers& all) const {
+  const auto waited = [&](int rank) {
+    const auto& awaited = all[static_cast<size_t>(rank)];
+    return awaited && std::find_first_of(awaited->begin(), awaited->end(), late.begin(),
+                                         late.end()) != awaited->end();
+  };
+  if (waited(spec_.rank)) return spec_.rank;
+  for (int rank = 0; rank < spec_.size; ++rank) {
+    if (waited(rank)) return rank;
+  }
+  return spec_.rank;
 }
 
 bool Search::is_told_within(std::chrono::milliseconds limit) const {
@@ -80,13 +101,17 @@ bool Search::has_turn() const {
   return spec_.store->compare_set(by, std::nullopt, "", Deadline::after(kStoreLimit)).swapped;
 }
 
-Search::Answers Search::answers() const {
-  Answers all(static_cast<size_t>(spec_.size));
+Search::Said Search::answers() const {
+  const auto size = static_cast<size_t>(spec_.size);
+  Said all{Answers(size), std::vector<std::string>(size)};
   // From an empty store on: all there is, at once.
   const auto said = spec_.store->watch(waited_, 0, Deadline::after(kStoreLimit));
   for (const auto& [key, value] : said.changes) {
     const int64_t rank = parse_int(key.substr(waited_.size()), 0, spec_.size - 1, "rank");
-    if (value) all[static_cast<size_t>(rank)] = decode_ranks(*value);
+    if (!value) continue;
+    const auto end = std::min(value->find(kBeforeText), value->size());
+    all.awaited[static_cast<size_t>(rank)] = decode_ranks(value->substr(0, end));
+    if (end < value->size()) all.texts[static_cast<size_t>(rank)] = value->substr(end + 1);
   }
   return all;
 }

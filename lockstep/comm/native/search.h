@@ -43,7 +43,9 @@ class Search {
   /// the error that names the culprit, or `error` if that is not to be known, or another rank has
   /// written a verdict meanwhile. Takes at most kGrace (or three looks of alarm(), if that is more)
   /// and some round trips to the store; kTurn more where the rank that was to tell has died. What
-  /// all ranks say goes to one rank: size * (1 + awaited.size()) numbers. Errors: the store's.
+  /// all ranks say goes to one rank: size * (1 + awaited.size()) numbers, and as many errors of up
+  /// to half a KiB. Of those it tells that of a rank which waited for the culprit. Errors: the
+  /// store's.
   Error name_the_late(const Error& error, const std::vector<int>& awaited);
 
  private:
@@ -58,11 +60,16 @@ class Search {
   static constexpr std::chrono::seconds kPause{5};
 
   using Answers = std::vector<std::optional<std::vector<int>>>;  // by rank
+  struct Said {
+    Answers awaited;
+    std::vector<std::string> texts;  // by rank: the error with which its wait ended
+  };
 
   bool has_begun();
   bool is_told_within(std::chrono::milliseconds limit) const;
   bool has_turn() const;
-  Answers answers() const;
+  Said answers() const;
+  int witness_of(const std::vector<int>& late, const Answers& all) const;
   Error name_the_cut(const Error& error, const Answers& all) const;
 
   const GroupSpec& spec_;

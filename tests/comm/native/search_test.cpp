@@ -53,6 +53,20 @@ TEST(Search, WhoFindsAVerdictDoesNotAskWhatAllRanksSay) {
   EXPECT_EQ(store->watched, 1);
 }
 
+// Rank 1 waits for rank 0 on its host, which knows why it has no connection with rank 2.
+TEST(Search, WhatARankSaysThatWaitedForTheLateOneIsTold) {
+  GroupSpec spec;
+  spec.rank = 1;
+  spec.size = 3;
+  spec.name = "g";
+  spec.world_ranks = {0, 1, 2};
+  spec.store = std::make_shared<testing::TimelessStore>();
+  spec.store->set("g/waited/0", "2\nconnection refused", Deadline::after(1s));
+  Search search(spec);
+  const Error error = search.name_the_late(Error(ErrorCode::kTimeout, "rank 0 is late"), {0});
+  EXPECT_STREQ(error.what(), "rank 2 did not come in time (rank 0 says: connection refused)");
+}
+
 // Else each collective in which a rank waits a while would take as long as the store may.
 TEST(Search, AStoreThatHangsHoldsUpWhoWaitsOnceAndShortly) {
   const auto store = std::make_shared<HangingStore>();
