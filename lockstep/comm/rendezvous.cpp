@@ -271,17 +271,24 @@ GroupSpec meet(const World& world, const std::string& backend, std::chrono::mill
   return spec;
 }
 
-std::vector<std::string> exchange_endpoints(const GroupSpec& spec, const std::string& own,
-                                            Deadline deadline) {
+namespace {
+
+/// What each rank of `spec` gives as `own`, by rank, told under the name `what`; also none of them,
+/// where only that all have come is of use. A group does that once a name.
+std::vector<std::string> tell(const GroupSpec& spec, const std::string& what,
+                              const std::string& own, bool is_of_use, Deadline deadline) {
   auto& store = *spec.store;
-  const auto prefix = spec.name + "/port/";
-  const auto all = spec.name + "/ports";
+  const auto prefix = fmt::format("{}/{}/", spec.name, what);
+  const auto all = fmt::format("{}/{}s", spec.name, what);
   const auto own_key = prefix + std::to_string(spec.rank);
   store.set(own_key, own, deadline);
   Making making(spec);
   try {
-    if (spec.rank == 0)
-      store.set(all, json(gather(spec, prefix, making, deadline)).dump(), deadline);
+    if (spec.rank == 0) {
+      auto texts = gather(spec, prefix, making, deadline);
+      if (!is_of_use) texts.clear();
+      store.set(all, json(texts).dump(), deadline);
+    }
     auto told = json::parse(making.get(all, {0}, deadline)).get<std::vector<std::string>>();
     store.erase(own_key, deadline);
     if (comes_last(store, all, spec.size, deadline)) store.erase(all, deadline);
@@ -295,27 +302,16 @@ std::vector<std::string> exchange_endpoints(const GroupSpec& spec, const std::st
   }
 }
 
+}  // namespace
+
+std::vector<std::string> exchange_endpoints(const GroupSpec& spec, const std::string& own,
+                                            Deadline deadline) {
+  return tell(spec, "port", own, true, deadline);
+}
+
 void await_members(const GroupSpec& spec, Deadline deadline) {
   if (spec.size == 1) return;  // and may have no store
-  const std::string prefix = spec.name + "/came/";
-  std::vector<std::string> keys;
-  std::vector<int> ranks;
-  for (int rank = 0; rank < spec.size; ++rank) {
-    keys.push_back(prefix + std::to_string(rank));
-    ranks.push_back(rank);
-  }
-  spec.store->set(keys[static_cast<size_t>(spec.rank)], "", deadline);
-  try {
-    Making(spec).wait(keys, ranks, deadline);
-    if (!comes_last(*spec.store, spec.name + "/came", spec.size, deadline)) return;
-    for (const auto& key : keys) spec.store->erase(key, deadline);
-  } catch (const Error& error) {
-    if (error.code() != ErrorCode::kTimeout) throw;
-    const auto missing = missing_ranks(*spec.store, prefix, spec.size);
-    if (missing.empty()) return;  // the last one came just now
-    throw Error(ErrorCode::kTimeout, fmt::format("creating the process group: {} did not come",
-                                                 spec.rank_names(missing)));
-  }
+  tell(spec, "arrival", "", false, deadline);
 }
 
 }  // namespace lockstep

@@ -26,8 +26,8 @@ GroupSpec meet(const World& world, const std::string& backend, std::chrono::mill
 std::vector<std::string> exchange_endpoints(const GroupSpec& spec, const std::string& own,
                                             Deadline deadline);
 
-/// For engines that would wait for late members without a name: returns when all of `spec` have
-/// called it, which a group does once. Errors: kTimeout naming the ranks that did not come.
+/// For engines that would wait for late members without a name, or not at all: returns when all of
+/// `spec` have called it, which a group does once. Cost and errors: as above.
 void await_members(const GroupSpec& spec, Deadline deadline);
 
 }  // namespace lockstep

@@ -8,6 +8,9 @@
 #include <algorithm>
 #include <atomic>
 #include <filesystem>
+#include <map>
+#include <numeric>
+#include <system_error>
 #include <thread>
 
 #include "lockstep/base/log_sink.h"
@@ -128,6 +131,9 @@ Sockets sockets() {
   return all;
 }
 
+/// Elements of an all_reduce of which each rank of a host carries a part.
+constexpr int64_t kCarriedByAll = 60'000;
+
 /// Three hosts of two ranks: a rank has one fellow on each other host.
 TEST(Creation, ARankHasAConnectionForEachHostAndMoreOnlyForRanksItTalksTo) {
   const auto ends = run_rank_processes(HostLayout{2, 2, 2}, [](const World& world) {
@@ -143,9 +149,11 @@ TEST(Creation, ARankHasAConnectionForEachHostAndMoreOnlyForRanksItTalksTo) {
       group.barrier();
     };
     auto group = ProcessGroup::create(world);
-    std::vector<float> data(6000);
-    group.all_reduce(data.data(), 6000, DType::kFloat32, ReduceOp::kSum).wait();
-    group.broadcast(data.data(), 6000, DType::kFloat32, 3).wait();
+    const bool first = world.rank % 2 == 0;  // of its host
+    expect(group, first ? 2 : 0, first ? 2 : 0, "a barrier");
+    std::vector<float> data(kCarriedByAll);
+    group.all_reduce(data.data(), kCarriedByAll, DType::kFloat32, ReduceOp::kSum).wait();
+    group.broadcast(data.data(), kCarriedByAll, DType::kFloat32, 3).wait();
     expect(group, 2, 2, "collectives");
     {
       auto here = group.subgroup(world.rank % 2 == 0 ? std::vector{world.rank, world.rank + 1}
@@ -153,6 +161,7 @@ TEST(Creation, ARankHasAConnectionForEachHostAndMoreOnlyForRanksItTalksTo) {
       here.barrier();
       expect(group, 2, 2, "with a group of this host");
       auto columns = group.split(world.rank % 2, world.rank);
+      expect(group, 2, 2, "with a group of one rank a host that is not used");
       columns->barrier();
       expect(group, 4, 4, "with a group of one rank a host");
     }
@@ -172,6 +181,75 @@ TEST(Creation, ARankHasAConnectionForEachHostAndMoreOnlyForRanksItTalksTo) {
                                          after.listeners - before.listeners));
   });
   EXPECT_EQ(ends, (std::vector<int>(6, 0)));
+}
+
+/// What every descriptor of this process leads to, counted by kind: "socket", "[eventpoll]".
+std::map<std::string, int> descriptors() {
+  std::map<std::string, int> kinds;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code gone;  // the one that reads the folder
+    const auto target = std::filesystem::read_symlink(entry.path(), gone).string();
+    if (gone) continue;
+    const auto kind = target.substr(target.find("anon_inode:") == 0 ? 11 : 0);
+    ++kinds[kind.substr(0, kind.find(":["))];
+  }
+  return kinds;
+}
+
+/// Those that came since `before`, and those that went; "" where there are none.
+std::string changes(const std::map<std::string, int>& before) {
+  std::map<std::string, int> since = descriptors();
+  for (const auto& [kind, count] : before) since[kind] -= count;
+  std::erase_if(since, [](const auto& item) { return item.second == 0; });
+  std::vector<std::string> texts;
+  for (const auto& [kind, count] : since) texts.push_back(fmt::format("{:+} {}", count, kind));
+  return fmt::format("{}", fmt::join(texts, ", "));
+}
+
+/// Threads of the group's ranks may still give up what they held for a moment.
+void expect_changes(ProcessGroup& group, const std::map<std::string, int>& before,
+                    const std::string& expected, const std::string& when) {
+  group.barrier();
+  const auto limit = Deadline::after(10s);
+  while (changes(before) != expected && !limit.passed()) std::this_thread::yield();
+  const std::string now = changes(before);
+  require(now == expected, fmt::format("{}: '{}', not '{}'", when, now, expected));
+  group.barrier();
+}
+
+/// A sub-group has no descriptor until it is used, and within a host none at all.
+TEST(Creation, ASubgroupThatIsNotUsedCostsNoDescriptor) {
+  constexpr int kGroups = 8;
+  const std::string of_links = fmt::format("+{} [eventpoll], +{} socket", kGroups, 2 * kGroups);
+  for (const auto& [hosts, used] : {std::pair{HostLayout{3}, std::string()},
+                                    {HostLayout{1, 1, 1}, of_links},
+                                    {HostLayout{2, 2, 2}, of_links}}) {
+    const auto ends = run_rank_processes(hosts, [&, &used = used](const World& world) {
+      auto group = ProcessGroup::create(world);
+      std::vector<int> all(static_cast<size_t>(world.size));
+      std::iota(all.begin(), all.end(), 0);
+      {
+        auto first = group.subgroup(all);  // what all groups share is there after it
+        first.barrier();
+      }
+      group.barrier();
+      const auto before = descriptors();
+      group.barrier();
+      std::vector<ProcessGroup> made;
+      for (int i = 0; i < kGroups; ++i) {
+        made.push_back(i % 2 == 0 ? group.subgroup(all) : *group.split(0, -world.rank));
+      }
+      expect_changes(group, before, "", "made");
+      std::vector<float> data(kCarriedByAll);
+      for (auto& part : made) {
+        part.all_reduce(data.data(), kCarriedByAll, DType::kFloat32, ReduceOp::kSum).wait();
+      }
+      expect_changes(group, before, used, "used");
+      made.clear();
+      expect_changes(group, before, "", "ended");
+    });
+    EXPECT_EQ(ends, std::vector<int>(ends.size(), 0)) << hosts.size() << " host(s)";
+  }
 }
 
 TEST(Creation, RanksMayOpenAsManyFilesAsTheHardLimitAllows) {

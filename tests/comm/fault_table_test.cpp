@@ -199,9 +199,8 @@ class Rank {
     if (victim_ && comes_to_the_port(row_.fault)) return knock();
     const auto before = wires();  // those to the store
     group_.emplace(ProcessGroup::create(world_, {.timeout = timeout_of(row_)}));
-    if (breaks_links(row_.fault)) find_links(before);
     for (int step = 1; step <= kSteps; ++step) {
-      if (step == row_.step && breaks_links(row_.fault)) break_links();
+      if (step == row_.step && breaks_links(row_.fault)) break_links(before);  // made in step 1
       victim_&& step == row_.step ? go_wrong() : usual();
     }
     if (victim_) await_others();
@@ -278,8 +277,9 @@ class Rank {
     });
   }
 
-  void break_links() {
+  void break_links(const std::vector<Wire>& before) {
     group_->barrier();
+    find_links(before);
     ++board_.whole;  // a slower rank may still be in the barrier
     await([this] { return board_.whole == world_.size; });
     for (const Wire& wire : links_) {
@@ -303,7 +303,10 @@ class Rank {
                                  {"address", world_.address}};
     const auto soon = Deadline::after(30s);
     store.set(fmt::format("comm/1/rank/{}", world_.rank), card.dump(), soon);
-    store.set(fmt::format("comm/1/port/{}", world_.rank), "127.0.0.1:1", soon);
+    // Who comes there is not answered.
+    const UniqueFd silent = tcp_listen("127.0.0.1", 0);
+    const auto own = to_string(Endpoint{"127.0.0.1", local_port(silent.get())});
+    store.set(fmt::format("comm/1/port/{}", world_.rank), own, soon);
     const auto places = nlohmann::json::parse(store.get("comm/1/ports", soon));
     board_.struck_ns = now_ns();
     std::vector<UniqueFd> open;

@@ -132,9 +132,7 @@ TEST(ProcessGroup, RanksThatDoNotMeetInASubgroupAreNamed) {
     const Error error = error_of([&] { group.subgroup({2, world.rank}); });
     world.store->set(done[world.rank / 2], "", Deadline::after(std::chrono::seconds(60)));
     EXPECT_EQ(error.code(), ErrorCode::kTimeout);
-    EXPECT_TRUE(contains(error, world.rank == 1 ? "rank 2 did not come"
-                                                : "rank 3: no connection with rank 2: they did"))
-        << error.what();
+    EXPECT_TRUE(contains(error, "rank 2 did not come")) << error.what();
     EXPECT_TRUE(contains(error, fmt::format("in the same order, here 2, {}", world.rank)))
         << error.what();
   });

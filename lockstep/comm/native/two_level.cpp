@@ -22,7 +22,8 @@ constexpr auto kSpin = std::chrono::microseconds(30);
 /// How long the store may take to take or tell a verdict.
 constexpr auto kVerdictLimit = 5s;
 
-/// By rank of the group. Told once for all groups that come of the same one: see GroupSpec.
+/// By rank of the group; when all have come. Told once for all groups that come of the same one:
+/// see GroupSpec.
 std::vector<std::string> endpoints_of(const GroupSpec& spec, const tcp::Reception& reception,
                                       Deadline deadline) {
   std::vector<std::string> endpoints;
@@ -33,6 +34,7 @@ std::vector<std::string> endpoints_of(const GroupSpec& spec, const tcp::Receptio
     }
     return endpoints;
   }
+  await_members(spec, deadline);
   for (const int rank : spec.world_ranks) endpoints.push_back(spec.endpoints->at(rank));
   return endpoints;
 }
@@ -47,12 +49,12 @@ std::vector<int> fellow_carriers(const TwoLevelPlan& plan) {
   return ranks;
 }
 
-/// Where it fails, this host's other ranks hear why, which may have nothing to wait for here.
-std::unique_ptr<GroupImpl> connect(const GroupSpec& spec, const TwoLevelPlan& plan,
-                                   std::unique_ptr<ShmGroup> shm, Deadline deadline) {
+/// Tells where the ranks listen, or only that they have come; connects none of them. Where it
+/// fails, this host's other ranks hear why, which may have nothing to wait for here.
+std::unique_ptr<GroupImpl> make(const GroupSpec& spec, const TwoLevelPlan& plan,
+                                std::unique_ptr<ShmGroup> shm, Deadline deadline) {
   std::unique_ptr<tcp::Peers> for_pipes;
   std::unique_ptr<tcp::Peers> for_links;
-  std::vector<UniqueFd> links;
   try {
     tcp::Peers::Group group;
     group.reception =
@@ -65,16 +67,13 @@ std::unique_ptr<GroupImpl> connect(const GroupSpec& spec, const TwoLevelPlan& pl
     for_pipes = std::make_unique<tcp::Peers>(group);
     group.name = spec.name + "/links";
     for_links = std::make_unique<tcp::Peers>(group);
-    Making making(spec);
-    links = for_links->meet(fellow_carriers(plan), deadline,
-                            [&](const std::vector<int>& awaited) { making.look(awaited); });
   } catch (const Error& error) {
     const Error cause = unmade(spec, error);
     shm->fail(cause);
     throw cause;
   }
   return std::make_unique<TwoLevelGroup>(spec, plan, std::move(shm), std::move(for_links),
-                                         std::move(links), std::move(for_pipes));
+                                         std::move(for_pipes));
 }
 
 }  // namespace
@@ -83,21 +82,23 @@ std::unique_ptr<GroupImpl> make_two_level_group(const GroupSpec& spec, Deadline 
   const auto plan = make_two_level_plan(make_topology(spec.host_ids), spec.rank);
   auto part = spec.subset(plan.ranks_of(plan.host), fmt::format("/host{}", plan.host));
   part.whole = spec.name;
-  return connect(spec, plan, make_shm_group(part, deadline), deadline);
+  return make(spec, plan, make_shm_group(part, deadline), deadline);
 }
 
 TwoLevelGroup::TwoLevelGroup(const GroupSpec& spec, const TwoLevelPlan& plan,
                              std::unique_ptr<ShmGroup> shm, std::unique_ptr<tcp::Peers> for_links,
-                             std::vector<UniqueFd> links, std::unique_ptr<tcp::Peers> for_pipes)
+                             std::unique_ptr<tcp::Peers> for_pipes)
     : spec_(spec),
       plan_(plan),
       own_piece_sum_(own_piece_nodes(plan), plan.size),
       search_(spec_),
       local_(std::move(shm), plan.local, plan.num_local()),
+      fellows_(fellow_carriers(plan)),
       for_links_(std::move(for_links)),
       for_pipes_(std::move(for_pipes)),
       links_(
-          spec.rank, std::move(links), [this](int rank) { return spec_.rank_name(rank); },
+          spec.rank, std::vector<UniqueFd>(static_cast<size_t>(spec.size)),
+          [this](int rank) { return spec_.rank_name(rank); },
           spec.world_ranks[static_cast<size_t>(spec.rank)], search_.alarm(), for_links_.get()),
       pipes_(
           *for_pipes_, spec.size, [this](int rank) { return spec_.rank_name(rank); },
@@ -111,6 +112,12 @@ TwoLevelGroup::~TwoLevelGroup() = default;
 
 int TwoLevelGroup::local_of(int rank) const {
   return plan_.topology.local_rank_of[static_cast<size_t>(rank)];
+}
+
+void TwoLevelGroup::link(const OpHeader& header, Deadline deadline) {
+  if (is_linked_) return;
+  links_.meet(fellows_, header, deadline);
+  is_linked_ = true;
 }
 
 void TwoLevelGroup::throw_agreed(const Error& error, Kind kind) {
@@ -133,6 +140,7 @@ void TwoLevelGroup::give_up(const Error& error, Deadline deadline) noexcept {
 void TwoLevelGroup::end_with(const Error& verdict) {
   verdict_ = verdict;
   links_.shut_down();
+  for_links_->end();  // who waits for this rank in a first call has connected, and was not taken
   pipes_.shut_down();
   local_.shm().fail(verdict);
 }

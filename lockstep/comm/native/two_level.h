@@ -11,6 +11,13 @@ namespace lockstep {
 /// part, so this is the flat TCP transport as well. Sums follow the tree of reduce_tree.h for every
 /// layout. Schedules and bytes: tcp/schedule.h; connections: tcp/peers.h.
 ///
+/// Making it opens no connection; it returns when all members have come, as the store knows. A rank
+/// has one with its fellows, which carry the same slice on the other hosts, from the first
+/// collective on in which it carries something: that collective waits for them, by its own
+/// deadline, and takes two round trips a fellow more. So it does not end before all fellows are in
+/// it, also where later ones would, as a broadcast at its root. Until a rank has a connection it
+/// has no descriptor for the group; then one for each peer that it talks to, and one to wait with.
+///
 /// Failure: the first rank that meets an error writes it into the store as the group's verdict,
 /// then ends its connections and its host's shared group. Who is woken by that reads the verdict,
 /// so every rank throws the same text, naming the culprit and not the neighbour that gave up. (When

@@ -1,6 +1,10 @@
 // Collectives that only move data: within a host through its shared group, between hosts from rank
 // to rank, from where it lies to where it belongs.
 
+#include <algorithm>
+#include <iterator>
+#include <span>
+
 #include "lockstep/comm/native/two_level_group.h"
 
 namespace lockstep {
@@ -47,7 +51,24 @@ void TwoLevelGroup::exchange_with_others(const Exchange& exchange, const OpHeade
                      {}});
     }
   }
+  link_for(outs, ins, header, waiting.deadline);
   links_.exchange(outs, ins, waiting.deadline, spin_of(waiting));
+}
+
+/// Where all first ranks of hosts do exchange something, they meet as in any other collective.
+/// Other fellows may have nothing for each other, and then do not wait.
+void TwoLevelGroup::link_for(std::span<const tcp::Outbound> outs, std::span<const tcp::Inbound> ins,
+                             const OpHeader& header, Deadline deadline) {
+  if (plan_.local == 0) return link(header, deadline);
+  if (is_linked_) return;
+  const auto has = [&](int peer) {
+    const auto is_with = [peer](const auto& item) { return item.peer == peer; };
+    return std::any_of(outs.begin(), outs.end(), is_with) ||
+           std::any_of(ins.begin(), ins.end(), is_with);
+  };
+  std::vector<int> needed;
+  std::copy_if(fellows_.begin(), fellows_.end(), std::back_inserter(needed), has);
+  links_.meet(needed, header, deadline);
 }
 
 }  // namespace lockstep

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "lockstep/base/error.h"
@@ -23,8 +24,7 @@ namespace lockstep {
 class TwoLevelGroup : public GroupImpl {
  public:
   TwoLevelGroup(const GroupSpec& spec, const TwoLevelPlan& plan, std::unique_ptr<ShmGroup> shm,
-                std::unique_ptr<tcp::Peers> for_links, std::vector<UniqueFd> links,
-                std::unique_ptr<tcp::Peers> for_pipes);
+                std::unique_ptr<tcp::Peers> for_links, std::unique_ptr<tcp::Peers> for_pipes);
   ~TwoLevelGroup() override;
 
   void all_reduce(void* data, int64_t count, DType dtype, ReduceOp op,
@@ -56,6 +56,8 @@ class TwoLevelGroup : public GroupImpl {
   Call begin(const OpHeader& header, const void* data, int64_t bytes, int64_t result_bytes,
              const Waiting& waiting);
   void end(const Call& call);
+  /// For carriers: sees to the connections with their fellows, all in the same call.
+  void link(const OpHeader& header, Deadline deadline);
   void run(Call& call, TwoLevelStep& step);
   std::chrono::microseconds spin_of(const Waiting& waiting) const {
     return waiting.spin ? spin_ : std::chrono::microseconds(0);
@@ -79,6 +81,8 @@ class TwoLevelGroup : public GroupImpl {
   void do_reduce(Call& call, std::byte* data, int64_t count, int root);
   void exchange_with_others(const Exchange& exchange, const OpHeader& header, const std::byte* in,
                             std::byte* out, const Waiting& waiting);
+  void link_for(std::span<const tcp::Outbound> outs, std::span<const tcp::Inbound> ins,
+                const OpHeader& header, Deadline deadline);
   void do_all_gather(Call& call, const std::byte* in, std::byte* out, int64_t count);
   void do_reduce_scatter(Call& call, const std::byte* in, std::byte* out, int64_t count);
 
@@ -108,9 +112,11 @@ class TwoLevelGroup : public GroupImpl {
   const TreeSum own_piece_sum_;
   Search search_;
   LocalPart local_;
+  const std::vector<int> fellows_;  // carriers of this rank's slice on the other hosts
   const std::unique_ptr<tcp::Peers> for_links_;
   const std::unique_ptr<tcp::Peers> for_pipes_;
   tcp::Links links_;
+  bool is_linked_ = false;  // with all fellows
   tcp::Pipes pipes_;
   Scratch scratch_;
   uint64_t sequence_ = 0;

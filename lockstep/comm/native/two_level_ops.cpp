@@ -48,12 +48,14 @@ OpHeader TwoLevelGroup::next_header(OpKind kind, int64_t count, DType dtype, Red
 
 TwoLevelGroup::Call TwoLevelGroup::begin(const OpHeader& header, const void* data, int64_t bytes,
                                          int64_t result_bytes, const Waiting& waiting) {
-  return Call{header,
-              waiting,
-              tcp::choose(result_bytes, plan_.num_hosts(), plan_.slices),
-              Numbering(plan_.size),
-              StepContext{plan_, own_piece_sum_, links_, scratch_, header, plan_.local},
-              local_.enter(header, data, bytes, waiting)};
+  Call call{header,
+            waiting,
+            tcp::choose(result_bytes, plan_.num_hosts(), plan_.slices),
+            Numbering(plan_.size),
+            StepContext{plan_, own_piece_sum_, links_, scratch_, header, plan_.local},
+            local_.enter(header, data, bytes, waiting)};
+  if (carries(call)) link(header, waiting.deadline);
+  return call;
 }
 
 /// Peers on this host may touch this rank's data until all are done.
@@ -134,6 +136,7 @@ bool TwoLevelGroup::all_hosts_succeeded(const OpHeader& header, bool here, const
             StepContext{plan_, own_piece_sum_, links_, scratch_, header, plan_.local},
             {}};
   if (carries(call)) {
+    link(header, waiting.deadline);
     TwoLevelStep step(call.context, call.numbering);
     const auto mine = static_cast<size_t>(plan_.host);
     for (int host = 0; host < plan_.num_hosts(); ++host) {

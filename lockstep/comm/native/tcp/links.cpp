@@ -98,23 +98,32 @@ Links::Links(int rank, std::vector<UniqueFd> sockets, std::function<std::string(
       world_rank_(world_rank),
       name_(std::move(name)),
       alarm_(std::move(alarm)),
-      peers_(peers),
-      epoll_(::epoll_create1(EPOLL_CLOEXEC)) {
-  if (!epoll_) throw io_error("epoll_create1");
+      peers_(peers) {
   links_.resize(sockets.size());
   for (size_t peer = 0; peer < sockets.size(); ++peer) {
-    if (!sockets[peer]) continue;
-    auto link = std::make_unique<Link>(static_cast<int>(peer));
-    link->fd = std::move(sockets[peer]);
-    link->not_in_child.emplace(link->fd.get());
-    watch(link->fd.get(), EPOLLIN | EPOLLOUT | EPOLLRDHUP, *link, Link::kBoth);
-    links_[peer] = std::move(link);
+    if (sockets[peer]) add(static_cast<int>(peer), std::move(sockets[peer]));
   }
 }
 
 Links::~Links() = default;
 
+/// One for both directions.
+void Links::add(int peer, UniqueFd socket) {
+  auto link = std::make_unique<Link>(peer);
+  link->fd = std::move(socket);
+  link->not_in_child.emplace(link->fd.get());
+  watch(link->fd.get(), EPOLLIN | EPOLLOUT | EPOLLRDHUP, *link, Link::kBoth);
+  const MutexLock lock(changing_);
+  auto& place = links_[static_cast<size_t>(peer)];
+  place = std::move(link);
+  if (is_shut_down_) ::shutdown(place->fd.get(), SHUT_RDWR);
+}
+
 void Links::watch(int fd, uint32_t events, Link& link, size_t source) {
+  if (!epoll_) {
+    epoll_.reset(::epoll_create1(EPOLL_CLOEXEC));
+    if (!epoll_) throw io_error("epoll_create1");
+  }
   epoll_event event{};
   event.events = events | EPOLLET;
   event.data.ptr = &link.sources.at(source);
@@ -134,24 +143,18 @@ Links::Link& Links::link_to(int peer, const OpHeader& now, Deadline deadline) {
 /// One on which this rank sends; that of the peer comes when it comes.
 std::unique_ptr<Links::Link> Links::open(int peer, const OpHeader& now, Deadline deadline) {
   if (peers_ == nullptr) throw Error(ErrorCode::kInternal, "no connection to " + name_(peer));
-  const auto did_not_come = [&] {
-    awaited_ = {peer};
-    return Error(ErrorCode::kTimeout, fmt::format("{} on {}: {} did not come in time",
-                                                  describe(now), name_(rank_), name_(peer)));
-  };
+  awaited_ = {peer};
+  const std::string how = name_(peer) + " did not come in time";
   const auto look = [&] {
-    {
-      const MutexLock lock(changing_);
-      if (is_shut_down_) throw Error(ErrorCode::kPeerLost, "this rank gave the group up");
-    }
-    if (alarm_ && alarm_()) throw did_not_come();
+    check_shut_down();
+    if (alarm_ && alarm_()) throw did_not_come(now, how);
     check_unasked(now);
   };
   auto link = std::make_unique<Link>(peer);
   try {
     link->fd = peers_->connect(peer, deadline, look);
   } catch (const Error& error) {
-    if (error.code() == ErrorCode::kTimeout) throw did_not_come();
+    if (error.code() == ErrorCode::kTimeout) throw did_not_come(now, how);
     throw;
   }
   link->one_way = true;
@@ -161,6 +164,40 @@ std::unique_ptr<Links::Link> Links::open(int peer, const OpHeader& now, Deadline
   claim(*link);
   if (!link->can_read()) watch(peers_->expect(peer), EPOLLIN, *link, Link::kArrival);
   return link;
+}
+
+void Links::check_shut_down() {
+  const MutexLock lock(changing_);
+  if (is_shut_down_) throw Error(ErrorCode::kPeerLost, "this rank gave the group up");
+}
+
+Error Links::did_not_come(const OpHeader& now, const std::string& how) const {
+  return Error(ErrorCode::kTimeout, fmt::format("{} on {}: {}", describe(now), name_(rank_), how));
+}
+
+void Links::meet(std::span<const int> fellows, const OpHeader& now, Deadline deadline) {
+  std::vector<int> missing;
+  for (const int peer : fellows) {
+    if (!links_[static_cast<size_t>(peer)]) missing.push_back(peer);
+  }
+  if (missing.empty()) return;
+  if (peers_ == nullptr) throw Error(ErrorCode::kInternal, "no connection to " + name_(missing[0]));
+  const auto look = [&](const std::vector<int>& awaited) {
+    awaited_ = awaited;
+    check_shut_down();
+    check_unasked(now);
+    return !alarm_ || !alarm_();
+  };
+  std::vector<UniqueFd> sockets;
+  try {
+    sockets = peers_->meet(missing, deadline, look);
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::kTimeout) throw did_not_come(now, error.what());
+    if (error.code() == ErrorCode::kMismatch) throw;  // says all
+    throw Error(error.code(),
+                fmt::format("{} on {}: {}", describe(now), name_(rank_), error.what()));
+  }
+  for (const int peer : missing) add(peer, std::move(sockets[static_cast<size_t>(peer)]));
 }
 
 /// Takes the connection that the peer made, if it has come.
@@ -426,12 +463,13 @@ int Links::take_events(int milliseconds) {
   return count;
 }
 
+std::string Links::names_of(const std::vector<int>& peers) const {
+  std::string text;
+  for (const int peer : peers) text += (text.empty() ? "" : ", ") + name_(peer);
+  return text;
+}
+
 void Links::throw_timeout() {
-  const auto names = [this](const std::vector<int>& peers) {
-    std::string text;
-    for (const int peer : peers) text += (text.empty() ? "" : ", ") + name_(peer);
-    return text;
-  };
   const auto link_of = [this](int peer) { return links_[static_cast<size_t>(peer)].get(); };
   awaited_ = furthest_back();
   const bool silent = !awaited_.empty();
@@ -443,7 +481,7 @@ void Links::throw_timeout() {
     call = describe(message.operation);
   }
   throw Error(ErrorCode::kTimeout,
-              fmt::format("{} on {}: {} did not {} in time", call, name_(rank_), names(awaited_),
+              fmt::format("{} on {}: {} did not {} in time", call, name_(rank_), names_of(awaited_),
                           silent ? "come" : "take the data"));
 }
 

@@ -51,14 +51,20 @@ struct Inbound {
 class Links {
  public:
   /// `sockets[p]` leads to rank p of the group, for both directions; empty where there is none.
-  /// Where one is needed all the same, `peers` makes one for each direction then. `name` turns a
-  /// group rank into text ("rank 3") for errors. `world_rank`: this rank's, for phase_hook. A wait
-  /// also ends as if its time were over when `alarm()` is true, which is asked ten times a second.
+  /// Where one is needed all the same, `peers` makes it: for both directions in meet(), else one
+  /// for each. `name` turns a group rank into text ("rank 3") for errors. `world_rank`: this
+  /// rank's, for phase_hook. A wait also ends as if its time were over when `alarm()` is true,
+  /// which is asked ten times a second. Has no descriptor until it has a connection.
   Links(int rank, std::vector<UniqueFd> sockets, std::function<std::string(int)> name,
         int world_rank, std::function<bool()> alarm = {}, const Peers* peers = nullptr);
   ~Links();
   Links(const Links&) = delete;
   Links& operator=(const Links&) = delete;
+
+  /// Makes those connections for both directions with `fellows` that are missing. Each of them
+  /// calls it with this rank, in the same operation: `now`. Two round trips a fellow the first
+  /// time, nothing then. Errors: as of exchange(), by the same `deadline`.
+  void meet(std::span<const int> fellows, const OpHeader& now, Deadline deadline);
 
   /// Sends and receives all of it, everything at once in both directions, and returns when the last
   /// byte is there and the kernel has the last byte to send. Messages to (from) one peer go (come)
@@ -85,6 +91,7 @@ class Links {
  private:
   struct Link;
 
+  void add(int peer, UniqueFd socket);
   Link& link_to(int peer, const OpHeader& now, Deadline deadline);
   std::unique_ptr<Link> open(int peer, const OpHeader& now, Deadline deadline);
   void claim(Link& link);
@@ -101,8 +108,11 @@ class Links {
   void sleep(const OpHeader& now, Deadline deadline);
   int take_events(int milliseconds);
   void check_unasked(const OpHeader& now);
+  void check_shut_down();
+  Error did_not_come(const OpHeader& now, const std::string& how) const;
   std::vector<int> furthest_back() const;
   std::vector<int> deaf() const;
+  std::string names_of(const std::vector<int>& peers) const;
   [[noreturn]] void throw_timeout();
   [[noreturn]] void throw_lost(const Link& link, const std::string& how) const;
 
@@ -111,7 +121,7 @@ class Links {
   std::function<std::string(int)> name_;
   std::function<bool()> alarm_;
   const Peers* peers_;
-  UniqueFd epoll_;
+  UniqueFd epoll_;  // made with the first connection
   /// By rank; null where there is none. Changed and read by the one thread; the mutex keeps
   /// shut_down() of another from a change.
   std::vector<std::unique_ptr<Link>> links_;

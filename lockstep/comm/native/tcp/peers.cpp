@@ -11,10 +11,14 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <list>
+#include <optional>
 #include <thread>
+#include <utility>
 
 #include "lockstep/base/auth.h"
 #include "lockstep/base/error.h"
+#include "lockstep/base/in_child.h"
 #include "lockstep/base/socket.h"
 #include "lockstep/base/text.h"
 
@@ -62,6 +66,10 @@ Peers::Peers(Group group)
     : group_(std::move(group)), digest_(hmac_sha256(group_.secret, "group " + group_.name)) {}
 
 Peers::~Peers() {
+  end();
+}
+
+void Peers::end() const {
   group_.reception->end(digest_);
 }
 
@@ -122,51 +130,121 @@ int Peers::expect(int peer) const {
 
 void Peers::throw_left(int peer) const {
   throw Error(ErrorCode::kPeerLost,
-              fmt::format("group '{}', rank {}: rank {} ended its process group", group_.name,
-                          named(group_.rank), named(peer)));
+              fmt::format("group '{}', rank {}: rank {} died or ended its process group",
+                          group_.name, named(group_.rank), named(peer)));
 }
 
-std::vector<UniqueFd> Peers::meet(std::span<const int> peers, Deadline deadline,
-                                  const std::function<void(const std::vector<int>&)>& look) const {
-  std::vector<UniqueFd> sockets(group_.world_ranks.size());
-  const auto socket_of = [&](int peer) -> UniqueFd& { return sockets[static_cast<size_t>(peer)]; };
-  std::vector<int> awaited(peers.begin(), peers.end());
-  const Look look_at = [&] {
-    if (look) look(awaited);
-  };
-  for (const int peer : peers) {
-    if (peer < group_.rank) socket_of(peer) = connect(peer, deadline, look_at);
-  }
-  // A lower rank has let this one in without a look at the group; when it makes it, it says so.
-  constexpr char kHere = 'h';
-  const auto has_come = [&](int peer) {
-    UniqueFd& socket = socket_of(peer);
-    if (peer > group_.rank) {
-      socket = take(peer);
-      if (!socket) return false;
-      if (::send(socket.get(), &kHere, 1, MSG_NOSIGNAL | MSG_DONTWAIT) == 1) return true;
-      throw_left(peer);
+namespace {
+/// Says which of two connections counts, and that its sender is in the same call.
+constexpr char kHere = 'h';
+}  // namespace
+
+/// A peer of whom it is not known yet that it has come, and the connection that this rank made.
+struct Peers::Half {
+  int peer = -1;
+  UniqueFd made;
+  std::optional<NotInChild> not_in_child;
+};
+
+/// One call of meet().
+class Peers::Encounter {
+ public:
+  Encounter(const Peers& peers, const LookAt& look)
+      : peers_(peers), look_(look), sockets_(peers.group_.world_ranks.size()) {}
+
+  /// Takes what the peer made, or makes one.
+  void begin(int peer, Deadline deadline) {
+    if (take_theirs(peer)) return;
+    Half& half = halves_.emplace_back();
+    half.peer = peer;
+    const auto look = [&] {
+      if (is_over({peer})) throw Error(ErrorCode::kTimeout, "it did not come");
+    };
+    try {
+      look();
+      half.made = peers_.connect(peer, deadline, look);
+    } catch (const Error& error) {
+      if (error.code() == ErrorCode::kTimeout) throw_timeout({peer}, error.what());
+      throw;
     }
-    char said = 0;
-    const ssize_t got = ::recv(socket.get(), &said, 1, MSG_DONTWAIT);
-    if (got == 1 && said == kHere) return true;
-    if (got < 0 && (errno == EAGAIN || errno == EINTR)) return false;
-    throw_left(peer);
-  };
-  while (true) {
-    std::erase_if(awaited, has_come);
-    if (awaited.empty()) return sockets;
-    const int next = awaited.front();
-    const int fd = next > group_.rank ? expect(next) : socket_of(next).get();
-    if (await_readable(fd, deadline, look_at)) continue;
-    for (int& rank : awaited) rank = named(rank);
-    const char* const plural = awaited.size() == 1 ? "" : "s";
-    const auto refusal = group_.reception->last_refusal();
-    throw Error(ErrorCode::kTimeout,
-                fmt::format("group '{}', rank {}: no connection with rank{} {}{}", group_.name,
-                            named(group_.rank), plural, rank_list(std::move(awaited)),
-                            refusal.empty() ? ": they did not come" : refusal));
+    half.not_in_child.emplace(half.made.get());
   }
+
+  std::vector<UniqueFd> finish(Deadline deadline) {
+    while (true) {
+      std::erase_if(halves_, [this](Half& half) { return has_come(half); });
+      if (halves_.empty()) return std::move(sockets_);
+      if (is_over(awaited()) || !await_any(deadline)) throw_timeout(awaited(), "");
+    }
+  }
+
+ private:
+  bool is_over(const std::vector<int>& awaited) const { return look_ && !look_(awaited); }
+
+  std::vector<int> awaited() const {
+    std::vector<int> ranks;
+    for (const Half& half : halves_) ranks.push_back(half.peer);
+    return ranks;
+  }
+
+  bool take_theirs(int peer) {
+    UniqueFd theirs = peers_.take(peer);
+    if (!theirs) return false;
+    if (::send(theirs.get(), &kHere, 1, MSG_NOSIGNAL | MSG_DONTWAIT) != 1) peers_.throw_left(peer);
+    sockets_[static_cast<size_t>(peer)] = std::move(theirs);
+    return true;
+  }
+
+  bool has_come(Half& half) {
+    if (yields_to(half.peer) && take_theirs(half.peer)) return true;
+    char said = 0;
+    const ssize_t got = ::recv(half.made.get(), &said, 1, MSG_DONTWAIT);
+    if (got < 0 && (errno == EAGAIN || errno == EINTR)) return false;
+    if (got != 1 || said != kHere) peers_.throw_left(half.peer);
+    half.not_in_child.reset();
+    sockets_[static_cast<size_t>(half.peer)] = std::move(half.made);
+    // Theirs, which came before they said it, is closed by now.
+    peers_.group_.reception->forget(peers_.digest_, peers_.named(half.peer));
+    return true;
+  }
+
+  bool yields_to(int peer) const { return peer > peers_.group_.rank; }
+
+  /// Also for the end of any of the connections. False: the deadline passed.
+  bool await_any(Deadline deadline) {
+    std::vector<pollfd> items;
+    for (const Half& half : halves_) {
+      items.push_back({half.made.get(), POLLIN, 0});
+      if (yields_to(half.peer)) items.push_back({peers_.expect(half.peer), POLLIN, 0});
+    }
+    const int patience = deadline.at_most(kLookPause).left_poll_ms();
+    return ::poll(items.data(), items.size(), patience) > 0 || !deadline.passed();
+  }
+
+  [[noreturn]] void throw_timeout(std::vector<int> ranks, const std::string& why) const {
+    for (int& rank : ranks) rank = peers_.named(rank);
+    const char* const plural = ranks.size() == 1 ? "" : "s";
+    const auto refusal = peers_.group_.reception->last_refusal();
+    const std::string reason = !refusal.empty() ? refusal
+                               : !why.empty()   ? ": " + why
+                                                : ": they did not come";
+    throw Error(
+        ErrorCode::kTimeout,
+        fmt::format("group '{}', rank {}: no connection with rank{} {}{}", peers_.group_.name,
+                    peers_.named(peers_.group_.rank), plural, rank_list(std::move(ranks)), reason));
+  }
+
+  const Peers& peers_;
+  const LookAt& look_;
+  std::vector<UniqueFd> sockets_;  // by rank
+  std::list<Half> halves_;
+};
+
+std::vector<UniqueFd> Peers::meet(std::span<const int> peers, Deadline deadline,
+                                  const LookAt& look) const {
+  Encounter encounter(*this, look);
+  for (const int peer : peers) encounter.begin(peer, deadline);
+  return encounter.finish(deadline);
 }
 
 }  // namespace lockstep::tcp

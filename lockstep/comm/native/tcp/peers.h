@@ -1,11 +1,15 @@
 #pragma once
 // The connections of one group with ranks of other hosts.
 //
-// Those that every collective uses are made with the group (meet()). Others are made when they are
-// first needed, each for one direction, by the end that sends: connect() at one end, expect() and
-// take() at the other, without a call there. So a rank has as many descriptors as it has peers to
-// talk to. A rank that waits for such a connection makes its own to the peer as well, by whose end
-// it knows at once that the peer has died, or left the group.
+// All are made when they are first needed, so that a rank has as many descriptors as it has peers
+// to talk to, and a group that is not used has none. Those that most collectives use serve both
+// directions, and both ends ask for them in the same call (meet()). Others are made for one
+// direction by the end that sends: connect() at one end, expect() and take() at the other, without
+// a call there. Whoever waits for a connection has made its own to the peer, by whose end it knows
+// at once that the peer has died, or left the group.
+//
+// Groups share none, not even groups of the same ranks: what one sends would have to wait where the
+// other's receiver is late, or be kept in memory.
 
 #include <chrono>
 #include <functional>
@@ -23,6 +27,8 @@ namespace lockstep::tcp {
 /// Called some ten times a second while a connection is waited for; may throw to end the wait.
 using Look = std::function<void()>;
 
+using LookAt = std::function<bool(const std::vector<int>& awaited)>;
+
 class Peers {
  public:
   /// Ranks are the group's, but in `world_ranks`.
@@ -36,7 +42,7 @@ class Peers {
   };
 
   explicit Peers(Group group);
-  /// Peers that still connect find the group ended.
+  /// As end().
   ~Peers();
   Peers(const Peers&) = delete;
   Peers& operator=(const Peers&) = delete;
@@ -51,13 +57,22 @@ class Peers {
   int expect(int peer) const;
 
   /// One connection for both directions with each of `peers`, each of which must name this rank
-  /// among its own: the higher rank connects. Returns when all of them have called it. By rank,
-  /// empty where there is none. `look` is given the peers that are waited for. Errors: as
-  /// connect(), and kTimeout naming those that did not come.
+  /// among its own, and once only. Who comes first connects; where both have, the connection of the
+  /// higher rank counts, and the other is closed. Returns when all of them have called it. By rank,
+  /// empty where there is none. `look` is given the peers that are waited for, also before the
+  /// first wait; where it returns false, time is over. Errors: as connect(), kPeerLost (a peer died
+  /// or left while it was waited for), and kTimeout naming those with which there is no connection.
   std::vector<UniqueFd> meet(std::span<const int> peers, Deadline deadline,
-                             const std::function<void(const std::vector<int>&)>& look = {}) const;
+                             const LookAt& look = {}) const;
+
+  /// Peers that still connect find the group ended, also those that have and were not taken. Any
+  /// thread.
+  void end() const;
 
  private:
+  struct Half;
+  class Encounter;
+
   int named(int rank) const { return group_.world_ranks[static_cast<size_t>(rank)]; }
   [[noreturn]] void throw_left(int peer) const;
 

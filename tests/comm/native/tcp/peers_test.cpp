@@ -8,8 +8,10 @@
 #include <sys/socket.h>
 #include <time.h>
 
+#include <atomic>
 #include <filesystem>
 #include <iterator>
+#include <latch>
 #include <memory>
 #include <thread>
 
@@ -90,9 +92,58 @@ void expect_connected(const std::vector<std::vector<UniqueFd>>& sockets) {
   }
 }
 
+int num_descriptors() {
+  const std::filesystem::directory_iterator all("/proc/self/fd");
+  return static_cast<int>(std::distance(begin(all), end(all)));
+}
+
 TEST(Peers, EveryPairIsConnected) {
   Ranks ranks(5);
   expect_connected(connect_all(ranks, 5));
+}
+
+/// However they come: all at once, or one after the other.
+TEST(Peers, EveryPairHasOneConnectionInTheEnd) {
+  constexpr int kRanks = 4;
+  for (int turn = 0; turn < 60; ++turn) {
+    Ranks ranks(kRanks, "secret");
+    const int before = num_descriptors();
+    std::latch start(turn % 3 == 0 ? 1 : kRanks);
+    std::vector<std::vector<UniqueFd>> sockets(kRanks);
+    std::vector<std::thread> threads;
+    for (int i = 0; i < kRanks; ++i) {
+      const int rank = turn % 2 == 0 ? i : kRanks - 1 - i;
+      threads.emplace_back([&, rank] {
+        if (turn % 3 != 0) start.arrive_and_wait();
+        sockets[static_cast<size_t>(rank)] =
+            ranks[rank].meet(all_but(rank, kRanks), Deadline::after(30s));
+      });
+    }
+    for (auto& thread : threads) thread.join();
+    expect_connected(sockets);
+    EXPECT_EQ(num_descriptors(), before + kRanks * (kRanks - 1));
+  }
+}
+
+TEST(Peers, WhoLeftWithoutComingIsLostToThoseThatWait) {
+  for (const int leaves : {0, 1}) {
+    Ranks ranks(2, "secret");
+    const int stays = 1 - leaves;
+    Error error(ErrorCode::kInternal, "no error");
+    std::atomic<bool> waits = false;
+    std::thread other([&] {
+      error = error_of([&] {
+        ranks[stays].meet(std::vector{leaves}, Deadline::after(30s),
+                          [&](const auto&) { return waits = true; });
+      });
+    });
+    while (!waits) std::this_thread::yield();
+    ranks[leaves].end();
+    other.join();
+    EXPECT_EQ(error.code(), ErrorCode::kPeerLost);
+    EXPECT_NE(std::string(error.what()).find("rank " + std::to_string(leaves)), std::string::npos)
+        << error.what();
+  }
 }
 
 TEST(Peers, WithoutSecretOnLoopback) {
@@ -214,11 +265,6 @@ TEST(Peers, ConnectionsWaitForTheirGroup) {
   EXPECT_FALSE(one->take(0)) << "it was taken";
   one.reset();
   EXPECT_EQ(error_of([&] { zero.connect(1, Deadline::after(20s)); }).code(), ErrorCode::kPeerLost);
-}
-
-int num_descriptors() {
-  const std::filesystem::directory_iterator all("/proc/self/fd");
-  return static_cast<int>(std::distance(begin(all), end(all)));
 }
 
 TEST(Peers, WhatToldOfAConnectionIsClosedWithoutIt) {
