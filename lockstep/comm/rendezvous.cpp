@@ -12,6 +12,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/log.h"
+#include "lockstep/base/mutex.h"
 #include "lockstep/base/text.h"
 #include "lockstep/base/version.h"
 #include "lockstep/comm/backends.h"
@@ -216,12 +217,43 @@ std::string place_of_recorder(const World& world) {
   return fd < 0 ? "" : to_string(shm::to_remote(fd));
 }
 
-/// Opened while it lives, so that it can be read when it is dead.
+/// The recorders that groups of this process hold open.
+class OpenRecorders {
+ public:
+  static OpenRecorders& of_process() {
+    static auto& all = *new OpenRecorders;
+    return all;
+  }
+
+  std::shared_ptr<const UniqueFd> find(const std::string& place) {
+    const MutexLock lock(mutex_);
+    const auto at = by_place_.find(place);
+    return at == by_place_.end() ? nullptr : at->second.lock();
+  }
+
+  void add(const std::string& place, const std::shared_ptr<const UniqueFd>& recorder) {
+    const MutexLock lock(mutex_);
+    std::erase_if(by_place_, [](const auto& item) { return item.second.expired(); });
+    by_place_[place] = recorder;
+  }
+
+ private:
+  Mutex mutex_;
+  std::map<std::string, std::weak_ptr<const UniqueFd>> by_place_ LOCKSTEP_GUARDED_BY(mutex_);
+};
+
+/// Opened while it lives, so that it can be read when it is dead; once for all groups.
 std::shared_ptr<const UniqueFd> open_recorder(const std::string& place) {
   const auto remote = shm::parse_remote_fd(place);
   if (!remote) return nullptr;
+  auto& known = OpenRecorders::of_process();
+  // Without a door, whose name is random, another process could have got that place since.
+  if (auto fd = known.find(place); fd && remote->door != 0) return fd;
   auto fd = std::make_shared<const UniqueFd>(shm::open_remote(*remote, O_RDONLY));
-  if (*fd) return fd;
+  if (*fd) {
+    known.add(place, fd);
+    return fd;
+  }
   log_debug(io_error("open the flight recorder at " + place).what());
   return nullptr;
 }

@@ -252,6 +252,24 @@ TEST(Creation, ASubgroupThatIsNotUsedCostsNoDescriptor) {
   }
 }
 
+/// A rank reads the flight recorders of its host; once, for all its groups.
+TEST(Creation, AnotherGroupOfTheWorldCostsNoDescriptor) {
+  for (const HostLayout& hosts : {HostLayout{3}, HostLayout{1, 1}, HostLayout{2, 2}}) {
+    const auto ends = run_rank_processes(hosts, [](const World& world) {
+      auto group = ProcessGroup::create(world);
+      group.barrier();
+      const auto before = descriptors();
+      group.barrier();
+      {
+        const auto other = ProcessGroup::create(world);
+        expect_changes(group, before, "", "made");
+      }
+      expect_changes(group, before, "", "ended");
+    });
+    EXPECT_EQ(ends, std::vector<int>(ends.size(), 0)) << hosts.size() << " host(s)";
+  }
+}
+
 TEST(Creation, RanksMayOpenAsManyFilesAsTheHardLimitAllows) {
   const auto ends = run_rank_processes(2, [](const World& world) {
     rlimit limit{};
