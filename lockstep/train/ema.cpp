@@ -62,12 +62,18 @@ void Ema::swap() {
 }
 
 TensorMap Ema::state() const {
-  TensorMap state;
-  for (const auto& pair : pairs_) {
-    state.emplace(pair.name, (swapped_ ? pair.weight : pair.average).clone());
-  }
-  state.emplace(kUpdates, at::scalar_tensor(updates_, at::kLong));
+  TensorMap state = tensors();
+  for (auto& [name, tensor] : state) tensor = tensor.clone();
   return state;
+}
+
+TensorMap Ema::tensors() const {
+  TensorMap tensors;
+  for (const auto& pair : pairs_) {
+    tensors.emplace(pair.name, swapped_ ? pair.weight : pair.average);
+  }
+  tensors.emplace(kUpdates, at::scalar_tensor(updates_, at::kLong));
+  return tensors;
 }
 
 void Ema::load(const TensorMap& state, const std::string& file) {

@@ -41,6 +41,8 @@ class Ema {
   /// The average under the module's names, and the number of updates as "ema.updates", all copies:
   /// whether or not it is swapped in.
   TensorMap state() const;
+  /// The same, but the average's own tensors: the next update() or swap() changes them.
+  TensorMap tensors() const;
   /// Errors, nothing changed: kCorrupt naming `file` and tensor: missing, left over, other shape or
   /// dtype; kInternal while swapped in.
   void load(const TensorMap& state, const std::string& file);

@@ -175,6 +175,120 @@ TEST(Checkpoints, TrainingGoesOnWhileOneIsWritten) {
   EXPECT_EQ(folders_in(dir.path()), (std::vector<std::string>{"step_000006", "step_000012"}));
 }
 
+/// Waits at `step` until writing has begun.
+class Begun final : public Callback {
+ public:
+  Begun(int64_t step, const std::atomic<int>& written) : step_(step), written_(written) {}
+  void on_step(Trainer& trainer, const StepReport&) override {
+    const auto deadline = Deadline::after(60s);
+    while (trainer.state().step == step_ && written_ == 0 && !deadline.passed()) {
+      std::this_thread::yield();
+    }
+  }
+
+ private:
+  int64_t step_;
+  const std::atomic<int>& written_;
+};
+
+/// Runs 4 epochs of 6 steps, while the first checkpoint is written until step 23 is done.
+void run_on_a_slow_disk(const Config& config, const fs::path& log_file,
+                        const std::vector<double>& grades) {
+  TrainingLog log({.file = log_file, .console = false});
+  std::promise<void> done;
+  const auto later_steps = done.get_future().share();
+  std::atomic<int> written = 0;
+  std::atomic<bool> in_time = true;
+  TinyHooks hooks;
+  hooks.add_callbacks = [&](Trainer& trainer) {
+    trainer.add(std::make_shared<Checkpoints>(log, WriterFence(), [&] {
+      if (written++ > 0) return;
+      if (later_steps.wait_for(60s) != std::future_status::ready) in_time = false;
+    }));
+    if (config.system.val_while_train) trainer.add(std::make_shared<Graded>(grades));
+    trainer.add(std::make_shared<Begun>(config.train.ckpt_save_steps > 0 ? 3 : 7, written));
+    trainer.add(std::make_shared<Release>(23, done));
+  };
+  run_tiny(1, config, hooks);
+  EXPECT_TRUE(in_time) << "training has waited for the disk";
+}
+
+TEST(Checkpoints, OnASlowDiskTheNewestTakesTheOthersPlaces) {
+  const TempFolder dir;
+  auto config = saved_config(dir.path());
+  config.train.ckpt_save_steps = 2;
+  run_on_a_slow_disk(config, dir / "log.txt", {0.4, 0.3, 0.2, 0.1});
+  EXPECT_EQ(folders_in(dir.path()),
+            (std::vector<std::string>{"step_000002", "step_000006", "step_000024"}));
+  EXPECT_EQ(fs::read_symlink(dir / "latest"), "step_000024");
+  EXPECT_EQ(fs::read_symlink(dir / "best"), "step_000006");
+  EXPECT_EQ(list_checkpoints(dir.path(), "acc")[2].metric, 0.1);
+  const auto log = read_file(dir / "log.txt");
+  const std::string warning =
+      "the disk is slower than training: the checkpoint of step 4 is not written, that of step 6 "
+      "takes its place";
+  EXPECT_NE(log.find(warning), std::string::npos) << log;
+  EXPECT_EQ(log.find("slower"), log.rfind("slower")) << log;
+}
+
+TEST(Checkpoints, OnASlowDiskTheBestIsWrittenAndItsFilesAreThose) {
+  for (const std::string format : {"safetensors", "ckpt"}) {
+    const TempFolder dir;
+    auto config = saved_config(dir.path());
+    config.train.weights_format = format;
+    run_on_a_slow_disk(config, dir / "log.txt", {0.1, 0.4, 0.5, 0.2});
+    EXPECT_EQ(fs::read_symlink(dir / "best"), "step_000018");
+    EXPECT_EQ(fs::read_symlink(dir / "latest"), "step_000024");
+    EXPECT_TRUE(fs::equivalent(dir / ("best." + format), dir / ("e3." + format))) << format;
+    EXPECT_TRUE(fs::exists(dir / ("e4." + format)));
+    EXPECT_FALSE(fs::exists(dir / ("e2." + format))) << "was the best when it began to wait";
+  }
+}
+
+/// Lets the writer go on when the trainer ends: added before what waits for that.
+class ReleaseAtTheEnd final : public Callback {
+ public:
+  explicit ReleaseAtTheEnd(std::promise<void>& ended) : ended_(ended) {}
+  ~ReleaseAtTheEnd() override { ended_.set_value(); }
+
+ private:
+  std::promise<void>& ended_;
+};
+
+/// Takes longer for step 8 than a disk may.
+class SlowStep final : public Callback {
+ public:
+  void on_step(Trainer& trainer, const StepReport&) override {
+    if (trainer.state().step == 8) std::this_thread::sleep_for(std::chrono::milliseconds(1200));
+  }
+};
+
+TEST(Checkpoints, ADiskThatTakesLongerThanItMayEndsTheRun) {
+  const TempFolder dir;
+  auto config = saved_config(dir.path());
+  config.system.val_while_train = false;
+  config.train.disk_timeout_s = 1;
+  TrainingLog log({.file = {}, .console = false});
+  std::promise<void> ended;
+  const auto end = ended.get_future().share();
+  std::atomic<int> written = 0;
+  TinyHooks hooks;
+  hooks.add_callbacks = [&](Trainer& trainer) {
+    trainer.add(std::make_shared<ReleaseAtTheEnd>(ended));
+    trainer.add(std::make_shared<Checkpoints>(log, WriterFence(), [&] {
+      ++written;
+      end.wait_for(60s);
+    }));
+    trainer.add(std::make_shared<Begun>(7, written));
+    trainer.add(std::make_shared<SlowStep>());
+  };
+  const auto error = error_of([&] { run_tiny(1, config, hooks); });
+  EXPECT_EQ(error.code(), ErrorCode::kTimeout);
+  EXPECT_NE(std::string(error.what()).find(": not done after 1 s (train.disk_timeout_s)"),
+            std::string::npos)
+      << error.what();
+}
+
 /// After `step` another generation takes the folder over.
 class TakenOver final : public Callback {
  public:

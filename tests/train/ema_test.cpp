@@ -23,6 +23,20 @@ struct AveragedNet : torch::nn::Module {
   torch::nn::BatchNorm1d norm;
 };
 
+TEST(Ema, GivesItsTensorsWithoutACopy) {
+  AveragedNet net;
+  net.set(1);
+  Ema ema(net, 0.9);
+  net.set(2);
+  for (const bool swapped : {false, true}) {
+    if (swapped) ema.swap();
+    EXPECT_TRUE(ema.tensors().at("norm.weight").is_same(ema.tensors().at("norm.weight")));
+    EXPECT_FALSE(ema.state().at("norm.weight").is_same(ema.tensors().at("norm.weight")));
+    EXPECT_EQ(ema.tensors().at("norm.weight").item<double>(), 1);
+    EXPECT_EQ(ema.state().at("norm.weight").item<double>(), 1);
+  }
+}
+
 TEST(Ema, FollowsItsFormulaAndStatisticsToo) {
   AveragedNet net;
   net.set(1);

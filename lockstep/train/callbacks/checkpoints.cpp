@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstring>
 
+#include "lockstep/base/error.h"
 #include "lockstep/checkpoint/module_state.h"
 #include "lockstep/checkpoint/training_checkpoint.h"
 #include "lockstep/launch/progress.h"
@@ -76,10 +77,9 @@ void Checkpoints::on_start(Trainer& trainer) {
 
 void Checkpoints::on_step(Trainer& trainer, const StepReport& report) {
   say_notes(trainer);
-  if (unwritten_epoch_ && saved_) {  // nobody judged it
+  if (unwritten_epoch_ && saved_) {
     awaits_figure_ = false;
-    writer_.submit(
-        [this, content = saved_, due = take_due_weights()] { write_weights(*content, due, {}); });
+    write_unjudged();
   }
   unwritten_epoch_.reset();
   value_.reset();
@@ -182,21 +182,23 @@ void Checkpoints::wait_for_disk(Trainer& trainer) {
 void Checkpoints::save(Trainer& trainer) {
   auto& state = trainer.state();
   auto extra = averaging_files(trainer.averaging_state());
-  wait_for_disk(trainer);  // one copy at a time
+  say_notes(trainer);
   if (trainer.rank() == 0) {
-    if (trainer.ema()) extra[kEmaFile] = {trainer.ema()->state(), {}};
+    check_disk(trainer.config());
+    if (trainer.ema()) extra[kEmaFile] = {trainer.ema()->tensors(), {}};
     state.rng = rng_bytes();
-    saved_ = std::make_shared<const CheckpointContent>(
+    saved_ = std::make_shared<CheckpointContent>(
         copy_content(trainer.weights(), trainer.optimizer(), state, extra));
-    writer_.submit([this, content = saved_, due = take_due_weights(), best = new_best_,
-                    dir = trainer.config().train.ckpt_save_dir,
-                    policy = checkpoint_policy(trainer.config())] {
-      if (before_writing_) before_writing_();
-      // Files of weights first: who goes on from the checkpoint takes them for written.
-      const auto folder = write_checkpoint(
-          dir, *content, policy, fence_,
-          [&](const std::filesystem::path& staged) { write_weights(*content, due, staged); });
-      note_saved(content->state, folder, best);
+    put_in_line({saved_, take_due_weights(), new_best_, trainer.config().train.ckpt_save_dir,
+                 checkpoint_policy(trainer.config())});
+    writer_.submit([this, limit = trainer.config().train.disk_timeout_s] {
+      {
+        const MutexLock lock(mutex_);
+        writing_until_ = Deadline::after(std::chrono::seconds(limit));
+      }
+      write_next();
+      const MutexLock lock(mutex_);
+      writing_until_.reset();
     });
   } else {
     take_due_weights();
@@ -206,11 +208,76 @@ void Checkpoints::save(Trainer& trainer) {
   changed_ = new_best_ = false;
 }
 
+/// On rank 0, where nobody waits for the writer.
+void Checkpoints::check_disk(const Config& config) {
+  const MutexLock lock(mutex_);
+  if (!writing_until_ || !writing_until_->passed()) return;
+  throw Error(ErrorCode::kTimeout,
+              fmt::format("a checkpoint is written to {}: not done after {} s "
+                          "(train.disk_timeout_s)",
+                          config.train.ckpt_save_dir.string(), config.train.disk_timeout_s));
+}
+
+/// In the place of what is not begun, but for the best: a newer best is worth more than that.
+void Checkpoints::put_in_line(Save save) {
+  const MutexLock lock(mutex_);
+  const bool best = save.best || save.due.best;
+  const auto replaced =
+      std::stable_partition(waiting_.begin(), waiting_.end(),
+                            [&](const Save& one) { return !best && (one.best || one.due.best); });
+  if (replaced != waiting_.end() && !std::exchange(told_of_slow_disk_, true)) {
+    notes_.emplace_back(
+        Severity::kWarning,
+        fmt::format("the disk is slower than training: the checkpoint of step {} is not written, "
+                    "that of step {} takes its place; so will others do (said once)",
+                    replaced->content->state.step, save.content->state.step));
+  }
+  waiting_.erase(replaced, waiting_.end());
+  waiting_.push_back(std::move(save));
+}
+
+/// In the writer's thread. Nothing, where a newer one took the place of what this was to write.
+void Checkpoints::write_next() {
+  Save save;
+  {
+    const MutexLock lock(mutex_);
+    if (waiting_.empty()) return;
+    save = std::move(waiting_.front());
+    waiting_.pop_front();
+  }
+  if (before_writing_) before_writing_();
+  // Files of weights first: who goes on from the checkpoint takes them for written.
+  const auto folder = write_checkpoint(
+      save.dir, *save.content, save.policy, fence_,
+      [&](const std::filesystem::path& staged) { write_weights(*save.content, save.due, staged); });
+  note_saved(save.content->state, folder, save.best);
+}
+
+/// What became known of the newest save, which has `state`; false when it is begun.
+bool Checkpoints::merge_into_waiting(const DueWeights& due, const TrainingState& state, bool best) {
+  const MutexLock lock(mutex_);
+  if (waiting_.empty() || waiting_.back().content != saved_) return false;
+  Save& save = waiting_.back();
+  std::string rng = std::move(save.content->state.rng);  // of when it was saved
+  save.content->state = state;
+  save.content->state.rng = std::move(rng);
+  if (due.epoch) {
+    save.due.epoch = due.epoch;
+    save.due.averaged = due.averaged;
+  }
+  save.due.best |= due.best;
+  save.best |= best;
+  // A best that waits before it is that no more.
+  if (best && waiting_.size() > 1) waiting_.erase(waiting_.begin(), waiting_.end() - 1);
+  return true;
+}
+
 /// The tensors of the step's checkpoint stay as they are.
 void Checkpoints::add_figure(Trainer& trainer) {
   const auto due = take_due_weights();
-  if (trainer.rank() == 0) {
-    writer_.submit([this, content = saved_, due, state = trainer.state(), best = new_best_,
+  const auto& state = trainer.state();
+  if (trainer.rank() == 0 && !merge_into_waiting(due, state, new_best_)) {
+    writer_.submit([this, content = saved_, due, state, best = new_best_,
                     dir = trainer.config().train.ckpt_save_dir,
                     policy = checkpoint_policy(trainer.config())] {
       if (content) write_weights(*content, due, dir / step_folder_name(state.step));
@@ -218,6 +285,13 @@ void Checkpoints::add_figure(Trainer& trainer) {
     });
   }
   changed_ = new_best_ = false;
+}
+
+/// The files of the epoch that was saved, of which nobody gave a figure.
+void Checkpoints::write_unjudged() {
+  const auto due = take_due_weights();
+  if (merge_into_waiting(due, saved_->state, false)) return;
+  writer_.submit([this, content = saved_, due] { write_weights(*content, due, {}); });
 }
 
 /// In the writer's thread.
@@ -253,8 +327,7 @@ void Checkpoints::on_end(Trainer& trainer) {
   if (saved_step_ != trainer.state().step || changed_) {
     save(trainer);
   } else if (unwritten_epoch_ && saved_) {
-    writer_.submit(
-        [this, content = saved_, due = take_due_weights()] { write_weights(*content, due, {}); });
+    write_unjudged();
   }
 }
 
@@ -293,11 +366,15 @@ std::string Checkpoints::top_table(Trainer& trainer) const {
     for (const auto& epoch : weights_->kept()) line(epoch.value, weights_->path_of(epoch.epoch));
     return table;
   }
-  const auto points = ranked(state);
+  auto points = ranked(state);
+  const auto path_of = [&](const MetricPoint& point) {
+    return trainer.config().train.ckpt_save_dir / step_folder_name(point.step);
+  };
+  std::erase_if(points,
+                [&](const auto& point) { return !std::filesystem::exists(path_of(point)); });
   const auto count = static_cast<size_t>(keep_policy(trainer.config()).count);
   for (size_t i = 0; i < std::min(points.size(), count); ++i) {
-    line(points[i].value,
-         trainer.config().train.ckpt_save_dir / fmt::format("step_{:06}", points[i].step));
+    line(points[i].value, path_of(points[i]));
   }
   return table;
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -7,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "lockstep/base/deadline.h"
 #include "lockstep/base/mutex.h"
 #include "lockstep/checkpoint/background_writer.h"
 #include "lockstep/checkpoint/keep_policy.h"
@@ -26,8 +28,11 @@ KeepPolicy keep_policy(const Config& config);
 /// made at, so a resumed run goes on with the very next one.
 ///
 /// Rank 0 copies what is to be saved and trains on; a thread writes it. What that meets ends the
-/// run a step later, or at its end. Where the disk is slower than training, all ranks wait for the
-/// one before, for train.disk_timeout_s. At the end of a run all is written.
+/// run a step later, or at its end. Where the disk is slower than training, nobody waits: what is
+/// saved takes the place of what was saved before and is not begun to be written, unless that is
+/// the best so far; a warning says so once. So memory holds at most three copies: of what is being
+/// written, of the best and of the newest. One that is written for longer than
+/// train.disk_timeout_s ends the run. At the end of a run all is written that was not replaced.
 ///
 /// Weights are saved before they are judged: added before Evaluation, an epoch's checkpoint is
 /// there whatever becomes of that, and its figure comes into state.json afterwards. With
@@ -55,11 +60,24 @@ class Checkpoints final : public Callback {
     bool averaged = false;  ///< e{N} holds the moving average, for that was judged.
     bool best = false;
   };
-  using Content = std::shared_ptr<const CheckpointContent>;
+  using Content = std::shared_ptr<CheckpointContent>;
+  /// What is to be written.
+  struct Save {
+    Content content;
+    DueWeights due;
+    bool best = false;
+    std::filesystem::path dir;
+    KeepPolicy policy;
+  };
 
   void record(Trainer& trainer, double value);
   void save(Trainer& trainer);
+  void put_in_line(Save save);
+  bool merge_into_waiting(const DueWeights& due, const TrainingState& state, bool best);
+  void write_next();
+  void check_disk(const Config& config);
   void add_figure(Trainer& trainer);
+  void write_unjudged();
   DueWeights take_due_weights();
   void write_weights(const CheckpointContent& content, const DueWeights& due,
                      const std::filesystem::path& folder);
@@ -80,8 +98,11 @@ class Checkpoints final : public Callback {
   std::optional<int64_t> unwritten_epoch_;  // whose file of weights is not written yet
   bool awaits_figure_ = false;              // that epoch is about to be judged
   Content saved_;                           // rank 0: of the weights as they are
-  std::optional<WeightFiles> weights_;      // rank 0; the writer's, but for when it is idle
+  bool told_of_slow_disk_ = false;
+  std::optional<WeightFiles> weights_;  // rank 0; the writer's, but for when it is idle
   Mutex mutex_;
+  std::deque<Save> waiting_ LOCKSTEP_GUARDED_BY(mutex_);  // at most the best and the newest
+  std::optional<Deadline> writing_until_ LOCKSTEP_GUARDED_BY(mutex_);  // when that is too long
   std::vector<std::pair<Severity, std::string>> notes_ LOCKSTEP_GUARDED_BY(mutex_);
   std::vector<SavedCheckpoint> saved_folders_ LOCKSTEP_GUARDED_BY(mutex_);
   BackgroundWriter writer_;  // rank 0; last: its thread uses the above
