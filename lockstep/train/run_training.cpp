@@ -4,6 +4,7 @@
 #include <chrono>
 #include <filesystem>
 
+#include "lockstep/base/counted.h"
 #include "lockstep/base/file.h"
 #include "lockstep/base/folder.h"
 #include "lockstep/checkpoint/training_checkpoint.h"
@@ -154,6 +155,20 @@ std::string results_line(const Config& config) {
       dir.string());
 }
 
+/// Of a run that goes on from a checkpoint.
+std::string resume_line(const Config& config, const TrainingState& state, const Trainer& trainer) {
+  if (trainer.has_steps_left()) {
+    return fmt::format("Resume train from epoch: {}, step: {}", state.epoch + 1, state.step + 1);
+  }
+  const int64_t epochs = config.scheduler.num_epochs;
+  const std::string done =
+      state.epoch >= epochs
+          ? fmt::format("{} of {} (scheduler.num_epochs)", counted(state.epoch, "epoch"), epochs)
+          : fmt::format("{} of {} (train.max_steps)", counted(state.step, "step"),
+                        config.train.max_steps);
+  return fmt::format("There is nothing left to train: the checkpoint has {}", done);
+}
+
 void log_start(TrainingLog& log, const Config& config, const RunParts& parts, const World& world,
                const Trainer& trainer) {
   if (config.model.type == ModelType::kCls) warn_of_stand_in(log, config);
@@ -163,9 +178,8 @@ void log_start(TrainingLog& log, const Config& config, const RunParts& parts, co
     if (parts.eval) log_loader(log, *parts.eval, false, world);
   }
   if (!parts.resumed.from.empty()) {
-    log.info(kName, fmt::format("Loaded checkpoint {}\nResume train from epoch: {}, step: {}",
-                                parts.resumed.from.string(), parts.resumed.state.epoch + 1,
-                                parts.resumed.state.step + 1));
+    log.info(kName, fmt::format("Loaded checkpoint {}\n{}", parts.resumed.from.string(),
+                                resume_line(config, parts.resumed.state, trainer)));
     if (parts.resumed.state.seed != static_cast<uint64_t>(config.system.seed)) {
       log.write(Severity::kWarning, kName,
                 fmt::format("system.seed is {}, the checkpoint's was {}: the data come in another "
@@ -183,6 +197,7 @@ void log_start(TrainingLog& log, const Config& config, const RunParts& parts, co
                           trainer.averaging_note()));
   }
   if (world.rank == 0) log.info(kName, results_line(config));
+  if (!trainer.has_steps_left()) return;  // no banner of a training to come
   BannerFacts facts;
   facts.total_parameters = count_parameters(*parts.model, true);
   facts.trainable_parameters = count_parameters(*parts.model);

@@ -107,6 +107,12 @@ void Trainer::take_up(const TrainingState& saved) {
   if (max_steps > 0) total_steps_ = std::min(total_steps_, max_steps);
 }
 
+bool Trainer::has_steps_left() const {
+  const int64_t max_steps = config().train.max_steps;
+  return state_.epoch < config().scheduler.num_epochs &&
+         (max_steps == 0 || state_.step < max_steps);
+}
+
 bool Trainer::finished() const {
   return stop_ != StopReason::kEpochsDone || state_.epoch >= config().scheduler.num_epochs;
 }

@@ -166,6 +166,8 @@ class Trainer {
   /// What became of an epoch that other ranks, or other batches, had begun; empty: there was none.
   const std::string& dealing_note() const { return dealing_note_; }
   StopReason stop_reason() const { return stop_; }
+  /// Whether epochs and max_steps leave anything to train.
+  bool has_steps_left() const;
   /// Who is waited for in the last steps, if anybody; see WaitSums::note().
   std::string waits_note() const { return recent_waits_.note(); }
 

@@ -469,6 +469,28 @@ TEST_F(Program, TheSameCommandGivesTheSameBitsAndKeepsEarlierResults) {
   EXPECT_TRUE(fs::exists(folder_ / "out/step_000004"));
 }
 
+TEST_F(Program, AFinishedRunSaysThatNothingIsLeft) {
+  const std::string few = "-o train.loader.batch_size=4 system.val_while_train=False ";
+  ASSERT_EQ(train(few + "train.max_steps=2").status, 0);
+  const std::string weights = bytes("out/latest/model.safetensors");
+  const auto steps = train(few + "train.max_steps=2 model.resume=True", 2);
+  EXPECT_EQ(steps.status, 0) << steps.err;
+  const std::string nothing = "There is nothing left to train: the checkpoint has ";
+  EXPECT_EQ(text_count(steps.out, nothing + "2 steps of 2 (train.max_steps)"), 1) << steps.out;
+  for (const auto* part : {"Results: out", "Checkpoint: out/latest"}) {
+    EXPECT_NE(steps.out.find(part), std::string::npos) << steps.out;
+  }
+  for (const auto* part : {"Start training", "Resume train"}) {
+    EXPECT_EQ(steps.out.find(part), std::string::npos) << steps.out;
+  }
+  EXPECT_TRUE(bytes("out/latest/model.safetensors") == weights);
+  ASSERT_EQ(train(few + "scheduler.num_epochs=1 model.resume=True").status, 0);
+  const auto epochs = train(few + "scheduler.num_epochs=1 model.resume=True");
+  EXPECT_EQ(epochs.status, 0) << epochs.err;
+  EXPECT_EQ(text_count(epochs.out, nothing + "1 epoch of 1 (scheduler.num_epochs)"), 1)
+      << epochs.out;
+}
+
 TEST_F(Program, CheckPrintsThePlanAndTouchesNothing) {
   const auto result = train(
       "--check -o train.max_steps=7 train.dataset.data_dir=nowhere "
