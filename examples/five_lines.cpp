@@ -7,6 +7,7 @@
 
 #include <cstdio>
 
+#include "lockstep/base/error.h"
 #include "lockstep/lockstep.h"
 
 /// Points on two intertwined spirals; the label says which one.
@@ -35,7 +36,7 @@ struct NetImpl : torch::nn::Module {
 };
 TORCH_MODULE(Net);
 
-int main() {
+int train(int, char**) {
   torch::manual_seed(1);
   const Spirals dataset(1024);
   Net net;
@@ -58,4 +59,9 @@ int main() {
   const auto loss = torch::cross_entropy_loss(scores, dataset.labels).item<double>();
   const auto right = (scores.argmax(1) == dataset.labels).sum().item<int64_t>();
   std::printf("loss %.9f, right: %ld of %ld\n", loss, right, dataset.size());
+  return 0;
+}
+
+int main(int argc, char** argv) {
+  return lockstep::run_main("spirals", train, argc, argv);  // an error is one line and a status
 }

@@ -23,6 +23,32 @@ echo "$output"
 [ "$(grep -o 'loss.*' <<<"$output" | sort -u | wc -l)" = 1 ]
 [ "$(grep -o 'loss.*' <<<"$output" | head -1 | right)" -ge 1000 ]
 
+# What goes wrong is one line, with the exit status of what was at fault.
+if output=$(env RANK=2 WORLD_SIZE=2 LOCAL_RANK=0 MASTER_ADDR=127.0.0.1 MASTER_PORT=29499 "$bin/five_lines" 2>&1); then
+  echo "rank 2 of 2 is none"; exit 1
+else
+  status=$?
+fi
+echo "$output"
+[ "$status" = 2 ]
+[ "$(wc -l <<<"$output")" = 1 ]
+grep -q '^spirals: error: ' <<<"$output"
+
+# A loop that saves goes on where it was: the same bits as without a break, also the checkpoint.
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+loop() { "$bin/lockstep" run --nproc_per_node 2 -- "$bin/checkpoint_loop" "$folder/$1" "$2"; }
+whole=$(loop whole 20)
+loop parts 8
+output=$(loop parts 20)
+echo "$output"
+grep -q 'begins with epoch 9' <<<"$output"
+[ "$(grep -c 'error 0.00' <<<"$output")" = 2 ]
+[ "$(grep -o 'error.*' <<<"$whole"$'\n'"$output" | sort -u | wc -l)" = 1 ]
+cmp "$folder"/{whole,parts}/latest/model.safetensors
+cmp "$folder"/{whole,parts}/latest/optimizer.safetensors
+[ "$(ls -d "$folder"/parts/step_* | wc -l)" = 2 ]
+
 # A hook of the user's own: the line is found through the points of both ranks.
 output=$("$bin/lockstep" run --nproc_per_node 2 -- "$bin/comm_hook")
 echo "$output"
