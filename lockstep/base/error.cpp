@@ -3,8 +3,10 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <system_error>
 
 #include "lockstep/base/descriptors.h"
+#include "lockstep/base/process_limits.h"
 
 namespace lockstep {
 
@@ -81,6 +83,11 @@ int run_main(std::string_view program, int (*body)(int, char**), int argc, char*
   } catch (const Error& error) {
     say(error.what());
     return exit_status(error);
+  } catch (const std::system_error& error) {
+    const std::string shortage =
+        error.code() == std::errc::resource_unavailable_try_again ? process_shortage(EAGAIN) : "";
+    say((shortage.empty() ? error.what() : error.what() + (" (" + shortage + ")")).c_str());
+    return 1;
   } catch (const std::exception& error) {
     say(error.what());
     return 1;

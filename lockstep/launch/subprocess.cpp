@@ -15,6 +15,7 @@
 #include <csignal>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/process_limits.h"
 #include "lockstep/launch/descriptors.h"
 
 namespace lockstep {
@@ -94,7 +95,7 @@ Subprocess::Subprocess(const std::vector<std::string>& words) {
   }
   if (failure == ENOENT) throw Error(ErrorCode::kNotFound, words[0] + ": no such program");
   errno = failure;
-  if (failure != 0) throw io_error("run " + words[0]);
+  if (failure != 0) throw start_error("run " + words[0]);
   in_ = std::move(in.ours);
   out_ = std::move(out.ours);
   err_ = std::move(err.ours);

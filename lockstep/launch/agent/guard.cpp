@@ -13,7 +13,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "lockstep/base/error.h"
+#include "lockstep/base/process_limits.h"
 
 namespace lockstep {
 namespace {
@@ -139,7 +139,7 @@ Guard::Guard(const std::vector<std::string>& marks, size_t max_groups,
   const UniqueFd read_end(ends[0]);
   pipe_.reset(ends[1]);
   pid_ = ::fork();
-  if (pid_ < 0) throw io_error("fork");
+  if (pid_ < 0) throw start_error("fork");
   if (pid_ == 0) {
     pipe_.reset();
     stand_guard(read_end.get(), groups, between, own);

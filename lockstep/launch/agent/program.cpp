@@ -15,6 +15,7 @@
 #include <iterator>
 #include <string_view>
 #include "lockstep/base/env.h"
+#include "lockstep/base/process_limits.h"
 #include "lockstep/base/text.h"
 #include "lockstep/base/unique_fd.h"
 #include "lockstep/launch/cpu_topology.h"
@@ -138,7 +139,7 @@ pid_t spawn(const Spawn& spawn, const sigset_t& original_mask) {
                        spawn.stderr_fd,    spawn.kept_fd, report_write.get(),      ::getpid(),
                        &original_mask,     &cpus,         users_descriptor_limit()};
   const pid_t pid = vfork_and_become(child);
-  if (pid < 0) throw io_error("start " + spawn.path);
+  if (pid < 0) throw start_error("start " + spawn.path);
   report_write.reset();
   int failure = 0;
   if (::read(report_read.get(), &failure, sizeof failure) > 0) {

@@ -18,6 +18,7 @@
 #include <thread>
 
 #include "lockstep/base/deadline.h"
+#include "lockstep/base/process_limits.h"
 #include "lockstep/base/unique_fd.h"
 #include "lockstep/launch/agent/children.h"
 #include "lockstep/launch/agent/reserved_port.h"
@@ -138,7 +139,7 @@ class SpawnedRanks {
     const auto environment = meeting.environment(num_ranks_, rank);
     const pid_t parent = ::getpid();
     const pid_t pid = ::fork();
-    if (pid < 0) throw io_error(fmt::format("fork of rank {} of {}", rank, num_ranks_));
+    if (pid < 0) throw start_error(fmt::format("fork of rank {} of {}", rank, num_ranks_));
     if (pid == 0) {
       ::prctl(PR_SET_PDEATHSIG, SIGKILL);
       if (::getppid() != parent) ::_exit(1);

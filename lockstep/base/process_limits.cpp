@@ -1,0 +1,127 @@
+#include "lockstep/base/process_limits.h"
+
+#include <fmt/format.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <vector>
+
+namespace lockstep {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A limit, and how much of it is used.
+struct Limit {
+  long most = 0;
+  long used = 0;
+  std::string words;
+  bool reached() const { return used >= most; }
+};
+
+/// Nothing where the file is missing or says "max".
+std::optional<long> number_in(const fs::path& file) {
+  std::ifstream in(file);
+  long number = 0;
+  return in >> number ? std::optional(number) : std::nullopt;
+}
+
+/// "/a/b" of "8:pids:/a/b" or "0::/a/b"; the one with a controller of its own first.
+std::vector<std::pair<std::string, std::string>> pids_cgroups(const std::string& root) {
+  std::vector<std::pair<std::string, std::string>> found;
+  std::ifstream in(root + "/proc/self/cgroup");
+  for (std::string line; std::getline(in, line);) {
+    const size_t first = line.find(':');
+    const size_t second = line.find(':', first + 1);
+    if (first == std::string::npos || second == std::string::npos) continue;
+    const std::string controllers = line.substr(first + 1, second - first - 1);
+    const std::string path = line.substr(second + 1);
+    if (controllers == "pids") found.insert(found.begin(), {root + "/sys/fs/cgroup/pids", path});
+    if (controllers.empty()) found.emplace_back(root + "/sys/fs/cgroup", path);
+  }
+  return found;
+}
+
+/// Of this process's cgroup and those above it: the first that is reached, else the lowest.
+std::optional<Limit> cgroup_limit(const std::string& root) {
+  std::optional<Limit> lowest;
+  for (const auto& [mount, path] : pids_cgroups(root)) {
+    for (fs::path group = path;; group = group.parent_path()) {
+      const fs::path folder = mount + group.string();
+      const auto most = number_in(folder / "pids.max");
+      const auto used = number_in(folder / "pids.current");
+      if (most && used) {
+        const Limit limit = {*most, *used,
+                             fmt::format("pids.max of cgroup {}: {}, pids.current: {}",
+                                         group.string(), *most, *used)};
+        if (limit.reached()) return limit;
+        if (!lowest) lowest = limit;
+      }
+      if (!group.has_relative_path()) break;
+    }
+  }
+  return lowest;
+}
+
+/// Threads of all processes of this user.
+long count_threads(const std::string& root) {
+  long threads = 0;
+  const std::string user = fmt::format("Uid:\t{}\t", ::getuid());
+  std::error_code failure;
+  for (fs::directory_iterator it(root + "/proc", failure), end; !failure && it != end;
+       it.increment(failure)) {
+    // Not self, which is one of the others.
+    const std::string name = it->path().filename();
+    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
+    std::ifstream in(it->path() / "status");
+    bool ours = false;
+    for (std::string line; std::getline(in, line);) {
+      ours = ours || line.rfind(user, 0) == 0;
+      if (ours && line.rfind("Threads:", 0) == 0) threads += std::atol(line.c_str() + 8);
+    }
+  }
+  return threads;
+}
+
+std::optional<Limit> user_limit(const std::string& root) {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NPROC, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return {};
+  const auto most = static_cast<long>(limit.rlim_cur);
+  const long used = count_threads(root);
+  return Limit{most, used,
+               fmt::format("ulimit -u: {}, processes and threads of this user: {}", most, used)};
+}
+
+}  // namespace
+
+std::string process_shortage(int error_number, const std::string& root) {
+  if (error_number != EAGAIN) return "";
+  std::string reached;
+  std::string all;
+  for (const auto& limit : {user_limit(root), cgroup_limit(root)}) {
+    if (!limit) continue;
+    all += (all.empty() ? "" : "; ") + limit->words;
+    if (limit->reached()) reached += (reached.empty() ? "" : "; ") + limit->words;
+  }
+  errno = error_number;
+  if (!reached.empty()) return reached;
+  return all.empty() ? "a limit of processes and threads is reached" : all;
+}
+
+Error start_error(const std::string& doing) {
+  const int number = errno;
+  const std::string shortage = process_shortage(number);
+  Error error = io_error(doing);
+  if (!shortage.empty()) {
+    error = Error(error.code(), fmt::format("{} ({})", error.what(), shortage));
+  }
+  errno = number;
+  return error;
+}
+
+}  // namespace lockstep
