@@ -199,11 +199,15 @@ TEST(Failure, ReportIsFactsThenStderr) {
   failure.seconds = 12.34;
   failure.stderr_tail = {"one", "two"};
   EXPECT_EQ(report_text(failure, 1),
-            "lockstep run: rank 5 (gpu01) failed first: exit code 3 after 12 s\n"
+            "lockstep run: rank 5 (gpu01) failed first: exit code 3 after 12 s: two\n"
             "  end of its stderr:\n    one\n    two");
   EXPECT_EQ(report_text(failure, 1, true),
-            "lockstep run: rank 5 (gpu01) failed first: exit code 3 after 12 s\n"
+            "lockstep run: rank 5 (gpu01) failed first: exit code 3 after 12 s: two\n"
             "  the end of its stderr is above");
+  failure.stderr_tail = {"one", "  indented", "", " "};
+  EXPECT_EQ(failure_line(failure, 1), "rank 5 (gpu01) failed: exit code 3 after 12 s: indented");
+  failure.stderr_tail = {std::string(299, 'x') + "\u00e9 is cut before a letter of two bytes"};
+  EXPECT_TRUE(failure_line(failure, 1).ends_with(": " + std::string(299, 'x') + "..."));
   failure.status = {0, SIGBUS};
   failure.node_rank = 1;
   failure.stderr_tail.clear();
@@ -220,8 +224,8 @@ TEST(Failure, AKnownCauseIsSaidAndNotWhatIsMissing) {
   failure.seconds = 2;
   failure.cause = "lockstep train: error: no finite loss\nmore";
   EXPECT_EQ(report_text(failure, 1),
-            "lockstep run: rank 1 (gpu01) failed first: exit code 1 after 2.00 s\n"
-            "  lockstep train: error: no finite loss\n  more");
+            "lockstep run: rank 1 (gpu01) failed first: exit code 1 after 2.00 s: lockstep train: "
+            "error: no finite loss\n  more");
   EXPECT_EQ(
       failure_line(failure, 1),
       "rank 1 (gpu01) failed: exit code 1 after 2.00 s: lockstep train: error: no finite loss");

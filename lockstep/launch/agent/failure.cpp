@@ -23,6 +23,30 @@ std::string facts(const Failure& failure, int num_nodes, const char* did) {
                      describe(failure.status), failure.seconds, failure.seconds < 10 ? 2 : 0);
 }
 
+/// `line` without what is around it, and no longer than fits a summary.
+std::string short_form(std::string_view line) {
+  constexpr size_t kMost = 300;
+  constexpr std::string_view kSpace = " \t\r";
+  const size_t first = line.find_first_not_of(kSpace);
+  if (first == std::string_view::npos) return "";
+  line = line.substr(first, line.find_last_not_of(kSpace) + 1 - first);
+  if (line.size() <= kMost) return std::string(line);
+  size_t end = kMost;
+  while (end > 0 && (static_cast<unsigned char>(line[end]) & 0xc0U) == 0x80U) --end;
+  return std::string(line.substr(0, end)) + "...";
+}
+
+/// ": WHY" in one line, of the worker's own words: its error file's first, else its last on stderr.
+/// Empty: it said nothing.
+std::string own_words(const Failure& failure) {
+  std::string why = short_form(failure.cause.substr(0, failure.cause.find('\n')));
+  const auto& tail = failure.stderr_tail;
+  for (auto line = tail.rbegin(); why.empty() && line != tail.rend(); ++line) {
+    why = short_form(*line);
+  }
+  return why.empty() ? "" : ": " + why;
+}
+
 }  // namespace
 
 std::string signal_name(int signal) {
@@ -72,16 +96,18 @@ Failure failure_from_json(const std::string& text) {
 
 std::string failure_line(const Failure& failure, int num_nodes) {
   if (failure.rank < 0) return failure.cause;
-  const std::string line = facts(failure, num_nodes, "failed");
-  const std::string why = failure.cause.substr(0, failure.cause.find('\n'));
-  return why.empty() ? line : line + ": " + why;
+  return facts(failure, num_nodes, "failed") + own_words(failure);
 }
 
 std::string report_text(const Failure& failure, int num_nodes, bool shown) {
   if (failure.rank < 0) return "lockstep run: " + failure.cause;
   std::string text = "lockstep run: " + facts(failure, num_nodes, "failed first");
   if (failure.status.signal == 9) text += " (out of memory? the kernel's log says)";
-  for (const std::string& line : split(failure.cause, '\n')) {
+  text += own_words(failure);
+  auto lines = split(failure.cause, '\n');
+  // What is whole in the first line is not said again.
+  if (!lines.empty() && short_form(lines[0]) == lines[0]) lines.erase(lines.begin());
+  for (const std::string& line : lines) {
     if (!line.empty()) text += "\n  " + line;
   }
   if (!failure.log_dir.empty()) text += fmt::format("\n  its output: {}", failure.log_dir);

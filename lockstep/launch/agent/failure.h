@@ -46,11 +46,13 @@ struct Failure {
 std::string to_json(const Failure& failure);
 Failure failure_from_json(const std::string& text);
 
-/// One line without newline, e.g. "rank 1 (node 0, hosta) failed: exit code 3 after 0.52 s".
+/// One line without newline, e.g. "rank 1 (node 0, hosta) failed: exit code 3 after 0.52 s: WHY";
+/// WHY: the worker's own words, where it had any.
 std::string failure_line(const Failure& failure, int num_nodes);
 
-/// What the user sees at the end, without a last newline: one line of facts, then the end of the
-/// worker's stderr. shown: it has just been on the same screen, which is said instead.
+/// What the user sees at the end, without a last newline: one line of facts and the
+/// worker's own last words, then the end of its stderr. shown: it has just been on the same screen,
+/// which is said instead.
 std::string report_text(const Failure& failure, int num_nodes, bool shown = false);
 
 }  // namespace lockstep
