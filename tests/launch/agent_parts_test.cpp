@@ -34,11 +34,21 @@ TEST(LineSplitter, PiecesOfAnySizeGiveWholeLines) {
 }
 
 TEST(LineSplitter, LongLinesAreCut) {
-  LineSplitter splitter(4);
+  LineSplitter splitter(4, "");
   EXPECT_EQ(splitter.feed("abcd\nabcdefghi\n"), (Lines{"abcd", "abcd", "efgh", "i"}));
   EXPECT_EQ(splitter.feed("abcd"), Lines{});
   EXPECT_EQ(splitter.feed("e"), Lines{"abcd"});
   EXPECT_EQ(splitter.finish(), "e");
+}
+
+TEST(LineSplitter, WhereALineIsCutIsToBeSeen) {
+  LineSplitter splitter(4, "~");
+  EXPECT_EQ(splitter.feed("abcd\nabcdefghi\n"), (Lines{"abcd", "abcd~", "efgh~", "i"}));
+  LineSplitter usual;
+  const auto lines = usual.feed(std::string(LineSplitter::kMaxLineBytes + 1, 'x') + "\n");
+  ASSERT_EQ(lines.size(), 2U);
+  EXPECT_TRUE(lines[0].ends_with("x [cut after 64 KiB]"));
+  EXPECT_EQ(lines[1], "x");
 }
 
 TEST(LineSplitter, ProgressBarsShowTheirLastState) {

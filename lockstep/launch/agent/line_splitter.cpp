@@ -31,7 +31,7 @@ std::vector<std::string> LineSplitter::feed(std::string_view bytes) {
       bytes.remove_prefix(1);
       continue;
     }
-    if (partial_.size() == max_bytes_) lines.push_back(finish());
+    if (partial_.size() == max_bytes_) lines.push_back(finish().append(cut_mark_));
     const size_t take = std::min({bytes.find('\n'), bytes.size(), max_bytes_ - partial_.size()});
     partial_.append(bytes.substr(0, take));
     bytes.remove_prefix(take);

@@ -11,12 +11,15 @@ namespace lockstep {
 ///
 /// Where a line contains carriage returns, only what a terminal would show at its end is returned:
 /// progress bars come out as their last state. Of a bar no more than that is kept. A line longer
-/// than `max_bytes` is returned in pieces of that size.
+/// than `max_bytes` is returned in pieces of that size, each but the last with `cut_mark` after it.
 class LineSplitter {
  public:
   static constexpr size_t kMaxLineBytes = 64 << 10;
 
-  explicit LineSplitter(size_t max_bytes = kMaxLineBytes) : max_bytes_(max_bytes) {}
+  static constexpr std::string_view kCutMark = " [cut after 64 KiB]";
+
+  explicit LineSplitter(size_t max_bytes = kMaxLineBytes, std::string_view cut_mark = kCutMark)
+      : max_bytes_(max_bytes), cut_mark_(cut_mark) {}
 
   std::vector<std::string> feed(std::string_view bytes);
 
@@ -30,6 +33,7 @@ class LineSplitter {
 
  private:
   size_t max_bytes_;
+  std::string_view cut_mark_;
   std::string partial_;
 };
 

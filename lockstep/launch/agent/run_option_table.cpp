@@ -172,7 +172,8 @@ RunOptionGroup of_output() {
           {"no_fold", 0, kFlag, "", "show identical lines of many ranks one by one, not as [0-31]",
            set_option_flag<&RunOptions::no_fold>},
           {"raw", 0, kFlag, "",
-           "show output as it comes, without prefixes; so it is with one rank in all",
+           "show output as it comes, without prefixes; so it is with one rank in all. Else a line "
+           "longer than 64 KiB is cut there, with a mark; files have it whole",
            set_option_flag<&RunOptions::raw>},
           {"log_rate", 0, kValue, "N",
            "lines a second of each rank on the console; 0: all (1000 on a terminal, else all)",
