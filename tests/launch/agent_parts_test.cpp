@@ -3,6 +3,9 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <filesystem>
+#include <fstream>
+
 #include "lockstep/base/error.h"
 #include "lockstep/launch/agent/failure.h"
 #include "lockstep/launch/agent/line_splitter.h"
@@ -12,6 +15,7 @@
 #include "lockstep/launch/agent/worker_output.h"
 #include "lockstep/launch/identity.h"
 #include "lockstep/launch/machine_load.h"
+#include "tests/support/temp_folder.h"
 
 namespace lockstep {
 namespace {
@@ -264,6 +268,23 @@ TEST(FindProgram, AsAShellDoes) {
   EXPECT_EQ(find_program("/bin/sh", "").path, "/bin/sh");
   EXPECT_EQ(find_program("no-such", "/bin").exit_code, 127);
   EXPECT_EQ(find_program("/etc/passwd", "").exit_code, 126);
+}
+
+TEST(FindProgram, AnEmptyNameIsSaidToBeOne) {
+  EXPECT_EQ(find_program("", "/bin").problem, "the program's name is empty");
+  EXPECT_EQ(find_program("", "/bin").exit_code, 127);
+}
+
+TEST(FindProgram, AScriptsInterpreterThatIsNotThereIsNamed) {
+  const TempFolder folder;
+  const std::string script = folder / "script";
+  std::ofstream(script) << "#! /no/such/shell -e\nexit 0\n";
+  std::filesystem::permissions(script, std::filesystem::perms(0755));
+  EXPECT_EQ(find_program(script, "").problem,
+            "script " + script + ": its interpreter /no/such/shell does not exist");
+  EXPECT_EQ(find_program(script, "").exit_code, 126);
+  std::ofstream(script) << "#!/bin/sh\nexit 0\n";
+  EXPECT_EQ(find_program(script, "").path, script);
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <filesystem>
 
@@ -29,12 +30,31 @@ bool is_file(const std::string& path) {
   return ::stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode);
 }
 
+/// What "#!" names in a script's first line; "": it is none.
+std::string interpreter_of(const std::string& path) {
+  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  std::array<char, 256> bytes{};  // as the kernel, which reads no more
+  const ssize_t got = ::read(fd.get(), bytes.data(), bytes.size());
+  std::string_view line(bytes.data(), got > 0 ? static_cast<size_t>(got) : 0);
+  if (!line.starts_with("#!")) return "";
+  line = line.substr(2, line.find('\n') - 2);
+  const size_t begin = std::min(line.find_first_not_of(" \t"), line.size());
+  line.remove_prefix(begin);
+  return std::string(line.substr(0, line.find_first_of(" \t")));
+}
+
 Program found_or_not_executable(const std::string& name, const std::string& path) {
-  if (::access(path.c_str(), X_OK) == 0) return {path, 0, ""};
+  if (::access(path.c_str(), X_OK) == 0) {
+    const std::string interpreter = interpreter_of(path);
+    if (interpreter.empty() || is_file(interpreter)) return {path, 0, ""};
+    return {"", 126,
+            fmt::format("script {}: its interpreter {} does not exist", name, interpreter)};
+  }
   return {"", 126, fmt::format("{} is not executable; for Python: python3 {}", name, name)};
 }
 
 Program missing(const std::string& name) {
+  if (name.empty()) return {"", 127, "the program's name is empty"};
   if (name.find('/') == std::string::npos) {
     // Programs of ranks that `lockstep` is, too.
     constexpr std::string_view kVerbs[] = {"train", "eval", "predict", "bench"};
