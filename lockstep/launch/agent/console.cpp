@@ -88,10 +88,11 @@ std::string Console::foot_away(int stream) {
 }
 
 void Console::push(int stream, std::string text) {
-  Stream& to = streams_[index(stream)];
+  // One queue for both on one terminal: what takes a foot away comes before what is put there.
+  Stream& to = one_terminal() ? streams_[0] : streams_[index(stream)];
   if (to.broken || text.empty()) return;
   to.bytes += text.size();
-  to.recent.add(text);
+  streams_[index(stream)].recent.add(text);
   to.lines.push_back(std::move(text));
 }
 

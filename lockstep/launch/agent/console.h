@@ -93,6 +93,7 @@ class Console {
 
     int target() const { return own ? own.get() : pump ? pump->fd() : fd; }
   };
+  bool one_terminal() const { return kind_.joint && kind_.out_terminal && kind_.err_terminal; }
   static size_t index(int stream) { return static_cast<size_t>(stream - 1); }
   std::string end_of_open(int stream) LOCKSTEP_REQUIRES(mutex_);
   void push(int stream, std::string text) LOCKSTEP_REQUIRES(mutex_);

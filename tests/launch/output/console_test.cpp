@@ -72,6 +72,47 @@ struct Terminal {
   UniqueFd own;
 };
 
+/// This process's standard streams, while it lives, are one terminal.
+class OnTerminal {
+ public:
+  explicit OnTerminal(int terminal) {
+    ::dup2(terminal, STDOUT_FILENO);
+    ::dup2(terminal, STDERR_FILENO);
+  }
+  ~OnTerminal() {
+    ::dup2(out_.get(), STDOUT_FILENO);
+    ::dup2(err_.get(), STDERR_FILENO);
+  }
+
+ private:
+  const UniqueFd out_{::dup(STDOUT_FILENO)};
+  const UniqueFd err_{::dup(STDERR_FILENO)};
+};
+
+TEST(Console, AFootIsTakenAwayBeforeALineOfEitherStream) {
+  const Terminal terminal;
+  {
+    const OnTerminal here(terminal.own.get());
+    Console console({true, true, true});
+    console.set_foot(2, "bar");
+    console.flush();
+    console.set_foot(2, "");
+    console.put(1, "out");
+    console.flush();
+    console.set_foot(2, "next");
+    console.flush();
+    console.put(2, "err");
+    console.put(1, "last");
+    console.set_foot(2, "");
+    console.drain();
+  }
+  std::string text(1 << 12, '\0');
+  const ssize_t got = ::read(terminal.end.get(), text.data(), text.size());
+  const std::string away = "\r\x1b[K";
+  EXPECT_EQ(text.substr(0, got > 0 ? static_cast<size_t>(got) : 0),
+            away + "bar" + away + "out\r\n" + away + "next" + away + "err\r\nlast\r\n");
+}
+
 TEST(TerminalPump, NeverBlocksAndLosesNothing) {
   Terminal terminal;
   std::string given;
