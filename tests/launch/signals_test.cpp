@@ -97,6 +97,15 @@ TEST_F(Stopped, RanksStopWithTheStarterOfTheirHosts) {
   EXPECT_EQ(run.wait(), 143);
 }
 
+TEST(Grace, RanksThatAreWaitedForAreNamed) {
+  Launched run(shell(2, "trap '' TERM; echo ready; while :; do sleep 0.05; done",
+                     {"--shutdown_timeout", "4"}));
+  ASSERT_TRUE(run.wait_for("ready", 1));
+  run.send(SIGTERM);
+  EXPECT_TRUE(run.wait_for("waiting for ranks 0, 1 to end; SIGKILL in")) << run.err();
+  EXPECT_EQ(run.wait(), 143);
+}
+
 /// As a shell without job control starts what is to run in the background.
 Words in_background(const Words& words) {
   Words all = {"/bin/sh", "-c", "trap '' INT; exec \"$0\" \"$@\"", built_program("lockstep")};

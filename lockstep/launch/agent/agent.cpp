@@ -50,6 +50,10 @@ bool wants_warm_start(const Environment& environment, const RunOptions& options)
   return options.nproc_per_node > 1 || options.max_restarts > 0 || options.num_nodes > 1;
 }
 
+std::string named(const std::vector<int>& ranks) {
+  return fmt::format("{} {}", ranks.size() == 1 ? "rank" : "ranks", rank_list(ranks));
+}
+
 double seconds_since_1970() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
@@ -389,8 +393,7 @@ void Agent::act(const SayWaiting&) {
   }
   const auto left =
       std::chrono::duration<double>(*state_.kill_at - std::chrono::steady_clock::now());
-  log_info(fmt::format("waiting for rank {} to end; SIGKILL in {:.0f} s", rank_list(ranks),
-                       left.count()));
+  log_info(fmt::format("waiting for {} to end; SIGKILL in {:.0f} s", named(ranks), left.count()));
 }
 
 std::optional<Failure> Agent::first_failure() const {
@@ -464,8 +467,7 @@ std::string Agent::report_of(const Failure& failure) const {
   for (const int local_rank : ended_well_before(state_, failure.rank - plan_.ranks.first_rank))
     ranks.push_back(plan_.ranks.first_rank + local_rank);
   if (ranks.empty()) return text;
-  return text + fmt::format("\n  {} {} had ended before it, with exit code 0",
-                            ranks.size() == 1 ? "rank" : "ranks", rank_list(ranks));
+  return text + fmt::format("\n  {} had ended before it, with exit code 0", named(ranks));
 }
 
 }  // namespace lockstep

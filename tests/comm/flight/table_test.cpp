@@ -120,6 +120,12 @@ TEST(FlightTable, SaysWhoIsMissingAndWhoDidNothing) {
   EXPECT_NE(text.find("no record of ranks 0, 2, 3"), std::string::npos) << text;
 }
 
+TEST(FlightTable, OneThatIsMissingIsOne) {
+  const std::string text = flight_table(
+      {rank_at(1, 0, false, ""), rank_at(2, 0, false, ""), rank_at(3, 0, false, "")}, 1);
+  EXPECT_NE(text.find("no record of rank 0\n"), std::string::npos) << text;
+}
+
 TEST(FlightTable, ShowsTransfersUnderWay) {
   auto record = rank_at(1, 1, false, "barrier");
   FlightEntry entry = record.entries[0];
