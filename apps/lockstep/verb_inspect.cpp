@@ -7,6 +7,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
@@ -197,7 +198,13 @@ void add_records_for(const std::string& target, Found& found) {
                             "run that runs here (lockstep ps) or had a --log_dir",
                             target));
   }
-  if (target.size() > 9 || ::kill(std::stoi(target), 0) != 0) {
+  int failure = ESRCH;
+  if (target.size() <= 9) failure = ::kill(std::stoi(target), 0) == 0 ? 0 : errno;
+  if (failure == EPERM) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("process {} belongs to another user", target));
+  }
+  if (failure != 0) {
     throw Error(ErrorCode::kNotFound, fmt::format("there is no process {}", target));
   }
   add_records_of(std::stoi(target), found);

@@ -116,6 +116,20 @@ std::vector<JobEntry> past_job(const std::string& name, const std::vector<JobEnt
   return find_past_job(past_jobs(past_jobs_folder(this_environment())), name);
 }
 
+/// As find_jobs(); says where no run that is over could have been found.
+std::vector<JobEntry> find_running(const std::vector<JobEntry>& running, const std::string& name) {
+  try {
+    return find_jobs(running, name);
+  } catch (const Error& error) {
+    const std::string why = why_not_remembered(past_jobs_folder(this_environment()));
+    if (error.code() != ErrorCode::kNotFound || name.empty() || why.empty()) throw;
+    throw Error(ErrorCode::kNotFound,
+                fmt::format("{}; runs that are over are not remembered: {} (XDG_STATE_HOME names "
+                            "another place)",
+                            error.what(), why));
+  }
+}
+
 }  // namespace
 
 int logs_command(const std::vector<std::string>& words) {
@@ -134,7 +148,7 @@ int logs_command(const std::vector<std::string>& words) {
     followers.push_back(std::make_unique<Follower>(job, nullptr, wanted, tail));
   }
   const auto agents =
-      past.empty() ? hold_agents(find_jobs(running, given.name())) : std::vector<HeldAgent>();
+      past.empty() ? hold_agents(find_running(running, given.name())) : std::vector<HeldAgent>();
   for (const HeldAgent& agent : agents) {
     if (agent.job.log_folder.empty()) {
       throw Error(ErrorCode::kNotFound,

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -88,6 +89,15 @@ void remember_job(const std::string& folder, const JobEntry& entry) {
     return;
   }
   forget_the_oldest(folder);
+}
+
+std::string why_not_remembered(const std::string& folder) {
+  if (folder.empty()) return "there is no home folder";
+  // What is missing would be made in the first folder above that there is.
+  fs::path there = folder;
+  std::error_code failure;
+  while (!fs::exists(there, failure) && there.has_relative_path()) there = there.parent_path();
+  return ::access(there.c_str(), W_OK | X_OK) == 0 ? "" : folder + " cannot be written";
 }
 
 std::vector<JobEntry> past_jobs(const std::string& folder) {

@@ -19,6 +19,9 @@ std::string past_jobs_folder(const Environment& environment);
 void remember_job(const std::string& folder, const JobEntry& entry);
 inline constexpr size_t kMostPastJobs = 100;
 
+/// Why nothing can be remembered in `folder`: "FOLDER cannot be written"; "": it can.
+std::string why_not_remembered(const std::string& folder);
+
 /// Those whose files are still there, the newest first.
 std::vector<JobEntry> past_jobs(const std::string& folder);
 
