@@ -188,7 +188,7 @@ void Agent::register_job() {
     return path.empty() ? path : std::filesystem::absolute(path, ignored).string();
   };
   const NodeRanks& own = plan_.ranks;
-  JobEntry entry;
+  JobEntry& entry = entry_;
   entry.pid = ::getpid();
   entry.run_id = plan_.run_id;
   entry.node_rank = plan_.node_rank;
@@ -206,6 +206,15 @@ void Agent::register_job() {
   entry.command = options_.command;
   job_file_.write(entry);
   remember_job(past_jobs_folder(environment_), entry);
+}
+
+/// For who asks later how it went.
+void Agent::remember_end(int code, const std::optional<Failure>& failure) {
+  if (entry_.pid == 0) return;
+  entry_.ended = seconds_since_1970();
+  entry_.exit_code = code;
+  if (failure) entry_.why = failure_line(*failure, plan_.num_nodes);
+  remember_job(past_jobs_folder(environment_), entry_);
 }
 
 void Agent::loop() {
@@ -427,6 +436,10 @@ int Agent::finish() {
   if (failure) pass_on_error_file(*failure);
   // One that was over in a moment has not been listed, but its files have a name.
   if (register_at_ && !run_folder_.empty()) register_job();
+  std::optional<ExitStatus> job;
+  if (end_ && end_->failure) job = end_->failure->status;
+  const int code = exit_code(state_, job);
+  remember_end(code, failure);
   workers_.reset();
   register_at_.reset();
   job_file_.remove();
@@ -448,9 +461,6 @@ int Agent::finish() {
     console_->put(2, report_of(*failure));
   }
   console_->drain(until);
-  std::optional<ExitStatus> job;
-  if (end_ && end_->failure) job = end_->failure->status;
-  const int code = exit_code(state_, job);
   const std::string lost = console_->failure();
   if (lost.empty()) return code;
   console_->put(2, "lockstep run: error: " + lost + "; what the ranks printed is lost");

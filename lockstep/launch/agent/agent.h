@@ -50,6 +50,7 @@ class Agent {
   void say_restart(const JobNews& news);
   void flush_console();
   void register_job();
+  void remember_end(int code, const std::optional<Failure>& failure);
   std::vector<std::string> own_files() const;
   void pass_on_error_file(const Failure& failure) const;
 
@@ -78,6 +79,7 @@ class Agent {
   std::optional<SignalGate> signals_;  ///< From when the job begins.
   WorkerStarter starter_;
   JobFile job_file_;
+  JobEntry entry_;    ///< In it.
   double began_ = 0;  ///< Seconds since 1970.
   std::optional<Guard> guard_;
   Console* const console_;

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "lockstep/launch/jobs/past_jobs.h"
 #include "lockstep/launch/jobs/registry.h"
 
 namespace lockstep {
@@ -24,6 +25,17 @@ std::vector<JobEntry> running_jobs() {
     job.progress = progress_of(read_step_board(job.steps), now_ns);
     job.stopped = is_stopped(job.pid);
   }
+  return jobs;
+}
+
+std::vector<JobEntry> jobs_that_are_over(const std::vector<JobEntry>& running) {
+  auto jobs = past_jobs(past_jobs_folder(this_environment()));
+  std::erase_if(jobs, [&](const JobEntry& job) {
+    return std::any_of(running.begin(), running.end(), [&](const JobEntry& each) {
+      return each.pid == job.pid && each.began == job.began;
+    });
+  });
+  for (JobEntry& job : jobs) job.over = true;
   return jobs;
 }
 

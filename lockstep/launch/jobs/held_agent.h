@@ -20,6 +20,9 @@ struct HeldAgent {
 /// This user's agents on this host, the oldest first, with what their workers reported.
 std::vector<JobEntry> running_jobs();
 
+/// This user's agents with files that are none of `running`, the newest first.
+std::vector<JobEntry> jobs_that_are_over(const std::vector<JobEntry>& running);
+
 /// Those of `jobs` that are still alive.
 std::vector<HeldAgent> hold_agents(std::vector<JobEntry> jobs);
 

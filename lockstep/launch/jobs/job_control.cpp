@@ -20,14 +20,18 @@
 namespace lockstep {
 namespace {
 
-constexpr OptionName kPsOptions[] = {{"--json", "", false}, {"--help", "-h", false}};
+constexpr OptionName kPsOptions[] = {
+    {"--all", "", false}, {"--json", "", false}, {"--help", "-h", false}};
 constexpr OptionName kStopOptions[] = {
     {"--all", "", false}, {"--timeout", "", true}, {"--kill", "", false}, {"--help", "-h", false}};
 
 HelpPage ps_help() {
-  return {{{"lockstep ps [--json]", ""}},
+  return {{{"lockstep ps [--all] [--json]", ""}},
           "Lists this user's jobs (agents of lockstep run) on this host.",
-          {{"", {{"--json", "for programs"}, {"-h, --help", "print this"}}}},
+          {{"",
+            {{"--all", "also those that are over and had a --log_dir, and how they ended"},
+             {"--json", "for programs"},
+             {"-h, --help", "print this"}}}},
           ""};
 }
 
@@ -74,7 +78,11 @@ std::vector<JobEntry> jobs_to_stop(const std::vector<JobEntry>& jobs, const std:
 int ps_command(const std::vector<std::string>& words) {
   const JobWords given(words, kPsOptions, "lockstep ps");
   if (given.wants_help(ps_help())) return 0;
-  const auto jobs = running_jobs();
+  auto jobs = running_jobs();
+  if (given.flag("--all")) {
+    auto over = jobs_that_are_over(jobs);
+    jobs.insert(jobs.end(), over.begin(), over.end());
+  }
   const double now = seconds_since_1970();
   const std::string text =
       given.flag("--json") ? jobs_as_json(jobs, now) : job_table(jobs, now, terminal_width());

@@ -101,6 +101,9 @@ std::string to_json(const JobEntry& entry) {
       {"attempt_folder", entry.attempt_folder},
       {"steps", entry.steps},
       {"command", entry.command},
+      {"ended", entry.ended},
+      {"exit_code", entry.exit_code},
+      {"why", entry.why},
   };
   return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
@@ -124,6 +127,9 @@ std::optional<JobEntry> job_entry_from_json(const std::string& text) {
     json.at("attempt_folder").get_to(entry.attempt_folder);
     entry.steps = json.value("steps", "");
     json.at("command").get_to(entry.command);
+    entry.ended = json.value("ended", 0.0);  // of an older version: not there
+    entry.exit_code = json.value("exit_code", 0);
+    entry.why = json.value("why", "");
     return entry;
   } catch (const nlohmann::json::exception&) {
     return std::nullopt;

@@ -49,7 +49,11 @@ struct JobEntry {
   std::string attempt_folder;  ///< Of the present generation, in it.
   std::string steps;           ///< Path of the present generation's StepBoard; may be empty.
   std::vector<std::string> command;
+  double ended = 0;   ///< Seconds since 1970; 0: it runs, or was killed.
+  int exit_code = 0;  ///< Of the agent that ended.
+  std::string why;    ///< The job's first failure, in one line; empty: none is known.
   std::optional<JobProgress> progress;  ///< Read from `steps` by who lists jobs; not in the file.
+  bool over = false;                    ///< It runs no more; not in the file.
   bool stopped = false;  ///< The agent is, as by Ctrl-Z; told by the kernel, not in the file.
 };
 

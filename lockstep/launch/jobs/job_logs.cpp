@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <deque>
@@ -10,10 +11,12 @@
 
 #include "lockstep/base/env.h"
 #include "lockstep/base/error.h"
+#include "lockstep/base/log.h"
 #include "lockstep/base/text.h"
 #include "lockstep/launch/agent/output/line_prefix.h"
 #include "lockstep/launch/jobs/held_agent.h"
 #include "lockstep/launch/jobs/job_control.h"
+#include "lockstep/launch/jobs/job_table.h"
 #include "lockstep/launch/jobs/job_words.h"
 #include "lockstep/launch/jobs/log_reader.h"
 #include "lockstep/launch/jobs/past_jobs.h"
@@ -113,7 +116,14 @@ std::vector<JobEntry> past_job(const std::string& name, const std::vector<JobEnt
     return job.run_id.rfind(name, 0) == 0 || std::to_string(job.pid) == name;
   });
   if (runs) return {};
-  return find_past_job(past_jobs(past_jobs_folder(this_environment())), name);
+  auto found = find_past_job(past_jobs(past_jobs_folder(this_environment())), name);
+  for (const JobEntry& job : found) {
+    const auto now = std::chrono::system_clock::now().time_since_epoch();
+    log_info(fmt::format("run {} is over: {}{}{}", job.run_id,
+                         end_of_job(job, std::chrono::duration<double>(now).count()),
+                         job.why.empty() ? "" : "; ", job.why));
+  }
+  return found;
 }
 
 /// As find_jobs(); says where no run that is over could have been found.
@@ -122,7 +132,12 @@ std::vector<JobEntry> find_running(const std::vector<JobEntry>& running, const s
     return find_jobs(running, name);
   } catch (const Error& error) {
     const std::string why = why_not_remembered(past_jobs_folder(this_environment()));
-    if (error.code() != ErrorCode::kNotFound || name.empty() || why.empty()) throw;
+    if (error.code() != ErrorCode::kNotFound || name.empty()) throw;
+    if (why.empty()) {
+      throw Error(
+          ErrorCode::kNotFound,
+          fmt::format("{}; of runs that are over, those with --log_dir are known", error.what()));
+    }
     throw Error(ErrorCode::kNotFound,
                 fmt::format("{}; runs that are over are not remembered: {} (XDG_STATE_HOME names "
                             "another place)",

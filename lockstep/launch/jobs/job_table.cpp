@@ -51,10 +51,12 @@ Row row_of(const JobEntry& job, double now) {
              std::to_string(job.pid),
              fmt::format("{} of {}", job.node_rank, job.num_nodes),
              ranks_of(job),
-             format_age(now - job.began),
+             format_age((job.ended > 0 ? job.ended : now) - job.began),
              std::to_string(job.restart_count)};
   row.back() = command_of(job);
   if (job.stopped) row[11] = "stopped";
+  if (job.over) row[11] = end_of_job(job, now);
+  if (job.over && job.ended == 0) row[4] = "";
   if (!job.progress) return row;
   const JobProgress& progress = *job.progress;
   if (progress.epoch > 0) row[6] = fmt::format("{}/{}", progress.epoch, progress.num_epochs);
@@ -73,6 +75,11 @@ std::string format_age(double seconds) {
   if (seconds < 120 * 60) return fmt::format("{:.0f} min", seconds / 60);
   if (seconds < 48 * 3600) return fmt::format("{:.1f} h", seconds / 3600);
   return fmt::format("{:.0f} d", seconds / 86400);
+}
+
+std::string end_of_job(const JobEntry& job, double now) {
+  if (job.ended == 0) return "was killed";
+  return fmt::format("exit code {}, {} ago", job.exit_code, format_age(now - job.ended));
 }
 
 std::string format_left(double seconds) {
@@ -113,8 +120,12 @@ std::string jobs_as_json(const std::vector<JobEntry>& jobs, double now) {
   auto list = nlohmann::json::array();
   for (const JobEntry& job : jobs) {
     auto entry = nlohmann::json::parse(to_json(job));
-    entry["seconds"] = now - job.began;
+    entry["seconds"] = (job.ended > 0 ? job.ended : now) - job.began;
     entry["stopped"] = job.stopped;
+    entry["over"] = job.over;
+    if (!job.over || job.ended == 0) {
+      for (const char* name : {"ended", "exit_code", "why"}) entry.erase(name);
+    }
     entry.erase("steps");
     if (job.progress) {
       entry["epoch"] = job.progress->epoch;

@@ -14,11 +14,14 @@ std::string format_age(double seconds);
 /// "0:07", "1:02:03", "2d 03:04": to the end of a run.
 std::string format_left(double seconds);
 
+/// "exit code 3, 5 min ago"; "was killed" where its agent was.
+std::string end_of_job(const JobEntry& job, double now);
+
 /// Columns that line up, with a heading, without those that have nothing in any row; long commands
 /// are cut at `width` (0: never).
 std::string job_table(const std::vector<JobEntry>& jobs, double now, size_t width);
 
-/// A JSON list of the entries, with "seconds" since each began.
+/// A JSON list of the entries, with "seconds" since each began, or from then to its end.
 std::string jobs_as_json(const std::vector<JobEntry>& jobs, double now);
 
 }  // namespace lockstep
