@@ -25,7 +25,7 @@ int train(int argc, char** argv) {
   const auto x = torch::rand({256, 4});
   const auto y = x.matmul(torch::arange(1, 5).to(torch::kFloat)).unsqueeze(1);
   torch::nn::Linear net(4, 1);
-  torch::optim::Adam optimizer(net->parameters(), 0.02);
+  torch::optim::Adam optimizer(net->parameters(), 0.1);
 
   // Every rank reads, before the ranks compare their weights; what is saved names the network.
   lockstep::TrainingState state;

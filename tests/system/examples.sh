@@ -43,7 +43,7 @@ loop parts 8
 output=$(loop parts 20)
 echo "$output"
 grep -q 'begins with epoch 9' <<<"$output"
-[ "$(grep -c 'error 0.00' <<<"$output")" = 2 ]
+[ "$(grep -c 'error 0.0' <<<"$output")" = 2 ]
 [ "$(grep -o 'error.*' <<<"$whole"$'\n'"$output" | sort -u | wc -l)" = 1 ]
 cmp "$folder"/{whole,parts}/latest/model.safetensors
 cmp "$folder"/{whole,parts}/latest/optimizer.safetensors

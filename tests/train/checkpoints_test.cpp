@@ -201,10 +201,13 @@ void run_on_a_slow_disk(const Config& config, const fs::path& log_file,
   std::atomic<bool> in_time = true;
   TinyHooks hooks;
   hooks.add_callbacks = [&](Trainer& trainer) {
-    trainer.add(std::make_shared<Checkpoints>(log, WriterFence(), [&] {
-      if (written++ > 0) return;
-      if (later_steps.wait_for(60s) != std::future_status::ready) in_time = false;
-    }));
+    trainer.add(std::make_shared<Checkpoints>(
+        log, WriterFence(),
+        [&] {
+          if (written++ > 0) return;
+          if (later_steps.wait_for(60s) != std::future_status::ready) in_time = false;
+        },
+        50ms));
     if (config.system.val_while_train) trainer.add(std::make_shared<Graded>(grades));
     trainer.add(std::make_shared<Begun>(config.train.ckpt_save_steps > 0 ? 3 : 7, written));
     trainer.add(std::make_shared<Release>(23, done));
@@ -275,10 +278,13 @@ TEST(Checkpoints, ADiskThatTakesLongerThanItMayEndsTheRun) {
   TinyHooks hooks;
   hooks.add_callbacks = [&](Trainer& trainer) {
     trainer.add(std::make_shared<ReleaseAtTheEnd>(ended));
-    trainer.add(std::make_shared<Checkpoints>(log, WriterFence(), [&] {
-      ++written;
-      end.wait_for(60s);
-    }));
+    trainer.add(std::make_shared<Checkpoints>(
+        log, WriterFence(),
+        [&] {
+          ++written;
+          end.wait_for(60s);
+        },
+        50ms));
     trainer.add(std::make_shared<Begun>(7, written));
     trainer.add(std::make_shared<SlowStep>());
   };

@@ -182,7 +182,7 @@ void Checkpoints::wait_for_disk(Trainer& trainer) {
 void Checkpoints::save(Trainer& trainer) {
   auto& state = trainer.state();
   auto extra = averaging_files(trainer.averaging_state());
-  say_notes(trainer);
+  wait_for_room(trainer);
   if (trainer.rank() == 0) {
     check_disk(trainer.config());
     if (trainer.ema()) extra[kEmaFile] = {trainer.ema()->tensors(), {}};
@@ -206,6 +206,22 @@ void Checkpoints::save(Trainer& trainer) {
   saved_step_ = state.step;
   saved_here_ = true;
   changed_ = new_best_ = false;
+}
+
+/// For none that waits to be written, as long as there is patience.
+void Checkpoints::wait_for_room(Trainer& trainer) {
+  const auto limit = std::chrono::seconds(trainer.config().train.disk_timeout_s);
+  const auto& dir = trainer.config().train.ckpt_save_dir;
+  work_together(
+      trainer.group(), fmt::format("a checkpoint is written to {}", dir.string()), limit, [&] {
+        MutexLock lock(mutex_);
+        if (waiting_.empty() || told_of_slow_disk_) return;
+        const ReportedWork work("waiting for the disk");
+        const auto until = Deadline::after(patience_).when();
+        while (!waiting_.empty() && begun_.wait_until(lock, until) == std::cv_status::no_timeout) {
+        }
+      });
+  say_notes(trainer);
 }
 
 /// On rank 0, where nobody waits for the writer.
@@ -244,6 +260,7 @@ void Checkpoints::write_next() {
     if (waiting_.empty()) return;
     save = std::move(waiting_.front());
     waiting_.pop_front();
+    begun_.notify_all();
   }
   if (before_writing_) before_writing_();
   // Files of weights first: who goes on from the checkpoint takes them for written.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -28,11 +29,13 @@ KeepPolicy keep_policy(const Config& config);
 /// made at, so a resumed run goes on with the very next one.
 ///
 /// Rank 0 copies what is to be saved and trains on; a thread writes it. What that meets ends the
-/// run a step later, or at its end. Where the disk is slower than training, nobody waits: what is
-/// saved takes the place of what was saved before and is not begun to be written, unless that is
-/// the best so far; a warning says so once. So memory holds at most three copies: of what is being
-/// written, of the best and of the newest. One that is written for longer than
-/// train.disk_timeout_s ends the run. At the end of a run all is written that was not replaced.
+/// run a step later, or at its end. One more may wait for the disk, in memory. Where the disk is
+/// slower than training, so that another is to be saved by then, all wait for some seconds, but
+/// from the first time that those are not enough nobody waits any more: what is saved takes the
+/// place of what is not begun to be written, unless that is the best so far. A warning says so
+/// once. So memory holds at most three copies: of what is being written, of the best and of the
+/// newest. One that is written for longer than train.disk_timeout_s ends the run. At the end of a
+/// run all is written that was not replaced.
 ///
 /// Weights are saved before they are judged: added before Evaluation, an epoch's checkpoint is
 /// there whatever becomes of that, and its figure comes into state.json afterwards. With
@@ -40,11 +43,13 @@ KeepPolicy keep_policy(const Config& config);
 /// checkpoints the newest and the best are kept.
 class Checkpoints final : public Callback {
  public:
-  /// `fence`: of this run's writer, on rank 0. `before_writing`, for tests: called by the thread
-  /// that writes, for each checkpoint.
+  /// `fence`: of this run's writer, on rank 0. For tests: `before_writing` is
+  /// called by the thread that writes, for each checkpoint; `patience`: how long all wait for a
+  /// disk before one that is saved takes the place of another.
   explicit Checkpoints(TrainingLog& log, const WriterFence& fence = {},
-                       std::function<void()> before_writing = nullptr)
-      : log_(log), fence_(fence), before_writing_(std::move(before_writing)) {}
+                       std::function<void()> before_writing = nullptr,
+                       std::chrono::milliseconds patience = std::chrono::seconds(10))
+      : log_(log), fence_(fence), before_writing_(std::move(before_writing)), patience_(patience) {}
 
   void on_start(Trainer& trainer) override;
   void on_step(Trainer& trainer, const StepReport& report) override;
@@ -72,6 +77,7 @@ class Checkpoints final : public Callback {
 
   void record(Trainer& trainer, double value);
   void save(Trainer& trainer);
+  void wait_for_room(Trainer& trainer);
   void put_in_line(Save save);
   bool merge_into_waiting(const DueWeights& due, const TrainingState& state, bool best);
   void write_next();
@@ -90,6 +96,7 @@ class Checkpoints final : public Callback {
   TrainingLog& log_;
   WriterFence fence_;
   std::function<void()> before_writing_;
+  std::chrono::milliseconds patience_;
   std::optional<int64_t> saved_step_;  // in this folder, or gone on from
   bool saved_here_ = false;            // by this run
   bool changed_ = false;               // an evaluation came after the last save
@@ -98,9 +105,10 @@ class Checkpoints final : public Callback {
   std::optional<int64_t> unwritten_epoch_;  // whose file of weights is not written yet
   bool awaits_figure_ = false;              // that epoch is about to be judged
   Content saved_;                           // rank 0: of the weights as they are
-  bool told_of_slow_disk_ = false;
-  std::optional<WeightFiles> weights_;  // rank 0; the writer's, but for when it is idle
+  std::optional<WeightFiles> weights_;      // rank 0; the writer's, but for when it is idle
   Mutex mutex_;
+  CondVar begun_;  // waiting_ became shorter
+  bool told_of_slow_disk_ LOCKSTEP_GUARDED_BY(mutex_) = false;
   std::deque<Save> waiting_ LOCKSTEP_GUARDED_BY(mutex_);  // at most the best and the newest
   std::optional<Deadline> writing_until_ LOCKSTEP_GUARDED_BY(mutex_);  // when that is too long
   std::vector<std::pair<Severity, std::string>> notes_ LOCKSTEP_GUARDED_BY(mutex_);
