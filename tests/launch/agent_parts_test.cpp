@@ -239,7 +239,8 @@ TEST(Failure, AKnownCauseIsSaidAndNotWhatIsMissing) {
   failure.cause = "lockstep train: error: no finite loss\nmore";
   EXPECT_EQ(report_text(failure, 1),
             "lockstep run: rank 1 (gpu01) failed first: exit code 1 after 2.00 s: lockstep train: "
-            "error: no finite loss\n  more");
+            "error: no finite loss\n"
+            "  lockstep train: error: no finite loss\n  more");
   EXPECT_EQ(
       failure_line(failure, 1),
       "rank 1 (gpu01) failed: exit code 1 after 2.00 s: lockstep train: error: no finite loss");

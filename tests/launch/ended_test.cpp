@@ -49,8 +49,6 @@ TEST_F(Ended, HowAndWhyIsListedWithAll) {
   const std::string why = all[1]["why"];
   EXPECT_TRUE(has(why, "rank 1 (") && has(why, ": no such data")) << why;
   EXPECT_TRUE(has(said({"ps", "--all"}), "exit code 3, ")) << said({"ps", "--all"});
-  const std::string logs = said({"logs", "bad"});
-  EXPECT_TRUE(has(logs, "run bad is over: exit code 3, ") && has(logs, " ago; rank 1 (")) << logs;
 }
 
 TEST_F(Ended, OneThatWasKilledHasNoEnd) {

@@ -104,10 +104,7 @@ std::string report_text(const Failure& failure, int num_nodes, bool shown) {
   std::string text = "lockstep run: " + facts(failure, num_nodes, "failed first");
   if (failure.status.signal == 9) text += " (out of memory? the kernel's log says)";
   text += own_words(failure);
-  auto lines = split(failure.cause, '\n');
-  // What is whole in the first line is not said again.
-  if (!lines.empty() && short_form(lines[0]) == lines[0]) lines.erase(lines.begin());
-  for (const std::string& line : lines) {
+  for (const std::string& line : split(failure.cause, '\n')) {
     if (!line.empty()) text += "\n  " + line;
   }
   if (!failure.log_dir.empty()) text += fmt::format("\n  its output: {}", failure.log_dir);

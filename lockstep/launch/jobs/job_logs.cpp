@@ -2,7 +2,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <deque>
@@ -11,12 +10,10 @@
 
 #include "lockstep/base/env.h"
 #include "lockstep/base/error.h"
-#include "lockstep/base/log.h"
 #include "lockstep/base/text.h"
 #include "lockstep/launch/agent/output/line_prefix.h"
 #include "lockstep/launch/jobs/held_agent.h"
 #include "lockstep/launch/jobs/job_control.h"
-#include "lockstep/launch/jobs/job_table.h"
 #include "lockstep/launch/jobs/job_words.h"
 #include "lockstep/launch/jobs/log_reader.h"
 #include "lockstep/launch/jobs/past_jobs.h"
@@ -116,14 +113,7 @@ std::vector<JobEntry> past_job(const std::string& name, const std::vector<JobEnt
     return job.run_id.rfind(name, 0) == 0 || std::to_string(job.pid) == name;
   });
   if (runs) return {};
-  auto found = find_past_job(past_jobs(past_jobs_folder(this_environment())), name);
-  for (const JobEntry& job : found) {
-    const auto now = std::chrono::system_clock::now().time_since_epoch();
-    log_info(fmt::format("run {} is over: {}{}{}", job.run_id,
-                         end_of_job(job, std::chrono::duration<double>(now).count()),
-                         job.why.empty() ? "" : "; ", job.why));
-  }
-  return found;
+  return find_past_job(past_jobs(past_jobs_folder(this_environment())), name);
 }
 
 /// As find_jobs(); says where no run that is over could have been found.
