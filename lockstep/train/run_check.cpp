@@ -14,6 +14,7 @@
 #include "lockstep/train/results_folder.h"
 #include "lockstep/train/resume.h"
 #include "lockstep/train/run.h"
+#include "lockstep/train/same_on_ranks.h"
 #include "lockstep/train/schedule/schedule.h"
 #include "lockstep/train/setup.h"
 #include "lockstep/train/task/task.h"
@@ -104,6 +105,7 @@ int run_check(const Config& config, World world) {
   check_results_folder(config.train.ckpt_save_dir);
   const auto device = take_compute_device(config, world);
   auto group = ProcessGroup::create(world, group_options(config.parallel));
+  check_same_config(config, group);
   const auto model = make_model(without_pretrained(config.model), config.system.seed);
   const auto optimizer = make_optimizer(config.optimizer, *model);
   const auto resumed = resume(config, false, *model, *optimizer);

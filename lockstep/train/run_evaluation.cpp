@@ -14,6 +14,7 @@
 #include "lockstep/train/log/training_log.h"
 #include "lockstep/train/results_folder.h"
 #include "lockstep/train/run.h"
+#include "lockstep/train/same_on_ranks.h"
 #include "lockstep/train/setup.h"
 
 namespace lockstep {
@@ -71,6 +72,7 @@ int run_evaluation(const Config& config, World world) {
   const auto device = take_compute_device(config, world);
   set_threads(threads_of(config.parallel, world));
   auto group = ProcessGroup::create(world, group_options(config.parallel));
+  check_same_config(config, group);
   const auto path = weights_in(judged_weights(config), config.train.ema);
   auto model = make_model(without_pretrained(config.model), config.system.seed);
   load_weights(path, *model);

@@ -26,6 +26,7 @@
 #include "lockstep/train/results_folder.h"
 #include "lockstep/train/resume.h"
 #include "lockstep/train/run.h"
+#include "lockstep/train/same_on_ranks.h"
 #include "lockstep/train/schedule/schedule.h"
 #include "lockstep/train/setup.h"
 #include "lockstep/train/signals.h"
@@ -305,6 +306,7 @@ int run_training(const Config& given, World world) {
   const int threads = threads_of(config.parallel, world);
   set_threads(threads);
   auto group = ProcessGroup::create(world, group_options(config.parallel));
+  check_same_config(given, group);
   // Once the ranks have met: who is quick waits longer than a meeting does.
   work_together(group, "weights to start from are downloaded", disk_limit(config),
                 [&] { fetch_pretrained(config.model, Deadline::after(disk_limit(config))); });

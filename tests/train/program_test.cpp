@@ -279,6 +279,33 @@ TEST_F(Program, RanksMeetBeforeTheyDownload) {
       << "who says so knows its rank: " << result.err;
 }
 
+/// What rank 1 is told besides, or has otherwise, on a host of its own.
+TEST_F(Program, RanksOfDifferentConfigurationsAreRefused) {
+  write_file_atomically(folder_ / "worker.sh",
+                        std::string_view("[ $RANK = 0 ] || set -- \"$@\" $OTHER; exec \"$@\""));
+  const std::string path = fs::path(lockstep_program()).parent_path().string();
+  const auto two = [&](const std::string& other, const std::string& verb) {
+    return run("env OTHER=\"" + other + "\" PATH=" + path +
+               ":$PATH lockstep run --nproc_per_node 2 -- sh worker.sh lockstep train -c c.yaml " +
+               verb + " -o train.max_steps=1 system.val_while_train=False");
+  };
+  for (const auto& [other, text] : std::vector<std::pair<std::string, std::string>>{
+           {"scheduler.lr=0.7", "scheduler.lr is 0.7 on rank 1, 0.02 on rank 0"},
+           {"train.max_steps=2", "train.max_steps is 2 on rank 1, 1 on rank 0"},
+           {"train.ckpt_save_dir=out2", "train.ckpt_save_dir is out2 on rank 1, out on rank 0"}}) {
+    const auto result = two(other, "");
+    EXPECT_EQ(result.status, 2) << other << result.out << result.err;
+    for (const auto* rank : {"rank 0: ", "rank 1: "}) {
+      EXPECT_NE(result.err.find(rank + ("error: the ranks differ: " + text)), std::string::npos)
+          << other << result.err;
+    }
+    EXPECT_FALSE(fs::exists(folder_ / "out")) << other;
+  }
+  EXPECT_EQ(two("system.seed=3", "--check").status, 2);
+  const auto same = two("scheduler.lr=2e-2 train.ckpt_save_dir=./out/ system.log_interval=7", "");
+  EXPECT_EQ(same.status, 0) << same.err;
+}
+
 TEST_F(Program, AGenerationThatWasGivenUpMovesNoResults) {
   ASSERT_EQ(torchrun(2, "").status, 0);
   write_file_atomically(folder_ / "out/.job", std::string_view("another"));

@@ -20,6 +20,7 @@
 #include "lockstep/train/config/yaml_reader.h"
 #include "lockstep/train/results_folder.h"
 #include "lockstep/train/resume.h"
+#include "lockstep/train/same_on_ranks.h"
 #include "lockstep/train/signals.h"
 #include "lockstep/train/weights_digest.h"
 #include "tests/support/error_of.h"
@@ -367,6 +368,40 @@ TEST(CheckSameStart, TellsCheckpointsOfTheSameStepApart) {
               std::string::npos)
         << error.what();
   }
+}
+
+/// The error of each rank, with a learning rate each.
+std::vector<std::string> errors_of_lrs(const std::vector<std::string>& lrs) {
+  std::vector<std::string> errors(lrs.size());
+  testing::run_rank_threads(static_cast<int>(lrs.size()), [&](const World& world) {
+    const auto rank = static_cast<size_t>(world.rank);
+    const Config config = read_config(parse_yaml(fmt::format(R"(
+model: {{type: cls, backbone: {{name: resnet18}}, head: {{num_classes: 10}}}}
+scheduler: {{lr: {}}}
+train: {{ckpt_save_dir: out, dataset: {{data_dir: d{}}}, loader: {{batch_size: 1}}}}
+)",
+                                                             lrs[rank], rank),
+                                                 "a.yaml"));
+    auto group = ProcessGroup::create(world, {.timeout = std::chrono::seconds(60)});
+    try {
+      check_same_config(config, group);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
+      errors[rank] = error.what();
+    }
+  });
+  return errors;
+}
+
+TEST(CheckSameConfig, EveryRankNamesTheKeyTheValuesAndTheRanks) {
+  EXPECT_EQ(errors_of_lrs({"0.1", "1e-1", "0.10"}), std::vector<std::string>(3));
+  EXPECT_EQ(errors_of_lrs({"0.1"}), std::vector<std::string>(1));
+  EXPECT_EQ(errors_of_lrs({"0.1", "0.7"}),
+            std::vector<std::string>(
+                2, "the ranks differ: scheduler.lr is 0.7 on rank 1, 0.1 on rank 0"));
+  EXPECT_EQ(errors_of_lrs({"0.1", "0.7", "0.1", "0.7"}),
+            std::vector<std::string>(
+                4, "the ranks differ: scheduler.lr is 0.7 on ranks 1, 3, 0.1 on ranks 0, 2"));
 }
 
 TEST(CompareWeights, NamesTheRanksThatDifferFromRank0) {

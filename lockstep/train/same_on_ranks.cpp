@@ -1,0 +1,83 @@
+#include "lockstep/train/same_on_ranks.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/text.h"
+#include "lockstep/checkpoint/sha256.h"
+#include "lockstep/train/config/shared_values.h"
+
+namespace lockstep {
+namespace {
+
+using Values = std::map<std::string, std::string>;
+
+/// No key and no value holds a zero byte: they come from a text.
+std::string to_bytes(const Values& values) {
+  std::string bytes;
+  for (const auto& [key, value] : values) bytes += key + '\0' + value + '\0';
+  return bytes;
+}
+
+Values from_bytes(const std::string& bytes) {
+  Values values;
+  const auto parts = split(bytes, '\0');
+  for (size_t i = 0; i + 1 < parts.size(); i += 2) values[parts[i]] = parts[i + 1];
+  return values;
+}
+
+uint64_t digest_of(const std::string& bytes) {
+  Sha256 hash;
+  hash.update(bytes.data(), bytes.size());
+  return std::stoull(hash.hex().substr(0, 16), nullptr, 16);
+}
+
+/// `bytes` of `root`, on every rank.
+std::string broadcast_bytes(ProcessGroup& group, std::string bytes, int root) {
+  auto size = static_cast<int64_t>(bytes.size());
+  group.broadcast(&size, 1, DType::kInt64, root).wait();
+  bytes.resize(static_cast<size_t>(size));
+  if (size > 0) group.broadcast(bytes.data(), size, DType::kUint8, root).wait();
+  return bytes;
+}
+
+/// Of every rank.
+std::vector<uint64_t> gather(ProcessGroup& group, uint64_t own) {
+  std::vector<uint64_t> all(static_cast<size_t>(group.size()));
+  group.all_gather(&own, all.data(), 1, DType::kInt64).wait();
+  return all;
+}
+
+/// "rank 1", or "ranks 1, 3": who has what the rank at `like` has.
+std::string ranks_like(const std::vector<uint64_t>& all, size_t like) {
+  std::vector<int> ranks;
+  for (size_t rank = 0; rank < all.size(); ++rank) {
+    if (all[rank] == all[like]) ranks.push_back(static_cast<int>(rank));
+  }
+  return fmt::format("rank{} {}", ranks.size() == 1 ? "" : "s", rank_list(ranks));
+}
+
+}  // namespace
+
+void check_same_config(const Config& config, ProcessGroup& group) {
+  if (group.size() == 1) return;
+  const std::string own = to_bytes(shared_values(config));
+  const auto digests = gather(group, digest_of(own));
+  const auto other = std::find_if(digests.begin(), digests.end(),
+                                  [&](uint64_t digest) { return digest != digests[0]; });
+  if (other == digests.end()) return;
+  const auto rank = static_cast<size_t>(other - digests.begin());
+  const auto of_other = from_bytes(broadcast_bytes(group, own, static_cast<int>(rank)));
+  const auto of_root = from_bytes(broadcast_bytes(group, own, 0));
+  throw Error(
+      ErrorCode::kInvalidArgument,
+      fmt::format("the ranks differ: {}", first_difference(of_other, ranks_like(digests, rank),
+                                                           of_root, ranks_like(digests, 0))));
+}
+
+}  // namespace lockstep

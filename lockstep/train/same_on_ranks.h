@@ -1,0 +1,15 @@
+#pragma once
+// What the ranks of a run must have in common before they work together. A rank that has it
+// otherwise is a mistake of the user's, told on every rank: all of them throw the same error.
+
+#include "lockstep/comm/process_group.h"
+#include "lockstep/train/config/config.h"
+
+namespace lockstep {
+
+/// Collective: the first thing that a group does. Compares what config/shared_values.h says must
+/// be the same. Cost: an all_gather of 8 bytes a rank, and more only where ranks differ.
+/// Errors: kInvalidArgument "the ranks differ: scheduler.lr is 0.7 on rank 1, 0.1 on rank 0".
+void check_same_config(const Config& config, ProcessGroup& group);
+
+}  // namespace lockstep
