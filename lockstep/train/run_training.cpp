@@ -75,6 +75,11 @@ RunParts make_parts(const Config& config, const World& world, c10::Device device
   return parts;
 }
 
+/// Of the whole data set.
+int64_t samples_of(const DataParts& data) {
+  return data.samplers.front().dataset_size();
+}
+
 std::chrono::seconds disk_limit(const Config& config) {
   return std::chrono::seconds(config.train.disk_timeout_s);
 }
@@ -315,6 +320,7 @@ int run_training(const Config& given, World world) {
   RunParts parts;
   work_together(group, "data are indexed and weights are read", disk_limit(config),
                 [&] { parts = make_parts(config, world, device, own_results); });
+  check_same_samples(samples_of(parts.train), parts.eval ? samples_of(*parts.eval) : 0, group);
   check_same_start(parts.resumed.state.step, parts.resumed.from, group);
   const SignalWatch signals;
   PreparedFolder folder;  // it and the log outlive the trainer, whose callbacks write into them

@@ -80,4 +80,27 @@ void check_same_config(const Config& config, ProcessGroup& group) {
                                                            of_root, ranks_like(digests, 0))));
 }
 
+void check_same_samples(int64_t train, int64_t eval, ProcessGroup& group) {
+  struct Samples {
+    int64_t train;
+    int64_t eval;
+  };
+  const Samples own{train, eval};
+  std::vector<Samples> all(static_cast<size_t>(group.size()));
+  group.all_gather(&own, all.data(), 2, DType::kInt64).wait();
+  const auto check = [&](int64_t Samples::*count, const char* what) {
+    for (size_t rank = 1; rank < all.size(); ++rank) {
+      const int64_t here = all[rank].*count;
+      const int64_t of_root = all[0].*count;
+      if (here == of_root) continue;
+      throw Error(ErrorCode::kInvalidArgument,
+                  fmt::format("the ranks differ: rank {} has {} {} samples, rank 0 has {}; is the "
+                              "copy of the data of rank {} complete?",
+                              rank, here, what, of_root, here < of_root ? rank : 0));
+    }
+  };
+  check(&Samples::train, "training");
+  check(&Samples::eval, "evaluation");
+}
+
 }  // namespace lockstep

@@ -2,6 +2,8 @@
 // What the ranks of a run must have in common before they work together. A rank that has it
 // otherwise is a mistake of the user's, told on every rank: all of them throw the same error.
 
+#include <cstdint>
+
 #include "lockstep/comm/process_group.h"
 #include "lockstep/train/config/config.h"
 
@@ -11,5 +13,11 @@ namespace lockstep {
 /// be the same. Cost: an all_gather of 8 bytes a rank, and more only where ranks differ.
 /// Errors: kInvalidArgument "the ranks differ: scheduler.lr is 0.7 on rank 1, 0.1 on rank 0".
 void check_same_config(const Config& config, ProcessGroup& group);
+
+/// Collective, once the data are indexed. A copy that lacks files would else end in a riddle: ranks
+/// that count their batches otherwise wait for each other in vain. `train`, `eval`: samples of the
+/// whole data set; 0 for none. Errors: kInvalidArgument "the ranks differ: rank 1 has 170 training
+/// samples, rank 0 has 200; ...".
+void check_same_samples(int64_t train, int64_t eval, ProcessGroup& group);
 
 }  // namespace lockstep

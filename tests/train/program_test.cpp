@@ -306,6 +306,25 @@ TEST_F(Program, RanksOfDifferentConfigurationsAreRefused) {
   EXPECT_EQ(same.status, 0) << same.err;
 }
 
+TEST_F(Program, ACopyOfTheDataThatLacksAFileIsFoundByTheNumberOfSamples) {
+  fs::copy(*shared_ / "data", folder_ / "less");
+  fs::remove(folder_ / "less/data_batch_3.bin");
+  write_file_atomically(folder_ / "worker.sh",
+                        std::string_view("[ $RANK = 0 ] || set -- \"$@\" "
+                                         "train.dataset.data_dir=less; exec \"$@\""));
+  const std::string path = fs::path(lockstep_program()).parent_path().string();
+  const auto result = run("env PATH=" + path +
+                          ":$PATH lockstep run --nproc_per_node 2 -- sh worker.sh lockstep train "
+                          "-c c.yaml -o train.max_steps=1 system.val_while_train=False");
+  EXPECT_EQ(result.status, 2) << result.err;
+  for (const auto* rank : {"rank 0: ", "rank 1: "}) {
+    EXPECT_NE(result.err.find(rank + std::string("error: the ranks differ: rank 1 has 80 training "
+                                                 "samples, rank 0 has 100; is the copy")),
+              std::string::npos)
+        << result.err;
+  }
+}
+
 TEST_F(Program, AGenerationThatWasGivenUpMovesNoResults) {
   ASSERT_EQ(torchrun(2, "").status, 0);
   write_file_atomically(folder_ / "out/.job", std::string_view("another"));
