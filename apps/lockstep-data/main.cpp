@@ -11,6 +11,7 @@
 #include "apps/lockstep/verbs.h"
 #include "lockstep/base/arguments.h"
 #include "lockstep/base/error.h"
+#include "lockstep/base/log.h"
 #include "lockstep/base/text.h"
 #include "lockstep/data/cifar10.h"
 #include "lockstep/data/fetch/prepare.h"
@@ -53,6 +54,8 @@ void get_cifar10(const PrepareOptions& options) {
   const PreparedData data = prepare_cifar10(options);
   const auto train = Cifar10::load(data.dir, Split::kTrain);
   const auto test = Cifar10::load(data.dir, Split::kTest);
+  const auto missing = missing_cifar10_warning(data.dir, Split::kTrain);
+  if (!missing.empty()) log_warn(missing);
   fmt::print("{}: {} training and {} test records ({})\n", data.dir.string(), train.size(),
              test.size(), data.stand_in ? "generated stand-in" : "CIFAR-10");
 }

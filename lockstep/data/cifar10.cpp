@@ -70,6 +70,18 @@ fs::path find_cifar10(const fs::path& dir) {
   return {};
 }
 
+std::string missing_cifar10_warning(const fs::path& dir, Split split) {
+  const fs::path folder = find_cifar10(dir);
+  std::vector<std::string> missing;
+  const auto& names = cifar10_files(split);
+  for (const auto& name : names) {
+    if (!folder.empty() && !is_there(folder / name)) missing.push_back(name);
+  }
+  if (missing.empty() || missing.size() == names.size()) return "";
+  return fmt::format("{} lacks {}: only the other {} of {} files are used", folder.string(),
+                     fmt::join(missing, ", "), names.size() - missing.size(), names.size());
+}
+
 int64_t count_cifar10(const fs::path& dir, Split split) {
   const fs::path folder = find_cifar10(dir);
   if (folder.empty()) return 0;

@@ -52,6 +52,10 @@ class Cifar10 final : public ImageDataset {
 /// no files. Errors: kIo, kCorrupt naming the file that is empty or ends within a record.
 int64_t count_cifar10(const std::filesystem::path& dir, Split split);
 
+/// "DIR lacks data_batch_3.bin: ..." where some of the files of `split` are there and others are
+/// not: load() reads what it finds, which may be what is wanted. Empty where none or all are there.
+std::string missing_cifar10_warning(const std::filesystem::path& dir, Split split);
+
 /// "data_batch_1.bin" .., "test_batch.bin", or both.
 const std::vector<std::string>& cifar10_files(Split split);
 

@@ -147,10 +147,12 @@ std::string shards_line(const ShardRange& shards, int threads) {
       shards.total, shards.count, threads);
 }
 
-void warn_of_stand_in(TrainingLog& log, const Config& config) {
+void warn_of_data(TrainingLog& log, const Config& config) {
   const auto data_dir = find_cifar10(config.train.dataset.data_dirs.front());
-  if (!is_stand_in(data_dir)) return;
-  log.write(Severity::kWarning, "lockstep.data", stand_in_warning(data_dir));
+  if (is_stand_in(data_dir)) log.write(Severity::kWarning, kDataLogger, stand_in_warning(data_dir));
+  for (const auto& line : missing_files(config, config.system.val_while_train)) {
+    log.write(Severity::kWarning, kDataLogger, line);
+  }
 }
 
 /// Said at the start, so that a run can be watched.
@@ -177,7 +179,7 @@ std::string resume_line(const Config& config, const TrainingState& state, const 
 
 void log_start(TrainingLog& log, const Config& config, const RunParts& parts, const World& world,
                const Trainer& trainer) {
-  if (config.model.type == ModelType::kCls) warn_of_stand_in(log, config);
+  if (config.model.type == ModelType::kCls) warn_of_data(log, config);
   const bool again = world.generation > 1 && !parts.resumed.from.empty();
   if (!again) {
     log_loader(log, parts.train, true, world);

@@ -101,6 +101,18 @@ Split split_of(const DatasetConfig& dataset) {
   return dataset.usage == "train" ? Split::kTrain : Split::kTest;
 }
 
+std::vector<std::string> missing_files(const Config& config, bool with_eval) {
+  if (config.model.type != ModelType::kCls) return {};
+  std::vector<std::string> lines;
+  const auto look = [&](const DatasetConfig& dataset) {
+    auto line = missing_cifar10_warning(dataset.data_dirs.front(), split_of(dataset));
+    if (!line.empty()) lines.push_back(std::move(line));
+  };
+  look(config.train.dataset);
+  if (with_eval && config.eval) look(config.eval->dataset);
+  return lines;
+}
+
 void check_classes(int64_t of_data, int64_t of_model) {
   if (of_data <= of_model) return;
   throw Error(

@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "lockstep/amp/master_weights.h"
@@ -39,6 +40,10 @@ int64_t samples_used(const DatasetConfig& dataset, int64_t size);
 
 /// By dataset.usage.
 Split split_of(const DatasetConfig& dataset);
+
+/// Of a classifier's data, one line for each section that lacks some of its files; `eval` too,
+/// where it is wanted and there. See missing_cifar10_warning().
+std::vector<std::string> missing_files(const Config& config, bool with_eval);
 
 /// Errors: kInvalidArgument when data have more classes than the model tells apart.
 void check_classes(int64_t of_data, int64_t of_model);

@@ -40,6 +40,25 @@ TEST(Cifar10, ReadsTheFilesThatAreThereInOrder) {
   EXPECT_EQ(count_cifar10(dir / "none", Split::kTest), 0);
 }
 
+TEST(Cifar10, SaysWhichFilesAreMissing) {
+  const TempDir dir;
+  EXPECT_EQ(missing_cifar10_warning(dir.path(), Split::kTrain), "") << "there are none";
+  EXPECT_EQ(missing_cifar10_warning(dir / "none", Split::kAll), "");
+  for (const auto* name : {"data_batch_1.bin", "data_batch_2.bin", "data_batch_4.bin"}) {
+    write_text(dir / name, record(1, 20));
+  }
+  EXPECT_EQ(missing_cifar10_warning(dir.path(), Split::kTrain),
+            dir.path().string() +
+                " lacks data_batch_3.bin, data_batch_5.bin: only the other 3 of 5 "
+                "files are used");
+  EXPECT_EQ(missing_cifar10_warning(dir.path(), Split::kTest), "");
+  write_text(dir / "data_batch_3.bin", record(1, 20));
+  write_text(dir / "data_batch_5.bin", record(1, 20));
+  EXPECT_EQ(missing_cifar10_warning(dir.path(), Split::kTrain), "");
+  EXPECT_NE(missing_cifar10_warning(dir.path(), Split::kAll).find(" lacks test_batch.bin: "),
+            std::string::npos);
+}
+
 TEST(Cifar10, FindsTheFolderOfTheOfficialArchive) {
   const TempDir dir;
   fs::create_directory(dir / "cifar-10-batches-bin");

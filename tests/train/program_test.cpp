@@ -306,6 +306,22 @@ TEST_F(Program, RanksOfDifferentConfigurationsAreRefused) {
   EXPECT_EQ(same.status, 0) << same.err;
 }
 
+TEST_F(Program, AMissingFileOfTheDataIsNamed) {
+  fs::copy(*shared_ / "data", folder_ / "less");
+  fs::remove(folder_ / "less/data_batch_3.bin");
+  const std::string less = "-o train.dataset.data_dir=less train.max_steps=1";
+  const std::string warning = "less lacks data_batch_3.bin: only the other 4 of 5 files are used";
+  const auto check = train("--check " + less);
+  EXPECT_EQ(check.status, 0) << check.err;
+  EXPECT_NE(check.err.find(warning), std::string::npos) << check.err;
+  const auto trained = train(less);
+  EXPECT_EQ(trained.status, 0) << trained.err;
+  EXPECT_NE(trained.out.find("WARNING - " + warning), std::string::npos) << trained.out;
+  const auto data = run(lockstep_program() + " data cifar10 --dir less");
+  EXPECT_EQ(data.status, 0) << data.err;
+  EXPECT_NE(data.err.find("less lacks data_batch_3.bin: "), std::string::npos) << data.err;
+}
+
 TEST_F(Program, ACopyOfTheDataThatLacksAFileIsFoundByTheNumberOfSamples) {
   fs::copy(*shared_ / "data", folder_ / "less");
   fs::remove(folder_ / "less/data_batch_3.bin");
