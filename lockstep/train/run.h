@@ -7,7 +7,9 @@
 namespace lockstep {
 
 /// Collective. Trains as configured; results go to train.ckpt_save_dir (see below). Returns the
-/// process's exit status: 0, or 128 + the signal that ended the run early.
+/// process's exit status: 0, or 128 + the signal that ended the run early. Errors: those of its
+/// parts; kMismatch where the weights at the end are not the same, bit by bit, on all ranks: what
+/// was saved stays.
 ///
 /// Written there: args.yaml (effective configuration), train_config.yaml (the file as given),
 /// log_{rank}.txt, metrics.jsonl, events.jsonl, result.log, result.svg, checkpoints (see

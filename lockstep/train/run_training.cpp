@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "lockstep/base/counted.h"
+#include "lockstep/base/error.h"
 #include "lockstep/base/file.h"
 #include "lockstep/base/folder.h"
 #include "lockstep/checkpoint/training_checkpoint.h"
@@ -289,15 +290,38 @@ int exit_status_of(StopReason reason) {
   return signal == 0 ? 0 : 128 + signal;
 }
 
+/// Weights that are not the same on all ranks spoil a run, whose checkpoints have rank 0's. Errors:
+/// kMismatch, on every rank.
+void require_same(const WeightsComparison& weights) {
+  if (weights.same) return;
+  throw Error(ErrorCode::kMismatch,
+              weights.line +
+                  ": ranks that train together must end with the same bits, so something "
+                  "computed wrongly, or hosts have processors of different kinds");
+}
+
+/// After a signal there may be little time, and others may be gone: an error in the log is all.
+void compare_after_signal(Trainer& trainer, TrainingLog& log) {
+  try {
+    require_same(compare_weights(weights_digest(trainer.model()), trainer.group()));
+  } catch (const Error& error) {
+    const bool differ = error.code() == ErrorCode::kMismatch;
+    log.write(differ ? Severity::kError : Severity::kDebug, kName, error.what());
+  }
+}
+
 /// From the first step to what the log says last.
 void train_logged(Trainer& trainer, TrainingLog& log, Events& events, const WriterFence& fence,
                   const World& world) {
   const StopReason reason = fit_and_draw(trainer, log, events, fence);
-  if (exit_status_of(reason) == 0) {  // after a signal there may be little time
-    const auto line = compare_weights(weights_digest(trainer.model()), trainer.group());
-    if (world.rank == 0) log.plain(line);
+  if (exit_status_of(reason) != 0) {
+    if (world.rank == 0) log_end(log, trainer.config(), trainer);
+    return compare_after_signal(trainer, log);
   }
+  const auto weights = compare_weights(weights_digest(trainer.model()), trainer.group());
+  if (world.rank == 0 && weights.same) log.plain(weights.line);
   if (world.rank == 0) log_end(log, trainer.config(), trainer);
+  require_same(weights);
 }
 
 }  // namespace

@@ -25,7 +25,7 @@ uint64_t weights_digest(const torch::nn::Module& module) {
   return first;
 }
 
-std::string compare_weights(uint64_t own, ProcessGroup& group) {
+WeightsComparison compare_weights(uint64_t own, ProcessGroup& group) {
   constexpr size_t kNamed = 8;
   std::vector<uint64_t> all(static_cast<size_t>(group.size()));
   group.all_gather(&own, all.data(), 1, DType::kInt64).wait();
@@ -34,12 +34,12 @@ std::string compare_weights(uint64_t own, ProcessGroup& group) {
     if (all[rank] != all[0] && others.size() < kNamed) others.push_back(rank);
   }
   if (others.empty()) {
-    return fmt::format("Weights: {:016x} on {} rank{}", all[0],
-                       group.size() == 1 ? "the one" : fmt::format("all {}", group.size()),
-                       group.size() == 1 ? "" : "s");
+    return {true, fmt::format("Weights: {:016x} on {} rank{}", all[0],
+                              group.size() == 1 ? "the one" : fmt::format("all {}", group.size()),
+                              group.size() == 1 ? "" : "s")};
   }
-  return fmt::format("Weights: {:016x} on rank 0, others on rank{} {}", all[0],
-                     others.size() == 1 ? "" : "s", fmt::join(others, ", "));
+  return {false, fmt::format("Weights: {:016x} on rank 0, others on rank{} {}", all[0],
+                             others.size() == 1 ? "" : "s", fmt::join(others, ", "))};
 }
 
 }  // namespace lockstep

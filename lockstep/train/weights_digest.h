@@ -17,8 +17,16 @@ namespace lockstep {
 /// MB.
 uint64_t weights_digest(const torch::nn::Module& module);
 
-/// Collective. "Weights: 00c0ffee00c0ffee on all 4 ranks", or which ranks' differ from rank 0's (up
-/// to eight).
-std::string compare_weights(uint64_t own, ProcessGroup& group);
+struct WeightsComparison {
+  bool same = true;
+  /// "Weights: 00c0ffee00c0ffee on all 4 ranks", or which ranks' differ from rank 0's (up to
+  /// eight).
+  std::string line;
+};
+
+/// Collective; every rank gets the same. Whatever adds the gradients, all ranks get the same sums,
+/// and update with them what was the same before. Weights that differ are damage, or arithmetic
+/// that differs: processors of another kind, a faulty memory.
+WeightsComparison compare_weights(uint64_t own, ProcessGroup& group);
 
 }  // namespace lockstep

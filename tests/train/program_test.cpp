@@ -306,6 +306,29 @@ TEST_F(Program, RanksOfDifferentConfigurationsAreRefused) {
   EXPECT_EQ(same.status, 0) << same.err;
 }
 
+#if defined(__x86_64__)
+// libtorch's kernels for processors without AVX2 round products that the others do not.
+TEST_F(Program, WeightsThatDifferFromRankToRankAreAnError) {
+  if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")) GTEST_SKIP();
+  write_file_atomically(
+      folder_ / "worker.sh",
+      std::string_view("[ $RANK = 0 ] || export ATEN_CPU_CAPABILITY=default; exec \"$@\""));
+  const std::string path = fs::path(lockstep_program()).parent_path().string();
+  const auto result = run("env PATH=" + path +
+                          ":$PATH lockstep run --nproc_per_node 2 -- sh worker.sh lockstep train "
+                          "-c c.yaml -o train.max_steps=2 system.val_while_train=False");
+  EXPECT_EQ(result.status, 1) << result.out << result.err;
+  const std::regex line(
+      "rank [01]: error: Weights: [0-9a-f]{16} on rank 0, others on rank 1: ranks that train");
+  EXPECT_TRUE(std::regex_search(result.err, line)) << result.err;
+  EXPECT_NE(result.out.find("Checkpoint: out/latest"), std::string::npos) << result.out;
+  EXPECT_TRUE(fs::exists(folder_ / "out/latest/state.json"));
+  for (const auto* log : {"out/log_0.txt", "out/log_1.txt"}) {
+    EXPECT_NE(bytes(log).find("ERROR - Weights: "), std::string::npos) << log << bytes(log);
+  }
+}
+#endif
+
 TEST_F(Program, AMissingFileOfTheDataIsNamed) {
   fs::copy(*shared_ / "data", folder_ / "less");
   fs::remove(folder_ / "less/data_batch_3.bin");

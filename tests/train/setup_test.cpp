@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <set>
 #include <thread>
 
 #include "lockstep/base/error.h"
@@ -437,11 +438,13 @@ TEST(CompareWeights, NamesTheRanksThatDifferFromRank0) {
   const uint64_t before = weights_digest(*net);
   EXPECT_EQ(weights_digest(*net), before);
   const auto line = [&](const std::vector<uint64_t>& digests) {
+    const bool same = std::set<uint64_t>(digests.begin(), digests.end()).size() == 1;
     std::string of_rank_0;
     testing::run_rank_threads(static_cast<int>(digests.size()), [&](const World& world) {
       auto group = ProcessGroup::create(world, {.timeout = std::chrono::seconds(60)});
       const auto said = compare_weights(digests[static_cast<size_t>(world.rank)], group);
-      if (world.rank == 0) of_rank_0 = said;
+      EXPECT_EQ(said.same, same) << "rank " << world.rank;
+      if (world.rank == 0) of_rank_0 = said.line;
     });
     return of_rank_0;
   };
