@@ -115,7 +115,7 @@ void read_lmdb(Section& section, ocr::LmdbOptions& options) {
   if (section.has("max_text_len")) {
     options.max_text_len = section.whole("max_text_len", 0, 1, 1 << 20);
   } else if (options.filter_max_len) {
-    section.fail("max_text_len", "is missing: filter_max_len: True needs it");
+    section.missing("max_text_len", "is missing: filter_max_len: True needs it");
   }
   section.any("max_text_len");
   options.filter_zero_text_image = section.flag("filter_zero_text_image", false);
@@ -133,6 +133,7 @@ void read_label_files(Section& section, DatasetConfig& config) {
   config.label_files = read_paths(section, "label_file", config.dataset_root);
   const size_t dirs = config.data_dirs.size();
   if (config.label_files.size() == dirs) return;
+  section.refuse_misspelt("label_file");
   section.fail("label_file", fmt::format("must be as many as data_dir ({}), not {}", dirs,
                                          config.label_files.size()));
 }
@@ -141,7 +142,7 @@ void read_text_dataset(Section& section, DatasetConfig& config, ModelType type, 
   config.data_dirs = read_paths(section, "data_dir", config.dataset_root);
   if (use != DataUse::kPredict) {
     if (config.data_dirs.empty())
-      section.fail("data_dir", "is missing: a folder, or a list of them");
+      section.missing("data_dir", "is missing: a folder, or a list of them");
     const bool lmdb = config.type == "LMDBDataset";
     lmdb ? read_lmdb(section, config.lmdb) : read_label_files(section, config);
     config.sample_ratios = read_ratios(section, lmdb ? 1 : config.data_dirs.size());
@@ -186,7 +187,7 @@ LoaderConfig read_loader(Section section, DataUse use) {
   LoaderConfig config;
   const bool training = use == DataUse::kTrain;
   config.shuffle = section.flag("shuffle", training);
-  if (!section.has("batch_size")) section.fail("batch_size", "is missing");
+  if (!section.has("batch_size")) section.missing("batch_size", "is missing");
   config.batch_size = section.whole("batch_size", 0, 1, 1 << 24);
   config.drop_remainder = section.flag("drop_remainder", training);
   config.num_workers = section.whole("num_workers", 1, 1, 1024);

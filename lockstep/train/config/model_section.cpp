@@ -78,7 +78,7 @@ void read_mobilenet_enhance(Section& section, BackboneConfig& config) {
 
 BackboneConfig read_backbone(Section section, ModelType type) {
   BackboneConfig config;
-  if (!section.has("name")) section.fail("name", "is missing");
+  if (!section.has("name")) section.missing("name", "is missing");
   config.name = section.text("name", "");
   if (type == ModelType::kCls) {
     read_cls_backbone(section, config);
@@ -137,7 +137,7 @@ void read_db_head(Section& section, HeadConfig& config) {
 
 void read_ctc_head(Section& section, HeadConfig& config) {
   if (!section.has("out_channels")) {
-    section.fail("out_channels", "is missing: the characters of the dictionary, and the blank");
+    section.missing("out_channels", "is missing: the characters of the dictionary, and the blank");
   }
   config.out_channels = section.whole("out_channels", 0, 2, 1 << 24);
   if (section.has("mid_channels"))
@@ -155,7 +155,7 @@ HeadConfig read_head(Section section, ModelType type) {
                                            "SARHead",       "MobileHead",    "RobustScannerHead"};
   if (type == ModelType::kCls) {
     config.name = section.text("name", "ClsHead");
-    if (!section.has("num_classes")) section.fail("num_classes", "is missing");
+    if (!section.has("num_classes")) section.missing("num_classes", "is missing");
     config.num_classes = section.whole("num_classes", 0, 1, 1 << 24);
   } else if (type == ModelType::kDet) {
     config.name = read_name(section, "name", "", {"DBHead", "DBHeadEnhance"}, others);

@@ -106,6 +106,7 @@ SchedulerConfig read_scheduler(Section section) {
   config.final_div_factor = section.number("final_div_factor", 1e4, 1, 1e12);
   section.finish();
   if (config.scheduler == "multi_step_decay" && config.milestones.empty()) {
+    section.refuse_misspelt("milestones");
     section.fail("milestones", "must name at least one epoch for multi_step_decay, e.g. [30, 60]");
   }
   return config;
@@ -140,8 +141,9 @@ OptimizerConfig read_optimizer(Section section, ModelType type) {
 
 LossScalerConfig read_loss_scaler(Section section) {
   LossScalerConfig config;
-  if (!section.has("type")) section.fail("type", "is missing: static or dynamic");
-  if (!section.has("loss_scale")) section.fail("loss_scale", "is missing: a number, 1.0 for none");
+  if (!section.has("type")) section.missing("type", "is missing: static or dynamic");
+  if (!section.has("loss_scale"))
+    section.missing("loss_scale", "is missing: a number, 1.0 for none");
   config.dynamic = section.choice("type", "", {"static", "dynamic"}) == "dynamic";
   config.loss_scale = section.number("loss_scale", 1, 1e-37, 1e38);
   config.scale_factor = section.number("scale_factor", 2, 1.000001, 1e6);

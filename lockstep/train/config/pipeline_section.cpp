@@ -92,7 +92,7 @@ Transform read_to_chw(Section&) {
 
 Transform read_random_scale(Section& args) {
   ocr::RandomScale item;
-  if (!args.has("scale_range")) args.fail("scale_range", "is missing: [smallest, largest]");
+  if (!args.has("scale_range")) args.missing("scale_range", "is missing: [smallest, largest]");
   item.scale_range = read_range(args, "scale_range", item.scale_range, 1e-3, 1e3);
   if (args.has("size_limits")) {
     item.size_limits = read_range(args, "size_limits", {}, 1, kMaxSide);
@@ -209,7 +209,7 @@ Transform read_grid_resize(Section& args) {
 /// Of MindOCR 0.1: as large as fits the target, to the pixel, and black below and beside it.
 Transform read_scale_pad(Section& args) {
   ocr::DetResize item;
-  if (!args.has("target_size")) args.fail("target_size", "is missing: [height, width]");
+  if (!args.has("target_size")) args.missing("target_size", "is missing: [height, width]");
   item.target_size = read_array(args, "target_size", std::array<int, 2>{}, 1, kMaxSide);
   item.limit_type = ocr::DetResize::Limit::kNone;
   item.padding = true;
@@ -227,7 +227,7 @@ Transform read_ctc_label(Section& args) {
 
 Transform read_rec_resize(Section& args) {
   ocr::RecResizeImg item;
-  if (!args.has("image_shape")) args.fail("image_shape", "is missing: [height, width]");
+  if (!args.has("image_shape")) args.missing("image_shape", "is missing: [height, width]");
   item.image_shape = read_array(args, "image_shape", item.image_shape, 1, kMaxSide);
   item.padding = args.flag("padding", true);
   const bool infer = args.flag("infer_mode", false);
@@ -332,7 +332,7 @@ std::vector<Transform> read_item(Section item, const std::string& name, DataUse 
 std::vector<Transform> read_text_pipeline(Section& section, DataUse use) {
   const std::string key = "transform_pipeline";
   Node* node = section.any(key);
-  if (!section.has(key)) section.fail(key, "is missing: a list of transforms");
+  if (!section.has(key)) section.missing(key, "is missing: a list of transforms");
   if (node->kind != Node::Kind::kList) section.fail(key, "must be a list");
   std::vector<Transform> pipeline;
   for (Node& node_of_item : node->items) {

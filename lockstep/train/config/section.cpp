@@ -204,8 +204,23 @@ std::vector<std::string> Section::texts(const std::string& key) {
   return result;
 }
 
+void Section::refuse_misspelt(const std::string& key) const {
+  for (const auto& entry : node_->entries) {
+    if (entry.key == key || contains(known_, entry.key)) continue;
+    const std::vector<std::string> meant = {key};
+    const std::string near = did_you_mean(entry.key, meant);
+    if (!near.empty()) unknown(entry, near);
+  }
+}
+
+void Section::missing(const std::string& key, const std::string& why) const {
+  refuse_misspelt(key);
+  fail(key, why);
+}
+
 Section Section::section(const std::string& key) {
   if (any(key) == nullptr) {
+    refuse_misspelt(key);
     Node empty;
     empty.kind = Node::Kind::kMap;
     empty.place = node_->place;
@@ -248,10 +263,14 @@ void Section::expect(const std::vector<std::string>& keys) {
 void Section::finish() const {
   for (const auto& entry : node_->entries) {
     if (contains(known_, entry.key)) continue;
-    throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("{}: unknown key '{}'{}", to_string(entry.place), name_of(entry.key),
-                            hint(entry.key)));
+    unknown(entry, hint(entry.key));
   }
+}
+
+void Section::unknown(const Node::Entry& entry, const std::string& hint) const {
+  throw Error(
+      ErrorCode::kInvalidArgument,
+      fmt::format("{}: unknown key '{}'{}", to_string(entry.place), name_of(entry.key), hint));
 }
 
 }  // namespace lockstep

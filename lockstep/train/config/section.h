@@ -29,13 +29,18 @@ class Section {
   std::vector<double> number_or_list(const std::string& key);
   std::vector<std::string> texts(const std::string& key);  ///< A text, or a list of texts.
 
-  /// The sub-section, made when absent. Call finish() on it too.
+  /// The sub-section, made when absent. Call finish() on it too. Errors besides: refuse_misspelt().
   Section section(const std::string& key);
 
   /// Present, and not null.
   bool has(const std::string& key) const;
   /// Present, even if null.
   bool present(const std::string& key) const { return node_->find(key) != nullptr; }
+  /// For a key that has to be there: one that nobody knows and that resembles it is told first.
+  [[noreturn]] void missing(const std::string& key, const std::string& why) const;
+  /// Errors: an unknown key that resembles `key`.
+  void refuse_misspelt(const std::string& key) const;
+
   /// A key whose content is somebody else's; null when absent.
   Node* any(const std::string& key);
   /// A key of the schema of which only these values can be honoured ("" stands for null); another
@@ -59,6 +64,7 @@ class Section {
   Node* value(const std::string& key);
   void fill(const std::string& key, Node node);
   std::string hint(const std::string& key) const;
+  [[noreturn]] void unknown(const Node::Entry& entry, const std::string& hint) const;
   [[noreturn]] void wrong(const std::string& key, const Node& node, const std::string& must) const;
 
   Node* node_;

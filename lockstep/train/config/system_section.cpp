@@ -28,6 +28,7 @@ std::string read_name(Section& section, const std::string& key, const std::strin
                       const std::vector<std::string>& built_in,
                       const std::vector<std::string>& others) {
   const auto listed = fmt::format("{}", fmt::join(built_in, ", "));
+  if (!section.has(key)) section.refuse_misspelt(key);  // or the default's errors came first
   if (fallback.empty() && !section.has(key)) section.fail(key, "is missing: one of " + listed);
   const std::string name = section.text(key, fallback);
   if (std::find(others.begin(), others.end(), name) != others.end()) {

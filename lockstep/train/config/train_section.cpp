@@ -4,9 +4,9 @@ namespace lockstep {
 
 TrainSection read_train(Section section, ModelType type) {
   TrainSection config;
-  config.ckpt_save_dir = section.text("ckpt_save_dir", "");
+  if (section.has("ckpt_save_dir")) config.ckpt_save_dir = section.text("ckpt_save_dir", "");
   if (config.ckpt_save_dir.empty())
-    section.fail("ckpt_save_dir", "is missing: a folder for results");
+    section.missing("ckpt_save_dir", "is missing: a folder for results");
   config.dataset_sink_mode = section.flag("dataset_sink_mode", false);
   config.gradient_accumulation_steps = section.whole("gradient_accumulation_steps", 1, 1, 1 << 20);
   config.clip_grad = section.flag("clip_grad", false);

@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <tuple>
 
 #include "lockstep/base/env.h"
 #include "lockstep/base/error.h"
@@ -69,6 +70,31 @@ TEST(Config, UnknownKeysNameTheNearest) {
             "-o sheduler.lr=1: unknown key 'sheduler', did you mean 'scheduler'?");
   EXPECT_EQ(error_with("train.loader.qqqqqqqq=1"),
             "-o train.loader.qqqqqqqq=1: unknown key 'train.loader.qqqqqqqq'");
+}
+
+TEST(Config, AMisspeltKeyIsToldBeforeTheOneThatIsMissing) {
+  const auto with = [](const std::string& key, const std::string& misspelt) {
+    std::string text = kMinimal;
+    text.replace(text.find(key), key.size(), misspelt);
+    return error_of(text);
+  };
+  for (const auto& [key, misspelt, line, path] :
+       std::vector<std::tuple<std::string, std::string, int, std::string>>{
+           {"ckpt_save_dir", "ckpt_savedir", 9, "train."},
+           {"batch_size", "bathc_size", 11, "train.loader."},
+           {"loader", "laoder", 11, "train."},
+           {"dataset", "data_set", 10, "train."},
+           {"backbone", "backbonne", 5, "model."},
+           {"name", "nmae", 5, "model.backbone."},
+           {"type: cls", "tpye: det", 4, "model."},
+           {"head", "haed", 6, "model."},
+           {"num_classes", "num_class", 6, "model.head."}}) {
+    const auto name = [](const std::string& text) { return text.substr(0, text.find(':')); };
+    EXPECT_EQ(with(key, misspelt), "a.yaml:" + std::to_string(line) + ": unknown key '" + path +
+                                       name(misspelt) + "', did you mean '" + name(key) + "'?");
+  }
+  EXPECT_EQ(with("  ckpt_save_dir: out\n", ""),
+            "a.yaml:9: train.ckpt_save_dir is missing: a folder for results");
 }
 
 TEST(Config, ASectionWhoseNameIsMisspeltIsNotMissing) {
