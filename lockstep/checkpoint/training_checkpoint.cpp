@@ -108,9 +108,18 @@ void check_optimizer_kind(const LoadedTensors& loaded, const torch::optim::Optim
       fmt::format("{}: state of {}, this run's optimizer is {}", file, stored->second, kind));
 }
 
-TrainingState load_folder(const fs::path& folder, torch::nn::Module& model,
-                          torch::optim::Optimizer& optimizer, const std::string& model_name) {
-  TrainingState state = read_state(folder, model_name).state;
+/// The state of a checkpoint that is as it was saved.
+TrainingState read_undamaged(const fs::path& folder, const std::string& model_name) {
+  try {
+    return read_state(folder, model_name).state;
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kCorrupt && error.code() != ErrorCode::kNotFound) throw;
+    throw Error(ErrorCode::kCorrupt, error.what() + advice(folder));
+  }
+}
+
+void load_folder(const fs::path& folder, torch::nn::Module& model,
+                 torch::optim::Optimizer& optimizer) {
   const std::string model_file = (folder / kModelFile).string();
   const std::string optimizer_file = (folder / kOptimizerFile).string();
   const LoadedTensors weights = load_tensors(model_file);
@@ -119,7 +128,6 @@ TrainingState load_folder(const fs::path& folder, torch::nn::Module& model,
   check_optimizer_kind(memory, optimizer, optimizer_file);
   load_optimizer(model, optimizer, memory.tensors, optimizer_file);
   load_module(model, weights.tensors, model_file);
-  return state;
 }
 
 }  // namespace
@@ -178,12 +186,16 @@ fs::path update_checkpoint(const fs::path& dir, const TrainingState& state,
 TrainingState load_checkpoint(const fs::path& path, torch::nn::Module& model,
                               torch::optim::Optimizer& optimizer, const std::string& model_name) {
   const fs::path folder = find_checkpoint(path);
+  TrainingState state = read_undamaged(folder, model_name);
   try {
-    return load_folder(folder, model, optimizer, model_name);
+    load_folder(folder, model, optimizer);
   } catch (const Error& error) {
-    if (error.code() != ErrorCode::kCorrupt && error.code() != ErrorCode::kNotFound) throw;
-    throw Error(ErrorCode::kCorrupt, error.what() + advice(folder));
+    if (error.code() != ErrorCode::kCorrupt) throw;
+    throw Error(ErrorCode::kCorrupt,  // an older one would not fit either
+                std::string(error.what()) +
+                    "; the file is as it was saved, so this run has another network or optimizer");
   }
+  return state;
 }
 
 std::optional<LoadedTensors> load_extra(const fs::path& path, const std::string& name) {

@@ -76,9 +76,9 @@ std::filesystem::path update_checkpoint(const std::filesystem::path& dir,
 /// Fills model and optimizer from one checkpoint (see find_checkpoint() in checkpoint_folder.h) and
 /// returns the rest. The optimizer's learning rate and other options stay: they are configuration,
 /// and a schedule sets the rate anew. `model_name` must be the one saved. Everything is read and
-/// checked before anything is changed. Errors: kNotFound; kCorrupt naming file and tensor, and an
-/// older checkpoint to go on from when there is one; kInvalidArgument for a checkpoint of another
-/// network or optimizer.
+/// checked before anything is changed. Errors: kNotFound; kCorrupt naming file and tensor, and, of
+/// damaged files, an older checkpoint to go on from when there is one; kInvalidArgument for a
+/// checkpoint of another network or optimizer.
 TrainingState load_checkpoint(const std::filesystem::path& path, torch::nn::Module& model,
                               torch::optim::Optimizer& optimizer, const std::string& model_name);
 
