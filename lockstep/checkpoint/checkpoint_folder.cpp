@@ -112,6 +112,17 @@ fs::path find_checkpoint(const fs::path& path) {
                           path.string(), kStateFile, kPrefix, kStateFile));
 }
 
+std::string lost_latest_warning(const fs::path& path) {
+  std::error_code none;
+  const fs::path latest = path / "latest";
+  if (fs::exists(path / kStateFile, none) || fs::exists(latest / kStateFile, none)) return "";
+  if (!fs::is_symlink(latest, none)) return "";
+  const auto entries = find_step_folders(path);
+  if (entries.empty()) return "";
+  return fmt::format("{} points to {}, which is no whole checkpoint any more: {} is taken",
+                     latest.string(), fs::read_symlink(latest, none).string(), entries.back().name);
+}
+
 bool has_checkpoint(const fs::path& path) {
   std::error_code none;
   return fs::exists(path / kStateFile, none) || fs::exists(path / "latest" / kStateFile, none) ||

@@ -29,6 +29,10 @@ std::vector<CheckpointEntry> list_checkpoints(const std::filesystem::path& dir,
 /// points to, else its newest step_*. Errors: kNotFound saying what was looked for,
 /// kInvalidArgument for a file.
 std::filesystem::path find_checkpoint(const std::filesystem::path& path);
+/// "DIR/latest points to step_000020, which is no whole checkpoint any more: step_000018 is
+/// taken" where find_checkpoint()
+/// has to take another; else empty.
+std::string lost_latest_warning(const std::filesystem::path& path);
 /// Whether find_checkpoint() would find one: to start or to resume.
 bool has_checkpoint(const std::filesystem::path& path);
 

@@ -78,6 +78,7 @@ Resumed resume(const Config& config, bool own_results, torch::nn::Module& weight
   const fs::path path = named ? resume_place(config.model.resume_path) : config.train.ckpt_save_dir;
   if (!named && !has_checkpoint(path)) return {};
   Resumed resumed;
+  resumed.warning = lost_latest_warning(path);
   resumed.from = find_checkpoint(path);
   resumed.state = load_checkpoint(path, weights, optimizer, config.model.name());
   if (!resumed.state.rng.empty()) set_rng_bytes(resumed.state.rng);

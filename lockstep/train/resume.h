@@ -4,6 +4,7 @@
 #include <torch/optim/optimizer.h>
 
 #include <filesystem>
+#include <string>
 #include <vector>
 
 #include "lockstep/checkpoint/training_checkpoint.h"
@@ -19,6 +20,7 @@ namespace lockstep {
 struct Resumed {
   TrainingState state;
   std::filesystem::path from;  ///< Empty: from the start.
+  std::string warning;         ///< Of lost_latest_warning().
 };
 
 /// Results in train.ckpt_save_dir are of another job where this one begins: rank 0 takes the mark

@@ -115,6 +115,7 @@ int run_check(const Config& config, World world) {
   if (world.rank != 0) return 0;
   for (const auto& line : missing_weights(config.model)) log_warn(line);
   for (const auto& line : missing_files(config, true)) log_warn(line);
+  if (!resumed.warning.empty()) log_warn(resumed.warning);
   RunPlan plan;
   plan.parameters = count_parameters(*model, true);
   plan.trainable = count_parameters(*model);

@@ -186,6 +186,9 @@ void log_start(TrainingLog& log, const Config& config, const RunParts& parts, co
     log_loader(log, parts.train, true, world);
     if (parts.eval) log_loader(log, *parts.eval, false, world);
   }
+  if (!parts.resumed.warning.empty()) {
+    log.write(Severity::kWarning, kName, parts.resumed.warning);
+  }
   if (!parts.resumed.from.empty()) {
     log.info(kName, fmt::format("Loaded checkpoint {}\n{}", parts.resumed.from.string(),
                                 resume_line(config, parts.resumed.state, trainer)));

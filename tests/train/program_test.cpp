@@ -306,6 +306,24 @@ TEST_F(Program, RanksOfDifferentConfigurationsAreRefused) {
   EXPECT_EQ(same.status, 0) << same.err;
 }
 
+TEST_F(Program, ALatestCheckpointThatIsGoneIsSaid) {
+  const std::string few =
+      "-o train.loader.batch_size=2 system.val_while_train=False train.ckpt_save_steps=1 ";
+  ASSERT_EQ(train(few + "train.max_steps=2").status, 0);
+  fs::remove_all(folder_ / "out/step_000002");
+  const std::string warning =
+      "out/latest points to step_000002, which is no whole checkpoint any more: step_000001 is "
+      "taken";
+  const auto check = train("--check " + few + "model.resume=True");
+  EXPECT_EQ(check.status, 0) << check.err;
+  EXPECT_NE(check.err.find(warning), std::string::npos) << check.err;
+  const auto result = train(few + "train.max_steps=3 model.resume=True");
+  EXPECT_EQ(result.status, 0) << result.err;
+  EXPECT_NE(result.out.find("WARNING - " + warning), std::string::npos) << result.out;
+  const auto again = train(few + "train.max_steps=3 model.resume=True");
+  EXPECT_EQ(again.out.find("which is no whole"), std::string::npos) << again.out;
+}
+
 #if defined(__x86_64__)
 // libtorch's kernels for processors without AVX2 round products that the others do not.
 TEST_F(Program, WeightsThatDifferFromRankToRankAreAnError) {
