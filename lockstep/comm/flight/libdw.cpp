@@ -33,11 +33,16 @@ Loaded open_libdw() {
   find(library.linux_proc_report, "dwfl_linux_proc_report");
   find(library.report_end, "dwfl_report_end");
   find(library.linux_proc_attach, "dwfl_linux_proc_attach");
+  find(library.attach_state, "dwfl_attach_state");
+  find(library.thread_state_registers, "dwfl_thread_state_registers");
+  find(library.thread_state_register_pc, "dwfl_thread_state_register_pc");
   find(library.getthread_frames, "dwfl_getthread_frames");
   find(library.frame_pc, "dwfl_frame_pc");
   find(library.addrmodule, "dwfl_addrmodule");
   find(library.module_addrname, "dwfl_module_addrname");
   find(library.module_info, "dwfl_module_info");
+  find(library.module_eh_cfi, "dwfl_module_eh_cfi");
+  find(library.cfi_addrframe, "dwarf_cfi_addrframe");
   if (loaded.why_not.empty()) loaded.library = library;
   return loaded;
 }

@@ -1,6 +1,7 @@
 #pragma once
 // libdw, loaded at run time.
 
+#include <elfutils/libdw.h>
 #include <elfutils/libdwfl.h>
 
 #include <string>
@@ -16,11 +17,16 @@ struct Libdw {
   decltype(&::dwfl_linux_proc_report) linux_proc_report;
   decltype(&::dwfl_report_end) report_end;
   decltype(&::dwfl_linux_proc_attach) linux_proc_attach;
+  decltype(&::dwfl_attach_state) attach_state;
+  decltype(&::dwfl_thread_state_registers) thread_state_registers;
+  decltype(&::dwfl_thread_state_register_pc) thread_state_register_pc;
   decltype(&::dwfl_getthread_frames) getthread_frames;
   decltype(&::dwfl_frame_pc) frame_pc;
   decltype(&::dwfl_addrmodule) addrmodule;
   decltype(&::dwfl_module_addrname) module_addrname;
   decltype(&::dwfl_module_info) module_info;
+  decltype(&::dwfl_module_eh_cfi) module_eh_cfi;
+  decltype(&::dwarf_cfi_addrframe) cfi_addrframe;
 
   /// Null, and why, where it is not installed. Loaded once a process.
   static const Libdw* load(std::string* why_not);

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "lockstep/comm/flight/function_name.h"
+#include "lockstep/comm/flight/generated_code.h"
 
 namespace lockstep {
 namespace {
@@ -76,7 +77,10 @@ ProcessImage::ProcessImage(const Libdw& dw, Dwfl* process, int pid)
     : dw_(&dw), process_(process), pid_(pid) {}
 
 ProcessImage::ProcessImage(ProcessImage&& other) noexcept
-    : dw_(other.dw_), process_(std::exchange(other.process_, nullptr)), pid_(other.pid_) {}
+    : dw_(other.dw_),
+      process_(std::exchange(other.process_, nullptr)),
+      pid_(other.pid_),
+      guessed_(other.guessed_) {}
 
 ProcessImage::~ProcessImage() {
   if (process_ != nullptr) dw_->end(process_);
@@ -112,12 +116,27 @@ std::vector<uint64_t> ProcessImage::frames(std::string* why_not) {
   } else if (walk.places.empty()) {
     *why_not = "it has no frames";
   }
+  if (!walk.places.empty()) add_callers(&walk.places);
   return walk.places;
+}
+
+/// Where the innermost place is in generated code libdw knows no more, and may have followed what
+/// is no frame pointer.
+void ProcessImage::add_callers(std::vector<uint64_t>* places) {
+  const uint64_t place = places->front();
+  if (dw_->addrmodule(process_, place) != nullptr || !is_generated_code(pid_, place)) return;
+  places->resize(1);
+  std::string why_not;
+  const auto fresh = of(pid_, &why_not);  // this one has libdw's own view of the registers
+  if (!fresh) return;
+  const auto found = find_caller(*dw_, fresh->process_, pid_);
+  if (found.is_guess) guessed_ = found.places.front();
+  places->insert(places->end(), found.places.begin(), found.places.end());
 }
 
 std::string ProcessImage::function_at(uint64_t place) {
   Dwfl_Module* const module = dw_->addrmodule(process_, place);
-  if (module == nullptr) return "?";
+  if (module == nullptr) return is_generated_code(pid_, place) ? "[generated code]" : "?";
   if (const char* const symbol = dw_->module_addrname(module, place)) return function_name(symbol);
   const char* const file =
       dw_->module_info(module, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr);
@@ -128,6 +147,7 @@ std::vector<std::string> ProcessImage::functions(const std::vector<uint64_t>& pl
   std::vector<std::string> names;
   for (const uint64_t place : places) {
     std::string name = function_at(place);
+    if (place == guessed_) name += " (guessed)";
     if (names.empty() || names.back() != name) names.push_back(std::move(name));
   }
   return names;

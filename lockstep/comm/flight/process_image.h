@@ -24,18 +24,21 @@ class ProcessImage {
   /// that cannot be.
   std::vector<uint64_t> frames(std::string* why_not);
 
-  /// The functions there; "[libc.so.6]" where a library does not tell. Of several one after the
-  /// other that are the same, one.
+  /// The functions there; "[libc.so.6]" where a library does not tell, "[generated code]" where
+  /// the program made it as it ran; with " (guessed)" where frames() was not sure. Of several one
+  /// after the other that are the same, one.
   std::vector<std::string> functions(const std::vector<uint64_t>& places);
 
  private:
   ProcessImage(const Libdw& dw, Dwfl* process, int pid);
   std::string function_at(uint64_t place);
   std::string last_error() const;
+  void add_callers(std::vector<uint64_t>* places);
 
   const Libdw* dw_;
   Dwfl* process_;
   int pid_;
+  uint64_t guessed_ = 0;  // place of frames() that is no more than likely
 };
 
 }  // namespace lockstep

@@ -3,7 +3,8 @@
 //
 // Nothing runs in that process for it, so it may be stopped, in a system call or in an endless
 // loop. libdw (elfutils) walks the stack by the tables that every program has for exceptions; it is
-// loaded when first needed and no program links it.
+// loaded when first needed and no program links it. Code that a program makes as it runs (oneDNN's
+// kernels) has no such tables: see generated_code.h.
 
 #include <chrono>
 #include <string>

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -10,6 +11,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <ctime>
+#include <string_view>
 #include <thread>
 
 #include "lockstep/comm/flight/function_name.h"
@@ -37,6 +39,25 @@ __attribute__((noinline)) int waits_until_found_out(int depth) {
   // Not sleep_for: unoptimised it is a frame more, and a text of a stack shows five of its top.
   while (!found_out) ::nanosleep(&moment, nullptr);
   return depth;
+}
+/// As a program makes code while it runs: of no file, without tables.
+__attribute__((noinline)) int calls_generated(std::string_view code, int depth) {
+  void* const page =
+      ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (page == MAP_FAILED) std::abort();
+  code.copy(static_cast<char*>(page), code.size());
+  return reinterpret_cast<int (*)()>(page)() + depth;
+}
+__attribute__((noinline)) int calls_a_generated_loop(int depth) {
+  return calls_generated("\xEB\xFE", depth) + 1;  // jmp to itself
+}
+__attribute__((noinline)) int calls_a_kernel(int depth) {
+  // push rbx; push rbp; xor ebp, ebp; jmp to itself: as oneDNN's begin.
+  return calls_generated("\x53\x55\x31\xED\xEB\xFE", depth) + 1;
+}
+__attribute__((noinline)) int calls_a_framed_loop(int depth) {
+  // push rbp; mov rbp, rsp; push rax; jmp to itself.
+  return calls_generated("\x55\x48\x89\xE5\x50\xEB\xFE", depth) + 1;
 }
 __attribute__((noinline)) int goes_down(int depth, int (*body)(int)) {
   return 1 + (depth == 0 ? body(depth) : goes_down(depth - 1, body));
@@ -114,6 +135,20 @@ TEST(Stack, TellsWhereAProcessLoopsOrIsStopped) {
   EXPECT_EQ(to_string(stack_of(child.pid(), kLimit)), loops);
   EXPECT_EQ(child.state_but("stopped"), "running") << "and goes on";
 }
+
+#if defined(__x86_64__)
+TEST(Stack, TellsWhoCalledCodeThatTheProgramMade) {
+  for (const auto body : {calls_a_generated_loop, calls_a_kernel, calls_a_framed_loop}) {
+    const Child child(body);
+    const std::string text = to_string(child.stack_in("[generated code]"));
+    EXPECT_TRUE(text.starts_with("[generated code] < lockstep::testing::calls_generated")) << text;
+    EXPECT_NE(text.find("< lockstep::testing::goes_down < "), std::string::npos) << text;
+    EXPECT_TRUE(text.ends_with("main")) << text;
+    const bool is_framed = body == calls_a_framed_loop;
+    EXPECT_EQ(text.find("calls_generated (guessed) < ") == std::string::npos, is_framed) << text;
+  }
+}
+#endif
 
 // Be it in the middle: a job whose ranks look at each other is often just being killed.
 TEST(Stack, WhoLooksMayDieAndTheProcessGoesOn) {
