@@ -201,6 +201,7 @@ std::string encode_training_state(const TrainingState& state, const FileDigests&
   json["epoch_samples"] = state.epoch_samples;
   if (state.dealt_anew) json["dealt_anew"] = true;
   json["epoch_loss"] = state.epoch_loss;
+  if (state.epoch_seconds > 0) json["epoch_seconds"] = state.epoch_seconds;
   json["samples"] = state.samples;
   json["schedule_step"] = state.schedule_step;
   if (state.dropped_batches > 0) json["dropped_batches"] = state.dropped_batches;
@@ -237,6 +238,7 @@ DecodedTrainingState decode_training_state(const std::string& text, const std::s
   state.epoch_samples = fields.count("epoch_samples");
   state.dealt_anew = fields.has("dealt_anew") && fields.truth("dealt_anew");
   state.epoch_loss = fields.real("epoch_loss");
+  if (fields.has("epoch_seconds")) state.epoch_seconds = fields.real("epoch_seconds");
   state.samples = fields.count("samples");
   state.schedule_step = fields.count("schedule_step");
   if (fields.has("dropped_batches")) state.dropped_batches = fields.count("dropped_batches");

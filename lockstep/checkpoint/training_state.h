@@ -33,6 +33,7 @@ struct TrainingState {
   /// Ranks or batches changed within the epoch under way: its steps are not those of a whole one.
   bool dealt_anew = false;
   double epoch_loss = 0;      ///< Sum of the losses of those batches.
+  double epoch_seconds = 0;   ///< That they took, in all runs that had a part in them.
   int64_t samples = 0;        ///< Training samples consumed so far, over all ranks.
   int64_t schedule_step = 0;  ///< Position in the learning-rate schedule.
   /// Batches whose optimizer step was left out because gradients overflowed: they have no place in

@@ -129,7 +129,7 @@ StopReason Trainer::fit() {
 }
 
 void Trainer::run_epoch() {
-  EpochReport report{.epoch = state_.epoch + 1};
+  EpochReport report{.epoch = state_.epoch + 1, .earlier_s = state_.epoch_seconds};
   ddp_.train();
   ddp_.zero_grad();
   parts_.loader.start(state_.epoch, remaining_order());
@@ -147,6 +147,7 @@ void Trainer::run_epoch() {
     recent_waits_.fade(kWaitsKept);
     recent_waits_.add(step.waits, step.step_s);
     add_step(report, step);
+    state_.epoch_seconds = report.earlier_s + seconds_since(begin);
     for (auto& callback : callbacks_) callback->on_step(*this, step);
   }
   report.seconds = seconds_since(begin);
@@ -155,7 +156,7 @@ void Trainer::run_epoch() {
   ++state_.epoch;
   state_.batch_in_epoch = state_.epoch_samples = 0;
   state_.dealt_anew = false;
-  state_.epoch_loss = 0;
+  state_.epoch_loss = state_.epoch_seconds = 0;
   part_ = {0, samples_a_shard_, 0};
   for (auto& callback : callbacks_) callback->on_epoch(*this, report);
 }

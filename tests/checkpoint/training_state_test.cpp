@@ -19,6 +19,7 @@ TrainingState example() {
   state.epoch_samples = 448;
   state.dealt_anew = true;
   state.epoch_loss = 0.1 + 0.2;
+  state.epoch_seconds = 1.0 / 7;
   state.samples = 2560;
   state.schedule_step = 40;
   state.dropped_batches = 3;

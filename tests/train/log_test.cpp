@@ -38,6 +38,10 @@ TEST(Lines, MindocrEpoch) {
   EXPECT_EQ(mindocr_epoch_line(report, 5, 32),
             "epoch: [2/5], loss: 1.500000, epoch time: 2.000 s, per step time: 200.000 ms, fps per "
             "card: 160.00 img/s, data wait: 0.5 %, communication: 5.0 %");
+  report.earlier_s = 40;  // of other ranks, maybe: the rest is of this run
+  EXPECT_EQ(mindocr_epoch_line(report, 5, 32),
+            "epoch: [2/5], loss: 1.500000, epoch time: 42.000 s, per step time: 200.000 ms, fps "
+            "per card: 160.00 img/s, data wait: 0.5 %, communication: 5.0 %");
 }
 
 TEST(Lines, WhereTheTimeOfTheStepsWent) {

@@ -905,6 +905,35 @@ TEST(Trainer, APartOfAnEpochHasARowOfResults) {
   }
 }
 
+TEST(Trainer, AnEpochsTimeIsThatOfAllRunsThatHadAPartInIt) {
+  const TempFolder dir;
+  auto config = tiny_config();
+  config.train.ckpt_save_dir = dir.path();
+  config.train.max_steps = 8;
+  config.system.val_while_train = true;
+  JudgedRun run;
+  TinyHooks hooks;
+  hooks.add_callbacks = [&](Trainer& trainer) { run.add_callbacks(trainer); };
+  EXPECT_GT(run_tiny(1, config, hooks)[0].state.epoch_seconds, 0);
+  hooks.start = [&](torch::nn::Module& model, torch::optim::Optimizer& optimizer) {
+    auto state = load_checkpoint(dir.path(), model, optimizer, config.model.name());
+    EXPECT_GT(state.epoch_seconds, 0) << "of the steps before";
+    state.epoch_seconds = 5000;
+    return state;
+  };
+  const auto seconds_of = [&](size_t epoch) {
+    const auto row = split(split(read_file(dir / "result.log"), '\n').at(epoch), '\t');
+    return std::stod(row.at(row.size() - 2));
+  };
+  config.train.max_steps = 10;
+  run_tiny(1, config, hooks);
+  EXPECT_GT(seconds_of(2), 5000) << "of a part as well";
+  config.train.max_steps = 0;
+  EXPECT_EQ(run_tiny(1, config, hooks)[0].state.epoch_seconds, 0);
+  EXPECT_GT(seconds_of(2), 5000);
+  EXPECT_LT(seconds_of(3), 5000);
+}
+
 TEST(Trainer, LossesOfShardsAreThoseOfAsManyRanks) {
   auto config = tiny_config();
   const auto ranks = run_tiny(4, config, {.with_norm = false})[0];

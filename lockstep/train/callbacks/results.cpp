@@ -55,7 +55,7 @@ void Results::write(const MetricsRecord& record) {
 }
 
 void Results::on_step(Trainer& trainer, const StepReport& report) {
-  part_s_ += report.step_s;
+  has_part_ = true;
   if (!metrics_ || !report.updated) return;
   const auto images =
       static_cast<double>(trainer.config().train.loader.batch_size * trainer.shards().total);
@@ -108,22 +108,23 @@ void Results::on_evaluation(Trainer& trainer, const EvalResult& result) {
 }
 
 void Results::write_row(Trainer& trainer, ResultRow row) {
-  part_s_ = 0;
+  has_part_ = false;
   if (!result_log_) return;
   row.metrics.resize(metric_names(trainer).size());
   keep([&] { result_log_->write(row); });
 }
 
 void Results::on_epoch(Trainer& trainer, const EpochReport& report) {
-  write_row(trainer, {report.epoch, report.loss, {}, report.seconds, std::nullopt});
+  write_row(trainer,
+            {report.epoch, report.loss, {}, report.earlier_s + report.seconds, std::nullopt});
 }
 
 /// Of an epoch that the run ended in. Who goes on with it takes the row away again.
 void Results::on_end(Trainer& trainer) {
   const auto& state = trainer.state();
-  if (state.batch_in_epoch == 0 || part_s_ == 0) return;
+  if (state.batch_in_epoch == 0 || !has_part_) return;
   const double loss = state.epoch_loss / static_cast<double>(state.batch_in_epoch);
-  write_row(trainer, {state.epoch + 1, loss, {}, part_s_, std::nullopt});
+  write_row(trainer, {state.epoch + 1, loss, {}, state.epoch_seconds, std::nullopt});
 }
 
 }  // namespace lockstep

@@ -44,7 +44,7 @@ class Results final : public Callback {
   std::optional<MetricsWriter> metrics_;
   std::optional<ResultLog> result_log_;
   bool warned_ = false;
-  double part_s_ = 0;  // of steps since an epoch's end
+  bool has_part_ = false;  // steps came since an epoch's end
 };
 
 /// To that many places after the point.

@@ -52,7 +52,7 @@ std::string mindocr_epoch_line(const EpochReport& report, int64_t num_epochs, in
   return fmt::format(
       "epoch: [{}/{}], loss: {:.6f}, epoch time: {:.3f} s, per step time: {:.3f} ms, "
       "fps per card: {:.2f} img/s, data wait: {:.1f} %, {}",
-      report.epoch, num_epochs, report.loss, report.seconds, step_ms,
+      report.epoch, num_epochs, report.loss, report.earlier_s + report.seconds, step_ms,
       images_per_s(batch_size, step_ms), percent(report.data_wait_s, report.seconds),
       report.waits.text());
 }
@@ -101,7 +101,7 @@ std::string mindspore_step_line(const StepReport& report) {
 
 std::string mindspore_epoch_line(const EpochReport& report) {
   return fmt::format("Train epoch time: {:5.3f} ms, per step time: {:5.3f} ms",
-                     report.seconds * 1000, mean_step_ms(report));
+                     (report.earlier_s + report.seconds) * 1000, mean_step_ms(report));
 }
 
 std::string python_float(double value) {

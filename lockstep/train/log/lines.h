@@ -41,9 +41,10 @@ struct StepReport {
 /// One epoch, or what this run did of it.
 struct EpochReport {
   int64_t epoch = 1;
-  int64_t steps = 0;  ///< Micro-steps.
-  double loss = 0;    ///< Mean of the losses of all the epoch's steps, also before a resume.
-  double seconds = 0;
+  int64_t steps = 0;     ///< Micro-steps.
+  double loss = 0;       ///< Mean of the losses of all the epoch's steps, also before a resume.
+  double earlier_s = 0;  ///< What the epoch took in runs before this one.
+  double seconds = 0;    ///< What this run's steps of it took; so with what follows.
   double data_wait_s = 0;
   WaitSums waits{};
   int64_t faults = 0;   ///< Samples that could not be used, of all ranks.
