@@ -164,10 +164,16 @@ std::string results_line(const Config& config) {
       dir.string());
 }
 
-/// Of a run that goes on from a checkpoint.
+/// Of a run that goes on from a checkpoint. A step has two numbers: the run's, and that of lines of
+/// steps, which depends on the ranks.
 std::string resume_line(const Config& config, const TrainingState& state, const Trainer& trainer) {
   if (trainer.has_steps_left()) {
-    return fmt::format("Resume train from epoch: {}, step: {}", state.epoch + 1, state.step + 1);
+    const auto line = fmt::format(
+        "Resume train from epoch: {}, step: {} of the run (as metrics.jsonl and checkpoints count)",
+        state.epoch + 1, state.step + 1);
+    if (state.batch_in_epoch == 0) return line;
+    return fmt::format("{}, after [{}/{}] of the epoch", line, state.batch_in_epoch,
+                       trainer.steps_per_epoch());
   }
   const int64_t epochs = config.scheduler.num_epochs;
   const std::string done =
@@ -179,7 +185,7 @@ std::string resume_line(const Config& config, const TrainingState& state, const 
 }
 
 void log_start(TrainingLog& log, const Config& config, const RunParts& parts, const World& world,
-               const Trainer& trainer) {
+               Trainer& trainer) {
   if (config.model.type == ModelType::kCls) warn_of_data(log, config);
   const bool again = world.generation > 1 && !parts.resumed.from.empty();
   if (!again) {
@@ -191,7 +197,7 @@ void log_start(TrainingLog& log, const Config& config, const RunParts& parts, co
   }
   if (!parts.resumed.from.empty()) {
     log.info(kName, fmt::format("Loaded checkpoint {}\n{}", parts.resumed.from.string(),
-                                resume_line(config, parts.resumed.state, trainer)));
+                                resume_line(config, trainer.state(), trainer)));
     if (parts.resumed.state.seed != static_cast<uint64_t>(config.system.seed)) {
       log.write(Severity::kWarning, kName,
                 fmt::format("system.seed is {}, the checkpoint's was {}: the data come in another "

@@ -91,11 +91,13 @@ void Trainer::take_up(const TrainingState& saved) {
   part_.samples_a_shard = rest + part_.padding;
   const int64_t left = parts_.loader.num_batches(part_.samples_a_shard * shards().count);
   if (recount(state_, {shards().total, steps_per_epoch_, left}) && saved.epoch_samples > 0) {
-    dealing_note_ =
-        fmt::format("{} of {} samples of epoch {} were used by {}; the rest is dealt to {} in {}",
-                    saved.epoch_samples, sampler.dataset_size(), saved.epoch + 1,
-                    counted(saved.shards, config().parallel.shards > 0 ? "shard" : "rank"),
-                    shards().total, counted(left, "step"));
+    const char* const who = config().parallel.shards > 0 ? "shard" : "rank";
+    dealing_note_ = fmt::format(
+        "{} of {} samples of epoch {} were used by {}; the rest is dealt to {} in {}, and an "
+        "epoch's steps are counted for {} from here: [{}/{}] are done",
+        saved.epoch_samples, sampler.dataset_size(), saved.epoch + 1, counted(saved.shards, who),
+        shards().total, counted(left, "step"), counted(shards().total, who), state_.batch_in_epoch,
+        steps_per_epoch_);
   }
   part_.first_batch = state_.batch_in_epoch;
   const int64_t accumulation = config().train.gradient_accumulation_steps;

@@ -533,6 +533,35 @@ TEST_F(EndlessProgram, GoesOnUnderNohupWhenTheTerminalIsClosed) {
   expect_last_step_is_saved();
 }
 
+// Lines of steps count those of an epoch for the ranks that are there; all else counts the run's.
+TEST_F(Program, WhoGoesOnWithinAnEpochSaysHowItsStepsAreCounted) {
+  const std::string few = "-o system.val_while_train=False train.loader.batch_size=4 ";
+  ASSERT_EQ(train(few + "train.max_steps=6").status, 0);
+  const auto same = train(few + "model.resume=True train.max_steps=8");
+  ASSERT_EQ(same.status, 0) << same.err;
+  EXPECT_TRUE(std::regex_search(
+      same.out, std::regex("Resume train from epoch: 1, step: 7 of the run \\(as metrics.jsonl and "
+                           "checkpoints count\\), after \\[6/[0-9]+\\] of the epoch\n")))
+      << same.out;
+  EXPECT_EQ(same.out.find("is dealt to"), std::string::npos) << same.out;
+  const auto more = train(few + "model.resume=True train.max_steps=9", 2);
+  ASSERT_EQ(more.status, 0) << more.err;
+  std::smatch found;
+  ASSERT_TRUE(std::regex_search(
+      more.out, found,
+      std::regex("32 of [0-9]+ samples of epoch 1 were used by 1 rank; the rest is dealt to 2 in "
+                 "([0-9]+) steps, and an epoch's steps are counted for 2 ranks from here: "
+                 "\\[([0-9]+)/([0-9]+)\\] are done\n")))
+      << more.out;
+  EXPECT_EQ(std::stoi(found[1]) + std::stoi(found[2]), std::stoi(found[3]));
+  const auto next = fmt::format(" step: [{}/{}], ", std::stoi(found[2]) + 1, found[3].str());
+  EXPECT_NE(more.out.find(next), std::string::npos) << next << " in\n" << more.out;
+  EXPECT_TRUE(
+      std::regex_search(more.out, std::regex("step: 9 of the run .*, after \\[" + found[2].str() +
+                                             "/" + found[3].str() + "\\] of the epoch\n")))
+      << more.out;
+}
+
 TEST_F(Program, TheSameCommandGivesTheSameBitsAndKeepsEarlierResults) {
   const std::string args =
       "-o train.max_steps=3 system.val_while_train=False system.log_style=mindspore";

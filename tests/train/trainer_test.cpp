@@ -602,8 +602,10 @@ TEST(Trainer, GoesOnWithinAnEpochOfOtherBatches) {
   const auto run = run_tiny(1, tiny_config(), from_within_an_epoch(4))[0];
   EXPECT_EQ(run.losses.size(), 5U + 2 * 6);
   EXPECT_EQ(run.taken.at(1).size(), 20U);
-  EXPECT_EQ(run.dealing,
-            "4 of 24 samples of epoch 2 were used by 1 rank; the rest is dealt to 1 in 5 steps");
+  EXPECT_EQ(
+      run.dealing,
+      "4 of 24 samples of epoch 2 were used by 1 rank; the rest is dealt to 1 in 5 steps, and "
+      "an epoch's steps are counted for 1 rank from here: [1/6] are done");
 }
 
 TEST(Trainer, GoesOnWithinAnEpochOnOtherShards) {
