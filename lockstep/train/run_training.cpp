@@ -360,10 +360,11 @@ int run_training(const Config& given, World world) {
   const SignalWatch signals;
   PreparedFolder folder;  // it and the log outlive the trainer, whose callbacks write into them
   std::optional<TrainingLog> kept_log;
-  Trainer trainer({config, world.rank, world.size, group, parts.model, *parts.optimizer,
-                   *parts.task, *parts.train.loader, parts.train.samplers,
-                   [&] { return signals.pending(); }, parts.masters.get(), parts.ema.get()},
-                  parts.resumed.state, load_averaging(parts.resumed.from, world.rank));
+  Trainer trainer(
+      {config, world.rank, world.size, group, parts.model, *parts.optimizer, *parts.task,
+       *parts.train.loader, parts.train.samplers, [&] { return signals.pending(); },
+       parts.masters.get(), parts.ema.get(), [&] { return signals.take_save_request(); }},
+      parts.resumed.state, load_averaging(parts.resumed.from, world.rank));
   folder = prepare_folder(config, parts, world, own_results, group);
   TrainingLog& log = kept_log.emplace(
       TrainingLog::Options{config.train.ckpt_save_dir / fmt::format("log_{}.txt", world.rank),

@@ -6,7 +6,8 @@ namespace lockstep {
 /// step can be finished and saved. Who presses Ctrl-C again does not want to wait: a SIGINT half a
 /// second or more after the first signal does what it did before (ends the process). Sooner it
 /// counts as the same one: launchers and terminals may each send it. A SIGHUP that was ignored
-/// before (nohup) stays so. One at a time in a process.
+/// before (nohup) stays so. SIGUSR1, which batch systems can send a while before they end a job,
+/// asks for a checkpoint and ends nothing; it, too, stays ignored. One at a time in a process.
 class SignalWatch {
  public:
   SignalWatch();
@@ -16,6 +17,8 @@ class SignalWatch {
 
   /// SIGTERM, SIGINT, SIGHUP, or 0: the first that came.
   int pending() const;
+  /// Whether a SIGUSR1 came since the last call.
+  bool take_save_request() const;
 };
 
 }  // namespace lockstep

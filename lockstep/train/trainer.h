@@ -9,6 +9,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "lockstep/amp/master_weights.h"
@@ -70,10 +71,11 @@ struct TrainerParts {
   Task& task;
   BatchSource&
       loader;  ///< Of batches that hold a part for each of the rank's shards, laid in turn.
-  std::span<DistributedSampler> samplers;  ///< One for each of the rank's shards.
-  std::function<int()> pending_signal;     ///< See SignalWatch::pending().
-  MasterWeights* masters = nullptr;        ///< Of the model; amp_level O2 and O3 have them.
-  Ema* ema = nullptr;                      ///< Of what is saved; train.ema has it.
+  std::span<DistributedSampler> samplers;     ///< One for each of the rank's shards.
+  std::function<int()> pending_signal;        ///< See SignalWatch::pending().
+  MasterWeights* masters = nullptr;           ///< Of the model; amp_level O2 and O3 have them.
+  Ema* ema = nullptr;                         ///< Of what is saved; train.ema has it.
+  std::function<bool()> take_save_request{};  ///< See SignalWatch; none: never.
 };
 
 /// The optimizer step that micro-step `index` (from 0) of an epoch belongs to.
@@ -106,16 +108,17 @@ int signal_of(StopReason reason);
 ///
 /// Every rank runs the same steps and agrees, once a micro-step, on loss and signals:
 /// SIGTERM, SIGINT or SIGHUP on any rank ends the run on all of them after the optimizer step under
-/// way. With a loss_scaler, or drop_overflow_update, each optimizer step asks whether all averaged
-/// gradients are finite; all ranks agree on the answer, in the reduction above. One that is not, or
-/// whose loss is not, is left out (see drops_overflows()): weights, optimizer state, the
-/// learning-rate schedule and, where the loss was no number, buffers stay where they are, the loss
-/// scale shrinks, and the batches are spent. kMaxDropsInARow of them end the run.
-/// The state (see TrainingState) says at any callback which steps are in the weights; starting from
-/// a saved one gives bit for bit the run that was not interrupted. On another number of ranks (or
-/// shards, or with other batches) a run goes on just as well, also within an epoch: what was used
-/// is a prefix of the epoch's order, and the rest is dealt to the ranks that are there. Every
-/// sample of the epoch is used once, but for the padding at its end, and what drop_remainder drops.
+/// way; SIGUSR1 on any rank asks all for a checkpoint after it. With a loss_scaler, or
+/// drop_overflow_update, each optimizer step asks whether all averaged gradients are finite; all
+/// ranks agree on the answer, in the reduction above. One that is not, or whose loss is not, is
+/// left out (see drops_overflows()): weights, optimizer state, the learning-rate schedule and,
+/// where the loss was no number, buffers stay where they are, the loss scale shrinks, and the
+/// batches are spent. kMaxDropsInARow of them end the run. The state (see TrainingState) says at
+/// any callback which steps are in the weights; starting from a saved one gives bit for bit the run
+/// that was not interrupted. On another number of ranks (or shards, or with other batches) a run
+/// goes on just as well, also within an epoch: what was used is a prefix of the epoch's order, and
+/// the rest is dealt to the ranks that are there. Every sample of the epoch is used once, but for
+/// the padding at its end, and what drop_remainder drops.
 class Trainer {
  public:
   /// Collective (see DistributedDataParallel). `state`: where to start; empty for a new run.
@@ -143,6 +146,9 @@ class Trainer {
   bool signalled() const { return parts_.pending_signal() != 0; }
   /// Collective: ends the run now if a signal came to any rank. Not within an optimizer step.
   void stop_if_signalled();
+
+  /// Whether a checkpoint was asked for since the last call, on all ranks alike.
+  bool take_save_request() { return std::exchange(save_asked_, false); }
 
   const Config& config() const { return parts_.config; }
   int rank() const { return parts_.rank; }
@@ -231,6 +237,7 @@ class Trainer {
   std::string dealing_note_;
   StopReason stop_ = StopReason::kEpochsDone;
   std::optional<StopReason> pending_stop_;  // for the end of the optimizer step under way
+  bool save_asked_ = false;                 // by a signal, on any rank
   std::vector<at::Tensor> buffers_;         // before that step; kept where it may be left out
   bool bad_loss_ = false;                   // in that step
   int drops_in_a_row_ = 0;

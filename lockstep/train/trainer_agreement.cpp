@@ -40,8 +40,8 @@ int signal_of(StopReason reason) {
 }
 
 /// Two small reductions a micro-step, at once: the mean loss and what the task logged, which
-/// signals, overflows and faults came anywhere, whether all have their next batch, and which rank
-/// was longest in no collective since the last ones.
+/// signals, overflows and faults came anywhere, whether all have their next batch, whether anybody
+/// was asked to save, and which rank was longest in no collective since the last ones.
 /// `together_s`: what this rank has spent in collectives since then.
 Trainer::Agreed Trainer::agree(const Losses& own, bool overflow, const Batch& batch,
                                double together_s) {
@@ -54,7 +54,8 @@ Trainer::Agreed Trainer::agree(const Losses& own, bool overflow, const Batch& ba
                               overflow ? 1.0 : 0.0,
                               static_cast<double>(batch.faults.size()),
                               static_cast<double>(batch.remarks.size()),
-                              parts_.loader.ready() ? 0.0 : 1.0};
+                              parts_.loader.ready() ? 0.0 : 1.0,
+                              parts_.take_save_request && parts_.take_save_request() ? 1.0 : 0.0};
   const size_t first_logged = sums.size();
   for (const auto& of_shards : own.logged) sums.push_back(tree_sum(of_shards));
   const auto begin = Clock::now();
@@ -71,6 +72,7 @@ Trainer::Agreed Trainer::agree(const Losses& own, bool overflow, const Batch& ba
     bad_loss_ = true;
   }
   all_have_data_ = sums[7] == 0;
+  save_asked_ = save_asked_ || sums[8] > 0;
   if (sums[3] > 0) pending_stop_ = StopReason::kSighup;
   if (sums[1] > 0) pending_stop_ = StopReason::kSigterm;
   if (sums[2] > 0) pending_stop_ = StopReason::kSigint;

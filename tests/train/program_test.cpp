@@ -465,12 +465,25 @@ class EndlessProgram : public Program {
     }
     return fs::file_size(metrics());
   }
+  /// The step that a line of rank 0's log has, once one has a later one than `after`; else 0.
+  int64_t step_said(const std::string& pattern, int64_t after) const {
+    const auto deadline = Deadline::after(60s);
+    for (; !deadline.passed(); std::this_thread::sleep_for(20ms)) {
+      const auto log = fs::exists(log_file()) ? read_file(log_file()) : "";
+      const std::regex line(pattern);
+      for (std::sregex_iterator at(log.begin(), log.end(), line), end; at != end; ++at) {
+        if (const int64_t step = std::stoll((*at)[1]); step > after) return step;
+      }
+    }
+    return 0;
+  }
   static int exit_code_of(pid_t pid) {
     int status = 0;
     waitpid(pid, &status, 0);
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
   }
   fs::path metrics() const { return folder_ / "out/metrics.jsonl"; }
+  fs::path log_file() const { return folder_ / "out/log_0.txt"; }
   void expect_last_step_is_saved() const {
     EXPECT_EQ(fs::read_symlink(folder_ / "out/latest").string(),
               fmt::format("step_{:06}", read_metrics(metrics()).back().step));
@@ -497,6 +510,28 @@ TEST_P(ProgramEndedBy, FinishesTheStepAndSaves) {
                           2);
   EXPECT_EQ(more.status, 0) << more.err;
   EXPECT_EQ(read_metrics(metrics()).back().step, step + 1);
+}
+
+// As batch systems send it a while before they end a job.
+TEST_F(EndlessProgram, SavesAndGoesOnAfterSigusr1) {
+  const pid_t pid = start({"run", "--nproc_per_node", "2", "--", lockstep_program()}, SIG_DFL);
+  wait_for_steps();
+  int64_t last = 0;
+  for (int round = 0; round < 2; ++round) {
+    kill(pid, SIGUSR1);
+    const auto saved = step_said("SIGUSR1: checkpoint saved after step ([0-9]+)\n", last);
+    ASSERT_GT(saved, last) << bytes("out/log_0.txt") << bytes("stderr.txt");
+    bool is_told = false;
+    for (const auto& event : read_metrics(folder_ / "out/events.jsonl")) {
+      is_told = is_told || (event.kind == "checkpoint" && event.step == saved);
+    }
+    EXPECT_TRUE(is_told) << saved;
+    last = saved;
+  }
+  wait_for_steps(fs::file_size(metrics()));
+  kill(pid, SIGTERM);
+  EXPECT_EQ(exit_code_of(pid), 143) << bytes("stderr.txt");
+  expect_last_step_is_saved();
 }
 
 class ProgramOnATerminal : public EndlessProgram, public ::testing::WithParamInterface<int> {};

@@ -84,9 +84,11 @@ void Checkpoints::on_step(Trainer& trainer, const StepReport& report) {
   unwritten_epoch_.reset();
   value_.reset();
   saved_.reset();
+  if (!report.updated) return;
+  asked_ = trainer.take_save_request() || asked_;
   const int64_t every = trainer.config().train.ckpt_save_steps;
-  if (every == 0 || !report.updated || trainer.state().step % every != 0) return;
-  if (report.step_in_epoch < report.steps_per_epoch) save(trainer);  // else the epoch's end does
+  const bool due = asked_ || (every > 0 && trainer.state().step % every == 0);
+  if (due && report.step_in_epoch < report.steps_per_epoch) save(trainer);  // else the epoch's end
 }
 
 void Checkpoints::record(Trainer& trainer, double value) {
@@ -119,7 +121,7 @@ void Checkpoints::on_epoch(Trainer& trainer, const EpochReport& report) {
   if (!system.val_while_train && due) record(trainer, report.loss);
   unwritten_epoch_ = report.epoch;
   awaits_figure_ = system.val_while_train && !value_ && evaluates_after(system, report.epoch);
-  if (due || new_best_) save(trainer);
+  if (due || new_best_ || asked_) save(trainer);
 }
 
 /// Those of an epoch that was judged are those that were judged: with a moving average that.
@@ -189,7 +191,10 @@ void Checkpoints::save(Trainer& trainer) {
     state.rng = rng_bytes();
     saved_ = std::make_shared<CheckpointContent>(
         copy_content(trainer.weights(), trainer.optimizer(), state, extra));
-    put_in_line({saved_, take_due_weights(), new_best_, trainer.config().train.ckpt_save_dir,
+    put_in_line({saved_,
+                 take_due_weights(),
+                 {new_best_, asked_},
+                 trainer.config().train.ckpt_save_dir,
                  checkpoint_policy(trainer.config())});
     writer_.submit([this, limit = trainer.config().train.disk_timeout_s] {
       {
@@ -205,7 +210,7 @@ void Checkpoints::save(Trainer& trainer) {
   }
   saved_step_ = state.step;
   saved_here_ = true;
-  changed_ = new_best_ = false;
+  changed_ = new_best_ = asked_ = false;
 }
 
 /// For none that waits to be written, as long as there is patience.
@@ -237,10 +242,10 @@ void Checkpoints::check_disk(const Config& config) {
 /// In the place of what is not begun, but for the best: a newer best is worth more than that.
 void Checkpoints::put_in_line(Save save) {
   const MutexLock lock(mutex_);
-  const bool best = save.best || save.due.best;
-  const auto replaced =
-      std::stable_partition(waiting_.begin(), waiting_.end(),
-                            [&](const Save& one) { return !best && (one.best || one.due.best); });
+  const bool best = save.reasons.best || save.due.best;
+  const auto replaced = std::stable_partition(
+      waiting_.begin(), waiting_.end(),
+      [&](const Save& one) { return !best && (one.reasons.best || one.due.best); });
   if (replaced != waiting_.end() && !std::exchange(told_of_slow_disk_, true)) {
     notes_.emplace_back(
         Severity::kWarning,
@@ -248,6 +253,7 @@ void Checkpoints::put_in_line(Save save) {
                     "that of step {} takes its place; so will others do (said once)",
                     replaced->content->state.step, save.content->state.step));
   }
+  for (auto one = replaced; one != waiting_.end(); ++one) save.reasons.asked |= one->reasons.asked;
   waiting_.erase(replaced, waiting_.end());
   waiting_.push_back(std::move(save));
 }
@@ -267,7 +273,7 @@ void Checkpoints::write_next() {
   const auto folder = write_checkpoint(
       save.dir, *save.content, save.policy, fence_,
       [&](const std::filesystem::path& staged) { write_weights(*save.content, save.due, staged); });
-  note_saved(save.content->state, folder, save.best);
+  note_saved(save.content->state, folder, save.reasons);
 }
 
 /// What became known of the newest save, which has `state`; false when it is begun.
@@ -283,7 +289,7 @@ bool Checkpoints::merge_into_waiting(const DueWeights& due, const TrainingState&
     save.due.averaged = due.averaged;
   }
   save.due.best |= due.best;
-  save.best |= best;
+  save.reasons.best |= best;
   // A best that waits before it is that no more.
   if (best && waiting_.size() > 1) waiting_.erase(waiting_.begin(), waiting_.end() - 1);
   return true;
@@ -298,7 +304,7 @@ void Checkpoints::add_figure(Trainer& trainer) {
                     dir = trainer.config().train.ckpt_save_dir,
                     policy = checkpoint_policy(trainer.config())] {
       if (content) write_weights(*content, due, dir / step_folder_name(state.step));
-      note_saved(state, update_checkpoint(dir, state, policy, fence_), best);
+      note_saved(state, update_checkpoint(dir, state, policy, fence_), {.best = best});
     });
   }
   changed_ = new_best_ = false;
@@ -313,16 +319,20 @@ void Checkpoints::write_unjudged() {
 
 /// In the writer's thread.
 void Checkpoints::note_saved(const TrainingState& state, const std::filesystem::path& folder,
-                             bool best) {
+                             const Reasons& reasons) {
   const MutexLock lock(mutex_);
-  if (best) {
+  if (reasons.asked) {
+    notes_.emplace_back(Severity::kInfo,
+                        fmt::format("SIGUSR1: checkpoint saved after step {}", state.step));
+  }
+  if (reasons.best) {
     notes_.emplace_back(Severity::kInfo,
                         fmt::format("=> Best {}: {}, checkpoint saved.", state.metric,
                                     python_float(state.best->value)));
   } else {
     notes_.emplace_back(Severity::kDebug, fmt::format("Saved {}", folder.string()));
   }
-  saved_folders_.push_back({epoch_of(state), state.step, folder.string(), best});
+  saved_folders_.push_back({epoch_of(state), state.step, folder.string(), reasons.best});
 }
 
 /// Of what has been written by now; what the disk refused comes out of here.

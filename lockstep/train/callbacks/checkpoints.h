@@ -24,9 +24,10 @@ namespace lockstep {
 /// without evaluation, by the training loss (lower is better) of the epochs that are saved.
 KeepPolicy keep_policy(const Config& config);
 
-/// Saves after every epoch (see train.ckpt_save_epochs), every train.ckpt_save_steps steps and at
-/// the end of the run, and keeps account of the best weights. A checkpoint holds the step it was
-/// made at, so a resumed run goes on with the very next one.
+/// Saves after every epoch (see train.ckpt_save_epochs), every train.ckpt_save_steps steps, after
+/// the step under way when SIGUSR1 comes, and at the end of the run, and keeps account of the best
+/// weights. A checkpoint holds the step it was made at, so a resumed run goes on with the very next
+/// one.
 ///
 /// Rank 0 copies what is to be saved and trains on; a thread writes it. What that meets ends the
 /// run a step later, or at its end. One more may wait for the disk, in memory. Where the disk is
@@ -66,11 +67,16 @@ class Checkpoints final : public Callback {
     bool best = false;
   };
   using Content = std::shared_ptr<CheckpointContent>;
+  /// Why a checkpoint is worth a line.
+  struct Reasons {
+    bool best = false;
+    bool asked = false;  ///< By SIGUSR1.
+  };
   /// What is to be written.
   struct Save {
     Content content;
     DueWeights due;
-    bool best = false;
+    Reasons reasons;
     std::filesystem::path dir;
     KeepPolicy policy;
   };
@@ -88,7 +94,8 @@ class Checkpoints final : public Callback {
   void write_weights(const CheckpointContent& content, const DueWeights& due,
                      const std::filesystem::path& folder);
   void wait_for_disk(Trainer& trainer);
-  void note_saved(const TrainingState& state, const std::filesystem::path& folder, bool best);
+  void note_saved(const TrainingState& state, const std::filesystem::path& folder,
+                  const Reasons& reasons);
   void say_notes(Trainer& trainer);
   void report_end(Trainer& trainer);
   std::string top_table(Trainer& trainer) const;
@@ -101,6 +108,7 @@ class Checkpoints final : public Callback {
   bool saved_here_ = false;            // by this run
   bool changed_ = false;               // an evaluation came after the last save
   bool new_best_ = false;
+  bool asked_ = false;                      // by SIGUSR1, since the last save
   std::optional<double> value_;             // of this epoch, if it was judged
   std::optional<int64_t> unwritten_epoch_;  // whose file of weights is not written yet
   bool awaits_figure_ = false;              // that epoch is about to be judged
