@@ -115,6 +115,11 @@ void report_step(const StepFigures& figures) {
   if (StepSlot* slot = own_slot()) write(slot, figures);
 }
 
+bool job_goes_on() {
+  const StepSlot* slot = own_slot();
+  return slot != nullptr && slot->goes_on.load() != 0;
+}
+
 ReportedWork::ReportedWork(std::string_view what) {
   StepSlot* slot = own_slot();
   if (slot == nullptr) return;

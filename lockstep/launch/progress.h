@@ -41,6 +41,11 @@ class ReportedWork {
   ReportedWork& operator=(const ReportedWork&) = delete;
 };
 
+/// Whether `lockstep run` ends this generation of workers because nodes of its job came or went:
+/// then the job goes on by itself, with others. It says so before it sends SIGTERM; a worker of
+/// which the user ends the node may learn it later, or never.
+bool job_goes_on();
+
 // Between workers, their agent and `lockstep ps`: a slot for each worker in memory that outlives
 // it.
 inline constexpr char kStepBoardName[] = "lockstep-steps";
@@ -48,6 +53,7 @@ inline constexpr char kExpectsSteps = 'e';
 inline constexpr char kStepped = 's';
 struct alignas(128) StepSlot {
   std::atomic<char> mark = 0;         ///< One of the two above; 0: the worker has said nothing.
+  std::atomic<char> goes_on = 0;      ///< The agent's; see job_goes_on().
   std::atomic<uint32_t> version = 0;  ///< Odd while the rest is being written.
   int64_t step = 0;
   int64_t total = 0;

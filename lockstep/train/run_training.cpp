@@ -266,6 +266,7 @@ void log_end(TrainingLog& log, const Config& config, const Trainer& trainer) {
                         best ? fmt::format(" (best: {})", (dir / "best").string()) : ""));
   log.plain(fmt::format("Log: {}, metrics: {}, curves: {}", (dir / "log_0.txt").string(),
                         (dir / "metrics.jsonl").string(), (dir / "result.svg").string()));
+  if (trainer.stop_reason() == StopReason::kMembership) return;  // nobody has to type anything
   log.plain(
       fmt::format("Next: the same command with {}", next_step(config, trainer.stop_reason())));
 }
@@ -360,11 +361,11 @@ int run_training(const Config& given, World world) {
   const SignalWatch signals;
   PreparedFolder folder;  // it and the log outlive the trainer, whose callbacks write into them
   std::optional<TrainingLog> kept_log;
-  Trainer trainer(
-      {config, world.rank, world.size, group, parts.model, *parts.optimizer, *parts.task,
-       *parts.train.loader, parts.train.samplers, [&] { return signals.pending(); },
-       parts.masters.get(), parts.ema.get(), [&] { return signals.take_save_request(); }},
-      parts.resumed.state, load_averaging(parts.resumed.from, world.rank));
+  Trainer trainer({config, world.rank, world.size, group, parts.model, *parts.optimizer,
+                   *parts.task, *parts.train.loader, parts.train.samplers,
+                   [&] { return signals.pending(); }, parts.masters.get(), parts.ema.get(),
+                   [&] { return signals.take_save_request(); }, job_goes_on},
+                  parts.resumed.state, load_averaging(parts.resumed.from, world.rank));
   folder = prepare_folder(config, parts, world, own_results, group);
   TrainingLog& log = kept_log.emplace(
       TrainingLog::Options{config.train.ckpt_save_dir / fmt::format("log_{}.txt", world.rank),

@@ -126,6 +126,7 @@ StopReason Trainer::fit() {
   for (auto& callback : callbacks_) callback->on_begin(*this);
   while (!finished()) run_epoch();
   for (auto& callback : callbacks_) callback->on_end(*this);
+  if (stop_ == StopReason::kSigterm) ask_whether_job_goes_on();
   for (auto& callback : callbacks_) callback->on_close(*this);
   return stop_;
 }

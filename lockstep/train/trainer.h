@@ -76,6 +76,7 @@ struct TrainerParts {
   MasterWeights* masters = nullptr;           ///< Of the model; amp_level O2 and O3 have them.
   Ema* ema = nullptr;                         ///< Of what is saved; train.ema has it.
   std::function<bool()> take_save_request{};  ///< See SignalWatch; none: never.
+  std::function<bool()> job_goes_on{};        ///< See launch/progress.h; none: it never does.
 };
 
 /// The optimizer step that micro-step `index` (from 0) of an epoch belongs to.
@@ -89,7 +90,8 @@ AccumulationSlot accumulation_slot(int64_t index, int64_t steps_per_epoch, int64
 /// A run whose optimizer steps are left out so often, one after the other, has diverged.
 constexpr int kMaxDropsInARow = 100;
 
-enum class StopReason { kEpochsDone, kMaxSteps, kSigterm, kSigint, kSighup };
+/// kMembership: SIGTERM came because nodes of an elastic job came or went, and the job goes on.
+enum class StopReason { kEpochsDone, kMaxSteps, kSigterm, kSigint, kSighup, kMembership };
 /// The signal that it was; 0 for none.
 int signal_of(StopReason reason);
 
@@ -181,6 +183,7 @@ class Trainer {
   friend class AveragedWeights;
   void swap_average();
   bool finished() const;
+  void ask_whether_job_goes_on();
   int64_t dataset_size() const { return parts_.samplers.front().dataset_size(); }
   void take_up(const TrainingState& saved);
   void run_epoch();

@@ -27,6 +27,7 @@ double in_seconds(Clock::duration time) {
 int signal_of(StopReason reason) {
   switch (reason) {
     case StopReason::kSigterm:
+    case StopReason::kMembership:
       return SIGTERM;
     case StopReason::kSigint:
       return SIGINT;
@@ -96,6 +97,14 @@ void Trainer::stop_if_signalled() {
   if (came[2] > 0) stop_ = StopReason::kSighup;
   if (came[0] > 0) stop_ = StopReason::kSigterm;
   if (came[1] > 0) stop_ = StopReason::kSigint;
+}
+
+/// Of a node whose own user ends it, other nodes' ranks may know better. Asked late: they learn it
+/// when the launcher does.
+void Trainer::ask_whether_job_goes_on() {
+  int32_t goes_on = parts_.job_goes_on && parts_.job_goes_on() ? 1 : 0;
+  group().all_reduce(&goes_on, 1, DType::kInt32, ReduceOp::kMax).wait();
+  if (goes_on > 0) stop_ = StopReason::kMembership;
 }
 
 void Trainer::report_divergence(double own_loss) {

@@ -20,6 +20,7 @@
 #include "lockstep/base/file.h"
 #include "lockstep/base/text.h"
 #include "lockstep/observe/metrics.h"
+#include "tests/support/held_port.h"
 #include "tests/support/temp_folder.h"
 
 namespace lockstep {
@@ -449,10 +450,13 @@ class EndlessProgram : public Program {
     _exit(127);
   }
   /// `on_hangup`: SIG_DFL or SIG_IGN, whatever this test was started with.
-  pid_t start(const std::vector<std::string>& args, sighandler_t on_hangup) const {
+  /// `host`: that it takes itself to be on; empty: this one.
+  pid_t start(const std::vector<std::string>& args, sighandler_t on_hangup,
+              const std::string& host = "") const {
     const pid_t pid = fork();
     if (pid != 0) return pid;
     ::signal(SIGHUP, on_hangup);
+    if (!host.empty()) ::setenv("LOCKSTEP_HOST_ID", host.c_str(), 1);
     if (std::freopen((folder_ / "stdout.txt").c_str(), "w", stdout) == nullptr) _exit(98);
     if (std::freopen((folder_ / "stderr.txt").c_str(), "w", stderr) == nullptr) _exit(97);
     become(args);
@@ -532,6 +536,36 @@ TEST_F(EndlessProgram, SavesAndGoesOnAfterSigusr1) {
   kill(pid, SIGTERM);
   EXPECT_EQ(exit_code_of(pid), 143) << bytes("stderr.txt");
   expect_last_step_is_saved();
+}
+
+// The first agent serves the place at which both meet; the second comes later.
+TEST_F(EndlessProgram, AChangeOfMembershipIsNoEnd) {
+  const testing::HeldPort port;
+  const auto agent = [&](const char* host) {
+    return start({"run", "--nnodes", "1:2", "--rdzv_backend", "c10d", "--rdzv_endpoint",
+                  "127.0.0.1:" + std::to_string(port.number()), "--rdzv_conf",
+                  "last_call_timeout=0,keep_alive_max_attempt=50", "--", lockstep_program()},
+                 SIG_DFL, host);
+  };
+  const pid_t first = agent("a");
+  wait_for_steps();
+  const pid_t second = agent("b");
+  EXPECT_GT(step_said("Resume train from epoch: [0-9]+, step: ([0-9]+)", 0), 0)
+      << bytes("out/log_0.txt") << bytes("stderr.txt");
+  const auto log = bytes("out/log_0.txt");
+  EXPECT_EQ(log.find("Next: "), std::string::npos) << log;
+  EXPECT_EQ(log.find("SIGTERM"), std::string::npos) << log;
+  EXPECT_TRUE(std::regex_search(
+      log, std::regex("Stopped after step [0-9]+, checkpoint saved: nodes of this job come or go. "
+                      "The job goes on with other nodes\n")))
+      << log;
+  std::vector<std::string> ends;
+  for (const auto& event : read_metrics(folder_ / "out/events.jsonl")) {
+    if (event.kind == "end") ends.push_back(event.text("reason").value_or(""));
+  }
+  EXPECT_EQ(ends, std::vector<std::string>{"membership"});
+  for (const pid_t pid : {second, first}) kill(pid, SIGTERM);
+  for (const pid_t pid : {second, first}) EXPECT_EQ(exit_code_of(pid), 143);
 }
 
 class ProgramOnATerminal : public EndlessProgram, public ::testing::WithParamInterface<int> {};

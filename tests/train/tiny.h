@@ -171,6 +171,7 @@ struct TinyHooks {
   };
   std::chrono::seconds timeout{60};  ///< Of the group.
   std::function<int(int rank, int64_t step)> signal = [](int, int64_t) { return 0; };
+  std::function<bool(int rank)> job_goes_on = [](int) { return false; };
 };
 
 class Recorder final : public Callback {
@@ -225,8 +226,9 @@ inline TinyRun run_tiny_rank(const World& world, const Config& config, const Tin
   const auto task = hooks.task(config);
   Trainer* running = nullptr;
   const auto signal = [&] { return hooks.signal(world.rank, running->state().step); };
+  const auto goes_on = [&] { return hooks.job_goes_on(world.rank); };
   Trainer trainer({config, world.rank, world.size, group, model, *optimizer, *task, loader,
-                   samplers, signal, masters.get(), ema.get()},
+                   samplers, signal, masters.get(), ema.get(), nullptr, goes_on},
                   state, hooks.averaging(world.rank));
   running = &trainer;
   trainer.add(std::make_shared<Recorder>(run));

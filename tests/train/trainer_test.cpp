@@ -285,6 +285,19 @@ TEST_P(Stop, ASignalOnOneRankStopsAllAfterTheSameStep) {
   EXPECT_TRUE(same_weights(runs[0], runs[1], kTinyParameters));
 }
 
+// Other nodes' launchers may know that the job goes on where the one of the signal does not.
+TEST(Trainer, ASigtermAfterWhichTheJobGoesOnIsNoEnd) {
+  for (const bool goes_on : {false, true}) {
+    TinyHooks hooks;
+    hooks.signal = [](int rank, int64_t step) { return rank == 1 && step >= 2 ? SIGTERM : 0; };
+    hooks.job_goes_on = [goes_on](int rank) { return rank == 0 && goes_on; };
+    for (const auto& run : run_tiny(2, tiny_config(), hooks)) {
+      EXPECT_EQ(run.reason, goes_on ? StopReason::kMembership : StopReason::kSigterm);
+    }
+  }
+  EXPECT_EQ(signal_of(StopReason::kMembership), SIGTERM) << "the launcher's workers end by it";
+}
+
 class CountEvaluations final : public Callback {
  public:
   void on_evaluation(Trainer&, const EvalResult&) override { ++count; }

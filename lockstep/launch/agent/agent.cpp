@@ -319,6 +319,7 @@ void Agent::hear() {
     if (!said_leave_ && state_.stop_signal == 0) say_restart(news);
     said_leave_ = true;
     said_kill_by_ = news.kill_by;
+    if (workers_ && !news.failure) workers_->tell_job_goes_on();
     tell(GenerationOver{news.kill_by});
   }
   if (state_.phase != AgentState::Phase::kBetween) return;

@@ -23,6 +23,9 @@ class StepBoard {
   /// kSome as soon as one worker has made a step, kNone if one has said that it will report them.
   Steps steps() const;
 
+  /// See job_goes_on(). What hinders it costs the workers' knowledge alone.
+  void tell_job_goes_on() const;
+
  private:
   UniqueFd memory_;
 };

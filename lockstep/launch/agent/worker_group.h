@@ -52,6 +52,8 @@ class WorkerGroup {
   Steps steps() const { return steps_.steps(); }
   /// Path of what they report of their steps.
   std::string steps_path() const { return steps_.path(); }
+  /// The generation is over because nodes came or went: they can tell it from the job's end.
+  void tell_job_goes_on() const { steps_.tell_job_goes_on(); }
   int size() const { return static_cast<int>(workers_.size()); }
 
   /// How that worker ended; nothing if it has not. Of the first that did not end well, too, who

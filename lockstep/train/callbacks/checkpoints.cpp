@@ -365,6 +365,13 @@ void Checkpoints::on_close(Trainer& trainer) {
 
 void Checkpoints::report_end(Trainer& trainer) {
   const auto& state = trainer.state();
+  if (trainer.stop_reason() == StopReason::kMembership) {
+    log_.info(kTrainLogger,
+              fmt::format("Stopped after step {}, checkpoint saved: nodes of this job come or go. "
+                          "The job goes on with other nodes",
+                          state.step));
+    return;
+  }
   const int signal = signal_of(trainer.stop_reason());
   if (signal != 0) {
     log_.info(kTrainLogger, fmt::format("SIG{}: stopped after step {}, checkpoint saved.",

@@ -19,6 +19,8 @@ std::string reason_text(StopReason reason) {
       return "SIGINT";
     case StopReason::kSighup:
       return "SIGHUP";
+    case StopReason::kMembership:
+      return "membership";
   }
   return "";
 }

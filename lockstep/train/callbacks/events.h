@@ -11,7 +11,8 @@ namespace lockstep {
 
 /// On rank 0: events.jsonl in train.ckpt_save_dir, in the form of metrics.jsonl. Kinds: start,
 /// restart (with the steps and seconds that are lost, and the seconds without training),
-/// checkpoint, evaluation, end, failure. It is never cut: a later generation goes on in it. What
+/// checkpoint, evaluation, end (with its reason: "membership" where nodes of an elastic job came or
+/// went and the job goes on), failure. It is never cut: a later generation goes on in it. What
 /// cannot be written is left out. Add it last, so that the end comes after the last checkpoint.
 class Events final : public Callback {
  public:

@@ -206,6 +206,10 @@ TEST(StepBoard, HoldsWhatAWorkerReports) {
   const auto after = read_step_board(board.path());
   EXPECT_EQ(after[0].work, "");
   EXPECT_GT(after[0].stepped_ns, ranks[0].stepped_ns) << "its time is no step's";
+  EXPECT_FALSE(job_goes_on());
+  board.tell_job_goes_on();
+  EXPECT_TRUE(job_goes_on());
+  EXPECT_EQ(read_step_board(board.path()).at(0).step, 9) << "and all else stays";
   EXPECT_TRUE(read_step_board("/nowhere").empty());
   EXPECT_TRUE(read_step_board("").empty());
   ::unsetenv("LOCKSTEP_STEPS");
