@@ -291,7 +291,10 @@ bool Checkpoints::merge_into_waiting(const DueWeights& due, const TrainingState&
   save.due.best |= due.best;
   save.reasons.best |= best;
   // A best that waits before it is that no more.
-  if (best && waiting_.size() > 1) waiting_.erase(waiting_.begin(), waiting_.end() - 1);
+  if (best && waiting_.size() > 1) {
+    for (const Save& one : waiting_) save.reasons.asked |= one.reasons.asked;
+    waiting_.erase(waiting_.begin(), waiting_.end() - 1);
+  }
   return true;
 }
 
