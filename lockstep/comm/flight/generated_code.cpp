@@ -32,7 +32,8 @@ bool is_generated_code(int pid, uint64_t place) {
     uint64_t inode = 0;
     words >> std::hex >> begin >> dash >> end >> rights >> offset >> device >> std::dec >> inode;
     if (place < begin || place >= end) continue;
-    return rights.find('x') != std::string::npos && inode == 0;
+    std::string name;  // as "[vdso]"
+    return rights.find('x') != std::string::npos && inode == 0 && !(words >> name);
   }
   return false;
 }

@@ -9,7 +9,7 @@
 
 namespace lockstep {
 
-/// Whether `place` of that process may be executed and is of no file.
+/// Whether `place` of that process may be executed and is of no file, nor of the kernel's (vdso).
 bool is_generated_code(int pid, uint64_t place);
 
 /// Where generated code was called from.

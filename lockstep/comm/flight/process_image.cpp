@@ -124,7 +124,7 @@ std::vector<uint64_t> ProcessImage::frames(std::string* why_not) {
 /// is no frame pointer.
 void ProcessImage::add_callers(std::vector<uint64_t>* places) {
   const uint64_t place = places->front();
-  if (dw_->addrmodule(process_, place) != nullptr || !is_generated_code(pid_, place)) return;
+  if (!is_generated_code(pid_, place)) return;
   places->resize(1);
   std::string why_not;
   const auto fresh = of(pid_, &why_not);  // this one has libdw's own view of the registers
@@ -135,8 +135,10 @@ void ProcessImage::add_callers(std::vector<uint64_t>* places) {
 }
 
 std::string ProcessImage::function_at(uint64_t place) {
+  // First: libdw rounds the ends of modules, and takes a page close to one for a part of it.
+  if (is_generated_code(pid_, place)) return "[generated code]";
   Dwfl_Module* const module = dw_->addrmodule(process_, place);
-  if (module == nullptr) return is_generated_code(pid_, place) ? "[generated code]" : "?";
+  if (module == nullptr) return "?";
   if (const char* const symbol = dw_->module_addrname(module, place)) return function_name(symbol);
   const char* const file =
       dw_->module_info(module, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr);
