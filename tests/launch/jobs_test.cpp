@@ -6,11 +6,13 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <thread>
 
 #include "lockstep/base/deadline.h"
 #include "lockstep/base/error.h"
@@ -128,6 +130,24 @@ TEST_F(Jobs, AFolderThatWasThereIsTakenUnlessOthersCanWriteToIt) {
   fs::permissions(folder_ / "jobs", fs::perms(0755));
   EXPECT_TRUE(has(said({"stop", "one"}), "has ended"));
   EXPECT_EQ(one.wait(), 143);
+}
+
+// Who looks for jobs removes the folder of those that have ended, maybe just as another's is made.
+TEST_F(Jobs, OneThatBeginsWhileOthersLookIsListed) {
+  const std::vector<std::string> registries = {variables().at("LOCKSTEP_JOBS_DIR")};
+  std::atomic<bool> looking = true;
+  std::thread other([&] {
+    while (looking) list_jobs(registries);
+  });
+  int not_listed = 0;
+  for (int i = 0; i < 5000; ++i) {
+    JobFile file(registries);
+    file.write(JobEntry{});
+    not_listed += file.written() ? 0 : 1;
+  }
+  looking = false;
+  other.join();
+  EXPECT_EQ(not_listed, 0);
 }
 
 /// Whether a signal would reach the process's handlers, or end it.

@@ -27,7 +27,9 @@ mkdir -p "$home"
 # Of the cores that this may use two, others for each test; what they have to bear is told by how many there are.
 cores=$("$source/scripts/cores.sh")
 before=()
-mapfile -t usable < <(sed -n 's/^Cpus_allowed_list:[[:space:]]*//p' /proc/self/status | tr , '\n' | sed 's/-/ /; t; s/.*/& &/' | xargs -n 2 seq)
+usable=$(sed -n 's/^Cpus_allowed_list:[[:space:]]*//p' /proc/self/status | tr , '\n' | sed 's/-/ /; t; s/.*/& &/' | xargs -n 2 seq)
+# Not from a process substitution: the program that takes this shell's place would have it for a child.
+mapfile -t usable <<<"$usable"
 if [ ${#usable[@]} -gt 2 ]; then
   first=$(($$ * 2 % ${#usable[@]}))
   pair=${usable[first]},${usable[(first + 1) % ${#usable[@]}]}

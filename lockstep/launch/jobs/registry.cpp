@@ -22,14 +22,23 @@ namespace {
 
 constexpr char kEnding[] = ".json";
 
-/// A descriptor for PATH/NAME. The last agent to end removes PATH, so that may be needed again.
+bool is_missing(const std::string& path) {
+  struct stat status {};
+  return ::lstat(path.c_str(), &status) != 0 && errno == ENOENT;
+}
+
+/// A descriptor for PATH/NAME. The last agent to end removes PATH, and so does one who lists
+/// agents and finds none, between any two calls here: it is made again then.
 UniqueFd open_in(const std::string& path, const std::string& name) {
-  for (int attempt = 0; attempt < 10; ++attempt) {
+  const std::string file = path + "/" + name;
+  for (int attempt = 0; attempt < 100; ++attempt) {
     if (::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) return UniqueFd();
-    if (!is_own_folder(path)) return UniqueFd();
-    UniqueFd file(
-        ::open((path + "/" + name).c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
-    if (file || errno != ENOENT) return file;
+    if (is_own_folder(path)) {
+      UniqueFd opened(::open(file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+      if (opened || errno != ENOENT) return opened;
+    } else if (!is_missing(path)) {
+      return UniqueFd();
+    }
   }
   return UniqueFd();
 }
