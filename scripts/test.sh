@@ -52,11 +52,27 @@ as_root() {
       --gtest_filter='*AsRoot*' >"$log" 2>&1 && grep -q 'PASSED  \] [1-9]' "$log" || { cat "$log"; return 1; }
   done
 }
-run_part() {
+# Tests wait more than they compute: what they leave of the cores (SCHED_IDLE: nothing else) builds the programs of the part after
+# them. That part's own build says whether all is well: there may be none ahead, or it failed. It ends with this script.
+ahead='' ahead_log=''
+build_ahead() {
+  [[ $1 = asan || $1 = tsan ]] || return 0
+  ahead_log=$(mktemp) && scratch+=("$ahead_log")
+  setpriv --pdeathsig TERM chrt --idle 0 scripts/build.sh "$1" >"$ahead_log" 2>&1 &
+  ahead=$!
+}
+wait_for_build_ahead() {
+  [ -n "$ahead" ] || return 0
+  tail -n 1 -f --pid="$ahead" "$ahead_log" 2>/dev/null || true
+  wait "$ahead" || true
+  ahead=''
+}
+run_part() { # PART NEXT
+  wait_for_build_ahead
   case $1 in
     build) scripts/build.sh release ;;
-    release) tests release ;;
-    asan | tsan) scripts/build.sh "$1" && tests "$1" ;;
+    release) build_ahead "$2" && tests release ;;
+    asan | tsan) scripts/build.sh "$1" && build_ahead "$2" && tests "$1" ;;
     cluster) as_root && tests/cluster/run.sh | tee "$log" ;;
   esac
 }
@@ -82,7 +98,7 @@ for i in "${!parts[@]}"; do
   echo "test: part $place"
   begin=$SECONDS code=0
   : >"$log"
-  run_part "$part" || code=1
+  run_part "$part" "${parts[i + 1]:-}" || code=1
   what=$(sed -n 's/.*tests passed, \([0-9]* tests failed out of [0-9]*\)$/\1/p' "$log" | sed 's/^0 tests failed out of \(.*\)/\1 programs, /; s/\(failed out of.*\)/\1, /')
   ok=$(grep -cE '^cluster: .* ok in ' "$log" || true)
   [ "$ok" = 0 ] || what="$ok tests, "
