@@ -53,22 +53,26 @@ as_root() {
   done
 }
 # Tests wait more than they compute: what they leave of the cores (SCHED_IDLE: nothing else) builds the programs of the part after
-# them. That part's own build says whether all is well: there may be none ahead, or it failed. It ends with this script.
-ahead='' ahead_log=''
+# them, whose own build then has little to do. Whatever still builds when that begins is ended first, as when this script ends.
+lock=$(mktemp) ahead=''
+scratch+=("$lock")
 build_ahead() {
   [[ $1 = asan || $1 = tsan ]] || return 0
-  ahead_log=$(mktemp) && scratch+=("$ahead_log")
-  setpriv --pdeathsig TERM chrt --idle 0 scripts/build.sh "$1" >"$ahead_log" 2>&1 &
+  {
+    flock 8 # held until the last compiler is gone
+    exec setpriv --pdeathsig TERM chrt --idle 0 scripts/build.sh "$1" >/dev/null 2>&1
+  } 8>"$lock" &
   ahead=$!
 }
-wait_for_build_ahead() {
+end_build_ahead() {
   [ -n "$ahead" ] || return 0
-  tail -n 1 -f --pid="$ahead" "$ahead_log" 2>/dev/null || true
+  kill "$ahead" 2>/dev/null || true
   wait "$ahead" || true
+  flock "$lock" true
   ahead=''
 }
 run_part() { # PART NEXT
-  wait_for_build_ahead
+  end_build_ahead
   case $1 in
     build) scripts/build.sh release ;;
     release) build_ahead "$2" && tests release ;;

@@ -146,10 +146,11 @@ void GroupCore::remember(const Error& error) {
   const MutexLock one_at_a_time(failing_);
   throw_if_failed();
   // Before the program hears of it, which may end then, and be taken for the one that is lost: by
-  // ranks that are still making this group, and by those of other groups.
-  if (error.code() == ErrorCode::kPeerLost && spec_.family && !given_up_) {
+  // ranks that are still making this group or a part of it, and by those of other groups.
+  const bool is_lost = error.code() == ErrorCode::kPeerLost;
+  if ((is_lost || error.code() == ErrorCode::kTimeout) && spec_.family && !given_up_) {
     try_to_agree(spec_, error, Deadline::after(kTellLimit));
-    spec_.family->lost(this, spec_.world_ranks, error);
+    if (is_lost) spec_.family->lost(this, spec_.world_ranks, error);
   }
   MutexLock lock(mutex_);
   failure_ = CarriedError{error.code(), error.what()};

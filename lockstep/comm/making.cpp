@@ -23,6 +23,8 @@ constexpr auto kStoreLimit = 1s;
 /// the rank that gave up first has said why.
 constexpr auto kKnownLate = 300ms;
 constexpr auto kKnownPause = 10ms;
+/// A member that is late in a split may wait in the old group, whose time is over a little later.
+constexpr auto kOldKnownLate = 3s;
 
 std::chrono::milliseconds pause_of(int size) {
   using std::chrono::milliseconds;
@@ -46,6 +48,15 @@ std::vector<int> dead_of(const GroupSpec& spec, const std::vector<int>& ranks) {
   return members;
 }
 
+/// Of a split whose old group has ended: a member that knows of it does not come.
+std::optional<Error> end_of_old(const GroupSpec& spec) {
+  if (spec.split_of.empty()) return std::nullopt;
+  const auto text = spec.store->try_get(verdict_key(spec.split_of), Deadline::after(kStoreLimit));
+  if (!text) return std::nullopt;
+  const Error error = decode_verdict(*text);
+  return Error(error.code(), std::string("split: the old group ended: ") + error.what());
+}
+
 /// Where they ended because a rank died that is not of this group, that one's death.
 Error died(const GroupSpec& spec, const std::vector<int>& dead) {
   const int first = spec.world_ranks[static_cast<size_t>(dead.front())];
@@ -66,20 +77,28 @@ bool may_be_of_a_death(ErrorCode code) {
   return code == ErrorCode::kPeerLost || code == ErrorCode::kIo || code == ErrorCode::kUnavailable;
 }
 
-/// That of the rank that gave up first; where one has died, that.
+/// For how long another rank may still say why, or the store that a rank died.
+std::chrono::milliseconds known_late(const GroupSpec& spec, const Error& error) {
+  if (may_be_of_a_death(error.code())) return kKnownLate;
+  return !spec.split_of.empty() && error.code() == ErrorCode::kTimeout ? kOldKnownLate : 0ms;
+}
+
+/// That of the rank that gave up first; where one has died, that, and where the old group of a
+/// split has ended, why.
 Error agreed_cause(const GroupSpec& spec, const Error& error) {
   try {
     auto dead = dead_of(spec, all_ranks(spec));
-    const bool ended = may_be_of_a_death(error.code());
-    const auto limit = Deadline::after(ended ? kKnownLate : 0ms);
-    while (dead.empty() && !limit.passed()) {
+    auto old = end_of_old(spec);
+    const auto limit = Deadline::after(known_late(spec, error));
+    while (dead.empty() && !old && !limit.passed()) {
       const auto verdict = spec.store->try_get(verdict_key(spec), Deadline::after(kStoreLimit));
       if (verdict) return decode_verdict(*verdict);
       std::this_thread::sleep_for(kKnownPause);
       dead = dead_of(spec, all_ranks(spec));
+      old = end_of_old(spec);
     }
-    return agree_on_verdict(spec, dead.empty() ? error : died(spec, dead),
-                            Deadline::after(kStoreLimit));
+    const Error cause = old ? *old : dead.empty() ? error : died(spec, dead);
+    return agree_on_verdict(spec, cause, Deadline::after(kStoreLimit));
   } catch (const Error& store_error) {
     log_debug(fmt::format("{}: why group '{}' was not made stays here: {}",
                           spec.rank_name(spec.rank), spec.name, store_error.what()));
@@ -125,29 +144,20 @@ void Making::look(const std::vector<int>& ranks) {
 }
 
 void Making::check(const std::vector<int>& ranks) {
-  std::optional<Error> death;
+  std::optional<Error> cause;
   std::optional<std::string> verdict;
   try {
     const auto dead = dead_of(spec_, ranks);
-    if (!dead.empty())
-      death = died(spec_, dead);
-    else
+    if (dead.empty())
       verdict = spec_.store->try_get(verdict_key(spec_), Deadline::after(kStoreLimit));
-    if (!death && !verdict && !spec_.split_of.empty()) death = end_of_old();
+    if (!verdict) cause = end_of_old(spec_);  // of which the death may come
+    if (!cause && !dead.empty()) cause = died(spec_, dead);
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kTimeout) throw;
     return;  // a store that stalls knows nothing of the ranks just now
   }
-  if (death) throw try_to_agree(spec_, *death, Deadline::after(kStoreLimit));
+  if (cause) throw try_to_agree(spec_, *cause, Deadline::after(kStoreLimit));
   if (verdict) throw decode_verdict(*verdict);
-}
-
-/// A member that knows of it does not come.
-std::optional<Error> Making::end_of_old() const {
-  const auto text = spec_.store->try_get(verdict_key(spec_.split_of), Deadline::after(kStoreLimit));
-  if (!text) return std::nullopt;
-  const Error error = decode_verdict(*text);
-  return Error(error.code(), std::string("split: the old group ended: ") + error.what());
 }
 
 Error unmade(const GroupSpec& spec, const Error& error) {

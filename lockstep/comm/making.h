@@ -7,7 +7,6 @@
 
 #include <chrono>
 #include <functional>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -34,7 +33,6 @@ class Making {
 
  private:
   void check(const std::vector<int>& ranks);
-  std::optional<Error> end_of_old() const;
   template <class Ask>
   auto in_slices(const std::vector<int>& ranks, Deadline deadline, const Ask& ask);
 
@@ -45,7 +43,8 @@ class Making {
 
 /// The error with which all ranks of `spec` give up making it: that of the first that did. Where
 /// one of them has died, what else went wrong came of that, and the other groups of this rank end,
-/// too (Family::lost()). Never throws.
+/// too (Family::lost()). A member that is late in a split may wait in the old group, which is
+/// given some seconds to say for whom. Never throws.
 Error unmade(const GroupSpec& spec, const Error& error);
 
 }  // namespace lockstep
