@@ -15,9 +15,9 @@ case ,$(findmnt -no OPTIONS -T "${TMPDIR:-/tmp}"), in
   *,noexec,*) fail test "${TMPDIR:-/tmp} is mounted noexec, and tests start programs that they write there: TMPDIR=FOLDER make test" ;;
 esac
 
-# Three cores' worth at a time, for machines with two: many tests wait more than they compute, and those
-# that keep two busy are counted so (CORES, cmake/LockstepBuild.cmake). Their deadlines bear it.
-tests() { ctest --preset "$1" -j 3 --no-tests=error | without_passed | tee "$log"; }
+# Four cores' worth at a time, for machines with two: most tests wait far more than they compute, and
+# those that keep two busy are counted so (CORES, cmake/LockstepBuild.cmake). Their deadlines bear it.
+tests() { ctest --preset "$1" -j 4 --no-tests=error | without_passed | tee "$log"; }
 # Of a program with a test that fails the others are left out, which ctest shows as well; all of it is in
 # build/PRESET/Testing/Temporary/LastTest.log.
 without_passed() {

@@ -233,36 +233,37 @@ TEST(Making, WhoWaitsInSplitHearsThatTheOldGroupEndedElsewhere) {
 }
 
 /// Rank 1, for which rank 0 waits in the split, waits in the old group for rank 2, a little longer.
-TEST(Making, WhoWaitsInSplitInVainNamesTheRankThatHoldsUpTheOldGroup) {
-  for (const HostLayout& hosts : {HostLayout{3}, HostLayout{1, 2}, HostLayout{1, 1, 1}}) {
-    const Shared<Board> board;
-    const auto ends = run_rank_processes(hosts, [&](const World& world) {
-      auto group = ProcessGroup::create(world, {.timeout = std::chrono::seconds(6)});
-      group.barrier();
-      if (world.rank == 2) {
-        group.split(ProcessGroup::kNoColor);
-        const auto limit = Deadline::after(kTimeout);
-        while (board->unaware < 2 && !limit.passed()) ::usleep(1000);
-        return;
-      }
-      const auto expect_rank_2 = [&](const std::function<void()>& call) {
-        try {
-          call();
-          require(false, "it did not wait");
-        } catch (const Error& error) {
-          ++board->unaware;
-          require(error.code() == ErrorCode::kTimeout && has_name(error, "rank 2"), error.what());
-        }
-      };
-      if (world.rank == 0) return expect_rank_2([&] { group.split(0); });
+void wait_in_split_in_vain(const HostLayout& hosts) {
+  const Shared<Board> board;
+  const auto expect_rank_2 = [&](const std::function<void()>& call) {
+    try {
+      call();
+      require(false, "it did not wait");
+    } catch (const Error& error) {
+      ++board->unaware;
+      require(error.code() == ErrorCode::kTimeout && has_name(error, "rank 2"), error.what());
+    }
+  };
+  const auto ends = run_rank_processes(hosts, [&](const World& world) {
+    auto group = ProcessGroup::create(world, {.timeout = std::chrono::seconds(6)});
+    group.barrier();
+    if (world.rank == 0) return expect_rank_2([&] { group.split(0); });
+    if (world.rank == 1) {
       const int32_t own[2] = {0, 0};
       int32_t all[6];
       group.all_gather(own, all, 2, DType::kInt32).wait();
       std::this_thread::sleep_for(std::chrono::milliseconds(500));
-      expect_rank_2([&] { group.barrier(); });
-    });
-    EXPECT_EQ(ends, (std::vector<int>{0, 0, 0})) << hosts.size() << " host(s)";
-  }
+      return expect_rank_2([&] { group.barrier(); });
+    }
+    group.split(ProcessGroup::kNoColor);
+    const auto limit = Deadline::after(kTimeout);
+    while (board->unaware < 2 && !limit.passed()) ::usleep(1000);
+  });
+  EXPECT_EQ(ends, (std::vector<int>{0, 0, 0})) << hosts.size() << " host(s)";
+}
+
+TEST(Making, WhoWaitsInSplitInVainNamesTheRankThatHoldsUpTheOldGroup) {
+  run_forked<HostLayout>({{3}, {1, 2}, {1, 1, 1}}, 3, wait_in_split_in_vain);
 }
 
 /// Once, when it is asked who lives.

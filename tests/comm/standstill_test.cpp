@@ -23,7 +23,7 @@ using namespace std::chrono_literals;
 /// Enough for a call of some processes on two cores that other work wants as well.
 constexpr auto kTimeout = kSanitized ? 12s : 6s;
 constexpr int64_t kMany = 3 << 20;
-constexpr size_t kAtOnce = kSanitized ? 3 : 7;
+constexpr size_t kAtOnce = 7;
 
 /// Seen by all processes of a case.
 struct Board {
