@@ -10,6 +10,7 @@
 #include "lockstep/amp/autocast.h"
 #include "lockstep/parallel/module_state.h"
 #include "lockstep/parallel/shards.h"
+#include "lockstep/train/work_together.h"
 
 namespace lockstep {
 namespace {
@@ -19,13 +20,14 @@ using Sums = std::vector<double>;
 
 /// Those of one shard; nothing when interrupted.
 std::optional<Sums> sum_over_batches(Model& model, BatchSource& loader, Task& task, AmpLevel level,
-                                     const EvalHooks& hooks,
+                                     const EvalHooks& hooks, WorkTogether& together,
                                      const std::function<void(int64_t)>& judged) {
   Sums sums(task.num_sums() + 1);
   const at::Device device = model.device();
   for (int64_t taken = 0; !hooks.interrupted(); ++taken) {
     if (hooks.max_batches > 0 && taken == hooks.max_batches) return sums;
-    const auto batch = loader.next();
+    std::optional<Batch> batch;
+    together.read([&] { batch = loader.next(); });
     if (!batch) return sums;
     for (const auto& line : batch->faults) hooks.fault(line);
     sums.back() += static_cast<double>(batch->faults.size());
@@ -132,9 +134,10 @@ std::optional<EvalResult> evaluate(Model& model, BatchSource& loader,
     state.elapsed = std::chrono::steady_clock::now() - begin;
     hooks.judged(state);
   };
+  WorkTogether together(group, "a batch of the evaluation's data is read", hooks.disk_limit);
   const auto judge_shard = [&](const DistributedSampler& sampler) {
     loader.start(0, sampler.indices(), sampler.num_unpadded());
-    auto sums = sum_over_batches(model, loader, task, level, hooks, judged);
+    auto sums = sum_over_batches(model, loader, task, level, hooks, together, judged);
     part.interrupted = !sums;
     if (sums) part.shards.push_back(std::move(*sums));
   };
@@ -143,6 +146,7 @@ std::optional<EvalResult> evaluate(Model& model, BatchSource& loader,
     judge([&] { judge_shard(sampler); }, &part.failure);
   }
   model.train(was_training);
+  together.finish();
   const auto sums = sum_over_shards(part, task.num_sums() + 1, group);
   if (!sums) return std::nullopt;
   EvalResult result = task.result({sums->data(), task.num_sums()});

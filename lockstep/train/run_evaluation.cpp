@@ -45,6 +45,7 @@ void evaluate_logged(const Config& config, const World& world, const fs::path& p
   log.info(kEvalLogger, evaluation_banner(config, facts));
   const auto task = make_task(config);
   EvalHooks hooks;
+  hooks.disk_limit = std::chrono::seconds(config.train.disk_timeout_s);
   hooks.fault = [&](const std::string& line) { log.write(Severity::kWarning, kDataLogger, line); };
   hooks.judged = [&](const EvalState& state) {
     if (log.progress().active()) log.progress().update(to_progress(state, world.size));

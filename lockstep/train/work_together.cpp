@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <exception>
+#include <optional>
 #include <vector>
 
 #include "lockstep/base/deadline.h"
@@ -20,11 +21,13 @@ namespace {
 /// Far below any timeout of a group.
 constexpr auto kPause = std::chrono::milliseconds(200);
 
+}  // namespace
+
 /// A rank's word on how far it is, given by a thread of its own.
-class LifeSigns {
+class WorkTogether::LifeSigns {
  public:
   LifeSigns(ProcessGroup& group, std::string what, std::chrono::seconds limit)
-      : group_(group), what_(std::move(what)), limit_(limit), deadline_(Deadline::after(limit)) {
+      : group_(group), what_(std::move(what)), limit_(limit) {
     thread_ = start_quiet_thread([this] {
       try {
         while (!all_are_done(wait())) continue;
@@ -40,6 +43,17 @@ class LifeSigns {
   LifeSigns(const LifeSigns&) = delete;
   LifeSigns& operator=(const LifeSigns&) = delete;
 
+  void begin_read() {
+    const MutexLock lock(mutex_);
+    read_until_ = Deadline::after(limit_);
+    has_news_ = true;
+    changed_.notify_all();
+  }
+  void end_read() {
+    const MutexLock lock(mutex_);
+    read_until_.reset();
+  }
+
   /// This rank is done; waits for the others.
   void finish() {
     tell(State::kDone);
@@ -49,7 +63,7 @@ class LifeSigns {
 
  private:
   enum class State { kBusy, kDone, kFailed };
-  enum Word : int64_t { kIsDone, kIsBusy, kHasWaitedEnough };
+  enum Word : int64_t { kIsDone, kIsBusy, kIsLate };
   /// The end of a path, with zeros behind it.
   using Path = std::array<char, 256>;
 
@@ -60,43 +74,52 @@ class LifeSigns {
     changed_.notify_all();
   }
 
-  /// Until there is something to say, or the pause is over.
-  State wait() {
+  /// Until there is something to say; nothing where this rank has failed. A busy rank says so after
+  /// a pause in which it has read.
+  std::optional<Word> wait() {
     MutexLock lock(mutex_);
     const auto until = Deadline::after(kPause).when();
-    while (state_ == State::kBusy &&
-           changed_.wait_until(lock, until) == std::cv_status::no_timeout) {
+    while (state_ == State::kBusy) {
+      if (!read_until_ && !has_news_) {
+        changed_.wait(lock);
+      } else if (changed_.wait_until(lock, until) == std::cv_status::timeout) {
+        break;
+      }
     }
-    return state_;
+    has_news_ = false;
+    if (state_ == State::kFailed) return std::nullopt;
+    if (state_ == State::kDone) return kIsDone;
+    return read_until_ && read_until_->passed() ? kIsLate : kIsBusy;
   }
 
   /// One round. Who failed has nothing more to say: the others find its end.
-  bool all_are_done(State own) {
-    if (own == State::kFailed) return true;
-    const int64_t word = own == State::kBusy  ? kIsBusy
-                         : deadline_.passed() ? kHasWaitedEnough
-                                              : kIsDone;
+  bool all_are_done(std::optional<Word> own) {
+    if (!own) return true;
+    const int64_t word = *own;
     std::vector<int64_t> all(static_cast<size_t>(group_.size()));
     group_.all_gather(&word, all.data(), 1, DType::kInt64).wait();
-    std::vector<int> late;
+    std::vector<int> busy, late;
     for (int rank = 0; rank < group_.size(); ++rank) {
-      if (all[static_cast<size_t>(rank)] == kIsBusy) late.push_back(rank);
+      const int64_t said = all[static_cast<size_t>(rank)];
+      if (said != kIsDone) busy.push_back(rank);
+      if (said == kIsLate) late.push_back(rank);
     }
-    if (late.empty()) return true;
-    if (std::count(all.begin(), all.end(), kHasWaitedEnough) == 0) return false;
-    end_waiting(own, late);
+    if (busy.empty()) return true;
+    // As long as all are late there is nobody to give up.
+    if (late.empty() || std::ssize(late) == group_.size()) return false;
+    end_waiting(*own, late);
     return true;
   }
 
   /// All ranks say what they read; who is not late gives up.
-  void end_waiting(State own, const std::vector<int>& late) {
+  void end_waiting(Word own, const std::vector<int>& late) {
     Path path{};
     const std::string reading = longest_read();
     const size_t kept = std::min(reading.size(), path.size() - 1);
     std::copy(reading.end() - static_cast<ptrdiff_t>(kept), reading.end(), path.begin());
     std::vector<Path> all(static_cast<size_t>(group_.size()));
     group_.all_gather(path.data(), all.data(), std::ssize(path), DType::kInt8).wait();
-    if (own == State::kBusy) return;
+    if (own == kIsLate) return;
     std::string files;
     for (const int rank : late) {
       const std::string file = all[static_cast<size_t>(rank)].data();
@@ -110,22 +133,43 @@ class LifeSigns {
   ProcessGroup& group_;
   std::string what_;
   std::chrono::seconds limit_;
-  Deadline deadline_;
   Mutex mutex_;
   CondVar changed_;
   State state_ LOCKSTEP_GUARDED_BY(mutex_) = State::kBusy;
-  std::exception_ptr error_;  // the thread's, until it is joined
+  std::optional<Deadline> read_until_ LOCKSTEP_GUARDED_BY(mutex_);  // while it reads
+  bool has_news_ LOCKSTEP_GUARDED_BY(mutex_) = false;  // it has begun to read since its last word
+  std::exception_ptr error_;                           // the thread's, until it is joined
   std::thread thread_;
 };
 
-}  // namespace
+WorkTogether::WorkTogether(ProcessGroup& group, const std::string& what,
+                           std::chrono::seconds limit) {
+  if (group.size() > 1) signs_ = std::make_unique<LifeSigns>(group, what, limit);
+}
+
+WorkTogether::~WorkTogether() = default;
+
+void WorkTogether::read(const std::function<void()>& work) {
+  if (!signs_) return work();
+  signs_->begin_read();
+  try {
+    work();
+  } catch (...) {
+    signs_->end_read();
+    throw;
+  }
+  signs_->end_read();
+}
+
+void WorkTogether::finish() {
+  if (signs_) signs_->finish();
+}
 
 void work_together(ProcessGroup& group, const std::string& what, std::chrono::seconds limit,
                    const std::function<void()>& work) {
-  if (group.size() == 1) return work();
-  LifeSigns signs(group, what, limit);
-  work();
-  signs.finish();
+  WorkTogether together(group, what, limit);
+  together.read(work);
+  together.finish();
 }
 
 }  // namespace lockstep

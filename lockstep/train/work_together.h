@@ -2,21 +2,41 @@
 
 #include <chrono>
 #include <functional>
+#include <memory>
 #include <string>
 
 #include "lockstep/comm/process_group.h"
 
 namespace lockstep {
 
-/// Collective. Runs `work` on every rank, and returns when all have done theirs. It is for what a
-/// disk may hold up for long: who is done waits for the others until `limit`, and not only for the
-/// group's timeout, which is made for steps. Meanwhile a thread on each rank says to the others,
-/// several times a second, whether it is done. So a rank that died is still found out at once, and
-/// one that hangs as a whole within the group's timeout. `work` must not use the group.
-///
-/// Errors: what `work` throws, on that rank; kTimeout on the others naming `what`, the ranks that
-/// are late and the file that each is reading (see ReadingNote); those of the group. Cost, when all
-/// are quick: a thread and one reduction.
+/// Collective, from its making until finish(). Each rank does work of its own meanwhile, parts of
+/// which a disk may hold up for long: who is done waits for a rank that reads until that has read
+/// for `limit`, and not only for the group's timeout, which is made for steps. Meanwhile a thread
+/// on each rank says to the others, several times a second, whether it is done. It says nothing
+/// while its rank does anything else than read. So a rank that died is still found out at once, and
+/// one that hangs, as a whole or while it computes, within the group's timeout. Until finish()
+/// nobody else may use the group.
+class WorkTogether {
+ public:
+  WorkTogether(ProcessGroup& group, const std::string& what, std::chrono::seconds limit);
+  ~WorkTogether();  ///< Without finish(): this rank gives up, which the others find out.
+  WorkTogether(const WorkTogether&) = delete;
+  WorkTogether& operator=(const WorkTogether&) = delete;
+
+  /// Does what a disk may hold up. Errors: those of `work`.
+  void read(const std::function<void()>& work);
+  /// This rank is done; returns when all are. Errors: kTimeout, but on ranks that are late, naming
+  /// `what`, those ranks and the file that each is reading (see ReadingNote); those of the group.
+  void finish();
+
+ private:
+  class LifeSigns;
+  std::unique_ptr<LifeSigns> signs_;  // null in a group of one
+};
+
+/// Collective. The same where all of the work is what a disk may hold up. Errors: what `work`
+/// throws, on that rank, and those of WorkTogether. Cost, when all are quick: a thread and one
+/// reduction.
 void work_together(ProcessGroup& group, const std::string& what, std::chrono::seconds limit,
                    const std::function<void()>& work);
 

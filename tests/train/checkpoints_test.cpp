@@ -383,6 +383,26 @@ TEST(WorkTogether, NamesWhoIsLate) {
       << error.what();
 }
 
+// It is no disk that holds up who reads nothing.
+TEST(WorkTogether, WaitsForARankThatComputesAsLongAsForAnyCall) {
+  std::atomic<bool> rank_0_gave_up = false;
+  std::array<Error, 2> errors = {Error(ErrorCode::kInternal, ""), Error(ErrorCode::kInternal, "")};
+  testing::run_rank_threads(2, [&](const World& world) {
+    auto group = ProcessGroup::create(world, {.timeout = std::chrono::seconds(1)});
+    errors[static_cast<size_t>(world.rank)] = error_of([&] {
+      WorkTogether together(group, "x", std::chrono::seconds(100));
+      together.read([] {});
+      const auto limit = Deadline::after(60s);
+      while (world.rank == 1 && !rank_0_gave_up && !limit.passed()) {
+        std::this_thread::sleep_for(10ms);
+      }
+      together.finish();
+    });
+    rank_0_gave_up = true;
+  });
+  EXPECT_EQ(errors[0].code(), ErrorCode::kTimeout) << errors[0].what();
+}
+
 TEST(WorkTogether, WhatOneRankMeetsComesOutThere) {
   std::array<std::string, 2> errors;
   testing::run_rank_threads(2, [&](const World& world) {

@@ -1,4 +1,4 @@
-// A rank whose disk gives its training data late.
+// A rank whose disk gives its data late.
 
 #include <gtest/gtest.h>
 
@@ -9,6 +9,8 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/reading_note.h"
+#include "lockstep/train/evaluate.h"
+#include "lockstep/train/task/classification.h"
 #include "tests/support/error_of.h"
 #include "tests/train/tiny.h"
 
@@ -18,28 +20,28 @@ namespace {
 /// The picture of one sample comes so much later, the first time.
 class StalledData final : public ImageDataset {
  public:
-  explicit StalledData(std::chrono::seconds stall) : stall_(stall) {}
+  explicit StalledData(std::chrono::seconds stall, int read = 13) : stall_(stall), read_(read) {}
   int64_t size() const override { return data_.size(); }
   ImageShape shape() const override { return data_.shape(); }
   int64_t label(int64_t index) const override { return data_.label(index); }
   int64_t num_classes() const override { return data_.num_classes(); }
   std::span<const uint8_t> image(int64_t index) const override {
     const ReadingNote note("pictures/late.png");
-    if (reads_++ == kStalledRead) std::this_thread::sleep_for(stall_);
+    if (reads_++ == read_) std::this_thread::sleep_for(stall_);
     return data_.image(index);
   }
 
  private:
-  static constexpr int kStalledRead = 13;  // of 8 an epoch, in 2 batches: not in a first one
   TinyData data_;
   std::chrono::seconds stall_;
+  int read_;  // of training, 8 an epoch in 2 batches: not in a first one
   mutable std::atomic<int> reads_ = 0;
 };
 
-TinyHooks with_a_stall_on_rank_1(std::chrono::seconds stall) {
+TinyHooks with_a_stall_on_rank_1(std::chrono::seconds stall, int read = 13) {
   TinyHooks hooks;
   hooks.data = [=](int rank) -> std::shared_ptr<const ImageDataset> {
-    if (rank == 1) return std::make_shared<const StalledData>(stall);
+    if (rank == 1) return std::make_shared<const StalledData>(stall, read);
     return std::make_shared<const TinyData>();
   };
   return hooks;
@@ -77,6 +79,35 @@ TEST(Trainer, WaitingForADiskIsWaitingForItsRank) {
   hooks.add_callbacks = [&](Trainer& trainer) { trainer.add(waits); };
   run_tiny(3, tiny_config(), hooks);
   EXPECT_NE(waits->sums.text().find("rank 1"), std::string::npos) << waits->sums.text();
+}
+
+/// Ranks judge 24 pictures in batches of 4, of which the last of rank 1 comes so much later.
+void judge_with_a_stall(std::chrono::seconds stall, std::chrono::seconds disk_limit) {
+  testing::run_rank_threads(2, [&](const World& world) {
+    auto group = ProcessGroup::create(world, {.timeout = std::chrono::seconds(2)});
+    TinyModel model(false);
+    const auto data = with_a_stall_on_rank_1(stall, 11).data(world.rank);
+    const DistributedSampler sampler(data->size(), world, {.shuffle = false});
+    Loader loader(data, ImageTransform({Normalize{}}, data->shape(), 0), {.batch_size = 4});
+    ClassificationTask task({}, kTinyClasses);
+    EvalHooks hooks;
+    hooks.disk_limit = disk_limit;
+    const auto result = evaluate(model, loader, {&sampler, 1}, group, task, AmpLevel::kO0, hooks);
+    EXPECT_EQ(result->samples, 24);
+  });
+}
+
+TEST(Evaluate, WaitsForADiskLongerThanForAStep) {
+  judge_with_a_stall(std::chrono::seconds(5), std::chrono::seconds(100));
+}
+
+TEST(Evaluate, SaysForWhichRanksFileItWaits) {
+  const auto error =
+      error_of([] { judge_with_a_stall(std::chrono::seconds(6), std::chrono::seconds(1)); });
+  EXPECT_EQ(error.code(), ErrorCode::kTimeout);
+  EXPECT_STREQ(error.what(),
+               "a batch of the evaluation's data is read: rank 1 is not done after 1 s "
+               "(train.disk_timeout_s); rank 1 is reading pictures/late.png");
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include "lockstep/train/callbacks/evaluation.h"
 
+#include <chrono>
+
 #include "lockstep/base/error.h"
 #include "lockstep/launch/progress.h"
 
@@ -13,6 +15,7 @@ bool evaluates_after(const SystemConfig& config, int64_t epoch) {
 void Evaluation::run(Trainer& trainer) {
   const auto& config = trainer.config();
   EvalHooks hooks;
+  hooks.disk_limit = std::chrono::seconds(config.train.disk_timeout_s);
   hooks.interrupted = [&] { return trainer.signalled(); };
   hooks.fault = [&](const std::string& line) { trainer.report_fault(line); };
   hooks.judged = [&](const EvalState& state) { trainer.report_judged(state); };
@@ -34,6 +37,7 @@ void Evaluation::run(Trainer& trainer) {
 
 void Evaluation::try_out(Trainer& trainer) {
   EvalHooks hooks;
+  hooks.disk_limit = std::chrono::seconds(trainer.config().train.disk_timeout_s);
   hooks.max_batches = 1;
   try {
     const AveragedWeights average(trainer);
