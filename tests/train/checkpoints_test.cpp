@@ -13,6 +13,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/file.h"
 #include "lockstep/checkpoint/training_checkpoint.h"
+#include "lockstep/comm/flight/ring.h"
 #include "lockstep/train/callbacks/results.h"
 #include "lockstep/train/work_together.h"
 #include "tests/support/error_of.h"
@@ -193,7 +194,7 @@ class Begun final : public Callback {
 
 /// Runs 4 epochs of 6 steps, while the first checkpoint is written until step 23 is done.
 void run_on_a_slow_disk(const Config& config, const fs::path& log_file,
-                        const std::vector<double>& grades) {
+                        const std::vector<double>& grades, int64_t room_bytes = 0) {
   TrainingLog log({.file = log_file, .console = false});
   std::promise<void> done;
   const auto later_steps = done.get_future().share();
@@ -207,7 +208,7 @@ void run_on_a_slow_disk(const Config& config, const fs::path& log_file,
           if (written++ > 0) return;
           if (later_steps.wait_for(60s) != std::future_status::ready) in_time = false;
         },
-        50ms));
+        room_bytes));
     if (config.system.val_while_train) trainer.add(std::make_shared<Graded>(grades));
     trainer.add(std::make_shared<Begun>(config.train.ckpt_save_steps > 0 ? 3 : 7, written));
     trainer.add(std::make_shared<Release>(23, done));
@@ -232,6 +233,53 @@ TEST(Checkpoints, OnASlowDiskTheNewestTakesTheOthersPlaces) {
       "takes its place";
   EXPECT_NE(log.find(warning), std::string::npos) << log;
   EXPECT_EQ(log.find("slower"), log.rfind("slower")) << log;
+}
+
+// Small checkpoints all wait in memory, so that nobody has to.
+TEST(Checkpoints, OnASlowDiskAllAreWrittenThatMemoryHolds) {
+  const TempFolder dir;
+  auto config = saved_config(dir.path());
+  config.train.ckpt_save_steps = 2;
+  run_on_a_slow_disk(config, dir / "log.txt", {0.4, 0.3, 0.2, 0.1}, Checkpoints::kRoomBytes);
+  EXPECT_EQ(folders_in(dir.path()).size(), 12U);
+  EXPECT_EQ(read_file(dir / "log.txt").find("slower"), std::string::npos);
+}
+
+/// The number of calls of its rank's groups before Checkpoints, and the same after it.
+class CallsBefore final : public Callback {
+ public:
+  void on_step(Trainer& trainer, const StepReport&) override { calls = so_far(trainer); }
+  static uint64_t so_far(Trainer& trainer) {
+    return FlightRing::of_rank(trainer.rank(), 0).memory().header.events_begun.load();
+  }
+  uint64_t calls = 0;
+};
+class CallsAfter final : public Callback {
+ public:
+  explicit CallsAfter(std::shared_ptr<CallsBefore> before) : before_(std::move(before)) {}
+  void on_step(Trainer& trainer, const StepReport&) override {
+    EXPECT_EQ(CallsBefore::so_far(trainer), before_->calls);
+  }
+
+ private:
+  std::shared_ptr<CallsBefore> before_;
+};
+
+TEST(Checkpoints, ToSaveRanksNeedNoWordOfEachOther) {
+  const TempFolder dir;
+  auto config = saved_config(dir.path());
+  config.system.val_while_train = false;
+  config.train.ckpt_save_steps = 1;
+  TrainingLog log({.file = {}, .console = false});
+  TinyHooks hooks;
+  hooks.add_callbacks = [&](Trainer& trainer) {
+    const auto before = std::make_shared<CallsBefore>();
+    trainer.add(before);
+    trainer.add(std::make_shared<Checkpoints>(log));
+    trainer.add(std::make_shared<CallsAfter>(before));
+  };
+  run_tiny(2, config, hooks);
+  EXPECT_FALSE(folders_in(dir.path()).empty());
 }
 
 TEST(Checkpoints, OnASlowDiskTheBestIsWrittenAndItsFilesAreThose) {
@@ -278,13 +326,10 @@ TEST(Checkpoints, ADiskThatTakesLongerThanItMayEndsTheRun) {
   TinyHooks hooks;
   hooks.add_callbacks = [&](Trainer& trainer) {
     trainer.add(std::make_shared<ReleaseAtTheEnd>(ended));
-    trainer.add(std::make_shared<Checkpoints>(
-        log, WriterFence(),
-        [&] {
-          ++written;
-          end.wait_for(60s);
-        },
-        50ms));
+    trainer.add(std::make_shared<Checkpoints>(log, WriterFence(), [&] {
+      ++written;
+      end.wait_for(60s);
+    }));
     trainer.add(std::make_shared<Begun>(7, written));
     trainer.add(std::make_shared<SlowStep>());
   };

@@ -40,6 +40,18 @@ KeepPolicy checkpoint_policy(const Config& config) {
   return policy;
 }
 
+int64_t bytes_of(const TensorMap& tensors) {
+  int64_t bytes = 0;
+  for (const auto& [name, tensor] : tensors) bytes += static_cast<int64_t>(tensor.nbytes());
+  return bytes;
+}
+
+int64_t bytes_of(const CheckpointContent& content) {
+  int64_t bytes = bytes_of(content.model) + bytes_of(content.optimizer);
+  for (const auto& [name, file] : content.extra) bytes += bytes_of(file.tensors);
+  return bytes;
+}
+
 std::vector<EpochWeights> earlier_epochs(const TrainingState& state) {
   std::vector<EpochWeights> epochs;
   for (int64_t epoch = 1; epoch <= state.epoch; ++epoch) {
@@ -184,7 +196,7 @@ void Checkpoints::wait_for_disk(Trainer& trainer) {
 void Checkpoints::save(Trainer& trainer) {
   auto& state = trainer.state();
   auto extra = averaging_files(trainer.averaging_state());
-  wait_for_room(trainer);
+  say_notes(trainer);
   if (trainer.rank() == 0) {
     check_disk(trainer.config());
     if (trainer.ema()) extra[kEmaFile] = {trainer.ema()->tensors(), {}};
@@ -213,22 +225,6 @@ void Checkpoints::save(Trainer& trainer) {
   changed_ = new_best_ = asked_ = false;
 }
 
-/// For none that waits to be written, as long as there is patience.
-void Checkpoints::wait_for_room(Trainer& trainer) {
-  const auto limit = std::chrono::seconds(trainer.config().train.disk_timeout_s);
-  const auto& dir = trainer.config().train.ckpt_save_dir;
-  work_together(
-      trainer.group(), fmt::format("a checkpoint is written to {}", dir.string()), limit, [&] {
-        MutexLock lock(mutex_);
-        if (waiting_.empty() || told_of_slow_disk_) return;
-        const ReportedWork work("waiting for the disk");
-        const auto until = Deadline::after(patience_).when();
-        while (!waiting_.empty() && begun_.wait_until(lock, until) == std::cv_status::no_timeout) {
-        }
-      });
-  say_notes(trainer);
-}
-
 /// On rank 0, where nobody waits for the writer.
 void Checkpoints::check_disk(const Config& config) {
   const MutexLock lock(mutex_);
@@ -239,26 +235,40 @@ void Checkpoints::check_disk(const Config& config) {
                           config.train.ckpt_save_dir.string(), config.train.disk_timeout_s));
 }
 
-/// In the place of what is not begun, but for the best: a newer best is worth more than that.
 void Checkpoints::put_in_line(Save save) {
   const MutexLock lock(mutex_);
-  const bool best = save.reasons.best || save.due.best;
-  const auto replaced = std::stable_partition(
-      waiting_.begin(), waiting_.end(),
-      [&](const Save& one) { return !best && (one.reasons.best || one.due.best); });
-  if (replaced != waiting_.end() && !std::exchange(told_of_slow_disk_, true)) {
+  waiting_.push_back(std::move(save));
+  make_room();
+}
+
+/// The oldest go first, but for the best: it is worth more than that.
+void Checkpoints::make_room() {
+  int64_t bytes = 0;
+  for (const Save& one : waiting_) bytes += bytes_of(*one.content);
+  const auto best =
+      std::find_if(waiting_.rbegin(), waiting_.rend(), [](const Save& one) { return one.best(); });
+  const Content kept = best == waiting_.rend() ? nullptr : best->content;
+  Save& newest = waiting_.back();
+  std::deque<Save> rest;
+  for (auto one = waiting_.begin(); one + 1 != waiting_.end(); ++one) {
+    if (bytes <= room_bytes_ || one->content == kept) {
+      rest.push_back(std::move(*one));
+      continue;
+    }
+    bytes -= bytes_of(*one->content);
+    newest.reasons.asked |= one->reasons.asked;
+    if (std::exchange(told_of_slow_disk_, true)) continue;
     notes_.emplace_back(
         Severity::kWarning,
         fmt::format("the disk is slower than training: the checkpoint of step {} is not written, "
                     "that of step {} takes its place; so will others do (said once)",
-                    replaced->content->state.step, save.content->state.step));
+                    one->content->state.step, newest.content->state.step));
   }
-  for (auto one = replaced; one != waiting_.end(); ++one) save.reasons.asked |= one->reasons.asked;
-  waiting_.erase(replaced, waiting_.end());
-  waiting_.push_back(std::move(save));
+  rest.push_back(std::move(newest));
+  waiting_ = std::move(rest);
 }
 
-/// In the writer's thread. Nothing, where a newer one took the place of what this was to write.
+/// In the writer's thread. Nothing, where what this was to write made room for others.
 void Checkpoints::write_next() {
   Save save;
   {
@@ -266,7 +276,6 @@ void Checkpoints::write_next() {
     if (waiting_.empty()) return;
     save = std::move(waiting_.front());
     waiting_.pop_front();
-    begun_.notify_all();
   }
   if (before_writing_) before_writing_();
   // Files of weights first: who goes on from the checkpoint takes them for written.
@@ -290,11 +299,7 @@ bool Checkpoints::merge_into_waiting(const DueWeights& due, const TrainingState&
   }
   save.due.best |= due.best;
   save.reasons.best |= best;
-  // A best that waits before it is that no more.
-  if (best && waiting_.size() > 1) {
-    for (const Save& one : waiting_) save.reasons.asked |= one.reasons.asked;
-    waiting_.erase(waiting_.begin(), waiting_.end() - 1);
-  }
+  if (best) make_room();  // one that waits before it is the best no more
   return true;
 }
 

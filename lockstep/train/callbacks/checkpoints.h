@@ -29,14 +29,13 @@ KeepPolicy keep_policy(const Config& config);
 /// weights. A checkpoint holds the step it was made at, so a resumed run goes on with the very next
 /// one.
 ///
-/// Rank 0 copies what is to be saved and trains on; a thread writes it. What that meets ends the
-/// run a step later, or at its end. One more may wait for the disk, in memory. Where the disk is
-/// slower than training, so that another is to be saved by then, all wait for some seconds, but
-/// from the first time that those are not enough nobody waits any more: what is saved takes the
-/// place of what is not begun to be written, unless that is the best so far. A warning says so
-/// once. So memory holds at most three copies: of what is being written, of the best and of the
-/// newest. One that is written for longer than train.disk_timeout_s ends the run. At the end of a
-/// run all is written that was not replaced.
+/// Rank 0 copies what is to be saved and trains on; a thread writes it, and nobody waits for that.
+/// What it meets ends the run a step later, or at its end. Where the disk is slower than training,
+/// copies wait for it in memory, up to kRoomBytes of them. Beyond that the oldest is not written,
+/// unless it is the best so far or the newest; a warning says so once. So memory holds what waits,
+/// or the best and the newest where those are more, and what is being written. One that is written
+/// for longer than train.disk_timeout_s ends the run. At the end of a run all is written that was
+/// not left out.
 ///
 /// Weights are saved before they are judged: added before Evaluation, an epoch's checkpoint is
 /// there whatever becomes of that, and its figure comes into state.json afterwards. With
@@ -44,13 +43,17 @@ KeepPolicy keep_policy(const Config& config);
 /// checkpoints the newest and the best are kept.
 class Checkpoints final : public Callback {
  public:
-  /// `fence`: of this run's writer, on rank 0. For tests: `before_writing` is
-  /// called by the thread that writes, for each checkpoint; `patience`: how long all wait for a
-  /// disk before one that is saved takes the place of another.
+  static constexpr int64_t kRoomBytes = int64_t{256} << 20;
+
+  /// `fence`: of this run's writer, on rank 0. For tests: `before_writing` is called by the thread
+  /// that writes, for each checkpoint; `room_bytes`: what may wait for the disk.
   explicit Checkpoints(TrainingLog& log, const WriterFence& fence = {},
                        std::function<void()> before_writing = nullptr,
-                       std::chrono::milliseconds patience = std::chrono::seconds(10))
-      : log_(log), fence_(fence), before_writing_(std::move(before_writing)), patience_(patience) {}
+                       int64_t room_bytes = kRoomBytes)
+      : log_(log),
+        fence_(fence),
+        before_writing_(std::move(before_writing)),
+        room_bytes_(room_bytes) {}
 
   void on_start(Trainer& trainer) override;
   void on_step(Trainer& trainer, const StepReport& report) override;
@@ -79,12 +82,13 @@ class Checkpoints final : public Callback {
     Reasons reasons;
     std::filesystem::path dir;
     KeepPolicy policy;
+    bool best() const { return reasons.best || due.best; }
   };
 
   void record(Trainer& trainer, double value);
   void save(Trainer& trainer);
-  void wait_for_room(Trainer& trainer);
   void put_in_line(Save save);
+  void make_room() LOCKSTEP_REQUIRES(mutex_);
   bool merge_into_waiting(const DueWeights& due, const TrainingState& state, bool best);
   void write_next();
   void check_disk(const Config& config);
@@ -103,7 +107,7 @@ class Checkpoints final : public Callback {
   TrainingLog& log_;
   WriterFence fence_;
   std::function<void()> before_writing_;
-  std::chrono::milliseconds patience_;
+  int64_t room_bytes_;
   std::optional<int64_t> saved_step_;  // in this folder, or gone on from
   bool saved_here_ = false;            // by this run
   bool changed_ = false;               // an evaluation came after the last save
@@ -115,9 +119,8 @@ class Checkpoints final : public Callback {
   Content saved_;                           // rank 0: of the weights as they are
   std::optional<WeightFiles> weights_;      // rank 0; the writer's, but for when it is idle
   Mutex mutex_;
-  CondVar begun_;  // waiting_ became shorter
   bool told_of_slow_disk_ LOCKSTEP_GUARDED_BY(mutex_) = false;
-  std::deque<Save> waiting_ LOCKSTEP_GUARDED_BY(mutex_);  // at most the best and the newest
+  std::deque<Save> waiting_ LOCKSTEP_GUARDED_BY(mutex_);               // to be written
   std::optional<Deadline> writing_until_ LOCKSTEP_GUARDED_BY(mutex_);  // when that is too long
   std::vector<std::pair<Severity, std::string>> notes_ LOCKSTEP_GUARDED_BY(mutex_);
   std::vector<SavedCheckpoint> saved_folders_ LOCKSTEP_GUARDED_BY(mutex_);
