@@ -48,8 +48,9 @@ Config saved_config(const fs::path& dir) {
 }
 
 /// A run of 4 epochs of 6 steps.
-TinyRun run_graded(const Config& config, std::vector<double> grades) {
-  TrainingLog log({.file = {}, .console = false});
+TinyRun run_graded(const Config& config, std::vector<double> grades,
+                   const fs::path& log_file = {}) {
+  TrainingLog log({.file = log_file, .console = false});
   TinyHooks hooks;
   hooks.add_callbacks = [&](Trainer& trainer) {
     trainer.add(std::make_shared<Checkpoints>(log));
@@ -74,6 +75,21 @@ TEST(Checkpoints, TheFigureComesIntoTheCheckpointOfItsEpoch) {
   EXPECT_EQ(entries[3].metric, 0.2);
   EXPECT_EQ(fs::read_symlink(dir / "best"), "step_000012");
   EXPECT_EQ(fs::read_symlink(dir / "latest"), "step_000024");
+}
+
+int count_of(const std::string& part, const std::string& text) {
+  int count = 0;
+  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
+  return count;
+}
+
+TEST(Checkpoints, TheBestIsSaidOnceAtTheEnd) {
+  const TempFolder dir;
+  run_graded(saved_config(dir.path()), {0.1, 0.3, 0.2, 0.4}, dir / "log.txt");
+  const auto log = read_file(dir / "log.txt");
+  EXPECT_EQ(count_of("=> Best acc: 0.4 \nTraining completed!", log), 1) << log;
+  EXPECT_EQ(count_of("=> Best acc: 0.4", log), 1) << log;
+  EXPECT_EQ(count_of("=> Best acc: 0.3, checkpoint saved.", log), 1) << log;
 }
 
 TEST(Checkpoints, EveryNEpochsAndTheBestAndTheLast) {

@@ -40,6 +40,16 @@ KeepPolicy checkpoint_policy(const Config& config) {
   return policy;
 }
 
+constexpr auto kBestIsSaved = ", checkpoint saved.";
+
+std::string best_line(const TrainingState& state) {
+  return fmt::format("=> Best {}: {}", state.metric, python_float(state.best->value));
+}
+
+bool says_best_at_end(Trainer& trainer) {
+  return signal_of(trainer.stop_reason()) == 0 && trainer.state().best;
+}
+
 int64_t bytes_of(const TensorMap& tensors) {
   int64_t bytes = 0;
   for (const auto& [name, tensor] : tensors) bytes += static_cast<int64_t>(tensor.nbytes());
@@ -190,7 +200,6 @@ void Checkpoints::wait_for_disk(Trainer& trainer) {
   const ReportedWork work("waiting for the disk");
   work_together(trainer.group(), fmt::format("a checkpoint is written to {}", dir.string()), limit,
                 [&] { writer_.wait(); });
-  say_notes(trainer);
 }
 
 void Checkpoints::save(Trainer& trainer) {
@@ -334,9 +343,7 @@ void Checkpoints::note_saved(const TrainingState& state, const std::filesystem::
                         fmt::format("SIGUSR1: checkpoint saved after step {}", state.step));
   }
   if (reasons.best) {
-    notes_.emplace_back(Severity::kInfo,
-                        fmt::format("=> Best {}: {}, checkpoint saved.", state.metric,
-                                    python_float(state.best->value)));
+    notes_.emplace_back(Severity::kInfo, best_line(state) + kBestIsSaved);
   } else {
     notes_.emplace_back(Severity::kDebug, fmt::format("Saved {}", folder.string()));
   }
@@ -368,6 +375,13 @@ void Checkpoints::on_end(Trainer& trainer) {
 
 void Checkpoints::on_close(Trainer& trainer) {
   wait_for_disk(trainer);
+  if (says_best_at_end(trainer)) {
+    const MutexLock lock(mutex_);
+    std::erase_if(notes_, [said = best_line(trainer.state()) + kBestIsSaved](const auto& note) {
+      return note.second == said;
+    });
+  }
+  say_notes(trainer);
   if (trainer.rank() == 0) report_end(trainer);
 }
 
@@ -386,12 +400,11 @@ void Checkpoints::report_end(Trainer& trainer) {
                                         ::sigabbrev_np(signal), state.step));
     return;
   }
-  if (!state.best) {
+  if (!says_best_at_end(trainer)) {
     log_.info(kTrainLogger, "Training completed!");
     return;
   }
-  log_.info(kTrainLogger, fmt::format("=> Best {}: {} \nTraining completed!", state.metric,
-                                      python_float(state.best->value)));
+  log_.info(kTrainLogger, best_line(state) + " \nTraining completed!");
   const bool any = weights_ ? !weights_->kept().empty() : !state.history.empty();
   if (any && keep_policy(trainer.config()).keep == Keep::kTopK) {
     log_.info(kTrainLogger, top_table(trainer));
