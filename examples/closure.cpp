@@ -11,6 +11,7 @@
 
 #include <cstdio>
 
+#include "lockstep/base/error.h"
 #include "lockstep/lockstep.h"
 #include "lockstep/parallel/data_sampler.h"
 #include "lockstep/tensor/collectives.h"
@@ -24,7 +25,7 @@ struct Wave : torch::data::Dataset<Wave> {
   torch::optional<size_t> size() const override { return 256; }
 };
 
-int main() {
+int train(int, char**) {
   lockstep::warm_start();  // loaded once a host, ranks are forked from there
   auto world = lockstep::World::join();
   auto group = lockstep::ProcessGroup::create(world);
@@ -52,4 +53,9 @@ int main() {
     }
   }
   std::printf("error %.9f\n", loss.item<double>());
+  return 0;
+}
+
+int main(int argc, char** argv) {
+  return lockstep::run_main("closure", train, argc, argv);
 }

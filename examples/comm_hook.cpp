@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <map>
 
+#include "lockstep/base/error.h"
 #include "lockstep/lockstep.h"
 #include "lockstep/tensor/collectives.h"
 
@@ -36,7 +37,7 @@ class RoundedWithMemory : public lockstep::CommHook {
   std::map<int, torch::Tensor> rests_;  // by bucket
 };
 
-int main() {
+int train(int, char**) {
   lockstep::warm_start();  // loaded once a host, ranks are forked from there
   torch::manual_seed(1);
   const auto x = torch::linspace(-1, 1, 256).unsqueeze(1);
@@ -58,4 +59,9 @@ int main() {
   std::printf("y = %.4f x + %.4f\n", net->weight.item<double>(), net->bias.item<double>());
   std::fprintf(stderr, "last step: forward %.3f ms, backward %.3f ms, of it waiting %.3f ms\n",
                times.forward, times.backward, times.comm_exposed);
+  return 0;
+}
+
+int main(int argc, char** argv) {
+  return lockstep::run_main("comm_hook", train, argc, argv);
 }

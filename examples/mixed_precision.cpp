@@ -10,9 +10,10 @@
 #include <cstdio>
 
 #include "lockstep/amp/autocast.h"
+#include "lockstep/base/error.h"
 #include "lockstep/lockstep.h"
 
-int main() {
+int train(int, char**) {
   lockstep::warm_start();  // loaded once a host, ranks are forked from there
   torch::manual_seed(1);
   const auto x = torch::linspace(-1, 1, 256).unsqueeze(1);
@@ -37,4 +38,9 @@ int main() {
   if (world.rank != 0) return 0;
   std::printf("y = %.1f x + %.1f, %ld steps left out, scale 2^%.0f\n", net->weight.item<double>(),
               net->bias.item<double>(), scaler.state().overflows, std::log2(scaler.state().scale));
+  return 0;
+}
+
+int main(int argc, char** argv) {
+  return lockstep::run_main("mixed_precision", train, argc, argv);
 }

@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <string>
 
+#include "lockstep/base/error.h"
 #include "lockstep/lockstep.h"
 
 /// What each rank does; `rank` is world.rank.
@@ -31,13 +32,13 @@ void train(int rank) {
               net->bias.item<double>());
 }
 
-int main(int argc, char** argv) {
+int start(int argc, char** argv) {
   const int ranks = argc > 1 ? std::atoi(argv[1]) : 2;
   const bool threads = argc > 2 && argv[2] == std::string("threads");
-  try {
-    lockstep::spawn(ranks, train, {.threads = threads});
-  } catch (const std::exception& error) {  // the first failure of any rank; the others have ended
-    std::fprintf(stderr, "%s\n", error.what());
-    return 1;
-  }
+  lockstep::spawn(ranks, train, {.threads = threads});  // throws the first failure of any rank
+  return 0;
+}
+
+int main(int argc, char** argv) {
+  return lockstep::run_main("spawn", start, argc, argv);
 }

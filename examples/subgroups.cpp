@@ -10,10 +10,11 @@
 
 #include <cstdio>
 
+#include "lockstep/base/error.h"
 #include "lockstep/lockstep.h"
 #include "lockstep/tensor/collectives.h"
 
-int main() {
+int train(int, char**) {
   lockstep::warm_start();  // loaded once a host, ranks are forked from there
   auto world = lockstep::World::join();
   auto all = lockstep::ProcessGroup::create(world);
@@ -39,4 +40,9 @@ int main() {
   if (group.rank() == 0) std::printf("team %d: error %.6f\n", team, error_of(answer));
   lockstep::all_reduce(all, answer, lockstep::ReduceOp::kAvg).wait();
   if (world.rank == 0) std::printf("together: error %.6f\n", error_of(answer));
+  return 0;
+}
+
+int main(int argc, char** argv) {
+  return lockstep::run_main("subgroups", train, argc, argv);
 }

@@ -23,16 +23,19 @@ echo "$output"
 [ "$(grep -o 'loss.*' <<<"$output" | sort -u | wc -l)" = 1 ]
 [ "$(grep -o 'loss.*' <<<"$output" | head -1 | right)" -ge 1000 ]
 
-# What goes wrong is one line, with the exit status of what was at fault.
-if output=$(env RANK=2 WORLD_SIZE=2 LOCAL_RANK=0 MASTER_ADDR=127.0.0.1 MASTER_PORT=29499 "$bin/five_lines" 2>&1); then
-  echo "rank 2 of 2 is none"; exit 1
-else
-  status=$?
-fi
-echo "$output"
-[ "$status" = 2 ]
-[ "$(wc -l <<<"$output")" = 1 ]
-grep -q '^spirals: error: ' <<<"$output"
+# What goes wrong is one line, with the exit status of what was at fault. usage: fails NAME COMMAND...
+fails() {
+  local output status=0
+  output=$(env RANK=2 WORLD_SIZE=2 LOCAL_RANK=0 MASTER_ADDR=127.0.0.1 MASTER_PORT=29499 "${@:2}" 2>&1) || status=$?
+  echo "$output"
+  [ "$status" = 2 ] || { echo "$1: status $status"; exit 1; }
+  [ "$(wc -l <<<"$output")" = 1 ]
+  grep -q "^$1: error: " <<<"$output"
+}
+fails spirals "$bin/five_lines"  # rank 2 of 2 is none
+fails checkpoint_loop "$bin/checkpoint_loop" nowhere 1
+for example in comm_hook mixed_precision closure subgroups; do fails "$example" "$bin/$example"; done
+fails spawn "$bin/spawn" 0  # 0 ranks are none
 
 # A loop that saves goes on where it was: the same bits as without a break, also the checkpoint.
 folder=$(mktemp -d)
@@ -71,7 +74,6 @@ for ranks in "2" "3 threads" "1"; do
   echo "$output"
   [ "$(grep -c 'y = 3.0000 x + -2.0000' <<<"$output")" = "${ranks%% *}" ]
 done
-if "$bin/spawn" 0; then echo "0 ranks are none"; exit 1; fi
 
 # Two teams of two ranks; all four together know more than either.
 output=$("$bin/lockstep" run --nproc_per_node 4 -- "$bin/subgroups")
