@@ -19,6 +19,8 @@ namespace {
 constexpr auto kWatchPause = 200ms;
 /// So that a thousand ranks of one host cost it no more than some 4,000 looks a second.
 constexpr auto kWatchPausePerRank = std::chrono::microseconds(250);
+/// What a look may come later because others had the cores: beyond that the process stood still.
+constexpr auto kWatchLate = 500ms;
 constexpr auto kWatchStoreLimit = 1s;
 /// For the other hosts to tell: they do in milliseconds, but for those that are frozen.
 constexpr auto kOtherHosts = 500ms;
@@ -116,11 +118,20 @@ HeldUp held_up_in(const GroupSpec& spec, const std::string& question, const Grou
   }
 }
 
+/// Between two looks.
+std::chrono::nanoseconds pause_of(const FlightRing& ring) {
+  return std::max<std::chrono::nanoseconds>(kWatchPause,
+                                            ring.memory().header.size * kWatchPausePerRank);
+}
+
 int64_t timeout_ns(const GroupSpec& spec) {
   return std::chrono::nanoseconds(spec.timeout).count();
 }
 
 }  // namespace
+
+HangWatch::HangWatch(FlightRing& ring)
+    : ring_(ring), patience_(std::chrono::nanoseconds(pause_of(ring) + kWatchLate).count()) {}
 
 std::shared_ptr<HangWatch> HangWatch::of(FlightRing& ring) {
   static Mutex mutex;
@@ -181,8 +192,7 @@ std::shared_ptr<const GroupSpec> HangWatch::widest_with(const GroupSpec& spec) {
 }
 
 void HangWatch::run() {
-  const auto pause = std::max<std::chrono::nanoseconds>(
-      kWatchPause, ring_.memory().header.size * kWatchPausePerRank);
+  const auto pause = pause_of(ring_);
   MutexLock lock(mutex_);
   while (!ending_) {
     const auto next = Deadline::after(pause);
@@ -196,7 +206,10 @@ void HangWatch::run() {
 }
 
 void HangWatch::look(const Groups& groups) {
-  if (patience_.is_idle(ring_.memory().header.events_begun.load())) return take_back();
+  if (patience_.is_idle(ring_.memory().header.events_begun.load())) {
+    patience_.rest(now_ns());
+    return take_back();
+  }
   image_.resize(sizeof(FlightMemory));
   const ssize_t got = ::pread(ring_.fd(), image_.data(), image_.size(), 0);
   if (got != static_cast<ssize_t>(image_.size())) return;

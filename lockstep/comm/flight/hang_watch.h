@@ -46,7 +46,7 @@ class HangWatch {
   std::string why_held_up(const GroupSpec& spec, int peer);
 
  private:
-  explicit HangWatch(FlightRing& ring) : ring_(ring) {}
+  explicit HangWatch(FlightRing& ring);
   using Groups = std::map<uint16_t, std::shared_ptr<const GroupSpec>>;
 
   void run();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 namespace lockstep {
 namespace {
@@ -36,36 +37,39 @@ int64_t patience_ns(const Experience& of_kind, const Experience& of_group) {
   return std::max(least, kPatience * before.longest_ns);
 }
 
-void Patience::learn(const FlightEvent& event) {
+void Patience::learn(const FlightEvent& event, int64_t took_ns) {
   if (event.failed != 0) return;
-  const int64_t took_ns = event.left_ns - event.entered_ns;
   add_call(took_ns, &before_[kind_of(event)]);
   add_call(took_ns, &of_group_[event.group]);
 }
 
 std::vector<Overdue> Patience::look(const FlightMemory& memory, int64_t now_ns) {
-  if (looked_ns_ != 0 && now_ns - looked_ns_ > kStoppedNs) counts_from_ns_ = now_ns;
-  looked_ns_ = now_ns;
+  const int64_t last_ns = std::exchange(looked_ns_, now_ns);
+  const bool stood_still = last_ns != 0 && now_ns - last_ns > stopped_ns_;
   const uint64_t begun = memory.header.events_begun.load();
   const uint64_t oldest = begun > kFlightEvents ? begun - kFlightEvents + 1 : 1;
   for (uint64_t number = std::max(seen_ + 1, oldest); number <= begun; ++number) {
-    open_.insert(number);
+    open_.emplace(number, 0);
   }
   seen_ = begun;
   std::vector<Overdue> overdue;
   for (auto at = open_.begin(); at != open_.end();) {
-    const uint64_t number = *at;
+    const uint64_t number = at->first;
+    int64_t& so_far_ns = at->second;
     const FlightEvent* const event = event_at(memory, number);
     const bool is_written = event == nullptr && number >= oldest;  // at this moment
+    if (event != nullptr && !stood_still) {
+      const int64_t until_ns = event->left_ns != 0 ? event->left_ns : now_ns;
+      so_far_ns += std::max<int64_t>(until_ns - std::max(event->entered_ns, last_ns), 0);
+    }
     if (event == nullptr ? !is_written : event->left_ns != 0) {
-      if (event != nullptr) learn(*event);
+      if (event != nullptr && !stood_still) learn(*event, so_far_ns);
       told_.erase(number);
       at = open_.erase(at);
       continue;
     }
     ++at;
     if (is_written || told_.contains(number)) continue;
-    const int64_t so_far_ns = now_ns - std::max(event->entered_ns, counts_from_ns_);
     const Experience& of_kind = before_[kind_of(*event)];
     const Experience& of_group = of_group_[event->group];
     if (so_far_ns <= patience_ns(of_kind, of_group)) continue;

@@ -43,12 +43,19 @@ struct Overdue {
 };
 
 /// Follows what one rank's recorder says. Call look() a few times a second.
+///
+/// A call lasts as long as its process ran meanwhile: who stood still for a minute has not waited
+/// for a minute, and has not learned that a call may take that long.
 class Patience {
  public:
+  /// `stopped_ns`: between two looks that are farther apart this process itself stood still.
+  explicit Patience(int64_t stopped_ns = kLeastPatienceNs) : stopped_ns_(stopped_ns) {}
+
   /// Returns the calls that have become overdue since the last look, each once. `memory`: a copy of
-  /// the recorder; `now_ns`: CLOCK_MONOTONIC. After a pause of kStoppedNs, in which this process
-  /// itself stood still, calls count from now on. Cost: a walk over the events since the last look.
+  /// the recorder; `now_ns`: CLOCK_MONOTONIC. Cost: a walk over the events since the last look.
   std::vector<Overdue> look(const FlightMemory& memory, int64_t now_ns);
+  /// In the place of a look when is_idle().
+  void rest(int64_t now_ns) { looked_ns_ = now_ns; }
   /// The group has ended.
   void forget(uint16_t group);
   /// The call `number` is under way, as far as the last look saw.
@@ -57,17 +64,15 @@ class Patience {
   bool is_idle(uint64_t events_begun) const { return open_.empty() && events_begun == seen_; }
 
  private:
-  static constexpr int64_t kStoppedNs = kLeastPatienceNs;
+  void learn(const FlightEvent& event, int64_t took_ns);
 
-  void learn(const FlightEvent& event);
-
-  uint64_t seen_ = 0;  // events up to this one are in open_ or have ended
-  std::set<uint64_t> open_;
-  std::set<uint64_t> told_;                                        // of those
+  int64_t stopped_ns_;
+  uint64_t seen_ = 0;                 // events up to this one are in open_ or have ended
+  std::map<uint64_t, int64_t> open_;  // how long they have lasted
+  std::set<uint64_t> told_;           // of those
   std::map<std::pair<uint16_t, std::string>, Experience> before_;  // by group and call
   std::map<uint16_t, Experience> of_group_;
   int64_t looked_ns_ = 0;
-  int64_t counts_from_ns_ = 0;
 };
 
 /// The world ranks, of `ranks`, that keep collective `sequence` of a group waiting: of whom there

@@ -134,6 +134,66 @@ TEST(Patience, BlamesNobodyForItsOwnPause) {
   EXPECT_EQ(patience.look(recorder.memory(), 61 * kSec + 1).size(), 1u);
 }
 
+/// Looks every 0.2 s after `from_ns` until `to_ns`; whether a call was overdue.
+bool is_overdue(Patience& patience, const Recorder& recorder, int64_t from_ns, int64_t to_ns) {
+  bool found = false;
+  for (int64_t at = from_ns + kSec / 5; at <= to_ns; at += kSec / 5) {
+    found = !patience.look(recorder.memory(), at).empty() || found;
+  }
+  return found;
+}
+
+// Nobody waits while he stands still, so he learns nothing of how long a call may take.
+TEST(Patience, AStandstillTeachesNothing) {
+  Recorder recorder;
+  Patience patience(kSec / 2);
+  recorder.calls("barrier", kFewestCalls, 1000, kSec);
+  const uint64_t frozen = recorder.enter("barrier", kSec);
+  EXPECT_FALSE(is_overdue(patience, recorder, kSec, 7 * kSec / 5));
+  EXPECT_FALSE(is_overdue(patience, recorder, 60 * kSec, 60 * kSec + kSec / 5));
+  recorder.leave(frozen, 60 * kSec + kSec / 4);
+  EXPECT_FALSE(is_overdue(patience, recorder, 60 * kSec + kSec / 5, 61 * kSec));
+  recorder.enter("barrier", 61 * kSec);
+  EXPECT_TRUE(is_overdue(patience, recorder, 61 * kSec, 64 * kSec));
+}
+
+// A little while is one as well: with what a call had waited before, it would be overdue.
+TEST(Patience, ShortStandstillsAreNoWait) {
+  Recorder recorder;
+  Patience patience(kSec / 2);
+  recorder.calls("barrier", kFewestCalls, 1000, kSec);
+  recorder.enter("barrier", kSec);
+  int64_t now = kSec;
+  for (int pause = 0; pause < 2; ++pause) {
+    EXPECT_FALSE(is_overdue(patience, recorder, now, now + kSec / 5)) << pause;
+    now += kSec / 5 + 7 * kSec / 10;
+  }
+  EXPECT_FALSE(is_overdue(patience, recorder, now, now + kSec / 5));
+  EXPECT_TRUE(is_overdue(patience, recorder, now + kSec / 5, now + 2 * kSec));
+}
+
+// In a large job looks are rare, and no standstills.
+TEST(Patience, RareLooksAreNoStandstills) {
+  Recorder recorder;
+  Patience patience(3 * kSec);
+  recorder.calls("barrier", kFewestCalls, 1000, kSec);
+  recorder.enter("barrier", kSec);
+  EXPECT_TRUE(patience.look(recorder.memory(), kSec).empty());
+  EXPECT_EQ(patience.look(recorder.memory(), 3 * kSec).size(), 1u);
+}
+
+TEST(Patience, LearnsAfterARest) {
+  Recorder recorder;
+  Patience patience(kSec / 2);
+  EXPECT_TRUE(patience.look(recorder.memory(), kSec).empty());
+  for (int64_t at = kSec; at < 60 * kSec; at += kSec / 5) patience.rest(at);
+  recorder.calls("barrier", kFewestCalls, kSec / 10, 60 * kSec);
+  EXPECT_TRUE(patience.look(recorder.memory(), 60 * kSec).empty());
+  recorder.enter("barrier", 60 * kSec);
+  EXPECT_TRUE(is_overdue(patience, recorder, 60 * kSec, 62 * kSec))
+      << "30 s were the first patience";
+}
+
 TEST(Patience, LosesCallsThatWereOverwritten) {
   Recorder recorder;
   Patience patience;
