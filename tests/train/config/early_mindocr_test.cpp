@@ -2,13 +2,34 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+
 #include "lockstep/train/config/config.h"
 #include "lockstep/train/config/yaml_reader.h"
 
 namespace lockstep {
 namespace {
 
-constexpr auto kEarlyDetector = R"(
+/// The beginning of a data set's section; `steps`: of its pipeline, after the first.
+std::string data_set(const std::string& type, const std::string& dir, bool shuffle,
+                     const std::string& mode, const std::string& steps) {
+  return "  dataset:\n    type: " + type + "\n    dataset_root: root\n    data_dir: " + dir +
+         "\n    sample_ratio: 1.0\n    shuffle: " + (shuffle ? "True" : "False") +
+         "\n    transform_pipeline:\n      - DecodeImage: {img_mode: " + mode +
+         ", to_float32: False}\n" + steps;
+}
+
+/// Every key of the detector's.
+std::string early_detector() {
+  const auto data = [](const std::string& part, bool shuffle, const std::string& steps) {
+    return data_set(
+        "DetDataset", part + "/images\n    label_file: " + part + "/gt.txt", shuffle, "RGB",
+        "      - DetLabelEncode:\n" + steps +
+            R"(      - NormalizeImage: {bgr_to_rgb: False, is_hwc: True, mean: imagenet, std: imagenet}
+      - ToCHWImage:
+)");
+  };
+  return R"(
 system: {mode: 0, distribute: False, amp_level: O0, seed: 7, val_while_train: True, drop_overflow_update: False}
 model:
   type: det
@@ -31,17 +52,7 @@ loss_scaler: {type: dynamic, loss_scale: 512, scale_factor: 2, scale_window: 100
 train:
   ckpt_save_dir: './out'
   dataset_sink_mode: False
-  dataset:
-    type: DetDataset
-    dataset_root: root
-    data_dir: train/images
-    label_file: train/gt.txt
-    sample_ratio: 1.0
-    shuffle: True
-    transform_pipeline:
-      - DecodeImage: {img_mode: RGB, to_float32: False}
-      - DetLabelEncode:
-      - RandomScale: {scale_range: [1.1, 2.5]}
+)" + data("train", true, R"(      - RandomScale: {scale_range: [1.1, 2.5]}
       - IaaAugment:
           Affine: {rotate: [-8, 8]}
           Fliplr: {p: 0.25}
@@ -49,33 +60,43 @@ train:
       - ShrinkBinaryMap: {min_text_size: 8, shrink_ratio: 0.4}
       - BorderMap: {shrink_ratio: 0.4, thresh_min: 0.3, thresh_max: 0.7}
       - RandomColorAdjust: {brightness: 0.125, saturation: 0.5}
-      - NormalizeImage: {bgr_to_rgb: False, is_hwc: True, mean: imagenet, std: imagenet}
-      - ToCHWImage:
-    output_columns: ['image', 'binary_map', 'mask', 'thresh_map', 'thresh_mask']
+)") +
+         R"(    output_columns: ['image', 'binary_map', 'mask', 'thresh_map', 'thresh_mask']
     num_columns_to_net: 1
   loader: {shuffle: True, batch_size: 5, drop_remainder: True, num_workers: 8}
 eval:
   ckpt_load_path: 'out/best.ckpt'
   dataset_sink_mode: False
-  dataset:
-    type: DetDataset
-    dataset_root: root
-    data_dir: test/images
-    label_file: test/gt.txt
-    sample_ratio: 1.0
-    shuffle: False
-    transform_pipeline:
-      - DecodeImage: {img_mode: RGB, to_float32: False}
-      - DetLabelEncode:
-      - GridResize: {factor: 32}
-      - NormalizeImage: {bgr_to_rgb: False, is_hwc: True, mean: imagenet, std: imagenet}
-      - ToCHWImage:
-    output_columns: ['image', 'polys', 'ignore_tags']
+)" + data("test", false, "      - GridResize: {factor: 32}\n") +
+         R"(    output_columns: ['image', 'polys', 'ignore_tags']
     num_columns_to_net: 1
   loader: {shuffle: False, batch_size: 1, drop_remainder: False, num_workers: 1}
 )";
+}
 
-constexpr auto kEarlyRecogniser = R"(
+/// Every key of the recogniser's.
+std::string early_recogniser() {
+  const std::string encode = R"(      - RecCTCLabelEncode:
+          max_text_len: *max_text_len
+          character_dict_path: *character_dict_path
+          use_space_char: *use_space_char
+          lower: True
+)";
+  const auto data = [](const std::string& type, const std::string& dir, bool shuffle,
+                       const std::string& encode_step, bool padding) {
+    return data_set(
+        type, dir, shuffle, "BGR",
+        encode_step + R"(      - RecResizeImg:
+          image_shape: [32, 100]
+          infer_mode: *infer_mode
+          character_dict_path: *character_dict_path
+)" +
+            "          padding: " + (padding ? "True" : "False") + "\n" +
+            R"(      - NormalizeImage: {bgr_to_rgb: True, is_hwc: True, mean: [127.0, 127.0, 127.0], std: [127.0, 127.0, 127.0]}
+      - ToCHWImage:
+)");
+  };
+  return R"(
 system: {mode: 0, distribute: True, amp_level: 'O3', seed: 7, val_while_train: True, drop_overflow_update: False}
 common:
   character_dict_path: &character_dict_path
@@ -111,80 +132,29 @@ loss_scaler: {type: static, loss_scale: 512}
 train:
   ckpt_save_dir: './out'
   dataset_sink_mode: False
-  dataset:
-    type: LMDBDataset
-    dataset_root: root
-    data_dir: train
-    sample_ratio: 1.0
-    shuffle: True
-    transform_pipeline:
-      - DecodeImage: {img_mode: BGR, to_float32: False}
-      - RecCTCLabelEncode:
-          max_text_len: *max_text_len
-          character_dict_path: *character_dict_path
-          use_space_char: *use_space_char
-          lower: True
-      - RecResizeImg:
-          image_shape: [32, 100]
-          infer_mode: *infer_mode
-          character_dict_path: *character_dict_path
-          padding: False
-      - NormalizeImage: {bgr_to_rgb: True, is_hwc: True, mean: [127.0, 127.0, 127.0], std: [127.0, 127.0, 127.0]}
-      - ToCHWImage:
-    output_columns: ['image', 'text_seq']
+)" + data("LMDBDataset", "train", true, encode, false) +
+         R"(    output_columns: ['image', 'text_seq']
     num_columns_to_net: 1
   loader: {shuffle: True, batch_size: *batch_size, drop_remainder: True, max_rowsize: 12, num_workers: 8}
 eval:
   ckpt_load_path: './out/best.ckpt'
   dataset_sink_mode: False
-  dataset:
-    type: LMDBDataset
-    dataset_root: root
-    data_dir: test
-    sample_ratio: 1.0
-    shuffle: False
-    transform_pipeline:
-      - DecodeImage: {img_mode: BGR, to_float32: False}
-      - RecCTCLabelEncode:
-          max_text_len: *max_text_len
-          character_dict_path: *character_dict_path
-          use_space_char: *use_space_char
-          lower: True
-      - RecResizeImg:
-          image_shape: [32, 100]
-          infer_mode: *infer_mode
-          character_dict_path: *character_dict_path
-          padding: True
-      - NormalizeImage: {bgr_to_rgb: True, is_hwc: True, mean: [127.0, 127.0, 127.0], std: [127.0, 127.0, 127.0]}
-      - ToCHWImage:
-    output_columns: ['image', 'text_padded', 'text_length']
+)" + data("LMDBDataset", "test", false, encode, true) +
+         R"(    output_columns: ['image', 'text_padded', 'text_length']
     num_columns_to_net: 1
   loader: {shuffle: False, batch_size: 4, drop_remainder: False, max_rowsize: 12, num_workers: 2}
 predict:
   ckpt_load_path: ./out/best.ckpt
   vis_font_path: fonts/simfang.ttf
   dataset_sink_mode: False
-  dataset:
-    type: PredictDataset
-    dataset_root: root
-    data_dir: crops
-    sample_ratio: 1.0
-    shuffle: False
-    transform_pipeline:
-      - DecodeImage: {img_mode: BGR, to_float32: False}
-      - RecResizeImg:
-          image_shape: [32, 100]
-          infer_mode: *infer_mode
-          character_dict_path: *character_dict_path
-          padding: False
-      - NormalizeImage: {bgr_to_rgb: True, is_hwc: True, mean: [127.0, 127.0, 127.0], std: [127.0, 127.0, 127.0]}
-      - ToCHWImage:
-    output_columns: ['img_path', 'image', 'raw_img_shape']
+)" + data("PredictDataset", "crops", false, "", false) +
+         R"(    output_columns: ['img_path', 'image', 'raw_img_shape']
   loader: {shuffle: False, batch_size: 1, drop_remainder: True, max_rowsize: 12, num_workers: 8}
 )";
+}
 
 TEST(EarlyMindocr, ADetectorsRecipeIsReadAsItIs) {
-  const Config config = read_config(parse_yaml(kEarlyDetector, "det.yaml"));
+  const Config config = read_config(parse_yaml(early_detector(), "det.yaml"));
   EXPECT_EQ(config.model.name(), "det_resnet50-DBFPN-DBHead");
   const auto& loss = std::get<DbLossConfig>(config.loss);
   EXPECT_EQ(loss.l1_scale, 9);
@@ -204,7 +174,7 @@ TEST(EarlyMindocr, ADetectorsRecipeIsReadAsItIs) {
 }
 
 TEST(EarlyMindocr, ARecognisersRecipeIsReadAsItIs) {
-  const Config config = read_config(parse_yaml(kEarlyRecogniser, "rec.yaml"));
+  const Config config = read_config(parse_yaml(early_recogniser(), "rec.yaml"));
   EXPECT_EQ(config.model.name(), "rec_resnet34-RNNEncoder-CTCHead");
   EXPECT_EQ(config.model.head.out_channels, 37);
   EXPECT_EQ(config.model.head.weight_init, "crnn_customised");
