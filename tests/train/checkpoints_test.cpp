@@ -4,7 +4,6 @@
 
 #include <gtest/gtest.h>
 
-#include <array>
 #include <atomic>
 #include <chrono>
 #include <future>
@@ -15,7 +14,6 @@
 #include "lockstep/checkpoint/training_checkpoint.h"
 #include "lockstep/comm/flight/ring.h"
 #include "lockstep/train/callbacks/results.h"
-#include "lockstep/train/work_together.h"
 #include "tests/support/error_of.h"
 #include "tests/support/temp_folder.h"
 #include "tests/train/tiny.h"
@@ -417,66 +415,6 @@ TEST(Results, AGenerationThatWasGivenUpReplacesNoRows) {
   const auto error = error_of([&] { run_tiny(1, saved_config(dir.path()), hooks); });
   EXPECT_EQ(error.code(), ErrorCode::kMismatch) << error.what();
   EXPECT_EQ(read_file(dir / "result.log"), TakenOverThenJudged::kNewer);
-}
-
-// Rank 1's disk takes longer than the group's timeout.
-TEST(WorkTogether, WaitsForADiskLongerThanForAStep) {
-  testing::run_rank_threads(3, [&](const World& world) {
-    auto group = ProcessGroup::create(world, {.timeout = std::chrono::seconds(1)});
-    work_together(group, "data are indexed", std::chrono::seconds(100), [&] {
-      if (world.rank == 1) std::this_thread::sleep_for(std::chrono::milliseconds(2500));
-    });
-    group.barrier();
-  });
-}
-
-TEST(WorkTogether, NamesWhoIsLate) {
-  const auto error = error_of([&] {
-    testing::run_rank_threads(2, [&](const World& world) {
-      auto group = ProcessGroup::create(world, {.timeout = std::chrono::seconds(20)});
-      work_together(group, "data are indexed", std::chrono::seconds(1), [&] {
-        if (world.rank == 1) std::this_thread::sleep_for(std::chrono::seconds(3));
-      });
-    });
-  });
-  EXPECT_NE(std::string(error.what()).find("data are indexed: rank 1 is not done after 1 s"),
-            std::string::npos)
-      << error.what();
-}
-
-// It is no disk that holds up who reads nothing.
-TEST(WorkTogether, WaitsForARankThatComputesAsLongAsForAnyCall) {
-  std::atomic<bool> rank_0_gave_up = false;
-  std::array<Error, 2> errors = {Error(ErrorCode::kInternal, ""), Error(ErrorCode::kInternal, "")};
-  testing::run_rank_threads(2, [&](const World& world) {
-    auto group = ProcessGroup::create(world, {.timeout = std::chrono::seconds(1)});
-    errors[static_cast<size_t>(world.rank)] = error_of([&] {
-      WorkTogether together(group, "x", std::chrono::seconds(100));
-      together.read([] {});
-      const auto limit = Deadline::after(60s);
-      while (world.rank == 1 && !rank_0_gave_up && !limit.passed()) {
-        std::this_thread::sleep_for(10ms);
-      }
-      together.finish();
-    });
-    rank_0_gave_up = true;
-  });
-  EXPECT_EQ(errors[0].code(), ErrorCode::kTimeout) << errors[0].what();
-}
-
-TEST(WorkTogether, WhatOneRankMeetsComesOutThere) {
-  std::array<std::string, 2> errors;
-  testing::run_rank_threads(2, [&](const World& world) {
-    const auto error = error_of([&] {
-      auto group = ProcessGroup::create(world, {.timeout = std::chrono::seconds(20)});
-      work_together(group, "x", std::chrono::seconds(20), [&] {
-        if (world.rank == 1) throw Error(ErrorCode::kNotFound, "no such data");
-      });
-    });
-    errors[static_cast<size_t>(world.rank)] = error.what();
-  });
-  EXPECT_EQ(errors[1], "no such data");
-  EXPECT_NE(errors[0].find("rank 1"), std::string::npos) << errors[0];
 }
 
 }  // namespace

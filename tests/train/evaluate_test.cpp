@@ -1,0 +1,76 @@
+#include "lockstep/train/evaluate.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "lockstep/train/task/classification.h"
+#include "tests/support/error_of.h"
+#include "tests/train/tiny.h"
+
+namespace lockstep {
+namespace {
+
+TEST(Evaluate, CountsEverySampleOnceForAnyNumberOfRanks) {
+  std::vector<EvalResult> results;
+  for (const int ranks : {1, 2, 3, 5}) {
+    std::mutex mutex;
+    testing::run_rank_threads(ranks, [&](const World& world) {
+      auto group = ProcessGroup::create(world);
+      TinyModel model(true);
+      {
+        const at::NoGradGuard no_grad;
+        for (auto& parameter : model.parameters()) {
+          parameter.copy_(torch::arange(parameter.numel()).reshape_as(parameter).sin());
+        }
+      }
+      auto data = std::make_shared<const TinyData>(23);
+      DistributedSampler sampler(data->size(), world, {.shuffle = false});
+      Loader loader(data, ImageTransform({Normalize{}}, data->shape(), 0), {.batch_size = 4});
+      ClassificationTask task({}, kTinyClasses);
+      const auto result = evaluate(model, loader, {&sampler, 1}, group, task);
+      const std::lock_guard lock(mutex);
+      results.push_back(result.value());
+    });
+  }
+  for (const auto& result : results) {
+    EXPECT_EQ(result.samples, 23);
+    EXPECT_EQ(result.metrics, results[0].metrics);
+    EXPECT_NEAR(result.loss.value(), results[0].loss.value(), 1e-6);
+  }
+  EXPECT_GT(results[0].metric("top_5"), results[0].metric("acc"));
+  EXPECT_EQ(error_of([&] { (void)results[0].metric("top5"); }).what(),
+            std::string("metric.main_indicator is 'top5', evaluation gives acc, top_5"));
+}
+
+TEST(Evaluate, SaysHowFarItIsAfterEachBatch) {
+  testing::run_rank_threads(2, [&](const World& world) {
+    auto group = ProcessGroup::create(world);
+    TinyModel model(false);
+    auto data = std::make_shared<const TinyData>(23);
+    const DistributedSampler sampler(data->size(), world, {.shuffle = false});
+    Loader loader(data, ImageTransform({Normalize{}}, data->shape(), 0), {.batch_size = 4});
+    ClassificationTask task({}, kTinyClasses);
+    std::vector<int64_t> judged;
+    EvalHooks hooks;
+    hooks.judged = [&](const EvalState& state) {
+      EXPECT_EQ(state.samples, sampler.num_unpadded());
+      judged.push_back(state.judged);
+    };
+    evaluate(model, loader, {&sampler, 1}, group, task, AmpLevel::kO0, hooks);
+    EXPECT_EQ(judged, (std::vector<int64_t>{4, 8, sampler.num_unpadded()}));
+  });
+}
+
+TEST(Evaluate, ItsProgressIsThatOfAllRanks) {
+  const auto progress = to_progress({30, 120, std::chrono::seconds(10)}, 4);
+  EXPECT_EQ(format_progress(progress, 79),
+            "evaluation  ━━━━━───────────────   25%  120/480  12 img/s  ETA 0:30");
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,108 @@
+// Where the time of a step goes, and who is waited for.
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "lockstep/train/trainer.h"
+#include "tests/train/tiny.h"
+
+namespace lockstep {
+namespace {
+
+/// The timings of every micro-step.
+struct Timekeeper final : Callback {
+  explicit Timekeeper(std::vector<StepTimings>& to) : all(to) {}
+  void on_step(Trainer&, const StepReport& report) override { all.push_back(report.timings); }
+  std::vector<StepTimings>& all;
+};
+
+TEST(Trainer, ReportsWhereTheTimeOfAnAveragedStepWent) {
+  auto config = tiny_config();
+  config.train.loader.batch_size = 2;
+  config.train.gradient_accumulation_steps = 2;
+  for (const bool measured : {false, true}) {
+    config.parallel.measure_wait = measured;
+    std::array<std::vector<StepTimings>, 2> of_rank;
+    run_tiny(2, config, {.add_callbacks = [&](Trainer& trainer) {
+               auto& list = of_rank[static_cast<size_t>(trainer.rank())];
+               trainer.add(std::make_shared<Timekeeper>(list));
+             }});
+    ASSERT_EQ(of_rank[0].size(), of_rank[1].size());
+    double longest_wait = 0;
+    for (size_t i = 0; i < of_rank[0].size(); ++i) {
+      const bool averaged = i % 2 == 1;  // the others only accumulate
+      for (const auto& list : of_rank) {
+        EXPECT_EQ(list[i].forward > 0, averaged) << i;
+        EXPECT_EQ(list[i].backward > 0, averaged) << i;
+        EXPECT_GE(list[i].backward, list[i].comm_exposed) << i;
+      }
+      const auto [least, most] =
+          std::minmax(of_rank[0][i].slowest_wait, of_rank[1][i].slowest_wait);
+      EXPECT_EQ(least, 0) << "of the slowest, step " << i;
+      longest_wait = std::max(longest_wait, most);
+    }
+    EXPECT_EQ(longest_wait > 0, measured);
+  }
+}
+
+TEST(Trainer, TheAveragingOfBuffersOverShardsIsTimeTogether) {
+  for (const int64_t shards : {0, 2}) {
+    auto config = tiny_config();
+    config.parallel.shards = shards;
+    std::array<std::vector<StepTimings>, 2> of_rank;
+    run_tiny(2, config, {.add_callbacks = [&](Trainer& trainer) {
+               auto& list = of_rank[static_cast<size_t>(trainer.rank())];
+               trainer.add(std::make_shared<Timekeeper>(list));
+             }});
+    for (const auto& list : of_rank) {
+      for (const auto& timings : list) EXPECT_EQ(timings.folding > 0, shards > 0);
+    }
+  }
+}
+
+/// Takes its time on one rank; sums the waits of all.
+struct Straggler final : Callback {
+  Straggler(int slow_rank, std::array<WaitSums, 2>& to) : slow(slow_rank), of_rank(to) {}
+  void on_step(Trainer& trainer, const StepReport& report) override {
+    of_rank[static_cast<size_t>(trainer.rank())].add(report.waits, report.step_s);
+    if (trainer.rank() == slow) std::this_thread::sleep_for(std::chrono::milliseconds(40));
+  }
+  int slow;
+  std::array<WaitSums, 2>& of_rank;
+};
+
+void expect_the_slow_rank_named(const Config& config) {
+  for (const int slow : {0, 1}) {
+    std::array<WaitSums, 2> of_rank;
+    run_tiny(2, config, {.add_callbacks = [&](Trainer& trainer) {
+               trainer.add(std::make_shared<Straggler>(slow, of_rank));
+             }});
+    const WaitSums& fast = of_rank[static_cast<size_t>(1 - slow)];
+    EXPECT_GT(fast.waited_s(), 2 * fast.moved_s()) << fast.text();
+    EXPECT_EQ(fast.text().find(fmt::format("waiting for rank {}: ", slow)), 0U) << fast.text();
+    const WaitSums& own = of_rank[static_cast<size_t>(slow)];
+    EXPECT_LT(own.waited_s(), fast.waited_s() / 2) << own.text();
+    EXPECT_NE(own.text().find("others waited for this rank: "), std::string::npos) << own.text();
+  }
+}
+
+TEST(Trainer, WaitingForASlowRankIsNoCommunication) {
+  expect_the_slow_rank_named(tiny_config());
+}
+
+TEST(Trainer, WaitingForASlowRankInBatchNormIsToldToo) {
+  auto config = tiny_config();
+  config.parallel.sync_bn = true;
+  expect_the_slow_rank_named(config);
+}
+
+}  // namespace
+}  // namespace lockstep
