@@ -1,0 +1,111 @@
+// Ranks that differ in what they need to have in common.
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <regex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lockstep/base/file.h"
+#include "tests/train/program/program.h"
+
+namespace lockstep {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A host that has its weights would else wait for one that downloads them no longer than for ranks
+// to meet.
+TEST_F(Program, RanksMeetBeforeTheyDownload) {
+  const std::string path = fs::path(lockstep_program()).parent_path().string();
+  const auto result = run("env XDG_CACHE_HOME=cache PATH=" + path +
+                          ":$PATH lockstep run --nproc_per_node 2 -- lockstep train -c c.yaml -o "
+                          "model.pretrained=http://127.0.0.1:1/x.ckpt");
+  EXPECT_EQ(result.status, 2) << result.err;
+  EXPECT_TRUE(std::regex_search(result.err, std::regex("rank [01]: downloading http")))
+      << "who says so knows its rank: " << result.err;
+}
+
+/// What rank 1 is told besides, or has otherwise, on a host of its own.
+TEST_F(Program, RanksOfDifferentConfigurationsAreRefused) {
+  write_file_atomically(folder_ / "worker.sh",
+                        std::string_view("[ $RANK = 0 ] || set -- \"$@\" $OTHER; exec \"$@\""));
+  const std::string path = fs::path(lockstep_program()).parent_path().string();
+  const auto two = [&](const std::string& other, const std::string& verb) {
+    return run("env OTHER=\"" + other + "\" PATH=" + path +
+               ":$PATH lockstep run --nproc_per_node 2 -- sh worker.sh lockstep train -c c.yaml " +
+               verb + " -o train.max_steps=1 system.val_while_train=False");
+  };
+  for (const auto& [other, text] : std::vector<std::pair<std::string, std::string>>{
+           {"scheduler.lr=0.7", "scheduler.lr is 0.7 on rank 1, 0.02 on rank 0"},
+           {"train.max_steps=2", "train.max_steps is 2 on rank 1, 1 on rank 0"},
+           {"train.ckpt_save_dir=out2", "train.ckpt_save_dir is out2 on rank 1, out on rank 0"}}) {
+    const auto result = two(other, "");
+    EXPECT_EQ(result.status, 2) << other << result.out << result.err;
+    EXPECT_NE(result.err.find("lockstep train: error: the ranks differ: " + text),
+              std::string::npos)
+        << other << result.err;
+    EXPECT_FALSE(fs::exists(folder_ / "out")) << other;
+  }
+  EXPECT_EQ(two("system.seed=3", "--check").status, 2);
+  const auto same = two("scheduler.lr=2e-2 train.ckpt_save_dir=./out/ system.log_interval=7", "");
+  EXPECT_EQ(same.status, 0) << same.err;
+}
+
+// What a rank computes that rounds another way differs in its last bits.
+TEST_F(Program, WeightsThatDifferFromRankToRankAreAnError) {
+  write_file_atomically(folder_ / "worker.sh",
+                        std::string_view("[ $RANK = 0 ] || export LD_PRELOAD=$LOCKSTEP_BIN_DIR/"
+                                         "lockstep_rounds_up.so; exec \"$@\""));
+  const std::string path = fs::path(lockstep_program()).parent_path().string();
+  const auto result = run("env PATH=" + path +
+                          ":$PATH lockstep run --nproc_per_node 2 -- sh worker.sh lockstep train "
+                          "-c c.yaml -o train.max_steps=2 system.val_while_train=False");
+  EXPECT_EQ(result.status, 1) << result.out << result.err;
+  const std::regex line(
+      "lockstep train: error: Weights: [0-9a-f]{16} on rank 0, others on rank 1: ranks that train");
+  EXPECT_TRUE(std::regex_search(result.err, line)) << result.err;
+  EXPECT_NE(result.out.find("Checkpoint: out/latest"), std::string::npos) << result.out;
+  EXPECT_TRUE(fs::exists(folder_ / "out/latest/state.json"));
+  for (const auto* log : {"out/log_0.txt", "out/log_1.txt"}) {
+    EXPECT_NE(bytes(log).find("ERROR - Weights: "), std::string::npos) << log << bytes(log);
+  }
+}
+
+TEST_F(Program, AMissingFileOfTheDataIsNamed) {
+  fs::copy(*shared_ / "data", folder_ / "less");
+  fs::remove(folder_ / "less/data_batch_3.bin");
+  const std::string less = "-o train.dataset.data_dir=less train.max_steps=1";
+  const std::string warning = "less lacks data_batch_3.bin: only the other 4 of 5 files are used";
+  const auto check = train("--check " + less);
+  EXPECT_EQ(check.status, 0) << check.err;
+  EXPECT_NE(check.err.find(warning), std::string::npos) << check.err;
+  const auto trained = train(less);
+  EXPECT_EQ(trained.status, 0) << trained.err;
+  EXPECT_NE(trained.out.find("WARNING - " + warning), std::string::npos) << trained.out;
+  const auto data = run(lockstep_program() + " data cifar10 --dir less");
+  EXPECT_EQ(data.status, 0) << data.err;
+  EXPECT_NE(data.err.find("less lacks data_batch_3.bin: "), std::string::npos) << data.err;
+}
+
+TEST_F(Program, ACopyOfTheDataThatLacksAFileIsFoundByTheNumberOfSamples) {
+  fs::copy(*shared_ / "data", folder_ / "less");
+  fs::remove(folder_ / "less/data_batch_3.bin");
+  write_file_atomically(folder_ / "worker.sh",
+                        std::string_view("[ $RANK = 0 ] || set -- \"$@\" "
+                                         "train.dataset.data_dir=less; exec \"$@\""));
+  const std::string path = fs::path(lockstep_program()).parent_path().string();
+  const auto result = run("env PATH=" + path +
+                          ":$PATH lockstep run --nproc_per_node 2 -- sh worker.sh lockstep train "
+                          "-c c.yaml -o train.max_steps=1 system.val_while_train=False");
+  EXPECT_EQ(result.status, 2) << result.err;
+  EXPECT_NE(result.err.find("lockstep train: error: the ranks differ: rank 1 has 80 training "
+                            "samples, rank 0 has 100; is the copy of the data of rank 1 complete?"),
+            std::string::npos)
+      << result.err;
+}
+
+}  // namespace
+}  // namespace lockstep
