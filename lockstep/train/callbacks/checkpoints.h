@@ -101,6 +101,7 @@ class Checkpoints final : public Callback {
   void note_saved(const TrainingState& state, const std::filesystem::path& folder,
                   const Reasons& reasons);
   void say_notes(Trainer& trainer);
+  static std::string best_is_saved(const TrainingState& state);
   void report_end(Trainer& trainer);
   std::string top_table(Trainer& trainer) const;
 
