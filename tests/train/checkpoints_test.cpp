@@ -13,7 +13,6 @@
 #include "lockstep/base/file.h"
 #include "lockstep/checkpoint/training_checkpoint.h"
 #include "lockstep/comm/flight/ring.h"
-#include "lockstep/train/callbacks/results.h"
 #include "tests/support/error_of.h"
 #include "tests/support/temp_folder.h"
 #include "tests/train/tiny.h"
@@ -352,69 +351,6 @@ TEST(Checkpoints, ADiskThatTakesLongerThanItMayEndsTheRun) {
   EXPECT_NE(std::string(error.what()).find(": not done after 1 s (train.disk_timeout_s)"),
             std::string::npos)
       << error.what();
-}
-
-/// After `step` another generation takes the folder over.
-class TakenOver final : public Callback {
- public:
-  explicit TakenOver(fs::path dir) : dir_(std::move(dir)) {}
-  void on_step(Trainer& trainer, const StepReport&) override {
-    if (trainer.state().step != 8) return;
-    const auto deadline = Deadline::after(60s);
-    while (!fs::is_symlink(dir_ / "latest") && !deadline.passed()) std::this_thread::yield();
-    WriterFence(dir_, "job", 2);
-  }
-
- private:
-  fs::path dir_;
-};
-
-TEST(Checkpoints, AGenerationThatWasGivenUpWritesNoMore) {
-  const TempFolder dir;
-  const WriterFence fence(dir.path(), "job", 1);
-  TrainingLog log({.file = {}, .console = false});
-  TinyHooks hooks;
-  hooks.add_callbacks = [&](Trainer& trainer) {
-    trainer.add(std::make_shared<Checkpoints>(log, fence));
-    trainer.add(std::make_shared<TakenOver>(dir.path()));
-  };
-  auto config = saved_config(dir.path());
-  config.system.val_while_train = false;
-  const auto error = error_of([&] { run_tiny(1, config, hooks); });
-  EXPECT_EQ(error.code(), ErrorCode::kMismatch) << error.what();
-  EXPECT_EQ(folders_in(dir.path()), std::vector<std::string>{"step_000006"});
-  EXPECT_EQ(fs::read_symlink(dir / "latest"), "step_000006");
-}
-
-/// After the first epoch another generation takes the folder over, and then this one evaluates.
-class TakenOverThenJudged final : public Callback {
- public:
-  explicit TakenOverThenJudged(fs::path dir) : dir_(std::move(dir)) {}
-  void on_epoch(Trainer& trainer, const EpochReport&) override {
-    WriterFence(dir_, "job", 2);
-    write_file_atomically(dir_ / "result.log", kNewer);
-    EvalResult result;
-    result.metrics = {{"acc", 0.5}};
-    trainer.evaluated(result);
-  }
-  static constexpr std::string_view kNewer =
-      "Epoch\tloss\tacc\ttrain_time\teval_time\n1\t2\tNA\t3\tNA\n";
-
- private:
-  fs::path dir_;
-};
-
-TEST(Results, AGenerationThatWasGivenUpReplacesNoRows) {
-  const TempFolder dir;
-  const WriterFence fence(dir.path(), "job", 1);
-  TinyHooks hooks;
-  hooks.add_callbacks = [&](Trainer& trainer) {
-    trainer.add(std::make_shared<Results>(std::nullopt, fence));
-    trainer.add(std::make_shared<TakenOverThenJudged>(dir.path()));
-  };
-  const auto error = error_of([&] { run_tiny(1, saved_config(dir.path()), hooks); });
-  EXPECT_EQ(error.code(), ErrorCode::kMismatch) << error.what();
-  EXPECT_EQ(read_file(dir / "result.log"), TakenOverThenJudged::kNewer);
 }
 
 }  // namespace
