@@ -1,9 +1,13 @@
 #include "lockstep/launch/lives.h"
 
+#include <fmt/format.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <set>
 
 #include "lockstep/base/error.h"
+#include "lockstep/launch/agent/machine.h"
 
 namespace lockstep {
 namespace {
@@ -54,8 +58,13 @@ std::set<std::string> erased_lives(Store& store, const std::vector<std::string>&
 
 }  // namespace
 
-void show_life(Store& store, int rank, Deadline deadline) {
-  store.hold(key_of(rank), "", kLifeTtl, deadline);
+bool show_life(Store& store, int rank, Deadline deadline) {
+  const auto who = fmt::format("process {} of host {}", ::getpid(), host_name());
+  return store.hold(key_of(rank), who, kLifeTtl, deadline);
+}
+
+std::string who_lives(Store& store, int rank, Deadline deadline) {
+  return store.try_get(key_of(rank), deadline).value_or("a process that has ended since");
 }
 
 void give_up_life(Store& store, int rank, const std::string& why, Deadline deadline) {

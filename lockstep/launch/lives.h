@@ -12,8 +12,11 @@ namespace lockstep {
 
 /// Says that `rank` has come, and lives until its client of the store is gone, as a process's are
 /// when it ends: a held key, "life/RANK". Again: renews it, which a client that is silent otherwise
-/// has to do within kLifeTtl, lest it be disconnected. One request. Errors: the store's.
-void show_life(Store& store, int rank, Deadline deadline);
+/// has to do within kLifeTtl, lest it be disconnected. False: another that lives said so before,
+/// who_lives(). One request. Errors: the store's.
+bool show_life(Store& store, int rank, Deadline deadline);
+/// "process 3819 of host a", which has come as `rank`. One request. Errors: the store's.
+std::string who_lives(Store& store, int rank, Deadline deadline);
 /// The longest there is: a frozen rank does not count as dead.
 inline constexpr auto kLifeTtl = kMaxHoldTtl;
 

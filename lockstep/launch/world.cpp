@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "lockstep/base/auth.h"
@@ -131,6 +132,23 @@ void agree_on_secret(Store& store, Identity* id, Deadline deadline) {
   id->secret = store.get(kSecretKey, deadline);
 }
 
+/// Of two jobs that meet at one place, as jobs without a name in one folder, the ranks look alike.
+[[noreturn]] void refuse_second(Store& store, int rank, bool by_folder, Deadline deadline) {
+  throw Error(ErrorCode::kInvalidArgument,
+              fmt::format("rank {} has come already: {}; another job meets at the same place, or "
+                          "two processes have one rank: give each job a {} of its own",
+                          rank, who_lives(store, rank, deadline),
+                          by_folder ? "LOCKSTEP_RENDEZVOUS_DIR or MASTER_PORT" : "MASTER_PORT"));
+}
+
+/// Before anything else is said there, which a second process of this rank would say again. An
+/// agent's ranks are those that it has started.
+void show_own_life(Store& store, const Identity& id, Deadline deadline) {
+  if (id.size == 1 || show_life(store, id.rank, deadline)) return;
+  const bool by_folder = std::count(id.channels.begin(), id.channels.end(), Channel::kFolder) > 0;
+  if (id.meeting != MeetingWay::kAgent) refuse_second(store, id.rank, by_folder, deadline);
+}
+
 /// What is left when the rank is known.
 World join_as(Identity id, const Environment& environment, Deadline deadline) {
   World world;
@@ -141,6 +159,7 @@ World join_as(Identity id, const Environment& environment, Deadline deadline) {
   world.host_id = this_host_id();
   world.store = with_prefix(meet_store(environment, &id, deadline),
                             fmt::format("generation_{}", world.generation));
+  show_own_life(*world.store, id, deadline);
   agree_on_secret(*world.store, &id, deadline);
   if (has_unknown_place(id)) find_place(*world.store, world.host_id, &id, deadline);
   world.address = own_address(environment, id);
@@ -153,7 +172,6 @@ World join_as(Identity id, const Environment& environment, Deadline deadline) {
   if (!device.warning.empty()) log_warn(device.warning);
   world.device = device.index;
   say_threads(world);
-  if (world.size > 1) show_life(*world.store, world.rank, deadline);
   return world;
 }
 

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <memory>
+#include <utility>
 
 #include "lockstep/launch/cpu_topology.h"
 #include "tests/launch/launched.h"
@@ -62,6 +64,59 @@ TEST(Join, AFolderAloneIsAMeetingPlace) {
   EXPECT_EQ(first->wait(), 0) << first->err();
   EXPECT_EQ(second->wait(), 0) << second->err();
   EXPECT_TRUE(has(second->out(), "rank 1/2 local 1/2 node 0/1 by torch")) << second->out();
+}
+
+// A file's name has no slashes: what stands for them must not make one job of two.
+TEST(Join, JobsOfDifferentIdsMeetInOneFolder) {
+  const TempFolder folder;
+  const auto rank = [&](const char* number, const char* job) {
+    return std::make_unique<Launched>(std::vector<std::string>{built_program("world_worker")},
+                                      Variables{{"RANK", number},
+                                                {"WORLD_SIZE", "2"},
+                                                {"TORCHELASTIC_RUN_ID", job},
+                                                {"LOCKSTEP_RENDEZVOUS_DIR", folder.path().string()},
+                                                {"LOCKSTEP_ADDRESS", "127.0.0.1"}});
+  };
+  std::vector<std::unique_ptr<Launched>> ranks;
+  for (const char* job : {"a/b", "a:b"}) ranks.push_back(rank("0", job));
+  for (const char* job : {"a/b", "a:b"}) ranks.push_back(rank("1", job));
+  for (const auto& each : ranks) EXPECT_EQ(each->wait(), 0) << each->err();
+}
+
+// Nothing tells their ranks apart. Two of rank 0 and two of rank 1 come; who is too many hears of
+// the other.
+TEST(Join, JobsWithoutAnIdInOneFolderNameEachOther) {
+  const TempFolder folder;
+  const auto rank = [&](const char* number) {
+    return std::make_unique<Launched>(std::vector<std::string>{built_program("world_worker")},
+                                      Variables{{"RANK", number},
+                                                {"WORLD_SIZE", "3"},
+                                                {"LOCKSTEP_RENDEZVOUS_DIR", folder.path().string()},
+                                                {"LOCKSTEP_ADDRESS", "127.0.0.1"}});
+  };
+  const auto name_of = [](const Launched& other) {
+    return fmt::format("process {} ", other.pid());
+  };
+  const auto zero = rank("0");
+  const auto until = Deadline::after(std::chrono::seconds(60));
+  while (std::filesystem::is_empty(folder.path()) && !until.passed()) {
+  }
+  const auto second_zero = rank("0");
+  EXPECT_EQ(second_zero->wait(), 2) << second_zero->err();
+  EXPECT_TRUE(has(second_zero->err(), "whose rank 0 is " + name_of(*zero))) << second_zero->err();
+
+  auto one = rank("1");
+  auto refused = rank("1");
+  const auto ended = [](const Launched& which) { return has(which.err(), "error: "); };
+  while (!ended(*one) && !ended(*refused) && !until.passed()) {
+  }
+  if (ended(*one)) std::swap(one, refused);  // either may have come first
+  EXPECT_EQ(refused->wait(), 2) << refused->err();
+  EXPECT_TRUE(has(refused->err(), "rank 1 has come already: " + name_of(*one))) << refused->err();
+  EXPECT_TRUE(has(refused->err(), "a LOCKSTEP_RENDEZVOUS_DIR or MASTER_PORT of its own"));
+  const auto two = rank("2");
+  for (Launched* each : {zero.get(), one.get(), two.get()})
+    EXPECT_EQ(each->wait(), 0) << each->err();
 }
 
 Variables of_two(const std::string& rank, int port) {

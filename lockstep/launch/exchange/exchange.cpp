@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cctype>
 
+#include "lockstep/base/auth.h"
 #include "lockstep/base/env.h"
 #include "lockstep/base/error.h"
 #include "lockstep/launch/torch_store.h"
@@ -12,16 +13,26 @@
 namespace lockstep {
 namespace {
 
-/// A job's name, fit for that of a file.
+/// A file's may have 255 bytes.
+constexpr size_t kMostOfName = 200;
+
+/// A job's name, fit for that of a file. What does not fit is told by its digest: other jobs may
+/// have what is left of it.
 std::string file_name(const Identity& id) {
   // MASTER_PORT tells jobs apart that have no name of their own.
-  std::string name =
+  const std::string exact =
       fmt::format("{}.{}.{}.{}", id.job_id, id.size, id.restart_count, id.master.port);
+  std::string name = exact.substr(0, kMostOfName);
   std::replace_if(
       name.begin(), name.end(),
       [](unsigned char c) { return std::isalnum(c) == 0 && c != '.' && c != '-' && c != '_'; },
       '_');
-  return "lockstep-" + name.substr(0, 200);
+  if (name != exact) {
+    const Digest digest = hmac_sha256("lockstep job name", exact);
+    name += '.';
+    for (size_t i = 0; i < 8; ++i) name += fmt::format("{:02x}", digest[i]);
+  }
+  return "lockstep-" + name;
 }
 
 /// Two such jobs of one size would be taken for one.

@@ -3,16 +3,20 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <filesystem>
 #include <optional>
 #include <thread>
 
+#include "lockstep/base/auth.h"
 #include "lockstep/base/error.h"
 #include "lockstep/base/file.h"
+#include "lockstep/base/holder.h"
 #include "lockstep/base/unique_fd.h"
 #include "lockstep/launch/exchange/exchange.h"
+#include "lockstep/launch/exchange/meeting_point.h"
 
 namespace lockstep {
 namespace {
@@ -34,16 +38,17 @@ class FolderExchange final : public RankExchange {
 
   void publish(const std::string& line, Deadline) override {
     // Made with its mode, so that there is no moment in which others can open it.
-    if (alone_) refuse_living_owner();
-    const std::string hidden = path_.string() + ".tmp-" + std::to_string(::getpid());
-    ::unlink(hidden.c_str());  // a container's processes have the same numbers each time
+    // No process's number: a container's processes have the same ones each time.
+    const std::string hidden = path_.string() + ".tmp-" + make_job_secret().substr(0, 16);
     UniqueFd fd(::open(hidden.c_str(), O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600));
     if (!fd) throw io_error("make " + hidden);
     try {
       ::flock(fd.get(), LOCK_EX | LOCK_NB);  // where the folder knows no locks, without
       write_all(fd.get(), line.data(), line.size(), hidden);
       if (::fstat(fd.get(), &written_) != 0) throw io_error("stat " + hidden);
-      if (::rename(hidden.c_str(), path_.c_str()) != 0) throw io_error("rename " + hidden);
+      if (!alone_ || !take_name_alone(hidden)) {
+        if (::rename(hidden.c_str(), path_.c_str()) != 0) throw io_error("rename " + hidden);
+      }
     } catch (const Error&) {
       ::unlink(hidden.c_str());
       throw;
@@ -65,14 +70,56 @@ class FolderExchange final : public RankExchange {
   bool may_change() const override { return true; }
 
  private:
-  /// A job's rank 0 holds a lock on its file for as long as it lives.
-  void refuse_living_owner() const {
+  /// Of two that come at once one gets the name. False: a rename is left to do, as there is no link
+  /// here, or something else than a file is in the way.
+  bool take_name_alone(const std::string& hidden) const {
+    while (::link(hidden.c_str(), path_.c_str()) != 0) {
+      const bool is_there = errno == EEXIST;
+      if (!remove_dead() || !is_there) return false;
+    }
+    ::unlink(hidden.c_str());
+    return true;
+  }
+
+  /// A job's rank 0 holds a lock on its file for as long as it lives: without one the file is
+  /// removed. False: it is none. Errors: kInvalidArgument (the job lives).
+  bool remove_dead() const {
     const UniqueFd fd(::open(path_.c_str(), O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
-    if (!fd || ::flock(fd.get(), LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return;
+    if (!fd) return errno == ENOENT;
+    if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) refuse_other(fd.get());
+    // Who locks it is the only one to remove it; by now it may be the next job's.
+    struct stat locked {
+    }, now{};
+    const bool same = ::fstat(fd.get(), &locked) == 0 && ::lstat(path_.c_str(), &now) == 0 &&
+                      is_same_file(locked, now);
+    return !same || ::unlink(path_.c_str()) == 0;
+  }
+
+  /// Names the job whose file is open at `fd`.
+  [[noreturn]] void refuse_other(int fd) const {
+    struct stat status {};
+    std::string holder = ::fstat(fd, &status) == 0 ? lock_holder(status) : "";
+    if (!holder.empty()) holder = ", whose rank 0 is " + holder + " of this host,";
+    if (holder.empty()) {
+      const auto place = place_of(fd);
+      if (!place.empty()) holder = ", whose rank 0 is at " + place + ",";
+    }
     throw Error(ErrorCode::kInvalidArgument,
-                "another job meets by " + path_.string() +
+                "another job" + holder + " meets by " + path_.string() +
                     " now; jobs of one size whose launcher gives them no name need a "
                     "LOCKSTEP_RENDEZVOUS_DIR each, or a MASTER_PORT each");
+  }
+
+  /// Empty where another build has written it.
+  static std::string place_of(int fd) {
+    std::array<char, kMaxExchangeBytes> bytes;
+    const ssize_t got = ::pread(fd, bytes.data(), bytes.size(), 0);
+    try {
+      const std::string line(bytes.data(), static_cast<size_t>(std::max<ssize_t>(got, 0)));
+      return to_string(parse_meeting_point(line).endpoints.front());
+    } catch (const Error&) {
+      return "";
+    }
   }
 
   /// What is there, which nobody else can have written: the file that is looked at is the one that

@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include <atomic>
 #include <filesystem>
 #include <future>
 #include <utility>
@@ -62,11 +64,41 @@ TEST(FolderExchange, ASecondJobOfThatNameIsRefusedWhileTheFirstLives) {
   const auto error = error_of(
       [&] { open_folder_exchange(folder.path(), "job", /*alone=*/true)->publish("second", soon); });
   EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument) << error.what();
+  const std::string named = "whose rank 0 is process " + std::to_string(::getpid()) + " (";
+  EXPECT_NE(std::string(error.what()).find(named), std::string::npos) << error.what();
   EXPECT_EQ(open_folder_exchange(folder.path(), "job", /*alone=*/true)->receive(soon), "first");
   first.reset();
   const auto next = open_folder_exchange(folder.path(), "job", /*alone=*/true);
   next->publish("next", soon);
   EXPECT_EQ(next->receive(soon), "next");
+}
+
+TEST(FolderExchange, OfJobsOfOneNameThatBeginAtOnceOneGetsIt) {
+  for (int round = 0; round < 200; ++round) {
+    const TempFolder folder;
+    const auto soon = Deadline::after(60s);
+    std::atomic<int> ready = 0;
+    std::vector<std::future<std::shared_ptr<RankExchange>>> jobs;
+    for (int job = 0; job < 2; ++job) {
+      jobs.push_back(std::async(std::launch::async, [&]() -> std::shared_ptr<RankExchange> {
+        auto own = open_folder_exchange(folder.path(), "job", /*alone=*/true);
+        ++ready;
+        while (ready < 2) {
+        }
+        try {
+          own->publish("line", soon);
+        } catch (const Error&) {
+          return nullptr;
+        }
+        return own;
+      }));
+    }
+    int got = 0;
+    std::vector<std::shared_ptr<RankExchange>> held;
+    for (auto& job : jobs) held.push_back(job.get());
+    for (const auto& each : held) got += each != nullptr ? 1 : 0;
+    ASSERT_EQ(got, 1) << "in round " << round;
+  }
 }
 
 /// Rank 1 waits in `folder` first; returns what both know afterwards.
