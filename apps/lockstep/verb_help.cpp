@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "apps/lockstep/verbs.h"
+#include "lockstep/base/error.h"
 #include "lockstep/base/version.h"
 
 namespace lockstep::app {
@@ -19,8 +20,14 @@ std::string command_table(std::span<const Command> commands) {
 }
 
 int verb_help(const std::vector<std::string>& args) {
-  if (!args.empty() && !args[0].starts_with('-'))
-    return dispatch(verbs(), "lockstep", "verb", {args[0], "--help"});
+  const bool names_verb = !args.empty() && !args[0].starts_with('-');
+  const bool asked = !args.empty() && (args[0] == "--help" || args[0] == "-h");
+  const size_t taken = names_verb || asked ? 1 : 0;
+  if (args.size() > taken) {
+    throw Error(ErrorCode::kInvalidArgument, "lockstep help: unexpected word '" + args[taken] +
+                                                 "'; write lockstep help, or lockstep help VERB");
+  }
+  if (names_verb) return dispatch(verbs(), "lockstep", "verb", {args[0], "--help"});
   const std::string text = fmt::format(
       "lockstep {}: distributed training for libtorch\n\n"
       "usage: lockstep VERB [OPTIONS]\n\n{}\n"

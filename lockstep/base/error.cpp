@@ -6,6 +6,8 @@
 #include <system_error>
 
 #include "lockstep/base/descriptors.h"
+#include "lockstep/base/env.h"
+#include "lockstep/base/log.h"
 #include "lockstep/base/process_limits.h"
 
 namespace lockstep {
@@ -72,6 +74,7 @@ int run_main(std::string_view program, int (*body)(int, char**), int argc, char*
                  static_cast<int>(text.size()), text.data());
   };
   try {
+    check_log_level(env_or("LOCKSTEP_LOG_LEVEL", "info"));
     const int status = body(argc, argv);
     // What was printed is the result. Who closes a pipe has read enough of it.
     errno = 0;

@@ -2,13 +2,17 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "lockstep/base/env.h"
+#include "lockstep/base/error.h"
 #include "lockstep/base/log_sink.h"
 #include "lockstep/base/mutex.h"
+#include "lockstep/base/text.h"
 
 // Forty lines instead of a logging library: the launcher must start in a millisecond, and every
 // line must be one write(2) so that lines of different processes never mix.
@@ -66,6 +70,14 @@ void set_log_sink(LogSink take) {
   Sink& to = sink();
   const MutexLock lock(to.mutex);
   to.take = std::move(take);
+}
+
+void check_log_level(const std::string& level) {
+  const std::vector<std::string> names(kNames.begin(), kNames.end());
+  if (std::find(names.begin(), names.end(), level) != names.end()) return;
+  throw Error(ErrorCode::kInvalidArgument, "environment variable LOCKSTEP_LOG_LEVEL: '" + level +
+                                               "' is not one of debug, info, warn, error" +
+                                               did_you_mean(level, names));
 }
 
 void log(LogLevel level, const std::string& message) {

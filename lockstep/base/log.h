@@ -12,6 +12,10 @@ enum class LogLevel { kDebug, kInfo, kWarn, kError };
 /// start.
 void set_log_name(const std::string& name);
 
+/// Refuses what LOCKSTEP_LOG_LEVEL says where that is no level: programs ask at their beginning. A
+/// log() before that takes info. `level`: its value. Errors: kInvalidArgument.
+void check_log_level(const std::string& level);
+
 void log(LogLevel level, const std::string& message);
 inline void log_debug(const std::string& message) {
   log(LogLevel::kDebug, message);

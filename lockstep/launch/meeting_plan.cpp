@@ -5,6 +5,7 @@
 #include "lockstep/base/auth.h"
 #include "lockstep/base/env.h"
 #include "lockstep/base/error.h"
+#include "lockstep/base/log.h"
 #include "lockstep/launch/secret.h"
 
 namespace lockstep {
@@ -85,6 +86,7 @@ void stay_on_this_host(Identity* id, std::vector<std::string>* warnings) {
 }  // namespace
 
 void plan_meeting(const Reader& read, Identity* id, std::vector<std::string>* warnings) {
+  check_log_level(read.text("LOCKSTEP_LOG_LEVEL").value_or("info"));
   id->secret = read.secret();
   id->address = read.text("LOCKSTEP_ADDRESS").value_or("");
   if (id->scheduler) return;

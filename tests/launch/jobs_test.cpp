@@ -78,6 +78,33 @@ class Jobs : public ::testing::Test {
   TempFolder folder_;
 };
 
+TEST_F(Jobs, WordsThatAVerbDoesNotTakeAreRefused) {
+  const auto expect_refused = [&](const Words& words, const std::string& why) {
+    Launched verb(words, variables());
+    EXPECT_EQ(verb.wait(), 2) << verb.out();
+    EXPECT_TRUE(has(verb.err(), why)) << verb.err();
+    EXPECT_EQ(verb.out(), "");
+  };
+  expect_refused({"ps", "foo"}, "lockstep ps: unexpected word 'foo' (there are: --all, --json");
+  expect_refused({"ps", "jsn"}, "did you mean '--json'?");
+  expect_refused({"version", "foo"}, "lockstep version: unexpected word 'foo'; it takes none");
+  expect_refused({"--version", "--json"}, "lockstep version: unexpected word '--json'");
+  expect_refused({"help", "--json"},
+                 "lockstep help: unexpected word '--json'; write lockstep help");
+  expect_refused({"help", "run", "foo"}, "lockstep help: unexpected word 'foo'");
+}
+
+TEST_F(Jobs, ALevelOfLinesThatThereIsNotIsRefused) {
+  auto wrong = variables();
+  wrong["LOCKSTEP_LOG_LEVEL"] = "warm";
+  Launched verb({"ps"}, wrong);
+  EXPECT_EQ(verb.wait(), 2) << verb.out();
+  EXPECT_TRUE(has(verb.err(),
+                  "variable LOCKSTEP_LOG_LEVEL: 'warm' is not one of debug, info, warn, "
+                  "error, did you mean 'warn'?"))
+      << verb.err();
+}
+
 TEST_F(Jobs, PsShowsWhatRunsAndStopEndsIt) {
   Launched one(shell(2, "one", kStay), variables());
   Launched two(shell(1, "two", kStay), variables());

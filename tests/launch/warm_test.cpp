@@ -56,6 +56,9 @@ TEST(Warm, IsSwitchedOffByTheEnvironmentAndForALoneRank) {
   Launched off(warm_worker(2, {"", ""}), {{"LOCKSTEP_WARM_START", "0"}});
   EXPECT_EQ(off.wait(), 0) << off.err();
   EXPECT_EQ(times_in(off.out(), "cold rank"), 2) << off.out();
+  Launched neither(warm_worker(2, {"", ""}), {{"LOCKSTEP_WARM_START", "no"}});
+  EXPECT_EQ(neither.wait(), 2) << neither.err();
+  EXPECT_TRUE(has(neither.err(), "variable LOCKSTEP_WARM_START: 'no' is not 0 or 1"));
   Launched lone(warm_worker(1, {"", ""}));
   EXPECT_EQ(lone.wait(), 0) << lone.err();
   EXPECT_EQ(times_in(lone.out(), "cold rank"), 1) << lone.out();

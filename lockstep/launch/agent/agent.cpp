@@ -9,6 +9,7 @@
 
 #include "lockstep/base/counted.h"
 #include "lockstep/base/deadline.h"
+#include "lockstep/base/env.h"
 #include "lockstep/base/log.h"
 #include "lockstep/base/text.h"
 #include "lockstep/launch/agent/children.h"
@@ -46,7 +47,8 @@ std::string agent_mark() {
 /// nothing.
 bool wants_warm_start(const Environment& environment, const RunOptions& options) {
   const auto off = environment.find("LOCKSTEP_WARM_START");
-  if (off != environment.end() && off->second == "0") return false;
+  if (off != environment.end() && !off->second.empty() && !parse_yes(off->second, off->first))
+    return false;
   return options.nproc_per_node > 1 || options.max_restarts > 0 || options.num_nodes > 1;
 }
 

@@ -76,7 +76,7 @@ std::vector<JobEntry> jobs_to_stop(const std::vector<JobEntry>& jobs, const std:
 }
 
 int ps_command(const std::vector<std::string>& words) {
-  const JobWords given(words, kPsOptions, "lockstep ps");
+  const JobWords given(words, kPsOptions, "lockstep ps", TakesName::kNo);
   if (given.wants_help(ps_help())) return 0;
   auto jobs = running_jobs();
   if (given.flag("--all")) {

@@ -10,12 +10,15 @@
 
 namespace lockstep {
 
+enum class TakesName { kYes, kNo };
+
 /// The words of a small verb: options, and at most one name, which is a job's.
 class JobWords {
  public:
-  /// Errors: those of read_option_words(); kInvalidArgument (two names).
+  /// Errors: those of read_option_words(); kInvalidArgument (two names, or one where none is
+  /// taken).
   JobWords(const std::vector<std::string>& words, std::span<const OptionName> names,
-           const std::string& verb);
+           const std::string& verb, TakesName takes_name = TakesName::kYes);
 
   /// --help was given; the page has been printed then.
   bool wants_help(const HelpPage& page) const;

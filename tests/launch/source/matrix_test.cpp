@@ -248,6 +248,9 @@ TEST(Sources, SayWhatIsWrong) {
       {"a source named that is not here", "LOCKSTEP_LAUNCHER=slurm", "was not started by it"},
       {"a source misspelt", "LOCKSTEP_LAUNCHER=slrum", "did you mean 'slurm'?"},
       {"not a choice", secret + kStep + "LOCKSTEP_SECRET= LOCKSTEP_INSECURE=yes", "not 0 or 1"},
+      {"a level of lines that there is not", "LOCKSTEP_LOG_LEVEL=inf",
+       "environment variable LOCKSTEP_LOG_LEVEL: 'inf' is not one of debug, info, warn, error, did "
+       "you mean 'info'?"},
       {"TLS with a key that all know", std::string(kStep) + "LOCKSTEP_INSECURE=1 LOCKSTEP_TLS=1",
        "LOCKSTEP_TLS=1 needs a secret"},
   };
