@@ -62,7 +62,8 @@ void take_table(const Reader& read, const std::string& path, Identity* id) {
 std::optional<Identity> read_ascend(const Reader& read) {
   const auto path = read.text("RANK_TABLE_FILE");
   Identity id;
-  id.rank = read.need_number("RANK_ID", "RANK_SIZE or RANK_TABLE_FILE is", 0, kMaxRanks);
+  id.rank =
+      read.need_number("RANK_ID", read.which_are({"RANK_SIZE", "RANK_TABLE_FILE"}), 0, kMaxRanks);
   const auto size = read.maybe_number("RANK_SIZE", 1, kMaxRanks);
   id.size = size ? *size : path ? num_ranks(read_table(read, *path)) : 0;
   if (id.size == 0) read.need("RANK_SIZE", "RANK_ID is, and no RANK_TABLE_FILE");

@@ -43,6 +43,15 @@ std::string Reader::need(const std::string& name, const std::string& because) co
                           did_you_mean(name, others)));
 }
 
+std::string Reader::which_are(std::initializer_list<const char*> names) const {
+  std::vector<std::string> found;
+  for (const char* name : names) {
+    const auto variable = inputs_.variables.find(name);
+    if (variable != inputs_.variables.end() && !variable->second.empty()) found.emplace_back(name);
+  }
+  return fmt::format("{} {}", fmt::join(found, " and "), found.size() == 1 ? "is" : "are");
+}
+
 int Reader::need_number(const std::string& name, const std::string& because, int lo, int hi) const {
   return static_cast<int>(parse_int(need(name, because), lo, hi, "environment variable " + name));
 }

@@ -47,6 +47,8 @@ class Reader {
   std::optional<std::string> text(const std::string& name) const;
   /// `because` completes "X is not set, but ...".
   std::string need(const std::string& name, const std::string& because) const;
+  /// For need(): those of `names` that are set, as "RANK is" or "RANK and LOCAL_RANK are".
+  std::string which_are(std::initializer_list<const char*> names) const;
   int need_number(const std::string& name, const std::string& because, int lo, int hi) const;
   std::optional<int> maybe_number(const std::string& name, int lo, int hi) const;
   /// The first of these variables that is set.

@@ -64,7 +64,8 @@ void read_torch_nodes(const Reader& read, Identity* id) {
 
 std::optional<Identity> read_torch(const Reader& read) {
   Identity id;
-  const std::string because = "RANK, WORLD_SIZE or LOCAL_RANK is; a rank needs RANK and WORLD_SIZE";
+  const std::string because =
+      read.which_are({"RANK", "WORLD_SIZE", "LOCAL_RANK"}) + "; a rank needs RANK and WORLD_SIZE";
   id.size = read.need_number("WORLD_SIZE", because, 1, kMaxRanks);
   id.rank = read.need_number("RANK", because, 0, kMaxRanks);
   check_less("RANK", id.rank, "WORLD_SIZE", id.size);
