@@ -7,6 +7,7 @@
 
 #include "lockstep/base/auth.h"
 #include "lockstep/base/error.h"
+#include "lockstep/base/holder.h"
 #include "lockstep/base/log.h"
 #include "lockstep/base/port_range.h"
 #include "lockstep/launch/addresses.h"
@@ -36,6 +37,18 @@ bool has_own_port(const Identity& identity) {
   return identity.master.port != 0 && !identity.master_taken;
 }
 
+/// Where the port is from.
+std::string port_variable(const Identity& identity) {
+  if (identity.launcher == "mindspore") return "MS_SCHED_PORT";
+  if (identity.launcher == "kubernetes") return "PET_MASTER_PORT";
+  return identity.launcher == "arguments" ? "master_port" : "MASTER_PORT";
+}
+
+std::string named_port(const Identity& identity) {
+  return (identity.launcher == "arguments" ? "World::join: " : "environment variable ") +
+         port_variable(identity);
+}
+
 std::unique_ptr<TcpStoreServer> serve(const Identity& identity) {
   TcpStoreServerOptions options;
   options.host = listen_host(identity.master.host);
@@ -50,9 +63,12 @@ std::unique_ptr<TcpStoreServer> serve(const Identity& identity) {
     } catch (const Error& error) {
       if (error.code() != ErrorCode::kUnavailable) throw;
       if (has_own_port(identity)) {
-        throw Error(error.code(), fmt::format("{}; rank 0 serves the store there: another process "
-                                              "may have rank 0, too, or an earlier job still run",
-                                              error.what()));
+        const auto variable = port_variable(identity);
+        throw Error(error.code(),
+                    fmt::format("{}: port {} is {}; rank 0 serves the store there: another process "
+                                "may have rank 0, too, or an earlier job still run. End that, or "
+                                "set another {} for all ranks",
+                                named_port(identity), port, taken_by_text(port), variable));
       }
       if (port == ports.back()) throw;
     }

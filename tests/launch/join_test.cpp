@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <memory>
@@ -154,6 +155,33 @@ TEST(Join, ARankThatIsThereTwiceAndAnotherNumberOfRanksAreNamed) {
   Launched second(program, of_two("1", port.number()));
   EXPECT_EQ(first.wait(), 0) << first.err();
   EXPECT_EQ(second.wait(), 0) << second.err();
+}
+
+TEST(Join, APortThatAnotherProgramHasIsNamedWithItsHolder) {
+  const UniqueFd taken = tcp_listen("127.0.0.1", 0);
+  const int port = local_port(taken.get());
+  const auto holder = fmt::format("port {} is already in use, by process {} (", port, ::getpid());
+  Launched zero({built_program("world_worker")}, of_two("0", port));
+  EXPECT_NE(zero.wait(), 0);
+  EXPECT_TRUE(has(zero.err(), "environment variable MASTER_PORT: " + holder)) << zero.err();
+  EXPECT_TRUE(has(zero.err(), "set another MASTER_PORT for all ranks")) << zero.err();
+  Launched scheduled({built_program("world_worker")}, {{"MS_ROLE", "MS_WORKER"},
+                                                       {"MS_WORKER_NUM", "2"},
+                                                       {"MS_NODE_ID", "0"},
+                                                       {"MS_SCHED_HOST", "127.0.0.1"},
+                                                       {"MS_SCHED_PORT", std::to_string(port)}});
+  EXPECT_NE(scheduled.wait(), 0);
+  EXPECT_TRUE(has(scheduled.err(), "variable MS_SCHED_PORT: " + holder)) << scheduled.err();
+  Launched given({built_program("world_worker"), "0", "2", std::to_string(port)});
+  EXPECT_NE(given.wait(), 0);
+  EXPECT_TRUE(has(given.err(), "World::join: master_port: " + holder)) << given.err();
+  Launched lone({"run", "--master_port", std::to_string(port), "--", "/bin/true"});
+  EXPECT_EQ(lone.wait(), 2) << lone.err();
+  EXPECT_TRUE(has(lone.err(), "--master_port: " + holder)) << lone.err();
+  Launched agent({"run", "--nnodes", "2", "--node_rank", "0", "--master_addr", "127.0.0.1",
+                  "--master_port", std::to_string(port), "--", "/bin/true"});
+  EXPECT_EQ(agent.wait(), 2) << agent.err();
+  EXPECT_TRUE(has(agent.err(), "--master_port: " + holder)) << agent.err();
 }
 
 // As mpirun does: then the CPUs of each are its own, and not to be divided again.

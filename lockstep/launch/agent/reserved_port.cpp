@@ -7,6 +7,7 @@
 #include <cerrno>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/holder.h"
 #include "lockstep/base/port_range.h"
 #include "lockstep/base/socket.h"
 
@@ -23,7 +24,7 @@ ReservedPort::ReservedPort(int port) : fd_(::socket(AF_INET, SOCK_STREAM | SOCK_
     if (errno != EADDRINUSE && errno != EACCES) throw io_error(fmt::format("bind port {}", port));
     throw Error(ErrorCode::kInvalidArgument,
                 fmt::format("--master_port: port {} is {}; choose another, or none for a free one",
-                            port, errno == EACCES ? "for root only" : "already in use"));
+                            port, errno == EACCES ? "for root only" : taken_by_text(port)));
   }
   port_ = local_port(fd_.get());
 }

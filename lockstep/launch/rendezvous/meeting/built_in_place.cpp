@@ -7,6 +7,7 @@
 
 #include "lockstep/base/auth.h"
 #include "lockstep/base/error.h"
+#include "lockstep/base/holder.h"
 #include "lockstep/base/log.h"
 #include "lockstep/launch/addresses.h"
 #include "lockstep/launch/identity.h"
@@ -125,9 +126,10 @@ std::shared_ptr<Store> BuiltInPlace::open(Deadline deadline) {
     if (role_ == Role::kServes) {
       const bool fixed = options_.rdzv_backend == "static";
       throw Error(ErrorCode::kInvalidArgument,
-                  fmt::format("{}: port {} is already in use here{}",
+                  fmt::format("{}: port {} is {}; end that, or take another on all nodes{}",
                               fixed ? "--master_port" : "--rdzv_endpoint", endpoint_.port,
-                              fixed ? "; by another agent with --node_rank 0?" : ""));
+                              taken_by_text(endpoint_.port),
+                              fixed ? ". Has another agent --node_rank 0?" : ""));
     }
   }
   auto store = connect_or_serve(deadline);
