@@ -53,6 +53,7 @@ struct JobEntry {
   int exit_code = 0;  ///< Of the agent that ended.
   std::string why;    ///< The job's first failure, in one line; empty: none is known.
   std::optional<JobProgress> progress;  ///< Read from `steps` by who lists jobs; not in the file.
+  bool locked = false;                  ///< The agent holds a lock on the file while it lives.
   bool over = false;                    ///< It runs no more; not in the file.
   bool stopped = false;  ///< The agent is, as by Ctrl-Z; told by the kernel, not in the file.
 };

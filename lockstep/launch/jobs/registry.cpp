@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -34,7 +35,7 @@ UniqueFd open_in(const std::string& path, const std::string& name) {
   for (int attempt = 0; attempt < 100; ++attempt) {
     if (::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) return UniqueFd();
     if (is_own_folder(path)) {
-      UniqueFd opened(::open(file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+      UniqueFd opened(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
       if (opened || errno != ENOENT) return opened;
     } else if (!is_missing(path)) {
       return UniqueFd();
@@ -55,6 +56,20 @@ std::optional<JobEntry> read_entry(const std::filesystem::path& file) {
   }
 }
 
+/// Of an agent whose number means nothing here, and which has said that it holds a lock while it
+/// lives: its end is seen by that.
+void remove_unlocked(const std::filesystem::path& file) {
+  const auto entry = read_entry(file);
+  if (!entry || !entry->locked) return;
+  const UniqueFd fd(::open(file.c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC));
+  if (fd && ::flock(fd.get(), LOCK_EX | LOCK_NB) == 0) ::unlink(file.c_str());
+}
+
+bool is_linked(const UniqueFd& file) {
+  struct stat status {};
+  return file && ::fstat(file.get(), &status) == 0 && status.st_nlink > 0;
+}
+
 void list_in(const std::string& registry, const ProcessKey& own, std::vector<JobEntry>* jobs) {
   if (!is_own_folder(registry)) return;
   std::error_code failure;
@@ -70,6 +85,7 @@ void list_in(const std::string& registry, const ProcessKey& own, std::vector<Job
         ::unlink(it->path().c_str());
         break;
       case Liveness::kElsewhere:
+        remove_unlocked(it->path());
         break;
     }
   }
@@ -130,16 +146,25 @@ void JobFile::remove() {
   ::unlink(path_.c_str());
   ::rmdir(parent_of(path_).c_str());  // if this was the last
   path_.clear();
+  file_.reset();
 }
 
-void JobFile::write(const JobEntry& entry) {
+void JobFile::write(JobEntry entry) {
+  if (!is_linked(file_)) open_first();
+  if (!file_) return;
+  entry.locked = locked_;
   const std::string text = to_json(entry);
+  // Short; one who reads a half-written entry takes it for one that begins just now.
+  if (::ftruncate(file_.get(), 0) != 0) return;
+  [[maybe_unused]] const ssize_t put = ::pwrite(file_.get(), text.data(), text.size(), 0);
+}
+
+void JobFile::open_first() {
   for (const std::string& path : candidates_) {
-    const UniqueFd file = open_in(parent_of(path), path.substr(path.rfind('/') + 1));
-    if (!file) continue;
+    file_ = open_in(parent_of(path), path.substr(path.rfind('/') + 1));
+    if (!file_) continue;
     path_ = path;
-    // Short; one who reads a half-written entry takes it for one that begins just now.
-    [[maybe_unused]] const ssize_t put = ::write(file.get(), text.data(), text.size());
+    locked_ = ::flock(file_.get(), LOCK_EX | LOCK_NB) == 0;
     return;
   }
 }

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "lockstep/base/unique_fd.h"
 #include "lockstep/launch/environment.h"
 #include "lockstep/launch/jobs/job_entry.h"
 
@@ -16,7 +17,8 @@ namespace lockstep {
 std::vector<std::string> registry_folders(const Environment& environment);
 
 /// An agent's entry, for as long as the agent lives. That of a killed one is removed by its guard,
-/// or by the next list_jobs(). Nothing is written before the first write(): a job that is over in a
+/// or by the next list_jobs(), which sees by a lock whether one of another PID namespace lives: its
+/// file is locked for as long. Nothing is written before the first write(): a job that is over in a
 /// moment should not wait for a disk.
 class JobFile {
  public:
@@ -27,7 +29,7 @@ class JobFile {
 
   /// Into the first of `registries` that is this user's and only theirs to write to. Where there is
   /// none (a full or read-only disk) nothing happens: a job runs all the same.
-  void write(const JobEntry& entry);
+  void write(JobEntry entry);
   bool written() const { return !path_.empty(); }
   /// Also done by the destructor.
   void remove();
@@ -36,8 +38,12 @@ class JobFile {
   const std::vector<std::string>& candidates() const { return candidates_; }
 
  private:
+  void open_first();
+
   std::vector<std::string> candidates_;
   std::string path_;
+  UniqueFd file_;        ///< The entry, locked where the folder knows locks.
+  bool locked_ = false;  ///< It does.
 };
 
 /// A folder of this user's that no other can write to; in /tmp anybody may have made one.
@@ -46,7 +52,8 @@ bool is_own_folder(const std::string& path);
 /// A name without its end for files of this agent alone: in $XDG_RUNTIME_DIR, else in /tmp.
 std::string own_file_base(const Environment& environment);
 
-/// Agents that are alive in this PID namespace, the oldest first. Removes what dead ones left.
+/// Agents that are alive in this PID namespace, the oldest first. Removes what dead ones left; of
+/// another namespace's those that are not locked any more.
 std::vector<JobEntry> list_jobs(const std::vector<std::string>& registries);
 
 /// Of `jobs` those that `name` means: a run's id, the beginning of just one, or an agent's process

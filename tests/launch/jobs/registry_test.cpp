@@ -100,6 +100,29 @@ TEST(Registry, WhatADeadAgentLeftIsCleared) {
   EXPECT_TRUE(std::filesystem::exists(file(elsewhere))) << "not ours to judge";
 }
 
+// Whose number means nothing here: what its holder locks tells.
+TEST(Registry, WhatADeadAgentOfAnotherNamespaceLeftIsCleared) {
+  const TempFolder folder;
+  const std::string registry = (folder / "jobs").string();
+  const std::string mine = registry + "/" + own_key().text() + ".json";
+  const std::string theirs = mine.substr(0, mine.size() - 5) + "1.json";
+  {
+    JobFile own({registry});
+    own.write(job("run"));
+    own.write(job("again"));
+    std::filesystem::rename(mine, theirs);  // as another namespace's agent has it
+    EXPECT_TRUE(list_jobs({registry}).empty());
+    EXPECT_TRUE(std::filesystem::exists(theirs)) << "it lives";
+    std::filesystem::create_hard_link(theirs, folder / "left");
+    std::filesystem::rename(theirs, mine);
+  }
+  // As its agent was killed, and its guard too.
+  ::mkdir(registry.c_str(), 0700);
+  std::filesystem::rename(folder / "left", theirs);
+  EXPECT_TRUE(list_jobs({registry}).empty());
+  EXPECT_FALSE(std::filesystem::exists(theirs));
+}
+
 TEST(Registry, AFolderThatOthersCanWriteToIsNotUsed) {
   const TempFolder folder;
   const std::string open = (folder / "open").string();
