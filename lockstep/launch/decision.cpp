@@ -8,6 +8,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/file.h"
+#include "lockstep/base/socket.h"
 #include "lockstep/base/text.h"
 #include "lockstep/base/unique_fd.h"
 #include "lockstep/launch/exchange/munge_library.h"
@@ -178,7 +179,7 @@ Inputs inputs_from(const Environment& variables) {
   return {variables,        [](const std::string& path) { return read_file(path, 64 << 20); },
           read_secret_file, ask_pmix_server,
           is_own_address,   is_typed_below,
-          munge_answers};
+          can_resolve,      munge_answers};
 }
 
 }  // namespace lockstep

@@ -34,13 +34,22 @@ constexpr const char* kWaysToShare =
                           id.launcher, describe(id), kWaysToShare));
 }
 
-[[noreturn]] void need_secret(const Identity& id) {
+/// With a secret the name is waited for. A wrong one is wrong whatever secret there is.
+std::string unknown_host_text(const Reader& read, const std::string& host) {
+  if (read.knows_host(host)) return "";
+  return fmt::format(
+      "host '{}', where the ranks meet, is unknown here: check the name, or give "
+      "its address as a number. Then: ",
+      host);
+}
+
+[[noreturn]] void need_secret(const Reader& read, const Identity& id) {
   throw Error(ErrorCode::kInvalidArgument,
-              fmt::format("ranks meet at {}, which is not this host's loopback: set "
+              fmt::format("{}ranks meet at {}, which is not this host's loopback: set "
                           "LOCKSTEP_SECRET to the same text (openssl rand -hex 32) on all ranks or "
                           "LOCKSTEP_SECRET_FILE to a file of mode 600 that holds it, or {}; or "
                           "LOCKSTEP_INSECURE=1 where nobody else is on the network",
-                          id.master.host, kWaysToShare));
+                          unknown_host_text(read, id.master.host), id.master.host, kWaysToShare));
 }
 
 /// Is the process manager's rank this one's? Below an agent it is the agent's.
@@ -113,7 +122,7 @@ void plan_meeting(const Reader& read, Identity* id, std::vector<std::string>* wa
   else if (has_place && !agent && id->num_nodes == kNotTold && read.is_own_host(id->master.host))
     stay_on_this_host(id, warnings);
   else if (has_place)
-    need_secret(*id);
+    need_secret(read, *id);
   else
     need_place(*id);
 }

@@ -11,6 +11,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/file.h"
 #include "lockstep/base/log.h"
+#include "lockstep/base/socket.h"
 #include "lockstep/launch/identity.h"
 
 namespace lockstep {
@@ -89,6 +90,16 @@ std::string secret_of_agents(Wire wire) {
   if (!secret.empty() || insecure == "0") return secret;
   check_wire("", wire);
   return kKnownToAll;
+}
+
+void check_host_of_agents(const std::string& secret, const std::string& host,
+                          const std::string& what) {
+  if (!secret.empty() || can_resolve(host)) return;
+  throw Error(ErrorCode::kInvalidArgument,
+              fmt::format("{}: host '{}' is unknown here: check the name, or give its address as a "
+                          "number. Nodes of several hosts also need LOCKSTEP_SECRET or "
+                          "LOCKSTEP_SECRET_FILE",
+                          what, host));
 }
 
 std::string weak_secret_warning(const std::string& secret, const std::string& members) {

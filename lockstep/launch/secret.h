@@ -23,6 +23,11 @@ std::string secret_source();
 /// no secret for `wire`).
 std::string secret_of_agents(Wire wire);
 
+/// `host`, which nodes without a secret are to meet at, can be looked up, or such a secret is
+/// given: with one the name is waited for. `what` says where it is from. Errors: kInvalidArgument.
+void check_host_of_agents(const std::string& secret, const std::string& host,
+                          const std::string& what);
+
 /// Of a secret between hosts that can be guessed; empty: this one cannot. `members`: "nodes".
 std::string weak_secret_warning(const std::string& secret, const std::string& members);
 

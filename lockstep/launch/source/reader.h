@@ -34,6 +34,8 @@ struct Inputs {
   std::function<bool(const std::string& host)> is_own_host;
   /// Does this process run in a terminal, below the process of that number?
   std::function<bool(const std::string& process)> typed_below;
+  /// Is this an address, or a name that can be looked up?
+  std::function<bool(const std::string& host)> knows_host = [](const std::string&) { return true; };
   /// Is there a munged on this host?
   std::function<bool()> has_munge = [] { return false; };
 };
@@ -58,6 +60,7 @@ class Reader {
   PmixJob pmix_job() const { return inputs_.ask_pmix(); }
   bool typed_below(const std::string& process) const { return inputs_.typed_below(process); }
   bool is_own_host(const std::string& host) const { return inputs_.is_own_host(host); }
+  bool knows_host(const std::string& host) const { return inputs_.knows_host(host); }
   bool has_munge() const { return inputs_.has_munge(); }
   /// LOCKSTEP_SECRET, or what is in LOCKSTEP_SECRET_FILE, or nothing.
   std::string secret() const;

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/support/error_of.h"
 #include "tests/support/held_port.h"
 
 namespace lockstep::testing {
@@ -57,6 +58,24 @@ TEST(BuiltInPlace, WhoServesGoesOnWhereTheOtherPlaceIsDead) {
   const auto again = own.reopen({{own_place}, 0}, stop, Deadline::after(30s));
   EXPECT_EQ(again->get("key", Deadline::after(30s)), "value");
   EXPECT_TRUE(own.may_lead());
+}
+
+TEST(MeetingPlace, AHostThatIsUnknownIsNamedBeforeASecretIsAskedFor) {
+  const auto said = [](const char* backend, int node_rank) {
+    RunOptions options = two_nodes_at(29500);
+    options.rdzv_backend = backend;
+    options.node_rank = node_rank;
+    options.rdzv_endpoint = options.master_addr = "no-such-host.invalid";
+    return std::string(error_of([&] { make_place(options, ""); }).what());
+  };
+  for (const char* backend : {"static", "c10d", "etcd"}) {
+    const std::string option =
+        backend == std::string("static") ? "--master_addr" : "--rdzv_endpoint";
+    EXPECT_EQ(said(backend, 1).find(option + ": host 'no-such-host.invalid' is unknown here"), 0U)
+        << said(backend, 1);
+    EXPECT_NE(said(backend, 1).find("LOCKSTEP_SECRET"), std::string::npos) << said(backend, 1);
+  }
+  EXPECT_EQ(said("static", 0).find("unknown here"), std::string::npos) << "node 0 is that host";
 }
 
 }  // namespace

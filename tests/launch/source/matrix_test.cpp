@@ -383,6 +383,17 @@ TEST(Sources, TellTheRankWithTheHelpOfFiles) {
   EXPECT_EQ(partial.identity.device, 5);
 }
 
+TEST(Sources, AHostThatIsUnknownIsNamedBeforeASecretIsAskedFor) {
+  Inputs inputs = inputs_of("RANK=1 WORLD_SIZE=2 MASTER_ADDR=gpu99 MASTER_PORT=29500");
+  inputs.knows_host = [](const std::string& host) { return host != "gpu99"; };
+  const std::string said = decide(inputs).problem;
+  EXPECT_EQ(said.find("host 'gpu99', where the ranks meet, is unknown here: check the name"), 0U)
+      << said;
+  EXPECT_NE(said.find("LOCKSTEP_SECRET"), std::string::npos) << "the next to be said: " << said;
+  inputs.variables["MASTER_ADDR"] = "gpu01";
+  EXPECT_EQ(decide(inputs).problem.find("ranks meet at gpu01, which is not"), 0U);
+}
+
 TEST(Sources, RanksOfAnAgentDoNotAskTheAgentsPmixServer) {
   Inputs inputs = inputs_of(std::string(kSecret) + kTorchrun + "PMIX_RANK=0 PMIX_NAMESPACE=7");
   bool asked = false;

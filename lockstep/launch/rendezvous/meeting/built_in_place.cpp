@@ -46,8 +46,10 @@ BuiltInPlace::Role role_of(const RunOptions& options, const std::string& host) {
 /// others the name has to be known.
 std::string master_of(const RunOptions& options, const std::string& secret) {
   const bool fixed = options.rdzv_backend == "static";
-  check_secret_of_agents(secret, options.master_addr, fixed ? "--master_addr" : "--rdzv_endpoint");
+  const char* what = fixed ? "--master_addr" : "--rdzv_endpoint";
   const bool serves = fixed ? options.node_rank == 0 : options.is_host.value_or(false);
+  if (!serves) check_host_of_agents(secret, options.master_addr, what);
+  check_secret_of_agents(secret, options.master_addr, what);
   if (serves || is_loopback(options.master_addr)) return options.master_addr;
   return wait_for_name(options.master_addr, Deadline::after(options.join_timeout));
 }

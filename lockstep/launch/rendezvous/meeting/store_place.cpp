@@ -63,7 +63,9 @@ StorePlace::StorePlace(const RunOptions& options, const std::string& secret)
     name_ = "etcd " + options_.rdzv_endpoint;
     url_ = etcd_url(options_);
     const std::string member = options_.rdzv_endpoint.substr(0, options_.rdzv_endpoint.find(','));
-    address_ = address_among({parse_endpoint(member, kEtcdPort).host});
+    const std::string host = parse_endpoint(member, kEtcdPort).host;
+    check_host_of_agents(secret_, host, "--rdzv_endpoint");
+    address_ = address_among({host});
   }
   if (!options_.local_addr.empty()) address_ = options_.local_addr;
   check_secret_of_agents(
