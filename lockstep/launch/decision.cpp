@@ -179,7 +179,8 @@ Inputs inputs_from(const Environment& variables) {
   return {variables,        [](const std::string& path) { return read_file(path, 64 << 20); },
           read_secret_file, ask_pmix_server,
           is_own_address,   is_typed_below,
-          can_resolve,      munge_answers};
+          can_resolve,      munge_answers,
+          why_no_munge};
 }
 
 }  // namespace lockstep

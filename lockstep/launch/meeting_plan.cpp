@@ -43,13 +43,21 @@ std::string unknown_host_text(const Reader& read, const std::string& host) {
       host);
 }
 
+/// To what is said of munged.
+std::string munge_text(const Reader& read) {
+  const std::string why = read.why_no_munge();
+  if (why.empty()) return "";
+  return fmt::format(" ({}; LOCKSTEP_MUNGE_SOCKET says where it listens)", why);
+}
+
 [[noreturn]] void need_secret(const Reader& read, const Identity& id) {
   throw Error(ErrorCode::kInvalidArgument,
               fmt::format("{}ranks meet at {}, which is not this host's loopback: set "
                           "LOCKSTEP_SECRET to the same text (openssl rand -hex 32) on all ranks or "
-                          "LOCKSTEP_SECRET_FILE to a file of mode 600 that holds it, or {}; or "
+                          "LOCKSTEP_SECRET_FILE to a file of mode 600 that holds it, or {}{}; or "
                           "LOCKSTEP_INSECURE=1 where nobody else is on the network",
-                          unknown_host_text(read, id.master.host), id.master.host, kWaysToShare));
+                          unknown_host_text(read, id.master.host), id.master.host, kWaysToShare,
+                          munge_text(read)));
 }
 
 /// Is the process manager's rank this one's? Below an agent it is the agent's.

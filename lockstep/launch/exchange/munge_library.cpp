@@ -29,6 +29,7 @@ void* open_munge() {
 struct Munge::Functions {
   void* (*create)() = nullptr;
   void (*destroy)(void* context) = nullptr;
+  int (*get)(void* context, int option, ...) = nullptr;
   int (*set)(void* context, int option, ...) = nullptr;
   int (*encode)(char** credential, void* context, const void* bytes, int size) = nullptr;
   int (*decode)(const char* credential, void* context, void** bytes, int* size, uid_t* user,
@@ -38,6 +39,7 @@ struct Munge::Functions {
   explicit Functions(void* library) {
     load(library, "munge_ctx_create", &create);
     load(library, "munge_ctx_destroy", &destroy);
+    load(library, "munge_ctx_get", &get);
     load(library, "munge_ctx_set", &set);
     load(library, "munge_encode", &encode);
     load(library, "munge_decode", &decode);
@@ -61,9 +63,18 @@ struct Munge::Functions {
     return made;
   }
 
-  Error failure(int status) const {
-    return Error(status == kSocketFailed ? ErrorCode::kUnavailable : ErrorCode::kCorrupt,
-                 fmt::format("munge: {}", text_of(status)));
+  /// Where munged is looked for: what was set, else what libmunge was built with.
+  std::string socket_of(void* context) const {
+    const char* path = nullptr;
+    if (get(context, kOptionSocket, &path) != kSuccess || path == nullptr) return "its socket";
+    return path;
+  }
+
+  Error failure(int status, void* context) const {
+    if (status != kSocketFailed)
+      return Error(ErrorCode::kCorrupt, fmt::format("munge: {}", text_of(status)));
+    return Error(ErrorCode::kUnavailable, fmt::format("munge: no munged answers at {} ({})",
+                                                      socket_of(context), text_of(status)));
   }
 };
 
@@ -82,7 +93,7 @@ std::string Munge::encode(const std::string& text) const {
       functions_->encode(&made, context.get(), text.data(), static_cast<int>(text.size()));
   const std::unique_ptr<char, void (*)(void*)> owned(made, std::free);
   if (status != kSuccess) {
-    throw Error(ErrorCode::kUnavailable, functions_->failure(status).what());
+    throw Error(ErrorCode::kUnavailable, functions_->failure(status, context.get()).what());
   }
   return owned.get();
 }
@@ -96,7 +107,7 @@ std::string Munge::decode(const std::string& credential) const {
   const int status =
       functions_->decode(credential.c_str(), context.get(), &bytes, &size, &user, &group);
   const std::unique_ptr<void, void (*)(void*)> owned(bytes, std::free);
-  if (status != kSuccess) throw functions_->failure(status);
+  if (status != kSuccess) throw functions_->failure(status, context.get());
   if (user != ::geteuid())
     throw Error(ErrorCode::kCorrupt, fmt::format("munge: a credential of user {}", user));
   return {static_cast<const char*>(bytes), static_cast<size_t>(size)};
@@ -108,6 +119,16 @@ bool munge_answers() {
     return true;
   } catch (const Error&) {
     return false;
+  }
+}
+
+std::string why_no_munge() {
+  if (::dlopen("libmunge.so.2", RTLD_NOW | RTLD_LOCAL) == nullptr) return "";
+  try {
+    Munge::get().encode("");
+    return "";
+  } catch (const Error& error) {
+    return error.what();
   }
 }
 

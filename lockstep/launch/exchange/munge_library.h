@@ -32,4 +32,7 @@ class Munge {
 /// Is there a libmunge, and a munged that answers?
 bool munge_answers();
 
+/// Where it does not, though libmunge is installed: why, with the socket that was tried. Else "".
+std::string why_no_munge();
+
 }  // namespace lockstep

@@ -38,6 +38,8 @@ struct Inputs {
   std::function<bool(const std::string& host)> knows_host = [](const std::string&) { return true; };
   /// Is there a munged on this host?
   std::function<bool()> has_munge = [] { return false; };
+  /// Where there is not, though there is libmunge: why. Empty: nothing is to be said.
+  std::function<std::string()> why_no_munge = [] { return std::string(); };
 };
 
 /// Reads variables, and remembers which ones were looked at and what is to be said about them.
@@ -62,6 +64,7 @@ class Reader {
   bool is_own_host(const std::string& host) const { return inputs_.is_own_host(host); }
   bool knows_host(const std::string& host) const { return inputs_.knows_host(host); }
   bool has_munge() const { return inputs_.has_munge(); }
+  std::string why_no_munge() const { return inputs_.why_no_munge(); }
   /// LOCKSTEP_SECRET, or what is in LOCKSTEP_SECRET_FILE, or nothing.
   std::string secret() const;
 

@@ -112,7 +112,10 @@ TEST(Munge, ACredentialIsReadOnce) {
 TEST(Munge, WithoutADaemonThatIsSaid) {
   ::setenv("LOCKSTEP_MUNGE_SOCKET", "/nowhere/socket", 1);
   EXPECT_FALSE(munge_answers());
-  EXPECT_EQ(error_of([] { Munge::get().encode(""); }).code(), ErrorCode::kUnavailable);
+  const auto error = error_of([] { Munge::get().encode(""); });
+  EXPECT_EQ(error.code(), ErrorCode::kUnavailable);
+  EXPECT_NE(std::string(error.what()).find("/nowhere/socket"), std::string::npos) << error.what();
+  EXPECT_NE(why_no_munge().find("/nowhere/socket"), std::string::npos) << why_no_munge();
   ::unsetenv("LOCKSTEP_MUNGE_SOCKET");
 }
 

@@ -383,6 +383,16 @@ TEST(Sources, TellTheRankWithTheHelpOfFiles) {
   EXPECT_EQ(partial.identity.device, 5);
 }
 
+TEST(Sources, WhereMungeDoesNotAnswerIsSaidWithWhatElseWouldDo) {
+  Inputs inputs = inputs_of(kStep);
+  inputs.why_no_munge = [] { return "munged does not answer at /run/m.socket"; };
+  const std::string said = decide(inputs).problem;
+  EXPECT_NE(said.find("where munged runs on all hosts (munged does not answer at /run/m.socket; "
+                      "LOCKSTEP_MUNGE_SOCKET says where it listens)"),
+            std::string::npos)
+      << said;
+}
+
 TEST(Sources, AHostThatIsUnknownIsNamedBeforeASecretIsAskedFor) {
   Inputs inputs = inputs_of("RANK=1 WORLD_SIZE=2 MASTER_ADDR=gpu99 MASTER_PORT=29500");
   inputs.knows_host = [](const std::string& host) { return host != "gpu99"; };
