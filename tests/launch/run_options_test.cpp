@@ -279,6 +279,22 @@ TEST(RunOptions, AgentsOfAStepOfSrunAreItsNodes) {
   EXPECT_EQ(inner.num_nodes, 1) << "mpirun started it, not srun";
 }
 
+TEST(RunOptions, AgentsOfAStepWithoutASecretGetOneByMunge) {
+  Inputs inputs = in_step("LOCKSTEP_SECRET=");
+  inputs.has_munge = [] { return true; };
+  RunOptions options = parse({"p"});
+  const auto step = take_nodes_of_step(inputs, &options);
+  ASSERT_TRUE(step);
+  EXPECT_EQ(step->master.host, "gpu01");
+  EXPECT_EQ(options.num_nodes, 3);
+  inputs.variables["LOCKSTEP_SECRET"] = "s";
+  RunOptions given = parse({"p"});
+  EXPECT_FALSE(take_nodes_of_step(inputs, &given)) << "the user's counts";
+  RunOptions elsewhere = parse({"--master_addr", "gpu02", "p"});
+  inputs.variables["LOCKSTEP_SECRET"] = "";
+  EXPECT_EQ(take_nodes_of_step(inputs, &elsewhere)->master.host, "gpu01") << "where task 0 runs";
+}
+
 TEST(RunOptions, SeveralAgentsOnANodeOfAStepAreRefused) {
   RunOptions options = parse({"p"});
   try {

@@ -16,6 +16,7 @@
 #include "lockstep/launch/agent/agent.h"
 #include "lockstep/launch/agent/console.h"
 #include "lockstep/launch/agent/machine.h"
+#include "lockstep/launch/agent/munge_secret.h"
 #include "lockstep/launch/agent/program.h"
 #include "lockstep/launch/agent/rendezvous.h"
 #include "lockstep/launch/agent/signals.h"
@@ -65,6 +66,12 @@ Environment without_defaults(Environment environment) {
   return environment;
 }
 
+/// `by_munge`: where there is no other.
+std::string secret_for(const RunOptions& options, const std::string& by_munge) {
+  if (!by_munge.empty()) return by_munge;
+  return options.num_nodes == 1 ? secret_of_environment() : secret_of_agents(options.wire);
+}
+
 int run_words(const std::vector<std::string>& words, bool started_by_starter) {
   Environment environment = this_environment();
   RunOptions options =
@@ -80,7 +87,8 @@ int run_words(const std::vector<std::string>& words, bool started_by_starter) {
   if (!options.hosts.empty() || !options.host_file.empty()) {
     return start_on_hosts(options, words, environment);
   }
-  if (!started_by_starter) take_nodes_of_step(inputs_from(environment), &options);
+  std::optional<Identity> step;
+  if (!started_by_starter) step = take_nodes_of_step(inputs_from(environment), &options);
   for (const auto& [name, value] : exported_variables(options, environment))
     environment[name] = value;
   if (!options.port_range.empty()) ::setenv("LOCKSTEP_PORT_RANGE", options.port_range.c_str(), 1);
@@ -105,8 +113,9 @@ int run_words(const std::vector<std::string>& words, bool started_by_starter) {
   // The meeting place's threads log too: from here on nobody waits for who reads that.
   Console console(console_kind());
   const ConsoleLog log_there(&console);
-  const auto rendezvous = make_rendezvous(
-      options, options.num_nodes == 1 ? secret_of_environment() : secret_of_agents(options.wire));
+  MungeSecret by_munge;
+  if (step) by_munge = secret_by_munge(*step, options, Deadline::after(options.join_timeout));
+  const auto rendezvous = make_rendezvous(options, secret_for(options, by_munge.secret));
   try {
     Agent agent(options, environment, rendezvous.get(), &console, program.path);
     return agent.run();

@@ -13,6 +13,7 @@
 #include "lockstep/launch/agent/rendezvous_conf.h"
 #include "lockstep/launch/agent/stream_map.h"
 #include "lockstep/launch/environment.h"
+#include "lockstep/launch/identity.h"
 
 namespace lockstep {
 
@@ -105,8 +106,9 @@ RunOptions parse_run_options(const std::vector<std::string>& words, const Enviro
 
 /// Agents that a step of srun has started, one a node, are the nodes of one job where nobody said
 /// otherwise: number, rank and meeting place are the step's. Changes nothing for other processes.
+/// Returns the step where its agents have no secret and can get one by munge.
 /// Errors: kInvalidArgument when the step has several of them on a node.
-void take_nodes_of_step(const Inputs& inputs, RunOptions* options);
+std::optional<Identity> take_nodes_of_step(const Inputs& inputs, RunOptions* options);
 
 /// The options of `words` and PET_ variables as "--name=value", without those that choose hosts and
 /// numbers of ranks, then "--" and the program: for an agent on another host.

@@ -190,11 +190,11 @@ void check_streams(const RunOptions& options) {
 
 }  // namespace
 
-void take_nodes_of_step(const Inputs& inputs, RunOptions* options) {
-  if (options->nodes_given) return;
+std::optional<Identity> take_nodes_of_step(const Inputs& inputs, RunOptions* options) {
+  if (options->nodes_given) return std::nullopt;
   const Decision decision = decide(inputs);
   const Identity& step = decision.identity;
-  if (step.launcher != "slurm" || step.size == 1) return;
+  if (step.launcher != "slurm" || step.size == 1) return std::nullopt;
   if (step.size != step.num_nodes) {
     refuse_options(
         fmt::format("srun has started this {} times on {} node{}: start one a node (srun "
@@ -213,6 +213,8 @@ void take_nodes_of_step(const Inputs& inputs, RunOptions* options) {
   if (!options->master_addr_given) options->master_addr = step.master.host;
   if (options->master_port == 0) options->master_port = store_ports(step).front();
   if (options->run_id.empty()) options->run_id = step.job_id;
+  const bool by_munge = std::count(step.channels.begin(), step.channels.end(), Channel::kMunge) > 0;
+  return by_munge ? std::optional(step) : std::nullopt;
 }
 
 RunOptions put_together(RunOptionsDraft draft) {

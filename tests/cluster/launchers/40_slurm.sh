@@ -55,6 +55,9 @@ test_plain_srun_where_munge_is() {
   trainer srun_munge
   within 60 0 srun -N2 --ntasks-per-node=2 "${TRAIN[@]}"
   same_weights srun_munge 4
+  trainer srun_munge_agents
+  within 60 0 srun -N2 --ntasks-per-node=1 "$BIN/lockstep" run --nproc_per_node 2 -- "${TRAIN[@]}"
+  same_weights srun_munge_agents 4
   kill "${daemons[@]}"
 }
 test_plain_srun_without_munge_says_what_to_set() {

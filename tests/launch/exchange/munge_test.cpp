@@ -15,6 +15,7 @@
 
 #include "lockstep/base/auth.h"
 #include "lockstep/base/file.h"
+#include "lockstep/launch/agent/munge_secret.h"
 #include "lockstep/launch/exchange/exchange.h"
 #include "lockstep/launch/exchange/meet.h"
 #include "lockstep/launch/exchange/munge_library.h"
@@ -207,6 +208,24 @@ TEST(Munge, JobsOfOneUserAreToldApart) {
   });
   EXPECT_NE(std::string(other.what()).find("another job of this user"), std::string::npos)
       << other.what();
+}
+
+TEST(Munge, AgentsOfAStepGetASecret) {
+  const Munged munged;
+  const auto soon = Deadline::after(std::chrono::seconds(60));
+  Identity step = rank_of_step(0);
+  step.size = 2;
+  RunOptions options;
+  options.master_addr = "127.0.0.1";
+  options.master_port = 29500;
+  options.node_rank = 1;
+  auto other = std::async(std::launch::async, [&] { return secret_by_munge(step, options, soon); });
+  RunOptions first = options;
+  first.node_rank = 0;
+  const MungeSecret zero = secret_by_munge(step, first, soon);
+  EXPECT_GE(zero.secret.size(), 32U);
+  EXPECT_EQ(other.get().secret, zero.secret);
+  EXPECT_EQ(secret_by_munge(step, options, soon).secret, zero.secret) << "one that comes later";
 }
 
 }  // namespace

@@ -1,0 +1,25 @@
+#include "lockstep/launch/agent/munge_secret.h"
+
+#include "lockstep/base/auth.h"
+#include "lockstep/launch/exchange/meeting_point.h"
+#include "lockstep/launch/torch_store.h"
+
+namespace lockstep {
+
+MungeSecret secret_by_munge(const Identity& step, const RunOptions& options, Deadline deadline) {
+  // Of other ports than the ranks', should the same step start those too.
+  const auto exchange =
+      open_munge_exchange(step.master.host, derived_ports(step, "agents' exchange by munge"),
+                          "agents of " + step.job_id);
+  if (options.node_rank != 0) {
+    return {parse_meeting_point(exchange->receive(deadline)).secret, nullptr};
+  }
+  MeetingPoint point;
+  point.secret = make_job_secret();
+  point.wire = options.wire;
+  point.endpoints = {{options.master_addr, options.master_port}};
+  exchange->publish(to_line(point), deadline);
+  return {point.secret, exchange};
+}
+
+}  // namespace lockstep

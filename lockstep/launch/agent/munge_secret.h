@@ -1,0 +1,23 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "lockstep/base/deadline.h"
+#include "lockstep/launch/agent/run_options.h"
+#include "lockstep/launch/exchange/exchange.h"
+#include "lockstep/launch/identity.h"
+
+namespace lockstep {
+
+struct MungeSecret {
+  std::string secret;
+  /// Node 0's: gives the secret to agents that come later, for as long as it lives.
+  std::shared_ptr<RankExchange> giver;
+};
+
+/// A secret for the agents of `step`, to whom nobody gave one, as plain srun's ranks have it: node
+/// 0 makes it, and munged lets only this user's processes read it. Errors: kTimeout, kUnavailable.
+MungeSecret secret_by_munge(const Identity& step, const RunOptions& options, Deadline deadline);
+
+}  // namespace lockstep
