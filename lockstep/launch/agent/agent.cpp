@@ -15,6 +15,7 @@
 #include "lockstep/launch/agent/children.h"
 #include "lockstep/launch/agent/error_file.h"
 #include "lockstep/launch/agent/log_folder.h"
+#include "lockstep/launch/agent/log_space.h"
 #include "lockstep/launch/agent/output/job_lines.h"
 #include "lockstep/launch/agent/worker_command.h"
 #include "lockstep/launch/identity.h"
@@ -36,6 +37,7 @@ constexpr uint64_t kKindMask = ~0ULL << 32;
 constexpr std::chrono::seconds kReadAtLeast{5};
 /// A job that is over sooner is not listed: it should not wait for a disk.
 constexpr std::chrono::milliseconds kListedAfter{50};
+constexpr std::chrono::seconds kBetweenLooksForRoom{5};
 
 /// Of no other agent on this host, ever: pid and time since boot.
 std::string agent_mark() {
@@ -127,6 +129,8 @@ int Agent::run(const JobPlan& plan) {
   poller_.add(signals_->fd(), kSignals);
   if (rendezvous_->fd() >= 0) poller_.add(rendezvous_->fd(), kNews);
   register_at_ = std::chrono::steady_clock::now() + kListedAfter;
+  if (!run_folder_.empty() && ranks_write_files(options_, plan_.ranks.local_size))
+    look_for_room_at_ = std::chrono::steady_clock::now() + kBetweenLooksForRoom;
   try {
     begin_generation(plan_);
     // From here on it may end at any time, and its number be another's.
@@ -227,6 +231,8 @@ void Agent::loop() {
     if (orphans_ended_) reap_orphans();
     if (state_.act_at && std::chrono::steady_clock::now() >= *state_.act_at) tell(TimePassed{});
     if (register_at_ && std::chrono::steady_clock::now() >= *register_at_) register_job();
+    if (look_for_room_at_ && std::chrono::steady_clock::now() >= *look_for_room_at_)
+      look_for_room();
     while (ask_) hear();
     flush_console();
   }
@@ -234,7 +240,7 @@ void Agent::loop() {
 
 int Agent::wait_ms() const {
   auto first = state_.act_at;
-  for (const auto& other : {lines_->due(), register_at_}) {
+  for (const auto& other : {lines_->due(), register_at_, look_for_room_at_}) {
     if (other && (!first || *other < *first)) first = other;
   }
   return first ? Deadline::at(*first).left_poll_ms() : -1;
@@ -362,6 +368,18 @@ void Agent::flush_console() {
   if (console_->broken() && state_.phase == AgentState::Phase::kRunning) tell(SignalCame{SIGPIPE});
 }
 
+/// Ranks that write to files themselves mostly do not look whether that goes well.
+void Agent::look_for_room() {
+  look_for_room_at_ = std::chrono::steady_clock::now() + kBetweenLooksForRoom;
+  const std::string why = why_no_room(attempt_folder_);
+  if (why.empty()) return;
+  look_for_room_at_.reset();
+  log_warn(
+      fmt::format("write to the ranks' files in {}: {}; what they print there is lost until "
+                  "there is room, and the job goes on",
+                  attempt_folder_, why));
+}
+
 void Agent::tell(const AgentEvent& event) {
   for (const AgentAction& action : advance(&state_, event, std::chrono::steady_clock::now())) {
     std::visit([this](const auto& each) { act(each); }, action);
@@ -434,6 +452,7 @@ std::optional<Deadline> Agent::read_by() const {
 int Agent::finish() {
   kill_remaining_children({guard_->pid()});
   if (workers_) workers_->close_output();
+  if (look_for_room_at_) look_for_room();
   lines_->flush();
   const auto failure = first_failure();
   if (failure) pass_on_error_file(*failure);

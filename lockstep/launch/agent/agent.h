@@ -49,6 +49,7 @@ class Agent {
   void hear();
   void say_restart(const JobNews& news);
   void flush_console();
+  void look_for_room();
   void register_job();
   void remember_end(int code, const std::optional<Failure>& failure);
   std::vector<std::string> own_files() const;
@@ -87,6 +88,7 @@ class Agent {
   Poller poller_;
   std::optional<WorkerGroup> workers_;    ///< None between two generations, where none could start.
   std::optional<AgentTime> register_at_;  ///< Not yet in the list of jobs.
+  std::optional<AgentTime> look_for_room_at_;  ///< While there was some for the ranks' files.
   bool reading_ = true;
   int watched_stream_ = -1;  ///< Of the console, for POLLOUT.
   bool orphans_ended_ = false;

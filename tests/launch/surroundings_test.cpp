@@ -1,0 +1,67 @@
+// Machines and containers that lack something.
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "tests/launch/launched.h"
+#include "tests/support/namespaces.h"
+#include "tests/support/temp_folder.h"
+
+namespace lockstep::testing {
+namespace {
+
+/// `words` of lockstep where `folder` is a disk of 64 KiB, which only they see.
+std::vector<std::string> on_a_small_disk(const std::string& folder,
+                                         const std::vector<std::string>& words) {
+  std::vector<std::string> all = {
+      "/usr/bin/unshare",
+      "--user",
+      "--map-root-user",
+      "--mount",
+      "/bin/sh",
+      "-c",
+      "mount -t tmpfs -o size=64k tmpfs " + folder + " && exec \"$0\" \"$@\"",
+      built_program("lockstep")};
+  all.insert(all.end(), words.begin(), words.end());
+  return all;
+}
+
+class FullDisk : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!may_enter_namespaces()) GTEST_SKIP() << "no namespaces may be made here";
+  }
+  const TempFolder folder_;
+  const TempFolder disk_;
+  const std::string go_ = folder_ / "go";
+  const std::string lines_ = "yes 'a line that takes room' | head -n 10000; ";
+};
+
+TEST_F(FullDisk, LinesThatRanksCannotWriteToTheirFilesAreSaidOnceWhileTheJobRuns) {
+  Launched run(on_a_small_disk(disk_.path(),
+                               shell(2, lines_ + "until [ -e " + go_ + " ]; do sleep 0.05; done",
+                                     {"-r", "3", "--log_dir", disk_.path(), "--rdzv_id", "one"})));
+  EXPECT_TRUE(run.wait_for(disk_ / "one/attempt_0: No space left on device")) << run.err();
+  std::ofstream(go_).put('\n');
+  EXPECT_EQ(run.wait(), 0);
+  EXPECT_TRUE(has(run.err(), "and the job goes on")) << run.err();
+  EXPECT_EQ(times_in(run.err(), "No space left"), 1) << run.err();
+}
+
+TEST_F(FullDisk, LinesOfAJobThatIsSoonOverAreMissedAsWell) {
+  Launched run(on_a_small_disk(disk_.path(),
+                               shell(2, lines_ + "true", {"-r", "3", "--log_dir", disk_.path()})));
+  EXPECT_EQ(run.wait(), 0);
+  EXPECT_EQ(times_in(run.err(), "No space left on device"), 1) << run.err();
+}
+
+TEST_F(FullDisk, NothingIsSaidWhereThereIsRoom) {
+  Launched run(
+      on_a_small_disk(disk_.path(), shell(2, "echo line", {"-r", "3", "--log_dir", disk_.path()})));
+  EXPECT_EQ(run.wait(), 0);
+  EXPECT_EQ(run.err(), "");
+}
+
+}  // namespace
+}  // namespace lockstep::testing
