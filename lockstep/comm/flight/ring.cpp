@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <map>
 #include <new>
 #include <utility>
@@ -54,8 +55,11 @@ void* map_ring(int fd, const std::string& path) {
   }
   if (place != MAP_FAILED) return place;
   if (!path.empty()) ::unlink(path.c_str());
+  const std::string what =
+      fmt::format("reserve {} KiB for {}", (sizeof(FlightMemory) + 1023) / 1024,
+                  path.empty() ? "a flight recorder" : path);
   errno = failure;
-  throw io_error("map " + (path.empty() ? "a flight recorder" : path));
+  throw io_error(what);
 }
 
 /// What was stored before is seen before what is stored after. Others look from other processes,
@@ -72,9 +76,26 @@ std::string path_for(int rank) {
   return fmt::format("{}/rank_{}{}", folder, rank, kFlightSuffix);
 }
 
-std::unique_ptr<FlightRing> make_ring(int rank, int world_size) {
+/// In a file of the folder that the user named. Null: none is, or it cannot be there, which is
+/// said.
+std::unique_ptr<FlightRing> try_file(int rank, int world_size) {
+  const std::string path = path_for(rank);
+  if (path.empty()) return nullptr;
   try {
-    return std::make_unique<FlightRing>(rank, world_size, path_for(rank));
+    return std::make_unique<FlightRing>(rank, world_size, path);
+  } catch (const Error& error) {
+    log_warn(fmt::format(
+        "flight recorder: {}; the rank goes on with one in memory, which 'lockstep inspect {}' "
+        "reads while it lives, and no file of it stays in {} (LOCKSTEP_FLIGHT_DIR)",
+        error.what(), ::getpid(), std::filesystem::path(path).parent_path().string()));
+    return nullptr;
+  }
+}
+
+std::unique_ptr<FlightRing> make_ring(int rank, int world_size) {
+  if (auto ring = try_file(rank, world_size)) return ring;
+  try {
+    return std::make_unique<FlightRing>(rank, world_size, "");
   } catch (const Error& error) {
     log_warn(
         fmt::format("flight recorder: {}; nobody can read that of rank {}", error.what(), rank));

@@ -32,8 +32,9 @@ std::string recorded_name(std::string_view name);
 /// clock, a look-up of its call site and two dozen stores, under 100 ns (bench_flight).
 class FlightRing {
  public:
-  /// That of world rank `rank` in this process; made when first asked for. Where nothing can be had
-  /// that others can read, it says so once (warning), and it is this process's own memory.
+  /// That of world rank `rank` in this process; made when first asked for. Where its file cannot be
+  /// had, as on a full disk, it says so once (warning) and is a memfd; where nothing can be had
+  /// that others can read, it says that too, and is this process's own memory.
   static FlightRing& of_rank(int rank, int world_size);
 
   /// A memfd when `path` is empty. A file is always a new one: what another ring has mapped under

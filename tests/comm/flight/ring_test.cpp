@@ -2,8 +2,12 @@
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <random>
@@ -18,6 +22,7 @@
 #include "lockstep/comm/types.h"
 #include "tests/support/error_of.h"
 #include "tests/support/file_size_limit.h"
+#include "tests/support/namespaces.h"
 #include "tests/support/ranks.h"
 #include "tests/support/recorded_calls.h"
 #include "tests/support/temp_folder.h"
@@ -163,6 +168,26 @@ TEST(FlightRing, WhereThereIsNoRoomItIsNotMadeAndLeavesNothing) {
   FlightRing own(0, 1);
   own.leave(own.enter(an_operation(3)), false);
   EXPECT_EQ(read_flight(bytes_of(own), "own").entries.size(), 1u);
+}
+
+/// A rank's recorder where LOCKSTEP_FLIGHT_DIR is `folder`, a disk that is too small. Ends this
+/// process: with 0 where others can read it.
+[[noreturn]] void record_on_a_small_disk(const std::string& folder) {
+  enter_user_namespace(CLONE_NEWNS);
+  if (::mount("tmpfs", folder.c_str(), "tmpfs", 0, "size=64k") != 0) ::_exit(2);
+  ::setenv("LOCKSTEP_FLIGHT_DIR", folder.c_str(), 1);
+  FlightRing& ring = FlightRing::of_rank(0, 1);
+  ring.leave(ring.enter(an_operation(3)), false);
+  ::_exit(ring.fd() >= 0 && read_flight(bytes_of(ring), "ring").entries.size() == 1 ? 0 : 1);
+}
+
+TEST(FlightRing, OnAFullDiskItSaysSoAndIsReadThroughItsProcess) {
+  if (!may_enter_namespaces()) GTEST_SKIP() << "no namespaces may be made here";
+  const TempFolder folder;
+  const std::string path = folder.path().string();
+  EXPECT_EXIT(record_on_a_small_disk(path), ::testing::ExitedWithCode(0),
+              "for " + path + "/rank_0.flight: No space left on device; the rank goes on .*" +
+                  "'lockstep inspect [0-9]+' .* no file of it stays in " + path);
 }
 
 TEST(FlightRecorder, EventsThatAreNotInTheirPlaceAreLeftOut) {
