@@ -5,6 +5,7 @@
 #include "lockstep/base/env.h"
 #include "lockstep/base/error.h"
 #include "lockstep/base/file.h"
+#include "lockstep/base/proc.h"
 #include "lockstep/launch/world.h"
 
 namespace lockstep {
@@ -20,6 +21,7 @@ std::string namespace_of(const char* kind) {
 
 /// Changes with every boot and differs between machines.
 std::string boot_id() {
+  need_proc();
   auto id = read_file("/proc/sys/kernel/random/boot_id", 256);
   while (!id.empty() && id.back() == '\n') id.pop_back();
   return id;

@@ -63,5 +63,41 @@ TEST_F(FullDisk, NothingIsSaidWhereThereIsRoom) {
   EXPECT_EQ(run.err(), "");
 }
 
+/// `words` of lockstep where nothing is mounted on /proc, as in a chroot.
+std::vector<std::string> without_proc(const std::vector<std::string>& words) {
+  std::vector<std::string> all = {"/usr/bin/unshare",
+                                  "--user",
+                                  "--map-root-user",
+                                  "--mount",
+                                  "/bin/sh",
+                                  "-c",
+                                  "mount -t tmpfs none /proc && exec \"$0\" \"$@\"",
+                                  built_program("lockstep")};
+  all.insert(all.end(), words.begin(), words.end());
+  return all;
+}
+
+TEST(NoProc, IsSaidInOneLine) {
+  if (!may_enter_namespaces()) GTEST_SKIP() << "no namespaces may be made here";
+  const std::string line =
+      "error: /proc is needed and is not mounted here; 'mount -t proc proc /proc' does that\n";
+  Launched run(without_proc({"run", "-n", "2", "--", built_program("world_worker")}));
+  EXPECT_EQ(run.wait(), 1);
+  EXPECT_TRUE(has(run.err(), "world_worker: " + line)) << run.err();
+  for (const auto& words : std::vector<std::vector<std::string>>{
+           {"doctor"}, {"run", "-H", "localhost:2", "--", "true"}}) {
+    Launched verb(without_proc(words));
+    EXPECT_EQ(verb.wait(), 1);
+    EXPECT_EQ(verb.out() + verb.err(), "lockstep: " + line);
+  }
+}
+
+TEST(NoProc, ProgramsOfOthersRunAllTheSame) {
+  if (!may_enter_namespaces()) GTEST_SKIP() << "no namespaces may be made here";
+  Launched run(without_proc(shell(2, "echo $RANK")));
+  EXPECT_EQ(run.wait(), 0) << run.err();
+  EXPECT_TRUE(has(run.out(), "[1] 1\n")) << run.out();
+}
+
 }  // namespace
 }  // namespace lockstep::testing

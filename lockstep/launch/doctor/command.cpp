@@ -10,6 +10,7 @@
 
 #include "lockstep/base/env.h"
 #include "lockstep/base/error.h"
+#include "lockstep/base/proc.h"
 #include "lockstep/base/text.h"
 #include "lockstep/launch/doctor/checks.h"
 #include "lockstep/launch/doctor/examine.h"
@@ -79,7 +80,7 @@ DoctorRequest parse_doctor(const std::vector<std::string>& words) {
   ExamineOptions& examine = request.examine;
   examine.rsh = "ssh -o BatchMode=yes -o ConnectTimeout=10";
   examine.folder = std::filesystem::current_path().string();
-  examine.lockstep = std::filesystem::read_symlink("/proc/self/exe").string();
+  examine.lockstep = own_program();
   for (const auto& [name, value] : read_option_words(words, kDoctorOptions, "lockstep doctor")) {
     if (name.empty()) refuse_doctor("'" + value + "' is neither an option nor a check");
     if (name == "--hosts") examine.hosts = parse_hosts(value);

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <map>
 #include <memory>
 #include <numeric>
@@ -11,6 +10,7 @@
 
 #include "lockstep/base/auth.h"
 #include "lockstep/base/error.h"
+#include "lockstep/base/proc.h"
 #include "lockstep/launch/agent/machine.h"
 #include "lockstep/launch/doctor/conversation.h"
 #include "lockstep/launch/doctor/facts_json.h"
@@ -28,7 +28,7 @@ std::vector<std::string> probe_command(const ExamineOptions& options, const std:
   const auto own = own_addresses();
   if (host == "localhost" || host == host_name() ||
       std::find(own.begin(), own.end(), host) != own.end())
-    return {std::filesystem::read_symlink("/proc/self/exe").string(), "doctor", "--probe"};
+    return {own_program(), "doctor", "--probe"};
   return remote_words(options.rsh, host, shell_quoted(options.lockstep) + " doctor --probe");
 }
 

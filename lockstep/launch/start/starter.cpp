@@ -11,6 +11,7 @@
 #include "lockstep/base/counted.h"
 #include "lockstep/base/deadline.h"
 #include "lockstep/base/error.h"
+#include "lockstep/base/proc.h"
 #include "lockstep/launch/agent/console.h"
 #include "lockstep/launch/agent/failure.h"
 #include "lockstep/launch/agent/signals.h"
@@ -42,7 +43,7 @@ class Starter {
     if (options.wire == Wire::kTls) setup.variables["LOCKSTEP_TLS"] = "1";
     setup.folder = std::filesystem::current_path().string();
     check_descriptors(3 * plan.size(), counted(static_cast<int64_t>(plan.size()), "host"));
-    const std::string self = std::filesystem::read_symlink("/proc/self/exe").string();
+    const std::string self = own_program();
     for (const HostSlots& host : plan) hosts_.emplace_back(host.host, self, options.rsh);
     for (size_t i = 0; i < plan.size(); ++i) {
       setup.words = {fmt::format("--nnodes={}", plan.size()), fmt::format("--node_rank={}", i),
