@@ -43,8 +43,8 @@ std::vector<char*> pointers(const std::vector<std::string>& texts) {
 /// By posix_spawn: this process has threads, and after a fork the child may not allocate, as one of
 /// them may just have held the allocator's lock (glibc looks after its own, AddressSanitizer's
 /// stays locked for ever).
-pid_t start(const std::vector<std::string>& words, const Environment& environment, int out,
-            int err) {
+pid_t start(const std::vector<std::string>& words, const Environment& environment, int out, int err,
+            bool own_group) {
   std::vector<std::string> variables;
   for (const auto& [name, value] : environment) variables.push_back(name + "=" + value);
   posix_spawn_file_actions_t files;
@@ -57,7 +57,9 @@ pid_t start(const std::vector<std::string>& words, const Environment& environmen
   sigset_t all;
   ::sigfillset(&all);
   ::posix_spawnattr_setsigdefault(&attributes, &all);
-  ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);
+  ::posix_spawnattr_setflags(
+      &attributes,
+      static_cast<short>(POSIX_SPAWN_SETSIGDEF | (own_group ? POSIX_SPAWN_SETPGROUP : 0)));
   pid_t pid = -1;
   const int failure = ::posix_spawn(&pid, words[0].c_str(), &files, &attributes,
                                     pointers(words).data(), pointers(variables).data());
@@ -81,7 +83,7 @@ std::string built_program(const std::string& name) {
 }
 
 Launched::Launched(const std::vector<std::string>& words,
-                   const std::map<std::string, std::string>& variables) {
+                   const std::map<std::string, std::string>& variables, Group group) {
   static std::atomic<int> number{0};
   mark_ = "LOCKSTEP_TEST_MARK=" + std::to_string(::getpid()) + "-" + std::to_string(++number);
   Environment environment = this_environment();
@@ -101,7 +103,7 @@ Launched::Launched(const std::vector<std::string>& words,
   {
     const UniqueFd its_out(out[1]);
     const UniqueFd its_err(err[1]);
-    pid_ = start(command, environment, its_out.get(), its_err.get());
+    pid_ = start(command, environment, its_out.get(), its_err.get(), group == Group::kOwn);
   }
   out_.reader = std::thread(read_all, std::move(out_end), &out_);
   err_.reader = std::thread(read_all, std::move(err_end), &err_);

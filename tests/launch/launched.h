@@ -16,10 +16,14 @@ namespace lockstep::testing {
 
 class Launched {
  public:
+  /// Whose process group it is in.
+  enum class Group { kTests, kOwn };
+
   /// Starts $LOCKSTEP_BIN_DIR/lockstep (or `program`, if its first word has a slash) with this
   /// process's environment and `variables`.
   explicit Launched(const std::vector<std::string>& words,
-                    const std::map<std::string, std::string>& variables = {});
+                    const std::map<std::string, std::string>& variables = {},
+                    Group group = Group::kTests);
   ~Launched();  ///< Kills it if it still runs.
 
   /// Exit code, or 128 + signal. -1 when it did not end in time: it runs on.

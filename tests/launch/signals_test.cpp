@@ -30,6 +30,15 @@ bool stands_still(pid_t pid) {
   return stat.find(") T ") != std::string::npos;
 }
 
+bool is_pending(pid_t pid, int signal) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/status");
+  for (std::string line; std::getline(file, line);) {
+    if (line.rfind("ShdPnd:", 0) != 0) continue;
+    return (std::stoull(line.substr(7), nullptr, 16) >> (signal - 1) & 1) != 0;
+  }
+  return false;
+}
+
 long stopped_of(const Launched& run) {
   const auto alive = run.alive();
   return std::count_if(alive.begin(), alive.end(), stands_still);
@@ -54,7 +63,7 @@ class Stopped : public ::testing::Test {
 };
 
 TEST_F(Stopped, RanksStopWithTheirLauncherAndGoOnWithIt) {
-  Launched run(shell(2, "echo ready; exec sleep 600"), variables());
+  Launched run(shell(2, "echo ready; exec sleep 600"), variables(), Launched::Group::kOwn);
   ASSERT_TRUE(run.wait_for("ready", 2));
   ASSERT_TRUE(listed());
   EXPECT_EQ(nlohmann::json::parse(said({"ps", "--json"}))[0]["stopped"], false);
@@ -72,7 +81,8 @@ TEST_F(Stopped, RanksStopWithTheirLauncherAndGoOnWithIt) {
 }
 
 TEST_F(Stopped, StopEndsOneThatIsStopped) {
-  Launched run(shell(2, "echo ready; exec sleep 600", {"--rdzv_id", "one"}), variables());
+  Launched run(shell(2, "echo ready; exec sleep 600", {"--rdzv_id", "one"}), variables(),
+               Launched::Group::kOwn);
   ASSERT_TRUE(run.wait_for("ready", 2));
   ASSERT_TRUE(listed());
   run.send(SIGTSTP);
@@ -84,7 +94,7 @@ TEST_F(Stopped, StopEndsOneThatIsStopped) {
 
 TEST_F(Stopped, RanksStopWithTheStarterOfTheirHosts) {
   Launched run({"run", "-H", "localhost:2", "--", "/bin/sh", "-c", "echo ready; exec sleep 600"},
-               variables());
+               variables(), Launched::Group::kOwn);
   ASSERT_TRUE(run.wait_for("ready", 2));
   for (int round = 0; round < 2; ++round) {
     run.send(SIGTSTP);
@@ -95,6 +105,33 @@ TEST_F(Stopped, RanksStopWithTheStarterOfTheirHosts) {
   }
   run.send(SIGTERM);
   EXPECT_EQ(run.wait(), 143);
+}
+
+/// As `docker run -it` starts it: a session of its own, where no shell could continue it.
+Words in_a_session_of_its_own(const Words& words) {
+  Words all = {"/usr/bin/setsid", built_program("lockstep")};
+  all.insert(all.end(), words.begin(), words.end());
+  return all;
+}
+
+TEST_F(Stopped, CtrlZIsIgnoredWhereNobodyCouldContinueIt) {
+  for (const Words& words : {shell(2,
+                                   "trap 'echo rank has seen it' USR1; echo ready; "
+                                   "while :; do sleep 0.05; done"),
+                             Words{"run", "-H", "localhost:2", "--", "/bin/sh", "-c",
+                                   "trap 'echo rank has seen it' USR1; echo ready; "
+                                   "while :; do sleep 0.05; done"}}) {
+    Launched run(in_a_session_of_its_own(words), variables());
+    ASSERT_TRUE(run.wait_for("ready", 2));
+    run.send(SIGTSTP);
+    ASSERT_TRUE(in_a_while([&] { return !is_pending(run.pid(), SIGTSTP); }));
+    run.send(SIGUSR1);  // which one that is stopped would not pass on
+    EXPECT_TRUE(run.wait_for("rank has seen it", 2, 20s)) << "it is stopped";
+    EXPECT_EQ(stopped_of(run), 0);
+    run.send(SIGTERM);
+    run.send(SIGCONT);
+    EXPECT_EQ(run.wait(), 143);
+  }
 }
 
 TEST(Grace, RanksThatAreWaitedForAreNamed) {

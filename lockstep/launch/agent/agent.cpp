@@ -283,6 +283,7 @@ void Agent::on_signals() {
 /// Ctrl-Z: the ranks, which as groups without a terminal would not see it, and then this process.
 /// Where a starter is at the terminal, that one stops, and this one waits for its SIGCONT.
 void Agent::stand_still() {
+  if (!options_.started_by_starter && !may_be_stopped()) return;
   if (!stood_since_) stood_since_ = std::chrono::steady_clock::now();
   if (workers_) workers_->send(remaining(state_), SIGSTOP);
   if (options_.started_by_starter) return;

@@ -1,7 +1,10 @@
 #include "lockstep/launch/agent/signals.h"
 
 #include <sys/signalfd.h>
+#include <sys/wait.h>
 #include <unistd.h>
+
+#include <cerrno>
 
 #include "lockstep/base/error.h"
 
@@ -24,6 +27,28 @@ void end_as_init(const std::set<int>& ending) {
   for (const int signal : ending) {
     if (!ignored(signal)) ::signal(signal, &end_now);
   }
+}
+
+// Asked of the kernel, by a process of the same group that does what SIGTSTP does by default.
+bool may_be_stopped() {
+  const pid_t child = ::fork();
+  if (child < 0) return true;
+  if (child == 0) {
+    sigset_t stop;
+    sigemptyset(&stop);
+    sigaddset(&stop, SIGTSTP);
+    ::signal(SIGTSTP, SIG_DFL);
+    ::pthread_sigmask(SIG_UNBLOCK, &stop, nullptr);
+    ::raise(SIGTSTP);
+    ::_exit(0);
+  }
+  int status = 0;
+  while (::waitpid(child, &status, WUNTRACED) < 0 && errno == EINTR) {
+  }
+  if (!WIFSTOPPED(status)) return false;
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+  return true;
 }
 
 SignalGate::SignalGate(const std::set<int>& ending, bool named) {

@@ -13,6 +13,10 @@ namespace lockstep {
 /// takes it. Does nothing in another process, nor for a signal that is ignored.
 void end_as_init(const std::set<int>& ending);
 
+/// Whether the kernel would stop this process at Ctrl-Z. It does not in an orphaned process group,
+/// as of `docker run -it`: there is no shell that could continue it. Cost: a fork.
+bool may_be_stopped();
+
 /// While it lives, the signals that an agent acts on (`ending`, USR1, USR2, TSTP, CONT, CHLD) come
 /// out of fd() instead of interrupting; those that were ignored when it began (nohup, a background
 /// job of a shell) stay so, unless the user `named` them. SIGPIPE is ignored: a write to a closed

@@ -181,6 +181,7 @@ class Starter {
 
   /// Ctrl-Z, for the ranks on all hosts.
   void stand_still() {
+    if (!may_be_stopped()) return;
     const auto say = [this](int signal) {
       for (StartedHost& host : hosts_) {
         if (host.said_hello) host.say(fmt::format("{}\n", signal));
