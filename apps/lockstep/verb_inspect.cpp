@@ -180,7 +180,8 @@ bool add_records_of_run(const std::string& id, Found& found) {
     for (const JobEntry& job : find_jobs(running, id)) add_records_of(job.pid, found);
     return true;
   }
-  const auto past = find_past_job(past_jobs(past_jobs_folder(this_environment())), id);
+  auto past = find_past_job(past_jobs(past_jobs_folder(this_environment())), id);
+  std::erase_if(past, [](const JobEntry& job) { return job.log_folder.empty(); });
   for (const JobEntry& job : past) {
     log_info(fmt::format("run {} is over; its last attempt: {}", job.run_id, job.attempt_folder));
     add_records_in(job.attempt_folder, found);

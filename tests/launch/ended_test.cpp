@@ -66,9 +66,29 @@ TEST_F(Ended, OneThatWasKilledHasNoEnd) {
   EXPECT_TRUE(has(said({"ps", "--all"}), "was killed"));
 }
 
-TEST_F(Ended, WithoutFilesItIsSaidWhichAreKnown) {
-  EXPECT_TRUE(
-      has(said({"logs", "night"}, 2), "of runs that are over, those with --log_dir are known"));
+TEST_F(Ended, OneWithoutFilesIsListedAsWell) {
+  Launched bad(shell(1, "echo no such data >&2; exit 3", {"--rdzv_id", "bad"}), variables());
+  EXPECT_EQ(bad.wait(), 3);
+  Launched stopped(shell(1, "echo ready; exec sleep 600", {"--rdzv_id", "stopped"}), variables());
+  ASSERT_TRUE(stopped.wait_for("ready"));
+  stopped.send(SIGTERM);
+  EXPECT_EQ(stopped.wait(), 143);
+  const auto all = listed({"ps", "--all", "--json"});
+  ASSERT_EQ(all.size(), 2U);
+  EXPECT_EQ(all[0]["run_id"], "stopped");
+  EXPECT_EQ(all[0]["exit_code"], 143);
+  EXPECT_EQ(all[1]["run_id"], "bad");
+  EXPECT_EQ(all[1]["exit_code"], 3);
+  const std::string why = all[1]["why"];
+  EXPECT_TRUE(has(why, ": no such data")) << why;
+  EXPECT_EQ(said({"logs", "bad"}, 2),
+            "lockstep: error: run bad is over and kept no logs; lockstep run --log_dir DIR keeps "
+            "them\n");
+  EXPECT_TRUE(has(said({"inspect", "bad"}, 2), "or had a --log_dir"));
+}
+
+TEST_F(Ended, AnIdThatIsNotRememberedIsSaid) {
+  EXPECT_TRUE(has(said({"logs", "night"}, 2), "none that is over is remembered by that ID"));
 }
 
 }  // namespace

@@ -457,11 +457,12 @@ int Agent::finish() {
   lines_->flush();
   const auto failure = first_failure();
   if (failure) pass_on_error_file(*failure);
-  // One that was over in a moment has not been listed, but its files have a name.
-  if (register_at_ && !run_folder_.empty()) register_job();
   std::optional<ExitStatus> job;
   if (end_ && end_->failure) job = end_->failure->status;
   const int code = exit_code(state_, job);
+  // One that was over in a moment has not been listed, but its files have a name, and who looks
+  // for a failure asks later.
+  if (register_at_ && (!run_folder_.empty() || code != 0)) register_job();
   remember_end(code, failure);
   workers_.reset();
   register_at_.reset();

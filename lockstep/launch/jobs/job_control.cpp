@@ -29,7 +29,7 @@ HelpPage ps_help() {
   return {{{"lockstep ps [--all] [--json]", ""}},
           "Lists this user's jobs (agents of lockstep run) on this host.",
           {{"",
-            {{"--all", "also those that are over and had a --log_dir, and how they ended"},
+            {{"--all", "also those that are over, and how they ended"},
              {"--json", "for programs"},
              {"-h, --help", "print this"}}}},
           ""};

@@ -124,9 +124,8 @@ std::vector<JobEntry> find_running(const std::vector<JobEntry>& running, const s
     const std::string why = why_not_remembered(past_jobs_folder(this_environment()));
     if (error.code() != ErrorCode::kNotFound || name.empty()) throw;
     if (why.empty()) {
-      throw Error(
-          ErrorCode::kNotFound,
-          fmt::format("{}; of runs that are over, those with --log_dir are known", error.what()));
+      throw Error(ErrorCode::kNotFound,
+                  fmt::format("{}, and none that is over is remembered by that ID", error.what()));
     }
     throw Error(ErrorCode::kNotFound,
                 fmt::format("{}; runs that are over are not remembered: {} (XDG_STATE_HOME names "
@@ -150,6 +149,12 @@ int logs_command(const std::vector<std::string>& words) {
   std::vector<std::unique_ptr<Follower>> followers;
   const auto past = past_job(given.name(), running);
   for (const JobEntry& job : past) {
+    if (job.log_folder.empty()) {
+      throw Error(
+          ErrorCode::kNotFound,
+          fmt::format("run {} is over and kept no logs; lockstep run --log_dir DIR keeps them",
+                      job.run_id));
+    }
     followers.push_back(std::make_unique<Follower>(job, nullptr, wanted, tail));
   }
   const auto agents =

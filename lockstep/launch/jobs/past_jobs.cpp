@@ -71,7 +71,7 @@ std::string past_jobs_folder(const Environment& environment) {
 }
 
 void remember_job(const std::string& folder, const JobEntry& entry) {
-  if (folder.empty() || entry.log_folder.empty()) return;
+  if (folder.empty()) return;
   make_own_folder(fs::path(folder).parent_path());
   if (!is_own_folder(fs::path(folder).parent_path())) return;
   ::mkdir(folder.c_str(), 0700);
@@ -106,7 +106,9 @@ std::vector<JobEntry> past_jobs(const std::string& folder) {
     try {
       auto entry = job_entry_from_json(read_file(file, 1 << 20));
       std::error_code failure;
-      if (entry && fs::is_directory(entry->attempt_folder, failure)) jobs.push_back(*entry);
+      if (!entry) continue;
+      if (entry->log_folder.empty() || fs::is_directory(entry->attempt_folder, failure))
+        jobs.push_back(*entry);
     } catch (const Error&) {  // it was forgotten just now
     }
   }

@@ -1,6 +1,6 @@
 #pragma once
-// Runs with files (--log_dir) that this user started on this host, also after their ends: so that
-// their IDs find the files.
+// Runs that this user started on this host, also after their ends: how they ended, and where the
+// files of those with --log_dir are.
 
 #include <string>
 #include <vector>
@@ -15,14 +15,14 @@ namespace lockstep {
 std::string past_jobs_folder(const Environment& environment);
 
 /// An agent's entry, from the first write on. Of all entries in `folder` the newest kMostPastJobs
-/// stay. Does nothing for a job without files, and where the folder cannot be this user's alone.
+/// stay. Does nothing where the folder cannot be this user's alone.
 void remember_job(const std::string& folder, const JobEntry& entry);
 inline constexpr size_t kMostPastJobs = 100;
 
 /// Why nothing can be remembered in `folder`: "FOLDER cannot be written"; "": it can.
 std::string why_not_remembered(const std::string& folder);
 
-/// Those whose files are still there, the newest first.
+/// Those without files, and those whose files are still there; the newest first.
 std::vector<JobEntry> past_jobs(const std::string& folder);
 
 /// The agents of the newest run that `name` means (its id, else the beginning of one); empty: none.

@@ -11,9 +11,10 @@
 namespace lockstep {
 
 /// Where this user's agents stand: $LOCKSTEP_JOBS_DIR, which is made where it is not there and
-/// removed with the last agent, and nowhere else; without it, best first,
-/// $XDG_RUNTIME_DIR/lockstep, /tmp/lockstep-UID. An agent takes the first that it can have; who
-/// looks for agents looks into all, because a job may have been started without the variable.
+/// removed with the last agent, unless past_jobs.h keeps some there, and nowhere else; without it,
+/// best first, $XDG_RUNTIME_DIR/lockstep, /tmp/lockstep-UID. An agent takes the first that it can
+/// have; who looks for agents looks into all, because a job may have been started without the
+/// variable.
 std::vector<std::string> registry_folders(const Environment& environment);
 
 /// An agent's entry, for as long as the agent lives. That of a killed one is removed by its guard,

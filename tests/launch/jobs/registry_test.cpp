@@ -151,7 +151,10 @@ TEST(PastJobs, AreRememberedWithTheirFilesAndFoundByName) {
   const std::string past = (folder / "jobs/past").string();
   JobEntry entry = job("night");
   remember_job(past, entry);
-  EXPECT_FALSE(std::filesystem::exists(past)) << "it keeps no files";
+  EXPECT_EQ(past_jobs(past).size(), 1U) << "it keeps no files that could be gone";
+  entry.log_folder = entry.attempt_folder = (folder / "gone").string();
+  remember_job(past, entry);
+  EXPECT_EQ(past_jobs(past).size(), 0U);
   entry.log_folder = entry.attempt_folder = folder.path().string();
   remember_job(past, entry);
   ASSERT_EQ(past_jobs(past).size(), 1U);
