@@ -26,8 +26,9 @@ constexpr auto kPause = std::chrono::milliseconds(200);
 /// A rank's word on how far it is, given by a thread of its own.
 class WorkTogether::LifeSigns {
  public:
-  LifeSigns(ProcessGroup& group, std::string what, std::chrono::seconds limit)
-      : group_(group), what_(std::move(what)), limit_(limit) {
+  LifeSigns(ProcessGroup& group, std::string what, std::chrono::seconds limit,
+            std::chrono::milliseconds computes)
+      : group_(group), what_(std::move(what)), limit_(limit), computes_(computes) {
     thread_ = start_quiet_thread([this] {
       try {
         while (!all_are_done(wait())) continue;
@@ -46,12 +47,12 @@ class WorkTogether::LifeSigns {
   void begin_read() {
     const MutexLock lock(mutex_);
     read_until_ = Deadline::after(limit_);
-    has_news_ = true;
     changed_.notify_all();
   }
   void end_read() {
     const MutexLock lock(mutex_);
     read_until_.reset();
+    silent_from_ = Deadline::after(computes_);
   }
 
   /// This rank is done; waits for the others.
@@ -75,18 +76,17 @@ class WorkTogether::LifeSigns {
   }
 
   /// Until there is something to say; nothing where this rank has failed. A busy rank says so after
-  /// a pause in which it has read.
+  /// a pause, unless it has read nothing for too long.
   std::optional<Word> wait() {
     MutexLock lock(mutex_);
     const auto until = Deadline::after(kPause).when();
     while (state_ == State::kBusy) {
-      if (!read_until_ && !has_news_) {
+      if (!read_until_ && silent_from_.passed()) {
         changed_.wait(lock);
       } else if (changed_.wait_until(lock, until) == std::cv_status::timeout) {
-        break;
+        if (read_until_ || !silent_from_.passed()) break;
       }
     }
-    has_news_ = false;
     if (state_ == State::kFailed) return std::nullopt;
     if (state_ == State::kDone) return kIsDone;
     return read_until_ && read_until_->passed() ? kIsLate : kIsBusy;
@@ -133,18 +133,19 @@ class WorkTogether::LifeSigns {
   ProcessGroup& group_;
   std::string what_;
   std::chrono::seconds limit_;
+  std::chrono::milliseconds computes_;
   Mutex mutex_;
   CondVar changed_;
   State state_ LOCKSTEP_GUARDED_BY(mutex_) = State::kBusy;
   std::optional<Deadline> read_until_ LOCKSTEP_GUARDED_BY(mutex_);  // while it reads
-  bool has_news_ LOCKSTEP_GUARDED_BY(mutex_) = false;  // it has begun to read since its last word
-  std::exception_ptr error_;                           // the thread's, until it is joined
+  Deadline silent_from_ LOCKSTEP_GUARDED_BY(mutex_) = Deadline::after(computes_);
+  std::exception_ptr error_;  // the thread's, until it is joined
   std::thread thread_;
 };
 
-WorkTogether::WorkTogether(ProcessGroup& group, const std::string& what,
-                           std::chrono::seconds limit) {
-  if (group.size() > 1) signs_ = std::make_unique<LifeSigns>(group, what, limit);
+WorkTogether::WorkTogether(ProcessGroup& group, const std::string& what, std::chrono::seconds limit,
+                           std::chrono::milliseconds computes) {
+  if (group.size() > 1) signs_ = std::make_unique<LifeSigns>(group, what, limit, computes);
 }
 
 WorkTogether::~WorkTogether() = default;

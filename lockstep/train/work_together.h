@@ -12,13 +12,15 @@ namespace lockstep {
 /// Collective, from its making until finish(). Each rank does work of its own meanwhile, parts of
 /// which a disk may hold up for long: who is done waits for a rank that reads until that has read
 /// for `limit`, and not only for the group's timeout, which is made for steps. Meanwhile a thread
-/// on each rank says to the others, several times a second, whether it is done. It says nothing
-/// while its rank does anything else than read. So a rank that died is still found out at once, and
-/// one that hangs, as a whole or while it computes, within the group's timeout. Until finish()
-/// nobody else may use the group.
+/// on each rank says to the others, several times a second, whether it is done; once its rank has
+/// read nothing for some seconds it says nothing more until it reads. So a rank that died is still
+/// found out at once, and one that hangs, as a whole or while it computes, after the group's
+/// timeout, or those seconds later. Until finish() nobody else may use the group.
 class WorkTogether {
  public:
-  WorkTogether(ProcessGroup& group, const std::string& what, std::chrono::seconds limit);
+  /// `computes`: for so long a rank that does not read says that it lives.
+  WorkTogether(ProcessGroup& group, const std::string& what, std::chrono::seconds limit,
+               std::chrono::milliseconds computes = std::chrono::seconds(10));
   ~WorkTogether();  ///< Without finish(): this rank gives up, which the others find out.
   WorkTogether(const WorkTogether&) = delete;
   WorkTogether& operator=(const WorkTogether&) = delete;

@@ -41,6 +41,16 @@ TEST(WorkTogether, NamesWhoIsLate) {
       << error.what();
 }
 
+TEST(WorkTogether, WaitsForABatchThatTakesLongToCompute) {
+  testing::run_rank_threads(2, [&](const World& world) {
+    auto group = ProcessGroup::create(world, {.timeout = std::chrono::seconds(1)});
+    WorkTogether together(group, "x", std::chrono::seconds(100));
+    together.read([] {});
+    if (world.rank == 1) std::this_thread::sleep_for(std::chrono::milliseconds(2500));
+    together.finish();
+  });
+}
+
 // It is no disk that holds up who reads nothing.
 TEST(WorkTogether, WaitsForARankThatComputesAsLongAsForAnyCall) {
   std::atomic<bool> rank_0_gave_up = false;
@@ -48,7 +58,7 @@ TEST(WorkTogether, WaitsForARankThatComputesAsLongAsForAnyCall) {
   testing::run_rank_threads(2, [&](const World& world) {
     auto group = ProcessGroup::create(world, {.timeout = std::chrono::seconds(1)});
     errors[static_cast<size_t>(world.rank)] = error_of([&] {
-      WorkTogether together(group, "x", std::chrono::seconds(100));
+      WorkTogether together(group, "x", std::chrono::seconds(100), 100ms);
       together.read([] {});
       const auto limit = Deadline::after(60s);
       while (world.rank == 1 && !rank_0_gave_up && !limit.passed()) {
