@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <exception>
 #include <map>
 #include <string_view>
 #include <utility>
@@ -30,19 +31,33 @@ Error cause_elsewhere(const Error& error) {
                cause.starts_with(kElsewhere) ? cause : std::string(kElsewhere) + cause);
 }
 
+/// Those of this process.
+struct Families {
+  Mutex mutex;
+  std::map<std::pair<Store*, int>, std::weak_ptr<Family>> by_rank LOCKSTEP_GUARDED_BY(mutex);
+};
+
+Families& families() {
+  static auto& all = *new Families;
+  return all;
+}
+
 }  // namespace
 
 std::shared_ptr<Family> Family::of(const World& world, Deadline deadline) {
-  static Mutex mutex;
-  static auto& families = *new std::map<std::pair<Store*, int>, std::weak_ptr<Family>>;
   // Before anybody may wait for this rank, and without holding up the other ranks of this process.
   show_life(*world.store, world.rank, deadline);
-  const MutexLock lock(mutex);
-  auto& known = families[{world.store.get(), world.rank}];
-  auto family = known.lock();
-  if (family && family->generation_ == fork_generation()) return family;
-  family.reset(new Family(world));
-  known = family;
+  std::shared_ptr<Family> family;
+  {
+    auto& all = families();
+    const MutexLock lock(all.mutex);
+    auto& known = all.by_rank[{world.store.get(), world.rank}];
+    family = known.lock();
+    if (family && family->generation_ == fork_generation()) return family;
+    family.reset(new Family(world));
+    known = family;
+  }
+  return_to_life(*world.store, world.rank, deadline);
   return family;
 }
 
@@ -98,7 +113,8 @@ bool Family::any_died(const std::vector<int>& ranks, Deadline limit) const {
   const auto patience = Deadline::after(kKnownLate);
   while (true) {
     try {
-      if (!dead_ranks(*store_, ranks, limit).empty()) return true;
+      const auto dead = dead_ranks(*store_, ranks, limit);
+      if (!dead.empty() && !has_left(*store_, dead.front(), limit)) return true;
     } catch (const Error& error) {
       if (error.code() != ErrorCode::kPeerLost) throw;
       return true;  // the store has gone with the rank, or the agent, that served it
@@ -120,6 +136,24 @@ Family::~Family() {
     changed_.notify_all();
   }
   thread_.join();
+  // Also who unwinds has failed, of which the others are to hear.
+  if (!has_failed_ && std::uncaught_exceptions() == 0) say_left();
+}
+
+/// While this process shows that it lives: who finds it gone finds this, too.
+void Family::say_left() const noexcept {
+  try {
+    leave_life(*store_, rank_, Deadline::after(kSayLimit));
+    auto& all = families();
+    bool returned = false;  // another thread has made a group meanwhile
+    {
+      const MutexLock lock(all.mutex);
+      returned = !all.by_rank[{store_.get(), rank_}].expired();
+    }
+    if (returned) return_to_life(*store_, rank_, Deadline::after(kSayLimit));
+  } catch (const std::exception& error) {
+    log_debug(fmt::format("rank {}: that it left stays here: {}", rank_, error.what()));
+  }
 }
 
 void Family::keep_alive() {

@@ -145,6 +145,7 @@ void GroupCore::remember(const Error& error) {
   if (is_harmless(error.code())) CarriedError{error.code(), error.what()}.raise();
   const MutexLock one_at_a_time(failing_);
   throw_if_failed();
+  if (spec_.family) spec_.family->note_failure();
   // Before the program hears of it, which may end then, and be taken for the one that is lost: by
   // ranks that are still making this group or a part of it, and by those of other groups.
   const bool is_lost = error.code() == ErrorCode::kPeerLost;

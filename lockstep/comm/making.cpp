@@ -62,6 +62,12 @@ Error died(const GroupSpec& spec, const std::vector<int>& dead) {
   const int first = spec.world_ranks[static_cast<size_t>(dead.front())];
   const auto why = why_gave_up(*spec.store, first, Deadline::after(kStoreLimit));
   if (why) return Error(ErrorCode::kPeerLost, *why);
+  if (has_left(*spec.store, first, Deadline::after(kStoreLimit))) {
+    return Error(ErrorCode::kPeerLost,
+                 fmt::format("creating the process group: {} left: all process groups there were "
+                             "ended in good order, then the process",
+                             spec.rank_names(dead)));
+  }
   return Error(ErrorCode::kPeerLost,
                fmt::format("creating the process group: {} {}", spec.rank_names(dead), kDied));
 }
@@ -163,6 +169,7 @@ void Making::check(const std::vector<int>& ranks) {
 Error unmade(const GroupSpec& spec, const Error& error) {
   // What a call has wrong is wrong on every rank; what one rank lacks the others do not know.
   if (!is_watched(spec) || error.code() == ErrorCode::kInvalidArgument) return error;
+  spec.family->note_failure();
   const Error cause = agreed_cause(spec, error);
   if (cause.code() == ErrorCode::kPeerLost) spec.family->lost(nullptr, spec.world_ranks, cause);
   return cause;

@@ -14,6 +14,7 @@ namespace {
 
 constexpr const char* kPrefix = "life/";
 constexpr const char* kGaveUpPrefix = "gave_up/";
+constexpr const char* kLeftPrefix = "left/";
 
 std::string key_of(int rank) {
   return kPrefix + std::to_string(rank);
@@ -23,16 +24,25 @@ std::string gave_up_key(int rank) {
   return kGaveUpPrefix + std::to_string(rank);
 }
 
+std::string left_key(int rank) {
+  return kLeftPrefix + std::to_string(rank);
+}
+
+/// Those of `ranks` without a key at `prefix`; all of them if none is without.
+std::vector<int> without(Store& store, const std::string& prefix, const std::vector<int>& ranks,
+                         Deadline deadline) {
+  const auto keys = store.list(prefix, deadline);
+  std::vector<int> rest;
+  for (const int rank : ranks) {
+    if (std::find(keys.begin(), keys.end(), prefix + std::to_string(rank)) == keys.end())
+      rest.push_back(rank);
+  }
+  return rest.empty() ? ranks : rest;
+}
+
 /// Of several that are gone, those whose end explains that of the others.
 std::vector<int> first_causes(Store& store, const std::vector<int>& gone, Deadline deadline) {
-  const auto keys = store.list(kGaveUpPrefix, deadline);
-  std::vector<int> causes;
-  for (const int rank : gone) {
-    if (std::find(keys.begin(), keys.end(), gave_up_key(rank)) == keys.end()) {
-      causes.push_back(rank);
-    }
-  }
-  return causes.empty() ? gone : causes;
+  return without(store, kGaveUpPrefix, without(store, kLeftPrefix, gone, deadline), deadline);
 }
 
 /// Keys of lives that were there and are not any more.
@@ -73,6 +83,18 @@ void give_up_life(Store& store, int rank, const std::string& why, Deadline deadl
 
 std::optional<std::string> why_gave_up(Store& store, int rank, Deadline deadline) {
   return store.try_get(gave_up_key(rank), deadline);
+}
+
+void leave_life(Store& store, int rank, Deadline deadline) {
+  store.set(left_key(rank), "", deadline);
+}
+
+void return_to_life(Store& store, int rank, Deadline deadline) {
+  store.erase(left_key(rank), deadline);
+}
+
+bool has_left(Store& store, int rank, Deadline deadline) {
+  return store.try_get(left_key(rank), deadline).has_value();
 }
 
 std::vector<int> dead_ranks(Store& store, const std::vector<int>& ranks, Deadline deadline) {

@@ -27,8 +27,17 @@ void give_up_life(Store& store, int rank, const std::string& why, Deadline deadl
 /// Why `rank` gave up; nothing: it did not. One request. Errors: the store's.
 std::optional<std::string> why_gave_up(Store& store, int rank, Deadline deadline);
 
-/// Those of `ranks` that have come and do not live any more, without those that gave up before
-/// unless all of them did. One request while all live. Errors: the store's.
+/// Says that `rank` has ended all that it does with others, in good order: should its process end
+/// now, nobody has died. One request. Errors: the store's.
+void leave_life(Store& store, int rank, Deadline deadline);
+/// It takes up something with others again. One request. Errors: the store's.
+void return_to_life(Store& store, int rank, Deadline deadline);
+/// Did it leave, and not return? One request. Errors: the store's.
+bool has_left(Store& store, int rank, Deadline deadline);
+
+/// Those of `ranks` that have come and do not live any more. Of several, without those that left in
+/// good order, or gave up before, unless all of them did. One request while all live. Errors: the
+/// store's.
 std::vector<int> dead_ranks(Store& store, const std::vector<int>& ranks, Deadline deadline);
 
 }  // namespace lockstep

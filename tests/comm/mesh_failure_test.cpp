@@ -240,6 +240,74 @@ TEST(MeshFailure, WhoOnlyLeavesAGroupEndsNoOther) {
   }
 }
 
+/// Rank 0 has nothing more to do, and ends; rank 1 waits for it by mistake, and only there.
+TEST(MeshFailure, WhoEndsInGoodOrderIsNoDeathForOtherGroups) {
+  for (const HostLayout& hosts : {HostLayout{4}, HostLayout{2, 2}, HostLayout{1, 2, 1}}) {
+    const Shared<Board> board;
+    const auto ends = run_rank_processes(hosts, [&](const World& world) {
+      Mesh mesh(world, kLongTimeout);
+      mesh.call_row();
+      if (world.rank == 0) return;
+      if (world.rank == 1) {
+        const auto soon = Deadline::after(kLongTimeout / 2);
+        while (dead_ranks(*world.store, {0}, soon).empty()) ::usleep(1000);
+        mesh.require_row_lost();
+      }
+      for (int turn = 0; turn < 3 && world.rank != 2; ++turn) mesh.call_column();
+      end_together(*board, kRanks - 1);
+    });
+    EXPECT_EQ(ends, (std::vector<int>{0, 0, 0, 0})) << hosts.size() << " host(s)";
+  }
+}
+
+/// Rank 2 of this one is gone when the others want it in a new group.
+TEST(MeshFailure, ANewGroupTellsOfAMemberThatLeftThatItLeft) {
+  for (const HostLayout& hosts : {HostLayout{3}, HostLayout{1, 1, 1}}) {
+    const auto ends = run_rank_processes(hosts, [&](const World& world) {
+      auto group = ProcessGroup::create(world, {.timeout = kLongTimeout});
+      group.barrier();
+      if (world.rank == 2) return;
+      const auto soon = Deadline::after(kLongTimeout / 2);
+      while (dead_ranks(*world.store, {2}, soon).empty()) ::usleep(1000);
+      try {
+        group.subgroup({0, 1, 2});
+        require(false, "made without rank 2");
+      } catch (const Error& error) {
+        require(error.code() == ErrorCode::kPeerLost && has_name(error, "rank 2 left"),
+                error.what());
+      }
+    });
+    EXPECT_EQ(ends, (std::vector<int>{0, 0, 0})) << hosts.size() << " host(s)";
+  }
+}
+
+TEST(MeshFailure, WhoComesBackOrHasFailedHasNotLeft) {
+  for (const HostLayout& hosts : {HostLayout{2}, HostLayout{1, 1}}) {
+    run_rank_threads(hosts, [](const World& world) {
+      const auto left = [&] {
+        return has_left(*world.store, world.rank, Deadline::after(kLongTimeout));
+      };
+      auto group = ProcessGroup::create(world, {.timeout = kLongTimeout});
+      require(!left(), "who has a group has left");
+      group.barrier();
+      group.destroy();
+      require(left(), "who has ended its groups has not left");
+      group = ProcessGroup::create(world, {.timeout = kLongTimeout});
+      require(!left(), "who has come back has left");
+      try {
+        float value = 1;
+        if (world.rank == 0) group.barrier();
+        if (world.rank == 1) group.all_reduce(&value, 1, DType::kFloat32, ReduceOp::kSum).wait();
+        require(false, "calls that differ end well");
+      } catch (const Error& error) {
+        require(error.code() == ErrorCode::kMismatch, error.what());
+      }
+      group.destroy();
+      require(!left(), "who has failed has left");
+    });
+  }
+}
+
 TEST(MeshFailure, AFrozenRankIsNamedInAllGroups) {
   run_forked(all_cases(SIGSTOP), 4, run_case);
 }

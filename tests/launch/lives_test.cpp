@@ -37,5 +37,25 @@ TEST(Lives, WhoGaveUpIsNamedOnlyWhereNobodyElseDiedAndTellsWhy) {
   EXPECT_EQ(why_gave_up(*store, 2, lives_soon()), std::nullopt);
 }
 
+TEST(Lives, WhoLeftInGoodOrderIsNotNamedBesideADeath) {
+  const auto store = make_memory_store();
+  for (int rank = 0; rank < 3; ++rank) {
+    show_life(*store, rank, lives_soon());
+    EXPECT_FALSE(has_left(*store, rank, lives_soon()));
+  }
+  give_up_life(*store, 1, "rank 2 died", lives_soon());
+  leave_life(*store, 0, lives_soon());
+  EXPECT_TRUE(dead_ranks(*store, {0, 1, 2}, lives_soon()).empty()) << "all are there still";
+  for (const char* key : {"life/0", "life/1"}) store->erase(key, lives_soon());
+  EXPECT_EQ(dead_ranks(*store, {0, 1, 2}, lives_soon()), std::vector<int>{1});
+  store->erase("life/2", lives_soon());
+  EXPECT_EQ(dead_ranks(*store, {0, 1, 2}, lives_soon()), std::vector<int>{2});
+  EXPECT_EQ(dead_ranks(*store, {0, 2}, lives_soon()), std::vector<int>{2});
+  EXPECT_EQ(dead_ranks(*store, {0}, lives_soon()), std::vector<int>{0});
+  EXPECT_TRUE(has_left(*store, 0, lives_soon()));
+  return_to_life(*store, 0, lives_soon());
+  EXPECT_FALSE(has_left(*store, 0, lives_soon()));
+}
+
 }  // namespace
 }  // namespace lockstep
