@@ -183,6 +183,36 @@ TEST(Creation, ARankHasAConnectionForEachHostAndMoreOnlyForRanksItTalksTo) {
   EXPECT_EQ(ends, (std::vector<int>(6, 0)));
 }
 
+/// Once the others have connected to this rank, for a sub-group that it is still making, it cannot.
+class FailsWhenOthersHaveConnected final : public ForwardingStore {
+ public:
+  explicit FailsWhenOthersHaveConnected(std::shared_ptr<Store> inner)
+      : ForwardingStore(std::move(inner)), before_(wires().size()) {}
+  std::string get(std::string_view key, Deadline deadline) override {
+    if (!key.ends_with("/arrivals")) return ForwardingStore::get(key, deadline);
+    const auto limit = Deadline::after(30s);
+    while (wires().size() == before_ && !limit.passed()) ::usleep(1000);
+    require(wires().size() > before_, "nobody connects");
+    throw Error(ErrorCode::kInternal, "no more");
+  }
+
+ private:
+  const size_t before_;
+};
+
+TEST(Creation, AGroupThatCannotBeMadeKeepsNoConnectionOfThoseThatMadeIt) {
+  const auto ends = run_rank_processes(HostLayout{1, 1}, [](World world) {
+    const size_t before = wires().size();
+    if (world.rank == 1) world.store = std::make_shared<FailsWhenOthersHaveConnected>(world.store);
+    const auto group = ProcessGroup::create(world, {.timeout = 20s});
+    EXPECT_THROW(group.subgroup({0, 1}).barrier(), Error);
+    const auto limit = Deadline::after(10s);
+    while (wires().size() > before && !limit.passed()) ::usleep(1000);
+    require(wires().size() == before, "a connection is kept");
+  });
+  EXPECT_EQ(ends, (std::vector<int>{0, 0}));
+}
+
 /// What every descriptor of this process leads to, counted by kind: "socket", "[eventpoll]".
 std::map<std::string, int> descriptors() {
   std::map<std::string, int> kinds;

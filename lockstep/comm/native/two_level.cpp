@@ -55,21 +55,27 @@ std::unique_ptr<GroupImpl> make(const GroupSpec& spec, const TwoLevelPlan& plan,
                                 std::unique_ptr<ShmGroup> shm, Deadline deadline) {
   std::unique_ptr<tcp::Peers> for_pipes;
   std::unique_ptr<tcp::Peers> for_links;
+  tcp::Peers::Group group;
+  const auto pipes_name = spec.name + "/pipes";
+  const auto links_name = spec.name + "/links";
   try {
-    tcp::Peers::Group group;
     group.reception =
         spec.family->reception(spec.addresses[static_cast<size_t>(spec.rank)], spec.secret);
     group.secret = spec.secret;
     group.rank = spec.rank;
     group.world_ranks = spec.world_ranks;
     group.endpoints = endpoints_of(spec, *group.reception, deadline);
-    group.name = spec.name + "/pipes";
+    group.name = pipes_name;
     for_pipes = std::make_unique<tcp::Peers>(group);
-    group.name = spec.name + "/links";
+    group.name = links_name;
     for_links = std::make_unique<tcp::Peers>(group);
   } catch (const Error& error) {
     const Error cause = unmade(spec, error);
     shm->fail(cause);
+    // Only when it is written down: whose connection ends looks for it.
+    for (const auto& name : {pipes_name, links_name}) {
+      if (group.reception) tcp::Peers::forgo(*group.reception, spec.secret, name);
+    }
     throw cause;
   }
   return std::make_unique<TwoLevelGroup>(spec, plan, std::move(shm), std::move(for_links),

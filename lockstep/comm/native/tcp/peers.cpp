@@ -62,8 +62,18 @@ void tune_socket(int fd) {
   choose_congestion_control(fd);
 }
 
+namespace {
+Digest digest_of(const std::string& secret, const std::string& name) {
+  return hmac_sha256(secret, "group " + name);
+}
+}  // namespace
+
 Peers::Peers(Group group)
-    : group_(std::move(group)), digest_(hmac_sha256(group_.secret, "group " + group_.name)) {}
+    : group_(std::move(group)), digest_(digest_of(group_.secret, group_.name)) {}
+
+void Peers::forgo(Reception& reception, const std::string& secret, const std::string& name) {
+  reception.end(digest_of(secret, name));
+}
 
 Peers::~Peers() {
   end();

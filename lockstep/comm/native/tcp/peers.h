@@ -42,6 +42,9 @@ class Peers {
   };
 
   explicit Peers(Group group);
+  /// For one that could not be made: as end(). Members that have made it connect to this rank,
+  /// whose Reception would keep that for a group that never comes.
+  static void forgo(Reception& reception, const std::string& secret, const std::string& name);
   /// As end().
   ~Peers();
   Peers(const Peers&) = delete;
