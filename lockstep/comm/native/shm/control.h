@@ -65,8 +65,9 @@ struct AllocateRecord {
   int32_t failed;
 };
 
-/// A large letter that lies in its sender's memory until the receiver has copied it. `state` holds
-/// the letter's number times kStates, plus a State.
+/// A large letter that lies in its sender's memory until the receiver has copied it: out of its own
+/// mapping of that where it is of one allocate(). `state` holds the letter's number times kStates,
+/// plus a State.
 struct alignas(kCacheLine) Offer {
   enum State : uint64_t {
     kOffered,    ///< By the sender, which may take it back.
@@ -80,6 +81,8 @@ struct alignas(kCacheLine) Offer {
   int64_t pid;
   uint64_t pid_space;  ///< As lockstep::pid_space() of the sender: whose number that pid is.
   uint64_t address;
+  uint64_t segment;  ///< Of Place, in the sender's slot; 0: it lies elsewhere.
+  int64_t offset;
 };
 
 /// One direction between two ranks: a ring of bytes.

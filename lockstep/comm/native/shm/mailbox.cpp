@@ -85,10 +85,11 @@ bool copy_letter(const Offer& offer, std::byte* to, int64_t bytes) {
 
 }  // namespace
 
-Mailbox::Mailbox(const GroupSpec& spec, Control control, Meeting& meeting)
+Mailbox::Mailbox(const GroupSpec& spec, Control control, Meeting& meeting, SharedMemoryList& memory)
     : spec_(spec),
       control_(control),
       meeting_(meeting),
+      memory_(memory),
       pid_space_(pid_space()),
       sent_(static_cast<size_t>(spec.size)) {}
 
@@ -124,14 +125,18 @@ bool Mailbox::send(const void* data, const Envelope& letter, int destination,
   const int64_t at_once = bytes > kOfferBytes ? 0 : bytes;
   const int64_t room = int64_t{sizeof(Head)} + at_once;
   if (!await(transfer, [&] { return fits(channel, room); })) return false;
-  if (bytes > kOfferBytes && !sent_[static_cast<size_t>(destination)].refused)
-    return send_offer(transfer, data, letter);
+  if (bytes > kOfferBytes) {
+    const auto own = memory_.find_any_thread(data, bytes);
+    if (own.memory || !sent_[static_cast<size_t>(destination)].refused)
+      return send_offer(transfer, data, letter, own.place);
+  }
   put(channel, letter, 0, data, at_once);
   if (at_once < bytes) write(transfer, data, bytes);
   return true;
 }
 
-bool Mailbox::send_offer(const Transfer& transfer, const void* data, const Envelope& letter) {
+bool Mailbox::send_offer(const Transfer& transfer, const void* data, const Envelope& letter,
+                         const Place& place) {
   Channel& channel = transfer.channel;
   Offer& offer = channel.offer;
   auto& sent = sent_[static_cast<size_t>(transfer.peer)];
@@ -140,6 +145,8 @@ bool Mailbox::send_offer(const Transfer& transfer, const void* data, const Envel
   offer.pid = ::getpid();
   offer.pid_space = pid_space_;
   offer.address = reinterpret_cast<uint64_t>(data);
+  offer.segment = place.segment;
+  offer.offset = place.offset;
   offer.state.store(state_of(number, Offer::kOffered));
   put(channel, letter, number, nullptr, 0);
   try {
@@ -175,6 +182,23 @@ bool Mailbox::receive(int source, LetterSink& sink, const Waiting& waiting) {
   return true;
 }
 
+bool Mailbox::copy_offered(const Transfer& transfer, std::byte* to, int64_t bytes) {
+  const Offer& offer = transfer.channel.offer;
+  if (offer.segment != 0) {
+    const auto seen = memory_.see(transfer.peer, {offer.segment, offer.offset}, bytes);
+    if (seen.data != nullptr) {
+      std::memcpy(to, seen.data, static_cast<size_t>(bytes));
+      travelled.mapped.fetch_add(1, std::memory_order_relaxed);
+      return true;
+    }
+  }
+  // Elsewhere that pid is another process's.
+  const bool named = pid_space_ != 0 && offer.pid_space == pid_space_;
+  const bool copied = named && copy_letter(offer, to, bytes);
+  (copied ? travelled.read : travelled.refused).fetch_add(1, std::memory_order_relaxed);
+  return copied;
+}
+
 /// True also where the sender has taken the letter back: something was read.
 bool Mailbox::take_offer(const Transfer& transfer, const Head& head, LetterSink& sink) {
   Offer& offer = transfer.channel.offer;
@@ -188,9 +212,7 @@ bool Mailbox::take_offer(const Transfer& transfer, const Head& head, LetterSink&
   const auto place = sink.begin(head.envelope);
   const Waiting waiting{place.deadline, transfer.waiting.spin};
   const Transfer rest{transfer.channel, transfer.peer, transfer.call, waiting};
-  // Elsewhere that pid is another process's.
-  const bool named = pid_space_ != 0 && offer.pid_space == pid_space_;
-  const bool copied = named && copy_letter(offer, place.data, head.envelope.bytes());
+  const bool copied = copy_offered(rest, place.data, head.envelope.bytes());
   if (!change(Offer::kClaimed, copied ? Offer::kTaken : Offer::kRefused))
     require(rest, [] { return false; });  // the sender has failed, and so does the group
   if (!copied) read(rest, place.data, head.envelope.bytes());

@@ -83,24 +83,45 @@ std::shared_ptr<SharedBuffer> SharedMemoryList::allocate(int64_t bytes, Meeting&
                 fmt::format("allocate of {} a rank: {}", format_bytes(bytes), why));
   }
   auto memory = std::make_shared<SlotMemory>(std::move(*mapping), stride, ++made_);
-  entries_.push_back({memory->slot(spec_.rank), bytes, memory});
+  {
+    const MutexLock lock(changing_);
+    entries_.push_back({memory->slot(spec_.rank), bytes, memory});
+  }
   return std::make_shared<SlotBuffer>(std::move(memory), spec_.rank, bytes);
 }
 
-SharedMemoryList::Found SharedMemoryList::find(const void* data, int64_t bytes) {
+/// Addresses of memory that is gone may have been given to something else since.
+SharedMemoryList::Found SharedMemoryList::look_for(const void* data, int64_t bytes) const {
   const auto* const start = static_cast<const std::byte*>(data);
-  for (auto entry = entries_.begin(); entry != entries_.end();) {
-    // Addresses of memory that is gone may have been given to something else since.
-    auto memory = entry->memory.lock();
-    if (!memory) {
-      entry = entries_.erase(entry);
-      continue;
-    }
-    const std::ptrdiff_t offset = start - entry->slot;
-    if (offset >= 0 && offset + bytes <= entry->bytes) {
-      return {{memory->number(), offset}, std::move(memory)};
-    }
-    ++entry;
+  for (const Entry& entry : entries_) {
+    const std::ptrdiff_t offset = start - entry.slot;
+    if (offset < 0 || offset + bytes > entry.bytes) continue;
+    if (auto memory = entry.memory.lock()) return {{memory->number(), offset}, std::move(memory)};
+  }
+  return {};
+}
+
+SharedMemoryList::Found SharedMemoryList::find(const void* data, int64_t bytes) {
+  const auto is_gone = [](const Entry& entry) { return entry.memory.expired(); };
+  if (std::any_of(entries_.begin(), entries_.end(), is_gone)) {
+    const MutexLock lock(changing_);
+    std::erase_if(entries_, is_gone);
+  }
+  return look_for(data, bytes);
+}
+
+SharedMemoryList::Found SharedMemoryList::find_any_thread(const void* data, int64_t bytes) {
+  const MutexLock lock(changing_);
+  return look_for(data, bytes);
+}
+
+SharedMemoryList::Seen SharedMemoryList::see(int rank, const Place& place, int64_t bytes) {
+  const MutexLock lock(changing_);
+  for (const Entry& entry : entries_) {
+    auto memory = entry.memory.lock();
+    if (!memory || memory->number() != place.segment) continue;
+    if (place.offset < 0 || bytes > entry.bytes - place.offset) return {};
+    return {memory->slot(rank) + place.offset, std::move(memory)};
   }
   return {};
 }

@@ -25,7 +25,8 @@ class SlotMemory {
   uint64_t number_;
 };
 
-/// What one rank has allocated. The list forgets memory whose buffer is gone.
+/// What one rank has allocated. The list forgets memory whose buffer is gone. One thread, that of
+/// the collectives, but for what says otherwise.
 class SharedMemoryList {
  public:
   SharedMemoryList(const GroupSpec& spec, Control control) : spec_(spec), control_(control) {}
@@ -40,6 +41,16 @@ class SharedMemoryList {
   };
   /// Where [data, data + bytes) lies in this rank's slots.
   Found find(const void* data, int64_t bytes);
+  /// The same, in any thread.
+  Found find_any_thread(const void* data, int64_t bytes);
+
+  /// What lies at a place of another rank's slot, and what keeps it mapped.
+  struct Seen {
+    const std::byte* data = nullptr;  ///< Null: this rank has it not, or not any more.
+    std::shared_ptr<SlotMemory> memory;
+  };
+  /// Any thread.
+  Seen see(int rank, const Place& place, int64_t bytes);
 
  private:
   struct Entry {
@@ -47,13 +58,15 @@ class SharedMemoryList {
     int64_t bytes;
     std::weak_ptr<SlotMemory> memory;
   };
+  Found look_for(const void* data, int64_t bytes) const;
   UniqueFd open_slots(int64_t total, Meeting& meeting, const Waiting& waiting, std::string& why);
   std::optional<Mapping> map_slots(int fd, int64_t stride, int64_t bytes, std::string& why);
 
   const GroupSpec& spec_;
   const Control control_;
   uint64_t made_ = 0;
-  std::vector<Entry> entries_;
+  Mutex changing_;              // held by other threads that read the next, and to change it
+  std::vector<Entry> entries_;  // changed by the collectives' thread only, which just reads it
 };
 
 }  // namespace lockstep::shm

@@ -66,7 +66,7 @@ class ShmGroupImpl final : public ShmGroup {
         life_(std::in_place, control_.slot(spec.rank)),
         meeting_(attached(spec, control_, deadline), control_),
         memory_(spec_, control_),
-        mailbox_(spec_, control_, meeting_),
+        mailbox_(spec_, control_, meeting_, memory_),
         ins_(static_cast<size_t>(spec.size)),
         outs_(static_cast<size_t>(spec.size)) {}
 

@@ -1,5 +1,5 @@
-// Large letters where the kernel does not let one rank read another's memory: the receiver refuses
-// what is offered, and the bytes come through the ring.
+// How large letters travel: out of memory that both ranks map; and where the kernel does not let
+// one read the other's memory, through the ring, after the receiver has refused what was offered.
 
 #include <gtest/gtest.h>
 #include <linux/filter.h>
@@ -9,6 +9,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstddef>
@@ -16,6 +17,7 @@
 #include <optional>
 #include <vector>
 
+#include "lockstep/comm/native/shm/mailbox.h"
 #include "lockstep/comm/process_group.h"
 #include "tests/comm/support/conformance.h"
 
@@ -68,6 +70,9 @@ void exchange_where_refused(int64_t bytes, std::optional<int> refuses) {
     if (!refuses || world.rank == *refuses) forbid_reading_others();
     auto group = ProcessGroup::create(world, {.timeout = std::chrono::seconds(60)});
     for (int turn = 0; turn < 3; ++turn) exchange(group, bytes / int64_t{sizeof(int32_t)} + turn);
+    const bool reads = refuses && world.rank != *refuses;
+    require(shm::travelled.refused == (reads ? 0 : 1), "letters that were refused");
+    require(shm::travelled.read == (reads ? 3 : 0), "letters that were read");
   });
   EXPECT_EQ(ends, (std::vector<int>{0, 0})) << bytes << " bytes";
 }
@@ -85,6 +90,61 @@ TEST(RefusedOffer, ALetterThatTwoThreadsWouldCopyComesThroughTheRing) {
 // One direction by the ring, the other out of the sender's memory.
 TEST(RefusedOffer, OneEndMayRefuseAndTheOtherNot) {
   exchange_where_refused(5'000'000, 0);
+}
+
+/// From rank 0 to rank 1, out of memory of allocate(), from `offset` elements on.
+void pass_shared(ProcessGroup& group, SharedBuffer& buffer, int64_t offset) {
+  auto* const own = static_cast<int32_t*>(buffer.data());
+  const int64_t count = buffer.bytes() / int64_t{sizeof(int32_t)} - offset;
+  const auto expected = values_of(0, count);
+  if (group.rank() == 0) {
+    std::copy(expected.begin(), expected.end(), own + offset);
+    group.send(own + offset, count, DType::kInt32, 1).wait();
+    return;
+  }
+  std::vector<int32_t> received(expected.size());
+  group.recv(received.data(), count, DType::kInt32, 0).wait();
+  require(received == expected, "the bytes of a letter out of shared memory");
+}
+
+constexpr int64_t kSharedBytes = 3 << 20;
+
+TEST(SharedLetter, IsCopiedOutOfTheMappingAlsoWhereNobodyMayRead) {
+  for (const HostLayout& hosts : {HostLayout{2}, HostLayout{2, 1}}) {
+    const auto ends = run_rank_processes(hosts, [](const World& world) {
+      forbid_reading_others();
+      auto group = ProcessGroup::create(world, {.timeout = std::chrono::seconds(60)});
+      const auto other = group.allocate(kSharedBytes);
+      const auto buffer = group.allocate(kSharedBytes);
+      if (world.rank > 1) return group.barrier();
+      exchange(group, kSharedBytes / 4);  // refused, which is no reason to copy these otherwise
+      for (const int64_t offset : {0, 1, 1000}) pass_shared(group, *buffer, offset);
+      require(shm::travelled.mapped == (world.rank == 1 ? 3 : 0), "letters that were mapped");
+      require(shm::travelled.refused == 1, "letters that were refused");
+      group.barrier();
+    });
+    for (const int end : ends) EXPECT_EQ(end, 0) << hosts.size() << " host(s)";
+  }
+}
+
+TEST(SharedLetter, IsReadWhereTheReceiverHasGivenTheMemoryBack) {
+  const auto ends = run_rank_processes({2}, [](const World& world) {
+    auto group = ProcessGroup::create(world, {.timeout = std::chrono::seconds(60)});
+    auto buffer = group.allocate(kSharedBytes);
+    pass_shared(group, *buffer, 0);
+    if (world.rank == 1) {
+      std::vector<int32_t> received(kSharedBytes / 4);
+      buffer.reset();
+      group.barrier();
+      group.recv(received.data(), kSharedBytes / 4, DType::kInt32, 0).wait();
+      require(received == values_of(0, kSharedBytes / 4), "the bytes of a letter");
+      require(shm::travelled.mapped == 1 && shm::travelled.read == 1, "how they travelled");
+    } else {
+      group.barrier();
+      group.send(buffer->data(), kSharedBytes / 4, DType::kInt32, 1).wait();
+    }
+  });
+  EXPECT_EQ(ends, (std::vector<int>{0, 0}));
 }
 
 }  // namespace
