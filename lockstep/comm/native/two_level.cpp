@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <string_view>
 #include <thread>
 
 #include "lockstep/base/log.h"
@@ -13,6 +14,7 @@
 #include "lockstep/comm/native/two_level_group.h"
 #include "lockstep/comm/rendezvous.h"
 #include "lockstep/comm/verdict.h"
+#include "lockstep/launch/lives.h"
 
 namespace lockstep {
 namespace {
@@ -159,12 +161,26 @@ std::vector<int> TwoLevelGroup::awaited() {
   return ranks;
 }
 
+/// `error`, where that is the end of a connection with a rank that had nothing more to do.
+std::optional<Error> TwoLevelGroup::told_of_left(const Error& error) const {
+  const std::string text = error.what();
+  const auto& lost = links_.awaited();
+  if (!text.ends_with(tcp::kMostLikelyFailed) || lost.size() != 1) return std::nullopt;
+  const int rank = spec_.world_ranks[static_cast<size_t>(lost.front())];
+  if (!has_left(*spec_.store, rank, Deadline::after(kVerdictLimit))) return std::nullopt;
+  return Error(
+      error.code(),
+      fmt::format("{}: it left, and had ended all its process groups in good order",
+                  text.substr(0, text.size() - std::string_view(tcp::kMostLikelyFailed).size())));
+}
+
 /// The first error that any rank wrote down: `error`, if nobody did before.
 Error TwoLevelGroup::verdict(const Error& error, Kind kind) {
   std::optional<Error> named;
   try {
     const bool searches = kind == Kind::kCollective && error.code() == ErrorCode::kTimeout;
     if (searches) named = search_.name_the_late(error, awaited());
+    if (kind == Kind::kCollective && !named) named = told_of_left(error);
   } catch (const Error& store_error) {
     log_debug(fmt::format("{}: who is late in group '{}' is not known: {}",
                           spec_.rank_name(spec_.rank), spec_.name, store_error.what()));

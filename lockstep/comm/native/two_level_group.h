@@ -101,6 +101,7 @@ class TwoLevelGroup : public GroupImpl {
   [[noreturn]] void throw_agreed(const Error& error, Kind kind);
   void end_with(const Error& verdict) LOCKSTEP_REQUIRES(mutex_);
   Error verdict(const Error& error, Kind kind);
+  std::optional<Error> told_of_left(const Error& error) const;
   std::vector<int> awaited();
   int local_of(int rank) const;
   bool is_here(int rank) const {

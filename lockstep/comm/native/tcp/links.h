@@ -19,6 +19,10 @@
 
 namespace lockstep::tcp {
 
+/// Ends what is told of a peer whose connection ended.
+inline constexpr const char* kMostLikelyFailed =
+    ". See that rank's log; it most likely failed first";
+
 /// What a message waits for: that something of the same exchange has happened so often. Counted up
 /// in the callbacks below.
 struct Gate {
@@ -81,8 +85,9 @@ class Links {
   void exchange(std::span<const Outbound> out, std::span<const Inbound> in, Deadline deadline,
                 std::chrono::microseconds spin = {});
 
-  /// After a kTimeout: the peers of whom the least had come while more was to come (others may lack
-  /// what these have not sent them), else those that did not take what was to go.
+  /// After a kPeerLost of exchange(): that peer. After a kTimeout: the peers of whom the least had
+  /// come while more was to come (others may lack what these have not sent them), else those that
+  /// did not take what was to go.
   const std::vector<int>& awaited() const { return awaited_; }
 
   /// Ends all streams, so that every peer that waits for this rank wakes up. Any thread.
@@ -114,7 +119,7 @@ class Links {
   std::vector<int> deaf() const;
   std::string names_of(const std::vector<int>& peers) const;
   [[noreturn]] void throw_timeout();
-  [[noreturn]] void throw_lost(const Link& link, const std::string& how) const;
+  [[noreturn]] void throw_lost(const Link& link, const std::string& how);
 
   int rank_;
   int world_rank_;

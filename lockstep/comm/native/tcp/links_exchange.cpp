@@ -160,12 +160,12 @@ std::vector<int> Links::deaf() const {
   return peers;
 }
 
-void Links::throw_lost(const Link& link, const std::string& how) const {
+void Links::throw_lost(const Link& link, const std::string& how) {
+  awaited_ = {link.peer};
   const auto* item = !link.in.empty() ? &link.in.front()->message : &link.out.front()->message;
   throw Error(ErrorCode::kPeerLost,
-              fmt::format("{} on {}: {}: {}. See that rank's log; it most "
-                          "likely failed first",
-                          describe(item->operation), name_(rank_), name_(link.peer), how));
+              fmt::format("{} on {}: {}: {}{}", describe(item->operation), name_(rank_),
+                          name_(link.peer), how, kMostLikelyFailed));
 }
 
 }  // namespace lockstep::tcp
