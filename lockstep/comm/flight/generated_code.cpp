@@ -44,9 +44,6 @@ namespace {
 constexpr size_t kWord = 8;
 constexpr size_t kSearched = 65536;
 constexpr size_t kMostFrames = 256;
-// Numbers of registers in tables.
-constexpr size_t kRbp = 6;
-constexpr size_t kRsp = 7;
 using Registers = std::array<Dwarf_Word, 17>;
 
 /// Whether the bytes before the end are a call, direct or through a register or memory.
