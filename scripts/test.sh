@@ -52,15 +52,16 @@ as_root() {
       --gtest_filter='*AsRoot*' >"$log" 2>&1 && grep -q 'PASSED  \] [1-9]' "$log" || { cat "$log"; return 1; }
   done
 }
-# Tests wait more than they compute: what they leave of the cores (SCHED_IDLE: nothing else) builds the programs of the part after
-# them, whose own build then has little to do. Whatever still builds when that begins is ended first, as when this script ends.
+# Tests wait more than they compute: beside them one compiler builds the programs of the part after them, whose own build then has
+# little to do. Whatever still builds when that begins is ended first, as when this script ends. It is no less important to the
+# kernel than tests are: beside compilers at nice 19 or SCHED_IDLE, Linux 6.18 let ordinary processes wait for up to 4 s.
 lock=$(mktemp) ahead=''
 scratch+=("$lock")
 build_ahead() {
   [[ $1 = asan || $1 = tsan ]] || return 0
   {
     flock 8 # held until the last compiler is gone
-    exec setpriv --pdeathsig TERM chrt --idle 0 scripts/build.sh "$1" >/dev/null 2>&1
+    NINJAFLAGS=-j1 exec setpriv --pdeathsig TERM scripts/build.sh "$1" >/dev/null 2>&1
   } 8>"$lock" &
   ahead=$!
 }
