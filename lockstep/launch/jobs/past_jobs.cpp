@@ -7,7 +7,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
+#include <string_view>
 #include <tuple>
+#include <utility>
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/file.h"
@@ -19,6 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 constexpr char kJsonEnding[] = ".json";
+constexpr std::string_view kWithoutFiles = ".no_files.json";
 
 std::string value_of(const Environment& environment, std::string_view name) {
   const auto found = environment.find(name);
@@ -43,8 +46,7 @@ void make_own_folder(const fs::path& folder) {
   ::mkdir(folder.c_str(), 0700);
 }
 
-void forget_the_oldest(const std::string& folder) {
-  auto files = entries_in(folder);
+void forget_the_oldest(std::vector<fs::path> files) {
   if (files.size() <= kMostPastJobs) return;
   const auto written = [](const fs::path& file) {
     std::error_code failure;
@@ -56,6 +58,17 @@ void forget_the_oldest(const std::string& folder) {
     std::error_code failure;
     fs::remove(files[i], failure);
   }
+}
+
+/// Many short runs without files take no place of those whose files one may look for.
+void forget_the_oldest(const std::string& folder) {
+  auto with_files = entries_in(folder);
+  const auto without = std::stable_partition(
+      with_files.begin(), with_files.end(),
+      [](const fs::path& file) { return !file.string().ends_with(kWithoutFiles); });
+  forget_the_oldest(std::vector<fs::path>(without, with_files.end()));
+  with_files.erase(without, with_files.end());
+  forget_the_oldest(std::move(with_files));
 }
 
 }  // namespace
@@ -77,7 +90,9 @@ void remember_job(const std::string& folder, const JobEntry& entry) {
   ::mkdir(folder.c_str(), 0700);
   if (!is_own_folder(folder)) return;
   try {
-    const fs::path file = fs::path(folder) / (own_key().text() + kJsonEnding);
+    const fs::path file =
+        fs::path(folder) /
+        (own_key().text() + std::string(entry.log_folder.empty() ? kWithoutFiles : kJsonEnding));
     const fs::path unnamed = file.string() + ".new";
     const UniqueFd fd(::open(unnamed.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
     if (!fd) return;

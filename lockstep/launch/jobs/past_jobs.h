@@ -14,8 +14,9 @@ namespace lockstep {
 /// else $HOME/.local/state/lockstep/past; "": nowhere.
 std::string past_jobs_folder(const Environment& environment);
 
-/// An agent's entry, from the first write on. Of all entries in `folder` the newest kMostPastJobs
-/// stay. Does nothing where the folder cannot be this user's alone.
+/// An agent's entry, from the first write on. Of the entries in `folder` with files the newest
+/// kMostPastJobs stay, and as many without. Does nothing where the folder cannot be this user's
+/// alone.
 void remember_job(const std::string& folder, const JobEntry& entry);
 inline constexpr size_t kMostPastJobs = 100;
 

@@ -150,8 +150,6 @@ TEST(PastJobs, AreRememberedWithTheirFilesAndFoundByName) {
   const TempFolder folder;
   const std::string past = (folder / "jobs/past").string();
   JobEntry entry = job("night");
-  remember_job(past, entry);
-  EXPECT_EQ(past_jobs(past).size(), 1U) << "it keeps no files that could be gone";
   entry.log_folder = entry.attempt_folder = (folder / "gone").string();
   remember_job(past, entry);
   EXPECT_EQ(past_jobs(past).size(), 0U);
@@ -168,6 +166,27 @@ TEST(PastJobs, AreRememberedWithTheirFilesAndFoundByName) {
   std::filesystem::remove_all(past);
   remember_job(past, entry);
   EXPECT_FALSE(std::filesystem::exists(past)) << "others can write there";
+}
+
+TEST(PastJobs, WithoutFilesTakeNoPlaceOfThoseWithFiles) {
+  const TempFolder folder;
+  const std::string past = (folder / "jobs/past").string();
+  JobEntry night = job("night");
+  night.log_folder = night.attempt_folder = folder.path().string();
+  remember_job(past, night);
+  const JobEntry short_run = job("short");
+  for (size_t i = 0; i < kMostPastJobs + 20; ++i) {
+    remember_job(past, short_run);
+    const std::string name = past + "/1." + std::to_string(i) + ".3.no_files.json";
+    for (const auto& file : std::filesystem::directory_iterator(past)) {
+      if (file.path().string().ends_with(own_key().text() + ".no_files.json"))
+        std::filesystem::rename(file.path(), name);
+    }
+  }
+  remember_job(past, short_run);
+  const auto jobs = past_jobs(past);
+  EXPECT_EQ(jobs.size(), kMostPastJobs + 1);
+  EXPECT_EQ(find_past_job(jobs, "night").size(), 1U);
 }
 
 TEST(PastJobs, AreRememberedUnderAnyUmask) {
