@@ -15,9 +15,10 @@ case ,$(findmnt -no OPTIONS -T "${TMPDIR:-/tmp}"), in
   *,noexec,*) fail test "${TMPDIR:-/tmp} is mounted noexec, and tests start programs that they write there: TMPDIR=FOLDER make test" ;;
 esac
 
-# Four cores' worth at a time, for machines with two: most tests wait far more than they compute, and
-# those that keep two busy are counted so (CORES, cmake/LockstepBuild.cmake). Their deadlines bear it.
-tests() { ctest --preset "$1" -j 4 --no-tests=error | without_passed | tee "$log"; }
+# tests PRESET CORES: more cores' worth at a time than a machine with two has, for most tests wait far more than they compute, and
+# those that keep two busy are counted so (CORES, cmake/LockstepBuild.cmake). Their deadlines bear it. Compilers beside them are too
+# much: they let ordinary processes wait for up to 7 s, at any priority.
+tests() { ctest --preset "$1" -j "$2" --no-tests=error | without_passed | tee "$log"; }
 # Of a program with a test that fails the others are left out, which ctest shows as well; all of it is in
 # build/PRESET/Testing/Temporary/LastTest.log.
 without_passed() {
@@ -52,32 +53,11 @@ as_root() {
       --gtest_filter='*AsRoot*' >"$log" 2>&1 && grep -q 'PASSED  \] [1-9]' "$log" || { cat "$log"; return 1; }
   done
 }
-# Tests wait more than they compute: beside them one compiler builds the programs of the part after them, whose own build then has
-# little to do. Whatever still builds when that begins is ended first, as when this script ends. It is no less important to the
-# kernel than tests are: beside compilers at nice 19 or SCHED_IDLE, Linux 6.18 let ordinary processes wait for up to 4 s.
-lock=$(mktemp) ahead=''
-scratch+=("$lock")
-build_ahead() {
-  [[ $1 = asan || $1 = tsan ]] || return 0
-  {
-    flock 8 # held until the last compiler is gone
-    NINJAFLAGS=-j1 exec setpriv --pdeathsig TERM scripts/build.sh "$1" >/dev/null 2>&1
-  } 8>"$lock" &
-  ahead=$!
-}
-end_build_ahead() {
-  [ -n "$ahead" ] || return 0
-  kill "$ahead" 2>/dev/null || true
-  wait "$ahead" || true
-  flock "$lock" true
-  ahead=''
-}
-run_part() { # PART NEXT
-  end_build_ahead
+run_part() {
   case $1 in
     build) scripts/build.sh release ;;
-    release) build_ahead "$2" && tests release ;;
-    asan | tsan) scripts/build.sh "$1" && build_ahead "$2" && tests "$1" ;;
+    release) tests release 4 ;;
+    asan | tsan) scripts/build.sh "$1" && tests "$1" 3 ;;
     cluster) as_root && tests/cluster/run.sh | tee "$log" ;;
   esac
 }
@@ -103,7 +83,7 @@ for i in "${!parts[@]}"; do
   echo "test: part $place"
   begin=$SECONDS code=0
   : >"$log"
-  run_part "$part" "${parts[i + 1]:-}" || code=1
+  run_part "$part" || code=1
   what=$(sed -n 's/.*tests passed, \([0-9]* tests failed out of [0-9]*\)$/\1/p' "$log" | sed 's/^0 tests failed out of \(.*\)/\1 programs, /; s/\(failed out of.*\)/\1, /')
   ok=$(grep -cE '^cluster: .* ok in ' "$log" || true)
   [ "$ok" = 0 ] || what="$ok tests, "

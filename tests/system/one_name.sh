@@ -9,7 +9,9 @@ twice=$(awk '
   /^(struct|class|enum class) / && /\{/ {
     name = $0
     sub(/^(struct|class|enum class) (alignas\([^)]*\) |LOCKSTEP_[A-Z_]+(\([^)]*\))? )*/, "", name)
+    gsub(/::/, "@", name)  # a type within another, defined outside of it
     sub(/[ :{<].*/, "", name)
+    gsub(/@/, "::", name)
     full = space "::" name
     if ($0 !~ /::Entry/ && full in at && at[full] != FILENAME) print full ": " at[full] ", " FILENAME
     at[full] = FILENAME
