@@ -25,31 +25,6 @@ test_mpirun_over_two_hosts_without_a_secret() {
   same_weights mpirun_bare 4
 }
 
-# shows_progress NAME COMMAND...: its ranks have pipes, wherever mpirun is, so rank 0 says in whole lines now and then how far it is.
-shows_progress() {
-  local begun=$SECONDS lines
-  begin job "${@:2}"
-  shows job 60 '^epoch 1/[0-9]+ .* [0-9]+%  [0-9]+/[0-9]+  loss [0-9.]+ .*ETA '
-  kill -TERM "$(pids_on 1 '^mpirun' | head -n 1)"
-  until_true 60 gone "${BEGUN[job]}" || fail "mpirun does not end"
-  cp "$OUTPUT.job" "$OUTPUT"
-  # 5 s after the beginning, then every 30 s; a line that is drawn in place comes ten times a second.
-  lines=$(grep -aEc 'epoch 1/[0-9]+ ' "$OUTPUT")
-  [ "$lines" -le $((1 + (SECONDS - begun) / 30)) ] || fail "$1: $lines lines of progress in $((SECONDS - begun)) s"
-  ! grep -aq $'\x1b' "$OUTPUT" || fail "$1: control sequences"
-}
-test_mpirun_shows_how_far_training_is() {
-  local STEPS=0
-  trainer progress_pipe
-  shows_progress pipe open_mpi host1 -n 2 "${TRAIN[@]}" scheduler.num_epochs=1000
-  trainer progress_terminal
-  shows_progress terminal at_a_terminal host1 -n 2 "${TRAIN[@]}" scheduler.num_epochs=1000
-}
-at_a_terminal() { # HOST ARGUMENTS...
-  on "$1" env TERM=xterm SHELL=/bin/sh OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 \
-    script -qefc "$(printf '%q ' mpirun.openmpi --oversubscribe --bind-to none "${@:2}")" /dev/null </dev/null
-}
-
 # The host that starts them takes no part: rank 0 is elsewhere.
 test_mpirun_over_two_other_hosts_by_file() {
   trainer mpirun_file
