@@ -26,7 +26,6 @@
 #include "lockstep/comm/native/phase.h"
 #include "lockstep/comm/native/tcp/peers.h"
 #include "lockstep/comm/process_group.h"
-#include "tests/comm/support/allowance.h"
 #include "tests/comm/support/conformance.h"
 #include "tests/comm/support/forked.h"
 #include "tests/comm/support/wires.h"
@@ -134,8 +133,7 @@ std::chrono::milliseconds timeout_of(const Row& row) {
 
 /// From the fault to the last rank's error: at once, or within a second of the deadline.
 std::chrono::milliseconds bound_of(const Row& row) {
-  const double seconds = std::max(kSanitized ? 8.0 : 1.0, allowed(1));
-  const auto late = std::chrono::milliseconds(static_cast<int64_t>(1000 * seconds));
+  const auto late = std::chrono::milliseconds(kSanitized ? 8000 : 1000);
   return row.error == ErrorCode::kTimeout ? timeout_of(row) + late : late;
 }
 
