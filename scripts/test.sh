@@ -16,8 +16,8 @@ case ,$(findmnt -no OPTIONS -T "${TMPDIR:-/tmp}"), in
 esac
 
 # tests PRESET CORES: more cores' worth at a time than a machine with two has, for most tests wait far more than they compute, and
-# those that keep two busy are counted so (CORES, cmake/LockstepBuild.cmake). Their deadlines bear it. Compilers beside them are too
-# much: they let ordinary processes wait for up to 7 s, at any priority.
+# those that keep two busy are counted so (CORES, cmake/LockstepBuild.cmake). Their deadlines bear it. Compilers beside them
+# are too much: tests wait for a core for seconds then, whatever the priorities.
 tests() { ctest --preset "$1" -j "$2" --no-tests=error | without_passed | tee "$log"; }
 # Of a program with a test that fails the others are left out, which ctest shows as well; all of it is in
 # build/PRESET/Testing/Temporary/LastTest.log.
