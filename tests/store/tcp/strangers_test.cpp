@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "lockstep/base/descriptors.h"
 #include "lockstep/base/socket.h"
 #include "lockstep/store/tcp/tcp_store.h"
 #include "tests/store/helpers.h"
@@ -109,6 +110,7 @@ TEST(TcpStoreServer, OfManySilentStrangersAHostKeepsAFew) {
   const TcpStoreServer server({.secret = "secret", .handshake_limit = 600s});
   const Endpoint endpoint{"127.0.0.1", server.port()};
   constexpr int kSilent = static_cast<int>(Strangers::kMany) + 36;
+  raise_soft_descriptor_limit();  // both ends of each connection are this process
   std::vector<UniqueFd> silent;
   for (int i = 0; i < kSilent; ++i) silent.push_back(tcp_connect(endpoint, soon()));
   for (int i = 0; i < 36; ++i) {
