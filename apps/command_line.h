@@ -12,9 +12,9 @@
 #include <utility>
 #include <vector>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/help_text.h"
 #include "lockstep/base/text.h"
+#include "lockstep/error.h"
 
 namespace lockstep::app {
 

@@ -17,7 +17,8 @@ if(TARGET lockstep_mpi)
 endif()
 install(TARGETS ${layers} EXPORT LockstepTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(TARGETS ${apps} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
-install(DIRECTORY ${PROJECT_SOURCE_DIR}/lockstep DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
+# The public headers alone; the others are the layers' own.
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/lockstep DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
   FILES_MATCHING PATTERN "*.h")
 
 install(EXPORT LockstepTargets NAMESPACE lockstep:: DESTINATION ${package_dir})

@@ -8,9 +8,9 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "lockstep/base/error.h"
-#include "lockstep/checkpoint/training_checkpoint.h"
+#include "lockstep/error.h"
 #include "lockstep/lockstep.h"
+#include "lockstep/training_checkpoint.h"
 
 int train(int argc, char** argv) {
   if (argc != 3) {

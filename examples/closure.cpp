@@ -11,10 +11,10 @@
 
 #include <cstdio>
 
-#include "lockstep/base/error.h"
+#include "lockstep/collectives.h"
+#include "lockstep/data_sampler.h"
+#include "lockstep/error.h"
 #include "lockstep/lockstep.h"
-#include "lockstep/parallel/data_sampler.h"
-#include "lockstep/tensor/collectives.h"
 
 /// Points of a sine.
 struct Wave : torch::data::Dataset<Wave> {

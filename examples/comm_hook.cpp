@@ -9,9 +9,9 @@
 #include <cstdio>
 #include <map>
 
-#include "lockstep/base/error.h"
+#include "lockstep/collectives.h"
+#include "lockstep/error.h"
 #include "lockstep/lockstep.h"
-#include "lockstep/tensor/collectives.h"
 
 /// Sends gradient + rest, rounded; the rest is what rounding took away.
 class RoundedWithMemory : public lockstep::CommHook {

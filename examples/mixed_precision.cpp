@@ -9,8 +9,8 @@
 #include <cmath>
 #include <cstdio>
 
-#include "lockstep/amp/autocast.h"
-#include "lockstep/base/error.h"
+#include "lockstep/autocast.h"
+#include "lockstep/error.h"
 #include "lockstep/lockstep.h"
 
 int train(int, char**) {

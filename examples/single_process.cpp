@@ -7,7 +7,7 @@
 
 #include <cstdio>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 #include "lockstep/lockstep.h"
 
 /// Points on two intertwined spirals; the label says which one.

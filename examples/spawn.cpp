@@ -10,7 +10,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 #include "lockstep/lockstep.h"
 
 /// What each rank does; `rank` is world.rank.

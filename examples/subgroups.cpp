@@ -10,9 +10,9 @@
 
 #include <cstdio>
 
-#include "lockstep/base/error.h"
+#include "lockstep/collectives.h"
+#include "lockstep/error.h"
 #include "lockstep/lockstep.h"
-#include "lockstep/tensor/collectives.h"
 
 int train(int, char**) {
   lockstep::warm_start();  // loaded once a host, ranks are forked from there

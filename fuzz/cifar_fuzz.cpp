@@ -5,9 +5,9 @@
 #include <cstdlib>
 #include <vector>
 
-#include "lockstep/base/error.h"
 #include "lockstep/data/cifar10.h"
 #include "lockstep/data/transforms.h"
+#include "lockstep/error.h"
 
 namespace {
 

@@ -5,7 +5,7 @@
 #include <sstream>
 #include <string_view>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 #include "lockstep/ocr/data/label_line.h"
 #include "lockstep/ocr/data/line_file.h"
 #include "lockstep/ocr/data/regions.h"

@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 #include "lockstep/ocr/text/label_codec.h"
 
 namespace {

@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 #include "lockstep/store/etcd/api.h"
 #include "lockstep/store/etcd/base64.h"
 

@@ -5,9 +5,9 @@
 #include <cstring>
 #include <vector>
 
-#include "lockstep/base/error.h"
 #include "lockstep/comm/flight/record.h"
 #include "lockstep/comm/flight/ring.h"
+#include "lockstep/error.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace lockstep;

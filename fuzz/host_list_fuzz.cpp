@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 #include "lockstep/launch/hosts/host_list.h"
 #include "lockstep/launch/hosts/tasks_per_node.h"
 

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <span>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 #include "lockstep/ocr/transforms/image_frame.h"
 #include "lockstep/ocr/transforms/jpeg.h"
 

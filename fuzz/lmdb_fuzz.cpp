@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 #include "lockstep/ocr/data/lmdb_dataset.h"
 
 namespace {

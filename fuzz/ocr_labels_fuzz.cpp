@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 #include "lockstep/ocr/convert/parse_set.h"
 #include "lockstep/ocr/text/unicode.h"
 

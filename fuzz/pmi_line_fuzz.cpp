@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 #include "lockstep/launch/exchange/meeting_point.h"
 #include "lockstep/launch/exchange/pmi_wire.h"
 

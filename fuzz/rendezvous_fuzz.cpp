@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 #include "lockstep/launch/rendezvous/leader.h"
 #include "lockstep/launch/rendezvous/offer.h"
 #include "lockstep/launch/rendezvous/plan.h"

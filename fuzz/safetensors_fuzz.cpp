@@ -7,8 +7,8 @@
 #include <cstdlib>
 #include <string>
 
-#include "lockstep/base/error.h"
 #include "lockstep/checkpoint/safetensors_format.h"
+#include "lockstep/error.h"
 
 namespace {
 

@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 #include "lockstep/store/store_state.h"
 #include "lockstep/store/tcp/protocol.h"
 

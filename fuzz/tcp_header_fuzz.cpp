@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <cstring>
 
-#include "lockstep/base/error.h"
 #include "lockstep/comm/native/tcp/message.h"
+#include "lockstep/error.h"
 
 namespace {
 

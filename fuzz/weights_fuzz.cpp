@@ -5,8 +5,8 @@
 #include <cstdlib>
 #include <string>
 
-#include "lockstep/base/error.h"
 #include "lockstep/checkpoint/weight_table.h"
+#include "lockstep/error.h"
 #include "tests/checkpoint/zip_file.h"
 
 namespace {

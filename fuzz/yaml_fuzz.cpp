@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 #include "lockstep/train/config/config.h"
 #include "lockstep/train/config/overrides.h"
 #include "lockstep/train/config/yaml_reader.h"

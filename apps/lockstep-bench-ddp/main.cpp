@@ -12,15 +12,15 @@
 #include "apps/lockstep-bench-ddp/models.h"
 #include "apps/lockstep-bench-ddp/ranks.h"
 #include "lockstep/base/arguments.h"
-#include "lockstep/base/error.h"
 #include "lockstep/base/file.h"
 #include "lockstep/base/output_file.h"
 #include "lockstep/base/quick_end.h"
+#include "lockstep/comm_hook.h"
+#include "lockstep/error.h"
 #include "lockstep/launch/identity.h"
 #include "lockstep/launch/machine_load.h"
-#include "lockstep/launch/warm/warm_start.h"
-#include "lockstep/launch/world.h"
-#include "lockstep/parallel/comm_hook.h"
+#include "lockstep/warm_start.h"
+#include "lockstep/world.h"
 
 namespace {
 

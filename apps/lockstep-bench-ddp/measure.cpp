@@ -13,8 +13,9 @@
 #include <optional>
 
 #include "apps/lockstep-bench-ddp/models.h"
-#include "lockstep/parallel/comm_hook.h"
-#include "lockstep/parallel/distributed_data_parallel.h"
+#include "lockstep/base/literals.h"
+#include "lockstep/comm_hook.h"
+#include "lockstep/distributed_data_parallel.h"
 
 namespace lockstep::bench {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "lockstep/launch/world.h"
+#include "lockstep/world.h"
 
 namespace lockstep::bench {
 

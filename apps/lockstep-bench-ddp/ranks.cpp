@@ -10,9 +10,10 @@
 #include <cstdio>
 
 #include "lockstep/base/auth.h"
-#include "lockstep/base/error.h"
 #include "lockstep/base/file.h"
+#include "lockstep/base/literals.h"
 #include "lockstep/base/unique_fd.h"
+#include "lockstep/error.h"
 #include "lockstep/store/tcp/tcp_store.h"
 
 namespace lockstep::bench {

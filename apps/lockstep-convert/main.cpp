@@ -6,9 +6,9 @@
 
 #include "apps/command_line.h"
 #include "lockstep/base/arguments.h"
-#include "lockstep/base/error.h"
 #include "lockstep/base/log.h"
 #include "lockstep/data/fetch/transfer_bar.h"
+#include "lockstep/error.h"
 #include "lockstep/ocr/convert/convert.h"
 
 namespace {

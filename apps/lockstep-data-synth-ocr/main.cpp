@@ -7,8 +7,8 @@
 
 #include "apps/command_line.h"
 #include "lockstep/base/arguments.h"
-#include "lockstep/base/error.h"
 #include "lockstep/data/fetch/transfer_bar.h"
+#include "lockstep/error.h"
 #include "lockstep/ocr/synth/write_synth.h"
 
 namespace {

@@ -10,11 +10,11 @@
 #include "apps/command_line.h"
 #include "apps/lockstep/verbs.h"
 #include "lockstep/base/arguments.h"
-#include "lockstep/base/error.h"
 #include "lockstep/base/log.h"
 #include "lockstep/base/text.h"
 #include "lockstep/data/cifar10.h"
 #include "lockstep/data/fetch/prepare.h"
+#include "lockstep/error.h"
 
 namespace {
 

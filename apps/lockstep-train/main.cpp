@@ -8,14 +8,14 @@
 
 #include "apps/command_line.h"
 #include "lockstep/base/arguments.h"
-#include "lockstep/base/error.h"
 #include "lockstep/base/log.h"
 #include "lockstep/base/quick_end.h"
+#include "lockstep/error.h"
 #include "lockstep/launch/later_generation.h"
-#include "lockstep/launch/warm/warm_start.h"
 #include "lockstep/train/config/dictionaries.h"
 #include "lockstep/train/run.h"
 #include "lockstep/train/warm_up.h"
+#include "lockstep/warm_start.h"
 
 namespace {
 

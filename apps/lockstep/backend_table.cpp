@@ -6,9 +6,9 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/help_text.h"
 #include "lockstep/base/text.h"
+#include "lockstep/error.h"
 
 namespace lockstep::app {
 namespace {

@@ -8,12 +8,12 @@
 #include "apps/lockstep/collectives_bench.h"
 #include "apps/lockstep/verbs.h"
 #include "lockstep/base/counted.h"
-#include "lockstep/base/error.h"
 #include "lockstep/base/file.h"
 #include "lockstep/base/output_file.h"
 #include "lockstep/base/text.h"
 #include "lockstep/comm/backends.h"
 #include "lockstep/comm/kernels/reduce.h"
+#include "lockstep/error.h"
 #include "lockstep/launch/identity.h"
 #include "lockstep/launch/machine_load.h"
 

@@ -14,10 +14,11 @@
 #include "apps/lockstep/memory_ceiling.h"
 #include "lockstep/base/auth.h"
 #include "lockstep/base/env.h"
-#include "lockstep/base/error.h"
+#include "lockstep/base/literals.h"
 #include "lockstep/base/text.h"
 #include "lockstep/base/unique_fd.h"
-#include "lockstep/comm/process_group.h"
+#include "lockstep/error.h"
+#include "lockstep/process_group.h"
 #include "lockstep/store/tcp/tcp_store.h"
 
 namespace lockstep::app {

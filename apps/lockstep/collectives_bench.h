@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "lockstep/launch/world.h"
+#include "lockstep/world.h"
 
 namespace lockstep::app {
 

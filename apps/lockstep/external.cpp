@@ -4,7 +4,7 @@
 #include <filesystem>
 
 #include "apps/lockstep/verbs.h"
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 
 namespace lockstep::app {
 namespace {

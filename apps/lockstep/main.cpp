@@ -1,5 +1,5 @@
 #include "apps/lockstep/verbs.h"
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 
 namespace {
 

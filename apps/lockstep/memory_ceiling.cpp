@@ -8,9 +8,9 @@
 #include <cstring>
 #include <string_view>
 
-#include "lockstep/base/error.h"
 #include "lockstep/comm/kernels/reduce.h"
 #include "lockstep/comm/slices.h"
+#include "lockstep/error.h"
 
 namespace lockstep::app {
 namespace {

@@ -4,9 +4,9 @@
 
 #include "apps/lockstep/verbs.h"
 #include "lockstep/base/env.h"
-#include "lockstep/base/error.h"
 #include "lockstep/base/help_text.h"
 #include "lockstep/base/text.h"
+#include "lockstep/error.h"
 #include "lockstep/launch/env_report.h"
 #include "lockstep/launch/exchange/pmi_port.h"
 

@@ -1,8 +1,8 @@
 #include <cstdio>
 
 #include "apps/lockstep/verbs.h"
-#include "lockstep/base/error.h"
-#include "lockstep/base/version.h"
+#include "lockstep/error.h"
+#include "lockstep/version.h"
 
 namespace lockstep::app {
 

@@ -11,9 +11,9 @@
 #include <numeric>
 #include <string>
 
-#include "lockstep/base/error.h"
 #include "lockstep/data/cifar10.h"
 #include "lockstep/data/loader.h"
+#include "lockstep/error.h"
 
 namespace {
 

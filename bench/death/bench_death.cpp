@@ -21,8 +21,9 @@
 
 #include "lockstep/base/auth.h"
 #include "lockstep/base/env.h"
-#include "lockstep/base/error.h"
-#include "lockstep/comm/process_group.h"
+#include "lockstep/base/literals.h"
+#include "lockstep/error.h"
+#include "lockstep/process_group.h"
 #include "lockstep/store/tcp/tcp_store.h"
 
 namespace {

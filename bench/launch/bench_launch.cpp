@@ -16,8 +16,8 @@
 #include <vector>
 
 #include "lockstep/base/env.h"
-#include "lockstep/base/error.h"
 #include "lockstep/base/file.h"
+#include "lockstep/error.h"
 
 namespace {
 

@@ -14,8 +14,8 @@
 #include <chrono>
 #include <string>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/quick_end.h"
+#include "lockstep/error.h"
 #include "lockstep/lockstep.h"
 
 namespace {

@@ -10,8 +10,8 @@
 #include <cstdlib>
 #include <string>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/heap.h"
+#include "lockstep/error.h"
 #include "lockstep/ocr/data/label_file_dataset.h"
 #include "lockstep/ocr/transforms/pipeline.h"
 

@@ -11,7 +11,7 @@
 #include <cstdlib>
 #include <fstream>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 #include "lockstep/launch/rendezvous/keys.h"
 #include "lockstep/launch/rendezvous/leader.h"
 #include "lockstep/store/memory/memory_store.h"

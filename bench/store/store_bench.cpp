@@ -21,9 +21,10 @@
 
 #include "lockstep/base/auth.h"
 #include "lockstep/base/env.h"
-#include "lockstep/base/error.h"
 #include "lockstep/base/file.h"
+#include "lockstep/base/literals.h"
 #include "lockstep/base/unique_fd.h"
+#include "lockstep/error.h"
 #include "lockstep/store/tcp/tcp_store.h"
 
 namespace {

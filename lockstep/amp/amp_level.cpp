@@ -1,11 +1,11 @@
-#include "lockstep/amp/amp_level.h"
+#include "lockstep/amp_level.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 

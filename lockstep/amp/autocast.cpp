@@ -1,10 +1,10 @@
-#include "lockstep/amp/autocast.h"
+#include "lockstep/autocast.h"
 
 #include <ATen/autocast_mode.h>
 #include <fmt/format.h>
 #include <torch/version.h>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 
 // libtorch 2.4 has one function for all devices; the ones it had before are deprecated since.
 #define LOCKSTEP_AUTOCAST_BY_DEVICE \

@@ -1,11 +1,11 @@
-#include "lockstep/amp/loss_scale.h"
+#include "lockstep/loss_scale.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <limits>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {

@@ -8,10 +8,10 @@
 
 #include <cstring>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/socket.h"
 #include "lockstep/base/tls.h"
-#include "lockstep/base/version.h"
+#include "lockstep/error.h"
+#include "lockstep/version.h"
 
 namespace lockstep {
 namespace {

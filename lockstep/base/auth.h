@@ -19,8 +19,8 @@
 #include <string>
 #include <string_view>
 
-#include "lockstep/base/deadline.h"
-#include "lockstep/base/error.h"
+#include "lockstep/deadline.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 

@@ -5,7 +5,7 @@
 #include <charconv>
 #include <cstdlib>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 

@@ -8,8 +8,8 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/unique_fd.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 

@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "lockstep/base/env.h"
-#include "lockstep/base/error.h"
 #include "lockstep/base/log_sink.h"
 #include "lockstep/base/mutex.h"
 #include "lockstep/base/text.h"
+#include "lockstep/error.h"
 
 // Forty lines instead of a logging library: the launcher must start in a millisecond, and every
 // line must be one write(2) so that lines of different processes never mix.

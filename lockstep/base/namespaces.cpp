@@ -9,8 +9,8 @@
 #include <cstdlib>
 #include <string>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/file.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {

@@ -15,8 +15,9 @@
 #include <thread>
 
 #include "lockstep/base/env.h"
-#include "lockstep/base/error.h"
+#include "lockstep/base/literals.h"
 #include "lockstep/base/port_range.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {

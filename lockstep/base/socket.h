@@ -5,8 +5,8 @@
 #include <functional>
 #include <string>
 
-#include "lockstep/base/deadline.h"
 #include "lockstep/base/unique_fd.h"
+#include "lockstep/deadline.h"
 
 namespace lockstep {
 

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <array>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {

@@ -1,4 +1,4 @@
-#include "lockstep/base/version.h"
+#include "lockstep/version.h"
 
 #include <bit>
 

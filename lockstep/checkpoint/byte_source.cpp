@@ -8,7 +8,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 

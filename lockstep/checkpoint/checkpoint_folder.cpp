@@ -1,4 +1,4 @@
-#include "lockstep/checkpoint/checkpoint_folder.h"
+#include "lockstep/checkpoint_folder.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -10,11 +10,12 @@
 #include <charconv>
 #include <cmath>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/file.h"
 #include "lockstep/base/log.h"
 #include "lockstep/base/unique_fd.h"
 #include "lockstep/checkpoint/sha256.h"
+#include "lockstep/checkpoint/training_state_format.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {
@@ -61,20 +62,6 @@ std::vector<CheckpointEntry> find_step_folders(const fs::path& dir) {
   std::sort(entries.begin(), entries.end(),
             [](const auto& a, const auto& b) { return a.step < b.step; });
   return entries;
-}
-
-/// Takes the place of `to`, which may be a filled folder.
-void replace_folder(const fs::path& from, const fs::path& to, const WriterFence& fence) {
-  if (::rename(from.c_str(), to.c_str()) == 0) return;
-  if (errno != ENOTEMPTY && errno != EEXIST) throw io_error("rename to " + to.string());
-  if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_EXCHANGE) == 0) {
-    fs::remove_all(from);  // the older folder has this name now
-    return;
-  }
-  // A file system without exchange, e.g. NFS: for an instant neither is there; `latest` or the
-  // newest other checkpoint is what a crash right then would leave to resume from.
-  remove_checkpoint(to.parent_path(), to.filename().string(), fence);
-  if (::rename(from.c_str(), to.c_str()) != 0) throw io_error("rename to " + to.string());
 }
 
 }  // namespace
@@ -133,130 +120,6 @@ fs::path weights_in(const fs::path& path, bool averaged) {
   if (!fs::is_directory(path)) return path;
   const fs::path folder = find_checkpoint(path);
   return folder / (averaged && fs::exists(folder / kEmaFile) ? kEmaFile : kModelFile);
-}
-
-StagedFolder::StagedFolder(const fs::path& dir, const std::string& name, const WriterFence& fence)
-    : fence_(fence), staged_(dir / fence.hidden(name)), final_(dir / name) {
-  std::error_code error;
-  fs::create_directories(staged_, error);
-  if (error) {
-    throw Error(ErrorCode::kIo, fmt::format("make {}: {}", staged_.string(), error.message()));
-  }
-}
-
-StagedFolder::~StagedFolder() {
-  std::error_code none;
-  if (!published_) fs::remove_all(staged_, none);
-}
-
-void StagedFolder::publish() {
-  sync_folder(staged_);
-  fence_.check();
-  replace_folder(staged_, final_, fence_);
-  published_ = true;
-  sync_folder(final_.parent_path());
-}
-
-namespace {
-
-/// The last step of a replacement; on failure the hidden one is removed.
-void take_name(const fs::path& hidden, const fs::path& name, const WriterFence& fence) {
-  try {
-    fence.check();
-    if (::rename(hidden.c_str(), name.c_str()) != 0) throw io_error("rename to " + name.string());
-  } catch (...) {
-    ::unlink(hidden.c_str());
-    throw;
-  }
-  ::unlink(hidden.c_str());  // rename leaves both names when they are of one file
-  sync_folder(name.parent_path());
-}
-
-}  // namespace
-
-void replace_file(const fs::path& dir, const fs::path& name, const WriterFence& fence,
-                  const std::function<void(const fs::path&)>& fill) {
-  const fs::path hidden = dir / fence.hidden(name.filename().string());
-  try {
-    fill(hidden);
-  } catch (...) {
-    ::unlink(hidden.c_str());
-    throw;
-  }
-  take_name(hidden, dir / name, fence);
-}
-
-bool replace_by_link(const fs::path& dir, const fs::path& name, const fs::path& equal,
-                     const WriterFence& fence) {
-  const fs::path hidden = dir / fence.hidden(name.filename().string());
-  ::unlink(hidden.c_str());
-  if (::link(equal.c_str(), hidden.c_str()) != 0) return false;
-  take_name(hidden, dir / name, fence);
-  return true;
-}
-
-void point_link(const fs::path& dir, const std::string& name, const std::string& target,
-                const WriterFence& fence) {
-  const fs::path link = dir / name;
-  std::error_code none;
-  if (fs::read_symlink(link, none) == target) return;
-  const fs::path hidden = dir / fence.hidden(name);
-  ::unlink(hidden.c_str());
-  if (::symlink(target.c_str(), hidden.c_str()) != 0) throw io_error("link " + link.string());
-  take_name(hidden, link, fence);
-}
-
-void remove_link(const fs::path& dir, const std::string& name) {
-  const fs::path link = dir / name;
-  if (!fs::is_symlink(fs::symlink_status(link))) return;
-  if (::unlink(link.c_str()) != 0) throw io_error("delete " + link.string());
-  sync_folder(dir);
-}
-
-void remove_checkpoint(const fs::path& dir, const std::string& name, const WriterFence& fence) {
-  const fs::path hidden = dir / fence.hidden(name + "-old");
-  fence.check();
-  if (::rename((dir / name).c_str(), hidden.c_str()) != 0) {
-    throw io_error("delete " + (dir / name).string());
-  }
-  std::error_code error;
-  fs::remove_all(hidden, error);
-  if (error) {
-    throw Error(ErrorCode::kIo, fmt::format("delete {}: {}", hidden.string(), error.message()));
-  }
-}
-
-void remove_leftovers(const fs::path& dir, const WriterFence& fence) {
-  constexpr std::string_view kHidden = ".tmp-";
-  std::error_code none;
-  std::vector<fs::path> found;
-  for (const auto& item : fs::directory_iterator(dir, none)) {
-    const std::string name = item.path().filename().string();
-    const size_t at = name.find(kHidden);
-    if (!name.starts_with('.') || at == std::string::npos) continue;
-    const auto writer = WriterName::parse(name.substr(at + kHidden.size()));
-    if (writer && is_left_over(*writer, fence.name())) found.push_back(item.path());
-  }
-  for (const fs::path& path : found) fs::remove_all(path, none);
-}
-
-FileDigest digest_file(const fs::path& path) {
-  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!fd && errno == ENOENT) throw Error(ErrorCode::kNotFound, path.string() + ": no such file");
-  if (!fd) throw io_error("open " + path.string());
-  Sha256 hash;
-  FileDigest digest;
-  std::vector<char> buffer(1 << 20);
-  while (true) {
-    const ssize_t got = ::read(fd.get(), buffer.data(), buffer.size());
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) throw io_error("read " + path.string());
-    if (got == 0) break;
-    hash.update(buffer.data(), static_cast<size_t>(got));
-    digest.bytes += got;
-  }
-  digest.sha256 = hash.hex();
-  return digest;
 }
 
 }  // namespace lockstep

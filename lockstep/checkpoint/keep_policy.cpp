@@ -1,12 +1,12 @@
-#include "lockstep/checkpoint/keep_policy.h"
+#include "lockstep/keep_policy.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/text.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {

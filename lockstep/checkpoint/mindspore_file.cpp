@@ -4,12 +4,12 @@
 
 #include <algorithm>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/file.h"
 #include "lockstep/checkpoint/mindspore_format.h"
-#include "lockstep/checkpoint/module_state.h"
 #include "lockstep/checkpoint/tensor_types.h"
 #include "lockstep/checkpoint/weight_names.h"
+#include "lockstep/error.h"
+#include "lockstep/module_state.h"
 
 namespace lockstep {
 namespace {

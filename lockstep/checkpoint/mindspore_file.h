@@ -5,7 +5,7 @@
 
 #include <filesystem>
 
-#include "lockstep/checkpoint/safetensors.h"
+#include "lockstep/safetensors.h"
 
 namespace lockstep {
 

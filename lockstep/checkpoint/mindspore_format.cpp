@@ -8,8 +8,8 @@
 #include <optional>
 #include <unordered_set>
 
-#include "lockstep/base/error.h"
 #include "lockstep/checkpoint/stored_size.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {

@@ -1,12 +1,12 @@
-#include "lockstep/checkpoint/module_state.h"
+#include "lockstep/module_state.h"
 
 #include <ATen/core/grad_mode.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/text.h"
 #include "lockstep/checkpoint/corrupt_tensor.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {

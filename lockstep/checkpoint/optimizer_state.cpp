@@ -13,10 +13,10 @@
 #include <deque>
 #include <unordered_map>
 
-#include "lockstep/base/error.h"
 #include "lockstep/checkpoint/corrupt_tensor.h"
 #include "lockstep/checkpoint/lbfgs_format.h"
 #include "lockstep/checkpoint/named_state.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {

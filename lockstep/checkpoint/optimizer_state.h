@@ -9,7 +9,7 @@
 #include <memory>
 #include <string>
 
-#include "lockstep/checkpoint/safetensors.h"
+#include "lockstep/safetensors.h"
 
 namespace lockstep {
 

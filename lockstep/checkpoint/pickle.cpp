@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
-#include "lockstep/base/error.h"
 #include "lockstep/checkpoint/pickle_cursor.h"
 #include "lockstep/checkpoint/pickle_ops.h"
 #include "lockstep/checkpoint/pickle_stack.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {

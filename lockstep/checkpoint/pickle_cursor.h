@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 

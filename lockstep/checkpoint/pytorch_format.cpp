@@ -8,10 +8,10 @@
 #include <optional>
 #include <unordered_set>
 
-#include "lockstep/base/error.h"
 #include "lockstep/checkpoint/pickle.h"
 #include "lockstep/checkpoint/stored_size.h"
 #include "lockstep/checkpoint/zip_directory.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {

@@ -1,4 +1,4 @@
-#include "lockstep/checkpoint/safetensors.h"
+#include "lockstep/safetensors.h"
 
 #include <ATen/Functions.h>
 

@@ -8,8 +8,8 @@
 #include <nlohmann/json.hpp>
 #include <tuple>
 
-#include "lockstep/base/error.h"
 #include "lockstep/checkpoint/stored_size.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {

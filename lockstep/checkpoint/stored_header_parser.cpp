@@ -4,9 +4,9 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "lockstep/base/error.h"
 #include "lockstep/checkpoint/safetensors_format.h"
 #include "lockstep/checkpoint/stored_size.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {

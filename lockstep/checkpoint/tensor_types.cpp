@@ -4,7 +4,7 @@
 
 #include <array>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {

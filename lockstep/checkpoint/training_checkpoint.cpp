@@ -1,4 +1,4 @@
-#include "lockstep/checkpoint/training_checkpoint.h"
+#include "lockstep/training_checkpoint.h"
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/Functions.h>
@@ -7,10 +7,12 @@
 #include <cstring>
 #include <mutex>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/file.h"
-#include "lockstep/checkpoint/module_state.h"
 #include "lockstep/checkpoint/optimizer_state.h"
+#include "lockstep/checkpoint/staged_folder.h"
+#include "lockstep/checkpoint/training_state_format.h"
+#include "lockstep/error.h"
+#include "lockstep/module_state.h"
 
 namespace lockstep {
 namespace {

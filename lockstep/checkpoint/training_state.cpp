@@ -1,4 +1,4 @@
-#include "lockstep/checkpoint/training_state.h"
+#include "lockstep/training_state.h"
 
 #include <fmt/format.h>
 
@@ -8,8 +8,9 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "lockstep/base/error.h"
-#include "lockstep/base/version.h"
+#include "lockstep/checkpoint/training_state_format.h"
+#include "lockstep/error.h"
+#include "lockstep/version.h"
 
 namespace lockstep {
 namespace {

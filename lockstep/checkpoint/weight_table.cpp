@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "lockstep/base/error.h"
 #include "lockstep/checkpoint/mindspore_format.h"
 #include "lockstep/checkpoint/pytorch_format.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {

@@ -1,18 +1,19 @@
-#include "lockstep/checkpoint/weights.h"
+#include "lockstep/weights.h"
 
 #include <ATen/Functions.h>
 #include <ATen/core/grad_mode.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/log.h"
 #include "lockstep/base/text.h"
-#include "lockstep/checkpoint/checkpoint_folder.h"
 #include "lockstep/checkpoint/corrupt_tensor.h"
-#include "lockstep/checkpoint/module_state.h"
 #include "lockstep/checkpoint/tensor_types.h"
 #include "lockstep/checkpoint/weight_names.h"
+#include "lockstep/checkpoint/weight_table.h"
+#include "lockstep/checkpoint_folder.h"
+#include "lockstep/error.h"
+#include "lockstep/module_state.h"
 
 namespace lockstep {
 namespace {
@@ -87,7 +88,7 @@ class Loader {
       names_.push_back(name);
       own_.push_back(tensor);
     }
-    report_.format = table_.format;
+    report_.format = to_string(table_.format);
   }
 
   WeightReport run() {

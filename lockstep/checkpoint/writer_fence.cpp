@@ -1,4 +1,4 @@
-#include "lockstep/checkpoint/writer_fence.h"
+#include "lockstep/writer_fence.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -12,12 +12,12 @@
 #include <fstream>
 #include <vector>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/file.h"
 #include "lockstep/base/generation_token.h"
 #include "lockstep/base/text.h"
 #include "lockstep/base/unique_fd.h"
 #include "lockstep/checkpoint/sha256.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {

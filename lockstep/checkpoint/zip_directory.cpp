@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <string_view>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {

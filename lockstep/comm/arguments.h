@@ -7,9 +7,9 @@
 #include <string>
 #include <string_view>
 
-#include "lockstep/base/error.h"
-#include "lockstep/comm/process_group.h"
-#include "lockstep/comm/types.h"
+#include "lockstep/error.h"
+#include "lockstep/process_group.h"
+#include "lockstep/types.h"
 
 namespace lockstep {
 

@@ -6,12 +6,12 @@
 #include <iterator>
 #include <vector>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/log.h"
 #include "lockstep/base/text.h"
 #include "lockstep/comm/mpi/library.h"
 #include "lockstep/comm/mpi/mpi_group.h"
 #include "lockstep/comm/native/native_group.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {

@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "lockstep/base/deadline.h"
 #include "lockstep/comm/group_impl.h"
+#include "lockstep/deadline.h"
 
 namespace lockstep {
 

@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 
+#include "lockstep/base/literals.h"
 #include "lockstep/base/log.h"
 #include "lockstep/comm/fnv.h"
 #include "lockstep/comm/private_buffer.h"

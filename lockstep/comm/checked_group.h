@@ -8,11 +8,11 @@
 #include <utility>
 #include <vector>
 
-#include "lockstep/base/error.h"
 #include "lockstep/comm/given_up.h"
 #include "lockstep/comm/group_impl.h"
 #include "lockstep/comm/letters.h"
 #include "lockstep/comm/native/op_header.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 

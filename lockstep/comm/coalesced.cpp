@@ -7,10 +7,10 @@
 #include <memory>
 #include <numeric>
 
-#include "lockstep/base/error.h"
 #include "lockstep/comm/fnv.h"
 #include "lockstep/comm/kernels/reduce.h"
 #include "lockstep/comm/scaled.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "lockstep/comm/types.h"
+#include "lockstep/types.h"
 
 namespace lockstep {
 

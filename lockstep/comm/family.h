@@ -8,13 +8,13 @@
 #include <thread>
 #include <vector>
 
-#include "lockstep/base/deadline.h"
-#include "lockstep/base/error.h"
 #include "lockstep/base/in_child.h"
 #include "lockstep/base/mutex.h"
 #include "lockstep/base/standstill.h"
-#include "lockstep/launch/world.h"
-#include "lockstep/store/store.h"
+#include "lockstep/deadline.h"
+#include "lockstep/error.h"
+#include "lockstep/store.h"
+#include "lockstep/world.h"
 
 namespace lockstep {
 

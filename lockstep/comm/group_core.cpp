@@ -4,6 +4,7 @@
 
 #include <string_view>
 
+#include "lockstep/base/literals.h"
 #include "lockstep/comm/verdict.h"
 
 namespace lockstep {

@@ -10,13 +10,13 @@
 #include <utility>
 #include <vector>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/in_child.h"
 #include "lockstep/base/mutex.h"
 #include "lockstep/comm/family.h"
 #include "lockstep/comm/group_impl.h"
 #include "lockstep/comm/inbox.h"
 #include "lockstep/comm/work_queue.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 

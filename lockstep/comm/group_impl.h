@@ -11,14 +11,15 @@
 #include <string>
 #include <vector>
 
-#include "lockstep/base/deadline.h"
 #include "lockstep/base/unique_fd.h"
-#include "lockstep/comm/call_site.h"
+#include "lockstep/call_site.h"
 #include "lockstep/comm/exchange.h"
 #include "lockstep/comm/letters.h"
-#include "lockstep/comm/process_group.h"
-#include "lockstep/comm/types.h"
-#include "lockstep/store/store.h"
+#include "lockstep/deadline.h"
+#include "lockstep/error.h"
+#include "lockstep/process_group.h"
+#include "lockstep/store.h"
+#include "lockstep/types.h"
 
 namespace lockstep {
 

@@ -2,9 +2,9 @@
 
 #include <map>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/text.h"
 #include "lockstep/comm/group_impl.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "lockstep/base/literals.h"
 #include "lockstep/base/log.h"
 #include "lockstep/base/quiet_thread.h"
 

@@ -15,6 +15,7 @@
 #include <string>
 #include <thread>
 
+#include "lockstep/base/literals.h"
 #include "lockstep/base/mutex.h"
 #include "lockstep/comm/group_impl.h"
 #include "lockstep/comm/letters.h"

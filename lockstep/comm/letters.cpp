@@ -4,8 +4,8 @@
 
 #include <utility>
 
-#include "lockstep/base/error.h"
 #include "lockstep/comm/copy.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "lockstep/base/deadline.h"
-#include "lockstep/comm/types.h"
+#include "lockstep/deadline.h"
+#include "lockstep/types.h"
 
 namespace lockstep {
 

@@ -7,6 +7,7 @@
 #include <optional>
 #include <thread>
 
+#include "lockstep/base/literals.h"
 #include "lockstep/base/log.h"
 #include "lockstep/comm/family.h"
 #include "lockstep/comm/verdict.h"

@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "lockstep/base/error.h"
 #include "lockstep/comm/group_impl.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 

@@ -3,8 +3,8 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "lockstep/base/error.h"
-#include "lockstep/comm/process_group.h"
+#include "lockstep/error.h"
+#include "lockstep/process_group.h"
 
 namespace lockstep {
 

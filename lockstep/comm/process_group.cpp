@@ -1,4 +1,4 @@
-#include "lockstep/comm/process_group.h"
+#include "lockstep/process_group.h"
 
 #include <fmt/ranges.h>
 
@@ -7,7 +7,7 @@
 
 #include "lockstep/base/auth.h"
 #include "lockstep/base/descriptors.h"
-#include "lockstep/base/error.h"
+#include "lockstep/base/literals.h"
 #include "lockstep/comm/arguments.h"
 #include "lockstep/comm/backends.h"
 #include "lockstep/comm/flight/recorded_group.h"
@@ -17,6 +17,7 @@
 #include "lockstep/comm/rendezvous.h"
 #include "lockstep/comm/split.h"
 #include "lockstep/comm/topology.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {

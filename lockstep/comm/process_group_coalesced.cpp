@@ -5,7 +5,7 @@
 #include "lockstep/comm/arguments.h"
 #include "lockstep/comm/coalesced.h"
 #include "lockstep/comm/group_core.h"
-#include "lockstep/comm/process_group.h"
+#include "lockstep/process_group.h"
 
 namespace lockstep {
 

@@ -7,8 +7,8 @@
 #include "lockstep/comm/arguments.h"
 #include "lockstep/comm/group_core.h"
 #include "lockstep/comm/kernels/reduce.h"
-#include "lockstep/comm/process_group.h"
 #include "lockstep/comm/scaled.h"
+#include "lockstep/process_group.h"
 
 namespace lockstep {
 namespace {

@@ -1,6 +1,6 @@
 #include "lockstep/comm/reduce_tree.h"
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {

@@ -10,17 +10,18 @@
 #include <numeric>
 #include <optional>
 
-#include "lockstep/base/error.h"
+#include "lockstep/base/literals.h"
 #include "lockstep/base/log.h"
 #include "lockstep/base/mutex.h"
 #include "lockstep/base/text.h"
-#include "lockstep/base/version.h"
 #include "lockstep/comm/backends.h"
 #include "lockstep/comm/family.h"
 #include "lockstep/comm/flight/ring.h"
 #include "lockstep/comm/making.h"
 #include "lockstep/comm/native/shm/door.h"
 #include "lockstep/comm/sharing.h"
+#include "lockstep/error.h"
+#include "lockstep/version.h"
 
 namespace lockstep {
 namespace {

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "lockstep/base/deadline.h"
 #include "lockstep/comm/group_impl.h"
-#include "lockstep/launch/world.h"
+#include "lockstep/deadline.h"
+#include "lockstep/world.h"
 
 namespace lockstep {
 

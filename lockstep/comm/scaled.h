@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "lockstep/comm/kernels/reduce.h"
-#include "lockstep/comm/types.h"
+#include "lockstep/types.h"
 
 namespace lockstep {
 

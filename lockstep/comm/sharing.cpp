@@ -8,9 +8,9 @@
 #include <cstdio>
 #include <map>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/log.h"
 #include "lockstep/comm/native/shm/segment.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {

@@ -3,9 +3,9 @@
 
 #include <string>
 
-#include "lockstep/base/deadline.h"
-#include "lockstep/base/error.h"
 #include "lockstep/comm/group_impl.h"
+#include "lockstep/deadline.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 

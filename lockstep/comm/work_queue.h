@@ -10,8 +10,8 @@
 #include <string>
 #include <thread>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/mutex.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 

@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/file.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {

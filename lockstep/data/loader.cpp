@@ -3,8 +3,8 @@
 #include <ATen/ops/empty.h>
 #include <fmt/format.h>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/reading_note.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {

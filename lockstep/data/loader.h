@@ -6,11 +6,11 @@
 #include <optional>
 #include <vector>
 
-#include "lockstep/base/deadline.h"
 #include "lockstep/data/batch.h"
 #include "lockstep/data/dataset.h"
 #include "lockstep/data/prefetcher.h"
 #include "lockstep/data/transforms.h"
+#include "lockstep/deadline.h"
 
 namespace lockstep {
 

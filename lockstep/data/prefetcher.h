@@ -13,9 +13,9 @@
 #include <utility>
 #include <vector>
 
-#include "lockstep/base/deadline.h"
-#include "lockstep/base/error.h"
 #include "lockstep/base/mutex.h"
+#include "lockstep/deadline.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <opencv2/core.hpp>
 
-#include "lockstep/base/error.h"
 #include "lockstep/data/text_truths.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {

@@ -11,9 +11,9 @@
 #include <memory>
 #include <string_view>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/socket.h"
 #include "lockstep/base/text.h"
+#include "lockstep/error.h"
 #include "lockstep/launch/identity.h"
 #include "lockstep/launch/rendezvous/meeting/own_address.h"
 

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 #include "lockstep/launch/source/reader.h"
 
 namespace lockstep {

@@ -6,11 +6,11 @@
 
 #include <algorithm>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/file.h"
 #include "lockstep/base/socket.h"
 #include "lockstep/base/text.h"
 #include "lockstep/base/unique_fd.h"
+#include "lockstep/error.h"
 #include "lockstep/launch/exchange/munge_library.h"
 #include "lockstep/launch/exchange/pmix_library.h"
 #include "lockstep/launch/meeting_plan.h"

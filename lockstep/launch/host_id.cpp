@@ -3,10 +3,10 @@
 #include <array>
 
 #include "lockstep/base/env.h"
-#include "lockstep/base/error.h"
 #include "lockstep/base/file.h"
 #include "lockstep/base/proc.h"
-#include "lockstep/launch/world.h"
+#include "lockstep/error.h"
+#include "lockstep/world.h"
 
 namespace lockstep {
 namespace {

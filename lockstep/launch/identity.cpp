@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "lockstep/base/env.h"
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 #include "lockstep/launch/cpu_quota.h"
 #include "lockstep/launch/cpu_topology.h"
 #include "lockstep/launch/decision.h"

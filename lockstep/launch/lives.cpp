@@ -6,7 +6,8 @@
 #include <algorithm>
 #include <set>
 
-#include "lockstep/base/error.h"
+#include "lockstep/base/literals.h"
+#include "lockstep/error.h"
 #include "lockstep/launch/agent/machine.h"
 
 namespace lockstep {

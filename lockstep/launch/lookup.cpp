@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <thread>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/log.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 

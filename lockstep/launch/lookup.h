@@ -4,8 +4,8 @@
 #include <functional>
 #include <string>
 
-#include "lockstep/base/deadline.h"
 #include "lockstep/base/socket.h"
+#include "lockstep/deadline.h"
 
 namespace lockstep {
 

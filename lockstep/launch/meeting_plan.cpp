@@ -4,8 +4,8 @@
 
 #include "lockstep/base/auth.h"
 #include "lockstep/base/env.h"
-#include "lockstep/base/error.h"
 #include "lockstep/base/log.h"
+#include "lockstep/error.h"
 #include "lockstep/launch/secret.h"
 
 namespace lockstep {

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "lockstep/launch/world.h"
+#include "lockstep/world.h"
 
 namespace lockstep {
 

@@ -1,4 +1,4 @@
-#include "lockstep/launch/progress.h"
+#include "lockstep/progress.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>

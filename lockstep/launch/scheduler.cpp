@@ -4,8 +4,8 @@
 
 #include <thread>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/log.h"
+#include "lockstep/error.h"
 #include "lockstep/launch/rendezvous/meeting/listening.h"
 
 namespace lockstep {

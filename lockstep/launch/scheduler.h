@@ -1,8 +1,8 @@
 #pragma once
 // The process that MindSpore's launchers start besides the ranks.
 
-#include "lockstep/base/deadline.h"
 #include "lockstep/base/socket.h"
+#include "lockstep/deadline.h"
 
 namespace lockstep {
 

@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "lockstep/base/env.h"
-#include "lockstep/base/error.h"
 #include "lockstep/base/file.h"
 #include "lockstep/base/log.h"
 #include "lockstep/base/socket.h"
+#include "lockstep/error.h"
 #include "lockstep/launch/identity.h"
 
 namespace lockstep {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "lockstep/base/socket.h"
-#include "lockstep/store/store.h"
+#include "lockstep/store.h"
 #include "lockstep/store/tcp/tcp_store.h"
 
 namespace lockstep {

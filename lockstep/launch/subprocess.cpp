@@ -14,8 +14,9 @@
 #include <cerrno>
 #include <csignal>
 
-#include "lockstep/base/error.h"
+#include "lockstep/base/literals.h"
 #include "lockstep/base/process_limits.h"
+#include "lockstep/error.h"
 #include "lockstep/launch/descriptors.h"
 
 namespace lockstep {

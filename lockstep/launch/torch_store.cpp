@@ -6,10 +6,11 @@
 #include <thread>
 
 #include "lockstep/base/auth.h"
-#include "lockstep/base/error.h"
 #include "lockstep/base/holder.h"
+#include "lockstep/base/literals.h"
 #include "lockstep/base/log.h"
 #include "lockstep/base/port_range.h"
+#include "lockstep/error.h"
 #include "lockstep/launch/addresses.h"
 #include "lockstep/launch/rendezvous/meeting/listening.h"
 #include "lockstep/launch/served_store.h"

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "lockstep/launch/identity.h"
-#include "lockstep/store/store.h"
+#include "lockstep/store.h"
 
 namespace lockstep {
 

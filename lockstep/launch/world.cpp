@@ -1,4 +1,4 @@
-#include "lockstep/launch/world.h"
+#include "lockstep/world.h"
 
 #include <fmt/format.h>
 
@@ -8,8 +8,8 @@
 #include "lockstep/base/auth.h"
 #include "lockstep/base/counted.h"
 #include "lockstep/base/env.h"
-#include "lockstep/base/error.h"
 #include "lockstep/base/log.h"
+#include "lockstep/error.h"
 #include "lockstep/launch/addresses.h"
 #include "lockstep/launch/cpu_topology.h"
 #include "lockstep/launch/decision.h"

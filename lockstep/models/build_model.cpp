@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/text.h"
+#include "lockstep/error.h"
 #include "lockstep/models/backbone/det_mobilenet_v3.h"
 #include "lockstep/models/backbone/det_mobilenet_v3_enhance.h"
 #include "lockstep/models/backbone/rec_resnet.h"

@@ -3,8 +3,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/file.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 

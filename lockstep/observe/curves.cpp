@@ -5,8 +5,8 @@
 #include <map>
 #include <string_view>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/file.h"
+#include "lockstep/error.h"
 #include "lockstep/observe/whole_lines.h"
 
 namespace lockstep {

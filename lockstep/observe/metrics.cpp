@@ -10,8 +10,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/file.h"
+#include "lockstep/error.h"
 #include "lockstep/observe/append_line.h"
 #include "lockstep/observe/set_aside.h"
 #include "lockstep/observe/whole_lines.h"

@@ -8,9 +8,9 @@
 #include <string>
 
 #include "lockstep/base/env.h"
-#include "lockstep/base/error.h"
 #include "lockstep/base/file.h"
 #include "lockstep/base/text.h"
+#include "lockstep/error.h"
 #include "lockstep/observe/append_line.h"
 #include "lockstep/observe/set_aside.h"
 

@@ -8,11 +8,11 @@
 #include <chrono>
 #include <utility>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/log.h"
+#include "lockstep/collectives.h"
 #include "lockstep/comm/measured_choice.h"
-#include "lockstep/parallel/step_timings.h"
-#include "lockstep/tensor/collectives.h"
+#include "lockstep/error.h"
+#include "lockstep/parallel/pass_clock.h"
 
 namespace lockstep {
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "lockstep/parallel/comm_hook.h"
+#include "lockstep/comm_hook.h"
 
 namespace lockstep {
 

@@ -5,8 +5,8 @@
 #include <fmt/ranges.h>
 
 #include "lockstep/base/text.h"
+#include "lockstep/collectives.h"
 #include "lockstep/parallel/module_state.h"
-#include "lockstep/tensor/collectives.h"
 
 namespace lockstep {
 

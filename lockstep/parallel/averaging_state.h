@@ -1,22 +1,13 @@
 #pragma once
-// What the averaging of gradients remembers between steps, to save and to go on from.
+// States of averaging of all ranks, gathered, compared and written as text.
 
-#include <map>
 #include <string>
 #include <vector>
 
-#include "lockstep/comm/process_group.h"
-#include "lockstep/parallel/comm_hook.h"
+#include "lockstep/averaging_state.h"
+#include "lockstep/process_group.h"
 
 namespace lockstep {
-
-/// Of one rank.
-struct AveragingState {
-  /// What it fits: "hook" (CommHook::describe()), "ranks", and "buckets", the names of their
-  /// parameters, an empty line between two buckets. Empty: there is nothing to remember.
-  std::map<std::string, std::string> about;
-  HookState tensors;
-};
 
 /// By bucket.
 using BucketNames = std::vector<std::vector<std::string>>;

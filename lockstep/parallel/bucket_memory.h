@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "lockstep/parallel/comm_hook.h"
+#include "lockstep/comm_hook.h"
 
 namespace lockstep {
 

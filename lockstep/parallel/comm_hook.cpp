@@ -1,4 +1,4 @@
-#include "lockstep/parallel/comm_hook.h"
+#include "lockstep/comm_hook.h"
 
 #include <ATen/core/grad_mode.h>
 #include <c10/util/Type.h>
@@ -9,14 +9,14 @@
 #include <map>
 #include <typeinfo>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/text.h"
+#include "lockstep/collectives.h"
 #include "lockstep/comm/kernels/compress.h"
+#include "lockstep/error.h"
 #include "lockstep/parallel/auto_hook.h"
 #include "lockstep/parallel/int8_hook.h"
 #include "lockstep/parallel/pieces.h"
 #include "lockstep/parallel/power_sgd.h"
-#include "lockstep/tensor/collectives.h"
 
 namespace lockstep {
 namespace {

@@ -1,4 +1,4 @@
-#include "lockstep/parallel/distributed_sampler.h"
+#include "lockstep/distributed_sampler.h"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,7 @@
 #include <numeric>
 #include <random>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {

@@ -1,4 +1,4 @@
-#include "lockstep/parallel/evaluation.h"
+#include "lockstep/evaluation.h"
 
 #include <ATen/ops/empty.h>
 #include <fmt/format.h>
@@ -7,9 +7,9 @@
 #include <array>
 #include <numeric>
 
-#include "lockstep/base/error.h"
+#include "lockstep/collectives.h"
+#include "lockstep/error.h"
 #include "lockstep/parallel/module_state.h"
-#include "lockstep/tensor/collectives.h"
 
 namespace lockstep {
 namespace {

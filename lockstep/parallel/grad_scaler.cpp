@@ -1,4 +1,4 @@
-#include "lockstep/parallel/grad_scaler.h"
+#include "lockstep/grad_scaler.h"
 
 #include <torch/optim/optimizer.h>
 
@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "lockstep/amp/gradients.h"
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {

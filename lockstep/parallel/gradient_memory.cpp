@@ -12,8 +12,8 @@
 #include <utility>
 
 #include "lockstep/comm/kernels/reduce.h"
+#include "lockstep/shared_tensor.h"
 #include "lockstep/tensor/dtype.h"
-#include "lockstep/tensor/shared_tensor.h"
 #include "lockstep/tensor/staging.h"
 
 namespace lockstep {

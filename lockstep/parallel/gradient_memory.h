@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "lockstep/comm/process_group.h"
 #include "lockstep/parallel/buckets.h"
+#include "lockstep/process_group.h"
 #include "lockstep/tensor/tensor_arena.h"
 
 namespace lockstep {

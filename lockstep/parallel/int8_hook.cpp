@@ -9,10 +9,10 @@
 #include <utility>
 #include <vector>
 
+#include "lockstep/collectives.h"
 #include "lockstep/comm/kernels/compress.h"
 #include "lockstep/parallel/bucket_memory.h"
 #include "lockstep/parallel/pieces.h"
-#include "lockstep/tensor/collectives.h"
 
 namespace lockstep {
 namespace {

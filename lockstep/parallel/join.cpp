@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "lockstep/base/counted.h"
-#include "lockstep/base/error.h"
 #include "lockstep/base/log.h"
 #include "lockstep/base/text.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {

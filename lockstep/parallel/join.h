@@ -2,25 +2,14 @@
 // Training on inputs of different length: ranks that ran out keep the others' collectives company.
 
 #include <cstdint>
-#include <functional>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "lockstep/comm/process_group.h"
+#include "lockstep/ddp_options.h"
+#include "lockstep/process_group.h"
 
 namespace lockstep {
-
-struct JoinOptions {
-  /// Whether averages divide by the number of ranks that still have data. Otherwise by that of all
-  /// ranks, so that a sample counts the same to the end.
-  bool divide_by_active = false;
-  /// Whether every rank fails, naming the one without data, instead of going on.
-  bool throw_when_uneven = false;
-  /// Called on a rank that ran out, after each step of the others, with their average in .grad:
-  /// an optimizer step here keeps the optimizer's state equal on all ranks, too.
-  std::function<void()> on_shadow_step = nullptr;
-};
 
 /// What the ranks say of themselves before a step.
 struct JoinState {

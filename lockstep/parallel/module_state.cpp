@@ -12,13 +12,13 @@
 #include <set>
 #include <utility>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/text.h"
+#include "lockstep/collectives.h"
 #include "lockstep/comm/kernels/reduce.h"
+#include "lockstep/error.h"
 #include "lockstep/parallel/buckets.h"
-#include "lockstep/tensor/collectives.h"
+#include "lockstep/shared_tensor.h"
 #include "lockstep/tensor/dtype.h"
-#include "lockstep/tensor/shared_tensor.h"
 
 namespace lockstep {
 namespace {

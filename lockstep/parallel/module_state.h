@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "lockstep/comm/process_group.h"
 #include "lockstep/parallel/gradient_memory.h"
+#include "lockstep/process_group.h"
 
 namespace torch::nn {
 class Module;

@@ -1,4 +1,4 @@
-#include "lockstep/parallel/post_local_sgd.h"
+#include "lockstep/post_local_sgd.h"
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/full.h>
@@ -7,9 +7,9 @@
 #include <map>
 #include <utility>
 
-#include "lockstep/base/error.h"
+#include "lockstep/collectives.h"
+#include "lockstep/error.h"
 #include "lockstep/parallel/bucket_memory.h"
-#include "lockstep/tensor/collectives.h"
 
 namespace lockstep {
 

@@ -14,10 +14,10 @@
 #include <map>
 #include <utility>
 
-#include "lockstep/base/error.h"
+#include "lockstep/collectives.h"
+#include "lockstep/error.h"
 #include "lockstep/parallel/bucket_memory.h"
-#include "lockstep/tensor/collectives.h"
-#include "lockstep/tensor/shared_tensor.h"
+#include "lockstep/shared_tensor.h"
 
 namespace lockstep {
 namespace {

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "lockstep/parallel/comm_hook.h"
+#include "lockstep/comm_hook.h"
 
 namespace lockstep {
 

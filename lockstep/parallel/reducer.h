@@ -9,15 +9,15 @@
 #include <string>
 #include <vector>
 
-#include "lockstep/base/error.h"
-#include "lockstep/comm/process_group.h"
+#include "lockstep/comm_hook.h"
+#include "lockstep/error.h"
 #include "lockstep/parallel/autograd_hooks.h"
 #include "lockstep/parallel/averaging_state.h"
 #include "lockstep/parallel/buckets.h"
-#include "lockstep/parallel/comm_hook.h"
 #include "lockstep/parallel/gradient_memory.h"
+#include "lockstep/parallel/pass_clock.h"
 #include "lockstep/parallel/shard_fold.h"
-#include "lockstep/parallel/step_timings.h"
+#include "lockstep/process_group.h"
 
 namespace lockstep {
 

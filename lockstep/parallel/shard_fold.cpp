@@ -5,9 +5,9 @@
 #include <chrono>
 #include <utility>
 
-#include "lockstep/base/error.h"
 #include "lockstep/comm/kernels/reduce.h"
-#include "lockstep/parallel/step_timings.h"
+#include "lockstep/error.h"
+#include "lockstep/parallel/pass_clock.h"
 #include "lockstep/tensor/dtype.h"
 
 namespace lockstep {

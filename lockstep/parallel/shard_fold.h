@@ -5,9 +5,9 @@
 
 #include <vector>
 
-#include "lockstep/comm/process_group.h"
 #include "lockstep/parallel/module_state.h"
 #include "lockstep/parallel/shards.h"
+#include "lockstep/process_group.h"
 
 namespace lockstep {
 

@@ -10,8 +10,8 @@
 #include <string>
 
 #include "lockstep/base/counted.h"
-#include "lockstep/base/error.h"
 #include "lockstep/comm/reduce_tree.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {

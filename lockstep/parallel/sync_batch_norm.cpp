@@ -1,4 +1,4 @@
-#include "lockstep/parallel/sync_batch_norm.h"
+#include "lockstep/sync_batch_norm.h"
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/batch_norm.h>
@@ -23,8 +23,8 @@
 #include <optional>
 #include <vector>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/mutex.h"
+#include "lockstep/error.h"
 #include "lockstep/parallel/autograd_hooks.h"
 
 namespace lockstep {

@@ -8,11 +8,11 @@
 #include <opencv2/imgproc.hpp>
 #include <span>
 
-#include "lockstep/amp/autocast.h"
-#include "lockstep/base/error.h"
-#include "lockstep/checkpoint/checkpoint_folder.h"
-#include "lockstep/checkpoint/weights.h"
+#include "lockstep/autocast.h"
+#include "lockstep/checkpoint_folder.h"
+#include "lockstep/error.h"
 #include "lockstep/train/setup.h"
+#include "lockstep/weights.h"
 
 namespace lockstep {
 namespace {

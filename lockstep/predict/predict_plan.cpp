@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <fstream>
 
-#include "lockstep/base/error.h"
 #include "lockstep/data/cifar10.h"
+#include "lockstep/error.h"
 #include "lockstep/train/config/weights.h"
 
 namespace lockstep {

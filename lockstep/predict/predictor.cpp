@@ -5,9 +5,9 @@
 #include <opencv2/imgcodecs.hpp>
 #include <opencv2/imgproc.hpp>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/file.h"
 #include "lockstep/base/log.h"
+#include "lockstep/error.h"
 #include "lockstep/ocr/draw/crop.h"
 #include "lockstep/ocr/predict/result_lines.h"
 

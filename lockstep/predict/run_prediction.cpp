@@ -8,12 +8,12 @@
 #include <filesystem>
 #include <opencv2/core.hpp>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/file.h"
 #include "lockstep/base/folder.h"
 #include "lockstep/base/log.h"
 #include "lockstep/base/unique_fd.h"
 #include "lockstep/data/prefetcher.h"
+#include "lockstep/error.h"
 #include "lockstep/observe/progress.h"
 #include "lockstep/ocr/predict/pictures.h"
 #include "lockstep/predict/outcomes.h"

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "lockstep/launch/world.h"
 #include "lockstep/predict/predict_plan.h"
+#include "lockstep/world.h"
 
 namespace lockstep {
 

@@ -5,8 +5,8 @@
 #include <array>
 #include <vector>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/text.h"
+#include "lockstep/error.h"
 #include "lockstep/store/etcd/etcd_store.h"
 #include "lockstep/store/file/file_store.h"
 #include "lockstep/store/memory/memory_store.h"

@@ -3,7 +3,7 @@
 #include <memory>
 #include <string>
 
-#include "lockstep/store/store.h"
+#include "lockstep/store.h"
 
 namespace lockstep {
 

@@ -6,8 +6,8 @@
 #include <cctype>
 #include <charconv>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/text.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {

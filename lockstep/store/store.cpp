@@ -1,11 +1,12 @@
-#include "lockstep/store/store.h"
+#include "lockstep/store.h"
 
 #include <fmt/format.h>
 
 #include <set>
 
-#include "lockstep/base/error.h"
+#include "lockstep/base/literals.h"
 #include "lockstep/base/text.h"
+#include "lockstep/error.h"
 #include "lockstep/store/request.h"
 
 namespace lockstep {

@@ -1,4 +1,4 @@
-#include "lockstep/tensor/collectives.h"
+#include "lockstep/collectives.h"
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/cat.h>
@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "lockstep/base/counted.h"
-#include "lockstep/base/error.h"
-#include "lockstep/tensor/c10d/c10d_backends.h"
+#include "lockstep/c10d_backends.h"
+#include "lockstep/error.h"
 #include "lockstep/tensor/dtype.h"
 #include "lockstep/tensor/staging.h"
 

@@ -3,7 +3,7 @@
 
 #include <c10/core/ScalarType.h>
 
-#include "lockstep/comm/types.h"
+#include "lockstep/types.h"
 
 namespace lockstep {
 

@@ -1,9 +1,9 @@
-#include "lockstep/tensor/shared_tensor.h"
+#include "lockstep/shared_tensor.h"
 
 #include <ATen/ops/from_blob.h>
 #include <fmt/format.h>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "lockstep/comm/process_group.h"
+#include "lockstep/process_group.h"
 
 namespace lockstep {
 

@@ -7,7 +7,7 @@
 #include <memory>
 #include <vector>
 
-#include "lockstep/comm/process_group.h"
+#include "lockstep/process_group.h"
 
 namespace lockstep {
 

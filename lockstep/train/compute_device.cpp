@@ -5,7 +5,7 @@
 #include <torch/cuda.h>
 
 #include "lockstep/base/env.h"
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {

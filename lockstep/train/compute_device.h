@@ -3,8 +3,8 @@
 
 #include <c10/core/Device.h>
 
-#include "lockstep/launch/world.h"
 #include "lockstep/train/config/config.h"
+#include "lockstep/world.h"
 
 namespace lockstep {
 

@@ -8,9 +8,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "lockstep/base/error.h"
 #include "lockstep/checkpoint/corrupt_tensor.h"
-#include "lockstep/checkpoint/module_state.h"
+#include "lockstep/error.h"
+#include "lockstep/module_state.h"
 
 namespace lockstep {
 namespace {

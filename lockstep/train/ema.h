@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "lockstep/checkpoint/safetensors.h"
+#include "lockstep/safetensors.h"
 
 namespace lockstep {
 

@@ -7,7 +7,7 @@
 #include <array>
 #include <chrono>
 
-#include "lockstep/amp/autocast.h"
+#include "lockstep/autocast.h"
 #include "lockstep/parallel/module_state.h"
 #include "lockstep/parallel/shards.h"
 #include "lockstep/train/work_together.h"

@@ -7,12 +7,12 @@
 #include <span>
 #include <string>
 
-#include "lockstep/amp/amp_level.h"
-#include "lockstep/base/error.h"
-#include "lockstep/comm/process_group.h"
+#include "lockstep/amp_level.h"
+#include "lockstep/distributed_sampler.h"
+#include "lockstep/error.h"
 #include "lockstep/models/model.h"
 #include "lockstep/observe/progress.h"
-#include "lockstep/parallel/distributed_sampler.h"
+#include "lockstep/process_group.h"
 #include "lockstep/train/task/task.h"
 
 namespace lockstep {

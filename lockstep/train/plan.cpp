@@ -6,8 +6,8 @@
 #include <bit>
 
 #include "lockstep/base/counted.h"
-#include "lockstep/base/error.h"
 #include "lockstep/base/text.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {

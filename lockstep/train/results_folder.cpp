@@ -8,9 +8,9 @@
 #include <regex>
 #include <thread>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/log.h"
-#include "lockstep/checkpoint/checkpoint_folder.h"
+#include "lockstep/checkpoint_folder.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 

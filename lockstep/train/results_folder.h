@@ -4,8 +4,8 @@
 #include <filesystem>
 #include <optional>
 
-#include "lockstep/base/deadline.h"
 #include "lockstep/base/folder.h"
+#include "lockstep/deadline.h"
 
 namespace lockstep {
 

@@ -4,10 +4,11 @@
 
 #include <algorithm>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/file.h"
 #include "lockstep/base/folder.h"
 #include "lockstep/base/generation_token.h"
+#include "lockstep/checkpoint/staged_folder.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 

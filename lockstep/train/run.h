@@ -1,8 +1,8 @@
 #pragma once
 // The three things that `lockstep train` does.
 
-#include "lockstep/launch/world.h"
 #include "lockstep/train/config/config.h"
+#include "lockstep/world.h"
 
 namespace lockstep {
 
@@ -13,7 +13,7 @@ namespace lockstep {
 ///
 /// Written there: args.yaml (effective configuration), train_config.yaml (the file as given),
 /// log_{rank}.txt, metrics.jsonl, events.jsonl, result.log, result.svg, checkpoints (see
-/// checkpoint/training_checkpoint.h). Nothing is written before model and data are known to be
+/// training_checkpoint.h). Nothing is written before model and data are known to be
 /// good. result.svg is drawn at every end, after a failure too.
 int run_training(const Config& config, World world);
 

@@ -3,9 +3,9 @@
 #include <cstdio>
 #include <optional>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/log.h"
 #include "lockstep/data/cifar10.h"
+#include "lockstep/error.h"
 #include "lockstep/train/compute_device.h"
 #include "lockstep/train/config/weights.h"
 #include "lockstep/train/config/yaml_writer.h"

@@ -2,11 +2,10 @@
 
 #include <filesystem>
 
-#include "lockstep/amp/autocast.h"
 #include "lockstep/amp/master_weights.h"
-#include "lockstep/base/error.h"
+#include "lockstep/autocast.h"
 #include "lockstep/base/folder.h"
-#include "lockstep/checkpoint/training_checkpoint.h"
+#include "lockstep/error.h"
 #include "lockstep/train/compute_device.h"
 #include "lockstep/train/config/weights.h"
 #include "lockstep/train/evaluate.h"
@@ -16,6 +15,7 @@
 #include "lockstep/train/run.h"
 #include "lockstep/train/same_on_ranks.h"
 #include "lockstep/train/setup.h"
+#include "lockstep/training_checkpoint.h"
 
 namespace lockstep {
 namespace {

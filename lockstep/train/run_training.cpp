@@ -5,14 +5,13 @@
 #include <filesystem>
 
 #include "lockstep/base/counted.h"
-#include "lockstep/base/error.h"
 #include "lockstep/base/file.h"
 #include "lockstep/base/folder.h"
-#include "lockstep/checkpoint/training_checkpoint.h"
 #include "lockstep/data/cifar10.h"
 #include "lockstep/data/stand_in_note.h"
-#include "lockstep/launch/progress.h"
+#include "lockstep/error.h"
 #include "lockstep/observe/curves.h"
+#include "lockstep/progress.h"
 #include "lockstep/train/callbacks/checkpoints.h"
 #include "lockstep/train/callbacks/evaluation.h"
 #include "lockstep/train/callbacks/events.h"
@@ -33,6 +32,7 @@
 #include "lockstep/train/signals.h"
 #include "lockstep/train/weights_digest.h"
 #include "lockstep/train/work_together.h"
+#include "lockstep/training_checkpoint.h"
 
 namespace lockstep {
 namespace {

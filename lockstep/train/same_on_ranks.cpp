@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/text.h"
 #include "lockstep/checkpoint/sha256.h"
+#include "lockstep/error.h"
 #include "lockstep/train/config/shared_values.h"
 
 namespace lockstep {

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "lockstep/comm/process_group.h"
+#include "lockstep/process_group.h"
 #include "lockstep/train/config/config.h"
 
 namespace lockstep {

@@ -7,13 +7,14 @@
 
 #include <cmath>
 
-#include "lockstep/amp/autocast.h"
-#include "lockstep/base/error.h"
-#include "lockstep/checkpoint/training_checkpoint.h"
+#include "lockstep/autocast.h"
+#include "lockstep/checkpoint/staged_folder.h"
 #include "lockstep/data/cifar10.h"
+#include "lockstep/error.h"
 #include "lockstep/launch/own_cores.h"
 #include "lockstep/train/config/weights.h"
 #include "lockstep/train/text_data.h"
+#include "lockstep/training_checkpoint.h"
 
 namespace lockstep {
 

@@ -7,14 +7,14 @@
 #include <vector>
 
 #include "lockstep/amp/master_weights.h"
-#include "lockstep/comm/process_group.h"
 #include "lockstep/data/cifar10.h"
 #include "lockstep/data/dataset.h"
 #include "lockstep/data/loader.h"
 #include "lockstep/data/transforms.h"
+#include "lockstep/distributed_sampler.h"
 #include "lockstep/models/build_model.h"
-#include "lockstep/parallel/distributed_sampler.h"
 #include "lockstep/parallel/shards.h"
+#include "lockstep/process_group.h"
 #include "lockstep/train/config/config.h"
 
 namespace lockstep {

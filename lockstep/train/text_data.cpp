@@ -4,7 +4,7 @@
 
 #include <numeric>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 #include "lockstep/ocr/data/label_file_dataset.h"
 #include "lockstep/ocr/data/lmdb_dataset.h"
 #include "lockstep/ocr/data/order.h"

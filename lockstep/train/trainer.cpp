@@ -6,9 +6,10 @@
 #include <chrono>
 
 #include "lockstep/base/counted.h"
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 #include "lockstep/parallel/module_state.h"
-#include "lockstep/parallel/sync_batch_norm.h"
+#include "lockstep/parallel/shards.h"
+#include "lockstep/sync_batch_norm.h"
 #include "lockstep/train/plan.h"
 #include "lockstep/train/resume.h"
 #include "lockstep/train/work_together.h"

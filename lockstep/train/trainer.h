@@ -13,18 +13,18 @@
 #include <vector>
 
 #include "lockstep/amp/master_weights.h"
-#include "lockstep/checkpoint/training_state.h"
-#include "lockstep/comm/process_group.h"
+#include "lockstep/distributed_data_parallel.h"
+#include "lockstep/distributed_sampler.h"
 #include "lockstep/models/model.h"
-#include "lockstep/parallel/distributed_data_parallel.h"
-#include "lockstep/parallel/distributed_sampler.h"
-#include "lockstep/parallel/sync_batch_norm.h"
+#include "lockstep/process_group.h"
+#include "lockstep/sync_batch_norm.h"
 #include "lockstep/train/config/config.h"
 #include "lockstep/train/ema.h"
 #include "lockstep/train/evaluate.h"
 #include "lockstep/train/log/lines.h"
 #include "lockstep/train/optim/optimizer.h"
 #include "lockstep/train/task/task.h"
+#include "lockstep/training_state.h"
 
 namespace lockstep {
 
@@ -76,7 +76,7 @@ struct TrainerParts {
   MasterWeights* masters = nullptr;           ///< Of the model; amp_level O2 and O3 have them.
   Ema* ema = nullptr;                         ///< Of what is saved; train.ema has it.
   std::function<bool()> take_save_request{};  ///< See SignalWatch; none: never.
-  std::function<bool()> job_goes_on{};        ///< See launch/progress.h; none: it never does.
+  std::function<bool()> job_goes_on{};        ///< See progress.h; none: it never does.
 };
 
 /// The optimizer step that micro-step `index` (from 0) of an epoch belongs to.

@@ -7,8 +7,8 @@
 #include <cmath>
 #include <csignal>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/text.h"
+#include "lockstep/error.h"
 #include "lockstep/parallel/shards.h"
 #include "lockstep/train/trainer.h"
 

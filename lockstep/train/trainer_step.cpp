@@ -8,10 +8,10 @@
 #include <cmath>
 #include <limits>
 
-#include "lockstep/amp/autocast.h"
 #include "lockstep/amp/gradients.h"
-#include "lockstep/base/error.h"
-#include "lockstep/launch/progress.h"
+#include "lockstep/autocast.h"
+#include "lockstep/error.h"
+#include "lockstep/progress.h"
 #include "lockstep/train/optim/clip.h"
 #include "lockstep/train/optim/optimizer.h"
 #include "lockstep/train/resume.h"

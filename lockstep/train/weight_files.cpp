@@ -4,8 +4,9 @@
 
 #include <algorithm>
 
-#include "lockstep/checkpoint/checkpoint_folder.h"
 #include "lockstep/checkpoint/mindspore_file.h"
+#include "lockstep/checkpoint/staged_folder.h"
+#include "lockstep/checkpoint_folder.h"
 
 namespace lockstep {
 

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "lockstep/checkpoint/keep_policy.h"
-#include "lockstep/checkpoint/safetensors.h"
-#include "lockstep/checkpoint/writer_fence.h"
+#include "lockstep/keep_policy.h"
+#include "lockstep/safetensors.h"
+#include "lockstep/writer_fence.h"
 
 namespace lockstep {
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "lockstep/comm/process_group.h"
+#include "lockstep/process_group.h"
 
 namespace torch::nn {
 class Module;

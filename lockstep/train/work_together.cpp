@@ -8,12 +8,12 @@
 #include <optional>
 #include <vector>
 
-#include "lockstep/base/deadline.h"
-#include "lockstep/base/error.h"
 #include "lockstep/base/mutex.h"
 #include "lockstep/base/quiet_thread.h"
 #include "lockstep/base/reading_note.h"
 #include "lockstep/base/text.h"
+#include "lockstep/deadline.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {

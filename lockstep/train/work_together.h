@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "lockstep/comm/process_group.h"
+#include "lockstep/process_group.h"
 
 namespace lockstep {
 

@@ -12,9 +12,9 @@
 
 #include <cstdlib>
 
-#include "lockstep/amp/autocast.h"
 #include "lockstep/amp/gradients.h"
 #include "lockstep/amp/master_weights.h"
+#include "lockstep/autocast.h"
 #include "lockstep/base/env.h"
 #include "lockstep/base/file.h"
 #include "tests/support/temp_folder.h"

@@ -1,4 +1,4 @@
-#include "lockstep/amp/autocast.h"
+#include "lockstep/autocast.h"
 
 #include <ATen/autocast_mode.h>
 #include <gtest/gtest.h>

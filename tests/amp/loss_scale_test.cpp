@@ -1,4 +1,4 @@
-#include "lockstep/amp/loss_scale.h"
+#include "lockstep/loss_scale.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "lockstep/amp/amp_level.h"
+#include "lockstep/amp_level.h"
 #include "tests/support/error_of.h"
 
 namespace lockstep {

@@ -8,7 +8,7 @@
 #include <torch/optim/sgd.h>
 #include <torch/utils.h>
 
-#include "lockstep/amp/autocast.h"
+#include "lockstep/autocast.h"
 
 namespace lockstep {
 namespace {

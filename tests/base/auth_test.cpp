@@ -9,9 +9,10 @@
 #include <optional>
 #include <set>
 
-#include "lockstep/base/error.h"
+#include "lockstep/base/literals.h"
 #include "lockstep/base/socket.h"
 #include "lockstep/base/unique_fd.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {

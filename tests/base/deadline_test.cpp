@@ -1,4 +1,6 @@
-#include "lockstep/base/deadline.h"
+#include "lockstep/deadline.h"
+
+#include "lockstep/base/literals.h"
 
 #include <gtest/gtest.h>
 

@@ -9,8 +9,8 @@
 #include <cerrno>
 #include <vector>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/unique_fd.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {

@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <functional>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {

@@ -7,8 +7,8 @@
 
 #include <functional>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/unique_fd.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {

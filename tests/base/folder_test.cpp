@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/file.h"
+#include "lockstep/error.h"
 #include "tests/support/temp_folder.h"
 
 namespace lockstep {

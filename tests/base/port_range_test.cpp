@@ -8,8 +8,8 @@
 #include <set>
 #include <vector>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/socket.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {

@@ -15,7 +15,8 @@
 #include <functional>
 #include <future>
 
-#include "lockstep/base/error.h"
+#include "lockstep/base/literals.h"
+#include "lockstep/error.h"
 #include "tests/support/held_port.h"
 
 namespace lockstep {

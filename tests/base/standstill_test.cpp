@@ -8,7 +8,8 @@
 #include <functional>
 #include <thread>
 
-#include "lockstep/base/deadline.h"
+#include "lockstep/base/literals.h"
+#include "lockstep/deadline.h"
 
 namespace lockstep {
 namespace {

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "lockstep/base/counted.h"
-#include "lockstep/base/version.h"
+#include "lockstep/version.h"
 
 namespace lockstep {
 namespace {

@@ -7,7 +7,7 @@
 
 #include <memory>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 #include "tests/support/error_of.h"
 
 namespace lockstep {

@@ -6,7 +6,7 @@
 #include <future>
 #include <vector>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 #include "tests/support/error_of.h"
 
 namespace lockstep {

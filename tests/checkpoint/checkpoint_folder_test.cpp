@@ -1,4 +1,4 @@
-#include "lockstep/checkpoint/checkpoint_folder.h"
+#include "lockstep/checkpoint_folder.h"
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -6,6 +6,8 @@
 #include <unistd.h>
 
 #include "lockstep/base/file.h"
+#include "lockstep/checkpoint/staged_folder.h"
+#include "lockstep/checkpoint/training_state_format.h"
 #include "tests/support/error_of.h"
 #include "tests/support/temp_folder.h"
 

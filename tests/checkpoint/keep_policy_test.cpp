@@ -1,4 +1,4 @@
-#include "lockstep/checkpoint/keep_policy.h"
+#include "lockstep/keep_policy.h"
 
 #include <gtest/gtest.h>
 

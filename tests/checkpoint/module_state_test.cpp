@@ -1,4 +1,4 @@
-#include "lockstep/checkpoint/module_state.h"
+#include "lockstep/module_state.h"
 
 #include <gtest/gtest.h>
 

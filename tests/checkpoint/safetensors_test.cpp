@@ -1,4 +1,5 @@
-#include "lockstep/checkpoint/safetensors.h"
+#include "lockstep/safetensors.h"
+#include "lockstep/checkpoint/safetensors_format.h"
 
 #include <ATen/Functions.h>
 #include <gtest/gtest.h>
@@ -6,7 +7,9 @@
 #include <cstdio>
 
 #include "lockstep/base/file.h"
-#include "lockstep/checkpoint/checkpoint_folder.h"
+#include "lockstep/checkpoint/safetensors_format.h"
+#include "lockstep/checkpoint/staged_folder.h"
+#include "lockstep/checkpoint_folder.h"
 #include "tests/checkpoint/small_net.h"
 #include "tests/support/error_of.h"
 #include "tests/support/file_size_limit.h"

@@ -1,12 +1,12 @@
-#include "lockstep/checkpoint/training_checkpoint.h"
+#include "lockstep/training_checkpoint.h"
 
 #include <gtest/gtest.h>
 #include <torch/optim/adam.h>
 #include <torch/optim/sgd.h>
 
 #include "lockstep/base/file.h"
-#include "lockstep/checkpoint/module_state.h"
 #include "lockstep/checkpoint/optimizer_state.h"
+#include "lockstep/module_state.h"
 #include "tests/checkpoint/small_net.h"
 #include "tests/support/error_of.h"
 #include "tests/support/file_size_limit.h"

@@ -1,4 +1,6 @@
-#include "lockstep/checkpoint/training_state.h"
+#include "lockstep/training_state.h"
+
+#include "lockstep/checkpoint/training_state_format.h"
 
 #include <gtest/gtest.h>
 

@@ -4,9 +4,10 @@
 
 #include <cstdio>
 
-#include "lockstep/base/error.h"
-#include "lockstep/launch/world.h"
-#include "lockstep/tensor/c10d/c10d_backends.h"
+#include "lockstep/base/literals.h"
+#include "lockstep/c10d_backends.h"
+#include "lockstep/error.h"
+#include "lockstep/world.h"
 #include "tests/comm/support/conformance.h"
 
 namespace lockstep::testing {

@@ -11,9 +11,10 @@
 #include <filesystem>
 #include <thread>
 
-#include "lockstep/base/error.h"
-#include "lockstep/comm/process_group.h"
-#include "lockstep/launch/world.h"
+#include "lockstep/base/literals.h"
+#include "lockstep/error.h"
+#include "lockstep/process_group.h"
+#include "lockstep/world.h"
 
 namespace {
 

@@ -4,7 +4,7 @@
 
 #include <numeric>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 #include "tests/support/error_of.h"
 #include "tests/support/ranks.h"
 

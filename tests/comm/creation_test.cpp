@@ -13,9 +13,11 @@
 #include <system_error>
 #include <thread>
 
+#include "lockstep/base/literals.h"
 #include "lockstep/base/log_sink.h"
 #include "lockstep/base/mutex.h"
-#include "lockstep/comm/process_group.h"
+#include "lockstep/error.h"
+#include "lockstep/process_group.h"
 #include "tests/comm/support/conformance.h"
 #include "tests/comm/support/forwarding_store.h"
 #include "tests/comm/support/wires.h"

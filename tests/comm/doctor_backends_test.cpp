@@ -8,8 +8,8 @@
 #include <string>
 
 #include "lockstep/base/env.h"
-#include "lockstep/base/error.h"
 #include "lockstep/comm/backends.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {

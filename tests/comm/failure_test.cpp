@@ -12,9 +12,9 @@
 #include <cstring>
 #include <thread>
 
-#include "lockstep/base/error.h"
 #include "lockstep/comm/native/phase.h"
-#include "lockstep/comm/process_group.h"
+#include "lockstep/error.h"
+#include "lockstep/process_group.h"
 #include "tests/comm/support/conformance.h"
 #include "tests/comm/support/forked.h"
 

@@ -20,12 +20,13 @@
 #include <thread>
 
 #include "lockstep/base/auth.h"
-#include "lockstep/base/error.h"
+#include "lockstep/base/literals.h"
 #include "lockstep/base/socket.h"
-#include "lockstep/base/version.h"
 #include "lockstep/comm/native/phase.h"
 #include "lockstep/comm/native/tcp/peers.h"
-#include "lockstep/comm/process_group.h"
+#include "lockstep/error.h"
+#include "lockstep/process_group.h"
+#include "lockstep/version.h"
 #include "tests/comm/support/conformance.h"
 #include "tests/comm/support/forked.h"
 #include "tests/comm/support/wires.h"

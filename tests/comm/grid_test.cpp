@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "lockstep/comm/process_group.h"
+#include "lockstep/process_group.h"
 #include "tests/comm/support/conformance.h"
 
 namespace lockstep::testing {

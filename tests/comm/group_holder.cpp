@@ -8,8 +8,9 @@
 #include <cstdio>
 #include <string_view>
 
-#include "lockstep/base/error.h"
-#include "lockstep/comm/process_group.h"
+#include "lockstep/base/literals.h"
+#include "lockstep/error.h"
+#include "lockstep/process_group.h"
 
 namespace {
 

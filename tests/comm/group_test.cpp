@@ -10,13 +10,14 @@
 #include <memory>
 #include <thread>
 
-#include "lockstep/base/error.h"
+#include "lockstep/base/literals.h"
 #include "lockstep/base/mutex.h"
-#include "lockstep/base/version.h"
-#include "lockstep/comm/process_group.h"
+#include "lockstep/error.h"
+#include "lockstep/process_group.h"
 #include "lockstep/store/memory/memory_store.h"
 #include "lockstep/store/request_store.h"
 #include "lockstep/store/store_state.h"
+#include "lockstep/version.h"
 #include "tests/support/file_size_limit.h"
 #include "tests/support/ranks.h"
 #include "tests/support/recorded_calls.h"

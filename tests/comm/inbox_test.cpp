@@ -11,9 +11,9 @@
 #include <string>
 #include <thread>
 
-#include "lockstep/base/deadline.h"
 #include "lockstep/base/log_sink.h"
-#include "lockstep/comm/process_group.h"
+#include "lockstep/deadline.h"
+#include "lockstep/process_group.h"
 #include "tests/comm/support/allowance.h"
 #include "tests/comm/support/conformance.h"
 #include "tests/comm/support/forked.h"

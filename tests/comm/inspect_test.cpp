@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "lockstep/base/deadline.h"
+#include "lockstep/deadline.h"
 #include "tests/launch/launched.h"
 #include "tests/support/temp_folder.h"
 

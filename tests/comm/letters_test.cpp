@@ -1,5 +1,7 @@
 #include "lockstep/comm/letters.h"
 
+#include "lockstep/base/literals.h"
+
 #include <gtest/gtest.h>
 
 #include <cstring>

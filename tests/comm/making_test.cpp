@@ -17,9 +17,9 @@
 #include <thread>
 #include <utility>
 
-#include "lockstep/base/error.h"
-#include "lockstep/comm/process_group.h"
+#include "lockstep/error.h"
 #include "lockstep/launch/lives.h"
+#include "lockstep/process_group.h"
 #include "tests/comm/support/allowance.h"
 #include "tests/comm/support/conformance.h"
 #include "tests/comm/support/dying_store.h"

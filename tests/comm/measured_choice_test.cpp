@@ -1,6 +1,7 @@
 // Which back end is taken between hosts when sums may have any order.
 
 #include "lockstep/comm/measured_choice.h"
+#include "lockstep/base/literals.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,7 +12,7 @@
 #include <memory>
 #include <thread>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 #include "tests/support/error_of.h"
 #include "tests/support/ranks.h"
 

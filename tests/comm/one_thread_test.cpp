@@ -9,9 +9,9 @@
 #include <string_view>
 #include <thread>
 
-#include "lockstep/base/error.h"
 #include "lockstep/comm/native/phase.h"
-#include "lockstep/comm/process_group.h"
+#include "lockstep/error.h"
+#include "lockstep/process_group.h"
 #include "tests/comm/support/conformance.h"
 #include "tests/support/error_of.h"
 

@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "lockstep/comm/native/shm/door.h"
-#include "lockstep/comm/process_group.h"
+#include "lockstep/process_group.h"
 #include "tests/comm/support/conformance.h"
 #include "tests/comm/support/forwarding_store.h"
 #include "tests/support/namespaces.h"

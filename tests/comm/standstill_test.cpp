@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "lockstep/comm/process_group.h"
+#include "lockstep/process_group.h"
 #include "tests/comm/support/conformance.h"
 #include "tests/comm/support/forked.h"
 #include "tests/support/ranks.h"

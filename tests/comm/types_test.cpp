@@ -1,4 +1,4 @@
-#include "lockstep/comm/types.h"
+#include "lockstep/types.h"
 
 #include <gtest/gtest.h>
 

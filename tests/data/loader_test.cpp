@@ -8,7 +8,7 @@
 #include <mutex>
 #include <numeric>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {

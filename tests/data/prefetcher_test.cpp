@@ -1,5 +1,7 @@
 #include "lockstep/data/prefetcher.h"
 
+#include "lockstep/base/literals.h"
+
 #include <gtest/gtest.h>
 
 #include <atomic>

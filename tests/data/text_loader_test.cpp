@@ -7,9 +7,9 @@
 #include <numeric>
 #include <opencv2/core.hpp>
 
-#include "lockstep/base/error.h"
 #include "lockstep/data/philox.h"
 #include "lockstep/data/text_truths.h"
+#include "lockstep/error.h"
 #include "tests/support/error_of.h"
 
 namespace lockstep {

@@ -9,9 +9,9 @@
 #include <opencv2/imgcodecs.hpp>
 #include <opencv2/imgproc.hpp>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/file.h"
 #include "lockstep/data/prefetcher.h"
+#include "lockstep/error.h"
 #include "lockstep/ocr/data/label_file_dataset.h"
 #include "lockstep/ocr/transforms/pipeline.h"
 #include "tests/support/error_of.h"

@@ -7,7 +7,7 @@
 #include <numeric>
 #include <set>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {

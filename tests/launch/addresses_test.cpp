@@ -3,8 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/socket.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {

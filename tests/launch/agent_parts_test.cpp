@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 #include "lockstep/launch/agent/failure.h"
 #include "lockstep/launch/agent/line_splitter.h"
 #include "lockstep/launch/agent/program.h"

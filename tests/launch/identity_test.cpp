@@ -4,10 +4,10 @@
 
 #include <cstdlib>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 #include "lockstep/launch/decision.h"
 #include "lockstep/launch/torch_store.h"
-#include "lockstep/launch/world.h"
+#include "lockstep/world.h"
 
 namespace lockstep {
 namespace {

@@ -14,9 +14,9 @@
 #include <set>
 #include <thread>
 
-#include "lockstep/base/deadline.h"
-#include "lockstep/base/error.h"
 #include "lockstep/base/unique_fd.h"
+#include "lockstep/deadline.h"
+#include "lockstep/error.h"
 #include "lockstep/launch/agent/core_binding.h"
 #include "lockstep/launch/jobs/registry.h"
 #include "tests/launch/launched.h"

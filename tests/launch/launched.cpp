@@ -13,9 +13,10 @@
 #include <iterator>
 #include <stdexcept>
 
-#include "lockstep/base/deadline.h"
 #include "lockstep/base/env.h"
+#include "lockstep/base/literals.h"
 #include "lockstep/base/text.h"
+#include "lockstep/deadline.h"
 #include "lockstep/launch/environment.h"
 #include "tests/support/temp_folder.h"
 

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include "lockstep/base/literals.h"
 #include "lockstep/launch/cpu_topology.h"
 #include "lockstep/store/memory/memory_store.h"
 

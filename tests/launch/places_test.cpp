@@ -4,6 +4,7 @@
 
 #include <thread>
 
+#include "lockstep/base/literals.h"
 #include "lockstep/store/memory/memory_store.h"
 
 namespace lockstep {

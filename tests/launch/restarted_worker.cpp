@@ -8,9 +8,10 @@
 #include <cstdlib>
 #include <string>
 
-#include "lockstep/base/error.h"
-#include "lockstep/launch/progress.h"
-#include "lockstep/launch/world.h"
+#include "lockstep/base/literals.h"
+#include "lockstep/error.h"
+#include "lockstep/progress.h"
+#include "lockstep/world.h"
 
 namespace {
 

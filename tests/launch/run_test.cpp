@@ -11,8 +11,8 @@
 #include <map>
 #include <sstream>
 
-#include "lockstep/base/deadline.h"
 #include "lockstep/base/socket.h"
+#include "lockstep/deadline.h"
 #include "lockstep/launch/identity.h"
 #include "tests/launch/launched.h"
 

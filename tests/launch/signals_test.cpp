@@ -8,7 +8,7 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 
-#include "lockstep/base/deadline.h"
+#include "lockstep/deadline.h"
 #include "tests/launch/launched.h"
 #include "tests/support/temp_folder.h"
 

@@ -1,5 +1,5 @@
 // Ranks from within one program: as processes, and as threads.
-#include "lockstep/launch/spawn/spawn.h"
+#include "lockstep/spawn.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -14,8 +14,8 @@
 #include <future>
 #include <thread>
 
-#include "lockstep/comm/process_group.h"
 #include "lockstep/launch/spawn/rank_failure.h"
+#include "lockstep/process_group.h"
 #include "tests/support/error_of.h"
 #include "tests/support/held_port.h"
 

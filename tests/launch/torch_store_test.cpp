@@ -7,8 +7,9 @@
 #include <thread>
 
 #include "lockstep/base/auth.h"
-#include "lockstep/base/error.h"
+#include "lockstep/base/literals.h"
 #include "lockstep/base/socket.h"
+#include "lockstep/error.h"
 #include "lockstep/store/tcp/tcp_store.h"
 #include "tests/support/held_port.h"
 

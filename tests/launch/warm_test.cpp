@@ -5,7 +5,7 @@
 
 #include <fstream>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 #include "lockstep/launch/agent/core_binding.h"
 #include "lockstep/launch/warm/warm_note.h"
 #include "tests/launch/elastic_job.h"

@@ -11,10 +11,11 @@
 #include <string>
 #include <thread>
 
-#include "lockstep/base/error.h"
+#include "lockstep/base/literals.h"
+#include "lockstep/error.h"
 #include "lockstep/launch/cpu_topology.h"
-#include "lockstep/launch/warm/warm_start.h"
-#include "lockstep/launch/world.h"
+#include "lockstep/warm_start.h"
+#include "lockstep/world.h"
 
 namespace {
 

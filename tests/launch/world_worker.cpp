@@ -3,8 +3,9 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "lockstep/base/error.h"
-#include "lockstep/launch/world.h"
+#include "lockstep/base/literals.h"
+#include "lockstep/error.h"
+#include "lockstep/world.h"
 
 namespace {
 

@@ -6,8 +6,8 @@
 
 #include <cmath>
 
-#include "lockstep/amp/autocast.h"
 #include "lockstep/amp/master_weights.h"
+#include "lockstep/autocast.h"
 #include "lockstep/models/backbone/det_mobilenet_v3.h"
 #include "lockstep/models/backbone/det_mobilenet_v3_enhance.h"
 #include "lockstep/models/backbone/rec_resnet.h"

@@ -10,10 +10,10 @@
 #include <mutex>
 #include <set>
 
-#include "lockstep/parallel/distributed_data_parallel.h"
+#include "lockstep/collectives.h"
+#include "lockstep/distributed_data_parallel.h"
 #include "lockstep/parallel/pieces.h"
 #include "lockstep/parallel/power_sgd.h"
-#include "lockstep/tensor/collectives.h"
 #include "tests/parallel/two_heads.h"
 #include "tests/support/error_of.h"
 #include "tests/support/ranks.h"

@@ -1,5 +1,5 @@
 // The sampler in libtorch's own loaders.
-#include "lockstep/parallel/data_sampler.h"
+#include "lockstep/data_sampler.h"
 
 #include <gtest/gtest.h>
 #include <torch/data.h>

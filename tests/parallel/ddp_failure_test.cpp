@@ -13,8 +13,8 @@
 #include <numeric>
 #include <vector>
 
-#include "lockstep/base/error.h"
-#include "lockstep/parallel/distributed_data_parallel.h"
+#include "lockstep/distributed_data_parallel.h"
+#include "lockstep/error.h"
 #include "tests/comm/support/allowance.h"
 #include "tests/comm/support/forked.h"
 

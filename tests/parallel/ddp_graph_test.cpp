@@ -4,8 +4,8 @@
 #include <torch/nn/init.h>
 #include <torch/nn/modules/linear.h>
 
+#include "lockstep/distributed_data_parallel.h"
 #include "lockstep/parallel/autograd_hooks.h"
-#include "lockstep/parallel/distributed_data_parallel.h"
 #include "tests/parallel/two_heads.h"
 #include "tests/support/error_of.h"
 #include "tests/support/ranks.h"

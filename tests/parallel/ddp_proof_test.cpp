@@ -11,7 +11,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "lockstep/parallel/distributed_data_parallel.h"
+#include "lockstep/distributed_data_parallel.h"
 #include "tests/parallel/tasks.h"
 #include "tests/support/ranks.h"
 

@@ -9,7 +9,7 @@
 
 #include "lockstep/base/env.h"
 #include "lockstep/base/file.h"
-#include "lockstep/parallel/distributed_data_parallel.h"
+#include "lockstep/distributed_data_parallel.h"
 #include "tests/parallel/tasks.h"
 #include "tests/support/ranks.h"
 #include "tests/support/temp_folder.h"

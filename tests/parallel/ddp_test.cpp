@@ -7,8 +7,8 @@
 
 #include <mutex>
 
-#include "lockstep/base/error.h"
-#include "lockstep/parallel/distributed_data_parallel.h"
+#include "lockstep/distributed_data_parallel.h"
+#include "lockstep/error.h"
 #include "tests/parallel/two_heads.h"
 #include "tests/support/ranks.h"
 

@@ -6,9 +6,9 @@
 #include <torch/nn/pimpl.h>
 #include <torch/utils.h>
 
-#include "lockstep/parallel/distributed_data_parallel.h"
-#include "lockstep/parallel/evaluation.h"
-#include "lockstep/parallel/sync_batch_norm.h"
+#include "lockstep/distributed_data_parallel.h"
+#include "lockstep/evaluation.h"
+#include "lockstep/sync_batch_norm.h"
 #include "tests/support/error_of.h"
 #include "tests/support/ranks.h"
 #include "tests/tensor/support/guarded_device.h"

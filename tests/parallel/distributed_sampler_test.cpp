@@ -1,4 +1,4 @@
-#include "lockstep/parallel/distributed_sampler.h"
+#include "lockstep/distributed_sampler.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@
 #include <sstream>
 
 #include "lockstep/base/env.h"
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {

@@ -1,4 +1,4 @@
-#include "lockstep/parallel/evaluation.h"
+#include "lockstep/evaluation.h"
 
 #include <gtest/gtest.h>
 #include <torch/types.h>

@@ -1,5 +1,5 @@
 // Scaled losses beside data parallel training.
-#include "lockstep/parallel/grad_scaler.h"
+#include "lockstep/grad_scaler.h"
 
 #include <gtest/gtest.h>
 #include <torch/nn/modules/linear.h>
@@ -11,7 +11,7 @@
 #include <optional>
 #include <vector>
 
-#include "lockstep/parallel/distributed_data_parallel.h"
+#include "lockstep/distributed_data_parallel.h"
 #include "tests/support/error_of.h"
 #include "tests/support/ranks.h"
 

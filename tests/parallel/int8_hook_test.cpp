@@ -7,7 +7,7 @@
 
 #include <vector>
 
-#include "lockstep/parallel/distributed_data_parallel.h"
+#include "lockstep/distributed_data_parallel.h"
 #include "tests/support/ranks.h"
 
 namespace lockstep {

@@ -7,7 +7,7 @@
 #include <torch/nn/modules/linear.h>
 #include <torch/optim/sgd.h>
 
-#include "lockstep/parallel/distributed_data_parallel.h"
+#include "lockstep/distributed_data_parallel.h"
 #include "tests/parallel/two_heads.h"
 #include "tests/support/error_of.h"
 #include "tests/support/ranks.h"

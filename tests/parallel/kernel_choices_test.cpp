@@ -6,7 +6,7 @@
 
 #include <cstdlib>
 
-#include "lockstep/parallel/distributed_data_parallel.h"
+#include "lockstep/distributed_data_parallel.h"
 #include "tests/support/ranks.h"
 
 namespace lockstep {

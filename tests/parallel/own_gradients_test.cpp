@@ -10,7 +10,7 @@
 #include <functional>
 #include <vector>
 
-#include "lockstep/parallel/distributed_data_parallel.h"
+#include "lockstep/distributed_data_parallel.h"
 #include "tests/support/ranks.h"
 
 namespace lockstep {

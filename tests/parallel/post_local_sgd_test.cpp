@@ -1,4 +1,4 @@
-#include "lockstep/parallel/post_local_sgd.h"
+#include "lockstep/post_local_sgd.h"
 
 #include <gtest/gtest.h>
 #include <torch/nn/module.h>
@@ -6,7 +6,7 @@
 #include <torch/optim/sgd.h>
 #include <torch/types.h>
 
-#include "lockstep/parallel/distributed_data_parallel.h"
+#include "lockstep/distributed_data_parallel.h"
 #include "tests/support/error_of.h"
 #include "tests/support/ranks.h"
 

@@ -7,7 +7,7 @@
 
 #include <limits>
 
-#include "lockstep/parallel/distributed_data_parallel.h"
+#include "lockstep/distributed_data_parallel.h"
 #include "tests/support/error_of.h"
 #include "tests/support/ranks.h"
 

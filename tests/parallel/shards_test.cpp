@@ -14,7 +14,7 @@
 #include <string>
 
 #include "lockstep/comm/reduce_tree.h"
-#include "lockstep/parallel/distributed_data_parallel.h"
+#include "lockstep/distributed_data_parallel.h"
 #include "tests/support/error_of.h"
 #include "tests/support/ranks.h"
 

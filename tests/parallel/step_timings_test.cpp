@@ -1,4 +1,3 @@
-#include "lockstep/parallel/step_timings.h"
 
 #include <gtest/gtest.h>
 #include <torch/nn/modules/linear.h>
@@ -8,8 +7,9 @@
 #include <thread>
 #include <utility>
 
-#include "lockstep/parallel/distributed_data_parallel.h"
-#include "lockstep/tensor/collectives.h"
+#include "lockstep/collectives.h"
+#include "lockstep/distributed_data_parallel.h"
+#include "lockstep/parallel/pass_clock.h"
 #include "tests/support/ranks.h"
 
 namespace lockstep {

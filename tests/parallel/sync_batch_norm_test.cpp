@@ -1,5 +1,5 @@
 // Batch norm over ranks is batch norm over the joined batch. Ranks are threads.
-#include "lockstep/parallel/sync_batch_norm.h"
+#include "lockstep/sync_batch_norm.h"
 
 #include <gtest/gtest.h>
 #include <torch/autograd.h>
@@ -14,8 +14,8 @@
 #include <string>
 #include <thread>
 
-#include "lockstep/parallel/distributed_data_parallel.h"
-#include "lockstep/tensor/collectives.h"
+#include "lockstep/collectives.h"
+#include "lockstep/distributed_data_parallel.h"
 #include "tests/support/error_of.h"
 #include "tests/support/ranks.h"
 

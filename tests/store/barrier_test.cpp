@@ -2,8 +2,9 @@
 
 #include <atomic>
 
+#include "lockstep/base/literals.h"
+#include "lockstep/store.h"
 #include "lockstep/store/memory/memory_store.h"
-#include "lockstep/store/store.h"
 #include "tests/store/helpers.h"
 
 namespace lockstep {

@@ -6,7 +6,8 @@
 #include <functional>
 #include <future>
 
-#include "lockstep/store/store.h"
+#include "lockstep/base/literals.h"
+#include "lockstep/store.h"
 #include "tests/store/helpers.h"
 #include "tests/store/store_kinds.h"
 

@@ -8,8 +8,9 @@
 #include <thread>
 #include <vector>
 
-#include "lockstep/base/deadline.h"
-#include "lockstep/base/error.h"
+#include "lockstep/base/literals.h"
+#include "lockstep/deadline.h"
+#include "lockstep/error.h"
 
 namespace lockstep::testing {
 

@@ -5,7 +5,8 @@
 #include <atomic>
 #include <future>
 
-#include "lockstep/store/store.h"
+#include "lockstep/base/literals.h"
+#include "lockstep/store.h"
 #include "tests/store/helpers.h"
 #include "tests/store/store_kinds.h"
 

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "lockstep/base/literals.h"
 #include "lockstep/store/tcp/tcp_store.h"
 #include "tests/store/helpers.h"
 #include "tests/support/temp_folder.h"

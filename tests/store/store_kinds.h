@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "lockstep/store/store.h"
+#include "lockstep/store.h"
 
 namespace lockstep::testing {
 

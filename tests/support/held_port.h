@@ -4,8 +4,8 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/socket.h"
+#include "lockstep/error.h"
 
 namespace lockstep::testing {
 

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "lockstep/base/auth.h"
+#include "lockstep/base/literals.h"
 #include "lockstep/launch/lives.h"
 #include "lockstep/store/memory/memory_store.h"
 #include "lockstep/store/tcp/tcp_store.h"

@@ -11,9 +11,10 @@
 #include <thread>
 #include <vector>
 
-#include "lockstep/base/error.h"
+#include "lockstep/base/literals.h"
 #include "lockstep/base/mutex.h"
 #include "lockstep/base/socket.h"
+#include "lockstep/error.h"
 
 namespace lockstep::testing {
 

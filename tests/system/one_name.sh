@@ -3,7 +3,7 @@
 # are those of either, and nothing else says so.
 set -euo pipefail
 cd "$2"
-twice=$(git ls-files 'lockstep/*.h' 'apps/*.h' 2>/dev/null | grep . || find lockstep apps -name '*.h')
+twice=$(git ls-files 'include/*.h' 'lockstep/*.h' 'apps/*.h' 2>/dev/null | grep . || find include lockstep apps -name '*.h')
 twice=$(awk '
   /^namespace [a-z_:]+ \{/ { space = $2 }
   /^(struct|class|enum class) / && /\{/ {

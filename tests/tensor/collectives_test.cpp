@@ -1,4 +1,4 @@
-#include "lockstep/tensor/collectives.h"
+#include "lockstep/collectives.h"
 
 #include <ATen/ops/arange.h>
 #include <ATen/ops/empty.h>
@@ -13,7 +13,7 @@
 #include <chrono>
 #include <thread>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 #include "lockstep/tensor/dtype.h"
 #include "tests/support/ranks.h"
 #include "tests/support/recorded_calls.h"

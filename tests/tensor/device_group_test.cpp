@@ -8,10 +8,10 @@
 #include <array>
 #include <stdexcept>
 
-#include "lockstep/base/error.h"
+#include "lockstep/collectives.h"
 #include "lockstep/comm/backends.h"
 #include "lockstep/comm/native/native_group.h"
-#include "lockstep/tensor/collectives.h"
+#include "lockstep/error.h"
 #include "tests/comm/support/conformance.h"
 #include "tests/support/error_of.h"
 #include "tests/tensor/support/gloo_as_device.h"

@@ -7,8 +7,8 @@
 
 #include <array>
 
-#include "lockstep/base/error.h"
-#include "lockstep/tensor/collectives.h"
+#include "lockstep/collectives.h"
+#include "lockstep/error.h"
 #include "tests/support/error_of.h"
 #include "tests/support/ranks.h"
 #include "tests/tensor/support/guarded_device.h"

@@ -8,10 +8,10 @@
 
 #include <vector>
 
-#include "lockstep/base/error.h"
+#include "lockstep/collectives.h"
 #include "lockstep/comm/backends.h"
+#include "lockstep/error.h"
 #include "lockstep/tensor/c10d/nccl_group.h"
-#include "lockstep/tensor/collectives.h"
 #include "tests/comm/support/conformance.h"
 #include "tests/support/error_of.h"
 

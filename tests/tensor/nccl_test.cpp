@@ -8,9 +8,9 @@
 #include <ATen/ops/zeros_like.h>
 #include <gtest/gtest.h>
 
-#include "lockstep/base/error.h"
+#include "lockstep/collectives.h"
 #include "lockstep/comm/backends.h"
-#include "lockstep/tensor/collectives.h"
+#include "lockstep/error.h"
 #include "lockstep/tensor/dtype.h"
 #include "tests/comm/support/conformance.h"
 #include "tests/support/error_of.h"

@@ -6,9 +6,9 @@
 #include <optional>
 #include <thread>
 
-#include "lockstep/base/error.h"
-#include "lockstep/tensor/collectives.h"
-#include "lockstep/tensor/shared_tensor.h"
+#include "lockstep/collectives.h"
+#include "lockstep/error.h"
+#include "lockstep/shared_tensor.h"
 #include "lockstep/tensor/tensor_arena.h"
 #include "tests/support/ranks.h"
 

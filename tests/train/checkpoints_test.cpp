@@ -1,6 +1,7 @@
 // When and how a run's checkpoints are written.
 
 #include "lockstep/train/callbacks/checkpoints.h"
+#include "lockstep/base/literals.h"
 
 #include <gtest/gtest.h>
 
@@ -9,10 +10,10 @@
 #include <future>
 #include <thread>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/file.h"
-#include "lockstep/checkpoint/training_checkpoint.h"
 #include "lockstep/comm/flight/ring.h"
+#include "lockstep/error.h"
+#include "lockstep/training_checkpoint.h"
 #include "tests/support/error_of.h"
 #include "tests/support/temp_folder.h"
 #include "tests/train/tiny.h"

@@ -4,12 +4,12 @@
 
 #include <array>
 
-#include "lockstep/checkpoint/training_checkpoint.h"
 #include "lockstep/models/loss/ctc_loss.h"
 #include "lockstep/models/loss/db_loss.h"
 #include "lockstep/train/callbacks/checkpoints.h"
 #include "lockstep/train/callbacks/evaluation.h"
 #include "lockstep/train/compute_device.h"
+#include "lockstep/training_checkpoint.h"
 #include "tests/support/error_of.h"
 #include "tests/support/temp_folder.h"
 #include "tests/tensor/support/guarded_device.h"

@@ -7,8 +7,8 @@
 #include <memory>
 #include <thread>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/reading_note.h"
+#include "lockstep/error.h"
 #include "lockstep/train/evaluate.h"
 #include "lockstep/train/task/classification.h"
 #include "tests/support/error_of.h"

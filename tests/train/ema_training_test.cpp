@@ -1,9 +1,9 @@
 #include <gtest/gtest.h>
 
-#include "lockstep/checkpoint/training_checkpoint.h"
 #include "lockstep/train/callbacks/checkpoints.h"
 #include "lockstep/train/callbacks/evaluation.h"
 #include "lockstep/train/resume.h"
+#include "lockstep/training_checkpoint.h"
 #include "tests/support/error_of.h"
 #include "tests/support/temp_folder.h"
 #include "tests/train/tiny.h"

@@ -10,12 +10,13 @@
 #include <string_view>
 #include <thread>
 
-#include "lockstep/base/deadline.h"
-#include "lockstep/base/error.h"
 #include "lockstep/base/file.h"
-#include "lockstep/checkpoint/training_checkpoint.h"
+#include "lockstep/base/literals.h"
+#include "lockstep/deadline.h"
+#include "lockstep/error.h"
 #include "lockstep/train/callbacks/checkpoints.h"
 #include "lockstep/train/callbacks/results.h"
+#include "lockstep/training_checkpoint.h"
 #include "tests/support/error_of.h"
 #include "tests/support/temp_folder.h"
 #include "tests/train/tiny.h"

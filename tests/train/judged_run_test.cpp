@@ -11,13 +11,13 @@
 
 #include "lockstep/base/file.h"
 #include "lockstep/base/text.h"
-#include "lockstep/checkpoint/training_checkpoint.h"
 #include "lockstep/observe/metrics.h"
 #include "lockstep/train/callbacks/checkpoints.h"
 #include "lockstep/train/callbacks/evaluation.h"
 #include "lockstep/train/callbacks/results.h"
 #include "lockstep/train/resume.h"
 #include "lockstep/train/trainer.h"
+#include "lockstep/training_checkpoint.h"
 #include "tests/support/temp_folder.h"
 #include "tests/train/tiny.h"
 

@@ -6,7 +6,7 @@
 
 #include <cmath>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 #include "lockstep/train/optim/clip.h"
 #include "lockstep/train/optim/optimizer.h"
 #include "lockstep/train/task/classification.h"

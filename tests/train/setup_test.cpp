@@ -12,12 +12,12 @@
 #include <set>
 #include <thread>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/file.h"
 #include "lockstep/base/folder.h"
+#include "lockstep/comm_hook.h"
+#include "lockstep/error.h"
 #include "lockstep/launch/identity.h"
 #include "lockstep/launch/own_cores.h"
-#include "lockstep/parallel/comm_hook.h"
 #include "lockstep/train/config/yaml_reader.h"
 #include "lockstep/train/results_folder.h"
 #include "lockstep/train/resume.h"

@@ -7,9 +7,9 @@
 
 #include "lockstep/base/file.h"
 #include "lockstep/checkpoint/optimizer_state.h"
-#include "lockstep/checkpoint/training_checkpoint.h"
 #include "lockstep/models/build_model.h"
 #include "lockstep/train/callbacks/checkpoints.h"
+#include "lockstep/training_checkpoint.h"
 #include "tests/support/temp_folder.h"
 #include "tests/train/tiny.h"
 

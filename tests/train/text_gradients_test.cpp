@@ -13,9 +13,9 @@
 #include <algorithm>
 #include <map>
 
+#include "lockstep/distributed_data_parallel.h"
 #include "lockstep/models/loss/ctc_loss.h"
 #include "lockstep/models/loss/db_loss.h"
-#include "lockstep/parallel/distributed_data_parallel.h"
 #include "lockstep/parallel/module_state.h"
 #include "tests/models/specs.h"
 #include "tests/support/ranks.h"

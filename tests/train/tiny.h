@@ -15,8 +15,8 @@
 #include <map>
 #include <mutex>
 
-#include "lockstep/base/error.h"
 #include "lockstep/data/loader.h"
+#include "lockstep/error.h"
 #include "lockstep/train/optim/optimizer.h"
 #include "lockstep/train/resume.h"
 #include "lockstep/train/setup.h"

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 #include "lockstep/observe/metrics.h"
 #include "lockstep/train/callbacks/results.h"
 #include "tests/support/error_of.h"

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "lockstep/checkpoint/weights.h"
+#include "lockstep/weights.h"
 #include "tests/support/error_of.h"
 #include "tests/support/file_size_limit.h"
 #include "tests/support/temp_folder.h"

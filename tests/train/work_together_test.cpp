@@ -8,8 +8,9 @@
 #include <string>
 #include <thread>
 
-#include "lockstep/base/deadline.h"
-#include "lockstep/base/error.h"
+#include "lockstep/base/literals.h"
+#include "lockstep/deadline.h"
+#include "lockstep/error.h"
 #include "tests/support/error_of.h"
 #include "tests/support/ranks.h"
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "lockstep/base/env.h"
+#include "lockstep/base/literals.h"
 #include "lockstep/base/log.h"
 #include "lockstep/base/quiet_thread.h"
 #include "lockstep/comm/topology.h"

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/text.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {

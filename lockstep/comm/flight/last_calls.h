@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "lockstep/base/error.h"
 #include "lockstep/comm/flight/record.h"
 #include "lockstep/comm/group_impl.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 

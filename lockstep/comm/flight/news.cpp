@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "lockstep/base/literals.h"
 #include "lockstep/comm/flight/process_state.h"
 #include "lockstep/comm/flight/responder.h"
 #include "lockstep/comm/topology.h"

@@ -8,10 +8,11 @@
 #include <cerrno>
 #include <thread>
 
-#include "lockstep/base/deadline.h"
+#include "lockstep/base/literals.h"
 #include "lockstep/base/mutex.h"
 #include "lockstep/comm/flight/process_image.h"
 #include "lockstep/comm/flight/stack.h"
+#include "lockstep/deadline.h"
 
 namespace lockstep {
 namespace {

@@ -5,9 +5,9 @@
 #include <filesystem>
 #include <string_view>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/file.h"
 #include "lockstep/base/namespaces.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <cstring>
 
-#include "lockstep/base/error.h"
 #include "lockstep/comm/flight/ring.h"
-#include "lockstep/comm/types.h"
+#include "lockstep/error.h"
+#include "lockstep/types.h"
 
 namespace lockstep {
 namespace {

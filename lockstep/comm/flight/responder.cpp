@@ -4,6 +4,7 @@
 
 #include <string_view>
 
+#include "lockstep/base/literals.h"
 #include "lockstep/base/log.h"
 #include "lockstep/base/quiet_thread.h"
 #include "lockstep/comm/topology.h"

@@ -14,11 +14,11 @@
 #include <new>
 #include <utility>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/log.h"
 #include "lockstep/base/mutex.h"
 #include "lockstep/base/namespaces.h"
 #include "lockstep/comm/flight/stack.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {

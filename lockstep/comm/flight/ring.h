@@ -14,7 +14,7 @@
 
 #include "lockstep/base/mutex.h"
 #include "lockstep/base/unique_fd.h"
-#include "lockstep/comm/call_site.h"
+#include "lockstep/call_site.h"
 #include "lockstep/comm/flight/layout.h"
 #include "lockstep/comm/flight/site_index.h"
 

@@ -4,7 +4,7 @@
 #include <atomic>
 #include <cstdint>
 
-#include "lockstep/comm/call_site.h"
+#include "lockstep/call_site.h"
 #include "lockstep/comm/flight/layout.h"
 
 namespace lockstep {

@@ -10,7 +10,7 @@
 
 #include "lockstep/comm/kernels/compress_sets.h"
 #include "lockstep/comm/kernels/reduce.h"
-#include "lockstep/comm/types.h"
+#include "lockstep/types.h"
 
 namespace lockstep {
 

@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-#include "lockstep/comm/types.h"
+#include "lockstep/types.h"
 
 namespace lockstep {
 

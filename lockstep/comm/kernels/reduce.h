@@ -5,7 +5,7 @@
 #include <span>
 #include <string_view>
 
-#include "lockstep/comm/types.h"
+#include "lockstep/types.h"
 
 namespace lockstep {
 

@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-#include "lockstep/comm/types.h"
+#include "lockstep/types.h"
 
 namespace lockstep {
 

@@ -10,13 +10,13 @@
 #include <mutex>
 #include <thread>
 
-#include "lockstep/base/error.h"
 #include "lockstep/comm/checked_group.h"
 #include "lockstep/comm/copy.h"
 #include "lockstep/comm/kernels/reduce.h"
 #include "lockstep/comm/mpi/library.h"
 #include "lockstep/comm/native/op_header.h"
 #include "lockstep/comm/rendezvous.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {

@@ -4,8 +4,8 @@
 #include <memory>
 #include <string>
 
-#include "lockstep/base/deadline.h"
 #include "lockstep/comm/group_impl.h"
+#include "lockstep/deadline.h"
 
 namespace lockstep {
 

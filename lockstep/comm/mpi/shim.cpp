@@ -8,7 +8,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "lockstep/comm/types.h"
+#include "lockstep/types.h"
 
 namespace {
 

@@ -3,8 +3,8 @@
 
 #include <memory>
 
-#include "lockstep/base/deadline.h"
 #include "lockstep/comm/group_impl.h"
+#include "lockstep/deadline.h"
 
 namespace lockstep {
 

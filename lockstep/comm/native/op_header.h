@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "lockstep/comm/exchange.h"
-#include "lockstep/comm/types.h"
+#include "lockstep/types.h"
 
 namespace lockstep {
 

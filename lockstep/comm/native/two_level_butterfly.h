@@ -16,8 +16,8 @@
 #include <span>
 #include <vector>
 
-#include "lockstep/base/deadline.h"
 #include "lockstep/comm/native/two_level_step.h"
+#include "lockstep/deadline.h"
 
 namespace lockstep {
 

@@ -6,7 +6,6 @@
 #include <span>
 #include <vector>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/mutex.h"
 #include "lockstep/comm/native/local_part.h"
 #include "lockstep/comm/native/search.h"
@@ -16,6 +15,7 @@
 #include "lockstep/comm/native/tcp/schedule.h"
 #include "lockstep/comm/native/two_level_plan.h"
 #include "lockstep/comm/native/two_level_step.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 

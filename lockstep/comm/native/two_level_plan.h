@@ -6,7 +6,7 @@
 
 #include "lockstep/comm/reduce_tree.h"
 #include "lockstep/comm/topology.h"
-#include "lockstep/comm/types.h"
+#include "lockstep/types.h"
 
 namespace lockstep {
 

@@ -8,9 +8,9 @@
 #include <memory>
 #include <string>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/file.h"
 #include "lockstep/data/cifar10.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {

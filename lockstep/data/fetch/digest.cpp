@@ -6,9 +6,9 @@
 #include <array>
 #include <memory>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/unique_fd.h"
 #include "lockstep/data/fetch/download.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {

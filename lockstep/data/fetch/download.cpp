@@ -9,10 +9,10 @@
 #include <memory>
 #include <thread>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/file.h"
 #include "lockstep/base/text.h"
 #include "lockstep/base/unique_fd.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {

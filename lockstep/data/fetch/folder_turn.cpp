@@ -6,8 +6,9 @@
 
 #include <thread>
 
-#include "lockstep/base/error.h"
+#include "lockstep/base/literals.h"
 #include "lockstep/base/log.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 

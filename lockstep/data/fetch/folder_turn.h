@@ -2,8 +2,8 @@
 
 #include <filesystem>
 
-#include "lockstep/base/deadline.h"
 #include "lockstep/base/unique_fd.h"
+#include "lockstep/deadline.h"
 
 namespace lockstep {
 

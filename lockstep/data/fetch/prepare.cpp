@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/file.h"
 #include "lockstep/base/folder.h"
 #include "lockstep/base/log.h"
@@ -13,6 +12,7 @@
 #include "lockstep/data/fetch/folder_turn.h"
 #include "lockstep/data/fetch/transfer_bar.h"
 #include "lockstep/data/stand_in_note.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {

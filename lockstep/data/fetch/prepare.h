@@ -4,8 +4,9 @@
 #include <filesystem>
 #include <string>
 
-#include "lockstep/base/deadline.h"
+#include "lockstep/base/literals.h"
 #include "lockstep/data/fetch/stand_in.h"
+#include "lockstep/deadline.h"
 
 namespace lockstep {
 

@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/file.h"
 #include "lockstep/data/cifar10.h"
 #include "lockstep/data/fetch/shapes.h"
 #include "lockstep/data/stand_in_note.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {

@@ -8,10 +8,10 @@
 #include <filesystem>
 
 #include "lockstep/base/counted.h"
-#include "lockstep/base/deadline.h"
 #include "lockstep/base/env.h"
 #include "lockstep/base/log.h"
 #include "lockstep/base/text.h"
+#include "lockstep/deadline.h"
 #include "lockstep/launch/agent/children.h"
 #include "lockstep/launch/agent/error_file.h"
 #include "lockstep/launch/agent/log_folder.h"

@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "lockstep/base/deadline.h"
+#include "lockstep/deadline.h"
 #include "lockstep/launch/agent/agent_state.h"
 #include "lockstep/launch/agent/console.h"
 #include "lockstep/launch/agent/guard.h"

@@ -14,10 +14,11 @@
 #include <thread>
 #include <vector>
 
-#include "lockstep/base/deadline.h"
-#include "lockstep/base/error.h"
 #include "lockstep/base/file.h"
+#include "lockstep/base/literals.h"
 #include "lockstep/base/text.h"
+#include "lockstep/deadline.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {

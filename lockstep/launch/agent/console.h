@@ -9,9 +9,9 @@
 #include <string_view>
 #include <vector>
 
-#include "lockstep/base/deadline.h"
 #include "lockstep/base/mutex.h"
 #include "lockstep/base/unique_fd.h"
+#include "lockstep/deadline.h"
 #include "lockstep/launch/agent/output/recent_text.h"
 #include "lockstep/launch/agent/terminal_pump.h"
 

@@ -4,11 +4,11 @@
 
 #include <nlohmann/json.hpp>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/file.h"
 #include "lockstep/base/log.h"
 #include "lockstep/base/text.h"
 #include "lockstep/base/unique_fd.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {

@@ -21,7 +21,7 @@ std::string signal_name(int signal);
 /// "exit code 3", "SIGSEGV".
 std::string describe(const ExitStatus& status);
 
-/// What the workers said of their steps before a failure (launch/progress.h).
+/// What the workers said of their steps before a failure (progress.h).
 enum class Steps {
   kUnknown,  ///< Nothing.
   kNone,     ///< That they report them; none was complete.

@@ -2,8 +2,8 @@
 #include <unistd.h>
 
 #include "lockstep/base/auth.h"
-#include "lockstep/base/deadline.h"
 #include "lockstep/base/generation_token.h"
+#include "lockstep/deadline.h"
 #include "lockstep/launch/agent/machine.h"
 #include "lockstep/launch/agent/rendezvous.h"
 #include "lockstep/launch/agent/reserved_port.h"

@@ -7,8 +7,8 @@
 #include <filesystem>
 #include <vector>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/file.h"
+#include "lockstep/error.h"
 #include "lockstep/launch/device.h"
 #include "lockstep/launch/identity.h"
 

@@ -3,7 +3,7 @@
 #include <memory>
 #include <string>
 
-#include "lockstep/base/deadline.h"
+#include "lockstep/deadline.h"
 #include "lockstep/launch/agent/run_options.h"
 #include "lockstep/launch/exchange/exchange.h"
 #include "lockstep/launch/identity.h"

@@ -4,7 +4,7 @@
 
 #include <map>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 

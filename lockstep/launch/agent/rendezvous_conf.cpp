@@ -9,9 +9,10 @@
 #include <vector>
 
 #include "lockstep/base/env.h"
-#include "lockstep/base/error.h"
+#include "lockstep/base/literals.h"
 #include "lockstep/base/text.h"
-#include "lockstep/store/store.h"
+#include "lockstep/error.h"
+#include "lockstep/store.h"
 
 namespace lockstep {
 namespace {

@@ -6,10 +6,10 @@
 
 #include <cerrno>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/holder.h"
 #include "lockstep/base/port_range.h"
 #include "lockstep/base/socket.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 

@@ -11,8 +11,8 @@
 
 #include "lockstep/base/counted.h"
 #include "lockstep/base/env.h"
-#include "lockstep/base/error.h"
 #include "lockstep/base/log.h"
+#include "lockstep/error.h"
 #include "lockstep/launch/agent/agent.h"
 #include "lockstep/launch/agent/console.h"
 #include "lockstep/launch/agent/machine.h"

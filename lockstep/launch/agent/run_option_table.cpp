@@ -1,6 +1,6 @@
 #include "lockstep/launch/agent/run_option_table.h"
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 #include "lockstep/launch/agent/run_option_values.h"
 
 // A table of our own and not CLI11: torchrun's command line has two spellings of every name, ends

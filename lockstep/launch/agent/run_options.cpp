@@ -7,10 +7,10 @@
 #include <set>
 
 #include "lockstep/base/env.h"
-#include "lockstep/base/error.h"
 #include "lockstep/base/help_text.h"
 #include "lockstep/base/socket.h"
 #include "lockstep/base/text.h"
+#include "lockstep/error.h"
 #include "lockstep/launch/agent/run_option_table.h"
 
 namespace lockstep {

@@ -11,7 +11,7 @@
 #include <cstddef>
 #include <cstring>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {

@@ -1,6 +1,6 @@
 #pragma once
 // Where workers tell their agent how far they are: a slot each, in memory that outlives them. The
-// workers' side: launch/progress.h.
+// workers' side: progress.h.
 
 #include <optional>
 #include <string>
@@ -8,7 +8,7 @@
 
 #include "lockstep/base/unique_fd.h"
 #include "lockstep/launch/agent/failure.h"
-#include "lockstep/launch/progress.h"
+#include "lockstep/progress.h"
 
 namespace lockstep {
 

@@ -11,7 +11,7 @@
 #include <cerrno>
 #include <chrono>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 

@@ -7,8 +7,8 @@
 #include <memory>
 #include <thread>
 
-#include "lockstep/base/deadline.h"
 #include "lockstep/base/unique_fd.h"
+#include "lockstep/deadline.h"
 
 namespace lockstep {
 

@@ -6,9 +6,9 @@
 #include <initializer_list>
 #include <utility>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/pipe_name.h"
 #include "lockstep/base/text.h"
+#include "lockstep/error.h"
 #include "lockstep/launch/cpu_topology.h"
 #include "lockstep/launch/identity.h"
 #include "lockstep/launch/own_cores.h"

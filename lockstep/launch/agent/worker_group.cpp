@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <utility>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 #include "lockstep/launch/agent/children.h"
 #include "lockstep/launch/agent/error_file.h"
 #include "lockstep/launch/agent/program.h"

@@ -7,9 +7,9 @@
 #include <array>
 #include <cerrno>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/file.h"
 #include "lockstep/base/log.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {

@@ -1,6 +1,6 @@
 #pragma once
 // Starts workers: each by itself, or forked from one process of a program that asked for it
-// (launch/warm/warm_start.h).
+// (warm_start.h).
 
 #include <signal.h>
 #include <sys/types.h>

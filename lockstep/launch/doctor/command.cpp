@@ -9,9 +9,9 @@
 #include <optional>
 
 #include "lockstep/base/env.h"
-#include "lockstep/base/error.h"
 #include "lockstep/base/proc.h"
 #include "lockstep/base/text.h"
+#include "lockstep/error.h"
 #include "lockstep/launch/doctor/checks.h"
 #include "lockstep/launch/doctor/examine.h"
 #include "lockstep/launch/doctor/probe.h"

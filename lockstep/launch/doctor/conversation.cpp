@@ -6,8 +6,9 @@
 
 #include <cerrno>
 
-#include "lockstep/base/error.h"
+#include "lockstep/base/literals.h"
 #include "lockstep/base/text.h"
+#include "lockstep/error.h"
 #include "lockstep/launch/doctor/facts_json.h"
 
 namespace lockstep::doctor {

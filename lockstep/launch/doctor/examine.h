@@ -6,7 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "lockstep/base/deadline.h"
+#include "lockstep/base/literals.h"
+#include "lockstep/deadline.h"
 #include "lockstep/launch/doctor/facts.h"
 
 namespace lockstep::doctor {

@@ -16,10 +16,10 @@
 #include <thread>
 
 #include "lockstep/base/env.h"
-#include "lockstep/base/error.h"
 #include "lockstep/base/file.h"
+#include "lockstep/base/literals.h"
 #include "lockstep/base/text.h"
-#include "lockstep/base/version.h"
+#include "lockstep/error.h"
 #include "lockstep/launch/agent/machine.h"
 #include "lockstep/launch/cpu_quota.h"
 #include "lockstep/launch/cpu_topology.h"
@@ -27,7 +27,8 @@
 #include "lockstep/launch/identity.h"
 #include "lockstep/launch/machine_load.h"
 #include "lockstep/launch/rank_table/device_addresses.h"
-#include "lockstep/launch/world.h"
+#include "lockstep/version.h"
+#include "lockstep/world.h"
 
 namespace lockstep::doctor {
 namespace {

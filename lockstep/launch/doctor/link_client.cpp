@@ -15,8 +15,9 @@
 #include <memory>
 #include <thread>
 
-#include "lockstep/base/error.h"
+#include "lockstep/base/literals.h"
 #include "lockstep/base/socket.h"
+#include "lockstep/error.h"
 #include "lockstep/launch/doctor/link_server.h"
 
 namespace lockstep::doctor {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "lockstep/base/deadline.h"
+#include "lockstep/deadline.h"
 
 namespace lockstep::doctor {
 

@@ -9,8 +9,8 @@
 #include <array>
 #include <cerrno>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/socket.h"
+#include "lockstep/error.h"
 
 namespace lockstep::doctor {
 namespace {

@@ -7,7 +7,8 @@
 #include <iostream>
 #include <memory>
 
-#include "lockstep/base/error.h"
+#include "lockstep/base/literals.h"
+#include "lockstep/error.h"
 #include "lockstep/launch/doctor/facts_json.h"
 #include "lockstep/launch/doctor/gather.h"
 #include "lockstep/launch/doctor/link_client.h"

@@ -7,7 +7,7 @@
 
 #include "lockstep/base/auth.h"
 #include "lockstep/base/env.h"
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 #include "lockstep/launch/torch_store.h"
 
 namespace lockstep {

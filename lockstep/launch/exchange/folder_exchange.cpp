@@ -11,10 +11,11 @@
 #include <thread>
 
 #include "lockstep/base/auth.h"
-#include "lockstep/base/error.h"
 #include "lockstep/base/file.h"
 #include "lockstep/base/holder.h"
+#include "lockstep/base/literals.h"
 #include "lockstep/base/unique_fd.h"
+#include "lockstep/error.h"
 #include "lockstep/launch/exchange/exchange.h"
 #include "lockstep/launch/exchange/meeting_point.h"
 

@@ -6,7 +6,8 @@
 #include <thread>
 
 #include "lockstep/base/auth.h"
-#include "lockstep/base/error.h"
+#include "lockstep/base/literals.h"
+#include "lockstep/error.h"
 #include "lockstep/launch/addresses.h"
 #include "lockstep/launch/exchange/meeting_point.h"
 #include "lockstep/launch/rendezvous/meeting/own_address.h"

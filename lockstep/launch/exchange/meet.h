@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "lockstep/launch/exchange/exchange.h"
-#include "lockstep/store/store.h"
+#include "lockstep/store.h"
 
 namespace lockstep {
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cctype>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/text.h"
+#include "lockstep/error.h"
 #include "lockstep/launch/exchange/exchange.h"
 
 namespace lockstep {

@@ -12,10 +12,10 @@
 #include <optional>
 #include <thread>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/in_child.h"
 #include "lockstep/base/quiet_thread.h"
 #include "lockstep/base/socket.h"
+#include "lockstep/error.h"
 #include "lockstep/launch/exchange/exchange.h"
 #include "lockstep/launch/exchange/munge_library.h"
 

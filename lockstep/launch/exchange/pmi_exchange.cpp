@@ -1,7 +1,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 #include "lockstep/launch/exchange/exchange.h"
 #include "lockstep/launch/exchange/pmi_port.h"
 #include "lockstep/launch/exchange/pmi_wire.h"

@@ -2,8 +2,8 @@
 // `mpiexec.hydra -pmi-port`: a process learns neither rank nor size from its environment, and
 // inherits no descriptor; at PMI_PORT it is told who PMI_ID is. Source: src/pmi of MPICH.
 
-#include "lockstep/base/deadline.h"
 #include "lockstep/base/unique_fd.h"
+#include "lockstep/deadline.h"
 #include "lockstep/launch/environment.h"
 #include "lockstep/launch/exchange/pmi_wire.h"
 

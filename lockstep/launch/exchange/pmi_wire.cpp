@@ -8,9 +8,9 @@
 #include <cerrno>
 #include <charconv>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/socket.h"
 #include "lockstep/base/text.h"
+#include "lockstep/error.h"
 #include "lockstep/launch/source/reader.h"
 
 namespace lockstep {

@@ -6,7 +6,7 @@
 #include <map>
 #include <string>
 
-#include "lockstep/base/deadline.h"
+#include "lockstep/deadline.h"
 
 namespace lockstep {
 

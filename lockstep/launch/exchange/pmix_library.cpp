@@ -9,7 +9,7 @@
 #include <mutex>
 #include <string_view>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {

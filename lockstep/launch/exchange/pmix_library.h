@@ -3,7 +3,7 @@
 #include <memory>
 #include <string>
 
-#include "lockstep/base/deadline.h"
+#include "lockstep/deadline.h"
 #include "lockstep/launch/exchange/pmix_abi.h"
 #include "lockstep/launch/source/reader.h"
 

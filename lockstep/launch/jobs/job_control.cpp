@@ -9,8 +9,8 @@
 #include <chrono>
 #include <cstdio>
 
-#include "lockstep/base/deadline.h"
-#include "lockstep/base/error.h"
+#include "lockstep/deadline.h"
+#include "lockstep/error.h"
 #include "lockstep/launch/agent/rendezvous_conf.h"
 #include "lockstep/launch/jobs/held_agent.h"
 #include "lockstep/launch/jobs/job_table.h"

@@ -7,9 +7,9 @@
 #include <charconv>
 #include <nlohmann/json.hpp>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/file.h"
 #include "lockstep/base/text.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {

@@ -9,8 +9,8 @@
 #include <memory>
 
 #include "lockstep/base/env.h"
-#include "lockstep/base/error.h"
 #include "lockstep/base/text.h"
+#include "lockstep/error.h"
 #include "lockstep/launch/agent/output/line_prefix.h"
 #include "lockstep/launch/jobs/held_agent.h"
 #include "lockstep/launch/jobs/job_control.h"

@@ -4,8 +4,8 @@
 
 #include <cstdio>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/text.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 

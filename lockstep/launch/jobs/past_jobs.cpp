@@ -11,9 +11,9 @@
 #include <tuple>
 #include <utility>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/file.h"
 #include "lockstep/base/unique_fd.h"
+#include "lockstep/error.h"
 #include "lockstep/launch/jobs/registry.h"
 
 namespace lockstep {

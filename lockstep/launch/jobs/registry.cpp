@@ -13,10 +13,10 @@
 #include <filesystem>
 #include <set>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/file.h"
 #include "lockstep/base/text.h"
 #include "lockstep/base/unique_fd.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {

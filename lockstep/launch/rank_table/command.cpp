@@ -11,10 +11,10 @@
 #include <filesystem>
 #include <memory>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/file.h"
 #include "lockstep/base/help_text.h"
 #include "lockstep/base/text.h"
+#include "lockstep/error.h"
 #include "lockstep/launch/agent/machine.h"
 #include "lockstep/launch/option_words.h"
 #include "lockstep/launch/rank_table/check.h"

@@ -1,6 +1,7 @@
 #include "lockstep/launch/rank_table/device_addresses.h"
 
 #include "lockstep/base/file.h"
+#include "lockstep/base/literals.h"
 #include "lockstep/launch/subprocess.h"
 
 namespace lockstep {

@@ -5,8 +5,8 @@
 #include <set>
 #include <vector>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/text.h"
+#include "lockstep/error.h"
 #include "lockstep/launch/rank_table/rank_table.h"
 
 namespace lockstep::rank_table {

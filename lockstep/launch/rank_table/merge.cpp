@@ -1,6 +1,6 @@
 #include <fmt/format.h>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 #include "lockstep/launch/rank_table/document.h"
 #include "lockstep/launch/rank_table/hccl_tools.h"
 

@@ -7,9 +7,9 @@
 #include <array>
 #include <charconv>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/file.h"
 #include "lockstep/base/text.h"
+#include "lockstep/error.h"
 #include "lockstep/launch/rank_table/document.h"
 #include "lockstep/launch/rank_table/rank_table.h"
 

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "lockstep/launch/rendezvous/membership.h"
-#include "lockstep/store/store.h"
+#include "lockstep/store.h"
 
 namespace lockstep {
 

@@ -17,7 +17,7 @@
 #include <variant>
 #include <vector>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 #include "lockstep/launch/agent/restart_policy.h"
 #include "lockstep/launch/rendezvous/offer.h"
 #include "lockstep/launch/rendezvous/plan.h"

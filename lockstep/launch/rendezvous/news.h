@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/socket.h"
+#include "lockstep/error.h"
 #include "lockstep/launch/rendezvous/plan.h"
-#include "lockstep/store/store.h"
+#include "lockstep/store.h"
 
 namespace lockstep {
 

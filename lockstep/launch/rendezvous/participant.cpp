@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "lockstep/base/generation_token.h"
+#include "lockstep/base/literals.h"
 #include "lockstep/base/log.h"
 #include "lockstep/launch/rendezvous/keys.h"
 #include "lockstep/launch/rendezvous/limits.h"

@@ -2,7 +2,7 @@
 
 #include <limits>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 #include "lockstep/launch/rendezvous/json_members.h"
 #include "lockstep/launch/rendezvous/limits.h"
 

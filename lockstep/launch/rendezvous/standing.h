@@ -6,12 +6,12 @@
 #include <optional>
 #include <string>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/mutex.h"
 #include "lockstep/base/unique_fd.h"
+#include "lockstep/error.h"
 #include "lockstep/launch/agent/rendezvous.h"
 #include "lockstep/launch/rendezvous/offer.h"
-#include "lockstep/store/store.h"
+#include "lockstep/store.h"
 
 namespace lockstep {
 

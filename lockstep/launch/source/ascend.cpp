@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include "lockstep/base/auth.h"
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 #include "lockstep/launch/rank_table/rank_table.h"
 #include "lockstep/launch/source/source.h"
 

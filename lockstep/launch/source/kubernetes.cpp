@@ -1,7 +1,7 @@
 // Pods of Kubeflow's Trainer v2, which sets torchrun's options as PET_*. Source:
 // pkg/runtime/framework/plugins/torch/torch.go of kubeflow/trainer. They are a launcher's: only a
 // pod with one process needs none.
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 #include "lockstep/launch/source/source.h"
 
 namespace lockstep {

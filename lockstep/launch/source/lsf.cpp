@@ -4,8 +4,8 @@
 
 #include <set>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/text.h"
+#include "lockstep/error.h"
 #include "lockstep/launch/source/source.h"
 
 namespace lockstep {

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cctype>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 #include "lockstep/launch/source/source.h"
 
 namespace lockstep {

@@ -2,7 +2,7 @@
 // there are only the server knows.
 #include <fmt/format.h>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 #include "lockstep/launch/source/source.h"
 
 namespace lockstep {

@@ -2,7 +2,7 @@
 
 #include <optional>
 
-#include "lockstep/launch/world.h"
+#include "lockstep/world.h"
 
 namespace lockstep {
 

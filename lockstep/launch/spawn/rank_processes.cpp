@@ -17,9 +17,10 @@
 #include <optional>
 #include <thread>
 
-#include "lockstep/base/deadline.h"
+#include "lockstep/base/literals.h"
 #include "lockstep/base/process_limits.h"
 #include "lockstep/base/unique_fd.h"
+#include "lockstep/deadline.h"
 #include "lockstep/launch/agent/children.h"
 #include "lockstep/launch/agent/reserved_port.h"
 #include "lockstep/launch/agent/worker_env.h"

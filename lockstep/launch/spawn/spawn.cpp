@@ -1,4 +1,4 @@
-#include "lockstep/launch/spawn/spawn.h"
+#include "lockstep/spawn.h"
 
 #include <fmt/format.h>
 

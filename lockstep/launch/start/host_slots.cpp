@@ -7,8 +7,8 @@
 
 #include "lockstep/base/counted.h"
 #include "lockstep/base/env.h"
-#include "lockstep/base/error.h"
 #include "lockstep/base/text.h"
+#include "lockstep/error.h"
 #include "lockstep/launch/hosts/host_list.h"
 
 namespace lockstep {

@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/file.h"
 #include "lockstep/base/socket.h"
+#include "lockstep/error.h"
 #include "lockstep/launch/agent/machine.h"
 #include "lockstep/launch/identity.h"
 #include "lockstep/launch/kernel_variables.h"

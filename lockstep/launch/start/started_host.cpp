@@ -5,9 +5,10 @@
 #include <array>
 #include <cerrno>
 
-#include "lockstep/base/deadline.h"
-#include "lockstep/base/error.h"
+#include "lockstep/base/literals.h"
 #include "lockstep/base/socket.h"
+#include "lockstep/deadline.h"
+#include "lockstep/error.h"
 #include "lockstep/launch/start/host_slots.h"
 #include "lockstep/launch/start/remote_agent.h"
 #include "lockstep/launch/start/start_plan.h"

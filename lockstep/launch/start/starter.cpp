@@ -9,9 +9,10 @@
 
 #include "lockstep/base/auth.h"
 #include "lockstep/base/counted.h"
-#include "lockstep/base/deadline.h"
-#include "lockstep/base/error.h"
+#include "lockstep/base/literals.h"
 #include "lockstep/base/proc.h"
+#include "lockstep/deadline.h"
+#include "lockstep/error.h"
 #include "lockstep/launch/agent/console.h"
 #include "lockstep/launch/agent/failure.h"
 #include "lockstep/launch/agent/signals.h"

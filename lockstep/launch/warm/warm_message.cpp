@@ -7,8 +7,8 @@
 #include <cerrno>
 #include <cstring>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/file.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {

@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <optional>
 
-#include "lockstep/base/deadline.h"
 #include "lockstep/base/unique_fd.h"
+#include "lockstep/deadline.h"
 #include "lockstep/launch/environment.h"
 
 namespace lockstep {

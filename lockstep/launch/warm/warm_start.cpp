@@ -1,4 +1,4 @@
-#include "lockstep/launch/warm/warm_start.h"
+#include "lockstep/warm_start.h"
 
 #include <elf.h>
 #include <fcntl.h>

@@ -15,7 +15,7 @@
 #include <cmath>
 #include <functional>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 #include "lockstep/models/backbone/mobile_block.h"
 #include "lockstep/models/layers.h"
 

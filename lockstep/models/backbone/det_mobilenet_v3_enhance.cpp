@@ -12,7 +12,7 @@
 #include <array>
 #include <vector>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 #include "lockstep/models/backbone/mobile_block.h"
 #include "lockstep/models/squeeze.h"
 

@@ -12,8 +12,8 @@
 #include <algorithm>
 #include <array>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/text.h"
+#include "lockstep/error.h"
 #include "lockstep/models/deform/deform_conv.h"
 #include "lockstep/models/layers.h"
 

@@ -11,7 +11,7 @@
 
 #include <algorithm>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 #include "lockstep/models/deform/tap_tensors.h"
 
 namespace lockstep {

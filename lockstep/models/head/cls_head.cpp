@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 #include <torch/nn/modules/linear.h>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {

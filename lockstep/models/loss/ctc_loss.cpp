@@ -7,7 +7,7 @@
 
 #include <vector>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 #include "lockstep/models/layers.h"
 
 namespace lockstep {

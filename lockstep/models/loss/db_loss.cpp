@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 #include "lockstep/models/layers.h"
 
 namespace lockstep {

@@ -8,7 +8,7 @@
 
 #include <algorithm>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 #include "lockstep/models/layers.h"
 #include "lockstep/models/neck/scale_fusion.h"
 

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <torch/nn/modules/rnn.h>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {

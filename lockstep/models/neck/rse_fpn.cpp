@@ -10,7 +10,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 #include "lockstep/models/layers.h"
 #include "lockstep/models/squeeze.h"
 

@@ -5,9 +5,9 @@
 
 #include <algorithm>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/file.h"
 #include "lockstep/base/text.h"
+#include "lockstep/error.h"
 #include "lockstep/ocr/convert/label_set.h"
 
 namespace lockstep::ocr {

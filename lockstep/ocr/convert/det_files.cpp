@@ -5,8 +5,9 @@
 #include <array>
 #include <opencv2/imgcodecs.hpp>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/file.h"
+#include "lockstep/checkpoint/staged_folder.h"
+#include "lockstep/error.h"
 #include "lockstep/ocr/convert/det_sets.h"
 #include "lockstep/ocr/convert/label_set.h"
 

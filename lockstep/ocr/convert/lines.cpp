@@ -10,7 +10,7 @@
 #include <cmath>
 #include <memory>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 #include "lockstep/ocr/text/unicode.h"
 
 namespace lockstep::ocr {

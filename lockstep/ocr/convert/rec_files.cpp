@@ -3,9 +3,9 @@
 
 #include <utility>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/file.h"
 #include "lockstep/base/folder.h"
+#include "lockstep/error.h"
 #include "lockstep/ocr/convert/label_set.h"
 
 namespace lockstep::ocr {

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 #include "lockstep/ocr/data/label_line.h"
 #include "lockstep/ocr/data/order.h"
 

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 #include "lockstep/ocr/text/unicode.h"
 
 namespace lockstep::ocr {

@@ -10,8 +10,8 @@
 #include <fstream>
 #include <limits>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/reading_note.h"
+#include "lockstep/error.h"
 
 namespace lockstep::ocr {
 namespace {

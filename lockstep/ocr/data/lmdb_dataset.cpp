@@ -7,8 +7,8 @@
 #include <limits>
 #include <unordered_set>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/log.h"
+#include "lockstep/error.h"
 #include "lockstep/ocr/data/order.h"
 #include "lockstep/ocr/text/dictionary.h"
 #include "lockstep/ocr/text/label_codec.h"

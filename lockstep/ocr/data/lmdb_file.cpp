@@ -8,8 +8,8 @@
 #include <cerrno>
 #include <cstring>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/reading_note.h"
+#include "lockstep/error.h"
 
 namespace lockstep::ocr {
 namespace {

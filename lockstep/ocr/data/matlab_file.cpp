@@ -5,7 +5,7 @@
 
 #include <span>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 
 namespace lockstep::ocr {
 namespace {

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 #include "lockstep/ocr/geometry/polygon.h"
 #include "lockstep/ocr/geometry/region.h"
 #include "lockstep/ocr/text/unicode.h"

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <sstream>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 #include "lockstep/ocr/data/matlab_file.h"
 #include "lockstep/ocr/data/regions.h"
 

@@ -7,7 +7,7 @@
 #include <memory>
 #include <opencv2/imgproc.hpp>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 
 namespace lockstep::ocr {
 namespace {

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <polyclipping/clipper.hpp>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 
 namespace lockstep::ocr {
 namespace {

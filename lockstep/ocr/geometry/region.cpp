@@ -7,7 +7,7 @@
 #include <cmath>
 #include <limits>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 #include "lockstep/ocr/geometry/polygon.h"
 
 namespace lockstep::ocr {

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <opencv2/imgproc.hpp>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 #include "lockstep/ocr/geometry/offset.h"
 #include "lockstep/ocr/geometry/polygon.h"
 

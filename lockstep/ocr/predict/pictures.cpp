@@ -4,7 +4,7 @@
 #include <array>
 #include <map>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 
 namespace lockstep::ocr {
 namespace {

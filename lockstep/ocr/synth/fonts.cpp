@@ -8,7 +8,7 @@
 #include <string_view>
 #include <tuple>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 
 namespace lockstep::ocr {
 namespace {

@@ -8,7 +8,7 @@
 #include <climits>
 #include <cmath>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 
 namespace lockstep::ocr {
 namespace {

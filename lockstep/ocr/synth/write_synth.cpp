@@ -11,12 +11,12 @@
 #include <thread>
 #include <vector>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/file.h"
 #include "lockstep/base/folder.h"
 #include "lockstep/base/mutex.h"
 #include "lockstep/base/quiet_thread.h"
 #include "lockstep/base/unique_fd.h"
+#include "lockstep/error.h"
 #include "lockstep/ocr/synth/degrade.h"
 #include "lockstep/ocr/synth/fonts.h"
 #include "lockstep/ocr/synth/scene.h"

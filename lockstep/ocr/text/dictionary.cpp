@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/file.h"
+#include "lockstep/error.h"
 #include "lockstep/ocr/text/unicode.h"
 
 namespace lockstep::ocr {

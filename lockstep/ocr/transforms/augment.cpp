@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 #include "lockstep/ocr/transforms/crop.h"
 #include "lockstep/ocr/transforms/resize_part.h"
 #include "lockstep/ocr/transforms/warp.h"

@@ -8,9 +8,9 @@
 #include <optional>
 #include <span>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/file.h"
 #include "lockstep/base/reading_note.h"
+#include "lockstep/error.h"
 #include "lockstep/ocr/transforms/image_frame.h"
 #include "lockstep/ocr/transforms/jpeg.h"
 #include "lockstep/ocr/transforms/png.h"

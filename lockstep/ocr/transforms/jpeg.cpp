@@ -12,7 +12,7 @@
 #include <opencv2/imgproc.hpp>
 #include <string>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 #include "lockstep/ocr/transforms/image_frame.h"
 
 namespace lockstep::ocr {

@@ -2,7 +2,7 @@
 
 #include <array>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 
 namespace lockstep::ocr {
 namespace {

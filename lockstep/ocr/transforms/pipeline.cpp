@@ -4,7 +4,7 @@
 #include <optional>
 #include <type_traits>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 #include "lockstep/ocr/data/regions.h"
 #include "lockstep/ocr/text/label_codec.h"
 #include "lockstep/ocr/transforms/border_map.h"

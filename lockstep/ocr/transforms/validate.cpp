@@ -1,6 +1,6 @@
 #include "lockstep/ocr/transforms/validate.h"
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 #include "lockstep/ocr/geometry/polygon.h"
 #include "lockstep/ocr/geometry/region.h"
 

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <opencv2/imgproc.hpp>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 #include "lockstep/ocr/transforms/image_frame.h"
 #include "lockstep/ocr/transforms/resize_part.h"
 

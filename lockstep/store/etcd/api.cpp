@@ -4,7 +4,7 @@
 
 #include <charconv>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 #include "lockstep/store/etcd/base64.h"
 
 namespace lockstep::etcd {

@@ -3,7 +3,7 @@
 #include <array>
 #include <cstdint>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {

@@ -5,7 +5,8 @@
 #include <algorithm>
 #include <thread>
 
-#include "lockstep/base/error.h"
+#include "lockstep/base/literals.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {

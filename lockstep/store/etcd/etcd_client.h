@@ -8,8 +8,8 @@
 #include <string>
 #include <string_view>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/mutex.h"
+#include "lockstep/error.h"
 #include "lockstep/store/etcd/api.h"
 #include "lockstep/store/etcd/etcd_store.h"
 

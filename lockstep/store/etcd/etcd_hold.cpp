@@ -5,7 +5,8 @@
 #include <algorithm>
 #include <random>
 
-#include "lockstep/base/error.h"
+#include "lockstep/base/literals.h"
+#include "lockstep/error.h"
 #include "lockstep/store/etcd/etcd_store_impl.h"
 
 namespace lockstep {

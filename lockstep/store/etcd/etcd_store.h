@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "lockstep/base/socket.h"
+#include "lockstep/store.h"
 #include "lockstep/store/etcd/http.h"
-#include "lockstep/store/store.h"
 
 namespace lockstep {
 

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/mutex.h"
+#include "lockstep/error.h"
 #include "lockstep/store/etcd/etcd_client.h"
 #include "lockstep/store/request_store.h"
 

@@ -7,8 +7,8 @@
 #include <string>
 #include <string_view>
 
-#include "lockstep/base/deadline.h"
 #include "lockstep/base/mutex.h"
+#include "lockstep/deadline.h"
 
 namespace lockstep {
 

@@ -10,8 +10,9 @@
 #include <array>
 #include <cerrno>
 
-#include "lockstep/base/error.h"
+#include "lockstep/base/literals.h"
 #include "lockstep/base/log.h"
+#include "lockstep/error.h"
 #include "lockstep/store/file/file_store_impl.h"
 
 namespace lockstep {

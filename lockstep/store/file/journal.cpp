@@ -12,7 +12,7 @@
 #include <thread>
 
 #include "lockstep/base/auth.h"
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {

@@ -17,8 +17,8 @@
 #include <functional>
 #include <string>
 
-#include "lockstep/base/deadline.h"
 #include "lockstep/base/unique_fd.h"
+#include "lockstep/deadline.h"
 #include "lockstep/store/tcp/protocol.h"
 
 namespace lockstep {

@@ -9,7 +9,7 @@
 #include <charconv>
 #include <random>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 #include "lockstep/store/request.h"
 
 namespace lockstep {

@@ -1,7 +1,7 @@
 #include "lockstep/store/memory/memory_store.h"
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/mutex.h"
+#include "lockstep/error.h"
 #include "lockstep/store/request_store.h"
 #include "lockstep/store/store_state.h"
 

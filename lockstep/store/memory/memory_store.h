@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include "lockstep/store/store.h"
+#include "lockstep/store.h"
 
 namespace lockstep {
 

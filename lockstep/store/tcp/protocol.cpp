@@ -5,7 +5,7 @@
 #include <cstring>
 #include <type_traits>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {

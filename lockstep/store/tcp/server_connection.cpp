@@ -6,9 +6,9 @@
 #include <array>
 #include <cerrno>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/namespaces.h"
 #include "lockstep/base/socket.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {

@@ -15,10 +15,11 @@
 #include <utility>
 
 #include "lockstep/base/descriptors.h"
-#include "lockstep/base/error.h"
+#include "lockstep/base/literals.h"
 #include "lockstep/base/log.h"
 #include "lockstep/base/namespaces.h"
 #include "lockstep/base/socket.h"
+#include "lockstep/error.h"
 #include "lockstep/store/tcp/shortcut.h"
 
 namespace lockstep {

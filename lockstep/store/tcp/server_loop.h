@@ -13,10 +13,10 @@
 #include <unordered_map>
 #include <vector>
 
-#include "lockstep/base/deadline.h"
 #include "lockstep/base/in_child.h"
 #include "lockstep/base/mutex.h"
 #include "lockstep/base/unique_fd.h"
+#include "lockstep/deadline.h"
 #include "lockstep/store/store_state.h"
 #include "lockstep/store/tcp/life_signs.h"
 #include "lockstep/store/tcp/server_connection.h"

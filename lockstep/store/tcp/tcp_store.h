@@ -8,7 +8,7 @@
 
 #include "lockstep/base/auth.h"
 #include "lockstep/base/socket.h"
-#include "lockstep/store/store.h"
+#include "lockstep/store.h"
 
 namespace lockstep {
 

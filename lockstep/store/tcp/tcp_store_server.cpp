@@ -2,10 +2,10 @@
 
 #include <thread>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/in_child.h"
 #include "lockstep/base/log.h"
 #include "lockstep/base/quiet_thread.h"
+#include "lockstep/error.h"
 #include "lockstep/store/tcp/server_loop.h"
 #include "lockstep/store/tcp/tcp_store.h"
 

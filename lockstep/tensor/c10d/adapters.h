@@ -12,9 +12,9 @@
 #include <utility>
 #include <vector>
 
-#include "lockstep/base/deadline.h"
-#include "lockstep/comm/types.h"
-#include "lockstep/store/store.h"
+#include "lockstep/deadline.h"
+#include "lockstep/store.h"
+#include "lockstep/types.h"
 
 namespace lockstep {
 

@@ -12,8 +12,8 @@
 #include <optional>
 #include <thread>
 
-#include "lockstep/base/error.h"
 #include "lockstep/comm/native/op_header.h"
+#include "lockstep/error.h"
 #include "lockstep/tensor/c10d/adapters.h"
 #include "lockstep/tensor/dtype.h"
 #include "lockstep/tensor/staging.h"

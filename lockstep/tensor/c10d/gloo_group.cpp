@@ -8,11 +8,11 @@
 #include <cstring>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 
-#include "lockstep/base/error.h"
 #include "lockstep/comm/checked_group.h"
 #include "lockstep/comm/copy.h"
 #include "lockstep/comm/kernels/reduce.h"
 #include "lockstep/comm/rendezvous.h"
+#include "lockstep/error.h"
 #include "lockstep/tensor/c10d/adapters.h"
 #include "lockstep/tensor/c10d/ordered_key.h"
 #include "lockstep/tensor/dtype.h"

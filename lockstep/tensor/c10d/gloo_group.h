@@ -2,7 +2,7 @@
 // The back end "c10d:gloo": collectives by libtorch's own ProcessGroupGloo, over TCP, also within a
 // host.
 //
-// It comes with the tensor collectives: a program that uses lockstep/tensor/collectives.h has it in
+// It comes with the tensor collectives: a program that uses lockstep/collectives.h has it in
 // backends(), and GroupOptions::backend = "c10d:gloo" takes it.
 //
 // Differences to native: sums have Gloo's order; allocate() gives memory of this rank alone; a rank
@@ -16,8 +16,8 @@
 #include <memory>
 #include <string>
 
-#include "lockstep/base/deadline.h"
 #include "lockstep/comm/group_impl.h"
+#include "lockstep/deadline.h"
 
 namespace lockstep {
 

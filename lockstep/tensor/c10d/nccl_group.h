@@ -14,9 +14,9 @@
 #include <memory>
 #include <string>
 
-#include "lockstep/base/deadline.h"
 #include "lockstep/comm/group_impl.h"
-#include "lockstep/launch/world.h"
+#include "lockstep/deadline.h"
+#include "lockstep/world.h"
 
 namespace lockstep {
 

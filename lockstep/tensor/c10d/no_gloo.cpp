@@ -1,6 +1,6 @@
 // Stands for gloo_group.cpp where Gloo's headers were not found.
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 #include "lockstep/tensor/c10d/gloo_group.h"
 
 namespace lockstep {

@@ -1,6 +1,6 @@
 // Stands for nccl_group.cpp where libtorch has no NCCL.
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 #include "lockstep/tensor/c10d/nccl_group.h"
 
 namespace lockstep {

@@ -5,13 +5,13 @@
 #include <algorithm>
 #include <chrono>
 
-#include "lockstep/base/error.h"
-#include "lockstep/checkpoint/module_state.h"
-#include "lockstep/checkpoint/training_checkpoint.h"
-#include "lockstep/launch/progress.h"
+#include "lockstep/error.h"
+#include "lockstep/module_state.h"
+#include "lockstep/progress.h"
 #include "lockstep/train/callbacks/evaluation.h"
 #include "lockstep/train/resume.h"
 #include "lockstep/train/work_together.h"
+#include "lockstep/training_checkpoint.h"
 
 namespace lockstep {
 namespace {

@@ -9,14 +9,14 @@
 #include <utility>
 #include <vector>
 
-#include "lockstep/base/deadline.h"
 #include "lockstep/base/mutex.h"
 #include "lockstep/checkpoint/background_writer.h"
-#include "lockstep/checkpoint/keep_policy.h"
-#include "lockstep/checkpoint/training_checkpoint.h"
+#include "lockstep/deadline.h"
+#include "lockstep/keep_policy.h"
 #include "lockstep/train/log/training_log.h"
 #include "lockstep/train/trainer.h"
 #include "lockstep/train/weight_files.h"
+#include "lockstep/training_checkpoint.h"
 
 namespace lockstep {
 

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "lockstep/checkpoint/training_checkpoint.h"
 #include "lockstep/train/callbacks/checkpoints.h"
+#include "lockstep/training_checkpoint.h"
 
 namespace lockstep {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <chrono>
 
-#include "lockstep/base/error.h"
-#include "lockstep/launch/progress.h"
+#include "lockstep/error.h"
+#include "lockstep/progress.h"
 
 namespace lockstep {
 

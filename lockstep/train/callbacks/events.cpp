@@ -2,7 +2,7 @@
 
 #include <limits>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {

@@ -5,8 +5,8 @@
 #include <cmath>
 #include <utility>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/log.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {

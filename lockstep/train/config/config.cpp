@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/file.h"
 #include "lockstep/base/text.h"
+#include "lockstep/error.h"
 #include "lockstep/train/config/overrides.h"
 #include "lockstep/train/config/sections.h"
 #include "lockstep/train/config/yaml_reader.h"

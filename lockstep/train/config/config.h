@@ -17,8 +17,8 @@
 #include <string>
 #include <vector>
 
-#include "lockstep/amp/amp_level.h"
-#include "lockstep/amp/loss_scale.h"
+#include "lockstep/amp_level.h"
+#include "lockstep/loss_scale.h"
 #include "lockstep/train/config/data_config.h"
 #include "lockstep/train/config/model_config.h"
 #include "lockstep/train/config/node.h"

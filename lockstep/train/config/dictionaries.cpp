@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 #include "lockstep/ocr/text/dictionary.h"
 #include "lockstep/train/config/sections.h"
 

@@ -6,8 +6,8 @@
 #include <charconv>
 #include <cmath>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/text.h"
+#include "lockstep/error.h"
 #include "lockstep/train/config/yaml_writer.h"
 
 namespace lockstep {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "lockstep/base/env.h"
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 

@@ -12,8 +12,8 @@
 #include <set>
 #include <sstream>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/file.h"
+#include "lockstep/error.h"
 #include "lockstep/ocr/text/unicode.h"
 
 namespace lockstep {

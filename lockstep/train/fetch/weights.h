@@ -3,7 +3,8 @@
 
 #include <string>
 
-#include "lockstep/base/deadline.h"
+#include "lockstep/base/literals.h"
+#include "lockstep/deadline.h"
 #include "lockstep/train/config/config.h"
 
 namespace lockstep {

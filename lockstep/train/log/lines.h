@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "lockstep/observe/rank_waits.h"
-#include "lockstep/parallel/step_timings.h"
+#include "lockstep/step_timings.h"
 #include "lockstep/train/config/config.h"
 
 namespace lockstep {

@@ -6,9 +6,9 @@
 #include <ctime>
 #include <utility>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/file.h"
 #include "lockstep/base/log.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {

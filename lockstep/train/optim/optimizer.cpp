@@ -8,7 +8,7 @@
 
 #include <algorithm>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 #include "lockstep/train/optim/rule_optimizer.h"
 
 namespace lockstep {

@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "lockstep/base/error.h"
 #include "lockstep/data/text_truths.h"
+#include "lockstep/error.h"
 #include "lockstep/ocr/postprocess/ctc_path.h"
 
 namespace lockstep {

@@ -15,7 +15,7 @@
 #include <thread>
 #include <utility>
 
-#include "lockstep/comm/process_group.h"
+#include "lockstep/process_group.h"
 #include "tests/comm/support/allowance.h"
 #include "tests/comm/support/forked.h"
 #include "tests/comm/support/forwarding_store.h"

@@ -7,6 +7,7 @@
 
 #include <thread>
 
+#include "lockstep/base/literals.h"
 #include "lockstep/comm/flight/process_state.h"
 #include "lockstep/store/memory/memory_store.h"
 #include "tests/support/error_of.h"

@@ -14,12 +14,12 @@
 #include <span>
 #include <thread>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/file.h"
 #include "lockstep/comm/flight/last_calls.h"
 #include "lockstep/comm/flight/record.h"
-#include "lockstep/comm/process_group.h"
-#include "lockstep/comm/types.h"
+#include "lockstep/error.h"
+#include "lockstep/process_group.h"
+#include "lockstep/types.h"
 #include "tests/support/error_of.h"
 #include "tests/support/file_size_limit.h"
 #include "tests/support/namespaces.h"

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "lockstep/comm/types.h"
+#include "lockstep/types.h"
 
 namespace {
 

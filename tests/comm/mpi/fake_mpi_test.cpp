@@ -8,7 +8,7 @@
 #include <functional>
 
 #include "lockstep/base/env.h"
-#include "lockstep/comm/process_group.h"
+#include "lockstep/process_group.h"
 #include "tests/comm/mpi/fake_mpi.h"
 #include "tests/support/error_of.h"
 #include "tests/support/ranks.h"

@@ -7,7 +7,7 @@
 #include <map>
 
 #include "lockstep/base/env.h"
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 #include "lockstep/store/tcp/tcp_store.h"
 #include "tests/comm/support/conformance.h"
 

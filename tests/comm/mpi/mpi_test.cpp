@@ -4,8 +4,9 @@
 #include <gtest/gtest.h>
 
 #include "lockstep/base/env.h"
-#include "lockstep/base/error.h"
-#include "lockstep/comm/process_group.h"
+#include "lockstep/base/literals.h"
+#include "lockstep/error.h"
+#include "lockstep/process_group.h"
 #include "lockstep/store/tcp/tcp_store.h"
 #include "tests/comm/mpi/under_launcher.h"
 #include "tests/support/error_of.h"

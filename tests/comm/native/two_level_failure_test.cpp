@@ -17,10 +17,11 @@
 #include <regex>
 #include <thread>
 
-#include "lockstep/base/deadline.h"
-#include "lockstep/base/error.h"
+#include "lockstep/base/literals.h"
 #include "lockstep/comm/native/phase.h"
-#include "lockstep/comm/process_group.h"
+#include "lockstep/deadline.h"
+#include "lockstep/error.h"
+#include "lockstep/process_group.h"
 #include "tests/comm/support/conformance.h"
 #include "tests/comm/support/forked.h"
 

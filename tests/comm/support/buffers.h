@@ -10,7 +10,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "lockstep/comm/process_group.h"
+#include "lockstep/process_group.h"
 #include "tests/comm/support/conformance.h"
 #include "tests/comm/support/values.h"
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "lockstep/comm/process_group.h"
+#include "lockstep/process_group.h"
 #include "tests/support/ranks.h"
 
 namespace lockstep::testing {

@@ -6,7 +6,7 @@
 #include <stdexcept>
 #include <string_view>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 #include "tests/comm/support/conformance.h"
 
 namespace lockstep::testing {

@@ -4,7 +4,7 @@
 #include <memory>
 #include <utility>
 
-#include "lockstep/store/store.h"
+#include "lockstep/store.h"
 
 namespace lockstep::testing {
 

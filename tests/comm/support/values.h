@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "lockstep/comm/types.h"
+#include "lockstep/types.h"
 
 namespace lockstep::testing {
 

@@ -3,9 +3,10 @@
 #include <fmt/format.h>
 #include <sys/socket.h>
 
-#include "lockstep/base/deadline.h"
-#include "lockstep/base/error.h"
+#include "lockstep/base/literals.h"
 #include "lockstep/base/socket.h"
+#include "lockstep/deadline.h"
+#include "lockstep/error.h"
 
 namespace lockstep::testing {
 namespace {

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "lockstep/base/literals.h"
 #include "lockstep/base/socket.h"
 #include "lockstep/launch/doctor/link_client.h"
 #include "lockstep/launch/doctor/link_server.h"

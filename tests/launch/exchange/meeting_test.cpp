@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "lockstep/base/file.h"
+#include "lockstep/base/literals.h"
 #include "lockstep/launch/exchange/meeting_point.h"
 #include "tests/support/error_of.h"
 #include "tests/support/temp_folder.h"

@@ -7,6 +7,7 @@
 #include <array>
 #include <thread>
 
+#include "lockstep/base/literals.h"
 #include "lockstep/base/unique_fd.h"
 #include "tests/support/error_of.h"
 

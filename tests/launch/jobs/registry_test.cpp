@@ -9,7 +9,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 #include "lockstep/launch/jobs/job_control.h"
 #include "lockstep/launch/jobs/job_table.h"
 #include "lockstep/launch/jobs/past_jobs.h"

@@ -3,8 +3,8 @@
 #include <map>
 #include <string>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/text.h"
+#include "lockstep/error.h"
 #include "lockstep/launch/decision.h"
 
 namespace lockstep {

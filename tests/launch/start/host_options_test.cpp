@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 #include "lockstep/launch/agent/run_options.h"
 #include "lockstep/launch/start/start_plan.h"
 

@@ -11,7 +11,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 #include "tests/models/gradcheck.h"
 
 namespace lockstep {

@@ -4,7 +4,8 @@
 #include <cstdlib>
 
 #include "lockstep/base/env.h"
-#include "lockstep/checkpoint/checkpoint_folder.h"
+#include "lockstep/checkpoint/staged_folder.h"
+#include "lockstep/checkpoint_folder.h"
 #include "lockstep/ocr/convert/convert.h"
 #include "tests/support/temp_folder.h"
 

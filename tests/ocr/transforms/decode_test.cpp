@@ -7,9 +7,9 @@
 #include <random>
 #include <thread>
 
-#include "lockstep/base/deadline.h"
 #include "lockstep/base/file.h"
 #include "lockstep/base/reading_note.h"
+#include "lockstep/deadline.h"
 #include "lockstep/ocr/transforms/image_frame.h"
 #include "lockstep/ocr/transforms/png.h"
 #include "tests/data/errors.h"

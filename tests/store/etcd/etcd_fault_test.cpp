@@ -4,6 +4,7 @@
 
 #include <future>
 
+#include "lockstep/base/literals.h"
 #include "lockstep/base/socket.h"
 #include "tests/store/etcd/etcd_server.h"
 #include "tests/store/helpers.h"

@@ -5,6 +5,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "lockstep/base/literals.h"
 #include "lockstep/base/socket.h"
 #include "tests/store/etcd/etcd_server.h"
 #include "tests/store/helpers.h"

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "lockstep/base/literals.h"
 #include "lockstep/store/open_store.h"
 #include "tests/store/etcd/etcd_server.h"
 #include "tests/store/helpers.h"

@@ -1,6 +1,7 @@
 // A folder's store when processes are killed or stopped, and when other things lie in the folder.
 
 #include "lockstep/store/file/file_store.h"
+#include "lockstep/base/literals.h"
 
 #include <gtest/gtest.h>
 #include <signal.h>

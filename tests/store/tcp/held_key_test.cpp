@@ -8,6 +8,7 @@
 
 #include <future>
 
+#include "lockstep/base/literals.h"
 #include "lockstep/store/tcp/tcp_store.h"
 #include "tests/store/helpers.h"
 

@@ -1,6 +1,7 @@
 // How many a server bears with who have not proved the secret, and how much it says of them.
 
 #include "lockstep/store/tcp/strangers.h"
+#include "lockstep/base/literals.h"
 
 #include <gtest/gtest.h>
 

@@ -12,6 +12,7 @@
 #include <future>
 
 #include "lockstep/base/auth.h"
+#include "lockstep/base/literals.h"
 #include "lockstep/store/tcp/protocol.h"
 #include "lockstep/store/tcp/server_connection.h"
 #include "lockstep/store/tcp/shortcut.h"

@@ -7,6 +7,7 @@
 #include <future>
 
 #include "lockstep/base/auth.h"
+#include "lockstep/base/literals.h"
 #include "lockstep/store/tcp/tcp_store.h"
 #include "tests/store/helpers.h"
 #include "tests/support/relay.h"

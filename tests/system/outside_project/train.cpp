@@ -8,7 +8,7 @@
 
 #include <cstdio>
 
-#include "lockstep/checkpoint/module_state.h"
+#include "lockstep/module_state.h"
 
 int main(int argc, char** argv) {
   const auto world = lockstep::World::join();

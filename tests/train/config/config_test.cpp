@@ -7,7 +7,7 @@
 #include <tuple>
 
 #include "lockstep/base/env.h"
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 #include "lockstep/train/config/overrides.h"
 #include "lockstep/train/config/yaml_reader.h"
 #include "lockstep/train/config/yaml_writer.h"

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 #include "lockstep/train/config/config.h"
 #include "lockstep/train/config/overrides.h"
 #include "lockstep/train/config/yaml_reader.h"

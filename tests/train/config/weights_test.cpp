@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <fstream>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {

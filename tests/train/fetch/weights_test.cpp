@@ -3,9 +3,10 @@
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/file.h"
+#include "lockstep/base/literals.h"
 #include "lockstep/data/fetch/download.h"
+#include "lockstep/error.h"
 #include "lockstep/train/config/weights.h"
 #include "tests/data/errors.h"
 #include "tests/data/fetch/http_server.h"

@@ -15,8 +15,9 @@
 #include <utility>
 #include <vector>
 
-#include "lockstep/base/deadline.h"
 #include "lockstep/base/file.h"
+#include "lockstep/base/literals.h"
+#include "lockstep/deadline.h"
 #include "lockstep/observe/metrics.h"
 #include "tests/support/held_port.h"
 #include "tests/train/program/program.h"

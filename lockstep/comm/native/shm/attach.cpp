@@ -4,9 +4,9 @@
 
 #include <vector>
 
-#include "lockstep/base/error.h"
 #include "lockstep/comm/making.h"
 #include "lockstep/comm/native/shm/life.h"
+#include "lockstep/error.h"
 
 namespace lockstep::shm {
 namespace {

@@ -1,10 +1,10 @@
 #pragma once
 // How the ranks of a host get their control segment.
 
-#include "lockstep/base/deadline.h"
 #include "lockstep/comm/group_impl.h"
 #include "lockstep/comm/native/shm/control.h"
 #include "lockstep/comm/native/shm/segment.h"
+#include "lockstep/deadline.h"
 
 namespace lockstep::shm {
 

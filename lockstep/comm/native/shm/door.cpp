@@ -20,12 +20,12 @@
 #include <optional>
 #include <string>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/in_child.h"
 #include "lockstep/base/log.h"
 #include "lockstep/base/mutex.h"
 #include "lockstep/base/namespaces.h"
 #include "lockstep/base/quiet_thread.h"
+#include "lockstep/error.h"
 
 namespace lockstep::shm {
 namespace {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "lockstep/base/literals.h"
 #include "lockstep/comm/native/shm/life.h"
 #include "lockstep/comm/verdict.h"
 

@@ -6,11 +6,11 @@
 #include <string>
 #include <vector>
 
-#include "lockstep/base/error.h"
 #include "lockstep/comm/group_impl.h"
 #include "lockstep/comm/native/op_header.h"
 #include "lockstep/comm/native/phase.h"
 #include "lockstep/comm/native/shm/control.h"
+#include "lockstep/error.h"
 
 namespace lockstep::shm {
 

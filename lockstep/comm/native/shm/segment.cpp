@@ -9,9 +9,9 @@
 #include <cerrno>
 #include <utility>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/namespaces.h"
 #include "lockstep/base/text.h"
+#include "lockstep/error.h"
 
 namespace lockstep::shm {
 namespace {

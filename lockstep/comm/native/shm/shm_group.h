@@ -11,9 +11,9 @@
 #include <memory>
 #include <vector>
 
-#include "lockstep/base/error.h"
 #include "lockstep/comm/group_impl.h"
 #include "lockstep/comm/native/op_header.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 

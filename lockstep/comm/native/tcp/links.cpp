@@ -6,8 +6,8 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
-#include "lockstep/base/error.h"
 #include "lockstep/comm/native/tcp/link.h"
+#include "lockstep/error.h"
 
 namespace lockstep::tcp {
 

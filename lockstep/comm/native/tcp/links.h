@@ -11,11 +11,11 @@
 #include <string>
 #include <vector>
 
-#include "lockstep/base/deadline.h"
 #include "lockstep/base/mutex.h"
 #include "lockstep/base/unique_fd.h"
 #include "lockstep/comm/native/tcp/message.h"
 #include "lockstep/comm/native/tcp/peers.h"
+#include "lockstep/deadline.h"
 
 namespace lockstep::tcp {
 

@@ -9,10 +9,10 @@
 #include <cerrno>
 #include <optional>
 
-#include "lockstep/base/error.h"
 #include "lockstep/comm/native/phase.h"
 #include "lockstep/comm/native/tcp/link.h"
 #include "lockstep/comm/native/tcp/links.h"
+#include "lockstep/error.h"
 
 namespace lockstep::tcp {
 namespace {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 
 namespace lockstep::tcp {
 namespace {

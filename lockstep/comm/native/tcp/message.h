@@ -13,7 +13,7 @@
 #include <string>
 
 #include "lockstep/comm/native/op_header.h"
-#include "lockstep/comm/types.h"
+#include "lockstep/types.h"
 
 namespace lockstep::tcp {
 

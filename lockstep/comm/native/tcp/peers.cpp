@@ -17,10 +17,11 @@
 #include <utility>
 
 #include "lockstep/base/auth.h"
-#include "lockstep/base/error.h"
 #include "lockstep/base/in_child.h"
+#include "lockstep/base/literals.h"
 #include "lockstep/base/socket.h"
 #include "lockstep/base/text.h"
+#include "lockstep/error.h"
 
 namespace lockstep::tcp {
 namespace {

@@ -18,9 +18,9 @@
 #include <string>
 #include <vector>
 
-#include "lockstep/base/deadline.h"
 #include "lockstep/base/unique_fd.h"
 #include "lockstep/comm/native/tcp/reception.h"
+#include "lockstep/deadline.h"
 
 namespace lockstep::tcp {
 

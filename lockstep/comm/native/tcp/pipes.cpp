@@ -8,8 +8,8 @@
 #include <cstring>
 #include <utility>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/socket.h"
+#include "lockstep/error.h"
 
 namespace lockstep::tcp {
 namespace {

@@ -10,7 +10,6 @@
 #include <string>
 #include <vector>
 
-#include "lockstep/base/deadline.h"
 #include "lockstep/base/in_child.h"
 #include "lockstep/base/mutex.h"
 #include "lockstep/base/unique_fd.h"
@@ -18,6 +17,7 @@
 #include "lockstep/comm/native/phase.h"
 #include "lockstep/comm/native/tcp/message.h"
 #include "lockstep/comm/native/tcp/peers.h"
+#include "lockstep/deadline.h"
 
 namespace lockstep::tcp {
 

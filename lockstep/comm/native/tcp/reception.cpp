@@ -12,11 +12,12 @@
 #include <optional>
 #include <string_view>
 
-#include "lockstep/base/deadline.h"
-#include "lockstep/base/error.h"
+#include "lockstep/base/literals.h"
 #include "lockstep/base/log.h"
 #include "lockstep/base/quiet_thread.h"
 #include "lockstep/base/socket.h"
+#include "lockstep/deadline.h"
+#include "lockstep/error.h"
 
 namespace lockstep::tcp {
 namespace {

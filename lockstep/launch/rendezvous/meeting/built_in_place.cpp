@@ -6,9 +6,10 @@
 #include <thread>
 
 #include "lockstep/base/auth.h"
-#include "lockstep/base/error.h"
 #include "lockstep/base/holder.h"
+#include "lockstep/base/literals.h"
 #include "lockstep/base/log.h"
+#include "lockstep/error.h"
 #include "lockstep/launch/addresses.h"
 #include "lockstep/launch/identity.h"
 #include "lockstep/launch/lookup.h"

@@ -2,8 +2,8 @@
 
 #include <netdb.h>
 
-#include "lockstep/base/deadline.h"
 #include "lockstep/base/socket.h"
+#include "lockstep/deadline.h"
 
 namespace lockstep {
 

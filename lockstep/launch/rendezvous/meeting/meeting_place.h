@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
-#include "lockstep/base/deadline.h"
 #include "lockstep/base/socket.h"
+#include "lockstep/deadline.h"
 #include "lockstep/launch/agent/run_options.h"
-#include "lockstep/store/store.h"
+#include "lockstep/store.h"
 
 namespace lockstep {
 

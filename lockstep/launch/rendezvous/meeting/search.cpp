@@ -1,7 +1,7 @@
 #include "lockstep/launch/rendezvous/meeting/search.h"
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/quiet_thread.h"
+#include "lockstep/error.h"
 #include "lockstep/launch/rendezvous/keys.h"
 #include "lockstep/launch/rendezvous/meeting/listening.h"
 #include "lockstep/launch/rendezvous/plan.h"

@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <thread>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 #include "lockstep/launch/addresses.h"
 #include "lockstep/launch/environment.h"
 #include "lockstep/launch/identity.h"

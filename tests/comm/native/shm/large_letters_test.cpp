@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "lockstep/comm/native/shm/mailbox.h"
-#include "lockstep/comm/process_group.h"
+#include "lockstep/process_group.h"
 #include "tests/comm/support/conformance.h"
 
 namespace lockstep::testing {

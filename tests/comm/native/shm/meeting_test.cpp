@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "lockstep/base/literals.h"
 #include "lockstep/comm/native/shm/segment.h"
 
 namespace lockstep::shm {

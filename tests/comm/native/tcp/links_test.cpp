@@ -10,7 +10,8 @@
 #include <numeric>
 #include <thread>
 
-#include "lockstep/base/error.h"
+#include "lockstep/base/literals.h"
+#include "lockstep/error.h"
 
 namespace lockstep::tcp {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <cstring>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 
 namespace lockstep::tcp {
 namespace {

@@ -17,8 +17,9 @@
 
 #include "lockstep/base/auth.h"
 #include "lockstep/base/descriptors.h"
-#include "lockstep/base/error.h"
+#include "lockstep/base/literals.h"
 #include "lockstep/base/socket.h"
+#include "lockstep/error.h"
 #include "tests/support/error_of.h"
 
 namespace lockstep::tcp {

@@ -1,0 +1,54 @@
+#pragma once
+// libtorch's autocast: chosen operations compute in a 16-bit type, whatever their inputs are.
+
+#include <ATen/core/Tensor.h>
+
+#include <utility>
+
+#include "lockstep/amp_level.h"
+
+namespace lockstep {
+
+/// The 16-bit type of mixed precision on a device: bfloat16 on the CPU (libtorch has no float16
+/// convolutions there), float16 on CUDA.
+at::ScalarType low_precision(at::DeviceType device);
+
+/// The type in which autocast computes on `device`, in this thread, where it is on.
+at::ScalarType autocast_type(at::DeviceType device);
+
+/// While it lives, autocast is on for tensors on `device`, in this thread. Let it end before
+/// backward(), which computes in the types that forward chose. Guards may nest; the last to end
+/// drops the casts of weights that libtorch keeps, so an optimizer step may follow.
+/// Errors: kUnavailable for a device without autocast.
+/// CPU and CUDA; here it has only run on the CPU.
+class AutocastGuard {
+ public:
+  AutocastGuard(at::DeviceType device, at::ScalarType dtype);
+  ~AutocastGuard();
+  AutocastGuard(const AutocastGuard&) = delete;
+  AutocastGuard& operator=(const AutocastGuard&) = delete;
+
+ private:
+  at::DeviceType device_;
+  bool was_on_;
+  at::ScalarType old_dtype_;
+};
+
+/// net(input) as `level` computes it, on the device of `input`; float32 comes out. For O2 and O3
+/// the net must have been cast: see MasterWeights and cast_module().
+template <class Net>
+at::Tensor forward_at(AmpLevel level, const at::Tensor& input, Net&& net) {
+  if (level == AmpLevel::kO0) return std::forward<Net>(net)(input);
+  const auto device = input.device().type();
+  if (level != AmpLevel::kO1) {
+    return std::forward<Net>(net)(input.to(low_precision(device))).to(at::kFloat);
+  }
+  at::Tensor output;
+  {
+    const AutocastGuard autocast(device, low_precision(device));
+    output = std::forward<Net>(net)(input);
+  }
+  return output.to(at::kFloat);
+}
+
+}  // namespace lockstep

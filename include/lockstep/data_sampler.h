@@ -1,0 +1,89 @@
+#pragma once
+// DistributedSampler for libtorch's own loaders (torch::data::make_data_loader).
+
+#include <ATen/ops/scalar_tensor.h>
+#include <torch/data/samplers/base.h>
+#include <torch/serialize/archive.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "lockstep/distributed_sampler.h"
+
+namespace lockstep {
+
+/// The samples of this rank, for a loader that takes a sampler:
+///
+///   lockstep::DataSampler sampler({data_set.size().value(), world});
+///   auto loader = torch::data::make_data_loader(data_set, sampler, batch_size);
+///   for (int64_t epoch = 0; epoch < epochs; ++epoch) {
+///     sampler.set_epoch(epoch);               // else every epoch has epoch 0's order
+///     for (auto& batch : *loader) ...
+///   }
+///
+/// Copies share their epoch, because a loader keeps one of its own. Every rank gets equally many
+/// samples. Header only: link lockstep::parallel.
+class DataSampler : public torch::data::samplers::Sampler<> {
+  template <class Sampler, class NewSize>
+  static NewSize argument_of(void (Sampler::*)(NewSize));
+
+ public:
+  /// What libtorch has for a number that may be missing, which differs between its versions.
+  using NewSize = decltype(argument_of(&torch::data::samplers::Sampler<>::reset));
+  using Request =
+      decltype(std::declval<torch::data::samplers::Sampler<>&>().next(std::declval<size_t>()));
+
+  explicit DataSampler(DistributedSampler sampler)
+      : state_(std::make_shared<State>(State{std::move(sampler), {}, 0})) {
+    state_->order = state_->sampler.indices();
+  }
+
+  /// Holds from the next begin() of a loader on.
+  void set_epoch(int64_t epoch) { state_->sampler.set_epoch(epoch); }
+  int64_t epoch() const { return state_->sampler.epoch(); }
+  /// Of this rank, in an epoch.
+  int64_t num_samples() const { return state_->sampler.num_samples(); }
+
+  /// By the loader, at an epoch's begin. The data set's size is the sampler's own.
+  void reset(NewSize = {}) override {
+    state_->order = state_->sampler.indices();
+    state_->next = 0;
+  }
+  /// The next indices, at most so many; none at the epoch's end.
+  Request next(size_t batch_size) override {
+    const auto& order = state_->order;
+    const size_t count = std::min(batch_size, order.size() - state_->next);
+    if (count == 0) return {};
+    const auto begin = order.begin() + static_cast<ptrdiff_t>(state_->next);
+    state_->next += count;
+    return std::vector<size_t>(begin, begin + static_cast<ptrdiff_t>(count));
+  }
+
+  /// Epoch and place in it.
+  void save(torch::serialize::OutputArchive& archive) const override {
+    archive.write("epoch", at::scalar_tensor(epoch(), at::kLong), /*is_buffer=*/true);
+    archive.write("next", at::scalar_tensor(static_cast<int64_t>(state_->next), at::kLong),
+                  /*is_buffer=*/true);
+  }
+  void load(torch::serialize::InputArchive& archive) override {
+    at::Tensor epoch, next;
+    archive.read("epoch", epoch, /*is_buffer=*/true);
+    archive.read("next", next, /*is_buffer=*/true);
+    set_epoch(epoch.item<int64_t>());
+    state_->order = state_->sampler.indices();
+    state_->next = std::min(static_cast<size_t>(next.item<int64_t>()), state_->order.size());
+  }
+
+ private:
+  struct State {
+    DistributedSampler sampler;
+    std::vector<int64_t> order;
+    size_t next;
+  };
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace lockstep

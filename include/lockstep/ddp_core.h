@@ -1,0 +1,73 @@
+#pragma once
+// The part of DistributedDataParallel that does not depend on the module's type. Programs use it
+// through distributed_data_parallel.h.
+
+#include <ATen/core/Tensor.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "lockstep/averaging_state.h"
+#include "lockstep/ddp_options.h"
+#include "lockstep/process_group.h"
+#include "lockstep/shards.h"
+#include "lockstep/step_timings.h"
+
+namespace torch::nn {
+class Module;
+}
+
+namespace lockstep {
+
+/// See DistributedDataParallel for what each function promises.
+class DdpCore {
+ public:
+  static std::unique_ptr<DdpCore> make(std::shared_ptr<torch::nn::Module> module,
+                                       ProcessGroup group, const DdpOptions& options);
+  virtual ~DdpCore() = default;
+  DdpCore(const DdpCore&) = delete;
+  DdpCore& operator=(const DdpCore&) = delete;
+
+  virtual void before_forward() = 0;
+  /// Whether after_forward() looks at what it is given.
+  virtual bool wants_outputs() const = 0;
+  virtual void after_forward(const std::vector<at::Tensor>& outputs) = 0;
+  virtual std::vector<at::Tensor> parameters() const = 0;
+  virtual void zero_grad() = 0;
+  virtual void train(bool on) = 0;
+  virtual bool is_training() const = 0;
+  virtual StepTimings timings() const = 0;
+
+  virtual std::vector<AveragingState> averaging_state() = 0;
+  virtual std::string load_averaging_state(const AveragingState& own) = 0;
+
+  virtual const ShardRange& shards() const = 0;
+  virtual void enter_shard(int index) = 0;
+  virtual void leave_shard() = 0;
+  /// The step failed in a shard.
+  virtual void abandon_shards() = 0;
+
+  virtual void begin_join(const JoinOptions& options) = 0;
+  virtual void end_join() = 0;
+  virtual void leave_join() = 0;
+
+ protected:
+  DdpCore() = default;
+  int no_sync_depth_ = 0;
+  friend class NoSync;
+};
+
+/// Holds off the averaging of gradients; see DistributedDataParallel::no_sync().
+class NoSync {
+ public:
+  explicit NoSync(DdpCore& core) : core_(core) { ++core_.no_sync_depth_; }
+  ~NoSync() { --core_.no_sync_depth_; }
+  NoSync(const NoSync&) = delete;
+  NoSync& operator=(const NoSync&) = delete;
+
+ private:
+  DdpCore& core_;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,39 @@
+#pragma once
+// One time budget per call, shared by its retries and sub-steps.
+
+#include <chrono>
+
+namespace lockstep {
+
+/// When a whole operation must be done. A value: pass it on, do not make a new one per step.
+///
+///   const auto deadline = lockstep::Deadline::after(std::chrono::seconds(30));
+///   lockstep::World world = lockstep::World::join(deadline);
+///
+/// It moves by the time for which the process did not run: stopped, or paused with its container
+/// or virtual machine. So a caller that slept until when() asks passed() before it reports that
+/// the time is over. Cost: a look at the clock. Any thread.
+class Deadline {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  static Deadline after(Clock::duration budget);
+  static Deadline at(Clock::time_point when);
+
+  bool passed() const;
+  Clock::time_point when() const;  ///< As known by now.
+
+  /// Time left, never negative; rounded up, so that poll(2) does not spin at the end.
+  std::chrono::milliseconds left() const;
+  /// The same for poll(2) and epoll_wait(2), which take an int.
+  int left_poll_ms() const;
+
+  /// The earlier of this and `budget` from now: a bound for one step of the operation.
+  Deadline at_most(Clock::duration budget) const;
+
+ private:
+  explicit Deadline(Clock::time_point own) : own_(own) {}
+  Clock::time_point own_;  // in the process' own time
+};
+
+}  // namespace lockstep

@@ -1,0 +1,38 @@
+#pragma once
+// Named tensors in a safetensors file, readable from Python, Rust, JavaScript and others.
+
+#include <ATen/core/Tensor.h>
+
+#include <filesystem>
+#include <map>
+#include <string>
+
+#include "lockstep/training_state.h"
+
+namespace lockstep {
+
+using StoredMetadata = std::map<std::string, std::string>;
+using TensorMap = std::map<std::string, at::Tensor>;
+
+/// Replaces `path` by a file with these tensors, whole or not at all (see write_file_atomically).
+/// Equal tensors and metadata give equal bytes. Tensors may lie on any device, with any strides;
+/// they are copied to the host one at a time. Tensors that share memory are each written whole.
+/// Cost: one pass over the bytes, no second copy of contiguous host tensors.
+/// Errors: kInvalidArgument naming tensor and dtype (none: undefined; libtorch's quantized and
+/// complex types other than complex64 have no place in the format), kIo (disk full among others).
+/// `digest`: becomes that of the file, found out while it is written.
+void save_tensors(const std::filesystem::path& path, const TensorMap& tensors,
+                  const StoredMetadata& metadata = {}, FileDigest* digest = nullptr);
+
+struct LoadedTensors {
+  TensorMap tensors;  ///< On the CPU, each owning its memory.
+  StoredMetadata metadata;
+};
+
+/// Reads a whole file. The header is checked against the file's size before memory is taken, so no
+/// more than that size is.
+/// Errors: kNotFound, kCorrupt (file, tensor and offset), kInvalidArgument for a dtype that
+/// libtorch does not have.
+LoadedTensors load_tensors(const std::filesystem::path& path);
+
+}  // namespace lockstep

@@ -1,0 +1,124 @@
+#pragma once
+// A small key-value service through which the processes of one job find each other.
+//
+// Keys and values are bytes. A store belongs to one job: keys need no job name. Every call has a
+// deadline and throws Error: kTimeout (names the keys that are missing, or the server that does not
+// answer), kPeerLost (the server is gone), kInvalidArgument (a limit below is exceeded; nothing
+// sent). All calls may be made from any thread; a call that waits does not hold up calls of other
+// threads.
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lockstep/deadline.h"
+
+namespace lockstep {
+
+inline constexpr int64_t kMaxKeyBytes = 4 << 10;
+inline constexpr int64_t kMaxValueBytes = 8 << 20;
+/// Keys and values that one call may return; list and watch then want a longer prefix.
+inline constexpr int64_t kMaxReplyBytes = 64 << 20;
+inline constexpr std::chrono::milliseconds kMaxHoldTtl = std::chrono::hours(24);
+
+class Store {
+ public:
+  virtual ~Store() = default;
+
+  virtual void set(std::string_view key, std::string_view value, Deadline deadline) = 0;
+
+  struct KeyValue {
+    std::string key;
+    std::string value;
+  };
+  /// As set() of each, in this order. Whoever looks meanwhile may see some of them and not yet the
+  /// others. Cost: one request per 16 MiB or so, however many keys.
+  virtual void set_many(std::span<const KeyValue> items, Deadline deadline) = 0;
+
+  /// Waits for the key, then returns its value.
+  virtual std::string get(std::string_view key, Deadline deadline) = 0;
+
+  /// The value now, or nothing.
+  virtual std::optional<std::string> try_get(std::string_view key, Deadline deadline) = 0;
+
+  /// Adds to a counter (decimal text; a missing key counts as 0) and returns the new value.
+  /// Errors: kInvalidArgument when the key holds something else; it is left as it was.
+  virtual int64_t add(std::string_view key, int64_t delta, Deadline deadline) = 0;
+
+  struct Swap {
+    bool swapped = false;
+    std::optional<std::string> value;  ///< What the key holds after the call; nothing: no such key.
+  };
+  /// Sets `desired` if the key holds `expected` (nothing: if the key does not exist).
+  virtual Swap compare_set(std::string_view key, const std::optional<std::string>& expected,
+                           std::string_view desired, Deadline deadline) = 0;
+
+  /// Makes a key that exists for as long as this client lives: a sign of life for whoever watches
+  /// it. Returns false, and changes nothing, when the key exists and this client does not hold it.
+  ///
+  /// A client is one Store object (with_prefix() of it included), whatever the thread. By a further
+  /// call the holder renews: with the same value nobody sees it (no new version), with another
+  /// value it is as set(); `ttl` replaces the earlier one.
+  ///
+  /// The key is erased, seen as any erasure,
+  ///  * by erase(), whoever calls it;
+  ///  * when its holder is destroyed, or its process ends: at once over TCP, and in a folder for
+  ///    processes of that folder's host; else as if it were silent;
+  ///  * when the holder was silent for `ttl`. No thread does that for it: over TCP each of its
+  ///    requests, of whatever kind, is a sign of life for all that it holds, but a call that waits
+  ///    is silent while it does. So wait for at most ttl / 3 at a time, then call hold() again,
+  ///    which renews in a store of any kind. A TCP client that was silent is disconnected: each
+  ///    later call throws kPeerLost, so who lost its keys knows. A store in memory never counts
+  ///    silence.
+  /// set(), set_many(), add() and compare_set() of a held key, whoever calls them, make it a plain
+  /// key that stays.
+  /// Errors: kInvalidArgument when `ttl` is below 1 ms or above kMaxHoldTtl.
+  virtual bool hold(std::string_view key, std::string_view value, std::chrono::milliseconds ttl,
+                    Deadline deadline) = 0;
+
+  /// Waits until all keys exist at the same time. kTimeout lists the missing ones.
+  virtual void wait(std::span<const std::string> keys, Deadline deadline) = 0;
+
+  /// Sets `own`, which must not exist, then waits as wait(). False when `own` exists: nothing was
+  /// done. One request where a server can do both, as in a barrier, where every rank comes at once.
+  virtual bool arrive(std::string_view own, std::string_view value,
+                      std::span<const std::string> awaited, Deadline deadline) = 0;
+
+  /// True when all keys exist now.
+  virtual bool check(std::span<const std::string> keys, Deadline deadline) = 0;
+
+  /// True when the key existed.
+  virtual bool erase(std::string_view key, Deadline deadline) = 0;
+
+  /// Keys that begin with `prefix`, sorted.
+  virtual std::vector<std::string> list(std::string_view prefix, Deadline deadline) = 0;
+
+  struct Change {
+    std::string key;
+    std::optional<std::string> value;  ///< Nothing: the key was erased.
+  };
+  struct Changes {
+    uint64_t version = 0;         ///< Pass it to the next call.
+    std::vector<Change> changes;  ///< Last state of each key changed since; sorted by key.
+  };
+  /// Waits until a key that begins with `prefix` differs from what it was at `since` (0: from an
+  /// empty store, so that the first call returns all there is), then returns what changed. Returns
+  /// an empty list when the deadline passes first: silence is not an error here.
+  /// Errors: kInvalidArgument when more than 65,536 keys have been erased since `since`, so that
+  /// what changed is not known any more; begin with 0 then.
+  virtual Changes watch(std::string_view prefix, uint64_t since, Deadline deadline) = 0;
+};
+
+/// Everything under "PREFIX/" of another store, as a store of its own.
+std::shared_ptr<Store> with_prefix(std::shared_ptr<Store> store, std::string prefix);
+
+/// Returns when `size` ranks have called it with the same `name`; a name serves once.
+/// Errors: kTimeout naming the ranks that did not come.
+void store_barrier(Store& store, std::string_view name, int rank, int size, Deadline deadline);
+
+}  // namespace lockstep

@@ -1,0 +1,87 @@
+#pragma once
+// Batch norm whose mean and variance are those of all ranks' batches together.
+
+#include <ATen/core/Tensor.h>
+#include <torch/nn/modules/batchnorm.h>
+#include <torch/nn/pimpl.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+
+#include "lockstep/process_group.h"
+
+namespace lockstep {
+
+/// Batch norm in training of the joined batch of all ranks, differentiable.
+///
+/// input: (N, C, ...), N of each rank's own, 0 too; weight, bias, running_mean, running_var: (C) or
+/// undefined. A 16-bit input is computed in float32, and the result rounded. The running statistics
+/// become running * (1 - momentum) + batch * momentum, with the unbiased variance, the same bits on
+/// every rank. Returns the rank's part of the result.
+///
+/// The gradient of `input` is that of the joined batch. Those of weight and bias are the rank's own
+/// parts; DistributedDataParallel averages them as it does all gradients.
+///
+/// Collective, and so is its backward, on a rank with an empty batch too (its loss must reach the
+/// result, as result.sum() does): one all_gather of 2C + 1 and one all_reduce of 2C doubles. Give
+/// it a group of its own (group.subgroup() of all ranks), or it will wait for the gradients that
+/// are under way. Statistics are merged in rank order in float64.
+/// Errors: kInvalidArgument on every rank when all have together fewer than 2 values per channel;
+/// those of the group.
+/// Source: Chan, Golub & LeVeque, "Algorithms for computing the sample variance", 1983.
+at::Tensor sync_batch_norm(const ProcessGroup& group, const at::Tensor& input,
+                           const at::Tensor& weight, const at::Tensor& bias,
+                           const at::Tensor& running_mean, const at::Tensor& running_var,
+                           double momentum, double eps);
+
+/// What layers have spent so far in collectives, waiting for slower ranks included, in whatever
+/// thread: a device's backward has one of its own.
+class CollectiveTime {
+ public:
+  void add(std::chrono::nanoseconds time) { ns_ += time.count(); }
+  double seconds() const { return static_cast<double>(ns_) / 1e9; }
+
+ private:
+  std::atomic<int64_t> ns_ = 0;
+};
+
+/// torch::nn::BatchNorm1d, 2d and 3d over all ranks of a group: SyncBatchNorm(num_features, group)
+/// or SyncBatchNorm(options, group). The same parameters and buffers, names and evaluation. In a
+/// group of one it is plain batch norm.
+class SyncBatchNormImpl final
+    : public torch::nn::NormImplBase<0, SyncBatchNormImpl, torch::nn::BatchNormOptions> {
+ public:
+  SyncBatchNormImpl(const torch::nn::BatchNormOptions& norm_options, ProcessGroup group)
+      : NormImplBase(norm_options), group_(std::move(group)) {}
+
+  /// (N, C, ...) -> the same.
+  at::Tensor forward(const at::Tensor& input);
+  void pretty_print(std::ostream& stream) const override;
+
+ protected:
+  void _check_input_dim(const at::Tensor& input) override;
+
+ private:
+  ProcessGroup group_;
+};
+TORCH_MODULE(SyncBatchNorm);
+
+/// Makes every batch norm layer in `module` (BatchNorm1d, 2d, 3d, of any depth) take its statistics
+/// from all ranks of `group` when it trains. The layers stay what and where they are, with their
+/// parameters, names and options, so this holds for any module, however it keeps them. Collective.
+/// Returns how many layers there are; with 0 nothing has changed. They have a group of their own,
+/// which ends with the last of them.
+///
+/// How: libtorch's aten::batch_norm is asked, by the layer's running mean (without one, by its
+/// weight), whether it is one of these. So copies (clone()) and layers made later are not; moving
+/// the module to a type or device keeps it. A layer still refuses, as libtorch's do, a batch of
+/// exactly one value per channel on a rank; SyncBatchNorm does not.
+/// Not together with DistributedDataParallel::join().
+/// `time`, where given, gets what the layers spend in collectives from now on.
+/// Errors: kInvalidArgument for a layer with neither statistics nor weight, naming it.
+int convert_sync_batchnorm(torch::nn::Module& module, const ProcessGroup& group,
+                           std::shared_ptr<CollectiveTime> time = nullptr);
+
+}  // namespace lockstep

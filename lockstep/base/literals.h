@@ -1,0 +1,11 @@
+#pragma once
+// 300s and 5ms in the sources of Lockstep. Public headers do without: they would bring the literals
+// into their users' code.
+
+#include <chrono>
+
+namespace lockstep {
+
+using namespace std::chrono_literals;
+
+}  // namespace lockstep

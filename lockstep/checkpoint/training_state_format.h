@@ -1,0 +1,25 @@
+#pragma once
+// The text of a checkpoint's state.json.
+
+#include <map>
+#include <string>
+
+#include "lockstep/training_state.h"
+
+namespace lockstep {
+
+using FileDigests = std::map<std::string, FileDigest>;
+
+/// JSON text with an end of line. Doubles round-trip; a value that is no number is null.
+std::string encode_training_state(const TrainingState& state, const FileDigests& files);
+
+struct DecodedTrainingState {
+  TrainingState state;
+  FileDigests files;
+};
+
+/// Errors: kCorrupt naming `file` and the field that is missing, unknown or of the wrong type or
+/// range; kInvalidArgument when a newer Lockstep wrote it.
+DecodedTrainingState decode_training_state(const std::string& json, const std::string& file);
+
+}  // namespace lockstep

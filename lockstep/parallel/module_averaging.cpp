@@ -1,0 +1,318 @@
+#include "lockstep/parallel/module_averaging.h"
+
+#include <ATen/Parallel.h>
+#include <c10/core/GradMode.h>
+#include <fmt/format.h>
+#include <torch/nn/module.h>
+
+#include <utility>
+
+#include "lockstep/error.h"
+#include "lockstep/parallel/kernel_choices.h"
+
+namespace lockstep {
+namespace {
+
+std::vector<NamedTensor> trainable(const std::vector<NamedTensor>& parameters) {
+  std::vector<NamedTensor> list;
+  for (const NamedTensor& parameter : parameters) {
+    if (parameter.tensor.requires_grad()) list.push_back(parameter);
+  }
+  return list;
+}
+
+std::vector<ParameterKind> kinds_of(const std::vector<NamedTensor>& parameters) {
+  std::vector<ParameterKind> kinds;
+  for (const auto& [name, tensor] : parameters) {
+    kinds.push_back({tensor.requires_grad(), tensor.scalar_type(), tensor.device()});
+  }
+  return kinds;
+}
+
+/// Equal bits for any number of ranks are a promise about the CPU's arithmetic and generator.
+void require_cpu(const std::vector<NamedTensor>& parameters) {
+  for (const NamedTensor& parameter : parameters) {
+    if (parameter.tensor.is_cpu()) continue;
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("shards need a module on the cpu; parameter '{}' is on {}",
+                            parameter.name, parameter.tensor.device().str()));
+  }
+}
+
+ReducerOptions reducer_options(const DdpOptions& options) {
+  const auto cap_bytes = static_cast<int64_t>(options.bucket_cap_mb * (1 << 20));
+  GraphUse graph = GraphUse::kAll;
+  if (options.find_unused_parameters) graph = GraphUse::kFindUnused;
+  if (options.static_graph) graph = GraphUse::kStatic;
+  return {.bucket_cap_bytes = std::max<int64_t>(cap_bytes, 1),
+          .graph = graph,
+          .hook = options.comm_hook,
+          .measure_wait = options.measure_wait};
+}
+
+/// What must be the same on all ranks.
+std::string describe(const DdpOptions& options) {
+  return fmt::format(
+      "options bucket_cap_mb {}, broadcast_buffers {}, find_unused_parameters {}, static_graph {}, "
+      "measure_wait {}",
+      options.bucket_cap_mb, options.broadcast_buffers, options.find_unused_parameters,
+      options.static_graph, options.measure_wait);
+}
+
+}  // namespace
+
+void DdpOptions::validate() const {
+  if (!(bucket_cap_mb > 0 && bucket_cap_mb <= 1 << 20)) {
+    throw Error(
+        ErrorCode::kInvalidArgument,
+        fmt::format("bucket_cap_mb is {}; it must be greater than 0, in MiB", bucket_cap_mb));
+  }
+  if (shards < 0) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("shards is {}; it must be 0 (one a rank) or more", shards));
+  }
+  if (shards > 0 && !broadcast_buffers) {
+    throw Error(ErrorCode::kInvalidArgument,
+                "broadcast_buffers is false: with shards, buffers are always averaged over them");
+  }
+  if (find_unused_parameters && static_graph) {
+    throw Error(ErrorCode::kInvalidArgument,
+                "find_unused_parameters and static_graph are both on; the first is for graphs that "
+                "change from step to step, the second for such that do not");
+  }
+  if (shards > 0 && (find_unused_parameters || static_graph || comm_hook)) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("shards is {} and {} is on; with shards every parameter takes part and "
+                            "gradients are summed in one order, exactly",
+                            shards,
+                            comm_hook      ? "a comm_hook"
+                            : static_graph ? "static_graph"
+                                           : "find_unused_parameters"));
+  }
+}
+
+std::unique_ptr<DdpCore> DdpCore::make(std::shared_ptr<torch::nn::Module> module,
+                                       ProcessGroup group, const DdpOptions& options) {
+  return std::make_unique<ModuleAveraging>(std::move(module), std::move(group), options);
+}
+
+ModuleAveraging::ModuleAveraging(std::shared_ptr<torch::nn::Module> module, ProcessGroup group,
+                                 const DdpOptions& options)
+    : module_(std::move(module)),
+      group_(group),
+      parameters_(parameters_of(*module_)),
+      hook_(options.comm_hook) {
+  options.validate();
+  const auto to_reduce = trainable(parameters_);
+  const bool sharded = options.shards > 0;
+  kinds_ = kinds_of(parameters_);
+  if (sharded) require_cpu(to_reduce);
+  range_ = shards_of_rank(sharded ? options.shards : group.size(), group.rank(), group.size());
+  const auto buffers = buffers_of(*module_);
+  if (group.size() > 1) make_equal(group, options, buffers);
+  if (to_reduce.empty()) {  // now, since all ranks are to hear of one that differs
+    throw Error(ErrorCode::kInvalidArgument,
+                "data parallel training needs a module with at least one parameter that requires "
+                "a gradient");
+  }
+  if (sharded) fold_ = std::make_unique<ShardFold>(group, range_, to_reduce, buffers);
+  if (group.size() == 1) return;
+  reducer_ = std::make_unique<Reducer>(group, to_reduce, reducer_options(options), fold_.get());
+  if (options.broadcast_buffers && !sharded && !buffers.empty()) {
+    buffers_ = std::make_unique<BufferBroadcast>(group, buffers);
+  }
+}
+
+void ModuleAveraging::make_equal(ProcessGroup& group, const DdpOptions& options,
+                                 const std::vector<NamedTensor>& buffers) const {
+  const auto& hook = options.comm_hook;
+  std::vector<std::string> descriptions = {describe(options),
+                                           "comm_hook " + (hook ? hook->describe() : "none")};
+  if (options.shards > 0) {
+    descriptions.push_back(
+        fmt::format("{} shards, intra-op threads {}", options.shards, at::get_num_threads()));
+  }
+  for (const auto& parameter : parameters_) {
+    const char* what = parameter.tensor.requires_grad() ? "parameter" : "frozen parameter";
+    descriptions.push_back(describe(what, parameter));
+  }
+  for (const auto& buffer : buffers) descriptions.push_back(describe("buffer", buffer));
+  check_same_on_all_ranks(group, descriptions);
+  compare_kernel_choices(group);
+  broadcast_values(group, parameters_);
+  broadcast_values(group, buffers);
+}
+
+/// Whether the next backward is averaged over the ranks.
+bool ModuleAveraging::synchronises() const {
+  return no_sync_depth_ == 0 && (!fold_ || *shard_ + 1 == range_.count);
+}
+
+/// The hooks hang on what the parameters were: the gradient of one that was changed since would
+/// stay this rank's own.
+void ModuleAveraging::check_parameters() const {
+  for (size_t i = 0; i < kinds_.size(); ++i) {
+    const auto& [name, tensor] = parameters_[i];
+    const ParameterKind& was = kinds_[i];
+    const bool thawed = tensor.requires_grad() && !was.requires_grad;
+    if (!thawed && tensor.scalar_type() == was.type && tensor.device() == was.device) continue;
+    throw Error(
+        ErrorCode::kInvalidArgument,
+        fmt::format("parameter '{}' {} since the data parallel model was made, and would "
+                    "not be averaged: make a new DistributedDataParallel of the module",
+                    name,
+                    thawed ? "has come to require a gradient" : "has changed its type or device"));
+  }
+}
+
+void ModuleAveraging::before_forward() {
+  forward_begin_ = std::chrono::steady_clock::now();
+  if (!c10::GradMode::is_enabled()) return;
+  if (fold_ && !shard_) {
+    throw Error(ErrorCode::kInvalidArgument,
+                "forward() of a data parallel model with shards belongs into for_each_shard()");
+  }
+  if (!reducer_) return;
+  check_parameters();
+  if (!synchronises()) {
+    reducer_->begin_forward(false);
+  } else if (join_) {
+    begin_round(join_->next({.active = 1, .training = module_->is_training()}));
+  } else {
+    begin_round({.leader = 0, .training = module_->is_training()});
+  }
+}
+
+/// Of an averaged step; the leader's order of gradients and buffers count.
+void ModuleAveraging::begin_round(const JoinRound& round) {
+  if (join_) reducer_->set_scale(join_->scale(round));
+  reducer_->begin_forward(true, round.leader);
+  if (!buffers_ || !round.training) return;
+  const auto begin = std::chrono::steady_clock::now();
+  buffers_->run(round.leader);
+  buffers_ms_ = milliseconds(std::chrono::steady_clock::now() - begin);
+}
+
+bool ModuleAveraging::wants_outputs() const {
+  return reducer_ && c10::GradMode::is_enabled() && (!fold_ || synchronises());
+}
+
+void ModuleAveraging::after_forward(const std::vector<at::Tensor>& outputs) {
+  if (!reducer_ || !c10::GradMode::is_enabled()) return;
+  // Gradients that are put aside would hold the memory that the last shard's need.
+  if (!fold_ || synchronises()) reducer_->end_forward(outputs);
+  if (synchronises()) {
+    forward_ms_ = milliseconds(std::chrono::steady_clock::now() - forward_begin_);
+  }
+}
+
+void ModuleAveraging::begin_join(const JoinOptions& options) {
+  if (fold_ || join_) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fold_ ? "join() of a data parallel model with shards: they are equally many on "
+                        "every rank, and so are its batches"
+                      : "join() within join() of the same model");
+  }
+  join_.emplace(group_, options);
+}
+
+void ModuleAveraging::end_join() {
+  while (reducer_) {
+    const JoinRound round = join_->next({});
+    if (round.leader < 0) break;
+    begin_round(round);
+    reducer_->shadow_pass();
+    if (join_->options().on_shadow_step) join_->options().on_shadow_step();
+  }
+  const int leader = join_->last_leader();
+  leave_join();
+  if (!reducer_) return;
+  broadcast_values(group_, parameters_, leader);
+  broadcast_values(group_, buffers_of(*module_), leader);
+}
+
+void ModuleAveraging::leave_join() {
+  join_.reset();
+  if (reducer_) reducer_->set_scale(1);
+}
+
+void ModuleAveraging::enter_shard(int index) {
+  shard_ = index;
+  if (fold_) fold_->enter(index);
+}
+
+void ModuleAveraging::leave_shard() {
+  if (fold_ && no_sync_depth_ > 0) {
+    fold_->keep(*shard_);
+  } else if (fold_ && synchronises()) {
+    fold_->finish(!reducer_, module_->is_training());
+  } else if (fold_) {
+    fold_->add(*shard_);
+  }
+  shard_.reset();
+}
+
+void ModuleAveraging::abandon_shards() {
+  shard_.reset();
+  if (fold_) fold_->reset();
+}
+
+std::vector<at::Tensor> ModuleAveraging::parameters() const {
+  std::vector<at::Tensor> tensors;
+  for (const auto& parameter : parameters_) tensors.push_back(parameter.tensor);
+  return tensors;
+}
+
+void ModuleAveraging::zero_grad() {
+  if (fold_ && !shard_) fold_->reset();  // within a shard: its own gradients only
+  for (auto& parameter : parameters_) parameter.tensor.mutable_grad().reset();
+}
+
+void ModuleAveraging::train(bool on) {
+  module_->train(on);
+}
+
+bool ModuleAveraging::is_training() const {
+  return module_->is_training();
+}
+
+StepTimings ModuleAveraging::timings() const {
+  if (!reducer_) return {};
+  StepTimings timings = reducer_->timings();
+  timings.forward = forward_ms_;
+  timings.buffers = buffers_ms_;
+  if (fold_) timings.folding = fold_->averaging_ms();
+  return timings;
+}
+
+std::vector<AveragingState> ModuleAveraging::averaging_state() {
+  if (!reducer_ || !hook_ || !hook_->state()) return {};
+  const BucketNames buckets = reducer_->settled_buckets();
+  if (buckets.empty()) return {};
+  std::vector<AveragingState> states;
+  for (HookState& state : gather_states(group_, hook_->state().value())) {
+    states.push_back({{{"hook", hook_->describe()},
+                       {"ranks", std::to_string(group_.size())},
+                       {"buckets", to_text(buckets)}},
+                      std::move(state)});
+  }
+  return states;
+}
+
+std::string ModuleAveraging::load_averaging_state(const AveragingState& own) {
+  if (!reducer_ || !hook_) {
+    return own.about.empty() ? "" : misfit(own, group_.size(), hook_ ? hook_->describe() : "none");
+  }
+  const std::string why = misfit(own, group_.size(), hook_->describe());
+  if (!all_fit(group_, why.empty())) {
+    if (own.about.empty()) return "";
+    return why.empty() ? "another rank has none that fits" : why;
+  }
+  if (!reducer_->start_with(bucket_names_from_text(own.about.at("buckets")))) {
+    return "it is that of other parameters";
+  }
+  hook_->load_state(own.tensors);
+  return "";
+}
+
+}  // namespace lockstep

@@ -1,0 +1,75 @@
+#pragma once
+// What DistributedDataParallel does with a module: equal values at the start, gradients averaged or
+// folded over shards, buffers broadcast.
+
+#include <ATen/core/Tensor.h>
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "lockstep/ddp_core.h"
+#include "lockstep/parallel/join.h"
+#include "lockstep/parallel/module_state.h"
+#include "lockstep/parallel/pass_clock.h"
+#include "lockstep/parallel/reducer.h"
+#include "lockstep/parallel/shard_fold.h"
+
+namespace lockstep {
+
+/// What a parameter's gradient hangs on.
+struct ParameterKind {
+  bool requires_grad = false;
+  at::ScalarType type = at::kFloat;
+  at::Device device = at::kCPU;
+};
+
+class ModuleAveraging final : public DdpCore {
+ public:
+  ModuleAveraging(std::shared_ptr<torch::nn::Module> module, ProcessGroup group,
+                  const DdpOptions& options);
+
+  void before_forward() override;
+  bool wants_outputs() const override;
+  void after_forward(const std::vector<at::Tensor>& outputs) override;
+  std::vector<at::Tensor> parameters() const override;
+  void zero_grad() override;
+  void train(bool on) override;
+  bool is_training() const override;
+  StepTimings timings() const override;
+
+  std::vector<AveragingState> averaging_state() override;
+  std::string load_averaging_state(const AveragingState& own) override;
+
+  const ShardRange& shards() const override { return range_; }
+  void enter_shard(int index) override;
+  void leave_shard() override;
+  void abandon_shards() override;
+
+  void begin_join(const JoinOptions& options) override;
+  void end_join() override;
+  void leave_join() override;
+
+ private:
+  void check_parameters() const;
+  void make_equal(ProcessGroup& group, const DdpOptions& options,
+                  const std::vector<NamedTensor>& buffers) const;
+  bool synchronises() const;
+  void begin_round(const JoinRound& round);
+
+  std::shared_ptr<torch::nn::Module> module_;
+  ProcessGroup group_;
+  std::vector<NamedTensor> parameters_;
+  std::vector<ParameterKind> kinds_;  ///< Of these, when the model was made.
+  std::shared_ptr<CommHook> hook_;
+  ShardRange range_;
+  std::unique_ptr<ShardFold> fold_;           ///< None without DdpOptions::shards.
+  std::unique_ptr<Reducer> reducer_;          ///< None in a group of one.
+  std::unique_ptr<BufferBroadcast> buffers_;  ///< None when there is nothing to broadcast.
+  std::optional<JoinSession> join_;           ///< Within join().
+  std::optional<int> shard_;                  ///< Of this rank's, the one entered.
+  PassClock::Time forward_begin_;
+  double forward_ms_ = 0, buffers_ms_ = 0;
+};
+
+}  // namespace lockstep
