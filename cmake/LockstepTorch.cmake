@@ -1,5 +1,6 @@
 # libtorch from the distribution, or from -DCMAKE_PREFIX_PATH=. Its flags stay on its own target.
 find_package(Torch REQUIRED)
+set(LOCKSTEP_TORCH_INCLUDES "${TORCH_INCLUDE_DIRS}" CACHE INTERNAL "For tests that compile without CMake")
 # Debian's TorchConfig sets an ABI flag and warnings through TORCH_CXX_FLAGS; the target carries the rest.
 add_library(lockstep_torch INTERFACE)
 add_library(lockstep::torch ALIAS lockstep_torch)

@@ -10,7 +10,7 @@ libraries=(libtorch-dev libopenblas0-openmp
   libyaml-cpp-dev nlohmann-json3-dev libfmt-dev libcli11-dev libgtest-dev libgmock-dev libssl-dev libcurl4-openssl-dev libarchive-dev libgloo-dev libdw-dev
   libopencv-core-dev libopencv-imgproc-dev libopencv-imgcodecs-dev libjpeg-dev zlib1g-dev libpolyclipping-dev libgeos-dev liblmdb-dev libmatio-dev libpango1.0-dev libglib2.0-dev libfreetype-dev libfontconfig-dev fonts-dejavu-core
   ca-certificates)
-tests=(python3 python3-torch python3-numpy python3-opencv python3-pyclipper python3-lmdb libopenmpi-dev openmpi-bin libmpich-dev mpich)
+tests=(clang-14 python3 python3-torch python3-numpy python3-opencv python3-pyclipper python3-lmdb libopenmpi-dev openmpi-bin libmpich-dev mpich)
 cluster=(iproute2 nftables util-linux openssh-server openssh-client slurmctld slurmd slurm-client munge etcd-server etcd-client faketime openmpi-bin mpich procps)
 tools=(clang-14 clang-format-14 clang-tidy-14 libclang-rt-14-dev iproute2 procps)
 # What makes a machine that has nothing, for tests/bare.

@@ -2,9 +2,11 @@
 // Parameters and buffers of a network as named tensors, under PyTorch's names
 // ("layer1.0.bn1.bias").
 
-#include <torch/nn/module.h>
-
 #include "lockstep/safetensors.h"
+
+namespace torch::nn {
+class Module;
+}
 
 namespace lockstep {
 

@@ -14,9 +14,6 @@
 // generation, removes it. One process writes (rank 0); of a job that is started anew the newest
 // generation's alone, see writer_fence.h.
 
-#include <torch/nn/module.h>
-#include <torch/optim/optimizer.h>
-
 #include <filesystem>
 #include <functional>
 #include <map>
@@ -29,6 +26,13 @@
 #include "lockstep/training_state.h"
 #include "lockstep/weights.h"
 #include "lockstep/writer_fence.h"
+
+namespace torch::nn {
+class Module;
+}
+namespace torch::optim {
+class Optimizer;
+}
 
 namespace lockstep {
 

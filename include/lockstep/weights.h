@@ -2,13 +2,15 @@
 // Weights from files of any origin: MindSpore's .ckpt, PyTorch's .pth, safetensors. The content
 // tells which, the file's name does not matter.
 
-#include <torch/nn/module.h>
-
 #include <filesystem>
 #include <string>
 #include <vector>
 
 #include "lockstep/safetensors.h"
+
+namespace torch::nn {
+class Module;
+}
 
 namespace lockstep {
 

@@ -3,6 +3,7 @@
 #include <ATen/core/grad_mode.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <torch/nn/module.h>
 
 #include "lockstep/base/text.h"
 #include "lockstep/checkpoint/corrupt_tensor.h"

@@ -3,6 +3,8 @@
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/Functions.h>
 #include <fmt/format.h>
+#include <torch/nn/module.h>
+#include <torch/optim/optimizer.h>
 
 #include <cstring>
 #include <mutex>
