@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "lockstep/data/philox.h"
+#include "lockstep/base/philox.h"
 #include "lockstep/error.h"
 
 namespace lockstep {

@@ -9,8 +9,8 @@
 #include <variant>
 #include <vector>
 
+#include "lockstep/base/philox.h"
 #include "lockstep/data/dataset.h"
-#include "lockstep/data/philox.h"
 
 namespace lockstep {
 

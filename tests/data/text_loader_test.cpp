@@ -7,7 +7,7 @@
 #include <numeric>
 #include <opencv2/core.hpp>
 
-#include "lockstep/data/philox.h"
+#include "lockstep/base/philox.h"
 #include "lockstep/data/text_truths.h"
 #include "lockstep/error.h"
 #include "tests/support/error_of.h"

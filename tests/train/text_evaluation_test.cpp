@@ -8,7 +8,7 @@
 #include <opencv2/core.hpp>
 #include <opencv2/imgproc.hpp>
 
-#include "lockstep/data/philox.h"
+#include "lockstep/base/philox.h"
 #include "lockstep/data/text_loader.h"
 #include "lockstep/models/loss/ctc_loss.h"
 #include "lockstep/models/loss/db_loss.h"

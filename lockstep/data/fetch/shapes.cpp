@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "lockstep/data/philox.h"
+#include "lockstep/base/philox.h"
 
 namespace lockstep {
 namespace {

@@ -6,7 +6,6 @@
 #include <opencv2/imgcodecs.hpp>
 
 #include "lockstep/base/file.h"
-#include "lockstep/checkpoint/staged_folder.h"
 #include "lockstep/error.h"
 #include "lockstep/ocr/convert/det_sets.h"
 #include "lockstep/ocr/convert/label_set.h"

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "lockstep/data/philox.h"
+#include "lockstep/base/philox.h"
 
 namespace lockstep::ocr {
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "lockstep/data/philox.h"
+#include "lockstep/base/philox.h"
 
 namespace lockstep::ocr {
 

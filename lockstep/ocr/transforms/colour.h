@@ -1,6 +1,6 @@
 #pragma once
 
-#include "lockstep/data/philox.h"
+#include "lockstep/base/philox.h"
 #include "lockstep/ocr/sample.h"
 #include "lockstep/ocr/transforms/options.h"
 

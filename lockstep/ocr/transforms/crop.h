@@ -3,7 +3,7 @@
 #include <optional>
 #include <vector>
 
-#include "lockstep/data/philox.h"
+#include "lockstep/base/philox.h"
 #include "lockstep/ocr/sample.h"
 #include "lockstep/ocr/transforms/options.h"
 

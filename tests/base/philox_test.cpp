@@ -1,4 +1,4 @@
-#include "lockstep/data/philox.h"
+#include "lockstep/base/philox.h"
 
 #include <gtest/gtest.h>
 
