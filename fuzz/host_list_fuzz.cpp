@@ -4,8 +4,8 @@
 #include <string_view>
 
 #include "lockstep/error.h"
-#include "lockstep/launch/hosts/host_list.h"
-#include "lockstep/launch/hosts/tasks_per_node.h"
+#include "lockstep/world/detect/host_list.h"
+#include "lockstep/world/detect/tasks_per_node.h"
 
 namespace {
 

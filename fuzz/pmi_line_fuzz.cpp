@@ -4,8 +4,8 @@
 #include <string>
 
 #include "lockstep/error.h"
-#include "lockstep/launch/exchange/meeting_point.h"
-#include "lockstep/launch/exchange/pmi_wire.h"
+#include "lockstep/world/bootstrap/meeting_point.h"
+#include "lockstep/world/bootstrap/pmi_wire.h"
 
 namespace {
 

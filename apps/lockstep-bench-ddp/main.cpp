@@ -17,10 +17,10 @@
 #include "lockstep/base/quick_end.h"
 #include "lockstep/comm_hook.h"
 #include "lockstep/error.h"
-#include "lockstep/launch/identity.h"
-#include "lockstep/launch/machine_load.h"
 #include "lockstep/warm_start.h"
 #include "lockstep/world.h"
+#include "lockstep/world/identity.h"
+#include "lockstep/world/machine_load.h"
 
 namespace {
 

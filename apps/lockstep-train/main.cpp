@@ -11,11 +11,11 @@
 #include "lockstep/base/log.h"
 #include "lockstep/base/quick_end.h"
 #include "lockstep/error.h"
-#include "lockstep/launch/later_generation.h"
 #include "lockstep/train/config/dictionaries.h"
 #include "lockstep/train/run.h"
 #include "lockstep/train/warm_up.h"
 #include "lockstep/warm_start.h"
+#include "lockstep/world/later_generation.h"
 
 namespace {
 

@@ -14,8 +14,8 @@
 #include "lockstep/comm/backends.h"
 #include "lockstep/comm/kernels/reduce.h"
 #include "lockstep/error.h"
-#include "lockstep/launch/identity.h"
-#include "lockstep/launch/machine_load.h"
+#include "lockstep/world/identity.h"
+#include "lockstep/world/machine_load.h"
 
 namespace lockstep::app {
 namespace {

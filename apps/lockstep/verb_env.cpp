@@ -7,8 +7,8 @@
 #include "lockstep/base/help_text.h"
 #include "lockstep/base/text.h"
 #include "lockstep/error.h"
-#include "lockstep/launch/env_report.h"
-#include "lockstep/launch/exchange/pmi_port.h"
+#include "lockstep/world/bootstrap/pmi_port.h"
+#include "lockstep/world/env_report.h"
 
 namespace lockstep::app {
 namespace {

@@ -20,6 +20,7 @@
 #include "apps/lockstep/log_folders.h"
 #include "apps/lockstep/verbs.h"
 #include "lockstep/base/file.h"
+#include "lockstep/base/host_name.h"
 #include "lockstep/base/log.h"
 #include "lockstep/comm/flight/process_state.h"
 #include "lockstep/comm/flight/record.h"
@@ -78,12 +79,6 @@ bool still_open(const FlightRecord& record, const fs::path& path) {
     if (fs::equivalent(descriptor, path, failure)) return true;
   }
   return false;
-}
-
-std::string host_name() {
-  char name[64] = {};
-  ::gethostname(name, sizeof name - 1);
-  return name;
 }
 
 void add_records_in(const fs::path& folder, Found& found) {

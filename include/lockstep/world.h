@@ -31,7 +31,7 @@ struct RankArguments {
 /// Open MPI, MPICH, Slurm, ...; else this is one process of one. `lockstep env`, started in the
 /// same way, shows what it finds and what it would do. It never guesses: incomplete or
 /// contradicting variables are kInvalidArgument naming them. The whole table:
-/// launch/source/sources.cpp.
+/// world/detect/sources.cpp.
 struct World {
   int rank = 0;        ///< In [0, size).
   int size = 1;        ///< Processes in the job.
@@ -56,7 +56,7 @@ struct World {
   std::shared_ptr<Store> store;       ///< Never null after join(); keys of this attempt only.
 
   /// Reads the environment and meets the other ranks' store. Cost: one connection, one round trip
-  /// for a sign of life (launch/lives.h), and two where the launcher does not tell who is on which
+  /// for a sign of life (world/lives.h), and two where the launcher does not tell who is on which
   /// host. Call once per process.
   /// Errors: kInvalidArgument (environment), kTimeout (store), kMismatch (another job or build).
   ///

@@ -13,7 +13,7 @@
 #include "lockstep/comm/flight/last_calls.h"
 #include "lockstep/comm/native/tcp/reception.h"
 #include "lockstep/comm/verdict.h"
-#include "lockstep/launch/lives.h"
+#include "lockstep/world/lives.h"
 
 namespace lockstep {
 namespace {

@@ -23,14 +23,14 @@ class Reception;
 }
 
 /// One a rank and store; lives as long as any of the rank's groups, and says for so long, now and
-/// then, that the rank lives (launch/lives.h).
+/// then, that the rank lives (world/lives.h).
 ///
 /// A rank that is lost to one group is lost to all that wait for its peers in others: where groups
 /// overlap, as those of a mesh do, the ranks of one would else wait out their time for a rank that
 /// has found the loss in another, and name that one. So the groups that a rank has when one of them
 /// loses a peer end together, with the same cause. Groups that are made later know nothing of it.
 ///
-/// A rank that ends the last of its groups in good order has left (launch/lives.h): the end of its
+/// A rank that ends the last of its groups in good order has left (world/lives.h): the end of its
 /// process, then, is a loss for those that wait for it, and only in the group where they do.
 class Family {
  public:

@@ -11,7 +11,7 @@
 #include "lockstep/base/log.h"
 #include "lockstep/comm/family.h"
 #include "lockstep/comm/verdict.h"
-#include "lockstep/launch/lives.h"
+#include "lockstep/world/lives.h"
 
 namespace lockstep {
 namespace {

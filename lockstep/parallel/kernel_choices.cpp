@@ -15,7 +15,7 @@
 
 #include "lockstep/base/log.h"
 #include "lockstep/base/text.h"
-#include "lockstep/launch/kernel_variables.h"
+#include "lockstep/world/kernel_variables.h"
 
 namespace lockstep {
 namespace {

@@ -11,10 +11,10 @@
 #include "lockstep/checkpoint/staged_folder.h"
 #include "lockstep/data/cifar10.h"
 #include "lockstep/error.h"
-#include "lockstep/launch/own_cores.h"
 #include "lockstep/train/config/weights.h"
 #include "lockstep/train/text_data.h"
 #include "lockstep/training_checkpoint.h"
+#include "lockstep/world/own_cores.h"
 
 namespace lockstep {
 

@@ -18,8 +18,8 @@
 #include <utility>
 
 #include "lockstep/error.h"
-#include "lockstep/launch/lives.h"
 #include "lockstep/process_group.h"
+#include "lockstep/world/lives.h"
 #include "tests/comm/support/allowance.h"
 #include "tests/comm/support/conformance.h"
 #include "tests/comm/support/dying_store.h"

@@ -1,4 +1,4 @@
-#include "lockstep/launch/addresses.h"
+#include "lockstep/world/addresses.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

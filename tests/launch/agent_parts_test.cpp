@@ -10,11 +10,11 @@
 #include "lockstep/launch/agent/failure.h"
 #include "lockstep/launch/agent/line_splitter.h"
 #include "lockstep/launch/agent/program.h"
-#include "lockstep/launch/agent/rank_plan.h"
-#include "lockstep/launch/agent/worker_env.h"
 #include "lockstep/launch/agent/worker_output.h"
-#include "lockstep/launch/identity.h"
-#include "lockstep/launch/machine_load.h"
+#include "lockstep/world/identity.h"
+#include "lockstep/world/machine_load.h"
+#include "lockstep/world/rank_plan.h"
+#include "lockstep/world/worker_env.h"
 #include "tests/support/temp_folder.h"
 
 namespace lockstep {

@@ -1,4 +1,4 @@
-#include "lockstep/launch/device.h"
+#include "lockstep/world/device.h"
 
 #include <gtest/gtest.h>
 

@@ -5,11 +5,11 @@
 #include <optional>
 #include <thread>
 
-#include "lockstep/launch/agent/rank_plan.h"
 #include "lockstep/launch/rendezvous/keys.h"
 #include "lockstep/launch/rendezvous/offer.h"
 #include "lockstep/launch/rendezvous/plan.h"
 #include "lockstep/store/tcp/tcp_store.h"
+#include "lockstep/world/rank_plan.h"
 #include "tests/launch/elastic_job.h"
 
 namespace lockstep::testing {

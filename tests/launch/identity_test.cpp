@@ -1,13 +1,13 @@
-#include "lockstep/launch/identity.h"
+#include "lockstep/world/identity.h"
 
 #include <gtest/gtest.h>
 
 #include <cstdlib>
 
 #include "lockstep/error.h"
-#include "lockstep/launch/decision.h"
-#include "lockstep/launch/torch_store.h"
 #include "lockstep/world.h"
+#include "lockstep/world/decision.h"
+#include "lockstep/world/torch_store.h"
 
 namespace lockstep {
 namespace {

@@ -8,7 +8,7 @@
 #include <memory>
 #include <utility>
 
-#include "lockstep/launch/cpu_topology.h"
+#include "lockstep/world/cpu_topology.h"
 #include "tests/launch/launched.h"
 #include "tests/support/held_port.h"
 #include "tests/support/temp_folder.h"

@@ -17,7 +17,7 @@
 #include "lockstep/base/literals.h"
 #include "lockstep/base/text.h"
 #include "lockstep/deadline.h"
-#include "lockstep/launch/environment.h"
+#include "lockstep/world/environment.h"
 #include "tests/support/temp_folder.h"
 
 namespace lockstep::testing {

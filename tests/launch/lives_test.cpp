@@ -1,4 +1,4 @@
-#include "lockstep/launch/lives.h"
+#include "lockstep/world/lives.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "lockstep/launch/lookup.h"
+#include "lockstep/world/lookup.h"
 
 #include <gtest/gtest.h>
 

@@ -1,12 +1,12 @@
-#include "lockstep/launch/own_cores.h"
+#include "lockstep/world/own_cores.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include "lockstep/base/literals.h"
-#include "lockstep/launch/cpu_topology.h"
 #include "lockstep/store/memory/memory_store.h"
+#include "lockstep/world/cpu_topology.h"
 
 namespace lockstep {
 namespace {

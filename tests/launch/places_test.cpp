@@ -1,4 +1,4 @@
-#include "lockstep/launch/places.h"
+#include "lockstep/world/places.h"
 
 #include <gtest/gtest.h>
 

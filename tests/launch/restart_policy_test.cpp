@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
-#include "lockstep/launch/later_generation.h"
+#include "lockstep/world/later_generation.h"
 
 namespace lockstep {
 namespace {

@@ -13,7 +13,7 @@
 
 #include "lockstep/base/socket.h"
 #include "lockstep/deadline.h"
-#include "lockstep/launch/identity.h"
+#include "lockstep/world/identity.h"
 #include "tests/launch/launched.h"
 
 namespace lockstep::testing {

@@ -1,4 +1,4 @@
-#include "lockstep/launch/secret.h"
+#include "lockstep/world/secret.h"
 
 #include <grp.h>
 #include <gtest/gtest.h>

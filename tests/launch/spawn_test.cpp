@@ -14,8 +14,8 @@
 #include <future>
 #include <thread>
 
-#include "lockstep/launch/spawn/rank_failure.h"
 #include "lockstep/process_group.h"
+#include "lockstep/world/spawn/rank_failure.h"
 #include "tests/support/error_of.h"
 #include "tests/support/held_port.h"
 

@@ -1,4 +1,4 @@
-#include "lockstep/launch/torch_store.h"
+#include "lockstep/world/torch_store.h"
 
 #include <gtest/gtest.h>
 

@@ -13,9 +13,9 @@
 
 #include "lockstep/base/literals.h"
 #include "lockstep/error.h"
-#include "lockstep/launch/cpu_topology.h"
 #include "lockstep/warm_start.h"
 #include "lockstep/world.h"
+#include "lockstep/world/cpu_topology.h"
 
 namespace {
 

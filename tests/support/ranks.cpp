@@ -11,9 +11,9 @@
 
 #include "lockstep/base/auth.h"
 #include "lockstep/base/literals.h"
-#include "lockstep/launch/lives.h"
 #include "lockstep/store/memory/memory_store.h"
 #include "lockstep/store/tcp/tcp_store.h"
+#include "lockstep/world/lives.h"
 
 namespace lockstep::testing {
 namespace {

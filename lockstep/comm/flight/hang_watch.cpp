@@ -12,7 +12,7 @@
 #include "lockstep/base/log.h"
 #include "lockstep/base/quiet_thread.h"
 #include "lockstep/comm/topology.h"
-#include "lockstep/launch/lives.h"
+#include "lockstep/world/lives.h"
 
 namespace lockstep {
 namespace {

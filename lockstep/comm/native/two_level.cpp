@@ -15,7 +15,7 @@
 #include "lockstep/comm/native/two_level_group.h"
 #include "lockstep/comm/rendezvous.h"
 #include "lockstep/comm/verdict.h"
-#include "lockstep/launch/lives.h"
+#include "lockstep/world/lives.h"
 
 namespace lockstep {
 namespace {

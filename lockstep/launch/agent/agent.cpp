@@ -7,20 +7,20 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "lockstep/base/children.h"
 #include "lockstep/base/counted.h"
 #include "lockstep/base/env.h"
 #include "lockstep/base/log.h"
 #include "lockstep/base/text.h"
 #include "lockstep/deadline.h"
-#include "lockstep/launch/agent/children.h"
 #include "lockstep/launch/agent/error_file.h"
 #include "lockstep/launch/agent/log_folder.h"
 #include "lockstep/launch/agent/log_space.h"
 #include "lockstep/launch/agent/output/job_lines.h"
 #include "lockstep/launch/agent/worker_command.h"
-#include "lockstep/launch/identity.h"
 #include "lockstep/launch/jobs/past_jobs.h"
 #include "lockstep/launch/start/start_messages.h"
+#include "lockstep/world/identity.h"
 
 namespace lockstep {
 namespace {

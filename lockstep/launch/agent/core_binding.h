@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "lockstep/launch/cpu_topology.h"
+#include "lockstep/world/cpu_topology.h"
 
 namespace lockstep {
 

@@ -1,7 +1,6 @@
 #include "lockstep/launch/agent/failure.h"
 
 #include <fmt/format.h>
-#include <string.h>
 
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -49,13 +48,13 @@ std::string own_words(const Failure& failure) {
 
 }  // namespace
 
-std::string signal_name(int signal) {
-  const char* name = ::sigabbrev_np(signal);
-  return name != nullptr ? fmt::format("SIG{}", name) : fmt::format("signal {}", signal);
-}
-
-std::string describe(const ExitStatus& status) {
-  return status.signal != 0 ? signal_name(status.signal) : fmt::format("exit code {}", status.code);
+Failure node_failure(const JobPlan& plan, const ExitStatus& status, const std::string& what) {
+  Failure failure;
+  failure.node_rank = plan.node_rank;
+  failure.host = plan.host;
+  failure.status = status;
+  failure.cause = fmt::format("node {} ({}): {}", failure.node_rank, failure.host, what);
+  return failure;
 }
 
 std::string to_json(const Failure& failure) {

@@ -4,22 +4,10 @@
 #include <string>
 #include <vector>
 
+#include "lockstep/base/exit_status.h"
+#include "lockstep/world/worker_env.h"
+
 namespace lockstep {
-
-/// How a process ended.
-struct ExitStatus {
-  int code = 0;    ///< Exit code; 0 when a signal ended it.
-  int signal = 0;  ///< 0: it exited.
-  bool ok() const { return code == 0 && signal == 0; }
-  /// What a shell would make of it: the code, or 128 + signal.
-  int shell_code() const { return signal != 0 ? 128 + signal : code; }
-};
-
-/// "SIGKILL", or "signal 40" for one without a name.
-std::string signal_name(int signal);
-
-/// "exit code 3", "SIGSEGV".
-std::string describe(const ExitStatus& status);
 
 /// What the workers said of their steps before a failure (progress.h).
 enum class Steps {
@@ -41,6 +29,9 @@ struct Failure {
   std::string log_dir;  ///< Folder with the worker's output; may be empty.
   std::vector<std::string> stderr_tail;
 };
+
+/// A failure of this node and not of a worker; `what` happened to it.
+Failure node_failure(const JobPlan& plan, const ExitStatus& status, const std::string& what);
 
 /// For sending it between agents. Errors of the second: kCorrupt.
 std::string to_json(const Failure& failure);

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "lockstep/launch/agent/worker_env.h"
+#include "lockstep/world/worker_env.h"
 
 namespace lockstep {
 

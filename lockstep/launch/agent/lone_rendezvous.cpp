@@ -3,10 +3,10 @@
 
 #include "lockstep/base/auth.h"
 #include "lockstep/base/generation_token.h"
+#include "lockstep/base/host_name.h"
+#include "lockstep/base/reserved_port.h"
 #include "lockstep/deadline.h"
-#include "lockstep/launch/agent/machine.h"
 #include "lockstep/launch/agent/rendezvous.h"
-#include "lockstep/launch/agent/reserved_port.h"
 #include "lockstep/launch/agent/restart_policy.h"
 #include "lockstep/store/tcp/tcp_store.h"
 

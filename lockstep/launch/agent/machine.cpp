@@ -1,16 +1,13 @@
 #include "lockstep/launch/agent/machine.h"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <array>
 #include <filesystem>
 #include <vector>
 
 #include "lockstep/base/file.h"
 #include "lockstep/error.h"
-#include "lockstep/launch/device.h"
-#include "lockstep/launch/identity.h"
+#include "lockstep/world/device.h"
+#include "lockstep/world/identity.h"
 
 namespace lockstep {
 namespace {
@@ -74,12 +71,6 @@ Machine this_machine(const Environment& environment) {
   const auto visible = visible_devices(environment);
   if (!visible.variable.empty()) machine.gpus = std::min(machine.gpus, visible.count);
   return machine;
-}
-
-std::string host_name() {
-  std::array<char, 256> name{};
-  if (::gethostname(name.data(), name.size() - 1) != 0) return "localhost";
-  return name.data();
 }
 
 }  // namespace lockstep

@@ -9,10 +9,7 @@ namespace lockstep {
 int count_accelerators(const std::string& root = "");
 
 /// Cores this process may use, and accelerators, of which CUDA_VISIBLE_DEVICES and its like
-/// (launch/device.h) may hide some.
+/// (world/device.h) may hide some.
 Machine this_machine(const Environment& environment);
-
-/// The kernel's name of this host.
-std::string host_name();
 
 }  // namespace lockstep

@@ -1,8 +1,8 @@
 #include "lockstep/launch/agent/munge_secret.h"
 
 #include "lockstep/base/auth.h"
-#include "lockstep/launch/exchange/meeting_point.h"
-#include "lockstep/launch/torch_store.h"
+#include "lockstep/world/bootstrap/meeting_point.h"
+#include "lockstep/world/torch_store.h"
 
 namespace lockstep {
 

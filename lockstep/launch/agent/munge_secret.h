@@ -5,8 +5,8 @@
 
 #include "lockstep/deadline.h"
 #include "lockstep/launch/agent/run_options.h"
-#include "lockstep/launch/exchange/exchange.h"
-#include "lockstep/launch/identity.h"
+#include "lockstep/world/bootstrap/exchange.h"
+#include "lockstep/world/identity.h"
 
 namespace lockstep {
 

@@ -19,8 +19,8 @@
 #include "lockstep/base/process_limits.h"
 #include "lockstep/base/text.h"
 #include "lockstep/base/unique_fd.h"
-#include "lockstep/launch/cpu_topology.h"
 #include "lockstep/launch/descriptors.h"
+#include "lockstep/world/cpu_topology.h"
 
 namespace lockstep {
 namespace {

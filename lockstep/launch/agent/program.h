@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "lockstep/error.h"
-#include "lockstep/launch/environment.h"
+#include "lockstep/world/environment.h"
 
 namespace lockstep {
 

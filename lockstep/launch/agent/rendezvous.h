@@ -11,7 +11,7 @@
 
 #include "lockstep/launch/agent/failure.h"
 #include "lockstep/launch/agent/run_options.h"
-#include "lockstep/launch/agent/worker_env.h"
+#include "lockstep/world/worker_env.h"
 
 namespace lockstep {
 

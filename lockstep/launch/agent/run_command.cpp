@@ -21,12 +21,12 @@
 #include "lockstep/launch/agent/rendezvous.h"
 #include "lockstep/launch/agent/signals.h"
 #include "lockstep/launch/agent/worker_command.h"
-#include "lockstep/launch/decision.h"
 #include "lockstep/launch/descriptors.h"
-#include "lockstep/launch/secret.h"
 #include "lockstep/launch/start/remote_agent.h"
 #include "lockstep/launch/start/start_plan.h"
 #include "lockstep/launch/start/starter.h"
+#include "lockstep/world/decision.h"
+#include "lockstep/world/secret.h"
 
 namespace lockstep {
 namespace {

@@ -4,9 +4,9 @@
 #include <signal.h>
 
 #include "lockstep/base/env.h"
+#include "lockstep/base/exit_status.h"
 #include "lockstep/base/port_range.h"
 #include "lockstep/base/text.h"
-#include "lockstep/launch/agent/failure.h"
 
 namespace lockstep::run_values {
 namespace {

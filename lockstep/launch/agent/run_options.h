@@ -12,8 +12,8 @@
 #include "lockstep/launch/agent/core_binding.h"
 #include "lockstep/launch/agent/rendezvous_conf.h"
 #include "lockstep/launch/agent/stream_map.h"
-#include "lockstep/launch/environment.h"
-#include "lockstep/launch/identity.h"
+#include "lockstep/world/environment.h"
+#include "lockstep/world/identity.h"
 
 namespace lockstep {
 

@@ -8,8 +8,8 @@
 #include "lockstep/base/counted.h"
 #include "lockstep/base/socket.h"
 #include "lockstep/launch/agent/run_option_table.h"
-#include "lockstep/launch/decision.h"
-#include "lockstep/launch/torch_store.h"
+#include "lockstep/world/decision.h"
+#include "lockstep/world/torch_store.h"
 
 namespace lockstep {
 namespace {

@@ -8,8 +8,8 @@
 #include <filesystem>
 #include <utility>
 
+#include "lockstep/base/children.h"
 #include "lockstep/error.h"
-#include "lockstep/launch/agent/children.h"
 #include "lockstep/launch/agent/error_file.h"
 #include "lockstep/launch/agent/program.h"
 #include "lockstep/launch/agent/worker_command.h"

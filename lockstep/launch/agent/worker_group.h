@@ -11,9 +11,9 @@
 #include "lockstep/launch/agent/poller.h"
 #include "lockstep/launch/agent/run_options.h"
 #include "lockstep/launch/agent/step_board.h"
-#include "lockstep/launch/agent/worker_env.h"
 #include "lockstep/launch/agent/worker_output.h"
 #include "lockstep/launch/agent/worker_starter.h"
+#include "lockstep/world/worker_env.h"
 
 namespace lockstep {
 

@@ -9,10 +9,10 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "lockstep/base/children.h"
 #include "lockstep/base/log.h"
-#include "lockstep/launch/agent/children.h"
-#include "lockstep/launch/warm/warm_message.h"
-#include "lockstep/launch/warm/warm_note.h"
+#include "lockstep/world/fork_server/warm_message.h"
+#include "lockstep/world/fork_server/warm_note.h"
 
 namespace lockstep {
 namespace {

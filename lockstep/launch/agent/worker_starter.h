@@ -10,7 +10,7 @@
 
 #include "lockstep/base/unique_fd.h"
 #include "lockstep/launch/agent/program.h"
-#include "lockstep/launch/environment.h"
+#include "lockstep/world/environment.h"
 
 namespace lockstep {
 

@@ -8,7 +8,7 @@
 #include <tuple>
 
 #include "lockstep/launch/doctor/rows.h"
-#include "lockstep/launch/identity.h"
+#include "lockstep/world/identity.h"
 
 namespace lockstep::doctor {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "lockstep/base/text.h"
 #include "lockstep/launch/doctor/rows.h"
-#include "lockstep/launch/machine_load.h"
+#include "lockstep/world/machine_load.h"
 
 namespace lockstep::doctor {
 namespace {

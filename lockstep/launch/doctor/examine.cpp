@@ -9,10 +9,10 @@
 #include <random>
 
 #include "lockstep/base/auth.h"
+#include "lockstep/base/host_name.h"
 #include "lockstep/base/literals.h"
 #include "lockstep/base/proc.h"
 #include "lockstep/error.h"
-#include "lockstep/launch/agent/machine.h"
 #include "lockstep/launch/doctor/conversation.h"
 #include "lockstep/launch/doctor/facts_json.h"
 #include "lockstep/launch/doctor/gather.h"

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "lockstep/launch/rank_table/rank_table.h"
+#include "lockstep/world/rank_table/rank_table.h"
 
 namespace lockstep::doctor {
 

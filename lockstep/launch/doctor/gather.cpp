@@ -17,18 +17,18 @@
 
 #include "lockstep/base/env.h"
 #include "lockstep/base/file.h"
+#include "lockstep/base/host_name.h"
 #include "lockstep/base/literals.h"
 #include "lockstep/base/text.h"
 #include "lockstep/error.h"
-#include "lockstep/launch/agent/machine.h"
-#include "lockstep/launch/cpu_quota.h"
-#include "lockstep/launch/cpu_topology.h"
 #include "lockstep/launch/doctor/firewall.h"
-#include "lockstep/launch/identity.h"
-#include "lockstep/launch/machine_load.h"
 #include "lockstep/launch/rank_table/device_addresses.h"
 #include "lockstep/version.h"
 #include "lockstep/world.h"
+#include "lockstep/world/cpu_quota.h"
+#include "lockstep/world/cpu_topology.h"
+#include "lockstep/world/identity.h"
+#include "lockstep/world/machine_load.h"
 
 namespace lockstep::doctor {
 namespace {

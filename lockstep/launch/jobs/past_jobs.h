@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "lockstep/launch/environment.h"
 #include "lockstep/launch/jobs/job_entry.h"
+#include "lockstep/world/environment.h"
 
 namespace lockstep {
 

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "lockstep/base/unique_fd.h"
-#include "lockstep/launch/environment.h"
 #include "lockstep/launch/jobs/job_entry.h"
+#include "lockstep/world/environment.h"
 
 namespace lockstep {
 

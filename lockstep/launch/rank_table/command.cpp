@@ -13,9 +13,9 @@
 
 #include "lockstep/base/file.h"
 #include "lockstep/base/help_text.h"
+#include "lockstep/base/host_name.h"
 #include "lockstep/base/text.h"
 #include "lockstep/error.h"
-#include "lockstep/launch/agent/machine.h"
 #include "lockstep/launch/option_words.h"
 #include "lockstep/launch/rank_table/check.h"
 #include "lockstep/launch/rank_table/device_addresses.h"

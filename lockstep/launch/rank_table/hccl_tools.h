@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "lockstep/launch/rank_table/rank_table.h"
+#include "lockstep/world/rank_table/rank_table.h"
 
 namespace lockstep {
 

@@ -1,8 +1,8 @@
 #include <fmt/format.h>
 
 #include "lockstep/error.h"
-#include "lockstep/launch/rank_table/document.h"
 #include "lockstep/launch/rank_table/hccl_tools.h"
+#include "lockstep/world/rank_table/document.h"
 
 namespace lockstep {
 namespace {

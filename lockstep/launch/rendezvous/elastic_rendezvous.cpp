@@ -6,10 +6,10 @@
 #include <thread>
 
 #include "lockstep/base/auth.h"
+#include "lockstep/base/host_name.h"
 #include "lockstep/base/quiet_thread.h"
-#include "lockstep/launch/agent/machine.h"
-#include "lockstep/launch/identity.h"
 #include "lockstep/launch/rendezvous/participant.h"
+#include "lockstep/world/identity.h"
 
 namespace lockstep {
 namespace {

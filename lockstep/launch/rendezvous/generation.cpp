@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "lockstep/base/generation_token.h"
-#include "lockstep/launch/agent/worker_env.h"
 #include "lockstep/launch/rendezvous/limits.h"
 #include "lockstep/launch/rendezvous/node_order.h"
+#include "lockstep/world/worker_env.h"
 
 namespace lockstep {
 namespace {

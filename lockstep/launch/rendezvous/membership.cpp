@@ -6,10 +6,10 @@
 #include <climits>
 
 #include "lockstep/base/generation_token.h"
-#include "lockstep/launch/agent/worker_env.h"
 #include "lockstep/launch/rendezvous/admission.h"
 #include "lockstep/launch/rendezvous/job_steps.h"
 #include "lockstep/launch/rendezvous/waiting_text.h"
+#include "lockstep/world/worker_env.h"
 
 namespace lockstep {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "lockstep/base/socket.h"
 #include "lockstep/launch/agent/failure.h"
-#include "lockstep/launch/agent/rank_plan.h"
+#include "lockstep/world/rank_plan.h"
 
 namespace lockstep {
 

@@ -7,8 +7,8 @@
 #include <string>
 #include <utility>
 
+#include "lockstep/base/reserved_port.h"
 #include "lockstep/base/unique_fd.h"
-#include "lockstep/launch/agent/reserved_port.h"
 #include "lockstep/store/tcp/tcp_store.h"
 
 namespace lockstep {

@@ -9,7 +9,7 @@
 #include "lockstep/base/env.h"
 #include "lockstep/base/text.h"
 #include "lockstep/error.h"
-#include "lockstep/launch/hosts/host_list.h"
+#include "lockstep/world/detect/host_list.h"
 
 namespace lockstep {
 namespace {

@@ -16,9 +16,9 @@
 #include "lockstep/base/env.h"
 #include "lockstep/base/file.h"
 #include "lockstep/base/quiet_thread.h"
+#include "lockstep/base/reserved_port.h"
 #include "lockstep/base/unique_fd.h"
 #include "lockstep/error.h"
-#include "lockstep/launch/agent/reserved_port.h"
 #include "lockstep/launch/start/start_messages.h"
 
 namespace lockstep {

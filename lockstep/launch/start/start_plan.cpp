@@ -5,11 +5,11 @@
 #include <algorithm>
 
 #include "lockstep/base/file.h"
+#include "lockstep/base/host_name.h"
 #include "lockstep/base/socket.h"
 #include "lockstep/error.h"
-#include "lockstep/launch/agent/machine.h"
-#include "lockstep/launch/identity.h"
-#include "lockstep/launch/kernel_variables.h"
+#include "lockstep/world/identity.h"
+#include "lockstep/world/kernel_variables.h"
 
 namespace lockstep {
 namespace {

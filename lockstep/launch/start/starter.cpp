@@ -17,10 +17,10 @@
 #include "lockstep/launch/agent/failure.h"
 #include "lockstep/launch/agent/signals.h"
 #include "lockstep/launch/descriptors.h"
-#include "lockstep/launch/secret.h"
 #include "lockstep/launch/start/remote_agent.h"
 #include "lockstep/launch/start/start_plan.h"
 #include "lockstep/launch/start/started_host.h"
+#include "lockstep/world/secret.h"
 
 namespace lockstep {
 namespace {

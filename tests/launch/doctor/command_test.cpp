@@ -7,7 +7,7 @@
 
 #include "lockstep/base/file.h"
 #include "lockstep/base/socket.h"
-#include "lockstep/launch/rank_table/rank_table.h"
+#include "lockstep/world/rank_table/rank_table.h"
 #include "tests/launch/launched.h"
 #include "tests/launch/rank_table/sample_table.h"
 #include "tests/support/temp_folder.h"

@@ -1,4 +1,4 @@
-#include "lockstep/launch/exchange/meet.h"
+#include "lockstep/world/bootstrap/meet.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -11,7 +11,7 @@
 
 #include "lockstep/base/file.h"
 #include "lockstep/base/literals.h"
-#include "lockstep/launch/exchange/meeting_point.h"
+#include "lockstep/world/bootstrap/meeting_point.h"
 #include "tests/support/error_of.h"
 #include "tests/support/temp_folder.h"
 

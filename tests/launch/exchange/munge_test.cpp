@@ -16,9 +16,9 @@
 #include "lockstep/base/auth.h"
 #include "lockstep/base/file.h"
 #include "lockstep/launch/agent/munge_secret.h"
-#include "lockstep/launch/exchange/exchange.h"
-#include "lockstep/launch/exchange/meet.h"
-#include "lockstep/launch/exchange/munge_library.h"
+#include "lockstep/world/bootstrap/exchange.h"
+#include "lockstep/world/bootstrap/meet.h"
+#include "lockstep/world/bootstrap/munge_library.h"
 #include "tests/support/error_of.h"
 #include "tests/support/temp_folder.h"
 

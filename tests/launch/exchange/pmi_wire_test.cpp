@@ -1,4 +1,4 @@
-#include "lockstep/launch/exchange/pmi_wire.h"
+#include "lockstep/world/bootstrap/pmi_wire.h"
 
 #include <gtest/gtest.h>
 #include <sys/socket.h>

@@ -1,9 +1,9 @@
-#include "lockstep/launch/hosts/host_list.h"
+#include "lockstep/world/detect/host_list.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "lockstep/launch/hosts/tasks_per_node.h"
+#include "lockstep/world/detect/tasks_per_node.h"
 #include "tests/support/error_of.h"
 
 namespace lockstep {

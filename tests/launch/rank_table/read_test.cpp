@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "lockstep/base/file.h"
-#include "lockstep/launch/rank_table/rank_table.h"
+#include "lockstep/world/rank_table/rank_table.h"
 #include "tests/launch/rank_table/sample_table.h"
 #include "tests/support/error_of.h"
 #include "tests/support/temp_folder.h"

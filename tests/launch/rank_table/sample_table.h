@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "lockstep/launch/rank_table/rank_table.h"
+#include "lockstep/world/rank_table/rank_table.h"
 
 namespace lockstep::testing {
 

@@ -5,7 +5,7 @@
 #include <cstdlib>
 
 #include "lockstep/base/file.h"
-#include "lockstep/launch/rank_table/rank_table.h"
+#include "lockstep/world/rank_table/rank_table.h"
 #include "tests/launch/rank_table/sample_table.h"
 #include "tests/support/error_of.h"
 #include "tests/support/temp_folder.h"

@@ -1,4 +1,4 @@
-#include "lockstep/launch/rendezvous/meeting/listening.h"
+#include "lockstep/world/listening.h"
 
 #include <gtest/gtest.h>
 #include <netinet/in.h>

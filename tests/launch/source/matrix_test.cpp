@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "lockstep/base/text.h"
-#include "lockstep/launch/torch_store.h"
+#include "lockstep/world/torch_store.h"
 #include "tests/launch/source/environments.h"
 
 namespace lockstep {

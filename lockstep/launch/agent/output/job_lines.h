@@ -4,7 +4,7 @@
 #include "lockstep/launch/agent/console.h"
 #include "lockstep/launch/agent/output/worker_lines.h"
 #include "lockstep/launch/agent/run_options.h"
-#include "lockstep/launch/agent/worker_env.h"
+#include "lockstep/world/worker_env.h"
 
 namespace lockstep {
 

@@ -10,14 +10,14 @@
 #include "lockstep/base/literals.h"
 #include "lockstep/base/log.h"
 #include "lockstep/error.h"
-#include "lockstep/launch/addresses.h"
-#include "lockstep/launch/identity.h"
-#include "lockstep/launch/lookup.h"
 #include "lockstep/launch/rendezvous/keys.h"
-#include "lockstep/launch/rendezvous/meeting/listening.h"
-#include "lockstep/launch/rendezvous/meeting/own_address.h"
 #include "lockstep/launch/rendezvous/silence.h"
-#include "lockstep/launch/secret.h"
+#include "lockstep/world/addresses.h"
+#include "lockstep/world/identity.h"
+#include "lockstep/world/listening.h"
+#include "lockstep/world/lookup.h"
+#include "lockstep/world/own_address.h"
+#include "lockstep/world/secret.h"
 
 namespace lockstep {
 namespace {

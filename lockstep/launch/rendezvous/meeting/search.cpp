@@ -3,9 +3,9 @@
 #include "lockstep/base/quiet_thread.h"
 #include "lockstep/error.h"
 #include "lockstep/launch/rendezvous/keys.h"
-#include "lockstep/launch/rendezvous/meeting/listening.h"
 #include "lockstep/launch/rendezvous/plan.h"
 #include "lockstep/store/tcp/tcp_store.h"
+#include "lockstep/world/listening.h"
 
 namespace lockstep {
 namespace {

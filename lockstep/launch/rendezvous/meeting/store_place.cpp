@@ -6,12 +6,12 @@
 #include <thread>
 
 #include "lockstep/error.h"
-#include "lockstep/launch/addresses.h"
-#include "lockstep/launch/environment.h"
-#include "lockstep/launch/identity.h"
 #include "lockstep/launch/rendezvous/keys.h"
-#include "lockstep/launch/secret.h"
 #include "lockstep/store/open_store.h"
+#include "lockstep/world/addresses.h"
+#include "lockstep/world/environment.h"
+#include "lockstep/world/identity.h"
+#include "lockstep/world/secret.h"
 
 namespace lockstep {
 namespace {

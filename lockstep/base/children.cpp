@@ -1,0 +1,105 @@
+#include "lockstep/base/children.h"
+
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "lockstep/base/file.h"
+#include "lockstep/base/literals.h"
+#include "lockstep/base/text.h"
+#include "lockstep/deadline.h"
+#include "lockstep/error.h"
+
+namespace lockstep {
+namespace {
+
+/// Flags of a task that /proc/PID/stat shows; include/linux/sched.h.
+constexpr unsigned kExiting = 0x4;
+constexpr unsigned kKilledBySignal = 0x400;
+
+std::string read_proc(const std::string& path) {
+  try {
+    return read_file(path, 1 << 20);
+  } catch (const Error&) {
+    return "";  // the process went away
+  }
+}
+
+/// Children of this process. Only the main thread has any: it alone starts processes, and orphans
+/// come to it.
+std::vector<pid_t> children() {
+  const pid_t self = ::getpid();
+  std::vector<pid_t> pids;
+  for (const auto& word :
+       split(read_proc(fmt::format("/proc/{}/task/{}/children", self, self)), ' ')) {
+    if (!word.empty()) pids.push_back(std::stoi(word));
+  }
+  return pids;
+}
+
+}  // namespace
+
+void adopt_orphans() {
+  ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+}
+
+UniqueFd open_pidfd(pid_t pid) {
+  UniqueFd fd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+  if (!fd) throw io_error("pidfd_open");
+  return fd;
+}
+
+std::optional<ExitStatus> reap(pid_t pid) {
+  int status = 0;
+  if (::waitpid(pid, &status, WNOHANG) != pid) return std::nullopt;
+  if (WIFSIGNALED(status)) return ExitStatus{0, WTERMSIG(status)};
+  return ExitStatus{WEXITSTATUS(status), 0};
+}
+
+pid_t ended_child() {
+  siginfo_t info{};
+  return ::waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 ? info.si_pid : 0;
+}
+
+bool dying_by_signal(pid_t pid) {
+  const std::string text = read_proc(fmt::format("/proc/{}/stat", pid));
+  const size_t name_end = text.rfind(')');  // the name may contain anything
+  if (name_end == std::string::npos) return false;
+  std::istringstream fields(text.substr(name_end + 1));
+  std::string skipped;
+  unsigned flags = 0;
+  for (int i = 0; i < 6; ++i) fields >> skipped;  // state ppid pgrp session tty tpgid
+  fields >> flags;
+  return (flags & kExiting) != 0 && (flags & kKilledBySignal) != 0;
+}
+
+bool group_exists(pid_t group) {
+  return ::kill(-group, 0) == 0;
+}
+
+void kill_remaining_children(const std::vector<pid_t>& except) {
+  const auto deadline = Deadline::after(5s);
+  while (!deadline.passed()) {
+    bool any = false;
+    for (const pid_t pid : children()) {
+      if (std::find(except.begin(), except.end(), pid) != except.end()) continue;
+      any = true;
+      ::kill(pid, SIGKILL);
+      ::waitpid(pid, nullptr, WNOHANG);
+    }
+    if (!any) return;
+    std::this_thread::sleep_for(1ms);
+  }
+}
+
+}  // namespace lockstep

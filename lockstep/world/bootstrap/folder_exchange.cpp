@@ -1,0 +1,162 @@
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <filesystem>
+#include <optional>
+#include <thread>
+
+#include "lockstep/base/auth.h"
+#include "lockstep/base/file.h"
+#include "lockstep/base/holder.h"
+#include "lockstep/base/literals.h"
+#include "lockstep/base/unique_fd.h"
+#include "lockstep/error.h"
+#include "lockstep/world/bootstrap/exchange.h"
+#include "lockstep/world/bootstrap/meeting_point.h"
+
+namespace lockstep {
+namespace {
+
+bool is_same_file(const struct stat& a, const struct stat& b) {
+  return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
+/// The line is in a file that only its owner can read (it holds the secret), which rank 0 removes.
+class FolderExchange final : public RankExchange {
+ public:
+  FolderExchange(std::filesystem::path path, bool alone) : path_(std::move(path)), alone_(alone) {}
+  ~FolderExchange() override {
+    // The next job of this name may have put its own there meanwhile.
+    struct stat now {};
+    if (published_ && ::lstat(path_.c_str(), &now) == 0 && is_same_file(now, written_))
+      ::unlink(path_.c_str());
+  }
+
+  void publish(const std::string& line, Deadline) override {
+    // Made with its mode, so that there is no moment in which others can open it.
+    // No process's number: a container's processes have the same ones each time.
+    const std::string hidden = path_.string() + ".tmp-" + make_job_secret().substr(0, 16);
+    UniqueFd fd(::open(hidden.c_str(), O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600));
+    if (!fd) throw io_error("make " + hidden);
+    try {
+      ::flock(fd.get(), LOCK_EX | LOCK_NB);  // where the folder knows no locks, without
+      write_all(fd.get(), line.data(), line.size(), hidden);
+      if (::fstat(fd.get(), &written_) != 0) throw io_error("stat " + hidden);
+      if (!alone_ || !take_name_alone(hidden)) {
+        if (::rename(hidden.c_str(), path_.c_str()) != 0) throw io_error("rename " + hidden);
+      }
+    } catch (const Error&) {
+      ::unlink(hidden.c_str());
+      throw;
+    }
+    published_ = true;
+    held_ = std::move(fd);
+  }
+
+  std::string receive(Deadline deadline) override {
+    while (true) {
+      if (auto line = read_line()) return std::move(*line);
+      if (deadline.passed())
+        throw Error(ErrorCode::kTimeout, "rank 0 has not written " + path_.string() +
+                                             "; is it running, and is the folder the same there?");
+      std::this_thread::sleep_for(std::min<std::chrono::milliseconds>(20ms, deadline.left()));
+    }
+  }
+
+  bool may_change() const override { return true; }
+
+ private:
+  /// Of two that come at once one gets the name. False: a rename is left to do, as there is no link
+  /// here, or something else than a file is in the way.
+  bool take_name_alone(const std::string& hidden) const {
+    while (::link(hidden.c_str(), path_.c_str()) != 0) {
+      const bool is_there = errno == EEXIST;
+      if (!remove_dead() || !is_there) return false;
+    }
+    ::unlink(hidden.c_str());
+    return true;
+  }
+
+  /// A job's rank 0 holds a lock on its file for as long as it lives: without one the file is
+  /// removed. False: it is none. Errors: kInvalidArgument (the job lives).
+  bool remove_dead() const {
+    const UniqueFd fd(::open(path_.c_str(), O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+    if (!fd) return errno == ENOENT;
+    if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) refuse_other(fd.get());
+    // Who locks it is the only one to remove it; by now it may be the next job's.
+    struct stat locked {
+    }, now{};
+    const bool same = ::fstat(fd.get(), &locked) == 0 && ::lstat(path_.c_str(), &now) == 0 &&
+                      is_same_file(locked, now);
+    return !same || ::unlink(path_.c_str()) == 0;
+  }
+
+  /// Names the job whose file is open at `fd`.
+  [[noreturn]] void refuse_other(int fd) const {
+    struct stat status {};
+    std::string holder = ::fstat(fd, &status) == 0 ? lock_holder(status) : "";
+    if (!holder.empty()) holder = ", whose rank 0 is " + holder + " of this host,";
+    if (holder.empty()) {
+      const auto place = place_of(fd);
+      if (!place.empty()) holder = ", whose rank 0 is at " + place + ",";
+    }
+    throw Error(ErrorCode::kInvalidArgument,
+                "another job" + holder + " meets by " + path_.string() +
+                    " now; jobs of one size whose launcher gives them no name need a "
+                    "LOCKSTEP_RENDEZVOUS_DIR each, or a MASTER_PORT each");
+  }
+
+  /// Empty where another build has written it.
+  static std::string place_of(int fd) {
+    std::array<char, kMaxExchangeBytes> bytes;
+    const ssize_t got = ::pread(fd, bytes.data(), bytes.size(), 0);
+    try {
+      const std::string line(bytes.data(), static_cast<size_t>(std::max<ssize_t>(got, 0)));
+      return to_string(parse_meeting_point(line).endpoints.front());
+    } catch (const Error&) {
+      return "";
+    }
+  }
+
+  /// What is there, which nobody else can have written: the file that is looked at is the one that
+  /// is read. Errors: kInvalidArgument, kIo.
+  std::optional<std::string> read_line() const {
+    const UniqueFd fd(::open(path_.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+    if (!fd && (errno == ENOENT || errno == ESTALE)) return std::nullopt;
+    if (!fd && errno != ELOOP && errno != EACCES) throw io_error("open " + path_.string());
+    struct stat status {};
+    if (!fd || ::fstat(fd.get(), &status) != 0 || !S_ISREG(status.st_mode) ||
+        status.st_uid != ::geteuid() || (status.st_mode & 077) != 0) {
+      throw Error(ErrorCode::kInvalidArgument,
+                  path_.string() + " is not a file of mode 600 of this user: remove it");
+    }
+    std::array<char, kMaxExchangeBytes + 1> bytes;  // one more: too long is not understood
+    const ssize_t got = ::read(fd.get(), bytes.data(), bytes.size());
+    if (got < 0) throw io_error("read " + path_.string());
+    return std::string(bytes.data(), static_cast<size_t>(got));
+  }
+
+  std::filesystem::path path_;
+  bool alone_;
+  bool published_ = false;
+  UniqueFd held_;  ///< The file, locked.
+  struct stat written_ {};
+};
+
+}  // namespace
+
+std::shared_ptr<RankExchange> open_folder_exchange(const std::string& folder,
+                                                   const std::string& name, bool alone) {
+  if (!std::filesystem::is_directory(folder)) {
+    throw Error(ErrorCode::kInvalidArgument,
+                "environment variable LOCKSTEP_RENDEZVOUS_DIR: '" + folder + "' is not a folder");
+  }
+  return std::make_shared<FolderExchange>(std::filesystem::path(folder) / name, alone);
+}
+
+}  // namespace lockstep

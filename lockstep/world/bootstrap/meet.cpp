@@ -1,0 +1,133 @@
+#include "lockstep/world/bootstrap/meet.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <thread>
+
+#include "lockstep/base/auth.h"
+#include "lockstep/base/literals.h"
+#include "lockstep/error.h"
+#include "lockstep/world/addresses.h"
+#include "lockstep/world/bootstrap/meeting_point.h"
+#include "lockstep/world/own_address.h"
+#include "lockstep/world/served_store.h"
+#include "lockstep/world/torch_store.h"
+
+namespace lockstep {
+namespace {
+
+constexpr const char* kReached = "meeting/rank 0 is reached at";
+
+std::unique_ptr<TcpStoreServer> serve_anywhere(const Identity& id) {
+  TcpStoreServerOptions options;
+  options.secret = store_secret(id);
+  options.wire = id.wire;
+  options.port = id.master_taken ? 0 : id.master.port;
+  options.host = kAllAddresses;
+  return std::make_unique<TcpStoreServer>(options);
+}
+
+/// Rank 0's store and, for as long as it lives, the exchange: a file goes with it.
+struct PublishedStore {
+  std::shared_ptr<RankExchange> exchange;
+  std::shared_ptr<Store> store;
+};
+
+std::shared_ptr<Store> serve_and_tell(const std::shared_ptr<RankExchange>& exchange,
+                                      const std::vector<std::string>& addresses, Identity* id,
+                                      Deadline deadline) {
+  MeetingPoint point;
+  if (id->secret.empty()) id->secret = make_job_secret();
+  point.secret = id->secret;  // mpirun passes LOCKSTEP_SECRET to this host's ranks only
+  point.wire = id->wire;      // and LOCKSTEP_TLS too
+  auto server = serve_anywhere(*id);
+  for (const auto& address : addresses) point.endpoints.push_back({address, server->port()});
+  auto published = std::make_shared<PublishedStore>();
+  published->exchange = exchange;
+  published->store =
+      connect_own_server(std::move(server), "127.0.0.1", {store_secret(*id), id->wire}, deadline);
+  exchange->publish(to_line(point), deadline);
+  id->master = point.endpoints.front();
+  return {published, published->store.get()};
+}
+
+/// Where a job of another build has left a line, this job's rank 0 replaces it.
+MeetingPoint receive_point(RankExchange& exchange, Deadline deadline) {
+  while (true) {
+    try {
+      return parse_meeting_point(exchange.receive(deadline));
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kCorrupt || !exchange.may_change() || deadline.passed()) throw;
+    }
+    std::this_thread::sleep_for(std::min<std::chrono::milliseconds>(20ms, deadline.left()));
+  }
+}
+
+/// Rank 0 says; but who asked for TLS must not get less.
+void take_wire(const MeetingPoint& point, Identity* id) {
+  if (id->wire == Wire::kTls && point.wire != Wire::kTls) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("LOCKSTEP_TLS=1 is set for rank {}, but not for rank 0, which serves "
+                            "the store: set it for all ranks",
+                            id->rank));
+  }
+  id->wire = point.wire;
+}
+
+std::shared_ptr<Store> look_for(const std::shared_ptr<RankExchange>& exchange, Identity* id,
+                                Deadline deadline) {
+  const std::string given = id->secret;
+  std::string places;
+  auto point = receive_point(*exchange, deadline);
+  for (auto patience = std::chrono::milliseconds(200);;
+       patience = std::min(patience * 2, std::chrono::milliseconds(3000))) {
+    id->secret = point.secret.empty() ? given : point.secret;
+    take_wire(point, id);
+    auto found = try_stores(point.endpoints, {store_secret(*id), id->wire}, deadline, patience);
+    if (found.store) {
+      id->master = found.at;
+      return found.store;
+    }
+    places.clear();
+    for (const Endpoint& each : point.endpoints)
+      places += (places.empty() ? "" : ", ") + to_string(each);
+    if (deadline.passed()) break;
+    if (exchange->may_change()) point = receive_point(*exchange, deadline);
+  }
+  throw Error(
+      ErrorCode::kTimeout,
+      fmt::format("rank {} does not reach rank 0's store at any of {}: is a firewall in the "
+                  "way? LOCKSTEP_IFNAME or LOCKSTEP_ADDRESS on rank 0's host chooses "
+                  "another address",
+                  id->rank, places));
+}
+
+}  // namespace
+
+std::shared_ptr<Store> meet_by_exchange(const std::shared_ptr<RankExchange>& exchange,
+                                        const std::vector<std::string>& addresses, Identity* id,
+                                        Deadline deadline) {
+  return id->rank == 0 ? serve_and_tell(exchange, addresses, id, deadline)
+                       : look_for(exchange, id, deadline);
+}
+
+std::string agreed_address(Store& store, const Identity& id, const std::string& address,
+                           Deadline deadline) {
+  if (id.num_nodes == 1) return "127.0.0.1";
+  const auto used_by = [](int rank) { return fmt::format("meeting/used by {}", rank); };
+  const bool beside_rank_0 = id.rank == 0 || is_own_address(id.master.host);
+  if (id.rank == 0) {
+    std::string reached;
+    for (int rank = 1; rank < id.size; ++rank) {
+      const auto used = store.get(used_by(rank), deadline);
+      if (reached.empty()) reached = used;
+    }
+    store.set(kReached, reached.empty() ? address : reached, deadline);
+  } else {
+    store.set(used_by(id.rank), beside_rank_0 ? "" : id.master.host, deadline);
+  }
+  return beside_rank_0 ? store.get(kReached, deadline) : address;
+}
+
+}  // namespace lockstep

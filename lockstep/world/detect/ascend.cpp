@@ -1,0 +1,83 @@
+// The loops of the Ascend guides: RANK_ID, RANK_SIZE, DEVICE_ID and a rank table. Source:
+// tutorials/source_en/parallel/rank_table.md of MindSpore's documentation. DEVICE_NUM is not the
+// local world size: with half of a host's devices in the table it still counts all.
+#include <fmt/format.h>
+
+#include "lockstep/base/auth.h"
+#include "lockstep/error.h"
+#include "lockstep/world/detect/source.h"
+#include "lockstep/world/rank_table/rank_table.h"
+
+namespace lockstep {
+namespace {
+
+RankTable read_table(const Reader& read, const std::string& path) {
+  auto reading = read_rank_table(read.file(path));
+  if (!any_error(reading.faults)) reading.faults = check_ranks(reading.table);
+  for (const RankTableFault& fault : reading.faults) {
+    if (!fault.warning) {
+      throw Error(ErrorCode::kInvalidArgument,
+                  fmt::format("RANK_TABLE_FILE={}: {} (lockstep ranktable --check tells all)", path,
+                              to_string(fault)));
+    }
+  }
+  return reading.table;
+}
+
+/// Two jobs of one table could not share its devices, so its content names the job.
+std::string table_name(const Reader& read, const std::string& path) {
+  std::string hex;
+  for (const uint8_t byte : hmac_sha256("lockstep rank table", read.file(path)))
+    hex += fmt::format("{:02x}", byte);
+  return "ranktable-" + hex.substr(0, 16);
+}
+
+void take_table(const Reader& read, const std::string& path, Identity* id) {
+  const RankTable table = read_table(read, path);
+  if (num_ranks(table) != id->size) {
+    contradict(fmt::format("RANK_SIZE={}, but RANK_TABLE_FILE={} has {} ranks", id->size, path,
+                           num_ranks(table)));
+  }
+  const auto place = find_rank(table, id->rank);
+  if (!place) contradict(fmt::format("RANK_TABLE_FILE={} has no rank {}", path, id->rank));
+  const auto& server = table.servers[static_cast<size_t>(place->node_rank)];
+  const int device = server.devices[static_cast<size_t>(place->local_rank)].device_id;
+  if (id->device && *id->device != device) {
+    contradict(fmt::format("DEVICE_ID={}, but RANK_TABLE_FILE={} gives rank {} device {}",
+                           *id->device, path, id->rank, device));
+  }
+  id->device = device;
+  id->local_rank = place->local_rank;
+  id->local_size = static_cast<int>(server.devices.size());
+  id->node_rank = place->node_rank;
+  id->num_nodes = static_cast<int>(table.servers.size());
+  const auto first = find_rank(table, 0);
+  id->master =
+      read_master(read, *id, table.servers[static_cast<size_t>(first->node_rank)].server_id);
+  id->job_id = table_name(read, path);
+}
+
+}  // namespace
+
+std::optional<Identity> read_ascend(const Reader& read) {
+  const auto path = read.text("RANK_TABLE_FILE");
+  Identity id;
+  id.rank =
+      read.need_number("RANK_ID", read.which_are({"RANK_SIZE", "RANK_TABLE_FILE"}), 0, kMaxRanks);
+  const auto size = read.maybe_number("RANK_SIZE", 1, kMaxRanks);
+  id.size = size ? *size : path ? num_ranks(read_table(read, *path)) : 0;
+  if (id.size == 0) read.need("RANK_SIZE", "RANK_ID is, and no RANK_TABLE_FILE");
+  check_less("RANK_ID", id.rank, "RANK_SIZE", id.size);
+  id.device = read.maybe_number("DEVICE_ID", 0, 1 << 16);
+  if (path) {
+    take_table(read, *path, &id);
+    return id;
+  }
+  if (id.size > 1) id.local_rank = id.local_size = id.node_rank = id.num_nodes = kNotTold;
+  id.job_id = "ascend";
+  id.master = read_master(read, id);
+  if (id.size > 1 && id.master.port == 0) id.master = {};  // nothing tells this job from another
+  return id;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,85 @@
+// torchrun, torch.distributed.launch, Kubeflow's pods, shell loops and scripts that set RANK.
+#include <fmt/format.h>
+
+#include <limits>
+
+#include "lockstep/world/detect/source.h"
+
+namespace lockstep {
+namespace {
+
+/// MASTER_ADDR and MASTER_PORT, which a folder that all share can stand for: PyTorch's file://.
+void read_torch_master(const Reader& read, Identity* id) {
+  if (id->size == 1) return;
+  if (!read.text("MASTER_ADDR") && read.text("LOCKSTEP_RENDEZVOUS_DIR")) {
+    id->master.port = read.maybe_number("MASTER_PORT", 1, 65535).value_or(0);
+    return;
+  }
+  const auto many = fmt::format("WORLD_SIZE={} ranks must meet somewhere", id->size);
+  id->master.host = read.need("MASTER_ADDR", many);
+  id->master.port = read.need_number("MASTER_PORT", many, 1, 65535);
+}
+
+/// LOCAL_RANK and LOCAL_WORLD_SIZE, or what follows from the others for certain. The rest is not
+/// told, on all ranks alike whatever their numbers: scripts that set RANK set LOCAL_WORLD_SIZE
+/// never.
+void read_torch_local(const Reader& read, Identity* id) {
+  const bool one_host = id->size == 1 || is_loopback(id->master.host);
+  const auto size = read.maybe_number("LOCAL_WORLD_SIZE", 1, kMaxRanks);
+  const auto rank = read.maybe_number("LOCAL_RANK", 0, kMaxRanks);
+  id->local_size = size.value_or(one_host ? id->size : kNotTold);
+  if (id->local_size > id->size) {
+    contradict(
+        fmt::format("LOCAL_WORLD_SIZE={} is more than WORLD_SIZE={}", id->local_size, id->size));
+  }
+  if (!rank && id->local_size > 1 && !one_host) {
+    read.need("LOCAL_RANK", fmt::format("LOCAL_WORLD_SIZE={} is", id->local_size));
+  }
+  id->local_rank = rank.value_or(id->local_size == kNotTold ? kNotTold : id->rank % id->local_size);
+  check_less("LOCAL_RANK", id->local_rank, "LOCAL_WORLD_SIZE", id->local_size);
+}
+
+/// GROUP_RANK and GROUP_WORLD_SIZE, or, where every node has equally many ranks in a row, by
+/// division.
+void read_torch_nodes(const Reader& read, Identity* id) {
+  const auto size = read.maybe_number("GROUP_WORLD_SIZE", 1, kMaxRanks);
+  const auto rank = read.maybe_number("GROUP_RANK", 0, kMaxRanks);
+  if (id->local_size == kNotTold) {
+    id->num_nodes = size.value_or(kNotTold);
+    id->node_rank = rank.value_or(kNotTold);
+    return;
+  }
+  const bool blocks = id->size % id->local_size == 0 && id->rank % id->local_size == id->local_rank;
+  const auto because = fmt::format(
+      "RANK={}, WORLD_SIZE={}, LOCAL_RANK={}, LOCAL_WORLD_SIZE={} do "
+      "not tell the node",
+      id->rank, id->size, id->local_rank, id->local_size);
+  if (!blocks && !size) read.need("GROUP_WORLD_SIZE", because);
+  if (!blocks && !rank) read.need("GROUP_RANK", because);
+  id->num_nodes = size.value_or(id->size / id->local_size);
+  id->node_rank = rank.value_or(id->rank / id->local_size);
+}
+
+}  // namespace
+
+std::optional<Identity> read_torch(const Reader& read) {
+  Identity id;
+  const std::string because =
+      read.which_are({"RANK", "WORLD_SIZE", "LOCAL_RANK"}) + "; a rank needs RANK and WORLD_SIZE";
+  id.size = read.need_number("WORLD_SIZE", because, 1, kMaxRanks);
+  id.rank = read.need_number("RANK", because, 0, kMaxRanks);
+  check_less("RANK", id.rank, "WORLD_SIZE", id.size);
+  read_torch_master(read, &id);
+  read_torch_local(read, &id);
+  read_torch_nodes(read, &id);
+  id.restart_count =
+      read.maybe_number("TORCHELASTIC_RESTART_COUNT", 0, std::numeric_limits<int>::max())
+          .value_or(0);
+  id.job_id = read.text("TORCHELASTIC_RUN_ID").value_or("none");
+  id.master_taken = read.text("TORCHELASTIC_USE_AGENT_STORE").value_or("") == "True";
+  check_ranges(id, {"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_RANK",
+                    "GROUP_WORLD_SIZE"});
+  return id;
+}
+
+}  // namespace lockstep

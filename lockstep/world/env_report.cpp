@@ -1,0 +1,205 @@
+#include "lockstep/world/env_report.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "lockstep/base/counted.h"
+#include "lockstep/world/addresses.h"
+#include "lockstep/world/device.h"
+#include "lockstep/world/torch_store.h"
+
+namespace lockstep {
+namespace {
+
+constexpr const char* kLater = "found when the ranks meet";
+
+std::string place(int value, int size) {
+  const auto text = [](int number) {
+    return number == kNotTold ? std::string("?") : std::to_string(number);
+  };
+  if (value == kNotTold && size == kNotTold) return kLater;
+  const bool open = value == kNotTold || size == kNotTold;
+  return fmt::format("{} of {}{}", text(value), text(size),
+                     open ? fmt::format(", {}", kLater) : "");
+}
+
+std::string channels_text(const Identity& id) {
+  std::string text;
+  for (const Channel channel : id.channels)
+    text += (text.empty() ? "" : ", else ") + to_string(channel);
+  return text;
+}
+
+std::string meeting_text(const Identity& id) {
+  switch (id.meeting) {
+    case MeetingWay::kAlone:
+      return "nowhere: this rank is alone";
+    case MeetingWay::kAgent:
+      return fmt::format("the agent's store at {}", to_string(id.master));
+    case MeetingWay::kRankZero:
+      break;
+    case MeetingWay::kExchange:
+      return fmt::format("rank 0 serves a store and tells where through {}", channels_text(id));
+  }
+  const auto ports = store_ports(id);
+  const auto where = ports.size() == 1 ? to_string(Endpoint{id.master.host, ports[0]})
+                                       : fmt::format("{}, the first free of ports {}",
+                                                     id.master.host, fmt::join(ports, ", "));
+  return id.rank == 0 ? fmt::format("{}: this rank serves the store", where)
+                      : fmt::format("{}: rank 0 serves the store", where);
+}
+
+std::string secret_text(const Identity& id) {
+  if (id.insecure) return "none (LOCKSTEP_INSECURE=1)";
+  if (!id.secret.empty())
+    return id.wire == Wire::kTls ? "given; the store is reached by TLS" : "given";
+  return id.meeting == MeetingWay::kExchange
+             ? "rank 0 makes one, which travels the same way"
+             : "none needed: only this user's processes of this host are let in";
+}
+
+std::string address_text(const Identity& id, const EnvFacts& facts) {
+  if (!id.address.empty()) return id.address;
+  const auto wish = wished_address(facts.variables);
+  return wish.variable.empty() ? "by the route to the other ranks"
+                               : fmt::format("{}={}", wish.variable, wish.value);
+}
+
+std::string device_text(const Identity& id, const EnvFacts& facts) {
+  const auto visible = visible_devices(facts.variables);
+  const std::string seen = visible.variable.empty()
+                               ? std::string("no variable hides any")
+                               : fmt::format("{}={}", visible.variable, visible.value);
+  if (id.local_rank == kNotTold && !id.device) return fmt::format("{} ({})", kLater, seen);
+  const auto choice = choose_device(visible, id.local_rank, id.device);
+  if (choice.index < 0) return fmt::format("none ({})", seen);
+  return fmt::format("{} ({})", choice.index, id.device ? std::string("DEVICE_ID") : seen);
+}
+
+std::string threads_text(const Identity& id, const EnvFacts& facts) {
+  const auto cores = counted(facts.cores, "core");
+  if (id.local_size == kNotTold) return fmt::format("{} ({})", kLater, cores);
+  return fmt::format("{} ({}, {} on this host)",
+                     threads_per_rank(facts.variables, facts.cores, id.local_size), cores,
+                     counted(id.local_size, "rank"));
+}
+
+std::string state_text(const Finding& finding, const Decision& decision) {
+  if (!finding.problem.empty()) return "incomplete";
+  if (!finding.identity && !finding.passed_over.empty()) return finding.passed_over;
+  if (!finding.identity) return "not this process's";
+  if (finding.source->name == decision.identity.launcher) return "chosen";
+  return finding.passed_over.empty() ? "complete" : finding.passed_over;
+}
+
+std::string variable_text(const std::string& name, const EnvFacts& facts) {
+  const auto found = facts.variables.find(name);
+  return fmt::format("{}={}", name, found == facts.variables.end() ? "" : found->second);
+}
+
+std::string finding_text(const Finding& finding, const Decision& decision, const EnvFacts& facts) {
+  auto text = fmt::format("  {:<11} {} ({})\n", finding.source->name, state_text(finding, decision),
+                          finding.source->about);
+  if (!finding.problem.empty()) text += fmt::format("    {}\n", finding.problem);
+  if (finding.identity) text += fmt::format("    {}\n", describe(*finding.identity));
+  for (const auto& name : finding.variables)
+    text += fmt::format("    {}\n", variable_text(name, facts));
+  return text;
+}
+
+std::string tuple_text(const Decision& decision, const EnvFacts& facts) {
+  const Identity& id = decision.identity;
+  std::string text;
+  const auto line = [&](const char* name, const std::string& value) {
+    text += fmt::format("{:<12} {}\n", name, value);
+  };
+  line("launcher", fmt::format("{} ({})", id.launcher, decision.why));
+  line("rank", place(id.rank, id.size));
+  line("local rank", place(id.local_rank, id.local_size));
+  line("node", place(id.node_rank, id.num_nodes));
+  line("job", fmt::format("{}, restart {}", id.job_id, id.restart_count));
+  line("meets at", meeting_text(id));
+  line("secret", secret_text(id));
+  line("address", address_text(id, facts));
+  line("device", device_text(id, facts));
+  line("threads", threads_text(id, facts));
+  return text;
+}
+
+nlohmann::json known(int value) {
+  return value == kNotTold ? nlohmann::json() : nlohmann::json(value);
+}
+
+nlohmann::json tuple_json(const Identity& id) {
+  nlohmann::json channels = nlohmann::json::array();
+  for (const Channel channel : id.channels) channels.push_back(to_string(channel));
+  std::vector<int> ports;
+  if (id.meeting == MeetingWay::kRankZero) ports = store_ports(id);
+  if (id.meeting == MeetingWay::kAgent) ports = {id.master.port};
+  return {{"launcher", id.launcher},
+          {"rank", id.rank},
+          {"size", id.size},
+          {"local_rank", known(id.local_rank)},
+          {"local_size", known(id.local_size)},
+          {"node_rank", known(id.node_rank)},
+          {"num_nodes", known(id.num_nodes)},
+          {"restart_count", id.restart_count},
+          {"job_id", id.job_id},
+          {"master_host", id.master.host},
+          {"ports", ports},
+          {"channels", channels},
+          {"has_secret", !id.secret.empty() && !id.insecure},
+          {"insecure", id.insecure},
+          {"tls", id.wire == Wire::kTls}};
+}
+
+nlohmann::json finding_json(const Finding& finding, const Decision& decision,
+                            const EnvFacts& facts) {
+  nlohmann::json variables = nlohmann::json::object();
+  for (const auto& name : finding.variables) variables[name] = facts.variables.at(name);
+  nlohmann::json json = {{"source", finding.source->name},
+                         {"state", state_text(finding, decision)},
+                         {"variables", variables}};
+  if (!finding.problem.empty()) json["problem"] = finding.problem;
+  if (finding.identity) json["tuple"] = describe(*finding.identity);
+  return json;
+}
+
+}  // namespace
+
+std::string env_report(const Decision& decision, const EnvFacts& facts) {
+  std::string text;
+  if (decision.problem.empty()) text = tuple_text(decision, facts) + "\n";
+  text += decision.findings.empty() ? "sources      none: no launcher's variables are set\n"
+                                    : "sources, by precedence\n";
+  for (const Finding& finding : decision.findings) text += finding_text(finding, decision, facts);
+  for (const auto& warning : decision.warnings) text += fmt::format("\nwarning: {}\n", warning);
+  if (!decision.problem.empty()) text += fmt::format("\nerror: {}\n", decision.problem);
+  return text;
+}
+
+std::string env_report_json(const Decision& decision, const EnvFacts& facts) {
+  const Identity& id = decision.identity;
+  nlohmann::json json;
+  json["problem"] = decision.problem.empty() ? nlohmann::json() : nlohmann::json(decision.problem);
+  json["warnings"] = decision.warnings;
+  json["sources"] = nlohmann::json::array();
+  for (const Finding& finding : decision.findings)
+    json["sources"].push_back(finding_json(finding, decision, facts));
+  if (!decision.problem.empty()) return json.dump(2) + "\n";
+  json["identity"] = tuple_json(id);
+  const bool place_known = id.local_rank != kNotTold || id.device;
+  json["identity"]["device"] =
+      place_known
+          ? nlohmann::json(
+                choose_device(visible_devices(facts.variables), id.local_rank, id.device).index)
+          : nlohmann::json();
+  json["identity"]["threads"] =
+      id.local_size == kNotTold
+          ? nlohmann::json()
+          : nlohmann::json(threads_per_rank(facts.variables, facts.cores, id.local_size));
+  return json.dump(2) + "\n";
+}
+
+}  // namespace lockstep

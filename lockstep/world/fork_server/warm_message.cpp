@@ -1,0 +1,97 @@
+#include "lockstep/world/fork_server/warm_message.h"
+
+#include <poll.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "lockstep/base/file.h"
+#include "lockstep/error.h"
+
+namespace lockstep {
+namespace {
+
+constexpr size_t kFds = 3;
+
+/// Room for the descriptors of a message.
+struct Control {
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int) * kFds)> bytes{};
+};
+
+}  // namespace
+
+UniqueFd environment_memory(const Environment& environment) {
+  std::string bytes;
+  for (const auto& [name, value] : environment) bytes += name + "=" + value + '\0';
+  UniqueFd memory(::memfd_create("lockstep-environment", MFD_CLOEXEC));
+  if (!memory) throw io_error("memfd_create");
+  write_all(memory.get(), bytes.data(), bytes.size(), "environment");
+  return memory;
+}
+
+bool send_request(int socket, int32_t number, const std::array<int, 3>& environment_out_err) {
+  iovec part{&number, sizeof number};
+  Control control;
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = control.bytes.data();
+  message.msg_controllen = control.bytes.size();
+  cmsghdr* head = CMSG_FIRSTHDR(&message);
+  head->cmsg_level = SOL_SOCKET;
+  head->cmsg_type = SCM_RIGHTS;
+  head->cmsg_len = CMSG_LEN(sizeof(int) * kFds);
+  std::memcpy(CMSG_DATA(head), environment_out_err.data(), sizeof(int) * kFds);
+  ssize_t sent = 0;
+  do {
+    sent = ::sendmsg(socket, &message, MSG_NOSIGNAL);
+  } while (sent < 0 && errno == EINTR);
+  return sent == sizeof number;
+}
+
+std::optional<WarmRequest> receive_request(int socket) {
+  WarmRequest request;
+  iovec part{&request.number, sizeof request.number};
+  Control control;
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = control.bytes.data();
+  message.msg_controllen = control.bytes.size();
+  ssize_t got = 0;
+  do {
+    got = ::recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
+  } while (got < 0 && errno == EINTR);
+  const cmsghdr* head = got == sizeof request.number ? CMSG_FIRSTHDR(&message) : nullptr;
+  if (head == nullptr || head->cmsg_len != CMSG_LEN(sizeof(int) * kFds)) return std::nullopt;
+  std::array<int, kFds> fds{};
+  std::memcpy(fds.data(), CMSG_DATA(head), sizeof fds);
+  request.environment.reset(fds[0]);
+  request.out.reset(fds[1]);
+  request.err.reset(fds[2]);
+  return request;
+}
+
+bool send_answer(int socket, const WarmAnswer& answer) {
+  ssize_t sent = 0;
+  do {
+    sent = ::send(socket, &answer, sizeof answer, MSG_NOSIGNAL);
+  } while (sent < 0 && errno == EINTR);
+  return sent == sizeof answer;
+}
+
+std::optional<WarmAnswer> receive_answer(int socket, Deadline deadline, int interrupt) {
+  std::array<pollfd, 2> items = {{{socket, POLLIN, 0}, {interrupt, POLLIN, 0}}};
+  int count = 0;
+  do {
+    count = ::poll(items.data(), items.size(), deadline.left_poll_ms());
+  } while (count < 0 && errno == EINTR);
+  WarmAnswer answer;
+  if (items[0].revents == 0 || ::recv(socket, &answer, sizeof answer, 0) != sizeof answer)
+    return std::nullopt;
+  return answer;
+}
+
+}  // namespace lockstep

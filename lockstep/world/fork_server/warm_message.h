@@ -1,0 +1,47 @@
+#pragma once
+// What an agent and a program that waits in warm_start() say to each other, over a SEQPACKET
+// socket whose number is in the program's environment.
+
+#include <array>
+#include <cstdint>
+#include <optional>
+
+#include "lockstep/base/unique_fd.h"
+#include "lockstep/deadline.h"
+#include "lockstep/world/environment.h"
+
+namespace lockstep {
+
+inline constexpr char kWarmFdVariable[] = "LOCKSTEP_WARM_FD";
+
+/// To the program: start a rank.
+struct WarmRequest {
+  int32_t number = 0;    ///< Comes back in the answer.
+  UniqueFd environment;  ///< Memory: each "NAME=VALUE\0".
+  UniqueFd out;          ///< Its standard output.
+  UniqueFd err;          ///< Its standard error.
+};
+
+/// To the agent. The first: ready, or not; each further one: the answer to a request.
+struct WarmAnswer {
+  int32_t number = 0;   ///< Of the request; answers may overtake each other.
+  int32_t error = 0;    ///< errno; 0: well.
+  int32_t pid = 0;      ///< Of the rank, which is the agent's child by now.
+  int32_t threads = 0;  ///< First answer: what the program has started and a fork would lack.
+};
+
+/// An environment as WarmRequest has it. Errors: kIo.
+UniqueFd environment_memory(const Environment& environment);
+
+/// The descriptors stay the caller's. False: the other side is gone.
+bool send_request(int socket, int32_t number, const std::array<int, 3>& environment_out_err);
+
+/// Nothing: the other side is gone.
+std::optional<WarmRequest> receive_request(int socket);
+
+bool send_answer(int socket, const WarmAnswer& answer);
+/// Nothing: the other side is gone, or silent until the deadline or until `interrupt` (a
+/// descriptor; -1: none) is readable.
+std::optional<WarmAnswer> receive_answer(int socket, Deadline deadline, int interrupt = -1);
+
+}  // namespace lockstep

@@ -1,0 +1,98 @@
+#pragma once
+// Which rank a process is, decided from its environment alone.
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lockstep/base/auth.h"
+#include "lockstep/base/socket.h"
+#include "lockstep/world/environment.h"
+
+namespace lockstep {
+
+/// A number that the launcher does not tell; the ranks find it out when they meet.
+inline constexpr int kNotTold = -1;
+
+/// How the ranks of a job find each other.
+enum class MeetingWay {
+  kAlone,     ///< One rank.
+  kAgent,     ///< At the agent's store, `master`.
+  kRankZero,  ///< Rank 0 serves a store at `master`; all know the address.
+  kExchange,  ///< Rank 0 serves a store, and tells address (and secret) through `channels`.
+};
+
+/// What carries a line from rank 0 to the others before they have met.
+enum class Channel {
+  kPmix,    ///< The PMIx server of mpirun, prterun, srun --mpi=pmix; needs libpmix.so.2.
+  kPmi,     ///< The PMI of mpiexec.hydra and srun --mpi=pmi2, at PMI_FD or PMI_PORT.
+  kFolder,  ///< A file in LOCKSTEP_RENDEZVOUS_DIR, which all hosts share.
+  kMunge,   ///< A port of `master`'s host, and credentials of munged, which runs on all hosts.
+};
+std::string to_string(Channel channel);
+
+/// What the environment says about this process. Only World::join() turns it into connections.
+struct Identity {
+  std::string launcher = "none";  ///< Name of the source, see sources().
+  int rank = 0;
+  int size = 1;
+  int local_rank = 0;  ///< This and the next three may be kNotTold.
+  int local_size = 1;
+  int node_rank = 0;
+  int num_nodes = 1;
+  int restart_count = 0;
+  std::string job_id = "none";
+  std::string secret;
+  Wire wire = Wire::kPlain;  ///< Of the store where the ranks meet.
+  /// The secret only tells jobs apart: LOCKSTEP_INSECURE=1 let them meet without a real one.
+  bool insecure = false;
+
+  /// No rank at all: a process that has nothing to do but to stay until the ranks at `master` are
+  /// done (MindSpore's scheduler).
+  bool scheduler = false;
+
+  MeetingWay meeting = MeetingWay::kAlone;
+  std::vector<Channel> channels;  ///< To be tried in this order.
+  /// kAgent: the agent's store. kRankZero: host of rank 0. Port 0: one of store_ports().
+  Endpoint master;
+  /// torchrun's own store listens at `master` (TORCHELASTIC_USE_AGENT_STORE=True).
+  bool master_taken = false;
+  /// Address other ranks are told to use (LOCKSTEP_ADDRESS); empty: find out.
+  std::string address;
+  std::optional<int> device;  ///< DEVICE_ID, where the launcher assigns one.
+};
+
+/// "rank 1 of 4, local rank 1 of 2, node 0 of 2".
+std::string describe(const Identity& identity);
+
+/// The first source of sources() (world/detect/source.h) that tells rank and size. Another that
+/// tells them too must agree, unless it started the agent of the first (mpirun in a batch job,
+/// torchrun below srun); LOCKSTEP_LAUNCHER=NAME picks one without comparing, `none` none. An empty
+/// variable counts as unset. Between hosts a secret is needed: LOCKSTEP_SECRET, or a channel that
+/// carries one, or LOCKSTEP_INSECURE=1. LOCKSTEP_TLS=1: what the store is told and tells between
+/// hosts is encrypted.
+/// Reads the files that variables name. Errors: kInvalidArgument naming the variables at fault.
+Identity decide_identity(const Environment& environment);
+
+/// Is this process one rank of a job that a launcher has started? Errors: those of
+/// decide_identity().
+bool is_launched();
+
+/// Intra-op threads of a rank: OMP_NUM_THREADS (its first number) where it is set, else
+/// cores / ranks, at least 1.
+int threads_per_rank(const Environment& environment, int cores, int local_size);
+
+/// Cores this process may use: CPUs it may run on, and no more than its control groups' quota of
+/// processor time (a container's limit) comes to, rounded down. At least 1.
+int usable_cores();
+/// The same of `cpus` CPUs and a quota as cpu_quota() gives it.
+int cores_within(int cpus, double quota);
+
+/// What of them is one rank's own: its CPUs are shared by `sharers` ranks, itself among them (1
+/// where a launcher has bound each to others), the quota by all `local_size` ranks of the host.
+int cores_of_rank(int cpus, int sharers, double quota, int local_size);
+
+/// "localhost", 127.x.y.z or ::1.
+bool is_loopback(const std::string& host);
+
+}  // namespace lockstep

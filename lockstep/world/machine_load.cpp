@@ -1,0 +1,56 @@
+#include "lockstep/world/machine_load.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <fstream>
+#include <iterator>
+
+#include "lockstep/base/env.h"
+#include "lockstep/base/log.h"
+
+namespace lockstep {
+namespace {
+
+std::string text_at(const char* path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+}  // namespace
+
+bool MachineLoad::busy() const {
+  return cpu_pressure >= 0 ? cpu_pressure >= 20 : load >= 1.5 * cores;
+}
+
+std::string MachineLoad::text() const {
+  const std::string processes =
+      fmt::format("load {:.1f} on {} core{}", load, cores, cores == 1 ? "" : "s");
+  if (cpu_pressure < 0) return processes;
+  return fmt::format("processes wait for a core {:.0f} % of the time ({})", cpu_pressure,
+                     processes);
+}
+
+MachineLoad read_load(const std::string& pressure, const std::string& loadavg, int cores) {
+  MachineLoad load;
+  load.cores = cores;
+  if (std::sscanf(pressure.c_str(), "some avg10=%lf", &load.cpu_pressure) != 1) {
+    load.cpu_pressure = -1;
+  }
+  if (std::sscanf(loadavg.c_str(), "%lf", &load.load) != 1) load.load = -1;
+  return load;
+}
+
+MachineLoad this_machines_load() {
+  return read_load(text_at("/proc/pressure/cpu"), text_at("/proc/loadavg"),
+                   static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN)));
+}
+
+void warn_if_busy() {
+  const MachineLoad load = this_machines_load();
+  if (!load.busy() || env_or("LOCKSTEP_RANK", env_or("RANK", "0")) != "0") return;
+  log_warn(fmt::format("this machine is busy: {}; the figures say little about it", load.text()));
+}
+
+}  // namespace lockstep

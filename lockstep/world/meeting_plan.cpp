@@ -1,0 +1,138 @@
+#include "lockstep/world/meeting_plan.h"
+
+#include <fmt/format.h>
+
+#include "lockstep/base/auth.h"
+#include "lockstep/base/env.h"
+#include "lockstep/base/log.h"
+#include "lockstep/error.h"
+#include "lockstep/world/secret.h"
+
+namespace lockstep {
+namespace {
+
+/// Knows anybody who knows the job's name; tells jobs apart, keeps nobody out.
+std::string secret_for_all(const Identity& id) {
+  std::string hex;
+  for (const uint8_t byte : hmac_sha256("lockstep insecure", id.job_id))
+    hex += fmt::format("{:02x}", byte);
+  return hex;
+}
+
+bool is_yes(const Reader& read, const char* name) {
+  return parse_yes(read.text(name).value_or("0"), name);
+}
+
+constexpr const char* kWaysToShare =
+    "LOCKSTEP_RENDEZVOUS_DIR to a folder that all hosts share, or start them by what has PMIx or "
+    "PMI (mpirun, mpiexec, srun --mpi=pmix or --mpi=pmi2), or where munged runs on all hosts";
+
+[[noreturn]] void need_place(const Identity& id) {
+  throw Error(ErrorCode::kInvalidArgument,
+              fmt::format("{} says who this rank is ({}) but not where the ranks meet: set "
+                          "MASTER_ADDR (and MASTER_PORT) to rank 0's host on all ranks, or {}",
+                          id.launcher, describe(id), kWaysToShare));
+}
+
+/// With a secret the name is waited for. A wrong one is wrong whatever secret there is.
+std::string unknown_host_text(const Reader& read, const std::string& host) {
+  if (read.knows_host(host)) return "";
+  return fmt::format(
+      "host '{}', where the ranks meet, is unknown here: check the name, or give "
+      "its address as a number. Then: ",
+      host);
+}
+
+/// To what is said of munged.
+std::string munge_text(const Reader& read) {
+  const std::string why = read.why_no_munge();
+  if (why.empty()) return "";
+  return fmt::format(" ({}; LOCKSTEP_MUNGE_SOCKET says where it listens)", why);
+}
+
+[[noreturn]] void need_secret(const Reader& read, const Identity& id) {
+  throw Error(ErrorCode::kInvalidArgument,
+              fmt::format("{}ranks meet at {}, which is not this host's loopback: set "
+                          "LOCKSTEP_SECRET to the same text (openssl rand -hex 32) on all ranks or "
+                          "LOCKSTEP_SECRET_FILE to a file of mode 600 that holds it, or {}{}; or "
+                          "LOCKSTEP_INSECURE=1 where nobody else is on the network",
+                          unknown_host_text(read, id.master.host), id.master.host, kWaysToShare,
+                          munge_text(read)));
+}
+
+/// Is the process manager's rank this one's? Below an agent it is the agent's.
+bool is_own_rank(const Reader& read, const Identity& id, const char* rank, const char* size) {
+  if (id.launcher == "lockstep" || read.text("TORCHELASTIC_RUN_ID")) return false;
+  return read.text(rank) == std::to_string(id.rank) &&
+         read.text(size).value_or(std::to_string(id.size)) == std::to_string(id.size);
+}
+
+/// PMIx can be used by several; who has spoken PMI to hydra cannot be given to MPI_Init any more,
+/// so a folder that the user names comes before it. MUNGE knows no job: it comes last.
+std::vector<Channel> usable_channels(const Reader& read, const Identity& id) {
+  std::vector<Channel> channels;
+  if (is_own_rank(read, id, "PMIX_RANK", "PMIX_JOB_SIZE") && read.text("PMIX_NAMESPACE"))
+    channels.push_back(Channel::kPmix);
+  if (read.text("LOCKSTEP_RENDEZVOUS_DIR")) channels.push_back(Channel::kFolder);
+  if (is_own_rank(read, id, "PMI_RANK", "PMI_SIZE") &&
+      (read.text("PMI_FD") || read.text("PMI_PORT")))
+    channels.push_back(Channel::kPmi);
+  if (channels.empty() && !id.master.host.empty() && read.has_munge())
+    channels.push_back(Channel::kMunge);
+  return channels;
+}
+
+void go_without_secret(Identity* id, std::vector<std::string>* warnings) {
+  check_wire("", id->wire);
+  id->insecure = true;
+  id->secret = secret_for_all(*id);
+  warnings->push_back(
+      "LOCKSTEP_INSECURE=1: ranks of several hosts meet without a secret; whoever reaches their "
+      "ports can take part");
+}
+
+/// Which ranks share a host is not known, and rank 0's host is this one: those of others, should
+/// there be any, are told to have a secret.
+void stay_on_this_host(Identity* id, std::vector<std::string>* warnings) {
+  warnings->push_back(fmt::format(
+      "LOCKSTEP_SECRET is not set: only ranks of this host, {}, can take part", id->master.host));
+  id->master.host = "127.0.0.1";
+  id->wire = Wire::kPlain;
+}
+
+}  // namespace
+
+void plan_meeting(const Reader& read, Identity* id, std::vector<std::string>* warnings) {
+  check_log_level(read.text("LOCKSTEP_LOG_LEVEL").value_or("info"));
+  id->secret = read.secret();
+  id->address = read.text("LOCKSTEP_ADDRESS").value_or("");
+  if (id->scheduler) return;
+  const bool insecure = is_yes(read, "LOCKSTEP_INSECURE");
+  if (is_yes(read, "LOCKSTEP_TLS")) id->wire = Wire::kTls;
+  const bool agent = id->launcher == "lockstep";
+  if (id->size == 1 && !agent) return;
+  id->meeting = agent ? MeetingWay::kAgent : MeetingWay::kRankZero;
+  // Whatever address the launcher gives this host: between its own processes none is better.
+  if (!agent && id->num_nodes == 1 && !id->master.host.empty()) id->master.host = "127.0.0.1";
+  const bool has_place = !id->master.host.empty();
+  const bool between_hosts = !has_place || !is_loopback(id->master.host);
+  const std::string weak = weak_secret_warning(id->secret, "ranks");
+  if (!agent && between_hosts && !weak.empty()) warnings->push_back(weak);
+  if (has_place && !id->secret.empty()) return;
+  if (has_place && is_loopback(id->master.host)) {
+    id->wire = Wire::kPlain;  // nothing leaves this host
+    return;
+  }
+  if (has_place && insecure) return go_without_secret(id, warnings);
+  id->channels = agent ? std::vector<Channel>() : usable_channels(read, *id);
+  if (!id->channels.empty())
+    id->meeting = MeetingWay::kExchange;
+  else if (has_place && !agent && id->num_nodes == kNotTold && read.is_own_host(id->master.host))
+    stay_on_this_host(id, warnings);
+  else if (has_place)
+    need_secret(read, *id);
+  else
+    need_place(*id);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,103 @@
+#include "lockstep/world/places.h"
+
+#include <fmt/format.h>
+
+#include <map>
+
+#include "lockstep/base/env.h"
+#include "lockstep/base/text.h"
+#include "lockstep/error.h"
+
+namespace lockstep {
+namespace {
+
+/// Are the local ranks that the launcher gave to these ranks 0, 1, 2, ... in some order?
+bool is_numbered(const std::vector<PlaceReport>& reports, const std::vector<int>& ranks) {
+  std::vector<bool> seen(ranks.size(), false);
+  for (const int rank : ranks) {
+    const int local = reports[static_cast<size_t>(rank)].local_rank;
+    if (local < 0 || local >= static_cast<int>(ranks.size()) || seen[static_cast<size_t>(local)])
+      return false;
+    seen[static_cast<size_t>(local)] = true;
+  }
+  return true;
+}
+
+std::string place_key(int rank) {
+  return fmt::format("places/of/{}", rank);
+}
+
+/// "LOCAL_RANK HOST_ID"
+PlaceReport parse_report(const std::string& text) {
+  const size_t blank = text.find(' ');
+  PlaceReport report;
+  report.local_rank = static_cast<int>(
+      parse_int(std::string_view(text).substr(0, blank), kNotTold, 1 << 24, "place of a rank"));
+  report.host_id = blank == std::string::npos ? "" : text.substr(blank + 1);
+  return report;
+}
+
+RankPlace parse_place(const std::string& text) {
+  const auto parts = split(text, ' ');
+  if (parts.size() != 4) throw Error(ErrorCode::kCorrupt, "place of a rank: '" + text + "'");
+  const auto number = [&](size_t i) {
+    return static_cast<int>(parse_int(parts[i], 0, 1 << 24, "place of a rank"));
+  };
+  return {number(0), number(1), number(2), number(3)};
+}
+
+/// Rank 0 reads what all report, and tells each its place.
+void tell_places(Store& store, int size, Deadline deadline) {
+  std::vector<PlaceReport> reports;
+  for (int rank = 0; rank < size; ++rank)
+    reports.push_back(parse_report(store.get(fmt::format("places/report/{}", rank), deadline)));
+  const auto places = assign_places(reports);
+  for (int rank = 0; rank < size; ++rank) {
+    const RankPlace& place = places[static_cast<size_t>(rank)];
+    store.set(place_key(rank),
+              fmt::format("{} {} {} {}", place.local_rank, place.local_size, place.node_rank,
+                          place.num_nodes),
+              deadline);
+  }
+}
+
+}  // namespace
+
+std::vector<RankPlace> assign_places(const std::vector<PlaceReport>& reports) {
+  std::vector<std::vector<int>> nodes;
+  std::map<std::string, size_t> node_of;
+  for (size_t rank = 0; rank < reports.size(); ++rank) {
+    const auto [entry, is_new] = node_of.emplace(reports[rank].host_id, nodes.size());
+    if (is_new) nodes.emplace_back();
+    nodes[entry->second].push_back(static_cast<int>(rank));
+  }
+  std::vector<RankPlace> places(reports.size());
+  for (size_t node = 0; node < nodes.size(); ++node) {
+    const bool numbered = is_numbered(reports, nodes[node]);
+    for (size_t i = 0; i < nodes[node].size(); ++i) {
+      const auto rank = static_cast<size_t>(nodes[node][i]);
+      places[rank] = {numbered ? reports[rank].local_rank : static_cast<int>(i),
+                      static_cast<int>(nodes[node].size()), static_cast<int>(node),
+                      static_cast<int>(nodes.size())};
+    }
+  }
+  return places;
+}
+
+bool has_unknown_place(const Identity& id) {
+  return id.local_rank == kNotTold || id.local_size == kNotTold || id.node_rank == kNotTold ||
+         id.num_nodes == kNotTold;
+}
+
+void find_place(Store& store, const std::string& host_id, Identity* id, Deadline deadline) {
+  store.set(fmt::format("places/report/{}", id->rank),
+            fmt::format("{} {}", id->local_rank, host_id), deadline);
+  if (id->rank == 0) tell_places(store, id->size, deadline);
+  const RankPlace place = parse_place(store.get(place_key(id->rank), deadline));
+  id->local_rank = place.local_rank;
+  id->local_size = place.local_size;
+  id->node_rank = place.node_rank;
+  id->num_nodes = place.num_nodes;
+}
+
+}  // namespace lockstep

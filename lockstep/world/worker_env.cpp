@@ -1,0 +1,136 @@
+#include "lockstep/world/worker_env.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <initializer_list>
+#include <utility>
+
+#include "lockstep/base/pipe_name.h"
+#include "lockstep/base/text.h"
+#include "lockstep/error.h"
+#include "lockstep/world/cpu_topology.h"
+#include "lockstep/world/identity.h"
+#include "lockstep/world/own_cores.h"
+
+namespace lockstep {
+namespace {
+
+using Pairs = std::initializer_list<std::pair<const char*, std::string>>;
+
+void set(Environment* environment, const Pairs& pairs) {
+  for (const auto& [name, value] : pairs) (*environment)[name] = value;
+}
+
+void set_torch(Environment* environment, const JobPlan& plan, int local_rank,
+               const WorkerEnvOptions& options) {
+  const NodeRanks& own = plan.ranks;
+  const auto text = [](int number) { return std::to_string(number); };
+  set(environment, {{"RANK", text(own.first_rank + local_rank)},
+                    {"WORLD_SIZE", text(plan.world_size)},
+                    {"LOCAL_RANK", text(local_rank)},
+                    {"LOCAL_WORLD_SIZE", text(own.local_size)},
+                    {"GROUP_RANK", text(plan.node_rank)},
+                    {"GROUP_WORLD_SIZE", text(plan.num_nodes)},
+                    {"ROLE_NAME", options.role},
+                    {"ROLE_RANK", text(own.first_role_rank + local_rank)},
+                    {"ROLE_WORLD_SIZE", text(own.role_size)},
+                    {"MASTER_ADDR", plan.master_addr},
+                    {"MASTER_PORT", text(plan.master_port)},
+                    {"TORCHELASTIC_RESTART_COUNT", text(plan.restart_count)},
+                    {"TORCHELASTIC_MAX_RESTARTS", text(plan.max_restarts)},
+                    {"TORCHELASTIC_RUN_ID", plan.run_id},
+                    {"TORCHELASTIC_USE_AGENT_STORE", "False"},
+                    {"TORCHELASTIC_ERROR_FILE", options.error_file}});
+}
+
+void set_own(Environment* environment, const JobPlan& plan, int local_rank,
+             const WorkerEnvOptions& options) {
+  const NodeRanks& own = plan.ranks;
+  const auto text = [](int number) { return std::to_string(number); };
+  set(environment, {{"LOCKSTEP_STORE", to_string(plan.store)},
+                    {"LOCKSTEP_SECRET", plan.secret},
+                    {"LOCKSTEP_RANK", text(own.first_rank + local_rank)},
+                    {"LOCKSTEP_WORLD_SIZE", text(plan.world_size)},
+                    {"LOCKSTEP_LOCAL_RANK", text(local_rank)},
+                    {"LOCKSTEP_LOCAL_WORLD_SIZE", text(own.local_size)},
+                    {"LOCKSTEP_NODE_RANK", text(plan.node_rank)},
+                    {"LOCKSTEP_NUM_NODES", text(plan.num_nodes)},
+                    {"LOCKSTEP_GENERATION", text(plan.generation)},
+                    {"LOCKSTEP_GENERATION_TOKEN", plan.token},
+                    {"LOCKSTEP_RESTART_COUNT", text(plan.restart_count)},
+                    {"LOCKSTEP_AGENT", options.agent},
+                    {"LOCKSTEP_STEPS", options.steps},
+                    {"LOCKSTEP_RUN_ID", plan.run_id}});
+  environment->erase("LOCKSTEP_TLS");  // nothing of a job on one host leaves it
+  if (plan.wire == Wire::kTls) (*environment)["LOCKSTEP_TLS"] = "1";
+  // One that picks a launcher, from a job around this one, would contradict what stands here.
+  environment->erase("LOCKSTEP_LAUNCHER");
+  if (!options.flight_dir.empty()) (*environment)["LOCKSTEP_FLIGHT_DIR"] = options.flight_dir;
+  if (!options.local_addr.empty()) (*environment)["LOCKSTEP_ADDRESS"] = options.local_addr;
+  environment->erase("LOCKSTEP_TERMINAL");
+  environment->erase("LOCKSTEP_TERMINAL_PIPE");
+  if (options.terminal_columns > 0) {
+    (*environment)["LOCKSTEP_TERMINAL"] = text(options.terminal_columns);
+    (*environment)["LOCKSTEP_TERMINAL_PIPE"] = pipe_name(options.stderr_fd);
+  }
+  environment->erase(kCpusVariable);
+  environment->erase(kCpuSharersVariable);
+  if (!options.cpus.empty()) {
+    (*environment)[kCpusVariable] = cpu_list(options.cpus);
+    (*environment)[kCpuSharersVariable] = text(options.cpu_sharers);
+  }
+}
+
+void set_virtual(Environment* environment, int local_rank) {
+  std::string& devices = (*environment)["CUDA_VISIBLE_DEVICES"];
+  const auto visible = split(devices, ',');
+  const auto index = static_cast<size_t>(local_rank);
+  if (!devices.empty() && index >= visible.size()) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("--virtual_local_rank: CUDA_VISIBLE_DEVICES={} has no device for local "
+                            "rank {}",
+                            devices, local_rank));
+  }
+  devices = devices.empty() ? std::to_string(local_rank) : visible[index];
+  (*environment)["LOCAL_RANK"] = "0";
+  // LOCKSTEP_LOCAL_RANK stays true: the two are not to be compared.
+  (*environment)["LOCKSTEP_LAUNCHER"] = "lockstep";
+}
+
+void set_defaults(Environment* environment, int local_size, const WorkerEnvOptions& options) {
+  const auto set_default = [&](const char* name, const std::string& value) {
+    auto& place = (*environment)[name];
+    if (place.empty()) place = value;
+  };
+  int threads = std::max(1, options.cores / local_size);
+  if (!options.cpus.empty()) threads = std::min(threads, static_cast<int>(options.cpus.size()));
+  set_default("OMP_NUM_THREADS", std::to_string(threads));
+  set_default("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1");
+  set_default("NCCL_ASYNC_ERROR_HANDLING", "1");
+  set_default("PYTHONUNBUFFERED", "1");
+}
+
+}  // namespace
+
+Environment waiting_environment(const Environment& base, int local_size,
+                                const WorkerEnvOptions& options) {
+  Environment environment = base;
+  set(&environment, {{"LOCAL_WORLD_SIZE", std::to_string(local_size)},
+                     {"LOCKSTEP_LOCAL_WORLD_SIZE", std::to_string(local_size)},
+                     {"LOCKSTEP_AGENT", options.agent}});
+  set_defaults(&environment, local_size, options);
+  return environment;
+}
+
+Environment worker_environment(const Environment& base, const JobPlan& plan, int local_rank,
+                               const WorkerEnvOptions& options) {
+  Environment environment = base;
+  set_torch(&environment, plan, local_rank, options);
+  set_own(&environment, plan, local_rank, options);
+  if (options.virtual_local_rank) set_virtual(&environment, local_rank);
+  set_defaults(&environment, plan.ranks.local_size, options);
+  return environment;
+}
+
+}  // namespace lockstep

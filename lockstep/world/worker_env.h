@@ -1,0 +1,67 @@
+#pragma once
+// The environment of a worker: torchrun's, and our own.
+
+#include <string>
+#include <vector>
+
+#include "lockstep/base/auth.h"
+#include "lockstep/base/socket.h"
+#include "lockstep/world/environment.h"
+#include "lockstep/world/rank_plan.h"
+
+namespace lockstep {
+
+/// All that a node knows of its job when it starts workers. Its size does not depend on the number
+/// of nodes.
+struct JobPlan {
+  std::string run_id;
+  int node_rank = 0;
+  std::string host;  ///< This node's, for messages.
+  NodeRanks ranks;   ///< This node's.
+  int num_nodes = 1;
+  int world_size = 1;  ///< Ranks of all nodes.
+  Endpoint store;      ///< The workers' own.
+  std::string secret;
+  Wire wire = Wire::kPlain;  ///< Of `store`.
+  std::string master_addr;   ///< For torch's own store, which rank 0 serves.
+  int master_port = 0;
+  int generation = 1;      ///< Of the workers: each start of all of them is one.
+  std::string token;       ///< base/generation_token.h.
+  int restart_count = 0;   ///< Generations that a failure ended.
+  int early_failures = 0;  ///< These three as RestartRecord has them, for a new leader.
+  int failures_in_a_row = 0;
+  bool stepped = false;
+  int max_restarts = 0;
+};
+
+struct WorkerEnvOptions {
+  std::string role;
+  std::string local_addr;           ///< Empty: the worker finds out.
+  std::string error_file;           ///< TORCHELASTIC_ERROR_FILE; may be empty.
+  std::string flight_dir;           ///< LOCKSTEP_FLIGHT_DIR; may be empty.
+  std::string agent;                ///< LOCKSTEP_AGENT.
+  std::string steps;                ///< LOCKSTEP_STEPS: see StepBoard::path().
+  int terminal_columns = 0;         ///< LOCKSTEP_TERMINAL: where stderr is shown; 0: no terminal.
+  int stderr_fd = -1;               ///< LOCKSTEP_TERMINAL_PIPE, with it: the worker's end.
+  bool virtual_local_rank = false;  ///< LOCAL_RANK 0 and one device, as --virtual_local_rank.
+  int cores = 1;                    ///< Of this node, to share among its ranks.
+  std::vector<int> cpus;            ///< LOCKSTEP_CPUS: to which it is bound; empty: to none.
+  int cpu_sharers = 1;              ///< Ranks that are bound to these, itself among them.
+};
+
+/// What of worker_environment() is known before the job has a plan: LOCAL_WORLD_SIZE and
+/// LOCKSTEP_LOCAL_WORLD_SIZE, LOCKSTEP_AGENT, and what is set where `base` has none.
+Environment waiting_environment(const Environment& base, int local_size,
+                                const WorkerEnvOptions& options);
+
+/// `base` (the agent's own environment) overlaid with RANK, WORLD_SIZE, LOCAL_*, GROUP_*, ROLE_*,
+/// MASTER_*, TORCHELASTIC_* and LOCKSTEP_*. Set only where `base` has none: OMP_NUM_THREADS (cores
+/// / local ranks, at least 1 and at most as many as it is bound to),
+/// TORCH_NCCL_ASYNC_ERROR_HANDLING and its older name (1), and PYTHONUNBUFFERED (1: lines appear
+/// when they are printed). Source: the workers' environment of torch.distributed.elastic
+/// (local_elastic_agent.py). Errors: kInvalidArgument (virtual_local_rank, and CUDA_VISIBLE_DEVICES
+/// names fewer devices than there are ranks).
+Environment worker_environment(const Environment& base, const JobPlan& plan, int local_rank,
+                               const WorkerEnvOptions& options);
+
+}  // namespace lockstep

@@ -1,0 +1,198 @@
+#include "lockstep/world.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "lockstep/base/auth.h"
+#include "lockstep/base/counted.h"
+#include "lockstep/base/env.h"
+#include "lockstep/base/log.h"
+#include "lockstep/error.h"
+#include "lockstep/store/memory/memory_store.h"
+#include "lockstep/store/tcp/tcp_store.h"
+#include "lockstep/world/addresses.h"
+#include "lockstep/world/assigned_world.h"
+#include "lockstep/world/bootstrap/meet.h"
+#include "lockstep/world/bootstrap/pmi_port.h"
+#include "lockstep/world/cpu_topology.h"
+#include "lockstep/world/decision.h"
+#include "lockstep/world/device.h"
+#include "lockstep/world/fork_server/warm_message.h"
+#include "lockstep/world/lives.h"
+#include "lockstep/world/lookup.h"
+#include "lockstep/world/own_address.h"
+#include "lockstep/world/own_cores.h"
+#include "lockstep/world/places.h"
+#include "lockstep/world/scheduler.h"
+#include "lockstep/world/torch_store.h"
+
+namespace lockstep {
+namespace {
+
+constexpr const char* kSecretKey = "world/secret";
+
+Identity decided(const Decision& decision) {
+  if (!decision.problem.empty()) throw Error(ErrorCode::kInvalidArgument, decision.problem);
+  if (decision.identity.rank == 0) {
+    for (const auto& warning : decision.warnings) log_warn(warning);
+  }
+  return decision.identity;
+}
+
+std::shared_ptr<Store> meet_where_told(const Environment& environment, Identity* id,
+                                       Deadline deadline) {
+  std::vector<std::string> addresses;
+  if (id->rank == 0) addresses = own_addresses(environment, launcher_hosts(environment));
+  if (id->rank == 0 && !id->master.host.empty())
+    addresses.insert(addresses.begin(), id->master.host);
+  return meet_by_exchange(open_exchange(*id, environment), addresses, id, deadline);
+}
+
+std::shared_ptr<Store> meet_at_rank_zero(Identity* id, Deadline deadline) {
+  id->master.host = wait_for_name(id->master.host, deadline);
+  if (id->rank == 0 && !is_own_address(id->master.host)) {
+    log_warn(
+        fmt::format("rank 0 serves the store on this host, but the others look for it at {}, "
+                    "which is not an address of this host",
+                    id->master.host));
+  }
+  return meet_torch_store(*id, deadline);
+}
+
+/// Fills what becomes known by meeting: id->master and id->secret.
+std::shared_ptr<Store> meet_store(const Environment& environment, Identity* id, Deadline deadline) {
+  switch (id->meeting) {
+    case MeetingWay::kAlone:
+      return make_memory_store();
+    case MeetingWay::kAgent:
+      return connect_tcp_store(id->master, id->secret, deadline, id->wire);
+    case MeetingWay::kRankZero:
+      return meet_at_rank_zero(id, deadline);
+    case MeetingWay::kExchange:
+      return meet_where_told(environment, id, deadline);
+  }
+  throw Error(ErrorCode::kInternal, "a way to meet without a name");
+}
+
+/// Where the other ranks reach this one.
+std::string own_address(const Environment& environment, const Identity& id) {
+  if (!id.address.empty()) return id.address;
+  if (id.num_nodes == 1 || is_loopback(id.master.host)) return "127.0.0.1";
+  if (!wished_address(environment).variable.empty()) return own_addresses(environment, {}).front();
+  const auto address = local_address_towards(id.master.host);
+  if (!is_loopback(address)) return address;
+  // Many hosts take their own name for 127.0.1.1: then this is rank 0's host, by whatever address.
+  return own_addresses(environment, launcher_hosts(environment)).front();
+}
+
+void take_identity(const Identity& id, World* world) {
+  world->rank = id.rank;
+  world->size = id.size;
+  world->local_rank = id.local_rank;
+  world->local_size = id.local_size;
+  world->node_rank = id.node_rank;
+  world->num_nodes = id.num_nodes;
+  world->restart_count = id.restart_count;
+  world->launcher = id.launcher;
+  world->job_id = id.job_id;
+  world->secret = id.secret;
+}
+
+/// Our agents count the starts of a job's workers; of others only failures are known.
+int generation_of(const Environment& environment, const Identity& id) {
+  const auto given = environment.find("LOCKSTEP_GENERATION");
+  if (id.meeting != MeetingWay::kAgent || given == environment.end()) return id.restart_count + 1;
+  return static_cast<int>(parse_int(given->second, 1, 1 << 30, given->first));
+}
+
+void refuse_unforked(const Environment& environment) {
+  if (environment.count(kWarmFdVariable) == 0) return;
+  throw Error(ErrorCode::kInvalidArgument,
+              "warm_start() is in this program, but was not called before World::join(): call it "
+              "first in main()");
+}
+
+void say_threads(const World& world) {
+  if (world.rank != 0 || world.size == 1) return;
+  const int cores = usable_cores();
+  const int sharers = ranks_on_my_cpus(world, usable_cpus());
+  log_info(fmt::format("{}, {} each ({}, {} on {}; OMP_NUM_THREADS changes it)",
+                       counted(world.size, "rank"), counted(world.threads, "thread"),
+                       counted(cores, "core"), counted(sharers, "rank"),
+                       sharers == world.local_size ? "this host" : "them"));
+}
+
+/// Who has come to a store without a secret is of this user, as the kernel says; between themselves
+/// the ranks need a secret that nobody can guess.
+void agree_on_secret(Store& store, Identity* id, Deadline deadline) {
+  if (!id->secret.empty() || id->size == 1) return;
+  if (id->rank == 0) store.set(kSecretKey, make_job_secret(), deadline);
+  id->secret = store.get(kSecretKey, deadline);
+}
+
+/// Of two jobs that meet at one place, as jobs without a name in one folder, the ranks look alike.
+[[noreturn]] void refuse_second(Store& store, int rank, bool by_folder, Deadline deadline) {
+  throw Error(ErrorCode::kInvalidArgument,
+              fmt::format("rank {} has come already: {}; another job meets at the same place, or "
+                          "two processes have one rank: give each job a {} of its own",
+                          rank, who_lives(store, rank, deadline),
+                          by_folder ? "LOCKSTEP_RENDEZVOUS_DIR or MASTER_PORT" : "MASTER_PORT"));
+}
+
+/// Before anything else is said there, which a second process of this rank would say again. An
+/// agent's ranks are those that it has started.
+void show_own_life(Store& store, const Identity& id, Deadline deadline) {
+  if (id.size == 1 || show_life(store, id.rank, deadline)) return;
+  const bool by_folder = std::count(id.channels.begin(), id.channels.end(), Channel::kFolder) > 0;
+  if (id.meeting != MeetingWay::kAgent) refuse_second(store, id.rank, by_folder, deadline);
+}
+
+/// What is left when the rank is known.
+World join_as(Identity id, const Environment& environment, Deadline deadline) {
+  World world;
+  world.generation = generation_of(environment, id);
+  const auto token = environment.find("LOCKSTEP_GENERATION_TOKEN");
+  if (id.meeting == MeetingWay::kAgent && token != environment.end())
+    world.generation_token = token->second;
+  world.host_id = this_host_id();
+  world.store = with_prefix(meet_store(environment, &id, deadline),
+                            fmt::format("generation_{}", world.generation));
+  show_own_life(*world.store, id, deadline);
+  agree_on_secret(*world.store, &id, deadline);
+  if (has_unknown_place(id)) find_place(*world.store, world.host_id, &id, deadline);
+  world.address = own_address(environment, id);
+  if (id.meeting == MeetingWay::kExchange && id.address.empty())
+    world.address = agreed_address(*world.store, id, world.address, deadline);
+  take_identity(id, &world);
+  if (id.meeting != MeetingWay::kAgent) tell_my_cpus(world, usable_cpus(), deadline);
+  world.threads = threads_per_rank(environment, own_cores(world), 1);
+  const auto device = choose_device(visible_devices(environment), id.local_rank, id.device);
+  if (!device.warning.empty()) log_warn(device.warning);
+  world.device = device.index;
+  say_threads(world);
+  return world;
+}
+
+}  // namespace
+
+World World::join(Deadline deadline) {
+  if (const auto& given = assigned_world()) return *given;
+  const Environment environment = with_pmi_port(this_environment(), deadline);
+  refuse_unforked(environment);
+  const Identity id = decided(decide(inputs_from(environment)));
+  if (id.scheduler) {
+    stay_for_ranks(id.master, deadline);
+    std::exit(0);
+  }
+  return join_as(id, environment, deadline);
+}
+
+World World::join(const RankArguments& arguments, Deadline deadline) {
+  const Environment environment = this_environment();
+  refuse_unforked(environment);
+  return join_as(decided(decide(arguments, inputs_from(environment))), environment, deadline);
+}
+
+}  // namespace lockstep
