@@ -7,10 +7,10 @@
 #include <fstream>
 
 #include "lockstep/error.h"
-#include "lockstep/launch/agent/failure.h"
-#include "lockstep/launch/agent/line_splitter.h"
-#include "lockstep/launch/agent/program.h"
 #include "lockstep/launch/agent/worker_output.h"
+#include "lockstep/launch/job/failure.h"
+#include "lockstep/launch/process/line_splitter.h"
+#include "lockstep/launch/process/program.h"
 #include "lockstep/world/identity.h"
 #include "lockstep/world/machine_load.h"
 #include "lockstep/world/rank_plan.h"

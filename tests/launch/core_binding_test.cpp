@@ -1,4 +1,4 @@
-#include "lockstep/launch/agent/core_binding.h"
+#include "lockstep/launch/job/core_binding.h"
 
 #include <gtest/gtest.h>
 

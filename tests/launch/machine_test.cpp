@@ -1,6 +1,6 @@
 // What a host, or a container, has: processor time and accelerators.
 
-#include "lockstep/launch/agent/machine.h"
+#include "lockstep/launch/job/machine.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "lockstep/launch/agent/restart_policy.h"
+#include "lockstep/launch/job/restart_policy.h"
 
 #include <gtest/gtest.h>
 #include <signal.h>

@@ -1,4 +1,4 @@
-#include "lockstep/launch/agent/run_options.h"
+#include "lockstep/launch/job/run_options.h"
 
 #include <gtest/gtest.h>
 

@@ -6,7 +6,7 @@
 #include <fstream>
 
 #include "lockstep/error.h"
-#include "lockstep/launch/agent/core_binding.h"
+#include "lockstep/launch/job/core_binding.h"
 #include "lockstep/world/fork_server/warm_note.h"
 #include "tests/launch/elastic_job.h"
 #include "tests/support/temp_folder.h"

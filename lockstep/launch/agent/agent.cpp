@@ -18,8 +18,8 @@
 #include "lockstep/launch/agent/log_space.h"
 #include "lockstep/launch/agent/output/job_lines.h"
 #include "lockstep/launch/agent/worker_command.h"
+#include "lockstep/launch/job/start_messages.h"
 #include "lockstep/launch/jobs/past_jobs.h"
-#include "lockstep/launch/start/start_messages.h"
 #include "lockstep/world/identity.h"
 
 namespace lockstep {

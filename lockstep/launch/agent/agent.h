@@ -8,14 +8,14 @@
 
 #include "lockstep/deadline.h"
 #include "lockstep/launch/agent/agent_state.h"
-#include "lockstep/launch/agent/console.h"
 #include "lockstep/launch/agent/guard.h"
-#include "lockstep/launch/agent/poller.h"
-#include "lockstep/launch/agent/rendezvous.h"
-#include "lockstep/launch/agent/run_options.h"
-#include "lockstep/launch/agent/signals.h"
 #include "lockstep/launch/agent/worker_group.h"
+#include "lockstep/launch/job/run_options.h"
 #include "lockstep/launch/jobs/registry.h"
+#include "lockstep/launch/process/console.h"
+#include "lockstep/launch/process/poller.h"
+#include "lockstep/launch/process/signals.h"
+#include "lockstep/launch/rendezvous/rendezvous.h"
 
 namespace lockstep {
 

@@ -13,7 +13,7 @@
 #include <variant>
 #include <vector>
 
-#include "lockstep/launch/agent/failure.h"
+#include "lockstep/launch/job/failure.h"
 
 namespace lockstep {
 

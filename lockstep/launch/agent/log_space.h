@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "lockstep/launch/agent/run_options.h"
+#include "lockstep/launch/job/run_options.h"
 
 namespace lockstep {
 

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "lockstep/deadline.h"
-#include "lockstep/launch/agent/run_options.h"
+#include "lockstep/launch/job/run_options.h"
 #include "lockstep/world/bootstrap/exchange.h"
 #include "lockstep/world/identity.h"
 

@@ -11,8 +11,8 @@
 #include "lockstep/base/children.h"
 #include "lockstep/error.h"
 #include "lockstep/launch/agent/error_file.h"
-#include "lockstep/launch/agent/program.h"
 #include "lockstep/launch/agent/worker_command.h"
+#include "lockstep/launch/process/program.h"
 
 namespace lockstep {
 namespace {

@@ -8,11 +8,11 @@
 
 #include "lockstep/launch/agent/agent_state.h"
 #include "lockstep/launch/agent/guard.h"
-#include "lockstep/launch/agent/poller.h"
-#include "lockstep/launch/agent/run_options.h"
-#include "lockstep/launch/agent/step_board.h"
 #include "lockstep/launch/agent/worker_output.h"
 #include "lockstep/launch/agent/worker_starter.h"
+#include "lockstep/launch/job/run_options.h"
+#include "lockstep/launch/job/step_board.h"
+#include "lockstep/launch/process/poller.h"
 #include "lockstep/world/worker_env.h"
 
 namespace lockstep {

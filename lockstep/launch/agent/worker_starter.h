@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "lockstep/base/unique_fd.h"
-#include "lockstep/launch/agent/program.h"
+#include "lockstep/launch/process/program.h"
 #include "lockstep/world/environment.h"
 
 namespace lockstep {

@@ -11,7 +11,7 @@
 
 #include "lockstep/deadline.h"
 #include "lockstep/error.h"
-#include "lockstep/launch/agent/rendezvous_conf.h"
+#include "lockstep/launch/job/rendezvous_conf.h"
 #include "lockstep/launch/jobs/held_agent.h"
 #include "lockstep/launch/jobs/job_table.h"
 #include "lockstep/launch/jobs/job_words.h"

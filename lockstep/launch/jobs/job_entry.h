@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "lockstep/launch/agent/step_board.h"
+#include "lockstep/launch/job/step_board.h"
 
 namespace lockstep {
 

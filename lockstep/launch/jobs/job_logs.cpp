@@ -11,13 +11,13 @@
 #include "lockstep/base/env.h"
 #include "lockstep/base/text.h"
 #include "lockstep/error.h"
-#include "lockstep/launch/agent/output/line_prefix.h"
 #include "lockstep/launch/jobs/held_agent.h"
 #include "lockstep/launch/jobs/job_control.h"
 #include "lockstep/launch/jobs/job_words.h"
 #include "lockstep/launch/jobs/log_reader.h"
 #include "lockstep/launch/jobs/past_jobs.h"
 #include "lockstep/launch/jobs/registry.h"
+#include "lockstep/launch/process/line_prefix.h"
 
 namespace lockstep {
 namespace {

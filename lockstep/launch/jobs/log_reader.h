@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "lockstep/base/unique_fd.h"
-#include "lockstep/launch/agent/line_splitter.h"
+#include "lockstep/launch/process/line_splitter.h"
 
 namespace lockstep {
 

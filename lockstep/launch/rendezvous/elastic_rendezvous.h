@@ -3,7 +3,7 @@
 #include <memory>
 #include <string>
 
-#include "lockstep/launch/agent/rendezvous.h"
+#include "lockstep/launch/rendezvous/rendezvous.h"
 
 namespace lockstep {
 

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "lockstep/base/log.h"
-#include "lockstep/launch/rendezvous/json_members.h"
+#include "lockstep/launch/job/json_members.h"
 #include "lockstep/launch/rendezvous/keys.h"
 
 namespace lockstep {

@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "lockstep/error.h"
-#include "lockstep/launch/agent/restart_policy.h"
+#include "lockstep/launch/job/restart_policy.h"
 #include "lockstep/launch/rendezvous/offer.h"
 #include "lockstep/launch/rendezvous/plan.h"
 

@@ -4,7 +4,7 @@
 #include <fmt/ranges.h>
 
 #include "lockstep/base/auth.h"
-#include "lockstep/launch/rendezvous/json_members.h"
+#include "lockstep/launch/job/json_members.h"
 #include "lockstep/launch/rendezvous/limits.h"
 
 namespace lockstep {

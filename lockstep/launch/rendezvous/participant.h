@@ -9,11 +9,11 @@
 #include <string>
 
 #include "lockstep/base/standstill.h"
-#include "lockstep/launch/agent/run_options.h"
+#include "lockstep/launch/job/run_options.h"
 #include "lockstep/launch/rendezvous/leader.h"
-#include "lockstep/launch/rendezvous/meeting/meeting_place.h"
-#include "lockstep/launch/rendezvous/meeting/search.h"
+#include "lockstep/launch/rendezvous/meeting_place.h"
 #include "lockstep/launch/rendezvous/news.h"
+#include "lockstep/launch/rendezvous/search.h"
 #include "lockstep/launch/rendezvous/silence.h"
 #include "lockstep/launch/rendezvous/standing.h"
 #include "lockstep/launch/rendezvous/workers_store.h"

@@ -3,7 +3,7 @@
 #include <limits>
 
 #include "lockstep/error.h"
-#include "lockstep/launch/rendezvous/json_members.h"
+#include "lockstep/launch/job/json_members.h"
 #include "lockstep/launch/rendezvous/limits.h"
 
 namespace lockstep {

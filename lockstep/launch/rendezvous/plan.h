@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "lockstep/base/socket.h"
-#include "lockstep/launch/agent/failure.h"
+#include "lockstep/launch/job/failure.h"
 #include "lockstep/world/rank_plan.h"
 
 namespace lockstep {

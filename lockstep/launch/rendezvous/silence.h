@@ -4,7 +4,7 @@
 #include <chrono>
 #include <cstdint>
 
-#include "lockstep/launch/agent/run_options.h"
+#include "lockstep/launch/job/run_options.h"
 
 namespace lockstep {
 

@@ -2,7 +2,7 @@
 
 #include <sys/eventfd.h>
 
-#include "lockstep/launch/rendezvous/json_members.h"
+#include "lockstep/launch/job/json_members.h"
 #include "lockstep/launch/rendezvous/keys.h"
 
 namespace lockstep {

@@ -9,8 +9,8 @@
 #include "lockstep/base/mutex.h"
 #include "lockstep/base/unique_fd.h"
 #include "lockstep/error.h"
-#include "lockstep/launch/agent/rendezvous.h"
 #include "lockstep/launch/rendezvous/offer.h"
+#include "lockstep/launch/rendezvous/rendezvous.h"
 #include "lockstep/store.h"
 
 namespace lockstep {

@@ -19,7 +19,7 @@
 #include "lockstep/base/reserved_port.h"
 #include "lockstep/base/unique_fd.h"
 #include "lockstep/error.h"
-#include "lockstep/launch/start/start_messages.h"
+#include "lockstep/launch/job/start_messages.h"
 
 namespace lockstep {
 namespace {

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "lockstep/launch/agent/run_options.h"
+#include "lockstep/launch/job/run_options.h"
+#include "lockstep/launch/job/start_messages.h"
 #include "lockstep/launch/start/host_slots.h"
-#include "lockstep/launch/start/start_messages.h"
 
 namespace lockstep {
 

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "lockstep/launch/agent/line_splitter.h"
-#include "lockstep/launch/start/start_messages.h"
+#include "lockstep/launch/job/start_messages.h"
+#include "lockstep/launch/process/line_splitter.h"
 #include "lockstep/launch/subprocess.h"
 
 namespace lockstep {

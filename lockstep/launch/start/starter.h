@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "lockstep/launch/agent/run_options.h"
+#include "lockstep/launch/job/run_options.h"
 
 namespace lockstep {
 

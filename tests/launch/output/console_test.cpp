@@ -1,4 +1,4 @@
-#include "lockstep/launch/agent/console.h"
+#include "lockstep/launch/process/console.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

@@ -7,7 +7,7 @@
 #include <map>
 #include <random>
 
-#include "lockstep/launch/agent/output/line_prefix.h"
+#include "lockstep/launch/process/line_prefix.h"
 
 namespace lockstep {
 namespace {

@@ -3,9 +3,9 @@
 #include <gtest/gtest.h>
 
 #include "lockstep/launch/agent/output/failure_echo.h"
-#include "lockstep/launch/agent/output/line_prefix.h"
 #include "lockstep/launch/agent/output/line_rate.h"
-#include "lockstep/launch/agent/output/recent_text.h"
+#include "lockstep/launch/process/line_prefix.h"
+#include "lockstep/launch/process/recent_text.h"
 
 namespace lockstep {
 namespace {

@@ -1,6 +1,6 @@
 // Who serves the built-in meeting place.
 
-#include "lockstep/launch/rendezvous/meeting/built_in_place.h"
+#include "lockstep/launch/rendezvous/built_in_place.h"
 
 #include <gtest/gtest.h>
 

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "lockstep/error.h"
-#include "lockstep/launch/agent/run_options.h"
+#include "lockstep/launch/job/run_options.h"
 #include "lockstep/launch/start/start_plan.h"
 
 namespace lockstep {

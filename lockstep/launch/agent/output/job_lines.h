@@ -1,9 +1,9 @@
 #pragma once
 // How the lines of a job's workers look on this agent's console.
 
-#include "lockstep/launch/agent/console.h"
 #include "lockstep/launch/agent/output/worker_lines.h"
-#include "lockstep/launch/agent/run_options.h"
+#include "lockstep/launch/job/run_options.h"
+#include "lockstep/launch/process/console.h"
 #include "lockstep/world/worker_env.h"
 
 namespace lockstep {

@@ -5,13 +5,13 @@
 #include <string>
 #include <vector>
 
-#include "lockstep/launch/agent/console.h"
 #include "lockstep/launch/agent/output/failure_echo.h"
 #include "lockstep/launch/agent/output/line_copies.h"
 #include "lockstep/launch/agent/output/line_folder.h"
-#include "lockstep/launch/agent/output/line_prefix.h"
 #include "lockstep/launch/agent/output/line_rate.h"
 #include "lockstep/launch/agent/output/unfinished_lines.h"
+#include "lockstep/launch/process/console.h"
+#include "lockstep/launch/process/line_prefix.h"
 
 namespace lockstep {
 

@@ -1,0 +1,120 @@
+#include "lockstep/launch/job/failure.h"
+
+#include <fmt/format.h>
+
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "lockstep/base/text.h"
+#include "lockstep/error.h"
+#include "lockstep/launch/job/json_members.h"
+
+namespace lockstep {
+namespace {
+
+/// Longest report; a longer one is refused unread.
+constexpr size_t kMaxReport = 1 << 18;
+
+std::string facts(const Failure& failure, int num_nodes, const char* did) {
+  const std::string place =
+      num_nodes > 1 ? fmt::format("node {}, {}", failure.node_rank, failure.host) : failure.host;
+  return fmt::format("rank {} ({}) {}: {} after {:.{}f} s", failure.rank, place, did,
+                     describe(failure.status), failure.seconds, failure.seconds < 10 ? 2 : 0);
+}
+
+/// `line` without what is around it, and no longer than fits a summary.
+std::string short_form(std::string_view line) {
+  constexpr size_t kMost = 300;
+  constexpr std::string_view kSpace = " \t\r";
+  const size_t first = line.find_first_not_of(kSpace);
+  if (first == std::string_view::npos) return "";
+  line = line.substr(first, line.find_last_not_of(kSpace) + 1 - first);
+  if (line.size() <= kMost) return std::string(line);
+  size_t end = kMost;
+  while (end > 0 && (static_cast<unsigned char>(line[end]) & 0xc0U) == 0x80U) --end;
+  return std::string(line.substr(0, end)) + "...";
+}
+
+/// ": WHY" in one line, of the worker's own words: its error file's first, else its last on stderr.
+/// Empty: it said nothing.
+std::string own_words(const Failure& failure) {
+  std::string why = short_form(failure.cause.substr(0, failure.cause.find('\n')));
+  const auto& tail = failure.stderr_tail;
+  for (auto line = tail.rbegin(); why.empty() && line != tail.rend(); ++line) {
+    why = short_form(*line);
+  }
+  return why.empty() ? "" : ": " + why;
+}
+
+}  // namespace
+
+Failure node_failure(const JobPlan& plan, const ExitStatus& status, const std::string& what) {
+  Failure failure;
+  failure.node_rank = plan.node_rank;
+  failure.host = plan.host;
+  failure.status = status;
+  failure.cause = fmt::format("node {} ({}): {}", failure.node_rank, failure.host, what);
+  return failure;
+}
+
+std::string to_json(const Failure& failure) {
+  const nlohmann::json json = {
+      {"node_rank", failure.node_rank},
+      {"host", failure.host},
+      {"rank", failure.rank},
+      {"pid", failure.pid},
+      {"code", failure.status.code},
+      {"signal", failure.status.signal},
+      {"seconds", failure.seconds},
+      {"cause", failure.cause},
+      {"log_dir", failure.log_dir},
+      {"stderr_tail", failure.stderr_tail},
+      {"steps", static_cast<int>(failure.steps)},
+  };
+  // Workers may print bytes that are no UTF-8.
+  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+Failure failure_from_json(const std::string& text) {
+  constexpr int kAnyInt = std::numeric_limits<int>::max();
+  const auto json = parse_object(text, kMaxReport, "failure report of an agent");
+  Failure failure;
+  failure.node_rank = small_member(json, "node_rank", 0, kAnyInt);
+  failure.host = text_member(json, "host", kMaxReport);
+  failure.rank = small_member(json, "rank", -1, kAnyInt);
+  failure.pid = small_member(json, "pid", 0, kAnyInt);
+  failure.status.code = small_member(json, "code", 0, 255);
+  failure.status.signal = small_member(json, "signal", 0, 127);
+  failure.seconds = number_member(json, "seconds");
+  failure.cause = text_member(json, "cause", kMaxReport);
+  failure.log_dir = text_member(json, "log_dir", kMaxReport);
+  failure.stderr_tail = texts_member(json, "stderr_tail", kMaxReport);
+  failure.steps = static_cast<Steps>(small_member(json, "steps", 0, 2));
+  return failure;
+}
+
+std::string failure_line(const Failure& failure, int num_nodes) {
+  if (failure.rank < 0) return failure.cause;
+  return facts(failure, num_nodes, "failed") + own_words(failure);
+}
+
+std::string report_text(const Failure& failure, int num_nodes, bool shown) {
+  if (failure.rank < 0) return "lockstep run: " + failure.cause;
+  std::string text = "lockstep run: " + facts(failure, num_nodes, "failed first");
+  if (failure.status.signal == 9) text += " (out of memory? the kernel's log says)";
+  text += own_words(failure);
+  for (const std::string& line : split(failure.cause, '\n')) {
+    if (!line.empty()) text += "\n  " + line;
+  }
+  if (!failure.log_dir.empty()) text += fmt::format("\n  its output: {}", failure.log_dir);
+  if (shown && !failure.stderr_tail.empty()) return text + "\n  the end of its stderr is above";
+  if (!failure.stderr_tail.empty()) {
+    text += "\n  end of its stderr:";
+  } else if (failure.cause.empty()) {
+    text += "\n  nothing on its stderr";
+  }
+  for (const std::string& line : failure.stderr_tail) text += "\n    " + line;
+  return text;
+}
+
+}  // namespace lockstep

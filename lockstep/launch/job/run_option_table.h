@@ -1,0 +1,64 @@
+#pragma once
+// The options of `lockstep run` as a table: names, help, and what each does with its value.
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lockstep/launch/job/run_options.h"
+
+namespace lockstep {
+
+/// What the options say before they are put together.
+struct RunOptionsDraft {
+  RunOptions options;
+  const std::function<Machine()>* machine = nullptr;
+  bool backend_given = false;
+  bool standalone = false;
+  bool nnodes_given = false;
+  int local_worker_num = 0;
+  bool master_port_given = false;
+  bool streams_given = false;
+  bool module = false;
+  bool no_python = false;
+  bool run_path = false;
+};
+
+enum class OptionKind {
+  kValue,
+  kFlag,
+  kList,  ///< As often as wanted; a value a line.
+  kPair,  ///< Two words follow, and mean nothing here.
+};
+
+struct RunOption {
+  /// Takes the option's value. `what` names the option or variable it came from.
+  using Apply = void (*)(RunOptionsDraft& draft, const std::string& value, const std::string& what);
+
+  std::string_view name;  ///< With underscores.
+  char letter;            ///< '\0': none.
+  OptionKind kind;
+  std::string_view metavar;
+  std::string_view help;  ///< Empty: not listed.
+  Apply apply;
+};
+
+/// Options that a user looks for in one place.
+struct RunOptionGroup {
+  std::string_view title;  ///< Empty: not listed.
+  std::vector<RunOption> options;
+};
+
+/// All of them, in the order of --help.
+const std::vector<RunOptionGroup>& run_option_groups();
+
+/// The same without groups. Values are taken in this order.
+const std::vector<RunOption>& run_option_table();
+
+/// What only the options together can tell, then the options. Errors: kInvalidArgument.
+RunOptions put_together(RunOptionsDraft draft);
+
+/// Throws kInvalidArgument.
+[[noreturn]] void refuse_options(const std::string& text);
+
+}  // namespace lockstep

@@ -1,0 +1,247 @@
+// What the options of `lockstep run` mean together.
+
+#include <fmt/format.h>
+#include <signal.h>
+
+#include <algorithm>
+
+#include "lockstep/base/counted.h"
+#include "lockstep/base/socket.h"
+#include "lockstep/launch/job/run_option_table.h"
+#include "lockstep/world/decision.h"
+#include "lockstep/world/torch_store.h"
+
+namespace lockstep {
+namespace {
+
+constexpr int kTorchPort = 29500;
+constexpr int kElasticPort = 29400;
+
+void decide_program(RunOptionsDraft* draft) {
+  if (draft->module && (draft->no_python || draft->run_path)) {
+    refuse_options(fmt::format("--module and --{} exclude each other",
+                               draft->no_python ? "no_python" : "run_path"));
+  }
+  ProgramKind& kind = draft->options.program_kind;
+  if (draft->no_python) kind = ProgramKind::kExecutable;
+  if (draft->run_path) kind = ProgramKind::kRunPath;
+  if (draft->module) kind = ProgramKind::kModule;
+}
+
+/// quotient of -n; says whose number does not fit.
+int divided(int total, int by, const char* what) {
+  if (total % by != 0 || total < by) {
+    refuse_options(fmt::format("-n {} is not a multiple of {} {}", total, what, by));
+  }
+  return total / by;
+}
+
+/// msrun's and mpirun's names of --nproc_per_node.
+void take_local_worker_num(RunOptionsDraft* draft) {
+  RunOptions& options = draft->options;
+  if (draft->local_worker_num == 0) return;
+  if (options.nproc_given && options.nproc_per_node != draft->local_worker_num) {
+    refuse_options("--nproc_per_node and --local_worker_num (or -N) say the same; give one");
+  }
+  options.nproc_per_node = draft->local_worker_num;
+  options.nproc_given = true;
+}
+
+/// -n, where this command starts no other hosts.
+void decide_ranks(RunOptionsDraft* draft) {
+  RunOptions& options = draft->options;
+  if (options.total_ranks == 0) return;
+  if (!options.nproc_given) {
+    options.nproc_per_node = divided(options.total_ranks, options.num_nodes, "--nnodes");
+    return;
+  }
+  const int nodes = divided(options.total_ranks, options.nproc_per_node, "the ranks of a node,");
+  if (draft->nnodes_given && nodes != options.num_nodes) {
+    refuse_options(fmt::format("-n {} is not --nnodes {} times {}", options.total_ranks,
+                               options.num_nodes, counted(options.nproc_per_node, "rank")));
+  }
+  options.num_nodes = options.min_nodes = nodes;
+}
+
+/// With --host or --hostfile this command starts the agents; what each is follows from the list.
+bool starts_hosts(const RunOptionsDraft& draft) {
+  const RunOptions& options = draft.options;
+  if (options.hosts.empty() && options.host_file.empty()) return false;
+  const char* name = options.hosts.empty() ? "--hostfile" : "--host";
+  if (!options.hosts.empty() && !options.host_file.empty()) {
+    refuse_options("--host and --hostfile say the same; give one");
+  }
+  const char* clash = draft.nnodes_given        ? "--nnodes"
+                      : options.node_rank_given ? "--node_rank"
+                      : draft.standalone        ? "--standalone"
+                                                : nullptr;
+  if (clash != nullptr) {
+    refuse_options(fmt::format("{} says which nodes there are; leave {} away", name, clash));
+  }
+  return true;
+}
+
+void decide_nodes(RunOptionsDraft* draft) {
+  RunOptions& options = draft->options;
+  if (draft->standalone) {
+    if (options.min_nodes > 1) {
+      refuse_options(fmt::format("--standalone is one node, --nnodes says {}", options.min_nodes));
+    }
+    // As torchrun: where others would meet is of no interest then.
+    options.num_nodes = 1;
+    options.rdzv_endpoint.clear();
+    options.rdzv_backend = "static";
+    options.file_store = false;
+  }
+  if (options.conf_rank) {
+    if (options.node_rank_given && options.node_rank != *options.conf_rank) {
+      refuse_options(fmt::format("--node_rank says {} and --rdzv_conf rank={}; give one",
+                                 options.node_rank, *options.conf_rank));
+    }
+    options.node_rank = *options.conf_rank;
+    options.node_rank_given = true;
+  }
+  if (options.node_rank >= options.num_nodes) {
+    refuse_options(fmt::format("--node_rank {} must be below --nnodes {}", options.node_rank,
+                               options.num_nodes));
+  }
+}
+
+void decide_backend(RunOptionsDraft* draft) {
+  RunOptions& options = draft->options;
+  const bool fixed = options.min_nodes == options.num_nodes;
+  std::string& backend = options.rdzv_backend;
+  if (options.file_store) {
+    if (draft->backend_given && backend != "c10d" && backend != "file") {
+      refuse_options(
+          fmt::format("--rdzv_conf store_type=file does not go with --rdzv_backend {}", backend));
+    }
+    backend = "file";
+  } else if (!fixed && !draft->backend_given) {
+    backend = "c10d";
+  }
+  if (backend == "static" && !fixed && options.num_nodes > 1) {
+    refuse_options(fmt::format(
+        "--nnodes {}:{}: with --rdzv_backend static the number of nodes is fixed; use c10d",
+        options.min_nodes, options.num_nodes));
+  }
+}
+
+Endpoint endpoint_of(const RunOptions& options) {
+  std::string text = options.rdzv_endpoint;
+  if (text.empty() || text[0] == ':') text.insert(0, "localhost");
+  return parse_endpoint(text, 0);
+}
+
+void use_static_endpoint(RunOptionsDraft* draft) {
+  RunOptions& options = draft->options;
+  if (!options.rdzv_endpoint.empty()) {
+    const Endpoint endpoint = endpoint_of(options);
+    if ((options.master_addr_given && options.master_addr != endpoint.host) ||
+        (draft->master_port_given && options.master_port != endpoint.port)) {
+      refuse_options(
+          fmt::format("--rdzv_endpoint {} and --master_addr, --master_port say the "
+                      "same with other values; give one",
+                      options.rdzv_endpoint));
+    }
+    options.master_addr = endpoint.host;
+    options.master_port = endpoint.port;
+  }
+  if (options.num_nodes > 1 && options.master_port == 0) options.master_port = kTorchPort;
+}
+
+void use_built_in_endpoint(RunOptionsDraft* draft) {
+  RunOptions& options = draft->options;
+  const bool given = !options.rdzv_endpoint.empty();
+  const Endpoint endpoint = endpoint_of(options);  // checked, also where nobody is to be met
+  if (options.num_nodes == 1) return;
+  if (!given && !options.master_addr_given) {
+    refuse_options(
+        fmt::format("several nodes need --rdzv_endpoint HOST[:PORT], the address of one of them"));
+  }
+  if (given) {
+    options.master_addr = endpoint.host;
+    options.master_port = endpoint.port;
+  }
+  if (options.master_port == 0) options.master_port = kElasticPort;
+}
+
+void decide_endpoint(RunOptionsDraft* draft) {
+  RunOptions& options = draft->options;
+  if (options.rdzv_backend == "static") return use_static_endpoint(draft);
+  if (options.rdzv_backend == "c10d") return use_built_in_endpoint(draft);
+  if (options.rdzv_endpoint.empty() && options.num_nodes > 1) {
+    refuse_options(fmt::format(
+        "--rdzv_backend {} needs --rdzv_endpoint {}", options.rdzv_backend,
+        options.rdzv_backend == "file" ? "FOLDER, one that all nodes share" : "HOST[:PORT]"));
+  }
+}
+
+void check_streams(const RunOptions& options) {
+  const int highest =
+      std::max({options.redirects.highest(), options.tee.highest(),
+                options.local_ranks_filter.empty() ? -1 : *options.local_ranks_filter.rbegin()});
+  if (highest >= options.nproc_per_node) {
+    refuse_options(
+        fmt::format("there is no local rank {} to choose the output of: --nproc_per_node is {}",
+                    highest, options.nproc_per_node));
+  }
+}
+
+}  // namespace
+
+std::optional<Identity> take_nodes_of_step(const Inputs& inputs, RunOptions* options) {
+  if (options->nodes_given) return std::nullopt;
+  const Decision decision = decide(inputs);
+  const Identity& step = decision.identity;
+  if (step.launcher != "slurm" || step.size == 1) return std::nullopt;
+  if (step.size != step.num_nodes) {
+    refuse_options(
+        fmt::format("srun has started this {} times on {} node{}: start one a node (srun "
+                    "--ntasks-per-node=1), or the program itself by srun; for a job of its own "
+                    "each, say --standalone",
+                    step.size, step.num_nodes, step.num_nodes == 1 ? "" : "s"));
+  }
+  if (!options->master_addr_given && step.master.host.empty()) {
+    refuse_options(
+        "the step of srun does not tell which node has its first task: give --nnodes, --node_rank "
+        "and --master_addr");
+  }
+  options->num_nodes = options->min_nodes = step.num_nodes;
+  options->node_rank = step.node_rank;
+  options->node_rank_given = true;
+  if (!options->master_addr_given) options->master_addr = step.master.host;
+  if (options->master_port == 0) options->master_port = store_ports(step).front();
+  if (options->run_id.empty()) options->run_id = step.job_id;
+  const bool by_munge = std::count(step.channels.begin(), step.channels.end(), Channel::kMunge) > 0;
+  return by_munge ? std::optional(step) : std::nullopt;
+}
+
+RunOptions put_together(RunOptionsDraft draft) {
+  RunOptions& options = draft.options;
+  if (options.help) return options;
+  if (options.command.empty()) {
+    refuse_options("no program given: lockstep run [OPTIONS] [--] PROGRAM [ARGS]");
+  }
+  decide_program(&draft);
+  take_local_worker_num(&draft);
+  if (starts_hosts(draft)) return options;
+  options.nodes_given = draft.nnodes_given || draft.standalone || options.node_rank_given ||
+                        options.conf_rank || !options.rdzv_endpoint.empty() ||
+                        options.total_ranks > 0;
+  decide_ranks(&draft);
+  decide_nodes(&draft);
+  decide_backend(&draft);
+  decide_endpoint(&draft);
+  check_streams(options);
+  if (!options.log_dir.empty() && !draft.streams_given) {
+    options.tee = StreamMap::parse("3", "--tee");
+  }
+  return options;
+}
+
+std::set<int> RunOptions::default_ending_signals() {
+  return {SIGTERM, SIGINT, SIGHUP, SIGQUIT};
+}
+
+}  // namespace lockstep

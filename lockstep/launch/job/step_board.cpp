@@ -1,0 +1,159 @@
+#include "lockstep/launch/job/step_board.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstring>
+
+#include "lockstep/error.h"
+
+namespace lockstep {
+namespace {
+
+constexpr off_t kMostWorkers = 1 << 16;
+
+/// Bytes, since nothing says that a slot is not being written.
+using SlotBytes = std::array<std::byte, sizeof(StepSlot)>;
+
+template <class T>
+T field(const SlotBytes& slot, size_t offset) {
+  T value;
+  std::memcpy(&value, slot.data() + offset, sizeof value);
+  return value;
+}
+
+template <size_t size>
+std::string text_field(const SlotBytes& slot, size_t offset) {
+  const auto bytes = field<std::array<char, size>>(slot, offset);
+  std::string text(bytes.data(), ::strnlen(bytes.data(), bytes.size()));
+  for (char& c : text) {
+    if (c < ' ' || c > '~') c = '?';  // a terminal gets it
+  }
+  return text;
+}
+
+std::vector<SlotBytes> read_slots(int board) {
+  struct stat status {};
+  if (::fstat(board, &status) != 0) return {};
+  const auto count =
+      std::min<off_t>(status.st_size / static_cast<off_t>(sizeof(SlotBytes)), kMostWorkers);
+  std::vector<SlotBytes> slots(static_cast<size_t>(count));
+  const size_t bytes = slots.size() * sizeof(SlotBytes);
+  const ssize_t got = ::pread(board, slots.data(), bytes, 0);
+  if (got != static_cast<ssize_t>(bytes)) slots.clear();
+  return slots;
+}
+
+uint32_t version_of(const SlotBytes& slot) {
+  return field<uint32_t>(slot, offsetof(StepSlot, version));
+}
+
+RankSteps steps_of(const SlotBytes& slot) {
+  RankSteps steps;
+  steps.mark = field<char>(slot, offsetof(StepSlot, mark));
+  steps.step = field<int64_t>(slot, offsetof(StepSlot, step));
+  steps.total = field<int64_t>(slot, offsetof(StepSlot, total));
+  steps.loss = field<double>(slot, offsetof(StepSlot, loss));
+  steps.seconds_left = field<double>(slot, offsetof(StepSlot, seconds_left));
+  steps.step_seconds = field<double>(slot, offsetof(StepSlot, step_seconds));
+  steps.stepped_ns = field<int64_t>(slot, offsetof(StepSlot, stepped_ns));
+  steps.epoch = field<int32_t>(slot, offsetof(StepSlot, epoch));
+  steps.num_epochs = field<int32_t>(slot, offsetof(StepSlot, num_epochs));
+  steps.note = text_field<sizeof(StepSlot::note)>(slot, offsetof(StepSlot, note));
+  steps.work_ns = field<int64_t>(slot, offsetof(StepSlot, work_ns));
+  steps.work = text_field<sizeof(StepSlot::work)>(slot, offsetof(StepSlot, work));
+  return steps;
+}
+
+/// Twice the same version, and an even one: nobody wrote in between.
+bool is_whole(const SlotBytes& slot, const SlotBytes& later) {
+  return version_of(slot) == version_of(later) && version_of(slot) % 2 == 0;
+}
+
+std::vector<RankSteps> read_board(int board) {
+  constexpr int kTries = 20;
+  std::vector<RankSteps> ranks;
+  std::vector<bool> known;
+  for (int i = 0; i < kTries; ++i) {
+    const auto slots = read_slots(board);
+    const auto later = read_slots(board);
+    known.resize(slots.size());
+    for (size_t rank = 0; rank < slots.size() && later.size() == slots.size(); ++rank) {
+      if (known[rank] || !is_whole(slots[rank], later[rank])) continue;
+      known[rank] = true;
+      ranks.push_back(steps_of(slots[rank]));
+      ranks.back().local_rank = static_cast<int>(rank);
+    }
+    if (std::find(known.begin(), known.end(), false) == known.end()) break;
+  }
+  std::erase_if(ranks, [](const RankSteps& rank) { return rank.mark == 0; });
+  std::sort(ranks.begin(), ranks.end(),
+            [](const auto& a, const auto& b) { return a.local_rank < b.local_rank; });
+  return ranks;
+}
+
+}  // namespace
+
+StepBoard::StepBoard(int workers)
+    : memory_(::memfd_create(kStepBoardName, MFD_CLOEXEC | MFD_ALLOW_SEALING)) {
+  const auto bytes = static_cast<off_t>(workers) * static_cast<off_t>(sizeof(StepSlot));
+  if (!memory_ || ::ftruncate(memory_.get(), bytes) != 0) throw io_error("memfd_create");
+  ::fcntl(memory_.get(), F_ADD_SEALS, F_SEAL_GROW | F_SEAL_SHRINK);
+}
+
+std::string StepBoard::path() const {
+  return fmt::format("/proc/{}/fd/{}", ::getpid(), memory_.get());
+}
+
+Steps StepBoard::steps() const {
+  bool expected = false;
+  for (const SlotBytes& slot : read_slots(memory_.get())) {
+    const char mark = field<char>(slot, offsetof(StepSlot, mark));
+    if (mark == kStepped) return Steps::kSome;
+    expected = expected || mark == kExpectsSteps;
+  }
+  return expected ? Steps::kNone : Steps::kUnknown;
+}
+
+void StepBoard::tell_job_goes_on() const {
+  struct stat status {};
+  if (::fstat(memory_.get(), &status) != 0) return;
+  const char yes = 1;
+  const auto size = static_cast<off_t>(sizeof(StepSlot));
+  for (off_t slot = 0; slot + size <= status.st_size; slot += size) {
+    const auto place = slot + static_cast<off_t>(offsetof(StepSlot, goes_on));
+    if (::pwrite(memory_.get(), &yes, 1, place) != 1) return;
+  }
+}
+
+std::vector<RankSteps> read_step_board(const std::string& path) {
+  const UniqueFd board(path.empty() ? -1 : ::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  return board ? read_board(board.get()) : std::vector<RankSteps>();
+}
+
+std::optional<JobProgress> progress_of(const std::vector<RankSteps>& ranks, int64_t now_ns) {
+  const auto first = std::find_if(ranks.begin(), ranks.end(),
+                                  [](const RankSteps& rank) { return rank.mark == kStepped; });
+  if (first == ranks.end()) return std::nullopt;
+  JobProgress progress{first->step,         first->total, first->loss,  first->seconds_left,
+                       first->step_seconds, first->note,  first->epoch, first->num_epochs};
+  const double silent = static_cast<double>(now_ns - first->stepped_ns) / 1e9;
+  if (silent > std::max(10.0, 5 * first->step_seconds)) {
+    progress.note = fmt::format("no step for {:.0f} s", silent);
+    const double at_work = static_cast<double>(now_ns - first->work_ns) / 1e9;
+    if (!first->work.empty()) progress.note = fmt::format("{} for {:.0f} s", first->work, at_work);
+  }
+  if (progress.seconds_left < 0 && progress.total > 0 && progress.step_seconds > 0) {
+    const auto left = static_cast<double>(std::max<int64_t>(progress.total - progress.step, 0));
+    progress.seconds_left = left * progress.step_seconds;
+  }
+  return progress;
+}
+
+}  // namespace lockstep

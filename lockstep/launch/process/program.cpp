@@ -1,0 +1,173 @@
+#include "lockstep/launch/process/program.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <filesystem>
+
+#include <algorithm>
+#include <iterator>
+#include <string_view>
+#include "lockstep/base/env.h"
+#include "lockstep/base/process_limits.h"
+#include "lockstep/base/text.h"
+#include "lockstep/base/unique_fd.h"
+#include "lockstep/launch/descriptors.h"
+#include "lockstep/world/cpu_topology.h"
+
+namespace lockstep {
+namespace {
+
+bool is_file(const std::string& path) {
+  struct stat status {};
+  return ::stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode);
+}
+
+/// What "#!" names in a script's first line; "": it is none.
+std::string interpreter_of(const std::string& path) {
+  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  std::array<char, 256> bytes{};  // as the kernel, which reads no more
+  const ssize_t got = ::read(fd.get(), bytes.data(), bytes.size());
+  std::string_view line(bytes.data(), got > 0 ? static_cast<size_t>(got) : 0);
+  if (!line.starts_with("#!")) return "";
+  line = line.substr(2, line.find('\n') - 2);
+  const size_t begin = std::min(line.find_first_not_of(" \t"), line.size());
+  line.remove_prefix(begin);
+  return std::string(line.substr(0, line.find_first_of(" \t")));
+}
+
+Program found_or_not_executable(const std::string& name, const std::string& path) {
+  if (::access(path.c_str(), X_OK) == 0) {
+    const std::string interpreter = interpreter_of(path);
+    if (interpreter.empty() || is_file(interpreter)) return {path, 0, ""};
+    return {"", 126,
+            fmt::format("script {}: its interpreter {} does not exist", name, interpreter)};
+  }
+  return {"", 126, fmt::format("{} is not executable; for Python: python3 {}", name, name)};
+}
+
+Program missing(const std::string& name) {
+  if (name.empty()) return {"", 127, "the program's name is empty"};
+  if (name.find('/') == std::string::npos) {
+    // Programs of ranks that `lockstep` is, too.
+    constexpr std::string_view kVerbs[] = {"train", "eval", "predict", "bench"};
+    std::string hint;
+    if (std::find(std::begin(kVerbs), std::end(kVerbs), name) != std::end(kVerbs)) {
+      hint = fmt::format(", did you mean '-- lockstep {}'?", name);
+    } else if (is_file(name)) {
+      hint = fmt::format(", did you mean ./{}?", name);
+    }
+    return {"", 127, fmt::format("program {} is not in PATH{}", name, hint)};
+  }
+  struct stat status {};
+  if (::stat(name.c_str(), &status) == 0) {
+    return {"", 126, fmt::format("{} is not a file", name)};
+  }
+  return {"", 127, fmt::format("program {} does not exist", name)};
+}
+
+std::vector<char*> pointers(std::vector<std::string>& texts) {
+  std::vector<char*> list;
+  for (std::string& text : texts) list.push_back(text.data());
+  list.push_back(nullptr);
+  return list;
+}
+
+struct Child {
+  const char* path;
+  char* const* argv;
+  char* const* environment;
+  int stdout_fd;
+  int stderr_fd;
+  int kept_fd;
+  int report_fd;  ///< Closed by exec; gets errno when exec fails.
+  pid_t parent;
+  const sigset_t* mask;
+  const std::vector<unsigned long>* cpus;
+  const rlimit* descriptors;  ///< The user's limit; null: this process's.
+};
+
+/// Between vfork and exec: only system calls, nothing allocated, nothing of the parent's written.
+[[noreturn]] void become(const Child& child) {
+  // Armed before exec; if the agent died before that, nobody will send it.
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != child.parent) ::_exit(127);
+  ::setsid();
+  if (child.stdout_fd >= 0) ::dup2(child.stdout_fd, STDOUT_FILENO);
+  if (child.stderr_fd >= 0) ::dup2(child.stderr_fd, STDERR_FILENO);
+  if (child.kept_fd >= 0) ::fcntl(child.kept_fd, F_SETFD, 0);
+  if (!child.cpus->empty()) bind_to(*child.cpus);  // a CPU that is taken away meanwhile is no error
+  if (child.descriptors != nullptr) ::setrlimit(RLIMIT_NOFILE, child.descriptors);
+  ::signal(SIGPIPE, SIG_DFL);
+  ::sigprocmask(SIG_SETMASK, child.mask, nullptr);
+  ::execve(child.path, child.argv, child.environment);
+  const int failure = errno;
+  [[maybe_unused]] const ssize_t put = ::write(child.report_fd, &failure, sizeof failure);
+  ::_exit(127);
+}
+
+/// A function of its own, so that the child cannot write over a frame that the parent still uses.
+[[gnu::noinline]] pid_t vfork_and_become(const Child& child) {
+  // posix_spawn has no signal at the parent's death, and fork would copy page tables.
+  const pid_t pid = ::vfork();  // NOLINT(clang-analyzer-security.insecureAPI.vfork)
+  if (pid == 0) become(child);  // NOLINT(clang-analyzer-unix.Vfork)
+  return pid;
+}
+
+}  // namespace
+
+Program find_program(const std::string& name, const std::string& search_path) {
+  if (name.find('/') != std::string::npos) {
+    return is_file(name) ? found_or_not_executable(name, name) : missing(name);
+  }
+  Program last = missing(name);
+  for (const std::string& folder : split(search_path, ':')) {
+    const std::string path = (folder.empty() ? "." : folder) + "/" + name;
+    if (!is_file(path)) continue;
+    last = found_or_not_executable(name, path);
+    if (last.exit_code == 0) return last;
+  }
+  return last;
+}
+
+std::string program_search_path() {
+  const std::string path = env_or("PATH", "/usr/bin:/bin");
+  std::error_code failure;
+  const auto self = std::filesystem::read_symlink("/proc/self/exe", failure);
+  return failure ? path : path + ":" + self.parent_path().string();
+}
+
+pid_t spawn(const Spawn& spawn, const sigset_t& original_mask) {
+  std::vector<std::string> arguments = spawn.argv;
+  std::vector<std::string> variables;
+  for (const auto& [name, value] : *spawn.environment) variables.push_back(name + "=" + value);
+  const auto argv = pointers(arguments);
+  const auto environment = pointers(variables);
+  int report[2];
+  if (::pipe2(report, O_CLOEXEC) != 0) throw io_error("pipe");
+  const UniqueFd report_read(report[0]);
+  UniqueFd report_write(report[1]);
+  const auto cpus = cpu_mask(spawn.cpus);
+  const Child child = {spawn.path.c_str(), argv.data(),   environment.data(),      spawn.stdout_fd,
+                       spawn.stderr_fd,    spawn.kept_fd, report_write.get(),      ::getpid(),
+                       &original_mask,     &cpus,         users_descriptor_limit()};
+  const pid_t pid = vfork_and_become(child);
+  if (pid < 0) throw start_error("start " + spawn.path);
+  report_write.reset();
+  int failure = 0;
+  if (::read(report_read.get(), &failure, sizeof failure) > 0) {
+    ::waitpid(pid, nullptr, 0);
+    errno = failure;
+    throw ExecError(ErrorCode::kIo, io_error("cannot execute " + spawn.path).what());
+  }
+  return pid;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,274 @@
+#include "lockstep/launch/rendezvous/built_in_place.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <thread>
+
+#include "lockstep/base/auth.h"
+#include "lockstep/base/holder.h"
+#include "lockstep/base/literals.h"
+#include "lockstep/base/log.h"
+#include "lockstep/error.h"
+#include "lockstep/launch/rendezvous/keys.h"
+#include "lockstep/launch/rendezvous/silence.h"
+#include "lockstep/world/addresses.h"
+#include "lockstep/world/identity.h"
+#include "lockstep/world/listening.h"
+#include "lockstep/world/lookup.h"
+#include "lockstep/world/own_address.h"
+#include "lockstep/world/secret.h"
+
+namespace lockstep {
+namespace {
+
+/// After this long the user is told whom this agent waits for.
+constexpr std::chrono::seconds kSayAfter{5};
+/// A server that is alive answers within this, or within the time for which it may be silent.
+constexpr std::chrono::milliseconds kAnswerLimit{2000};
+/// The host that served was silent for a second and more already. If it is up its kernel takes a
+/// connection at once, however busy the agent is.
+constexpr std::chrono::milliseconds kSilentHostLimit{500};
+/// Then it looks again whether the endpoint is on this host.
+constexpr std::chrono::seconds kLongestTry{10};
+/// Between two rounds of those who could serve.
+constexpr std::chrono::milliseconds kRoundPause{100};
+
+BuiltInPlace::Role role_of(const RunOptions& options, const std::string& host) {
+  using Role = BuiltInPlace::Role;
+  if (options.rdzv_backend == "static") {
+    return options.node_rank == 0 ? Role::kServes : Role::kConnects;
+  }
+  if (options.is_host) return *options.is_host ? Role::kServes : Role::kConnects;
+  return is_own_address(host) ? Role::kMayServe : Role::kConnects;
+}
+
+/// Where node 0, or the agent that is told to serve, is: that one serves, whatever its name; to all
+/// others the name has to be known.
+std::string master_of(const RunOptions& options, const std::string& secret) {
+  const bool fixed = options.rdzv_backend == "static";
+  const char* what = fixed ? "--master_addr" : "--rdzv_endpoint";
+  const bool serves = fixed ? options.node_rank == 0 : options.is_host.value_or(false);
+  if (!serves) check_host_of_agents(secret, options.master_addr, what);
+  check_secret_of_agents(secret, options.master_addr, what);
+  if (serves || is_loopback(options.master_addr)) return options.master_addr;
+  return wait_for_name(options.master_addr, Deadline::after(options.join_timeout));
+}
+
+}  // namespace
+
+BuiltInPlace::BuiltInPlace(const RunOptions& options, const std::string& secret)
+    : options_(options),
+      secret_(secret),
+      endpoint_{master_of(options, secret), options.master_port},
+      role_(role_of(options, endpoint_.host)) {
+  own_listener_ = tcp_listen(listen_host(), 0);
+  own_port_ = local_port(own_listener_.get());
+}
+
+BuiltInPlace::~BuiltInPlace() = default;
+
+std::string BuiltInPlace::listen_host() const {
+  return lockstep::listen_host(endpoint_.host);
+}
+
+std::string BuiltInPlace::own_address() const {
+  if (is_loopback(endpoint_.host)) return listen_host();
+  // The name by which the user reaches this host is known to do.
+  return role_ == Role::kConnects ? local_address_towards(endpoint_.host) : endpoint_.host;
+}
+
+std::chrono::milliseconds BuiltInPlace::call_limit() const {
+  return std::max(kAnswerLimit, allowed_silence(options_, by_lease()).limit);
+}
+
+std::optional<Endpoint> BuiltInPlace::elsewhere() const {
+  if (!server_ || to_string(at_) == to_string(endpoint_)) return std::nullopt;
+  return endpoint_;
+}
+
+std::string BuiltInPlace::loss() const {
+  return fmt::format("the agent {} ({}) died or cannot be reached",
+                     options_.rdzv_backend == "static" ? "of node 0" : "that serves the job",
+                     to_string(at_));
+}
+
+std::string BuiltInPlace::who_waits() const {
+  return options_.rdzv_backend == "static"
+             ? fmt::format("node {} waits for node 0", options_.node_rank)
+             : "this node waits for others";
+}
+
+std::shared_ptr<Store> BuiltInPlace::serve(UniqueFd listener, const Endpoint& as) {
+  const int port = local_port(listener.get());
+  server_.emplace(
+      std::move(listener),
+      TcpStoreServerOptions{
+          .host = listen_host(), .port = port, .secret = secret_, .wire = options_.wire});
+  at_ = as;
+  const bool v6 = endpoint_.host == "::1";
+  auto store = connect_tcp_store({v6 ? "::1" : "127.0.0.1", port}, secret_, Deadline::after(10s),
+                                 options_.wire);
+  store->set(keys::kJob, options_.run_id, Deadline::after(10s));
+  return store;
+}
+
+/// Null when somebody else serves at the endpoint already.
+std::shared_ptr<Store> BuiltInPlace::try_to_serve() {
+  try {
+    return serve(tcp_listen(listen_host(), endpoint_.port), endpoint_);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kUnavailable) throw;
+    return nullptr;
+  }
+}
+
+std::shared_ptr<Store> BuiltInPlace::open(Deadline deadline) {
+  if (role_ != Role::kConnects) {
+    if (auto store = try_to_serve()) return store;
+    if (role_ == Role::kServes) {
+      const bool fixed = options_.rdzv_backend == "static";
+      throw Error(ErrorCode::kInvalidArgument,
+                  fmt::format("{}: port {} is {}; end that, or take another on all nodes{}",
+                              fixed ? "--master_port" : "--rdzv_endpoint", endpoint_.port,
+                              taken_by_text(endpoint_.port),
+                              fixed ? ". Has another agent --node_rank 0?" : ""));
+    }
+  }
+  auto store = connect_or_serve(deadline);
+  if (!server_) check_job(*store, deadline);
+  return store;
+}
+
+/// Several agents on the endpoint's host: when the one that serves is gone before the job began,
+/// another does.
+std::shared_ptr<Store> BuiltInPlace::connect_or_serve(Deadline deadline) {
+  // NOLINTNEXTLINE(clang-analyzer-deadcode.DeadStores): it does not follow what is caught
+  const auto say_at = Deadline::after(kSayAfter);
+  bool said = false;
+  while (true) {
+    const auto soon = deadline.at_most(role_ == Role::kMayServe || !said ? 1s : kLongestTry);
+    try {
+      auto store = connect_tcp_store(endpoint_, secret_, soon, options_.wire);
+      at_ = endpoint_;
+      return store;
+    } catch (const WrongSecret& error) {
+      throw Error(ErrorCode::kInvalidArgument,
+                  fmt::format("{}; this node has its secret from {}: compare it with the others'",
+                              error.what(), secret_source()));
+    } catch (const Error& error) {
+      // A server that is ending is nobody's, or soon another's; a name may be unknown for a moment.
+      const bool gone = error.code() == ErrorCode::kUnavailable;
+      if ((error.code() != ErrorCode::kTimeout && !gone) || deadline.passed()) throw;
+      if (gone) std::this_thread::sleep_for(std::min(kRoundPause, deadline.left()));
+    }
+    // The endpoint's address may have been an earlier host's, or not to be had just then.
+    if (role_ == Role::kConnects) role_ = role_of(options_, endpoint_.host);
+    if (role_ == Role::kMayServe) {
+      if (auto store = try_to_serve()) return store;
+    }
+    if (!said && say_at.passed()) {
+      log_info(fmt::format("{} at {}", who_waits(), name()));
+      said = true;
+    }
+  }
+}
+
+/// The store may be another program's, whose nodes would never come, or another job's.
+void BuiltInPlace::check_job(Store& store, Deadline deadline) const {
+  const bool fixed = options_.rdzv_backend == "static";
+  const std::string what =
+      fmt::format("{} at {}; a store is served there, but not by an agent {}", who_waits(), name(),
+                  fixed ? "with --node_rank 0, so check --master_addr and --master_port"
+                        : "of lockstep run, so check --rdzv_endpoint");
+  std::string job;
+  try {
+    try {
+      job = store.get(keys::kJob, deadline.at_most(kSayAfter));
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kTimeout || deadline.passed()) throw;
+      log_info(what);
+      job = store.get(keys::kJob, deadline);
+    }
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kTimeout) throw;
+    throw Error(error.code(), fmt::format("{}: {}", what, error.what()));
+  }
+  if (job.empty() || options_.run_id.empty() || job == options_.run_id) return;
+  throw Error(
+      ErrorCode::kMismatch,
+      fmt::format("--rdzv_id {}: those who meet at {} are of job {}; give each job "
+                  "{} of its own",
+                  options_.run_id, name(), job, fixed ? "a --master_port" : "an --rdzv_endpoint"));
+}
+
+/// This agent may have to take over once more, where its plans say that it can be found.
+void BuiltInPlace::stop_serving() {
+  server_.reset();
+  if (own_listener_) return;
+  try {
+    own_listener_ = tcp_listen(listen_host(), own_port_);
+  } catch (const Error& error) {
+    log_warn(fmt::format("this node cannot serve the meeting place again: {}", error.what()));
+  }
+}
+
+/// Null when it is not a place of this job, or not one any more.
+std::shared_ptr<Store> BuiltInPlace::try_candidate(const Endpoint& candidate, Deadline deadline) {
+  const bool was_silent = candidate.host == at_.host;
+  if (!somebody_listens(candidate, was_silent ? deadline.at_most(kSilentHostLimit) : deadline))
+    return nullptr;
+  try {
+    auto store = connect_tcp_store(candidate, secret_, deadline, options_.wire);
+    const std::string job = store->get(keys::kJob, deadline);
+    if (!job.empty() && !options_.run_id.empty() && job != options_.run_id) return nullptr;
+    return store;
+  } catch (const Error&) {
+    return nullptr;  // the next one may be alive
+  }
+}
+
+bool BuiltInPlace::nobody_serves() {
+  return probe(at_, Deadline::after(kSilentHostLimit)) == Listening::kNo;
+}
+
+std::shared_ptr<Store> BuiltInPlace::rejoin(const std::atomic<bool>& stop, Deadline deadline) {
+  for (; !deadline.passed() && !stop; std::this_thread::sleep_for(kRoundPause)) {
+    const Listening listening = probe(at_, deadline.at_most(kSilentHostLimit));
+    if (listening == Listening::kNo) return nullptr;
+    if (listening == Listening::kSilent) continue;
+    if (auto store = try_candidate(at_, deadline.at_most(kAnswerLimit))) return store;
+  }
+  return nullptr;
+}
+
+std::shared_ptr<Store> BuiltInPlace::reopen(const Candidates& candidates,
+                                            const std::atomic<bool>& stop, Deadline deadline) {
+  if (candidates.in_order.empty()) {
+    server_.reset();
+    return open(deadline);
+  }
+  for (; !deadline.passed(); std::this_thread::sleep_for(kRoundPause)) {
+    for (size_t i = 0; i < candidates.in_order.size(); ++i) {
+      if (stop) return nullptr;
+      const Endpoint& candidate = candidates.in_order[i];
+      if (i == candidates.own && own_listener_) return serve(std::move(own_listener_), candidate);
+      if (auto store = try_candidate(candidate, deadline.at_most(call_limit()))) {
+        // Its own, of which this agent lost only the connection, it goes on serving.
+        if (to_string(candidate) != to_string(at_)) stop_serving();
+        at_ = candidate;
+        return store;
+      }
+    }
+  }
+  throw Error(ErrorCode::kTimeout,
+              fmt::format("the meeting place at {} is gone, and none of those that could take over "
+                          "answers",
+                          to_string(at_)));
+}
+
+void BuiltInPlace::close(Deadline deadline) {
+  if (server_) server_->wait_until_unused(deadline);
+}
+
+}  // namespace lockstep

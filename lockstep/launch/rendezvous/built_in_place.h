@@ -1,0 +1,56 @@
+#pragma once
+
+#include <optional>
+
+#include "lockstep/launch/rendezvous/meeting_place.h"
+#include "lockstep/store/tcp/tcp_store.h"
+
+namespace lockstep {
+
+/// A store that an agent serves: at first the one at the endpoint, after its end a successor on a
+/// port of its own (docs/elastic.md).
+class BuiltInPlace final : public MeetingPlace {
+ public:
+  /// Whether this agent is to serve at the endpoint.
+  enum class Role { kServes, kMayServe, kConnects };
+
+  /// Errors: kInvalidArgument (the endpoint is not loopback and there is no secret).
+  BuiltInPlace(const RunOptions& options, const std::string& secret);
+  ~BuiltInPlace() override;
+
+  std::shared_ptr<Store> open(Deadline deadline) override;
+  std::shared_ptr<Store> reopen(const Candidates& candidates, const std::atomic<bool>& stop,
+                                Deadline deadline) override;
+  std::shared_ptr<Store> rejoin(const std::atomic<bool>& stop, Deadline deadline) override;
+  bool nobody_serves() override;
+  bool may_lead() const override { return server_.has_value(); }
+  std::string own_address() const override;
+  std::string listen_host() const override;
+  int own_port() const override { return own_port_; }
+  std::optional<Endpoint> elsewhere() const override;
+  Endpoint endpoint() const override { return at_; }
+  std::string name() const override { return to_string(endpoint_); }
+  std::string loss() const override;
+  std::chrono::milliseconds call_limit() const override;
+  void close(Deadline deadline) override;
+
+ private:
+  std::shared_ptr<Store> serve(UniqueFd listener, const Endpoint& as);
+  std::shared_ptr<Store> try_to_serve();
+  void stop_serving();
+  std::shared_ptr<Store> try_candidate(const Endpoint& candidate, Deadline deadline);
+  std::shared_ptr<Store> connect_or_serve(Deadline deadline);
+  void check_job(Store& store, Deadline deadline) const;
+  std::string who_waits() const;
+
+  const RunOptions options_;
+  const std::string secret_;
+  const Endpoint endpoint_;
+  Role role_;
+  Endpoint at_;
+  UniqueFd own_listener_;
+  int own_port_ = 0;
+  std::optional<TcpStoreServer> server_;
+};
+
+}  // namespace lockstep

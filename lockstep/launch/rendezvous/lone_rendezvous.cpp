@@ -1,0 +1,114 @@
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "lockstep/base/auth.h"
+#include "lockstep/base/generation_token.h"
+#include "lockstep/base/host_name.h"
+#include "lockstep/base/reserved_port.h"
+#include "lockstep/deadline.h"
+#include "lockstep/launch/job/restart_policy.h"
+#include "lockstep/launch/rendezvous/rendezvous.h"
+#include "lockstep/store/tcp/tcp_store.h"
+
+namespace lockstep {
+namespace {
+
+class LoneRendezvous final : public Rendezvous {
+ public:
+  LoneRendezvous(const RunOptions& options, const std::string& secret)
+      : options_(options), secret_(secret.empty() ? make_job_secret() : secret) {
+    plan_.run_id = options_.run_id.empty() ? make_run_id() : options_.run_id;
+    const NodeOffer offer = {host_name(), 1, options_.nproc_per_node, options_.role};
+    plan_.ranks = plan_ranks({offer})[0];
+    plan_.host = offer.host;
+    plan_.world_size = offer.local_size;
+    plan_.secret = secret_;
+    plan_.master_addr = options_.master_addr;
+    plan_.max_restarts = options_.max_restarts;
+    plan_.token = generation_token(make_token_part(), "");
+  }
+
+  std::optional<JobPlan> join() override { return open_places(); }
+
+  int fd() const override { return timer_.get(); }
+
+  JobNews news() override {
+    uint64_t times = 0;
+    [[maybe_unused]] const ssize_t got = ::read(timer_.get(), &times, sizeof times);
+    return news_;
+  }
+
+  void failed(const Failure& failure) override {
+    const auto decision = after_failure(&record_, options_.max_restarts, failure, plan_.generation);
+    if (decision.again) {
+      news_.leave = true;
+      news_.failure = failure;
+      news_.pause = restart_delay(record_);
+      again_at_ = Deadline::after(news_.pause);
+    } else {
+      news_.end = {failure, decision.why_not};
+    }
+  }
+
+  void done() override { news_.end = JobEnd{}; }
+  void gone(bool) override {}
+  void leave(int) override {}
+
+  std::optional<JobPlan> next() override {
+    if (!news_.leave) return std::nullopt;
+    if (!again_at_.passed()) {
+      wake_then();
+      return std::nullopt;
+    }
+    news_ = {};
+    ++plan_.generation;
+    plan_.restart_count = record_.restarts;
+    return open_places();
+  }
+
+  int knock_fd() const override { return listener_.get(); }
+  void serve() override {
+    server_.emplace(std::move(listener_), TcpStoreServerOptions{"127.0.0.1", 0, secret_});
+  }
+
+ private:
+  /// At again_at_ next() has something to say.
+  void wake_then() {
+    itimerspec at{};
+    const auto left = again_at_.left() + std::chrono::milliseconds(1);
+    at.it_value.tv_sec = left.count() / 1000;
+    at.it_value.tv_nsec = left.count() % 1000 * 1'000'000;
+    ::timerfd_settime(timer_.get(), 0, &at, nullptr);
+  }
+
+  /// Of each generation its own: no key or connection of an earlier one is ever met.
+  const JobPlan& open_places() {
+    server_.reset();
+    master_port_.reset();  // first, as its user may have named the port
+    master_port_.emplace(options_.master_port);
+    listener_ = tcp_listen("127.0.0.1", 0);
+    plan_.store = {"127.0.0.1", local_port(listener_.get())};
+    plan_.master_port = master_port_->port();
+    return plan_;
+  }
+
+  RunOptions options_;
+  std::string secret_;
+  JobPlan plan_;
+  std::optional<ReservedPort> master_port_;
+  UniqueFd listener_;
+  std::optional<TcpStoreServer> server_;
+  RestartRecord record_;
+  JobNews news_;
+  Deadline again_at_ = Deadline::after(std::chrono::seconds(0));
+  UniqueFd timer_{::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)};
+};
+
+}  // namespace
+
+std::unique_ptr<Rendezvous> make_lone_rendezvous(const RunOptions& options,
+                                                 const std::string& secret) {
+  return std::make_unique<LoneRendezvous>(options, secret);
+}
+
+}  // namespace lockstep
