@@ -46,28 +46,49 @@ function(lockstep_options target)
   endif()
 endfunction()
 
-# lockstep_layer(NAME SOURCES a.cpp ... DEPS targets ...): the library lockstep::NAME.
+# lockstep_layer(NAME SOURCES a.cpp ... DEPS targets ...): the library lockstep::NAME. HEADERS and
+# PUBLIC_HEADERS (of include/lockstep) name headers of the layer that no source of it begins with and
+# that could be another layer's; scripts/layers.py asks for them. A layer without SOURCES is headers.
+# It is installed with LOCKSTEP_COMPONENT, which lockstep/CMakeLists.txt sets.
 function(lockstep_layer name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS;PRIVATE_DEPS" ${ARGN})
-  add_library(lockstep_${name} STATIC ${ARG_SOURCES})
+  cmake_parse_arguments(ARG "" "" "SOURCES;HEADERS;PUBLIC_HEADERS;DEPS;PRIVATE_DEPS" ${ARGN})
+  set(kind STATIC)
+  set(scope PUBLIC)
+  if(NOT ARG_SOURCES)
+    set(kind INTERFACE)
+    set(scope INTERFACE)
+  endif()
+  list(TRANSFORM ARG_PUBLIC_HEADERS PREPEND ${PROJECT_SOURCE_DIR}/include/lockstep/)
+  add_library(lockstep_${name} ${kind} ${ARG_SOURCES} ${ARG_HEADERS} ${ARG_PUBLIC_HEADERS})
   add_library(lockstep::${name} ALIAS lockstep_${name})
   set_target_properties(lockstep_${name} PROPERTIES EXPORT_NAME ${name})
-  target_include_directories(lockstep_${name} PUBLIC
+  target_include_directories(lockstep_${name} ${scope}
     $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>
     $<INSTALL_INTERFACE:include>)
-  target_compile_features(lockstep_${name} PUBLIC cxx_std_20)
-  target_link_libraries(lockstep_${name} PUBLIC ${ARG_DEPS} PRIVATE ${ARG_PRIVATE_DEPS})
-  lockstep_options(lockstep_${name})
-  set_property(GLOBAL APPEND PROPERTY LOCKSTEP_LAYERS lockstep_${name})
+  target_compile_features(lockstep_${name} ${scope} cxx_std_20)
+  target_link_libraries(lockstep_${name} ${scope} ${ARG_DEPS})
+  set(group ${LOCKSTEP_COMPONENT})
+  if(ARG_SOURCES)
+    target_link_libraries(lockstep_${name} PRIVATE ${ARG_PRIVATE_DEPS})
+    lockstep_options(lockstep_${name})
+    get_target_property(links_torch lockstep_${name} LOCKSTEP_LINKS_TORCH)
+    if(links_torch AND group STREQUAL "core")
+      set(group torch)  # what does without libtorch can be had without
+    endif()
+  endif()
+  set_property(GLOBAL APPEND PROPERTY LOCKSTEP_LAYERS_${group} lockstep_${name})
 endfunction()
 
-# lockstep_app(NAME SOURCES ... DEPS ...): the program bin/NAME.
+# lockstep_app(NAME SOURCES ... DEPS ...): the program bin/NAME, installed with LOCKSTEP_COMPONENT
+# where that is set.
 function(lockstep_app name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE ${ARG_DEPS})
   lockstep_options(${name})
-  set_property(GLOBAL APPEND PROPERTY LOCKSTEP_APPS ${name})
+  if(LOCKSTEP_COMPONENT)
+    set_property(GLOBAL APPEND PROPERTY LOCKSTEP_APPS_${LOCKSTEP_COMPONENT} ${name})
+  endif()
 endfunction()
 
 # lockstep_light(TARGET): makes a program start in half the time, for those that are started often

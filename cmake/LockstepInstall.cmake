@@ -4,24 +4,44 @@ include(CMakePackageConfigHelpers)
 include(GNUInstallDirs)
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/Lockstep)
 
-get_property(layers GLOBAL PROPERTY LOCKSTEP_LAYERS)
-get_property(apps GLOBAL PROPERTY LOCKSTEP_APPS)
-list(FILTER apps EXCLUDE REGEX "^bench_")  # of use in this tree alone
-# All of it, and no test: what `make install` builds.
+# Groups of what find_package() can be asked for: see LockstepConfig.cmake.in. All of them, and no
+# test, are what `make install` builds.
 add_custom_target(lockstep_installed)
-foreach(target ${layers} ${apps})
-  add_dependencies(lockstep_installed ${target})
+set(components_built core)
+set(layers_of_groups)
+foreach(group core torch launcher recipes)
+  get_property(layers GLOBAL PROPERTY LOCKSTEP_LAYERS_${group})
+  get_property(apps GLOBAL PROPERTY LOCKSTEP_APPS_${group})
+  set(names)
+  foreach(layer ${layers})
+    get_target_property(name ${layer} EXPORT_NAME)
+    list(APPEND names ${name})
+  endforeach()
+  string(APPEND layers_of_groups "set(_lockstep_layers_of_${group} \"${names}\")\n")
+  if(NOT layers AND NOT apps)
+    continue()
+  endif()
+  if(group MATCHES "launcher|recipes")
+    list(APPEND components_built ${group})
+  endif()
+  add_dependencies(lockstep_installed ${layers} ${apps})
+  install(TARGETS ${layers} ${apps} EXPORT LockstepTargets-${group}
+    ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+  install(EXPORT LockstepTargets-${group} NAMESPACE lockstep:: DESTINATION ${package_dir})
 endforeach()
 if(TARGET lockstep_mpi)
   add_dependencies(lockstep_installed lockstep_mpi)
 endif()
-install(TARGETS ${layers} EXPORT LockstepTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
-install(TARGETS ${apps} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+set(parts_on)
+foreach(part ${LOCKSTEP_PARTS})
+  if(LOCKSTEP_WITH_${part})
+    list(APPEND parts_on ${part})
+  endif()
+endforeach()
 # The public headers alone; the others are the layers' own.
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/lockstep DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT headers
   FILES_MATCHING PATTERN "*.h")
 
-install(EXPORT LockstepTargets NAMESPACE lockstep:: DESTINATION ${package_dir})
 configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/LockstepConfig.cmake.in
   ${PROJECT_BINARY_DIR}/LockstepConfig.cmake INSTALL_DESTINATION ${package_dir})
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/LockstepConfigVersion.cmake

@@ -1,5 +1,5 @@
-# libtorch from the distribution, or from -DCMAKE_PREFIX_PATH=. Its flags stay on its own target.
-find_package(Torch REQUIRED)
+# libtorch from the distribution, or from -DCMAKE_PREFIX_PATH=, which LockstepPackages.cmake has found.
+# Its flags stay on its own target.
 set(LOCKSTEP_TORCH_INCLUDES "${TORCH_INCLUDE_DIRS}" CACHE INTERNAL "For tests that compile without CMake")
 # Debian's TorchConfig sets an ABI flag and warnings through TORCH_CXX_FLAGS; the target carries the rest.
 add_library(lockstep_torch INTERFACE)
@@ -7,21 +7,7 @@ add_library(lockstep::torch ALIAS lockstep_torch)
 set_target_properties(lockstep_torch PROPERTIES EXPORT_NAME torch)
 target_include_directories(lockstep_torch SYSTEM INTERFACE ${TORCH_INCLUDE_DIRS})
 target_link_libraries(lockstep_torch INTERFACE ${TORCH_LIBRARIES})
-set_property(GLOBAL APPEND PROPERTY LOCKSTEP_LAYERS lockstep_torch)
-
-# Whether libtorch's NCCL can be used: its CUDA library says that it has it; the header that its own need is NCCL's.
-set(has_nccl OFF)
-if(TARGET torch_cuda AND Torch_VERSION VERSION_GREATER_EQUAL 2.3)
-  get_target_property(definitions torch_cuda INTERFACE_COMPILE_DEFINITIONS)
-  find_path(LOCKSTEP_NCCL_HEADERS nccl.h HINTS ${CUDA_TOOLKIT_ROOT_DIR} ENV NCCL_HOME PATH_SUFFIXES include)
-  if("USE_C10D_NCCL" IN_LIST definitions AND LOCKSTEP_NCCL_HEADERS)
-    set(has_nccl ON)
-  endif()
-endif()
-option(LOCKSTEP_NCCL "The back end c10d:nccl" ${has_nccl})
-if(NOT LOCKSTEP_NCCL)
-  message(STATUS "Back end c10d:nccl is not built, and its tests do not run: libtorch 2.3 or later with CUDA and NCCL, and nccl.h, are not both here")
-endif()
+set_property(GLOBAL APPEND PROPERTY LOCKSTEP_LAYERS_torch lockstep_torch)
 
 # Two thirds of the time of whatever includes libtorch's headers go into reading them. With unity builds
 # that is done once for all; in the debug preset each file has its own includes only.

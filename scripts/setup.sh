@@ -6,10 +6,11 @@ cd "$(dirname "$0")/.."
 . scripts/lib.sh
 
 build=(g++ cmake ninja-build git make pkg-config ccache mold)
-libraries=(libtorch-dev libopenblas0-openmp
-  libyaml-cpp-dev nlohmann-json3-dev libfmt-dev libcli11-dev libgtest-dev libgmock-dev libssl-dev libcurl4-openssl-dev libarchive-dev libgloo-dev libdw-dev
-  libopencv-core-dev libopencv-imgproc-dev libopencv-imgcodecs-dev libjpeg-dev zlib1g-dev libpolyclipping-dev libgeos-dev liblmdb-dev libmatio-dev libpango1.0-dev libglib2.0-dev libfreetype-dev libfontconfig-dev fonts-dejavu-core
-  ca-certificates)
+# What the core links; the other parts need the rest (docs/installing.md).
+core=(libtorch-dev libopenblas0-openmp nlohmann-json3-dev libfmt-dev libssl-dev libdw-dev ca-certificates)
+libraries=("${core[@]}"
+  libyaml-cpp-dev libcli11-dev libgtest-dev libgmock-dev libcurl4-openssl-dev libarchive-dev libgloo-dev
+  libopencv-core-dev libopencv-imgproc-dev libopencv-imgcodecs-dev libjpeg-dev zlib1g-dev libpolyclipping-dev libgeos-dev liblmdb-dev libmatio-dev libpango1.0-dev libglib2.0-dev libfreetype-dev libfontconfig-dev fonts-dejavu-core)
 tests=(clang-14 python3 python3-torch python3-numpy python3-opencv python3-pyclipper python3-lmdb libopenmpi-dev openmpi-bin libmpich-dev mpich)
 cluster=(iproute2 nftables util-linux openssh-server openssh-client slurmctld slurmd slurm-client munge etcd-server etcd-client faketime openmpi-bin mpich procps)
 tools=(clang-14 clang-format-14 clang-tidy-14 libclang-rt-14-dev iproute2 procps)
@@ -17,12 +18,13 @@ tools=(clang-14 clang-format-14 clang-tidy-14 libclang-rt-14-dev iproute2 procps
 bare=(debootstrap util-linux)
 
 case "${1:-all}" in
+  core) wanted=("${build[@]}" "${core[@]}") ;;
   run) wanted=("${build[@]}" "${libraries[@]}") ;;
   test) wanted=("${build[@]}" "${libraries[@]}" "${tests[@]}" "${cluster[@]}") ;;
   cluster) wanted=("${build[@]}" "${libraries[@]}" python3 python3-torch libopenmpi-dev "${cluster[@]}") ;;
   all) wanted=("${build[@]}" "${libraries[@]}" "${tests[@]}" "${cluster[@]}" "${tools[@]}" "${bare[@]}") ;;
   bare) wanted=("${bare[@]}") ;;
-  *) echo "setup: error: unknown set '$1'; sets are run, cluster, test, bare, all" >&2; exit 2 ;;
+  *) echo "setup: error: unknown set '$1'; sets are core, run, cluster, test, bare, all" >&2; exit 2 ;;
 esac
 
 # dpkg-query lists the installed ones; what is left is missing.

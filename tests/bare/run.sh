@@ -4,6 +4,7 @@
 #   run      make run with a few steps, as root
 #   user     the same as a user who has sudo
 #   install  make install, and a project outside of this tree that uses what is installed
+#   core     the core alone, with its packages and no other, and a program that trains with it
 #   trouble  what is in the way of make run, and its one line: no network, no sudo, a full disk ...
 #   docs     the commands that README and docs have one type (blocks "console"); what takes minutes is ended when it has begun well
 #   test     make test without its sanitizers and its cluster: half an hour, more where the compiler's cache is cold
@@ -23,9 +24,9 @@ if [ "$(id -u)" != 0 ]; then
   exec sudo -n --preserve-env=KEEP,XDG_CACHE_HOME,HOME,CCACHE_DIR,http_proxy,https_proxy,no_proxy,all_proxy "$0" "$@"
 fi
 command -v debootstrap >/dev/null || fail bare "there is no debootstrap: scripts/setup.sh bare installs it"
-[ $# -gt 0 ] || set -- run user install trouble docs test
+[ $# -gt 0 ] || set -- run user install core trouble docs test
 for part in "$@"; do
-  [ -f "tests/bare/parts/$part.sh" ] || fail bare "no part '$part'; parts are run, user, install, trouble, docs, test"
+  [ -f "tests/bare/parts/$part.sh" ] || fail bare "no part '$part'; parts are run, user, install, core, trouble, docs, test"
 done
 # Whatever ends the one who waits for a machine ends the machine.
 namespaces=(setpriv --pdeathsig KILL unshare --mount --uts --ipc --pid --fork --kill-child)

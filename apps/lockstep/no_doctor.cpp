@@ -1,0 +1,13 @@
+// `lockstep doctor` where the part DOCTOR was left out.
+
+#include "apps/lockstep/verbs.h"
+#include "lockstep/error.h"
+
+namespace lockstep::app {
+
+int verb_doctor(const std::vector<std::string>&) {
+  throw Error(ErrorCode::kUnavailable,
+              "this lockstep was built without doctor; configure with -DLOCKSTEP_WITH_DOCTOR=ON");
+}
+
+}  // namespace lockstep::app

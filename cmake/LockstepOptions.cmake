@@ -1,0 +1,90 @@
+# The parts of Lockstep that can be left out: this table is their only home, and docs/installing.md
+# has the same rows (tests/system/parts_table.sh compares them). Base, store, world and collectives
+# are no part: they are always built.
+#
+# Each part is an option LOCKSTEP_WITH_NAME: ON, OFF, or AUTO, which is ON where everything that the
+# part needs is there. ON where something is missing ends the configuration with one line.
+set(LOCKSTEP_PARTS)
+function(lockstep_part name default needs summary)
+  set(LOCKSTEP_WITH_${name} ${default} CACHE STRING "${summary}: ON, OFF or AUTO")
+  set_property(CACHE LOCKSTEP_WITH_${name} PROPERTY STRINGS ON OFF AUTO)
+  set(LOCKSTEP_PARTS ${LOCKSTEP_PARTS} ${name} PARENT_SCOPE)
+  set(LOCKSTEP_${name}_NEEDS ${needs} PARENT_SCOPE)
+endfunction()
+
+#             NAME      default  parts it needs  what it is
+lockstep_part(TORCH     ON       ""              "Tensors, DistributedDataParallel, checkpoints")
+lockstep_part(LAUNCHER  ON       ""              "The command lockstep: run, ps, logs, env, rank tables")
+lockstep_part(DOCTOR    AUTO     "LAUNCHER"      "lockstep doctor: whether hosts are fit for a job")
+lockstep_part(ETCD      AUTO     ""              "etcd as the store of a job")
+lockstep_part(MPI       AUTO     ""              "The back end mpi")
+lockstep_part(GLOO      AUTO     "TORCH"         "The back end c10d:gloo")
+lockstep_part(NCCL      AUTO     "TORCH"         "The back end c10d:nccl")
+lockstep_part(DATA      AUTO     ""              "Data sets, text in images, configurations and converters")
+lockstep_part(RECIPES   AUTO     "TORCH;DATA"    "lockstep train, eval and predict, with their models")
+
+# Options that look like a part and are none: a word that is mistyped must not be passed over.
+get_cmake_property(cached CACHE_VARIABLES)
+foreach(variable ${cached})
+  string(REGEX MATCH "^LOCKSTEP_WITH_(.*)$" _ "${variable}")
+  if(CMAKE_MATCH_1 AND NOT CMAKE_MATCH_1 IN_LIST LOCKSTEP_PARTS)
+    list(JOIN LOCKSTEP_PARTS ", " names)
+    message(FATAL_ERROR "${variable}: no part '${CMAKE_MATCH_1}'; parts are ${names}")
+  endif()
+endforeach()
+
+# Sets `wish` to ON, OFF or AUTO.
+function(lockstep_read_wish name)
+  string(TOUPPER "${LOCKSTEP_WITH_${name}}" text)
+  if(text MATCHES "^(ON|YES|TRUE|1)$")
+    set(wish ON PARENT_SCOPE)
+  elseif(text MATCHES "^(OFF|NO|FALSE|0)$")
+    set(wish OFF PARENT_SCOPE)
+  elseif(text STREQUAL "AUTO")
+    set(wish AUTO PARENT_SCOPE)
+  else()
+    message(FATAL_ERROR "LOCKSTEP_WITH_${name} is '${LOCKSTEP_WITH_${name}}': ON, OFF or AUTO")
+  endif()
+endfunction()
+
+# Why a part cannot be built as things are; empty: it can. What it needs of other projects is in
+# LockstepPackages.cmake; a package that no chosen part needs is not looked for.
+macro(lockstep_why_not name)
+  set(missing)
+  foreach(other ${LOCKSTEP_${name}_NEEDS})
+    if(NOT LOCKSTEP_WITH_${other})
+      list(APPEND missing "the part ${other}, which is off")
+    endif()
+  endforeach()
+  if(NOT missing AND COMMAND lockstep_find_for_${name})
+    cmake_language(CALL lockstep_find_for_${name})
+  endif()
+  list(JOIN missing ", " missing)
+endmacro()
+
+# From here on LOCKSTEP_WITH_NAME is ON or OFF in every folder; the cache keeps what was wished.
+include(LockstepPackages)
+foreach(name ${LOCKSTEP_PARTS})
+  lockstep_read_wish(${name})
+  if(wish STREQUAL "OFF")
+    set(reason "as LOCKSTEP_WITH_${name} says")
+    set(LOCKSTEP_WITH_${name} OFF)
+  else()
+    lockstep_why_not(${name})
+    if(missing AND wish STREQUAL "ON")
+      message(FATAL_ERROR "LOCKSTEP_WITH_${name} is ON and needs ${missing}; AUTO or OFF leaves it out")
+    elseif(missing)
+      set(reason "it needs ${missing}")
+      set(LOCKSTEP_WITH_${name} OFF)
+    else()
+      set(reason "")
+      set(LOCKSTEP_WITH_${name} ON)
+    endif()
+  endif()
+  string(SUBSTRING "${name}         " 0 9 padded)
+  if(reason)
+    message(STATUS "part ${padded} OFF: ${reason}")
+  else()
+    message(STATUS "part ${padded} ON")
+  endif()
+endforeach()

@@ -1,0 +1,13 @@
+// The store of etcd where the part ETCD was left out.
+
+#include "lockstep/error.h"
+#include "lockstep/store/etcd/etcd_store.h"
+
+namespace lockstep {
+
+std::shared_ptr<Store> connect_etcd_store(const EtcdOptions&, Deadline) {
+  throw Error(ErrorCode::kUnavailable,
+              "this Lockstep was built without etcd; configure with -DLOCKSTEP_WITH_ETCD=ON");
+}
+
+}  // namespace lockstep

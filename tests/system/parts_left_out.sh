@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# Parts of Lockstep are left out: what is asked for twice in different ways is one line, and the core alone configures without the
+# packages of other parts, builds and installs. usage: parts_left_out.sh BUILD SOURCE
+set -euo pipefail
+source=$2
+work=$(mktemp -d "${TMPDIR:-/tmp}/lockstep-parts-XXXXXX")
+trap 'rm -rf "$work"' EXIT
+
+configure() { cmake -S "$source" -B "$work/build" -G Ninja -DLOCKSTEP_TESTS=OFF -DLOCKSTEP_BENCH=OFF "$@" >"$work/log" 2>&1; }
+
+# refused WORDS OPTION...: configuring fails, and says this.
+refused() {
+  local words=$1
+  shift
+  rm -rf "$work/build"
+  if configure "$@"; then
+    echo "configured with $*"
+    exit 1
+  fi
+  # CMake breaks lines of a message where they are long.
+  tr -s ' \n' ' ' <"$work/log" | grep -qF -- "$words" || { cat "$work/log"; echo "does not say: $words"; exit 1; }
+}
+refused "LOCKSTEP_WITH_RECIPES is ON and needs the part TORCH, which is off; AUTO or OFF leaves it out" \
+  -DLOCKSTEP_WITH_RECIPES=ON -DLOCKSTEP_WITH_TORCH=OFF
+refused "LOCKSTEP_WITH_DOCTOR is ON and needs the part LAUNCHER, which is off" \
+  -DLOCKSTEP_WITH_DOCTOR=ON -DLOCKSTEP_WITH_LAUNCHER=OFF -DLOCKSTEP_WITH_TORCH=OFF
+refused "LOCKSTEP_WITH_MPI is 'maybe': ON, OFF or AUTO" -DLOCKSTEP_WITH_MPI=maybe -DLOCKSTEP_WITH_TORCH=OFF
+refused "LOCKSTEP_WITH_TROCH: no part 'TROCH'; parts are TORCH, LAUNCHER" -DLOCKSTEP_WITH_TROCH=OFF -DLOCKSTEP_WITH_TORCH=OFF
+refused "LOCKSTEP_WITH_DATA is ON and needs yaml-cpp (Debian: libyaml-cpp-dev)" \
+  -DLOCKSTEP_WITH_DATA=ON -DLOCKSTEP_WITH_TORCH=OFF -DCMAKE_DISABLE_FIND_PACKAGE_yaml-cpp=ON
+
+# The core alone, of which libtorch is left out here, too: all of it is built in a minute. None of these packages is looked for.
+hidden=()
+for package in Torch yaml-cpp CURL LibArchive CLI11 PkgConfig MPI; do hidden+=("-DCMAKE_DISABLE_FIND_PACKAGE_$package=ON"); done
+off=()
+for part in TORCH LAUNCHER DOCTOR ETCD MPI GLOO NCCL DATA RECIPES; do off+=("-DLOCKSTEP_WITH_$part=OFF"); done
+rm -rf "$work/build"
+configure -DCMAKE_BUILD_TYPE=Debug -DCMAKE_UNITY_BUILD=ON "${hidden[@]}" "${off[@]}" || { cat "$work/log"; exit 1; }
+[ "$(grep -c '^-- part .* OFF: as LOCKSTEP_WITH_' "$work/log")" = 9 ] || { grep '^-- part' "$work/log"; exit 1; }
+nice cmake --build "$work/build" >"$work/log" 2>&1 || { cat "$work/log"; exit 1; }
+cmake --install "$work/build" --prefix "$work/prefix" >"$work/log" 2>&1 || { cat "$work/log"; exit 1; }
+[ -f "$work/prefix/include/lockstep/world.h" ]
+found=$(cd "$work/prefix/lib" && find . -name 'liblockstep_*.a' | sed 's/.*liblockstep_\(.*\)\.a/\1/' | sort | xargs)
+[ "$found" = "amp_policy base checkpoint_format comm store world" ] || { echo "installed: $found"; exit 1; }
