@@ -1,0 +1,28 @@
+#!/usr/bin/env bash
+# A layer includes its own headers and those of layers that it links, as CMake knows them; the launcher's folders include each other
+# in one direction; and the picture of the layers is drawn from CMake's graph. usage: layers.sh BUILD SOURCE
+set -euo pipefail
+source=$2
+work=$(mktemp -d "${TMPDIR:-/tmp}/lockstep-layers-XXXXXX")
+trap 'rm -rf "$work"' EXIT
+
+"$source/scripts/layers.py" check
+"$source/scripts/layers.py" draw "$work/layers.svg"
+cmp "$work/layers.svg" "$source/docs/images/layers.svg" || { echo "docs/images/layers.svg is not up to date: scripts/layers.py draw"; exit 1; }
+
+# forbidden FILE HEADER WORDS: the check says so where FILE includes HEADER.
+for each in lockstep include apps cmake CMakeLists.txt; do cp -r "$source/$each" "$work/"; done
+forbidden() {
+  local output
+  cp "$work/$1" "$work/before"
+  sed -i "1i #include \"$2\"" "$work/$1"
+  if output=$("$source/scripts/layers.py" check "$work"); then
+    echo "$1 includes $2, and nothing says so"
+    exit 1
+  fi
+  grep -q "^$1:1: .*$3" <<<"$output" || { echo "$output"; exit 1; }
+  cp "$work/before" "$work/$1"
+}
+forbidden lockstep/comm/split.cpp lockstep/launch/job/failure.h "of layer 'launch', which 'comm' does not link"
+forbidden lockstep/world/places.cpp lockstep/comm/topology.h "of layer 'comm', which 'world' does not link"
+forbidden lockstep/launch/process/poller.cpp lockstep/launch/agent/agent.h 'which includes it in turn'
