@@ -48,7 +48,7 @@ without_passed() {
 as_root() {
   [ "$(id -u)" != 0 ] || return 0
   local program
-  for program in comm_creation_test launch_identity_test; do
+  for program in comm_creation_test launch_test world_identity_test; do
     sudo -n --preserve-env=TMPDIR tests/support/surroundings.sh "$PWD/build/release" "$PWD" "build/release/bin/$program" \
       --gtest_filter='*AsRoot*' >"$log" 2>&1 && grep -q 'PASSED  \] [1-9]' "$log" || { cat "$log"; return 1; }
   done

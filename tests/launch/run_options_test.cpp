@@ -4,7 +4,7 @@
 
 #include "lockstep/error.h"
 #include "lockstep/launch/agent/worker_command.h"
-#include "tests/launch/source/environments.h"
+#include "tests/world/detect/environments.h"
 
 namespace lockstep {
 namespace {

@@ -9,8 +9,8 @@
 #include "lockstep/base/socket.h"
 #include "lockstep/world/rank_table/rank_table.h"
 #include "tests/launch/launched.h"
-#include "tests/launch/rank_table/sample_table.h"
 #include "tests/support/temp_folder.h"
+#include "tests/world/rank_table/sample_table.h"
 
 namespace lockstep {
 namespace {

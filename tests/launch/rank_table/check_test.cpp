@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/launch/rank_table/sample_table.h"
+#include "tests/world/rank_table/sample_table.h"
 
 namespace lockstep {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/launch/rank_table/sample_table.h"
 #include "tests/support/error_of.h"
+#include "tests/world/rank_table/sample_table.h"
 
 namespace lockstep {
 namespace {

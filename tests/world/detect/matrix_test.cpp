@@ -3,7 +3,7 @@
 
 #include "lockstep/base/text.h"
 #include "lockstep/world/torch_store.h"
-#include "tests/launch/source/environments.h"
+#include "tests/world/detect/environments.h"
 
 namespace lockstep {
 namespace {
