@@ -11,8 +11,8 @@
 #include "lockstep/averaging_state.h"
 #include "lockstep/ddp_options.h"
 #include "lockstep/process_group.h"
-#include "lockstep/shards.h"
 #include "lockstep/step_timings.h"
+#include "lockstep/virtual_ranks.h"
 
 namespace torch::nn {
 class Module;
@@ -42,11 +42,11 @@ class DdpCore {
   virtual std::vector<AveragingState> averaging_state() = 0;
   virtual std::string load_averaging_state(const AveragingState& own) = 0;
 
-  virtual const ShardRange& shards() const = 0;
-  virtual void enter_shard(int index) = 0;
-  virtual void leave_shard() = 0;
-  /// The step failed in a shard.
-  virtual void abandon_shards() = 0;
+  virtual const VirtualRankRange& virtual_ranks() const = 0;
+  virtual void enter_virtual_rank(int index) = 0;
+  virtual void leave_virtual_rank() = 0;
+  /// The step failed in a virtual rank.
+  virtual void abandon_virtual_ranks() = 0;
 
   virtual void begin_join(const JoinOptions& options) = 0;
   virtual void end_join() = 0;

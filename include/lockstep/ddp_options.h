@@ -14,10 +14,11 @@ struct DdpOptions {
   /// The first bucket holds at most 1 MiB.
   double bucket_cap_mb = 25;
   /// Whether forward() in training gives every rank the buffers of rank 0. Must be true with
-  /// `shards`, which average buffers instead.
+  /// `virtual_ranks`, which average buffers instead.
   bool broadcast_buffers = true;
-  /// Parts of the global batch; see DistributedDataParallel::for_each_shard(). 0: one a rank.
-  int shards = 0;
+  /// Parts of the global batch; see DistributedDataParallel::for_each_virtual_rank(). 0: one a
+  /// rank.
+  int virtual_ranks = 0;
   /// Whether parameters may be left out of the loss, other ones in each step and on each rank. One
   /// that no rank used keeps its .grad as it is; one that some used gets the average over all, the
   /// others counting as zero. Every rank's backward() must reach at least one parameter: by what

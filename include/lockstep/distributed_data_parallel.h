@@ -42,24 +42,24 @@ namespace lockstep {
 /// longer than a step. Those of a net on another device than the CPU stay there: they are copied to
 /// the host, while backward() goes on, and back at its end.
 ///
-/// With DdpOptions::shards = S the results no longer depend on the number of ranks either. The
-/// global batch has S parts; each rank works on S / P of them, one after the other:
+/// With DdpOptions::virtual_ranks = S the results no longer depend on the number of ranks either.
+/// The global batch has S parts; each rank works on S / P of them, one after the other:
 ///
-///   auto model = lockstep::DistributedDataParallel(net, group, {.shards = 8});
+///   auto model = lockstep::DistributedDataParallel(net, group, {.virtual_ranks = 8});
 ///   model.zero_grad();
-///   model.for_each_shard([&](int shard) {        // e.g. 2 and 3 on rank 1 of 4
-///     lockstep::seed_shard(seed, step, shard);   // for dropout
-///     loss_of(model.forward(images_of(shard)), labels_of(shard)).backward();
+///   model.for_each_virtual_rank([&](int virtual_rank) {        // e.g. 2 and 3 on rank 1 of 4
+///     lockstep::seed_virtual_rank(seed, step, virtual_rank);   // for dropout
+///     loss_of(model.forward(images_of(virtual_rank)), labels_of(virtual_rank)).backward();
 ///   });
 ///   optimizer.step();     // the same bits for P = 1, 2, 4 and 8
 ///
-/// A shard is to a rank of several what a rank is to the job: batch norm sees one shard at a time,
-/// every shard starts from the same running statistics, and those become the mean over all shards.
-/// Gradients and buffers are added in the order of the tree over the shards and divided by S, once.
-/// Part of the contract: the same data for a shard whatever the rank, and the same number of
-/// intra-op threads (at::set_num_threads) in the runs that are compared; that the ranks of one run
-/// agree on it is checked. Cost: see ShardFold; the communication of all but the smallest part
-/// hides behind the last shard's backward.
+/// A virtual rank is to a rank of several what a rank is to the job: batch norm sees one virtual
+/// rank at a time, every virtual rank starts from the same running statistics, and those become the
+/// mean over all virtual ranks. Gradients and buffers are added in the order of the tree over the
+/// virtual ranks and divided by S, once. Part of the contract: the same data for a virtual rank
+/// whatever the rank, and the same number of intra-op threads (at::set_num_threads) in the runs
+/// that are compared; that the ranks of one run agree on it is checked. Cost: see VirtualRankFold;
+/// the communication of all but the smallest part hides behind the last virtual rank's backward.
 ///
 /// Collective: constructor, forward() and backward() (unless no_sync), for all ranks of the group.
 /// A world of one process communicates nothing and costs nothing.
@@ -69,7 +69,8 @@ class DistributedDataParallel {
   /// Checks that all ranks have the same parameters and buffers and gives them the values of
   /// rank 0, who warns where they compute with other kernels (kernel_choices.h). Errors: kMismatch
   /// (names the parameter and both shapes, on every rank), kInvalidArgument (nothing to train, an
-  /// option, shards that these ranks cannot share, an element type or device), those of the group.
+  /// option, virtual ranks that these ranks cannot share, an element type or device), those of the
+  /// group.
   DistributedDataParallel(Net net, ProcessGroup group, const DdpOptions& options = {})
       : net_(std::move(net)),
         core_(DdpCore::make(shared_module(net_), std::move(group), options)) {}
@@ -93,30 +94,30 @@ class DistributedDataParallel {
     return forward(std::forward<Args>(args)...);
   }
 
-  /// Runs body(shard) for each of this rank's shards in order; without DdpOptions::shards that is
-  /// once, with the rank. The body runs one forward() and its backward(). Gradients are averaged
-  /// when the last is done; with shards, what was in .grad before does not count: see no_sync().
-  /// Errors: those of forward() and backward(); kInvalidArgument naming parameters that got no
-  /// gradient. After an error, which may be one that the body throws, buffers are as before the
-  /// step and nothing that was accumulated is left: all ranks start again from zero_grad(), unless
-  /// an averaged backward() had begun (see forward()).
+  /// Runs body(virtual rank) for each of this rank's virtual ranks in order; without
+  /// DdpOptions::virtual_ranks that is once, with the rank. The body runs one forward() and its
+  /// backward(). Gradients are averaged when the last is done; with virtual ranks, what was in
+  /// .grad before does not count: see no_sync(). Errors: those of forward() and backward();
+  /// kInvalidArgument naming parameters that got no gradient. After an error, which may be one that
+  /// the body throws, buffers are as before the step and nothing that was accumulated is left: all
+  /// ranks start again from zero_grad(), unless an averaged backward() had begun (see forward()).
   template <class Body>
-  void for_each_shard(Body&& body) {
-    const ShardRange& own = core_->shards();
+  void for_each_virtual_rank(Body&& body) {
+    const VirtualRankRange& own = core_->virtual_ranks();
     try {
       for (int index = 0; index < own.count; ++index) {
-        core_->enter_shard(index);
+        core_->enter_virtual_rank(index);
         body(own.first + index);
-        core_->leave_shard();
+        core_->leave_virtual_rank();
       }
     } catch (...) {
-      core_->abandon_shards();
+      core_->abandon_virtual_ranks();
       throw;
     }
   }
 
-  /// This rank's shards.
-  const ShardRange& shards() const { return core_->shards(); }
+  /// This rank's virtual ranks.
+  const VirtualRankRange& virtual_ranks() const { return core_->virtual_ranks(); }
 
   /// The net's parameters, each once.
   std::vector<at::Tensor> parameters() const { return core_->parameters(); }
@@ -130,9 +131,9 @@ class DistributedDataParallel {
 
   /// While the guard lives, forward() and backward() only accumulate gradients on this rank; the
   /// first backward() of a forward() after it averages the accumulated sum. Both must lie inside.
-  /// Guards may nest. All ranks use it for the same steps. With shards it holds for a whole
-  /// for_each_shard(): each shard's gradients and buffers are put aside and come back when it is
-  /// that shard's turn again; .grad is undefined in between.
+  /// Guards may nest. All ranks use it for the same steps. With virtual ranks it holds for a whole
+  /// for_each_virtual_rank(): each virtual rank's gradients and buffers are put aside and come back
+  /// when it is that virtual rank's turn again; .grad is undefined in between.
   ///
   /// A batch of k micro-batches, one average in all (what no_sync steps accumulated counts):
   ///   { auto hold = model.no_sync();
@@ -153,7 +154,7 @@ class DistributedDataParallel {
   /// backward(), and no other collectives run on this group (nor SyncBatchNorm).
   /// Cost: 16 bytes a rank and step.
   /// Errors: what the body throws (the others then wait in vain for this rank); kMismatch with
-  /// JoinOptions::throw_when_uneven; kInvalidArgument with shards or within another join().
+  /// JoinOptions::throw_when_uneven; kInvalidArgument with virtual ranks or within another join().
   template <class Body>
   void join(Body&& body, const JoinOptions& options = {}) {
     core_->begin_join(options);

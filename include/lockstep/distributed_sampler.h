@@ -30,7 +30,7 @@ class DistributedSampler {
   /// Errors: kInvalidArgument for a negative size, a rank outside [0, size), or, with shuffle, more
   /// than kMaxShuffled samples.
   DistributedSampler(int64_t dataset_size, const World& world, SamplerOptions options = {});
-  /// The same for part `rank` of `size` whatever the world, e.g. a shard of a rank.
+  /// The same for part `rank` of `size` whatever the world, e.g. a virtual rank of a rank.
   DistributedSampler(int64_t dataset_size, int rank, int size, SamplerOptions options = {});
 
   /// Call before each epoch; else every epoch has epoch 0's order.

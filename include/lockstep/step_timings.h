@@ -23,7 +23,7 @@ struct StepTimings {
   int copied = 0;
   /// Part of forward in which rank 0's buffers were awaited and broadcast.
   double buffers = 0;
-  /// After backward: with shards, where the buffers of all ranks were awaited and averaged.
+  /// After backward: with virtual ranks, where the buffers of all ranks were awaited and averaged.
   double folding = 0;
 
   StepTimings& operator+=(const StepTimings& other);

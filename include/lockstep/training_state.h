@@ -42,7 +42,7 @@ struct TrainingState {
   std::optional<LossScaleState> loss_scale;  ///< None without a loss scaler.
   uint64_t seed = 0;
   int world_size = 1;
-  int shards = 1;
+  int virtual_ranks = 1;
 
   std::string metric;  ///< Name of the metric behind the fields below; empty: none.
   bool higher_is_better = true;

@@ -209,7 +209,7 @@ std::string encode_training_state(const TrainingState& state, const FileDigests&
   if (state.loss_scale) json["loss_scale"] = encode(*state.loss_scale);
   json["seed"] = state.seed;
   json["world_size"] = state.world_size;
-  json["shards"] = state.shards;
+  json["virtual_ranks"] = state.virtual_ranks;
   ordered_json& metric = json["metric"];
   metric["name"] = state.metric;
   metric["higher_is_better"] = state.higher_is_better;
@@ -248,7 +248,8 @@ DecodedTrainingState decode_training_state(const std::string& text, const std::s
   }
   state.seed = fields.number("seed");
   state.world_size = fields.positive("world_size");
-  state.shards = fields.positive("shards");
+  // Checkpoints of early versions call them shards.
+  state.virtual_ranks = fields.positive(fields.has("shards") ? "shards" : "virtual_ranks");
   decode_metric(fields.inner("metric", fields.get("metric")), state);
   decoded.files = decode_digests(fields.get("files"), fields);
   state.rng = fields.bytes("rng");

@@ -34,7 +34,7 @@ void require_cpu(const std::vector<NamedTensor>& parameters) {
   for (const NamedTensor& parameter : parameters) {
     if (parameter.tensor.is_cpu()) continue;
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("shards need a module on the cpu; parameter '{}' is on {}",
+                fmt::format("virtual ranks need a module on the cpu; parameter '{}' is on {}",
                             parameter.name, parameter.tensor.device().str()));
   }
 }
@@ -67,27 +67,31 @@ void DdpOptions::validate() const {
         ErrorCode::kInvalidArgument,
         fmt::format("bucket_cap_mb is {}; it must be greater than 0, in MiB", bucket_cap_mb));
   }
-  if (shards < 0) {
-    throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("shards is {}; it must be 0 (one a rank) or more", shards));
+  if (virtual_ranks < 0) {
+    throw Error(
+        ErrorCode::kInvalidArgument,
+        fmt::format("virtual_ranks is {}; it must be 0 (one a rank) or more", virtual_ranks));
   }
-  if (shards > 0 && !broadcast_buffers) {
-    throw Error(ErrorCode::kInvalidArgument,
-                "broadcast_buffers is false: with shards, buffers are always averaged over them");
+  if (virtual_ranks > 0 && !broadcast_buffers) {
+    throw Error(
+        ErrorCode::kInvalidArgument,
+        "broadcast_buffers is false: with virtual ranks, buffers are always averaged over them");
   }
   if (find_unused_parameters && static_graph) {
     throw Error(ErrorCode::kInvalidArgument,
                 "find_unused_parameters and static_graph are both on; the first is for graphs that "
                 "change from step to step, the second for such that do not");
   }
-  if (shards > 0 && (find_unused_parameters || static_graph || comm_hook)) {
-    throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("shards is {} and {} is on; with shards every parameter takes part and "
-                            "gradients are summed in one order, exactly",
-                            shards,
-                            comm_hook      ? "a comm_hook"
-                            : static_graph ? "static_graph"
-                                           : "find_unused_parameters"));
+  if (virtual_ranks > 0 && (find_unused_parameters || static_graph || comm_hook)) {
+    throw Error(
+        ErrorCode::kInvalidArgument,
+        fmt::format(
+            "virtual_ranks is {} and {} is on; with virtual ranks every parameter takes part and "
+            "gradients are summed in one order, exactly",
+            virtual_ranks,
+            comm_hook      ? "a comm_hook"
+            : static_graph ? "static_graph"
+                           : "find_unused_parameters"));
   }
 }
 
@@ -104,10 +108,11 @@ ModuleAveraging::ModuleAveraging(std::shared_ptr<torch::nn::Module> module, Proc
       hook_(options.comm_hook) {
   options.validate();
   const auto to_reduce = trainable(parameters_);
-  const bool sharded = options.shards > 0;
+  const bool is_virtual = options.virtual_ranks > 0;
   kinds_ = kinds_of(parameters_);
-  if (sharded) require_cpu(to_reduce);
-  range_ = shards_of_rank(sharded ? options.shards : group.size(), group.rank(), group.size());
+  if (is_virtual) require_cpu(to_reduce);
+  range_ = deal_virtual_ranks(is_virtual ? options.virtual_ranks : group.size(), group.rank(),
+                              group.size());
   const auto buffers = buffers_of(*module_);
   if (group.size() > 1) make_equal(group, options, buffers);
   if (to_reduce.empty()) {  // now, since all ranks are to hear of one that differs
@@ -115,10 +120,10 @@ ModuleAveraging::ModuleAveraging(std::shared_ptr<torch::nn::Module> module, Proc
                 "data parallel training needs a module with at least one parameter that requires "
                 "a gradient");
   }
-  if (sharded) fold_ = std::make_unique<ShardFold>(group, range_, to_reduce, buffers);
+  if (is_virtual) fold_ = std::make_unique<VirtualRankFold>(group, range_, to_reduce, buffers);
   if (group.size() == 1) return;
   reducer_ = std::make_unique<Reducer>(group, to_reduce, reducer_options(options), fold_.get());
-  if (options.broadcast_buffers && !sharded && !buffers.empty()) {
+  if (options.broadcast_buffers && !is_virtual && !buffers.empty()) {
     buffers_ = std::make_unique<BufferBroadcast>(group, buffers);
   }
 }
@@ -128,9 +133,9 @@ void ModuleAveraging::make_equal(ProcessGroup& group, const DdpOptions& options,
   const auto& hook = options.comm_hook;
   std::vector<std::string> descriptions = {describe(options),
                                            "comm_hook " + (hook ? hook->describe() : "none")};
-  if (options.shards > 0) {
-    descriptions.push_back(
-        fmt::format("{} shards, intra-op threads {}", options.shards, at::get_num_threads()));
+  if (options.virtual_ranks > 0) {
+    descriptions.push_back(fmt::format("{} virtual ranks, intra-op threads {}",
+                                       options.virtual_ranks, at::get_num_threads()));
   }
   for (const auto& parameter : parameters_) {
     const char* what = parameter.tensor.requires_grad() ? "parameter" : "frozen parameter";
@@ -145,7 +150,7 @@ void ModuleAveraging::make_equal(ProcessGroup& group, const DdpOptions& options,
 
 /// Whether the next backward is averaged over the ranks.
 bool ModuleAveraging::synchronises() const {
-  return no_sync_depth_ == 0 && (!fold_ || *shard_ + 1 == range_.count);
+  return no_sync_depth_ == 0 && (!fold_ || *virtual_rank_ + 1 == range_.count);
 }
 
 /// The hooks hang on what the parameters were: the gradient of one that was changed since would
@@ -168,9 +173,10 @@ void ModuleAveraging::check_parameters() const {
 void ModuleAveraging::before_forward() {
   forward_begin_ = std::chrono::steady_clock::now();
   if (!c10::GradMode::is_enabled()) return;
-  if (fold_ && !shard_) {
+  if (fold_ && !virtual_rank_) {
     throw Error(ErrorCode::kInvalidArgument,
-                "forward() of a data parallel model with shards belongs into for_each_shard()");
+                "forward() of a data parallel model with virtual ranks belongs into "
+                "for_each_virtual_rank()");
   }
   if (!reducer_) return;
   check_parameters();
@@ -199,7 +205,7 @@ bool ModuleAveraging::wants_outputs() const {
 
 void ModuleAveraging::after_forward(const std::vector<at::Tensor>& outputs) {
   if (!reducer_ || !c10::GradMode::is_enabled()) return;
-  // Gradients that are put aside would hold the memory that the last shard's need.
+  // Gradients that are put aside would hold the memory that the last virtual rank's need.
   if (!fold_ || synchronises()) reducer_->end_forward(outputs);
   if (synchronises()) {
     forward_ms_ = milliseconds(std::chrono::steady_clock::now() - forward_begin_);
@@ -208,10 +214,11 @@ void ModuleAveraging::after_forward(const std::vector<at::Tensor>& outputs) {
 
 void ModuleAveraging::begin_join(const JoinOptions& options) {
   if (fold_ || join_) {
-    throw Error(ErrorCode::kInvalidArgument,
-                fold_ ? "join() of a data parallel model with shards: they are equally many on "
-                        "every rank, and so are its batches"
-                      : "join() within join() of the same model");
+    throw Error(
+        ErrorCode::kInvalidArgument,
+        fold_ ? "join() of a data parallel model with virtual ranks: they are equally many on "
+                "every rank, and so are its batches"
+              : "join() within join() of the same model");
   }
   join_.emplace(group_, options);
 }
@@ -236,24 +243,24 @@ void ModuleAveraging::leave_join() {
   if (reducer_) reducer_->set_scale(1);
 }
 
-void ModuleAveraging::enter_shard(int index) {
-  shard_ = index;
+void ModuleAveraging::enter_virtual_rank(int index) {
+  virtual_rank_ = index;
   if (fold_) fold_->enter(index);
 }
 
-void ModuleAveraging::leave_shard() {
+void ModuleAveraging::leave_virtual_rank() {
   if (fold_ && no_sync_depth_ > 0) {
-    fold_->keep(*shard_);
+    fold_->keep(*virtual_rank_);
   } else if (fold_ && synchronises()) {
     fold_->finish(!reducer_, module_->is_training());
   } else if (fold_) {
-    fold_->add(*shard_);
+    fold_->add(*virtual_rank_);
   }
-  shard_.reset();
+  virtual_rank_.reset();
 }
 
-void ModuleAveraging::abandon_shards() {
-  shard_.reset();
+void ModuleAveraging::abandon_virtual_ranks() {
+  virtual_rank_.reset();
   if (fold_) fold_->reset();
 }
 
@@ -264,7 +271,7 @@ std::vector<at::Tensor> ModuleAveraging::parameters() const {
 }
 
 void ModuleAveraging::zero_grad() {
-  if (fold_ && !shard_) fold_->reset();  // within a shard: its own gradients only
+  if (fold_ && !virtual_rank_) fold_->reset();  // within a virtual rank: its own gradients only
   for (auto& parameter : parameters_) parameter.tensor.mutable_grad().reset();
 }
 

@@ -1,6 +1,6 @@
 #pragma once
 // What DistributedDataParallel does with a module: equal values at the start, gradients averaged or
-// folded over shards, buffers broadcast.
+// folded over virtual ranks, buffers broadcast.
 
 #include <ATen/core/Tensor.h>
 
@@ -13,7 +13,7 @@
 #include "lockstep/parallel/module_state.h"
 #include "lockstep/parallel/pass_clock.h"
 #include "lockstep/parallel/reducer.h"
-#include "lockstep/parallel/shard_fold.h"
+#include "lockstep/parallel/virtual_rank_fold.h"
 
 namespace lockstep {
 
@@ -41,10 +41,10 @@ class ModuleAveraging final : public DdpCore {
   std::vector<AveragingState> averaging_state() override;
   std::string load_averaging_state(const AveragingState& own) override;
 
-  const ShardRange& shards() const override { return range_; }
-  void enter_shard(int index) override;
-  void leave_shard() override;
-  void abandon_shards() override;
+  const VirtualRankRange& virtual_ranks() const override { return range_; }
+  void enter_virtual_rank(int index) override;
+  void leave_virtual_rank() override;
+  void abandon_virtual_ranks() override;
 
   void begin_join(const JoinOptions& options) override;
   void end_join() override;
@@ -62,12 +62,12 @@ class ModuleAveraging final : public DdpCore {
   std::vector<NamedTensor> parameters_;
   std::vector<ParameterKind> kinds_;  ///< Of these, when the model was made.
   std::shared_ptr<CommHook> hook_;
-  ShardRange range_;
-  std::unique_ptr<ShardFold> fold_;           ///< None without DdpOptions::shards.
+  VirtualRankRange range_;
+  std::unique_ptr<VirtualRankFold> fold_;     ///< None without DdpOptions::virtual_ranks.
   std::unique_ptr<Reducer> reducer_;          ///< None in a group of one.
   std::unique_ptr<BufferBroadcast> buffers_;  ///< None when there is nothing to broadcast.
   std::optional<JoinSession> join_;           ///< Within join().
-  std::optional<int> shard_;                  ///< Of this rank's, the one entered.
+  std::optional<int> virtual_rank_;           ///< Of this rank's, the one entered.
   PassClock::Time forward_begin_;
   double forward_ms_ = 0, buffers_ms_ = 0;
 };

@@ -100,14 +100,14 @@ std::string name_list(const std::vector<std::string>& names) {
   return text;
 }
 
-void throw_without_gradient(const std::vector<std::string>& names, bool shards) {
-  throw Error(
-      ErrorCode::kInvalidArgument,
-      fmt::format("no gradient came for {} in this backward pass: every parameter must "
-                  "take part in the loss, {}turn requires_grad off for them before the "
-                  "data parallel model is made",
-                  name_list(names),
-                  shards ? "of every shard; " : "on every rank; set find_unused_parameters, or "));
+void throw_without_gradient(const std::vector<std::string>& names, bool virtual_ranks) {
+  throw Error(ErrorCode::kInvalidArgument,
+              fmt::format("no gradient came for {} in this backward pass: every parameter must "
+                          "take part in the loss, {}turn requires_grad off for them before the "
+                          "data parallel model is made",
+                          name_list(names),
+                          virtual_ranks ? "of every virtual rank; "
+                                        : "on every rank; set find_unused_parameters, or "));
 }
 
 void broadcast_values(ProcessGroup& group, const std::vector<NamedTensor>& tensors, int root) {
@@ -181,7 +181,7 @@ BufferAverage::BufferAverage(ProcessGroup group, const std::vector<NamedTensor>&
   }
 }
 
-void BufferAverage::run(int shards) {
+void BufferAverage::run(int virtual_ranks) {
   const at::NoGradGuard no_grad;
   if (others_) others_->run();
   for (size_t i = 0; i < places_.size(); ++i) places_[i].copy_(averaged_[i].tensor);
@@ -190,7 +190,7 @@ void BufferAverage::run(int shards) {
     char* data = static_cast<char*>(memory_->data()) + layout.begin;
     const int64_t count = (layout.end - layout.begin) / size_of(types_[k]);
     group_.all_reduce(data, count, types_[k], ReduceOp::kSum).wait();
-    divide(data, count, types_[k], shards);
+    divide(data, count, types_[k], virtual_ranks);
   }
   for (size_t i = 0; i < places_.size(); ++i) {
     averaged_[i].tensor.variable_data().copy_(places_[i]);

@@ -33,8 +33,8 @@ void check_same_on_all_ranks(ProcessGroup& group, const std::vector<std::string>
 std::string name_list(const std::vector<std::string>& names);
 
 /// Throws kInvalidArgument: a backward pass brought these parameters no gradient. Names up to
-/// eight. `shards`: whether the model has any, and so no unused parameters.
-[[noreturn]] void throw_without_gradient(const std::vector<std::string>& names, bool shards);
+/// eight. `virtual_ranks`: whether the model has any, and so no unused parameters.
+[[noreturn]] void throw_without_gradient(const std::vector<std::string>& names, bool virtual_ranks);
 
 /// Collective: the values of rank `root` on every rank. Cost: one broadcast a tensor.
 void broadcast_values(ProcessGroup& group, const std::vector<NamedTensor>& tensors, int root = 0);
@@ -54,14 +54,14 @@ class BufferBroadcast {
   std::vector<at::Tensor> places_;  ///< By buffer, in memory_.
 };
 
-/// Averages buffers over all shards of all ranks, again and again.
+/// Averages buffers over all virtual ranks of all ranks, again and again.
 class BufferAverage {
  public:
   /// Collective.
   BufferAverage(ProcessGroup group, const std::vector<NamedTensor>& buffers);
-  /// Collective. Every rank's floating buffers hold the sum over its shards; they become the sum
-  /// over the ranks divided by `shards`. Others become those of rank 0.
-  void run(int shards);
+  /// Collective. Every rank's floating buffers hold the sum over its virtual ranks; they become the
+  /// sum over the ranks divided by `virtual_ranks`. Others become those of rank 0.
+  void run(int virtual_ranks);
 
  private:
   ProcessGroup group_;

@@ -24,7 +24,7 @@ constexpr int32_t kNoCount = -(1 << 30);
 }  // namespace
 
 Reducer::Reducer(ProcessGroup group, std::vector<NamedTensor> parameters,
-                 const ReducerOptions& options, ShardFold* fold)
+                 const ReducerOptions& options, VirtualRankFold* fold)
     : group_(std::move(group)),
       parameters_(std::move(parameters)),
       options_(options),

@@ -16,7 +16,7 @@
 #include "lockstep/parallel/buckets.h"
 #include "lockstep/parallel/gradient_memory.h"
 #include "lockstep/parallel/pass_clock.h"
-#include "lockstep/parallel/shard_fold.h"
+#include "lockstep/parallel/virtual_rank_fold.h"
 #include "lockstep/process_group.h"
 
 namespace lockstep {
@@ -55,10 +55,10 @@ struct ReducerOptions {
 /// Fastest is a backward that finds .grad undefined: see GradientMemory. Where .grad is defined,
 /// autograd adds to it in place, and the average is copied back into it where it is the program's.
 ///
-/// With shards (see ShardFold; GraphUse::kAll, no hook) the pass is that of a rank's last shard:
-/// each gradient becomes the sum over the rank's shards as it arrives, and the ranks' sums are
-/// divided by the number of all shards, once, so that the bits do not depend on the number of
-/// ranks.
+/// With virtual ranks (see VirtualRankFold; GraphUse::kAll, no hook) the pass is that of a rank's
+/// last virtual rank: each gradient becomes the sum over the rank's virtual ranks as it arrives,
+/// and the ranks' sums are divided by the number of all virtual ranks, once, so that the bits do
+/// not depend on the number of ranks.
 ///
 /// All ranks must run the same steps. Errors come out of backward(): those of the group, with the
 /// names of the parameters; kMismatch (kStatic: the ranks' first passes differ); kInvalidArgument
@@ -71,7 +71,7 @@ class Reducer {
   /// device. `fold`: null for the mean over the ranks. Errors: kInvalidArgument (element type),
   /// kUnavailable (no shared memory).
   Reducer(ProcessGroup group, std::vector<NamedTensor> parameters, const ReducerOptions& options,
-          ShardFold* fold = nullptr);
+          VirtualRankFold* fold = nullptr);
   /// Waits for collectives under way (at most the group's timeout).
   ~Reducer();
   Reducer(const Reducer&) = delete;
@@ -143,7 +143,7 @@ class Reducer {
   ProcessGroup group_;
   std::vector<NamedTensor> parameters_;
   ReducerOptions options_;
-  ShardFold* fold_;
+  VirtualRankFold* fold_;
   std::vector<int64_t> limits_;
   GradientMemory memory_;
   bool hooked_;                 ///< Buckets go by options_.hook, which does not stand aside.

@@ -24,7 +24,7 @@ Error too_few(const World& world, int index, int cuda_devices) {
 c10::Device choose_compute_device(const Config& config, const World& world, bool assigned,
                                   int cuda_devices) {
   const auto& wish = config.parallel.device;
-  const bool can = cuda_devices > 0 && config.parallel.shards == 0;
+  const bool can = cuda_devices > 0 && config.parallel.virtual_ranks == 0;
   if (wish == "cpu" || (wish == "auto" && !can)) return c10::kCPU;
   if (cuda_devices == 0) {
     throw Error(ErrorCode::kUnavailable,

@@ -9,7 +9,7 @@
 namespace lockstep {
 
 /// parallel.device: "cpu"; "cuda"; "auto", which is CUDA where libtorch sees a device, but not with
-/// parallel.shards, whose bits are the CPU's. On CUDA it is World::device where that was
+/// parallel.virtual_ranks, whose bits are the CPU's. On CUDA it is World::device where that was
 /// `assigned`, by a launcher or DEVICE_ID, else system.device_id. `cuda_devices`: that this process
 /// may see. Errors: kUnavailable where there is none ("cuda"); kInvalidArgument where there are too
 /// few for this rank.

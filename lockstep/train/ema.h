@@ -15,8 +15,9 @@ namespace lockstep {
 /// too), which begins as a copy of them. update() number n, from 1:
 ///   d = decay * (1 - exp(-n / 2000)),  a = d * a + (1 - d) * w
 /// so that the first few thousand steps forget the start quickly. The trainer updates after every
-/// micro-step that was not dropped, as MindOCR does. With parallel.shards, batch norm's statistics
-/// change with the optimizer step alone, and so does what the micro-steps before it average.
+/// micro-step that was not dropped, as MindOCR does. With parallel.virtual_ranks, batch norm's
+/// statistics change with the optimizer step alone, and so does what the micro-steps before it
+/// average.
 ///
 /// All ranks have equal weights and so equal averages; batch norm's statistics must be made equal
 /// before an evaluation as those of the network must.

@@ -9,7 +9,7 @@
 
 #include "lockstep/autocast.h"
 #include "lockstep/parallel/module_state.h"
-#include "lockstep/parallel/shards.h"
+#include "lockstep/parallel/virtual_ranks.h"
 #include "lockstep/train/work_together.h"
 
 namespace lockstep {
@@ -18,7 +18,7 @@ namespace {
 /// A task's sums, and behind them the number of faults.
 using Sums = std::vector<double>;
 
-/// Those of one shard; nothing when interrupted.
+/// Those of one virtual rank; nothing when interrupted.
 std::optional<Sums> sum_over_batches(Model& model, BatchSource& loader, Task& task, AmpLevel level,
                                      const EvalHooks& hooks, WorkTogether& together,
                                      const std::function<void(int64_t)>& judged) {
@@ -56,9 +56,9 @@ struct Failure {
   }
 };
 
-/// What this rank has of its shards.
+/// What this rank has of its virtual ranks.
 struct Part {
-  std::vector<Sums> shards;
+  std::vector<Sums> virtual_ranks;
   bool interrupted = false;
   Failure failure;
 };
@@ -74,12 +74,12 @@ struct Part {
                          group.size() == 1 ? why : fmt::format("on rank {}: {}", rank, why));
 }
 
-std::optional<Sums> sum_over_shards(const Part& part, size_t size, ProcessGroup& group) {
+std::optional<Sums> sum_over_virtual_ranks(const Part& part, size_t size, ProcessGroup& group) {
   Sums values(size + 2);
   const bool complete = !part.interrupted && !part.failure.failed;
   for (size_t i = 0; complete && i < size; ++i) {
     std::vector<double> entry;
-    for (const auto& shard : part.shards) entry.push_back(shard[i]);
+    for (const auto& virtual_rank : part.virtual_ranks) entry.push_back(virtual_rank[i]);
     values[i] = tree_sum(entry);
   }
   values[size] = part.interrupted ? 1 : 0;
@@ -135,19 +135,19 @@ std::optional<EvalResult> evaluate(Model& model, BatchSource& loader,
     hooks.judged(state);
   };
   WorkTogether together(group, "a batch of the evaluation's data is read", hooks.disk_limit);
-  const auto judge_shard = [&](const DistributedSampler& sampler) {
+  const auto evaluate_virtual_rank = [&](const DistributedSampler& sampler) {
     loader.start(0, sampler.indices(), sampler.num_unpadded());
     auto sums = sum_over_batches(model, loader, task, level, hooks, together, judged);
     part.interrupted = !sums;
-    if (sums) part.shards.push_back(std::move(*sums));
+    if (sums) part.virtual_ranks.push_back(std::move(*sums));
   };
   for (const auto& sampler : samplers) {
     if (part.interrupted || part.failure.failed) break;
-    judge([&] { judge_shard(sampler); }, &part.failure);
+    judge([&] { evaluate_virtual_rank(sampler); }, &part.failure);
   }
   model.train(was_training);
   together.finish();
-  const auto sums = sum_over_shards(part, task.num_sums() + 1, group);
+  const auto sums = sum_over_virtual_ranks(part, task.num_sums() + 1, group);
   if (!sums) return std::nullopt;
   EvalResult result = task.result({sums->data(), task.num_sums()});
   result.faults = static_cast<int64_t>(sums->back());

@@ -32,7 +32,7 @@ struct EvalHooks {
   std::function<bool()> interrupted = [] { return false; };
   std::function<void(const std::string& line)> fault = [](const std::string&) {};
   std::function<void(const EvalState& state)> judged = [](const EvalState&) {};  ///< After a batch.
-  int64_t max_batches = 0;                ///< Of each shard; 0: all. To try an evaluation out.
+  int64_t max_batches = 0;  ///< Of each virtual rank; 0: all. To try an evaluation out.
   std::chrono::seconds disk_limit{1800};  ///< For a rank to read a batch: train.disk_timeout_s.
 };
 
@@ -42,15 +42,14 @@ struct EvaluationFailed : Error {
   using Error::Error;
 };
 
-/// Collective. Every rank reads its shards of the data, one after the other, and the sums of all
-/// are added in the tree's order: the counts are those of one process, whatever the number of ranks
-/// and the batch size, and the loss has the same bits for the same shards. The buffers of rank 0
-/// (batch norm's statistics) are given to all ranks first: one model is judged. Leaves the model in
-/// the mode (train or eval) in which it was. `level`: see forward_at().
-/// Once a rank is interrupted it reads no more, and no rank gets a result. Who is done waits for a
-/// rank that waits for its disk, up to the limit.
-/// Errors: those of the group; kTimeout naming who reads for too long, and what; EvaluationFailed
-/// with those of the task and the loader.
+/// Collective. Every rank reads its virtual ranks of the data, one after the other, and the sums of
+/// all are added in the tree's order: the counts are those of one process, whatever the number of
+/// ranks and the batch size, and the loss has the same bits for the same virtual ranks. The buffers
+/// of rank 0 (batch norm's statistics) are given to all ranks first: one model is judged. Leaves
+/// the model in the mode (train or eval) in which it was. `level`: see forward_at(). Once a rank is
+/// interrupted it reads no more, and no rank gets a result. Who is done waits for a rank that waits
+/// for its disk, up to the limit. Errors: those of the group; kTimeout naming who reads for too
+/// long, and what; EvaluationFailed with those of the task and the loader.
 std::optional<EvalResult> evaluate(Model& model, BatchSource& loader,
                                    std::span<const DistributedSampler> samplers,
                                    ProcessGroup& group, Task& task, AmpLevel level = AmpLevel::kO0,

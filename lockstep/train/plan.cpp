@@ -37,10 +37,11 @@ int64_t divide_up(int64_t a, int64_t b) {
   return (a + b - 1) / b;
 }
 
-/// See ShardFold.
-int64_t gradient_copies(int64_t shards_a_rank, bool accumulates) {
-  if (shards_a_rank == 1) return 1;
-  return accumulates ? shards_a_rank + 1 : std::bit_width(static_cast<uint64_t>(shards_a_rank));
+/// See VirtualRankFold.
+int64_t gradient_copies(int64_t virtual_ranks_a_rank, bool accumulates) {
+  if (virtual_ranks_a_rank == 1) return 1;
+  return accumulates ? virtual_ranks_a_rank + 1
+                     : std::bit_width(static_cast<uint64_t>(virtual_ranks_a_rank));
 }
 
 }  // namespace
@@ -48,18 +49,19 @@ int64_t gradient_copies(int64_t shards_a_rank, bool accumulates) {
 RunPlan complete_plan(RunPlan plan, const Config& config, int optimizer_copies,
                       int64_t image_elements) {
   const auto& loader = config.train.loader;
-  const int64_t shards_a_rank = plan.num_shards / plan.num_ranks;
-  plan.samples_a_shard = divide_up(plan.train_samples, plan.num_shards);
-  plan.samples_a_rank = plan.samples_a_shard * shards_a_rank;
-  plan.steps_per_epoch = loader.drop_remainder ? plan.samples_a_shard / loader.batch_size
-                                               : divide_up(plan.samples_a_shard, loader.batch_size);
+  const int64_t virtual_ranks_a_rank = plan.num_virtual_ranks / plan.num_ranks;
+  plan.samples_a_virtual_rank = divide_up(plan.train_samples, plan.num_virtual_ranks);
+  plan.samples_a_rank = plan.samples_a_virtual_rank * virtual_ranks_a_rank;
+  plan.steps_per_epoch = loader.drop_remainder
+                             ? plan.samples_a_virtual_rank / loader.batch_size
+                             : divide_up(plan.samples_a_virtual_rank, loader.batch_size);
   plan.optimizer_steps = divide_up(plan.steps_per_epoch, config.train.gradient_accumulation_steps) *
                          config.scheduler.num_epochs;
   if (config.train.max_steps > 0) {
     plan.optimizer_steps = std::min(plan.optimizer_steps, config.train.max_steps);
   }
   const int64_t copies =
-      gradient_copies(shards_a_rank, config.train.gradient_accumulation_steps > 1);
+      gradient_copies(virtual_ranks_a_rank, config.train.gradient_accumulation_steps > 1);
   plan.weights_bytes = plan.parameters * kFloatBytes;
   plan.gradient_bytes = plan.trainable * kFloatBytes * copies;
   if (has_masters(config)) {
@@ -68,19 +70,20 @@ RunPlan complete_plan(RunPlan plan, const Config& config, int optimizer_copies,
   }
   if (config.train.ema) plan.weights_bytes += plan.parameters * kFloatBytes;
   plan.optimizer_bytes = plan.trainable * kFloatBytes * optimizer_copies;
-  plan.batches_bytes = loader.batch_size * shards_a_rank *
+  plan.batches_bytes = loader.batch_size * virtual_ranks_a_rank *
                        (batches_ahead(loader, plan.data_threads) + 1) * image_elements *
                        kFloatBytes;
   return plan;
 }
 
-void require_batch(int64_t steps_per_epoch, int64_t samples_a_shard, int64_t batch_size) {
+void require_batch(int64_t steps_per_epoch, int64_t samples_a_virtual_rank, int64_t batch_size) {
   if (steps_per_epoch > 0) return;
-  throw Error(ErrorCode::kInvalidArgument,
-              fmt::format("an epoch has no batch: {} samples a shard (rank, without "
-                          "parallel.shards), batches of {}, remainder dropped; choose a smaller "
-                          "train.loader.batch_size",
-                          samples_a_shard, batch_size));
+  throw Error(
+      ErrorCode::kInvalidArgument,
+      fmt::format("an epoch has no batch: {} samples a virtual rank (rank, without "
+                  "parallel.virtual_ranks), batches of {}, remainder dropped; choose a smaller "
+                  "train.loader.batch_size",
+                  samples_a_virtual_rank, batch_size));
 }
 
 std::string precision_line(const Config& config, c10::DeviceType device) {
@@ -120,9 +123,9 @@ std::string describe(const RunPlan& plan, const Config& config, c10::Device devi
       config.model.name(), plan.parameters, plan.trainable,
       precision.empty() ? "" : "Precision: " + precision + "\n", plan.num_ranks,
       device.is_cpu() ? "" : fmt::format(", this one on {}", device.str()), plan.train_samples,
-      plan.samples_a_rank, plan.samples_note, batch, plan.num_shards,
-      config.parallel.shards > 0 ? "shards" : "ranks", accumulation,
-      batch * plan.num_shards * accumulation, plan.steps_per_epoch,
+      plan.samples_a_rank, plan.samples_note, batch, plan.num_virtual_ranks,
+      config.parallel.virtual_ranks > 0 ? "virtual ranks" : "ranks", accumulation,
+      batch * plan.num_virtual_ranks * accumulation, plan.steps_per_epoch,
       counted(config.scheduler.num_epochs, "epoch"),
       counted(plan.optimizer_steps, "optimizer step"), format_bytes(sum),
       format_bytes(plan.weights_bytes), format_bytes(plan.gradient_bytes),

@@ -13,12 +13,12 @@ struct RunPlan {
   int64_t parameters = 0;
   int64_t trainable = 0;
   int num_ranks = 1;
-  int num_shards = 1;    ///< As many as ranks, without parallel.shards.
-  int data_threads = 1;  ///< That make batches.
+  int num_virtual_ranks = 1;  ///< As many as ranks, without parallel.virtual_ranks.
+  int data_threads = 1;       ///< That make batches.
   int64_t train_samples = 0;
   std::string samples_note;  ///< Where their number is from, when the data are not there.
   int64_t samples_a_rank = 0;
-  int64_t samples_a_shard = 0;
+  int64_t samples_a_virtual_rank = 0;
   int64_t steps_per_epoch = 0;  ///< Micro-steps.
   int64_t optimizer_steps = 0;  ///< Of the whole run.
   int64_t weights_bytes = 0;  ///< A rank's, as the next three; float32 masters, moving average too.
@@ -27,13 +27,13 @@ struct RunPlan {
   int64_t batches_bytes = 0;  ///< Of images made ahead.
 };
 
-/// The part of the plan that is arithmetic; the caller fills in parameters, ranks, shards and
-/// samples.
+/// The part of the plan that is arithmetic; the caller fills in parameters, ranks, virtual ranks
+/// and samples.
 RunPlan complete_plan(RunPlan plan, const Config& config, int optimizer_copies,
                       int64_t image_elements);
 
 /// Errors: kInvalidArgument when an epoch has no batch.
-void require_batch(int64_t steps_per_epoch, int64_t samples_a_shard, int64_t batch_size);
+void require_batch(int64_t steps_per_epoch, int64_t samples_a_virtual_rank, int64_t batch_size);
 
 /// What is computed in which type, and by what losses are scaled: "amp_level O1: convolutions ...".
 /// Empty for O0 without a loss scaler.

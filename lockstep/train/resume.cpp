@@ -124,7 +124,7 @@ int64_t more_padding(int64_t whole, int64_t rest, const LoaderConfig& loader) {
 
 bool recount(TrainingState& state, const EpochShape& shape) {
   const int64_t batch = state.epoch_samples > 0 ? shape.steps_per_epoch - shape.steps_left : 0;
-  const bool changes = batch != state.batch_in_epoch || shape.shards != state.shards;
+  const bool changes = batch != state.batch_in_epoch || shape.virtual_ranks != state.virtual_ranks;
   state.dealt_anew = state.epoch_samples > 0 && (state.dealt_anew || changes);
   if (batch != state.batch_in_epoch) {
     const double mean =
@@ -132,9 +132,10 @@ bool recount(TrainingState& state, const EpochShape& shape) {
     state.epoch_loss = mean * static_cast<double>(batch);
     state.batch_in_epoch = batch;
   }
-  if (shape.shards != state.shards) {
-    state.dropped_batches = state.dropped_batches * state.shards / shape.shards;  // never back
-    state.shards = shape.shards;
+  if (shape.virtual_ranks != state.virtual_ranks) {
+    state.dropped_batches =
+        state.dropped_batches * state.virtual_ranks / shape.virtual_ranks;  // never back
+    state.virtual_ranks = shape.virtual_ranks;
   }
   state.schedule_step =
       state.epoch * shape.steps_per_epoch + state.batch_in_epoch - state.dropped_batches;

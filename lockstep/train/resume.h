@@ -66,14 +66,14 @@ void check_resumable(const TrainingState& state, int64_t dataset_size);
 /// What a run has of an epoch that another number of ranks, or other batches, may have begun. What
 /// those took is a prefix of the epoch's order, TrainingState::epoch_samples long.
 struct EpochShape {
-  int shards = 1;               ///< Of this run: ranks, without parallel.shards.
+  int virtual_ranks = 1;        ///< Of this run: ranks, without parallel.virtual_ranks.
   int64_t steps_per_epoch = 0;  ///< Micro-steps of a whole epoch.
   int64_t steps_left = 0;       ///< Of the one that `state` lies in, with the rest dealt anew.
 };
-/// Samples of padding that each shard gets behind the `rest` of an epoch that was dealt anew: 1
-/// where its last batch would have a single sample, which batch norm cannot take, and that of a
-/// whole epoch
-/// (`whole` samples a shard) would not; else 0.
+/// Samples of padding that each virtual rank gets behind the `rest` of an epoch that was dealt
+/// anew: 1 where its last batch would have a single sample, which batch norm cannot take, and that
+/// of a whole epoch
+/// (`whole` samples a virtual rank) would not; else 0.
 int64_t more_padding(int64_t whole, int64_t rest, const LoaderConfig& loader);
 
 /// Counts `state` in this run's steps. The rest of the epoch is its last `steps_left` steps, so

@@ -120,12 +120,12 @@ int run_check(const Config& config, World world) {
   plan.parameters = count_parameters(*model, true);
   plan.trainable = count_parameters(*model);
   plan.num_ranks = world.size;
-  plan.num_shards = shards_of(config, world).total;
+  plan.num_virtual_ranks = virtual_ranks_of(config, world).total;
   plan.data_threads = data_threads(config.train.loader, workers_of(world));
   plan.train_samples = data.samples;
   plan.samples_note = data.note;
   plan = complete_plan(plan, config, state_copies(config.optimizer), data.image_elements);
-  require_batch(plan.steps_per_epoch, plan.samples_a_shard, config.train.loader.batch_size);
+  require_batch(plan.steps_per_epoch, plan.samples_a_virtual_rank, config.train.loader.batch_size);
   if (data.note.empty()) check_resumable(resumed.state, data.samples);
   if (const auto note = schedule_note(config.scheduler); !note.empty()) log_warn(note);
   fmt::print("{}\n{}", write_yaml(config.effective), describe(plan, config, device));

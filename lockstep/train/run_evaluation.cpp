@@ -80,8 +80,8 @@ int run_evaluation(const Config& config, World world) {
   const AmpLevel level = config.system.amp_level_infer;
   model->to(device);
   cast_module(*model, level, low_precision(device.type()));
-  const auto shards = shards_of(config, world);
-  auto data = make_data(config, shards, false, workers_of(world));
+  const auto virtual_ranks = virtual_ranks_of(config, world);
+  auto data = make_data(config, virtual_ranks, false, workers_of(world));
   check_same_samples(0, data.samplers.front().dataset_size(), group);
   make_folder(config.train.ckpt_save_dir);
   TrainingLog log({config.train.ckpt_save_dir / fmt::format("log_eval_{}.txt", world.rank),

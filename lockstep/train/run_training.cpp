@@ -56,7 +56,7 @@ struct RunParts {
 RunParts make_parts(const Config& config, const World& world, c10::Device device,
                     bool own_results) {
   RunParts parts;
-  const ShardRange shards = shards_of(config, world);
+  const VirtualRankRange virtual_ranks = virtual_ranks_of(config, world);
   const int64_t seed = config.system.seed;
   parts.model = make_model(config.model, seed, world.rank == 0);
   parts.model->to(device);
@@ -65,8 +65,8 @@ RunParts make_parts(const Config& config, const World& world, c10::Device device
   parts.optimizer = make_optimizer(config.optimizer, weights);
   parts.task = make_task(config);
   const int workers = workers_of(world);
-  parts.train = make_data(config, shards, true, workers);
-  if (config.system.val_while_train) parts.eval = make_data(config, shards, false, workers);
+  parts.train = make_data(config, virtual_ranks, true, workers);
+  if (config.system.val_while_train) parts.eval = make_data(config, virtual_ranks, false, workers);
   parts.resumed = resume(config, own_results, weights, *parts.optimizer);
   if (parts.masters) parts.masters->publish_all();
   if (config.train.ema) {
@@ -141,11 +141,13 @@ void log_loader(TrainingLog& log, const DataParts& data, bool training, const Wo
 }
 
 /// What must stay as it is for the same bits on another number of ranks.
-std::string shards_line(const ShardRange& shards, int threads) {
+std::string virtual_ranks_line(const VirtualRankRange& virtual_ranks, int threads) {
   return fmt::format(
-      "Shards: {}, {} on each rank, intra-op threads: {}. Any number of ranks that can share them "
-      "gives the same bits with the same parallel.shards, parallel.threads and kind of processor.",
-      shards.total, shards.count, threads);
+      "Virtual ranks: {}, {} on each rank, intra-op threads: {}. Any number of ranks that can "
+      "share them "
+      "gives the same bits with the same parallel.virtual_ranks, parallel.threads and kind of "
+      "processor.",
+      virtual_ranks.total, virtual_ranks.count, threads);
 }
 
 void warn_of_data(TrainingLog& log, const Config& config) {
@@ -220,7 +222,7 @@ void log_start(TrainingLog& log, const Config& config, const RunParts& parts, co
   facts.total_parameters = count_parameters(*parts.model, true);
   facts.trainable_parameters = count_parameters(*parts.model);
   facts.num_ranks = world.size;
-  facts.num_shards = trainer.shards().total;
+  facts.num_virtual_ranks = trainer.virtual_ranks().total;
   facts.steps_per_epoch = trainer.steps_per_epoch();
   log.info(kName,
            again ? restart_line(config, facts, world.generation) : training_banner(config, facts));
@@ -339,7 +341,7 @@ void train_logged(Trainer& trainer, TrainingLog& log, Events& events, const Writ
 int run_training(const Config& given, World world) {
   expect_steps();
   Config config = given;
-  const std::string shards_note = leave_unshareable_shards(config, world);
+  const std::string virtual_ranks_note = leave_unshareable_virtual_ranks(config, world);
   check_world(config, world);
   check_results_folder(config.train.ckpt_save_dir);
   disown_results(config, world);
@@ -376,8 +378,9 @@ int run_training(const Config& given, World world) {
   if (!device.is_cpu()) log.info(kName, fmt::format("Device: {}", device.str()));
   const auto precision = precision_line(config, device.type());
   if (!precision.empty()) log.info(kName, precision);
-  if (config.parallel.shards > 0) log.info(kName, shards_line(trainer.shards(), threads));
-  if (!shards_note.empty()) log.write(Severity::kWarning, kName, shards_note);
+  if (config.parallel.virtual_ranks > 0)
+    log.info(kName, virtual_ranks_line(trainer.virtual_ranks(), threads));
+  if (!virtual_ranks_note.empty()) log.write(Severity::kWarning, kName, virtual_ranks_note);
   log_failure(log, kName, [&] {
     log_start(log, config, parts, world, trainer);
     const auto events = add_callbacks(trainer, log, parts, folder.fence, world, own_results);

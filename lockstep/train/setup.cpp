@@ -150,12 +150,12 @@ int workers_of(const World& world) {
   return own_cores(world);
 }
 
-DataParts make_data(const Config& config, const ShardRange& shards, bool training,
+DataParts make_data(const Config& config, const VirtualRankRange& virtual_ranks, bool training,
                     int max_workers) {
   const auto& dataset = training ? config.train.dataset : config.eval->dataset;
   const auto& loader = training ? config.train.loader : config.eval->loader;
   const int64_t seed = config.system.seed;
-  auto options = loader_options(loader, training ? shards.count : 1, max_workers);
+  auto options = loader_options(loader, training ? virtual_ranks.count : 1, max_workers);
   options.timeout = read_limit(config);
   DataParts parts;
   int64_t used = 0;
@@ -177,8 +177,9 @@ DataParts make_data(const Config& config, const ShardRange& shards, bool trainin
                     "take them from each other",
                     training ? "train" : "eval", max_workers, loader.num_workers));
   }
-  for (int shard = shards.first; shard < shards.first + shards.count; ++shard) {
-    parts.samplers.emplace_back(used, shard, shards.total,
+  for (int virtual_rank = virtual_ranks.first;
+       virtual_rank < virtual_ranks.first + virtual_ranks.count; ++virtual_rank) {
+    parts.samplers.emplace_back(used, virtual_rank, virtual_ranks.total,
                                 SamplerOptions{.shuffle = loader.shuffle, .seed = seed});
   }
   return parts;
@@ -191,38 +192,40 @@ void check_world(const Config& config, const World& world) {
                             "or set it to True",
                             world.launcher, world.size));
   }
-  shards_of(config, world);
+  virtual_ranks_of(config, world);
   const std::string& backend = config.parallel.backend;
   const bool one_order = backend == "auto" || backend == "native" || backend == "c10d:nccl";
-  if (config.parallel.shards > 0 && world.size > 2 && !one_order) {
-    throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("parallel.shards: parallel.backend {} adds what more than two ranks "
-                            "have in an order of its own; take native",
-                            backend));
+  if (config.parallel.virtual_ranks > 0 && world.size > 2 && !one_order) {
+    throw Error(
+        ErrorCode::kInvalidArgument,
+        fmt::format("parallel.virtual_ranks: parallel.backend {} adds what more than two ranks "
+                    "have in an order of its own; take native",
+                    backend));
   }
 }
 
-ShardRange shards_of(const Config& config, const World& world) {
-  const auto given = static_cast<int>(config.parallel.shards);
+VirtualRankRange virtual_ranks_of(const Config& config, const World& world) {
+  const auto given = static_cast<int>(config.parallel.virtual_ranks);
   try {
-    return shards_of_rank(given > 0 ? given : world.size, world.rank, world.size);
+    return deal_virtual_ranks(given > 0 ? given : world.size, world.rank, world.size);
   } catch (const Error& error) {
-    throw Error(error.code(), fmt::format("parallel.shards: {}", error.what()));
+    throw Error(error.code(), fmt::format("parallel.virtual_ranks: {}", error.what()));
   }
 }
 
-std::string leave_unshareable_shards(Config& config, const World& world) {
-  if (world.generation == 1 || config.parallel.shards == 0) return "";
+std::string leave_unshareable_virtual_ranks(Config& config, const World& world) {
+  if (world.generation == 1 || config.parallel.virtual_ranks == 0) return "";
   try {
-    shards_of(config, world);
+    virtual_ranks_of(config, world);
     return "";
   } catch (const Error& error) {
     const std::string line = fmt::format(
-        "{}. Nodes came or left: until their number fits again each rank has one shard, the global "
-        "batch is {} samples, and the bits are not those of {} shards",
-        error.what(), config.train.loader.batch_size * world.size, config.parallel.shards);
+        "{}. Nodes came or left: until their number fits again each rank has one virtual rank, the "
+        "global "
+        "batch is {} samples, and the bits are not those of {} virtual ranks",
+        error.what(), config.train.loader.batch_size * world.size, config.parallel.virtual_ranks);
     config.parallel.threads = threads_of(config.parallel, world);
-    config.parallel.shards = 0;
+    config.parallel.virtual_ranks = 0;
     return line;
   }
 }
@@ -237,7 +240,7 @@ GroupOptions group_options(const ParallelConfig& config) {
 
 int threads_of(const ParallelConfig& config, const World& world) {
   if (config.threads > 0) return static_cast<int>(config.threads);
-  return config.shards > 0 ? 1 : world.threads;
+  return config.virtual_ranks > 0 ? 1 : world.threads;
 }
 
 void set_threads(int threads) {

@@ -13,7 +13,7 @@
 #include "lockstep/data/transforms.h"
 #include "lockstep/distributed_sampler.h"
 #include "lockstep/models/build_model.h"
-#include "lockstep/parallel/shards.h"
+#include "lockstep/parallel/virtual_ranks.h"
 #include "lockstep/process_group.h"
 #include "lockstep/train/config/config.h"
 
@@ -50,26 +50,28 @@ void check_classes(int64_t of_data, int64_t of_model);
 
 /// One rank's way through a data set.
 struct DataParts {
-  std::vector<DistributedSampler> samplers;  ///< One for each of the rank's shards.
+  std::vector<DistributedSampler> samplers;  ///< One for each of the rank's virtual ranks.
   std::unique_ptr<BatchSource> loader;
   std::vector<std::string> notes{};  ///< What a log should say of the data; see TextSamples.
 };
-/// The section `train` or `eval`, for a rank of `shards`. In training the loader's batches are
-/// those of all its shards, laid in turn (see lay_in_turn()); else they are of one shard. Errors:
-/// kNotFound, kCorrupt (the files), kInvalidArgument (labels beyond the model's classes).
-/// `max_workers`: threads that it may have, whatever loader.num_workers says; a note tells.
-DataParts make_data(const Config& config, const ShardRange& shards, bool training, int max_workers);
+/// The section `train` or `eval`, for a rank of `virtual_ranks`. In training the loader's batches
+/// are those of all its virtual ranks, laid in turn (see lay_in_turn()); else they are of one
+/// virtual rank. Errors: kNotFound, kCorrupt (the files), kInvalidArgument (labels beyond the
+/// model's classes). `max_workers`: threads that it may have, whatever loader.num_workers says; a
+/// note tells.
+DataParts make_data(const Config& config, const VirtualRankRange& virtual_ranks, bool training,
+                    int max_workers);
 
 /// Cores of this rank alone (see own_cores()): what MindOCR bounds num_workers by, too.
 int workers_of(const World& world);
 
-/// This rank's shards: those of parallel.shards, or one.
-ShardRange shards_of(const Config& config, const World& world);
+/// This rank's virtual ranks: those of parallel.virtual_ranks, or one.
+VirtualRankRange virtual_ranks_of(const Config& config, const World& world);
 
 /// In a later generation there may be a number of ranks that nobody chose, because nodes came or
-/// left. Where they cannot share parallel.shards, `config` goes on with a shard a rank, and the
-/// line that says so comes back; else an empty one.
-std::string leave_unshareable_shards(Config& config, const World& world);
+/// left. Where they cannot share parallel.virtual_ranks, `config` goes on with a virtual rank a
+/// rank, and the line that says so comes back; else an empty one.
+std::string leave_unshareable_virtual_ranks(Config& config, const World& world);
 
 /// Checks that need the number of ranks: system.distribute, the section parallel.
 /// Errors: kInvalidArgument.

@@ -8,7 +8,7 @@
 #include "lockstep/base/counted.h"
 #include "lockstep/error.h"
 #include "lockstep/parallel/module_state.h"
-#include "lockstep/parallel/shards.h"
+#include "lockstep/parallel/virtual_ranks.h"
 #include "lockstep/sync_batch_norm.h"
 #include "lockstep/train/plan.h"
 #include "lockstep/train/resume.h"
@@ -33,7 +33,7 @@ DdpOptions ddp_options(const ParallelConfig& config) {
   options.find_unused_parameters = config.find_unused_parameters;
   options.static_graph = config.static_graph;
   options.comm_hook = make_comm_hook(config.comm_hook);
-  options.shards = static_cast<int>(config.shards);
+  options.virtual_ranks = static_cast<int>(config.virtual_ranks);
   options.measure_wait = config.measure_wait;
   return options;
 }
@@ -63,14 +63,14 @@ Trainer::Trainer(TrainerParts parts, TrainingState state, const AveragingState& 
       parameters_(parts_.masters ? parts_.masters->module().parameters() : ddp_.parameters()),
       rates_(parts_.optimizer, parts_.config.scheduler.lr),
       device_(parts_.model->device()),
-      samples_a_shard_(parts_.samplers.front().num_samples()),
-      steps_per_epoch_(parts_.loader.num_batches(samples_a_shard_ * shards().count)) {
+      samples_a_virtual_rank_(parts_.samplers.front().num_samples()),
+      steps_per_epoch_(parts_.loader.num_batches(samples_a_virtual_rank_ * virtual_ranks().count)) {
   if (parts_.masters) make_masters_equal();
   if (config().parallel.sync_bn) synchronise_batch_norm(*parts_.model, parts_.group, norm_time_);
   if (config().system.val_while_train) {
     check_main_indicator(config().metric.main_indicator, task().metric_names());
   }
-  require_batch(steps_per_epoch_, samples_a_shard_, config().train.loader.batch_size);
+  require_batch(steps_per_epoch_, samples_a_virtual_rank_, config().train.loader.batch_size);
   take_up(TrainingState(state_));
   const bool watches = config().loss_scaler || config().system.drop_overflow_update;
   if (watches) {
@@ -88,17 +88,18 @@ void Trainer::take_up(const TrainingState& saved) {
   const auto& sampler = parts_.samplers.front();
   check_resumable(saved, sampler.dataset_size());
   const int64_t rest = sampler.num_samples(saved.epoch_samples);
-  part_.padding = more_padding(samples_a_shard_, rest, config().train.loader);
-  part_.samples_a_shard = rest + part_.padding;
-  const int64_t left = parts_.loader.num_batches(part_.samples_a_shard * shards().count);
-  if (recount(state_, {shards().total, steps_per_epoch_, left}) && saved.epoch_samples > 0) {
-    const char* const who = config().parallel.shards > 0 ? "shard" : "rank";
+  part_.padding = more_padding(samples_a_virtual_rank_, rest, config().train.loader);
+  part_.samples_a_virtual_rank = rest + part_.padding;
+  const int64_t left =
+      parts_.loader.num_batches(part_.samples_a_virtual_rank * virtual_ranks().count);
+  if (recount(state_, {virtual_ranks().total, steps_per_epoch_, left}) && saved.epoch_samples > 0) {
+    const char* const who = config().parallel.virtual_ranks > 0 ? "virtual rank" : "rank";
     dealing_note_ = fmt::format(
         "{} of {} samples of epoch {} were used by {}; the rest is dealt to {} in {}, and an "
         "epoch's steps are counted for {} from here: [{}/{}] are done",
-        saved.epoch_samples, sampler.dataset_size(), saved.epoch + 1, counted(saved.shards, who),
-        shards().total, counted(left, "step"), counted(shards().total, who), state_.batch_in_epoch,
-        steps_per_epoch_);
+        saved.epoch_samples, sampler.dataset_size(), saved.epoch + 1,
+        counted(saved.virtual_ranks, who), virtual_ranks().total, counted(left, "step"),
+        counted(virtual_ranks().total, who), state_.batch_in_epoch, steps_per_epoch_);
   }
   part_.first_batch = state_.batch_in_epoch;
   const int64_t accumulation = config().train.gradient_accumulation_steps;
@@ -161,7 +162,7 @@ void Trainer::run_epoch() {
   state_.batch_in_epoch = state_.epoch_samples = 0;
   state_.dealt_anew = false;
   state_.epoch_loss = state_.epoch_seconds = 0;
-  part_ = {0, samples_a_shard_, 0};
+  part_ = {0, samples_a_virtual_rank_, 0};
   for (auto& callback : callbacks_) callback->on_epoch(*this, report);
 }
 

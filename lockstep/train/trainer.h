@@ -70,8 +70,8 @@ struct TrainerParts {
   torch::optim::Optimizer& optimizer;  ///< What rates its groups have: see GroupRates.
   Task& task;
   BatchSource&
-      loader;  ///< Of batches that hold a part for each of the rank's shards, laid in turn.
-  std::span<DistributedSampler> samplers;     ///< One for each of the rank's shards.
+      loader;  ///< Of batches that hold a part for each of the rank's virtual ranks, laid in turn.
+  std::span<DistributedSampler> samplers;     ///< One for each of the rank's virtual ranks.
   std::function<int()> pending_signal;        ///< See SignalWatch::pending().
   MasterWeights* masters = nullptr;           ///< Of the model; amp_level O2 and O3 have them.
   Ema* ema = nullptr;                         ///< Of what is saved; train.ema has it.
@@ -100,10 +100,11 @@ int signal_of(StopReason reason);
 /// optimizer step of an epoch takes what micro-steps are left, and the last micro-step what
 /// samples.
 ///
-/// With parallel.shards a batch of a rank holds a part for each of its shards. Then losses, weights
-/// and optimizer state have the same bits on any number of ranks that can share the shards, also
-/// when a run goes on with another number of ranks. What a forward draws from libtorch's generator
-/// (dropout) depends on (system.seed, micro-step, shard) alone, also without parallel.shards.
+/// With parallel.virtual_ranks a batch of a rank holds a part for each of its virtual ranks. Then
+/// losses, weights and optimizer state have the same bits on any number of ranks that can share the
+/// virtual ranks, also when a run goes on with another number of ranks. What a forward draws from
+/// libtorch's generator (dropout) depends on (system.seed, micro-step, virtual rank) alone, also
+/// without parallel.virtual_ranks.
 ///
 /// Batches are copied to the device of the model's parameters, which computes; see
 /// compute_device.h. Dropout on CUDA draws from that device's generator, seeded in the same way.
@@ -117,10 +118,10 @@ int signal_of(StopReason reason);
 /// where the loss was no number, buffers stay where they are, the loss scale shrinks, and the
 /// batches are spent. kMaxDropsInARow of them end the run. The state (see TrainingState) says at
 /// any callback which steps are in the weights; starting from a saved one gives bit for bit the run
-/// that was not interrupted. On another number of ranks (or shards, or with other batches) a run
-/// goes on just as well, also within an epoch: what was used is a prefix of the epoch's order, and
-/// the rest is dealt to the ranks that are there. Every sample of the epoch is used once, but for
-/// the padding at its end, and what drop_remainder drops.
+/// that was not interrupted. On another number of ranks (or virtual ranks, or with other batches) a
+/// run goes on just as well, also within an epoch: what was used is a prefix of the epoch's order,
+/// and the rest is dealt to the ranks that are there. Every sample of the epoch is used once, but
+/// for the padding at its end, and what drop_remainder drops.
 class Trainer {
  public:
   /// Collective (see DistributedDataParallel). `state`: where to start; empty for a new run.
@@ -155,7 +156,7 @@ class Trainer {
   const Config& config() const { return parts_.config; }
   int rank() const { return parts_.rank; }
   int num_ranks() const { return parts_.num_ranks; }
-  const ShardRange& shards() const { return ddp_.shards(); }
+  const VirtualRankRange& virtual_ranks() const { return ddp_.virtual_ranks(); }
   ProcessGroup& group() { return parts_.group; }
   Task& task() { return parts_.task; }
   Model& model() { return *parts_.model; }  ///< What computes.
@@ -193,14 +194,14 @@ class Trainer {
   std::optional<Batch> next_batch();
   AccumulationSlot slot_of_step() const;
   StepReport micro_step(const Batch& batch);
-  struct Losses {  ///< Of this rank's shards.
+  struct Losses {  ///< Of this rank's virtual ranks.
     std::vector<double> losses;
-    std::vector<std::vector<double>> logged;  ///< By name, then by shard.
+    std::vector<std::vector<double>> logged;  ///< By name, then by virtual rank.
   };
   Losses forward_backward(const Batch& batch, const AccumulationSlot& slot);
   void add_losses(const at::Tensor& loss, Losses& losses);
   struct Agreed {
-    double loss = 0;             ///< Mean over all shards.
+    double loss = 0;             ///< Mean over all virtual ranks.
     std::vector<double> logged;  ///< The same, by name.
     bool overflow = false;
     int64_t faults = 0;   ///< Of all ranks.
@@ -224,12 +225,12 @@ class Trainer {
   std::vector<at::Tensor> parameters_;  ///< That the optimizer updates.
   GroupRates rates_;
   at::Device device_;
-  int64_t samples_a_shard_;  ///< In an epoch.
+  int64_t samples_a_virtual_rank_;  ///< In an epoch.
   /// Where the epoch under way was begun, or taken up: its first micro-step, and the samples that
-  /// each shard gets from there on. Optimizer steps are counted from there.
+  /// each virtual rank gets from there on. Optimizer steps are counted from there.
   struct Part {
     int64_t first_batch = 0;
-    int64_t samples_a_shard = 0;
+    int64_t samples_a_virtual_rank = 0;
     int64_t padding = 0;  ///< Of them; see more_padding().
   };
   Part part_;

@@ -9,7 +9,7 @@
 
 #include "lockstep/base/text.h"
 #include "lockstep/error.h"
-#include "lockstep/parallel/shards.h"
+#include "lockstep/parallel/virtual_ranks.h"
 #include "lockstep/train/trainer.h"
 
 namespace lockstep {
@@ -58,7 +58,7 @@ Trainer::Agreed Trainer::agree(const Losses& own, bool overflow, const Batch& ba
                               parts_.loader.ready() ? 0.0 : 1.0,
                               parts_.take_save_request && parts_.take_save_request() ? 1.0 : 0.0};
   const size_t first_logged = sums.size();
-  for (const auto& of_shards : own.logged) sums.push_back(tree_sum(of_shards));
+  for (const auto& of_virtual_ranks : own.logged) sums.push_back(tree_sum(of_virtual_ranks));
   const auto begin = Clock::now();
   const double own_s = in_seconds(begin - together_) - together_s;
   double slowest = with_rank(own_s, rank());
@@ -77,7 +77,7 @@ Trainer::Agreed Trainer::agree(const Losses& own, bool overflow, const Batch& ba
   if (sums[3] > 0) pending_stop_ = StopReason::kSighup;
   if (sums[1] > 0) pending_stop_ = StopReason::kSigterm;
   if (sums[2] > 0) pending_stop_ = StopReason::kSigint;
-  Agreed agreed{sums[0] / shards().total,
+  Agreed agreed{sums[0] / virtual_ranks().total,
                 {},
                 sums[4] > 0 || bad_loss_,
                 static_cast<int64_t>(sums[5]),
@@ -85,7 +85,7 @@ Trainer::Agreed Trainer::agree(const Losses& own, bool overflow, const Batch& ba
                 split_waits({num_ranks(), sums.back(), slowest}, own_s, rank(),
                             together_s + in_seconds(together_ - begin))};
   for (size_t i = first_logged; i + 1 < sums.size(); ++i) {
-    agreed.logged.push_back(sums[i] / shards().total);
+    agreed.logged.push_back(sums[i] / virtual_ranks().total);
   }
   return agreed;
 }

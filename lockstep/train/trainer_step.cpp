@@ -103,15 +103,16 @@ StepReport Trainer::micro_step(const Batch& batch) {
 /// A micro-step counts by its part of the optimizer step's samples: the last one may have fewer.
 Trainer::Losses Trainer::forward_backward(const Batch& batch, const AccumulationSlot& slot) {
   const int64_t size = config().train.loader.batch_size;
-  const int64_t end = std::min((slot.first + slot.size) * size, part_.samples_a_shard);
+  const int64_t end = std::min((slot.first + slot.size) * size, part_.samples_a_virtual_rank);
   const auto samples = static_cast<double>(end - slot.first * size);
   Losses losses;
   losses.logged.resize(task().log_names().size());
-  ddp_.for_each_shard([&](int shard) {
-    Batch part = part_of(batch, shard - shards().first, shards().count);
+  ddp_.for_each_virtual_rank([&](int virtual_rank) {
+    Batch part = part_of(batch, virtual_rank - virtual_ranks().first, virtual_ranks().count);
     part.move_to(device_);
     const int64_t micro_step = state_.schedule_step + state_.dropped_batches;
-    seed_shard(static_cast<uint64_t>(config().system.seed), micro_step, shard, device_);
+    seed_virtual_rank(static_cast<uint64_t>(config().system.seed), micro_step, virtual_rank,
+                      device_);
     const auto output = forward_at(config().system.amp_level, part.images,
                                    [&](const at::Tensor& images) { return ddp_.forward(images); });
     const auto loss = parts_.task.loss(output, part.targets);

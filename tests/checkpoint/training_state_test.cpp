@@ -28,7 +28,7 @@ TrainingState example() {
   state.loss_scale = LossScaleState{0.1 + 0.2, 17, 3};
   state.seed = ~uint64_t{0};
   state.world_size = 2;
-  state.shards = 4;
+  state.virtual_ranks = 4;
   state.metric = "acc";
   record_metric(state, 0.1);
   record_metric(state, 1.0 / 3);
@@ -52,6 +52,14 @@ TEST(TrainingState, RoundTrips) {
   EXPECT_EQ(decoded.state, example());
   EXPECT_EQ(decoded.files, files);
   EXPECT_EQ(decode_training_state(encode_training_state({}, {}), "f").state, TrainingState{});
+}
+
+TEST(TrainingState, TakesVirtualRanksByTheirOldName) {
+  const auto text = encode_training_state(example(), {});
+  const auto old = replaced(text, "\"virtual_ranks\": 4", "\"shards\": 4");
+  EXPECT_EQ(decode_training_state(old, "f").state, example());
+  const auto both = replaced(text, "\"virtual_ranks\": 4", "\"shards\": 4, \"virtual_ranks\": 4");
+  EXPECT_NE(std::string(error_in(both).what()).find("virtual_ranks"), std::string::npos);
 }
 
 TEST(TrainingState, RecordsTheBest) {

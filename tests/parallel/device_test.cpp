@@ -224,12 +224,12 @@ TEST(DdpDevice, BatchNormIsSynchronisedAsOnTheCpu) {
   }
 }
 
-TEST(DdpDevice, ShardsAreForTheCpu) {
+TEST(DdpDevice, VirtualRanksAreForTheCpu) {
   testing::run_rank_threads(2, [](World world) {
     TwoMatrices net(testing::guarded_device(world.rank), 1);
     auto group = ProcessGroup::create(world);
     DdpOptions options;
-    options.shards = 2;
+    options.virtual_ranks = 2;
     const Error error = error_of([&] { DistributedDataParallel(net, group, options); });
     EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
     EXPECT_NE(std::string(error.what()).find("parameter 'a' is on privateuseone:"),

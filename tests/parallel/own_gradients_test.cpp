@@ -298,17 +298,17 @@ TEST(OwnGradients, OfARankThatRanOutToo) {
   });
 }
 
-TEST(OwnGradients, ShardsFillThemToo) {
+TEST(OwnGradients, VirtualRanksFillThemToo) {
   for (const int ranks : {1, 2}) {
     testing::run_rank_threads(ranks, [&](World world) {
       Mixed net;
-      DistributedDataParallel<Mixed> model(net, ProcessGroup::create(world), {.shards = 4});
+      DistributedDataParallel<Mixed> model(net, ProcessGroup::create(world), {.virtual_ranks = 4});
       const auto wanted = averages_of(net);
       const auto seen = give_flat_buffer(net);
       for (int step = 0; step < 3; ++step) {
         for (const auto& piece : seen) piece.zero_();
-        model.for_each_shard(
-            [&](int shard) { model.forward(input_for(shard % 2)).sum().backward(); });
+        model.for_each_virtual_rank(
+            [&](int virtual_rank) { model.forward(input_for(virtual_rank % 2)).sum().backward(); });
         for (size_t i = 0; i < seen.size(); ++i) {
           expect_close(seen[i], wanted[i], "parameter " + std::to_string(i));
           expect_close(net->parameters()[i].grad(), wanted[i], "grad " + std::to_string(i));

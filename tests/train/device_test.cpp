@@ -32,9 +32,9 @@ TEST(ComputeDevice, IsTheRanksOwn) {
   EXPECT_EQ(choose_compute_device(of_device("cuda"), world, true, 2).str(), "cuda:1");
   EXPECT_EQ(choose_compute_device(of_device("cpu"), world, true, 2).str(), "cpu");
   EXPECT_EQ(choose_compute_device(of_device("auto"), world, true, 0).str(), "cpu");
-  Config with_shards = of_device("auto");
-  with_shards.parallel.shards = 2;
-  EXPECT_EQ(choose_compute_device(with_shards, world, true, 2).str(), "cpu");
+  Config with_virtual_ranks = of_device("auto");
+  with_virtual_ranks.parallel.virtual_ranks = 2;
+  EXPECT_EQ(choose_compute_device(with_virtual_ranks, world, true, 2).str(), "cpu");
 }
 
 TEST(ComputeDevice, OfAProgramAloneIsItsDeviceId) {

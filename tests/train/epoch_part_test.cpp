@@ -1,4 +1,4 @@
-// A run that goes on within an epoch, on other ranks, shards or batches.
+// A run that goes on within an epoch, on other ranks, virtual ranks or batches.
 
 #include <gtest/gtest.h>
 
@@ -60,9 +60,9 @@ TEST(Trainer, GoesOnWithinAnEpochOfOtherBatches) {
       "an epoch's steps are counted for 1 rank from here: [1/6] are done");
 }
 
-TEST(Trainer, GoesOnWithinAnEpochOnOtherShards) {
+TEST(Trainer, GoesOnWithinAnEpochOnOtherVirtualRanks) {
   auto config = tiny_config();
-  config.parallel.shards = 2;
+  config.parallel.virtual_ranks = 2;
   config.train.loader.batch_size = 2;
   const auto run = run_tiny(1, config, from_within_an_epoch())[0];
   EXPECT_EQ(run.taken.at(1).size(), 16U);

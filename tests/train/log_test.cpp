@@ -98,7 +98,7 @@ TEST(Lines, BannerHasMindocrsLabelsInOrder) {
   config.train.loader.batch_size = 32;
   config.train.gradient_accumulation_steps = 2;
   const auto banner =
-      training_banner(config, {.num_ranks = 2, .num_shards = 2, .steps_per_epoch = 156});
+      training_banner(config, {.num_ranks = 2, .num_virtual_ranks = 2, .steps_per_epoch = 156});
   EXPECT_EQ(banner.find("\n========================================\nDistribute: True\nModel: "),
             0u);
   EXPECT_NE(banner.find("\nWeight decay: 0.0 \nBatch size: 32\nNum devices: 2\n"
@@ -188,7 +188,7 @@ TEST(Plan, Arithmetic) {
   config.train.loader = {.batch_size = 4, .drop_remainder = false, .prefetch_size = 1};
   config.train.gradient_accumulation_steps = 2;
   RunPlan plan;
-  plan.num_ranks = plan.num_shards = 2;
+  plan.num_ranks = plan.num_virtual_ranks = 2;
   plan.train_samples = 17;
   plan.parameters = plan.trainable = 1 << 20;
   plan = complete_plan(plan, config, 2, 48);
@@ -204,13 +204,14 @@ TEST(Plan, Arithmetic) {
   EXPECT_NE(describe(plan, config).find("optimizer 4.0 MiB"), std::string::npos);
 }
 
-// Weights of 2 bytes and float32 ones; gradients of 2 bytes for each sum of shards, and float32.
+// Weights of 2 bytes and float32 ones; gradients of 2 bytes for each sum of virtual ranks, and
+// float32.
 TEST(Plan, OfMixedPrecision) {
   Config config;
   config.train.loader = {.batch_size = 4};
   config.system.amp_level = AmpLevel::kO1;
   RunPlan plan;
-  plan.num_shards = 2;
+  plan.num_virtual_ranks = 2;
   plan.train_samples = 17;
   plan.parameters = plan.trainable = 1 << 20;
   EXPECT_EQ(complete_plan(plan, config, 1, 48).weights_bytes, 4 << 20);
@@ -235,22 +236,22 @@ TEST(Plan, OfMixedPrecision) {
   EXPECT_EQ(precision_line(Config()), "");
 }
 
-TEST(Plan, OfShards) {
+TEST(Plan, OfVirtualRanks) {
   Config config;
   config.train.loader = {.batch_size = 4, .drop_remainder = true, .prefetch_size = 1};
-  config.parallel.shards = 8;
+  config.parallel.virtual_ranks = 8;
   RunPlan plan;
   plan.num_ranks = 2;
-  plan.num_shards = 8;
+  plan.num_virtual_ranks = 8;
   plan.train_samples = 130;
   plan.parameters = plan.trainable = 1 << 20;
   plan = complete_plan(plan, config, 0, 48);
-  EXPECT_EQ(plan.samples_a_shard, 17);
+  EXPECT_EQ(plan.samples_a_virtual_rank, 17);
   EXPECT_EQ(plan.samples_a_rank, 68);
   EXPECT_EQ(plan.steps_per_epoch, 4);
-  EXPECT_EQ(plan.gradient_bytes, 3 * (4 << 20));            // of 4 shards: log2(4) + 1
+  EXPECT_EQ(plan.gradient_bytes, 3 * (4 << 20));            // of 4 virtual ranks: log2(4) + 1
   EXPECT_EQ(plan.batches_bytes, 4 * 4 * (2 + 1) * 48 * 4);  // two ahead of a thread, one in use
-  EXPECT_NE(describe(plan, config).find("Batch: 4 x 8 shards x 1 accumulated = 32\n"),
+  EXPECT_NE(describe(plan, config).find("Batch: 4 x 8 virtual ranks x 1 accumulated = 32\n"),
             std::string::npos);
   plan.data_threads = 7;
   EXPECT_EQ(complete_plan(plan, config, 0, 48).batches_bytes, 4 * 4 * (8 + 1) * 48 * 4);

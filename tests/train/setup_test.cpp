@@ -189,24 +189,24 @@ TEST(SignalWatch, ASecondInterruptEndsTheProcess) {
   EXPECT_EQ(WEXITSTATUS(twice_signalled(SIGTERM, SIGTERM, later)), 7) << "schedulers send several";
 }
 
-TEST(Shards, ALaterGenerationGoesOnWithoutWhereTheyCannotBeShared) {
+TEST(VirtualRanks, ALaterGenerationGoesOnWithoutWhereTheyCannotBeShared) {
   Config config;
-  config.parallel.shards = 4;
+  config.parallel.virtual_ranks = 4;
   config.train.loader.batch_size = 5;
   World world;
   world.size = 3;
-  EXPECT_EQ(leave_unshareable_shards(config, world), "");
-  EXPECT_EQ(config.parallel.shards, 4) << "in the first generation it is refused";
+  EXPECT_EQ(leave_unshareable_virtual_ranks(config, world), "");
+  EXPECT_EQ(config.parallel.virtual_ranks, 4) << "in the first generation it is refused";
   world.generation = 2;
-  const auto line = leave_unshareable_shards(config, world);
-  EXPECT_NE(line.find("3 ranks cannot share 4 shards"), std::string::npos) << line;
+  const auto line = leave_unshareable_virtual_ranks(config, world);
+  EXPECT_NE(line.find("3 ranks cannot share 4 virtual ranks"), std::string::npos) << line;
   EXPECT_NE(line.find("the global batch is 15 samples"), std::string::npos) << line;
-  EXPECT_EQ(config.parallel.shards, 0);
+  EXPECT_EQ(config.parallel.virtual_ranks, 0);
   EXPECT_EQ(config.parallel.threads, 1);
-  config.parallel.shards = 4;
+  config.parallel.virtual_ranks = 4;
   world.size = 2;
-  EXPECT_EQ(leave_unshareable_shards(config, world), "");
-  EXPECT_EQ(config.parallel.shards, 4);
+  EXPECT_EQ(leave_unshareable_virtual_ranks(config, world), "");
+  EXPECT_EQ(config.parallel.virtual_ranks, 4);
 }
 
 TEST(CheckResultsFolder, AsksForTheNearestFolderThatIsThere) {
@@ -285,9 +285,9 @@ TEST(CheckClasses, OfTheDataMustFitTheModel) {
   EXPECT_STREQ(error.what(), "the data have 10 classes, model.head.num_classes is 3");
 }
 
-TEST(CheckWorld, NamesTheRanksThatCanShareTheShards) {
+TEST(CheckWorld, NamesTheRanksThatCanShareTheVirtualRanks) {
   Config config;
-  config.parallel.shards = 12;
+  config.parallel.virtual_ranks = 12;
   for (const int size : {1, 3, 6, 12}) {
     World world;
     world.size = size;
@@ -296,17 +296,18 @@ TEST(CheckWorld, NamesTheRanksThatCanShareTheShards) {
   World world;
   world.size = 4;
   EXPECT_STREQ(error_of([&] { check_world(config, world); }).what(),
-               "parallel.shards: 4 ranks cannot share 12 shards: each needs equally many and a "
+               "parallel.virtual_ranks: 4 ranks cannot share 12 virtual ranks: each needs equally "
+               "many and a "
                "power of two of them; 1, 3, 6 or 12 ranks can");
-  config.parallel.shards = 0;
-  EXPECT_EQ(shards_of(config, world), (ShardRange{0, 1, 4}));
+  config.parallel.virtual_ranks = 0;
+  EXPECT_EQ(virtual_ranks_of(config, world), (VirtualRankRange{0, 1, 4}));
   check_world(config, world);
 }
 
 // Of two ranks' sums there is only one order.
-TEST(CheckWorld, EnginesWithAnOrderOfTheirOwnAreNotForShardsOfMoreThanTwoRanks) {
+TEST(CheckWorld, EnginesWithAnOrderOfTheirOwnAreNotForVirtualRanksOfMoreThanTwoRanks) {
   Config config;
-  config.parallel.shards = 4;
+  config.parallel.virtual_ranks = 4;
   World world;
   for (const char* backend : {"auto", "native", "mpi", "c10d:gloo"}) {
     config.parallel.backend = backend;
@@ -321,16 +322,16 @@ TEST(CheckWorld, EnginesWithAnOrderOfTheirOwnAreNotForShardsOfMoreThanTwoRanks) 
     EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
     EXPECT_NE(std::string(error.what()).find(backend), std::string::npos) << error.what();
   }
-  config.parallel.shards = 0;
+  config.parallel.virtual_ranks = 0;
   check_world(config, world);
 }
 
-TEST(ThreadsOf, DoesNotDependOnTheRanksWithShards) {
+TEST(ThreadsOf, DoesNotDependOnTheRanksWithVirtualRanks) {
   World world;
   world.threads = 3;
   EXPECT_EQ(threads_of({}, world), 3);
-  EXPECT_EQ(threads_of({.shards = 8}, world), 1);
-  EXPECT_EQ(threads_of({.shards = 8, .threads = 2}, world), 2);
+  EXPECT_EQ(threads_of({.virtual_ranks = 8}, world), 1);
+  EXPECT_EQ(threads_of({.virtual_ranks = 8, .threads = 2}, world), 2);
   EXPECT_EQ(threads_of({.threads = 1}, world), 1);
 }
 

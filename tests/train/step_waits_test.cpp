@@ -53,17 +53,17 @@ TEST(Trainer, ReportsWhereTheTimeOfAnAveragedStepWent) {
   }
 }
 
-TEST(Trainer, TheAveragingOfBuffersOverShardsIsTimeTogether) {
-  for (const int64_t shards : {0, 2}) {
+TEST(Trainer, TheAveragingOfBuffersOverVirtualRanksIsTimeTogether) {
+  for (const int64_t virtual_ranks : {0, 2}) {
     auto config = tiny_config();
-    config.parallel.shards = shards;
+    config.parallel.virtual_ranks = virtual_ranks;
     std::array<std::vector<StepTimings>, 2> of_rank;
     run_tiny(2, config, {.add_callbacks = [&](Trainer& trainer) {
                auto& list = of_rank[static_cast<size_t>(trainer.rank())];
                trainer.add(std::make_shared<Timekeeper>(list));
              }});
     for (const auto& list : of_rank) {
-      for (const auto& timings : list) EXPECT_EQ(timings.folding > 0, shards > 0);
+      for (const auto& timings : list) EXPECT_EQ(timings.folding > 0, virtual_ranks > 0);
     }
   }
 }

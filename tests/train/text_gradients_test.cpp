@@ -1,6 +1,6 @@
-// The gradients of detector and recogniser on one global batch of four shards, on one, two and four
-// ranks. Without shards they would differ: DBLoss's parts are ratios over a batch, and batch norm
-// sees one batch.
+// The gradients of detector and recogniser on one global batch of four virtual ranks, on one, two
+// and four ranks. Without virtual ranks they would differ: DBLoss's parts are ratios over a batch,
+// and batch norm sees one batch.
 
 #include <ATen/Parallel.h>
 #include <ATen/ops/full.h>
@@ -23,9 +23,9 @@
 namespace lockstep {
 namespace {
 
-constexpr int kShards = 4;
+constexpr int kVirtualRanks = 4;
 
-/// What a network learns from: a batch for each shard.
+/// What a network learns from: a batch for each virtual rank.
 struct Lesson {
   ModelSpec spec;
   std::function<std::unique_ptr<Loss>()> make_loss;
@@ -37,10 +37,11 @@ Lesson detector() {
   torch::manual_seed(1);
   Lesson lesson{dbnet("det_resnet18"), [] { return make_db_loss({}); }, {}, {}};
   lesson.spec.neck.out_channels = 32;
-  for (int shard = 0; shard < kShards; ++shard) {
+  for (int virtual_rank = 0; virtual_rank < kVirtualRanks; ++virtual_rank) {
     lesson.images.push_back(at::randn({1, 3, 64, 64}));
-    // Shards differ in how much of them is text, so that ratios of means are not means of ratios.
-    const auto text = at::rand({1, 64, 64}).lt(0.1 * (shard + 1)).to(at::kFloat);
+    // Virtual ranks differ in how much of them is text, so that ratios of means are not means of
+    // ratios.
+    const auto text = at::rand({1, 64, 64}).lt(0.1 * (virtual_rank + 1)).to(at::kFloat);
     const auto counts = at::rand({1, 64, 64}).lt(0.9).to(at::kFloat);
     lesson.targets.push_back({text.unsqueeze(1), counts, at::rand({1, 64, 64}), counts});
   }
@@ -53,10 +54,10 @@ Lesson recogniser() {
                 [] { return make_ctc_loss({.pred_seq_len = 24, .max_label_len = 23}); },
                 {},
                 {}};
-  for (int shard = 0; shard < kShards; ++shard) {
+  for (int virtual_rank = 0; virtual_rank < kVirtualRanks; ++virtual_rank) {
     lesson.images.push_back(at::randn({2, 3, 32, 100}));
     const auto texts = at::full({2, 23}, 36, at::kInt);
-    texts.narrow(1, 0, shard + 2).copy_(at::randint(36, {2, shard + 2}, at::kInt));
+    texts.narrow(1, 0, virtual_rank + 2).copy_(at::randint(36, {2, virtual_rank + 2}, at::kInt));
     lesson.targets.push_back({texts});
   }
   return lesson;
@@ -73,10 +74,11 @@ std::map<std::string, at::Tensor> gradients_on(int ranks, const Lesson& lesson) 
   testing::run_rank_threads(ranks, [&](const World& world) {
     const auto& model = models[static_cast<size_t>(world.rank)];
     model->train();
-    DistributedDataParallel ddp(model, ProcessGroup::create(world), {.shards = kShards});
+    DistributedDataParallel ddp(model, ProcessGroup::create(world),
+                                {.virtual_ranks = kVirtualRanks});
     const auto loss = lesson.make_loss();
-    ddp.for_each_shard([&](int shard) {
-      const auto part = static_cast<size_t>(shard);
+    ddp.for_each_virtual_rank([&](int virtual_rank) {
+      const auto part = static_cast<size_t>(virtual_rank);
       (*loss)(ddp.forward(lesson.images[part]), lesson.targets[part]).backward();
     });
     for (const auto& [name, tensor] : parameters_of(*model)) {

@@ -53,7 +53,7 @@ class TextTraining : public ::testing::Test {
   Ending train(const std::string& config, int ranks, const std::string& options) {
     const auto text = shell(
         fmt::format("lockstep run --nproc_per_node {0} -- lockstep train -c {1} -o "
-                    "parallel.shards=4 parallel.threads=1 train.ckpt_save_dir=out_{0} "
+                    "parallel.virtual_ranks=4 parallel.threads=1 train.ckpt_save_dir=out_{0} "
                     "train.dataset.dataset_root=data eval.dataset.dataset_root=data "
                     "train.loader.batch_size=1 train.max_steps=2 system.val_start_epoch=1 {2}",
                     ranks, (source_dir() / "configs" / config).string(), options));

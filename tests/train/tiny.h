@@ -204,14 +204,15 @@ inline TinyRun run_tiny_rank(const World& world, const Config& config, const Tin
   torch::nn::Module& weights = masters ? masters->module() : *model;
   const auto optimizer = make_optimizer(config.optimizer, weights);
   const auto data = hooks.data(world.rank);
-  const ShardRange shards = shards_of(config, world);
+  const VirtualRankRange virtual_ranks = virtual_ranks_of(config, world);
   std::vector<DistributedSampler> samplers;
-  for (int shard = shards.first; shard < shards.first + shards.count; ++shard) {
-    samplers.emplace_back(data->size(), shard, shards.total,
+  for (int virtual_rank = virtual_ranks.first;
+       virtual_rank < virtual_ranks.first + virtual_ranks.count; ++virtual_rank) {
+    samplers.emplace_back(data->size(), virtual_rank, virtual_ranks.total,
                           SamplerOptions{.shuffle = config.train.loader.shuffle});
   }
   Loader images(data, ImageTransform({Normalize{}}, data->shape(), 0),
-                {.batch_size = config.train.loader.batch_size * shards.count,
+                {.batch_size = config.train.loader.batch_size * virtual_ranks.count,
                  .drop_remainder = config.train.loader.drop_remainder});
   TinyRun run;
   WatchedSource loader(images, run.taken, run.told_ahead);

@@ -168,14 +168,14 @@ TEST(Trainer, NoFiniteLossNamesStepAndRank) {
   EXPECT_NE(std::string(error.what()).find("on rank 1."), std::string::npos) << error.what();
 }
 
-TEST(Trainer, LossesOfShardsAreThoseOfAsManyRanks) {
+TEST(Trainer, LossesOfVirtualRanksAreThoseOfAsManyRanks) {
   auto config = tiny_config();
   const auto ranks = run_tiny(4, config, {.with_norm = false})[0];
-  config.parallel.shards = 4;
-  const auto shards = run_tiny(1, config, {.with_norm = false})[0];
-  EXPECT_EQ(shards.losses, ranks.losses);
-  EXPECT_TRUE(same_weights(shards, ranks, kTinyParameters));
-  EXPECT_EQ(shards.state.samples, ranks.state.samples);
+  config.parallel.virtual_ranks = 4;
+  const auto virtual_ranks = run_tiny(1, config, {.with_norm = false})[0];
+  EXPECT_EQ(virtual_ranks.losses, ranks.losses);
+  EXPECT_TRUE(same_weights(virtual_ranks, ranks, kTinyParameters));
+  EXPECT_EQ(virtual_ranks.state.samples, ranks.state.samples);
 }
 
 /// Logs the batch's mean label, and in the first batches another number.
@@ -202,13 +202,13 @@ class LoggingTask final : public Task {
   int batches_ = 0;
 };
 
-// Means over ranks and shards, and the norm that clipping works out.
+// Means over ranks and virtual ranks, and the norm that clipping works out.
 TEST(Trainer, WhatATaskLogsIsInTheMetrics) {
   std::vector<std::vector<double>> means;
   for (const int ranks : {1, 2}) {
     const TempFolder dir;
     auto config = tiny_config();
-    config.parallel.shards = 2;
+    config.parallel.virtual_ranks = 2;
     config.train.clip_grad = true;
     config.train.clip_norm = 1e-3;
     config.train.ckpt_save_dir = dir.path();

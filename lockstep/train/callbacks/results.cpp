@@ -58,7 +58,7 @@ void Results::on_step(Trainer& trainer, const StepReport& report) {
   has_part_ = true;
   if (!metrics_ || !report.updated) return;
   const auto images =
-      static_cast<double>(trainer.config().train.loader.batch_size * trainer.shards().total);
+      static_cast<double>(trainer.config().train.loader.batch_size * trainer.virtual_ranks().total);
   MetricsRecord record{
       "train",
       report.epoch,

@@ -16,7 +16,7 @@ std::string run_line(const EpochReport& sums) {
 }
 
 int64_t batch_of_rank(const Trainer& trainer) {
-  return trainer.config().train.loader.batch_size * trainer.shards().count;
+  return trainer.config().train.loader.batch_size * trainer.virtual_ranks().count;
 }
 
 }  // namespace

@@ -148,17 +148,17 @@ struct PredictSection {
 /// Ours.
 struct ParallelConfig {
   /// Parts of the global batch, each of loader.batch_size samples. 0: one a rank. With S > 0 a run
-  /// gives the same bits on every number of ranks that can share S shards; see
+  /// gives the same bits on every number of ranks that can share S virtual ranks; see
   /// DistributedDataParallel.
-  int64_t shards = 0;
+  int64_t virtual_ranks = 0;
   /// Intra-op threads of a rank; bits depend on their number. 0: the rank's part of the cores (see
-  /// World::threads), but 1 with `shards`, because that part depends on the number of ranks.
+  /// World::threads), but 1 with `virtual_ranks`, because that part depends on the number of ranks.
   int64_t threads = 0;
-  std::string device = "auto";          ///< "auto", "cpu", "cuda": see choose_compute_device().
-  std::string backend = "auto";         ///< Of the process group.
-  bool any_order = false;               ///< `order: any`: see GroupOptions::order.
-  double bucket_cap_mb = 25;            ///< Of gradient buckets, MiB.
-  bool broadcast_buffers = true;        ///< This and the next four: not otherwise with `shards`.
+  std::string device = "auto";    ///< "auto", "cpu", "cuda": see choose_compute_device().
+  std::string backend = "auto";   ///< Of the process group.
+  bool any_order = false;         ///< `order: any`: see GroupOptions::order.
+  double bucket_cap_mb = 25;      ///< Of gradient buckets, MiB.
+  bool broadcast_buffers = true;  ///< This and the next four: not otherwise with `virtual_ranks`.
   bool find_unused_parameters = false;  ///< Parameters may be left out of a step's loss.
   /// In every step the same parameters get gradients: the unused ones cost nothing.
   bool static_graph = false;

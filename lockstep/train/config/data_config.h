@@ -45,7 +45,8 @@ struct DatasetConfig {
 
 struct LoaderConfig {
   bool shuffle = false;
-  int64_t batch_size = 0;  ///< Per shard: per rank, unless parallel.shards says otherwise.
+  int64_t batch_size =
+      0;  ///< Per virtual rank: per rank, unless parallel.virtual_ranks says otherwise.
   bool drop_remainder = false;
   int64_t num_workers = 1;
   int64_t prefetch_size = 4;  ///< Batches in flight at least; see batches_ahead().

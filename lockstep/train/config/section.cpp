@@ -213,6 +213,12 @@ void Section::refuse_misspelt(const std::string& key) const {
   }
 }
 
+void Section::refuse_old_name(const std::string& old, const std::string& now) const {
+  for (const auto& entry : node_->entries) {
+    if (entry.key == old) unknown(entry, fmt::format(", did you mean '{}'?", now));
+  }
+}
+
 void Section::missing(const std::string& key, const std::string& why) const {
   refuse_misspelt(key);
   fail(key, why);

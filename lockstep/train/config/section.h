@@ -50,6 +50,8 @@ class Section {
   /// Errors: the first key that is none of `keys`, with the nearest of them. Before anything is
   /// asked for: a section whose name is misspelt is not missing.
   void expect(const std::vector<std::string>& keys);
+  /// Errors: the key by its old name, with what it is called now.
+  void refuse_old_name(const std::string& old, const std::string& now) const;
   /// Errors: the first key that was not asked for, with the nearest that was.
   void finish() const;
 

@@ -89,7 +89,7 @@ std::string plain_path(const std::filesystem::path& path) {
 Values shared_values(const Config& config) {
   Values values;
   collect(config.effective, "", values);
-  if (config.parallel.shards == 0) values.erase("parallel.threads");
+  if (config.parallel.virtual_ranks == 0) values.erase("parallel.threads");
   values["train.ckpt_save_dir"] = plain_path(config.train.ckpt_save_dir);
   return values;
 }

@@ -8,7 +8,8 @@
 //     data_dir, label_file, character_dict_path, pretrained, ckpt_load_path, vis_font_path,
 //     model.resume. What is found there is compared by other means: the number of samples, the
 //     checkpoint that a run goes on from; weights to start from are rank 0's on all ranks;
-//   - what fits a host's cores and memory: parallel.threads (but not with parallel.shards, whose
+//   - what fits a host's cores and memory: parallel.threads (but not with parallel.virtual_ranks,
+//   whose
 //     bits depend on it), loader.num_workers, loader.prefetch_size, loader.max_rowsize,
 //     system.device_id;
 //   - what a rank's own log says: system.log_level, log_interval, log_interval_seconds, log_style;

@@ -68,15 +68,16 @@ SystemConfig read_system(Section section) {
 
 namespace {
 
-/// What would make the bits depend on the number of ranks again, or has no meaning with shards.
-void refuse_with_shards(Section& section, const ParallelConfig& config) {
-  if (config.shards == 0) return;
+/// What would make the bits depend on the number of ranks again, or has no meaning with virtual
+/// ranks.
+void refuse_with_virtual_ranks(Section& section, const ParallelConfig& config) {
+  if (config.virtual_ranks == 0) return;
   if (!config.broadcast_buffers) {
     section.fail("broadcast_buffers",
-                 "cannot be off together with parallel.shards, which average buffers");
+                 "cannot be off together with parallel.virtual_ranks, which average buffers");
   }
   const auto refuse = [&](const char* key, bool on) {
-    if (on) section.fail(key, "cannot be on together with parallel.shards");
+    if (on) section.fail(key, "cannot be on together with parallel.virtual_ranks");
   };
   refuse("find_unused_parameters", config.find_unused_parameters);
   refuse("static_graph", config.static_graph);
@@ -84,16 +85,17 @@ void refuse_with_shards(Section& section, const ParallelConfig& config) {
   refuse("sync_bn", config.sync_bn);
   if (config.device == "cuda") {
     section.fail("device",
-                 "cannot be cuda together with parallel.shards, whose bits are the CPU's");
+                 "cannot be cuda together with parallel.virtual_ranks, whose bits are the CPU's");
   }
-  if (config.any_order) section.fail("order", "must be fixed together with parallel.shards");
+  if (config.any_order) section.fail("order", "must be fixed together with parallel.virtual_ranks");
 }
 
 }  // namespace
 
 ParallelConfig read_parallel(Section section) {
   ParallelConfig config;
-  config.shards = section.whole("shards", 0, 0, 1 << 20);
+  section.refuse_old_name("shards", "virtual_ranks");
+  config.virtual_ranks = section.whole("virtual_ranks", 0, 0, 1 << 20);
   config.threads = section.whole("threads", 0, 0, 1 << 16);
   config.device = section.choice("device", "auto", {"auto", "cpu", "cuda"});
   config.backend = section.text("backend", "auto");
@@ -110,7 +112,7 @@ ParallelConfig read_parallel(Section section) {
   config.sync_bn = section.flag("sync_bn", false);
   config.timeout_s = section.whole("timeout_s", 300, 1, 1 << 24);
   config.measure_wait = section.flag("measure_wait", false);
-  refuse_with_shards(section, config);
+  refuse_with_virtual_ranks(section, config);
   section.finish();
   return config;
 }

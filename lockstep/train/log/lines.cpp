@@ -147,9 +147,9 @@ std::string training_banner(const Config& config, const BannerFacts& facts) {
   line("Batch size", batch);
   line("Num devices", facts.num_ranks);
   line("Gradient accumulation steps", accumulation);
-  if (config.parallel.shards > 0) line("Num shards", facts.num_shards);
-  line("Global batch size", fmt::format("{}x{}x{}={}", batch, facts.num_shards, accumulation,
-                                        batch * facts.num_shards * accumulation));
+  if (config.parallel.virtual_ranks > 0) line("Num virtual ranks", facts.num_virtual_ranks);
+  line("Global batch size", fmt::format("{}x{}x{}={}", batch, facts.num_virtual_ranks, accumulation,
+                                        batch * facts.num_virtual_ranks * accumulation));
   line("LR", python_float(config.scheduler.lr) + " ");
   line("Scheduler", config.scheduler.scheduler);
   line("Steps per epoch", facts.steps_per_epoch);
@@ -168,8 +168,8 @@ std::string restart_line(const Config& config, const BannerFacts& facts, int gen
   return fmt::format(
       "Started again (start {}). Num devices: {}, global batch size: {}x{}x{}={}, steps per epoch: "
       "{}; all else is as before",
-      generation, facts.num_ranks, batch, facts.num_shards, accumulation,
-      batch * facts.num_shards * accumulation, facts.steps_per_epoch);
+      generation, facts.num_ranks, batch, facts.num_virtual_ranks, accumulation,
+      batch * facts.num_virtual_ranks * accumulation, facts.steps_per_epoch);
 }
 
 namespace {

@@ -91,7 +91,7 @@ struct BannerFacts {
   int64_t total_parameters = 0;  ///< With batch norm's statistics.
   int64_t trainable_parameters = 0;
   int num_ranks = 1;
-  int num_shards = 1;  ///< As many as ranks, without parallel.shards.
+  int num_virtual_ranks = 1;  ///< As many as ranks, without parallel.virtual_ranks.
   int64_t steps_per_epoch = 0;
   int64_t num_batches = 0;  ///< Of evaluation.
 };

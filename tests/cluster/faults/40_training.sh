@@ -84,8 +84,8 @@ test_a_recogniser_goes_on_while_hosts_come_and_go_within_an_epoch() {
     train.loader.batch_size=1 train.loader.num_workers=1 model.neck.hidden_size=64
 }
 
-# 3 ranks cannot share 4 shards.
-test_shards_that_cannot_be_shared_do_not_end_a_job() {
+# 3 ranks cannot share 4 virtual ranks.
+test_virtual_ranks_that_cannot_be_shared_do_not_end_a_job() {
   local name=unshared i
   trainer "$name"
   TRAIN+=(train.max_steps=40 train.ckpt_save_steps=2)
@@ -93,7 +93,7 @@ test_shards_that_cannot_be_shared_do_not_end_a_job() {
   for i in 1 2; do elastic_trainer "$i"; done
   stepped 3
   elastic_trainer 3
-  until_true 60 grep -q '3 ranks cannot share 4 shards.*each rank has one shard' "$log" || fail "no warning"
+  until_true 60 grep -q '3 ranks cannot share 4 virtual ranks.*each rank has one virtual rank' "$log" || fail "no warning"
   kill_agent 2
   for i in 1 3; do ends "host$i" 100 0; done
   until_true 1 grep -Eq 'step: \[[0-9]+/' "$log" || fail "no steps"
@@ -103,7 +103,7 @@ test_shards_that_cannot_be_shared_do_not_end_a_job() {
 test_a_host_that_wakes_up_writes_nothing_into_the_results_of_others() {
   local name=woken i folder=$SHARED/runs/woken
   trainer "$name"
-  TRAIN+=(parallel.shards=0 train.max_steps=0 scheduler.num_epochs=1 train.ckpt_save_steps=1
+  TRAIN+=(parallel.virtual_ranks=0 train.max_steps=0 scheduler.num_epochs=1 train.ckpt_save_steps=1
     train.loader.drop_remainder=False)
   log=$folder/log_0.txt
   rank=1 elastic_trainer 1

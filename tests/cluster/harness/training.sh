@@ -8,7 +8,7 @@ trainer() { # NAME
   TRAIN=("$BIN/lockstep" train --config "$ROOT/configs/cls/resnet/resnet18_cifar10.yaml" -o
     "train.ckpt_save_dir=$SHARED/runs/$1" "train.dataset.data_dir=$SHARED/data" "eval.dataset.data_dir=$SHARED/data"
     "train.max_steps=${STEPS:-5}" train.loader.batch_size=2 system.val_while_train=False system.log_interval=1
-    "parallel.shards=${SHARDS:-4}" parallel.threads=1)
+    "parallel.virtual_ranks=${VIRTUAL_RANKS:-4}" parallel.threads=1)
 }
 
 training_data() {

@@ -11,7 +11,7 @@ rank_table() { # DEVICES COUNT: TABLE becomes the file that lockstep ranktable w
 
 test_shell_loop_with_a_rank_table_of_all_8_devices() {
   rank_table '[0,8)' 8
-  local SHARDS=8 i
+  local VIRTUAL_RANKS=8 i
   trainer ascend8
   for i in 0 1 2 3 4 5 6 7; do
     begin "$i" on host1 env RANK_TABLE_FILE="$TABLE" RANK_SIZE=8 DEVICE_NUM=8 RANK_ID=$i DEVICE_ID=$i "${TRAIN[@]}"

@@ -130,26 +130,29 @@ TEST(Config, DataParallelOptionsAreChecked) {
   EXPECT_NE(error_with("parallel.comm_hook=bf61").find("did you mean 'bf16'?"), std::string::npos);
   EXPECT_NE(error_with("parallel.static_grph=True").find("did you mean 'static_graph'?"),
             std::string::npos);
+  EXPECT_EQ(error_with("parallel.shards=4"),
+            "-o parallel.shards=4: unknown key 'parallel.shards', did you mean 'virtual_ranks'?");
   EXPECT_NE(error_with("parallel.order=ani").find("did you mean 'any'?"), std::string::npos);
-  EXPECT_NE(error_with("parallel={shards: 4, device: cuda}")
-                .find("parallel.device cannot be cuda together with parallel.shards"),
+  EXPECT_NE(error_with("parallel={virtual_ranks: 4, device: cuda}")
+                .find("parallel.device cannot be cuda together with parallel.virtual_ranks"),
             std::string::npos);
-  EXPECT_NE(error_with("parallel={shards: 4, order: any}")
-                .find("parallel.order must be fixed together with parallel.shards"),
+  EXPECT_NE(error_with("parallel={virtual_ranks: 4, order: any}")
+                .find("parallel.order must be fixed together with parallel.virtual_ranks"),
             std::string::npos);
   EXPECT_NE(error_with("parallel={find_unused_parameters: True, static_graph: True}")
                 .find("cannot be on together with parallel.find_unused_parameters"),
             std::string::npos);
   for (const std::string key :
        {"sync_bn: True", "find_unused_parameters: True", "static_graph: True", "comm_hook: bf16"}) {
-    EXPECT_NE(error_with("parallel={" + key + ", shards: 2}")
-                  .find("cannot be on together with parallel.shards"),
+    EXPECT_NE(error_with("parallel={" + key + ", virtual_ranks: 2}")
+                  .find("cannot be on together with parallel.virtual_ranks"),
               std::string::npos)
         << key;
   }
-  EXPECT_NE(error_with("parallel={broadcast_buffers: False, shards: 2}")
-                .find("parallel.broadcast_buffers cannot be off together with parallel.shards"),
-            std::string::npos);
+  EXPECT_NE(
+      error_with("parallel={broadcast_buffers: False, virtual_ranks: 2}")
+          .find("parallel.broadcast_buffers cannot be off together with parallel.virtual_ranks"),
+      std::string::npos);
 }
 
 TEST(Config, MissingKeysAreNamed) {

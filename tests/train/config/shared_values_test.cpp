@@ -67,10 +67,10 @@ TEST(SharedValues, HostsMayDifferInWhatIsTheirs) {
             "");
 }
 
-// Bits of shards depend on them.
-TEST(SharedValues, ThreadsAreTheSameWithShards) {
+// Bits of virtual ranks depend on them.
+TEST(SharedValues, ThreadsAreTheSameWithVirtualRanks) {
   const auto with = [](const std::string& threads) {
-    return values_with({"parallel.shards=2", "parallel.threads=" + threads});
+    return values_with({"parallel.virtual_ranks=2", "parallel.threads=" + threads});
   };
   EXPECT_EQ(first_difference(with("2"), "rank 1", with("1"), "rank 0"),
             "parallel.threads is 2 on rank 1, 1 on rank 0");

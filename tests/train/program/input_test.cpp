@@ -19,13 +19,14 @@ namespace fs = std::filesystem;
 TEST_F(Program, CheckPrintsThePlanAndTouchesNothing) {
   const auto result = train(
       "--check -o train.max_steps=7 train.dataset.data_dir=nowhere "
-      "train.dataset.sample_ratio=0.5 parallel.shards=4",
+      "train.dataset.sample_ratio=0.5 parallel.virtual_ranks=4",
       2);
   ASSERT_EQ(result.status, 0) << result.err;
-  for (const auto* text : {"max_steps: 7\n", "Model: resnet18-None-ClsHead\n", "Ranks: 2\n",
-                           "Samples: 25000 (12500 a rank), the official number",
-                           "Batch: 8 x 4 shards x 1 accumulated = 32\n", "Steps: 781 an epoch",
-                           "the data are not there yet", "7 optimizer steps in all"}) {
+  for (const auto* text :
+       {"max_steps: 7\n", "Model: resnet18-None-ClsHead\n", "Ranks: 2\n",
+        "Samples: 25000 (12500 a rank), the official number",
+        "Batch: 8 x 4 virtual ranks x 1 accumulated = 32\n", "Steps: 781 an epoch",
+        "the data are not there yet", "7 optimizer steps in all"}) {
     EXPECT_NE(result.out.find(text), std::string::npos) << text << " in\n" << result.out;
   }
   EXPECT_FALSE(fs::exists(folder_ / "out"));
@@ -91,7 +92,8 @@ TEST_F(Program, BadInputIsOneClearLineAndWritesNothing) {
       {"train -c c.yaml -o train.dataset.data_dir=cut", 2, "data_batch_1.bin"},
       {"train -c c.yaml -o train.loader.batch_size=1000", 2, "no batch"},
       {"train -c c.yaml -o parallel.backend=nativ", 2, "nativ"},
-      {"train -c c.yaml -o parallel.shards=3 parallel.broadcast_buffers=False", 2,
+      {"train -c c.yaml -o parallel.shards=3", 2, "did you mean 'virtual_ranks'?"},
+      {"train -c c.yaml -o parallel.virtual_ranks=3 parallel.broadcast_buffers=False", 2,
        "broadcast_buffers"},
       {"train -c c.yaml -o model.resume=bad", 2, "state.json"},
       {"train -c c.yaml -o model.pretrained=none.safetensors", 2, "none.safetensors"},

@@ -160,7 +160,7 @@ TEST_F(Program, GoesOnWithinAnEpochWithOtherBatches) {
   for (const auto& [other, ranks, text] :
        {std::tuple<std::string, int, std::string>{"train.loader.batch_size=2", 2, "12 of 100"},
         {"train.loader.batch_size=3", 1, "16 of 100"},
-        {"parallel.shards=4", 1, "19 of 100"},
+        {"parallel.virtual_ranks=4", 1, "19 of 100"},
         {"train.gradient_accumulation_steps=2", 2, ""}}) {
     ++step;
     const auto result = train(
@@ -175,14 +175,17 @@ TEST_F(Program, GoesOnWithinAnEpochWithOtherBatches) {
   EXPECT_NE(fewer.err.find("and the data have 10"), std::string::npos) << fewer.err;
 }
 
-// Four pictures a shard and step, on one rank and on two.
-TEST_F(Program, ShardsGiveTheSameBitsOnOtherRanks) {
+// Four pictures a virtual rank and step, on one rank and on two.
+TEST_F(Program, VirtualRanksGiveTheSameBitsOnOtherRanks) {
   const std::string args =
-      "-o parallel.shards=2 train.max_steps=3 train.loader.batch_size=4 train.ckpt_save_dir=";
+      "-o parallel.virtual_ranks=2 train.max_steps=3 train.loader.batch_size=4 "
+      "train.ckpt_save_dir=";
   const auto one = train(args + "one");
   ASSERT_EQ(one.status, 0) << one.err;
-  EXPECT_NE(one.out.find("Shards: 2, 2 on each rank, intra-op threads: 1."), std::string::npos);
-  EXPECT_NE(one.out.find("\nNum shards: 2\nGlobal batch size: 4x2x1=8\n"), std::string::npos);
+  EXPECT_NE(one.out.find("Virtual ranks: 2, 2 on each rank, intra-op threads: 1."),
+            std::string::npos);
+  EXPECT_NE(one.out.find("\nNum virtual ranks: 2\nGlobal batch size: 4x2x1=8\n"),
+            std::string::npos);
   EXPECT_EQ(one.out.find("Averaged steps"), std::string::npos) << one.out;
   const auto two = train(args + "two parallel.measure_wait=True", 2);
   ASSERT_EQ(two.status, 0) << two.err;

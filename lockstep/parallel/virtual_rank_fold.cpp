@@ -1,4 +1,4 @@
-#include "lockstep/parallel/shard_fold.h"
+#include "lockstep/parallel/virtual_rank_fold.h"
 
 #include <ATen/core/grad_mode.h>
 
@@ -32,15 +32,16 @@ bool is_kept(const at::Tensor& grad) {
 
 }  // namespace
 
-ShardFold::ShardFold(ProcessGroup group, ShardRange range, std::vector<NamedTensor> parameters,
-                     std::vector<NamedTensor> buffers)
+VirtualRankFold::VirtualRankFold(ProcessGroup group, VirtualRankRange range,
+                                 std::vector<NamedTensor> parameters,
+                                 std::vector<NamedTensor> buffers)
     : range_(range),
       parameters_(std::move(parameters)),
       buffers_(std::move(buffers)),
       homes_(parameters_.size()),
       average_(std::move(group), buffers_) {}
 
-void ShardFold::enter(int index) {
+void VirtualRankFold::enter(int index) {
   const at::NoGradGuard no_grad;
   if (!std::exchange(under_way_, true)) {
     base_ = clone_buffers();
@@ -62,20 +63,20 @@ void ShardFold::enter(int index) {
   }
 }
 
-void ShardFold::keep(int index) {
+void VirtualRankFold::keep(int index) {
   require_gradients();
   kept_.resize(static_cast<size_t>(range_.count));
   kept_[static_cast<size_t>(index)] = {take_gradients(), clone_buffers()};
-  // Whoever looks at the module in between must not see one rank's last shard.
+  // Whoever looks at the module in between must not see one rank's last virtual rank.
   if (index + 1 == range_.count) set_buffers(base_);
 }
 
-void ShardFold::add(int index) {
+void VirtualRankFold::add(int index) {
   require_gradients();
   push(index, {take_gradients(), clone_buffers()});
 }
 
-void ShardFold::push(int index, Left left) {
+void VirtualRankFold::push(int index, Left left) {
   const at::NoGradGuard no_grad;
   for (int n = sums_to_add(index, range_.count); n > 0; --n) {
     Left sum = std::move(sums_.back());
@@ -84,7 +85,7 @@ void ShardFold::push(int index, Left left) {
       sum.gradients[i] = sum_of(sum.gradients[i], std::exchange(left.gradients[i], {}));
     }
     for (size_t i = 0; i < buffers_.size(); ++i) {
-      // What cannot be averaged is the first shard's.
+      // What cannot be averaged is the first virtual rank's.
       if (sum.buffers[i].is_floating_point()) sum.buffers[i].add_(left.buffers[i]);
     }
     left = std::move(sum);
@@ -92,12 +93,12 @@ void ShardFold::push(int index, Left left) {
   sums_.push_back(std::move(left));
 }
 
-void ShardFold::add_sums_to(size_t i, const at::Tensor& gradient) const {
+void VirtualRankFold::add_sums_to(size_t i, const at::Tensor& gradient) const {
   const at::NoGradGuard no_grad;
   for (auto sum = sums_.rbegin(); sum != sums_.rend(); ++sum) gradient.add_(sum->gradients[i]);
 }
 
-void ShardFold::finish(bool alone, bool fold_buffers) {
+void VirtualRankFold::finish(bool alone, bool fold_buffers) {
   require_gradients();
   if (alone) average_alone();
   push(range_.count - 1, {{}, clone_buffers()});
@@ -111,7 +112,7 @@ void ShardFold::finish(bool alone, bool fold_buffers) {
   under_way_ = false;
 }
 
-void ShardFold::go_home() {
+void VirtualRankFold::go_home() {
   const at::NoGradGuard no_grad;
   for (size_t i = 0; i < homes_.size(); ++i) {
     at::Tensor& grad = parameters_[i].tensor.mutable_grad();
@@ -122,7 +123,7 @@ void ShardFold::go_home() {
   }
 }
 
-void ShardFold::average_alone() {
+void VirtualRankFold::average_alone() {
   const at::NoGradGuard no_grad;
   for (size_t i = 0; i < parameters_.size(); ++i) {
     at::Tensor& grad = parameters_[i].tensor.mutable_grad();
@@ -133,7 +134,7 @@ void ShardFold::average_alone() {
   }
 }
 
-void ShardFold::reset() {
+void VirtualRankFold::reset() {
   if (std::exchange(under_way_, false)) set_buffers(base_);
   for (size_t i = 0; i < homes_.size(); ++i) {
     if (homes_[i].defined()) parameters_[i].tensor.mutable_grad() = std::exchange(homes_[i], {});
@@ -142,18 +143,18 @@ void ShardFold::reset() {
   kept_.clear();
 }
 
-std::vector<at::Tensor> ShardFold::clone_buffers() const {
+std::vector<at::Tensor> VirtualRankFold::clone_buffers() const {
   std::vector<at::Tensor> values;
   for (const auto& buffer : buffers_) values.push_back(buffer.tensor.detach().clone());
   return values;
 }
 
 /// variable_data() leaves the version counter alone: see BufferBroadcast.
-void ShardFold::set_buffers(const std::vector<at::Tensor>& values) const {
+void VirtualRankFold::set_buffers(const std::vector<at::Tensor>& values) const {
   for (size_t i = 0; i < values.size(); ++i) buffers_[i].tensor.variable_data().copy_(values[i]);
 }
 
-std::vector<at::Tensor> ShardFold::take_gradients() const {
+std::vector<at::Tensor> VirtualRankFold::take_gradients() const {
   std::vector<at::Tensor> gradients;
   for (const auto& parameter : parameters_) {
     gradients.push_back(std::exchange(parameter.tensor.mutable_grad(), at::Tensor()));
@@ -161,7 +162,7 @@ std::vector<at::Tensor> ShardFold::take_gradients() const {
   return gradients;
 }
 
-void ShardFold::require_gradients() const {
+void VirtualRankFold::require_gradients() const {
   std::vector<std::string> names;
   for (const auto& parameter : parameters_) {
     const auto& grad = parameter.tensor.grad();

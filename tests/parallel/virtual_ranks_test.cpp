@@ -1,5 +1,5 @@
-// One number of shards, any number of ranks: the same bits. Ranks are threads.
-#include "lockstep/parallel/shards.h"
+// One number of virtual ranks, any number of ranks: the same bits. Ranks are threads.
+#include "lockstep/parallel/virtual_ranks.h"
 
 #include <ATen/Parallel.h>
 #include <gtest/gtest.h>
@@ -31,38 +31,40 @@ std::string tree_text(int lo, int hi) {
   return "(" + tree_text(lo, mid) + "+" + tree_text(mid, hi) + ")";
 }
 
-TEST(Shards, OfARankAreEquallyManyAndInOrder) {
-  EXPECT_EQ(shards_of_rank(8, 0, 1), (ShardRange{0, 8, 8}));
-  EXPECT_EQ(shards_of_rank(8, 3, 4), (ShardRange{6, 2, 8}));
-  EXPECT_EQ(shards_of_rank(3, 2, 3), (ShardRange{2, 1, 3}));
-  EXPECT_EQ(shards_of_rank(6, 0, 1), (ShardRange{0, 6, 6}));
-  EXPECT_EQ(shards_of_rank(12, 1, 3), (ShardRange{4, 4, 12}));
+TEST(VirtualRanks, OfARankAreEquallyManyAndInOrder) {
+  EXPECT_EQ(deal_virtual_ranks(8, 0, 1), (VirtualRankRange{0, 8, 8}));
+  EXPECT_EQ(deal_virtual_ranks(8, 3, 4), (VirtualRankRange{6, 2, 8}));
+  EXPECT_EQ(deal_virtual_ranks(3, 2, 3), (VirtualRankRange{2, 1, 3}));
+  EXPECT_EQ(deal_virtual_ranks(6, 0, 1), (VirtualRankRange{0, 6, 6}));
+  EXPECT_EQ(deal_virtual_ranks(12, 1, 3), (VirtualRankRange{4, 4, 12}));
 }
 
-TEST(Shards, NamesTheNumbersOfRanksThatCanShareThem) {
-  const auto message = [](int shards, int size) {
-    const auto error = error_of([&] { shards_of_rank(shards, 0, size); });
+TEST(VirtualRanks, NamesTheNumbersOfRanksThatCanShareThem) {
+  const auto message = [](int virtual_ranks, int size) {
+    const auto error = error_of([&] { deal_virtual_ranks(virtual_ranks, 0, size); });
     EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
     return std::string(error.what());
   };
-  EXPECT_EQ(message(6, 2),
-            "2 ranks cannot share 6 shards: each needs equally many and a power of two of them; "
-            "1, 3 or 6 ranks can");
+  EXPECT_EQ(
+      message(6, 2),
+      "2 ranks cannot share 6 virtual ranks: each needs equally many and a power of two of them; "
+      "1, 3 or 6 ranks can");
   EXPECT_NE(message(8, 3).find("; 1, 2, 4 or 8 ranks can"), std::string::npos);
-  EXPECT_EQ(message(1, 2),
-            "2 ranks cannot share 1 shard: each needs equally many and a power of two of them; "
-            "1 rank can");
-  EXPECT_EQ(message(0, 1), "0 shards; there must be at least 1");
+  EXPECT_EQ(
+      message(1, 2),
+      "2 ranks cannot share 1 virtual rank: each needs equally many and a power of two of them; "
+      "1 rank can");
+  EXPECT_EQ(message(0, 1), "0 virtual ranks; there must be at least 1");
 }
 
 // Adding texts instead of numbers, first on each rank, then over the ranks.
-TEST(Shards, SumsOfRanksAreNodesOfTheTreeOverShards) {
-  for (const auto& [shards, size] : std::vector<std::pair<int, int>>{
+TEST(VirtualRanks, SumsOfRanksAreNodesOfTheTreeOverVirtualRanks) {
+  for (const auto& [virtual_ranks, size] : std::vector<std::pair<int, int>>{
            {1, 1}, {2, 1}, {5, 1}, {6, 1}, {7, 1}, {13, 1}, {8, 2}, {8, 4}, {12, 3}, {20, 5}}) {
     std::vector<RankRange> nodes;
     std::vector<std::string> values;
     for (int rank = 0; rank < size; ++rank) {
-      const auto range = shards_of_rank(shards, rank, size);
+      const auto range = deal_virtual_ranks(virtual_ranks, rank, size);
       std::vector<std::string> sums;
       for (int index = 0; index < range.count; ++index) {
         std::string left = std::to_string(range.first + index);
@@ -77,29 +79,29 @@ TEST(Shards, SumsOfRanksAreNodesOfTheTreeOverShards) {
       nodes.push_back({range.first, range.first + range.count});
       values.push_back(sums[0]);
     }
-    for (const auto& add : tree_additions(nodes, shards)) {
+    for (const auto& add : tree_additions(nodes, virtual_ranks)) {
       auto& left = values[static_cast<size_t>(add.left)];
       left = "(" + left + "+" + values[static_cast<size_t>(add.right)] + ")";
     }
-    EXPECT_EQ(values[0], tree_text(0, shards)) << size;
+    EXPECT_EQ(values[0], tree_text(0, virtual_ranks)) << size;
   }
 }
 
-TEST(Shards, TreeSumHasTheTreesOrder) {
+TEST(VirtualRanks, TreeSumHasTheTreesOrder) {
   const std::vector<double> leaves = {1, 1e16, -1e16, 1, 1e-3, 3, 7};
   EXPECT_EQ(tree_sum(leaves), (((1 + 1e16) + (-1e16 + 1)) + ((1e-3 + 3) + 7)));
   EXPECT_EQ(tree_sum({}), 0);
 }
 
-TEST(Shards, BatchesLieInTurn) {
+TEST(VirtualRanks, BatchesLieInTurn) {
   EXPECT_EQ(lay_in_turn({{1, 2, 3}, {4, 5, 6}}, 2), (std::vector<int64_t>{1, 2, 4, 5, 3, 6}));
   EXPECT_EQ(lay_in_turn({{1, 2, 3}}, 2), (std::vector<int64_t>{1, 2, 3}));
   EXPECT_EQ(lay_in_turn({{}, {}}, 2), std::vector<int64_t>{});
 }
 
-TEST(Shards, SeedsDifferByEachPartOfTheKey) {
-  const auto drawn = [](uint64_t seed, int64_t step, int shard) {
-    seed_shard(seed, step, shard);
+TEST(VirtualRanks, SeedsDifferByEachPartOfTheKey) {
+  const auto drawn = [](uint64_t seed, int64_t step, int virtual_rank) {
+    seed_virtual_rank(seed, step, virtual_rank);
     return torch::rand({8});
   };
   const Tensor value = drawn(1, 2, 3);
@@ -131,16 +133,16 @@ struct NetImpl : torch::nn::Module {
 };
 TORCH_MODULE(Net);
 
-Tensor loss_of(Net& net, DistributedDataParallel<Net>& model, int64_t step, int shard) {
-  const Tensor at = torch::arange(4 * 600, torch::kDouble) + 5000. * step + 311. * shard;
+Tensor loss_of(Net& net, DistributedDataParallel<Net>& model, int64_t step, int virtual_rank) {
+  const Tensor at = torch::arange(4 * 600, torch::kDouble) + 5000. * step + 311. * virtual_rank;
   const Tensor x = (at * 78.233).sin().view({4, 600}).to(torch::kFloat);
-  const Tensor y = torch::arange(4, torch::kLong).add(shard).remainder(10);
+  const Tensor y = torch::arange(4, torch::kLong).add(virtual_rank).remainder(10);
   EXPECT_EQ(model.module().ptr(), net.ptr());
   return torch::nn::functional::cross_entropy(model.forward(x), y);
 }
 
 struct Plan {
-  int shards = 8;
+  int virtual_ranks = 8;
   int accumulation = 1;
   double bucket_cap_mb = 25;
 };
@@ -151,18 +153,20 @@ std::vector<std::vector<Tensor>> train(const HostLayout& hosts, const Plan& plan
   run_rank_threads(hosts, [&](World world) {
     at::set_num_threads(1);
     Net net;
-    auto model =
-        DistributedDataParallel(net, ProcessGroup::create(world),
-                                {.bucket_cap_mb = plan.bucket_cap_mb, .shards = plan.shards});
+    auto model = DistributedDataParallel(
+        net, ProcessGroup::create(world),
+        {.bucket_cap_mb = plan.bucket_cap_mb, .virtual_ranks = plan.virtual_ranks});
     torch::optim::SGD optimizer(model.parameters(), torch::optim::SGDOptions(0.05).momentum(0.9));
     for (int64_t step = 0; step < 4 * plan.accumulation; ++step) {
-      const auto body = [&](int shard) { loss_of(net, model, step, shard).backward(); };
+      const auto body = [&](int virtual_rank) {
+        loss_of(net, model, step, virtual_rank).backward();
+      };
       if ((step + 1) % plan.accumulation != 0) {
         const auto hold = model.no_sync();
-        model.for_each_shard(body);
+        model.for_each_virtual_rank(body);
         continue;
       }
-      model.for_each_shard(body);
+      model.for_each_virtual_rank(body);
       optimizer.step();
       model.zero_grad();
     }
@@ -183,7 +187,7 @@ void expect_same(const std::vector<std::vector<Tensor>>& wanted, const HostLayou
   }
 }
 
-TEST(DdpShards, BitsDoNotDependOnTheNumberOfRanksNorHosts) {
+TEST(DdpVirtualRanks, BitsDoNotDependOnTheNumberOfRanksNorHosts) {
   const auto one = train({1}, {});
   ASSERT_TRUE(one[0][0].isfinite().all().item<bool>());
   for (const HostLayout& hosts :
@@ -193,13 +197,13 @@ TEST(DdpShards, BitsDoNotDependOnTheNumberOfRanksNorHosts) {
   expect_same(one, {2}, {.bucket_cap_mb = 0.01});
 }
 
-TEST(DdpShards, AnyNumberOfShards) {
-  expect_same(train({1}, {.shards = 6}), {3}, {.shards = 6});
-  expect_same(train({1}, {.shards = 6}), {6}, {.shards = 6});
-  expect_same(train({1}, {.shards = 1}), {1}, {.shards = 0});
+TEST(DdpVirtualRanks, AnyNumberOfVirtualRanks) {
+  expect_same(train({1}, {.virtual_ranks = 6}), {3}, {.virtual_ranks = 6});
+  expect_same(train({1}, {.virtual_ranks = 6}), {6}, {.virtual_ranks = 6});
+  expect_same(train({1}, {.virtual_ranks = 1}), {1}, {.virtual_ranks = 0});
 }
 
-TEST(DdpShards, AccumulationKeepsShardsApart) {
+TEST(DdpVirtualRanks, AccumulationKeepsVirtualRanksApart) {
   const auto one = train({1}, {.accumulation = 3});
   EXPECT_FALSE(one[0][0].equal(train({1}, {})[0][0]));
   for (const HostLayout& hosts : {HostLayout{2}, {8}, {2, 2}}) {
@@ -207,8 +211,9 @@ TEST(DdpShards, AccumulationKeepsShardsApart) {
   }
 }
 
-// With one shard a rank, gradients are those of the mode without shards; statistics are the mean's.
-TEST(DdpShards, GradientsAreTheMeanAndStatisticsToo) {
+// With one virtual rank a rank, gradients are those of the mode without virtual ranks; statistics
+// are the mean's.
+TEST(DdpVirtualRanks, GradientsAreTheMeanAndStatisticsToo) {
   run_rank_threads(2, [](World world) {
     at::set_num_threads(1);
     auto group = ProcessGroup::create(world);
@@ -216,12 +221,12 @@ TEST(DdpShards, GradientsAreTheMeanAndStatisticsToo) {
     auto without = DistributedDataParallel(plain, group);
     loss_of(plain, without, 0, world.rank).backward();
     Net net;
-    auto model = DistributedDataParallel(net, group, {.shards = 4});
+    auto model = DistributedDataParallel(net, group, {.virtual_ranks = 4});
     std::vector<Tensor> means;
-    model.for_each_shard([&](int shard) {
-      EXPECT_EQ(shard / 2, world.rank);
+    model.for_each_virtual_rank([&](int virtual_rank) {
+      EXPECT_EQ(virtual_rank / 2, world.rank);
       EXPECT_EQ(net->norm->running_mean.sum().item<float>(), 0);
-      loss_of(net, model, 0, shard % 2).backward();  // shards 0, 1, 0, 1
+      loss_of(net, model, 0, virtual_rank % 2).backward();  // virtual ranks 0, 1, 0, 1
       means.push_back(net->norm->running_mean.clone());
     });
     EXPECT_TRUE(net->norm->running_mean.equal((means[0] + means[1]) / 2));
@@ -232,45 +237,45 @@ TEST(DdpShards, GradientsAreTheMeanAndStatisticsToo) {
   });
 }
 
-TEST(DdpShards, ZeroGradForgetsWhatWasAccumulated) {
+TEST(DdpVirtualRanks, ZeroGradForgetsWhatWasAccumulated) {
   run_rank_threads(2, [](World world) {
     at::set_num_threads(1);
     Net net;
-    auto model = DistributedDataParallel(net, ProcessGroup::create(world), {.shards = 4});
-    const auto body = [&](int shard) { loss_of(net, model, 0, shard).backward(); };
-    model.for_each_shard(body);
+    auto model = DistributedDataParallel(net, ProcessGroup::create(world), {.virtual_ranks = 4});
+    const auto body = [&](int virtual_rank) { loss_of(net, model, 0, virtual_rank).backward(); };
+    model.for_each_virtual_rank(body);
     const Tensor wanted = net->last->weight.grad().clone();
     const Tensor statistics = net->norm->running_mean.clone();
     {
       const auto hold = model.no_sync();
-      model.for_each_shard(body);
+      model.for_each_virtual_rank(body);
     }
     EXPECT_FALSE(net->last->weight.grad().defined());
     model.zero_grad();
     EXPECT_TRUE(net->norm->running_mean.equal(statistics));
-    model.for_each_shard(body);
+    model.for_each_virtual_rank(body);
     EXPECT_TRUE(net->last->weight.grad().equal(wanted));
   });
 }
 
-// The body fails in each shard in turn, alone and while gradients accumulate.
-TEST(DdpShards, AStepThatFailedCanBeDoneAgain) {
+// The body fails in each virtual rank in turn, alone and while gradients accumulate.
+TEST(DdpVirtualRanks, AStepThatFailedCanBeDoneAgain) {
   for (const int ranks : {1, 2}) {
     run_rank_threads(ranks, [](World world) {
       at::set_num_threads(1);
       Net net;
-      auto model = DistributedDataParallel(net, ProcessGroup::create(world), {.shards = 4});
-      const auto body = [&](int shard) { loss_of(net, model, 0, shard).backward(); };
-      model.for_each_shard(body);
+      auto model = DistributedDataParallel(net, ProcessGroup::create(world), {.virtual_ranks = 4});
+      const auto body = [&](int virtual_rank) { loss_of(net, model, 0, virtual_rank).backward(); };
+      model.for_each_virtual_rank(body);
       const Tensor wanted = net->last->weight.grad().clone();
       const Tensor mean = net->norm->running_mean.clone(), start = torch::zeros_like(mean);
       const auto fails = [&](int at) {
-        return [&, at](int shard) {
-          if (shard % model.shards().count == at % model.shards().count) {
+        return [&, at](int virtual_rank) {
+          if (virtual_rank % model.virtual_ranks().count == at % model.virtual_ranks().count) {
             model.forward(torch::ones({2, 600}));
             throw Error(ErrorCode::kCorrupt, "the body's own");
           }
-          body(shard);
+          body(virtual_rank);
         };
       };
       for (int at = 0; at < 4; ++at) {
@@ -281,18 +286,20 @@ TEST(DdpShards, AStepThatFailedCanBeDoneAgain) {
         }
         if (at % 2 == 1) {
           const auto hold = model.no_sync();
-          model.for_each_shard(body);
-          EXPECT_STREQ(error_of([&] { model.for_each_shard(fails(at)); }).what(), "the body's own");
+          model.for_each_virtual_rank(body);
+          EXPECT_STREQ(error_of([&] { model.for_each_virtual_rank(fails(at)); }).what(),
+                       "the body's own");
         } else {
-          EXPECT_STREQ(error_of([&] { model.for_each_shard(fails(at)); }).what(), "the body's own");
+          EXPECT_STREQ(error_of([&] { model.for_each_virtual_rank(fails(at)); }).what(),
+                       "the body's own");
         }
         EXPECT_TRUE(net->norm->running_mean.equal(start)) << "as before the step";
         const auto outside = error_of([&] { model.forward(torch::ones({2, 600})); });
-        EXPECT_NE(std::string(outside.what()).find("for_each_shard"), std::string::npos);
+        EXPECT_NE(std::string(outside.what()).find("for_each_virtual_rank"), std::string::npos);
         model.zero_grad();
-        model.for_each_shard([&](int shard) {
-          model.zero_grad();  // of no effect on the shards before
-          body(shard);
+        model.for_each_virtual_rank([&](int virtual_rank) {
+          model.zero_grad();  // of no effect on the virtual ranks before
+          body(virtual_rank);
         });
         EXPECT_TRUE(net->last->weight.grad().equal(wanted)) << at;
         EXPECT_TRUE(net->norm->running_mean.equal(mean)) << at;
@@ -301,14 +308,14 @@ TEST(DdpShards, AStepThatFailedCanBeDoneAgain) {
   }
 }
 
-TEST(DdpShards, WithoutTheOptionABodyRunsOncePerRank) {
+TEST(DdpVirtualRanks, WithoutTheOptionABodyRunsOncePerRank) {
   run_rank_threads(2, [](World world) {
     Net net;
     auto model = DistributedDataParallel(net, ProcessGroup::create(world));
     std::vector<int> seen;
-    model.for_each_shard([&](int shard) { seen.push_back(shard); });
+    model.for_each_virtual_rank([&](int virtual_rank) { seen.push_back(virtual_rank); });
     EXPECT_EQ(seen, std::vector<int>{world.rank});
-    EXPECT_EQ(model.shards(), (ShardRange{world.rank, 1, 2}));
+    EXPECT_EQ(model.virtual_ranks(), (VirtualRankRange{world.rank, 1, 2}));
   });
 }
 
@@ -319,56 +326,57 @@ void expect_refused(int ranks, const std::function<void(World)>& body, ErrorCode
   EXPECT_NE(std::string(error.what()).find(text), std::string::npos) << error.what();
 }
 
-TEST(DdpShards, ErrorsNameWhatIsWrong) {
+TEST(DdpVirtualRanks, ErrorsNameWhatIsWrong) {
   const auto make = [](const World& world, const DdpOptions& options) {
     return DistributedDataParallel(Net(), ProcessGroup::create(world), options);
   };
   constexpr auto kInvalid = ErrorCode::kInvalidArgument;
   expect_refused(
-      3, [&](World world) { make(world, {.shards = 4}); }, kInvalid,
-      "3 ranks cannot share 4 shards");
+      3, [&](World world) { make(world, {.virtual_ranks = 4}); }, kInvalid,
+      "3 ranks cannot share 4 virtual ranks");
   expect_refused(
-      1, [&](World world) { make(world, {.shards = -1}); }, kInvalid, "shards is -1");
+      1, [&](World world) { make(world, {.virtual_ranks = -1}); }, kInvalid, "virtual_ranks is -1");
   expect_refused(
-      1, [&](World world) { make(world, {.broadcast_buffers = false, .shards = 1}); }, kInvalid,
-      "broadcast_buffers");
+      1, [&](World world) { make(world, {.broadcast_buffers = false, .virtual_ranks = 1}); },
+      kInvalid, "broadcast_buffers");
   expect_refused(
-      2, [&](World world) { make(world, {.shards = world.rank == 0 ? 2 : 4}); },
-      ErrorCode::kMismatch, "4 shards");
+      2, [&](World world) { make(world, {.virtual_ranks = world.rank == 0 ? 2 : 4}); },
+      ErrorCode::kMismatch, "4 virtual ranks");
   expect_refused(
       2,
       [&](World world) {
         at::get_num_threads();  // libtorch sets a thread's number to the process's once
         at::set_num_threads(1 + world.rank);
-        make(world, {.shards = 2});
+        make(world, {.virtual_ranks = 2});
       },
       ErrorCode::kMismatch, "intra-op threads 2");
   expect_refused(
       1,
       [&](World world) {
-        make(world, {.shards = 1}).forward(torch::ones({2, 600}));
+        make(world, {.virtual_ranks = 1}).forward(torch::ones({2, 600}));
       },
-      kInvalid, "for_each_shard");
+      kInvalid, "for_each_virtual_rank");
   expect_refused(
       1,
       [&](World world) {
-        auto model = make(world, {.shards = 2});
-        model.for_each_shard([&](int) { model.forward(torch::ones({2, 600})); });
+        auto model = make(world, {.virtual_ranks = 2});
+        model.for_each_virtual_rank([&](int) { model.forward(torch::ones({2, 600})); });
       },
       kInvalid, "no gradient came for 'scale', 'first.weight'");
   expect_refused(
       2,
       [&](World world) {
         Net net;
-        auto model = DistributedDataParallel(net, ProcessGroup::create(world), {.shards = 2});
-        model.for_each_shard([&](int) {
+        auto model =
+            DistributedDataParallel(net, ProcessGroup::create(world), {.virtual_ranks = 2});
+        model.for_each_virtual_rank([&](int) {
           model.forward(torch::ones({2, 600}));
           net->first->weight.sum().backward();
         });
       },
       kInvalid,
       "'norm.weight', 'norm.bias', 'last.weight', 'last.bias' in this backward pass: every "
-      "parameter must take part in the loss, of every shard; turn requires_grad off");
+      "parameter must take part in the loss, of every virtual rank; turn requires_grad off");
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// With parallel.shards fixed, a run's weights, optimizer state and losses have the same bits on
-// any number of ranks, however they talk to each other. Ranks are processes.
+// With parallel.virtual_ranks fixed, a run's weights, optimizer state and losses have the same bits
+// on any number of ranks, however they talk to each other. Ranks are processes.
 #include <ATen/Parallel.h>
 #include <ATen/ops/dropout.h>
 #include <fmt/format.h>
@@ -68,17 +68,17 @@ Job small_job() {
   job.config.train.clip_grad = true;
   job.config.scheduler.num_epochs = 1000;
   job.config.train.max_steps = 20;
-  job.config.parallel.shards = 8;
+  job.config.parallel.virtual_ranks = 8;
   return job;
 }
 
-/// `shards`: of this rank.
-std::shared_ptr<Model> make_net(const Job& job, int shards) {
+/// `virtual_ranks`: of this rank.
+std::shared_ptr<Model> make_net(const Job& job, int virtual_ranks) {
   torch::manual_seed(5);
   if (!job.resnet) {
     const auto net = std::make_shared<TinyModel>(true);
-    net->overflows = [&job, shards](int64_t call) {
-      return (call - 1) / shards + 1 == job.overflow_at;
+    net->overflows = [&job, virtual_ranks](int64_t call) {
+      return (call - 1) / virtual_ranks + 1 == job.overflow_at;
     };
     return std::make_shared<WithDropout>(net);
   }
@@ -110,10 +110,11 @@ std::string result_of(const torch::nn::Module& model, const torch::optim::Optimi
   return fmt::format("{:016x}\n{:016x}\n{}", digest(tensors), digest(memory), losses);
 }
 
-std::vector<DistributedSampler> samplers_of(const ShardRange& shards, int64_t size) {
+std::vector<DistributedSampler> samplers_of(const VirtualRankRange& virtual_ranks, int64_t size) {
   std::vector<DistributedSampler> samplers;
-  for (int shard = shards.first; shard < shards.first + shards.count; ++shard) {
-    samplers.emplace_back(size, shard, shards.total);
+  for (int virtual_rank = virtual_ranks.first;
+       virtual_rank < virtual_ranks.first + virtual_ranks.count; ++virtual_rank) {
+    samplers.emplace_back(size, virtual_rank, virtual_ranks.total);
   }
   return samplers;
 }
@@ -124,17 +125,18 @@ void run_rank(const World& world, Job job, const fs::path& dir) {
   const Config& config = job.config;
   set_threads(threads_of(config.parallel, world));
   auto group = ProcessGroup::create(world, {.timeout = std::chrono::seconds(200)});
-  const ShardRange shards = shards_of(config, world);
-  const auto model = make_net(job, shards.count);
+  const VirtualRankRange virtual_ranks = virtual_ranks_of(config, world);
+  const auto model = make_net(job, virtual_ranks.count);
   const auto masters = make_masters(config.system.amp_level, *model);
   torch::nn::Module& weights = masters ? masters->module() : *model;
   const auto optimizer = make_optimizer(config.optimizer, weights);
   const auto data = std::make_shared<const SmallPictures>();
-  auto samplers = samplers_of(shards, data->size());
+  auto samplers = samplers_of(virtual_ranks, data->size());
   const int64_t size = job.resnet ? 8 : 4;
   const ImageTransform transform({RandomCrop{size, 2}, RandomHorizontalFlip{}, Normalize{}},
                                  data->shape(), 3);
-  Loader loader(data, transform, {.batch_size = config.train.loader.batch_size * shards.count});
+  Loader loader(data, transform,
+                {.batch_size = config.train.loader.batch_size * virtual_ranks.count});
   TrainingState state;
   if (!job.resume.empty()) {
     state = load_checkpoint(job.resume, weights, *optimizer, config.model.name());
@@ -183,7 +185,7 @@ std::string tail(const std::string& result, int first) {
 
 // Alone, in shared memory, over TCP between hosts, and both. Each rank costs seconds: all layouts
 // of hosts are the next test's.
-TEST(TrainShards, Resnet18Over50StepsHasTheSameBitsOnAnyRanks) {
+TEST(TrainVirtualRanks, Resnet18Over50StepsHasTheSameBitsOnAnyRanks) {
   Job job = small_job();
   job.resnet = true;
   job.config.optimizer.weight_decay = 0;
@@ -196,7 +198,7 @@ TEST(TrainShards, Resnet18Over50StepsHasTheSameBitsOnAnyRanks) {
   }
 }
 
-TEST(TrainShards, EveryNumberOfRanksOnEveryTransport) {
+TEST(TrainVirtualRanks, EveryNumberOfRanksOnEveryTransport) {
   Job job = small_job();
   job.config.train.max_steps = 50;
   const auto one = result_on({1}, job);
@@ -216,10 +218,10 @@ TEST(TrainShards, EveryNumberOfRanksOnEveryTransport) {
 }
 
 // Dropped steps are the same ones.
-TEST(TrainShards, MixedPrecisionHasTheSameBitsOnAnyRanks) {
+TEST(TrainVirtualRanks, MixedPrecisionHasTheSameBitsOnAnyRanks) {
   for (const auto level : {AmpLevel::kO1, AmpLevel::kO2, AmpLevel::kO3}) {
     Job job = small_job();
-    job.config.parallel.shards = 4;
+    job.config.parallel.virtual_ranks = 4;
     job.config.system.amp_level = level;
     job.config.system.drop_overflow_update = true;
     job.config.loss_scaler = LossScalerConfig{.dynamic = true, .loss_scale = 512};
@@ -236,11 +238,11 @@ TEST(TrainShards, MixedPrecisionHasTheSameBitsOnAnyRanks) {
 // With the stem for small images: the other one leaves layer 4 a pixel of input, of which
 // oneDNN 2.6 makes a 3x3 kernel's bfloat16 gradient from uninitialised memory. Batches of 8: of 2
 // values that bfloat16 makes equal, batch norm's slope is next to endless.
-TEST(TrainShards, Resnet18InMixedPrecisionToo) {
+TEST(TrainVirtualRanks, Resnet18InMixedPrecisionToo) {
   for (const auto level : {AmpLevel::kO1, AmpLevel::kO2}) {
     Job job = small_job();
     job.resnet = true;
-    job.config.parallel.shards = 4;
+    job.config.parallel.virtual_ranks = 4;
     job.config.scheduler.lr = 0.01;
     job.config.train.loader.batch_size = 8;
     job.config.train.max_steps = 6;
@@ -252,7 +254,7 @@ TEST(TrainShards, Resnet18InMixedPrecisionToo) {
   }
 }
 
-TEST(TrainShards, AccumulationAndShortBatchesToo) {
+TEST(TrainVirtualRanks, AccumulationAndShortBatchesToo) {
   Job job = small_job();
   job.config.train.loader.batch_size = 5;
   job.config.train.gradient_accumulation_steps = 2;
@@ -264,7 +266,7 @@ TEST(TrainShards, AccumulationAndShortBatchesToo) {
 
 // An epoch of 6 batches has optimizer steps of 4 and of 2 of them. Between them the average is
 // updated, too.
-TEST(TrainShards, TheMovingAverageToo) {
+TEST(TrainVirtualRanks, TheMovingAverageToo) {
   for (const auto level : {AmpLevel::kO0, AmpLevel::kO2}) {
     Job job = small_job();
     job.config.system.amp_level = level;
@@ -280,7 +282,7 @@ TEST(TrainShards, TheMovingAverageToo) {
 }
 
 // 10 steps end within an epoch of 6.
-TEST(TrainShards, GoingOnWithOtherRanksGivesTheBitsOfTheWholeRun) {
+TEST(TrainVirtualRanks, GoingOnWithOtherRanksGivesTheBitsOfTheWholeRun) {
   const TempFolder dir;
   Job job = small_job();
   const auto whole = result_on({1}, job);

@@ -1,51 +1,52 @@
 #pragma once
-// What a rank's shards leave behind, added up in the order of the tree: gradients and buffers.
+// What a rank's virtual ranks leave behind, added up in the order of the tree: gradients and
+// buffers.
 
 #include <ATen/core/Tensor.h>
 
 #include <vector>
 
 #include "lockstep/parallel/module_state.h"
-#include "lockstep/parallel/shards.h"
+#include "lockstep/parallel/virtual_ranks.h"
 #include "lockstep/process_group.h"
 
 namespace lockstep {
 
-/// Lets one module stand for a rank's shards, one after the other, as if each had a rank of its
-/// own: every shard starts a step with the same buffers (running statistics) and no gradient, or,
-/// within an accumulation, with those that it left itself.
+/// Lets one module stand for a rank's virtual ranks, one after the other, as if each had a rank of
+/// its own: every virtual rank starts a step with the same buffers (running statistics) and no
+/// gradient, or, within an accumulation, with those that it left itself.
 ///
-/// Of a step: for each index in [0, range.count): enter(index); the shard's forward and backward;
-/// then keep(index) to accumulate, or else add(index), and finish() for the last.
+/// Of a step: for each index in [0, range.count): enter(index); the virtual rank's forward and
+/// backward; then keep(index) to accumulate, or else add(index), and finish() for the last.
 ///
 /// A .grad of the program's (one that it keeps by a handle or a view, or whose memory it gave) is
 /// there again after finish(), with the result.
 ///
 /// Memory beyond the module's: log2(count) + 1 gradients of the whole module and as many of its
 /// buffers; while gradients accumulate, `count` of both.
-class ShardFold {
+class VirtualRankFold {
  public:
   /// `parameters`: those that require gradients. Collective.
-  ShardFold(ProcessGroup group, ShardRange range, std::vector<NamedTensor> parameters,
-            std::vector<NamedTensor> buffers);
+  VirtualRankFold(ProcessGroup group, VirtualRankRange range, std::vector<NamedTensor> parameters,
+                  std::vector<NamedTensor> buffers);
 
-  const ShardRange& range() const { return range_; }
+  const VirtualRankRange& range() const { return range_; }
 
   void enter(int index);
-  /// Puts the shard's gradients and buffers aside until it is entered again; after the last shard
-  /// the module has the buffers from before the step.
-  /// Errors of keep(), add() and finish(): kInvalidArgument naming the parameters that got no
-  /// (dense) gradient.
+  /// Puts the virtual rank's gradients and buffers aside until it is entered again; after the last
+  /// virtual rank the module has the buffers from before the step. Errors of keep(), add() and
+  /// finish(): kInvalidArgument naming the parameters that got no (dense) gradient.
   void keep(int index);
-  /// Adds the shard's to the sums.
+  /// Adds the virtual rank's to the sums.
   void add(int index);
-  /// Makes `gradient`, the last shard's of parameter `i`, the sum over this rank's shards, in
-  /// place. Needs memory that nobody else holds.
+  /// Makes `gradient`, the last virtual rank's of parameter `i`, the sum over this rank's virtual
+  /// ranks, in place. Needs memory that nobody else holds.
   void add_sums_to(size_t i, const at::Tensor& gradient) const;
-  /// Collective. Ends the last shard. Gradients: with `alone` (a group of one) they become the mean
-  /// over all shards here; else the caller has seen to that. Buffers: they become the mean over all
-  /// shards of all ranks, in the tree's order, or, when not of a floating type, those of shard 0;
-  /// without `fold_buffers` (a module that is not training) they are as before the step.
+  /// Collective. Ends the last virtual rank. Gradients: with `alone` (a group of one) they become
+  /// the mean over all virtual ranks here; else the caller has seen to that. Buffers: they become
+  /// the mean over all virtual ranks of all ranks, in the tree's order, or, when not of a floating
+  /// type, those of virtual rank 0; without `fold_buffers` (a module that is not training) they are
+  /// as before the step.
   void finish(bool alone, bool fold_buffers);
 
   /// Of the last finish(): where the buffers of all ranks were awaited and averaged.
@@ -67,7 +68,7 @@ class ShardFold {
   void set_buffers(const std::vector<at::Tensor>& values) const;
   void require_gradients() const;
 
-  ShardRange range_;
+  VirtualRankRange range_;
   std::vector<NamedTensor> parameters_;
   std::vector<NamedTensor> buffers_;
   bool under_way_ = false;         ///< A step is; an accumulation counts as one.

@@ -1,4 +1,4 @@
-#include "lockstep/parallel/shards.h"
+#include "lockstep/parallel/virtual_ranks.h"
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <fmt/format.h>
@@ -16,16 +16,17 @@
 namespace lockstep {
 namespace {
 
-bool can_share(int shards, int size) {
+bool can_share(int virtual_ranks, int size) {
   if (size == 1) return true;
-  return shards % size == 0 && std::has_single_bit(static_cast<unsigned>(shards / size));
+  return virtual_ranks % size == 0 &&
+         std::has_single_bit(static_cast<unsigned>(virtual_ranks / size));
 }
 
 /// "1, 2, 4 or 8 ranks".
-std::string allowed_sizes(int shards) {
+std::string allowed_sizes(int virtual_ranks) {
   std::vector<int> sizes;
-  for (int size = 1; size <= shards; ++size) {
-    if (can_share(shards, size)) sizes.push_back(size);
+  for (int size = 1; size <= virtual_ranks; ++size) {
+    if (can_share(virtual_ranks, size)) sizes.push_back(size);
   }
   if (sizes.size() == 1) return counted(sizes.front(), "rank");
   std::string text = fmt::format("{}", sizes.front());
@@ -46,17 +47,18 @@ uint64_t mix(uint64_t value) {
 
 }  // namespace
 
-ShardRange shards_of_rank(int shards, int rank, int size) {
-  if (shards < 1 || !can_share(shards, size)) {
+VirtualRankRange deal_virtual_ranks(int virtual_ranks, int rank, int size) {
+  if (virtual_ranks < 1 || !can_share(virtual_ranks, size)) {
     throw Error(ErrorCode::kInvalidArgument,
-                shards < 1 ? fmt::format("{} shards; there must be at least 1", shards)
-                           : fmt::format("{} cannot share {}: each needs equally many "
-                                         "and a power of two of them; {} can",
-                                         counted(size, "rank"), counted(shards, "shard"),
-                                         allowed_sizes(shards)));
+                virtual_ranks < 1
+                    ? fmt::format("{} virtual ranks; there must be at least 1", virtual_ranks)
+                    : fmt::format("{} cannot share {}: each needs equally many "
+                                  "and a power of two of them; {} can",
+                                  counted(size, "rank"), counted(virtual_ranks, "virtual rank"),
+                                  allowed_sizes(virtual_ranks)));
   }
-  const int count = shards / size;
-  return {rank * count, count, shards};
+  const int count = virtual_ranks / size;
+  return {rank * count, count, virtual_ranks};
 }
 
 int sums_to_add(int index, int count) {
@@ -81,9 +83,9 @@ std::vector<int64_t> lay_in_turn(const std::vector<std::vector<int64_t>>& lists,
   return all;
 }
 
-void seed_shard(uint64_t seed, int64_t step, int shard, c10::Device device) {
+void seed_virtual_rank(uint64_t seed, int64_t step, int virtual_rank, c10::Device device) {
   const uint64_t key =
-      mix(mix(mix(seed) ^ static_cast<uint64_t>(step)) ^ static_cast<uint64_t>(shard));
+      mix(mix(mix(seed) ^ static_cast<uint64_t>(step)) ^ static_cast<uint64_t>(virtual_rank));
   if (device.is_cuda()) torch::cuda::manual_seed(key);  // of the current device
   auto generator = at::detail::getDefaultCPUGenerator();
   const std::lock_guard lock(generator.mutex());
