@@ -16,8 +16,8 @@ struct DdpOptions {
   /// Whether forward() in training gives every rank the buffers of rank 0. Must be true with
   /// `virtual_ranks`, which average buffers instead.
   bool broadcast_buffers = true;
-  /// Parts of the global batch; see DistributedDataParallel::for_each_virtual_rank(). 0: one a
-  /// rank.
+  /// Parts of the global batch, at least as many as ranks; see
+  /// DistributedDataParallel::for_each_virtual_rank(). 0: one a rank.
   int virtual_ranks = 0;
   /// Whether parameters may be left out of the loss, other ones in each step and on each rank. One
   /// that no rank used keeps its .grad as it is; one that some used gets the average over all, the

@@ -42,8 +42,9 @@ namespace lockstep {
 /// longer than a step. Those of a net on another device than the CPU stay there: they are copied to
 /// the host, while backward() goes on, and back at its end.
 ///
-/// With DdpOptions::virtual_ranks = S the results no longer depend on the number of ranks either.
-/// The global batch has S parts; each rank works on S / P of them, one after the other:
+/// With DdpOptions::virtual_ranks = V the results no longer depend on the number of ranks either.
+/// The global batch has V parts. Each rank works on V / P of them, one after the other; where P
+/// does not divide V, the first V mod P ranks have one more than the others:
 ///
 ///   auto model = lockstep::DistributedDataParallel(net, group, {.virtual_ranks = 8});
 ///   model.zero_grad();
@@ -51,15 +52,20 @@ namespace lockstep {
 ///     lockstep::seed_virtual_rank(seed, step, virtual_rank);   // for dropout
 ///     loss_of(model.forward(images_of(virtual_rank)), labels_of(virtual_rank)).backward();
 ///   });
-///   optimizer.step();     // the same bits for P = 1, 2, 4 and 8
+///   optimizer.step();     // the same bits for P = 1, 2, ..., 8
 ///
 /// A virtual rank is to a rank of several what a rank is to the job: batch norm sees one virtual
 /// rank at a time, every virtual rank starts from the same running statistics, and those become the
 /// mean over all virtual ranks. Gradients and buffers are added in the order of the tree over the
-/// virtual ranks and divided by S, once. Part of the contract: the same data for a virtual rank
+/// virtual ranks and divided by V, once. Part of the contract: the same data for a virtual rank
 /// whatever the rank, and the same number of intra-op threads (at::set_num_threads) in the runs
-/// that are compared; that the ranks of one run agree on it is checked. Cost: see VirtualRankFold;
-/// the communication of all but the smallest part hides behind the last virtual rank's backward.
+/// that are compared; that the ranks of one run agree on it is checked.
+///
+/// Cost: memory for log2(V / P) + 1 gradients and sets of buffers of the whole module, or a few
+/// more where V / P is no power of two. Communication of all but the smallest part hides behind the
+/// last virtual rank's backward. Where V / P is a power of two it is that of a model without
+/// virtual ranks; elsewhere a rank sends about 1.5 times as much within a host, and more between
+/// hosts.
 ///
 /// Collective: constructor, forward() and backward() (unless no_sync), for all ranks of the group.
 /// A world of one process communicates nothing and costs nothing.
@@ -69,7 +75,7 @@ class DistributedDataParallel {
   /// Checks that all ranks have the same parameters and buffers and gives them the values of
   /// rank 0, who warns where they compute with other kernels (kernel_choices.h). Errors: kMismatch
   /// (names the parameter and both shapes, on every rank), kInvalidArgument (nothing to train, an
-  /// option, virtual ranks that these ranks cannot share, an element type or device), those of the
+  /// option, more ranks than virtual ranks, an element type or device), those of the
   /// group.
   DistributedDataParallel(Net net, ProcessGroup group, const DdpOptions& options = {})
       : net_(std::move(net)),

@@ -42,6 +42,8 @@ class DistributedSampler {
   /// The same of indices(taken).
   int64_t num_samples(int64_t taken) const;
   int64_t dataset_size() const { return dataset_size_; }
+  /// To how many ranks, or virtual ranks, the list is dealt.
+  int num_parts() const { return size_; }
 
   /// Leading entries of indices() that are no padding: num_samples() or one less, but fewer where
   /// there are fewer samples than ranks.

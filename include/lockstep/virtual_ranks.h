@@ -1,7 +1,7 @@
 #pragma once
 // Virtual ranks: the parts of a global batch, fixed in number, whatever the number of ranks that
-// work on them. They are the leaves of the one tree of additions (comm/reduce_tree.h), so a run
-// with S virtual ranks gives the same bits on every number of ranks that can share S virtual ranks.
+// work on them. They are the leaves of the one tree of additions (see ProcessGroup). So a run with
+// V virtual ranks has the same bits on every number of ranks up to V.
 
 #include <c10/core/Device.h>
 
@@ -17,10 +17,9 @@ struct VirtualRankRange {
   bool operator==(const VirtualRankRange&) const = default;
 };
 
-/// The virtual ranks of `rank` of `size`, equally many on every rank. The tree over S virtual ranks
-/// splits at powers of two, so a rank's virtual ranks are one node of it, and the ranks' tree its
-/// top, when their number S / P is a power of two or P is 1. Anything else is refused:
-/// kInvalidArgument naming the numbers of ranks that can share so many virtual ranks.
+/// The virtual ranks of `rank` of `size`: consecutive ones, in the order of the ranks. The first
+/// V mod P ranks have one more than the others. Errors: kInvalidArgument for fewer than one virtual
+/// rank, and for more ranks than virtual ranks.
 VirtualRankRange deal_virtual_ranks(int virtual_ranks, int rank, int size);
 
 /// Seeds libtorch's CPU generator, and with a `device` of CUDA that of this thread's current

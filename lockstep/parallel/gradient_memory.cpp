@@ -322,6 +322,49 @@ void GradientMemory::launch(const BucketLayout& bucket, ReduceOp op, std::vector
   }
 }
 
+std::vector<at::Tensor> GradientMemory::like_pieces(const BucketLayout& bucket,
+                                                    std::span<const at::Tensor> gradients) const {
+  std::vector<at::Tensor> list;
+  if (!bucket.packed.empty()) {
+    const at::Tensor all = at::zeros({bucket.end - bucket.begin}, at::kByte);
+    for (size_t k = 0; k < bucket.packed.size(); ++k) {
+      const auto i = static_cast<size_t>(bucket.packed[k]);
+      const at::Tensor& place = places_[i];
+      at::from_blob(all.data_ptr<uint8_t>() + bucket.offsets[k] - bucket.begin, place.sizes(),
+                    place.strides(), at::TensorOptions().dtype(place.scalar_type()))
+          .copy_(gradients[i]);
+    }
+    list.push_back(all);
+  }
+  for (const int index : bucket.placed) {
+    const auto i = static_cast<size_t>(index);
+    const at::Tensor& like = reduced_[i];
+    const at::Tensor& given = gradients[i];
+    list.push_back(
+        given.strides() == like.strides()
+            ? given
+            : at::empty_strided(like.sizes(), like.strides(), like.options()).copy_(given));
+  }
+  return list;
+}
+
+std::vector<std::function<void()>> GradientMemory::launch(
+    const BucketLayout& bucket, std::span<const std::span<const at::Tensor>> earlier,
+    SubtreeReduction& reduction, CallSite site) {
+  const at::NoGradGuard no_grad;
+  std::vector<std::vector<at::Tensor>> others;
+  for (const auto& gradients : earlier) others.push_back(like_pieces(bucket, gradients));
+  std::vector<std::function<void()>> finishes;
+  const auto list = pieces(bucket);
+  for (size_t k = 0; k < list.size(); ++k) {
+    std::vector<const void*> values;
+    for (const auto& other : others) values.push_back(other[k].data_ptr());
+    values.push_back(list[k].data);
+    finishes.push_back(reduction.start(values, list[k].data, list[k].count, list[k].dtype, site));
+  }
+  return finishes;
+}
+
 void GradientMemory::divide(const BucketLayout& bucket, int divisor) {
   for (const Piece& piece : pieces(bucket)) {
     lockstep::divide(piece.data, piece.count, piece.dtype, divisor);

@@ -7,12 +7,14 @@
 #include <c10/core/UndefinedTensorImpl.h>
 #include <c10/util/intrusive_ptr.h>
 
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "lockstep/parallel/buckets.h"
+#include "lockstep/parallel/subtree_reduction.h"
 #include "lockstep/process_group.h"
 #include "lockstep/tensor/tensor_arena.h"
 
@@ -93,6 +95,11 @@ class GradientMemory {
   /// Starts the reduction of a bucket whose gradients have all been brought or lent, for `site`;
   /// appends the Works. Until release() this object keeps what they write.
   void launch(const BucketLayout& bucket, ReduceOp op, std::vector<Work>& works, CallSite site);
+  /// The same as a sum over all virtual ranks: `earlier` are this rank's other subtrees' gradients,
+  /// by parameter. Returns functions that wait, for the end of the pass.
+  std::vector<std::function<void()>> launch(const BucketLayout& bucket,
+                                            std::span<const std::span<const at::Tensor>> earlier,
+                                            SubtreeReduction& reduction, CallSite site);
   void release();
   /// Divides a bucket's gradients, when its Works are done.
   void divide(const BucketLayout& bucket, int divisor);
@@ -113,6 +120,10 @@ class GradientMemory {
   };
   /// Where a bucket's gradients lie.
   std::vector<Piece> pieces(const BucketLayout& bucket);
+  /// Other gradients, by parameter, as pieces() has the bucket's: tensors of the same memory
+  /// format.
+  std::vector<at::Tensor> like_pieces(const BucketLayout& bucket,
+                                      std::span<const at::Tensor> gradients) const;
   bool is_placed(size_t index) const { return !places_[index].defined(); }
   bool is_away(size_t index) const { return !there_.defined() && !parameters_[index].is_cpu(); }
   at::Tensor place_of(const at::Tensor& like, int64_t offset) const;

@@ -214,11 +214,10 @@ void ModuleAveraging::after_forward(const std::vector<at::Tensor>& outputs) {
 
 void ModuleAveraging::begin_join(const JoinOptions& options) {
   if (fold_ || join_) {
-    throw Error(
-        ErrorCode::kInvalidArgument,
-        fold_ ? "join() of a data parallel model with virtual ranks: they are equally many on "
-                "every rank, and so are its batches"
-              : "join() within join() of the same model");
+    throw Error(ErrorCode::kInvalidArgument,
+                fold_ ? "join() of a data parallel model with virtual ranks: each of them has "
+                        "equally many batches"
+                      : "join() within join() of the same model");
   }
   join_.emplace(group_, options);
 }

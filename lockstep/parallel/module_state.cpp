@@ -151,50 +151,91 @@ void BufferBroadcast::run(int root) {
   }
 }
 
-BufferAverage::BufferAverage(ProcessGroup group, const std::vector<NamedTensor>& buffers)
-    : group_(std::move(group)) {
+BufferAverage::BufferAverage(ProcessGroup group, const VirtualRankRange& range,
+                             const std::vector<NamedTensor>& buffers)
+    : group_(std::move(group)), virtual_ranks_(range.total) {
   std::vector<NamedTensor> others;
-  std::vector<GradientSpec> specs;
-  for (const NamedTensor& buffer : buffers) {
-    if (!buffer.tensor.is_floating_point()) {
-      others.push_back(buffer);
+  for (size_t i = 0; i < buffers.size(); ++i) {
+    if (!buffers[i].tensor.is_floating_point()) {
+      others.push_back(buffers[i]);
       continue;
     }
-    const DType type = to_dtype(buffer.tensor.scalar_type());
-    specs.push_back({buffer.tensor.numel(), size_of(type), static_cast<int>(type)});
-    averaged_.push_back(buffer);
+    averaged_.push_back(buffers[i]);
+    index_of_.push_back(i);
   }
   if (!others.empty()) others_ = std::make_unique<BufferBroadcast>(group_, std::move(others));
   if (averaged_.empty()) return;
-  constexpr auto kAny = std::numeric_limits<int64_t>::max();
-  const auto order = reversed_order(static_cast<int>(specs.size()));
-  layouts_ = lay_out_buckets(specs, plan_buckets(specs, order, std::array{kAny}), kAny);
-  memory_ = group_.allocate(std::max(layouts_.back().end, kGradientAlignment));
-  places_.resize(averaged_.size());
-  for (const BucketLayout& layout : layouts_) {
-    types_.push_back(static_cast<DType>(specs[static_cast<size_t>(layout.packed.front())].kind));
-    for (size_t k = 0; k < layout.packed.size(); ++k) {
-      const auto i = static_cast<size_t>(layout.packed[k]);
-      const at::Tensor& like = averaged_[i].tensor;
-      places_[i] = from_shared(memory_, layout.offsets[k], like.sizes(), like.scalar_type());
+  lay_out(averaged_);
+  const int64_t bytes = std::max(layouts_.back().end, kGradientAlignment);
+  memory_ = group_.allocate(bytes);
+  if (!ranks_add_as_tree(range.total, group_.size())) {
+    reduction_ = std::make_unique<SubtreeReduction>(group_, range, bytes);
+  }
+  const size_t subtrees = owned_subtrees(range).size();
+  for (size_t k = 0; k + 1 < subtrees; ++k) earlier_.push_back(at::zeros({bytes}, at::kByte));
+  places_.resize(subtrees);
+  for (size_t subtree = 0; subtree < subtrees; ++subtree) {
+    places_[subtree].resize(averaged_.size());
+    for (const BucketLayout& layout : layouts_) {
+      for (size_t k = 0; k < layout.packed.size(); ++k) {
+        const auto i = static_cast<size_t>(layout.packed[k]);
+        const at::Tensor& like = averaged_[i].tensor;
+        places_[subtree][i] = at::from_blob(memory_of(subtree) + layout.offsets[k], like.sizes(),
+                                            at::TensorOptions().dtype(like.scalar_type()));
+      }
     }
   }
 }
 
-void BufferAverage::run(int virtual_ranks) {
+void BufferAverage::lay_out(const std::vector<NamedTensor>& buffers) {
+  std::vector<GradientSpec> specs;
+  for (const NamedTensor& buffer : buffers) {
+    const DType type = to_dtype(buffer.tensor.scalar_type());
+    specs.push_back({buffer.tensor.numel(), size_of(type), static_cast<int>(type)});
+  }
+  constexpr auto kAny = std::numeric_limits<int64_t>::max();
+  const auto order = reversed_order(static_cast<int>(specs.size()));
+  layouts_ = lay_out_buckets(specs, plan_buckets(specs, order, std::array{kAny}), kAny);
+  for (const BucketLayout& layout : layouts_) {
+    types_.push_back(static_cast<DType>(specs[static_cast<size_t>(layout.packed.front())].kind));
+  }
+}
+
+/// The last subtree's is where the sum over all is made.
+char* BufferAverage::memory_of(size_t subtree) const {
+  return static_cast<char*>(subtree < earlier_.size() ? earlier_[subtree].data_ptr()
+                                                      : memory_->data());
+}
+
+void BufferAverage::run(std::span<const std::span<const at::Tensor>> sums) {
   const at::NoGradGuard no_grad;
   if (others_) others_->run();
-  for (size_t i = 0; i < places_.size(); ++i) places_[i].copy_(averaged_[i].tensor);
-  for (size_t k = 0; k < layouts_.size(); ++k) {
-    const BucketLayout& layout = layouts_[k];
-    char* data = static_cast<char*>(memory_->data()) + layout.begin;
-    const int64_t count = (layout.end - layout.begin) / size_of(types_[k]);
-    group_.all_reduce(data, count, types_[k], ReduceOp::kSum).wait();
-    divide(data, count, types_[k], virtual_ranks);
+  for (size_t subtree = 0; subtree < places_.size(); ++subtree) {
+    for (size_t i = 0; i < averaged_.size(); ++i) {
+      places_[subtree][i].copy_(sums[subtree][index_of_[i]]);
+    }
   }
-  for (size_t i = 0; i < places_.size(); ++i) {
-    averaged_[i].tensor.variable_data().copy_(places_[i]);
+  for (size_t k = 0; k < layouts_.size(); ++k) sum(k);
+  for (size_t i = 0; i < averaged_.size(); ++i) {
+    averaged_[i].tensor.variable_data().copy_(places_.back()[i]);
   }
+}
+
+void BufferAverage::sum(size_t layout) {
+  const BucketLayout& bytes = layouts_[layout];
+  const DType type = types_[layout];
+  char* const data = memory_of(earlier_.size()) + bytes.begin;
+  const int64_t count = (bytes.end - bytes.begin) / size_of(type);
+  if (reduction_) {
+    std::vector<const void*> values;
+    for (size_t subtree = 0; subtree < places_.size(); ++subtree) {
+      values.push_back(memory_of(subtree) + bytes.begin);
+    }
+    reduction_->start(values, data, count, type)();
+  } else {
+    group_.all_reduce(data, count, type, ReduceOp::kSum).wait();
+  }
+  divide(data, count, type, virtual_ranks_);
 }
 
 }  // namespace lockstep

@@ -4,10 +4,13 @@
 #include <ATen/core/Tensor.h>
 
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "lockstep/parallel/gradient_memory.h"
+#include "lockstep/parallel/subtree_reduction.h"
+#include "lockstep/parallel/virtual_ranks.h"
 #include "lockstep/process_group.h"
 
 namespace torch::nn {
@@ -58,18 +61,28 @@ class BufferBroadcast {
 class BufferAverage {
  public:
   /// Collective.
-  BufferAverage(ProcessGroup group, const std::vector<NamedTensor>& buffers);
-  /// Collective. Every rank's floating buffers hold the sum over its virtual ranks; they become the
-  /// sum over the ranks divided by `virtual_ranks`. Others become those of rank 0.
-  void run(int virtual_ranks);
+  BufferAverage(ProcessGroup group, const VirtualRankRange& range,
+                const std::vector<NamedTensor>& buffers);
+  /// Collective. `sums`: of each of this rank's owned_subtrees(), the sums of all buffers. Floating
+  /// buffers become the sum over all virtual ranks divided by their number. Others become those of
+  /// rank 0.
+  void run(std::span<const std::span<const at::Tensor>> sums);
 
  private:
+  void lay_out(const std::vector<NamedTensor>& buffers);
+  void sum(size_t layout);
+  char* memory_of(size_t subtree) const;
+
   ProcessGroup group_;
+  int virtual_ranks_;
   std::vector<NamedTensor> averaged_;
+  std::vector<size_t> index_of_;       ///< By averaged buffer: its index among all buffers.
   std::vector<BucketLayout> layouts_;  ///< One an element type.
   std::vector<DType> types_;           ///< Theirs.
   std::shared_ptr<SharedBuffer> memory_;
-  std::vector<at::Tensor> places_;  ///< By averaged buffer, in memory_.
+  std::vector<at::Tensor> earlier_;  ///< Memory of the same layout for subtrees but the last.
+  std::vector<std::vector<at::Tensor>> places_;  ///< By subtree, then by averaged buffer.
+  std::unique_ptr<SubtreeReduction> reduction_;  ///< Null where ranks_add_as_tree().
   std::unique_ptr<BufferBroadcast> others_;
 };
 

@@ -21,6 +21,16 @@ using Clock = std::chrono::steady_clock;
 /// Says of a rank that shadows: it has nothing to say. Below any count and any negated one.
 constexpr int32_t kNoCount = -(1 << 30);
 
+/// Null where all_reduce() adds in the order of the tree over the virtual ranks.
+std::unique_ptr<SubtreeReduction> make_subtree_reduction(const ProcessGroup& group,
+                                                         const VirtualRankFold* fold,
+                                                         std::span<const GradientSpec> specs) {
+  if (!fold || ranks_add_as_tree(fold->range().total, group.size())) return nullptr;
+  int64_t bytes = 0;
+  for (const GradientSpec& spec : specs) bytes += spec.bytes() + kGradientAlignment;
+  return std::make_unique<SubtreeReduction>(group, fold->range(), bytes);
+}
+
 }  // namespace
 
 Reducer::Reducer(ProcessGroup group, std::vector<NamedTensor> parameters,
@@ -31,6 +41,7 @@ Reducer::Reducer(ProcessGroup group, std::vector<NamedTensor> parameters,
       fold_(fold),
       limits_(bucket_limits(options.bucket_cap_bytes)),
       memory_(group_, parameters_),
+      subtrees_(make_subtree_reduction(group_, fold_, memory_.specs())),
       hooked_(options.hook && !options.hook->stands_aside()),
       order_(reversed_order(static_cast<int>(parameters_.size()))),
       used_(parameters_.size()),
@@ -47,6 +58,7 @@ Reducer::Reducer(ProcessGroup group, std::vector<NamedTensor> parameters,
 
 Reducer::~Reducer() {
   memory_.serving(false);
+  if (subtrees_) subtrees_->abandon();
   try {
     wait_for_flights();
   } catch (const std::exception&) {
@@ -259,9 +271,15 @@ Error Reducer::with_names(const Error& error, size_t bucket) const {
 Reducer::Flight Reducer::launch(size_t bucket) {
   const BucketLayout& layout = buckets()[bucket];
   Flight flight;
+  const CallSite site = CallSite::here().of_bucket(static_cast<int>(bucket));
+  if (subtrees_) {
+    flight.finish = [finishes = memory_.launch(layout, fold_->earlier_sums(), *subtrees_, site)] {
+      for (const auto& finish : finishes) finish();
+    };
+    return flight;
+  }
   if (!hooked_) {
-    memory_.launch(layout, fold_ ? ReduceOp::kSum : ReduceOp::kAvg, flight.works,
-                   CallSite::here().of_bucket(static_cast<int>(bucket)));
+    memory_.launch(layout, fold_ ? ReduceOp::kSum : ReduceOp::kAvg, flight.works, site);
     return flight;
   }
   GradientBucket given{.index = static_cast<int>(bucket),
@@ -301,6 +319,7 @@ void Reducer::finish_pass() {
   const bool learning = first_pass_ && options_.graph == GraphUse::kStatic;
   if (!shadowing_ && !learning && options_.graph != GraphUse::kFindUnused &&
       flights_.size() < buckets().size()) {
+    if (subtrees_) subtrees_->abandon();  // other ranks may not come to what it would do next
     wait_for_flights();
     phase_ = Phase::kIdle;
     throw_missing();

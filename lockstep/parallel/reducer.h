@@ -56,9 +56,10 @@ struct ReducerOptions {
 /// autograd adds to it in place, and the average is copied back into it where it is the program's.
 ///
 /// With virtual ranks (see VirtualRankFold; GraphUse::kAll, no hook) the pass is that of a rank's
-/// last virtual rank: each gradient becomes the sum over the rank's virtual ranks as it arrives,
-/// and the ranks' sums are divided by the number of all virtual ranks, once, so that the bits do
-/// not depend on the number of ranks.
+/// last virtual rank: each gradient becomes the sum over the last of the rank's subtrees as it
+/// arrives. A rank has one subtree where ranks_add_as_tree() holds, and all_reduce() adds those of
+/// all ranks; elsewhere SubtreeReduction adds them. The sum is divided by the number of all virtual
+/// ranks, once, so that the bits do not depend on the number of ranks.
 ///
 /// All ranks must run the same steps. Errors come out of backward(): those of the group, with the
 /// names of the parameters; kMismatch (kStatic: the ranks' first passes differ); kInvalidArgument
@@ -146,6 +147,7 @@ class Reducer {
   VirtualRankFold* fold_;
   std::vector<int64_t> limits_;
   GradientMemory memory_;
+  std::unique_ptr<SubtreeReduction> subtrees_;  ///< Null where all_reduce() does.
   bool hooked_;                 ///< Buckets go by options_.hook, which does not stand aside.
   std::vector<int> order_;      ///< Of the gradients, that the buckets were planned for.
   std::vector<int> bucket_of_;  ///< By parameter; -1: in none.

@@ -39,7 +39,7 @@ VirtualRankFold::VirtualRankFold(ProcessGroup group, VirtualRankRange range,
       parameters_(std::move(parameters)),
       buffers_(std::move(buffers)),
       homes_(parameters_.size()),
-      average_(std::move(group), buffers_) {}
+      average_(std::move(group), range_, buffers_) {}
 
 void VirtualRankFold::enter(int index) {
   const at::NoGradGuard no_grad;
@@ -78,7 +78,7 @@ void VirtualRankFold::add(int index) {
 
 void VirtualRankFold::push(int index, Left left) {
   const at::NoGradGuard no_grad;
-  for (int n = sums_to_add(index, range_.count); n > 0; --n) {
+  for (int n = sums_to_add(range_, index); n > 0; --n) {
     Left sum = std::move(sums_.back());
     sums_.pop_back();
     for (size_t i = 0; i < left.gradients.size(); ++i) {
@@ -95,7 +95,21 @@ void VirtualRankFold::push(int index, Left left) {
 
 void VirtualRankFold::add_sums_to(size_t i, const at::Tensor& gradient) const {
   const at::NoGradGuard no_grad;
-  for (auto sum = sums_.rbegin(); sum != sums_.rend(); ++sum) gradient.add_(sum->gradients[i]);
+  const auto end = sums_.rbegin() + static_cast<ptrdiff_t>(num_sums_for_last());
+  for (auto sum = sums_.rbegin(); sum != end; ++sum) gradient.add_(sum->gradients[i]);
+}
+
+/// How many of the sums at hand are of the subtree that the last virtual rank belongs to.
+size_t VirtualRankFold::num_sums_for_last() const {
+  return static_cast<size_t>(sums_to_add(range_, range_.count - 1));
+}
+
+std::vector<std::span<const at::Tensor>> VirtualRankFold::earlier_sums() const {
+  std::vector<std::span<const at::Tensor>> earlier;
+  for (size_t k = 0; k + num_sums_for_last() < sums_.size(); ++k) {
+    earlier.emplace_back(sums_[k].gradients);
+  }
+  return earlier;
 }
 
 void VirtualRankFold::finish(bool alone, bool fold_buffers) {
@@ -104,7 +118,9 @@ void VirtualRankFold::finish(bool alone, bool fold_buffers) {
   push(range_.count - 1, {{}, clone_buffers()});
   set_buffers(fold_buffers ? sums_.front().buffers : base_);
   const auto begin = std::chrono::steady_clock::now();
-  if (fold_buffers) average_.run(range_.total);
+  std::vector<std::span<const at::Tensor>> buffers;
+  for (const Left& sum : sums_) buffers.emplace_back(sum.buffers);
+  if (fold_buffers) average_.run(buffers);
   averaging_ms_ = milliseconds(std::chrono::steady_clock::now() - begin);
   go_home();
   sums_.clear();

@@ -4,6 +4,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <span>
 #include <vector>
 
 #include "lockstep/parallel/module_state.h"
@@ -22,8 +23,12 @@ namespace lockstep {
 /// A .grad of the program's (one that it keeps by a handle or a view, or whose memory it gave) is
 /// there again after finish(), with the result.
 ///
+/// What is left after the last virtual rank is a sum for each of owned_subtrees(): one where
+/// ranks_add_as_tree() holds.
+///
 /// Memory beyond the module's: log2(count) + 1 gradients of the whole module and as many of its
-/// buffers; while gradients accumulate, `count` of both.
+/// buffers, or, with several subtrees, at most one more for each of them; while gradients
+/// accumulate, `count` of both.
 class VirtualRankFold {
  public:
   /// `parameters`: those that require gradients. Collective.
@@ -39,9 +44,12 @@ class VirtualRankFold {
   void keep(int index);
   /// Adds the virtual rank's to the sums.
   void add(int index);
-  /// Makes `gradient`, the last virtual rank's of parameter `i`, the sum over this rank's virtual
-  /// ranks, in place. Needs memory that nobody else holds.
+  /// Makes `gradient`, the last virtual rank's of parameter `i`, the sum over the last of this
+  /// rank's subtrees, in place. Needs memory that nobody else holds.
   void add_sums_to(size_t i, const at::Tensor& gradient) const;
+  /// The sums over the other subtrees, in order, of the gradients by parameter. After the last
+  /// virtual rank's backward.
+  std::vector<std::span<const at::Tensor>> earlier_sums() const;
   /// Collective. Ends the last virtual rank. Gradients: with `alone` (a group of one) they become
   /// the mean over all virtual ranks here; else the caller has seen to that. Buffers: they become
   /// the mean over all virtual ranks of all ranks, in the tree's order, or, when not of a floating
@@ -60,6 +68,7 @@ class VirtualRankFold {
     std::vector<at::Tensor> gradients;  ///< By parameter.
     std::vector<at::Tensor> buffers;
   };
+  size_t num_sums_for_last() const;
   void push(int index, Left left);
   void average_alone();
   void go_home();

@@ -5,36 +5,14 @@
 #include <torch/cuda.h>
 
 #include <algorithm>
-#include <bit>
 #include <mutex>
-#include <string>
 
 #include "lockstep/base/counted.h"
-#include "lockstep/comm/reduce_tree.h"
+#include "lockstep/comm/tree_sum.h"
 #include "lockstep/error.h"
 
 namespace lockstep {
 namespace {
-
-bool can_share(int virtual_ranks, int size) {
-  if (size == 1) return true;
-  return virtual_ranks % size == 0 &&
-         std::has_single_bit(static_cast<unsigned>(virtual_ranks / size));
-}
-
-/// "1, 2, 4 or 8 ranks".
-std::string allowed_sizes(int virtual_ranks) {
-  std::vector<int> sizes;
-  for (int size = 1; size <= virtual_ranks; ++size) {
-    if (can_share(virtual_ranks, size)) sizes.push_back(size);
-  }
-  if (sizes.size() == 1) return counted(sizes.front(), "rank");
-  std::string text = fmt::format("{}", sizes.front());
-  for (size_t i = 1; i < sizes.size(); ++i) {
-    text += fmt::format("{}{}", i + 1 == sizes.size() ? " or " : ", ", sizes[i]);
-  }
-  return text + " ranks";
-}
 
 /// A one-to-one mixing of 64 bits. Source: Steele et al., "Fast Splittable Pseudorandom Number
 /// Generators", OOPSLA 2014 (SplitMix64).
@@ -48,22 +26,47 @@ uint64_t mix(uint64_t value) {
 }  // namespace
 
 VirtualRankRange deal_virtual_ranks(int virtual_ranks, int rank, int size) {
-  if (virtual_ranks < 1 || !can_share(virtual_ranks, size)) {
+  if (virtual_ranks < 1) {
     throw Error(ErrorCode::kInvalidArgument,
-                virtual_ranks < 1
-                    ? fmt::format("{} virtual ranks; there must be at least 1", virtual_ranks)
-                    : fmt::format("{} cannot share {}: each needs equally many "
-                                  "and a power of two of them; {} can",
-                                  counted(size, "rank"), counted(virtual_ranks, "virtual rank"),
-                                  allowed_sizes(virtual_ranks)));
+                fmt::format("{} virtual ranks; there must be at least 1", virtual_ranks));
+  }
+  if (size > virtual_ranks) {
+    throw Error(
+        ErrorCode::kInvalidArgument,
+        fmt::format("{} cannot share {}: each needs at least one; start at most {}, or take "
+                    "more virtual ranks",
+                    counted(size, "rank"), counted(virtual_ranks, "virtual rank"),
+                    counted(virtual_ranks, "rank")));
   }
   const int count = virtual_ranks / size;
-  return {rank * count, count, virtual_ranks};
+  const int longer = virtual_ranks % size;
+  return {rank * count + std::min(rank, longer), count + (rank < longer ? 1 : 0), virtual_ranks};
 }
 
-int sums_to_add(int index, int count) {
-  const auto bits = static_cast<unsigned>(index);
-  return index + 1 == count ? std::popcount(bits) : std::countr_one(bits);
+std::vector<RankRange> owned_subtrees(const VirtualRankRange& range) {
+  return tree_nodes({range.first, range.first + range.count}, range.total);
+}
+
+std::vector<RankRange> all_subtrees(int virtual_ranks, int size) {
+  std::vector<RankRange> all;
+  for (int rank = 0; rank < size; ++rank) {
+    const auto own = owned_subtrees(deal_virtual_ranks(virtual_ranks, rank, size));
+    all.insert(all.end(), own.begin(), own.end());
+  }
+  return all;
+}
+
+bool ranks_add_as_tree(int virtual_ranks, int size) {
+  if (virtual_ranks == size || size == 1) return true;
+  const auto subtrees = all_subtrees(virtual_ranks, size);
+  return std::ssize(subtrees) == size && has_plain_shape(subtrees, virtual_ranks);
+}
+
+int sums_to_add(const VirtualRankRange& range, int index) {
+  const auto sums = [&](int leaves) {
+    return std::ssize(tree_nodes({range.first, range.first + leaves}, range.total));
+  };
+  return static_cast<int>(sums(index) + 1 - sums(index + 1));
 }
 
 double tree_sum(std::span<const double> leaves) {

@@ -1,18 +1,30 @@
 #pragma once
-// Sums over virtual ranks, and what each reads.
+// Subtrees of the tree over virtual ranks, sums over them, and what each virtual rank reads.
 
 #include <cstdint>
 #include <span>
 #include <vector>
 
+#include "lockstep/comm/reduce_tree.h"
 #include "lockstep/virtual_ranks.h"
 
 namespace lockstep {
 
-/// How many of the sums at hand, latest first, leaf `index` of `count` is added to: the sums are
-/// then again those of whole nodes of the tree, after the last leaf one sum of all. There are never
-/// more than log2(count) + 1 of them.
-int sums_to_add(int index, int count);
+/// The subtrees whose sums a rank can compute alone: the largest ones, in order, whose leaves are
+/// all among its virtual ranks. At most 2 log2(total); one where it has an aligned power of two of
+/// virtual ranks.
+std::vector<RankRange> owned_subtrees(const VirtualRankRange& range);
+/// Those of all ranks, rank after rank.
+std::vector<RankRange> all_subtrees(int virtual_ranks, int size);
+
+/// Whether a sum over ranks, in the order of ProcessGroup, is the sum over virtual ranks: every
+/// rank owns one subtree, and the tree above them has the shape of the tree over the ranks. So it
+/// is where V / P is a power of two, and where P is 1. Elsewhere: see SubtreeReduction.
+bool ranks_add_as_tree(int virtual_ranks, int size);
+
+/// How many of a rank's sums at hand, latest first, its virtual rank first + index is added to. The
+/// sums are then again those of owned_subtrees() of the leaves so far.
+int sums_to_add(const VirtualRankRange& range, int index);
 
 /// The tree's sum of some leaves; those of one rank, say.
 double tree_sum(std::span<const double> leaves);

@@ -9,6 +9,7 @@
 
 #include "lockstep/autocast.h"
 #include "lockstep/parallel/module_state.h"
+#include "lockstep/parallel/subtree_reduction.h"
 #include "lockstep/parallel/virtual_ranks.h"
 #include "lockstep/train/work_together.h"
 
@@ -74,19 +75,24 @@ struct Part {
                          group.size() == 1 ? why : fmt::format("on rank {}: {}", rank, why));
 }
 
-std::optional<Sums> sum_over_virtual_ranks(const Part& part, size_t size, ProcessGroup& group) {
+/// Of all virtual ranks, in the tree's order.
+std::optional<Sums> sum_over_all(const Part& part, size_t size, const VirtualRankRange& range,
+                                 ProcessGroup& group) {
   Sums values(size + 2);
+  std::vector<std::vector<double>> rows(size);
   const bool complete = !part.interrupted && !part.failure.failed;
   for (size_t i = 0; complete && i < size; ++i) {
-    std::vector<double> entry;
-    for (const auto& virtual_rank : part.virtual_ranks) entry.push_back(virtual_rank[i]);
-    values[i] = tree_sum(entry);
+    for (const auto& virtual_rank : part.virtual_ranks) rows[i].push_back(virtual_rank[i]);
+    values[i] = tree_sum(rows[i]);
   }
   values[size] = part.interrupted ? 1 : 0;
   values[size + 1] = part.failure.failed;
   group.all_reduce(values.data(), std::ssize(values), DType::kFloat64, ReduceOp::kSum).wait();
   if (values[size + 1] > 0) throw_failure(part.failure, group);
   if (values[size] > 0) return std::nullopt;
+  if (!ranks_add_as_tree(range.total, group.size())) {
+    return sum_over_virtual_ranks(group, range, rows);
+  }
   values.resize(size);
   return values;
 }
@@ -105,11 +111,11 @@ void judge(const std::function<void()>& work, Failure* failure) {
 
 }  // namespace
 
-Progress to_progress(const EvalState& state, int num_ranks) {
+Progress to_progress(const EvalState& state, const VirtualRankRange& range) {
   Progress progress;
   progress.title = "evaluation";
-  progress.step = state.judged * num_ranks;
-  progress.num_steps = state.samples * num_ranks;
+  progress.step = state.judged * range.total / range.count;
+  progress.num_steps = state.samples * range.total / range.count;
   const double seconds = std::chrono::duration<double>(state.elapsed).count();
   if (seconds > 0) progress.images_per_s = static_cast<double>(progress.step) / seconds;
   progress.left = estimate_left(state.judged, std::max<int64_t>(state.samples - state.judged, 0),
@@ -147,7 +153,8 @@ std::optional<EvalResult> evaluate(Model& model, BatchSource& loader,
   }
   model.train(was_training);
   together.finish();
-  const auto sums = sum_over_virtual_ranks(part, task.num_sums() + 1, group);
+  const auto range = deal_virtual_ranks(samplers.front().num_parts(), group.rank(), group.size());
+  const auto sums = sum_over_all(part, task.num_sums() + 1, range, group);
   if (!sums) return std::nullopt;
   EvalResult result = task.result({sums->data(), task.num_sums()});
   result.faults = static_cast<int64_t>(sums->back());

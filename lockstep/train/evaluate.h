@@ -14,6 +14,7 @@
 #include "lockstep/observe/progress.h"
 #include "lockstep/process_group.h"
 #include "lockstep/train/task/task.h"
+#include "lockstep/virtual_ranks.h"
 
 namespace lockstep {
 
@@ -23,8 +24,9 @@ struct EvalState {
   int64_t samples = 0;  ///< In all.
   std::chrono::nanoseconds elapsed{};
 };
-/// For a progress line: the rates and counts of `num_ranks` that are as far as this one.
-Progress to_progress(const EvalState& state, int num_ranks);
+/// For a progress line: the rates and counts of all virtual ranks, if the others are as far as the
+/// `range` of this rank.
+Progress to_progress(const EvalState& state, const VirtualRankRange& range);
 
 /// What may stop an evaluation, and who hears of its way and of samples that cannot be used.
 struct EvalHooks {

@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 
 #include "lockstep/base/counted.h"
 #include "lockstep/base/text.h"
 #include "lockstep/error.h"
+#include "lockstep/parallel/virtual_ranks.h"
 
 namespace lockstep {
 namespace {
@@ -37,11 +37,26 @@ int64_t divide_up(int64_t a, int64_t b) {
   return (a + b - 1) / b;
 }
 
-/// See VirtualRankFold.
-int64_t gradient_copies(int64_t virtual_ranks_a_rank, bool accumulates) {
-  if (virtual_ranks_a_rank == 1) return 1;
-  return accumulates ? virtual_ranks_a_rank + 1
-                     : std::bit_width(static_cast<uint64_t>(virtual_ranks_a_rank));
+/// Gradients of the whole module that a rank has at once: see VirtualRankFold.
+int64_t gradient_copies(const VirtualRankRange& range, bool accumulates) {
+  if (range.count == 1) return 1;
+  if (accumulates) return range.count + 1;
+  int64_t most = 0;
+  for (int index = 0; index < range.count; ++index) {
+    const auto sums = tree_nodes({range.first, range.first + index}, range.total);
+    most = std::max<int64_t>(most, std::ssize(sums) + 1);
+  }
+  return most;
+}
+
+/// Of the rank that has the most.
+int64_t most_gradient_copies(const RunPlan& plan, bool accumulates) {
+  int64_t most = 0;
+  for (int rank = 0; rank < plan.num_ranks; ++rank) {
+    const auto range = deal_virtual_ranks(plan.num_virtual_ranks, rank, plan.num_ranks);
+    most = std::max(most, gradient_copies(range, accumulates));
+  }
+  return most;
 }
 
 }  // namespace
@@ -49,9 +64,9 @@ int64_t gradient_copies(int64_t virtual_ranks_a_rank, bool accumulates) {
 RunPlan complete_plan(RunPlan plan, const Config& config, int optimizer_copies,
                       int64_t image_elements) {
   const auto& loader = config.train.loader;
-  const int64_t virtual_ranks_a_rank = plan.num_virtual_ranks / plan.num_ranks;
+  const int64_t most_virtual_ranks = divide_up(plan.num_virtual_ranks, plan.num_ranks);
   plan.samples_a_virtual_rank = divide_up(plan.train_samples, plan.num_virtual_ranks);
-  plan.samples_a_rank = plan.samples_a_virtual_rank * virtual_ranks_a_rank;
+  plan.samples_a_rank = plan.samples_a_virtual_rank * most_virtual_ranks;
   plan.steps_per_epoch = loader.drop_remainder
                              ? plan.samples_a_virtual_rank / loader.batch_size
                              : divide_up(plan.samples_a_virtual_rank, loader.batch_size);
@@ -60,8 +75,7 @@ RunPlan complete_plan(RunPlan plan, const Config& config, int optimizer_copies,
   if (config.train.max_steps > 0) {
     plan.optimizer_steps = std::min(plan.optimizer_steps, config.train.max_steps);
   }
-  const int64_t copies =
-      gradient_copies(virtual_ranks_a_rank, config.train.gradient_accumulation_steps > 1);
+  const int64_t copies = most_gradient_copies(plan, config.train.gradient_accumulation_steps > 1);
   plan.weights_bytes = plan.parameters * kFloatBytes;
   plan.gradient_bytes = plan.trainable * kFloatBytes * copies;
   if (has_masters(config)) {
@@ -70,7 +84,7 @@ RunPlan complete_plan(RunPlan plan, const Config& config, int optimizer_copies,
   }
   if (config.train.ema) plan.weights_bytes += plan.parameters * kFloatBytes;
   plan.optimizer_bytes = plan.trainable * kFloatBytes * optimizer_copies;
-  plan.batches_bytes = loader.batch_size * virtual_ranks_a_rank *
+  plan.batches_bytes = loader.batch_size * most_virtual_ranks *
                        (batches_ahead(loader, plan.data_threads) + 1) * image_elements *
                        kFloatBytes;
   return plan;
@@ -114,7 +128,7 @@ std::string describe(const RunPlan& plan, const Config& config, c10::Device devi
       "Parameters: {} ({} trainable)\n"
       "{}"
       "Ranks: {}{}\n"
-      "Samples: {} ({} a rank){}\n"
+      "Samples: {} ({}{} a rank){}\n"
       "Batch: {} x {} {} x {} accumulated = {}\n"
       "Steps: {} an epoch, {}, {} in all\n"
       "Memory of a rank: {} = weights {} + gradients {} + optimizer {} + batches {}; activations "
@@ -123,7 +137,8 @@ std::string describe(const RunPlan& plan, const Config& config, c10::Device devi
       config.model.name(), plan.parameters, plan.trainable,
       precision.empty() ? "" : "Precision: " + precision + "\n", plan.num_ranks,
       device.is_cpu() ? "" : fmt::format(", this one on {}", device.str()), plan.train_samples,
-      plan.samples_a_rank, plan.samples_note, batch, plan.num_virtual_ranks,
+      plan.num_virtual_ranks % plan.num_ranks == 0 ? "" : "at most ", plan.samples_a_rank,
+      plan.samples_note, batch, plan.num_virtual_ranks,
       config.parallel.virtual_ranks > 0 ? "virtual ranks" : "ranks", accumulation,
       batch * plan.num_virtual_ranks * accumulation, plan.steps_per_epoch,
       counted(config.scheduler.num_epochs, "epoch"),

@@ -16,8 +16,8 @@ struct RunPlan {
   int num_virtual_ranks = 1;  ///< As many as ranks, without parallel.virtual_ranks.
   int data_threads = 1;       ///< That make batches.
   int64_t train_samples = 0;
-  std::string samples_note;  ///< Where their number is from, when the data are not there.
-  int64_t samples_a_rank = 0;
+  std::string samples_note;    ///< Where their number is from, when the data are not there.
+  int64_t samples_a_rank = 0;  ///< Of the rank with the most; so are the bytes below.
   int64_t samples_a_virtual_rank = 0;
   int64_t steps_per_epoch = 0;  ///< Micro-steps.
   int64_t optimizer_steps = 0;  ///< Of the whole run.

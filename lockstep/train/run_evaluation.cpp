@@ -48,7 +48,8 @@ void evaluate_logged(const Config& config, const World& world, const fs::path& p
   hooks.disk_limit = std::chrono::seconds(config.train.disk_timeout_s);
   hooks.fault = [&](const std::string& line) { log.write(Severity::kWarning, kDataLogger, line); };
   hooks.judged = [&](const EvalState& state) {
-    if (log.progress().active()) log.progress().update(to_progress(state, world.size));
+    if (log.progress().active())
+      log.progress().update(to_progress(state, virtual_ranks_of(config, world)));
   };
   const auto result = evaluate(model, *data.loader, data.samplers, group, *task,
                                config.system.amp_level_infer, hooks);

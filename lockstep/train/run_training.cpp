@@ -137,17 +137,21 @@ void log_loader(TrainingLog& log, const DataParts& data, bool training, const Wo
   log.info("lockstep.data",
            fmt::format("Creating dataloader (training={}) for device {}. Number of data samples: "
                        "{} per device ({} total).",
-                       training ? "True" : "False", world.rank, samples, samples * world.size));
+                       training ? "True" : "False", world.rank, samples,
+                       data.samplers.front().num_samples() * data.samplers.front().num_parts()));
 }
 
 /// What must stay as it is for the same bits on another number of ranks.
-std::string virtual_ranks_line(const VirtualRankRange& virtual_ranks, int threads) {
+std::string virtual_ranks_line(const VirtualRankRange& virtual_ranks, int ranks, int threads) {
+  const int least = virtual_ranks.total / ranks;
+  const std::string each = virtual_ranks.total % ranks == 0
+                               ? std::to_string(least)
+                               : fmt::format("{} or {}", least, least + 1);
   return fmt::format(
-      "Virtual ranks: {}, {} on each rank, intra-op threads: {}. Any number of ranks that can "
-      "share them "
-      "gives the same bits with the same parallel.virtual_ranks, parallel.threads and kind of "
-      "processor.",
-      virtual_ranks.total, virtual_ranks.count, threads);
+      "Virtual ranks: {}, {} on each rank, intra-op threads: {}. Any number of ranks up to {} "
+      "gives "
+      "the same bits with the same parallel.virtual_ranks, parallel.threads and kind of processor.",
+      virtual_ranks.total, each, threads, virtual_ranks.total);
 }
 
 void warn_of_data(TrainingLog& log, const Config& config) {
@@ -341,7 +345,7 @@ void train_logged(Trainer& trainer, TrainingLog& log, Events& events, const Writ
 int run_training(const Config& given, World world) {
   expect_steps();
   Config config = given;
-  const std::string virtual_ranks_note = leave_unshareable_virtual_ranks(config, world);
+  const std::string virtual_ranks_note = leave_too_few_virtual_ranks(config, world);
   check_world(config, world);
   check_results_folder(config.train.ckpt_save_dir);
   disown_results(config, world);
@@ -379,7 +383,7 @@ int run_training(const Config& given, World world) {
   const auto precision = precision_line(config, device.type());
   if (!precision.empty()) log.info(kName, precision);
   if (config.parallel.virtual_ranks > 0)
-    log.info(kName, virtual_ranks_line(trainer.virtual_ranks(), threads));
+    log.info(kName, virtual_ranks_line(trainer.virtual_ranks(), world.size, threads));
   if (!virtual_ranks_note.empty()) log.write(Severity::kWarning, kName, virtual_ranks_note);
   log_failure(log, kName, [&] {
     log_start(log, config, parts, world, trainer);

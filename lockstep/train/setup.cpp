@@ -213,16 +213,16 @@ VirtualRankRange virtual_ranks_of(const Config& config, const World& world) {
   }
 }
 
-std::string leave_unshareable_virtual_ranks(Config& config, const World& world) {
+std::string leave_too_few_virtual_ranks(Config& config, const World& world) {
   if (world.generation == 1 || config.parallel.virtual_ranks == 0) return "";
   try {
     virtual_ranks_of(config, world);
     return "";
   } catch (const Error& error) {
     const std::string line = fmt::format(
-        "{}. Nodes came or left: until their number fits again each rank has one virtual rank, the "
-        "global "
-        "batch is {} samples, and the bits are not those of {} virtual ranks",
+        "{}. Hosts joined or left: until their ranks are few enough again, each rank has one "
+        "virtual "
+        "rank, the global batch is {} samples, and the bits are not those of {} virtual ranks",
         error.what(), config.train.loader.batch_size * world.size, config.parallel.virtual_ranks);
     config.parallel.threads = threads_of(config.parallel, world);
     config.parallel.virtual_ranks = 0;

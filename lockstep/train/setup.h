@@ -68,10 +68,10 @@ int workers_of(const World& world);
 /// This rank's virtual ranks: those of parallel.virtual_ranks, or one.
 VirtualRankRange virtual_ranks_of(const Config& config, const World& world);
 
-/// In a later generation there may be a number of ranks that nobody chose, because nodes came or
-/// left. Where they cannot share parallel.virtual_ranks, `config` goes on with a virtual rank a
+/// In a later generation there may be a number of ranks that nobody chose, because hosts joined or
+/// left. Where they are more than parallel.virtual_ranks, `config` goes on with a virtual rank a
 /// rank, and the line that says so comes back; else an empty one.
-std::string leave_unshareable_virtual_ranks(Config& config, const World& world);
+std::string leave_too_few_virtual_ranks(Config& config, const World& world);
 
 /// Checks that need the number of ranks: system.distribute, the section parallel.
 /// Errors: kInvalidArgument.

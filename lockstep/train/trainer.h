@@ -101,7 +101,7 @@ int signal_of(StopReason reason);
 /// samples.
 ///
 /// With parallel.virtual_ranks a batch of a rank holds a part for each of its virtual ranks. Then
-/// losses, weights and optimizer state have the same bits on any number of ranks that can share the
+/// losses, weights and optimizer state have the same bits on any number of ranks up to that of the
 /// virtual ranks, also when a run goes on with another number of ranks. What a forward draws from
 /// libtorch's generator (dropout) depends on (system.seed, micro-step, virtual rank) alone, also
 /// without parallel.virtual_ranks.

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cmath>
@@ -9,6 +10,7 @@
 
 #include "lockstep/base/text.h"
 #include "lockstep/error.h"
+#include "lockstep/parallel/subtree_reduction.h"
 #include "lockstep/parallel/virtual_ranks.h"
 #include "lockstep/train/trainer.h"
 
@@ -40,10 +42,11 @@ int signal_of(StopReason reason) {
   return 0;
 }
 
-/// Two small reductions a micro-step, at once: the mean loss and what the task logged, which
-/// signals, overflows and faults came anywhere, whether all have their next batch, whether anybody
-/// was asked to save, and which rank was longest in no collective since the last ones.
-/// `together_s`: what this rank has spent in collectives since then.
+/// Two small collectives a micro-step, three where ranks_add_as_tree() does not hold, at once: the
+/// mean loss and what the task logged, which signals, overflows and faults came anywhere, whether
+/// all have their next batch, whether anybody was asked to save, and which rank was longest in no
+/// collective since the last ones. `together_s`: what this rank has spent in collectives since
+/// then.
 Trainer::Agreed Trainer::agree(const Losses& own, bool overflow, const Batch& batch,
                                double together_s) {
   const double loss = tree_sum(own.losses);
@@ -59,6 +62,7 @@ Trainer::Agreed Trainer::agree(const Losses& own, bool overflow, const Batch& ba
                               parts_.take_save_request && parts_.take_save_request() ? 1.0 : 0.0};
   const size_t first_logged = sums.size();
   for (const auto& of_virtual_ranks : own.logged) sums.push_back(tree_sum(of_virtual_ranks));
+  const size_t end_logged = sums.size();
   const auto begin = Clock::now();
   const double own_s = in_seconds(begin - together_) - together_s;
   double slowest = with_rank(own_s, rank());
@@ -67,6 +71,13 @@ Trainer::Agreed Trainer::agree(const Losses& own, bool overflow, const Batch& ba
   auto compared = group().all_reduce(&slowest, 1, DType::kFloat64, ReduceOp::kMax);
   summed.wait();
   compared.wait();
+  if (!ranks_add_as_tree(virtual_ranks().total, num_ranks())) {
+    std::vector<std::vector<double>> rows = {own.losses};
+    rows.insert(rows.end(), own.logged.begin(), own.logged.end());
+    const auto exact = sum_over_virtual_ranks(group(), virtual_ranks(), rows);
+    sums[0] = exact[0];
+    std::copy(exact.begin() + 1, exact.end(), sums.begin() + static_cast<ptrdiff_t>(first_logged));
+  }
   together_ = Clock::now();
   if (!std::isfinite(sums[0])) {
     if (!drops_overflows(config())) report_divergence(loss);
@@ -84,7 +95,7 @@ Trainer::Agreed Trainer::agree(const Losses& own, bool overflow, const Batch& ba
                 static_cast<int64_t>(sums[6]),
                 split_waits({num_ranks(), sums.back(), slowest}, own_s, rank(),
                             together_s + in_seconds(together_ - begin))};
-  for (size_t i = first_logged; i + 1 < sums.size(); ++i) {
+  for (size_t i = first_logged; i < end_logged; ++i) {
     agreed.logged.push_back(sums[i] / virtual_ranks().total);
   }
   return agreed;

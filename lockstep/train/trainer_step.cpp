@@ -89,7 +89,7 @@ StepReport Trainer::micro_step(const Batch& batch) {
   state_.epoch_loss += std::isfinite(report.loss) ? report.loss : state_.epoch_loss / before;
   ++state_.batch_in_epoch;
   ++state_.schedule_step;
-  const int64_t samples = batch.images.size(0) * num_ranks();
+  const int64_t samples = batch.images.size(0) / virtual_ranks().count * virtual_ranks().total;
   state_.samples += samples;
   state_.epoch_samples += samples;
   report.updated = slot.last && !agreed.overflow;

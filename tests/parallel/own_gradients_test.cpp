@@ -299,7 +299,7 @@ TEST(OwnGradients, OfARankThatRanOutToo) {
 }
 
 TEST(OwnGradients, VirtualRanksFillThemToo) {
-  for (const int ranks : {1, 2}) {
+  for (const int ranks : {1, 2, 3}) {
     testing::run_rank_threads(ranks, [&](World world) {
       Mixed net;
       DistributedDataParallel<Mixed> model(net, ProcessGroup::create(world), {.virtual_ranks = 4});

@@ -31,60 +31,112 @@ std::string tree_text(int lo, int hi) {
   return "(" + tree_text(lo, mid) + "+" + tree_text(mid, hi) + ")";
 }
 
-TEST(VirtualRanks, OfARankAreEquallyManyAndInOrder) {
+TEST(VirtualRanks, OfARankAreARunOfThem) {
   EXPECT_EQ(deal_virtual_ranks(8, 0, 1), (VirtualRankRange{0, 8, 8}));
   EXPECT_EQ(deal_virtual_ranks(8, 3, 4), (VirtualRankRange{6, 2, 8}));
   EXPECT_EQ(deal_virtual_ranks(3, 2, 3), (VirtualRankRange{2, 1, 3}));
-  EXPECT_EQ(deal_virtual_ranks(6, 0, 1), (VirtualRankRange{0, 6, 6}));
-  EXPECT_EQ(deal_virtual_ranks(12, 1, 3), (VirtualRankRange{4, 4, 12}));
+  EXPECT_EQ(deal_virtual_ranks(8, 0, 3), (VirtualRankRange{0, 3, 8}));
+  EXPECT_EQ(deal_virtual_ranks(8, 1, 3), (VirtualRankRange{3, 3, 8}));
+  EXPECT_EQ(deal_virtual_ranks(8, 2, 3), (VirtualRankRange{6, 2, 8}));
 }
 
-TEST(VirtualRanks, NamesTheNumbersOfRanksThatCanShareThem) {
+TEST(VirtualRanks, AreDealtOnceEachAndAsEvenlyAsCanBe) {
+  for (int virtual_ranks = 1; virtual_ranks <= 40; ++virtual_ranks) {
+    for (int size = 1; size <= virtual_ranks; ++size) {
+      int next = 0;
+      for (int rank = 0; rank < size; ++rank) {
+        const auto range = deal_virtual_ranks(virtual_ranks, rank, size);
+        EXPECT_EQ(range.first, next);
+        EXPECT_EQ(range.total, virtual_ranks);
+        EXPECT_GE(range.count, virtual_ranks / size);
+        EXPECT_LE(range.count, (virtual_ranks + size - 1) / size);
+        next += range.count;
+      }
+      EXPECT_EQ(next, virtual_ranks) << size;
+    }
+  }
+}
+
+TEST(VirtualRanks, RefusesMoreRanksThanThereAre) {
   const auto message = [](int virtual_ranks, int size) {
     const auto error = error_of([&] { deal_virtual_ranks(virtual_ranks, 0, size); });
     EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
     return std::string(error.what());
   };
-  EXPECT_EQ(
-      message(6, 2),
-      "2 ranks cannot share 6 virtual ranks: each needs equally many and a power of two of them; "
-      "1, 3 or 6 ranks can");
-  EXPECT_NE(message(8, 3).find("; 1, 2, 4 or 8 ranks can"), std::string::npos);
-  EXPECT_EQ(
-      message(1, 2),
-      "2 ranks cannot share 1 virtual rank: each needs equally many and a power of two of them; "
-      "1 rank can");
+  EXPECT_EQ(message(6, 7),
+            "7 ranks cannot share 6 virtual ranks: each needs at least one; start at most 6 ranks, "
+            "or take more virtual ranks");
+  EXPECT_EQ(message(1, 2),
+            "2 ranks cannot share 1 virtual rank: each needs at least one; start at most 1 rank, "
+            "or take more virtual ranks");
   EXPECT_EQ(message(0, 1), "0 virtual ranks; there must be at least 1");
 }
 
-// Adding texts instead of numbers, first on each rank, then over the ranks.
-TEST(VirtualRanks, SumsOfRanksAreNodesOfTheTreeOverVirtualRanks) {
-  for (const auto& [virtual_ranks, size] : std::vector<std::pair<int, int>>{
-           {1, 1}, {2, 1}, {5, 1}, {6, 1}, {7, 1}, {13, 1}, {8, 2}, {8, 4}, {12, 3}, {20, 5}}) {
-    std::vector<RankRange> nodes;
-    std::vector<std::string> values;
-    for (int rank = 0; rank < size; ++rank) {
-      const auto range = deal_virtual_ranks(virtual_ranks, rank, size);
-      std::vector<std::string> sums;
-      for (int index = 0; index < range.count; ++index) {
-        std::string left = std::to_string(range.first + index);
-        for (int n = sums_to_add(index, range.count); n > 0; --n) {
-          left = "(" + sums.back() + "+" + left + ")";
-          sums.pop_back();
-        }
-        sums.push_back(left);
-      }
-      ASSERT_EQ(sums.size(), 1u);
-      EXPECT_EQ(sums[0], tree_text(range.first, range.first + range.count));
-      nodes.push_back({range.first, range.first + range.count});
-      values.push_back(sums[0]);
+/// What `range` has after its last virtual rank, with texts in place of numbers.
+std::vector<std::string> sums_of(const VirtualRankRange& range) {
+  std::vector<std::string> sums;
+  for (int index = 0; index < range.count; ++index) {
+    std::string left = std::to_string(range.first + index);
+    for (int n = sums_to_add(range, index); n > 0; --n) {
+      left = "(" + sums.back() + "+" + left + ")";
+      sums.pop_back();
     }
-    for (const auto& add : tree_additions(nodes, virtual_ranks)) {
-      auto& left = values[static_cast<size_t>(add.left)];
-      left = "(" + left + "+" + values[static_cast<size_t>(add.right)] + ")";
-    }
-    EXPECT_EQ(values[0], tree_text(0, virtual_ranks)) << size;
+    sums.push_back(left);
   }
+  return sums;
+}
+
+// First on each rank, then over the ranks.
+TEST(VirtualRanks, SumsOfRanksAreSubtreesOfTheTreeOverThem) {
+  for (int virtual_ranks = 1; virtual_ranks <= 24; ++virtual_ranks) {
+    for (int size = 1; size <= virtual_ranks; ++size) {
+      std::vector<std::string> values;
+      for (int rank = 0; rank < size; ++rank) {
+        const auto range = deal_virtual_ranks(virtual_ranks, rank, size);
+        const auto sums = sums_of(range);
+        const auto subtrees = owned_subtrees(range);
+        ASSERT_EQ(sums.size(), subtrees.size());
+        for (size_t i = 0; i < sums.size(); ++i) {
+          EXPECT_EQ(sums[i], tree_text(subtrees[i].lo, subtrees[i].hi));
+        }
+        values.insert(values.end(), sums.begin(), sums.end());
+      }
+      for (const auto& add : tree_additions(all_subtrees(virtual_ranks, size), virtual_ranks)) {
+        auto& left = values[static_cast<size_t>(add.left)];
+        left = "(" + left + "+" + values[static_cast<size_t>(add.right)] + ")";
+      }
+      EXPECT_EQ(values[0], tree_text(0, virtual_ranks)) << size;
+    }
+  }
+}
+
+/// The sum over ranks, of which each has `values[rank]`, in the order of ProcessGroup.
+std::string sum_of_ranks(const std::vector<std::string>& values, int lo, int hi) {
+  if (hi - lo == 1) return values[static_cast<size_t>(lo)];
+  const int mid = tree_mid(lo, hi);
+  return "(" + sum_of_ranks(values, lo, mid) + "+" + sum_of_ranks(values, mid, hi) + ")";
+}
+
+TEST(VirtualRanks, RanksAddAsTheTreeWhereTheirSumsGiveItsText) {
+  for (int virtual_ranks = 1; virtual_ranks <= 24; ++virtual_ranks) {
+    for (int size = 1; size <= virtual_ranks; ++size) {
+      std::vector<std::string> values;
+      size_t subtrees = 0;
+      for (int rank = 0; rank < size; ++rank) {
+        const auto sums = sums_of(deal_virtual_ranks(virtual_ranks, rank, size));
+        values.push_back(sums.back());
+        subtrees += sums.size();
+      }
+      const bool same =
+          subtrees == values.size() && sum_of_ranks(values, 0, size) == tree_text(0, virtual_ranks);
+      EXPECT_EQ(ranks_add_as_tree(virtual_ranks, size), same) << virtual_ranks << " " << size;
+      const int each = virtual_ranks / size;
+      const bool even = virtual_ranks % size == 0 && (each & (each - 1)) == 0;
+      EXPECT_TRUE(same || !(even || size == 1)) << virtual_ranks << " " << size;
+    }
+  }
+  EXPECT_FALSE(ranks_add_as_tree(8, 3));
+  EXPECT_FALSE(ranks_add_as_tree(6, 2));
 }
 
 TEST(VirtualRanks, TreeSumHasTheTreesOrder) {
@@ -197,16 +249,30 @@ TEST(DdpVirtualRanks, BitsDoNotDependOnTheNumberOfRanksNorHosts) {
   expect_same(one, {2}, {.bucket_cap_mb = 0.01});
 }
 
-TEST(DdpVirtualRanks, AnyNumberOfVirtualRanks) {
-  expect_same(train({1}, {.virtual_ranks = 6}), {3}, {.virtual_ranks = 6});
-  expect_same(train({1}, {.virtual_ranks = 6}), {6}, {.virtual_ranks = 6});
+TEST(DdpVirtualRanks, AnyNumberOfThemOnAnyNumberOfRanksUpToTheirs) {
+  for (const int virtual_ranks : {1, 2, 3, 4, 6, 8}) {
+    const auto one = train({1}, {.virtual_ranks = virtual_ranks});
+    for (int ranks = 2; ranks <= virtual_ranks; ++ranks) {
+      expect_same(one, {ranks}, {.virtual_ranks = virtual_ranks});
+    }
+  }
   expect_same(train({1}, {.virtual_ranks = 1}), {1}, {.virtual_ranks = 0});
+}
+
+// Several buckets, and ranks on hosts of their own.
+TEST(DdpVirtualRanks, RanksThatDoNotHaveEquallyManyOnAnyHosts) {
+  const auto one = train({1}, {});
+  for (const HostLayout& hosts : {HostLayout{1, 2}, {1, 1, 1}, {3, 2}, {2, 2, 2}, {1, 6}}) {
+    expect_same(one, hosts, {});
+  }
+  expect_same(one, {3}, {.bucket_cap_mb = 0.01});
+  expect_same(one, {5}, {.bucket_cap_mb = 1});
 }
 
 TEST(DdpVirtualRanks, AccumulationKeepsVirtualRanksApart) {
   const auto one = train({1}, {.accumulation = 3});
   EXPECT_FALSE(one[0][0].equal(train({1}, {})[0][0]));
-  for (const HostLayout& hosts : {HostLayout{2}, {8}, {2, 2}}) {
+  for (const HostLayout& hosts : {HostLayout{2}, {8}, {2, 2}, {3}, {1, 4}, {7}}) {
     expect_same(one, hosts, {.accumulation = 3});
   }
 }
@@ -238,29 +304,30 @@ TEST(DdpVirtualRanks, GradientsAreTheMeanAndStatisticsToo) {
 }
 
 TEST(DdpVirtualRanks, ZeroGradForgetsWhatWasAccumulated) {
-  run_rank_threads(2, [](World world) {
-    at::set_num_threads(1);
-    Net net;
-    auto model = DistributedDataParallel(net, ProcessGroup::create(world), {.virtual_ranks = 4});
-    const auto body = [&](int virtual_rank) { loss_of(net, model, 0, virtual_rank).backward(); };
-    model.for_each_virtual_rank(body);
-    const Tensor wanted = net->last->weight.grad().clone();
-    const Tensor statistics = net->norm->running_mean.clone();
-    {
-      const auto hold = model.no_sync();
+  for (const int ranks : {2, 3})
+    run_rank_threads(ranks, [](World world) {
+      at::set_num_threads(1);
+      Net net;
+      auto model = DistributedDataParallel(net, ProcessGroup::create(world), {.virtual_ranks = 4});
+      const auto body = [&](int virtual_rank) { loss_of(net, model, 0, virtual_rank).backward(); };
       model.for_each_virtual_rank(body);
-    }
-    EXPECT_FALSE(net->last->weight.grad().defined());
-    model.zero_grad();
-    EXPECT_TRUE(net->norm->running_mean.equal(statistics));
-    model.for_each_virtual_rank(body);
-    EXPECT_TRUE(net->last->weight.grad().equal(wanted));
-  });
+      const Tensor wanted = net->last->weight.grad().clone();
+      const Tensor statistics = net->norm->running_mean.clone();
+      {
+        const auto hold = model.no_sync();
+        model.for_each_virtual_rank(body);
+      }
+      EXPECT_FALSE(net->last->weight.grad().defined());
+      model.zero_grad();
+      EXPECT_TRUE(net->norm->running_mean.equal(statistics));
+      model.for_each_virtual_rank(body);
+      EXPECT_TRUE(net->last->weight.grad().equal(wanted));
+    });
 }
 
 // The body fails in each virtual rank in turn, alone and while gradients accumulate.
 TEST(DdpVirtualRanks, AStepThatFailedCanBeDoneAgain) {
-  for (const int ranks : {1, 2}) {
+  for (const int ranks : {1, 2, 3}) {
     run_rank_threads(ranks, [](World world) {
       at::set_num_threads(1);
       Net net;
@@ -271,7 +338,8 @@ TEST(DdpVirtualRanks, AStepThatFailedCanBeDoneAgain) {
       const Tensor mean = net->norm->running_mean.clone(), start = torch::zeros_like(mean);
       const auto fails = [&](int at) {
         return [&, at](int virtual_rank) {
-          if (virtual_rank % model.virtual_ranks().count == at % model.virtual_ranks().count) {
+          const VirtualRankRange& own = model.virtual_ranks();
+          if (virtual_rank - own.first == at % own.count) {
             model.forward(torch::ones({2, 600}));
             throw Error(ErrorCode::kCorrupt, "the body's own");
           }
@@ -332,8 +400,8 @@ TEST(DdpVirtualRanks, ErrorsNameWhatIsWrong) {
   };
   constexpr auto kInvalid = ErrorCode::kInvalidArgument;
   expect_refused(
-      3, [&](World world) { make(world, {.virtual_ranks = 4}); }, kInvalid,
-      "3 ranks cannot share 4 virtual ranks");
+      3, [&](World world) { make(world, {.virtual_ranks = 2}); }, kInvalid,
+      "3 ranks cannot share 2 virtual ranks");
   expect_refused(
       1, [&](World world) { make(world, {.virtual_ranks = -1}); }, kInvalid, "virtual_ranks is -1");
   expect_refused(
@@ -363,20 +431,22 @@ TEST(DdpVirtualRanks, ErrorsNameWhatIsWrong) {
         model.for_each_virtual_rank([&](int) { model.forward(torch::ones({2, 600})); });
       },
       kInvalid, "no gradient came for 'scale', 'first.weight'");
-  expect_refused(
-      2,
-      [&](World world) {
-        Net net;
-        auto model =
-            DistributedDataParallel(net, ProcessGroup::create(world), {.virtual_ranks = 2});
-        model.for_each_virtual_rank([&](int) {
-          model.forward(torch::ones({2, 600}));
-          net->first->weight.sum().backward();
-        });
-      },
-      kInvalid,
-      "'norm.weight', 'norm.bias', 'last.weight', 'last.bias' in this backward pass: every "
-      "parameter must take part in the loss, of every virtual rank; turn requires_grad off");
+  for (const auto& [ranks, virtual_ranks] : {std::pair(2, 2), {3, 4}}) {
+    expect_refused(
+        ranks,
+        [&, v = virtual_ranks](World world) {
+          Net net;
+          auto model =
+              DistributedDataParallel(net, ProcessGroup::create(world), {.virtual_ranks = v});
+          model.for_each_virtual_rank([&](int) {
+            model.forward(torch::ones({2, 600}));
+            net->first->weight.sum().backward();
+          });
+        },
+        kInvalid,
+        "'norm.weight', 'norm.bias', 'last.weight', 'last.bias' in this backward pass: every "
+        "parameter must take part in the loss, of every virtual rank; turn requires_grad off");
+  }
 }
 
 }  // namespace

@@ -67,7 +67,7 @@ TEST(Evaluate, SaysHowFarItIsAfterEachBatch) {
 }
 
 TEST(Evaluate, ItsProgressIsThatOfAllRanks) {
-  const auto progress = to_progress({30, 120, std::chrono::seconds(10)}, 4);
+  const auto progress = to_progress({30, 120, std::chrono::seconds(10)}, {0, 2, 8});
   EXPECT_EQ(format_progress(progress, 79),
             "evaluation  ━━━━━───────────────   25%  120/480  12 img/s  ETA 0:30");
 }

@@ -259,5 +259,25 @@ TEST(Plan, OfVirtualRanks) {
   EXPECT_EQ(complete_plan(plan, config, 0, 48).gradient_bytes, 5 * (4 << 20));
 }
 
+// 3, 3 and 2: rank 1 has virtual rank 3 alone and then 4 and 5.
+TEST(Plan, OfVirtualRanksThatAreNotEquallyMany) {
+  Config config;
+  config.train.loader = {.batch_size = 4, .drop_remainder = true, .prefetch_size = 1};
+  config.parallel.virtual_ranks = 8;
+  RunPlan plan;
+  plan.num_ranks = 3;
+  plan.num_virtual_ranks = 8;
+  plan.train_samples = 130;
+  plan.parameters = plan.trainable = 1 << 20;
+  plan = complete_plan(plan, config, 0, 48);
+  EXPECT_EQ(plan.samples_a_rank, 51);
+  EXPECT_EQ(plan.steps_per_epoch, 4);
+  EXPECT_EQ(plan.gradient_bytes, 3 * (4 << 20));
+  EXPECT_EQ(plan.batches_bytes, 4 * 3 * (2 + 1) * 48 * 4);
+  EXPECT_NE(describe(plan, config).find("Samples: 130 (at most 51 a rank)"), std::string::npos);
+  config.train.gradient_accumulation_steps = 2;
+  EXPECT_EQ(complete_plan(plan, config, 0, 48).gradient_bytes, 4 * (4 << 20));
+}
+
 }  // namespace
 }  // namespace lockstep

@@ -100,7 +100,7 @@ void expect_equal_gradients(const Lesson& lesson) {
     return item.second.norm().template item<double>() > 0;
   };
   EXPECT_GT(std::count_if(one.begin(), one.end(), is_known), 10);
-  for (const int ranks : {2, 4}) {
+  for (const int ranks : {2, 3, 4}) {
     for (const auto& [name, gradient] : gradients_on(ranks, lesson)) {
       const auto& alone = one.at(name);
       const auto size = alone.norm().item<double>();

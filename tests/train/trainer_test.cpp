@@ -185,7 +185,7 @@ class LoggingTask final : public Task {
   std::vector<std::string> log_names() const override { return {"mean_label", "sometimes"}; }
   at::Tensor loss(const at::Tensor& output, std::span<const at::Tensor> targets) override {
     log("mean_label", targets.front().to(at::kFloat).mean());
-    if (batches_++ < 2) log("sometimes", at::full({}, 7));
+    if (batches_++ < 4) log("sometimes", at::full({}, 7));
     EXPECT_EQ(error_of([&] { log("mean_labels", at::full({}, 7)); }).code(),
               ErrorCode::kInvalidArgument);
     return task_->loss(output, targets);
@@ -205,10 +205,11 @@ class LoggingTask final : public Task {
 // Means over ranks and virtual ranks, and the norm that clipping works out.
 TEST(Trainer, WhatATaskLogsIsInTheMetrics) {
   std::vector<std::vector<double>> means;
-  for (const int ranks : {1, 2}) {
+  for (const int ranks : {1, 2, 3}) {
     const TempFolder dir;
     auto config = tiny_config();
-    config.parallel.virtual_ranks = 2;
+    config.parallel.virtual_ranks = 4;
+    config.train.loader.batch_size = 2;
     config.train.clip_grad = true;
     config.train.clip_norm = 1e-3;
     config.train.ckpt_save_dir = dir.path();

@@ -193,7 +193,7 @@ TEST(TrainVirtualRanks, Resnet18Over50StepsHasTheSameBitsOnAnyRanks) {
   job.config.train.clip_grad = false;
   job.config.train.max_steps = 50;
   const auto one = result_on({1}, job);
-  for (const HostLayout& hosts : {HostLayout{2}, {1, 1, 1, 1}, {3, 5}}) {
+  for (const HostLayout& hosts : {HostLayout{2}, {3}, {1, 1, 1, 1}, {3, 5}}) {
     EXPECT_EQ(result_on(hosts, job), one) << hosts.size() << " hosts";
   }
 }
@@ -204,7 +204,10 @@ TEST(TrainVirtualRanks, EveryNumberOfRanksOnEveryTransport) {
   const auto one = result_on({1}, job);
   const HostLayout eight_hosts(8, 1);
   for (const HostLayout& hosts : {HostLayout{2},
+                                  {3},
                                   {4},
+                                  {5},
+                                  {7},
                                   {8},
                                   {1, 1},
                                   {1, 1, 1, 1},
@@ -227,7 +230,7 @@ TEST(TrainVirtualRanks, MixedPrecisionHasTheSameBitsOnAnyRanks) {
     job.config.loss_scaler = LossScalerConfig{.dynamic = true, .loss_scale = 512};
     job.overflow_at = 7;
     const auto one = result_on({1}, job);
-    for (const HostLayout& hosts : {HostLayout{2}, {4}, {1, 1}}) {
+    for (const HostLayout& hosts : {HostLayout{2}, {3}, {4}, {1, 1}}) {
       EXPECT_EQ(result_on(hosts, job), one) << to_string(level) << " on " << hosts.size();
     }
     job.overflow_at = 0;
@@ -259,7 +262,7 @@ TEST(TrainVirtualRanks, AccumulationAndShortBatchesToo) {
   job.config.train.loader.batch_size = 5;
   job.config.train.gradient_accumulation_steps = 2;
   const auto one = result_on({1}, job);
-  for (const HostLayout& hosts : {HostLayout{2}, {8}, {2, 2}}) {
+  for (const HostLayout& hosts : {HostLayout{2}, {3}, {8}, {2, 2}, {2, 4}}) {
     EXPECT_EQ(result_on(hosts, job), one);
   }
 }
@@ -275,9 +278,22 @@ TEST(TrainVirtualRanks, TheMovingAverageToo) {
     job.config.train.ema_decay = 0.99;
     job.config.train.max_steps = 9;
     const auto one = result_on({1}, job);
-    for (const HostLayout& hosts : {HostLayout{2}, {4}, {1, 1}}) {
+    for (const HostLayout& hosts : {HostLayout{2}, {3}, {4}, {1, 1}}) {
       EXPECT_EQ(result_on(hosts, job), one) << to_string(level) << " on " << hosts.size();
     }
+  }
+}
+
+// Three ranks have 3, 2 and 2 of 7.
+TEST(TrainVirtualRanks, AnyNumberOfThem) {
+  Job job = small_job();
+  job.config.parallel.virtual_ranks = 7;
+  job.config.train.gradient_accumulation_steps = 2;
+  job.config.train.ema = true;
+  job.config.train.max_steps = 8;
+  const auto one = result_on({1}, job);
+  for (const HostLayout& hosts : {HostLayout{2}, {3}, {4}, {1, 4}, {7}}) {
+    EXPECT_EQ(result_on(hosts, job), one) << hosts.size() << " hosts";
   }
 }
 
@@ -287,10 +303,10 @@ TEST(TrainVirtualRanks, GoingOnWithOtherRanksGivesTheBitsOfTheWholeRun) {
   Job job = small_job();
   const auto whole = result_on({1}, job);
   job.config.train.max_steps = 10;
-  result_on({4}, job, dir.path());
+  result_on({5}, job, dir.path());
   job.config.train.max_steps = 20;
   job.resume = dir.path() / "step_000010";
-  for (const HostLayout& hosts : {HostLayout{1}, {2}, {1, 1}, {8}}) {
+  for (const HostLayout& hosts : {HostLayout{1}, {2}, {3}, {1, 1}, {1, 2}, {8}}) {
     const auto rest = result_on(hosts, job, dir.path());
     EXPECT_EQ(rest.substr(0, 34), whole.substr(0, 34));
     EXPECT_EQ(tail(rest, 2), tail(whole, 12));

@@ -6,7 +6,7 @@
 
 #include "lockstep/comm/reduce_tree.h"
 #include "lockstep/comm/topology.h"
-#include "lockstep/types.h"
+#include "lockstep/comm/tree_sum.h"
 
 namespace lockstep {
 
@@ -45,30 +45,5 @@ TwoLevelPlan make_two_level_plan(const Topology& topology, int rank);
 
 /// The largest nodes of the tree over [0, size) whose ranks all are in `ranks` (ascending).
 std::vector<RankRange> nodes_of_set(std::span<const int> ranks, int size);
-
-/// Sums values of tree nodes in the fixed order.
-class TreeSum {
- public:
-  /// `nodes`: tiling [0, size), sorted.
-  TreeSum(std::vector<RankRange> nodes, int size);
-
-  const std::vector<RankRange>& nodes() const { return nodes_; }
-
-  /// outs[j] = the whole tree, from values[i] of nodes()[i]. `count` elements each; kAvg divides by
-  /// the tree's size. An output may be a value at the same address.
-  /// Cost: one pass when the tree over the values has the shape of the tree over as many ranks
-  /// (all nodes equal, for example); else one addition after the other on blocks in the cache.
-  void run(std::span<const void* const> values, std::span<void* const> outs, int64_t count,
-           DType dtype, ReduceOp op) const;
-
- private:
-  void run_block(std::vector<const void*> values, std::span<void* const> outs, int64_t count,
-                 DType dtype, ReduceOp op, std::byte* scratch) const;
-
-  std::vector<RankRange> nodes_;
-  int size_;
-  std::vector<TreeAdd> additions_;
-  bool plain_;  // the additions are those of a tree over nodes_.size() ranks
-};
 
 }  // namespace lockstep

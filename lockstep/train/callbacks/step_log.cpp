@@ -15,6 +15,10 @@ std::string run_line(const EpochReport& sums) {
                      sums.data_wait_s * percent, sums.waits.text());
 }
 
+int64_t batch_of_all(const Trainer& trainer) {
+  return trainer.config().train.loader.batch_size * trainer.virtual_ranks().total;
+}
+
 int64_t batch_of_rank(const Trainer& trainer) {
   return trainer.config().train.loader.batch_size * trainer.virtual_ranks().count;
 }
@@ -73,7 +77,7 @@ void StepLog::on_step(Trainer& trainer, const StepReport& report) {
   if (report.dropped) {
     log_.write(Severity::kWarning, kTrainLogger, dropped_line(report, config.scheduler.num_epochs));
   }
-  rate_.add(batch * trainer.num_ranks(), RateMeter::Clock::now());
+  rate_.add(batch_of_all(trainer), RateMeter::Clock::now());
   if (log_.progress().active()) show_progress(trainer, report);
 }
 
@@ -96,8 +100,7 @@ void StepLog::show_progress(Trainer& trainer, const StepReport& report) {
   progress.loss = report.loss;
   progress.lr = report.lr;
   progress.images_per_s = rate_.per_second();
-  const int64_t images_a_step =
-      batch_of_rank(trainer) * trainer.num_ranks() * config.train.gradient_accumulation_steps;
+  const int64_t images_a_step = batch_of_all(trainer) * config.train.gradient_accumulation_steps;
   if (rate_.per_second() > 0) {
     const auto images = static_cast<double>((total - report.optimizer_steps) * images_a_step);
     progress.left = std::chrono::seconds(std::llround(images / rate_.per_second()));
@@ -134,7 +137,7 @@ void StepLog::on_evaluation_failed(Trainer&, const std::string& why) {
 }
 
 void StepLog::on_judged(Trainer& trainer, const EvalState& state) {
-  if (log_.progress().active()) log_.progress().update(to_progress(state, trainer.num_ranks()));
+  if (log_.progress().active()) log_.progress().update(to_progress(state, trainer.virtual_ranks()));
 }
 
 void StepLog::on_evaluation(Trainer&, const EvalResult& result) {

@@ -147,9 +147,8 @@ struct PredictSection {
 
 /// Ours.
 struct ParallelConfig {
-  /// Parts of the global batch, each of loader.batch_size samples. 0: one a rank. With S > 0 a run
-  /// gives the same bits on every number of ranks that can share S virtual ranks; see
-  /// DistributedDataParallel.
+  /// Parts of the global batch, each of loader.batch_size samples. 0: one a rank. With V > 0 a run
+  /// gives the same bits on every number of ranks up to V; see DistributedDataParallel.
   int64_t virtual_ranks = 0;
   /// Intra-op threads of a rank; bits depend on their number. 0: the rank's part of the cores (see
   /// World::threads), but 1 with `virtual_ranks`, because that part depends on the number of ranks.

@@ -175,20 +175,21 @@ TEST_F(Program, GoesOnWithinAnEpochWithOtherBatches) {
   EXPECT_NE(fewer.err.find("and the data have 10"), std::string::npos) << fewer.err;
 }
 
-// Four pictures a virtual rank and step, on one rank and on two.
+// Four pictures a virtual rank and step, on one rank and on two, which have three and two of them.
 TEST_F(Program, VirtualRanksGiveTheSameBitsOnOtherRanks) {
   const std::string args =
-      "-o parallel.virtual_ranks=2 train.max_steps=3 train.loader.batch_size=4 "
+      "-o parallel.virtual_ranks=5 train.max_steps=3 train.loader.batch_size=4 "
       "train.ckpt_save_dir=";
   const auto one = train(args + "one");
   ASSERT_EQ(one.status, 0) << one.err;
-  EXPECT_NE(one.out.find("Virtual ranks: 2, 2 on each rank, intra-op threads: 1."),
+  EXPECT_NE(one.out.find("Virtual ranks: 5, 5 on each rank, intra-op threads: 1."),
             std::string::npos);
-  EXPECT_NE(one.out.find("\nNum virtual ranks: 2\nGlobal batch size: 4x2x1=8\n"),
+  EXPECT_NE(one.out.find("\nNum virtual ranks: 5\nGlobal batch size: 4x5x1=20\n"),
             std::string::npos);
   EXPECT_EQ(one.out.find("Averaged steps"), std::string::npos) << one.out;
   const auto two = train(args + "two parallel.measure_wait=True", 2);
   ASSERT_EQ(two.status, 0) << two.err;
+  EXPECT_NE(two.out.find("Virtual ranks: 5, 2 or 3 on each rank"), std::string::npos) << two.out;
   const auto times = two.out.find("\nAveraged steps: 3, mean: forward ");
   ASSERT_NE(times, std::string::npos) << two.out;
   EXPECT_NE(two.out.find(" ms, waiting for slower ranks ", times), std::string::npos) << two.out;
@@ -208,6 +209,12 @@ TEST_F(Program, VirtualRanksGiveTheSameBitsOnOtherRanks) {
       EXPECT_FALSE(records[i].value(time).has_value()) << time;
     }
   }
+  const auto more = train("--check -o parallel.virtual_ranks=1", 2);
+  EXPECT_EQ(more.status, 2) << more.err;
+  EXPECT_NE(more.err.find("2 ranks cannot share 1 virtual rank: each needs at least one; start at "
+                          "most 1 rank, or take more virtual ranks"),
+            std::string::npos)
+      << more.err;
 }
 
 }  // namespace
