@@ -45,6 +45,7 @@ double median(std::vector<double> values) {
 std::string rank_result(const lockstep::World& world, const MeasureSpec& spec) {
   const Measured measured = lockstep::bench::measure(world, spec);
   return json{{"batch", measured.batch},
+              {"parts", measured.parts},
               {"steps", measured.step_ms.size()},
               {"min", *std::min_element(measured.step_ms.begin(), measured.step_ms.end())},
               {"p50", median(measured.step_ms)},
@@ -55,11 +56,9 @@ std::string rank_result(const lockstep::World& world, const MeasureSpec& spec) {
 
 /// images_per_s is the sum over the ranks; the other figures are those of the worst rank.
 json summary(const Options& options, const std::vector<std::string>& results) {
-  json row = {{"bench", "ddp"},
-              {"model", options.spec.model},
-              {"mode", options.mode},
-              {"comm_hook", options.spec.comm_hook},
-              {"ranks", options.ranks}};
+  json row = {{"bench", "ddp"},         {"model", options.spec.model},
+              {"mode", options.mode},   {"comm_hook", options.spec.comm_hook},
+              {"ranks", options.ranks}, {"virtual_ranks", options.spec.virtual_ranks}};
   double min_ms = 0, p50_ms = 0, exposed_ms = 0, images = 0, page_faults = 0;
   for (const std::string& text : results) {
     const json result = json::parse(text);
@@ -69,7 +68,8 @@ json summary(const Options& options, const std::vector<std::string>& results) {
     p50_ms = std::max(p50_ms, result["p50"].get<double>());
     exposed_ms = std::max(exposed_ms, result["exposed"].get<double>());
     page_faults = std::max(page_faults, result["page_faults"].get<double>());
-    images += 1e3 * result["batch"].get<double>() / result["p50"].get<double>();
+    images += 1e3 * result["batch"].get<double>() * result["parts"].get<double>() /
+              result["p50"].get<double>();
   }
   row.update({{"step_ms_min", min_ms},
               {"step_ms_p50", p50_ms},
@@ -105,6 +105,10 @@ int parse(int argc, char** argv, Options& options) {
   app.add_option("--comm-hook,--comm_hook", options.spec.comm_hook, "how gradients travel")
       ->capture_default_str()
       ->check(CLI::IsMember(lockstep::comm_hook_names()));
+  app.add_option("--virtual-ranks,--virtual_ranks", options.spec.virtual_ranks,
+                 "parts of the global batch, dealt to the ranks; 0: one a rank")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 1 << 20));
   app.add_option("--json", options.json_path, "write the result to this file")->type_name("FILE");
   if (const auto status =
           lockstep::app::parse_command_line(app, lockstep::reversed_arguments(argc, argv)))
@@ -115,8 +119,11 @@ int parse(int argc, char** argv, Options& options) {
 }
 
 void report(const Options& options, const json& row) {
-  const std::string hook =
+  std::string hook =
       options.spec.comm_hook == "none" ? "" : fmt::format(" ({})", options.spec.comm_hook);
+  if (options.spec.virtual_ranks > 0) {
+    hook += fmt::format(" ({} virtual ranks)", options.spec.virtual_ranks);
+  }
   fmt::print(
       "{} {}{} x{} batch {}: step min {:.2f} ms, p50 {:.2f} ms, {:.1f} images/s, "
       "communication exposed {:.2f} ms, {:.0f} page faults a step\n",

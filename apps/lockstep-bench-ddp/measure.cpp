@@ -37,8 +37,11 @@ void run_steps(const World& world, const BenchModel& model, const MeasureSpec& s
   torch::optim::SGD optimizer(parameters, torch::optim::SGDOptions(0.01).momentum(0.9));
   const auto step = [&] {
     for (auto& parameter : parameters) parameter.mutable_grad().reset();
-    at::cross_entropy_loss(ddp ? ddp->forward(input) : model.net->forward(input), labels)
-        .backward();
+    const auto pass = [&](int) {
+      at::cross_entropy_loss(ddp ? ddp->forward(input) : model.net->forward(input), labels)
+          .backward();
+    };
+    ddp ? ddp->for_each_virtual_rank(pass) : pass(0);
     optimizer.step();
   };
   const int warmup = spec.warmup < 0 ? model.warmup : spec.warmup;
@@ -68,7 +71,9 @@ Measured measure(const World& world, const MeasureSpec& spec) {
   if (spec.distributed) {
     ddp.emplace(model.net, ProcessGroup::create(world),
                 DdpOptions{.bucket_cap_mb = spec.bucket_cap_mb,
+                           .virtual_ranks = spec.virtual_ranks,
                            .comm_hook = make_comm_hook(spec.comm_hook)});
+    measured.parts = ddp->virtual_ranks().count;
   }
   run_steps(world, model, spec, ddp, measured);
   return measured;

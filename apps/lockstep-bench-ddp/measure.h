@@ -14,12 +14,14 @@ struct MeasureSpec {
   int steps = 0;            ///< 0: the model's own number.
   int warmup = -1;          ///< -1: the model's own number.
   double bucket_cap_mb = 25;
+  int virtual_ranks = 0;           ///< As DdpOptions has them.
   std::string comm_hook = "none";  ///< As make_comm_hook() knows them.
 };
 
 /// Times in milliseconds, one entry a step.
 struct Measured {
-  int64_t batch = 0;
+  int64_t batch = 0;  ///< Of a forward pass.
+  int64_t parts = 1;  ///< Forward passes a step.
   std::vector<double> step_ms;
   std::vector<double> exposed_ms;
   double page_faults = 0;  ///< A step, by getrusage(2): what fresh memory costs.
