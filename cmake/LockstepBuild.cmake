@@ -106,15 +106,17 @@ function(lockstep_light target)
   target_link_options(${target} PRIVATE -no-pie -static-libstdc++ -static-libgcc -Wl,--as-needed)
 endfunction()
 
-# lockstep_test(NAME SOURCES a_test.cpp ... DEPS ... [TIMEOUT s] [CORES n] [patterns]): one program,
-# one ctest entry. CORES: how many it keeps busy, 1 unless given; ctest -j counts them. Patterns are
-# of tests, as --gtest_filter names them:
+# lockstep_test(NAME SOURCES a_test.cpp ... DEPS ... [TIMEOUT s] [CORES n] [SHARDS n] [patterns]): one
+# program, one ctest entry. CORES: how many it keeps busy, 1 unless given; ctest -j counts them.
+# SHARDS: as many entries, NAME_1 and so on, each with a part of its tests, for programs that wait
+# far more than they compute: they begin first, and wait side by side. Patterns are of tests, as
+# --gtest_filter names them:
 #   ALONE            must not run beside other programs: they are an entry of their own, NAME_alone;
 #   LEFT_TO_RELEASE  take long, and sanitizers run others that go through the same code;
 #   ONE_THREAD       have one thread, and so has the code that they call: ThreadSanitizer would see
 #                    nothing. AddressSanitizer runs them. With * its build has no such program.
 function(lockstep_test name)
-  cmake_parse_arguments(ARG "" "TIMEOUT;CORES" "SOURCES;DEPS;ALONE;LEFT_TO_RELEASE;ONE_THREAD" ${ARGN})
+  cmake_parse_arguments(ARG "" "TIMEOUT;CORES;SHARDS" "SOURCES;DEPS;ALONE;LEFT_TO_RELEASE;ONE_THREAD" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   # Tests run for a moment; optimising them takes longer than they do, of what sanitizers add longer still.
   if(LOCKSTEP_SANITIZE)
@@ -137,7 +139,16 @@ function(lockstep_test name)
   endif()
   list(JOIN left_out ":" left_out)
   list(JOIN ARG_ALONE ":" alone)
-  lockstep_test_entry(${name} ${name} "-${left_out}" "${ARG_TIMEOUT}" "${ARG_CORES}")
+  if(ARG_SHARDS)
+    foreach(shard RANGE 1 ${ARG_SHARDS})
+      math(EXPR index "${shard} - 1")
+      lockstep_test_entry(${name}_${shard} ${name} "-${left_out}" "${ARG_TIMEOUT}" "${ARG_CORES}")
+      set_tests_properties(${name}_${shard} PROPERTIES COST 500
+        ENVIRONMENT "GTEST_TOTAL_SHARDS=${ARG_SHARDS};GTEST_SHARD_INDEX=${index}")
+    endforeach()
+  else()
+    lockstep_test_entry(${name} ${name} "-${left_out}" "${ARG_TIMEOUT}" "${ARG_CORES}")
+  endif()
   if(alone)
     lockstep_test_entry(${name}_alone ${name} "${alone}" "${ARG_TIMEOUT}" "${ARG_CORES}")
     set_tests_properties(${name}_alone PROPERTIES RUN_SERIAL ON)

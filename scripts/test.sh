@@ -57,7 +57,7 @@ run_part() {
   case $1 in
     build) scripts/build.sh release ;;
     release) tests release 4 ;;
-    asan | tsan) scripts/build.sh "$1" && tests "$1" 3 ;;
+    asan | tsan) scripts/build.sh "$1" && tests "$1" 4 ;;
     cluster) as_root && tests/cluster/run.sh | tee "$log" ;;
   esac
 }
