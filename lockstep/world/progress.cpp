@@ -12,6 +12,7 @@
 
 #include "lockstep/base/env.h"
 #include "lockstep/base/unique_fd.h"
+#include "lockstep/world/step_slot.h"
 
 namespace lockstep {
 namespace {

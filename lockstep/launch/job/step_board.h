@@ -8,7 +8,7 @@
 
 #include "lockstep/base/unique_fd.h"
 #include "lockstep/launch/job/failure.h"
-#include "lockstep/progress.h"
+#include "lockstep/world/step_slot.h"
 
 namespace lockstep {
 

@@ -13,6 +13,7 @@
 #include "lockstep/launch/jobs/job_control.h"
 #include "lockstep/launch/jobs/job_table.h"
 #include "lockstep/launch/jobs/past_jobs.h"
+#include "lockstep/progress.h"
 #include "tests/support/error_of.h"
 #include "tests/support/temp_folder.h"
 
