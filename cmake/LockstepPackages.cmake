@@ -77,12 +77,15 @@ macro(lockstep_find_for_GLOO)
 endmacro()
 
 # libtorch's CUDA library says whether it has the back end; the header that its own need is NCCL's.
+# LOCKSTEP_ASSUME_NCCL is for scripts/check_torch_headers.sh, which compiles with another's headers.
 macro(lockstep_find_for_NCCL)
   set(definitions)
   if(TARGET torch_cuda AND Torch_VERSION VERSION_GREATER_EQUAL 2.3)
     get_target_property(definitions torch_cuda INTERFACE_COMPILE_DEFINITIONS)
   endif()
-  if("USE_C10D_NCCL" IN_LIST definitions)
+  if(LOCKSTEP_ASSUME_NCCL)
+    set(LOCKSTEP_NCCL_HEADERS)
+  elseif("USE_C10D_NCCL" IN_LIST definitions)
     lockstep_find_header(LOCKSTEP_NCCL_HEADERS nccl.h libnccl-dev
       HINTS ${CUDA_TOOLKIT_ROOT_DIR} ENV NCCL_HOME PATH_SUFFIXES include)
   else()

@@ -11,7 +11,7 @@ cd "$(dirname "$0")/.."
 torch=$(realpath "$1") && shift
 work=$(mktemp -d) && trap 'rm -rf "$work"' EXIT
 nccl=OFF && [[ " $*" == *USE_C10D_NCCL* ]] && nccl=ON
-cmake --preset release -B "$work/build" -DLOCKSTEP_WITH_NCCL=$nccl >"$work/log" || { cat "$work/log" >&2; exit 1; }
+cmake --preset release -B "$work/build" -DLOCKSTEP_WITH_NCCL=$nccl -DLOCKSTEP_ASSUME_NCCL=$nccl >"$work/log" || { cat "$work/log" >&2; exit 1; }
 cd "$work/build"
 
 # Every command, one a line, with the other's headers in the place of the installed ones.

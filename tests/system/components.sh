@@ -9,12 +9,12 @@ trap 'rm -rf "$work"' EXIT
 quietly() { "$@" >"$work/log" 2>&1 || { cat "$work/log"; echo "failed: $*"; exit 1; }; }
 quietly cmake --install "$build" --prefix "$work/prefix"
 
-configure() { # COMPONENT HIDDEN ABSENT: targets and packages, with ";" between
+configure() { # COMPONENT HIDDEN ABSENT [PRESENT]: packages and targets, with ";" between
   local hidden=() package
   for package in ${2//;/ }; do hidden+=("-DCMAKE_DISABLE_FIND_PACKAGE_$package=ON"); done
   rm -rf "$work/project"
   cmake -S "$source/tests/system/outside_components" -B "$work/project" -G Ninja -DCMAKE_PREFIX_PATH="$work/prefix" \
-    -DCOMPONENT="$1" -DABSENT="$3" -DLOCKSTEP_EXAMPLES="$source/examples" "${hidden[@]}"
+    -DCOMPONENT="$1" -DABSENT="$3" -DPRESENT="${4:-}" -DLOCKSTEP_EXAMPLES="$source/examples" "${hidden[@]}"
 }
 component() {
   quietly configure "$@"
@@ -25,6 +25,9 @@ component() {
 component launcher 'Torch;yaml-cpp;CURL;LibArchive' 'lockstep::parallel;lockstep::train;lockstep::config'
 component core 'yaml-cpp;CURL;LibArchive' 'lockstep::launch;lockstep::train;lockstep::config'
 component recipes '' 'lockstep::launch;lockstep::doctor'
+
+# Without a component all is there.
+quietly configure '' '' '' 'lockstep::core;lockstep::comm;lockstep::launch;lockstep::lockstep;lockstep::train;lockstep::lockstep-train'
 
 # A package that a component needs is asked for, and a component that is none is one line.
 if configure recipes yaml-cpp '' >"$work/log" 2>&1; then echo "recipes without yaml-cpp were found"; exit 1; fi

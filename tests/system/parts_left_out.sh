@@ -3,10 +3,11 @@
 # packages of other parts, builds and installs. usage: parts_left_out.sh BUILD SOURCE
 set -euo pipefail
 source=$2
+build=$1/core_alone # kept: the next run compiles what has changed
 work=$(mktemp -d "${TMPDIR:-/tmp}/lockstep-parts-XXXXXX")
 trap 'rm -rf "$work"' EXIT
 
-configure() { cmake -S "$source" -B "$work/build" -G Ninja -DLOCKSTEP_TESTS=OFF -DLOCKSTEP_BENCH=OFF "$@" >"$work/log" 2>&1; }
+configure() { cmake -S "$source" -B "${folder:-$work/build}" -G Ninja -DLOCKSTEP_TESTS=OFF -DLOCKSTEP_BENCH=OFF "$@" >"$work/log" 2>&1; }
 
 # refused WORDS OPTION...: configuring fails, and says this.
 refused() {
@@ -29,16 +30,16 @@ refused "LOCKSTEP_WITH_TROCH: no part 'TROCH'; parts are TORCH, LAUNCHER" -DLOCK
 refused "LOCKSTEP_WITH_DATA is ON and needs yaml-cpp (Debian: libyaml-cpp-dev)" \
   -DLOCKSTEP_WITH_DATA=ON -DLOCKSTEP_WITH_TORCH=OFF -DCMAKE_DISABLE_FIND_PACKAGE_yaml-cpp=ON
 
-# The core alone, of which libtorch is left out here, too: all of it is built in a minute. None of these packages is looked for.
+# The core alone, of which libtorch is left out here, too: what is built takes a minute. None of these packages is looked for.
 hidden=()
-for package in Torch yaml-cpp CURL LibArchive CLI11 PkgConfig MPI; do hidden+=("-DCMAKE_DISABLE_FIND_PACKAGE_$package=ON"); done
+for package in Torch yaml-cpp CURL LibArchive CLI11 MPI; do hidden+=("-DCMAKE_DISABLE_FIND_PACKAGE_$package=ON"); done
 off=()
 for part in TORCH LAUNCHER DOCTOR ETCD MPI GLOO NCCL DATA RECIPES; do off+=("-DLOCKSTEP_WITH_$part=OFF"); done
-rm -rf "$work/build"
-configure -DCMAKE_BUILD_TYPE=Debug -DCMAKE_UNITY_BUILD=ON "${hidden[@]}" "${off[@]}" || { cat "$work/log"; exit 1; }
+rm -f "$build/CMakeCache.txt"
+folder=$build configure -DCMAKE_BUILD_TYPE=None -DCMAKE_UNITY_BUILD=ON "${hidden[@]}" "${off[@]}" || { cat "$work/log"; exit 1; }
 [ "$(grep -c '^-- part .* OFF: as LOCKSTEP_WITH_' "$work/log")" = 9 ] || { grep '^-- part' "$work/log"; exit 1; }
-nice cmake --build "$work/build" >"$work/log" 2>&1 || { cat "$work/log"; exit 1; }
-cmake --install "$work/build" --prefix "$work/prefix" >"$work/log" 2>&1 || { cat "$work/log"; exit 1; }
+nice cmake --build "$build" >"$work/log" 2>&1 || { cat "$work/log"; exit 1; }
+cmake --install "$build" --prefix "$work/prefix" >"$work/log" 2>&1 || { cat "$work/log"; exit 1; }
 [ -f "$work/prefix/include/lockstep/world.h" ]
 found=$(cd "$work/prefix/lib" && find . -name 'liblockstep_*.a' | sed 's/.*liblockstep_\(.*\)\.a/\1/' | sort | xargs)
 [ "$found" = "amp_policy base checkpoint_format comm store world" ] || { echo "installed: $found"; exit 1; }
