@@ -1,20 +1,15 @@
 # Sourced by the scripts that measure beside peers, with their own arguments: $1 is the build folder.
-# Sets root, build, PEERS (the folder with the peers' programs) and bin (where they are built).
+# Sets root, build, peers (the folder with the peers' programs) and bin (where they are built).
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 build=$(cd "${1:-$root/build/release}" && pwd)
-PEERS=${PEERS:-$root/../shared/peers}
+peers=$root/bench/peers
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 bin=$build/peers
 
-need_peers() {
-  [ -d "$PEERS" ] || { echo "compare_peers: no folder $PEERS; set PEERS" >&2; exit 2; }
-  mkdir -p "$bin"
-}
-
 # all_reduce of Open MPI and of Gloo, as $bin/ompi and $bin/gloo. Needs libopenmpi-dev and libgloo-dev.
 build_allreduce_peers() {
-  local flags="-std=c++17 -O3 -march=native -w -pthread" mpi=$PEERS/allreduce_mpi.cpp gloo=$PEERS/allreduce_gloo.cpp
-  need_peers
+  local flags="-std=c++17 -O3 -march=native -w -pthread" mpi=$peers/allreduce_mpi.cpp gloo=$peers/allreduce_gloo.cpp
+  mkdir -p "$bin"
   [ "$bin/ompi" -nt "$mpi" ] || mpicxx.openmpi $flags "$mpi" -o "$bin/ompi"
   [ "$bin/gloo" -nt "$gloo" ] || g++ $flags "$gloo" -o "$bin/gloo" -lgloo
 }

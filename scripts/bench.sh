@@ -1,12 +1,10 @@
 #!/usr/bin/env bash
 # The benchmarks behind docs/performance.md, one after the other; each runs its peer in the same run. Wants a calm
-# machine. PEERS names the folder with the peers' programs; without it theirs are left out.
+# machine. The peers' own programs are in bench/peers.
 # Figures between hosts need root, for network namespaces.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 bin=build/release/bin
-PEERS=${PEERS:-../shared/peers}
-export PEERS
 title() { printf '\n== %s\n' "$1"; }
 
 title "launch: two processes of /bin/true, lockstep run beside fork and exec"
@@ -44,24 +42,15 @@ if [ "$(id -u)" -eq 0 ] && ip netns add "lockstep$$" 2>/dev/null; then
 else
   echo "bench: left out, for want of network namespaces (root makes them): all that is between hosts" >&2
 fi
-if [ -d "$PEERS" ]; then
-  title "store beside torch's TCPStore"
-  bench/store/compare_peers.sh
-  for ranks in 2 4 8; do  # 0: a barrier
-    title "all_reduce beside Open MPI and Gloo, $ranks ranks"
-    SIZES="0 8 65536 1048576 16777216 67108864 268435456" RANKS=$ranks ROUNDS=3 bench/collectives/compare_peers.sh
-  done
-  if [ $namespaces = yes ]; then
-    title "all_reduce between hosts beside Open MPI and Gloo"
-    bench/net/compare_peers.sh
-  fi
-  title "data parallel beside independent processes and PyTorch DDP"
-  bench/ddp/compare_peers.sh
-else
-  title "store"
-  "$bin/bench_store"
-  title "data parallel (no peers' programs: set PEERS)"
-  for model in mlp3m mlp50m resnet50; do
-    for mode in independent ddp; do "$bin/lockstep" bench ddp --model "$model" --ranks 2 --mode "$mode"; done
-  done
+title "store beside torch's TCPStore"
+bench/store/compare_peers.sh
+for ranks in 2 4 8; do  # 0: a barrier
+  title "all_reduce beside Open MPI and Gloo, $ranks ranks"
+  SIZES="0 8 65536 1048576 16777216 67108864 268435456" RANKS=$ranks ROUNDS=3 bench/collectives/compare_peers.sh
+done
+if [ $namespaces = yes ]; then
+  title "all_reduce between hosts beside Open MPI and Gloo"
+  bench/net/compare_peers.sh
 fi
+title "data parallel beside independent processes and PyTorch DDP"
+bench/ddp/compare_peers.sh

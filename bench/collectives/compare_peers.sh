@@ -4,8 +4,7 @@
 #
 #   bench/collectives/compare_peers.sh [BUILD_DIR]        (default build/release)
 #
-# PEERS   folder with allreduce_mpi.cpp and allreduce_gloo.cpp (default ../shared/peers); built with
-#         the flags of this script into BUILD_DIR/peers. Needs libopenmpi-dev and libgloo-dev.
+# The peers' programs are those of bench/peers, built into BUILD_DIR/peers. Needs libopenmpi-dev and libgloo-dev.
 # SIZES   bytes, 0 is a barrier (default 25 MiB and 64 MiB);  RANKS (2);  ROUNDS of all programs (5)
 # CC      congestion control of Gloo's sockets (reno; needs root, see ../loopback.sh)
 # OMPI_ALGORITHMS  numbers of Open MPI's tuned all_reduce to try, each with and without CMA; 0 is its own choice

@@ -3,7 +3,6 @@
 # PyTorch's DDP over Gloo with the same libtorch, interleaved so that noise hits all three alike.
 #
 # usage: bench/ddp/compare_peers.sh [--models "resnet50 mlp3m mlp50m"] [--rounds 5] [--bin DIR]
-#   PEERS=DIR  folder with the peer's script, ddp_step.py; without one PyTorch is left out
 #   CC=NAME    congestion control of PyTorch's sockets (reno; needs root, see ../loopback.sh)
 #   PYTHON     interpreter that has torch (default /usr/bin/python3)
 # Prints, per model, the median over the rounds of each one's median step, and ratios of images/s.
@@ -15,11 +14,10 @@ while (($#)); do
     --models) models=$2 ;;
     --rounds) rounds=$2 ;;
     --bin) bin=$2 ;;
-    *) sed -n '2,9p' "$0" >&2; exit 2 ;;
+    *) sed -n '2,8p' "$0" >&2; exit 2 ;;
   esac
   shift 2
 done
-peers=${PEERS:-$root/../shared/peers}
 python=${PYTHON:-/usr/bin/python3}
 source "$root/bench/loopback.sh"
 results=$(mktemp -d)
@@ -40,8 +38,8 @@ torch_ddp() ( # model: the slower rank's median step
   esac
   export MASTER_ADDR=127.0.0.1 MASTER_PORT=$((20000 + RANDOM % 10000)) WORLD_SIZE=2
   export GLOO_SOCKET_IFNAME=lo PYTHONWARNINGS=ignore
-  RANK=0 $over_loopback "$python" "$peers/ddp_step.py" "$name" ddp 1 $steps $warm >"$results/rank0" &
-  RANK=1 $over_loopback "$python" "$peers/ddp_step.py" "$name" ddp 1 $steps $warm >"$results/rank1"
+  RANK=0 $over_loopback "$python" "$root/bench/peers/ddp_step.py" "$name" ddp 1 $steps $warm >"$results/rank0" &
+  RANK=1 $over_loopback "$python" "$root/bench/peers/ddp_step.py" "$name" ddp 1 $steps $warm >"$results/rank1"
   wait $!
   sed -n 's/.*step_med_ms=\([0-9.]*\).*/\1/p' "$results/rank0" "$results/rank1" |
     sort -n | tail -1 >>"$results/$1.torch"
@@ -53,7 +51,7 @@ for model in $models; do
   for ((round = 1; round <= rounds; round++)); do
     ours "$model" independent
     ours "$model" ddp
-    if [ -f "$peers/ddp_step.py" ]; then torch_ddp "$model"; fi
+    torch_ddp "$model"
   done
   alone=$(median "$results/$model.independent")
   ddp=$(median "$results/$model.ddp")

@@ -5,8 +5,7 @@
 #
 #   bench/net/compare_peers.sh [BUILD_DIR]        (default build/release)
 #
-# PEERS   folder with allreduce_mpi.cpp and allreduce_gloo.cpp (default ../shared/peers); built with
-#         the flags of this script into BUILD_DIR/peers. Needs libopenmpi-dev and libgloo-dev.
+# The peers' programs are those of bench/peers, built into BUILD_DIR/peers. Needs libopenmpi-dev and libgloo-dev.
 # HOSTS   numbers of hosts ("2 4");  RATES  of a host's link ("1gbit 10gbit none")
 # SIZES   bytes;  ROUNDS of all programs (3)
 # IMPLS   programs; raw_tcp: plain TCP between two hosts, 4 bytes there and back, or what two ranks send and receive

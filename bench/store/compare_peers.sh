@@ -4,17 +4,16 @@
 #
 #   bench/store/compare_peers.sh [BUILD_DIR]        (default build/release)
 #
-# PEERS   folder with store_bench.cpp, the same for c10d::TCPStore (default ../shared/peers); built
-#         into BUILD_DIR/peers
+# The peer's program is bench/peers/store_bench.cpp, built into BUILD_DIR/peers.
 # ROUNDS  of both programs (2)
 set -euo pipefail
 source "$(dirname "$0")/../peers.sh"
 ROUNDS=${ROUNDS:-2}
 
 torch=$bin/store_torch
-need_peers
-[ "$torch" -nt "$PEERS/store_bench.cpp" ] ||
-  g++ -std=c++17 -O2 -w -pthread -D_GLIBCXX_USE_CXX11_ABI=1 "$PEERS/store_bench.cpp" -o "$torch" -ltorch -ltorch_cpu -lc10
+mkdir -p "$bin"
+[ "$torch" -nt "$peers/store_bench.cpp" ] ||
+  g++ -std=c++20 -O2 -w -pthread -D_GLIBCXX_USE_CXX11_ABI=1 "$peers/store_bench.cpp" -o "$torch" -ltorch -ltorch_cpu -lc10
 # The server and a thousand clients share one process's files and ours.
 ulimit -n "$(ulimit -H -n)"
 
