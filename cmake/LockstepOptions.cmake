@@ -1,4 +1,4 @@
-# The parts of Lockstep that can be left out: this table is their only home, and docs/installing.md
+# The parts of Lockstep that can be left out: this table is their only home, and docs/guide/installing.md
 # has the same rows (tests/system/parts_table.sh compares them). Base, store, world and collectives
 # are no part: they are always built.
 #

@@ -11,9 +11,6 @@
 
 #include <cstdio>
 
-#include "lockstep/collectives.h"
-#include "lockstep/data_sampler.h"
-#include "lockstep/error.h"
 #include "lockstep/lockstep.h"
 
 /// Points of a sine.

@@ -9,8 +9,6 @@
 #include <cstdio>
 #include <map>
 
-#include "lockstep/collectives.h"
-#include "lockstep/error.h"
 #include "lockstep/lockstep.h"
 
 /// Sends gradient + rest, rounded; the rest is what rounding took away.

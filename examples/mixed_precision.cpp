@@ -9,8 +9,6 @@
 #include <cmath>
 #include <cstdio>
 
-#include "lockstep/autocast.h"
-#include "lockstep/error.h"
 #include "lockstep/lockstep.h"
 
 int train(int, char**) {

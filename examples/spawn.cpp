@@ -10,7 +10,6 @@
 #include <cstdlib>
 #include <string>
 
-#include "lockstep/error.h"
 #include "lockstep/lockstep.h"
 
 /// What each rank does; `rank` is world.rank.

@@ -10,8 +10,6 @@
 
 #include <cstdio>
 
-#include "lockstep/collectives.h"
-#include "lockstep/error.h"
 #include "lockstep/lockstep.h"
 
 int train(int, char**) {

@@ -6,7 +6,7 @@ cd "$(dirname "$0")/.."
 . scripts/lib.sh
 
 build=(g++ cmake ninja-build git make pkg-config ccache mold)
-# What the core links; the other parts need the rest (docs/installing.md).
+# What the core links; the other parts need the rest (docs/guide/installing.md).
 core=(libtorch-dev libopenblas0-openmp nlohmann-json3-dev libfmt-dev libssl-dev libdw-dev ca-certificates)
 libraries=("${core[@]}"
   libyaml-cpp-dev libcli11-dev libgtest-dev libgmock-dev libcurl4-openssl-dev libarchive-dev libgloo-dev

@@ -1,27 +1,39 @@
 #!/usr/bin/env bash
-# The first two examples are one program but for five lines, and both learn; so do the others. usage: examples.sh BUILD SOURCE
+# Every program of examples learns, alone and on several ranks. usage: examples.sh BUILD SOURCE
 set -euo pipefail
 bin=$1/bin
 source=$2/examples
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
 
-added=$(diff "$source/single_process.cpp" "$source/five_lines.cpp" | grep -c '^>' || true)
+# Output of a program on so many ranks; it is shown, and kept in $output.
+ranks() { # RANKS PROGRAM [ARGUMENT...]
+  output=$("$bin/lockstep" run --no_fold --nproc_per_node "$1" -- "$bin/$2" "${@:3}")
+  echo "$output"
+}
+alone() { # PROGRAM [ARGUMENT...]
+  output=$("$bin/$1" "${@:2}")
+  echo "$output"
+}
+lines_with() { # PATTERN NUMBER: so many lines of the output match
+  [ "$(grep -cE -- "$1" <<<"$output")" = "$2" ] || { echo "not $2 lines match: $1"; exit 1; }
+}
+all_say_the_same() { # PATTERN: what it matches is the same text on all ranks
+  [ "$(grep -oE -- "$1" <<<"$output" | sort -u | wc -l)" = 1 ] || { echo "ranks differ in: $1"; exit 1; }
+}
+
+# Five lines of code are all that the first two programs differ in, and both learn.
+added=$(diff "$source/plain.cpp" "$source/five_lines.cpp" | grep -c '^> *[^ ]' || true)
 [ "$added" = 5 ] || { echo "five_lines.cpp differs in $added lines"; exit 1; }
-
-# "loss 0.012345678, right: 1020 of 1024" -> 1020
-right() { grep -o 'right: [0-9]*' | cut -d' ' -f2; }
-
-single=$("$bin/single_process")
-alone=$("$bin/five_lines")
-echo "one process: $single; the five lines without a launcher: $alone"
-[ "$(right <<<"$single")" -ge 1000 ]
-[ "$(right <<<"$alone")" -ge 1000 ]
-
-output=$("$bin/lockstep" run --nproc_per_node 2 -- "$bin/five_lines")
-echo "$output"
-# Weights are equal bit for bit on both ranks, so every digit of the loss is.
-[ "$(grep -c 'loss' <<<"$output")" = 2 ]
-[ "$(grep -o 'loss.*' <<<"$output" | sort -u | wc -l)" = 1 ]
-[ "$(grep -o 'loss.*' <<<"$output" | head -1 | right)" -ge 1000 ]
+! grep -qi 'lockstep::\|#include.*lockstep' "$source/plain.cpp" || { echo "plain.cpp is not plain"; exit 1; }
+learnt='right: 10[0-2][0-9] of 1024'
+alone plain
+lines_with "$learnt" 1
+alone five_lines
+lines_with "$learnt" 1
+ranks 2 five_lines
+lines_with "$learnt" 2
+all_say_the_same 'loss.*'  # weights are equal bit for bit, so every digit of the loss is
 
 # What goes wrong is one line, with the exit status of what was at fault. usage: fails NAME COMMAND...
 fails() {
@@ -32,51 +44,108 @@ fails() {
   [ "$(wc -l <<<"$output")" = 1 ]
   grep -q "^$1: error: " <<<"$output"
 }
-fails spirals "$bin/five_lines"  # rank 2 of 2 is none
-fails checkpoint_loop "$bin/checkpoint_loop" nowhere 1
-for example in comm_hook mixed_precision closure subgroups; do fails "$example" "$bin/$example"; done
+# Rank 2 of 2 is none.
+for example in closure collectives comm_hook evaluation mixed_precision subgroups sync_batch_norm training_loop uneven_data; do
+  fails $example "$bin/$example"
+done
+fails own_trainer "$bin/own_trainer" nowhere 1
+fails resume "$bin/resume" nowhere 1
 fails spawn "$bin/spawn" 0  # 0 ranks are none
 
+alone collectives
+lines_with '^rank 0: sum 1, seed 42, rows 0, largest 0, meanwhile 262144, from 0$' 1
+ranks 3 collectives
+lines_with 'rank 0: sum 6, seed 42, rows 6, largest 2, meanwhile 262144, from 2$' 1
+lines_with 'rank 2: sum 6, seed 42, rows 6, largest 2, meanwhile 262144, from 1$' 1
+
+for number in 1 2; do
+  ranks $number training_loop
+  lines_with 'y = 3.00.. x \+ -[12].[09][09].. after 160 steps' $number
+  all_say_the_same 'y = .*'
+done
+
 # A loop that saves goes on where it was: the same bits as without a break, also the checkpoint.
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-loop() { "$bin/lockstep" run --nproc_per_node 2 -- "$bin/checkpoint_loop" "$folder/$1" "$2"; }
-whole=$(loop whole 20)
-loop parts 8
-output=$(loop parts 20)
-echo "$output"
-grep -q 'begins with epoch 9' <<<"$output"
-[ "$(grep -c 'error 0.0' <<<"$output")" = 2 ]
-[ "$(grep -o 'error.*' <<<"$whole"$'\n'"$output" | sort -u | wc -l)" = 1 ]
+ranks 2 resume "$folder/whole" 20
+whole=$output
+ranks 2 resume "$folder/parts" 8
+ranks 2 resume "$folder/parts" 20
+lines_with 'begins with epoch 9' 1
+lines_with 'error 0.0' 2
+output+=$'\n'$whole
+all_say_the_same 'error.*'
 cmp "$folder"/{whole,parts}/latest/model.safetensors
 cmp "$folder"/{whole,parts}/latest/optimizer.safetensors
 [ "$(ls -d "$folder"/parts/step_* | wc -l)" = 2 ]
+ranks 1 resume "$folder/parts" 21
+lines_with 'begins with epoch 21' 1
+
+# Two ranks with half a batch each: the statistics and the loss of one rank with the whole batch.
+ranks 1 sync_batch_norm
+one=$output
+lines_with '1 layer, running mean' 1
+ranks 2 sync_batch_norm
+[ "$(grep -o 'running.*' <<<"$output")" = "$(grep -o 'running.*' <<<"$one")" ]
+
+# Rank 0 has 320 batches, rank 1 has 360: both take as many steps, and end with the same weights.
+ranks 1 uneven_data
+lines_with 'y = (3.0|2.9)[0-9]* x \+ -(2.0|1.9)[0-9]*, 320 \+ 0 steps' 1
+ranks 2 uneven_data
+lines_with 'x \+ -(2.0|1.9)[0-9]*, (320 \+ 40|360 \+ 0) steps' 2
+all_say_the_same 'y = [^,]*'
+
+# Every sample counts once, whatever the number of ranks.
+ranks 1 evaluation
+one=$(grep -o 'right.*' <<<"$output")
+grep -q 'of 1003, loss 1[.].*, answers 1003' <<<"$one"
+for number in 2 3; do
+  ranks $number evaluation
+  [ "$(grep -o 'right.*' <<<"$output")" = "$one" ]
+done
+
+# A trainer of one's own: resumed on the same number of ranks it has the bits of the whole run; it goes on
+# with another number; and it ends well when it is asked to.
+ranks 2 own_trainer "$folder/own" 6
+whole=$(grep -o 'error.*' <<<"$output")
+lines_with 'done after step 192, error 0.0' 1
+ranks 2 own_trainer "$folder/own_parts" 2
+ranks 2 own_trainer "$folder/own_parts" 6
+lines_with 'begins with step 65' 1
+[ "$(grep -o 'error.*' <<<"$output")" = "$whole" ]
+cmp "$folder"/{own,own_parts}/latest/model.safetensors
+"$bin/lockstep" run --nproc_per_node 2 -- "$bin/own_trainer" "$folder/asked" 100000 >"$folder/asked.log" 2>&1 &
+until [ -e "$folder/asked/latest" ]; do sleep 0.1; kill -0 $!; done
+kill -TERM $!
+status=0
+wait $! || status=$?
+cat "$folder/asked.log"
+[ "$status" = 143 ] || { echo "own_trainer ended with $status"; exit 1; }
+grep -q 'ended after step' "$folder/asked.log"
+step=$(grep -o 'ended after step [0-9]*' "$folder/asked.log" | grep -o '[0-9]*$')
+ranks 3 own_trainer "$folder/asked" $((step / 32 + 2))
+lines_with "begins with step $((step + 1))" 1
+lines_with 'done after step [0-9]+, error 0[.]' 1
 
 # A hook of the user's own: the line is found through the points of both ranks.
-output=$("$bin/lockstep" run --nproc_per_node 2 -- "$bin/comm_hook")
-echo "$output"
-grep -q 'y = 3.0000 x + -2.0000' <<<"$output"
+ranks 2 comm_hook
+lines_with 'y = 3.0000 x \+ -2.0000' 1
 
 # A scaled loss: the first scales are too large, and the line is found all the same.
-output=$("$bin/lockstep" run --nproc_per_node 2 -- "$bin/mixed_precision")
-echo "$output"
-grep -q 'y = 3.0 x + -2.0, [1-9][0-9]* steps left out, scale 2^12[0-6]' <<<"$output"
+ranks 2 mixed_precision
+lines_with 'y = 3.0 x \+ -2.0, [1-9][0-9]* steps left out, scale 2\^12[0-6]' 1
 
 # LBFGS's line search, on libtorch's own loader: both ranks go the same way, bit for bit, and arrive.
-output=$("$bin/lockstep" run --nproc_per_node 2 -- "$bin/closure")
-echo "$output"
-[ "$(grep -c 'error 0.000' <<<"$output")" = 2 ]
-[ "$(grep -o 'error.*' <<<"$output" | sort -u | wc -l)" = 1 ]
+ranks 2 closure
+lines_with 'error 0.000' 2
+all_say_the_same 'error.*'
 
 # Ranks from within the program: processes, threads, and one alone.
-for ranks in "2" "3 threads" "1"; do
-  output=$("$bin/spawn" $ranks)
-  echo "$output"
-  [ "$(grep -c 'y = 3.0000 x + -2.0000' <<<"$output")" = "${ranks%% *}" ]
+for words in "2" "3 threads" "1"; do
+  # shellcheck disable=SC2086
+  alone spawn $words
+  lines_with 'y = 3.0000 x \+ -2.0000' "${words%% *}"
 done
 
 # Two teams of two ranks; all four together know more than either.
-output=$("$bin/lockstep" run --nproc_per_node 4 -- "$bin/subgroups")
-echo "$output"
-[ "$(grep -c 'team [01]: error 0.00' <<<"$output")" = 2 ]
-grep -q 'together: error 0.00' <<<"$output"
+ranks 4 subgroups
+lines_with 'team [01]: error 0.00' 2
+lines_with 'together: error 0.00' 1

@@ -14,7 +14,7 @@ if grep -rl -e "$source" -e "$build" "$work/prefix/lib/cmake"; then
   echo "the installed package points back into the source or build folder"
   exit 1
 fi
-quietly cmake -S "$(dirname "$0")/outside_project" -B "$work/build" -G Ninja \
+quietly cmake -S "$source/examples/outside_project" -B "$work/build" -G Ninja \
   -DCMAKE_PREFIX_PATH="$work/prefix"
 quietly cmake --build "$work/build"
 

@@ -8,7 +8,7 @@
 namespace lockstep {
 
 /// A store that an agent serves: at first the one at the endpoint, after its end a successor on a
-/// port of its own (docs/elastic.md).
+/// port of its own (docs/design/rendezvous.md).
 class BuiltInPlace final : public MeetingPlace {
  public:
   /// Whether this agent is to serve at the endpoint.

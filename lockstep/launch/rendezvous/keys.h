@@ -1,5 +1,5 @@
 #pragma once
-// The keys at the meeting place; docs/elastic.md says who writes which.
+// The keys at the meeting place; docs/design/rendezvous.md says who writes which.
 
 #include <cstdint>
 #include <string>

@@ -1,6 +1,6 @@
 #pragma once
 // What the leader of a job decides when agents come, go and fail: a pure function of its state and
-// the event. No clock, no store; docs/elastic.md has the rules.
+// the event. No clock, no store; docs/design/rendezvous.md has the rules.
 //
 //   forming ──all MAX, or MIN for the grace──▶ running ──all done──▶ ended
 //      ▲                                          │

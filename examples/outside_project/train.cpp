@@ -8,8 +8,6 @@
 
 #include <cstdio>
 
-#include "lockstep/module_state.h"
-
 int main(int argc, char** argv) {
   const auto world = lockstep::World::join();
   const auto group = lockstep::ProcessGroup::create(world);

@@ -1,5 +1,5 @@
 // A training loop of one's own that saves every epoch and goes on where it was, on any number of
-// ranks that see the folder: lockstep run --nproc_per_node 2 -- checkpoint_loop DIR EPOCHS
+// ranks that see the folder: lockstep run --nproc_per_node 2 -- resume DIR EPOCHS
 
 #include <torch/nn/modules/linear.h>
 #include <torch/optim/adam.h>
@@ -8,13 +8,11 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "lockstep/error.h"
 #include "lockstep/lockstep.h"
-#include "lockstep/training_checkpoint.h"
 
 int train(int argc, char** argv) {
   if (argc != 3) {
-    std::fprintf(stderr, "usage: checkpoint_loop DIR EPOCHS\n");
+    std::fprintf(stderr, "usage: resume DIR EPOCHS\n");
     return 2;
   }
   const std::filesystem::path dir = argv[1];
@@ -58,5 +56,5 @@ int train(int argc, char** argv) {
 }
 
 int main(int argc, char** argv) {
-  return lockstep::run_main("checkpoint_loop", train, argc, argv);
+  return lockstep::run_main("resume", train, argc, argv);
 }

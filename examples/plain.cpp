@@ -1,17 +1,16 @@
-// A small classifier. single_process.cpp trains it in one process; five_lines.cpp differs in five
-// lines and trains it on any number of processes: lockstep run --nproc_per_node 2 -- five_lines
+// A small classifier. plain.cpp is plain libtorch and trains in one process; five_lines.cpp differs
+// in five lines and trains on any number of processes: lockstep run --nproc_per_node 2 --
+// five_lines
 
+#include <torch/data.h>
 #include <torch/nn/modules/linear.h>
 #include <torch/optim/adam.h>
 #include <torch/types.h>
 
 #include <cstdio>
 
-#include "lockstep/error.h"
-#include "lockstep/lockstep.h"
-
 /// Points on two intertwined spirals; the label says which one.
-struct Spirals {
+struct Spirals : torch::data::Dataset<Spirals> {
   torch::Tensor points;  // (n, 2)
   torch::Tensor labels;  // (n)
 
@@ -21,7 +20,11 @@ struct Spirals {
     const auto angle = t + labels * M_PI;
     points = torch::stack({t * angle.cos(), t * angle.sin()}, 1) / 3 + 0.05 * torch::randn({n, 2});
   }
-  int64_t size() const { return labels.size(0); }
+  torch::data::Example<> get(size_t index) override {
+    const auto row = static_cast<int64_t>(index);
+    return {points[row], labels[row]};
+  }
+  torch::optional<size_t> size() const override { return labels.size(0); }
 };
 
 struct NetImpl : torch::nn::Module {
@@ -36,17 +39,18 @@ struct NetImpl : torch::nn::Module {
 };
 TORCH_MODULE(Net);
 
-int train(int, char**) {
+int main() {
   torch::manual_seed(1);
-  const Spirals dataset(1024);
+  Spirals dataset(1024);
   Net net;
-  auto model = net;
-  auto sampler = lockstep::DistributedSampler(dataset.size(), 0, 1);
-  torch::optim::Adam optimizer(net->parameters(), 0.005);
+  auto& model = *net;
+  torch::data::samplers::RandomSampler sampler(1024);
+  auto loader = torch::data::make_data_loader(dataset.map(torch::data::transforms::Stack<>()),
+                                              sampler, /*batch_size=*/32);
+  torch::optim::Adam optimizer(model.parameters(), 0.005);
   for (int epoch = 0; epoch < 40; ++epoch) {
-    for (const auto& batch : torch::tensor(sampler.indices()).split(32)) {
-      const auto scores = model(dataset.points.index_select(0, batch));
-      const auto loss = torch::cross_entropy_loss(scores, dataset.labels.index_select(0, batch));
+    for (const auto& batch : *loader) {
+      const auto loss = torch::cross_entropy_loss(model.forward(batch.data), batch.target);
       optimizer.zero_grad();
       loss.backward();
       optimizer.step();
@@ -55,10 +59,5 @@ int train(int, char**) {
   const auto scores = net(dataset.points);
   const auto loss = torch::cross_entropy_loss(scores, dataset.labels).item<double>();
   const auto right = (scores.argmax(1) == dataset.labels).sum().item<int64_t>();
-  std::printf("loss %.9f, right: %ld of %ld\n", loss, right, dataset.size());
-  return 0;
-}
-
-int main(int argc, char** argv) {
-  return lockstep::run_main("spirals", train, argc, argv);  // an error is one line and a status
+  std::printf("loss %.9f, right: %ld of 1024\n", loss, right);
 }

@@ -1,0 +1,177 @@
+#!/usr/bin/env python3
+"""The documents hold together: documents.py SOURCE. One line for each fault; ends with 1 if there is any.
+
+* Every block says what it is. "console" can be typed as it stands (tests/bare types it) and begins with a command.
+* Every link leads to a file that is there, and to a heading that it has. Every page is reached from docs/index.md.
+* Code ("cpp") stands word for word in a program of examples, which tests/system/examples.sh runs.
+* Lines of text have at most 100 columns.
+* Pages that sources name are there. Every LOCKSTEP_ variable that sources read is in the reference.
+"""
+
+import collections
+import fnmatch
+import os
+import re
+import subprocess
+import sys
+
+os.chdir(sys.argv[1])
+faults = []
+
+
+def tracked(*patterns):
+    """Files of the tree, also where it is no git repository."""
+    found = subprocess.run(["git", "ls-files", "--cached", "--others", "--exclude-standard", *patterns],
+                           capture_output=True, text=True).stdout.split("\n")
+    found = [name for name in found if name and os.path.exists(name)]
+    if found:
+        return found
+    walked = [os.path.join(folder, name)[2:] for folder, _, names in os.walk(".") for name in names]
+    return [name for name in walked if not name.startswith("build/") and
+            any(fnmatch.fnmatch(name, pattern) for pattern in patterns)]
+
+
+def read(name):
+    with open(name, encoding="utf-8", errors="replace") as file:
+        return file.read()
+
+
+Block = collections.namedtuple("Block", "line label lines")
+
+
+def parse(name):
+    """Lines of text with their numbers, and blocks."""
+    text, blocks, block = [], [], None
+    for number, line in enumerate(read(name).split("\n"), 1):
+        fence = re.match(r"\s*```(.*)$", line)
+        if fence and block is None:
+            block = Block(number, fence[1].strip(), [])
+        elif fence:
+            blocks.append(block)
+            block = None
+        elif block is not None:
+            block.lines.append(line)
+        else:
+            text.append((number, line))
+    if block is not None:
+        faults.append(f"{name}:{block.line}: a block that does not end")
+    return text, blocks
+
+
+def anchors(name):
+    """Headings as a browser's address has them."""
+    found = set()
+    for _, line in parse(name)[0]:
+        heading = re.match(r"#+ (.*)$", line)
+        if heading:
+            words = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", heading[1]).lower()
+            found.add(re.sub(r"[^\w\- ]", "", words).replace(" ", "-"))
+    return found
+
+
+def check_blocks(name, blocks):
+    for block in blocks:
+        if not block.label:
+            faults.append(f"{name}:{block.line}: a block that does not say what it is: console, sh, text ...")
+        if block.label == "console" and not (block.lines and block.lines[0].startswith("$ ")):
+            faults.append(f'{name}:{block.line}: a block "console" begins with "$ " and a command')
+
+
+def check_links(name, text):
+    """Returns the pages to which there are links."""
+    pages = set()
+    for number, line in text:
+        for target in re.findall(r"\]\(([^)\s]+)\)", re.sub(r"`[^`]*`", "", line)):
+            if re.match(r"[a-z]+:", target):
+                continue
+            path, _, anchor = target.partition("#")
+            there = os.path.normpath(os.path.join(os.path.dirname(name), path)) if path else name
+            if not os.path.exists(there):
+                faults.append(f"{name}:{number}: no file {there}")
+            elif there.endswith(".md"):
+                pages.add(there)
+                if anchor and anchor not in anchors(there):
+                    faults.append(f"{name}:{number}: {there} has no heading '{anchor}'")
+    return pages
+
+
+def without_indentation(lines):
+    depth = min((len(line) - len(line.lstrip()) for line in lines if line.strip()), default=0)
+    return [line[depth:].rstrip() for line in lines]
+
+
+def stands_in(lines, program):
+    """Whether the lines stand in it one after the other, at whatever depth."""
+    size = len(lines)
+    return any(program[i].strip() == lines[0].strip() and without_indentation(program[i:i + size]) == lines
+               for i in range(len(program) - size + 1))
+
+
+def check_code(name, blocks, programs):
+    for block in blocks:
+        if block.label == "cpp" and not any(
+                stands_in(without_indentation(block.lines), program) for program in programs.values()):
+            faults.append(f"{name}:{block.line}: this code stands in no program of examples/")
+
+
+def check_width(name, text):
+    for number, line in text:
+        if len(line) > 100 and not line.startswith("|") and " " in line.strip() and not line.startswith("!["):
+            faults.append(f"{name}:{number}: {len(line)} columns, 100 are allowed")
+
+
+def check_console(pages):
+    """As many at least as there were: a block that is marked otherwise is one that nobody tries."""
+    least = {"README.md": 3, "docs/quick_start.md": 3, "docs/guide/launchers.md": 3, "docs/guide/debugging.md": 1,
+             "docs/guide/from_ascend.md": 1, "docs/guide/mixed_precision.md": 1, "docs/guide/ocr.md": 1,
+             "docs/guide/checkpoints.md": 1, "docs/guide/own_trainer.md": 1}
+    for name, wanted in least.items():
+        found = sum(block.label == "console" for block in pages[name][1]) if name in pages else 0
+        if found < wanted:
+            faults.append(f'{name} has {found} blocks "console", at least {wanted} are expected')
+
+
+def check_sources():
+    variables = read("docs/reference/environment.md")
+    named = set()
+    for name in tracked("*.h", "*.cpp", "*.sh", "*.py", "*.cmake", "*CMakeLists.txt", "Makefile"):
+        content = read(name)
+        for page in re.findall(r"\bdocs/[\w/-]+\.md\b", content):
+            if not os.path.exists(page):
+                faults.append(f"{name}: no file {page}")
+        if name.endswith((".h", ".cpp")) and not name.startswith(("tests/", "bench/", "examples/", "fuzz/")):
+            named |= set(re.findall(r'"(LOCKSTEP_[A-Z_]+)"', content))
+    for variable in sorted(named):
+        if f"`{variable}" not in variables:
+            faults.append(f"docs/reference/environment.md does not have {variable}")
+
+
+def main():
+    names = ["README.md", "CONTRIBUTING.md"] + sorted(tracked("docs/*.md", "docs/**/*.md"))
+    pages = {name: parse(name) for name in dict.fromkeys(names)}
+    programs = {name: read(name).split("\n") for name in tracked("examples/*.cpp", "examples/**/*.cpp")}
+    run = read("tests/system/examples.sh")
+    for name in programs:
+        if name.count("/") == 1 and not re.search(rf"\b{os.path.basename(name)[:-4]}\b", run):
+            faults.append(f"{name}: tests/system/examples.sh does not run it")
+    links = {}
+    for name, (text, blocks) in pages.items():
+        check_blocks(name, blocks)
+        links[name] = check_links(name, text)
+        check_code(name, blocks, programs)
+        if name.startswith("docs/"):
+            check_width(name, text)
+    reached, new = set(), {"docs/index.md"}
+    while new:
+        reached |= new
+        new = set().union(*(links.get(name, set()) for name in new)) - reached
+    for name in pages:
+        if name.startswith("docs/") and name not in reached:
+            faults.append(f"{name}: no way leads there from docs/index.md")
+    check_console(pages)
+    check_sources()
+    print("\n".join(faults))
+    return 1 if faults else 0
+
+
+sys.exit(main())
