@@ -45,7 +45,7 @@ fails() {
   grep -q "^$1: error: " <<<"$output"
 }
 # Rank 2 of 2 is none.
-for example in closure collectives comm_hook evaluation mixed_precision subgroups sync_batch_norm training_loop uneven_data; do
+for example in closure collectives comm_hook evaluation mixed_precision subgroups sync_batch_norm training_loop uneven_data virtual_ranks; do
   fails $example "$bin/$example"
 done
 fails own_trainer "$bin/own_trainer" nowhere 1
@@ -124,6 +124,15 @@ step=$(grep -o 'ended after step [0-9]*' "$folder/asked.log" | grep -o '[0-9]*$'
 ranks 3 own_trainer "$folder/asked" $((step / 32 + 2))
 lines_with "begins with step $((step + 1))" 1
 lines_with 'done after step [0-9]+, error 0[.]' 1
+
+# Six virtual ranks: the same digits on every number of ranks up to six.
+alone virtual_ranks
+lines_with 'error 0[.]0' 1
+one=$(grep -o 'error.*' <<<"$output")
+for number in 1 2 3 4; do
+  ranks $number virtual_ranks
+  lines_with "$one\$" $number
+done
 
 # A hook of the user's own: the line is found through the points of both ranks.
 ranks 2 comm_hook
