@@ -20,6 +20,8 @@ title "from a killed worker to the next attempt's first step, beside torchrun"
 bench/launch/restart.sh
 title "death of a rank: until the others know"
 "$bin/bench_death"
+title "letters within a host, beside a memcpy and a barrier"
+"$bin/bench_letters"
 title "flight recorder"
 "$bin/bench_flight"
 title "data: transforms of CIFAR-10"
