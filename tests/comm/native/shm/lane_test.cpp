@@ -1,0 +1,178 @@
+#include "lockstep/comm/native/shm/lane.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <numeric>
+#include <random>
+#include <thread>
+#include <vector>
+
+namespace lockstep::shm {
+namespace {
+
+constexpr int64_t kChunk = Lane::kSlotBytes;
+
+/// A letter and both its ends, in one process.
+struct Letter {
+  explicit Letter(int64_t bytes) : data(static_cast<size_t>(bytes)), slots(Lane::kSlots * kChunk) {
+    // No two chunks are alike.
+    for (size_t i = 0; i < data.size(); ++i) data[i] = static_cast<std::byte>(i % 251);
+    got.resize(data.size());
+    sender.open();
+  }
+  LaneReceiver::Origin origin() const {
+    return {::getpid(), reinterpret_cast<uint64_t>(data.data())};
+  }
+  /// The sender has begun a chunk, and stands still.
+  void begin_one() { lane.ends = Ends::unpacked(lane.ends.load()).one_to_the_sender()->packed(); }
+
+  Lane lane = {};
+  std::vector<std::byte> data, got;
+  std::vector<std::byte> slots;
+  LaneSender sender{lane, slots.data(), data.data(), static_cast<int64_t>(data.size())};
+};
+
+LaneReceiver receiver_of(Letter& letter) {
+  return {letter.lane, letter.slots.data(), letter.origin(), letter.got.data(),
+          static_cast<int64_t>(letter.data.size())};
+}
+
+/// As long as it needs no sender.
+LaneStep go_on(LaneReceiver& receiver, bool may_read) {
+  while (true) {
+    const LaneStep step = receiver.next(may_read);
+    if (step == LaneStep::kDone || step == LaneStep::kWait) return step;
+    if (step == LaneStep::kTake) {
+      receiver.take();
+    } else if (!receiver.read(step)) {
+      may_read = false;
+    }
+  }
+}
+
+TEST(Cut, HasChunksOfOneSizeAndWhatIsLeft) {
+  for (const int64_t bytes :
+       {int64_t{1}, kChunk - 1, kChunk, kChunk + 1, 7 * kChunk, 9 * kChunk - 5}) {
+    const Cut cut{bytes};
+    int64_t next = 0;
+    for (uint32_t chunk = 0; chunk < cut.chunks(); ++chunk) {
+      EXPECT_EQ(cut.offset(chunk), next);
+      EXPECT_GT(cut.size(chunk), 0U);
+      EXPECT_LE(cut.size(chunk), static_cast<size_t>(kChunk));
+      next += static_cast<int64_t>(cut.size(chunk));
+    }
+    EXPECT_EQ(next, bytes);
+  }
+}
+
+TEST(Ends, MoveUntilTheyMeet) {
+  Ends ends{0, 3};
+  EXPECT_EQ(Ends::unpacked(ends.packed()), ends);
+  ends = *ends.one_to_the_sender();
+  ends = *ends.one_to_the_receiver();
+  EXPECT_EQ(ends, (Ends{1, 2}));
+  EXPECT_EQ(ends.one_returned(), (Ends{1, 3}));
+  ends = *ends.one_to_the_sender();
+  EXPECT_FALSE(ends.one_to_the_sender());
+  EXPECT_FALSE(ends.one_to_the_receiver());
+  EXPECT_EQ(Ends::unpacked(Ends{7, 0xffff'ffff}.packed()), (Ends{7, 0xffff'ffff}));
+}
+
+TEST(NextStep, TakesWhatIsThereReadsWhatIsNotAndWaitsWhereItMayNot) {
+  const auto step = [](Ends ends, uint32_t filled, uint32_t taken) {
+    return std::pair(next_step(ends, filled, taken, true), next_step(ends, filled, taken, false));
+  };
+  using Both = std::pair<LaneStep, LaneStep>;
+  EXPECT_EQ(step({2, 9}, 2, 1), (Both{LaneStep::kTake, LaneStep::kTake}));
+  EXPECT_EQ(step({2, 2}, 2, 1), (Both{LaneStep::kTake, LaneStep::kTake}));
+  EXPECT_EQ(step({2, 9}, 2, 2), (Both{LaneStep::kReadBack, LaneStep::kWait}));
+  EXPECT_EQ(step({3, 9}, 2, 2), (Both{LaneStep::kReadBack, LaneStep::kWait}));
+  EXPECT_EQ(step({3, 3}, 2, 2), (Both{LaneStep::kReadBegun, LaneStep::kWait}));
+  EXPECT_EQ(step({3, 3}, 3, 3), (Both{LaneStep::kDone, LaneStep::kDone}));
+  // Of the last chunk, which the receiver has read: the sender may never fill its slot.
+  EXPECT_EQ(step({3, 3}, 2, 3), (Both{LaneStep::kDone, LaneStep::kDone}));
+}
+
+TEST(Lane, CarriesAllWhereTheReceiverMayNotRead) {
+  Letter letter(11 * kChunk + 3);
+  auto receiver = receiver_of(letter);
+  while (go_on(receiver, false) != LaneStep::kDone) {
+    while (letter.sender.fill()) EXPECT_EQ(receiver.next(false), LaneStep::kTake);
+    EXPECT_FALSE(letter.sender.can_fill());
+  }
+  EXPECT_EQ(letter.got, letter.data);
+}
+
+TEST(Lane, TheSenderFillsItBeforeAnybodyTakes) {
+  Letter letter(11 * kChunk);
+  for (uint32_t slot = 0; slot < Lane::kSlots; ++slot) EXPECT_TRUE(letter.sender.fill());
+  EXPECT_FALSE(letter.sender.fill());
+  auto receiver = receiver_of(letter);
+  EXPECT_EQ(receiver.next(true), LaneStep::kTake);
+  receiver.take();
+  EXPECT_TRUE(letter.sender.can_fill());
+}
+
+TEST(Lane, ASenderThatStandsStillIsReadOut) {
+  for (const bool has_begun : {false, true}) {
+    Letter letter(11 * kChunk + 3);
+    EXPECT_TRUE(letter.sender.fill());
+    if (has_begun) letter.begin_one();
+    auto receiver = receiver_of(letter);
+    EXPECT_EQ(go_on(receiver, true), LaneStep::kDone);
+    EXPECT_EQ(letter.got, letter.data);
+    EXPECT_FALSE(letter.sender.can_fill());
+  }
+}
+
+TEST(Lane, WhatTheKernelDoesNotReadIsTheSendersAgain) {
+  Letter letter(11 * kChunk);
+  LaneReceiver receiver(letter.lane, letter.slots.data(), {::getpid(), 0}, letter.got.data(),
+                        11 * kChunk);
+  EXPECT_EQ(receiver.next(true), LaneStep::kReadBack);
+  EXPECT_FALSE(receiver.read(LaneStep::kReadBack));
+  EXPECT_EQ(Ends::unpacked(letter.lane.ends), (Ends{0, 11}));
+  while (go_on(receiver, false) != LaneStep::kDone) EXPECT_TRUE(letter.sender.fill());
+  EXPECT_EQ(letter.got, letter.data);
+}
+
+TEST(Lane, EveryOrderOfTheTwoGivesTheSameBytes) {
+  std::mt19937 random(5);
+  for (int turn = 0; turn < 100; ++turn) {
+    Letter letter(1 + static_cast<int64_t>(random() % (9 * kChunk)));
+    auto receiver = receiver_of(letter);
+    const bool may_read = turn % 3 != 0;
+    for (auto step = receiver.next(may_read); step != LaneStep::kDone;
+         step = receiver.next(may_read)) {
+      if (step == LaneStep::kWait || random() % 2 == 0) {
+        letter.sender.fill();
+      } else if (step == LaneStep::kTake) {
+        receiver.take();
+      } else {
+        ASSERT_TRUE(receiver.read(step));
+      }
+    }
+    ASSERT_EQ(letter.got, letter.data) << letter.data.size() << " bytes";
+  }
+}
+
+TEST(Lane, BothEndsAtOnce) {
+  for (int turn = 0; turn < 8; ++turn) {
+    Letter letter(16 * kChunk - turn);
+    auto receiver = receiver_of(letter);
+    std::atomic<bool> is_done = false;
+    std::thread sender([&] {
+      while (!is_done) {
+        if (!letter.sender.fill()) std::this_thread::yield();
+      }
+    });
+    while (go_on(receiver, turn % 2 == 0) != LaneStep::kDone) std::this_thread::yield();
+    is_done = true;
+    sender.join();
+    ASSERT_EQ(letter.got, letter.data);
+  }
+}
+
+}  // namespace
+}  // namespace lockstep::shm
