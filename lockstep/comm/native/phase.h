@@ -11,7 +11,9 @@ namespace lockstep {
 /// kMeeting (before each meeting in mid-operation), kFinished. Between hosts, in each step of a
 /// collective and in each send and recv: kExchanging (nothing sent or read yet), kSending (a peer
 /// has got some of what it is to get, not all), kReceiving (some data of a peer has come),
-/// kExchanged (all this rank has to send is with the kernel, all it waits for has come).
+/// kExchanged (all this rank has to send is with the kernel, all it waits for has come). Of a
+/// letter that both ends copy, in shared memory: kSending and kReceiving, after each chunk that one
+/// copies.
 enum class Phase {
   kArriving,
   kEntered,

@@ -11,6 +11,7 @@
 #include "lockstep/comm/native/op_header.h"
 #include "lockstep/comm/native/shm/door.h"
 #include "lockstep/comm/native/shm/event.h"
+#include "lockstep/comm/native/shm/lane.h"
 
 namespace lockstep::shm {
 
@@ -65,37 +66,33 @@ struct AllocateRecord {
   int32_t failed;
 };
 
-/// A large letter that lies in its sender's memory until the receiver has copied it: out of its own
-/// mapping of that where it is of one allocate(). `state` holds the letter's number times kStates,
-/// plus a State.
+/// How far a large letter is that lies in its sender's memory until the receiver has it. `state`
+/// holds the letter's number times kStates, plus a State.
 struct alignas(kCacheLine) Offer {
   enum State : uint64_t {
     kOffered,    ///< By the sender, which may take it back.
     kWithdrawn,  ///< It has, or it fails: what the receiver has copied is not to be used.
-    kClaimed,    ///< The receiver copies.
+    kMapped,     ///< The receiver copies, out of its mapping of memory from allocate().
+    kClaimed,    ///< Both ends copy: see lane.h.
     kTaken,      ///< All is there.
-    kRefused,    ///< It may not read the sender's memory: the bytes are to come through the ring.
   };
   static constexpr uint64_t kStates = 8;
   std::atomic<uint64_t> state;
-  int64_t pid;
-  uint64_t pid_space;  ///< As lockstep::pid_space() of the sender: whose number that pid is.
-  uint64_t address;
-  uint64_t segment;  ///< Of Place, in the sender's slot; 0: it lies elsewhere.
-  int64_t offset;
 };
 
-/// One direction between two ranks: a ring of bytes.
+/// One direction between two ranks: a ring of bytes, and a lane for large letters.
 struct alignas(kCacheLine) Channel {
   std::atomic<uint64_t> written;                   ///< Bytes ever; the sender's.
   alignas(kCacheLine) std::atomic<uint64_t> read;  ///< Bytes ever; the receiver's.
   Event changed;
   Offer offer;
+  Lane lane;
   alignas(kCacheLine) std::byte ring[kChannelBytes];
+  alignas(kCacheLine) std::byte slots[Lane::kSlots * Lane::kSlotBytes];
 };
 
 struct Head {
-  static constexpr uint64_t kMagic = 0x334d4853504b434c;  // "LCKPSHM3"
+  static constexpr uint64_t kMagic = 0x344d4853504b434c;  // "LCKPSHM4"
   uint64_t magic;
   int64_t num_ranks;
   alignas(kCacheLine) Event event;

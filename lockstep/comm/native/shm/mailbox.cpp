@@ -1,28 +1,22 @@
 #include "lockstep/comm/native/shm/mailbox.h"
 
 #include <fmt/format.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
-#include <thread>
 
 #include "lockstep/base/namespaces.h"
-#include "lockstep/base/quiet_thread.h"
+#include "lockstep/comm/native/shm/life.h"
 #include "lockstep/comm/native/shm/stream_copy.h"
 
 namespace lockstep::shm {
 namespace {
 
-/// Larger ones are offered: what the kernel does then costs less than the second copy.
+/// Larger ones are offered, and taken while they are sent.
 constexpr int64_t kOfferBytes = kChannelBytes / 2;
 /// Larger ones do not stay in the cache of the core that writes them.
 constexpr int64_t kCachedBytes = 32 << 10;
-/// Larger ones are copied by two threads: starting one costs some 30 us.
-constexpr int64_t kHalvedBytes = 1 << 20;
-/// What one system call copies: it cannot be interrupted.
-constexpr int64_t kMostAtOnce = 64 << 20;
 
 /// Copies between `data` and the ring from stream position `at` on, around its end.
 template <class Copy>
@@ -50,37 +44,12 @@ void out_of_ring(const Channel& channel, uint64_t at, void* data, int64_t bytes)
   });
 }
 
+void note(std::atomic<int>& travelled_so) {
+  travelled_so.fetch_add(1, std::memory_order_relaxed);
+}
+
 uint64_t state_of(uint64_t number, Offer::State state) {
   return number * Offer::kStates + state;
-}
-
-/// Part of a letter, out of another process's memory. Errors: not allowed, or that one is gone.
-bool copy_part(pid_t pid, uint64_t from, std::byte* to, int64_t bytes) {
-  while (bytes > 0) {
-    const auto size = static_cast<size_t>(std::min(bytes, kMostAtOnce));
-    const iovec here{to, size};
-    const iovec there{reinterpret_cast<void*>(from), size};
-    const ssize_t done = ::process_vm_readv(pid, &here, 1, &there, 1, 0);
-    if (done <= 0) return false;
-    from += static_cast<uint64_t>(done);
-    to += done;
-    bytes -= done;
-  }
-  return true;
-}
-
-bool copy_letter(const Offer& offer, std::byte* to, int64_t bytes) {
-  const auto pid = static_cast<pid_t>(offer.pid);
-  if (bytes < kHalvedBytes) return copy_part(pid, offer.address, to, bytes);
-  const int64_t half = bytes / 2;
-  // The sender sleeps meanwhile, so its core is free.
-  bool second = false;
-  std::thread helper = start_quiet_thread([&] {
-    second = copy_part(pid, offer.address + static_cast<uint64_t>(half), to + half, bytes - half);
-  });
-  const bool first = copy_part(pid, offer.address, to, half);
-  helper.join();
-  return first && second;
 }
 
 }  // namespace
@@ -91,7 +60,8 @@ Mailbox::Mailbox(const GroupSpec& spec, Control control, Meeting& meeting, Share
       meeting_(meeting),
       memory_(memory),
       pid_space_(pid_space()),
-      sent_(static_cast<size_t>(spec.size)) {}
+      offers_(static_cast<size_t>(spec.size)),
+      unreadable_(static_cast<size_t>(spec.size)) {}
 
 bool Mailbox::fits(const Channel& channel, int64_t bytes) {
   return bytes <=
@@ -122,49 +92,64 @@ bool Mailbox::send(const void* data, const Envelope& letter, int destination,
   auto& channel = control_.channel(spec_.rank, destination);
   const Transfer transfer{channel, destination, "send to", waiting};
   const int64_t bytes = letter.bytes();
-  const int64_t at_once = bytes > kOfferBytes ? 0 : bytes;
-  const int64_t room = int64_t{sizeof(Head)} + at_once;
+  const bool is_large = bytes > kOfferBytes;
+  const int64_t room = int64_t{sizeof(Head)} + (is_large ? int64_t{sizeof(Origin)} : bytes);
   if (!await(transfer, [&] { return fits(channel, room); })) return false;
-  if (bytes > kOfferBytes) {
+  if (is_large) {
     const auto own = memory_.find_any_thread(data, bytes);
-    if (own.memory || !sent_[static_cast<size_t>(destination)].refused)
-      return send_offer(transfer, data, letter, own.place);
+    return send_offer(transfer, data, letter, own.place);
   }
-  put(channel, letter, 0, data, at_once);
-  if (at_once < bytes) write(transfer, data, bytes);
+  put(channel, letter, 0, data, bytes);
   return true;
 }
 
 bool Mailbox::send_offer(const Transfer& transfer, const void* data, const Envelope& letter,
                          const Place& place) {
   Channel& channel = transfer.channel;
-  Offer& offer = channel.offer;
-  auto& sent = sent_[static_cast<size_t>(transfer.peer)];
-  const uint64_t number = ++sent.offers;
-  const auto is = [&](Offer::State state) { return offer.state.load() == state_of(number, state); };
-  offer.pid = ::getpid();
-  offer.pid_space = pid_space_;
-  offer.address = reinterpret_cast<uint64_t>(data);
-  offer.segment = place.segment;
-  offer.offset = place.offset;
-  offer.state.store(state_of(number, Offer::kOffered));
-  put(channel, letter, number, nullptr, 0);
+  const uint64_t number = ++offers_[static_cast<size_t>(transfer.peer)];
+  auto& state = channel.offer.state;
+  const uint64_t offered = state_of(number, Offer::kOffered);
+  const Origin origin{::getpid(), pid_space_, reinterpret_cast<uint64_t>(data), place};
+  LaneSender lane(channel.lane, channel.slots, data, letter.bytes());
+  lane.open();
+  state.store(offered);
+  put(channel, letter, number, &origin, sizeof origin);
   try {
-    if (!await(transfer, [&] { return !is(Offer::kOffered); })) {
-      uint64_t offered = state_of(number, Offer::kOffered);
-      if (offer.state.compare_exchange_strong(offered, state_of(number, Offer::kWithdrawn)))
-        return false;
+    // Most letters are waited for: some of it is there by the time the receiver has woken up.
+    while (place.segment == 0 && state.load() == offered && fill(channel, lane)) {
     }
-    require(transfer, [&] { return !is(Offer::kOffered) && !is(Offer::kClaimed); });
+    if (!await(transfer, [&] { return state.load() != offered; })) {
+      uint64_t seen = offered;
+      if (state.compare_exchange_strong(seen, state_of(number, Offer::kWithdrawn))) return false;
+    }
+    fill_lane(transfer, lane, number);
+    require(transfer, [&] { return state.load() == state_of(number, Offer::kTaken); });
   } catch (const Error&) {
     // The caller may use the memory for something else.
-    offer.state.store(state_of(number, Offer::kWithdrawn));
+    state.store(state_of(number, Offer::kWithdrawn));
     throw;
   }
-  if (is(Offer::kTaken)) return true;
-  sent.refused = true;
-  write(transfer, data, letter.bytes());
   return true;
+}
+
+bool Mailbox::fill(Channel& channel, LaneSender& lane) const {
+  if (!lane.fill()) return false;
+  channel.changed.signal();
+  strike(Phase::kSending);
+  return true;
+}
+
+/// As long as the receiver copies too: then it is a moment until there is room.
+void Mailbox::fill_lane(const Transfer& transfer, LaneSender& lane, uint64_t number) {
+  Channel& channel = transfer.channel;
+  const Waiting waiting{transfer.waiting.deadline, true};
+  const Transfer rest{channel, transfer.peer, transfer.call, waiting};
+  const auto is_claimed = [&] {
+    return channel.offer.state.load() == state_of(number, Offer::kClaimed);
+  };
+  while (is_claimed()) {
+    if (!fill(channel, lane)) require(rest, [&] { return !is_claimed() || lane.can_fill(); });
+  }
 }
 
 bool Mailbox::receive(int source, LetterSink& sink, const Waiting& waiting) {
@@ -182,76 +167,90 @@ bool Mailbox::receive(int source, LetterSink& sink, const Waiting& waiting) {
   return true;
 }
 
-bool Mailbox::copy_offered(const Transfer& transfer, std::byte* to, int64_t bytes) {
-  const Offer& offer = transfer.channel.offer;
-  if (offer.segment != 0) {
-    const auto seen = memory_.see(transfer.peer, {offer.segment, offer.offset}, bytes);
-    if (seen.data != nullptr) {
-      std::memcpy(to, seen.data, static_cast<size_t>(bytes));
-      travelled.mapped.fetch_add(1, std::memory_order_relaxed);
-      return true;
-    }
-  }
-  // Elsewhere that pid is another process's.
-  const bool named = pid_space_ != 0 && offer.pid_space == pid_space_;
-  const bool copied = named && copy_letter(offer, to, bytes);
-  (copied ? travelled.read : travelled.refused).fetch_add(1, std::memory_order_relaxed);
-  return copied;
-}
-
 /// True also where the sender has taken the letter back: something was read.
 bool Mailbox::take_offer(const Transfer& transfer, const Head& head, LetterSink& sink) {
-  Offer& offer = transfer.channel.offer;
+  Origin origin;
+  read(transfer, &origin, sizeof origin);
+  const int64_t bytes = head.envelope.bytes();
+  const auto mapped = origin.place.segment == 0 ? SharedMemoryList::Seen{}
+                                                : memory_.see(transfer.peer, origin.place, bytes);
   const auto change = [&](Offer::State from, Offer::State to) {
     uint64_t state = state_of(head.offer, from);
-    const bool changed = offer.state.compare_exchange_strong(state, state_of(head.offer, to));
+    const bool changed =
+        transfer.channel.offer.state.compare_exchange_strong(state, state_of(head.offer, to));
     if (changed) transfer.channel.changed.signal();
     return changed;
   };
-  if (!change(Offer::kOffered, Offer::kClaimed)) return true;
+  const auto claimed = mapped.data != nullptr ? Offer::kMapped : Offer::kClaimed;
+  if (!change(Offer::kOffered, claimed)) return true;
   const auto place = sink.begin(head.envelope);
   const Waiting waiting{place.deadline, transfer.waiting.spin};
   const Transfer rest{transfer.channel, transfer.peer, transfer.call, waiting};
-  const bool copied = copy_offered(rest, place.data, head.envelope.bytes());
-  if (!change(Offer::kClaimed, copied ? Offer::kTaken : Offer::kRefused))
+  if (mapped.data != nullptr) {
+    std::memcpy(place.data, mapped.data, static_cast<size_t>(bytes));
+    note(travelled.mapped);
+  } else {
+    copy_together(rest, origin, place.data, bytes);
+  }
+  if (!change(claimed, Offer::kTaken))
     require(rest, [] { return false; });  // the sender has failed, and so does the group
-  if (!copied) read(rest, place.data, head.envelope.bytes());
   sink.end();
   return true;
+}
+
+void Mailbox::copy_together(const Transfer& transfer, const Origin& origin, std::byte* to,
+                            int64_t bytes) {
+  Channel& channel = transfer.channel;
+  LaneReceiver lane(channel.lane, channel.slots, {static_cast<pid_t>(origin.pid), origin.address},
+                    to, bytes);
+  auto& unreadable = unreadable_[static_cast<size_t>(transfer.peer)];
+  // Elsewhere that pid is another process's.
+  const bool is_named = pid_space_ != 0 && origin.pid_space == pid_space_;
+  const auto may_read = [&] { return is_named && unreadable == 0; };
+  bool is_patient = transfer.waiting.spin;
+  bool has_read = false;
+  LaneStep step;
+  while ((step = lane.next(may_read())) != LaneStep::kDone) {
+    if (step == LaneStep::kTake) {
+      lane.take();
+      note(travelled.taken);
+      channel.changed.signal();
+      strike(Phase::kReceiving);
+      is_patient = transfer.waiting.spin;
+    } else if (step == LaneStep::kWait) {
+      require(transfer, [&] { return lane.arrived(); });
+    } else if (is_patient) {
+      is_patient = meeting_.spin([&] { return lane.arrived(); });
+    } else if (lane.read(step)) {
+      has_read = true;
+      note(travelled.read);
+      strike(Phase::kReceiving);
+    } else {
+      unreadable = 1;
+      note(travelled.refused);
+      channel.changed.signal();
+    }
+  }
+  // Else that pid may have been another process's meanwhile.
+  if (has_read && look_at(control_.slot(transfer.peer)) != Life::kAlive)
+    meeting_.check({transfer.peer}, doing(transfer));
+}
+
+Doing Mailbox::doing(const Transfer& transfer) const {
+  return {fmt::format("{} {}", transfer.call, spec_.rank_name(transfer.peer))};
 }
 
 template <class Ready>
 bool Mailbox::await(const Transfer& transfer, const Ready& ready) {
   return meeting_.wait(
       transfer.channel.changed, ready, [&] { return std::vector<int>{transfer.peer}; },
-      [&] { return Doing{fmt::format("{} {}", transfer.call, spec_.rank_name(transfer.peer))}; },
-      transfer.waiting);
+      [&] { return doing(transfer); }, transfer.waiting);
 }
 
 template <class Ready>
 void Mailbox::require(const Transfer& transfer, const Ready& ready) {
   if (await(transfer, ready)) return;
-  meeting_.time_out({transfer.peer},
-                    {fmt::format("{} {}", transfer.call, spec_.rank_name(transfer.peer))});
-}
-
-void Mailbox::write(const Transfer& transfer, const void* data, int64_t bytes) {
-  Channel& channel = transfer.channel;
-  const auto* from = static_cast<const std::byte*>(data);
-  uint64_t written = channel.written.load();
-  while (bytes > 0) {
-    const auto room = [&] {
-      return kChannelBytes - static_cast<int64_t>(written - channel.read.load());
-    };
-    if (room() == 0) require(transfer, [&] { return room() > 0; });
-    const int64_t now = std::min(bytes, room());
-    into_ring(channel, written, from, now);
-    from += now;
-    bytes -= now;
-    written += static_cast<uint64_t>(now);
-    channel.written.store(written);
-    channel.changed.signal();
-  }
+  meeting_.time_out({transfer.peer}, doing(transfer));
 }
 
 void Mailbox::read(const Transfer& transfer, void* data, int64_t bytes) {

@@ -2,15 +2,15 @@
 // Point-to-point letters: a ring of bytes in each direction between two ranks.
 //
 // A small letter lies in the ring until the receiver reads it. Of a larger one only the envelope
-// does: the receiver copies the bytes out of the sender's memory, once. Where that is memory of the
-// group's allocate(), the receiver has it mapped; else the kernel copies, in two threads when they
-// are many. Where the kernel forbids that, or pids differ, they pass through the ring. Only the
-// receiver copies: one that gives up in the middle leaves nobody who writes to its memory.
+// does, and where its sender has it. Where that is memory of the group's allocate(), the receiver
+// has it mapped, and copies it once. Else both ends copy: see lane.h. Only the receiver writes to
+// its own memory: one that gives up in the middle leaves nobody who does.
 
 #include <atomic>
 #include <vector>
 
 #include "lockstep/comm/letters.h"
+#include "lockstep/comm/native/phase.h"
 #include "lockstep/comm/native/shm/meeting.h"
 #include "lockstep/comm/native/shm/memory.h"
 
@@ -18,9 +18,10 @@ namespace lockstep::shm {
 
 /// For tests: how the large letters travelled that this process received.
 struct Travelled {
-  std::atomic<int> mapped;   ///< Out of memory of allocate().
-  std::atomic<int> read;     ///< By the kernel, out of the sender's.
-  std::atomic<int> refused;  ///< Offered in vain, and so through the ring.
+  std::atomic<int> mapped;   ///< Letters out of memory of allocate().
+  std::atomic<int> taken;    ///< Chunks of others through the lane,
+  std::atomic<int> read;     ///< and by the kernel, out of the sender's memory.
+  std::atomic<int> refused;  ///< Senders whose memory the kernel did not let it read.
 };
 inline Travelled travelled;
 
@@ -42,7 +43,14 @@ class Mailbox {
   /// What lies in the ring before each letter.
   struct Head {
     Envelope envelope;
-    uint64_t offer;  ///< Number of the offer; 0: the bytes follow.
+    uint64_t offer;  ///< Number of the offer, whose Origin follows; 0: the bytes follow.
+  };
+  /// Where the letter lies in its sender's memory.
+  struct Origin {
+    int64_t pid;
+    uint64_t pid_space;  ///< As lockstep::pid_space() of the sender: whose number that pid is.
+    uint64_t address;
+    Place place;
   };
   /// Ends of one letter.
   struct Transfer {
@@ -57,9 +65,14 @@ class Mailbox {
                   int64_t bytes);
   bool send_offer(const Transfer& transfer, const void* data, const Envelope& letter,
                   const Place& place);
+  bool fill(Channel& channel, LaneSender& lane) const;
+  void fill_lane(const Transfer& transfer, LaneSender& lane, uint64_t number);
   bool take_offer(const Transfer& transfer, const Head& head, LetterSink& sink);
-  bool copy_offered(const Transfer& transfer, std::byte* to, int64_t bytes);
-  void write(const Transfer& transfer, const void* data, int64_t bytes);
+  void copy_together(const Transfer& transfer, const Origin& origin, std::byte* to, int64_t bytes);
+  Doing doing(const Transfer& transfer) const;
+  void strike(Phase phase) const {
+    lockstep::strike(spec_.world_ranks[static_cast<size_t>(spec_.rank)], OpKind::kNone, phase);
+  }
   void read(const Transfer& transfer, void* data, int64_t bytes);
   template <class Ready>
   bool await(const Transfer& transfer, const Ready& ready);
@@ -72,11 +85,9 @@ class Mailbox {
   Meeting& meeting_;
   SharedMemoryList& memory_;
   const uint64_t pid_space_;
-  struct Sent {
-    uint64_t offers = 0;
-    bool refused = false;
-  };
-  std::vector<Sent> sent_;  // by destination; each touched by that one's thread
+  // By peer, the next two; each touched by one thread at a time.
+  std::vector<uint64_t> offers_;     // made so far
+  std::vector<uint8_t> unreadable_;  // 1: the kernel has not let this rank read that one's memory
 };
 
 }  // namespace lockstep::shm

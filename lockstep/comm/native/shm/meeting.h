@@ -71,15 +71,7 @@ class Meeting {
                        [&] { return waiting.deadline.passed(); });
   }
 
- private:
-  /// How soon a waiting rank sees that another died. 200 looks a second cost 0.3 % of a core.
-  static constexpr std::chrono::milliseconds kSlice{5};
-  /// About what two switches of a thread cost: the spin at most doubles the price of sleeping.
-  static constexpr std::chrono::microseconds kSpin{40};
-  /// Before that, for a peer that is a moment behind, without a pause (50 ns on some processors)
-  /// and without a look at the clock: about a microsecond.
-  static constexpr int kEagerLooks = 200;
-
+  /// True as soon as ready() is, false after some 40 us. Any thread.
   template <class Ready>
   bool spin(const Ready& ready) {
     if (!enough_cores_) return give_way(ready);
@@ -95,6 +87,15 @@ class Meeting {
     } while (std::chrono::steady_clock::now() < end);
     return false;
   }
+
+ private:
+  /// How soon a waiting rank sees that another died. 200 looks a second cost 0.3 % of a core.
+  static constexpr std::chrono::milliseconds kSlice{5};
+  /// About what two switches of a thread cost: the spin at most doubles the price of sleeping.
+  static constexpr std::chrono::microseconds kSpin{40};
+  /// Before that, for a peer that is a moment behind, without a pause (50 ns on some processors)
+  /// and without a look at the clock: about a microsecond.
+  static constexpr int kEagerLooks = 200;
 
   /// Spinning where the core may be wanted: by another rank, which then comes the sooner, or by
   /// other work, to which each such turn may lose milliseconds. After that, no more for a while.
