@@ -26,7 +26,8 @@ bool in_a_while(const std::function<bool()>& done) {
 
 bool stands_still(pid_t pid) {
   std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
-  const std::string stat(std::istreambuf_iterator<char>(file), {});
+  std::string stat;
+  std::getline(file, stat);  // fails, and throws nothing, where the process ends meanwhile
   return stat.find(") T ") != std::string::npos;
 }
 
