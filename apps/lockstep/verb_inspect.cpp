@@ -99,7 +99,9 @@ std::map<int, int> parents() {
     const std::string name = process.filename().string();
     if (!is_number(name)) continue;
     std::ifstream file(process / "stat");
-    const std::string stat{std::istreambuf_iterator<char>(file), {}};
+    // Unlike its iterators this throws nothing where the process ends meanwhile.
+    std::string stat;
+    std::getline(file, stat, '\0');
     // "PID (NAME) S PPID ..."; the name may hold anything, so from its last bracket on.
     int parent = 0;
     const size_t bracket = stat.rfind(')');

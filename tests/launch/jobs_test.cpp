@@ -38,7 +38,8 @@ bool until(const std::function<bool()>& done) {
 
 bool is_stopped(pid_t pid) {
   std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
-  const std::string stat(std::istreambuf_iterator<char>(file), {});
+  std::string stat;
+  std::getline(file, stat);  // fails, and throws nothing, where the process ends meanwhile
   return stat.find(") T ") != std::string::npos;
 }
 
