@@ -10,8 +10,8 @@ bin=$build/peers
 build_allreduce_peers() {
   local flags="-std=c++17 -O3 -march=native -w -pthread" mpi=$peers/allreduce_mpi.cpp gloo=$peers/allreduce_gloo.cpp
   mkdir -p "$bin"
-  [ "$bin/ompi" -nt "$mpi" ] || mpicxx.openmpi $flags "$mpi" -o "$bin/ompi"
-  [ "$bin/gloo" -nt "$gloo" ] || g++ $flags "$gloo" -o "$bin/gloo" -lgloo
+  { [ "$bin/ompi" -nt "$mpi" ] && [ "$bin/ompi" -nt "$peers/rounds.h" ]; } || mpicxx.openmpi $flags "$mpi" -o "$bin/ompi"
+  { [ "$bin/gloo" -nt "$gloo" ] && [ "$bin/gloo" -nt "$peers/rounds.h" ]; } || g++ $flags "$gloo" -o "$bin/gloo" -lgloo
 }
 
 # What `lockstep bench collectives --json` has written, read from standard input, in the peers' form:

@@ -134,15 +134,21 @@ for number in 1 2 3 4; do
   lines_with "$one\$" $number
 done
 
-# A hook of the user's own: the line is found through the points of both ranks.
-ranks 2 comm_hook
-lines_with 'y = 3.0000 x \+ -2.0000' 1
+# A hook of the user's own: the line is found through the points of all ranks.
+for number in 1 2; do
+  ranks $number comm_hook
+  lines_with 'y = 3.0000 x \+ -2.0000' 1
+done
 
 # A scaled loss: the first scales are too large, and the line is found all the same.
-ranks 2 mixed_precision
-lines_with 'y = 3.0 x \+ -2.0, [1-9][0-9]* steps left out, scale 2\^12[0-6]' 1
+for number in 1 2; do
+  ranks $number mixed_precision
+  lines_with 'y = 3.0 x \+ -2.0, [1-9][0-9]* steps left out, scale 2\^12[0-6]' 1
+done
 
-# LBFGS's line search, on libtorch's own loader: both ranks go the same way, bit for bit, and arrive.
+# LBFGS's line search, on libtorch's own loader: all ranks go the same way, bit for bit, and arrive.
+alone closure
+lines_with 'error 0.000' 1
 ranks 2 closure
 lines_with 'error 0.000' 2
 all_say_the_same 'error.*'
@@ -155,6 +161,8 @@ for words in "2" "3 threads" "1"; do
 done
 
 # Two teams of two ranks; all four together know more than either.
+alone subgroups
+lines_with 'team 0: error 0.00' 1
 ranks 4 subgroups
 lines_with 'team [01]: error 0.00' 2
 lines_with 'together: error 0.00' 1
