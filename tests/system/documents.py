@@ -170,7 +170,8 @@ def main():
             faults.append(f"{name}: no way leads there from docs/index.md")
     check_console(pages)
     check_sources()
-    print("\n".join(faults))
+    for fault in faults:
+        print(fault)
     return 1 if faults else 0
 
 
