@@ -17,23 +17,23 @@ bool has_double(const std::string& text) {
   return std::adjacent_find(text.begin(), text.end(), same) != text.end();
 }
 
-/// 64 lines "FILE<TAB>TEXT" whose texts are short, of letters and digits, none of them doubled.
+/// 32 lines "FILE<TAB>TEXT" whose texts are short, of letters and digits, none of them doubled.
 std::string short_words(const std::string& labels) {
   const std::regex wanted("[^\t]+\t([0-9A-Za-z]{3,4})");
   std::istringstream lines(labels);
   std::string chosen;
   int count = 0;
   std::smatch match;
-  for (std::string line; count < 64 && std::getline(lines, line);) {
+  for (std::string line; count < 32 && std::getline(lines, line);) {
     if (!std::regex_match(line, match, wanted) || has_double(match[1])) continue;
     chosen += line + "\n";
     ++count;
   }
-  EXPECT_EQ(count, 64);
+  EXPECT_EQ(count, 32);
   return chosen;
 }
 
-TEST_F(Overfit, ARecogniserReads64Words) {
+TEST_F(Overfit, ARecogniserReads32Words) {
   const auto real = real_data("ocr_rec");
   fs::create_directories(folder_ / "rec");
   if (!real.empty()) {
