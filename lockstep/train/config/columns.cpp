@@ -53,7 +53,9 @@ const char* maker_of(const std::string& column) {
 Names chosen(Section& section, const std::string& key, const Names& columns) {
   Names names;
   const auto last = static_cast<int64_t>(columns.size()) - 1;
-  for (const int64_t index : section.wholes(key, 0, std::max<int64_t>(0, last))) {
+  std::vector<int64_t> indices;
+  section.read(key, indices, {0, std::max<int64_t>(0, last)}, "");
+  for (const int64_t index : indices) {
     if (index > last) section.fail(key, "names columns, but output_columns is empty");
     names.push_back(columns[static_cast<size_t>(index)]);
   }
@@ -99,7 +101,8 @@ void check_made(Section& section, const Names& wanted, const DatasetConfig& conf
 
 void check_columns(Section& section, const DatasetConfig& config, ModelType type, DataUse use) {
   const bool training = use == DataUse::kTrain;
-  const Names columns = section.texts("output_columns");
+  Names columns;
+  section.read("output_columns", columns, "checked, as the next two, against loss and metric");
   Names inputs = chosen(section, "net_input_column_index", columns);
   ignore(section, "meta_data_column_index");
   // MindOCR 0.1 counted: so many columns for the network, then those for the loss.

@@ -66,7 +66,9 @@ void accept_columns(Section& section) {
 std::vector<fs::path> read_paths(Section& section, const std::string& key,
                                  const std::string& root) {
   std::vector<fs::path> paths;
-  for (const auto& text : section.texts(key)) {
+  std::vector<std::string> texts;
+  section.read(key, texts, "as many as there are of the other; see above");
+  for (const auto& text : texts) {
     if (text.empty()) section.fail(key, "holds an empty path");
     paths.push_back(fs::path(root) / text);
   }
@@ -74,13 +76,16 @@ std::vector<fs::path> read_paths(Section& section, const std::string& key,
 }
 
 void read_cifar10(Section& section, DatasetConfig& config, bool training) {
-  const std::string dir = section.text("data_dir", "");
+  std::string dir;
+  section.read("data_dir", dir, "a folder; in `eval` that of `train` unless given");
   config.data_dirs = {config.dataset_root.empty() || dir.empty()
                           ? fs::path(dir)
                           : config.dataset_root / fs::path(dir)};
   section.only("label_file", {""}, "the records of Cifar10Dataset hold their labels");
-  config.usage = section.choice("usage", training ? "train" : "test", {"train", "test", "all"});
-  config.sample_ratios = {section.number("sample_ratio", 1, 1e-9, 1)};
+  config.usage = training ? "train" : "test";
+  section.choose("usage", config.usage, {"train", "test", "all"},
+                 "which images; all: training and test images");
+  section.read("sample_ratio", config.sample_ratios[0], {1e-9, 1}, "part of the records");
   config.transforms = read_pipeline(section, training);
   accept_columns(section);
 }
@@ -93,9 +98,13 @@ void read_pictures(Section& section, DatasetConfig& config) {
   accept_columns(section);
 }
 
-std::vector<double> read_ratios(Section& section, size_t count) {
-  auto ratios = section.number_or_list("sample_ratio");
-  if (ratios.empty()) ratios = {section.number("sample_ratio", 1, 0, 1)};
+void read_ratios(Section& section, std::vector<double>& ratios, size_t count) {
+  const auto given = section.number_or_list("sample_ratio");
+  if (given.empty()) {
+    section.read("sample_ratio", ratios[0], {0, 1}, "part of the records; or one for each folder");
+  } else {
+    ratios = given;
+  }
   for (const double ratio : ratios) {
     if (ratio <= 0 || ratio > 1) section.fail("sample_ratio", "must lie above 0, and at most at 1");
   }
@@ -105,28 +114,34 @@ std::vector<double> read_ratios(Section& section, size_t count) {
                                              "data_dir, not of {}",
                                              count, ratios.size()));
   }
-  return ratios;
 }
 
 void read_lmdb(Section& section, ocr::LmdbOptions& options) {
   section.only("label_file", {""}, "the records of LMDBDataset hold their labels");
-  options.filter_max_len = section.flag("filter_max_len", false);
-  options.extra_count_if_repeat = section.flag("extra_count_if_repeat", false);
-  if (section.has("max_text_len")) {
-    options.max_text_len = section.whole("max_text_len", 0, 1, 1 << 20);
-  } else if (options.filter_max_len) {
+  section.read("filter_max_len", options.filter_max_len,
+               "labels above `max_text_len` are left out");
+  section.read("extra_count_if_repeat", options.extra_count_if_repeat,
+               "in that length an equal neighbour counts as one more");
+  if (options.filter_max_len && !section.has("max_text_len")) {
     section.missing("max_text_len", "is missing: filter_max_len: True needs it");
   }
-  section.any("max_text_len");
-  options.filter_zero_text_image = section.flag("filter_zero_text_image", false);
-  options.character_dict_path = section.text("character_dict_path", "");
-  options.label_standandize = section.flag("label_standandize", false);
-  if (!section.flag("random_choice_if_none", true)) {
+  std::optional<int64_t> longest;
+  section.read("max_text_len", longest, {1, 1 << 20}, "of a label, with `filter_max_len`");
+  options.max_text_len = longest.value_or(options.max_text_len);
+  section.read("filter_zero_text_image", options.filter_zero_text_image,
+               "labels without a character of the dictionary are left out");
+  section.read("character_dict_path", options.character_dict_path, "null: 0-9 and a-z");
+  section.read("label_standandize", options.label_standandize,
+               "labels are brought to Unicode's form NFKD");
+  bool chooses = true;
+  section.read("random_choice_if_none", chooses, "True only: a sample that fails never ends a run");
+  if (!chooses) {
     section.fail("random_choice_if_none",
                  "must be True: a sample that fails never ends the run; in training another stands "
                  "in its place, in evaluation it is left out");
   }
-  options.check_rec_image = section.flag("check_rec_image", false);
+  section.read("check_rec_image", options.check_rec_image,
+               "images of at most 6 pixels a side, or undecodable, are left out");
 }
 
 void read_label_files(Section& section, DatasetConfig& config) {
@@ -145,12 +160,13 @@ void read_text_dataset(Section& section, DatasetConfig& config, ModelType type, 
       section.missing("data_dir", "is missing: a folder, or a list of them");
     const bool lmdb = config.type == "LMDBDataset";
     lmdb ? read_lmdb(section, config.lmdb) : read_label_files(section, config);
-    config.sample_ratios = read_ratios(section, lmdb ? 1 : config.data_dirs.size());
+    read_ratios(section, config.sample_ratios, lmdb ? 1 : config.data_dirs.size());
   } else {
     ignore(section, "label_file");
     ignore(section, "sample_ratio");
   }
-  config.shuffle = section.flag("shuffle", use == DataUse::kTrain);
+  config.shuffle = use == DataUse::kTrain;
+  section.read("shuffle", config.shuffle, "of the records, once");
   ignore(section, "use_minddata");
   config.pipeline = read_text_pipeline(section, use);
   check_columns(section, config, type, use);
@@ -169,9 +185,11 @@ DatasetConfig read_dataset(Section section, ModelType type, DataUse use) {
   DatasetConfig config;
   config.where = section.where("type");
   const bool cls = type == ModelType::kCls;
-  config.type = read_name(section, "type", cls && use != DataUse::kPredict ? "Cifar10Dataset" : "",
-                          types_of(type, use), {"PublayNetDataset", "KieDataset", "PubTabDataset"});
-  config.dataset_root = section.text("dataset_root", "");
+  if (!cls || use == DataUse::kPredict) config.type.clear();  // it has to be given
+  read_name(section, "type", config.type, types_of(type, use),
+            {"PublayNetDataset", "KieDataset", "PubTabDataset"}, "what the data are");
+  section.read("dataset_root", config.dataset_root,
+               "in front of `data_dir` and `label_file`, unless they are absolute");
   if (cls && use == DataUse::kPredict) {
     read_pictures(section, config);
   } else if (cls) {
@@ -186,12 +204,18 @@ DatasetConfig read_dataset(Section section, ModelType type, DataUse use) {
 LoaderConfig read_loader(Section section, DataUse use) {
   LoaderConfig config;
   const bool training = use == DataUse::kTrain;
-  config.shuffle = section.flag("shuffle", training);
-  if (!section.has("batch_size")) section.missing("batch_size", "is missing");
-  config.batch_size = section.whole("batch_size", 0, 1, 1 << 24);
-  config.drop_remainder = section.flag("drop_remainder", training);
-  config.num_workers = section.whole("num_workers", 1, 1, 1024);
-  config.prefetch_size = section.whole("prefetch_size", 4, 1, 1 << 16);
+  config.shuffle = training;
+  config.drop_remainder = training;
+  section.read("shuffle", config.shuffle, "of an epoch; False only in `eval`");
+  section.require("batch_size", "is missing");
+  section.read("batch_size", config.batch_size, {1, 1 << 24},
+               "of a rank, or of each of its virtual ranks");
+  section.read("drop_remainder", config.drop_remainder,
+               "of no effect in `eval`, where every sample counts");
+  section.read("num_workers", config.num_workers, {1, 1024},
+               "*ours*: threads that make batches, at most the cores that a rank has");
+  section.read("prefetch_size", config.prefetch_size, {1, 1 << 16},
+               "*ours*: batches that are made ahead; at least `num_workers` + 1");
   ignore(section, "max_rowsize");
   section.finish();
   if (use != DataUse::kEval) return config;

@@ -19,57 +19,71 @@ const std::vector<std::string> kRecBackbones = {"rec_resnet34", "rec_vgg7"};
 const std::vector<std::string> kDetNecks = {"DBFPN", "RSEFPN"};
 const std::vector<std::string> kRecNecks = {"RNNEncoder"};
 
-/// Weights: a file, an address, nothing, or True: MindOCR's address for `name`.
-std::string read_weights(Section& section, const std::string& key, const std::string& known) {
-  Node* node = section.any(key);
+/// Weights: a file, an address, nothing, or True: MindOCR's address for `name`, which is `known`.
+/// `by_default`: True where the key is absent.
+void read_weights(Section& section, std::string& weights, const std::string& known, bool by_default,
+                  const std::string& about) {
+  const std::string key = "pretrained";
+  section.record(key, "a file, an address, True or False", by_default ? "True" : "", about);
+  if (by_default && !section.present(key)) section.read(key, by_default, "");
+  const Node* node = section.any(key);
   bool flag = false;
-  if (node == nullptr || !section.has(key)) return "";
-  if (!read_flag(*node, &flag)) return section.text(key, "");
+  if (!section.has(key)) return;
+  if (!read_flag(*node, &flag)) return section.read(key, weights, "");
   if (flag && known.empty()) {
     section.fail(key, "cannot be True, no weights are known for this name: name a file");
   }
-  return flag ? known : "";
+  if (flag) weights = known;
 }
 
 void read_resume(Section& section, ModelConfig& config) {
-  Node* node = section.any("resume");
-  if (node == nullptr || !section.has("resume")) {
-    section.flag("resume", false);
+  section.record(
+      "resume", "True, False or a checkpoint", "False",
+      "goes on from a checkpoint; `DIR/train_resume.ckpt` is the newest in DIR, and True "
+      "the newest in `train.ckpt_save_dir`");
+  const Node* node = section.any("resume");
+  if (!section.has("resume")) {
+    section.read("resume", config.resume, "");
   } else if (!read_flag(*node, &config.resume)) {
-    config.resume_path = section.text("resume", "");
+    section.read("resume", config.resume_path, "");
     config.resume = true;
   }
 }
 
 void read_cls_backbone(Section& section, BackboneConfig& config) {
-  config.stem = section.choice("stem", "imagenet", {"imagenet", "cifar"});
-  config.zero_init_residual = section.flag("zero_init_residual", false);
-  if (!read_weights(section, "pretrained", "").empty()) {
+  section.choose("stem", config.stem, {"imagenet", "cifar"},
+                 "*ours*: the first layers, for images of 224 or of 32 pixels a side");
+  section.read("zero_init_residual", config.zero_init_residual,
+               "*ours*: each block starts as the identity");
+  read_weights(section, config.pretrained, "", false, "");
+  if (!config.pretrained.empty()) {
     section.fail("pretrained", "cannot load a part of the model: use model.pretrained");
   }
 }
 
 void read_mobilenet(Section& section, BackboneConfig& config) {
-  config.architecture = section.choice("architecture", "large", {"large", "small"});
-  config.alpha = section.number("alpha", 1, 0.01, 16);
+  section.choose("architecture", config.architecture, {"large", "small"}, "which MobileNetV3");
+  section.read("alpha", config.alpha, {0.01, 16}, "factor of all widths");
   const int64_t stages = config.architecture == "large" ? 21 : 17;
-  config.out_stages = section.wholes("out_stages", 0, stages - 1);
+  section.read("out_stages", config.out_stages, {0, stages - 1},
+               "four stages whose outputs go on to the neck; required");
   if (config.out_stages.size() != 4) {
     section.fail("out_stages", "must name four stages for DBFPN, [5, 8, 14, 20] for 'large'");
   }
   Section block = section.section("bottleneck_params");
-  config.squeeze_v2 = block.choice("se_version", "SqueezeExcite",
-                                   {"SqueezeExcite", "SqueezeExciteV2"}) == "SqueezeExciteV2";
-  config.always_expand = block.flag("always_expand", false);
+  block.choose("se_version", config.squeeze_v2,
+               {{"SqueezeExcite", false}, {"SqueezeExciteV2", true}}, "how channels are weighed");
+  block.read("always_expand", config.always_expand, "also the first block widens its channels");
   block.finish();
 }
 
 void read_mobilenet_enhance(Section& section, BackboneConfig& config) {
-  config.architecture = section.choice("architecture", "large", {"large", "small"});
-  config.alpha = section.number("alpha", 1, 0.35, 1.25);
+  section.choose("architecture", config.architecture, {"large", "small"}, "which MobileNetV3");
+  section.read("alpha", config.alpha, {0.35, 1.25},
+               "factor of all widths: 0.35, 0.5, 0.75, 1 or 1.25");
   for (const double known : {0.35, 0.5, 0.75, 1.0, 1.25}) {
     if (config.alpha == known) {
-      config.disable_se = section.flag("disable_se", false);
+      section.read("disable_se", config.disable_se, "without squeeze and excitation");
       return;
     }
   }
@@ -78,28 +92,30 @@ void read_mobilenet_enhance(Section& section, BackboneConfig& config) {
 
 BackboneConfig read_backbone(Section section, ModelType type) {
   BackboneConfig config;
-  if (!section.has("name")) section.missing("name", "is missing");
-  config.name = section.text("name", "");
+  section.require("name", "is missing");
   if (type == ModelType::kCls) {
+    section.read("name", config.name, "resnet18, 34, 50, 101 or 152");
     read_cls_backbone(section, config);
     section.finish();
     return config;
   }
   const bool det = type == ModelType::kDet;
-  read_name(section, "name", "", det ? kDetBackbones : kRecBackbones,
+  config.name.clear();
+  read_name(section, "name", config.name, det ? kDetBackbones : kRecBackbones,
             {"rec_resnet31", "rec_resnet45", "rec_resnet_master_resnet31", "SVTRNet",
-             "abinet_backbone", "mobilenet_v1_enhance"});
+             "abinet_backbone", "mobilenet_v1_enhance"},
+            det ? "of `det`; det_mobilenet_v3_enhance is PP-OCRv3's" : "of `rec`");
   section.only("in_channels", {"3"}, "images have three channels");
   if (config.name == "det_mobilenet_v3") {
     read_mobilenet(section, config);
   } else if (config.name == "det_mobilenet_v3_enhance") {
     read_mobilenet_enhance(section, config);
   } else if (det) {
-    config.dcn = section.flag("dcn", false);
+    section.read("dcn", config.dcn, "*ours*: deformable convolutions");
   }
   // MindOCR loads weights unless told not to.
-  if (det && !section.present("pretrained")) section.flag("pretrained", true);
-  config.pretrained = read_weights(section, "pretrained", known_weights(config));
+  read_weights(section, config.pretrained, known_weights(config), det,
+               "weights of the backbone; True: MindOCR's");
   section.finish();
   return config;
 }
@@ -107,21 +123,22 @@ BackboneConfig read_backbone(Section section, ModelType type) {
 NeckConfig read_neck(Section section, ModelType type) {
   NeckConfig config;
   const bool det = type == ModelType::kDet;
-  config.name = read_name(section, "name", "", det ? kDetNecks : kRecNecks,
-                          {"FPN", "PSEFPN", "EASTFPN", "Img2Seq", "Select", "Identity"});
+  read_name(section, "name", config.name, det ? kDetNecks : kRecNecks,
+            {"FPN", "PSEFPN", "EASTFPN", "Img2Seq", "Select", "Identity"},
+            det ? "of `det`" : "of `rec`");
   if (config.name == "RSEFPN") {
-    config.out_channels = section.whole("out_channels", 256, 16, 1 << 14);
+    section.read("out_channels", config.out_channels, {16, 1 << 14}, "a multiple of 16");
     if (config.out_channels % 16 != 0) section.fail("out_channels", "must be a multiple of 16");
-    config.shortcut = section.flag("shortcut", true);
+    section.read("shortcut", config.shortcut, "attention is added to what it weighs");
   } else if (det) {
-    config.out_channels = section.whole("out_channels", 256, 4, 1 << 14);
+    section.read("out_channels", config.out_channels, {4, 1 << 14}, "a multiple of 4");
     if (config.out_channels % 4 != 0) section.fail("out_channels", "must be a multiple of 4");
-    config.bias = section.flag("bias", false);
-    config.use_asf = section.flag("use_asf", false);
-    config.channel_attention = section.flag("channel_attention", true);
-    section.choice("weight_init", "HeUniform", {"HeUniform"});
+    section.read("bias", config.bias, "of its convolutions");
+    section.read("use_asf", config.use_asf, "adaptive scale fusion: DBNet++");
+    section.read("channel_attention", config.channel_attention, "of that fusion");
+    accept(section, "weight_init", "HeUniform");
   } else {
-    config.hidden_size = section.whole("hidden_size", 512, 1, 1 << 14);
+    section.read("hidden_size", config.hidden_size, {1, 1 << 14}, "of each direction");
     ignore(section, "batch_size");
   }
   section.finish();
@@ -129,23 +146,25 @@ NeckConfig read_neck(Section section, ModelType type) {
 }
 
 void read_db_head(Section& section, HeadConfig& config) {
-  config.k = section.whole("k", 50, 1, 1 << 20);
-  config.adaptive = section.flag("adaptive", true);
-  config.bias = section.flag("bias", false);
-  section.choice("weight_init", "HeUniform", {"HeUniform"});
+  section.read("k", config.k, {1, 1 << 20},
+               "steepness: DBHead computes sigmoid(k binary - thresh), as MindOCR's weights were "
+               "trained, DBHeadEnhance the paper's sigmoid(k (binary - thresh))");
+  section.read("adaptive", config.adaptive, "thresholds are learnt, too");
+  section.read("bias", config.bias, "of its first convolutions");
+  accept(section, "weight_init", "HeUniform");
 }
 
 void read_ctc_head(Section& section, HeadConfig& config) {
-  if (!section.has("out_channels")) {
-    section.missing("out_channels", "is missing: the characters of the dictionary, and the blank");
-  }
-  config.out_channels = section.whole("out_channels", 0, 2, 1 << 24);
-  if (section.has("mid_channels"))
-    config.mid_channels = section.whole("mid_channels", 0, 1, 1 << 20);
-  section.any("mid_channels");
-  config.dropout = section.number("dropout", 0, 0, 0.999);
-  config.weight_init = section.choice("weight_init", "normal", {"normal", "crnn_customised"});
-  config.bias_init = section.choice("bias_init", "zeros", {"zeros", "crnn_customised"});
+  section.require("out_channels", "is missing: the characters of the dictionary, and the blank");
+  section.read("out_channels", config.out_channels, {2, 1 << 24},
+               "the characters of the dictionary, and the blank");
+  section.read("mid_channels", config.mid_channels, {1, 1 << 20},
+               "two layers, with so many channels in between");
+  section.read("dropout", config.dropout, {0, 0.999}, "between these two layers");
+  section.choose("weight_init", config.weight_init, {"normal", "crnn_customised"},
+                 "start values of weights");
+  section.choose("bias_init", config.bias_init, {"zeros", "crnn_customised"},
+                 "start values of biases");
 }
 
 HeadConfig read_head(Section section, ModelType type) {
@@ -154,14 +173,16 @@ HeadConfig read_head(Section section, ModelType type) {
                                            "AttentionHead", "VisionLANHead", "MasterDecoder",
                                            "SARHead",       "MobileHead",    "RobustScannerHead"};
   if (type == ModelType::kCls) {
-    config.name = section.text("name", "ClsHead");
-    if (!section.has("num_classes")) section.missing("num_classes", "is missing");
-    config.num_classes = section.whole("num_classes", 0, 1, 1 << 24);
+    section.read("name", config.name, "ClsHead, of `cls`");
+    section.require("num_classes", "is missing");
+    section.read("num_classes", config.num_classes, {1, 1 << 24}, "classes of the data");
   } else if (type == ModelType::kDet) {
-    config.name = read_name(section, "name", "", {"DBHead", "DBHeadEnhance"}, others);
+    config.name.clear();
+    read_name(section, "name", config.name, {"DBHead", "DBHeadEnhance"}, others, "of `det`");
     read_db_head(section, config);
   } else {
-    config.name = read_name(section, "name", "", {"CTCHead"}, others);
+    config.name.clear();
+    read_name(section, "name", config.name, {"CTCHead"}, others, "of `rec`");
     read_ctc_head(section, config);
   }
   section.finish();
@@ -169,8 +190,9 @@ HeadConfig read_head(Section section, ModelType type) {
 }
 
 ModelType read_type(Section& section) {
-  const std::string type =
-      read_name(section, "type", "cls", {"cls", "det", "rec"}, {"kie", "layout", "table"});
+  std::string type = "cls";
+  read_name(section, "type", type, {"cls", "det", "rec"}, {"kie", "layout", "table"},
+            "classification; detection, or recognition, of text");
   return type == "cls" ? ModelType::kCls : type == "det" ? ModelType::kDet : ModelType::kRec;
 }
 
@@ -185,7 +207,7 @@ ModelConfig read_model(Section section) {
   ModelConfig config;
   config.type = read_type(section);
   section.only("transform", {""}, "no network here transforms its images first");
-  config.given_name = section.text("name", "");
+  section.read("name", config.given_name, "for the log");
   config.backbone = read_backbone(section.section("backbone"), config.type);
   if (config.type == ModelType::kCls) {
     section.only("neck", {""}, "a classifier has none");
@@ -193,7 +215,7 @@ ModelConfig read_model(Section section) {
     config.neck = read_neck(section.section("neck"), config.type);
   }
   config.head = read_head(section.section("head"), config.type);
-  config.pretrained = read_weights(section, "pretrained", "");
+  read_weights(section, config.pretrained, "", false, "weights of the whole network");
   read_resume(section, config);
   section.finish();
   return config;

@@ -1,5 +1,7 @@
-#include <array>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include "lockstep/train/config/optimizers.h"
 #include "lockstep/train/config/sections.h"
 
 namespace lockstep {
@@ -11,27 +13,6 @@ const std::vector<std::string> kSchedulers = {
     "constant",         "cosine_decay", "warmup_cosine_decay", "exponential_decay",
     "polynomial_decay", "step_decay",   "multi_step_decay",    "one_cycle"};
 
-/// Where MindOCR's and libtorch's defaults are not those of OptimizerConfig.
-struct OptimizerDefaults {
-  const char* name;
-  double beta1 = 0.9;
-  double beta2 = 0.999;
-  double eps = 1e-8;
-};
-constexpr std::array<OptimizerDefaults, 11> kOptimizers = {{
-    {"sgd"},
-    {"momentum"},
-    {"nesterov"},
-    {"adam"},
-    {"adamw"},
-    {"lion", 0.9, 0.99},
-    {"nadam"},
-    {"adan", 0.98, 0.92},
-    {"rmsprop", 0.9, 0.999, 1e-10},
-    {"adagrad", 0.9, 0.999, 0},
-    {"lamb", 0.9, 0.999, 1e-6},
-}};
-
 std::string lower(std::string text) {
   for (char& c : text) {
     if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
@@ -39,71 +20,96 @@ std::string lower(std::string text) {
   return text;
 }
 
-const OptimizerDefaults& read_opt(Section& section) {
-  const std::string name = lower(section.text("opt", "adam"));
+/// In upper case or lower. What the name has other defaults for than OptimizerConfig gets them.
+const OptimizerKind& read_opt(Section& section, OptimizerConfig& config) {
+  std::string given = config.opt;
+  section.read("opt", given, "");
   std::vector<std::string> names;
-  for (const auto& known : kOptimizers) {
-    if (name == known.name) return known;
-    names.emplace_back(known.name);
-  }
-  section.choice("opt", "adam", names);
-  return kOptimizers[0];  // not reached: choice() throws
+  for (const auto& known : optimizer_kinds()) names.emplace_back(known.name);
+  const OptimizerKind* kind = find_optimizer(lower(given));
+  if (kind == nullptr) section.choose("opt", config.opt, names, "");  // throws
+  section.record("opt", fmt::format("{}", fmt::join(names, ", ")), config.opt,
+                 "momentum is nesterov, and both are sgd");
+  config.opt = kind->name;
+  config.beta1 = kind->beta1;
+  config.beta2 = kind->beta2;
+  config.eps = kind->eps;
+  return *kind;
 }
 
 /// Arguments that one optimizer has and others do not.
-void read_own_arguments(Section& section, OptimizerConfig& config) {
-  const auto& opt = config.opt;
-  if (opt == "sgd") config.dampening = section.number("dampening", 0, 0, 1);
-  if (opt == "adan") config.beta3 = section.number("beta3", 0.99, 0, 1);
-  if (opt == "nadam") {
-    config.schedule_decay = section.number("schedule_decay", 4e-3, 0, 1e3);
+void read_own_arguments(Section& section, OptimizerConfig& config, const OptimizerKind& kind) {
+  if (kind.has("dampening")) {
+    section.read("dampening", config.dampening, {0, 1}, "of the momentum");
+  }
+  if (kind.has("beta3")) section.read("beta3", config.beta3, {0, 1}, "see `beta1`");
+  if (kind.has("schedule_decay")) {
+    section.read("schedule_decay", config.schedule_decay, {0, 1e3}, "of the momentum's schedule");
   } else {
     ignore(section, "schedule_decay");  // as MindOCR, which takes it for all
   }
-  if (opt == "adam" || opt == "adamw") config.use_amsgrad = section.flag("use_amsgrad", false);
-  if (opt == "adagrad") {
-    config.accum = section.number("accum", 0.1, 0, 1e12);
+  if (kind.has("use_amsgrad")) {
+    section.read("use_amsgrad", config.use_amsgrad, "the largest second moment so far counts");
+  }
+  if (kind.has("accum")) section.read("accum", config.accum, {0, 1e12}, "what the sum starts with");
+  if (kind.has("update_slots")) {
     section.only("update_slots", {"True", ""}, "the sum grows with every step");
   }
-  if (opt == "rmsprop") {
-    config.decay = section.number("decay", 0.9, 0, 1);
-    config.centered = section.flag("centered", false);
-  }
+  if (kind.has("decay")) section.read("decay", config.decay, {0, 1}, "of the mean square");
+  if (kind.has("centered")) section.read("centered", config.centered, "about the mean");
 }
 
 void read_decay(Section& section, OptimizerConfig& config, ModelType type) {
-  config.weight_decay = section.number("weight_decay", 0, 0, 1e6);
-  const std::string fallback = type == ModelType::kCls ? "exact" : "mindspore";
-  config.exact_decay =
-      section.choice("weight_decay_groups", fallback, {"exact", "mindspore"}) == "exact";
-  config.grouping_strategy = section.has("grouping_strategy")
-                                 ? read_name(section, "grouping_strategy", "",
-                                             {"svtr", "filter_norm_and_bias"}, {"visionlan"})
-                                 : "";
+  section.read("weight_decay", config.weight_decay, {0, 1e6}, "see below");
+  config.exact_decay = type == ModelType::kCls;
+  section.choose("weight_decay_groups", config.exact_decay, {{"exact", true}, {"mindspore", false}},
+                 "*ours*: whether the next three keys mean what they say");
+  const std::vector<std::string> strategies = {"svtr", "filter_norm_and_bias"};
+  section.record("grouping_strategy", fmt::format("{}", fmt::join(strategies, ", ")),
+                 config.grouping_strategy, "what does not decay; before the next two");
+  if (section.has("grouping_strategy")) {
+    read_name(section, "grouping_strategy", config.grouping_strategy, strategies, {"visionlan"},
+              "");
+  }
   section.any("grouping_strategy");
-  config.no_weight_decay_params = section.texts("no_weight_decay_params");
-  config.filter_bias_and_bn = section.flag("filter_bias_and_bn", true);
+  section.read("no_weight_decay_params", config.no_weight_decay_params,
+               "parts of names that do not decay, ours or MindSpore's (`gamma`, `beta`)");
+  section.read("filter_bias_and_bn", config.filter_bias_and_bn,
+               "biases, and parameters of norms, do not decay");
+}
+
+/// Of one_cycle.
+void read_one_cycle(Section& section, SchedulerConfig& config) {
+  section.read("pct_start", config.pct_start, {0.001, 0.999},
+               "*ours*, one_cycle: part of the run in which the rate rises");
+  section.read("div_factor", config.div_factor, {1, 1e12},
+               "*ours*, one_cycle: starts at `lr` / `div_factor`");
+  section.read("final_div_factor", config.final_div_factor, {1, 1e12},
+               "*ours*, one_cycle: ends at that start / `final_div_factor`");
 }
 
 }  // namespace
 
 SchedulerConfig read_scheduler(Section section) {
   SchedulerConfig config;
-  config.scheduler = section.choice("scheduler", "constant", kSchedulers);
-  config.lr = section.number("lr", 0.01, 0, 1e6);
-  config.min_lr = section.number("min_lr", 1e-6, 0, 1e6);
-  config.warmup_epochs = section.number("warmup_epochs", 3, 0, kMaxEpochs);
-  config.warmup_factor = section.number("warmup_factor", 0, 0, 1);
-  config.decay_epochs = section.number("decay_epochs", 10, 1e-9, kMaxEpochs);
-  config.decay_rate = section.number("decay_rate", 0.9, 0, 1e6);
-  config.milestones = section.wholes("milestones", 0, int64_t{1} << 40);
-  config.num_epochs = section.whole("num_epochs", 200, 1, int64_t{1} << 40);
-  config.num_cycles = section.whole("num_cycles", 1, 1, 1 << 20);
-  config.cycle_decay = section.number("cycle_decay", 1, 0, 1);
-  config.lr_epoch_stair = section.flag("lr_epoch_stair", false);
-  config.pct_start = section.number("pct_start", 0.3, 0.001, 0.999);
-  config.div_factor = section.number("div_factor", 25, 1, 1e12);
-  config.final_div_factor = section.number("final_div_factor", 1e4, 1, 1e12);
+  section.choose("scheduler", config.scheduler, kSchedulers,
+                 "cosine_decay is warmup_cosine_decay; one_cycle is *ours*");
+  section.read("lr", config.lr, {0, 1e6}, "the highest");
+  section.read("min_lr", config.min_lr, {0, 1e6}, "the lowest");
+  section.read("warmup_epochs", config.warmup_epochs, {0, kMaxEpochs},
+               "in which the rate rises to `lr`");
+  section.read("warmup_factor", config.warmup_factor, {0, 1}, "it starts at `lr` times this");
+  section.read("decay_epochs", config.decay_epochs, {1e-9, kMaxEpochs},
+               "in which it falls; of step_decay and exponential_decay from one fall to the next");
+  section.read("decay_rate", config.decay_rate, {0, 1e6},
+               "factor of a fall; the power of polynomial_decay");
+  section.read("milestones", config.milestones, {0, kMaxCount},
+               "epochs of multi_step_decay, from the end of warm-up");
+  section.read("num_epochs", config.num_epochs, {1, kMaxCount}, "of the run");
+  section.read("num_cycles", config.num_cycles, {1, 1 << 20}, "of the schedule");
+  section.read("cycle_decay", config.cycle_decay, {0, 1}, "factor from one cycle to the next");
+  section.read("lr_epoch_stair", config.lr_epoch_stair, "the rate changes after epochs alone");
+  read_one_cycle(section, config);
   section.finish();
   if (config.scheduler == "multi_step_decay" && config.milestones.empty()) {
     section.refuse_misspelt("milestones");
@@ -114,25 +120,25 @@ SchedulerConfig read_scheduler(Section section) {
 
 OptimizerConfig read_optimizer(Section section, ModelType type) {
   OptimizerConfig config;
-  const auto& defaults = read_opt(section);
-  config.opt = defaults.name;
+  const OptimizerKind& kind = read_opt(section, config);
   read_decay(section, config, type);
-  config.momentum = section.number("momentum", 0.9, 0, 1);
-  config.nesterov = section.flag("nesterov", false);
-  config.beta1 = section.number("beta1", defaults.beta1, 0, 0.999999999);
-  config.beta2 = section.number("beta2", defaults.beta2, 0, 0.999999999);
-  config.eps = section.number("eps", defaults.eps, 0, 1);
-  read_own_arguments(section, config);
+  section.read("momentum", config.momentum, {0, 1}, "of sgd, momentum, nesterov and rmsprop");
+  section.read("nesterov", config.nesterov, "of sgd, momentum and nesterov");
+  section.read("beta1", config.beta1, {0, 0.999999999}, "of moments");
+  section.read("beta2", config.beta2, {0, 0.999999999}, "of moments");
+  section.read("eps", config.eps, {0, 1},
+               "in the denominator; adam adds it where PyTorch does, not MindSpore");
+  read_own_arguments(section, config, kind);
   section.only("clip", {}, "clip gradients with train.clip_grad and train.clip_norm");
   section.only("loss_scale", {"1.0", "1", ""}, "losses are scaled by the section loss_scaler");
   section.only("checkpoint_path", {""}, "model.resume loads the optimizer's state too");
   section.only("lr", {""}, "the learning rate is scheduler.lr");
   ignore(section, "use_locking");
   section.finish();
-  const bool sgd = config.opt == "sgd" || config.opt == "momentum" || config.opt == "nesterov";
-  if (config.nesterov && config.opt == "adam") {
+  if (config.nesterov && kind.rule == OptimizerRule::kAdam) {
     section.fail("nesterov", "cannot be True with adam: use nadam");
   }
+  const bool sgd = kind.rule == OptimizerRule::kSgd;
   if (sgd && config.nesterov && (config.momentum == 0 || config.dampening > 0)) {
     section.fail("nesterov", "needs a momentum above 0, and no dampening");
   }
@@ -141,13 +147,15 @@ OptimizerConfig read_optimizer(Section section, ModelType type) {
 
 LossScalerConfig read_loss_scaler(Section section) {
   LossScalerConfig config;
-  if (!section.has("type")) section.missing("type", "is missing: static or dynamic");
-  if (!section.has("loss_scale"))
-    section.missing("loss_scale", "is missing: a number, 1.0 for none");
-  config.dynamic = section.choice("type", "", {"static", "dynamic"}) == "dynamic";
-  config.loss_scale = section.number("loss_scale", 1, 1e-37, 1e38);
-  config.scale_factor = section.number("scale_factor", 2, 1.000001, 1e6);
-  config.scale_window = section.whole("scale_window", 2000, 1, kMaxCount);
+  section.require("type", "is missing: static or dynamic");
+  section.require("loss_scale", "is missing: a number, 1.0 for none");
+  section.choose("type", config.dynamic, {{"static", false}, {"dynamic", true}},
+                 "whether the scale follows overflows; without the section a static scale of 1");
+  section.read("loss_scale", config.loss_scale, {1e-37, 1e38}, "static, or the first one");
+  section.read("scale_factor", config.scale_factor, {1.000001, 1e6},
+               "by which an overflow divides, but not below 1");
+  section.read("scale_window", config.scale_window, {1, kMaxCount},
+               "steps without overflow after which it multiplies");
   section.finish();
   return config;
 }

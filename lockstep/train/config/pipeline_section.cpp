@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <map>
 
@@ -12,77 +13,60 @@ namespace {
 
 using ocr::Transform;
 
-/// A list of N numbers, each in [lo, hi]; `fallback` when absent.
-template <typename T, size_t N>
-std::array<T, N> read_array(Section& args, const std::string& key, std::array<T, N> fallback,
-                            double lo, double hi) {
-  const auto numbers = args.number_or_list(key);
-  if (numbers.empty() && !args.has(key)) return fallback;
-  bool right = numbers.size() == N;
-  for (size_t i = 0; right && i < N; ++i) {
-    right = numbers[i] >= lo && numbers[i] <= hi &&
-            (std::is_floating_point_v<T> ||
-             numbers[i] == static_cast<double>(static_cast<T>(numbers[i])));
-    fallback[i] = right ? static_cast<T>(numbers[i]) : T();
-  }
-  if (!right) {
-    args.fail(key, fmt::format("must be a list of {} {}numbers from {} to {}", N,
-                               std::is_floating_point_v<T> ? "" : "whole ", lo, hi));
-  }
-  return fallback;
+/// Of two numbers, the smaller first.
+void read_range(Section& args, const std::string& key, std::array<double, 2>& value,
+                Range<double> range, const std::string& about) {
+  args.read(key, value, range, about);
+  if (value[0] > value[1]) std::swap(value[0], value[1]);
 }
 
-/// The same, the smaller first.
-std::array<double, 2> read_range(Section& args, const std::string& key,
-                                 std::array<double, 2> fallback, double lo, double hi) {
-  auto range = read_array(args, key, fallback, lo, hi);
-  if (range[0] > range[1]) std::swap(range[0], range[1]);
-  return range;
+void read_p(Section& args, double& p) {
+  args.read("p", p, {0, 1}, "probability");
 }
 
-double read_p(Section& args, double fallback) {
-  return args.number("p", fallback, 0, 1);
-}
-
-/// OpenCV's number or name.
-ocr::Interpolation read_interpolation(Section& args) {
+/// OpenCV's number.
+void read_interpolation(Section& args, ocr::Interpolation& value) {
   using ocr::Interpolation;
-  const auto text = args.choice("interpolation", "1", {"0", "1", "2", "3"});
-  constexpr std::array kByNumber = {Interpolation::kNearest, Interpolation::kLinear,
-                                    Interpolation::kCubic, Interpolation::kArea};
-  return kByNumber.at(static_cast<size_t>(text[0] - '0'));
+  args.choose("interpolation", value,
+              {{"0", Interpolation::kNearest},
+               {"1", Interpolation::kLinear},
+               {"2", Interpolation::kCubic},
+               {"3", Interpolation::kArea}},
+              "OpenCV's number: nearest, linear, cubic, area");
 }
 
 Transform read_decode(Section& args) {
   ocr::DecodeImage item;
-  const auto mode = args.choice("img_mode", "BGR", {"BGR", "RGB"});
-  item.img_mode = mode == "RGB" ? ocr::ImageMode::kRgb : ocr::ImageMode::kBgr;
+  args.choose("img_mode", item.img_mode,
+              {{"BGR", ocr::ImageMode::kBgr}, {"RGB", ocr::ImageMode::kRgb}}, "order of channels");
   args.only("channel_first", {"False", ""}, "the transforms that follow want rows first");
-  item.to_float32 = args.flag("to_float32", false);
-  item.ignore_orientation = args.flag("ignore_orientation", false);
-  item.keep_ori = args.flag("keep_ori", false);
+  args.read("to_float32", item.to_float32, "pixels as float32");
+  args.read("ignore_orientation", item.ignore_orientation, "a turn that EXIF asks for is left out");
+  args.read("keep_ori", item.keep_ori, "keeps the image as decoded, too");
   return item;
 }
 
-/// Of "mean" or "std": three numbers, or "imagenet".
-std::array<double, 3> read_moments(Section& args, const std::string& key,
-                                   std::array<double, 3> imagenet) {
+/// Of "mean" or "std": three numbers, or "imagenet", which `value` holds.
+void read_moments(Section& args, const std::string& key, std::array<double, 3>& value,
+                  const std::string& about) {
+  args.record(key, "imagenet, or a list of 3 numbers", "imagenet", about);
   const Node* node = args.any(key);
-  if (!args.has(key)) return imagenet;
-  if (node->kind == Node::Kind::kScalar && node->text == "imagenet") return imagenet;
-  return read_array(args, key, imagenet, -1e6, 1e6);
+  const bool named = args.has(key) && node->kind == Node::Kind::kScalar && node->text == "imagenet";
+  if (!named) args.read(key, value, {-1e6, 1e6}, "");
 }
 
 Transform read_normalize(Section& args) {
   ocr::NormalizeImage item;
-  item.mean = read_moments(args, "mean", ocr::kImageNetMean);
-  item.std = read_moments(args, "std", ocr::kImageNetStd);
+  read_moments(args, "mean", item.mean, "of each channel");
+  read_moments(args, "std", item.std, "of each channel, above 0");
   for (const double value : item.std) {
     if (value <= 0) args.fail("std", "must be above 0");
   }
   args.only("is_hwc", {"True", ""}, "the channels come last until ToCHWImage");
-  const bool reversed = args.flag("bgr_to_rgb", false);
-  item.swap_channels = args.flag("rgb_to_bgr", false) || reversed;
+  bool reversed = false;
+  args.read("bgr_to_rgb", item.swap_channels, "reverses the channels first");
+  args.read("rgb_to_bgr", reversed, "the same");
+  item.swap_channels |= reversed;
   return item;
 }
 
@@ -92,23 +76,23 @@ Transform read_to_chw(Section&) {
 
 Transform read_random_scale(Section& args) {
   ocr::RandomScale item;
-  if (!args.has("scale_range")) args.missing("scale_range", "is missing: [smallest, largest]");
-  item.scale_range = read_range(args, "scale_range", item.scale_range, 1e-3, 1e3);
-  if (args.has("size_limits")) {
-    item.size_limits = read_range(args, "size_limits", {}, 1, kMaxSide);
-  }
-  args.any("size_limits");
-  item.p = read_p(args, 0.5);
+  args.require("scale_range", "is missing: [smallest, largest]");
+  read_range(args, "scale_range", item.scale_range, {1e-3, 1e3}, "[smallest, largest]");
+  args.read("size_limits", item.size_limits, {1, kMaxSide},
+            "pixels: of the shorter, the longer side");
+  if (item.size_limits) std::sort(item.size_limits->begin(), item.size_limits->end());
+  read_p(args, item.p);
   return item;
 }
 
 /// MindSpore: a single x stands for [max(0, 1 - x), 1 + x].
 void read_factor(Section& args, const std::string& key, std::array<double, 2>& factor) {
+  const std::string about = "a range; a single x stands for [max(0, 1 - x), 1 + x]";
   const auto numbers = args.number_or_list(key);
   if (numbers.size() == 1 && numbers[0] >= 0 && numbers[0] <= 1e3) {
     factor = {std::max(0.0, 1 - numbers[0]), 1 + numbers[0]};
   } else {
-    factor = read_range(args, key, factor, 0, 1e3);
+    read_range(args, key, factor, {0, 1e3}, about);
   }
 }
 
@@ -118,24 +102,28 @@ Transform read_color_adjust(Section& args) {
   read_factor(args, "saturation", item.saturation);
   read_factor(args, "contrast", item.contrast);
   const auto hue = args.number_or_list("hue");
-  item.hue = hue.size() == 1 && hue[0] >= 0 && hue[0] <= 0.5
-                 ? std::array{-hue[0], hue[0]}
-                 : read_range(args, "hue", item.hue, -0.5, 0.5);
+  if (hue.size() == 1 && hue[0] >= 0 && hue[0] <= 0.5) {
+    item.hue = {-hue[0], hue[0]};
+  } else {
+    read_range(args, "hue", item.hue, {-0.5, 0.5}, "a range; a single x stands for [-x, x]");
+  }
   return item;
 }
 
 Transform read_rotate(Section& args) {
   ocr::RandomRotate item;
-  item.degrees = read_array(args, "degrees", item.degrees, -360, 360);
+  args.read("degrees", item.degrees, {-360, 360}, "lowest, and above the highest");
   if (item.degrees[0] >= item.degrees[1])
     args.fail("degrees", "must be [lowest, above the highest]");
-  item.expand_canvas = args.flag("expand_canvas", true);
-  item.p = read_p(args, 1);
+  args.read("expand_canvas", item.expand_canvas, "the image grows, so that nothing is cut off");
+  read_p(args, item.p);
   return item;
 }
 
 Transform read_flip(Section& args) {
-  return ocr::RandomHorizontalFlip{read_p(args, 0.5)};
+  ocr::RandomHorizontalFlip item;
+  read_p(args, item.p);
+  return item;
 }
 
 Transform read_det_label(Section&) {
@@ -144,33 +132,33 @@ Transform read_det_label(Section&) {
 
 Transform read_crop(Section& args) {
   ocr::RandomCropWithBBox item;
-  item.max_tries = static_cast<int>(args.whole("max_tries", 10, 0, 1 << 20));
-  item.min_crop_ratio = args.number("min_crop_ratio", 0.1, 0, 1);
-  item.crop_size = read_array(args, "crop_size", item.crop_size, 1, kMaxSide);
-  item.p = read_p(args, 0.5);
+  args.read("max_tries", item.max_tries, {0, 1 << 20}, "then the image stays whole");
+  args.read("min_crop_ratio", item.min_crop_ratio, {0, 1}, "of a side");
+  args.read("crop_size", item.crop_size, {1, kMaxSide}, "rows, columns");
+  read_p(args, item.p);
   return item;
 }
 
 Transform read_validate(Section& args) {
   ocr::ValidatePolygons item;
-  item.min_area = args.number("min_area", 1, 0, 1e12);
-  item.clip_to_visible_area = args.flag("clip_to_visible_area", false);
-  item.min_vertices = static_cast<int>(args.whole("min_vertices", 4, 3, 1 << 20));
+  args.read("min_area", item.min_area, {0, 1e12}, "smaller ones do not count");
+  args.read("clip_to_visible_area", item.clip_to_visible_area, "what lies outside is cut off");
+  args.read("min_vertices", item.min_vertices, {3, 1 << 20}, "polygons with fewer do not count");
   return item;
 }
 
 Transform read_shrink(Section& args) {
   ocr::ShrinkBinaryMap item;
-  item.min_text_size = args.number("min_text_size", 8, 0, kMaxSide);
-  item.shrink_ratio = args.number("shrink_ratio", 0.4, 0, 1);
+  args.read("min_text_size", item.min_text_size, {0, kMaxSide}, "smaller texts do not count");
+  args.read("shrink_ratio", item.shrink_ratio, {0, 1}, "of the polygons of texts");
   return item;
 }
 
 Transform read_border(Section& args) {
   ocr::BorderMap item;
-  item.shrink_ratio = args.number("shrink_ratio", 0.4, 0, 1);
-  item.thresh_min = args.number("thresh_min", 0.3, 0, 1);
-  item.thresh_max = args.number("thresh_max", 0.7, 0, 1);
+  args.read("shrink_ratio", item.shrink_ratio, {0, 1}, "of the polygons of texts");
+  args.read("thresh_min", item.thresh_min, {0, 1}, "threshold far from a border");
+  args.read("thresh_max", item.thresh_max, {0, 1}, "threshold on a border");
   ignore(args, "fast");
   return item;
 }
@@ -179,19 +167,18 @@ Transform read_det_resize(Section& args) {
   using Limit = ocr::DetResize::Limit;
   ocr::DetResize item;
   // MindOCR 0.2 wrote Python's None where it means none.
-  const auto limit = args.choice("limit_type", "min", {"min", "max", "none", "None"});
-  item.limit_type = limit == "min" ? Limit::kMin : limit == "max" ? Limit::kMax : Limit::kNone;
-  if (args.has("target_size")) {
-    item.target_size = read_array(args, "target_size", std::array<int, 2>{}, 1, kMaxSide);
-    item.limit_type = Limit::kNone;
-  }
-  args.any("target_size");
-  item.keep_ratio = args.flag("keep_ratio", true);
-  item.padding = args.flag("padding", false);
-  item.limit_side_len = static_cast<int>(args.whole("limit_side_len", 736, 1, kMaxSide));
-  item.force_divisable = args.flag("force_divisable", true);
-  item.divisor = static_cast<int>(args.whole("divisor", 32, 1, kMaxSide));
-  item.interpolation = read_interpolation(args);
+  args.choose(
+      "limit_type", item.limit_type,
+      {{"min", Limit::kMin}, {"max", Limit::kMax}, {"none", Limit::kNone}, {"None", Limit::kNone}},
+      "which side `limit_side_len` bounds");
+  args.read("target_size", item.target_size, {1, kMaxSide}, "rows, columns; instead of a limit");
+  if (item.target_size) item.limit_type = Limit::kNone;
+  args.read("keep_ratio", item.keep_ratio, "of the sides");
+  args.read("padding", item.padding, "black below and beside, up to `target_size`");
+  args.read("limit_side_len", item.limit_side_len, {1, kMaxSide}, "pixels");
+  args.read("force_divisable", item.force_divisable, "sides are multiples of `divisor`");
+  args.read("divisor", item.divisor, {1, kMaxSide}, "pixels");
+  read_interpolation(args, item.interpolation);
   if (item.padding && item.limit_type == Limit::kNone && !item.target_size) {
     args.fail("padding", "needs a target_size");
   }
@@ -202,15 +189,15 @@ Transform read_det_resize(Section& args) {
 Transform read_grid_resize(Section& args) {
   ocr::DetResize item;
   item.limit_type = ocr::DetResize::Limit::kNone;
-  item.divisor = static_cast<int>(args.whole("factor", 32, 1, kMaxSide));
+  args.read("factor", item.divisor, {1, kMaxSide}, "sides are multiples of it");
   return item;
 }
 
 /// Of MindOCR 0.1: as large as fits the target, to the pixel, and black below and beside it.
 Transform read_scale_pad(Section& args) {
   ocr::DetResize item;
-  if (!args.has("target_size")) args.missing("target_size", "is missing: [height, width]");
-  item.target_size = read_array(args, "target_size", std::array<int, 2>{}, 1, kMaxSide);
+  args.require("target_size", "is missing: [height, width]");
+  args.read("target_size", item.target_size, {1, kMaxSide}, "rows, columns");
   item.limit_type = ocr::DetResize::Limit::kNone;
   item.padding = true;
   item.force_divisable = false;
@@ -220,17 +207,18 @@ Transform read_scale_pad(Section& args) {
 
 Transform read_ctc_label(Section& args) {
   ocr::RecCTCLabelEncode item;
-  item.max_text_len = static_cast<int>(args.whole("max_text_len", 23, 1, 1 << 20));
+  args.read("max_text_len", item.max_text_len, {1, 1 << 20}, "longer texts are left out");
   item.characters = read_characters(args);
   return item;
 }
 
 Transform read_rec_resize(Section& args) {
   ocr::RecResizeImg item;
-  if (!args.has("image_shape")) args.missing("image_shape", "is missing: [height, width]");
-  item.image_shape = read_array(args, "image_shape", item.image_shape, 1, kMaxSide);
-  item.padding = args.flag("padding", true);
-  const bool infer = args.flag("infer_mode", false);
+  args.require("image_shape", "is missing: [height, width]");
+  args.read("image_shape", item.image_shape, {1, kMaxSide}, "rows, columns");
+  args.read("padding", item.padding, "keeps the ratio of the sides, black beside");
+  bool infer = false;
+  args.read("infer_mode", infer, "with a dictionary: False only");
   if (infer && args.has("character_dict_path")) {
     args.fail("infer_mode",
               "cannot be True with a dictionary, which makes images of any width: use "
@@ -242,24 +230,25 @@ Transform read_rec_resize(Section& args) {
 
 Transform read_rec_infer(Section& args) {
   ocr::RecResizeNormForInfer item;
-  item.target_height = static_cast<int>(args.whole("target_height", 32, 1, kMaxSide));
-  item.target_width = static_cast<int>(args.whole("target_width", 320, 1, kMaxSide));
-  item.keep_ratio = args.flag("keep_ratio", true);
-  item.padding = args.flag("padding", false);
-  item.interpolation = read_interpolation(args);
-  item.norm_before_pad = args.flag("norm_before_pad", false);
-  item.mean = read_array(args, "mean", item.mean, -1e6, 1e6);
-  item.std = read_array(args, "std", item.std, 1e-9, 1e6);
-  if (args.has("divisor")) item.divisor = args.number("divisor", 1, 1e-9, 1e9);
-  args.any("divisor");
+  args.read("target_height", item.target_height, {1, kMaxSide}, "pixels");
+  args.read("target_width", item.target_width, {1, kMaxSide}, "pixels");
+  args.read("keep_ratio", item.keep_ratio, "of the sides");
+  args.read("padding", item.padding, "up to `target_width`");
+  read_interpolation(args, item.interpolation);
+  args.read("norm_before_pad", item.norm_before_pad, "what is padded is 0 then");
+  args.read("mean", item.mean, {-1e6, 1e6}, "of each channel");
+  args.read("std", item.std, {1e-9, 1e6}, "of each channel");
+  std::optional<double> divisor;
+  args.read("divisor", divisor, {1e-9, 1e9}, "pixels are divided by it first");
+  item.divisor = divisor.value_or(item.divisor);
   return item;
 }
 
 Transform read_rotate_vertical(Section& args) {
   ocr::Rotate90IfVertical item;
-  item.threshold = args.number("threshold", 1.5, 0, 1e6);
-  item.counterclockwise = args.choice("direction", "counterclockwise",
-                                      {"counterclockwise", "clockwise"}) != "clockwise";
+  args.read("threshold", item.threshold, {0, 1e6}, "of height over width");
+  args.choose("direction", item.counterclockwise,
+              {{"counterclockwise", true}, {"clockwise", false}}, "of the turn");
   return item;
 }
 
@@ -295,7 +284,7 @@ std::vector<Transform> read_iaa_augment(Section& args) {
   if (args.has("Affine")) {
     Section affine = args.section("Affine");
     ocr::RandomRotate turn;
-    turn.degrees = read_array(affine, "rotate", turn.degrees, -360, 360);
+    affine.read("rotate", turn.degrees, {-360, 360}, "as `degrees` of RandomRotate");
     if (turn.degrees[0] >= turn.degrees[1]) {
       affine.fail("rotate", "must be [lowest, above the highest]");
     }
@@ -305,7 +294,9 @@ std::vector<Transform> read_iaa_augment(Section& args) {
   }
   if (args.has("Fliplr")) {
     Section flip = args.section("Fliplr");
-    items.push_back(ocr::RandomHorizontalFlip{read_p(flip, 1)});
+    ocr::RandomHorizontalFlip item{1};
+    read_p(flip, item.p);
+    items.push_back(item);
     flip.finish();
   }
   args.any("Affine");

@@ -1,6 +1,7 @@
 #include "lockstep/train/config/section.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <charconv>
@@ -61,7 +62,8 @@ bool read_number(const Node& node, double* value) {
   return read_plain(node, value) && std::isfinite(*value);
 }
 
-Section::Section(Node& node, std::string path) : node_(&node), path_(std::move(path)) {
+Section::Section(Node& node, std::string path, Settings* settings)
+    : node_(&node), path_(std::move(path)), settings_(settings) {
   if (node.kind == Node::Kind::kNull) node.kind = Node::Kind::kMap;
   if (node.kind == Node::Kind::kMap) return;
   throw Error(ErrorCode::kInvalidArgument,
@@ -109,41 +111,97 @@ void Section::fill(const std::string& key, Node node) {
   }
 }
 
-bool Section::flag(const std::string& key, bool fallback) {
-  const Node* node = value(key);
-  if (node == nullptr) {
-    fill(key, Node::scalar(fallback ? "True" : "False"));
-    return fallback;
-  }
-  bool result = false;
-  if (!read_flag(*node, &result)) wrong(key, *node, "True or False");
-  return result;
+std::string Section::kind_of(Range<int64_t> range) {
+  return fmt::format("a whole number from {} to {}", range.lo, range.hi);
 }
 
-int64_t Section::whole(const std::string& key, int64_t fallback, int64_t lo, int64_t hi) {
-  const Node* node = value(key);
-  if (node == nullptr) {
-    fill(key, Node::scalar(std::to_string(fallback)));
-    return fallback;
-  }
-  int64_t result = 0;
-  if (!read_whole(*node, &result) || result < lo || result > hi) {
-    wrong(key, *node, fmt::format("a whole number from {} to {}", lo, hi));
-  }
-  return result;
+std::string Section::kind_of(Range<double> range) {
+  return fmt::format("a number from {} to {}", range.lo, range.hi);
 }
 
-double Section::number(const std::string& key, double fallback, double lo, double hi) {
-  const Node* node = value(key);
-  if (node == nullptr) {
-    fill(key, Node::scalar(yaml_number(fallback)));
-    return fallback;
+std::string Section::list_kind(size_t count, bool whole, Range<double> range) {
+  return fmt::format("a list of {} {}numbers from {} to {}", count, whole ? "whole " : "", range.lo,
+                     range.hi);
+}
+
+std::string Section::shown_list(const std::vector<double>& numbers) {
+  return fmt::format("[{}]", fmt::join(numbers, ", "));
+}
+
+void Section::require(const std::string& key, const std::string& why) {
+  required_.push_back(key);
+  if (!has(key)) missing(key, why);
+}
+
+void Section::record(const std::string& key, const std::string& kind, const std::string& fallback,
+                     const std::string& about) {
+  if (settings_ == nullptr || about.empty()) return;
+  settings_->push_back({path_, key, kind, contains(required_, key) ? "required" : fallback, about});
+}
+
+void Section::read(const std::string& key, bool& value, const std::string& about) {
+  const std::string fallback = value ? "True" : "False";
+  record(key, "True or False", fallback, about);
+  const Node* node = this->value(key);
+  if (node == nullptr) return fill(key, Node::scalar(fallback));
+  if (!read_flag(*node, &value)) wrong(key, *node, "True or False");
+}
+
+void Section::read(const std::string& key, int64_t& value, Range<int64_t> range,
+                   const std::string& about) {
+  const auto must = kind_of(range);
+  record(key, must, std::to_string(value), about);
+  const Node* node = this->value(key);
+  if (node == nullptr) return fill(key, Node::scalar(std::to_string(value)));
+  if (!read_whole(*node, &value) || value < range.lo || value > range.hi) wrong(key, *node, must);
+}
+
+void Section::read(const std::string& key, int& value, Range<int> range, const std::string& about) {
+  int64_t wide = value;
+  read(key, wide, {range.lo, range.hi}, about);
+  value = static_cast<int>(wide);
+}
+
+void Section::read(const std::string& key, double& value, Range<double> range,
+                   const std::string& about) {
+  const auto must = kind_of(range);
+  record(key, must, yaml_number(value), about);
+  const Node* node = this->value(key);
+  if (node == nullptr) return fill(key, Node::scalar(yaml_number(value)));
+  if (!read_number(*node, &value) || value < range.lo || value > range.hi) wrong(key, *node, must);
+}
+
+void Section::read(const std::string& key, std::string& value, const std::string& about) {
+  record(key, "a text", value, about);
+  value = text(key, value);
+}
+
+void Section::read(const std::string& key, std::optional<bool>& value, const std::string& about) {
+  const Node* node = this->value(key);
+  record(key, "True or False", "", about);
+  if (node == nullptr) return;
+  if (!read_flag(*node, &value.emplace())) wrong(key, *node, "True or False");
+}
+
+void Section::read(const std::string& key, std::vector<int64_t>& value, Range<int64_t> range,
+                   const std::string& about) {
+  const auto must = fmt::format("a list of whole numbers from {} to {}", range.lo, range.hi);
+  record(key, must, "", about);
+  const Node* node = this->value(key);
+  if (node == nullptr) return;
+  if (node->kind != Node::Kind::kList) wrong(key, *node, must);
+  value.resize(node->items.size());
+  for (size_t i = 0; i < value.size(); ++i) {
+    const Node& item = node->items[i];
+    const bool right = read_whole(item, &value[i]) && value[i] >= range.lo && value[i] <= range.hi;
+    if (!right) wrong(key, item, must);
   }
-  double result = 0;
-  if (!read_number(*node, &result) || result < lo || result > hi) {
-    wrong(key, *node, fmt::format("a number from {} to {}", lo, hi));
-  }
-  return result;
+}
+
+void Section::read(const std::string& key, std::vector<std::string>& value,
+                   const std::string& about) {
+  record(key, "a text or a list of texts", "", about);
+  if (this->value(key) != nullptr) value = texts(key);
 }
 
 std::string Section::text(const std::string& key, const std::string& fallback) {
@@ -158,25 +216,18 @@ std::string Section::text(const std::string& key, const std::string& fallback) {
   return node->text;
 }
 
-std::string Section::choice(const std::string& key, const std::string& fallback,
-                            const std::vector<std::string>& allowed) {
-  std::string result = text(key, fallback);
-  if (result == fallback || contains(allowed, result)) return result;
-  fail(key, fmt::format("must be one of {}, not '{}'{}", fmt::join(allowed, ", "), result,
-                        did_you_mean(result, allowed)));
+void Section::choose(const std::string& key, std::string& value,
+                     const std::vector<std::string>& names, const std::string& about) {
+  value = choice(key, value, names, about);
 }
 
-std::vector<int64_t> Section::wholes(const std::string& key, int64_t lo, int64_t hi) {
-  const Node* node = value(key);
-  if (node == nullptr) return {};
-  const auto must = fmt::format("a list of whole numbers from {} to {}", lo, hi);
-  if (node->kind != Node::Kind::kList) wrong(key, *node, must);
-  std::vector<int64_t> result(node->items.size());
-  for (size_t i = 0; i < result.size(); ++i) {
-    const Node& item = node->items[i];
-    if (!read_whole(item, &result[i]) || result[i] < lo || result[i] > hi) wrong(key, item, must);
-  }
-  return result;
+std::string Section::choice(const std::string& key, const std::string& fallback,
+                            const std::vector<std::string>& names, const std::string& about) {
+  record(key, fmt::format("{}", fmt::join(names, ", ")), fallback, about);
+  std::string result = text(key, fallback);
+  if (result == fallback || contains(names, result)) return result;
+  fail(key, fmt::format("must be one of {}, not '{}'{}", fmt::join(names, ", "), result,
+                        did_you_mean(result, names)));
 }
 
 std::vector<double> Section::number_or_list(const std::string& key) {
@@ -189,6 +240,17 @@ std::vector<double> Section::number_or_list(const std::string& key) {
     if (!read_number(item, &result[i])) wrong(key, item, "a number or a list of numbers");
   }
   return result;
+}
+
+void Section::check_list(const std::string& key, const std::vector<double>& numbers, size_t count,
+                         bool whole, Range<double> range) {
+  bool right = numbers.size() == count;
+  for (const double number : numbers) {
+    right = right && number >= range.lo && number <= range.hi &&
+            (!whole || number == std::floor(number));
+  }
+  if (right) return;
+  fail(key, "must be " + list_kind(count, whole, range));
 }
 
 std::vector<std::string> Section::texts(const std::string& key) {
@@ -232,7 +294,7 @@ Section Section::section(const std::string& key) {
     empty.place = node_->place;
     fill(key, std::move(empty));
   }
-  return Section(*node_->find(key), name_of(key));
+  return Section(*node_->find(key), name_of(key), settings_);
 }
 
 void Section::only(const std::string& key, const std::vector<std::string>& values,

@@ -42,10 +42,12 @@ ocr::CharacterOptions read_characters(Section& section);
 
 /// A key of MindOCR without effect here: it may hold anything.
 void ignore(Section& section, const std::string& key);
+/// A key of MindOCR that can hold one name alone.
+void accept(Section& section, const std::string& key, const std::string& only);
 /// A name out of `built_in`; `others` are MindOCR's too, and the error says that they are not built
-/// in. Empty `fallback`: it must be given.
-std::string read_name(Section& section, const std::string& key, const std::string& fallback,
-                      const std::vector<std::string>& built_in,
-                      const std::vector<std::string>& others);
+/// in. Empty `value`: it must be given.
+void read_name(Section& section, const std::string& key, std::string& value,
+               const std::vector<std::string>& built_in, const std::vector<std::string>& others,
+               const std::string& about);
 
 }  // namespace lockstep

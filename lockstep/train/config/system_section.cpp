@@ -9,13 +9,41 @@
 namespace lockstep {
 namespace {
 
-std::string read_save_policy(Section& section) {
-  // null means "keep all"; only an absent key means the default.
-  if (section.present("ckpt_save_policy") && !section.has("ckpt_save_policy")) {
+void read_save_policy(Section& section, SystemConfig& config) {
+  const bool keeps_all = section.present("ckpt_save_policy") && !section.has("ckpt_save_policy");
+  if (keeps_all) {
+    // null means "keep all"; only an absent key means the default.
     section.any("ckpt_save_policy");
-    return "";
+    config.ckpt_save_policy = "";
+  } else {
+    section.choose("ckpt_save_policy", config.ckpt_save_policy, {"top_k", "latest_k"},
+                   "which checkpoints stay, the best or the latest; null keeps all");
   }
-  return section.choice("ckpt_save_policy", "top_k", {"top_k", "latest_k"});
+}
+
+void read_amp_levels(Section& section, SystemConfig& config) {
+  std::vector<Named<AmpLevel>> levels;
+  for (const auto& name : amp_level_names())
+    levels.push_back({name.c_str(), parse_amp_level(name)});
+  section.choose("amp_level", config.amp_level, levels,
+                 "mixed precision of training, and of evaluation within it");
+  section.choose("amp_level_infer", config.amp_level_infer, levels,
+                 "mixed precision of `eval` and `predict`");
+}
+
+void read_log(Section& section, SystemConfig& config) {
+  section.choose(
+      "log_level", config.log_level,
+      {"logging.DEBUG", "logging.INFO", "logging.WARNING", "logging.ERROR", "logging.CRITICAL"},
+      "lines below this level are left out");
+  section.choose("log_style", config.log_style,
+                 {{"mindocr", LogStyle::kMindocr}, {"mindspore", LogStyle::kMindspore}},
+                 "*ours*: how lines look");
+  section.read("log_interval", config.log_interval, {1, kMaxCount},
+               "micro-steps from one line to the next");
+  section.read("log_interval_seconds", config.log_interval_seconds, {0, 1 << 20},
+               "*ours*: a line at least so often, the first after 5 s at the latest; 0: by "
+               "`log_interval` alone");
 }
 
 }  // namespace
@@ -24,44 +52,54 @@ void ignore(Section& section, const std::string& key) {
   section.any(key);
 }
 
-std::string read_name(Section& section, const std::string& key, const std::string& fallback,
-                      const std::vector<std::string>& built_in,
-                      const std::vector<std::string>& others) {
+void accept(Section& section, const std::string& key, const std::string& only) {
+  std::string value = only;
+  section.choose(key, value, {only}, "of no effect, only this one is there");
+}
+
+void read_name(Section& section, const std::string& key, std::string& value,
+               const std::vector<std::string>& built_in, const std::vector<std::string>& others,
+               const std::string& about) {
   const auto listed = fmt::format("{}", fmt::join(built_in, ", "));
   if (!section.has(key)) section.refuse_misspelt(key);  // or the default's errors came first
-  if (fallback.empty() && !section.has(key)) section.fail(key, "is missing: one of " + listed);
-  const std::string name = section.text(key, fallback);
-  if (std::find(others.begin(), others.end(), name) != others.end()) {
-    section.fail(key,
-                 fmt::format("cannot be '{}', which is not built in: one of {}", name, listed));
+  if (value.empty()) {
+    if (!section.has(key)) section.fail(key, "is missing: one of " + listed);
+    section.require(key, "is missing");
   }
-  return section.choice(key, fallback, built_in);
+  std::string given = value;
+  section.read(key, given, "");
+  if (std::find(others.begin(), others.end(), given) != others.end()) {
+    section.fail(key,
+                 fmt::format("cannot be '{}', which is not built in: one of {}", given, listed));
+  }
+  section.choose(key, value, built_in, about);
 }
 
 SystemConfig read_system(Section section) {
   SystemConfig config;
-  section.whole("mode", 0, 0, 1);
-  if (section.has("distribute")) config.distribute = section.flag("distribute", false);
-  section.any("distribute");
-  config.device_id = section.whole("device_id", 0, 0, 1 << 7);
-  config.amp_level = parse_amp_level(section.choice("amp_level", "O0", amp_level_names()));
-  config.amp_level_infer =
-      parse_amp_level(section.choice("amp_level_infer", "O0", amp_level_names()));
-  config.drop_overflow_update = section.flag("drop_overflow_update", false);
-  section.flag("refine_batch_size", true);
-  config.seed = section.whole("seed", 42, 0, std::numeric_limits<int64_t>::max());
-  config.log_level = section.choice(
-      "log_level", "logging.INFO",
-      {"logging.DEBUG", "logging.INFO", "logging.WARNING", "logging.ERROR", "logging.CRITICAL"});
-  const auto style = section.choice("log_style", "mindocr", {"mindocr", "mindspore"});
-  config.log_style = style == "mindocr" ? LogStyle::kMindocr : LogStyle::kMindspore;
-  config.log_interval = section.whole("log_interval", 100, 1, kMaxCount);
-  config.log_interval_seconds = section.whole("log_interval_seconds", 30, 0, 1 << 20);
-  config.val_while_train = section.flag("val_while_train", false);
-  config.val_start_epoch = section.whole("val_start_epoch", 1, 1, kMaxCount);
-  config.val_interval = section.whole("val_interval", 1, 1, kMaxCount);
-  config.ckpt_save_policy = read_save_policy(section);
-  config.ckpt_max_keep = section.whole("ckpt_max_keep", 10, 1, 1 << 20);
+  int64_t mode = 0;
+  section.read("mode", mode, {0, 1}, "of no effect: MindSpore's graph or eager mode");
+  section.read("distribute", config.distribute,
+               "False under a launcher of several ranks is an error");
+  section.read("device_id", config.device_id, {0, 1 << 7},
+               "CUDA device of a program that is alone; see [devices](#devices)");
+  read_amp_levels(section, config);
+  section.read("drop_overflow_update", config.drop_overflow_update,
+               "True: a step whose loss or gradients are no finite numbers is left out; with a "
+               "dynamic `loss_scaler` it is in any case");
+  bool refine = true;
+  section.read("refine_batch_size", refine, "of no effect: evaluation is exact at any batch size");
+  section.read("seed", config.seed, {0, std::numeric_limits<int64_t>::max()},
+               "of weights, order and augmentation; the number of ranks does not enter");
+  read_log(section, config);
+  section.read("val_while_train", config.val_while_train, "evaluates after epochs");
+  section.read("val_start_epoch", config.val_start_epoch, {1, kMaxCount},
+               "the first epoch that is evaluated");
+  section.read("val_interval", config.val_interval, {1, kMaxCount},
+               "epochs from one evaluation to the next");
+  read_save_policy(section, config);
+  section.read("ckpt_max_keep", config.ckpt_max_keep, {1, 1 << 20},
+               "checkpoints that `ckpt_save_policy` keeps");
   section.finish();
   return config;
 }
@@ -90,28 +128,59 @@ void refuse_with_virtual_ranks(Section& section, const ParallelConfig& config) {
   if (config.any_order) section.fail("order", "must be fixed together with parallel.virtual_ranks");
 }
 
+/// How gradients, buffers and statistics are averaged.
+void read_averaging(Section& section, ParallelConfig& config) {
+  section.read("bucket_cap_mb", config.bucket_cap_mb, {0.001, 1 << 16},
+               "MiB of gradients that travel together");
+  section.read("broadcast_buffers", config.broadcast_buffers,
+               "buffers, such as running statistics, become rank 0's before each step");
+  section.read("find_unused_parameters", config.find_unused_parameters,
+               "True: parameters may be left out of a step's loss");
+  section.read("static_graph", config.static_graph,
+               "True: the same parameters get gradients in every step, so that unused ones cost "
+               "nothing; not together with `find_unused_parameters`");
+  if (config.find_unused_parameters && config.static_graph) {
+    section.fail("static_graph", "cannot be on together with parallel.find_unused_parameters");
+  }
+  section.choose("comm_hook", config.comm_hook,
+                 {"none", "auto", "fp16", "bf16", "int8", "powersgd"},
+                 "how gradients travel: fp16 or bf16 (half the bytes), int8 (a quarter), powersgd "
+                 "(products of thin matrices, after 1000 steps); auto: none or bf16, whichever a "
+                 "trial in the first steps finds faster. int8 and powersgd not with a dynamic "
+                 "loss_scaler nor `system.drop_overflow_update`");
+  section.read("sync_bn", config.sync_bn,
+               "True: batch norm takes its statistics from the batches of all ranks");
+}
+
 }  // namespace
 
 ParallelConfig read_parallel(Section section) {
   ParallelConfig config;
   section.refuse_old_name("shards", "virtual_ranks");
-  config.virtual_ranks = section.whole("virtual_ranks", 0, 0, 1 << 20);
-  config.threads = section.whole("threads", 0, 0, 1 << 16);
-  config.device = section.choice("device", "auto", {"auto", "cpu", "cuda"});
-  config.backend = section.text("backend", "auto");
-  config.any_order = section.choice("order", "fixed", {"fixed", "any"}) == "any";
-  config.bucket_cap_mb = section.number("bucket_cap_mb", 25, 0.001, 1 << 16);
-  config.broadcast_buffers = section.flag("broadcast_buffers", true);
-  config.find_unused_parameters = section.flag("find_unused_parameters", false);
-  config.static_graph = section.flag("static_graph", false);
-  if (config.find_unused_parameters && config.static_graph) {
-    section.fail("static_graph", "cannot be on together with parallel.find_unused_parameters");
-  }
-  config.comm_hook =
-      section.choice("comm_hook", "none", {"none", "auto", "fp16", "bf16", "int8", "powersgd"});
-  config.sync_bn = section.flag("sync_bn", false);
-  config.timeout_s = section.whole("timeout_s", 300, 1, 1 << 24);
-  config.measure_wait = section.flag("measure_wait", false);
+  section.read(
+      "virtual_ranks", config.virtual_ranks, {0, 1 << 20},
+      "parts of the global batch, each of `loader.batch_size` samples; 0: one a rank. With "
+      "V > 0 the bits are the same on every number of ranks from 1 to V. Where that does "
+      "not divide V, some ranks have one part more than others, and the others wait for "
+      "them");
+  section.read("threads", config.threads, {0, 1 << 16},
+               "of a rank's computation; 0: the rank's part of the cores, but 1 with "
+               "`virtual_ranks`, because bits depend on the number of threads");
+  section.choose("device", config.device, {"auto", "cpu", "cuda"},
+                 "where a rank computes: cpu; cuda, its own device there ([devices](#devices)); "
+                 "auto: cuda where libtorch sees a device, but cpu with `virtual_ranks`");
+  section.read("backend", config.backend,
+               "auto, native, mpi, c10d:gloo, c10d:nccl; [what each can "
+               "do](collectives.md#back-ends). auto is native (tensors on CUDA: c10d:nccl), but "
+               "see `order`");
+  section.choose("order", config.any_order, {{"fixed", false}, {"any", true}},
+                 "of sums; any: auto may take the back end that a measurement at the start finds "
+                 "fastest between hosts");
+  read_averaging(section, config);
+  section.read("timeout_s", config.timeout_s, {1, 1 << 24}, "of every collective, in seconds");
+  section.read("measure_wait", config.measure_wait,
+               "True: `metrics.jsonl` also has `slowest_wait_ms`, what of a backward pass rank 0 "
+               "was ahead of the slowest rank: one reduction of 8 bytes more");
   refuse_with_virtual_ranks(section, config);
   section.finish();
   return config;

@@ -20,27 +20,32 @@ const std::vector<std::string> kOtherPostprocess = {
 
 LossConfig read_cross_entropy(Section& section) {
   CrossEntropyConfig config;
-  config.smoothing = section.number("smoothing", 0, 0, 0.999);
+  section.read("smoothing", config.smoothing, {0, 0.999},
+               "of labels; the loss of an evaluation has it, too");
   section.only("aux_factor", {"0.0", "0", ""}, "no model here has auxiliary outputs");
   return config;
 }
 
 LossConfig read_db_loss(Section& section) {
   DbLossConfig config;
-  config.eps = section.number("eps", 1e-6, 0, 1);
-  config.l1_scale = section.number("l1_scale", 10, 0, 1e6);
-  config.bce_scale = section.number("bce_scale", 5, 0, 1e6);
-  config.dice_for_bce =
-      section.choice("bce_replace", "bceloss", {"bceloss", "diceloss"}) == "diceloss";
+  section.read("eps", config.eps, {0, 1}, "added to each denominator");
+  section.read("l1_scale", config.l1_scale, {0, 1e6},
+               "weight of `loss_thresh`; `metrics.jsonl` has the terms `loss_binary`, "
+               "`loss_thresh`, `loss_thresh_binary`");
+  section.read("bce_scale", config.bce_scale, {0, 1e6}, "weight of `loss_binary`");
+  section.choose("bce_replace", config.dice_for_bce, {{"bceloss", false}, {"diceloss", true}},
+                 "what `loss_binary` is: balanced cross entropy, or dice loss");
   return config;
 }
 
 LossConfig read_ctc_loss(Section& section) {
   CtcLossConfig config;
-  config.pred_seq_len = section.whole("pred_seq_len", 26, 1, 1 << 20);
-  config.max_label_len = section.whole("max_label_len", 25, 1, 1 << 20);
-  section.whole("batch_size", 32, 1, 1 << 24);
-  section.choice("reduction", "mean", {"mean"});
+  section.read("pred_seq_len", config.pred_seq_len, {1, 1 << 20}, "only so many frames count");
+  section.read("max_label_len", config.max_label_len, {1, 1 << 20},
+               "must be `max_text_len` of the labels, and below `pred_seq_len`");
+  int64_t batch_size = 32;
+  section.read("batch_size", batch_size, {1, 1 << 24}, "of no effect: the network's output has it");
+  accept(section, "reduction", "mean");
   if (config.pred_seq_len <= config.max_label_len) {
     section.fail("pred_seq_len",
                  fmt::format("must be above max_label_len ({}), not {}: a network has to say more "
@@ -52,19 +57,23 @@ LossConfig read_ctc_loss(Section& section) {
 
 PostprocessConfig read_db_postprocess(Section& section) {
   ocr::DbPostprocessOptions config;
-  config.binary_thresh = section.number("binary_thresh", 0.3, 0, 1);
-  config.box_thresh = section.number("box_thresh", 0.7, 0, 1);
-  config.max_candidates = static_cast<int>(section.whole("max_candidates", 1000, 1, 1 << 24));
-  config.expand_ratio = section.number("expand_ratio", 1.5, 0, 100);
+  section.read("binary_thresh", config.binary_thresh, {0, 1}, "pixels above it are text");
+  section.read("box_thresh", config.box_thresh, {0, 1}, "regions with a lower mean are left out");
+  section.read("max_candidates", config.max_candidates, {1, 1 << 24},
+               "contours that are looked at in an image");
+  section.read("expand_ratio", config.expand_ratio, {0, 100},
+               "by how much regions grow, which were learnt shrunk");
   // MindOCR 0.1 said with a flag whether boxes are polygons.
-  const bool polygons = section.has("output_polygon") && section.flag("output_polygon", false);
-  section.any("output_polygon");
-  const char* fallback = polygons ? "poly" : "quad";
-  if (section.choice("box_type", fallback, {"quad", "poly"}) == "poly") {
-    config.box_type = ocr::DbPostprocessOptions::Box::kPoly;
-  }
-  section.choice("pred_name", "binary", {"binary"});
-  for (const auto& field : section.texts("rescale_fields")) {
+  using Box = ocr::DbPostprocessOptions::Box;
+  std::optional<bool> polygons;
+  section.read("output_polygon", polygons, "");
+  if (polygons.value_or(false)) config.box_type = Box::kPoly;
+  section.choose("box_type", config.box_type, {{"quad", Box::kQuad}, {"poly", Box::kPoly}},
+                 "rectangles or polygons");
+  accept(section, "pred_name", "binary");
+  std::vector<std::string> fields;
+  section.read("rescale_fields", fields, "polys, the only result");
+  for (const auto& field : fields) {
     if (field != "polys") section.fail("rescale_fields", "must be [polys], the only result");
   }
   return config;
@@ -72,12 +81,14 @@ PostprocessConfig read_db_postprocess(Section& section) {
 
 ocr::RecMetricOptions read_rec_metric(Section& section) {
   ocr::RecMetricOptions config;
-  config.character_dict_path = section.text("character_dict_path", "");
-  config.ignore_space = section.flag("ignore_space", true);
-  config.filter_ood = section.flag("filter_ood", true);
-  config.lower = section.flag("lower", true);
-  config.ignore_symbol = section.flag("ignore_symbol", false);
-  config.print_flag = section.flag("print_flag", false);
+  section.read("character_dict_path", config.character_dict_path, "null: 0-9 and a-z");
+  section.read("ignore_space", config.ignore_space, "spaces do not count");
+  section.read("filter_ood", config.filter_ood,
+               "characters of a target that the dictionary lacks do not count");
+  section.read("lower", config.lower, "upper and lower case are the same");
+  section.read("ignore_symbol", config.ignore_symbol,
+               "only letters, digits, `^` and Chinese characters count");
+  section.read("print_flag", config.print_flag, "writes each text and its target");
   return config;
 }
 
@@ -90,7 +101,8 @@ LossConfig read_loss(Section section, ModelType type) {
                                                     : "CTCLoss";
   std::vector<std::string> names = {own};
   if (type == ModelType::kDet) names.emplace_back("L1BalancedCELoss");  // DBLoss in MindOCR 0.1
-  read_name(section, "name", own, names, kOtherLosses);
+  std::string name = own;
+  read_name(section, "name", name, names, kOtherLosses, "");
   config = type == ModelType::kCls   ? read_cross_entropy(section)
            : type == ModelType::kDet ? read_db_loss(section)
                                      : read_ctc_loss(section);
@@ -100,10 +112,11 @@ LossConfig read_loss(Section section, ModelType type) {
 
 ocr::CharacterOptions read_characters(Section& section) {
   ocr::CharacterOptions config;
-  config.character_dict_path = section.text("character_dict_path", "");
-  config.use_space_char = section.flag("use_space_char", false);
-  config.blank_at_last = section.flag("blank_at_last", true);
-  config.lower = section.flag("lower", false);
+  section.read("character_dict_path", config.character_dict_path, "null: 0-9 and a-z");
+  section.read("use_space_char", config.use_space_char, "the dictionary has a space, too");
+  section.read("blank_at_last", config.blank_at_last,
+               "True only: for CTCLoss the blank is the last class");
+  section.read("lower", config.lower, "texts are brought to lower case");
   if (!config.blank_at_last) {
     section.fail("blank_at_last", "must be True: for CTCLoss the blank is the last class");
   }
@@ -113,13 +126,21 @@ ocr::CharacterOptions read_characters(Section& section) {
 PostprocessConfig read_postprocess(Section section, ModelType type) {
   PostprocessConfig config;
   if (type == ModelType::kCls) {
-    section.choice("name", "ClsPostprocess", {"ClsPostprocess"});
-    config = ClassNames{section.texts("label_list")};
+    std::string name = "ClsPostprocess";
+    section.choose("name", name, {name}, "");
+    ClassNames classes;
+    section.read(
+        "label_list", classes.label_list,
+        "a name for each class, for `predict`; else the names in `batches.meta.txt` beside "
+        "the data, else numbers");
+    config = classes;
   } else if (type == ModelType::kDet) {
-    read_name(section, "name", "DBPostprocess", {"DBPostprocess"}, kOtherPostprocess);
+    std::string name = "DBPostprocess";
+    read_name(section, "name", name, {name}, kOtherPostprocess, "");
     config = read_db_postprocess(section);
   } else {
-    read_name(section, "name", "RecCTCLabelDecode", {"RecCTCLabelDecode"}, kOtherPostprocess);
+    std::string name = "RecCTCLabelDecode";
+    read_name(section, "name", name, {name}, kOtherPostprocess, "");
     config = read_characters(section);
   }
   section.finish();
@@ -137,10 +158,15 @@ MetricConfig read_metric(Section section, ModelType type) {
     config.name = "RecMetric";
     indicators = {"acc", "norm_edit_distance"};
   }
-  section.choice("name", config.name, {config.name});
-  config.main_indicator = section.choice("main_indicator", indicators[0], indicators);
+  section.choose("name", config.name, {config.name}, "");
+  config.main_indicator = indicators[0];
+  section.choose("main_indicator", config.main_indicator, indicators,
+                 "by which checkpoints are ranked");
   if (type == ModelType::kCls) section.any("label_list");
-  if (type == ModelType::kDet) config.det.one_to_one = section.flag("one_to_one", false);
+  if (type == ModelType::kDet) {
+    section.read("one_to_one", config.det.one_to_one,
+                 "*ours*: a target takes one detection, as ICDAR's protocol has it");
+  }
   if (type == ModelType::kRec) config.rec = read_rec_metric(section);
   section.finish();
   return config;

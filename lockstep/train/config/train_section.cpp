@@ -1,24 +1,47 @@
 #include "lockstep/train/config/sections.h"
 
 namespace lockstep {
+namespace {
+
+void read_checkpoints(Section& section, TrainSection& config) {
+  section.read("ckpt_save_steps", config.ckpt_save_steps, {0, kMaxCount},
+               "*ours*: optimizer steps from one checkpoint to the next, besides those of epochs; "
+               "0: only epochs");
+  section.read("ckpt_save_epochs", config.ckpt_save_epochs, {1, kMaxCount},
+               "*ours*: epochs from one checkpoint to the next; the last is saved in any case, and "
+               "with evaluation the best");
+  section.read("disk_timeout_s", config.disk_timeout_s, {1, 1 << 30},
+               "*ours*: how long ranks wait for one that downloads weights, indexes or reads its "
+               "data, or writes a checkpoint, in seconds; `parallel.timeout_s` is not for that");
+  section.choose("weights_format", config.weights_format, {"ckpt", "safetensors", "none"},
+                 "*ours*: of the files best.EXT and e{N}.EXT beside the checkpoints");
+}
+
+}  // namespace
 
 TrainSection read_train(Section section, ModelType type) {
   TrainSection config;
-  if (section.has("ckpt_save_dir")) config.ckpt_save_dir = section.text("ckpt_save_dir", "");
-  if (config.ckpt_save_dir.empty())
-    section.missing("ckpt_save_dir", "is missing: a folder for results");
-  config.dataset_sink_mode = section.flag("dataset_sink_mode", false);
-  config.gradient_accumulation_steps = section.whole("gradient_accumulation_steps", 1, 1, 1 << 20);
-  config.clip_grad = section.flag("clip_grad", false);
-  config.clip_norm = section.number("clip_norm", 1, 1e-12, 1e12);
-  config.ckpt_save_steps = section.whole("ckpt_save_steps", 0, 0, kMaxCount);
-  config.ckpt_save_epochs = section.whole("ckpt_save_epochs", 1, 1, kMaxCount);
-  config.disk_timeout_s = section.whole("disk_timeout_s", 1800, 1, 1 << 30);
-  config.weights_format = section.choice(
-      "weights_format", type == ModelType::kCls ? "none" : "ckpt", {"ckpt", "safetensors", "none"});
-  config.max_steps = section.whole("max_steps", 0, 0, kMaxCount);
-  config.ema = section.flag("ema", false);
-  config.ema_decay = section.number("ema_decay", 0.9999, 0, 1);
+  std::string save_dir;
+  if (section.has("ckpt_save_dir")) section.read("ckpt_save_dir", save_dir, "");
+  if (save_dir.empty()) section.missing("ckpt_save_dir", "is missing: a folder for results");
+  config.ckpt_save_dir = save_dir;
+  section.record(
+      "ckpt_save_dir", "a text", "required",
+      "one run at a time. An earlier one's results are moved to DIR.1, .2; from one that "
+      "cannot be moved (a mount point, `.`) or is a symbolic link to DIR/earlier.1, .2");
+  section.read("dataset_sink_mode", config.dataset_sink_mode, "True: no lines within an epoch");
+  section.read("gradient_accumulation_steps", config.gradient_accumulation_steps, {1, 1 << 20},
+               "an epoch's last optimizer step takes the micro-steps that are left; MindOCR's "
+               "counter runs on into the next epoch");
+  section.read("clip_grad", config.clip_grad,
+               "by the norm of all gradients, which `metrics.jsonl` has as `grad_norm`");
+  section.read("clip_norm", config.clip_norm, {1e-12, 1e12}, "the largest norm, with `clip_grad`");
+  if (type != ModelType::kCls) config.weights_format = "ckpt";
+  read_checkpoints(section, config);
+  section.read("max_steps", config.max_steps, {0, kMaxCount},
+               "*ours*: stops after so many optimizer steps in all; 0: no such bound");
+  section.read("ema", config.ema, "a moving average of the weights is evaluated and saved");
+  section.read("ema_decay", config.ema_decay, {0, 1}, "what of that average a step keeps");
   ignore(section, "pred_cast_fp32");
   ignore(section, "max_call_depth");
   config.dataset = read_dataset(section.section("dataset"), type, DataUse::kTrain);
@@ -29,7 +52,10 @@ TrainSection read_train(Section section, ModelType type) {
 
 EvalSection read_eval(Section section, ModelType type) {
   EvalSection config;
-  config.ckpt_load_path = section.text("ckpt_load_path", "");
+  section.read(
+      "ckpt_load_path", config.ckpt_load_path,
+      "null: the best of `ckpt_save_dir`; of a checkpoint's folder, with `ema`, its moving "
+      "average");
   ignore(section, "dataset_sink_mode");
   ignore(section, "pred_cast_fp32");
   config.dataset = read_dataset(section.section("dataset"), type, DataUse::kEval);
@@ -40,9 +66,14 @@ EvalSection read_eval(Section section, ModelType type) {
 
 PredictSection read_predict(Section section, ModelType type) {
   PredictSection config;
-  config.ckpt_load_path = section.text("ckpt_load_path", "");
-  config.output_save_dir = section.text("output_save_dir", "output");
-  config.vis_font_path = section.text("vis_font_path", "");
+  section.read(
+      "ckpt_load_path", config.ckpt_load_path,
+      "null: the best of `ckpt_save_dir`; of a checkpoint's folder, with `ema`, its moving "
+      "average");
+  std::string save_dir = config.output_save_dir;
+  section.read("output_save_dir", save_dir, "a folder for results");
+  config.output_save_dir = save_dir;
+  section.read("vis_font_path", config.vis_font_path, "a font file; null: the system's");
   ignore(section, "dataset_sink_mode");
   ignore(section, "pred_cast_fp32");
   if (section.has("dataset")) {

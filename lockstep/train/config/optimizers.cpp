@@ -1,0 +1,54 @@
+#include "lockstep/train/config/optimizers.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "lockstep/error.h"
+
+namespace lockstep {
+
+bool OptimizerKind::has(std::string_view key) const {
+  return std::find(keys.begin(), keys.end(), key) != keys.end();
+}
+
+std::span<const OptimizerKind> optimizer_kinds() {
+  using Rule = OptimizerRule;
+  static const std::array<OptimizerKind, 11> kinds = {{
+      {"sgd", Rule::kSgd, {"dampening"}, 0, true},
+      {"momentum", Rule::kSgd, {}, 0},
+      {"nesterov", Rule::kSgd, {}, 0},
+      {"adam", Rule::kAdam, {"use_amsgrad"}, 2},
+      {"adamw", Rule::kAdamW, {"use_amsgrad"}, 2},
+      {.name = "lion", .rule = Rule::kOurs, .keys = {}, .slots = 1, .beta2 = 0.99},
+      {"nadam", Rule::kOurs, {"schedule_decay"}, 2},
+      {"adan", Rule::kOurs, {"beta3"}, 4, true, 0.98, 0.92},
+      {.name = "rmsprop",
+       .rule = Rule::kOurs,
+       .keys = {"decay", "centered"},
+       .slots = 2,
+       .eps = 1e-10},
+      {.name = "adagrad",
+       .rule = Rule::kAdagrad,
+       .keys = {"accum", "update_slots"},
+       .slots = 1,
+       .eps = 0},
+      {.name = "lamb", .rule = Rule::kOurs, .keys = {}, .slots = 2, .eps = 1e-6},
+  }};
+  return kinds;
+}
+
+const OptimizerKind* find_optimizer(std::string_view name) {
+  const auto kinds = optimizer_kinds();
+  const auto found = std::find_if(kinds.begin(), kinds.end(),
+                                  [&](const OptimizerKind& kind) { return name == kind.name; });
+  return found == kinds.end() ? nullptr : &*found;
+}
+
+const OptimizerKind& optimizer_kind(const OptimizerConfig& config) {
+  if (const auto* kind = find_optimizer(config.opt)) return *kind;
+  throw Error(ErrorCode::kInvalidArgument, fmt::format("unknown optimizer '{}'", config.opt));
+}
+
+}  // namespace lockstep
