@@ -9,6 +9,7 @@
 #include <algorithm>
 
 #include "lockstep/error.h"
+#include "lockstep/train/config/optimizers.h"
 #include "lockstep/train/optim/rule_optimizer.h"
 
 namespace lockstep {
@@ -113,29 +114,33 @@ bool decays(const OptimizerConfig& config, const ParameterFacts& parameter) {
   if (config.exact_decay) return decays_exactly(config, parameter);
   const bool grouped = !config.grouping_strategy.empty() ||
                        !config.no_weight_decay_params.empty() || config.filter_bias_and_bn;
-  return grouped || config.opt == "sgd" || config.opt == "adan" || !parameter.of_norm;
+  return grouped || optimizer_kind(config).decays_norms || !parameter.of_norm;
 }
 
 std::unique_ptr<torch::optim::Optimizer> make_optimizer(const OptimizerConfig& config,
                                                         const torch::nn::Module& model) {
   using namespace torch::optim;
-  if (config.opt == "adam") {
-    const auto options = adam_options<AdamOptions>(config);
-    return std::make_unique<Adam>(make_groups(config, model, options), options);
-  }
-  if (config.opt == "adamw") {
-    const auto options = adam_options<AdamWOptions>(config);
-    return std::make_unique<AdamW>(make_groups(config, model, options), options);
-  }
-  if (config.opt == "adagrad") {
-    AdagradOptions options(0);
-    options.initial_accumulator_value(config.accum).eps(config.eps);
-    return std::make_unique<Adagrad>(make_groups(config, model, options), options);
-  }
-  if (config.opt != "sgd" && config.opt != "momentum" && config.opt != "nesterov") {
-    const RuleOptions options = rule_options(config);
-    return std::make_unique<RuleOptimizer>(config.opt, make_groups(config, model, options),
-                                           options);
+  switch (optimizer_kind(config).rule) {
+    case OptimizerRule::kAdam: {
+      const auto options = adam_options<AdamOptions>(config);
+      return std::make_unique<Adam>(make_groups(config, model, options), options);
+    }
+    case OptimizerRule::kAdamW: {
+      const auto options = adam_options<AdamWOptions>(config);
+      return std::make_unique<AdamW>(make_groups(config, model, options), options);
+    }
+    case OptimizerRule::kAdagrad: {
+      AdagradOptions options(0);
+      options.initial_accumulator_value(config.accum).eps(config.eps);
+      return std::make_unique<Adagrad>(make_groups(config, model, options), options);
+    }
+    case OptimizerRule::kOurs: {
+      const RuleOptions options = rule_options(config);
+      return std::make_unique<RuleOptimizer>(config.opt, make_groups(config, model, options),
+                                             options);
+    }
+    case OptimizerRule::kSgd:
+      break;
   }
   SGDOptions options(0);
   options.momentum(config.momentum).nesterov(config.nesterov).dampening(config.dampening);
@@ -166,13 +171,11 @@ void GroupRates::set(double lr) {
 }
 
 int state_copies(const OptimizerConfig& config) {
-  const auto& opt = config.opt;
-  if (opt == "adam" || opt == "adamw") return config.use_amsgrad ? 3 : 2;
-  if (opt == "nadam" || opt == "lamb") return 2;
-  if (opt == "lion" || opt == "adagrad") return 1;
-  if (opt == "adan") return 4;
-  if (opt == "rmsprop") return config.centered ? 3 : 2;
-  return config.momentum > 0 ? 1 : 0;
+  const OptimizerKind& kind = optimizer_kind(config);
+  if (kind.rule == OptimizerRule::kSgd) return config.momentum > 0 ? 1 : 0;
+  const bool more =
+      (kind.has("use_amsgrad") && config.use_amsgrad) || (kind.has("centered") && config.centered);
+  return kind.slots + (more ? 1 : 0);
 }
 
 }  // namespace lockstep
