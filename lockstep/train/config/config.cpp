@@ -59,10 +59,10 @@ bool drops_overflows(const Config& config) {
   return config.system.drop_overflow_update || (config.loss_scaler && config.loss_scaler->dynamic);
 }
 
-Config read_config(Node tree) {
+Config read_config(Node tree, Settings* settings) {
   Config config;
   config.effective = std::move(tree);
-  Section root(config.effective, "");
+  Section root(config.effective, "", settings);
   root.expect({"system", "common", "model", "postprocess", "metric", "loss", "scheduler",
                "optimizer", "loss_scaler", "train", "eval", "predict", "parallel"});
   config.system = read_system(root.section("system"));

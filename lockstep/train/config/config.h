@@ -26,6 +26,8 @@
 
 namespace lockstep {
 
+struct Setting;
+
 enum class LogStyle : uint8_t { kMindocr, kMindspore };
 
 struct SystemConfig {
@@ -192,8 +194,9 @@ struct Config {
 /// Errors: kNotFound; kInvalidArgument "FILE:LINE: ..." naming the key and what is allowed.
 Config load_config(const std::filesystem::path& path, std::span<const std::string> overrides = {});
 
-/// The same for a tree, which becomes Config::effective.
-Config read_config(Node tree);
+/// The same for a tree, which becomes Config::effective. `settings`, if any, gets a record of each
+/// key that was read; see section.h.
+Config read_config(Node tree, std::vector<Setting>* settings = nullptr);
 
 /// Whether steps that overflow are left out: as system.drop_overflow_update says, and always with a
 /// dynamic loss scaler, which grows until one overflows.

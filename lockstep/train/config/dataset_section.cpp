@@ -67,7 +67,9 @@ std::vector<fs::path> read_paths(Section& section, const std::string& key,
                                  const std::string& root) {
   std::vector<fs::path> paths;
   std::vector<std::string> texts;
-  section.read(key, texts, "as many as there are of the other; see above");
+  section.read(key, texts,
+               key == "data_dir" ? "folders; see [files and folders](#files-and-folders)"
+                                 : "a file for each of them");
   for (const auto& text : texts) {
     if (text.empty()) section.fail(key, "holds an empty path");
     paths.push_back(fs::path(root) / text);

@@ -73,7 +73,8 @@ void read_mobilenet(Section& section, BackboneConfig& config) {
   Section block = section.section("bottleneck_params");
   block.choose("se_version", config.squeeze_v2,
                {{"SqueezeExcite", false}, {"SqueezeExciteV2", true}}, "how channels are weighed");
-  block.read("always_expand", config.always_expand, "also the first block widens its channels");
+  block.read("always_expand", config.always_expand,
+             "blocks that widen nothing have their widening convolution, too");
   block.finish();
 }
 

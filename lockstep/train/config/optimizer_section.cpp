@@ -29,7 +29,7 @@ const OptimizerKind& read_opt(Section& section, OptimizerConfig& config) {
   const OptimizerKind* kind = find_optimizer(lower(given));
   if (kind == nullptr) section.choose("opt", config.opt, names, "");  // throws
   section.record("opt", fmt::format("{}", fmt::join(names, ", ")), config.opt,
-                 "momentum is nesterov, and both are sgd");
+                 "momentum and nesterov mean the same: SGD, as sgd");
   config.opt = kind->name;
   config.beta1 = kind->beta1;
   config.beta2 = kind->beta2;
@@ -100,7 +100,7 @@ SchedulerConfig read_scheduler(Section section) {
                "in which the rate rises to `lr`");
   section.read("warmup_factor", config.warmup_factor, {0, 1}, "it starts at `lr` times this");
   section.read("decay_epochs", config.decay_epochs, {1e-9, kMaxEpochs},
-               "in which it falls; of step_decay and exponential_decay from one fall to the next");
+               "in which it falls; of step_decay from one fall to the next");
   section.read("decay_rate", config.decay_rate, {0, 1e6},
                "factor of a fall; the power of polynomial_decay");
   section.read("milestones", config.milestones, {0, kMaxCount},

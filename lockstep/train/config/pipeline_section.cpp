@@ -327,7 +327,7 @@ std::vector<Transform> read_text_pipeline(Section& section, DataUse use) {
   if (node->kind != Node::Kind::kList) section.fail(key, "must be a list");
   std::vector<Transform> pipeline;
   for (Node& node_of_item : node->items) {
-    Section item(node_of_item, section.name_of(key));
+    Section item(node_of_item, section.name_of(key), section.settings());
     if (node_of_item.entries.size() != 1) {
       section.fail(key, "must hold items of the form 'Name: {arguments}'");
     }

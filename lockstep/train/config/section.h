@@ -117,6 +117,7 @@ class Section {
   void finish() const;
 
   const std::string& path() const { return path_; }
+  Settings* settings() const { return settings_; }
   /// "train.loader.batch_size".
   std::string name_of(const std::string& key) const;
   /// Place of the key, or of the section where it is missing.
