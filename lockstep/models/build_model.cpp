@@ -11,6 +11,7 @@
 #include "lockstep/models/backbone/det_mobilenet_v3_enhance.h"
 #include "lockstep/models/backbone/rec_resnet.h"
 #include "lockstep/models/backbone/rec_vgg.h"
+#include "lockstep/models/backbone/resnet.h"
 #include "lockstep/models/head/cls_head.h"
 #include "lockstep/models/head/ctc_head.h"
 #include "lockstep/models/head/db_head.h"

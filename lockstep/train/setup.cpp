@@ -20,41 +20,9 @@ namespace lockstep {
 
 namespace fs = std::filesystem;
 
-ModelSpec model_spec(const ModelConfig& config) {
-  ModelSpec spec;
-  spec.backbone.name = config.backbone.name;
-  spec.backbone.stem = parse_stem(config.backbone.stem);
-  spec.backbone.zero_init_residual = config.backbone.zero_init_residual;
-  spec.backbone.dcn = config.backbone.dcn;
-  spec.backbone.architecture = config.backbone.architecture;
-  spec.backbone.alpha = config.backbone.alpha;
-  spec.backbone.out_stages = config.backbone.out_stages;
-  spec.backbone.squeeze_v2 = config.backbone.squeeze_v2;
-  spec.backbone.always_expand = config.backbone.always_expand;
-  spec.backbone.disable_se = config.backbone.disable_se;
-  spec.neck.name = config.neck.name;
-  spec.neck.out_channels = config.neck.out_channels;
-  spec.neck.bias = config.neck.bias;
-  spec.neck.use_asf = config.neck.use_asf;
-  spec.neck.channel_attention = config.neck.channel_attention;
-  spec.neck.shortcut = config.neck.shortcut;
-  spec.neck.hidden_size = config.neck.hidden_size;
-  spec.head.name = config.head.name;
-  spec.head.num_classes = config.head.num_classes;
-  spec.head.k = static_cast<double>(config.head.k);
-  spec.head.adaptive = config.head.adaptive;
-  spec.head.bias = config.head.bias;
-  spec.head.out_channels = config.head.out_channels;
-  spec.head.mid_channels = config.head.mid_channels;
-  spec.head.dropout = config.head.dropout;
-  spec.head.weight_init = config.head.weight_init;
-  spec.head.bias_init = config.head.bias_init;
-  return spec;
-}
-
 std::shared_ptr<Model> make_model(const ModelConfig& config, int64_t seed, bool warns) {
   torch::manual_seed(static_cast<uint64_t>(seed));
-  auto model = build_model(model_spec(config));
+  auto model = build_model(config.spec());
   // To start from: what does not fit keeps its values, with a warning, as in MindOCR.
   const std::string& backbone = config.backbone.pretrained;
   if (!backbone.empty())

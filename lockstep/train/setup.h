@@ -19,8 +19,6 @@
 
 namespace lockstep {
 
-ModelSpec model_spec(const ModelConfig& config);
-
 /// Weights drawn from `seed` alone, so that every rank builds the same network; then those of
 /// model.pretrained, if any. Errors: kInvalidArgument (unknown name), those of load_weights().
 /// `warns`: of weights that do not fit; one rank is enough.

@@ -1,4 +1,5 @@
 #include "lockstep/models/build_model.h"
+#include "lockstep/models/backbone/resnet.h"
 
 #include <ATen/ops/ones.h>
 #include <gtest/gtest.h>

@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "lockstep/base/env.h"
+#include "lockstep/models/backbone/resnet.h"
 #include "lockstep/models/build_model.h"
 
 namespace lockstep {

@@ -7,6 +7,7 @@
 
 #include "lockstep/base/file.h"
 #include "lockstep/checkpoint/optimizer_state.h"
+#include "lockstep/models/backbone/resnet.h"
 #include "lockstep/models/build_model.h"
 #include "lockstep/train/callbacks/checkpoints.h"
 #include "lockstep/training_checkpoint.h"

@@ -8,13 +8,9 @@
 #include <vector>
 
 #include "lockstep/models/model.h"
+#include "lockstep/models/spec/model_spec.h"
 
 namespace lockstep {
-
-/// The layers before the first stage. kImageNet: 7x7 convolution of stride 2 and 3x3 max-pool of
-/// stride 2 (input 224x224, output of the backbone H/32 x W/32). kCifar: one 3x3 convolution of
-/// stride 1 (input 32x32, output H/8 x W/8).
-enum class Stem { kImageNet, kCifar };
 
 /// "imagenet" or "cifar". Errors: kInvalidArgument with the nearest name.
 Stem parse_stem(const std::string& name);

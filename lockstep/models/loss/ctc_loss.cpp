@@ -43,7 +43,7 @@ std::vector<int64_t> label_lengths(const at::Tensor& labels, int64_t blank) {
 
 class CtcLoss final : public Loss {
  public:
-  explicit CtcLoss(const CtcLossOptions& options) : options_(options) {
+  explicit CtcLoss(const CtcLossConfig& options) : options_(options) {
     if (options.max_label_len < options.pred_seq_len) return;
     refuse(
         fmt::format("pred_seq_len is {}, max_label_len {}: a label needs more frames than it has"
@@ -79,12 +79,12 @@ class CtcLoss final : public Loss {
                     output.size(0), options_.pred_seq_len));
   }
 
-  CtcLossOptions options_;
+  CtcLossConfig options_;
 };
 
 }  // namespace
 
-std::unique_ptr<Loss> make_ctc_loss(const CtcLossOptions& options) {
+std::unique_ptr<Loss> make_ctc_loss(const CtcLossConfig& options) {
   return std::make_unique<CtcLoss>(options);
 }
 

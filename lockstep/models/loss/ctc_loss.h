@@ -5,13 +5,9 @@
 #include <memory>
 
 #include "lockstep/models/loss/loss.h"
+#include "lockstep/models/spec/loss_config.h"
 
 namespace lockstep {
-
-struct CtcLossOptions {
-  int64_t pred_seq_len = 26;   ///< Frames that count: the first so many of the network's output.
-  int64_t max_label_len = 25;  ///< Less than pred_seq_len.
-};
 
 /// The mean over the images of -log p(label), not divided by the labels' lengths (PyTorch's "mean"
 /// divides). The blank is the last class; equal neighbours are merged.
@@ -23,6 +19,6 @@ struct CtcLossOptions {
 /// Cost: O(W N L), and one copy of the labels to the host.
 /// Errors: kInvalidArgument for max_label_len >= pred_seq_len (at once), fewer frames, a class
 /// below 0, a class after padding.
-std::unique_ptr<Loss> make_ctc_loss(const CtcLossOptions& options);
+std::unique_ptr<Loss> make_ctc_loss(const CtcLossConfig& options);
 
 }  // namespace lockstep

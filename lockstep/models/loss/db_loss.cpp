@@ -56,7 +56,7 @@ void require_shape(const char* what, const at::Tensor& value, at::IntArrayRef sh
 
 class DbLoss final : public Loss {
  public:
-  explicit DbLoss(const DbLossOptions& options) : options_(options) {}
+  explicit DbLoss(const DbLossConfig& options) : options_(options) {}
 
   at::Tensor operator()(const at::Tensor& output, std::span<const at::Tensor> targets) override {
     const auto maps = check(output, targets);
@@ -81,8 +81,8 @@ class DbLoss final : public Loss {
 
  private:
   at::Tensor binary_term(const at::Tensor& p, const at::Tensor& g, const at::Tensor& m) const {
-    return options_.dice_binary ? dice_loss(p, g, m, options_.eps)
-                                : balanced_bce_loss(p, g, m, options_.eps);
+    return options_.dice_for_bce ? dice_loss(p, g, m, options_.eps)
+                                 : balanced_bce_loss(p, g, m, options_.eps);
   }
 
   /// The number of maps in `output`.
@@ -106,7 +106,7 @@ class DbLoss final : public Loss {
     return maps;
   }
 
-  DbLossOptions options_;
+  DbLossConfig options_;
 };
 
 }  // namespace
@@ -134,7 +134,7 @@ at::Tensor balanced_bce_loss(const at::Tensor& p, const at::Tensor& g, const at:
   return sum / (positive.sum() + negatives + eps);
 }
 
-std::unique_ptr<Loss> make_db_loss(const DbLossOptions& options) {
+std::unique_ptr<Loss> make_db_loss(const DbLossConfig& options) {
   return std::make_unique<DbLoss>(options);
 }
 

@@ -7,15 +7,9 @@
 #include <memory>
 
 #include "lockstep/models/loss/loss.h"
+#include "lockstep/models/spec/loss_config.h"
 
 namespace lockstep {
-
-struct DbLossOptions {
-  double eps = 1e-6;         ///< Added to each denominator.
-  double l1_scale = 10;      ///< Weight of the threshold map's L1.
-  double bce_scale = 5;      ///< Weight of the binary map's term.
-  bool dice_binary = false;  ///< bce_replace: diceloss. The binary map's term is dice_loss(), too.
-};
 
 /// output: (N, 3, H, W) as DBHead gives in training mode: binary, thresh, thresh_binary in [0, 1].
 /// Then dice(thresh_binary) + l1_scale * L1(thresh) + bce_scale * BCE(binary).
@@ -23,7 +17,7 @@ struct DbLossOptions {
 /// Or (N, 1, H, W), binary alone: its term, not scaled; no terms().
 /// targets: binary_map (N, 1, H, W), mask (N, H, W), thresh_map (N, H, W), thresh_mask (N, H, W);
 /// the last two may be absent for (N, 1, H, W).
-std::unique_ptr<Loss> make_db_loss(const DbLossOptions& options);
+std::unique_ptr<Loss> make_db_loss(const DbLossConfig& options);
 
 /// 1 - 2 sum(p g m) / (sum(p m) + sum(g m) + eps), sums over the whole batch. All (N, H, W).
 at::Tensor dice_loss(const at::Tensor& p, const at::Tensor& g, const at::Tensor& m, double eps);

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "lockstep/models/model.h"
-#include "lockstep/models/model_spec.h"
+#include "lockstep/models/spec/model_spec.h"
 
 namespace lockstep {
 

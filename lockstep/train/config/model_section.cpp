@@ -51,7 +51,7 @@ void read_resume(Section& section, ModelConfig& config) {
 }
 
 void read_cls_backbone(Section& section, BackboneConfig& config) {
-  section.choose("stem", config.stem, {"imagenet", "cifar"},
+  section.choose("stem", config.stem, {{"imagenet", Stem::kImageNet}, {"cifar", Stem::kCifar}},
                  "*ours*: the first layers, for images of 224 or of 32 pixels a side");
   section.read("zero_init_residual", config.zero_init_residual,
                "*ours*: each block starts as the identity");
@@ -121,8 +121,8 @@ BackboneConfig read_backbone(Section section, ModelType type) {
   return config;
 }
 
-NeckConfig read_neck(Section section, ModelType type) {
-  NeckConfig config;
+NeckSpec read_neck(Section section, ModelType type) {
+  NeckSpec config;
   const bool det = type == ModelType::kDet;
   read_name(section, "name", config.name, det ? kDetNecks : kRecNecks,
             {"FPN", "PSEFPN", "EASTFPN", "Img2Seq", "Select", "Identity"},
@@ -146,7 +146,7 @@ NeckConfig read_neck(Section section, ModelType type) {
   return config;
 }
 
-void read_db_head(Section& section, HeadConfig& config) {
+void read_db_head(Section& section, HeadSpec& config) {
   section.read("k", config.k, {1, 1 << 20},
                "steepness: DBHead computes sigmoid(k binary - thresh), as MindOCR's weights were "
                "trained, DBHeadEnhance the paper's sigmoid(k (binary - thresh))");
@@ -155,7 +155,7 @@ void read_db_head(Section& section, HeadConfig& config) {
   accept(section, "weight_init", "HeUniform");
 }
 
-void read_ctc_head(Section& section, HeadConfig& config) {
+void read_ctc_head(Section& section, HeadSpec& config) {
   section.require("out_channels", "is missing: the characters of the dictionary, and the blank");
   section.read("out_channels", config.out_channels, {2, 1 << 24},
                "the characters of the dictionary, and the blank");
@@ -168,8 +168,8 @@ void read_ctc_head(Section& section, HeadConfig& config) {
                  "start values of biases");
 }
 
-HeadConfig read_head(Section section, ModelType type) {
-  HeadConfig config;
+HeadSpec read_head(Section section, ModelType type) {
+  HeadSpec config;
   const std::vector<std::string> others = {"ConvHead",      "PSEHead",       "EASTHead",
                                            "AttentionHead", "VisionLANHead", "MasterDecoder",
                                            "SARHead",       "MobileHead",    "RobustScannerHead"};

@@ -6,6 +6,7 @@
 #include <variant>
 #include <vector>
 
+#include "lockstep/models/spec/loss_config.h"
 #include "lockstep/ocr/metrics/options.h"
 #include "lockstep/ocr/postprocess/options.h"
 #include "lockstep/ocr/transforms/options.h"
@@ -15,21 +16,6 @@ namespace lockstep {
 /// CrossEntropySmooth.
 struct CrossEntropyConfig {
   double smoothing = 0;  ///< Label smoothing, in [0, 1).
-};
-
-/// DBLoss: dice(thresh_binary) + l1_scale * L1(thresh) + bce_scale * balanced cross
-/// entropy(binary).
-struct DbLossConfig {
-  double eps = 1e-6;
-  double l1_scale = 10;
-  double bce_scale = 5;
-  bool dice_for_bce = false;  ///< bce_replace: diceloss.
-};
-
-/// CTCLoss. Frames past pred_seq_len do not count; batch_size is only checked: the output says it.
-struct CtcLossConfig {
-  int64_t pred_seq_len = 26;
-  int64_t max_label_len = 25;
 };
 
 using LossConfig = std::variant<CrossEntropyConfig, DbLossConfig, CtcLossConfig>;

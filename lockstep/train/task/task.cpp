@@ -56,23 +56,13 @@ std::vector<at::Tensor> Task::take_logged() {
 namespace {
 
 std::unique_ptr<Task> make_detection(const Config& config) {
-  const auto& loss = std::get<DbLossConfig>(config.loss);
-  DbLossOptions options;
-  options.eps = loss.eps;
-  options.l1_scale = loss.l1_scale;
-  options.bce_scale = loss.bce_scale;
-  options.dice_binary = loss.dice_for_bce;
-  return std::make_unique<DetectionTask>(make_db_loss(options),
+  return std::make_unique<DetectionTask>(make_db_loss(std::get<DbLossConfig>(config.loss)),
                                          std::get<ocr::DbPostprocessOptions>(config.postprocess),
                                          config.metric.det);
 }
 
 std::unique_ptr<Task> make_recognition(const Config& config) {
-  const auto& loss = std::get<CtcLossConfig>(config.loss);
-  CtcLossOptions options;
-  options.pred_seq_len = loss.pred_seq_len;
-  options.max_label_len = loss.max_label_len;
-  return std::make_unique<RecognitionTask>(make_ctc_loss(options),
+  return std::make_unique<RecognitionTask>(make_ctc_loss(std::get<CtcLossConfig>(config.loss)),
                                            std::get<ocr::CharacterOptions>(config.postprocess),
                                            config.metric.rec);
 }

@@ -134,7 +134,7 @@ TEST(DbLoss, IsTheWeightedSumOfItsTerms) {
   EXPECT_NEAR(value((*make_db_loss({}))(output, targets)), dice + 10 * l1 + 5 * bce, 1e-12);
   EXPECT_NEAR(value((*make_db_loss({.l1_scale = 2, .bce_scale = 3}))(output, targets)),
               dice + 2 * l1 + 3 * bce, 1e-12);
-  EXPECT_NEAR(value((*make_db_loss({.dice_binary = true}))(output, targets)),
+  EXPECT_NEAR(value((*make_db_loss({.dice_for_bce = true}))(output, targets)),
               dice + 10 * l1 + 5 * of_binary, 1e-12);
   EXPECT_NEAR(value((*make_db_loss({}))(output.narrow(1, 0, 1), targets)), bce, 1e-12);
 }
@@ -156,7 +156,7 @@ TEST(DbLoss, ItsTermsAddUpToIt) {
 TEST(DbLoss, GradientsAreThoseOfTheFormula) {
   const auto [output, targets] = random_batch();
   for (const bool dice : {false, true}) {
-    const auto loss = make_db_loss({.dice_binary = dice});
+    const auto loss = make_db_loss({.dice_for_bce = dice});
     expect_gradients([&](const auto& in) { return (*loss)(in[0], targets); }, {output});
   }
 }

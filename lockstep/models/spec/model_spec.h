@@ -1,13 +1,18 @@
 #pragma once
-// What a configuration's `model:` section says: fields are called as its keys.
+// What a network is made of: fields are called as the keys of a configuration's section `model`,
+// which is read into these structures. What a part's name does not have keeps its default.
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "lockstep/models/backbone/resnet.h"
-
 namespace lockstep {
+
+/// The layers before the first stage. kImageNet: 7x7 convolution of stride 2 and 3x3 max-pool of
+/// stride 2 (input 224x224, output of the backbone H/32 x W/32). kCifar: one 3x3 convolution of
+/// stride 1 (input 32x32, output H/8 x W/8).
+enum class Stem { kImageNet, kCifar };
 
 struct BackboneSpec {
   std::string name = "resnet50";  ///< One of backbone_names().
@@ -45,7 +50,7 @@ struct HeadSpec {
 
   int64_t num_classes = 1000;  ///< ClsHead.
 
-  double k = 50;         ///< DBHead: steepness of the approximate step.
+  int64_t k = 50;        ///< DBHead: steepness of the approximate step.
   bool adaptive = true;  ///< DBHead: has a branch for thresholds.
   bool bias = false;     ///< DBHead: of its first convolutions.
 
