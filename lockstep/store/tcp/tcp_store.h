@@ -58,10 +58,10 @@ class TcpStoreServer {
 /// Connects and proves the secret; tries again while nobody listens, until the deadline. The store
 /// has one connection for all threads and no thread of its own; after kTimeout it can be used on,
 /// after kPeerLost every call throws that.
-/// `wire`: of the job; with kTls all that passes between hosts is encrypted (docs/design/rendezvous.md).
-/// An empty secret: as connect_user_store().
-/// Errors: kTimeout, kMismatch (another job's store, another build, not a store), kInvalidArgument
-/// (the server's wire is another; TLS without a secret).
+/// `wire`: of the job; with kTls all that passes between hosts is encrypted
+/// (docs/design/rendezvous.md). An empty secret: as connect_user_store(). Errors: kTimeout,
+/// kMismatch (another job's store, another build, not a store), kInvalidArgument (the server's wire
+/// is another; TLS without a secret).
 std::shared_ptr<Store> connect_tcp_store(const Endpoint& server, const std::string& secret,
                                          Deadline deadline, Wire wire = Wire::kPlain);
 
