@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 #include "lockstep/base/env.h"
@@ -102,16 +103,17 @@ HeldUp held_up_in(const GroupSpec& spec, const std::vector<RankCalls>& calls,
   return held_up(calls, ranks, rank, recorded_name(spec.name));
 }
 
-/// The same, of the ranks of `widest`, which are asked; nothing also where that fails. `question`:
-/// unique among those of this rank.
-HeldUp held_up_in(const GroupSpec& spec, const std::string& question, const GroupSpec& widest,
-                  std::chrono::milliseconds patience, int peer, int64_t waited_ns) {
+/// What `find` finds in what the ranks of `widest` do, which are asked; nothing where that fails.
+/// `question`: unique among those of this rank.
+HeldUp ask_all(const GroupSpec& spec, const std::string& question, const GroupSpec& widest,
+               std::chrono::milliseconds patience,
+               const std::function<HeldUp(const std::vector<RankCalls>& calls)>& find) {
   try {
     const int rank = spec.world_ranks[static_cast<size_t>(spec.rank)];
     const auto token = fmt::format("{}.{}", rank, question);
     const auto news = news_of_all(widest, token, patience);
     if (make_topology(widest.host_ids).num_hosts() > 1) forget_news(widest, token);
-    return held_up_in(spec, news.calls, widest.world_ranks, peer, waited_ns);
+    return find(news.calls);
   } catch (const std::exception& error) {
     log_debug(fmt::format("{} cannot say who is held up by whom: {}", spec.rank_name(spec.rank),
                           error.what()));
@@ -169,16 +171,24 @@ void HangWatch::remove(uint16_t group) {
 
 Error HangWatch::explain(const GroupSpec& spec, const Error& error, int peer) {
   if (error.code() != ErrorCode::kTimeout) return error;
+  const auto widest = widest_with(spec);
+  const auto find = [&](const std::vector<RankCalls>& calls) {
+    auto found = held_up_in(spec, calls, widest->world_ranks, peer, timeout_ns(spec));
+    // Where a letter waits for nobody else, the error may be of the call of another rank.
+    if (peer == kAnyPeer || !found.path.empty()) return found;
+    return held_up_in_collective(calls, widest->world_ranks, recorded_name(spec.name));
+  };
   const auto question = fmt::format("ended.{}", ++explained_);
-  const auto why = to_string(
-      held_up_in(spec, question, *widest_with(spec), kOtherHostsAtEnd, peer, timeout_ns(spec)));
+  const auto why = to_string(ask_all(spec, question, *widest, kOtherHostsAtEnd, find));
   return why.empty() ? error : Error(error.code(), why + "; " + error.what());
 }
 
 std::string HangWatch::why_held_up(const GroupSpec& spec, int peer) {
+  const auto widest = widest_with(spec);
   const auto question = fmt::format("ended.{}", ++explained_);
-  const auto found =
-      held_up_in(spec, question, *widest_with(spec), kOtherHostsAtEnd, peer, timeout_ns(spec));
+  const auto found = ask_all(spec, question, *widest, kOtherHostsAtEnd, [&](const auto& calls) {
+    return held_up_in(spec, calls, widest->world_ranks, peer, timeout_ns(spec));
+  });
   return found.roots.empty() ? "" : to_string(found);
 }
 
@@ -262,7 +272,9 @@ std::string HangWatch::why_overdue(const GroupSpec& spec, const Overdue& call,
     return to_string(held_up_in(spec, news.calls, spec.world_ranks, peer, call.so_far_ns));
   }
   const auto question = fmt::format("waits.{}", call.number);
-  return to_string(held_up_in(spec, question, *widest, kOtherHosts, peer, call.so_far_ns));
+  return to_string(ask_all(spec, question, *widest, kOtherHosts, [&](const auto& calls) {
+    return held_up_in(spec, calls, widest->world_ranks, peer, call.so_far_ns);
+  }));
 }
 
 /// Where a call that was told of has ended, the next one may be. A store that stalls is asked

@@ -165,6 +165,20 @@ HeldUp held_up_by(const std::vector<RankCalls>& all, const std::vector<int>& ran
   return {{awaited}, std::move(trail.roots), std::move(trail.path)};
 }
 
+HeldUp held_up_in_collective(const std::vector<RankCalls>& all, const std::vector<int>& ranks,
+                             const std::string& group) {
+  uint64_t last = 0;
+  int waiting = -1;
+  for (const RankCalls& calls : all) {
+    for (const OpenCall& call : calls.open) {
+      if (call.group != group || call.sequence <= last) continue;
+      last = call.sequence;
+      waiting = calls.rank;
+    }
+  }
+  return waiting < 0 ? HeldUp{} : held_up(all, ranks, waiting, group);
+}
+
 std::string to_string(const HeldUp& found) {
   if (found.path.empty()) return "";
   std::vector<int> ranks;

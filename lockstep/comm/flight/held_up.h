@@ -52,6 +52,7 @@ struct HeldUp {
   std::vector<int> awaited;  ///< For whom the wait itself is.
   std::vector<int> roots;    ///< By whom those are held up in the end, or some of them themselves.
   std::vector<Hold> path;    ///< From the ones to the others.
+  bool operator==(const HeldUp&) const = default;
 };
 
 /// Follows the wait of `rank` in the call of `group` that it is in to those that wait for nobody or
@@ -64,6 +65,10 @@ HeldUp held_up(const std::vector<RankCalls>& all, const std::vector<int>& ranks,
 /// The same for a wait that is for `awaited`, a rank of the world, and began at `since_ns`.
 HeldUp held_up_by(const std::vector<RankCalls>& all, const std::vector<int>& ranks, int awaited,
                   int64_t since_ns);
+/// The same for an error that may be of any rank's call in `group`: of a rank in its last
+/// collective; nothing where no rank is in one.
+HeldUp held_up_in_collective(const std::vector<RankCalls>& all, const std::vector<int>& ranks,
+                             const std::string& group);
 
 /// What `found` adds to a text that names found.awaited: "" where they are the roots, else "rank 3
 /// holds up rank 0, which waits in all_reduce #4 (float32, 4 B) of group comm/1/ab.0 for rank 2,

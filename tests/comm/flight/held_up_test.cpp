@@ -64,6 +64,16 @@ TEST(HeldUp, AWaitForOneRankLeadsOnFromThere) {
   EXPECT_EQ(held_up_by(all, first(4), 3, 120).path, std::vector<Hold>{});
 }
 
+TEST(HeldUp, AnErrorOfACollectiveIsThatOfARankInItWhicheverRankTells) {
+  auto all = mesh();
+  all[3].open = {{"row1", 0, 0, "recv from 2", 150, 0, true}};  // rank 3 tells of rank 2's barrier
+  all[2].open.push_back({"row1", 0, 1, "recv from 3", 150, 0, true});
+  EXPECT_EQ(held_up_in_collective(all, first(4), "row1"), held_up(all, first(4), 2, "row1"));
+  EXPECT_EQ(held_up_in_collective(all, first(4), "row0"), held_up(all, first(4), 1, "row0"));
+  EXPECT_FALSE(held_up_in_collective(all, first(4), "row0").path.empty());
+  EXPECT_EQ(held_up_in_collective(all, first(4), "col1"), HeldUp());
+}
+
 TEST(HeldUp, ALetterWhoseTimeIsOverCountsUntilTheRankBeginsAnythingElse) {
   FlightRecord record;
   record.memberships["w"] = {0, 2};
