@@ -80,16 +80,17 @@ void LaneReceiver::take() {
   lane_.emptied.store(++taken_);
 }
 
-bool LaneReceiver::read(LaneStep step) {
+LaneReceiver::Read LaneReceiver::read(LaneStep step) {
   if (step == LaneStep::kReadBegun) {
-    if (!read_chunk(taken_)) return false;  // it is the sender's still
+    if (!read_chunk(taken_)) return Read::kRefused;  // it is the sender's still
     ++taken_;
-    return true;
+    return Read::kDone;
   }
   const auto before = change_ends(lane_.ends, [](Ends ends) { return ends.one_to_the_receiver(); });
-  if (!before || read_chunk(before->back - 1)) return true;
+  if (!before) return Read::kNothing;
+  if (read_chunk(before->back - 1)) return Read::kDone;
   change_ends(lane_.ends, [](Ends ends) { return std::optional(ends.one_returned()); });
-  return false;
+  return Read::kRefused;
 }
 
 bool LaneReceiver::read_chunk(uint32_t chunk) {

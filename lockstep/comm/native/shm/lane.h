@@ -119,9 +119,13 @@ class LaneReceiver {
   bool arrived() const { return lane_.filled.load() > taken_; }
   /// kTake; afterwards the sender is to be woken.
   void take();
-  /// kReadBack or kReadBegun. False: the kernel does not let us, the chunk is the sender's again,
-  /// which is to be woken.
-  bool read(LaneStep step);
+  enum class Read {
+    kDone,
+    kNothing,  ///< The sender was faster: no chunk is nobody's any more.
+    kRefused,  ///< By the kernel. The chunk is the sender's again, which is to be woken.
+  };
+  /// kReadBack or kReadBegun.
+  Read read(LaneStep step);
 
  private:
   bool read_chunk(uint32_t chunk);

@@ -122,9 +122,12 @@ bool Mailbox::send_offer(const Transfer& transfer, const void* data, const Envel
       uint64_t seen = offered;
       if (state.compare_exchange_strong(seen, state_of(number, Offer::kWithdrawn))) return false;
     }
-    fill_lane(transfer, lane, number);
-    require(transfer, [&] { return state.load() == state_of(number, Offer::kTaken); });
-  } catch (const Error&) {
+    // The receiver has begun, perhaps at the last moment: copying has a time of its own.
+    const Waiting begun{Deadline::after(spec_.timeout), true};
+    const Transfer rest{channel, transfer.peer, transfer.call, begun};
+    fill_lane(rest, lane, number);
+    require(rest, [&] { return state.load() == state_of(number, Offer::kTaken); });
+  } catch (...) {
     // The caller may use the memory for something else.
     state.store(state_of(number, Offer::kWithdrawn));
     throw;
@@ -142,13 +145,11 @@ bool Mailbox::fill(Channel& channel, LaneSender& lane) const {
 /// As long as the receiver copies too: then it is a moment until there is room.
 void Mailbox::fill_lane(const Transfer& transfer, LaneSender& lane, uint64_t number) {
   Channel& channel = transfer.channel;
-  const Waiting waiting{transfer.waiting.deadline, true};
-  const Transfer rest{channel, transfer.peer, transfer.call, waiting};
   const auto is_claimed = [&] {
     return channel.offer.state.load() == state_of(number, Offer::kClaimed);
   };
   while (is_claimed()) {
-    if (!fill(channel, lane)) require(rest, [&] { return !is_claimed() || lane.can_fill(); });
+    if (!fill(channel, lane)) require(transfer, [&] { return !is_claimed() || lane.can_fill(); });
   }
 }
 
@@ -221,11 +222,11 @@ void Mailbox::copy_together(const Transfer& transfer, const Origin& origin, std:
       require(transfer, [&] { return lane.arrived(); });
     } else if (is_patient) {
       is_patient = meeting_.spin([&] { return lane.arrived(); });
-    } else if (lane.read(step)) {
+    } else if (const auto read = lane.read(step); read == LaneReceiver::Read::kDone) {
       has_read = true;
       note(travelled.read);
       strike(Phase::kReceiving);
-    } else {
+    } else if (read == LaneReceiver::Read::kRefused) {
       unreadable = 1;
       note(travelled.refused);
       channel.changed.signal();
