@@ -37,6 +37,10 @@ SubtreeReduction::SubtreeReduction(ProcessGroup group, const VirtualRankRange& r
   memory_ = group_.allocate(2 * (sent_bytes_ + received_bytes_));
 }
 
+SubtreeReduction::~SubtreeReduction() {
+  abandon();
+}
+
 std::byte* SubtreeReduction::sent_place(int place) const {
   return static_cast<std::byte*>(memory_->data()) + place * sent_bytes_;
 }
@@ -88,8 +92,9 @@ void SubtreeReduction::send(std::span<const void* const> values, int64_t offset,
   received[own] = sent[own];
   chunk.arrival = group_.all_to_allv(sent_place(chunk.place), sent, received_place(chunk.place),
                                      received, chunk.dtype, {.async = true}, chunk.site);
-  add_what_arrived();
-  on_its_way_ = std::move(chunk);
+  // First, so that abandon() knows of it whatever happens to the one before.
+  auto before = std::exchange(on_its_way_, std::move(chunk));
+  if (before) add(std::move(*before));
 }
 
 /// In the order of the tree's nodes, which is that of the ranks.
@@ -102,9 +107,7 @@ std::vector<const void*> SubtreeReduction::arrived(const Chunk& chunk) const {
   return values;
 }
 
-void SubtreeReduction::add_what_arrived() {
-  if (!on_its_way_) return;
-  Chunk chunk = *std::exchange(on_its_way_, std::nullopt);
+void SubtreeReduction::add(Chunk chunk) {
   chunk.arrival.wait();
   const Slice own = slice(chunk, group_.rank());
   void* const out = chunk.out + own.begin * size_of(chunk.dtype);
@@ -116,10 +119,11 @@ void SubtreeReduction::add_what_arrived() {
 }
 
 void SubtreeReduction::finish(int64_t sum) {
-  if (on_its_way_ && on_its_way_->sum <= sum) add_what_arrived();
-  const auto found = gathers_.extract(sum);
-  if (found.empty()) return;
-  for (Work& work : found.mapped()) work.wait();
+  if (on_its_way_ && on_its_way_->sum <= sum) add(*std::exchange(on_its_way_, std::nullopt));
+  const auto found = gathers_.find(sum);
+  if (found == gathers_.end()) return;
+  for (Work& work : found->second) work.wait();
+  gathers_.erase(found);  // not before: abandon() waits for what an error leaves
 }
 
 void SubtreeReduction::abandon() noexcept {

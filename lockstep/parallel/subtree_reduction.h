@@ -34,6 +34,10 @@ class SubtreeReduction {
 
   /// Collective. `max_bytes`: no value is larger, or at least no larger chunks are worth while.
   SubtreeReduction(ProcessGroup group, const VirtualRankRange& range, int64_t max_bytes);
+  /// As abandon().
+  ~SubtreeReduction();
+  SubtreeReduction(const SubtreeReduction&) = delete;
+  SubtreeReduction& operator=(const SubtreeReduction&) = delete;
 
   /// Collective. Starts a sum: `values` has those of this rank's subtrees, in order, and is read
   /// before this returns; `out` becomes the sum over all ranks. It may be one of the values.
@@ -57,7 +61,7 @@ class SubtreeReduction {
   };
 
   void send(std::span<const void* const> values, int64_t offset, Chunk chunk);
-  void add_what_arrived();
+  void add(Chunk chunk);
   void finish(int64_t sum);
   Slice slice(const Chunk& chunk, int rank) const;
   std::vector<const void*> arrived(const Chunk& chunk) const;

@@ -30,6 +30,9 @@ VirtualRankRange deal_virtual_ranks(int virtual_ranks, int rank, int size) {
     throw Error(ErrorCode::kInvalidArgument,
                 fmt::format("{} virtual ranks; there must be at least 1", virtual_ranks));
   }
+  if (rank < 0 || rank >= size) {
+    throw Error(ErrorCode::kInvalidArgument, fmt::format("rank {} of {} ranks", rank, size));
+  }
   if (size > virtual_ranks) {
     throw Error(
         ErrorCode::kInvalidArgument,

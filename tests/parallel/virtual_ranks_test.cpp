@@ -57,6 +57,7 @@ TEST(VirtualRanks, RefusesMoreRanksThanThereAre) {
             "2 ranks cannot share 1 virtual rank: each needs at least one; start at most 1 rank, "
             "or take more virtual ranks");
   EXPECT_EQ(message(0, 1), "0 virtual ranks; there must be at least 1");
+  EXPECT_EQ(message(4, 0), "rank 0 of 0 ranks");
 }
 
 /// What `range` has after its last virtual rank, with texts in place of numbers.
