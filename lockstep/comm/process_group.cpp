@@ -18,6 +18,7 @@
 #include "lockstep/comm/split.h"
 #include "lockstep/comm/topology.h"
 #include "lockstep/error.h"
+#include "lockstep/world/identity.h"
 
 namespace lockstep {
 namespace {
@@ -77,12 +78,19 @@ std::shared_ptr<GroupCore> make_part(GroupCore& core, const std::vector<int>& ra
   }
 }
 
+/// Of such a World each rank of a job is rank 0 of 1, and would train apart from the others.
+void need_joined(const World& world) {
+  if (world.store != nullptr || !is_launched()) return;
+  throw invalid("this World has not joined its job; give ProcessGroup::create() World::join()");
+}
+
 }  // namespace
 
 ProcessGroup ProcessGroup::create(const World& world, const GroupOptions& options) {
   if (world.size < 1 || world.rank < 0 || world.rank >= world.size) {
     throw invalid(fmt::format("rank {} of {} ranks", world.rank, world.size));
   }
+  need_joined(world);
   if (options.timeout <= 0ms) throw invalid("GroupOptions::timeout must be positive");
   raise_soft_descriptor_limit();  // a rank has a connection for each that it talks to
   const std::string asked = options.backend + (options.order == Order::kAny ? ", any order" : "");
