@@ -38,6 +38,8 @@ foreach(part ${LOCKSTEP_PARTS})
     list(APPEND parts_on ${part})
   endif()
 endforeach()
+# scripts/test.sh looks whether a part is missing, whose tests would be missing too.
+set(LOCKSTEP_PARTS_ON "${parts_on}" CACHE INTERNAL "Parts that are built")
 # The public headers alone; the others are the layers' own.
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/lockstep DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT headers
   FILES_MATCHING PATTERN "*.h")

@@ -112,8 +112,9 @@ def files_below(root, top):
 
 
 def owners(root, layers):
-    """The layer of each file: the one whose list names it; of a header that no list names, the one
-    that has its source, which begins with it, or the only one of its folder."""
+    """The layer of each file: the one whose list names it. Of a header that no list names, the one
+    that has its source, which begins with it. Of others, such as the sources of a part that is not
+    built here, the only one of their folder."""
     owner, faults = {}, []
     by_source, by_folder, first = {}, {}, {}
     for layer in layers.values():
@@ -125,7 +126,7 @@ def owners(root, layers):
             if os.path.splitext(os.path.basename(source))[0] + ".h" == os.path.basename(header):
                 first[os.path.join("include", header)] = layer.name
     for path in list(files_below(root, "lockstep")) + list(files_below(root, "include/lockstep")):
-        if path in owner or not path.endswith(".h"):
+        if path in owner:
             continue
         stem = os.path.splitext(path)[0]
         if path.startswith("include/"):
@@ -138,17 +139,18 @@ def owners(root, layers):
             if found is None and len(by_folder.get(folder, ())) == 1:
                 found = next(iter(by_folder[folder]))
         if found is None:
-            faults.append("%s: no layer has this header; name it in HEADERS of one" % path)
+            faults.append("%s: no layer has this file; name it in one's CMakeLists.txt" % path)
         else:
             owner[path] = found
     return owner, faults
 
 
 def included(root, path):
+    """Headers of Lockstep by their line. One in quotes is always one of them, whatever its path."""
     for number, line in enumerate(open(os.path.join(root, path), errors="replace"), 1):
-        match = re.match(r'\s*#\s*include\s*["<](lockstep/[^">]+)[">]', line)
+        match = re.match(r'\s*#\s*include\s*(?:"([^"]+)"|<(lockstep/[^>]+)>)', line)
         if match:
-            yield number, match.group(1)
+            yield number, match.group(1) or match.group(2)
 
 
 def check(root):

@@ -44,18 +44,26 @@ without_passed() {
   done
   [ -z "$run" ] || printf '%s\n' "$run"
 }
-# What is about a second user, whom nobody but root can become: tests *AsRoot, which others than root leave out.
+# What is about a second user or about namespaces, which others than root may not have: tests *AsRoot, which these leave out.
 as_root() {
   [ "$(id -u)" != 0 ] || return 0
   local program
-  for program in comm_creation_test launch_test world_identity_test; do
+  for program in base_test store_test comm_creation_test comm_flight_test launch_test launch_run_test world_identity_test; do
     sudo -n --preserve-env=TMPDIR tests/support/surroundings.sh "$PWD/build/release" "$PWD" "build/release/bin/$program" \
       --gtest_filter='*AsRoot*' >"$log" 2>&1 && grep -q 'PASSED  \] [1-9]' "$log" || { cat "$log"; return 1; }
   done
 }
+# A part that lacks a package is left out, and its tests with it; setup.sh has installed what all need.
+all_parts() {
+  local cache=build/release/CMakeCache.txt part
+  for part in TORCH LAUNCHER DOCTOR ETCD MPI GLOO DATA RECIPES; do
+    grep -q "^LOCKSTEP_PARTS_ON:INTERNAL=.*\b$part\b" "$cache" || fail test "the release build has no part $part: cmake --preset release says why"
+  done
+  grep -q ' comm_mpich_test$' <<<"$(ctest --preset release -N)" || fail test "the release build has no comm_mpich_test: is libmpich-dev there?"
+}
 run_part() {
   case $1 in
-    build) scripts/build.sh release ;;
+    build) scripts/build.sh release && all_parts ;;
     release) tests release 4 ;;
     asan | tsan) scripts/build.sh "$1" && tests "$1" 4 ;;
     cluster) as_root && tests/cluster/run.sh | tee "$log" ;;

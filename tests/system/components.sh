@@ -33,5 +33,5 @@ quietly configure '' '' '' 'lockstep::core;lockstep::comm;lockstep::launch;locks
 if configure recipes yaml-cpp '' >"$work/log" 2>&1; then echo "recipes without yaml-cpp were found"; exit 1; fi
 grep -q 'yaml-cpp' "$work/log"
 if configure recipe '' '' >"$work/log" 2>&1; then echo "a component 'recipe' was found"; exit 1; fi
-tr -s ' \n' ' ' <"$work/log" | grep -qF "no component or layer 'recipe'; components of this build are core, launcher, recipes" ||
+tr -s ' \n' ' ' <"$work/log" | grep -F "no component or layer 'recipe'; components of this build are core, launcher, recipes" >/dev/null ||
   { cat "$work/log"; exit 1; }

@@ -19,7 +19,7 @@ refused() {
     exit 1
   fi
   # CMake breaks lines of a message where they are long.
-  tr -s ' \n' ' ' <"$work/log" | grep -qF -- "$words" || { cat "$work/log"; echo "does not say: $words"; exit 1; }
+  tr -s ' \n' ' ' <"$work/log" | grep -F -- "$words" >/dev/null || { cat "$work/log"; echo "does not say: $words"; exit 1; }
 }
 refused "LOCKSTEP_WITH_RECIPES is ON and needs the part TORCH, which is off; AUTO or OFF leaves it out" \
   -DLOCKSTEP_WITH_RECIPES=ON -DLOCKSTEP_WITH_TORCH=OFF

@@ -15,28 +15,52 @@ mapfile -t torch < <(sed -n 's/^LOCKSTEP_TORCH_INCLUDES:INTERNAL=//p' "$build/CM
 # compile COMPILER TEXT: what the compiler says of it, whatever there is to be said of libtorch's own headers.
 compile() { "$1" -std=c++20 -Wall -Wextra -Werror -fsyntax-only -I "$include" "${torch[@]}" -x c++ - <<<"$2" 2>&1; }
 
-# check HEADER: a line a compiler that refuses it. Where clang refuses the headers of libtorch that it includes, as version 14
-# does some, there is nothing to learn of ours.
+# Where clang refuses the headers of libtorch that one of ours includes, as version 14 does some, there is nothing to learn of ours.
+clang_can_read() { [ -z "$1" ] || compile clang++-14 "$1" >/dev/null; }
+
+# check HEADER: "HEADER COMPILER ok", "... left out", or what the compiler says.
 check() {
   local header=$1 own compiler said
   own=$(grep -hoE '^#include <torch/[^>]*>' "$include/lockstep/$header" || true)
   [ "$header" != lockstep.h ] || own=$(cat "$include"/lockstep/*.h | grep -oE '^#include <torch/[^>]*>')
   for compiler in g++ clang++-14; do
-    said=$(compile "$compiler" "#include \"lockstep/$header\"") && continue
-    [ "$compiler" = g++ ] || [ -z "$own" ] || compile "$compiler" "$own" >/dev/null || continue
-    echo "$header, $compiler: $(grep -m 3 -E 'error|warning' <<<"$said")"
+    if said=$(compile "$compiler" "#include \"lockstep/$header\""); then
+      echo "$header $compiler ok"
+    elif [ "$compiler" != g++ ] && ! clang_can_read "$own"; then
+      echo "$header $compiler left out"
+    else
+      echo "$header $compiler: $(grep -m 3 -E 'error|warning' <<<"$said")"
+    fi
   done
 }
 
+# One of ours that is not installed may lie in a folder that every compiler searches.
+named=$(grep -rhoE '^#include "lockstep/[^"]*"' "$include" | sed 's/.*"\(.*\)"/\1/' | sort -u)
+for header in $named; do
+  [ -f "$include/$header" ] || { echo "a public header includes $header, which is not installed"; exit 1; }
+done
+# Nor does a manual send its reader to a file that is not there.
+strange=$(grep -rnoE '//.*' "$include" | grep -oE '[a-z_/0-9]+\.(h|cpp)\b' | grep -vE '^torch/|^aten/' | sort -u |
+  while read -r name; do [ -f "$include/lockstep/${name##*/}" ] || echo "$name"; done)
+[ -z "$strange" ] || { echo "comments of public headers name files that are not installed:" $strange; exit 1; }
+
 check_all() { while read -r header; do check "$header"; done; }
 (cd "$include/lockstep" && ls -- *.h) >"$work/headers"
-found=$(
-  check_all < <(sed -n '1~2p' "$work/headers") &
-  check_all < <(sed -n '2~2p' "$work/headers")
-  wait
-)
-[ -z "$found" ] || { echo "$found"; exit 1; }
+check_all < <(sed -n '1~2p' "$work/headers") >"$work/one" &
+first=$!
+check_all < <(sed -n '2~2p' "$work/headers") >"$work/two"
+wait "$first"
+headers=$(wc -l <"$work/headers")
+cat "$work/one" "$work/two" >"$work/all"
+! grep -vE ' (ok|left out)$' "$work/all" || exit 1
+[ "$(wc -l <"$work/all")" = $((2 * headers)) ] || { echo "of $headers headers not all were compiled twice"; exit 1; }
+left_out=$(grep -c 'left out$' "$work/all" || true)
+echo "$headers headers; libtorch's own kept clang from $left_out"
+[ "$left_out" -le 3 ] || { echo "clang reads too few of them"; exit 1; }
 
-# The check itself can fail.
+# The check itself can fail, with each compiler.
 echo 'inline int faulty() { int nothing; return 1; }' >"$include/lockstep/faulty.h"
-[ "$(check faulty.h | wc -l)" -ge 2 ] || { echo "a faulty header is not found"; exit 1; }
+said=$(check faulty.h)
+for compiler in g++ clang++-14; do
+  grep -q "^faulty.h $compiler: .*unused" <<<"$said" || { echo "a faulty header is not found with $compiler"; exit 1; }
+done
