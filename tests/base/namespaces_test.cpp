@@ -25,8 +25,8 @@ TEST(OwnUser, IsTheEffectiveOne) {
   EXPECT_FALSE(is_own_user(::geteuid() + 1));
 }
 
-TEST(OwnUser, WhoHasNoNumberIsNobodysOwn) {
-  if (!testing::may_enter_namespaces()) GTEST_SKIP() << "user namespaces are not allowed here";
+TEST(OwnUser, WhoHasNoNumberIsNobodysOwnAsRoot) {
+  LOCKSTEP_NEED_NAMESPACES();
   const int status = status_of_child([] {
     ::unshare(CLONE_NEWUSER);
     return is_own_user(::geteuid()) ? 1 : 0;
@@ -40,8 +40,8 @@ TEST(PidSpace, IsOneForAParentAndItsChild) {
   EXPECT_EQ(status_of_child([own] { return pid_space() == own ? 0 : 1; }), 0);
 }
 
-TEST(PidSpace, IsNoneWhereProcIsAnothers) {
-  if (!testing::may_enter_namespaces()) GTEST_SKIP() << "user namespaces are not allowed here";
+TEST(PidSpace, IsNoneWhereProcIsAnothersAsRoot) {
+  LOCKSTEP_NEED_NAMESPACES();
   const int status = status_of_child([] {
     testing::enter_user_namespace(CLONE_NEWPID);
     testing::enter_pid_namespace();

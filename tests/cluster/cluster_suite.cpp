@@ -5,8 +5,8 @@
 #include <cstdio>
 
 #include "lockstep/base/literals.h"
-#include "lockstep/c10d_backends.h"
 #include "lockstep/error.h"
+#include "lockstep/tensor/c10d/c10d_backends.h"
 #include "lockstep/world.h"
 #include "tests/comm/support/conformance.h"
 

@@ -158,29 +158,27 @@ TEST(Sharing, RanksOfAUserAndOfRootTalkByTcpAsRoot) {
 
 class Namespaces : public ::testing::Test {
  protected:
-  void SetUp() override {
-    if (!may_enter_namespaces()) GTEST_SKIP() << "user namespaces are not allowed here";
-  }
+  void SetUp() override { LOCKSTEP_NEED_NAMESPACES(); }
 };
 
 void propose_what_is_true(World& world) {
   world.host_id = this_host_id();
 }
 
-TEST_F(Namespaces, RanksInUserNamespacesOfTheirOwnShareMemory) {
+TEST_F(Namespaces, RanksInUserNamespacesOfTheirOwnShareMemoryAsRoot) {
   expect_no_warning(share(3, propose_what_is_true, [](const World& world) {
     if (world.rank > 0) enter_user_namespace();
   }));
 }
 
-TEST_F(Namespaces, TheFirstRankOfAHostMayBeTheOneInAUserNamespace) {
+TEST_F(Namespaces, TheFirstRankOfAHostMayBeTheOneInAUserNamespaceAsRoot) {
   expect_no_warning(share(3, propose_what_is_true, [](const World& world) {
     if (world.rank == 0) enter_user_namespace();
   }));
 }
 
 // Both are process 1, and their /proc is that of rank 0, or one of their own.
-TEST_F(Namespaces, RanksInPidNamespacesOfTheirOwnShareMemory) {
+TEST_F(Namespaces, RanksInPidNamespacesOfTheirOwnShareMemoryAsRoot) {
   expect_no_warning(share(3, propose_what_is_true, [](const World& world) {
     if (world.rank == 0) return;
     enter_user_namespace(CLONE_NEWPID | CLONE_NEWNS);
@@ -191,14 +189,14 @@ TEST_F(Namespaces, RanksInPidNamespacesOfTheirOwnShareMemory) {
 }
 
 // Who has no number in a namespace looks like all others that have none.
-TEST_F(Namespaces, ARankWithoutANumberForItsUserTalksByTcp) {
+TEST_F(Namespaces, ARankWithoutANumberForItsUserTalksByTcpAsRoot) {
   const auto said = share(1, propose_what_is_true, [](const World& world) {
     if (world.rank > 0) require(::unshare(CLONE_NEWUSER) == 0, "unshare");
   });
   expect_one_warning(said);
 }
 
-TEST_F(Namespaces, RanksInNetworkNamespacesOfTheirOwnAreOtherHosts) {
+TEST_F(Namespaces, RanksInNetworkNamespacesOfTheirOwnAreOtherHostsAsRoot) {
   const auto own = this_host_id();
   const pid_t other = ::fork();
   if (other == 0) {

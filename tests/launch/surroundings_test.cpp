@@ -29,16 +29,14 @@ std::vector<std::string> on_a_small_disk(const std::string& folder,
 
 class FullDisk : public ::testing::Test {
  protected:
-  void SetUp() override {
-    if (!may_enter_namespaces()) GTEST_SKIP() << "no namespaces may be made here";
-  }
+  void SetUp() override { LOCKSTEP_NEED_NAMESPACES(); }
   const TempFolder folder_;
   const TempFolder disk_;
   const std::string go_ = folder_ / "go";
   const std::string lines_ = "yes 'a line that takes room' | head -n 10000; ";
 };
 
-TEST_F(FullDisk, LinesThatRanksCannotWriteToTheirFilesAreSaidOnceWhileTheJobRuns) {
+TEST_F(FullDisk, LinesThatRanksCannotWriteToTheirFilesAreSaidOnceWhileTheJobRunsAsRoot) {
   Launched run(on_a_small_disk(disk_.path(),
                                shell(2, lines_ + "until [ -e " + go_ + " ]; do sleep 0.05; done",
                                      {"-r", "3", "--log_dir", disk_.path(), "--rdzv_id", "one"})));
@@ -49,14 +47,14 @@ TEST_F(FullDisk, LinesThatRanksCannotWriteToTheirFilesAreSaidOnceWhileTheJobRuns
   EXPECT_EQ(times_in(run.err(), "No space left"), 1) << run.err();
 }
 
-TEST_F(FullDisk, LinesOfAJobThatIsSoonOverAreMissedAsWell) {
+TEST_F(FullDisk, LinesOfAJobThatIsSoonOverAreMissedAsWellAsRoot) {
   Launched run(on_a_small_disk(disk_.path(),
                                shell(2, lines_ + "true", {"-r", "3", "--log_dir", disk_.path()})));
   EXPECT_EQ(run.wait(), 0);
   EXPECT_EQ(times_in(run.err(), "No space left on device"), 1) << run.err();
 }
 
-TEST_F(FullDisk, NothingIsSaidWhereThereIsRoom) {
+TEST_F(FullDisk, NothingIsSaidWhereThereIsRoomAsRoot) {
   Launched run(
       on_a_small_disk(disk_.path(), shell(2, "echo line", {"-r", "3", "--log_dir", disk_.path()})));
   EXPECT_EQ(run.wait(), 0);
@@ -80,8 +78,8 @@ std::vector<std::string> without_proc(const std::vector<std::string>& words) {
   return all;
 }
 
-TEST(NoProc, IsSaidInOneLine) {
-  if (!may_enter_namespaces()) GTEST_SKIP() << "no namespaces may be made here";
+TEST(NoProc, IsSaidInOneLineAsRoot) {
+  LOCKSTEP_NEED_NAMESPACES();
   const std::string line =
       "error: /proc is needed and is not mounted here; 'mount -t proc proc /proc' does that\n";
   Launched run(without_proc({"run", "-n", "2", "--", built_program("world_worker")}));
@@ -95,8 +93,8 @@ TEST(NoProc, IsSaidInOneLine) {
   }
 }
 
-TEST(NoProc, ProgramsOfOthersRunAllTheSame) {
-  if (!may_enter_namespaces()) GTEST_SKIP() << "no namespaces may be made here";
+TEST(NoProc, ProgramsOfOthersRunAllTheSameAsRoot) {
+  LOCKSTEP_NEED_NAMESPACES();
   Launched run(without_proc(shell(2, "echo $RANK")));
   EXPECT_EQ(run.wait(), 0) << run.err();
   EXPECT_TRUE(has(run.out(), "[1] 1\n")) << run.out();

@@ -181,8 +181,8 @@ TEST(FlightRing, WhereThereIsNoRoomItIsNotMadeAndLeavesNothing) {
   ::_exit(ring.fd() >= 0 && read_flight(bytes_of(ring), "ring").entries.size() == 1 ? 0 : 1);
 }
 
-TEST(FlightRing, OnAFullDiskItSaysSoAndIsReadThroughItsProcess) {
-  if (!may_enter_namespaces()) GTEST_SKIP() << "no namespaces may be made here";
+TEST(FlightRing, OnAFullDiskItSaysSoAndIsReadThroughItsProcessAsRoot) {
+  LOCKSTEP_NEED_NAMESPACES();
   const TempFolder folder;
   const std::string path = folder.path().string();
   EXPECT_EXIT(record_on_a_small_disk(path), ::testing::ExitedWithCode(0),

@@ -57,8 +57,8 @@ TEST(Shortcut, OfAnotherUserIsNotTaken) {
 }
 
 // The kernel has no pid for it there, and another number for its user.
-TEST(Shortcut, ReachesFromOneContainerOfTheUserIntoAnother) {
-  if (!testing::may_enter_namespaces()) GTEST_SKIP() << "user namespaces are not allowed here";
+TEST(Shortcut, ReachesFromOneContainerOfTheUserIntoAnotherAsRoot) {
+  LOCKSTEP_NEED_NAMESPACES();
   const TcpStoreServer server(serving("127.0.0.1"));
   const pid_t child = ::fork();
   if (child == 0) {
@@ -71,8 +71,8 @@ TEST(Shortcut, ReachesFromOneContainerOfTheUserIntoAnother) {
   EXPECT_EQ(status, 0);
 }
 
-TEST(Shortcut, OfAUserWithoutANumberIsNotTaken) {
-  if (!testing::may_enter_namespaces()) GTEST_SKIP() << "user namespaces are not allowed here";
+TEST(Shortcut, OfAUserWithoutANumberIsNotTakenAsRoot) {
+  LOCKSTEP_NEED_NAMESPACES();
   const TcpStoreServer server(serving("127.0.0.1"));
   const pid_t child = ::fork();
   if (child == 0) {
