@@ -9,9 +9,12 @@ namespace lockstep {
 std::thread start_quiet_thread(std::function<void()> body) {
   struct Blocked {
     Blocked() {
-      sigset_t all;
-      ::sigfillset(&all);
-      ::pthread_sigmask(SIG_SETMASK, &all, &before);
+      sigset_t quiet;
+      ::sigfillset(&quiet);
+      // A thread's own faults: blocked, they end the process without the program's handler.
+      for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT})
+        ::sigdelset(&quiet, fault);
+      ::pthread_sigmask(SIG_SETMASK, &quiet, &before);
     }
     ~Blocked() { ::pthread_sigmask(SIG_SETMASK, &before, nullptr); }
     sigset_t before;

@@ -5,7 +5,9 @@
 
 namespace lockstep {
 
-/// Starts a thread in which every signal is blocked, so that handlers run in the program's own.
+/// Starts a thread in which signals are blocked, so that handlers run in the program's own threads.
+/// Those of a thread's own faults (SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT) are
+/// not: a program's handler of crashes is called for this thread too.
 /// Errors: std::system_error, as std::thread.
 std::thread start_quiet_thread(std::function<void()> body);
 

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -11,6 +10,7 @@
 #include <cerrno>
 #include <chrono>
 
+#include "lockstep/base/quiet_thread.h"
 #include "lockstep/error.h"
 
 namespace lockstep {
@@ -25,15 +25,10 @@ TerminalPump::TerminalPump(int terminal) : end_(std::make_shared<End>()) {
   in_.reset(ends[0]);
   end_->out.reset(ends[1]);
   ::fcntl(in_.get(), F_SETFL, O_NONBLOCK);
-  sigset_t all;
-  sigset_t before;
-  ::sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &before);
-  thread_ = std::thread([end = end_] {
+  thread_ = start_quiet_thread([end = end_] {
     pass_on(end.get());
     ::shutdown(end->out.get(), SHUT_RDWR);
   });
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 TerminalPump::~TerminalPump() {

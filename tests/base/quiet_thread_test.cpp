@@ -1,0 +1,36 @@
+#include "lockstep/base/quiet_thread.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
+
+namespace lockstep {
+namespace {
+
+TEST(QuietThread, BlocksSignalsThatAreForTheProgramAndNotItsOwnFaults) {
+  sigset_t before;
+  ::pthread_sigmask(SIG_SETMASK, nullptr, &before);
+  sigset_t inside;
+  start_quiet_thread([&] { ::pthread_sigmask(SIG_SETMASK, nullptr, &inside); }).join();
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGCHLD, SIGUSR1, SIGALRM, SIGPIPE})
+    EXPECT_EQ(::sigismember(&inside, signal), 1) << signal;
+  for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT})
+    EXPECT_EQ(::sigismember(&inside, signal), 0) << signal;
+  sigset_t after;
+  ::pthread_sigmask(SIG_SETMASK, nullptr, &after);
+  EXPECT_EQ(::sigismember(&after, SIGTERM), ::sigismember(&before, SIGTERM));
+}
+
+TEST(QuietThread, AFaultCallsTheProgramsHandler) {
+  EXPECT_EXIT(
+      {
+        struct sigaction action = {};
+        action.sa_handler = [](int) { ::_exit(7); };
+        ::sigaction(SIGSEGV, &action, nullptr);
+        start_quiet_thread([] { ::raise(SIGSEGV); }).join();
+      },
+      ::testing::ExitedWithCode(7), "");
+}
+
+}  // namespace
+}  // namespace lockstep
