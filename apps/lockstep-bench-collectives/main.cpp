@@ -1,8 +1,8 @@
 // What `lockstep bench collectives` executes for a back end that is libtorch's.
 
 #include "apps/lockstep/verbs.h"
-#include "lockstep/c10d_backends.h"
 #include "lockstep/error.h"
+#include "lockstep/tensor/c10d/c10d_backends.h"
 
 namespace {
 

@@ -1,8 +1,8 @@
 // What `lockstep doctor backends` executes where libtorch is.
 
 #include "apps/lockstep/backend_table.h"
-#include "lockstep/c10d_backends.h"
 #include "lockstep/error.h"
+#include "lockstep/tensor/c10d/c10d_backends.h"
 
 namespace {
 

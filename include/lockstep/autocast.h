@@ -35,7 +35,7 @@ class AutocastGuard {
 };
 
 /// net(input) as `level` computes it, on the device of `input`; float32 comes out. For O2 and O3
-/// the net must have been cast: see MasterWeights and cast_module().
+/// the net's weights have been cast before, as `lockstep train` does; programs use O0 and O1.
 template <class Net>
 at::Tensor forward_at(AmpLevel level, const at::Tensor& input, Net&& net) {
   if (level == AmpLevel::kO0) return std::forward<Net>(net)(input);

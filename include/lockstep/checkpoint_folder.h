@@ -12,7 +12,7 @@ namespace lockstep {
 
 /// Parameters and buffers, in each checkpoint's folder.
 inline constexpr const char* kModelFile = "model.safetensors";
-/// The moving average of both, where a run keeps one: what it judges.
+/// The moving average of both, where a run keeps one: what it evaluates.
 inline constexpr const char* kEmaFile = "ema.safetensors";
 
 /// "step_000020"; more digits when needed.
@@ -27,9 +27,8 @@ std::vector<CheckpointEntry> list_checkpoints(const std::filesystem::path& dir,
 /// points to, else its newest step_*. Errors: kNotFound saying what was looked for,
 /// kInvalidArgument for a file.
 std::filesystem::path find_checkpoint(const std::filesystem::path& path);
-/// "DIR/latest points to step_000020, which is no whole checkpoint any more: step_000018 is
-/// taken" where find_checkpoint()
-/// has to take another; else empty.
+/// Where find_checkpoint() has to take another than `latest`: "DIR/latest points to step_000020,
+/// which is no whole checkpoint any more: step_000018 is taken". Else empty.
 std::string lost_latest_warning(const std::filesystem::path& path);
 /// Whether find_checkpoint() would find one: to start or to resume.
 bool has_checkpoint(const std::filesystem::path& path);

@@ -2,14 +2,14 @@
 // Collectives on tensors. Semantics, order of sums and errors are those of ProcessGroup
 // (lockstep/process_group.h); these functions add only what a tensor knows about itself.
 //
-// Every tensor must be contiguous, strided, resolved (conj, neg), of a type that to_dtype() maps,
+// Every tensor must be contiguous, strided, resolved (conj, neg), of a type that DType has,
 // and of the same number of elements and type on all ranks (unless the text says so). Otherwise:
 // kInvalidArgument naming the operation, the shapes and what is allowed; nothing was sent. Leave
 // the tensors unchanged until Work::wait() has returned. They live until the collective is over,
 // also where the caller lets them and the Work go: x.contiguous() may be given.
 //
 // Tensors may lie on any device, on each rank on another: those that are not on the CPU are copied
-// to host memory before the call returns and back within Work::wait(), see staging.h: without
+// to host memory before the call returns and back within Work::wait(): without
 // wait(), of a Work that is dropped, they keep their values. But those on
 // ProcessGroup::device() ("c10d:nccl") stay there; then a call's tensors lie there on all ranks.
 

@@ -28,6 +28,14 @@ struct GradientBucket {
 /// What a hook of one rank remembers between steps, by names of its own; dense, on the CPU.
 using HookState = std::map<std::string, at::Tensor>;
 
+/// What the averaging of gradients remembers between steps on one rank, to save and to go on from.
+struct AveragingState {
+  /// What it fits: "hook" (CommHook::describe()), "ranks", and "buckets", the names of their
+  /// parameters, an empty line between two buckets. Empty: there is nothing to remember.
+  std::map<std::string, std::string> about;
+  HookState tensors;
+};
+
 /// Replaces the averaging of gradients over the ranks: give one to DdpOptions::comm_hook.
 ///
 /// One object serves one model on one rank; it may keep state between calls, by bucket index, until
@@ -77,12 +85,12 @@ const std::vector<std::string>& comm_hook_names();
 
 /// A fresh hook:
 ///   none  null: the plain average;
-///   auto  none or bf16, as a trial of 17 steps finds faster: auto_hook.h;
+///   auto  none or bf16, as a trial of 17 steps finds faster;
 ///   fp16  gradients travel as float16, divided by the number of ranks before they are rounded, so
 ///         that sums do not overflow; half the bytes of float32;
 ///   bf16  the same in bfloat16: less exact, but no gradient is too large or too small for it;
-///   int8  numbers of 8 bits with a scale for 256, rounding errors carried over: int8_hook.h;
-///   powersgd  matrices as products of thin ones, after 1000 exact steps: power_sgd.h.
+///   int8  numbers of 8 bits with a scale for 256, rounding errors carried over;
+///   powersgd  matrices as products of thin ones, after 1000 exact steps.
 /// float16 and bfloat16 are added in float32 and rounded once per addition; results are equal on
 /// all ranks. Gradients of other types than float32 and float64 travel as they are.
 /// Errors: kInvalidArgument for another name, with the nearest known one.

@@ -6,9 +6,9 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "lockstep/averaging_state.h"
 #include "lockstep/ddp_options.h"
 #include "lockstep/process_group.h"
 #include "lockstep/step_timings.h"
@@ -61,13 +61,15 @@ class DdpCore {
 /// Holds off the averaging of gradients; see DistributedDataParallel::no_sync().
 class NoSync {
  public:
-  explicit NoSync(DdpCore& core) : core_(core) { ++core_.no_sync_depth_; }
-  ~NoSync() { --core_.no_sync_depth_; }
-  NoSync(const NoSync&) = delete;
-  NoSync& operator=(const NoSync&) = delete;
+  explicit NoSync(DdpCore& core) : core_(&core) { ++core_->no_sync_depth_; }
+  NoSync(NoSync&& other) noexcept : core_(std::exchange(other.core_, nullptr)) {}
+  ~NoSync() {
+    if (core_ != nullptr) --core_->no_sync_depth_;
+  }
+  NoSync& operator=(NoSync&&) = delete;
 
  private:
-  DdpCore& core_;
+  DdpCore* core_;  ///< Null once moved from.
 };
 
 }  // namespace lockstep

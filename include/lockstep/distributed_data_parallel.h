@@ -73,7 +73,7 @@ template <class Net>
 class DistributedDataParallel {
  public:
   /// Checks that all ranks have the same parameters and buffers and gives them the values of
-  /// rank 0, who warns where they compute with other kernels (kernel_choices.h). Errors: kMismatch
+  /// rank 0, which warns where they compute with other kernels. Errors: kMismatch
   /// (names the parameter and both shapes, on every rank), kInvalidArgument (nothing to train, an
   /// option, more ranks than virtual ranks, an element type or device), those of the
   /// group.

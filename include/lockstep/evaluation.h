@@ -4,8 +4,8 @@
 // All are collective over `group`, need no padding and no equal numbers of samples, give the same
 // bits on every rank, and are plain copies in a group of one. Errors: those of the group.
 //
-// Batch norm's running statistics are each rank's own between training forwards: to judge the
-// weights that rank 0 saves, call broadcast_values(group, buffers_of(net)) first.
+// Batch norm's running statistics are each rank's own between training forwards: to evaluate the
+// weights that rank 0 saves, call broadcast_buffers(group, net) first.
 
 #include <ATen/core/Tensor.h>
 
@@ -16,7 +16,14 @@
 
 #include "lockstep/process_group.h"
 
+namespace torch::nn {
+class Module;
+}
+
 namespace lockstep {
+
+/// Gives the module's buffers, on every rank, the values of rank 0's. Cost: a broadcast.
+void broadcast_buffers(ProcessGroup& group, const torch::nn::Module& module);
 
 /// The mean over all samples of all ranks, of this rank's `sum` over its `count` samples (0 too).
 /// NaN when no rank has any.

@@ -31,7 +31,7 @@ namespace lockstep {
 /// steps.
 ///
 /// Several optimizers may share a scaler: each has its step(), then one update() follows. Each
-/// collective call costs one reduction of 4 bytes, and the gradients' sums (see all_finite()).
+/// collective call costs one reduction of 4 bytes, and a pass over the gradients.
 /// Errors: kInvalidArgument where calls come in another order; those of the group.
 class GradScaler {
  public:

@@ -50,9 +50,10 @@ enum class Order {
 };
 
 struct GroupOptions {
-  std::string backend = "auto";  ///< A name of backends(), or "auto". A named one never falls back.
-  /// With kAny, "auto" takes between hosts what a short measurement finds fastest: see
-  /// measured_choice(). Within a host it is native, the fastest by far.
+  /// "auto", "native", "mpi", "c10d:gloo" or "c10d:nccl". A named one never falls back.
+  std::string backend = "auto";
+  /// With kAny, "auto" takes between hosts what a short measurement finds fastest. Within a host it
+  /// is native, the fastest by far.
   Order order = Order::kFixed;
   std::chrono::milliseconds timeout = std::chrono::seconds(300);  ///< Bound of every collective.
 };
@@ -96,8 +97,8 @@ class SharedBuffer {
 /// A fixed set of ranks that run collectives together. Copies are cheap and share the group.
 ///
 /// All ranks issue the same collectives in the same order; breaking that is an error (kMismatch or
-/// kTimeout), never a hang. One thread at a time per group; who calls while another thread is in a
-/// blocking call gets kInvalidArgument, and that call goes on. Buffers belong to the collective
+/// kTimeout), never a hang. One thread at a time per group; a thread that calls while another is in
+/// a blocking call gets kInvalidArgument, and that call goes on. Buffers belong to the collective
 /// until Work::wait() returns. `count` is in elements; every pointer may be any memory of this
 /// process.
 ///

@@ -14,7 +14,7 @@ namespace lockstep {
 using StoredMetadata = std::map<std::string, std::string>;
 using TensorMap = std::map<std::string, at::Tensor>;
 
-/// Replaces `path` by a file with these tensors, whole or not at all (see write_file_atomically).
+/// Replaces `path` by a file with these tensors, whole or not at all.
 /// Equal tensors and metadata give equal bytes. Tensors may lie on any device, with any strides;
 /// they are copied to the host one at a time. Tensors that share memory are each written whole.
 /// Cost: one pass over the bytes, no second copy of contiguous host tensors.

@@ -73,8 +73,8 @@ class Store {
   ///    requests, of whatever kind, is a sign of life for all that it holds, but a call that waits
   ///    is silent while it does. So wait for at most ttl / 3 at a time, then call hold() again,
   ///    which renews in a store of any kind. A TCP client that was silent is disconnected: each
-  ///    later call throws kPeerLost, so who lost its keys knows. A store in memory never counts
-  ///    silence.
+  ///    later call throws kPeerLost, so a caller that lost its keys knows. A store in memory never
+  ///    counts silence.
   /// set(), set_many(), add() and compare_set() of a held key, whoever calls them, make it a plain
   /// key that stays.
   /// Errors: kInvalidArgument when `ttl` is below 1 ms or above kMaxHoldTtl.

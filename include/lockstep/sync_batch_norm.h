@@ -84,4 +84,7 @@ TORCH_MODULE(SyncBatchNorm);
 int convert_sync_batchnorm(torch::nn::Module& module, const ProcessGroup& group,
                            std::shared_ptr<CollectiveTime> time = nullptr);
 
+/// Whether a layer of `module` is a SyncBatchNorm or one that convert_sync_batchnorm() has changed.
+bool has_sync_batchnorm(torch::nn::Module& module);
+
 }  // namespace lockstep

@@ -83,7 +83,7 @@ std::filesystem::path update_checkpoint(const std::filesystem::path& dir,
 /// and a schedule sets the rate anew. `model_name` must be the one saved. Everything is read and
 /// checked before anything is changed. Errors: kNotFound; kCorrupt naming file and tensor, and, of
 /// damaged files, an older checkpoint to go on from when there is one; kInvalidArgument for a
-/// checkpoint of another network or optimizer.
+/// checkpoint of another `model_name` or optimizer. Tensors that do not fit `model` are kCorrupt.
 TrainingState load_checkpoint(const std::filesystem::path& path, torch::nn::Module& model,
                               torch::optim::Optimizer& optimizer, const std::string& model_name);
 

@@ -19,7 +19,7 @@ namespace lockstep {
 /// `prepare` (e.g. a first small computation, which loads pages); it may start no threads.
 /// Restarted ranks come from the same process, which is why they are there in milliseconds.
 ///
-/// A node that waits for others, or as a spare, loads it meanwhile.
+/// A host that waits for others, or is a spare, loads it meanwhile.
 ///
 /// Anywhere else it returns at once, without `prepare`: without an agent, under other launchers, as
 /// the only rank of a job of one host without --max_restarts, where the ranks' arguments differ, or

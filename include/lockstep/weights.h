@@ -15,8 +15,8 @@ class Module;
 namespace lockstep {
 
 /// All tensors under the file's own names, on the CPU, each owning its memory.
-/// Errors: as read_weight_table(), kNotFound, kInvalidArgument for a dtype that libtorch does not
-/// have.
+/// Errors: kCorrupt naming file and tensor, kNotFound, kInvalidArgument for a dtype that libtorch
+/// does not have.
 TensorMap read_weights(const std::filesystem::path& path);
 
 struct WeightOptions {
@@ -37,11 +37,12 @@ struct WeightReport {
 };
 
 /// Fills the network (its tensors stay where they are) from a file, or from a checkpoint's folder
-/// (find_checkpoint() in checkpoint_folder.h). Names are matched as weight_names.h says; what the
-/// file holds besides is left; num_batches_tracked may be missing. Floating point numbers become
-/// the network's type, whole numbers likewise; trailing extents of 1 do not count. Only what is
-/// wanted is read, and all of it before anything is changed. Errors, nothing changed: kNotFound;
-/// kCorrupt naming file, tensor and both shapes; kCorrupt when no name at all is the network's.
+/// (find_checkpoint() in checkpoint_folder.h). Names are matched across MindSpore's, PyTorch's and
+/// ours; what the file holds besides is left; num_batches_tracked may be missing. Floating point
+/// numbers become the network's type, whole numbers likewise; trailing extents of 1 do not count.
+/// Only what is wanted is read, and all of it before anything is changed. Errors, nothing changed:
+/// kNotFound; kCorrupt naming file, tensor and both shapes; kCorrupt when no name at all is the
+/// network's.
 WeightReport load_weights(const std::filesystem::path& path, torch::nn::Module& module,
                           const WeightOptions& options = {});
 

@@ -30,8 +30,7 @@ struct RankArguments {
 /// join() finds the launcher by its variables: `lockstep run`, torchrun and scripts that set RANK,
 /// Open MPI, MPICH, Slurm, ...; else this is one process of one. `lockstep env`, started in the
 /// same way, shows what it finds and what it would do. It never guesses: incomplete or
-/// contradicting variables are kInvalidArgument naming them. The whole table:
-/// world/detect/sources.cpp.
+/// contradicting variables are kInvalidArgument naming them.
 struct World {
   int rank = 0;        ///< In [0, size).
   int size = 1;        ///< Processes in the job.
@@ -40,8 +39,8 @@ struct World {
   int node_rank = 0;  ///< Host, in [0, num_nodes).
   int num_nodes = 1;
   int restart_count = 0;  ///< How often this job's workers were started again.
-  int generation = 1;     ///< Starts of this job's workers so far, also after nodes came or left.
-  /// Tells generations of one number apart (base/generation_token.h). Empty where the launcher
+  int generation = 1;     ///< Starts of this job's workers so far, also after hosts came or left.
+  /// Tells generations of one number apart. Empty where the launcher
   /// gives none: only `lockstep run` does.
   std::string generation_token;
   int threads = 1;  ///< Intra-op threads of this rank: its share of the host's cores.
@@ -56,7 +55,7 @@ struct World {
   std::shared_ptr<Store> store;       ///< Never null after join(); keys of this attempt only.
 
   /// Reads the environment and meets the other ranks' store. Cost: one connection, one round trip
-  /// for a sign of life (world/lives.h), and two where the launcher does not tell who is on which
+  /// for a sign of life, and two where the launcher does not tell who is on which
   /// host. Call once per process.
   /// Errors: kInvalidArgument (environment), kTimeout (store), kMismatch (another job or build).
   ///

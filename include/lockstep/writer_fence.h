@@ -48,7 +48,7 @@ class WriterFence {
   WriterFence() : name_(WriterName::own()) {}
   /// Leaves the mark of a generation (from 1) of a job in `dir`, which exists, and takes those of
   /// earlier ones away. Generation 1 takes all away, as a job's beginning, but those of its own
-  /// launch. `token`: "LAUNCH-LEADER" as world/worker_env.h has it; empty: there is none.
+  /// launch. `token`: "LAUNCH-LEADER", World::generation_token; empty: there is none.
   /// Errors: kMismatch when a newer generation, or another of this number, has been here; kIo.
   WriterFence(const std::filesystem::path& dir, const std::string& job_id, int64_t generation,
               std::string token = "");

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "lockstep/averaging_state.h"
+#include "lockstep/comm_hook.h"
 #include "lockstep/process_group.h"
 
 namespace lockstep {

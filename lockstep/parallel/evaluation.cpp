@@ -34,6 +34,10 @@ int64_t total(const std::vector<int64_t>& counts) {
 
 }  // namespace
 
+void broadcast_buffers(ProcessGroup& group, const torch::nn::Module& module) {
+  broadcast_values(group, buffers_of(module));
+}
+
 double global_mean(ProcessGroup& group, double sum, int64_t count, CallSite site) {
   std::array<double, 2> values = {sum, static_cast<double>(count)};
   group.all_reduce(values.data(), values.size(), DType::kFloat64, ReduceOp::kSum, {}, site).wait();

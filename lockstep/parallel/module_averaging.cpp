@@ -9,6 +9,7 @@
 
 #include "lockstep/error.h"
 #include "lockstep/parallel/kernel_choices.h"
+#include "lockstep/sync_batch_norm.h"
 
 namespace lockstep {
 namespace {
@@ -213,11 +214,15 @@ void ModuleAveraging::after_forward(const std::vector<at::Tensor>& outputs) {
 }
 
 void ModuleAveraging::begin_join(const JoinOptions& options) {
-  if (fold_ || join_) {
+  const char* const why = fold_   ? "has virtual ranks, each with equally many batches: run "
+                                    "for_each_virtual_rank() without join()"
+                          : join_ ? "is within join() already"
+                          : has_sync_batchnorm(*module_)
+                              ? "has synchronised batch norm, which waits for every rank's batch"
+                              : nullptr;
+  if (why != nullptr) {
     throw Error(ErrorCode::kInvalidArgument,
-                fold_ ? "join() of a data parallel model with virtual ranks: each of them has "
-                        "equally many batches"
-                      : "join() within join() of the same model");
+                fmt::format("join() of a data parallel model that {}", why));
   }
   join_.emplace(group_, options);
 }

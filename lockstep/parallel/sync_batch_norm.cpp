@@ -294,21 +294,27 @@ bool stands_on(const c10::Device& device) {
   return device.is_cpu() || device.is_cuda() || device.type() == c10::DeviceType::PrivateUse1;
 }
 
-/// The tensor that tells a batch norm layer from others; nothing for another module.
-std::optional<Tensor> key_of(const std::string& name, torch::nn::Module& module) {
-  const auto key = [&](const auto* layer) -> std::optional<Tensor> {
+/// The tensor that tells a batch norm layer from others, undefined where it has none; nothing for
+/// another module.
+std::optional<Tensor> key_of(torch::nn::Module& module) {
+  const auto key = [](const auto* layer) -> std::optional<Tensor> {
     if (!layer) return std::nullopt;
-    const Tensor tensor = layer->running_mean.defined() ? layer->running_mean : layer->weight;
-    if (tensor.defined() && stands_on(tensor.device())) return tensor;
-    const std::string why = tensor.defined()
-                                ? "is on " + tensor.device().str()
-                                : "has neither running statistics nor a weight to know it by";
-    throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("batch norm layer '{}' {}; use SyncBatchNorm in its place", name, why));
+    return layer->running_mean.defined() ? layer->running_mean : layer->weight;
   };
   if (auto found = key(module.as<torch::nn::BatchNorm1d>())) return found;
   if (auto found = key(module.as<torch::nn::BatchNorm2d>())) return found;
   return key(module.as<torch::nn::BatchNorm3d>());
+}
+
+/// The same, of a layer that can be converted.
+std::optional<Tensor> checked_key_of(const std::string& name, torch::nn::Module& module) {
+  auto key = key_of(module);
+  if (!key || (key->defined() && stands_on(key->device()))) return key;
+  const std::string why = key->defined()
+                              ? "is on " + key->device().str()
+                              : "has neither running statistics nor a weight to know it by";
+  throw Error(ErrorCode::kInvalidArgument,
+              fmt::format("batch norm layer '{}' {}; use SyncBatchNorm in its place", name, why));
 }
 
 }  // namespace
@@ -348,12 +354,24 @@ void SyncBatchNormImpl::_check_input_dim(const Tensor& input) {
                           input.dim() < 2 ? "" : fmt::format(" with {} channels", input.size(1))));
 }
 
+bool has_sync_batchnorm(torch::nn::Module& module) {
+  const auto is_one = [](torch::nn::Module& layer) {
+    if (layer.as<SyncBatchNormImpl>() != nullptr) return true;
+    const auto key = key_of(layer);
+    return key && converted_layers().find(*key) != nullptr;
+  };
+  if (is_one(module)) return true;
+  const auto children = module.modules(/*include_self=*/false);
+  return std::any_of(children.begin(), children.end(),
+                     [&](const auto& child) { return is_one(*child); });
+}
+
 int convert_sync_batchnorm(torch::nn::Module& module, const ProcessGroup& group,
                            std::shared_ptr<CollectiveTime> time) {
   std::vector<Tensor> keys;
-  if (auto key = key_of("", module)) keys.push_back(*key);
+  if (auto key = checked_key_of("", module)) keys.push_back(*key);
   for (const auto& child : module.named_modules("", /*include_self=*/false)) {
-    if (auto key = key_of(child.key(), *child.value())) keys.push_back(*key);
+    if (auto key = checked_key_of(child.key(), *child.value())) keys.push_back(*key);
   }
   if (keys.empty() || group.size() == 1) return static_cast<int>(keys.size());
   std::vector<int> ranks(static_cast<size_t>(group.size()));

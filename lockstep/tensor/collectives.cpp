@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "lockstep/base/counted.h"
-#include "lockstep/c10d_backends.h"
 #include "lockstep/error.h"
+#include "lockstep/tensor/c10d/c10d_backends.h"
 #include "lockstep/tensor/dtype.h"
 #include "lockstep/tensor/staging.h"
 

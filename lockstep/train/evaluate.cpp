@@ -8,6 +8,7 @@
 #include <chrono>
 
 #include "lockstep/autocast.h"
+#include "lockstep/evaluation.h"
 #include "lockstep/parallel/module_state.h"
 #include "lockstep/parallel/subtree_reduction.h"
 #include "lockstep/parallel/virtual_ranks.h"
@@ -130,7 +131,7 @@ std::optional<EvalResult> evaluate(Model& model, BatchSource& loader,
   const auto begin = std::chrono::steady_clock::now();
   const at::NoGradGuard no_grad;
   const bool was_training = model.is_training();
-  broadcast_values(group, buffers_of(model));
+  broadcast_buffers(group, model);
   model.eval();
   Part part;
   EvalState state;

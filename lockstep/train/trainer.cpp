@@ -7,6 +7,7 @@
 
 #include "lockstep/base/counted.h"
 #include "lockstep/error.h"
+#include "lockstep/evaluation.h"
 #include "lockstep/parallel/module_state.h"
 #include "lockstep/parallel/virtual_ranks.h"
 #include "lockstep/sync_batch_norm.h"
@@ -215,7 +216,7 @@ void Trainer::make_masters_equal() {
   if (num_ranks() == 1) return;
   auto& masters = parts_.masters->module();
   broadcast_values(group(), parameters_of(masters));
-  broadcast_values(group(), buffers_of(masters));
+  broadcast_buffers(group(), masters);
 }
 
 torch::nn::Module& Trainer::weights() {

@@ -70,7 +70,8 @@ TEST(Ddp, NoSyncAccumulatesLocallyUntilTheNextSynchronisedBackward) {
     for (int step = 0; step < 2; ++step) {
       model.zero_grad();
       {
-        const auto guard = model.no_sync();
+        std::optional<NoSync> guard;  // as in a loop that holds all but its last pass
+        guard.emplace(model.no_sync());
         model(x, true, true).backward();
       }
       if (world.rank == 0) expect_near(net->b->weight.grad(), {.7F, 1.4F}, "local, rank 0");

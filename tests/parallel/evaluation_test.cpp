@@ -1,6 +1,7 @@
 #include "lockstep/evaluation.h"
 
 #include <gtest/gtest.h>
+#include <torch/nn/modules/batchnorm.h>
 #include <torch/types.h>
 
 #include <cmath>
@@ -23,6 +24,18 @@ TEST(Evaluation, MeansAreOverSamplesNotOverRanks) {
     for (const double sample : mine) sum += sample;
     EXPECT_EQ(global_mean(group, sum, std::ssize(mine)), 4);
     EXPECT_TRUE(std::isnan(global_mean(group, 0, 0)));
+  });
+}
+
+TEST(Evaluation, BuffersBecomeThoseOfRankZero) {
+  run_rank_threads(2, [](World world) {
+    auto group = ProcessGroup::create(world);
+    const torch::nn::BatchNorm1d norm(3);
+    norm->running_mean.fill_(world.rank + 1);
+    norm->num_batches_tracked.fill_(world.rank + 5);
+    broadcast_buffers(group, *norm);
+    EXPECT_TRUE(norm->running_mean.equal(torch::ones({3})));
+    EXPECT_EQ(norm->num_batches_tracked.item<int64_t>(), 5);
   });
 }
 

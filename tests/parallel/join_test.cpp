@@ -8,6 +8,7 @@
 #include <torch/optim/sgd.h>
 
 #include "lockstep/distributed_data_parallel.h"
+#include "lockstep/sync_batch_norm.h"
 #include "tests/parallel/two_heads.h"
 #include "tests/support/error_of.h"
 #include "tests/support/ranks.h"
@@ -192,6 +193,20 @@ TEST(JoinErrors, RefusesJoinWithinJoin) {
     auto model = DistributedDataParallel(net, ProcessGroup::create(world));
     const Error error = error_of([&] { model.join([&] { model.join([] {}); }); });
     EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
+  });
+}
+
+TEST(JoinErrors, RefusesBatchNormThatWaitsForEveryRank) {
+  run_rank_threads(2, [](World world) {
+    auto group = ProcessGroup::create(world);
+    const auto net = std::make_shared<torch::nn::SequentialImpl>(torch::nn::Linear(2, 2),
+                                                                 torch::nn::BatchNorm1d(2));
+    auto model = DistributedDataParallel(net, group);
+    model.join([] {});  // plain batch norm
+    EXPECT_EQ(convert_sync_batchnorm(*net, group), 1);
+    const Error error = error_of([&] { model.join([] {}); });
+    EXPECT_NE(std::string(error.what()).find("synchronised batch norm"), std::string::npos)
+        << error.what();
   });
 }
 

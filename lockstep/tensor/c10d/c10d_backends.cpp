@@ -1,4 +1,4 @@
-#include "lockstep/c10d_backends.h"
+#include "lockstep/tensor/c10d/c10d_backends.h"
 
 #include "lockstep/comm/backends.h"
 #include "lockstep/tensor/c10d/gloo_group.h"
