@@ -1,0 +1,124 @@
+#!/usr/bin/python3
+"""Two builds of Lockstep in turns, so that noise hits both alike: what has become slower?
+
+usage: bench/compare_builds.py BEFORE AFTER [--rounds 7] [--bound 3] [--only REGEX]
+  BEFORE, AFTER  build folders, as build/release, with the programs of bench/
+  --bound        per cent by which nothing may be slower
+  --only         measures whose names match
+
+Prints a line for each measure: the medians over the rounds, and the ratios of medians and of minima.
+A measure is slower where both ratios exceed the bound: what slows down the machine for a moment moves
+one of them. Exit code 1 where one is slower. Wants a calm machine.
+"""
+
+import argparse
+import json
+import os
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+
+
+def run(command, **variables):
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, env={**os.environ, **variables})
+    if done.returncode != 0:
+        sys.exit(f"compare_builds: {' '.join(command)}: exit code {done.returncode}\n{done.stderr[-2000:]}")
+    return done.stdout
+
+
+def rows(command):
+    """What `command --json FILE` has written."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "rows.json")
+        run([*command, "--json", path])
+        with open(path, encoding="utf-8") as file:
+            return json.load(file)
+
+
+def collectives(bin, op, sizes):
+    command = [f"{bin}/lockstep-bench-collectives", "--op", op, "--ranks", "2", "--sizes", sizes, "--seconds", "0.3"]
+    return {f"{op} {row['bytes']} B (us)": row["p50_us"] for row in rows(command)}
+
+
+def ddp(bin, model):
+    command = [f"{bin}/lockstep-bench-ddp", "--model", model, "--mode", "ddp"]
+    return {f"ddp {model} (ms)": rows(command)[0]["step_ms_p50"]}
+
+
+def launch(bin):
+    line = re.search(r"^lockstep run +(\d+) +(\d+)", run([f"{bin}/bench_launch", "--rounds", "40"]), re.M)
+    return {"launch of 2 (us)": float(line[2])}
+
+
+def restart(bin):
+    command = [f"{bin}/lockstep", "run", "--nproc_per_node", "2", "--max_restarts", "1", "--", f"{bin}/restart_worker"]
+    at = dict(re.findall(r"(killed|stepped) (\d+)", run(command, OMP_NUM_THREADS="1")))
+    return {"kill to next step (ms)": (int(at["stepped"]) - int(at["killed"])) / 1000}
+
+
+def store(bin):
+    text = run([f"{bin}/bench_store", "0.3", "2"])
+    calls = re.findall(r"^(set|get|add) +1 +\S+ +(\S+)", text, re.M)
+    return {f"store {call} (us)": float(p50) for call, p50 in calls}
+
+
+def letters(bin):
+    text = run([f"{bin}/bench_letters", "300"])
+    found = re.findall(r"^send and recv of (\d+) B +(\S+) +(\S+)", text, re.M)
+    return {f"letter {size} B (us)": float(p50) for size, _, p50 in found}
+
+
+# Name: the program that both builds need, and what it measures.
+MEASURES = {
+    "all_reduce": ("lockstep-bench-collectives", lambda bin: collectives(bin, "all_reduce", "8,64K,1M,16M")),
+    "barrier": ("lockstep-bench-collectives", lambda bin: collectives(bin, "barrier", "8")),
+    "ddp mlp3m": ("lockstep-bench-ddp", lambda bin: ddp(bin, "mlp3m")),
+    "ddp resnet50": ("lockstep-bench-ddp", lambda bin: ddp(bin, "resnet50")),
+    "launch": ("bench_launch", launch),
+    "restart": ("restart_worker", restart),
+    "store": ("bench_store", store),
+    "letters": ("bench_letters", letters),
+}
+
+
+def main():
+    parser = argparse.ArgumentParser(usage=__doc__.split("\n\n")[1].removeprefix("usage: "))
+    parser.add_argument("before")
+    parser.add_argument("after")
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--bound", type=float, default=3)
+    parser.add_argument("--only", default="")
+    options = parser.parse_args()
+    bins = [os.path.join(build, "bin") for build in (options.before, options.after)]
+    slower = []
+    print(f"{'':28}{'before':>12}{'after':>12}{'medians':>10}{'minima':>10}")
+    for name, (program, measure) in MEASURES.items():
+        if not re.search(options.only, name):
+            continue
+        without = [bin for bin in bins if not os.access(os.path.join(bin, program), os.X_OK)]
+        if without:
+            print(f"{name:28}left out: no {program} in {without[0]}")
+            continue
+        times = {}  # by measure: of before, of after
+        for turn in range(2 * options.rounds):
+            which = (turn + turn // 2) % 2  # each build is the first of every second round
+            for what, value in measure(bins[which]).items():
+                times.setdefault(what, ([], []))[which].append(value)
+        for what, (before, after) in times.items():
+            middle = statistics.median(after) / statistics.median(before)
+            least = min(after) / min(before)
+            is_slower = min(middle, least) > 1 + options.bound / 100
+            slower += [what] if is_slower else []
+            print(
+                f"{what:28}{statistics.median(before):12.4g}{statistics.median(after):12.4g}"
+                f"{middle:10.3f}{least:10.3f}{'  slower' if is_slower else ''}",
+                flush=True,
+            )
+    if slower:
+        sys.exit(f"compare_builds: slower by more than {options.bound:g} %: {', '.join(slower)}")
+
+
+if __name__ == "__main__":
+    main()
