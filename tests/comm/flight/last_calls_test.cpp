@@ -162,9 +162,8 @@ TEST(LastCalls, AHostThatHasBegunToTellIsAwaited) {
   spec.host_ids = {"a", "b"};
   spec.store = make_memory_store();
   const auto limit = Deadline::after(30s);
+  spec.store->set("g/last/of/1", "", limit);
   std::thread other([&] {  // what tell_of_host() does there
-    spec.store->get("g/responder/1/ask", limit);
-    spec.store->set("g/last/of/1", "", limit);
     std::this_thread::sleep_for(1200ms);
     const std::vector<LastCall> calls = {{1, "barrier #3", true, 4, "stopped", "pause < main"}};
     spec.store->set("g/last/1", encode_last_calls(calls), limit);
