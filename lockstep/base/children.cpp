@@ -27,21 +27,13 @@ namespace {
 constexpr unsigned kExiting = 0x4;
 constexpr unsigned kKilledBySignal = 0x400;
 
-std::string read_proc(const std::string& path) {
-  try {
-    return read_file(path, 1 << 20);
-  } catch (const Error&) {
-    return "";  // the process went away
-  }
-}
-
 /// Children of this process. Only the main thread has any: it alone starts processes, and orphans
 /// come to it.
 std::vector<pid_t> children() {
   const pid_t self = ::getpid();
   std::vector<pid_t> pids;
   for (const auto& word :
-       split(read_proc(fmt::format("/proc/{}/task/{}/children", self, self)), ' ')) {
+       split(read_if_there(fmt::format("/proc/{}/task/{}/children", self, self)), ' ')) {
     if (!word.empty()) pids.push_back(std::stoi(word));
   }
   return pids;
@@ -72,7 +64,7 @@ pid_t ended_child() {
 }
 
 bool dying_by_signal(pid_t pid) {
-  const std::string text = read_proc(fmt::format("/proc/{}/stat", pid));
+  const std::string text = read_if_there(fmt::format("/proc/{}/stat", pid));
   const size_t name_end = text.rfind(')');  // the name may contain anything
   if (name_end == std::string::npos) return false;
   std::istringstream fields(text.substr(name_end + 1));

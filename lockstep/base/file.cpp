@@ -53,6 +53,14 @@ std::string read_file(const std::filesystem::path& path, int64_t max_bytes) {
   return bytes;
 }
 
+std::string read_if_there(const std::filesystem::path& path, int64_t max_bytes) {
+  try {
+    return read_file(path, max_bytes);
+  } catch (const Error&) {
+    return "";
+  }
+}
+
 void write_all(int fd, const void* data, size_t size, const std::string& what) {
   const auto* next = static_cast<const char*>(data);
   while (size > 0) {

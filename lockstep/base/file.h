@@ -12,6 +12,10 @@ namespace lockstep {
 /// The file's bytes. Errors: kNotFound (does not exist), kIo, kCorrupt (longer than `max_bytes`).
 std::string read_file(const std::filesystem::path& path, int64_t max_bytes = int64_t{1} << 30);
 
+/// The same, or nothing where it cannot be read: of a process that has ended, or what this kernel
+/// does not tell.
+std::string read_if_there(const std::filesystem::path& path, int64_t max_bytes = int64_t{1} << 20);
+
 /// Replaces `path` whole or not at all: writes PATH.tmp-PID, fsync, rename, fsync of the folder. On
 /// any failure (disk full included) the temporary file is removed and `path` is as it was.
 /// `fill` writes to the descriptor it is given. Errors: kIo naming the path.

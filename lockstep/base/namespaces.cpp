@@ -10,23 +10,13 @@
 #include <string>
 
 #include "lockstep/base/file.h"
-#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {
 
-/// Empty where it cannot be read.
-std::string text_of(const char* path) {
-  try {
-    return read_file(path, 4096);
-  } catch (const Error&) {
-    return {};
-  }
-}
-
 /// The number that stands for every user who has none in this namespace.
 uid_t overflow_user() {
-  const auto text = text_of("/proc/sys/kernel/overflowuid");
+  const auto text = read_if_there("/proc/sys/kernel/overflowuid");
   return text.empty() ? 65534 : static_cast<uid_t>(std::strtoul(text.c_str(), nullptr, 10));
 }
 
@@ -34,7 +24,7 @@ uid_t overflow_user() {
 bool all_users_have_numbers() {
   constexpr unsigned long kAll = 4294967295;
   unsigned long inside = 0, outside = 0, count = 0;
-  const auto map = text_of("/proc/self/uid_map");
+  const auto map = read_if_there("/proc/self/uid_map");
   return std::sscanf(map.c_str(), "%lu %lu %lu", &inside, &outside, &count) == 3 && count == kAll;
 }
 

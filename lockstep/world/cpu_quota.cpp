@@ -8,33 +8,24 @@
 
 #include "lockstep/base/file.h"
 #include "lockstep/base/text.h"
-#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {
-
-std::string group_file(const std::string& path) {
-  try {
-    return read_file(path, 1 << 16);
-  } catch (const Error&) {
-    return "";
-  }
-}
 
 /// "400000 100000", or "max 100000".
 std::optional<double> limit_of_version_2(const std::string& folder) {
   long long quota = 0;
   long long period = 0;
-  const std::string text = group_file(folder + "/cpu.max");
+  const std::string text = read_if_there(folder + "/cpu.max");
   if (std::sscanf(text.c_str(), "%lld %lld", &quota, &period) != 2) return std::nullopt;
   if (quota <= 0 || period <= 0) return std::nullopt;
   return static_cast<double>(quota) / static_cast<double>(period);
 }
 
 std::optional<double> limit_of_version_1(const std::string& folder) {
-  const long long quota = std::atoll(group_file(folder + "/cpu.cfs_quota_us").c_str());
+  const long long quota = std::atoll(read_if_there(folder + "/cpu.cfs_quota_us").c_str());
   if (quota <= 0) return std::nullopt;  // -1: none
-  const long long period = std::atoll(group_file(folder + "/cpu.cfs_period_us").c_str());
+  const long long period = std::atoll(read_if_there(folder + "/cpu.cfs_period_us").c_str());
   if (period <= 0) return std::nullopt;
   return static_cast<double>(quota) / static_cast<double>(period);
 }
@@ -74,7 +65,7 @@ double cpu_quota(const std::string& root) {
   const std::string mounted = root + "/sys/fs/cgroup";
   LeastQuota least;
   // "HIERARCHY:CONTROLLERS:PATH"; version 2 is hierarchy 0 and names no controllers.
-  for (const std::string& line : split(group_file(root + "/proc/self/cgroup"), '\n')) {
+  for (const std::string& line : split(read_if_there(root + "/proc/self/cgroup"), '\n')) {
     const size_t first = line.find(':');
     const size_t second = line.find(':', first + 1);
     if (second == std::string::npos) continue;

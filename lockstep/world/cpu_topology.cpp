@@ -11,7 +11,6 @@
 
 #include "lockstep/base/file.h"
 #include "lockstep/base/text.h"
-#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {
@@ -21,16 +20,8 @@ namespace fs = std::filesystem;
 /// Of a large host; the kernel's own limit is 8192.
 constexpr int kMaxCpus = 8192;
 
-std::string small_file(const std::string& path) {
-  try {
-    return read_file(path, 1 << 16);
-  } catch (const Error&) {
-    return "";
-  }
-}
-
 std::optional<int> number_in(const std::string& path) {
-  const std::string text = small_file(path);
+  const std::string text = read_if_there(path);
   char* end = nullptr;
   const long value = std::strtol(text.c_str(), &end, 10);
   if (end == text.c_str() || value < 0 || value > kMaxCpus) return std::nullopt;
@@ -39,7 +30,7 @@ std::optional<int> number_in(const std::string& path) {
 
 /// The lowest CPU of the list in a file.
 std::optional<int> lowest_in(const std::string& path) {
-  const auto list = parse_cpu_list(small_file(path));
+  const auto list = parse_cpu_list(read_if_there(path));
   if (list.empty()) return std::nullopt;
   return *std::min_element(list.begin(), list.end());
 }
@@ -61,7 +52,7 @@ std::map<int, int> nodes_of_cpus(const std::string& root) {
   for (const std::string& name : names_in(folder)) {
     int node = 0;
     if (std::sscanf(name.c_str(), "node%d", &node) != 1) continue;
-    for (const int cpu : parse_cpu_list(small_file(folder + "/" + name + "/cpulist"))) {
+    for (const int cpu : parse_cpu_list(read_if_there(folder + "/" + name + "/cpulist"))) {
       nodes[cpu] = node;
     }
   }

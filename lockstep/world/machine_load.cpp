@@ -4,29 +4,20 @@
 #include <unistd.h>
 
 #include <cstdio>
-#include <fstream>
-#include <iterator>
 
+#include "lockstep/base/counted.h"
 #include "lockstep/base/env.h"
+#include "lockstep/base/file.h"
 #include "lockstep/base/log.h"
 
 namespace lockstep {
-namespace {
-
-std::string text_at(const char* path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
-}  // namespace
 
 bool MachineLoad::busy() const {
   return cpu_pressure >= 0 ? cpu_pressure >= 20 : load >= 1.5 * cores;
 }
 
 std::string MachineLoad::text() const {
-  const std::string processes =
-      fmt::format("load {:.1f} on {} core{}", load, cores, cores == 1 ? "" : "s");
+  const std::string processes = fmt::format("load {:.1f} on {}", load, counted(cores, "core"));
   if (cpu_pressure < 0) return processes;
   return fmt::format("processes wait for a core {:.0f} % of the time ({})", cpu_pressure,
                      processes);
@@ -43,7 +34,7 @@ MachineLoad read_load(const std::string& pressure, const std::string& loadavg, i
 }
 
 MachineLoad this_machines_load() {
-  return read_load(text_at("/proc/pressure/cpu"), text_at("/proc/loadavg"),
+  return read_load(read_if_there("/proc/pressure/cpu"), read_if_there("/proc/loadavg"),
                    static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN)));
 }
 

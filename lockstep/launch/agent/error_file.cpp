@@ -13,19 +13,10 @@
 namespace lockstep {
 namespace {
 
-constexpr size_t kMaxFileBytes = 1 << 20;
 constexpr size_t kMaxLineBytes = 500;
 
 nlohmann::json parse_leniently(const std::string& text) {
   return nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
-}
-
-std::string read_quietly(const std::string& path) {
-  try {
-    return read_file(path, kMaxFileBytes);
-  } catch (const Error&) {
-    return "";  // most workers write none
-  }
 }
 
 std::string first_lines(const std::string& text, int max_lines) {
@@ -65,13 +56,13 @@ std::string with_error_code(const std::string& json, int code) {
 }
 
 std::optional<std::string> read_error_message(const std::string& path) {
-  const std::string text = read_quietly(path);
+  const std::string text = read_if_there(path);
   return text.empty() ? std::nullopt : error_message(text);
 }
 
 void copy_error_file(const std::string& from, const std::string& to, int code) {
   if (to.empty() || from.empty() || from == to) return;
-  const std::string text = read_quietly(from);
+  const std::string text = read_if_there(from);
   if (text.empty()) return;
   const std::string copy = with_error_code(text, code);
   const UniqueFd file(::open(to.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));

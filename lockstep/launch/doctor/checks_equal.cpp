@@ -5,6 +5,7 @@
 #include <cmath>
 #include <map>
 
+#include "lockstep/base/counted.h"
 #include "lockstep/launch/doctor/rows.h"
 
 namespace lockstep::doctor {
@@ -33,8 +34,7 @@ CheckRows check_answers(const std::vector<HostFinding>& hosts) {
                     "run by hand: " + host.command});
   }
   if (!rows.empty()) return rows;
-  return one_row("answers", Verdict::kPass,
-                 fmt::format("{} host{}", hosts.size(), hosts.size() == 1 ? "" : "s"));
+  return one_row("answers", Verdict::kPass, counted(static_cast<int64_t>(hosts.size()), "host"));
 }
 
 CheckRows check_builds(const std::vector<HostFinding>& hosts) {

@@ -37,13 +37,9 @@ constexpr auto kProgramTime = 10s;
 
 /// A small file's text without its last newline; "" when it cannot be read.
 std::string setting(const std::string& path) {
-  try {
-    std::string text = read_file(path, 1 << 16);
-    while (!text.empty() && text.back() == '\n') text.pop_back();
-    return text;
-  } catch (const Error&) {
-    return "";
-  }
+  std::string text = read_if_there(path);
+  while (!text.empty() && text.back() == '\n') text.pop_back();
+  return text;
 }
 
 int64_t number_setting(const std::string& path) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "lockstep/base/counted.h"
 #include "lockstep/launch/doctor/facts_json.h"
 
 namespace lockstep::doctor {
@@ -81,10 +82,9 @@ std::string report_text(const Findings& findings, const CheckRows& rows, bool te
     });
     if (!slow_pairs(findings.speeds).empty()) text += "  < slow\n";
   }
-  const size_t warnings = count_of(rows, Verdict::kWarn);
-  return text + fmt::format("\n{} passed, {} warning{}, {} failed\n",
-                            count_of(rows, Verdict::kPass), warnings, warnings == 1 ? "" : "s",
-                            count_of(rows, Verdict::kFail));
+  const auto warnings = static_cast<int64_t>(count_of(rows, Verdict::kWarn));
+  return text + fmt::format("\n{} passed, {}, {} failed\n", count_of(rows, Verdict::kPass),
+                            counted(warnings, "warning"), count_of(rows, Verdict::kFail));
 }
 
 std::string report_json(const Findings& findings, const CheckRows& rows) {

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "lockstep/base/file.h"
-#include "lockstep/error.h"
 #include "lockstep/world/device.h"
 #include "lockstep/world/identity.h"
 
@@ -43,12 +42,9 @@ int count_amd(const std::string& root) {
   int count = 0;
   for (const std::string& name : names_of(root + "/dev/dri")) {
     if (!is_numbered(name, "renderD")) continue;
-    try {
-      const auto maker = read_file(root + "/sys/class/drm/" + name + "/device/vendor", 64);
-      count += maker.starts_with("0x1002") ? 1 : 0;
-    } catch (const Error&) {
-      continue;  // a device without a maker is none of a PCI bus
-    }
+    // A device without a maker is none of a PCI bus.
+    const auto maker = read_if_there(root + "/sys/class/drm/" + name + "/device/vendor");
+    count += maker.starts_with("0x1002") ? 1 : 0;
   }
   return count;
 }

@@ -197,10 +197,10 @@ std::optional<Identity> take_nodes_of_step(const Inputs& inputs, RunOptions* opt
   if (step.launcher != "slurm" || step.size == 1) return std::nullopt;
   if (step.size != step.num_nodes) {
     refuse_options(
-        fmt::format("srun has started this {} times on {} node{}: start one a node (srun "
+        fmt::format("srun has started this {} times on {}: start one a node (srun "
                     "--ntasks-per-node=1), or the program itself by srun; for a job of its own "
                     "each, say --standalone",
-                    step.size, step.num_nodes, step.num_nodes == 1 ? "" : "s"));
+                    step.size, counted(step.num_nodes, "node")));
   }
   if (!options->master_addr_given && step.master.host.empty()) {
     refuse_options(

@@ -14,6 +14,7 @@
 #include <cstring>
 #include <utility>
 
+#include "lockstep/base/counted.h"
 #include "lockstep/base/log_sink.h"
 
 namespace lockstep {
@@ -113,9 +114,9 @@ void Console::put_log(std::string line) {
     return;
   }
   if (const long count = std::exchange(dropped_, 0); count > 0) {
-    push_line(2, fmt::format("lockstep: warn: {} line{} of the agent's own {} dropped: nobody read "
+    push_line(2, fmt::format("lockstep: warn: {} of the agent's own {} dropped: nobody read "
                              "its output\n",
-                             count, count == 1 ? "" : "s", count == 1 ? "was" : "were"));
+                             counted(count, "line"), count == 1 ? "was" : "were"));
   }
   push_line(2, std::move(line));
   flush_all();

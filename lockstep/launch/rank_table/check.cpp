@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "lockstep/base/counted.h"
+
 namespace lockstep {
 namespace {
 
@@ -76,8 +78,8 @@ void check_device_set(const RankTableServer& server, const std::string& path, bo
     (device.device_id < 4 ? low : high) = true;
   }
   if (!alone && count != 8) {
-    warn(
-        fmt::format("{} device{}: of several hosts each must use 8", count, count == 1 ? "" : "s"));
+    warn(fmt::format("{}: of several hosts each must use 8",
+                     counted(static_cast<int64_t>(count), "device")));
   } else if (count != 1 && count != 2 && count != 4 && count != 8) {
     warn(fmt::format("{} devices: a host must use 1, 2, 4 or 8", count));
   } else if ((count == 2 || count == 4) && low && high) {

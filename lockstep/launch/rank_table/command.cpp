@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <memory>
 
+#include "lockstep/base/counted.h"
 #include "lockstep/base/file.h"
 #include "lockstep/base/help_text.h"
 #include "lockstep/base/host_name.h"
@@ -213,9 +214,8 @@ int make_plain_table(const TableRequest& request) {
 std::string summary_of(const std::string& json) {
   const RankTable table = read_rank_table(json).table;
   const bool ascend = is_for_ascend(table);
-  return fmt::format("{} server{}, {} rank{}{}", table.servers.size(),
-                     table.servers.size() == 1 ? "" : "s", num_ranks(table),
-                     num_ranks(table) == 1 ? "" : "s",
+  return fmt::format("{}, {}{}", counted(static_cast<int64_t>(table.servers.size()), "server"),
+                     counted(num_ranks(table), "rank"),
                      ascend ? "" : ", no device_ip (for CPU or GPU hosts)");
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <climits>
 
+#include "lockstep/base/counted.h"
 #include "lockstep/base/generation_token.h"
 #include "lockstep/launch/rendezvous/admission.h"
 #include "lockstep/launch/rendezvous/job_steps.h"
@@ -53,7 +54,7 @@ void look_at_running(MembershipState* state, JobTime now, MemberActions* actions
   } else if (!state->newcomer_since) {
     state->newcomer_since = now;
   } else if (now >= *state->newcomer_since + state->rules.batch) {
-    begin_leaving(state, fmt::format("{} more came", nodes_word(counts.spares)), actions);
+    begin_leaving(state, fmt::format("{} more came", counted(counts.spares, "node")), actions);
   }
 }
 

@@ -29,10 +29,6 @@ std::string nodes_text(int min_nodes, int max_nodes) {
                                 : fmt::format("{}:{}", min_nodes, max_nodes);
 }
 
-std::string nodes_word(int count) {
-  return fmt::format("{} node{}", count, count == 1 ? "" : "s");
-}
-
 std::string waiting_text(const MembershipState& state) {
   const MembershipRules& rules = state.rules;
   const std::string here =

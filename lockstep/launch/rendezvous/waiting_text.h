@@ -10,9 +10,6 @@ namespace lockstep {
 /// "4", or "2:4": as --nnodes takes it.
 std::string nodes_text(int min_nodes, int max_nodes);
 
-/// "1 node", "3 nodes".
-std::string nodes_word(int count);
-
 /// "2 of 3 nodes are here; waiting for node 2 at 10.0.0.1:29500".
 std::string waiting_text(const MembershipState& state);
 

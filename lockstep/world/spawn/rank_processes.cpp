@@ -18,6 +18,7 @@
 #include <thread>
 
 #include "lockstep/base/children.h"
+#include "lockstep/base/counted.h"
 #include "lockstep/base/literals.h"
 #include "lockstep/base/process_limits.h"
 #include "lockstep/base/reserved_port.h"
@@ -58,11 +59,11 @@ void refuse_threads() {
   const int others = count_threads() - harmless_threads;
   if (others <= 0) return;
   throw Error(ErrorCode::kInvalidArgument,
-              fmt::format("spawn of processes from one that has started {} other thread{}, which "
+              fmt::format("spawn of processes from one that has started {}, which "
                           "they would lack, with the locks these hold: spawn before libtorch's "
                           "first large operation and before a ProcessGroup is made, or set "
                           "SpawnOptions::threads",
-                          others, others == 1 ? "" : "s"));
+                          counted(others, "other thread")));
 }
 
 /// While it lives, a child that has ended waits to be asked how.
