@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -14,47 +13,12 @@
 #include <optional>
 #include <thread>
 
-#include "lockstep/base/env.h"
 #include "lockstep/base/literals.h"
 #include "lockstep/base/port_range.h"
 #include "lockstep/error.h"
 
 namespace lockstep {
 namespace {
-
-using AddressList = std::unique_ptr<addrinfo, void (*)(addrinfo*)>;
-
-AddressList resolve(const std::string& host, int port, int flags) {
-  addrinfo hints{};
-  hints.ai_family = AF_UNSPEC;
-  hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = flags | AI_NUMERICSERV;
-  addrinfo* list = nullptr;
-  const int failure = ::getaddrinfo(host.empty() ? nullptr : host.c_str(),
-                                    std::to_string(port).c_str(), &hints, &list);
-  if (failure != 0) {
-    throw Error(ErrorCode::kUnavailable,
-                fmt::format("cannot resolve host '{}': {}", host, ::gai_strerror(failure)));
-  }
-  return {list, &::freeaddrinfo};
-}
-
-std::string address_text(const sockaddr* address, socklen_t size, bool with_port) {
-  if (address->sa_family != AF_INET && address->sa_family != AF_INET6) return "local socket";
-  char host[NI_MAXHOST];
-  char port[NI_MAXSERV];
-  if (::getnameinfo(address, size, host, sizeof host, port, sizeof port,
-                    NI_NUMERICHOST | NI_NUMERICSERV) != 0) {
-    return "unknown address";
-  }
-  // A listener for both families hears of IPv4 peers by addresses of IPv6 that stand for them.
-  constexpr std::string_view kMapped = "::ffff:";
-  std::string text = host;
-  if (text.starts_with(kMapped) && text.find('.') != std::string::npos) {
-    text.erase(0, kMapped.size());
-  }
-  return with_port ? to_string(Endpoint{text, std::stoi(port)}) : text;
-}
 
 void set_option(int fd, int level, int option, int value) {
   ::setsockopt(fd, level, option, &value, sizeof value);
@@ -87,29 +51,41 @@ bool await_writable(int fd, Deadline deadline, const std::function<void()>& look
   return true;
 }
 
-/// One attempt at one address; empty when refused (ECONNREFUSED) or out of time. Errors:
-/// kUnavailable where it is this host's own and has no device.
+/// One attempt at one address; empty with errno when refused or out of time. Errors: kUnavailable
+/// where it is this host's own and has no device; kIo.
 UniqueFd try_connect(const addrinfo& address, Deadline deadline,
                      const std::function<void()>& look = {}) {
-  UniqueFd fd(::socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!fd && errno == EAFNOSUPPORT) return {};  // a kernel without IPv6: the next address may do
-  if (!fd) throw io_error("socket");
-  if (::connect(fd.get(), address.ai_addr, address.ai_addrlen) != 0) {
-    if (errno == ENETUNREACH && is_ipv4_loopback(address.ai_addr)) {
-      throw Error(ErrorCode::kUnavailable,
-                  fmt::format("{}: Network is unreachable; is the device lo up?",
-                              address_text(address.ai_addr, address.ai_addrlen, true)));
-    }
-    if (errno != EINPROGRESS || !await_writable(fd.get(), deadline, look)) return {};
-    int failure = 0;
-    socklen_t size = sizeof failure;
-    ::getsockopt(fd.get(), SOL_SOCKET, SO_ERROR, &failure, &size);
-    errno = failure;
-    if (failure != 0) return {};
+  ConnectAttempt attempt = attempt_connect(address, deadline, look);
+  errno = attempt.failure;
+  // A kernel without IPv6: the next address may do.
+  if (attempt.no_socket && errno != EAFNOSUPPORT) throw io_error("socket");
+  if (errno == ENETUNREACH && is_ipv4_loopback(address.ai_addr)) {
+    throw Error(ErrorCode::kUnavailable,
+                fmt::format("{}: Network is unreachable; is the device lo up?",
+                            address_text(address.ai_addr, address.ai_addrlen, true)));
   }
-  ::fcntl(fd.get(), F_SETFL, ::fcntl(fd.get(), F_GETFL) & ~O_NONBLOCK);
-  set_option(fd.get(), IPPROTO_TCP, TCP_NODELAY, 1);
-  return fd;
+  if (!attempt.fd) return {};
+  const int fd = attempt.fd.get();
+  ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) & ~O_NONBLOCK);
+  set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+  return std::move(attempt.fd);
+}
+
+/// Nothing for an address that this host has no way to: that says nothing of who is there.
+std::optional<Listening> ask(const addrinfo& address, Deadline deadline) {
+  const ConnectAttempt attempt = attempt_connect(address, deadline);
+  switch (attempt.failure) {
+    case 0:
+      return connected_to_itself(attempt.fd.get()) ? Listening::kNo : Listening::kYes;
+    case ECONNREFUSED:
+      return Listening::kNo;
+    case EAFNOSUPPORT:
+    case ENETUNREACH:
+    case EADDRNOTAVAIL:
+      return std::nullopt;
+    default:
+      return Listening::kSilent;
+  }
 }
 
 /// Reset by the other end, or by this kernel since the host there is silent or out of reach.
@@ -125,49 +101,6 @@ Error lost(const std::string& peer, int failure, const std::string& progress) {
       closed ? fmt::format("{} closed the connection{}", peer, progress)
              : fmt::format("{} is out of reach{}: {}", peer, progress, std::strerror(failure)));
 }
-
-}  // namespace
-
-std::string to_string(const Endpoint& endpoint) {
-  const bool v6 = endpoint.host.find(':') != std::string::npos;
-  return v6 ? fmt::format("[{}]:{}", endpoint.host, endpoint.port)
-            : fmt::format("{}:{}", endpoint.host, endpoint.port);
-}
-
-Endpoint parse_endpoint(const std::string& text, int default_port) {
-  const auto refuse = [&](const char* why) {
-    return Error(ErrorCode::kInvalidArgument,
-                 fmt::format("endpoint '{}': {}; write host:port or [v6]:port", text, why));
-  };
-  std::string host = text;
-  std::string port;
-  if (text.starts_with('[')) {
-    const size_t close = text.find(']');
-    if (close == std::string::npos) throw refuse("no ']'");
-    host = text.substr(1, close - 1);
-    port = text.substr(close + 1);
-    if (!port.empty() && port.front() != ':') throw refuse("only a port may follow ']'");
-    if (!port.empty()) port.erase(0, 1);
-  } else if (const size_t colon = text.find(':'); colon == text.rfind(':')) {
-    // More than one colon: an IPv6 address without brackets, which leaves no room for a port.
-    host = text.substr(0, colon);
-    port = colon == std::string::npos ? "" : text.substr(colon + 1);
-  }
-  if (host.empty()) throw refuse("no host");
-  if (port.empty()) return {host, default_port};
-  return {host, static_cast<int>(parse_int(port, 0, 65535, "port of endpoint '" + text + "'"))};
-}
-
-bool can_resolve(const std::string& host) {
-  try {
-    resolve(host, 0, 0);
-    return true;
-  } catch (const Error&) {
-    return false;
-  }
-}
-
-namespace {
 
 /// Empty with errno where it cannot be had.
 UniqueFd listen_at(const addrinfo& address) {
@@ -185,7 +118,7 @@ UniqueFd listen_at(const addrinfo& address) {
 }
 
 UniqueFd try_listen(const std::string& host, int port, int* failure) {
-  const AddressList list = resolve(host, port, AI_PASSIVE);
+  const AddressList list = look_up(host, port, AI_PASSIVE);
   for (const addrinfo* address = list.get(); address != nullptr; address = address->ai_next) {
     if (UniqueFd fd = listen_at(*address)) return fd;
     *failure = errno;
@@ -246,8 +179,41 @@ void abort_connection(UniqueFd fd) {
   ::setsockopt(fd.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
 }
 
+ConnectAttempt attempt_connect(const addrinfo& address, Deadline deadline,
+                               const std::function<void()>& look) {
+  UniqueFd fd(::socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!fd) return {{}, errno, true};
+  if (::connect(fd.get(), address.ai_addr, address.ai_addrlen) == 0) return {std::move(fd)};
+  if (errno != EINPROGRESS) return {{}, errno};
+  if (!await_writable(fd.get(), deadline, look)) return {{}, EINPROGRESS};
+  int failure = 0;
+  socklen_t size = sizeof failure;
+  ::getsockopt(fd.get(), SOL_SOCKET, SO_ERROR, &failure, &size);
+  if (failure != 0) fd.reset();
+  return {std::move(fd), failure};
+}
+
+Listening probe(const addrinfo* list, Deadline deadline) {
+  std::optional<Listening> all;
+  for (const addrinfo* each = list; each != nullptr; each = each->ai_next) {
+    const auto one = ask(*each, deadline);
+    if (one == Listening::kYes) return *one;
+    if (one && all != Listening::kSilent) all = one;
+  }
+  return all.value_or(Listening::kSilent);
+}
+
+Listening probe(const Endpoint& endpoint, Deadline deadline) {
+  std::string problem;
+  return probe(look_up(endpoint.host, endpoint.port, &problem).get(), deadline);
+}
+
+bool somebody_listens(const Endpoint& endpoint, Deadline deadline) {
+  return probe(endpoint, deadline) == Listening::kYes;
+}
+
 UniqueFd tcp_connect(const Endpoint& endpoint, Deadline deadline) {
-  const AddressList list = resolve(endpoint.host, endpoint.port, 0);
+  const AddressList list = look_up(endpoint.host, endpoint.port);
   auto pause = std::chrono::milliseconds(1);
   while (true) {
     for (const addrinfo* address = list.get(); address != nullptr; address = address->ai_next) {
@@ -269,7 +235,7 @@ UniqueFd tcp_connect(const Endpoint& endpoint, Deadline deadline) {
 
 UniqueFd tcp_connect_once(const Endpoint& endpoint, Deadline deadline,
                           const std::function<void()>& look) {
-  const AddressList list = resolve(endpoint.host, endpoint.port, 0);
+  const AddressList list = look_up(endpoint.host, endpoint.port);
   bool refused = false;
   int failed = 0;
   for (const addrinfo* address = list.get(); address != nullptr; address = address->ai_next) {
@@ -380,21 +346,6 @@ void recv_all(int fd, void* data, size_t size, Deadline deadline, const std::str
 
 size_t recv_some(int fd, void* data, size_t size, Deadline deadline, const std::string& peer) {
   return recv_of(fd, data, size, std::nullopt, deadline, peer);
-}
-
-std::string local_address_towards(const std::string& host) {
-  // Connecting a datagram socket sends nothing; it only asks the routing table.
-  const AddressList list = resolve(host, 9, 0);
-  for (const addrinfo* each = list.get(); each != nullptr; each = each->ai_next) {
-    const UniqueFd fd(::socket(each->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-    if (!fd || ::connect(fd.get(), each->ai_addr, each->ai_addrlen) != 0) continue;
-    sockaddr_storage address{};
-    socklen_t size = sizeof address;
-    if (::getsockname(fd.get(), reinterpret_cast<sockaddr*>(&address), &size) != 0)
-      throw io_error("getsockname");
-    return address_text(reinterpret_cast<sockaddr*>(&address), size, false);
-  }
-  throw io_error("find the route to " + host);
 }
 
 }  // namespace lockstep

@@ -5,22 +5,11 @@
 #include <functional>
 #include <string>
 
+#include "lockstep/base/addresses.h"
 #include "lockstep/base/unique_fd.h"
 #include "lockstep/deadline.h"
 
 namespace lockstep {
-
-struct Endpoint {
-  std::string host;  ///< Name or address literal; IPv6 without brackets.
-  int port = 0;
-};
-
-/// "host:port", "[v6]:port" and "host" (default_port). Errors: kInvalidArgument.
-Endpoint parse_endpoint(const std::string& text, int default_port);
-std::string to_string(const Endpoint& endpoint);
-
-/// Is `host` an address, or a name that this host's resolver knows now?
-bool can_resolve(const std::string& host);
 
 /// As host of tcp_listen(): every address of this host, IPv6 and IPv4; where the kernel has no
 /// IPv6, those of IPv4.
@@ -42,6 +31,29 @@ UniqueFd tcp_connect(const Endpoint& endpoint, Deadline deadline);
 /// second meanwhile and may throw. Errors: kPeerLost (refused), kTimeout, kUnavailable as above.
 UniqueFd tcp_connect_once(const Endpoint& endpoint, Deadline deadline,
                           const std::function<void()>& look = {});
+
+enum class Listening {
+  kYes,
+  kNo,      ///< The host says that nobody does.
+  kSilent,  ///< It says nothing in time, or cannot be reached.
+};
+/// One attempt to connect. Of a name's addresses those that this host has no way to do not count,
+/// unless that is so of all.
+Listening probe(const Endpoint& endpoint, Deadline deadline);
+Listening probe(const addrinfo* list, Deadline deadline);
+/// The same: false as soon as the host says that nobody listens there, or when the deadline passes
+/// without an answer. (tcp_connect() waits for somebody to listen.)
+bool somebody_listens(const Endpoint& endpoint, Deadline deadline);
+
+/// What one attempt to connect to one address gave: a non-blocking socket, or why not.
+struct ConnectAttempt {
+  UniqueFd fd;
+  int failure = 0;         ///< errno; EINPROGRESS: no answer until the deadline.
+  bool no_socket = false;  ///< This host could not even make a socket of that family.
+};
+/// `look`, when set, is called some ten times a second meanwhile and may throw.
+ConnectAttempt attempt_connect(const addrinfo& address, Deadline deadline,
+                               const std::function<void()>& look = {});
 
 /// A port of this host that nobody serves can connect to itself: when the kernel chooses that very
 /// port for the client's end, the two openings meet. tcp_connect() does not take it for a server.
@@ -65,8 +77,5 @@ void send_all(int fd, const void* data, size_t size, Deadline deadline, const st
 void recv_all(int fd, void* data, size_t size, Deadline deadline, const std::string& peer);
 /// What comes next, 1 to `size` bytes; says how many. Errors: as recv_all().
 size_t recv_some(int fd, void* data, size_t size, Deadline deadline, const std::string& peer);
-
-/// The address of this host that the kernel would use to reach `host`: what to advertise to it.
-std::string local_address_towards(const std::string& host);
 
 }  // namespace lockstep

@@ -1,21 +1,16 @@
 #include "lockstep/world/addresses.h"
 
-#include <arpa/inet.h>
 #include <fmt/format.h>
-#include <ifaddrs.h>
-#include <net/if.h>
-#include <netinet/in.h>
 
 #include <algorithm>
 #include <array>
-#include <memory>
 #include <string_view>
+#include <thread>
 
+#include "lockstep/base/log.h"
 #include "lockstep/base/socket.h"
 #include "lockstep/base/text.h"
 #include "lockstep/error.h"
-#include "lockstep/world/identity.h"
-#include "lockstep/world/own_address.h"
 
 namespace lockstep {
 namespace {
@@ -28,31 +23,6 @@ bool is_bridge(const std::string& interface) {
   constexpr std::array kPrefixes = {"docker", "br-", "virbr", "veth", "cni", "flannel", "podman"};
   return std::any_of(kPrefixes.begin(), kPrefixes.end(),
                      [&](const char* prefix) { return interface.starts_with(prefix); });
-}
-
-std::string address_of(const sockaddr* address) {
-  std::array<char, INET6_ADDRSTRLEN> text{};
-  const void* bytes = nullptr;
-  if (address->sa_family == AF_INET)
-    bytes = &reinterpret_cast<const sockaddr_in*>(address)->sin_addr;
-  if (address->sa_family == AF_INET6)
-    bytes = &reinterpret_cast<const sockaddr_in6*>(address)->sin6_addr;
-  if (bytes == nullptr) return "";
-  ::inet_ntop(address->sa_family, bytes, text.data(), text.size());
-  return text.data();
-}
-
-std::vector<InterfaceAddress> interface_addresses() {
-  ifaddrs* list = nullptr;
-  if (::getifaddrs(&list) != 0) throw io_error("list the network interfaces");
-  const std::unique_ptr<ifaddrs, void (*)(ifaddrs*)> owner(list, &::freeifaddrs);
-  std::vector<InterfaceAddress> all;
-  for (const ifaddrs* each = list; each != nullptr; each = each->ifa_next) {
-    if (each->ifa_addr == nullptr || (each->ifa_flags & IFF_UP) == 0) continue;
-    const auto address = address_of(each->ifa_addr);
-    if (!address.empty()) all.push_back({each->ifa_name, address});
-  }
-  return all;
 }
 
 std::string text_of(const Environment& environment, const char* name) {
@@ -152,7 +122,8 @@ std::vector<std::string> own_addresses(const Environment& environment,
   std::vector<std::string> towards;
   for (const std::string& host : launcher_hosts) append_route(host, &towards);
   append_route("192.0.2.1", &towards);  // nobody's (RFC 5737), so it goes by the default route
-  const auto all = interface_addresses();
+  auto all = interface_addresses();
+  std::erase_if(all, [](const InterfaceAddress& each) { return !each.up; });
   auto addresses = order_addresses(all, towards, wish.interfaces);
   if (addresses.empty()) no_address(wish, all);
   return addresses;
@@ -176,6 +147,30 @@ std::vector<std::string> launcher_hosts(const Environment& environment) {
   const auto srun = text_of(environment, "SLURM_LAUNCH_NODE_IPADDR");
   if (!srun.empty()) hosts.push_back(srun);
   return hosts;
+}
+
+std::string wait_for_name(const std::string& host, Deadline deadline, const NameWait& how) {
+  std::string short_name = host.substr(0, host.find('.'));
+  const auto began = std::chrono::steady_clock::now();
+  const auto patience = Deadline::after(how.say_after);
+  bool said = false;
+  while (true) {
+    const bool last = deadline.passed();  // a lookup that takes long is not the only one
+    if (how.known(host)) return host;
+    if (short_name != host && how.known(short_name)) return short_name;
+    if (last) {
+      const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - began;
+      throw Error(ErrorCode::kTimeout,
+                  fmt::format("host '{}', where the ranks meet, is still unknown here after {:.1f} "
+                              "s: check the name, or give its address as a number",
+                              host, spent.count()));
+    }
+    if (patience.passed() && !said) {
+      log_info(fmt::format("waits for the name of host '{}', which is not known here yet", host));
+      said = true;
+    }
+    std::this_thread::sleep_for(std::min(how.pause, deadline.left()));
+  }
 }
 
 }  // namespace lockstep

@@ -1,18 +1,17 @@
 #pragma once
-// This host's addresses, by routing and interfaces; never by its name.
+// This host's addresses for others, by routing and interfaces and never by its name; and waiting
+// for the name of another.
 
+#include <chrono>
+#include <functional>
 #include <string>
 #include <vector>
 
+#include "lockstep/base/addresses.h"
+#include "lockstep/deadline.h"
 #include "lockstep/world/environment.h"
 
 namespace lockstep {
-
-/// One address of an interface that is up.
-struct InterfaceAddress {
-  std::string interface;
-  std::string address;
-};
 
 /// Interfaces that a variable names: by their whole names or by how these begin, or all but those.
 /// Without names: all.
@@ -61,5 +60,16 @@ std::string listen_host(const std::string& host);
 
 /// The addresses at which mpirun or srun listens, out of its variables.
 std::vector<std::string> launcher_hosts(const Environment& environment);
+
+struct NameWait {
+  std::function<bool(const std::string&)> known = can_resolve;
+  std::chrono::milliseconds say_after{5000};  ///< Then it says for what it waits, once.
+  std::chrono::milliseconds pause{200};       ///< Between two lookups.
+};
+
+/// `host` once it can be looked up: a pod's name is published some time after the pod has started.
+/// An address literal is returned as it is; of a name with a domain that is unknown the short form,
+/// where that is known. Errors: kTimeout naming the host and how long it was asked for.
+std::string wait_for_name(const std::string& host, Deadline deadline, const NameWait& how = {});
 
 }  // namespace lockstep

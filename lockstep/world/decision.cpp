@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "lockstep/base/addresses.h"
 #include "lockstep/base/file.h"
 #include "lockstep/base/socket.h"
 #include "lockstep/base/text.h"
@@ -15,7 +16,6 @@
 #include "lockstep/world/bootstrap/pmix_library.h"
 #include "lockstep/world/detect/compare.h"
 #include "lockstep/world/meeting_plan.h"
-#include "lockstep/world/own_address.h"
 #include "lockstep/world/secret.h"
 
 namespace lockstep {

@@ -74,8 +74,4 @@ int cores_of_rank(int cpus, int sharers, double quota, int local_size) {
                   cores_within(cpus, quota / std::max(1, local_size)));
 }
 
-bool is_loopback(const std::string& host) {
-  return host == "localhost" || host == "::1" || host.rfind("127.", 0) == 0;
-}
-
 }  // namespace lockstep

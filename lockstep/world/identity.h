@@ -92,7 +92,4 @@ int cores_within(int cpus, double quota);
 /// where a launcher has bound each to others), the quota by all `local_size` ranks of the host.
 int cores_of_rank(int cpus, int sharers, double quota, int local_size);
 
-/// "localhost", 127.x.y.z or ::1.
-bool is_loopback(const std::string& host);
-
 }  // namespace lockstep

@@ -5,8 +5,8 @@
 #include <thread>
 
 #include "lockstep/base/log.h"
+#include "lockstep/base/socket.h"
 #include "lockstep/error.h"
-#include "lockstep/world/listening.h"
 
 namespace lockstep {
 namespace {

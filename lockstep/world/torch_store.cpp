@@ -10,10 +10,10 @@
 #include "lockstep/base/literals.h"
 #include "lockstep/base/log.h"
 #include "lockstep/base/port_range.h"
+#include "lockstep/base/socket.h"
 #include "lockstep/error.h"
 #include "lockstep/store/tcp/tcp_store.h"
 #include "lockstep/world/addresses.h"
-#include "lockstep/world/listening.h"
 #include "lockstep/world/served_store.h"
 
 namespace lockstep {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "lockstep/base/addresses.h"
 #include "lockstep/base/auth.h"
 #include "lockstep/base/counted.h"
 #include "lockstep/base/env.h"
@@ -21,8 +22,6 @@
 #include "lockstep/world/device.h"
 #include "lockstep/world/fork_server/warm_message.h"
 #include "lockstep/world/lives.h"
-#include "lockstep/world/lookup.h"
-#include "lockstep/world/own_address.h"
 #include "lockstep/world/own_cores.h"
 #include "lockstep/world/places.h"
 #include "lockstep/world/scheduler.h"

@@ -1,4 +1,4 @@
-#include "lockstep/world/lookup.h"
+#include "lockstep/world/addresses.h"
 
 #include <gtest/gtest.h>
 

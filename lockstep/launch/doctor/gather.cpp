@@ -1,20 +1,15 @@
 #include "lockstep/launch/doctor/gather.h"
 
-#include <arpa/inet.h>
-#include <ifaddrs.h>
-#include <netdb.h>
-#include <netinet/in.h>
 #include <sys/resource.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include <array>
 #include <chrono>
 #include <filesystem>
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "lockstep/base/addresses.h"
 #include "lockstep/base/env.h"
 #include "lockstep/base/file.h"
 #include "lockstep/base/host_name.h"
@@ -47,31 +42,15 @@ int64_t number_setting(const std::string& path) {
   return text.empty() ? -1 : std::strtoll(text.c_str(), nullptr, 10);
 }
 
-std::string address_of(const sockaddr* address) {
-  std::array<char, INET6_ADDRSTRLEN> text{};
-  const void* bytes = nullptr;
-  if (address->sa_family == AF_INET)
-    bytes = &reinterpret_cast<const sockaddr_in*>(address)->sin_addr;
-  else if (address->sa_family == AF_INET6)
-    bytes = &reinterpret_cast<const sockaddr_in6*>(address)->sin6_addr;
-  if (bytes == nullptr ||
-      ::inet_ntop(address->sa_family, bytes, text.data(), text.size()) == nullptr)
-    return "";
-  return text.data();
-}
-
 }  // namespace
 
 std::vector<std::string> own_addresses() {
   std::vector<std::string> addresses;
-  ifaddrs* list = nullptr;
-  if (::getifaddrs(&list) != 0) return addresses;
-  for (const ifaddrs* each = list; each != nullptr; each = each->ifa_next) {
-    if (each->ifa_addr == nullptr) continue;
-    const std::string text = address_of(each->ifa_addr);
-    if (!text.empty()) addresses.push_back(text);
+  try {
+    for (const InterfaceAddress& each : interface_addresses()) addresses.push_back(each.address);
+  } catch (const Error&) {
+    return {};
   }
-  ::freeifaddrs(list);
   return addresses;
 }
 
@@ -198,19 +177,10 @@ NameLookup look_up(const std::string& name) {
   NameLookup lookup;
   lookup.name = name;
   const auto start = std::chrono::steady_clock::now();
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_STREAM;
-  addrinfo* found = nullptr;
-  const int failure = ::getaddrinfo(name.c_str(), nullptr, &hints, &found);
-  const std::unique_ptr<addrinfo, void (*)(addrinfo*)> list(failure == 0 ? found : nullptr,
-                                                            [](addrinfo* each) {
-                                                              if (each != nullptr)
-                                                                ::freeaddrinfo(each);
-                                                            });
+  const AddressList list = lockstep::look_up(name, 0, &lookup.error);
   lookup.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  if (failure != 0) lookup.error = ::gai_strerror(failure);
   for (const addrinfo* each = list.get(); each != nullptr; each = each->ai_next)
-    lookup.addresses.push_back(address_of(each->ai_addr));
+    lookup.addresses.push_back(in_figures(each->ai_addr));
   return lookup;
 }
 

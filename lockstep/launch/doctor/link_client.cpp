@@ -1,9 +1,6 @@
 #include "lockstep/launch/doctor/link_client.h"
 
-#include <fcntl.h>
-#include <fmt/format.h>
 #include <linux/tcp.h>
-#include <netdb.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -12,7 +9,6 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <memory>
 #include <thread>
 
 #include "lockstep/base/literals.h"
@@ -32,25 +28,16 @@ std::string meaning(int failure) {
 
 /// One try at the first address of a name, as programs do it. Errors: kUnavailable, kTimeout.
 UniqueFd connect_once(const LinkTarget& target, Deadline deadline) {
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_STREAM;
-  addrinfo* found = nullptr;
-  const int failure =
-      ::getaddrinfo(target.name.c_str(), std::to_string(target.port).c_str(), &hints, &found);
-  if (failure != 0) throw Error(ErrorCode::kUnavailable, ::gai_strerror(failure));
-  const std::unique_ptr<addrinfo, void (*)(addrinfo*)> list(found, &::freeaddrinfo);
-  UniqueFd fd(::socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!fd) throw io_error("socket");
-  if (::connect(fd.get(), found->ai_addr, found->ai_addrlen) == 0) return fd;
-  if (errno != EINPROGRESS) throw Error(ErrorCode::kUnavailable, meaning(errno));
-  pollfd item{fd.get(), POLLOUT, 0};
-  if (::poll(&item, 1, deadline.left_poll_ms()) <= 0)
+  std::string problem;
+  const AddressList list = lockstep::look_up(target.name, target.port, &problem);
+  if (!list) throw Error(ErrorCode::kUnavailable, problem);
+  ConnectAttempt attempt = attempt_connect(*list, deadline);
+  errno = attempt.failure;
+  if (attempt.no_socket) throw io_error("socket");
+  if (errno == EINPROGRESS)
     throw Error(ErrorCode::kTimeout, "no answer: a firewall drops, or the way is cut");
-  int error = 0;
-  socklen_t size = sizeof error;
-  ::getsockopt(fd.get(), SOL_SOCKET, SO_ERROR, &error, &size);
-  if (error != 0) throw Error(ErrorCode::kUnavailable, meaning(error));
-  return fd;
+  if (errno != 0) throw Error(ErrorCode::kUnavailable, meaning(errno));
+  return std::move(attempt.fd);
 }
 
 int greet(int fd, const std::string& cookie, char wish, Deadline deadline) {

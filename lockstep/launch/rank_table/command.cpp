@@ -1,16 +1,13 @@
 #include "lockstep/launch/rank_table/command.h"
 
-#include <arpa/inet.h>
 #include <fmt/format.h>
-#include <netdb.h>
-#include <netinet/in.h>
 
 #include <algorithm>
 #include <array>
 #include <cstdio>
 #include <filesystem>
-#include <memory>
 
+#include "lockstep/base/addresses.h"
 #include "lockstep/base/counted.h"
 #include "lockstep/base/file.h"
 #include "lockstep/base/help_text.h"
@@ -98,18 +95,12 @@ TableRequest parse_request(const std::vector<std::string>& words) {
 
 /// The first IPv4 address of this host's name.
 std::string own_address() {
-  addrinfo hints{};
-  hints.ai_family = AF_INET;
-  hints.ai_socktype = SOCK_STREAM;
-  addrinfo* found = nullptr;
   const std::string name = host_name();
-  if (::getaddrinfo(name.c_str(), nullptr, &hints, &found) != 0 || found == nullptr)
+  std::string problem;
+  const AddressList list = look_up(name, 0, &problem, 0, AF_INET);
+  if (!list)
     refuse_request(fmt::format("this host's name '{}' has no address; give --server_ip", name));
-  const std::unique_ptr<addrinfo, void (*)(addrinfo*)> list(found, &::freeaddrinfo);
-  std::array<char, INET_ADDRSTRLEN> text{};
-  ::inet_ntop(AF_INET, &reinterpret_cast<const sockaddr_in*>(list->ai_addr)->sin_addr, text.data(),
-              text.size());
-  return text.data();
+  return in_figures(list->ai_addr);
 }
 
 void warn_of_loopback(const std::string& server_id) {

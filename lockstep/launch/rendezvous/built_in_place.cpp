@@ -5,18 +5,17 @@
 #include <algorithm>
 #include <thread>
 
+#include "lockstep/base/addresses.h"
 #include "lockstep/base/auth.h"
 #include "lockstep/base/holder.h"
 #include "lockstep/base/literals.h"
 #include "lockstep/base/log.h"
+#include "lockstep/base/socket.h"
 #include "lockstep/error.h"
 #include "lockstep/launch/rendezvous/keys.h"
 #include "lockstep/launch/rendezvous/silence.h"
 #include "lockstep/world/addresses.h"
 #include "lockstep/world/identity.h"
-#include "lockstep/world/listening.h"
-#include "lockstep/world/lookup.h"
-#include "lockstep/world/own_address.h"
 #include "lockstep/world/secret.h"
 
 namespace lockstep {

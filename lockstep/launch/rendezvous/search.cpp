@@ -1,11 +1,11 @@
 #include "lockstep/launch/rendezvous/search.h"
 
 #include "lockstep/base/quiet_thread.h"
+#include "lockstep/base/socket.h"
 #include "lockstep/error.h"
 #include "lockstep/launch/rendezvous/keys.h"
 #include "lockstep/launch/rendezvous/plan.h"
 #include "lockstep/store/tcp/tcp_store.h"
-#include "lockstep/world/listening.h"
 
 namespace lockstep {
 namespace {

@@ -37,28 +37,23 @@ Name shortcut_name(const std::string& host, int port) {
   return name;
 }
 
-std::string in_figures(int family, const void* address) {
-  char text[INET6_ADDRSTRLEN] = {};
-  return ::inet_ntop(family, address, text, sizeof text) != nullptr ? text : "";
-}
-
 std::optional<std::string> listening_address(int listener) {
   sockaddr_storage own{};
   socklen_t size = sizeof own;
   if (::getsockname(listener, reinterpret_cast<sockaddr*>(&own), &size) != 0) return std::nullopt;
-  if (own.ss_family == AF_INET)
-    return in_figures(AF_INET, &reinterpret_cast<sockaddr_in*>(&own)->sin_addr);
-  if (own.ss_family == AF_INET6)
-    return in_figures(AF_INET6, &reinterpret_cast<sockaddr_in6*>(&own)->sin6_addr);
-  return std::nullopt;
+  std::string text = in_figures(reinterpret_cast<sockaddr*>(&own));
+  return text.empty() ? std::nullopt : std::optional(std::move(text));
 }
 
 /// `host` as the kernel writes it, if it is an address in figures; of no zone.
 std::optional<std::string> literal(const std::string& host) {
-  in_addr v4{};
-  if (::inet_pton(AF_INET, host.c_str(), &v4) == 1) return in_figures(AF_INET, &v4);
-  in6_addr v6{};
-  if (::inet_pton(AF_INET6, host.c_str(), &v6) == 1) return in_figures(AF_INET6, &v6);
+  sockaddr_in v4{.sin_family = AF_INET, .sin_port = 0, .sin_addr = {}, .sin_zero = {}};
+  if (::inet_pton(AF_INET, host.c_str(), &v4.sin_addr) == 1)
+    return in_figures(reinterpret_cast<sockaddr*>(&v4));
+  sockaddr_in6 v6{};
+  v6.sin6_family = AF_INET6;
+  if (::inet_pton(AF_INET6, host.c_str(), &v6.sin6_addr) == 1)
+    return in_figures(reinterpret_cast<sockaddr*>(&v6));
   return std::nullopt;
 }
 

@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <thread>
 
+#include "lockstep/base/addresses.h"
 #include "lockstep/base/auth.h"
 #include "lockstep/base/literals.h"
 #include "lockstep/error.h"
 #include "lockstep/world/addresses.h"
 #include "lockstep/world/bootstrap/meeting_point.h"
-#include "lockstep/world/own_address.h"
 #include "lockstep/world/served_store.h"
 #include "lockstep/world/torch_store.h"
 

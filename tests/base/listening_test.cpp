@@ -1,4 +1,4 @@
-#include "lockstep/world/listening.h"
+#include "lockstep/base/socket.h"
 
 #include <gtest/gtest.h>
 #include <netinet/in.h>

@@ -1,0 +1,57 @@
+#pragma once
+// Names and addresses of hosts: how they are written, looked up, and which are this host's.
+
+#include <netdb.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace lockstep {
+
+struct Endpoint {
+  std::string host;  ///< Name or address literal; IPv6 without brackets.
+  int port = 0;
+};
+
+/// "host:port", "[v6]:port" and "host" (default_port). Errors: kInvalidArgument.
+Endpoint parse_endpoint(const std::string& text, int default_port);
+std::string to_string(const Endpoint& endpoint);
+
+using AddressList = std::unique_ptr<addrinfo, void (*)(addrinfo*)>;
+
+/// The addresses of `host`, for streams; of an empty one this host's. Null where there are none:
+/// then `problem` says why. `flags` and `family`: as addrinfo has them.
+AddressList look_up(const std::string& host, int port, std::string* problem, int flags = 0,
+                    int family = AF_UNSPEC);
+/// The same. Errors: kUnavailable naming the host.
+AddressList look_up(const std::string& host, int port, int flags = 0);
+/// Is `host` an address, or a name that this host's resolver knows now?
+bool can_resolve(const std::string& host);
+
+/// "10.0.0.1", "fe80::1", without zone and port; empty for other families and null.
+std::string in_figures(const sockaddr* address);
+/// For messages: as above with the zone, and the port where that is wanted. An IPv4 address that is
+/// written as one of IPv6 is shown as itself; "local socket" for other families.
+std::string address_text(const sockaddr* address, socklen_t size, bool with_port);
+
+/// "localhost", 127.x.y.z or ::1.
+bool is_loopback(const std::string& host);
+
+/// One address of an interface.
+struct InterfaceAddress {
+  std::string interface;
+  std::string address;  ///< In figures.
+  bool up = true;
+};
+/// All of this host. Errors: kIo.
+std::vector<InterfaceAddress> interface_addresses();
+
+/// Does `host` (name or address) mean this host, by any of its addresses? A name that cannot be
+/// looked up is another's. Cost: one look-up.
+bool is_own_address(const std::string& host);
+
+/// The address of this host that the kernel would use to reach `host`: what to advertise to it.
+std::string local_address_towards(const std::string& host);
+
+}  // namespace lockstep
