@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <limits>
-#include <nlohmann/json.hpp>
 
 #include "lockstep/base/text.h"
 #include "lockstep/error.h"
@@ -14,6 +13,21 @@ namespace {
 
 /// Longest report; a longer one is refused unread.
 constexpr size_t kMaxReport = 1 << 18;
+
+constexpr auto kFailureMembers = [](auto& m, auto& failure) {
+  constexpr int kAnyInt = std::numeric_limits<int>::max();
+  m.number("node_rank", failure.node_rank, 0, kAnyInt);
+  m.text("host", failure.host, kMaxReport);
+  m.number("rank", failure.rank, -1, kAnyInt);
+  m.number("pid", failure.pid, 0, kAnyInt);
+  m.number("code", failure.status.code, 0, 255);
+  m.number("signal", failure.status.signal, 0, 127);
+  m.real("seconds", failure.seconds);
+  m.text("cause", failure.cause, kMaxReport);
+  m.text("log_dir", failure.log_dir, kMaxReport);
+  m.texts("stderr_tail", failure.stderr_tail, kMaxReport);
+  m.number("steps", failure.steps, 0, 2);
+};
 
 std::string facts(const Failure& failure, int num_nodes, const char* did) {
   const std::string place =
@@ -58,39 +72,11 @@ Failure node_failure(const JobPlan& plan, const ExitStatus& status, const std::s
 }
 
 std::string to_json(const Failure& failure) {
-  const nlohmann::json json = {
-      {"node_rank", failure.node_rank},
-      {"host", failure.host},
-      {"rank", failure.rank},
-      {"pid", failure.pid},
-      {"code", failure.status.code},
-      {"signal", failure.status.signal},
-      {"seconds", failure.seconds},
-      {"cause", failure.cause},
-      {"log_dir", failure.log_dir},
-      {"stderr_tail", failure.stderr_tail},
-      {"steps", static_cast<int>(failure.steps)},
-  };
-  // Workers may print bytes that are no UTF-8.
-  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return json_of(failure, kFailureMembers);
 }
 
 Failure failure_from_json(const std::string& text) {
-  constexpr int kAnyInt = std::numeric_limits<int>::max();
-  const auto json = parse_object(text, kMaxReport, "failure report of an agent");
-  Failure failure;
-  failure.node_rank = small_member(json, "node_rank", 0, kAnyInt);
-  failure.host = text_member(json, "host", kMaxReport);
-  failure.rank = small_member(json, "rank", -1, kAnyInt);
-  failure.pid = small_member(json, "pid", 0, kAnyInt);
-  failure.status.code = small_member(json, "code", 0, 255);
-  failure.status.signal = small_member(json, "signal", 0, 127);
-  failure.seconds = number_member(json, "seconds");
-  failure.cause = text_member(json, "cause", kMaxReport);
-  failure.log_dir = text_member(json, "log_dir", kMaxReport);
-  failure.stderr_tail = texts_member(json, "stderr_tail", kMaxReport);
-  failure.steps = static_cast<Steps>(small_member(json, "steps", 0, 2));
-  return failure;
+  return read_message<Failure>(text, kMaxReport, "failure report of an agent", kFailureMembers);
 }
 
 std::string failure_line(const Failure& failure, int num_nodes) {

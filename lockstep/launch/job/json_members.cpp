@@ -14,26 +14,26 @@ Error bad_member(const char* name, const std::string& what) {
   return {ErrorCode::kCorrupt, fmt::format("message of an agent: '{}' {}", name, what)};
 }
 
-const nlohmann::json& member(const nlohmann::json& object, const char* name) {
-  const auto found = object.find(name);
-  if (found == object.end()) throw bad_member(name, "is missing");
-  return *found;
-}
-
 }  // namespace
 
-nlohmann::json parse_object(std::string_view text, size_t max_bytes, const char* what) {
+MemberReader::MemberReader(std::string_view text, size_t max_bytes, const char* what) {
   if (text.size() > max_bytes) {
     throw Error(ErrorCode::kCorrupt, fmt::format("{} of {} bytes; at most {} are allowed", what,
                                                  text.size(), max_bytes));
   }
-  auto object = nlohmann::json::parse(text, nullptr, false);
-  if (object.is_object()) return object;
+  json_ = nlohmann::json::parse(text, nullptr, false);
+  if (json_.is_object()) return;
   throw Error(ErrorCode::kCorrupt, fmt::format("{} is not a JSON object", what));
 }
 
-int64_t int_member(const nlohmann::json& object, const char* name, int64_t lo, int64_t hi) {
-  const auto& value = member(object, name);
+const nlohmann::json& MemberReader::member(const char* name) const {
+  const auto found = json_.find(name);
+  if (found == json_.end()) throw bad_member(name, "is missing");
+  return *found;
+}
+
+int64_t MemberReader::whole(const char* name, int64_t lo, int64_t hi) const {
+  const auto& value = member(name);
   // A number above the signed range would be read as a negative one.
   const bool whole = value.is_number_integer() &&
                      (!value.is_number_unsigned() || value.get<uint64_t>() <= uint64_t{INT64_MAX});
@@ -41,27 +41,46 @@ int64_t int_member(const nlohmann::json& object, const char* name, int64_t lo, i
   throw bad_member(name, fmt::format("is not a whole number from {} to {}", lo, hi));
 }
 
-std::string text_member(const nlohmann::json& object, const char* name, size_t max_bytes) {
-  const auto& value = member(object, name);
-  if (value.is_string() && value.get_ref<const std::string&>().size() <= max_bytes) return value;
-  throw bad_member(name, fmt::format("is not a text of at most {} bytes", max_bytes));
+void MemberReader::text(const char* name, std::string& value, size_t max_bytes) const {
+  const auto& given = member(name);
+  if (!given.is_string() || given.get_ref<const std::string&>().size() > max_bytes)
+    throw bad_member(name, fmt::format("is not a text of at most {} bytes", max_bytes));
+  value = given;
 }
 
-double number_member(const nlohmann::json& object, const char* name) {
-  const auto& value = member(object, name);
-  if (value.is_number() && std::isfinite(value.get<double>())) return value;
-  throw bad_member(name, "is not a number");
+void MemberReader::real(const char* name, double& value) const {
+  const auto& given = member(name);
+  if (!given.is_number() || !std::isfinite(given.get<double>()))
+    throw bad_member(name, "is not a number");
+  value = given;
 }
 
-std::vector<std::string> texts_member(const nlohmann::json& object, const char* name,
-                                      size_t max_bytes) {
-  const auto& list = member(object, name);
+void MemberReader::texts(const char* name, std::vector<std::string>& values,
+                         size_t max_bytes) const {
+  const auto& list = member(name);
   const bool texts =
       list.is_array() && std::all_of(list.begin(), list.end(), [&](const auto& each) {
         return each.is_string() && each.template get_ref<const std::string&>().size() <= max_bytes;
       });
   if (!texts) throw bad_member(name, "is not a list of texts");
-  return list;
+  values = list.get<std::vector<std::string>>();
+}
+
+nlohmann::json MemberReader::part(const char* name) const {
+  const auto& value = member(name);
+  if (!value.is_object()) throw bad_member(name, "is not an object");
+  return value;
+}
+
+std::vector<MemberReader> MemberReader::parts(const char* name, size_t most) const {
+  const auto& list = member(name);
+  const bool objects =
+      list.is_array() && list.size() <= most &&
+      std::all_of(list.begin(), list.end(), [](const auto& each) { return each.is_object(); });
+  if (!objects) throw bad_member(name, fmt::format("is not a list of up to {} objects", most));
+  std::vector<MemberReader> readers;
+  for (const auto& each : list) readers.emplace_back(each);
+  return readers;
 }
 
 std::string to_text(const nlohmann::json& object) {

@@ -14,6 +14,16 @@ constexpr auto kWriteLimit = std::chrono::seconds(10);
 constexpr int64_t kManyAgents = 1024;
 constexpr size_t kMaxRefusal = 8192;
 
+struct Refusal {
+  bool usage = false;  ///< The agent was started wrongly; else another is in its way.
+  std::string why;
+};
+
+constexpr auto kRefusalMembers = [](auto& m, auto& refusal) {
+  m.number("usage", refusal.usage, 0, 1);
+  m.text("why", refusal.why, kMaxRefusal / 2);
+};
+
 /// Nothing where an agent has written nonsense.
 template <class Read>
 auto read(const Store::Change& change, const Read& from_json)
@@ -135,15 +145,13 @@ void Leader::act(const RefuseAgent& action) {
 }
 
 std::string to_json(const RefuseAgent& refusal) {
-  return to_text({{"usage", refusal.code == ErrorCode::kInvalidArgument ? 1 : 0},
-                  {"why", cut(refusal.why, kMaxRefusal / 2)}});
+  return json_of(Refusal{refusal.code == ErrorCode::kInvalidArgument, refusal.why},
+                 kRefusalMembers);
 }
 
 Error refusal_from_json(std::string_view text) {
-  const auto json = parse_object(text, kMaxRefusal, "a refusal");
-  const bool usage = int_member(json, "usage", 0, 1) == 1;
-  return {usage ? ErrorCode::kInvalidArgument : ErrorCode::kMismatch,
-          text_member(json, "why", kMaxRefusal / 2)};
+  const auto refusal = read_message<Refusal>(text, kMaxRefusal, "a refusal", kRefusalMembers);
+  return {refusal.usage ? ErrorCode::kInvalidArgument : ErrorCode::kMismatch, refusal.why};
 }
 
 }  // namespace lockstep
