@@ -6,8 +6,7 @@
 
 #include "lockstep/error.h"
 #include "lockstep/launch/rendezvous/leader.h"
-#include "lockstep/launch/rendezvous/offer.h"
-#include "lockstep/launch/rendezvous/plan.h"
+#include "lockstep/launch/rendezvous/messages.h"
 
 namespace {
 

@@ -6,8 +6,7 @@
 #include <thread>
 
 #include "lockstep/launch/rendezvous/keys.h"
-#include "lockstep/launch/rendezvous/offer.h"
-#include "lockstep/launch/rendezvous/plan.h"
+#include "lockstep/launch/rendezvous/messages.h"
 #include "lockstep/store/tcp/tcp_store.h"
 #include "lockstep/world/rank_plan.h"
 #include "tests/launch/elastic_job.h"

@@ -1,7 +1,8 @@
 #pragma once
-// Whether an agent that comes can take part in a job. Pure.
+// Whether an agent that comes can take part in a job, and who is still awaited. Pure.
 
 #include <optional>
+#include <string>
 
 #include "lockstep/launch/rendezvous/membership.h"
 
@@ -13,5 +14,14 @@ bool same_nodes(const MembershipRules& rules, const Offer& offer);
 /// Why this agent, which is not among state.agents, cannot take part; nothing: it can. It has
 /// another secret, number of nodes or program, or its --node_rank is taken.
 std::optional<RefuseAgent> refusal_of(const MembershipState& state, const AgentHere& event);
+
+/// "4", or "2:4": as --nnodes takes it.
+std::string nodes_text(int min_nodes, int max_nodes);
+
+/// "2 of 3 nodes are here; waiting for node 2 at 10.0.0.1:29500".
+std::string waiting_text(const MembershipState& state);
+
+/// "node 1, 2 of 3 did not come to 10.0.0.1:29500 within 600 s": why the job ends.
+std::string late_text(const MembershipState& state);
 
 }  // namespace lockstep

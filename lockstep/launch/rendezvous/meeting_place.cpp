@@ -1,9 +1,148 @@
 #include "lockstep/launch/rendezvous/meeting_place.h"
 
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <thread>
+
+#include "lockstep/error.h"
 #include "lockstep/launch/rendezvous/built_in_place.h"
-#include "lockstep/launch/rendezvous/store_place.h"
+#include "lockstep/launch/rendezvous/keys.h"
+#include "lockstep/store/open_store.h"
+#include "lockstep/world/addresses.h"
+#include "lockstep/world/environment.h"
+#include "lockstep/world/identity.h"
+#include "lockstep/world/secret.h"
 
 namespace lockstep {
+namespace {
+
+/// Of runs without a name, as torchrun has it: agents have to find each other by it.
+constexpr char kNoName[] = "none";
+constexpr int kEtcdPort = 2379;
+/// Between two attempts to find a lost store again.
+constexpr std::chrono::milliseconds kPause{100};
+
+/// Under which other nodes reach this one, which like this one reach `servers`.
+std::string address_among(const std::vector<std::string>& servers) {
+  const Environment environment = this_environment();
+  try {
+    return own_addresses(environment, servers).front();
+  } catch (const Error&) {
+    if (!wished_address(environment).variable.empty()) throw;
+    return "127.0.0.1";  // a host without a network
+  }
+}
+
+std::string etcd_url(const RunOptions& options) {
+  std::string url = fmt::format("etcd://{}", options.rdzv_endpoint);
+  if (!options.etcd_prefix.empty()) {
+    url += (options.etcd_prefix[0] == '/' ? "" : "/") + options.etcd_prefix;
+  }
+  char separator = '?';
+  const auto add = [&](const char* name, const std::string& value) {
+    if (value.empty()) return;
+    url += fmt::format("{}{}={}", separator, name, value);
+    separator = '&';
+  };
+  add("protocol", options.https ? "https" : "");
+  add("ca_cert", options.ca_cert);
+  add("ssl_cert", options.ssl_cert);
+  add("ssl_cert_key", options.ssl_cert_key);
+  return url;
+}
+
+/// A store that is there whichever agent dies: etcd, or a folder that all hosts share. Any agent
+/// may lead. Keys lie below the run's name.
+class StorePlace final : public MeetingPlace {
+ public:
+  /// Errors: kInvalidArgument (hosts that others reach, and no secret).
+  StorePlace(const RunOptions& options, const std::string& secret);
+
+  std::shared_ptr<Store> open(Deadline deadline) override;
+  std::shared_ptr<Store> reopen(const Candidates& candidates, const std::atomic<bool>& stop,
+                                Deadline deadline) override;
+  std::shared_ptr<Store> rejoin(const std::atomic<bool>& stop, Deadline deadline) override;
+  bool by_lease() const override { return options_.rdzv_backend != "file"; }
+  bool may_lead() const override { return true; }
+  std::string own_address() const override { return address_; }
+  std::string listen_host() const override;
+  int own_port() const override { return 0; }
+  std::optional<Endpoint> elsewhere() const override { return std::nullopt; }
+  Endpoint endpoint() const override { return {}; }
+  std::string name() const override { return name_; }
+  std::string loss() const override { return name_ + " cannot be reached"; }
+  /// A restart of the service is waited for.
+  std::chrono::milliseconds call_limit() const override { return options_.read_timeout; }
+  void close(Deadline) override {}
+
+ private:
+  const RunOptions options_;
+  const std::string secret_;
+  std::string url_;
+  std::string name_;
+  std::string address_;
+};
+
+StorePlace::StorePlace(const RunOptions& options, const std::string& secret)
+    : options_(options), secret_(secret) {
+  if (options_.rdzv_backend == "file") {
+    name_ = std::filesystem::absolute(options_.rdzv_endpoint).lexically_normal().string();
+    url_ = "file://" + name_;
+    address_ = address_among({});
+  } else {
+    name_ = "etcd " + options_.rdzv_endpoint;
+    url_ = etcd_url(options_);
+    const std::string member = options_.rdzv_endpoint.substr(0, options_.rdzv_endpoint.find(','));
+    const std::string host = parse_endpoint(member, kEtcdPort).host;
+    check_host_of_agents(secret_, host, "--rdzv_endpoint");
+    address_ = address_among({host});
+  }
+  if (!options_.local_addr.empty()) address_ = options_.local_addr;
+  check_secret_of_agents(
+      secret_, address_,
+      fmt::format("--rdzv_backend {}: this node's address (--local_addr 127.0.0.1 if all nodes are "
+                  "on this host)",
+                  options_.rdzv_backend));
+}
+
+std::string StorePlace::listen_host() const {
+  return lockstep::listen_host(address_);
+}
+
+std::shared_ptr<Store> StorePlace::open(Deadline deadline) {
+  try {
+    auto store = open_store(url_, secret_, deadline);
+    return with_prefix(std::move(store), options_.run_id.empty() ? kNoName : options_.run_id);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kMismatch) throw;
+    throw Error(ErrorCode::kInvalidArgument, error.what());  // the user named another job's folder
+  }
+}
+
+std::shared_ptr<Store> StorePlace::rejoin(const std::atomic<bool>& stop, Deadline deadline) {
+  try {
+    return reopen({}, stop, deadline);
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::kInvalidArgument) throw;
+    return nullptr;
+  }
+}
+
+std::shared_ptr<Store> StorePlace::reopen(const Candidates&, const std::atomic<bool>& stop,
+                                          Deadline deadline) {
+  while (!stop) {
+    try {
+      return open(deadline.at_most(std::chrono::seconds(2)));
+    } catch (const Error& error) {
+      if (error.code() == ErrorCode::kInvalidArgument || deadline.passed()) throw;
+      std::this_thread::sleep_for(kPause);  // a folder that is gone is so at once
+    }
+  }
+  return nullptr;
+}
+
+}  // namespace
 
 std::unique_ptr<MeetingPlace> make_place(const RunOptions& options, const std::string& secret) {
   if (options.rdzv_backend == "static" || options.rdzv_backend == "c10d") {

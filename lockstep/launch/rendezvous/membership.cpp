@@ -9,7 +9,6 @@
 #include "lockstep/base/generation_token.h"
 #include "lockstep/launch/rendezvous/admission.h"
 #include "lockstep/launch/rendezvous/job_steps.h"
-#include "lockstep/launch/rendezvous/waiting_text.h"
 #include "lockstep/world/worker_env.h"
 
 namespace lockstep {

@@ -19,8 +19,7 @@
 
 #include "lockstep/error.h"
 #include "lockstep/launch/job/restart_policy.h"
-#include "lockstep/launch/rendezvous/offer.h"
-#include "lockstep/launch/rendezvous/plan.h"
+#include "lockstep/launch/rendezvous/messages.h"
 
 namespace lockstep {
 

@@ -7,7 +7,7 @@
 
 #include "lockstep/base/socket.h"
 #include "lockstep/error.h"
-#include "lockstep/launch/rendezvous/plan.h"
+#include "lockstep/launch/rendezvous/messages.h"
 #include "lockstep/store.h"
 
 namespace lockstep {

@@ -4,13 +4,12 @@
 
 #include <algorithm>
 #include <thread>
-#include <utility>
 
 #include "lockstep/base/generation_token.h"
 #include "lockstep/base/literals.h"
 #include "lockstep/base/log.h"
 #include "lockstep/launch/rendezvous/keys.h"
-#include "lockstep/launch/rendezvous/limits.h"
+#include "lockstep/launch/rendezvous/messages.h"
 
 namespace lockstep {
 namespace {
@@ -26,15 +25,6 @@ constexpr std::chrono::seconds kPart{2};
 
 /// After which it is looked whether to stop, where signs of life are rare.
 constexpr std::chrono::seconds kLook{1};
-
-/// Of whom others_ tells: as many as can come before an agent in its plan, and the server.
-constexpr size_t kMaxOthers = kMaxSuccessors + 1;
-
-bool holds(const std::vector<Endpoint>& places, const Endpoint& place) {
-  return std::any_of(places.begin(), places.end(), [&](const Endpoint& each) {
-    return each.host == place.host && each.port == place.port;
-  });
-}
 
 std::optional<Standing::Time> at_once(const JobRecord& record) {
   if (!record.at_once) return std::nullopt;
@@ -56,7 +46,8 @@ Participant::Participant(const RunOptions& options, const std::string& secret, M
       place_(place),
       workers_(workers),
       standing_(standing),
-      silence_(allowed_silence(options, place->by_lease())) {}
+      others_(secret, options),
+      contact_(options_, place) {}
 
 Deadline Participant::soon() const {
   return Deadline::after(place_->call_limit());
@@ -69,42 +60,25 @@ bool Participant::in_parts(const Call& call) {
   const Deadline end = soon();
   while (true) {
     try {
-      const auto to_fence = fence() - std::chrono::steady_clock::now();
+      const auto to_fence = contact_.fence() - std::chrono::steady_clock::now();
       const bool cut = to_fence > to_fence.zero() && to_fence < kPart;
       const bool yes = call(cut ? end.at_most(to_fence) : end.at_most(kPart));
-      heard();
+      contact_.heard();
       return yes;
     } catch (const Error& error) {
       if (error.code() != ErrorCode::kTimeout) throw;
       keep_fence();
       if (stopping_ || end.passed()) throw;
-      say_silence();
+      contact_.say_silence();
     }
   }
-}
-
-void Participant::heard() {
-  heard_at_ = Deadline::after(0ms);
-  if (std::exchange(said_silence_, false)) log_info(place_->name() + " answers again");
-}
-
-void Participant::say_silence() {
-  if (std::exchange(said_silence_, true)) return;
-  log_warn(fmt::format("{} does not answer; this node gives it up after {} s of silence",
-                       place_->name(), std::chrono::duration<double>(silence_.limit).count()));
-}
-
-/// When the others may take this agent for dead, and begin a generation without its workers, at the
-/// earliest: its last sign of life was taken when it was given, or later.
-Standing::Time Participant::fence() const {
-  return sign_began_.when() + silence_.limit - silence_.limit / 10;
 }
 
 /// Workers end before another generation can begin that this agent does not hear of. Where nothing
 /// can take its place they go on.
 void Participant::keep_fence() {
   const auto now = std::chrono::steady_clock::now();
-  if (!can_change(options_) || now < fence() || !own_generation_runs()) return;
+  if (!can_change(options_) || now < contact_.fence() || !own_generation_runs()) return;
   standing_->stop_work(std::nullopt, place_->name() + " does not answer", now);
 }
 
@@ -112,15 +86,15 @@ void Participant::keep_fence() {
 Store::Changes Participant::watch(Deadline until) {
   try {
     auto changes = store_->watch(leader_ ? keys::kLive : keys::kNews, version_, until);
-    heard();
+    contact_.heard();
     return changes;
   } catch (const Error& error) {
     const bool patient = !can_change(options_) && plan_;
     if (error.code() != ErrorCode::kTimeout || !patient ||
-        std::chrono::steady_clock::now() - heard_at_.when() >= silence_.limit) {
+        std::chrono::steady_clock::now() >= contact_.lost_at()) {
       throw;
     }
-    say_silence();
+    contact_.say_silence();
     return {version_, {}};
   }
 }
@@ -133,7 +107,7 @@ MembershipRules Participant::rules() const {
   rules.fixed_ranks = options_.rdzv_backend == "static";
   rules.join_timeout = options_.join_timeout;
   rules.last_call_timeout = options_.last_call_timeout;
-  rules.return_grace = silence_.limit + kWayLimit;
+  rules.return_grace = contact_.allowed().limit + kWayLimit;
   rules.not_before = alone_until_;
   // A job that goes on keeps the name that was made up for it.
   rules.run_id = plan_ ? plan_->run_id : options_.run_id.empty() ? make_run_id() : options_.run_id;
@@ -162,7 +136,7 @@ void Participant::run() {
   } catch (const Error& error) {
     standing_->fail(error);
   }
-  search_.reset();
+  others_.stop_looking();
   leader_.reset();
   standing_->use(nullptr);
   store_.reset();
@@ -173,9 +147,9 @@ void Participant::take_part() {
   leader_began_ = false;
   // A job that cannot change is still the one that this agent takes part in.
   offered_ = plan_ && !can_change(options_);
-  heard();
+  contact_.heard();
   leader_.reset();
-  search_.reset();
+  others_.stop_looking();
   news_.emplace(standing_->id());
   standing_->use(store_);
   if (place_->may_lead()) try_to_lead();
@@ -202,7 +176,7 @@ Deadline Participant::next_look() const {
 
 bool Participant::hold_lead() {
   return in_parts([&](Deadline part) {
-    return store_->hold(keys::kLeader, standing_->id(), silence_.limit, part);
+    return store_->hold(keys::kLeader, standing_->id(), contact_.allowed().limit, part);
   });
 }
 
@@ -239,8 +213,8 @@ void Participant::offer_if_open() {
 
 void Participant::give_sign() {
   const auto& record = news_->record();
-  silence_ = allowed_silence(options_, place_->by_lease(), record ? record->num_agents : 0);
-  sign_at_ = Deadline::after(silence_.interval);
+  contact_.count_agents(record ? record->num_agents : 0);
+  sign_at_ = Deadline::after(contact_.allowed().interval);
   const auto began = Deadline::after(0ms);
   in_parts([&](Deadline part) {
     standing_->say_failure(part);
@@ -249,9 +223,9 @@ void Participant::give_sign() {
   // False: the key is still that of this agent's lost connection; it ends soon. Nothing: the other
   // thread is at it, and may hang there.
   const auto say = [&](Deadline part) {
-    return standing_->say(silence_.limit, part).value_or(false);
+    return standing_->say(contact_.allowed().limit, part).value_or(false);
   };
-  if (offered_ && in_parts(say)) sign_began_ = began;
+  if (offered_ && in_parts(say)) contact_.sign_taken(began);
   if (leader_ && !hold_lead()) leader_.reset();
 }
 
@@ -325,8 +299,7 @@ std::optional<Failure> Participant::failure_of(int64_t generation) {
 
 void Participant::begin(const NodePlan& plan) {
   plan_ = plan;
-  // Who is here leads no other half.
-  std::erase_if(others_, [&](const Endpoint& place) { return holds(plan.successors, place); });
+  others_.forget(plan.successors);
   said_.clear();
   if (plan.node_rank == 0) {
     workers_->serve();
@@ -334,25 +307,10 @@ void Participant::begin(const NodePlan& plan) {
   } else {
     workers_->stop();
   }
-  JobPlan job;
-  job.run_id = plan.run_id;
-  job.node_rank = plan.node_rank;
+  JobPlan job = job_plan(plan);
   job.host = standing_->offer().host;
-  job.ranks = plan.ranks;
-  job.num_nodes = plan.num_nodes;
-  job.world_size = plan.world_size;
-  job.store = plan.store;
   job.secret = secret_;
   job.wire = options_.wire;
-  job.master_addr = plan.torch.host;
-  job.master_port = plan.torch.port;
-  job.generation = static_cast<int>(plan.generation);
-  job.token = plan.token;
-  job.restart_count = plan.restart_count;
-  job.early_failures = plan.early_failures;
-  job.failures_in_a_row = plan.failures_in_a_row;
-  job.stepped = plan.stepped;
-  job.max_restarts = plan.max_restarts;
   standing_->take_plan(std::move(job));
   give_sign();
 }
@@ -361,30 +319,11 @@ void Participant::begin(const NodePlan& plan) {
 /// they may have taken over.
 void Participant::look_elsewhere() {
   const auto endpoint = leader_ ? place_->elsewhere() : std::nullopt;
-  if (!endpoint) return search_.reset();
-  if (!search_) {
-    std::vector<Endpoint> places = others_;
-    if (!holds(places, *endpoint)) places.insert(places.begin(), *endpoint);
-    search_.emplace(std::move(places), own_place(), secret_, options_.wire, options_.run_id);
-  }
-  search_->we_run(leader_->running());
-  const auto they = search_->they_run();
-  // What it found may be of before that agent came here.
-  if (!they || !(holds(others_, *they) || to_string(*they) == to_string(*endpoint))) return;
+  if (!endpoint) return others_.stop_looking();
+  const auto they = others_.look(*endpoint, own_place(), leader_->running());
+  if (!they) return;
   store_->set(keys::kMoved, to_string(*they), soon());
   throw Moved{*they};
-}
-
-/// Of those that come before this agent, when it takes over.
-void Participant::remember_others(const MeetingPlace::Candidates& candidates) {
-  if (!place_->may_lead()) return others_.clear();
-  const size_t before = std::min(candidates.own, candidates.in_order.size());
-  for (size_t i = 0; i < before; ++i) {
-    const Endpoint& place = candidates.in_order[i];
-    if (to_string(place) != to_string(own_place()) && !holds(others_, place))
-      others_.push_back(place);
-  }
-  if (others_.size() > kMaxOthers) others_.resize(kMaxOthers);
 }
 
 /// As other hosts reach it.
@@ -409,7 +348,7 @@ void Participant::end_with_loss() {
 bool Participant::go_to(const Endpoint& where) {
   try {
     store_ = place_->reopen({{where}}, stopping_, Deadline::after(place_->call_limit()));
-    others_.clear();
+    others_.forget_all();
     return true;
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kTimeout) throw;
@@ -420,12 +359,12 @@ bool Participant::go_to(const Endpoint& where) {
 /// A job that cannot change goes on at the same place. False: nobody serves there any more, or none
 /// has answered for as long as may be.
 bool Participant::rejoin() {
-  store_ = place_->rejoin(stopping_, Deadline::at(heard_at_.when() + silence_.limit));
+  store_ = place_->rejoin(stopping_, Deadline::at(contact_.lost_at()));
   return store_ != nullptr;
 }
 
 void Participant::reopen(const std::optional<Endpoint>& moved, const std::string& why) {
-  search_.reset();
+  others_.stop_looking();
   leader_.reset();
   standing_->use(nullptr);
   store_.reset();
@@ -437,9 +376,9 @@ void Participant::reopen(const std::optional<Endpoint>& moved, const std::string
   // Who is not known to be dead may be behind a cut link, with workers, and take this one for dead.
   const bool silent = !moved && !place_->nobody_serves();
   if (own_generation_runs()) {
-    stop_work(std::nullopt, why, silent ? std::optional(fence()) : std::nullopt);
+    stop_work(std::nullopt, why, silent ? std::optional(contact_.fence()) : std::nullopt);
   }
-  alone_until_ = silent ? heard_at_.when() + silence_.limit + kWayLimit : JobTime{};
+  alone_until_ = silent ? contact_.lost_at() + kWayLimit : JobTime{};
   if (moved && go_to(*moved)) return;
   MeetingPlace::Candidates candidates;
   if (plan_) {
@@ -448,7 +387,8 @@ void Participant::reopen(const std::optional<Endpoint>& moved, const std::string
     candidates.in_order.insert(candidates.in_order.begin(), place_->endpoint());
   }
   store_ = place_->reopen(candidates, stopping_, Deadline::after(options_.join_timeout));
-  remember_others(candidates);
+  if (!place_->may_lead()) return others_.forget_all();
+  others_.remember(candidates, own_place());
 }
 
 }  // namespace lockstep

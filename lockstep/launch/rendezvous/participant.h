@@ -8,7 +8,6 @@
 #include <optional>
 #include <string>
 
-#include "lockstep/base/standstill.h"
 #include "lockstep/launch/job/run_options.h"
 #include "lockstep/launch/rendezvous/leader.h"
 #include "lockstep/launch/rendezvous/meeting_place.h"
@@ -45,9 +44,6 @@ class Participant {
   bool in_parts(const Call& call);
   bool hold_lead();
   Store::Changes watch(Deadline until);
-  void heard();
-  void say_silence();
-  Standing::Time fence() const;
   void keep_fence();
   void try_to_lead();
   void hear(const Store::Changes& changes);
@@ -66,7 +62,6 @@ class Participant {
   void reopen(const std::optional<Endpoint>& moved, const std::string& why);
   bool go_to(const Endpoint& where);
   bool rejoin();
-  void remember_others(const MeetingPlace::Candidates& candidates);
   void end_with_loss();
   MembershipRules rules() const;
   Endpoint own_place() const;
@@ -86,15 +81,8 @@ class Participant {
   std::optional<News> news_;
   std::optional<Leader> leader_;
   bool leader_began_ = false;
-  std::optional<EndpointSearch> search_;
-  /// Places of agents that did not answer when this one took over, and may yet lead another half.
-  std::vector<Endpoint> others_;
-  Silence silence_;
-  /// Who stood still with all others has missed nothing of theirs: such times move with him.
-  const std::shared_ptr<Pulse> pulse_ = Pulse::of_process();
-  Deadline heard_at_ = Deadline::after(std::chrono::milliseconds(0));  ///< The place last answered.
-  Deadline sign_began_ = heard_at_;  ///< The last sign of life that was taken there.
-  bool said_silence_ = false;
+  OtherPlaces others_;
+  Contact contact_;
   JobTime alone_until_{};  ///< Until then a place that fell silent may still lead workers.
   Deadline sign_at_ = Deadline::after(std::chrono::milliseconds(0));
   std::string said_;  ///< To the user, so that nothing is said twice.

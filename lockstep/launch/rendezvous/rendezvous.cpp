@@ -1,17 +1,196 @@
 #include "lockstep/launch/rendezvous/rendezvous.h"
 
 #include <fmt/format.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <ctime>
+#include <thread>
 
 #include "lockstep/base/auth.h"
-#include "lockstep/launch/rendezvous/elastic_rendezvous.h"
+#include "lockstep/base/generation_token.h"
+#include "lockstep/base/host_name.h"
+#include "lockstep/base/quiet_thread.h"
+#include "lockstep/base/reserved_port.h"
+#include "lockstep/deadline.h"
+#include "lockstep/launch/job/restart_policy.h"
+#include "lockstep/launch/rendezvous/participant.h"
+#include "lockstep/store/tcp/tcp_store.h"
+#include "lockstep/world/identity.h"
 
 namespace lockstep {
+namespace {
+
+class LoneRendezvous final : public Rendezvous {
+ public:
+  LoneRendezvous(const RunOptions& options, const std::string& secret)
+      : options_(options), secret_(secret.empty() ? make_job_secret() : secret) {
+    plan_.run_id = options_.run_id.empty() ? make_run_id() : options_.run_id;
+    const NodeOffer offer = {host_name(), 1, options_.nproc_per_node, options_.role};
+    plan_.ranks = plan_ranks({offer})[0];
+    plan_.host = offer.host;
+    plan_.world_size = offer.local_size;
+    plan_.secret = secret_;
+    plan_.master_addr = options_.master_addr;
+    plan_.max_restarts = options_.max_restarts;
+    plan_.token = generation_token(make_token_part(), "");
+  }
+
+  std::optional<JobPlan> join() override { return open_places(); }
+
+  int fd() const override { return timer_.get(); }
+
+  JobNews news() override {
+    uint64_t times = 0;
+    [[maybe_unused]] const ssize_t got = ::read(timer_.get(), &times, sizeof times);
+    return news_;
+  }
+
+  void failed(const Failure& failure) override {
+    const auto decision = after_failure(&record_, options_.max_restarts, failure, plan_.generation);
+    if (decision.again) {
+      news_.leave = true;
+      news_.failure = failure;
+      news_.pause = restart_delay(record_);
+      again_at_ = Deadline::after(news_.pause);
+    } else {
+      news_.end = {failure, decision.why_not};
+    }
+  }
+
+  void done() override { news_.end = JobEnd{}; }
+  void gone(bool) override {}
+  void leave(int) override {}
+
+  std::optional<JobPlan> next() override {
+    if (!news_.leave) return std::nullopt;
+    if (!again_at_.passed()) {
+      wake_then();
+      return std::nullopt;
+    }
+    news_ = {};
+    ++plan_.generation;
+    plan_.restart_count = record_.restarts;
+    return open_places();
+  }
+
+  int knock_fd() const override { return listener_.get(); }
+  void serve() override {
+    server_.emplace(std::move(listener_), TcpStoreServerOptions{"127.0.0.1", 0, secret_});
+  }
+
+ private:
+  /// At again_at_ next() has something to say.
+  void wake_then() {
+    itimerspec at{};
+    const auto left = again_at_.left() + std::chrono::milliseconds(1);
+    at.it_value.tv_sec = left.count() / 1000;
+    at.it_value.tv_nsec = left.count() % 1000 * 1'000'000;
+    ::timerfd_settime(timer_.get(), 0, &at, nullptr);
+  }
+
+  /// Of each generation its own: no key or connection of an earlier one is ever met.
+  const JobPlan& open_places() {
+    server_.reset();
+    master_port_.reset();  // first, as its user may have named the port
+    master_port_.emplace(options_.master_port);
+    listener_ = tcp_listen("127.0.0.1", 0);
+    plan_.store = {"127.0.0.1", local_port(listener_.get())};
+    plan_.master_port = master_port_->port();
+    return plan_;
+  }
+
+  RunOptions options_;
+  std::string secret_;
+  JobPlan plan_;
+  std::optional<ReservedPort> master_port_;
+  UniqueFd listener_;
+  std::optional<TcpStoreServer> server_;
+  RestartRecord record_;
+  JobNews news_;
+  Deadline again_at_ = Deadline::after(std::chrono::seconds(0));
+  UniqueFd timer_{::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)};
+};
+
+/// For the others to read that the job is over, where this agent serves.
+constexpr auto kByeLimit = std::chrono::seconds(5);
+
+Offer make_offer(const RunOptions& options, const std::string& secret, const MeetingPlace& place,
+                 const WorkersStore& workers) {
+  Offer offer;
+  offer.mark = secret_mark(secret, options.wire);
+  offer.host = host_name();
+  offer.address = options.local_addr.empty() ? place.own_address() : options.local_addr;
+  offer.store_port = workers.store_port();
+  offer.torch_port = workers.torch_port();
+  offer.place_port = place.own_port();
+  offer.local_size = options.nproc_per_node;
+  offer.role = options.role;
+  offer.program = options.program;
+  if (options.node_rank_given || options.rdzv_backend == "static") {
+    offer.node_rank = options.node_rank;
+  }
+  offer.min_nodes = options.min_nodes;
+  offer.max_nodes = options.num_nodes;
+  return offer;
+}
+
+class ElasticRendezvous final : public Rendezvous {
+ public:
+  ElasticRendezvous(const RunOptions& options, const std::string& secret)
+      : place_((check_wire(secret, options.wire), make_place(options, secret))),
+        workers_(place_->listen_host(), secret, options.wire),
+        standing_(make_job_secret().substr(0, 16), make_offer(options, secret, *place_, workers_)),
+        participant_(options, secret, place_.get(), &workers_, &standing_) {
+    // As a failure of this node it reaches all, whose ranks wait for those that cannot come in.
+    workers_.on_full([this](const std::string& why) {
+      const Offer own = standing_.offer();
+      Failure failure;
+      failure.node_rank = std::max(own.last_rank, 0);
+      failure.host = own.host;
+      failure.status.code = 1;
+      failure.cause = fmt::format("node {} ({}): the store of the job's ranks: {}",
+                                  failure.node_rank, failure.host, why);
+      standing_.failed(failure);
+    });
+  }
+
+  ~ElasticRendezvous() override {
+    participant_.stop();
+    if (thread_.joinable()) thread_.join();
+    workers_.stop();  // its thread knows standing_
+    if (participant_.saw_end()) place_->close(Deadline::after(kByeLimit));
+  }
+  ElasticRendezvous(const ElasticRendezvous&) = delete;
+  ElasticRendezvous& operator=(const ElasticRendezvous&) = delete;
+
+  std::optional<JobPlan> join() override {
+    thread_ = start_quiet_thread([this] { participant_.run(); });
+    return standing_.wait_for_plan();
+  }
+
+  int fd() const override { return standing_.fd(); }
+  JobNews news() override { return standing_.news(); }
+  void failed(const Failure& failure) override { standing_.failed(failure); }
+  void done() override { standing_.ended_work(NodeWork::kDone); }
+  void gone(bool stepped) override { standing_.ended_work(NodeWork::kIdle, stepped); }
+  void leave(int signal) override { standing_.leave(signal); }
+  std::optional<JobPlan> next() override { return standing_.next(); }
+
+ private:
+  std::unique_ptr<MeetingPlace> place_;
+  WorkersStore workers_;
+  Standing standing_;
+  Participant participant_;
+  std::thread thread_;
+};
+
+}  // namespace
 
 std::unique_ptr<Rendezvous> make_rendezvous(const RunOptions& options, const std::string& secret) {
-  return options.num_nodes == 1 ? make_lone_rendezvous(options, secret)
-                                : make_elastic_rendezvous(options, secret);
+  if (options.num_nodes == 1) return std::make_unique<LoneRendezvous>(options, secret);
+  return std::make_unique<ElasticRendezvous>(options, secret);
 }
 
 std::string make_run_id() {

@@ -80,12 +80,10 @@ class Rendezvous {
   virtual void serve() {}
 };
 
-/// One host: nobody to meet, its workers' store on a free loopback port. `secret`: may be empty, it
-/// makes its own then.
-std::unique_ptr<Rendezvous> make_lone_rendezvous(const RunOptions& options,
-                                                 const std::string& secret);
-
-/// What `options` ask for. `secret`: LOCKSTEP_SECRET.
+/// What `options` ask for. One host: nobody to meet, its workers' store on a free loopback port.
+/// Several, or one where others may come: docs/design/rendezvous.md. `secret`: LOCKSTEP_SECRET,
+/// which may only be empty where all is on loopback. Errors: kInvalidArgument (no secret, or the
+/// back end cannot be used as it is asked for), kIo.
 std::unique_ptr<Rendezvous> make_rendezvous(const RunOptions& options, const std::string& secret);
 
 /// "20261120-103741-a1b2": a run's id where none is given; sorts by time.

@@ -1,16 +1,27 @@
 #include "lockstep/launch/rendezvous/search.h"
 
+#include <algorithm>
+
 #include "lockstep/base/quiet_thread.h"
 #include "lockstep/base/socket.h"
 #include "lockstep/error.h"
 #include "lockstep/launch/rendezvous/keys.h"
-#include "lockstep/launch/rendezvous/plan.h"
+#include "lockstep/launch/rendezvous/messages.h"
 #include "lockstep/store/tcp/tcp_store.h"
 
 namespace lockstep {
 namespace {
 
 constexpr auto kEvery = std::chrono::seconds(1);
+
+/// As many as can come before an agent in its plan, and the server.
+constexpr size_t kMaxOthers = kMaxSuccessors + 1;
+
+bool holds(const std::vector<Endpoint>& places, const Endpoint& place) {
+  return std::any_of(places.begin(), places.end(), [&](const Endpoint& each) {
+    return each.host == place.host && each.port == place.port;
+  });
+}
 
 }  // namespace
 
@@ -70,6 +81,33 @@ bool EndpointSearch::look(const Endpoint& place) {
   if (state == JobRecord::State::kRunning || !we_run_) return true;
   store->set(keys::kMoved, to_string(own_), soon);
   return false;
+}
+
+void OtherPlaces::remember(const MeetingPlace::Candidates& candidates, const Endpoint& own) {
+  const size_t before = std::min(candidates.own, candidates.in_order.size());
+  for (size_t i = 0; i < before; ++i) {
+    const Endpoint& place = candidates.in_order[i];
+    if (to_string(place) != to_string(own) && !holds(places_, place)) places_.push_back(place);
+  }
+  if (places_.size() > kMaxOthers) places_.resize(kMaxOthers);
+}
+
+void OtherPlaces::forget(const std::vector<Endpoint>& here) {
+  std::erase_if(places_, [&](const Endpoint& place) { return holds(here, place); });
+}
+
+std::optional<Endpoint> OtherPlaces::look(const Endpoint& endpoint, const Endpoint& own,
+                                          bool we_run) {
+  if (!search_) {
+    std::vector<Endpoint> places = places_;
+    if (!holds(places, endpoint)) places.insert(places.begin(), endpoint);
+    search_.emplace(std::move(places), own, secret_, wire_, run_id_);
+  }
+  search_->we_run(we_run);
+  const auto they = search_->they_run();
+  // What it found may be of before that agent came here.
+  if (they && (holds(places_, *they) || to_string(*they) == to_string(endpoint))) return they;
+  return std::nullopt;
 }
 
 }  // namespace lockstep

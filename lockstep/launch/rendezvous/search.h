@@ -12,6 +12,8 @@
 #include "lockstep/base/auth.h"
 #include "lockstep/base/mutex.h"
 #include "lockstep/base/socket.h"
+#include "lockstep/launch/job/run_options.h"
+#include "lockstep/launch/rendezvous/meeting_place.h"
 
 namespace lockstep {
 
@@ -46,6 +48,31 @@ class EndpointSearch {
   Mutex mutex_;
   CondVar stopped_;
   std::thread thread_;
+};
+
+/// Places where another half of this agent's job may run, and the search there.
+class OtherPlaces {
+ public:
+  OtherPlaces(std::string secret, const RunOptions& options)
+      : secret_(std::move(secret)), wire_(options.wire), run_id_(options.run_id) {}
+
+  /// When this agent takes over: those that came before it.
+  void remember(const MeetingPlace::Candidates& candidates, const Endpoint& own);
+  /// Who is here leads no other half.
+  void forget(const std::vector<Endpoint>& here);
+  void forget_all() { places_.clear(); }
+
+  /// Looks there and at `endpoint` until stop_looking(); see EndpointSearch. Nothing yet: nullopt.
+  std::optional<Endpoint> look(const Endpoint& endpoint, const Endpoint& own, bool we_run);
+  void stop_looking() { search_.reset(); }
+
+ private:
+  const std::string secret_;
+  const Wire wire_;
+  const std::string run_id_;
+  /// Agents that did not answer when this one took over, and may yet lead another half.
+  std::vector<Endpoint> places_;
+  std::optional<EndpointSearch> search_;
 };
 
 }  // namespace lockstep

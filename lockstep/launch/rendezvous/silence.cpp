@@ -1,6 +1,11 @@
 #include "lockstep/launch/rendezvous/silence.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <utility>
+
+#include "lockstep/base/log.h"
 
 namespace lockstep {
 namespace {
@@ -28,6 +33,24 @@ Silence allowed_silence(const RunOptions& options, bool by_lease, int64_t num_ag
   }
   if (by_lease) silence.interval = std::max(silence.limit / 3, milliseconds(1));
   return silence;
+}
+
+Contact::Contact(const RunOptions& options, const MeetingPlace* place)
+    : options_(options), place_(place), allowed_(allowed_silence(options, place->by_lease())) {}
+
+void Contact::count_agents(int64_t num_agents) {
+  allowed_ = allowed_silence(options_, place_->by_lease(), num_agents);
+}
+
+void Contact::heard() {
+  heard_at_ = Deadline::after(milliseconds(0));
+  if (std::exchange(said_, false)) log_info(place_->name() + " answers again");
+}
+
+void Contact::say_silence() {
+  if (std::exchange(said_, true)) return;
+  log_warn(fmt::format("{} does not answer; this node gives it up after {} s of silence",
+                       place_->name(), std::chrono::duration<double>(allowed_.limit).count()));
 }
 
 }  // namespace lockstep

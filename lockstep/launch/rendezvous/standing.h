@@ -9,7 +9,7 @@
 #include "lockstep/base/mutex.h"
 #include "lockstep/base/unique_fd.h"
 #include "lockstep/error.h"
-#include "lockstep/launch/rendezvous/offer.h"
+#include "lockstep/launch/rendezvous/messages.h"
 #include "lockstep/launch/rendezvous/rendezvous.h"
 #include "lockstep/store.h"
 

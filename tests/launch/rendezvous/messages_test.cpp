@@ -2,9 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include "lockstep/launch/rendezvous/node_order.h"
-#include "lockstep/launch/rendezvous/offer.h"
-#include "lockstep/launch/rendezvous/plan.h"
+#include "lockstep/launch/rendezvous/generation.h"
+#include "lockstep/launch/rendezvous/messages.h"
 #include "tests/support/error_of.h"
 
 namespace lockstep::testing {

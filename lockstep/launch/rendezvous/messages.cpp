@@ -1,13 +1,41 @@
-#include "lockstep/launch/rendezvous/plan.h"
+#include "lockstep/launch/rendezvous/messages.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <limits>
 
+#include "lockstep/base/auth.h"
 #include "lockstep/launch/job/json_members.h"
-#include "lockstep/launch/rendezvous/limits.h"
 
 namespace lockstep {
 namespace {
+
+constexpr auto kOfferMembers = [](auto& m, auto& offer) {
+  m.text("host", offer.host, kMaxName);
+  m.text("address", offer.address, kMaxName);
+  m.number("store_port", offer.store_port, 0, kMaxPort);
+  m.number("torch_port", offer.torch_port, 0, kMaxPort);
+  m.number("place_port", offer.place_port, 0, kMaxPort);
+  m.number("local_size", offer.local_size, 1, kMaxLocalRanks);
+  m.text("role", offer.role, kMaxName);
+  m.text("program", offer.program, kMaxName);
+  m.text("mark", offer.mark, 2 * sizeof(Digest));
+  m.number("max_nodes", offer.max_nodes, 1, kMaxNodes);
+  m.number("min_nodes", offer.min_nodes, 1, offer.max_nodes);
+  m.number("generation", offer.generation, 0, kMaxGeneration);
+  m.number("last_rank", offer.last_rank, -1, kMaxNodes - 1);
+  m.number("num_nodes", offer.num_nodes, 0, kMaxNodes);
+  m.number("restart_count", offer.restart_count, 0, kMaxRestarts);
+  m.text("token", offer.token, kMaxName);
+  m.number("stepped", offer.stepped, 0, 1);
+  m.number("early_failures", offer.early_failures, 0, kMaxRestarts);
+  m.number("failures_in_a_row", offer.failures_in_a_row, 0, kMaxRestarts);
+  m.number("work", offer.work, 0, 2);
+  m.number("leaving", offer.leaving, 0, 64);
+  m.maybe("node_rank", offer.node_rank, 0, kMaxNodes - 1);
+};
 
 constexpr int kMaxRanks = std::numeric_limits<int>::max();
 constexpr size_t kMaxAwaited = 4096;
@@ -52,12 +80,45 @@ constexpr auto kRecordMembers = [](auto& m, auto& record) {
 
 }  // namespace
 
+std::string secret_mark(std::string_view secret, Wire wire) {
+  const auto* text = wire == Wire::kTls ? "an agent's offer, by TLS" : "an agent's offer";
+  return fmt::format("{:02x}", fmt::join(hmac_sha256(secret, text), ""));
+}
+
+std::string to_json(const Offer& offer) {
+  return json_of(offer, kOfferMembers);
+}
+
+Offer offer_from_json(std::string_view text) {
+  return read_message<Offer>(text, kMaxOfferBytes, "an agent's offer", kOfferMembers);
+}
+
 std::string to_json(const NodePlan& plan) {
   return json_of(plan, kPlanMembers);
 }
 
 NodePlan node_plan_from_json(std::string_view text) {
   return read_message<NodePlan>(text, kMaxPlanBytes, "a node's plan", kPlanMembers);
+}
+
+JobPlan job_plan(const NodePlan& plan) {
+  JobPlan job;
+  job.run_id = plan.run_id;
+  job.node_rank = plan.node_rank;
+  job.ranks = plan.ranks;
+  job.num_nodes = plan.num_nodes;
+  job.world_size = plan.world_size;
+  job.store = plan.store;
+  job.master_addr = plan.torch.host;
+  job.master_port = plan.torch.port;
+  job.generation = static_cast<int>(plan.generation);
+  job.token = plan.token;
+  job.restart_count = plan.restart_count;
+  job.early_failures = plan.early_failures;
+  job.failures_in_a_row = plan.failures_in_a_row;
+  job.stepped = plan.stepped;
+  job.max_restarts = plan.max_restarts;
+  return job;
 }
 
 std::string to_json(const JobRecord& record) {
