@@ -74,6 +74,10 @@ std::string rank_list(std::vector<int> ranks) {
   return text;
 }
 
+std::string rank_words(const std::vector<int>& ranks) {
+  return fmt::format("{} {}", ranks.size() == 1 ? "rank" : "ranks", rank_list(ranks));
+}
+
 std::string format_bytes(int64_t bytes) {
   constexpr std::array<const char*, 5> kUnits = {"B", "KiB", "MiB", "GiB", "TiB"};
   auto value = static_cast<double>(bytes);

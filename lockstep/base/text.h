@@ -19,6 +19,9 @@ std::string did_you_mean(std::string_view name, std::span<const std::string> can
 /// "0, 3, 5-8": a sorted list of ranks, runs joined.
 std::string rank_list(std::vector<int> ranks);
 
+/// "rank 3", "ranks 0, 5-8".
+std::string rank_words(const std::vector<int>& ranks);
+
 /// "24.0 MiB".
 std::string format_bytes(int64_t bytes);
 

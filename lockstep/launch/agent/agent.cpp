@@ -5,21 +5,16 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <filesystem>
 
 #include "lockstep/base/children.h"
-#include "lockstep/base/counted.h"
-#include "lockstep/base/env.h"
 #include "lockstep/base/log.h"
 #include "lockstep/base/text.h"
 #include "lockstep/deadline.h"
 #include "lockstep/launch/agent/error_file.h"
+#include "lockstep/launch/agent/last_words.h"
 #include "lockstep/launch/agent/log_folder.h"
-#include "lockstep/launch/agent/log_space.h"
 #include "lockstep/launch/agent/output/job_lines.h"
 #include "lockstep/launch/agent/worker_command.h"
-#include "lockstep/launch/job/start_messages.h"
-#include "lockstep/launch/jobs/past_jobs.h"
 #include "lockstep/world/identity.h"
 
 namespace lockstep {
@@ -33,33 +28,11 @@ enum AgentTag : uint64_t {
   kKnock = 19ULL << 32,
 };
 constexpr uint64_t kKindMask = ~0ULL << 32;
-/// After a signal output is passed on for the rest of the grace, and so long at least.
-constexpr std::chrono::seconds kReadAtLeast{5};
-/// A job that is over sooner is not listed: it should not wait for a disk.
-constexpr std::chrono::milliseconds kListedAfter{50};
-constexpr std::chrono::seconds kBetweenLooksForRoom{5};
 
 /// Of no other agent on this host, ever: pid and time since boot.
 std::string agent_mark() {
   return fmt::format("{}-{}", ::getpid(),
                      std::chrono::steady_clock::now().time_since_epoch().count());
-}
-
-/// Not for a single worker that is started once, and at once: forking it from another process gains
-/// nothing.
-bool wants_warm_start(const Environment& environment, const RunOptions& options) {
-  const auto off = environment.find("LOCKSTEP_WARM_START");
-  if (off != environment.end() && !off->second.empty() && !parse_yes(off->second, off->first))
-    return false;
-  return options.nproc_per_node > 1 || options.max_restarts > 0 || options.num_nodes > 1;
-}
-
-std::string named(const std::vector<int>& ranks) {
-  return fmt::format("{} {}", ranks.size() == 1 ? "rank" : "ranks", rank_list(ranks));
-}
-
-double seconds_since_1970() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
 }  // namespace
@@ -70,7 +43,7 @@ Agent::Agent(const RunOptions& options, const Environment& environment, Rendezvo
       environment_(environment),
       rendezvous_(rendezvous),
       starter_(wants_warm_start(environment, options)),
-      job_file_(registry_folders(environment)),
+      listing_(environment_),
       console_(console) {
   setup_ = {&options_, &environment_, std::move(program), agent_mark(), usable_cores(),
             &starter_, nullptr,       &poller_,           nullptr,      own_file_base(environment),
@@ -99,7 +72,7 @@ void Agent::stand_guard() {
   // A group for each worker, and one for the process that they are forked from.
   guard_.emplace(std::vector<std::string>{"LOCKSTEP_AGENT=" + setup_.mark},
                  static_cast<size_t>(options_.nproc_per_node) + 1, own_files(),
-                 job_file_.candidates().size());
+                 listing_.files().size());
   setup_.guard = &*guard_;
 }
 
@@ -123,14 +96,12 @@ int Agent::run(const JobPlan& plan) {
   signals_.emplace(options_.ending_signals, options_.signals_named);
   starter_.interrupted_by(signals_->ending_fd());
   plan_ = plan;
-  began_ = seconds_since_1970();
   if (!options_.log_dir.empty() && options_.log_dir != kNoFiles)
     run_folder_ = make_run_folder(options_.log_dir, plan_);
   poller_.add(signals_->fd(), kSignals);
   if (rendezvous_->fd() >= 0) poller_.add(rendezvous_->fd(), kNews);
-  register_at_ = std::chrono::steady_clock::now() + kListedAfter;
-  if (!run_folder_.empty() && ranks_write_files(options_, plan_.ranks.local_size))
-    look_for_room_at_ = std::chrono::steady_clock::now() + kBetweenLooksForRoom;
+  listing_.begin();
+  if (!run_folder_.empty() && ranks_write_files(options_, plan_.ranks.local_size)) room_.begin();
   try {
     begin_generation(plan_);
     // From here on it may end at any time, and its number be another's.
@@ -157,7 +128,7 @@ void Agent::begin_generation(const JobPlan& plan) {
   setup_.terminal_columns = lines_->columns(STDERR_FILENO);
   workers_.emplace(setup_, plan_, attempt_folder_);
   if (!reading_) workers_->set_reading(false);
-  if (job_file_.written()) register_job();
+  if (listing_.written()) register_job();
   tell(GenerationStarted{workers_->size()});
 }
 
@@ -179,7 +150,7 @@ void Agent::begin_again(const JobPlan& plan) {
 
 /// All that must be gone with this agent.
 std::vector<std::string> Agent::own_files() const {
-  std::vector<std::string> files = job_file_.candidates();
+  std::vector<std::string> files = listing_.files();
   for (int local_rank = 0; local_rank < options_.nproc_per_node; ++local_rank) {
     files.push_back(fmt::format("{}.error_{}", setup_.error_base, local_rank));
   }
@@ -188,39 +159,9 @@ std::vector<std::string> Agent::own_files() const {
 
 /// For `lockstep ps` and its like.
 void Agent::register_job() {
-  register_at_.reset();
-  const auto absolute = [](const std::string& path) {
-    std::error_code ignored;
-    return path.empty() ? path : std::filesystem::absolute(path, ignored).string();
-  };
-  const NodeRanks& own = plan_.ranks;
-  JobEntry& entry = entry_;
-  entry.pid = ::getpid();
-  entry.run_id = plan_.run_id;
-  entry.node_rank = plan_.node_rank;
-  entry.num_nodes = plan_.num_nodes;
-  entry.first_rank = own.first_rank;
-  entry.local_size = own.local_size;
-  entry.world_size = plan_.world_size;
-  entry.restart_count = plan_.restart_count;
-  entry.began = began_;
-  entry.host = plan_.host;
-  entry.folder = absolute(".");
-  entry.log_folder = absolute(run_folder_);
-  entry.attempt_folder = absolute(attempt_folder_);
-  if (workers_) entry.steps = workers_->steps_path();
-  entry.command = options_.command;
-  job_file_.write(entry);
-  remember_job(past_jobs_folder(environment_), entry);
-}
-
-/// For who asks later how it went.
-void Agent::remember_end(int code, const std::optional<Failure>& failure) {
-  if (entry_.pid == 0) return;
-  entry_.ended = seconds_since_1970();
-  entry_.exit_code = code;
-  if (failure) entry_.why = failure_line(*failure, plan_.num_nodes);
-  remember_job(past_jobs_folder(environment_), entry_);
+  listing_.write(plan_, options_.command,
+                 {run_folder_, attempt_folder_,
+                  workers_ ? std::optional(workers_->steps_path()) : std::nullopt});
 }
 
 void Agent::loop() {
@@ -230,9 +171,9 @@ void Agent::loop() {
     for (const epoll_event& event : ready) on_ready(event.data.u64);
     if (orphans_ended_) reap_orphans();
     if (state_.act_at && std::chrono::steady_clock::now() >= *state_.act_at) tell(TimePassed{});
-    if (register_at_ && std::chrono::steady_clock::now() >= *register_at_) register_job();
-    if (look_for_room_at_ && std::chrono::steady_clock::now() >= *look_for_room_at_)
-      look_for_room();
+    if (listing_.due() && std::chrono::steady_clock::now() >= *listing_.due()) register_job();
+    if (room_.due() && std::chrono::steady_clock::now() >= *room_.due())
+      room_.look(attempt_folder_);
     while (ask_) hear();
     flush_console();
   }
@@ -240,7 +181,7 @@ void Agent::loop() {
 
 int Agent::wait_ms() const {
   auto first = state_.act_at;
-  for (const auto& other : {lines_->due(), register_at_, look_for_room_at_}) {
+  for (const auto& other : {lines_->due(), listing_.due(), room_.due()}) {
     if (other && (!first || *other < *first)) first = other;
   }
   return first ? Deadline::at(*first).left_poll_ms() : -1;
@@ -369,18 +310,6 @@ void Agent::flush_console() {
   if (console_->broken() && state_.phase == AgentState::Phase::kRunning) tell(SignalCame{SIGPIPE});
 }
 
-/// Ranks that write to files themselves mostly do not look whether that goes well.
-void Agent::look_for_room() {
-  look_for_room_at_ = std::chrono::steady_clock::now() + kBetweenLooksForRoom;
-  const std::string why = why_no_room(attempt_folder_);
-  if (why.empty()) return;
-  look_for_room_at_.reset();
-  log_warn(
-      fmt::format("write to the ranks' files in {}: {}; what they print there is lost until "
-                  "there is room, and the job goes on",
-                  attempt_folder_, why));
-}
-
 void Agent::tell(const AgentEvent& event) {
   for (const AgentAction& action : advance(&state_, event, std::chrono::steady_clock::now())) {
     std::visit([this](const auto& each) { act(each); }, action);
@@ -424,7 +353,8 @@ void Agent::act(const SayWaiting&) {
   }
   const auto left =
       std::chrono::duration<double>(*state_.kill_at - std::chrono::steady_clock::now());
-  log_info(fmt::format("waiting for {} to end; SIGKILL in {:.0f} s", named(ranks), left.count()));
+  log_info(
+      fmt::format("waiting for {} to end; SIGKILL in {:.0f} s", rank_words(ranks), left.count()));
 }
 
 std::optional<Failure> Agent::first_failure() const {
@@ -443,17 +373,10 @@ void Agent::pass_on_error_file(const Failure& failure) const {
                   failure.status.signal != 0 ? -failure.status.signal : failure.status.code);
 }
 
-/// Whoever ended the job waits for that no longer than for the workers.
-std::optional<Deadline> Agent::read_by() const {
-  if (state_.stop_signal == 0) return std::nullopt;
-  const auto least = std::chrono::steady_clock::now() + kReadAtLeast;
-  return Deadline::at(std::max(state_.kill_at.value_or(least), least));
-}
-
 int Agent::finish() {
   kill_remaining_children({guard_->pid()});
   if (workers_) workers_->close_output();
-  if (look_for_room_at_) look_for_room();
+  if (room_.due()) room_.look(attempt_folder_);
   lines_->flush();
   const auto failure = first_failure();
   if (failure) pass_on_error_file(*failure);
@@ -462,46 +385,17 @@ int Agent::finish() {
   const int code = exit_code(state_, job);
   // One that was over in a moment has not been listed, but its files have a name, and who looks
   // for a failure asks later.
-  if (register_at_ && (!run_folder_.empty() || code != 0)) register_job();
-  remember_end(code, failure);
+  if (listing_.due() && (!run_folder_.empty() || code != 0)) register_job();
+  listing_.remember_end(
+      code, failure ? std::optional(failure_line(*failure, plan_.num_nodes)) : std::nullopt);
   workers_.reset();
-  register_at_.reset();
-  job_file_.remove();
+  listing_.remove();
   guard_->dismiss();
   // Nothing runs any more, and there is no file to leave behind: from here on a signal ends this
   // program, also while nobody reads it.
   ::pthread_sigmask(SIG_SETMASK, &signals_->original_mask(), nullptr);
-  const auto until = read_by();
-  if (const size_t bytes = console_->drain(until); bytes > 0) {
-    console_->put(2, fmt::format("lockstep run: {} of output were dropped: nobody read them",
-                                 counted(static_cast<int64_t>(bytes), "byte")));
-  }
-  if (end_ && !end_->why_not_again.empty()) {
-    console_->put(2, "lockstep run: no further restart: " + end_->why_not_again);
-  }
-  if (failure && options_.started_by_starter) {
-    console_->put(1, std::string(kStarterMark) + "report " + to_json(*failure));
-  } else if (failure) {
-    console_->put(2, report_of(*failure));
-  }
-  console_->drain(until);
-  const std::string lost = console_->failure();
-  if (lost.empty()) return code;
-  console_->put(2, "lockstep run: error: " + lost + "; what the ranks printed is lost");
-  console_->drain(until);
-  return code == 0 ? 1 : code;
-}
-
-/// Also which ranks had ended before, and well: others may fail because those are not there.
-std::string Agent::report_of(const Failure& failure) const {
-  std::string text =
-      report_text(failure, plan_.num_nodes, console_->has_shown(2, failure.stderr_tail));
-  if (failure.node_rank != plan_.node_rank || failure.rank < 0) return text;
-  std::vector<int> ranks;
-  for (const int local_rank : ended_well_before(state_, failure.rank - plan_.ranks.first_rank))
-    ranks.push_back(plan_.ranks.first_rank + local_rank);
-  if (ranks.empty()) return text;
-  return text + fmt::format("\n  {} had ended before it, with exit code 0", named(ranks));
+  return LastWords{options_, plan_, state_, console_}.say(code, failure,
+                                                          end_ ? end_->why_not_again : "");
 }
 
 }  // namespace lockstep

@@ -9,9 +9,10 @@
 #include "lockstep/deadline.h"
 #include "lockstep/launch/agent/agent_state.h"
 #include "lockstep/launch/agent/guard.h"
+#include "lockstep/launch/agent/job_listing.h"
+#include "lockstep/launch/agent/log_folder.h"
 #include "lockstep/launch/agent/worker_group.h"
 #include "lockstep/launch/job/run_options.h"
-#include "lockstep/launch/jobs/registry.h"
 #include "lockstep/launch/process/console.h"
 #include "lockstep/launch/process/poller.h"
 #include "lockstep/launch/process/signals.h"
@@ -49,9 +50,7 @@ class Agent {
   void hear();
   void say_restart(const JobNews& news);
   void flush_console();
-  void look_for_room();
   void register_job();
-  void remember_end(int code, const std::optional<Failure>& failure);
   std::vector<std::string> own_files() const;
   void pass_on_error_file(const Failure& failure) const;
 
@@ -63,10 +62,8 @@ class Agent {
   void act(const PublishGone& action);
   void act(const SayWaiting& action);
 
-  std::optional<Deadline> read_by() const;
   int finish();
   std::optional<Failure> first_failure() const;
-  std::string report_of(const Failure& failure) const;
 
   const RunOptions options_;
   const Environment environment_;
@@ -79,16 +76,13 @@ class Agent {
   AgentState state_;
   std::optional<SignalGate> signals_;  ///< From when the job begins.
   WorkerStarter starter_;
-  JobFile job_file_;
-  JobEntry entry_;    ///< In it.
-  double began_ = 0;  ///< Seconds since 1970.
+  JobListing listing_;
+  LogRoom room_;
   std::optional<Guard> guard_;
   Console* const console_;
   std::optional<WorkerLines> lines_;
   Poller poller_;
-  std::optional<WorkerGroup> workers_;    ///< None between two generations, where none could start.
-  std::optional<AgentTime> register_at_;  ///< Not yet in the list of jobs.
-  std::optional<AgentTime> look_for_room_at_;  ///< While there was some for the ranks' files.
+  std::optional<WorkerGroup> workers_;  ///< None between two generations, where none could start.
   bool reading_ = true;
   int watched_stream_ = -1;  ///< Of the console, for POLLOUT.
   bool orphans_ended_ = false;

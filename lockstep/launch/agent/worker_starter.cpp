@@ -10,6 +10,7 @@
 #include <filesystem>
 
 #include "lockstep/base/children.h"
+#include "lockstep/base/env.h"
 #include "lockstep/base/log.h"
 #include "lockstep/world/fork_server/warm_message.h"
 #include "lockstep/world/fork_server/warm_note.h"
@@ -30,6 +31,13 @@ bool same_arguments(const std::vector<Spawn>& workers) {
 }
 
 }  // namespace
+
+bool wants_warm_start(const Environment& environment, const RunOptions& options) {
+  const auto off = environment.find("LOCKSTEP_WARM_START");
+  if (off != environment.end() && !off->second.empty() && !parse_yes(off->second, off->first))
+    return false;
+  return options.nproc_per_node > 1 || options.max_restarts > 0 || options.num_nodes > 1;
+}
 
 Spawn resolved(Spawn worker) {
   const fs::path path(worker.path);

@@ -9,10 +9,15 @@
 #include <vector>
 
 #include "lockstep/base/unique_fd.h"
+#include "lockstep/launch/job/run_options.h"
 #include "lockstep/launch/process/program.h"
 #include "lockstep/world/environment.h"
 
 namespace lockstep {
+
+/// Not for a single worker that is started once, and at once: forking it from another process gains
+/// nothing. LOCKSTEP_WARM_START=0: never.
+bool wants_warm_start(const Environment& environment, const RunOptions& options);
 
 class WorkerStarter {
  public:

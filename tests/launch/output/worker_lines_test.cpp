@@ -2,8 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "lockstep/launch/agent/output/failure_echo.h"
-#include "lockstep/launch/agent/output/line_rate.h"
+#include "lockstep/launch/agent/output/line_folder.h"
 #include "lockstep/launch/process/line_prefix.h"
 #include "lockstep/launch/process/recent_text.h"
 

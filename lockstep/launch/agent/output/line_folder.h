@@ -1,5 +1,5 @@
 #pragma once
-// One line where many ranks print the same: "[0-31] epoch 1".
+// One line where many ranks print the same ("[0-31] epoch 1"), and one error that all agree on.
 
 #include <chrono>
 #include <deque>
@@ -62,6 +62,23 @@ class LineFolder {
   const bool fold_;
   const std::chrono::milliseconds window_;
   std::deque<Held> held_;  ///< In the order in which they were first printed.
+};
+
+/// Knows the last words of the rank that failed first. Pure.
+class FailureEcho {
+ public:
+  FailureEcho() = default;
+  /// stderr_tail: its last lines.
+  FailureEcho(int local_rank, const std::vector<std::string>& stderr_tail);
+
+  /// Whether another rank says nothing new: its line is an error that stands for itself ("NAME:
+  /// error: ..."), and the failed rank ended with the same one. A line of a longer text is not left
+  /// out: the rest would make no sense without it.
+  bool repeats(int local_rank, int stream, const std::string& text) const;
+
+ private:
+  int local_rank_ = -1;
+  std::string last_line_;
 };
 
 }  // namespace lockstep

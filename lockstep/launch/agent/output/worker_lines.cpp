@@ -1,11 +1,15 @@
 #include "lockstep/launch/agent/output/worker_lines.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <utility>
 
 #include "lockstep/base/counted.h"
+#include "lockstep/base/file.h"
+#include "lockstep/base/log.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {
@@ -17,6 +21,50 @@ std::chrono::milliseconds bar_interval(const ConsoleKind& console, int stream) {
 }
 
 }  // namespace
+
+LineRate::Verdict LineRate::line(Time now) {
+  if (limit_ == 0) return {};
+  if (filled_ != Time{}) {
+    const double seconds = std::chrono::duration<double>(now - filled_).count();
+    left_ = std::min<double>(limit_, left_ + seconds * limit_);
+  }
+  filled_ = now;
+  // Once lines are dropped, a tenth of a second's worth must have gathered: else every other line
+  // would be shown, each with a count.
+  const double needed = dropped_ > 0 ? std::max(1.0, limit_ / 10.0) : 1.0;
+  if (left_ < needed) {
+    ++dropped_;
+    return {false, 0};
+  }
+  left_ -= 1;
+  return {true, take_dropped()};
+}
+
+long LineRate::take_dropped() {
+  return std::exchange(dropped_, 0);
+}
+
+LineCopies::LineCopies(std::vector<std::string> filters, std::string path)
+    : filters_(std::move(filters)), path_(std::move(path)) {
+  if (filters_.empty() || path_.empty()) return;
+  file_.reset(::open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+  if (!file_) throw io_error("open " + path_);
+}
+
+void LineCopies::line(const std::string& prefix, const std::string& text) {
+  if (!file_) return;
+  const auto in_text = [&](const std::string& filter) {
+    return text.find(filter) != std::string::npos;
+  };
+  if (std::none_of(filters_.begin(), filters_.end(), in_text)) return;
+  const std::string whole = prefix + text + "\n";
+  try {
+    write_all(file_.get(), whole.data(), whole.size(), path_);
+  } catch (const Error& error) {
+    log_warn(std::string(error.what()) + "; no more lines are copied there");
+    file_.reset();
+  }
+}
 
 WorkerLines::WorkerLines(const WorkerLinesOptions& options, Console* console)
     : options_(options),

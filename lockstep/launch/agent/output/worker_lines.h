@@ -1,19 +1,62 @@
 #pragma once
-// All workers' lines on their way to the console: filtered, folded, limited and labelled.
+// All workers' lines on their way to the console: copied, limited, folded and labelled.
 
+#include <chrono>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "lockstep/launch/agent/output/failure_echo.h"
-#include "lockstep/launch/agent/output/line_copies.h"
+#include "lockstep/base/unique_fd.h"
 #include "lockstep/launch/agent/output/line_folder.h"
-#include "lockstep/launch/agent/output/line_rate.h"
 #include "lockstep/launch/agent/output/unfinished_lines.h"
 #include "lockstep/launch/process/console.h"
 #include "lockstep/launch/process/line_prefix.h"
 
 namespace lockstep {
+
+/// Of one rank's lines, those that the console shows: `lines_a_second` on average, as many at once,
+/// so that one that prints without end does not hide what the others say. Pure: time is an
+/// argument.
+class LineRate {
+ public:
+  using Time = std::chrono::steady_clock::time_point;
+
+  /// lines_a_second 0: all.
+  explicit LineRate(int lines_a_second) : limit_(lines_a_second), left_(lines_a_second) {}
+
+  struct Verdict {
+    bool show = true;
+    long dropped = 0;  ///< Lines dropped since the last that was shown; to be told before this one.
+  };
+  Verdict line(Time now);
+
+  /// Lines dropped and not told yet; from here on they are.
+  long take_dropped();
+
+ private:
+  int limit_;
+  double left_;
+  long dropped_ = 0;
+  Time filled_{};
+};
+
+/// Lines of all local ranks that have one of some texts in them, in a file of their own (torchrun's
+/// --duplicate_stdout_filters).
+class LineCopies {
+ public:
+  /// Makes `path`, or empties it. Without filters, or without a path, nothing is copied.
+  /// Errors: kIo naming the path.
+  LineCopies(std::vector<std::string> filters, std::string path);
+
+  /// Writes prefix, text and a newline at once, where the text has one of the filters in it. A file
+  /// that cannot be written is said once, and no more is copied.
+  void line(const std::string& prefix, const std::string& text);
+
+ private:
+  std::vector<std::string> filters_;
+  std::string path_;
+  UniqueFd file_;
+};
 
 struct WorkerLinesOptions {
   PrefixStyle out;    ///< Of stdout's lines.

@@ -1,0 +1,69 @@
+#include "lockstep/launch/agent/job_listing.h"
+
+#include <unistd.h>
+
+#include <chrono>
+#include <filesystem>
+
+#include "lockstep/launch/jobs/past_jobs.h"
+
+namespace lockstep {
+namespace {
+
+constexpr std::chrono::milliseconds kListedAfter{50};
+
+double seconds_since_1970() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+std::string absolute(const std::string& path) {
+  std::error_code ignored;
+  return path.empty() ? path : std::filesystem::absolute(path, ignored).string();
+}
+
+}  // namespace
+
+JobListing::JobListing(const Environment& environment)
+    : environment_(environment), file_(registry_folders(environment)) {}
+
+void JobListing::begin() {
+  began_ = seconds_since_1970();
+  due_ = std::chrono::steady_clock::now() + kListedAfter;
+}
+
+void JobListing::write(const JobPlan& plan, const std::vector<std::string>& command,
+                       const Generation& generation) {
+  due_.reset();
+  entry_.pid = ::getpid();
+  entry_.run_id = plan.run_id;
+  entry_.node_rank = plan.node_rank;
+  entry_.num_nodes = plan.num_nodes;
+  entry_.first_rank = plan.ranks.first_rank;
+  entry_.local_size = plan.ranks.local_size;
+  entry_.world_size = plan.world_size;
+  entry_.restart_count = plan.restart_count;
+  entry_.began = began_;
+  entry_.host = plan.host;
+  entry_.folder = absolute(".");
+  entry_.log_folder = absolute(generation.run_folder);
+  entry_.attempt_folder = absolute(generation.attempt_folder);
+  if (generation.steps) entry_.steps = *generation.steps;
+  entry_.command = command;
+  file_.write(entry_);
+  remember_job(past_jobs_folder(environment_), entry_);
+}
+
+void JobListing::remember_end(int code, const std::optional<std::string>& why) {
+  if (entry_.pid == 0) return;
+  entry_.ended = seconds_since_1970();
+  entry_.exit_code = code;
+  if (why) entry_.why = *why;
+  remember_job(past_jobs_folder(environment_), entry_);
+}
+
+void JobListing::remove() {
+  due_.reset();
+  file_.remove();
+}
+
+}  // namespace lockstep

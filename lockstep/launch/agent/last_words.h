@@ -1,0 +1,31 @@
+#pragma once
+// What an agent says when its job is over: the rest of the ranks' output, and the report of a
+// failure.
+
+#include <optional>
+#include <string>
+
+#include "lockstep/launch/agent/agent_state.h"
+#include "lockstep/launch/job/failure.h"
+#include "lockstep/launch/job/run_options.h"
+#include "lockstep/launch/process/console.h"
+#include "lockstep/world/worker_env.h"
+
+namespace lockstep {
+
+struct LastWords {
+  const RunOptions& options;
+  const JobPlan& plan;
+  const AgentState& state;
+  Console* console;
+
+  /// Returns the exit code: `code`, or 1 where the output could not be written.
+  /// `why_not_again`: there is no further restart; may be empty.
+  int say(int code, const std::optional<Failure>& failure, const std::string& why_not_again) const;
+
+ private:
+  std::optional<Deadline> read_by() const;
+  std::string report_of(const Failure& failure) const;
+};
+
+}  // namespace lockstep
