@@ -5,7 +5,6 @@
 
 #include "lockstep/error.h"
 #include "lockstep/world/detect/host_list.h"
-#include "lockstep/world/detect/tasks_per_node.h"
 
 namespace {
 

@@ -20,6 +20,7 @@
 #include "lockstep/warm_start.h"
 #include "lockstep/world.h"
 #include "lockstep/world/identity.h"
+#include "lockstep/world/join/this_process.h"
 #include "lockstep/world/machine_load.h"
 
 namespace {

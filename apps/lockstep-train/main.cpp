@@ -15,7 +15,7 @@
 #include "lockstep/train/run.h"
 #include "lockstep/train/warm_up.h"
 #include "lockstep/warm_start.h"
-#include "lockstep/world/later_generation.h"
+#include "lockstep/world/environment.h"
 
 namespace {
 

@@ -15,6 +15,7 @@
 #include "lockstep/comm/kernels/reduce.h"
 #include "lockstep/error.h"
 #include "lockstep/world/identity.h"
+#include "lockstep/world/join/this_process.h"
 #include "lockstep/world/machine_load.h"
 
 namespace lockstep::app {

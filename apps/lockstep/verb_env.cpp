@@ -7,8 +7,10 @@
 #include "lockstep/base/help_text.h"
 #include "lockstep/base/text.h"
 #include "lockstep/error.h"
-#include "lockstep/world/bootstrap/pmi_port.h"
-#include "lockstep/world/env_report.h"
+#include "lockstep/world/bootstrap/pmi_wire.h"
+#include "lockstep/world/cores.h"
+#include "lockstep/world/join/env_report.h"
+#include "lockstep/world/join/this_process.h"
 
 namespace lockstep::app {
 namespace {

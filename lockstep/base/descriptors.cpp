@@ -6,6 +6,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <optional>
+
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {
@@ -20,13 +23,24 @@ int count_open(rlim_t limit) {
   return open;
 }
 
+/// For everything else that a process has open, and what programs that are being started have.
+constexpr size_t kOtherDescriptors = 160;
+
+std::optional<rlimit>& before_raising() {
+  static std::optional<rlimit> limit;
+  return limit;
+}
+
 }  // namespace
 
 bool raise_soft_descriptor_limit() {
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= limit.rlim_max) return false;
+  const rlimit before = limit;
   limit.rlim_cur = limit.rlim_max;
-  return ::setrlimit(RLIMIT_NOFILE, &limit) == 0;
+  if (::setrlimit(RLIMIT_NOFILE, &limit) != 0) return false;
+  if (!before_raising()) before_raising() = before;
+  return true;
 }
 
 std::string descriptor_shortage(int error_number) {
@@ -37,6 +51,30 @@ std::string descriptor_shortage(int error_number) {
   const int open = count_open(limit.rlim_cur);
   errno = error_number;
   return fmt::format("{} of limit {} are open; raise it, ulimit -n", open, limit.rlim_cur);
+}
+
+const rlimit* users_descriptor_limit() {
+  return before_raising() ? &*before_raising() : nullptr;
+}
+
+UsersDescriptorLimit::UsersDescriptorLimit() {
+  if (users_descriptor_limit() == nullptr) return;
+  ::getrlimit(RLIMIT_NOFILE, &raised_);
+  ::setrlimit(RLIMIT_NOFILE, users_descriptor_limit());
+}
+
+UsersDescriptorLimit::~UsersDescriptorLimit() {
+  if (users_descriptor_limit() != nullptr) ::setrlimit(RLIMIT_NOFILE, &raised_);
+}
+
+void check_descriptors(size_t needed, const std::string& what) {
+  rlimit limit{};
+  needed += kOtherDescriptors;
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || needed <= limit.rlim_cur) return;
+  throw Error(ErrorCode::kInvalidArgument,
+              fmt::format("{} need {} open files, and this process may have {}: raise the hard "
+                          "limit (ulimit -Hn)",
+                          what, needed, limit.rlim_cur));
 }
 
 }  // namespace lockstep

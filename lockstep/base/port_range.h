@@ -1,11 +1,14 @@
 #pragma once
-// LOCKSTEP_PORT_RANGE: the ports that a firewall between the hosts of a job lets through.
+// LOCKSTEP_PORT_RANGE: the ports that a firewall between the hosts of a job lets through; and
+// keeping one of them.
 
 #include <sys/socket.h>
 
 #include <optional>
 #include <string>
 #include <string_view>
+
+#include "lockstep/base/unique_fd.h"
 
 namespace lockstep {
 
@@ -30,5 +33,19 @@ bool bind_port(int fd, const sockaddr* address, socklen_t size);
 
 /// What to say when port `port` cannot be had.
 std::string port_taken_text(int port);
+
+/// Keeps a port for a worker: the kernel gives it to nobody who asks for any free port, yet a
+/// server that sets SO_REUSEADDR, as torch's store does, can listen there.
+class ReservedPort {
+ public:
+  /// port 0: a free one, of LOCKSTEP_PORT_RANGE where that is set. Errors: kInvalidArgument when
+  /// somebody listens on `port`, kUnavailable when all of the range are taken.
+  explicit ReservedPort(int port);
+  int port() const { return port_; }
+
+ private:
+  UniqueFd fd_;
+  int port_;
+};
 
 }  // namespace lockstep

@@ -18,7 +18,7 @@
 #include "lockstep/comm/split.h"
 #include "lockstep/comm/topology.h"
 #include "lockstep/error.h"
-#include "lockstep/world/identity.h"
+#include "lockstep/world/join/this_process.h"
 
 namespace lockstep {
 namespace {

@@ -14,7 +14,7 @@
 #include "lockstep/train/config/weights.h"
 #include "lockstep/train/text_data.h"
 #include "lockstep/training_checkpoint.h"
-#include "lockstep/world/own_cores.h"
+#include "lockstep/world/cores.h"
 
 namespace lockstep {
 

@@ -25,11 +25,6 @@ bool is_bridge(const std::string& interface) {
                      [&](const char* prefix) { return interface.starts_with(prefix); });
 }
 
-std::string text_of(const Environment& environment, const char* name) {
-  const auto found = environment.find(name);
-  return found == environment.end() ? "" : found->second;
-}
-
 /// Nothing where there is no route or no such name.
 void append_route(const std::string& host, std::vector<std::string>* out) {
   try {
@@ -76,7 +71,7 @@ InterfaceRule parse_interface_rule(const std::string& text) {
 AddressWish wished_address(const Environment& environment) {
   for (const char* name :
        {"LOCKSTEP_ADDRESS", "LOCKSTEP_IFNAME", "HCCL_IF_IP", "HCCL_SOCKET_IFNAME"}) {
-    const auto value = text_of(environment, name);
+    const auto value = value_in(environment, name);
     if (value.empty()) continue;
     const std::string_view variable = name;
     if (variable == "LOCKSTEP_IFNAME") return {name, value, "", {.names = {value}, .whole = true}};
@@ -137,14 +132,14 @@ std::string listen_host(const std::string& host) {
 std::vector<std::string> launcher_hosts(const Environment& environment) {
   std::vector<std::string> hosts;
   // "12.0;tcp://10.0.0.1,192.168.0.1:4000;tcp6://..."
-  const auto uri = text_of(environment, "OMPI_MCA_orte_hnp_uri");
+  const auto uri = value_in(environment, "OMPI_MCA_orte_hnp_uri");
   for (const std::string& part : split(uri, ';')) {
     if (!part.starts_with("tcp://")) continue;
     const auto list = part.substr(6, part.rfind(':') - 6);
     for (const std::string& host : split(list, ','))
       if (!host.empty() && hosts.size() < 8) hosts.push_back(host);
   }
-  const auto srun = text_of(environment, "SLURM_LAUNCH_NODE_IPADDR");
+  const auto srun = value_in(environment, "SLURM_LAUNCH_NODE_IPADDR");
   if (!srun.empty()) hosts.push_back(srun);
   return hosts;
 }

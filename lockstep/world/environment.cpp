@@ -2,11 +2,19 @@
 
 #include <unistd.h>
 
+#include <cstdlib>
 #include <string_view>
 
 #include "lockstep/base/env.h"
 
 namespace lockstep {
+namespace {
+
+long number(const Environment& environment, const char* name) {
+  return std::strtol(value_in(environment, name).c_str(), nullptr, 10);
+}
+
+}  // namespace
 
 Environment this_environment() {
   Environment variables;
@@ -19,10 +27,19 @@ Environment this_environment() {
   return variables;
 }
 
+std::string value_in(const Environment& environment, std::string_view name) {
+  const auto found = environment.find(name);
+  return found == environment.end() ? "" : found->second;
+}
+
 Wire wire_of(const Environment& environment) {
-  const auto found = environment.find("LOCKSTEP_TLS");
-  const bool given = found != environment.end() && !found->second.empty();
-  return given && parse_yes(found->second, found->first) ? Wire::kTls : Wire::kPlain;
+  const std::string value = value_in(environment, "LOCKSTEP_TLS");
+  return !value.empty() && parse_yes(value, "LOCKSTEP_TLS") ? Wire::kTls : Wire::kPlain;
+}
+
+bool is_later_generation(const Environment& environment) {
+  return number(environment, "LOCKSTEP_GENERATION") > 1 ||
+         number(environment, "TORCHELASTIC_RESTART_COUNT") > 0;
 }
 
 }  // namespace lockstep

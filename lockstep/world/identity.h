@@ -65,31 +65,4 @@ struct Identity {
 /// "rank 1 of 4, local rank 1 of 2, node 0 of 2".
 std::string describe(const Identity& identity);
 
-/// The first source of sources() (world/detect/source.h) that tells rank and size. Another that
-/// tells them too must agree, unless it started the agent of the first (mpirun in a batch job,
-/// torchrun below srun); LOCKSTEP_LAUNCHER=NAME picks one without comparing, `none` none. An empty
-/// variable counts as unset. Between hosts a secret is needed: LOCKSTEP_SECRET, or a channel that
-/// carries one, or LOCKSTEP_INSECURE=1. LOCKSTEP_TLS=1: what the store is told and tells between
-/// hosts is encrypted.
-/// Reads the files that variables name. Errors: kInvalidArgument naming the variables at fault.
-Identity decide_identity(const Environment& environment);
-
-/// Is this process one rank of a job that a launcher has started? Errors: those of
-/// decide_identity().
-bool is_launched();
-
-/// Intra-op threads of a rank: OMP_NUM_THREADS (its first number) where it is set, else
-/// cores / ranks, at least 1.
-int threads_per_rank(const Environment& environment, int cores, int local_size);
-
-/// Cores this process may use: CPUs it may run on, and no more than its control groups' quota of
-/// processor time (a container's limit) comes to, rounded down. At least 1.
-int usable_cores();
-/// The same of `cpus` CPUs and a quota as cpu_quota() gives it.
-int cores_within(int cpus, double quota);
-
-/// What of them is one rank's own: its CPUs are shared by `sharers` ranks, itself among them (1
-/// where a launcher has bound each to others), the quota by all `local_size` ranks of the host.
-int cores_of_rank(int cpus, int sharers, double quota, int local_size);
-
 }  // namespace lockstep

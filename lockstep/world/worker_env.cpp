@@ -9,9 +9,9 @@
 #include "lockstep/base/pipe_name.h"
 #include "lockstep/base/text.h"
 #include "lockstep/error.h"
+#include "lockstep/world/cores.h"
 #include "lockstep/world/cpu_topology.h"
 #include "lockstep/world/identity.h"
-#include "lockstep/world/own_cores.h"
 
 namespace lockstep {
 namespace {

@@ -12,6 +12,7 @@
 #include "lockstep/launch/process/line_splitter.h"
 #include "lockstep/launch/process/program.h"
 #include "lockstep/world/identity.h"
+#include "lockstep/world/join/this_process.h"
 #include "lockstep/world/machine_load.h"
 #include "lockstep/world/rank_plan.h"
 #include "lockstep/world/worker_env.h"

@@ -7,7 +7,7 @@
 #include <filesystem>
 
 #include "lockstep/base/file.h"
-#include "lockstep/world/cpu_quota.h"
+#include "lockstep/world/cores.h"
 #include "tests/support/temp_folder.h"
 
 namespace lockstep {

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
-#include "lockstep/world/later_generation.h"
+#include "lockstep/world/environment.h"
 
 namespace lockstep {
 namespace {

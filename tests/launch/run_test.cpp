@@ -13,6 +13,7 @@
 
 #include "lockstep/base/socket.h"
 #include "lockstep/deadline.h"
+#include "lockstep/world/cores.h"
 #include "lockstep/world/identity.h"
 #include "tests/launch/launched.h"
 

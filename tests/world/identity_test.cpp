@@ -6,7 +6,9 @@
 
 #include "lockstep/error.h"
 #include "lockstep/world.h"
-#include "lockstep/world/decision.h"
+#include "lockstep/world/cores.h"
+#include "lockstep/world/detect/decision.h"
+#include "lockstep/world/join/this_process.h"
 #include "lockstep/world/torch_store.h"
 
 namespace lockstep {

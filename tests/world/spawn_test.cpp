@@ -15,7 +15,7 @@
 #include <thread>
 
 #include "lockstep/process_group.h"
-#include "lockstep/world/spawn/rank_failure.h"
+#include "lockstep/world/spawn/ranks.h"
 #include "tests/support/error_of.h"
 #include "tests/support/held_port.h"
 

@@ -15,6 +15,7 @@
 #include "lockstep/launch/agent/log_folder.h"
 #include "lockstep/launch/agent/output/job_lines.h"
 #include "lockstep/launch/agent/worker_command.h"
+#include "lockstep/world/cores.h"
 #include "lockstep/world/identity.h"
 
 namespace lockstep {

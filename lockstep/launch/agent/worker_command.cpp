@@ -54,9 +54,8 @@ std::vector<std::string> worker_command(const RunOptions& options, const Environ
   std::vector<std::string> command;
   const bool module = options.program_kind == ProgramKind::kModule;
   if (module || !python_script(options).empty()) {
-    const auto given = environment.find("PYTHON_EXEC");
-    const bool named = given != environment.end() && !given->second.empty();
-    command = {named ? given->second : "python3", "-u"};
+    const std::string named = value_in(environment, "PYTHON_EXEC");
+    command = {named.empty() ? "python3" : named, "-u"};
     if (module) command.emplace_back("-m");
     if (options.program_kind == ProgramKind::kRunPath) {
       command.insert(command.end(), {"-c", std::string(kRunPathProgram)});

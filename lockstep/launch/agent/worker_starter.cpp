@@ -33,9 +33,8 @@ bool same_arguments(const std::vector<Spawn>& workers) {
 }  // namespace
 
 bool wants_warm_start(const Environment& environment, const RunOptions& options) {
-  const auto off = environment.find("LOCKSTEP_WARM_START");
-  if (off != environment.end() && !off->second.empty() && !parse_yes(off->second, off->first))
-    return false;
+  const std::string warm = value_in(environment, "LOCKSTEP_WARM_START");
+  if (!warm.empty() && !parse_yes(warm, "LOCKSTEP_WARM_START")) return false;
   return options.nproc_per_node > 1 || options.max_restarts > 0 || options.num_nodes > 1;
 }
 

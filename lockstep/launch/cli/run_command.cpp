@@ -10,13 +10,13 @@
 #include <cstring>
 
 #include "lockstep/base/counted.h"
+#include "lockstep/base/descriptors.h"
 #include "lockstep/base/env.h"
 #include "lockstep/base/log.h"
 #include "lockstep/error.h"
 #include "lockstep/launch/agent/agent.h"
 #include "lockstep/launch/agent/munge_secret.h"
 #include "lockstep/launch/agent/worker_command.h"
-#include "lockstep/launch/descriptors.h"
 #include "lockstep/launch/job/machine.h"
 #include "lockstep/launch/process/console.h"
 #include "lockstep/launch/process/program.h"
@@ -25,7 +25,8 @@
 #include "lockstep/launch/start/remote_agent.h"
 #include "lockstep/launch/start/start_plan.h"
 #include "lockstep/launch/start/starter.h"
-#include "lockstep/world/decision.h"
+#include "lockstep/world/detect/decision.h"
+#include "lockstep/world/join/this_process.h"
 #include "lockstep/world/secret.h"
 
 namespace lockstep {
@@ -128,7 +129,7 @@ int run_words(const std::vector<std::string>& words, bool started_by_starter) {
 
 int run_command(const std::vector<std::string>& words) {
   open_standard_streams();
-  raise_descriptor_limit();
+  raise_soft_descriptor_limit();
   end_as_init(RunOptions::default_ending_signals());
   if (words != std::vector<std::string>{kStartedWord}) return run_words(words, false);
   return run_from_starter([](const auto& given) { return run_words(given, true); });

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "lockstep/launch/subprocess.h"
+#include "lockstep/launch/process/subprocess.h"
 
 namespace lockstep::doctor {
 

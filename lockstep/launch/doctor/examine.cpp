@@ -16,7 +16,7 @@
 #include "lockstep/launch/doctor/conversation.h"
 #include "lockstep/launch/doctor/facts_json.h"
 #include "lockstep/launch/doctor/gather.h"
-#include "lockstep/launch/doctor/link_server.h"
+#include "lockstep/launch/doctor/links.h"
 #include "lockstep/launch/start/host_slots.h"
 
 namespace lockstep::doctor {

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "lockstep/launch/doctor/facts.h"
-#include "lockstep/launch/subprocess.h"
+#include "lockstep/launch/process/subprocess.h"
 
 namespace lockstep::doctor {
 

@@ -20,7 +20,7 @@
 #include "lockstep/launch/rank_table/device_addresses.h"
 #include "lockstep/version.h"
 #include "lockstep/world.h"
-#include "lockstep/world/cpu_quota.h"
+#include "lockstep/world/cores.h"
 #include "lockstep/world/cpu_topology.h"
 #include "lockstep/world/identity.h"
 #include "lockstep/world/machine_load.h"

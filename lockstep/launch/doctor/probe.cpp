@@ -11,8 +11,7 @@
 #include "lockstep/error.h"
 #include "lockstep/launch/doctor/facts_json.h"
 #include "lockstep/launch/doctor/gather.h"
-#include "lockstep/launch/doctor/link_client.h"
-#include "lockstep/launch/doctor/link_server.h"
+#include "lockstep/launch/doctor/links.h"
 
 namespace lockstep::doctor {
 namespace {

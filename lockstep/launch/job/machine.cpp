@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "lockstep/base/file.h"
+#include "lockstep/world/cores.h"
 #include "lockstep/world/device.h"
 #include "lockstep/world/identity.h"
 

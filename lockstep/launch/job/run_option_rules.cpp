@@ -8,7 +8,7 @@
 #include "lockstep/base/counted.h"
 #include "lockstep/base/socket.h"
 #include "lockstep/launch/job/run_option_table.h"
-#include "lockstep/world/decision.h"
+#include "lockstep/world/detect/decision.h"
 #include "lockstep/world/torch_store.h"
 
 namespace lockstep {

@@ -15,11 +15,11 @@
 #include <algorithm>
 #include <iterator>
 #include <string_view>
+#include "lockstep/base/descriptors.h"
 #include "lockstep/base/env.h"
 #include "lockstep/base/process_limits.h"
 #include "lockstep/base/text.h"
 #include "lockstep/base/unique_fd.h"
-#include "lockstep/launch/descriptors.h"
 #include "lockstep/world/cpu_topology.h"
 
 namespace lockstep {

@@ -2,7 +2,7 @@
 
 #include "lockstep/base/file.h"
 #include "lockstep/base/literals.h"
-#include "lockstep/launch/subprocess.h"
+#include "lockstep/launch/process/subprocess.h"
 
 namespace lockstep {
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include "lockstep/base/reserved_port.h"
+#include "lockstep/base/port_range.h"
 #include "lockstep/base/unique_fd.h"
 #include "lockstep/store/tcp/tcp_store.h"
 

@@ -15,8 +15,8 @@
 
 #include "lockstep/base/env.h"
 #include "lockstep/base/file.h"
+#include "lockstep/base/port_range.h"
 #include "lockstep/base/quiet_thread.h"
-#include "lockstep/base/reserved_port.h"
 #include "lockstep/base/unique_fd.h"
 #include "lockstep/error.h"
 #include "lockstep/launch/job/start_messages.h"

@@ -9,7 +9,7 @@
 
 #include "lockstep/launch/job/start_messages.h"
 #include "lockstep/launch/process/line_splitter.h"
-#include "lockstep/launch/subprocess.h"
+#include "lockstep/launch/process/subprocess.h"
 
 namespace lockstep {
 

@@ -9,11 +9,11 @@
 
 #include "lockstep/base/auth.h"
 #include "lockstep/base/counted.h"
+#include "lockstep/base/descriptors.h"
 #include "lockstep/base/literals.h"
 #include "lockstep/base/proc.h"
 #include "lockstep/deadline.h"
 #include "lockstep/error.h"
-#include "lockstep/launch/descriptors.h"
 #include "lockstep/launch/job/failure.h"
 #include "lockstep/launch/process/console.h"
 #include "lockstep/launch/process/signals.h"

@@ -3,7 +3,6 @@
 
 #include "lockstep/error.h"
 #include "lockstep/world/bootstrap/exchange.h"
-#include "lockstep/world/bootstrap/pmi_port.h"
 #include "lockstep/world/bootstrap/pmi_wire.h"
 
 namespace lockstep {

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <charconv>
 
+#include "lockstep/base/env.h"
 #include "lockstep/base/socket.h"
 #include "lockstep/base/text.h"
 #include "lockstep/error.h"
@@ -17,6 +18,11 @@ namespace lockstep {
 namespace {
 
 constexpr size_t kMaxPmiLine = 8192;
+
+int pmi_id(const Environment& environment) {
+  return static_cast<int>(
+      parse_int(environment.at("PMI_ID"), 0, 1 << 30, "environment variable PMI_ID"));
+}
 
 }  // namespace
 
@@ -116,5 +122,10 @@ std::string PmiWire::get(const std::string& key, Deadline deadline) {
 void PmiWire::finish(Deadline deadline) {
   ask("cmd=finalize", "finalize_ack", deadline);
 }
+
+PmiPort::PmiPort(const Environment& environment, Deadline deadline)
+    : fd_(tcp_connect(parse_endpoint(environment.at("PMI_PORT"), 0), deadline)),
+      wire_(fd_.get()),
+      own_(wire_.introduce(pmi_id(environment), deadline)) {}
 
 }  // namespace lockstep

@@ -6,7 +6,9 @@
 #include <map>
 #include <string>
 
+#include "lockstep/base/unique_fd.h"
 #include "lockstep/deadline.h"
+#include "lockstep/world/environment.h"
 
 namespace lockstep {
 
@@ -42,6 +44,24 @@ class PmiWire {
   int fd_;
   std::string kvs_name_;
   std::string input_;
+};
+
+/// A conversation at PMI_PORT, of `mpiexec.hydra -pmi-port`: a process learns neither rank nor size
+/// from its environment, and inherits no descriptor; at PMI_PORT it is told who PMI_ID is. There
+/// may be several, one after another; each has to be finished. Source: src/pmi of MPICH.
+class PmiPort {
+ public:
+  /// `environment`: with PMI_PORT and PMI_ID. Errors: kInvalidArgument (they are no such),
+  /// kTimeout, kUnavailable, kIo, kCorrupt.
+  PmiPort(const Environment& environment, Deadline deadline);
+
+  PmiWire& wire() { return wire_; }
+  const PmiWire::Introduction& own() const { return own_; }
+
+ private:
+  UniqueFd fd_;
+  PmiWire wire_;
+  PmiWire::Introduction own_;
 };
 
 }  // namespace lockstep

@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "lockstep/error.h"
+#include "lockstep/world/bootstrap/exchange.h"
 
 namespace lockstep {
 namespace {
@@ -46,6 +47,23 @@ void* open_library() {
   }
   throw Error(ErrorCode::kUnavailable, "libpmix.so.2 is not installed");
 }
+
+constexpr const char* kPmixKey = "lockstep.meeting";
+
+class PmixExchange final : public RankExchange {
+ public:
+  void publish(const std::string& line, Deadline deadline) override {
+    client_.put(kPmixKey, line);
+    client_.fence(deadline);
+  }
+  std::string receive(Deadline deadline) override {
+    client_.fence(deadline);
+    return client_.get_text(0, kPmixKey, deadline);
+  }
+
+ private:
+  PmixClient& client_ = PmixClient::get();
+};
 
 }  // namespace
 
@@ -158,6 +176,10 @@ PmixJob ask_pmix_server() {
   return {client.get_number(pmix::kAllRanks, "pmix.job.size", soon),
           client.get_number(rank, "pmix.lrank", soon),
           client.get_number(pmix::kAllRanks, "pmix.local.size", soon)};
+}
+
+std::shared_ptr<RankExchange> open_pmix_exchange() {
+  return std::make_shared<PmixExchange>();
 }
 
 }  // namespace lockstep

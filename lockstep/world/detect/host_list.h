@@ -1,5 +1,6 @@
 #pragma once
-// Slurm's compressed lists of hosts, "gpu[01-03,7],login2", without scontrol: containers lack it.
+// Slurm's compressed lists, of hosts ("gpu[01-03,7],login2", without scontrol: containers lack it)
+// and of numbers.
 
 #include <cstddef>
 #include <string>
@@ -20,5 +21,9 @@ inline constexpr size_t kMaxHostListBytes = size_t{64} << 20;
 /// Errors: kInvalidArgument naming the item: bracket left open or empty, blank in a bracket, not a
 /// number, range backwards, too many. Source: Slurm's src/common/hostlist.c.
 std::vector<std::string> expand_host_list(std::string_view list);
+
+/// Slurm's "2(x3),1": the tasks of each node, here 2, 2, 2, 1. At most 65,536 nodes.
+/// Errors: kInvalidArgument naming the item.
+std::vector<int> parse_tasks_per_node(std::string_view text);
 
 }  // namespace lockstep

@@ -1,8 +1,8 @@
 #pragma once
 // Where an identity can come from: one pure function for each launcher of the field.
 //
-// To add a launcher: write source/NAME.cpp with one function declared here, and give it a line in
-// the table of sources.cpp.
+// To add a launcher: declare one function here, write it in the source of its kind, and give it a
+// line in the table of sources.cpp.
 
 #include <functional>
 #include <optional>

@@ -4,8 +4,7 @@
 
 #include "lockstep/base/literals.h"
 #include "lockstep/base/socket.h"
-#include "lockstep/launch/doctor/link_client.h"
-#include "lockstep/launch/doctor/link_server.h"
+#include "lockstep/launch/doctor/links.h"
 #include "tests/support/held_port.h"
 
 namespace lockstep::doctor {

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "lockstep/world/detect/tasks_per_node.h"
 #include "tests/support/error_of.h"
 
 namespace lockstep {

@@ -1,4 +1,4 @@
-#include "lockstep/world/spawn/rank_failure.h"
+#include "lockstep/world/spawn/ranks.h"
 
 #include <fmt/format.h>
 #include <limits.h>

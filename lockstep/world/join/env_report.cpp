@@ -1,4 +1,4 @@
-#include "lockstep/world/env_report.h"
+#include "lockstep/world/join/env_report.h"
 
 #include <fmt/format.h>
 
@@ -6,6 +6,7 @@
 
 #include "lockstep/base/counted.h"
 #include "lockstep/world/addresses.h"
+#include "lockstep/world/cores.h"
 #include "lockstep/world/device.h"
 #include "lockstep/world/torch_store.h"
 
@@ -94,8 +95,7 @@ std::string state_text(const Finding& finding, const Decision& decision) {
 }
 
 std::string variable_text(const std::string& name, const EnvFacts& facts) {
-  const auto found = facts.variables.find(name);
-  return fmt::format("{}={}", name, found == facts.variables.end() ? "" : found->second);
+  return fmt::format("{}={}", name, value_in(facts.variables, name));
 }
 
 std::string finding_text(const Finding& finding, const Decision& decision, const EnvFacts& facts) {

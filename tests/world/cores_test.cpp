@@ -1,4 +1,4 @@
-#include "lockstep/world/own_cores.h"
+#include "lockstep/world/cores.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

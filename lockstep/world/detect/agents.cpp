@@ -1,11 +1,37 @@
-// torchrun, torch.distributed.launch, Kubeflow's pods, shell loops and scripts that set RANK.
+// Agents that start ranks, and what sets the same variables.
 #include <fmt/format.h>
 
 #include <limits>
 
+#include "lockstep/error.h"
 #include "lockstep/world/detect/source.h"
 
 namespace lockstep {
+
+// Workers of `lockstep run` and spawn().
+
+std::optional<Identity> read_agent(const Reader& read) {
+  const std::string because = "LOCKSTEP_STORE is; our agent sets both";
+  Identity id;
+  id.master =
+      parse_endpoint(read.need("LOCKSTEP_STORE", "other LOCKSTEP_ variables of our agent are"), -1);
+  if (id.master.port < 1) contradict("LOCKSTEP_STORE must be HOST:PORT");
+  id.size = read.need_number("LOCKSTEP_WORLD_SIZE", because, 1, kMaxRanks);
+  id.rank = read.need_number("LOCKSTEP_RANK", because, 0, kMaxRanks);
+  id.local_size = read.need_number("LOCKSTEP_LOCAL_WORLD_SIZE", because, 1, kMaxRanks);
+  id.local_rank = read.need_number("LOCKSTEP_LOCAL_RANK", because, 0, kMaxRanks);
+  id.num_nodes = read.need_number("LOCKSTEP_NUM_NODES", because, 1, kMaxRanks);
+  id.node_rank = read.need_number("LOCKSTEP_NODE_RANK", because, 0, kMaxRanks);
+  id.restart_count =
+      read.need_number("LOCKSTEP_RESTART_COUNT", because, 0, std::numeric_limits<int>::max());
+  id.job_id = read.need("LOCKSTEP_RUN_ID", because);
+  check_ranges(id, {"LOCKSTEP_RANK", "LOCKSTEP_WORLD_SIZE", "LOCKSTEP_LOCAL_RANK",
+                    "LOCKSTEP_LOCAL_WORLD_SIZE", "LOCKSTEP_NODE_RANK", "LOCKSTEP_NUM_NODES"});
+  return id;
+}
+
+// torchrun, torch.distributed.launch, Kubeflow's pods, shell loops and scripts that set RANK.
+
 namespace {
 
 /// MASTER_ADDR and MASTER_PORT, which a folder that all share can stand for: PyTorch's file://.
@@ -79,6 +105,29 @@ std::optional<Identity> read_torch(const Reader& read) {
   id.master_taken = read.text("TORCHELASTIC_USE_AGENT_STORE").value_or("") == "True";
   check_ranges(id, {"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_RANK",
                     "GROUP_WORLD_SIZE"});
+  return id;
+}
+
+// Pods of Kubeflow's Trainer v2, which sets torchrun's options as PET_*. Source:
+// pkg/runtime/framework/plugins/torch/torch.go of kubeflow/trainer. They are a launcher's: only a
+// pod with one process needs none.
+
+std::optional<Identity> read_kubernetes(const Reader& read) {
+  const std::string because = "other PET_ variables are";
+  if (read.text("PET_NPROC_PER_NODE").value_or("auto") != "1") {
+    throw Error(ErrorCode::kInvalidArgument,
+                "PET_NPROC_PER_NODE is not 1, so this pod has several ranks: start the program "
+                "with `lockstep run`");
+  }
+  Identity id;
+  id.size = id.num_nodes = read.need_number("PET_NNODES", because, 1, kMaxRanks);
+  id.rank = id.node_rank = read.need_number("PET_NODE_RANK", because, 0, kMaxRanks);
+  check_less("PET_NODE_RANK", id.rank, "PET_NNODES", id.size);
+  if (id.size > 1) {
+    id.master.host = read.need("PET_MASTER_ADDR", because);
+    id.master.port = read.need_number("PET_MASTER_PORT", because, 1, 65535);
+  }
+  id.job_id = "pet-" + read.text("PET_RDZV_ID").value_or("none");
   return id;
 }
 

@@ -1,4 +1,4 @@
-#include "lockstep/world/meeting_plan.h"
+#include "lockstep/world/detect/meeting_plan.h"
 
 #include <fmt/format.h>
 

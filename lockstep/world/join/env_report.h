@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "lockstep/world/decision.h"
+#include "lockstep/world/detect/decision.h"
 #include "lockstep/world/environment.h"
 
 namespace lockstep {

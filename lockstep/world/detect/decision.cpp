@@ -1,25 +1,124 @@
-#include "lockstep/world/decision.h"
+#include "lockstep/world/detect/decision.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 
-#include "lockstep/base/addresses.h"
-#include "lockstep/base/file.h"
-#include "lockstep/base/socket.h"
 #include "lockstep/base/text.h"
-#include "lockstep/base/unique_fd.h"
 #include "lockstep/error.h"
-#include "lockstep/world/bootstrap/munge_library.h"
-#include "lockstep/world/bootstrap/pmix_library.h"
-#include "lockstep/world/detect/compare.h"
-#include "lockstep/world/meeting_plan.h"
-#include "lockstep/world/secret.h"
+#include "lockstep/world/detect/meeting_plan.h"
+#include "lockstep/world/detect/reader.h"
+#include "lockstep/world/places.h"
 
 namespace lockstep {
 namespace {
+
+void check_argument(const char* name, int value, int lo, int hi) {
+  if (value >= lo && value <= hi) return;
+  throw Error(ErrorCode::kInvalidArgument,
+              fmt::format("World::join: {} is {}, not in [{}, {}]", name, value, lo, hi));
+}
+
+int place(const char* name, const std::optional<int>& given, int lo, int alone, int size) {
+  if (given) check_argument(name, *given, lo, kMaxRanks);
+  return given.value_or(size == 1 ? alone : kNotTold);
+}
+
+/// Checked. Errors: kInvalidArgument naming the arguments at fault.
+Identity identity_of(const RankArguments& arguments, const Reader& read) {
+  const int size = arguments.world_size;
+  check_argument("world_size", size, 1, kMaxRanks);
+  check_argument("rank", arguments.rank, 0, kMaxRanks);
+  check_argument("master_port", arguments.master_port, 0, 65535);
+  Identity id;
+  id.launcher = "arguments";
+  id.size = size;
+  id.rank = arguments.rank;
+  id.local_rank = place("local_rank", arguments.local_rank, 0, 0, size);
+  id.local_size = place("local_world_size", arguments.local_world_size, 1, 1, size);
+  id.node_rank = place("node_rank", arguments.node_rank, 0, 0, size);
+  id.num_nodes = place("num_nodes", arguments.num_nodes, 1, 1, size);
+  id.job_id = arguments.job_id;
+  check_ranges(id,
+               {"rank", "world_size", "local_rank", "local_world_size", "node_rank", "num_nodes"});
+  id.master = read_master(read, id);
+  if (!arguments.master_addr.empty()) id.master = {arguments.master_addr, arguments.master_port};
+  return id;
+}
+
+bool used(const Finding& finding, const char* name) {
+  return std::find(finding.variables.begin(), finding.variables.end(), name) !=
+         finding.variables.end();
+}
+
+/// An agent that knows of nodes started it: each of its nodes can be a rank of the launcher around.
+bool by_agent(const Finding& finding) {
+  return used(finding, "LOCKSTEP_STORE") || used(finding, "TORCHELASTIC_RUN_ID");
+}
+
+bool is_batch_system(const Finding& finding) {
+  return !finding.source->starts_ranks && !by_agent(finding) && finding.source->read != read_torch;
+}
+
+bool same_number(int a, int b) {
+  return a == kNotTold || b == kNotTold || a == b;
+}
+
+/// The nodes of `inner` are the ranks of `outer`.
+bool ranks_are_nodes(const Identity& outer, const Identity& inner) {
+  return outer.size == inner.num_nodes && outer.rank == inner.node_rank;
+}
+
+/// `first`, or one below it in precedence that a batch system's lone process started: under
+/// `srun -n1` the step says 0 of 1, and what runs in it knows better.
+Finding* innermost(std::vector<Finding>& findings, Finding* first) {
+  if (!is_batch_system(*first) || first->identity->size != 1) return first;
+  for (Finding& other : findings) {
+    if (&other > first && other.identity && other.identity->size > 1) return &other;
+  }
+  return first;
+}
+
+/// Does `other` only speak of what an agent was started in, whose rank this process is?
+bool is_around_agent(const Finding& chosen, const Finding& other) {
+  return by_agent(chosen) && is_batch_system(other);
+}
+
+/// Why what `other` says does not contradict what `chosen` says: "" when it does.
+std::string why_no_conflict(const Finding& chosen, const Finding& other) {
+  const Identity& a = *chosen.identity;
+  const Identity& b = *other.identity;
+  const bool same = a.rank == b.rank && a.size == b.size;
+  if (same && same_number(a.local_rank, b.local_rank) && same_number(a.local_size, b.local_size)) {
+    return "it agrees";
+  }
+  if (is_batch_system(other)) {
+    if (chosen.source->starts_ranks || by_agent(chosen)) return "its step started the launcher";
+    if (b.size == 1 || ranks_are_nodes(b, a)) return "its tasks started the ranks";
+  }
+  // mpirun starts an agent a node: then its ranks are the agents' nodes, in whatever order.
+  const bool agents = other.source->starts_ranks && by_agent(chosen) && !by_agent(other);
+  if (agents && a.num_nodes == b.size) return "it started the agents";
+  return "";
+}
+
+/// The identity of `chosen`, with the places that it does not tell taken from another that agrees
+/// in rank and size and tells them all: a script sets RANK from SLURM_PROCID and no more.
+Identity refined(const Finding& chosen, const std::vector<Finding>& findings) {
+  Identity id = *chosen.identity;
+  if (!has_unknown_place(id)) return id;
+  for (const Finding& other : findings) {
+    if (&other == &chosen || !other.identity) continue;
+    const Identity& better = *other.identity;
+    if (better.rank != id.rank || better.size != id.size || has_unknown_place(better)) continue;
+    id.local_rank = better.local_rank;
+    id.local_size = better.local_size;
+    id.node_rank = better.node_rank;
+    id.num_nodes = better.num_nodes;
+    break;
+  }
+  return id;
+}
 
 constexpr const char* kArguments = "arguments";
 
@@ -65,11 +164,6 @@ std::string wanted_source(const Reader& read) {
   throw Error(ErrorCode::kInvalidArgument,
               fmt::format("environment variable LOCKSTEP_LAUNCHER: '{}' is not one of {}{}",
                           *wanted, fmt::join(known, ", "), did_you_mean(*wanted, known)));
-}
-
-bool is_typed_below(const std::string& process) {
-  const UniqueFd terminal(::open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY));
-  return terminal && process != std::to_string(::getpid());
 }
 
 Identity named_source(const std::vector<Finding>& findings, const std::string& name) {
@@ -173,14 +267,6 @@ Decision decide(const RankArguments& arguments, const Inputs& inputs) {
     decision.problem = error.what();
   }
   return decision;
-}
-
-Inputs inputs_from(const Environment& variables) {
-  return {variables,        [](const std::string& path) { return read_file(path, 64 << 20); },
-          read_secret_file, ask_pmix_server,
-          is_own_address,   is_typed_below,
-          can_resolve,      munge_answers,
-          why_no_munge};
 }
 
 }  // namespace lockstep

@@ -4,7 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "lockstep/world/arguments.h"
+#include "lockstep/world.h"
+#include "lockstep/world/detect/reader.h"
 #include "lockstep/world/detect/source.h"
 #include "lockstep/world/identity.h"
 
@@ -32,8 +33,5 @@ struct Decision {
 Decision decide(const Inputs& inputs);
 /// The same for a program that gives its rank itself: no launcher is asked.
 Decision decide(const RankArguments& arguments, const Inputs& inputs);
-
-/// `variables`, and files as they are (at most 64 MiB each).
-Inputs inputs_from(const Environment& variables);
 
 }  // namespace lockstep

@@ -1,4 +1,4 @@
-#include "lockstep/launch/subprocess.h"
+#include "lockstep/launch/process/subprocess.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -14,10 +14,11 @@
 #include <cerrno>
 #include <csignal>
 
+#include "lockstep/base/children.h"
+#include "lockstep/base/descriptors.h"
 #include "lockstep/base/literals.h"
 #include "lockstep/base/process_limits.h"
 #include "lockstep/error.h"
-#include "lockstep/launch/descriptors.h"
 
 namespace lockstep {
 namespace {
@@ -72,10 +73,6 @@ class SpawnPlan {
   posix_spawnattr_t attributes{};
 };
 
-int status_of(int raw) {
-  return WIFSIGNALED(raw) ? 128 + WTERMSIG(raw) : WEXITSTATUS(raw);
-}
-
 }  // namespace
 
 Subprocess::Subprocess(const std::vector<std::string>& words) {
@@ -113,8 +110,8 @@ void Subprocess::kill_group() const {
 }
 
 std::optional<int> Subprocess::poll_end() {
-  int raw = 0;
-  if (!status_ && ::waitpid(pid_, &raw, WNOHANG) == pid_) status_ = status_of(raw);
+  if (status_) return status_;
+  if (const auto end = reap(pid_)) status_ = end->shell_code();
   return status_;
 }
 

@@ -4,31 +4,63 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <thread>
 
 #include "lockstep/base/addresses.h"
 #include "lockstep/base/auth.h"
 #include "lockstep/base/counted.h"
 #include "lockstep/base/env.h"
 #include "lockstep/base/log.h"
+#include "lockstep/base/socket.h"
 #include "lockstep/error.h"
 #include "lockstep/store/memory/memory_store.h"
 #include "lockstep/store/tcp/tcp_store.h"
 #include "lockstep/world/addresses.h"
 #include "lockstep/world/assigned_world.h"
 #include "lockstep/world/bootstrap/meet.h"
-#include "lockstep/world/bootstrap/pmi_port.h"
+#include "lockstep/world/bootstrap/pmi_wire.h"
+#include "lockstep/world/cores.h"
 #include "lockstep/world/cpu_topology.h"
-#include "lockstep/world/decision.h"
+#include "lockstep/world/detect/decision.h"
 #include "lockstep/world/device.h"
 #include "lockstep/world/fork_server/warm_message.h"
+#include "lockstep/world/join/this_process.h"
 #include "lockstep/world/lives.h"
-#include "lockstep/world/own_cores.h"
 #include "lockstep/world/places.h"
-#include "lockstep/world/scheduler.h"
 #include "lockstep/world/torch_store.h"
 
 namespace lockstep {
 namespace {
+
+/// A job may be short.
+constexpr std::chrono::milliseconds kAwaitEvery{20};
+constexpr std::chrono::milliseconds kLookEvery{250};
+/// A rank 0 that is too busy to take one connection is still there.
+constexpr int kVainLooks = 4;
+
+bool somebody_is_at(const Endpoint& place) {
+  return somebody_listens(place, Deadline::after(std::chrono::seconds(2)));
+}
+
+/// Of the process that MindSpore's launchers start besides the ranks: stays until the ranks that
+/// meet at `place` are done: somebody has listened there, and nobody does any more. It holds no
+/// connection, so that rank 0 does not wait for it. Errors: kTimeout when nobody listens there
+/// before `deadline`.
+void stay_for_ranks(const Endpoint& place, Deadline deadline) {
+  while (!somebody_is_at(place)) {
+    if (deadline.passed()) {
+      throw Error(ErrorCode::kTimeout,
+                  fmt::format("MindSpore's scheduler waits for the ranks, but rank 0 does not "
+                              "serve at {}",
+                              to_string(place)));
+    }
+    std::this_thread::sleep_for(std::min<std::chrono::milliseconds>(kAwaitEvery, deadline.left()));
+  }
+  log_info(fmt::format("MindSpore's scheduler: the ranks meet at {}; it stays until they are done",
+                       to_string(place)));
+  for (int vain = 0; vain < kVainLooks; vain = somebody_is_at(place) ? 0 : vain + 1)
+    std::this_thread::sleep_for(kLookEvery);
+}
 
 constexpr const char* kSecretKey = "world/secret";
 
