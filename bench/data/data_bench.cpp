@@ -12,7 +12,7 @@
 #include <string>
 
 #include "lockstep/data/cifar10.h"
-#include "lockstep/data/loader.h"
+#include "lockstep/data/image_batch.h"
 #include "lockstep/error.h"
 
 namespace {
@@ -43,7 +43,8 @@ void measure(const std::shared_ptr<const Cifar10>& data, int64_t batch_size, int
              double seconds) {
   using Clock = std::chrono::steady_clock;
   Loader loader(
-      data, ImageTransform({RandomCrop{}, RandomHorizontalFlip{}, Normalize{}}, data->shape(), 1),
+      image_batches(data, ImageTransform({RandomCrop{}, RandomHorizontalFlip{}, Normalize{}},
+                                         data->shape(), 1)),
       {.batch_size = batch_size, .threads = threads});
   std::vector<int64_t> order(kRecords);
   std::iota(order.begin(), order.end(), 0);

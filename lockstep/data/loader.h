@@ -1,16 +1,14 @@
 #pragma once
-// Batches of labelled images for training and evaluation, made ahead by a few threads.
+// Batches of any data set for training and evaluation, made ahead by a few threads.
 
-#include <functional>
+#include <chrono>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "lockstep/data/batch.h"
-#include "lockstep/data/dataset.h"
 #include "lockstep/data/prefetcher.h"
-#include "lockstep/data/transforms.h"
-#include "lockstep/deadline.h"
 
 namespace lockstep {
 
@@ -22,74 +20,59 @@ struct LoaderOptions {
   std::chrono::seconds timeout{600};  ///< For one batch.
 };
 
-/// Errors: kInvalidArgument naming the field.
-void check_loader_options(const LoaderOptions& options);
-/// Errors: kInvalidArgument naming a sample that is not in [0, size).
-void check_order(const std::vector<int64_t>& order, int64_t size);
-/// Which samples an epoch has.
-struct EpochPlan {
-  int64_t number = 0;
-  std::vector<int64_t> order;
-  int64_t num_counted = 0;
-
-  bool operator==(const EpochPlan&) const = default;
+/// Which samples a batch has.
+struct BatchRows {
+  int64_t epoch = 0;
+  std::span<const int64_t> samples;
+  int64_t num_counted = 0;  ///< Leading ones that count; the others are padding.
 };
 
-/// Of a whole epoch, unless told otherwise. Errors: kInvalidArgument as check_order().
-EpochPlan make_epoch_plan(int64_t epoch, std::vector<int64_t> order,
-                          std::optional<int64_t> num_counted, int64_t size);
-/// Batches that so many samples give.
-int64_t num_batches(const LoaderOptions& options, int64_t num_samples);
-
-/// The batches of one epoch after another, made ahead by threads, over the epoch's end too where
-/// the next one is known. What the loaders are made of.
-class EpochBatches {
+/// Makes the batches of one data set. Read-only once made: any number of threads may ask.
+class BatchMaker {
  public:
-  using Make = std::function<Batch(const EpochPlan& epoch, int64_t batch)>;
-  /// Errors: kInvalidArgument as check_loader_options().
-  EpochBatches(const LoaderOptions& options, Make make);
-
-  void start(EpochPlan plan);   ///< As BatchSource.
-  void follow(EpochPlan plan);  ///< As BatchSource.
-  /// Errors: kTimeout naming the file that is read.
-  std::optional<Batch> next();
-  bool ready() const { return batches_.ready(); }
-  double wait_seconds() const { return batches_.wait_seconds(); }
-
- private:
-  using Plan = std::shared_ptr<const EpochPlan>;
-  Prefetcher<Batch>::Make maker(Plan plan);
-  int64_t count(const EpochPlan& plan) const;
-
-  LoaderOptions options_;
-  Make make_;
-  Plan following_;
-  Prefetcher<Batch> batches_;  // last: its threads use the above
+  virtual ~BatchMaker() = default;
+  /// Samples are numbered 0 .. size()-1.
+  virtual int64_t size() const = 0;
+  /// Depends on `rows` alone. Errors: whatever reading the samples throws.
+  virtual Batch make(const BatchRows& rows) const = 0;
 };
 
-/// Reads a data set in a given order; the one target is the labels, (N) int64. The batches depend
-/// on (data, transform, epoch, order) alone, not on threads or timing. The worker threads end with
-/// the loader.
+/// Reads a data set in a given order. The batches depend on (maker, epoch, order) alone, not on
+/// threads or timing. They are made ahead over the epoch's end too where the next one is known. The
+/// worker threads end with the loader.
 class Loader final : public BatchSource {
  public:
-  /// Errors: kInvalidArgument (batch size, transform for another image shape).
-  Loader(std::shared_ptr<const ImageDataset> data, ImageTransform transform, LoaderOptions options);
+  /// Errors: kInvalidArgument naming the option.
+  Loader(std::unique_ptr<const BatchMaker> maker, const LoaderOptions& options);
 
   void start(int64_t epoch, std::vector<int64_t> order,
              std::optional<int64_t> num_counted = std::nullopt) override;
   void follow(int64_t epoch, std::vector<int64_t> order) override;
   int64_t num_batches(int64_t num_samples) const override;
-  std::optional<Batch> next() override { return batches_.next(); }
+  /// Errors: the maker's; kTimeout naming the file that is read.
+  std::optional<Batch> next() override;
   bool ready() const override { return batches_.ready(); }
   double wait_seconds() const override { return batches_.wait_seconds(); }
 
  private:
-  Batch make_batch(const EpochPlan& epoch, int64_t batch) const;
+  /// Which samples an epoch has.
+  struct Plan {
+    int64_t epoch = 0;
+    std::vector<int64_t> order;
+    int64_t num_counted = 0;
 
-  std::shared_ptr<const ImageDataset> data_;
-  ImageTransform transform_;
+    bool operator==(const Plan&) const = default;
+  };
+  using SharedPlan = std::shared_ptr<const Plan>;
+  SharedPlan make_plan(int64_t epoch, std::vector<int64_t> order,
+                       std::optional<int64_t> num_counted) const;
+  Prefetcher<Batch>::Make making(SharedPlan plan) const;
+  Batch make_batch(const Plan& plan, int64_t batch) const;
+
+  std::unique_ptr<const BatchMaker> maker_;
   LoaderOptions options_;
-  EpochBatches batches_;  // last: its threads use the above
+  SharedPlan following_;
+  Prefetcher<Batch> batches_;  // last: its threads use the above
 };
 
 }  // namespace lockstep

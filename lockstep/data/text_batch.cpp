@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <opencv2/core.hpp>
 
+#include "lockstep/base/heap.h"
 #include "lockstep/data/text_truths.h"
 #include "lockstep/error.h"
 
@@ -105,9 +106,8 @@ at::Tensor texts_of(const std::vector<Sample>& samples) {
   return texts;
 }
 
-}  // namespace
-
-Batch make_text_batch(std::vector<Sample> samples, TextColumns columns) {
+/// All of the samples count; they are used up.
+Batch collate(std::vector<Sample> samples, TextColumns columns) {
   Batch batch;
   batch.valid = std::ssize(samples);
   auto truths = std::make_shared<TextTruths>();
@@ -134,6 +134,40 @@ Batch make_text_batch(std::vector<Sample> samples, TextColumns columns) {
     batch.truths = std::move(truths);
   }
   return batch;
+}
+
+class TextBatches final : public BatchMaker {
+ public:
+  TextBatches(std::shared_ptr<const TextSamples> samples, TextColumns columns, uint64_t seed)
+      : columns_(columns),
+        reader_(std::move(samples), judges() ? BadSample::kLeftOut : BadSample::kReplaced, seed) {}
+
+  int64_t size() const override { return reader_.size(); }
+
+  Batch make(const BatchRows& rows) const override {
+    const auto counted = rows.samples.first(static_cast<size_t>(rows.num_counted));
+    auto read = reader_.read(rows.epoch, judges() ? counted : rows.samples);
+    Batch made = collate(std::move(read.samples), columns_);
+    if (!judges()) made.valid = rows.num_counted;
+    made.faults = std::move(read.faults);
+    made.remarks = std::move(read.remarks);
+    return made;
+  }
+
+ private:
+  bool judges() const { return columns_ == TextColumns::kTruths; }
+
+  TextColumns columns_;
+  TextReader reader_;
+};
+
+}  // namespace
+
+std::unique_ptr<const BatchMaker> text_batches(std::shared_ptr<const TextSamples> samples,
+                                               TextColumns columns, uint64_t seed) {
+  cv::setNumThreads(1);
+  keep_freed_memory();
+  return std::make_unique<TextBatches>(std::move(samples), columns, seed);
 }
 
 }  // namespace lockstep

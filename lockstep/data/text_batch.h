@@ -1,10 +1,11 @@
 #pragma once
-// Samples of text in images as the tensors of one batch.
+// Samples of text in images as the tensors of a batch.
 
+#include <memory>
 #include <vector>
 
-#include "lockstep/data/batch.h"
-#include "lockstep/ocr/sample.h"
+#include "lockstep/data/loader.h"
+#include "lockstep/data/text_reader.h"
 
 namespace lockstep {
 
@@ -18,9 +19,18 @@ enum class TextColumns : uint8_t {
   kTruths,
 };
 
-/// Images (N, C, H, W) float32 and what `columns` says; all of them count. The samples are used up.
-/// Errors: kInvalidArgument naming sample and size: images of different sizes, a column that the
-/// samples lack.
-Batch make_text_batch(std::vector<ocr::Sample> samples, TextColumns columns);
+/// Batches of `samples`: images (N, C, H, W) float32 and what `columns` says. What replaces a
+/// sample that cannot be made depends on `seed`.
+///
+/// A sample that cannot be made costs a line in Batch::faults. With targets (training) another
+/// stands in its place; with kTruths (evaluation) it is left out, and so is the padding behind the
+/// samples that count: batches may be smaller, or empty.
+///
+/// OpenCV's own threads are turned off for the whole process: samples are made in parallel. So is
+/// giving freed memory back to the system (keep_freed_memory()).
+/// Errors of a batch: those of TextReader::read(); kInvalidArgument naming sample and size: images
+/// of different sizes, a column that the samples lack.
+std::unique_ptr<const BatchMaker> text_batches(std::shared_ptr<const TextSamples> samples,
+                                               TextColumns columns, uint64_t seed);
 
 }  // namespace lockstep

@@ -10,6 +10,7 @@
 #include "lockstep/autocast.h"
 #include "lockstep/checkpoint/staged_folder.h"
 #include "lockstep/data/cifar10.h"
+#include "lockstep/data/image_batch.h"
 #include "lockstep/error.h"
 #include "lockstep/train/config/weights.h"
 #include "lockstep/train/text_data.h"
@@ -127,18 +128,19 @@ DataParts make_data(const Config& config, const VirtualRankRange& virtual_ranks,
   options.timeout = read_limit(config);
   DataParts parts;
   int64_t used = 0;
+  std::unique_ptr<const BatchMaker> maker;
   if (config.model.type == ModelType::kCls) {
     const auto data = load_cifar10(config, dataset);
     used = samples_used(dataset, data->size());
-    parts.loader =
-        std::make_unique<Loader>(data, make_image_transform(dataset, data->shape(), seed), options);
+    maker = image_batches(data, make_image_transform(dataset, data->shape(), seed));
   } else {
     const auto samples = make_text_samples(dataset, seed, training);
     used = samples->size();
     parts.notes = samples->notes();
-    parts.loader = std::make_unique<TextLoader>(samples, text_columns(config.model.type, training),
-                                                options, static_cast<uint64_t>(seed));
+    maker = text_batches(samples, text_columns(config.model.type, training),
+                         static_cast<uint64_t>(seed));
   }
+  parts.loader = std::make_unique<Loader>(std::move(maker), options);
   if (loader.num_workers > max_workers) {
     parts.notes.push_back(
         fmt::format("{}.loader.num_workers is {}, as many as this rank has cores: {} would only "

@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "lockstep/data/text_loader.h"
+#include "lockstep/data/text_batch.h"
 #include "lockstep/train/config/config.h"
 
 namespace lockstep {

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <numeric>
 
+#include "lockstep/data/image_batch.h"
 #include "lockstep/error.h"
 
 namespace lockstep {
@@ -61,7 +62,7 @@ std::vector<int64_t> order_of(int64_t size) {
 
 Loader make_loader(int64_t size, LoaderOptions options, std::vector<Transform> steps = {}) {
   auto data = std::make_shared<FakeImages>(size);
-  return Loader(data, ImageTransform(std::move(steps), data->shape(), 11), options);
+  return Loader(image_batches(data, ImageTransform(std::move(steps), data->shape(), 11)), options);
 }
 
 TEST(Loader, GivesTheOrderInBatches) {
@@ -139,7 +140,7 @@ TEST(Loader, ReadsAheadOverTheEndOfAnEpochAndGivesTheSameBatches) {
   const std::vector<Transform> steps = {RandomCrop{4, 2}, RandomHorizontalFlip{}};
   const LoaderOptions options{.batch_size = 2, .threads = 2, .prefetch = 3};
   const auto data = std::make_shared<FakeImages>(8);
-  Loader loader(data, ImageTransform(steps, data->shape(), 11), options);
+  Loader loader(image_batches(data, ImageTransform(steps, data->shape(), 11)), options);
   auto plain = make_loader(8, options, steps);
   const auto first = order_of(8);
   const std::vector<int64_t> second = {3, 1, 4, 1, 5, 2, 6};
@@ -171,7 +172,8 @@ TEST(Loader, WhatFollowsMayTurnOutOtherwise) {
 
 TEST(Loader, CarriesAnErrorToTheConsumer) {
   auto data = std::make_shared<FakeImages>(20, /*broken=*/9);
-  Loader loader(data, ImageTransform({}, data->shape(), 0), {.batch_size = 4, .threads = 2});
+  Loader loader(image_batches(data, ImageTransform({}, data->shape(), 0)),
+                {.batch_size = 4, .threads = 2});
   std::vector<int64_t> order(20);
   std::iota(order.begin(), order.end(), 0);
   loader.start(0, order);
@@ -191,7 +193,7 @@ TEST(Loader, RefusesWhatIsOutOfRange) {
   EXPECT_THROW(loader.start(0, {0, 4}), Error);
   EXPECT_THROW(loader.start(0, {-1}), Error);
   auto data = std::make_shared<FakeImages>(4);
-  EXPECT_THROW(Loader(data, ImageTransform({}, {3, 8, 8}, 0), {.batch_size = 1}), Error);
+  EXPECT_THROW(image_batches(data, ImageTransform({}, {3, 8, 8}, 0)), Error);
 }
 
 }  // namespace

@@ -110,8 +110,9 @@ Outcome train(const std::filesystem::path& dir, bool away, int64_t epochs, bool 
   std::array<std::unique_ptr<TrainingLog>, 2> logs;
   hooks.add_callbacks = [&](Trainer& trainer) {
     const auto rank = static_cast<size_t>(trainer.rank());
-    loaders[rank] = std::make_unique<Loader>(data, ImageTransform({Normalize{}}, data->shape(), 0),
-                                             LoaderOptions{.batch_size = 5});
+    loaders[rank] = std::make_unique<Loader>(
+        image_batches(data, ImageTransform({Normalize{}}, data->shape(), 0)),
+        LoaderOptions{.batch_size = 5});
     samplers[rank].emplace_back(data->size(), trainer.rank(), 2, SamplerOptions{});
     logs[rank] = std::make_unique<TrainingLog>(TrainingLog::Options{{}, false});
     trainer.add(std::make_shared<Evaluation>(*loaders[rank], samplers[rank]));

@@ -88,7 +88,8 @@ void judge_with_a_stall(std::chrono::seconds stall, std::chrono::seconds disk_li
     TinyModel model(false);
     const auto data = with_a_stall_on_rank_1(stall, 11).data(world.rank);
     const DistributedSampler sampler(data->size(), world, {.shuffle = false});
-    Loader loader(data, ImageTransform({Normalize{}}, data->shape(), 0), {.batch_size = 4});
+    Loader loader(image_batches(data, ImageTransform({Normalize{}}, data->shape(), 0)),
+                  {.batch_size = 4});
     ClassificationTask task({}, kTinyClasses);
     EvalHooks hooks;
     hooks.disk_limit = disk_limit;

@@ -29,7 +29,8 @@ Config averaged_config(const fs::path& dir) {
 TinyRun run_averaged(const Config& config, TinyHooks hooks = {}) {
   auto data = std::make_shared<const TinyData>();
   const std::vector<DistributedSampler> samplers = {{data->size(), 0, 1, {.shuffle = false}}};
-  Loader loader(data, ImageTransform({Normalize{}}, data->shape(), 0), {.batch_size = 4});
+  Loader loader(image_batches(data, ImageTransform({Normalize{}}, data->shape(), 0)),
+                {.batch_size = 4});
   TrainingLog log({.file = {}, .console = false});
   hooks.add_callbacks = [&](Trainer& trainer) {
     trainer.add(std::make_shared<Evaluation>(loader, samplers));

@@ -30,7 +30,8 @@ TEST(Evaluate, CountsEverySampleOnceForAnyNumberOfRanks) {
       }
       auto data = std::make_shared<const TinyData>(23);
       DistributedSampler sampler(data->size(), world, {.shuffle = false});
-      Loader loader(data, ImageTransform({Normalize{}}, data->shape(), 0), {.batch_size = 4});
+      Loader loader(image_batches(data, ImageTransform({Normalize{}}, data->shape(), 0)),
+                    {.batch_size = 4});
       ClassificationTask task({}, kTinyClasses);
       const auto result = evaluate(model, loader, {&sampler, 1}, group, task);
       const std::lock_guard lock(mutex);
@@ -53,7 +54,8 @@ TEST(Evaluate, SaysHowFarItIsAfterEachBatch) {
     TinyModel model(false);
     auto data = std::make_shared<const TinyData>(23);
     const DistributedSampler sampler(data->size(), world, {.shuffle = false});
-    Loader loader(data, ImageTransform({Normalize{}}, data->shape(), 0), {.batch_size = 4});
+    Loader loader(image_batches(data, ImageTransform({Normalize{}}, data->shape(), 0)),
+                  {.batch_size = 4});
     ClassificationTask task({}, kTinyClasses);
     std::vector<int64_t> judged;
     EvalHooks hooks;

@@ -62,7 +62,8 @@ TEST(Trainer, AnEvaluationThatCannotWorkIsKnownBeforeTheFirstStep) {
   auto config = tiny_config();
   const auto data = std::make_shared<const ShortData>();
   const std::vector<DistributedSampler> samplers = {{data->size(), 0, 1, {.shuffle = false}}};
-  Loader loader(data, ImageTransform({Normalize{}}, data->shape(), 0), {.batch_size = 4});
+  Loader loader(image_batches(data, ImageTransform({Normalize{}}, data->shape(), 0)),
+                {.batch_size = 4});
   int64_t steps = 0;
   TinyHooks hooks;
   hooks.add_callbacks = [&](Trainer& trainer) {
@@ -111,7 +112,8 @@ TinyRun run_unjudgeable(const Config& config, std::vector<EvaluationLog>& logs, 
     const auto data = std::make_shared<const LaterShortData>(rank == 1);
     samplers.push_back({{data->size(), rank, 2, {.shuffle = false}}});
     loaders.push_back(std::make_unique<Loader>(
-        data, ImageTransform({Normalize{}}, data->shape(), 0), LoaderOptions{.batch_size = 1}));
+        image_batches(data, ImageTransform({Normalize{}}, data->shape(), 0)),
+        LoaderOptions{.batch_size = 1}));
   }
   std::vector<std::shared_ptr<EvaluationLog>> of_rank;
   for (int rank = 0; rank < 2; ++rank) of_rank.push_back(std::make_shared<EvaluationLog>());

@@ -36,7 +36,8 @@ class JudgedRun {
  private:
   std::shared_ptr<const TinyData> data_ = std::make_shared<const TinyData>();
   std::vector<DistributedSampler> samplers_ = {{data_->size(), 0, 1, {.shuffle = false}}};
-  Loader loader_{data_, ImageTransform({Normalize{}}, data_->shape(), 0), {.batch_size = 4}};
+  Loader loader_{image_batches(data_, ImageTransform({Normalize{}}, data_->shape(), 0)),
+                 {.batch_size = 4}};
   TrainingLog log_{{.file = {}, .console = false}};
 };
 

@@ -65,7 +65,8 @@ TEST(Trainer, ASignalAtAnEpochsEndDoesNotWaitForEvaluation) {
     config.scheduler.num_epochs = 1;
     auto data = std::make_shared<const TinyData>();
     const std::vector<DistributedSampler> samplers = {{data->size(), 0, 1, {.shuffle = false}}};
-    Loader loader(data, ImageTransform({Normalize{}}, data->shape(), 0), {.batch_size = 4});
+    Loader loader(image_batches(data, ImageTransform({Normalize{}}, data->shape(), 0)),
+                  {.batch_size = 4});
     const auto counter = std::make_shared<CountEvaluations>();
     TinyHooks hooks;
     hooks.signal = [=](int, int64_t step) { return signalled && step == 5 ? SIGTERM : 0; };
@@ -109,8 +110,9 @@ TEST(Trainer, ASignalDuringEvaluationSavesAndEndsOnAllRanks) {
   const auto counter = std::make_shared<CountEvaluations>();
   std::vector<std::unique_ptr<Loader>> loaders(2);
   for (auto& loader : loaders) {
-    loader = std::make_unique<Loader>(data, ImageTransform({Normalize{}}, data->shape(), 0),
-                                      LoaderOptions{.batch_size = 1});
+    loader = std::make_unique<Loader>(
+        image_batches(data, ImageTransform({Normalize{}}, data->shape(), 0)),
+        LoaderOptions{.batch_size = 1});
   }
   const std::vector<std::vector<DistributedSampler>> samplers = {{{data->size(), 0, 2}},
                                                                  {{data->size(), 1, 2}}};

@@ -9,7 +9,7 @@
 #include <opencv2/imgproc.hpp>
 
 #include "lockstep/base/philox.h"
-#include "lockstep/data/text_loader.h"
+#include "lockstep/data/text_batch.h"
 #include "lockstep/models/loss/ctc_loss.h"
 #include "lockstep/models/loss/db_loss.h"
 #include "lockstep/train/evaluate.h"
@@ -58,7 +58,8 @@ std::vector<EvalResult> judged_by(int ranks) {
     auto group = ProcessGroup::create(world);
     ShowsItsInput model;
     DetectionTask task(make_db_loss({}), {}, {});
-    TextLoader loader(std::make_shared<const Bars>(), TextColumns::kTruths, {.batch_size = 2}, 0);
+    Loader loader(text_batches(std::make_shared<const Bars>(), TextColumns::kTruths, 0),
+                  {.batch_size = 2});
     const DistributedSampler sampler(kImages, world, {.shuffle = false});
     const auto result = evaluate(model, loader, {&sampler, 1}, group, task);
     const std::lock_guard lock(mutex);
@@ -110,8 +111,8 @@ TEST(TextEvaluation, DistancesOfWordsAddUpToTheSameBits) {
       auto group = ProcessGroup::create(world);
       FramesOfInput model;
       RecognitionTask task(make_ctc_loss({}), {}, {});
-      TextLoader loader(std::make_shared<const Words>(), TextColumns::kTruths, {.batch_size = 3},
-                        0);
+      Loader loader(text_batches(std::make_shared<const Words>(), TextColumns::kTruths, 0),
+                    {.batch_size = 3});
       const DistributedSampler sampler(kImages, world, {.shuffle = false});
       const auto result = evaluate(model, loader, {&sampler, 1}, group, task);
       const std::lock_guard lock(mutex);

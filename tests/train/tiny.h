@@ -15,7 +15,7 @@
 #include <map>
 #include <mutex>
 
-#include "lockstep/data/loader.h"
+#include "lockstep/data/image_batch.h"
 #include "lockstep/error.h"
 #include "lockstep/train/optim/optimizer.h"
 #include "lockstep/train/resume.h"
@@ -211,7 +211,7 @@ inline TinyRun run_tiny_rank(const World& world, const Config& config, const Tin
     samplers.emplace_back(data->size(), virtual_rank, virtual_ranks.total,
                           SamplerOptions{.shuffle = config.train.loader.shuffle});
   }
-  Loader images(data, ImageTransform({Normalize{}}, data->shape(), 0),
+  Loader images(image_batches(data, ImageTransform({Normalize{}}, data->shape(), 0)),
                 {.batch_size = config.train.loader.batch_size * virtual_ranks.count,
                  .drop_remainder = config.train.loader.drop_remainder});
   TinyRun run;

@@ -136,7 +136,7 @@ void run_rank(const World& world, Job job, const fs::path& dir) {
   const int64_t size = job.resnet ? 8 : 4;
   const ImageTransform transform({RandomCrop{size, 2}, RandomHorizontalFlip{}, Normalize{}},
                                  data->shape(), 3);
-  Loader loader(data, transform,
+  Loader loader(image_batches(data, transform),
                 {.batch_size = config.train.loader.batch_size * virtual_ranks.count});
   TrainingState state;
   if (!job.resume.empty()) {

@@ -1,4 +1,4 @@
-#include "lockstep/data/text_loader.h"
+#include "lockstep/data/text_batch.h"
 
 #include <ATen/ops/equal.h>
 #include <fmt/format.h>
@@ -63,8 +63,9 @@ std::vector<int64_t> all_twelve() {
   return order;
 }
 
-TEST(TextLoader, CollatesImagesAsPlanesAndMapsInTheLosssOrder) {
-  TextLoader loader(std::make_shared<FakeText>(), TextColumns::kDetection, {.batch_size = 5}, 1);
+TEST(TextBatches, CollatesImagesAsPlanesAndMapsInTheLosssOrder) {
+  Loader loader(text_batches(std::make_shared<FakeText>(), TextColumns::kDetection, 1),
+                {.batch_size = 5});
   loader.start(0, all_twelve());
   EXPECT_EQ(loader.num_batches(12), 3);
   const auto batch = loader.next();
@@ -82,12 +83,13 @@ TEST(TextLoader, CollatesImagesAsPlanesAndMapsInTheLosssOrder) {
   EXPECT_EQ(batch->valid, 5);
 }
 
-TEST(TextLoader, TakesImagesThatArePlanesAlready) {
+TEST(TextBatches, TakesImagesThatArePlanesAlready) {
   const std::vector<int64_t> none;
-  TextLoader pixels(std::make_shared<FakeText>(none, 5), TextColumns::kRecognition,
-                    {.batch_size = 4}, 1);
-  TextLoader planes(std::make_shared<FakeText>(none, 5, true), TextColumns::kRecognition,
-                    {.batch_size = 4}, 1);
+  Loader pixels(text_batches(std::make_shared<FakeText>(none, 5), TextColumns::kRecognition, 1),
+                {.batch_size = 4});
+  Loader planes(
+      text_batches(std::make_shared<FakeText>(none, 5, true), TextColumns::kRecognition, 1),
+      {.batch_size = 4});
   pixels.start(0, all_twelve());
   planes.start(0, all_twelve());
   EXPECT_TRUE(at::equal(pixels.next()->images, planes.next()->images));
@@ -95,11 +97,11 @@ TEST(TextLoader, TakesImagesThatArePlanesAlready) {
             std::string(error_of([&] { planes.next(); }).what()));
 }
 
-TEST(TextLoader, TextsAreClassesAndThreadsDoNotShow) {
+TEST(TextBatches, TextsAreClassesAndThreadsDoNotShow) {
   const auto samples = std::make_shared<FakeText>(std::vector<int64_t>{3, 8});
-  TextLoader one(samples, TextColumns::kRecognition, {.batch_size = 4}, 1);
-  TextLoader many(samples, TextColumns::kRecognition,
-                  {.batch_size = 4, .threads = 4, .prefetch = 3}, 1);
+  Loader one(text_batches(samples, TextColumns::kRecognition, 1), {.batch_size = 4});
+  Loader many(text_batches(samples, TextColumns::kRecognition, 1),
+              {.batch_size = 4, .threads = 4, .prefetch = 3});
   one.start(2, all_twelve());
   many.start(2, all_twelve());
   int batches = 0;
@@ -115,9 +117,10 @@ TEST(TextLoader, TextsAreClassesAndThreadsDoNotShow) {
   EXPECT_EQ(batches, 3);
 }
 
-TEST(TextLoader, ABadSampleIsReplacedByTheSameOneAgainAndAgain) {
-  TextLoader loader(std::make_shared<FakeText>(std::vector<int64_t>{1}), TextColumns::kRecognition,
-                    {.batch_size = 4}, 1);
+TEST(TextBatches, ABadSampleIsReplacedByTheSameOneAgainAndAgain) {
+  Loader loader(text_batches(std::make_shared<FakeText>(std::vector<int64_t>{1}),
+                             TextColumns::kRecognition, 1),
+                {.batch_size = 4});
   std::vector<std::string> lines;
   for (int round = 0; round < 2; ++round) {
     loader.start(0, all_twelve());
@@ -137,9 +140,10 @@ TEST(TextLoader, ABadSampleIsReplacedByTheSameOneAgainAndAgain) {
   EXPECT_EQ(lines[0], lines[1]);
 }
 
-TEST(TextLoader, OnlyBadSamplesAreAnError) {
-  TextLoader loader(std::make_shared<FakeText>(all_twelve()), TextColumns::kRecognition,
-                    {.batch_size = 4}, 1);
+TEST(TextBatches, OnlyBadSamplesAreAnError) {
+  Loader loader(
+      text_batches(std::make_shared<FakeText>(all_twelve()), TextColumns::kRecognition, 1),
+      {.batch_size = 4});
   loader.start(0, all_twelve());
   const auto error = error_of([&] { loader.next(); });
   EXPECT_EQ(error.code(), ErrorCode::kCorrupt);
@@ -148,9 +152,10 @@ TEST(TextLoader, OnlyBadSamplesAreAnError) {
       << error.what();
 }
 
-TEST(TextLoader, EvaluationLeavesOutBadSamplesAndPadding) {
-  TextLoader loader(std::make_shared<FakeText>(std::vector<int64_t>{1}), TextColumns::kTruths,
-                    {.batch_size = 2}, 1);
+TEST(TextBatches, EvaluationLeavesOutBadSamplesAndPadding) {
+  Loader loader(
+      text_batches(std::make_shared<FakeText>(std::vector<int64_t>{1}), TextColumns::kTruths, 1),
+      {.batch_size = 2});
   loader.start(0, {0, 1, 2, 3, 0, 1}, /*num_counted=*/3);
   std::vector<std::string> texts;
   int64_t faults = 0;
@@ -168,17 +173,19 @@ TEST(TextLoader, EvaluationLeavesOutBadSamplesAndPadding) {
   EXPECT_EQ(faults, 1);
 }
 
-TEST(TextLoader, SizesThatDifferAreAnErrorOfTheBatchOnly) {
-  TextLoader two(std::make_shared<FakeText>(std::vector<int64_t>{}, 1), TextColumns::kTruths,
-                 {.batch_size = 2}, 1);
+TEST(TextBatches, SizesThatDifferAreAnErrorOfTheBatchOnly) {
+  Loader two(
+      text_batches(std::make_shared<FakeText>(std::vector<int64_t>{}, 1), TextColumns::kTruths, 1),
+      {.batch_size = 2});
   two.start(0, all_twelve());
   const auto error = error_of([&] { two.next(); });
   EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
   EXPECT_EQ(std::string(error.what()),
             "one batch has images of 3 x 4 x 6 (0.png) and 3 x 4 x 8 (1.png): choose "
             "loader.batch_size 1, or transforms that bring all to one size");
-  TextLoader one(std::make_shared<FakeText>(std::vector<int64_t>{}, 1), TextColumns::kTruths,
-                 {.batch_size = 1}, 1);
+  Loader one(
+      text_batches(std::make_shared<FakeText>(std::vector<int64_t>{}, 1), TextColumns::kTruths, 1),
+      {.batch_size = 1});
   one.start(0, all_twelve());
   int batches = 0;
   while (one.next()) ++batches;
