@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "lockstep/comm/native/op_header.h"
+#include "lockstep/comm/op_header.h"
 
 namespace {
 

@@ -131,9 +131,8 @@ Error CheckedGroup::different_counts(const Exchange& exchange, const Waiting& wa
   const auto [sent, wanted] = std::mismatch(all.begin(), expected, expected);
   const auto at = static_cast<size_t>(sent - all.begin());
   return Error(ErrorCode::kMismatch,
-               fmt::format("{}: {} sends {} elements to {}, which expects {}", describe(header_),
-                           spec_.rank_name(static_cast<int>(at / size)), *sent,
-                           spec_.rank_name(static_cast<int>(at % size)), *wanted));
+               uneven(header_, spec_.rank_name(static_cast<int>(at / size)), *sent,
+                      spec_.rank_name(static_cast<int>(at % size)), *wanted));
 }
 
 void CheckedGroup::look_for_trouble(const Doing& doing) const {

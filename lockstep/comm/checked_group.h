@@ -11,7 +11,7 @@
 #include "lockstep/comm/given_up.h"
 #include "lockstep/comm/group_impl.h"
 #include "lockstep/comm/letters.h"
-#include "lockstep/comm/native/op_header.h"
+#include "lockstep/comm/op_header.h"
 #include "lockstep/error.h"
 
 namespace lockstep {

@@ -14,11 +14,6 @@ namespace {
 /// Scratch of one value while additions run one after the other: all of them stay in the cache.
 constexpr int64_t kBlockBytes = 16 << 10;
 
-/// The operation of an inner node: an average is divided once, at the root.
-ReduceOp inner(ReduceOp op) {
-  return op == ReduceOp::kAvg ? ReduceOp::kSum : op;
-}
-
 void copy_out(const void* value, std::span<void* const> outs, size_t bytes) {
   for (void* out : outs) {
     if (out != value) std::memcpy(out, value, bytes);
@@ -69,7 +64,7 @@ void TreeSum::run_block(std::vector<const void*> values, std::span<void* const> 
                                          values[static_cast<size_t>(additions_[i].right)]};
     if (i + 1 == additions_.size()) return reduce(ins, outs, count, dtype, op, size_);
     void* const sum = scratch + left * kBlockBytes;
-    reduce(ins, std::span(&sum, 1), count, dtype, inner(op), 1);
+    reduce(ins, std::span(&sum, 1), count, dtype, below_the_root(op), 1);
     values[left] = sum;
   }
   copy_out(values[0], outs, static_cast<size_t>(count * size_of(dtype)));

@@ -11,6 +11,11 @@
 
 namespace lockstep {
 
+/// The operation of an inner node: an average is divided once, at the root.
+constexpr ReduceOp below_the_root(ReduceOp op) {
+  return op == ReduceOp::kAvg ? ReduceOp::kSum : op;
+}
+
 /// Whether the tree over `nodes`, which tile [0, size), has the shape of the tree over as many
 /// leaves.
 bool has_plain_shape(const std::vector<RankRange>& nodes, int size);

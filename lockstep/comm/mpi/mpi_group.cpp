@@ -14,7 +14,7 @@
 #include "lockstep/comm/copy.h"
 #include "lockstep/comm/kernels/reduce.h"
 #include "lockstep/comm/mpi/library.h"
-#include "lockstep/comm/native/op_header.h"
+#include "lockstep/comm/op_header.h"
 #include "lockstep/comm/rendezvous.h"
 #include "lockstep/error.h"
 
@@ -205,10 +205,6 @@ void MpiGroup::exchange(const Exchange& exchange, const void* in, void* out,
     check_elements(to_string(exchange.kind), std::max(exchange.in_count(), exchange.out_count()),
                    exchange.dtype);
   }
-  const OpHeader header{.count = exchange.even() ? exchange.count : 0,
-                        .root = exchange.root,
-                        .kind = op_kind(exchange.kind),
-                        .dtype = exchange.dtype};
   const int64_t size = size_of(exchange.dtype);
   const bool at_root = spec_.rank == exchange.root;
   const Piece& own_in = exchange.sends[static_cast<size_t>(spec_.rank)];
@@ -222,7 +218,7 @@ void MpiGroup::exchange(const Exchange& exchange, const void* in, void* out,
   const auto call = [&](int kind, const void* from, void* to, int64_t count) {
     return call_of(kind, from, to, count, exchange.dtype, ReduceOp::kSum, exchange.root);
   };
-  collective(header, waiting, [&] {
+  collective(header_of(exchange), waiting, [&] {
     switch (exchange.kind) {
       case ExchangeKind::kGather:
         if (at_root) place_own();

@@ -41,9 +41,7 @@ void LocalPart::prepare(int64_t bytes, const Waiting& waiting) {
     throw Error(ErrorCode::kIo, error.what());
   }
   area_bytes_ = area_bytes;
-  OpHeader header;
-  header.kind = OpKind::kAllocate;
-  header.count = staging_->bytes();
+  const auto header = header_of(OpKind::kAllocate, staging_->bytes());
   staging_of_ = shm_->enter(header, staging_->data(), staging_->bytes(), waiting);
   shm_->sync(waiting);
 }

@@ -3,7 +3,7 @@
 
 #include <atomic>
 
-#include "lockstep/comm/native/op_header.h"
+#include "lockstep/comm/op_header.h"
 
 namespace lockstep {
 

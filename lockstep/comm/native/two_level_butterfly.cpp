@@ -6,14 +6,6 @@
 #include "lockstep/comm/kernels/reduce.h"
 
 namespace lockstep {
-namespace {
-
-/// An average is divided once, at the root of the tree.
-ReduceOp below_the_root(ReduceOp op) {
-  return op == ReduceOp::kAvg ? ReduceOp::kSum : op;
-}
-
-}  // namespace
 
 void Butterfly::run(const Sum& sum) const {
   if (sum.count == 0) return;

@@ -34,15 +34,10 @@ struct TwoLevelGroup::Call {
 
 OpHeader TwoLevelGroup::next_header(OpKind kind, int64_t count, DType dtype, ReduceOp op,
                                     int root) {
-  OpHeader header;
+  OpHeader header = header_of(kind, count, dtype, op, root);
   header.sequence = ++sequence_;
   local_.shm().tell_as(sequence_);
   search_.start_waiting();
-  header.kind = kind;
-  header.count = count;
-  header.dtype = dtype;
-  header.op = op;
-  header.root = root;
   return header;
 }
 

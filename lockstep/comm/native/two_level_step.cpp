@@ -181,8 +181,7 @@ void TwoLevelStep::send_partial(int host, size_t place, std::vector<const void*>
   send(host, partial, {0, count});
   out_.back().make = [leaves = std::move(leaves), partial, count, operation] {
     void* const to = partial;
-    const auto op = operation.op == ReduceOp::kAvg ? ReduceOp::kSum : operation.op;
-    reduce(leaves, std::span(&to, 1), count, operation.dtype, op, 1);
+    reduce(leaves, std::span(&to, 1), count, operation.dtype, below_the_root(operation.op), 1);
   };
 }
 

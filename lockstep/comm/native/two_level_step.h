@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "lockstep/comm/native/op_header.h"
 #include "lockstep/comm/native/tcp/links.h"
 #include "lockstep/comm/native/tcp/schedule.h"
 #include "lockstep/comm/native/two_level_plan.h"
+#include "lockstep/comm/op_header.h"
 
 namespace lockstep {
 

@@ -12,7 +12,7 @@
 #include <optional>
 #include <thread>
 
-#include "lockstep/comm/native/op_header.h"
+#include "lockstep/comm/op_header.h"
 #include "lockstep/error.h"
 #include "lockstep/tensor/c10d/adapters.h"
 #include "lockstep/tensor/dtype.h"
@@ -244,9 +244,8 @@ void DeviceGroup::require_equal_counts(const Exchange& exchange, const Waiting& 
       const int64_t wanted = all[to * 2 * size + size + from];
       if (sent == wanted) continue;
       throw Error(ErrorCode::kMismatch,
-                  fmt::format("{}: {} sends {} elements to {}, which expects {}", describe(header_),
-                              spec_.rank_name(static_cast<int>(from)), sent,
-                              spec_.rank_name(static_cast<int>(to)), wanted));
+                  uneven(header_, spec_.rank_name(static_cast<int>(from)), sent,
+                         spec_.rank_name(static_cast<int>(to)), wanted));
     }
   }
 }
@@ -317,11 +316,7 @@ void DeviceGroup::scatter_sum(const at::Tensor& all, const at::Tensor& own, DTyp
 void DeviceGroup::exchange(const Exchange& exchange, const void* in, void* out,
                            const Waiting& waiting) {
   if (!waiting.on_device) return host_->exchange(exchange, in, out, waiting);
-  const OpHeader header{.count = exchange.count,
-                        .root = exchange.root,
-                        .kind = op_kind(exchange.kind),
-                        .dtype = exchange.dtype};
-  on_device(header, waiting, [&] {
+  on_device(header_of(exchange), waiting, [&] {
     if (!exchange.even()) require_equal_counts(exchange, waiting);
     const int64_t size = size_of(exchange.dtype);
     std::vector<int64_t> sends, receives;

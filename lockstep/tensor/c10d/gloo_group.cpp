@@ -75,14 +75,12 @@ class GlooGroup final : public CheckedGroup {
 
   void all_reduce(void* data, int64_t count, DType dtype, ReduceOp op,
                   const Waiting& waiting) override {
-    OpHeader header = header_of(OpKind::kAllReduce, count, dtype);
-    header.op = op;
-    collective(header, waiting, [&] { sum(data, count, dtype, op, waiting); });
+    collective(header_of(OpKind::kAllReduce, count, dtype, op), waiting,
+               [&] { sum(data, count, dtype, op, waiting); });
   }
   void reduce(void* data, int64_t count, DType dtype, ReduceOp op, int root,
               const Waiting& waiting) override {
-    OpHeader header = header_of(OpKind::kReduce, count, dtype, root);
-    header.op = op;
+    const auto header = header_of(OpKind::kReduce, count, dtype, op, root);
     // Gloo uses the buffers of all ranks; those of others than root must stay as they are.
     collective(header, waiting, [&] {
       if (spec_.rank == root) return sum(data, count, dtype, op, waiting);
@@ -92,7 +90,7 @@ class GlooGroup final : public CheckedGroup {
   }
   void broadcast(void* data, int64_t count, DType dtype, int root,
                  const Waiting& waiting) override {
-    collective(header_of(OpKind::kBroadcast, count, dtype, root), waiting, [&] {
+    collective(header_of(OpKind::kBroadcast, count, dtype, ReduceOp::kSum, root), waiting, [&] {
       std::vector<at::Tensor> tensors = {bytes_view(data, count, dtype)};
       ::c10d::BroadcastOptions options;
       options.rootRank = root;
@@ -117,9 +115,7 @@ class GlooGroup final : public CheckedGroup {
   }
   void reduce_scatter(const void* in, void* out, int64_t count, DType dtype, ReduceOp op,
                       const Waiting& waiting) override {
-    OpHeader header = header_of(OpKind::kReduceScatter, count, dtype);
-    header.op = op;
-    collective(header, waiting, [&] {
+    collective(header_of(OpKind::kReduceScatter, count, dtype, op), waiting, [&] {
       const int64_t bytes = count * size_of(dtype);
       const auto all = lent(copy_of(in, bytes * spec_.size), [&](std::byte* copy) {
         sum(copy, count * spec_.size, dtype, op, waiting);
@@ -135,14 +131,6 @@ class GlooGroup final : public CheckedGroup {
   /// Gloo's tags of ours: what an exchange moves, what users send, what nobody sends.
   enum Tag : int { kExchange = 1, kLetter = 2, kNothing = 3 };
 
-  static OpHeader header_of(OpKind kind, int64_t count, DType dtype, int root = 0) {
-    OpHeader header;
-    header.kind = kind;
-    header.count = count;
-    header.dtype = dtype;
-    header.root = root;
-    return header;
-  }
   static std::vector<std::byte> copy_of(const void* data, int64_t bytes) {
     const auto* const begin = static_cast<const std::byte*>(data);
     return {begin, begin + bytes};
@@ -274,10 +262,8 @@ class GlooGroup final : public CheckedGroup {
 
 void GlooGroup::exchange(const Exchange& exchange, const void* in, void* out,
                          const Waiting& waiting) {
-  const auto header =
-      header_of(op_kind(exchange.kind), exchange.count, exchange.dtype, exchange.root);
   const int64_t size = size_of(exchange.dtype);
-  collective(header, waiting, [&] {
+  collective(header_of(exchange), waiting, [&] {
     if (!exchange.even()) require_equal_counts(exchange, waiting);
     std::vector<Request> requests;
     const auto start = [&](int rank) {

@@ -8,10 +8,10 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "lockstep/comm/native/op_header.h"
 #include "lockstep/comm/native/shm/door.h"
 #include "lockstep/comm/native/shm/event.h"
 #include "lockstep/comm/native/shm/lane.h"
+#include "lockstep/comm/op_header.h"
 
 namespace lockstep::shm {
 

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "lockstep/comm/group_impl.h"
-#include "lockstep/comm/native/op_header.h"
 #include "lockstep/comm/native/phase.h"
 #include "lockstep/comm/native/shm/control.h"
+#include "lockstep/comm/op_header.h"
 #include "lockstep/error.h"
 
 namespace lockstep::shm {

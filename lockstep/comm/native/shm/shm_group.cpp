@@ -33,17 +33,6 @@ const std::byte* bytes_of(const void* data) {
 std::byte* bytes_of(void* data) {
   return static_cast<std::byte*>(data);
 }
-OpHeader header_of(OpKind kind, int64_t count, DType dtype = DType::kUint8,
-                   ReduceOp op = ReduceOp::kSum, int root = 0) {
-  OpHeader header;
-  header.kind = kind;
-  header.count = count;
-  header.dtype = dtype;
-  header.op = op;
-  header.root = root;
-  return header;
-}
-
 /// `spec`, when all ranks have come. Who fails here leaves: ranks that have come further are told
 /// why first.
 const GroupSpec& attached(const GroupSpec& spec, const Control& control, Deadline deadline) {
@@ -233,8 +222,7 @@ void ShmGroupImpl::reduce(void* data, int64_t count, DType dtype, ReduceOp op, i
 
 void ShmGroupImpl::exchange(const Exchange& exchange, const void* in, void* out,
                             const Waiting& waiting) {
-  const auto header = header_of(op_kind(exchange.kind), exchange.count, exchange.dtype,
-                                ReduceOp::kSum, exchange.root);
+  const auto header = header_of(exchange);
   const auto call = staged(exchange.dtype, waiting);
   shm::ExchangeCall here(call, exchange, in, out);
   here.hand_in();

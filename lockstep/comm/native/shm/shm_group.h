@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "lockstep/comm/group_impl.h"
-#include "lockstep/comm/native/op_header.h"
+#include "lockstep/comm/op_header.h"
 #include "lockstep/error.h"
 
 namespace lockstep {

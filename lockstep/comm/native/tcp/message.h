@@ -12,7 +12,7 @@
 #include <span>
 #include <string>
 
-#include "lockstep/comm/native/op_header.h"
+#include "lockstep/comm/op_header.h"
 #include "lockstep/types.h"
 
 namespace lockstep::tcp {

@@ -1,4 +1,4 @@
-#include "lockstep/comm/native/op_header.h"
+#include "lockstep/comm/op_header.h"
 
 #include <fmt/format.h>
 
@@ -97,6 +97,12 @@ std::optional<std::string> mismatch(const OpHeader& a, std::string_view name_a, 
                                     std::string_view name_b) {
   if (a == b) return std::nullopt;
   return fmt::format("{} called {}, {} called {}", name_a, describe(a), name_b, describe(b));
+}
+
+std::string uneven(const OpHeader& header, std::string_view sender, int64_t sent,
+                   std::string_view receiver, int64_t expected) {
+  return fmt::format("{}: {} sends {} elements to {}, which expects {}", describe(header), sender,
+                     sent, receiver, expected);
 }
 
 }  // namespace lockstep

@@ -47,6 +47,17 @@ struct OpHeader {
 };
 static_assert(sizeof(OpHeader) == 24);
 
+/// Without a sequence: whoever runs the operation numbers it.
+constexpr OpHeader header_of(OpKind kind, int64_t count, DType dtype = DType::kUint8,
+                             ReduceOp op = ReduceOp::kSum, int root = 0) {
+  return {.count = count, .root = root, .kind = kind, .dtype = dtype, .op = op};
+}
+/// Of an exchange; the count is 0 for the uneven kinds.
+inline OpHeader header_of(const Exchange& exchange) {
+  return header_of(op_kind(exchange.kind), exchange.count, exchange.dtype, ReduceOp::kSum,
+                   exchange.root);
+}
+
 /// "all_reduce #12 (float32, 1024 elements, sum)". Never fails, whatever the bytes.
 std::string describe(const OpHeader& header);
 
@@ -58,5 +69,10 @@ std::optional<std::string> malformed(const OpHeader& header);
 /// "rank 0 called all_reduce #3 (...), rank 1 called broadcast #3 (...)".
 std::optional<std::string> mismatch(const OpHeader& a, std::string_view name_a, const OpHeader& b,
                                     std::string_view name_b);
+
+/// The text of a kMismatch when the two ends of one piece of an uneven exchange differ.
+/// "all_to_allv #3 (...): rank 0 sends 4 elements to rank 1, which expects 5".
+std::string uneven(const OpHeader& header, std::string_view sender, int64_t sent,
+                   std::string_view receiver, int64_t expected);
 
 }  // namespace lockstep

@@ -1,4 +1,4 @@
-#include "lockstep/comm/native/op_header.h"
+#include "lockstep/comm/op_header.h"
 
 #include <gtest/gtest.h>
 
