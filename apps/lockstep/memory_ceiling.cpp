@@ -9,7 +9,7 @@
 #include <string_view>
 
 #include "lockstep/comm/kernels/reduce.h"
-#include "lockstep/comm/slices.h"
+#include "lockstep/comm/spans.h"
 #include "lockstep/error.h"
 
 namespace lockstep::app {
@@ -97,20 +97,20 @@ void MemoryCeiling::barrier() {
 void MemoryCeiling::touch(const char* op, int rank, int64_t bytes) {
   const std::string_view name = op;
   const int64_t count = bytes / static_cast<int64_t>(sizeof(float));
-  const Slice part = slice_of(count, ranks_, rank, 16);
-  const auto part_bytes = static_cast<size_t>(part.count) * sizeof(float);
+  const Span part = slice_of(count, ranks_, rank, 16);
+  const auto part_bytes = static_cast<size_t>(part.size()) * sizeof(float);
   if (name == "all_reduce") {
     float* buffers[256];
     for (int k = 0; k < ranks_; ++k) buffers[k] = buffer(k, 0);
     static const AddAll best = best_add_all();
-    best(buffers, ranks_, part.begin, part.count);
+    best(buffers, ranks_, part.begin, part.size());
   } else if (name == "reduce_scatter") {
     for (int k = 1; k < ranks_; ++k) {
-      add(buffer(rank, 0) + part.begin, buffer((rank + k) % ranks_, 0) + part.begin, part.count);
+      add(buffer(rank, 0) + part.begin, buffer((rank + k) % ranks_, 0) + part.begin, part.size());
     }
   } else if (name == "all_gather") {
     for (int k = 0; k < ranks_; ++k) {
-      const Slice block = slice_of(count, ranks_, k, 16);
+      const Span block = slice_of(count, ranks_, k, 16);
       std::memcpy(buffer(rank, 1) + block.begin, buffer(k, 0) + block.begin, part_bytes);
     }
   } else if (name == "broadcast" && rank != 0) {

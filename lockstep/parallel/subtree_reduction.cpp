@@ -49,7 +49,7 @@ std::byte* SubtreeReduction::received_place(int place) const {
   return sent_place(2) + place * received_bytes_;
 }
 
-Slice SubtreeReduction::slice(const Chunk& chunk, int rank) const {
+Span SubtreeReduction::slice(const Chunk& chunk, int rank) const {
   return slice_of(chunk.count, group_.size(), rank, kCacheLineBytes / size_of(chunk.dtype));
 }
 
@@ -78,15 +78,15 @@ void SubtreeReduction::send(std::span<const void* const> values, int64_t offset,
   const int64_t element_bytes = size_of(chunk.dtype);
   std::vector<int64_t> sent, received;
   std::byte* to = sent_place(chunk.place);
-  const int64_t own_count = slice(chunk, group_.rank()).count;
+  const int64_t own_count = slice(chunk, group_.rank()).size();
   for (int rank = 0; rank < group_.size(); ++rank) {
-    const Slice part = slice(chunk, rank);
+    const Span part = slice(chunk, rank);
     for (const void* value : values) {
       std::memcpy(to, static_cast<const std::byte*>(value) + offset + part.begin * element_bytes,
-                  static_cast<size_t>(part.count * element_bytes));
-      to += part.count * element_bytes;
+                  static_cast<size_t>(part.size() * element_bytes));
+      to += part.size() * element_bytes;
     }
-    sent.push_back(std::ssize(values) * part.count);
+    sent.push_back(std::ssize(values) * part.size());
     received.push_back(subtrees_of_[static_cast<size_t>(rank)] * own_count);
   }
   received[own] = sent[own];
@@ -99,7 +99,7 @@ void SubtreeReduction::send(std::span<const void* const> values, int64_t offset,
 
 /// In the order of the tree's nodes, which is that of the ranks.
 std::vector<const void*> SubtreeReduction::arrived(const Chunk& chunk) const {
-  const int64_t bytes = slice(chunk, group_.rank()).count * size_of(chunk.dtype);
+  const int64_t bytes = slice(chunk, group_.rank()).size() * size_of(chunk.dtype);
   std::vector<const void*> values;
   for (size_t node = 0; node < sum_.nodes().size(); ++node) {
     values.push_back(received_place(chunk.place) + static_cast<int64_t>(node) * bytes);
@@ -109,11 +109,11 @@ std::vector<const void*> SubtreeReduction::arrived(const Chunk& chunk) const {
 
 void SubtreeReduction::add(Chunk chunk) {
   chunk.arrival.wait();
-  const Slice own = slice(chunk, group_.rank());
+  const Span own = slice(chunk, group_.rank());
   void* const out = chunk.out + own.begin * size_of(chunk.dtype);
-  sum_.run(arrived(chunk), std::span(&out, 1), own.count, chunk.dtype, ReduceOp::kSum);
+  sum_.run(arrived(chunk), std::span(&out, 1), own.size(), chunk.dtype, ReduceOp::kSum);
   std::vector<int64_t> counts;
-  for (int rank = 0; rank < group_.size(); ++rank) counts.push_back(slice(chunk, rank).count);
+  for (int rank = 0; rank < group_.size(); ++rank) counts.push_back(slice(chunk, rank).size());
   gathers_[chunk.sum].push_back(
       group_.all_gatherv(out, chunk.out, counts, chunk.dtype, {.async = true}, chunk.site));
 }

@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "lockstep/comm/slices.h"
+#include "lockstep/comm/spans.h"
 #include "lockstep/comm/tree_sum.h"
 #include "lockstep/parallel/virtual_ranks.h"
 #include "lockstep/process_group.h"
@@ -63,7 +63,7 @@ class SubtreeReduction {
   void send(std::span<const void* const> values, int64_t offset, Chunk chunk);
   void add(Chunk chunk);
   void finish(int64_t sum);
-  Slice slice(const Chunk& chunk, int rank) const;
+  Span slice(const Chunk& chunk, int rank) const;
   std::vector<const void*> arrived(const Chunk& chunk) const;
   std::byte* sent_place(int place) const;
   std::byte* received_place(int place) const;

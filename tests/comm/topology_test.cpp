@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "lockstep/comm/slices.h"
+#include "lockstep/comm/spans.h"
 
 namespace lockstep {
 namespace {
@@ -24,11 +24,11 @@ TEST(Slices, TileTheBufferAtGranules) {
     for (int parts = 1; parts <= 9; ++parts) {
       int64_t next = 0;
       for (int index = 0; index < parts; ++index) {
-        const Slice slice = slice_of(count, parts, index, 16);
+        const Span slice = slice_of(count, parts, index, 16);
         ASSERT_EQ(slice.begin, next);
-        ASSERT_TRUE(slice.begin % 16 == 0 || slice.count == 0);
-        ASSERT_GE(slice.count, 0);
-        next += slice.count;
+        ASSERT_TRUE(slice.begin % 16 == 0 || slice.size() == 0);
+        ASSERT_GE(slice.size(), 0);
+        next += slice.size();
       }
       ASSERT_EQ(next, count);
     }

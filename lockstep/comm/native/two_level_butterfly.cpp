@@ -14,7 +14,7 @@ void Butterfly::run(const Sum& sum) const {
 }
 
 /// The sum of this host's ranks.
-const std::byte* Butterfly::own_value(std::span<std::byte* const> ins, tcp::Span span) {
+const std::byte* Butterfly::own_value(std::span<std::byte* const> ins, Span span) {
   if (span.size() == 0) return nullptr;
   const int64_t offset = span.begin * context_.element_bytes();
   if (ins.size() == 1) return ins[0] + offset;
@@ -28,8 +28,8 @@ const std::byte* Butterfly::own_value(std::span<std::byte* const> ins, tcp::Span
 }
 
 /// With the partner of `level`, when those before are through; then `then`.
-void Butterfly::add_exchange(int level, const std::byte* from, tcp::Span sent, std::byte* to,
-                             tcp::Span received, std::function<void()> then) {
+void Butterfly::add_exchange(int level, const std::byte* from, Span sent, std::byte* to,
+                             Span received, std::function<void()> then) {
   const auto& plan = context_.plan;
   const int peer = plan.carrier(plan.host ^ (1 << level), context_.slice);
   const tcp::Gate gate{&done_, added_++};
@@ -48,11 +48,11 @@ void Butterfly::add_exchange(int level, const std::byte* from, tcp::Span sent, s
 }
 
 /// Backwards: each partner has summed the half that this host gave away.
-void Butterfly::add_spread(std::span<std::byte* const> outs, const std::vector<tcp::Span>& held) {
+void Butterfly::add_spread(std::span<std::byte* const> outs, const std::vector<Span>& held) {
   for (int level = static_cast<int>(held.size()) - 2; level >= 0; --level) {
     const auto place = static_cast<size_t>(level);
-    const auto theirs = tcp::part_of(held[place], is_upper(level) ? 0 : 1, 2);
-    const auto at = [&](std::byte* base, tcp::Span span) {
+    const auto theirs = part_of(held[place], is_upper(level) ? 0 : 1, 2);
+    const auto at = [&](std::byte* base, Span span) {
       return base + span.begin * context_.element_bytes();
     };
     std::vector<std::byte*> copies;
@@ -66,21 +66,20 @@ void Butterfly::add_spread(std::span<std::byte* const> outs, const std::vector<t
   }
 }
 
-void Butterfly::run(std::span<std::byte* const> ins, std::span<std::byte* const> outs,
-                    tcp::Span span, tcp::Pairs pairs, Deadline deadline,
-                    std::chrono::microseconds spin) {
+void Butterfly::run(std::span<std::byte* const> ins, std::span<std::byte* const> outs, Span span,
+                    tcp::Pairs pairs, Deadline deadline, std::chrono::microseconds spin) {
   const bool halves = pairs == tcp::Pairs::kHalves;
   const int64_t size = context_.element_bytes();
   const std::byte* own = own_value(ins, span);
-  std::vector<tcp::Span> held = {span};
+  std::vector<Span> held = {span};
   Sum sum{};
   for (int level = 0; 1 << level < context_.plan.num_hosts(); ++level) {
     const bool upper = is_upper(level);
     const bool last = 2 << level == context_.plan.num_hosts();
-    const tcp::Span before = held.back();
-    const tcp::Span given = halves ? tcp::part_of(before, upper ? 0 : 1, 2) : before;
-    const tcp::Span kept = halves ? tcp::part_of(before, upper ? 1 : 0, 2) : before;
-    const auto of_own = [&](tcp::Span part) {
+    const Span before = held.back();
+    const Span given = halves ? part_of(before, upper ? 0 : 1, 2) : before;
+    const Span kept = halves ? part_of(before, upper ? 1 : 0, 2) : before;
+    const auto of_own = [&](Span part) {
       return own == nullptr ? nullptr : own + (part.begin - before.begin) * size;
     };
     std::byte* const theirs = context_.scratch.take(bytes_of(kept));

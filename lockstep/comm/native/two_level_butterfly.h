@@ -31,7 +31,7 @@ class Butterfly {
   /// Puts the sum over all ranks of the elements `span` of `ins` (by local rank) into each of
   /// `outs`. Bases are where element 0 lies; an output may be an input. Runs at once, in one
   /// exchange. Errors: those of Links::exchange().
-  void run(std::span<std::byte* const> ins, std::span<std::byte* const> outs, tcp::Span span,
+  void run(std::span<std::byte* const> ins, std::span<std::byte* const> outs, Span span,
            tcp::Pairs pairs, Deadline deadline, std::chrono::microseconds spin);
 
  private:
@@ -47,12 +47,12 @@ class Butterfly {
   };
   void run(const Sum& sum) const;
 
-  const std::byte* own_value(std::span<std::byte* const> ins, tcp::Span span);
-  void add_exchange(int level, const std::byte* from, tcp::Span sent, std::byte* to,
-                    tcp::Span received, std::function<void()> then);
-  void add_spread(std::span<std::byte* const> outs, const std::vector<tcp::Span>& held);
+  const std::byte* own_value(std::span<std::byte* const> ins, Span span);
+  void add_exchange(int level, const std::byte* from, Span sent, std::byte* to, Span received,
+                    std::function<void()> then);
+  void add_spread(std::span<std::byte* const> outs, const std::vector<Span>& held);
   bool is_upper(int level) const { return (context_.plan.host >> level & 1) != 0; }
-  int64_t bytes_of(tcp::Span span) const { return span.size() * context_.element_bytes(); }
+  int64_t bytes_of(Span span) const { return span.size() * context_.element_bytes(); }
 
   StepContext& context_;
   Numbering& numbering_;

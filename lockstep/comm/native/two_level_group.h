@@ -66,7 +66,7 @@ class TwoLevelGroup : public GroupImpl {
   tcp::Pairs pairs_of(int64_t bytes) const;
   void run_pairs(Call& call, const Bases& ins, const Bases& outs, int64_t count);
   bool carries(const Call& call) const;
-  tcp::Span slice_of(const Call& call, int64_t count) const;
+  Span slice_of(const Call& call, int64_t count) const;
 
   bool all_hosts_succeeded(const OpHeader& header, bool here, const Waiting& waiting);
   void do_all_reduce(Call& call, std::byte* data, int64_t count);

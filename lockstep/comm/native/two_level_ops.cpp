@@ -63,8 +63,8 @@ bool TwoLevelGroup::carries(const Call& call) const {
   return plan_.local < call.choice.slices;
 }
 
-tcp::Span TwoLevelGroup::slice_of(const Call& call, int64_t count) const {
-  return tcp::part_of({0, count}, plan_.local, call.choice.slices);
+Span TwoLevelGroup::slice_of(const Call& call, int64_t count) const {
+  return part_of({0, count}, plan_.local, call.choice.slices);
 }
 
 void TwoLevelGroup::run(Call& call, TwoLevelStep& step) {
@@ -237,7 +237,7 @@ void TwoLevelGroup::add_all_reduce_gather(Call& call, TwoLevelStep& step, const 
                                           const Bases& outs, int64_t count) {
   const auto slice = slice_of(call, count);
   const auto piece = [&](int host) {
-    return call.choice.one_step ? slice : tcp::part_of(slice, host, plan_.num_hosts());
+    return call.choice.one_step ? slice : part_of(slice, host, plan_.num_hosts());
   };
   for (int i = 1; i < plan_.num_hosts(); ++i) {
     // Everybody starts with another receiver.
@@ -254,7 +254,7 @@ void TwoLevelGroup::add_spread(Call& call, TwoLevelStep& step, const Bases& outs
   const int owners = plan_.num_hosts() - (except >= 0 ? 1 : 0);
   const auto piece = [&](int host) {
     const int owner = except >= 0 && host > except ? host - 1 : host;
-    return tcp::part_of(slice_of(call, count), owner, owners);
+    return part_of(slice_of(call, count), owner, owners);
   };
   for (int i = 1; i < plan_.num_hosts(); ++i) {
     const int host = (plan_.host + i) % plan_.num_hosts();
@@ -339,7 +339,7 @@ void TwoLevelGroup::do_broadcast(Call& call, std::byte* data, int64_t count, int
   };
   for (int64_t k = 0; k < rounds.size() + lag; ++k) {
     const bool scatters = k < rounds.size();
-    const auto span = scatters ? rounds[k] : tcp::Span{};
+    const auto span = scatters ? rounds[k] : Span{};
     if (call.staged()) {
       if (spec_.rank == root && scatters)
         copy_bytes(root_data(k), data + span.begin * size, span.size() * size);
@@ -370,7 +370,7 @@ void TwoLevelGroup::add_scatter(Call& call, TwoLevelStep& step, std::byte* from,
   const auto slice = slice_of(call, count);
   const auto piece = [&](int host) {
     const int owner = host > root_host ? host - 1 : host;
-    return call.choice.one_step ? slice : tcp::part_of(slice, owner, plan_.num_hosts() - 1);
+    return call.choice.one_step ? slice : part_of(slice, owner, plan_.num_hosts() - 1);
   };
   if (plan_.host != root_host) return step.receive(root_host, outs, piece(plan_.host));
   for (int host = 0; host < plan_.num_hosts(); ++host) {

@@ -121,7 +121,7 @@ std::byte* TwoLevelStep::memory(Set& set, size_t place, int64_t bytes) {
   return set[place];
 }
 
-void TwoLevelStep::send(int host, const std::byte* base, tcp::Span span, int64_t sums) {
+void TwoLevelStep::send(int host, const std::byte* base, Span span, int64_t sums) {
   const int peer = context_.plan.carrier(host, context_.slice);
   const int64_t bytes = bytes_of(span);
   out_.push_back({peer,
@@ -137,7 +137,7 @@ void TwoLevelStep::add_receive(int host, std::byte* to, int64_t bytes,
   in_.push_back({peer, message(numbering_.next_in(peer), bytes), to, std::move(arrived), gate});
 }
 
-void TwoLevelStep::receive(int host, std::span<std::byte* const> bases, tcp::Span span) {
+void TwoLevelStep::receive(int host, std::span<std::byte* const> bases, Span span) {
   const int64_t bytes = bytes_of(span);
   if (bytes == 0) return add_receive(host, nullptr, 0, {}, {});
   const int64_t offset = span.begin * context_.element_bytes();
@@ -153,7 +153,7 @@ void TwoLevelStep::receive(int host, std::span<std::byte* const> bases, tcp::Spa
   add_receive(host, first, bytes, copy_on, {});
 }
 
-void TwoLevelStep::send_nodes(int host, std::span<std::byte* const> ins, tcp::Span span) {
+void TwoLevelStep::send_nodes(int host, std::span<std::byte* const> ins, Span span) {
   const auto& plan = context_.plan;
   const int64_t offset = span.begin * context_.element_bytes();
   size_t place = 0;
@@ -186,7 +186,7 @@ void TwoLevelStep::send_partial(int host, size_t place, std::vector<const void*>
 }
 
 void TwoLevelStep::reduce_nodes(std::span<std::byte* const> ins, std::span<std::byte* const> outs,
-                                tcp::Span span, bool at_end) {
+                                Span span, bool at_end) {
   const auto& plan = context_.plan;
   const int64_t bytes = bytes_of(span);
   const int64_t offset = span.begin * context_.element_bytes();

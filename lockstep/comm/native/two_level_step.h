@@ -71,17 +71,17 @@ class TwoLevelStep {
 
   /// Sends the elements at `base`, as they are, to the carrier on `host`; when `sums` calls of
   /// reduce_nodes() are through, if there is something to wait for.
-  void send(int host, const std::byte* base, tcp::Span span, int64_t sums = 0);
+  void send(int host, const std::byte* base, Span span, int64_t sums = 0);
   /// Receives them into each of `bases`.
-  void receive(int host, std::span<std::byte* const> bases, tcp::Span span);
+  void receive(int host, std::span<std::byte* const> bases, Span span);
 
   /// Sends to `host` the sums of this host's nodes, made when their turn comes. `ins` by local
   /// rank.
-  void send_nodes(int host, std::span<std::byte* const> ins, tcp::Span span);
+  void send_nodes(int host, std::span<std::byte* const> ins, Span span);
   /// Receives the other hosts' nodes and puts the sum over all ranks into each of `outs`; as they
   /// come, or, with `at_end`, after all is sent (when `outs` is being sent).
-  void reduce_nodes(std::span<std::byte* const> ins, std::span<std::byte* const> outs,
-                    tcp::Span span, bool at_end);
+  void reduce_nodes(std::span<std::byte* const> ins, std::span<std::byte* const> outs, Span span,
+                    bool at_end);
 
   void run(Deadline deadline, std::chrono::microseconds spin);
 
@@ -93,7 +93,7 @@ class TwoLevelStep {
 
   void send_partial(int host, size_t place, std::vector<const void*> leaves, int64_t count);
   std::byte* memory(Set& set, size_t place, int64_t bytes);
-  int64_t bytes_of(tcp::Span span) const { return span.size() * context_.element_bytes(); }
+  int64_t bytes_of(Span span) const { return span.size() * context_.element_bytes(); }
   void add_receive(int host, std::byte* to, int64_t bytes, std::function<void(int64_t)> arrived,
                    tcp::Gate gate);
   tcp::Message message(uint32_t part, int64_t bytes) const;

@@ -16,7 +16,7 @@
 #include "lockstep/comm/native/shm/mailbox.h"
 #include "lockstep/comm/native/shm/memory.h"
 #include "lockstep/comm/native/shm/staged.h"
-#include "lockstep/comm/slices.h"
+#include "lockstep/comm/spans.h"
 #include "lockstep/comm/verdict.h"
 
 namespace lockstep {
@@ -178,14 +178,14 @@ void ShmGroupImpl::inline_reduce(int64_t bytes, int64_t offset, void* out, int64
 void ShmGroupImpl::reduce_in_place(const std::vector<std::byte*>& slots, int64_t count, DType dtype,
                                    ReduceOp op, int root) {
   const int64_t size = size_of(dtype);
-  const Slice part =
+  const Span part =
       slice_of(count, spec_.size, spec_.rank, static_cast<int64_t>(kCacheLine) / size);
   for (size_t rank = 0; rank < slots.size(); ++rank) {
     ins_[rank] = outs_[rank] = slots[rank] + part.begin * size;
   }
   const std::span<void* const> outs(outs_);
   lockstep::reduce(ins_, root == kAllRanks ? outs : outs.subspan(static_cast<size_t>(root), 1),
-                   part.count, dtype, op, spec_.size);
+                   part.size(), dtype, op, spec_.size);
 }
 
 void ShmGroupImpl::all_reduce(void* data, int64_t count, DType dtype, ReduceOp op,

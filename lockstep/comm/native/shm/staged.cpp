@@ -5,7 +5,7 @@
 
 #include "lockstep/comm/copy.h"
 #include "lockstep/comm/kernels/reduce.h"
-#include "lockstep/comm/slices.h"
+#include "lockstep/comm/spans.h"
 
 namespace lockstep::shm {
 namespace {
@@ -15,9 +15,9 @@ struct Chunks {
   int64_t count;     // elements in all
   int64_t elements;  // in a whole chunk
   int64_t num() const { return (count + elements - 1) / elements; }
-  Slice at(int64_t index) const {
+  Span at(int64_t index) const {
     const int64_t begin = index * elements;
-    return {begin, std::min(elements, count - begin)};
+    return {begin, std::min(begin + elements, count)};
   }
   bool has(int64_t index) const { return index >= 0 && index < num(); }
 };
@@ -47,14 +47,14 @@ class AllReduce {
   }
 
  private:
-  Slice slice(int64_t chunk, int rank) const {
-    return slice_of(chunks_.at(chunk).count, call_.size, rank,
+  Span slice(int64_t chunk, int rank) const {
+    return slice_of(chunks_.at(chunk).size(), call_.size, rank,
                     static_cast<int64_t>(kCacheLine) / size_);
   }
-  std::byte* user(int64_t chunk, const Slice& part) const {
+  std::byte* user(int64_t chunk, const Span& part) const {
     return data_ + (chunks_.at(chunk).begin + part.begin) * size_;
   }
-  std::byte* in(int rank, int64_t chunk, const Slice& part) const {
+  std::byte* in(int rank, int64_t chunk, const Span& part) const {
     return call_.control.staging(rank).in[chunk & 1] + part.begin * size_;
   }
   std::byte* out(int rank, int64_t chunk) const {
@@ -64,25 +64,25 @@ class AllReduce {
   /// What the others will reduce; our own slice stays where it is.
   void hand_in(int64_t chunk) {
     for (int rank = 0; rank < call_.size; ++rank) {
-      const Slice part = slice(chunk, rank);
+      const Span part = slice(chunk, rank);
       if (rank == call_.rank) continue;
-      copy_bytes(in(call_.rank, chunk, part), user(chunk, part), part.count * size_);
+      copy_bytes(in(call_.rank, chunk, part), user(chunk, part), part.size() * size_);
     }
   }
   void reduce_own(int64_t chunk) {
-    const Slice part = slice(chunk, call_.rank);
-    if (part.count == 0) return;
+    const Span part = slice(chunk, call_.rank);
+    if (part.size() == 0) return;
     for (int rank = 0; rank < call_.size; ++rank) {
       ins_[static_cast<size_t>(rank)] =
           rank == call_.rank ? user(chunk, part) : in(rank, chunk, part);
     }
     void* const outs[] = {out(call_.rank, chunk), user(chunk, part)};
-    reduce(ins_, std::span(outs, has_result_ ? 2 : 1), part.count, call_.dtype, op_, call_.size);
+    reduce(ins_, std::span(outs, has_result_ ? 2 : 1), part.size(), call_.dtype, op_, call_.size);
   }
   void take_out(int64_t chunk) {
     for (int rank = 0; rank < call_.size; ++rank) {
-      const Slice part = slice(chunk, rank);
-      if (rank != call_.rank) copy_bytes(user(chunk, part), out(rank, chunk), part.count * size_);
+      const Span part = slice(chunk, rank);
+      if (rank != call_.rank) copy_bytes(user(chunk, part), out(rank, chunk), part.size() * size_);
     }
   }
 
@@ -113,22 +113,23 @@ void staged_reduce_scatter(const StagedCall& call, const std::byte* in, std::byt
   const auto part = [&](int rank, int64_t begin) { return in + (rank * count + begin) * size; };
   for (int64_t round = 0; round < chunks.num() + 1; ++round) {
     if (chunks.has(round)) {
-      const Slice chunk = chunks.at(round);
+      const Span chunk = chunks.at(round);
       auto* const stage = call.control.staging(call.rank).in[round & 1];
       for (int rank = 0; rank < call.size; ++rank) {
         if (rank == call.rank) continue;
-        copy_bytes(stage + rank * chunk.count * size, part(rank, chunk.begin), chunk.count * size);
+        copy_bytes(stage + rank * chunk.size() * size, part(rank, chunk.begin),
+                   chunk.size() * size);
       }
     }
     if (chunks.has(round - 1)) {
-      const Slice chunk = chunks.at(round - 1);
+      const Span chunk = chunks.at(round - 1);
       for (int rank = 0; rank < call.size; ++rank) {
         const auto* const stage = call.control.staging(rank).in[(round - 1) & 1];
         ins[static_cast<size_t>(rank)] =
-            rank == call.rank ? part(rank, chunk.begin) : stage + call.rank * chunk.count * size;
+            rank == call.rank ? part(rank, chunk.begin) : stage + call.rank * chunk.size() * size;
       }
       void* const to = out + chunk.begin * size;
-      reduce(ins, std::span(&to, 1), chunk.count, call.dtype, op, call.size);
+      reduce(ins, std::span(&to, 1), chunk.size(), call.dtype, op, call.size);
     }
     call.meeting.sync(call.waiting);
   }
@@ -140,16 +141,16 @@ void staged_all_gather(const StagedCall& call, const std::byte* in, std::byte* o
   copy_bytes(out + call.rank * count * size, in, count * size);
   for (int64_t round = 0; round < chunks.num() + 1; ++round) {
     if (chunks.has(round)) {
-      const Slice chunk = chunks.at(round);
+      const Span chunk = chunks.at(round);
       copy_bytes(call.control.staging(call.rank).in[round & 1],
-                 out + (call.rank * count + chunk.begin) * size, chunk.count * size);
+                 out + (call.rank * count + chunk.begin) * size, chunk.size() * size);
     }
     if (chunks.has(round - 1)) {
-      const Slice chunk = chunks.at(round - 1);
+      const Span chunk = chunks.at(round - 1);
       for (int rank = 0; rank < call.size; ++rank) {
         if (rank == call.rank) continue;
         copy_bytes(out + (rank * count + chunk.begin) * size,
-                   call.control.staging(rank).in[(round - 1) & 1], chunk.count * size);
+                   call.control.staging(rank).in[(round - 1) & 1], chunk.size() * size);
       }
     }
     call.meeting.sync(call.waiting);
@@ -162,12 +163,12 @@ void staged_broadcast(const StagedCall& call, std::byte* data, int64_t count, in
   auto& stage = call.control.staging(root);
   for (int64_t round = 0; round < chunks.num() + 1; ++round) {
     if (call.rank == root && chunks.has(round)) {
-      const Slice chunk = chunks.at(round);
-      copy_bytes(stage.in[round & 1], data + chunk.begin * size, chunk.count * size);
+      const Span chunk = chunks.at(round);
+      copy_bytes(stage.in[round & 1], data + chunk.begin * size, chunk.size() * size);
     }
     if (call.rank != root && chunks.has(round - 1)) {
-      const Slice chunk = chunks.at(round - 1);
-      copy_bytes(data + chunk.begin * size, stage.in[(round - 1) & 1], chunk.count * size);
+      const Span chunk = chunks.at(round - 1);
+      copy_bytes(data + chunk.begin * size, stage.in[(round - 1) & 1], chunk.size() * size);
     }
     call.meeting.sync(call.waiting);
   }

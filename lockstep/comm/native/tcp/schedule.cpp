@@ -4,20 +4,6 @@
 #include <bit>
 
 namespace lockstep::tcp {
-namespace {
-
-constexpr int64_t kCut = 64;  // elements
-
-}  // namespace
-
-Span part_of(Span whole, int index, int parts) {
-  const int64_t units = (whole.size() + kCut - 1) / kCut;
-  const auto cut = [&](int64_t i) {
-    // Without overflow: i <= parts, and units * parts stays below 2^63 for all sizes in use.
-    return std::min(whole.end, whole.begin + units * i / parts * kCut);
-  };
-  return {cut(index), cut(index + 1)};
-}
 
 Rounds rounds_of(int64_t count, int64_t unit_bytes) {
   return {count, std::max<int64_t>(1, kRoundBytes / unit_bytes)};

@@ -24,19 +24,9 @@
 
 #include <cstdint>
 
+#include "lockstep/comm/spans.h"
+
 namespace lockstep::tcp {
-
-/// Elements [begin, end).
-struct Span {
-  int64_t begin = 0;
-  int64_t end = 0;
-  int64_t size() const { return end - begin; }
-  bool operator==(const Span&) const = default;
-};
-
-/// Part `index` of `whole` in `parts` parts: in order, without gaps, of nearly equal size, cut at
-/// multiples of 64 elements from the start (so that parts do not share a cache line or a vector).
-Span part_of(Span whole, int index, int parts);
 
 /// Bytes of one round over all slices, but for all_reduce (below), whose rounds are smaller. Large
 /// enough that the pause between two rounds (a round trip, some 50 us) is small against its time on
