@@ -1,7 +1,7 @@
 #include "lockstep/comm/native/native_group.h"
 
 #include "lockstep/comm/native/shm/shm_group.h"
-#include "lockstep/comm/native/two_level.h"
+#include "lockstep/comm/native/two_level_group.h"
 #include "lockstep/comm/topology.h"
 
 namespace lockstep {

@@ -8,7 +8,7 @@
 
 namespace lockstep {
 
-/// All ranks on one host: shared memory; else two_level.h. Collective. Errors: as
+/// All ranks on one host: shared memory; else two_level_group.h. Collective. Errors: as
 /// ProcessGroup::create.
 std::unique_ptr<GroupImpl> make_native_group(const GroupSpec& spec, Deadline deadline);
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "lockstep/base/mutex.h"
-#include "lockstep/comm/native/local_part.h"
+#include "lockstep/comm/native/host_ranks.h"
 #include "lockstep/comm/native/search.h"
 #include "lockstep/comm/native/tcp/links.h"
 #include "lockstep/comm/native/tcp/peers.h"
@@ -19,8 +19,9 @@
 
 namespace lockstep {
 
-/// See two_level.h. The collectives are in two_level_ops.cpp and, where data only moves, in
-/// two_level_exchange.cpp; the rest is in two_level.cpp.
+/// The native back end over several hosts: shared memory within a host, TCP between hosts. Sums are
+/// in two_level_sums.cpp, the other collectives in two_level_ops.cpp and two_level_exchange.cpp,
+/// the rest in two_level_group.cpp.
 class TwoLevelGroup : public GroupImpl {
  public:
   TwoLevelGroup(const GroupSpec& spec, const TwoLevelPlan& plan, std::unique_ptr<ShmGroup> shm,
@@ -48,7 +49,16 @@ class TwoLevelGroup : public GroupImpl {
 
  private:
   /// One call of a collective.
-  struct Call;
+  struct Call {
+    OpHeader header;
+    const Waiting& waiting;
+    tcp::Choice choice;
+    Numbering numbering;
+    StepContext context;
+    std::vector<std::byte*> bases;  // every local rank's data, when all can be reached
+    bool staged() const { return bases.empty(); }
+    int64_t element_bytes() const { return size_of(header.dtype); }
+  };
   struct Flow;
   using Bases = std::vector<std::byte*>;
 
@@ -112,7 +122,7 @@ class TwoLevelGroup : public GroupImpl {
   const TwoLevelPlan plan_;
   const TreeSum own_piece_sum_;
   Search search_;
-  LocalPart local_;
+  HostRanks local_;
   const std::vector<int> fellows_;  // carriers of this rank's slice on the other hosts
   const std::unique_ptr<tcp::Peers> for_links_;
   const std::unique_ptr<tcp::Peers> for_pipes_;
@@ -126,5 +136,27 @@ class TwoLevelGroup : public GroupImpl {
   Mutex mutex_;
   std::optional<Error> verdict_ LOCKSTEP_GUARDED_BY(mutex_);
 };
+
+/// Collective over the members, at least two hosts. Hosts with one rank only just have no shared
+/// part, so this is the flat TCP transport as well. Sums follow the tree of reduce_tree.h for every
+/// layout. Schedules and bytes: tcp/schedule.h; connections: tcp/peers.h.
+///
+/// Making it opens no connection; it returns when all members have come, as the store knows. A rank
+/// has one with its fellows, which carry the same slice on the other hosts, from the first
+/// collective on in which it carries something: that collective waits for them, by its own
+/// deadline, and takes two round trips a fellow more. So it does not end before all fellows are in
+/// it, also where later ones would, as a broadcast at its root. Until a rank has a connection it
+/// has no descriptor for the group; then one for each peer that it talks to, and one to wait with.
+///
+/// Failure: the first rank that meets an error writes it into the store as the group's verdict,
+/// then ends its connections and its host's shared group. Who is woken by that reads the verdict,
+/// so every rank throws the same text, naming the culprit and not the neighbour that gave up. (When
+/// the store is gone as well, each rank reports what it saw.) A collective that times out names the
+/// ranks that did not wait in it: who waits says so in the store when its time is over, so that a
+/// rank which only waited for the late one is not blamed. Where all waited, it names the ranks
+/// between which nothing passes.
+///
+/// Errors: kTimeout, kMismatch, kInvalidArgument (no secret between hosts); see also ShmGroup.
+std::unique_ptr<GroupImpl> make_two_level_group(const GroupSpec& spec, Deadline deadline);
 
 }  // namespace lockstep

@@ -109,4 +109,12 @@ class TwoLevelStep {
   int64_t sums_done_ = 0;
 };
 
+/// The same places, each `bytes` on.
+inline std::vector<std::byte*> shifted(std::vector<std::byte*> bases, int64_t bytes) {
+  if (bytes != 0) {
+    for (auto& base : bases) base += bytes;
+  }
+  return bases;
+}
+
 }  // namespace lockstep

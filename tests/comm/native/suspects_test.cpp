@@ -1,4 +1,4 @@
-#include "lockstep/comm/native/suspects.h"
+#include "lockstep/comm/native/search.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "lockstep/comm/native/local_part.h"
+#include "lockstep/comm/native/host_ranks.h"
 
 #include <algorithm>
 
@@ -13,24 +13,24 @@ constexpr int64_t kAreas = 4;  // slots of even and odd rounds, results of even 
 
 }  // namespace
 
-LocalPart::LocalPart(std::unique_ptr<ShmGroup> shm, int local, int num_local)
+HostRanks::HostRanks(std::unique_ptr<ShmGroup> shm, int local, int num_local)
     : shm_(std::move(shm)), local_(local), num_local_(num_local) {}
 
-std::vector<std::byte*> LocalPart::enter(const OpHeader& header, const void* data, int64_t bytes,
+std::vector<std::byte*> HostRanks::enter(const OpHeader& header, const void* data, int64_t bytes,
                                          const Waiting& waiting) {
   if (alone()) return {const_cast<std::byte*>(static_cast<const std::byte*>(data))};
   return shm_->enter(header, data, bytes, waiting);
 }
 
-void LocalPart::sync(const Waiting& waiting) {
+void HostRanks::sync(const Waiting& waiting) {
   if (!alone()) shm_->sync(waiting);
 }
 
-void LocalPart::finish() {
+void HostRanks::finish() {
   if (!alone()) shm_->finish();
 }
 
-void LocalPart::prepare(int64_t bytes, const Waiting& waiting) {
+void HostRanks::prepare(int64_t bytes, const Waiting& waiting) {
   if (alone() || area_bytes_ >= std::min(bytes, tcp::kRoundBytes)) return;
   const int64_t area_bytes = bytes <= kSmallAreaBytes ? kSmallAreaBytes : tcp::kRoundBytes;
   try {
@@ -46,7 +46,7 @@ void LocalPart::prepare(int64_t bytes, const Waiting& waiting) {
   shm_->sync(waiting);
 }
 
-std::byte* LocalPart::area(int local, int64_t index) const {
+std::byte* HostRanks::area(int local, int64_t index) const {
   if (staging_of_.empty()) return nullptr;  // operations of no bytes prepare nothing
   return staging_of_[static_cast<size_t>(local)] + index * area_bytes_;
 }

@@ -11,10 +11,10 @@ namespace lockstep {
 
 /// The host's ranks by their place on it. A rank that is alone on its host reaches its own data and
 /// meets nobody. Errors: as ShmGroup.
-class LocalPart {
+class HostRanks {
  public:
   /// `num_local` ranks, of which this is the `local`-th.
-  LocalPart(std::unique_ptr<ShmGroup> shm, int local, int num_local);
+  HostRanks(std::unique_ptr<ShmGroup> shm, int local, int num_local);
 
   bool alone() const { return num_local_ == 1; }
   ShmGroup& shm() { return *shm_; }

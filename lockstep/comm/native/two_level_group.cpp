@@ -1,4 +1,4 @@
-#include "lockstep/comm/native/two_level.h"
+#include "lockstep/comm/native/two_level_group.h"
 
 #include <fmt/format.h>
 
@@ -12,7 +12,6 @@
 #include "lockstep/comm/family.h"
 #include "lockstep/comm/making.h"
 #include "lockstep/comm/native/tcp/reception.h"
-#include "lockstep/comm/native/two_level_group.h"
 #include "lockstep/comm/rendezvous.h"
 #include "lockstep/comm/verdict.h"
 #include "lockstep/world/lives.h"
