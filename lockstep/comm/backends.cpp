@@ -4,13 +4,18 @@
 
 #include <algorithm>
 #include <iterator>
+#include <memory>
 #include <vector>
 
 #include "lockstep/base/log.h"
 #include "lockstep/base/text.h"
+#include "lockstep/comm/group_impl.h"
 #include "lockstep/comm/mpi/library.h"
 #include "lockstep/comm/mpi/mpi_group.h"
-#include "lockstep/comm/native/native_group.h"
+#include "lockstep/comm/native/shm/shm_group.h"
+#include "lockstep/comm/native/two_level_group.h"
+#include "lockstep/comm/topology.h"
+#include "lockstep/deadline.h"
 #include "lockstep/error.h"
 
 namespace lockstep {
@@ -78,6 +83,12 @@ Error unknown_backend(const std::string& name) {
 }
 
 }  // namespace
+
+std::unique_ptr<GroupImpl> make_native_group(const GroupSpec& spec, Deadline deadline) {
+  const Topology topology = make_topology(spec.host_ids);
+  if (topology.num_hosts() == 1) return make_shm_group(spec, deadline);
+  return make_two_level_group(spec, deadline);
+}
 
 std::span<const Backend> backends() {
   return table();

@@ -56,4 +56,8 @@ std::vector<BackendReport> report_backends();
 /// kUnavailable (none can serve this group).
 const Backend& choose_backend(const std::string& name, const GroupSpec& spec);
 
+/// The native back end: our own transports. All ranks on one host: shared memory; else shared
+/// memory within hosts and TCP between them. Collective. Errors: as ProcessGroup::create.
+std::unique_ptr<GroupImpl> make_native_group(const GroupSpec& spec, Deadline deadline);
+
 }  // namespace lockstep

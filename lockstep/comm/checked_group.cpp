@@ -4,17 +4,43 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
+#include <cstring>
 #include <map>
 #include <optional>
+#include <utility>
 
 #include "lockstep/base/literals.h"
 #include "lockstep/base/log.h"
-#include "lockstep/comm/fnv.h"
-#include "lockstep/comm/private_buffer.h"
+#include "lockstep/comm/bytes.h"
 #include "lockstep/comm/verdict.h"
+#include "lockstep/error.h"
+#include "lockstep/process_group.h"
 
 namespace lockstep {
 namespace {
+
+/// What allocate() gives where the engine shares no memory: this rank's alone, 64-byte aligned,
+/// zeroed.
+class PrivateBuffer : public SharedBuffer {
+ public:
+  explicit PrivateBuffer(int64_t bytes) : bytes_(bytes) {
+    constexpr size_t kAlign = 64;
+    const auto size = (static_cast<size_t>(bytes) / kAlign + 1) * kAlign;
+    data_ = std::aligned_alloc(kAlign, size);
+    if (data_ == nullptr) throw Error(ErrorCode::kUnavailable, "allocate: no memory");
+    std::memset(data_, 0, size);
+  }
+  ~PrivateBuffer() override { std::free(data_); }
+  PrivateBuffer(const PrivateBuffer&) = delete;
+  PrivateBuffer& operator=(const PrivateBuffer&) = delete;
+  void* data() const override { return data_; }
+  int64_t bytes() const override { return bytes_; }
+
+ private:
+  int64_t bytes_;
+  void* data_;
+};
 
 /// Halved, so that it and its negative are int64.
 int64_t digest_of(const OpHeader& header) {
@@ -238,6 +264,18 @@ std::vector<std::string> CheckedGroup::gather_doings() const {
   std::vector<std::string> doings;
   for (const auto& key : keys) doings.push_back(said[key]);
   return doings;
+}
+
+void GivenUp::keep(std::shared_ptr<void> memory) {
+  MutexLock lock(mutex_);
+  kept_.push_back(std::move(memory));
+}
+
+void GivenUp::leave_to_process() {
+  static auto& of_process = *new GivenUp;  // never destroyed
+  MutexLock lock(mutex_);
+  for (auto& memory : kept_) of_process.keep(std::move(memory));
+  kept_.clear();
 }
 
 }  // namespace lockstep

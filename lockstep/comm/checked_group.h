@@ -8,13 +8,28 @@
 #include <utility>
 #include <vector>
 
-#include "lockstep/comm/given_up.h"
+#include "lockstep/base/mutex.h"
 #include "lockstep/comm/group_impl.h"
 #include "lockstep/comm/letters.h"
 #include "lockstep/comm/op_header.h"
 #include "lockstep/error.h"
 
 namespace lockstep {
+
+/// Memory that an engine was lent and has not given back.
+///
+/// After a wait that ended with an error, the engine may still be about to read or write what it
+/// was lent. Such memory is kept here instead of being freed. Threads: any.
+class GivenUp {
+ public:
+  void keep(std::shared_ptr<void> memory);
+  /// Hands everything to the process, which never frees it: for engines that outlive their group.
+  void leave_to_process();
+
+ private:
+  Mutex mutex_;
+  std::vector<std::shared_ptr<void>> kept_ LOCKSTEP_GUARDED_BY(mutex_);
+};
 
 /// Such engines say neither who is late nor what others called, and take calls that do not fit each
 /// other for data. So the ranks compare what they are about to do before each collective (one

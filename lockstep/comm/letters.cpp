@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include "lockstep/comm/copy.h"
+#include "lockstep/comm/bytes.h"
 #include "lockstep/error.h"
 
 namespace lockstep {

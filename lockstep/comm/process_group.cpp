@@ -15,7 +15,6 @@
 #include "lockstep/comm/making.h"
 #include "lockstep/comm/measured_choice.h"
 #include "lockstep/comm/rendezvous.h"
-#include "lockstep/comm/split.h"
 #include "lockstep/comm/topology.h"
 #include "lockstep/error.h"
 #include "lockstep/world/join/this_process.h"

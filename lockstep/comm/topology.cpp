@@ -1,5 +1,6 @@
 #include "lockstep/comm/topology.h"
 
+#include <algorithm>
 #include <map>
 
 namespace lockstep {
@@ -16,6 +17,17 @@ Topology make_topology(std::span<const std::string> host_ids) {
     host.push_back(static_cast<int>(rank));
   }
   return topology;
+}
+
+std::vector<int> members_of_color(std::span<const ColorKey> all, int color) {
+  std::vector<int> members;
+  for (int rank = 0; color >= 0 && rank < static_cast<int>(all.size()); ++rank) {
+    if (all[static_cast<size_t>(rank)].color == color) members.push_back(rank);
+  }
+  std::stable_sort(members.begin(), members.end(), [&](int a, int b) {
+    return all[static_cast<size_t>(a)].key < all[static_cast<size_t>(b)].key;
+  });
+  return members;
 }
 
 }  // namespace lockstep

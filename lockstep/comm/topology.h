@@ -1,6 +1,8 @@
 #pragma once
-// Which ranks share a host, from what every rank knows: a pure function.
+// Which ranks belong together: on one host, and in one group after a split. Pure functions of what
+// every rank knows.
 
+#include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
@@ -21,5 +23,14 @@ struct Topology {
 
 /// Ranks with equal host_ids can share memory.
 Topology make_topology(std::span<const std::string> host_ids);
+
+/// What a rank says in a split. Travels as two int32.
+struct ColorKey {
+  int32_t color = 0;  ///< Negative: in no group.
+  int32_t key = 0;
+};
+
+/// The ranks of `color`, by key, equal keys by rank; none for a negative color. `all` by rank.
+std::vector<int> members_of_color(std::span<const ColorKey> all, int color);
 
 }  // namespace lockstep

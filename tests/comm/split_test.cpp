@@ -1,4 +1,4 @@
-#include "lockstep/comm/split.h"
+#include "lockstep/comm/topology.h"
 
 #include <gtest/gtest.h>
 

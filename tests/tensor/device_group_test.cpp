@@ -10,7 +10,6 @@
 
 #include "lockstep/collectives.h"
 #include "lockstep/comm/backends.h"
-#include "lockstep/comm/native/native_group.h"
 #include "lockstep/error.h"
 #include "tests/comm/support/conformance.h"
 #include "tests/support/error_of.h"

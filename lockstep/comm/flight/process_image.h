@@ -41,4 +41,8 @@ class ProcessImage {
   uint64_t guessed_ = 0;  // place of frames() that is no more than likely
 };
 
+/// Of a linker's symbol: "lockstep::Reducer::finish_pass", without arguments of function and
+/// templates, unnamed namespaces and a symbol's version.
+std::string function_name(const std::string& symbol);
+
 }  // namespace lockstep

@@ -6,12 +6,14 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <map>
 #include <new>
+#include <string_view>
 #include <utility>
 
 #include "lockstep/base/log.h"
@@ -107,6 +109,23 @@ std::unique_ptr<FlightRing> make_ring(int rank, int world_size) {
 void note_end(int status, void* ring) {
   auto& own = *static_cast<FlightRing*>(ring);
   if (own.memory().header.pid == ::getpid()) own.end(status);  // not a forked child's
+}
+
+constexpr uint32_t kMostLooks = 16;
+
+uint32_t first_look(const CallSite& site) {
+  constexpr uint64_t kGolden = 0x9e'37'79'b9'7f'4a'7c'15;
+  const auto key = reinterpret_cast<uintptr_t>(site.file) + site.line * kGolden;
+  return static_cast<uint32_t>((key * kGolden) >> 32) % kFlightSites;
+}
+
+void write(const CallSite& site, FlightSite& entry) {
+  std::string_view name = site.file;
+  name.remove_prefix(name.find_last_of('/') + 1);  // none: npos + 1 is 0
+  constexpr size_t kRoom = sizeof entry.file - 1;
+  if (name.size() > kRoom) name.remove_prefix(name.size() - kRoom);
+  std::memcpy(entry.file, name.data(), name.size());
+  entry.line.store(site.line, std::memory_order_release);
 }
 
 }  // namespace
@@ -222,6 +241,26 @@ void FlightRing::leave(uint64_t number, uint8_t failed) {
   if (event.number.load(std::memory_order_relaxed) != number) return;  // long since overwritten
   event.failed = failed;
   event.left_ns = clock_ns(CLOCK_MONOTONIC);
+}
+
+uint16_t SiteIndex::find_or_add(const CallSite& site) {
+  if (site.line == 0 || site.file == nullptr) return 0;
+  uint32_t index = first_look(site);
+  for (uint32_t look = 0; look < kMostLooks; ++look, index = (index + 1) % kFlightSites) {
+    Slot& slot = slots_[index];
+    State state = slot.state.load(std::memory_order_acquire);
+    if (state == kFree && slot.state.compare_exchange_strong(state, kTaken)) {
+      slot.line = site.line;
+      slot.file = site.file;
+      write(site, table_[index]);
+      slot.state.store(kWritten, std::memory_order_release);
+      return static_cast<uint16_t>(index + 1);
+    }
+    if (state == kWritten && slot.line == site.line && slot.file == site.file) {
+      return static_cast<uint16_t>(index + 1);
+    }
+  }
+  return 0;
 }
 
 }  // namespace lockstep

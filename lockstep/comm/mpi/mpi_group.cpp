@@ -10,8 +10,8 @@
 #include <mutex>
 #include <thread>
 
+#include "lockstep/comm/bytes.h"
 #include "lockstep/comm/checked_group.h"
-#include "lockstep/comm/copy.h"
 #include "lockstep/comm/kernels/reduce.h"
 #include "lockstep/comm/mpi/library.h"
 #include "lockstep/comm/op_header.h"

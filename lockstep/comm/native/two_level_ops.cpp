@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "lockstep/comm/copy.h"
+#include "lockstep/comm/bytes.h"
 #include "lockstep/comm/native/two_level_butterfly.h"
 #include "lockstep/comm/native/two_level_group.h"
 

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "lockstep/comm/copy.h"
+#include "lockstep/comm/bytes.h"
 #include "lockstep/comm/native/two_level_butterfly.h"
 #include "lockstep/comm/native/two_level_group.h"
 

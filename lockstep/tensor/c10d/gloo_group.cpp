@@ -8,8 +8,8 @@
 #include <cstring>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 
+#include "lockstep/comm/bytes.h"
 #include "lockstep/comm/checked_group.h"
-#include "lockstep/comm/copy.h"
 #include "lockstep/comm/kernels/reduce.h"
 #include "lockstep/comm/rendezvous.h"
 #include "lockstep/error.h"

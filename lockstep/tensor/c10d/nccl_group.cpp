@@ -6,7 +6,7 @@
 
 #include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
 
-#include "lockstep/comm/native/native_group.h"
+#include "lockstep/comm/backends.h"
 #include "lockstep/store/memory/memory_store.h"
 #include "lockstep/tensor/c10d/adapters.h"
 #include "lockstep/tensor/c10d/device_group.h"

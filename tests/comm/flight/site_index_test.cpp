@@ -1,4 +1,4 @@
-#include "lockstep/comm/flight/site_index.h"
+#include "lockstep/comm/flight/ring.h"
 
 #include <gtest/gtest.h>
 

@@ -16,7 +16,6 @@
 #include <string_view>
 #include <thread>
 
-#include "lockstep/comm/flight/function_name.h"
 #include "lockstep/comm/flight/process_image.h"
 #include "lockstep/comm/flight/process_state.h"
 

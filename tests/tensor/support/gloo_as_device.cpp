@@ -3,7 +3,6 @@
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 
 #include "lockstep/comm/backends.h"
-#include "lockstep/comm/native/native_group.h"
 #include "lockstep/tensor/c10d/adapters.h"
 
 namespace lockstep::testing {

@@ -1,5 +1,5 @@
 #include "lockstep/comm/native/shm/exchange.h"
-#include "lockstep/comm/copy.h"
+#include "lockstep/comm/bytes.h"
 
 #include <algorithm>
 #include <cstring>

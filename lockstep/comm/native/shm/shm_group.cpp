@@ -7,7 +7,7 @@
 #include <optional>
 #include <utility>
 
-#include "lockstep/comm/copy.h"
+#include "lockstep/comm/bytes.h"
 #include "lockstep/comm/kernels/reduce.h"
 #include "lockstep/comm/making.h"
 #include "lockstep/comm/native/shm/attach.h"

@@ -3,7 +3,7 @@
 #include <cstring>
 #include <vector>
 
-#include "lockstep/comm/copy.h"
+#include "lockstep/comm/bytes.h"
 #include "lockstep/comm/kernels/reduce.h"
 #include "lockstep/comm/spans.h"
 

@@ -2,9 +2,15 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <span>
 
 namespace lockstep {
+
+/// memmove that bears "nothing, from nowhere", and does nothing where both are the same place.
+inline void copy_bytes(void* to, const void* from, int64_t bytes) {
+  if (bytes > 0 && to != from) std::memmove(to, from, static_cast<size_t>(bytes));
+}
 
 /// FNV-1a, 64 bits: tells what differs by accident, not by intent.
 inline uint64_t fnv1a(std::span<const std::byte> bytes) {
