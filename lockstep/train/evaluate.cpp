@@ -12,7 +12,7 @@
 #include "lockstep/parallel/module_state.h"
 #include "lockstep/parallel/subtree_reduction.h"
 #include "lockstep/parallel/virtual_ranks.h"
-#include "lockstep/train/work_together.h"
+#include "lockstep/train/disk_work.h"
 
 namespace lockstep {
 namespace {
@@ -22,14 +22,14 @@ using Sums = std::vector<double>;
 
 /// Those of one virtual rank; nothing when interrupted.
 std::optional<Sums> sum_over_batches(Model& model, BatchSource& loader, Task& task, AmpLevel level,
-                                     const EvalHooks& hooks, WorkTogether& together,
+                                     const EvalHooks& hooks, DiskWork& work,
                                      const std::function<void(int64_t)>& judged) {
   Sums sums(task.num_sums() + 1);
   const at::Device device = model.device();
   for (int64_t taken = 0; !hooks.interrupted(); ++taken) {
     if (hooks.max_batches > 0 && taken == hooks.max_batches) return sums;
     std::optional<Batch> batch;
-    together.read([&] { batch = loader.next(); });
+    work.read([&] { batch = loader.next(); });
     if (!batch) return sums;
     for (const auto& line : batch->faults) hooks.fault(line);
     sums.back() += static_cast<double>(batch->faults.size());
@@ -141,10 +141,10 @@ std::optional<EvalResult> evaluate(Model& model, BatchSource& loader,
     state.elapsed = std::chrono::steady_clock::now() - begin;
     hooks.judged(state);
   };
-  WorkTogether together(group, "a batch of the evaluation's data is read", hooks.disk_limit);
+  DiskWork work(group, "a batch of the evaluation's data is read", hooks.disk_limit);
   const auto evaluate_virtual_rank = [&](const DistributedSampler& sampler) {
     loader.start(0, sampler.indices(), sampler.num_unpadded());
-    auto sums = sum_over_batches(model, loader, task, level, hooks, together, judged);
+    auto sums = sum_over_batches(model, loader, task, level, hooks, work, judged);
     part.interrupted = !sums;
     if (sums) part.virtual_ranks.push_back(std::move(*sums));
   };
@@ -153,7 +153,7 @@ std::optional<EvalResult> evaluate(Model& model, BatchSource& loader,
     judge([&] { evaluate_virtual_rank(sampler); }, &part.failure);
   }
   model.train(was_training);
-  together.finish();
+  work.finish();
   const auto range = deal_virtual_ranks(samplers.front().num_parts(), group.rank(), group.size());
   const auto sums = sum_over_all(part, task.num_sums() + 1, range, group);
   if (!sums) return std::nullopt;

@@ -19,6 +19,7 @@
 #include "lockstep/train/callbacks/step_log.h"
 #include "lockstep/train/compute_device.h"
 #include "lockstep/train/config/yaml_writer.h"
+#include "lockstep/train/disk_work.h"
 #include "lockstep/train/fetch/weights.h"
 #include "lockstep/train/log/training_log.h"
 #include "lockstep/train/optim/optimizer.h"
@@ -31,7 +32,6 @@
 #include "lockstep/train/setup.h"
 #include "lockstep/train/signals.h"
 #include "lockstep/train/weights_digest.h"
-#include "lockstep/train/work_together.h"
 #include "lockstep/training_checkpoint.h"
 
 namespace lockstep {
@@ -124,7 +124,7 @@ PreparedFolder prepare_on_disk(const Config& config, const RunParts& parts, cons
 PreparedFolder prepare_folder(const Config& config, const RunParts& parts, const World& world,
                               bool own_results, ProcessGroup& group) {
   PreparedFolder prepared;
-  work_together(group, "the results folder is made ready", disk_limit(config), [&] {
+  do_disk_work(group, "the results folder is made ready", disk_limit(config), [&] {
     if (world.rank == 0) prepared = prepare_on_disk(config, parts, world, own_results);
   });
   make_folder(config.train.ckpt_save_dir);  // hosts may have disks of their own
@@ -355,13 +355,13 @@ int run_training(const Config& given, World world) {
   auto group = ProcessGroup::create(world, group_options(config.parallel));
   check_same_config(given, group);
   // Once the ranks have met: who is quick waits longer than a meeting does.
-  work_together(group, "weights to start from are downloaded", disk_limit(config),
-                [&] { fetch_pretrained(config.model, Deadline::after(disk_limit(config))); });
+  do_disk_work(group, "weights to start from are downloaded", disk_limit(config),
+               [&] { fetch_pretrained(config.model, Deadline::after(disk_limit(config))); });
   WriterFence fence;
   const bool own_results = finds_own_results(config, world, group, &fence);
   RunParts parts;
-  work_together(group, "data are indexed and weights are read", disk_limit(config),
-                [&] { parts = make_parts(config, world, device, own_results); });
+  do_disk_work(group, "data are indexed and weights are read", disk_limit(config),
+               [&] { parts = make_parts(config, world, device, own_results); });
   check_same_samples(samples_of(parts.train), parts.eval ? samples_of(*parts.eval) : 0, group);
   check_same_start(parts.resumed.state.step, parts.resumed.from, group);
   const SignalWatch signals;

@@ -11,9 +11,9 @@
 #include "lockstep/parallel/module_state.h"
 #include "lockstep/parallel/virtual_ranks.h"
 #include "lockstep/sync_batch_norm.h"
+#include "lockstep/train/disk_work.h"
 #include "lockstep/train/plan.h"
 #include "lockstep/train/resume.h"
-#include "lockstep/train/work_together.h"
 
 namespace lockstep {
 namespace {
@@ -174,11 +174,11 @@ std::optional<Batch> Trainer::next_batch() {
   const auto begin = Clock::now();
   double own_s = 0;
   std::optional<Batch> batch;
-  work_together(group(), "a batch of the training data is read",
-                std::chrono::seconds(config().train.disk_timeout_s), [&] {
-                  batch = parts_.loader.next();
-                  own_s = seconds_since(begin);
-                });
+  do_disk_work(group(), "a batch of the training data is read",
+               std::chrono::seconds(config().train.disk_timeout_s), [&] {
+                 batch = parts_.loader.next();
+                 own_s = seconds_since(begin);
+               });
   waited_for_data_s_ = seconds_since(begin) - own_s;
   return batch;
 }

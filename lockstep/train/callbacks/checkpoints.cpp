@@ -9,8 +9,8 @@
 #include "lockstep/module_state.h"
 #include "lockstep/progress.h"
 #include "lockstep/train/callbacks/evaluation.h"
+#include "lockstep/train/disk_work.h"
 #include "lockstep/train/resume.h"
-#include "lockstep/train/work_together.h"
 #include "lockstep/training_checkpoint.h"
 
 namespace lockstep {
@@ -178,8 +178,8 @@ void Checkpoints::wait_for_disk(Trainer& trainer) {
   const auto limit = std::chrono::seconds(trainer.config().train.disk_timeout_s);
   const auto& dir = trainer.config().train.ckpt_save_dir;
   const ReportedWork work("waiting for the disk");
-  work_together(trainer.group(), fmt::format("a checkpoint is written to {}", dir.string()), limit,
-                [&] { writer_.wait(); });
+  do_disk_work(trainer.group(), fmt::format("a checkpoint is written to {}", dir.string()), limit,
+               [&] { writer_.wait(); });
 }
 
 void Checkpoints::save(Trainer& trainer) {

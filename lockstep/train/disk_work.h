@@ -1,4 +1,5 @@
 #pragma once
+// Work of all ranks that a disk may hold up.
 
 #include <chrono>
 #include <functional>
@@ -16,14 +17,14 @@ namespace lockstep {
 /// read nothing for some seconds it says nothing more until it reads. So a rank that died is still
 /// found out at once, and one that hangs, as a whole or while it computes, after the group's
 /// timeout, or those seconds later. Until finish() nobody else may use the group.
-class WorkTogether {
+class DiskWork {
  public:
   /// `computes`: for so long a rank that does not read says that it lives.
-  WorkTogether(ProcessGroup& group, const std::string& what, std::chrono::seconds limit,
-               std::chrono::milliseconds computes = std::chrono::seconds(10));
-  ~WorkTogether();  ///< Without finish(): this rank gives up, which the others find out.
-  WorkTogether(const WorkTogether&) = delete;
-  WorkTogether& operator=(const WorkTogether&) = delete;
+  DiskWork(ProcessGroup& group, const std::string& what, std::chrono::seconds limit,
+           std::chrono::milliseconds computes = std::chrono::seconds(10));
+  ~DiskWork();  ///< Without finish(): this rank gives up, which the others find out.
+  DiskWork(const DiskWork&) = delete;
+  DiskWork& operator=(const DiskWork&) = delete;
 
   /// Does what a disk may hold up. Errors: those of `work`.
   void read(const std::function<void()>& work);
@@ -37,9 +38,9 @@ class WorkTogether {
 };
 
 /// Collective. The same where all of the work is what a disk may hold up. Errors: what `work`
-/// throws, on that rank, and those of WorkTogether. Cost, when all are quick: a thread and one
+/// throws, on that rank, and those of DiskWork. Cost, when all are quick: a thread and one
 /// reduction.
-void work_together(ProcessGroup& group, const std::string& what, std::chrono::seconds limit,
-                   const std::function<void()>& work);
+void do_disk_work(ProcessGroup& group, const std::string& what, std::chrono::seconds limit,
+                  const std::function<void()>& work);
 
 }  // namespace lockstep

@@ -1,4 +1,4 @@
-#include "lockstep/train/work_together.h"
+#include "lockstep/train/disk_work.h"
 
 #include <gtest/gtest.h>
 
@@ -18,21 +18,21 @@ namespace lockstep {
 namespace {
 
 // Rank 1's disk takes longer than the group's timeout.
-TEST(WorkTogether, WaitsForADiskLongerThanForAStep) {
+TEST(DiskWork, WaitsForADiskLongerThanForAStep) {
   testing::run_rank_threads(3, [&](const World& world) {
     auto group = ProcessGroup::create(world, {.timeout = std::chrono::seconds(1)});
-    work_together(group, "data are indexed", std::chrono::seconds(100), [&] {
+    do_disk_work(group, "data are indexed", std::chrono::seconds(100), [&] {
       if (world.rank == 1) std::this_thread::sleep_for(std::chrono::milliseconds(2500));
     });
     group.barrier();
   });
 }
 
-TEST(WorkTogether, NamesWhoIsLate) {
+TEST(DiskWork, NamesWhoIsLate) {
   const auto error = error_of([&] {
     testing::run_rank_threads(2, [&](const World& world) {
       auto group = ProcessGroup::create(world, {.timeout = std::chrono::seconds(20)});
-      work_together(group, "data are indexed", std::chrono::seconds(1), [&] {
+      do_disk_work(group, "data are indexed", std::chrono::seconds(1), [&] {
         if (world.rank == 1) std::this_thread::sleep_for(std::chrono::seconds(3));
       });
     });
@@ -42,42 +42,42 @@ TEST(WorkTogether, NamesWhoIsLate) {
       << error.what();
 }
 
-TEST(WorkTogether, WaitsForABatchThatTakesLongToCompute) {
+TEST(DiskWork, WaitsForABatchThatTakesLongToCompute) {
   testing::run_rank_threads(2, [&](const World& world) {
     auto group = ProcessGroup::create(world, {.timeout = std::chrono::seconds(1)});
-    WorkTogether together(group, "x", std::chrono::seconds(100));
-    together.read([] {});
+    DiskWork work(group, "x", std::chrono::seconds(100));
+    work.read([] {});
     if (world.rank == 1) std::this_thread::sleep_for(std::chrono::milliseconds(2500));
-    together.finish();
+    work.finish();
   });
 }
 
 // It is no disk that holds up who reads nothing.
-TEST(WorkTogether, WaitsForARankThatComputesAsLongAsForAnyCall) {
+TEST(DiskWork, WaitsForARankThatComputesAsLongAsForAnyCall) {
   std::atomic<bool> rank_0_gave_up = false;
   std::array<Error, 2> errors = {Error(ErrorCode::kInternal, ""), Error(ErrorCode::kInternal, "")};
   testing::run_rank_threads(2, [&](const World& world) {
     auto group = ProcessGroup::create(world, {.timeout = std::chrono::seconds(1)});
     errors[static_cast<size_t>(world.rank)] = error_of([&] {
-      WorkTogether together(group, "x", std::chrono::seconds(100), 100ms);
-      together.read([] {});
+      DiskWork work(group, "x", std::chrono::seconds(100), 100ms);
+      work.read([] {});
       const auto limit = Deadline::after(60s);
       while (world.rank == 1 && !rank_0_gave_up && !limit.passed()) {
         std::this_thread::sleep_for(10ms);
       }
-      together.finish();
+      work.finish();
     });
     rank_0_gave_up = true;
   });
   EXPECT_EQ(errors[0].code(), ErrorCode::kTimeout) << errors[0].what();
 }
 
-TEST(WorkTogether, WhatOneRankMeetsComesOutThere) {
+TEST(DiskWork, WhatOneRankMeetsComesOutThere) {
   std::array<std::string, 2> errors;
   testing::run_rank_threads(2, [&](const World& world) {
     const auto error = error_of([&] {
       auto group = ProcessGroup::create(world, {.timeout = std::chrono::seconds(20)});
-      work_together(group, "x", std::chrono::seconds(20), [&] {
+      do_disk_work(group, "x", std::chrono::seconds(20), [&] {
         if (world.rank == 1) throw Error(ErrorCode::kNotFound, "no such data");
       });
     });

@@ -1,4 +1,4 @@
-#include "lockstep/train/work_together.h"
+#include "lockstep/train/disk_work.h"
 
 #include <fmt/format.h>
 
@@ -24,7 +24,7 @@ constexpr auto kPause = std::chrono::milliseconds(200);
 }  // namespace
 
 /// A rank's word on how far it is, given by a thread of its own.
-class WorkTogether::LifeSigns {
+class DiskWork::LifeSigns {
  public:
   LifeSigns(ProcessGroup& group, std::string what, std::chrono::seconds limit,
             std::chrono::milliseconds computes)
@@ -143,14 +143,14 @@ class WorkTogether::LifeSigns {
   std::thread thread_;
 };
 
-WorkTogether::WorkTogether(ProcessGroup& group, const std::string& what, std::chrono::seconds limit,
-                           std::chrono::milliseconds computes) {
+DiskWork::DiskWork(ProcessGroup& group, const std::string& what, std::chrono::seconds limit,
+                   std::chrono::milliseconds computes) {
   if (group.size() > 1) signs_ = std::make_unique<LifeSigns>(group, what, limit, computes);
 }
 
-WorkTogether::~WorkTogether() = default;
+DiskWork::~DiskWork() = default;
 
-void WorkTogether::read(const std::function<void()>& work) {
+void DiskWork::read(const std::function<void()>& work) {
   if (!signs_) return work();
   signs_->begin_read();
   try {
@@ -162,15 +162,15 @@ void WorkTogether::read(const std::function<void()>& work) {
   signs_->end_read();
 }
 
-void WorkTogether::finish() {
+void DiskWork::finish() {
   if (signs_) signs_->finish();
 }
 
-void work_together(ProcessGroup& group, const std::string& what, std::chrono::seconds limit,
-                   const std::function<void()>& work) {
-  WorkTogether together(group, what, limit);
-  together.read(work);
-  together.finish();
+void do_disk_work(ProcessGroup& group, const std::string& what, std::chrono::seconds limit,
+                  const std::function<void()>& work) {
+  DiskWork shared(group, what, limit);
+  shared.read(work);
+  shared.finish();
 }
 
 }  // namespace lockstep
