@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "lockstep/error.h"
-#include "lockstep/ocr/data/label_line.h"
+#include "lockstep/ocr/data/label_file_dataset.h"
 #include "lockstep/ocr/data/line_file.h"
 #include "lockstep/ocr/data/regions.h"
 

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "lockstep/error.h"
-#include "lockstep/ocr/text/label_codec.h"
+#include "lockstep/ocr/text/dictionary.h"
 
 namespace {
 

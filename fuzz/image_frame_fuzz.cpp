@@ -4,7 +4,6 @@
 #include <cstdint>
 
 #include "lockstep/ocr/transforms/image_frame.h"
-#include "lockstep/ocr/transforms/png.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
   namespace ocr = lockstep::ocr;

@@ -4,8 +4,8 @@
 #include <span>
 
 #include "lockstep/error.h"
+#include "lockstep/ocr/transforms/decode.h"
 #include "lockstep/ocr/transforms/image_frame.h"
-#include "lockstep/ocr/transforms/jpeg.h"
 
 namespace {
 

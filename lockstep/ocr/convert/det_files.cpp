@@ -1,17 +1,88 @@
 // The label files of detection sets, in MindOCR's order.
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <opencv2/imgcodecs.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "lockstep/base/file.h"
 #include "lockstep/error.h"
-#include "lockstep/ocr/convert/det_sets.h"
 #include "lockstep/ocr/convert/label_set.h"
 
 namespace lockstep::ocr {
 namespace {
+
+// Which label file of a detection set belongs to which picture, set by set.
+
+enum class Order {
+  kByLabel,    ///< Label files sorted by name; each names its picture.
+  kByPicture,  ///< Pictures sorted by the number that ends their name; each has a label file.
+};
+
+/// A set of one label file for each picture.
+struct LabelSet {
+  std::string_view name;
+  Order order;
+  const char* ending;  ///< Of label files.
+  /// A label file's name to its picture's, or, by picture, a picture's to its label file's.
+  std::string (*other)(const std::string&);
+  std::vector<LabelWord> (*parse)(const std::string&, const std::string&, LabelNotes&);
+};
+
+/// CTW1500's training set, where its folder holds no .txt; no name to ask for.
+constexpr std::string_view kCtwTraining = "ctw1500, training";
+
+std::string before_first(const std::string& name, char separator) {
+  return name.substr(0, name.find(separator));
+}
+std::string behind(const std::string& name, size_t begin) {
+  return name.substr(std::min(begin, name.size()));
+}
+std::string bare_name(const std::string& name) {
+  return std::filesystem::path(name).stem().string();
+}
+
+const std::array<LabelSet, 13> kLabelSets = {{
+    {"ic15", Order::kByLabel, ".txt",
+     [](const std::string& n) { return behind(bare_name(n), 3) + ".jpg"; }, parse_ic15},
+    {"mlt2017", Order::kByPicture, ".txt",
+     [](const std::string& n) { return "gt_" + bare_name(n) + ".txt"; }, parse_mlt},
+    {"mlt2019", Order::kByPicture, ".txt",
+     [](const std::string& n) { return bare_name(n) + ".txt"; }, parse_mlt},
+    {"rctw17", Order::kByLabel, ".txt",
+     [](const std::string& n) { return before_first(n, '.') + ".jpg"; }, parse_rctw17},
+    {"mtwi2018", Order::kByLabel, ".txt",
+     [](const std::string& n) { return bare_name(n) + ".jpg"; }, parse_mtwi2018},
+    {"td500", Order::kByLabel, ".gt", [](const std::string& n) { return bare_name(n) + ".JPG"; },
+     parse_td500},
+    {"totaltext", Order::kByLabel, ".txt",
+     [](const std::string& n) { return before_first(behind(n, n.rfind('_') + 1), '.') + ".jpg"; },
+     parse_totaltext},
+    {"ctw1500", Order::kByLabel, ".txt",
+     [](const std::string& n) { return behind(before_first(n, '.'), 3) + ".jpg"; }, parse_ctw1500},
+    {kCtwTraining, Order::kByLabel, ".xml",
+     [](const std::string& n) { return before_first(n, '.') + ".jpg"; }, parse_ctw1500_xml},
+    {"casia10k", Order::kByLabel, ".txt",
+     [](const std::string& n) { return before_first(n, '.') + ".jpg"; }, parse_casia10k},
+    {"sroie", Order::kByLabel, ".txt",
+     [](const std::string& n) { return before_first(n, '.') + ".jpg"; }, parse_sroie},
+    {"borndigital", Order::kByPicture, ".txt",
+     [](const std::string& n) { return "gt_" + bare_name(n) + ".txt"; }, parse_borndigital},
+    {"rects", Order::kByPicture, ".json",
+     [](const std::string& n) { return bare_name(n) + ".json"; }, parse_rects},
+}};
+
+/// Null where there is no such set.
+const LabelSet* find_label_set(std::string_view name) {
+  const auto found = std::find_if(kLabelSets.begin(), kLabelSets.end(),
+                                  [&](const LabelSet& set) { return set.name == name; });
+  return found != kLabelSets.end() ? found : nullptr;
+}
 
 namespace fs = std::filesystem;
 

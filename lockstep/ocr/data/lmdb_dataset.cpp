@@ -11,7 +11,6 @@
 #include "lockstep/error.h"
 #include "lockstep/ocr/data/order.h"
 #include "lockstep/ocr/text/dictionary.h"
-#include "lockstep/ocr/text/label_codec.h"
 #include "lockstep/ocr/text/unicode.h"
 
 namespace lockstep::ocr {

@@ -1,8 +1,13 @@
 #include "lockstep/ocr/geometry/polygon.h"
 
+#include <fmt/format.h>
+#include <polyclipping/clipper.hpp>
+
 #include <algorithm>
 #include <cmath>
 #include <opencv2/imgproc.hpp>
+
+#include "lockstep/error.h"
 
 namespace lockstep::ocr {
 namespace {
@@ -27,6 +32,41 @@ FittedBox corners_of(const cv::RotatedRect& rect) {
   box.corners = ordered_corners(box.corners);
   box.short_side = std::min(rect.size.width, rect.size.height);
   return box;
+}
+
+std::vector<std::vector<cv::Point>> grown(const ClipperLib::Path& path, double distance) {
+  ClipperLib::ClipperOffset clipper(/*miterLimit=*/2.0, /*roundPrecision=*/0.25);
+  clipper.AddPath(path, ClipperLib::jtRound, ClipperLib::etClosedPolygon);
+  ClipperLib::Paths found;
+  clipper.Execute(found, distance);
+
+  std::vector<std::vector<cv::Point>> result;
+  for (const ClipperLib::Path& one : found) {
+    auto& points = result.emplace_back();
+    for (const ClipperLib::IntPoint& at : one) {
+      points.emplace_back(static_cast<int>(at.X), static_cast<int>(at.Y));
+    }
+  }
+  return result;
+}
+
+// Far beyond any picture, far within what an int can hold.
+constexpr double kFarthest = 1e8;
+
+// A template, so that whole pixels need no detour over floating point.
+template <class Point>
+ClipperLib::Path whole_pixels(const std::vector<Point>& polygon) {
+  ClipperLib::Path path;
+  for (const Point& at : polygon) {
+    if (!(std::abs(at.x) <= kFarthest && std::abs(at.y) <= kFarthest)) {
+      throw Error(ErrorCode::kCorrupt,
+                  fmt::format("polygon has a corner at ({}, {}); coordinates are finite and below "
+                              "{:g}",
+                              at.x, at.y, kFarthest));
+    }
+    path.emplace_back(static_cast<ClipperLib::cInt>(at.x), static_cast<ClipperLib::cInt>(at.y));
+  }
+  return path;
 }
 
 }  // namespace
@@ -61,6 +101,14 @@ FittedBox fit_box(const std::vector<cv::Point>& points) {
 
 FittedBox fit_box(const Polygon& points) {
   return corners_of(cv::minAreaRect(points));
+}
+
+std::vector<std::vector<cv::Point>> offset(const Polygon& polygon, double distance) {
+  return grown(whole_pixels(polygon), distance);
+}
+
+std::vector<std::vector<cv::Point>> offset(const std::vector<cv::Point>& polygon, double distance) {
+  return grown(whole_pixels(polygon), distance);
 }
 
 }  // namespace lockstep::ocr

@@ -5,7 +5,6 @@
 #include <opencv2/imgproc.hpp>
 
 #include "lockstep/error.h"
-#include "lockstep/ocr/geometry/offset.h"
 #include "lockstep/ocr/geometry/polygon.h"
 
 namespace lockstep::ocr {

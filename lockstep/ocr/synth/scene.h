@@ -7,6 +7,8 @@
 
 #include "lockstep/ocr/synth/dice.h"
 #include "lockstep/ocr/synth/ink.h"
+#include "lockstep/ocr/synth/style.h"
+#include "lockstep/ocr/synth/text_mask.h"
 
 namespace lockstep::ocr {
 
@@ -24,5 +26,15 @@ struct SynthScene {
 /// Words lie whole in the picture and do not touch. A picture that is too small for what was drawn
 /// holds fewer.
 SynthScene draw_scene(Dice& dice, TextPen& pen, cv::Size size, const SynthStyle& style);
+
+// A word as a detector would cut it out.
+
+struct SynthWord {
+  cv::Mat image;  ///< 8-bit BGR, 32 to 64 rows.
+  std::string text;
+};
+
+/// The word is turned by a third of what words of scenes are: a crop has been straightened.
+SynthWord draw_word(Dice& dice, TextPen& pen, const SynthStyle& style);
 
 }  // namespace lockstep::ocr

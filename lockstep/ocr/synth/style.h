@@ -1,11 +1,17 @@
 #pragma once
-// How hard the made pictures are to read.
+// What a camera does to a picture.
 
+#include <cstdint>
+#include <opencv2/core.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "lockstep/ocr/synth/dice.h"
+
 namespace lockstep::ocr {
+
+// How hard the made pictures are to read.
 
 /// Bounds of what a picture draws; each draw is uniform between the mild end and the bound.
 struct SynthStyle {
@@ -22,5 +28,11 @@ struct SynthStyle {
 
 /// "easy", "normal", "hard". Errors: kInvalidArgument naming these.
 SynthStyle synth_style(std::string_view difficulty);
+
+/// Blurs by up to `style.blur` and adds noise of up to `style.noise`.
+void degrade(Dice& dice, cv::Mat& image, const SynthStyle& style);
+
+/// JPEG of a quality between `style.jpeg` and 95.
+std::vector<uint8_t> encode_jpeg(Dice& dice, const cv::Mat& image, const SynthStyle& style);
 
 }  // namespace lockstep::ocr

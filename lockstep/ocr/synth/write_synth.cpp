@@ -17,11 +17,9 @@
 #include "lockstep/base/quiet_thread.h"
 #include "lockstep/base/unique_fd.h"
 #include "lockstep/error.h"
-#include "lockstep/ocr/synth/degrade.h"
 #include "lockstep/ocr/synth/fonts.h"
 #include "lockstep/ocr/synth/scene.h"
 #include "lockstep/ocr/synth/style.h"
-#include "lockstep/ocr/synth/word_crop.h"
 
 namespace lockstep::ocr {
 namespace {

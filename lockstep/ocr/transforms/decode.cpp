@@ -2,18 +2,25 @@
 
 #include <fmt/format.h>
 
+#include <csetjmp>
+#include <cstdio>
+// This needs the one above, and the next this: its numbers follow how the library was built.
+#include <jpeglib.h>
+// clang-format would sort it before.
+#include <jerror.h>
+
 #include <algorithm>
+#include <array>
 #include <opencv2/imgcodecs.hpp>
 #include <opencv2/imgproc.hpp>
 #include <optional>
 #include <span>
+#include <string>
 
 #include "lockstep/base/file.h"
 #include "lockstep/base/reading_note.h"
 #include "lockstep/error.h"
 #include "lockstep/ocr/transforms/image_frame.h"
-#include "lockstep/ocr/transforms/jpeg.h"
-#include "lockstep/ocr/transforms/png.h"
 
 namespace lockstep::ocr {
 namespace {
@@ -47,6 +54,129 @@ cv::Mat decode(Bytes bytes, const DecodeImage& options) {
   return *image;
 }
 
+using Bytes = std::span<const uint8_t>;
+
+/// libjpeg's state, and where its errors go. It is C: an error jumps out of it.
+struct Reader {
+  jpeg_decompress_struct jpeg;
+  jpeg_error_mgr errors;
+  jmp_buf out;
+  const uint8_t* begin;  ///< Of the data.
+  std::array<char, JMSG_LENGTH_MAX> fault;
+};
+
+Reader& reader_of(j_common_ptr jpeg) {
+  return *static_cast<Reader*>(jpeg->client_data);
+}
+
+void keep_message(Reader& reader) {
+  if (reader.fault[0] != 0) return;
+  reader.errors.format_message(reinterpret_cast<j_common_ptr>(&reader.jpeg), reader.fault.data());
+}
+
+[[noreturn]] void on_error(j_common_ptr jpeg) {
+  Reader& reader = reader_of(jpeg);
+  keep_message(reader);
+  std::longjmp(reader.out, 1);
+}
+
+/// Bytes between the data and the next marker: padding, or the data were decoded wrong.
+bool are_padding(const Reader& reader) {
+  constexpr int kHarmless = 4;
+  const int count = reader.errors.msg_parm.i[0];
+  const uint8_t* end = reader.jpeg.src->next_input_byte;
+  if (count <= kHarmless) return true;
+  if (count > end - reader.begin) return false;
+  return std::all_of(end - count, end, [](uint8_t byte) { return byte == 0; });
+}
+
+bool is_damage(const Reader& reader) {
+  switch (reader.errors.msg_code) {
+    case JWRN_HUFF_BAD_CODE:
+    case JWRN_ARITH_BAD_CODE:
+    case JWRN_HIT_MARKER:
+    case JWRN_MUST_RESYNC:
+    case JWRN_JPEG_EOF:
+      return true;
+    case JWRN_EXTRANEOUS_DATA:
+      return !are_padding(reader);
+    default:  // odd headers, of which the pixels do not depend
+      return false;
+  }
+}
+
+void on_message(j_common_ptr jpeg, int level) {
+  if (level < 0 && is_damage(reader_of(jpeg))) keep_message(reader_of(jpeg));
+}
+
+// The two below hold nothing that must be destroyed: errors jump over them.
+
+bool read_header(Reader& reader, Bytes bytes) {
+  if (setjmp(reader.out) != 0) return false;
+  jpeg_create_decompress(&reader.jpeg);
+  jpeg_mem_src(&reader.jpeg, bytes.data(), bytes.size());
+  jpeg_read_header(&reader.jpeg, TRUE);
+  return true;
+}
+
+bool read_rows(Reader& reader, uint8_t* pixels, size_t step) {
+  if (setjmp(reader.out) != 0) return false;
+  jpeg_start_decompress(&reader.jpeg);
+  while (reader.jpeg.output_scanline < reader.jpeg.output_height) {
+    constexpr JDIMENSION kRows = 16;
+    JSAMPROW rows[kRows];
+    const JDIMENSION done = reader.jpeg.output_scanline;
+    const JDIMENSION count = std::min(kRows, reader.jpeg.output_height - done);
+    for (JDIMENSION i = 0; i < count; ++i) rows[i] = pixels + (done + i) * step;
+    jpeg_read_scanlines(&reader.jpeg, rows, count);
+  }
+  jpeg_finish_decompress(&reader.jpeg);
+  return reader.fault[0] == 0;
+}
+
+class JpegDecoder {
+ public:
+  explicit JpegDecoder(Bytes bytes) : bytes_(bytes) {
+    reader_.jpeg.err = jpeg_std_error(&reader_.errors);
+    reader_.errors.error_exit = on_error;
+    reader_.errors.emit_message = on_message;
+    reader_.begin = bytes.data();
+    reader_.jpeg.client_data = &reader_;
+  }
+  ~JpegDecoder() { jpeg_destroy_decompress(&reader_.jpeg); }
+  JpegDecoder(const JpegDecoder&) = delete;
+  JpegDecoder& operator=(const JpegDecoder&) = delete;
+
+  std::optional<cv::Mat> decode(ImageMode mode) {
+    if (!read_header(reader_, bytes_)) refuse();
+    if (reader_.jpeg.num_components == 4) return std::nullopt;
+    reader_.jpeg.out_color_space = mode == ImageMode::kGray  ? JCS_GRAYSCALE
+                                   : mode == ImageMode::kRgb ? JCS_EXT_RGB
+                                                             : JCS_EXT_BGR;
+    cv::Mat image(static_cast<int>(reader_.jpeg.image_height),
+                  static_cast<int>(reader_.jpeg.image_width),
+                  mode == ImageMode::kGray ? CV_8UC1 : CV_8UC3);
+    if (!read_rows(reader_, image.data, image.step)) refuse();
+    return image;
+  }
+
+ private:
+  [[noreturn]] void refuse() const {
+    throw Error(ErrorCode::kCorrupt, std::string("a damaged JPEG (") + reader_.fault.data() + ")");
+  }
+
+  Bytes bytes_;
+  Reader reader_{};
+};
+
+void set_upright(int orientation, cv::Mat& image) {
+  if (orientation >= 5) cv::transpose(image, image);
+  constexpr int kNone = 2;
+  constexpr std::array<int, 9> kFlips = {kNone, kNone, 1, -1, 0, kNone, 1, -1, 0};
+  const int flip = kFlips.at(static_cast<size_t>(orientation));
+  if (flip != kNone) cv::flip(image, image, flip);
+}
+
 }  // namespace
 
 void decode_image(const DecodeImage& options, Sample& sample) {
@@ -65,6 +195,12 @@ void decode_image(const DecodeImage& options, Sample& sample) {
                             sample.image.cols, sample.image.rows, sample.min_side));
   }
   if (options.keep_ori) sample.original = sample.image.clone();
+}
+
+std::optional<cv::Mat> decode_jpeg(Bytes bytes, ImageMode mode, bool ignore_orientation) {
+  auto image = JpegDecoder(bytes).decode(mode);
+  if (image && !ignore_orientation) set_upright(exif_orientation(bytes), *image);
+  return image;
 }
 
 }  // namespace lockstep::ocr

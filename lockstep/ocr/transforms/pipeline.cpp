@@ -6,15 +6,14 @@
 
 #include "lockstep/error.h"
 #include "lockstep/ocr/data/regions.h"
-#include "lockstep/ocr/text/label_codec.h"
-#include "lockstep/ocr/transforms/border_map.h"
+#include "lockstep/ocr/text/dictionary.h"
 #include "lockstep/ocr/transforms/colour.h"
+#include "lockstep/ocr/transforms/crop.h"
 #include "lockstep/ocr/transforms/decode.h"
 #include "lockstep/ocr/transforms/det_resize.h"
+#include "lockstep/ocr/transforms/det_targets.h"
 #include "lockstep/ocr/transforms/normalize.h"
 #include "lockstep/ocr/transforms/rec_image.h"
-#include "lockstep/ocr/transforms/shrink_map.h"
-#include "lockstep/ocr/transforms/validate.h"
 
 namespace lockstep::ocr {
 namespace {

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <opencv2/imgproc.hpp>
 
-#include "lockstep/ocr/transforms/resize_part.h"
+#include "lockstep/ocr/transforms/resize_region.h"
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif

@@ -1,4 +1,4 @@
-#include "lockstep/ocr/data/label_line.h"
+#include "lockstep/ocr/data/label_file_dataset.h"
 
 #include "lockstep/ocr/data/line_file.h"
 #include "tests/data/errors.h"

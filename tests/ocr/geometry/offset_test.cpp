@@ -1,4 +1,4 @@
-#include "lockstep/ocr/geometry/offset.h"
+#include "lockstep/ocr/geometry/polygon.h"
 
 #include <gtest/gtest.h>
 

@@ -7,7 +7,6 @@
 
 #include "lockstep/ocr/synth/ink.h"
 #include "lockstep/ocr/synth/scene.h"
-#include "lockstep/ocr/synth/word_crop.h"
 #include "lockstep/ocr/synth/words.h"
 #include "tests/support/error_of.h"
 

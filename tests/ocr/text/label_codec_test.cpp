@@ -1,4 +1,4 @@
-#include "lockstep/ocr/text/label_codec.h"
+#include "lockstep/ocr/text/dictionary.h"
 
 #include "tests/data/errors.h"
 

@@ -1,11 +1,10 @@
-#include "lockstep/ocr/transforms/border_map.h"
+#include "lockstep/ocr/transforms/det_targets.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-#include "lockstep/ocr/geometry/offset.h"
-#include "lockstep/ocr/transforms/shrink_map.h"
+#include "lockstep/ocr/geometry/polygon.h"
 #include "tests/ocr/transforms/pictures.h"
 
 namespace lockstep::ocr {

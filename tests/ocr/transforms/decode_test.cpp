@@ -11,7 +11,6 @@
 #include "lockstep/base/reading_note.h"
 #include "lockstep/deadline.h"
 #include "lockstep/ocr/transforms/image_frame.h"
-#include "lockstep/ocr/transforms/png.h"
 #include "tests/data/errors.h"
 #include "tests/data/temp_dir.h"
 #include "tests/ocr/transforms/pictures.h"

@@ -1,6 +1,5 @@
-#include "lockstep/ocr/transforms/jpeg.h"
-
 #include "lockstep/ocr/transforms/decode.h"
+
 #include "lockstep/ocr/transforms/image_frame.h"
 #include "tests/data/errors.h"
 #include "tests/ocr/transforms/pictures.h"

@@ -1,4 +1,4 @@
-#include "lockstep/ocr/transforms/shrink_map.h"
+#include "lockstep/ocr/transforms/det_targets.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "lockstep/ocr/transforms/validate.h"
+#include "lockstep/ocr/transforms/crop.h"
 
 #include <gtest/gtest.h>
 

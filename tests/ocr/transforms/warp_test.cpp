@@ -1,9 +1,9 @@
-#include "lockstep/ocr/transforms/warp.h"
+#include "lockstep/ocr/transforms/augment.h"
 
 #include <cmath>
 #include <random>
 
-#include "lockstep/ocr/transforms/resize_part.h"
+#include "lockstep/ocr/transforms/resize_region.h"
 #include "tests/data/errors.h"
 #include "tests/ocr/transforms/pictures.h"
 

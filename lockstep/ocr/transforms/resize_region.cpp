@@ -1,4 +1,4 @@
-#include "lockstep/ocr/transforms/resize_part.h"
+#include "lockstep/ocr/transforms/resize_region.h"
 
 #include <algorithm>
 #include <cmath>
