@@ -3,8 +3,10 @@
 #include <ATen/ops/avg_pool2d.h>
 #include <ATen/ops/constant_pad_nd.h>
 #include <ATen/ops/conv2d.h>
+#include <ATen/ops/hardsigmoid.h>
 #include <ATen/ops/max_pool2d.h>
 #include <torch/nn/init.h>
+#include <torch/nn/modules/conv.h>
 #include <torch/utils.h>
 
 #include <algorithm>
@@ -17,6 +19,24 @@ std::array<Padding, 2> same_paddings(const at::Tensor& x, Pair kernel, Pair stri
   return {same_padding(x.size(2), kernel[0], stride[0]),
           same_padding(x.size(3), kernel[1], stride[1])};
 }
+
+namespace nn = torch::nn;
+
+class Squeeze final : public Model {
+ public:
+  explicit Squeeze(int64_t channels)
+      : conv1_(register_module("conv1", nn::Conv2d(channels, channels / 4, 1))),
+        conv2_(register_module("conv2", nn::Conv2d(channels / 4, channels, 1))) {}
+
+  at::Tensor forward(at::Tensor x) override {
+    const at::Tensor mean = x.mean({2, 3}, /*keepdim=*/true);
+    return x * at::hardsigmoid(conv2_->forward(conv1_->forward(mean).relu_()));
+  }
+
+ private:
+  nn::Conv2d conv1_;
+  nn::Conv2d conv2_;
+};
 
 }  // namespace
 
@@ -63,6 +83,10 @@ void truncated_normal_(const at::Tensor& values, double sigma) {
   const torch::NoGradGuard no_grad;
   const double half = std::erf(2 / std::sqrt(2.0));  // The probability of being within 2 sigma.
   values.uniform_(-half, half).erfinv_().mul_(sigma * std::sqrt(2.0));
+}
+
+std::shared_ptr<Model> make_squeeze(int64_t channels) {
+  return std::make_shared<Squeeze>(channels);
 }
 
 }  // namespace lockstep

@@ -5,6 +5,9 @@
 #include <torch/nn/modules/conv.h>
 
 #include <array>
+#include <memory>
+
+#include "lockstep/models/model.h"
 
 namespace lockstep {
 
@@ -42,5 +45,9 @@ void he_uniform_(const at::Tensor& weight);
 
 /// Normal with deviation `sigma`, drawn again where it is beyond 2 sigma. In place.
 void truncated_normal_(const at::Tensor& values, double sigma);
+
+/// x * hardsigmoid(conv2(relu(conv1(mean of x)))): 1x1 convolutions to a quarter of the channels,
+/// rounded down, and back. MindOCR's SEModule. (N, C, H, W) -> the same.
+std::shared_ptr<Model> make_squeeze(int64_t channels);
 
 }  // namespace lockstep

@@ -14,7 +14,7 @@
 
 #include "lockstep/error.h"
 #include "lockstep/models/backbone/mobile_block.h"
-#include "lockstep/models/squeeze.h"
+#include "lockstep/models/layers.h"
 
 namespace lockstep {
 namespace {

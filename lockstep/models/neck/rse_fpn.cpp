@@ -12,7 +12,6 @@
 
 #include "lockstep/error.h"
 #include "lockstep/models/layers.h"
-#include "lockstep/models/squeeze.h"
 
 namespace lockstep {
 namespace {
