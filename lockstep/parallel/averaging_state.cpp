@@ -6,6 +6,7 @@
 
 #include "lockstep/base/text.h"
 #include "lockstep/collectives.h"
+#include "lockstep/error.h"
 #include "lockstep/parallel/module_state.h"
 
 namespace lockstep {
@@ -67,6 +68,23 @@ bool all_fit(ProcessGroup& group, bool fits) {
   int64_t least = fits ? 1 : 0;
   group.all_reduce(&least, 1, DType::kInt64, ReduceOp::kMin).wait();
   return least == 1;
+}
+
+std::string bucket_key(int bucket, const std::string& name) {
+  return fmt::format("{}.{}", bucket, name);
+}
+
+void LoadedBuckets::take(const std::string& key, const at::Tensor& place) {
+  const auto node = tensors_.extract(key);
+  if (node.empty()) return;
+  const at::Tensor& loaded = node.mapped();
+  if (loaded.sizes() != place.sizes() || loaded.scalar_type() != place.scalar_type()) {
+    throw Error(ErrorCode::kCorrupt,
+                fmt::format("state '{}' of a hook is {} [{}], not {} [{}]", key,
+                            c10::toString(loaded.scalar_type()), fmt::join(loaded.sizes(), ", "),
+                            c10::toString(place.scalar_type()), fmt::join(place.sizes(), ", ")));
+  }
+  place.copy_(loaded);
 }
 
 }  // namespace lockstep

@@ -11,7 +11,7 @@
 
 #include "lockstep/collectives.h"
 #include "lockstep/comm/kernels/compress.h"
-#include "lockstep/parallel/bucket_memory.h"
+#include "lockstep/parallel/averaging_state.h"
 #include "lockstep/parallel/pieces.h"
 
 namespace lockstep {

@@ -9,7 +9,7 @@
 
 #include "lockstep/collectives.h"
 #include "lockstep/error.h"
-#include "lockstep/parallel/bucket_memory.h"
+#include "lockstep/parallel/averaging_state.h"
 
 namespace lockstep {
 

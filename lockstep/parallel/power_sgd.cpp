@@ -16,7 +16,7 @@
 
 #include "lockstep/collectives.h"
 #include "lockstep/error.h"
-#include "lockstep/parallel/bucket_memory.h"
+#include "lockstep/parallel/averaging_state.h"
 #include "lockstep/shared_tensor.h"
 
 namespace lockstep {

@@ -5,8 +5,12 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <bit>
+#include <cstdint>
 #include <cstring>
+#include <limits>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
+#include <type_traits>
 
 #include "lockstep/comm/bytes.h"
 #include "lockstep/comm/checked_group.h"
@@ -14,11 +18,31 @@
 #include "lockstep/comm/rendezvous.h"
 #include "lockstep/error.h"
 #include "lockstep/tensor/c10d/adapters.h"
-#include "lockstep/tensor/c10d/ordered_key.h"
 #include "lockstep/tensor/dtype.h"
 
 namespace lockstep {
 namespace {
+
+// Floating-point numbers as whole numbers in the same order, for engines that leave open what NaN
+// makes of a least or greatest one.
+
+template <class Float>
+using OrderedKey = std::conditional_t<sizeof(Float) == 4, int32_t, int64_t>;
+
+/// Keys of numbers are ordered as the numbers are, -0 before 0; that of NaN is the greatest of all,
+/// or the least.
+template <class Float>
+OrderedKey<Float> ordered_key(Float value, bool nan_is_greatest) {
+  using Limits = std::numeric_limits<OrderedKey<Float>>;
+  if (value != value) return nan_is_greatest ? Limits::max() : Limits::min();
+  const auto bits = std::bit_cast<OrderedKey<Float>>(value);
+  return bits < 0 ? bits ^ Limits::max() : bits;  // among negative ones more bits are less
+}
+
+template <class Float>
+Float from_ordered_key(OrderedKey<Float> key) {
+  return std::bit_cast<Float>(key < 0 ? key ^ std::numeric_limits<OrderedKey<Float>>::max() : key);
+}
 
 /// To libtorch, no time means without end.
 std::chrono::milliseconds time_left(const Waiting& waiting) {

@@ -1,0 +1,178 @@
+// How a backward pass ends in the reducer: what did not come is agreed upon, all is awaited and
+// delivered.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <exception>
+#include <utility>
+
+#include "lockstep/base/log.h"
+#include "lockstep/error.h"
+#include "lockstep/parallel/module_state.h"
+#include "lockstep/parallel/reducer.h"
+
+namespace lockstep {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// Says of a rank that shadows: it has nothing to say. Below any count and any negated one.
+constexpr int32_t kNoCount = -(1 << 30);
+
+}  // namespace
+
+void Reducer::finish_pass() {
+  memory_.serving(false);
+  if (gradients_ == 0 &&
+      !shadowing_) {  // a pass of autograd::grad(), which wants no gradients here
+    phase_ = Phase::kArmed;
+    return;
+  }
+  clock_.computed(Clock::now());
+  const bool learning = first_pass_ && options_.graph == GraphUse::kStatic;
+  if (!shadowing_ && !learning && options_.graph != GraphUse::kFindUnused &&
+      flights_.size() < buckets().size()) {
+    if (subtrees_) subtrees_->abandon();  // other ranks may not come to what it would do next
+    wait_for_flights();
+    phase_ = Phase::kIdle;
+    throw_missing();
+  }
+  reduce_rest();
+  for (size_t b = 0; fold_ && b < buckets().size(); ++b) {
+    memory_.divide(buckets()[b], fold_->range().total);
+  }
+  if (scale_ != 1) memory_.scale(scale_);
+  memory_.deliver();
+  memory_.release();
+  used_.assign(parameters_.size(), false);
+  phase_ = Phase::kIdle;
+  if (first_pass_) learn_order();
+  first_pass_ = false;
+  clock_.end(Clock::now());
+  timings_ = clock_.timings();
+  timings_.copied = static_cast<int>(memory_.copied().size());
+  warn_of_copies();
+  if (options_.measure_wait) measure_wait();
+  if (options_.hook) options_.hook->after_step(timings_.backward, group_);
+  last_end_ = Clock::now();
+}
+
+/// Brings what has come and waited, lends the rest, and gives the ranks' verdict to what was lent.
+void Reducer::reduce_rest() {
+  if (options_.graph == GraphUse::kAll && !shadowing_) return wait_for_flights();
+  std::vector<int> lent;
+  for (int index = 0; index < std::ssize(parameters_); ++index) {
+    const auto i = static_cast<size_t>(index);
+    if (ready_[i] || bucket_of_[i] < 0) continue;
+    if (count_[i] > 0) {
+      memory_.bring(index, {});
+    } else {
+      memory_.lend(index);
+      lent.push_back(index);
+    }
+    mark_ready(index);
+  }
+  launch_full_buckets();
+  std::vector<bool> used(parameters_.size(), true);
+  if (options_.graph == GraphUse::kFindUnused) used = agree_on_use();
+  if (options_.graph == GraphUse::kStatic && first_pass_) used = agree_on_counts();
+  wait_for_flights();
+  for (const int index : lent) {
+    used[static_cast<size_t>(index)] ? memory_.accept(index) : memory_.decline(index);
+  }
+}
+
+std::vector<bool> Reducer::agree_on_use() {
+  std::vector<uint8_t> used(used_.begin(), used_.end());
+  group_.all_reduce(used.data(), std::ssize(used), DType::kUint8, ReduceOp::kMax).wait();
+  return {used.begin(), used.end()};
+}
+
+std::vector<bool> Reducer::agree_on_counts() {
+  const size_t n = parameters_.size();
+  std::vector<int32_t> bounds(2 * n, kNoCount);  // the most, then the negated least
+  for (size_t i = 0; i < n && !shadowing_; ++i) {
+    bounds[i] = count_[i];
+    bounds[n + i] = -count_[i];
+  }
+  group_.all_reduce(bounds.data(), std::ssize(bounds), DType::kInt32, ReduceOp::kMax).wait();
+  for (size_t i = 0; i < n; ++i) {
+    wanted_[i] = bounds[i];
+    if (bounds[i] == -bounds[n + i]) continue;
+    wait_for_flights();
+    phase_ = Phase::kIdle;
+    throw Error(ErrorCode::kMismatch,
+                fmt::format("static_graph is on, but in the first step parameter '{}' got {} "
+                            "gradients on one rank and {} on another",
+                            parameters_[i].name, -bounds[n + i], bounds[i]));
+  }
+  return {wanted_.begin(), wanted_.end()};
+}
+
+/// The order of the buckets from the second pass on: as the gradients came, then what did not come;
+/// with a static graph that will never come.
+void Reducer::learn_order() {
+  std::vector<bool> listed(parameters_.size());
+  for (const int index : ready_order_) listed[static_cast<size_t>(index)] = true;
+  for (const int index : reversed_order(static_cast<int>(parameters_.size()))) {
+    const auto i = static_cast<size_t>(index);
+    if (!listed[i] && wanted_[i] > 0) ready_order_.push_back(index);
+  }
+}
+
+void Reducer::wait_for_flights() {
+  std::exception_ptr failure;
+  for (size_t bucket = 0; bucket < flights_.size(); ++bucket) {
+    try {
+      for (Work& work : flights_[bucket].works) work.wait();
+      if (flights_[bucket].finish) flights_[bucket].finish();
+    } catch (const Error& error) {
+      if (failure) continue;
+      failure = std::make_exception_ptr(with_names(error, bucket));
+    } catch (...) {
+      if (!failure) failure = std::current_exception();
+    }
+  }
+  flights_.clear();
+  if (failure) std::rethrow_exception(failure);
+}
+
+void Reducer::measure_wait() {
+  const double busy = milliseconds(clock_.computed_at() - last_end_);
+  double longest = busy;
+  group_.all_reduce(&longest, 1, DType::kFloat64, ReduceOp::kMax).wait();
+  timings_.slowest_wait = longest - busy;
+}
+
+/// Once, when it seems to be so in every step.
+void Reducer::warn_of_copies() {
+  constexpr int kEnough = 3;
+  if (passes_with_copies_ == kEnough || memory_.of_program().empty()) {
+    if (passes_with_copies_ < kEnough) passes_with_copies_ = 0;
+    return;
+  }
+  if (++passes_with_copies_ < kEnough || group_.rank() != 0) return;
+  std::vector<std::string> names;
+  for (const int index : memory_.of_program()) names.push_back(name_of(index));
+  log_warn(
+      fmt::format("large gradients are copied in each step, which takes time: those of {}. "
+                  "Their .grad is memory of the program's own",
+                  name_list(names)));
+}
+
+void Reducer::throw_missing() const {
+  std::vector<std::string> names;
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    if (bucket_of_[i] >= 0 && !ready_[i]) names.push_back(parameters_[i].name);
+  }
+  if (options_.graph == GraphUse::kStatic) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("fewer gradients than in the first step came for {}, but static_graph "
+                            "is on",
+                            name_list(names)));
+  }
+  throw_without_gradient(names, fold_ != nullptr);
+}
+
+}  // namespace lockstep
