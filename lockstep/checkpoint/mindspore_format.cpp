@@ -8,7 +8,7 @@
 #include <optional>
 #include <unordered_set>
 
-#include "lockstep/checkpoint/stored_size.h"
+#include "lockstep/checkpoint/safetensors_format.h"
 #include "lockstep/error.h"
 
 namespace lockstep {

@@ -6,7 +6,7 @@
 #include <torch/nn/module.h>
 
 #include "lockstep/base/text.h"
-#include "lockstep/checkpoint/corrupt_tensor.h"
+#include "lockstep/checkpoint/tensor_types.h"
 #include "lockstep/error.h"
 
 namespace lockstep {

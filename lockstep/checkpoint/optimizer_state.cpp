@@ -13,9 +13,9 @@
 #include <deque>
 #include <unordered_map>
 
-#include "lockstep/checkpoint/corrupt_tensor.h"
 #include "lockstep/checkpoint/lbfgs_format.h"
 #include "lockstep/checkpoint/named_state.h"
+#include "lockstep/checkpoint/tensor_types.h"
 #include "lockstep/error.h"
 
 namespace lockstep {

@@ -9,7 +9,7 @@
 #include <unordered_set>
 
 #include "lockstep/checkpoint/pickle.h"
-#include "lockstep/checkpoint/stored_size.h"
+#include "lockstep/checkpoint/safetensors_format.h"
 #include "lockstep/checkpoint/zip_directory.h"
 #include "lockstep/error.h"
 

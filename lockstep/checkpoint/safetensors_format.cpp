@@ -8,7 +8,6 @@
 #include <nlohmann/json.hpp>
 #include <tuple>
 
-#include "lockstep/checkpoint/stored_size.h"
 #include "lockstep/error.h"
 
 namespace lockstep {

@@ -92,4 +92,8 @@ StoredHeader plan_stored_file(std::vector<StoredTensor> tensors, StoredMetadata 
 /// Errors: kInvalidArgument when a name or metadata is not UTF-8.
 std::string encode_stored_header(const StoredHeader& header);
 
+/// Private to the layer. Bytes of a tensor; none when they are not a whole number below 2^64, or
+/// its extents other than 0 multiply to 2^63 or more, for which no tensor has strides.
+std::optional<uint64_t> stored_bytes(StoredType type, const std::vector<uint64_t>& shape);
+
 }  // namespace lockstep

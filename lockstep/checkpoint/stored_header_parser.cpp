@@ -5,7 +5,6 @@
 #include <set>
 
 #include "lockstep/checkpoint/safetensors_format.h"
-#include "lockstep/checkpoint/stored_size.h"
 #include "lockstep/error.h"
 
 namespace lockstep {

@@ -2,12 +2,20 @@
 // Private to the layer: libtorch's element types and those of files.
 
 #include <ATen/core/Tensor.h>
+#include <fmt/format.h>
 
 #include <string>
 
 #include "lockstep/checkpoint/safetensors_format.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
+
+/// Throws kCorrupt: "FILE: tensor 'NAME' WHAT".
+[[noreturn]] inline void throw_corrupt_tensor(const std::string& file, const std::string& name,
+                                              const std::string& what) {
+  throw Error(ErrorCode::kCorrupt, fmt::format("{}: tensor '{}' {}", file, name, what));
+}
 
 /// Errors: kInvalidArgument naming the tensor when it is undefined or of a type that files do not
 /// have.
