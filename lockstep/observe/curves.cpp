@@ -7,7 +7,7 @@
 
 #include "lockstep/base/file.h"
 #include "lockstep/error.h"
-#include "lockstep/observe/whole_lines.h"
+#include "lockstep/observe/log_file.h"
 
 namespace lockstep {
 namespace {

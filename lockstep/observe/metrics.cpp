@@ -12,9 +12,7 @@
 
 #include "lockstep/base/file.h"
 #include "lockstep/error.h"
-#include "lockstep/observe/append_line.h"
-#include "lockstep/observe/set_aside.h"
-#include "lockstep/observe/whole_lines.h"
+#include "lockstep/observe/log_file.h"
 
 namespace lockstep {
 namespace {

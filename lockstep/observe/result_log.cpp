@@ -11,8 +11,7 @@
 #include "lockstep/base/file.h"
 #include "lockstep/base/text.h"
 #include "lockstep/error.h"
-#include "lockstep/observe/append_line.h"
-#include "lockstep/observe/set_aside.h"
+#include "lockstep/observe/log_file.h"
 
 namespace lockstep {
 namespace {

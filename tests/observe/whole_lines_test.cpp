@@ -1,4 +1,4 @@
-#include "lockstep/observe/whole_lines.h"
+#include "lockstep/observe/log_file.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,7 @@
-#include "lockstep/observe/whole_lines.h"
+#include "lockstep/observe/log_file.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -8,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "lockstep/base/file.h"
+#include "lockstep/base/log.h"
 #include "lockstep/base/unique_fd.h"
 #include "lockstep/error.h"
 
@@ -49,6 +52,33 @@ class Lines {
 };
 
 }  // namespace
+
+void append_line(int fd, const std::string& line, const std::string& what) {
+  struct stat before {};
+  if (::fstat(fd, &before) != 0) throw io_error("stat " + what);
+  const std::string bytes = line + "\n";
+  try {
+    write_all(fd, bytes.data(), bytes.size(), what);
+  } catch (const Error&) {
+    (void)!::ftruncate(fd, before.st_size);
+    throw;
+  }
+}
+
+void set_aside(const std::filesystem::path& path, const std::string& why) {
+  namespace fs = std::filesystem;
+  fs::path target;
+  for (int number = 1; target.empty() || fs::exists(fs::symlink_status(target)); ++number) {
+    target = fmt::format("{}.{}", path.string(), number);
+  }
+  std::error_code error;
+  fs::rename(path, target, error);
+  if (error) {
+    throw Error(ErrorCode::kIo,
+                fmt::format("move {} to {}: {}", path.string(), target.string(), error.message()));
+  }
+  log_warn(fmt::format("{}; it is now {}, and the run goes on without it", why, target.string()));
+}
 
 void each_whole_line(const std::filesystem::path& path,
                      const std::function<void(std::string_view line)>& each, int64_t most_bytes) {
