@@ -11,7 +11,7 @@
 
 namespace lockstep {
 
-struct TextTruths;  // lockstep/data/text_truths.h
+struct TextTruths;  // lockstep/data/text_batch.h
 
 struct Batch {
   at::Tensor images;                ///< (N, 3, H, W) float32, contiguous; on the CPU, as made.

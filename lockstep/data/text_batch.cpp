@@ -7,7 +7,6 @@
 #include <opencv2/core.hpp>
 
 #include "lockstep/base/heap.h"
-#include "lockstep/data/text_truths.h"
 #include "lockstep/error.h"
 
 namespace lockstep {

@@ -6,8 +6,14 @@
 
 #include "lockstep/data/loader.h"
 #include "lockstep/data/text_reader.h"
+#include "lockstep/ocr/sample.h"
 
 namespace lockstep {
+
+/// What evaluation compares with: the samples of a batch, without their pixels.
+struct TextTruths {
+  std::vector<ocr::Sample> samples;
+};
 
 /// What a batch of text has besides its images.
 enum class TextColumns : uint8_t {

@@ -8,7 +8,6 @@
 #include <opencv2/core.hpp>
 
 #include "lockstep/base/philox.h"
-#include "lockstep/data/text_truths.h"
 #include "lockstep/error.h"
 #include "tests/support/error_of.h"
 

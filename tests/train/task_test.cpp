@@ -5,7 +5,7 @@
 
 #include <opencv2/core.hpp>
 
-#include "lockstep/data/text_truths.h"
+#include "lockstep/data/text_batch.h"
 #include "lockstep/models/loss/ctc_loss.h"
 #include "lockstep/models/loss/db_loss.h"
 #include "lockstep/train/task/detection.h"

@@ -1,6 +1,6 @@
 #include "lockstep/train/task/detection.h"
 
-#include "lockstep/data/text_truths.h"
+#include "lockstep/data/text_batch.h"
 #include "lockstep/ocr/metrics/det_metric.h"
 #include "lockstep/ocr/postprocess/db.h"
 

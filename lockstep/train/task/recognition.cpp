@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "lockstep/data/text_truths.h"
+#include "lockstep/data/text_batch.h"
 #include "lockstep/error.h"
 #include "lockstep/ocr/postprocess/ctc_path.h"
 

@@ -7,7 +7,6 @@
 #include "lockstep/base/file.h"
 #include "lockstep/data/cifar10.h"
 #include "lockstep/data/fetch/download.h"
-#include "lockstep/data/fetch/shapes.h"
 #include "lockstep/data/stand_in_note.h"
 #include "tests/data/errors.h"
 #include "tests/data/temp_dir.h"
