@@ -5,7 +5,7 @@
 #include <opencv2/imgproc.hpp>
 
 #include "lockstep/data/cifar10.h"
-#include "lockstep/predict/class_line.h"
+#include "lockstep/predict/outcomes.h"
 #include "lockstep/train/setup.h"
 
 namespace lockstep {

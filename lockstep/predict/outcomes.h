@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <map>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -41,5 +42,14 @@ class Outcomes {
   size_t handed_on_ = 0;             // rank 0: pictures below
   std::vector<size_t> next_;         // rank 0: of each rank, the first picture that has not come
 };
+
+// A line of cls_results.txt: what a picture shows.
+
+/// "a.png\t[{"label": "cat", "class": 3, "probability": 0.912345}, ...]": the five most probable
+/// classes, of equal ones the first; `names` has one for each class. A probability that is no
+/// number is null and comes last; bytes of a name that are no UTF-8 are replaced. Without the line
+/// feed.
+std::string class_line(const std::string& file, std::span<const float> probabilities,
+                       const std::vector<std::string>& names);
 
 }  // namespace lockstep

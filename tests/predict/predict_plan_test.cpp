@@ -4,7 +4,7 @@
 
 #include <limits>
 
-#include "lockstep/predict/class_line.h"
+#include "lockstep/predict/outcomes.h"
 #include "tests/data/errors.h"
 #include "tests/data/temp_dir.h"
 #include "tests/predict/configs.h"
