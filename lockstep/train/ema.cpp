@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "lockstep/checkpoint/corrupt_tensor.h"
+#include "lockstep/checkpoint/tensor_types.h"
 #include "lockstep/error.h"
 #include "lockstep/module_state.h"
 

@@ -31,7 +31,6 @@
 #include "lockstep/train/schedule/schedule.h"
 #include "lockstep/train/setup.h"
 #include "lockstep/train/signals.h"
-#include "lockstep/train/weights_digest.h"
 #include "lockstep/training_checkpoint.h"
 
 namespace lockstep {

@@ -12,7 +12,6 @@
 #include "lockstep/autocast.h"
 #include "lockstep/error.h"
 #include "lockstep/progress.h"
-#include "lockstep/train/optim/clip.h"
 #include "lockstep/train/optim/optimizer.h"
 #include "lockstep/train/resume.h"
 #include "lockstep/train/schedule/schedule.h"

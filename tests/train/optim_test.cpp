@@ -7,7 +7,6 @@
 #include <cmath>
 
 #include "lockstep/error.h"
-#include "lockstep/train/optim/clip.h"
 #include "lockstep/train/optim/optimizer.h"
 #include "lockstep/train/task/classification.h"
 

@@ -21,7 +21,6 @@
 #include "lockstep/train/resume.h"
 #include "lockstep/train/same_on_ranks.h"
 #include "lockstep/train/signals.h"
-#include "lockstep/train/weights_digest.h"
 #include "lockstep/world/cores.h"
 #include "lockstep/world/identity.h"
 #include "tests/support/error_of.h"

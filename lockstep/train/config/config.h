@@ -9,22 +9,129 @@
 // *_column_index lists must say what loss and metric take. Keys that would change the result and
 // cannot be honoured are errors, never ignored.
 
+#include <algorithm>
 #include <cstdint>
 #include <filesystem>
 #include <map>
 #include <optional>
 #include <span>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "lockstep/amp_level.h"
 #include "lockstep/loss_scale.h"
-#include "lockstep/train/config/data_config.h"
-#include "lockstep/train/config/model_config.h"
+#include "lockstep/models/spec/loss_config.h"
+#include "lockstep/models/spec/model_spec.h"
+#include "lockstep/ocr/data/options.h"
+#include "lockstep/ocr/metrics/options.h"
+#include "lockstep/ocr/postprocess/options.h"
+#include "lockstep/ocr/transforms/options.h"
 #include "lockstep/train/config/node.h"
-#include "lockstep/train/config/task_config.h"
 
 namespace lockstep {
+
+// `dataset:` and `loader:` of a configuration.
+
+/// One item of a classifier's transform_pipeline: RandomCrop {size, padding}, RandomHorizontalFlip
+/// {prob}, Normalize {mean, std} of pixels in [0, 1], or NormalizeImage {mean, std} of pixels in
+/// [0, 255]. ToCHWImage is accepted and left out: images are in that order anyway.
+struct TransformConfig {
+  std::string name;
+  std::map<std::string, std::vector<double>> args;  ///< A single number is a list of one.
+  std::string where;                                ///< For errors: "FILE:LINE".
+};
+
+struct DatasetConfig {
+  /// Cifar10Dataset; DetDataset, SynthTextDataset; RecDataset, LMDBDataset; of `predict`
+  /// PredictDataset.
+  std::string type = "Cifar10Dataset";
+  std::string dataset_root;  ///< As written, for the log.
+  /// dataset_root joined, unless absolute. At least one but for `predict`; of Cifar10Dataset one,
+  /// and in `eval` that of `train` when it is absent.
+  std::vector<std::filesystem::path> data_dirs;
+  /// The same; as many as data_dirs. None of Cifar10Dataset, LMDBDataset and PredictDataset.
+  std::vector<std::filesystem::path> label_files;
+  /// One for each of data_dirs. The leading round(n * ratio) of its n records, but with `shuffle`
+  /// so many drawn at random, where the type is one of MindOCR's.
+  std::vector<double> sample_ratios = {1.0};
+  bool shuffle = false;  ///< Of the records when they are read; loader.shuffle is that of an epoch.
+  std::string usage;     ///< Cifar10Dataset: "train" or "test": which files. By section if absent.
+  std::vector<TransformConfig> transforms;  ///< Of Cifar10Dataset.
+  std::vector<ocr::Transform> pipeline;     ///< Of the others.
+  ocr::LmdbOptions lmdb;                    ///< Of LMDBDataset.
+  std::string where;                        ///< For errors: "FILE:LINE".
+};
+
+struct LoaderConfig {
+  bool shuffle = false;
+  int64_t batch_size =
+      0;  ///< Per virtual rank: per rank, unless parallel.virtual_ranks says otherwise.
+  bool drop_remainder = false;
+  int64_t num_workers = 1;
+  int64_t prefetch_size = 4;  ///< Batches in flight at least; see batches_ahead().
+};
+
+/// Threads that make batches, where a rank has `cores` of its own.
+inline int data_threads(const LoaderConfig& config, int cores) {
+  return static_cast<int>(std::min<int64_t>(config.num_workers, cores));
+}
+
+/// Batches that `threads` make ahead: prefetch_size, but at least one in the making for each thread
+/// and one that is ready.
+inline int64_t batches_ahead(const LoaderConfig& config, int threads) {
+  return std::max(config.prefetch_size, int64_t{threads} + 1);
+}
+
+// `model:` of a configuration: which network, of which parts, and from which weights it starts.
+
+enum class ModelType : uint8_t { kCls, kDet, kRec };
+
+struct BackboneConfig : BackboneSpec {
+  /// Weights of this part: a file, or an address whose file lies in the cache (weights.h); empty:
+  /// none. `True` is read as the address that MindOCR has for this name.
+  std::string pretrained;
+};
+
+struct ModelConfig {
+  ModelType type = ModelType::kCls;
+  BackboneConfig backbone;
+  NeckSpec neck;
+  HeadSpec head;
+  ModelSpec spec() const { return {backbone, neck, head}; }  ///< The network, whatever its weights.
+  std::string pretrained;    ///< Weights of the whole model, as BackboneConfig::pretrained.
+  bool resume = false;       ///< Go on from a checkpoint, if there is one.
+  std::string resume_path;   ///< Which; empty: the latest in train.ckpt_save_dir.
+  std::string given_name;    ///< model.name; empty: none.
+  std::string name() const;  ///< That, else "{backbone}-{neck}-{head}", as MindOCR's banner has it.
+};
+
+// `loss:`, `postprocess:` and `metric:` of a configuration.
+
+/// CrossEntropySmooth.
+struct CrossEntropyConfig {
+  double smoothing = 0;  ///< Label smoothing, in [0, 1).
+};
+
+using LossConfig = std::variant<CrossEntropyConfig, DbLossConfig, CtcLossConfig>;
+
+/// ClsPostprocess.
+struct ClassNames {
+  std::vector<std::string> label_list;  ///< One for each class, in their order; or none.
+};
+
+/// ClsPostprocess, DBPostprocess, RecCTCLabelDecode.
+using PostprocessConfig =
+    std::variant<ClassNames, ocr::DbPostprocessOptions, ocr::CharacterOptions>;
+
+struct MetricConfig {
+  std::string name = "ClsMetric";  ///< Or DetMetric, RecMetric.
+  /// By which checkpoints are ranked. ClsMetric: "acc" or "top_5"; DetMetric: "f-score", "recall"
+  /// or "precision"; RecMetric: "acc" or "norm_edit_distance".
+  std::string main_indicator = "acc";
+  ocr::DetMetricOptions det;
+  ocr::RecMetricOptions rec;
+};
 
 struct Setting;
 

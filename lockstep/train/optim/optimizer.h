@@ -4,10 +4,12 @@
 // adds eps before it corrects the second moment's bias, so that its eps counts as eps / sqrt(1 -
 // beta2^t): 32 times as much in the first step, no more after some thousand.
 
+#include <ATen/core/Tensor.h>
 #include <torch/nn/module.h>
 #include <torch/optim/optimizer.h>
 
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -55,5 +57,12 @@ class GroupRates {
 
 /// Tensors of a parameter's size that the optimizer keeps: 0 to 4.
 int state_copies(const OptimizerConfig& config);
+
+/// Scales the gradients so that their norm, all taken as one vector, is at most `max_norm`; returns
+/// the norm before. Undefined gradients count as none. Reads every gradient once, and once more
+/// only when it must be scaled. Sums in float64 over the gradients' own norms, so the result does
+/// not depend on how they lie in memory.
+/// Source: torch.nn.utils.clip_grad_norm_, with its 1e-6 in the divisor.
+double clip_gradients(std::span<const at::Tensor> parameters, double max_norm);
 
 }  // namespace lockstep
