@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "lockstep/base/rounding.h"
+
 namespace lockstep {
 
 /// Elements [begin, end).
@@ -18,8 +20,8 @@ struct Span {
 /// tile it; all but the last that is not empty have the same size, a multiple of `granule` elements
 /// (at least 1), so that no two ranks write to one cache line, and that one size bounds staging.
 constexpr Span slice_of(int64_t count, int parts, int index, int64_t granule) {
-  const int64_t granules = (count + granule - 1) / granule;
-  const int64_t size = (granules + parts - 1) / parts * granule;
+  const int64_t granules = divide_up(count, granule);
+  const int64_t size = divide_up(granules, parts) * granule;
   const int64_t begin = std::min(size * index, count);
   return {begin, std::min(begin + size, count)};
 }
@@ -29,7 +31,7 @@ constexpr Span slice_of(int64_t count, int parts, int index, int64_t granule) {
 /// parts do not share a cache line or a vector).
 constexpr Span part_of(Span whole, int index, int parts) {
   constexpr int64_t kCut = 64;  // elements
-  const int64_t units = (whole.size() + kCut - 1) / kCut;
+  const int64_t units = divide_up(whole.size(), kCut);
   const auto cut = [&](int64_t i) {
     // Without overflow: i <= parts, and units * parts stays below 2^63 for all sizes in use.
     return std::min(whole.end, whole.begin + units * i / parts * kCut);

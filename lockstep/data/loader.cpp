@@ -25,8 +25,7 @@ Loader::Loader(std::unique_ptr<const BatchMaker> maker, const LoaderOptions& opt
 }
 
 int64_t Loader::num_batches(int64_t num_samples) const {
-  const int64_t size = options_.batch_size;
-  return options_.drop_remainder ? num_samples / size : (num_samples + size - 1) / size;
+  return batches_of(num_samples, options_.batch_size, options_.drop_remainder);
 }
 
 Loader::SharedPlan Loader::make_plan(int64_t epoch, std::vector<int64_t> order,

@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "lockstep/base/rounding.h"
 #include "lockstep/data/batch.h"
 #include "lockstep/data/prefetcher.h"
 
@@ -19,6 +20,11 @@ struct LoaderOptions {
   int64_t prefetch = 4;               ///< Batches made ahead at most; bounds memory.
   std::chrono::seconds timeout{600};  ///< For one batch.
 };
+
+/// Batches of `batch_size` that so many samples give.
+constexpr int64_t batches_of(int64_t num_samples, int64_t batch_size, bool drop_remainder) {
+  return drop_remainder ? num_samples / batch_size : divide_up(num_samples, batch_size);
+}
 
 /// Which samples a batch has.
 struct BatchRows {

@@ -12,6 +12,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "lockstep/base/rounding.h"
+
 namespace lockstep {
 namespace {
 
@@ -41,7 +43,7 @@ class Squeeze final : public Model {
 }  // namespace
 
 Padding same_padding(int64_t size, int64_t kernel, int64_t stride) {
-  const int64_t outputs = (size + stride - 1) / stride;
+  const int64_t outputs = divide_up(size, stride);
   const int64_t total = std::max<int64_t>((outputs - 1) * stride + kernel - size, 0);
   return {total / 2, total - total / 2};
 }

@@ -5,6 +5,8 @@
 #include <numeric>
 #include <utility>
 
+#include "lockstep/base/rounding.h"
+
 namespace lockstep {
 namespace {
 
@@ -13,10 +15,6 @@ struct OpenBucket {
   int64_t bytes = 0;
   size_t limit = 0;  ///< Index into the limits.
 };
-
-int64_t round_up(int64_t value, int64_t multiple) {
-  return (value + multiple - 1) / multiple * multiple;
-}
 
 }  // namespace
 

@@ -1,4 +1,5 @@
 #include "lockstep/distributed_sampler.h"
+#include "lockstep/base/rounding.h"
 
 #include <fmt/format.h>
 
@@ -34,11 +35,11 @@ DistributedSampler::DistributedSampler(int64_t dataset_size, int rank, int size,
 
 int64_t DistributedSampler::num_samples(int64_t taken) const {
   const int64_t rest = dataset_size_ - taken;
-  return options_.drop_last ? rest / size_ : (rest + size_ - 1) / size_;
+  return options_.drop_last ? rest / size_ : divide_up(rest, size_);
 }
 
 int64_t DistributedSampler::num_unpadded() const {
-  const int64_t own = dataset_size_ <= rank_ ? 0 : (dataset_size_ - rank_ + size_ - 1) / size_;
+  const int64_t own = dataset_size_ <= rank_ ? 0 : divide_up(dataset_size_ - rank_, size_);
   return std::min(own, num_samples_);
 }
 

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "lockstep/base/rounding.h"
 #include "lockstep/collectives.h"
 #include "lockstep/comm/kernels/compress.h"
 #include "lockstep/parallel/averaging_state.h"
@@ -35,13 +36,13 @@ struct Int8Bucket {
 
   Int8Bucket(ProcessGroup& group, const GradientBucket& bucket)
       : index(bucket.index), ranks(group.size()), elements(bucket.flat.numel()) {
-    blocks = (elements + ranks * kScaledBlock - 1) / (ranks * kScaledBlock);
+    blocks = divide_up(elements, ranks * kScaledBlock);
     piece_blocks = std::max<int64_t>(kPieceElements / (ranks * kScaledBlock), 1);
     rest = at::zeros({ranks * blocks * kScaledBlock}, at::kFloat);
     sum_rest = at::zeros({blocks * kScaledBlock}, at::kFloat);
     sent = group.allocate(ranks * scaled_bytes(blocks));
     received = group.allocate(ranks * scaled_bytes(blocks));
-    works.resize(static_cast<size_t>((blocks + piece_blocks - 1) / piece_blocks));
+    works.resize(static_cast<size_t>(divide_up(blocks, piece_blocks)));
   }
 };
 

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "lockstep/base/rounding.h"
+
 namespace lockstep {
 
 /// Elements of a piece: 8 MiB of float32, of which a core makes few bytes in a millisecond or two,
@@ -17,7 +19,7 @@ inline constexpr int64_t kPieceElements = int64_t{1} << 21;
 /// at multiples of `granule`; what the work makes of an item must not depend on where they do.
 template <class Work>
 void in_threads(int64_t count, int64_t granule, const Work& work) {
-  at::parallel_for(0, (count + granule - 1) / granule, 1, [&](int64_t begin, int64_t end) {
+  at::parallel_for(0, divide_up(count, granule), 1, [&](int64_t begin, int64_t end) {
     work(begin * granule, std::min(end * granule, count) - begin * granule);
   });
 }

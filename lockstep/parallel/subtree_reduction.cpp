@@ -5,14 +5,12 @@
 #include <exception>
 #include <utility>
 
+#include "lockstep/base/rounding.h"
+
 namespace lockstep {
 namespace {
 
 constexpr int64_t kCacheLineBytes = 64;
-
-int64_t round_up(int64_t bytes) {
-  return (bytes + kCacheLineBytes - 1) / kCacheLineBytes * kCacheLineBytes;
-}
 
 std::vector<int64_t> subtrees_by_rank(int virtual_ranks, int size) {
   std::vector<int64_t> counts;
@@ -29,9 +27,9 @@ SubtreeReduction::SubtreeReduction(ProcessGroup group, const VirtualRankRange& r
     : group_(std::move(group)),
       subtrees_of_(subtrees_by_rank(range.total, group_.size())),
       sum_(all_subtrees(range.total, group_.size()), range.total),
-      chunk_bytes_(round_up(std::clamp<int64_t>(max_bytes, 1, kChunkBytes))) {
+      chunk_bytes_(round_up(std::clamp<int64_t>(max_bytes, 1, kChunkBytes), kCacheLineBytes)) {
   // Of a chunk, the largest slice: see slice_of().
-  const int64_t slice_bytes = round_up((chunk_bytes_ + group_.size() - 1) / group_.size());
+  const int64_t slice_bytes = round_up(divide_up(chunk_bytes_, group_.size()), kCacheLineBytes);
   sent_bytes_ = *std::max_element(subtrees_of_.begin(), subtrees_of_.end()) * chunk_bytes_;
   received_bytes_ = std::ssize(sum_.nodes()) * slice_bytes;
   memory_ = group_.allocate(2 * (sent_bytes_ + received_bytes_));

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "lockstep/base/mutex.h"
+#include "lockstep/base/rounding.h"
 
 namespace lockstep {
 namespace {
@@ -16,7 +17,7 @@ namespace {
 constexpr int64_t kPageBytes = 4096;
 
 int64_t round_up_to_page(int64_t bytes) {
-  return (bytes + kPageBytes - 1) / kPageBytes * kPageBytes;
+  return round_up(bytes, kPageBytes);
 }
 
 /// The latest last.

@@ -5,7 +5,9 @@
 #include <algorithm>
 
 #include "lockstep/base/counted.h"
+#include "lockstep/base/rounding.h"
 #include "lockstep/base/text.h"
+#include "lockstep/data/loader.h"
 #include "lockstep/error.h"
 #include "lockstep/parallel/virtual_ranks.h"
 
@@ -33,10 +35,6 @@ const char* computed_low(AmpLevel level) {
   return "all";
 }
 
-int64_t divide_up(int64_t a, int64_t b) {
-  return (a + b - 1) / b;
-}
-
 /// Gradients of the whole module that a rank has at once: see VirtualRankFold.
 int64_t gradient_copies(const VirtualRankRange& range, bool accumulates) {
   if (range.count == 1) return 1;
@@ -61,17 +59,20 @@ int64_t most_gradient_copies(const RunPlan& plan, bool accumulates) {
 
 }  // namespace
 
+int64_t optimizer_steps_of(int64_t steps, const TrainSection& train) {
+  return divide_up(steps, train.gradient_accumulation_steps);
+}
+
 RunPlan complete_plan(RunPlan plan, const Config& config, int optimizer_copies,
                       int64_t image_elements) {
   const auto& loader = config.train.loader;
   const int64_t most_virtual_ranks = divide_up(plan.num_virtual_ranks, plan.num_ranks);
   plan.samples_a_virtual_rank = divide_up(plan.train_samples, plan.num_virtual_ranks);
   plan.samples_a_rank = plan.samples_a_virtual_rank * most_virtual_ranks;
-  plan.steps_per_epoch = loader.drop_remainder
-                             ? plan.samples_a_virtual_rank / loader.batch_size
-                             : divide_up(plan.samples_a_virtual_rank, loader.batch_size);
-  plan.optimizer_steps = divide_up(plan.steps_per_epoch, config.train.gradient_accumulation_steps) *
-                         config.scheduler.num_epochs;
+  plan.steps_per_epoch =
+      batches_of(plan.samples_a_virtual_rank, loader.batch_size, loader.drop_remainder);
+  plan.optimizer_steps =
+      optimizer_steps_of(plan.steps_per_epoch, config.train) * config.scheduler.num_epochs;
   if (config.train.max_steps > 0) {
     plan.optimizer_steps = std::min(plan.optimizer_steps, config.train.max_steps);
   }

@@ -32,6 +32,9 @@ struct RunPlan {
 RunPlan complete_plan(RunPlan plan, const Config& config, int optimizer_copies,
                       int64_t image_elements);
 
+/// Optimizer steps that `steps` micro-steps of one epoch make: those that are left over at its end
+/// make one, too.
+int64_t optimizer_steps_of(int64_t steps, const TrainSection& train);
 /// Errors: kInvalidArgument when an epoch has no batch.
 void require_batch(int64_t steps_per_epoch, int64_t samples_a_virtual_rank, int64_t batch_size);
 

@@ -103,8 +103,7 @@ void Trainer::take_up(const TrainingState& saved) {
         counted(virtual_ranks().total, who), state_.batch_in_epoch, steps_per_epoch_);
   }
   part_.first_batch = state_.batch_in_epoch;
-  const int64_t accumulation = config().train.gradient_accumulation_steps;
-  const auto updates = [&](int64_t steps) { return (steps + accumulation - 1) / accumulation; };
+  const auto updates = [&](int64_t steps) { return optimizer_steps_of(steps, config().train); };
   const int64_t later_epochs = config().scheduler.num_epochs - state_.epoch - 1;
   total_steps_ = state_.step;
   if (later_epochs >= 0) total_steps_ += updates(left) + later_epochs * updates(steps_per_epoch_);
@@ -200,9 +199,8 @@ std::vector<int64_t> Trainer::dealt(int64_t epoch, int64_t taken, int64_t paddin
 
 /// Where another epoch comes, its first batches are made while the last of this one train.
 void Trainer::read_ahead() {
-  const int64_t accumulation = config().train.gradient_accumulation_steps;
   const int64_t left = steps_per_epoch_ - state_.batch_in_epoch;
-  const int64_t updates = (left + accumulation - 1) / accumulation;
+  const int64_t updates = optimizer_steps_of(left, config().train);
   const int64_t max_steps = config().train.max_steps;
   const bool is_last = state_.epoch + 1 >= config().scheduler.num_epochs ||
                        (max_steps > 0 && state_.step + updates >= max_steps);

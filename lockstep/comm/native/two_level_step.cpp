@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "lockstep/base/rounding.h"
 #include "lockstep/comm/kernels/reduce.h"
 
 namespace lockstep {
@@ -21,7 +22,7 @@ void Scratch::reset() {
 
 std::byte* Scratch::take(int64_t bytes) {
   constexpr int64_t kAlign = 64;
-  bytes = (bytes + kAlign - 1) / kAlign * kAlign;
+  bytes = round_up(bytes, kAlign);
   while (block_ < blocks_.size() && blocks_[block_].bytes - used_ < bytes + kAlign) {
     ++block_;
     used_ = 0;

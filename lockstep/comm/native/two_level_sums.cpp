@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "lockstep/base/rounding.h"
 #include "lockstep/comm/bytes.h"
 #include "lockstep/comm/native/two_level_butterfly.h"
 #include "lockstep/comm/native/two_level_group.h"
@@ -28,7 +29,7 @@ struct TwoLevelGroup::Flow {
   int64_t per_exchange;
   int64_t element_bytes;
 
-  int64_t num_exchanges() const { return (rounds.size() + per_exchange - 1) / per_exchange; }
+  int64_t num_exchanges() const { return divide_up(rounds.size(), per_exchange); }
   /// Of an exchange.
   int64_t first(int64_t exchange) const { return exchange * per_exchange; }
   int64_t last(int64_t exchange) const {

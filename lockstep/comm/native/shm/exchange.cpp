@@ -1,4 +1,5 @@
 #include "lockstep/comm/native/shm/exchange.h"
+#include "lockstep/base/rounding.h"
 #include "lockstep/comm/bytes.h"
 
 #include <algorithm>
@@ -49,7 +50,7 @@ void ExchangeCall::run(const std::vector<std::byte*>& inputs) {
     }
     return call_.meeting.sync(call_.waiting);
   }
-  const int64_t rounds = (longest + chunk_ - 1) / chunk_;
+  const int64_t rounds = divide_up(longest, chunk_);
   for (int64_t round = 0; round < rounds + 1; ++round) {
     if (round < rounds && !small_) stage(round);
     if (round > 0) take(round - 1);

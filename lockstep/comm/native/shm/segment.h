@@ -5,16 +5,13 @@
 #include <cstdint>
 #include <string>
 
+#include "lockstep/base/rounding.h"
 #include "lockstep/base/unique_fd.h"
 #include "lockstep/comm/native/shm/door.h"
 
 namespace lockstep::shm {
 
 inline constexpr int64_t kHugePage = int64_t{2} << 20;
-
-constexpr int64_t round_up(int64_t value, int64_t unit) {
-  return (value + unit - 1) / unit * unit;
-}
 
 /// A memfd of `bytes` zeros; pages come into being when touched. Errors: kUnavailable.
 UniqueFd make_memory(int64_t bytes);

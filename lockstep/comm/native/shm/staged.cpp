@@ -3,6 +3,7 @@
 #include <cstring>
 #include <vector>
 
+#include "lockstep/base/rounding.h"
 #include "lockstep/comm/bytes.h"
 #include "lockstep/comm/kernels/reduce.h"
 #include "lockstep/comm/spans.h"
@@ -14,7 +15,7 @@ namespace {
 struct Chunks {
   int64_t count;     // elements in all
   int64_t elements;  // in a whole chunk
-  int64_t num() const { return (count + elements - 1) / elements; }
+  int64_t num() const { return divide_up(count, elements); }
   Span at(int64_t index) const {
     const int64_t begin = index * elements;
     return {begin, std::min(begin + elements, count)};

@@ -24,6 +24,7 @@
 
 #include <cstdint>
 
+#include "lockstep/base/rounding.h"
 #include "lockstep/comm/spans.h"
 
 namespace lockstep::tcp {
@@ -38,7 +39,7 @@ struct Rounds {
   int64_t count = 0;
   int64_t per_round = 1;
   /// At least one, so that an empty operation meets its peers too.
-  int64_t size() const { return count == 0 ? 1 : (count + per_round - 1) / per_round; }
+  int64_t size() const { return count == 0 ? 1 : divide_up(count, per_round); }
   Span operator[](int64_t round) const {
     const int64_t begin = round * per_round;
     return {begin, begin + per_round < count ? begin + per_round : count};
