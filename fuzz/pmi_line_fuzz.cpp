@@ -4,7 +4,7 @@
 #include <string>
 
 #include "lockstep/error.h"
-#include "lockstep/world/bootstrap/meeting_point.h"
+#include "lockstep/world/bootstrap/meet.h"
 #include "lockstep/world/bootstrap/pmi_wire.h"
 
 namespace {

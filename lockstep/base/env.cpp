@@ -30,12 +30,6 @@ int64_t parse_int(std::string_view text, int64_t lo, int64_t hi, std::string_vie
   return value;
 }
 
-std::optional<int64_t> env_int(const char* name, int64_t lo, int64_t hi) {
-  const auto text = env(name);
-  if (!text) return std::nullopt;
-  return parse_int(*text, lo, hi, std::string("environment variable ") + name);
-}
-
 bool parse_yes(std::string_view text, std::string_view variable) {
   if (text == "1" || text == "0") return text == "1";
   throw Error(ErrorCode::kInvalidArgument,

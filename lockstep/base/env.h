@@ -12,10 +12,6 @@ namespace lockstep {
 std::optional<std::string> env(const char* name);
 std::string env_or(const char* name, std::string_view fallback);
 
-/// The variable as a whole number in [lo, hi]; nothing when unset or empty.
-/// Errors: kInvalidArgument naming variable, text and range.
-std::optional<int64_t> env_int(const char* name, int64_t lo, int64_t hi);
-
 /// `text` as a whole number in [lo, hi]. `what` names it in the error (kInvalidArgument).
 int64_t parse_int(std::string_view text, int64_t lo, int64_t hi, std::string_view what);
 

@@ -34,17 +34,14 @@ TEST_F(EnvTest, EmptyIsUnset) {
   put("");
   EXPECT_EQ(env(kName), std::nullopt);
   EXPECT_EQ(env_or(kName, "else"), "else");
-  EXPECT_EQ(env_int(kName, 0, 9), std::nullopt);
   put("x");
   EXPECT_EQ(env(kName), "x");
   EXPECT_EQ(env_or(kName, "else"), "x");
 }
 
-TEST_F(EnvTest, NumbersKeepToTheirRange) {
-  put("7");
-  EXPECT_EQ(env_int(kName, 0, 9), 7);
-  put("10");
-  const auto message = message_of([] { env_int(kName, 0, 9); });
+TEST(ParseInt, NumbersKeepToTheirRange) {
+  EXPECT_EQ(parse_int("7", 0, 9, kName), 7);
+  const auto message = message_of([] { parse_int("10", 0, 9, kName); });
   for (const char* part : {kName, "'10'", "0", "9"})
     EXPECT_NE(message.find(part), std::string::npos) << message;
 }

@@ -14,7 +14,6 @@
 #include "lockstep/world/identity.h"
 #include "lockstep/world/join/this_process.h"
 #include "lockstep/world/machine_load.h"
-#include "lockstep/world/rank_plan.h"
 #include "lockstep/world/worker_env.h"
 #include "tests/support/temp_folder.h"
 

@@ -1,4 +1,4 @@
-#include "lockstep/launch/job/core_binding.h"
+#include "lockstep/launch/job/machine.h"
 
 #include <gtest/gtest.h>
 

@@ -8,7 +8,7 @@
 #include "lockstep/launch/rendezvous/keys.h"
 #include "lockstep/launch/rendezvous/messages.h"
 #include "lockstep/store/tcp/tcp_store.h"
-#include "lockstep/world/rank_plan.h"
+#include "lockstep/world/worker_env.h"
 #include "tests/launch/elastic_job.h"
 
 namespace lockstep::testing {

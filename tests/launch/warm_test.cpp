@@ -6,8 +6,8 @@
 #include <fstream>
 
 #include "lockstep/error.h"
-#include "lockstep/launch/job/core_binding.h"
-#include "lockstep/world/fork_server/warm_note.h"
+#include "lockstep/launch/job/machine.h"
+#include "lockstep/world/fork_server/warm_message.h"
 #include "tests/launch/elastic_job.h"
 #include "tests/support/temp_folder.h"
 

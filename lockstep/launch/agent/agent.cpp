@@ -13,7 +13,7 @@
 #include "lockstep/launch/agent/error_file.h"
 #include "lockstep/launch/agent/last_words.h"
 #include "lockstep/launch/agent/log_folder.h"
-#include "lockstep/launch/agent/output/job_lines.h"
+#include "lockstep/launch/agent/output/worker_lines.h"
 #include "lockstep/launch/agent/worker_command.h"
 #include "lockstep/world/cores.h"
 #include "lockstep/world/identity.h"
@@ -30,10 +30,8 @@ enum AgentTag : uint64_t {
 };
 constexpr uint64_t kKindMask = ~0ULL << 32;
 
-/// Of no other agent on this host, ever: pid and time since boot.
-std::string agent_mark() {
-  return fmt::format("{}-{}", ::getpid(),
-                     std::chrono::steady_clock::now().time_since_epoch().count());
+bool is_time(const std::optional<AgentTime>& due) {
+  return due && std::chrono::steady_clock::now() >= *due;
 }
 
 }  // namespace
@@ -171,10 +169,9 @@ void Agent::loop() {
     lines_->are_of(std::chrono::steady_clock::now());
     for (const epoll_event& event : ready) on_ready(event.data.u64);
     if (orphans_ended_) reap_orphans();
-    if (state_.act_at && std::chrono::steady_clock::now() >= *state_.act_at) tell(TimePassed{});
-    if (listing_.due() && std::chrono::steady_clock::now() >= *listing_.due()) register_job();
-    if (room_.due() && std::chrono::steady_clock::now() >= *room_.due())
-      room_.look(attempt_folder_);
+    if (is_time(state_.act_at)) tell(TimePassed{});
+    if (is_time(listing_.due())) register_job();
+    if (is_time(room_.due())) room_.look(attempt_folder_);
     while (ask_) hear();
     flush_console();
   }
@@ -381,9 +378,9 @@ int Agent::finish() {
   lines_->flush();
   const auto failure = first_failure();
   if (failure) pass_on_error_file(*failure);
-  std::optional<ExitStatus> job;
-  if (end_ && end_->failure) job = end_->failure->status;
-  const int code = exit_code(state_, job);
+  const bool job_failed = end_ && end_->failure;
+  const int code =
+      exit_code(state_, job_failed ? std::optional(end_->failure->status) : std::nullopt);
   // One that was over in a moment has not been listed, but its files have a name, and who looks
   // for a failure asks later.
   if (listing_.due() && (!run_folder_.empty() || code != 0)) register_job();

@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -10,6 +11,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstdlib>
 #include <string_view>
 
@@ -167,6 +169,11 @@ void Guard::forget(pid_t group) {
 void Guard::tell(pid_t message) {
   // SIGPIPE is ignored by the agent; a guard that someone killed is no reason to end the job.
   [[maybe_unused]] const ssize_t put = ::write(pipe_.get(), &message, sizeof message);
+}
+
+std::string agent_mark() {
+  return fmt::format("{}-{}", ::getpid(),
+                     std::chrono::steady_clock::now().time_since_epoch().count());
 }
 
 }  // namespace lockstep

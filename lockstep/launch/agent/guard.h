@@ -40,4 +40,7 @@ class Guard {
   pid_t pid_ = -1;
 };
 
+/// Of no other agent on this host, ever: pid and time since boot.
+std::string agent_mark();
+
 }  // namespace lockstep

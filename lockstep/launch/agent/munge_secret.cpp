@@ -1,7 +1,7 @@
 #include "lockstep/launch/agent/munge_secret.h"
 
 #include "lockstep/base/auth.h"
-#include "lockstep/world/bootstrap/meeting_point.h"
+#include "lockstep/world/bootstrap/meet.h"
 #include "lockstep/world/torch_store.h"
 
 namespace lockstep {

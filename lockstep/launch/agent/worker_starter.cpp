@@ -13,7 +13,6 @@
 #include "lockstep/base/env.h"
 #include "lockstep/base/log.h"
 #include "lockstep/world/fork_server/warm_message.h"
-#include "lockstep/world/fork_server/warm_note.h"
 
 namespace lockstep {
 namespace {

@@ -17,7 +17,7 @@
 #include "lockstep/base/text.h"
 #include "lockstep/error.h"
 #include "lockstep/launch/doctor/firewall.h"
-#include "lockstep/launch/rank_table/device_addresses.h"
+#include "lockstep/launch/rank_table/hccl_tools.h"
 #include "lockstep/version.h"
 #include "lockstep/world.h"
 #include "lockstep/world/cores.h"

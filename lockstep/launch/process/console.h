@@ -12,7 +12,7 @@
 #include "lockstep/base/mutex.h"
 #include "lockstep/base/unique_fd.h"
 #include "lockstep/deadline.h"
-#include "lockstep/launch/process/recent_text.h"
+#include "lockstep/launch/process/line_splitter.h"
 #include "lockstep/launch/process/terminal_pump.h"
 
 namespace lockstep {

@@ -1,5 +1,5 @@
 #pragma once
-// Cuts a stream of bytes into lines for the console.
+// A stream of bytes as lines: cut for the console, and the last that its reader still sees.
 
 #include <string>
 #include <string_view>
@@ -35,6 +35,23 @@ class LineSplitter {
   size_t max_bytes_;
   std::string_view cut_mark_;
   std::string partial_;
+};
+
+/// The last lines of a text that grows. Pure.
+class RecentText {
+ public:
+  static constexpr int kLines = 30;  ///< About a screen.
+
+  void add(std::string_view text);
+
+  /// Whether each of `lines` is one of the last kLines lines, in this order, but for blank ones. A
+  /// prefix with a space at its end may stand before it. False where all are blank.
+  bool has(const std::vector<std::string>& lines) const;
+
+ private:
+  size_t end_of_shown(const std::string& line, size_t at) const;
+
+  std::string text_;
 };
 
 }  // namespace lockstep

@@ -16,7 +16,7 @@
 #include "lockstep/error.h"
 #include "lockstep/launch/option_words.h"
 #include "lockstep/launch/rank_table/check.h"
-#include "lockstep/launch/rank_table/device_addresses.h"
+#include "lockstep/launch/rank_table/hccl_tools.h"
 
 namespace lockstep {
 namespace {

@@ -5,8 +5,12 @@
 #include <algorithm>
 
 #include "lockstep/base/env.h"
+#include "lockstep/base/file.h"
+#include "lockstep/base/literals.h"
 #include "lockstep/base/text.h"
 #include "lockstep/error.h"
+#include "lockstep/launch/process/subprocess.h"
+#include "lockstep/world/rank_table/document.h"
 
 namespace lockstep {
 namespace {
@@ -50,6 +54,13 @@ std::string in_python_quotes(const std::string& text) {
     shown += letter;
   }
   return shown + quote;
+}
+
+void refuse_errors(const std::string& name, const std::vector<RankTableFault>& faults) {
+  for (const RankTableFault& fault : faults) {
+    if (!fault.warning)
+      throw Error(ErrorCode::kCorrupt, fmt::format("{}: {}", name, to_string(fault)));
+  }
 }
 
 }  // namespace
@@ -162,6 +173,46 @@ std::string python_list(const std::vector<std::string>& texts) {
   std::vector<std::string> shown;
   for (const std::string& text : texts) shown.push_back(in_python_quotes(text));
   return fmt::format("[{}]", fmt::join(shown, ", "));
+}
+
+MergedTable merge_rank_tables(const std::vector<RankTableText>& files) {
+  auto servers = nlohmann::ordered_json::array();
+  int rank = 0;
+  for (const RankTableText& file : files) {
+    refuse_errors(file.name, read_rank_table(file.json).faults);
+    std::string ignored;
+    auto document = rank_table::parse_document(file.json, &ignored);
+    for (auto& server : document["server_list"]) {
+      for (auto& device : server["device"]) device["rank_id"] = std::to_string(rank++);
+      servers.push_back(std::move(server));
+    }
+  }
+  nlohmann::ordered_json merged = {{"version", "1.0"},
+                                   {"server_count", std::to_string(servers.size())},
+                                   {"server_list", std::move(servers)},
+                                   {"status", "completed"}};
+  MergedTable result;
+  result.json = rank_table::dump_document(merged);
+  result.table = read_rank_table(result.json).table;
+  refuse_errors("the merged table", check_ranks(result.table));
+  return result;
+}
+
+std::optional<DeviceAddresses> ask_hccn_tool(DeviceRange range) {
+  DeviceAddresses addresses;
+  for (int id = range.first; id < range.last; ++id) {
+    const std::string name = std::to_string(id);
+    const auto answer = run_program({"hccn_tool", "-i", name, "-ip", "-g"}, Deadline::after(10s));
+    const auto address = parse_hccn_tool(answer.out);
+    if (!address) return std::nullopt;
+    addresses[name] = *address;
+  }
+  return addresses;
+}
+
+DeviceAddresses read_hccn_conf(const std::string& path) {
+  constexpr int64_t kMaxBytes = 1 << 20;
+  return parse_hccn_conf(read_file(path, kMaxBytes), path);
 }
 
 }  // namespace lockstep

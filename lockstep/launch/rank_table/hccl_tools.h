@@ -1,6 +1,6 @@
 #pragma once
 // The rules by which MindSpore's hccl_tools.py and merge_hccl.py make rank tables, as pure
-// functions.
+// functions; and the addresses of this host's Ascend devices.
 
 #include <map>
 #include <string>
@@ -66,5 +66,14 @@ MergedTable merge_rank_tables(const std::vector<RankTableText>& files);
 
 /// "['0', '1']", as Python prints a list of texts.
 std::string python_list(const std::vector<std::string>& texts);
+
+constexpr const char* kHccnConf = "/etc/hccn.conf";
+
+/// What hccn_tool says of the devices in `range`; nothing when it is not in PATH, or one of its
+/// answers (10 s each) has no address.
+std::optional<DeviceAddresses> ask_hccn_tool(DeviceRange range);
+
+/// The addresses in a hccn.conf. Errors: kNotFound, kIo, kCorrupt.
+DeviceAddresses read_hccn_conf(const std::string& path);
 
 }  // namespace lockstep

@@ -12,7 +12,7 @@
 #include "lockstep/base/auth.h"
 #include "lockstep/base/socket.h"
 #include "lockstep/launch/job/failure.h"
-#include "lockstep/world/rank_plan.h"
+#include "lockstep/world/worker_env.h"
 
 namespace lockstep {
 

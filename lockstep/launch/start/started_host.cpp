@@ -11,7 +11,6 @@
 #include "lockstep/error.h"
 #include "lockstep/launch/start/host_slots.h"
 #include "lockstep/launch/start/remote_agent.h"
-#include "lockstep/launch/start/start_plan.h"
 
 namespace lockstep {
 namespace {

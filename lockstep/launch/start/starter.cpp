@@ -17,8 +17,8 @@
 #include "lockstep/launch/job/failure.h"
 #include "lockstep/launch/process/console.h"
 #include "lockstep/launch/process/signals.h"
+#include "lockstep/launch/start/host_slots.h"
 #include "lockstep/launch/start/remote_agent.h"
-#include "lockstep/launch/start/start_plan.h"
 #include "lockstep/launch/start/started_host.h"
 #include "lockstep/world/secret.h"
 

@@ -17,7 +17,7 @@
 #include "lockstep/base/unique_fd.h"
 #include "lockstep/error.h"
 #include "lockstep/world/bootstrap/exchange.h"
-#include "lockstep/world/bootstrap/meeting_point.h"
+#include "lockstep/world/bootstrap/meet.h"
 
 namespace lockstep {
 namespace {

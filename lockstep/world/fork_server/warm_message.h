@@ -1,16 +1,25 @@
 #pragma once
-// What an agent and a program that waits in warm_start() say to each other, over a SEQPACKET
-// socket whose number is in the program's environment.
+// How an agent knows that a program calls warm_start(), and what the two say to each other while
+// the program waits there, over a SEQPACKET socket whose number is in its environment.
 
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <string>
 
 #include "lockstep/base/unique_fd.h"
 #include "lockstep/deadline.h"
 #include "lockstep/world/environment.h"
 
 namespace lockstep {
+
+/// Whether the program in this file calls warm_start(): an ELF note says so, which is linked with
+/// it. False for what is no program of this machine. Cost: reads its first page.
+bool asks_for_warm_start(const std::string& path);
+
+// The note's owner and type, as in Elf64_Nhdr.
+inline constexpr char kWarmNoteOwner[] = "Lockstep";
+inline constexpr unsigned kWarmNoteType = 0x7761726d;  // "warm"
 
 inline constexpr char kWarmFdVariable[] = "LOCKSTEP_WARM_FD";
 

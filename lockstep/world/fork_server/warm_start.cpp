@@ -10,7 +10,6 @@
 #include "lockstep/base/unique_fd.h"
 #include "lockstep/world/fork_server/fork_server.h"
 #include "lockstep/world/fork_server/warm_message.h"
-#include "lockstep/world/fork_server/warm_note.h"
 
 namespace lockstep {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "lockstep/launch/agent/output/line_folder.h"
 #include "lockstep/launch/process/line_prefix.h"
-#include "lockstep/launch/process/recent_text.h"
+#include "lockstep/launch/process/line_splitter.h"
 
 namespace lockstep {
 namespace {

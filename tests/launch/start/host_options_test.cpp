@@ -4,7 +4,7 @@
 
 #include "lockstep/error.h"
 #include "lockstep/launch/job/run_options.h"
-#include "lockstep/launch/start/start_plan.h"
+#include "lockstep/launch/start/host_slots.h"
 
 namespace lockstep {
 namespace {

@@ -11,7 +11,6 @@
 
 #include "lockstep/base/file.h"
 #include "lockstep/base/literals.h"
-#include "lockstep/world/bootstrap/meeting_point.h"
 #include "tests/support/error_of.h"
 #include "tests/support/temp_folder.h"
 

@@ -9,8 +9,10 @@
 #include "lockstep/base/unique_fd.h"
 #include "lockstep/launch/agent/output/line_folder.h"
 #include "lockstep/launch/agent/output/unfinished_lines.h"
+#include "lockstep/launch/job/run_options.h"
 #include "lockstep/launch/process/console.h"
 #include "lockstep/launch/process/line_prefix.h"
+#include "lockstep/world/worker_env.h"
 
 namespace lockstep {
 
@@ -123,5 +125,18 @@ class WorkerLines {
   std::vector<LineRate> rates_;                       ///< By local rank.
   std::vector<std::string> out_prefix_, err_prefix_;  ///< Of single ranks.
 };
+
+/// Of a terminal, this many lines a second and rank are shown, unless --log_rate says otherwise.
+constexpr int kTerminalLinesASecond = 1000;
+
+/// Whether workers' output is shown as it is: with --raw, and where there is one rank in all and
+/// nobody asked for a prefix.
+bool shows_raw(const RunOptions& options, const Environment& environment);
+
+/// Pure. `environment`: NO_COLOR, TERM, TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE. `attempt_folder`:
+/// for copies of lines; empty: none are made.
+WorkerLinesOptions job_lines(const RunOptions& options, const Environment& environment,
+                             const JobPlan& plan, const ConsoleKind& console,
+                             const std::string& attempt_folder);
 
 }  // namespace lockstep
