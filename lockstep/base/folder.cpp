@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <sys/file.h>
 
+#include <algorithm>
 #include <cerrno>
 
 #include "lockstep/error.h"
@@ -38,6 +39,17 @@ std::optional<FolderLock> FolderLock::take(const std::filesystem::path& folder) 
   } while (result != 0 && errno == EINTR);
   if (result != 0 && errno == EWOULDBLOCK) return std::nullopt;
   return FolderLock(std::move(fd));
+}
+
+std::vector<std::string> entry_names(const std::string& folder) {
+  std::vector<std::string> names;
+  std::error_code failure;
+  for (std::filesystem::directory_iterator it(folder, failure), end; !failure && it != end;
+       it.increment(failure)) {
+    names.push_back(it->path().filename().string());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
 }
 
 }  // namespace lockstep

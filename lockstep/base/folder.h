@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "lockstep/base/unique_fd.h"
 
@@ -33,5 +34,8 @@ class FolderLock {
 
   UniqueFd fd_;
 };
+
+/// Names of a folder's entries, sorted; none where it is not there.
+std::vector<std::string> entry_names(const std::string& folder);
 
 }  // namespace lockstep

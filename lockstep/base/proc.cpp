@@ -22,4 +22,9 @@ std::string own_program() {
   throw Error(ErrorCode::kIo, "read /proc/self/exe: " + failure.message());
 }
 
+std::string program_folder() {
+  std::error_code failure;
+  return std::filesystem::read_symlink("/proc/self/exe", failure).parent_path().string();
+}
+
 }  // namespace lockstep

@@ -11,4 +11,7 @@ void need_proc();
 /// Path of the program that this process runs. Errors: as need_proc(); kIo.
 std::string own_program();
 
+/// The folder that it is in; empty where that cannot be told.
+std::string program_folder();
+
 }  // namespace lockstep

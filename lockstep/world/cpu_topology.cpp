@@ -5,17 +5,15 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <filesystem>
 #include <map>
 #include <optional>
 
 #include "lockstep/base/file.h"
+#include "lockstep/base/folder.h"
 #include "lockstep/base/text.h"
 
 namespace lockstep {
 namespace {
-
-namespace fs = std::filesystem;
 
 /// Of a large host; the kernel's own limit is 8192.
 constexpr int kMaxCpus = 8192;
@@ -35,21 +33,11 @@ std::optional<int> lowest_in(const std::string& path) {
   return *std::min_element(list.begin(), list.end());
 }
 
-std::vector<std::string> names_in(const std::string& folder) {
-  std::vector<std::string> names;
-  std::error_code failure;
-  for (const auto& entry : fs::directory_iterator(folder, failure)) {
-    names.push_back(entry.path().filename().string());
-  }
-  std::sort(names.begin(), names.end());
-  return names;
-}
-
 /// CPU to node.
 std::map<int, int> nodes_of_cpus(const std::string& root) {
   std::map<int, int> nodes;
   const std::string folder = root + "/sys/devices/system/node";
-  for (const std::string& name : names_in(folder)) {
+  for (const std::string& name : entry_names(folder)) {
     int node = 0;
     if (std::sscanf(name.c_str(), "node%d", &node) != 1) continue;
     for (const int cpu : parse_cpu_list(read_if_there(folder + "/" + name + "/cpulist"))) {
@@ -76,7 +64,7 @@ std::optional<std::vector<int>> visible_numbers(const Environment& environment) 
 /// By PCI address, as CUDA numbers devices of one kind.
 std::vector<int> nodes_of_gpus(const std::string& root, const Environment& environment) {
   std::vector<int> nodes;
-  for (std::string address : names_in(root + "/proc/driver/nvidia/gpus")) {
+  for (std::string address : entry_names(root + "/proc/driver/nvidia/gpus")) {
     std::transform(address.begin(), address.end(), address.begin(),
                    [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
     const auto node = number_in(root + "/sys/bus/pci/devices/" + address + "/numa_node");

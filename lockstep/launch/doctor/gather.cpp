@@ -14,6 +14,7 @@
 #include "lockstep/base/file.h"
 #include "lockstep/base/host_name.h"
 #include "lockstep/base/literals.h"
+#include "lockstep/base/proc.h"
 #include "lockstep/base/text.h"
 #include "lockstep/error.h"
 #include "lockstep/launch/doctor/firewall.h"
@@ -103,9 +104,7 @@ std::vector<Firewall> firewalls() {
 }
 
 void ask_libtorch(HostFacts* facts) {
-  std::error_code ignored;
-  const auto self = std::filesystem::read_symlink("/proc/self/exe", ignored);
-  const auto program = self.parent_path() / "lockstep-doctor-libtorch";
+  const auto program = std::filesystem::path(program_folder()) / "lockstep-doctor-libtorch";
   const auto output = run_program({program.string()}, Deadline::after(3 * kProgramTime));
   const auto json = nlohmann::json::parse(output.out, nullptr, false);
   if (output.status != 0 || !json.is_object()) return;

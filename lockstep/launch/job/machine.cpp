@@ -9,6 +9,7 @@
 
 #include "lockstep/base/counted.h"
 #include "lockstep/base/file.h"
+#include "lockstep/base/folder.h"
 #include "lockstep/base/text.h"
 #include "lockstep/error.h"
 #include "lockstep/world/cores.h"
@@ -25,19 +26,8 @@ bool is_numbered(const std::string& name, const std::string& prefix) {
          name.find_first_not_of("0123456789", prefix.size()) == std::string::npos;
 }
 
-/// Entries of a folder; none where it is not there.
-std::vector<std::string> names_of(const std::string& folder) {
-  std::vector<std::string> names;
-  std::error_code failure;
-  for (auto entry = fs::directory_iterator(folder, failure);
-       !failure && entry != fs::directory_iterator(); entry.increment(failure)) {
-    names.push_back(entry->path().filename().string());
-  }
-  return names;
-}
-
 int count_numbered(const std::string& folder, const std::string& prefix) {
-  const auto names = names_of(folder);
+  const auto names = entry_names(folder);
   return static_cast<int>(std::count_if(names.begin(), names.end(), [&](const std::string& name) {
     return is_numbered(name, prefix);
   }));
@@ -47,7 +37,7 @@ int count_numbered(const std::string& folder, const std::string& prefix) {
 int count_amd(const std::string& root) {
   if (!fs::exists(root + "/dev/kfd")) return 0;
   int count = 0;
-  for (const std::string& name : names_of(root + "/dev/dri")) {
+  for (const std::string& name : entry_names(root + "/dev/dri")) {
     if (!is_numbered(name, "renderD")) continue;
     // A device without a maker is none of a PCI bus.
     const auto maker = read_if_there(root + "/sys/class/drm/" + name + "/device/vendor");
@@ -134,7 +124,7 @@ CpuIds core_complex(const CpuTopology& topology, int node, size_t index) {
 int count_accelerators(const std::string& root) {
   if (const int nvidia = count_numbered(root + "/dev", "nvidia"); nvidia > 0) return nvidia;
   // The devices' files are made when they are first used.
-  const auto known = names_of(root + "/proc/driver/nvidia/gpus").size();
+  const auto known = entry_names(root + "/proc/driver/nvidia/gpus").size();
   if (known > 0) return static_cast<int>(known);
   if (const int ascend = count_numbered(root + "/dev", "davinci"); ascend > 0) return ascend;
   return count_amd(root);

@@ -10,13 +10,13 @@
 
 #include <array>
 #include <cerrno>
-#include <filesystem>
 
 #include <algorithm>
 #include <iterator>
 #include <string_view>
 #include "lockstep/base/descriptors.h"
 #include "lockstep/base/env.h"
+#include "lockstep/base/proc.h"
 #include "lockstep/base/process_limits.h"
 #include "lockstep/base/text.h"
 #include "lockstep/base/unique_fd.h"
@@ -139,9 +139,8 @@ Program find_program(const std::string& name, const std::string& search_path) {
 
 std::string program_search_path() {
   const std::string path = env_or("PATH", "/usr/bin:/bin");
-  std::error_code failure;
-  const auto self = std::filesystem::read_symlink("/proc/self/exe", failure);
-  return failure ? path : path + ":" + self.parent_path().string();
+  const std::string own = program_folder();
+  return own.empty() ? path : path + ":" + own;
 }
 
 pid_t spawn(const Spawn& spawn, const sigset_t& original_mask) {

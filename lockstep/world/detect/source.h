@@ -2,7 +2,7 @@
 // Where an identity can come from: one pure function for each launcher of the field.
 //
 // To add a launcher: declare one function here, write it in the source of its kind, and give it a
-// line in the table of sources.cpp.
+// line in the table of decision.cpp.
 
 #include <functional>
 #include <optional>
