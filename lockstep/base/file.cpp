@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "lockstep/base/unique_fd.h"
 #include "lockstep/error.h"
 
 namespace lockstep {
@@ -18,12 +17,17 @@ void sync_folder(const std::filesystem::path& folder) {
   if (!fd || ::fsync(fd.get()) != 0) throw io_error("sync folder " + folder.string());
 }
 
-std::string read_file(const std::filesystem::path& path, int64_t max_bytes) {
-  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+UniqueFd open_to_read(const std::filesystem::path& path) {
+  UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!fd && errno == ENOENT) {
     throw Error(ErrorCode::kNotFound, path.string() + ": no such file");
   }
   if (!fd) throw io_error("open " + path.string());
+  return fd;
+}
+
+std::string read_file(const std::filesystem::path& path, int64_t max_bytes) {
+  const UniqueFd fd = open_to_read(path);
   struct stat info {};
   if (::fstat(fd.get(), &info) != 0) throw io_error("stat " + path.string());
   if (S_ISDIR(info.st_mode)) {

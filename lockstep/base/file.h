@@ -7,6 +7,8 @@
 #include <string>
 #include <string_view>
 
+#include "lockstep/base/unique_fd.h"
+
 namespace lockstep {
 
 /// The file's bytes. Errors: kNotFound (does not exist), kIo, kCorrupt (longer than `max_bytes`).
@@ -25,6 +27,9 @@ void write_file_atomically(const std::filesystem::path& path, std::string_view b
 
 /// fsync of a folder: names made or renamed in it survive a power cut. Errors: kIo.
 void sync_folder(const std::filesystem::path& folder);
+
+/// The file for reading. Errors: kNotFound, kIo.
+UniqueFd open_to_read(const std::filesystem::path& path);
 
 /// write(2) until all is out. Errors: kIo with `what`.
 void write_all(int fd, const void* data, size_t size, const std::string& what);

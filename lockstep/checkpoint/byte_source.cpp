@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "lockstep/base/file.h"
 #include "lockstep/error.h"
 
 namespace lockstep {
@@ -30,9 +31,7 @@ std::string ByteSource::read(uint64_t offset, uint64_t count) const {
 
 std::unique_ptr<FileBytes> FileBytes::open(const std::filesystem::path& path) {
   const std::string name = path.string();
-  UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!fd && errno == ENOENT) throw Error(ErrorCode::kNotFound, name + ": no such file");
-  if (!fd) throw io_error("open " + name);
+  UniqueFd fd = open_to_read(path);
   struct stat info {};
   if (::fstat(fd.get(), &info) != 0) throw io_error("stat " + name);
   if (!S_ISREG(info.st_mode)) {

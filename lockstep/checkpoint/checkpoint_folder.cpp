@@ -13,7 +13,6 @@
 #include "lockstep/base/file.h"
 #include "lockstep/base/log.h"
 #include "lockstep/base/unique_fd.h"
-#include "lockstep/checkpoint/sha256.h"
 #include "lockstep/checkpoint/training_state_format.h"
 #include "lockstep/error.h"
 

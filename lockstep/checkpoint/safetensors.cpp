@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "lockstep/base/file.h"
+#include "lockstep/base/hash.h"
 #include "lockstep/checkpoint/byte_source.h"
-#include "lockstep/checkpoint/sha256.h"
 #include "lockstep/checkpoint/tensor_types.h"
 
 namespace lockstep {
@@ -45,7 +45,7 @@ class DigestedFile {
  private:
   int fd_;
   std::string name_;
-  Sha256 hash_;
+  Hash hash_;
   int64_t size_ = 0;
 };
 

@@ -11,9 +11,9 @@
 #include <cmath>
 
 #include "lockstep/base/file.h"
+#include "lockstep/base/hash.h"
 #include "lockstep/base/log.h"
 #include "lockstep/base/unique_fd.h"
-#include "lockstep/checkpoint/sha256.h"
 #include "lockstep/checkpoint/training_state_format.h"
 #include "lockstep/error.h"
 
@@ -144,22 +144,9 @@ void remove_leftovers(const fs::path& dir, const WriterFence& fence) {
 }
 
 FileDigest digest_file(const fs::path& path) {
-  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!fd && errno == ENOENT) throw Error(ErrorCode::kNotFound, path.string() + ": no such file");
-  if (!fd) throw io_error("open " + path.string());
-  Sha256 hash;
-  FileDigest digest;
-  std::vector<char> buffer(1 << 20);
-  while (true) {
-    const ssize_t got = ::read(fd.get(), buffer.data(), buffer.size());
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) throw io_error("read " + path.string());
-    if (got == 0) break;
-    hash.update(buffer.data(), static_cast<size_t>(got));
-    digest.bytes += got;
-  }
-  digest.sha256 = hash.hex();
-  return digest;
+  const UniqueFd fd = open_to_read(path);
+  const FileHash hash = hash_file(fd.get(), path.string());
+  return {hash.bytes, hash.hex};
 }
 
 }  // namespace lockstep

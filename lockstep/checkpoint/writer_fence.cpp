@@ -14,9 +14,9 @@
 
 #include "lockstep/base/file.h"
 #include "lockstep/base/generation_token.h"
+#include "lockstep/base/hash.h"
 #include "lockstep/base/text.h"
 #include "lockstep/base/unique_fd.h"
-#include "lockstep/checkpoint/sha256.h"
 #include "lockstep/error.h"
 
 namespace lockstep {
@@ -28,7 +28,7 @@ constexpr const char* kNoJob = "none";
 constexpr std::string_view kMark = ".writer-";
 
 std::string short_digest(const std::string& text) {
-  Sha256 hash;
+  Hash hash;
   hash.update(text.data(), text.size());
   return hash.hex().substr(0, 8);
 }

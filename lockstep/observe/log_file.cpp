@@ -82,11 +82,7 @@ void set_aside(const std::filesystem::path& path, const std::string& why) {
 
 void each_whole_line(const std::filesystem::path& path,
                      const std::function<void(std::string_view line)>& each, int64_t most_bytes) {
-  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!fd && errno == ENOENT) {
-    throw Error(ErrorCode::kNotFound, path.string() + ": no such file");
-  }
-  if (!fd) throw io_error("open " + path.string());
+  const UniqueFd fd = open_to_read(path);
   struct stat about {};
   if (::fstat(fd.get(), &about) != 0) throw io_error("stat " + path.string());
   const int64_t parts = std::max<int64_t>(1, most_bytes / kPart);

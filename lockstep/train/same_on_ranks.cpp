@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <openssl/evp.h>
 #include <torch/nn/module.h>
 
 #include <algorithm>
@@ -12,8 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "lockstep/base/hash.h"
 #include "lockstep/base/text.h"
-#include "lockstep/checkpoint/sha256.h"
 #include "lockstep/error.h"
 #include "lockstep/train/config/shared_values.h"
 
@@ -37,9 +36,9 @@ Values from_bytes(const std::string& bytes) {
 }
 
 uint64_t digest_of(const std::string& bytes) {
-  Sha256 hash;
+  Hash hash;
   hash.update(bytes.data(), bytes.size());
-  return std::stoull(hash.hex().substr(0, 16), nullptr, 16);
+  return first_64_bits(hash.hex());
 }
 
 /// `bytes` of `root`, on every rank.
@@ -109,17 +108,12 @@ void check_same_samples(int64_t train, int64_t eval, ProcessGroup& group) {
 }
 
 uint64_t weights_digest(const torch::nn::Module& module) {
-  const std::unique_ptr<EVP_MD_CTX, void (*)(EVP_MD_CTX*)> hash(EVP_MD_CTX_new(), EVP_MD_CTX_free);
-  EVP_DigestInit_ex(hash.get(), EVP_sha256(), nullptr);
+  Hash hash;
   for (const auto& parameter : module.parameters()) {
     const auto values = parameter.detach().cpu().contiguous();
-    EVP_DigestUpdate(hash.get(), values.data_ptr(), values.nbytes());
+    hash.update(values.data_ptr(), values.nbytes());
   }
-  std::array<unsigned char, EVP_MAX_MD_SIZE> bytes{};
-  EVP_DigestFinal_ex(hash.get(), bytes.data(), nullptr);
-  uint64_t first = 0;
-  for (size_t i = 0; i < sizeof(first); ++i) first = first << 8 | bytes[i];
-  return first;
+  return first_64_bits(hash.hex());
 }
 
 WeightsComparison compare_weights(uint64_t own, ProcessGroup& group) {

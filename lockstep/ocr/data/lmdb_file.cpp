@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "lockstep/base/file.h"
 #include "lockstep/base/reading_note.h"
 #include "lockstep/error.h"
 
@@ -124,11 +125,7 @@ class LmdbFile::Page {
 LmdbFile::LmdbFile(const std::filesystem::path& path) {
   std::error_code ignored;
   name_ = std::filesystem::is_directory(path, ignored) ? path / "data.mdb" : path;
-  fd_ = UniqueFd(::open(name_.c_str(), O_RDONLY | O_CLOEXEC));
-  if (fd_.get() < 0) {
-    if (errno != ENOENT) throw io_error("open " + name_);
-    throw Error(ErrorCode::kNotFound, name_ + ": no such file");
-  }
+  fd_ = open_to_read(name_);
   struct stat status {};
   if (::fstat(fd_.get(), &status) != 0) throw io_error("stat " + name_);
   num_bytes_ = status.st_size;

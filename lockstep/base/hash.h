@@ -1,0 +1,38 @@
+#pragma once
+// Digests of bytes and of files, by OpenSSL, in hex digits.
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+struct evp_md_ctx_st;
+
+namespace lockstep {
+
+enum class HashKind : uint8_t { kMd5, kSha256 };
+
+/// Of bytes that come in parts, such as those of a file while it is written.
+class Hash {
+ public:
+  /// Errors: kUnavailable where this OpenSSL lacks it.
+  explicit Hash(HashKind kind = HashKind::kSha256);
+  void update(const void* data, size_t size);
+  /// In hex digits. Once, at the end.
+  std::string hex();
+
+ private:
+  std::unique_ptr<evp_md_ctx_st, void (*)(evp_md_ctx_st*)> state_;
+};
+
+/// The number that the first 16 of such hex digits are.
+uint64_t first_64_bits(const std::string& hex);
+
+struct FileHash {
+  int64_t bytes = 0;  ///< So many were read.
+  std::string hex;
+};
+/// Of what a descriptor has from where it stands. Errors: kIo naming `name`.
+FileHash hash_file(int fd, const std::string& name, HashKind kind = HashKind::kSha256);
+
+}  // namespace lockstep
