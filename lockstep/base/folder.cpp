@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "lockstep/base/file.h"
 #include "lockstep/error.h"
 
 namespace lockstep {
@@ -28,6 +29,23 @@ void make_folder(const std::filesystem::path& path) {
   const bool of_disk = error == std::errc::no_space_on_device || error == std::errc::io_error;
   throw Error(of_disk ? ErrorCode::kIo : ErrorCode::kInvalidArgument,
               fmt::format("cannot make the folder {}: {}", path.string(), error.message()));
+}
+
+void fill_folder(const std::filesystem::path& path,
+                 const std::function<void(const std::filesystem::path& temporary)>& fill) {
+  namespace fs = std::filesystem;
+  const fs::path temporary = path.string() + ".tmp";
+  fs::remove_all(temporary);
+  try {
+    make_folder(temporary);
+    fill(temporary);
+    fs::rename(temporary, path);
+  } catch (...) {
+    std::error_code ignored;
+    fs::remove_all(temporary, ignored);
+    throw;
+  }
+  sync_folder(path.has_parent_path() ? path.parent_path() : ".");
 }
 
 std::optional<FolderLock> FolderLock::take(const std::filesystem::path& folder) {

@@ -2,6 +2,7 @@
 // Folders: made, or held so that one process at a time writes into one.
 
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -20,6 +21,13 @@ std::filesystem::path absolute_folder(const std::filesystem::path& path, const s
 /// The folder, and those above it, where they are missing. Errors, naming it: kInvalidArgument (not
 /// allowed, a file is in the way, ..), kIo (full or broken disk).
 void make_folder(const std::filesystem::path& path);
+
+/// Makes `path` whole or not at all: `fill` writes into the folder PATH.tmp, which gets the name
+/// when that is done. A PATH.tmp of a process that was killed goes first, so one process at a time;
+/// at `path` there may be an empty folder. Errors: those of `fill` and make_folder(),
+/// filesystem_error, kIo; then no PATH.tmp is left.
+void fill_folder(const std::filesystem::path& path,
+                 const std::function<void(const std::filesystem::path& temporary)>& fill);
 
 /// Holds a folder by flock(2) of the folder itself, so nothing is left behind: the kernel lets go
 /// when the process ends, however it does. A folder that is renamed stays held.

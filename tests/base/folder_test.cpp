@@ -25,6 +25,29 @@ TEST(MakeFolder, MakesAllOfThemOrSaysWhyNot) {
   }
 }
 
+TEST(FillFolder, GivesTheNameWhenAllIsThereAndLeavesNothingElse) {
+  const TempFolder dir;
+  const auto path = dir / "data", temporary = dir / "data.tmp";
+  make_folder(temporary / "of a process that was killed");
+  std::filesystem::create_directory(path);
+  fill_folder(path, [&](const std::filesystem::path& folder) {
+    EXPECT_EQ(folder, temporary);
+    EXPECT_TRUE(std::filesystem::is_empty(folder));
+    EXPECT_TRUE(std::filesystem::is_empty(path));
+    write_file_atomically(folder / "file", "1");
+  });
+  EXPECT_TRUE(std::filesystem::exists(path / "file"));
+  EXPECT_FALSE(std::filesystem::exists(temporary));
+  EXPECT_THROW(fill_folder(dir / "none",
+                           [](const std::filesystem::path& folder) {
+                             write_file_atomically(folder / "file", "1");
+                             throw Error(ErrorCode::kCorrupt, "x");
+                           }),
+               Error);
+  EXPECT_FALSE(std::filesystem::exists(dir / "none"));
+  EXPECT_FALSE(std::filesystem::exists(dir / "none.tmp"));
+}
+
 TEST(FolderLock, HoldsUntilItsEndAndAcrossARename) {
   const TempFolder dir;
   const auto a = dir / "a", b = dir / "b";

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include "lockstep/base/file.h"
 #include "lockstep/base/folder.h"
 #include "lockstep/base/log.h"
 #include "lockstep/base/unique_fd.h"
@@ -31,23 +30,6 @@ void require_vacant(const fs::path& dir) {
               fmt::format("{} exists and holds no CIFAR-10 files (data_batch_1.bin, ...); name "
                           "another folder",
                           dir.string()));
-}
-
-/// Fills a new folder with `fill` and gives it the name `dir` when that is done.
-template <typename Fill>
-void fill_folder(const fs::path& dir, Fill fill) {
-  const fs::path temporary = dir.string() + ".tmp";
-  fs::remove_all(temporary);  // of a process that was killed; we hold the lock
-  try {
-    make_folder(temporary);
-    fill(temporary);
-    fs::rename(temporary, dir);
-  } catch (...) {
-    std::error_code ignored;
-    fs::remove_all(temporary, ignored);
-    throw;
-  }
-  sync_folder(dir.parent_path());
 }
 
 /// Nothing when `archive` is there, else why it could not be had.

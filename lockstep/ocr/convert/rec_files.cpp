@@ -152,17 +152,11 @@ void write_rec_lmdb(const ConvertOptions& options, const ConvertProgress& progre
                 result.output + " is there already; remove it or choose another --output_path");
   }
   const Words words = read_rec_words(options.label_dir);
-  const fs::path folder = output.string() + ".tmp";
-  std::error_code ignored;
-  fs::remove_all(folder, ignored);
-  try {
+  fill_folder(output, [&](const fs::path& folder) {
     fill_lmdb(folder, options, words, progress, result);
+    std::error_code ignored;
     fs::remove(folder / "lock.mdb", ignored);
-    fs::rename(folder, output);
-  } catch (...) {
-    fs::remove_all(folder, ignored);
-    throw;
-  }
+  });
 }
 
 }  // namespace lockstep::ocr

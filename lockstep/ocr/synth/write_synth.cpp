@@ -246,19 +246,13 @@ SynthResult write_synth(const SynthOptions& options, const SynthProgress& progre
   result.found = already_there(options.output, describe(options, fonts));
   if (result.found) return result;
   const fs::path output = absolute_folder(options.output, "the folder of the pictures");
-  const fs::path root = output.string() + ".tmp";
   try {
-    fs::remove_all(root);
-    fill(root, options, fonts, parts, progress);
-    fs::remove(output);  // an empty folder
-    fs::rename(root, output);
+    fill_folder(output, [&](const fs::path& root) {
+      fill(root, options, fonts, parts, progress);
+      fs::remove(output);  // an empty folder
+    });
   } catch (const fs::filesystem_error& error) {
-    fs::remove_all(root);
     throw Error(ErrorCode::kIo, fmt::format("{}: {}", options.output.string(), error.what()));
-  } catch (...) {
-    std::error_code ignored;
-    fs::remove_all(root, ignored);
-    throw;
   }
   return result;
 }
