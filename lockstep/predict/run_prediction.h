@@ -7,7 +7,7 @@ namespace lockstep {
 
 /// Every picture once, on one of the ranks, read by loader.num_workers threads and computed
 /// loader.batch_size at a time where shapes are equal. Into plan.output goes plan.result_file(), a
-/// line for each picture in the order of their paths (see class_line.h and
+/// line for each picture in the order of their paths (see class_line() and
 /// ocr/predict/result_lines.h). Rank 0 writes lines as they come, into a file with ".partial"
 /// behind its name until it is whole. With a detector and plan.draw, each picture goes there with
 /// its regions and texts drawn: NAME_det_res.png, or NAME_res.png with both networks. A picture

@@ -23,9 +23,9 @@ forbidden() {
   grep -q "^$1:1: .*$3" <<<"$output" || { echo "$output"; exit 1; }
   cp "$work/before" "$work/$1"
 }
-forbidden lockstep/comm/split.cpp lockstep/launch/job/failure.h "of layer 'launch', which 'comm' does not link"
+forbidden lockstep/comm/topology.cpp lockstep/launch/job/failure.h "of layer 'launch', which 'comm' does not link"
 forbidden lockstep/world/places.cpp lockstep/comm/topology.h "of layer 'comm', which 'world' does not link"
-forbidden lockstep/comm/split.cpp ../launch/job/failure.h 'which no layer has'
+forbidden lockstep/comm/topology.cpp ../launch/job/failure.h 'which no layer has'
 # Sources that are not built here, or into no layer, count too.
 forbidden lockstep/comm/mpi/shim.cpp lockstep/launch/job/failure.h "which 'comm' does not link"
 forbidden lockstep/tensor/c10d/nccl_group.cpp lockstep/parallel/reducer.h "which 'tensor' does not link"

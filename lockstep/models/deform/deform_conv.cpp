@@ -12,7 +12,7 @@
 #include <algorithm>
 
 #include "lockstep/error.h"
-#include "lockstep/models/deform/tap_tensors.h"
+#include "lockstep/models/deform/taps.h"
 
 namespace lockstep {
 namespace {

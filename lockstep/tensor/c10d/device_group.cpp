@@ -25,7 +25,7 @@ bool is_bitwise(ReduceOp op) {
   return op == ReduceOp::kBand || op == ReduceOp::kBor || op == ReduceOp::kBxor;
 }
 
-/// Bits of floats as whole numbers in the floats' order, and back: see ordered_key.h.
+/// Bits of floats as whole numbers in the floats' order, and back: see ordered_key() of Gloo.
 at::Tensor turned_negative(const at::Tensor& bits) {
   const int64_t most = bits.scalar_type() == at::kInt ? std::numeric_limits<int32_t>::max()
                                                       : std::numeric_limits<int64_t>::max();

@@ -1,4 +1,4 @@
-#include "lockstep/models/deform/tap_tensors.h"
+#include "lockstep/models/deform/taps.h"
 
 #include <ATen/ops/arange.h>
 #include <ATen/ops/stack.h>

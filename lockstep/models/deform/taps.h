@@ -1,6 +1,6 @@
 #pragma once
-// Deformable convolution out of libtorch's own operations, for devices that taps.h has no loops
-// for: the same numbers, but for the order of sums.
+// Deformable convolution as loops on the CPU, and out of libtorch's own operations for devices that
+// there are no loops for: the same numbers, but for the order of sums.
 // Legend: n images, P places of the output, K taps, C channels.
 
 #include <ATen/Parallel.h>
