@@ -3,6 +3,7 @@
 #include <curl/curl.h>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include <array>
@@ -10,6 +11,9 @@
 #include <thread>
 
 #include "lockstep/base/file.h"
+#include "lockstep/base/hash.h"
+#include "lockstep/base/literals.h"
+#include "lockstep/base/log.h"
 #include "lockstep/base/text.h"
 #include "lockstep/base/unique_fd.h"
 #include "lockstep/error.h"
@@ -164,6 +168,12 @@ std::string damage_of(const Download& what, const fs::path& file) {
   return why;
 }
 
+std::string digest_of(const std::filesystem::path& path, HashKind kind) {
+  const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file) throw io_error("open " + path.string());
+  return hash_file(file.get(), path.string(), kind).hex;
+}
+
 }  // namespace
 
 std::optional<std::string> download(const Download& what) {
@@ -187,6 +197,33 @@ std::optional<std::string> download(const Download& what) {
   }
   fs::rename(part, what.path);
   return std::nullopt;
+}
+
+std::string md5_of(const std::filesystem::path& path) {
+  return digest_of(path, HashKind::kMd5);
+}
+
+std::string sha256_of(const std::filesystem::path& path) {
+  return digest_of(path, HashKind::kSha256);
+}
+
+UniqueFd take_turn(const std::filesystem::path& folder, Deadline deadline) {
+  UniqueFd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd) throw io_error("open " + folder.string());
+  bool said = false;
+  while (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EWOULDBLOCK && errno != EINTR) throw io_error("lock " + folder.string());
+    if (deadline.passed()) {
+      throw Error(ErrorCode::kTimeout,
+                  fmt::format("another process is still preparing data in {}", folder.string()));
+    }
+    if (!std::exchange(said, true)) {
+      log_info(
+          fmt::format("waiting for another process that prepares data in {}", folder.string()));
+    }
+    std::this_thread::sleep_for(50ms);
+  }
+  return fd;
 }
 
 }  // namespace lockstep

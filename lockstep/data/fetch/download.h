@@ -8,6 +8,9 @@
 #include <optional>
 #include <string>
 
+#include "lockstep/base/unique_fd.h"
+#include "lockstep/deadline.h"
+
 namespace lockstep {
 
 struct Download {
@@ -36,5 +39,10 @@ std::optional<std::string> download(const Download& what);
 /// Of a file, in hex digits; MD5 is against damage, not malice. Errors: kIo.
 std::string md5_of(const std::filesystem::path& path);
 std::string sha256_of(const std::filesystem::path& path);
+
+/// Takes turns with other processes that fill `folder`, until what it returns is destroyed. The
+/// lock is on the folder itself, so that it leaves no file behind and ends with its holder. A line
+/// says when it waits. Errors: kTimeout, kIo.
+UniqueFd take_turn(const std::filesystem::path& folder, Deadline deadline);
 
 }  // namespace lockstep

@@ -8,7 +8,6 @@
 #include "lockstep/data/cifar10.h"
 #include "lockstep/data/fetch/archive.h"
 #include "lockstep/data/fetch/download.h"
-#include "lockstep/data/fetch/folder_turn.h"
 #include "lockstep/data/fetch/transfer_bar.h"
 #include "lockstep/data/stand_in_note.h"
 #include "lockstep/error.h"

@@ -8,7 +8,6 @@
 #include "lockstep/base/folder.h"
 #include "lockstep/base/log.h"
 #include "lockstep/data/fetch/download.h"
-#include "lockstep/data/fetch/folder_turn.h"
 #include "lockstep/data/fetch/transfer_bar.h"
 #include "lockstep/error.h"
 #include "lockstep/train/config/weights.h"
