@@ -220,11 +220,13 @@ TEST(Failure, ReportIsFactsThenStderr) {
             "  the end of its stderr is above");
   failure.stderr_tail = {"one", "  indented", "", " "};
   EXPECT_EQ(failure_line(failure, 1), "rank 5 (gpu01) failed: exit code 3 after 12 s: indented");
+  EXPECT_EQ(failure_words(failure), "rank 5: indented");
   failure.stderr_tail = {std::string(299, 'x') + "\u00e9 is cut before a letter of two bytes"};
   EXPECT_TRUE(failure_line(failure, 1).ends_with(": " + std::string(299, 'x') + "..."));
   failure.status = {0, SIGBUS};
   failure.node_rank = 1;
   failure.stderr_tail.clear();
+  EXPECT_EQ(failure_words(failure), "rank 5");
   EXPECT_EQ(report_text(failure, 2),
             "lockstep run: rank 5 (node 1, gpu01) failed first: SIGBUS after 12 s\n"
             "  nothing on its stderr");

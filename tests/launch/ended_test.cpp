@@ -48,7 +48,11 @@ TEST_F(Ended, HowAndWhyIsListedWithAll) {
   EXPECT_GT(all[1]["ended"], all[1]["began"]);
   const std::string why = all[1]["why"];
   EXPECT_TRUE(has(why, "rank 1 (") && has(why, ": no such data")) << why;
-  EXPECT_TRUE(has(said({"ps", "--all"}), "exit code 3, ")) << said({"ps", "--all"});
+  const std::string table = said({"ps", "--all"});
+  EXPECT_TRUE(has(table, "exit code 3, ")) << table;
+  EXPECT_TRUE(has(table, " ago (rank 1: no such data)  ")) << table;
+  EXPECT_TRUE(has(table, "exit code 0, ")) << table;
+  EXPECT_EQ(times_in(table, " ("), 1) << table;
 }
 
 TEST_F(Ended, OneThatWasKilledHasNoEnd) {

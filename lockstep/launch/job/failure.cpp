@@ -84,6 +84,11 @@ std::string failure_line(const Failure& failure, int num_nodes) {
   return facts(failure, num_nodes, "failed") + own_words(failure);
 }
 
+std::string failure_words(const Failure& failure) {
+  if (failure.rank < 0) return short_form(failure.cause.substr(0, failure.cause.find('\n')));
+  return fmt::format("rank {}{}", failure.rank, own_words(failure));
+}
+
 std::string report_text(const Failure& failure, int num_nodes, bool shown) {
   if (failure.rank < 0) return "lockstep run: " + failure.cause;
   std::string text = "lockstep run: " + facts(failure, num_nodes, "failed first");

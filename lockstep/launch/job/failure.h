@@ -41,6 +41,9 @@ Failure failure_from_json(const std::string& text);
 /// WHY: the worker's own words, where it had any.
 std::string failure_line(const Failure& failure, int num_nodes);
 
+/// The shortest form: "rank 1: WHY", "rank 1", or the first line of a node's cause.
+std::string failure_words(const Failure& failure);
+
 /// What the user sees at the end, without a last newline: one line of facts and the
 /// worker's own last words, then the end of its stderr. shown: it has just been on the same screen,
 /// which is said instead.

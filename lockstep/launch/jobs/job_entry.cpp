@@ -104,6 +104,7 @@ std::string to_json(const JobEntry& entry) {
       {"ended", entry.ended},
       {"exit_code", entry.exit_code},
       {"why", entry.why},
+      {"cause", entry.cause},
       {"locked", entry.locked},
   };
   return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
@@ -131,6 +132,7 @@ std::optional<JobEntry> job_entry_from_json(const std::string& text) {
     entry.ended = json.value("ended", 0.0);  // of an older version: not there
     entry.exit_code = json.value("exit_code", 0);
     entry.why = json.value("why", "");
+    entry.cause = json.value("cause", "");
     entry.locked = json.value("locked", false);
     return entry;
   } catch (const nlohmann::json::exception&) {

@@ -52,6 +52,7 @@ struct JobEntry {
   double ended = 0;   ///< Seconds since 1970; 0: it runs, or was killed.
   int exit_code = 0;  ///< Of the agent that ended.
   std::string why;    ///< The job's first failure, in one line; empty: none is known.
+  std::string cause;  ///< The same as failure_words().
   std::optional<JobProgress> progress;  ///< Read from `steps` by who lists jobs; not in the file.
   bool locked = false;                  ///< The agent holds a lock on the file while it lives.
   bool over = false;                    ///< It runs no more; not in the file.

@@ -31,6 +31,18 @@ std::string command_of(const JobEntry& job) {
   return text;
 }
 
+/// As it fits a column of a terminal, whatever a worker printed.
+std::string fitted(std::string text) {
+  constexpr size_t kMost = 48;
+  for (char& c : text) {
+    if (static_cast<unsigned char>(c) < ' ' || c == 0x7f) c = '?';
+  }
+  if (text.size() <= kMost) return text;
+  size_t end = kMost - 3;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0U) == 0x80U) --end;
+  return text.substr(0, end) + "...";
+}
+
 std::string step_of(const JobProgress& progress) {
   if (progress.total <= 0) return std::to_string(progress.step);
   return fmt::format(
@@ -79,7 +91,8 @@ std::string format_age(double seconds) {
 
 std::string end_of_job(const JobEntry& job, double now) {
   if (job.ended == 0) return "was killed";
-  return fmt::format("exit code {}, {} ago", job.exit_code, format_age(now - job.ended));
+  const std::string cause = job.cause.empty() ? "" : fmt::format(" ({})", fitted(job.cause));
+  return fmt::format("exit code {}, {} ago{}", job.exit_code, format_age(now - job.ended), cause);
 }
 
 std::string format_left(double seconds) {
@@ -126,7 +139,7 @@ std::string jobs_as_json(const std::vector<JobEntry>& jobs, double now) {
     if (!job.over || job.ended == 0) {
       for (const char* name : {"ended", "exit_code", "why"}) entry.erase(name);
     }
-    entry.erase("steps");
+    for (const char* name : {"steps", "cause"}) entry.erase(name);
     if (job.progress) {
       entry["epoch"] = job.progress->epoch;
       entry["num_epochs"] = job.progress->num_epochs;

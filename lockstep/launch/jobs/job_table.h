@@ -14,7 +14,7 @@ std::string format_age(double seconds);
 /// "0:07", "1:02:03", "2d 03:04": to the end of a run.
 std::string format_left(double seconds);
 
-/// "exit code 3, 5 min ago"; "was killed" where its agent was.
+/// "exit code 3, 5 min ago (rank 1: no such data)"; "was killed" where its agent was.
 std::string end_of_job(const JobEntry& job, double now);
 
 /// Columns that line up, with a heading, without those that have nothing in any row; long commands

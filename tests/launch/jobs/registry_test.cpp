@@ -303,6 +303,19 @@ TEST(JobTable, ShowsWhatIsKnown) {
   EXPECT_NE(jobs_as_json({trains}, 0).find("\"loss\": null"), std::string::npos);
 }
 
+TEST(JobTable, SaysWhyAJobFailedInOneShortLine) {
+  JobEntry failed = job("one", 1);
+  failed.over = true;
+  failed.ended = 10;
+  failed.exit_code = 3;
+  EXPECT_EQ(end_of_job(failed, 15), "exit code 3, 5 s ago");
+  failed.cause = "rank 1: \x1b[31mno data";
+  EXPECT_EQ(end_of_job(failed, 15), "exit code 3, 5 s ago (rank 1: ?[31mno data)");
+  failed.cause = std::string(44, 'x') + "\u00e4 and more words";
+  EXPECT_EQ(end_of_job(failed, 15), "exit code 3, 5 s ago (" + std::string(44, 'x') + "...)");
+  EXPECT_EQ(jobs_as_json({failed}, 15).find("\"cause\""), std::string::npos);
+}
+
 TEST(StopChoice, NothingIsEndedThatIsNotNamed) {
   const std::vector<JobEntry> jobs = {job("abc", 1), job("abd", 2)};
   const auto said = [](const std::vector<JobEntry>& there, const std::string& name, bool all) {
