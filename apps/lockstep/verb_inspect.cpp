@@ -11,23 +11,25 @@
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <set>
 #include <utility>
 
 #include "apps/command_line.h"
 #include "apps/lockstep/log_folders.h"
+#include "apps/lockstep/ranks_here.h"
 #include "apps/lockstep/verbs.h"
 #include "lockstep/base/file.h"
 #include "lockstep/base/host_name.h"
 #include "lockstep/base/log.h"
+#include "lockstep/base/proc.h"
 #include "lockstep/comm/flight/process_state.h"
 #include "lockstep/comm/flight/record.h"
 #include "lockstep/comm/flight/ring.h"
 #include "lockstep/comm/flight/stack.h"
 #include "lockstep/error.h"
 #include "lockstep/launch/jobs/held_agent.h"
+#include "lockstep/launch/jobs/other_jobs.h"
 #include "lockstep/launch/jobs/past_jobs.h"
 #include "lockstep/launch/jobs/registry.h"
 
@@ -98,17 +100,8 @@ std::map<int, int> parents() {
   for (const auto& process : entries_of("/proc")) {
     const std::string name = process.filename().string();
     if (!is_number(name)) continue;
-    std::ifstream file(process / "stat");
-    // Unlike its iterators this throws nothing where the process ends meanwhile.
-    std::string stat;
-    std::getline(file, stat, '\0');
-    // "PID (NAME) S PPID ..."; the name may hold anything, so from its last bracket on.
-    int parent = 0;
-    const size_t bracket = stat.rfind(')');
-    if (bracket == std::string::npos) continue;
-    if (std::sscanf(stat.c_str() + bracket + 1, " %*c %d", &parent) == 1) {
-      parents[std::stoi(name)] = parent;
-    }
+    const auto stat = stat_fields(std::stoi(name));
+    if (stat.size() > 1) parents[std::stoi(name)] = std::stoi(stat[1]);
   }
   return parents;
 }
@@ -123,16 +116,6 @@ bool descends(int pid, int ancestor, const std::map<int, int>& parents) {
   return false;
 }
 
-bool is_recorder(const fs::path& descriptor) {
-  constexpr std::string_view kDeleted =
-      " (deleted)";  // as a file is whose name another one has now
-  std::error_code failure;
-  std::string target = fs::read_symlink(descriptor, failure).string();
-  if (target.ends_with(kDeleted)) target.resize(target.size() - kDeleted.size());
-  return target.starts_with(std::string("/memfd:") + kFlightMemfd) ||
-         fs::path(target).extension() == kFlightSuffix;
-}
-
 /// Of the process and its descendants: `pid` may be a worker or the agent that started it. Ranks of
 /// a host have each other's recorders open, so that also those of dead ranks are there.
 void add_records_of(int pid, Found& found) {
@@ -142,7 +125,9 @@ void add_records_of(int pid, Found& found) {
     if (!descends(each, pid, family)) continue;
     for (const auto& descriptor : entries_of(fmt::format("/proc/{}/fd", each))) {
       struct stat about {};
-      if (!is_recorder(descriptor) || ::stat(descriptor.c_str(), &about) != 0 ||
+      std::error_code failure;
+      if (!is_recorder(fs::read_symlink(descriptor, failure).string()) ||
+          ::stat(descriptor.c_str(), &about) != 0 ||
           !seen.insert({about.st_dev, about.st_ino}).second) {
         continue;
       }
@@ -168,15 +153,27 @@ void add_records_below(const fs::path& folder, Found& found) {
   for (const auto& other : newest.others) log_info(fmt::format("not shown: {}", other.string()));
 }
 
-/// Of the run by that ID, or the beginning of one: that runs, else the last that is over and has
-/// files. False: there is none.
+/// Of the job by that ID that another launcher started. False: there is none.
+bool add_records_of_other(const std::string& id, const std::vector<JobEntry>& running,
+                          Found& found) {
+  const auto jobs = other_jobs_here(ranks_here, running);
+  const OtherJob* const job = find_other_job(jobs, id);
+  if (job == nullptr) return false;
+  std::set<pid_t> processes;  // a rank may be a thread
+  for (const RankProcess& rank : job->ranks) processes.insert(rank.pid);
+  for (const pid_t process : processes) add_records_of(process, found);
+  return true;
+}
+
+/// Of the run by that ID, or the beginning of one: that runs, else that of another launcher, else
+/// the last that is over and has files. False: there is none.
 bool add_records_of_run(const std::string& id, Found& found) {
-  const auto begins = [&](const JobEntry& job) { return job.run_id.rfind(id, 0) == 0; };
-  auto running = running_jobs();
-  if (std::any_of(running.begin(), running.end(), begins)) {
+  const auto running = running_jobs();
+  if (is_named(running, id)) {
     for (const JobEntry& job : find_jobs(running, id)) add_records_of(job.pid, found);
     return true;
   }
+  if (add_records_of_other(id, running, found)) return true;
   auto past = find_past_job(past_jobs(past_jobs_folder(this_environment())), id);
   std::erase_if(past, [](const JobEntry& job) { return job.log_folder.empty(); });
   for (const JobEntry& job : past) {

@@ -1,9 +1,13 @@
 #include "lockstep/base/proc.h"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <filesystem>
+#include <string_view>
 
+#include "lockstep/base/file.h"
+#include "lockstep/base/text.h"
 #include "lockstep/error.h"
 
 namespace lockstep {
@@ -12,6 +16,18 @@ void need_proc() {
   if (::access("/proc/self/stat", F_OK) == 0) return;
   throw Error(ErrorCode::kUnavailable,
               "/proc is needed and is not mounted here; 'mount -t proc proc /proc' does that");
+}
+
+std::vector<std::string> stat_fields(int pid) {
+  std::string text;
+  try {
+    text = read_file(fmt::format("/proc/{}/stat", pid), 1 << 16);
+  } catch (const Error&) {
+    return {};
+  }
+  const size_t name_end = text.rfind(')');  // the name may contain anything
+  if (name_end == std::string::npos || name_end + 2 > text.size()) return {};
+  return split(std::string_view(text).substr(name_end + 2), ' ');
 }
 
 std::string own_program() {

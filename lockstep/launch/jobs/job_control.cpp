@@ -27,7 +27,8 @@ constexpr OptionName kStopOptions[] = {
 
 HelpPage ps_help() {
   return {{{"lockstep ps [--all] [--json]", ""}},
-          "Lists this user's jobs (agents of lockstep run) on this host.",
+          "Lists this user's jobs on this host: agents of lockstep run, and ranks that torchrun, "
+          "mpirun, srun, a script or a program started.",
           {{"",
             {{"--all", "also those that are over, and how they ended"},
              {"--json", "for programs"},
@@ -75,28 +76,34 @@ std::vector<JobEntry> jobs_to_stop(const std::vector<JobEntry>& jobs, const std:
                   jobs[0].run_id, table.substr(0, table.size() - 1)));
 }
 
-int ps_command(const std::vector<std::string>& words) {
+int ps_command(const std::vector<std::string>& words, const FindRanks& find) {
   const JobWords given(words, kPsOptions, "lockstep ps", TakesName::kNo);
   if (given.wants_help(ps_help())) return 0;
   auto jobs = running_jobs();
+  const auto others = other_jobs_here(find, jobs);
   if (given.flag("--all")) {
     auto over = jobs_that_are_over(jobs);
     jobs.insert(jobs.end(), over.begin(), over.end());
   }
   const double now = seconds_since_1970();
-  const std::string text =
-      given.flag("--json") ? jobs_as_json(jobs, now) : job_table(jobs, now, terminal_width());
+  const std::string text = given.flag("--json") ? jobs_as_json(jobs, now, others)
+                                                : job_table(jobs, now, terminal_width(), others);
   std::fputs(text.c_str(), stdout);
   return 0;
 }
 
-int stop_command(const std::vector<std::string>& words) {
+int stop_command(const std::vector<std::string>& words, const FindRanks& find) {
   const JobWords given(words, kStopOptions, "lockstep stop");
   if (given.wants_help(stop_help())) return 0;
   const auto limit = parse_seconds(given.value("--timeout").value_or("60"), "--timeout");
   const auto deadline = Deadline::after(limit);
   int code = 0;
-  const auto agents = hold_agents(jobs_to_stop(running_jobs(), given.name(), given.flag("--all"),
+  const auto running = running_jobs();
+  if (!given.name().empty() && !is_named(running, given.name())) {
+    refuse_other_job("lockstep stop", given.name(), find, running,
+                     [](const OtherJob& job) { return "end it with: " + how_to_end(job); });
+  }
+  const auto agents = hold_agents(jobs_to_stop(running, given.name(), given.flag("--all"),
                                                seconds_since_1970(), terminal_width()));
   for (const HeldAgent& agent : agents) {
     ::syscall(SYS_pidfd_send_signal, agent.pidfd.get(), given.flag("--kill") ? SIGKILL : SIGTERM,

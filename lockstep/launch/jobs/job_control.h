@@ -1,17 +1,19 @@
 #pragma once
 // `lockstep ps`, `lockstep stop`, `lockstep logs`: this user's jobs on this host. Each takes the
-// words after its name and returns the exit code. Errors: kInvalidArgument, kNotFound.
+// words after its name, and how to look for ranks that others started, and returns the exit code.
+// Errors: kInvalidArgument, kNotFound.
 
 #include <string>
 #include <vector>
 
 #include "lockstep/launch/jobs/job_entry.h"
+#include "lockstep/launch/jobs/other_jobs.h"
 
 namespace lockstep {
 
-int ps_command(const std::vector<std::string>& words);
-int stop_command(const std::vector<std::string>& words);
-int logs_command(const std::vector<std::string>& words);
+int ps_command(const std::vector<std::string>& words, const FindRanks& find);
+int stop_command(const std::vector<std::string>& words, const FindRanks& find);
+int logs_command(const std::vector<std::string>& words, const FindRanks& find);
 
 /// Those of `jobs` that `lockstep stop NAME` or `--all` is to end; never one that was not asked
 /// for, even where there is only one. Pure; `now` and `width` are job_table()'s, for the refusal.

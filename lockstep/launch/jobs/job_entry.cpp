@@ -7,7 +7,7 @@
 #include <charconv>
 #include <nlohmann/json.hpp>
 
-#include "lockstep/base/file.h"
+#include "lockstep/base/proc.h"
 #include "lockstep/base/text.h"
 #include "lockstep/error.h"
 
@@ -16,22 +16,9 @@ namespace {
 
 constexpr size_t kState = 0;
 
-/// Of /proc/PID/stat from the state on; empty: there is no such process.
-std::vector<std::string> fields_of(pid_t pid) {
-  std::string text;
-  try {
-    text = read_file(fmt::format("/proc/{}/stat", pid), 1 << 16);
-  } catch (const Error&) {
-    return {};
-  }
-  const size_t name_end = text.rfind(')');  // the name may contain anything
-  if (name_end == std::string::npos || name_end + 2 > text.size()) return {};
-  return split(std::string_view(text).substr(name_end + 2), ' ');
-}
-
 /// Empty: there is no such process.
 std::string start_of(pid_t pid) {
-  const auto fields = fields_of(pid);
+  const auto fields = stat_fields(pid);
   constexpr size_t kStartTime = 19;  // field 22, counted from the state, field 3
   if (fields.size() <= kStartTime || fields[kState] == "Z" || fields[kState] == "X") return "";
   return fields[kStartTime];
@@ -75,7 +62,7 @@ ProcessKey own_key() {
 }
 
 bool is_stopped(pid_t pid) {
-  const auto fields = fields_of(pid);
+  const auto fields = stat_fields(pid);
   return !fields.empty() && fields[kState] == "T";
 }
 

@@ -109,10 +109,7 @@ class Follower {
 
 /// Of the job by that ID that runs no more; empty: there is none.
 std::vector<JobEntry> past_job(const std::string& name, const std::vector<JobEntry>& running) {
-  const bool runs = std::any_of(running.begin(), running.end(), [&](const JobEntry& job) {
-    return job.run_id.rfind(name, 0) == 0 || std::to_string(job.pid) == name;
-  });
-  if (runs) return {};
+  if (is_named(running, name)) return {};
   return find_past_job(past_jobs(past_jobs_folder(this_environment())), name);
 }
 
@@ -136,7 +133,7 @@ std::vector<JobEntry> find_running(const std::vector<JobEntry>& running, const s
 
 }  // namespace
 
-int logs_command(const std::vector<std::string>& words) {
+int logs_command(const std::vector<std::string>& words, const FindRanks& find) {
   const JobWords given(words, kLogsOptions, "lockstep logs");
   if (given.wants_help(logs_help())) return 0;
   std::vector<int> wanted;
@@ -156,6 +153,11 @@ int logs_command(const std::vector<std::string>& words) {
                       job.run_id));
     }
     followers.push_back(std::make_unique<Follower>(job, nullptr, wanted, tail));
+  }
+  if (past.empty() && !given.name().empty() && !is_named(running, given.name())) {
+    refuse_other_job("lockstep logs", given.name(), find, running, [](const OtherJob&) {
+      return "there are logs of lockstep run --log_dir alone";
+    });
   }
   const auto agents =
       past.empty() ? hold_agents(find_running(running, given.name())) : std::vector<HeldAgent>();

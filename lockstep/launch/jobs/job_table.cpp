@@ -7,11 +7,21 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "lockstep/base/text.h"
+
 namespace lockstep {
 namespace {
 
-constexpr size_t kColumns = 13;
+constexpr size_t kColumns = 14;
+constexpr size_t kLauncher = 2;
+constexpr size_t kNote = 12;
+constexpr char kOwnLauncher[] = "lockstep";
 using Row = std::array<std::string, kColumns>;
+
+/// A terminal would obey it.
+bool is_control(char c) {
+  return static_cast<unsigned char>(c) < ' ' || c == 0x7f;
+}
 
 std::string ranks_of(const JobEntry& job) {
   const int last = job.first_rank + job.local_size - 1;
@@ -20,14 +30,17 @@ std::string ranks_of(const JobEntry& job) {
   return fmt::format("{} of {}", own, job.world_size);
 }
 
-std::string command_of(const JobEntry& job) {
+std::string command_line(const std::vector<std::string>& command) {
   std::string text;
-  for (const std::string& word : job.command) {
+  for (const std::string& word : command) {
     if (!text.empty()) text += ' ';
     const bool plain = !word.empty() && word.find_first_of(" \t\n'\"$") == std::string::npos;
     text += plain ? word : "'" + word + "'";
   }
   std::replace(text.begin(), text.end(), '\n', ' ');
+  for (char& c : text) {
+    if (is_control(c)) c = '?';
+  }
   return text;
 }
 
@@ -35,7 +48,7 @@ std::string command_of(const JobEntry& job) {
 std::string fitted(std::string text) {
   constexpr size_t kMost = 48;
   for (char& c : text) {
-    if (static_cast<unsigned char>(c) < ' ' || c == 0x7f) c = '?';
+    if (is_control(c)) c = '?';
   }
   if (text.size() <= kMost) return text;
   size_t end = kMost - 3;
@@ -61,23 +74,67 @@ std::string speed_of(const JobProgress& progress) {
 Row row_of(const JobEntry& job, double now) {
   Row row = {job.run_id,
              std::to_string(job.pid),
+             "",
              fmt::format("{} of {}", job.node_rank, job.num_nodes),
              ranks_of(job),
              format_age((job.ended > 0 ? job.ended : now) - job.began),
              std::to_string(job.restart_count)};
-  row.back() = command_of(job);
-  if (job.stopped) row[11] = "stopped";
-  if (job.over) row[11] = end_of_job(job, now);
-  if (job.over && job.ended == 0) row[4] = "";
+  row.back() = command_line(job.command);
+  if (job.stopped) row[kNote] = "stopped";
+  if (job.over) row[kNote] = end_of_job(job, now);
+  if (job.over && job.ended == 0) row[5] = "";
   if (!job.progress) return row;
   const JobProgress& progress = *job.progress;
-  if (progress.epoch > 0) row[6] = fmt::format("{}/{}", progress.epoch, progress.num_epochs);
-  row[7] = step_of(progress);
-  if (!std::isnan(progress.loss)) row[8] = fmt::format("{:.4g}", progress.loss);
-  row[9] = speed_of(progress);
-  if (progress.seconds_left >= 0) row[10] = format_left(progress.seconds_left);
-  if (!job.stopped) row[11] = progress.note;
+  if (progress.epoch > 0) row[7] = fmt::format("{}/{}", progress.epoch, progress.num_epochs);
+  row[8] = step_of(progress);
+  if (!std::isnan(progress.loss)) row[9] = fmt::format("{:.4g}", progress.loss);
+  row[10] = speed_of(progress);
+  if (progress.seconds_left >= 0) row[11] = format_left(progress.seconds_left);
+  if (!job.stopped) row[kNote] = progress.note;
   return row;
+}
+
+std::vector<int> rank_numbers(const OtherJob& job) {
+  std::vector<int> ranks;
+  for (const RankProcess& process : job.ranks) ranks.push_back(process.rank);
+  return ranks;
+}
+
+/// "0-1 of 4", "0, 3 of 4".
+std::string ranks_of(const OtherJob& job) {
+  const auto ranks = rank_numbers(job);
+  const bool row = ranks.size() > 1 && ranks.back() - ranks.front() + 1 == std::ssize(ranks);
+  const auto list = row ? fmt::format("{}-{}", ranks.front(), ranks.back()) : rank_list(ranks);
+  return fmt::format("{} of {}", list, job.size);
+}
+
+Row row_of(const OtherJob& job, double now) {
+  Row row = {job.id, std::to_string(job.ranks.front().pid), job.launcher};
+  if (job.node_rank != kNotTold && job.num_nodes != kNotTold)
+    row[3] = fmt::format("{} of {}", job.node_rank, job.num_nodes);
+  row[4] = ranks_of(job);
+  row[5] = format_age(now - job.began());
+  if (job.restart_count > 0) row[6] = std::to_string(job.restart_count);
+  if (job.stopped()) row[kNote] = "stopped";
+  row.back() = command_line(job.ranks.front().command);
+  return row;
+}
+
+nlohmann::json json_of(const OtherJob& job, double now) {
+  const RankProcess& first = job.ranks.front();
+  nlohmann::json entry = {
+      {"run_id", job.id},         {"pid", first.pid},
+      {"launcher", job.launcher}, {"ranks", rank_numbers(job)},
+      {"first_rank", first.rank}, {"local_size", job.ranks.size()},
+      {"world_size", job.size},   {"restart_count", job.restart_count},
+      {"began", job.began()},     {"seconds", now - job.began()},
+      {"folder", first.folder},   {"command", first.command},
+      {"stopped", job.stopped()}, {"over", false},
+  };
+  for (const RankProcess& process : job.ranks) entry["pids"].push_back(process.pid);
+  if (job.node_rank != kNotTold) entry["node_rank"] = job.node_rank;
+  if (job.num_nodes != kNotTold) entry["num_nodes"] = job.num_nodes;
+  return entry;
 }
 
 }  // namespace
@@ -104,15 +161,20 @@ std::string format_left(double seconds) {
   return fmt::format("{}:{:02}", minutes, whole % 60);
 }
 
-std::string job_table(const std::vector<JobEntry>& jobs, double now, size_t width) {
-  const Row heading = {"RUN",  "PID",  "NODE",  "RANKS", "UP",   "RESTARTS", "EPOCH",
-                       "STEP", "LOSS", "SPEED", "LEFT",  "NOTE", "COMMAND"};
+std::string job_table(const std::vector<JobEntry>& jobs, double now, size_t width,
+                      const std::vector<OtherJob>& others) {
+  const Row heading = {"RUN",   "PID",  "LAUNCHER", "NODE",  "RANKS", "UP",   "RESTARTS",
+                       "EPOCH", "STEP", "LOSS",     "SPEED", "LEFT",  "NOTE", "COMMAND"};
   std::vector<Row> rows;
-  for (const JobEntry& job : jobs) rows.push_back(row_of(job, now));
+  for (const JobEntry& job : jobs) {
+    rows.push_back(row_of(job, now));
+    if (!others.empty()) rows.back()[kLauncher] = kOwnLauncher;
+  }
+  for (const OtherJob& job : others) rows.push_back(row_of(job, now));
   std::array<size_t, kColumns> widths{};  // 0: not shown
   for (size_t i = 0; i < kColumns; ++i) {
     for (const Row& row : rows) widths[i] = std::max(widths[i], row[i].size());
-    const bool always = i < 6 || i + 1 == kColumns;
+    const bool always = (i < 7 && i != kLauncher) || i + 1 == kColumns;
     if (always || widths[i] > 0) widths[i] = std::max(widths[i], heading[i].size());
   }
   rows.insert(rows.begin(), heading);
@@ -129,10 +191,12 @@ std::string job_table(const std::vector<JobEntry>& jobs, double now, size_t widt
   return text;
 }
 
-std::string jobs_as_json(const std::vector<JobEntry>& jobs, double now) {
+std::string jobs_as_json(const std::vector<JobEntry>& jobs, double now,
+                         const std::vector<OtherJob>& others) {
   auto list = nlohmann::json::array();
   for (const JobEntry& job : jobs) {
     auto entry = nlohmann::json::parse(to_json(job));
+    entry["launcher"] = kOwnLauncher;
     entry["seconds"] = (job.ended > 0 ? job.ended : now) - job.began;
     entry["stopped"] = job.stopped;
     entry["over"] = job.over;
@@ -152,7 +216,9 @@ std::string jobs_as_json(const std::vector<JobEntry>& jobs, double now) {
     }
     list.push_back(entry);
   }
-  return list.dump(2) + '\n';
+  for (const OtherJob& job : others) list.push_back(json_of(job, now));
+  // Others' command lines may have bytes that are no UTF-8.
+  return list.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + '\n';
 }
 
 }  // namespace lockstep

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "lockstep/launch/jobs/job_entry.h"
+#include "lockstep/launch/jobs/other_jobs.h"
 
 namespace lockstep {
 
@@ -18,10 +19,13 @@ std::string format_left(double seconds);
 std::string end_of_job(const JobEntry& job, double now);
 
 /// Columns that line up, with a heading, without those that have nothing in any row; long commands
-/// are cut at `width` (0: never).
-std::string job_table(const std::vector<JobEntry>& jobs, double now, size_t width);
+/// are cut at `width` (0: never). Where there are `others`, LAUNCHER says who started what.
+std::string job_table(const std::vector<JobEntry>& jobs, double now, size_t width,
+                      const std::vector<OtherJob>& others = {});
 
-/// A JSON list of the entries, with "seconds" since each began, or from then to its end.
-std::string jobs_as_json(const std::vector<JobEntry>& jobs, double now);
+/// A JSON list of the entries, with "seconds" since each began, or from then to its end. Those of
+/// `others` have "launcher", "ranks" and "pids", and lack what only an agent knows.
+std::string jobs_as_json(const std::vector<JobEntry>& jobs, double now,
+                         const std::vector<OtherJob>& others = {});
 
 }  // namespace lockstep

@@ -190,6 +190,12 @@ std::vector<JobEntry> list_jobs(const std::vector<std::string>& registries) {
   return jobs;
 }
 
+bool is_named(const std::vector<JobEntry>& jobs, const std::string& name) {
+  return std::any_of(jobs.begin(), jobs.end(), [&](const JobEntry& job) {
+    return job.run_id.rfind(name, 0) == 0 || std::to_string(job.pid) == name;
+  });
+}
+
 std::vector<JobEntry> find_jobs(const std::vector<JobEntry>& jobs, const std::string& name) {
   if (jobs.empty()) throw Error(ErrorCode::kNotFound, "no job of this user runs on this host");
   if (name.empty()) {

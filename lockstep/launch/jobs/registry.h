@@ -57,6 +57,9 @@ std::string own_file_base(const Environment& environment);
 /// another namespace's those that are not locked any more.
 std::vector<JobEntry> list_jobs(const std::vector<std::string>& registries);
 
+/// One of `jobs` has `name` as its run's id, or as the beginning of that, or as its process id.
+bool is_named(const std::vector<JobEntry>& jobs, const std::string& name);
+
 /// Of `jobs` those that `name` means: a run's id, the beginning of just one, or an agent's process
 /// id; empty: the only run there is. Errors: kNotFound, kInvalidArgument (several; names them).
 std::vector<JobEntry> find_jobs(const std::vector<JobEntry>& jobs, const std::string& name);

@@ -1,0 +1,178 @@
+#include "lockstep/launch/jobs/other_jobs.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <set>
+#include <string_view>
+#include <tuple>
+
+#include "lockstep/base/log.h"
+#include "lockstep/error.h"
+#include "lockstep/launch/jobs/rank_origin.h"
+
+namespace lockstep {
+namespace {
+
+std::string variable_of(const Environment& environment, std::string_view name) {
+  const auto found = environment.find(name);
+  return found == environment.end() ? "" : found->second;
+}
+
+/// Of ranks that are threads their process; 0: there is none.
+pid_t launcher_of(const RankProcess& process) {
+  if (process.is_thread) return process.pid;
+  return process.ancestors.empty() ? 0 : process.ancestors.front();
+}
+
+/// The same for ranks that are of one job, and of no other that runs at the time.
+std::string key_of(const RankOrigin& origin, const RankProcess& process) {
+  std::string place = fmt::format("session {}", process.session);
+  if (launcher_of(process) > 0) place = fmt::format("parent {}", launcher_of(process));
+  if (!origin.meeting.empty()) place = "meeting " + origin.meeting;
+  if (!origin.name.empty()) place = "name " + origin.name;
+  return fmt::format("{} {} {}", origin.launcher, process.size, place);
+}
+
+pid_t common_launcher(const std::vector<RankProcess>& ranks) {
+  const pid_t first = launcher_of(ranks.front());
+  const bool all = std::all_of(ranks.begin(), ranks.end(), [&](const RankProcess& process) {
+    return launcher_of(process) == first;
+  });
+  return all ? first : 0;
+}
+
+/// The first rank's process, where nothing says more; that of the launcher, where that has one.
+std::string made_up_id(const RankOrigin& origin, const OtherJob& job) {
+  std::string word = origin.launcher.substr(0, origin.launcher.find_first_of(" (")) + "-";
+  if (origin.launcher.starts_with("environment")) word = "env-";
+  if (origin.launcher == "none") word = "";
+  const std::string port = origin.meeting.substr(origin.meeting.rfind(':') + 1);
+  const bool is_port = !port.empty() && port.find_first_not_of("0123456789") == std::string::npos;
+  if (is_port) return word + port;
+  const bool by_parent = job.parent > 0 && is_process_of_one_job(origin.launcher);
+  return word + std::to_string(by_parent ? job.parent : job.ranks.front().pid);
+}
+
+void name_jobs(std::vector<OtherJob>* jobs, const std::vector<RankOrigin>& origins) {
+  std::set<std::string> used;
+  for (size_t i = 0; i < jobs->size(); ++i) {
+    OtherJob& job = (*jobs)[i];
+    job.id = origins[i].name.empty() ? made_up_id(origins[i], job) : origins[i].name;
+    if (!used.insert(job.id).second) job.id += fmt::format(".{}", job.ranks.front().pid);
+    used.insert(job.id);
+  }
+}
+
+}  // namespace
+
+double OtherJob::began() const {
+  return std::min_element(ranks.begin(), ranks.end(),
+                          [](const auto& a, const auto& b) { return a.began < b.began; })
+      ->began;
+}
+
+bool OtherJob::stopped() const {
+  return std::all_of(ranks.begin(), ranks.end(), [](const auto& each) { return each.stopped; });
+}
+
+std::vector<OtherJob> other_jobs(std::vector<RankProcess> ranks) {
+  std::sort(ranks.begin(), ranks.end(), [](const RankProcess& a, const RankProcess& b) {
+    return std::tie(a.began, a.pid, a.rank) < std::tie(b.began, b.pid, b.rank);
+  });
+  std::vector<OtherJob> jobs;
+  std::vector<RankOrigin> origins;
+  std::map<std::tuple<std::string, int, int>, int> copies;  // of a rank of a key
+  std::map<std::pair<std::string, int>, size_t> places;     // of a key's nth job
+  for (RankProcess& process : ranks) {
+    const RankOrigin origin = origin_of(process);
+    const std::string key = key_of(origin, process);
+    const int copy = copies[{key, process.rank, process.size}]++;
+    const auto [place, is_new] = places.insert({{key, copy}, jobs.size()});
+    if (is_new) {
+      OtherJob job;
+      job.launcher = origin.launcher;
+      job.size = process.size;
+      job.node_rank = origin.node_rank;
+      job.num_nodes = origin.num_nodes;
+      job.restart_count = origin.restart_count;
+      jobs.push_back(std::move(job));
+      origins.push_back(origin);
+    }
+    jobs[place->second].ranks.push_back(std::move(process));
+  }
+  for (OtherJob& job : jobs) {
+    std::sort(job.ranks.begin(), job.ranks.end(),
+              [](const RankProcess& a, const RankProcess& b) { return a.rank < b.rank; });
+    job.parent = common_launcher(job.ranks);
+  }
+  name_jobs(&jobs, origins);
+  return jobs;
+}
+
+std::vector<RankProcess> ranks_of_others(std::vector<RankProcess> ranks,
+                                         const std::vector<JobEntry>& agents,
+                                         const Environment& environment, double now) {
+  constexpr double kUntilEntered = 2;
+  const auto is_worker = [&](const RankProcess& process) {
+    const std::string run = variable_of(process.environment, "LOCKSTEP_RUN_ID");
+    const auto& above = process.ancestors;
+    const bool of_listed = std::any_of(agents.begin(), agents.end(), [&](const JobEntry& agent) {
+      return run == agent.run_id || std::find(above.begin(), above.end(), agent.pid) != above.end();
+    });
+    return of_listed || (!run.empty() && now - process.began < kUntilEntered);
+  };
+  const std::string own_list = variable_of(environment, "LOCKSTEP_JOBS_DIR");
+  std::erase_if(ranks, [&](const RankProcess& process) {
+    return variable_of(process.environment, "LOCKSTEP_JOBS_DIR") != own_list || is_worker(process);
+  });
+  return ranks;
+}
+
+const OtherJob* find_other_job(const std::vector<OtherJob>& jobs, const std::string& name) {
+  const auto is_meant = [&](const OtherJob& job) {
+    const bool by_parent = job.parent > 0 && is_process_of_one_job(job.launcher);
+    return job.id == name || (by_parent && std::to_string(job.parent) == name) ||
+           std::any_of(job.ranks.begin(), job.ranks.end(), [&](const RankProcess& process) {
+             return std::to_string(process.pid) == name;
+           });
+  };
+  const auto found = std::find_if(jobs.begin(), jobs.end(), is_meant);
+  return found == jobs.end() ? nullptr : &*found;
+}
+
+std::string how_to_end(const OtherJob& job) {
+  constexpr std::string_view kSlurm = "slurm-";
+  if (job.launcher == "srun" && job.id.starts_with(kSlurm))
+    return "scancel " + job.id.substr(kSlurm.size());
+  if (job.parent > 0 && is_process_of_one_job(job.launcher))
+    return fmt::format("Ctrl-C there, or kill {}", job.parent);
+  std::set<pid_t> processes;
+  for (const RankProcess& process : job.ranks) processes.insert(process.pid);
+  return fmt::format("kill {}", fmt::join(processes, " "));
+}
+
+std::vector<OtherJob> other_jobs_here(const FindRanks& find, const std::vector<JobEntry>& running) {
+  try {
+    const auto now = std::chrono::system_clock::now().time_since_epoch();
+    return other_jobs(ranks_of_others(find(), running, this_environment(),
+                                      std::chrono::duration<double>(now).count()));
+  } catch (const Error& error) {
+    log_warn(fmt::format("jobs that other launchers started are not known: {}", error.what()));
+    return {};
+  }
+}
+
+void refuse_other_job(const std::string& verb, const std::string& name, const FindRanks& find,
+                      const std::vector<JobEntry>& running, const Hint& hint) {
+  const auto jobs = other_jobs_here(find, running);
+  const OtherJob* const job = find_other_job(jobs, name);
+  if (job == nullptr) return;
+  throw Error(ErrorCode::kInvalidArgument,
+              fmt::format("{}: {} started job {}, not lockstep run; {}", verb,
+                          launcher_in_words(job->launcher), job->id, hint(*job)));
+}
+
+}  // namespace lockstep

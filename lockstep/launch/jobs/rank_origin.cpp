@@ -1,0 +1,143 @@
+#include "lockstep/launch/jobs/rank_origin.h"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "lockstep/error.h"
+#include "lockstep/world/detect/source.h"
+
+namespace lockstep {
+namespace {
+
+/// Of an agent that has no entry, as one that was killed.
+constexpr std::string_view kUnlisted = "lockstep run (not listed)";
+constexpr std::string_view kVariables = "environment variables";
+constexpr std::string_view kRankTable = "rank table";
+constexpr std::string_view kSpawn = "spawn()";
+constexpr std::string_view kNone = "none";
+
+std::string variable_of(const RankProcess& process, std::string_view name) {
+  const auto found = process.environment.find(name);
+  return found == process.environment.end() ? "" : found->second;
+}
+
+bool is_elastic(const RankProcess& process) {
+  return !variable_of(process, "TORCHELASTIC_RUN_ID").empty();
+}
+
+/// What people type, by the name of the source.
+std::string launcher_of(const std::string& source, bool elastic) {
+  static constexpr std::array<std::pair<std::string_view, std::string_view>, 9> kLaunchers = {{
+      {"lockstep", kUnlisted},
+      {"openmpi", "mpirun"},
+      {"mpich", "mpiexec"},
+      {"slurm", "srun"},
+      {"lsf", "jsrun"},
+      {"pmix", "prterun"},
+      {"mindspore", "msrun"},
+      {"ascend", kRankTable},
+      {"horovod", "horovodrun"},
+  }};
+  if (source == "torch") return std::string(elastic ? "torchrun" : kVariables);
+  for (const auto& [name, launcher] : kLaunchers) {
+    if (name == source) return std::string(launcher);
+  }
+  return source;
+}
+
+/// The sources' words for a job that has no name.
+bool is_no_name(const std::string& job) {
+  return job == "none" || job == "mindspore" || job == "ascend" || job.ends_with("-none") ||
+         job.find("-none.") != std::string::npos;
+}
+
+/// What `source` says of the process; nothing where it is not about this rank of this world.
+std::optional<Identity> identity_by(const Source& source, const RankProcess& process) {
+  const auto no_file = [](const std::string& path) -> std::string {
+    throw Error(ErrorCode::kNotFound, path + ": not looked at");
+  };
+  const auto no = [](const std::string&) { return false; };
+  const auto job = [&process] { return PmixJob{process.size, 0, 1}; };
+  const Inputs inputs = {process.environment, no_file, no_file, job, no, no};
+  const Reader read(inputs);
+  const bool here = std::any_of(source.signs.begin(), source.signs.end(),
+                                [&](const char* sign) { return read.text(sign).has_value(); });
+  if (!here) return std::nullopt;
+  try {
+    auto identity = source.read(read);
+    const bool agrees =
+        identity && identity->rank == process.rank && identity->size == process.size;
+    return agrees ? identity : std::nullopt;
+  } catch (const Error&) {  // it is incomplete: the rank has joined by something else
+    return std::nullopt;
+  }
+}
+
+std::string meeting_of(const RankProcess& process) {
+  const std::string host = variable_of(process, "MASTER_ADDR");
+  if (host.empty()) return variable_of(process, "LOCKSTEP_RENDEZVOUS_DIR");
+  return host + ":" + variable_of(process, "MASTER_PORT");
+}
+
+bool is_copy_of_parent(const RankProcess& process) {
+  return !process.program.empty() && process.program == process.parent_program;
+}
+
+/// No launcher's variables say it: a table tells how many ranks there are, or the program itself
+/// started them, or gave them their numbers.
+RankOrigin origin_by_others(const RankProcess& process) {
+  const std::string table = variable_of(process, "RANK_TABLE_FILE");
+  RankOrigin origin;
+  if (!table.empty() && variable_of(process, "RANK_ID") == std::to_string(process.rank)) {
+    origin.launcher = kRankTable;
+    origin.meeting = table;
+  } else if (process.size == 1) {
+    origin.launcher = kNone;
+  } else if (process.is_thread || is_copy_of_parent(process)) {
+    origin.launcher = kSpawn;
+  } else {
+    origin.launcher = process.parent_name.empty() ? std::string(kNone) : process.parent_name;
+  }
+  return origin;
+}
+
+}  // namespace
+
+RankOrigin origin_of(const RankProcess& process) {
+  const bool elastic = is_elastic(process);
+  std::optional<RankOrigin> plain;
+  for (const Source& source : sources()) {
+    const auto identity = identity_by(source, process);
+    if (!identity) continue;
+    const bool torch = source.read == read_torch;
+    const RankOrigin origin{launcher_of(source.name, elastic),
+                            is_no_name(identity->job_id) ? "" : identity->job_id,
+                            torch ? meeting_of(process) : "",
+                            identity->node_rank,
+                            identity->num_nodes,
+                            identity->restart_count};
+    if (!torch || elastic) return origin;
+    plain = origin;
+  }
+  return plain ? *plain : origin_by_others(process);
+}
+
+bool is_process_of_one_job(const std::string& launcher) {
+  static constexpr std::array<std::string_view, 9> kLaunchers = {"torchrun",   "mpirun", "mpiexec",
+                                                                 "prterun",    "jsrun",  "msrun",
+                                                                 "horovodrun", kSpawn,   kUnlisted};
+  return std::find(kLaunchers.begin(), kLaunchers.end(), launcher) != kLaunchers.end();
+}
+
+std::string launcher_in_words(const std::string& launcher) {
+  if (launcher == kVariables) return "a script that sets RANK and WORLD_SIZE";
+  if (launcher == kRankTable) return "a script with a rank table";
+  if (launcher == kUnlisted) return "a lockstep run that is not in this list";
+  if (launcher == kSpawn) return "spawn() in a program";
+  return launcher == kNone ? "no launcher" : launcher;
+}
+
+}  // namespace lockstep

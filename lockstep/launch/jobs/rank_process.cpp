@@ -1,0 +1,106 @@
+#include "lockstep/launch/jobs/rank_process.h"
+
+#include <fmt/format.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+
+#include "lockstep/base/file.h"
+#include "lockstep/base/proc.h"
+#include "lockstep/base/text.h"
+#include "lockstep/error.h"
+
+namespace lockstep {
+namespace {
+
+// Of stat_fields(): proc(5)'s numbers less three.
+constexpr size_t kState = 0;
+constexpr size_t kParent = 1;
+constexpr size_t kSession = 3;
+constexpr size_t kStart = 19;
+
+/// "" where the process has ended, or is not ours to look at.
+std::string text_of(pid_t pid, const char* name) {
+  try {
+    return read_file(fmt::format("/proc/{}/{}", pid, name), 16 << 20);
+  } catch (const Error&) {
+    return "";
+  }
+}
+
+std::string link_of(pid_t pid, const char* name) {
+  std::error_code failure;
+  return std::filesystem::read_symlink(fmt::format("/proc/{}/{}", pid, name), failure).string();
+}
+
+/// `text` holds texts with a 0 behind each.
+std::vector<std::string> texts_in(const std::string& text) {
+  auto texts = split(text, '\0');
+  if (!texts.empty() && texts.back().empty()) texts.pop_back();
+  return texts;
+}
+
+Environment environment_of(pid_t pid) {
+  Environment variables;
+  for (const std::string& entry : texts_in(text_of(pid, "environ"))) {
+    const size_t equals = entry.find('=');
+    if (equals == 0 || equals == std::string::npos) continue;
+    variables.emplace(entry.substr(0, equals), entry.substr(equals + 1));
+  }
+  return variables;
+}
+
+std::vector<pid_t> ancestors_of(const std::vector<std::string>& stat) {
+  constexpr size_t kMost = 64;  // a number that is given anew meanwhile makes no circle
+  std::vector<pid_t> ancestors;
+  auto fields = stat;
+  while (fields.size() > kParent && ancestors.size() < kMost) {
+    const pid_t parent = std::atoi(fields[kParent].c_str());
+    if (parent <= 1) break;
+    ancestors.push_back(parent);
+    fields = stat_fields(parent);
+  }
+  return ancestors;
+}
+
+/// Seconds since 1970 of a moment that the kernel counts in ticks since it started.
+double moment_of(const std::string& ticks) {
+  timespec up{};
+  ::clock_gettime(CLOCK_BOOTTIME, &up);
+  const double up_s = static_cast<double>(up.tv_sec) + static_cast<double>(up.tv_nsec) / 1e9;
+  const double start_s = std::atof(ticks.c_str()) / static_cast<double>(::sysconf(_SC_CLK_TCK));
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return std::chrono::duration<double>(now).count() - (up_s - start_s);
+}
+
+}  // namespace
+
+std::optional<RankProcess> read_rank_process(pid_t pid, int rank, int size) {
+  const auto stat = stat_fields(pid);
+  if (stat.size() <= kStart || stat[kState] == "Z" || stat[kState] == "X") return std::nullopt;
+  RankProcess process;
+  process.pid = pid;
+  process.rank = rank;
+  process.size = size;
+  process.ancestors = ancestors_of(stat);
+  process.session = std::atoi(stat[kSession].c_str());
+  process.began = moment_of(stat[kStart]);
+  process.stopped = stat[kState] == "T";
+  process.program = link_of(pid, "exe");
+  process.folder = link_of(pid, "cwd");
+  process.command = texts_in(text_of(pid, "cmdline"));
+  process.environment = environment_of(pid);
+  process.parent_program = link_of(std::atoi(stat[kParent].c_str()), "exe");
+  if (!process.ancestors.empty()) {
+    process.parent_name = text_of(process.ancestors.front(), "comm");
+    process.parent_name = process.parent_name.substr(0, process.parent_name.find('\n'));
+  }
+  // A process that ends just now has neither.
+  if (process.command.empty() && process.program.empty()) return std::nullopt;
+  return process;
+}
+
+}  // namespace lockstep

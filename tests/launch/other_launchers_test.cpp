@@ -1,0 +1,123 @@
+// lockstep ps, stop, logs and inspect of ranks that no agent started, end to end.
+
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "lockstep/deadline.h"
+#include "tests/launch/launched.h"
+#include "tests/support/held_port.h"
+#include "tests/support/temp_folder.h"
+
+namespace lockstep::testing {
+namespace {
+
+using namespace std::chrono_literals;
+using Words = std::vector<std::string>;
+
+class OtherLaunchers : public ::testing::Test {
+ protected:
+  /// Those of this test are in a list of their own.
+  std::map<std::string, std::string> variables() const {
+    return {{"LOCKSTEP_JOBS_DIR", folder_ / "jobs"}};
+  }
+  /// As a script starts rank `rank` of 2; it stays.
+  std::unique_ptr<Launched> rank(int rank) const {
+    auto all = variables();
+    all["RANK"] = std::to_string(rank);
+    all["WORLD_SIZE"] = "2";
+    all["MASTER_ADDR"] = "127.0.0.1";
+    all["MASTER_PORT"] = std::to_string(port_.number());
+    return std::make_unique<Launched>(Words{built_program("group_holder")}, all);
+  }
+  std::string said(const Words& words, int code = 0) const {
+    Launched verb(words, variables());
+    EXPECT_EQ(verb.wait(), code) << verb.err();
+    return verb.out() + verb.err();
+  }
+  nlohmann::json listed() const { return nlohmann::json::parse(said({"ps", "--json"})); }
+  std::string id() const { return "env-" + std::to_string(port_.number()); }
+
+  const TempFolder folder_;
+  const HeldPort port_;
+};
+
+TEST_F(OtherLaunchers, RanksOfAScriptAreListedUntilTheirEnd) {
+  const auto one = rank(0);
+  const auto two = rank(1);
+  ASSERT_TRUE(one->wait_for("holding")) << one->err();
+  ASSERT_TRUE(two->wait_for("holding")) << two->err();
+  const auto list = listed();
+  ASSERT_EQ(list.size(), 1U) << list;
+  EXPECT_EQ(list[0]["run_id"], id());
+  EXPECT_EQ(list[0]["launcher"], "environment variables");
+  EXPECT_EQ(list[0]["ranks"], nlohmann::json({0, 1}));
+  EXPECT_EQ(list[0]["pids"], nlohmann::json({one->pid(), two->pid()}));
+  EXPECT_EQ(list[0]["world_size"], 2);
+  EXPECT_EQ(list[0]["command"], nlohmann::json({built_program("group_holder")}));
+  EXPECT_LT(list[0]["seconds"], 60);
+  const auto table = lines_of(said({"ps"}));
+  ASSERT_EQ(table.size(), 2U);
+  EXPECT_TRUE(table[0].starts_with("RUN ") && has(table[0], " LAUNCHER ")) << table[0];
+  EXPECT_TRUE(table[1].starts_with(id() + "  ")) << table[1];
+  EXPECT_TRUE(has(table[1], "  0-1 of 2  ")) << table[1];
+
+  two->send(SIGKILL);
+  EXPECT_EQ(two->wait(), 137);
+  EXPECT_EQ(listed()[0]["ranks"], nlohmann::json({0})) << "the other lives";
+  one->send(SIGKILL);
+  EXPECT_EQ(one->wait(), 137);
+  EXPECT_EQ(listed().size(), 0U);
+  EXPECT_EQ(lines_of(said({"ps"})).size(), 1U);
+}
+
+TEST_F(OtherLaunchers, VerbsKnowThemAndEndNone) {
+  const auto one = rank(0);
+  const auto two = rank(1);
+  ASSERT_TRUE(one->wait_for("holding") && two->wait_for("holding"));
+  const std::string both = said({"inspect", id()});
+  EXPECT_TRUE(has(both, std::to_string(one->pid())) && has(both, std::to_string(two->pid())))
+      << both;
+  const std::string pids = std::to_string(one->pid()) + " " + std::to_string(two->pid());
+  for (const std::string& name : {id(), std::to_string(two->pid())}) {
+    EXPECT_EQ(
+        said({"stop", name}, 2),
+        "lockstep: error: lockstep stop: a script that sets RANK and WORLD_SIZE started job " +
+            id() + ", not lockstep run; end it with: kill " + pids + "\n");
+    EXPECT_TRUE(has(said({"logs", name}, 2), "started job " + id() + ", not lockstep run; "));
+  }
+  EXPECT_TRUE(has(said({"stop", "env"}, 2), "no job of this user runs on this host"));
+  EXPECT_EQ(said({"stop", "--all"}), "");
+  EXPECT_EQ(listed().size(), 1U) << "it still runs";
+}
+
+TEST_F(OtherLaunchers, ARankAloneIsAJob) {
+  Launched alone({built_program("group_holder")}, variables());
+  ASSERT_TRUE(alone.wait_for("holding")) << alone.err();
+  const auto list = listed();
+  ASSERT_EQ(list.size(), 1U) << list;
+  EXPECT_EQ(list[0]["launcher"], "none");
+  EXPECT_EQ(list[0]["run_id"], std::to_string(alone.pid()));
+}
+
+TEST_F(OtherLaunchers, WorkersOfAnAgentAreListedOnce) {
+  Launched run({"run", "--nproc_per_node", "2", "--", built_program("group_holder")}, variables());
+  ASSERT_TRUE(run.wait_for("holding", 2)) << run.err();
+  auto list = listed();
+  const auto deadline = Deadline::after(60s);
+  while (list.empty() && !deadline.passed()) list = listed();
+  ASSERT_EQ(list.size(), 1U) << list;
+  EXPECT_EQ(list[0]["launcher"], "lockstep");
+  EXPECT_EQ(list[0]["pid"], run.pid());
+}
+
+TEST_F(OtherLaunchers, WhatKeepsItsListToItselfIsNotInOthers) {
+  Launched alone({built_program("group_holder")}, {{"LOCKSTEP_JOBS_DIR", folder_ / "others"}});
+  ASSERT_TRUE(alone.wait_for("holding")) << alone.err();
+  EXPECT_EQ(listed().size(), 0U);
+}
+
+}  // namespace
+}  // namespace lockstep::testing
