@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <map>
 
+#include "lockstep/deadline.h"
 #include "tests/launch/launched.h"
 #include "tests/support/namespaces.h"
 #include "tests/support/temp_folder.h"
@@ -91,6 +93,28 @@ TEST(NoProc, IsSaidInOneLineAsRoot) {
     EXPECT_EQ(verb.wait(), 1);
     EXPECT_EQ(verb.out() + verb.err(), "lockstep: " + line);
   }
+}
+
+TEST(NoProc, JobsAreListedAllTheSameAsRoot) {
+  LOCKSTEP_NEED_NAMESPACES();
+  const TempFolder folder;
+  const std::map<std::string, std::string> list = {{"LOCKSTEP_JOBS_DIR", folder / "jobs"}};
+  Launched run(shell(1, "exec sleep 600", {"--rdzv_id", "one"}), list);
+  const std::string row = "\none  " + std::to_string(run.pid()) + " ";
+  const auto deadline = Deadline::after(std::chrono::seconds(60));
+  std::string out;
+  while (!has(out, row) && !deadline.passed()) {
+    Launched ps(without_proc({"ps"}), list);
+    EXPECT_EQ(ps.wait(), 0);
+    EXPECT_EQ(
+        ps.err(),
+        "lockstep: warn: jobs that other launchers started are not known: /proc is needed and "
+        "is not mounted here; 'mount -t proc proc /proc' does that\n");
+    out = ps.out();
+  }
+  EXPECT_TRUE(has(out, row)) << out;
+  Launched stop(without_proc({"stop", "one"}), list);
+  EXPECT_EQ(stop.wait(), 2) << stop.out() << "its number may be another process's";
 }
 
 TEST(NoProc, ProgramsOfOthersRunAllTheSameAsRoot) {

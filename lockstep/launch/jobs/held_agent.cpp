@@ -17,8 +17,8 @@ bool HeldAgent::ended(int wait_ms) const {
   return !pidfd || ::poll(&item, 1, wait_ms) > 0;
 }
 
-std::vector<JobEntry> running_jobs() {
-  auto jobs = list_jobs(registry_folders(this_environment()));
+std::vector<JobEntry> running_jobs(WithoutProc without_proc) {
+  auto jobs = list_jobs(registry_folders(this_environment()), without_proc);
   const auto now = std::chrono::steady_clock::now().time_since_epoch();
   const auto now_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
   for (JobEntry& job : jobs) {

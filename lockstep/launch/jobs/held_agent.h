@@ -7,6 +7,7 @@
 
 #include "lockstep/base/unique_fd.h"
 #include "lockstep/launch/jobs/job_entry.h"
+#include "lockstep/launch/jobs/registry.h"
 
 namespace lockstep {
 
@@ -18,7 +19,7 @@ struct HeldAgent {
 };
 
 /// This user's agents on this host, the oldest first, with what their workers reported.
-std::vector<JobEntry> running_jobs();
+std::vector<JobEntry> running_jobs(WithoutProc without_proc = WithoutProc::kNone);
 
 /// This user's agents with files that are none of `running`, the newest first.
 std::vector<JobEntry> jobs_that_are_over(const std::vector<JobEntry>& running);

@@ -79,7 +79,7 @@ std::vector<JobEntry> jobs_to_stop(const std::vector<JobEntry>& jobs, const std:
 int ps_command(const std::vector<std::string>& words, const FindRanks& find) {
   const JobWords given(words, kPsOptions, "lockstep ps", TakesName::kNo);
   if (given.wants_help(ps_help())) return 0;
-  auto jobs = running_jobs();
+  auto jobs = running_jobs(WithoutProc::kAllThatHoldTheirLocks);
   const auto others = other_jobs_here(find, jobs);
   if (given.flag("--all")) {
     auto over = jobs_that_are_over(jobs);

@@ -57,12 +57,17 @@ std::optional<JobEntry> read_entry(const std::filesystem::path& file) {
 }
 
 /// Of an agent whose number means nothing here, and which has said that it holds a lock while it
-/// lives: its end is seen by that.
-void remove_unlocked(const std::filesystem::path& file) {
-  const auto entry = read_entry(file);
-  if (!entry || !entry->locked) return;
+/// lives: its end is seen by that. Its entry while it lives.
+std::optional<JobEntry> take_locked(const std::filesystem::path& file) {
+  auto entry = read_entry(file);
+  if (!entry || !entry->locked) return std::nullopt;
   const UniqueFd fd(::open(file.c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC));
-  if (fd && ::flock(fd.get(), LOCK_EX | LOCK_NB) == 0) ::unlink(file.c_str());
+  if (!fd) return std::nullopt;
+  if (::flock(fd.get(), LOCK_EX | LOCK_NB) == 0) {
+    ::unlink(file.c_str());
+    return std::nullopt;
+  }
+  return entry;
 }
 
 bool is_linked(const UniqueFd& file) {
@@ -70,7 +75,9 @@ bool is_linked(const UniqueFd& file) {
   return file && ::fstat(file.get(), &status) == 0 && status.st_nlink > 0;
 }
 
-void list_in(const std::string& registry, const ProcessKey& own, std::vector<JobEntry>* jobs) {
+/// `unsure`: also those of which nobody can tell whether they are of this PID namespace.
+void list_in(const std::string& registry, const ProcessKey& own, bool unsure,
+             std::vector<JobEntry>* jobs) {
   if (!is_own_folder(registry)) return;
   std::error_code failure;
   for (std::filesystem::directory_iterator it(registry, failure), end; !failure && it != end;
@@ -85,7 +92,8 @@ void list_in(const std::string& registry, const ProcessKey& own, std::vector<Job
         ::unlink(it->path().c_str());
         break;
       case Liveness::kElsewhere:
-        remove_unlocked(it->path());
+        if (auto entry = take_locked(it->path()); entry && unsure)
+          jobs->push_back(std::move(*entry));
         break;
     }
   }
@@ -180,10 +188,12 @@ std::string own_file_base(const Environment& environment) {
   return fmt::format("{}/lockstep-{}-{}", known ? runtime->second : "/tmp", ::getpid(), digits);
 }
 
-std::vector<JobEntry> list_jobs(const std::vector<std::string>& registries) {
+std::vector<JobEntry> list_jobs(const std::vector<std::string>& registries,
+                                WithoutProc without_proc) {
   std::vector<JobEntry> jobs;
   const ProcessKey own = own_key();
-  for (const std::string& registry : registries) list_in(registry, own, &jobs);
+  const bool unsure = own.started.empty() && without_proc == WithoutProc::kAllThatHoldTheirLocks;
+  for (const std::string& registry : registries) list_in(registry, own, unsure, &jobs);
   std::sort(jobs.begin(), jobs.end(), [](const JobEntry& a, const JobEntry& b) {
     return std::tie(a.began, a.pid) < std::tie(b.began, b.pid);
   });

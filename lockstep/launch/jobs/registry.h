@@ -53,9 +53,14 @@ bool is_own_folder(const std::string& path);
 /// A name without its end for files of this agent alone: in $XDG_RUNTIME_DIR, else in /tmp.
 std::string own_file_base(const Environment& environment);
 
+/// Where /proc is not mounted nobody can tell of which PID namespace an agent is: to be shown, and
+/// never to be sent a signal.
+enum class WithoutProc { kNone, kAllThatHoldTheirLocks };
+
 /// Agents that are alive in this PID namespace, the oldest first. Removes what dead ones left; of
 /// another namespace's those that are not locked any more.
-std::vector<JobEntry> list_jobs(const std::vector<std::string>& registries);
+std::vector<JobEntry> list_jobs(const std::vector<std::string>& registries,
+                                WithoutProc without_proc = WithoutProc::kNone);
 
 /// One of `jobs` has `name` as its run's id, or as the beginning of that, or as its process id.
 bool is_named(const std::vector<JobEntry>& jobs, const std::string& name);
