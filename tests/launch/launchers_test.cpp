@@ -2,8 +2,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 
 #include "tests/launch/launched.h"
+#include "tests/support/temp_folder.h"
 
 namespace lockstep::testing {
 namespace {
@@ -144,6 +146,28 @@ TEST(Launchers, EnvVerbShowsTheTupleAndRefusesWhereARankWould) {
                             {"MASTER_PORT", "1"}});
   EXPECT_EQ(secret.wait(), 0);
   EXPECT_FALSE(has(secret.out(), "hush-hush")) << secret.out();
+}
+
+/// What `lockstep ps` shows of ranks that stay, once both are there.
+std::string listed(const Words& command) {
+  const TempFolder folder;
+  const std::map<std::string, std::string> list = {{"LOCKSTEP_JOBS_DIR", folder / "jobs"}};
+  Launched run(command, list);
+  EXPECT_TRUE(run.wait_for("holding", 2)) << run.err();
+  Launched ps({"ps"}, list);
+  EXPECT_EQ(ps.wait(), 0) << ps.err();
+  const auto lines = lines_of(ps.out());
+  EXPECT_EQ(lines.size(), 2U) << ps.out();
+  return lines.back();
+}
+
+TEST(Launchers, PsSaysWhoStartedRanks) {
+  const std::string of_mpirun = listed(mpirun(2, {built_program("group_holder")}));
+  EXPECT_TRUE(of_mpirun.starts_with("mpirun-")) << of_mpirun;
+  EXPECT_TRUE(has(of_mpirun, "  mpirun    0 of 1  0-1 of 2  ")) << of_mpirun;
+  const std::string of_hydra = listed(mpiexec(2, {built_program("group_holder")}));
+  EXPECT_TRUE(of_hydra.starts_with("mpiexec-")) << of_hydra;
+  EXPECT_TRUE(has(of_hydra, "  mpiexec   0 of 1  0-1 of 2  ")) << of_hydra;
 }
 
 }  // namespace
