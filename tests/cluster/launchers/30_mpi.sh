@@ -78,3 +78,17 @@ test_hydra_over_two_hosts() {
   within 60 0 on host1 mpiexec.hydra -n 4 -ppn 2 -hosts host1,host2 "${TRAIN[@]}"
   same_weights hydra2 4
 }
+
+test_ps_lists_ranks_of_mpirun_on_each_host() {
+  rm -f "$SHARED/stop"
+  begin ranks open_mpi host1 -n 2 -H host1:1,host2:1 -x LOCKSTEP_SECRET=between-us "$BIN/cluster_worker" "$SHARED/stop"
+  shows ranks 60 'rank 0/2 .*first step'
+  within 20 0 on host1 "$BIN/lockstep" ps
+  says '^mpirun-[^ ]+ .* mpirun .* 0 of 2 .*cluster_worker'
+  within 20 0 on host2 "$BIN/lockstep" ps
+  says '^mpirun-[^ ]+ .* mpirun .* 1 of 2 .*cluster_worker'
+  touch "$SHARED/stop"
+  ends ranks 60 0
+  within 20 0 on host1 "$BIN/lockstep" ps
+  says_not mpirun
+}

@@ -132,3 +132,17 @@ test_srun_arbitrary() {
   within 60 0 env SLURM_HOSTFILE="$SHARED/order" srun -n4 -m arbitrary --mpi=pmi2 "${TRAIN[@]}"
   same_weights srun_arbitrary 4
 }
+
+test_ps_lists_a_step_and_stop_names_scancel() {
+  local id
+  rm -f "$SHARED/stop"
+  begin ranks srun -N2 -n2 "$BIN/cluster_worker" "$SHARED/stop"
+  shows ranks 60 'rank 0/2 .*first step'
+  within 20 0 on host2 "$BIN/lockstep" ps
+  says '^slurm-[0-9]+\.0 .* srun .* 1 of 2 .* 1 of 2 .*cluster_worker'
+  id=$(grep -Eo '^slurm-[0-9]+\.0' "$OUTPUT")
+  within 20 2 on host2 "$BIN/lockstep" stop "$id"
+  says "srun started job $id, not lockstep run; end it with: scancel ${id#slurm-}\$"
+  touch "$SHARED/stop"
+  ends ranks 60 0
+}
