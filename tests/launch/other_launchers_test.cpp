@@ -66,7 +66,7 @@ TEST_F(OtherLaunchers, RanksOfAScriptAreListedUntilTheirEnd) {
 
   two->send(SIGKILL);
   EXPECT_EQ(two->wait(), 137);
-  EXPECT_EQ(listed()[0]["ranks"], nlohmann::json({0})) << "the other lives";
+  EXPECT_EQ(listed()[0]["ranks"], nlohmann::json(std::vector<int>{0})) << "the other lives";
   one->send(SIGKILL);
   EXPECT_EQ(one->wait(), 137);
   EXPECT_EQ(listed().size(), 0U);

@@ -113,12 +113,12 @@ RankOrigin origin_of(const RankProcess& process) {
     const auto identity = identity_by(source, process);
     if (!identity) continue;
     const bool torch = source.read == read_torch;
-    const RankOrigin origin{launcher_of(source.name, elastic),
-                            is_no_name(identity->job_id) ? "" : identity->job_id,
-                            torch ? meeting_of(process) : "",
-                            identity->node_rank,
-                            identity->num_nodes,
-                            identity->restart_count};
+    RankOrigin origin{launcher_of(source.name, elastic),
+                      is_no_name(identity->job_id) ? "" : identity->job_id,
+                      torch ? meeting_of(process) : "",
+                      identity->node_rank,
+                      identity->num_nodes,
+                      identity->restart_count};
     if (!torch || elastic) return origin;
     plain = origin;
   }
