@@ -89,7 +89,8 @@ class Recorders {
       const ssize_t size = ::readlinkat(folder, number, target.data(), target.size());
       if (size <= 0 || !is_recorder({target.data(), static_cast<size_t>(size)})) return;
       const auto owner = read(folder, number);
-      if (!owner || owner->pid != std::atoi(name) || owner->pid_space != space_) return;
+      if (!owner || owner->pid != std::atoi(name) || owner->pid_space != space_ || space_ == 0)
+        return;
       const bool known = std::any_of(owners.begin(), owners.end(),
                                      [&](const Owner& each) { return each.rank == owner->rank; });
       if (!known) owners.push_back(*owner);

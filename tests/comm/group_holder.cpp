@@ -1,7 +1,7 @@
-// A rank for leftovers_test.cpp and inspect_test.cpp: has a process group with memory of its own,
-// and keeps it. With the word "skip" rank 1 leaves out the last collective, in which the others
-// then wait; with "end" all end well; with "loop" they call on and on. inspect_test.cpp knows the
-// lines of the calls.
+// A rank for leftovers_test.cpp, inspect_test.cpp and launch/: has a process group with memory of
+// its own, and keeps it. With the word "skip" rank 1 leaves out the last collective, in which the
+// others then wait; with "end" all end well; with "loop" they call on and on; with "spawn
+// processes" or "spawn threads" it starts two. inspect_test.cpp knows the lines of the calls.
 
 #include <unistd.h>
 
@@ -11,6 +11,7 @@
 #include "lockstep/base/literals.h"
 #include "lockstep/error.h"
 #include "lockstep/process_group.h"
+#include "lockstep/spawn.h"
 
 namespace {
 
@@ -28,8 +29,15 @@ int body(int argc, char** argv) {
   while (true) ::pause();
 }
 
+int start(int argc, char** argv) {
+  if (argc < 3 || std::string_view(argv[1]) != "spawn") return body(argc, argv);
+  const bool threads = std::string_view(argv[2]) == "threads";
+  lockstep::spawn(2, [&](int /*rank*/) { body(1, argv); }, {.threads = threads});
+  return 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  return lockstep::run_main("group_holder", body, argc, argv);
+  return lockstep::run_main("group_holder", start, argc, argv);
 }

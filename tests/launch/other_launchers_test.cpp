@@ -102,6 +102,22 @@ TEST_F(OtherLaunchers, ARankAloneIsAJob) {
   EXPECT_EQ(list[0]["run_id"], std::to_string(alone.pid()));
 }
 
+TEST_F(OtherLaunchers, RanksOfAProgramThatSpawnsThemAreAJob) {
+  for (const char* how : {"processes", "threads"}) {
+    Launched program({built_program("group_holder"), "spawn", how}, variables());
+    ASSERT_TRUE(program.wait_for("holding", 2)) << program.err();
+    const auto list = listed();
+    ASSERT_EQ(list.size(), 1U) << list;
+    EXPECT_EQ(list[0]["launcher"], "spawn()");
+    EXPECT_EQ(list[0]["run_id"], "spawn-" + std::to_string(program.pid()));
+    EXPECT_EQ(list[0]["ranks"], nlohmann::json({0, 1}));
+    EXPECT_EQ(list[0]["num_nodes"], 1);
+    program.send(SIGKILL);
+    program.wait();
+    ASSERT_TRUE(program.wait_all_gone());
+  }
+}
+
 TEST_F(OtherLaunchers, WorkersOfAnAgentAreListedOnce) {
   Launched run({"run", "--nproc_per_node", "2", "--", built_program("group_holder")}, variables());
   ASSERT_TRUE(run.wait_for("holding", 2)) << run.err();

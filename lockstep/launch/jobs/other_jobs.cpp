@@ -107,6 +107,10 @@ std::vector<OtherJob> other_jobs(std::vector<RankProcess> ranks) {
     std::sort(job.ranks.begin(), job.ranks.end(),
               [](const RankProcess& a, const RankProcess& b) { return a.rank < b.rank; });
     job.parent = common_launcher(job.ranks);
+    const bool all_here = job.ranks.size() == static_cast<size_t>(job.size);
+    if (!all_here || job.num_nodes != kNotTold) continue;
+    job.node_rank = 0;
+    job.num_nodes = 1;
   }
   name_jobs(&jobs, origins);
   return jobs;
