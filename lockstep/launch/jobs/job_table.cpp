@@ -38,18 +38,13 @@ std::string command_line(const std::vector<std::string>& command) {
     text += plain ? word : "'" + word + "'";
   }
   std::replace(text.begin(), text.end(), '\n', ' ');
-  for (char& c : text) {
-    if (is_control(c)) c = '?';
-  }
   return text;
 }
 
 /// As it fits a column of a terminal, whatever a worker printed.
 std::string fitted(std::string text) {
   constexpr size_t kMost = 48;
-  for (char& c : text) {
-    if (is_control(c)) c = '?';
-  }
+  std::replace_if(text.begin(), text.end(), is_control, '?');
   if (text.size() <= kMost) return text;
   size_t end = kMost - 3;
   while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0U) == 0x80U) --end;
@@ -74,7 +69,7 @@ std::string speed_of(const JobProgress& progress) {
 Row row_of(const JobEntry& job, double now) {
   Row row = {job.run_id,
              std::to_string(job.pid),
-             "",
+             kOwnLauncher,
              fmt::format("{} of {}", job.node_rank, job.num_nodes),
              ranks_of(job),
              format_age((job.ended > 0 ? job.ended : now) - job.began),
@@ -120,6 +115,28 @@ Row row_of(const OtherJob& job, double now) {
   return row;
 }
 
+nlohmann::json json_of(const JobEntry& job, double now) {
+  auto entry = nlohmann::json::parse(to_json(job));
+  entry["launcher"] = kOwnLauncher;
+  entry["seconds"] = (job.ended > 0 ? job.ended : now) - job.began;
+  entry["stopped"] = job.stopped;
+  entry["over"] = job.over;
+  if (!job.over || job.ended == 0) {
+    for (const char* name : {"ended", "exit_code", "why"}) entry.erase(name);
+  }
+  for (const char* name : {"steps", "cause"}) entry.erase(name);
+  if (!job.progress) return entry;
+  entry["epoch"] = job.progress->epoch;
+  entry["num_epochs"] = job.progress->num_epochs;
+  entry["step"] = job.progress->step;
+  entry["total_steps"] = job.progress->total;
+  entry["loss"] = job.progress->loss;  // NaN becomes null
+  entry["step_seconds"] = job.progress->step_seconds;
+  entry["seconds_left"] = job.progress->seconds_left;
+  entry["note"] = job.progress->note;
+  return entry;
+}
+
 nlohmann::json json_of(const OtherJob& job, double now) {
   const RankProcess& first = job.ranks.front();
   nlohmann::json entry = {
@@ -135,6 +152,11 @@ nlohmann::json json_of(const OtherJob& job, double now) {
   if (job.node_rank != kNotTold) entry["node_rank"] = job.node_rank;
   if (job.num_nodes != kNotTold) entry["num_nodes"] = job.num_nodes;
   return entry;
+}
+
+/// Those that run no more come last.
+std::vector<JobEntry>::const_iterator first_over(const std::vector<JobEntry>& jobs) {
+  return std::find_if(jobs.begin(), jobs.end(), [](const JobEntry& job) { return job.over; });
 }
 
 }  // namespace
@@ -166,11 +188,13 @@ std::string job_table(const std::vector<JobEntry>& jobs, double now, size_t widt
   const Row heading = {"RUN",   "PID",  "LAUNCHER", "NODE",  "RANKS", "UP",   "RESTARTS",
                        "EPOCH", "STEP", "LOSS",     "SPEED", "LEFT",  "NOTE", "COMMAND"};
   std::vector<Row> rows;
-  for (const JobEntry& job : jobs) {
-    rows.push_back(row_of(job, now));
-    if (!others.empty()) rows.back()[kLauncher] = kOwnLauncher;
-  }
+  const auto over = first_over(jobs);
+  for (auto job = jobs.begin(); job != over; ++job) rows.push_back(row_of(*job, now));
   for (const OtherJob& job : others) rows.push_back(row_of(job, now));
+  for (auto job = over; job != jobs.end(); ++job) rows.push_back(row_of(*job, now));
+  if (others.empty()) {  // which is known, then
+    for (Row& row : rows) row[kLauncher].clear();
+  }
   std::array<size_t, kColumns> widths{};  // 0: not shown
   for (size_t i = 0; i < kColumns; ++i) {
     for (const Row& row : rows) widths[i] = std::max(widths[i], row[i].size());
@@ -185,6 +209,7 @@ std::string job_table(const std::vector<JobEntry>& jobs, double now, size_t widt
       if (widths[i] > 0) line += fmt::format("{:<{}}  ", row[i], widths[i]);
     }
     line += row.back();
+    std::replace_if(line.begin(), line.end(), is_control, '?');
     if (width > 3 && line.size() > width) line = line.substr(0, width - 3) + "...";
     text += line + '\n';
   }
@@ -194,29 +219,10 @@ std::string job_table(const std::vector<JobEntry>& jobs, double now, size_t widt
 std::string jobs_as_json(const std::vector<JobEntry>& jobs, double now,
                          const std::vector<OtherJob>& others) {
   auto list = nlohmann::json::array();
-  for (const JobEntry& job : jobs) {
-    auto entry = nlohmann::json::parse(to_json(job));
-    entry["launcher"] = kOwnLauncher;
-    entry["seconds"] = (job.ended > 0 ? job.ended : now) - job.began;
-    entry["stopped"] = job.stopped;
-    entry["over"] = job.over;
-    if (!job.over || job.ended == 0) {
-      for (const char* name : {"ended", "exit_code", "why"}) entry.erase(name);
-    }
-    for (const char* name : {"steps", "cause"}) entry.erase(name);
-    if (job.progress) {
-      entry["epoch"] = job.progress->epoch;
-      entry["num_epochs"] = job.progress->num_epochs;
-      entry["step"] = job.progress->step;
-      entry["total_steps"] = job.progress->total;
-      entry["loss"] = job.progress->loss;  // NaN becomes null
-      entry["step_seconds"] = job.progress->step_seconds;
-      entry["seconds_left"] = job.progress->seconds_left;
-      entry["note"] = job.progress->note;
-    }
-    list.push_back(entry);
-  }
+  const auto over = first_over(jobs);
+  for (auto job = jobs.begin(); job != over; ++job) list.push_back(json_of(*job, now));
   for (const OtherJob& job : others) list.push_back(json_of(job, now));
+  for (auto job = over; job != jobs.end(); ++job) list.push_back(json_of(*job, now));
   // Others' command lines may have bytes that are no UTF-8.
   return list.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + '\n';
 }

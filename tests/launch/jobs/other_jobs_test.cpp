@@ -226,16 +226,24 @@ TEST(JobTable, SaysWhoStartedWhat) {
   EXPECT_NE(table.find("\nmpirun-77  12   mpirun    0 of 1  3 of 4"), std::string::npos) << table;
   EXPECT_NE(table.find("  3 s "), std::string::npos) << table;
   EXPECT_NE(table.find("  stopped  worker --fast\n"), std::string::npos) << table;
-  const std::string json = jobs_as_json({own}, 15, others);
+  JobEntry past = own;
+  past.run_id = "past";
+  past.over = true;
+  const std::string all = job_table({own, past}, 15, 0, others);
+  EXPECT_LT(all.find("\nmpirun-77"), all.find("\npast")) << "what runs comes first: " << all;
+  const std::string json = jobs_as_json({own, past}, 15, others);
+  EXPECT_LT(json.find("\"mpirun-77\""), json.find("\"past\"")) << json;
   for (const char* part : {"\"launcher\": \"lockstep\"", "\"launcher\": \"mpirun\"",
                            "\"run_id\": \"mpirun-77\"", "\"world_size\": 4"})
     EXPECT_NE(json.find(part), std::string::npos) << part << json;
 }
 
-TEST(JobTable, ShowsNoCommandThatATerminalWouldObey) {
-  RankProcess rank = process(12, 0, 1, {});
+TEST(JobTable, ShowsNothingThatATerminalWouldObey) {
+  const Environment environment = with(plain(0, 1), {{"TORCHELASTIC_RUN_ID", "a\x1b[2J"}});
+  RankProcess rank = process(12, 0, 1, environment);
   rank.command = {"worker", "a\nb\x1b[31m"};
   const std::string table = job_table({}, 15, 0, other_jobs({rank}));
+  EXPECT_NE(table.find("\na?[2J  "), std::string::npos) << table;
   EXPECT_NE(table.find("worker 'a b?[31m'\n"), std::string::npos) << table;
 }
 
