@@ -19,7 +19,7 @@ std::string format_left(double seconds);
 std::string end_of_job(const JobEntry& job, double now);
 
 /// Columns that line up, with a heading, without those that have nothing in any row; long commands
-/// are cut at `width` (0: never). Where there are `others`, LAUNCHER says who started what.
+/// are cut at `width` (0: never). Where there are `others`, LAUNCHER names the launcher of each.
 /// Of `jobs` those that are over stand behind the others, and are shown last.
 std::string job_table(const std::vector<JobEntry>& jobs, double now, size_t width,
                       const std::vector<OtherJob>& others = {});

@@ -38,7 +38,8 @@ struct OtherJob {
 std::vector<OtherJob> other_jobs(std::vector<RankProcess> ranks);
 
 /// Those of `ranks` that are no worker of `agents`, neither by descent nor by LOCKSTEP_RUN_ID, and
-/// whose LOCKSTEP_JOBS_DIR is that of `environment`: what keeps its list to itself keeps its ranks.
+/// whose LOCKSTEP_JOBS_DIR is that of `environment`: jobs with a list of their own keep their ranks
+/// to it.
 /// A worker that began just before `now` (seconds since 1970) is left out as well: its agent may
 /// not have entered itself yet.
 std::vector<RankProcess> ranks_of_others(std::vector<RankProcess> ranks,

@@ -28,7 +28,7 @@ bool is_elastic(const RankProcess& process) {
   return !variable_of(process, "TORCHELASTIC_RUN_ID").empty();
 }
 
-/// What people type, by the name of the source.
+/// The command that people type, by the name of the source.
 std::string launcher_of(const std::string& source, bool elastic) {
   static constexpr std::array<std::pair<std::string_view, std::string_view>, 9> kLaunchers = {{
       {"lockstep", kUnlisted},

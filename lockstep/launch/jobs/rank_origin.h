@@ -1,5 +1,5 @@
 #pragma once
-// Who started a rank, and what that calls the job. Pure.
+// The launcher of a rank, and its name for the job. Pure.
 
 #include <string>
 
@@ -9,8 +9,9 @@
 namespace lockstep {
 
 struct RankOrigin {
-  /// What people type, "torchrun", "mpirun", "srun"; "environment variables" (RANK, WORLD_SIZE);
-  /// "rank table"; "spawn()"; else the name of the parent, "bash"; "none" of one that is alone.
+  /// The command that people type, "torchrun", "mpirun", "srun"; "environment variables" (RANK,
+  /// WORLD_SIZE); "rank table"; "spawn()"; else the name of the parent, "bash"; "none" of one that
+  /// is alone.
   std::string launcher;
   std::string name;     ///< That the launcher gave the job: "slurm-12.0"; empty: none.
   std::string meeting;  ///< Where plain ranks meet: "host1:29500", a folder; empty: not told.
