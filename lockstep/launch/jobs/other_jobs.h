@@ -59,8 +59,8 @@ using FindRanks = std::function<std::vector<RankProcess>()>;
 /// are none, and a warning says why.
 std::vector<OtherJob> other_jobs_here(const FindRanks& find, const std::vector<JobEntry>& running);
 
-/// Throws where `name` is such a job, which `verb` can do nothing with: kInvalidArgument, saying
-/// who started it and `hint`'s words.
+/// Throws where `name` is such a job, which `verb` can do nothing with: kInvalidArgument with the
+/// launcher and the words of `hint`.
 using Hint = std::function<std::string(const OtherJob&)>;
 void refuse_other_job(const std::string& verb, const std::string& name, const FindRanks& find,
                       const std::vector<JobEntry>& running, const Hint& hint);
