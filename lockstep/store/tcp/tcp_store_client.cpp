@@ -315,26 +315,45 @@ void TcpStoreClient::check_connection() const {
 
 namespace {
 
-/// Waits until somebody listens there, by TCP, and then goes round it: of a process at the other
-/// end of TCP nobody knows whose it is. A server of this user closes such a connection when it
-/// runs.
-UniqueFd connect_to_own_user(const Endpoint& server, Deadline deadline) {
-  if (UniqueFd fd = connect_shortcut(server)) return fd;
-  const UniqueFd knock = tcp_connect(server, deadline);
+enum class Knock {
+  kWaits,   ///< Until the deadline.
+  kCloses,  ///< As a server of this user, or one that ends.
+  kSpeaks,
+};
+
+/// Looks for the shortcut of the server at the other end of `knock` until that has answered, and
+/// for a moment more.
+UniqueFd await_shortcut(const UniqueFd& knock, Deadline deadline, Knock& answer) {
   // A name of this host has become an address now.
   const Endpoint place = parse_endpoint(peer_name(knock.get()), 0);
   std::optional<Deadline> last_try;
+  answer = Knock::kWaits;
   while (true) {
     if (UniqueFd fd = connect_shortcut(place)) return fd;
-    if (last_try ? last_try->passed() : deadline.passed()) break;
+    if (last_try ? last_try->passed() : deadline.passed()) return {};
     pollfd item{knock.get(), POLLIN, 0};
     if (last_try) {
       std::this_thread::sleep_for(kEndingPause);
     } else if (::poll(&item, 1, static_cast<int>(kEndingPause.count())) > 0) {
+      char byte = 0;
+      const bool speaks = ::recv(knock.get(), &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
+      answer = speaks ? Knock::kSpeaks : Knock::kCloses;
       last_try = deadline.at_most(kEndingTime);
     }
   }
-  throw Error(last_try ? ErrorCode::kMismatch : ErrorCode::kTimeout,
+}
+
+/// Waits until somebody listens there, by TCP, and then goes round it: of a process at the other
+/// end of TCP nobody knows whose it is. A server of this user closes such a connection when it
+/// runs. So does one that has just died, where another may listen later: a second one tells.
+UniqueFd connect_to_own_user(const Endpoint& server, Deadline deadline) {
+  if (UniqueFd fd = connect_shortcut(server)) return fd;
+  Knock answer = Knock::kCloses;
+  for (int knocks = 0; knocks < 2 && answer == Knock::kCloses; ++knocks) {
+    const UniqueFd knock = tcp_connect(server, deadline);
+    if (UniqueFd fd = await_shortcut(knock, deadline, answer)) return fd;
+  }
+  throw Error(answer == Knock::kWaits ? ErrorCode::kTimeout : ErrorCode::kMismatch,
               fmt::format("what listens at {} is not a store of this user; without LOCKSTEP_SECRET "
                           "no other is trusted",
                           to_string(server)));

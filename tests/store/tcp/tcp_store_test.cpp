@@ -250,6 +250,22 @@ TEST(TcpStoreClient, WithoutASecretNoServerOfTcpIsTrusted) {
   EXPECT_EQ(mute.code(), ErrorCode::kTimeout);
 }
 
+TEST(TcpStoreClient, WithoutASecretAServerThatDiesIsNotTakenForAStranger) {
+  UniqueFd listener = tcp_listen("127.0.0.1", 0);
+  const Endpoint place{"127.0.0.1", local_port(listener.get())};
+  auto store = std::async(std::launch::async, [&] { return connect_tcp_store(place, "", soon()); });
+  {
+    const UniqueFd knock = tcp_accept(listener.get(), soon());
+    listener.reset();  // before it: whoever sees the end finds nobody
+  }
+  std::this_thread::sleep_for(500ms);  // longer than an ending server is waited for
+  TcpStoreServerOptions options;
+  options.host = place.host;
+  options.port = place.port;
+  const TcpStoreServer successor(options);
+  store.get()->set("key", "value", soon());
+}
+
 TEST(TcpStoreServer, TakenPortIsNamed) {
   const TcpStoreServer first({});
   TcpStoreServerOptions options;
