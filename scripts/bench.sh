@@ -38,7 +38,7 @@ if [ "$(id -u)" -eq 0 ] && ip netns add "lockstep$$" 2>/dev/null; then
   ip netns del "lockstep$$"
   namespaces=yes
   title "two ranks a host beside one, at 1 Gbit/s"
-  bench/net/two_level.sh
+  bench/net/hierarchical.sh
   title "communication hooks between hosts at 1 Gbit/s"
   bench/net/hooks.sh
 else

@@ -3,7 +3,7 @@
 #include <atomic>
 
 #include "lockstep/base/in_child.h"
-#include "lockstep/base/quiet_thread.h"
+#include "lockstep/base/signal_blocking_thread.h"
 
 namespace lockstep {
 namespace {
@@ -78,7 +78,7 @@ std::shared_ptr<Pulse> Pulse::of_process() {
 
 Pulse::Pulse() : generation_(fork_generation()) {
   this_moment();  // what was before is no standstill
-  thread_ = start_quiet_thread([this] { run(); });
+  thread_ = start_thread_with_signals_blocked([this] { run(); });
   add_pulses(1);
 }
 

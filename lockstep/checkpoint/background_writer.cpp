@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "lockstep/base/quiet_thread.h"
+#include "lockstep/base/signal_blocking_thread.h"
 
 namespace lockstep {
 
@@ -26,7 +26,7 @@ void BackgroundWriter::submit(std::function<void()> job) {
     rethrow();
     jobs_.push_back(std::move(job));
   }
-  if (!thread_.joinable()) thread_ = start_quiet_thread([this] { run(); });
+  if (!thread_.joinable()) thread_ = start_thread_with_signals_blocked([this] { run(); });
   changed_.notify_all();
 }
 

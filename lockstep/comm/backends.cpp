@@ -12,8 +12,8 @@
 #include "lockstep/comm/group_impl.h"
 #include "lockstep/comm/mpi/library.h"
 #include "lockstep/comm/mpi/mpi_group.h"
+#include "lockstep/comm/native/hierarchical_group.h"
 #include "lockstep/comm/native/shm/shm_group.h"
-#include "lockstep/comm/native/two_level_group.h"
 #include "lockstep/comm/topology.h"
 #include "lockstep/deadline.h"
 #include "lockstep/error.h"
@@ -87,7 +87,7 @@ Error unknown_backend(const std::string& name) {
 std::unique_ptr<GroupImpl> make_native_group(const GroupSpec& spec, Deadline deadline) {
   const Topology topology = make_topology(spec.host_ids);
   if (topology.num_hosts() == 1) return make_shm_group(spec, deadline);
-  return make_two_level_group(spec, deadline);
+  return make_hierarchical_group(spec, deadline);
 }
 
 std::span<const Backend> backends() {

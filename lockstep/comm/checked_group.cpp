@@ -266,13 +266,13 @@ std::vector<std::string> CheckedGroup::gather_doings() const {
   return doings;
 }
 
-void GivenUp::keep(std::shared_ptr<void> memory) {
+void OrphanedBuffers::keep(std::shared_ptr<void> memory) {
   MutexLock lock(mutex_);
   kept_.push_back(std::move(memory));
 }
 
-void GivenUp::leave_to_process() {
-  static auto& of_process = *new GivenUp;  // never destroyed
+void OrphanedBuffers::leave_to_process() {
+  static auto& of_process = *new OrphanedBuffers;  // never destroyed
   MutexLock lock(mutex_);
   for (auto& memory : kept_) of_process.keep(std::move(memory));
   kept_.clear();

@@ -20,7 +20,7 @@ namespace lockstep {
 ///
 /// After a wait that ended with an error, the engine may still be about to read or write what it
 /// was lent. Such memory is kept here instead of being freed. Threads: any.
-class GivenUp {
+class OrphanedBuffers {
  public:
   void keep(std::shared_ptr<void> memory);
   /// Hands everything to the process, which never frees it: for engines that outlive their group.
@@ -82,7 +82,7 @@ class CheckedGroup : public GroupImpl {
     try {
       use(memory->data());
     } catch (...) {
-      given_up_.keep(memory);
+      orphaned_buffers_.keep(memory);
       throw;
     }
     return std::move(*memory);
@@ -117,7 +117,7 @@ class CheckedGroup : public GroupImpl {
   virtual void stop(bool in_collective) noexcept = 0;
 
   const GroupSpec spec_;
-  GivenUp given_up_;
+  OrphanedBuffers orphaned_buffers_;
 
  private:
   /// Runs `body`; what it throws becomes the verdict, or gives way to it.

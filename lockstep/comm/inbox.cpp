@@ -7,7 +7,7 @@
 
 #include "lockstep/base/literals.h"
 #include "lockstep/base/log.h"
-#include "lockstep/base/quiet_thread.h"
+#include "lockstep/base/signal_blocking_thread.h"
 
 namespace lockstep {
 namespace {
@@ -66,7 +66,7 @@ std::shared_ptr<WorkState> Inbox::post(const Envelope& wanted, void* data, uint6
       if (filled) {
         finish(&recv->slot, 0, std::nullopt);
       } else if (!thread_.joinable()) {
-        thread_ = start_quiet_thread([this] { run(); });
+        thread_ = start_thread_with_signals_blocked([this] { run(); });
       } else if (dozes_ && waiting_ == 0) {
         work_.notify_one();
       }

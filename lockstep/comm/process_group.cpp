@@ -9,11 +9,11 @@
 #include "lockstep/base/descriptors.h"
 #include "lockstep/base/literals.h"
 #include "lockstep/comm/arguments.h"
+#include "lockstep/comm/backend_autotuning.h"
 #include "lockstep/comm/backends.h"
 #include "lockstep/comm/flight/recorded_group.h"
 #include "lockstep/comm/group_core.h"
 #include "lockstep/comm/making.h"
-#include "lockstep/comm/measured_choice.h"
 #include "lockstep/comm/rendezvous.h"
 #include "lockstep/comm/topology.h"
 #include "lockstep/error.h"
@@ -45,7 +45,7 @@ std::string subgroup_suffix(const std::vector<int>& ranks, int number) {
 const Backend& choose(const GroupSpec& spec, const std::string& name, Order order) {
   const Backend& first = choose_backend(name, spec);
   if (name != "auto" || order == Order::kFixed || first.for_devices) return first;
-  return make_topology(spec.host_ids).num_hosts() == 1 ? first : measured_choice(spec);
+  return make_topology(spec.host_ids).num_hosts() == 1 ? first : backend_autotuning(spec);
 }
 
 std::shared_ptr<GroupCore> make_core(const GroupSpec& spec, const Backend& backend) {

@@ -1,6 +1,6 @@
 #include "lockstep/comm/work_queue.h"
 
-#include "lockstep/base/quiet_thread.h"
+#include "lockstep/base/signal_blocking_thread.h"
 
 namespace lockstep {
 
@@ -64,7 +64,7 @@ WorkQueue::~WorkQueue() {
 std::shared_ptr<WorkState> WorkQueue::push(std::function<void()> task) {
   auto state = std::make_shared<WorkState>();
   MutexLock lock(mutex_);
-  if (!thread_.joinable()) thread_ = start_quiet_thread([this] { run(); });
+  if (!thread_.joinable()) thread_ = start_thread_with_signals_blocked([this] { run(); });
   items_.push_back({std::move(task), state});
   pending_.fetch_add(1, std::memory_order_relaxed);
   changed_.notify_all();

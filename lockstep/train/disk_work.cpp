@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "lockstep/base/mutex.h"
-#include "lockstep/base/quiet_thread.h"
 #include "lockstep/base/reading_note.h"
+#include "lockstep/base/signal_blocking_thread.h"
 #include "lockstep/base/text.h"
 #include "lockstep/deadline.h"
 #include "lockstep/error.h"
@@ -29,7 +29,7 @@ class DiskWork::LifeSigns {
   LifeSigns(ProcessGroup& group, std::string what, std::chrono::seconds limit,
             std::chrono::milliseconds computes)
       : group_(group), what_(std::move(what)), limit_(limit), computes_(computes) {
-    thread_ = start_quiet_thread([this] {
+    thread_ = start_thread_with_signals_blocked([this] {
       try {
         while (!all_are_done(wait())) continue;
       } catch (...) {

@@ -12,7 +12,7 @@
 #include <cstring>
 #include <thread>
 
-#include "lockstep/comm/native/phase.h"
+#include "lockstep/comm/native/fault_point.h"
 #include "lockstep/error.h"
 #include "lockstep/process_group.h"
 #include "tests/comm/support/conformance.h"
@@ -45,7 +45,7 @@ constexpr int kCalls = static_cast<int>(Call::kAllocate) + 1;
 
 struct Case {
   Call call;
-  Phase phase;
+  FaultPoint phase;
   int signal;
   int victim;
 };
@@ -59,10 +59,10 @@ struct Board {
 // Of this process; set before the hook is.
 int strike_victim;
 OpKind strike_kind;
-Phase strike_phase;
+FaultPoint strike_phase;
 int strike_signal;
 
-void strike(int world_rank, OpKind kind, Phase phase) {
+void reach(int world_rank, OpKind kind, FaultPoint phase) {
   if (world_rank == strike_victim && kind == strike_kind && phase == strike_phase) {
     ::raise(strike_signal);
   }
@@ -205,7 +205,7 @@ void arm(const Case& one) {
   strike_kind = kind_of(one.call);
   strike_phase = one.phase;
   strike_signal = one.signal;
-  phase_hook = strike;
+  phase_hook = reach;
 }
 
 void run_case(const Case& one) {
@@ -248,9 +248,9 @@ std::vector<Case> all_cases(int signal) {
   int next = 0;
   for (int i = 0; i < kCalls; ++i) {
     const auto call = static_cast<Call>(i);
-    for (const Phase phase :
-         {Phase::kArriving, Phase::kEntered, Phase::kMeeting, Phase::kFinished}) {
-      if (phase == Phase::kMeeting && !meets(call)) continue;
+    for (const FaultPoint phase : {FaultPoint::kArriving, FaultPoint::kEntered,
+                                   FaultPoint::kMeeting, FaultPoint::kFinished}) {
+      if (phase == FaultPoint::kMeeting && !meets(call)) continue;
       if (kSanitized && call != Call::kInPlace) continue;
       for (int rank = 0; rank < (each_rank ? kRanks : 1); ++rank)
         cases.push_back({call, phase, signal, next++ % kRanks});

@@ -22,7 +22,7 @@
 #include "lockstep/base/auth.h"
 #include "lockstep/base/literals.h"
 #include "lockstep/base/socket.h"
-#include "lockstep/comm/native/phase.h"
+#include "lockstep/comm/native/fault_point.h"
 #include "lockstep/comm/native/tcp/peers.h"
 #include "lockstep/error.h"
 #include "lockstep/process_group.h"
@@ -69,7 +69,7 @@ struct Row {
 const HostLayout kShm{3};
 const HostLayout kTcp{1, 1, 1};
 const HostLayout kPairs{1, 1, 1, 1};
-const HostLayout kTwoLevel{2, 2};
+const HostLayout kHierarchical{2, 2};
 const HostLayout kTwoAndOne{2, 1};
 constexpr int kSteps = 4;
 constexpr int64_t kCount = 100'000;
@@ -78,31 +78,31 @@ constexpr int64_t kCount = 100'000;
 const std::vector<Row> kTable = {
     {Fault::kKill,          kShm,       1, 2, When::kMeeting,   ErrorCode::kPeerLost, "rank 1 (in it, last finished", "died", "rank 1 (dead): in all_reduce #3 (float32, 390.6 KiB) at fault_table_test.cpp:"},
     {Fault::kKill,          kTcp,       1, 2, When::kSending,   ErrorCode::kPeerLost, "rank 1: ", "", "rank 1: no word"},
-    {Fault::kKill,          kTwoLevel,  3, 2, When::kReceiving, ErrorCode::kPeerLost, "rank 3", "", "rank 3 (dead): in all_reduce #3 (float32, 390.6 KiB) at fault_table_test.cpp:"},
+    {Fault::kKill,          kHierarchical,  3, 2, When::kReceiving, ErrorCode::kPeerLost, "rank 3", "", "rank 3 (dead): in all_reduce #3 (float32, 390.6 KiB) at fault_table_test.cpp:"},
     {Fault::kStop,          kShm,       2, 3, When::kMeeting,   ErrorCode::kTimeout,  "waiting for rank 2 (in it", "", "rank 2 (stopped): in all_reduce #5 (float32, 390.6 KiB) at fault_table_test.cpp:"},
     {Fault::kStop,          kTcp,       0, 3, When::kReceiving, ErrorCode::kTimeout,  "rank 0 did not come in time", "", "rank 0: no word"},
-    {Fault::kStop,          kTwoLevel,  1, 3, When::kSending,   ErrorCode::kTimeout,  "rank 1 did not come in time", "", "rank 1 (stopped): in all_reduce #5 (float32, 390.6 KiB) at fault_table_test.cpp:"},
+    {Fault::kStop,          kHierarchical,  1, 3, When::kSending,   ErrorCode::kTimeout,  "rank 1 did not come in time", "", "rank 1 (stopped): in all_reduce #5 (float32, 390.6 KiB) at fault_table_test.cpp:"},
     {Fault::kSlow,          kShm,       1, 3, When::kBefore,    ErrorCode::kTimeout,  "waiting for rank 1 (not in it yet, last finished barrier #4)", "", ": done with barrier #4 at fault_table_test.cpp:"},
     {Fault::kSlow,          kTcp,       1, 3, When::kBefore,    ErrorCode::kTimeout,  "rank 1 did not come in time", "", ": done with barrier #4 at fault_table_test.cpp:"},
-    {Fault::kSlow,          kTwoLevel,  3, 3, When::kBefore,    ErrorCode::kTimeout,  "rank 3 did not come in time", "", ": done with barrier #4 at fault_table_test.cpp:"},
+    {Fault::kSlow,          kHierarchical,  3, 3, When::kBefore,    ErrorCode::kTimeout,  "rank 3 did not come in time", "", ": done with barrier #4 at fault_table_test.cpp:"},
     {Fault::kShape,         kShm,       1, 2, When::kBefore,    ErrorCode::kMismatch, "rank 1 called all_reduce #3 (float32, 100001 elements", "100000 elements", "in all_reduce #3 (float32, 390.6 KiB) at fault_table_test.cpp:"},
     {Fault::kShape,         kTcp,       1, 2, When::kBefore,    ErrorCode::kMismatch, "rank 1 called all_reduce #3 (float32, 100001 elements", "100000 elements", "in all_reduce #3 (float32, 390.6 KiB) at fault_table_test.cpp:"},
-    {Fault::kShape,         kTwoLevel,  2, 2, When::kBefore,    ErrorCode::kMismatch, "rank 2 called all_reduce #3 (float32, 100001 elements", "100000 elements", "in all_reduce #3 (float32, 390.6 KiB) at fault_table_test.cpp:"},
+    {Fault::kShape,         kHierarchical,  2, 2, When::kBefore,    ErrorCode::kMismatch, "rank 2 called all_reduce #3 (float32, 100001 elements", "100000 elements", "in all_reduce #3 (float32, 390.6 KiB) at fault_table_test.cpp:"},
     {Fault::kOrder,         kShm,       1, 2, When::kBefore,    ErrorCode::kMismatch, "rank 1 called barrier #3", "called all_reduce #3", "rank 1: in barrier #3 at fault_table_test.cpp:"},
     {Fault::kOrder,         kTcp,       1, 2, When::kBefore,    ErrorCode::kMismatch, "rank 1 called barrier #3", "called all_reduce #3", "rank 1: in barrier #3 at fault_table_test.cpp:"},
     {Fault::kOrder,         kPairs,     1, 2, When::kBefore,    ErrorCode::kMismatch, "rank 1 called barrier #3", "called all_reduce #3", "rank 1: in barrier #3 at fault_table_test.cpp:"},
-    {Fault::kOrder,         kTwoLevel,  1, 2, When::kBefore,    ErrorCode::kMismatch, "rank 1 called barrier #3", "called all_reduce #3", "rank 1: in barrier #3 at fault_table_test.cpp:"},
+    {Fault::kOrder,         kHierarchical,  1, 2, When::kBefore,    ErrorCode::kMismatch, "rank 1 called barrier #3", "called all_reduce #3", "rank 1: in barrier #3 at fault_table_test.cpp:"},
     {Fault::kSkip,          kShm,       2, 3, When::kBefore,    ErrorCode::kMismatch, "rank 2 called barrier #5", "called all_reduce #5", "rank 2: in barrier #5 at fault_table_test.cpp:"},
     {Fault::kSkip,          kTcp,       2, 3, When::kBefore,    ErrorCode::kMismatch, "rank 2 called barrier #5", "called all_reduce #5", "rank 2: in barrier #5 at fault_table_test.cpp:"},
     {Fault::kSkip,          kPairs,     2, 3, When::kBefore,    ErrorCode::kMismatch, "rank 2 called barrier #5", "called all_reduce #5", "rank 2: in barrier #5 at fault_table_test.cpp:"},
-    {Fault::kSkip,          kTwoLevel,  2, 3, When::kBefore,    ErrorCode::kMismatch, "rank 2 called barrier #5", "called all_reduce #5", "rank 2: in barrier #5 at fault_table_test.cpp:"},
+    {Fault::kSkip,          kHierarchical,  2, 3, When::kBefore,    ErrorCode::kMismatch, "rank 2 called barrier #5", "called all_reduce #5", "rank 2: in barrier #5 at fault_table_test.cpp:"},
     {Fault::kSkipLast,      kShm,       1, 4, When::kBefore,    ErrorCode::kTimeout,  "barrier #8: timeout after", "rank 1 (not in it yet, last finished all_reduce #7)", ": done with all_reduce #7 (float32, 390.6 KiB) at fault_table_test.cpp:"},
     {Fault::kSkipLast,      kTcp,       1, 4, When::kBefore,    ErrorCode::kTimeout,  "rank 1 did not come in time", "barrier #8", ": done with all_reduce #7 (float32, 390.6 KiB) at fault_table_test.cpp:"},
     {Fault::kSkipLast,      kPairs,     1, 4, When::kBefore,    ErrorCode::kTimeout,  "rank 1 did not come in time", "barrier #8", ": done with all_reduce #7 (float32, 390.6 KiB) at fault_table_test.cpp:"},
-    {Fault::kSkipLast,      kTwoLevel,  1, 4, When::kBefore,    ErrorCode::kTimeout,  "rank 1 did not come in time", "barrier #8", ": done with all_reduce #7 (float32, 390.6 KiB) at fault_table_test.cpp:"},
+    {Fault::kSkipLast,      kHierarchical,  1, 4, When::kBefore,    ErrorCode::kTimeout,  "rank 1 did not come in time", "barrier #8", ": done with all_reduce #7 (float32, 390.6 KiB) at fault_table_test.cpp:"},
     {Fault::kLeave,         kShm,       1, 3, When::kBefore,    ErrorCode::kPeerLost, "rank 1 (", "ended its process group while others still used it", ""},
     {Fault::kLeave,         kTcp,       1, 3, When::kBefore,    ErrorCode::kPeerLost, "rank 1: ", "", ""},
-    {Fault::kLeave,         kTwoLevel,  3, 3, When::kBefore,    ErrorCode::kPeerLost, "rank 3", "", ""},
+    {Fault::kLeave,         kHierarchical,  3, 3, When::kBefore,    ErrorCode::kPeerLost, "rank 3", "", ""},
     {Fault::kCutLink,       kTcp,       1, 2, When::kBefore,    ErrorCode::kTimeout,  "nothing passes between rank 1 and ranks 0, 2", "", "ranks 0-2: in all_reduce #4"},
     {Fault::kCutLink,       kTwoAndOne, 2, 2, When::kBefore,    ErrorCode::kTimeout,  "nothing passes between rank 0 and rank 2", "", "ranks 0-2: in all_reduce #4"},
     {Fault::kHalfOpen,      kTcp,       1, 2, When::kBefore,    ErrorCode::kTimeout,  "rank 1 did not come in time", "", "rank 1: no word"},
@@ -170,10 +170,10 @@ struct Board {
 
 // Of the victim's process; set before the hook is.
 Board* hook_board;
-Phase hook_phase;
+FaultPoint hook_phase;
 int hook_signal;
 
-void strike_in_phase(int world_rank, OpKind kind, Phase phase) {
+void strike_in_phase(int world_rank, OpKind kind, FaultPoint phase) {
   (void)world_rank;
   if (kind != OpKind::kAllReduce || phase != hook_phase) return;
   hook_board->struck_ns = now_ns();
@@ -183,9 +183,9 @@ void strike_in_phase(int world_rank, OpKind kind, Phase phase) {
 void arm(Board& board, When when, int signal) {
   hook_board = &board;
   hook_signal = signal;
-  hook_phase = when == When::kMeeting   ? Phase::kMeeting
-               : when == When::kSending ? Phase::kSending
-                                        : Phase::kReceiving;
+  hook_phase = when == When::kMeeting   ? FaultPoint::kMeeting
+               : when == When::kSending ? FaultPoint::kSending
+                                        : FaultPoint::kReceiving;
   phase_hook = strike_in_phase;
 }
 

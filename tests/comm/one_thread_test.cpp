@@ -9,7 +9,7 @@
 #include <string_view>
 #include <thread>
 
-#include "lockstep/comm/native/phase.h"
+#include "lockstep/comm/native/fault_point.h"
 #include "lockstep/error.h"
 #include "lockstep/process_group.h"
 #include "tests/comm/support/conformance.h"
@@ -20,8 +20,8 @@ namespace {
 
 std::atomic<bool> rank_0_is_in_barrier;
 
-void note_barrier(int world_rank, OpKind kind, Phase phase) {
-  if (world_rank == 0 && kind == OpKind::kBarrier && phase == Phase::kEntered)
+void note_barrier(int world_rank, OpKind kind, FaultPoint phase) {
+  if (world_rank == 0 && kind == OpKind::kBarrier && phase == FaultPoint::kEntered)
     rank_0_is_in_barrier = true;
 }
 

@@ -11,7 +11,7 @@
 #include "lockstep/base/env.h"
 #include "lockstep/base/literals.h"
 #include "lockstep/base/log.h"
-#include "lockstep/base/quiet_thread.h"
+#include "lockstep/base/signal_blocking_thread.h"
 #include "lockstep/comm/topology.h"
 #include "lockstep/world/lives.h"
 
@@ -161,7 +161,7 @@ void HangWatch::add(uint16_t group, const GroupSpec& spec) {
   if (ring_.fd() < 0 || spec.size == 1 || !spec.store || group == kNoFlightGroup) return;
   MutexLock lock(mutex_);
   groups_[group] = std::make_shared<const GroupSpec>(spec);
-  if (!thread_.joinable()) thread_ = start_quiet_thread([this] { run(); });
+  if (!thread_.joinable()) thread_ = start_thread_with_signals_blocked([this] { run(); });
 }
 
 void HangWatch::remove(uint16_t group) {

@@ -13,8 +13,8 @@
 #include "lockstep/base/literals.h"
 #include "lockstep/base/log.h"
 #include "lockstep/base/text.h"
+#include "lockstep/comm/flight/diagnostics_thread.h"
 #include "lockstep/comm/flight/process_state.h"
-#include "lockstep/comm/flight/responder.h"
 #include "lockstep/comm/flight/ring.h"
 #include "lockstep/comm/flight/stack.h"
 #include "lockstep/comm/topology.h"
@@ -233,7 +233,7 @@ class Reporting {
   }
 
   void ask(const std::vector<int>& hosts) {
-    for (const int host : hosts) Responder::ask(spec_, host, with_stacks(), soon());
+    for (const int host : hosts) DiagnosticsThread::ask(spec_, host, with_stacks(), soon());
   }
 
   std::vector<LastCall> told_by_hosts() {

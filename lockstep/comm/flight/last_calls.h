@@ -53,11 +53,11 @@ void tell_of_host(const GroupSpec& spec, bool with_stacks);
 /// The verdict of `spec`'s group, which this rank has as `error`, with what each rank did last: one
 /// text on all ranks, that of the first. One rank a host reads the recorders of its host, also
 /// those of dead and frozen ranks (tell_of_host(), after a timeout with stacks). Hosts that say
-/// nothing within a moment are asked: see responder.h. The first rank waits for the hosts as long
-/// as one more of them has been heard in the last 300 ms (20 ms, when a rank died and one host is
-/// silent), at most 500 ms, or a few looks on a machine too busy for more; for hosts that have
-/// begun to tell, up to 3 s. Without a store it tells what this host knows. The first rank calls
-/// `explain`, for what it knows better than `error`, when all have told.
+/// nothing within a moment are asked: see diagnostics_thread.h. The first rank waits for the hosts
+/// as long as one more of them has been heard in the last 300 ms (20 ms, when a rank died and one
+/// host is silent), at most 500 ms, or a few looks on a machine too busy for more; for hosts that
+/// have begun to tell, up to 3 s. Without a store it tells what this host knows. The first rank
+/// calls `explain`, for what it knows better than `error`, when all have told.
 Error with_last_calls(const GroupSpec& spec, const Error& error,
                       const std::function<Error(const Error& error)>& explain = {});
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "lockstep/base/literals.h"
+#include "lockstep/comm/flight/diagnostics_thread.h"
 #include "lockstep/comm/flight/process_state.h"
-#include "lockstep/comm/flight/responder.h"
 #include "lockstep/comm/topology.h"
 
 namespace lockstep {
@@ -52,7 +52,7 @@ RankNews news_of_all(const GroupSpec& spec, const std::string& token,
   const Topology topology = make_topology(spec.host_ids);
   const int own = topology.host_of[static_cast<size_t>(spec.rank)];
   for (int host = 0; host < topology.num_hosts(); ++host) {
-    if (host != own) Responder::ask_to_look(spec, host, token, store_limit());
+    if (host != own) DiagnosticsThread::ask_to_look(spec, host, token, store_limit());
   }
   const auto limit = Deadline::after(patience);
   uint64_t version = 0;
@@ -76,7 +76,7 @@ void tell_news(const GroupSpec& spec, const std::string& token) {
 }
 
 void forget_news(const GroupSpec& spec, const std::string& token) {
-  Responder::take_back(spec, token, store_limit());
+  DiagnosticsThread::take_back(spec, token, store_limit());
   for (const auto& key : spec.store->list(told_prefix(spec, token), store_limit()))
     spec.store->erase(key, store_limit());
 }

@@ -20,7 +20,7 @@ struct RankNews {
 RankNews news_here(const GroupSpec& spec);
 
 /// Of all hosts. `token`: of this question, "4.1234", the asking rank and its call's number. Hosts
-/// are asked through the store (responder.h), and left out where they do not tell within
+/// are asked through the store (diagnostics_thread.h), and left out where they do not tell within
 /// `patience`. Errors: the store's.
 RankNews news_of_all(const GroupSpec& spec, const std::string& token,
                      std::chrono::milliseconds patience);

@@ -4,10 +4,10 @@
 #include <type_traits>
 #include <utility>
 
+#include "lockstep/comm/flight/diagnostics_thread.h"
 #include "lockstep/comm/flight/hang_watch.h"
 #include "lockstep/comm/flight/last_calls.h"
 #include "lockstep/comm/flight/news.h"
-#include "lockstep/comm/flight/responder.h"
 #include "lockstep/comm/flight/ring.h"
 #include "lockstep/comm/verdict.h"
 
@@ -22,7 +22,7 @@ class RecordedGroup : public GroupImpl {
         // A world of one rank needs no name in a store, but one to be shown by.
         group_(ring_.add_group(spec.name.empty() ? "alone" : spec.name, spec.rank, spec.size)),
         impl_(std::move(impl)),
-        responder_(
+        diagnostics_thread_(
             spec, [spec](bool with_stacks) { tell_of_host(spec, with_stacks); },
             [spec](const std::string& token) { tell_news(spec, token); }),
         watch_(HangWatch::of(ring_)) {
@@ -178,7 +178,7 @@ class RecordedGroup : public GroupImpl {
   uint16_t group_;
   uint64_t sequence_ = 0;  // of collectives, which one thread at a time calls
   std::unique_ptr<GroupImpl> impl_;
-  Responder responder_;
+  DiagnosticsThread diagnostics_thread_;
   std::shared_ptr<HangWatch> watch_;
 };
 

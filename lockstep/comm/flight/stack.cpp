@@ -10,7 +10,7 @@
 #include <set>
 #include <string_view>
 
-#include "lockstep/base/quiet_thread.h"
+#include "lockstep/base/signal_blocking_thread.h"
 #include "lockstep/comm/flight/process_image.h"
 #include "lockstep/comm/flight/process_state.h"
 
@@ -44,7 +44,7 @@ Stack stack_of(int pid, std::chrono::milliseconds limit) {
   // A process that waits for a disk does not stop until it has it; and ptrace is for one thread.
   auto task = std::make_shared<std::packaged_task<Stack()>>([pid] { return look(pid); });
   auto stack = task->get_future();
-  start_quiet_thread([task] { (*task)(); }).detach();
+  start_thread_with_signals_blocked([task] { (*task)(); }).detach();
   if (stack.wait_for(limit) == std::future_status::ready) return stack.get();
   return {{},
           fmt::format("it is {} and was not reached in {} ms", process_state(pid), limit.count())};

@@ -45,7 +45,7 @@ class MpiGroup final : public CheckedGroup {
  public:
   MpiGroup(const GroupSpec& spec, const LockstepMpiApi& api, void* data, void* checks)
       : CheckedGroup(spec), api_(api), data_(data), checks_(checks) {}
-  ~MpiGroup() override { given_up_.leave_to_process(); }
+  ~MpiGroup() override { orphaned_buffers_.leave_to_process(); }
 
   void all_reduce(void* data, int64_t count, DType dtype, ReduceOp op,
                   const Waiting& waiting) override {

@@ -10,7 +10,7 @@
 #include <cerrno>
 #include <chrono>
 
-#include "lockstep/base/quiet_thread.h"
+#include "lockstep/base/signal_blocking_thread.h"
 #include "lockstep/error.h"
 
 namespace lockstep {
@@ -25,7 +25,7 @@ TerminalPump::TerminalPump(int terminal) : end_(std::make_shared<End>()) {
   in_.reset(ends[0]);
   end_->out.reset(ends[1]);
   ::fcntl(in_.get(), F_SETFL, O_NONBLOCK);
-  thread_ = start_quiet_thread([end = end_] {
+  thread_ = start_thread_with_signals_blocked([end = end_] {
     pass_on(end.get());
     ::shutdown(end->out.get(), SHUT_RDWR);
   });

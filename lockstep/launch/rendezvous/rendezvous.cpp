@@ -12,7 +12,7 @@
 #include "lockstep/base/generation_token.h"
 #include "lockstep/base/host_name.h"
 #include "lockstep/base/port_range.h"
-#include "lockstep/base/quiet_thread.h"
+#include "lockstep/base/signal_blocking_thread.h"
 #include "lockstep/deadline.h"
 #include "lockstep/launch/job/restart_policy.h"
 #include "lockstep/launch/rendezvous/participant.h"
@@ -166,7 +166,7 @@ class ElasticRendezvous final : public Rendezvous {
   ElasticRendezvous& operator=(const ElasticRendezvous&) = delete;
 
   std::optional<JobPlan> join() override {
-    thread_ = start_quiet_thread([this] { participant_.run(); });
+    thread_ = start_thread_with_signals_blocked([this] { participant_.run(); });
     return standing_.wait_for_plan();
   }
 

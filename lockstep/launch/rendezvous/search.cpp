@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "lockstep/base/quiet_thread.h"
+#include "lockstep/base/signal_blocking_thread.h"
 #include "lockstep/base/socket.h"
 #include "lockstep/error.h"
 #include "lockstep/launch/rendezvous/keys.h"
@@ -32,7 +32,7 @@ EndpointSearch::EndpointSearch(std::vector<Endpoint> places, Endpoint own, std::
       secret_(std::move(secret)),
       wire_(wire),
       run_id_(std::move(run_id)),
-      thread_(start_quiet_thread([this] { run(); })) {}
+      thread_(start_thread_with_signals_blocked([this] { run(); })) {}
 
 EndpointSearch::~EndpointSearch() {
   {

@@ -16,7 +16,7 @@
 #include "lockstep/base/env.h"
 #include "lockstep/base/file.h"
 #include "lockstep/base/port_range.h"
-#include "lockstep/base/quiet_thread.h"
+#include "lockstep/base/signal_blocking_thread.h"
 #include "lockstep/base/unique_fd.h"
 #include "lockstep/error.h"
 #include "lockstep/launch/job/start_messages.h"
@@ -61,7 +61,7 @@ class StarterLink {
 
   /// From now on lines are signals for this process.
   void obey() {
-    thread_ = start_quiet_thread([this] {
+    thread_ = start_thread_with_signals_blocked([this] {
       while (const auto text = line()) {
         const int signal = std::atoi(text->c_str());
         if (signal > 0) ::kill(::getpid(), signal);

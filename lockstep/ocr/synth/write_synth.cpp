@@ -14,7 +14,7 @@
 #include "lockstep/base/file.h"
 #include "lockstep/base/folder.h"
 #include "lockstep/base/mutex.h"
-#include "lockstep/base/quiet_thread.h"
+#include "lockstep/base/signal_blocking_thread.h"
 #include "lockstep/base/unique_fd.h"
 #include "lockstep/error.h"
 #include "lockstep/ocr/synth/fonts.h"
@@ -147,7 +147,7 @@ class Workshop {
   void run(size_t threads) {
     std::vector<std::thread> others;
     for (size_t i = 1; i < std::min(threads, total_); ++i) {
-      others.push_back(start_quiet_thread([this] { work(); }));
+      others.push_back(start_thread_with_signals_blocked([this] { work(); }));
     }
     work();
     for (std::thread& other : others) other.join();

@@ -4,7 +4,7 @@
 
 #include "lockstep/base/in_child.h"
 #include "lockstep/base/log.h"
-#include "lockstep/base/quiet_thread.h"
+#include "lockstep/base/signal_blocking_thread.h"
 #include "lockstep/error.h"
 #include "lockstep/store/tcp/server_loop.h"
 #include "lockstep/store/tcp/tcp_store.h"
@@ -35,7 +35,7 @@ class TcpStoreServer::Impl {
       : port_(local_port(listener.get())),
         loop_(std::move(listener), options.secret, options.wire, options.handshake_limit,
               for_own_user(options), options.on_full),
-        thread_(start_quiet_thread([this] { serve(); })) {}
+        thread_(start_thread_with_signals_blocked([this] { serve(); })) {}
   ~Impl() {
     if (generation_ != fork_generation()) {
       leave_to_parent(thread_);

@@ -13,7 +13,7 @@
 #include <thread>
 
 #include "lockstep/base/in_child.h"
-#include "lockstep/base/quiet_thread.h"
+#include "lockstep/base/signal_blocking_thread.h"
 #include "lockstep/base/socket.h"
 #include "lockstep/error.h"
 #include "lockstep/world/bootstrap/exchange.h"
@@ -45,7 +45,7 @@ class CredentialServer {
         stop_(::eventfd(0, EFD_CLOEXEC)),
         owner_(::getpid()) {
     if (!stop_) throw io_error("eventfd");
-    thread_ = start_quiet_thread([this] { serve(); });
+    thread_ = start_thread_with_signals_blocked([this] { serve(); });
   }
 
   ~CredentialServer() {

@@ -24,7 +24,7 @@
 #include "lockstep/base/log.h"
 #include "lockstep/base/mutex.h"
 #include "lockstep/base/namespaces.h"
-#include "lockstep/base/quiet_thread.h"
+#include "lockstep/base/signal_blocking_thread.h"
 #include "lockstep/error.h"
 
 namespace lockstep::shm {
@@ -186,7 +186,7 @@ Door::Door()
     : word_(random_word()),
       listener_(listen_at(word_)),
       not_in_child_(listener_.get()),
-      thread_(start_quiet_thread([this] { serve(listener_.get()); })) {}
+      thread_(start_thread_with_signals_blocked([this] { serve(listener_.get()); })) {}
 
 Door::~Door() {
   if (!is_of_this_process()) {

@@ -39,7 +39,7 @@ void ExchangeCall::run(const std::vector<std::byte*>& inputs) {
   for (int rank = 0; rank < call_.size; ++rank) longest = std::max(longest, from(rank).stream);
   if (longest * size_ <= kSmallStreamBytes) {
     take(0);
-    return call_.meeting.sync(call_.waiting);
+    return call_.barrier.sync(call_.waiting);
   }
   if (!inputs.empty()) {
     for (int step = 1; step < call_.size; ++step) {
@@ -48,13 +48,13 @@ void ExchangeCall::run(const std::vector<std::byte*>& inputs) {
       copy_bytes(place_of(rank), inputs[static_cast<size_t>(rank)] + from(rank).offset * size_,
                  from(rank).count * size_);
     }
-    return call_.meeting.sync(call_.waiting);
+    return call_.barrier.sync(call_.waiting);
   }
   const int64_t rounds = divide_up(longest, chunk_);
   for (int64_t round = 0; round < rounds + 1; ++round) {
     if (round < rounds && !small_) stage(round);
     if (round > 0) take(round - 1);
-    call_.meeting.sync(call_.waiting);
+    call_.barrier.sync(call_.waiting);
   }
 }
 

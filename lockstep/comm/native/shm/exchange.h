@@ -17,8 +17,8 @@ class ExchangeCall {
  public:
   ExchangeCall(const StagedCall& call, const Exchange& exchange, const void* in, void* out);
 
-  /// Before Meeting::enter(). Nobody reads the staging areas then: the last round of every
-  /// operation that does ends with a meeting.
+  /// Before Barrier::enter(). Nobody reads the staging areas then: the last round of every
+  /// operation that does ends with a barrier.
   void hand_in();
 
   /// What a rank sends to this one and what this one expects of it, where they differ.
@@ -27,7 +27,7 @@ class ExchangeCall {
     int64_t sent;
     int64_t expected;
   };
-  /// After Meeting::enter(), as all that follows.
+  /// After Barrier::enter(), as all that follows.
   std::optional<Disagreement> disagreement() const;
   /// `inputs` by rank: where each one's input can be reached; empty when some cannot.
   void run(const std::vector<std::byte*>& inputs);

@@ -2,7 +2,7 @@
 
 #include <cerrno>
 
-#include "lockstep/base/quiet_thread.h"
+#include "lockstep/base/signal_blocking_thread.h"
 
 namespace lockstep::shm {
 namespace {
@@ -20,7 +20,7 @@ void make_robust(pthread_mutex_t* mutex) {
 
 LifeKeeper::LifeKeeper(RankSlot& slot) : slot_(slot) {
   make_robust(&slot_.life);
-  thread_ = start_quiet_thread([this] { hold(); });
+  thread_ = start_thread_with_signals_blocked([this] { hold(); });
   MutexLock lock(mutex_);
   while (!holds_) changed_.wait(lock);
 }

@@ -54,10 +54,10 @@ uint64_t state_of(uint64_t number, Offer::State state) {
 
 }  // namespace
 
-Mailbox::Mailbox(const GroupSpec& spec, Control control, Meeting& meeting, SharedMemoryList& memory)
+Mailbox::Mailbox(const GroupSpec& spec, Control control, Barrier& barrier, SharedMemoryList& memory)
     : spec_(spec),
       control_(control),
-      meeting_(meeting),
+      barrier_(barrier),
       memory_(memory),
       pid_space_(pid_space()),
       offers_(static_cast<size_t>(spec.size)),
@@ -138,7 +138,7 @@ bool Mailbox::send_offer(const Transfer& transfer, const void* data, const Envel
 bool Mailbox::fill(Channel& channel, LaneSender& lane) const {
   if (!lane.fill()) return false;
   channel.changed.signal();
-  strike(Phase::kSending);
+  reach(FaultPoint::kSending);
   return true;
 }
 
@@ -216,16 +216,16 @@ void Mailbox::copy_together(const Transfer& transfer, const Origin& origin, std:
       lane.take();
       note(travelled.taken);
       channel.changed.signal();
-      strike(Phase::kReceiving);
+      reach(FaultPoint::kReceiving);
       is_patient = transfer.waiting.spin;
     } else if (step == LaneStep::kWait) {
       require(transfer, [&] { return lane.arrived(); });
     } else if (is_patient) {
-      is_patient = meeting_.spin([&] { return lane.arrived(); });
+      is_patient = barrier_.spin([&] { return lane.arrived(); });
     } else if (const auto read = lane.read(step); read == LaneReceiver::Read::kDone) {
       has_read = true;
       note(travelled.read);
-      strike(Phase::kReceiving);
+      reach(FaultPoint::kReceiving);
     } else if (read == LaneReceiver::Read::kRefused) {
       unreadable = 1;
       note(travelled.refused);
@@ -234,7 +234,7 @@ void Mailbox::copy_together(const Transfer& transfer, const Origin& origin, std:
   }
   // Else that pid may have been another process's meanwhile.
   if (has_read && look_at(control_.slot(transfer.peer)) != Life::kAlive)
-    meeting_.check({transfer.peer}, doing(transfer));
+    barrier_.check({transfer.peer}, doing(transfer));
 }
 
 Doing Mailbox::doing(const Transfer& transfer) const {
@@ -243,7 +243,7 @@ Doing Mailbox::doing(const Transfer& transfer) const {
 
 template <class Ready>
 bool Mailbox::await(const Transfer& transfer, const Ready& ready) {
-  return meeting_.wait(
+  return barrier_.wait(
       transfer.channel.changed, ready, [&] { return std::vector<int>{transfer.peer}; },
       [&] { return doing(transfer); }, transfer.waiting);
 }
@@ -251,7 +251,7 @@ bool Mailbox::await(const Transfer& transfer, const Ready& ready) {
 template <class Ready>
 void Mailbox::require(const Transfer& transfer, const Ready& ready) {
   if (await(transfer, ready)) return;
-  meeting_.time_out({transfer.peer}, doing(transfer));
+  barrier_.time_out({transfer.peer}, doing(transfer));
 }
 
 void Mailbox::read(const Transfer& transfer, void* data, int64_t bytes) {

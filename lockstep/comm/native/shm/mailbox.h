@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "lockstep/comm/letters.h"
-#include "lockstep/comm/native/phase.h"
-#include "lockstep/comm/native/shm/meeting.h"
+#include "lockstep/comm/native/fault_point.h"
+#include "lockstep/comm/native/shm/barrier.h"
 #include "lockstep/comm/native/shm/memory.h"
 
 namespace lockstep::shm {
@@ -29,7 +29,7 @@ inline Travelled travelled;
 class Mailbox {
  public:
   /// `memory`: the group's; outlives this.
-  Mailbox(const GroupSpec& spec, Control control, Meeting& meeting, SharedMemoryList& memory);
+  Mailbox(const GroupSpec& spec, Control control, Barrier& barrier, SharedMemoryList& memory);
 
   /// True when the letter is in the ring.
   bool try_send(const void* data, const Envelope& letter, int destination);
@@ -70,8 +70,8 @@ class Mailbox {
   bool take_offer(const Transfer& transfer, const Head& head, LetterSink& sink);
   void copy_together(const Transfer& transfer, const Origin& origin, std::byte* to, int64_t bytes);
   Doing doing(const Transfer& transfer) const;
-  void strike(Phase phase) const {
-    lockstep::strike(spec_.world_ranks[static_cast<size_t>(spec_.rank)], OpKind::kNone, phase);
+  void reach(FaultPoint phase) const {
+    lockstep::reach(spec_.world_ranks[static_cast<size_t>(spec_.rank)], OpKind::kNone, phase);
   }
   void read(const Transfer& transfer, void* data, int64_t bytes);
   template <class Ready>
@@ -82,7 +82,7 @@ class Mailbox {
 
   const GroupSpec& spec_;
   const Control control_;
-  Meeting& meeting_;
+  Barrier& barrier_;
   SharedMemoryList& memory_;
   const uint64_t pid_space_;
   // By peer, the next two; each touched by one thread at a time.

@@ -35,7 +35,7 @@ void note_failure(std::string& why, const Body& body) {
 
 }  // namespace
 
-UniqueFd SharedMemoryList::open_slots(int64_t total, Meeting& meeting, const Waiting& waiting,
+UniqueFd SharedMemoryList::open_slots(int64_t total, Barrier& barrier, const Waiting& waiting,
                                       std::string& why) {
   auto& record = control_.head().allocation;
   UniqueFd fd;
@@ -43,7 +43,7 @@ UniqueFd SharedMemoryList::open_slots(int64_t total, Meeting& meeting, const Wai
     note_failure(why, [&] { fd = make_memory(total); });
     record = {to_remote(fd.get()), fd ? 0 : 1};
   }
-  meeting.sync(waiting);
+  barrier.sync(waiting);
   if (record.failed != 0) {
     if (why.empty()) why = "rank 0 of the host has no memory";
   } else if (spec_.rank != 0) {
@@ -62,22 +62,22 @@ std::optional<Mapping> SharedMemoryList::map_slots(int fd, int64_t stride, int64
   return mapping;
 }
 
-std::shared_ptr<SharedBuffer> SharedMemoryList::allocate(int64_t bytes, Meeting& meeting,
+std::shared_ptr<SharedBuffer> SharedMemoryList::allocate(int64_t bytes, Barrier& barrier,
                                                          const Waiting& waiting) {
   const int64_t used = round_up(std::max<int64_t>(bytes, 1), 4096);
   const int64_t stride = bytes > 4096 ? round_up(bytes, kHugePage) : used;
   std::string why;
-  const UniqueFd fd = open_slots(stride * spec_.size, meeting, waiting, why);
+  const UniqueFd fd = open_slots(stride * spec_.size, barrier, waiting, why);
   auto mapping = map_slots(fd.get(), stride, used, why);
   control_.slot(spec_.rank).allocate_failed = why.empty() ? 0 : 1;
-  meeting.sync(waiting);
+  barrier.sync(waiting);
   for (int rank = 0; rank < spec_.size; ++rank) {
     if (control_.slot(rank).allocate_failed == 0) continue;
     if (why.empty()) why = spec_.rank_name(rank) + " has no memory for it";
     break;
   }
   // Nobody starts the next operation, and with it another record, before all have looked.
-  meeting.sync(waiting);
+  barrier.sync(waiting);
   if (!why.empty()) {
     throw Error(ErrorCode::kUnavailable,
                 fmt::format("allocate of {} a rank: {}", format_bytes(bytes), why));

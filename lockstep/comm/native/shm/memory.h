@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "lockstep/base/mutex.h"
-#include "lockstep/comm/native/shm/meeting.h"
+#include "lockstep/comm/native/shm/barrier.h"
 #include "lockstep/comm/native/shm/segment.h"
 
 namespace lockstep::shm {
@@ -33,7 +33,7 @@ class SharedMemoryList {
 
   /// Collective, within an operation that has been entered. Errors: kUnavailable on all ranks when
   /// one has no memory.
-  std::shared_ptr<SharedBuffer> allocate(int64_t bytes, Meeting& meeting, const Waiting& waiting);
+  std::shared_ptr<SharedBuffer> allocate(int64_t bytes, Barrier& barrier, const Waiting& waiting);
 
   struct Found {
     Place place;
@@ -59,7 +59,7 @@ class SharedMemoryList {
     std::weak_ptr<SlotMemory> memory;
   };
   Found look_for(const void* data, int64_t bytes) const;
-  UniqueFd open_slots(int64_t total, Meeting& meeting, const Waiting& waiting, std::string& why);
+  UniqueFd open_slots(int64_t total, Barrier& barrier, const Waiting& waiting, std::string& why);
   std::optional<Mapping> map_slots(int fd, int64_t stride, int64_t bytes, std::string& why);
 
   const GroupSpec& spec_;

@@ -40,7 +40,7 @@ const GroupSpec& attached(const GroupSpec& spec, const Control& control, Deadlin
     shm::attach(spec, control, deadline);
   } catch (const Error& error) {
     const Error cause = unmade(spec, error);
-    shm::Meeting(spec, control).fail(cause);
+    shm::Barrier(spec, control).fail(cause);
     throw cause;
   }
   return spec;
@@ -53,9 +53,9 @@ class ShmGroupImpl final : public ShmGroup {
         mapping_(std::move(memory.mapping)),
         control_(mapping_.data(), spec.size),
         life_(std::in_place, control_.slot(spec.rank)),
-        meeting_(attached(spec, control_, deadline), control_),
+        barrier_(attached(spec, control_, deadline), control_),
         memory_(spec_, control_),
-        mailbox_(spec_, control_, meeting_, memory_),
+        mailbox_(spec_, control_, barrier_, memory_),
         ins_(static_cast<size_t>(spec.size)),
         outs_(static_cast<size_t>(spec.size)) {}
 
@@ -76,7 +76,7 @@ class ShmGroupImpl final : public ShmGroup {
   void exchange(const Exchange& exchange, const void* in, void* out,
                 const Waiting& waiting) override;
   void barrier(const Waiting& waiting) override {
-    meeting_.enter(header_of(OpKind::kBarrier, 0), {}, nullptr, 0, waiting);
+    barrier_.enter(header_of(OpKind::kBarrier, 0), {}, nullptr, 0, waiting);
     finish();
   }
   bool try_send(const void* data, const Envelope& letter, int destination, CallSite) override {
@@ -90,8 +90,8 @@ class ShmGroupImpl final : public ShmGroup {
     return agreed([&] { return mailbox_.receive(source, sink, waiting); });
   }
   std::shared_ptr<SharedBuffer> allocate(int64_t bytes, const Waiting& waiting) override {
-    meeting_.enter(header_of(OpKind::kAllocate, bytes), {}, nullptr, 0, waiting);
-    auto buffer = memory_.allocate(bytes, meeting_, waiting);
+    barrier_.enter(header_of(OpKind::kAllocate, bytes), {}, nullptr, 0, waiting);
+    auto buffer = memory_.allocate(bytes, barrier_, waiting);
     finish();
     return buffer;
   }
@@ -99,21 +99,21 @@ class ShmGroupImpl final : public ShmGroup {
   std::vector<std::byte*> enter(const OpHeader& header, const void* data, int64_t bytes,
                                 const Waiting& waiting) override {
     held_ = memory_.find(data, bytes);
-    meeting_.enter(header, held_.place, nullptr, 0, waiting);
+    barrier_.enter(header, held_.place, nullptr, 0, waiting);
     return reachable();
   }
-  void sync(const Waiting& waiting) override { meeting_.sync(waiting); }
+  void sync(const Waiting& waiting) override { barrier_.sync(waiting); }
   void finish() override {
-    meeting_.finish();
+    barrier_.finish();
     held_ = {};
   }
-  void tell_as(uint64_t number) override { meeting_.tell_as(number); }
-  void fail(const Error& error) override { meeting_.fail(error); }
+  void tell_as(uint64_t number) override { barrier_.tell_as(number); }
+  void fail(const Error& error) override { barrier_.fail(error); }
   void give_up(const Error& error, Deadline deadline) noexcept override {
-    meeting_.fail(try_to_agree(spec_, error, deadline));  // who splits the group looks there
+    barrier_.fail(try_to_agree(spec_, error, deadline));  // who splits the group looks there
   }
-  void set_alarm(std::function<bool()> alarm) override { meeting_.set_alarm(std::move(alarm)); }
-  const std::vector<int>& awaited() const override { return meeting_.awaited(); }
+  void set_alarm(std::function<bool()> alarm) override { barrier_.set_alarm(std::move(alarm)); }
+  const std::vector<int>& awaited() const override { return barrier_.awaited(); }
 
  private:
   static constexpr int kAllRanks = -1;
@@ -124,16 +124,16 @@ class ShmGroupImpl final : public ShmGroup {
     try {
       return body();
     } catch (const Error& error) {
-      meeting_.fail(error);
+      barrier_.fail(error);
       throw;
     } catch (const std::exception& error) {  // such as no thread to be had
-      meeting_.fail(Error(ErrorCode::kInternal, error.what()));
+      barrier_.fail(Error(ErrorCode::kInternal, error.what()));
       throw;
     }
   }
   std::vector<std::byte*> reachable() const;
   shm::StagedCall staged(DType dtype, const Waiting& waiting) {
-    return {meeting_, control_, spec_.rank, spec_.size, dtype, waiting};
+    return {barrier_, control_, spec_.rank, spec_.size, dtype, waiting};
   }
   void inline_reduce(int64_t bytes, int64_t offset, void* out, int64_t count, DType dtype,
                      ReduceOp op);
@@ -146,7 +146,7 @@ class ShmGroupImpl final : public ShmGroup {
   shm::Mapping mapping_;
   const Control control_;
   std::optional<shm::LifeKeeper> life_;
-  shm::Meeting meeting_;
+  shm::Barrier barrier_;
   shm::SharedMemoryList memory_;
   shm::Mailbox mailbox_;
   shm::SharedMemoryList::Found held_;  // keeps the memory of the operation under way mapped
@@ -158,7 +158,7 @@ std::vector<std::byte*> ShmGroupImpl::reachable() const {
   std::vector<std::byte*> places;
   const uint64_t segment = held_.place.segment;
   for (int rank = 0; rank < spec_.size; ++rank) {
-    const auto& post = meeting_.post(rank);
+    const auto& post = barrier_.post(rank);
     if (segment == 0 || post.segment != segment) return {};
     places.push_back(held_.memory->slot(rank) + post.offset);
   }
@@ -169,7 +169,7 @@ std::vector<std::byte*> ShmGroupImpl::reachable() const {
 void ShmGroupImpl::inline_reduce(int64_t bytes, int64_t offset, void* out, int64_t count,
                                  DType dtype, ReduceOp op) {
   for (int rank = 0; rank < spec_.size; ++rank) {
-    ins_[static_cast<size_t>(rank)] = meeting_.inline_data(rank, bytes) + offset;
+    ins_[static_cast<size_t>(rank)] = barrier_.inline_data(rank, bytes) + offset;
   }
   lockstep::reduce(ins_, std::span(&out, 1), count, dtype, op, spec_.size);
 }
@@ -193,11 +193,11 @@ void ShmGroupImpl::all_reduce(void* data, int64_t count, DType dtype, ReduceOp o
   const int64_t bytes = count * size_of(dtype);
   const auto header = header_of(OpKind::kAllReduce, count, dtype, op);
   if (bytes <= kInlineBytes) {
-    meeting_.enter(header, {}, data, bytes, waiting);
+    barrier_.enter(header, {}, data, bytes, waiting);
     inline_reduce(bytes, 0, data, count, dtype, op);
   } else if (const auto slots = enter(header, data, bytes, waiting); !slots.empty()) {
     reduce_in_place(slots, count, dtype, op);
-    meeting_.sync(waiting);
+    barrier_.sync(waiting);
   } else {
     shm::staged_all_reduce(staged(dtype, waiting), bytes_of(data), count, op);
   }
@@ -209,11 +209,11 @@ void ShmGroupImpl::reduce(void* data, int64_t count, DType dtype, ReduceOp op, i
   const int64_t bytes = count * size_of(dtype);
   const auto header = header_of(OpKind::kReduce, count, dtype, op, root);
   if (bytes <= kInlineBytes) {
-    meeting_.enter(header, {}, data, bytes, waiting);
+    barrier_.enter(header, {}, data, bytes, waiting);
     if (spec_.rank == root) inline_reduce(bytes, 0, data, count, dtype, op);
   } else if (const auto slots = enter(header, data, bytes, waiting); !slots.empty()) {
     reduce_in_place(slots, count, dtype, op, root);
-    meeting_.sync(waiting);
+    barrier_.sync(waiting);
   } else {
     shm::staged_reduce(staged(dtype, waiting), bytes_of(data), count, op, root);
   }
@@ -240,10 +240,10 @@ void ShmGroupImpl::refuse_counts(const shm::ExchangeCall::Disagreement& found,
                                  const OpHeader& header) {
   const Error error(ErrorCode::kMismatch,
                     fmt::format("{}: {} sends {} elements to {}, which expects {}",
-                                describe(meeting_.header()), spec_.rank_name(found.sender),
+                                describe(barrier_.header()), spec_.rank_name(found.sender),
                                 found.sent, spec_.rank_name(spec_.rank), found.expected));
-  meeting_.fail(error);
-  meeting_.check({}, {describe(header)});
+  barrier_.fail(error);
+  barrier_.check({}, {describe(header)});
   throw error;  // another rank died while it wrote its verdict; ours is as true
 }
 
@@ -252,11 +252,11 @@ void ShmGroupImpl::broadcast(void* data, int64_t count, DType dtype, int root,
   const int64_t bytes = count * size_of(dtype);
   const auto header = header_of(OpKind::kBroadcast, count, dtype, ReduceOp::kSum, root);
   if (bytes <= kInlineBytes) {
-    meeting_.enter(header, {}, data, spec_.rank == root ? bytes : 0, waiting);
-    if (spec_.rank != root) copy_bytes(data, meeting_.inline_data(root, bytes), bytes);
+    barrier_.enter(header, {}, data, spec_.rank == root ? bytes : 0, waiting);
+    if (spec_.rank != root) copy_bytes(data, barrier_.inline_data(root, bytes), bytes);
   } else if (const auto slots = enter(header, data, bytes, waiting); !slots.empty()) {
     copy_bytes(data, slots[static_cast<size_t>(root)], bytes);
-    meeting_.sync(waiting);
+    barrier_.sync(waiting);
   } else {
     shm::staged_broadcast(staged(dtype, waiting), bytes_of(data), count, root);
   }
@@ -269,9 +269,9 @@ void ShmGroupImpl::all_gather(const void* in, void* out, int64_t count, DType dt
   const auto header = header_of(OpKind::kAllGather, count, dtype);
   const auto part = [&](int rank) { return bytes_of(out) + rank * bytes; };
   if (bytes <= kInlineBytes) {
-    meeting_.enter(header, {}, in, bytes, waiting);
+    barrier_.enter(header, {}, in, bytes, waiting);
     for (int rank = 0; rank < spec_.size; ++rank) {
-      copy_bytes(part(rank), meeting_.inline_data(rank, bytes), bytes);
+      copy_bytes(part(rank), barrier_.inline_data(rank, bytes), bytes);
     }
   } else if (const auto slots = enter(header, in, bytes, waiting); !slots.empty()) {
     for (int step = 0; step < spec_.size; ++step) {
@@ -279,7 +279,7 @@ void ShmGroupImpl::all_gather(const void* in, void* out, int64_t count, DType dt
       const int rank = (spec_.rank + step) % spec_.size;
       copy_bytes(part(rank), slots[static_cast<size_t>(rank)], bytes);
     }
-    meeting_.sync(waiting);
+    barrier_.sync(waiting);
   } else {
     shm::staged_all_gather(staged(dtype, waiting), bytes_of(in), bytes_of(out), count);
   }
@@ -292,14 +292,14 @@ void ShmGroupImpl::reduce_scatter(const void* in, void* out, int64_t count, DTyp
   const int64_t all_bytes = bytes * spec_.size;
   const auto header = header_of(OpKind::kReduceScatter, count, dtype, op);
   if (all_bytes <= kInlineBytes) {
-    meeting_.enter(header, {}, in, all_bytes, waiting);
+    barrier_.enter(header, {}, in, all_bytes, waiting);
     inline_reduce(all_bytes, spec_.rank * bytes, out, count, dtype, op);
   } else if (const auto slots = enter(header, in, all_bytes, waiting); !slots.empty()) {
     for (size_t rank = 0; rank < slots.size(); ++rank) {
       ins_[rank] = slots[rank] + spec_.rank * bytes;
     }
     lockstep::reduce(ins_, std::span(&out, 1), count, dtype, op, spec_.size);
-    meeting_.sync(waiting);
+    barrier_.sync(waiting);
   } else {
     shm::staged_reduce_scatter(staged(dtype, waiting), bytes_of(in), bytes_of(out), count, op);
   }

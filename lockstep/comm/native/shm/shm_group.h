@@ -17,8 +17,8 @@
 
 namespace lockstep {
 
-/// The transport, and what the two-level composition builds on. All members of the group are ranks
-/// of this host.
+/// The transport, and what the hierarchical composition builds on. All members of the group are
+/// ranks of this host.
 class ShmGroup : public GroupImpl {
  public:
   /// Starts an operation of one's own: compares `header` with the other ranks' (kMismatch), and

@@ -43,7 +43,7 @@ class AllReduce {
       if (chunks_.has(round)) hand_in(round);
       if (chunks_.has(round - 1)) reduce_own(round - 1);
       if (chunks_.has(round - 2) && has_result_) take_out(round - 2);
-      call_.meeting.sync(call_.waiting);
+      call_.barrier.sync(call_.waiting);
     }
   }
 
@@ -132,7 +132,7 @@ void staged_reduce_scatter(const StagedCall& call, const std::byte* in, std::byt
       void* const to = out + chunk.begin * size;
       reduce(ins, std::span(&to, 1), chunk.size(), call.dtype, op, call.size);
     }
-    call.meeting.sync(call.waiting);
+    call.barrier.sync(call.waiting);
   }
 }
 
@@ -154,7 +154,7 @@ void staged_all_gather(const StagedCall& call, const std::byte* in, std::byte* o
                    call.control.staging(rank).in[(round - 1) & 1], chunk.size() * size);
       }
     }
-    call.meeting.sync(call.waiting);
+    call.barrier.sync(call.waiting);
   }
 }
 
@@ -171,7 +171,7 @@ void staged_broadcast(const StagedCall& call, std::byte* data, int64_t count, in
       const Span chunk = chunks.at(round - 1);
       copy_bytes(data + chunk.begin * size, stage.in[(round - 1) & 1], chunk.size() * size);
     }
-    call.meeting.sync(call.waiting);
+    call.barrier.sync(call.waiting);
   }
 }
 

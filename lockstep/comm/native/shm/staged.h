@@ -5,13 +5,13 @@
 // chunk t - 1 and takes out chunk t - 2, so the two halves of a staging area are never written and
 // read in the same round.
 
-#include "lockstep/comm/native/shm/meeting.h"
+#include "lockstep/comm/native/shm/barrier.h"
 
 namespace lockstep::shm {
 
 /// What the functions below share.
 struct StagedCall {
-  Meeting& meeting;
+  Barrier& barrier;
   const Control& control;
   int rank;
   int size;

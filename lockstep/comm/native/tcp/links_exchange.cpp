@@ -9,7 +9,7 @@
 #include <cerrno>
 #include <optional>
 
-#include "lockstep/comm/native/phase.h"
+#include "lockstep/comm/native/fault_point.h"
 #include "lockstep/comm/native/tcp/link.h"
 #include "lockstep/comm/native/tcp/links.h"
 #include "lockstep/error.h"
@@ -29,9 +29,9 @@ void Links::exchange(std::span<const Outbound> out, std::span<const Inbound> in,
                      std::chrono::microseconds spin) {
   if (out.empty() && in.empty()) return;
   const OpKind kind = (out.empty() ? in.front().message : out.front().message).operation.kind;
-  strike(world_rank_, kind, Phase::kExchanging);
+  reach(world_rank_, kind, FaultPoint::kExchanging);
   pump(out, in, deadline, spin);
-  strike(world_rank_, kind, Phase::kExchanged);
+  reach(world_rank_, kind, FaultPoint::kExchanged);
 }
 
 void Links::pump(std::span<const Outbound> out, std::span<const Inbound> in, Deadline deadline,

@@ -7,7 +7,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "lockstep/comm/native/phase.h"
+#include "lockstep/comm/native/fault_point.h"
 #include "lockstep/comm/native/tcp/link.h"
 #include "lockstep/comm/native/tcp/links.h"
 #include "lockstep/error.h"
@@ -58,7 +58,7 @@ bool Links::pump_out(Link& link) {
     link.made = false;
   }
   if (put > 0 && !link.out.empty())
-    strike(world_rank_, link.out.front()->message.operation.kind, Phase::kSending);
+    reach(world_rank_, link.out.front()->message.operation.kind, FaultPoint::kSending);
   return put > 0;
 }
 
@@ -74,7 +74,7 @@ bool Links::pump_in(Link& link) {
   const Inbound& item = *link.in.front();
   if (link.received < item.message.bytes) {
     const bool moved = read_payload(link);
-    if (moved) strike(world_rank_, item.message.operation.kind, Phase::kReceiving);
+    if (moved) reach(world_rank_, item.message.operation.kind, FaultPoint::kReceiving);
     return moved;
   }
   if (item.message.bytes == 0 && item.arrived) item.arrived(0);

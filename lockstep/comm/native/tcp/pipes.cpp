@@ -120,12 +120,12 @@ bool Pipes::try_send(int peer, const Envelope& letter, const void* data) noexcep
   pollfd ready{fd, POLLOUT, 0};
   if (letter.bytes() > kOnePacketBytes || ::poll(&ready, 1, 0) != 1 || ready.revents != POLLOUT)
     return false;
-  strike(Phase::kExchanging);
+  reach(FaultPoint::kExchanging);
   Packet packet;
   const size_t size = pack(letter, data, packet);
   const ssize_t put = ::send(fd, packet.data(), size, MSG_NOSIGNAL | MSG_DONTWAIT);
   if (put == static_cast<ssize_t>(size)) {
-    strike(Phase::kExchanged);
+    reach(FaultPoint::kExchanged);
     return true;
   }
   pipe.begun = put > 0 ? static_cast<size_t>(put) : 0;
@@ -137,7 +137,7 @@ bool Pipes::send(int peer, const Envelope& letter, const void* data, Deadline de
   const size_t begun = std::exchange(pipe.begun, 0);
   const std::string name = name_(peer);
   return in_call("send", describe(letter), name, [&] {
-    strike(Phase::kExchanging);
+    reach(FaultPoint::kExchanging);
     if (!open_out(peer, deadline)) return false;
     const int fd = pipe.out;
     if (begun == 0 && !await_socket(fd, POLLOUT, deadline)) return false;
@@ -148,10 +148,10 @@ bool Pipes::send(int peer, const Envelope& letter, const void* data, Deadline de
     } else {
       const Letter head = letter_of(letter);
       send_all(fd, &head, kLetterBytes, deadline, name);
-      strike(Phase::kSending);
+      reach(FaultPoint::kSending);
       send_all(fd, data, static_cast<size_t>(letter.bytes()), deadline, name);
     }
-    strike(Phase::kExchanged);
+    reach(FaultPoint::kExchanged);
     return true;
   });
 }
@@ -161,16 +161,16 @@ bool Pipes::receive(int peer, LetterSink& sink, Deadline deadline, std::chrono::
   const std::string name = name_(peer);
   return in_call("recv", sink.wanted(), name, [&] {
     sink.look();
-    strike(Phase::kExchanging);
+    reach(FaultPoint::kExchanging);
     if (pipe.in < 0 && !await_in(peer, deadline)) return false;
     if (!read_head(pipe, name, deadline, spin)) return false;
     const Letter got = parse_letter(pipe.head);
     pipe.head_bytes = 0;
     const auto place = sink.begin({got.count, got.tag, got.dtype, {}});
-    strike(Phase::kReceiving);
+    reach(FaultPoint::kReceiving);
     recv_all(pipe.in, place.data, static_cast<size_t>(got.bytes()), place.deadline, name);
     sink.end();
-    strike(Phase::kExchanged);
+    reach(FaultPoint::kExchanged);
     return true;
   });
 }

@@ -14,7 +14,7 @@
 #include "lockstep/base/mutex.h"
 #include "lockstep/base/unique_fd.h"
 #include "lockstep/comm/letters.h"
-#include "lockstep/comm/native/phase.h"
+#include "lockstep/comm/native/fault_point.h"
 #include "lockstep/comm/native/tcp/message.h"
 #include "lockstep/comm/native/tcp/peers.h"
 #include "lockstep/deadline.h"
@@ -68,7 +68,7 @@ class Pipes {
   bool await_in(int peer, Deadline deadline);
   bool read_head(Pipe& pipe, const std::string& peer, Deadline deadline,
                  std::chrono::microseconds spin);
-  void strike(Phase phase) const { lockstep::strike(world_rank_, OpKind::kNone, phase); }
+  void reach(FaultPoint phase) const { lockstep::reach(world_rank_, OpKind::kNone, phase); }
 
   const Peers& peers_;
   std::function<std::string(int)> name_;

@@ -14,7 +14,7 @@
 
 #include "lockstep/base/literals.h"
 #include "lockstep/base/log.h"
-#include "lockstep/base/quiet_thread.h"
+#include "lockstep/base/signal_blocking_thread.h"
 #include "lockstep/base/socket.h"
 #include "lockstep/deadline.h"
 #include "lockstep/error.h"
@@ -85,7 +85,7 @@ Reception::Reception(int rank, const std::string& address, std::string secret)
   endpoint_ = to_string(Endpoint{address, local_port(listener_.get())});
   stop_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!stop_) throw io_error("eventfd");
-  thread_ = start_quiet_thread([this] { serve(); });
+  thread_ = start_thread_with_signals_blocked([this] { serve(); });
 }
 
 Reception::~Reception() {

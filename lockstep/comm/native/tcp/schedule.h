@@ -1,8 +1,9 @@
 #pragma once
 // What goes where between hosts, decided by pure functions of numbers that all ranks know.
 //
-// H hosts, S slices (two_level_plan.h). Rank s of each host carries slice s: S independent groups
-// of H carriers, so all links and cores work at once and a host sends what one rank a host would.
+// H hosts, S slices (hierarchical_plan.h). Rank s of each host carries slice s: S independent
+// groups of H carriers, so all links and cores work at once and a host sends what one rank a host
+// would.
 //
 // Every operation runs in rounds of at most kRoundBytes, so that staging memory is bounded and one
 // round is summed while the next is on its way. Those of an all_reduce flow: a host sends its
@@ -11,7 +12,7 @@
 // a host (hosts of equal power-of-two size; with m nodes, m times the first summand):
 //   all_reduce, two steps   n(H-1)/H gathered + n(H-1)/H spread: the least possible
 //   all_reduce, one step    n(H-1)
-//   all_reduce in pairs     n log2(H), or 2 n(H-1)/H by halves: two_level_butterfly.h
+//   all_reduce in pairs     n log2(H), or 2 n(H-1)/H by halves: recursive_doubling.h
 //   broadcast, one step     n(H-1) by the root's host; two steps: n by the root's host and
 //                           n(H-2)/(H-1) by the others
 //   all_gather              n(H-1), n: what the host's ranks put in
@@ -67,7 +68,7 @@ Choice choose(int64_t bytes, int hosts, int slices);
 inline constexpr int64_t kOneStepBytes = 64 << 10;
 inline constexpr int64_t kMinSliceBytes = 32 << 10;
 
-/// Whether an all_reduce of few bytes runs in pairs (two_level_butterfly.h), and how.
+/// Whether an all_reduce of few bytes runs in pairs (recursive_doubling.h), and how.
 enum class Pairs : uint8_t { kNone, kWhole, kHalves };
 /// For `bytes` between `hosts`, four or more (with two, everybody's pair is everybody) and a power
 /// of two. Whole while log2(H) times the bytes are no more than one step may send.

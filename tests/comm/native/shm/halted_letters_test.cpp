@@ -14,7 +14,7 @@
 #include <thread>
 #include <vector>
 
-#include "lockstep/comm/native/phase.h"
+#include "lockstep/comm/native/fault_point.h"
 #include "lockstep/comm/native/shm/mailbox.h"
 #include "lockstep/deadline.h"
 #include "lockstep/process_group.h"
@@ -51,8 +51,8 @@ void halt_after(int chunk, HaltBoard& board, void (*act)(HaltBoard& board)) {
   halt_here.chunk = chunk;
   halt_here.act = act;
   halt_here.board = &board;
-  phase_hook = [](int /*world_rank*/, OpKind kind, Phase phase) {
-    const bool copies = phase == Phase::kSending || phase == Phase::kReceiving;
+  phase_hook = [](int /*world_rank*/, OpKind kind, FaultPoint phase) {
+    const bool copies = phase == FaultPoint::kSending || phase == FaultPoint::kReceiving;
     if (kind != OpKind::kNone || !copies || ++halt_here.copied != halt_here.chunk) return;
     halt_here.board->halted_ns = std::chrono::steady_clock::now().time_since_epoch().count();
     halt_here.act(*halt_here.board);

@@ -1,4 +1,4 @@
-#include "lockstep/comm/native/two_level_step.h"
+#include "lockstep/comm/native/hierarchical_step.h"
 
 #include <algorithm>
 #include <cstring>
@@ -39,7 +39,7 @@ std::byte* Scratch::take(int64_t bytes) {
   return start + gap;
 }
 
-std::vector<RankRange> own_piece_nodes(const TwoLevelPlan& plan) {
+std::vector<RankRange> own_piece_nodes(const HierarchicalPlan& plan) {
   std::vector<RankRange> nodes;
   for (int host = 0; host < plan.num_hosts(); ++host) {
     if (host == plan.host) {
@@ -55,7 +55,7 @@ std::vector<RankRange> own_piece_nodes(const TwoLevelPlan& plan) {
 }
 
 /// Sums a piece block by block as the peers' values come.
-class TwoLevelStep::Reducer {
+class HierarchicalStep::Reducer {
  public:
   Reducer(const StepContext& context, int64_t count)
       : sum_(context.sum),
@@ -105,24 +105,24 @@ class TwoLevelStep::Reducer {
   int64_t done_ = 0;              // elements
 };
 
-TwoLevelStep::TwoLevelStep(StepContext& context, Numbering& numbering)
+HierarchicalStep::HierarchicalStep(StepContext& context, Numbering& numbering)
     : context_(context),
       numbering_(numbering),
       partials_(static_cast<size_t>(context.plan.num_hosts())) {
   context_.scratch.reset();
 }
 
-tcp::Message TwoLevelStep::message(uint32_t part, int64_t bytes) const {
+tcp::Message HierarchicalStep::message(uint32_t part, int64_t bytes) const {
   return {tcp::Message::kMagic, part, context_.operation, bytes};
 }
 
-std::byte* TwoLevelStep::memory(Set& set, size_t place, int64_t bytes) {
+std::byte* HierarchicalStep::memory(Set& set, size_t place, int64_t bytes) {
   if (set.size() <= place) set.resize(place + 1);
   if (set[place] == nullptr) set[place] = context_.scratch.take(bytes);  // no later round is larger
   return set[place];
 }
 
-void TwoLevelStep::send(int host, const std::byte* base, Span span, int64_t sums) {
+void HierarchicalStep::send(int host, const std::byte* base, Span span, int64_t sums) {
   const int peer = context_.plan.carrier(host, context_.slice);
   const int64_t bytes = bytes_of(span);
   out_.push_back({peer,
@@ -132,13 +132,13 @@ void TwoLevelStep::send(int host, const std::byte* base, Span span, int64_t sums
                   {}});
 }
 
-void TwoLevelStep::add_receive(int host, std::byte* to, int64_t bytes,
-                               std::function<void(int64_t)> arrived, tcp::Gate gate) {
+void HierarchicalStep::add_receive(int host, std::byte* to, int64_t bytes,
+                                   std::function<void(int64_t)> arrived, tcp::Gate gate) {
   const int peer = context_.plan.carrier(host, context_.slice);
   in_.push_back({peer, message(numbering_.next_in(peer), bytes), to, std::move(arrived), gate});
 }
 
-void TwoLevelStep::receive(int host, std::span<std::byte* const> bases, Span span) {
+void HierarchicalStep::receive(int host, std::span<std::byte* const> bases, Span span) {
   const int64_t bytes = bytes_of(span);
   if (bytes == 0) return add_receive(host, nullptr, 0, {}, {});
   const int64_t offset = span.begin * context_.element_bytes();
@@ -154,7 +154,7 @@ void TwoLevelStep::receive(int host, std::span<std::byte* const> bases, Span spa
   add_receive(host, first, bytes, copy_on, {});
 }
 
-void TwoLevelStep::send_nodes(int host, std::span<std::byte* const> ins, Span span) {
+void HierarchicalStep::send_nodes(int host, std::span<std::byte* const> ins, Span span) {
   const auto& plan = context_.plan;
   const int64_t offset = span.begin * context_.element_bytes();
   size_t place = 0;
@@ -174,8 +174,8 @@ void TwoLevelStep::send_nodes(int host, std::span<std::byte* const> ins, Span sp
 }
 
 /// The memory is that of the round before: messages to a peer go one after the other.
-void TwoLevelStep::send_partial(int host, size_t place, std::vector<const void*> leaves,
-                                int64_t count) {
+void HierarchicalStep::send_partial(int host, size_t place, std::vector<const void*> leaves,
+                                    int64_t count) {
   const auto& operation = context_.operation;
   std::byte* const partial =
       memory(partials_[static_cast<size_t>(host)], place, count * context_.element_bytes());
@@ -186,8 +186,8 @@ void TwoLevelStep::send_partial(int host, size_t place, std::vector<const void*>
   };
 }
 
-void TwoLevelStep::reduce_nodes(std::span<std::byte* const> ins, std::span<std::byte* const> outs,
-                                Span span, bool at_end) {
+void HierarchicalStep::reduce_nodes(std::span<std::byte* const> ins,
+                                    std::span<std::byte* const> outs, Span span, bool at_end) {
   const auto& plan = context_.plan;
   const int64_t bytes = bytes_of(span);
   const int64_t offset = span.begin * context_.element_bytes();
@@ -219,7 +219,7 @@ void TwoLevelStep::reduce_nodes(std::span<std::byte* const> ins, std::span<std::
   if (at_end) at_end_.push_back(std::move(reducer));
 }
 
-void TwoLevelStep::run(Deadline deadline, std::chrono::microseconds spin) {
+void HierarchicalStep::run(Deadline deadline, std::chrono::microseconds spin) {
   context_.links.exchange(out_, in_, deadline, spin);
   for (const auto& reducer : at_end_) reducer->reduce_all();
 }

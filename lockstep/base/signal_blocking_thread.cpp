@@ -1,4 +1,4 @@
-#include "lockstep/base/quiet_thread.h"
+#include "lockstep/base/signal_blocking_thread.h"
 
 #include <signal.h>
 
@@ -6,7 +6,7 @@
 
 namespace lockstep {
 
-std::thread start_quiet_thread(std::function<void()> body) {
+std::thread start_thread_with_signals_blocked(std::function<void()> body) {
   struct Blocked {
     Blocked() {
       sigset_t quiet;

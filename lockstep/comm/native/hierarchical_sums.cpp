@@ -1,17 +1,17 @@
-// The sums of the two-level group: all_reduce, reduce, reduce_scatter. See two_level_ops.cpp for
-// the form that they share with the others.
+// The sums of the hierarchical group: all_reduce, reduce, reduce_scatter. See hierarchical_ops.cpp
+// for the form that they share with the others.
 
 #include <algorithm>
 
 #include "lockstep/base/rounding.h"
 #include "lockstep/comm/bytes.h"
-#include "lockstep/comm/native/two_level_butterfly.h"
-#include "lockstep/comm/native/two_level_group.h"
+#include "lockstep/comm/native/hierarchical_group.h"
+#include "lockstep/comm/native/recursive_doubling.h"
 
 namespace lockstep {
 
-void TwoLevelGroup::all_reduce(void* data, int64_t count, DType dtype, ReduceOp op,
-                               const Waiting& waiting) {
+void HierarchicalGroup::all_reduce(void* data, int64_t count, DType dtype, ReduceOp op,
+                                   const Waiting& waiting) {
   guarded([&] {
     const int64_t bytes = count * size_of(dtype);
     Call call =
@@ -24,7 +24,7 @@ void TwoLevelGroup::all_reduce(void* data, int64_t count, DType dtype, ReduceOp 
 /// Where the rounds of an all_reduce run, and in how many exchanges. All at once on memory that the
 /// host's carriers reach; as many as fit the staging memory at a time where they do not. The
 /// messages, and their order, are the same, since the other hosts may do it the other way.
-struct TwoLevelGroup::Flow {
+struct HierarchicalGroup::Flow {
   tcp::Rounds rounds;
   int64_t per_exchange;
   int64_t element_bytes;
@@ -42,7 +42,7 @@ struct TwoLevelGroup::Flow {
   int64_t exchange_of(int64_t round) const { return round / per_exchange; }
 };
 
-void TwoLevelGroup::do_all_reduce(Call& call, std::byte* data, int64_t count) {
+void HierarchicalGroup::do_all_reduce(Call& call, std::byte* data, int64_t count) {
   const int64_t size = call.element_bytes();
   const auto rounds = tcp::flowing_rounds_of(count, size, plan_.num_hosts(), call.choice.slices);
   const int64_t fitting = std::max<int64_t>(tcp::kRoundBytes / (rounds.per_round * size), 1);
@@ -64,7 +64,7 @@ void TwoLevelGroup::do_all_reduce(Call& call, std::byte* data, int64_t count) {
 }
 
 /// Round k is gathered, then round k - 1, mostly summed by then, is spread.
-void TwoLevelGroup::exchange_all_reduce(Call& call, const Flow& flow, int64_t exchange) {
+void HierarchicalGroup::exchange_all_reduce(Call& call, const Flow& flow, int64_t exchange) {
   const auto ins_of = [&](int64_t round) {
     const int64_t begin = flow.rounds[round].begin * call.element_bytes();
     if (!call.staged()) return shifted(call.bases, begin);
@@ -82,7 +82,7 @@ void TwoLevelGroup::exchange_all_reduce(Call& call, const Flow& flow, int64_t ex
   if (pairs_of(call.header.count * call.element_bytes()) != tcp::Pairs::kNone) {
     return run_pairs(call, ins_of(first), outs_of(first), call.header.count);
   }
-  TwoLevelStep step(call.context, call.numbering);
+  HierarchicalStep step(call.context, call.numbering);
   const auto spread = [&](int64_t round) {
     const int64_t sums = std::max<int64_t>(round + 1 - first, 0);
     add_spread(call, step, outs_of(round), flow.rounds[round].size(), -1, sums);
@@ -96,8 +96,8 @@ void TwoLevelGroup::exchange_all_reduce(Call& call, const Flow& flow, int64_t ex
   run(call, step);
 }
 
-void TwoLevelGroup::add_all_reduce_gather(Call& call, TwoLevelStep& step, const Bases& ins,
-                                          const Bases& outs, int64_t count) {
+void HierarchicalGroup::add_all_reduce_gather(Call& call, HierarchicalStep& step, const Bases& ins,
+                                              const Bases& outs, int64_t count) {
   const auto slice = slice_of(call, count);
   const auto piece = [&](int host) {
     return call.choice.one_step ? slice : part_of(slice, host, plan_.num_hosts());
@@ -112,8 +112,8 @@ void TwoLevelGroup::add_all_reduce_gather(Call& call, TwoLevelStep& step, const 
 
 /// Every host sends its piece to all others, after `sums` sums; `except`: a host that takes no
 /// part.
-void TwoLevelGroup::add_spread(Call& call, TwoLevelStep& step, const Bases& outs, int64_t count,
-                               int except, int64_t sums) {
+void HierarchicalGroup::add_spread(Call& call, HierarchicalStep& step, const Bases& outs,
+                                   int64_t count, int except, int64_t sums) {
   const int owners = plan_.num_hosts() - (except >= 0 ? 1 : 0);
   const auto piece = [&](int host) {
     const int owner = except >= 0 && host > except ? host - 1 : host;
@@ -127,8 +127,8 @@ void TwoLevelGroup::add_spread(Call& call, TwoLevelStep& step, const Bases& outs
   }
 }
 
-void TwoLevelGroup::reduce(void* data, int64_t count, DType dtype, ReduceOp op, int root,
-                           const Waiting& waiting) {
+void HierarchicalGroup::reduce(void* data, int64_t count, DType dtype, ReduceOp op, int root,
+                               const Waiting& waiting) {
   guarded([&] {
     const int64_t bytes = count * size_of(dtype);
     Call call =
@@ -139,7 +139,7 @@ void TwoLevelGroup::reduce(void* data, int64_t count, DType dtype, ReduceOp op, 
 }
 
 /// Every host's nodes go to the root's host, which sums them. Nobody else has to wait for the sum.
-void TwoLevelGroup::do_reduce(Call& call, std::byte* data, int64_t count, int root) {
+void HierarchicalGroup::do_reduce(Call& call, std::byte* data, int64_t count, int root) {
   if (call.staged()) local_.prepare(count * call.element_bytes(), call.waiting);
   const int64_t size = call.element_bytes();
   const auto rounds = tcp::rounds_of(count, size);
@@ -154,7 +154,7 @@ void TwoLevelGroup::do_reduce(Call& call, std::byte* data, int64_t count, int ro
       local_.sync(call.waiting);
     }
     if (carries(call)) {
-      TwoLevelStep step(call.context, call.numbering);
+      HierarchicalStep step(call.context, call.numbering);
       const auto slice = slice_of(call, rounds[k].size());
       if (plan_.host != root_host) {
         step.send_nodes(root_host, ins, slice);
@@ -171,8 +171,8 @@ void TwoLevelGroup::do_reduce(Call& call, std::byte* data, int64_t count, int ro
   }
 }
 
-void TwoLevelGroup::reduce_scatter(const void* in, void* out, int64_t count, DType dtype,
-                                   ReduceOp op, const Waiting& waiting) {
+void HierarchicalGroup::reduce_scatter(const void* in, void* out, int64_t count, DType dtype,
+                                       ReduceOp op, const Waiting& waiting) {
   guarded([&] {
     const int64_t bytes = count * size_of(dtype) * plan_.size;
     Call call =
@@ -182,8 +182,8 @@ void TwoLevelGroup::reduce_scatter(const void* in, void* out, int64_t count, DTy
   });
 }
 
-void TwoLevelGroup::do_reduce_scatter(Call& call, const std::byte* in, std::byte* out,
-                                      int64_t count) {
+void HierarchicalGroup::do_reduce_scatter(Call& call, const std::byte* in, std::byte* out,
+                                          int64_t count) {
   local_.prepare(count * call.element_bytes() * plan_.size, call.waiting);
   const int64_t size = call.element_bytes();
   const auto rounds = tcp::rounds_of(count, size * plan_.size);
@@ -207,7 +207,7 @@ void TwoLevelGroup::do_reduce_scatter(Call& call, const std::byte* in, std::byte
     }
     local_.sync(call.waiting);
     if (carries(call)) {
-      TwoLevelStep step(call.context, call.numbering);
+      HierarchicalStep step(call.context, call.numbering);
       const auto slice = slice_of(call, rounds[k].size());
       for (int i = 1; i < plan_.num_hosts(); ++i) {
         const int host = (plan_.host + i) % plan_.num_hosts();

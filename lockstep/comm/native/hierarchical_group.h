@@ -7,26 +7,27 @@
 #include <vector>
 
 #include "lockstep/base/mutex.h"
+#include "lockstep/comm/native/hierarchical_plan.h"
+#include "lockstep/comm/native/hierarchical_step.h"
 #include "lockstep/comm/native/host_ranks.h"
 #include "lockstep/comm/native/search.h"
 #include "lockstep/comm/native/tcp/links.h"
 #include "lockstep/comm/native/tcp/peers.h"
 #include "lockstep/comm/native/tcp/pipes.h"
 #include "lockstep/comm/native/tcp/schedule.h"
-#include "lockstep/comm/native/two_level_plan.h"
-#include "lockstep/comm/native/two_level_step.h"
 #include "lockstep/error.h"
 
 namespace lockstep {
 
 /// The native back end over several hosts: shared memory within a host, TCP between hosts. Sums are
-/// in two_level_sums.cpp, the other collectives in two_level_ops.cpp and two_level_exchange.cpp,
-/// the rest in two_level_group.cpp.
-class TwoLevelGroup : public GroupImpl {
+/// in hierarchical_sums.cpp, the other collectives in hierarchical_ops.cpp and
+/// hierarchical_exchange.cpp, the rest in hierarchical_group.cpp.
+class HierarchicalGroup : public GroupImpl {
  public:
-  TwoLevelGroup(const GroupSpec& spec, const TwoLevelPlan& plan, std::unique_ptr<ShmGroup> shm,
-                std::unique_ptr<tcp::Peers> for_links, std::unique_ptr<tcp::Peers> for_pipes);
-  ~TwoLevelGroup() override;
+  HierarchicalGroup(const GroupSpec& spec, const HierarchicalPlan& plan,
+                    std::unique_ptr<ShmGroup> shm, std::unique_ptr<tcp::Peers> for_links,
+                    std::unique_ptr<tcp::Peers> for_pipes);
+  ~HierarchicalGroup() override;
 
   void all_reduce(void* data, int64_t count, DType dtype, ReduceOp op,
                   const Waiting& waiting) override;
@@ -68,7 +69,7 @@ class TwoLevelGroup : public GroupImpl {
   void end(const Call& call);
   /// For carriers: sees to the connections with their fellows, all in the same call.
   void link(const OpHeader& header, Deadline deadline);
-  void run(Call& call, TwoLevelStep& step);
+  void run(Call& call, HierarchicalStep& step);
   std::chrono::microseconds spin_of(const Waiting& waiting) const {
     return waiting.spin ? spin_ : std::chrono::microseconds(0);
   }
@@ -81,12 +82,12 @@ class TwoLevelGroup : public GroupImpl {
   bool all_hosts_succeeded(const OpHeader& header, bool here, const Waiting& waiting);
   void do_all_reduce(Call& call, std::byte* data, int64_t count);
   void exchange_all_reduce(Call& call, const Flow& flow, int64_t exchange);
-  void add_all_reduce_gather(Call& call, TwoLevelStep& step, const Bases& ins, const Bases& outs,
-                             int64_t count);
-  void add_spread(Call& call, TwoLevelStep& step, const Bases& outs, int64_t count, int except,
+  void add_all_reduce_gather(Call& call, HierarchicalStep& step, const Bases& ins,
+                             const Bases& outs, int64_t count);
+  void add_spread(Call& call, HierarchicalStep& step, const Bases& outs, int64_t count, int except,
                   int64_t sums);
   void do_broadcast(Call& call, std::byte* data, int64_t count, int root);
-  void add_scatter(Call& call, TwoLevelStep& step, std::byte* from, const Bases& outs,
+  void add_scatter(Call& call, HierarchicalStep& step, std::byte* from, const Bases& outs,
                    int64_t count, int root_host);
   void do_reduce(Call& call, std::byte* data, int64_t count, int root);
   void exchange_with_others(const Exchange& exchange, const OpHeader& header, const std::byte* in,
@@ -119,7 +120,7 @@ class TwoLevelGroup : public GroupImpl {
   }
 
   const GroupSpec spec_;
-  const TwoLevelPlan plan_;
+  const HierarchicalPlan plan_;
   const TreeSum own_piece_sum_;
   Search search_;
   HostRanks local_;
@@ -157,6 +158,6 @@ class TwoLevelGroup : public GroupImpl {
 /// between which nothing passes.
 ///
 /// Errors: kTimeout, kMismatch, kInvalidArgument (no secret between hosts); see also ShmGroup.
-std::unique_ptr<GroupImpl> make_two_level_group(const GroupSpec& spec, Deadline deadline);
+std::unique_ptr<GroupImpl> make_hierarchical_group(const GroupSpec& spec, Deadline deadline);
 
 }  // namespace lockstep

@@ -1,4 +1,4 @@
-#include "lockstep/comm/native/two_level_butterfly.h"
+#include "lockstep/comm/native/recursive_doubling.h"
 
 #include <array>
 #include <cstring>
@@ -7,14 +7,14 @@
 
 namespace lockstep {
 
-void Butterfly::run(const Sum& sum) const {
+void RecursiveDoubling::run(const Sum& sum) const {
   if (sum.count == 0) return;
   const std::array<const void*, 2> ins{sum.lower, sum.upper};
   reduce(ins, sum.outs, sum.count, context_.operation.dtype, sum.op, context_.plan.size);
 }
 
 /// The sum of this host's ranks.
-const std::byte* Butterfly::own_value(std::span<std::byte* const> ins, Span span) {
+const std::byte* RecursiveDoubling::own_value(std::span<std::byte* const> ins, Span span) {
   if (span.size() == 0) return nullptr;
   const int64_t offset = span.begin * context_.element_bytes();
   if (ins.size() == 1) return ins[0] + offset;
@@ -28,8 +28,8 @@ const std::byte* Butterfly::own_value(std::span<std::byte* const> ins, Span span
 }
 
 /// With the partner of `level`, when those before are through; then `then`.
-void Butterfly::add_exchange(int level, const std::byte* from, Span sent, std::byte* to,
-                             Span received, std::function<void()> then) {
+void RecursiveDoubling::add_exchange(int level, const std::byte* from, Span sent, std::byte* to,
+                                     Span received, std::function<void()> then) {
   const auto& plan = context_.plan;
   const int peer = plan.carrier(plan.host ^ (1 << level), context_.slice);
   const tcp::Gate gate{&done_, added_++};
@@ -48,7 +48,8 @@ void Butterfly::add_exchange(int level, const std::byte* from, Span sent, std::b
 }
 
 /// Backwards: each partner has summed the half that this host gave away.
-void Butterfly::add_spread(std::span<std::byte* const> outs, const std::vector<Span>& held) {
+void RecursiveDoubling::add_spread(std::span<std::byte* const> outs,
+                                   const std::vector<Span>& held) {
   for (int level = static_cast<int>(held.size()) - 2; level >= 0; --level) {
     const auto place = static_cast<size_t>(level);
     const auto theirs = part_of(held[place], is_upper(level) ? 0 : 1, 2);
@@ -66,8 +67,9 @@ void Butterfly::add_spread(std::span<std::byte* const> outs, const std::vector<S
   }
 }
 
-void Butterfly::run(std::span<std::byte* const> ins, std::span<std::byte* const> outs, Span span,
-                    tcp::Pairs pairs, Deadline deadline, std::chrono::microseconds spin) {
+void RecursiveDoubling::run(std::span<std::byte* const> ins, std::span<std::byte* const> outs,
+                            Span span, tcp::Pairs pairs, Deadline deadline,
+                            std::chrono::microseconds spin) {
   const bool halves = pairs == tcp::Pairs::kHalves;
   const int64_t size = context_.element_bytes();
   const std::byte* own = own_value(ins, span);

@@ -18,7 +18,7 @@
 #include <thread>
 
 #include "lockstep/base/literals.h"
-#include "lockstep/comm/native/phase.h"
+#include "lockstep/comm/native/fault_point.h"
 #include "lockstep/deadline.h"
 #include "lockstep/error.h"
 #include "lockstep/process_group.h"
@@ -176,7 +176,7 @@ struct Strike {
   size_t call;
   int signal;
   std::chrono::milliseconds after{};
-  std::optional<Phase> phase;
+  std::optional<FaultPoint> phase;
   int at = 1;
 };
 
@@ -189,17 +189,17 @@ std::string to_string(const Strike& one) {
 // Of the victim's process; set before the hook is.
 int strike_victim;
 int strike_signal;
-Phase strike_phase;
+FaultPoint strike_phase;
 std::atomic<int> strike_countdown;
 
-void strike_at_phase(int world_rank, OpKind /*kind*/, Phase phase) {
+void strike_at_phase(int world_rank, OpKind /*kind*/, FaultPoint phase) {
   if (world_rank == strike_victim && phase == strike_phase && --strike_countdown == 0) {
     ::kill(::getpid(), strike_signal);
   }
 }
 
 /// Called by the victim when everybody is about to start.
-void arm(int victim, int signal, Phase phase, int at) {
+void arm(int victim, int signal, FaultPoint phase, int at) {
   strike_victim = victim;
   strike_signal = signal;
   strike_phase = phase;
@@ -282,7 +282,7 @@ std::vector<Strike> strikes_of_pairs(int signal) {
   return strikes;
 }
 
-TEST(TwoLevelFailure, EverybodyNamesARankThatWasKilled) {
+TEST(HierarchicalFailure, EverybodyNamesARankThatWasKilled) {
   const auto moments = kSanitized ? std::vector{30} : std::vector{1, 8, 30};
   auto strikes = all_strikes(SIGKILL, moments);
   const auto of_pairs = strikes_of_pairs(SIGKILL);
@@ -290,7 +290,7 @@ TEST(TwoLevelFailure, EverybodyNamesARankThatWasKilled) {
   run_forked(strikes, kAtOnce, strike_during);
 }
 
-TEST(TwoLevelFailure, EverybodyNamesARankThatWasFrozen) {
+TEST(HierarchicalFailure, EverybodyNamesARankThatWasFrozen) {
   auto strikes = all_strikes(SIGSTOP, {30});
   const auto of_pairs = strikes_of_pairs(SIGSTOP);
   strikes.insert(strikes.end(), of_pairs.begin(), of_pairs.end());
@@ -301,14 +301,14 @@ TEST(TwoLevelFailure, EverybodyNamesARankThatWasFrozen) {
 std::vector<Strike> strikes_in_phases(int signal) {
   std::vector<Strike> strikes;
   size_t turn = 0;
-  for (const Phase phase :
-       {Phase::kExchanging, Phase::kSending, Phase::kReceiving, Phase::kExchanged}) {
+  for (const FaultPoint phase : {FaultPoint::kExchanging, FaultPoint::kSending,
+                                 FaultPoint::kReceiving, FaultPoint::kExchanged}) {
     const auto all = calls();
     ++turn;  // another rank in the next phase of a call
     for (size_t call = 0; call < all.size(); ++call) {
       const int victim = victim_of({1, 1, 1}, turn + call);
-      if (phase == Phase::kSending && !all[call].sends(victim)) continue;
-      if (phase == Phase::kReceiving && !all[call].receives(victim)) continue;
+      if (phase == FaultPoint::kSending && !all[call].sends(victim)) continue;
+      if (phase == FaultPoint::kReceiving && !all[call].receives(victim)) continue;
       if (kSanitized && call != kLargeAllReduce) continue;
       strikes.push_back({{1, 1, 1}, victim, call, signal, {}, phase, 1});
     }
@@ -319,11 +319,11 @@ std::vector<Strike> strikes_in_phases(int signal) {
   return strikes;
 }
 
-TEST(TwoLevelFailure, EverybodyNamesARankThatWasKilledInAPhase) {
+TEST(HierarchicalFailure, EverybodyNamesARankThatWasKilledInAPhase) {
   run_forked(strikes_in_phases(SIGKILL), kAtOnce, strike_during);
 }
 
-TEST(TwoLevelFailure, EverybodyNamesARankThatWasFrozenInAPhase) {
+TEST(HierarchicalFailure, EverybodyNamesARankThatWasFrozenInAPhase) {
   run_forked(strikes_in_phases(SIGSTOP), kAtOnce, strike_during);
 }
 
@@ -358,7 +358,7 @@ void name_only_the_frozen(const Staggered& one) {
 }
 
 // Rank 2 waits in turn for rank 3, on its own host; or, ahead of rank 0, for rank 0 to take data.
-TEST(TwoLevelFailure, WhoWaitsIsNotLateHoweverLateItCame) {
+TEST(HierarchicalFailure, WhoWaitsIsNotLateHoweverLateItCame) {
   constexpr size_t kReduce = 9;
   std::vector<Staggered> all = {{{2, 2}, 3, 2, kLargeAllReduce}, {{2, 2}, 3, 2, kBarrier}};
   if (!kSanitized) all.push_back({{1, 1, 1}, 1, 2, kReduce});
@@ -385,7 +385,7 @@ void end_by_mismatch(const Different& one) {
 }
 
 /// Also where those who differ send nothing, or to one rank only, or wait for nobody.
-TEST(TwoLevelFailure, NobodyWaitsInVainForWhoCalledSomethingElse) {
+TEST(HierarchicalFailure, NobodyWaitsInVainForWhoCalledSomethingElse) {
   std::vector<Different> all;
   for (const auto& ranks : {std::vector{3}, std::vector{0}, std::vector{2, 3}, std::vector{1, 2}}) {
     for (const int root : {0, 3}) {
@@ -407,7 +407,7 @@ struct TransferStrike {
   bool sends;
   int64_t count;
   int signal;
-  Phase phase;
+  FaultPoint phase;
 };
 
 void strike_transfer(const TransferStrike& one) {
@@ -439,21 +439,22 @@ void strike_transfer(const TransferStrike& one) {
       << ", phase " << static_cast<int>(one.phase);
 }
 
-TEST(TwoLevelFailure, TransfersNameARankThatWasStruckInAPhase) {
+TEST(HierarchicalFailure, TransfersNameARankThatWasStruckInAPhase) {
   std::vector<TransferStrike> strikes;
   for (const int signal : {SIGKILL, SIGSTOP}) {
     for (const bool sends : {false, true}) {
-      const Phase midway = sends ? Phase::kSending : Phase::kReceiving;
-      for (const Phase phase : {Phase::kExchanging, midway, Phase::kExchanged})
+      const FaultPoint midway = sends ? FaultPoint::kSending : FaultPoint::kReceiving;
+      for (const FaultPoint phase : {FaultPoint::kExchanging, midway, FaultPoint::kExchanged})
         strikes.push_back({sends, 1 << 20, signal, phase});
       // What is sent to a frozen rank fills the kernel's buffers first.
-      if (sends || signal == SIGKILL) strikes.push_back({sends, 5, signal, Phase::kExchanging});
+      if (sends || signal == SIGKILL)
+        strikes.push_back({sends, 5, signal, FaultPoint::kExchanging});
     }
   }
   run_forked(strikes, kAtOnce, strike_transfer);
 }
 
-TEST(TwoLevelFailure, PointToPointNoticesDeathOnAnotherHost) {
+TEST(HierarchicalFailure, PointToPointNoticesDeathOnAnotherHost) {
   const auto ends = run_rank_processes({1, 2}, [](const World& world) {
     auto group = ProcessGroup::create(world, {.timeout = std::chrono::seconds(20)});
     group.barrier();
@@ -472,7 +473,7 @@ TEST(TwoLevelFailure, PointToPointNoticesDeathOnAnotherHost) {
 }
 
 /// Rank 1 forks a child that lives on without it.
-TEST(TwoLevelFailure, AForkedHelperDoesNotHideADeath) {
+TEST(HierarchicalFailure, AForkedHelperDoesNotHideADeath) {
   for (const HostLayout& hosts : {HostLayout{1, 1}, HostLayout{2}}) {
     const Shared<std::atomic<pid_t>> helper;
     const auto ends = run_rank_processes(hosts, [&](const World& world) {
@@ -500,7 +501,7 @@ TEST(TwoLevelFailure, AForkedHelperDoesNotHideADeath) {
   }
 }
 
-TEST(TwoLevelFailure, AForkedChildMayUnwindAndIsToldThatTheGroupIsNotItsOwn) {
+TEST(HierarchicalFailure, AForkedChildMayUnwindAndIsToldThatTheGroupIsNotItsOwn) {
   const auto ends = run_rank_processes({1, 1}, [](const World& world) {
     pid_t child = -1;
     {
@@ -532,7 +533,7 @@ TEST(TwoLevelFailure, AForkedChildMayUnwindAndIsToldThatTheGroupIsNotItsOwn) {
 }
 
 // Processor time, so a busy machine does not matter.
-TEST(TwoLevelFailure, WaitingForAnotherHostCostsUnderATwentiethOfACore) {
+TEST(HierarchicalFailure, WaitingForAnotherHostCostsUnderATwentiethOfACore) {
   const auto ends = run_rank_processes({1, 1}, [](const World& world) {
     auto group = ProcessGroup::create(world, {.timeout = std::chrono::seconds(30)});
     group.barrier();

@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "lockstep/comm/native/hierarchical_plan.h"
 #include "lockstep/comm/native/tcp/links.h"
 #include "lockstep/comm/native/tcp/schedule.h"
-#include "lockstep/comm/native/two_level_plan.h"
 #include "lockstep/comm/op_header.h"
 
 namespace lockstep {
@@ -34,7 +34,7 @@ class Scratch {
 
 /// What stays the same over the operation.
 struct StepContext {
-  const TwoLevelPlan& plan;
+  const HierarchicalPlan& plan;
   const TreeSum& sum;  ///< Over own ranks and other hosts' nodes: see own_piece_nodes().
   tcp::Links& links;
   Scratch& scratch;
@@ -44,7 +44,7 @@ struct StepContext {
 };
 
 /// The values from which a host sums its own piece: each of its ranks, and the nodes of the others.
-std::vector<RankRange> own_piece_nodes(const TwoLevelPlan& plan);
+std::vector<RankRange> own_piece_nodes(const HierarchicalPlan& plan);
 
 /// Numbers the messages on each link over one operation, so that both ends agree on which is which.
 class Numbering {
@@ -65,9 +65,9 @@ class Numbering {
 /// all rounds in turn: a set is filled again when what was in it is summed. Nothing can block for
 /// ever: sums of round k need messages in front of which every host sends only sums of earlier
 /// rounds.
-class TwoLevelStep {
+class HierarchicalStep {
  public:
-  TwoLevelStep(StepContext& context, Numbering& numbering);
+  HierarchicalStep(StepContext& context, Numbering& numbering);
 
   /// Sends the elements at `base`, as they are, to the carrier on `host`; when `sums` calls of
   /// reduce_nodes() are through, if there is something to wait for.

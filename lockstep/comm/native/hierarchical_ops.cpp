@@ -1,4 +1,4 @@
-// The collectives of the two-level group. All have one form: rounds of a bounded size; in each,
+// The collectives of the hierarchical group. All have one form: rounds of a bounded size; in each,
 // data comes within reach of the host's carriers (it already is, or is copied to staging memory),
 // the carriers exchange with other hosts, and the results are copied to where they belong.
 
@@ -6,13 +6,13 @@
 #include <cstring>
 
 #include "lockstep/comm/bytes.h"
-#include "lockstep/comm/native/two_level_butterfly.h"
-#include "lockstep/comm/native/two_level_group.h"
+#include "lockstep/comm/native/hierarchical_group.h"
+#include "lockstep/comm/native/recursive_doubling.h"
 
 namespace lockstep {
 
-OpHeader TwoLevelGroup::next_header(OpKind kind, int64_t count, DType dtype, ReduceOp op,
-                                    int root) {
+OpHeader HierarchicalGroup::next_header(OpKind kind, int64_t count, DType dtype, ReduceOp op,
+                                        int root) {
   OpHeader header = header_of(kind, count, dtype, op, root);
   header.sequence = ++sequence_;
   local_.shm().tell_as(sequence_);
@@ -20,8 +20,9 @@ OpHeader TwoLevelGroup::next_header(OpKind kind, int64_t count, DType dtype, Red
   return header;
 }
 
-TwoLevelGroup::Call TwoLevelGroup::begin(const OpHeader& header, const void* data, int64_t bytes,
-                                         int64_t result_bytes, const Waiting& waiting) {
+HierarchicalGroup::Call HierarchicalGroup::begin(const OpHeader& header, const void* data,
+                                                 int64_t bytes, int64_t result_bytes,
+                                                 const Waiting& waiting) {
   Call call{header,
             waiting,
             tcp::choose(result_bytes, plan_.num_hosts(), plan_.slices),
@@ -33,41 +34,41 @@ TwoLevelGroup::Call TwoLevelGroup::begin(const OpHeader& header, const void* dat
 }
 
 /// Peers on this host may touch this rank's data until all are done.
-void TwoLevelGroup::end(const Call& call) {
+void HierarchicalGroup::end(const Call& call) {
   if (!call.staged()) local_.sync(call.waiting);
   local_.finish();
 }
 
-bool TwoLevelGroup::carries(const Call& call) const {
+bool HierarchicalGroup::carries(const Call& call) const {
   return plan_.local < call.choice.slices;
 }
 
-Span TwoLevelGroup::slice_of(const Call& call, int64_t count) const {
+Span HierarchicalGroup::slice_of(const Call& call, int64_t count) const {
   return part_of({0, count}, plan_.local, call.choice.slices);
 }
 
-void TwoLevelGroup::run(Call& call, TwoLevelStep& step) {
+void HierarchicalGroup::run(Call& call, HierarchicalStep& step) {
   step.run(call.waiting.deadline, spin_of(call.waiting));
 }
 
-tcp::Pairs TwoLevelGroup::pairs_of(int64_t bytes) const {
+tcp::Pairs HierarchicalGroup::pairs_of(int64_t bytes) const {
   return plan_.pairs ? tcp::choose_pairs(bytes, plan_.num_hosts()) : tcp::Pairs::kNone;
 }
 
-void TwoLevelGroup::run_pairs(Call& call, const Bases& ins, const Bases& outs, int64_t count) {
-  Butterfly(call.context, call.numbering)
+void HierarchicalGroup::run_pairs(Call& call, const Bases& ins, const Bases& outs, int64_t count) {
+  RecursiveDoubling(call.context, call.numbering)
       .run(ins, outs, slice_of(call, count), pairs_of(count * call.element_bytes()),
            call.waiting.deadline, spin_of(call.waiting));
 }
 
-void TwoLevelGroup::barrier(const Waiting& waiting) {
+void HierarchicalGroup::barrier(const Waiting& waiting) {
   guarded([&] {
     const auto header = next_header(OpKind::kBarrier, 0, DType::kUint8, ReduceOp::kSum, 0);
     Call call = begin(header, nullptr, 0, 0, waiting);
     if (carries(call) && pairs_of(0) != tcp::Pairs::kNone) {
       run_pairs(call, {}, {}, 0);
     } else if (carries(call)) {
-      TwoLevelStep step(call.context, call.numbering);
+      HierarchicalStep step(call.context, call.numbering);
       for (int host = 0; host < plan_.num_hosts(); ++host) {
         if (host == plan_.host) continue;
         step.send(host, nullptr, {});
@@ -80,7 +81,7 @@ void TwoLevelGroup::barrier(const Waiting& waiting) {
   });
 }
 
-std::shared_ptr<SharedBuffer> TwoLevelGroup::allocate(int64_t bytes, const Waiting& waiting) {
+std::shared_ptr<SharedBuffer> HierarchicalGroup::allocate(int64_t bytes, const Waiting& waiting) {
   std::shared_ptr<SharedBuffer> buffer;
   guarded([&] {
     const auto header = next_header(OpKind::kAllocate, bytes, DType::kUint8, ReduceOp::kSum, 0);
@@ -101,7 +102,8 @@ std::shared_ptr<SharedBuffer> TwoLevelGroup::allocate(int64_t bytes, const Waiti
   return buffer;
 }
 
-bool TwoLevelGroup::all_hosts_succeeded(const OpHeader& header, bool here, const Waiting& waiting) {
+bool HierarchicalGroup::all_hosts_succeeded(const OpHeader& header, bool here,
+                                            const Waiting& waiting) {
   std::vector<std::byte> good(static_cast<size_t>(plan_.num_hosts()), std::byte{here});
   Call call{header,
             waiting,
@@ -111,7 +113,7 @@ bool TwoLevelGroup::all_hosts_succeeded(const OpHeader& header, bool here, const
             {}};
   if (carries(call)) {
     link(header, waiting.deadline);
-    TwoLevelStep step(call.context, call.numbering);
+    HierarchicalStep step(call.context, call.numbering);
     const auto mine = static_cast<size_t>(plan_.host);
     for (int host = 0; host < plan_.num_hosts(); ++host) {
       if (host == plan_.host) continue;
@@ -126,8 +128,8 @@ bool TwoLevelGroup::all_hosts_succeeded(const OpHeader& header, bool here, const
   return all;
 }
 
-void TwoLevelGroup::broadcast(void* data, int64_t count, DType dtype, int root,
-                              const Waiting& waiting) {
+void HierarchicalGroup::broadcast(void* data, int64_t count, DType dtype, int root,
+                                  const Waiting& waiting) {
   guarded([&] {
     const int64_t bytes = count * size_of(dtype);
     Call call = begin(next_header(OpKind::kBroadcast, count, dtype, ReduceOp::kSum, root), data,
@@ -139,7 +141,7 @@ void TwoLevelGroup::broadcast(void* data, int64_t count, DType dtype, int root,
 }
 
 /// The root's host scatters round k to the others, which spread round k - 1 among themselves.
-void TwoLevelGroup::do_broadcast(Call& call, std::byte* data, int64_t count, int root) {
+void HierarchicalGroup::do_broadcast(Call& call, std::byte* data, int64_t count, int root) {
   if (call.staged()) local_.prepare(count * call.element_bytes(), call.waiting);
   const int64_t size = call.element_bytes();
   const auto rounds = tcp::rounds_of(count, size);
@@ -164,7 +166,7 @@ void TwoLevelGroup::do_broadcast(Call& call, std::byte* data, int64_t count, int
       local_.sync(call.waiting);
     }
     if (carries(call)) {
-      TwoLevelStep step(call.context, call.numbering);
+      HierarchicalStep step(call.context, call.numbering);
       if (scatters) {
         add_scatter(call, step, at_root ? root_data(k) : nullptr, at_root ? Bases{} : outs_of(k),
                     span.size(), root_host);
@@ -183,8 +185,8 @@ void TwoLevelGroup::do_broadcast(Call& call, std::byte* data, int64_t count, int
   }
 }
 
-void TwoLevelGroup::add_scatter(Call& call, TwoLevelStep& step, std::byte* from, const Bases& outs,
-                                int64_t count, int root_host) {
+void HierarchicalGroup::add_scatter(Call& call, HierarchicalStep& step, std::byte* from,
+                                    const Bases& outs, int64_t count, int root_host) {
   const auto slice = slice_of(call, count);
   const auto piece = [&](int host) {
     const int owner = host > root_host ? host - 1 : host;
@@ -196,8 +198,8 @@ void TwoLevelGroup::add_scatter(Call& call, TwoLevelStep& step, std::byte* from,
   }
 }
 
-void TwoLevelGroup::all_gather(const void* in, void* out, int64_t count, DType dtype,
-                               const Waiting& waiting) {
+void HierarchicalGroup::all_gather(const void* in, void* out, int64_t count, DType dtype,
+                                   const Waiting& waiting) {
   guarded([&] {
     const int64_t bytes = count * size_of(dtype);
     Call call = begin(next_header(OpKind::kAllGather, count, dtype, ReduceOp::kSum, 0), in, bytes,
@@ -207,7 +209,8 @@ void TwoLevelGroup::all_gather(const void* in, void* out, int64_t count, DType d
   });
 }
 
-void TwoLevelGroup::do_all_gather(Call& call, const std::byte* in, std::byte* out, int64_t count) {
+void HierarchicalGroup::do_all_gather(Call& call, const std::byte* in, std::byte* out,
+                                      int64_t count) {
   local_.prepare(count * call.element_bytes() * plan_.size, call.waiting);
   const int64_t size = call.element_bytes();
   const auto rounds = tcp::rounds_of(count, size * plan_.size);
@@ -225,7 +228,7 @@ void TwoLevelGroup::do_all_gather(Call& call, const std::byte* in, std::byte* ou
     if (call.staged()) copy_bytes(local_.own_slot(k), in + begin, bytes);
     local_.sync(call.waiting);
     if (carries(call)) {
-      TwoLevelStep step(call.context, call.numbering);
+      HierarchicalStep step(call.context, call.numbering);
       const auto slice = slice_of(call, rounds[k].size());
       for (int i = 1; i < plan_.num_hosts(); ++i) {
         const int host = (plan_.host + i) % plan_.num_hosts();

@@ -1,6 +1,6 @@
 // Which back end is taken between hosts when sums may have any order.
 
-#include "lockstep/comm/measured_choice.h"
+#include "lockstep/comm/backend_autotuning.h"
 #include "lockstep/base/literals.h"
 
 #include <gmock/gmock.h>
@@ -97,7 +97,7 @@ std::string chosen(const HostLayout& hosts, const GroupOptions& options) {
   return names[0];
 }
 
-TEST(MeasuredChoice, TakesWhatIsFastestForAllRanks) {
+TEST(BackendAutotuning, TakesWhatIsFastestForAllRanks) {
   const GroupOptions any = {.order = Order::kAny};
   register_backend({"slow", "", yes, yes_for, slow});
   register_backend({"one-sided", "", yes, on_rank_0, at_once});
@@ -120,7 +120,7 @@ TEST(MeasuredChoice, TakesWhatIsFastestForAllRanks) {
   EXPECT_EQ(chosen({1, 1}, {.backend = "slow", .order = Order::kAny}), "slow");
 }
 
-TEST(MeasuredChoice, OrdersMustAgree) {
+TEST(BackendAutotuning, OrdersMustAgree) {
   run_rank_threads({1, 1}, [](const World& world) {
     const auto order = world.rank == 0 ? Order::kFixed : Order::kAny;
     const Error error = error_of([&] { ProcessGroup::create(world, {.order = order}); });

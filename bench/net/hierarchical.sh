@@ -3,7 +3,7 @@
 # for one operation, as its network device counts them (before the kernel cuts them into packets). Ranks of a host
 # meet in its memory first, so several should send what one does. Hosts: see hosts.sh.
 #
-#   bench/net/two_level.sh [BUILD_DIR]        (default build/release)
+#   bench/net/hierarchical.sh [BUILD_DIR]        (default build/release)
 #
 # HOSTS  number of hosts (2);  RATE  of a host's link (1gbit);  BYTES (16 MiB);  RANKS  a host, in turns ("1 2")
 # ROUNDS (3)

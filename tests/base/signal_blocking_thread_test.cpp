@@ -1,4 +1,4 @@
-#include "lockstep/base/quiet_thread.h"
+#include "lockstep/base/signal_blocking_thread.h"
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -7,11 +7,13 @@
 namespace lockstep {
 namespace {
 
-TEST(QuietThread, BlocksSignalsThatAreForTheProgramAndNotItsOwnFaults) {
+TEST(ThreadWithSignalsBlocked, BlocksSignalsThatAreForTheProgramAndNotItsOwnFaults) {
   sigset_t before;
   ::pthread_sigmask(SIG_SETMASK, nullptr, &before);
   sigset_t inside;
-  start_quiet_thread([&] { ::pthread_sigmask(SIG_SETMASK, nullptr, &inside); }).join();
+  start_thread_with_signals_blocked([&] {
+    ::pthread_sigmask(SIG_SETMASK, nullptr, &inside);
+  }).join();
   for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGCHLD, SIGUSR1, SIGALRM, SIGPIPE})
     EXPECT_EQ(::sigismember(&inside, signal), 1) << signal;
   for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT})
@@ -21,13 +23,13 @@ TEST(QuietThread, BlocksSignalsThatAreForTheProgramAndNotItsOwnFaults) {
   EXPECT_EQ(::sigismember(&after, SIGTERM), ::sigismember(&before, SIGTERM));
 }
 
-TEST(QuietThread, AFaultCallsTheProgramsHandler) {
+TEST(ThreadWithSignalsBlocked, AFaultCallsTheProgramsHandler) {
   EXPECT_EXIT(
       {
         struct sigaction action = {};
         action.sa_handler = [](int) { ::_exit(7); };
         ::sigaction(SIGSEGV, &action, nullptr);
-        start_quiet_thread([] { ::raise(SIGSEGV); }).join();
+        start_thread_with_signals_blocked([] { ::raise(SIGSEGV); }).join();
       },
       ::testing::ExitedWithCode(7), "");
 }

@@ -80,7 +80,7 @@ INSTANTIATE_TEST_SUITE_P(Layouts, FewHosts,
 
 /// A host whose ranks share what they sum, a host that stages it and a host of one rank send the
 /// same messages.
-TEST(TwoLevel, AllReduceOfManyRounds) {
+TEST(Hierarchical, AllReduceOfManyRounds) {
   if (kSanitized) return;  // FewHosts does it
   for (const HostLayout& hosts : {HostLayout{1, 1, 1}, HostLayout{2, 2}, HostLayout{3, 1, 2}}) {
     run_rank_threads(hosts, [](const World& world) {
@@ -91,7 +91,7 @@ TEST(TwoLevel, AllReduceOfManyRounds) {
 }
 
 /// Four hosts and eight run in pairs where the tree allows it.
-TEST(TwoLevel, AllReduceOfFewBytes) {
+TEST(Hierarchical, AllReduceOfFewBytes) {
   for (const HostLayout& hosts : {HostLayout{1, 1, 1, 1}, HostLayout{2, 2, 2, 2},
                                   HostLayout{1, 2, 1, 1}, HostLayout{1, 1, 1, 1, 1, 1, 1, 1}}) {
     if (kSanitized && hosts.size() > 4) continue;
@@ -105,7 +105,7 @@ TEST(TwoLevel, AllReduceOfFewBytes) {
 }
 
 /// Ranks dealt out to hosts round robin: no two neighbours of the tree are on one host.
-TEST(TwoLevel, RanksThatAreNotConsecutive) {
+TEST(Hierarchical, RanksThatAreNotConsecutive) {
   run_rank_threads(5, [](World world) {
     world.host_id = world.rank % 2 == 0 ? "even" : "odd";
     auto group = ProcessGroup::create(world, kPatient);

@@ -5,12 +5,12 @@
 #include <iterator>
 #include <span>
 
-#include "lockstep/comm/native/two_level_group.h"
+#include "lockstep/comm/native/hierarchical_group.h"
 
 namespace lockstep {
 
-void TwoLevelGroup::exchange(const Exchange& exchange, const void* in, void* out,
-                             const Waiting& waiting) {
+void HierarchicalGroup::exchange(const Exchange& exchange, const void* in, void* out,
+                                 const Waiting& waiting) {
   guarded([&] {
     const auto header = next_header(op_kind(exchange.kind), exchange.count, exchange.dtype,
                                     ReduceOp::kSum, exchange.root);
@@ -23,9 +23,9 @@ void TwoLevelGroup::exchange(const Exchange& exchange, const void* in, void* out
 /// Where counts may differ, even an empty piece is a message: a difference then shows at once.
 /// Where they cannot, the hosts' first ranks exchange one all the same, so that hosts which called
 /// something else hear of each other.
-void TwoLevelGroup::exchange_with_others(const Exchange& exchange, const OpHeader& header,
-                                         const std::byte* in, std::byte* out,
-                                         const Waiting& waiting) {
+void HierarchicalGroup::exchange_with_others(const Exchange& exchange, const OpHeader& header,
+                                             const std::byte* in, std::byte* out,
+                                             const Waiting& waiting) {
   const int64_t size = size_of(exchange.dtype);
   Numbering numbering(plan_.size);
   std::vector<tcp::Outbound> outs;
@@ -57,8 +57,9 @@ void TwoLevelGroup::exchange_with_others(const Exchange& exchange, const OpHeade
 
 /// Where all first ranks of hosts do exchange something, they meet as in any other collective.
 /// Other fellows may have nothing for each other, and then do not wait.
-void TwoLevelGroup::link_for(std::span<const tcp::Outbound> outs, std::span<const tcp::Inbound> ins,
-                             const OpHeader& header, Deadline deadline) {
+void HierarchicalGroup::link_for(std::span<const tcp::Outbound> outs,
+                                 std::span<const tcp::Inbound> ins, const OpHeader& header,
+                                 Deadline deadline) {
   if (plan_.local == 0) return link(header, deadline);
   if (is_linked_) return;
   const auto has = [&](int peer) {

@@ -1,11 +1,11 @@
-#include "lockstep/comm/native/two_level_plan.h"
+#include "lockstep/comm/native/hierarchical_plan.h"
 
 #include <algorithm>
 
 namespace lockstep {
 namespace {
 
-/// Of TwoLevelPlan::pairs.
+/// Of HierarchicalPlan::pairs.
 bool can_pair(const std::vector<std::vector<RankRange>>& nodes, int size) {
   std::vector<RankRange> one_each;
   for (const auto& of_host : nodes) {
@@ -30,8 +30,8 @@ std::vector<RankRange> nodes_of_set(std::span<const int> ranks, int size) {
   return nodes;
 }
 
-TwoLevelPlan make_two_level_plan(const Topology& topology, int rank) {
-  TwoLevelPlan plan;
+HierarchicalPlan make_hierarchical_plan(const Topology& topology, int rank) {
+  HierarchicalPlan plan;
   plan.topology = topology;
   plan.size = static_cast<int>(topology.host_of.size());
   plan.host = topology.host_of[static_cast<size_t>(rank)];

@@ -12,7 +12,7 @@ namespace lockstep {
 
 /// Seen from one rank. Every layout is served, also hosts of unequal size and hosts whose ranks are
 /// not consecutive; the fixed order of sums only decides how many values a host must hand on.
-struct TwoLevelPlan {
+struct HierarchicalPlan {
   Topology topology;
   int size = 0;    ///< Ranks.
   int host = 0;    ///< This rank's.
@@ -41,7 +41,7 @@ struct TwoLevelPlan {
   }
 };
 
-TwoLevelPlan make_two_level_plan(const Topology& topology, int rank);
+HierarchicalPlan make_hierarchical_plan(const Topology& topology, int rank);
 
 /// The largest nodes of the tree over [0, size) whose ranks all are in `ranks` (ascending).
 std::vector<RankRange> nodes_of_set(std::span<const int> ranks, int size);

@@ -14,7 +14,7 @@ namespace lockstep {
 /// kExchanged (all this rank has to send is with the kernel, all it waits for has come). Of a
 /// letter that both ends copy, in shared memory: kSending and kReceiving, after each chunk that one
 /// copies.
-enum class Phase {
+enum class FaultPoint {
   kArriving,
   kEntered,
   kMeeting,
@@ -27,10 +27,10 @@ enum class Phase {
 
 /// For tests: called, when set, at each phase of each operation of each rank of this process.
 /// `kind`: kNone for send and recv.
-using PhaseHook = void (*)(int world_rank, OpKind kind, Phase phase);
+using PhaseHook = void (*)(int world_rank, OpKind kind, FaultPoint phase);
 inline std::atomic<PhaseHook> phase_hook = nullptr;
 
-inline void strike(int world_rank, OpKind kind, Phase phase) {
+inline void reach(int world_rank, OpKind kind, FaultPoint phase) {
   if (const auto hook = phase_hook.load(std::memory_order_relaxed)) hook(world_rank, kind, phase);
 }
 

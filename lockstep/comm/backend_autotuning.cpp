@@ -1,4 +1,4 @@
-#include "lockstep/comm/measured_choice.h"
+#include "lockstep/comm/backend_autotuning.h"
 
 #include <fmt/format.h>
 
@@ -106,7 +106,7 @@ size_t fastest(std::span<const double> seconds) {
   return static_cast<size_t>(best - seconds.begin());
 }
 
-const Backend& measured_choice(const GroupSpec& spec) {
+const Backend& backend_autotuning(const GroupSpec& spec) {
   const auto all = backends();
   GroupSpec named = spec;
   named.name += "/referee";

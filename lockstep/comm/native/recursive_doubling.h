@@ -16,15 +16,16 @@
 #include <span>
 #include <vector>
 
-#include "lockstep/comm/native/two_level_step.h"
+#include "lockstep/comm/native/hierarchical_step.h"
 #include "lockstep/deadline.h"
 
 namespace lockstep {
 
 /// One operation, once. The plan must have `pairs`.
-class Butterfly {
+class RecursiveDoubling {
  public:
-  Butterfly(StepContext& context, Numbering& numbering) : context_(context), numbering_(numbering) {
+  RecursiveDoubling(StepContext& context, Numbering& numbering)
+      : context_(context), numbering_(numbering) {
     context_.scratch.reset();
   }
 

@@ -14,13 +14,13 @@ namespace lockstep {
 /// rank of another host asks for news of this one, through the store; then it calls
 /// `answer(with_stacks)`, or `look(token)` for each token that is asked for.
 /// In groups of one host, and on the other ranks, there is none. It ends with the object.
-class Responder {
+class DiagnosticsThread {
  public:
-  Responder(const GroupSpec& spec, std::function<void(bool with_stacks)> answer,
-            std::function<void(const std::string& token)> look);
-  ~Responder();
-  Responder(const Responder&) = delete;
-  Responder& operator=(const Responder&) = delete;
+  DiagnosticsThread(const GroupSpec& spec, std::function<void(bool with_stacks)> answer,
+                    std::function<void(const std::string& token)> look);
+  ~DiagnosticsThread();
+  DiagnosticsThread(const DiagnosticsThread&) = delete;
+  DiagnosticsThread& operator=(const DiagnosticsThread&) = delete;
 
   /// Has the responders of `host` (as make_topology() counts) answer. Errors: the store's.
   static void ask(const GroupSpec& spec, int host, bool with_stacks, Deadline deadline);

@@ -1,4 +1,4 @@
-#include "lockstep/comm/native/shm/meeting.h"
+#include "lockstep/comm/native/shm/barrier.h"
 
 #include <gtest/gtest.h>
 
@@ -9,17 +9,17 @@ namespace lockstep::shm {
 namespace {
 
 // A wait whose time is over when it looks who is late, and finds that nobody is any more.
-TEST(Meeting, WhoComesAtTheLastMomentIsNotLate) {
+TEST(Barrier, WhoComesAtTheLastMomentIsNotLate) {
   const int64_t bytes = Control::control_bytes(1);
   const UniqueFd fd = make_memory(bytes);
   const Mapping memory(fd.get(), bytes);
   GroupSpec spec;
   spec.world_ranks = {0};
-  Meeting meeting(spec, Control(memory.data(), 1));
+  Barrier barrier(spec, Control(memory.data(), 1));
   Event event;
   int looks = 0;
   const auto has_come = [&] { return ++looks > 2; };
-  EXPECT_TRUE(meeting.wait(
+  EXPECT_TRUE(barrier.wait(
       event, has_come, [] { return std::vector<int>(); },
       [] {
         return Doing{"barrier #1", 1};

@@ -1,4 +1,4 @@
-#include "lockstep/comm/native/two_level_plan.h"
+#include "lockstep/comm/native/hierarchical_plan.h"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 #include <numeric>
 
 #include "lockstep/comm/kernels/reduce.h"
-#include "lockstep/comm/native/two_level_step.h"
+#include "lockstep/comm/native/hierarchical_step.h"
 
 namespace lockstep {
 namespace {
@@ -24,8 +24,8 @@ Topology dealt(const std::string& host_of) {
   return make_topology(ids);
 }
 
-TEST(TwoLevelPlan, EqualPowersOfTwoGiveOneNodeAHost) {
-  const auto plan = make_two_level_plan(layout({4, 4, 4, 4}), 5);
+TEST(HierarchicalPlan, EqualPowersOfTwoGiveOneNodeAHost) {
+  const auto plan = make_hierarchical_plan(layout({4, 4, 4, 4}), 5);
   EXPECT_EQ(plan.slices, 4);
   EXPECT_EQ(plan.host, 1);
   EXPECT_EQ(plan.local, 1);
@@ -33,25 +33,25 @@ TEST(TwoLevelPlan, EqualPowersOfTwoGiveOneNodeAHost) {
   EXPECT_EQ(plan.carrier(3, 2), 14);
 }
 
-TEST(TwoLevelPlan, UnequalHostsGiveTheLargestNodes) {
-  const auto plan = make_two_level_plan(layout({3, 2}), 4);
+TEST(HierarchicalPlan, UnequalHostsGiveTheLargestNodes) {
+  const auto plan = make_hierarchical_plan(layout({3, 2}), 4);
   EXPECT_EQ(plan.slices, 2);
   EXPECT_EQ(plan.nodes[0], (std::vector<RankRange>{{0, 2}, {2, 3}}));
   EXPECT_EQ(plan.nodes[1], (std::vector<RankRange>{{3, 4}, {4, 5}}));
 }
 
-TEST(TwoLevelPlan, RoundRobinRanksAreAllLeaves) {
-  const auto plan = make_two_level_plan(dealt("ABABAB"), 1);
+TEST(HierarchicalPlan, RoundRobinRanksAreAllLeaves) {
+  const auto plan = make_hierarchical_plan(dealt("ABABAB"), 1);
   EXPECT_EQ(plan.nodes[0], (std::vector<RankRange>{{0, 1}, {2, 3}, {4, 5}}));
   EXPECT_EQ(plan.ranks_of(1), (std::vector<int>{1, 3, 5}));
 }
 
-TEST(TwoLevelPlan, EveryHostsNodesTileTheTree) {
+TEST(HierarchicalPlan, EveryHostsNodesTileTheTree) {
   for (const auto& topology : {layout({1, 3, 1}), layout({5, 5}), layout({7}), layout({2, 1, 8}),
                                dealt("AABBAACC"), dealt("ABCABCA")}) {
     const int size = static_cast<int>(topology.host_of.size());
     for (int rank = 0; rank < size; ++rank) {
-      const auto plan = make_two_level_plan(topology, rank);
+      const auto plan = make_hierarchical_plan(topology, rank);
       const TreeSum sum(own_piece_nodes(plan), size);  // throws when they do not tile
       EXPECT_EQ(sum.nodes().front().lo, 0);
       EXPECT_EQ(sum.nodes().back().hi, size);
@@ -59,9 +59,9 @@ TEST(TwoLevelPlan, EveryHostsNodesTileTheTree) {
   }
 }
 
-TEST(TwoLevelPlan, PairsWhereSumsOfNeighboursAreNodes) {
+TEST(HierarchicalPlan, PairsWhereSumsOfNeighboursAreNodes) {
   const auto pairs = [](const Topology& topology) {
-    return make_two_level_plan(topology, 0).pairs;
+    return make_hierarchical_plan(topology, 0).pairs;
   };
   EXPECT_TRUE(pairs(layout({1, 1, 1, 1})));
   EXPECT_TRUE(pairs(layout({2, 2, 2, 2})));
@@ -93,7 +93,7 @@ void expect_tree_bits(const Topology& topology, int64_t count, ReduceOp op) {
   void* out = want.data();
   reduce(leaves, std::span(&out, 1), count, DType::kFloat32, op, size);
   for (int rank = 0; rank < size; ++rank) {
-    const TreeSum sum(own_piece_nodes(make_two_level_plan(topology, rank)), size);
+    const TreeSum sum(own_piece_nodes(make_hierarchical_plan(topology, rank)), size);
     std::vector<std::vector<float>> partials;
     for (const auto& node : sum.nodes()) {
       partials.emplace_back(static_cast<size_t>(count));

@@ -1,4 +1,4 @@
-#include "lockstep/comm/native/shm/meeting.h"
+#include "lockstep/comm/native/shm/barrier.h"
 
 #include <fmt/format.h>
 
@@ -24,23 +24,23 @@ int cores_of(const Control& control, int num_ranks) {
 
 }  // namespace
 
-Meeting::Meeting(const GroupSpec& spec, Control control)
+Barrier::Barrier(const GroupSpec& spec, Control control)
     : spec_(spec), control_(control), enough_cores_(cores_of(control, spec.size) >= spec.size) {}
 
-const std::byte* Meeting::inline_data(int rank, int64_t bytes) const {
+const std::byte* Barrier::inline_data(int rank, int64_t bytes) const {
   const auto& slot = control_.slot(rank);
   const auto half = sequence_ & 1;
   return bytes <= kTinyBytes ? slot.posts[half].tiny : slot.inline_data[half];
 }
 
-void Meeting::enter(OpHeader header, const Place& place, const void* data, int64_t inline_bytes,
+void Barrier::enter(OpHeader header, const Place& place, const void* data, int64_t inline_bytes,
                     const Waiting& waiting) {
   ++sequence_;
   header.sequence = told_as_ == 0 ? sequence_ : told_as_;
   header_ = header;
   compared_ = 0;
   throw_verdict();
-  strike(Phase::kArriving);
+  reach(FaultPoint::kArriving);
   auto& slot = control_.slot(spec_.rank);
   auto& own = slot.posts[sequence_ & 1];
   own.header = header;
@@ -51,7 +51,7 @@ void Meeting::enter(OpHeader header, const Place& place, const void* data, int64
     std::memcpy(to, data, static_cast<size_t>(inline_bytes));
   }
   own.sequence.store(sequence_);
-  strike(Phase::kEntered);
+  reach(FaultPoint::kEntered);
   // Whoever finds all others there was the last to come, and wakes those that sleep.
   if (all_posted()) {
     control_.head().event.signal();
@@ -60,8 +60,8 @@ void Meeting::enter(OpHeader header, const Place& place, const void* data, int64
   await_all([this] { return all_posted(); }, [this] { return not_posted(); }, waiting);
 }
 
-void Meeting::sync(const Waiting& waiting) {
-  strike(Phase::kMeeting);
+void Barrier::sync(const Waiting& waiting) {
+  reach(FaultPoint::kMeeting);
   const uint64_t count = ++meetings_;
   control_.slot(spec_.rank).meetings.store(count);
   if (all_met(count)) {
@@ -72,14 +72,14 @@ void Meeting::sync(const Waiting& waiting) {
             waiting);
 }
 
-void Meeting::finish() {
-  strike(Phase::kFinished);
+void Barrier::finish() {
+  reach(FaultPoint::kFinished);
   control_.slot(spec_.rank)
       .finished.store(header_.sequence << 8 | static_cast<uint64_t>(header_.kind),
                       std::memory_order_relaxed);
 }
 
-bool Meeting::all_posted() {
+bool Barrier::all_posted() {
   for (; compared_ < spec_.size; ++compared_) {
     if (control_.slot(compared_).posts[sequence_ & 1].sequence.load() != sequence_) break;
     compare(compared_);
@@ -87,7 +87,7 @@ bool Meeting::all_posted() {
   return compared_ == spec_.size;
 }
 
-void Meeting::compare(int rank) {
+void Barrier::compare(int rank) {
   const auto& theirs = post(rank).header;
   if (theirs == header_) return;
   // Told from the lower rank's side, so that it reads the same whoever finds it.
@@ -102,14 +102,14 @@ void Meeting::compare(int rank) {
   throw error;  // another rank died while it wrote its verdict; ours is as true
 }
 
-bool Meeting::all_met(uint64_t count) const {
+bool Barrier::all_met(uint64_t count) const {
   for (int rank = 0; rank < spec_.size; ++rank) {
     if (control_.slot(rank).meetings.load() < count) return false;
   }
   return true;
 }
 
-std::vector<int> Meeting::not_posted() const {
+std::vector<int> Barrier::not_posted() const {
   std::vector<int> missing;
   for (int rank = 0; rank < spec_.size; ++rank) {
     if (post(rank).sequence.load() != sequence_) missing.push_back(rank);
@@ -117,7 +117,7 @@ std::vector<int> Meeting::not_posted() const {
   return missing;
 }
 
-std::vector<int> Meeting::not_met(uint64_t count) const {
+std::vector<int> Barrier::not_met(uint64_t count) const {
   std::vector<int> missing;
   for (int rank = 0; rank < spec_.size; ++rank) {
     if (control_.slot(rank).meetings.load() < count) missing.push_back(rank);
@@ -125,7 +125,7 @@ std::vector<int> Meeting::not_met(uint64_t count) const {
   return missing;
 }
 
-std::string Meeting::whereabouts(const std::vector<int>& ranks, uint64_t sequence) const {
+std::string Barrier::whereabouts(const std::vector<int>& ranks, uint64_t sequence) const {
   std::string text;
   for (const int rank : ranks) {
     const uint64_t last = control_.slot(rank).finished.load(std::memory_order_relaxed);
@@ -144,7 +144,7 @@ std::string Meeting::whereabouts(const std::vector<int>& ranks, uint64_t sequenc
   return text;
 }
 
-void Meeting::fail(const Error& error) {
+void Barrier::fail(const Error& error) {
   auto& verdict = control_.head().verdict;
   uint32_t none = Verdict::kNone;
   if (verdict.state.compare_exchange_strong(none, Verdict::kWriting)) {
@@ -162,19 +162,19 @@ void Meeting::fail(const Error& error) {
   }
 }
 
-void Meeting::throw_verdict() const {
+void Barrier::throw_verdict() const {
   const auto& verdict = control_.head().verdict;
   if (verdict.state.load(std::memory_order_acquire) != Verdict::kReady) return;
   throw Error(static_cast<ErrorCode>(verdict.code), verdict.text);
 }
 
-bool Meeting::anyone_gone(const std::vector<int>& ranks) const {
+bool Barrier::anyone_gone(const std::vector<int>& ranks) const {
   return std::any_of(ranks.begin(), ranks.end(), [this](int rank) {
     return rank != spec_.rank && look_at(control_.slot(rank)) != Life::kAlive;
   });
 }
 
-void Meeting::check(const std::vector<int>& among, const Doing& doing) {
+void Barrier::check(const std::vector<int>& among, const Doing& doing) {
   throw_verdict();
   for (const int rank : among) {
     const Life life = rank == spec_.rank ? Life::kAlive : look_at(control_.slot(rank));
@@ -190,7 +190,7 @@ void Meeting::check(const std::vector<int>& among, const Doing& doing) {
   }
 }
 
-void Meeting::time_out(const std::vector<int>& missing, const Doing& doing) {
+void Barrier::time_out(const std::vector<int>& missing, const Doing& doing) {
   if (doing.sequence != 0) awaited_ = missing;
   const Error error(ErrorCode::kTimeout,
                     fmt::format("{}: timeout after {} s waiting for {}", doing.text,

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "lockstep/comm/group_impl.h"
-#include "lockstep/comm/native/phase.h"
+#include "lockstep/comm/native/fault_point.h"
 #include "lockstep/comm/native/shm/control.h"
 #include "lockstep/comm/op_header.h"
 #include "lockstep/error.h"
@@ -28,9 +28,9 @@ struct Doing {
 
 /// This rank's view of the control segment. enter() and sync() are for one thread at a time; the
 /// rest may be called beside them.
-class Meeting {
+class Barrier {
  public:
-  Meeting(const GroupSpec& spec, Control control);
+  Barrier(const GroupSpec& spec, Control control);
 
   /// Publishes the header (sequence is filled in here) with up to kInlineBytes of data, waits for
   /// all ranks and compares. On return post() and inline_data() of all ranks are valid until this
@@ -164,8 +164,8 @@ class Meeting {
   Doing current() const {
     return {describe(header_), sequence_};
   }
-  void strike(Phase phase) const {
-    lockstep::strike(spec_.world_ranks[static_cast<size_t>(spec_.rank)], header_.kind, phase);
+  void reach(FaultPoint phase) const {
+    lockstep::reach(spec_.world_ranks[static_cast<size_t>(spec_.rank)], header_.kind, phase);
   }
 
   const GroupSpec spec_;

@@ -1,4 +1,4 @@
-#include "lockstep/comm/flight/responder.h"
+#include "lockstep/comm/flight/diagnostics_thread.h"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,7 @@
 
 #include "lockstep/base/literals.h"
 #include "lockstep/base/log.h"
-#include "lockstep/base/quiet_thread.h"
+#include "lockstep/base/signal_blocking_thread.h"
 #include "lockstep/comm/topology.h"
 
 namespace lockstep {
@@ -21,7 +21,7 @@ constexpr auto kForEver = std::chrono::hours(24 * 365);
 constexpr auto kStoreLimit = 1s;
 
 std::string prefix_of(const GroupSpec& spec, int host) {
-  return fmt::format("{}/responder/{}/", spec.name, host);
+  return fmt::format("{}/diagnostics_thread/{}/", spec.name, host);
 }
 
 std::string look_key(const GroupSpec& spec, int host, const std::string& token) {
@@ -46,8 +46,9 @@ void listen(Store& store, const std::string& prefix, const std::string& end,
 
 }  // namespace
 
-Responder::Responder(const GroupSpec& spec, std::function<void(bool with_stacks)> answer,
-                     std::function<void(const std::string& token)> look) {
+DiagnosticsThread::DiagnosticsThread(const GroupSpec& spec,
+                                     std::function<void(bool with_stacks)> answer,
+                                     std::function<void(const std::string& token)> look) {
   if (!spec.store) return;
   const Topology topology = make_topology(spec.host_ids);
   const int host = topology.host_of[static_cast<size_t>(spec.rank)];
@@ -68,10 +69,10 @@ Responder::Responder(const GroupSpec& spec, std::function<void(bool with_stacks)
       log_debug(fmt::format("nobody speaks for this host any more: {}", error.what()));
     }
   };
-  thread_ = start_quiet_thread(body);
+  thread_ = start_thread_with_signals_blocked(body);
 }
 
-Responder::~Responder() {
+DiagnosticsThread::~DiagnosticsThread() {
   if (!thread_.joinable()) return;
   try {
     stop_();
@@ -81,16 +82,17 @@ Responder::~Responder() {
   }
 }
 
-void Responder::ask(const GroupSpec& spec, int host, bool with_stacks, Deadline deadline) {
+void DiagnosticsThread::ask(const GroupSpec& spec, int host, bool with_stacks, Deadline deadline) {
   spec.store->set(prefix_of(spec, host) + kAsk, with_stacks ? "stacks" : "", deadline);
 }
 
-void Responder::ask_to_look(const GroupSpec& spec, int host, const std::string& token,
-                            Deadline deadline) {
+void DiagnosticsThread::ask_to_look(const GroupSpec& spec, int host, const std::string& token,
+                                    Deadline deadline) {
   spec.store->set(look_key(spec, host, token), "", deadline);
 }
 
-void Responder::take_back(const GroupSpec& spec, const std::string& token, Deadline deadline) {
+void DiagnosticsThread::take_back(const GroupSpec& spec, const std::string& token,
+                                  Deadline deadline) {
   const int hosts = make_topology(spec.host_ids).num_hosts();
   for (int host = 0; host < hosts; ++host) {
     spec.store->erase(look_key(spec, host, token), deadline);

@@ -1,4 +1,4 @@
-#include "lockstep/comm/native/two_level_group.h"
+#include "lockstep/comm/native/hierarchical_group.h"
 
 #include <fmt/format.h>
 
@@ -43,7 +43,7 @@ std::vector<std::string> endpoints_of(const GroupSpec& spec, const tcp::Receptio
 
 /// With the ranks of other hosts that carry the same slice: those of all collectives but some that
 /// only move data.
-std::vector<int> fellow_carriers(const TwoLevelPlan& plan) {
+std::vector<int> fellow_carriers(const HierarchicalPlan& plan) {
   std::vector<int> ranks;
   for (int host = 0; host < plan.num_hosts() && plan.local < plan.slices; ++host) {
     if (host != plan.host) ranks.push_back(plan.carrier(host, plan.local));
@@ -53,7 +53,7 @@ std::vector<int> fellow_carriers(const TwoLevelPlan& plan) {
 
 /// Tells where the ranks listen, or only that they have come; connects none of them. Where it
 /// fails, this host's other ranks hear why, which may have nothing to wait for here.
-std::unique_ptr<GroupImpl> make(const GroupSpec& spec, const TwoLevelPlan& plan,
+std::unique_ptr<GroupImpl> make(const GroupSpec& spec, const HierarchicalPlan& plan,
                                 std::unique_ptr<ShmGroup> shm, Deadline deadline) {
   std::unique_ptr<tcp::Peers> for_pipes;
   std::unique_ptr<tcp::Peers> for_links;
@@ -80,22 +80,23 @@ std::unique_ptr<GroupImpl> make(const GroupSpec& spec, const TwoLevelPlan& plan,
     }
     throw cause;
   }
-  return std::make_unique<TwoLevelGroup>(spec, plan, std::move(shm), std::move(for_links),
-                                         std::move(for_pipes));
+  return std::make_unique<HierarchicalGroup>(spec, plan, std::move(shm), std::move(for_links),
+                                             std::move(for_pipes));
 }
 
 }  // namespace
 
-std::unique_ptr<GroupImpl> make_two_level_group(const GroupSpec& spec, Deadline deadline) {
-  const auto plan = make_two_level_plan(make_topology(spec.host_ids), spec.rank);
+std::unique_ptr<GroupImpl> make_hierarchical_group(const GroupSpec& spec, Deadline deadline) {
+  const auto plan = make_hierarchical_plan(make_topology(spec.host_ids), spec.rank);
   auto part = spec.subset(plan.ranks_of(plan.host), fmt::format("/host{}", plan.host));
   part.whole = spec.name;
   return make(spec, plan, make_shm_group(part, deadline), deadline);
 }
 
-TwoLevelGroup::TwoLevelGroup(const GroupSpec& spec, const TwoLevelPlan& plan,
-                             std::unique_ptr<ShmGroup> shm, std::unique_ptr<tcp::Peers> for_links,
-                             std::unique_ptr<tcp::Peers> for_pipes)
+HierarchicalGroup::HierarchicalGroup(const GroupSpec& spec, const HierarchicalPlan& plan,
+                                     std::unique_ptr<ShmGroup> shm,
+                                     std::unique_ptr<tcp::Peers> for_links,
+                                     std::unique_ptr<tcp::Peers> for_pipes)
     : spec_(spec),
       plan_(plan),
       own_piece_sum_(own_piece_nodes(plan), plan.size),
@@ -116,19 +117,19 @@ TwoLevelGroup::TwoLevelGroup(const GroupSpec& spec, const TwoLevelPlan& plan,
   if (cores >= plan_.num_local()) spin_ = kSpin;
 }
 
-TwoLevelGroup::~TwoLevelGroup() = default;
+HierarchicalGroup::~HierarchicalGroup() = default;
 
-int TwoLevelGroup::local_of(int rank) const {
+int HierarchicalGroup::local_of(int rank) const {
   return plan_.topology.local_rank_of[static_cast<size_t>(rank)];
 }
 
-void TwoLevelGroup::link(const OpHeader& header, Deadline deadline) {
+void HierarchicalGroup::link(const OpHeader& header, Deadline deadline) {
   if (is_linked_) return;
   links_.meet(fellows_, header, deadline);
   is_linked_ = true;
 }
 
-void TwoLevelGroup::throw_agreed(const Error& error, Kind kind) {
+void HierarchicalGroup::throw_agreed(const Error& error, Kind kind) {
   if (is_harmless(error.code())) throw Error(error);
   finds_verdict_ = true;
   MutexLock lock(mutex_);
@@ -136,7 +137,7 @@ void TwoLevelGroup::throw_agreed(const Error& error, Kind kind) {
   throw Error(*verdict_);
 }
 
-void TwoLevelGroup::give_up(const Error& error, Deadline deadline) noexcept {
+void HierarchicalGroup::give_up(const Error& error, Deadline deadline) noexcept {
   const Error agreed = try_to_agree(spec_, error, deadline);
   // Who is about to find one, by a search for the late, sees it in the store, and ends the group.
   if (finds_verdict_) return;
@@ -145,7 +146,7 @@ void TwoLevelGroup::give_up(const Error& error, Deadline deadline) noexcept {
 }
 
 /// Only when it is written down: who is woken by the end of a connection looks for it.
-void TwoLevelGroup::end_with(const Error& verdict) {
+void HierarchicalGroup::end_with(const Error& verdict) {
   verdict_ = verdict;
   links_.shut_down();
   for_links_->end();  // who waits for this rank in a first call has connected, and was not taken
@@ -154,7 +155,7 @@ void TwoLevelGroup::end_with(const Error& verdict) {
 }
 
 /// By rank of the whole group.
-std::vector<int> TwoLevelGroup::awaited() {
+std::vector<int> HierarchicalGroup::awaited() {
   std::vector<int> ranks = links_.awaited();
   const auto& here = plan_.ranks_of(plan_.host);
   for (const int local : local_.shm().awaited()) ranks.push_back(here[static_cast<size_t>(local)]);
@@ -162,7 +163,7 @@ std::vector<int> TwoLevelGroup::awaited() {
 }
 
 /// `error`, where that is the end of a connection with a rank that had nothing more to do.
-std::optional<Error> TwoLevelGroup::told_of_left(const Error& error) const {
+std::optional<Error> HierarchicalGroup::told_of_left(const Error& error) const {
   const std::string text = error.what();
   const auto& lost = links_.awaited();
   if (!text.ends_with(tcp::kMostLikelyFailed) || lost.size() != 1) return std::nullopt;
@@ -175,7 +176,7 @@ std::optional<Error> TwoLevelGroup::told_of_left(const Error& error) const {
 }
 
 /// The first error that any rank wrote down: `error`, if nobody did before.
-Error TwoLevelGroup::verdict(const Error& error, Kind kind) {
+Error HierarchicalGroup::verdict(const Error& error, Kind kind) {
   std::optional<Error> named;
   try {
     const bool searches = kind == Kind::kCollective && error.code() == ErrorCode::kTimeout;
@@ -188,14 +189,14 @@ Error TwoLevelGroup::verdict(const Error& error, Kind kind) {
   return try_to_agree(spec_, named.value_or(error), Deadline::after(kVerdictLimit));
 }
 
-bool TwoLevelGroup::try_send(const void* data, const Envelope& letter, int destination,
-                             CallSite site) {
+bool HierarchicalGroup::try_send(const void* data, const Envelope& letter, int destination,
+                                 CallSite site) {
   return is_here(destination) ? local_.shm().try_send(data, letter, local_of(destination), site)
                               : pipes_.try_send(destination, letter, data);
 }
 
-bool TwoLevelGroup::send(const void* data, const Envelope& letter, int destination,
-                         const Waiting& waiting) {
+bool HierarchicalGroup::send(const void* data, const Envelope& letter, int destination,
+                             const Waiting& waiting) {
   bool sent = false;
   const auto body = [&] {
     sent = is_here(destination) ? local_.shm().send(data, letter, local_of(destination), waiting)
@@ -205,7 +206,7 @@ bool TwoLevelGroup::send(const void* data, const Envelope& letter, int destinati
   return sent;
 }
 
-bool TwoLevelGroup::receive(int source, LetterSink& sink, const Waiting& waiting) {
+bool HierarchicalGroup::receive(int source, LetterSink& sink, const Waiting& waiting) {
   bool came = false;
   const auto body = [&] {
     came = is_here(source) ? local_.shm().receive(local_of(source), sink, waiting)

@@ -19,6 +19,6 @@ size_t fastest(std::span<const double> seconds);
 /// end that can serve `spec`, and returns the one to take: the same on all ranks. Rank 0 logs the
 /// figures. Collective. Cost: 36 MiB reduced with each back end; one that does not meet its peers
 /// within 10 s is left out.
-const Backend& measured_choice(const GroupSpec& spec);
+const Backend& backend_autotuning(const GroupSpec& spec);
 
 }  // namespace lockstep
