@@ -29,7 +29,7 @@ struct GradientBucket {
 using HookState = std::map<std::string, at::Tensor>;
 
 /// What the averaging of gradients remembers between steps on one rank, to save and to go on from.
-struct AveragingState {
+struct CommHookState {
   /// What it fits: "hook" (CommHook::describe()), "ranks", and "buckets", the names of their
   /// parameters, an empty line between two buckets. Empty: there is nothing to remember.
   std::map<std::string, std::string> about;
@@ -60,13 +60,13 @@ class CommHook {
   virtual std::string describe() const;
 
   /// Buckets were formed anew: from index `first` on there are others, or none. Happens between the
-  /// first step and the second, and where stands_aside() changes its answer.
+  /// first step and the second, and where is_noop() changes its answer.
   virtual void buckets_changed(int /*first*/) {}
 
   /// Asked before each averaged step, with the same answer on every rank: true lets the step run as
   /// without a hook, with the same bits and at the same cost. Whenever the answer changes, buckets
   /// are formed anew.
-  virtual bool stands_aside() const { return false; }
+  virtual bool is_noop() const { return false; }
   /// At the end of each averaged step's backward(), which took so long on this rank. It may
   /// communicate.
   virtual void after_step(double /*backward_ms*/, ProcessGroup& /*group*/) {}

@@ -39,8 +39,8 @@ class DdpCore {
   virtual bool is_training() const = 0;
   virtual StepTimings timings() const = 0;
 
-  virtual std::vector<AveragingState> averaging_state() = 0;
-  virtual std::string load_averaging_state(const AveragingState& own) = 0;
+  virtual std::vector<CommHookState> comm_hook_state() = 0;
+  virtual std::string load_comm_hook_state(const CommHookState& own) = 0;
 
   virtual const VirtualRankRange& virtual_ranks() const = 0;
   virtual void enter_virtual_rank(int index) = 0;

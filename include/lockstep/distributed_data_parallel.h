@@ -178,12 +178,12 @@ class DistributedDataParallel {
   /// was not interrupted. Collective, between steps. On rank 0: one for each rank, or none when
   /// there is nothing to remember (no hook, one without a memory, no averaged step yet, one
   /// process); on the others none. Memory there: as much as all ranks' together.
-  std::vector<AveragingState> averaging_state() { return core_->averaging_state(); }
+  std::vector<CommHookState> comm_hook_state() { return core_->comm_hook_state(); }
   /// Goes on from a saved one, this rank's `own`; an empty one on all ranks: nothing. Collective,
   /// before the first step. Returns why it cannot be gone on from, on some rank at least (another
   /// hook, number of ranks or net), and then begins without; or an empty text.
-  std::string load_averaging_state(const AveragingState& own) {
-    return core_->load_averaging_state(own);
+  std::string load_comm_hook_state(const CommHookState& own) {
+    return core_->load_comm_hook_state(own);
   }
 
   void train(bool on = true) { core_->train(on); }

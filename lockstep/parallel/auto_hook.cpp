@@ -45,7 +45,7 @@ std::vector<double> HookTrial::medians() const {
 
 AutoHook::AutoHook() : rounded_(make_comm_hook("bf16")) {}
 
-bool AutoHook::stands_aside() const {
+bool AutoHook::is_noop() const {
   return choice_ == Choice::kOpen ? !trial_.rounded() : choice_ == Choice::kNone;
 }
 

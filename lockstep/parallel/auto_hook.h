@@ -59,7 +59,7 @@ class AutoHook : public CommHook {
   AutoHook();
   std::string describe() const override { return "auto"; }
   std::function<void()> start(const GradientBucket& bucket, ProcessGroup& group) override;
-  bool stands_aside() const override;
+  bool is_noop() const override;
   void after_step(double backward_ms, ProcessGroup& group) override;
   void buckets_changed(int first) override;
   std::optional<HookState> state() const override;

@@ -194,7 +194,7 @@ void GradientMemory::saw(int index, const at::Tensor& arrived) {
   made_[i] = WeakTensor(grad.getIntrusivePtr());
 }
 
-void GradientMemory::bring(int index, const at::Tensor& arrived) {
+void GradientMemory::stage(int index, const at::Tensor& arrived) {
   const at::NoGradGuard no_grad;
   const auto i = static_cast<size_t>(index);
   const at::Tensor& grad = parameters_[i].grad();
@@ -223,7 +223,7 @@ void GradientMemory::bring(int index, const at::Tensor& arrived) {
   }
 }
 
-void GradientMemory::lend(int index) {
+void GradientMemory::contribute_zeros(int index) {
   const at::NoGradGuard no_grad;
   const auto i = static_cast<size_t>(index);
   const at::Tensor& grad = parameters_[i].grad();

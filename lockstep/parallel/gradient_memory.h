@@ -71,11 +71,11 @@ class GradientMemory {
 
   /// Moves .grad of parameter `index` to where it can be reduced, or (the program's, or on another
   /// device) copies it there; an undefined one becomes zeros. `arrived`: as for saw().
-  void bring(int index, const at::Tensor& arrived);
+  void stage(int index, const at::Tensor& arrived);
 
   /// For a parameter without a gradient in this pass: what it contributes is its .grad, or zeros,
   /// but .grad keeps its value. Afterwards accept() or leave it.
-  void lend(int index);
+  void contribute_zeros(int index);
   /// Makes what was lent, and reduced since, the parameter's gradient, or (decline) forgets it.
   void accept(int index);
   void decline(int index);

@@ -12,7 +12,7 @@
 #include "lockstep/base/rounding.h"
 #include "lockstep/collectives.h"
 #include "lockstep/comm/kernels/compress.h"
-#include "lockstep/parallel/averaging_state.h"
+#include "lockstep/parallel/comm_hook_state.h"
 #include "lockstep/parallel/pieces.h"
 
 namespace lockstep {

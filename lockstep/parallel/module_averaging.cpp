@@ -296,11 +296,11 @@ StepTimings ModuleAveraging::timings() const {
   return timings;
 }
 
-std::vector<AveragingState> ModuleAveraging::averaging_state() {
+std::vector<CommHookState> ModuleAveraging::comm_hook_state() {
   if (!reducer_ || !hook_ || !hook_->state()) return {};
   const BucketNames buckets = reducer_->settled_buckets();
   if (buckets.empty()) return {};
-  std::vector<AveragingState> states;
+  std::vector<CommHookState> states;
   for (HookState& state : gather_states(group_, hook_->state().value())) {
     states.push_back({{{"hook", hook_->describe()},
                        {"ranks", std::to_string(group_.size())},
@@ -310,7 +310,7 @@ std::vector<AveragingState> ModuleAveraging::averaging_state() {
   return states;
 }
 
-std::string ModuleAveraging::load_averaging_state(const AveragingState& own) {
+std::string ModuleAveraging::load_comm_hook_state(const CommHookState& own) {
   if (!reducer_ || !hook_) {
     return own.about.empty() ? "" : misfit(own, group_.size(), hook_ ? hook_->describe() : "none");
   }

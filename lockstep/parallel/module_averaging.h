@@ -38,8 +38,8 @@ class ModuleAveraging final : public DdpCore {
   bool is_training() const override;
   StepTimings timings() const override;
 
-  std::vector<AveragingState> averaging_state() override;
-  std::string load_averaging_state(const AveragingState& own) override;
+  std::vector<CommHookState> comm_hook_state() override;
+  std::string load_comm_hook_state(const CommHookState& own) override;
 
   const VirtualRankRange& virtual_ranks() const override { return range_; }
   void enter_virtual_rank(int index) override;

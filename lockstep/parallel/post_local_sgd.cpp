@@ -9,7 +9,7 @@
 
 #include "lockstep/collectives.h"
 #include "lockstep/error.h"
-#include "lockstep/parallel/averaging_state.h"
+#include "lockstep/parallel/comm_hook_state.h"
 
 namespace lockstep {
 

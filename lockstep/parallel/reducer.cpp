@@ -39,7 +39,7 @@ Reducer::Reducer(ProcessGroup group, std::vector<NamedTensor> parameters,
       limits_(bucket_limits(options.bucket_cap_bytes)),
       memory_(group_, parameters_),
       subtrees_(make_subtree_reduction(group_, fold_, memory_.specs())),
-      hooked_(options.hook && !options.hook->stands_aside()),
+      hooked_(options.hook && !options.hook->is_noop()),
       order_(reversed_order(static_cast<int>(parameters_.size()))),
       used_(parameters_.size()),
       wanted_(parameters_.size(), 1),
@@ -94,7 +94,7 @@ void Reducer::form_buckets_in_ready_order(int root) {
 
 /// Lets this step's buckets go by the hook, or not, as it says.
 void Reducer::follow_hook() {
-  if (!options_.hook || hooked_ == !options_.hook->stands_aside()) return;
+  if (!options_.hook || hooked_ == !options_.hook->is_noop()) return;
   hooked_ = !hooked_;
   form_buckets(plan_for(order_));
   options_.hook->buckets_changed(0);
@@ -213,7 +213,7 @@ void Reducer::take_gradient(int index, const at::Tensor& arrived) {
   ++gradients_;
   if (first_pass_ && count_[i] == 1) ready_order_.push_back(index);
   if (!check_count(index)) return;
-  memory_.bring(index, arrived);
+  memory_.stage(index, arrived);
   if (fold_) fold_->add_sums_to(i, memory_.reduced(index));
   mark_ready(index);
 }
@@ -243,17 +243,17 @@ void Reducer::mark_ready(int index) {
 }
 
 bool Reducer::in_flight() const {
-  if (flights_.empty()) return false;
-  const auto& works = flights_.back().works;
-  return flights_.back().finish ||
+  if (pending_.empty()) return false;
+  const auto& works = pending_.back().works;
+  return pending_.back().finish ||
          std::any_of(works.begin(), works.end(), [](const Work& work) { return !work.done(); });
 }
 
 void Reducer::launch_full_buckets() {
-  while (flights_.size() < buckets().size() && missing_[flights_.size()] == 0) {
-    const size_t bucket = flights_.size();
+  while (pending_.size() < buckets().size() && missing_[pending_.size()] == 0) {
+    const size_t bucket = pending_.size();
     try {
-      flights_.push_back(launch(bucket));
+      pending_.push_back(launch(bucket));
     } catch (const Error& error) {  // the group has failed meanwhile
       throw with_names(error, bucket);
     }
@@ -265,19 +265,19 @@ Error Reducer::with_names(const Error& error, size_t bucket) const {
                                     name_list(bucket_names(bucket)))};
 }
 
-Reducer::Flight Reducer::launch(size_t bucket) {
+Reducer::PendingReduction Reducer::launch(size_t bucket) {
   const BucketLayout& layout = buckets()[bucket];
-  Flight flight;
+  PendingReduction pending;
   const CallSite site = CallSite::here().of_bucket(static_cast<int>(bucket));
   if (subtrees_) {
-    flight.finish = [finishes = memory_.launch(layout, fold_->earlier_sums(), *subtrees_, site)] {
+    pending.finish = [finishes = memory_.launch(layout, fold_->earlier_sums(), *subtrees_, site)] {
       for (const auto& finish : finishes) finish();
     };
-    return flight;
+    return pending;
   }
   if (!hooked_) {
-    memory_.launch(layout, fold_ ? ReduceOp::kSum : ReduceOp::kAvg, flight.works, site);
-    return flight;
+    memory_.launch(layout, fold_ ? ReduceOp::kSum : ReduceOp::kAvg, pending.works, site);
+    return pending;
   }
   GradientBucket given{.index = static_cast<int>(bucket),
                        .last = bucket + 1 == buckets().size(),
@@ -287,8 +287,8 @@ Reducer::Flight Reducer::launch(size_t bucket) {
   for (const int index : layout.gradients) {
     given.gradients.push_back(memory_.reduced(index).detach());
   }
-  flight.finish = options_.hook->start(given, group_);
-  return flight;
+  pending.finish = options_.hook->start(given, group_);
+  return pending;
 }
 
 std::vector<std::string> Reducer::bucket_names(size_t bucket) const {

@@ -12,8 +12,8 @@
 #include "lockstep/comm_hook.h"
 #include "lockstep/error.h"
 #include "lockstep/parallel/autograd_hooks.h"
-#include "lockstep/parallel/averaging_state.h"
 #include "lockstep/parallel/buckets.h"
+#include "lockstep/parallel/comm_hook_state.h"
 #include "lockstep/parallel/gradient_memory.h"
 #include "lockstep/parallel/pass_clock.h"
 #include "lockstep/parallel/virtual_rank_fold.h"
@@ -107,7 +107,7 @@ class Reducer {
 
  private:
   enum class Phase { kIdle, kLocal, kArmed, kBackward };
-  struct Flight {  ///< A bucket on its way.
+  struct PendingReduction {  ///< A bucket on its way.
     std::vector<Work> works;
     std::function<void()> finish;  ///< Of a hook.
   };
@@ -126,7 +126,7 @@ class Reducer {
   void mark_ready(int index);
   bool in_flight() const;
   void launch_full_buckets();
-  Flight launch(size_t bucket);
+  PendingReduction launch(size_t bucket);
 
   void finish_pass();
   void reduce_rest();
@@ -155,14 +155,14 @@ class Reducer {
   Phase phase_ = Phase::kIdle;
   bool first_pass_ = true;
   bool shadowing_ = false;
-  std::vector<bool> used_;        ///< By parameter, since the last average, no_sync passes too.
-  std::vector<int32_t> count_;    ///< By parameter: gradients in this pass.
-  std::vector<int32_t> wanted_;   ///< By parameter: gradients in every pass, kStatic's after one.
-  std::vector<bool> ready_;       ///< By parameter: brought or lent in this pass.
-  std::vector<int> missing_;      ///< By bucket: gradients that are not ready yet.
-  std::vector<Flight> flights_;   ///< By bucket: the first so many were launched.
-  std::vector<int> ready_order_;  ///< Of the first averaged pass; then empty.
-  int gradients_ = 0;             ///< In this pass.
+  std::vector<bool> used_;       ///< By parameter, since the last average, no_sync passes too.
+  std::vector<int32_t> count_;   ///< By parameter: gradients in this pass.
+  std::vector<int32_t> wanted_;  ///< By parameter: gradients in every pass, kStatic's after one.
+  std::vector<bool> ready_;      ///< By parameter: brought or lent in this pass.
+  std::vector<int> missing_;     ///< By bucket: gradients that are not ready yet.
+  std::vector<PendingReduction> pending_;  ///< By bucket: the first so many were launched.
+  std::vector<int> ready_order_;           ///< Of the first averaged pass; then empty.
+  int gradients_ = 0;                      ///< In this pass.
   double scale_ = 1;
   PassClock clock_;
   StepTimings timings_;

@@ -32,7 +32,7 @@ void Reducer::finish_pass() {
   clock_.computed(Clock::now());
   const bool learning = first_pass_ && options_.graph == GraphUse::kStatic;
   if (!shadowing_ && !learning && options_.graph != GraphUse::kFindUnused &&
-      flights_.size() < buckets().size()) {
+      pending_.size() < buckets().size()) {
     if (subtrees_) subtrees_->abandon();  // other ranks may not come to what it would do next
     wait_for_flights();
     phase_ = Phase::kIdle;
@@ -66,9 +66,9 @@ void Reducer::reduce_rest() {
     const auto i = static_cast<size_t>(index);
     if (ready_[i] || bucket_of_[i] < 0) continue;
     if (count_[i] > 0) {
-      memory_.bring(index, {});
+      memory_.stage(index, {});
     } else {
-      memory_.lend(index);
+      memory_.contribute_zeros(index);
       lent.push_back(index);
     }
     mark_ready(index);
@@ -123,10 +123,10 @@ void Reducer::learn_order() {
 
 void Reducer::wait_for_flights() {
   std::exception_ptr failure;
-  for (size_t bucket = 0; bucket < flights_.size(); ++bucket) {
+  for (size_t bucket = 0; bucket < pending_.size(); ++bucket) {
     try {
-      for (Work& work : flights_[bucket].works) work.wait();
-      if (flights_[bucket].finish) flights_[bucket].finish();
+      for (Work& work : pending_[bucket].works) work.wait();
+      if (pending_[bucket].finish) pending_[bucket].finish();
     } catch (const Error& error) {
       if (failure) continue;
       failure = std::make_exception_ptr(with_names(error, bucket));
@@ -134,7 +134,7 @@ void Reducer::wait_for_flights() {
       if (!failure) failure = std::current_exception();
     }
   }
-  flights_.clear();
+  pending_.clear();
   if (failure) std::rethrow_exception(failure);
 }
 

@@ -86,7 +86,7 @@ Resumed resume(const Config& config, bool own_results, torch::nn::Module& weight
   return resumed;
 }
 
-ExtraFiles averaging_files(const std::vector<AveragingState>& ranks) {
+ExtraFiles averaging_files(const std::vector<CommHookState>& ranks) {
   ExtraFiles files;
   for (size_t rank = 0; rank < ranks.size(); ++rank) {
     files[averaging_file(static_cast<int>(rank))] = {ranks[rank].tensors, ranks[rank].about};
@@ -94,7 +94,7 @@ ExtraFiles averaging_files(const std::vector<AveragingState>& ranks) {
   return files;
 }
 
-AveragingState load_averaging(const fs::path& checkpoint, int rank) {
+CommHookState load_averaging(const fs::path& checkpoint, int rank) {
   if (checkpoint.empty()) return {};
   auto file = load_extra(checkpoint, averaging_file(rank));
   if (!file) return {};

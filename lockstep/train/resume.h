@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "lockstep/parallel/averaging_state.h"
+#include "lockstep/parallel/comm_hook_state.h"
 #include "lockstep/process_group.h"
 #include "lockstep/train/config/config.h"
 #include "lockstep/train/ema.h"
@@ -50,14 +50,14 @@ std::filesystem::path resume_place(const std::filesystem::path& named);
 Resumed resume(const Config& config, bool own_results, torch::nn::Module& weights,
                torch::optim::Optimizer& optimizer);
 
-/// What averaging remembers (see DistributedDataParallel::averaging_state()), as files of a
+/// What averaging remembers (see DistributedDataParallel::comm_hook_state()), as files of a
 /// checkpoint: averaging_R.safetensors is rank R's.
-ExtraFiles averaging_files(const std::vector<AveragingState>& ranks);
+ExtraFiles averaging_files(const std::vector<CommHookState>& ranks);
 /// The moving average of a checkpoint that has one; without, the average starts from the weights.
 /// Errors: as load_extra(), and Ema::load().
 void load_ema(const std::filesystem::path& checkpoint, Ema& ema);
 /// That of one rank; empty when `checkpoint` has none, or is empty. Errors: as load_extra().
-AveragingState load_averaging(const std::filesystem::path& checkpoint, int rank);
+CommHookState load_averaging(const std::filesystem::path& checkpoint, int rank);
 
 /// Whether an epoch of `dataset_size` samples can be gone on with from `state`. Errors:
 /// kInvalidArgument when more of them were taken than there are.

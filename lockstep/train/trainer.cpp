@@ -56,11 +56,11 @@ void add_step(EpochReport& epoch, const StepReport& step) {
 
 }  // namespace
 
-Trainer::Trainer(TrainerParts parts, TrainingState state, const AveragingState& averaging)
+Trainer::Trainer(TrainerParts parts, TrainingState state, const CommHookState& averaging)
     : parts_(std::move(parts)),
       state_(std::move(state)),
       ddp_(parts_.model, parts_.group, ddp_options(parts_.config.parallel)),
-      averaging_note_(ddp_.load_averaging_state(averaging)),
+      averaging_note_(ddp_.load_comm_hook_state(averaging)),
       parameters_(parts_.masters ? parts_.masters->module().parameters() : ddp_.parameters()),
       rates_(parts_.optimizer, parts_.config.scheduler.lr),
       device_(parts_.model->device()),

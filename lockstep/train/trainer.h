@@ -128,7 +128,7 @@ class Trainer {
   /// Errors: those of check_resumable() and, with val_while_train, check_main_indicator();
   /// kInvalidArgument for parallel.sync_bn without a batch norm layer.
   /// `averaging`: what was saved of this rank's, if anything; see averaging_note().
-  Trainer(TrainerParts parts, TrainingState state, const AveragingState& averaging = {});
+  Trainer(TrainerParts parts, TrainingState state, const CommHookState& averaging = {});
 
   void add(std::shared_ptr<Callback> callback) { callbacks_.push_back(std::move(callback)); }
 
@@ -165,8 +165,8 @@ class Trainer {
   const Ema* ema() const { return parts_.ema; }
   torch::optim::Optimizer& optimizer() { return parts_.optimizer; }
   TrainingState& state() { return state_; }
-  /// Collective; see DistributedDataParallel::averaging_state().
-  std::vector<AveragingState> averaging_state() { return ddp_.averaging_state(); }
+  /// Collective; see DistributedDataParallel::comm_hook_state().
+  std::vector<CommHookState> comm_hook_state() { return ddp_.comm_hook_state(); }
   /// Why the saved state of averaging is not gone on from; empty: it is, or there was none.
   const std::string& averaging_note() const { return averaging_note_; }
   int64_t steps_per_epoch() const { return steps_per_epoch_; }

@@ -50,7 +50,7 @@ class Told : public AutoHook {
 
  protected:
   double time_that_counts(double /*backward_ms*/) const override {
-    return stands_aside() ? none_ms_ : bf16_ms_;
+    return is_noop() ? none_ms_ : bf16_ms_;
   }
 
  private:
@@ -124,12 +124,12 @@ TEST(AutoHook, TheSlowestRankDecidesForAll) {
                 "none 10.00 ms, bf16 5.00 ms");
 }
 
-std::vector<AveragingState> saved_after(int steps, const HookOf& hook_of) {
-  std::vector<AveragingState> saved;
+std::vector<CommHookState> saved_after(int steps, const HookOf& hook_of) {
+  std::vector<CommHookState> saved;
   run_rank_threads(2, [&](World world) {
     AutoModel model = make_auto_model(world, hook_of);
     for (int step = 0; step < steps; ++step) step_of(model, world.rank);
-    auto states = model.averaging_state();
+    auto states = model.comm_hook_state();
     if (world.rank == 0) saved = std::move(states);
   });
   return saved;
@@ -173,7 +173,7 @@ TEST(AutoHook, ARunThatGoesOnKeepsTheChoice) {
     ASSERT_EQ(saved.size(), 2u);
     run_rank_threads(2, [&](World world) {
       AutoModel model = make_auto_model(world, other);
-      EXPECT_EQ(model.load_averaging_state(saved[static_cast<size_t>(world.rank)]), "");
+      EXPECT_EQ(model.load_comm_hook_state(saved[static_cast<size_t>(world.rank)]), "");
       for (int step = 0; step < HookTrial::kSteps + 3; ++step) {
         EXPECT_TRUE(same(step_of(model, world.rank), kept)) << rounded << " " << step;
       }
@@ -188,7 +188,7 @@ TEST(AutoHook, ARunThatGoesOnBeforeTheChoiceMeasuresAnew) {
   run_rank_threads(2, [&](World world) {
     const auto hook = std::make_shared<Told>(10, 20);
     AutoModel model = make_auto_model(world, [&](int) { return hook; });
-    EXPECT_EQ(model.load_averaging_state(saved[static_cast<size_t>(world.rank)]), "");
+    EXPECT_EQ(model.load_comm_hook_state(saved[static_cast<size_t>(world.rank)]), "");
     for (int step = 0; step < HookTrial::kSteps; ++step) {
       EXPECT_EQ(hook->choice(), AutoHook::Choice::kOpen);
       EXPECT_TRUE(same(step_of(model, world.rank), exact)) << step;

@@ -162,7 +162,7 @@ struct TinyHooks {
   std::function<void(int rank, TinyModel&)> model = [](int, TinyModel&) {};
   std::function<void(int rank, TinyModel&)> move = [](int, TinyModel&) {};  ///< To a device.
   std::function<TrainingState(torch::nn::Module&, torch::optim::Optimizer&)> start{};
-  std::function<AveragingState(int rank)> averaging = [](int) { return AveragingState{}; };
+  std::function<CommHookState(int rank)> averaging = [](int) { return CommHookState{}; };
   std::function<std::unique_ptr<Task>(const Config&)> task = make_task;
   std::filesystem::path ema_from{};  ///< Checkpoint whose moving average a run goes on with.
   std::function<void(Trainer&)> add_callbacks = [](Trainer&) {};

@@ -1,4 +1,4 @@
-#include "lockstep/parallel/averaging_state.h"
+#include "lockstep/parallel/comm_hook_state.h"
 
 #include <ATen/ops/empty.h>
 #include <fmt/format.h>
@@ -50,7 +50,7 @@ std::vector<HookState> gather_states(ProcessGroup& group, const HookState& own) 
   return states;
 }
 
-std::string misfit(const AveragingState& state, int ranks, const std::string& hook) {
+std::string misfit(const CommHookState& state, int ranks, const std::string& hook) {
   const auto text = [&](const char* name) {
     const auto found = state.about.find(name);
     return found == state.about.end() ? std::string("none") : found->second;

@@ -19,7 +19,7 @@ BucketNames bucket_names_from_text(const std::string& text);
 std::vector<HookState> gather_states(ProcessGroup& group, const HookState& own);
 
 /// Why a state cannot be gone on from by so many ranks with this hook; empty when it can.
-std::string misfit(const AveragingState& state, int ranks, const std::string& hook);
+std::string misfit(const CommHookState& state, int ranks, const std::string& hook);
 
 /// Collective: whether every rank says `fits`; false too when none has anything.
 bool all_fit(ProcessGroup& group, bool fits);

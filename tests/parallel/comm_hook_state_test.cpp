@@ -1,5 +1,5 @@
 // Going on from what a hook remembers gives the bits of the run that was not interrupted.
-#include "lockstep/parallel/averaging_state.h"
+#include "lockstep/parallel/comm_hook_state.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ namespace {
 
 using testing::run_rank_threads;
 
-TEST(AveragingStateText, BucketsRoundTrip) {
+TEST(CommHookStateText, BucketsRoundTrip) {
   for (const auto& buckets :
        std::vector<BucketNames>{{}, {{"a.weight"}}, {{"b", "a"}, {"c d"}, {"e", "f", "g"}}}) {
     EXPECT_EQ(bucket_names_from_text(to_text(buckets)), buckets);
@@ -59,7 +59,7 @@ using Model = DistributedDataParallel<Crossed>;
 
 struct Saved {
   std::vector<torch::Tensor> weights;
-  std::vector<AveragingState> averaging;  ///< By rank.
+  std::vector<CommHookState> averaging;  ///< By rank.
 };
 
 Model make_model(const World& world, const Plan& plan) {
@@ -92,7 +92,7 @@ Saved start(int ranks, const Plan& plan, int steps) {
     at::set_num_threads(1);
     Model model = make_model(world, plan);
     take_steps(model, world.rank, 0, steps, plan.use_spare);
-    auto averaging = model.averaging_state();
+    auto averaging = model.comm_hook_state();
     if (world.rank == 0) {
       saved = {weights_of(model), std::move(averaging)};
     } else {
@@ -102,7 +102,7 @@ Saved start(int ranks, const Plan& plan, int steps) {
   return saved;
 }
 
-/// Steps [first, last) from there; `why`: what load_averaging_state() says on rank 0.
+/// Steps [first, last) from there; `why`: what load_comm_hook_state() says on rank 0.
 Saved go_on(int ranks, const Plan& plan, const Saved& from, int first, int last,
             std::string* why = nullptr) {
   Saved saved;
@@ -115,11 +115,11 @@ Saved go_on(int ranks, const Plan& plan, const Saved& from, int first, int last,
       for (size_t i = 0; i < parameters.size(); ++i) parameters[i].copy_(from.weights[i]);
     }
     const auto rank = static_cast<size_t>(world.rank);
-    const auto text = model.load_averaging_state(rank < from.averaging.size() ? from.averaging[rank]
-                                                                              : AveragingState{});
+    const auto text = model.load_comm_hook_state(rank < from.averaging.size() ? from.averaging[rank]
+                                                                              : CommHookState{});
     if (why && world.rank == 0) *why = text;
     take_steps(model, world.rank, first, last, plan.use_spare);
-    auto averaging = model.averaging_state();
+    auto averaging = model.comm_hook_state();
     if (world.rank == 0) saved = {weights_of(model), std::move(averaging)};
   });
   return saved;
@@ -140,7 +140,7 @@ const Plan kInt8{[] { return make_int8_hook(); }};
 const Plan kPowerSgd{[] { return make_power_sgd_hook({.start_step = 3}); }};
 
 // Saved when the buckets of the first step are still there, before PowerSGD begins, and later.
-TEST(AveragingState, TwoHalvesAreTheWhole) {
+TEST(CommHookState, TwoHalvesAreTheWhole) {
   Plan fixed = kInt8, unused = kPowerSgd;
   fixed.options.static_graph = unused.options.find_unused_parameters = true;
   fixed.use_spare = unused.use_spare = false;
@@ -160,7 +160,7 @@ TEST(AveragingState, TwoHalvesAreTheWhole) {
   }
 }
 
-TEST(AveragingState, MattersToTheBits) {
+TEST(CommHookState, MattersToTheBits) {
   for (const Plan& plan : {kInt8, kPowerSgd}) {
     const Saved whole = start(2, plan, 20);
     Saved first = start(2, plan, 10);
@@ -171,7 +171,7 @@ TEST(AveragingState, MattersToTheBits) {
   }
 }
 
-TEST(AveragingState, SaysWhyItDoesNotFitAndBeginsWithout) {
+TEST(CommHookState, SaysWhyItDoesNotFitAndBeginsWithout) {
   const Saved first = start(2, kInt8, 4);
   Saved bare = first;
   bare.averaging.clear();
@@ -192,7 +192,7 @@ TEST(AveragingState, SaysWhyItDoesNotFitAndBeginsWithout) {
 }
 
 // As of a net that was of one type when it was saved.
-TEST(AveragingState, OfGradientsOfTwoTypesInABucketDoesNotFit) {
+TEST(CommHookState, OfGradientsOfTwoTypesInABucketDoesNotFit) {
   struct TwoTypes : torch::nn::Module {
     torch::Tensor a = register_parameter("a", torch::zeros({3}));
     torch::Tensor b = register_parameter("b", torch::zeros({3}, torch::kDouble));
@@ -202,8 +202,8 @@ TEST(AveragingState, OfGradientsOfTwoTypesInABucketDoesNotFit) {
     const auto net = std::make_shared<TwoTypes>();
     auto model =
         DistributedDataParallel(net, ProcessGroup::create(world), {.comm_hook = make_int8_hook()});
-    const AveragingState saved{{{"hook", "int8"}, {"ranks", "2"}, {"buckets", "a\nb"}}, {}};
-    EXPECT_EQ(model.load_averaging_state(saved), "it is that of other parameters");
+    const CommHookState saved{{{"hook", "int8"}, {"ranks", "2"}, {"buckets", "a\nb"}}, {}};
+    EXPECT_EQ(model.load_comm_hook_state(saved), "it is that of other parameters");
     model(1 + 2 * world.rank).backward();
     for (const auto& grad : {net->a.grad(), net->b.grad()}) {
       EXPECT_TRUE(torch::allclose(grad.to(torch::kFloat), torch::full({3}, 2.0F), 0.02)) << grad;
@@ -211,14 +211,14 @@ TEST(AveragingState, OfGradientsOfTwoTypesInABucketDoesNotFit) {
   });
 }
 
-TEST(AveragingState, IsEmptyWhereNothingIsRemembered) {
+TEST(CommHookState, IsEmptyWhereNothingIsRemembered) {
   EXPECT_TRUE(start(2, {[] { return nullptr; }}, 2).averaging.empty());
   EXPECT_TRUE(start(2, {[] { return make_comm_hook("bf16"); }}, 2).averaging.empty());
   EXPECT_TRUE(start(2, kInt8, 0).averaging.empty());
   EXPECT_TRUE(start(1, kInt8, 2).averaging.empty());
 }
 
-TEST(AveragingState, ATensorOfAnotherShapeIsCorrupt) {
+TEST(CommHookState, ATensorOfAnotherShapeIsCorrupt) {
   Saved first = start(2, kInt8, 4);
   for (auto& state : first.averaging) state.tensors.at("0.rest") = torch::zeros({3});
   const Error error = error_of([&] { go_on(2, kInt8, first, 4, 5); });
@@ -228,13 +228,13 @@ TEST(AveragingState, ATensorOfAnotherShapeIsCorrupt) {
       << error.what();
 }
 
-TEST(AveragingState, OfAHookWithoutMemoryIsCorrupt) {
+TEST(CommHookState, OfAHookWithoutMemoryIsCorrupt) {
   const Error error = error_of([] { make_comm_hook("fp16")->load_state({{"x", torch::ones(1)}}); });
   EXPECT_EQ(error.code(), ErrorCode::kCorrupt);
   EXPECT_STREQ(error.what(), "state of hook fp16, which has none: 'x'");
 }
 
-TEST(AveragingState, PostLocalSgdCountsOn) {
+TEST(CommHookState, PostLocalSgdCountsOn) {
   run_rank_threads(2, [](World world) {
     auto group = ProcessGroup::create(world);
     PostLocalSgd local(group, group.subgroup({world.rank}));
