@@ -45,10 +45,10 @@ bool is_eval(int argc, char** argv) {
 
 int run(int argc, char** argv) {
   Options options;
-  const bool judges = is_eval(argc, argv);
-  const std::string name = judges ? "lockstep eval" : "lockstep train";
-  CLI::App app(judges ? "Judge the model that a YAML file describes."
-                      : "Train a model described by a YAML file.",
+  const bool evaluates = is_eval(argc, argv);
+  const std::string name = evaluates ? "lockstep eval" : "lockstep train";
+  CLI::App app(evaluates ? "Evaluate the model that a YAML file describes."
+                         : "Train a model described by a YAML file.",
                name);
   declare(app, options);
   if (const auto status =

@@ -26,7 +26,7 @@ std::span<const Command> verbs() {
       Command{"stop", "end a job: lockstep stop ID|PID|--all", verb_stop},
       Command{"logs", "show what a job's ranks printed: lockstep logs [-f] [ID|PID]", verb_logs},
       Command{"train", "train a model as a YAML configuration says", nullptr},
-      Command{"eval", "judge a trained model: lockstep train --eval", verb_eval},
+      Command{"eval", "evaluate a trained model: lockstep train --eval", verb_eval},
       Command{"predict", "tell what pictures show, read text in them", nullptr},
       Command{"data", "get a data set: what is there, a download or a stand-in", nullptr},
       Command{"convert", "write MindOCR's label files for a published data set", nullptr},

@@ -11,14 +11,15 @@
 
 namespace lockstep {
 
-struct TextTruths;  // lockstep/data/text_batch.h
+struct OcrGroundTruth;  // lockstep/data/ocr_batch.h
 
 struct Batch {
   at::Tensor images;                ///< (N, 3, H, W) float32, contiguous; on the CPU, as made.
   std::vector<at::Tensor> targets;  ///< What the loss compares with: columns of N rows each.
   /// Leading rows that count; the others are padding (see DistributedSampler).
   int64_t valid = 0;
-  std::shared_ptr<const TextTruths> truths{};  ///< Of text, for evaluation: of the N samples.
+  std::shared_ptr<const OcrGroundTruth>
+      ground_truth{};  ///< Of text, for evaluation: of the N samples.
   /// A line for each sample that could not be used: in training another stands in its place, in
   /// evaluation it is left out.
   std::vector<std::string> faults{};

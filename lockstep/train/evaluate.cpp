@@ -23,7 +23,7 @@ using Sums = std::vector<double>;
 /// Those of one virtual rank; nothing when interrupted.
 std::optional<Sums> sum_over_batches(Model& model, BatchSource& loader, Task& task, AmpLevel level,
                                      const EvalHooks& hooks, DiskWork& work,
-                                     const std::function<void(int64_t)>& judged) {
+                                     const std::function<void(int64_t)>& evaluated) {
   Sums sums(task.num_sums() + 1);
   const at::Device device = model.device();
   for (int64_t taken = 0; !hooks.interrupted(); ++taken) {
@@ -40,7 +40,7 @@ std::optional<Sums> sum_over_batches(Model& model, BatchSource& loader, Task& ta
       const auto part = task.sums(output.cpu(), *batch);
       for (size_t i = 0; i < part.size(); ++i) sums[i] += part[i];
     }
-    judged(batch->valid + std::ssize(batch->faults));
+    evaluated(batch->valid + std::ssize(batch->faults));
   }
   return std::nullopt;
 }
@@ -99,7 +99,7 @@ std::optional<Sums> sum_over_all(const Part& part, size_t size, const VirtualRan
 }
 
 /// What `work` throws ends this rank's part alone.
-void judge(const std::function<void()>& work, Failure* failure) {
+void evaluate(const std::function<void()>& work, Failure* failure) {
   try {
     work();
   } catch (const Error& error) {
@@ -115,12 +115,12 @@ void judge(const std::function<void()>& work, Failure* failure) {
 Progress to_progress(const EvalState& state, const VirtualRankRange& range) {
   Progress progress;
   progress.title = "evaluation";
-  progress.step = state.judged * range.total / range.count;
+  progress.step = state.evaluated * range.total / range.count;
   progress.num_steps = state.samples * range.total / range.count;
   const double seconds = std::chrono::duration<double>(state.elapsed).count();
   if (seconds > 0) progress.images_per_s = static_cast<double>(progress.step) / seconds;
-  progress.left = estimate_left(state.judged, std::max<int64_t>(state.samples - state.judged, 0),
-                                state.elapsed);
+  progress.left = estimate_left(
+      state.evaluated, std::max<int64_t>(state.samples - state.evaluated, 0), state.elapsed);
   return progress;
 }
 
@@ -136,21 +136,21 @@ std::optional<EvalResult> evaluate(Model& model, BatchSource& loader,
   Part part;
   EvalState state;
   for (const auto& sampler : samplers) state.samples += sampler.num_unpadded();
-  const auto judged = [&](int64_t samples) {
-    state.judged += samples;
+  const auto evaluated = [&](int64_t samples) {
+    state.evaluated += samples;
     state.elapsed = std::chrono::steady_clock::now() - begin;
-    hooks.judged(state);
+    hooks.evaluated(state);
   };
   DiskWork work(group, "a batch of the evaluation's data is read", hooks.disk_limit);
   const auto evaluate_virtual_rank = [&](const DistributedSampler& sampler) {
     loader.start(0, sampler.indices(), sampler.num_unpadded());
-    auto sums = sum_over_batches(model, loader, task, level, hooks, work, judged);
+    auto sums = sum_over_batches(model, loader, task, level, hooks, work, evaluated);
     part.interrupted = !sums;
     if (sums) part.virtual_ranks.push_back(std::move(*sums));
   };
   for (const auto& sampler : samplers) {
     if (part.interrupted || part.failure.failed) break;
-    judge([&] { evaluate_virtual_rank(sampler); }, &part.failure);
+    evaluate([&] { evaluate_virtual_rank(sampler); }, &part.failure);
   }
   model.train(was_training);
   work.finish();

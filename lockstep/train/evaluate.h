@@ -20,8 +20,8 @@ namespace lockstep {
 
 /// How far this rank is.
 struct EvalState {
-  int64_t judged = 0;   ///< Samples, those that cannot be used among them.
-  int64_t samples = 0;  ///< In all.
+  int64_t evaluated = 0;  ///< Samples, those that cannot be used among them.
+  int64_t samples = 0;    ///< In all.
   std::chrono::nanoseconds elapsed{};
 };
 /// For a progress line: the rates and counts of all virtual ranks, if the others are as far as the
@@ -33,7 +33,8 @@ struct EvalHooks {
   /// Asked before every batch.
   std::function<bool()> interrupted = [] { return false; };
   std::function<void(const std::string& line)> fault = [](const std::string&) {};
-  std::function<void(const EvalState& state)> judged = [](const EvalState&) {};  ///< After a batch.
+  std::function<void(const EvalState& state)> evaluated = [](const EvalState&) {
+  };                        ///< After a batch.
   int64_t max_batches = 0;  ///< Of each virtual rank; 0: all. To try an evaluation out.
   std::chrono::seconds disk_limit{1800};  ///< For a rank to read a batch: train.disk_timeout_s.
 };
@@ -47,7 +48,7 @@ struct EvaluationFailed : Error {
 /// Collective. Every rank reads its virtual ranks of the data, one after the other, and the sums of
 /// all are added in the tree's order: the counts are those of one process, whatever the number of
 /// ranks and the batch size, and the loss has the same bits for the same virtual ranks. The buffers
-/// of rank 0 (batch norm's statistics) are given to all ranks first: one model is judged. Leaves
+/// of rank 0 (batch norm's statistics) are given to all ranks first: one model is evaluated. Leaves
 /// the model in the mode (train or eval) in which it was. `level`: see forward_at(). Once a rank is
 /// interrupted it reads no more, and no rank gets a result. Who is done waits for a rank that waits
 /// for its disk, up to the limit. Errors: those of the group; kTimeout naming who reads for too

@@ -25,7 +25,7 @@ namespace fs = std::filesystem;
 constexpr auto kEvalLogger = "lockstep.eval";
 
 /// What to judge: named, else the best of the run, else its latest; a file or a checkpoint.
-fs::path judged_weights(const Config& config) {
+fs::path evaluated_weights(const Config& config) {
   if (!config.eval->ckpt_load_path.empty()) return config.eval->ckpt_load_path;
   const auto best = best_weights(config.train);
   return best.empty() ? find_checkpoint(config.train.ckpt_save_dir) : best;
@@ -47,7 +47,7 @@ void evaluate_logged(const Config& config, const World& world, const fs::path& p
   EvalHooks hooks;
   hooks.disk_limit = std::chrono::seconds(config.train.disk_timeout_s);
   hooks.fault = [&](const std::string& line) { log.write(Severity::kWarning, kDataLogger, line); };
-  hooks.judged = [&](const EvalState& state) {
+  hooks.evaluated = [&](const EvalState& state) {
     if (log.progress().active())
       log.progress().update(to_progress(state, virtual_ranks_of(config, world)));
   };
@@ -75,7 +75,7 @@ int run_evaluation(const Config& config, World world) {
   set_threads(threads_of(config.parallel, world));
   auto group = ProcessGroup::create(world, group_options(config.parallel));
   check_same_config(config, group);
-  const auto path = weights_in(judged_weights(config), config.train.ema);
+  const auto path = weights_in(evaluated_weights(config), config.train.ema);
   auto model = make_model(without_pretrained(config.model), config.system.seed);
   load_weights(path, *model);
   const AmpLevel level = config.system.amp_level_infer;

@@ -15,9 +15,9 @@ namespace lockstep {
 namespace {
 
 /// A part of a data set.
-class ChosenSamples final : public ocr::TextDataset {
+class ChosenSamples final : public ocr::OcrDataset {
  public:
-  ChosenSamples(std::unique_ptr<ocr::TextDataset> all, std::vector<uint32_t> chosen)
+  ChosenSamples(std::unique_ptr<ocr::OcrDataset> all, std::vector<uint32_t> chosen)
       : all_(std::move(all)), chosen_(std::move(chosen)) {}
   int64_t size() const override { return std::ssize(chosen_); }
   ocr::Sample load(int64_t index) const override {
@@ -26,11 +26,11 @@ class ChosenSamples final : public ocr::TextDataset {
   std::vector<std::string> notes() const override { return all_->notes(); }
 
  private:
-  std::unique_ptr<ocr::TextDataset> all_;
+  std::unique_ptr<ocr::OcrDataset> all_;
   std::vector<uint32_t> chosen_;
 };
 
-std::unique_ptr<ocr::TextDataset> make_synth_text(const DatasetConfig& config, uint64_t seed) {
+std::unique_ptr<ocr::OcrDataset> make_synth_text(const DatasetConfig& config, uint64_t seed) {
   if (config.data_dirs.size() != 1) {
     throw Error(ErrorCode::kInvalidArgument,
                 config.where + ": dataset.data_dir of SynthTextDataset must be one folder");
@@ -44,7 +44,7 @@ std::unique_ptr<ocr::TextDataset> make_synth_text(const DatasetConfig& config, u
   return std::make_unique<ChosenSamples>(std::move(all), std::move(chosen));
 }
 
-std::unique_ptr<ocr::TextDataset> make_dataset(const DatasetConfig& config, uint64_t seed) {
+std::unique_ptr<ocr::OcrDataset> make_dataset(const DatasetConfig& config, uint64_t seed) {
   if (config.type == "LMDBDataset") {
     ocr::LmdbSets sets;
     sets.data_dirs = config.data_dirs;
@@ -83,7 +83,7 @@ void require_sources(const DatasetConfig& config) {
 
 class PipedSamples final : public TextSamples {
  public:
-  PipedSamples(std::unique_ptr<ocr::TextDataset> data, ocr::Pipeline pipeline)
+  PipedSamples(std::unique_ptr<ocr::OcrDataset> data, ocr::Pipeline pipeline)
       : data_(std::move(data)), pipeline_(std::move(pipeline)) {}
 
   int64_t size() const override { return data_->size(); }
@@ -95,15 +95,15 @@ class PipedSamples final : public TextSamples {
   }
 
  private:
-  std::unique_ptr<ocr::TextDataset> data_;
+  std::unique_ptr<ocr::OcrDataset> data_;
   ocr::Pipeline pipeline_;
 };
 
 }  // namespace
 
-TextColumns text_columns(ModelType type, bool training) {
-  if (!training) return TextColumns::kTruths;
-  return type == ModelType::kDet ? TextColumns::kDetection : TextColumns::kRecognition;
+OcrColumns text_columns(ModelType type, bool training) {
+  if (!training) return OcrColumns::kGroundTruth;
+  return type == ModelType::kDet ? OcrColumns::kDetection : OcrColumns::kRecognition;
 }
 
 std::shared_ptr<const TextSamples> make_text_samples(const DatasetConfig& config, int64_t seed,

@@ -3,13 +3,13 @@
 
 #include <memory>
 
-#include "lockstep/data/text_batch.h"
+#include "lockstep/data/ocr_batch.h"
 #include "lockstep/train/config/config.h"
 
 namespace lockstep {
 
 /// What a batch of such a model has: in training and in evaluation.
-TextColumns text_columns(ModelType type, bool training);
+OcrColumns text_columns(ModelType type, bool training);
 
 /// The records of dataset.type, transformed as dataset.transform_pipeline says. `training`:
 /// polygons follow the image when it is resized. Which records are used, in which order they stand

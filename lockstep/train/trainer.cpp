@@ -230,8 +230,8 @@ void Trainer::swap_average() {
   if (parts_.masters) parts_.masters->publish_all();
 }
 
-void Trainer::report_judged(const EvalState& state) {
-  for (auto& callback : callbacks_) callback->on_judged(*this, state);
+void Trainer::report_evaluated(const EvalState& state) {
+  for (auto& callback : callbacks_) callback->on_evaluated(*this, state);
 }
 
 void Trainer::report_fault(const std::string& line) {

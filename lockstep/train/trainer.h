@@ -51,10 +51,10 @@ class Callback {
   virtual void on_evaluation_failed(Trainer&, const std::string& why) { static_cast<void>(why); }
   /// On rank 0, soon after a checkpoint was written.
   virtual void on_saved(Trainer&, const SavedCheckpoint&) {}
-  /// A sample of this rank could not be judged.
+  /// A sample of this rank could not be evaluated.
   virtual void on_fault(Trainer&, const std::string& line) { static_cast<void>(line); }
   /// After each batch of an evaluation.
-  virtual void on_judged(Trainer&, const EvalState& state) { static_cast<void>(state); }
+  virtual void on_evaluated(Trainer&, const EvalState& state) { static_cast<void>(state); }
   virtual void on_end(Trainer&) {}  ///< Not after an error.
   /// When all have ended: to wait for what they began, and to say so.
   virtual void on_close(Trainer&) {}
@@ -143,7 +143,7 @@ class Trainer {
   /// It costs its figure, not the run.
   void evaluation_failed(const std::string& why);
   void report_fault(const std::string& line);
-  void report_judged(const EvalState& state);
+  void report_evaluated(const EvalState& state);
   void saved(const SavedCheckpoint& checkpoint);
   /// Whether a signal that asks for the end has come to this rank.
   bool signalled() const { return parts_.pending_signal() != 0; }

@@ -160,7 +160,7 @@ std::optional<double> Trainer::update(double lr) {
   parts_.optimizer.step();
   if (parts_.masters) parts_.masters->publish();
   ++state_.step;
-  state_.metric_value.reset();  // these weights have not been judged
+  state_.metric_value.reset();  // these weights have not been evaluated
   if (state_.step == config().train.max_steps) stop_ = StopReason::kMaxSteps;
   return norm;
 }

@@ -21,7 +21,7 @@ struct EpochWeights {
 };
 
 /// What an epoch that was not evaluated is ranked by, in MindOCR too.
-inline constexpr double kUnjudged = 1e-8;
+inline constexpr double kUnevaluated = 1e-8;
 
 /// Those of `files` that stay, in the order of the policy: best first, or newest first. Of equals
 /// the later one is better.

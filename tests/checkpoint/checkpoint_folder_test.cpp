@@ -104,7 +104,7 @@ TEST(CheckpointFolder, FindsByFolderLinkOrNewest) {
   EXPECT_EQ(find_checkpoint(dir / "step_000001"), dir / "step_000001");
 }
 
-TEST(CheckpointFolder, WeightsAreAFileOrThoseThatWereJudged) {
+TEST(CheckpointFolder, WeightsAreAFileOrThoseThatWereEvaluated) {
   const TempFolder dir;
   publish(dir.path(), 1);
   const fs::path step = dir / "step_000001";

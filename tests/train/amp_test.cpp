@@ -176,7 +176,7 @@ TEST(TrainAmp, WithAccumulationAWholeStepIsLeftOut) {
   auto config = scaled({.dynamic = true, .loss_scale = 8});
   config.train.gradient_accumulation_steps = 2;
   const auto [reports, run] = reports_of(1, config, {.model = overflow_at({3})});
-  EXPECT_FALSE(reports[2].dropped) << "a micro-step is not judged";
+  EXPECT_FALSE(reports[2].dropped) << "a micro-step is not evaluated";
   EXPECT_TRUE(reports[3].dropped);
   EXPECT_EQ(reports[3].loss_scale->scale, 4);
   EXPECT_EQ(run.state.dropped_batches, 2);

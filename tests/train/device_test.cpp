@@ -67,9 +67,9 @@ void move_away(int rank, TinyModel& model) {
   EXPECT_FALSE(model.device().is_cpu());
 }
 
-class Judged final : public Callback {
+class Evaluated final : public Callback {
  public:
-  explicit Judged(std::vector<double>& losses) : losses_(losses) {}
+  explicit Evaluated(std::vector<double>& losses) : losses_(losses) {}
   void on_evaluation(Trainer& trainer, const EvalResult& result) override {
     if (trainer.rank() == 0) losses_.push_back(*result.loss);
   }
@@ -80,7 +80,7 @@ class Judged final : public Callback {
 
 struct Outcome {
   TinyRun run;
-  std::vector<double> judged;
+  std::vector<double> evaluated;
 };
 
 /// Two ranks with everything on that touches weights, gradients or batches.
@@ -116,7 +116,7 @@ Outcome train(const std::filesystem::path& dir, bool away, int64_t epochs, bool 
     samplers[rank].emplace_back(data->size(), trainer.rank(), 2, SamplerOptions{});
     logs[rank] = std::make_unique<TrainingLog>(TrainingLog::Options{{}, false});
     trainer.add(std::make_shared<Evaluation>(*loaders[rank], samplers[rank]));
-    trainer.add(std::make_shared<Judged>(outcome.judged));
+    trainer.add(std::make_shared<Evaluated>(outcome.evaluated));
     trainer.add(std::make_shared<Checkpoints>(*logs[rank]));
   };
   outcome.run = run_tiny(2, config, hooks)[0];
@@ -129,8 +129,8 @@ TEST(TrainerOnADevice, HasTheBitsOfTheCpu) {
   const auto away = train(there.path(), true, 4);
   EXPECT_TRUE(same_weights(cpu.run, away.run));
   EXPECT_EQ(cpu.run.losses, away.run.losses);
-  EXPECT_EQ(cpu.judged, away.judged);
-  EXPECT_EQ(cpu.judged.size(), 4u);
+  EXPECT_EQ(cpu.evaluated, away.evaluated);
+  EXPECT_EQ(cpu.evaluated.size(), 4u);
   for (const auto& [name, tensor] : cpu.run.average) {
     EXPECT_TRUE(tensor.equal(away.run.average.at(name).cpu())) << name;
   }

@@ -44,10 +44,10 @@ bool same_parameters(const TensorMap& a, const TensorMap& b) {
          a.at("norm.running_mean").equal(b.at("norm.running_mean"));
 }
 
-TEST(EmaTraining, JudgedEpochsFilesHoldTheAverageAndOthersTheWeights) {
+TEST(EmaTraining, EvaluatedEpochsFilesHoldTheAverageAndOthersTheWeights) {
   const TempFolder dir;
   auto config = averaged_config(dir.path());
-  config.scheduler.num_epochs = 3;  // 1 and 3 are judged
+  config.scheduler.num_epochs = 3;  // 1 and 3 are evaluated
   const auto run = run_averaged(config);
   const auto last = load_tensors(dir / "e3.safetensors").tensors;
   EXPECT_TRUE(same_parameters(last, run.average));

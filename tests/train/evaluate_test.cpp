@@ -57,14 +57,14 @@ TEST(Evaluate, SaysHowFarItIsAfterEachBatch) {
     Loader loader(image_batches(data, ImageTransform({Normalize{}}, data->shape(), 0)),
                   {.batch_size = 4});
     ClassificationTask task({}, kTinyClasses);
-    std::vector<int64_t> judged;
+    std::vector<int64_t> evaluated;
     EvalHooks hooks;
-    hooks.judged = [&](const EvalState& state) {
+    hooks.evaluated = [&](const EvalState& state) {
       EXPECT_EQ(state.samples, sampler.num_unpadded());
-      judged.push_back(state.judged);
+      evaluated.push_back(state.evaluated);
     };
     evaluate(model, loader, {&sampler, 1}, group, task, AmpLevel::kO0, hooks);
-    EXPECT_EQ(judged, (std::vector<int64_t>{4, 8, sampler.num_unpadded()}));
+    EXPECT_EQ(evaluated, (std::vector<int64_t>{4, 8, sampler.num_unpadded()}));
   });
 }
 

@@ -20,7 +20,7 @@
 namespace lockstep {
 namespace {
 
-/// Fails when an epoch is to be judged.
+/// Fails when an epoch is to be evaluated.
 class BrokenEvaluation final : public Callback {
  public:
   void on_epoch(Trainer&, const EpochReport&) override {
@@ -79,10 +79,10 @@ TEST(Trainer, AnEvaluationThatCannotWorkIsKnownBeforeTheFirstStep) {
 class EvaluationLog final : public Callback {
  public:
   void on_evaluation(Trainer& trainer, const EvalResult&) override {
-    judged.push_back(trainer.state().step);
+    evaluated.push_back(trainer.state().step);
   }
   void on_evaluation_failed(Trainer&, const std::string& why) override { failed.push_back(why); }
-  std::vector<int64_t> judged;
+  std::vector<int64_t> evaluated;
   std::vector<std::string> failed;
 };
 
@@ -104,7 +104,7 @@ class LaterShortData final : public ImageDataset {
   bool broken_;
 };
 
-/// Runs of two ranks that are saved and judged; rank 1 cannot judge all pictures.
+/// Runs of two ranks that are saved and evaluated; rank 1 cannot evaluate all pictures.
 TinyRun run_unjudgeable(const Config& config, std::vector<EvaluationLog>& logs, TinyHooks hooks) {
   std::vector<std::vector<DistributedSampler>> samplers;
   std::vector<std::unique_ptr<Loader>> loaders;
@@ -140,11 +140,11 @@ TEST(Trainer, AnEvaluationThatFailsEndsNoRunNorStopsOneThatGoesOn) {
   EXPECT_EQ(whole.state.epoch, 2);
   EXPECT_TRUE(whole.state.history.empty());
   for (const auto& log : logs) {
-    EXPECT_TRUE(log.judged.empty());
+    EXPECT_TRUE(log.evaluated.empty());
     EXPECT_EQ(log.failed, std::vector<std::string>(2, "on rank 1: no picture 3"));
   }
   EXPECT_EQ(std::filesystem::read_symlink(dir / "latest"), "step_000006");
-  // Judged at once, because nobody did so before; then the third epoch.
+  // Evaluated at once, because nobody did so before; then the third epoch.
   config.scheduler.num_epochs = 3;
   TinyHooks hooks;
   hooks.start = [&](torch::nn::Module& model, torch::optim::Optimizer& optimizer) {

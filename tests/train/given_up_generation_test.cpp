@@ -69,9 +69,9 @@ TEST(Checkpoints, AGenerationThatWasGivenUpWritesNoMore) {
 }
 
 /// After the first epoch another generation takes the folder over, and then this one evaluates.
-class TakenOverThenJudged final : public Callback {
+class TakenOverThenEvaluated final : public Callback {
  public:
-  explicit TakenOverThenJudged(fs::path dir) : dir_(std::move(dir)) {}
+  explicit TakenOverThenEvaluated(fs::path dir) : dir_(std::move(dir)) {}
   void on_epoch(Trainer& trainer, const EpochReport&) override {
     WriterFence(dir_, "job", 2);
     write_file_atomically(dir_ / "result.log", kNewer);
@@ -92,11 +92,11 @@ TEST(Results, AGenerationThatWasGivenUpReplacesNoRows) {
   TinyHooks hooks;
   hooks.add_callbacks = [&](Trainer& trainer) {
     trainer.add(std::make_shared<Results>(std::nullopt, fence));
-    trainer.add(std::make_shared<TakenOverThenJudged>(dir.path()));
+    trainer.add(std::make_shared<TakenOverThenEvaluated>(dir.path()));
   };
   const auto error = error_of([&] { run_tiny(1, saved_in(dir.path()), hooks); });
   EXPECT_EQ(error.code(), ErrorCode::kMismatch) << error.what();
-  EXPECT_EQ(read_file(dir / "result.log"), TakenOverThenJudged::kNewer);
+  EXPECT_EQ(read_file(dir / "result.log"), TakenOverThenEvaluated::kNewer);
 }
 
 }  // namespace

@@ -22,8 +22,8 @@ StepReport step() {
 TEST(Lines, SaysHowManySamplesWereLeftOut) {
   EXPECT_EQ(faults_line(1, "used"),
             "1 sample could not be used: each has a warning in the log of its rank");
-  EXPECT_EQ(faults_line(12, "judged"),
-            "12 samples could not be judged: each has a warning in the log of its rank");
+  EXPECT_EQ(faults_line(12, "evaluated"),
+            "12 samples could not be evaluated: each has a warning in the log of its rank");
 }
 
 TEST(Lines, MindocrStep) {
@@ -178,8 +178,8 @@ TEST(TrainingLog, WhatEndsARunIsInItsFile) {
 TEST(Lines, WarnsOfAnEvaluationOfNothing) {
   EXPECT_TRUE(evaluation_warnings(3, 0).empty());
   EXPECT_EQ(evaluation_warnings(0, 2),
-            (std::vector<std::string>{faults_line(2, "judged"),
-                                      "no sample could be judged: the figures are 0"}));
+            (std::vector<std::string>{faults_line(2, "evaluated"),
+                                      "no sample could be evaluated: the figures are 0"}));
 }
 
 TEST(Plan, Arithmetic) {

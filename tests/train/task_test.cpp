@@ -5,7 +5,7 @@
 
 #include <opencv2/core.hpp>
 
-#include "lockstep/data/text_batch.h"
+#include "lockstep/data/ocr_batch.h"
 #include "lockstep/models/loss/ctc_loss.h"
 #include "lockstep/models/loss/db_loss.h"
 #include "lockstep/train/task/detection.h"
@@ -42,9 +42,9 @@ void paint(const at::Tensor& map, const ocr::TextRegion& region) {
 Batch batch_of(std::vector<ocr::Sample> samples) {
   Batch batch;
   batch.valid = std::ssize(samples);
-  auto truths = std::make_shared<TextTruths>();
-  truths->samples = std::move(samples);
-  batch.truths = truths;
+  auto ground_truth = std::make_shared<OcrGroundTruth>();
+  ground_truth->samples = std::move(samples);
+  batch.ground_truth = ground_truth;
   return batch;
 }
 

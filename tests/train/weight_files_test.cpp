@@ -51,12 +51,12 @@ TEST(WeightFiles, TheFormatOfMindsporeIsWrittenOverAndOver) {
   }
 }
 
-TEST(WeightFiles, AnEpochThatIsJudgedLaterTakesItsValue) {
+TEST(WeightFiles, AnEpochThatIsEvaluatedLaterTakesItsValue) {
   const TempFolder dir;
   WeightFiles files(dir.path(), "safetensors", {.keep = Keep::kTopK, .count = 2}, {});
   const TensorMap weights = {{"w", at::ones({2})}};
   files.save_epoch({1, 0.5}, weights);
-  files.save_epoch({2, kUnjudged}, weights);
+  files.save_epoch({2, kUnevaluated}, weights);
   files.save_epoch({2, 0.7}, weights);
   EXPECT_EQ(files.kept(), (std::vector<EpochWeights>{{2, 0.7}, {1, 0.5}}));
   EXPECT_TRUE(std::filesystem::exists(dir / "e1.safetensors"));

@@ -21,9 +21,9 @@ struct CheckRow {
 
 using CheckRows = std::vector<CheckRow>;
 
-/// All rows, in the order in which a user should mend them. Only hosts that gave facts are judged
-/// beyond the first row.
-CheckRows judge(const Findings& findings);
+/// All rows, in the order in which a user should mend them. Only hosts that gave facts are
+/// evaluated beyond the first row.
+CheckRows evaluate(const Findings& findings);
 
 // The single checks. `hosts` have given their facts.
 CheckRows check_answers(const std::vector<HostFinding>& hosts);

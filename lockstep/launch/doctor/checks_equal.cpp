@@ -109,7 +109,7 @@ CheckRows check_clocks(const std::vector<HostFinding>& hosts) {
                                       : fmt::format("within {:.0f} ms of here", worst * 1e3));
 }
 
-CheckRows judge(const Findings& all) {
+CheckRows evaluate(const Findings& all) {
   CheckRows rows;
   const auto add = [&](const CheckRows& more) {
     rows.insert(rows.end(), more.begin(), more.end());

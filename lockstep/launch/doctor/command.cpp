@@ -155,7 +155,7 @@ int doctor_command(const std::vector<std::string>& words) {
   }
   Findings findings = examine(request.examine);
   findings.table = std::move(table);
-  const CheckRows rows = judge(findings);
+  const CheckRows rows = evaluate(findings);
   const bool terminal = ::isatty(STDOUT_FILENO) == 1 && env_or("TERM", "dumb") != "dumb";
   const std::string text =
       request.json ? report_json(findings, rows) : report_text(findings, rows, terminal);

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "lockstep/ocr/data/line_file.h"
-#include "lockstep/ocr/data/text_dataset.h"
+#include "lockstep/ocr/data/ocr_dataset.h"
 
 namespace lockstep::ocr {
 
@@ -35,7 +35,7 @@ struct LabelFiles {
   uint64_t seed = 0;
 };
 
-class LabelFileDataset final : public TextDataset {
+class LabelFileDataset final : public OcrDataset {
  public:
   /// Reads every line once and keeps where it begins: 24 bytes a line, one second for four million
   /// of a warm file. A line with a fault and one whose image is missing is a bad sample: `load`

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "lockstep/ocr/data/lmdb_file.h"
+#include "lockstep/ocr/data/ocr_dataset.h"
 #include "lockstep/ocr/data/options.h"
-#include "lockstep/ocr/data/text_dataset.h"
 
 namespace lockstep::ocr {
 
@@ -19,7 +19,7 @@ struct LmdbSets {
   LmdbOptions options{};
 };
 
-class LmdbDataset final : public TextDataset {
+class LmdbDataset final : public OcrDataset {
  public:
   /// Opens every folder below the data folders that has no sub-folder, in the order of their
   /// names; one that is no environment costs a warning.

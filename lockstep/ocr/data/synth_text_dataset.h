@@ -8,11 +8,11 @@
 #include <string>
 #include <vector>
 
-#include "lockstep/ocr/data/text_dataset.h"
+#include "lockstep/ocr/data/ocr_dataset.h"
 
 namespace lockstep::ocr {
 
-class SynthTextDataset final : public TextDataset {
+class SynthTextDataset final : public OcrDataset {
  public:
   /// Reads `imnames`, `wordBB` and `txt` of gt.mat (MATLAB's format 5 or 7.3, by libmatio).
   /// Images are looked for when they are loaded. Memory: about 100 bytes a word, and three times

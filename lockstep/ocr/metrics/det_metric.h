@@ -9,7 +9,7 @@
 
 namespace lockstep::ocr {
 
-/// Of one image or of many: counts of images add up, whichever rank judged them.
+/// Of one image or of many: counts of images add up, whichever rank evaluated them.
 struct DetCounts {
   double matched = 0;  ///< Ground truths that were found.
   double missed = 0;   ///< Ground truths that were not.

@@ -40,14 +40,14 @@ RecCounts& RecCounts::operator+=(const RecCounts& other) {
   return *this;
 }
 
-RecJudge::RecJudge(const RecMetricOptions& options) : options_(options) {
+RecScorer::RecScorer(const RecMetricOptions& options) : options_(options) {
   if (!options.filter_ood) return;
   CharacterOptions characters;
   characters.character_dict_path = options.character_dict_path;
   dictionary_.emplace(characters);
 }
 
-RecJudgement RecJudge::judge(std::string_view predicted, std::string_view truth) const {
+RecScore RecScorer::score(std::string_view predicted, std::string_view truth) const {
   const auto prepare = [this](std::string_view raw, bool known_only) {
     std::string text(raw);
     if (options_.ignore_space) std::erase(text, ' ');
@@ -57,14 +57,14 @@ RecJudgement RecJudge::judge(std::string_view predicted, std::string_view truth)
     }
     return options_.ignore_symbol ? kept(text, is_no_symbol) : text;
   };
-  RecJudgement judgement;
-  judgement.predicted = prepare(predicted, false);
-  judgement.truth = prepare(truth, dictionary_.has_value());
-  const double distance = normalised_edit_distance(judgement.predicted, judgement.truth);
-  judgement.counts = {.words = 1,
-                      .correct = judgement.predicted == judgement.truth ? 1.0 : 0.0,
-                      .distance = std::round(distance / kUnit) * kUnit};
-  return judgement;
+  RecScore score;
+  score.predicted = prepare(predicted, false);
+  score.truth = prepare(truth, dictionary_.has_value());
+  const double distance = normalised_edit_distance(score.predicted, score.truth);
+  score.counts = {.words = 1,
+                  .correct = score.predicted == score.truth ? 1.0 : 0.0,
+                  .distance = std::round(distance / kUnit) * kUnit};
+  return score;
 }
 
 RecFigures rec_figures(const RecCounts& counts) {

@@ -12,8 +12,8 @@
 
 namespace lockstep::ocr {
 
-/// Of one word or of many: counts add up, whichever rank judged them, and to the same bits in any
-/// order (up to 2^23 words), because distances are kept in whole 2^-30ths.
+/// Of one word or of many: counts add up, whichever rank evaluated them, and to the same bits in
+/// any order (up to 2^23 words), because distances are kept in whole 2^-30ths.
 struct RecCounts {
   double words = 0;
   double correct = 0;
@@ -28,21 +28,21 @@ struct RecCounts {
 };
 
 /// Both texts as they are compared; MindOCR's print_flag shows them as "{predicted} :: {truth}".
-struct RecJudgement {
+struct RecScore {
   std::string predicted;
   std::string truth;
   RecCounts counts;  ///< Of this one word.
 };
 
 /// Read-only once made.
-class RecJudge {
+class RecScorer {
  public:
   /// Reads the dictionary of filter_ood; see Dictionary for errors.
-  explicit RecJudge(const RecMetricOptions& options);
+  explicit RecScorer(const RecMetricOptions& options);
 
   /// UTF-8 both. In this order: spaces go (ignore_space), lower case (lower), characters that the
   /// dictionary lacks go from the truth alone (filter_ood), symbols go (ignore_symbol).
-  RecJudgement judge(std::string_view predicted, std::string_view truth) const;
+  RecScore score(std::string_view predicted, std::string_view truth) const;
 
  private:
   RecMetricOptions options_;

@@ -139,8 +139,8 @@ Error EtcdClient::foreign(size_t member, const std::string& what) const {
                       to_string(members_[member]), what)};
 }
 
-std::optional<EtcdClient::Answer> EtcdClient::judge(size_t member, HttpClient::Result result,
-                                                    std::string& why) const {
+std::optional<EtcdClient::Answer> EtcdClient::answer_of(size_t member, HttpClient::Result result,
+                                                        std::string& why) const {
   using Outcome = HttpClient::Outcome;
   why = std::move(result.why);
   if (result.outcome == Outcome::kForeign) throw foreign(member, why);
@@ -171,7 +171,7 @@ EtcdClient::Answer EtcdClient::call(const char* path, const std::string& body, D
     std::string why;
     auto result = http_.post(url(member, path), body, end.at_most(kAttemptTime));
     const bool timed_out = result.outcome == HttpClient::Outcome::kTimedOut;
-    if (auto answer = judge(member, std::move(result), why)) {
+    if (auto answer = answer_of(member, std::move(result), why)) {
       answer->in_doubt = in_doubt;
       return std::move(*answer);
     }
@@ -252,7 +252,7 @@ bool EtcdClient::watch(const etcd::KeyRange& keys, int64_t start_revision, Deadl
     const std::string cancelled = stream->cancelled;
     stream.reset();
     std::string why;
-    if (auto answer = judge(member, std::move(result), why); answer && answer->refusal)
+    if (auto answer = answer_of(member, std::move(result), why); answer && answer->refusal)
       throw foreign(member, answer->refusal->message);
     if (!cancelled.empty()) why = cancelled;
     attempts.next(member, why.empty() ? "the stream ended" : why, timed_out, end);

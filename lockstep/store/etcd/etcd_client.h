@@ -53,7 +53,7 @@ class EtcdClient {
   std::string url(size_t member, const char* path) const;
   Error foreign(size_t member, const std::string& what) const;
   /// Nothing: this attempt has failed; `why` says how.
-  std::optional<Answer> judge(size_t member, HttpClient::Result result, std::string& why) const;
+  std::optional<Answer> answer_of(size_t member, HttpClient::Result result, std::string& why) const;
 
   std::vector<Endpoint> members_;
   bool use_tls_;

@@ -47,7 +47,7 @@ std::vector<EpochWeights> earlier_epochs(const TrainingState& state) {
   for (int64_t epoch = 1; epoch <= state.epoch; ++epoch) {
     const auto point = std::find_if(state.history.begin(), state.history.end(),
                                     [&](const MetricPoint& one) { return one.epoch == epoch; });
-    epochs.push_back({epoch, point == state.history.end() ? kUnjudged : point->value});
+    epochs.push_back({epoch, point == state.history.end() ? kUnevaluated : point->value});
   }
   return epochs;
 }
@@ -81,7 +81,7 @@ void Checkpoints::on_step(Trainer& trainer, const StepReport& report) {
   say_notes(trainer);
   if (unwritten_epoch_ && saved_) {
     awaits_figure_ = false;
-    write_unjudged();
+    write_unevaluated();
   }
   unwritten_epoch_.reset();
   value_.reset();
@@ -108,7 +108,7 @@ void Checkpoints::on_evaluation(Trainer& trainer, const EvalResult& result) {
     if (new_best_ && unwritten_epoch_ == state.epoch) save(trainer);
   } else if (saved_here_) {
     add_figure(trainer);
-  } else {  // a run that goes on judges the epoch before
+  } else {  // a run that goes on evaluates the epoch before
     if (state.epoch_samples == 0) unwritten_epoch_ = state.epoch;
     save(trainer);
   }
@@ -126,14 +126,14 @@ void Checkpoints::on_epoch(Trainer& trainer, const EpochReport& report) {
   if (due || new_best_ || asked_) save(trainer);
 }
 
-/// Those of an epoch that was judged are those that were judged: with a moving average that.
+/// Those of an epoch that was evaluated are those that were evaluated: with a moving average that.
 Checkpoints::DueWeights Checkpoints::take_due_weights() {
   DueWeights due;
   due.best = new_best_;
   if (awaits_figure_) return due;
   const auto epoch = std::exchange(unwritten_epoch_, std::nullopt);
   const auto value = std::exchange(value_, std::nullopt);
-  if (epoch) due.epoch = {*epoch, value.value_or(kUnjudged)};
+  if (epoch) due.epoch = {*epoch, value.value_or(kUnevaluated)};
   due.averaged = value.has_value();
   return due;
 }
@@ -141,7 +141,7 @@ Checkpoints::DueWeights Checkpoints::take_due_weights() {
 namespace {
 
 /// The network with the moving average where there is one.
-TensorMap judged_weights(const CheckpointContent& content) {
+TensorMap evaluated_weights(const CheckpointContent& content) {
   TensorMap weights = content.model;
   const auto average = content.extra.find(kEmaFile);
   if (average == content.extra.end()) return weights;
@@ -165,12 +165,12 @@ void Checkpoints::write_weights(const CheckpointContent& content, const DueWeigh
                                                      : std::filesystem::path();
   };
   if (due.epoch) {
-    const auto weights = due.averaged ? judged_weights(content) : content.model;
+    const auto weights = due.averaged ? evaluated_weights(content) : content.model;
     weights_->save_epoch(*due.epoch, weights, in_folder(due.averaged));
   }
   if (!due.best) return;
   const bool is_epochs = due.epoch && due.averaged;
-  weights_->save_best(judged_weights(content),
+  weights_->save_best(evaluated_weights(content),
                       is_epochs ? weights_->path_of(due.epoch->epoch) : in_folder(true));
 }
 
@@ -308,7 +308,7 @@ void Checkpoints::add_figure(Trainer& trainer) {
 }
 
 /// The files of the epoch that was saved, of which nobody gave a figure.
-void Checkpoints::write_unjudged() {
+void Checkpoints::write_unevaluated() {
   const auto due = take_due_weights();
   if (merge_into_waiting(due, saved_->state, false)) return;
   writer_.submit([this, content = saved_, due] { write_weights(*content, due, {}); });
@@ -349,7 +349,7 @@ void Checkpoints::on_end(Trainer& trainer) {
   if (saved_step_ != trainer.state().step || changed_) {
     save(trainer);
   } else if (unwritten_epoch_ && saved_) {
-    write_unjudged();
+    write_unevaluated();
   }
 }
 

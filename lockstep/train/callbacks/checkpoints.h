@@ -37,7 +37,7 @@ KeepPolicy keep_policy(const Config& config);
 /// for longer than train.disk_timeout_s ends the run. At the end of a run all is written that was
 /// not left out.
 ///
-/// Weights are saved before they are judged: added before Evaluation, an epoch's checkpoint is
+/// Weights are saved before they are evaluated: added before Evaluation, an epoch's checkpoint is
 /// there whatever becomes of that, and its figure comes into state.json afterwards. With
 /// train.weights_format the policy is that of the files of weights (see WeightFiles), and of the
 /// checkpoints the newest and the best are kept.
@@ -66,7 +66,7 @@ class Checkpoints final : public Callback {
   /// Files of weights to write with a checkpoint.
   struct DueWeights {
     std::optional<EpochWeights> epoch;
-    bool averaged = false;  ///< e{N} holds the moving average, for that was judged.
+    bool averaged = false;  ///< e{N} holds the moving average, for that was evaluated.
     bool best = false;
   };
   using Content = std::shared_ptr<CheckpointContent>;
@@ -93,7 +93,7 @@ class Checkpoints final : public Callback {
   void write_next();
   void check_disk(const Config& config);
   void add_figure(Trainer& trainer);
-  void write_unjudged();
+  void write_unevaluated();
   DueWeights take_due_weights();
   void write_weights(const CheckpointContent& content, const DueWeights& due,
                      const std::filesystem::path& folder);
@@ -114,9 +114,9 @@ class Checkpoints final : public Callback {
   bool changed_ = false;               // an evaluation came after the last save
   bool new_best_ = false;
   bool asked_ = false;                      // by SIGUSR1, since the last save
-  std::optional<double> value_;             // of this epoch, if it was judged
+  std::optional<double> value_;             // of this epoch, if it was evaluated
   std::optional<int64_t> unwritten_epoch_;  // whose file of weights is not written yet
-  bool awaits_figure_ = false;              // that epoch is about to be judged
+  bool awaits_figure_ = false;              // that epoch is about to be evaluated
   Content saved_;                           // rank 0: of the weights as they are
   std::optional<WeightFiles> weights_;      // rank 0; the writer's, but for when it is idle
   Mutex mutex_;

@@ -10,15 +10,15 @@ namespace lockstep {
 bool evaluates_after(const SystemConfig& config, int64_t epoch);
 
 /// Evaluates after epochs as the configuration says, and at the end of a run that max_steps ended
-/// within an epoch, unless these weights have been judged before. A signal ends a run without
+/// within an epoch, unless these weights have been evaluated before. A signal ends a run without
 /// evaluation, also at an epoch's end, and ends an evaluation under way within a batch: who sent it
 /// may not wait, and the checkpoint comes first. The run that goes on from there evaluates that
 /// epoch before its first step.
 ///
-/// Before the first step of a run one batch is judged on every rank, so that what cannot work is
+/// Before the first step of a run one batch is evaluated on every rank, so that what cannot work is
 /// known before an epoch is spent. What it gives is dropped. An evaluation that fails later costs
 /// its figure and a warning: neither the run, nor a run that would go on from there and fail again.
-/// Add it behind Checkpoints: weights are saved before they are judged.
+/// Add it behind Checkpoints: weights are saved before they are evaluated.
 class Evaluation final : public Callback {
  public:
   /// The caller keeps them while the trainer runs.

@@ -13,9 +13,9 @@ namespace lockstep {
 
 /// On rank 0: metrics.jsonl (each optimizer step and evaluation) and result.log (each epoch, and
 /// the part of one in which a run ended), in train.ckpt_save_dir. A resumed run goes on in the
-/// files it finds. A row stands there before its epoch is saved and judged; the figures come into
-/// it when they are known. What cannot be written costs a warning, once, and never the run. Add it
-/// before Checkpoints: a checkpoint's steps are in the results by then.
+/// files it finds. A row stands there before its epoch is saved and evaluated; the figures come
+/// into it when they are known. What cannot be written costs a warning, once, and never the run.
+/// Add it before Checkpoints: a checkpoint's steps are in the results by then.
 class Results final : public Callback {
  public:
   /// With labels each record of metrics.jsonl says when it was written, and by which run. `fence`:

@@ -136,7 +136,7 @@ void StepLog::on_evaluation_failed(Trainer&, const std::string& why) {
   rate_.start(RateMeter::Clock::now());
 }
 
-void StepLog::on_judged(Trainer& trainer, const EvalState& state) {
+void StepLog::on_evaluated(Trainer& trainer, const EvalState& state) {
   if (log_.progress().active()) log_.progress().update(to_progress(state, trainer.virtual_ranks()));
 }
 

@@ -38,7 +38,7 @@ class StepLog final : public Callback {
   void on_evaluation(Trainer& trainer, const EvalResult& result) override;
   void on_evaluation_failed(Trainer& trainer, const std::string& why) override;
   void on_fault(Trainer& trainer, const std::string& line) override;
-  void on_judged(Trainer& trainer, const EvalState& state) override;
+  void on_evaluated(Trainer& trainer, const EvalState& state) override;
   void on_end(Trainer& trainer) override;
 
  private:

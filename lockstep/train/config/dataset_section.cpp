@@ -155,7 +155,7 @@ void read_label_files(Section& section, DatasetConfig& config) {
                                          config.label_files.size()));
 }
 
-void read_text_dataset(Section& section, DatasetConfig& config, ModelType type, DataUse use) {
+void read_ocr_dataset(Section& section, DatasetConfig& config, ModelType type, DataUse use) {
   config.data_dirs = read_paths(section, "data_dir", config.dataset_root);
   if (use != DataUse::kPredict) {
     if (config.data_dirs.empty())
@@ -197,7 +197,7 @@ DatasetConfig read_dataset(Section section, ModelType type, DataUse use) {
   } else if (cls) {
     read_cifar10(section, config, use == DataUse::kTrain);
   } else {
-    read_text_dataset(section, config, type, use);
+    read_ocr_dataset(section, config, type, use);
   }
   section.finish();
   return config;

@@ -1,4 +1,4 @@
-// loss, postprocess and metric: what a network is trained for, and how it is judged.
+// loss, postprocess and metric: what a network is trained for, and how it is evaluated.
 
 #include <fmt/format.h>
 

@@ -82,8 +82,8 @@ std::string faults_line(int64_t faults, const char* what) {
 
 std::vector<std::string> evaluation_warnings(int64_t samples, int64_t faults) {
   std::vector<std::string> lines;
-  if (faults > 0) lines.push_back(faults_line(faults, "judged"));
-  if (samples == 0) lines.emplace_back("no sample could be judged: the figures are 0");
+  if (faults > 0) lines.push_back(faults_line(faults, "evaluated"));
+  if (samples == 0) lines.emplace_back("no sample could be evaluated: the figures are 0");
   return lines;
 }
 

@@ -69,9 +69,9 @@ std::string timings_line(const StepTimings& sum, int64_t steps, const WaitSums& 
 /// 512.0"; or "the loss is no finite number".
 std::string dropped_line(const StepReport& report, int64_t num_epochs);
 
-/// "3 samples could not be used, see the warnings above". `what`: "used", "judged".
+/// "3 samples could not be used, see the warnings above". `what`: "used", "evaluated".
 std::string faults_line(int64_t faults, const char* what);
-/// Warnings about an evaluation of `samples`, beside which `faults` could not be judged.
+/// Warnings about an evaluation of `samples`, beside which `faults` could not be evaluated.
 std::vector<std::string> evaluation_warnings(int64_t samples, int64_t faults);
 /// "3 times something was left out of a sample ...".
 std::string remarks_line(int64_t remarks);

@@ -1,6 +1,6 @@
 #include "lockstep/train/task/detection.h"
 
-#include "lockstep/data/text_batch.h"
+#include "lockstep/data/ocr_batch.h"
 #include "lockstep/ocr/metrics/det_metric.h"
 #include "lockstep/ocr/postprocess/db.h"
 
@@ -8,7 +8,7 @@ namespace lockstep {
 namespace {
 
 /// Of one image: `map` is (H, W), contiguous.
-ocr::DetCounts judge(const at::Tensor& map, const ocr::Sample& truth,
+ocr::DetCounts score(const at::Tensor& map, const ocr::Sample& truth,
                      const ocr::DbPostprocessOptions& postprocess,
                      const ocr::DetMetricOptions& metric) {
   const cv::Mat probability(static_cast<int>(map.size(0)), static_cast<int>(map.size(1)), CV_32F,
@@ -41,7 +41,8 @@ std::vector<double> DetectionTask::sums(const at::Tensor& output, const Batch& b
   const auto maps = output.select(1, 0).contiguous();
   ocr::DetCounts counts;
   for (int64_t i = 0; i < batch.valid; ++i) {
-    counts += judge(maps[i], batch.truths->samples[static_cast<size_t>(i)], postprocess_, metric_);
+    counts +=
+        score(maps[i], batch.ground_truth->samples[static_cast<size_t>(i)], postprocess_, metric_);
   }
   std::vector<double> sums = {static_cast<double>(batch.valid)};
   for (const double entry : counts.flat()) sums.push_back(entry);

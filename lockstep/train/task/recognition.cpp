@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "lockstep/data/text_batch.h"
+#include "lockstep/data/ocr_batch.h"
 #include "lockstep/error.h"
 #include "lockstep/ocr/postprocess/ctc_path.h"
 
@@ -11,7 +11,7 @@ namespace lockstep {
 RecognitionTask::RecognitionTask(std::unique_ptr<Loss> loss,
                                  const ocr::CharacterOptions& characters,
                                  const ocr::RecMetricOptions& metric)
-    : loss_(std::move(loss)), dictionary_(characters), judge_(metric), print_(metric.print_flag) {}
+    : loss_(std::move(loss)), dictionary_(characters), scorer_(metric), print_(metric.print_flag) {}
 
 at::Tensor RecognitionTask::loss(const at::Tensor& output, std::span<const at::Tensor> targets) {
   return (*loss_)(output, targets);
@@ -36,11 +36,11 @@ std::vector<double> RecognitionTask::sums(const at::Tensor& output, const Batch&
   const auto of_image = static_cast<size_t>(output.size(1) * output.size(2));
   ocr::RecCounts counts;
   for (int64_t i = 0; i < batch.valid; ++i) {
-    const auto& truth = batch.truths->samples[static_cast<size_t>(i)];
+    const auto& truth = batch.ground_truth->samples[static_cast<size_t>(i)];
     const std::span<const float> own(frames[i].data_ptr<float>(), of_image);
-    const auto judged = judge_.judge(ocr::ctc_text(own, dictionary_).text, truth.label);
-    counts += judged.counts;
-    if (print_) printed_.push_back(fmt::format("{} :: {}", judged.predicted, judged.truth));
+    const auto evaluated = scorer_.score(ocr::ctc_text(own, dictionary_).text, truth.label);
+    counts += evaluated.counts;
+    if (print_) printed_.push_back(fmt::format("{} :: {}", evaluated.predicted, evaluated.truth));
   }
   const auto flat = counts.flat();
   return {flat.begin(), flat.end()};

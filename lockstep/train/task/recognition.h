@@ -27,7 +27,7 @@ class RecognitionTask final : public Task {
  private:
   std::unique_ptr<Loss> loss_;
   ocr::Dictionary dictionary_;
-  ocr::RecJudge judge_;
+  ocr::RecScorer scorer_;
   bool print_;
   std::vector<std::string> printed_;
 };

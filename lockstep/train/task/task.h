@@ -22,7 +22,7 @@ struct EvalResult {
   /// By name, in the order of result.log: those of Task::metric_names().
   std::vector<std::pair<std::string, double>> metrics{};
   double seconds = 0;
-  /// Samples that could not be judged, of all ranks.
+  /// Samples that could not be evaluated, of all ranks.
   int64_t faults = 0;
   std::vector<std::string> lines{};  ///< For the log, of this rank.
 

@@ -17,22 +17,22 @@ template <class Change>
 std::string after(const Change& change) {
   Findings all = sound_hosts(3);
   change(all);
-  return complaints(judge(all));
+  return complaints(evaluate(all));
 }
 
 TEST(DoctorChecks, SoundHostsPass) {
-  for (const int num : {1, 2, 16}) EXPECT_EQ(complaints(judge(sound_hosts(num))), "") << num;
+  for (const int num : {1, 2, 16}) EXPECT_EQ(complaints(evaluate(sound_hosts(num))), "") << num;
 }
 
 TEST(DoctorChecks, HostThatDoesNotAnswerNamesTheCommand) {
   Findings all = sound_hosts(3);
   all.hosts[2].problem = "the command ended with exit code 255: ssh: no route to host";
-  const auto rows = judge(all);
+  const auto rows = evaluate(all);
   EXPECT_EQ(rows[0].verdict, Verdict::kFail);
   EXPECT_EQ(rows[0].text, "h3: the command ended with exit code 255: ssh: no route to host");
   EXPECT_EQ(rows[0].mend, "run by hand: ssh h3 lockstep doctor --probe");
   all.hosts.erase(all.hosts.begin(), all.hosts.begin() + 2);
-  EXPECT_EQ(judge(all).size(), 1U) << "nothing is judged of hosts that gave no facts";
+  EXPECT_EQ(evaluate(all).size(), 1U) << "nothing is evaluated of hosts that gave no facts";
 }
 
 TEST(DoctorChecks, WhatMustBeEqual) {
@@ -66,7 +66,7 @@ TEST(DoctorChecks, Names) {
             "warn names: h2: resolving 'h1' took 5.0 s\n");
   Findings alone = sound_hosts(1);
   alone.hosts[0].facts.names[0].addresses = {"127.0.1.1"};
-  EXPECT_EQ(complaints(judge(alone)), "") << "one host reaches itself by loopback";
+  EXPECT_EQ(complaints(evaluate(alone)), "") << "one host reaches itself by loopback";
 }
 
 TEST(DoctorChecks, PortsThatAreTaken) {
@@ -253,7 +253,7 @@ TEST(DoctorChecks, DeviceAddressesOfBothGenerations) {
   };
   Findings training = sound_hosts(3);
   set(training, false);
-  EXPECT_EQ(complaints(judge(training)), "");
+  EXPECT_EQ(complaints(evaluate(training)), "");
   EXPECT_EQ(check_devices(training)[0].text, "24 devices, as Atlas training series has them");
   Findings a2 = sound_hosts(3);
   set(a2, true);

@@ -97,7 +97,7 @@ TEST(DoctorReport, ForPeople) {
   Findings all = sound_hosts(2);
   all.hosts[1].facts.somaxconn = 128;
   all.speeds[1].gbit_s = 0.5;
-  const auto rows = judge(all);
+  const auto rows = evaluate(all);
   const std::string text = report_text(all, rows, false);
   EXPECT_NE(text.find("pass  answers          2 hosts\n"), std::string::npos) << text;
   EXPECT_NE(text.find("warn  backlogs         h2: net.core.somaxconn is 128, below 1024: "
@@ -119,7 +119,7 @@ TEST(DoctorReport, ForPeople) {
 TEST(DoctorReport, ForPrograms) {
   Findings all = sound_hosts(2);
   all.links[0].problem = "no answer";
-  const auto rows = judge(all);
+  const auto rows = evaluate(all);
   EXPECT_EQ(exit_status_of(rows), 1);
   const auto json = nlohmann::json::parse(report_json(all, rows));
   EXPECT_EQ(json["verdict"], "fail");

@@ -22,61 +22,61 @@ TEST(EditDistance, CountsCharactersNotBytes) {
   EXPECT_DOUBLE_EQ(normalised_edit_distance("é", "e"), 1);
 }
 
-TEST(RecJudge, DefaultsCompareLettersAndDigitsInLowerCase) {
-  const RecJudge judge{{}};
-  const RecJudgement one = judge.judge("Ba la1a", "BA X-la la!");
+TEST(RecScorer, DefaultsCompareLettersAndDigitsInLowerCase) {
+  const RecScorer scorer{{}};
+  const RecScore one = scorer.score("Ba la1a", "BA X-la la!");
   EXPECT_EQ(one.predicted, "bala1a");
   EXPECT_EQ(one.truth, "baxlala");
   EXPECT_EQ(one.counts.words, 1);
   EXPECT_EQ(one.counts.correct, 0);
   EXPECT_NEAR(one.counts.distance, 2.0 / 7, 1e-9);
-  EXPECT_EQ(judge.judge("hello", "Hel lo!").counts.correct, 1);
+  EXPECT_EQ(scorer.score("hello", "Hel lo!").counts.correct, 1);
 }
 
-TEST(RecJudge, UnknownCharactersGoFromTheTruthAlone) {
-  EXPECT_EQ(RecJudge({}).judge("it's", "it's").counts.correct, 0);
+TEST(RecScorer, UnknownCharactersGoFromTheTruthAlone) {
+  EXPECT_EQ(RecScorer({}).score("it's", "it's").counts.correct, 0);
   RecMetricOptions options;
   options.filter_ood = false;
-  EXPECT_EQ(RecJudge(options).judge("it's", "it's").counts.correct, 1);
+  EXPECT_EQ(RecScorer(options).score("it's", "it's").counts.correct, 1);
 }
 
-TEST(RecJudge, KeepsCaseAndSpacesWhenAsked) {
+TEST(RecScorer, KeepsCaseAndSpacesWhenAsked) {
   RecMetricOptions options;
   options.lower = false;
   options.ignore_space = false;
   options.filter_ood = false;
-  const RecJudge judge(options);
-  EXPECT_EQ(judge.judge("a b", "a b").counts.correct, 1);
-  EXPECT_EQ(judge.judge("a b", "ab").counts.correct, 0);
-  EXPECT_EQ(judge.judge("AB", "ab").counts.correct, 0);
+  const RecScorer scorer(options);
+  EXPECT_EQ(scorer.score("a b", "a b").counts.correct, 1);
+  EXPECT_EQ(scorer.score("a b", "ab").counts.correct, 0);
+  EXPECT_EQ(scorer.score("AB", "ab").counts.correct, 0);
 }
 
-TEST(RecJudge, IgnoresSymbolsOfBothSides) {
+TEST(RecScorer, IgnoresSymbolsOfBothSides) {
   RecMetricOptions options;
   options.ignore_symbol = true;
   options.filter_ood = false;
-  const RecJudgement one = RecJudge(options).judge("A^中，?é一", "a-b龥龦");
+  const RecScore one = RecScorer(options).score("A^中，?é一", "a-b龥龦");
   EXPECT_EQ(one.predicted, "a^中一");
   EXPECT_EQ(one.truth, "ab龥");  // U+9FA5 is the last that counts
 }
 
-TEST(RecJudge, ReadsADictionary) {
+TEST(RecScorer, ReadsADictionary) {
   const testing::TempDir dir;
   testing::write_text(dir / "d.txt", "中\n文\nA\n");
   RecMetricOptions options;
   options.character_dict_path = dir / "d.txt";
   options.lower = false;
-  EXPECT_EQ(RecJudge(options).judge("中A", "中国A文").truth, "中A文");
+  EXPECT_EQ(RecScorer(options).score("中A", "中国A文").truth, "中A文");
   options.character_dict_path = dir / "none.txt";
-  EXPECT_NE(error_of(ErrorCode::kNotFound, [&] { RecJudge{options}; }).find("none.txt"),
+  EXPECT_NE(error_of(ErrorCode::kNotFound, [&] { RecScorer{options}; }).find("none.txt"),
             std::string::npos);
 }
 
 TEST(RecCounts, AddToTheSameBitsInAnyOrder) {
-  const RecJudge judge{{}};
+  const RecScorer scorer{{}};
   std::vector<RecCounts> words;
   for (size_t length = 1; length < 40; ++length) {
-    words.push_back(judge.judge(std::string(length, 'a'), "b" + std::string(length, 'a')).counts);
+    words.push_back(scorer.score(std::string(length, 'a'), "b" + std::string(length, 'a')).counts);
   }
   RecCounts forward;
   RecCounts backward;

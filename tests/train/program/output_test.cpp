@@ -49,7 +49,7 @@ TEST_P(ProgramOf, TrainsEvaluatesAndSaysWhereThingsAre) {
     EXPECT_EQ(event.epoch, 1) << event.kind;  // there is no other
   }
   EXPECT_EQ(kinds, (std::set<std::string>{"start", "checkpoint", "evaluation", "end"}));
-  // The same weights judged alone, by the other number of ranks.
+  // The same weights evaluated alone, by the other number of ranks.
   const auto again = train("--eval -o" + ema, 3 - GetParam());
   ASSERT_EQ(again.status, 0) << again.err;
   const auto line = result.out.substr(result.out.find("Performance: {"));
@@ -107,10 +107,10 @@ TEST_F(Program, MixedPrecisionIsSaidAndDone) {
   const auto records = read_metrics(folder_ / "out/metrics.jsonl");
   EXPECT_EQ(records.at(2).value("loss_scale"), 512);
   EXPECT_EQ(records.at(2).value("dropped_steps"), 0);
-  const auto judged = train(low + " --eval");
-  ASSERT_EQ(judged.status, 0) << judged.err;
-  EXPECT_NE(judged.out.find("AMP level: O1"), std::string::npos) << judged.out;
-  EXPECT_NE(judged.out.find("Performance: {'acc': "), std::string::npos) << judged.out;
+  const auto evaluated = train(low + " --eval");
+  ASSERT_EQ(evaluated.status, 0) << evaluated.err;
+  EXPECT_NE(evaluated.out.find("AMP level: O1"), std::string::npos) << evaluated.out;
+  EXPECT_NE(evaluated.out.find("Performance: {'acc': "), std::string::npos) << evaluated.out;
   EXPECT_NE(train(low + " --check").out.find("Precision: amp_level O2"), std::string::npos);
   const auto wrong = train("-o system.amp_level=O7");
   EXPECT_EQ(wrong.status, 2);

@@ -1,4 +1,4 @@
-// Figures and rows of results of a run that is judged, also when it goes on.
+// Figures and rows of results of a run that is evaluated, also when it goes on.
 
 #include <gtest/gtest.h>
 
@@ -24,8 +24,8 @@
 namespace lockstep {
 namespace {
 
-/// What a run of one rank needs to be judged, recorded and saved.
-class JudgedRun {
+/// What a run of one rank needs to be evaluated, recorded and saved.
+class EvaluatedRun {
  public:
   void add_callbacks(Trainer& trainer) {
     trainer.add(std::make_shared<Results>());
@@ -42,7 +42,7 @@ class JudgedRun {
 };
 
 /// Three epochs of 6 steps, each evaluated; a signal at the end of the second, then on.
-TEST(Trainer, AnEpochThatASignalLeftUnjudgedIsJudgedWhenTheRunGoesOn) {
+TEST(Trainer, AnEpochThatASignalLeftUnjudgedIsEvaluatedWhenTheRunGoesOn) {
   std::vector<std::vector<std::vector<std::string>>> results;
   std::vector<TrainingState> states;
   for (const bool signalled : {false, true}) {
@@ -51,7 +51,7 @@ TEST(Trainer, AnEpochThatASignalLeftUnjudgedIsJudgedWhenTheRunGoesOn) {
     config.scheduler.num_epochs = 3;
     config.train.ckpt_save_dir = dir.path();
     config.system.val_while_train = true;
-    JudgedRun run;
+    EvaluatedRun run;
     TinyHooks hooks;
     hooks.add_callbacks = [&](Trainer& trainer) { run.add_callbacks(trainer); };
     hooks.signal = [=](int, int64_t step) { return signalled && step == 11 ? SIGTERM : 0; };
@@ -78,14 +78,14 @@ TEST(Trainer, AnEpochThatASignalLeftUnjudgedIsJudgedWhenTheRunGoesOn) {
   EXPECT_EQ(results[1], results[0]);
 }
 
-// The weights of step 8, within an epoch of 6, are judged by the first run that ends there.
+// The weights of step 8, within an epoch of 6, are evaluated by the first run that ends there.
 TEST(Trainer, ARunThatHasNothingLeftToDoJudgesNothingAgain) {
   const TempFolder dir;
   auto config = tiny_config();
   config.train.ckpt_save_dir = dir.path();
   config.train.max_steps = 8;
   config.system.val_while_train = true;
-  JudgedRun run;
+  EvaluatedRun run;
   TinyHooks hooks;
   hooks.add_callbacks = [&](Trainer& trainer) { run.add_callbacks(trainer); };
   const auto first = run_tiny(1, config, hooks)[0].state;
@@ -142,7 +142,7 @@ TEST(Trainer, APartOfAnEpochHasARowOfResults) {
   config.train.ckpt_save_dir = dir.path();
   config.train.max_steps = 8;
   config.system.val_while_train = true;
-  JudgedRun run;
+  EvaluatedRun run;
   TinyHooks hooks;
   hooks.add_callbacks = [&](Trainer& trainer) { run.add_callbacks(trainer); };
   run_tiny(1, config, hooks);
@@ -173,7 +173,7 @@ TEST(Trainer, AnEpochsTimeIsThatOfAllRunsThatHadAPartInIt) {
   config.train.ckpt_save_dir = dir.path();
   config.train.max_steps = 8;
   config.system.val_while_train = true;
-  JudgedRun run;
+  EvaluatedRun run;
   TinyHooks hooks;
   hooks.add_callbacks = [&](Trainer& trainer) { run.add_callbacks(trainer); };
   EXPECT_GT(run_tiny(1, config, hooks)[0].state.epoch_seconds, 0);

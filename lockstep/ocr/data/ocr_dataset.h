@@ -9,9 +9,9 @@
 namespace lockstep::ocr {
 
 /// Images with their text, 0 .. size()-1. Read-only once made: any number of threads may load.
-class TextDataset {
+class OcrDataset {
  public:
-  virtual ~TextDataset() = default;
+  virtual ~OcrDataset() = default;
 
   virtual int64_t size() const = 0;
 

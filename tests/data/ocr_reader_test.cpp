@@ -1,6 +1,6 @@
 // Samples of a real pipeline, made by many threads at once; a bad one costs itself.
 
-#include "lockstep/data/text_reader.h"
+#include "lockstep/data/ocr_reader.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -90,7 +90,7 @@ class TextReaderTest : public ::testing::Test {
 };
 
 TEST_F(TextReaderTest, ThreadsDoNotShow) {
-  const TextReader reader(scenes_, BadSample::kReplaced, 3);
+  const OcrReader reader(scenes_, BadSample::kReplaced, 3);
   Prefetcher<TextRows> threads(4, 3);
   for (const int64_t epoch : {0, 1}) {
     threads.start(kScenes / 3, [&](int64_t batch) {
@@ -109,7 +109,7 @@ TEST_F(TextReaderTest, ThreadsDoNotShow) {
 }
 
 TEST_F(TextReaderTest, ABadSampleIsReplacedOrLeftOut) {
-  const TextReader replaces(scenes_, BadSample::kReplaced, 3);
+  const OcrReader replaces(scenes_, BadSample::kReplaced, 3);
   const auto rows = replaces.read(0, order_);
   EXPECT_EQ(rows.samples.size(), size_t{kScenes});
   ASSERT_EQ(rows.faults.size(), 1u);
@@ -117,21 +117,21 @@ TEST_F(TextReaderTest, ABadSampleIsReplacedOrLeftOut) {
   EXPECT_NE(rows.faults[0].find("stands in its place"), std::string::npos) << rows.faults[0];
   EXPECT_EQ(replaces.read(0, order_).faults, rows.faults);
 
-  const auto left = TextReader(scenes_, BadSample::kLeftOut, 3).read(0, order_);
+  const auto left = OcrReader(scenes_, BadSample::kLeftOut, 3).read(0, order_);
   EXPECT_EQ(left.samples.size(), size_t{kScenes - 1});
   ASSERT_EQ(left.faults.size(), 1u);
   EXPECT_EQ(left.faults[0].find("in its place"), std::string::npos);
 }
 
 TEST_F(TextReaderTest, RemarksNameTheLabel) {
-  const auto rows = TextReader(scenes_, BadSample::kLeftOut, 3).read(0, {{kIllegible}});
+  const auto rows = OcrReader(scenes_, BadSample::kLeftOut, 3).read(0, {{kIllegible}});
   ASSERT_EQ(rows.remarks.size(), 1u);
   EXPECT_NE(rows.remarks[0].find("gt.txt:3"), std::string::npos) << rows.remarks[0];
 }
 
 TEST_F(TextReaderTest, OnlyBadSamplesAreAnError) {
   std::filesystem::remove_all(folder_.path());
-  const TextReader reader(scenes_, BadSample::kReplaced, 3);
+  const OcrReader reader(scenes_, BadSample::kReplaced, 3);
   const auto error = error_of([&] { reader.read(0, {{1}}); });
   EXPECT_EQ(error.code(), ErrorCode::kCorrupt);
   EXPECT_NE(std::string(error.what()).find("nor could 10 others, drawn in its place"),

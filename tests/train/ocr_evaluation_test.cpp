@@ -9,7 +9,7 @@
 #include <opencv2/imgproc.hpp>
 
 #include "lockstep/base/philox.h"
-#include "lockstep/data/text_batch.h"
+#include "lockstep/data/ocr_batch.h"
 #include "lockstep/models/loss/ctc_loss.h"
 #include "lockstep/models/loss/db_loss.h"
 #include "lockstep/train/evaluate.h"
@@ -51,14 +51,14 @@ class Bars final : public TextSamples {
   }
 };
 
-std::vector<EvalResult> judged_by(int ranks) {
+std::vector<EvalResult> evaluated_by(int ranks) {
   std::vector<EvalResult> results;
   std::mutex mutex;
   testing::run_rank_threads(ranks, [&](const World& world) {
     auto group = ProcessGroup::create(world);
     ShowsItsInput model;
     DetectionTask task(make_db_loss({}), {}, {});
-    Loader loader(text_batches(std::make_shared<const Bars>(), TextColumns::kTruths, 0),
+    Loader loader(text_batches(std::make_shared<const Bars>(), OcrColumns::kGroundTruth, 0),
                   {.batch_size = 2});
     const DistributedSampler sampler(kImages, world, {.shuffle = false});
     const auto result = evaluate(model, loader, {&sampler, 1}, group, task);
@@ -69,13 +69,13 @@ std::vector<EvalResult> judged_by(int ranks) {
 }
 
 TEST(TextEvaluation, FiguresDoNotDependOnTheNumberOfRanks) {
-  const auto one = judged_by(1).front();
+  const auto one = evaluated_by(1).front();
   EXPECT_EQ(one.samples, kImages - 1);
   EXPECT_EQ(one.faults, 1);
   EXPECT_GT(one.metric("f-score"), 0.1);
   EXPECT_LT(one.metric("f-score"), 1);
   for (const int ranks : {2, 3, 4}) {
-    for (const auto& result : judged_by(ranks)) {
+    for (const auto& result : evaluated_by(ranks)) {
       EXPECT_EQ(result.samples, one.samples);
       EXPECT_EQ(result.faults, one.faults);
       EXPECT_EQ(result.metrics, one.metrics);
@@ -111,7 +111,7 @@ TEST(TextEvaluation, DistancesOfWordsAddUpToTheSameBits) {
       auto group = ProcessGroup::create(world);
       FramesOfInput model;
       RecognitionTask task(make_ctc_loss({}), {}, {});
-      Loader loader(text_batches(std::make_shared<const Words>(), TextColumns::kTruths, 0),
+      Loader loader(text_batches(std::make_shared<const Words>(), OcrColumns::kGroundTruth, 0),
                     {.batch_size = 3});
       const DistributedSampler sampler(kImages, world, {.shuffle = false});
       const auto result = evaluate(model, loader, {&sampler, 1}, group, task);

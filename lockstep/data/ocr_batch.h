@@ -5,38 +5,38 @@
 #include <vector>
 
 #include "lockstep/data/loader.h"
-#include "lockstep/data/text_reader.h"
+#include "lockstep/data/ocr_reader.h"
 #include "lockstep/ocr/sample.h"
 
 namespace lockstep {
 
 /// What evaluation compares with: the samples of a batch, without their pixels.
-struct TextTruths {
+struct OcrGroundTruth {
   std::vector<ocr::Sample> samples;
 };
 
 /// What a batch of text has besides its images.
-enum class TextColumns : uint8_t {
+enum class OcrColumns : uint8_t {
   /// Targets of DBLoss: binary_map (N, 1, H, W), mask, thresh_map, thresh_mask (N, H, W), float32.
   kDetection,
   /// Target of CTCLoss: text_seq (N, max_text_len) int32.
   kRecognition,
-  /// No targets, but Batch::truths: for evaluation.
-  kTruths,
+  /// No targets, but Batch::ground_truth: for evaluation.
+  kGroundTruth,
 };
 
 /// Batches of `samples`: images (N, C, H, W) float32 and what `columns` says. What replaces a
 /// sample that cannot be made depends on `seed`.
 ///
 /// A sample that cannot be made costs a line in Batch::faults. With targets (training) another
-/// stands in its place; with kTruths (evaluation) it is left out, and so is the padding behind the
-/// samples that count: batches may be smaller, or empty.
+/// stands in its place; with kGroundTruth (evaluation) it is left out, and so is the padding behind
+/// the samples that count: batches may be smaller, or empty.
 ///
 /// OpenCV's own threads are turned off for the whole process: samples are made in parallel. So is
 /// giving freed memory back to the system (keep_freed_memory()).
-/// Errors of a batch: those of TextReader::read(); kInvalidArgument naming sample and size: images
+/// Errors of a batch: those of OcrReader::read(); kInvalidArgument naming sample and size: images
 /// of different sizes, a column that the samples lack.
 std::unique_ptr<const BatchMaker> text_batches(std::shared_ptr<const TextSamples> samples,
-                                               TextColumns columns, uint64_t seed);
+                                               OcrColumns columns, uint64_t seed);
 
 }  // namespace lockstep

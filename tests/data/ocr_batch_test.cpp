@@ -1,4 +1,4 @@
-#include "lockstep/data/text_batch.h"
+#include "lockstep/data/ocr_batch.h"
 
 #include <ATen/ops/equal.h>
 #include <fmt/format.h>
@@ -63,7 +63,7 @@ std::vector<int64_t> all_twelve() {
 }
 
 TEST(TextBatches, CollatesImagesAsPlanesAndMapsInTheLosssOrder) {
-  Loader loader(text_batches(std::make_shared<FakeText>(), TextColumns::kDetection, 1),
+  Loader loader(text_batches(std::make_shared<FakeText>(), OcrColumns::kDetection, 1),
                 {.batch_size = 5});
   loader.start(0, all_twelve());
   EXPECT_EQ(loader.num_batches(12), 3);
@@ -84,10 +84,10 @@ TEST(TextBatches, CollatesImagesAsPlanesAndMapsInTheLosssOrder) {
 
 TEST(TextBatches, TakesImagesThatArePlanesAlready) {
   const std::vector<int64_t> none;
-  Loader pixels(text_batches(std::make_shared<FakeText>(none, 5), TextColumns::kRecognition, 1),
+  Loader pixels(text_batches(std::make_shared<FakeText>(none, 5), OcrColumns::kRecognition, 1),
                 {.batch_size = 4});
   Loader planes(
-      text_batches(std::make_shared<FakeText>(none, 5, true), TextColumns::kRecognition, 1),
+      text_batches(std::make_shared<FakeText>(none, 5, true), OcrColumns::kRecognition, 1),
       {.batch_size = 4});
   pixels.start(0, all_twelve());
   planes.start(0, all_twelve());
@@ -98,8 +98,8 @@ TEST(TextBatches, TakesImagesThatArePlanesAlready) {
 
 TEST(TextBatches, TextsAreClassesAndThreadsDoNotShow) {
   const auto samples = std::make_shared<FakeText>(std::vector<int64_t>{3, 8});
-  Loader one(text_batches(samples, TextColumns::kRecognition, 1), {.batch_size = 4});
-  Loader many(text_batches(samples, TextColumns::kRecognition, 1),
+  Loader one(text_batches(samples, OcrColumns::kRecognition, 1), {.batch_size = 4});
+  Loader many(text_batches(samples, OcrColumns::kRecognition, 1),
               {.batch_size = 4, .threads = 4, .prefetch = 3});
   one.start(2, all_twelve());
   many.start(2, all_twelve());
@@ -118,7 +118,7 @@ TEST(TextBatches, TextsAreClassesAndThreadsDoNotShow) {
 
 TEST(TextBatches, ABadSampleIsReplacedByTheSameOneAgainAndAgain) {
   Loader loader(text_batches(std::make_shared<FakeText>(std::vector<int64_t>{1}),
-                             TextColumns::kRecognition, 1),
+                             OcrColumns::kRecognition, 1),
                 {.batch_size = 4});
   std::vector<std::string> lines;
   for (int round = 0; round < 2; ++round) {
@@ -140,9 +140,8 @@ TEST(TextBatches, ABadSampleIsReplacedByTheSameOneAgainAndAgain) {
 }
 
 TEST(TextBatches, OnlyBadSamplesAreAnError) {
-  Loader loader(
-      text_batches(std::make_shared<FakeText>(all_twelve()), TextColumns::kRecognition, 1),
-      {.batch_size = 4});
+  Loader loader(text_batches(std::make_shared<FakeText>(all_twelve()), OcrColumns::kRecognition, 1),
+                {.batch_size = 4});
   loader.start(0, all_twelve());
   const auto error = error_of([&] { loader.next(); });
   EXPECT_EQ(error.code(), ErrorCode::kCorrupt);
@@ -152,17 +151,17 @@ TEST(TextBatches, OnlyBadSamplesAreAnError) {
 }
 
 TEST(TextBatches, EvaluationLeavesOutBadSamplesAndPadding) {
-  Loader loader(
-      text_batches(std::make_shared<FakeText>(std::vector<int64_t>{1}), TextColumns::kTruths, 1),
-      {.batch_size = 2});
+  Loader loader(text_batches(std::make_shared<FakeText>(std::vector<int64_t>{1}),
+                             OcrColumns::kGroundTruth, 1),
+                {.batch_size = 2});
   loader.start(0, {0, 1, 2, 3, 0, 1}, /*num_counted=*/3);
   std::vector<std::string> texts;
   int64_t faults = 0;
   while (const auto batch = loader.next()) {
-    ASSERT_TRUE(batch->truths);
-    EXPECT_EQ(batch->valid, std::ssize(batch->truths->samples));
+    ASSERT_TRUE(batch->ground_truth);
+    EXPECT_EQ(batch->valid, std::ssize(batch->ground_truth->samples));
     EXPECT_EQ(batch->images.size(0), batch->valid);
-    for (const auto& sample : batch->truths->samples) {
+    for (const auto& sample : batch->ground_truth->samples) {
       texts.push_back(sample.label);
       EXPECT_TRUE(sample.image.empty());
     }
@@ -173,18 +172,18 @@ TEST(TextBatches, EvaluationLeavesOutBadSamplesAndPadding) {
 }
 
 TEST(TextBatches, SizesThatDifferAreAnErrorOfTheBatchOnly) {
-  Loader two(
-      text_batches(std::make_shared<FakeText>(std::vector<int64_t>{}, 1), TextColumns::kTruths, 1),
-      {.batch_size = 2});
+  Loader two(text_batches(std::make_shared<FakeText>(std::vector<int64_t>{}, 1),
+                          OcrColumns::kGroundTruth, 1),
+             {.batch_size = 2});
   two.start(0, all_twelve());
   const auto error = error_of([&] { two.next(); });
   EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
   EXPECT_EQ(std::string(error.what()),
             "one batch has images of 3 x 4 x 6 (0.png) and 3 x 4 x 8 (1.png): choose "
             "loader.batch_size 1, or transforms that bring all to one size");
-  Loader one(
-      text_batches(std::make_shared<FakeText>(std::vector<int64_t>{}, 1), TextColumns::kTruths, 1),
-      {.batch_size = 1});
+  Loader one(text_batches(std::make_shared<FakeText>(std::vector<int64_t>{}, 1),
+                          OcrColumns::kGroundTruth, 1),
+             {.batch_size = 1});
   one.start(0, all_twelve());
   int batches = 0;
   while (one.next()) ++batches;

@@ -37,9 +37,9 @@ enum class BadSample : uint8_t {
 };
 
 /// Makes the samples of batches. Read-only once made: any number of threads may read.
-class TextReader {
+class OcrReader {
  public:
-  TextReader(std::shared_ptr<const TextSamples> samples, BadSample bad, uint64_t seed);
+  OcrReader(std::shared_ptr<const TextSamples> samples, BadSample bad, uint64_t seed);
 
   int64_t size() const { return samples_->size(); }
 

@@ -1,4 +1,4 @@
-#include "lockstep/data/text_reader.h"
+#include "lockstep/data/ocr_reader.h"
 
 #include <fmt/format.h>
 
@@ -15,10 +15,10 @@ void collect_remarks(const ocr::Sample& sample, std::vector<std::string>& lines)
 
 }  // namespace
 
-TextReader::TextReader(std::shared_ptr<const TextSamples> samples, BadSample bad, uint64_t seed)
+OcrReader::OcrReader(std::shared_ptr<const TextSamples> samples, BadSample bad, uint64_t seed)
     : samples_(std::move(samples)), bad_(bad), seed_(seed) {}
 
-ocr::Sample TextReader::replacement(int64_t epoch, int64_t index, std::string& line) const {
+ocr::Sample OcrReader::replacement(int64_t epoch, int64_t index, std::string& line) const {
   constexpr int kTries = 10;
   // The stream of a word that no transform draws from: the epoch with its highest bit set.
   Philox random(seed_, static_cast<uint32_t>(epoch) | 0x80000000, static_cast<uint64_t>(index));
@@ -36,7 +36,7 @@ ocr::Sample TextReader::replacement(int64_t epoch, int64_t index, std::string& l
               fmt::format("{}; nor could {} others, drawn in its place", line, kTries));
 }
 
-TextRows TextReader::read(int64_t epoch, std::span<const int64_t> indices) const {
+TextRows OcrReader::read(int64_t epoch, std::span<const int64_t> indices) const {
   TextRows rows;
   for (const int64_t index : indices) {
     try {

@@ -1,4 +1,4 @@
-#include "lockstep/data/text_batch.h"
+#include "lockstep/data/ocr_batch.h"
 
 #include <ATen/ops/empty.h>
 #include <fmt/format.h>
@@ -106,22 +106,22 @@ at::Tensor texts_of(const std::vector<Sample>& samples) {
 }
 
 /// All of the samples count; they are used up.
-Batch collate(std::vector<Sample> samples, TextColumns columns) {
+Batch collate(std::vector<Sample> samples, OcrColumns columns) {
   Batch batch;
   batch.valid = std::ssize(samples);
-  auto truths = std::make_shared<TextTruths>();
+  auto ground_truth = std::make_shared<OcrGroundTruth>();
   if (samples.empty()) {
     batch.images = at::empty({0, 3, 1, 1});
-    batch.truths = truths;
+    batch.ground_truth = ground_truth;
     return batch;
   }
   batch.images = images_of(samples);
-  if (columns == TextColumns::kDetection) {
+  if (columns == OcrColumns::kDetection) {
     batch.targets = {maps_of(samples, &Sample::binary_map, "binary_map").unsqueeze(1),
                      maps_of(samples, &Sample::mask, "mask"),
                      maps_of(samples, &Sample::thresh_map, "thresh_map"),
                      maps_of(samples, &Sample::thresh_mask, "thresh_mask")};
-  } else if (columns == TextColumns::kRecognition) {
+  } else if (columns == OcrColumns::kRecognition) {
     batch.targets = {texts_of(samples)};
   } else {
     for (auto& sample : samples) {
@@ -129,41 +129,42 @@ Batch collate(std::vector<Sample> samples, TextColumns columns) {
       sample.original.release();
       sample.encoded.clear();
     }
-    truths->samples = std::move(samples);
-    batch.truths = std::move(truths);
+    ground_truth->samples = std::move(samples);
+    batch.ground_truth = std::move(ground_truth);
   }
   return batch;
 }
 
 class TextBatches final : public BatchMaker {
  public:
-  TextBatches(std::shared_ptr<const TextSamples> samples, TextColumns columns, uint64_t seed)
+  TextBatches(std::shared_ptr<const TextSamples> samples, OcrColumns columns, uint64_t seed)
       : columns_(columns),
-        reader_(std::move(samples), judges() ? BadSample::kLeftOut : BadSample::kReplaced, seed) {}
+        reader_(std::move(samples), evaluates() ? BadSample::kLeftOut : BadSample::kReplaced,
+                seed) {}
 
   int64_t size() const override { return reader_.size(); }
 
   Batch make(const BatchRows& rows) const override {
     const auto counted = rows.samples.first(static_cast<size_t>(rows.num_counted));
-    auto read = reader_.read(rows.epoch, judges() ? counted : rows.samples);
+    auto read = reader_.read(rows.epoch, evaluates() ? counted : rows.samples);
     Batch made = collate(std::move(read.samples), columns_);
-    if (!judges()) made.valid = rows.num_counted;
+    if (!evaluates()) made.valid = rows.num_counted;
     made.faults = std::move(read.faults);
     made.remarks = std::move(read.remarks);
     return made;
   }
 
  private:
-  bool judges() const { return columns_ == TextColumns::kTruths; }
+  bool evaluates() const { return columns_ == OcrColumns::kGroundTruth; }
 
-  TextColumns columns_;
-  TextReader reader_;
+  OcrColumns columns_;
+  OcrReader reader_;
 };
 
 }  // namespace
 
 std::unique_ptr<const BatchMaker> text_batches(std::shared_ptr<const TextSamples> samples,
-                                               TextColumns columns, uint64_t seed) {
+                                               OcrColumns columns, uint64_t seed) {
   cv::setNumThreads(1);
   keep_freed_memory();
   return std::make_unique<TextBatches>(std::move(samples), columns, seed);
