@@ -35,7 +35,7 @@ class SimulatedAgents {
     rules_.min_nodes = rules_.max_nodes = count;
     rules_.max_restarts = 1;
     rules_.place = "here";
-    for (Offer& offer : offers_) {
+    for (JoinRequest& offer : offers_) {
       offer.host = offer.address = "host.example";
       offer.local_size = ranks;
       offer.role = "default";
@@ -58,7 +58,7 @@ class SimulatedAgents {
     for (size_t i = 0; i < offers_.size(); ++i) {
       const NodePlan plan = node_plan_from_json(store_->get(keys::plan(id(i)), soon()));
       world = plan.world_size;
-      Offer& offer = offers_[i];
+      JoinRequest& offer = offers_[i];
       offer.generation = plan.generation;
       offer.last_rank = plan.node_rank;
       offer.num_nodes = plan.num_nodes;
@@ -108,7 +108,7 @@ class SimulatedAgents {
 
   std::shared_ptr<Store> store_ = make_memory_store();
   MembershipRules rules_;
-  std::vector<Offer> offers_;
+  std::vector<JoinRequest> offers_;
   std::optional<Leader> leader_;
   uint64_t version_ = 0;
 };

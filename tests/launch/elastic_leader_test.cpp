@@ -37,13 +37,13 @@ class PretendedLeader {
 
   /// The only agent's offer, once it has come and is as `wanted` says.
   template <class Wanted>
-  Offer await_offer(const Wanted& wanted) {
+  JoinRequest await_offer(const Wanted& wanted) {
     while (!deadline_.passed()) {
       const auto agents = store_->list(keys::kAgents, soon());
       const auto text = agents.empty() ? std::nullopt : store_->try_get(agents[0], soon());
       if (text) {
         id_ = agents[0].substr(keys::kAgents.size());
-        if (Offer offer = offer_from_json(*text); wanted(offer)) return offer;
+        if (JoinRequest offer = offer_from_json(*text); wanted(offer)) return offer;
       }
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
     }
@@ -56,7 +56,7 @@ class PretendedLeader {
     }
   }
   /// The agent that offered itself is all of that generation.
-  void run_alone(const Offer& offer, int64_t generation) {
+  void run_alone(const JoinRequest& offer, int64_t generation) {
     NodePlan plan;
     plan.generation = generation;
     plan.run_id = "pretended";
@@ -82,7 +82,7 @@ TEST(ElasticLeader, WhoIsSentToAPlaceThatDiesComesBack) {
   const HeldPort nobody;
   std::optional<PretendedLeader> leader(job);
   const auto a = job.first("a");
-  leader->await_offer([](const Offer&) { return true; });
+  leader->await_offer([](const JoinRequest&) { return true; });
   leader->send_to({"127.0.0.1", nobody.number()});
   leader->await_nobody();
   leader.reset();
@@ -97,15 +97,15 @@ TEST(ElasticLeader, WhoIsDoneFollowsIntoAGenerationThatItDidNotSeeComing) {
   const auto a =
       job.agent("a", {"/bin/sh", "-c", "echo generation $LOCKSTEP_GENERATION on rank $RANK."});
   const auto done = [](int64_t generation) {
-    return [generation](const Offer& offer) {
+    return [generation](const JoinRequest& offer) {
       return offer.generation == generation && offer.work == NodeWork::kDone;
     };
   };
-  leader.run_alone(leader.await_offer([](const Offer&) { return true; }), 1);
+  leader.run_alone(leader.await_offer([](const JoinRequest&) { return true; }), 1);
   leader.run_alone(leader.await_offer(done(1)), 2);
   leader.await_offer(done(2));
   leader.say(JobRecord::State::kForming, 2, "node 1 left");
-  leader.await_offer([](const Offer& offer) { return offer.work == NodeWork::kIdle; });
+  leader.await_offer([](const JoinRequest& offer) { return offer.work == NodeWork::kIdle; });
   leader.say(JobRecord::State::kEnded, 2);
   EXPECT_EQ(a->wait(), 0) << a->err();
   EXPECT_TRUE(has(a->out(), "generation 1 on rank 0.")) << a->out();

@@ -15,14 +15,14 @@ std::string other_secret(const MembershipRules& rules) {
       rules.place);
 }
 
-std::string other_nodes(const MembershipRules& rules, const Offer& offer) {
+std::string other_nodes(const MembershipRules& rules, const JoinRequest& offer) {
   return fmt::format("node {}({}) was started with --nnodes {}, the job at {} with {}",
                      offer.node_rank ? fmt::format("{} ", *offer.node_rank) : "", offer.host,
                      nodes_text(offer.min_nodes, offer.max_nodes), rules.place,
                      nodes_text(rules.min_nodes, rules.max_nodes));
 }
 
-std::string other_program(const MembershipRules& rules, const Offer& offer) {
+std::string other_program(const MembershipRules& rules, const JoinRequest& offer) {
   return fmt::format(
       "node ({}) was started to run {}, the job of this name at {} runs {}: give "
       "each job an --rdzv_id and an --rdzv_endpoint of its own, or each program a "
@@ -46,13 +46,13 @@ std::string lost(const MembershipState& state) {
 
 }  // namespace
 
-bool same_nodes(const MembershipRules& rules, const Offer& offer) {
+bool same_nodes(const MembershipRules& rules, const JoinRequest& offer) {
   return offer.min_nodes == rules.min_nodes && offer.max_nodes == rules.max_nodes;
 }
 
 std::optional<RefuseAgent> refusal_of(const MembershipState& state, const AgentHere& event) {
   const MembershipRules& rules = state.rules;
-  const Offer& offer = event.offer;
+  const JoinRequest& offer = event.offer;
   const auto usage = [&](const std::string& why) {
     return RefuseAgent{event.id, ErrorCode::kInvalidArgument, why};
   };

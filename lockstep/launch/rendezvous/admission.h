@@ -9,7 +9,7 @@
 namespace lockstep {
 
 /// Whether it was started for the same number of nodes. Of a job with fixed ranks all must be.
-bool same_nodes(const MembershipRules& rules, const Offer& offer);
+bool same_nodes(const MembershipRules& rules, const JoinRequest& offer);
 
 /// Why this agent, which is not among state.agents, cannot take part; nothing: it can. It has
 /// another secret, number of nodes or program, or its --node_rank is taken.

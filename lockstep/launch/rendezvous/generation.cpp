@@ -52,7 +52,7 @@ std::vector<Entry*> choose(MembershipState* state) {
 std::vector<NodeRanks> ranks_of(const std::vector<Entry*>& nodes) {
   std::vector<NodeOffer> offers;
   for (const Entry* node : nodes) {
-    const Offer& offer = node->second.offer;
+    const JoinRequest& offer = node->second.offer;
     offers.push_back({offer.host, static_cast<int>(nodes.size()), offer.local_size, offer.role});
   }
   return plan_ranks(offers);
@@ -72,11 +72,11 @@ NodePlan common_plan(const MembershipState& state, const std::vector<Entry*>& no
   plan.run_id = state.rules.run_id;
   plan.num_nodes = static_cast<int>(nodes.size());
   plan.world_size = world_size(ranks);
-  const Offer& first = nodes[0]->second.offer;
+  const JoinRequest& first = nodes[0]->second.offer;
   plan.store = {first.address, first.store_port};
   plan.torch = {first.address, first.torch_port};
   for (size_t i = 0; i < std::min(nodes.size(), size_t{kMaxSuccessors}); ++i) {
-    const Offer& offer = nodes[i]->second.offer;
+    const JoinRequest& offer = nodes[i]->second.offer;
     plan.successors.push_back({offer.address, offer.place_port});
   }
   return plan;

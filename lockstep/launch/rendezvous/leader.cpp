@@ -36,7 +36,7 @@ auto read(const Store::Change& change, const Read& from_json)
   }
 }
 
-std::optional<Offer> read_offer(const Store::Change& change) {
+std::optional<JoinRequest> read_offer(const Store::Change& change) {
   return read(change, [](const std::string& text) { return offer_from_json(text); });
 }
 

@@ -84,7 +84,7 @@ bool refused(MembershipState* state, const AgentHere& event, MemberActions* acti
 }
 
 /// What a new leader learns of the generation that ended when the last one went.
-void inherit(MembershipState* state, const Offer& offer) {
+void inherit(MembershipState* state, const JoinRequest& offer) {
   if (offer.generation <= state->generation) return;
   state->generation = offer.generation;
   state->inherited = true;
@@ -110,7 +110,7 @@ void begin_anew_without_heirs(MembershipState* state) {
 }
 
 /// Takes over what the agent says of itself; what the leader has decided since counts more.
-void update(MembershipState* state, Agent* agent, const Offer& offer) {
+void update(MembershipState* state, Agent* agent, const JoinRequest& offer) {
   agent->offer = offer;
   if (offer.generation < agent->generation) return;
   agent->work = offer.work;

@@ -54,7 +54,7 @@ struct MembershipRules {
 
 struct MembershipState {
   struct Agent {
-    Offer offer;
+    JoinRequest offer;
     uint64_t arrival = 0;
     bool member = false;     ///< Takes part in the present generation.
     int64_t generation = 0;  ///< The last it was given a part in.
@@ -105,7 +105,7 @@ struct MembershipState {
 /// An agent's key appeared or changed.
 struct AgentHere {
   std::string id;
-  Offer offer;
+  JoinRequest offer;
 };
 /// An agent's key is gone.
 struct AgentLost {

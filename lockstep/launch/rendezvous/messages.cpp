@@ -85,12 +85,12 @@ std::string secret_mark(std::string_view secret, Wire wire) {
   return fmt::format("{:02x}", fmt::join(hmac_sha256(secret, text), ""));
 }
 
-std::string to_json(const Offer& offer) {
+std::string to_json(const JoinRequest& offer) {
   return json_of(offer, kOfferMembers);
 }
 
-Offer offer_from_json(std::string_view text) {
-  return read_message<Offer>(text, kMaxOfferBytes, "an agent's offer", kOfferMembers);
+JoinRequest offer_from_json(std::string_view text) {
+  return read_message<JoinRequest>(text, kMaxOfferBytes, "an agent's offer", kOfferMembers);
 }
 
 std::string to_json(const NodePlan& plan) {

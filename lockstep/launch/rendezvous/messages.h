@@ -32,7 +32,7 @@ enum class NodeWork : uint8_t {
   kDone,  ///< All have ended well.
 };
 
-struct Offer {
+struct JoinRequest {
   std::string host;              ///< For messages.
   std::string address;           ///< At which other nodes reach this one.
   int store_port = 0;            ///< Where it serves the workers' store, should it become node 0.
@@ -57,7 +57,7 @@ struct Offer {
   NodeWork work = NodeWork::kIdle;
   int leaving = 0;  ///< The signal by which the user ends this node; 0: none.
 
-  bool operator==(const Offer&) const = default;
+  bool operator==(const JoinRequest&) const = default;
 };
 
 /// By which those who share a secret and a wire know each other where a place lets anybody in, as
@@ -68,9 +68,9 @@ std::string secret_mark(std::string_view secret, Wire wire = Wire::kPlain);
 inline constexpr size_t kMaxOfferBytes = 4096;
 
 /// One JSON object, of at most kMaxOfferBytes.
-std::string to_json(const Offer& offer);
+std::string to_json(const JoinRequest& offer);
 /// Errors: kCorrupt (not an offer, a member is missing or out of range).
-Offer offer_from_json(std::string_view text);
+JoinRequest offer_from_json(std::string_view text);
 
 /// One node's part of a generation. Its size does not depend on the number of nodes.
 struct NodePlan {

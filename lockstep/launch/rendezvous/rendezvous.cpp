@@ -15,7 +15,7 @@
 #include "lockstep/base/signal_blocking_thread.h"
 #include "lockstep/deadline.h"
 #include "lockstep/launch/job/restart_policy.h"
-#include "lockstep/launch/rendezvous/participant.h"
+#include "lockstep/launch/rendezvous/membership_client.h"
 #include "lockstep/store/tcp/tcp_store.h"
 #include "lockstep/world/identity.h"
 
@@ -116,9 +116,9 @@ class LoneRendezvous final : public Rendezvous {
 /// For the others to read that the job is over, where this agent serves.
 constexpr auto kByeLimit = std::chrono::seconds(5);
 
-Offer make_offer(const RunOptions& options, const std::string& secret, const MeetingPlace& place,
-                 const WorkersStore& workers) {
-  Offer offer;
+JoinRequest make_offer(const RunOptions& options, const std::string& secret,
+                       const MeetingPlace& place, const WorkersStore& workers) {
+  JoinRequest offer;
   offer.mark = secret_mark(secret, options.wire);
   offer.host = host_name();
   offer.address = options.local_addr.empty() ? place.own_address() : options.local_addr;
@@ -141,48 +141,48 @@ class ElasticRendezvous final : public Rendezvous {
   ElasticRendezvous(const RunOptions& options, const std::string& secret)
       : place_((check_wire(secret, options.wire), make_place(options, secret))),
         workers_(place_->listen_host(), secret, options.wire),
-        standing_(make_job_secret().substr(0, 16), make_offer(options, secret, *place_, workers_)),
-        participant_(options, secret, place_.get(), &workers_, &standing_) {
+        status_(make_job_secret().substr(0, 16), make_offer(options, secret, *place_, workers_)),
+        client_(options, secret, place_.get(), &workers_, &status_) {
     // As a failure of this node it reaches all, whose ranks wait for those that cannot come in.
     workers_.on_full([this](const std::string& why) {
-      const Offer own = standing_.offer();
+      const JoinRequest own = status_.offer();
       Failure failure;
       failure.node_rank = std::max(own.last_rank, 0);
       failure.host = own.host;
       failure.status.code = 1;
       failure.cause = fmt::format("node {} ({}): the store of the job's ranks: {}",
                                   failure.node_rank, failure.host, why);
-      standing_.failed(failure);
+      status_.failed(failure);
     });
   }
 
   ~ElasticRendezvous() override {
-    participant_.stop();
+    client_.stop();
     if (thread_.joinable()) thread_.join();
-    workers_.stop();  // its thread knows standing_
-    if (participant_.saw_end()) place_->close(Deadline::after(kByeLimit));
+    workers_.stop();  // its thread knows status_
+    if (client_.saw_end()) place_->close(Deadline::after(kByeLimit));
   }
   ElasticRendezvous(const ElasticRendezvous&) = delete;
   ElasticRendezvous& operator=(const ElasticRendezvous&) = delete;
 
   std::optional<JobPlan> join() override {
-    thread_ = start_thread_with_signals_blocked([this] { participant_.run(); });
-    return standing_.wait_for_plan();
+    thread_ = start_thread_with_signals_blocked([this] { client_.run(); });
+    return status_.wait_for_plan();
   }
 
-  int fd() const override { return standing_.fd(); }
-  JobNews news() override { return standing_.news(); }
-  void failed(const Failure& failure) override { standing_.failed(failure); }
-  void done() override { standing_.ended_work(NodeWork::kDone); }
-  void gone(bool stepped) override { standing_.ended_work(NodeWork::kIdle, stepped); }
-  void leave(int signal) override { standing_.leave(signal); }
-  std::optional<JobPlan> next() override { return standing_.next(); }
+  int fd() const override { return status_.fd(); }
+  JobNews news() override { return status_.news(); }
+  void failed(const Failure& failure) override { status_.failed(failure); }
+  void done() override { status_.ended_work(NodeWork::kDone); }
+  void gone(bool stepped) override { status_.ended_work(NodeWork::kIdle, stepped); }
+  void leave(int signal) override { status_.leave(signal); }
+  std::optional<JobPlan> next() override { return status_.next(); }
 
  private:
   std::unique_ptr<MeetingPlace> place_;
   WorkersStore workers_;
-  Standing standing_;
-  Participant participant_;
+  AgentStatus status_;
+  MembershipClient client_;
   std::thread thread_;
 };
 

@@ -132,7 +132,7 @@ TEST(Membership, TenThousandAgentsGoThroughThreeGenerations) {
   rules.max_restarts = 1;
   SimulatedJob job(rules);
   for (int i = 0; i < 10000; ++i) {
-    job.come("agent" + std::to_string(i), [](Offer* offer) { offer->local_size = 8; });
+    job.come("agent" + std::to_string(i), [](JoinRequest* offer) { offer->local_size = 8; });
   }
   ASSERT_TRUE(job.running());
   EXPECT_EQ(job.nodes.at("agent9999").plan->ranks.first_rank, 79992);
@@ -142,7 +142,7 @@ TEST(Membership, TenThousandAgentsGoThroughThreeGenerations) {
   job.lose("agent0");
   job.end_workers();
   EXPECT_TRUE(job.forming());
-  job.come("agent10000", [](Offer* offer) { offer->local_size = 8; });
+  job.come("agent10000", [](JoinRequest* offer) { offer->local_size = 8; });
   EXPECT_EQ(job.record.generation, 3);
   EXPECT_EQ(job.nodes.at("agent10000").plan->node_rank, 0);
   EXPECT_EQ(job.nodes.at("agent9999").plan->world_size, 80000);

@@ -118,9 +118,9 @@ TEST(Membership, AnAgentOfAnotherSecretIsRefused) {
   MembershipRules rules = nodes(1, 2);
   rules.mark = secret_mark("ours");
   SimulatedJob job(rules);
-  job.come("a", [&](Offer* offer) { offer->mark = rules.mark; });
-  job.come("b", [](Offer* offer) { offer->mark = secret_mark("theirs"); });
-  job.come("c", [](Offer* offer) { offer->mark = secret_mark("ours", Wire::kTls); });
+  job.come("a", [&](JoinRequest* offer) { offer->mark = rules.mark; });
+  job.come("b", [](JoinRequest* offer) { offer->mark = secret_mark("theirs"); });
+  job.come("c", [](JoinRequest* offer) { offer->mark = secret_mark("ours", Wire::kTls); });
   ASSERT_EQ(job.refused.size(), 2U);
   EXPECT_EQ(job.refused[0].code, ErrorCode::kInvalidArgument);
   EXPECT_NE(job.refused[0].why.find("LOCKSTEP_SECRET"), std::string::npos);
@@ -134,7 +134,7 @@ TEST(Membership, AnAgentOfAnotherProgramIsRefusedInTheSameRoleOnly) {
   rules.program = "train.py";
   SimulatedJob job(rules);
   const auto come = [&](const std::string& id, const char* role, const char* program) {
-    job.come(id, [&](Offer* offer) {
+    job.come(id, [&](JoinRequest* offer) {
       offer->role = role;
       offer->program = program;
     });
@@ -155,7 +155,7 @@ TEST(Membership, AnAgentOfAnotherProgramIsRefusedInTheSameRoleOnly) {
 TEST(Membership, DisagreementAboutTheNumberOfNodes) {
   SimulatedJob fixed(ranked(2));
   fixed.come_ranked("a", 0);
-  fixed.come("b", [](Offer* offer) {
+  fixed.come("b", [](JoinRequest* offer) {
     offer->node_rank = 1;
     offer->min_nodes = offer->max_nodes = 3;
   });
@@ -165,7 +165,7 @@ TEST(Membership, DisagreementAboutTheNumberOfNodes) {
 
   SimulatedJob job(nodes(1, 2));
   job.come("a");
-  job.come("b", [](Offer* offer) { offer->max_nodes = 5; });
+  job.come("b", [](JoinRequest* offer) { offer->max_nodes = 5; });
   ASSERT_EQ(job.refused.size(), 1U);
   EXPECT_EQ(job.refused[0].code, ErrorCode::kInvalidArgument);
   EXPECT_EQ(job.refused[0].why,
@@ -177,7 +177,7 @@ TEST(Membership, DisagreementAboutTheNumberOfNodes) {
 TEST(Membership, UnevenNodesAndRoles) {
   SimulatedJob job(nodes(3, 3));
   const auto with = [](int ranks, const char* role) {
-    return [=](Offer* offer) {
+    return [=](JoinRequest* offer) {
       offer->local_size = ranks;
       offer->role = role;
       offer->store_port = 1000 + ranks;
@@ -323,10 +323,10 @@ TEST(Membership, WhoComesBackInTimeGoesOnInAFixedJob) {
   SimulatedJob job(ranked(2));
   job.come_ranked("a", 0);
   job.come_ranked("b", 1);
-  const Offer before = job.nodes.at("b").offer;
+  const JoinRequest before = job.nodes.at("b").offer;
   job.lose("b");
   job.pass(500ms);
-  job.come("b", [&](Offer* offer) { *offer = before; });
+  job.come("b", [&](JoinRequest* offer) { *offer = before; });
   EXPECT_TRUE(job.refused.empty());
   job.pass(60s);
   EXPECT_TRUE(job.running());
@@ -367,7 +367,7 @@ TEST(Membership, AfterASilentLeaderNoGenerationBeginsTooEarly) {
   MembershipRules rules = nodes(1, 4);
   rules.not_before = JobTime{} + 2500ms;
   SimulatedJob job(rules);
-  job.come("b", [](Offer* offer) {
+  job.come("b", [](JoinRequest* offer) {
     offer->generation = 6;
     offer->last_rank = 0;
     offer->num_nodes = 2;
@@ -527,7 +527,7 @@ TEST(Membership, WorkersThatAreGoneWithoutAFailureEndTheirGeneration) {
 
 /// Of generation 6, which had three nodes.
 auto had(int rank, NodeWork work) {
-  return [=](Offer* offer) {
+  return [=](JoinRequest* offer) {
     offer->generation = 6;
     offer->last_rank = rank;
     offer->num_nodes = 3;
@@ -551,7 +551,7 @@ TEST(Membership, ANewLeaderWaitsForThoseItExpects) {
 
 TEST(Membership, ANewLeaderKnowsThatTheJobMadeSteps) {
   SimulatedJob job(nodes(1, 2, 3));
-  job.come("b", [](Offer* offer) {
+  job.come("b", [](JoinRequest* offer) {
     had(1, NodeWork::kIdle)(offer);
     offer->stepped = true;
     offer->early_failures = 1;
@@ -575,7 +575,7 @@ TEST(Membership, ANewLeaderKnowsThatTheJobMadeSteps) {
 
 TEST(Membership, WhoMadeStepsSinceItsPlanSaysSo) {
   SimulatedJob job(nodes(1, 2, 3));
-  job.come("b", [](Offer* offer) {
+  job.come("b", [](JoinRequest* offer) {
     had(1, NodeWork::kBusy)(offer);
     offer->early_failures = 1;
   });
@@ -591,7 +591,7 @@ TEST(Membership, HalvesOfAJobHaveTokensOfTheirOwn) {
     MembershipRules rules = nodes(1, 3);
     rules.token = leader;
     SimulatedJob job(rules);
-    job.come("b", [&](Offer* offer) {
+    job.come("b", [&](JoinRequest* offer) {
       had(1, NodeWork::kIdle)(offer);
       offer->token = before;
       if (before.empty()) offer->generation = 0;
@@ -685,7 +685,7 @@ TEST(Membership, AHalfThatComesBackHasToEndItsWorkersFirst) {
   SimulatedJob job(nodes(1, 4));
   job.come("a");
   job.pass(3s);
-  job.come("b", [](Offer* offer) {
+  job.come("b", [](JoinRequest* offer) {
     offer->generation = 8;
     offer->last_rank = 0;
     offer->work = NodeWork::kBusy;

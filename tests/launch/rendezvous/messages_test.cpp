@@ -9,8 +9,8 @@
 namespace lockstep::testing {
 namespace {
 
-Offer some_offer() {
-  Offer offer;
+JoinRequest some_offer() {
+  JoinRequest offer;
   offer.host = "host \"1\"";
   offer.address = "fe80::1";
   offer.store_port = 1;
@@ -44,12 +44,12 @@ std::string replaced(std::string text, const std::string& from, const std::strin
 
 TEST(RendezvousMessages, OffersComeBack) {
   EXPECT_EQ(offer_from_json(to_json(some_offer())), some_offer());
-  Offer plain;
+  JoinRequest plain;
   EXPECT_EQ(offer_from_json(to_json(plain)), plain);
 }
 
 TEST(RendezvousMessages, LongAndOddTextsAreCutNotRefused) {
-  Offer offer = some_offer();
+  JoinRequest offer = some_offer();
   offer.host = std::string(5000, 'h');
   EXPECT_EQ(offer_from_json(to_json(offer)).host, std::string(255, 'h'));
   offer.host = std::string(5000, '\xff');

@@ -6,7 +6,7 @@
 
 #include "lockstep/launch/rendezvous/keys.h"
 #include "lockstep/launch/rendezvous/leader.h"
-#include "lockstep/launch/rendezvous/participant.h"
+#include "lockstep/launch/rendezvous/membership_client.h"
 #include "lockstep/store/memory/memory_store.h"
 
 namespace lockstep::testing {
@@ -82,7 +82,7 @@ TEST(Leader, ClearsWhatAnEarlierJobLeft) {
   EXPECT_FALSE(store->try_get(keys::failure(1), soon));
   EXPECT_FALSE(store->try_get(keys::kMoved, soon));
   EXPECT_EQ(job_record_from_json(store->get(keys::kRecord, soon)).state, State::kForming);
-  lead.take({{keys::agent("me"), to_json(Offer{})}});
+  lead.take({{keys::agent("me"), to_json(JoinRequest{})}});
   EXPECT_EQ(node_plan_from_json(store->get(keys::plan("me"), soon)).generation, 1);
   const auto running = job_record_from_json(store->get(keys::kRecord, soon));
   EXPECT_EQ(running.state, State::kRunning);

@@ -14,7 +14,7 @@ namespace lockstep::testing {
 class SimulatedJob {
  public:
   struct Node {
-    Offer offer;
+    JoinRequest offer;
     std::optional<NodePlan> plan;  ///< Of the generation whose workers it has.
   };
 
@@ -24,7 +24,7 @@ class SimulatedJob {
   /// An agent comes; `change` completes its offer.
   template <class Change>
   void come(const std::string& id, const Change& change) {
-    Offer offer;
+    JoinRequest offer;
     offer.host = "host-" + id;
     offer.address = id + ".example";
     offer.min_nodes = rules_.min_nodes;
@@ -34,10 +34,10 @@ class SimulatedJob {
     tell(AgentHere{id, offer});
   }
   void come(const std::string& id) {
-    come(id, [](Offer*) {});
+    come(id, [](JoinRequest*) {});
   }
   void come_ranked(const std::string& id, int node_rank) {
-    come(id, [&](Offer* offer) { offer->node_rank = node_rank; });
+    come(id, [&](JoinRequest* offer) { offer->node_rank = node_rank; });
   }
 
   void lose(const std::string& id) {

@@ -1,4 +1,4 @@
-#include "lockstep/launch/rendezvous/participant.h"
+#include "lockstep/launch/rendezvous/membership_client.h"
 
 #include <fmt/format.h>
 
@@ -26,7 +26,7 @@ constexpr std::chrono::seconds kPart{2};
 /// After which it is looked whether to stop, where signs of life are rare.
 constexpr std::chrono::seconds kLook{1};
 
-std::optional<Standing::Time> at_once(const JobRecord& record) {
+std::optional<AgentStatus::Time> at_once(const JobRecord& record) {
   if (!record.at_once) return std::nullopt;
   return std::chrono::steady_clock::now();
 }
@@ -39,24 +39,25 @@ bool is_loss(const Error& error) {
 
 }  // namespace
 
-Participant::Participant(const RunOptions& options, const std::string& secret, MeetingPlace* place,
-                         WorkersStore* workers, Standing* standing)
+MembershipClient::MembershipClient(const RunOptions& options, const std::string& secret,
+                                   MeetingPlace* place, WorkersStore* workers,
+                                   AgentStatus* standing)
     : options_(options),
       secret_(secret),
       place_(place),
       workers_(workers),
-      standing_(standing),
+      status_(standing),
       others_(secret, options),
       contact_(options_, place) {}
 
-Deadline Participant::soon() const {
+Deadline MembershipClient::soon() const {
   return Deadline::after(place_->call_limit());
 }
 
 /// What call(deadline) returns. It may be made several times, so that stop() need not wait for a
 /// place that is only expected back.
 template <class Call>
-bool Participant::in_parts(const Call& call) {
+bool MembershipClient::in_parts(const Call& call) {
   const Deadline end = soon();
   while (true) {
     try {
@@ -76,14 +77,14 @@ bool Participant::in_parts(const Call& call) {
 
 /// Workers end before another generation can begin that this agent does not hear of. Where nothing
 /// can take its place they go on.
-void Participant::keep_fence() {
+void MembershipClient::keep_fence() {
   const auto now = std::chrono::steady_clock::now();
   if (!can_change(options_) || now < contact_.fence() || !own_generation_runs()) return;
-  standing_->stop_work(std::nullopt, place_->name() + " does not answer", now);
+  status_->stop_work(std::nullopt, place_->name() + " does not answer", now);
 }
 
 /// What changed. A job that cannot change bears with a place that is silent for a while.
-Store::Changes Participant::watch(Deadline until) {
+Store::Changes MembershipClient::watch(Deadline until) {
   try {
     auto changes = store_->watch(leader_ ? keys::kLive : keys::kNews, version_, until);
     contact_.heard();
@@ -99,7 +100,7 @@ Store::Changes Participant::watch(Deadline until) {
   }
 }
 
-MembershipRules Participant::rules() const {
+MembershipRules MembershipClient::rules() const {
   MembershipRules rules;
   rules.min_nodes = options_.min_nodes;
   rules.max_nodes = options_.num_nodes;
@@ -114,13 +115,13 @@ MembershipRules Participant::rules() const {
   rules.token = make_token_part();
   rules.mark = secret_mark(secret_, options_.wire);
   rules.place = place_->name();
-  const Offer own = offer_from_json(to_json(standing_->offer()));  // texts as others' come here
+  const JoinRequest own = offer_from_json(to_json(status_->offer()));  // texts as others' come here
   rules.role = own.role;
   rules.program = own.program;
   return rules;
 }
 
-void Participant::run() {
+void MembershipClient::run() {
   try {
     store_ = place_->open(Deadline::after(options_.join_timeout));
     while (!over()) {
@@ -134,15 +135,15 @@ void Participant::run() {
       }
     }
   } catch (const Error& error) {
-    standing_->fail(error);
+    status_->fail(error);
   }
   others_.stop_looking();
   leader_.reset();
-  standing_->use(nullptr);
+  status_->use(nullptr);
   store_.reset();
 }
 
-void Participant::take_part() {
+void MembershipClient::take_part() {
   version_ = 0;
   leader_began_ = false;
   // A job that cannot change is still the one that this agent takes part in.
@@ -150,8 +151,8 @@ void Participant::take_part() {
   contact_.heard();
   leader_.reset();
   others_.stop_looking();
-  news_.emplace(standing_->id());
-  standing_->use(store_);
+  news_.emplace(status_->id());
+  status_->use(store_);
   if (place_->may_lead()) try_to_lead();
   while (true) {
     // What was said before stop() is still heard, so that a leader that is told to end says so.
@@ -168,31 +169,31 @@ void Participant::take_part() {
   }
 }
 
-Deadline Participant::next_look() const {
+Deadline MembershipClient::next_look() const {
   const auto at = leader_ ? leader_->next_look() : std::nullopt;
   const Deadline sign = sign_at_.at_most(kLook);
   return at ? Deadline::at(std::min(*at, sign.when())) : sign;
 }
 
-bool Participant::hold_lead() {
+bool MembershipClient::hold_lead() {
   return in_parts([&](Deadline part) {
-    return store_->hold(keys::kLeader, standing_->id(), contact_.allowed().limit, part);
+    return store_->hold(keys::kLeader, status_->id(), contact_.allowed().limit, part);
   });
 }
 
-void Participant::try_to_lead() {
+void MembershipClient::try_to_lead() {
   if (!hold_lead()) return;
   // Whoever leads here is here: what may stand there is of one who went, and could not.
   store_->erase(keys::kMoved, soon());
-  leader_.emplace(store_, rules(), standing_->id());
+  leader_.emplace(store_, rules(), status_->id());
   leader_began_ = false;
   version_ = 0;  // all that is there
 }
 
-void Participant::hear(const Store::Changes& changes) {
+void MembershipClient::hear(const Store::Changes& changes) {
   news_->take(changes.changes);
   // Silent for too long, as a stopped process is: another leads by now, or will.
-  if (leader_ && leader_began_ && news_->leader() != standing_->id()) leader_.reset();
+  if (leader_ && leader_began_ && news_->leader() != status_->id()) leader_.reset();
   if (leader_ && !leader_began_) {
     leader_began_ = true;
     leader_->begin(changes.changes);
@@ -204,32 +205,32 @@ void Participant::hear(const Store::Changes& changes) {
 }
 
 /// A job that has ended takes nobody: those of the next wait until its agents are gone.
-void Participant::offer_if_open() {
+void MembershipClient::offer_if_open() {
   const auto& record = news_->record();
   if (offered_ || !(leader_ || (record && record->state != State::kEnded))) return;
   offered_ = true;
   give_sign();
 }
 
-void Participant::give_sign() {
+void MembershipClient::give_sign() {
   const auto& record = news_->record();
   contact_.count_agents(record ? record->num_agents : 0);
   sign_at_ = Deadline::after(contact_.allowed().interval);
   const auto began = Deadline::after(0ms);
   in_parts([&](Deadline part) {
-    standing_->say_failure(part);
+    status_->say_failure(part);
     return true;
   });
   // False: the key is still that of this agent's lost connection; it ends soon. Nothing: the other
   // thread is at it, and may hang there.
   const auto say = [&](Deadline part) {
-    return standing_->say(contact_.allowed().limit, part).value_or(false);
+    return status_->say(contact_.allowed().limit, part).value_or(false);
   };
   if (offered_ && in_parts(say)) contact_.sign_taken(began);
   if (leader_ && !hold_lead()) leader_.reset();
 }
 
-void Participant::follow() {
+void MembershipClient::follow() {
   if (!offered_) return;
   if (news_->refused()) throw Error(*news_->refused());
   if (news_->moved() && to_string(*news_->moved()) != to_string(place_->endpoint()))
@@ -245,16 +246,16 @@ void Participant::follow() {
       return stop_work(record->failure, record->why, at_once(*record));
     case State::kEnded:
       saw_end_ = true;
-      return standing_->end({record->failure, record->why});
+      return status_->end({record->failure, record->why});
   }
 }
 
-void Participant::stop_work(const std::optional<Failure>& failure, const std::string& why,
-                            std::optional<Standing::Time> kill_by) {
-  if (standing_->stop_work(failure, why, kill_by) && store_) give_sign();
+void MembershipClient::stop_work(const std::optional<Failure>& failure, const std::string& why,
+                                 std::optional<AgentStatus::Time> kill_by) {
+  if (status_->stop_work(failure, why, kill_by) && store_) give_sign();
 }
 
-void Participant::on_forming(const JobRecord& record) {
+void MembershipClient::on_forming(const JobRecord& record) {
   if (own_generation_runs()) {
     // Of a job that cannot change the leader's loss is the end.
     if (!can_change(options_)) return end_with_loss();
@@ -266,10 +267,10 @@ void Participant::on_forming(const JobRecord& record) {
   log_info(said_);
 }
 
-void Participant::on_running(const JobRecord& record) {
-  const Offer own = standing_->offer();
+void MembershipClient::on_running(const JobRecord& record) {
+  const JoinRequest own = status_->offer();
   if (own.generation == record.generation) return;
-  const auto text = store_->try_get(keys::plan(standing_->id()), soon());
+  const auto text = store_->try_get(keys::plan(status_->id()), soon());
   if (text) {
     const NodePlan plan = node_plan_from_json(*text);
     if (plan.generation == record.generation) {
@@ -292,32 +293,32 @@ void Participant::on_running(const JobRecord& record) {
 }
 
 /// What ended a generation, if it was a failure.
-std::optional<Failure> Participant::failure_of(int64_t generation) {
+std::optional<Failure> MembershipClient::failure_of(int64_t generation) {
   const auto text = store_->try_get(keys::failure(generation), soon());
   return text ? std::optional(failure_from_json(*text)) : std::nullopt;
 }
 
-void Participant::begin(const NodePlan& plan) {
+void MembershipClient::begin(const NodePlan& plan) {
   plan_ = plan;
   others_.forget(plan.successors);
   said_.clear();
   if (plan.node_rank == 0) {
     workers_->serve();
-    standing_->change_ports(workers_->store_port(), workers_->torch_port());
+    status_->change_ports(workers_->store_port(), workers_->torch_port());
   } else {
     workers_->stop();
   }
   JobPlan job = job_plan(plan);
-  job.host = standing_->offer().host;
+  job.host = status_->offer().host;
   job.secret = secret_;
   job.wire = options_.wire;
-  standing_->take_plan(std::move(job));
+  status_->take_plan(std::move(job));
   give_sign();
 }
 
 /// The agent that leads the job elsewhere than at the endpoint looks for others there, and where
 /// they may have taken over.
-void Participant::look_elsewhere() {
+void MembershipClient::look_elsewhere() {
   const auto endpoint = leader_ ? place_->elsewhere() : std::nullopt;
   if (!endpoint) return others_.stop_looking();
   const auto they = others_.look(*endpoint, own_place(), leader_->running());
@@ -327,25 +328,25 @@ void Participant::look_elsewhere() {
 }
 
 /// As other hosts reach it.
-Endpoint Participant::own_place() const {
-  return {standing_->offer().address, place_->own_port()};
+Endpoint MembershipClient::own_place() const {
+  return {status_->offer().address, place_->own_port()};
 }
 
-bool Participant::own_generation_runs() const {
-  return standing_->offer().work != NodeWork::kIdle;
+bool MembershipClient::own_generation_runs() const {
+  return status_->offer().work != NodeWork::kIdle;
 }
 
 /// A job that cannot change ends with the loss of its meeting place's agent, as of any other.
-void Participant::end_with_loss() {
+void MembershipClient::end_with_loss() {
   Failure failure;
   failure.status.code = 1;
   failure.cause = place_->loss();
-  standing_->end({failure, ""});
+  status_->end({failure, ""});
   saw_end_ = true;
 }
 
 /// False: nobody answers there any more, so the job must be found as after a loss.
-bool Participant::go_to(const Endpoint& where) {
+bool MembershipClient::go_to(const Endpoint& where) {
   try {
     store_ = place_->reopen({{where}}, stopping_, Deadline::after(place_->call_limit()));
     others_.forget_all();
@@ -358,15 +359,15 @@ bool Participant::go_to(const Endpoint& where) {
 
 /// A job that cannot change goes on at the same place. False: nobody serves there any more, or none
 /// has answered for as long as may be.
-bool Participant::rejoin() {
+bool MembershipClient::rejoin() {
   store_ = place_->rejoin(stopping_, Deadline::at(contact_.lost_at()));
   return store_ != nullptr;
 }
 
-void Participant::reopen(const std::optional<Endpoint>& moved, const std::string& why) {
+void MembershipClient::reopen(const std::optional<Endpoint>& moved, const std::string& why) {
   others_.stop_looking();
   leader_.reset();
-  standing_->use(nullptr);
+  status_->use(nullptr);
   store_.reset();
   if (over()) return;
   if (plan_ && !can_change(options_)) {

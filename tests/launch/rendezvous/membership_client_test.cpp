@@ -1,6 +1,6 @@
 // How one agent's thread takes part in a job, at a meeting place of the test's own.
 
-#include "lockstep/launch/rendezvous/participant.h"
+#include "lockstep/launch/rendezvous/membership_client.h"
 
 #include <gtest/gtest.h>
 
@@ -65,8 +65,8 @@ RunOptions two_nodes(std::chrono::milliseconds interval) {
   return options;
 }
 
-Offer offer_of(const std::string& host) {
-  Offer offer;
+JoinRequest offer_of(const std::string& host) {
+  JoinRequest offer;
   offer.host = host;
   offer.address = "127.0.0.1";
   offer.mark = secret_mark("");
@@ -83,13 +83,13 @@ struct TakingPart {
 
   TestPlace place;
   WorkersStore workers{"127.0.0.1", "", Wire::kPlain};
-  Standing standing{"me", offer_of("here")};
-  Participant participant;
+  AgentStatus standing{"me", offer_of("here")};
+  MembershipClient participant;
   std::future<void> ended;
 };
 
 // As a process that was stopped for longer than its lease lasts.
-TEST(Participant, WhoDoesNotLeadAnyMoreDecidesNothing) {
+TEST(MembershipClient, WhoDoesNotLeadAnyMoreDecidesNothing) {
   const auto store = make_memory_store();
   const auto others = make_memory_client(store);
   TakingPart agent(two_nodes(1h), store);
@@ -133,7 +133,7 @@ class HangingStore final : public RequestStore {
   uint64_t last_ = 0;
 };
 
-TEST(Participant, StopDoesNotWaitUntilAPlaceThatHangsIsGivenUp) {
+TEST(MembershipClient, StopDoesNotWaitUntilAPlaceThatHangsIsGivenUp) {
   const auto store = std::make_shared<HangingStore>();
   TakingPart agent(two_nodes(1ms), store);
   while (store->calls < 100) std::this_thread::yield();  // it gives signs of life
@@ -222,7 +222,7 @@ struct Follower {
   std::optional<TakingPart> agent;
 };
 
-TEST(Participant, AConnectionThatEndsIsNotTheEndOfAJobThatCannotChange) {
+TEST(MembershipClient, AConnectionThatEndsIsNotTheEndOfAJobThatCannotChange) {
   Follower one;
   one.agent->place.on_rejoin = [&] { one.connection->lost = false; };
   one.connection->lost = true;
@@ -238,7 +238,7 @@ TEST(Participant, AConnectionThatEndsIsNotTheEndOfAJobThatCannotChange) {
   EXPECT_FALSE(one.agent->standing.news().end->failure);
 }
 
-TEST(Participant, APlaceThatIsGoneIsTheEndOfAJobThatCannotChange) {
+TEST(MembershipClient, APlaceThatIsGoneIsTheEndOfAJobThatCannotChange) {
   Follower one;
   one.agent->place.comes_back = false;
   one.connection->lost = true;

@@ -1,6 +1,6 @@
 // What the agent's loop hears of what the thread that takes part in the job saw.
 
-#include "lockstep/launch/rendezvous/standing.h"
+#include "lockstep/launch/rendezvous/agent_status.h"
 
 #include <gtest/gtest.h>
 
@@ -39,10 +39,10 @@ class SlowStore final : public RequestStore {
   uint64_t last_ = 0;
 };
 
-TEST(Standing, AFailureThatASlowStoreDidNotTakeIsSaidAgain) {
+TEST(AgentStatus, AFailureThatASlowStoreDidNotTakeIsSaidAgain) {
   const auto store = std::make_shared<SlowStore>();
   const auto now = [] { return Deadline::after(std::chrono::seconds(1)); };
-  Standing standing("id", Offer{});
+  AgentStatus standing("id", JoinRequest{});
   JobPlan plan;
   plan.generation = 3;
   standing.take_plan(plan);
@@ -83,9 +83,9 @@ class WaitingStore final : public RequestStore {
   std::atomic<int> waiting_ = 0;
 };
 
-TEST(Standing, TheAgentsLoopDoesNotWaitForASignOfLife) {
+TEST(AgentStatus, TheAgentsLoopDoesNotWaitForASignOfLife) {
   const auto store = std::make_shared<WaitingStore>();
-  Standing standing("id", Offer{});
+  AgentStatus standing("id", JoinRequest{});
   standing.use(store);
   const auto ttl = std::chrono::seconds(1);
   auto sign = std::async(std::launch::async, [&] {
@@ -104,8 +104,8 @@ TEST(Standing, TheAgentsLoopDoesNotWaitForASignOfLife) {
   EXPECT_EQ(offer_from_json(store->values[1]).leaving, 15);
 }
 
-TEST(Standing, AFailureIsNotSaidAtAnotherPlace) {
-  Standing standing("id", Offer{});
+TEST(AgentStatus, AFailureIsNotSaidAtAnotherPlace) {
+  AgentStatus standing("id", JoinRequest{});
   standing.take_plan(JobPlan{});
   standing.wait_for_plan();
   const auto lost = std::make_shared<SlowStore>();
@@ -119,8 +119,8 @@ TEST(Standing, AFailureIsNotSaidAtAnotherPlace) {
   EXPECT_TRUE(next->list("", now()).empty());
 }
 
-TEST(Standing, AnEarlierTimeToBeGoneIsNews) {
-  Standing standing("id", Offer{});
+TEST(AgentStatus, AnEarlierTimeToBeGoneIsNews) {
+  AgentStatus standing("id", JoinRequest{});
   JobPlan plan;
   plan.generation = 1;
   standing.take_plan(plan);
@@ -139,14 +139,14 @@ TEST(Standing, AnEarlierTimeToBeGoneIsNews) {
   EXPECT_FALSE(standing.news().kill_by);
 }
 
-TEST(Standing, OneThatWasNotNeededHearsThatAllIsWell) {
-  Standing standing("id", Offer{});
+TEST(AgentStatus, OneThatWasNotNeededHearsThatAllIsWell) {
+  AgentStatus standing("id", JoinRequest{});
   standing.end({std::nullopt, ""});
   EXPECT_FALSE(standing.wait_for_plan().has_value());
 }
 
-TEST(Standing, AJobThatEndsBeforeItsPlanIsFetchedEndsTheWorkersOfThatPlan) {
-  Standing standing("id", Offer{});
+TEST(AgentStatus, AJobThatEndsBeforeItsPlanIsFetchedEndsTheWorkersOfThatPlan) {
+  AgentStatus standing("id", JoinRequest{});
   JobPlan plan;
   plan.generation = 1;
   standing.take_plan(plan);
@@ -157,8 +157,8 @@ TEST(Standing, AJobThatEndsBeforeItsPlanIsFetchedEndsTheWorkersOfThatPlan) {
   EXPECT_EQ(news.end->failure->status.code, 3);
 }
 
-TEST(Standing, AnEndIsNotForgottenForTheNextPlan) {
-  Standing standing("id", Offer{});
+TEST(AgentStatus, AnEndIsNotForgottenForTheNextPlan) {
+  AgentStatus standing("id", JoinRequest{});
   standing.take_plan(JobPlan{});
   standing.wait_for_plan();
   standing.take_plan(JobPlan{});
@@ -167,8 +167,8 @@ TEST(Standing, AnEndIsNotForgottenForTheNextPlan) {
   EXPECT_TRUE(standing.news().end);
 }
 
-TEST(Standing, OneThatNeverHadAPartIsToldWhatEndedTheJob) {
-  Standing standing("id", Offer{});
+TEST(AgentStatus, OneThatNeverHadAPartIsToldWhatEndedTheJob) {
+  AgentStatus standing("id", JoinRequest{});
   standing.end(end_by_rank_one());
   try {
     standing.wait_for_plan();

@@ -1,4 +1,4 @@
-#include "lockstep/launch/rendezvous/standing.h"
+#include "lockstep/launch/rendezvous/agent_status.h"
 
 #include <sys/eventfd.h>
 
@@ -21,14 +21,14 @@ Failure shortened(Failure failure) {
 
 }  // namespace
 
-Standing::Standing(std::string id, Offer offer)
+AgentStatus::AgentStatus(std::string id, JoinRequest offer)
     : id_(std::move(id)),
       wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       offer_(std::move(offer)) {
   if (!wake_) throw io_error("eventfd");
 }
 
-std::optional<JobPlan> Standing::wait_for_plan() {
+std::optional<JobPlan> AgentStatus::wait_for_plan() {
   MutexLock lock(mutex_);
   while (!plan_ && !error_ && !news_.end) changed_.wait(lock);
   // A job may end before its plan is fetched here: the news then say how.
@@ -37,7 +37,7 @@ std::optional<JobPlan> Standing::wait_for_plan() {
   return std::nullopt;
 }
 
-JobPlan Standing::fetch() {
+JobPlan AgentStatus::fetch() {
   JobNews news;
   news.end = std::move(news_.end);
   news_ = std::move(news);
@@ -46,20 +46,20 @@ JobPlan Standing::fetch() {
   return plan;
 }
 
-JobNews Standing::news() {
+JobNews AgentStatus::news() {
   MutexLock lock(mutex_);
   eventfd_t count = 0;
   ::eventfd_read(wake_.get(), &count);
   return news_;
 }
 
-std::optional<JobPlan> Standing::next() {
+std::optional<JobPlan> AgentStatus::next() {
   MutexLock lock(mutex_);
   if (!plan_) return std::nullopt;
   return fetch();
 }
 
-void Standing::failed(const Failure& failure) {
+void AgentStatus::failed(const Failure& failure) {
   {
     MutexLock lock(mutex_);
     if (plan_ || !store_) return;
@@ -72,7 +72,7 @@ void Standing::failed(const Failure& failure) {
   }
 }
 
-void Standing::say_failure(Deadline deadline) {
+void AgentStatus::say_failure(Deadline deadline) {
   std::shared_ptr<Store> store;
   Unsaid unsaid;
   {
@@ -86,7 +86,7 @@ void Standing::say_failure(Deadline deadline) {
   if (unsaid_ && unsaid_->generation == unsaid.generation) unsaid_.reset();
 }
 
-void Standing::ended_work(NodeWork work, bool stepped) {
+void AgentStatus::ended_work(NodeWork work, bool stepped) {
   {
     MutexLock lock(mutex_);
     if (plan_) return;  // said of the generation before
@@ -96,7 +96,7 @@ void Standing::ended_work(NodeWork work, bool stepped) {
   say_quietly();
 }
 
-void Standing::leave(int signal) {
+void AgentStatus::leave(int signal) {
   {
     MutexLock lock(mutex_);
     offer_.leaving = signal;
@@ -104,7 +104,7 @@ void Standing::leave(int signal) {
   say_quietly();
 }
 
-void Standing::say_quietly() {
+void AgentStatus::say_quietly() {
   std::chrono::milliseconds ttl{};
   {
     MutexLock lock(mutex_);
@@ -118,14 +118,14 @@ void Standing::say_quietly() {
   }
 }
 
-void Standing::use(std::shared_ptr<Store> store) {
+void AgentStatus::use(std::shared_ptr<Store> store) {
   MutexLock lock(mutex_);
   store_ = std::move(store);
   said_ = false;
   unsaid_.reset();  // the loss of a store ends the generation that it is of
 }
 
-std::optional<bool> Standing::say(std::chrono::milliseconds ttl, Deadline deadline) {
+std::optional<bool> AgentStatus::say(std::chrono::milliseconds ttl, Deadline deadline) {
   {
     MutexLock lock(mutex_);
     ttl_ = ttl;
@@ -144,7 +144,7 @@ std::optional<bool> Standing::say(std::chrono::milliseconds ttl, Deadline deadli
   }
 }
 
-bool Standing::hold_offer(std::chrono::milliseconds ttl, Deadline deadline) {
+bool AgentStatus::hold_offer(std::chrono::milliseconds ttl, Deadline deadline) {
   std::shared_ptr<Store> store;
   std::string text;
   {
@@ -157,13 +157,13 @@ bool Standing::hold_offer(std::chrono::milliseconds ttl, Deadline deadline) {
 }
 
 /// False: not what has changed meanwhile.
-bool Standing::said_all() {
+bool AgentStatus::said_all() {
   MutexLock lock(mutex_);
   saying_ = say_again_;
   return !saying_;
 }
 
-void Standing::take_plan(JobPlan plan) {
+void AgentStatus::take_plan(JobPlan plan) {
   MutexLock lock(mutex_);
   offer_.generation = plan.generation;
   offer_.last_rank = plan.node_rank;
@@ -178,8 +178,8 @@ void Standing::take_plan(JobPlan plan) {
   wake();
 }
 
-bool Standing::stop_work(const std::optional<Failure>& failure, const std::string& why,
-                         std::optional<Time> kill_by) {
+bool AgentStatus::stop_work(const std::optional<Failure>& failure, const std::string& why,
+                            std::optional<Time> kill_by) {
   MutexLock lock(mutex_);
   if (plan_) {
     plan_.reset();
@@ -198,7 +198,7 @@ bool Standing::stop_work(const std::optional<Failure>& failure, const std::strin
   return false;
 }
 
-void Standing::end(const JobEnd& end) {
+void AgentStatus::end(const JobEnd& end) {
   MutexLock lock(mutex_);
   if (!news_.end) news_.end = end;
   // Whoever still waits for its first generation learns why there is none.
@@ -209,7 +209,7 @@ void Standing::end(const JobEnd& end) {
   wake();
 }
 
-void Standing::fail(const Error& error) {
+void AgentStatus::fail(const Error& error) {
   MutexLock lock(mutex_);
   if (!error_) error_.emplace(error);
   if (!news_.end) {
@@ -223,18 +223,18 @@ void Standing::fail(const Error& error) {
   wake();
 }
 
-void Standing::change_ports(int store_port, int torch_port) {
+void AgentStatus::change_ports(int store_port, int torch_port) {
   MutexLock lock(mutex_);
   offer_.store_port = store_port;
   offer_.torch_port = torch_port;
 }
 
-Offer Standing::offer() const {
+JoinRequest AgentStatus::offer() const {
   MutexLock lock(mutex_);
   return offer_;
 }
 
-void Standing::wake() {
+void AgentStatus::wake() {
   ::eventfd_write(wake_.get(), 1);
   changed_.notify_all();
 }

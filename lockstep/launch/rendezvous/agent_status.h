@@ -15,10 +15,10 @@
 
 namespace lockstep {
 
-class Standing {
+class AgentStatus {
  public:
   /// `id`: this agent's, at the meeting place.
-  Standing(std::string id, Offer offer);
+  AgentStatus(std::string id, JoinRequest offer);
 
   // ---- of the agent's loop; Rendezvous says what they mean
   std::optional<JobPlan> wait_for_plan();
@@ -52,7 +52,7 @@ class Standing {
   /// Errors: those of the store.
   void say_failure(Deadline deadline);
 
-  Offer offer() const;
+  JoinRequest offer() const;
   const std::string& id() const { return id_; }
 
  private:
@@ -72,7 +72,7 @@ class Standing {
   /// The offer is being written: by one at a time, so that an older one never comes last.
   bool saying_ LOCKSTEP_GUARDED_BY(mutex_) = false;
   bool say_again_ LOCKSTEP_GUARDED_BY(mutex_) = false;  ///< It has changed since.
-  Offer offer_ LOCKSTEP_GUARDED_BY(mutex_);
+  JoinRequest offer_ LOCKSTEP_GUARDED_BY(mutex_);
   std::optional<JobPlan> plan_ LOCKSTEP_GUARDED_BY(mutex_);  ///< Not fetched yet.
   JobNews news_ LOCKSTEP_GUARDED_BY(mutex_);
   struct Unsaid {

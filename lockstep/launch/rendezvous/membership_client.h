@@ -9,20 +9,20 @@
 #include <string>
 
 #include "lockstep/launch/job/run_options.h"
+#include "lockstep/launch/rendezvous/agent_status.h"
 #include "lockstep/launch/rendezvous/leader.h"
 #include "lockstep/launch/rendezvous/meeting_place.h"
 #include "lockstep/launch/rendezvous/news.h"
 #include "lockstep/launch/rendezvous/search.h"
 #include "lockstep/launch/rendezvous/silence.h"
-#include "lockstep/launch/rendezvous/standing.h"
 #include "lockstep/launch/rendezvous/workers_store.h"
 
 namespace lockstep {
 
-class Participant {
+class MembershipClient {
  public:
-  Participant(const RunOptions& options, const std::string& secret, MeetingPlace* place,
-              WorkersStore* workers, Standing* standing);
+  MembershipClient(const RunOptions& options, const std::string& secret, MeetingPlace* place,
+                   WorkersStore* workers, AgentStatus* standing);
 
   /// Takes part until the job is over, or until stop(). Never throws: `standing` has the outcome.
   void run();
@@ -55,7 +55,7 @@ class Participant {
   std::optional<Failure> failure_of(int64_t generation);
   void on_forming(const JobRecord& record);
   void stop_work(const std::optional<Failure>& failure, const std::string& why,
-                 std::optional<Standing::Time> kill_by = std::nullopt);
+                 std::optional<AgentStatus::Time> kill_by = std::nullopt);
   void begin(const NodePlan& plan);
   void look_elsewhere();
 
@@ -71,7 +71,7 @@ class Participant {
   const std::string secret_;
   MeetingPlace* const place_;
   WorkersStore* const workers_;
-  Standing* const standing_;
+  AgentStatus* const status_;
   std::atomic<bool> stopping_{false};
   bool saw_end_ = false;
 
