@@ -62,7 +62,7 @@ void Barrier::enter(OpHeader header, const Place& place, const void* data, int64
 
 void Barrier::sync(const Waiting& waiting) {
   reach(FaultPoint::kMeeting);
-  const uint64_t count = ++meetings_;
+  const uint64_t count = ++rounds_;
   control_.slot(spec_.rank).meetings.store(count);
   if (all_met(count)) {
     control_.head().event.signal();

@@ -1,5 +1,5 @@
 #pragma once
-// How the ranks of a host come together: headers, meetings, waiting, and one verdict for all.
+// How the ranks of a host come together: headers, barriers, waiting, and one verdict for all.
 
 #include <atomic>
 #include <functional>
@@ -176,7 +176,7 @@ class Barrier {
   uint64_t told_as_ = 0;
   std::function<bool()> alarm_;
   std::vector<int> awaited_;
-  uint64_t meetings_ = 0;
+  uint64_t rounds_ = 0;
   int compared_ = 0;  // ranks [0, compared_) have posted the same header as we
   OpHeader header_;
 };
