@@ -116,13 +116,18 @@ bool descends(int pid, int ancestor, const std::map<int, int>& parents) {
   return false;
 }
 
-/// Of the process and its descendants: `pid` may be a worker or the agent that started it. Ranks of
-/// a host have each other's recorders open, so that also those of dead ranks are there.
-void add_records_of(int pid, Found& found) {
+/// Of these processes and their descendants: one may be a worker or the agent that started it.
+/// Ranks of a host have each other's recorders open, so that also those of dead ranks are there,
+/// each once.
+void add_records_of(const std::set<pid_t>& roots, Found& found) {
   const auto family = parents();
+  const auto is_meant = [&](int pid) {
+    return std::any_of(roots.begin(), roots.end(),
+                       [&](pid_t root) { return descends(pid, root, family); });
+  };
   std::set<std::pair<dev_t, ino_t>> seen;
   for (const auto& [each, parent] : family) {
-    if (!descends(each, pid, family)) continue;
+    if (!is_meant(each)) continue;
     for (const auto& descriptor : entries_of(fmt::format("/proc/{}/fd", each))) {
       struct stat about {};
       std::error_code failure;
@@ -135,7 +140,7 @@ void add_records_of(int pid, Found& found) {
       if (record == nullptr) continue;
       record->process = process_state(record->pid);
       record->alive = family.count(record->pid) != 0 && record->process != "dead";
-      if (record->alive && !descends(record->pid, pid, family)) found.records.pop_back();
+      if (record->alive && !is_meant(record->pid)) found.records.pop_back();
     }
   }
 }
@@ -161,19 +166,39 @@ bool add_records_of_other(const std::string& id, const std::vector<JobEntry>& ru
   if (job == nullptr) return false;
   std::set<pid_t> processes;  // a rank may be a thread
   for (const RankProcess& rank : job->ranks) processes.insert(rank.pid);
-  for (const pid_t process : processes) add_records_of(process, found);
+  add_records_of(processes, found);
   return true;
 }
 
-/// Of the run by that ID, or the beginning of one: that runs, else that of another launcher, else
-/// the last that is over and has files. False: there is none.
-bool add_records_of_run(const std::string& id, Found& found) {
+void add_records_of_running(const std::vector<JobEntry>& running, const std::string& id,
+                            Found& found) {
+  std::set<pid_t> agents;
+  for (const JobEntry& job : find_jobs(running, id)) agents.insert(job.pid);
+  add_records_of(agents, found);
+}
+
+/// Of the run by that whole ID, which may be a number. False: there is none.
+bool add_records_of_numbered_run(const std::string& id, Found& found) {
   const auto running = running_jobs();
-  if (is_named(running, id)) {
-    for (const JobEntry& job : find_jobs(running, id)) add_records_of(job.pid, found);
+  const auto has_id = [&](const auto& job) { return job.run_id == id; };
+  if (std::any_of(running.begin(), running.end(), has_id)) {
+    add_records_of_running(running, id, found);
     return true;
   }
-  if (add_records_of_other(id, running, found)) return true;
+  const auto others = other_jobs_here(ranks_here, running);
+  return std::any_of(others.begin(), others.end(), [&](const auto& job) { return job.id == id; }) &&
+         add_records_of_other(id, running, found);
+}
+
+/// Of the run by that ID, else that of another launcher, else the one whose ID begins so, else the
+/// last that is over and has files. False: there is none.
+bool add_records_of_run(const std::string& id, Found& found) {
+  const auto running = running_jobs();
+  if (!is_exactly_named(running, id) && add_records_of_other(id, running, found)) return true;
+  if (is_named(running, id)) {
+    add_records_of_running(running, id, found);
+    return true;
+  }
   auto past = find_past_job(past_jobs(past_jobs_folder(this_environment())), id);
   std::erase_if(past, [](const JobEntry& job) { return job.log_folder.empty(); });
   for (const JobEntry& job : past) {
@@ -193,6 +218,7 @@ void add_records_for(const std::string& target, Found& found) {
                             "run that runs here (lockstep ps) or had a --log_dir",
                             target));
   }
+  if (add_records_of_numbered_run(target, found)) return;
   int failure = ESRCH;
   if (target.size() <= 9) failure = ::kill(std::stoi(target), 0) == 0 ? 0 : errno;
   if (failure == EPERM) {
@@ -202,7 +228,7 @@ void add_records_for(const std::string& target, Found& found) {
   if (failure != 0) {
     throw Error(ErrorCode::kNotFound, fmt::format("there is no process {}", target));
   }
-  add_records_of(std::stoi(target), found);
+  add_records_of({std::stoi(target)}, found);
 }
 
 /// Where the suspects of this host are. A stack each: ranks that wait have nothing to tell.

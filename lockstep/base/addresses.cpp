@@ -118,6 +118,7 @@ std::vector<InterfaceAddress> interface_addresses() {
 }
 
 bool is_own_address(const std::string& host) {
+  if (host.empty()) return false;
   if (is_loopback(host)) return true;
   std::string problem;
   const AddressList list = look_up(host, 0, &problem);

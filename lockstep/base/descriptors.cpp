@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <optional>
 
+#include "lockstep/base/mutex.h"
 #include "lockstep/error.h"
 
 namespace lockstep {
@@ -26,20 +27,20 @@ int count_open(rlim_t limit) {
 /// For everything else that a process has open, and what programs that are being started have.
 constexpr size_t kOtherDescriptors = 160;
 
-std::optional<rlimit>& before_raising() {
-  static std::optional<rlimit> limit;
-  return limit;
-}
+/// Any thread may be the first to raise the limit.
+Mutex raising;
+std::optional<rlimit> before_raising LOCKSTEP_GUARDED_BY(raising);
 
 }  // namespace
 
 bool raise_soft_descriptor_limit() {
+  const MutexLock lock(raising);
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= limit.rlim_max) return false;
   const rlimit before = limit;
   limit.rlim_cur = limit.rlim_max;
   if (::setrlimit(RLIMIT_NOFILE, &limit) != 0) return false;
-  if (!before_raising()) before_raising() = before;
+  if (!before_raising) before_raising = before;
   return true;
 }
 
@@ -53,18 +54,21 @@ std::string descriptor_shortage(int error_number) {
   return fmt::format("{} of limit {} are open; raise it, ulimit -n", open, limit.rlim_cur);
 }
 
-const rlimit* users_descriptor_limit() {
-  return before_raising() ? &*before_raising() : nullptr;
+std::optional<rlimit> users_descriptor_limit() {
+  const MutexLock lock(raising);
+  return before_raising;
 }
 
 UsersDescriptorLimit::UsersDescriptorLimit() {
-  if (users_descriptor_limit() == nullptr) return;
-  ::getrlimit(RLIMIT_NOFILE, &raised_);
-  ::setrlimit(RLIMIT_NOFILE, users_descriptor_limit());
+  const auto users = users_descriptor_limit();
+  rlimit raised{};
+  if (!users || ::getrlimit(RLIMIT_NOFILE, &raised) != 0) return;
+  raised_ = raised;
+  ::setrlimit(RLIMIT_NOFILE, &*users);
 }
 
 UsersDescriptorLimit::~UsersDescriptorLimit() {
-  if (users_descriptor_limit() != nullptr) ::setrlimit(RLIMIT_NOFILE, &raised_);
+  if (raised_) ::setrlimit(RLIMIT_NOFILE, &*raised_);
 }
 
 void check_descriptors(size_t needed, const std::string& what) {

@@ -9,12 +9,12 @@ namespace lockstep {
 std::thread start_thread_with_signals_blocked(std::function<void()> body) {
   struct Blocked {
     Blocked() {
-      sigset_t quiet;
-      ::sigfillset(&quiet);
+      sigset_t blocked;
+      ::sigfillset(&blocked);
       // A thread's own faults: blocked, they end the process without the program's handler.
       for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT})
-        ::sigdelset(&quiet, fault);
-      ::pthread_sigmask(SIG_SETMASK, &quiet, &before);
+        ::sigdelset(&blocked, fault);
+      ::pthread_sigmask(SIG_SETMASK, &blocked, &before);
     }
     ~Blocked() { ::pthread_sigmask(SIG_SETMASK, &before, nullptr); }
     sigset_t before;

@@ -204,6 +204,7 @@ Listening probe(const addrinfo* list, Deadline deadline) {
 }
 
 Listening probe(const Endpoint& endpoint, Deadline deadline) {
+  if (endpoint.host.empty()) return Listening::kSilent;
   std::string problem;
   return probe(look_up(endpoint.host, endpoint.port, &problem).get(), deadline);
 }

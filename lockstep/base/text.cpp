@@ -96,6 +96,19 @@ std::string counted(int64_t number, std::string_view one, std::string_view many)
   return number == 1 ? text : text + "s";
 }
 
+std::string without_controls(std::string text) {
+  for (size_t i = 0; i < text.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(text[i]);
+    const auto next = i + 1 < text.size() ? static_cast<unsigned char>(text[i + 1]) : 0;
+    if (byte == 0xc2 && next >= 0x80 && next < 0xa0) {
+      text.replace(i, 2, "?");
+    } else if (byte < ' ' || byte == 0x7f) {
+      text[i] = '?';
+    }
+  }
+  return text;
+}
+
 std::vector<std::string> split(std::string_view text, char separator) {
   std::vector<std::string> parts;
   while (true) {

@@ -25,6 +25,10 @@ std::string rank_words(const std::vector<int>& ranks);
 /// "24.0 MiB".
 std::string format_bytes(int64_t bytes);
 
+/// With '?' in place of what a terminal would obey: bytes below a space, DEL, and the controls of
+/// UTF-8 (U+0080 to U+009F).
+std::string without_controls(std::string text);
+
 std::vector<std::string> split(std::string_view text, char separator);
 
 }  // namespace lockstep

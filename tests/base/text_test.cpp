@@ -69,5 +69,10 @@ TEST(Counted, OneIsNoPlural) {
   EXPECT_EQ(counted(1, "process", "processes"), "1 process");
 }
 
+TEST(WithoutControls, NothingIsLeftThatATerminalObeys) {
+  EXPECT_EQ(without_controls("a\x1b[2J\n\x7f\xc2\x9b"), "a?[2J???");
+  EXPECT_EQ(without_controls("caf\xc3\xa9 \xc2\xa0 \xc2"), "caf\xc3\xa9 \xc2\xa0 \xc2");
+}
+
 }  // namespace
 }  // namespace lockstep

@@ -23,11 +23,11 @@ class OtherLaunchers : public ::testing::Test {
   std::map<std::string, std::string> variables() const {
     return {{"LOCKSTEP_JOBS_DIR", folder_ / "jobs"}};
   }
-  /// As a script starts rank `rank` of 2; it stays.
-  std::unique_ptr<Launched> rank(int rank) const {
+  /// As a script starts rank `rank` of `size`; it stays.
+  std::unique_ptr<Launched> rank(int rank, int size = 2) const {
     auto all = variables();
     all["RANK"] = std::to_string(rank);
-    all["WORLD_SIZE"] = "2";
+    all["WORLD_SIZE"] = std::to_string(size);
     all["MASTER_ADDR"] = "127.0.0.1";
     all["MASTER_PORT"] = std::to_string(port_.number());
     return std::make_unique<Launched>(Words{built_program("group_holder")}, all);
@@ -91,6 +91,38 @@ TEST_F(OtherLaunchers, VerbsKnowThemAndEndNone) {
   EXPECT_TRUE(has(said({"stop", "env"}, 2), "no job of this user runs on this host"));
   EXPECT_EQ(said({"stop", "--all"}), "");
   EXPECT_EQ(listed().size(), 1U) << "it still runs";
+}
+
+TEST_F(OtherLaunchers, InspectShowsADeadRankOnce) {
+  std::vector<std::unique_ptr<Launched>> ranks;
+  for (int each = 0; each < 3; ++each) ranks.push_back(rank(each, 3));
+  for (const auto& each : ranks) ASSERT_TRUE(each->wait_for("holding")) << each->err();
+  ranks[1]->send(SIGKILL);
+  EXPECT_EQ(ranks[1]->wait(), 137);
+  const std::string table = said({"inspect", id()});
+  const std::string dead = std::to_string(ranks[1]->pid());
+  const size_t first = table.find(dead);
+  ASSERT_NE(first, std::string::npos) << table;
+  int rows = 0;
+  for (const std::string& line : lines_of(table)) rows += has(line, " " + dead + " ") ? 1 : 0;
+  EXPECT_EQ(rows, 1) << table;
+}
+
+TEST_F(OtherLaunchers, AWholeIdCountsBeforeTheBeginningOfAnother) {
+  const auto one = rank(0, 1);
+  ASSERT_TRUE(one->wait_for("holding")) << one->err();
+  const std::string name = listed()[0]["run_id"];
+  Launched run({"run", "--rdzv_id", name + "2", "--nproc_per_node", "1", "--",
+                built_program("group_holder")},
+               variables());
+  ASSERT_TRUE(run.wait_for("holding")) << run.err();
+  const auto deadline = Deadline::after(60s);
+  while (listed().size() < 2 && !deadline.passed()) {
+  }
+  EXPECT_TRUE(has(said({"stop", name}, 2), "started job " + name)) << "not " << name << "2";
+  EXPECT_TRUE(has(said({"logs", name}, 2), "started job " + name));
+  EXPECT_TRUE(has(said({"inspect", name}), std::to_string(one->pid())));
+  EXPECT_EQ(listed().size(), 2U) << "both run";
 }
 
 TEST_F(OtherLaunchers, ARankAloneIsAJob) {

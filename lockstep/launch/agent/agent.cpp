@@ -384,7 +384,7 @@ int Agent::finish() {
   // One that was over in a moment has not been listed, but its files have a name, and who looks
   // for a failure asks later.
   if (listing_.due() && (!run_folder_.empty() || code != 0)) register_job();
-  listing_.remember_end(code, failure);
+  listing_.remember_end(code, failure, plan_.num_nodes);
   workers_.reset();
   listing_.remove();
   guard_->dismiss();

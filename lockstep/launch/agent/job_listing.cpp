@@ -53,12 +53,12 @@ void JobListing::write(const JobPlan& plan, const std::vector<std::string>& comm
   remember_job(past_jobs_folder(environment_), entry_);
 }
 
-void JobListing::remember_end(int code, const std::optional<Failure>& failure) {
+void JobListing::remember_end(int code, const std::optional<Failure>& failure, int num_nodes) {
   if (entry_.pid == 0) return;
   entry_.ended = seconds_since_1970();
   entry_.exit_code = code;
   if (failure) {
-    entry_.why = failure_line(*failure, entry_.num_nodes);
+    entry_.why = failure_line(*failure, num_nodes);
     entry_.cause = failure_words(*failure);
   }
   remember_job(past_jobs_folder(environment_), entry_);

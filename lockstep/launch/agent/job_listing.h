@@ -34,7 +34,7 @@ class JobListing {
   void write(const JobPlan& plan, const std::vector<std::string>& command,
              const Generation& generation);
   /// For who asks later how it went. Nothing of a job that was not listed.
-  void remember_end(int code, const std::optional<Failure>& failure);
+  void remember_end(int code, const std::optional<Failure>& failure, int num_nodes);
   void remove();
 
  private:

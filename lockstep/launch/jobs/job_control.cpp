@@ -99,7 +99,8 @@ int stop_command(const std::vector<std::string>& words, const FindRanks& find) {
   const auto deadline = Deadline::after(limit);
   int code = 0;
   const auto running = running_jobs();
-  if (!given.name().empty() && !is_named(running, given.name())) {
+  // A beginning of an ID counts after another job's whole one.
+  if (!given.name().empty() && !is_exactly_named(running, given.name())) {
     refuse_other_job("lockstep stop", given.name(), find, running,
                      [](const OtherJob& job) { return "end it with: " + how_to_end(job); });
   }

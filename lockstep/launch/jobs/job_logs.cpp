@@ -154,7 +154,10 @@ int logs_command(const std::vector<std::string>& words, const FindRanks& find) {
     }
     followers.push_back(std::make_unique<Follower>(job, nullptr, wanted, tail));
   }
-  if (past.empty() && !given.name().empty() && !is_named(running, given.name())) {
+  // A beginning of an ID counts after another job's whole one.
+  const bool is_whole =
+      is_exactly_named(running, given.name()) || is_exactly_named(past, given.name());
+  if (!given.name().empty() && !is_whole) {
     refuse_other_job("lockstep logs", given.name(), find, running, [](const OtherJob&) {
       return "there are logs of lockstep run --log_dir alone";
     });

@@ -18,11 +18,6 @@ constexpr size_t kNote = 12;
 constexpr char kOwnLauncher[] = "lockstep";
 using Row = std::array<std::string, kColumns>;
 
-/// A terminal would obey it.
-bool is_control(char c) {
-  return static_cast<unsigned char>(c) < ' ' || c == 0x7f;
-}
-
 std::string ranks_of(const JobEntry& job) {
   const int last = job.first_rank + job.local_size - 1;
   const std::string own = job.local_size == 1 ? std::to_string(job.first_rank)
@@ -44,7 +39,7 @@ std::string command_line(const std::vector<std::string>& command) {
 /// As it fits a column of a terminal, whatever a worker printed.
 std::string fitted(std::string text) {
   constexpr size_t kMost = 48;
-  std::replace_if(text.begin(), text.end(), is_control, '?');
+  text = without_controls(std::move(text));
   if (text.size() <= kMost) return text;
   size_t end = kMost - 3;
   while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0U) == 0x80U) --end;
@@ -209,7 +204,7 @@ std::string job_table(const std::vector<JobEntry>& jobs, double now, size_t widt
       if (widths[i] > 0) line += fmt::format("{:<{}}  ", row[i], widths[i]);
     }
     line += row.back();
-    std::replace_if(line.begin(), line.end(), is_control, '?');
+    line = without_controls(std::move(line));
     if (width > 3 && line.size() > width) line = line.substr(0, width - 3) + "...";
     text += line + '\n';
   }

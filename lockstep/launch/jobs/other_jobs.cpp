@@ -10,16 +10,12 @@
 #include <tuple>
 
 #include "lockstep/base/log.h"
+#include "lockstep/base/text.h"
 #include "lockstep/error.h"
 #include "lockstep/launch/jobs/rank_origin.h"
 
 namespace lockstep {
 namespace {
-
-std::string variable_of(const Environment& environment, std::string_view name) {
-  const auto found = environment.find(name);
-  return found == environment.end() ? "" : found->second;
-}
 
 /// Of ranks that are threads their process; 0: there is none.
 pid_t launcher_of(const RankProcess& process) {
@@ -58,12 +54,19 @@ std::string made_up_id(const RankOrigin& origin, const OtherJob& job) {
 
 void name_jobs(std::vector<OtherJob>* jobs, const std::vector<RankOrigin>& origins) {
   std::set<std::string> used;
+  std::set<size_t> shared;
   for (size_t i = 0; i < jobs->size(); ++i) {
     OtherJob& job = (*jobs)[i];
-    job.id = origins[i].name.empty() ? made_up_id(origins[i], job) : origins[i].name;
-    if (!used.insert(job.id).second) job.id += fmt::format(".{}", job.ranks.front().pid);
+    job.name = origins[i].name;
+    job.id = job.name.empty() ? made_up_id(origins[i], job) : job.name;
+    if (used.insert(job.id).second) continue;
+    job.id += fmt::format(".{}", job.ranks.front().pid);
     used.insert(job.id);
+    for (size_t before = 0; before <= i; ++before) {
+      if ((*jobs)[before].name == job.name) shared.insert(before);
+    }
   }
+  for (const size_t place : shared) (*jobs)[place].name.clear();
 }
 
 }  // namespace
@@ -121,16 +124,16 @@ std::vector<RankProcess> ranks_of_others(std::vector<RankProcess> ranks,
                                          const Environment& environment, double now) {
   constexpr double kUntilEntered = 2;
   const auto is_worker = [&](const RankProcess& process) {
-    const std::string run = variable_of(process.environment, "LOCKSTEP_RUN_ID");
+    const std::string run = value_in(process.environment, "LOCKSTEP_RUN_ID");
     const auto& above = process.ancestors;
     const bool of_listed = std::any_of(agents.begin(), agents.end(), [&](const JobEntry& agent) {
       return run == agent.run_id || std::find(above.begin(), above.end(), agent.pid) != above.end();
     });
     return of_listed || (!run.empty() && now - process.began < kUntilEntered);
   };
-  const std::string own_list = variable_of(environment, "LOCKSTEP_JOBS_DIR");
+  const std::string own_list = value_in(environment, "LOCKSTEP_JOBS_DIR");
   std::erase_if(ranks, [&](const RankProcess& process) {
-    return variable_of(process.environment, "LOCKSTEP_JOBS_DIR") != own_list || is_worker(process);
+    return value_in(process.environment, "LOCKSTEP_JOBS_DIR") != own_list || is_worker(process);
   });
   return ranks;
 }
@@ -149,8 +152,8 @@ const OtherJob* find_other_job(const std::vector<OtherJob>& jobs, const std::str
 
 std::string how_to_end(const OtherJob& job) {
   constexpr std::string_view kSlurm = "slurm-";
-  if (job.launcher == "srun" && job.id.starts_with(kSlurm))
-    return "scancel " + job.id.substr(kSlurm.size());
+  if (job.launcher == "srun" && job.name.starts_with(kSlurm))
+    return "scancel " + job.name.substr(kSlurm.size());
   if (job.parent > 0 && is_process_of_one_job(job.launcher))
     return fmt::format("Ctrl-C there, or kill {}", job.parent);
   std::set<pid_t> processes;
@@ -176,7 +179,7 @@ void refuse_other_job(const std::string& verb, const std::string& name, const Fi
   if (job == nullptr) return;
   throw Error(ErrorCode::kInvalidArgument,
               fmt::format("{}: {} started job {}, not lockstep run; {}", verb,
-                          launcher_in_words(job->launcher), job->id, hint(*job)));
+                          launcher_in_words(job->launcher), without_controls(job->id), hint(*job)));
 }
 
 }  // namespace lockstep

@@ -18,7 +18,9 @@ struct OtherJob {
   /// rank's.
   std::string id;
   std::string launcher;  ///< As RankOrigin has it.
-  int size = 1;          ///< Of the world.
+  /// What the launcher calls it; "" where `id` says more: another job has that name too.
+  std::string name;
+  int size = 1;  ///< Of the world.
   int node_rank = kNotTold;
   int num_nodes = kNotTold;
   int restart_count = 0;

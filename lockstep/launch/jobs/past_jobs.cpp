@@ -23,11 +23,6 @@ namespace fs = std::filesystem;
 constexpr char kJsonEnding[] = ".json";
 constexpr std::string_view kWithoutFiles = ".no_files.json";
 
-std::string value_of(const Environment& environment, std::string_view name) {
-  const auto found = environment.find(name);
-  return found == environment.end() ? "" : found->second;
-}
-
 std::vector<fs::path> entries_in(const std::string& folder) {
   std::vector<fs::path> files;
   std::error_code failure;
@@ -74,11 +69,11 @@ void forget_the_oldest(const std::string& folder) {
 }  // namespace
 
 std::string past_jobs_folder(const Environment& environment) {
-  const std::string given = value_of(environment, "LOCKSTEP_JOBS_DIR");
+  const std::string given = value_in(environment, "LOCKSTEP_JOBS_DIR");
   if (!given.empty()) return given + "/past";
-  const std::string state = value_of(environment, "XDG_STATE_HOME");
+  const std::string state = value_in(environment, "XDG_STATE_HOME");
   if (!state.empty()) return state + "/lockstep/past";
-  const std::string home = value_of(environment, "HOME");
+  const std::string home = value_in(environment, "HOME");
   std::error_code failure;  // accounts of services have a home that there is not, on purpose
   return fs::is_directory(home, failure) ? home + "/.local/state/lockstep/past" : "";
 }

@@ -20,8 +20,7 @@ constexpr std::string_view kSpawn = "spawn()";
 constexpr std::string_view kNone = "none";
 
 std::string variable_of(const RankProcess& process, std::string_view name) {
-  const auto found = process.environment.find(name);
-  return found == process.environment.end() ? "" : found->second;
+  return value_in(process.environment, name);
 }
 
 bool is_elastic(const RankProcess& process) {
@@ -48,8 +47,9 @@ std::string launcher_of(const std::string& source, bool elastic) {
   return source;
 }
 
-/// The sources' words for a job that has no name.
-bool is_no_name(const std::string& job) {
+/// The sources' words for a job that has no name. Of torchrun's user any name may be.
+bool is_no_name(const std::string& job, bool torch) {
+  if (torch) return job == "none";
   return job == "none" || job == "mindspore" || job == "ascend" || job.ends_with("-none") ||
          job.find("-none.") != std::string::npos;
 }
@@ -114,7 +114,7 @@ RankOrigin origin_of(const RankProcess& process) {
     if (!identity) continue;
     const bool torch = source.read == read_torch;
     RankOrigin origin{launcher_of(source.name, elastic),
-                      is_no_name(identity->job_id) ? "" : identity->job_id,
+                      is_no_name(identity->job_id, torch) ? "" : identity->job_id,
                       torch ? meeting_of(process) : "",
                       identity->node_rank,
                       identity->num_nodes,

@@ -24,11 +24,7 @@ constexpr size_t kStart = 19;
 
 /// "" where the process has ended, or is not ours to look at.
 std::string text_of(pid_t pid, const char* name) {
-  try {
-    return read_file(fmt::format("/proc/{}/{}", pid, name), 16 << 20);
-  } catch (const Error&) {
-    return "";
-  }
+  return read_if_there(fmt::format("/proc/{}/{}", pid, name), 16 << 20);
 }
 
 std::string link_of(pid_t pid, const char* name) {

@@ -200,6 +200,12 @@ std::vector<JobEntry> list_jobs(const std::vector<std::string>& registries,
   return jobs;
 }
 
+bool is_exactly_named(const std::vector<JobEntry>& jobs, const std::string& name) {
+  return std::any_of(jobs.begin(), jobs.end(), [&](const JobEntry& job) {
+    return job.run_id == name || std::to_string(job.pid) == name;
+  });
+}
+
 bool is_named(const std::vector<JobEntry>& jobs, const std::string& name) {
   return std::any_of(jobs.begin(), jobs.end(), [&](const JobEntry& job) {
     return job.run_id.rfind(name, 0) == 0 || std::to_string(job.pid) == name;

@@ -62,7 +62,9 @@ enum class WithoutProc { kNone, kAllThatHoldTheirLocks };
 std::vector<JobEntry> list_jobs(const std::vector<std::string>& registries,
                                 WithoutProc without_proc = WithoutProc::kNone);
 
-/// One of `jobs` has `name` as its run's id, or as the beginning of that, or as its process id.
+/// One of `jobs` has `name` as its run's id or as its process id.
+bool is_exactly_named(const std::vector<JobEntry>& jobs, const std::string& name);
+/// The same, or `name` is the beginning of a run's id.
 bool is_named(const std::vector<JobEntry>& jobs, const std::string& name);
 
 /// Of `jobs` those that `name` means: a run's id, the beginning of just one, or an agent's process

@@ -154,9 +154,18 @@ pid_t spawn(const Spawn& spawn, const sigset_t& original_mask) {
   const UniqueFd report_read(report[0]);
   UniqueFd report_write(report[1]);
   const auto cpus = cpu_mask(spawn.cpus);
-  const Child child = {spawn.path.c_str(), argv.data(),   environment.data(),      spawn.stdout_fd,
-                       spawn.stderr_fd,    spawn.kept_fd, report_write.get(),      ::getpid(),
-                       &original_mask,     &cpus,         users_descriptor_limit()};
+  const auto descriptors = users_descriptor_limit();
+  const Child child = {spawn.path.c_str(),
+                       argv.data(),
+                       environment.data(),
+                       spawn.stdout_fd,
+                       spawn.stderr_fd,
+                       spawn.kept_fd,
+                       report_write.get(),
+                       ::getpid(),
+                       &original_mask,
+                       &cpus,
+                       descriptors ? &*descriptors : nullptr};
   const pid_t pid = vfork_and_become(child);
   if (pid < 0) throw start_error("start " + spawn.path);
   report_write.reset();

@@ -40,13 +40,12 @@ bool is_loss(const Error& error) {
 }  // namespace
 
 MembershipClient::MembershipClient(const RunOptions& options, const std::string& secret,
-                                   MeetingPlace* place, WorkersStore* workers,
-                                   AgentStatus* standing)
+                                   MeetingPlace* place, WorkersStore* workers, AgentStatus* status)
     : options_(options),
       secret_(secret),
       place_(place),
       workers_(workers),
-      status_(standing),
+      status_(status),
       others_(secret, options),
       contact_(options_, place) {}
 

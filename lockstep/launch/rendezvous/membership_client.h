@@ -22,9 +22,9 @@ namespace lockstep {
 class MembershipClient {
  public:
   MembershipClient(const RunOptions& options, const std::string& secret, MeetingPlace* place,
-                   WorkersStore* workers, AgentStatus* standing);
+                   WorkersStore* workers, AgentStatus* status);
 
-  /// Takes part until the job is over, or until stop(). Never throws: `standing` has the outcome.
+  /// Takes part until the job is over, or until stop(). Never throws: `status` has the outcome.
   void run();
   /// From any thread: ends run() within a sign of life, after what was said last was heard.
   void stop() { stopping_ = true; }

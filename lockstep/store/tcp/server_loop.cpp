@@ -221,7 +221,7 @@ UniqueFd StoreServerLoop::accept_one(const UniqueFd& listener) {
     UniqueFd fd(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (fd || errno == EAGAIN) return fd;
     if (errno == EINTR || errno == ECONNABORTED) continue;
-    // Only when needed: programs that this process starts inherit the limit.
+    // Only when needed: programs that a user's program starts inherit the limit.
     if (errno == EMFILE && raise_soft_descriptor_limit()) continue;
     pause_accepting();
     return {};

@@ -350,6 +350,7 @@ UniqueFd connect_to_own_user(const Endpoint& server, Deadline deadline) {
   if (UniqueFd fd = connect_shortcut(server)) return fd;
   Knock answer = Knock::kCloses;
   for (int knocks = 0; knocks < 2 && answer == Knock::kCloses; ++knocks) {
+    if (knocks > 0 && deadline.passed()) break;
     const UniqueFd knock = tcp_connect(server, deadline);
     if (UniqueFd fd = await_shortcut(knock, deadline, answer)) return fd;
   }

@@ -266,6 +266,20 @@ TEST(TcpStoreClient, WithoutASecretAServerThatDiesIsNotTakenForAStranger) {
   store.get()->set("key", "value", soon());
 }
 
+TEST(TcpStoreClient, WithoutASecretWhoeverClosesTwiceIsAStranger) {
+  const UniqueFd listener = tcp_listen("127.0.0.1", 0);
+  const Endpoint place{"127.0.0.1", local_port(listener.get())};
+  auto stranger = std::async(std::launch::async, [&] {
+    for (int knocks = 0; knocks < 2; ++knocks) tcp_accept(listener.get(), soon());
+  });
+  const auto start = std::chrono::steady_clock::now();
+  const auto error = error_of([&] { connect_tcp_store(place, "", soon()); });
+  EXPECT_LT(std::chrono::steady_clock::now() - start, 5s) << "not at the deadline";
+  EXPECT_EQ(error.code(), ErrorCode::kMismatch);
+  EXPECT_TRUE(mentions(error, "not a store of this user")) << error.what();
+  stranger.get();
+}
+
 TEST(TcpStoreServer, TakenPortIsNamed) {
   const TcpStoreServer first({});
   TcpStoreServerOptions options;
