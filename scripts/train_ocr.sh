@@ -1,5 +1,5 @@
 #!/bin/bash
-# Draws scenes and words, trains a detector and a recogniser on them from scratch, and judges both on
+# Draws scenes and words, trains a detector and a recogniser on them from scratch, and evaluates both on
 # pictures that they have not seen: `make train-ocr`. Some 40 minutes on two cores; not in CI.
 #
 #   scripts/train_ocr.sh [det] [rec]      both when none is named

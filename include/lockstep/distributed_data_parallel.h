@@ -160,7 +160,8 @@ class DistributedDataParallel {
   /// backward(), and no other collectives run on this group (nor SyncBatchNorm).
   /// Cost: 16 bytes a rank and step.
   /// Errors: what the body throws (the others then wait in vain for this rank); kMismatch with
-  /// JoinOptions::throw_when_uneven; kInvalidArgument with virtual ranks or within another join().
+  /// JoinOptions::throw_when_uneven; kInvalidArgument with virtual ranks, with synchronised
+  /// batch norm in training mode (it waits for every rank's batch), or within another join().
   template <class Body>
   void join(Body&& body, const JoinOptions& options = {}) {
     core_->begin_join(options);

@@ -121,7 +121,8 @@ class SharedBuffer {
 class ProcessGroup {
  public:
   /// Collective over all ranks of `world`. Errors: kTimeout naming the missing ranks, kMismatch,
-  /// kInvalidArgument (an unknown back end: names the nearest; one that cannot run here: says why).
+  /// kInvalidArgument (an unknown back end: names the nearest; one that cannot run here: says why;
+  /// a World that has not joined the job that this process is a rank of).
   static ProcessGroup create(const World& world, const GroupOptions& options = {});
 
   int rank() const;
@@ -176,7 +177,7 @@ class ProcessGroup {
               const CollectiveOptions& options = {}, CallSite site = CallSite::here());
 
   // The next five only move data. Within a host a small piece (16 KiB a rank in all) costs two
-  // meetings; a large one is read from where it lies when all inputs are memory of one allocate(),
+  // barriers; a large one is read from where it lies when all inputs are memory of one allocate(),
   // else copied once in between. Between hosts each piece goes straight from rank to rank: every
   // byte is sent once, or, by all_gatherv, once to each rank on other hosts. `in` and `out` must
   // not overlap, but for a rank's own piece, which may lie at its place in the larger of the two.

@@ -35,15 +35,16 @@ void fill_folder(const std::filesystem::path& path,
                  const std::function<void(const std::filesystem::path& temporary)>& fill) {
   namespace fs = std::filesystem;
   const fs::path temporary = path.string() + ".tmp";
-  fs::remove_all(temporary);
   try {
+    fs::remove_all(temporary);
     make_folder(temporary);
     fill(temporary);
     fs::rename(temporary, path);
-  } catch (...) {
+  } catch (const std::exception& error) {
     std::error_code ignored;
     fs::remove_all(temporary, ignored);
-    throw;
+    if (dynamic_cast<const fs::filesystem_error*>(&error) == nullptr) throw;
+    throw Error(ErrorCode::kIo, fmt::format("make the folder {}: {}", path.string(), error.what()));
   }
   sync_folder(path.has_parent_path() ? path.parent_path() : ".");
 }

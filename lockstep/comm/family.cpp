@@ -89,7 +89,7 @@ void Family::lost(const Member* group, const std::vector<int>& ranks, const Erro
     const auto cause = cause_elsewhere(error);
     const bool is_certain = std::string_view(cause.what()).ends_with(kDied);
     if (!is_certain && !any_died(ranks, limit)) return;
-    say_orphaned_buffers(cause.what(), limit.at_most(kSayLimit));
+    say_given_up(cause.what(), limit.at_most(kSayLimit));
     const MutexLock lock(members_mutex_);
     for (Member* const member : members_) {
       if (member != group) member->give_up(cause, limit);
@@ -100,7 +100,7 @@ void Family::lost(const Member* group, const std::vector<int>& ranks, const Erro
   }
 }
 
-void Family::say_orphaned_buffers(const std::string& why, Deadline limit) const {
+void Family::say_given_up(const std::string& why, Deadline limit) const {
   try {
     give_up_life(*store_, rank_, why, limit);
   } catch (const std::exception& store_error) {

@@ -70,7 +70,7 @@ class Family {
   explicit Family(const World& world);
   void keep_alive();
   void say_left() const noexcept;
-  void say_orphaned_buffers(const std::string& why, Deadline limit) const;
+  void say_given_up(const std::string& why, Deadline limit) const;
   bool any_died(const std::vector<int>& ranks, Deadline limit) const;
 
   const std::shared_ptr<Store> store_;

@@ -33,7 +33,7 @@ GroupCore::GroupCore(GroupSpec spec, std::string backend, std::unique_ptr<GroupI
 }
 
 void GroupCore::give_up(const Error& error, Deadline deadline) noexcept {
-  orphaned_buffers_ = true;
+  given_up_ = true;
   impl_->give_up(error, deadline);
 }
 
@@ -150,7 +150,7 @@ void GroupCore::remember(const Error& error) {
   // Before the program hears of it, which may end then, and be taken for the one that is lost: by
   // ranks that are still making this group or a part of it, and by those of other groups.
   const bool is_lost = error.code() == ErrorCode::kPeerLost;
-  if ((is_lost || error.code() == ErrorCode::kTimeout) && spec_.family && !orphaned_buffers_) {
+  if ((is_lost || error.code() == ErrorCode::kTimeout) && spec_.family && !given_up_) {
     try_to_agree(spec_, error, Deadline::after(kTellLimit));
     if (is_lost) spec_.family->lost(this, spec_.world_ranks, error);
   }

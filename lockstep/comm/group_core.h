@@ -140,9 +140,9 @@ class GroupCore : private Family::Member {
   std::atomic<const char*> used_by_ = nullptr;  // the call of InUse, if any; the next two: where
   std::atomic<const char*> used_at_file_ = nullptr;
   std::atomic<uint32_t> used_at_line_ = 0;
-  std::atomic<bool> orphaned_buffers_ = false;  // with another group, whose loss all know
-  Mutex failing_;                               // held by who finds out what the failure is
-  std::atomic<bool> has_failed_ = false;        // set after failure_
+  std::atomic<bool> given_up_ = false;    // with another group, whose loss all know
+  Mutex failing_;                         // held by who finds out what the failure is
+  std::atomic<bool> has_failed_ = false;  // set after failure_
   Mutex mutex_;
   std::optional<CarriedError> failure_ LOCKSTEP_GUARDED_BY(mutex_);
   std::map<std::vector<int>, int> subgroups_ LOCKSTEP_GUARDED_BY(mutex_);

@@ -79,8 +79,15 @@ std::shared_ptr<GroupCore> make_part(GroupCore& core, const std::vector<int>& ra
 
 /// Of such a World each rank of a job is rank 0 of 1, and would train apart from the others.
 void need_joined(const World& world) {
-  if (world.store != nullptr || !is_launched()) return;
-  throw invalid("this World has not joined its job; give ProcessGroup::create() World::join()");
+  if (world.store != nullptr) return;
+  const std::string what =
+      "this World has not joined its job; give ProcessGroup::create() World::join()";
+  try {
+    if (!is_launched()) return;
+  } catch (const Error& error) {
+    throw invalid(fmt::format("{}; {}", what, error.what()));
+  }
+  throw invalid(what);
 }
 
 }  // namespace

@@ -223,7 +223,7 @@ void GradientMemory::stage(int index, const at::Tensor& arrived) {
   }
 }
 
-void GradientMemory::contribute_zeros(int index) {
+void GradientMemory::contribute_without_gradient(int index) {
   const at::NoGradGuard no_grad;
   const auto i = static_cast<size_t>(index);
   const at::Tensor& grad = parameters_[i].grad();

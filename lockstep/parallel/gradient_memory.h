@@ -64,7 +64,7 @@ class GradientMemory {
   /// While on, this thread's tensors of the placed gradients' sizes come from the arena.
   void serving(bool on);
 
-  /// A pass begins whose gradients will be brought: notes which are there already.
+  /// A pass begins whose gradients will be staged: notes which are there already.
   void begin_pass();
   /// A gradient that is only accumulated has come. `arrived`: what the hook was given.
   void saw(int index, const at::Tensor& arrived);
@@ -75,16 +75,17 @@ class GradientMemory {
 
   /// For a parameter without a gradient in this pass: what it contributes is its .grad, or zeros,
   /// but .grad keeps its value. Afterwards accept() or leave it.
-  void contribute_zeros(int index);
-  /// Makes what was lent, and reduced since, the parameter's gradient, or (decline) forgets it.
+  void contribute_without_gradient(int index);
+  /// Makes what was contributed so, and reduced since, the parameter's gradient, or (decline)
+  /// forgets it.
   void accept(int index);
   void decline(int index);
   /// Copies what was reduced to the program's gradients and those on other devices. When all Works
   /// are done.
   void deliver();
 
-  /// Makes all gradients undefined, for a pass in which all are lent; accept() gives the program's
-  /// back.
+  /// Makes all gradients undefined, for a pass to which all contribute so; accept() gives the
+  /// program's back.
   void set_aside();
 
   /// Large gradients of this pass that did not come out where they are reduced: each cost a copy.
@@ -92,8 +93,8 @@ class GradientMemory {
   /// Those of them whose .grad is the program's own. The others lost their block to a temporary.
   const std::vector<int>& of_program() const { return of_program_; }
 
-  /// Starts the reduction of a bucket whose gradients have all been brought or lent, for `site`;
-  /// appends the Works. Until release() this object keeps what they write.
+  /// Starts the reduction of a bucket whose gradients have all been staged or contributed, for
+  /// `site`; appends the Works. Until release() this object keeps what they write.
   void launch(const BucketLayout& bucket, ReduceOp op, std::vector<Work>& works, CallSite site);
   /// The same as a sum over all virtual ranks: `earlier` are this rank's other subtrees' gradients,
   /// by parameter. Returns functions that wait, for the end of the pass.
@@ -106,10 +107,10 @@ class GradientMemory {
   /// Multiplies what was reduced.
   void scale(double factor);
 
-  /// All of a bucket's gradients, which have been brought or lent, with the zeros between them, as
-  /// one vector.
+  /// All of a bucket's gradients, which have been staged or contributed, with the zeros between
+  /// them, as one vector.
   at::Tensor flat(const BucketLayout& bucket) const;
-  /// Where a gradient that has been brought or lent lies.
+  /// Where a gradient that has been staged or contributed lies.
   const at::Tensor& reduced(int index) const { return reduced_[static_cast<size_t>(index)]; }
 
  private:

@@ -57,7 +57,7 @@ Reducer::~Reducer() {
   memory_.serving(false);
   if (subtrees_) subtrees_->abandon();
   try {
-    wait_for_flights();
+    wait_for_pending();
   } catch (const std::exception&) {
     // Whoever runs the group has seen it already; what counts here is that nothing uses the memory.
   }

@@ -133,7 +133,7 @@ class Reducer {
   std::vector<bool> agree_on_use();
   std::vector<bool> agree_on_counts();
   void learn_order();
-  void wait_for_flights();
+  void wait_for_pending();
   void measure_wait();
   void warn_of_copies();
   std::string name_of(int index) const { return parameters_[static_cast<size_t>(index)].name; }
@@ -148,7 +148,7 @@ class Reducer {
   std::vector<int64_t> limits_;
   GradientMemory memory_;
   std::unique_ptr<SubtreeReduction> subtrees_;  ///< Null where all_reduce() does.
-  bool hooked_;                 ///< Buckets go by options_.hook, which does not stand aside.
+  bool hooked_;                                 ///< Buckets go by options_.hook, which is no no-op.
   std::vector<int> order_;      ///< Of the gradients, that the buckets were planned for.
   std::vector<int> bucket_of_;  ///< By parameter; -1: in none.
 
@@ -158,7 +158,7 @@ class Reducer {
   std::vector<bool> used_;       ///< By parameter, since the last average, no_sync passes too.
   std::vector<int32_t> count_;   ///< By parameter: gradients in this pass.
   std::vector<int32_t> wanted_;  ///< By parameter: gradients in every pass, kStatic's after one.
-  std::vector<bool> ready_;      ///< By parameter: brought or lent in this pass.
+  std::vector<bool> ready_;      ///< By parameter: staged or contributed in this pass.
   std::vector<int> missing_;     ///< By bucket: gradients that are not ready yet.
   std::vector<PendingReduction> pending_;  ///< By bucket: the first so many were launched.
   std::vector<int> ready_order_;           ///< Of the first averaged pass; then empty.

@@ -34,7 +34,7 @@ void Reducer::finish_pass() {
   if (!shadowing_ && !learning && options_.graph != GraphUse::kFindUnused &&
       pending_.size() < buckets().size()) {
     if (subtrees_) subtrees_->abandon();  // other ranks may not come to what it would do next
-    wait_for_flights();
+    wait_for_pending();
     phase_ = Phase::kIdle;
     throw_missing();
   }
@@ -58,18 +58,18 @@ void Reducer::finish_pass() {
   last_end_ = Clock::now();
 }
 
-/// Brings what has come and waited, lends the rest, and gives the ranks' verdict to what was lent.
+/// Stages what has come and waited, contributes the rest, and gives the ranks' verdict to that.
 void Reducer::reduce_rest() {
-  if (options_.graph == GraphUse::kAll && !shadowing_) return wait_for_flights();
-  std::vector<int> lent;
+  if (options_.graph == GraphUse::kAll && !shadowing_) return wait_for_pending();
+  std::vector<int> contributed;
   for (int index = 0; index < std::ssize(parameters_); ++index) {
     const auto i = static_cast<size_t>(index);
     if (ready_[i] || bucket_of_[i] < 0) continue;
     if (count_[i] > 0) {
       memory_.stage(index, {});
     } else {
-      memory_.contribute_zeros(index);
-      lent.push_back(index);
+      memory_.contribute_without_gradient(index);
+      contributed.push_back(index);
     }
     mark_ready(index);
   }
@@ -77,8 +77,8 @@ void Reducer::reduce_rest() {
   std::vector<bool> used(parameters_.size(), true);
   if (options_.graph == GraphUse::kFindUnused) used = agree_on_use();
   if (options_.graph == GraphUse::kStatic && first_pass_) used = agree_on_counts();
-  wait_for_flights();
-  for (const int index : lent) {
+  wait_for_pending();
+  for (const int index : contributed) {
     used[static_cast<size_t>(index)] ? memory_.accept(index) : memory_.decline(index);
   }
 }
@@ -100,7 +100,7 @@ std::vector<bool> Reducer::agree_on_counts() {
   for (size_t i = 0; i < n; ++i) {
     wanted_[i] = bounds[i];
     if (bounds[i] == -bounds[n + i]) continue;
-    wait_for_flights();
+    wait_for_pending();
     phase_ = Phase::kIdle;
     throw Error(ErrorCode::kMismatch,
                 fmt::format("static_graph is on, but in the first step parameter '{}' got {} "
@@ -121,7 +121,7 @@ void Reducer::learn_order() {
   }
 }
 
-void Reducer::wait_for_flights() {
+void Reducer::wait_for_pending() {
   std::exception_ptr failure;
   for (size_t bucket = 0; bucket < pending_.size(); ++bucket) {
     try {

@@ -356,6 +356,7 @@ void SyncBatchNormImpl::_check_input_dim(const Tensor& input) {
 
 bool has_sync_batchnorm(torch::nn::Module& module) {
   const auto is_one = [](torch::nn::Module& layer) {
+    if (!layer.is_training()) return false;
     if (layer.as<SyncBatchNormImpl>() != nullptr) return true;
     const auto key = key_of(layer);
     return key && converted_layers().find(*key) != nullptr;

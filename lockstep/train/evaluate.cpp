@@ -45,7 +45,7 @@ std::optional<Sums> sum_over_batches(Model& model, BatchSource& loader, Task& ta
   return std::nullopt;
 }
 
-/// Why a rank could not judge its part, as it travels.
+/// Why a rank could not evaluate its part, as it travels.
 struct Failure {
   int32_t failed = 0;
   ErrorCode code{};
@@ -99,7 +99,7 @@ std::optional<Sums> sum_over_all(const Part& part, size_t size, const VirtualRan
 }
 
 /// What `work` throws ends this rank's part alone.
-void evaluate(const std::function<void()>& work, Failure* failure) {
+void attempt(const std::function<void()>& work, Failure* failure) {
   try {
     work();
   } catch (const Error& error) {
@@ -150,7 +150,7 @@ std::optional<EvalResult> evaluate(Model& model, BatchSource& loader,
   };
   for (const auto& sampler : samplers) {
     if (part.interrupted || part.failure.failed) break;
-    evaluate([&] { evaluate_virtual_rank(sampler); }, &part.failure);
+    attempt([&] { evaluate_virtual_rank(sampler); }, &part.failure);
   }
   model.train(was_training);
   work.finish();

@@ -39,8 +39,8 @@ struct EvalHooks {
   std::chrono::seconds disk_limit{1800};  ///< For a rank to read a batch: train.disk_timeout_s.
 };
 
-/// Thrown on all ranks when one could not judge its part: "no picture", of another rank "on rank 1:
-/// no picture". The group is as good as before.
+/// Thrown on all ranks when one could not evaluate its part: "no picture", of another rank "on rank
+/// 1: no picture". The group is as good as before.
 struct EvaluationFailed : Error {
   using Error::Error;
 };

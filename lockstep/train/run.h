@@ -17,8 +17,8 @@ namespace lockstep {
 /// good. result.svg is drawn at every end, after a failure too.
 int run_training(const Config& config, World world);
 
-/// Collective. Judges eval.ckpt_load_path, or the best checkpoint of train.ckpt_save_dir. Errors:
-/// kInvalidArgument without a section `eval`, kNotFound.
+/// Collective. Evaluates eval.ckpt_load_path, or the best checkpoint of train.ckpt_save_dir.
+/// Errors: kInvalidArgument without a section `eval`, kNotFound.
 int run_evaluation(const Config& config, World world);
 
 /// Collective. Builds the model, reads the checkpoint to go on from, and prints the effective

@@ -24,7 +24,7 @@ namespace fs = std::filesystem;
 
 constexpr auto kEvalLogger = "lockstep.eval";
 
-/// What to judge: named, else the best of the run, else its latest; a file or a checkpoint.
+/// What to evaluate: named, else the best of the run, else its latest; a file or a checkpoint.
 fs::path evaluated_weights(const Config& config) {
   if (!config.eval->ckpt_load_path.empty()) return config.eval->ckpt_load_path;
   const auto best = best_weights(config.train);

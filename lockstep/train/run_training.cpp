@@ -255,10 +255,11 @@ std::shared_ptr<Events> add_callbacks(Trainer& trainer, TrainingLog& log, RunPar
 
 /// What to type next.
 std::string next_step(const Config& config, StopReason reason) {
-  if (reason == StopReason::kEpochsDone) return "--eval to judge the weights";
+  if (reason == StopReason::kEpochsDone) return "--eval to evaluate the weights";
   if (reason != StopReason::kMaxSteps) return "-o model.resume=True to go on";
   return fmt::format(
-      "--eval to judge the weights, or with -o model.resume=True train.max_steps=0 to go on to the "
+      "--eval to evaluate the weights, or with -o model.resume=True train.max_steps=0 to go on to "
+      "the "
       "end of epoch {}",
       config.scheduler.num_epochs);
 }

@@ -157,7 +157,7 @@ void kill_at(const Round& round, Board& board, pid_t victim) {
   ::kill(victim, SIGKILL);
 }
 
-Outcome evaluate(const Round& round, const Board& board, const std::vector<int>& ends) {
+Outcome outcome_of(const Round& round, const Board& board, const std::vector<int>& ends) {
   Outcome outcome;
   outcome.phase = board.killed_in;
   const double allowed_ms = 1000 * allowed(1);
@@ -195,7 +195,7 @@ Outcome run(const Round& round) {
       run_rank_processes(round.hosts, body, 2 * kTimeout, [&](const std::vector<int>& pids) {
         kill_at(round, *board, pids[static_cast<size_t>(round.victim)]);
       });
-  return evaluate(round, *board, ends);
+  return outcome_of(round, *board, ends);
 }
 
 int report(const std::vector<Outcome>& outcomes) {

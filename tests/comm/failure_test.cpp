@@ -1,4 +1,4 @@
-// A rank of three is killed or frozen in each phase of each collective: the others must say so,
+// A rank of three is killed or frozen in each point of each collective: the others must say so,
 // name it, in time, and go on saying so.
 
 #include <fmt/format.h>
@@ -45,7 +45,7 @@ constexpr int kCalls = static_cast<int>(Call::kAllocate) + 1;
 
 struct Case {
   Call call;
-  FaultPoint phase;
+  FaultPoint point;
   int signal;
   int victim;
 };
@@ -59,11 +59,11 @@ struct Board {
 // Of this process; set before the hook is.
 int strike_victim;
 OpKind strike_kind;
-FaultPoint strike_phase;
+FaultPoint strike_point;
 int strike_signal;
 
-void reach(int world_rank, OpKind kind, FaultPoint phase) {
-  if (world_rank == strike_victim && kind == strike_kind && phase == strike_phase) {
+void strike_at(int world_rank, OpKind kind, FaultPoint point) {
+  if (world_rank == strike_victim && kind == strike_kind && point == strike_point) {
     ::raise(strike_signal);
   }
 }
@@ -203,9 +203,9 @@ void survive(ProcessGroup& group, Caller& caller, const Case& one, Board& board)
 void arm(const Case& one) {
   strike_victim = one.victim;
   strike_kind = kind_of(one.call);
-  strike_phase = one.phase;
+  strike_point = one.point;
   strike_signal = one.signal;
-  phase_hook = reach;
+  fault_hook = strike_at;
 }
 
 void run_case(const Case& one) {
@@ -231,8 +231,8 @@ void run_case(const Case& one) {
       std::chrono::seconds(30));
   for (int rank = 0; rank < kRanks; ++rank) {
     EXPECT_EQ(ends[static_cast<size_t>(rank)], rank == one.victim ? -SIGKILL : 0)
-        << "rank " << rank << ": call " << static_cast<int>(one.call) << " phase "
-        << static_cast<int>(one.phase) << " signal " << one.signal << " victim " << one.victim;
+        << "rank " << rank << ": call " << static_cast<int>(one.call) << " point "
+        << static_cast<int>(one.point) << " signal " << one.signal << " victim " << one.victim;
   }
 }
 
@@ -240,7 +240,7 @@ bool meets(Call call) {
   return call != Call::kInline && call != Call::kBarrier && call != Call::kAllocate;
 }
 
-/// Each phase of each call: with each rank as the victim, or, where that takes long, with another
+/// Each point of each call: with each rank as the victim, or, where that takes long, with another
 /// one for each.
 std::vector<Case> all_cases(int signal) {
   const bool each_rank = signal == SIGKILL && !kSanitized;
@@ -248,12 +248,12 @@ std::vector<Case> all_cases(int signal) {
   int next = 0;
   for (int i = 0; i < kCalls; ++i) {
     const auto call = static_cast<Call>(i);
-    for (const FaultPoint phase : {FaultPoint::kArriving, FaultPoint::kEntered,
-                                   FaultPoint::kMeeting, FaultPoint::kFinished}) {
-      if (phase == FaultPoint::kMeeting && !meets(call)) continue;
+    for (const FaultPoint point : {FaultPoint::kArriving, FaultPoint::kEntered,
+                                   FaultPoint::kBarrier, FaultPoint::kFinished}) {
+      if (point == FaultPoint::kBarrier && !meets(call)) continue;
       if (kSanitized && call != Call::kInPlace) continue;
       for (int rank = 0; rank < (each_rank ? kRanks : 1); ++rank)
-        cases.push_back({call, phase, signal, next++ % kRanks});
+        cases.push_back({call, point, signal, next++ % kRanks});
     }
   }
   return cases;

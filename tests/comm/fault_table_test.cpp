@@ -1,5 +1,5 @@
 // What happens when one rank of a running job goes wrong, as a table: every fault at a (rank, step,
-// phase), on every transport that can have it. Each ends on every rank, in time, with one text that
+// point), on every transport that can have it. Each ends on every rank, in time, with one text that
 // names the culprit. Shared memory has no ports and no links, so it lacks the rows about those.
 
 #include <fmt/format.h>
@@ -170,12 +170,12 @@ struct Board {
 
 // Of the victim's process; set before the hook is.
 Board* hook_board;
-FaultPoint hook_phase;
+FaultPoint hook_point;
 int hook_signal;
 
-void strike_in_phase(int world_rank, OpKind kind, FaultPoint phase) {
+void strike_at_point(int world_rank, OpKind kind, FaultPoint point) {
   (void)world_rank;
-  if (kind != OpKind::kAllReduce || phase != hook_phase) return;
+  if (kind != OpKind::kAllReduce || point != hook_point) return;
   hook_board->struck_ns = now_ns();
   ::raise(hook_signal);
 }
@@ -183,10 +183,10 @@ void strike_in_phase(int world_rank, OpKind kind, FaultPoint phase) {
 void arm(Board& board, When when, int signal) {
   hook_board = &board;
   hook_signal = signal;
-  hook_phase = when == When::kMeeting   ? FaultPoint::kMeeting
+  hook_point = when == When::kMeeting   ? FaultPoint::kBarrier
                : when == When::kSending ? FaultPoint::kSending
                                         : FaultPoint::kReceiving;
-  phase_hook = strike_in_phase;
+  fault_hook = strike_at_point;
 }
 
 /// One rank of a row's job: steps of an all_reduce and a barrier, until something goes wrong.

@@ -20,8 +20,8 @@ namespace {
 
 std::atomic<bool> rank_0_is_in_barrier;
 
-void note_barrier(int world_rank, OpKind kind, FaultPoint phase) {
-  if (world_rank == 0 && kind == OpKind::kBarrier && phase == FaultPoint::kEntered)
+void note_barrier(int world_rank, OpKind kind, FaultPoint point) {
+  if (world_rank == 0 && kind == OpKind::kBarrier && point == FaultPoint::kEntered)
     rank_0_is_in_barrier = true;
 }
 
@@ -38,7 +38,7 @@ void require_refused(const Error& error, std::string_view call) {
 TEST(OneThread, ASecondOneIsRefusedAtOnceAndTheFirstGoesOn) {
   for (const HostLayout& hosts : {HostLayout{2}, HostLayout{2, 1}}) {
     rank_0_is_in_barrier = false;
-    phase_hook = note_barrier;
+    fault_hook = note_barrier;
     std::latch refused(1);
     run_rank_threads(hosts, [&](const World& world) {
       auto group = ProcessGroup::create(world, {.timeout = std::chrono::seconds(60)});
@@ -64,7 +64,7 @@ TEST(OneThread, ASecondOneIsRefusedAtOnceAndTheFirstGoesOn) {
       sum(false).wait();
       require(value == static_cast<float>(world.size), "the group does not go on");
     });
-    phase_hook = nullptr;
+    fault_hook = nullptr;
   }
 }
 

@@ -81,8 +81,8 @@ TEST(Trainer, WaitingForADiskIsWaitingForItsRank) {
   EXPECT_NE(waits->sums.text().find("rank 1"), std::string::npos) << waits->sums.text();
 }
 
-/// Ranks judge 24 pictures in batches of 4, of which the last of rank 1 comes so much later.
-void judge_with_a_stall(std::chrono::seconds stall, std::chrono::seconds disk_limit) {
+/// Ranks evaluate 24 pictures in batches of 4, of which the last of rank 1 comes so much later.
+void evaluate_with_a_stall(std::chrono::seconds stall, std::chrono::seconds disk_limit) {
   testing::run_rank_threads(2, [&](const World& world) {
     auto group = ProcessGroup::create(world, {.timeout = std::chrono::seconds(2)});
     TinyModel model(false);
@@ -99,12 +99,12 @@ void judge_with_a_stall(std::chrono::seconds stall, std::chrono::seconds disk_li
 }
 
 TEST(Evaluate, WaitsForADiskLongerThanForAStep) {
-  judge_with_a_stall(std::chrono::seconds(5), std::chrono::seconds(100));
+  evaluate_with_a_stall(std::chrono::seconds(5), std::chrono::seconds(100));
 }
 
 TEST(Evaluate, SaysForWhichRanksFileItWaits) {
   const auto error =
-      error_of([] { judge_with_a_stall(std::chrono::seconds(6), std::chrono::seconds(1)); });
+      error_of([] { evaluate_with_a_stall(std::chrono::seconds(6), std::chrono::seconds(1)); });
   EXPECT_EQ(error.code(), ErrorCode::kTimeout);
   EXPECT_STREQ(error.what(),
                "a batch of the evaluation's data is read: rank 1 is not done after 1 s "

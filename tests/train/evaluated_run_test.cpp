@@ -42,7 +42,7 @@ class EvaluatedRun {
 };
 
 /// Three epochs of 6 steps, each evaluated; a signal at the end of the second, then on.
-TEST(Trainer, AnEpochThatASignalLeftUnjudgedIsEvaluatedWhenTheRunGoesOn) {
+TEST(Trainer, AnEpochThatASignalLeftIsEvaluatedWhenTheRunGoesOn) {
   std::vector<std::vector<std::vector<std::string>>> results;
   std::vector<TrainingState> states;
   for (const bool signalled : {false, true}) {
@@ -79,7 +79,7 @@ TEST(Trainer, AnEpochThatASignalLeftUnjudgedIsEvaluatedWhenTheRunGoesOn) {
 }
 
 // The weights of step 8, within an epoch of 6, are evaluated by the first run that ends there.
-TEST(Trainer, ARunThatHasNothingLeftToDoJudgesNothingAgain) {
+TEST(Trainer, ARunThatHasNothingLeftToDoEvaluatesNothingAgain) {
   const TempFolder dir;
   auto config = tiny_config();
   config.train.ckpt_save_dir = dir.path();
@@ -97,8 +97,8 @@ TEST(Trainer, ARunThatHasNothingLeftToDoJudgesNothingAgain) {
   EXPECT_EQ(read_metrics(dir / "metrics.jsonl").size(), 8U + 2U);
 }
 
-/// Judges each epoch's weights by its number.
-class Judge final : public Callback {
+/// Evaluates each epoch's weights by its number.
+class EvaluatesByNumber final : public Callback {
  public:
   void on_epoch(Trainer& trainer, const EpochReport& report) override {
     EvalResult result;
@@ -126,7 +126,7 @@ TEST(Trainer, GoingOnWithAnotherMetricRanksAnew) {
     return load_checkpoint(dir.path(), model, optimizer, config.model.name());
   };
   hooks.add_callbacks = [&](Trainer& trainer) {
-    trainer.add(std::make_shared<Judge>());
+    trainer.add(std::make_shared<EvaluatesByNumber>());
     trainer.add(std::make_shared<Checkpoints>(log));
   };
   const auto state = run_tiny(1, config, hooks)[0].state;

@@ -105,7 +105,8 @@ class LaterShortData final : public ImageDataset {
 };
 
 /// Runs of two ranks that are saved and evaluated; rank 1 cannot evaluate all pictures.
-TinyRun run_unjudgeable(const Config& config, std::vector<EvaluationLog>& logs, TinyHooks hooks) {
+TinyRun run_that_cannot_evaluate(const Config& config, std::vector<EvaluationLog>& logs,
+                                 TinyHooks hooks) {
   std::vector<std::vector<DistributedSampler>> samplers;
   std::vector<std::unique_ptr<Loader>> loaders;
   for (int rank = 0; rank < 2; ++rank) {
@@ -136,7 +137,7 @@ TEST(Trainer, AnEvaluationThatFailsEndsNoRunNorStopsOneThatGoesOn) {
   config.train.ckpt_save_dir = dir.path();
   config.system.val_while_train = true;
   std::vector<EvaluationLog> logs;
-  const auto whole = run_unjudgeable(config, logs, {});
+  const auto whole = run_that_cannot_evaluate(config, logs, {});
   EXPECT_EQ(whole.state.epoch, 2);
   EXPECT_TRUE(whole.state.history.empty());
   for (const auto& log : logs) {
@@ -150,7 +151,7 @@ TEST(Trainer, AnEvaluationThatFailsEndsNoRunNorStopsOneThatGoesOn) {
   hooks.start = [&](torch::nn::Module& model, torch::optim::Optimizer& optimizer) {
     return load_checkpoint(dir.path(), model, optimizer, config.model.name());
   };
-  const auto more = run_unjudgeable(config, logs, hooks);
+  const auto more = run_that_cannot_evaluate(config, logs, hooks);
   EXPECT_EQ(more.state.epoch, 3);
   EXPECT_EQ(more.losses.size(), 3u);
   EXPECT_EQ(logs[0].failed.size(), 2u);

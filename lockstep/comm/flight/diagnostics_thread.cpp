@@ -15,7 +15,7 @@ namespace {
 constexpr auto kAsk = "ask";
 constexpr std::string_view kLook = "look/";
 constexpr std::string_view kEnd = "end/";
-constexpr int kRespondersOfHost = 2;
+constexpr int kThreadsOfHost = 2;
 /// As long as a group may last; the connection's end is seen before.
 constexpr auto kForEver = std::chrono::hours(24 * 365);
 constexpr auto kStoreLimit = 1s;
@@ -53,7 +53,7 @@ DiagnosticsThread::DiagnosticsThread(const GroupSpec& spec,
   const Topology topology = make_topology(spec.host_ids);
   const int host = topology.host_of[static_cast<size_t>(spec.rank)];
   const int local = topology.local_rank_of[static_cast<size_t>(spec.rank)];
-  if (topology.num_hosts() == 1 || local >= kRespondersOfHost) return;
+  if (topology.num_hosts() == 1 || local >= kThreadsOfHost) return;
   const std::string prefix = prefix_of(spec, host);
   const std::string end = prefix + std::string(kEnd) + std::to_string(local);
   stop_ = [this, store = spec.store, end] {

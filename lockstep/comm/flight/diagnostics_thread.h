@@ -22,9 +22,9 @@ class DiagnosticsThread {
   DiagnosticsThread(const DiagnosticsThread&) = delete;
   DiagnosticsThread& operator=(const DiagnosticsThread&) = delete;
 
-  /// Has the responders of `host` (as make_topology() counts) answer. Errors: the store's.
+  /// Has the diagnostics threads of `host` (as make_topology() counts) answer. Errors: the store's.
   static void ask(const GroupSpec& spec, int host, bool with_stacks, Deadline deadline);
-  /// Has the responders of `host` look. Errors: the store's.
+  /// Has the diagnostics threads of `host` look. Errors: the store's.
   static void ask_to_look(const GroupSpec& spec, int host, const std::string& token,
                           Deadline deadline);
   /// Of all hosts: `token` is asked for no more. Errors: the store's.

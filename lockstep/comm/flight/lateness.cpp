@@ -9,7 +9,7 @@
 namespace lockstep {
 namespace {
 
-/// Parts of a run that are evaluated one by one, and collectives in each at least.
+/// Parts of a run that are looked at one by one, and collectives in each at least.
 constexpr size_t kParts = 12;
 constexpr size_t kFewestInAPart = 8;
 constexpr double kLeastExcessMs = 0.1;

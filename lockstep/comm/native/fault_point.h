@@ -1,5 +1,5 @@
 #pragma once
-// Where a rank can be struck by a test.
+// Where a test can end or stop a rank.
 
 #include <atomic>
 
@@ -8,7 +8,7 @@
 namespace lockstep {
 
 /// In shared memory: kArriving (nobody knows of this rank yet), kEntered (its header is out),
-/// kMeeting (before each meeting in mid-operation), kFinished. Between hosts, in each step of a
+/// kBarrier (before each barrier in mid-operation), kFinished. Between hosts, in each step of a
 /// collective and in each send and recv: kExchanging (nothing sent or read yet), kSending (a peer
 /// has got some of what it is to get, not all), kReceiving (some data of a peer has come),
 /// kExchanged (all this rank has to send is with the kernel, all it waits for has come). Of a
@@ -17,7 +17,7 @@ namespace lockstep {
 enum class FaultPoint {
   kArriving,
   kEntered,
-  kMeeting,
+  kBarrier,
   kFinished,
   kExchanging,
   kSending,
@@ -25,13 +25,13 @@ enum class FaultPoint {
   kExchanged
 };
 
-/// For tests: called, when set, at each phase of each operation of each rank of this process.
-/// `kind`: kNone for send and recv.
-using PhaseHook = void (*)(int world_rank, OpKind kind, FaultPoint phase);
-inline std::atomic<PhaseHook> phase_hook = nullptr;
+/// For tests: called, when set, at each of these points of each operation of each rank of this
+/// process. `kind`: kNone for send and recv.
+using FaultHook = void (*)(int world_rank, OpKind kind, FaultPoint point);
+inline std::atomic<FaultHook> fault_hook = nullptr;
 
-inline void reach(int world_rank, OpKind kind, FaultPoint phase) {
-  if (const auto hook = phase_hook.load(std::memory_order_relaxed)) hook(world_rank, kind, phase);
+inline void reach(int world_rank, OpKind kind, FaultPoint point) {
+  if (const auto hook = fault_hook.load(std::memory_order_relaxed)) hook(world_rank, kind, point);
 }
 
 }  // namespace lockstep

@@ -21,7 +21,7 @@ class Pipeline {
   /// turn OpenCV's own off: cv::setNumThreads(1). Errors: those of Dictionary.
   Pipeline(const std::vector<Transform>& transforms, uint64_t seed, bool training);
 
-  /// Carries out all transforms on a sample as a OcrDataset loaded it.
+  /// Carries out all transforms on a sample as an OcrDataset loaded it.
   /// Errors: kNotFound, kIo, kCorrupt, kInvalidArgument, beginning with describe() of the sample;
   /// the sample is then of no use.
   void apply(Sample& sample, int64_t epoch, int64_t index) const;

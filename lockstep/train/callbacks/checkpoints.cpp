@@ -126,7 +126,8 @@ void Checkpoints::on_epoch(Trainer& trainer, const EpochReport& report) {
   if (due || new_best_ || asked_) save(trainer);
 }
 
-/// Those of an epoch that was evaluated are those that were evaluated: with a moving average that.
+/// Of an epoch that was evaluated, the weights of its evaluation: with a moving average, the
+/// average.
 Checkpoints::DueWeights Checkpoints::take_due_weights() {
   DueWeights due;
   due.best = new_best_;

@@ -66,7 +66,7 @@ class Checkpoints final : public Callback {
   /// Files of weights to write with a checkpoint.
   struct DueWeights {
     std::optional<EpochWeights> epoch;
-    bool averaged = false;  ///< e{N} holds the moving average, for that was evaluated.
+    bool averaged = false;  ///< e{N} holds the moving average: evaluation took it.
     bool best = false;
   };
   using Content = std::shared_ptr<CheckpointContent>;

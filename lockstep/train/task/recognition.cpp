@@ -38,9 +38,9 @@ std::vector<double> RecognitionTask::sums(const at::Tensor& output, const Batch&
   for (int64_t i = 0; i < batch.valid; ++i) {
     const auto& truth = batch.ground_truth->samples[static_cast<size_t>(i)];
     const std::span<const float> own(frames[i].data_ptr<float>(), of_image);
-    const auto evaluated = scorer_.score(ocr::ctc_text(own, dictionary_).text, truth.label);
-    counts += evaluated.counts;
-    if (print_) printed_.push_back(fmt::format("{} :: {}", evaluated.predicted, evaluated.truth));
+    const auto score = scorer_.score(ocr::ctc_text(own, dictionary_).text, truth.label);
+    counts += score.counts;
+    if (print_) printed_.push_back(fmt::format("{} :: {}", score.predicted, score.truth));
   }
   const auto flat = counts.flat();
   return {flat.begin(), flat.end()};

@@ -46,7 +46,8 @@ Identity decide_identity(const Environment& environment) {
 }
 
 bool is_launched() {
-  return decide_identity(this_environment()).launcher != "none";
+  const Environment environment = this_environment();
+  return only_port_tells(environment) || decide_identity(environment).launcher != "none";
 }
 
 Environment with_pmi_port(Environment environment, Deadline deadline) {

@@ -168,7 +168,7 @@ struct Board {
   std::atomic<int> survivors;
 };
 
-/// `victim` is struck while all ranks run calls()[call] over and over: in its `at`-th `phase`, or,
+/// `victim` is struck while all ranks run calls()[call] over and over: in its `at`-th `point`, or,
 /// without one, when some time has gone by.
 struct Strike {
   HostLayout hosts;
@@ -176,39 +176,39 @@ struct Strike {
   size_t call;
   int signal;
   std::chrono::milliseconds after{};
-  std::optional<FaultPoint> phase;
+  std::optional<FaultPoint> point;
   int at = 1;
 };
 
 std::string to_string(const Strike& one) {
-  return fmt::format("rank {} in call {}, {} hosts, signal {}, after {} ms, phase {} at {}",
+  return fmt::format("rank {} in call {}, {} hosts, signal {}, after {} ms, point {} at {}",
                      one.victim, one.call, one.hosts.size(), one.signal, one.after.count(),
-                     one.phase ? static_cast<int>(*one.phase) : -1, one.at);
+                     one.point ? static_cast<int>(*one.point) : -1, one.at);
 }
 
 // Of the victim's process; set before the hook is.
 int strike_victim;
 int strike_signal;
-FaultPoint strike_phase;
+FaultPoint strike_point;
 std::atomic<int> strike_countdown;
 
-void strike_at_phase(int world_rank, OpKind /*kind*/, FaultPoint phase) {
-  if (world_rank == strike_victim && phase == strike_phase && --strike_countdown == 0) {
+void strike_at_point(int world_rank, OpKind /*kind*/, FaultPoint point) {
+  if (world_rank == strike_victim && point == strike_point && --strike_countdown == 0) {
     ::kill(::getpid(), strike_signal);
   }
 }
 
 /// Called by the victim when everybody is about to start.
-void arm(int victim, int signal, FaultPoint phase, int at) {
+void arm(int victim, int signal, FaultPoint point, int at) {
   strike_victim = victim;
   strike_signal = signal;
-  strike_phase = phase;
+  strike_point = point;
   strike_countdown = at;
-  phase_hook = strike_at_phase;
+  fault_hook = strike_at_point;
 }
 
 void arm(const Strike& one) {
-  if (one.phase) return arm(one.victim, one.signal, *one.phase, one.at);
+  if (one.point) return arm(one.victim, one.signal, *one.point, one.at);
   std::thread([one] {
     std::this_thread::sleep_for(one.after);
     ::kill(::getpid(), one.signal);
@@ -297,24 +297,24 @@ TEST(HierarchicalFailure, EverybodyNamesARankThatWasFrozen) {
   run_forked(strikes, kAtOnce, strike_during);
 }
 
-/// Every call in every phase that it has, the first time and further on.
+/// Every call in every point that it has, the first time and further on.
 std::vector<Strike> strikes_in_phases(int signal) {
   std::vector<Strike> strikes;
   size_t turn = 0;
-  for (const FaultPoint phase : {FaultPoint::kExchanging, FaultPoint::kSending,
+  for (const FaultPoint point : {FaultPoint::kExchanging, FaultPoint::kSending,
                                  FaultPoint::kReceiving, FaultPoint::kExchanged}) {
     const auto all = calls();
-    ++turn;  // another rank in the next phase of a call
+    ++turn;  // another rank in the next point of a call
     for (size_t call = 0; call < all.size(); ++call) {
       const int victim = victim_of({1, 1, 1}, turn + call);
-      if (phase == FaultPoint::kSending && !all[call].sends(victim)) continue;
-      if (phase == FaultPoint::kReceiving && !all[call].receives(victim)) continue;
+      if (point == FaultPoint::kSending && !all[call].sends(victim)) continue;
+      if (point == FaultPoint::kReceiving && !all[call].receives(victim)) continue;
       if (kSanitized && call != kLargeAllReduce) continue;
-      strikes.push_back({{1, 1, 1}, victim, call, signal, {}, phase, 1});
+      strikes.push_back({{1, 1, 1}, victim, call, signal, {}, point, 1});
     }
     const HostLayout hosts = {2, 2};
     if (!kSanitized)
-      strikes.push_back({hosts, victim_of(hosts, turn), kLargeAllReduce, signal, {}, phase, 4});
+      strikes.push_back({hosts, victim_of(hosts, turn), kLargeAllReduce, signal, {}, point, 4});
   }
   return strikes;
 }
@@ -407,7 +407,7 @@ struct TransferStrike {
   bool sends;
   int64_t count;
   int signal;
-  FaultPoint phase;
+  FaultPoint point;
 };
 
 void strike_transfer(const TransferStrike& one) {
@@ -427,7 +427,7 @@ void strike_transfer(const TransferStrike& one) {
     group.barrier();
     if (world.rank == 1) {
       board->victim = ::getpid();
-      arm(1, one.signal, one.phase, 1);
+      arm(1, one.signal, one.point, 1);
     }
     const Error error = first_error(group, transfer);
     require(error.code() == want, error.what());
@@ -436,7 +436,7 @@ void strike_transfer(const TransferStrike& one) {
   });
   EXPECT_EQ(ends, (std::vector<int>{0, -SIGKILL}))
       << (one.sends ? "send" : "recv") << " of " << one.count << ", signal " << one.signal
-      << ", phase " << static_cast<int>(one.phase);
+      << ", point " << static_cast<int>(one.point);
 }
 
 TEST(HierarchicalFailure, TransfersNameARankThatWasStruckInAPhase) {
@@ -444,8 +444,8 @@ TEST(HierarchicalFailure, TransfersNameARankThatWasStruckInAPhase) {
   for (const int signal : {SIGKILL, SIGSTOP}) {
     for (const bool sends : {false, true}) {
       const FaultPoint midway = sends ? FaultPoint::kSending : FaultPoint::kReceiving;
-      for (const FaultPoint phase : {FaultPoint::kExchanging, midway, FaultPoint::kExchanged})
-        strikes.push_back({sends, 1 << 20, signal, phase});
+      for (const FaultPoint point : {FaultPoint::kExchanging, midway, FaultPoint::kExchanged})
+        strikes.push_back({sends, 1 << 20, signal, point});
       // What is sent to a frozen rank fills the kernel's buffers first.
       if (sends || signal == SIGKILL)
         strikes.push_back({sends, 5, signal, FaultPoint::kExchanging});

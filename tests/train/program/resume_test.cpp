@@ -114,9 +114,10 @@ TEST_F(Program, TheSameCommandGivesTheSameBitsAndKeepsEarlierResults) {
       << second.out;
   const std::string weights = "/step_000003/model.safetensors";
   EXPECT_TRUE(bytes("out.1" + weights) == bytes("out" + weights));
-  EXPECT_NE(second.out.find("\nNext: the same command with --eval to judge the weights, or with -o "
-                            "model.resume=True train.max_steps=0 to go on to the end of epoch 3\n"),
-            std::string::npos)
+  EXPECT_NE(
+      second.out.find("\nNext: the same command with --eval to evaluate the weights, or with -o "
+                      "model.resume=True train.max_steps=0 to go on to the end of epoch 3\n"),
+      std::string::npos)
       << second.out;
   // Going on from the first run is no reason to mix its results with the second's.
   const auto third = train(

@@ -61,9 +61,9 @@ void Barrier::enter(OpHeader header, const Place& place, const void* data, int64
 }
 
 void Barrier::sync(const Waiting& waiting) {
-  reach(FaultPoint::kMeeting);
+  reach(FaultPoint::kBarrier);
   const uint64_t count = ++rounds_;
-  control_.slot(spec_.rank).meetings.store(count);
+  control_.slot(spec_.rank).barriers.store(count);
   if (all_met(count)) {
     control_.head().event.signal();
     return;
@@ -104,7 +104,7 @@ void Barrier::compare(int rank) {
 
 bool Barrier::all_met(uint64_t count) const {
   for (int rank = 0; rank < spec_.size; ++rank) {
-    if (control_.slot(rank).meetings.load() < count) return false;
+    if (control_.slot(rank).barriers.load() < count) return false;
   }
   return true;
 }
@@ -120,7 +120,7 @@ std::vector<int> Barrier::not_posted() const {
 std::vector<int> Barrier::not_met(uint64_t count) const {
   std::vector<int> missing;
   for (int rank = 0; rank < spec_.size; ++rank) {
-    if (control_.slot(rank).meetings.load() < count) missing.push_back(rank);
+    if (control_.slot(rank).barriers.load() < count) missing.push_back(rank);
   }
   return missing;
 }

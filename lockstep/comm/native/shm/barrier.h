@@ -164,8 +164,8 @@ class Barrier {
   Doing current() const {
     return {describe(header_), sequence_};
   }
-  void reach(FaultPoint phase) const {
-    lockstep::reach(spec_.world_ranks[static_cast<size_t>(spec_.rank)], header_.kind, phase);
+  void reach(FaultPoint point) const {
+    lockstep::reach(spec_.world_ranks[static_cast<size_t>(spec_.rank)], header_.kind, point);
   }
 
   const GroupSpec spec_;

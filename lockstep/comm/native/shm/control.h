@@ -58,7 +58,7 @@ class Event {
 static_assert(std::atomic<uint32_t>::is_always_lock_free);
 
 inline constexpr size_t kCacheLine = 64;
-/// Messages up to this size are copied beside the header: one meeting instead of two, at the price
+/// Messages up to this size are copied beside the header: one barrier instead of two, at the price
 /// that every rank reduces all of it.
 inline constexpr int64_t kInlineBytes = 2 << 10;
 /// Messages up to this size travel in the header's own cache line.
@@ -83,7 +83,7 @@ static_assert(sizeof(Post) == kCacheLine);
 /// One rank's part. Only that rank writes to it, but for the mutex and `dead`.
 struct alignas(kCacheLine) RankSlot {
   Post posts[2];  ///< By sequence & 1: nobody is more than one operation ahead of a reader.
-  alignas(kCacheLine) std::atomic<uint64_t> meetings;  ///< sync() calls so far.
+  alignas(kCacheLine) std::atomic<uint64_t> barriers;  ///< sync() calls so far.
   std::atomic<uint64_t> finished;            ///< Last operation done: header.sequence << 8 | kind.
   alignas(kCacheLine) pthread_mutex_t life;  ///< Robust; held while the rank lives.
   std::atomic<uint32_t> attached;

@@ -11,7 +11,7 @@ namespace lockstep::shm {
 
 /// One rank's part, in three acts. The table of what goes where, and a stream of at most
 /// kSmallStreamBytes, are handed in before the ranks meet at the operation's header, so that a
-/// small exchange costs one meeting more. Larger ones are copied from where they lie when all
+/// small exchange costs one barrier more. Larger ones are copied from where they lie when all
 /// inputs can be reached, else pass through the staging areas in chunks.
 class ExchangeCall {
  public:
@@ -60,7 +60,7 @@ class ExchangeCall {
   const int64_t size_;   // bytes of an element
   const int64_t chunk_;  // elements of a round
   const OutStream stream_;
-  const bool small_;  // this rank's stream goes whole before the meeting
+  const bool small_;  // this rank's stream goes whole before the barrier
 };
 
 }  // namespace lockstep::shm

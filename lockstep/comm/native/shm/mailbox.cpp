@@ -126,7 +126,9 @@ bool Mailbox::send_offer(const Transfer& transfer, const void* data, const Envel
     const Waiting begun{Deadline::after(spec_.timeout), true};
     const Transfer rest{channel, transfer.peer, transfer.call, begun};
     fill_lane(rest, lane, number);
-    require(rest, [&] { return state.load() == state_of(number, Offer::kTaken); });
+    const Transfer end{channel, transfer.peer, transfer.call,
+                       Waiting{begun.deadline, transfer.waiting.spin}};
+    require(end, [&] { return state.load() == state_of(number, Offer::kTaken); });
   } catch (...) {
     // The caller may use the memory for something else.
     state.store(state_of(number, Offer::kWithdrawn));
@@ -185,7 +187,8 @@ bool Mailbox::take_offer(const Transfer& transfer, const Head& head, LetterSink&
   const auto claimed = mapped.data != nullptr ? Offer::kMapped : Offer::kClaimed;
   if (!change(Offer::kOffered, claimed)) return true;
   const auto place = sink.begin(head.envelope);
-  const Waiting waiting{place.deadline, transfer.waiting.spin};
+  // As at the sender, which has a time of its own from here on.
+  const Waiting waiting{Deadline::after(spec_.timeout), transfer.waiting.spin};
   const Transfer rest{transfer.channel, transfer.peer, transfer.call, waiting};
   if (mapped.data != nullptr) {
     std::memcpy(place.data, mapped.data, static_cast<size_t>(bytes));

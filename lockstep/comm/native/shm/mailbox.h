@@ -70,8 +70,8 @@ class Mailbox {
   bool take_offer(const Transfer& transfer, const Head& head, LetterSink& sink);
   void copy_together(const Transfer& transfer, const Origin& origin, std::byte* to, int64_t bytes);
   Doing doing(const Transfer& transfer) const;
-  void reach(FaultPoint phase) const {
-    lockstep::reach(spec_.world_ranks[static_cast<size_t>(spec_.rank)], OpKind::kNone, phase);
+  void reach(FaultPoint point) const {
+    lockstep::reach(spec_.world_ranks[static_cast<size_t>(spec_.rank)], OpKind::kNone, point);
   }
   void read(const Transfer& transfer, void* data, int64_t bytes);
   template <class Ready>

@@ -1,7 +1,7 @@
 #pragma once
 // Collectives between the ranks of one host through shared memory.
 //
-// Every operation starts with a header from each rank, compared by all, and has at most one meeting
+// Every operation starts with a header from each rank, compared by all, and has at most one barrier
 // more. Memory from allocate() is reduced where it lies: each rank reads its slice in all slots and
 // writes it to all. Other memory goes in chunks through staging areas that stay in the cache.
 // Nothing has a name in the file system: the memory is gone when the last rank is.

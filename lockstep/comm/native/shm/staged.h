@@ -1,7 +1,7 @@
 #pragma once
 // Collectives on memory that the other ranks cannot reach: in chunks through staging areas.
 //
-// Each turns into rounds with one meeting a round; in round t a rank hands in chunk t, works on
+// Each turns into rounds with one barrier a round; in round t a rank hands in chunk t, works on
 // chunk t - 1 and takes out chunk t - 2, so the two halves of a staging area are never written and
 // read in the same round.
 

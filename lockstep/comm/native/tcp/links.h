@@ -57,7 +57,7 @@ class Links {
   /// `sockets[p]` leads to rank p of the group, for both directions; empty where there is none.
   /// Where one is needed all the same, `peers` makes it: for both directions in meet(), else one
   /// for each. `name` turns a group rank into text ("rank 3") for errors. `world_rank`: this
-  /// rank's, for phase_hook. A wait also ends as if its time were over when `alarm()` is true,
+  /// rank's, for fault_hook. A wait also ends as if its time were over when `alarm()` is true,
   /// which is asked ten times a second. Has no descriptor until it has a connection.
   Links(int rank, std::vector<UniqueFd> sockets, std::function<std::string(int)> name,
         int world_rank, std::function<bool()> alarm = {}, const Peers* peers = nullptr);

@@ -1,6 +1,6 @@
 #pragma once
 // What goes in front of every payload between ranks of different hosts, and how a received one is
-// evaluated.
+// checked.
 //
 // Both structs travel as they lie in memory: the ends have compared build_id(), which holds byte
 // order and version, before the first one. Pure functions: what comes from the wire is a stranger's

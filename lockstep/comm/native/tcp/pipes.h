@@ -68,7 +68,7 @@ class Pipes {
   bool await_in(int peer, Deadline deadline);
   bool read_head(Pipe& pipe, const std::string& peer, Deadline deadline,
                  std::chrono::microseconds spin);
-  void reach(FaultPoint phase) const { lockstep::reach(world_rank_, OpKind::kNone, phase); }
+  void reach(FaultPoint point) const { lockstep::reach(world_rank_, OpKind::kNone, point); }
 
   const Peers& peers_;
   std::function<std::string(int)> name_;

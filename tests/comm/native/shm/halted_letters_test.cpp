@@ -51,8 +51,8 @@ void halt_after(int chunk, HaltBoard& board, void (*act)(HaltBoard& board)) {
   halt_here.chunk = chunk;
   halt_here.act = act;
   halt_here.board = &board;
-  phase_hook = [](int /*world_rank*/, OpKind kind, FaultPoint phase) {
-    const bool copies = phase == FaultPoint::kSending || phase == FaultPoint::kReceiving;
+  fault_hook = [](int /*world_rank*/, OpKind kind, FaultPoint point) {
+    const bool copies = point == FaultPoint::kSending || point == FaultPoint::kReceiving;
     if (kind != OpKind::kNone || !copies || ++halt_here.copied != halt_here.chunk) return;
     halt_here.board->halted_ns = std::chrono::steady_clock::now().time_since_epoch().count();
     halt_here.act(*halt_here.board);
@@ -124,6 +124,23 @@ TEST(HaltedLetter, AnEndThatIsFrozenIsNamedWithinASecondOfTheDeadline) {
     halt_one(victim, freeze, ErrorCode::kTimeout, std::chrono::milliseconds(1500),
              1.5 + allowed(1));
   }
+}
+
+TEST(HaltedLetter, ALetterThatIsBegunAtTheLastMomentHasATimeOfItsOwn) {
+  const Shared<HaltBoard> board;
+  const auto ends = run_rank_processes(2, [&](const World& world) {
+    forbid_reading_others();
+    auto group = ProcessGroup::create(world, {.timeout = std::chrono::seconds(2)});
+    std::vector<int32_t> values(kLetterCount);
+    group.barrier();
+    if (world.rank == 0) return send_letter(group);
+    // The sender's two seconds are over while this rank copies.
+    halt_after(kLetterChunks / 2, *board, [](HaltBoard& /*board*/) { ::usleep(1'000'000); });
+    ::usleep(1'500'000);
+    recv_letter(group, values);
+    require(values == letter(), "the letter arrived as another");
+  });
+  EXPECT_EQ(ends, (std::vector<int>{0, 0}));
 }
 
 /// Until /proc says so: T: somebody has stopped it, Z: it is dead.
