@@ -73,10 +73,9 @@ bool is_libtorchs(const std::string& name) {
 Error unknown_backend(const std::string& name) {
   std::vector<std::string> names = {"auto"};
   for (const auto& backend : backends()) names.emplace_back(backend.name);
-  const auto with_prefix = std::find(names.begin(), names.end(), "c10d:" + name);
-  const auto nearest = with_prefix == names.end()
-                           ? did_you_mean(name, names)
-                           : fmt::format(", did you mean '{}'?", *with_prefix);
+  const std::string with_prefix = "c10d:" + name;  // "gloo" is its name elsewhere
+  const auto nearest = is_libtorchs(with_prefix) ? fmt::format(", did you mean '{}'?", with_prefix)
+                                                 : did_you_mean(name, names);
   return Error(ErrorCode::kInvalidArgument,
                fmt::format("unknown back end '{}'{} There is: {}", name,
                            nearest.empty() ? "." : nearest, fmt::join(names, ", ")));

@@ -95,6 +95,11 @@ TEST(ProcessGroup, UnknownBackEndNamesTheNearest) {
   EXPECT_TRUE(contains(error, "did you mean 'native'")) << error.what();
 }
 
+TEST(ProcessGroup, BackEndsOfLibtorchAreNamedWhereTheirOwnNameIsGiven) {
+  const Error error = error_of([] { ProcessGroup::create(alone(), {.backend = "gloo"}); });
+  EXPECT_TRUE(contains(error, "did you mean 'c10d:gloo'")) << error.what();
+}
+
 TEST(ProcessGroup, AWorldThatNobodyJoinedIsRefusedInAJob) {
   const auto error_with = [](const std::map<const char*, const char*>& variables) {
     for (const auto& [name, value] : variables) ::setenv(name, value, 1);
