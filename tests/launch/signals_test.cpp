@@ -138,7 +138,7 @@ TEST_F(Stopped, CtrlZIsIgnoredWhereNobodyCouldContinueIt) {
 TEST(Grace, RanksThatAreWaitedForAreNamed) {
   Launched run(shell(2, "trap '' TERM; echo ready; while :; do sleep 0.05; done",
                      {"--shutdown_timeout", "4"}));
-  ASSERT_TRUE(run.wait_for("ready", 1));
+  ASSERT_TRUE(run.wait_for("ready", 2));
   run.send(SIGTERM);
   EXPECT_TRUE(run.wait_for("waiting for ranks 0, 1 to end; SIGKILL in")) << run.err();
   EXPECT_EQ(run.wait(), 143);
