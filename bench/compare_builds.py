@@ -7,6 +7,7 @@ usage: bench/compare_builds.py BEFORE AFTER [--rounds 7] [--bound 3] [--only REG
   --only         measures whose names match
 
 Prints a line for each measure: the medians over the rounds, and the ratios of medians and of minima.
+The programs of both are copied side by side first: starting one takes longer on some file systems.
 A measure is slower where both ratios exceed the bound: what slows down the machine for a moment moves
 one of them. Exit code 1 where one is slower. Wants a calm machine.
 """
@@ -15,10 +16,21 @@ import argparse
 import json
 import os
 import re
+import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
+
+
+def copied(bin, folder):
+    """The programs of `bin` that are measured, in `folder`."""
+    os.mkdir(folder)
+    for program in {"lockstep", *(program for program, _ in MEASURES.values())}:
+        path = os.path.join(bin, program)
+        if os.access(path, os.X_OK):
+            shutil.copy(path, folder)
+    return folder
 
 
 def run(command, **variables):
@@ -91,7 +103,13 @@ def main():
     parser.add_argument("--bound", type=float, default=3)
     parser.add_argument("--only", default="")
     options = parser.parse_args()
-    bins = [os.path.join(build, "bin") for build in (options.before, options.after)]
+    with tempfile.TemporaryDirectory() as folder:
+        builds = (options.before, options.after)
+        bins = [copied(os.path.join(build, "bin"), f"{folder}/{i}") for i, build in enumerate(builds)]
+        compare(bins, options)
+
+
+def compare(bins, options):
     slower = []
     print(f"{'':28}{'before':>12}{'after':>12}{'medians':>10}{'minima':>10}")
     for name, (program, measure) in MEASURES.items():
@@ -99,7 +117,7 @@ def main():
             continue
         without = [bin for bin in bins if not os.access(os.path.join(bin, program), os.X_OK)]
         if without:
-            print(f"{name:28}left out: no {program} in {without[0]}")
+            print(f"{name:28}left out: no {program} in {['BEFORE', 'AFTER'][bins.index(without[0])]}")
             continue
         times = {}  # by measure: of before, of after
         for turn in range(2 * options.rounds):
