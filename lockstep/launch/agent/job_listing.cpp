@@ -12,10 +12,6 @@ namespace {
 
 constexpr std::chrono::milliseconds kListedAfter{50};
 
-double seconds_since_1970() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
-
 std::string absolute(const std::string& path) {
   std::error_code ignored;
   return path.empty() ? path : std::filesystem::absolute(path, ignored).string();

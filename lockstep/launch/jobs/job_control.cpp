@@ -6,7 +6,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <cstdio>
 
 #include "lockstep/deadline.h"
@@ -47,10 +46,6 @@ HelpPage stop_help() {
          {"--kill", "SIGKILL instead: nothing of it is left either, but nobody is asked"},
          {"-h, --help", "print this"}}}},
       ""};
-}
-
-double seconds_since_1970() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
 size_t terminal_width() {

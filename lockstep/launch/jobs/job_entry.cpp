@@ -5,6 +5,7 @@
 
 #include <array>
 #include <charconv>
+#include <chrono>
 #include <nlohmann/json.hpp>
 
 #include "lockstep/base/proc.h"
@@ -38,6 +39,10 @@ bool is_number(const std::string& text) {
 }
 
 }  // namespace
+
+double seconds_since_1970() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
 
 std::string ProcessKey::text() const {
   return fmt::format("{}.{}.{}", pid, started, namespace_id);

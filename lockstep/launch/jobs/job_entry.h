@@ -33,6 +33,9 @@ bool is_stopped(pid_t pid);
 enum class Liveness { kAlive, kDead, kElsewhere };
 Liveness liveness(const ProcessKey& key, const ProcessKey& own);
 
+/// Now, as entries count time.
+double seconds_since_1970();
+
 struct JobEntry {
   pid_t pid = 0;  ///< Of the agent.
   std::string run_id;

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <map>
 #include <set>
 #include <string_view>
@@ -163,9 +162,7 @@ std::string how_to_end(const OtherJob& job) {
 
 std::vector<OtherJob> other_jobs_here(const FindRanks& find, const std::vector<JobEntry>& running) {
   try {
-    const auto now = std::chrono::system_clock::now().time_since_epoch();
-    return other_jobs(ranks_of_others(find(), running, this_environment(),
-                                      std::chrono::duration<double>(now).count()));
+    return other_jobs(ranks_of_others(find(), running, this_environment(), seconds_since_1970()));
   } catch (const Error& error) {
     log_warn(fmt::format("jobs that other launchers started are not known: {}", error.what()));
     return {};

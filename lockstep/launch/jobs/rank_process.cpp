@@ -4,14 +4,13 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 
 #include "lockstep/base/file.h"
 #include "lockstep/base/proc.h"
 #include "lockstep/base/text.h"
-#include "lockstep/error.h"
+#include "lockstep/launch/jobs/job_entry.h"
 
 namespace lockstep {
 namespace {
@@ -68,8 +67,7 @@ double moment_of(const std::string& ticks) {
   ::clock_gettime(CLOCK_BOOTTIME, &up);
   const double up_s = static_cast<double>(up.tv_sec) + static_cast<double>(up.tv_nsec) / 1e9;
   const double start_s = std::atof(ticks.c_str()) / static_cast<double>(::sysconf(_SC_CLK_TCK));
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
-  return std::chrono::duration<double>(now).count() - (up_s - start_s);
+  return seconds_since_1970() - (up_s - start_s);
 }
 
 }  // namespace
