@@ -30,7 +30,7 @@ settings=()
 if [ -n "$ccache_folder" ] && [ -d "$ccache_folder" ]; then
   mkdir -p var/ccache
   mount --bind "$ccache_folder" var/ccache
-  settings=(CCACHE_DIR=/var/ccache CCACHE_MAXSIZE="$ccache_size" CCACHE_TEMPDIR=/tmp/ccache)
+  settings=(CCACHE_DIR=/var/ccache CCACHE_MAXSIZE="$ccache_size" CCACHE_TEMPDIR="/tmp/ccache-$who")
   # What is there serves everybody; it stays its owner's, who may have come here by sudo.
   [ "$who" = root ] && [ -O "$ccache_folder" ] || settings+=(CCACHE_READONLY=1)
 fi
