@@ -46,9 +46,9 @@ function(lockstep_options target)
   endif()
 endfunction()
 
-# lockstep_layer(NAME SOURCES a.cpp ... DEPS targets ...): the library lockstep::NAME. HEADERS and
-# PUBLIC_HEADERS (of include/lockstep) name headers of the layer that no source of it begins with and
-# that could be another layer's; scripts/layers.py asks for them. A layer without SOURCES is headers.
+# lockstep_layer(NAME SOURCES a.cpp ... DEPS targets ...): the library lockstep::NAME. PUBLIC_HEADERS
+# are those of include/lockstep; HEADERS are internal ones without a source beside them that could be
+# another layer's (cmake/LockstepHeaders.cmake). A layer without SOURCES is headers.
 # It is installed with LOCKSTEP_COMPONENT, which lockstep/CMakeLists.txt sets.
 function(lockstep_layer name)
   cmake_parse_arguments(ARG "" "" "SOURCES;HEADERS;PUBLIC_HEADERS;DEPS;PRIVATE_DEPS" ${ARGN})
@@ -62,9 +62,10 @@ function(lockstep_layer name)
   add_library(lockstep_${name} ${kind} ${ARG_SOURCES} ${ARG_HEADERS} ${ARG_PUBLIC_HEADERS})
   add_library(lockstep::${name} ALIAS lockstep_${name})
   set_target_properties(lockstep_${name} PROPERTIES EXPORT_NAME ${name})
+  lockstep_header_folder(${name} headers)
   target_include_directories(lockstep_${name} ${scope}
-    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>
-    $<INSTALL_INTERFACE:include>)
+    $<BUILD_INTERFACE:${headers}> $<INSTALL_INTERFACE:include>)
+  set_property(GLOBAL APPEND PROPERTY LOCKSTEP_LAYERS lockstep_${name})
   target_compile_features(lockstep_${name} ${scope} cxx_std_20)
   target_link_libraries(lockstep_${name} ${scope} ${ARG_DEPS})
   set(group ${LOCKSTEP_COMPONENT})

@@ -30,7 +30,7 @@ class Layer:
         self.name = name
         self.public = set()  # names of layers that whoever links this one links too
         self.private = set()
-        self.sources = []  # relative to the root, headers that CMakeLists.txt names too
+        self.files = []  # relative to the root: sources, and headers that are linked for it
         self.folder = ""
         self.torch = False  # it links libtorch, by itself or through another
 
@@ -73,8 +73,16 @@ def read_sources(build, layers):
         if layer is None:
             continue
         layer.folder = target["paths"]["source"]
-        layer.sources = [source["path"] for source in target.get("sources", [])
-                         if source["path"].startswith(("lockstep/", "include/"))]
+        layer.files = [source["path"] for source in target.get("sources", [])
+                       if source["path"].startswith(("lockstep/", "include/"))]
+
+
+def read_headers(root, build, layers):
+    """Headers that cmake/LockstepHeaders.cmake has linked for a layer."""
+    for layer in layers.values():
+        top = os.path.join(build, "include", layer.name)
+        layer.files += [os.path.relpath(os.path.realpath(os.path.join(top, path)), os.path.realpath(root))
+                        for path in files_below(top, "")]
 
 
 def read_layers(root):
@@ -83,6 +91,7 @@ def read_layers(root):
         configure(root, build)
         layers = read_graph(os.path.join(build, "graph.dot"))
         read_sources(build, layers)
+        read_headers(root, build, layers)
     for name, layer in layers.items():
         layer.torch = "torch" in linked_by(layers, name)
     for other_projects in ("torch", "opencv"):
@@ -112,36 +121,21 @@ def files_below(root, top):
 
 
 def owners(root, layers):
-    """The layer of each file: the one whose list names it. Of a header that no list names, the one
-    that has its source, which begins with it. Of others, such as the sources of a part that is not
-    built here, the only one of their folder."""
+    """The layer of each file. A source that no list names, such as one of a part that is not built
+    here, belongs to the only layer of its folder."""
     owner, faults = {}, []
-    by_source, by_folder, first = {}, {}, {}
+    by_folder = {}
     for layer in layers.values():
-        by_folder.setdefault(layer.folder, set()).add(layer.name)
-        for source in layer.sources:
-            owner[source] = layer.name
-            by_source.setdefault(os.path.splitext(source)[0], layer.name)
-            header = next((header for _, header in included(root, source)), "")
-            if os.path.splitext(os.path.basename(source))[0] + ".h" == os.path.basename(header):
-                first[os.path.join("include", header)] = layer.name
+        by_folder.setdefault(layer.folder, []).append(layer.name)
+        owner.update((path, layer.name) for path in layer.files)
     for path in list(files_below(root, "lockstep")) + list(files_below(root, "include/lockstep")):
-        if path in owner:
-            continue
-        stem = os.path.splitext(path)[0]
-        if path.startswith("include/"):
-            found = first.get(path)
-        else:
-            found = by_source.get(stem)
-            folder = os.path.dirname(path)
-            while found is None and folder and folder not in by_folder:
-                folder = os.path.dirname(folder)
-            if found is None and len(by_folder.get(folder, ())) == 1:
-                found = next(iter(by_folder[folder]))
-        if found is None:
+        folder = os.path.dirname(path)
+        while path not in owner and folder not in by_folder and folder:
+            folder = os.path.dirname(folder)
+        if path not in owner and path.endswith(".cpp") and len(by_folder.get(folder, ())) == 1:
+            owner[path] = by_folder[folder][0]
+        elif path not in owner:
             faults.append("%s: no layer has this file; name it in one's CMakeLists.txt" % path)
-        else:
-            owner[path] = found
     return owner, faults
 
 

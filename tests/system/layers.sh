@@ -2,7 +2,7 @@
 # A layer includes its own headers and those of layers that it links, as CMake knows them; the launcher's folders include each other
 # in one direction; and the picture of the layers is drawn from CMake's graph. usage: layers.sh BUILD SOURCE
 set -euo pipefail
-source=$2
+build=$1 source=$2
 work=$(mktemp -d "${TMPDIR:-/tmp}/lockstep-layers-XXXXXX")
 trap 'rm -rf "$work"' EXIT
 
@@ -30,3 +30,15 @@ forbidden lockstep/comm/topology.cpp ../launch/job/failure.h 'which no layer has
 forbidden lockstep/comm/mpi/shim.cpp lockstep/launch/job/failure.h "which 'comm' does not link"
 forbidden lockstep/tensor/c10d/nccl_group.cpp lockstep/parallel/reducer.h "which 'tensor' does not link"
 forbidden lockstep/launch/process/poller.cpp lockstep/launch/agent/agent.h 'which includes it in turn'
+
+# The compiler refuses such a header as well: world's own command, with another source.
+command=$(sed -n 's#^ *"command": "\(.*\) -o lockstep/world/CMakeFiles/lockstep_world\.dir/.*#\1#p' "$build/compile_commands.json" | sed -n 1p)
+compiles() {
+  echo "#include \"$1\"" >"$work/one.cpp"
+  (cd "$build" && $command -fsyntax-only "$work/one.cpp") >"$work/said" 2>&1
+}
+compiles lockstep/world/places.h || { cat "$work/said"; exit 1; }
+for header in lockstep/comm/topology.h lockstep/process_group.h tests/support/ranks.h; do
+  compiles "$header" && { echo "a source of world that includes $header compiles"; exit 1; }
+  grep -q "$header: No such file" "$work/said" || { cat "$work/said"; exit 1; }
+done
