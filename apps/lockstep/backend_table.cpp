@@ -6,18 +6,26 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
-#include "lockstep/base/help_text.h"
-#include "lockstep/base/text.h"
-#include "lockstep/error.h"
+#include "lockstep/base/options.h"
 
 namespace lockstep::app {
 namespace {
+
+struct BackendsRequest {
+  bool json = false, help = false;
+};
+
+OptionGroup<BackendsRequest> backends_options() {
+  return {"",
+          {{"json", 0, OptionKind::kFlag, "", "for programs", set_flag<&BackendsRequest::json>},
+           help_option<BackendsRequest>()}};
+}
 
 HelpPage backends_help() {
   return {{{"lockstep doctor backends [--json]", ""}},
           "Lists the back ends that --backend and GroupOptions::backend take: whether this "
           "installation has them, whether a process started as this one can use them, and why not.",
-          {{"", {{"--json", "for programs"}, {"-h, --help", "print this"}}}},
+          {help_group(backends_options())},
           ""};
 }
 
@@ -51,21 +59,12 @@ std::string as_table(const std::vector<BackendReport>& reports) {
 
 int print_backends(const std::vector<BackendReport>& reports,
                    const std::vector<std::string>& args) {
-  bool json = false;
-  for (const auto& arg : args) {
-    if (arg == "--help" || arg == "-h") {
-      std::fputs(help_text(backends_help()).c_str(), stdout);
-      return 0;
-    }
-    if (arg != "--json") {
-      throw Error(
-          ErrorCode::kInvalidArgument,
-          fmt::format("lockstep doctor backends: unknown argument '{}'{}; there is --json", arg,
-                      did_you_mean(arg, std::vector<std::string>{"--json", "--help"})));
-    }
-    json = true;
-  }
-  std::fputs((json ? as_json(reports) : as_table(reports)).c_str(), stdout);
+  BackendsRequest request;
+  const auto options = backends_options().options;
+  refuse_rest(read_request(args, options, "lockstep doctor backends", request), names_of(options),
+              "lockstep doctor backends");
+  if (request.help) return print_help(backends_help());
+  std::fputs((request.json ? as_json(reports) : as_table(reports)).c_str(), stdout);
   return 0;
 }
 

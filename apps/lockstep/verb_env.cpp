@@ -1,10 +1,8 @@
-#include <algorithm>
 #include <cstdio>
-#include <map>
 
 #include "apps/lockstep/verbs.h"
 #include "lockstep/base/env.h"
-#include "lockstep/base/help_text.h"
+#include "lockstep/base/options.h"
 #include "lockstep/base/text.h"
 #include "lockstep/error.h"
 #include "lockstep/world/bootstrap/pmi_wire.h"
@@ -15,83 +13,66 @@
 namespace lockstep::app {
 namespace {
 
+struct EnvRequest {
+  RankArguments rank;
+  bool given = false;  ///< One of them is.
+  bool json = false, help = false;
+};
+
+template <auto kMember>
+constexpr auto set_number =
+    [](EnvRequest& request, const std::string& value, const std::string& what) {
+      request.rank.*kMember = static_cast<int>(parse_int(value, 0, kMaxRanks, what));
+      request.given = true;
+    };
+
+OptionGroup<EnvRequest> env_options() {
+  constexpr auto kValue = OptionKind::kValue;
+  using R = RankArguments;
+  return {
+      "",
+      {{"json", 0, OptionKind::kFlag, "", "for programs", set_flag<&EnvRequest::json>},
+       {"rank", 0, kValue, "N",
+        "what a program would do that gives this and the following to World::join()",
+        set_number<&R::rank>},
+       {"world_size", 0, kValue, "N", "ranks of the job", set_number<&R::world_size>},
+       {"local_rank", 0, kValue, "N", "which of its host this is", set_number<&R::local_rank>},
+       {"local_world_size", 0, kValue, "N", "ranks of this host", set_number<&R::local_world_size>},
+       {"node_rank", 0, kValue, "N", "which host this is", set_number<&R::node_rank>},
+       {"num_nodes", 0, kValue, "N", "hosts of the job", set_number<&R::num_nodes>},
+       {"master_addr", 0, kValue, "HOST", "where rank 0 is",
+        [](EnvRequest& request, const std::string& value, const std::string&) {
+          request.rank.master_addr = value;
+          request.given = true;
+        }},
+       {"master_port", 0, kValue, "PORT", "where its store listens", set_number<&R::master_port>},
+       help_option<EnvRequest>()}};
+}
+
 HelpPage env_help() {
   return {{{"lockstep env [--json] [--rank N --world_size N ...]", ""}},
           "Prints which launcher's variables are set here, which one a program would follow, and "
           "which rank it would be; start it as you start the program: mpirun -n 4 lockstep env. "
           "Ends with 2 where a program would refuse.",
-          {{"",
-            {{"--json", "for programs"},
-             {"--rank N, ...",
-              "what a program would do that gives these to World::join(); also --world_size, "
-              "--local_rank, "
-              "--local_world_size, --node_rank, --num_nodes, --master_addr and --master_port"},
-             {"-h, --help", "print this"}}}},
+          {help_group(env_options())},
           ""};
 }
 
 constexpr std::chrono::seconds kPmiLimit{5};
 
-/// "--rank=1" and "--rank 1".
-std::map<std::string, std::string> words_by_name(const std::vector<std::string>& args) {
-  const std::vector<std::string> known = {
-      "--json",      "--rank",      "--world_size",  "--local_rank", "--local_world_size",
-      "--node_rank", "--num_nodes", "--master_addr", "--master_port"};
-  std::map<std::string, std::string> words;
-  for (size_t i = 0; i < args.size(); ++i) {
-    const size_t equals = args[i].find('=');
-    const std::string name = args[i].substr(0, equals);
-    if (std::find(known.begin(), known.end(), name) == known.end()) {
-      throw Error(ErrorCode::kInvalidArgument, "lockstep env: unknown option '" + args[i] + "'" +
-                                                   did_you_mean(name, known) + "; see --help");
-    }
-    if (name == "--json") {
-      words[name] = "";
-    } else if (equals != std::string::npos) {
-      words[name] = args[i].substr(equals + 1);
-    } else if (++i < args.size()) {
-      words[name] = args[i];
-    } else {
-      throw Error(ErrorCode::kInvalidArgument, "lockstep env: " + name + " wants a value");
-    }
-  }
-  return words;
-}
-
-RankArguments rank_arguments(const std::map<std::string, std::string>& words) {
-  const auto number = [&](const char* name) -> std::optional<int> {
-    const auto found = words.find(name);
-    if (found == words.end()) return std::nullopt;
-    return static_cast<int>(parse_int(found->second, 0, kMaxRanks, name));
-  };
-  RankArguments arguments;
-  arguments.rank = number("--rank").value_or(0);
-  arguments.world_size = number("--world_size").value_or(1);
-  arguments.local_rank = number("--local_rank");
-  arguments.local_world_size = number("--local_world_size");
-  arguments.node_rank = number("--node_rank");
-  arguments.num_nodes = number("--num_nodes");
-  arguments.master_port = number("--master_port").value_or(0);
-  if (const auto host = words.find("--master_addr"); host != words.end())
-    arguments.master_addr = host->second;
-  return arguments;
-}
-
 }  // namespace
 
 int verb_env(const std::vector<std::string>& args) {
-  for (const auto& arg : args) {
-    if (arg != "--help" && arg != "-h") continue;
-    std::fputs(help_text(env_help()).c_str(), stdout);
-    return 0;
-  }
-  auto words = words_by_name(args);
-  const bool json = words.erase("--json") > 0;
+  EnvRequest request;
+  const auto options = env_options().options;
+  refuse_rest(read_request(args, options, "lockstep env", request), names_of(options),
+              "lockstep env");
+  if (request.help) return print_help(env_help());
   const EnvFacts facts{with_pmi_port(this_environment(), Deadline::after(kPmiLimit)),
                        usable_cores()};
   const Inputs inputs = inputs_from(facts.variables);
-  const Decision decision = words.empty() ? decide(inputs) : decide(rank_arguments(words), inputs);
-  const auto text = json ? env_report_json(decision, facts) : env_report(decision, facts);
+  const Decision decision = request.given ? decide(request.rank, inputs) : decide(inputs);
+  const auto text = request.json ? env_report_json(decision, facts) : env_report(decision, facts);
   std::fputs(text.c_str(), stdout);
   return decision.problem.empty() ? 0 : 2;
 }

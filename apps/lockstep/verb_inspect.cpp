@@ -5,7 +5,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
@@ -15,13 +14,13 @@
 #include <set>
 #include <utility>
 
-#include "apps/command_line.h"
 #include "apps/lockstep/log_folders.h"
 #include "apps/lockstep/ranks_here.h"
 #include "apps/lockstep/verbs.h"
 #include "lockstep/base/file.h"
 #include "lockstep/base/host_name.h"
 #include "lockstep/base/log.h"
+#include "lockstep/base/options.h"
 #include "lockstep/base/proc.h"
 #include "lockstep/comm/flight/process_state.h"
 #include "lockstep/comm/flight/record.h"
@@ -241,19 +240,32 @@ void add_stacks(std::vector<FlightRecord>& records, int64_t now_ns) {
   }
 }
 
+struct InspectRequest {
+  bool help = false;
+};
+
+HelpPage inspect_help(const std::vector<Option<InspectRequest>>& options) {
+  return {{{"lockstep inspect ID|DIR|PID...", ""}},
+          "What the ranks of a job did last: their last operation, since when they wait, and who "
+          "is odd. Of a job that runs: its ID (lockstep ps), or the process of `lockstep run` or "
+          "of a rank. Of one that is over: its ID, or the folder that --log_dir named (its newest "
+          "attempt is shown), or one attempt_N in it.",
+          {{"", {{"ID|DIR|PID", "runs, folders of --log_dir, processes"}}},
+           help_group(OptionGroup<InspectRequest>{"", options})},
+          ""};
+}
+
 }  // namespace
 
 int verb_inspect(const std::vector<std::string>& args) {
-  CLI::App app(
-      "What the ranks of a job did last: their last operation, since when they wait, and who is "
-      "odd. Of a job that runs: its ID (lockstep ps), or the process of `lockstep run` or of a "
-      "rank. Of one that is over: its ID, or the folder that --log_dir named (its newest attempt "
-      "is shown), or one attempt_N in it.",
-      "lockstep inspect");
-  std::vector<std::string> targets;
-  app.add_option("ID|DIR|PID", targets, "runs, folders of --log_dir, processes")->required();
-  const std::vector<std::string> reversed(args.rbegin(), args.rend());
-  if (const auto status = parse_command_line(app, reversed)) return *status;
+  InspectRequest request;
+  const std::vector<Option<InspectRequest>> options = {help_option<InspectRequest>()};
+  const auto targets = read_request(args, options, "lockstep inspect", request);
+  if (request.help) return print_help(inspect_help(options));
+  if (targets.empty()) {
+    throw Error(ErrorCode::kInvalidArgument,
+                "lockstep inspect: which job? ID|DIR|PID is needed (lockstep ps lists jobs)");
+  }
   Found found;
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   const auto now_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();

@@ -1,6 +1,7 @@
 #include "lockstep/base/help_text.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <sstream>
 
 namespace lockstep {
@@ -90,6 +91,11 @@ std::string help_text(const HelpPage& page) {
   }
   if (!page.notes.empty()) text += "\n" + paragraphs(page.notes);
   return text;
+}
+
+int print_help(const HelpPage& page) {
+  std::fputs(help_text(page).c_str(), stdout);
+  return 0;
 }
 
 }  // namespace lockstep

@@ -29,4 +29,7 @@ constexpr size_t kHelpColumns = 100;
 /// The page, no line longer than kHelpColumns unless a single word is.
 std::string help_text(const HelpPage& page);
 
+/// Writes it to stdout; returns the exit status, 0.
+int print_help(const HelpPage& page);
+
 }  // namespace lockstep

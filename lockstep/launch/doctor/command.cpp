@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <array>
 #include <cstdio>
 #include <filesystem>
 #include <optional>
@@ -16,20 +15,11 @@
 #include "lockstep/launch/doctor/examine.h"
 #include "lockstep/launch/doctor/probe.h"
 #include "lockstep/launch/doctor/report.h"
-#include "lockstep/launch/option_words.h"
+#include "lockstep/base/options.h"
 #include "lockstep/launch/start/host_slots.h"
 
 namespace lockstep::doctor {
 namespace {
-
-constexpr std::array kDoctorOptions = {
-    OptionName{"--hosts", "", true},     OptionName{"--rank_table", "", true},
-    OptionName{"--ports", "", true},     OptionName{"--rsh", "", true},
-    OptionName{"--lockstep", "", true},  OptionName{"--log_dir", "", true},
-    OptionName{"--hccn_conf", "", true}, OptionName{"--seconds", "", true},
-    OptionName{"--timeout", "", true},   OptionName{"--json", "", false},
-    OptionName{"--probe", "", false},    OptionName{"--help", "-h", false},
-};
 
 struct DoctorRequest {
   ExamineOptions examine;
@@ -75,29 +65,60 @@ double parse_seconds(const std::string& text, double most, const char* option) {
   return seconds;
 }
 
+OptionGroup<DoctorRequest> doctor_options() {
+  using R = DoctorRequest;
+  using Text = const std::string&;
+  constexpr auto kValue = OptionKind::kValue;
+  constexpr auto kFlag = OptionKind::kFlag;
+  return {
+      "",
+      {{"hosts", 0, kValue, "H1,H2,...",
+        "the hosts of the job, also as Slurm's n[01-03,7], each reached by --rsh (default: this "
+        "one alone)",
+        [](R& request, Text value, Text) { request.examine.hosts = parse_hosts(value); }},
+       {"rank_table", 0, kValue, "FILE", "hosts and device addresses of an Ascend job",
+        set_text<&R::rank_table>},
+       {"ports", 0, kValue, "LIST",
+        "ports to try, e.g. 29500,60000-60015; 0 is one that the kernel chooses (default 29500,0; "
+        "of an Ascend job also HCCL's 16, from HCCL_IF_BASE_PORT or 60000)",
+        set_text<&R::ports>},
+       {"rsh", 0, kValue, "COMMAND",
+        "what runs a command on another host; {host} in it is its name (default: ssh that asks no "
+        "questions)",
+        [](R& request, Text value, Text) { request.examine.rsh = value; }},
+       {"lockstep", 0, kValue, "PATH",
+        "this program on the other hosts (default: the same path as here)",
+        [](R& request, Text value, Text) { request.examine.lockstep = value; }},
+       {"log_dir", 0, kValue, "DIR", "a folder that needs room, besides the current one",
+        [](R& request, Text value, Text) {
+          request.examine.log_folder = std::filesystem::absolute(value).string();
+        }},
+       {"hccn_conf", 0, kValue, "FILE",
+        "addresses of Ascend devices (default: hccn_tool, else /etc/hccn.conf)",
+        [](R& request, Text value, Text) { request.examine.hccn_conf = value; }},
+       {"seconds", 0, kValue, "S",
+        "how long each pair's bandwidth is measured (default 0.2); 0: not at all",
+        [](R& request, Text value, Text) {
+          request.examine.seconds = parse_seconds(value, 60, "--seconds");
+        }},
+       {"timeout", 0, kValue, "S", "for each answer of a host (default 60)",
+        [](R& request, Text value, Text) {
+          request.examine.timeout = std::chrono::milliseconds(
+              static_cast<int64_t>(1000 * parse_seconds(value, 3600, "--timeout")));
+        }},
+       {"json", 0, kFlag, "", "for programs", set_flag<&R::json>},
+       {"probe", 0, kFlag, "", "", set_flag<&R::probe>},
+       help_option<R>()}};
+}
+
 DoctorRequest parse_doctor(const std::vector<std::string>& words) {
   DoctorRequest request;
   ExamineOptions& examine = request.examine;
   examine.rsh = "ssh -o BatchMode=yes -o ConnectTimeout=10";
   examine.folder = std::filesystem::current_path().string();
   examine.lockstep = own_program();
-  for (const auto& [name, value] : read_option_words(words, kDoctorOptions, "lockstep doctor")) {
-    if (name.empty()) refuse_doctor("'" + value + "' is neither an option nor a check");
-    if (name == "--hosts") examine.hosts = parse_hosts(value);
-    if (name == "--rank_table") request.rank_table = value;
-    if (name == "--ports") request.ports = value;
-    if (name == "--rsh") examine.rsh = value;
-    if (name == "--lockstep") examine.lockstep = value;
-    if (name == "--log_dir") examine.log_folder = std::filesystem::absolute(value).string();
-    if (name == "--hccn_conf") examine.hccn_conf = value;
-    if (name == "--seconds") examine.seconds = parse_seconds(value, 60, "--seconds");
-    if (name == "--timeout")
-      examine.timeout = std::chrono::milliseconds(
-          static_cast<int64_t>(1000 * parse_seconds(value, 3600, "--timeout")));
-    if (name == "--json") request.json = true;
-    if (name == "--probe") request.probe = true;
-    if (name == "--help") request.help = true;
-  }
+  const auto rest = read_request(words, doctor_options().options, "lockstep doctor", request);
+  if (!rest.empty()) refuse_doctor("'" + rest[0] + "' is neither an option nor a check");
   examine.measure = examine.seconds > 0;
   if (request.ports) examine.ports = parse_ports(*request.ports);
   if (examine.rsh.find_first_not_of(' ') == std::string::npos)
@@ -112,34 +133,13 @@ HelpPage doctor_help() {
       {{"lockstep doctor [OPTIONS]", "is everything fit for a job, on this host or on several"},
        {"lockstep doctor NAME", "one of the checks below"}},
       "Ends with 1 when a check fails. Nothing is changed on any host, and nothing left running.",
-      {{"",
-        {{"--hosts H1,H2,...",
-          "the hosts of the job, also as Slurm's n[01-03,7], each reached by --rsh (default: "
-          "this one alone)"},
-         {"--rank_table FILE", "hosts and device addresses of an Ascend job"},
-         {"--ports LIST",
-          "ports to try, e.g. 29500,60000-60015; 0 is one that the kernel chooses (default "
-          "29500,0; of an Ascend job also HCCL's 16, from HCCL_IF_BASE_PORT or 60000)"},
-         {"--rsh COMMAND",
-          "what runs a command on another host; {host} in it is its name (default: ssh that "
-          "asks no questions)"},
-         {"--lockstep PATH", "this program on the other hosts (default: the same path as here)"},
-         {"--log_dir DIR", "a folder that needs room, besides the current one"},
-         {"--hccn_conf FILE",
-          "addresses of Ascend devices (default: hccn_tool, else /etc/hccn.conf)"},
-         {"--seconds S", "how long each pair's bandwidth is measured (default 0.2); 0: not at all"},
-         {"--timeout S", "for each answer of a host (default 60)"},
-         {"--json", "for programs"},
-         {"-h, --help", "print this"}}}},
+      {help_group(doctor_options())},
       ""};
 }
 
 int doctor_command(const std::vector<std::string>& words) {
   DoctorRequest request = parse_doctor(words);
-  if (request.help) {
-    std::fputs(help_text(doctor_help()).c_str(), stdout);
-    return 0;
-  }
+  if (request.help) return print_help(doctor_help());
   if (request.probe) return probe();
   std::optional<RankTable> table;
   if (!request.rank_table.empty()) {

@@ -2,10 +2,10 @@
 // The options of `lockstep run` as a table: names, help, and what each does with its value.
 
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "lockstep/launch/job/run_options.h"
+#include "lockstep/base/options.h"
 
 namespace lockstep {
 
@@ -24,30 +24,8 @@ struct RunOptionsDraft {
   bool run_path = false;
 };
 
-enum class OptionKind {
-  kValue,
-  kFlag,
-  kList,  ///< As often as wanted; a value a line.
-  kPair,  ///< Two words follow, and mean nothing here.
-};
-
-struct RunOption {
-  /// Takes the option's value. `what` names the option or variable it came from.
-  using Apply = void (*)(RunOptionsDraft& draft, const std::string& value, const std::string& what);
-
-  std::string_view name;  ///< With underscores.
-  char letter;            ///< '\0': none.
-  OptionKind kind;
-  std::string_view metavar;
-  std::string_view help;  ///< Empty: not listed.
-  Apply apply;
-};
-
-/// Options that a user looks for in one place.
-struct RunOptionGroup {
-  std::string_view title;  ///< Empty: not listed.
-  std::vector<RunOption> options;
-};
+using RunOption = Option<RunOptionsDraft>;
+using RunOptionGroup = OptionGroup<RunOptionsDraft>;  ///< Without a title: not listed.
 
 /// All of them, in the order of --help.
 const std::vector<RunOptionGroup>& run_option_groups();

@@ -33,68 +33,18 @@ constexpr std::pair<std::string_view, std::string_view> kOtherVariables[] = {
     {"TORCHELASTIC_SIGNALS_TO_HANDLE", "signals_to_handle"},
 };
 
-const RunOption& find_option(const std::string& word) {
-  std::string name = word.substr(word.rfind("--", 0) == 0 ? 2 : 1);
-  const bool letter = word.rfind("--", 0) != 0;
-  std::replace(name.begin(), name.end(), '-', '_');
-  std::vector<std::string> names;
-  for (const RunOption& option : run_option_table()) {
-    if (letter ? name.size() == 1 && option.letter == name[0] : option.name == name) return option;
-    names.push_back("--" + std::string(option.name));
-  }
-  std::string nearest = did_you_mean("--" + name, names);
-  for (size_t i = 0; nearest.empty() && name.size() > 2 && i < names.size(); ++i) {
-    if (names[i].rfind("--" + name, 0) == 0) nearest = ", did you mean '" + names[i] + "'?";
-  }
-  refuse_options(
-      fmt::format("unknown option {}{} (lockstep run --help lists them)", word, nearest));
-}
-
-/// mpirun's way: "-np 4", "-hostfile f".
-bool has_one_dash(const std::string& word) {
-  if (word.size() < 3 || word[1] == '-') return false;
-  std::string name = word.substr(1);
-  std::replace(name.begin(), name.end(), '-', '_');
-  return std::any_of(run_option_table().begin(), run_option_table().end(),
-                     [&](const RunOption& option) { return option.name == name; });
-}
-
-void give(const RunOption& option, const std::string& value, const std::string& what,
-          GivenOptions* given) {
-  Given& place = (*given)[option.name];
-  const bool more = option.kind == OptionKind::kList && !place.what.empty();
-  place = {more ? place.value + "\n" + value : value, what};
-}
-
-/// Consumes the option at words[i] with its value; returns the index after it.
-size_t read_option(const std::vector<std::string>& words, size_t i, GivenOptions* given) {
-  const std::string word = has_one_dash(words[i]) ? "-" + words[i] : words[i];
-  const bool is_long = word.rfind("--", 0) == 0;
-  const size_t equals = is_long ? word.find('=') : std::string::npos;
-  const std::string what = is_long ? word.substr(0, equals) : word.substr(0, 2);
-  const RunOption& option = find_option(what);
-  const bool attached = is_long ? equals != std::string::npos : word.size() > 2;
-  if (option.kind == OptionKind::kPair) {
-    if (attached || i + 2 >= words.size()) {
-      refuse_options(fmt::format("{} needs two words ({})", what, option.metavar));
+/// Of the option that stands there twice the last value counts, but of a list all.
+void give(const GivenOption& option, GivenOptions* given) {
+  static const auto kLists = [] {
+    std::set<std::string_view> names;
+    for (const RunOption& each : run_option_table()) {
+      if (each.kind == OptionKind::kList) names.insert(each.name);
     }
-    return i + 3;
-  }
-  if (option.kind == OptionKind::kFlag) {
-    if (attached) refuse_options(fmt::format("{} takes no value", what));
-    (*given)[option.name] = {"1", what};
-    return i + 1;
-  }
-  if (attached) {
-    const size_t cut = is_long ? equals + 1 : (word[2] == '=' ? 3 : 2);
-    give(option, word.substr(cut), what, given);
-    return i + 1;
-  }
-  if (i + 1 == words.size() || words[i + 1] == "--") {
-    refuse_options(fmt::format("{} needs a value ({})", what, option.metavar));
-  }
-  give(option, words[i + 1], what, given);
-  return i + 2;
+    return names;
+  }();
+  Given& place = (*given)[option.name];
+  const bool more = kLists.count(option.name) > 0 && !place.what.empty();
+  place = {more ? place.value + "\n" + option.value : option.value, option.what};
 }
 
 /// PET_NAME variables, for options that the command line does not give. Flags are 0 or 1.
@@ -119,19 +69,16 @@ struct ReadWords {
 
 ReadWords read_words(const std::vector<std::string>& words, const Environment& environment) {
   ReadWords read;
-  size_t next = 0;
-  while (next < words.size() && words[next].size() > 1 && words[next][0] == '-' &&
-         words[next] != "--") {
-    next = read_option(words, next, &read.given);
-  }
-  if (next < words.size() && words[next] == "--") ++next;
+  GivenWords given = read_option_words(words, names_of(run_option_table()), "lockstep run",
+                                       OptionsEnd::kAtFirstWord);
+  for (const GivenOption& option : given.options) give(option, &read.given);
+  read.command = std::move(given.rest);
   read_variables(environment, &read.given);
   for (const auto& [variable, option] : kOtherVariables) {
     const auto found = environment.find(variable);
     if (found == environment.end() || found->second.empty()) continue;
     read.given.try_emplace(option, Given{found->second, found->first});
   }
-  read.command.assign(words.begin() + static_cast<std::ptrdiff_t>(next), words.end());
   return read;
 }
 
@@ -205,7 +152,7 @@ std::vector<std::string> words_for_agent(const std::vector<std::string>& words,
   for (const RunOption& option : run_option_table()) {
     const auto found = read.given.find(option.name);
     if (found == read.given.end() || kOfTheStarter.count(option.name) > 0) continue;
-    std::string word = "--" + std::string(option.name);
+    std::string word = long_option(option.name);
     if (option.kind != OptionKind::kFlag) word += "=" + found->second.value;
     result.push_back(std::move(word));
   }
@@ -222,16 +169,7 @@ std::string run_options_help() {
       "ended, with the exit code of the first that failed. A script that ends in .py is run by "
       "python3 -u (PYTHON_EXEC names another Python).";
   for (const RunOptionGroup& group : run_option_groups()) {
-    if (group.title.empty()) continue;
-    HelpGroup shown{std::string(group.title), {}};
-    for (const RunOption& option : group.options) {
-      if (option.help.empty()) continue;
-      std::string left = option.letter == 0 ? "" : fmt::format("-{}, ", option.letter);
-      left +=
-          fmt::format("--{}{}{}", option.name, option.metavar.empty() ? "" : " ", option.metavar);
-      shown.rows.push_back({std::move(left), std::string(option.help)});
-    }
-    page.groups.push_back(std::move(shown));
+    if (!group.title.empty()) page.groups.push_back(help_group(group));
   }
   page.notes =
       "Names may be written with - or _. PET_NAME in the environment is the default of --name.\n"

@@ -13,26 +13,52 @@
 #include "lockstep/launch/job/rendezvous_conf.h"
 #include "lockstep/launch/jobs/held_agent.h"
 #include "lockstep/launch/jobs/job_table.h"
-#include "lockstep/launch/jobs/job_words.h"
 #include "lockstep/launch/jobs/registry.h"
+#include "lockstep/base/options.h"
 
 namespace lockstep {
 namespace {
 
-constexpr OptionName kPsOptions[] = {
-    {"--all", "", false}, {"--json", "", false}, {"--help", "-h", false}};
-constexpr OptionName kStopOptions[] = {
-    {"--all", "", false}, {"--timeout", "", true}, {"--kill", "", false}, {"--help", "-h", false}};
+struct PsRequest {
+  bool all = false, json = false, help = false;
+};
+
+const OptionGroup<PsRequest>& ps_options() {
+  using R = PsRequest;
+  static const OptionGroup<R> kOptions = {
+      "",
+      {{"all", 0, OptionKind::kFlag, "", "also those that are over, and how they ended",
+        set_flag<&R::all>},
+       {"json", 0, OptionKind::kFlag, "", "for programs", set_flag<&R::json>},
+       help_option<R>()}};
+  return kOptions;
+}
 
 HelpPage ps_help() {
   return {{{"lockstep ps [--all] [--json]", ""}},
           "Lists this user's jobs on this host: agents of lockstep run, and ranks that torchrun, "
           "mpirun, srun, a script or a program started.",
-          {{"",
-            {{"--all", "also those that are over, and how they ended"},
-             {"--json", "for programs"},
-             {"-h, --help", "print this"}}}},
+          {help_group(ps_options())},
           ""};
+}
+
+struct StopRequest {
+  bool all = false, kill = false, help = false;
+  std::chrono::milliseconds timeout{60'000};
+};
+
+const OptionGroup<StopRequest>& stop_options() {
+  using R = StopRequest;
+  using Text = const std::string&;
+  static const OptionGroup<R> kOptions = {
+      "",
+      {{"all", 0, OptionKind::kFlag, "", "every job of this user on this host", set_flag<&R::all>},
+       {"timeout", 0, OptionKind::kValue, "S", "how long to wait for its end (60)",
+        [](R& request, Text value, Text what) { request.timeout = parse_seconds(value, what); }},
+       {"kill", 0, OptionKind::kFlag, "",
+        "SIGKILL instead: nothing of it is left either, but nobody is asked", set_flag<&R::kill>},
+       help_option<R>()}};
+  return kOptions;
 }
 
 HelpPage stop_help() {
@@ -40,11 +66,7 @@ HelpPage stop_help() {
       {{"lockstep stop [--timeout S] [--kill] ID|PID|--all", ""}},
       "Ends a job of this user on this host as SIGTERM to its lockstep run does, and waits for "
       "that. ID: the run's, or the beginning of one; PID: of one agent. lockstep ps lists them.",
-      {{"",
-        {{"--all", "every job of this user on this host"},
-         {"--timeout S", "how long to wait for its end (60)"},
-         {"--kill", "SIGKILL instead: nothing of it is left either, but nobody is asked"},
-         {"-h, --help", "print this"}}}},
+      {help_group(stop_options())},
       ""};
 }
 
@@ -72,38 +94,41 @@ std::vector<JobEntry> jobs_to_stop(const std::vector<JobEntry>& jobs, const std:
 }
 
 int ps_command(const std::vector<std::string>& words, const FindRanks& find) {
-  const JobWords given(words, kPsOptions, "lockstep ps", TakesName::kNo);
-  if (given.wants_help(ps_help())) return 0;
+  PsRequest request;
+  refuse_rest(read_request(words, ps_options().options, "lockstep ps", request),
+              names_of(ps_options().options), "lockstep ps");
+  if (request.help) return print_help(ps_help());
   auto jobs = running_jobs(WithoutProc::kAllThatHoldTheirLocks);
   const auto others = other_jobs_here(find, jobs);
-  if (given.flag("--all")) {
+  if (request.all) {
     auto over = jobs_that_are_over(jobs);
     jobs.insert(jobs.end(), over.begin(), over.end());
   }
   const double now = seconds_since_1970();
-  const std::string text = given.flag("--json") ? jobs_as_json(jobs, now, others)
-                                                : job_table(jobs, now, terminal_width(), others);
+  const std::string text = request.json ? jobs_as_json(jobs, now, others)
+                                        : job_table(jobs, now, terminal_width(), others);
   std::fputs(text.c_str(), stdout);
   return 0;
 }
 
 int stop_command(const std::vector<std::string>& words, const FindRanks& find) {
-  const JobWords given(words, kStopOptions, "lockstep stop");
-  if (given.wants_help(stop_help())) return 0;
-  const auto limit = parse_seconds(given.value("--timeout").value_or("60"), "--timeout");
-  const auto deadline = Deadline::after(limit);
+  StopRequest request;
+  const std::string name = only_name(
+      read_request(words, stop_options().options, "lockstep stop", request), "lockstep stop");
+  if (request.help) return print_help(stop_help());
+  const auto deadline = Deadline::after(request.timeout);
   int code = 0;
   const auto running = running_jobs();
   // A beginning of an ID counts after another job's whole one.
-  if (!given.name().empty() && !is_exactly_named(running, given.name())) {
-    refuse_other_job("lockstep stop", given.name(), find, running,
+  if (!name.empty() && !is_exactly_named(running, name)) {
+    refuse_other_job("lockstep stop", name, find, running,
                      [](const OtherJob& job) { return "end it with: " + how_to_end(job); });
   }
-  const auto agents = hold_agents(jobs_to_stop(running, given.name(), given.flag("--all"),
-                                               seconds_since_1970(), terminal_width()));
+  const auto agents =
+      hold_agents(jobs_to_stop(running, name, request.all, seconds_since_1970(), terminal_width()));
   for (const HeldAgent& agent : agents) {
-    ::syscall(SYS_pidfd_send_signal, agent.pidfd.get(), given.flag("--kill") ? SIGKILL : SIGTERM,
-              nullptr, 0);
+    ::syscall(SYS_pidfd_send_signal, agent.pidfd.get(), request.kill ? SIGKILL : SIGTERM, nullptr,
+              0);
     // One that is stopped would see it only when it goes on.
     ::syscall(SYS_pidfd_send_signal, agent.pidfd.get(), SIGCONT, nullptr, 0);
   }

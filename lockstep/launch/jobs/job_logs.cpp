@@ -13,28 +13,49 @@
 #include "lockstep/error.h"
 #include "lockstep/launch/jobs/held_agent.h"
 #include "lockstep/launch/jobs/job_control.h"
-#include "lockstep/launch/jobs/job_words.h"
 #include "lockstep/launch/jobs/log_reader.h"
 #include "lockstep/launch/jobs/past_jobs.h"
 #include "lockstep/launch/jobs/registry.h"
+#include "lockstep/base/options.h"
 #include "lockstep/launch/process/line_prefix.h"
 
 namespace lockstep {
 namespace {
 
-constexpr OptionName kLogsOptions[] = {
-    {"--rank", "", true}, {"--tail", "", true}, {"--follow", "-f", false}, {"--help", "-h", false}};
+struct LogsRequest {
+  bool follow = false, help = false;
+  std::vector<int> ranks;  ///< Empty: all.
+  size_t tail = 0;         ///< 0: from the beginning.
+};
+
+const OptionGroup<LogsRequest>& logs_options() {
+  using R = LogsRequest;
+  using Text = const std::string&;
+  static const OptionGroup<R> kOptions = {
+      "",
+      {{"follow", 'f', OptionKind::kFlag, "", "go on until the job ends", set_flag<&R::follow>},
+       {"rank", 0, OptionKind::kValue, "R,R", "of these ranks only",
+        [](R& request, Text value, Text what) {
+          request.ranks.clear();
+          for (const std::string& rank : split(value, ',')) {
+            if (rank.empty()) continue;
+            request.ranks.push_back(static_cast<int>(parse_int(rank, 0, 1 << 30, what)));
+          }
+        }},
+       {"tail", 0, OptionKind::kValue, "N", "begin with the last N lines of each",
+        [](R& request, Text value, Text what) {
+          request.tail = static_cast<size_t>(parse_int(value, 0, 1 << 30, what));
+        }},
+       help_option<R>()}};
+  return kOptions;
+}
 
 HelpPage logs_help() {
   return {
       {{"lockstep logs [-f] [--rank R,R] [--tail N] [ID|PID]", ""}},
       "Shows what the workers of a job wrote to its --log_dir: one that runs, or, by its ID, one "
       "that is over.",
-      {{"",
-        {{"-f, --follow", "go on until the job ends"},
-         {"--rank R,R", "of these ranks only"},
-         {"--tail N", "begin with the last N lines of each"},
-         {"-h, --help", "print this"}}}},
+      {help_group(logs_options())},
       ""};
 }
 
@@ -134,17 +155,13 @@ std::vector<JobEntry> find_running(const std::vector<JobEntry>& running, const s
 }  // namespace
 
 int logs_command(const std::vector<std::string>& words, const FindRanks& find) {
-  const JobWords given(words, kLogsOptions, "lockstep logs");
-  if (given.wants_help(logs_help())) return 0;
-  std::vector<int> wanted;
-  for (const std::string& rank : split(given.value("--rank").value_or(""), ',')) {
-    if (!rank.empty()) wanted.push_back(static_cast<int>(parse_int(rank, 0, 1 << 30, "--rank")));
-  }
-  const auto tail =
-      static_cast<size_t>(parse_int(given.value("--tail").value_or("0"), 0, 1 << 30, "--tail"));
+  LogsRequest request;
+  const std::string name = only_name(
+      read_request(words, logs_options().options, "lockstep logs", request), "lockstep logs");
+  if (request.help) return print_help(logs_help());
   const auto running = running_jobs();
   std::vector<std::unique_ptr<Follower>> followers;
-  const auto past = past_job(given.name(), running);
+  const auto past = past_job(name, running);
   for (const JobEntry& job : past) {
     if (job.log_folder.empty()) {
       throw Error(
@@ -152,28 +169,26 @@ int logs_command(const std::vector<std::string>& words, const FindRanks& find) {
           fmt::format("run {} is over and kept no logs; lockstep run --log_dir DIR keeps them",
                       job.run_id));
     }
-    followers.push_back(std::make_unique<Follower>(job, nullptr, wanted, tail));
+    followers.push_back(std::make_unique<Follower>(job, nullptr, request.ranks, request.tail));
   }
   // A beginning of an ID counts after another job's whole one.
-  const bool is_whole =
-      is_exactly_named(running, given.name()) || is_exactly_named(past, given.name());
-  if (!given.name().empty() && !is_whole) {
-    refuse_other_job("lockstep logs", given.name(), find, running, [](const OtherJob&) {
+  const bool is_whole = is_exactly_named(running, name) || is_exactly_named(past, name);
+  if (!name.empty() && !is_whole) {
+    refuse_other_job("lockstep logs", name, find, running, [](const OtherJob&) {
       return "there are logs of lockstep run --log_dir alone";
     });
   }
   const auto agents =
-      past.empty() ? hold_agents(find_running(running, given.name())) : std::vector<HeldAgent>();
+      past.empty() ? hold_agents(find_running(running, name)) : std::vector<HeldAgent>();
   for (const HeldAgent& agent : agents) {
     if (agent.job.log_folder.empty()) {
       throw Error(ErrorCode::kNotFound,
                   fmt::format("job {} keeps no files; start it with --log_dir", agent.job.run_id));
     }
-    followers.push_back(std::make_unique<Follower>(agent.job, &agent, wanted, tail));
+    followers.push_back(std::make_unique<Follower>(agent.job, &agent, request.ranks, request.tail));
   }
-  const bool follow = given.flag("--follow");
-  for (const auto& follower : followers) follower->show(!follow);
-  while (follow && !followers.empty()) {
+  for (const auto& follower : followers) follower->show(!request.follow);
+  while (request.follow && !followers.empty()) {
     for (auto& follower : followers) {
       const bool over = follower->wait();
       follower->show(over);

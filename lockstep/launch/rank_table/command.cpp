@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cstdio>
 #include <filesystem>
 
@@ -14,41 +13,12 @@
 #include "lockstep/base/host_name.h"
 #include "lockstep/base/text.h"
 #include "lockstep/error.h"
-#include "lockstep/launch/option_words.h"
+#include "lockstep/base/options.h"
 #include "lockstep/launch/rank_table/check.h"
 #include "lockstep/launch/rank_table/hccl_tools.h"
 
 namespace lockstep {
 namespace {
-
-HelpPage table_help() {
-  return {
-      {{"lockstep ranktable [OPTIONS]", "table of this host's Ascend devices"},
-       {"lockstep ranktable --merge FILE...", "one table of those of several hosts"},
-       {"lockstep ranktable --hosts H1:N1,H2:N2...", "table of CPU or GPU hosts, N processes each"},
-       {"lockstep ranktable --check FILE...", "every fault of a table, one a line"}},
-      "Writes hccl_*.json into the current folder, as hccl_tools.py and merge_hccl.py do.",
-      {{"",
-        {{"--device_num \"[0,8)\"",
-          "logical devices, from the first to before the last: within 0-3 or 4-7, or all"},
-         {"--visible_devices IDS",
-          "what the logical devices are in hardware (default 0,1,2,3,4,5,6,7)"},
-         {"--server_ip IP", "this host's address (default: that of its name)"},
-         {"--device_ip IPS", "the devices' addresses, in the order of --device_num"},
-         {"--hccn_conf FILE",
-          "or a file with them, address_N=IP each; without either hccn_tool is asked, and then "
-          "/etc/hccn.conf read"},
-         {"-h, --help", "print this"}}}},
-      "--check ends with 2 when there is a fault; limits of the hardware are warnings."};
-}
-
-constexpr std::array kOptions = {
-    OptionName{"--device_num", "", true}, OptionName{"--visible_devices", "", true},
-    OptionName{"--server_ip", "", true},  OptionName{"--device_ip", "", true},
-    OptionName{"--hccn_conf", "", true},  OptionName{"--hosts", "", true},
-    OptionName{"--merge", "", false},     OptionName{"--check", "", false},
-    OptionName{"--help", "-h", false},
-};
 
 struct TableRequest {
   std::string device_num = "[0,8)";
@@ -63,22 +33,53 @@ struct TableRequest {
   throw Error(ErrorCode::kInvalidArgument, "lockstep ranktable: " + text);
 }
 
+/// Of an option that is for this host's table.
+template <auto kMember>
+constexpr auto set_for_host =
+    [](TableRequest& request, const std::string& value, const std::string&) {
+      request.*kMember = value;
+      request.for_host = true;
+    };
+
+OptionGroup<TableRequest> table_options() {
+  using R = TableRequest;
+  constexpr auto kValue = OptionKind::kValue;
+  constexpr auto kFlag = OptionKind::kFlag;
+  return {"",
+          {{"device_num", 0, kValue, "\"[0,8)\"",
+            "logical devices, from the first to before the last: within 0-3 or 4-7, or all",
+            set_for_host<&R::device_num>},
+           {"visible_devices", 0, kValue, "IDS",
+            "what the logical devices are in hardware (default 0,1,2,3,4,5,6,7)",
+            set_for_host<&R::visible_devices>},
+           {"server_ip", 0, kValue, "IP", "this host's address (default: that of its name)",
+            set_for_host<&R::server_ip>},
+           {"device_ip", 0, kValue, "IPS", "the devices' addresses, in the order of --device_num",
+            set_for_host<&R::device_ip>},
+           {"hccn_conf", 0, kValue, "FILE",
+            "or a file with them, address_N=IP each; without either hccn_tool is asked, and then "
+            "/etc/hccn.conf read",
+            set_for_host<&R::hccn_conf>},
+           {"hosts", 0, kValue, "H1:N1,H2:N2...", "", set_text<&R::hosts>},
+           {"merge", 0, kFlag, "", "", set_flag<&R::merge>},
+           {"check", 0, kFlag, "", "", set_flag<&R::check>},
+           help_option<R>()}};
+}
+
+HelpPage table_help() {
+  return {
+      {{"lockstep ranktable [OPTIONS]", "table of this host's Ascend devices"},
+       {"lockstep ranktable --merge FILE...", "one table of those of several hosts"},
+       {"lockstep ranktable --hosts H1:N1,H2:N2...", "table of CPU or GPU hosts, N processes each"},
+       {"lockstep ranktable --check FILE...", "every fault of a table, one a line"}},
+      "Writes hccl_*.json into the current folder, as hccl_tools.py and merge_hccl.py do.",
+      {help_group(table_options())},
+      "--check ends with 2 when there is a fault; limits of the hardware are warnings."};
+}
+
 TableRequest parse_request(const std::vector<std::string>& words) {
   TableRequest request;
-  for (const auto& [name, value] : read_option_words(words, kOptions, "lockstep ranktable")) {
-    if (name == "--help") request.help = true;
-    if (name == "--merge") request.merge = true;
-    if (name == "--check") request.check = true;
-    if (name == "--hosts") request.hosts = value;
-    if (name == "--device_num") request.device_num = value;
-    if (name == "--visible_devices") request.visible_devices = value;
-    if (name == "--server_ip") request.server_ip = value;
-    if (name == "--device_ip") request.device_ip = value;
-    if (name == "--hccn_conf") request.hccn_conf = value;
-    if (name.empty()) request.files.push_back(value);
-    request.for_host |= name.ends_with("device_num") || name.ends_with("devices") ||
-                        name.ends_with("_ip") || name == "--hccn_conf";
-  }
+  request.files = read_request(words, table_options().options, "lockstep ranktable", request);
   if (request.help) return request;
   const bool wants_files = request.merge || request.check;
   if (request.merge + request.check + !request.hosts.empty() + request.for_host > 1)
@@ -232,10 +233,7 @@ int check_files(const TableRequest& request) {
 
 int rank_table_command(const std::vector<std::string>& words) {
   const TableRequest request = parse_request(words);
-  if (request.help) {
-    std::fputs(help_text(table_help()).c_str(), stdout);
-    return 0;
-  }
+  if (request.help) return print_help(table_help());
   if (request.check) return check_files(request);
   if (request.merge) return merge_files(request);
   if (!request.hosts.empty()) return make_plain_table(request);

@@ -1,0 +1,139 @@
+#include "lockstep/base/options.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "lockstep/base/text.h"
+#include "lockstep/error.h"
+
+namespace lockstep {
+namespace {
+
+std::string with_underscores(std::string_view name) {
+  std::string text(name);
+  std::replace(text.begin(), text.end(), '-', '_');
+  return text;
+}
+
+/// One command line, read from its first word on.
+class Reader {
+ public:
+  Reader(const std::vector<std::string>& words, std::span<const OptionName> names,
+         const std::string& verb)
+      : words_(words), names_(names), verb_(verb) {}
+
+  GivenWords read(OptionsEnd end) {
+    for (; next_ < words_.size(); ++next_) {
+      const std::string& word = words_[next_];
+      const bool option = word.size() > 1 && word[0] == '-';
+      if (option && word != "--") {
+        read_option(has_one_dash(word) ? "-" + word : word);
+        continue;
+      }
+      if (word == "--") ++next_;
+      if (word == "--" || end == OptionsEnd::kAtFirstWord) break;
+      given_.rest.push_back(word);
+    }
+    given_.rest.insert(given_.rest.end(), words_.begin() + static_cast<std::ptrdiff_t>(next_),
+                       words_.end());
+    return std::move(given_);
+  }
+
+ private:
+  [[noreturn]] void refuse(const std::string& text) const {
+    throw Error(ErrorCode::kInvalidArgument, fmt::format("{}: {}", verb_, text));
+  }
+
+  /// mpirun's way: "-np 4", "-hostfile f".
+  bool has_one_dash(const std::string& word) const {
+    if (word.size() < 3 || word[1] == '-') return false;
+    const std::string name = with_underscores(std::string_view(word).substr(1));
+    return std::any_of(names_.begin(), names_.end(),
+                       [&](const OptionName& option) { return option.name == name; });
+  }
+
+  const OptionName& find(const std::string& what) const {
+    const bool letter = !what.starts_with("--");
+    const std::string name = with_underscores(std::string_view(what).substr(letter ? 1 : 2));
+    std::vector<std::string> known;
+    for (const OptionName& option : names_) {
+      if (letter ? option.letter == name[0] : option.name == name) return option;
+      known.push_back(long_option(option.name));
+    }
+    std::string nearest = did_you_mean("--" + name, known);
+    for (size_t i = 0; nearest.empty() && name.size() > 2 && i < known.size(); ++i) {
+      if (known[i].starts_with("--" + name)) nearest = ", did you mean '" + known[i] + "'?";
+    }
+    refuse(fmt::format("unknown option '{}'{} ({} --help lists them)", what, nearest, verb_));
+  }
+
+  /// Leaves next_ at the last word that was read.
+  void read_option(const std::string& word) {
+    const bool is_long = word.starts_with("--");
+    const size_t equals = is_long ? word.find('=') : std::string::npos;
+    const std::string what = is_long ? word.substr(0, equals) : word.substr(0, 2);
+    const OptionName& option = find(what);
+    const bool attached = is_long ? equals != std::string::npos : word.size() > 2;
+    const size_t words_after = words_.size() - next_ - 1;
+    if (option.kind == OptionKind::kPair) {
+      if (attached || words_after < 2) {
+        refuse(fmt::format("{} needs two words ({})", what, option.metavar));
+      }
+      next_ += 2;
+    } else if (option.kind == OptionKind::kFlag) {
+      if (attached) refuse(fmt::format("{} takes no value", what));
+      given_.options.push_back({option.name, "1", what});
+    } else if (attached) {
+      const size_t cut = is_long ? equals + 1 : (word[2] == '=' ? 3 : 2);
+      given_.options.push_back({option.name, word.substr(cut), what});
+    } else if (words_after == 0 || words_[next_ + 1] == "--") {
+      refuse(fmt::format("{} needs a value ({})", what, option.metavar));
+    } else {
+      given_.options.push_back({option.name, words_[++next_], what});
+    }
+  }
+
+  const std::vector<std::string>& words_;
+  const std::span<const OptionName> names_;
+  const std::string& verb_;
+  size_t next_ = 0;
+  GivenWords given_;
+};
+
+}  // namespace
+
+GivenWords read_option_words(const std::vector<std::string>& words,
+                             std::span<const OptionName> names, const std::string& verb,
+                             OptionsEnd end) {
+  return Reader(words, names, verb).read(end);
+}
+
+std::string only_name(const std::vector<std::string>& rest, const std::string& verb) {
+  if (rest.size() > 1) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("{}: one job at a time, not '{}' and '{}'", verb, rest[0], rest[1]));
+  }
+  return rest.empty() ? "" : rest[0];
+}
+
+void refuse_rest(const std::vector<std::string>& rest, std::span<const OptionName> names,
+                 const std::string& verb) {
+  if (rest.empty()) return;
+  std::vector<std::string> known;
+  for (const OptionName& option : names) known.push_back(long_option(option.name));
+  throw Error(ErrorCode::kInvalidArgument,
+              fmt::format("{}: unexpected word '{}' (there are: {}){}", verb, rest[0],
+                          fmt::join(known, ", "), did_you_mean("--" + rest[0], known)));
+}
+
+std::string long_option(std::string_view name) {
+  return "--" + std::string(name);
+}
+
+std::string option_usage(const OptionName& option) {
+  return fmt::format("{}{}{}{}", option.letter == 0 ? "" : fmt::format("-{}, ", option.letter),
+                     long_option(option.name), option.metavar.empty() ? "" : " ", option.metavar);
+}
+
+}  // namespace lockstep

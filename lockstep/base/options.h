@@ -1,0 +1,133 @@
+#pragma once
+// The options of a verb as a table, from which its command line is read and its --help printed.
+// As torchrun's: `-` and `_` are the same in a name, and values follow a space or `=`. As mpirun's:
+// a long name may have one dash.
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lockstep/base/help_text.h"
+
+namespace lockstep {
+
+enum class OptionKind {
+  kValue,
+  kFlag,
+  kList,  ///< As often as wanted; a value a line.
+  kPair,  ///< Two words follow, and mean nothing here.
+};
+
+/// Request: what the options of the verb are read into.
+template <class Request>
+struct Option {
+  /// Takes the option's value. `what` names the option or variable it came from.
+  using Apply = void (*)(Request& request, const std::string& value, const std::string& what);
+
+  std::string_view name;  ///< With underscores.
+  char letter;            ///< 0: none.
+  OptionKind kind;
+  std::string_view metavar;
+  std::string_view help;  ///< Empty: not listed.
+  Apply apply;
+};
+
+/// Options that a user looks for in one place.
+template <class Request>
+struct OptionGroup {
+  std::string_view title;  ///< Empty: not shown.
+  std::vector<Option<Request>> options;
+};
+
+/// Option::apply of what only sets a member: set_flag<&Request::json>, set_text<&Request::folder>.
+template <auto kMember>
+constexpr auto set_flag =
+    [](auto& request, const std::string&, const std::string&) { request.*kMember = true; };
+template <auto kMember>
+constexpr auto set_text =
+    [](auto& request, const std::string& value, const std::string&) { request.*kMember = value; };
+
+template <class Request>
+Option<Request> help_option() {
+  return {"help", 'h', OptionKind::kFlag, "", "print this", set_flag<&Request::help>};
+}
+
+struct OptionName {
+  std::string_view name;
+  char letter;
+  OptionKind kind;
+  std::string_view metavar;
+};
+
+struct GivenOption {
+  std::string_view name;  ///< As in OptionName.
+  std::string value;      ///< "1" of a flag.
+  std::string what;       ///< "--nnodes" as the user wrote it.
+};
+
+struct GivenWords {
+  std::vector<GivenOption> options;  ///< In the order of the command line.
+  std::vector<std::string> rest;     ///< Words that are no options, and all after "--".
+};
+
+enum class OptionsEnd {
+  kAtDashes,
+  kAtFirstWord,  ///< Of a command that is started with the rest.
+};
+
+/// Errors: kInvalidArgument naming `verb`, the option and the nearest right one.
+GivenWords read_option_words(const std::vector<std::string>& words,
+                             std::span<const OptionName> names, const std::string& verb,
+                             OptionsEnd end);
+
+/// The only word of `rest`, or "": a job's name. Errors: kInvalidArgument (two of them).
+std::string only_name(const std::vector<std::string>& rest, const std::string& verb);
+
+/// Of a verb that takes no other words. Errors: kInvalidArgument naming the word and the options.
+void refuse_rest(const std::vector<std::string>& rest, std::span<const OptionName> names,
+                 const std::string& verb);
+
+/// "--json" for OptionName::name "json".
+std::string long_option(std::string_view name);
+
+/// "-x, --export NAME[=V]"
+std::string option_usage(const OptionName& option);
+
+template <class Request>
+OptionName name_of(const Option<Request>& option) {
+  return {option.name, option.letter, option.kind, option.metavar};
+}
+
+template <class Request>
+std::vector<OptionName> names_of(const std::vector<Option<Request>>& options) {
+  std::vector<OptionName> names;
+  for (const auto& option : options) names.push_back(name_of(option));
+  return names;
+}
+
+template <class Request>
+HelpGroup help_group(const OptionGroup<Request>& group) {
+  HelpGroup shown{std::string(group.title), {}};
+  for (const auto& option : group.options) {
+    if (option.help.empty()) continue;
+    shown.rows.push_back({option_usage(name_of(option)), std::string(option.help)});
+  }
+  return shown;
+}
+
+/// What the words say of `request`, whose words `rest` are. Values are taken in their order.
+template <class Request>
+std::vector<std::string> read_request(const std::vector<std::string>& words,
+                                      const std::vector<Option<Request>>& options,
+                                      const std::string& verb, Request& request) {
+  GivenWords given = read_option_words(words, names_of(options), verb, OptionsEnd::kAtDashes);
+  for (const GivenOption& each : given.options) {
+    for (const auto& option : options) {
+      if (option.name == each.name) option.apply(request, each.value, each.what);
+    }
+  }
+  return std::move(given.rest);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,101 @@
+#include "lockstep/base/options.h"
+
+#include <gtest/gtest.h>
+
+#include "lockstep/error.h"
+
+namespace lockstep {
+namespace {
+
+using Words = std::vector<std::string>;
+
+struct Request {
+  bool follow = false, help = false;
+  std::string log_dir;
+};
+
+std::vector<Option<Request>> options() {
+  return {
+      {"follow", 'f', OptionKind::kFlag, "", "go on", set_flag<&Request::follow>},
+      {"log_dir", 'd', OptionKind::kValue, "DIR", "where", set_text<&Request::log_dir>},
+      {"mca", 0, OptionKind::kPair, "NAME VALUE", "", set_text<&Request::log_dir>},
+      help_option<Request>(),
+  };
+}
+
+Words read(const Words& words, Request& request) {
+  return read_request(words, options(), "lockstep verb", request);
+}
+
+std::string refusal_of(const Words& words) {
+  try {
+    Request request;
+    refuse_rest(read(words, request), names_of(options()), "lockstep verb");
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
+    return error.what();
+  }
+  return "";
+}
+
+TEST(Options, EverySpellingOfAValueIsRead) {
+  const Words spellings[] = {{"--log_dir", "a b"}, {"--log-dir=a b"}, {"-log_dir", "a b"},
+                             {"-d", "a b"},        {"-da b"},         {"-d=a b"}};
+  for (const Words& words : spellings) {
+    Request request;
+    EXPECT_TRUE(read(words, request).empty()) << words[0];
+    EXPECT_EQ(request.log_dir, "a b") << words[0];
+  }
+}
+
+TEST(Options, OtherWordsMayStandBetweenThem) {
+  Request request;
+  EXPECT_EQ(read({"one", "-f", "two", "--mca", "x", "y", "--", "--log_dir"}, request),
+            (Words{"one", "two", "--log_dir"}));
+  EXPECT_TRUE(request.follow);
+  EXPECT_EQ(request.log_dir, "");
+}
+
+TEST(Options, OfACommandTheFirstWordEndsThem) {
+  const auto names = names_of(options());
+  const auto given = read_option_words({"-f", "program", "-f", "--", "x"}, names, "lockstep verb",
+                                       OptionsEnd::kAtFirstWord);
+  EXPECT_EQ(given.options.size(), 1u);
+  EXPECT_EQ(given.rest, (Words{"program", "-f", "--", "x"}));
+  const auto dashes =
+      read_option_words({"--", "-f"}, names, "lockstep verb", OptionsEnd::kAtFirstWord);
+  EXPECT_EQ(dashes.rest, Words{"-f"});
+}
+
+TEST(Options, RefusalsNameTheOptionAndTheNearestOne) {
+  EXPECT_EQ(refusal_of({"--folow"}),
+            "lockstep verb: unknown option '--folow', did you mean '--follow'? (lockstep verb "
+            "--help lists them)");
+  EXPECT_EQ(refusal_of({"-x"}),
+            "lockstep verb: unknown option '-x' (lockstep verb --help lists them)");
+  EXPECT_EQ(refusal_of({"--log_dir"}), "lockstep verb: --log_dir needs a value (DIR)");
+  EXPECT_EQ(refusal_of({"-d", "--", "x"}), "lockstep verb: -d needs a value (DIR)");
+  EXPECT_EQ(refusal_of({"--mca", "x"}), "lockstep verb: --mca needs two words (NAME VALUE)");
+  EXPECT_EQ(refusal_of({"--follow=1"}), "lockstep verb: --follow takes no value");
+  EXPECT_EQ(refusal_of({"follow"}),
+            "lockstep verb: unexpected word 'follow' (there are: --follow, --log_dir, --mca, "
+            "--help), did you mean '--follow'?");
+  EXPECT_EQ(refusal_of({"-f", "--help"}), "");
+}
+
+TEST(Options, HelpListsThoseThatHaveAText) {
+  const HelpGroup group = help_group(OptionGroup<Request>{"All", options()});
+  ASSERT_EQ(group.rows.size(), 3u);
+  EXPECT_EQ(group.rows[0].left, "-f, --follow");
+  EXPECT_EQ(group.rows[1].left, "-d, --log_dir DIR");
+  EXPECT_EQ(group.rows[2].left, "-h, --help");
+}
+
+TEST(Options, OneNameAtATime) {
+  EXPECT_EQ(only_name({}, "lockstep stop"), "");
+  EXPECT_EQ(only_name({"a"}, "lockstep stop"), "a");
+  EXPECT_THROW(only_name({"a", "b"}, "lockstep stop"), Error);
+}
+
+}  // namespace
+}  // namespace lockstep
