@@ -7,11 +7,11 @@
 
 namespace lockstep {
 
-/// What is computed in a 16-bit type. Weights and the optimizer's memory are float32 in all of
-/// them, and so are loss and checkpoints.
+/// The operations that compute in a 16-bit type. Weights, optimizer state, loss and checkpoints are
+/// float32 at every level.
 enum class AmpLevel : uint8_t {
-  kO0,  ///< Nothing.
-  kO1,  ///< What libtorch's autocast lists: convolutions and matrix products.
+  kO0,  ///< None.
+  kO1,  ///< Those that libtorch's autocast lists: convolutions and matrix products.
   kO2,  ///< All but batch norm, whose scales, shifts and statistics stay float32.
   kO3,  ///< All. As in MindOCR the optimizer still updates float32 weights; Apex's O3 keeps none.
 };

@@ -16,11 +16,11 @@ at::ScalarType low_precision(at::DeviceType device);
 /// The type in which autocast computes on `device`, in this thread, where it is on.
 at::ScalarType autocast_type(at::DeviceType device);
 
-/// While it lives, autocast is on for tensors on `device`, in this thread. Let it end before
-/// backward(), which computes in the types that forward chose. Guards may nest; the last to end
+/// While the guard lives, autocast is on for tensors on `device`, in this thread. End it before
+/// backward(), which computes in the types that forward chose. Guards may nest. The last to end
 /// drops the casts of weights that libtorch keeps, so an optimizer step may follow.
 /// Errors: kUnavailable for a device without autocast.
-/// CPU and CUDA; here it has only run on the CPU.
+/// CPU and CUDA; so far it has run on the CPU only.
 class AutocastGuard {
  public:
   AutocastGuard(at::DeviceType device, at::ScalarType dtype);
@@ -34,8 +34,9 @@ class AutocastGuard {
   at::ScalarType old_dtype_;
 };
 
-/// net(input) as `level` computes it, on the device of `input`; float32 comes out. For O2 and O3
-/// the net's weights have been cast before, as `lockstep train` does; programs use O0 and O1.
+/// Returns net(input), computed as `level` prescribes, on the device of `input`, as float32. For O2
+/// and O3 the caller must have cast the net's weights, as `lockstep train` does; programs use O0
+/// and O1.
 template <class Net>
 at::Tensor forward_at(AmpLevel level, const at::Tensor& input, Net&& net) {
   if (level == AmpLevel::kO0) return std::forward<Net>(net)(input);

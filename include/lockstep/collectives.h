@@ -1,17 +1,18 @@
 #pragma once
 // Collectives on tensors. Semantics, order of sums and errors are those of ProcessGroup
-// (lockstep/process_group.h); these functions add only what a tensor knows about itself.
+// (lockstep/process_group.h); these functions take counts and types from the tensors.
 //
-// Every tensor must be contiguous, strided, resolved (conj, neg), of a type that DType has,
-// and of the same number of elements and type on all ranks (unless the text says so). Otherwise:
-// kInvalidArgument naming the operation, the shapes and what is allowed; nothing was sent. Leave
-// the tensors unchanged until Work::wait() has returned. They live until the collective is over,
-// also where the caller lets them and the Work go: x.contiguous() may be given.
+// Every tensor must be contiguous, strided, resolved (conj, neg) and of a type in DType. Its number
+// of elements and its type are the same on all ranks, unless a function states otherwise.
+// Otherwise: kInvalidArgument naming the operation, the shapes and the allowed ones; nothing was
+// sent. Leave the tensors unchanged until Work::wait() has returned. The collective keeps its
+// tensors alive until it is over, even if the caller drops them and the Work: x.contiguous() is a
+// valid argument.
 //
-// Tensors may lie on any device, on each rank on another: those that are not on the CPU are copied
-// to host memory before the call returns and back within Work::wait(): without
-// wait(), of a Work that is dropped, they keep their values. But those on
-// ProcessGroup::device() ("c10d:nccl") stay there; then a call's tensors lie there on all ranks.
+// Tensors may lie on any device, also on different ones on different ranks. Tensors outside the CPU
+// are copied to host memory before the call returns, and back within Work::wait(). If the Work is
+// dropped without wait(), they keep their values. Tensors on ProcessGroup::device() ("c10d:nccl")
+// stay there; all ranks must then pass tensors on that device.
 
 #include <ATen/core/Tensor.h>
 
@@ -38,7 +39,7 @@ Work all_gather(ProcessGroup& group, const at::Tensor& part, const at::Tensor& o
 Work reduce_scatter(ProcessGroup& group, const at::Tensor& in, const at::Tensor& out, ReduceOp op,
                     const CollectiveOptions& options = {}, CallSite site = CallSite::here());
 
-/// Replaces root's `tensor` by the reduction over all ranks; the others' stay as they are.
+/// Replaces root's `tensor` by the reduction over all ranks; the other tensors keep their values.
 Work reduce(ProcessGroup& group, const at::Tensor& tensor, ReduceOp op, int root,
             const CollectiveOptions& options = {}, CallSite site = CallSite::here());
 
@@ -54,25 +55,26 @@ Work scatter(ProcessGroup& group, const at::Tensor& in, const at::Tensor& part, 
 Work all_to_all(ProcessGroup& group, const at::Tensor& in, const at::Tensor& out,
                 const CollectiveOptions& options = {}, CallSite site = CallSite::here());
 
-/// Tensors of shape (k_r, ...) with another k_r on each rank r, equal in the rest of the shape.
-/// out: (sum of rows, ...); rows[r] = k_r, the same list on every rank. Rank 0's rows come first.
+/// Tensors of shape (k_r, ...): k_r may differ between ranks, the rest of the shape is equal. out:
+/// (sum of rows, ...), rank 0's rows first; rows[r] = k_r, the same list on every rank.
 Work all_gatherv(ProcessGroup& group, const at::Tensor& part, const at::Tensor& out,
                  std::span<const int64_t> rows, const CollectiveOptions& options = {},
                  CallSite site = CallSite::here());
 
-/// send_rows[r] rows of `in` go to rank r, receive_rows[r] rows of `out` come from it, in rank
-/// order; a row is all but the first dimension, equal in both.
+/// send_rows[r] rows of `in` go to rank r, and receive_rows[r] rows of `out` come from it, in rank
+/// order. A row spans all dimensions but the first; its shape is equal in both.
 Work all_to_allv(ProcessGroup& group, const at::Tensor& in, std::span<const int64_t> send_rows,
                  const at::Tensor& out, std::span<const int64_t> receive_rows,
                  const CollectiveOptions& options = {}, CallSite site = CallSite::here());
 
-/// all_reduce of each tensor, in one call. All of one type. See
+/// all_reduce of each tensor, in one call. All have one type. See
 /// ProcessGroup::all_reduce_coalesced().
 Work all_reduce_coalesced(ProcessGroup& group, std::span<const at::Tensor> tensors, ReduceOp op,
                           const CollectiveOptions& options = {}, CallSite site = CallSite::here());
 
-/// all_gather of parts[i] into outs[i], and reduce_scatter of ins[i] into outs[i], for every i in
-/// one call. As many in both lists, all of one type. See ProcessGroup::all_gather_coalesced().
+/// all_gather of parts[i] into outs[i], or reduce_scatter of ins[i] into outs[i], for every i in
+/// one call. Both lists have the same length, all tensors one type. See
+/// ProcessGroup::all_gather_coalesced().
 Work all_gather_coalesced(ProcessGroup& group, std::span<const at::Tensor> parts,
                           std::span<const at::Tensor> outs, const CollectiveOptions& options = {},
                           CallSite site = CallSite::here());
@@ -81,7 +83,7 @@ Work reduce_scatter_coalesced(ProcessGroup& group, std::span<const at::Tensor> i
                               const CollectiveOptions& options = {},
                               CallSite site = CallSite::here());
 
-/// Point to point; both ends give the same element count, type and tag.
+/// Point to point; sender and receiver give the same element count, type and tag.
 Work send(ProcessGroup& group, const at::Tensor& tensor, int destination, int tag = 0,
           CallSite site = CallSite::here());
 Work recv(ProcessGroup& group, const at::Tensor& tensor, int source, int tag = 0,

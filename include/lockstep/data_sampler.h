@@ -24,14 +24,14 @@ namespace lockstep {
 ///     for (auto& batch : *loader) ...
 ///   }
 ///
-/// Copies share their epoch, because a loader keeps one of its own. Every rank gets equally many
-/// samples. Header only: link lockstep::parallel.
+/// Copies share their epoch, because a loader keeps its own copy. Every rank gets the same number
+/// of samples. Header only: link lockstep::parallel.
 class DataSampler : public torch::data::samplers::Sampler<> {
   template <class Sampler, class NewSize>
   static NewSize argument_of(void (Sampler::*)(NewSize));
 
  public:
-  /// What libtorch has for a number that may be missing, which differs between its versions.
+  /// libtorch's optional number, whose type differs between its versions.
   using NewSize = decltype(argument_of(&torch::data::samplers::Sampler<>::reset));
   using Request =
       decltype(std::declval<torch::data::samplers::Sampler<>&>().next(std::declval<size_t>()));
@@ -41,18 +41,18 @@ class DataSampler : public torch::data::samplers::Sampler<> {
     state_->order = state_->sampler.indices();
   }
 
-  /// Holds from the next begin() of a loader on.
+  /// Takes effect at the next begin() of a loader.
   void set_epoch(int64_t epoch) { state_->sampler.set_epoch(epoch); }
   int64_t epoch() const { return state_->sampler.epoch(); }
-  /// Of this rank, in an epoch.
+  /// Samples of this rank in an epoch.
   int64_t num_samples() const { return state_->sampler.num_samples(); }
 
-  /// By the loader, at an epoch's begin. The data set's size is the sampler's own.
+  /// Called by the loader at an epoch's begin. The data set's size is the sampler's own.
   void reset(NewSize = {}) override {
     state_->order = state_->sampler.indices();
     state_->next = 0;
   }
-  /// The next indices, at most so many; none at the epoch's end.
+  /// The next indices, at most `batch_size`; none at the epoch's end.
   Request next(size_t batch_size) override {
     const auto& order = state_->order;
     const size_t count = std::min(batch_size, order.size() - state_->next);
@@ -62,7 +62,7 @@ class DataSampler : public torch::data::samplers::Sampler<> {
     return std::vector<size_t>(begin, begin + static_cast<ptrdiff_t>(count));
   }
 
-  /// Epoch and place in it.
+  /// Saves the epoch and the position in it.
   void save(torch::serialize::OutputArchive& archive) const override {
     archive.write("epoch", at::scalar_tensor(epoch(), at::kLong), /*is_buffer=*/true);
     archive.write("next", at::scalar_tensor(static_cast<int64_t>(state_->next), at::kLong),

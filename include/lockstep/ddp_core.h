@@ -20,7 +20,7 @@ class Module;
 
 namespace lockstep {
 
-/// See DistributedDataParallel for what each function promises.
+/// DistributedDataParallel documents the contract of each function.
 class DdpCore {
  public:
   static std::unique_ptr<DdpCore> make(std::shared_ptr<torch::nn::Module> module,
@@ -30,7 +30,7 @@ class DdpCore {
   DdpCore& operator=(const DdpCore&) = delete;
 
   virtual void before_forward() = 0;
-  /// Whether after_forward() looks at what it is given.
+  /// Whether after_forward() uses its argument.
   virtual bool wants_outputs() const = 0;
   virtual void after_forward(const std::vector<at::Tensor>& outputs) = 0;
   virtual std::vector<at::Tensor> parameters() const = 0;
@@ -58,7 +58,7 @@ class DdpCore {
   friend class NoSync;
 };
 
-/// Holds off the averaging of gradients; see DistributedDataParallel::no_sync().
+/// Suspends the averaging of gradients; see DistributedDataParallel::no_sync().
 class NoSync {
  public:
   explicit NoSync(DdpCore& core) : core_(&core) { ++core_->no_sync_depth_; }

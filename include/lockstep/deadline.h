@@ -5,14 +5,15 @@
 
 namespace lockstep {
 
-/// When a whole operation must be done. A value: pass it on, do not make a new one per step.
+/// The time at which a whole operation must be done. A value: pass it on, do not make a new one per
+/// step.
 ///
 ///   const auto deadline = lockstep::Deadline::after(std::chrono::seconds(30));
 ///   lockstep::World world = lockstep::World::join(deadline);
 ///
-/// It moves by the time for which the process did not run: stopped, or paused with its container
-/// or virtual machine. So a caller that slept until when() asks passed() before it reports that
-/// the time is over. Cost: a look at the clock. Any thread.
+/// The deadline moves by the time in which the process did not run: stopped, or paused with its
+/// container or virtual machine. So a caller that slept until when() calls passed() before it
+/// reports a timeout. Cost: one reading of the clock. Any thread.
 class Deadline {
  public:
   using Clock = std::chrono::steady_clock;
@@ -21,11 +22,11 @@ class Deadline {
   static Deadline at(Clock::time_point when);
 
   bool passed() const;
-  Clock::time_point when() const;  ///< As known by now.
+  Clock::time_point when() const;  ///< With the pauses known so far.
 
   /// Time left, never negative; rounded up, so that poll(2) does not spin at the end.
   std::chrono::milliseconds left() const;
-  /// The same for poll(2) and epoll_wait(2), which take an int.
+  /// left() for poll(2) and epoll_wait(2), which take an int.
   int left_poll_ms() const;
 
   /// The earlier of this and `budget` from now: a bound for one step of the operation.
@@ -33,7 +34,7 @@ class Deadline {
 
  private:
   explicit Deadline(Clock::time_point own) : own_(own) {}
-  Clock::time_point own_;  // in the process' own time
+  Clock::time_point own_;  // In the process' own time.
 };
 
 }  // namespace lockstep

@@ -1,6 +1,6 @@
 #pragma once
-// Which samples of a data set a rank reads in an epoch: index for index what PyTorch's
-// torch.utils.data.DistributedSampler gives, so that loss curves can be compared.
+// The samples of a data set that a rank reads in an epoch. They equal, index by index, those of
+// PyTorch's torch.utils.data.DistributedSampler, so that loss curves can be compared.
 
 #include <cstdint>
 #include <vector>
@@ -17,45 +17,45 @@ struct SamplerOptions {
 
 /// Deals a list of all samples out to the ranks: rank r of P takes positions r, r + P, r + 2P, ...
 ///
-/// The list is 0 .. n-1, or torch_randperm(n, seed + epoch). So that every rank gets equally many,
+/// The list is 0 .. n-1, or torch_randperm(n, seed + epoch). To give every rank the same number,
 /// the list is repeated from its start up to a multiple of P (padding), or cut with drop_last.
-/// Padding stands at the end of the ranks' lists; evaluation counts the first num_unpadded()
-/// positions only, and then every sample of the data set counts once over all ranks.
+/// Padding is at the end of the ranks' lists. An evaluation that counts only the first
+/// num_unpadded() positions counts every sample of the data set once over all ranks.
 ///
-/// After t entries of each of P ranks the first tP positions of the list are used and no other. So
-/// the rest of an epoch can be dealt to any other number of ranks: see indices().
+/// t entries of each of P ranks are exactly the first tP positions of the list. So the rest of an
+/// epoch can be dealt to any other number of ranks: see indices().
 /// Source: pytorch, torch/utils/data/distributed.py.
 class DistributedSampler {
  public:
   /// Errors: kInvalidArgument for a negative size, a rank outside [0, size), or, with shuffle, more
   /// than kMaxShuffled samples.
   DistributedSampler(int64_t dataset_size, const World& world, SamplerOptions options = {});
-  /// The same for part `rank` of `size` whatever the world, e.g. a virtual rank of a rank.
+  /// The same for part `rank` of `size` independent of the world, e.g. for a virtual rank.
   DistributedSampler(int64_t dataset_size, int rank, int size, SamplerOptions options = {});
 
-  /// Call before each epoch; else every epoch has epoch 0's order.
+  /// Call before each epoch; otherwise every epoch has epoch 0's order.
   void set_epoch(int64_t epoch) { epoch_ = epoch; }
   int64_t epoch() const { return epoch_; }
 
   /// Entries of indices(), the same on every rank: ceil(n / P), or floor(n / P) with drop_last.
   int64_t num_samples() const { return num_samples_; }
-  /// The same of indices(taken).
+  /// Entries of indices(taken).
   int64_t num_samples(int64_t taken) const;
   int64_t dataset_size() const { return dataset_size_; }
-  /// To how many ranks, or virtual ranks, the list is dealt.
+  /// Number of ranks, or virtual ranks, that share the list.
   int num_parts() const { return size_; }
 
-  /// Leading entries of indices() that are no padding: num_samples() or one less, but fewer where
-  /// there are fewer samples than ranks.
+  /// Leading entries of indices() without padding: num_samples() or one less, but fewer if there
+  /// are fewer samples than ranks.
   int64_t num_unpadded() const;
 
   /// This rank's samples in the order of this epoch. Cost: time O(n) and, with shuffle, 8 n bytes
-  /// while it runs (n is the whole data set).
+  /// of temporary memory (n is the size of the whole data set).
   ///
-  /// `taken`, in [0, n]: positions of the list that were used before, by whatever ranks. Those
-  /// behind them are dealt as above: rank r takes taken + r, taken + r + P, ... Where as many ranks
-  /// took them, that is the rest of indices(). `more`: entries of padding behind them. Errors:
-  /// kInvalidArgument.
+  /// `taken`, in [0, n]: positions of the list already used, by any number of ranks. The positions
+  /// after them are dealt as above: rank r takes taken + r, taken + r + P, ... If the same number
+  /// of ranks used them, this is the rest of indices(). `more`: additional entries of padding at
+  /// the end. Errors: kInvalidArgument.
   std::vector<int64_t> indices(int64_t taken = 0, int64_t more = 0) const;
 
  private:
@@ -67,7 +67,7 @@ class DistributedSampler {
   int64_t epoch_ = 0;
 };
 
-/// From here on releases of PyTorch differ in the order they give.
+/// Beyond this size, releases of PyTorch differ in their order.
 inline constexpr int64_t kMaxShuffled = 4294967295 / 20 - 1;
 
 /// torch.randperm(n, generator=torch.Generator().manual_seed(seed)), 0 <= n <= kMaxShuffled: a

@@ -1,5 +1,5 @@
 #pragma once
-// The one exception type of the library, and what each kind means to a caller.
+// The one exception type of the library, and the meaning of each kind for a caller.
 
 #include <stdexcept>
 #include <string>
@@ -8,22 +8,22 @@
 namespace lockstep {
 
 enum class ErrorCode {
-  kInvalidArgument,  ///< The caller or the user asked for something impossible. Nothing was done.
-  kCorrupt,          ///< Input from outside (file, wire) is not what it claims to be.
-  kNotFound,         ///< A file, key or program that must exist does not.
+  kInvalidArgument,  ///< The caller or the user requested something impossible. Nothing was done.
+  kCorrupt,          ///< Input from outside (file, wire) violates its format.
+  kNotFound,         ///< A required file, key or program does not exist.
   kUnavailable,      ///< A service cannot be reached, or a resource (port, memory, disk) is taken.
   kMismatch,         ///< Ranks disagree: other collective, other shape, other build.
-  kTimeout,          ///< A deadline passed. The text names who is late.
+  kTimeout,          ///< A deadline passed. The text names the late ranks.
   kPeerLost,         ///< Another rank died or closed its connection.
-  kIo,               ///< The operating system failed a call; the text has errno's meaning.
+  kIo,               ///< A call of the operating system failed; the text has errno's meaning.
   kDiverged,         ///< Training left the range of finite numbers.
   kInternal,         ///< A defect of this library.
 };
 
-/// "kTimeout" and so on.
+/// For example "kTimeout".
 std::string_view to_string(ErrorCode code);
 
-/// What went wrong, where, and what to try: one line that a user can act on.
+/// The failure, its place and a remedy, in one line for the user.
 class Error : public std::runtime_error {
  public:
   Error(ErrorCode code, const std::string& what) : std::runtime_error(what), code_(code) {}
@@ -34,15 +34,15 @@ class Error : public std::runtime_error {
 };
 
 /// kIo with errno's meaning appended: "open data.bin: No such file or directory".
-/// Reads errno, so call it before anything else does.
+/// Reads errno, so call it first.
 [[nodiscard]] Error io_error(const std::string& doing);
 
-/// Exit status of a program that ends with this error: 2 where the user's input was at fault
+/// Exit status of a program that ends with this error: 2 for a fault of the user's input
 /// (kInvalidArgument, kCorrupt, kNotFound), else 1.
 int exit_status(const Error& error) noexcept;
 
-/// Runs `body` and turns what it throws into one line "PROGRAM: error: TEXT" on standard error
-/// and an exit status (1 for exceptions that are not ours). For use as the body of main().
+/// Runs `body` and turns an exception into one line "PROGRAM: error: TEXT" on standard error and an
+/// exit status (1 for exceptions of other libraries). For use as the body of main().
 int run_main(std::string_view program, int (*body)(int, char**), int argc, char** argv) noexcept;
 
 }  // namespace lockstep

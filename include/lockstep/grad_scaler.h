@@ -1,5 +1,5 @@
 #pragma once
-// Scaled losses for training in a 16-bit type, in a training loop of one's own.
+// Loss scaling for 16-bit types in a user-written training loop.
 
 #include <ATen/core/Tensor.h>
 
@@ -15,49 +15,50 @@ class Optimizer;
 
 namespace lockstep {
 
-/// As PyTorch's GradScaler, for ranks that train together:
+/// PyTorch's GradScaler, for ranks that train together:
 ///
 ///   GradScaler scaler(group);
 ///   ...
 ///   scaler.scale(loss_of(model(images), labels)).backward();
-///   scaler.unscale(optimizer);                     // only where gradients are looked at: to clip
-///   scaler.step(optimizer);                        // them; left out where they overflowed
+///   scaler.unscale(optimizer);                     // only to use gradients: to clip them
+///   scaler.step(optimizer);                        // skipped if gradients overflowed
 ///   scaler.update();
 ///
-/// Small gradients do not vanish in float16, because the loss is multiplied by a number before
-/// backward(), and gradients are divided by it before the optimizer sees them. A step in which one
-/// of them is no number, or infinite, is left out on all ranks if it is so on any, and a dynamic
-/// scale shrinks; see next_loss_scale(). All ranks have the same scale and leave out the same
-/// steps.
+/// The loss is multiplied by a scale before backward(), so that small gradients do not vanish in
+/// float16. Before the optimizer's step the gradients are divided by it. If a gradient is infinite
+/// or not a number on any rank, all ranks skip the step, and a dynamic scale shrinks; see
+/// next_loss_scale(). All ranks have the same scale and skip the same steps.
 ///
-/// Several optimizers may share a scaler: each has its step(), then one update() follows. Each
-/// collective call costs one reduction of 4 bytes, and a pass over the gradients.
-/// Errors: kInvalidArgument where calls come in another order; those of the group.
+/// Several optimizers may share a scaler: call step() for each, then update() once. Each collective
+/// call costs one reduction of 4 bytes, and a pass over the gradients.
+/// Errors: kInvalidArgument for calls in another order; those of the group.
 class GradScaler {
  public:
-  /// PyTorch's: 65536 to begin with, halved by an overflow, doubled after 2000 steps without.
+  /// PyTorch's defaults: 65536 at first, halved by an overflow, doubled after 2000 steps without
+  /// one.
   static LossScaleOptions defaults() {
     return {.dynamic = true, .init_scale = 65536, .min_scale = 0};
   }
 
-  /// Every rank gives the same options. Errors: kInvalidArgument naming a field of them.
+  /// Every rank gives the same options. Errors: kInvalidArgument naming a field.
   explicit GradScaler(ProcessGroup group, const LossScaleOptions& options = defaults());
 
-  /// `loss` times the scale, which is what backward() is called of.
+  /// `loss` times the scale; call backward() on the result.
   at::Tensor scale(const at::Tensor& loss) const { return loss.mul(state_.scale); }
 
-  /// Collective. Divides the gradients of the optimizer's parameters by the scale, once a step, and
-  /// says whether all of them are finite on all ranks.
+  /// Collective. Divides the gradients of the optimizer's parameters by the scale, once per step.
+  /// Returns whether all of them are finite on all ranks.
   bool unscale(torch::optim::Optimizer& optimizer);
-  /// Collective, unless unscale() was called. The optimizer's step() on unscaled gradients, or
-  /// nothing where they overflowed on any rank. Returns whether it was made.
+  /// Collective, unless unscale() was called. Runs the optimizer's step() on unscaled gradients, or
+  /// skips it if they overflowed on any rank. Returns whether the step ran.
   bool step(torch::optim::Optimizer& optimizer);
-  /// After the steps of all optimizers: the scale of the next step.
+  /// Sets the scale of the next step. Call it after the steps of all optimizers.
   void update();
 
-  /// To be saved with weights and optimizer, the same on all ranks.
+  /// State to save with weights and optimizer; the same on all ranks.
   const LossScaleState& state() const { return state_; }
-  /// Goes on from a saved one, between steps; with a static scale only its count does.
+  /// Continues from a saved state, between steps; a static scale restores only the count of
+  /// overflows.
   void load_state(const LossScaleState& saved) { state_ = first_loss_scale(options_, saved); }
 
  private:

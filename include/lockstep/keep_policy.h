@@ -1,5 +1,5 @@
 #pragma once
-// Which checkpoints stay on the disk: a decision apart from the deleting.
+// The choice of checkpoints to keep on disk, apart from their deletion.
 
 #include <cstdint>
 #include <optional>
@@ -18,7 +18,7 @@ enum class Keep {
 struct KeepPolicy {
   Keep keep = Keep::kLatest;
   int count = 5;                 ///< At least 1.
-  bool higher_is_better = true;  ///< For kTopK and for what counts as the best.
+  bool higher_is_better = true;  ///< For kTopK and for the best checkpoint.
 
   void validate() const;  ///< Throws kInvalidArgument naming field and value.
 };
@@ -29,15 +29,15 @@ Keep parse_keep(std::string_view name);
 struct CheckpointEntry {
   std::string name;  ///< Folder name, e.g. "step_000020".
   int64_t step = 0;
-  std::optional<double> metric;  ///< None when it was not evaluated, or not a number.
+  std::optional<double> metric;  ///< None if it was not evaluated or is not a number.
 };
 
-/// The best entry by metric; of equals the one with the higher step. None if nobody has a metric.
+/// The best entry by metric; of equals the one with the higher step. None if no entry has a metric.
 std::optional<CheckpointEntry> best_checkpoint(const std::vector<CheckpointEntry>& entries,
                                                bool higher_is_better);
 
 /// Names to delete, oldest first. Never the newest (a run resumes from it) and never the best.
-/// kTopK ranks (metric, step); an entry without a metric ranks below all that have one.
+/// kTopK orders by (metric, step); an entry without a metric ranks below all others.
 std::vector<std::string> plan_removal(const std::vector<CheckpointEntry>& entries,
                                       const KeepPolicy& policy);
 

@@ -1,6 +1,6 @@
 #pragma once
-// All that a training program needs to run on many processes: link lockstep::core. Each header is
-// the manual of its part.
+// All headers that a training program needs to run on many processes: link lockstep::core. Each
+// header is the manual of its part.
 //
 //   lockstep::World world = lockstep::World::join();
 //   auto group = lockstep::ProcessGroup::create(world);

@@ -13,12 +13,12 @@ namespace lockstep {
 /// All parameters and buffers; the tensors are the module's own, not copies.
 TensorMap module_tensors(const torch::nn::Module& module);
 
-/// Whether load_module() would take `tensors`. Errors: as load_module().
+/// Makes the checks of load_module(). Errors: as load_module().
 void check_module(const torch::nn::Module& module, const TensorMap& tensors,
                   const std::string& file);
 
-/// Copies values into the module's own tensors (which stay where they are, so gradients, optimizers
-/// and DDP keep theirs). Checks everything before the first copy.
+/// Copies values into the module's own tensors. The tensors stay in place, so gradients, optimizers
+/// and DDP remain valid. Checks everything before the first copy.
 /// Errors, nothing changed: kCorrupt naming `file` and tensor: missing, not of this network, other
 /// shape, other dtype.
 void load_module(torch::nn::Module& module, const TensorMap& tensors, const std::string& file);

@@ -1,5 +1,5 @@
 #pragma once
-// Finds the tensors in what a module's forward() returned.
+// Finds the tensors in the result of a module's forward().
 
 #include <ATen/core/Tensor.h>
 
@@ -9,8 +9,8 @@
 
 namespace lockstep {
 
-/// Calls visit(tensor) for every tensor in `value`: a tensor, an optional, a pair or tuple, or a
-/// container (of pairs too, so a map), of any depth. Other types are passed over.
+/// Calls visit(tensor) for every tensor in `value`, at any depth. `value` is a tensor, an optional,
+/// a pair or tuple, or a container (also of pairs, so a map). Ignores other types.
 template <class T, class Visit>
 void visit_tensors(const T& value, const Visit& visit) {
   if constexpr (std::is_convertible_v<const T&, const at::Tensor&>) {

@@ -21,55 +21,54 @@ class GroupCore;
 class WorkState;
 
 /// A collective that was started. Copies are cheap and share it. Dropping a Work does not cancel
-/// it.
+/// the collective.
 class Work {
  public:
-  Work() = default;  ///< One that is done.
+  Work() = default;  ///< A finished one.
   explicit Work(std::shared_ptr<WorkState> state) : state_(std::move(state)) {}
 
   bool done() const;  ///< True when wait() would not block; it may still throw.
-  /// Returns when the buffers hold the result. Throws what the collective failed with. The wait for
-  /// peers ends with the group's timeout; what then finds the culprit ends within a second where
-  /// the store answers at once, and, where it does not, within some 10 s (each question to it has a
-  /// limit of at most 5 s).
+  /// Returns when the buffers hold the result. Throws the error of the collective. The wait for
+  /// peers ends with the group's timeout. Then the search for the culprit takes at most a second if
+  /// the store answers at once. Otherwise it takes some 10 s (at most 5 s per request).
   void wait();
 
-  /// The same Work, whose first wait() that does not fail also runs `last`, in its caller's thread,
-  /// before any wait() returns. At once when the collective is done already. What `last` holds is
-  /// kept until the collective is over, also where the Work is dropped.
+  /// Returns the same Work, whose first successful wait() also runs `last`, in its caller's thread,
+  /// before any wait() returns. If the collective is done already, `last` runs at once. Captures of
+  /// `last` live until the collective is over, even if the Work is dropped.
   Work then(std::function<void()> last) &&;
 
  private:
   std::shared_ptr<WorkState> state_;
 };
 
-/// Whether sums must have the one order that ProcessGroup promises.
+/// Whether sums must have the fixed order of ProcessGroup.
 enum class Order {
   kFixed,
-  kAny,  ///< May be faster; bits may differ from run to run, though not from rank to rank.
+  kAny,  ///< May be faster; bits may differ from run to run, but not from rank to rank.
 };
 
 struct GroupOptions {
-  /// "auto", "native", "mpi", "c10d:gloo" or "c10d:nccl". A named one never falls back.
+  /// "auto", "native", "mpi", "c10d:gloo" or "c10d:nccl". A named back end never falls back.
   std::string backend = "auto";
-  /// With kAny, "auto" takes between hosts what a short measurement finds fastest. Within a host it
-  /// is native, the fastest by far.
+  /// With kAny, "auto" measures the back ends briefly and takes the fastest between hosts. Within a
+  /// host it is native, the fastest by far.
   Order order = Order::kFixed;
   std::chrono::milliseconds timeout = std::chrono::seconds(300);  ///< Bound of every collective.
 };
 
 struct CollectiveOptions {
-  /// True: return at once, run in the group's thread. False: large operations still go there, but
-  /// the call may run small ones in the caller's thread, which is faster when wait() follows at
-  /// once.
+  /// True: return at once, run in the group's thread. False: the call may run small operations in
+  /// the caller's thread, which is faster if wait() follows at once; large ones still run in the
+  /// group's.
   bool async = false;
-  /// For ReduceOp::kPremulSum: what this rank's values are multiplied by before they are summed
-  /// (ranks may give different ones), at the price of one more pass over them here. In all_reduce
-  /// the product replaces the values even if the call fails.
+  /// For ReduceOp::kPremulSum: the factor on this rank's values before the sum (it may differ
+  /// between ranks), at the price of one more pass over them. In all_reduce the product replaces
+  /// the values even if the call fails.
   double factor = 1;
-  /// The pointers are memory of ProcessGroup::device(), on which nothing is left to do that writes
-  /// to it or reads it: what lockstep/collectives.h passes on. The same on all ranks. Not
-  /// with a factor, and not coalesced.
+  /// Whether the pointers are memory of ProcessGroup::device() without pending reads or writes, as
+  /// lockstep/collectives.h passes it. The same on all ranks. Excludes a factor and coalesced
+  /// operations.
   bool on_device = false;
 };
 
@@ -86,7 +85,7 @@ struct BufferPair {
   int64_t count = 0;  ///< Elements of the smaller of the two; the other has size() times as many.
 };
 
-/// Memory that the peers on this host can read and write: collectives on it need no copy.
+/// Memory that peers on this host can read and write: collectives on it need no copy.
 class SharedBuffer {
  public:
   virtual ~SharedBuffer() = default;
@@ -96,91 +95,94 @@ class SharedBuffer {
 
 /// A fixed set of ranks that run collectives together. Copies are cheap and share the group.
 ///
-/// All ranks issue the same collectives in the same order; breaking that is an error (kMismatch or
-/// kTimeout), never a hang. One thread at a time per group; a thread that calls while another is in
-/// a blocking call gets kInvalidArgument, and that call goes on. Buffers belong to the collective
-/// until Work::wait() returns. `count` is in elements; every pointer may be any memory of this
+/// All ranks issue the same collectives in the same order; a violation is an error (kMismatch or
+/// kTimeout), never a hang. One thread at a time per group: a call during another thread's blocking
+/// call gets kInvalidArgument, and the blocking call continues. Buffers belong to the collective
+/// until Work::wait() returns. `count` is in elements; pointers may be to any memory of this
 /// process.
 ///
-/// Sums have one order, unless GroupOptions name another back end than native: over ranks [lo, hi)
-/// it is sum[lo, mid) + sum[mid, hi) with mid = lo + the largest power of two below hi - lo, for
-/// every size and transport, so results repeat bit for bit and are equal on all ranks.
+/// Sums have one order, unless GroupOptions name a back end other than native. Over ranks [lo, hi)
+/// it is sum[lo, mid) + sum[mid, hi) with mid = lo + the largest power of two below hi - lo. The
+/// order is the same for every size and transport, so results repeat bit for bit and are equal on
+/// all ranks.
 ///
-/// Errors of every collective: kInvalidArgument (bad count, root or op, or an op that
-/// the dtype does not have, see can_reduce(); nothing was sent),
-/// kMismatch (a rank called something else or with other counts; names both sides), kTimeout (names
-/// the ranks that did not come), kPeerLost (names the rank that died), kCorrupt (bytes that are no
-/// message; names the rank they came from). After the last four the group is unusable: every later
-/// call throws the same error, alike on all ranks, with what each did last; make a new group.
-/// kPeerLost of a rank that died also ends every other group that the rank which meets it has by
-/// then, with the same cause ("in another group: ..."): ranks of those may wait for it. Groups made
-/// later are good.
+/// Errors of every collective:
+///   kInvalidArgument  bad count, root or op, or an op that the dtype does not have (see
+///                     can_reduce()); nothing was sent;
+///   kMismatch         a rank called another collective or gave other counts; names both sides;
+///   kTimeout          names the ranks that did not come;
+///   kPeerLost         names the rank that died;
+///   kCorrupt          bytes that are no message; names the rank that sent them.
+/// After the last four the group is unusable: every later call throws the same error, alike on all
+/// ranks, with the last operation of each. Make a new group. Each rank that notices the death of a
+/// rank also ends all its other groups, because their ranks may wait for the dead one. The cause
+/// stays the same ("in another group: ..."). Groups made later are good.
 ///
-/// `site`, the last parameter of every operation, is where it is called, for the flight recorder.
-/// Leave it out, but for a function that wraps an operation: it passes its own caller's on.
+/// `site`, the last parameter of every operation, is its place of call, for the flight recorder.
+/// Leave it out, except in a function that wraps an operation: pass on the site of its own caller.
 class ProcessGroup {
  public:
-  /// Collective over all ranks of `world`. Errors: kTimeout naming the missing ranks, kMismatch,
-  /// kInvalidArgument (an unknown back end: names the nearest; one that cannot run here: says why;
-  /// a World that has not joined the job that this process is a rank of).
+  /// Collective over all ranks of `world`. Errors: kTimeout naming the missing ranks; kMismatch.
+  /// kInvalidArgument: an unknown back end (naming the nearest), one that cannot run here (with the
+  /// reason), or a World that has not joined this process's job.
   static ProcessGroup create(const World& world, const GroupOptions& options = {});
 
   int rank() const;
   int size() const;
   const std::string& backend() const;
-  /// The device whose memory this group's collectives take where it lies: "cuda:1"; empty: none.
+  /// The device of which this group's collectives use memory in place: "cuda:1"; empty: none.
   const std::string& device() const;
 
-  /// Place and number of this group's ranks on this rank's host.
+  /// Place of this rank among this group's ranks on its host, and their number.
   int local_rank() const;
   int local_size() const;
-  /// Rank in the world of a rank of this group, and back; -1 when that world rank is not in it.
+  /// The rank in the world of a rank of this group, and the reverse; -1 if it is not in this group.
   int world_rank(int group_rank) const;
   int group_rank(int world_rank) const;
 
   /// A new group of some of this group's ranks, in the order given (ranks of this group, no
   /// duplicates). Collective over the members only. Errors: kInvalidArgument.
   ProcessGroup subgroup(const std::vector<int>& ranks) const;
-  /// One new group for each color that is given, of the ranks that gave it, in the order of their
-  /// keys, equal keys in that of their ranks here; kNoColor (any negative one): nothing, this rank
-  /// is in none of them. Collective over all ranks of this group; other collectives may be under
-  /// way. What ends this group meanwhile ends the split, also where a rank waits for members of the
-  /// new group only. Cost: one all_gather, and what making a group costs. As MPI_Comm_split.
+  /// Makes one new group per color from the ranks that gave it, ordered by key, then by rank in
+  /// this group. With kNoColor (any negative one) this rank joins none. Collective over all ranks
+  /// of this group; other collectives may be under way. An error that ends this group ends the
+  /// split too, even while a rank waits only for members of the new group. Cost: one all_gather,
+  /// and that of making a group. As MPI_Comm_split.
   static constexpr int kNoColor = -1;
   std::optional<ProcessGroup> split(int color, int key = 0, CallSite site = CallSite::here()) const;
 
-  /// Ends this rank's part in the group: waits for what was started here, then gives threads,
-  /// connections and shared memory back (buffers of allocate() stay with their owners). Every copy
-  /// of the group is then good for rank(), size() and the like only; other calls throw
-  /// kInvalidArgument. Not collective: ranks that still use the group get kPeerLost naming this
-  /// one. Again: nothing. Dropping the last copy does the same.
+  /// Ends this rank's part in the group: waits for the operations started here, then frees threads,
+  /// connections and shared memory (buffers of allocate() stay with their owners). Copies of the
+  /// group then support only rank(), size() and the like; other calls throw kInvalidArgument. Not
+  /// collective: ranks that still use the group get kPeerLost naming this rank. A second call has
+  /// no effect. Dropping the last copy does the same.
   void destroy();
 
-  /// Replaces `data` on every rank by the reduction over all ranks. Within a host every byte is
-  /// read once per rank by its reducer and written once per rank; between hosts 2(H-1)/H of the
-  /// bytes are sent per host.
+  /// Replaces `data` on every rank by the reduction over all ranks. Within a host, a reducer reads
+  /// every byte of each rank once, and each rank's memory is written once. Between hosts each of H
+  /// hosts sends 2(H-1)/H of the bytes.
   Work all_reduce(void* data, int64_t count, DType dtype, ReduceOp op,
                   const CollectiveOptions& options = {}, CallSite site = CallSite::here());
-  /// Replaces `data` on every rank by that of `root`.
+  /// Replaces `data` on every rank by root's.
   Work broadcast(void* data, int64_t count, DType dtype, int root,
                  const CollectiveOptions& options = {}, CallSite site = CallSite::here());
-  /// in: count elements; out: size() * count, in rank order. `in` may be its own place in `out`.
+  /// in: count elements; out: size() * count, in rank order. `in` may be this rank's place in
+  /// `out`.
   Work all_gather(const void* in, void* out, int64_t count, DType dtype,
                   const CollectiveOptions& options = {}, CallSite site = CallSite::here());
-  /// in: size() * count elements; out: count, the reduction of everyone's part rank().
+  /// in: size() * count elements; out: count, the reduction of all ranks' part rank().
   Work reduce_scatter(const void* in, void* out, int64_t count, DType dtype, ReduceOp op,
                       const CollectiveOptions& options = {}, CallSite site = CallSite::here());
-  /// Replaces root's `data` by the reduction over all ranks; that of the others stays as it is.
-  /// Within a host as all_reduce, but written once; every other host sends its bytes once, to
-  /// root's host.
+  /// Replaces root's `data` by the reduction over all ranks; the others' stays. Within a host as
+  /// all_reduce, but written once. Every other host sends its bytes once, to root's host.
   Work reduce(void* data, int64_t count, DType dtype, ReduceOp op, int root,
               const CollectiveOptions& options = {}, CallSite site = CallSite::here());
 
-  // The next five only move data. Within a host a small piece (16 KiB a rank in all) costs two
-  // barriers; a large one is read from where it lies when all inputs are memory of one allocate(),
-  // else copied once in between. Between hosts each piece goes straight from rank to rank: every
-  // byte is sent once, or, by all_gatherv, once to each rank on other hosts. `in` and `out` must
-  // not overlap, but for a rank's own piece, which may lie at its place in the larger of the two.
+  // The next five only move data. Within a host a small piece (16 KiB per rank in all) costs two
+  // barriers. A large piece is read in place if all inputs are memory of one allocate(), else
+  // copied once in between. Between hosts each piece goes straight from rank to rank. Every byte is
+  // sent once, or, by all_gatherv, once to each rank on other hosts. `in` and `out` must not
+  // overlap, except that a rank's own piece may lie at its place in the larger of the two.
 
   /// in: count elements; out, on root only: size() * count, in rank order.
   Work gather(const void* in, void* out, int64_t count, DType dtype, int root,
@@ -195,21 +197,21 @@ class ProcessGroup {
   /// counts[rank()]; out: all of them, in rank order.
   Work all_gatherv(const void* in, void* out, std::span<const int64_t> counts, DType dtype,
                    const CollectiveOptions& options = {}, CallSite site = CallSite::here());
-  /// send_counts[r] elements of `in` go to rank r, receive_counts[r] of `out` come from it (what
-  /// rank r gives as its send_counts[rank()]); both lie in rank order.
+  /// send_counts[r] elements of `in` go to rank r. receive_counts[r] elements of `out` come from
+  /// rank r; its send_counts[rank()] is the same number. Both lie in rank order.
   Work all_to_allv(const void* in, std::span<const int64_t> send_counts, void* out,
                    std::span<const int64_t> receive_counts, DType dtype,
                    const CollectiveOptions& options = {}, CallSite site = CallSite::here());
 
-  /// all_reduce of each buffer, in one call: the same number of buffers with the same counts on
-  /// every rank (kMismatch names a rank that has others). The results are those of as many
-  /// all_reduces; neighbours below 64 KiB travel together, in packs of up to 1 MiB, at the price of
-  /// a copy in and out; larger ones are reduced where they lie. Costs one 24-byte all_gather more.
+  /// all_reduce of each buffer, in one call. The number of buffers and their counts are the same on
+  /// every rank (kMismatch names a rank with others). The results are those of separate
+  /// all_reduces. Neighbouring buffers below 64 KiB travel in packs of up to 1 MiB, at the price of
+  /// a copy in and out; larger ones are reduced in place. Costs one additional 24-byte all_gather.
   Work all_reduce_coalesced(std::span<const Buffer> buffers, DType dtype, ReduceOp op,
                             const CollectiveOptions& options = {},
                             CallSite site = CallSite::here());
-  /// all_gather of each pair, and reduce_scatter of each, in one call; as all_reduce_coalesced,
-  /// where 64 KiB and 1 MiB are those of the larger buffers.
+  /// all_gather or reduce_scatter of each pair, in one call, as all_reduce_coalesced. The limits of
+  /// 64 KiB and 1 MiB apply to the larger buffer of a pair.
   Work all_gather_coalesced(std::span<const BufferPair> pairs, DType dtype,
                             const CollectiveOptions& options = {},
                             CallSite site = CallSite::here());
@@ -217,16 +219,16 @@ class ProcessGroup {
                                 const CollectiveOptions& options = {},
                                 CallSite site = CallSite::here());
 
-  /// Point to point, always asynchronous. Each letter goes to the first recv with its tag, whatever
-  /// the order of tags; those with the same tag arrive in order. One that comes before its recv is
-  /// kept, up to 256 MiB from each rank. A small letter is sent when send() returns; a large one
-  /// when the receiver, which has any recv under way, takes it.
+  /// Point to point, always asynchronous. Each letter goes to the first recv with its tag; letters
+  /// with the same tag arrive in order. A letter that arrives before its recv is kept, up to
+  /// 256 MiB from each rank. A small letter is sent when send() returns. A large one is sent when
+  /// the receiver, during any recv, accepts it.
   ///
-  /// Errors: kMismatch (count or dtype differ; no room for letters that nobody asks for), which
-  /// ends the group. kTimeout of a letter of which nothing was on its way ends that letter alone
-  /// (with engines other than native: the group): a recv has taken nothing, and what comes late is
-  /// for the next recv of its tag. Where the peer itself waits for another rank, that one is named
-  /// first, to which the waits lead.
+  /// Errors: kMismatch (count or dtype differ; no room for letters without a recv), which ends the
+  /// group. kTimeout before any byte of a letter was sent ends that letter alone (with engines
+  /// other than native: the group). The recv has then taken nothing, and a late letter goes to the
+  /// next recv of its tag. If the peer itself waits for another rank, the error first names the
+  /// rank at the end of that chain.
   Work send(const void* data, int64_t count, DType dtype, int destination, int tag = 0,
             CallSite site = CallSite::here());
   Work recv(void* data, int64_t count, DType dtype, int source, int tag = 0,
@@ -234,9 +236,9 @@ class ProcessGroup {
   /// Returns when all ranks have entered.
   void barrier(CallSite site = CallSite::here());
 
-  /// Collective: every rank asks for the same size. 64-byte aligned, zeroed. Errors: kUnavailable
-  /// (no memory). Memory larger than a page starts at 2 MiB. Keep it until the collectives on it
-  /// are done; it may outlive the group.
+  /// Collective: every rank requests the same size. 64-byte aligned, zeroed. Errors: kUnavailable
+  /// (no memory). Memory larger than a page starts at a multiple of 2 MiB. Keep it until the
+  /// collectives on it are done; it may outlive the group.
   std::shared_ptr<SharedBuffer> allocate(int64_t bytes, CallSite site = CallSite::here());
 
  private:

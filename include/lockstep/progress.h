@@ -1,7 +1,7 @@
 #pragma once
-// What a worker tells `lockstep run` of its progress: for `lockstep ps`, and so that a job that
-// always fails before its first step is not started again and again (--max_restarts). Lockstep's
-// trainer does this itself. Under other launchers these calls do nothing.
+// A worker's reports of its progress to `lockstep run`: for `lockstep ps`, and to stop restarting
+// (--max_restarts) a job that always fails before its first step. Lockstep's trainer makes these
+// calls itself. Under other launchers they do nothing.
 
 #include <cmath>
 #include <cstdint>
@@ -9,29 +9,29 @@
 
 namespace lockstep {
 
-/// This rank will call report_step(). Call it once, before what may fail.
+/// Announces that this rank will call report_step(). Call it once, before any step that may fail.
 void expect_steps();
 
-/// How far a rank is; what is not known is left as it is.
+/// Progress of a rank; an unknown value keeps the previous one.
 struct StepFigures {
   int64_t step = 0;            ///< Done.
-  int64_t total = 0;           ///< Of so many.
-  double loss = NAN;           ///< Shown as it is.
+  int64_t total = 0;           ///< Steps in all.
+  double loss = NAN;           ///< Shown unchanged.
   double seconds_left = -1;    ///< To the end of the run.
-  std::string_view note = {};  ///< A few words (47 bytes) on what holds it up.
+  std::string_view note = {};  ///< The reason of a delay, in a few words (47 bytes).
   int32_t epoch = 0;           ///< From 1.
   int32_t num_epochs = 0;
 };
 
-/// A training step is complete. The first call costs some microseconds, each further one a reading
-/// of the clock. Without figures steps are counted, and what was told before stays. One thread at a
-/// time.
+/// Reports a complete training step. The first call costs some microseconds, each further one a
+/// reading of the clock. Without figures it counts steps and keeps the earlier figures. One thread
+/// at a time.
 void report_step();
 void report_step(const StepFigures& figures);
 
-/// While it lives, this rank does other work than steps, which may take long: `what` ("evaluation",
-/// at most 23 bytes). `lockstep ps` shows it and does not count its time as a step's. One at a
-/// time, in the thread that reports steps.
+/// While the object lives, this rank does work other than steps, which may take long: `what`
+/// ("evaluation", at most 23 bytes). `lockstep ps` shows it and does not count its time as a
+/// step's. One at a time, in the thread that reports steps.
 class ReportedWork {
  public:
   explicit ReportedWork(std::string_view what);
@@ -40,9 +40,9 @@ class ReportedWork {
   ReportedWork& operator=(const ReportedWork&) = delete;
 };
 
-/// Whether `lockstep run` ends this generation of workers because hosts of its job came or went:
-/// then the job goes on by itself, with others. It is set before SIGTERM is sent; on a host that
-/// the user takes away, a worker may learn it later, or never.
+/// Whether `lockstep run` ends this generation of workers because hosts joined or left the job: the
+/// job then continues by itself in a new generation. It is set before SIGTERM is sent. On a host
+/// that the user removes, a worker may see it late or never.
 bool job_goes_on();
 
 }  // namespace lockstep

@@ -14,13 +14,13 @@ namespace lockstep {
 using StoredMetadata = std::map<std::string, std::string>;
 using TensorMap = std::map<std::string, at::Tensor>;
 
-/// Replaces `path` by a file with these tensors, whole or not at all.
-/// Equal tensors and metadata give equal bytes. Tensors may lie on any device, with any strides;
-/// they are copied to the host one at a time. Tensors that share memory are each written whole.
+/// Replaces `path` by a file with these tensors, completely or not at all. Equal tensors and
+/// metadata give equal bytes. Tensors may lie on any device, with any strides; they are copied to
+/// the host one at a time. Each of several tensors that share memory is written whole.
 /// Cost: one pass over the bytes, no second copy of contiguous host tensors.
-/// Errors: kInvalidArgument naming tensor and dtype (none: undefined; libtorch's quantized and
-/// complex types other than complex64 have no place in the format), kIo (disk full among others).
-/// `digest`: becomes that of the file, found out while it is written.
+/// Errors: kInvalidArgument naming tensor and dtype (none: undefined), kIo (disk full among
+/// others). The format has no quantized types, and of the complex types only complex64.
+/// `digest`: gets the digest of the file, computed while writing.
 void save_tensors(const std::filesystem::path& path, const TensorMap& tensors,
                   const StoredMetadata& metadata = {}, FileDigest* digest = nullptr);
 
@@ -29,8 +29,8 @@ struct LoadedTensors {
   StoredMetadata metadata;
 };
 
-/// Reads a whole file. The header is checked against the file's size before memory is taken, so no
-/// more than that size is.
+/// Reads a whole file. The header is checked against the file's size first, so no more memory than
+/// that is allocated.
 /// Errors: kNotFound, kCorrupt (file, tensor and offset), kInvalidArgument for a dtype that
 /// libtorch does not have.
 LoadedTensors load_tensors(const std::filesystem::path& path);

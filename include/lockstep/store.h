@@ -1,11 +1,10 @@
 #pragma once
-// A small key-value service through which the processes of one job find each other.
+// A small key-value service by which the processes of one job find each other.
 //
-// Keys and values are bytes. A store belongs to one job: keys need no job name. Every call has a
-// deadline and throws Error: kTimeout (names the keys that are missing, or the server that does not
-// answer), kPeerLost (the server is gone), kInvalidArgument (a limit below is exceeded; nothing
-// sent). All calls may be made from any thread; a call that waits does not hold up calls of other
-// threads.
+// Keys and values are bytes. A store belongs to one job: keys need no job name. Any thread may make
+// any call; a waiting call does not delay calls of other threads. Every call has a deadline and
+// throws Error: kTimeout (naming the missing keys, or the server that does not answer), kPeerLost
+// (the server is gone), kInvalidArgument (a limit below is exceeded; nothing was sent).
 
 #include <chrono>
 #include <cstdint>
@@ -22,7 +21,7 @@ namespace lockstep {
 
 inline constexpr int64_t kMaxKeyBytes = 4 << 10;
 inline constexpr int64_t kMaxValueBytes = 8 << 20;
-/// Keys and values that one call may return; list and watch then want a longer prefix.
+/// Keys and values that one call may return; beyond it list() and watch() need a longer prefix.
 inline constexpr int64_t kMaxReplyBytes = 64 << 20;
 inline constexpr std::chrono::milliseconds kMaxHoldTtl = std::chrono::hours(24);
 
@@ -36,8 +35,8 @@ class Store {
     std::string key;
     std::string value;
   };
-  /// As set() of each, in this order. Whoever looks meanwhile may see some of them and not yet the
-  /// others. Cost: one request per 16 MiB or so, however many keys.
+  /// set() of each, in this order. A concurrent reader may see some of them and not yet the others.
+  /// Cost: about one request per 16 MiB, independent of the number of keys.
   virtual void set_many(std::span<const KeyValue> items, Deadline deadline) = 0;
 
   /// Waits for the key, then returns its value.
@@ -52,40 +51,40 @@ class Store {
 
   struct Swap {
     bool swapped = false;
-    std::optional<std::string> value;  ///< What the key holds after the call; nothing: no such key.
+    std::optional<std::string> value;  ///< The key's value after the call; nothing: no such key.
   };
   /// Sets `desired` if the key holds `expected` (nothing: if the key does not exist).
   virtual Swap compare_set(std::string_view key, const std::optional<std::string>& expected,
                            std::string_view desired, Deadline deadline) = 0;
 
-  /// Makes a key that exists for as long as this client lives: a sign of life for whoever watches
-  /// it. Returns false, and changes nothing, when the key exists and this client does not hold it.
+  /// Makes a key that exists as long as this client lives: a sign of life for its watchers. Returns
+  /// false, and changes nothing, if the key exists and this client does not hold it.
   ///
-  /// A client is one Store object (with_prefix() of it included), whatever the thread. By a further
-  /// call the holder renews: with the same value nobody sees it (no new version), with another
-  /// value it is as set(); `ttl` replaces the earlier one.
+  /// A client is one Store object (with_prefix() of it included), whatever the thread. The holder
+  /// renews by another call: the same value is invisible to others (no new version), another value
+  /// acts as set(). `ttl` replaces the earlier one.
   ///
-  /// The key is erased, seen as any erasure,
-  ///  * by erase(), whoever calls it;
+  /// The key is erased, visible as any erasure,
+  ///  * by erase() of any client;
   ///  * when its holder is destroyed, or its process ends: at once over TCP, and in a folder for
-  ///    processes of that folder's host; else as if it were silent;
-  ///  * when the holder was silent for `ttl`. No thread does that for it: over TCP each of its
-  ///    requests, of whatever kind, is a sign of life for all that it holds, but a call that waits
-  ///    is silent while it does. So wait for at most ttl / 3 at a time, then call hold() again,
-  ///    which renews in a store of any kind. A TCP client that was silent is disconnected: each
-  ///    later call throws kPeerLost, so a caller that lost its keys knows. A store in memory never
-  ///    counts silence.
-  /// set(), set_many(), add() and compare_set() of a held key, whoever calls them, make it a plain
-  /// key that stays.
-  /// Errors: kInvalidArgument when `ttl` is below 1 ms or above kMaxHoldTtl.
+  ///    processes of that folder's host; otherwise after `ttl`;
+  ///  * when the holder was silent for `ttl`.
+  /// No thread renews it. Over TCP any request of the holder is a sign of life for all its keys,
+  /// but a call that waits is silent meanwhile. So wait for at most ttl / 3 at a time, then call
+  /// hold() again, which renews in a store of any kind. A silent TCP client is disconnected: each
+  /// later call throws kPeerLost, so that the caller learns of the loss of its keys. A store in
+  /// memory never counts silence.
+  /// set(), set_many(), add() and compare_set() of a held key, by any client, make it a plain key
+  /// that stays.
+  /// Errors: kInvalidArgument if `ttl` is below 1 ms or above kMaxHoldTtl.
   virtual bool hold(std::string_view key, std::string_view value, std::chrono::milliseconds ttl,
                     Deadline deadline) = 0;
 
   /// Waits until all keys exist at the same time. kTimeout lists the missing ones.
   virtual void wait(std::span<const std::string> keys, Deadline deadline) = 0;
 
-  /// Sets `own`, which must not exist, then waits as wait(). False when `own` exists: nothing was
-  /// done. One request where a server can do both, as in a barrier, where every rank comes at once.
+  /// Sets `own`, which must not exist, then waits as wait(). False if `own` exists: nothing was
+  /// done. One request if the server can do both, as in a barrier, where all ranks arrive at once.
   virtual bool arrive(std::string_view own, std::string_view value,
                       std::span<const std::string> awaited, Deadline deadline) = 0;
 
@@ -106,18 +105,19 @@ class Store {
     uint64_t version = 0;         ///< Pass it to the next call.
     std::vector<Change> changes;  ///< Last state of each key changed since; sorted by key.
   };
-  /// Waits until a key that begins with `prefix` differs from what it was at `since` (0: from an
-  /// empty store, so that the first call returns all there is), then returns what changed. Returns
-  /// an empty list when the deadline passes first: silence is not an error here.
-  /// Errors: kInvalidArgument when more than 65,536 keys have been erased since `since`, so that
-  /// what changed is not known any more; begin with 0 then.
+  /// Waits until a key that begins with `prefix` differs from its state at `since`, then returns
+  /// the changes. With 0 for `since` it compares with an empty store, so that the first call
+  /// returns all keys. Returns an empty list if the deadline passes first: silence is not an error
+  /// here.
+  /// Errors: kInvalidArgument if more than 65,536 keys have been erased since `since`, so that the
+  /// changes are no longer known; begin with 0 then.
   virtual Changes watch(std::string_view prefix, uint64_t since, Deadline deadline) = 0;
 };
 
-/// Everything under "PREFIX/" of another store, as a store of its own.
+/// All keys under "PREFIX/" of another store, as a separate store.
 std::shared_ptr<Store> with_prefix(std::shared_ptr<Store> store, std::string prefix);
 
-/// Returns when `size` ranks have called it with the same `name`; a name serves once.
+/// Returns when `size` ranks have called it with the same `name`; a name is good for one barrier.
 /// Errors: kTimeout naming the ranks that did not come.
 void store_barrier(Store& store, std::string_view name, int rank, int size, Deadline deadline);
 

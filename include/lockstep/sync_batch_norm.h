@@ -1,5 +1,5 @@
 #pragma once
-// Batch norm whose mean and variance are those of all ranks' batches together.
+// Batch norm with the mean and variance of all ranks' batches together.
 
 #include <ATen/core/Tensor.h>
 #include <torch/nn/modules/batchnorm.h>
@@ -14,21 +14,21 @@
 
 namespace lockstep {
 
-/// Batch norm in training of the joined batch of all ranks, differentiable.
+/// Training batch norm over the joined batch of all ranks, differentiable.
 ///
-/// input: (N, C, ...), N of each rank's own, 0 too; weight, bias, running_mean, running_var: (C) or
-/// undefined. A 16-bit input is computed in float32, and the result rounded. The running statistics
-/// become running * (1 - momentum) + batch * momentum, with the unbiased variance, the same bits on
-/// every rank. Returns the rank's part of the result.
+/// input: (N, C, ...), N may differ between ranks and be 0; weight, bias, running_mean,
+/// running_var: (C) or undefined. A 16-bit input is computed in float32, and the result rounded.
+/// The running statistics become running * (1 - momentum) + batch * momentum, with the unbiased
+/// variance, the same bits on every rank. Returns the rank's part of the result.
 ///
-/// The gradient of `input` is that of the joined batch. Those of weight and bias are the rank's own
-/// parts; DistributedDataParallel averages them as it does all gradients.
+/// The gradient of `input` is that of the joined batch. Gradients of weight and bias are the rank's
+/// own parts; DistributedDataParallel averages them as any gradient.
 ///
-/// Collective, and so is its backward, on a rank with an empty batch too (its loss must reach the
-/// result, as result.sum() does): one all_gather of 2C + 1 and one all_reduce of 2C doubles. Give
-/// it a group of its own (group.subgroup() of all ranks), or it will wait for the gradients that
-/// are under way. Statistics are merged in rank order in float64.
-/// Errors: kInvalidArgument on every rank when all have together fewer than 2 values per channel;
+/// Collective, as is its backward, also on a rank with an empty batch (its loss must reach the
+/// result, as result.sum() does). Cost: one all_gather of 2C + 1 and one all_reduce of 2C doubles.
+/// Give it a group of its own (group.subgroup() of all ranks), or it waits for the gradients under
+/// way. Statistics are merged in rank order in float64.
+/// Errors: kInvalidArgument on every rank if all together have fewer than 2 values per channel;
 /// those of the group.
 /// Source: Chan, Golub & LeVeque, "Algorithms for computing the sample variance", 1983.
 at::Tensor sync_batch_norm(const ProcessGroup& group, const at::Tensor& input,
@@ -36,8 +36,8 @@ at::Tensor sync_batch_norm(const ProcessGroup& group, const at::Tensor& input,
                            const at::Tensor& running_mean, const at::Tensor& running_var,
                            double momentum, double eps);
 
-/// What layers have spent so far in collectives, waiting for slower ranks included, in whatever
-/// thread: a device's backward has one of its own.
+/// Time that layers have spent in collectives so far, including waits for slower ranks, in all
+/// threads: a device's backward has its own thread.
 class CollectiveTime {
  public:
   void add(std::chrono::nanoseconds time) { ns_ += time.count(); }
@@ -48,7 +48,7 @@ class CollectiveTime {
 };
 
 /// torch::nn::BatchNorm1d, 2d and 3d over all ranks of a group: SyncBatchNorm(num_features, group)
-/// or SyncBatchNorm(options, group). The same parameters and buffers, names and evaluation. In a
+/// or SyncBatchNorm(options, group). Parameters, buffers, names and evaluation are the same. In a
 /// group of one it is plain batch norm.
 class SyncBatchNormImpl final
     : public torch::nn::NormImplBase<0, SyncBatchNormImpl, torch::nn::BatchNormOptions> {
@@ -69,22 +69,22 @@ class SyncBatchNormImpl final
 TORCH_MODULE(SyncBatchNorm);
 
 /// Makes every batch norm layer in `module` (BatchNorm1d, 2d, 3d, of any depth) take its statistics
-/// from all ranks of `group` when it trains. The layers stay what and where they are, with their
-/// parameters, names and options, so this holds for any module, however it keeps them. Collective.
-/// Returns how many layers there are; with 0 nothing has changed. They have a group of their own,
-/// which ends with the last of them.
+/// from all ranks of `group` in training. The layers keep their place, type, parameters, names and
+/// options, so this works for any module, however it stores them. Collective. Returns the number of
+/// layers; with 0 nothing has changed. The layers share a separate group, which ends with the last
+/// of them.
 ///
-/// How: libtorch's aten::batch_norm is asked, by the layer's running mean (without one, by its
-/// weight), whether it is one of these. So copies (clone()) and layers made later are not; moving
-/// the module to a type or device keeps it. A layer still refuses, as libtorch's do, a batch of
-/// exactly one value per channel on a rank; SyncBatchNorm does not.
-/// Not together with DistributedDataParallel::join().
-/// `time`, where given, gets what the layers spend in collectives from now on.
+/// How: an override of libtorch's aten::batch_norm recognises these layers by their running mean
+/// (without one, by their weight). So copies (clone()) and later layers are not converted; a move
+/// of the module to another type or device keeps the conversion. A layer still refuses, as
+/// libtorch's do, a batch of exactly one value per channel on a rank; SyncBatchNorm does not.
+/// Excludes DistributedDataParallel::join().
+/// `time`, if given, accumulates the time that the layers spend in collectives from now on.
 /// Errors: kInvalidArgument for a layer with neither statistics nor weight, naming it.
 int convert_sync_batchnorm(torch::nn::Module& module, const ProcessGroup& group,
                            std::shared_ptr<CollectiveTime> time = nullptr);
 
-/// Whether a layer of `module` is a SyncBatchNorm or one that convert_sync_batchnorm() has changed.
+/// Whether a layer of `module` is a SyncBatchNorm or was changed by convert_sync_batchnorm().
 bool has_sync_batchnorm(torch::nn::Module& module);
 
 }  // namespace lockstep

@@ -2,17 +2,17 @@
 // Checkpoints of a training run.
 //
 //   DIR/step_000020/model.safetensors      parameters and buffers; useful alone, in any language
-//                   optimizer.safetensors  the optimizer's memory, by parameter name
-//                   *.safetensors          what the caller adds, see ExtraFiles
-//                   state.json             TrainingState, and length and SHA-256 of those above
+//                   optimizer.safetensors  the optimizer's state, by parameter name
+//                   *.safetensors          files of the caller, see ExtraFiles
+//                   state.json             TrainingState, and length and SHA-256 of these files
 //   DIR/latest -> step_000020              the newest
-//   DIR/best   -> step_000010              the best by this run's metric, when there is one
+//   DIR/best   -> step_000010              the best by this run's metric, if there is one
 //
-// A checkpoint is written in a hidden folder, synced and renamed, then the links are swapped by
-// rename: at every instant there is a whole old one or a whole new one. What a crash leaves behind
-// (".step_000020.tmp-WRITER") is never read, and the next save on that host, or the job's next
-// generation, removes it. One process writes (rank 0); of a job that is started anew the newest
-// generation's alone, see writer_fence.h.
+// A checkpoint is written in a hidden folder, synced and renamed; then the links are swapped by
+// rename. So at every instant the old or the new checkpoint is complete. Remains of a crash
+// (".step_000020.tmp-WRITER") are never read. The next save on that host, or the job's next
+// generation, removes them. One process writes (rank 0); of a restarted job only the newest
+// generation's, see writer_fence.h.
 
 #include <filesystem>
 #include <functional>
@@ -36,10 +36,10 @@ class Optimizer;
 
 namespace lockstep {
 
-/// Further files of a checkpoint, by name ("x.safetensors").
+/// Additional files of a checkpoint, by name ("x.safetensors").
 using ExtraFiles = std::map<std::string, LoadedTensors>;
 
-/// What a checkpoint is made of.
+/// The content of a checkpoint.
 struct CheckpointContent {
   TensorMap model;
   TensorMap optimizer;
@@ -48,50 +48,52 @@ struct CheckpointContent {
   ExtraFiles extra;
 };
 
-/// A copy in the host's memory: it stays as it is while training goes on, so that it can be written
-/// meanwhile. Cost: that of the copy. Errors: kInvalidArgument (an optimizer that has no name).
+/// A copy in host memory, which can be written while training continues. Cost: that of the copy.
+/// Errors: kInvalidArgument (an optimizer without a name).
 CheckpointContent copy_content(const torch::nn::Module& model,
                                const torch::optim::Optimizer& optimizer, const TrainingState& state,
                                const ExtraFiles& extra = {});
 
-/// Writes DIR/step_NNNNNN (of state.step; an older one of that step is replaced), points `latest`
-/// and `best` at the right ones and deletes what `policy` does not keep. Returns the folder.
+/// Writes DIR/step_NNNNNN (of state.step; replaces an older one of that step), updates `latest` and
+/// `best` and deletes the checkpoints that `policy` does not keep. Returns the folder.
 /// `before`: called with the filled folder just before it gets its name.
-/// Errors: kIo (disk full among others), kMismatch (see WriterFence): the folder is as it was.
+/// Errors: kIo (disk full among others), kMismatch (see WriterFence), with the folder unchanged;
 /// kInvalidArgument.
 std::filesystem::path write_checkpoint(
     const std::filesystem::path& dir, const CheckpointContent& content, const KeepPolicy& policy,
     const WriterFence& fence = {},
     const std::function<void(const std::filesystem::path&)>& before = {});
 
-/// The same without a copy.
+/// copy_content() and write_checkpoint() in one, without the copy.
 std::filesystem::path save_checkpoint(const std::filesystem::path& dir,
                                       const torch::nn::Module& model,
                                       const torch::optim::Optimizer& optimizer,
                                       const TrainingState& state, const KeepPolicy& policy,
                                       const ExtraFiles& extra = {});
 
-/// Gives the checkpoint of state.step, which is in `dir`, this state; its tensors stay. For what
-/// was found out after it was saved: how good the weights are. Links and policy as above. Returns
-/// the folder. Errors: kIo, kNotFound, kCorrupt, kMismatch: the folder is as it was.
+/// Replaces the state of the checkpoint of state.step in `dir`; its tensors stay. It adds results
+/// found after the save, such as the metric of the weights. Links and policy as above. Returns the
+/// folder. Errors, with the folder unchanged: kIo, kNotFound, kCorrupt, kMismatch.
 std::filesystem::path update_checkpoint(const std::filesystem::path& dir,
                                         const TrainingState& state, const KeepPolicy& policy,
                                         const WriterFence& fence = {});
 
 /// Fills model and optimizer from one checkpoint (see find_checkpoint() in checkpoint_folder.h) and
 /// returns the rest. The optimizer's learning rate and other options stay: they are configuration,
-/// and a schedule sets the rate anew. `model_name` must be the one saved. Everything is read and
-/// checked before anything is changed. Errors: kNotFound; kCorrupt naming file and tensor, and, of
-/// damaged files, an older checkpoint to go on from when there is one; kInvalidArgument for a
-/// checkpoint of another `model_name` or optimizer. Tensors that do not fit `model` are kCorrupt.
+/// and a schedule sets the rate anew. `model_name` must be the saved one. Everything is read and
+/// checked before anything is changed. Errors: kNotFound; kCorrupt naming file and tensor;
+/// kInvalidArgument for a checkpoint of another `model_name` or optimizer. For damaged files
+/// kCorrupt also names an older checkpoint to resume from, if there is one. Tensors that do not fit
+/// `model` are kCorrupt.
 TrainingState load_checkpoint(const std::filesystem::path& path, torch::nn::Module& model,
                               torch::optim::Optimizer& optimizer, const std::string& model_name);
 
-/// One of the extra files of a checkpoint; nothing when it was saved without. Errors: kNotFound,
-/// kCorrupt.
+/// One of the extra files of a checkpoint; nothing if the checkpoint has no such file. Errors:
+/// kNotFound, kCorrupt.
 std::optional<LoadedTensors> load_extra(const std::filesystem::path& path, const std::string& name);
 
-/// State of libtorch's default CPU generator, and back. Errors: kCorrupt when it is not one.
+/// State of libtorch's default CPU generator, and its restoration. Errors: kCorrupt for other
+/// bytes.
 std::string rng_bytes();
 void set_rng_bytes(const std::string& bytes);
 

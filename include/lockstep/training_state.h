@@ -1,5 +1,5 @@
 #pragma once
-// Where a training run stands, apart from its tensors: the content of a checkpoint's state.json.
+// The progress of a training run, apart from its tensors: the content of a checkpoint's state.json.
 
 #include <cstdint>
 #include <map>
@@ -11,7 +11,7 @@
 
 namespace lockstep {
 
-/// One evaluation's value of the metric by which checkpoints are ranked.
+/// One evaluation's value of the metric that ranks checkpoints.
 struct MetricPoint {
   int64_t epoch = 0;
   int64_t step = 0;
@@ -23,20 +23,21 @@ struct MetricPoint {
 struct TrainingState {
   static constexpr int kFormat = 2;  ///< Raised when old programs could misread new files.
 
-  std::string model;           ///< Name of the network; another one is refused on load.
+  std::string model;           ///< Name of the network; load refuses another one.
   int64_t epoch = 0;           ///< Epochs completed.
   int64_t step = 0;            ///< Optimizer steps done since the start of training.
-  int64_t batch_in_epoch = 0;  ///< Batches a rank has taken of the epoch under way; 0 at its end.
-  /// Samples of the epoch under way, over all ranks; 0 at its end, and only there. They are the
-  /// first so many of its order (see DistributedSampler).
+  int64_t batch_in_epoch = 0;  ///< Batches that a rank has taken of the current epoch; 0 at its
+                               ///< end.
+  /// Samples taken of the current epoch, over all ranks; 0 only at its end. They are the first ones
+  /// of its order (see DistributedSampler).
   int64_t epoch_samples = 0;
-  /// Ranks or batches changed within the epoch under way: its steps are not those of a whole one.
+  /// Ranks or batches changed within the current epoch: its steps differ from those of a whole one.
   bool dealt_anew = false;
   double epoch_loss = 0;      ///< Sum of the losses of those batches.
-  double epoch_seconds = 0;   ///< That they took, in all runs that had a part in them.
+  double epoch_seconds = 0;   ///< Time for them, over all runs that did a part.
   int64_t samples = 0;        ///< Training samples consumed so far, over all ranks.
   int64_t schedule_step = 0;  ///< Position in the learning-rate schedule.
-  /// Batches whose optimizer step was left out because gradients overflowed: they have no place in
+  /// Batches whose optimizer step was skipped because gradients overflowed: they have no place in
   /// the schedule.
   int64_t dropped_batches = 0;
   std::optional<LossScaleState> loss_scale;  ///< None without a loss scaler.
@@ -55,18 +56,18 @@ struct TrainingState {
   bool operator==(const TrainingState&) const = default;
 };
 
-/// The epoch, from 1, that the weights are of: the one under way, or at its end the last one.
+/// The epoch of the weights, from 1: the current one, or at its end the last one.
 int64_t epoch_of(const TrainingState& state);
 
-/// Takes an evaluation's value into metric_value, history and best. Returns whether it is the best
-/// so far: strictly better than all before, and a number.
+/// Adds an evaluation's value to metric_value, history and best. Returns whether it is the best so
+/// far: strictly better than all before, and a number.
 bool record_metric(TrainingState& state, double value);
 
-/// From now on checkpoints are ranked by metric `name`. Values of another one cannot be compared
-/// with its values: metric_value, best and history are dropped.
+/// Ranks checkpoints by metric `name` from now on. If the metric is a new one, its values cannot be
+/// compared with the old: metric_value, best and history are dropped.
 void rank_by(TrainingState& state, const std::string& name, bool higher_is_better);
 
-/// Length and SHA-256 (hex) of a file of the checkpoint, to tell a damaged one.
+/// Length and SHA-256 (hex) of a file of the checkpoint, to detect damage.
 struct FileDigest {
   int64_t bytes = 0;
   std::string sha256;

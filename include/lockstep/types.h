@@ -1,5 +1,5 @@
 #pragma once
-// Element types and reductions of collectives, and which reduction is for which type.
+// Element types and reductions of collectives, and the reductions allowed for each type.
 
 #include <cstdint>
 #include <string>
@@ -27,7 +27,7 @@ inline constexpr int kNumDTypes = 12;
 /// kAvg divides the sum by the number of ranks once, at the end; integers round toward zero.
 /// kPremulSum sums after each rank has multiplied its values by CollectiveOptions::factor.
 /// Integers wrap. float16 and bfloat16 are computed in float32 and rounded once per operation of
-/// the tree. Of bool, kSum is "or" and kProduct "and", so that the result is a bool.
+/// the tree. For bool, kSum is "or" and kProduct "and", so that the result is a bool.
 enum class ReduceOp : uint8_t { kSum, kAvg, kMin, kMax, kProduct, kBand, kBor, kBxor, kPremulSum };
 inline constexpr int kNumReduceOps = 9;
 
@@ -54,11 +54,11 @@ constexpr int64_t size_of(DType dtype) {
   return 0;
 }
 
-/// What decides which reductions a type has.
+/// The kind of a type; it determines the allowed reductions.
 enum class DTypeKind : uint8_t { kBool, kInteger, kFloating, kComplex };
 DTypeKind kind_of(DType dtype);
 
-/// The whole table, the same on every back end (and c10d's, where that has one):
+/// The whole table, the same on every back end (and for c10d's own operations):
 ///
 ///              sum  avg  premul_sum  min  max  product  band  bor  bxor
 ///   bool       yes  -    -           yes  yes  yes      yes   yes  yes
@@ -66,25 +66,25 @@ DTypeKind kind_of(DType dtype);
 ///   floating   yes  yes  yes         yes  yes  yes      -     -    -
 ///   complex    yes  yes  yes         -    -    -        -     -    -
 ///
-/// Complex numbers have the linear ones only: they are not ordered, and a product of pairs would
-/// not be the same operation on their parts.
+/// Complex numbers have the linear reductions only: they are not ordered, and a product of pairs
+/// would not be the same operation on their parts.
 bool can_reduce(DType dtype, ReduceOp op);
 /// The reductions of `dtype`, for messages: "sum, avg, premul_sum".
 std::string reductions_of(DType dtype);
 
-/// Elements that stand for one of `dtype` where neither bool nor complex is known: complex numbers
-/// have the linear reductions only, which are those of their parts.
+/// Substitute elements for back ends without bool and complex: the reductions of complex numbers
+/// are linear, so they are those of their parts.
 struct Parts {
   DType dtype;
-  int64_t each;  ///< Of them in an element.
+  int64_t each;  ///< Number of parts in an element.
 };
 Parts parts_of(DType dtype);
 /// The reduction of these parts: of 0 and 1 the larger is "or" and the smaller is "and".
 ReduceOp op_on_parts(DType dtype, ReduceOp op);
 
-/// "float32".
+/// For example "float32".
 std::string_view to_string(DType dtype);
-/// "sum".
+/// For example "sum".
 std::string_view to_string(ReduceOp op);
 
 }  // namespace lockstep

@@ -7,7 +7,8 @@ namespace lockstep {
 /// "0.1.0".
 const std::string& version();
 
-/// What must be equal on every rank: version, wire protocol number, byte order, pointer size.
+/// Properties that must be equal on every rank: version, wire protocol number, byte order, pointer
+/// size.
 const std::string& build_id();
 
 }  // namespace lockstep

@@ -1,7 +1,7 @@
 #pragma once
-// Virtual ranks: the parts of a global batch, fixed in number, whatever the number of ranks that
-// work on them. They are the leaves of the one tree of additions (see ProcessGroup). So a run with
-// V virtual ranks has the same bits on every number of ranks up to V.
+// Virtual ranks: the parts of a global batch, in a number that does not depend on the number of
+// ranks. They are the leaves of the one tree of additions (see ProcessGroup). So a run with V
+// virtual ranks has the same bits on every number of ranks up to V.
 
 #include <c10/core/Device.h>
 
@@ -17,15 +17,14 @@ struct VirtualRankRange {
   bool operator==(const VirtualRankRange&) const = default;
 };
 
-/// The virtual ranks of `rank` of `size`: consecutive ones, in the order of the ranks. The first
-/// V mod P ranks have one more than the others. Errors: kInvalidArgument for fewer than one virtual
+/// The virtual ranks of `rank` of `size`: consecutive ones, in the order of the ranks. The first V
+/// mod P ranks have one more than the others. Errors: kInvalidArgument for fewer than one virtual
 /// rank, and for more ranks than virtual ranks.
 VirtualRankRange deal_virtual_ranks(int virtual_ranks, int rank, int size);
 
-/// Seeds libtorch's CPU generator, and with a `device` of CUDA that of this thread's current
-/// device, for one virtual rank's forward of one step, so that what dropout draws depends on (seed,
-/// step, virtual rank) and neither on the rank nor on what was drawn before. Cost: some
-/// microseconds.
+/// Seeds libtorch's CPU generator, and for a CUDA `device` also that of this thread's current
+/// device, for one virtual rank's forward of one step. So dropout depends on (seed, step, virtual
+/// rank) and neither on the rank nor on earlier draws. Cost: some microseconds.
 void seed_virtual_rank(uint64_t seed, int64_t step, int virtual_rank,
                        c10::Device device = c10::kCPU);
 

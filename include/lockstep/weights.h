@@ -1,6 +1,6 @@
 #pragma once
 // Weights from files of any origin: MindSpore's .ckpt, PyTorch's .pth, safetensors. The content
-// tells which, the file's name does not matter.
+// determines the format, not the file's name.
 
 #include <filesystem>
 #include <string>
@@ -20,12 +20,12 @@ namespace lockstep {
 TensorMap read_weights(const std::filesystem::path& path);
 
 struct WeightOptions {
-  /// For evaluation and to go on: a tensor of the network that is missing or of another shape is an
-  /// error. Otherwise, to start from other weights, it keeps its values, and the log says so.
+  /// For evaluation and resumption: a missing tensor of the network, or one of another shape, is an
+  /// error. Otherwise, to start from other weights, it keeps its values, and a log line names it.
   bool strict = true;
-  /// "backbone.": the file holds that part of the network alone, under names without it.
+  /// "backbone.": the file holds only that part of the network, under names without the prefix.
   std::string prefix;
-  bool warns = true;  ///< Else what the log would say is in the report alone.
+  bool warns = true;  ///< False: no log lines, only the report.
 };
 
 struct WeightReport {
@@ -36,13 +36,13 @@ struct WeightReport {
   size_t unused = 0;                 ///< Of the file, not of the network.
 };
 
-/// Fills the network (its tensors stay where they are) from a file, or from a checkpoint's folder
+/// Fills the network (its tensors stay in place) from a file, or from a checkpoint's folder
 /// (find_checkpoint() in checkpoint_folder.h). Names are matched across MindSpore's, PyTorch's and
-/// ours; what the file holds besides is left; num_batches_tracked may be missing. Floating point
-/// numbers become the network's type, whole numbers likewise; trailing extents of 1 do not count.
-/// Only what is wanted is read, and all of it before anything is changed. Errors, nothing changed:
-/// kNotFound; kCorrupt naming file, tensor and both shapes; kCorrupt when no name at all is the
-/// network's.
+/// ours. Other tensors of the file are ignored; num_batches_tracked may be missing. Floating point
+/// numbers are converted to the network's type, and so are integers; trailing dimensions of 1 do
+/// not count. Only the needed tensors are read, and all of them before anything is changed. Errors,
+/// nothing changed: kNotFound; kCorrupt naming file, tensor and both shapes; kCorrupt if no name
+/// matches the network's.
 WeightReport load_weights(const std::filesystem::path& path, torch::nn::Module& module,
                           const WeightOptions& options = {});
 

@@ -1,15 +1,15 @@
 #pragma once
-// One writer at a time in a folder of results, also where the one before it is cut off or stopped
-// and does not know that it was replaced.
+// One writer at a time in a folder of results, even if an earlier writer is disconnected or stopped
+// and is unaware of its replacement.
 //
-// A job is started anew as generation 2, 3, ... Its writer leaves DIR/.writer-JOB-G behind, then
-// removes what earlier generations had half written, and only then looks what to go on from. A
-// writer checks, between filling a hidden folder and giving it its name, that no newer generation
-// has left its mark. So what an older one gives a name to was there before the newer one looked,
-// or its hidden folder is gone, and rename fails.
+// A restarted job is generation 2, 3, ... Its writer leaves DIR/.writer-JOB-G, then removes
+// unfinished work of earlier generations, and only then looks for a checkpoint to resume from.
+// After a writer fills a hidden folder, and before it gives the folder its name, it checks that no
+// newer generation has left its mark. So either an older writer named its folder before the newer
+// one looked, or its hidden folder is gone and rename fails.
 //
-// A mark holds the token of its generation. Where a job falls into halves that are cut off from
-// each other, each may make a generation of the same number: the one that comes first stays.
+// A mark holds the token of its generation. If a job splits into partitions, each may start a
+// generation of the same number: the first to leave its mark stays.
 
 #include <cstdint>
 #include <filesystem>
@@ -18,48 +18,49 @@
 
 namespace lockstep {
 
-/// A process that writes, as hidden names have it:
+/// A writing process, as encoded in hidden names:
 /// ".step_000020.tmp-JOB+3+HOST+NAMESPACE+PID+START".
 struct WriterName {
   std::string job;         ///< Eight hex digits of the job's id; "none" outside of jobs.
   int64_t generation = 0;  ///< 0 outside of jobs.
   std::string host;        ///< Its name.
-  uint64_t pid_space = 0;  ///< Its pid namespace and boot, mixed: where `pid` means something.
+  uint64_t pid_space = 0;  ///< Its pid namespace and boot, mixed: the scope of `pid`.
   int64_t pid = 0;
-  uint64_t start = 0;  ///< When that process started, in the kernel's ticks: pids come again.
+  uint64_t start = 0;  ///< Start time of that process, in the kernel's ticks: pids are reused.
 
   bool operator==(const WriterName&) const = default;
   std::string text() const;
-  /// Nothing for what is no such text. What stands behind it, from a '.' on, is passed over.
+  /// Nothing for other texts. Ignores the part from a '.' on.
   static std::optional<WriterName> parse(const std::string& text);
   /// This process.
   static WriterName own(const std::string& job_id = "", int64_t generation = 0);
 };
 
-/// Whether what `writer` has half written is of no more use to `own`: it belongs to an earlier
-/// generation of the same job, or to a process of this very host that is not there any more. What
-/// another host's process writes is left alone, for nobody can tell.
+/// Whether unfinished work of `writer` is of no use to `own`: `writer` is of an earlier generation
+/// of the same job, or its process on this host has ended. Files of another host's process stay,
+/// because nothing shows whether it still runs.
 bool is_left_over(const WriterName& writer, const WriterName& own);
 
 /// A value; copies are the same writer.
 class WriterFence {
  public:
-  /// Of a program that is no job's: nothing is newer.
+  /// For a program outside of jobs: nothing is newer.
   WriterFence() : name_(WriterName::own()) {}
-  /// Leaves the mark of a generation (from 1) of a job in `dir`, which exists, and takes those of
-  /// earlier ones away. Generation 1 takes all away, as a job's beginning, but those of its own
+  /// Leaves the mark of a generation (from 1) of a job in `dir`, which exists, and removes the
+  /// marks of earlier ones. Generation 1 begins a job: it removes all marks but those of its own
   /// launch. `token`: "LAUNCH-LEADER", World::generation_token; empty: there is none.
-  /// Errors: kMismatch when a newer generation, or another of this number, has been here; kIo.
+  /// Errors: kMismatch if a newer generation, or another one of this number, left its mark; kIo.
   WriterFence(const std::filesystem::path& dir, const std::string& job_id, int64_t generation,
               std::string token = "");
 
-  /// What the constructor does first, without leaving a mark. A folder that is not there is free.
+  /// Makes the constructor's first check, without leaving a mark. A missing folder passes.
   static void refuse_if_replaced(const std::filesystem::path& dir, const std::string& job_id,
                                  int64_t generation, const std::string& token);
 
-  /// Errors: kMismatch naming the newer generation. Cost: a look into the folder, and at a mark.
+  /// Errors: kMismatch naming the newer generation. Cost: one listing of the folder, and a read of
+  /// a mark.
   void check() const;
-  /// ".NAME.tmp-" and this writer.
+  /// Returns ".NAME.tmp-" and this writer.
   std::string hidden(const std::string& name) const;
   const WriterName& name() const { return name_; }
 
