@@ -1,6 +1,6 @@
 #pragma once
-// What all commands that take their options by CLI11 have in common: how help looks, and what is
-// said of a word that is no option.
+// Shared by all commands that parse options with CLI11: the form of help, and the error for an
+// unknown option.
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -18,10 +18,10 @@
 
 namespace lockstep::app {
 
-/// What CLI11 says of an option's value: "TYPE:CHECK", such as "INT:INT in [1 - 256]".
+/// CLI11's text for an option's value: "TYPE:CHECK", such as "INT:INT in [1 - 256]".
 struct ValueWords {
   std::string metavar;  ///< "N"
-  std::string allowed;  ///< "1 to 256", or "" where anything is.
+  std::string allowed;  ///< "1 to 256", or "" if any value is allowed.
 };
 
 inline ValueWords value_words(const std::string& type) {
@@ -42,10 +42,10 @@ inline ValueWords value_words(const std::string& type) {
   return words;
 }
 
-/// What the description does not say by itself.
+/// The description, with the facts that it leaves out.
 inline std::string help_of(const CLI::Option& option, const std::string& allowed) {
   std::vector<std::string> notes;
-  // Lists of names in the description say more than their bare list.
+  // A list of names in the description explains more than a bare list.
   if (!allowed.empty() && option.get_description().find(": ") == std::string::npos) {
     notes.push_back(allowed);
   }
@@ -71,7 +71,7 @@ inline HelpRow help_row(const CLI::Option& option) {
           help_of(option, words.allowed)};
 }
 
-/// In the look of all verbs, and not CLI11's.
+/// Help in the form of all verbs, not in CLI11's.
 inline std::string command_help(const CLI::App& app) {
   std::string usage = app.get_name();
   HelpGroup positional, options;
@@ -95,7 +95,7 @@ inline std::string command_help(const CLI::App& app) {
   return help_text(page);
 }
 
-/// Of a word that the command does not know. Errors: always, kInvalidArgument.
+/// Refuses an unknown word. Errors: always, kInvalidArgument.
 [[noreturn]] inline void refuse_word(const CLI::App& app, const std::string& word) {
   std::vector<std::string> names;
   for (const CLI::Option* option : app.get_options()) {
@@ -109,8 +109,8 @@ inline std::string command_help(const CLI::App& app) {
                           option ? did_you_mean(name, names) : "", app.get_name()));
 }
 
-/// Parses the words, the last first. Returns the exit status where only help was wanted, which has
-/// been printed then. Errors: kInvalidArgument naming the word, and the nearest option.
+/// Parses the words, the last first. Returns the exit status if the user requested only help, which
+/// it prints. Errors: kInvalidArgument naming the word, and the nearest option.
 inline std::optional<int> parse_command_line(CLI::App& app, std::vector<std::string> reversed) {
   app.formatter_fn(
       [](const CLI::App* of, const std::string&, CLI::AppFormatMode) { return command_help(*of); });
@@ -127,7 +127,7 @@ inline std::optional<int> parse_command_line(CLI::App& app, std::vector<std::str
     app.parse(std::move(reversed));
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);
-    refuse_extras();  // it is why another one is missing
+    refuse_extras();  // the unknown word explains why another one is missing
     throw Error(ErrorCode::kInvalidArgument,
                 fmt::format("{} (see {} --help)", error.what(), app.get_name()));
   }

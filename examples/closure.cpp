@@ -1,6 +1,7 @@
-// libtorch's own loader and an optimizer that calls a closure, more than once a step: LBFGS with a
-// line search. It decides by the loss, so all ranks have to see the same one: the closure returns
-// the mean over the ranks. lockstep run --nproc_per_node 2 -- closure
+// libtorch's own loader and an optimizer that calls a closure more than once per step: LBFGS with a
+// line search. Its decisions depend on the loss, so all ranks need the same one: the closure
+// returns the mean over the ranks.
+// lockstep run --nproc_per_node 2 -- closure
 
 #include <torch/data.h>
 #include <torch/nn/modules/activation.h>
@@ -23,7 +24,7 @@ struct Wave : torch::data::Dataset<Wave> {
 };
 
 int train(int, char**) {
-  lockstep::warm_start();  // loaded once a host, ranks are forked from there
+  lockstep::warm_start();  // loaded once per host; the ranks are forked from there
   auto world = lockstep::World::join();
   auto group = lockstep::ProcessGroup::create(world);
   lockstep::DataSampler sampler(lockstep::DistributedSampler(256, world));

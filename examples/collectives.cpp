@@ -1,5 +1,5 @@
-// What ranks can do together besides training: sums, copies of one rank's data, everybody's data,
-// messages. lockstep run --nproc_per_node 2 -- collectives
+// Collectives besides training: sums, copies of one rank's data, all ranks' data, messages.
+// lockstep run --nproc_per_node 2 -- collectives
 
 #include <torch/types.h>
 
@@ -24,7 +24,7 @@ int talk(int, char**) {
   auto all = torch::empty({world.size, 2}, torch::kLong);
   lockstep::all_gather(group, own, all).wait();
 
-  // Asynchronous: the group works in a thread of its own until wait().
+  // Asynchronous: the group works in its own thread until wait().
   auto largest = torch::full({1 << 20}, static_cast<float>(world.rank));
   auto work = lockstep::all_reduce(group, largest, lockstep::ReduceOp::kMax, {.async = true});
   const auto meanwhile = torch::ones({64, 64}).matmul(torch::ones({64, 64})).sum().item<double>();

@@ -1,6 +1,6 @@
-// A communication hook of one's own: gradients travel as float16, and what rounding took from them
-// is added in the next step instead of being lost. Trains a line through points that each process
-// sees only a part of: lockstep run --nproc_per_node 2 -- comm_hook
+// A user-defined communication hook: gradients travel as float16, and each step adds the rounding
+// error of the previous one instead of losing it. Each process sees only a part of the points of a
+// line, and all fit the line together: lockstep run --nproc_per_node 2 -- comm_hook
 
 #include <torch/nn/modules/linear.h>
 #include <torch/optim/sgd.h>
@@ -11,7 +11,7 @@
 
 #include "lockstep/lockstep.h"
 
-/// Sends gradient + rest, rounded; the rest is what rounding took away.
+/// Sends gradient + rest, rounded; the rest is the rounding error.
 class RoundedWithMemory : public lockstep::CommHook {
  public:
   std::function<void()> start(const lockstep::GradientBucket& bucket,
@@ -36,7 +36,7 @@ class RoundedWithMemory : public lockstep::CommHook {
 };
 
 int train(int, char**) {
-  lockstep::warm_start();  // loaded once a host, ranks are forked from there
+  lockstep::warm_start();  // loaded once per host; the ranks are forked from there
   torch::manual_seed(1);
   const auto x = torch::linspace(-1, 1, 256).unsqueeze(1);
   const auto y = 3 * x - 2;

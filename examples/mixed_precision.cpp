@@ -1,5 +1,5 @@
-// Mixed precision with a scaled loss: the layers compute in 16 bits, and steps whose gradients
-// overflow on any process are left out on all. The first scale is far too large on purpose.
+// Mixed precision with a scaled loss: the layers compute in 16 bits, and all ranks skip a step if
+// gradients overflow on any of them. The first scale is far too large on purpose.
 // lockstep run --nproc_per_node 2 -- mixed_precision
 
 #include <torch/nn/modules/linear.h>
@@ -12,7 +12,7 @@
 #include "lockstep/lockstep.h"
 
 int train(int, char**) {
-  lockstep::warm_start();  // loaded once a host, ranks are forked from there
+  lockstep::warm_start();  // loaded once per host; the ranks are forked from there
   torch::manual_seed(1);
   const auto x = torch::linspace(-1, 1, 256).unsqueeze(1);
   const auto y = 3 * x - 2;

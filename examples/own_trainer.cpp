@@ -1,5 +1,5 @@
-// A trainer of one's own with all that a long run needs: it saves every epoch, goes on where it was
-// with any number of ranks, evaluates exactly, keeps the best weights, and ends well on SIGTERM.
+// A trainer for long runs in one file. It saves every epoch, resumes with any number of ranks,
+// evaluates exactly, keeps the best weights, and ends well on SIGTERM.
 // lockstep run --nproc_per_node 2 --max_restarts 3 -- own_trainer FOLDER EPOCHS
 
 #include <torch/nn/modules/activation.h>
@@ -82,13 +82,13 @@ int train(int argc, char** argv) {
     const lockstep::KeepPolicy keep{
         .keep = lockstep::Keep::kTopK, .count = 2, .higher_is_better = false};
     if (world.rank == 0) lockstep::save_checkpoint(folder, *net, optimizer, state, keep);
-    group.barrier();  // nobody goes on before the checkpoint is on the disk
+    group.barrier();  // no rank continues before the checkpoint is on the disk
   };
 
   bool end = false;
   while (!end && state.epoch < epochs) {
     sampler.set_epoch(state.epoch);
-    // What earlier runs took of this epoch, on however many ranks, is not taken again.
+    // Skips samples of this epoch that earlier runs took, on any number of ranks.
     for (const auto& rows : torch::tensor(sampler.indices(state.epoch_samples)).split(16)) {
       model.zero_grad();
       const auto loss = loss_of(model, data, rows);

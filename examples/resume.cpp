@@ -1,5 +1,5 @@
-// A training loop of one's own that saves every epoch and goes on where it was, on any number of
-// ranks that see the folder: lockstep run --nproc_per_node 2 -- resume DIR EPOCHS
+// A training loop that saves every epoch and resumes, on any number of ranks that see the folder:
+// lockstep run --nproc_per_node 2 -- resume DIR EPOCHS
 
 #include <torch/nn/modules/linear.h>
 #include <torch/optim/adam.h>
@@ -25,7 +25,7 @@ int train(int argc, char** argv) {
   torch::nn::Linear net(4, 1);
   torch::optim::Adam optimizer(net->parameters(), 0.1);
 
-  // Every rank reads, before the ranks compare their weights; what is saved names the network.
+  // Every rank reads, before the ranks compare their weights. The checkpoint names the network.
   lockstep::TrainingState state;
   state.model = "line";
   if (lockstep::has_checkpoint(dir)) {
@@ -50,7 +50,7 @@ int train(int argc, char** argv) {
     policy.count = 2;
     if (world.rank == 0) lockstep::save_checkpoint(dir, *net, optimizer, state, policy);
   }
-  group.barrier();  // who ends early would be missed by one that still writes
+  group.barrier();  // the others would miss a rank that ends while rank 0 still writes
   std::printf("error %.9f\n", (net(x) - y).square().mean().item<double>());
   return 0;
 }

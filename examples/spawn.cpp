@@ -12,7 +12,7 @@
 
 #include "lockstep/lockstep.h"
 
-/// What each rank does; `rank` is world.rank.
+/// The work of each rank; `rank` is world.rank.
 void train(int rank) {
   auto world = lockstep::World::join();
   at::set_num_threads(world.threads);

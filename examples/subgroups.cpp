@@ -1,5 +1,5 @@
-// Two teams of ranks, each a group of its own in which it trains a net of its own, data parallel;
-// then all ranks together take the mean of what the nets say.
+// Two teams of ranks train one net each, data parallel, in their own groups; then all ranks take
+// the mean of the nets' outputs.
 // lockstep run --nproc_per_node 4 -- subgroups
 
 #include <torch/nn/modules/activation.h>
@@ -13,11 +13,11 @@
 #include "lockstep/lockstep.h"
 
 int train(int, char**) {
-  lockstep::warm_start();  // loaded once a host, ranks are forked from there
+  lockstep::warm_start();  // loaded once per host; the ranks are forked from there
   auto world = lockstep::World::join();
   auto all = lockstep::ProcessGroup::create(world);
   const int team = world.rank % 2;
-  auto group = *all.split(team);  // collective: every rank says to which team it belongs
+  auto group = *all.split(team);  // collective: every rank gives its team
   torch::manual_seed(team);
   torch::nn::Sequential net(torch::nn::Linear(1, 32), torch::nn::Tanh(), torch::nn::Linear(32, 1));
   auto model = lockstep::DistributedDataParallel(net, group);

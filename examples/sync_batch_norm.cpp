@@ -1,5 +1,5 @@
-// Batch norm over the batches of all ranks: two ranks with half a batch each train as one rank with
-// the whole batch does. lockstep run --nproc_per_node 2 -- sync_batch_norm
+// Batch norm over the batches of all ranks: two ranks with half a batch each train like one rank
+// with the whole batch. lockstep run --nproc_per_node 2 -- sync_batch_norm
 
 #include <torch/nn/modules/batchnorm.h>
 #include <torch/nn/modules/container/sequential.h>

@@ -1,5 +1,5 @@
-// A loop with what loops usually need: micro-batches whose gradients are averaged once, a bound for
-// their norm, and progress for `lockstep ps`. lockstep run --nproc_per_node 2 -- training_loop
+// A loop with the usual parts: micro-batches whose gradients are averaged once, a limit for their
+// norm, and progress for `lockstep ps`. lockstep run --nproc_per_node 2 -- training_loop
 
 #include <ATen/Parallel.h>
 #include <torch/nn/modules/linear.h>

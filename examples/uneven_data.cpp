@@ -1,4 +1,4 @@
-// Ranks with different numbers of batches: one that has no more data takes part in the steps of the
+// Ranks with different numbers of batches: a rank without data takes part in the steps of the
 // others with gradients of zero. lockstep run --nproc_per_node 2 -- uneven_data
 
 #include <torch/nn/modules/linear.h>

@@ -1,5 +1,5 @@
 // The same bits on any number of processes: the global batch has six parts, whatever the number of
-// ranks that work on them. lockstep run --nproc_per_node 4 -- virtual_ranks
+// ranks. lockstep run --nproc_per_node 4 -- virtual_ranks
 
 #include <ATen/Parallel.h>
 #include <torch/nn/modules/activation.h>

@@ -1,4 +1,4 @@
-// What `lockstep bench collectives` executes for a back end that is libtorch's.
+// The program that `lockstep bench collectives` executes for a back end of libtorch.
 
 #include "apps/lockstep/verbs.h"
 #include "lockstep/error.h"

@@ -1,4 +1,4 @@
-// lockstep bench ddp: time of a training step, with gradients averaged over the ranks or without.
+// lockstep bench ddp: time of a training step, with or without gradients averaged over the ranks.
 
 #include <fmt/format.h>
 

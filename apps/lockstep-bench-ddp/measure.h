@@ -10,21 +10,21 @@ namespace lockstep::bench {
 
 struct MeasureSpec {
   std::string model;
-  bool distributed = true;  ///< False: every rank trains alone; the bound of what ddp can reach.
+  bool distributed = true;  ///< False: every rank trains alone; the upper bound of ddp.
   int steps = 0;            ///< 0: the model's own number.
   int warmup = -1;          ///< -1: the model's own number.
   double bucket_cap_mb = 25;
-  int virtual_ranks = 0;           ///< As DdpOptions has them.
-  std::string comm_hook = "none";  ///< As make_comm_hook() knows them.
+  int virtual_ranks = 0;           ///< As in DdpOptions.
+  std::string comm_hook = "none";  ///< A name for make_comm_hook().
 };
 
-/// Times in milliseconds, one entry a step.
+/// Times in milliseconds, one entry per step.
 struct Measured {
   int64_t batch = 0;  ///< Of a forward pass.
-  int64_t parts = 1;  ///< Forward passes a step.
+  int64_t parts = 1;  ///< Forward passes per step.
   std::vector<double> step_ms;
   std::vector<double> exposed_ms;
-  double page_faults = 0;  ///< A step, by getrusage(2): what fresh memory costs.
+  double page_faults = 0;  ///< Per step, by getrusage(2): the cost of fresh memory.
 };
 
 /// Cross entropy, SGD 0.01 with momentum 0.9, one intra-op thread. Ranks start together.

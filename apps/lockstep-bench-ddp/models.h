@@ -1,5 +1,5 @@
 #pragma once
-// The networks of `lockstep bench ddp`: those that are usual for comparing training steps.
+// The networks of `lockstep bench ddp`, usual for comparisons of training steps.
 
 #include <memory>
 #include <string>
@@ -12,7 +12,7 @@ namespace lockstep::bench {
 struct BenchModel {
   std::shared_ptr<Model> net;
   std::vector<int64_t> input;  ///< Shape of one rank's batch; the first size is the batch.
-  int steps = 0;               ///< Measured steps, unless asked otherwise.
+  int steps = 0;               ///< Measured steps, by default.
   int warmup = 0;
 };
 

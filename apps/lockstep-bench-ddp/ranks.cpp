@@ -32,7 +32,7 @@ struct Pipe {
 
 struct Rank {
   int pid = 0;
-  UniqueFd port;    ///< To the rank: where the store listens.
+  UniqueFd port;    ///< To the rank: the port of the store.
   UniqueFd result;  ///< From the rank.
 };
 

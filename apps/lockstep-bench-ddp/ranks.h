@@ -9,9 +9,9 @@
 
 namespace lockstep::bench {
 
-/// Runs `body` in `size` forked processes and returns what each returned, by rank. Call before
-/// anything starts a thread. Errors: kPeerLost when a rank ends without a result (it has said why
-/// on standard error); the others are killed then.
+/// Runs `body` in `size` forked processes and returns their results, by rank. Call it before any
+/// thread starts. Errors: kPeerLost if a rank ends without a result (after it printed the reason on
+/// standard error); the others are then killed.
 std::vector<std::string> run_ranks(int size, const std::function<std::string(const World&)>& body);
 
 }  // namespace lockstep::bench

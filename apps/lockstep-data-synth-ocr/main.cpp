@@ -1,5 +1,5 @@
-// lockstep data synth-ocr: draws pictures with text. A program of its own, so that who trains on
-// other data need not build what draws.
+// lockstep data synth-ocr: draws pictures with text. It is a separate program, so that users with
+// other data need not build the drawing code.
 
 #include <fmt/format.h>
 

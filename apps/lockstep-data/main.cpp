@@ -60,7 +60,7 @@ void get_cifar10(const PrepareOptions& options) {
              test.size(), data.stand_in ? "generated stand-in" : "CIFAR-10");
 }
 
-/// Becomes the program that draws. Errors: kNotFound when it was not built.
+/// Replaces this process by the program that draws. Errors: kNotFound if it was not built.
 [[noreturn]] void draw_text(const std::vector<std::string>& args) {
   app::execute_beside("lockstep-data-synth-ocr", args);
   throw Error(

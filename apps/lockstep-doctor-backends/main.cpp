@@ -1,4 +1,4 @@
-// What `lockstep doctor backends` executes where libtorch is.
+// The program that `lockstep doctor backends` executes if libtorch is installed.
 
 #include "apps/lockstep/backend_table.h"
 #include "lockstep/error.h"

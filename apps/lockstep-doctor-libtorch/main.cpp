@@ -1,5 +1,5 @@
-// `lockstep doctor libtorch`: which libtorch the programs of this installation have, as one line of
-// JSON. `lockstep doctor` compares it between hosts.
+// `lockstep doctor libtorch`: prints the libtorch of the programs of this installation, as one line
+// of JSON. `lockstep doctor` compares it between hosts.
 
 #include <ATen/Version.h>
 #include <torch/version.h>
@@ -9,7 +9,7 @@
 
 namespace {
 
-/// "AVX2", out of the line with which libtorch describes what its kernels use.
+/// "AVX2", from libtorch's line about the instruction set of its kernels.
 std::string instruction_set_in_use() {
   const std::string config = at::show_config();
   const std::string label = "CPU capability usage: ";

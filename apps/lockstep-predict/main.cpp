@@ -1,5 +1,5 @@
-// lockstep predict: tells what pictures show, finds and reads text in them. One process of a run,
-// alone or under any launcher that World::join() knows.
+// lockstep predict: classifies pictures, or finds and reads text in them. One process of a run,
+// alone or under any launcher that World::join() detects.
 
 #include <CLI/CLI.hpp>
 #include <string>

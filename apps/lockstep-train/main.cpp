@@ -1,5 +1,5 @@
 // lockstep train: trains, evaluates or checks a model described by a YAML file. One process of a
-// run, alone or under any launcher that World::join() knows.
+// run, alone or under any launcher that World::join() detects.
 
 #include <CLI/CLI.hpp>
 #include <string>
@@ -63,7 +63,7 @@ int run(int argc, char** argv) {
   return lockstep::run_training(config, world);
 }
 
-/// Of a later generation the call was good once already: exit code 2 would say that it is not.
+/// In a later generation the arguments were valid once already, so exit code 2 would be wrong.
 int run_in_any_generation(int argc, char** argv) {
   try {
     return run(argc, argv);

@@ -1,5 +1,5 @@
 #pragma once
-// What `lockstep doctor backends` prints.
+// The output of `lockstep doctor backends`.
 
 #include <string>
 #include <vector>

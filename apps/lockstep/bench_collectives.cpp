@@ -76,8 +76,8 @@ class Report {
   nlohmann::json all_ = nlohmann::json::array();
 };
 
-/// In a program without libtorch: becomes the one that has it, where a back end of libtorch's is
-/// asked for. Returns where there is no such program.
+/// In a program without libtorch: executes the program with libtorch if `backend` is one of
+/// libtorch's. Returns if there is no such program.
 void hand_over_to_libtorch(const std::string& backend, const std::vector<std::string>& args) {
   const auto is_libtorchs = [](std::string_view name) { return name.starts_with("c10d:"); };
   for (const auto& each : backends()) {

@@ -39,7 +39,7 @@ int64_t parse_size(std::string text) {
   throw Error(ErrorCode::kInvalidArgument, "size '" + whole + "' is not in 4 to 16G");
 }
 
-/// What one rank does for one size.
+/// One rank's work for one size.
 class RankBench {
  public:
   /// `ceiling`: null to measure none.
@@ -101,7 +101,7 @@ class RankBench {
     }
   }
 
-  /// A letter there and one back, between ranks 0 and 1, 2 and 3, and so on.
+  /// A letter in each direction, between ranks 0 and 1, 2 and 3, and so on.
   void ping_pong() {
     const int partner = group_.rank() ^ 1;
     if (partner >= group_.size()) return;
@@ -118,7 +118,7 @@ class RankBench {
     return std::chrono::duration<double>(Clock::now() - start).count();
   }
 
-  /// Back to back, so that the clock and the start do not count for small messages.
+  /// Calls back to back, so that the clock and the start do not count for small messages.
   int most_repeats() const {
     const int64_t bytes = count_ * 4;
     return bytes <= 1 << 10    ? 200
@@ -308,7 +308,7 @@ void run_collectives_rank(const World& world, const CollectivesBench& bench,
                           const std::function<void()>& finish) {
   auto group = ProcessGroup::create(world, {.backend = bench.backend});
   measure(bench, group, nullptr, report, finish);
-  group.barrier();  // nobody leaves while others still measure the end of their last call
+  group.barrier();  // no rank leaves while others still measure the end of their last call
 }
 
 }  // namespace lockstep::app

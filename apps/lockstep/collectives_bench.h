@@ -1,6 +1,6 @@
 #pragma once
-// Measures collectives between ranks that it starts itself, beside what the memory could do, or
-// between ranks that a launcher has started, on one host or several.
+// Measures collectives between ranks that it starts itself, beside the limit of the memory, or
+// between ranks of a launcher, on one host or several.
 
 #include <cstdint>
 #include <functional>
@@ -12,16 +12,17 @@
 namespace lockstep::app {
 
 struct CollectivesBench {
-  /// "send": one letter between two ranks, half of one there and one back; beside it a memcpy.
+  /// "send": one letter in each direction between two ranks, with half of the bytes each; beside it
+  /// a memcpy.
   std::string op = "all_reduce";
   std::string backend = "native";
   std::string memory = "own";  ///< "own": from allocate(); "user": ordinary memory.
   int ranks = 2;
   std::vector<int64_t> sizes;  ///< Bytes; of the whole buffer for all_gather and reduce_scatter.
-  double seconds = 0.4;        ///< Time spent on each size, about.
-  int rounds = 9;              ///< At least so many, whatever the time.
-  /// Always as many calls back to back as the size allows: what a switch or a shaper lets through
-  /// at once must not pass for speed.
+  double seconds = 0.4;        ///< Approximate time for each size.
+  int rounds = 9;              ///< At least this number, whatever the time.
+  /// Whether to make as many calls back to back as the size allows, so that the burst of a switch
+  /// or a shaper does not count as speed.
   bool steady = false;
 };
 
@@ -32,8 +33,8 @@ struct CollectivesResult {
   double p50_us = 0;
   double p99_us = 0;
   double algbw_gbs = 0;  ///< bytes / p50.
-  double busbw_gbs = 0;  ///< algbw times what the op moves per rank: 2(P-1)/P for all_reduce, ...
-  /// algbw of the same traffic by plain loops, without any protocol; 0 when not measured.
+  double busbw_gbs = 0;  ///< algbw times the op's traffic per rank: 2(P-1)/P for all_reduce, ...
+  /// algbw of the same traffic by plain loops, without any protocol; 0 if not measured.
   double ceiling_gbs = 0;
 };
 
@@ -42,15 +43,15 @@ const std::vector<std::string>& bench_ops();
 /// "4:256M" (doubling), "25M,64M" or "1K": K, M and G are powers of 1024. Errors: kInvalidArgument.
 std::vector<int64_t> parse_sizes(const std::string& text);
 
-/// Forks the ranks and a store, runs, and waits for them. `report` is called in rank 0's process
-/// once a size, as soon as it is known, and `finish` there at the end. Returns the exit status of
-/// the first rank that failed, or 0. Call it from a process without threads.
+/// Forks the ranks and a store, runs, and waits for them. Rank 0's process calls `report` once per
+/// size, as soon as the result is known, and `finish` at the end. Returns the exit status of the
+/// first rank that failed, or 0. Call it from a process without threads.
 int run_collectives_bench(const CollectivesBench& bench,
                           const std::function<void(const CollectivesResult&)>& report,
                           const std::function<void()>& finish);
 
-/// One rank of a job that a launcher has started; `report` and `finish` are called on rank 0 only.
-/// No ceiling. Collective over the world. Errors: as ProcessGroup.
+/// One rank of a job that a launcher has started; only rank 0 calls `report` and `finish`. No
+/// ceiling. Collective over the world. Errors: as ProcessGroup.
 void run_collectives_rank(const World& world, const CollectivesBench& bench,
                           const std::function<void(const CollectivesResult&)>& report,
                           const std::function<void()>& finish);

@@ -1,5 +1,5 @@
-// `lockstep doctor backends`. The program lockstep-doctor-backends knows libtorch's back ends too,
-// and does it where it is there.
+// `lockstep doctor backends`. If the program lockstep-doctor-backends is installed, it does the
+// work, because it includes libtorch's back ends.
 
 #include <utility>
 

@@ -36,7 +36,7 @@ bool is_attempt(const fs::path& folder) {
   return folder.filename().string().starts_with("attempt_") && has_recorders(folder);
 }
 
-/// The same for the folders of one attempt of one run, whichever node's.
+/// The same for the folders of one attempt of one run, on any node.
 std::pair<std::string, std::string> attempt_of(const fs::path& folder) {
   std::string run = folder.parent_path().filename().string();
   const size_t node = run.rfind("_node");
@@ -50,7 +50,7 @@ std::pair<std::string, std::string> attempt_of(const fs::path& folder) {
 }  // namespace
 
 NewestAttempt newest_attempt(const fs::path& folder) {
-  // "." and "DIR/" have a name, too.
+  // Gives "." and "DIR/" a name, too.
   const auto whole = fs::absolute(folder / ".").lexically_normal().parent_path();
   std::vector<fs::path> attempts;
   const auto add = [&](const fs::path& parent) {

@@ -1,20 +1,21 @@
 #pragma once
-// Where `lockstep run --log_dir DIR` keeps flight recorders: DIR/RUN/attempt_N/rank_R.flight, and
-// RUN_node0, RUN_node1 ... of a job of several nodes whose hosts share DIR.
+// The places of flight recorders under `lockstep run --log_dir DIR`:
+// DIR/RUN/attempt_N/rank_R.flight, and RUN_node0, RUN_node1 ... for a job of several nodes whose
+// hosts share DIR.
 
 #include <filesystem>
 #include <vector>
 
 namespace lockstep::app {
 
-/// What `lockstep inspect` reads for a folder that holds no recorders itself: those of the attempt
-/// below it that wrote last, one folder a node.
+/// The folders that `lockstep inspect` reads for a folder without recorders: those of the attempt
+/// below it with the latest write, one folder per node.
 struct NewestAttempt {
   std::vector<std::filesystem::path> folders;  ///< Empty: no attempt below has recorders.
-  std::vector<std::filesystem::path> others;   ///< Those of other attempts and runs, sorted.
+  std::vector<std::filesystem::path> others;   ///< Folders of other attempts and runs, sorted.
 };
 
-/// `folder`: DIR or DIR/RUN. What cannot be read is not there.
+/// `folder`: DIR or DIR/RUN. Unreadable folders count as absent.
 NewestAttempt newest_attempt(const std::filesystem::path& folder);
 
 }  // namespace lockstep::app

@@ -1,5 +1,5 @@
 #pragma once
-// The traffic of a collective and nothing else: what this machine's memory allows.
+// The traffic of a collective and nothing else: the limit of this machine's memory.
 
 #include <atomic>
 #include <cstddef>
@@ -7,18 +7,18 @@
 
 namespace lockstep::app {
 
-/// Shared by the ranks: made before they are forked. No errors, no waiting but spinning: a bound,
-/// not a transport.
+/// Shared by the ranks: make it before the fork. It has no errors, and waits only by spinning: a
+/// bound, not a transport.
 class MemoryCeiling {
  public:
-  /// Two buffers of `bytes` a rank. Errors: kUnavailable.
+  /// Two buffers of `bytes` per rank. Errors: kUnavailable.
   MemoryCeiling(int ranks, int64_t bytes);
   ~MemoryCeiling();
   MemoryCeiling(const MemoryCeiling&) = delete;
   MemoryCeiling& operator=(const MemoryCeiling&) = delete;
 
   /// One pass of this rank's share of `op` over buffers of `bytes`, between two barriers. Returns
-  /// the seconds it took this rank.
+  /// its duration on this rank, in seconds.
   double pass(const char* op, int rank, int64_t bytes);
 
  private:

@@ -1,4 +1,4 @@
-// `lockstep doctor` where the part DOCTOR was left out.
+// `lockstep doctor` in a build without the part DOCTOR.
 
 #include "apps/lockstep/verbs.h"
 #include "lockstep/error.h"

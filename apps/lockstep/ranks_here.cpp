@@ -26,7 +26,7 @@
 namespace lockstep::app {
 namespace {
 
-/// Whose a recorder is.
+/// The rank that a recorder belongs to.
 struct Owner {
   int pid = 0;
   int rank = 0;
@@ -39,7 +39,7 @@ struct CloseFolder {
 };
 using Folder = std::unique_ptr<DIR, CloseFolder>;
 
-/// Below `parent`; null where it is gone, or another user's.
+/// Opens a folder below `parent`; null if it is gone, or another user's.
 Folder open_folder(int parent, const char* name) {
   const int fd = ::openat(parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0) return nullptr;
@@ -74,8 +74,8 @@ std::optional<Owner> owner_of(const UniqueFd& recorder) {
                field<uint64_t>(header, offsetof(FlightHeader, pid_space))};
 }
 
-/// Ranks of a host have each other's recorders open, and their own more than once: each is read
-/// once.
+/// Reads each recorder once: ranks of a host have each other's recorders open, and their own more
+/// than once.
 class Recorders {
  public:
   /// The ranks that run in this process itself.
@@ -114,8 +114,8 @@ class Recorders {
 }  // namespace
 
 bool is_recorder(std::string target) {
-  constexpr std::string_view kDeleted =
-      " (deleted)";  // as a file is whose name another one has now
+  // The kernel's mark for a file whose name another file has now.
+  constexpr std::string_view kDeleted = " (deleted)";
   if (target.ends_with(kDeleted)) target.resize(target.size() - kDeleted.size());
   return target.starts_with(std::string("/memfd:") + kFlightMemfd) ||
          target.ends_with(kFlightSuffix);

@@ -1,5 +1,5 @@
 #pragma once
-// The ranks of this user that run on this host, by their flight recorders, whoever started them.
+// The ranks of this user on this host, found by their flight recorders, under any launcher.
 
 #include <string>
 #include <vector>
@@ -8,13 +8,13 @@
 
 namespace lockstep::app {
 
-/// Is what a link in /proc/PID/fd points to a flight recorder?
+/// Whether the target of a link in /proc/PID/fd is a flight recorder.
 bool is_recorder(std::string target);
 
-/// Each rank that has made a process group, of processes that this one can name by number: those of
-/// other PID namespaces are left out. What ends meanwhile is left out as well.
-/// Cost: a stat() for each process of the host; for each of this user's 10 us, and 4 us for each of
-/// its open files. Measured: 0.25 s with 4,000 such processes of 13 files each.
+/// Each rank that has made a process group. Processes of other PID namespaces are left out, because
+/// this one cannot name them by number, and so are processes that end meanwhile.
+/// Cost: a stat() for each process of the host; for each process of this user 10 us, and 4 us for
+/// each of its open files. Measured: 0.25 s with 4,000 such processes of 13 files each.
 /// Errors: kUnavailable (/proc is not mounted).
 std::vector<RankProcess> ranks_here();
 

@@ -1,4 +1,4 @@
-// lockstep inspect ID|DIR|PID ...: what the ranks of a running or dead job did last.
+// lockstep inspect ID|DIR|PID ...: the last operations of the ranks of a running or dead job.
 
 #include <fmt/format.h>
 #include <signal.h>
@@ -41,8 +41,8 @@ bool is_number(const std::string& text) {
   return !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
 }
 
-/// What is in `folder`: nothing when it is gone, and no more than could be read when it goes
-/// meanwhile, as the folders of dying processes do.
+/// The readable entries of `folder`: none if it is gone, and only a part if it vanishes meanwhile,
+/// as the folders of dying processes do.
 std::vector<fs::path> entries_of(const fs::path& folder) {
   std::vector<fs::path> paths;
   std::error_code failure;
@@ -53,13 +53,13 @@ std::vector<fs::path> entries_of(const fs::path& folder) {
   return paths;
 }
 
-/// What could be read, and what could not: one broken file or one rank that is just dying does not
-/// cost the table of the others.
+/// The records, and the failures to read one: a broken file or a dying rank does not cost the table
+/// of the others.
 struct Found {
   std::vector<FlightRecord> records;
   std::vector<std::string> failures;
 
-  /// Adds the record at `path`; returns it, or null when there is none.
+  /// Adds the record at `path`; returns it, or null if there is none.
   FlightRecord* load(const fs::path& path, const std::string& what) {
     try {
       const std::string bytes = read_file(path);
@@ -72,8 +72,8 @@ struct Found {
   }
 };
 
-/// Whether the process that wrote the file still has it open: its number alone could by now be
-/// another process's, and processes of other hosts cannot be seen.
+/// Whether the process that wrote the file still has it open. Its number alone could by now belong
+/// to another process, and processes of other hosts are invisible.
 bool still_open(const FlightRecord& record, const fs::path& path) {
   for (const auto& descriptor : entries_of(fmt::format("/proc/{}/fd", record.pid))) {
     std::error_code failure;
@@ -93,7 +93,7 @@ void add_records_in(const fs::path& folder, Found& found) {
   }
 }
 
-/// Parent of each process that can be seen.
+/// The parent of each visible process.
 std::map<int, int> parents() {
   std::map<int, int> parents;
   for (const auto& process : entries_of("/proc")) {
@@ -115,9 +115,9 @@ bool descends(int pid, int ancestor, const std::map<int, int>& parents) {
   return false;
 }
 
-/// Of these processes and their descendants: one may be a worker or the agent that started it.
-/// Ranks of a host have each other's recorders open, so that also those of dead ranks are there,
-/// each once.
+/// Adds records of these processes and their descendants: one may be a worker or the agent that
+/// started it. Ranks of a host have each other's recorders open, so the records of dead ranks are
+/// there too, each once.
 void add_records_of(const std::set<pid_t>& roots, Found& found) {
   const auto family = parents();
   const auto is_meant = [&](int pid) {
@@ -144,7 +144,7 @@ void add_records_of(const std::set<pid_t>& roots, Found& found) {
   }
 }
 
-/// Of a folder with recorders, or of the newest attempt below the folder that --log_dir named.
+/// Adds records of a folder with recorders, or of the newest attempt below a folder of --log_dir.
 void add_records_below(const fs::path& folder, Found& found) {
   const auto before = found.records.size() + found.failures.size();
   add_records_in(folder, found);
@@ -157,7 +157,7 @@ void add_records_below(const fs::path& folder, Found& found) {
   for (const auto& other : newest.others) log_info(fmt::format("not shown: {}", other.string()));
 }
 
-/// Of the job by that ID that another launcher started. False: there is none.
+/// Adds records of another launcher's job with that ID. False: there is none.
 bool add_records_of_other(const std::string& id, const std::vector<JobEntry>& running,
                           Found& found) {
   const auto jobs = other_jobs_here(ranks_here, running);
@@ -176,7 +176,7 @@ void add_records_of_running(const std::vector<JobEntry>& running, const std::str
   add_records_of(agents, found);
 }
 
-/// Of the run by that whole ID, which may be a number. False: there is none.
+/// Adds records of the run with exactly that ID, which may be a number. False: there is none.
 bool add_records_of_numbered_run(const std::string& id, Found& found) {
   const auto running = running_jobs();
   const auto has_id = [&](const auto& job) { return job.run_id == id; };
@@ -189,8 +189,8 @@ bool add_records_of_numbered_run(const std::string& id, Found& found) {
          add_records_of_other(id, running, found);
 }
 
-/// Of the run by that ID, else that of another launcher, else the one whose ID begins so, else the
-/// last that is over and has files. False: there is none.
+/// Adds records of the run with that ID, else of another launcher's job, else of the run whose ID
+/// begins so, else of the last finished one with files. False: there is none.
 bool add_records_of_run(const std::string& id, Found& found) {
   const auto running = running_jobs();
   if (!is_exactly_named(running, id) && add_records_of_other(id, running, found)) return true;
@@ -230,7 +230,8 @@ void add_records_for(const std::string& target, Found& found) {
   add_records_of({std::stoi(target)}, found);
 }
 
-/// Where the suspects of this host are. A stack each: ranks that wait have nothing to tell.
+/// Adds the stacks of the suspects on this host, one each; the stacks of waiting ranks explain
+/// nothing.
 void add_stacks(std::vector<FlightRecord>& records, int64_t now_ns) {
   const auto ranks = suspects(records, now_ns);
   for (FlightRecord& record : records) {

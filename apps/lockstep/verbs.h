@@ -1,6 +1,6 @@
 #pragma once
-// The verbs of `lockstep`. To add one that needs no libtorch: write verb_NAME.cpp with one function
-// declared here, and give it a line in the table of verbs.cpp. One that needs libtorch is a program
+// The verbs of `lockstep`. To add one without libtorch: write verb_NAME.cpp with one function
+// declared here, and give it a line in the table of verbs.cpp. A verb with libtorch is a program
 // lockstep-NAME in the same folder as lockstep; a line in the table gives it a place in the help.
 
 #include <span>
@@ -9,19 +9,19 @@
 
 namespace lockstep::app {
 
-/// What a verb or benchmark gets: the words after its name. Returns the exit status.
+/// A verb or benchmark; `args` are the words after its name. Returns the exit status.
 using Body = int (*)(const std::vector<std::string>& args);
 
 struct Command {
   const char* name;
   const char* summary;  ///< Half a line for the help.
-  Body run;             ///< Null: the program lockstep-NAME does it.
+  Body run;             ///< Null: the program lockstep-NAME does the work.
 };
 
 std::span<const Command> verbs();
-std::span<const Command> benchmarks();  ///< What `lockstep bench` knows.
+std::span<const Command> benchmarks();  ///< The benchmarks of `lockstep bench`.
 
-std::span<const Command> checks();  ///< What `lockstep doctor` knows.
+std::span<const Command> checks();  ///< The checks of `lockstep doctor`.
 
 int bench_collectives(const std::vector<std::string>& args);
 int doctor_backends(const std::vector<std::string>& args);
@@ -38,13 +38,13 @@ int verb_run(const std::vector<std::string>& args);
 int verb_stop(const std::vector<std::string>& args);
 int verb_version(const std::vector<std::string>& args);
 
-/// Replaces this process by PROGRAM (beside this binary, else in PATH) with `args`; returns false
-/// when there is no such program. Errors: kIo when it exists but cannot be run.
+/// Replaces this process by PROGRAM (beside this binary, else in PATH) with `args`. Returns false
+/// if there is no such program. Errors: kIo if it exists but cannot be run.
 bool execute_beside(const std::string& program, const std::vector<std::string>& args);
 
 /// Runs args[0] of `commands`: built in, else a program ("lockstep bench" and "x" make
-/// lockstep-bench-x), else an error that names the nearest one (kInvalidArgument). `command` is
-/// what the user typed before the name; `what` is "verb" or "benchmark".
+/// lockstep-bench-x), else an error that names the nearest one (kInvalidArgument). `command` is the
+/// user's text before the name; `what` is "verb" or "benchmark".
 int dispatch(std::span<const Command> commands, const std::string& command, const std::string& what,
              const std::vector<std::string>& args);
 

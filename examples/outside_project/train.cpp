@@ -1,6 +1,6 @@
 // Fits a line on all ranks and saves the weights on rank 0.
 
-// Lockstep's header stands first, as in many programs: it needs nothing that comes before it.
+// Lockstep's header comes first, as in many programs: it needs no header before it.
 #include "lockstep/lockstep.h"
 
 #include <torch/nn/modules/linear.h>
