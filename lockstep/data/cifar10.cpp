@@ -32,7 +32,7 @@ std::vector<fs::path> present(const fs::path& dir, Split split) {
   return found;
 }
 
-/// Records of a file of so many bytes.
+/// The number of records in a file of `bytes`.
 size_t whole_records(size_t bytes, const std::string& file) {
   if (bytes == 0) throw Error(ErrorCode::kCorrupt, fmt::format("{} is empty", file));
   const size_t whole = bytes / Cifar10::kRecordBytes;

@@ -23,14 +23,14 @@ class Cifar10 final : public ImageDataset {
   static constexpr int64_t kRecordBytes = 1 + kImageBytes;
 
   /// Reads those of data_batch_1.bin .. data_batch_5.bin (kTrain) or test_batch.bin (kTest) that
-  /// are in `dir`, in this order, or in its sub-folder cifar-10-batches-bin, which is what the
-  /// official archive holds. Records are counted from the files' sizes. Memory: the files' size.
+  /// are in `dir`, in this order, or in its sub-folder cifar-10-batches-bin, the folder of the
+  /// official archive. The files' sizes determine the number of records. Memory: the files' size.
   /// Errors: kNotFound (no such folder; none of the files), kIo (cannot be read), kCorrupt as
-  /// append() says.
+  /// append().
   static Cifar10 load(const std::filesystem::path& dir, Split split);
 
   /// Adds the records of one file. `file` names it in errors. Nothing is added on an error.
-  /// Errors: kCorrupt when it is empty, ends within a record, or holds a label above 9; naming file
+  /// Errors: kCorrupt if it is empty, ends within a record, or holds a label above 9; naming file
   /// and byte offset.
   void append(std::string_view bytes, const std::string& file);
 
@@ -48,19 +48,19 @@ class Cifar10 final : public ImageDataset {
   std::vector<uint8_t> records_;  // whole records, as in the files
 };
 
-/// Number of records that Cifar10::load() would read, by the files' sizes alone; 0 where there are
-/// no files. Errors: kIo, kCorrupt naming the file that is empty or ends within a record.
+/// Number of records that Cifar10::load() would read, by the files' sizes alone; 0 without files.
+/// Errors: kIo, kCorrupt naming the file that is empty or ends within a record.
 int64_t count_cifar10(const std::filesystem::path& dir, Split split);
 
-/// "DIR lacks data_batch_3.bin: ..." where some of the files of `split` are there and others are
-/// not: load() reads what it finds, which may be what is wanted. Empty where none or all are there.
+/// "DIR lacks data_batch_3.bin: ..." if only some of the files of `split` exist: load() reads the
+/// existing ones, which may be intended. Empty if none or all exist.
 std::string missing_cifar10_warning(const std::filesystem::path& dir, Split split);
 
 /// "data_batch_1.bin" .., "test_batch.bin", or both.
 const std::vector<std::string>& cifar10_files(Split split);
 
-/// `dir`, or its sub-folder cifar-10-batches-bin where only that holds one of the files of either
-/// split; empty when neither does. Errors: kIo when `dir` exists and cannot be looked into.
+/// `dir`, or its sub-folder cifar-10-batches-bin if only that holds one of the files of either
+/// split; empty if neither does. Errors: kIo if `dir` exists but cannot be read.
 std::filesystem::path find_cifar10(const std::filesystem::path& dir);
 
 }  // namespace lockstep

@@ -15,36 +15,37 @@ namespace lockstep {
 
 struct LoaderOptions {
   int64_t batch_size = 1;
-  bool drop_remainder = false;        ///< Leave out a last batch that is not full.
+  bool drop_remainder = false;        ///< Leave out an incomplete last batch.
   int threads = 1;                    ///< 1 makes over 100,000 CIFAR-10 images a second.
-  int64_t prefetch = 4;               ///< Batches made ahead at most; bounds memory.
+  int64_t prefetch = 4;               ///< Most batches made ahead; limits memory.
   std::chrono::seconds timeout{600};  ///< For one batch.
 };
 
-/// Batches of `batch_size` that so many samples give.
+/// The number of batches of `batch_size` for `num_samples`.
 constexpr int64_t batches_of(int64_t num_samples, int64_t batch_size, bool drop_remainder) {
   return drop_remainder ? num_samples / batch_size : divide_up(num_samples, batch_size);
 }
 
-/// Which samples a batch has.
+/// The samples of a batch.
 struct BatchRows {
   int64_t epoch = 0;
   std::span<const int64_t> samples;
   int64_t num_counted = 0;  ///< Leading ones that count; the others are padding.
 };
 
-/// Makes the batches of one data set. Read-only once made: any number of threads may ask.
+/// Makes the batches of one data set. Read-only after construction: any number of threads may use
+/// it.
 class BatchMaker {
  public:
   virtual ~BatchMaker() = default;
   /// Samples are numbered 0 .. size()-1.
   virtual int64_t size() const = 0;
-  /// Depends on `rows` alone. Errors: whatever reading the samples throws.
+  /// Depends on `rows` alone. Errors: those of reading the samples.
   virtual Batch make(const BatchRows& rows) const = 0;
 };
 
 /// Reads a data set in a given order. The batches depend on (maker, epoch, order) alone, not on
-/// threads or timing. They are made ahead over the epoch's end too where the next one is known. The
+/// threads or timing. They are made ahead across the epoch's end too if the next one is known. The
 /// worker threads end with the loader.
 class Loader final : public BatchSource {
  public:
@@ -61,7 +62,7 @@ class Loader final : public BatchSource {
   double wait_seconds() const override { return batches_.wait_seconds(); }
 
  private:
-  /// Which samples an epoch has.
+  /// The samples of an epoch.
   struct Plan {
     int64_t epoch = 0;
     std::vector<int64_t> order;

@@ -14,7 +14,7 @@ namespace {
 
 using ocr::Sample;
 
-/// Of an image of H x W pixels, or, after ToCHWImage, of C x H x W numbers.
+/// The size of an image of H x W pixels, or, after ToCHWImage, of C x H x W numbers.
 struct ImageSize {
   int64_t channels = 0;
   int64_t rows = 0;
@@ -42,7 +42,7 @@ void require_same(const Sample& first, const Sample& other) {
                   other.source));
 }
 
-/// In the order channels, rows, columns.
+/// Writes the image in the order channels, rows, columns.
 void put_planes(const cv::Mat& image, float* values) {
   cv::Mat floats = image;
   if (image.depth() != CV_32F) image.convertTo(floats, CV_32F);
@@ -105,7 +105,7 @@ at::Tensor texts_of(const std::vector<Sample>& samples) {
   return texts;
 }
 
-/// All of the samples count; they are used up.
+/// Makes a batch of samples, which all count; consumes them.
 Batch collate(std::vector<Sample> samples, OcrColumns columns) {
   Batch batch;
   batch.valid = std::ssize(samples);

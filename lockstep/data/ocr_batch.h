@@ -10,12 +10,12 @@
 
 namespace lockstep {
 
-/// What evaluation compares with: the samples of a batch, without their pixels.
+/// Ground truth of an evaluation: the samples of a batch, without their pixels.
 struct OcrGroundTruth {
   std::vector<ocr::Sample> samples;
 };
 
-/// What a batch of text has besides its images.
+/// The parts of a batch of text besides its images.
 enum class OcrColumns : uint8_t {
   /// Targets of DBLoss: binary_map (N, 1, H, W), mask, thresh_map, thresh_mask (N, H, W), float32.
   kDetection,
@@ -25,15 +25,15 @@ enum class OcrColumns : uint8_t {
   kGroundTruth,
 };
 
-/// Batches of `samples`: images (N, C, H, W) float32 and what `columns` says. What replaces a
-/// sample that cannot be made depends on `seed`.
+/// Batches of `samples`: images (N, C, H, W) float32 and the `columns`. The replacement of an
+/// unusable sample depends on `seed`.
 ///
-/// A sample that cannot be made costs a line in Batch::faults. With targets (training) another
-/// stands in its place; with kGroundTruth (evaluation) it is left out, and so is the padding behind
-/// the samples that count: batches may be smaller, or empty.
+/// An unusable sample costs a line in Batch::faults. With targets (training) another one replaces
+/// it. With kGroundTruth (evaluation) it is left out, and so is the padding behind the samples that
+/// count: batches may be smaller, or empty.
 ///
-/// OpenCV's own threads are turned off for the whole process: samples are made in parallel. So is
-/// giving freed memory back to the system (keep_freed_memory()).
+/// This turns off OpenCV's own threads for the whole process, because samples are made in parallel.
+/// It also keeps freed memory from the system (keep_freed_memory()).
 /// Errors of a batch: those of OcrReader::read(); kInvalidArgument naming sample and size: images
 /// of different sizes, a column that the samples lack.
 std::unique_ptr<const BatchMaker> text_batches(std::shared_ptr<const TextSamples> samples,

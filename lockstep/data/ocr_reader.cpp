@@ -20,7 +20,7 @@ OcrReader::OcrReader(std::shared_ptr<const TextSamples> samples, BadSample bad, 
 
 ocr::Sample OcrReader::replacement(int64_t epoch, int64_t index, std::string& line) const {
   constexpr int kTries = 10;
-  // The stream of a word that no transform draws from: the epoch with its highest bit set.
+  // A stream that no transform draws from: the word of the epoch has its highest bit set.
   Philox random(seed_, static_cast<uint32_t>(epoch) | 0x80000000, static_cast<uint64_t>(index));
   for (int i = 0; i < kTries; ++i) {
     const auto other = random.below(static_cast<uint32_t>(samples_->size()));
@@ -29,7 +29,7 @@ ocr::Sample OcrReader::replacement(int64_t epoch, int64_t index, std::string& li
       line += fmt::format("; sample {} ({}) stands in its place", other, sample.source);
       return sample;
     } catch (const Error&) {
-      continue;  // it has its own warning in its own turn
+      continue;  // it has its own warning when its turn comes
     }
   }
   throw Error(ErrorCode::kCorrupt,

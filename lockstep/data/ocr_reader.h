@@ -1,6 +1,6 @@
 #pragma once
-// Samples of text in images, read for batches. Without libtorch, so that sanitizers reach what
-// threads do here.
+// Samples of text in images, read for batches. Without libtorch, so that sanitizers reach the code
+// of its threads.
 
 #include <cstdint>
 #include <memory>
@@ -12,27 +12,27 @@
 
 namespace lockstep {
 
-/// Samples 0 .. size()-1, read and transformed. Any number of threads may ask.
+/// Samples 0 .. size()-1, read and transformed. Any number of threads may use it.
 class TextSamples {
  public:
   virtual ~TextSamples() = default;
   virtual int64_t size() const = 0;
-  /// What a log should say of them; a note may have several lines.
+  /// Notes about the samples for the log; a note may have several lines.
   virtual std::vector<std::string> notes() const { return {}; }
-  /// What chance decides depends on (epoch, index) alone. Errors: any Error, naming the image.
+  /// Random values depend on (epoch, index) alone. Errors: any Error, naming the image.
   virtual ocr::Sample make(int64_t epoch, int64_t index) const = 0;
 };
 
-/// Of one batch.
+/// The samples of one batch.
 struct TextRows {
   std::vector<ocr::Sample> samples;
-  std::vector<std::string> faults;   ///< A line for each that could not be made.
-  std::vector<std::string> remarks;  ///< What transforms had to leave out, with the label's place.
+  std::vector<std::string> faults;   ///< A line for each unusable sample.
+  std::vector<std::string> remarks;  ///< Parts that transforms left out, with the label's place.
 };
 
-/// What becomes of a sample that cannot be made.
+/// The treatment of an unusable sample.
 enum class BadSample : uint8_t {
-  kReplaced,  ///< Another, drawn by (seed, epoch, its index), stands in its place.
+  kReplaced,  ///< Another one, drawn by (seed, epoch, its index), replaces it.
   kLeftOut,
 };
 
@@ -43,7 +43,7 @@ class OcrReader {
 
   int64_t size() const { return samples_->size(); }
 
-  /// Errors: kCorrupt when a sample and ten that were to replace it cannot be made.
+  /// Errors: kCorrupt if a sample and its ten replacements are unusable.
   TextRows read(int64_t epoch, std::span<const int64_t> indices) const;
 
  private:

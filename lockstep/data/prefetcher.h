@@ -19,9 +19,9 @@
 
 namespace lockstep {
 
-/// Makes items 0, 1, .. of a round on `threads` threads, at most `depth` of them beyond what the
-/// consumer has taken. One consumer thread. The destructor ends the threads; it waits for the items
-/// that are being made.
+/// Makes items 0, 1, .. of a round on `threads` threads, at most `depth` of them beyond the
+/// consumer's last one. One consumer thread. The destructor waits for unfinished items, then ends
+/// the threads.
 template <typename T>
 class Prefetcher {
  public:
@@ -42,7 +42,7 @@ class Prefetcher {
   Prefetcher(const Prefetcher&) = delete;
   Prefetcher& operator=(const Prefetcher&) = delete;
 
-  /// Begins a round of `count` items; what is left of the ones before is dropped.
+  /// Begins a round of `count` items; the rest of earlier ones is dropped.
   void start(int64_t count, Make make) {
     MutexLock lock(mutex_);
     current_ = {0, count, std::make_shared<const Make>(std::move(make))};
@@ -50,7 +50,7 @@ class Prefetcher {
     work_.notify_all();
   }
 
-  /// What comes after this round: its first items are made while the last of this one are taken.
+  /// Announces the next round: its first items are made while the last of this one are taken.
   void follow(int64_t count, Make make) {
     MutexLock lock(mutex_);
     if (following_) throw Error(ErrorCode::kInternal, "a round has one follower");
@@ -59,8 +59,8 @@ class Prefetcher {
     work_.notify_all();
   }
 
-  /// Begins that round. False where there is none (an error ends it, too), or items of this round
-  /// were not taken: start() one.
+  /// Begins the announced round. False if there is none (an error drops it, too), or if items of
+  /// this round were not taken: then call start().
   bool go_on() {
     MutexLock lock(mutex_);
     if (!following_ || taken_ != current_.end) return false;
@@ -69,8 +69,8 @@ class Prefetcher {
     return true;
   }
 
-  /// The next item of the round, or nothing when all have been taken. Rethrows what making this
-  /// very item threw, and ends the round and its follower. Errors: kTimeout.
+  /// The next item of the round, or nothing when all have been taken. Rethrows the exception of
+  /// making this item, and ends the round and its follower. Errors: kTimeout.
   std::optional<T> next(Deadline deadline) {
     MutexLock lock(mutex_);
     if (taken_ == current_.end) return std::nullopt;
@@ -123,14 +123,14 @@ class Prefetcher {
     waited_ += Deadline::Clock::now() - begin;
   }
 
-  /// Items are numbered on from round to round.
+  /// Item numbers continue from round to round.
   struct Round {
     int64_t begin = 0;
     int64_t end = 0;
     std::shared_ptr<const Make> make{};
   };
 
-  /// What was made, or is being made, is nobody's; the next item would be `next`.
+  /// Drops all items, also unfinished ones; the next item would be `next`.
   void drop_all(int64_t next) LOCKSTEP_REQUIRES(mutex_) {
     ++dropped_;
     following_.reset();
@@ -159,7 +159,7 @@ class Prefetcher {
         made.error = std::current_exception();
       }
       lock.lock();
-      if (dropped != dropped_) continue;  // nobody wants it any more
+      if (dropped != dropped_) continue;  // the item was dropped
       slots_[index(item)] = std::move(made);
       ready_.notify_one();
     }

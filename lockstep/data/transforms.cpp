@@ -16,7 +16,7 @@ namespace {
   throw Error(ErrorCode::kInvalidArgument, what);
 }
 
-/// The arguments of one spec. Every one must be taken; finish() complains about the rest.
+/// The arguments of one spec. All must be consumed; finish() refuses the rest.
 class Args {
  public:
   explicit Args(const TransformSpec& spec) : spec_(spec) {}
@@ -116,8 +116,8 @@ constexpr Maker kMakers[] = {{"RandomCrop", make_crop},
                              {"Normalize", make_normalize},
                              {"NormalizeImage", make_normalize_image}};
 
-/// Where the pixels of an axis come from: position i shows input position origin + step * i, or
-/// black where that is outside.
+/// Source of the pixels of an axis: position i shows input position origin + step * i, or black if
+/// that is outside.
 struct AxisMap {
   int64_t origin = 0;
   int64_t step = 1;
@@ -211,7 +211,7 @@ std::vector<std::array<float, 256>> make_tables(const std::vector<Transform>& st
   return tables;
 }
 
-/// Between which two input positions an output position lies, and how near the second.
+/// The two input positions around an output position, and the weight of the second.
 struct Between {
   int64_t low = 0;
   int64_t high = 0;

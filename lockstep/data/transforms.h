@@ -1,5 +1,5 @@
 #pragma once
-// From the bytes of an image to the network's input: crop, flip and normalise in one pass.
+// The way from the bytes of an image to the network's input: crop, flip and normalise in one pass.
 
 #include <array>
 #include <cstdint>
@@ -26,9 +26,8 @@ struct RandomHorizontalFlip {
   double prob = 0.5;
 };
 
-/// Bilinear, corners of pixels aligned, as cv2.resize and MindSpore's Resize; values are not
-/// rounded to whole ones in between. Behind crop and flip; to (C, height, width). Cost: about 4 ns
-/// a value.
+/// Bilinear, corners of pixels aligned, as cv2.resize and MindSpore's Resize, without rounding of
+/// values. After crop and flip; to (C, height, width). Cost: about 4 ns per value.
 struct Resize {
   int64_t height = 224;
   int64_t width = 224;
@@ -50,25 +49,25 @@ struct TransformSpec {
 };
 
 /// RandomCrop {size, padding}, RandomHorizontalFlip {prob}, Resize {size: one number or [height,
-/// width]}, Normalize {mean, std} and MindOCR's
-/// NormalizeImage {mean, std}, whose numbers are for values of 0 .. 255 (default: ImageNet's).
+/// width]}, Normalize {mean, std} and MindOCR's NormalizeImage {mean, std}, whose numbers are for
+/// values of 0 .. 255 (default: ImageNet's).
 const std::vector<std::string>& transform_names();
 
-/// The transform that `spec` describes; what it leaves out has the default.
+/// The transform that `spec` describes; missing arguments have their defaults.
 /// Errors: kInvalidArgument for an unknown name or argument (with the nearest known one) and for
 /// impossible values.
 Transform make_transform(const TransformSpec& spec);
 
-/// Steps made ready for images of one shape. Immutable: any number of threads may apply() it.
+/// Steps prepared for images of one shape. Immutable: any number of threads may apply() it.
 ///
-/// What a sample draws depends on (seed, epoch, index of the sample) alone: words 0, 1, .. of the
-/// Philox stream with this key and counter, in the order of the steps. So an image is the same
-/// whichever rank or thread makes it, and after a resume.
+/// The random values of a sample depend on (seed, epoch, index of the sample) alone: words 0, 1, ..
+/// of the Philox stream with this key and counter, in the order of the steps. So an image is the
+/// same on any rank and thread, and after a resume.
 class ImageTransform {
  public:
-  /// Errors: kInvalidArgument when a step cannot follow another (Normalize is the last, one
-  /// RandomCrop and one Resize at most, nothing random behind Resize), a crop is larger than the
-  /// padded image, or a list has not one number per channel.
+  /// Errors: kInvalidArgument if a step cannot follow another, a crop is larger than the padded
+  /// image, or a list has not one number per channel. Normalize is the last step; there is at most
+  /// one RandomCrop and one Resize, and no random step after Resize.
   ImageTransform(std::vector<Transform> steps, ImageShape input, uint64_t seed);
 
   ImageShape input() const { return input_; }
@@ -83,7 +82,7 @@ class ImageTransform {
 
   std::vector<Transform> steps_;
   ImageShape input_;
-  ImageShape sampled_;  // behind crop and flip
+  ImageShape sampled_;  // after crop and flip
   ImageShape output_;
   uint64_t seed_;
   std::vector<std::array<float, 256>> tables_;  // per channel: the float of each byte

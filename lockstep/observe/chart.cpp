@@ -18,9 +18,9 @@ constexpr double kLeft = 72;
 constexpr double kRight = 24;
 constexpr double kTop = 44;
 constexpr double kBottom = 48;
-constexpr size_t kMaxPoints = 1500;  // more than twice the pixels across add bytes, no picture
+constexpr size_t kMaxPoints = 1500;  // more than two per pixel add bytes, but no detail
 
-// Told apart with every kind of colour vision. Source: Okabe & Ito, "Color Universal Design", 2008.
+// Distinct for every kind of colour vision. Source: Okabe & Ito, "Color Universal Design", 2008.
 constexpr std::array<const char*, 6> kColours = {"#0072b2", "#d55e00", "#009e73",
                                                  "#cc79a7", "#e69f00", "#56b4e9"};
 
@@ -39,7 +39,7 @@ bool finite(const std::pair<double, double>& point) {
   return std::isfinite(point.first) && std::isfinite(point.second);
 }
 
-/// Of one coordinate of a chart's points.
+/// The range of one coordinate of a chart's points.
 template <class Coordinate>
 Range range_of(const Chart& chart, const Coordinate& coordinate) {
   Range range;
@@ -67,7 +67,7 @@ std::string escape(const std::string& text) {
   return out;
 }
 
-/// A tick's text with as many digits as its distance to the next one needs.
+/// A tick's text with just enough digits for its distance to the next one.
 std::string tick_text(double value, double distance) {
   if (std::abs(value) < distance / 2) return "0";
   if (distance < 1e-4 || std::abs(value) >= 1e7) return fmt::format("{:.3g}", value);
@@ -83,7 +83,7 @@ Names numbered(const std::vector<double>& ticks) {
   return names;
 }
 
-/// Draws one chart whose frame's top left corner lies at (kLeft, top).
+/// Draws one chart. The top left corner of its frame lies at (kLeft, top).
 class Drawing {
  public:
   Drawing(const Chart& chart, Range x, double top, std::string& out)
@@ -117,7 +117,7 @@ class Drawing {
     return top_ + plot_height() - (y - y_.lo) / (y_.hi - y_.lo) * plot_height();
   }
 
-  /// A faint series has the colour of the one that follows it: the mean of the same values.
+  /// A faint series has the colour of the next one, the mean of the same values.
   static const char* colour(size_t index, const std::vector<Series>& series) {
     size_t number = 0;
     for (size_t i = 0; i < index; ++i) number += series[i].faint ? 0 : 1;
@@ -183,7 +183,7 @@ class Drawing {
     out_ += dots;
   }
 
-  /// On the title's line, from the right.
+  /// Draws the legend on the title's line, from the right.
   void legend() {
     double x = kWidth - kRight;
     for (size_t i = chart_.series.size(); i-- > 0;) {
@@ -260,7 +260,7 @@ std::string render_charts(const std::string& title, const std::vector<Chart>& ch
       "<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n"
       "<text x=\"{2:.0f}\" y=\"32\" font-size=\"19\" font-weight=\"700\">{3}</text>\n",
       kWidth, height, kLeft, escape(title));
-  Range x;  // the same for all, so that one can look from one chart down to the next
+  Range x;  // one for all, so that x positions match between the charts
   for (const Chart& chart : charts) {
     const Range own = range_of(chart, [](const auto& point) { return point.first; });
     if (own.empty()) continue;

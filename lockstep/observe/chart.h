@@ -1,5 +1,5 @@
 #pragma once
-// Line charts as SVG text: readable in a browser, no drawing library needed.
+// Line charts as SVG text: any browser shows them, and no drawing library is needed.
 
 #include <string>
 #include <utility>
@@ -11,7 +11,7 @@ struct Series {
   std::string label;
   std::vector<std::pair<double, double>>
       points;            ///< x ascending. Points that are not finite: gaps.
-  bool markers = false;  ///< A dot a point, for few points.
+  bool markers = false;  ///< A dot per point, for few points.
   bool faint = false;    ///< Thin and pale: raw values behind a mean.
 };
 
@@ -20,21 +20,21 @@ struct Chart {
   std::string x_label;
   std::string y_label;
   std::vector<Series> series = {};
-  /// Ticks with names in place of numbers, ascending: sizes, ranks, or numbers where points are
-  /// logarithms. Empty: numbers. The y axis goes from the first to the last.
+  /// Named ticks in place of numbers, ascending: sizes, ranks, or the numbers of logarithmic
+  /// points. Empty: numbers. The y axis goes from the first to the last.
   std::vector<std::pair<double, std::string>> x_names = {};
   std::vector<std::pair<double, std::string>> y_names = {};
 };
 
-/// Round values for an axis that covers [lo, hi], 1, 2 or 5 times a power of ten apart, about
-/// `wanted` of them; the first is at most lo and the last at least hi (but for rounding).
+/// About `wanted` round values for an axis that covers [lo, hi], 1, 2 or 5 times a power of ten
+/// apart. The first is at most lo and the last at least hi (except for rounding).
 std::vector<double> axis_ticks(double lo, double hi, int wanted);
 
 /// Trailing mean over `window` points.
 std::vector<std::pair<double, double>> moving_average(
     const std::vector<std::pair<double, double>>& points, int window);
 
-/// The charts below each other in one picture of 900 points' width, with axes, grid and legend.
+/// The charts one below the other in one picture of 900 points' width, with axes, grid and legend.
 /// They share the x axis.
 std::string render_charts(const std::string& title, const std::vector<Chart>& charts);
 

@@ -26,7 +26,7 @@ Points points_of(const std::vector<MetricsRecord>& records, const std::string& k
   return points;
 }
 
-/// Of an evaluation, but no score.
+/// Whether an evaluated value is a score.
 bool is_score(const std::string& name) {
   return name != "loss" && name != "seconds" && name != "samples";
 }
@@ -86,7 +86,7 @@ std::string_view kind_of(std::string_view line) {
   return line.substr(0, line.find('"', kBegin.size()));
 }
 
-/// Records of one kind, evenly spaced: a line that is passed over is not even parsed.
+/// Records of one kind, evenly spaced; skipped lines are not parsed.
 class Sample {
  public:
   void take(std::string_view line) {
@@ -103,7 +103,7 @@ class Sample {
     stride_ *= 2;
   }
 
-  /// With the last of all: what a run ended with is worth a look.
+  /// The sampled records, with the last of all, because the end of a run matters.
   std::vector<MetricsRecord> records() {
     if (!last_.empty()) add(last_);
     last_.clear();

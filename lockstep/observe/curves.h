@@ -10,17 +10,17 @@
 
 namespace lockstep {
 
-/// What to draw of a run: loss over steps (raw and smoothed) with the evaluation's loss, each other
-/// evaluated metric between 0 and 1 (accuracy) together, and the learning rate.
+/// The charts of a run: loss over steps (raw and smoothed) with the evaluation's loss; every other
+/// evaluated metric between 0 and 1 (accuracy) together; and the learning rate.
 std::vector<Chart> run_charts(const std::vector<MetricsRecord>& records);
 
-/// At most some thousand records of each kind, evenly spaced, and the last: what a picture can show
-/// of metrics.jsonl, in bounded memory and, however long that is, within a second or so. Lines that
-/// are no records are left out. Errors: kNotFound, kIo.
+/// At most some thousand records of each kind, evenly spaced, and the last: enough for a picture.
+/// It takes bounded memory and about a second, for a metrics.jsonl of any length. Lines that are no
+/// records are left out. Errors: kNotFound, kIo.
 std::vector<MetricsRecord> sampled_metrics(const std::filesystem::path& metrics_jsonl);
 inline constexpr size_t kMostSampled = 4096;
 
-/// Draws result.svg from metrics.jsonl. A run without records gives no file and returns false.
+/// Draws result.svg from metrics.jsonl. Without records it writes no file and returns false.
 /// Errors: as sampled_metrics() and write_file_atomically().
 bool write_curves(const std::filesystem::path& metrics_jsonl, const std::filesystem::path& svg,
                   const std::string& title);

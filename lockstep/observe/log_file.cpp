@@ -17,14 +17,14 @@
 namespace lockstep {
 namespace {
 
-constexpr int64_t kPart = 256 << 10;  // bytes that are read at once
+constexpr int64_t kPart = 256 << 10;  // bytes of one read
 
-/// Makes lines of bytes.
+/// Splits bytes into lines.
 class Lines {
  public:
   explicit Lines(const std::function<void(std::string_view)>& each) : each_(each) {}
 
-  /// The next bytes lie elsewhere: up to the next end of line they are a part of a line.
+  /// The next bytes are from another place: they are a partial line up to the next end of line.
   void jump() {
     begun_.clear();
     whole_ = false;

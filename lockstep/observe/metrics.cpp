@@ -144,7 +144,7 @@ class LineSink {
     if (lines_.size() >= kAtOnce) flush();
   }
   void flush() {
-    failed_ = true;  // until it is known better
+    failed_ = true;  // until the write succeeds
     write_all(fd_, lines_.data(), lines_.size(), what_);
     failed_ = false;
     lines_.clear();
@@ -161,12 +161,13 @@ class LineSink {
 
 }  // namespace
 
-/// Those of an older file up to that step. The file is set aside if there is more in it.
+/// Keeps the records of an older file up to `resume_step`. Sets the file aside if it holds other
+/// lines.
 void MetricsWriter::keep_records(int64_t resume_step, int fd) {
   LineSink kept(fd, path_.string());
   std::string damage;
   int64_t number = 0;
-  std::optional<double> from_s, last_s;  // the last that is kept, else the first
+  std::optional<double> from_s, last_s;  // of the last kept record, else the first
   const auto take = [&](std::string_view line) {
     const MetricsRecord record = decode_metrics(line);
     if (const auto time = record.text("time")) last_s = seconds_of(*time);

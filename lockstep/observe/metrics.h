@@ -1,5 +1,5 @@
 #pragma once
-// metrics.jsonl: what a run measured, one JSON object a line, for programs to read.
+// metrics.jsonl: measurements of a run, one JSON object per line, for programs to read.
 //   {"kind":"train","epoch":1,"step":20,"loss":2.3025850929940455,"lr":0.1}
 
 #include <chrono>
@@ -19,52 +19,52 @@ struct MetricsRecord {
   std::string kind;   ///< "train", "eval", ...
   int64_t epoch = 0;  ///< From 1.
   int64_t step = 0;   ///< Optimizer steps done.
-  /// In the order of the line. Names other than the three above, each once.
+  /// In the order of the line. Names differ from the three above and from each other.
   std::vector<std::pair<std::string, double>> values;
   std::vector<std::pair<std::string, std::string>> texts{};  ///< Before the values in the line.
 
-  /// Nothing when there is no such value.
+  /// Nothing if there is no such value.
   std::optional<double> value(const std::string& name) const;
   std::optional<std::string> text(const std::string& name) const;
 };
 
-/// Whose records they are: "run", "host" and, as the last value, "rank".
+/// Labels of the records' writer: "run", "host" and, as the last value, "rank".
 struct MetricsLabels {
   std::string run;
   std::string host;
   int rank = 0;
 };
 
-/// "2026-11-23T14:05:06.123Z", and back (seconds since 1970); nothing where it is no such time.
+/// "2026-11-23T14:05:06.123Z", and back (seconds since 1970); nothing for other texts.
 std::string utc_time(std::chrono::system_clock::time_point time);
 std::optional<double> seconds_of(const std::string& utc_time);
 
 /// Without end of line. Finite doubles round-trip; others are null, as JSON has none.
 std::string encode_metrics(const MetricsRecord& record);
-/// Errors: kCorrupt saying what is wrong with the line.
+/// Errors: kCorrupt with the fault of the line.
 MetricsRecord decode_metrics(std::string_view line);
 
 /// A whole file; null reads as NaN. A last line without end (the writer was killed) is left out.
 /// Errors: kNotFound, kCorrupt naming file and line.
 std::vector<MetricsRecord> read_metrics(const std::filesystem::path& path);
 
-/// Appends records, each with one write(2), so a reader sees whole lines and a crash loses none
-/// that was written. One thread.
+/// Appends records, each with one write(2), so that readers see whole lines and a crash loses no
+/// written record. One thread.
 class MetricsWriter {
  public:
   /// Keeps the records of steps up to `resume_step` that an earlier run left in `path` and drops
-  /// the others, so that no step appears twice. A file with lines that are
-  /// no records, as a power cut leaves them, is moved to PATH.1 with a warning, and its records are
-  /// gone on from. With labels each record gets them, and "time". Errors: kIo.
+  /// the others, so that no step appears twice. A file with damaged lines, as after a power cut, is
+  /// moved to PATH.1 with a warning, and its records are kept. With labels each record gets them,
+  /// and "time". Errors: kIo.
   MetricsWriter(const std::filesystem::path& path, int64_t resume_step,
                 std::optional<MetricsLabels> labels = std::nullopt);
 
-  /// What was dropped: work that is done again.
+  /// The dropped records: work that must be repeated.
   struct Lost {
     int64_t steps = 0;
-    /// That they had taken (but for the first, where none is kept); 0 where times are not known.
+    /// Their duration (without the first one's if no record is kept); 0 if times are not known.
     double seconds = 0;
-    double idle_s = 0;  ///< From the last record to now; the same.
+    double idle_s = 0;  ///< From the last record to now; 0 if times are not known.
   };
   const Lost& lost() const { return lost_; }
 

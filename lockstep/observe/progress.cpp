@@ -30,7 +30,7 @@ std::string bar(double done) {
   return text;
 }
 
-/// One piece of the line. A higher rank goes earlier when the line is too long.
+/// One piece of the line. If the line is too long, higher ranks are dropped first.
 struct Piece {
   int rank;
   int columns;
@@ -72,9 +72,9 @@ int columns_of(const std::vector<Piece>& pieces) {
   return columns;
 }
 
-/// Of the terminal behind a `lockstep run` that reads this pipe; 0: there is none.
+/// The width of the terminal behind a `lockstep run` that reads this pipe; 0: there is none.
 int width_behind(int fd) {
-  const std::string pipe = pipe_name(fd);  // a worker may put another one in between (| tee)
+  const std::string pipe = pipe_name(fd);  // a worker may insert another pipe (| tee)
   if (pipe.empty() || pipe != env_or("LOCKSTEP_TERMINAL_PIPE", "")) return 0;
   return std::clamp(std::atoi(env_or("LOCKSTEP_TERMINAL", "0").c_str()), 0, 1000);
 }
@@ -137,12 +137,12 @@ int ProgressLine::width() const {
   if (width_ > 0) return width_ - 1;
   winsize size{};
   if (::ioctl(fd_, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return 80;
-  return size.ws_col - 1;  // a full last column makes some terminals wrap
+  return size.ws_col - 1;  // some terminals wrap after a full last column
 }
 
 void ProgressLine::draw() {
   const std::string text = fmt::format("\r{}\x1b[K", format_progress(last_, width()));
-  // A terminal that went away must not end the training.
+  // The loss of the terminal must not end the training.
   (void)!::write(fd_, text.data(), text.size());
   drawn_ = true;
   pending_ = false;

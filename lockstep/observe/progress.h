@@ -1,6 +1,5 @@
 #pragma once
-// The one line at the foot of a terminal that says how training goes; elsewhere a line now and
-// then.
+// The progress line at the foot of a terminal; elsewhere an occasional line.
 
 #include <chrono>
 #include <cstdint>
@@ -18,23 +17,24 @@ struct Progress {
   std::optional<double> lr;
   std::optional<double> images_per_s;  ///< Over all ranks.
   std::optional<std::chrono::seconds> left;
-  std::string title;  ///< In place of "epoch 2/5", where there are none.
-  std::string note;   ///< What holds it up, at the end.
+  std::string title;  ///< In place of "epoch 2/5" if there are no epochs.
+  std::string note;   ///< The reason of a delay, at the end.
 };
 
 /// "epoch 2/5 ━━━━━━──── 40% 200/500 loss 1.2345 lr 0.1 312 img/s ETA 1:02", at most `width`
-/// columns. What does not fit goes in the order of its use to a reader: bar, steps, lr, rate, loss.
+/// columns. If it is too long, pieces go in the order bar, steps, lr, rate, loss.
 std::string format_progress(const Progress& progress, int width);
 
 /// "0:07", "12:34", "1:02:03", "2d 03:04".
 std::string format_duration(std::chrono::seconds duration);
 
-/// Time for `steps_left` more at the pace of `steps_done` in `elapsed`; none before the first.
+/// Time for `steps_left` more steps at the pace of `steps_done` in `elapsed`; none before the
+/// first.
 std::optional<std::chrono::seconds> estimate_left(int64_t steps_done, int64_t steps_left,
                                                   std::chrono::nanoseconds elapsed);
 
 /// Redraws that line in place on a terminal, at most ten times a second. A pipe to a `lockstep run`
-/// that has a terminal (LOCKSTEP_TERMINAL: its width, LOCKSTEP_TERMINAL_PIPE: that pipe) is one,
+/// on a terminal (LOCKSTEP_TERMINAL: its width, LOCKSTEP_TERMINAL_PIPE: that pipe) counts as one,
 /// too. Elsewhere the line is written with an end, first after kFirstLine and then every
 /// kLineInterval, also under mpirun and srun.
 /// One thread.
@@ -44,7 +44,7 @@ class ProgressLine {
   static constexpr std::chrono::seconds kFirstLine{5};
   static constexpr std::chrono::seconds kLineInterval{30};
 
-  /// On `fd`; nothing is ever written unless `wanted`.
+  /// Draws on `fd`; writes nothing unless `wanted`.
   explicit ProgressLine(int fd = 2, bool wanted = true);
   ~ProgressLine();  ///< As finish().
   ProgressLine(const ProgressLine&) = delete;
@@ -53,7 +53,7 @@ class ProgressLine {
   bool active() const { return wanted_; }
   /// `now`: for tests.
   void update(const Progress& progress, Clock::time_point now = Clock::now());
-  /// Takes the line away, so that a log line can be written; the next update() draws it again.
+  /// Removes the line, so that a log line can be written; the next update() draws it again.
   void clear();
   /// Leaves the last state on the screen and goes to a new line.
   void finish();
@@ -66,7 +66,7 @@ class ProgressLine {
   int fd_;
   bool wanted_;
   bool redraws_;   // on a terminal
-  int width_ = 0;  // of one that cannot be asked
+  int width_ = 0;  // of a terminal behind a pipe
   bool drawn_ = false;
   Progress last_;
   bool pending_ = false;  // last_ is newer than the screen

@@ -11,7 +11,7 @@ void RateMeter::add(int64_t count, Clock::time_point now) {
   if (marks_.empty()) start(now);
   total_ += count;
   marks_.push_back({now, total_});
-  // The newest mark outside the window stays as its start: a slow step is never forgotten whole.
+  // The newest mark outside the window stays as its start, so a slow step always counts in part.
   while (marks_.size() > 2 && now - marks_[1].when >= window_) marks_.pop_front();
 }
 

@@ -1,5 +1,5 @@
 #pragma once
-// How many of something a second, averaged over the last while.
+// A rate per second, averaged over a recent window.
 
 #include <chrono>
 #include <cstdint>
@@ -7,15 +7,15 @@
 
 namespace lockstep {
 
-/// Moving average over a window of time. Time is given, so tests need no clock. One thread.
+/// Moving average over a window of time. Callers pass the time, so tests need no clock. One thread.
 class RateMeter {
  public:
   using Clock = std::chrono::steady_clock;
 
   explicit RateMeter(Clock::duration window = std::chrono::seconds(10)) : window_(window) {}
 
-  /// Starts counting: what comes next happened since `now`. Call before the first add(), and after
-  /// a pause (evaluation, saving) that must not count.
+  /// Starts counting at `now`. Call before the first add(), and after a pause (evaluation, saving)
+  /// that must not count.
   void start(Clock::time_point now);
   /// `count` more were done by `now`.
   void add(int64_t count, Clock::time_point now);

@@ -25,7 +25,7 @@ std::string cell(const std::optional<double>& value) {
   return value ? fmt::format("{:.4f}", *value) : "NA";
 }
 
-/// The lines of an older file that a run resumed after `resume_epoch` goes on from.
+/// The lines of an older file that a run resumed after `resume_epoch` keeps.
 std::string kept_lines(const std::filesystem::path& path, const std::string& wanted_header,
                        int64_t resume_epoch) {
   std::string kept = wanted_header + "\n";
@@ -44,7 +44,7 @@ std::string kept_lines(const std::filesystem::path& path, const std::string& wan
   return kept;
 }
 
-/// What the file begins with.
+/// The first lines of the file.
 std::string first_lines(const std::filesystem::path& path, const std::string& wanted_header,
                         int64_t resume_epoch) {
   if (resume_epoch > 0 && std::filesystem::exists(path)) {
@@ -92,7 +92,7 @@ void ResultLog::write(const ResultRow& row) {
 
 void ResultLog::add_evaluation(const ResultRow& row) {
   const std::vector<std::string> metrics = metric_cells(row);
-  const size_t columns = metrics.size() + 4;  // Epoch, loss, train_time and eval_time besides
+  const size_t columns = metrics.size() + 4;  // with Epoch, loss, train_time and eval_time
   auto lines = split(read_file(path_), '\n');
   for (auto& line : lines) {
     auto cells = split(line, '\t');

@@ -1,5 +1,5 @@
 #pragma once
-// result.log as MindOCR writes it: a header, then one tab-separated row an epoch.
+// result.log in MindOCR's format: a header, then one tab-separated row per epoch.
 //   Epoch  loss  acc  train_time  eval_time
 //   1      2.3026  0.1000  12.3000  1.2000
 // Floats have four decimals; a metric that was not measured in that epoch is NA.
@@ -26,8 +26,8 @@ struct ResultRow {
 /// One thread. With no metric names there is no evaluation: columns Epoch, loss, train_time.
 class ResultLog {
  public:
-  /// Starts the file anew, or, when resuming after `resume_epoch` > 0, keeps its header and the
-  /// rows up to that epoch. A file with other columns, or with damaged rows, is moved to PATH.1
+  /// Starts the file anew. After a resume (`resume_epoch` > 0) it keeps its header and the rows up
+  /// to that epoch instead. A file with other columns, or with damaged rows, is moved to PATH.1
   /// with a warning. Errors: kIo.
   ResultLog(const std::filesystem::path& path, std::vector<std::string> metric_names,
             int64_t resume_epoch = 0);
@@ -35,8 +35,8 @@ class ResultLog {
   /// Errors: kInvalidArgument (number of metrics), kIo.
   void write(const ResultRow& row);
 
-  /// Puts metrics and eval_time of a later evaluation into the row that the epoch has, if any;
-  /// loss and train_time stay. Errors: those of write().
+  /// Adds metrics and eval_time of a later evaluation to the epoch's row, if it exists; loss and
+  /// train_time stay. Errors: those of write().
   void add_evaluation(const ResultRow& row);
 
  private:

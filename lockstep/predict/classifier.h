@@ -1,5 +1,5 @@
 #pragma once
-// What pictures show, of any size.
+// Classification of pictures of any size.
 
 #include <filesystem>
 #include <string>
@@ -15,12 +15,12 @@ class Classifier {
   /// Errors: those of Network, make_image_transform() and class_names().
   Classifier(const PredictStage& stage, c10::Device device);
 
-  /// Reads a picture, brings it to the size of the training data (averages of areas where that is
-  /// smaller), and carries out the transforms of evaluation. Any number of threads. Errors: those
-  /// of a bad picture, naming it.
+  /// Reads a picture, scales it to the size of the training data, and applies the transforms of
+  /// evaluation. Averages areas if that size is smaller. Any number of threads. Errors: those of a
+  /// bad picture, naming it.
   ocr::Sample load(const std::filesystem::path& picture) const;
 
-  /// The line of each; see class_line().
+  /// The line of each picture; see class_line().
   std::vector<std::string> lines(const Samples& pictures);
 
   size_t batch() const { return batch_; }  ///< loader.batch_size

@@ -53,7 +53,7 @@ cv::Mat converted(const cv::Mat& image, ocr::ImageMode from, ocr::ImageMode to) 
   } else if (from == ImageMode::kGray) {
     cv::cvtColor(image, result, cv::COLOR_GRAY2BGR);
   } else {
-    cv::cvtColor(image, result, cv::COLOR_RGB2BGR);  // either way
+    cv::cvtColor(image, result, cv::COLOR_RGB2BGR);  // the same in both directions
   }
   return result;
 }

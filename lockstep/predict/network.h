@@ -1,5 +1,5 @@
 #pragma once
-// A network that only computes, and the two kinds of it for text; classifier.h has the third.
+// A network that only computes, and its two kinds for text; classifier.h has the third.
 
 #include <filesystem>
 #include <memory>
@@ -20,7 +20,7 @@ class Network {
   /// Computes on `device`. Errors: those of make_model() and load_weights().
   Network(const PredictStage& stage, c10::Device device);
 
-  /// Of images (C, H, W) float32, all of one shape: the output, float32, contiguous, on the CPU.
+  /// Output for images (C, H, W) float32, all of one shape: float32, contiguous, on the CPU.
   at::Tensor operator()(const std::vector<cv::Mat>& images);
 
  private:
@@ -28,13 +28,13 @@ class Network {
   AmpLevel level_;
 };
 
-/// Pictures on their way through a network together: loaded, and of equal shape.
+/// Pictures that go through a network together: loaded, and of equal shape.
 using Samples = std::vector<ocr::Sample>;
 
 /// Whether two loaded pictures can go through a network together.
 bool same_shape(const cv::Mat& a, const cv::Mat& b);
 
-/// Reads a picture's file. Errors: those of a bad picture, naming it, which costs itself alone.
+/// Reads a picture's file. Errors: those of a bad picture, naming it; they concern it alone.
 ocr::Sample load_picture(const ocr::Pipeline& pipeline, const std::filesystem::path& picture);
 
 class Detector {
@@ -46,7 +46,7 @@ class Detector {
   /// ocr::Pipeline).
   ocr::Sample load(const std::filesystem::path& picture) const;
 
-  /// The regions of each.
+  /// The regions of each picture.
   std::vector<std::vector<ocr::DetectedRegion>> operator()(const Samples& pictures);
 
   ocr::ImageMode mode() const { return mode_; }
@@ -62,17 +62,17 @@ class Detector {
 
 class Recogniser {
  public:
-  /// Errors: kInvalidArgument when network and dictionary differ in their number of classes.
+  /// Errors: kInvalidArgument if network and dictionary differ in their number of classes.
   Recogniser(const PredictStage& stage, c10::Device device);
 
   /// Reads a picture of one word, as Detector::load().
   ocr::Sample load(const std::filesystem::path& picture) const;
 
-  /// The text of each.
+  /// The text of each picture.
   std::vector<ocr::RecognizedText> operator()(const Samples& pictures);
 
-  /// Of crops whose channels are in `mode`, in their order. Crops that become equal in shape are
-  /// computed together, loader.batch_size at a time.
+  /// The texts of crops with channels in `mode`, in their order. Crops of equal shape after
+  /// resizing are computed together, loader.batch_size at a time.
   std::vector<ocr::RecognizedText> operator()(const std::vector<cv::Mat>& crops,
                                               ocr::ImageMode mode);
 

@@ -12,7 +12,7 @@
 namespace lockstep {
 namespace {
 
-constexpr auto kRequest = std::chrono::minutes(5);  // far above what the store ever takes
+constexpr auto kRequest = std::chrono::minutes(5);  // far above any request to the store
 
 std::string key_of(size_t picture) {
   return "predict/" + std::to_string(picture);
@@ -23,7 +23,7 @@ std::string text_of(const std::string& label) {
   return json(label).dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
-/// JSON has no other numbers than finite ones.
+/// JSON has only finite numbers.
 std::string number_of(float probability) {
   return std::isfinite(probability) ? fmt::format("{:.6f}", probability) : "null";
 }
@@ -96,7 +96,7 @@ std::string class_line(const std::string& file, std::span<const float> probabili
   const auto shown = order.begin() + std::min<std::ptrdiff_t>(5, std::ssize(order));
   std::partial_sort(order.begin(), shown, order.end(), [&](size_t a, size_t b) {
     const float left = probabilities[a], right = probabilities[b];
-    if (std::isnan(left) != std::isnan(right)) return std::isnan(right);  // what is none is last
+    if (std::isnan(left) != std::isnan(right)) return std::isnan(right);  // NaN comes last
     return left > right || (!(left < right) && a < b);
   });
   std::string list;

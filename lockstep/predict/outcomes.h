@@ -1,5 +1,5 @@
 #pragma once
-// What each picture gave, from all ranks to rank 0, over the store.
+// The result of each picture, from all ranks to rank 0, over the store.
 
 #include <functional>
 #include <map>
@@ -13,21 +13,21 @@ namespace lockstep {
 
 struct Outcome {
   bool good = false;
-  std::string text;  ///< The picture's line, or why there is none.
+  std::string text;  ///< The picture's line, or the reason why there is none.
 };
 
-/// Picture i is the business of rank i % size. One thread.
+/// Rank i % size handles picture i. One thread.
 class Outcomes {
  public:
-  /// Of `pictures` pictures. Rank 0 calls `found` once for each, in the pictures' order, as soon as
-  /// it and all before it are known.
+  /// For `pictures` pictures. Rank 0 calls `found` once for each, in the pictures' order, as soon
+  /// as it and all before it are known.
   Outcomes(const World& world, size_t pictures, std::function<void(const Outcome&)> found);
 
-  /// One of this rank's pictures, in any order. Rank 0 also looks for what the others have sent.
+  /// Adds one of this rank's pictures, in any order. Rank 0 also collects results of the others.
   void add(size_t picture, Outcome outcome);
 
   /// Rank 0 waits for the rest; other ranks return at once.
-  /// Errors: kTimeout naming a rank from which nothing came for `patience`.
+  /// Errors: kTimeout naming a rank that sent nothing for `patience`.
   void finish(std::chrono::milliseconds patience = std::chrono::minutes(10));
 
  private:
@@ -39,16 +39,15 @@ class Outcomes {
   const size_t pictures_;
   std::function<void(const Outcome&)> found_;
   std::map<size_t, Outcome> early_;  // rank 0: known, but not all before them
-  size_t handed_on_ = 0;             // rank 0: pictures below
-  std::vector<size_t> next_;         // rank 0: of each rank, the first picture that has not come
+  size_t handed_on_ = 0;             // rank 0: pictures below are reported
+  std::vector<size_t> next_;         // rank 0: for each rank, its first missing picture
 };
 
-// A line of cls_results.txt: what a picture shows.
+// A line of cls_results.txt: the classes of a picture.
 
 /// "a.png\t[{"label": "cat", "class": 3, "probability": 0.912345}, ...]": the five most probable
-/// classes, of equal ones the first; `names` has one for each class. A probability that is no
-/// number is null and comes last; bytes of a name that are no UTF-8 are replaced. Without the line
-/// feed.
+/// classes, of equal ones the first; `names` has one for each class. A probability that is not a
+/// number is null and comes last. Invalid UTF-8 in a name is replaced. Without the line feed.
 std::string class_line(const std::string& file, std::span<const float> probabilities,
                        const std::vector<std::string>& names);
 

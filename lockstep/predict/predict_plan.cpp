@@ -38,7 +38,7 @@ std::string option_of(ModelType type) {
   return std::string("--") + name_of(type);
 }
 
-/// What one of --cls, --det and --rec holds.
+/// The files given to one of --cls, --det and --rec.
 struct StageFiles {
   std::string config;
   std::string weights;
@@ -86,7 +86,7 @@ fs::path weights_of(const Config& config, const std::string& given) {
 }
 
 PredictStage make_stage(Config config, const StageFiles& files) {
-  if (config.model.type == ModelType::kCls) {  // there must be a way for pictures
+  if (config.model.type == ModelType::kCls) {  // checks that pictures can be processed
     picture_dataset(config);
     class_names(config);
   } else {

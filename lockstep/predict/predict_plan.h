@@ -1,5 +1,5 @@
 #pragma once
-// What `lockstep predict` shall do: which networks, with which weights, on which pictures.
+// The plan of `lockstep predict`: its networks, their weights, and the pictures.
 
 #include <filesystem>
 #include <optional>
@@ -11,7 +11,7 @@
 
 namespace lockstep {
 
-/// As given on the command line.
+/// The options of the command line.
 struct PredictOptions {
   std::string config;                  ///< YAML of one network; may be empty.
   std::vector<std::string> det;        ///< For the detector: a YAML file, weights, or both.
@@ -19,9 +19,9 @@ struct PredictOptions {
   std::vector<std::string> cls;        ///< The same for a classifier.
   std::string input;                   ///< Picture or folder; empty: predict.dataset.data_dir.
   std::string output;                  ///< Empty: predict.output_save_dir.
-  std::vector<std::string> overrides;  ///< Of every configuration, see overrides.h.
+  std::vector<std::string> overrides;  ///< For every configuration, see overrides.h.
   double drop_score = 0.5;             ///< Least confidence of a text in a result of both networks.
-  bool draw = true;                    ///< A copy of each picture, with what was found.
+  bool draw = true;                    ///< Write a copy of each picture with the results.
 };
 
 /// One network.
@@ -30,8 +30,8 @@ struct PredictStage {
   std::filesystem::path weights;
 };
 
-/// A classifier, or at least one of the two networks for text; with both, the recogniser reads what
-/// the detector finds.
+/// A classifier, or at least one of the two networks for text; with both, the recogniser reads the
+/// detector's regions.
 struct PredictPlan {
   std::optional<PredictStage> cls;
   std::optional<PredictStage> det;
@@ -41,38 +41,38 @@ struct PredictPlan {
   double drop_score = 0.5;
   bool draw = true;
 
-  /// What sees the pictures first.
+  /// The first network for the pictures.
   const PredictStage& first() const { return cls ? *cls : det ? *det : *rec; }
   /// "cls_results.txt", "det_results.txt", "rec_results.txt" or "system_results.txt".
   std::string result_file() const;
 };
 
-/// Weights that are not named: predict.ckpt_load_path, else eval.ckpt_load_path, else the best of
-/// train.ckpt_save_dir, else its latest. Reads the configurations and looks whether the weights
-/// exist. Errors: kInvalidArgument (contradicting options, a key; naming it), kNotFound (a file).
+/// Reads the configurations and checks that the weights exist. Weights that are not named:
+/// predict.ckpt_load_path, else eval.ckpt_load_path, else the best of train.ckpt_save_dir, else its
+/// latest. Errors: kInvalidArgument (contradicting options, a key; naming it), kNotFound (a file).
 PredictPlan plan_prediction(const PredictOptions& options);
 
-/// What becomes of a classifier's picture: the data set of `predict` where it has transforms, or of
-/// `eval`. Errors: kInvalidArgument when there is neither.
+/// The data set section with the transforms of a classifier's picture: that of `predict` if it has
+/// transforms, or of `eval`. Errors: kInvalidArgument if there is neither.
 const DatasetConfig& picture_dataset(const Config& config);
 
-/// Of a classifier: postprocess.label_list, else the first names in batches.meta.txt beside the
-/// data to train on, else "0", "1", ... Errors: kInvalidArgument when the list is of another length
-/// than model.head.num_classes.
+/// Class names of a classifier: postprocess.label_list, else the first names in batches.meta.txt
+/// beside the training data, else "0", "1", ... Errors: kInvalidArgument if the list's length
+/// differs from model.head.num_classes.
 std::vector<std::string> class_names(const Config& config);
 
-/// From a picture's file to the network's input: the pipeline of `predict`, or of `eval` without
-/// the encoding of labels. The picture is kept as decoded beside its resized form.
-/// Errors: kInvalidArgument when there is neither.
+/// Transforms from a picture's file to the network's input: the pipeline of `predict`, or of `eval`
+/// without the encoding of labels. The decoded picture is kept beside its resized form. Errors:
+/// kInvalidArgument if there is neither.
 std::vector<ocr::Transform> picture_pipeline(const Config& config);
 
-/// How pictures are read: the loader of `predict`, or of `eval`, else one at a time.
+/// The loader for pictures: that of `predict`, or of `eval`, else one at a time.
 LoaderConfig picture_loader(const Config& config);
 
-/// The same pipeline for a crop, which is decoded.
+/// The same pipeline for a crop, which is already decoded.
 std::vector<ocr::Transform> crop_pipeline(const Config& config);
 
-/// How DecodeImage of that pipeline leaves the channels.
+/// The order of channels after DecodeImage of that pipeline.
 ocr::ImageMode picture_mode(const Config& config);
 
 }  // namespace lockstep

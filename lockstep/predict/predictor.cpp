@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// In OpenCV's own order of channels, to draw on and to write.
+/// The picture in OpenCV's own order of channels, to draw on and to write.
 cv::Mat as_bgr(const cv::Mat& picture, ocr::ImageMode mode) {
   if (mode != ocr::ImageMode::kRgb) return picture;
   cv::Mat result;
@@ -24,7 +24,7 @@ cv::Mat as_bgr(const cv::Mat& picture, ocr::ImageMode mode) {
   return result;
 }
 
-/// Whole or not at all.
+/// Writes the file completely or not at all.
 void save_picture(const fs::path& path, const cv::Mat& picture) {
   std::vector<uint8_t> bytes;
   try {
@@ -40,7 +40,7 @@ std::string file_of(const ocr::Sample& picture) {
   return fs::path(picture.source).filename().string();
 }
 
-/// Recipes name a font of their own repository, which need not be here.
+/// Recipes name a font of MindOCR's repository, which may be absent here.
 std::string family_of(const std::string& font) {
   try {
     return ocr::add_font(font);

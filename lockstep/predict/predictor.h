@@ -10,10 +10,10 @@
 
 namespace lockstep {
 
-/// The networks of a plan, and what they make of one picture.
+/// The networks of a plan, and their results for a picture.
 class Predictor {
  public:
-  /// Keeps a reference to `plan`. A font (predict.vis_font_path) that is not there costs a warning.
+  /// Keeps a reference to `plan`. A missing font (predict.vis_font_path) costs a warning.
   /// Errors: those of Classifier, Detector and Recogniser.
   Predictor(const PredictPlan& plan, c10::Device device);
 
@@ -21,12 +21,12 @@ class Predictor {
   /// Errors: those of a bad picture, naming it.
   ocr::Sample load(const std::filesystem::path& picture) const;
 
-  /// Pictures that go through the first network at once: loader.batch_size.
+  /// Number of pictures that go through the first network at once: loader.batch_size.
   size_t batch() const;
 
-  /// The line of the result file of each of `pictures`, which are of equal shape; with a detector
-  /// and plan.draw also draws a copy of each, into plan.output under its name with "_det_res.png"
-  /// or "_res.png" behind it. Errors: kIo for a copy.
+  /// The result file's line for each of `pictures`, which are of equal shape. With a detector and
+  /// plan.draw it also draws a copy of each, into plan.output under its name with "_det_res.png" or
+  /// "_res.png" appended. Errors: kIo for a copy.
   std::vector<std::string> operator()(const Samples& pictures,
                                       const std::vector<std::string>& names);
 

@@ -29,14 +29,14 @@ using Clock = std::chrono::steady_clock;
 
 constexpr auto kPicture = std::chrono::minutes(10);  // to read one, from any disk
 
-/// A picture that a thread has read, or why it cannot be used.
+/// A picture that a thread has read, or the reason why it is unusable.
 struct Loaded {
   size_t picture = 0;
   ocr::Sample sample;
   std::string fault;
 };
 
-/// Only what is wrong with the picture is kept; a full disk or a defect ends the run.
+/// Catches only faults of the picture; a full disk or a defect ends the run.
 Loaded load(const Predictor& predictor, size_t number, const fs::path& picture) {
   try {
     return {number, predictor.load(picture), ""};
@@ -49,7 +49,7 @@ Loaded load(const Predictor& predictor, size_t number, const fs::path& picture) 
   }
 }
 
-/// The line at the foot of the terminal.
+/// The progress line at the foot of the terminal.
 class Meter {
  public:
   Meter(size_t pictures, bool wanted) : line_(2, wanted) {
@@ -76,15 +76,15 @@ class Meter {
   Clock::time_point begun_ = Clock::now();
 };
 
-/// The lines so far stand in FILE.partial, which becomes FILE at the end: a run that is killed
-/// leaves what it had.
+/// Lines are in FILE.partial until the end, when it becomes FILE: a killed run leaves its results
+/// so far.
 class ResultFile {
  public:
-  /// Nothing is written before the first line.
+  /// Writes nothing before the first line.
   explicit ResultFile(const PredictPlan& plan)
       : path_(plan.output / plan.result_file()), partial_(path_.string() + ".partial") {}
 
-  /// One by one, in the pictures' order.
+  /// Called for one outcome after the other, in the pictures' order.
   void add(const Outcome& outcome) {
     ++(outcome.good ? good_ : bad_);
     if (!outcome.good) return;
@@ -119,8 +119,7 @@ class ResultFile {
   size_t bad_ = 0;
 };
 
-/// Pictures that go through the first network together, until they are enough or another shape
-/// comes.
+/// Collects pictures for the first network, until the batch is full or another shape comes.
 class PictureBatch {
  public:
   PictureBatch(Predictor& predictor, const std::vector<std::string>& names, Outcomes& outcomes)

@@ -41,12 +41,12 @@ struct Transfer {
   const Download& what;
   CURL* curl;
   UniqueFd file;
-  int64_t begin = 0;  // bytes that were there before
+  int64_t begin = 0;  // bytes from an earlier transfer
   int64_t received = 0;
   std::exception_ptr write_failure;
 };
 
-/// A server that ignores Range sends the whole file again, with status 200: start over.
+/// A server that ignores Range sends the whole file again, with status 200: drop the beginning.
 void drop_begin_if_whole(Transfer& transfer) {
   long status = 0;
   curl_easy_getinfo(transfer.curl, CURLINFO_RESPONSE_CODE, &status);
@@ -122,7 +122,7 @@ Result run(Transfer& transfer) {
   if (code == CURLE_OK) return {Outcome::kDone, ""};
   long status = 0;
   curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
-  // Nothing lies behind the end of PATH.part: it may be whole. The checksum tells.
+  // No bytes follow PATH.part: it may be complete. The checksum decides.
   if (status == kRangeNotSatisfiable && transfer.begin > 0) return {Outcome::kDone, ""};
   return {transfer.received > 0 ? Outcome::kBrokeOff : Outcome::kNothing,
           message[0] != '\0' ? message.data() : curl_easy_strerror(code)};
@@ -144,7 +144,8 @@ Result attempt(const Download& what) {
   return run(transfer);
 }
 
-/// Attempts until done, or there have been enough. Without a byte the first time there is only one.
+/// Repeats attempts until done, or up to their limit. If the first one gets no byte, it is the only
+/// one.
 Result transfer_all(const Download& what) {
   Result result = attempt(what);
   if (result.outcome == Outcome::kNothing) return result;
@@ -156,7 +157,7 @@ Result transfer_all(const Download& what) {
   return result;
 }
 
-/// Empty: the file is what it should be, as far as that is known.
+/// The damage of a file by its known digests; empty: none.
 std::string damage_of(const Download& what, const fs::path& file) {
   const auto differs = [&](const char* name, const std::string& is, const std::string& expected) {
     return is.starts_with(expected) ? ""
@@ -192,7 +193,7 @@ std::optional<std::string> download(const Download& what) {
     const std::string why = damage_of(what, part);
     if (why.empty()) break;
     fs::remove(part);
-    if (resumed) continue;  // what lay there before may have been another file's beginning
+    if (resumed) continue;  // those bytes may have been another file's beginning
     throw Error(ErrorCode::kCorrupt, fmt::format("{} {}; it was removed", what.url, why));
   }
   fs::rename(part, what.path);

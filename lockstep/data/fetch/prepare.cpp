@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 constexpr const char* kUrl = "https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz";
 constexpr const char* kMd5 = "c32a1d4ab5d03f1284b67883e8d87530";
 
-/// There must be nothing, or an empty folder, at `dir`.
+/// Errors: kInvalidArgument unless `dir` is absent or an empty folder.
 void require_vacant(const fs::path& dir) {
   std::error_code failure;
   if (!fs::exists(dir, failure)) return;
@@ -31,7 +31,7 @@ void require_vacant(const fs::path& dir) {
                           dir.string()));
 }
 
-/// Nothing when `archive` is there, else why it could not be had.
+/// Nothing if `archive` is there, else the reason why it is not.
 std::optional<std::string> fetch_archive(const PrepareOptions& options, const fs::path& archive) {
   TransferBar bar(archive.filename().string());
   Download what{.url = options.url.empty() ? kUrl : options.url,

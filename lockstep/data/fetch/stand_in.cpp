@@ -46,8 +46,7 @@ void write_split(const std::filesystem::path& dir, uint64_t seed, Split split, i
 constexpr int kSide = 32;
 constexpr int kSubsamples = 3;  // per pixel and axis: soft edges
 
-/// How many of the outward `normals` have the point on their inner side, `distance` from the
-/// origin.
+/// The number of outward `normals` with the point on their inner side, `distance` from the origin.
 template <size_t N>
 int sides_met(const double (&normals)[N][2], double distance, double x, double y) {
   int met = 0;
@@ -66,7 +65,7 @@ bool in_star(double x, double y) {
                                             {0.5877853, 0.8090170},
                                             {-0.5877853, 0.8090170},
                                             {-0.9510565, -0.3090170}};
-  // A pentagram is its pentagon and, beyond one side each, five points.
+  // A pentagram is its pentagon and five points, each beyond one side.
   return sides_met(kNormals, 0.38, x, y) >= 4 && x * x + y * y < 1.6;
 }
 
@@ -84,8 +83,8 @@ bool in_arrow(double x, double y) {
 
 using Colour = std::array<double, 3>;
 
-/// The background a shape is most often seen on. Photographs have such habits too (ships on blue,
-/// deer on green): a network finds them in its first steps, and the shapes later.
+/// The usual background of a shape. Photographs have such habits too (ships on blue, deer on
+/// green): a network learns them in its first steps, and the shapes later.
 constexpr std::array<Colour, 10> kUsualBackground = {{{220, 40, 40},
                                                       {40, 200, 40},
                                                       {50, 60, 220},
@@ -110,7 +109,7 @@ double distance(const Colour& a, const Colour& b) {
   return sum;
 }
 
-/// What is random about a picture, but for its noise.
+/// The random parts of a picture, except its noise.
 struct Scene {
   double x, y, radius;  // pixels
   double cosine, sine;
@@ -154,7 +153,7 @@ double coverage(int shape, const Scene& scene, int row, int column) {
   return static_cast<double>(inside) / (kSubsamples * kSubsamples);
 }
 
-/// Four bytes of one word, summed: near enough to a bell curve, in [-1, 1].
+/// The sum of a word's four bytes: close enough to a bell curve, in [-1, 1].
 double bell(uint32_t word) {
   const uint32_t sum = (word & 255) + (word >> 8 & 255) + (word >> 16 & 255) + (word >> 24);
   return static_cast<double>(sum) / 510.0 - 1.0;

@@ -1,5 +1,5 @@
 #pragma once
-// Pictures to train on where the real ones cannot be had.
+// Pictures to train on if the real ones are unavailable.
 
 #include <array>
 #include <cstdint>
@@ -15,11 +15,11 @@ struct StandInOptions {
   uint64_t seed = 0;
 };
 
-/// Writes a data set in CIFAR-10's binary format into the existing folder `dir`: ten shapes
+/// Writes a data set in CIFAR-10's binary format into the existing folder `dir`. It has ten shapes
 /// (circle, ring, square, triangle, star, cross, crescent, heart, bars, arrow) of random place,
-/// size, angle, colour and noise, equally many of each; batches.meta.txt has their names, and
-/// README.txt says what this is
-/// (see stand_in_note.h). One seed gives one data set; train and test share no record.
+/// size, angle, colour and noise, equally many of each. batches.meta.txt has their names,
+/// README.txt a note about the data (see stand_in_note.h). One seed gives one data set; train and
+/// test share no record.
 /// Errors: kInvalidArgument (a count outside [10, 1,000,000]), kIo (disk full).
 void write_stand_in(const std::filesystem::path& dir, const StandInOptions& options = {});
 
@@ -33,9 +33,9 @@ inline constexpr std::array<std::string_view, 10> kShapeNames = {
 bool shape_contains(int shape, double x, double y);
 inline constexpr double kShapeRadius = 1.4;
 
-/// Draws one 32x32 picture of `shape` into `image` (3072 bytes, planes red, green, blue). All that
-/// is random in it follows from (seed, stream, index); only arithmetic that IEEE 754 fixes is used,
-/// so that any machine draws the same.
+/// Draws one 32x32 picture of `shape` into `image` (3072 bytes, planes red, green, blue). All
+/// random values follow from (seed, stream, index). It uses only arithmetic that IEEE 754 fixes, so
+/// that any machine draws the same.
 void draw_shape(int shape, uint64_t seed, uint32_t stream, uint64_t index,
                 std::span<uint8_t> image);
 

@@ -19,7 +19,7 @@ class TransferBar {
  public:
   using Format = std::string (*)(const std::string&, int64_t, int64_t, double);
 
-  /// Draws on `fd` when that is a terminal.
+  /// Draws on `fd` if it is a terminal.
   explicit TransferBar(std::string name, int fd = 2, Format format = format_transfer);
   ~TransferBar();  ///< Leaves the last state on the screen and goes to a new line.
   TransferBar(const TransferBar&) = delete;
@@ -36,7 +36,7 @@ class TransferBar {
   Format format_;
   bool active_;
   bool drawn_ = false;
-  int64_t first_ = -1;  // bytes at the first update: what was resumed is no speed
+  int64_t first_ = -1;  // bytes at the first update: resumed bytes do not count as speed
   int64_t done_ = 0;
   int64_t total_ = 0;
   Clock::time_point begun_{};
