@@ -24,14 +24,14 @@ const std::vector<std::string> kDataSets = {"cifar10", "synth-ocr"};
 
 void add_options(CLI::App& app, std::string& name, PrepareOptions& options) {
   app.add_option("SET", name,
-                 "cifar10: CIFAR-10 in binary form; what is there, else a download, else a "
+                 "cifar10: CIFAR-10 in binary form; the existing files, else a download, else a "
                  "generated stand-in. synth-ocr: drawn pictures with text, see "
                  "lockstep data synth-ocr --help")
       ->required();
   app.add_option("--dir", options.dir, "folder of the data set")
       ->type_name("DIR")
       ->capture_default_str();
-  app.add_flag("--generate", options.generate, "draw a stand-in, do not ask the network");
+  app.add_flag("--generate", options.generate, "draw a stand-in, do not use the network");
   app.add_option("--records", options.stand_in.train_records,
                  "training records of the stand-in; a fifth as many for testing")
       ->capture_default_str();

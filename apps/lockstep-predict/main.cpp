@@ -28,7 +28,7 @@ void declare(CLI::App& app, lockstep::PredictOptions& options) {
                  "the detector's YAML file, weights (.ckpt, .pth, .safetensors), or both")
       ->expected(1, 2)
       ->type_name("FILE");
-  app.add_option("--rec", options.rec, "the same for the recogniser, which reads what was found")
+  app.add_option("--rec", options.rec, "the same for the recogniser, which reads the regions found")
       ->expected(1, 2)
       ->type_name("FILE");
   app.add_option("--cls", options.cls, "the same for a classifier, which works alone")
@@ -49,7 +49,7 @@ void declare(CLI::App& app, lockstep::PredictOptions& options) {
 
 int run(int argc, char** argv) {
   lockstep::PredictOptions options;
-  CLI::App app("Tell what pictures show, or find and read text in them.", "lockstep predict");
+  CLI::App app("Classify pictures, or find and read text in them.", "lockstep predict");
   declare(app, options);
   if (const auto status =
           lockstep::app::parse_command_line(app, lockstep::reversed_arguments(argc, argv)))

@@ -113,7 +113,7 @@ int bench_collectives(const std::vector<std::string>& args) {
       "Time collectives between ranks that this command starts here, or between the ranks that a "
       "launcher has started, this process being one.",
       "lockstep bench collectives");
-  app.add_option("--op", bench.op, "what to run")->check(CLI::IsMember(bench_ops()));
+  app.add_option("--op", bench.op, "operation")->check(CLI::IsMember(bench_ops()));
   const auto* const ranks =
       app.add_option("--ranks", bench.ranks, "processes to start")->check(CLI::Range(1, 256));
   app.add_option("--backend", bench.backend, "back end, or auto");

@@ -14,7 +14,7 @@ int doctor_backends(const std::vector<std::string>& args) {
   for (const auto& [name, summary] : {std::pair{"c10d:gloo", "libtorch's own Gloo"},
                                       std::pair{"c10d:nccl", "libtorch's own NCCL"}}) {
     reports.push_back({name, summary, false, false,
-                       "lockstep-doctor-backends, which would know, is neither beside lockstep nor "
+                       "lockstep-doctor-backends, which tests it, is neither beside lockstep nor "
                        "in PATH; was this built without libtorch?"});
   }
   return print_backends(reports, args);

@@ -33,7 +33,7 @@ OptionGroup<EnvRequest> env_options() {
       "",
       {{"json", 0, OptionKind::kFlag, "", "for programs", set_flag<&EnvRequest::json>},
        {"rank", 0, kValue, "N",
-        "what a program would do that gives this and the following to World::join()",
+        "result for a program that passes this and the following to World::join()",
         set_number<&R::rank>},
        {"world_size", 0, kValue, "N", "ranks of the job", set_number<&R::world_size>},
        {"local_rank", 0, kValue, "N", "which of its host this is", set_number<&R::local_rank>},

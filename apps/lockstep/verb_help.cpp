@@ -31,7 +31,7 @@ int verb_help(const std::vector<std::string>& args) {
   const std::string text = fmt::format(
       "lockstep {}: distributed training for libtorch\n\n"
       "usage: lockstep VERB [OPTIONS]\n\n{}\n"
-      "lockstep VERB --help says more about one of them.\n",
+      "lockstep VERB --help explains one of them.\n",
       version(), command_table(verbs()));
   std::fwrite(text.data(), 1, text.size(), stdout);
   return 0;

@@ -247,10 +247,10 @@ struct InspectRequest {
 
 HelpPage inspect_help(const std::vector<Option<InspectRequest>>& options) {
   return {{{"lockstep inspect ID|DIR|PID...", ""}},
-          "What the ranks of a job did last: their last operation, since when they wait, and who "
-          "is odd. Of a job that runs: its ID (lockstep ps), or the process of `lockstep run` or "
-          "of a rank. Of one that is over: its ID, or the folder that --log_dir named (its newest "
-          "attempt is shown), or one attempt_N in it.",
+          "Shows the last operations of a job's ranks, how long they have waited, and the ranks "
+          "that differ. For a running job give its ID (lockstep ps), or the process of `lockstep "
+          "run` or of a rank. For a finished job give its ID, the folder that --log_dir named (its "
+          "newest attempt is shown), or one attempt_N in it.",
           {{"", {{"ID|DIR|PID", "runs, folders of --log_dir, processes"}}},
            help_group(OptionGroup<InspectRequest>{"", options})},
           ""};
