@@ -21,8 +21,8 @@ struct CollectivesBench {
   std::vector<int64_t> sizes;  ///< Bytes; of the whole buffer for all_gather and reduce_scatter.
   double seconds = 0.4;        ///< Approximate time for each size.
   int rounds = 9;              ///< At least this number, whatever the time.
-  /// Whether to make as many calls back to back as the size allows, so that the burst of a switch
-  /// or a shaper does not count as speed.
+  /// Whether to make as many calls back to back as the size allows. Then the burst of a switch or a
+  /// shaper does not count as speed.
   bool steady = false;
 };
 

@@ -189,8 +189,8 @@ bool add_records_of_numbered_run(const std::string& id, Found& found) {
          add_records_of_other(id, running, found);
 }
 
-/// Adds records of the run with that ID, else of another launcher's job, else of the run whose ID
-/// begins so, else of the last finished one with files. False: there is none.
+/// Adds records of the run with that ID, else of another launcher's job with it, else of the run
+/// whose ID begins so. Otherwise it takes the last finished run with files. False: there is none.
 bool add_records_of_run(const std::string& id, Found& found) {
   const auto running = running_jobs();
   if (!is_exactly_named(running, id) && add_records_of_other(id, running, found)) return true;

@@ -1,7 +1,7 @@
 #pragma once
 // The verbs of `lockstep`. To add one without libtorch: write verb_NAME.cpp with one function
 // declared here, and give it a line in the table of verbs.cpp. A verb with libtorch is a program
-// lockstep-NAME in the same folder as lockstep; a line in the table gives it a place in the help.
+// lockstep-NAME in the same folder as lockstep. A line in the table gives it a place in the help.
 
 #include <span>
 #include <string>

@@ -55,8 +55,8 @@ Work scatter(ProcessGroup& group, const at::Tensor& in, const at::Tensor& part, 
 Work all_to_all(ProcessGroup& group, const at::Tensor& in, const at::Tensor& out,
                 const CollectiveOptions& options = {}, CallSite site = CallSite::here());
 
-/// Tensors of shape (k_r, ...): k_r may differ between ranks, the rest of the shape is equal. out:
-/// (sum of rows, ...), rank 0's rows first; rows[r] = k_r, the same list on every rank.
+/// Tensors of shape (k_r, ...): k_r may differ between ranks, the rest of the shape is equal.
+/// out: (sum of rows, ...), rank 0's rows first; rows[r] = k_r, the same list on every rank.
 Work all_gatherv(ProcessGroup& group, const at::Tensor& part, const at::Tensor& out,
                  std::span<const int64_t> rows, const CollectiveOptions& options = {},
                  CallSite site = CallSite::here());

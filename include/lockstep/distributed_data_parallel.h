@@ -62,7 +62,7 @@ namespace lockstep {
 /// (at::set_num_threads) in the compared runs. The constructor checks that the ranks of one run
 /// agree on this number.
 ///
-/// Cost: memory for log2(V / P) + 1 gradients and sets of buffers of the whole module, or a few
+/// Cost: memory for log2(V / P) + 1 gradients and sets of buffers of the whole module. It is a few
 /// more unless V / P is a power of two. All communication but the smallest part hides behind the
 /// last virtual rank's backward. If V / P is a power of two, its amount is that of a model without
 /// virtual ranks. Otherwise a rank sends about 1.5 times as much within a host, and more between
@@ -75,8 +75,8 @@ class DistributedDataParallel {
  public:
   /// Checks that all ranks have the same parameters and buffers, and copies rank 0's values to all.
   /// Rank 0 warns if ranks compute with different kernels. Errors: kMismatch naming the parameter
-  /// and both shapes, on every rank. kInvalidArgument: no parameter to train, an option, more ranks
-  /// than virtual ranks, an element type or device. Those of the group.
+  /// and both shapes, on every rank. kInvalidArgument for no parameter to train, an option, more
+  /// ranks than virtual ranks, an element type or device. Also those of the group.
   DistributedDataParallel(Net net, ProcessGroup group, const DdpOptions& options = {})
       : net_(std::move(net)),
         core_(DdpCore::make(shared_module(net_), std::move(group), options)) {}
@@ -160,8 +160,8 @@ class DistributedDataParallel {
   /// forward(), and no other collectives run on this group (nor SyncBatchNorm).
   /// Cost: 16 bytes per rank and step.
   /// Errors: exceptions of the body (the others then wait in vain for this rank); kMismatch with
-  /// JoinOptions::throw_when_uneven; kInvalidArgument with virtual ranks, with synchronised batch
-  /// norm in training mode (it waits for every rank's batch), or within another join().
+  /// JoinOptions::throw_when_uneven; kInvalidArgument with virtual ranks, within another join(), or
+  /// with synchronised batch norm in training mode. The latter waits for every rank's batch.
   template <class Body>
   void join(Body&& body, const JoinOptions& options = {}) {
     core_->begin_join(options);

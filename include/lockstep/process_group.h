@@ -59,8 +59,8 @@ struct GroupOptions {
 
 struct CollectiveOptions {
   /// True: return at once, run in the group's thread. False: the call may run small operations in
-  /// the caller's thread, which is faster if wait() follows at once; large ones still run in the
-  /// group's.
+  /// the caller's thread, which is faster if wait() follows at once. Large ones still run in the
+  /// group's thread.
   bool async = false;
   /// For ReduceOp::kPremulSum: the factor on this rank's values before the sum (it may differ
   /// between ranks), at the price of one more pass over them. In all_reduce the product replaces
@@ -152,7 +152,7 @@ class ProcessGroup {
   std::optional<ProcessGroup> split(int color, int key = 0, CallSite site = CallSite::here()) const;
 
   /// Ends this rank's part in the group: waits for the operations started here, then frees threads,
-  /// connections and shared memory (buffers of allocate() stay with their owners). Copies of the
+  /// connections and shared memory. Buffers of allocate() stay with their owners. Copies of the
   /// group then support only rank(), size() and the like; other calls throw kInvalidArgument. Not
   /// collective: ranks that still use the group get kPeerLost naming this rank. A second call has
   /// no effect. Dropping the last copy does the same.
@@ -206,7 +206,7 @@ class ProcessGroup {
   /// all_reduce of each buffer, in one call. The number of buffers and their counts are the same on
   /// every rank (kMismatch names a rank with others). The results are those of separate
   /// all_reduces. Neighbouring buffers below 64 KiB travel in packs of up to 1 MiB, at the price of
-  /// a copy in and out; larger ones are reduced in place. Costs one additional 24-byte all_gather.
+  /// a copy in and out. Larger ones are reduced in place. Costs one additional 24-byte all_gather.
   Work all_reduce_coalesced(std::span<const Buffer> buffers, DType dtype, ReduceOp op,
                             const CollectiveOptions& options = {},
                             CallSite site = CallSite::here());
@@ -225,7 +225,7 @@ class ProcessGroup {
   /// the receiver, during any recv, accepts it.
   ///
   /// Errors: kMismatch (count or dtype differ; no room for letters without a recv), which ends the
-  /// group. kTimeout before any byte of a letter was sent ends that letter alone (with engines
+  /// group. A kTimeout before any byte of a letter was sent ends that letter alone (with engines
   /// other than native: the group). The recv has then taken nothing, and a late letter goes to the
   /// next recv of its tag. If the peer itself waits for another rank, the error first names the
   /// rank at the end of that chain.

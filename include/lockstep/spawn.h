@@ -42,8 +42,8 @@ struct SpawnOptions {
 ///
 /// A process forked from one with several threads has only one of them, and every lock that another
 /// thread held stays locked. So a process that has started threads is refused, with
-/// kInvalidArgument and their number. libtorch starts threads with the first large operation,
-/// ProcessGroup with its creation: spawn first. (Threads from before main() do not count: runtime
+/// kInvalidArgument and their number. Threads start with libtorch's first large operation and with
+/// the creation of a ProcessGroup: spawn first. (Threads from before main() do not count: runtime
 /// libraries handle forks of their own threads.) Afterwards, and in a body before it creates
 /// threads, spawn() may be called again. One thread at a time calls it.
 ///

@@ -4,7 +4,7 @@
 // Keys and values are bytes. A store belongs to one job: keys need no job name. Any thread may make
 // any call; a waiting call does not delay calls of other threads. Every call has a deadline and
 // throws Error: kTimeout (naming the missing keys, or the server that does not answer), kPeerLost
-// (the server is gone), kInvalidArgument (a limit below is exceeded; nothing was sent).
+// (the server is gone), or kInvalidArgument (a limit below is exceeded; nothing was sent).
 
 #include <chrono>
 #include <cstdint>

@@ -16,8 +16,8 @@ namespace lockstep {
 /// the call does not return: it waits for requests of the agent and forks a rank for each. In each
 /// rank it returns, with environment, standard streams, session and parent of a process that the
 /// agent started itself. So the work of static initialisers and of main() before the call is done
-/// once, and so is `prepare` (e.g. a first small computation, which loads pages). `prepare` must
-/// not start threads. Restarted ranks come from the same process and so start within milliseconds.
+/// once. So is `prepare` (e.g. a first small computation, which loads pages). `prepare` must not
+/// start threads. Restarted ranks come from the same process and so start within milliseconds.
 ///
 /// A host that waits for others, or is a spare, loads the program meanwhile.
 ///

@@ -28,7 +28,7 @@ struct RankArguments {
 /// This process's place in the job. A value; copies share the store.
 ///
 /// join() detects the launcher by its variables: `lockstep run`, torchrun and scripts that set
-/// RANK, Open MPI, MPICH, Slurm, ...; without any, the job is this one process. `lockstep env`,
+/// RANK, Open MPI, MPICH, Slurm, ... Without any, the job is this one process. `lockstep env`,
 /// started in the same way, shows the result. join() never guesses: incomplete or contradicting
 /// variables are kInvalidArgument naming them.
 struct World {

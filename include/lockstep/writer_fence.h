@@ -36,8 +36,8 @@ struct WriterName {
   static WriterName own(const std::string& job_id = "", int64_t generation = 0);
 };
 
-/// Whether unfinished work of `writer` is of no use to `own`: `writer` is of an earlier generation
-/// of the same job, or its process on this host has ended. Files of another host's process stay,
+/// Whether `own` may remove unfinished work of `writer`. True if that is of an earlier generation
+/// of the same job, or if its process on this host has ended. Files of another host's process stay,
 /// because nothing shows whether it still runs.
 bool is_left_over(const WriterName& writer, const WriterName& own);
 

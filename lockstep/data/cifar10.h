@@ -1,5 +1,5 @@
 #pragma once
-// CIFAR-10 in its binary version: files of records, each one label byte and 3072 bytes of image
+// CIFAR-10 in its binary version: files of records. Each is one label byte and 3072 bytes of image
 // (32x32, all red, all green, all blue, row by row).
 // Source: Krizhevsky, "Learning Multiple Layers of Features from Tiny Images", 2009;
 // https://www.cs.toronto.edu/~kriz/cifar.html, section "Binary version".
@@ -23,8 +23,9 @@ class Cifar10 final : public ImageDataset {
   static constexpr int64_t kRecordBytes = 1 + kImageBytes;
 
   /// Reads those of data_batch_1.bin .. data_batch_5.bin (kTrain) or test_batch.bin (kTest) that
-  /// are in `dir`, in this order, or in its sub-folder cifar-10-batches-bin, the folder of the
-  /// official archive. The files' sizes determine the number of records. Memory: the files' size.
+  /// are in `dir`, in this order. It also looks into the sub-folder cifar-10-batches-bin, as the
+  /// official archive has it. The files' sizes determine the number of records. Memory: the files'
+  /// size.
   /// Errors: kNotFound (no such folder; none of the files), kIo (cannot be read), kCorrupt as
   /// append().
   static Cifar10 load(const std::filesystem::path& dir, Split split);

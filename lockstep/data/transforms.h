@@ -60,9 +60,9 @@ Transform make_transform(const TransformSpec& spec);
 
 /// Steps prepared for images of one shape. Immutable: any number of threads may apply() it.
 ///
-/// The random values of a sample depend on (seed, epoch, index of the sample) alone: words 0, 1, ..
-/// of the Philox stream with this key and counter, in the order of the steps. So an image is the
-/// same on any rank and thread, and after a resume.
+/// The random values of a sample depend on (seed, epoch, index of the sample) alone. They are words
+/// 0, 1, .. of the Philox stream with this key and counter, in the order of the steps. So an image
+/// is the same on any rank and thread, and after a resume.
 class ImageTransform {
  public:
   /// Errors: kInvalidArgument if a step cannot follow another, a crop is larger than the padded

@@ -10,8 +10,8 @@
 
 namespace lockstep {
 
-/// The charts of a run: loss over steps (raw and smoothed) with the evaluation's loss; every other
-/// evaluated metric between 0 and 1 (accuracy) together; and the learning rate.
+/// The charts of a run. One has the loss over steps (raw and smoothed) with the evaluation's loss.
+/// One has every other evaluated metric between 0 and 1 (accuracy), and one the learning rate.
 std::vector<Chart> run_charts(const std::vector<MetricsRecord>& records);
 
 /// At most some thousand records of each kind, evenly spaced, and the last: enough for a picture.

@@ -31,9 +31,9 @@ struct Download {
 /// Returns nothing if PATH is there. Without a single byte it returns the reason ("Could not
 /// resolve host: ..."): there is no network, or not this file. Follows redirects and the usual
 /// variables (https_proxy, no_proxy).
-/// Errors: kUnavailable (broke off too often; PATH.part stays, a later call continues), kCorrupt (a
-/// given digest differs even after a transfer from the start; PATH.part is removed), kIo (disk
-/// full).
+/// Errors: kUnavailable (broke off too often; PATH.part stays, a later call continues), kIo (disk
+/// full), kCorrupt. The latter: a given digest differs even after a transfer from the start;
+/// PATH.part is removed.
 std::optional<std::string> download(const Download& what);
 
 /// Digest of a file, in hex digits; MD5 protects against damage, not against malice. Errors: kIo.

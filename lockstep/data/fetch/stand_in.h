@@ -16,10 +16,10 @@ struct StandInOptions {
 };
 
 /// Writes a data set in CIFAR-10's binary format into the existing folder `dir`. It has ten shapes
-/// (circle, ring, square, triangle, star, cross, crescent, heart, bars, arrow) of random place,
-/// size, angle, colour and noise, equally many of each. batches.meta.txt has their names,
-/// README.txt a note about the data (see stand_in_note.h). One seed gives one data set; train and
-/// test share no record.
+/// (circle, ring, square, triangle, star, cross, crescent, heart, bars, arrow) with random place,
+/// size, angle, colour and noise. All shapes are equally frequent. batches.meta.txt has their
+/// names, README.txt a note about the data (see stand_in_note.h). One seed gives one data set;
+/// train and test share no record.
 /// Errors: kInvalidArgument (a count outside [10, 1,000,000]), kIo (disk full).
 void write_stand_in(const std::filesystem::path& dir, const StandInOptions& options = {});
 
