@@ -11,7 +11,7 @@
 
 #include "lockstep/lockstep.h"
 
-/// Points on two intertwined spirals; the label says which one.
+/// Points on two intertwined spirals; the label is the number of the spiral.
 struct Spirals : torch::data::Dataset<Spirals> {
   torch::Tensor points;  // (n, 2)
   torch::Tensor labels;  // (n)

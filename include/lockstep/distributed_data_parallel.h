@@ -58,7 +58,7 @@ namespace lockstep {
 /// Batch norm sees one virtual rank at a time. Every virtual rank starts from the same running
 /// statistics, which become the mean over all virtual ranks. Gradients and buffers are added in the
 /// order of the tree over the virtual ranks and divided by V, once. The caller gives a virtual rank
-/// the same data on whatever rank, and sets the same number of intra-op threads
+/// the same data on any rank, and sets the same number of intra-op threads
 /// (at::set_num_threads) in the compared runs. The constructor checks that the ranks of one run
 /// agree on this number.
 ///

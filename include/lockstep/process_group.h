@@ -114,9 +114,9 @@ class SharedBuffer {
 ///   kPeerLost         names the rank that died;
 ///   kCorrupt          bytes that are no message; names the rank that sent them.
 /// After the last four the group is unusable: every later call throws the same error, alike on all
-/// ranks, with the last operation of each. Make a new group. Each rank that notices the death of a
-/// rank also ends all its other groups, because their ranks may wait for the dead one. The cause
-/// stays the same ("in another group: ..."). Groups made later are good.
+/// ranks, with the last operation of each rank. Make a new group. Each rank that notices the death
+/// of a rank also ends all its other groups, because their ranks may wait for the dead one. The
+/// cause stays the same ("in another group: ..."). Groups made later are good.
 ///
 /// `site`, the last parameter of every operation, is its place of call, for the flight recorder.
 /// Leave it out, except in a function that wraps an operation: pass on the site of its own caller.
