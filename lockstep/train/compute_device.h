@@ -1,5 +1,5 @@
 #pragma once
-// On which device a rank trains, evaluates and predicts.
+// The device on which a rank trains, evaluates and predicts.
 
 #include <c10/core/Device.h>
 
@@ -8,16 +8,16 @@
 
 namespace lockstep {
 
-/// parallel.device: "cpu"; "cuda"; "auto", which is CUDA where libtorch sees a device, but not with
-/// parallel.virtual_ranks, whose bits are the CPU's. On CUDA it is World::device where that was
-/// `assigned`, by a launcher or DEVICE_ID, else system.device_id. `cuda_devices`: that this process
-/// may see. Errors: kUnavailable where there is none ("cuda"); kInvalidArgument where there are too
-/// few for this rank.
+/// parallel.device: "cpu", "cuda" or "auto". "auto" is CUDA if libtorch sees a device, but the CPU
+/// with parallel.virtual_ranks, whose bits are the CPU's. On CUDA it is World::device if a launcher
+/// or DEVICE_ID `assigned` it, else system.device_id. `cuda_devices`: number of devices visible to
+/// this process. Errors: kUnavailable without any device ("cuda"); kInvalidArgument with too few
+/// for this rank.
 c10::Device choose_compute_device(const Config& config, const World& world, bool assigned,
                                   int cuda_devices);
 
-/// The same with what libtorch sees; it is this thread's current device from now on. To be called
-/// before the group is made, which goes by `world.device`.
+/// The same with the devices that libtorch sees; makes it this thread's current device. Call it
+/// before the group is made, which uses `world.device`.
 c10::Device take_compute_device(const Config& config, World& world);
 
 }  // namespace lockstep

@@ -23,7 +23,7 @@ constexpr auto kPause = std::chrono::milliseconds(200);
 
 }  // namespace
 
-/// A rank's word on how far it is, given by a thread of its own.
+/// Reports a rank's progress to the others, from its own thread.
 class DiskWork::LifeSigns {
  public:
   LifeSigns(ProcessGroup& group, std::string what, std::chrono::seconds limit,
@@ -65,7 +65,7 @@ class DiskWork::LifeSigns {
  private:
   enum class State { kBusy, kDone, kFailed };
   enum Word : int64_t { kIsDone, kIsBusy, kIsLate };
-  /// The end of a path, with zeros behind it.
+  /// The end of a path, padded with zeros.
   using Path = std::array<char, 256>;
 
   void tell(State state) {
@@ -75,8 +75,8 @@ class DiskWork::LifeSigns {
     changed_.notify_all();
   }
 
-  /// Until there is something to say; nothing where this rank has failed. A busy rank says so after
-  /// a pause, unless it has read nothing for too long.
+  /// Waits until there is something to report; nothing if this rank has failed. A busy rank reports
+  /// after a pause, unless it has read nothing for too long.
   std::optional<Word> wait() {
     MutexLock lock(mutex_);
     const auto until = Deadline::after(kPause).when();
@@ -92,7 +92,7 @@ class DiskWork::LifeSigns {
     return read_until_ && read_until_->passed() ? kIsLate : kIsBusy;
   }
 
-  /// One round. Who failed has nothing more to say: the others find its end.
+  /// One round. A failed rank reports nothing more; the others detect its end.
   bool all_are_done(std::optional<Word> own) {
     if (!own) return true;
     const int64_t word = *own;
@@ -105,13 +105,13 @@ class DiskWork::LifeSigns {
       if (said == kIsLate) late.push_back(rank);
     }
     if (busy.empty()) return true;
-    // As long as all are late there is nobody to give up.
+    // If all ranks are late, none waits and so none gives up.
     if (late.empty() || std::ssize(late) == group_.size()) return false;
     end_waiting(*own, late);
     return true;
   }
 
-  /// All ranks say what they read; who is not late gives up.
+  /// Exchanges the paths that all ranks read; ranks that are not late give up.
   void end_waiting(Word own, const std::vector<int>& late) {
     Path path{};
     const std::string reading = longest_read();

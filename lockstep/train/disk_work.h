@@ -1,5 +1,5 @@
 #pragma once
-// Work of all ranks that a disk may hold up.
+// Work of all ranks that a slow disk may delay.
 
 #include <chrono>
 #include <functional>
@@ -10,26 +10,27 @@
 
 namespace lockstep {
 
-/// Collective, from its making until finish(). Each rank does work of its own meanwhile, parts of
-/// which a disk may hold up for long: who is done waits for a rank that reads until that has read
-/// for `limit`, and not only for the group's timeout, which is made for steps. Meanwhile a thread
-/// on each rank says to the others, several times a second, whether it is done; once its rank has
-/// read nothing for some seconds it says nothing more until it reads. So a rank that died is still
-/// found out at once, and one that hangs, as a whole or while it computes, after the group's
-/// timeout, or those seconds later. Until finish() nobody else may use the group.
+/// Collective, from construction until finish(). Each rank does its own work meanwhile, parts of
+/// which a slow disk may delay. A finished rank waits for a reading rank until that has read for
+/// `limit`, beyond the group's timeout, which is meant for steps. A thread on each rank reports
+/// several times a second whether its rank is done. It stops once its rank has read nothing for
+/// some seconds, until the next read. So a dead rank is still detected at once. A rank that hangs,
+/// also in computation, is detected after the group's timeout, or those seconds later. Nothing else
+/// may use the group until finish().
 class DiskWork {
  public:
-  /// `computes`: for so long a rank that does not read says that it lives.
+  /// `computes`: time for which a rank that does not read still counts as alive.
   DiskWork(ProcessGroup& group, const std::string& what, std::chrono::seconds limit,
            std::chrono::milliseconds computes = std::chrono::seconds(10));
-  ~DiskWork();  ///< Without finish(): this rank gives up, which the others find out.
+  ~DiskWork();  ///< Without finish() this rank gives up; the others detect it.
   DiskWork(const DiskWork&) = delete;
   DiskWork& operator=(const DiskWork&) = delete;
 
-  /// Does what a disk may hold up. Errors: those of `work`.
+  /// Does the part that the disk may delay. Errors: those of `work`.
   void read(const std::function<void()>& work);
-  /// This rank is done; returns when all are. Errors: kTimeout, but on ranks that are late, naming
-  /// `what`, those ranks and the file that each is reading (see ReadingNote); those of the group.
+  /// Reports that this rank is done; returns when all are. Errors: those of the group; kTimeout on
+  /// the ranks that are not late. It names `what`, the late ranks and the file that each reads (see
+  /// ReadingNote).
   void finish();
 
  private:
@@ -37,9 +38,8 @@ class DiskWork {
   std::unique_ptr<LifeSigns> signs_;  // null in a group of one
 };
 
-/// Collective. The same where all of the work is what a disk may hold up. Errors: what `work`
-/// throws, on that rank, and those of DiskWork. Cost, when all are quick: a thread and one
-/// reduction.
+/// Collective. The same for work that consists of reading alone. Errors: an exception of `work`, on
+/// that rank, and those of DiskWork. Cost, if all are quick: a thread and one reduction.
 void do_disk_work(ProcessGroup& group, const std::string& what, std::chrono::seconds limit,
                   const std::function<void()>& work);
 

@@ -1,5 +1,5 @@
 #pragma once
-// A moving average of a network's weights, which is evaluated and saved in their place.
+// A moving average of a network's weights, evaluated and saved in their place.
 
 #include <ATen/core/Tensor.h>
 #include <torch/nn/module.h>
@@ -12,34 +12,34 @@
 namespace lockstep {
 
 /// The average a over all parameters and floating buffers w of a module (batch norm's statistics
-/// too), which begins as a copy of them. update() number n, from 1:
+/// too). It begins as a copy of them. update() number n, from 1:
 ///   d = decay * (1 - exp(-n / 2000)),  a = d * a + (1 - d) * w
-/// so that the first few thousand steps forget the start quickly. The trainer updates after every
-/// micro-step that was not dropped, as MindOCR does. With parallel.virtual_ranks, batch norm's
-/// statistics change with the optimizer step alone, and so does what the micro-steps before it
-/// average.
+/// so that the first few thousand steps forget the start quickly. Like MindOCR, the trainer updates
+/// after every micro-step that was not dropped. With parallel.virtual_ranks, batch norm's
+/// statistics change with the optimizer step alone. The micro-steps before it average unchanged
+/// statistics.
 ///
-/// All ranks have equal weights and so equal averages; batch norm's statistics must be made equal
-/// before an evaluation as those of the network must.
-/// With MasterWeights: made of their module(), which needs collect_buffers() before update() and
+/// All ranks have equal weights and so equal averages. The averages of batch norm's statistics must
+/// be made equal before an evaluation, as those of the network.
+/// With MasterWeights it is made of their module(). Call collect_buffers() before update() and
 /// publish_all() after swap().
 /// Memory: a copy of the module. Cost of update() and swap(): one pass over it.
 /// Source: MindOCR, mindocr/utils/ema.py.
 class Ema {
  public:
-  /// The module's tensors must stay the ones that they are.
+  /// The module must keep its tensors.
   Ema(const torch::nn::Module& module, double decay);
 
   void update();
 
-  /// Exchanges the average and the module's values, in place: before an evaluation, and after it
-  /// again. update() in between is an error (kInternal).
+  /// Exchanges the average and the module's values, in place: call it before and again after an
+  /// evaluation. update() in between is an error (kInternal).
   void swap();
   bool swapped() const { return swapped_; }
 
   int64_t updates() const { return updates_; }
 
-  /// The average under the module's names, and the number of updates as "ema.updates", all copies:
+  /// Copies of the average under the module's names, and of the number of updates as "ema.updates",
   /// whether or not it is swapped in.
   TensorMap state() const;
   /// The same, but the average's own tensors: the next update() or swap() changes them.
@@ -52,7 +52,7 @@ class Ema {
   struct Pair {
     std::string name;
     at::Tensor weight;   ///< The module's own.
-    at::Tensor average;  ///< While swapped in, what the module had.
+    at::Tensor average;  ///< While swapped in: the module's values.
   };
 
   const double decay_;

@@ -17,10 +17,10 @@
 namespace lockstep {
 namespace {
 
-/// A task's sums, and behind them the number of faults.
+/// A task's sums, followed by the number of faults.
 using Sums = std::vector<double>;
 
-/// Those of one virtual rank; nothing when interrupted.
+/// Sums of one virtual rank; nothing if interrupted.
 std::optional<Sums> sum_over_batches(Model& model, BatchSource& loader, Task& task, AmpLevel level,
                                      const EvalHooks& hooks, DiskWork& work,
                                      const std::function<void(int64_t)>& evaluated) {
@@ -45,7 +45,7 @@ std::optional<Sums> sum_over_batches(Model& model, BatchSource& loader, Task& ta
   return std::nullopt;
 }
 
-/// Why a rank could not evaluate its part, as it travels.
+/// The reason why a rank could not evaluate its part, in a fixed size for all_gather.
 struct Failure {
   int32_t failed = 0;
   ErrorCode code{};
@@ -58,14 +58,14 @@ struct Failure {
   }
 };
 
-/// What this rank has of its virtual ranks.
+/// This rank's results for its virtual ranks.
 struct Part {
   std::vector<Sums> virtual_ranks;
   bool interrupted = false;
   Failure failure;
 };
 
-/// Collective, when a rank has failed: the first of them is named.
+/// Collective, after a rank has failed: throws the error of the first one.
 [[noreturn]] void throw_failure(const Failure& own, ProcessGroup& group) {
   std::vector<Failure> all(static_cast<size_t>(group.size()));
   group.all_gather(&own, all.data(), sizeof own, DType::kInt8).wait();
@@ -76,7 +76,7 @@ struct Part {
                          group.size() == 1 ? why : fmt::format("on rank {}: {}", rank, why));
 }
 
-/// Of all virtual ranks, in the tree's order.
+/// Sums over all virtual ranks, in the tree's order.
 std::optional<Sums> sum_over_all(const Part& part, size_t size, const VirtualRankRange& range,
                                  ProcessGroup& group) {
   Sums values(size + 2);
@@ -98,15 +98,15 @@ std::optional<Sums> sum_over_all(const Part& part, size_t size, const VirtualRan
   return values;
 }
 
-/// What `work` throws ends this rank's part alone.
+/// An exception of `work` ends only this rank's part.
 void attempt(const std::function<void()>& work, Failure* failure) {
   try {
     work();
   } catch (const Error& error) {
     failure->set(error.code(), error.what());
-  } catch (const std::exception& error) {  // of libtorch, say
+  } catch (const std::exception& error) {  // for example of libtorch
     const std::string_view what = error.what();
-    failure->set(ErrorCode::kInternal, what.substr(0, what.find('\n')));  // without frames
+    failure->set(ErrorCode::kInternal, what.substr(0, what.find('\n')));  // without the stack trace
   }
 }
 

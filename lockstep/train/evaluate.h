@@ -1,5 +1,5 @@
 #pragma once
-// How good the weights are, over all ranks, every sample counted once.
+// Evaluates the weights over all ranks; every sample counts once.
 
 #include <chrono>
 #include <functional>
@@ -18,41 +18,41 @@
 
 namespace lockstep {
 
-/// How far this rank is.
+/// Progress of this rank's evaluation.
 struct EvalState {
-  int64_t evaluated = 0;  ///< Samples, those that cannot be used among them.
+  int64_t evaluated = 0;  ///< Samples, including unusable ones.
   int64_t samples = 0;    ///< In all.
   std::chrono::nanoseconds elapsed{};
 };
-/// For a progress line: the rates and counts of all virtual ranks, if the others are as far as the
-/// `range` of this rank.
+/// For a progress line: rates and counts of all virtual ranks, assuming that the others are as far
+/// as the `range` of this rank.
 Progress to_progress(const EvalState& state, const VirtualRankRange& range);
 
-/// What may stop an evaluation, and who hears of its way and of samples that cannot be used.
+/// Callbacks of an evaluation: its interruption, its progress, and samples that cannot be used.
 struct EvalHooks {
-  /// Asked before every batch.
+  /// Called before every batch.
   std::function<bool()> interrupted = [] { return false; };
   std::function<void(const std::string& line)> fault = [](const std::string&) {};
   std::function<void(const EvalState& state)> evaluated = [](const EvalState&) {
-  };                        ///< After a batch.
-  int64_t max_batches = 0;  ///< Of each virtual rank; 0: all. To try an evaluation out.
+  };                                      ///< After a batch.
+  int64_t max_batches = 0;                ///< Of each virtual rank; 0: all. For a trial evaluation.
   std::chrono::seconds disk_limit{1800};  ///< For a rank to read a batch: train.disk_timeout_s.
 };
 
-/// Thrown on all ranks when one could not evaluate its part: "no picture", of another rank "on rank
-/// 1: no picture". The group is as good as before.
+/// Thrown on all ranks if one could not evaluate its part: "no picture", or of another rank "on
+/// rank 1: no picture". The group remains usable.
 struct EvaluationFailed : Error {
   using Error::Error;
 };
 
-/// Collective. Every rank reads its virtual ranks of the data, one after the other, and the sums of
-/// all are added in the tree's order: the counts are those of one process, whatever the number of
-/// ranks and the batch size, and the loss has the same bits for the same virtual ranks. The buffers
-/// of rank 0 (batch norm's statistics) are given to all ranks first: one model is evaluated. Leaves
-/// the model in the mode (train or eval) in which it was. `level`: see forward_at(). Once a rank is
-/// interrupted it reads no more, and no rank gets a result. Who is done waits for a rank that waits
-/// for its disk, up to the limit. Errors: those of the group; kTimeout naming who reads for too
-/// long, and what; EvaluationFailed with those of the task and the loader.
+/// Collective. Every rank evaluates its virtual ranks of the data in turn; the sums of all are
+/// added in the tree's order. So the counts are those of one process for any number of ranks and
+/// any batch size. The loss has the same bits for the same virtual ranks. Rank 0 first broadcasts
+/// its buffers (batch norm's statistics), so that all evaluate one model. Leaves the model's mode
+/// (train or eval) unchanged. `level`: see forward_at(). An interrupted rank reads no more, and no
+/// rank gets a result. Finished ranks wait for a rank that waits for its disk, up to the limit.
+/// Errors: those of the group; kTimeout naming the late ranks and their files; EvaluationFailed
+/// with those of the task and the loader.
 std::optional<EvalResult> evaluate(Model& model, BatchSource& loader,
                                    std::span<const DistributedSampler> samplers,
                                    ProcessGroup& group, Task& task, AmpLevel level = AmpLevel::kO0,

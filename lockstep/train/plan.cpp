@@ -35,7 +35,7 @@ const char* computed_low(AmpLevel level) {
   return "all";
 }
 
-/// Gradients of the whole module that a rank has at once: see VirtualRankFold.
+/// Copies of the whole module's gradients that a rank holds at once: see VirtualRankFold.
 int64_t gradient_copies(const VirtualRankRange& range, bool accumulates) {
   if (range.count == 1) return 1;
   if (accumulates) return range.count + 1;
@@ -47,7 +47,7 @@ int64_t gradient_copies(const VirtualRankRange& range, bool accumulates) {
   return most;
 }
 
-/// Of the rank that has the most.
+/// Of the rank with the most.
 int64_t most_gradient_copies(const RunPlan& plan, bool accumulates) {
   int64_t most = 0;
   for (int rank = 0; rank < plan.num_ranks; ++rank) {

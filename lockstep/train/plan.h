@@ -1,5 +1,5 @@
 #pragma once
-// What a run will do, said before it starts.
+// The plan of a run, printed before it starts.
 
 #include <c10/core/Device.h>
 
@@ -13,36 +13,37 @@ struct RunPlan {
   int64_t parameters = 0;
   int64_t trainable = 0;
   int num_ranks = 1;
-  int num_virtual_ranks = 1;  ///< As many as ranks, without parallel.virtual_ranks.
-  int data_threads = 1;       ///< That make batches.
+  int num_virtual_ranks = 1;  ///< Equals the ranks without parallel.virtual_ranks.
+  int data_threads = 1;       ///< Threads that make batches.
   int64_t train_samples = 0;
-  std::string samples_note;    ///< Where their number is from, when the data are not there.
-  int64_t samples_a_rank = 0;  ///< Of the rank with the most; so are the bytes below.
+  std::string samples_note;    ///< Source of the number of samples, if the data are missing.
+  int64_t samples_a_rank = 0;  ///< Of the rank with the most samples; so are the bytes below.
   int64_t samples_a_virtual_rank = 0;
   int64_t steps_per_epoch = 0;  ///< Micro-steps.
   int64_t optimizer_steps = 0;  ///< Of the whole run.
-  int64_t weights_bytes = 0;  ///< A rank's, as the next three; float32 masters, moving average too.
+  int64_t weights_bytes = 0;  ///< Per rank, as the next three; includes float32 masters and moving
+                              ///< average.
   int64_t gradient_bytes = 0;
   int64_t optimizer_bytes = 0;
   int64_t batches_bytes = 0;  ///< Of images made ahead.
 };
 
-/// The part of the plan that is arithmetic; the caller fills in parameters, ranks, virtual ranks
-/// and samples.
+/// The arithmetic part of the plan; the caller fills in parameters, ranks, virtual ranks and
+/// samples.
 RunPlan complete_plan(RunPlan plan, const Config& config, int optimizer_copies,
                       int64_t image_elements);
 
-/// Optimizer steps that `steps` micro-steps of one epoch make: those that are left over at its end
+/// Number of optimizer steps in `steps` micro-steps of one epoch; the micro-steps left at its end
 /// make one, too.
 int64_t optimizer_steps_of(int64_t steps, const TrainSection& train);
-/// Errors: kInvalidArgument when an epoch has no batch.
+/// Errors: kInvalidArgument if an epoch has no batch.
 void require_batch(int64_t steps_per_epoch, int64_t samples_a_virtual_rank, int64_t batch_size);
 
-/// What is computed in which type, and by what losses are scaled: "amp_level O1: convolutions ...".
-/// Empty for O0 without a loss scaler.
+/// The types of the computation and the loss scale: "amp_level O1: convolutions ...". Empty for O0
+/// without a loss scaler.
 std::string precision_line(const Config& config, c10::DeviceType device = c10::kCPU);
 
-/// "Model: ...\nParameters: ...\n..." for people.
+/// The plan for display: "Model: ...\nParameters: ...\n...".
 std::string describe(const RunPlan& plan, const Config& config, c10::Device device = c10::kCPU);
 
 }  // namespace lockstep

@@ -62,7 +62,7 @@ fs::path free_name(const fs::path& stem) {
   }
 }
 
-/// What a run writes; other things may lie in a folder that is not its own.
+/// Whether `name` is a file of a run; a folder may hold other files too.
 bool is_result(const std::string& name) {
   static const std::regex kNames(
       R"(\.?step_\d+.*|\.?(latest|best)(\..*)?|e\d+\.(ckpt|safetensors).*|log_(eval_)?\d+\.txt|)"

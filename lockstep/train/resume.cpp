@@ -16,10 +16,10 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// Says of which job the results in the folder are: see name_of().
+/// Names the job whose results are in the folder: see name_of().
 constexpr char kJobFile[] = ".job";
 
-/// Of a job, in all its generations. Its id alone may be that of another job, started another day.
+/// Identifies a job in all its generations. Another job on another day may have the same id.
 std::string name_of(const World& world) {
   const std::string launch = launch_of(world.generation_token);
   return launch.empty() ? world.job_id : fmt::format("{} {}", world.job_id, launch);
@@ -37,7 +37,7 @@ void disown_results(const Config& config, const World& world) {
   const fs::path mark = config.train.ckpt_save_dir / kJobFile;
   if (!fs::exists(mark, error)) return;
   const auto lock = FolderLock::take(config.train.ckpt_save_dir);
-  if (lock) fs::remove(mark, error);  // a run that is under way keeps its mark
+  if (lock) fs::remove(mark, error);  // an active run keeps its mark
 }
 
 bool finds_own_results(const Config& config, const World& world, ProcessGroup& group,
@@ -47,7 +47,7 @@ bool finds_own_results(const Config& config, const World& world, ProcessGroup& g
   const fs::path& dir = config.train.ckpt_save_dir;
   const fs::path mark = dir / kJobFile;
   if (group.rank() == 0) own = fs::exists(mark) && read_file(mark, 4096) == name_of(world) ? 1 : 0;
-  if (own == 1) {  // before anybody looks what to go on from
+  if (own == 1) {  // before any rank looks for a checkpoint
     *fence = fence_results(config, world);
     remove_leftovers(dir, *fence);
   }
@@ -109,7 +109,7 @@ void load_ema(const fs::path& checkpoint, Ema& ema) {
 
 void check_resumable(const TrainingState& state, int64_t dataset_size) {
   if (state.epoch_samples < dataset_size) return;
-  if (state.epoch_samples == 0) return;  // no data at all is another's error
+  if (state.epoch_samples == 0) return;  // another check reports empty data
   throw Error(
       ErrorCode::kInvalidArgument,
       fmt::format("the checkpoint of step {} lies within an epoch, after {} of its samples, "
@@ -134,7 +134,9 @@ bool recount(TrainingState& state, const EpochShape& shape) {
   }
   if (shape.virtual_ranks != state.virtual_ranks) {
     state.dropped_batches =
-        state.dropped_batches * state.virtual_ranks / shape.virtual_ranks;  // never back
+        state.dropped_batches * state.virtual_ranks / shape.virtual_ranks;  // rounded down: the
+                                                                            // schedule never goes
+                                                                            // back
     state.virtual_ranks = shape.virtual_ranks;
   }
   state.schedule_step =

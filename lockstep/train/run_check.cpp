@@ -29,10 +29,10 @@ int64_t count_records(const DatasetConfig& config) {
   return count_cifar10(config.data_dirs.front(), split_of(config));
 }
 
-/// What the plan needs of the data.
+/// The plan's inputs from the data.
 struct TrainData {
   int64_t samples = 0;
-  std::string note;  ///< Behind the number of samples.
+  std::string note;  ///< Printed behind the number of samples.
   int64_t image_elements = 0;
 };
 
@@ -55,7 +55,7 @@ TrainData check_images(const Config& config) {
   return data;
 }
 
-/// Of the last transform that fixes a size; 0 when none does.
+/// Pixels after the last transform that fixes a size; 0 without one.
 int64_t pixels_of(const std::vector<ocr::Transform>& pipeline) {
   int64_t pixels = 0;
   for (const auto& transform : pipeline) {
@@ -68,8 +68,8 @@ int64_t pixels_of(const std::vector<ocr::Transform>& pipeline) {
   return pixels;
 }
 
-/// Number of samples; none where data are not there, which is no fault of the configuration: `why`
-/// says so.
+/// Number of samples; none if the data are missing, which is no error of the configuration. `why`
+/// is the reason.
 std::optional<int64_t> count_samples(const DatasetConfig& dataset, int64_t seed, bool training,
                                      std::string& why) {
   try {
@@ -84,7 +84,7 @@ std::optional<int64_t> count_samples(const DatasetConfig& dataset, int64_t seed,
 TrainData check_text(const Config& config) {
   make_task(config);
   TrainData data;
-  // A detector's batch has four maps besides: what is text, what counts, and the same of borders.
+  // A detector's batch has four more maps: text and its mask, borders and their mask.
   const int64_t planes = config.model.type == ModelType::kDet ? 3 + 4 : 3;
   data.image_elements = planes * pixels_of(config.train.dataset.pipeline);
   std::string why;

@@ -24,14 +24,15 @@ namespace fs = std::filesystem;
 
 constexpr auto kEvalLogger = "lockstep.eval";
 
-/// What to evaluate: named, else the best of the run, else its latest; a file or a checkpoint.
+/// The weights to evaluate, a file or a checkpoint: the configured ones, else the best of the run,
+/// else its latest.
 fs::path evaluated_weights(const Config& config) {
   if (!config.eval->ckpt_load_path.empty()) return config.eval->ckpt_load_path;
   const auto best = best_weights(config.train);
   return best.empty() ? find_checkpoint(config.train.ckpt_save_dir) : best;
 }
 
-/// All that the log tells of.
+/// Evaluates, with its lines in the log.
 void evaluate_logged(const Config& config, const World& world, const fs::path& path, Model& model,
                      DataParts& data, ProcessGroup& group, TrainingLog& log) {
   BannerFacts facts;
@@ -70,7 +71,7 @@ int run_evaluation(const Config& config, World world) {
     throw Error(ErrorCode::kInvalidArgument, "to evaluate, the configuration needs a section eval");
   }
   check_world(config, world);
-  check_results_folder(config.train.ckpt_save_dir);  // for the log
+  check_results_folder(config.train.ckpt_save_dir);  // the log is written there
   const auto device = take_compute_device(config, world);
   set_threads(threads_of(config.parallel, world));
   auto group = ProcessGroup::create(world, group_options(config.parallel));

@@ -40,7 +40,7 @@ namespace fs = std::filesystem;
 
 constexpr auto kName = "lockstep.train";
 
-/// Everything that can be wrong is found while this is made; nothing has been written by then.
+/// Its construction finds all errors before anything is written.
 struct RunParts {
   std::shared_ptr<Model> model;
   std::unique_ptr<MasterWeights> masters;  ///< For amp_level O2 and O3.
@@ -75,7 +75,7 @@ RunParts make_parts(const Config& config, const World& world, c10::Device device
   return parts;
 }
 
-/// Of the whole data set.
+/// Samples of the whole data set.
 int64_t samples_of(const DataParts& data) {
   return data.samplers.front().dataset_size();
 }
@@ -85,13 +85,13 @@ std::chrono::seconds disk_limit(const Config& config) {
 }
 
 struct PreparedFolder {
-  fs::path moved;                  ///< Where an earlier run's results went.
-  std::optional<FolderLock> lock;  ///< Rank 0's, against a second run.
-  WriterFence fence;               ///< Rank 0's, against earlier generations.
+  fs::path moved;                  ///< New place of an earlier run's results.
+  std::optional<FolderLock> lock;  ///< Rank 0's, excludes a second run.
+  WriterFence fence;               ///< Rank 0's, excludes earlier generations.
 };
 
-/// Of the folder as it is. In a later generation an earlier rank 0 that is cut off from us, but
-/// lives, must not stop the run: its host ends it.
+/// Locks the folder as it is. In a later generation an earlier rank 0 may be cut off and still
+/// alive. It must not stop the run; its host ends it.
 std::optional<FolderLock> hold_folder(const Config& config, const World& world) {
   constexpr auto kEnding = std::chrono::seconds(30);
   const auto& dir = config.train.ckpt_save_dir;
@@ -106,7 +106,7 @@ PreparedFolder prepare_on_disk(const Config& config, const RunParts& parts, cons
   PreparedFolder prepared;
   prepared.lock = hold_folder(config, world);
   WriterFence::refuse_if_replaced(dir, world.job_id, world.generation, world.generation_token);
-  // Those of another run would be counted, and deleted, as if they were this one's.
+  // Otherwise another run's checkpoints would be counted, and deleted, as this one's.
   const bool goes_on =
       own_results || (!parts.resumed.from.empty() && is_checkpoint_of(parts.resumed.from, dir));
   if (!goes_on) prepared.moved = move_earlier_results(dir);
@@ -119,7 +119,7 @@ PreparedFolder prepare_on_disk(const Config& config, const RunParts& parts, cons
   return prepared;
 }
 
-/// Rank 0 makes the folder ready, then all go on.
+/// Rank 0 prepares the folder, then all continue.
 PreparedFolder prepare_folder(const Config& config, const RunParts& parts, const World& world,
                               bool own_results, ProcessGroup& group) {
   PreparedFolder prepared;
@@ -140,7 +140,7 @@ void log_loader(TrainingLog& log, const DataParts& data, bool training, const Wo
                        data.samplers.front().num_samples() * data.samplers.front().num_parts()));
 }
 
-/// What must stay as it is for the same bits on another number of ranks.
+/// States what must stay the same for the same bits on another number of ranks.
 std::string virtual_ranks_line(const VirtualRankRange& virtual_ranks, int ranks, int threads) {
   const int least = virtual_ranks.total / ranks;
   const std::string each = virtual_ranks.total % ranks == 0
@@ -161,7 +161,7 @@ void warn_of_data(TrainingLog& log, const Config& config) {
   }
 }
 
-/// Said at the start, so that a run can be watched.
+/// Printed at the start, so that a user can watch the run.
 std::string results_line(const Config& config) {
   const auto& dir = config.train.ckpt_save_dir;
   return fmt::format(
@@ -169,8 +169,8 @@ std::string results_line(const Config& config) {
       dir.string());
 }
 
-/// Of a run that goes on from a checkpoint. A step has two numbers: the run's, and that of lines of
-/// steps, which depends on the ranks.
+/// For a resumed run. A step has two numbers: that of the run, and that of the step lines, which
+/// depends on the ranks.
 std::string resume_line(const Config& config, const TrainingState& state, const Trainer& trainer) {
   if (trainer.has_steps_left()) {
     const auto line = fmt::format(
@@ -220,7 +220,7 @@ void log_start(TrainingLog& log, const Config& config, const RunParts& parts, co
                           trainer.averaging_note()));
   }
   if (world.rank == 0) log.info(kName, results_line(config));
-  if (!trainer.has_steps_left()) return;  // no banner of a training to come
+  if (!trainer.has_steps_left()) return;  // no banner without training to come
   BannerFacts facts;
   facts.total_parameters = count_parameters(*parts.model, true);
   facts.trainable_parameters = count_parameters(*parts.model);
@@ -237,23 +237,23 @@ MetricsLabels labels_of(const World& world) {
   return {world.job_id, host, world.rank};
 }
 
-/// Returns the one that is to be told of a failure.
+/// Returns the callback that records a failure.
 std::shared_ptr<Events> add_callbacks(Trainer& trainer, TrainingLog& log, RunParts& parts,
                                       const WriterFence& fence, const World& world,
                                       bool own_results) {
   const auto results = std::make_shared<Results>(labels_of(world), fence);
   auto events = std::make_shared<Events>(labels_of(world), results, own_results);
   trainer.add(std::make_shared<StepLog>(log));
-  trainer.add(results);  // a checkpoint's steps are in the results by then
+  trainer.add(results);  // Results before Checkpoints: it then has a checkpoint's steps
   trainer.add(std::make_shared<Checkpoints>(log, fence));
-  if (parts.eval) {  // last: what goes wrong in it costs no epoch
+  if (parts.eval) {  // last: its failure costs no epoch
     trainer.add(std::make_shared<Evaluation>(*parts.eval->loader, parts.eval->samplers));
   }
   trainer.add(events);
   return events;
 }
 
-/// What to type next.
+/// The next command to type.
 std::string next_step(const Config& config, StopReason reason) {
   if (reason == StopReason::kEpochsDone) return "--eval to evaluate the weights";
   if (reason != StopReason::kMaxSteps) return "-o model.resume=True to go on";
@@ -264,7 +264,7 @@ std::string next_step(const Config& config, StopReason reason) {
       config.scheduler.num_epochs);
 }
 
-/// Where things are and what to do next: the end of a run on rank 0.
+/// Prints the places of results and the next command: the end of a run on rank 0.
 void log_end(TrainingLog& log, const Config& config, const Trainer& trainer) {
   const auto& dir = config.train.ckpt_save_dir;
   const bool best = fs::exists(dir / "best");
@@ -272,12 +272,12 @@ void log_end(TrainingLog& log, const Config& config, const Trainer& trainer) {
                         best ? fmt::format(" (best: {})", (dir / "best").string()) : ""));
   log.plain(fmt::format("Log: {}, metrics: {}, curves: {}", (dir / "log_0.txt").string(),
                         (dir / "metrics.jsonl").string(), (dir / "result.svg").string()));
-  if (trainer.stop_reason() == StopReason::kMembership) return;  // nobody has to type anything
+  if (trainer.stop_reason() == StopReason::kMembership) return;  // the user need not type anything
   log.plain(
       fmt::format("Next: the same command with {}", next_step(config, trainer.stop_reason())));
 }
 
-/// On rank 0, however the run ended. What hinders it is a warning: a picture is no reason to fail.
+/// On rank 0, at every end of the run. A failure is only a warning: the curves are optional.
 void draw_curves(TrainingLog& log, const Config& config, const WriterFence& fence) {
   const auto& dir = config.train.ckpt_save_dir;  // the checkpoint is in it by now
   try {
@@ -306,7 +306,7 @@ int exit_status_of(StopReason reason) {
   return signal == 0 ? 0 : 128 + signal;
 }
 
-/// Weights that are not the same on all ranks spoil a run, whose checkpoints have rank 0's. Errors:
+/// Weights that differ between ranks spoil a run, whose checkpoints hold rank 0's. Errors:
 /// kMismatch, on every rank.
 void require_same(const WeightsComparison& weights) {
   if (weights.same) return;
@@ -316,7 +316,7 @@ void require_same(const WeightsComparison& weights) {
                   "computed wrongly, or hosts have processors of different kinds");
 }
 
-/// After a signal there may be little time, and others may be gone: an error in the log is all.
+/// After a signal time may be short, and other ranks gone: an error is only logged.
 void compare_after_signal(Trainer& trainer, TrainingLog& log) {
   try {
     require_same(compare_weights(weights_digest(trainer.model()), trainer.group()));
@@ -326,7 +326,7 @@ void compare_after_signal(Trainer& trainer, TrainingLog& log) {
   }
 }
 
-/// From the first step to what the log says last.
+/// From the first step to the last line of the log.
 void train_logged(Trainer& trainer, TrainingLog& log, Events& events, const WriterFence& fence,
                   const World& world) {
   const StopReason reason = fit_and_draw(trainer, log, events, fence);
@@ -354,7 +354,7 @@ int run_training(const Config& given, World world) {
   set_threads(threads);
   auto group = ProcessGroup::create(world, group_options(config.parallel));
   check_same_config(given, group);
-  // Once the ranks have met: who is quick waits longer than a meeting does.
+  // After the ranks have met: this wait may exceed the timeout of the rendezvous.
   do_disk_work(group, "weights to start from are downloaded", disk_limit(config),
                [&] { fetch_pretrained(config.model, Deadline::after(disk_limit(config))); });
   WriterFence fence;
@@ -365,7 +365,7 @@ int run_training(const Config& given, World world) {
   check_same_samples(samples_of(parts.train), parts.eval ? samples_of(*parts.eval) : 0, group);
   check_same_start(parts.resumed.state.step, parts.resumed.from, group);
   const SignalWatch signals;
-  PreparedFolder folder;  // it and the log outlive the trainer, whose callbacks write into them
+  PreparedFolder folder;  // they outlive the trainer, whose callbacks write into them
   std::optional<TrainingLog> kept_log;
   Trainer trainer({config, world.rank, world.size, group, parts.model, *parts.optimizer,
                    *parts.task, *parts.train.loader, parts.train.samplers,

@@ -21,7 +21,7 @@ namespace {
 
 using Values = std::map<std::string, std::string>;
 
-/// No key and no value holds a zero byte: they come from a text.
+/// The separator is a zero byte: neither keys nor values contain one.
 std::string to_bytes(const Values& values) {
   std::string bytes;
   for (const auto& [key, value] : values) bytes += key + '\0' + value + '\0';
@@ -41,7 +41,7 @@ uint64_t digest_of(const std::string& bytes) {
   return first_64_bits(hash.hex());
 }
 
-/// `bytes` of `root`, on every rank.
+/// Broadcasts `bytes` from `root` to every rank.
 std::string broadcast_bytes(ProcessGroup& group, std::string bytes, int root) {
   auto size = static_cast<int64_t>(bytes.size());
   group.broadcast(&size, 1, DType::kInt64, root).wait();
@@ -50,14 +50,14 @@ std::string broadcast_bytes(ProcessGroup& group, std::string bytes, int root) {
   return bytes;
 }
 
-/// Of every rank.
+/// Gathers `own` of every rank.
 std::vector<uint64_t> gather(ProcessGroup& group, uint64_t own) {
   std::vector<uint64_t> all(static_cast<size_t>(group.size()));
   group.all_gather(&own, all.data(), 1, DType::kInt64).wait();
   return all;
 }
 
-/// "rank 1", or "ranks 1, 3": who has what the rank at `like` has.
+/// "rank 1", or "ranks 1, 3": the ranks with the value of the rank `like`.
 std::string ranks_like(const std::vector<uint64_t>& all, size_t like) {
   std::vector<int> ranks;
   for (size_t rank = 0; rank < all.size(); ++rank) {

@@ -1,6 +1,6 @@
 #pragma once
-// What the ranks of a run must have in common before they work together. A rank that has it
-// otherwise is a mistake of the user's, told on every rank: all of them throw the same error.
+// Checks that the ranks of a run agree before they work together. A difference is an error of the
+// user; all ranks throw the same one.
 
 #include <cstdint>
 #include <string>
@@ -14,34 +14,34 @@ class Module;
 
 namespace lockstep {
 
-/// Collective: the first thing that a group does. Compares what config/shared_values.h says must
-/// be the same. Cost: an all_gather of 8 bytes a rank, and more only where ranks differ.
+/// Collective: the first operation of a group. Compares the values of config/shared_values.h. Cost:
+/// an all_gather of 8 bytes a rank, and more only if ranks differ.
 /// Errors: kInvalidArgument "the ranks differ: scheduler.lr is 0.7 on rank 1, 0.1 on rank 0".
 void check_same_config(const Config& config, ProcessGroup& group);
 
-/// Collective, once the data are indexed. A copy that lacks files would else end in a riddle: ranks
-/// that count their batches otherwise wait for each other in vain. `train`, `eval`: samples of the
+/// Collective, once the data are indexed. An incomplete copy of the data would otherwise lead to a
+/// deadlock, because ranks count different numbers of batches. `train`, `eval`: samples of the
 /// whole data set; 0 for none. Errors: kInvalidArgument "the ranks differ: rank 1 has 170 training
 /// samples, rank 0 has 200; ...".
 void check_same_samples(int64_t train, int64_t eval, ProcessGroup& group);
 
-// Ranks that trained together end with the same weights, bit by bit; this says whether they did.
+// Ranks that trained together end with the same weights, bit by bit; this checks it.
 
 /// The first eight bytes of the SHA-256 over all parameters' values, in the module's order. Buffers
-/// are left out: ranks keep statistics of their own until the next forward pass. Cost: about 1 ms a
-/// MB.
+/// are left out: each rank keeps its own statistics until the next forward pass. Cost: about 1 ms
+/// per MB.
 uint64_t weights_digest(const torch::nn::Module& module);
 
 struct WeightsComparison {
   bool same = true;
-  /// "Weights: 00c0ffee00c0ffee on all 4 ranks", or which ranks' differ from rank 0's (up to
-  /// eight).
+  /// "Weights: 00c0ffee00c0ffee on all 4 ranks", or the ranks (up to eight) that differ from rank
+  /// 0.
   std::string line;
 };
 
-/// Collective; every rank gets the same. Whatever adds the gradients, all ranks get the same sums,
-/// and update with them what was the same before. Weights that differ are damage, or arithmetic
-/// that differs: processors of another kind, a faulty memory.
+/// Collective; every rank gets the same result. Ranks start with equal weights and apply equal
+/// sums, so different weights mean damage or different arithmetic: another kind of processor, or
+/// faulty memory.
 WeightsComparison compare_weights(uint64_t own, ProcessGroup& group);
 
 }  // namespace lockstep

@@ -24,7 +24,7 @@ namespace fs = std::filesystem;
 std::shared_ptr<Model> make_model(const ModelConfig& config, int64_t seed, bool warns) {
   torch::manual_seed(static_cast<uint64_t>(seed));
   auto model = build_model(config.spec());
-  // To start from: what does not fit keeps its values, with a warning, as in MindOCR.
+  // Initial weights: a tensor that does not fit keeps its values, with a warning, as in MindOCR.
   const std::string& backbone = config.backbone.pretrained;
   if (!backbone.empty())
     load_weights(require_weights(backbone), *model, {false, "backbone.", warns});
@@ -92,7 +92,7 @@ void check_classes(int64_t of_data, int64_t of_model) {
 
 namespace {
 
-/// Of a disk. Peers, which know who else is late, give up a little earlier.
+/// The limit of a disk. It exceeds DiskWork's, whose error names the late ranks and so comes first.
 std::chrono::seconds read_limit(const Config& config) {
   return std::chrono::seconds(config.train.disk_timeout_s + 10);
 }
@@ -220,7 +220,7 @@ void set_threads(int threads) {
 
 namespace {
 
-/// 0 for none.
+/// The first eight bytes of the checkpoint's digest; 0 without a checkpoint.
 int64_t first_bytes_of_digest(const fs::path& checkpoint) {
   if (checkpoint.empty()) return 0;
   const std::string hex = digest_file(checkpoint / "state.json").sha256.substr(0, 16);

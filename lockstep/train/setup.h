@@ -1,5 +1,5 @@
 #pragma once
-// From the configuration to the parts of a run.
+// Builds the parts of a run from the configuration.
 
 #include <filesystem>
 #include <memory>
@@ -19,56 +19,56 @@
 
 namespace lockstep {
 
-/// Weights drawn from `seed` alone, so that every rank builds the same network; then those of
-/// model.pretrained, if any. Errors: kInvalidArgument (unknown name), those of load_weights().
-/// `warns`: of weights that do not fit; one rank is enough.
+/// Draws the weights from `seed` alone, so that every rank builds the same network; then loads
+/// those of model.pretrained, if any. Errors: kInvalidArgument (unknown name), those of
+/// load_weights(). `warns`: log weights that do not fit; one rank is enough.
 std::shared_ptr<Model> make_model(const ModelConfig& config, int64_t seed, bool warns = true);
 
-/// The same network, to be filled from elsewhere.
+/// The same network without pretrained weights, for a caller that fills it.
 ModelConfig without_pretrained(ModelConfig config);
 
-/// For levels O2 and O3, which cast the model; otherwise nothing.
+/// For levels O2 and O3, which cast the model; null for others.
 std::unique_ptr<MasterWeights> make_masters(AmpLevel level, Model& model);
 
 /// Errors: kInvalidArgument, with the place of the item in the configuration.
 ImageTransform make_image_transform(const DatasetConfig& config, ImageShape shape, int64_t seed);
 
-/// The leading part of `size` records that dataset.sample_ratio leaves; at least one.
+/// The number of leading records of `size` that dataset.sample_ratio selects; at least one.
 int64_t samples_used(const DatasetConfig& dataset, int64_t size);
 
-/// By dataset.usage.
+/// The split of dataset.usage.
 Split split_of(const DatasetConfig& dataset);
 
-/// Of a classifier's data, one line for each section that lacks some of its files; `eval` too,
-/// where it is wanted and there. See missing_cifar10_warning().
+/// For a classifier: one line for each section with missing files; `eval` too, if requested and
+/// present. See missing_cifar10_warning().
 std::vector<std::string> missing_files(const Config& config, bool with_eval);
 
-/// Errors: kInvalidArgument when data have more classes than the model tells apart.
+/// Errors: kInvalidArgument if the data have more classes than the model.
 void check_classes(int64_t of_data, int64_t of_model);
 
-/// One rank's way through a data set.
+/// One rank's source of samples.
 struct DataParts {
   std::vector<DistributedSampler> samplers;  ///< One for each of the rank's virtual ranks.
   std::unique_ptr<BatchSource> loader;
-  std::vector<std::string> notes{};  ///< What a log should say of the data; see TextSamples.
+  std::vector<std::string> notes{};  ///< Remarks about the data for the log; see TextSamples.
 };
-/// The section `train` or `eval`, for a rank of `virtual_ranks`. In training the loader's batches
-/// are those of all its virtual ranks, laid in turn (see lay_in_turn()); else they are of one
-/// virtual rank. Errors: kNotFound, kCorrupt (the files), kInvalidArgument (labels beyond the
-/// model's classes). `max_workers`: threads that it may have, whatever loader.num_workers says; a
-/// note tells.
+/// The data of section `train` or `eval`, for a rank of `virtual_ranks`. In training a batch of the
+/// loader holds those of all the rank's virtual ranks, interleaved (see lay_in_turn()); otherwise
+/// that of one virtual rank. Errors: kNotFound, kCorrupt (the files), kInvalidArgument (labels
+/// beyond the model's classes). `max_workers`: limit of threads, whatever loader.num_workers; a
+/// note reports it.
 DataParts make_data(const Config& config, const VirtualRankRange& virtual_ranks, bool training,
                     int max_workers);
 
-/// Cores of this rank alone (see own_cores()): what MindOCR bounds num_workers by, too.
+/// Cores of this rank alone (see own_cores()). MindOCR bounds num_workers by them, too.
 int workers_of(const World& world);
 
 /// This rank's virtual ranks: those of parallel.virtual_ranks, or one.
 VirtualRankRange virtual_ranks_of(const Config& config, const World& world);
 
-/// In a later generation there may be a number of ranks that nobody chose, because hosts joined or
-/// left. Where they are more than parallel.virtual_ranks, `config` goes on with a virtual rank a
-/// rank, and the line that says so comes back; else an empty one.
+/// In a later generation the number of ranks may have changed because hosts joined or left. If it
+/// exceeds parallel.virtual_ranks, sets `config` to one virtual rank per rank and returns a line
+/// about it; else an empty one.
 std::string leave_too_few_virtual_ranks(Config& config, const World& world);
 
 /// Checks that need the number of ranks: system.distribute, the section parallel.
@@ -77,14 +77,14 @@ void check_world(const Config& config, const World& world);
 
 GroupOptions group_options(const ParallelConfig& config);
 
-/// The intra-op threads that a rank shall use; see ParallelConfig::threads.
+/// The intra-op threads of a rank; see ParallelConfig::threads.
 int threads_of(const ParallelConfig& config, const World& world);
 
-/// Gives them to this process. Once, before the first tensor operation.
+/// Sets this process's number of intra-op threads. Once, before the first tensor operation.
 void set_threads(int threads);
 
-/// Collective. Ranks may see different disks: all must go on from the same checkpoint, which is
-/// known by its step and the SHA-256 of its state.json (and so of all its files). `checkpoint`: its
+/// Collective. Ranks may see different disks, but all must resume from the same checkpoint. Its
+/// step and the SHA-256 of its state.json (and so of all its files) identify it. `checkpoint`: its
 /// folder; empty for a new run. Errors: kMismatch naming two ranks that differ.
 void check_same_start(int64_t step, const std::filesystem::path& checkpoint, ProcessGroup& group);
 

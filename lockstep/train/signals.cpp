@@ -22,7 +22,7 @@ int64_t milliseconds_now() {
   return now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/// All it calls is safe in a signal handler.
+/// Calls only async-signal-safe functions.
 void note(int signal) {
   const int64_t now = milliseconds_now();
   if (noted == 0) {
@@ -30,7 +30,7 @@ void note(int signal) {
     noted = signal;
   } else if (signal == SIGINT && now - noted_at >= kSameSignal) {
     sigaction(SIGINT, &old_int, nullptr);
-    raise(SIGINT);  // comes when this handler returns
+    raise(SIGINT);  // takes effect when this handler returns
   }
 }
 

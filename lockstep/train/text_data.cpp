@@ -14,7 +14,7 @@
 namespace lockstep {
 namespace {
 
-/// A part of a data set.
+/// A subset of a data set.
 class ChosenSamples final : public ocr::OcrDataset {
  public:
   ChosenSamples(std::unique_ptr<ocr::OcrDataset> all, std::vector<uint32_t> chosen)
@@ -68,8 +68,7 @@ std::unique_ptr<ocr::OcrDataset> make_dataset(const DatasetConfig& config, uint6
               config.where + ": dataset.type " + config.type + " cannot be read");
 }
 
-/// Folders of LMDB and label files; images are looked for one by one, with the line that names
-/// each.
+/// Checks folders of LMDB and label files. A missing image is reported with the line that names it.
 void require_sources(const DatasetConfig& config) {
   const bool lmdb = config.type == "LMDBDataset";
   for (const auto& path : lmdb ? config.data_dirs : config.label_files) {

@@ -1,5 +1,5 @@
 #pragma once
-// Data sets of text in images, as a configuration names them.
+// Data sets of text in images, as configured.
 
 #include <memory>
 
@@ -8,12 +8,12 @@
 
 namespace lockstep {
 
-/// What a batch of such a model has: in training and in evaluation.
+/// The columns of such a model's batches, in training and in evaluation.
 OcrColumns text_columns(ModelType type, bool training);
 
-/// The records of dataset.type, transformed as dataset.transform_pipeline says. `training`:
-/// polygons follow the image when it is resized. Which records are used, in which order they stand
-/// and what transforms draw depends on `seed` alone.
+/// The records of dataset.type with the transforms of dataset.transform_pipeline. `training`:
+/// polygons follow the image when it is resized. The records, their order and the random numbers of
+/// transforms depend on `seed` alone.
 /// Errors: kInvalidArgument, kNotFound, kCorrupt, naming file and line.
 std::shared_ptr<const TextSamples> make_text_samples(const DatasetConfig& config, int64_t seed,
                                                      bool training);

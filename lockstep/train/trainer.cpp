@@ -20,7 +20,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// What a step counts of the one after it, in what is said of the last steps: some twenty of them.
+/// Decay per step of the average over the last steps, of which some twenty count.
 constexpr double kWaitsKept = 0.95;
 
 double seconds_since(Clock::time_point begin) {
@@ -84,7 +84,7 @@ Trainer::Trainer(TrainerParts parts, TrainingState state, const CommHookState& a
   together_ = Clock::now();
 }
 
-/// The epoch that `saved` lies in becomes one of this run.
+/// Converts the epoch of `saved` to this run's steps.
 void Trainer::take_up(const TrainingState& saved) {
   const auto& sampler = parts_.samplers.front();
   check_resumable(saved, sampler.dataset_size());
@@ -166,7 +166,7 @@ void Trainer::run_epoch() {
   for (auto& callback : callbacks_) callback->on_epoch(*this, report);
 }
 
-/// Where any rank has none yet, the others know that it waits for its disk.
+/// If a rank has no batch yet, the others are informed that it waits for its disk.
 std::optional<Batch> Trainer::next_batch() {
   waited_for_data_s_ = 0;
   if (all_have_data_) return parts_.loader.next();
@@ -182,7 +182,7 @@ std::optional<Batch> Trainer::next_batch() {
   return batch;
 }
 
-/// This epoch's samples of this rank, without those that were taken before a resume.
+/// This epoch's remaining samples of this rank, without those taken before a resume.
 std::vector<int64_t> Trainer::remaining_order() {
   auto told = std::exchange(next_order_, std::nullopt);
   return told ? std::move(*told) : dealt(state_.epoch, state_.epoch_samples, part_.padding);
@@ -197,7 +197,7 @@ std::vector<int64_t> Trainer::dealt(int64_t epoch, int64_t taken, int64_t paddin
   return lay_in_turn(orders, config().train.loader.batch_size);
 }
 
-/// Where another epoch comes, its first batches are made while the last of this one train.
+/// If another epoch follows, its first batches are made during the last steps of this one.
 void Trainer::read_ahead() {
   const int64_t left = steps_per_epoch_ - state_.batch_in_epoch;
   const int64_t updates = optimizer_steps_of(left, config().train);
@@ -209,7 +209,7 @@ void Trainer::read_ahead() {
   parts_.loader.follow(state_.epoch + 1, *next_order_);
 }
 
-/// The model's values are rank 0's by now, rounded.
+/// The model already holds rank 0's values, rounded.
 void Trainer::make_masters_equal() {
   if (num_ranks() == 1) return;
   auto& masters = parts_.masters->module();

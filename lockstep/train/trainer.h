@@ -1,5 +1,5 @@
 #pragma once
-// The training loop. What hangs on it (log, evaluation, checkpoints, results) are callbacks.
+// The training loop. Log, evaluation, checkpoints and results are callbacks.
 
 #include <torch/optim/optimizer.h>
 
@@ -37,49 +37,49 @@ struct SavedCheckpoint {
   bool best = false;  ///< So far.
 };
 
-/// Called on every rank, in the order in which callbacks were added. What throws ends the run.
+/// Called on every rank, in the order in which callbacks were added. An exception ends the run.
 class Callback {
  public:
   virtual ~Callback() = default;
   virtual void on_start(Trainer&) {}
-  /// Once all have started, before the first step: a callback may evaluate here.
+  /// After all have started, before the first step: a callback may evaluate here.
   virtual void on_begin(Trainer&) {}
   virtual void on_step(Trainer&, const StepReport&) {}        ///< After each micro-step.
   virtual void on_epoch(Trainer&, const EpochReport&) {}      ///< After each whole epoch.
   virtual void on_evaluation(Trainer&, const EvalResult&) {}  ///< See Trainer::evaluated().
   /// See Trainer::evaluation_failed().
   virtual void on_evaluation_failed(Trainer&, const std::string& why) { static_cast<void>(why); }
-  /// On rank 0, soon after a checkpoint was written.
+  /// On rank 0, soon after a checkpoint is written.
   virtual void on_saved(Trainer&, const SavedCheckpoint&) {}
   /// A sample of this rank could not be evaluated.
   virtual void on_fault(Trainer&, const std::string& line) { static_cast<void>(line); }
   /// After each batch of an evaluation.
   virtual void on_evaluated(Trainer&, const EvalState& state) { static_cast<void>(state); }
   virtual void on_end(Trainer&) {}  ///< Not after an error.
-  /// When all have ended: to wait for what they began, and to say so.
+  /// After all have ended: waits for pending work and reports it.
   virtual void on_close(Trainer&) {}
 };
 
-/// What a trainer works with; the caller owns it all and keeps it until fit() has returned.
+/// The inputs of a trainer; the caller owns them and keeps them until fit() returns.
 struct TrainerParts {
   const Config& config;
   int rank = 0;
   int num_ranks = 1;
   ProcessGroup group;
   std::shared_ptr<Model> model;
-  torch::optim::Optimizer& optimizer;  ///< What rates its groups have: see GroupRates.
+  torch::optim::Optimizer& optimizer;  ///< For rates of its groups see GroupRates.
   Task& task;
   BatchSource&
       loader;  ///< Of batches that hold a part for each of the rank's virtual ranks, laid in turn.
   std::span<DistributedSampler> samplers;     ///< One for each of the rank's virtual ranks.
   std::function<int()> pending_signal;        ///< See SignalWatch::pending().
-  MasterWeights* masters = nullptr;           ///< Of the model; amp_level O2 and O3 have them.
-  Ema* ema = nullptr;                         ///< Of what is saved; train.ema has it.
+  MasterWeights* masters = nullptr;           ///< Of the model; for amp_level O2 and O3.
+  Ema* ema = nullptr;                         ///< Of the saved weights; for train.ema.
   std::function<bool()> take_save_request{};  ///< See SignalWatch; none: never.
-  std::function<bool()> job_goes_on{};        ///< See progress.h; none: it never does.
+  std::function<bool()> job_goes_on{};        ///< See progress.h; none: the job never continues.
 };
 
-/// The optimizer step that micro-step `index` (from 0) of an epoch belongs to.
+/// The optimizer step of micro-step `index` (from 0) of an epoch.
 struct AccumulationSlot {
   int64_t first = 0;  ///< Its first micro-step.
   int64_t size = 1;   ///< Its micro-steps.
@@ -87,70 +87,73 @@ struct AccumulationSlot {
 };
 AccumulationSlot accumulation_slot(int64_t index, int64_t steps_per_epoch, int64_t accumulation);
 
-/// A run whose optimizer steps are left out so often, one after the other, has diverged.
+/// After so many dropped optimizer steps in a row the run has diverged.
 constexpr int kMaxDropsInARow = 100;
 
-/// kMembership: SIGTERM came because nodes of an elastic job came or went, and the job goes on.
+/// kMembership: SIGTERM came because hosts of an elastic job joined or left, and the job continues.
 enum class StopReason { kEpochsDone, kMaxSteps, kSigterm, kSigint, kSighup, kMembership };
-/// The signal that it was; 0 for none.
+/// The signal of this reason; 0 for none.
 int signal_of(StopReason reason);
 
-/// Runs epochs of micro-steps: batch, forward, backward; after gradient_accumulation_steps of them
-/// one optimizer step, with the gradient of the mean over all their samples on all ranks. The last
-/// optimizer step of an epoch takes what micro-steps are left, and the last micro-step what
-/// samples.
+/// Runs epochs of micro-steps: batch, forward, backward. One optimizer step follows
+/// gradient_accumulation_steps of them, with the gradient of the mean over all their samples on all
+/// ranks. The last optimizer step of an epoch takes the remaining micro-steps, and the last
+/// micro-step the remaining samples.
 ///
-/// With parallel.virtual_ranks a batch of a rank holds a part for each of its virtual ranks. Then
-/// losses, weights and optimizer state have the same bits on any number of ranks up to that of the
-/// virtual ranks, also when a run goes on with another number of ranks. What a forward draws from
-/// libtorch's generator (dropout) depends on (system.seed, micro-step, virtual rank) alone, also
-/// without parallel.virtual_ranks.
+/// With parallel.virtual_ranks a batch of a rank holds a part for each of its virtual ranks.
+/// Losses, weights and optimizer state then have the same bits on any number of ranks up to that of
+/// the virtual ranks. This holds also if a run resumes with another number of ranks. Random numbers
+/// of a forward pass from libtorch's generator (dropout) depend on (system.seed, micro-step,
+/// virtual rank) alone. They do so without parallel.virtual_ranks, too.
 ///
-/// Batches are copied to the device of the model's parameters, which computes; see
-/// compute_device.h. Dropout on CUDA draws from that device's generator, seeded in the same way.
+/// Batches are copied to the device of the model's parameters; see compute_device.h. Dropout on
+/// CUDA draws from that device's generator, seeded in the same way.
 ///
-/// Every rank runs the same steps and agrees, once a micro-step, on loss and signals:
-/// SIGTERM, SIGINT or SIGHUP on any rank ends the run on all of them after the optimizer step under
-/// way; SIGUSR1 on any rank asks all for a checkpoint after it. With a loss_scaler, or
-/// drop_overflow_update, each optimizer step asks whether all averaged gradients are finite; all
-/// ranks agree on the answer, in the reduction above. One that is not, or whose loss is not, is
-/// left out (see drops_overflows()): weights, optimizer state, the learning-rate schedule and,
-/// where the loss was no number, buffers stay where they are, the loss scale shrinks, and the
-/// batches are spent. kMaxDropsInARow of them end the run. The state (see TrainingState) says at
-/// any callback which steps are in the weights; starting from a saved one gives bit for bit the run
-/// that was not interrupted. On another number of ranks (or virtual ranks, or with other batches) a
-/// run goes on just as well, also within an epoch: what was used is a prefix of the epoch's order,
-/// and the rest is dealt to the ranks that are there. Every sample of the epoch is used once, but
-/// for the padding at its end, and what drop_remainder drops.
+/// Every rank runs the same steps. Once a micro-step the ranks agree on loss and signals. SIGTERM,
+/// SIGINT or SIGHUP on any rank ends the run on all of them after the current optimizer step.
+/// SIGUSR1 on any rank requests a checkpoint after it.
+///
+/// With a loss_scaler, or drop_overflow_update, each optimizer step checks that all averaged
+/// gradients are finite; the same reduction makes all ranks agree. A step with a gradient or loss
+/// that is not finite is dropped (see drops_overflows()). Weights, optimizer state and the
+/// learning-rate schedule then keep their values; so do buffers if the loss was not finite. The
+/// loss scale shrinks, and the batches are spent. kMaxDropsInARow of them end the run.
+///
+/// The state (see TrainingState) records at any callback which steps are in the weights. A run
+/// started from a saved one has the bits of an uninterrupted run. A run can also resume, even
+/// within an epoch, with another number of ranks or virtual ranks, or with other batches. The
+/// samples used so far are a prefix of the epoch's order, and the rest is dealt to the present
+/// ranks. Every sample of the epoch is used once, except for the padding at its end, and the
+/// samples that drop_remainder drops.
 class Trainer {
  public:
-  /// Collective (see DistributedDataParallel). `state`: where to start; empty for a new run.
-  /// Errors: those of check_resumable() and, with val_while_train, check_main_indicator();
-  /// kInvalidArgument for parallel.sync_bn without a batch norm layer.
-  /// `averaging`: what was saved of this rank's, if anything; see averaging_note().
+  /// Collective (see DistributedDataParallel). `state`: the start; empty for a new run.
+  /// `averaging`: this rank's saved state of averaging, if any; see averaging_note(). Errors: those
+  /// of check_resumable() and, with val_while_train, check_main_indicator(); kInvalidArgument for
+  /// parallel.sync_bn without a batch norm layer.
   Trainer(TrainerParts parts, TrainingState state, const CommHookState& averaging = {});
 
   void add(std::shared_ptr<Callback> callback) { callbacks_.push_back(std::move(callback)); }
 
   /// Trains until num_epochs, max_steps or a signal.
-  /// Errors: kDiverged naming step and ranks when a loss is not finite (the weights are those of
-  /// the step before) or gradients overflow, and such steps are not left out, or were too often;
-  /// those of the group, the loader and the callbacks.
+  /// Errors: those of the group, the loader and the callbacks; kDiverged naming step and ranks. The
+  /// latter reports a loss that is not finite (the weights are those of the step before) or
+  /// gradients that overflow, if such steps are not dropped, or were too often.
   StopReason fit();
 
-  /// For the callback that evaluates: tells the others.
+  /// For the callback that evaluates: notifies the others.
   void evaluated(const EvalResult& result);
-  /// It costs its figure, not the run.
+  /// The failure costs the figure, not the run.
   void evaluation_failed(const std::string& why);
   void report_fault(const std::string& line);
   void report_evaluated(const EvalState& state);
   void saved(const SavedCheckpoint& checkpoint);
-  /// Whether a signal that asks for the end has come to this rank.
+  /// Whether a signal that requests the end has come to this rank.
   bool signalled() const { return parts_.pending_signal() != 0; }
   /// Collective: ends the run now if a signal came to any rank. Not within an optimizer step.
   void stop_if_signalled();
 
-  /// Whether a checkpoint was asked for since the last call, on all ranks alike.
+  /// Whether a checkpoint was requested since the last call; the same on all ranks.
   bool take_save_request() { return std::exchange(save_asked_, false); }
 
   const Config& config() const { return parts_.config; }
@@ -159,25 +162,26 @@ class Trainer {
   const VirtualRankRange& virtual_ranks() const { return ddp_.virtual_ranks(); }
   ProcessGroup& group() { return parts_.group; }
   Task& task() { return parts_.task; }
-  Model& model() { return *parts_.model; }  ///< What computes.
-  /// What is saved: float32, under the model's names; the model itself in O0 and O1.
+  Model& model() { return *parts_.model; }  ///< The module that computes.
+  /// The weights to save: float32, under the model's names; the model itself in O0 and O1.
   torch::nn::Module& weights();
   const Ema* ema() const { return parts_.ema; }
   torch::optim::Optimizer& optimizer() { return parts_.optimizer; }
   TrainingState& state() { return state_; }
   /// Collective; see DistributedDataParallel::comm_hook_state().
   std::vector<CommHookState> comm_hook_state() { return ddp_.comm_hook_state(); }
-  /// Why the saved state of averaging is not gone on from; empty: it is, or there was none.
+  /// The reason why the saved state of averaging is not used; empty: it is, or there was none.
   const std::string& averaging_note() const { return averaging_note_; }
   int64_t steps_per_epoch() const { return steps_per_epoch_; }
-  /// Optimizer steps of the whole run, as far as epochs and max_steps say.
+  /// Optimizer steps of the whole run, limited by epochs and max_steps.
   int64_t total_steps() const { return total_steps_; }
-  /// What became of an epoch that other ranks, or other batches, had begun; empty: there was none.
+  /// The treatment of an epoch that other ranks, or other batches, had begun; empty: there was
+  /// none.
   const std::string& dealing_note() const { return dealing_note_; }
   StopReason stop_reason() const { return stop_; }
   /// Whether epochs and max_steps leave anything to train.
   bool has_steps_left() const;
-  /// Who is waited for in the last steps, if anybody; see WaitSums::note().
+  /// The slowest rank of the last steps, if any; see WaitSums::note().
   std::string waits_note() const { return recent_waits_.note(); }
 
  private:
@@ -222,39 +226,40 @@ class Trainer {
   TrainingState state_;
   DistributedDataParallel<std::shared_ptr<Model>> ddp_;
   std::string averaging_note_;
-  std::vector<at::Tensor> parameters_;  ///< That the optimizer updates.
+  std::vector<at::Tensor> parameters_;  ///< Those of the optimizer.
   GroupRates rates_;
   at::Device device_;
   int64_t samples_a_virtual_rank_;  ///< In an epoch.
-  /// Where the epoch under way was begun, or taken up: its first micro-step, and the samples that
-  /// each virtual rank gets from there on. Optimizer steps are counted from there.
+  /// The begin of the current epoch in this run: its first micro-step, and the samples of each
+  /// virtual rank from there on. Optimizer steps are counted from there.
   struct Part {
     int64_t first_batch = 0;
     int64_t samples_a_virtual_rank = 0;
     int64_t padding = 0;  ///< Of them; see more_padding().
   };
   Part part_;
-  std::optional<std::vector<int64_t>> next_order_;  ///< Of the next epoch, if it was told.
+  std::optional<std::vector<int64_t>> next_order_;  ///< Of the next epoch, if the loader has it
+                                                    ///< already.
   std::vector<std::shared_ptr<Callback>> callbacks_;
   int64_t steps_per_epoch_;
   int64_t total_steps_ = 0;
   std::string dealing_note_;
   StopReason stop_ = StopReason::kEpochsDone;
-  std::optional<StopReason> pending_stop_;  // for the end of the optimizer step under way
-  bool save_asked_ = false;                 // by a signal, on any rank
-  std::vector<at::Tensor> buffers_;         // before that step; kept where it may be left out
+  std::optional<StopReason> pending_stop_;  // for the end of the current optimizer step
+  bool save_asked_ = false;                 // by a signal on any rank
+  std::vector<at::Tensor> buffers_;         // before that step; kept if it may be dropped
   bool bad_loss_ = false;                   // in that step
   int drops_in_a_row_ = 0;
-  std::chrono::steady_clock::time_point together_;  // when all ranks last were, in agree()
-  /// Of synchronised batch norm's collectives, so far.
+  std::chrono::steady_clock::time_point together_;  // last time that all ranks met, in agree()
+  /// Time of synchronised batch norm's collectives so far.
   std::shared_ptr<CollectiveTime> norm_time_ = std::make_shared<CollectiveTime>();
   WaitSums recent_waits_;
   bool all_have_data_ = false;    // the next batch waits for no rank's disk
-  double waited_for_data_s_ = 0;  // for that of other ranks, in the step at hand
+  double waited_for_data_s_ = 0;  // waiting for other ranks' data, in this step
 };
 
-/// While it lives, the network has the values of its moving average, where there is one: to
-/// evaluate or to save them.
+/// During its lifetime the network has the values of its moving average, if any: for evaluation or
+/// saving.
 class AveragedWeights {
  public:
   explicit AveragedWeights(Trainer& trainer) : trainer_(trainer) { trainer_.swap_average(); }

@@ -1,4 +1,4 @@
-// What the ranks of a trainer tell each other besides gradients.
+// Exchange between the ranks of a trainer besides gradients.
 
 #include <fmt/format.h>
 
@@ -42,11 +42,11 @@ int signal_of(StopReason reason) {
   return 0;
 }
 
-/// Two small collectives a micro-step, three where ranks_add_as_tree() does not hold, at once: the
-/// mean loss and what the task logged, which signals, overflows and faults came anywhere, whether
-/// all have their next batch, whether anybody was asked to save, and which rank was longest in no
-/// collective since the last ones. `together_s`: what this rank has spent in collectives since
-/// then.
+/// Two small concurrent collectives a micro-step, or three if ranks_add_as_tree() is false. They
+/// agree on the mean loss and the task's logged values, and on signals, overflows, faults and save
+/// requests of any rank. They also tell whether all ranks have their next batch, and which rank was
+/// outside collectives for longest since the last ones. `together_s`: this rank's time in
+/// collectives since then.
 Trainer::Agreed Trainer::agree(const Losses& own, bool overflow, const Batch& batch,
                                double together_s) {
   const double loss = tree_sum(own.losses);
@@ -110,8 +110,8 @@ void Trainer::stop_if_signalled() {
   if (came[1] > 0) stop_ = StopReason::kSigint;
 }
 
-/// Of a node whose own user ends it, other nodes' ranks may know better. Asked late: they learn it
-/// when the launcher does.
+/// A user may end one host alone; ranks of other hosts may already have the news that the job
+/// continues. It is requested late, because launchers receive that news with a delay.
 void Trainer::ask_whether_job_goes_on() {
   int32_t goes_on = parts_.job_goes_on && parts_.job_goes_on() ? 1 : 0;
   group().all_reduce(&goes_on, 1, DType::kInt32, ReduceOp::kMax).wait();

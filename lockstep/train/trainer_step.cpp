@@ -1,4 +1,4 @@
-// One micro-step of training: forward, backward, and what becomes of the gradients.
+// One micro-step of training: forward, backward, and the use of the gradients.
 
 #include <ATen/ops/full_like.h>
 #include <ATen/ops/stack.h>
@@ -20,11 +20,11 @@
 namespace lockstep {
 namespace {
 
-/// Stands for what a task did not log: metrics.jsonl then has a null.
+/// Marks a value that a task did not log: metrics.jsonl then has a null.
 constexpr double kNothing = std::numeric_limits<double>::quiet_NaN();
 
-/// Part `index` of `count`: in memory of its own, because sums in libtorch's kernels may depend on
-/// how their input is aligned.
+/// Part `index` of `count`, in its own memory: sums in libtorch's kernels may depend on the
+/// alignment of their input.
 Batch part_of(const Batch& batch, int index, int count) {
   if (count == 1) return batch;
   const int64_t rows = batch.images.size(0) / count;
@@ -42,7 +42,7 @@ AccumulationSlot accumulation_slot(int64_t index, int64_t steps_per_epoch, int64
   return {first, size, index == first + size - 1};
 }
 
-/// That of the micro-step at hand, counted from where this run took the epoch up.
+/// The slot of the current micro-step, counted from the start of this run's part of the epoch.
 AccumulationSlot Trainer::slot_of_step() const {
   return accumulation_slot(state_.batch_in_epoch - part_.first_batch,
                            steps_per_epoch_ - part_.first_batch,
@@ -83,7 +83,7 @@ StepReport Trainer::micro_step(const Batch& batch) {
     if (parts_.masters) parts_.masters->collect_buffers();
     parts_.ema->update();
   }
-  // A loss that is no number leaves the epoch's mean where it is.
+  // A loss that is not finite leaves the epoch's mean unchanged.
   const auto before = static_cast<double>(std::max<int64_t>(state_.batch_in_epoch, 1));
   state_.epoch_loss += std::isfinite(report.loss) ? report.loss : state_.epoch_loss / before;
   ++state_.batch_in_epoch;
@@ -99,7 +99,8 @@ StepReport Trainer::micro_step(const Batch& batch) {
   return report;
 }
 
-/// A micro-step counts by its part of the optimizer step's samples: the last one may have fewer.
+/// A micro-step is weighted by its share of the optimizer step's samples: the last one may have
+/// fewer.
 Trainer::Losses Trainer::forward_backward(const Batch& batch, const AccumulationSlot& slot) {
   const int64_t size = config().train.loader.batch_size;
   const int64_t end = std::min((slot.first + slot.size) * size, part_.samples_a_virtual_rank);
@@ -123,7 +124,7 @@ Trainer::Losses Trainer::forward_backward(const Batch& batch, const Accumulation
   return losses;
 }
 
-/// What a device computed crosses to the host at once.
+/// All values cross from the device to the host in one copy.
 void Trainer::add_losses(const at::Tensor& loss, Losses& losses) {
   std::vector<at::Tensor> values = {loss.detach().reshape({}).to(at::kDouble)};
   for (const at::Tensor& logged : task().take_logged()) {
@@ -136,8 +137,8 @@ void Trainer::add_losses(const at::Tensor& loss, Losses& losses) {
   for (size_t i = 1; i < values.size(); ++i) losses.logged[i - 1].push_back(numbers[i]);
 }
 
-/// Where the step may be left out because its loss is no number: by then running statistics may be
-/// none either.
+/// For a step that may be dropped because its loss is not finite: its running statistics may then
+/// not be finite either.
 void Trainer::keep_buffers(const AccumulationSlot& slot) {
   const bool first = slot.first == state_.batch_in_epoch - part_.first_batch;
   if (!drops_overflows(config()) || !first) return;
@@ -149,7 +150,7 @@ bool Trainer::gradients_overflow() const {
   return state_.loss_scale && !all_finite(gradients_of(ddp_.parameters()));
 }
 
-/// Returns the norm of the gradients before they were clipped.
+/// Returns the norm of the gradients before clipping.
 std::optional<double> Trainer::update(double lr) {
   std::optional<double> norm;
   drops_in_a_row_ = 0;

@@ -6,7 +6,7 @@
 namespace lockstep {
 namespace {
 
-/// Of OpenMP alone: torch::set_num_threads() starts the threads of another pool at once.
+/// Sets OpenMP's threads alone: torch::set_num_threads() would start those of another pool at once.
 void set_openmp_threads(int count) {
   using Set = void (*)(int);
   if (const auto set = reinterpret_cast<Set>(::dlsym(RTLD_DEFAULT, "omp_set_num_threads"))) {
@@ -18,7 +18,7 @@ void set_openmp_threads(int count) {
 
 void warm_up() {
   namespace fn = torch::nn::functional;
-  // A process that has started a second thread cannot be forked.
+  // A process with a second thread cannot be forked.
   const int threads = torch::get_num_threads();
   set_openmp_threads(1);
   const auto images = torch::ones({2, 3, 8, 8});

@@ -2,9 +2,9 @@
 
 namespace lockstep {
 
-/// A first small computation, forward and backward: what it loads and sets up, later ones find
-/// ready, also in processes that are forked from this one (warm_start()). Starts no threads and
-/// leaves random numbers alone. Cost: some ten milliseconds, once.
+/// Runs a small computation, forward and backward, so that libraries are loaded and set up for
+/// later ones. This also holds in processes forked from this one (warm_start()). Starts no threads
+/// and draws no random numbers. Cost: some ten milliseconds, once.
 void warm_up();
 
 }  // namespace lockstep

@@ -49,7 +49,7 @@ void WeightFiles::save_epoch(const EpochWeights& epoch, const TensorMap& weights
   const auto keeps = [&](const EpochWeights& item) {
     return std::find(kept_.begin(), kept_.end(), item) != kept_.end();
   };
-  if (keeps(epoch)) save(path_of(epoch.epoch), weights, equal);  // first: it may fail
+  if (keeps(epoch)) save(path_of(epoch.epoch), weights, equal);  // first, because it may fail
   for (const auto& item : all) {
     if (keeps(item)) continue;
     fence_.check();

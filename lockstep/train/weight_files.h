@@ -1,6 +1,6 @@
 #pragma once
-// Files of weights alone, beside the folders that a run goes on from: best.EXT and e{N}.EXT, as
-// MindOCR names them.
+// Files of weights alone, beside the folders of checkpoints: best.EXT and e{N}.EXT, named as in
+// MindOCR.
 
 #include <cstdint>
 #include <filesystem>
@@ -13,33 +13,33 @@
 
 namespace lockstep {
 
-/// The weights after an epoch, and what they are ranked by.
+/// The weights after an epoch, and the value that ranks them.
 struct EpochWeights {
   int64_t epoch = 0;
   double value = 0;
   bool operator==(const EpochWeights&) const = default;
 };
 
-/// What an epoch that was not evaluated is ranked by, in MindOCR too.
+/// The rank value of an epoch that was not evaluated, as in MindOCR.
 inline constexpr double kUnevaluated = 1e-8;
 
-/// Those of `files` that stay, in the order of the policy: best first, or newest first. Of equals
-/// the later one is better.
+/// The subset of `files` to keep, in the order of the policy: best first, or newest first. Of equal
+/// values the later one is better.
 std::vector<EpochWeights> weights_to_keep(std::vector<EpochWeights> files,
                                           const KeepPolicy& policy);
 
 /// Writes and removes such files in `dir`. One process (rank 0).
 class WeightFiles {
  public:
-  /// `format`: "ckpt" (MindSpore's) or "safetensors". `earlier`: epochs before a resume; those
-  /// whose files are still there count.
+  /// `format`: "ckpt" (MindSpore's) or "safetensors". `earlier`: epochs before a resume; they count
+  /// if their files still exist.
   WeightFiles(std::filesystem::path dir, std::string format, const KeepPolicy& policy,
               const std::vector<EpochWeights>& earlier, const WriterFence& fence = {});
 
-  /// Writes e{N}, unless the policy would remove it at once, and removes what it does not keep. An
-  /// epoch that was there takes its new value. `equal`: a file in the same folder, or one below,
-  /// that holds these weights in this format; where it can be, the new one is a second name of it.
-  /// Errors: kIo, kMismatch (see WriterFence).
+  /// Writes e{N}, unless the policy would remove it at once, and removes files that the policy
+  /// drops. An existing epoch takes its new value. `equal`: a file in the same folder, or one
+  /// below, that holds these weights in this format; if possible, the new file becomes a hard link
+  /// to it. Errors: kIo, kMismatch (see WriterFence).
   void save_epoch(const EpochWeights& epoch, const TensorMap& weights,
                   const std::filesystem::path& equal = {});
   void save_best(const TensorMap& weights, const std::filesystem::path& equal = {}) const;

@@ -243,8 +243,8 @@ TEST(Checkpoints, OnASlowDiskTheNewestTakesTheOthersPlaces) {
   EXPECT_EQ(list_checkpoints(dir.path(), "acc")[2].metric, 0.1);
   const auto log = read_file(dir / "log.txt");
   const std::string warning =
-      "the disk is slower than training: the checkpoint of step 4 is not written, that of step 6 "
-      "takes its place";
+      "the disk is slower than training: the checkpoint of step 4 is replaced by that of step "
+      "6";
   EXPECT_NE(log.find(warning), std::string::npos) << log;
   EXPECT_EQ(log.find("slower"), log.rfind("slower")) << log;
 }

@@ -20,7 +20,7 @@ bool writes_weights(const Config& config) {
   return config.train.weights_format != "none";
 }
 
-/// Of the folders.
+/// The policy of checkpoint folders.
 KeepPolicy checkpoint_policy(const Config& config) {
   KeepPolicy policy = keep_policy(config);
   if (writes_weights(config)) {
@@ -99,7 +99,7 @@ void Checkpoints::record(Trainer& trainer, double value) {
   if (record_metric(trainer.state(), value)) new_best_ = true;
 }
 
-/// Of weights that this run has saved the figure alone is added.
+/// If this run has saved the weights already, only the figure is added.
 void Checkpoints::on_evaluation(Trainer& trainer, const EvalResult& result) {
   record(trainer, result.metric(trainer.config().metric.main_indicator));
   awaits_figure_ = false;
@@ -108,7 +108,7 @@ void Checkpoints::on_evaluation(Trainer& trainer, const EvalResult& result) {
     if (new_best_ && unwritten_epoch_ == state.epoch) save(trainer);
   } else if (saved_here_) {
     add_figure(trainer);
-  } else {  // a run that goes on evaluates the epoch before
+  } else {  // a resumed run evaluates the epoch before
     if (state.epoch_samples == 0) unwritten_epoch_ = state.epoch;
     save(trainer);
   }
@@ -119,15 +119,14 @@ void Checkpoints::on_epoch(Trainer& trainer, const EpochReport& report) {
   const auto& system = config.system;
   const bool due = report.epoch % config.train.ckpt_save_epochs == 0 ||
                    report.epoch == config.scheduler.num_epochs;
-  // The loss falls nearly every epoch: those that are saved anyway are ranked by it.
+  // The loss falls nearly every epoch, so it ranks only the epochs that are saved anyway.
   if (!system.val_while_train && due) record(trainer, report.loss);
   unwritten_epoch_ = report.epoch;
   awaits_figure_ = system.val_while_train && !value_ && evaluates_after(system, report.epoch);
   if (due || new_best_ || asked_) save(trainer);
 }
 
-/// Of an epoch that was evaluated, the weights of its evaluation: with a moving average, the
-/// average.
+/// For an epoch that was evaluated: the evaluated weights, with a moving average the average.
 Checkpoints::DueWeights Checkpoints::take_due_weights() {
   DueWeights due;
   due.best = new_best_;
@@ -141,7 +140,7 @@ Checkpoints::DueWeights Checkpoints::take_due_weights() {
 
 namespace {
 
-/// The network with the moving average where there is one.
+/// The network, with the moving average if there is one.
 TensorMap evaluated_weights(const CheckpointContent& content) {
   TensorMap weights = content.model;
   const auto average = content.extra.find(kEmaFile);
@@ -155,7 +154,7 @@ TensorMap evaluated_weights(const CheckpointContent& content) {
 
 }  // namespace
 
-/// In the writer's thread. `folder`: of the same content, when there is one.
+/// In the writer's thread. `folder`: of the same content, if any.
 void Checkpoints::write_weights(const CheckpointContent& content, const DueWeights& due,
                                 const std::filesystem::path& folder) {
   if (!weights_) return;
@@ -215,7 +214,7 @@ void Checkpoints::save(Trainer& trainer) {
   changed_ = new_best_ = asked_ = false;
 }
 
-/// On rank 0, where nobody waits for the writer.
+/// On rank 0, where nothing waits for the writer.
 void Checkpoints::check_disk(const Config& config) {
   const MutexLock lock(mutex_);
   if (!writing_until_ || !writing_until_->passed()) return;
@@ -231,7 +230,7 @@ void Checkpoints::put_in_line(Save save) {
   make_room();
 }
 
-/// The oldest go first, but for the best: it is worth more than that.
+/// Drops the oldest first, but keeps the best.
 void Checkpoints::make_room() {
   int64_t bytes = 0;
   for (const Save& one : waiting_) bytes += bytes_of(*one.content);
@@ -250,15 +249,15 @@ void Checkpoints::make_room() {
     if (std::exchange(told_of_slow_disk_, true)) continue;
     notes_.emplace_back(
         Severity::kWarning,
-        fmt::format("the disk is slower than training: the checkpoint of step {} is not written, "
-                    "that of step {} takes its place; so will others do (said once)",
+        fmt::format("the disk is slower than training: the checkpoint of step {} is replaced by "
+                    "that of step {}; later ones may be too (reported once)",
                     one->content->state.step, newest.content->state.step));
   }
   rest.push_back(std::move(newest));
   waiting_ = std::move(rest);
 }
 
-/// In the writer's thread. Nothing, where what this was to write made room for others.
+/// In the writer's thread. Does nothing if make_room() dropped its content.
 void Checkpoints::write_next() {
   Save save;
   {
@@ -268,19 +267,19 @@ void Checkpoints::write_next() {
     waiting_.pop_front();
   }
   if (before_writing_) before_writing_();
-  // Files of weights first: who goes on from the checkpoint takes them for written.
+  // Files of weights first: a run resumed from the checkpoint assumes that they are written.
   const auto folder = write_checkpoint(
       save.dir, *save.content, save.policy, fence_,
       [&](const std::filesystem::path& staged) { write_weights(*save.content, save.due, staged); });
   note_saved(save.content->state, folder, save.reasons);
 }
 
-/// What became known of the newest save, which has `state`; false when it is begun.
+/// Adds new facts to the newest save, which has `state`; false once its write has begun.
 bool Checkpoints::merge_into_waiting(const DueWeights& due, const TrainingState& state, bool best) {
   const MutexLock lock(mutex_);
   if (waiting_.empty() || waiting_.back().content != saved_) return false;
   Save& save = waiting_.back();
-  std::string rng = std::move(save.content->state.rng);  // of when it was saved
+  std::string rng = std::move(save.content->state.rng);  // as of the save
   save.content->state = state;
   save.content->state.rng = std::move(rng);
   if (due.epoch) {
@@ -289,7 +288,7 @@ bool Checkpoints::merge_into_waiting(const DueWeights& due, const TrainingState&
   }
   save.due.best |= due.best;
   save.reasons.best |= best;
-  if (best) make_room();  // one that waits before it is the best no more
+  if (best) make_room();  // an earlier best may wait, which can now be dropped
   return true;
 }
 
@@ -308,7 +307,7 @@ void Checkpoints::add_figure(Trainer& trainer) {
   changed_ = new_best_ = false;
 }
 
-/// The files of the epoch that was saved, of which nobody gave a figure.
+/// Writes the files of the saved epoch, which got no figure.
 void Checkpoints::write_unevaluated() {
   const auto due = take_due_weights();
   if (merge_into_waiting(due, saved_->state, false)) return;
@@ -331,7 +330,7 @@ void Checkpoints::note_saved(const TrainingState& state, const std::filesystem::
   saved_folders_.push_back({epoch_of(state), state.step, folder.string(), reasons.best});
 }
 
-/// Of what has been written by now; what the disk refused comes out of here.
+/// Reports finished writes; throws the error of a failed one.
 void Checkpoints::say_notes(Trainer& trainer) {
   std::vector<std::pair<Severity, std::string>> notes;
   std::vector<SavedCheckpoint> saved;

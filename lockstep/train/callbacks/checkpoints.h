@@ -20,33 +20,33 @@
 
 namespace lockstep {
 
-/// system.ckpt_save_policy and ckpt_max_keep. Ranked by the main indicator (higher is better) or,
-/// without evaluation, by the training loss (lower is better) of the epochs that are saved.
+/// system.ckpt_save_policy and ckpt_max_keep. Checkpoints are ranked by the main indicator (higher
+/// is better). Without evaluation the training loss of the saved epochs ranks them (lower is
+/// better).
 KeepPolicy keep_policy(const Config& config);
 
-/// Saves after every epoch (see train.ckpt_save_epochs), every train.ckpt_save_steps steps, after
-/// the step under way when SIGUSR1 comes, and at the end of the run, and keeps account of the best
-/// weights. A checkpoint holds the step it was made at, so a resumed run goes on with the very next
-/// one.
+/// Saves after every epoch (see train.ckpt_save_epochs), every train.ckpt_save_steps steps, and at
+/// the end of the run. SIGUSR1 saves after the step under way. It also keeps account of the best
+/// weights. A checkpoint holds the step it was made at, so a resumed run continues with the next
+/// step.
 ///
-/// Rank 0 copies what is to be saved and trains on; a thread writes it, and nobody waits for that.
-/// What it meets ends the run a step later, or at its end. Where the disk is slower than training,
-/// copies wait for it in memory, up to kRoomBytes of them. Beyond that the oldest is not written,
-/// unless it is the best so far or the newest; a warning says so once. So memory holds what waits,
-/// or the best and the newest where those are more, and what is being written. One that is written
-/// for longer than train.disk_timeout_s ends the run. At the end of a run all is written that was
-/// not left out.
+/// Rank 0 copies the content and trains on; a background thread writes it. An error of that thread
+/// ends the run a step later, or at the end of the run. If the disk is slower than training, copies
+/// wait in memory, up to kRoomBytes. Beyond that the oldest copy is dropped, unless it is the best
+/// so far or the newest; one warning reports it. Memory thus holds the waiting copies, at least the
+/// best and the newest, and the one being written. A write that takes longer than
+/// train.disk_timeout_s ends the run. At the end of a run all remaining copies are written.
 ///
-/// Weights are saved before they are evaluated: added before Evaluation, an epoch's checkpoint is
-/// there whatever becomes of that, and its figure comes into state.json afterwards. With
-/// train.weights_format the policy is that of the files of weights (see WeightFiles), and of the
+/// Add it before Evaluation: an epoch's checkpoint is then saved even if the evaluation fails, and
+/// its figure enters state.json afterwards. With train.weights_format the policy applies to the
+/// files of weights (see WeightFiles). Of the checkpoints the newest and the best are kept.
 /// checkpoints the newest and the best are kept.
 class Checkpoints final : public Callback {
  public:
   static constexpr int64_t kRoomBytes = int64_t{256} << 20;
 
-  /// `fence`: of this run's writer, on rank 0. For tests: `before_writing` is called by the thread
-  /// that writes, for each checkpoint; `room_bytes`: what may wait for the disk.
+  /// `fence`: of this run's writer, on rank 0. For tests: the writing thread calls `before_writing`
+  /// for each checkpoint; `room_bytes` bounds the copies that wait for the disk.
   explicit Checkpoints(TrainingLog& log, const WriterFence& fence = {},
                        std::function<void()> before_writing = nullptr,
                        int64_t room_bytes = kRoomBytes)
@@ -70,12 +70,12 @@ class Checkpoints final : public Callback {
     bool best = false;
   };
   using Content = std::shared_ptr<CheckpointContent>;
-  /// Why a checkpoint is worth a line.
+  /// Why the log reports a checkpoint.
   struct Reasons {
     bool best = false;
     bool asked = false;  ///< By SIGUSR1.
   };
-  /// What is to be written.
+  /// One pending write.
   struct Save {
     Content content;
     DueWeights due;

@@ -1,4 +1,4 @@
-// How a run that saves checkpoints ends, and what it says then.
+// The end of a run that saves checkpoints, and its closing lines.
 
 #include <fmt/format.h>
 
@@ -50,8 +50,8 @@ void Checkpoints::report_end(Trainer& trainer) {
   const auto& state = trainer.state();
   if (trainer.stop_reason() == StopReason::kMembership) {
     log_.info(kTrainLogger,
-              fmt::format("Stopped after step {}, checkpoint saved: nodes of this job come or go. "
-                          "The job goes on with other nodes",
+              fmt::format("Stopped after step {}, checkpoint saved: hosts joined or left this job. "
+                          "The job continues with other hosts",
                           state.step));
     return;
   }

@@ -6,22 +6,22 @@
 
 namespace lockstep {
 
-/// Whether an epoch (from 1) is evaluated: from val_start_epoch on, each val_interval.
+/// Whether an epoch (from 1) is evaluated: every val_interval epochs from val_start_epoch on.
 bool evaluates_after(const SystemConfig& config, int64_t epoch);
 
-/// Evaluates after epochs as the configuration says, and at the end of a run that max_steps ended
-/// within an epoch, unless these weights have been evaluated before. A signal ends a run without
-/// evaluation, also at an epoch's end, and ends an evaluation under way within a batch: who sent it
-/// may not wait, and the checkpoint comes first. The run that goes on from there evaluates that
-/// epoch before its first step.
+/// Evaluates after epochs as configured, and at the end of a run that max_steps ended within an
+/// epoch. Weights that have been evaluated before are skipped. A signal ends a run without
+/// evaluation, also at an epoch's end, and stops a running evaluation within one batch. The sender
+/// may not wait, and the checkpoint comes first. The resumed run evaluates that epoch before its
+/// first step.
 ///
-/// Before the first step of a run one batch is evaluated on every rank, so that what cannot work is
-/// known before an epoch is spent. What it gives is dropped. An evaluation that fails later costs
-/// its figure and a warning: neither the run, nor a run that would go on from there and fail again.
-/// Add it behind Checkpoints: weights are saved before they are evaluated.
+/// Before the first step of a run every rank evaluates one batch and drops the result, so that
+/// errors show before an epoch is spent. A later failure of an evaluation costs its figure and a
+/// warning. It ends neither this run nor a resumed one that would fail again. Add it after
+/// Checkpoints: weights are saved before they are evaluated.
 class Evaluation final : public Callback {
  public:
-  /// The caller keeps them while the trainer runs.
+  /// The caller keeps both alive while the trainer runs.
   Evaluation(BatchSource& loader, std::span<const DistributedSampler> samplers)
       : loader_(loader), samplers_(samplers) {}
 

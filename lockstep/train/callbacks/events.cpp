@@ -36,12 +36,12 @@ void Events::on_start(Trainer& trainer) {
   try {
     writer_.emplace(trainer.config().train.ckpt_save_dir / "events.jsonl",
                     std::numeric_limits<int64_t>::max(), labels_);
-  } catch (const Error&) {  // results tell of a disk that fails
+  } catch (const Error&) {  // Results reports a failing disk
     return;
   }
   const bool goes_on = again_ || trainer.state().step > 0;
   auto record = record_of(goes_on ? "restart" : "start", trainer);
-  record.epoch = trainer.state().epoch + 1;  // that which begins, or goes on
+  record.epoch = trainer.state().epoch + 1;  // the epoch that begins or resumes
   record.values = {{"ranks", trainer.num_ranks()}};
   if (goes_on) {
     const auto& lost = results_->lost();
@@ -84,7 +84,7 @@ void Events::write(const MetricsRecord& record) {
   if (!writer_) return;
   try {
     writer_->write(record);
-  } catch (const Error&) {  // the same
+  } catch (const Error&) {  // as above
   }
 }
 

@@ -10,14 +10,15 @@
 namespace lockstep {
 
 /// On rank 0: events.jsonl in train.ckpt_save_dir, in the form of metrics.jsonl. Kinds: start,
-/// restart (with the steps and seconds that are lost, and the seconds without training),
-/// checkpoint, evaluation, end (with its reason: "membership" where nodes of an elastic job came or
-/// went and the job goes on), failure. It is never cut: a later generation goes on in it. What
-/// cannot be written is left out. Add it last, so that the end comes after the last checkpoint.
+/// restart, checkpoint, evaluation, end (with its reason), failure. A restart records the steps and
+/// seconds lost, and the seconds without training. The reason "membership" means that hosts of an
+/// elastic job joined or left and the job continues. The file is never truncated: a later
+/// generation appends to it. Write errors are ignored. Add it last, so that the end comes after the
+/// last checkpoint.
 class Events final : public Callback {
  public:
-  /// `results`: added before; they know what a restart has lost. `again`: this job was started
-  /// before, though it may begin anew, as one does that had no checkpoint yet.
+  /// `results`: added before; they hold the losses of a restart. `again`: this job was started
+  /// before, even if it begins anew because it had no checkpoint yet.
   Events(MetricsLabels labels, std::shared_ptr<const Results> results, bool again)
       : labels_(std::move(labels)), results_(std::move(results)), again_(again) {}
 
@@ -25,7 +26,7 @@ class Events final : public Callback {
   void on_evaluation(Trainer& trainer, const EvalResult& result) override;
   void on_saved(Trainer& trainer, const SavedCheckpoint& saved) override;
   void on_close(Trainer& trainer) override;
-  /// The run ends by this error.
+  /// Records that this error ended the run.
   void failed(Trainer& trainer, const std::string& what);
 
  private:

@@ -16,7 +16,7 @@ std::vector<std::string> metric_names(Trainer& trainer) {
   return trainer.task().metric_names();
 }
 
-/// Below 0.1 us a duration says nothing.
+/// Durations below 0.1 us are noise.
 double rounded_ms(double ms) {
   return rounded(ms, 4);
 }
@@ -45,7 +45,7 @@ void Results::keep(const std::function<void()>& writing) {
   try {
     writing();
   } catch (const Error& error) {
-    if (error.code() == ErrorCode::kMismatch) throw;  // another generation's by now
+    if (error.code() == ErrorCode::kMismatch) throw;  // a newer generation owns it
     if (!std::exchange(warned_, true)) log_warn(fmt::format("results are lost: {}", error.what()));
   }
 }
@@ -102,7 +102,7 @@ void Results::on_evaluation(Trainer& trainer, const EvalResult& result) {
   ResultRow row{.epoch = epoch, .metrics = {}, .eval_time = result.seconds};
   for (const auto& [name, value] : result.metrics) row.metrics.emplace_back(value);
   keep([&] {
-    fence_.check();  // records are only appended, which a file that was replaced does not show
+    fence_.check();  // records are only appended, and an append to a replaced file goes unnoticed
     result_log_->add_evaluation(row);
   });
 }
@@ -119,7 +119,7 @@ void Results::on_epoch(Trainer& trainer, const EpochReport& report) {
             {report.epoch, report.loss, {}, report.earlier_s + report.seconds, std::nullopt});
 }
 
-/// Of an epoch that the run ended in. Who goes on with it takes the row away again.
+/// Writes the row of an epoch in which the run ended. A resumed run removes it again.
 void Results::on_end(Trainer& trainer) {
   const auto& state = trainer.state();
   if (state.batch_in_epoch == 0 || !has_part_) return;

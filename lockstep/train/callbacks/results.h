@@ -12,15 +12,15 @@
 namespace lockstep {
 
 /// On rank 0: metrics.jsonl (each optimizer step and evaluation) and result.log (each epoch, and
-/// the part of one in which a run ended), in train.ckpt_save_dir. A resumed run goes on in the
-/// files it finds. A row stands there before its epoch is saved and evaluated; the figures come
-/// into it when they are known. What cannot be written costs a warning, once, and never the run.
-/// Add it before Checkpoints: a checkpoint's steps are in the results by then.
+/// the part of one in which a run ended), in train.ckpt_save_dir. A resumed run appends to the
+/// files it finds. A row is written before its epoch is saved and evaluated; its figures are added
+/// later. A write error costs one warning and never ends the run. Add it before Checkpoints: the
+/// results then already include a checkpoint's steps.
 class Results final : public Callback {
  public:
-  /// With labels each record of metrics.jsonl says when it was written, and by which run. `fence`:
-  /// of this run's writer. A file is not replaced once a newer generation writes; errors of what
-  /// replaces one: kMismatch.
+  /// With labels each record of metrics.jsonl names its time and its run. `fence`: of this run's
+  /// writer. No file is replaced once a newer generation writes. Errors of the calls that replace a
+  /// file: kMismatch.
   explicit Results(std::optional<MetricsLabels> labels = std::nullopt,
                    const WriterFence& fence = {})
       : labels_(std::move(labels)), fence_(fence) {}
@@ -30,7 +30,7 @@ class Results final : public Callback {
   void on_evaluation(Trainer& trainer, const EvalResult& result) override;
   void on_epoch(Trainer& trainer, const EpochReport& report) override;
   void on_end(Trainer& trainer) override;
-  /// After on_start: the steps behind the checkpoint that the run goes on from.
+  /// After on_start: the steps lost since the checkpoint from which the run resumed.
   const MetricsWriter::Lost& lost() const { return lost_; }
 
  private:
@@ -47,7 +47,7 @@ class Results final : public Callback {
   bool has_part_ = false;  // steps came since an epoch's end
 };
 
-/// To that many places after the point.
+/// Rounded to `places` decimals.
 double rounded(double value, int places);
 
 }  // namespace lockstep

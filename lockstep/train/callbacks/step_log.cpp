@@ -8,7 +8,7 @@
 namespace lockstep {
 namespace {
 
-/// What part of the whole run's time waiting for data, for other ranks, and communication took.
+/// The shares of the whole run's time for data, other ranks, and communication.
 std::string run_line(const EpochReport& sums) {
   const double percent = sums.seconds > 0 ? 100 / sums.seconds : 0;
   return fmt::format("Steps: {} in {:.3f} s, data wait: {:.1f} %, {}", sums.steps, sums.seconds,

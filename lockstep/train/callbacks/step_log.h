@@ -9,8 +9,8 @@
 
 namespace lockstep {
 
-/// When a line is due because none came for long: soon after the start, then every so many seconds.
-/// Told what time it is.
+/// Decides when a line is due after a long silence: soon after the start, then at each interval.
+/// The caller passes the time.
 class LineTimer {
  public:
   using Clock = std::chrono::steady_clock;
@@ -26,8 +26,8 @@ class LineTimer {
   Clock::time_point due_{};
 };
 
-/// Writes the lines of steps, epochs and evaluations in the configured style, at the end what
-/// part of the time waiting and communication took, and keeps the progress line of a terminal.
+/// Writes the lines of steps, epochs and evaluations in the configured style. At the end it reports
+/// the share of waiting and communication. It also keeps the progress line of a terminal.
 class StepLog final : public Callback {
  public:
   explicit StepLog(TrainingLog& log) : log_(log) {}
@@ -54,8 +54,8 @@ class StepLog final : public Callback {
   EpochReport run_;      // sums over all steps
   StepTimings timings_;  // the same, over those whose gradients were averaged
   int64_t averaged_ = 0;
-  std::set<std::string> remarks_;  // those that were shown: they come again every epoch
-  int64_t remarks_of_epoch_ = 0;   // as it was told last
+  std::set<std::string> remarks_;  // already shown: they repeat every epoch
+  int64_t remarks_of_epoch_ = 0;   // as last reported
 };
 
 }  // namespace lockstep

@@ -1,4 +1,4 @@
-// What a data set hands over, against what loss and metric take.
+// Checks the columns of a data set against the inputs of loss and metric.
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -16,7 +16,7 @@ bool has(const Names& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-/// What a transform adds to a sample.
+/// The columns that a transform adds to a sample.
 struct Made {
   Names operator()(const ocr::DecodeImage&) const { return {"image"}; }
   Names operator()(const ocr::DetLabelEncode&) const { return {"polys", "texts", "ignore_tags"}; }
@@ -49,7 +49,7 @@ const char* maker_of(const std::string& column) {
   return column.starts_with("text") ? "RecCTCLabelEncode" : "DetLabelEncode";
 }
 
-/// The columns that a list of indices names.
+/// The columns of a list of indices.
 Names chosen(Section& section, const std::string& key, const Names& columns) {
   Names names;
   const auto last = static_cast<int64_t>(columns.size()) - 1;
@@ -66,7 +66,7 @@ void check_labels(Section& section, const Names& columns, const Names& wanted, b
   const char* key = "label_column_index";
   Names labels = chosen(section, key, columns);
   if (!section.has(key)) labels.assign(columns.begin() + 1, columns.end());
-  // Without a list of labels those that the metric takes come first; what follows is extra.
+  // Without a list of labels the metric's columns come first; the rest is extra.
   const bool right = section.has(key) || labels.size() < wanted.size()
                          ? labels == wanted
                          : std::equal(wanted.begin(), wanted.end(), labels.begin());
@@ -94,7 +94,7 @@ void check_made(Section& section, const Names& wanted, const DatasetConfig& conf
   const bool planar = std::any_of(
       config.pipeline.begin(), config.pipeline.end(),
       [](const auto& transform) { return std::holds_alternative<ocr::ToCHWImage>(transform); });
-  if (!planar) section.fail("transform_pipeline", "must hold ToCHWImage: the network wants it");
+  if (!planar) section.fail("transform_pipeline", "must hold ToCHWImage: the network needs it");
 }
 
 }  // namespace
@@ -105,7 +105,7 @@ void check_columns(Section& section, const DatasetConfig& config, ModelType type
   section.read("output_columns", columns, "checked, as the next two, against loss and metric");
   Names inputs = chosen(section, "net_input_column_index", columns);
   ignore(section, "meta_data_column_index");
-  // MindOCR 0.1 counted: so many columns for the network, then those for the loss.
+  // MindOCR 0.1 used counts: of the network's columns, then of the loss's.
   section.only("num_columns_to_net", {"1", ""}, "the networks here take the image alone");
   ignore(section, "num_keys_of_labels");
   if (use == DataUse::kPredict) {

@@ -12,7 +12,7 @@
 namespace lockstep {
 namespace {
 
-/// What no section can see alone.
+/// Checks across sections.
 void check_together(const Config& config, Section& root) {
   if (config.system.val_while_train && !config.eval) {
     root.fail("system", "has val_while_train: True, but there is no section 'eval'");

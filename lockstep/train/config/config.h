@@ -1,13 +1,12 @@
 #pragma once
 // The training configuration, typed: MindOCR's sections and keys for `model.type: cls`, `det` and
-// `rec`, and the keys of our own (marked "ours"). Values stand as MindOCR defines them; defaults
-// are MindOCR's.
+// `rec`, and our own keys (marked "ours"). Values and defaults are those of MindOCR.
 //
-// Keys of MindOCR that change nothing here are checked and then left alone: system.mode (graph or
-// eager), system.refine_batch_size (evaluation is exact at any batch size), loader.max_rowsize,
-// train.max_call_depth, dataset.use_minddata (who decodes). dataset.output_columns and the
-// *_column_index lists must say what loss and metric take. Keys that would change the result and
-// cannot be honoured are errors, never ignored.
+// Some keys of MindOCR are checked and then ignored, because they change nothing here: system.mode
+// (graph or eager), system.refine_batch_size (evaluation is exact at any batch size),
+// loader.max_rowsize, train.max_call_depth, dataset.use_minddata (the decoding library).
+// dataset.output_columns and the *_column_index lists must match the inputs of loss and metric. A
+// key that would change the result and is not supported is an error.
 
 #include <algorithm>
 #include <cstdint>
@@ -43,20 +42,20 @@ struct TransformConfig {
 };
 
 struct DatasetConfig {
-  /// Cifar10Dataset; DetDataset, SynthTextDataset; RecDataset, LMDBDataset; of `predict`
+  /// Cifar10Dataset; DetDataset, SynthTextDataset; RecDataset, LMDBDataset; for `predict`
   /// PredictDataset.
   std::string type = "Cifar10Dataset";
   std::string dataset_root;  ///< As written, for the log.
-  /// dataset_root joined, unless absolute. At least one but for `predict`; of Cifar10Dataset one,
-  /// and in `eval` that of `train` when it is absent.
+  /// dataset_root joined, unless absolute. At least one, except for `predict`. Cifar10Dataset has
+  /// one; in `eval` its default is that of `train`.
   std::vector<std::filesystem::path> data_dirs;
-  /// The same; as many as data_dirs. None of Cifar10Dataset, LMDBDataset and PredictDataset.
+  /// The same; as many as data_dirs. Empty for Cifar10Dataset, LMDBDataset and PredictDataset.
   std::vector<std::filesystem::path> label_files;
-  /// One for each of data_dirs. The leading round(n * ratio) of its n records, but with `shuffle`
-  /// so many drawn at random, where the type is one of MindOCR's.
+  /// One for each of data_dirs: the leading round(n * ratio) of its n records. With `shuffle`
+  /// MindOCR's types draw as many at random.
   std::vector<double> sample_ratios = {1.0};
-  bool shuffle = false;  ///< Of the records when they are read; loader.shuffle is that of an epoch.
-  std::string usage;     ///< Cifar10Dataset: "train" or "test": which files. By section if absent.
+  bool shuffle = false;  ///< Of the records when they are read; loader.shuffle applies per epoch.
+  std::string usage;     ///< Cifar10Dataset: "train" or "test", which files; default by section.
   std::vector<TransformConfig> transforms;  ///< Of Cifar10Dataset.
   std::vector<ocr::Transform> pipeline;     ///< Of the others.
   ocr::LmdbOptions lmdb;                    ///< Of LMDBDataset.
@@ -69,27 +68,27 @@ struct LoaderConfig {
       0;  ///< Per virtual rank: per rank, unless parallel.virtual_ranks says otherwise.
   bool drop_remainder = false;
   int64_t num_workers = 1;
-  int64_t prefetch_size = 4;  ///< Batches in flight at least; see batches_ahead().
+  int64_t prefetch_size = 4;  ///< Minimum number of batches in flight; see batches_ahead().
 };
 
-/// Threads that make batches, where a rank has `cores` of its own.
+/// Threads that make batches; `cores`: of this rank.
 inline int data_threads(const LoaderConfig& config, int cores) {
   return static_cast<int>(std::min<int64_t>(config.num_workers, cores));
 }
 
-/// Batches that `threads` make ahead: prefetch_size, but at least one in the making for each thread
-/// and one that is ready.
+/// Batches that `threads` make ahead: prefetch_size, but at least one per thread and one that is
+/// ready.
 inline int64_t batches_ahead(const LoaderConfig& config, int threads) {
   return std::max(config.prefetch_size, int64_t{threads} + 1);
 }
 
-// `model:` of a configuration: which network, of which parts, and from which weights it starts.
+// `model:` of a configuration: the network, its parts, and its initial weights.
 
 enum class ModelType : uint8_t { kCls, kDet, kRec };
 
 struct BackboneConfig : BackboneSpec {
-  /// Weights of this part: a file, or an address whose file lies in the cache (weights.h); empty:
-  /// none. `True` is read as the address that MindOCR has for this name.
+  /// Weights of this part: a file, or an address whose file is in the cache (weights.h); empty:
+  /// none. `True` is read as MindOCR's address for this name.
   std::string pretrained;
 };
 
@@ -100,10 +99,11 @@ struct ModelConfig {
   HeadSpec head;
   ModelSpec spec() const { return {backbone, neck, head}; }  ///< The network, whatever its weights.
   std::string pretrained;    ///< Weights of the whole model, as BackboneConfig::pretrained.
-  bool resume = false;       ///< Go on from a checkpoint, if there is one.
-  std::string resume_path;   ///< Which; empty: the latest in train.ckpt_save_dir.
+  bool resume = false;       ///< Resume from a checkpoint, if there is one.
+  std::string resume_path;   ///< Its path; empty: the latest in train.ckpt_save_dir.
   std::string given_name;    ///< model.name; empty: none.
-  std::string name() const;  ///< That, else "{backbone}-{neck}-{head}", as MindOCR's banner has it.
+  std::string name() const;  ///< given_name, else "{backbone}-{neck}-{head}", as in MindOCR's
+                             ///< banner.
 };
 
 // `loss:`, `postprocess:` and `metric:` of a configuration.
@@ -117,7 +117,7 @@ using LossConfig = std::variant<CrossEntropyConfig, DbLossConfig, CtcLossConfig>
 
 /// ClsPostprocess.
 struct ClassNames {
-  std::vector<std::string> label_list;  ///< One for each class, in their order; or none.
+  std::vector<std::string> label_list;  ///< One for each class, in class order; or none.
 };
 
 /// ClsPostprocess, DBPostprocess, RecCTCLabelDecode.
@@ -126,8 +126,8 @@ using PostprocessConfig =
 
 struct MetricConfig {
   std::string name = "ClsMetric";  ///< Or DetMetric, RecMetric.
-  /// By which checkpoints are ranked. ClsMetric: "acc" or "top_5"; DetMetric: "f-score", "recall"
-  /// or "precision"; RecMetric: "acc" or "norm_edit_distance".
+  /// Ranks the checkpoints. ClsMetric: "acc" or "top_5"; DetMetric: "f-score", "recall" or
+  /// "precision"; RecMetric: "acc" or "norm_edit_distance".
   std::string main_indicator = "acc";
   ocr::DetMetricOptions det;
   ocr::RecMetricOptions rec;
@@ -139,12 +139,13 @@ enum class LogStyle : uint8_t { kMindocr, kMindspore };
 
 struct SystemConfig {
   std::optional<bool> distribute;  ///< False under a launcher of several ranks is an error.
-  int64_t device_id = 0;           ///< CUDA device of a program that is alone.
+  int64_t device_id = 0;           ///< CUDA device of a program without a launcher.
   int64_t seed = 42;
   std::string log_level = "logging.INFO";
   LogStyle log_style = LogStyle::kMindocr;  ///< Ours.
   int64_t log_interval = 100;               ///< Micro-steps.
-  int64_t log_interval_seconds = 30;        ///< Ours: a line at least so often; 0: by steps alone.
+  int64_t log_interval_seconds = 30;        ///< Ours: maximum time between lines; 0: by steps
+                                            ///< alone.
   bool val_while_train = false;
   int64_t val_start_epoch = 1;
   int64_t val_interval = 1;                ///< Epochs.
@@ -152,9 +153,9 @@ struct SystemConfig {
   int64_t ckpt_max_keep = 10;
   AmpLevel amp_level = AmpLevel::kO0;        ///< Of training, and of evaluation within it.
   AmpLevel amp_level_infer = AmpLevel::kO0;  ///< Of evaluation alone.
-  /// An optimizer step whose loss or gradients are not all finite is left out, and so is its place
-  /// in the learning-rate schedule. Off, with a static loss_scaler: such a step ends the run; a
-  /// dynamic one leaves it out all the same: see drops_overflows().
+  /// Skips an optimizer step whose loss or gradients are not all finite, and its place in the
+  /// learning-rate schedule. If off, such a step ends the run with a static loss_scaler. A dynamic
+  /// one always skips it: see drops_overflows().
   bool drop_overflow_update = false;
 };
 
@@ -183,13 +184,13 @@ struct OptimizerConfig {
   double weight_decay = 0;
   double momentum = 0.9;
   bool nesterov = false;
-  // What does not decay. MindOCR has three keys for it, the first that is set counts, and none of
-  // them takes effect: it leaves the group that should not decay without a value of its own, and
-  // MindSpore gives it the optimizer's. Figures of its recipes depend on that.
-  /// Ours. "exact": the keys below mean what they say. "mindspore": with any of them set (or left
-  /// at its default True) everything decays; with none, scales and shifts of norms do not, but of
-  /// SGD
-  /// ("sgd") and Adan everything does. Unless given, "exact" for model.type cls, else "mindspore".
+  // Exceptions from weight decay. MindOCR has three keys for them, of which the first that is set
+  // counts. None takes effect: the group without decay gets no value of its own, and MindSpore
+  // gives it the optimizer's. Figures of its recipes depend on that.
+  /// Ours. "exact": the keys below apply as documented. "mindspore": everything decays if any of
+  /// them is set (or left at its default True). With none, the scales and shifts of norms do not
+  /// decay, except with SGD ("sgd") and Adan. Default: "exact" for model.type cls, else
+  /// "mindspore".
   bool exact_decay = true;
   std::string grouping_strategy;                    ///< "svtr", "filter_norm_and_bias" or "".
   std::vector<std::string> no_weight_decay_params;  ///< Parts of names that do not decay.
@@ -197,23 +198,22 @@ struct OptimizerConfig {
   double beta1 = 0.9;
   double beta2 = 0.999;
   double beta3 = 0.99;           ///< adan.
-  double eps = 1e-8;             ///< In MindOCR of rmsprop alone.
+  double eps = 1e-8;             ///< In MindOCR only for rmsprop.
   bool use_amsgrad = false;      ///< adam, adamw.
   double dampening = 0;          ///< sgd.
   double decay = 0.9;            ///< rmsprop.
   bool centered = false;         ///< rmsprop.
-  double accum = 0.1;            ///< adagrad: what the sum starts with.
+  double accum = 0.1;            ///< adagrad: initial value of the sum.
   double schedule_decay = 4e-3;  ///< nadam.
 };
 
-/// Its section may be absent, which is a static scale of 1. The scale changes after optimizer
-/// steps, not after micro-steps, so that factor and window hold as they are when gradients
-/// accumulate.
+/// An absent section means a static scale of 1. The scale changes after optimizer steps, not
+/// micro-steps, so factor and window keep their meaning under gradient accumulation.
 struct LossScalerConfig {
   bool dynamic = false;         ///< type: "dynamic" or "static".
-  double loss_scale = 1;        ///< Static, or the first one.
-  double scale_factor = 2;      ///< By which an overflow divides, but not below 1.
-  int64_t scale_window = 2000;  ///< Steps without overflow after which it multiplies.
+  double loss_scale = 1;        ///< Static, or the initial one.
+  double scale_factor = 2;      ///< An overflow divides by it, but not below 1.
+  int64_t scale_window = 2000;  ///< Steps without overflow before the scale is multiplied.
   LossScaleOptions options() const;
 };
 
@@ -223,18 +223,19 @@ struct TrainSection {
   int64_t gradient_accumulation_steps = 1;
   bool clip_grad = false;
   double clip_norm = 1;
-  /// A moving average of all weights, batch norm's statistics too, is evaluated and saved.
+  /// Evaluates and saves a moving average of all weights, including batch norm's statistics.
   bool ema = false;
   double ema_decay = 0.9999;
-  int64_t ckpt_save_steps = 0;  ///< Ours: save after so many optimizer steps, too; 0: only epochs.
-  /// Ours: save after every so many epochs. The best, and the last, are saved whenever they come.
+  int64_t ckpt_save_steps = 0;  ///< Ours: also save every so many optimizer steps; 0: only after
+                                ///< epochs.
+  /// Ours: save every so many epochs. The best and the last are always saved.
   int64_t ckpt_save_epochs = 1;
-  /// Ours: seconds that ranks wait for one that reads its data or writes a checkpoint.
+  /// Ours: seconds that ranks wait for a rank that reads data or writes a checkpoint.
   int64_t disk_timeout_s = 1800;
-  /// Ours: in which format best.EXT and e{N}.EXT are written beside the checkpoints: "ckpt" (the
-  /// default for `det` and `rec`), "safetensors" or "none" (the default for `cls`).
+  /// Ours: format of best.EXT and e{N}.EXT, written beside the checkpoints: "ckpt" (the default for
+  /// `det` and `rec`), "safetensors" or "none" (the default for `cls`).
   std::string weights_format = "none";
-  int64_t max_steps = 0;  ///< Ours: stop after so many optimizer steps in all; 0: no such bound.
+  int64_t max_steps = 0;  ///< Ours: stop after so many optimizer steps in total; 0: no limit.
   DatasetConfig dataset;
   LoaderConfig loader;
 };
@@ -250,33 +251,34 @@ struct PredictSection {
   std::string ckpt_load_path;
   std::filesystem::path output_save_dir = "output";
   std::string vis_font_path;             ///< A font file; empty: the system's.
-  std::optional<DatasetConfig> dataset;  ///< Without one, that of eval.
+  std::optional<DatasetConfig> dataset;  ///< Default: that of eval.
   std::optional<LoaderConfig> loader;    ///< The same.
 };
 
 /// Ours.
 struct ParallelConfig {
-  /// Parts of the global batch, each of loader.batch_size samples. 0: one a rank. With V > 0 a run
-  /// gives the same bits on every number of ranks up to V; see DistributedDataParallel.
+  /// Parts of the global batch, each of loader.batch_size samples. 0: one per rank. With V > 0 a
+  /// run gives the same bits on every number of ranks up to V; see DistributedDataParallel.
   int64_t virtual_ranks = 0;
-  /// Intra-op threads of a rank; bits depend on their number. 0: the rank's part of the cores (see
-  /// World::threads), but 1 with `virtual_ranks`, because that part depends on the number of ranks.
+  /// Intra-op threads of a rank; bits depend on their number. 0: the rank's share of the cores (see
+  /// World::threads), but 1 with `virtual_ranks`, because that share depends on the number of
+  /// ranks.
   int64_t threads = 0;
   std::string device = "auto";    ///< "auto", "cpu", "cuda": see choose_compute_device().
   std::string backend = "auto";   ///< Of the process group.
   bool any_order = false;         ///< `order: any`: see GroupOptions::order.
   double bucket_cap_mb = 25;      ///< Of gradient buckets, MiB.
-  bool broadcast_buffers = true;  ///< This and the next four: not otherwise with `virtual_ranks`.
+  bool broadcast_buffers = true;  ///< This and the next four: defaults only with `virtual_ranks`.
   bool find_unused_parameters = false;  ///< Parameters may be left out of a step's loss.
-  /// In every step the same parameters get gradients: the unused ones cost nothing.
+  /// Every step uses the same parameters, so the search for unused ones costs nothing.
   bool static_graph = false;
-  /// How gradients travel: "none" (as they are), "fp16" or "bf16" (half the bytes),
-  /// "int8" (a quarter) or "powersgd" (matrices as products of thin ones, after 1000 steps);
-  /// "auto" takes none or bf16, whichever a trial in the first steps finds faster.
+  /// Format of gradients in transit: "none" (as they are), "fp16" or "bf16" (half the bytes),
+  /// "int8" (a quarter) or "powersgd" (low-rank factors of matrices, after 1000 steps). "auto"
+  /// tries none and bf16 in the first steps and takes the faster one.
   std::string comm_hook = "none";
-  bool sync_bn = false;     ///< Batch norm takes its statistics from the batches of all ranks.
+  bool sync_bn = false;     ///< Batch norm computes its statistics over the batches of all ranks.
   int64_t timeout_s = 300;  ///< Of every collective.
-  /// Whether each step finds out how long this rank waited for the slowest one.
+  /// Measures in each step how long this rank waited for the slowest one.
   bool measure_wait = false;
 };
 
@@ -305,7 +307,7 @@ Config load_config(const std::filesystem::path& path, std::span<const std::strin
 /// key that was read; see section.h.
 Config read_config(Node tree, std::vector<Setting>* settings = nullptr);
 
-/// Whether steps that overflow are left out: as system.drop_overflow_update says, and always with a
+/// Whether steps that overflow are skipped: as system.drop_overflow_update says, and always with a
 /// dynamic loss scaler, which grows until one overflows.
 bool drops_overflows(const Config& config);
 

@@ -9,7 +9,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// What each transform of a classifier takes; of the last two, MindOCR's flags about channels are
+/// The arguments of a classifier's transforms. For the last two, MindOCR's flags about channels are
 /// only checked.
 const std::map<std::string, std::vector<std::string>> kTransforms = {
     {"RandomCrop", {"size", "padding"}}, {"RandomHorizontalFlip", {"prob"}},  {"Resize", {"size"}},
@@ -187,7 +187,7 @@ DatasetConfig read_dataset(Section section, ModelType type, DataUse use) {
   DatasetConfig config;
   config.where = section.where("type");
   const bool cls = type == ModelType::kCls;
-  if (!cls || use == DataUse::kPredict) config.type.clear();  // it has to be given
+  if (!cls || use == DataUse::kPredict) config.type.clear();  // it is required
   read_name(section, "type", config.type, types_of(type, use),
             {"PublayNetDataset", "KieDataset", "PubTabDataset"}, "what the data are");
   section.read("dataset_root", config.dataset_root,
@@ -222,7 +222,7 @@ LoaderConfig read_loader(Section section, DataUse use) {
   section.finish();
   if (use != DataUse::kEval) return config;
   if (config.shuffle) section.fail("shuffle", "must be False: evaluation needs no order");
-  // MindOCR makes evaluation's batches so small that they leave no remainder; here the last one may
+  // MindOCR chooses evaluation's batches small enough to leave no remainder; here the last one may
   // be smaller. Either way every sample counts.
   config.drop_remainder = false;
   return config;

@@ -20,7 +20,7 @@ ocr::Dictionary read_dictionary(const Section& section, const std::string& key,
   }
 }
 
-/// What the classes are: "d.txt has 90 characters and a space, and a blank".
+/// Describes the classes: "d.txt has 90 characters and a space, and a blank".
 std::string parts_of(const ocr::CharacterOptions& characters, int32_t classes) {
   auto plain = characters;
   plain.use_space_char = false;
@@ -31,7 +31,7 @@ std::string parts_of(const ocr::CharacterOptions& characters, int32_t classes) {
                      own + 1 < classes ? " and a space" : "");
 }
 
-/// Of records that are left out by their labels.
+/// Checks the dictionary that filters records by their labels.
 void check_filter(const DatasetConfig& dataset, Section section) {
   if (!dataset.lmdb.filter_zero_text_image) return;
   read_dictionary(section, "character_dict_path",
@@ -61,7 +61,7 @@ std::string shown_dictionary(const ocr::CharacterOptions& characters) {
       characters.use_space_char ? "True" : "False");
 }
 
-/// What is taught must be read by the same dictionary.
+/// Training and evaluation must use the same dictionary.
 void check_dictionary(const Config& config, const ocr::CharacterOptions& taught, Section& root) {
   const auto& read = std::get<ocr::CharacterOptions>(config.postprocess);
   if (read.character_dict_path == taught.character_dict_path &&
@@ -104,9 +104,9 @@ void check_dictionaries(const Config& config) {
 
 void check_recogniser(const Config& config, Section& root) {
   const auto* encoder = find_encoder(config.train.dataset);
-  if (encoder == nullptr) return;  // check_columns() saw to it
+  if (encoder == nullptr) return;  // check_columns() reports it
   check_dictionary(config, encoder->characters, root);
-  // A dictionary in a file is read when a run begins: check_dictionaries().
+  // check_dictionaries() reads a dictionary file when a run begins.
   if (encoder->characters.character_dict_path.empty()) {
     check_head_classes(config, encoder->characters, root);
   }

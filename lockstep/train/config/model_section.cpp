@@ -19,8 +19,8 @@ const std::vector<std::string> kRecBackbones = {"rec_resnet34", "rec_vgg7"};
 const std::vector<std::string> kDetNecks = {"DBFPN", "RSEFPN"};
 const std::vector<std::string> kRecNecks = {"RNNEncoder"};
 
-/// Weights: a file, an address, nothing, or True: MindOCR's address for `name`, which is `known`.
-/// `by_default`: True where the key is absent.
+/// Weights: a file, an address, none, or True: MindOCR's address for `name`, which is `known`.
+/// `by_default`: an absent key means True.
 void read_weights(Section& section, std::string& weights, const std::string& known, bool by_default,
                   const std::string& about) {
   const std::string key = "pretrained";
@@ -114,7 +114,7 @@ BackboneConfig read_backbone(Section section, ModelType type) {
   } else if (det) {
     section.read("dcn", config.dcn, "*ours*: deformable convolutions");
   }
-  // MindOCR loads weights unless told not to.
+  // MindOCR loads weights by default.
   read_weights(section, config.pretrained, known_weights(config), det,
                "weights of the backbone; True: MindOCR's");
   section.finish();

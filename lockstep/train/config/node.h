@@ -1,5 +1,6 @@
 #pragma once
-// A configuration as text: a tree of mappings, lists and scalars that knows where each part stands.
+// A configuration as text: a tree of mappings, lists and scalars, each with its place in the
+// source.
 
 #include <cstdint>
 #include <memory>
@@ -11,25 +12,24 @@ namespace lockstep {
 
 /// Where a value was written, for messages: "FILE:LINE", or "-o key=value" for an override.
 struct Place {
-  std::shared_ptr<const std::string> source;  ///< Null: nowhere, the value is a default.
+  std::shared_ptr<const std::string> source;  ///< Null: the value is a default.
   int line = 0;                               ///< From 1; 0: the source has no lines.
 };
 std::string to_string(const Place& place);
 
-/// One value. Scalars keep their text; what it means (number, flag, name) is decided by who reads
-/// it.
+/// One value. Scalars keep their text; the reader decides its meaning (number, flag, name).
 struct Node {
   enum class Kind : uint8_t { kNull, kScalar, kList, kMap };
   struct Entry;
 
   Kind kind = Kind::kNull;
-  bool quoted = false;  ///< kScalar: written in quotes, so it is a text whatever it looks like.
+  bool quoted = false;  ///< kScalar: written in quotes, so it is always a text.
   std::string text;     ///< kScalar.
   Place place;
   std::vector<Node> items;     ///< kList.
   std::vector<Entry> entries;  ///< kMap, in the order of the file; keys are unique.
 
-  /// The value under `key` of a mapping; null when there is none or this is no mapping.
+  /// The value under `key` of a mapping; null if the key is absent or this is no mapping.
   Node* find(std::string_view key);
   const Node* find(std::string_view key) const;
 
@@ -42,7 +42,7 @@ struct Node::Entry {
   Node value;
 };
 
-/// The same tree, whatever the places and whether a text was quoted.
+/// Whether both trees have the same values, regardless of places and quotes.
 bool same_values(const Node& a, const Node& b);
 
 }  // namespace lockstep

@@ -20,7 +20,7 @@ std::string lower(std::string text) {
   return text;
 }
 
-/// In upper case or lower. What the name has other defaults for than OptimizerConfig gets them.
+/// In upper case or lower. Sets the defaults of the name that differ from OptimizerConfig.
 const OptimizerKind& read_opt(Section& section, OptimizerConfig& config) {
   std::string given = config.opt;
   section.read("opt", given, "");
@@ -37,7 +37,7 @@ const OptimizerKind& read_opt(Section& section, OptimizerConfig& config) {
   return *kind;
 }
 
-/// Arguments that one optimizer has and others do not.
+/// Arguments of one optimizer alone.
 void read_own_arguments(Section& section, OptimizerConfig& config, const OptimizerKind& kind) {
   if (kind.has("dampening")) {
     section.read("dampening", config.dampening, {0, 1}, "of the momentum");
@@ -46,7 +46,7 @@ void read_own_arguments(Section& section, OptimizerConfig& config, const Optimiz
   if (kind.has("schedule_decay")) {
     section.read("schedule_decay", config.schedule_decay, {0, 1e3}, "of the momentum's schedule");
   } else {
-    ignore(section, "schedule_decay");  // as MindOCR, which takes it for all
+    ignore(section, "schedule_decay");  // as MindOCR, which accepts it for all
   }
   if (kind.has("use_amsgrad")) {
     section.read("use_amsgrad", config.use_amsgrad, "the largest second moment so far counts");
@@ -78,7 +78,7 @@ void read_decay(Section& section, OptimizerConfig& config, ModelType type) {
                "biases, and parameters of norms, do not decay");
 }
 
-/// Of one_cycle.
+/// The keys of one_cycle.
 void read_one_cycle(Section& section, SchedulerConfig& config) {
   section.read("pct_start", config.pct_start, {0.001, 0.999},
                "*ours*, one_cycle: part of the run in which the rate rises");

@@ -1,6 +1,6 @@
 #pragma once
-// The optimizers that optimizer.opt can name: one table of what sets them apart, for the reader of
-// the configuration, for those who make them, and for those who count their memory.
+// The optimizers of optimizer.opt: one table of their differences, for the reader of the
+// configuration, the construction of optimizers, and the estimate of their memory.
 
 #include <cstdint>
 #include <span>
@@ -11,16 +11,16 @@
 
 namespace lockstep {
 
-/// Which code computes a step: libtorch's, or RuleOptimizer.
+/// The code that computes a step: libtorch's, or RuleOptimizer.
 enum class OptimizerRule : uint8_t { kSgd, kAdam, kAdamW, kAdagrad, kOurs };
 
 struct OptimizerKind {
   const char* name;
   OptimizerRule rule;
-  std::vector<std::string_view> keys;  ///< Of optimizer, which others do not have.
-  int slots;                           ///< Tensors of a parameter's size that it keeps in any case.
+  std::vector<std::string_view> keys;  ///< Keys of optimizer that other kinds lack.
+  int slots;                           ///< Tensors of a parameter's size that it always keeps.
   bool decays_norms = false;  ///< In MindOCR without groups: see OptimizerConfig::exact_decay.
-  // Where MindOCR's and libtorch's defaults are not those of OptimizerConfig.
+  // Defaults of MindOCR and libtorch that differ from OptimizerConfig.
   double beta1 = OptimizerConfig().beta1;
   double beta2 = OptimizerConfig().beta2;
   double eps = OptimizerConfig().eps;
@@ -30,10 +30,10 @@ struct OptimizerKind {
 
 std::span<const OptimizerKind> optimizer_kinds();
 
-/// Null where there is none of that name.
+/// Null for an unknown name.
 const OptimizerKind* find_optimizer(std::string_view name);
 
-/// Of a configuration that was read. Errors: kInvalidArgument for another name.
+/// The kind of a configuration that was read. Errors: kInvalidArgument for an unknown name.
 const OptimizerKind& optimizer_kind(const OptimizerConfig& config);
 
 }  // namespace lockstep

@@ -1,4 +1,4 @@
-// transform_pipeline of text: each item of the list, typed.
+// The transform_pipeline of text: each item of the list, typed.
 
 #include <fmt/format.h>
 
@@ -13,7 +13,7 @@ namespace {
 
 using ocr::Transform;
 
-/// Of two numbers, the smaller first.
+/// Reads two numbers; sorts them.
 void read_range(Section& args, const std::string& key, std::array<double, 2>& value,
                 Range<double> range, const std::string& about) {
   args.read(key, value, range, about);
@@ -24,7 +24,7 @@ void read_p(Section& args, double& p) {
   args.read("p", p, {0, 1}, "probability");
 }
 
-/// OpenCV's number.
+/// Reads OpenCV's number.
 void read_interpolation(Section& args, ocr::Interpolation& value) {
   using ocr::Interpolation;
   args.choose("interpolation", value,
@@ -39,14 +39,14 @@ Transform read_decode(Section& args) {
   ocr::DecodeImage item;
   args.choose("img_mode", item.img_mode,
               {{"BGR", ocr::ImageMode::kBgr}, {"RGB", ocr::ImageMode::kRgb}}, "order of channels");
-  args.only("channel_first", {"False", ""}, "the transforms that follow want rows first");
+  args.only("channel_first", {"False", ""}, "the following transforms need rows first");
   args.read("to_float32", item.to_float32, "pixels as float32");
   args.read("ignore_orientation", item.ignore_orientation, "a turn that EXIF asks for is left out");
   args.read("keep_ori", item.keep_ori, "keeps the image as decoded, too");
   return item;
 }
 
-/// Of "mean" or "std": three numbers, or "imagenet", which `value` holds.
+/// Reads "mean" or "std": three numbers, or "imagenet", the initial `value`.
 void read_moments(Section& args, const std::string& key, std::array<double, 3>& value,
                   const std::string& about) {
   args.record(key, "imagenet, or a list of 3 numbers", "imagenet", about);
@@ -85,7 +85,7 @@ Transform read_random_scale(Section& args) {
   return item;
 }
 
-/// MindSpore: a single x stands for [max(0, 1 - x), 1 + x].
+/// As in MindSpore a single x stands for [max(0, 1 - x), 1 + x].
 void read_factor(Section& args, const std::string& key, std::array<double, 2>& factor) {
   const std::string about = "a range; a single x stands for [max(0, 1 - x), 1 + x]";
   const auto numbers = args.number_or_list(key);
@@ -166,7 +166,7 @@ Transform read_border(Section& args) {
 Transform read_det_resize(Section& args) {
   using Limit = ocr::DetResize::Limit;
   ocr::DetResize item;
-  // MindOCR 0.2 wrote Python's None where it means none.
+  // MindOCR 0.2 wrote Python's None for none.
   args.choose(
       "limit_type", item.limit_type,
       {{"min", Limit::kMin}, {"max", Limit::kMax}, {"none", Limit::kNone}, {"None", Limit::kNone}},
@@ -185,7 +185,7 @@ Transform read_det_resize(Section& args) {
   return item;
 }
 
-/// Of MindOCR 0.1: DetResize with nothing but the division.
+/// MindOCR 0.1: DetResize with the division alone.
 Transform read_grid_resize(Section& args) {
   ocr::DetResize item;
   item.limit_type = ocr::DetResize::Limit::kNone;
@@ -193,7 +193,7 @@ Transform read_grid_resize(Section& args) {
   return item;
 }
 
-/// Of MindOCR 0.1: as large as fits the target, to the pixel, and black below and beside it.
+/// MindOCR 0.1: the largest size within the target, exact to the pixel; black below and beside it.
 Transform read_scale_pad(Section& args) {
   ocr::DetResize item;
   args.require("target_size", "is missing: [height, width]");
@@ -278,7 +278,7 @@ const std::map<std::string, Reader> kReaders = {
     {"Rotate90IfVertical", read_rotate_vertical},
 };
 
-/// Of MindOCR 0.1, by imgaug's names: a turn that keeps the picture's size, and a flip.
+/// MindOCR 0.1, by imgaug's names: a turn that keeps the picture's size, and a flip.
 std::vector<Transform> read_iaa_augment(Section& args) {
   std::vector<Transform> items;
   if (args.has("Affine")) {

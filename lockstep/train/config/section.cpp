@@ -312,7 +312,7 @@ void Section::only(const std::string& key, const std::vector<std::string>& value
   fail(key, fmt::format("cannot be {}: {}", shown(*node), why));
 }
 
-/// ", did you mean 'X'?" for a key of that name, or one that a sub-section has.
+/// ", did you mean 'X'?" for a similar known key, or for the sub-section that has `key`.
 std::string Section::hint(const std::string& key) const {
   std::string near = did_you_mean(key, known_);
   if (!near.empty()) return near;

@@ -1,9 +1,8 @@
 #pragma once
-// Typed reading of one mapping of the configuration. Every key is asked for by name, together with
-// the variable that takes its value, its bounds and a line about it; a key that was not asked for
-// is an error. The default is what the variable holds already. A key that is absent is filled in
-// with it, so that the tree becomes the effective configuration; and each call can be recorded, so
-// that the tables of docs/reference/settings.md come from these calls, too.
+// Typed reading of one mapping of the configuration. Each key is read by name, with the variable
+// for its value, its bounds and a line about it; an unread key is an error. The variable's initial
+// value is the default. It fills in an absent key, so the tree becomes the effective configuration.
+// Each call can be recorded; the tables of docs/reference/settings.md come from these records.
 
 #include <array>
 #include <cstdint>
@@ -33,7 +32,7 @@ struct Range {
   T hi;
 };
 
-/// A value by the name that the file has for it.
+/// A value and its name in the file.
 template <typename T>
 struct Named {
   const char* name;
@@ -44,17 +43,17 @@ struct Named {
 class Section {
  public:
   /// `path` is the section's full name ("train.loader", empty for the whole file). A null node
-  /// becomes an empty mapping; anything else that is no mapping is an error. `settings`, if any,
-  /// gets a record of each key that is read here and in sub-sections.
+  /// becomes an empty mapping; any other node must be a mapping. `settings`, if any, gets a record
+  /// of each key that is read here and in sub-sections.
   Section(Node& node, std::string path, Settings* settings = nullptr);
 
-  // Each reads `key` into `value`, which keeps what it holds where the key is absent or null.
+  // Each reads `key` into `value`, which keeps its default if the key is absent or null.
   void read(const std::string& key, bool& value, const std::string& about);
   void read(const std::string& key, int64_t& value, Range<int64_t> range, const std::string& about);
   void read(const std::string& key, int& value, Range<int> range, const std::string& about);
   void read(const std::string& key, double& value, Range<double> range, const std::string& about);
   void read(const std::string& key, std::string& value, const std::string& about);
-  // Absent or null is a value of its own.
+  // Here absent or null is a value of its own.
   void read(const std::string& key, std::optional<bool>& value, const std::string& about);
   template <typename T>
   requires std::is_arithmetic_v<T>
@@ -76,51 +75,52 @@ class Section {
   /// One of `names`.
   void choose(const std::string& key, std::string& value, const std::vector<std::string>& names,
               const std::string& about);
-  /// The same of values that have names; the default is shown by the first that it has.
+  /// The same for named values; the first name of the default value represents it.
   template <typename T>
   void choose(const std::string& key, T& value, const std::vector<Named<T>>& names,
               const std::string& about);
 
-  /// A number, or a list of numbers; empty when absent. Records nothing.
+  /// A number, or a list of numbers; empty if absent. Records nothing.
   std::vector<double> number_or_list(const std::string& key);
 
-  /// Before the key is read: that it must be there. Errors: missing(), with `why`.
+  /// Call it before the key is read: the key must be present. Errors: missing(), with `why`.
   void require(const std::string& key, const std::string& why);
-  /// Records a key that is read by other means; see Setting. Nothing without `about`.
+  /// Records a key that is read by other means; see Setting. No effect without `about`.
   void record(const std::string& key, const std::string& kind, const std::string& fallback,
               const std::string& about);
 
-  /// The sub-section, made when absent. Call finish() on it too. Errors besides: refuse_misspelt().
+  /// The sub-section, created if absent. Call finish() on it too. Further errors:
+  /// refuse_misspelt().
   Section section(const std::string& key);
 
   /// Present, and not null.
   bool has(const std::string& key) const;
   /// Present, even if null.
   bool present(const std::string& key) const { return node_->find(key) != nullptr; }
-  /// For a key that has to be there: one that nobody knows and that resembles it is told first.
+  /// Reports a missing key; an unknown key that resembles it is reported first.
   [[noreturn]] void missing(const std::string& key, const std::string& why) const;
   /// Errors: an unknown key that resembles `key`.
   void refuse_misspelt(const std::string& key) const;
 
-  /// A key whose content is somebody else's; null when absent.
+  /// A key whose content another reader interprets; null if absent.
   Node* any(const std::string& key);
-  /// A key of the schema of which only these values can be honoured ("" stands for null); another
-  /// is an error that ends with `why`.
+  /// A key that supports only these values ("" stands for null). Any other is an error that ends
+  /// with `why`.
   void only(const std::string& key, const std::vector<std::string>& values, const std::string& why);
 
-  /// Errors: the first key that is none of `keys`, with the nearest of them. Before anything is
-  /// asked for: a section whose name is misspelt is not missing.
+  /// Errors: the first key that is not in `keys`, with the nearest of them. Call it before any key
+  /// is read: a section with a misspelt name is then not reported as missing.
   void expect(const std::vector<std::string>& keys);
-  /// Errors: the key by its old name, with what it is called now.
+  /// Errors: the key is present under its old name; the message gives the new one.
   void refuse_old_name(const std::string& old, const std::string& now) const;
-  /// Errors: the first key that was not asked for, with the nearest that was.
+  /// Errors: the first key that was not read, with the nearest one that was.
   void finish() const;
 
   const std::string& path() const { return path_; }
   Settings* settings() const { return settings_; }
   /// "train.loader.batch_size".
   std::string name_of(const std::string& key) const;
-  /// Place of the key, or of the section where it is missing.
+  /// Place of the key, or of the section if the key is missing.
   std::string where(const std::string& key) const;
   [[noreturn]] void fail(const std::string& key, const std::string& why) const;
 
@@ -134,7 +134,7 @@ class Section {
   std::vector<std::string> texts(const std::string& key);
   std::string choice(const std::string& key, const std::string& fallback,
                      const std::vector<std::string>& names, const std::string& about);
-  /// Errors: `numbers`, which came for `key`, are not `count` numbers within the range.
+  /// Errors: `numbers`, the value of `key`, are not `count` numbers within the range.
   void check_list(const std::string& key, const std::vector<double>& numbers, size_t count,
                   bool whole, Range<double> range);
   void fill(const std::string& key, Node node);
@@ -192,7 +192,7 @@ void Section::read(const std::string& key, std::optional<std::array<T, N>>& valu
   record(key, list_kind(N, std::is_integral_v<T>, range), "", about);
 }
 
-/// The scalar as YAML 1.1 reads it; false when it is something else (or quoted).
+/// The scalar as YAML 1.1 reads it; false if it is another type (or quoted).
 bool read_flag(const Node& node, bool* value);
 bool read_whole(const Node& node, int64_t* value);
 bool read_number(const Node& node, double* value);

@@ -1,16 +1,16 @@
 #pragma once
-// One reader a section of the file. Private to this folder.
+// One reader per section of the file. Private to this folder.
 
 #include "lockstep/train/config/config.h"
 #include "lockstep/train/config/section.h"
 
 namespace lockstep {
 
-/// Bound of numbers that only have to be sensible: steps, epochs.
+/// Bound of numbers that only need to be plausible: steps, epochs.
 inline constexpr int64_t kMaxCount = int64_t{1} << 40;
 inline constexpr int64_t kMaxSide = 1 << 16;  ///< Pixels.
 
-/// What a data set is for.
+/// The purpose of a data set.
 enum class DataUse : uint8_t { kTrain, kEval, kPredict };
 
 SystemConfig read_system(Section section);
@@ -28,24 +28,24 @@ LossScalerConfig read_loss_scaler(Section section);
 
 DatasetConfig read_dataset(Section section, ModelType type, DataUse use);
 LoaderConfig read_loader(Section section, DataUse use);
-/// transform_pipeline of a data set of text.
+/// The transform_pipeline of a text data set.
 std::vector<ocr::Transform> read_text_pipeline(Section& section, DataUse use);
-/// output_columns and the lists of indices into them, against what loss or metric take and what the
-/// pipeline makes.
+/// Checks output_columns and the lists of indices into them, against the inputs of loss or metric
+/// and the outputs of the pipeline.
 void check_columns(Section& section, const DatasetConfig& config, ModelType type, DataUse use);
-/// What a recogniser's sections must agree on: dictionary, classes, lengths of words.
+/// Checks that a recogniser's sections agree on dictionary, classes and lengths of words.
 void check_recogniser(const Config& config, Section& root);
-/// Whether model.head tells apart what the dictionary has, which is read for that.
+/// Reads the dictionary and checks that model.head has a class for each of its characters.
 void check_head_classes(const Config& config, const ocr::CharacterOptions& taught, Section& root);
-/// What the readers of dictionaries have in common; `lower` is not everybody's.
+/// The common keys of all readers of dictionaries; not every reader has `lower`.
 ocr::CharacterOptions read_characters(Section& section);
 
-/// A key of MindOCR without effect here: it may hold anything.
+/// A key of MindOCR without effect here; any value is accepted.
 void ignore(Section& section, const std::string& key);
-/// A key of MindOCR that can hold one name alone.
+/// A key of MindOCR with one allowed name.
 void accept(Section& section, const std::string& key, const std::string& only);
-/// A name out of `built_in`; `others` are MindOCR's too, and the error says that they are not built
-/// in. Empty `value`: it must be given.
+/// Reads a name out of `built_in`. A name out of `others`, which MindOCR has too, is reported as
+/// not built in. If `value` is empty, the key is required.
 void read_name(Section& section, const std::string& key, std::string& value,
                const std::vector<std::string>& built_in, const std::vector<std::string>& others,
                const std::string& about);

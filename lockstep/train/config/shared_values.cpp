@@ -16,7 +16,7 @@ namespace {
 
 using Values = std::map<std::string, std::string>;
 
-/// In whatever section they stand.
+/// In any section.
 constexpr std::array<std::string_view, 10> kOfAHost = {
     "dataset_root",   "data_dir",      "label_file",  "character_dict_path", "pretrained",
     "ckpt_load_path", "vis_font_path", "num_workers", "prefetch_size",       "max_rowsize"};
@@ -70,7 +70,7 @@ void collect(const Node& node, const std::string& path, Values& values) {
     values[path] = text_of(node);
     return;
   }
-  if (node.entries.empty()) values[path] = "{}";  // a transform's, whose name is what counts
+  if (node.entries.empty()) values[path] = "{}";  // a transform, of which only the name counts
   for (const auto& [key, place, value] : node.entries) {
     const std::string name = path.empty() ? key : path + "." + key;
     if (contains(kOfAHost, key) || contains(kOfARank, name)) continue;

@@ -61,7 +61,7 @@ void read_name(Section& section, const std::string& key, std::string& value,
                const std::vector<std::string>& built_in, const std::vector<std::string>& others,
                const std::string& about) {
   const auto listed = fmt::format("{}", fmt::join(built_in, ", "));
-  if (!section.has(key)) section.refuse_misspelt(key);  // or the default's errors came first
+  if (!section.has(key)) section.refuse_misspelt(key);  // before errors about the default
   if (value.empty()) {
     if (!section.has(key)) section.fail(key, "is missing: one of " + listed);
     section.require(key, "is missing");
@@ -106,8 +106,7 @@ SystemConfig read_system(Section section) {
 
 namespace {
 
-/// What would make the bits depend on the number of ranks again, or has no meaning with virtual
-/// ranks.
+/// Refuses options whose bits depend on the number of ranks, or that virtual ranks do not support.
 void refuse_with_virtual_ranks(Section& section, const ParallelConfig& config) {
   if (config.virtual_ranks == 0) return;
   if (!config.broadcast_buffers) {
@@ -128,7 +127,7 @@ void refuse_with_virtual_ranks(Section& section, const ParallelConfig& config) {
   if (config.any_order) section.fail("order", "must be fixed together with parallel.virtual_ranks");
 }
 
-/// How gradients, buffers and statistics are averaged.
+/// The averages of gradients, buffers and statistics.
 void read_averaging(Section& section, ParallelConfig& config) {
   section.read("bucket_cap_mb", config.bucket_cap_mb, {0.001, 1 << 16},
                "MiB of gradients that travel together");

@@ -1,4 +1,4 @@
-// loss, postprocess and metric: what a network is trained for, and how it is evaluated.
+// The sections loss, postprocess and metric.
 
 #include <fmt/format.h>
 
@@ -48,8 +48,8 @@ LossConfig read_ctc_loss(Section& section) {
   accept(section, "reduction", "mean");
   if (config.pred_seq_len <= config.max_label_len) {
     section.fail("pred_seq_len",
-                 fmt::format("must be above max_label_len ({}), not {}: a network has to say more "
-                             "than it is asked",
+                 fmt::format("must be above max_label_len ({}), not {}: more frames than "
+                             "characters are needed",
                              config.max_label_len, config.pred_seq_len));
   }
   return config;
@@ -63,7 +63,7 @@ PostprocessConfig read_db_postprocess(Section& section) {
                "contours that are looked at in an image");
   section.read("expand_ratio", config.expand_ratio, {0, 100},
                "by how much regions grow, which were learnt shrunk");
-  // MindOCR 0.1 said with a flag whether boxes are polygons.
+  // MindOCR 0.1 selected polygons with a flag.
   using Box = ocr::DbPostprocessOptions::Box;
   std::optional<bool> polygons;
   section.read("output_polygon", polygons, "");

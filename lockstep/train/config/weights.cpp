@@ -75,7 +75,7 @@ bool is_here(const std::string& given) {
   return fs::exists(weights_path(given), ignored);
 }
 
-/// `why` in brackets, where it is known.
+/// `why` in brackets, if known.
 std::string not_here(const std::string& given, const std::string& why) {
   if (!is_address(given)) return fmt::format("the weights {} are not there", given);
   return fmt::format("the weights {} are not here{}: download that file and put it at {}", given,

@@ -1,7 +1,6 @@
 #pragma once
-// Where the weights lie that a configuration names by True or by an address: in a folder, into
-// which fetch_pretrained() (train/fetch/weights.h) or the user puts them. And which ones a run has
-// left.
+// The places of weights that a configuration names by True or by an address: a folder filled by
+// fetch_pretrained() (train/fetch/weights.h) or by the user. Also the weights that a run left.
 
 #include <filesystem>
 #include <string>
@@ -11,18 +10,18 @@
 
 namespace lockstep {
 
-/// MindOCR's address of weights for `pretrained: True`; "" when it has none for this backbone.
+/// MindOCR's address of weights for `pretrained: True`; "" if it has none for this backbone.
 std::string known_weights(const BackboneConfig& backbone);
 
 /// $LOCKSTEP_CACHE/weights, else $XDG_CACHE_HOME/lockstep/weights, else ~/.cache/lockstep/weights.
 std::filesystem::path weights_folder();
 
-/// The file for `given`: a path is itself; of an address it is its last component in
-/// weights_folder(), or with the ending .safetensors or .pth instead, or in ~/.mindspore/models,
-/// where MindOCR puts what it downloads. The first that exists; when none does, the first.
+/// The file for `given`. A path is itself. For an address it is its last component in
+/// weights_folder(), also with the ending .safetensors or .pth, or in ~/.mindspore/models,
+/// MindOCR's folder of downloads. Returns the first that exists, else the first candidate.
 std::filesystem::path weights_path(const std::string& given);
 
-/// A `pretrained` of the model whose file is not there.
+/// A `pretrained` of the model whose file is missing.
 struct MissingWeights {
   std::string key;
   std::string given;
@@ -30,15 +29,15 @@ struct MissingWeights {
 };
 std::vector<MissingWeights> find_missing(const ModelConfig& model);
 
-/// A line with the key, the place for the file and how to do without. `why`: it cannot be
-/// downloaded.
+/// A line with the key, the place for the file and how to do without. `why`: the reason that it
+/// cannot be downloaded.
 std::string describe(const MissingWeights& missing, const std::string& why);
 
-/// A line for each, for --check: what a run would do about it.
+/// For --check: one line for each missing file, with the action of a run.
 std::vector<std::string> missing_weights(const ModelConfig& model);
 
 /// The best weights that a run left in train.ckpt_save_dir: best.EXT in its own format, in another
-/// one (an earlier run's), else the checkpoint `best`. Empty when there is none of them.
+/// one (an earlier run's), else the checkpoint `best`. Empty if there is none.
 std::filesystem::path best_weights(const TrainSection& train);
 
 /// Checks that the file is there. Errors: kNotFound, with the address and the place for it.

@@ -19,8 +19,8 @@
 namespace lockstep {
 namespace {
 
-/// Builds the tree from the parser's events. Each open mapping or list is a frame; the innermost
-/// takes the next value.
+/// Builds the tree from the parser's events. Each open mapping or list is a frame; the next value
+/// belongs to the innermost one.
 class TreeBuilder : public YAML::EventHandler {
  public:
   TreeBuilder(std::shared_ptr<const std::string> source, const YamlLimits& limits)
@@ -75,7 +75,7 @@ class TreeBuilder : public YAML::EventHandler {
   struct Frame {
     Node node;
     YAML::anchor_t anchor = 0;
-    std::optional<Node> key;     // read, its value not yet
+    std::optional<Node> key;     // read, before its value
     std::set<std::string> keys;  // all so far
     std::optional<Node> merged;  // value of "<<"
   };
@@ -161,7 +161,8 @@ class TreeBuilder : public YAML::EventHandler {
     }
   }
 
-  /// YAML 1.1 merge: keys of the mapping itself win, then those of the first merged mapping.
+  /// YAML 1.1 merge: keys of the mapping itself take precedence, then those of the first merged
+  /// mapping.
   void merge_into(Frame& frame) {
     if (!frame.merged) return;
     const Node merged = std::move(*frame.merged);
@@ -204,7 +205,7 @@ bool is_indented_by_tab(std::string_view line) {
   return indentation.find('\t') != std::string_view::npos;
 }
 
-/// What the parser would read as something else than was meant.
+/// Rejects text that the parser would misread.
 void check_encoding(std::string_view text, const std::string& source) {
   if (text.empty() || says_its_encoding(text) || ocr::is_utf8(text)) return;
   int number = 0;

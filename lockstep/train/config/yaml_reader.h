@@ -1,5 +1,5 @@
 #pragma once
-// YAML text to a tree, within bounds: a file from a stranger can not exhaust stack or memory.
+// Parses YAML text to a tree, within bounds: an untrusted file cannot exhaust stack or memory.
 
 #include <cstdint>
 #include <filesystem>
@@ -12,13 +12,14 @@ namespace lockstep {
 
 struct YamlLimits {
   int64_t text_bytes = 1 << 20;   ///< Of the input.
-  int64_t key_bytes = 200;        ///< Written with escapes they are still fewer than YAML's 1024.
+  int64_t key_bytes = 200;        ///< Even written with escapes, a key stays below YAML's 1024
+                                  ///< characters.
   int depth = 64;                 ///< Of nested mappings and lists.
   int64_t tree_bytes = 32 << 20;  ///< Of the result: aliases (`*name`) are copies.
 };
 
-/// The one document of `text`, as YAML 1.1 has it: anchors and aliases are resolved, merge keys
-/// (`<<: *name`, also a list of them) applied, keys of the mapping itself first.
+/// The one document of `text`, as YAML 1.1. Anchors and aliases are resolved and merge keys (`<<:
+/// *name`, also a list of them) applied; keys of the mapping itself take precedence.
 /// `source` names the text in places and errors.
 /// Errors: kInvalidArgument "SOURCE:LINE: why" (not YAML, a duplicate key, a key that is not a
 /// scalar, an unknown alias, several documents, a bound exceeded).

@@ -8,7 +8,7 @@
 namespace lockstep {
 namespace {
 
-/// Without quotes only what no reader can take for something else.
+/// Only unambiguous text goes without quotes.
 bool plain_is_safe(const std::string& text) {
   const auto harmless = [](unsigned char c) {
     return std::isalnum(c) != 0 || c == '_' || c == '.' || c == '/' || c == '+' || c == '-';
@@ -40,7 +40,7 @@ std::string scalar_text(const std::string& text, bool quote) {
   return quote || !plain_is_safe(text) ? quoted(text) : text;
 }
 
-/// Entries do not say whether their key was in quotes; bare, these would be no word.
+/// Entries do not record quotes of their key; without quotes these would be no text.
 std::string key_text(const std::string& key) {
   return scalar_text(key, key == "null" || key == "Null" || key == "NULL");
 }

@@ -7,10 +7,10 @@
 namespace lockstep {
 
 /// The tree as YAML text that parse_yaml() and Python's yaml read back to the same values.
-/// Mappings stand one key a line, lists of scalars on one line.
+/// Mappings have one key per line; lists of scalars are on one line.
 std::string write_yaml(const Node& root);
 
-/// A number as YAML 1.1 takes it for a float: "0.1", "1.0", "1.0e-06" ("1e-06" would be a text).
+/// A number that YAML 1.1 reads as a float: "0.1", "1.0", "1.0e-06" ("1e-06" would be a text).
 std::string yaml_number(double value);
 
 }  // namespace lockstep

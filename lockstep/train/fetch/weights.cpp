@@ -17,11 +17,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Empty when `path` is there, else why it could not be had.
+/// Downloads `path` if missing. Returns "" on success, else the reason of the failure.
 std::string fetch(const std::string& address, const fs::path& path, Deadline deadline) {
   make_folder(path.parent_path());
   const auto turn = take_turn(path.parent_path(), deadline);
-  if (fs::exists(path)) return "";  // another process was faster
+  if (fs::exists(path)) return "";  // another process has fetched it
   TransferBar bar(path.filename().string());
   Download what{.url = address, .path = path};
   what.sha256 = digest_in_name(path.filename().string());

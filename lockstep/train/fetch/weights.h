@@ -1,5 +1,5 @@
 #pragma once
-// Weights to start from, out of the network.
+// Downloads initial weights.
 
 #include <string>
 
@@ -9,16 +9,17 @@
 
 namespace lockstep {
 
-/// The leading digits of the SHA-256 that a file's name ends with: "1e65cd21" of
-/// "resnet18-1e65cd21.ckpt", as MindCV, torchvision and others name theirs; empty where there are
+/// The leading digits of the SHA-256 at the end of a file's name: "1e65cd21" of
+/// "resnet18-1e65cd21.ckpt", the convention of MindCV, torchvision and others. Empty if there are
 /// none. Eight decimal digits are taken for a date.
 std::string digest_in_name(const std::string& file);
 
-/// Downloads what model.pretrained and model.backbone.pretrained name by an address and is not here
-/// (see weights_path()), into weights_folder(). A digest in its name must be its own. Processes
-/// that call this at once take turns, and the later ones find it done; `deadline` bounds that wait
-/// alone. Errors: kNotFound where it cannot be had, or a path is not there: the key, why, the place
-/// for the file, and how to do without; kUnavailable, kCorrupt, kIo as download() says.
+/// Downloads the files that model.pretrained and model.backbone.pretrained name by an address and
+/// that are missing (see weights_path()), into weights_folder(). A digest in the name must match
+/// the file. Processes that call this at once take turns, and the later ones find the file present;
+/// `deadline` bounds that wait alone. Errors: kNotFound if a download fails or a path is missing,
+/// with the key, the reason, the place for the file, and how to do without; kUnavailable, kCorrupt,
+/// kIo as in download().
 void fetch_pretrained(const ModelConfig& model, Deadline deadline = Deadline::after(3600s));
 
 }  // namespace lockstep

@@ -26,7 +26,7 @@ const char* python_bool(bool value) {
 
 const std::string kRule(40, '=');
 
-/// As MindOCR prints the section.
+/// The section in MindOCR's format.
 std::string scaler_dict(const Config& config) {
   const LossScalerConfig scaler = config.loss_scaler.value_or(LossScalerConfig());
   const auto scale = python_float(scaler.loss_scale);
@@ -120,7 +120,7 @@ std::string python_dict(const std::vector<std::pair<std::string, double>>& value
 
 namespace {
 
-/// MindOCR's is the root alone; a classifier's data have one folder.
+/// MindOCR shows the root alone; a classifier's data have one folder.
 std::string data_root(const Config& config) {
   const auto& dataset = config.train.dataset;
   if (config.model.type != ModelType::kCls) return dataset.dataset_root;

@@ -13,7 +13,7 @@
 
 namespace lockstep {
 
-/// What one micro-step gave, averaged over ranks where that has a meaning.
+/// The results of one micro-step, averaged over ranks where that has a meaning.
 struct StepReport {
   int64_t epoch = 1;          ///< From 1.
   int64_t step_in_epoch = 1;  ///< Micro-steps, from 1.
@@ -23,12 +23,13 @@ struct StepReport {
   double loss = 0;              ///< Mean over ranks.
   double lr = 0;                ///< Of this step.
   double step_s = 0;
-  double data_wait_s = 0;  ///< Part of step_s.
-  StepTimings timings{};   ///< Parts of step_s; none unless gradients were averaged over ranks.
+  double data_wait_s = 0;  ///< Included in step_s.
+  StepTimings timings{};   ///< Included in step_s; empty unless gradients were averaged over ranks.
   StepWaits waits{};       ///< Of this rank.
-  bool dropped = false;    ///< Loss or gradients overflowed: the optimizer step was left out.
-  std::optional<double> grad_norm = std::nullopt;  ///< Before it was clipped, where it is.
-  /// What the task logged of this micro-step, means over ranks, in the order of Task::log_names().
+  bool dropped = false;    ///< Loss or gradients overflowed: the optimizer step was skipped.
+  std::optional<double> grad_norm = std::nullopt;  ///< Before clipping; set only if it is clipped.
+  /// The task's logged values of this micro-step, means over ranks, in the order of
+  /// Task::log_names().
   std::vector<std::pair<std::string, double>> logged{};
   /// After this step; none without a loss scaler.
   std::optional<LossScaleState> loss_scale = std::nullopt;
@@ -38,17 +39,17 @@ struct StepReport {
   int64_t remarks_of_all = 0;
 };
 
-/// One epoch, or what this run did of it.
+/// One epoch, or this run's part of it.
 struct EpochReport {
   int64_t epoch = 1;
   int64_t steps = 0;     ///< Micro-steps.
-  double loss = 0;       ///< Mean of the losses of all the epoch's steps, also before a resume.
-  double earlier_s = 0;  ///< What the epoch took in runs before this one.
-  double seconds = 0;    ///< What this run's steps of it took; so with what follows.
+  double loss = 0;       ///< Mean over all the epoch's steps, including those before a resume.
+  double earlier_s = 0;  ///< Time of the epoch in earlier runs.
+  double seconds = 0;    ///< Time of this run's steps; the following fields are of this run too.
   double data_wait_s = 0;
   WaitSums waits{};
   int64_t faults = 0;   ///< Samples that could not be used, of all ranks.
-  int64_t remarks = 0;  ///< Things left out of samples that were used, of all ranks.
+  int64_t remarks = 0;  ///< Parts left out of used samples, of all ranks.
 };
 
 /// "epoch: [1/5] step: [10/156], loss: 2.302585, lr: 0.004000, per step time: 105.123 ms, fps per
@@ -56,13 +57,13 @@ struct EpochReport {
 std::string mindocr_step_line(const StepReport& report, int64_t num_epochs, double step_ms,
                               int64_t batch_size);
 /// "epoch: [1/5], loss: ..., epoch time: ... s, per step time: ... ms, fps per card: ... img/s",
-/// and of our own ", data wait: 0.1 %, waiting for other ranks: 0.2 %, communication: 0.8 %" (parts
-/// of the epoch's time; see WaitSums::text()).
+/// and, as our addition, ", data wait: 0.1 %, waiting for other ranks: 0.2 %, communication: 0.8 %"
+/// (shares of the epoch's time; see WaitSums::text()).
 std::string mindocr_epoch_line(const EpochReport& report, int64_t num_epochs, int64_t batch_size);
 
 /// "Averaged steps: 156, mean: forward 10.12 ms, backward 20.34 ms, communication hidden in it 5.06
-/// ms, exposed 0.71 ms, waiting for slower ranks 1.20 ms". `sum`, `waits`: of so many steps of this
-/// rank; what was spent in waiting is not exposed communication.
+/// ms, exposed 0.71 ms, waiting for slower ranks 1.20 ms". `sum`, `waits`: over `steps` steps of
+/// this rank. Time spent waiting is not exposed communication.
 std::string timings_line(const StepTimings& sum, int64_t steps, const WaitSums& waits);
 
 /// "epoch: [1/5] step: [10/156], gradients overflowed, update dropped (3 so far), loss scale:
@@ -71,7 +72,7 @@ std::string dropped_line(const StepReport& report, int64_t num_epochs);
 
 /// "3 samples could not be used, see the warnings above". `what`: "used", "evaluated".
 std::string faults_line(int64_t faults, const char* what);
-/// Warnings about an evaluation of `samples`, beside which `faults` could not be evaluated.
+/// Warnings about an evaluation of `samples`; another `faults` samples could not be evaluated.
 std::vector<std::string> evaluation_warnings(int64_t samples, int64_t faults);
 /// "3 times something was left out of a sample ...".
 std::string remarks_line(int64_t remarks);
@@ -86,19 +87,19 @@ std::string python_dict(const std::vector<std::pair<std::string, double>>& value
 /// "0.6535", "1.0", "1e-06", "nan".
 std::string python_float(double value);
 
-/// What the banner tells beyond the configuration.
+/// The banner's values beyond the configuration.
 struct BannerFacts {
   int64_t total_parameters = 0;  ///< With batch norm's statistics.
   int64_t trainable_parameters = 0;
   int num_ranks = 1;
-  int num_virtual_ranks = 1;  ///< As many as ranks, without parallel.virtual_ranks.
+  int num_virtual_ranks = 1;  ///< Equals the ranks without parallel.virtual_ranks.
   int64_t steps_per_epoch = 0;
   int64_t num_batches = 0;  ///< Of evaluation.
 };
 /// One record of several lines, starting with a new line.
 std::string training_banner(const Config& config, const BannerFacts& facts);
-/// Of workers that were started again: what may be another number now. The rest is in the banner of
-/// the first start.
+/// For restarted workers: the numbers that may have changed. The rest is in the banner of the first
+/// start.
 std::string restart_line(const Config& config, const BannerFacts& facts, int generation);
 std::string evaluation_banner(const Config& config, const BannerFacts& facts);
 

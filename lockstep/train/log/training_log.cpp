@@ -79,7 +79,7 @@ void TrainingLog::failed(std::string_view name, std::string_view message) noexce
   try {
     const auto text = log_record(local_time(), name, Severity::kError, message);
     write_all(file_.get(), text.data(), text.size(), options_.file.string());
-  } catch (const std::exception&) {  // the disk may be what failed
+  } catch (const std::exception&) {  // the disk itself may be the cause
   }
 }
 
@@ -91,7 +91,7 @@ void TrainingLog::put(const std::string& text, bool console) {
 void TrainingLog::put_in_file(const std::string& text) {
   try {
     write_all(file_.get(), text.data(), text.size(), options_.file.string());
-  } catch (const Error& error) {  // a full disk may have room again later
+  } catch (const Error& error) {  // a full disk may have space again later
     if (!std::exchange(file_warned_, true)) warn_of_loss(error);
   }
 }

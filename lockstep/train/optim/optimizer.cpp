@@ -31,7 +31,7 @@ void set_decay(Options& options, double decay) {
   options.weight_decay(decay);
 }
 
-/// Scale or shift of a norm: one dimension, and so has the weight beside it.
+/// Scale or shift of a norm: one dimension, and a weight of one dimension beside it.
 bool is_of_norm(const torch::OrderedDict<std::string, at::Tensor>& all, const std::string& name,
                 int64_t dims) {
   if (dims > 1) return false;
@@ -92,7 +92,7 @@ bool contains_any(const std::string& text, const std::vector<std::string>& parts
                      [&](const std::string& part) { return text.find(part) != std::string::npos; });
 }
 
-/// As MindSpore would call it: ".gamma" and ".beta" in a norm.
+/// The parameter's name in MindSpore: ".gamma" and ".beta" in a norm.
 std::string mindspore_name(const ParameterFacts& parameter) {
   if (!parameter.of_norm) return parameter.name;
   const size_t dot = parameter.name.rfind('.') + 1;
@@ -190,7 +190,7 @@ double clip_gradients(std::span<const at::Tensor> parameters, double max_norm) {
     if (parameter.grad().defined()) norms.push_back(at::linalg_vector_norm(parameter.grad()));
   }
   double sum = 0;
-  if (!norms.empty()) {  // all norms cross from a device at once
+  if (!norms.empty()) {  // one copy from the device for all norms
     const at::Tensor all = at::stack(norms).to(at::kCPU, at::kDouble);
     for (const double norm : std::span(all.data_ptr<double>(), norms.size())) sum += norm * norm;
   }

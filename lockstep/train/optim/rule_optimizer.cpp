@@ -16,7 +16,7 @@ struct RuleOptimizer::Update {
   const RuleOptions& options;
   NamedParamState& state;
   const at::Tensor& slot(size_t index) const { return state.tensors[index]; }
-  /// Plus what weight decay adds.
+  /// The gradient with the term of weight decay.
   at::Tensor decayed_gradient() const {
     return options.weight_decay == 0 ? grad : grad.add(p, options.weight_decay);
   }
@@ -53,8 +53,7 @@ double nadam_mu(const RuleOptions& options, int64_t step) {
   return options.beta1 * (1 - 0.5 * std::pow(0.96, exponent));
 }
 
-/// mu(1) * .. * mu(step): below beta1^step, and soon so small that 1 minus it is 1, where the loop
-/// ends.
+/// mu(1) * .. * mu(step). It is below beta1^step; the loop ends once 1 minus it rounds to 1.
 double nadam_product(const RuleOptions& options, int64_t step) {
   double product = 1;
   for (int64_t i = 1; i <= step && product > 1e-17; ++i) product *= nadam_mu(options, i);

@@ -1,5 +1,5 @@
 #pragma once
-// Optimizers that libtorch lacks, or has in another form than MindSpore: Lion, NAdam, Adan,
+// Optimizers that libtorch lacks, or implements differently from MindSpore: Lion, NAdam, Adan,
 // RMSProp, LAMB.
 
 #include <memory>
@@ -27,8 +27,8 @@ struct RuleOptions : torch::optim::OptimizerCloneableOptions<RuleOptions> {
 };
 
 /// One update of one parameter p with gradient g, step number t from 1, learning rate lr, weight
-/// decay wd; slots start as zeros (RMSProp's square as ones). In all cases the norm of p is of it
-/// alone, and products are element by element.
+/// decay wd. Slots start as zeros (RMSProp's square as ones). Norms are of p alone, and products
+/// are element by element.
 ///
 /// lion (momentum m): p -= lr * (sign(beta1 * m + (1 - beta1) * g) + wd * p);
 ///   m = beta2 * m + (1 - beta2) * g. Source: Chen et al., arXiv:2302.06675.
@@ -39,13 +39,13 @@ struct RuleOptions : torch::optim::OptimizerCloneableOptions<RuleOptions> {
 /// adan (exp_avg m, exp_avg_diff v, exp_avg_sq n, previous): d = g - previous gradient, 0 at first;
 ///   m += beta1 * (g - m); v += beta2 * (d - v); n += beta3 * ((g + (1 - beta2) * d)^2 - n);
 ///   r = lr / (sqrt(n) + eps); p = (p - r * (m + (1 - beta2) * v)) / (1 + wd * r).
-///   This is MindOCR's, whose defaults 0.98, 0.92, 0.99 weigh the new gradient: they are 1 minus
-///   those of the paper in this notation (0.02, 0.08, 0.01). Source: Xie et al., arXiv:2208.06677.
+///   This is MindOCR's form, whose defaults 0.98, 0.92, 0.99 weigh the new gradient. They are 1
+///   minus those of the paper (0.02, 0.08, 0.01). Source: Xie et al., arXiv:2208.06677.
 /// rmsprop (square s, momentum u, and with `centered` mean a): g += wd * p;
 ///   s = decay * s + (1 - decay) * g^2; u = momentum * u + lr * g / sqrt(s - a^2 + eps); p -= u.
 ///   Source: MindSpore's nn.RMSProp.
-/// lamb (exp_avg m, exp_avg_sq v): r = m / (1 - beta1^t) / (sqrt(v / (1 - beta2^t)) + eps) + wd *
-/// p;
+/// lamb (exp_avg m, exp_avg_sq v):
+///   r = m / (1 - beta1^t) / (sqrt(v / (1 - beta2^t)) + eps) + wd * p;
 ///   p -= lr * |p| / |r| * r, where a norm of 0 makes the ratio 1. Source: You et al.,
 ///   arXiv:1904.00962.
 class RuleOptimizer : public NamedStateOptimizer {
@@ -54,7 +54,7 @@ class RuleOptimizer : public NamedStateOptimizer {
   RuleOptimizer(const std::string& rule, std::vector<torch::optim::OptimizerParamGroup> groups,
                 const RuleOptions& options);
 
-  /// Parameters without a gradient are left alone. `closure` must be empty.
+  /// Skips parameters without a gradient. `closure` must be empty.
   at::Tensor step(LossClosure closure = nullptr) override;
 
   const std::string& kind() const override { return kind_; }

@@ -37,7 +37,7 @@ double multi_step(const SchedulerConfig& config, double e) {
   return config.lr * std::pow(config.decay_rate, static_cast<double>(passed));
 }
 
-/// After warm-up; `e` counted from there.
+/// The rate after warm-up; `e` counts from its end.
 double decayed(const SchedulerConfig& config, double e) {
   const auto& name = config.scheduler;
   if (name == "cosine_decay" || name == "warmup_cosine_decay") return cosine_decay(config, e);

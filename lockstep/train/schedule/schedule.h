@@ -10,11 +10,11 @@
 namespace lockstep {
 
 /// The learning rate of micro-step `step`, from 0, in a run of `steps_per_epoch` micro-steps an
-/// epoch; between two whole numbers where an epoch was dealt anew (see schedule_position()). With
-/// gradient accumulation an optimizer step takes the rate of its last micro-step, so the schedule
-/// has one length whatever the accumulation.
+/// epoch. It is a fraction in an epoch that was dealt anew (see schedule_position()). With gradient
+/// accumulation an optimizer step takes the rate of its last micro-step, so the schedule has one
+/// length for any accumulation.
 ///
-/// Let e = step / steps_per_epoch, cut to a whole number with lr_epoch_stair, W = warmup_epochs.
+/// Let e = step / steps_per_epoch, rounded down with lr_epoch_stair, W = warmup_epochs.
 /// - e < W: lr * (f + (1 - f) * e / W), f = warmup_factor. Then, with e counted from W, and
 ///   M = num_epochs - W:
 /// - constant: lr
@@ -28,12 +28,12 @@ namespace lockstep {
 /// - one_cycle (no warm-up of its own, by the step): cosine from lr / div_factor up to lr over the
 ///   first pct_start of the run, then down to lr / div_factor / final_div_factor at its last step.
 ///   Source: torch.optim.lr_scheduler.OneCycleLR, anneal_strategy 'cos'.
-/// A step behind the last of num_epochs takes that last one's rate.
+/// A step behind num_epochs takes the rate of the last step.
 /// Sources: MindOCR, mindocr/scheduler/dynamic_lr.py; Smith and Topin, arXiv:1708.07120.
 double learning_rate(const SchedulerConfig& config, double step, int64_t steps_per_epoch);
 
-/// What is odd about a schedule, for the log; empty: nothing. Warm-up and decay of a cosine that
-/// take longer than the run, of which MindOCR warns too.
+/// A warning about a schedule, for the log; empty: none. It reports a cosine whose warm-up and
+/// decay take longer than the run, as MindOCR does.
 std::string schedule_note(const SchedulerConfig& config);
 
 }  // namespace lockstep

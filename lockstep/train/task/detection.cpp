@@ -7,7 +7,7 @@
 namespace lockstep {
 namespace {
 
-/// Of one image: `map` is (H, W), contiguous.
+/// Counts of one image: `map` is (H, W), contiguous.
 ocr::DetCounts score(const at::Tensor& map, const ocr::Sample& truth,
                      const ocr::DbPostprocessOptions& postprocess,
                      const ocr::DetMetricOptions& metric) {

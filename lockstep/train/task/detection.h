@@ -7,7 +7,7 @@
 
 namespace lockstep {
 
-/// Where in an image there is text. Metrics: recall, precision, f-score.
+/// Finds text in an image. Metrics: recall, precision, f-score.
 class DetectionTask final : public Task {
  public:
   DetectionTask(std::unique_ptr<Loss> loss, const ocr::DbPostprocessOptions& postprocess,
@@ -18,7 +18,8 @@ class DetectionTask final : public Task {
   std::vector<std::string> log_names() const override { return loss_->term_names(); }
   std::vector<std::string> metric_names() const override;
   size_t num_sums() const override;
-  /// output: (N, 1, H, W), probabilities. Whole numbers, so any order of adding gives their bits.
+  /// output: (N, 1, H, W), probabilities. Sums are whole numbers, so their bits do not depend on
+  /// the order of addition.
   std::vector<double> sums(const at::Tensor& output, const Batch& batch) override;
   EvalResult result(std::span<const double> sums) override;
 

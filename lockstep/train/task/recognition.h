@@ -7,19 +7,20 @@
 
 namespace lockstep {
 
-/// Which text an image shows. Metrics: acc, norm_edit_distance.
+/// Reads the text in an image. Metrics: acc, norm_edit_distance.
 class RecognitionTask final : public Task {
  public:
-  /// `characters`: how classes are read, see Dictionary for errors.
+  /// `characters`: the meaning of classes; see Dictionary for errors.
   RecognitionTask(std::unique_ptr<Loss> loss, const ocr::CharacterOptions& characters,
                   const ocr::RecMetricOptions& metric);
 
   at::Tensor loss(const at::Tensor& output, std::span<const at::Tensor> targets) override;
   std::vector<std::string> metric_names() const override;
   size_t num_sums() const override;
-  /// output: (N, W, K), probabilities. Sums are exact, so any order of adding gives their bits.
+  /// output: (N, W, K), probabilities. Sums are exact, so their bits do not depend on the order of
+  /// addition.
   std::vector<double> sums(const at::Tensor& output, const Batch& batch) override;
-  /// Its lines: with print_flag what was read for what, and how many were right.
+  /// Its lines: with print_flag each prediction beside its target, and the number of correct ones.
   EvalResult result(std::span<const double> sums) override;
 
   const ocr::Dictionary& dictionary() const { return dictionary_; }

@@ -149,8 +149,8 @@ TEST_F(EndlessProgram, AChangeOfMembershipIsNoEnd) {
   EXPECT_EQ(log.find("Next: "), std::string::npos) << log;
   EXPECT_EQ(log.find("SIGTERM"), std::string::npos) << log;
   EXPECT_TRUE(std::regex_search(
-      log, std::regex("Stopped after step [0-9]+, checkpoint saved: nodes of this job come or go. "
-                      "The job goes on with other nodes\n")))
+      log, std::regex("Stopped after step [0-9]+, checkpoint saved: hosts joined or left this job. "
+                      "The job continues with other hosts\n")))
       << log;
   std::vector<std::string> ends;
   for (const auto& event : read_metrics(folder_ / "out/events.jsonl")) {
