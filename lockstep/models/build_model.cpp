@@ -82,7 +82,7 @@ ModelTask task_of(const std::string& backbone) {
   return ModelTask::kClassification;
 }
 
-/// That neck and head are those of the backbone's task.
+/// Checks that neck and head match the backbone's task.
 void check_parts(const ModelSpec& spec) {
   const auto task = task_of(spec.backbone.name);
   const bool db = spec.head.name == "DBHead" || spec.head.name == "DBHeadEnhance";
@@ -173,7 +173,7 @@ std::shared_ptr<Model> build_model(const ModelSpec& spec) {
     case ModelTask::kClassification:
       return build_classifier(spec);
   }
-  throw Error(ErrorCode::kInternal, "a task that no model is built for");
+  throw Error(ErrorCode::kInternal, "a task without a model");
 }
 
 int64_t count_parameters(const torch::nn::Module& model, bool buffers) {
@@ -181,7 +181,7 @@ int64_t count_parameters(const torch::nn::Module& model, bool buffers) {
   for (const auto& parameter : model.parameters()) count += parameter.numel();
   if (!buffers) return count;
   for (const auto& buffer : model.named_buffers()) {
-    // MindSpore has no counter of batches, so MindOCR's total leaves it out.
+    // MindSpore has no counter of batches, so MindOCR's total excludes it.
     if (!buffer.key().ends_with("num_batches_tracked")) count += buffer.value().numel();
   }
   return count;

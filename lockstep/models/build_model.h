@@ -1,5 +1,5 @@
 #pragma once
-// Models by name, put together from a backbone, a neck and a head as MindOCR's configurations do.
+// Builds models by name from a backbone, a neck and a head, as MindOCR's configurations do.
 
 #include <memory>
 #include <string>
@@ -30,18 +30,17 @@ const std::vector<std::string>& head_names();
 ///   CTCHead  H = 32; in training (T, N, K) logits, else (N, T, K) probabilities; T is ceil(W / 4)
 ///            of rec_resnet34, W / 4 - 1 of rec_vgg7.
 ///
-/// Names. With ClsHead the modules of backbone and head stand side by side without a prefix, so
-/// that parameters are called as in torchvision (conv1.weight, layer1.0.bn1.weight, fc.weight) and
-/// come in the same order; weights can be exchanged as they are. Else they start with "backbone.",
-/// "neck." and "head.", and go on as MindOCR's cells are called, with PyTorch's last parts:
-/// MindOCR's gamma, beta, moving_mean and moving_variance are weight, bias, running_mean and
-/// running_var. One module has a name of its own: det_resnet*'s `downsample`, as in torchvision, is
-/// MindOCR's `down_sample`.
-/// Errors: kInvalidArgument for an unknown name, with the nearest known one; for parts that do not
-/// go together; those of the parts.
+/// Names. With ClsHead the modules of backbone and head have no prefix. Parameters then have
+/// torchvision's names (conv1.weight, layer1.0.bn1.weight, fc.weight) and order, so weights can be
+/// exchanged as they are. Otherwise names start with "backbone.", "neck." and "head.", and continue
+/// with MindOCR's names of cells. Their last parts are PyTorch's: weight, bias, running_mean and
+/// running_var for gamma, beta, moving_mean and moving_variance. One module differs: det_resnet*'s
+/// `downsample`, as in torchvision, is MindOCR's `down_sample`.
+/// Errors: kInvalidArgument for an unknown name, with the nearest known one, and for parts that do
+/// not fit together; those of the parts.
 std::shared_ptr<Model> build_model(const ModelSpec& spec);
 
-/// Elements of all parameters. With `buffers` those of batch norm's statistics too.
+/// Elements of all parameters. With `buffers` also those of batch norm's statistics.
 int64_t count_parameters(const torch::nn::Module& model, bool buffers = false);
 
 }  // namespace lockstep

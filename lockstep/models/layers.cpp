@@ -48,7 +48,7 @@ Padding same_padding(int64_t size, int64_t kernel, int64_t stride) {
   return {total / 2, total - total / 2};
 }
 
-// With ceil_mode a last window may stand beyond the padding: that is the one more element behind.
+// With ceil_mode a last window may reach beyond the padding: it covers the one more element behind.
 at::Tensor max_pool_same(const at::Tensor& x, Pair kernel, Pair stride) {
   const auto [rows, columns] = same_paddings(x, kernel, stride);
   return at::max_pool2d(x, kernel, stride, {rows.before, columns.before}, 1, /*ceil_mode=*/true);
@@ -64,7 +64,7 @@ at::Tensor SameConv2d::forward(const at::Tensor& x) {
   const auto& kernel = *options.kernel_size();
   const auto& stride = *options.stride();
   const auto [rows, columns] = same_paddings(x, {kernel[0], kernel[1]}, {stride[0], stride[1]});
-  // What both sides have costs nothing in the convolution; the rest is a copy.
+  // Padding common to both sides is free in the convolution; the rest costs a copy.
   const int64_t bottom = rows.after - rows.before, right = columns.after - columns.before;
   const at::Tensor padded =
       bottom == 0 && right == 0 ? x : at::constant_pad_nd(x, {0, right, 0, bottom});
@@ -83,7 +83,7 @@ void he_uniform_(const at::Tensor& weight) {
 
 void truncated_normal_(const at::Tensor& values, double sigma) {
   const torch::NoGradGuard no_grad;
-  const double half = std::erf(2 / std::sqrt(2.0));  // The probability of being within 2 sigma.
+  const double half = std::erf(2 / std::sqrt(2.0));  // the probability of being within 2 sigma
   values.uniform_(-half, half).erfinv_().mul_(sigma * std::sqrt(2.0));
 }
 

@@ -1,5 +1,5 @@
 #pragma once
-// What the trainer needs of a network, whatever it is made of.
+// The trainer's view of a network.
 
 #include <ATen/core/Tensor.h>
 #include <torch/nn/module.h>
@@ -13,18 +13,18 @@ namespace lockstep {
 class Model : public torch::nn::Module {
  public:
   virtual at::Tensor forward(at::Tensor input) = 0;
-  /// Where its parameters are; it has at least one.
+  /// The device of its parameters; it has at least one.
   at::Device device() const { return parameters().front().device(); }
 };
 
-/// The part of a network that turns images into features.
+/// The part of a network that computes features of images.
 /// forward: (N, 3, H, W) -> (N, out_channels(), H', W').
 class Backbone : public Model {
  public:
   virtual int64_t out_channels() const = 0;
 };
 
-/// A backbone whose inner feature maps can be seen too, from fine to coarse.
+/// A backbone with accessible inner feature maps, from fine to coarse.
 class FeatureBackbone : public Backbone {
  public:
   /// (N, 3, H, W) -> one (N, feature_channels()[i], H_i, W_i) for each i.

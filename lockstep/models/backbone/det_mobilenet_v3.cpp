@@ -28,7 +28,7 @@ nn::Conv2d pointwise(int64_t in, int64_t out, bool bias = false) {
   return nn::Conv2d(nn::Conv2dOptions(in, out, 1).bias(bias));
 }
 
-/// libtorch 1.13 has the function, but no module. It has a place in the list of layers.
+/// libtorch 1.13 has the function, but no module. This one takes a place in the list of layers.
 class HardSwish final : public Model {
  public:
   at::Tensor forward(at::Tensor x) override { return at::hardswish(x); }
@@ -42,7 +42,7 @@ void add_activation(nn::Sequential& layers, bool hard_swish) {
   }
 }
 
-/// x * hardsigmoid(expand(relu(reduce(mean of x)))). `Layer`: what reduces and expands.
+/// x * hardsigmoid(expand(relu(reduce(mean of x)))). `Layer`: the type of reduce and expand.
 template <typename Layer>
 class SqueezeExcite final : public Model {
  public:
@@ -74,7 +74,7 @@ void add_squeeze(nn::Sequential& layers, int64_t channels, bool v2) {
   }
 }
 
-/// Expand, depthwise, squeeze, project; plus x where the shapes allow it.
+/// Expand, depthwise, squeeze, project; plus x if the shapes allow it.
 class InvertedResidual final : public Model {
  public:
   InvertedResidual(int64_t in, int64_t expanded, int64_t out, const MobileBlock& block,
@@ -178,7 +178,7 @@ class DetMobileNetV3 final : public FeatureBackbone {
   }
 
   nn::Sequential features_;
-  std::vector<int64_t> widths_;  // Channels behind each place.
+  std::vector<int64_t> widths_;  // channels behind each place
   std::vector<int64_t> stages_;
 };
 

@@ -8,20 +8,21 @@
 namespace lockstep {
 
 /// MobileNetV3 as a backbone of text detection.
-/// The network is a list `features`: a stem (places 0 convolution, 1 norm, 2 activation), then the
-/// inverted residual blocks (large: 15, small: 11), then convolution, norm and activation again, to
-/// six times the last block's channels: 21 places for large, 17 for small. out_stages are the
-/// places whose outputs are taken: [5, 8, 14, 20] of large have the strides 4, 8, 16 and 32.
-/// All widths are times `alpha`, rounded to multiples of 8.
-/// Squeeze-and-excitation (on a quarter of the channels): by 1x1 convolutions, the quarter rounded
-/// to a multiple of 8; with squeeze_v2 (se_version: SqueezeExciteV2) by linear layers, rounded
-/// down. always_expand: the block that adds no channels has an expansion, too. Depthwise
-/// convolutions of stride 2 pad as same_padding() says. forward: (N, 3, H, W) -> (N, C_i, ceil(H /
-/// s_i), ceil(W / s_i)). Names: features.{0,1}, features.I.layers.J,
-/// ...layers.J.{conv_reduce,conv_expand}. Start values: normal of deviation sqrt(2 / (kernel area *
-/// outputs)), linear layers 0.01; biases 0. Source: Howard et al., "Searching for MobileNetV3",
-/// ICCV 2019; options as MindOCR has them. Errors: kInvalidArgument for another architecture,
-/// places that do not exist or do not ascend, alpha not above 0.
+/// The network is a list `features`: a stem (places 0 convolution, 1 norm, 2 activation) and the
+/// inverted residual blocks (large: 15, small: 11). Convolution, norm and activation follow, to six
+/// times the last block's channels: 21 places for large, 17 for small. out_stages are the places of
+/// the outputs: [5, 8, 14, 20] of large have the strides 4, 8, 16 and 32. All widths are times
+/// `alpha`, rounded to multiples of 8.
+/// Squeeze-and-excitation works on a quarter of the channels, by 1x1 convolutions; the quarter is
+/// rounded to a multiple of 8. With squeeze_v2 (se_version: SqueezeExciteV2) it uses linear layers,
+/// rounded down. always_expand: the block that adds no channels has an expansion, too. Depthwise
+/// convolutions of stride 2 pad as same_padding().
+/// forward: (N, 3, H, W) -> (N, C_i, ceil(H / s_i), ceil(W / s_i)).
+/// Names: features.{0,1}, features.I.layers.J, ...layers.J.{conv_reduce,conv_expand}.
+/// Initial values: normal of deviation sqrt(2 / (kernel area * outputs)), linear layers 0.01;
+/// biases 0. Source: Howard et al., "Searching for MobileNetV3", ICCV 2019; options of MindOCR.
+/// Errors: kInvalidArgument for another architecture, places that do not exist or do not ascend,
+/// alpha not above 0.
 std::shared_ptr<FeatureBackbone> make_det_mobilenet_v3(const BackboneSpec& spec);
 
 }  // namespace lockstep

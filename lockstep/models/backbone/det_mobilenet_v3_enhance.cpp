@@ -23,7 +23,7 @@ namespace nn = torch::nn;
 
 enum class MobileActivation { kNone, kRelu, kHardSwish };
 
-/// What a convolution does besides its channels.
+/// A convolution's shape besides its channels.
 struct MobileConvShape {
   int64_t kernel = 1;
   int64_t stride = 1;
@@ -54,7 +54,7 @@ class MobileConv final : public Model {
   nn::BatchNorm2d norm_;
 };
 
-/// Expand, depthwise, squeeze, project; plus x where the shapes allow it.
+/// Expand, depthwise, squeeze, project; plus x if the shapes allow it.
 class MobileUnit final : public Model {
  public:
   MobileUnit(int64_t in, int64_t middle, int64_t out, const MobileBlock& block, bool squeezes)
@@ -96,7 +96,7 @@ class DetMobileNetV3Enhance final : public FeatureBackbone {
         register_module("conv", std::make_shared<MobileConv>(3, channels, MobileConvShape{3, 2, 1},
                                                              MobileActivation::kHardSwish));
     nn::Sequential stage;
-    int stride = large ? 1 : 2;  // of all blocks so far; the convolution has 2 more
+    int stride = large ? 1 : 2;  // of all blocks so far; the first convolution adds a factor of 2
     for (const auto& block : mobile_blocks(spec.architecture)) {
       if (block.stride == 2 && !stage->is_empty() && stride >= 2) {
         end_stage(stage, channels);

@@ -1,5 +1,5 @@
 #pragma once
-// The blocks of MobileNetV3, of which two backbones are made.
+// The blocks of MobileNetV3, used by two backbones.
 
 #include <cstdint>
 #include <span>
@@ -17,10 +17,10 @@ struct MobileBlock {
   int64_t stride;
 };
 
-/// Of "large", else of "small".
+/// The blocks of "large", or those of "small" for any other name.
 std::span<const MobileBlock> mobile_blocks(const std::string& architecture);
 
-/// The multiple of 8 nearest to `channels`, but not a tenth below it.
+/// The multiple of 8 nearest to `channels`, at most a tenth below it.
 int64_t round_to_8(double channels);
 
 }  // namespace lockstep

@@ -14,7 +14,7 @@ namespace {
 
 namespace nn = torch::nn;
 
-/// Convolution and batch norm. A stride of `pooled` is made by a mean in front of it.
+/// Convolution and batch norm. A mean in front of it implements the stride `pooled`.
 class ConvNorm final : public Model {
  public:
   ConvNorm(int64_t in, int64_t out, int64_t kernel, Pair stride, Pair pooled = {1, 1})
@@ -36,7 +36,7 @@ class ConvNorm final : public Model {
   nn::BatchNorm2d norm_;
 };
 
-/// relu(branch(x) + shortcut(x)); the shortcut is x itself but in a stage's first block.
+/// relu(branch(x) + shortcut(x)); the shortcut is x itself except in a stage's first block.
 class RecBlock final : public Model {
  public:
   RecBlock(int64_t in, int64_t out, Pair stride, bool projects)

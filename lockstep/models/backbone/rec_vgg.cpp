@@ -14,7 +14,7 @@ namespace {
 
 namespace nn = torch::nn;
 
-/// One of the seven, and what pools behind it ({1, 1}: nothing).
+/// One of the seven convolutions, and its pooling ({1, 1}: none).
 struct VggLayer {
   int64_t out;
   int64_t kernel;

@@ -36,13 +36,13 @@ class Block : public Model {
   }
   virtual nn::BatchNorm2d& last_norm() = 0;
 
-  /// Makes conv2, which is 3x3, a deformable convolution.
+  /// Turns conv2, which is 3x3, into a deformable convolution.
   void deform() { offsets_ = register_module("conv2_offset", make_offset_conv(conv2_)); }
 
  protected:
   virtual at::Tensor branch(at::Tensor x) = 0;
 
-  // torchvision makes the shortcut's layers before the block's own and registers them last.
+  // torchvision constructs the shortcut's layers before the block's own and registers them last.
   explicit Block(nn::Sequential downsample) : downsample_(std::move(downsample)) {}
   void set_conv2(const nn::Conv2d& conv2) { conv2_ = conv2; }
   at::Tensor conv2(const at::Tensor& x) {
@@ -117,9 +117,9 @@ class Bottleneck final : public Block {
   nn::BatchNorm2d bn3_;
 };
 
-using StageSizes = std::array<int, 4>;  // blocks a stage
+using StageSizes = std::array<int, 4>;  // blocks per stage
 
-/// How the first max-pool pads: as torchvision's, or as MindOCR's (same_padding()).
+/// Padding of the first max-pool: torchvision's, or MindOCR's (same_padding()).
 enum class StemPool { kSymmetric, kSame };
 
 template <typename BlockKind>

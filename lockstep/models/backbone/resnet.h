@@ -1,7 +1,7 @@
 #pragma once
 // Residual networks for images.
-// Source: He et al., "Deep Residual Learning for Image Recognition", CVPR 2016; the stride of a
-// bottleneck sits on its 3x3 convolution, as in torchvision ("ResNet v1.5").
+// Source: He et al., "Deep Residual Learning for Image Recognition", CVPR 2016. The 3x3 convolution
+// of a bottleneck has its stride, as in torchvision ("ResNet v1.5").
 
 #include <memory>
 #include <string>
@@ -15,31 +15,30 @@ namespace lockstep {
 /// "imagenet" or "cifar". Errors: kInvalidArgument with the nearest name.
 Stem parse_stem(const std::string& name);
 
-/// Depths that exist: 18 and 34 (basic blocks, 512 output channels), 50, 101 and 152 (bottlenecks,
-/// 2048 output channels).
+/// Known depths: 18 and 34 (basic blocks, 512 output channels), 50, 101 and 152 (bottlenecks, 2048
+/// output channels).
 const std::vector<int>& resnet_depths();
 
-/// forward: (N, 3, H, W) -> (N, 512 or 2048, H', W'), H' and W' as Stem says, rounded up.
-/// Modules are called as torchvision's: conv1, bn1, layer1.0.conv1, layer1.0.downsample.0, ...;
-/// they are made in torchvision's order and with libtorch's default values: init_resnet() gives
-/// them theirs. Errors: kInvalidArgument for another depth.
+/// forward: (N, 3, H, W) -> (N, 512 or 2048, H', W'), H' and W' as in Stem, rounded up. Modules
+/// have torchvision's names: conv1, bn1, layer1.0.conv1, layer1.0.downsample.0, ... They are
+/// constructed in torchvision's order and with libtorch's initial values; init_resnet() sets their
+/// own. Errors: kInvalidArgument for another depth.
 std::shared_ptr<Backbone> make_resnet(int depth, Stem stem);
 
-/// The backbones of text detection: as make_resnet(depth, Stem::kImageNet), with the start values
-/// of init_resnet(), but the max-pool pads as same_padding() says, as MindOCR's weights expect.
-/// features: (N, 3, H, W) -> four maps, of strides 4, 8, 16 and 32 (sizes rounded up), the outputs
-/// of layer1 to layer4.
-/// With `dcn` each block's conv2 in layer2 to layer4 is a deformable convolution, whose offsets
-/// come of its `conv2_offset` (DBNet++ paper, section 3.1, as in its authors' code). Errors:
-/// kInvalidArgument for another depth.
+/// The backbones of text detection: as make_resnet(depth, Stem::kImageNet), with the initial values
+/// of init_resnet(). The max-pool pads as same_padding(), which MindOCR's weights need. features:
+/// (N, 3, H, W) -> four maps, of strides 4, 8, 16 and 32 (sizes rounded up), the outputs of layer1
+/// to layer4.
+/// With `dcn` each block's conv2 in layer2 to layer4 is a deformable convolution with offsets from
+/// its `conv2_offset` (DBNet++ paper, section 3.1, and its authors' code). Errors: kInvalidArgument
+/// for another depth.
 std::shared_ptr<FeatureBackbone> make_det_resnet(int depth, bool dcn);
 
-/// Sets the start values of every convolution (normal, Kaiming, fan-out, ReLU) and batch norm
-/// (1 and 0) under `net`, in the order of its modules; linear layers keep libtorch's. With
+/// Sets the initial values of every convolution (normal, Kaiming, fan-out, ReLU) and batch norm (1
+/// and 0) under `net`, in the order of its modules. Linear layers keep libtorch's. With
 /// `zero_init_residual` the last batch norm of each block starts at 0, so that each block starts as
-/// the identity (Goyal et al., 2017, section 5.1).
-/// One seed gives the numbers that torchvision.models.resnet gives after the same
-/// torch.manual_seed.
+/// the identity (Goyal et al., 2017, section 5.1). A seed gives the same numbers as
+/// torchvision.models.resnet after the same torch.manual_seed.
 void init_resnet(torch::nn::Module& net, bool zero_init_residual);
 
 }  // namespace lockstep

@@ -51,17 +51,17 @@ void check_deform(const at::Tensor& x, const at::Tensor& offset, const at::Tenso
                           fmt::join(mask.sizes(), ", "), fmt::join(weight.sizes(), ", ")));
 }
 
-/// (O, C, rows, columns) -> (O, K C): the order in which a place's columns lie.
+/// (O, C, rows, columns) -> (O, K C): the column order of a place.
 at::Tensor as_matrix(const at::Tensor& weight) {
   return weight.permute({0, 2, 3, 1}).reshape({weight.size(0), -1});
 }
 
-/// (n, C, H, W) -> (n, H, W, C), in memory.
+/// (n, C, H, W) -> (n, H, W, C), contiguous.
 at::Tensor channels_together(const at::Tensor& images) {
   return images.permute({0, 2, 3, 1}).contiguous();
 }
 
-/// Calls body with a null pointer of the tensors' type, to be used as a tag.
+/// Calls body with a null pointer of the tensors' type, as a tag.
 template <typename Body>
 void with_type(at::ScalarType type, const Body& body) {
   if (type == at::kDouble) {
@@ -71,7 +71,7 @@ void with_type(at::ScalarType type, const Body& body) {
   }
 }
 
-/// tap_columns() by the CPU's loops: one image.
+/// tap_columns() as loops on the CPU: one image.
 at::Tensor looped_columns(const deform::Shape& s, const at::Tensor& x, const at::Tensor& offset,
                           const at::Tensor& mask) {
   at::Tensor columns = at::empty({s.places(), s.taps() * s.channels}, x.options());
@@ -82,7 +82,7 @@ at::Tensor looped_columns(const deform::Shape& s, const at::Tensor& x, const at:
   return columns;
 }
 
-/// tap_gradients() by the CPU's loops: one image.
+/// tap_gradients() as loops on the CPU: one image.
 deform::Gradients looped_gradients(const deform::Shape& s, const at::Tensor& x,
                                    const at::Tensor& offset, const at::Tensor& mask,
                                    const at::Tensor& grad_columns) {
@@ -97,14 +97,14 @@ deform::Gradients looped_gradients(const deform::Shape& s, const at::Tensor& x,
   return to;
 }
 
-/// A way to compute, and how many images it takes at once.
+/// An implementation, and its number of images per call.
 struct Way {
   decltype(&looped_columns) columns;
   decltype(&looped_gradients) gradients;
   int64_t images;
 };
 
-/// `numbers`: of columns at once, or 0 for the loops of the CPU.
+/// `numbers`: columns per call, or 0 for the loops of the CPU.
 Way way_of(const deform::Shape& s, int64_t numbers) {
   if (numbers == 0) return {&looped_columns, &looped_gradients, 1};
   const int64_t of_image = std::max<int64_t>(1, s.places() * s.taps() * s.channels);
@@ -132,7 +132,7 @@ class DeformConvFunction : public torch::autograd::Function<DeformConvFunction> 
       const auto columns =
           way.columns(s, channels_together(part.of(x)), part.of(offset), part.of(mask));
       at::Tensor product = at::empty({weight.size(0), columns.size(0)}, x.options());
-      at::mm_out(product, matrix, columns.t());  // autocast leaves it alone
+      at::mm_out(product, matrix, columns.t());  // autocast does not change it
       part.of(out).flatten(2).copy_(
           product.view({weight.size(0), part.images, s.places()}).transpose(0, 1));
     }
@@ -170,7 +170,7 @@ class DeformConvFunction : public torch::autograd::Function<DeformConvFunction> 
   }
 
  private:
-  /// Some of the images.
+  /// A range of the images.
   struct Part {
     int64_t first, images;
     at::Tensor of(const at::Tensor& all) const { return all.narrow(0, first, images); }
@@ -219,7 +219,7 @@ torch::nn::Conv2d make_offset_conv(const torch::nn::Conv2d& conv) {
 at::Tensor deformed(torch::nn::Conv2d& conv, torch::nn::Conv2d& offset_conv, const at::Tensor& x) {
   const at::Tensor maps = offset_conv->forward(x);
   const int64_t taps = maps.size(1) / 3;
-  // std::get or, of libtorch 1.13, c10::get.
+  // std::get or, in libtorch 1.13, c10::get.
   const auto& padding = get<torch::ExpandingArray<2>>(conv->options.padding());
   return deform_conv2d(x, maps.narrow(1, 0, 2 * taps), maps.narrow(1, 2 * taps, taps).sigmoid(),
                        conv->weight, conv->bias,

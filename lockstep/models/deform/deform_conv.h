@@ -1,5 +1,5 @@
 #pragma once
-// Convolution that looks beside its grid: each tap of each output has its own offset and weight.
+// Deformable convolution: each tap of each output has its own offset and weight.
 // Source: Zhu et al., "Deformable ConvNets v2: More Deformable, Better Results", CVPR 2019.
 // Legend: N images, C channels in, O channels out, K = kernel rows * kernel columns taps,
 // H x W the input's size, H' x W' the output's.
@@ -13,22 +13,23 @@ namespace lockstep {
 
 /// out(o, p) = bias(o) + sum over c, k of weight(o, c, k) mask(k, p) x(c, stride p - padding + k +
 /// offset(k, p)), where x between pixels is bilinear, and 0 outside.
-/// x: (N, C, H, W); offset: (N, 2 K, H', W'), rows then columns of each tap in turn, in pixels (the
-/// order of torchvision's); mask: (N, K, H', W'); weight: (O, C, kernel rows, kernel columns);
-/// bias: (O), or undefined. Returns (N, O, H', W'). Differentiable once in all of them. Computed in
-/// float32 or float64 (reduced precision as float32, then rounded), by loops of our own on the CPU,
-/// whose sums have one order whatever the number of threads, but for those of the matrix products;
-/// elsewhere by deform_conv2d_composite(). Memory on the CPU: C K H' W' numbers for one image at a
-/// time; backward computes them again. Errors: kInvalidArgument for shapes that do not fit.
+/// x: (N, C, H, W); offset: (N, 2 K, H', W'), rows then columns of each tap in turn, in pixels
+/// (torchvision's order); mask: (N, K, H', W'); weight: (O, C, kernel rows, kernel columns); bias:
+/// (O), or undefined. Returns (N, O, H', W'). Differentiable once in all of them.
+/// Computes in float32 or float64 (reduced precision as float32, then rounded). On the CPU it uses
+/// our own loops. Their sums have one order for any number of threads, except for those of the
+/// matrix products. Other devices use deform_conv2d_composite(). Memory on the CPU: C K H' W'
+/// numbers for one image at a time; backward computes them again. Errors: kInvalidArgument for
+/// shapes that do not fit.
 at::Tensor deform_conv2d(const at::Tensor& x, const at::Tensor& offset, const at::Tensor& mask,
                          const at::Tensor& weight, const at::Tensor& bias, Pair stride,
                          Pair padding);
 
-/// Numbers of columns at once: 256 MiB of float32, of which backward needs some five times.
+/// Numbers per call: 256 MiB of float32, of which backward needs about five times as much.
 inline constexpr int64_t kDeformColumns = int64_t{1} << 26;
 
-/// The same out of libtorch's own operations, for any device, some images at a time: as many as
-/// have `numbers` columns (C K H' W' each) together, but at least one. Memory beyond arguments and
+/// The same from libtorch's own operations, for any device. Each call takes as many images as have
+/// `numbers` columns (C K H' W' each) together, but at least one. Memory beyond arguments and
 /// result: three times those columns forward and five times backward, none of it in between. On
 /// CUDA, sums of x's gradient have no fixed order.
 at::Tensor deform_conv2d_composite(const at::Tensor& x, const at::Tensor& offset,
@@ -36,11 +37,11 @@ at::Tensor deform_conv2d_composite(const at::Tensor& x, const at::Tensor& offset
                                    const at::Tensor& bias, Pair stride, Pair padding,
                                    int64_t numbers = kDeformColumns);
 
-/// The convolution that finds out offsets and masks for `conv`: 3 K outputs, with the kernel,
-/// stride and padding of `conv`. It starts at 0: on the grid, every tap by half.
+/// The convolution that computes offsets and masks for `conv`: 3 K outputs, with the kernel, stride
+/// and padding of `conv`. It starts at 0: no offsets, and each mask 1/2.
 torch::nn::Conv2d make_offset_conv(const torch::nn::Conv2d& conv);
 
-/// `conv` applied to x, each tap where `offset_conv` (of make_offset_conv()) puts it, times the
+/// Applies `conv` to x with the offsets of `offset_conv` (of make_offset_conv()) and, as mask, the
 /// sigmoid of its last K outputs.
 at::Tensor deformed(torch::nn::Conv2d& conv, torch::nn::Conv2d& offset_conv, const at::Tensor& x);
 

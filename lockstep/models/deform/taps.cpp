@@ -11,7 +11,7 @@ namespace {
 
 /// corners_of() of every tap; all tensors are (n, P, K).
 struct CornerTensors {
-  std::array<at::Tensor, 4> pixel;   ///< Which of the n rows columns pixels; the first, if outside.
+  std::array<at::Tensor, 4> pixel;   ///< Index among n rows columns pixels; the first if outside.
   std::array<at::Tensor, 4> inside;  ///< 1 or 0.
   std::array<at::Tensor, 4> weight;  ///< 0 outside.
   at::Tensor down, right;
@@ -22,13 +22,13 @@ at::Tensor places_first(const at::Tensor& maps) {
   return maps.flatten(2).transpose(1, 2);
 }
 
-/// Where the taps of one dimension lie without offsets: (outputs, kernel).
+/// Positions of the taps of one dimension without offsets: (outputs, kernel).
 at::Tensor grid_of(int64_t outputs, int64_t stride, int64_t pad, int64_t kernel,
                    const at::TensorOptions& options) {
   return (at::arange(outputs, options) * stride - pad).unsqueeze(1) + at::arange(kernel, options);
 }
 
-/// Rows (`side` 0) or columns (1) at which the taps look: (n, P, K).
+/// Rows (`side` 0) or columns (1) of the taps: (n, P, K).
 at::Tensor positions(const Shape& s, const at::Tensor& offset, int64_t side) {
   const auto grid =
       side == 0 ? grid_of(s.out_rows, s.stride_rows, s.pad_rows, s.kernel_rows, offset.options())
@@ -50,7 +50,7 @@ at::Tensor within(const at::Tensor& position, double low, int64_t high) {
 CornerTensors corners_of(const Shape& s, const at::Tensor& offset) {
   at::Tensor y = positions(s, offset, 0), x = positions(s, offset, 1);
   const auto near = within(y, -1, s.rows).logical_and(within(x, -1, s.columns));
-  // What is far outside, or no number, cannot be made a whole number below.
+  // Far positions and NaN cannot be converted to whole numbers below.
   y = at::where(near, y, at::zeros_like(y));
   x = at::where(near, x, at::zeros_like(x));
   CornerTensors at;
@@ -94,7 +94,7 @@ Gradients tap_gradients(const Shape& s, const at::Tensor& x, const at::Tensor& o
   const at::Tensor pixels = x.view({-1, s.channels}), m = places_first(mask);
   const at::Tensor grad = grad_columns.reshape({-1, s.channels});
   at::Tensor grad_x = at::zeros_like(pixels);
-  std::array<at::Tensor, 4> d;  // What a corner's pixel adds to the loss for each unit of weight.
+  std::array<at::Tensor, 4> d;  // a corner pixel's gradient per unit of weight
   for (size_t i = 0; i < 4; ++i) {
     const auto pixel = at.pixel[i].flatten();
     d[i] = (pixels.index_select(0, pixel) * grad).sum(1).view(m.sizes()) * at.inside[i];

@@ -1,6 +1,6 @@
 #pragma once
-// Deformable convolution as loops on the CPU, and out of libtorch's own operations for devices that
-// there are no loops for: the same numbers, but for the order of sums.
+// Deformable convolution as loops on the CPU, and from libtorch's operations for other devices.
+// Both give the same numbers, except for the order of sums.
 // Legend: n images, P places of the output, K taps, C channels.
 
 #include <ATen/Parallel.h>
@@ -13,7 +13,7 @@
 
 namespace lockstep::deform {
 
-// The loops of deformable convolution on the CPU, over one image whose channels lie together.
+// The loops of deformable convolution on the CPU, over one image with contiguous channels.
 
 /// Sizes of one image's problem.
 struct Shape {
@@ -38,7 +38,7 @@ struct Corners {
 template <typename T>
 Corners<T> corners_of(T y, T x, int64_t rows, int64_t columns) {
   Corners<T> at{{-1, -1, -1, -1}, {}, 0, 0};
-  // Written so that NaN is outside, too; the conversion below would be undefined.
+  // This form treats NaN as outside, too; the conversion below would be undefined.
   if (!(y > -1 && y < static_cast<T>(rows) && x > -1 && x < static_cast<T>(columns))) return at;
   const T top = std::floor(y), left = std::floor(x);
   const auto row = static_cast<int64_t>(top), column = static_cast<int64_t>(left);
@@ -55,7 +55,7 @@ Corners<T> corners_of(T y, T x, int64_t rows, int64_t columns) {
   return at;
 }
 
-/// Where tap k of place p looks. offset: (2 taps, places).
+/// The corners of tap k of place p. offset: (2 taps, places).
 template <typename T>
 Corners<T> corners_of_tap(const Shape& s, const T* offset, int64_t p, int64_t k) {
   const int64_t places = s.places();
@@ -88,8 +88,8 @@ void gather(const Shape& s, const T* x, const T* offset, const T* mask, T* colum
   });
 }
 
-/// The transpose of gather(): adds each column to the pixels that it came from. Threads share the
-/// channels, so that each pixel's sum has the one order of (p, k).
+/// The transpose of gather(): adds each column to its pixels. Threads divide the channels, so that
+/// each pixel's sum has the one order of (p, k).
 template <typename T>
 void scatter(const Shape& s, const T* columns, const T* offset, const T* mask, T* grad_x) {
   const int64_t taps = s.taps(), places = s.places(), channels = s.channels;
@@ -162,8 +162,8 @@ struct Gradients {
 at::Tensor tap_columns(const Shape& s, const at::Tensor& x, const at::Tensor& offset,
                        const at::Tensor& mask);
 
-/// Gradients, shaped as the arguments, from those of the columns. Memory: four times the columns'.
-/// On CUDA the sums of x's gradients have no fixed order (index_add_), as those of torchvision.
+/// Gradients with the arguments' shapes, from those of the columns. Memory: four times the
+/// columns'. On CUDA the sums of x's gradients have no fixed order (index_add_), as in torchvision.
 Gradients tap_gradients(const Shape& s, const at::Tensor& x, const at::Tensor& offset,
                         const at::Tensor& mask, const at::Tensor& grad_columns);
 

@@ -17,9 +17,9 @@ namespace {
 
 namespace nn = torch::nn;
 
-/// A transposed 2x2 convolution of stride 2, whose windows do not meet: so it is a 1x1 convolution
-/// to four times the channels, laid out as 2x2 pixels. libtorch 1.13's own is slow on the CPU, and
-/// wrong in bfloat16: there it runs as if it were not transposed.
+/// A transposed 2x2 convolution of stride 2. Its windows do not overlap, so it equals a 1x1
+/// convolution to four times the channels, laid out as 2x2 pixels. libtorch 1.13's own is slow on
+/// the CPU, and wrong in bfloat16, where it runs as if it were not transposed.
 class Doubling final : public nn::ConvTranspose2dImpl {
  public:
   Doubling(int64_t in, int64_t out)
@@ -62,8 +62,7 @@ class DbHead final : public Model {
   }
 
  private:
-  // In float32 whatever the rest computes in: near 1 a bfloat16 is 1, of which a loss takes
-  // log(1 - p).
+  // Always in float32: near 1 a bfloat16 rounds to 1, and a loss takes log(1 - p).
   static at::Tensor probability(nn::Sequential& branch, const at::Tensor& features) {
     return at::sigmoid(as_full_precision(branch->forward(features)));
   }

@@ -7,19 +7,19 @@
 
 namespace lockstep {
 
-/// What the approximate step makes of a pixel's probability and its threshold.
+/// The approximate step function of a pixel's probability and its threshold.
 /// kMindocr: sigmoid(k binary - threshold). MindOCR's published weights were trained with it.
 /// kPaper: sigmoid(k (binary - threshold)).
 enum class StepFunction { kMindocr, kPaper };
 
 /// Probability of text, and in training a threshold and the approximate binary map, for each pixel.
-/// Each of the two branches is: 3x3 convolution to in_channels / 4, batch norm, ReLU; transposed
-/// 2x2 convolution of stride 2, batch norm, ReLU; transposed 2x2 convolution of stride 2 to one
+/// Each of the two branches is a 3x3 convolution to in_channels / 4, batch norm, ReLU; a transposed
+/// 2x2 convolution of stride 2, batch norm, ReLU; a transposed 2x2 convolution of stride 2 to one
 /// channel, sigmoid.
 /// forward: (N, in_channels, H, W) -> in training, if `adaptive`, (N, 3, 4 H, 4 W): binary, thresh,
 /// thresh_binary; else (N, 1, 4 H, 4 W): binary.
-/// The sigmoids, and what comes of them, are float32 under mixed precision, too.
-/// Names: segm.{0,1,3,4,6}, thresh.{0,1,3,4,6}. Weights start as he_uniform_() says.
+/// The sigmoids and the outputs are float32 under mixed precision, too.
+/// Names: segm.{0,1,3,4,6}, thresh.{0,1,3,4,6}. Initial weights: he_uniform_().
 /// Source: Liao et al., "Real-time Scene Text Detection with Differentiable Binarization", 2020.
 std::shared_ptr<Model> make_db_head(int64_t in_channels, const HeadSpec& spec, StepFunction step);
 

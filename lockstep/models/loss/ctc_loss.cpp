@@ -17,7 +17,7 @@ namespace {
   throw Error(ErrorCode::kInvalidArgument, "CTCLoss: " + why);
 }
 
-/// How many classes the row holds before its padding.
+/// Number of classes in the row before its padding.
 int64_t label_length(const int64_t* row, int64_t size, int64_t blank, int64_t image) {
   int64_t length = 0;
   while (length < size && row[length] < blank) ++length;

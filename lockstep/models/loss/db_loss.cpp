@@ -19,7 +19,7 @@ constexpr int64_t kNegativesAPositive = 3;
 constexpr int64_t kLeastNegatives = 10;
 constexpr double kLogGuard = 1e-12;
 
-/// The k of each image.
+/// k of each image.
 std::vector<int64_t> negatives_kept(const at::Tensor& positives, const at::Tensor& negatives) {
   const auto counts = at::stack({positives.sum({1, 2}), negatives.sum({1, 2})})
                           .to(at::kCPU, at::kDouble)
@@ -33,7 +33,7 @@ std::vector<int64_t> negatives_kept(const at::Tensor& positives, const at::Tenso
   return kept;
 }
 
-/// 1 for the losses that count. losses: (N, H, W), 0 where there is no negative.
+/// 1 for the losses to keep. losses: (N, H, W), 0 where there is no negative.
 at::Tensor hardest(const at::Tensor& losses, const std::vector<int64_t>& kept) {
   const torch::NoGradGuard no_grad;
   at::Tensor mask = at::empty_like(losses);

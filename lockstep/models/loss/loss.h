@@ -1,5 +1,5 @@
 #pragma once
-// What a training step needs of a loss, whatever the task.
+// The interface of a loss for any training task.
 
 #include <ATen/core/Tensor.h>
 
@@ -10,7 +10,7 @@
 
 namespace lockstep {
 
-/// From what a network gave in training mode, and the batch's targets, to one number.
+/// Computes one number from a network's output in training mode and the batch's targets.
 class Loss {
  public:
   virtual ~Loss() = default;
@@ -18,14 +18,14 @@ class Loss {
   Loss(const Loss&) = delete;
   Loss& operator=(const Loss&) = delete;
 
-  /// A scalar with a graph behind it. Computed in float32 (float64 if `output` is), whatever
-  /// reduced precision the network ran in. `targets` in the order that each loss states; their
-  /// device is that of `output`. Errors: kInvalidArgument for shapes that do not fit.
+  /// A scalar with a graph. Computed in float32 (float64 if `output` is), even if the network ran
+  /// in reduced precision. Each loss documents the order of `targets`; their device is that of
+  /// `output`. Errors: kInvalidArgument for shapes that do not fit.
   virtual at::Tensor operator()(const at::Tensor& output, std::span<const at::Tensor> targets) = 0;
 
-  /// Names of the terms that the loss is the sum of; none where it has one only.
+  /// Names of the terms of the loss; empty if it has only one.
   virtual std::vector<std::string> term_names() const { return {}; }
-  /// Of the last call, detached scalars in the order of term_names(), or none.
+  /// Terms of the last call, detached scalars in the order of term_names(), or none.
   const std::vector<at::Tensor>& terms() const { return terms_; }
 
  protected:

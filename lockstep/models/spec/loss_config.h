@@ -1,5 +1,5 @@
 #pragma once
-// The losses of text, as a configuration's section `loss` has them.
+// The losses of text, as in a configuration's section `loss`.
 
 #include <cstdint>
 
@@ -14,9 +14,9 @@ struct DbLossConfig {
   bool dice_for_bce = false;  ///< bce_replace: diceloss. The binary map's term is dice_loss(), too.
 };
 
-/// CTCLoss. batch_size is only checked: the output has it.
+/// CTCLoss. batch_size is only checked: the output defines it.
 struct CtcLossConfig {
-  int64_t pred_seq_len = 26;   ///< Frames that count: the first so many of the network's output.
+  int64_t pred_seq_len = 26;   ///< Number of leading frames of the network's output that count.
   int64_t max_label_len = 25;  ///< Less than pred_seq_len.
 };
 

@@ -1,6 +1,6 @@
 #pragma once
-// What a network is made of: fields are called as the keys of a configuration's section `model`,
-// which is read into these structures. What a part's name does not have keeps its default.
+// The parts of a network. Fields have the names of the keys of a configuration's section `model`.
+// Fields that a part does not use keep their defaults.
 
 #include <cstdint>
 #include <optional>
@@ -40,7 +40,7 @@ struct NeckSpec {
   bool use_asf = false;           ///< DBFPN: adaptive scale fusion (DBNet++).
   bool channel_attention = true;  ///< DBFPN with use_asf.
 
-  bool shortcut = true;  ///< RSEFPN: attention is added to what it weighs.
+  bool shortcut = true;  ///< RSEFPN: attention is added to its input.
 
   int64_t hidden_size = 512;  ///< RNNEncoder: of each direction.
 };
@@ -54,8 +54,9 @@ struct HeadSpec {
   bool adaptive = true;  ///< DBHead: has a branch for thresholds.
   bool bias = false;     ///< DBHead: of its first convolutions.
 
-  int64_t out_channels = 0;                  ///< CTCHead: classes, the blank among them.
-  std::optional<int64_t> mid_channels = {};  ///< CTCHead: two layers, with so many in between.
+  int64_t out_channels = 0;                  ///< CTCHead: classes, including the blank.
+  std::optional<int64_t> mid_channels = {};  ///< CTCHead: two layers, with so many channels in
+                                             ///< between.
   double dropout = 0;                        ///< CTCHead with mid_channels.
   std::string weight_init = "normal";        ///< CTCHead: or "crnn_customised".
   std::string bias_init = "zeros";           ///< CTCHead: or "crnn_customised".
