@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// All that MindOCR's converter knows.
+// All sets of MindOCR's converter.
 const std::vector<std::string> kSets = {
     "casia10k", "ccpd",    "borndigital", "ic15",     "totaltext",   "lsvt",
     "mlt2017",  "mlt2019", "mtwi2018",    "sroie",    "syntext150k", "svt",

@@ -17,24 +17,24 @@
 namespace lockstep::ocr {
 namespace {
 
-// Which label file of a detection set belongs to which picture, set by set.
+// The mapping from label files to pictures of each detection set.
 
 enum class Order {
   kByLabel,    ///< Label files sorted by name; each names its picture.
-  kByPicture,  ///< Pictures sorted by the number that ends their name; each has a label file.
+  kByPicture,  ///< Pictures sorted by the number at the end of their name; each has a label file.
 };
 
-/// A set of one label file for each picture.
+/// A set with one label file per picture.
 struct LabelSet {
   std::string_view name;
   Order order;
   const char* ending;  ///< Of label files.
-  /// A label file's name to its picture's, or, by picture, a picture's to its label file's.
+  /// Maps a label file's name to its picture's, or, by picture, a picture's to its label file's.
   std::string (*other)(const std::string&);
   std::vector<LabelWord> (*parse)(const std::string&, const std::string&, LabelNotes&);
 };
 
-/// CTW1500's training set, where its folder holds no .txt; no name to ask for.
+/// CTW1500's training set, used if its folder has no .txt; the user cannot select it by name.
 constexpr std::string_view kCtwTraining = "ctw1500, training";
 
 std::string before_first(const std::string& name, char separator) {
@@ -77,7 +77,7 @@ const std::array<LabelSet, 13> kLabelSets = {{
      [](const std::string& n) { return bare_name(n) + ".json"; }, parse_rects},
 }};
 
-/// Null where there is no such set.
+/// Null if there is no such set.
 const LabelSet* find_label_set(std::string_view name) {
   const auto found = std::find_if(kLabelSets.begin(), kLabelSets.end(),
                                   [&](const LabelSet& set) { return set.name == name; });
@@ -90,7 +90,7 @@ std::string stem(const std::string& name) {
   return fs::path(name).stem().string();
 }
 
-/// Names in a folder; hidden ones are left out. Errors: kNotFound.
+/// Names in a folder, without hidden ones. Errors: kNotFound.
 std::vector<std::string> names_in(const std::string& folder, std::string_view ending) {
   std::error_code fault;
   std::vector<std::string> names;
@@ -108,7 +108,7 @@ int64_t number_at_end(const std::string& folder, const std::string& name) {
   return whole_number(bare.substr(bare.rfind('_') + 1), {(fs::path(folder) / name).string(), 0});
 }
 
-/// Pictures by the number behind the last '_' of their name.
+/// Pictures sorted by the number behind the last '_' of their name.
 std::vector<std::string> pictures_in(const std::string& folder) {
   std::vector<std::pair<int64_t, std::string>> numbered;
   for (std::string& name : names_in(folder, "")) {
@@ -196,7 +196,7 @@ class DetFile {
   }
 
  private:
-  /// SROIE holds labels without a picture, and second copies, whose names are longer.
+  /// SROIE has labels without a picture, and second copies, whose names are longer.
   bool is_left_out(const std::string& picture) {
     constexpr size_t kCopy = 19;
     const bool is_there = fs::exists(fs::path(options_.image_dir) / picture);
@@ -205,7 +205,7 @@ class DetFile {
     return true;
   }
 
-  /// Moving pictures come with a still one beside them, which is used instead.
+  /// Moving pictures have a still one beside them, which is used instead.
   bool is_other_form(const std::string& picture) const {
     if (!picture.ends_with(".gif") && !picture.ends_with(".GIF")) return false;
     if (fs::exists(fs::path(options_.image_dir) / (stem(picture) + ".png"))) return true;

@@ -15,7 +15,7 @@ double number_of(const json& value, const LinePlace& at) {
   return value.get<double>();
 }
 
-// The library's own parser and destructor recurse.
+// The library's own parser and destructor are recursive.
 constexpr int kMaxDepth = 32;
 
 json checked(json document, const std::string& file) {

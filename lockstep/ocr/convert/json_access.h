@@ -1,5 +1,5 @@
 #pragma once
-// Members of a JSON document from outside, each with an error of its own. Private to the layer.
+// Access to members of an untrusted JSON document, each with its own error. Private to the layer.
 
 #include <nlohmann/json.hpp>
 #include <string>
@@ -13,9 +13,9 @@ namespace lockstep::ocr {
 
 // All throw kCorrupt, naming `at`.
 
-/// An object, of at most 32 levels: deeper lists are left out.
+/// Parses an object of at most 32 levels; deeper lists are skipped.
 nlohmann::json parse_document(const std::string& text, const std::string& file);
-/// With the names in the member `section`, which is an object, in the order of the file.
+/// Also returns the names in the member `section`, an object, in the order of the file.
 nlohmann::json parse_document(const std::string& text, const std::string& file,
                               const std::string& section, std::vector<std::string>& names);
 
@@ -31,10 +31,10 @@ std::vector<double> numbers_of(const nlohmann::json& list, const LinePlace& at);
 std::vector<LabelPoint> flat_points(const nlohmann::json& list, const LinePlace& at);
 /// [[x, y], ..]. `whole`: all are integers in the file.
 std::vector<LabelPoint> nested_points(const nlohmann::json& list, const LinePlace& at, bool& whole);
-/// Python's truth.
+/// Truth as in Python.
 bool is_true(const nlohmann::json& value);
 
-/// Whether the word's polygon has three corners or more; else a note says that it is left out.
+/// Whether the word's polygon has three corners or more; else adds a note that it is skipped.
 bool has_area(const LabelWord& word, const std::string& where, LabelNotes& notes);
 
 }  // namespace lockstep::ocr

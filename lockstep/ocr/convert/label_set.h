@@ -12,10 +12,10 @@
 
 namespace lockstep::ocr {
 
-/// Longest label file that is read.
+/// Maximum size of a label file.
 inline constexpr int64_t kMaxLabelBytes = int64_t{1} << 32;
 
-/// The output file of task det for one data set, as text. `result` gets notes and the count.
+/// The output file of task det for one data set, as text. Sets the notes and the count of `result`.
 std::string det_label_file(const ConvertOptions& options, const ConvertProgress& progress,
                            ConvertResult& result);
 bool has_det_labels(const std::string& dataset_name);

@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::string_view kBlanks = " \t\n\r\v\f";
 
-// What a message shows of a broken piece of text.
+// A broken piece of text, as shown in a message.
 std::string shown(std::string_view text) {
   std::string piece(text.substr(0, 60));
   for (char& letter : piece) {
@@ -55,11 +55,11 @@ std::vector<std::string> text_lines(std::string text, const std::string& file) {
 std::string from_gbk(const std::string& text, bool pass_over, const std::string& file) {
   const std::unique_ptr<void, int (*)(void*)> coder(::iconv_open("UTF-8", "GBK"), ::iconv_close);
   if (reinterpret_cast<std::intptr_t>(coder.get()) == -1) {
-    throw Error(ErrorCode::kUnavailable, "this system's iconv knows no GBK (package libc-bin)");
+    throw Error(ErrorCode::kUnavailable, "this system's iconv has no GBK (package libc-bin)");
   }
   std::string result;
   std::array<char, 4096> room;
-  char* in = const_cast<char*>(text.data());  // read only, by iconv's old signature
+  char* in = const_cast<char*>(text.data());  // iconv's old signature; it only reads
   size_t left = text.size();
   while (left > 0) {
     char* out = room.data();

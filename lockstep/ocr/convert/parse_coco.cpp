@@ -46,7 +46,7 @@ class CocoTables {
   nlohmann::json document_;
 };
 
-/// The corners, or, where they cross and are not four, the box.
+/// Sets the corners, or the box if they cross and are not four.
 void set_textocr_points(const nlohmann::json& entry, const LinePlace& at, LabelWord& word) {
   word.points = flat_points(member(entry, "points", at), at);
   if (word.points.size() < 3) throw_bad_label(at, "a text of fewer than three points");

@@ -1,4 +1,4 @@
-// LSVT, ArT and CTW: labels of all pictures in one JSON file, or one of JSON lines.
+// LSVT, ArT and CTW: labels of all pictures in one file of JSON, or of JSON lines.
 #include <fmt/format.h>
 
 #include <opencv2/imgproc.hpp>
@@ -11,7 +11,7 @@ namespace {
 
 using nlohmann::json;
 
-/// The convex hull, in OpenCV's order and numbers.
+/// The convex hull, with OpenCV's order and number type.
 template <typename Point>
 std::vector<LabelPoint> hull_of(const std::vector<LabelPoint>& points) {
   using Number = decltype(Point::x);

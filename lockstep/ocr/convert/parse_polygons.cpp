@@ -13,7 +13,7 @@ LabelPoint whole_point(double x, double y) {
   return {std::trunc(x), std::trunc(y)};
 }
 
-/// A box turned around its middle by `angle` radians; corners cut to whole numbers.
+/// A box rotated around its middle by `angle` radians; corners cut to whole numbers.
 std::vector<LabelPoint> turned_box(double x, double y, double width, double height, double angle) {
   const double middle_x = x + width / 2, middle_y = y + height / 2;
   const auto turn = [&](double px, double py) {
@@ -81,7 +81,7 @@ std::vector<LabelWord> parse_td500(const std::string& text, const std::string& f
 std::vector<LabelWord> parse_totaltext(const std::string& text, const std::string& file,
                                        LabelNotes& notes) {
   std::vector<LabelWord> words;
-  std::string held;  // of a text that goes on in the next line
+  std::string held;  // part of a text that continues in the next line
   int64_t number = 0;
   for (const std::string& line : text_lines(text, file)) {
     const LinePlace at{file, ++number};

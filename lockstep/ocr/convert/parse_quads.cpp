@@ -9,7 +9,7 @@
 namespace lockstep::ocr {
 namespace {
 
-// A mark of byte order that was read in a one-byte encoding and stored again.
+// A byte order mark that was read in a one-byte encoding and stored again.
 constexpr std::string_view kGarbledMark = "\xc3\xaf\xc2\xbb\xc2\xbf";
 
 std::string shown(const std::vector<LabelPoint>& points) {
@@ -26,7 +26,7 @@ void require_fields(const std::vector<std::string>& pieces, size_t fields, const
                   fmt::format("{} fields between commas, {} are needed", pieces.size(), fields));
 }
 
-/// `fields` pieces of each line; the last takes what is left.
+/// Splits each line into `fields` pieces; the last holds the rest.
 template <class Take>
 void each_line(const std::string& text, const std::string& file, size_t fields, const Take& take) {
   int64_t number = 0;
@@ -51,7 +51,7 @@ std::vector<LabelPoint> quad(const std::vector<std::string>& pieces, const LineP
   return sort_clockwise(corners(pieces, at));
 }
 
-/// False, and a note, when the quad crosses itself or has no area.
+/// False, with a note, if the quad crosses itself or has no area.
 bool keep(const LabelWord& word, const LinePlace& at, LabelNotes& notes) {
   if (is_valid_polygon(word.points)) return true;
   notes.push_back(

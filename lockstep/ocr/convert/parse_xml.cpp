@@ -1,4 +1,4 @@
-// Labels in XML, read by GLib's parser.
+// Labels in XML, parsed by GLib.
 #include <fmt/format.h>
 #include <glib.h>
 
@@ -12,12 +12,12 @@
 namespace lockstep::ocr {
 namespace {
 
-/// A box of CTW1500 as its two texts; the first of each counts.
+/// The two texts of a CTW1500 box; the first of each counts.
 struct XmlBox {
   std::optional<std::string> label, corners;
 };
 
-/// What is open, outermost first, and what was found in it.
+/// The open elements, outermost first, and the boxes found so far.
 struct XmlWalk {
   std::vector<std::string> open;
   std::vector<XmlBox> boxes;

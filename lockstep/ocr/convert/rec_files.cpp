@@ -22,7 +22,7 @@ std::pair<std::string, std::string> split_script(const std::string& text, const 
   return {strip(text.substr(0, comma)), strip(text.substr(comma + 1))};
 }
 
-/// Label files of ICDAR 2015 hold commas, MindOCR's own tabs.
+/// Label files of ICDAR 2015 use commas, MindOCR's own use tabs.
 Words read_rec_words(const std::string& file) {
   const std::string text = read_file(file, kMaxLabelBytes);
   const auto lines = text_lines(text, file);
@@ -45,14 +45,14 @@ void check(int code, const fs::path& folder) {
   throw Error(ErrorCode::kIo, fmt::format("{}: LMDB: {}", folder.string(), mdb_strerror(code)));
 }
 
-/// An environment that is being filled.
+/// An LMDB environment during its construction.
 class LmdbWriter {
  public:
   LmdbWriter(fs::path folder, size_t most_bytes) : folder_(std::move(folder)) {
     make_folder(folder_);
     check(mdb_env_create(&env_), folder_);
     check(mdb_env_set_mapsize(env_, most_bytes), folder_);
-    // Nothing is durable until the folder has its name.
+    // Durability is not needed before the folder gets its name.
     check(mdb_env_open(env_, folder_.c_str(), MDB_NOSYNC | MDB_NOLOCK, 0666), folder_);
   }
   ~LmdbWriter() {
@@ -92,7 +92,7 @@ class LmdbWriter {
   int pending_ = 0;
 };
 
-/// Bytes that the environment can need. Errors: kNotFound naming a picture that is not there.
+/// Maximum size of the environment in bytes. Errors: kNotFound naming a missing picture.
 size_t room_for(const ConvertOptions& options, const Words& words) {
   size_t bytes = size_t{64} << 20;
   for (const auto& [name, text] : words) {
@@ -104,7 +104,7 @@ size_t room_for(const ConvertOptions& options, const Words& words) {
                   fmt::format("{}: no such picture, but {} has a label for it", picture.string(),
                               options.label_dir));
     }
-    bytes += size + size / 4 + 2 * text.size() + 16384;  // whole pages, and those above them
+    bytes += size + size / 4 + 2 * text.size() + 16384;  // whole pages, and the pages above them
   }
   return bytes & ~size_t{4095};
 }

@@ -11,7 +11,7 @@
 namespace lockstep::ocr {
 namespace {
 
-constexpr size_t kImagesLookedFor = 1000;  // a file: a second on a slow file server
+constexpr size_t kImagesLookedFor = 1000;  // per file: a second on a slow file server
 
 void check_counts(const LabelFiles& files) {
   const size_t count = files.label_files.size();
@@ -35,7 +35,7 @@ const T& one_for(const std::vector<T>& list, size_t index) {
   return list.size() == 1 ? list.front() : list[index];
 }
 
-/// The part of `lines` that is used, in the order of its samples.
+/// The used part of `lines`, in the order of its samples.
 template <typename T>
 std::vector<T> chosen(std::vector<T> lines, double ratio, const LabelFiles& files, size_t file) {
   const auto count = static_cast<size_t>(sampled_count(static_cast<int64_t>(lines.size()), ratio));
@@ -49,7 +49,7 @@ std::vector<T> chosen(std::vector<T> lines, double ratio, const LabelFiles& file
   return drawn;
 }
 
-/// The error that `body` throws because a sample is bad; empty for none.
+/// The message of the error that `body` throws for a bad sample; empty for none.
 template <typename Body>
 std::string fault_of(Body body) {
   try {

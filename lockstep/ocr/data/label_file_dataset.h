@@ -1,6 +1,6 @@
 #pragma once
-// DetDataset and RecDataset of MindOCR: label files beside folders of images. They differ in what
-// the label is, which concerns the transforms alone.
+// DetDataset and RecDataset of MindOCR: label files beside folders of images. They differ only in
+// the meaning of the label, which only the transforms use.
 
 #include <filesystem>
 #include <string>
@@ -19,31 +19,31 @@ struct LabelLine {
   std::string label{};  ///< Detection: a JSON list. Recognition: the text.
 };
 
-/// One line, surrounding white space cut off: at its only tab, or, without a tab, at its only
-/// blank. `where` ("FILE:LINE") begins every error: kCorrupt (no separator, more than one, nothing
-/// beside it, not UTF-8, over 16 MiB).
+/// Splits one line, without surrounding white space, at its only tab, or, without a tab, at its
+/// only blank. `where` ("FILE:LINE") begins every error: kCorrupt (no separator, more than one,
+/// nothing beside it, not UTF-8, over 16 MiB).
 LabelLine split_label_line(std::string_view line, const std::string& where);
 
-/// Where samples are listed, and which part of them is used.
+/// The lists of samples, and their used part.
 struct LabelFiles {
   std::vector<std::filesystem::path> data_dirs{};    ///< As many as label files, or one for all.
   std::vector<std::filesystem::path> label_files{};  ///< At least one.
   std::vector<double> sample_ratios = {1.0};         ///< In [0, 1]; as many as label files, or one.
-  /// The part is drawn at random from (seed, place of the file in the list), in that order, instead
-  /// of the leading lines.
+  /// The part is drawn at random from (seed, index of the file), in that order, instead of the
+  /// leading lines.
   bool shuffle = false;
   uint64_t seed = 0;
 };
 
 class LabelFileDataset final : public OcrDataset {
  public:
-  /// Reads every line once and keeps where it begins: 24 bytes a line, one second for four million
-  /// of a warm file. A line with a fault and one whose image is missing is a bad sample: `load`
-  /// refuses it. `notes` tells of bad lines, and of missing images among up to 1,000 samples a
-  /// file, spread evenly, which alone are looked for here. MindOCR ends at the first. Errors:
+  /// Reads every line once and keeps its position: 24 bytes a line, one second for four million
+  /// lines of a cached file. A line with a fault, or with a missing image, is a bad sample: `load`
+  /// refuses it. MindOCR ends at the first one. `notes` reports bad lines, and missing images among
+  /// up to 1,000 samples a file, spread evenly; only these are checked here. Errors:
   /// kInvalidArgument (numbers of entries do not fit, a ratio outside [0, 1], no sample left),
-  /// kNotFound (label file), kCorrupt (every line of a label file is bad, or every image that was
-  /// looked for is missing: the data folder is wrong rather, or the format), kIo.
+  /// kNotFound (label file), kIo. kCorrupt: every line of a label file is bad, or every checked
+  /// image is missing; the folder or the format is then probably wrong.
   explicit LabelFileDataset(const LabelFiles& files);
 
   int64_t size() const override { return static_cast<int64_t>(records_.size()); }

@@ -1,5 +1,6 @@
 #pragma once
-// Text files of millions of lines: where each line begins is kept, and a line is read when needed.
+// Text files of millions of lines: only the positions of lines are kept, and a line is read when
+// needed.
 
 #include <cstdint>
 #include <filesystem>
@@ -12,15 +13,15 @@
 
 namespace lockstep::ocr {
 
-/// Where a line stands in its file, without its end.
+/// A line's position in its file, without its end.
 struct FileLine {
   uint64_t offset = 0;  ///< Bytes from the file's beginning.
   uint32_t size = 0;    ///< Bytes.
   uint32_t number = 0;  ///< 1 for the first line of the file.
 };
 
-/// Calls `found` with each line that is more than white space. A byte order mark is passed over; a
-/// carriage return belongs to its line. Memory: the longest line.
+/// Calls `found` with each line that is more than white space. A byte order mark is skipped; a
+/// carriage return is part of its line. Memory: the longest line.
 void for_each_line(std::istream& file,
                    const std::function<void(const std::string& line, FileLine)>& found);
 

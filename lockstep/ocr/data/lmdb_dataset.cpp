@@ -17,7 +17,7 @@ namespace lockstep::ocr {
 namespace {
 
 constexpr int kCheckedMinSide = 7;       // check_rec_image: 6 pixels a side are too few
-constexpr int64_t kMinRecordBytes = 32;  // two keys of 15 bytes and more
+constexpr int64_t kMinRecordBytes = 32;  // two keys of 15 bytes or more
 constexpr int64_t kMaxRecords = 999'999'999;
 
 std::string key_of(const char* what, int64_t number) {
@@ -38,13 +38,13 @@ int64_t count_records(const LmdbFile& file) {
   return count;
 }
 
-/// Its last component, also of "training/" and ".".
+/// The last component of the path, also of "training/" and ".".
 std::string name_of(const std::filesystem::path& dir) {
   const auto with_slash = (std::filesystem::absolute(dir) / "").lexically_normal();
   return with_slash.parent_path().filename().string();
 }
 
-/// Sub-folders in the order of their names; links are not followed, but make `dir` no leaf.
+/// Sub-folders sorted by name. Links are not followed, but a folder with one is no leaf.
 std::vector<std::filesystem::path> folders_in(const std::filesystem::path& dir) {
   std::vector<std::filesystem::path> folders;
   try {
@@ -58,7 +58,7 @@ std::vector<std::filesystem::path> folders_in(const std::filesystem::path& dir) 
   return folders;
 }
 
-/// Whether a label counts, by the options that leave labels out.
+/// Applies the options that filter labels.
 class LabelFilter {
  public:
   explicit LabelFilter(const LmdbOptions& options) : options_(options) {
@@ -152,7 +152,7 @@ void LmdbDataset::filter(const LmdbOptions& options) {
     try {
       return wanted.keeps(label(place(record)));
     } catch (const Error&) {
-      return true;  // a bad sample, told when it is loaded
+      return true;  // a bad sample, reported when it is loaded
     }
   };
   std::vector<uint32_t> kept;

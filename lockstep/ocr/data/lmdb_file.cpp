@@ -21,7 +21,7 @@ constexpr uint64_t kNoPage = ~uint64_t{0};
 constexpr uint64_t kHeaderBytes = 16;  // of a page
 constexpr uint64_t kNodeBytes = 8;     // of a node, before its key
 constexpr uint16_t kBranch = 0x01, kLeaf = 0x02, kOverflow = 0x04, kMeta = 0x08;
-constexpr uint16_t kBigData = 0x01;  // of a node: its value lies on pages of its own
+constexpr uint16_t kBigData = 0x01;  // of a node: its value is on separate pages
 constexpr int kMaxDepth = 32;        // as in LMDB
 constexpr size_t kMetaBytes = 136;   // struct MDB_meta
 
@@ -39,7 +39,7 @@ bool is_page_size(uint64_t bytes) {
 
 }  // namespace
 
-/// A page of the tree. Its nodes are looked at one by one, each checked when it is.
+/// A page of the tree. Each node is checked on access.
 class LmdbFile::Page {
  public:
   struct Node {
@@ -82,8 +82,8 @@ class LmdbFile::Page {
     return node;
   }
 
-  /// Index of the first node whose key is not below `key`; the first key of a branch is not looked
-  /// at: it stands for the lowest of all.
+  /// Index of the first node whose key is not below `key`. The first key of a branch is skipped,
+  /// because it stands for the lowest of all.
   uint64_t lower_bound(std::string_view key) const {
     uint64_t begin = is_leaf() ? 0 : 1, end = num_nodes_;
     while (begin < end) {

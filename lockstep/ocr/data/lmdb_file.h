@@ -1,9 +1,9 @@
 #pragma once
-// Reads values out of an LMDB file, of which nothing is believed.
+// Reads values from an untrusted LMDB file.
 //
-// liblmdb maps the file and trusts it: a cut-off file ends the process by SIGBUS, a damaged page by
-// an assertion or worse. Data sets are downloaded and copied, so here each page is read by pread
-// and every offset in it checked. Source: LMDB 0.9's lmdb.h and mdb.c (on-disk structures).
+// liblmdb maps the file and trusts it. A truncated file ends the process by SIGBUS, a damaged page
+// by an assertion or worse. Data sets are downloaded and copied, so here each page is read by pread
+// and every offset in it is checked. Source: LMDB 0.9's lmdb.h and mdb.c (on-disk structures).
 
 #include <array>
 #include <cstdint>
@@ -17,17 +17,16 @@
 
 namespace lockstep::ocr {
 
-/// The main database of an LMDB environment, as of its last commit. Any number of threads.
+/// The main database of an LMDB environment, as of its last commit. Thread-safe.
 class LmdbFile {
  public:
-  /// `path` is the file data.mdb, or the folder it is in. Little-endian files of page sizes from
-  /// 512 to 65536 bytes, without DUPSORT, INTEGERKEY or REVERSEKEY.
-  /// Errors: kNotFound, kIo, kCorrupt (no LMDB file; shorter than its last page says).
+  /// `path` is the file data.mdb, or its folder. Supports little-endian files of page sizes from
+  /// 512 to 65536 bytes, without DUPSORT, INTEGERKEY or REVERSEKEY. Errors: kNotFound, kIo,
+  /// kCorrupt (no LMDB file; shorter than its last page requires).
   explicit LmdbFile(const std::filesystem::path& path);
 
-  /// The value of a key; nothing when there is none. Cost: one pread a level of the tree (3 or 4
-  /// for millions of records), and one for a value that is large.
-  /// Errors: kCorrupt (a page is not what it must be), kIo.
+  /// The value of a key, if any. Cost: one pread per level of the tree (3 or 4 for millions of
+  /// records), and one for a large value. Errors: kCorrupt (an invalid page), kIo.
   std::optional<std::string> get(std::string_view key) const;
 
   int64_t num_entries() const { return static_cast<int64_t>(root_.entries); }

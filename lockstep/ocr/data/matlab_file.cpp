@@ -18,7 +18,7 @@ size_t count_elements(const matvar_t& variable) {
   return count;
 }
 
-/// UTF-8 of a UTF-16 unit; the data set has none that take two.
+/// UTF-8 of a UTF-16 unit; the data set has no characters of two units.
 void append_unit(uint32_t unit, std::string& text) {
   if (unit < 0x80) {
     text += static_cast<char>(unit);
@@ -32,7 +32,7 @@ void append_unit(uint32_t unit, std::string& text) {
   }
 }
 
-/// Rows of a character matrix, whose columns lie one after another. Nothing when it is none.
+/// Rows of a character matrix, which is stored by columns. Empty for other types.
 std::vector<std::string> rows_of(const matvar_t& cell) {
   const size_t count = count_elements(cell);
   if (cell.class_type != MAT_C_CHAR || cell.rank != 2 || cell.data == nullptr || count == 0)

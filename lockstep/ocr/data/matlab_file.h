@@ -1,5 +1,5 @@
 #pragma once
-// What SynthText's label file needs of MATLAB's format: cells of texts and of numbers.
+// The subset of MATLAB's format for SynthText's label file: cells of texts and of numbers.
 
 #include <filesystem>
 #include <functional>
@@ -18,12 +18,11 @@ class MatlabFile {
   MatlabFile(const MatlabFile&) = delete;
   MatlabFile& operator=(const MatlabFile&) = delete;
 
-  /// Calls `take` with the rows of each cell's text, blanks at their ends included, and with the
-  /// cell's number.
+  /// Calls `take` with the cell's number and the rows of its text, including trailing blanks.
   using TakeTexts = std::function<void(size_t cell, std::vector<std::string> rows)>;
   void read_texts(const char* field, const TakeTexts& take);
 
-  /// The same with each cell's numbers, the first dimension running fastest.
+  /// The same with each cell's numbers, the first dimension varying fastest.
   using TakeNumbers = std::function<void(size_t cell, std::vector<float> numbers)>;
   void read_numbers(const char* field, const TakeNumbers& take);
 

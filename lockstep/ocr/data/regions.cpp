@@ -50,7 +50,7 @@ std::string read_text(const Json& item, size_t entry) {
   return text->is_string() ? text->get<std::string>() : text->dump();
 }
 
-/// Nearly all regions are convex quadrilaterals, which need no library to be found valid.
+/// A fast check: nearly all regions are convex quadrilaterals.
 bool is_convex_quadrilateral(const Polygon& polygon) {
   if (polygon.size() != 4) return false;
   int turns = 0;

@@ -8,16 +8,16 @@
 
 namespace lockstep::ocr {
 
-/// Of a label. Beyond any image; small enough that areas stay exact in double precision.
+/// Of a label. It exceeds any image, and areas stay exact in double precision.
 inline constexpr double kMaxCoordinate = 1e6;
 
 /// The regions of a detection label: a JSON list of {"transcription": TEXT, "points": [[x, y],
-/// ..]}, other keys passed over. TEXT of "###" or "*" makes a region ignored.
-/// Errors: kCorrupt saying which entry is wrong and how.
+/// ..]}; other keys are ignored. A TEXT of "###" or "*" marks a region as ignored. Errors: kCorrupt
+/// naming the entry and its fault.
 std::vector<TextRegion> parse_regions(std::string_view json);
 
-/// Marks as ignored every region that has no inside to train on: fewer than three corners, no area,
-/// edges that cross. Adds to `remarks` a line for each.
+/// Marks as ignored every region without an inside to train on: fewer than three corners, no area,
+/// edges that cross. Adds a line to `remarks` for each.
 void ignore_unusable(std::vector<TextRegion>& regions, std::vector<std::string>& remarks);
 
 }  // namespace lockstep::ocr

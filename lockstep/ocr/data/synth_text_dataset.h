@@ -14,17 +14,16 @@ namespace lockstep::ocr {
 
 class SynthTextDataset final : public OcrDataset {
  public:
-  /// Reads `imnames`, `wordBB` and `txt` of gt.mat (MATLAB's format 5 or 7.3, by libmatio).
-  /// Images are looked for when they are loaded. Memory: about 100 bytes a word, and three times
-  /// that while reading; the published file has 7.3 million words.
-  /// Errors: kNotFound, kCorrupt naming the file (a field is missing, of another kind, or of
-  /// another length than the others).
+  /// Reads `imnames`, `wordBB` and `txt` of gt.mat (MATLAB's format 5 or 7.3, by libmatio). Images
+  /// are looked up when they are loaded. Memory: about 100 bytes a word, and three times as much
+  /// while reading; the published file has 7.3 million words. Errors: kNotFound, kCorrupt naming
+  /// the file (a field is missing, of another kind, or of another length than the others).
   SynthTextDataset(const std::filesystem::path& data_dir, const std::filesystem::path& label_file);
 
   int64_t size() const override { return static_cast<int64_t>(records_.size()); }
 
-  /// `regions` are set, none ignored; there is no `label`, and the pipeline has no DetLabelEncode.
-  /// Error(kCorrupt): as many boxes as texts are not there.
+  /// Sets `regions`, none ignored; there is no `label`, so the pipeline has no DetLabelEncode.
+  /// Error(kCorrupt): the numbers of boxes and texts differ.
   Sample load(int64_t index) const override;
 
  private:

@@ -12,7 +12,7 @@
 namespace lockstep::ocr {
 namespace {
 
-// A C library's object, given back by `Free`.
+// A C library's object, released by `Free`.
 template <auto Free>
 struct Release {
   template <class T>
@@ -27,7 +27,7 @@ using Fonts = std::unique_ptr<PangoContext, Release<g_object_unref>>;
 using Layout = std::unique_ptr<PangoLayout, Release<g_object_unref>>;
 using Font = std::unique_ptr<PangoFontDescription, Release<pango_font_description_free>>;
 
-constexpr double kSmallestText = 10;  // pixels: below, nobody can read it
+constexpr double kSmallestText = 10;  // pixels: smaller text is unreadable
 
 cv::Mat with_four_channels(const cv::Mat& image) {
   cv::Mat copy;
@@ -66,7 +66,7 @@ cv::Size size_of(PangoLayout* layout) {
   return size;
 }
 
-// Above the corner nearest to the picture's upper left one, but inside of the picture.
+// Above the corner nearest to the picture's upper left one, but inside the picture.
 void write_text(cairo_t* painter, PangoContext* fonts, const std::string& family,
                 const Annotation& one, double pixels, const cv::Size& picture) {
   const auto corner = *std::min_element(
@@ -94,7 +94,7 @@ void paint(cv::Mat& pixels, std::span<const Annotation> annotations, const std::
   const Surface surface(cairo_image_surface_create_for_data(
       pixels.data, CAIRO_FORMAT_RGB24, pixels.cols, pixels.rows, static_cast<int>(pixels.step)));
   const Painter painter(cairo_create(surface.get()));
-  const FontMap map(pango_cairo_font_map_new());  // not the thread's, which nobody gives back
+  const FontMap map(pango_cairo_font_map_new());  // not the thread's, which is never released
   const Fonts fonts(pango_font_map_create_context(map.get()));
   const double thickness = std::clamp(pixels.rows / 500.0, 1.0, 4.0);
   const double text = std::max(18 * pixels.rows / 700.0, 14.0);

@@ -11,7 +11,7 @@
 namespace lockstep::ocr {
 namespace {
 
-constexpr float kUpright = 1.5F;  // height over width from which text is taken to run downwards
+constexpr float kUpright = 1.5F;  // height over width at which text counts as vertical
 
 std::array<cv::Point2f, 4> corners_of_region(const Polygon& polygon) {
   if (polygon.size() == 4) return {polygon[0], polygon[1], polygon[2], polygon[3]};

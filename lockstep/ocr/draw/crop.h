@@ -1,16 +1,16 @@
 #pragma once
-// The part of a picture that a recogniser reads.
+// The input of a recogniser, cut out of a picture.
 
 #include "lockstep/ocr/sample.h"
 
 namespace lockstep::ocr {
 
 /// `image` within four corners (upper left first, clockwise), straightened: as wide and as high as
-/// the longer of the opposite sides, in whole pixels and at least one; bicubic, beyond the image's
-/// edge its last pixels. What is at least 1.5 times as high as it is wide is turned left by a
-/// quarter. A polygon of other than four corners is cut out by the rectangle of least area around
-/// its whole-pixel corners. As MindOCR's predictors do.
-/// Errors: kInvalidArgument for fewer than three corners or an empty image.
+/// the longer of the opposite sides, in whole pixels and at least one. Bicubic; pixels beyond the
+/// image's edge repeat its last ones. A result at least 1.5 times as high as wide is turned left by
+/// a quarter. A polygon of other than four corners is cut out by the rectangle of least area around
+/// its whole-pixel corners. The same as MindOCR's predictors. Errors: kInvalidArgument for fewer
+/// than three corners or an empty image.
 cv::Mat crop_text_region(const cv::Mat& image, const Polygon& polygon);
 
 }  // namespace lockstep::ocr

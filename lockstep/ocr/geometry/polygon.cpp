@@ -12,8 +12,8 @@
 namespace lockstep::ocr {
 namespace {
 
-// Calls body(x1, y1, x2, y2) for each edge, the closing one too. Relative to the first corner:
-// products of small numbers lose nothing.
+// Calls body(x1, y1, x2, y2) for each edge, including the closing one. Coordinates are relative to
+// the first corner: products of small numbers are exact.
 template <class Body>
 void each_edge(const Polygon& polygon, Body body) {
   if (polygon.empty()) return;
@@ -50,10 +50,10 @@ std::vector<std::vector<cv::Point>> grown(const ClipperLib::Path& path, double d
   return result;
 }
 
-// Far beyond any picture, far within what an int can hold.
+// Far beyond any picture, far within the range of an int.
 constexpr double kFarthest = 1e8;
 
-// A template, so that whole pixels need no detour over floating point.
+// A template, so that whole pixels need no conversion to floating point.
 template <class Point>
 ClipperLib::Path whole_pixels(const std::vector<Point>& polygon) {
   ClipperLib::Path path;

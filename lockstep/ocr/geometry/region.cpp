@@ -13,7 +13,7 @@
 namespace lockstep::ocr {
 namespace {
 
-// GEOS's state of one thread, with the text of its latest error.
+// GEOS's state of one thread, with its latest error message.
 class Geos {
  public:
   Geos() : handle_(GEOS_init_r()) {
@@ -46,7 +46,7 @@ Geometry owned(GEOSGeometry* geometry) {
   return {geometry, [](GEOSGeometry* one) { GEOSGeom_destroy_r(geos().handle(), one); }};
 }
 
-// Null where GEOS refuses: a coordinate that is no number is left to its validity test.
+// Null if GEOS refuses; its validity test reports coordinates that are no numbers.
 Geometry geometry_of(const Polygon& polygon) {
   GEOSContextHandle_t h = geos().handle();
   std::vector<double> xy;
@@ -76,7 +76,7 @@ cv::Rect2d bounds_of(const Polygon& polygon) {
   return {low, high};
 }
 
-// Closed rectangles, unlike OpenCV's: a common edge counts.
+// Closed rectangles, unlike OpenCV's: a common edge counts as overlap.
 bool apart(const cv::Rect2d& a, const cv::Rect2d& b) {
   return a.x > b.x + b.width || b.x > a.x + a.width || a.y > b.y + b.height || b.y > a.y + a.height;
 }

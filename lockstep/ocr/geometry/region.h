@@ -1,7 +1,7 @@
 #pragma once
-// What two polygons have in common. By GEOS, the library below Shapely, with which MindOCR's
-// figures were made: it works on the coordinates as they are (Clipper would round them to a grid)
-// and its answers, also on what is valid, are Shapely's.
+// Intersections of two polygons, by GEOS. Shapely, the source of MindOCR's figures, is built on the
+// same library. GEOS works on unrounded coordinates (Clipper would round them to a grid), and its
+// answers, also on validity, are Shapely's.
 
 #include <memory>
 
@@ -9,8 +9,8 @@
 
 namespace lockstep::ocr {
 
-/// A polygon prepared for questions about it. Moves; one thread at a time.
-/// Intersections of an invalid region throw Error(kCorrupt) where GEOS finds no answer.
+/// A polygon prepared for queries. Movable; not thread-safe. Intersections of an invalid region
+/// throw Error(kCorrupt) if GEOS finds no answer.
 class Region {
  public:
   /// Any number of corners; fewer than three, or a coordinate that is no number: invalid.
@@ -19,23 +19,23 @@ class Region {
   Region& operator=(Region&&) noexcept;
   ~Region();
 
-  /// Simple, with an area: edges neither cross nor touch. Repeated corners are no fault.
+  /// Simple, with an area: edges neither cross nor touch. Repeated corners are allowed.
   bool valid() const;
-  /// Why not, for a message: "Self-intersection[10 5]". Empty when valid.
+  /// The reason, for a message: "Self-intersection[10 5]". Empty if valid.
   std::string fault() const;
 
   double area() const { return area_; }  ///< Pixels squared.
 
-  bool intersects(const Region& other) const;  ///< A common point, be it on the edge.
+  bool intersects(const Region& other) const;  ///< They have a common point, even on the edge.
 
-  /// Common area in pixels squared. Cost: none where bounding boxes are apart, else about 20 us.
+  /// Common area in pixels squared. Cost: none if bounding boxes are disjoint, else about 20 us.
   double intersection_area(const Region& other) const;
 
-  /// Intersection over union, 0 .. 1; 0 when both are empty.
+  /// Intersection over union, 0 .. 1; 0 if both are empty.
   double iou(const Region& other) const;
 
-  /// Outer rings of what is common to both, holes and bare lines left out; a ring's last corner
-  /// does not repeat its first. From the largest to the smallest.
+  /// Outer rings of the common area, without holes and bare lines; a ring's last corner does not
+  /// repeat its first. From the largest to the smallest.
   std::vector<Polygon> intersection(const Region& other) const;
 
  private:

@@ -8,7 +8,7 @@ namespace lockstep::ocr {
 namespace {
 
 constexpr double kLeastIou = 0.5;
-constexpr double kLeastCover = 0.5;  // of a detection, by an ignored region
+constexpr double kLeastCover = 0.5;  // share of a detection inside an ignored region
 
 struct Truths {
   std::vector<Region> counted;
@@ -48,7 +48,7 @@ DetCounts result(const std::vector<bool>& taken, size_t wrong) {
           .wrong = static_cast<double>(wrong)};
 }
 
-// Each detection takes the first that fits, taken before or not.
+// Each detection takes the first match, even one that is taken already.
 DetCounts many_to_one(const std::vector<Region>& truths, const std::vector<Region>& found) {
   std::vector<bool> taken(truths.size());
   size_t wrong = 0;
@@ -65,7 +65,7 @@ DetCounts many_to_one(const std::vector<Region>& truths, const std::vector<Regio
   return result(taken, wrong);
 }
 
-// Each truth takes the first free detection that fits.
+// Each truth takes the first free match among the detections.
 DetCounts pairs(const std::vector<Region>& truths, const std::vector<Region>& found) {
   std::vector<bool> taken(truths.size());
   std::vector<bool> used(found.size());

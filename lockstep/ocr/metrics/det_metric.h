@@ -1,5 +1,5 @@
 #pragma once
-// How well found regions cover the text that is there: MindOCR's DetMetric.
+// Compares found regions with the ground truth: MindOCR's DetMetric.
 
 #include <array>
 #include <span>
@@ -9,7 +9,7 @@
 
 namespace lockstep::ocr {
 
-/// Of one image or of many: counts of images add up, whichever rank evaluated them.
+/// Counts of one image or of many: they add up over images and ranks.
 struct DetCounts {
   double matched = 0;  ///< Ground truths that were found.
   double missed = 0;   ///< Ground truths that were not.
@@ -23,22 +23,22 @@ struct DetCounts {
   DetCounts& operator+=(const DetCounts& other);
 };
 
-/// Of one image. Invalid polygons (see Region) of either side do not count, nor do detections of
-/// which more than half lies in one ignored ground truth. Each other detection takes the first
-/// ground truth, in the order given, with an IoU above 0.5, and is wrong where there is none.
-/// Further detections of a ground truth count as nothing; with `one_to_one` they may take another
-/// and are wrong otherwise, and ground truths choose, in their order, the first free detection
-/// (ICDAR 2015).
+/// Counts of one image. Ignored are invalid polygons (see Region) of either side, and detections
+/// with more than half of their area in one ignored ground truth. Each other detection takes the
+/// first ground truth, in the order given, with an IoU above 0.5, and is wrong if there is none.
+/// Further detections of a ground truth count as nothing. With `one_to_one` (ICDAR 2015) ground
+/// truths take, in their order, the first free detection. A further detection may match another
+/// ground truth and is wrong otherwise.
 DetCounts det_counts(std::span<const Polygon> found, std::span<const TextRegion> truth,
                      const DetMetricOptions& options);
 
 struct DetFigures {
-  double recall = 0;     ///< Part of the ground truths that were found.
+  double recall = 0;     ///< Share of the ground truths that were found.
   double precision = 0;  ///< Found ones over found and wrong ones.
   double f_score = 0;    ///< Harmonic mean of both. MindOCR's name: "f-score".
 };
 
-/// 0 where nothing is to be divided by.
+/// 0 for empty denominators.
 DetFigures det_figures(const DetCounts& counts);
 
 }  // namespace lockstep::ocr

@@ -6,17 +6,17 @@
 namespace lockstep::ocr {
 
 struct DetMetricOptions {
-  /// Ours: each ground truth takes one detection, as the protocol of ICDAR 2015 has it. MindOCR's
-  /// takes all that fit, and does not count the further ones as false.
+  /// Ours: each ground truth takes one detection, as in the protocol of ICDAR 2015. MindOCR's takes
+  /// all that match, and does not count the further ones as false.
   bool one_to_one = false;
 };
 
 struct RecMetricOptions {
   std::string character_dict_path;  ///< Empty: 0-9 and a-z.
   bool ignore_space = true;
-  bool filter_ood = true;  ///< Characters that the dictionary lacks do not count in the truth.
+  bool filter_ood = true;  ///< Ignores characters of the truth that the dictionary lacks.
   bool lower = true;
-  bool ignore_symbol = false;  ///< Only letters, digits, '^' and Chinese characters count.
+  bool ignore_symbol = false;  ///< Compares only letters, digits, '^' and Chinese characters.
   bool print_flag = false;
 };
 

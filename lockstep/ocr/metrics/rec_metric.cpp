@@ -21,7 +21,7 @@ std::string kept(const std::string& text, Keep keep) {
   return result;
 }
 
-// Of equal length, UTF-8 sorts as its characters do.
+// UTF-8 strings of equal length sort like their characters.
 bool within(std::string_view one, std::string_view first, std::string_view last) {
   return one.size() == first.size() && one >= first && one <= last;
 }
@@ -77,7 +77,7 @@ double normalised_edit_distance(std::string_view a, std::string_view b) {
   const std::vector<std::string_view> from = characters(a);
   const std::vector<std::string_view> to = characters(b);
   if (from.empty() && to.empty()) return 0;
-  std::vector<size_t> row(to.size() + 1);  // distances of from[0..i) and each beginning of `to`
+  std::vector<size_t> row(to.size() + 1);  // distances of from[0..i) to each prefix of `to`
   std::iota(row.begin(), row.end(), size_t{0});
   for (size_t i = 0; i < from.size(); ++i) {
     size_t diagonal = row[0];

@@ -1,5 +1,5 @@
 #pragma once
-// How well words were read: MindOCR's RecMetric.
+// Compares recognised words with the ground truth: MindOCR's RecMetric.
 
 #include <array>
 #include <optional>
@@ -12,8 +12,8 @@
 
 namespace lockstep::ocr {
 
-/// Of one word or of many: counts add up, whichever rank evaluated them, and to the same bits in
-/// any order (up to 2^23 words), because distances are kept in whole 2^-30ths.
+/// Counts of one word or of many. They add up over ranks, with the same bits in any order (up to
+/// 2^23 words), because distances are whole multiples of 2^-30.
 struct RecCounts {
   double words = 0;
   double correct = 0;
@@ -27,21 +27,22 @@ struct RecCounts {
   RecCounts& operator+=(const RecCounts& other);
 };
 
-/// Both texts as they are compared; MindOCR's print_flag shows them as "{predicted} :: {truth}".
+/// Both texts in their compared form; MindOCR's print_flag shows them as "{predicted} :: {truth}".
 struct RecScore {
   std::string predicted;
   std::string truth;
   RecCounts counts;  ///< Of this one word.
 };
 
-/// Read-only once made.
+/// Read-only after construction.
 class RecScorer {
  public:
   /// Reads the dictionary of filter_ood; see Dictionary for errors.
   explicit RecScorer(const RecMetricOptions& options);
 
-  /// UTF-8 both. In this order: spaces go (ignore_space), lower case (lower), characters that the
-  /// dictionary lacks go from the truth alone (filter_ood), symbols go (ignore_symbol).
+  /// Both texts are UTF-8. The steps, in this order: remove spaces (ignore_space), lower case
+  /// (lower), remove the truth's characters that the dictionary lacks (filter_ood), remove symbols
+  /// (ignore_symbol).
   RecScore score(std::string_view predicted, std::string_view truth) const;
 
  private:
@@ -57,8 +58,8 @@ struct RecFigures {
 /// 0 for no words.
 RecFigures rec_figures(const RecCounts& counts);
 
-/// Insertions, deletions and substitutions of characters that lead from one to the other, over the
-/// length of the longer one: 0 .. 1, 0 for two empty ones. UTF-8 both. Cost: product of lengths.
+/// Least number of insertions, deletions and substitutions of characters between both, divided by
+/// the longer length: 0 .. 1, 0 for two empty ones. UTF-8. Cost: product of lengths.
 double normalised_edit_distance(std::string_view a, std::string_view b);
 
 }  // namespace lockstep::ocr

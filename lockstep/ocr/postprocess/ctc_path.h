@@ -1,5 +1,5 @@
 #pragma once
-// Reading a recogniser's frames greedily: MindOCR's RecCTCLabelDecode.
+// Greedy decoding of a recogniser's frames: MindOCR's RecCTCLabelDecode.
 
 #include <cstdint>
 #include <span>
@@ -11,12 +11,12 @@
 namespace lockstep::ocr {
 
 struct CtcPath {
-  std::vector<int32_t> classes;  ///< One for each letter.
-  double confidence = 0;         ///< Mean probability of the frames that gave them; 0 for none.
+  std::vector<int32_t> classes;  ///< One per character.
+  double confidence = 0;         ///< Mean probability of their frames; 0 for none.
 };
 
-/// The likeliest class of each frame (the first of equals); a frame that repeats the one before it
-/// and blanks are left out. `probabilities`: frames x `classes`, row by row; a multiple of
+/// The likeliest class of each frame (the first of equals), without blanks and without frames that
+/// repeat the previous one. `probabilities`: frames x `classes`, row by row; a multiple of
 /// `classes` long, else Error(kInvalidArgument).
 CtcPath ctc_path(std::span<const float> probabilities, size_t classes, int32_t blank);
 
@@ -25,7 +25,7 @@ struct RecognizedText {
   double confidence = 0;
 };
 
-/// The same as letters: in lower case where the dictionary says so.
+/// The same as text; in lower case if the dictionary is.
 RecognizedText ctc_text(std::span<const float> probabilities, const Dictionary& dictionary);
 
 }  // namespace lockstep::ocr

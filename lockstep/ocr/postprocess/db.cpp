@@ -13,14 +13,14 @@ namespace {
 using Contour = std::vector<cv::Point>;
 
 constexpr float kLeastSide = 3;       // of a fitted rectangle, pixels
-constexpr float kLeastGrownSide = 5;  // after it was grown
+constexpr float kLeastGrownSide = 5;  // after growing
 
 template <class Point>
 Polygon as_polygon(const std::vector<Point>& points) {
   return Polygon(points.begin(), points.end());
 }
 
-// What is to be grown: the rectangle around the contour, or the contour with fewer corners.
+// The polygon to grow: the rectangle around the contour, or the simplified contour.
 std::optional<Polygon> outline(const Contour& contour, DbPostprocessOptions::Box type) {
   if (type == DbPostprocessOptions::Box::kQuad) {
     const FittedBox box = fit_box(contour);
@@ -45,8 +45,8 @@ std::optional<Polygon> region_of(const Contour& contour, const DbPostprocessOpti
   return Polygon(box.corners.begin(), box.corners.end());
 }
 
-// Real: float for quads, whose corners are fractions, double for whole pixels; so NumPy divides
-// them, and a quotient near a half rounds as its quotient does.
+// Real: float for quads, whose corners are fractions, double for whole pixels. NumPy divides in the
+// same types, so quotients near a half round alike.
 template <class Real>
 float to_source(float at, float scale, float length) {
   const Real rounded = std::nearbyint(static_cast<Real>(at) / static_cast<Real>(scale));

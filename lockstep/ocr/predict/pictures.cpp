@@ -19,7 +19,7 @@ bool is_picture(const fs::path& file) {
   return std::find(kKnown.begin(), kKnown.end(), extension) != kKnown.end();
 }
 
-/// Whether a link leads to a folder that it stands in, so that there would be no end of folders.
+/// Whether a link leads to a folder that contains it: following it would never end.
 bool leads_back(const fs::directory_entry& entry) {
   if (!entry.is_symlink()) return false;
   const fs::path target = fs::canonical(entry.path());

@@ -12,12 +12,13 @@ namespace {
 
 constexpr double kLeastArea = 3;  // pixels squared
 
-// The corner of the least sum, then of the other two that with the lesser y - x, and so on.
+// The first corner has the least sum, the third the greatest. Of the others the second has the
+// lesser y - x.
 void turn_clockwise(Polygon& quad) {
   const auto sum = [](const cv::Point2f& a, const cv::Point2f& b) { return a.x + a.y < b.x + b.y; };
   const auto first = std::min_element(quad.begin(), quad.end(), sum);
   const auto greatest = std::max_element(quad.begin(), quad.end(), sum);
-  if (first == greatest) return;  // all in one line across, no area anyway
+  if (first == greatest) return;  // all in one diagonal line, no area anyway
   Polygon others;
   for (auto at = quad.begin(); at != quad.end(); ++at) {
     if (at != first && at != greatest) others.push_back(*at);

@@ -9,9 +9,9 @@
 
 namespace lockstep::ocr {
 
-/// What det_results.txt and system_results.txt hold of `found`, and what is read: kept within the
-/// picture, quads from the corner of the least x + y clockwise, without those that are invalid or
-/// smaller than 3 pixels squared.
+/// The regions for det_results.txt, system_results.txt and recognition: clamped to the picture,
+/// quads clockwise from the corner of the least x + y. Invalid regions and those smaller than 3
+/// pixels squared are dropped.
 std::vector<Polygon> checked_regions(std::span<const DetectedRegion> found,
                                      const cv::Size& picture);
 
@@ -26,8 +26,8 @@ struct ReadRegion {
   std::string text;  ///< UTF-8.
 };
 
-/// "img_1.jpg\t[{"transcription": "text", "points": [[10, 20], ...]}]", the letters as they are.
-/// It is a line of a label file.
+/// "img_1.jpg\t[{"transcription": "text", "points": [[10, 20], ...]}]", characters unescaped. It is
+/// a line of a label file.
 std::string system_line(const std::string& file, std::span<const ReadRegion> regions);
 
 }  // namespace lockstep::ocr

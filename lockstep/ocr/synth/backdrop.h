@@ -1,5 +1,5 @@
 #pragma once
-// What text stands on.
+// The background of drawn text.
 
 #include <opencv2/core.hpp>
 

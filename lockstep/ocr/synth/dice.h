@@ -1,5 +1,5 @@
 #pragma once
-// Draws of one picture, in the order in which it asks for them.
+// Random draws of one picture, in the order of the calls.
 
 #include <cmath>
 #include <cstdint>
@@ -11,14 +11,14 @@ namespace lockstep::ocr {
 
 class Dice {
  public:
-  /// `stream` tells kinds of pictures apart: equal (seed, stream, item), equal draws.
+  /// `stream` separates kinds of pictures: equal (seed, stream, item) give equal draws.
   Dice(uint64_t seed, uint32_t stream, uint64_t item) : words_(seed, stream, item) {}
 
   /// In [low, high).
   double real(double low, double high) { return low + (high - low) * words_.uniform(); }
   /// In [low, high), equally likely on a logarithmic scale; low > 0.
   double log_real(double low, double high) { return std::exp(real(std::log(low), std::log(high))); }
-  /// In [low, high], both ends among them.
+  /// In [low, high], both ends included.
   int whole(int low, int high) {
     return low + static_cast<int>(words_.below(static_cast<uint32_t>(high - low) + 1));
   }

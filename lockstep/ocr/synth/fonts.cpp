@@ -47,7 +47,7 @@ bool covers_text(FcPattern* font) {
   return true;
 }
 
-/// Thin strokes vanish in small text; mathematical and symbol fonts look like none.
+/// Thin strokes vanish in small text; mathematical and symbol fonts look unlike text.
 bool reads_well(FcPattern* font) {
   int weight = FC_WEIGHT_REGULAR;
   FcPatternGetInteger(font, FC_WEIGHT, 0, &weight);
@@ -70,7 +70,7 @@ std::vector<FontFile> find_fonts(const std::filesystem::path& folder) {
     int face = 0;
     if (FcPatternGetString(font, FC_FILE, 0, &path) != FcResultMatch) continue;
     FcPatternGetInteger(font, FC_INDEX, 0, &face);
-    // The upper half of the index names an instance of a variable font: only its default is used.
+    // The upper half of the index selects an instance of a variable font: only its default is used.
     if (face >> 16 != 0 || !covers_text(font) || !reads_well(font)) continue;
     found.push_back({reinterpret_cast<const char*>(path), face});
   }

@@ -13,8 +13,8 @@ struct FontFile {
 };
 
 /// The scalable fonts with all ASCII letters and digits, of regular or greater weight, sorted by
-/// path: those that fontconfig knows of, or, with `folder`, those in it and below.
-/// Errors: kNotFound when there is none; kInvalidArgument when `folder` is none.
+/// path: fontconfig's, or, with `folder`, those in it and below. Errors: kNotFound if there is no
+/// font; kInvalidArgument if `folder` is no folder.
 std::vector<FontFile> find_fonts(const std::filesystem::path& folder = {});
 
 }  // namespace lockstep::ocr

@@ -31,7 +31,7 @@ void blend(cv::Mat image, const cv::Mat& alpha, const cv::Scalar& colour) {
   }
 }
 
-/// `alpha` seen through `view`, over that part of the picture which it reaches.
+/// Paints `alpha`, transformed by `view`, onto the part of the picture that it covers.
 void paint_alpha(cv::Mat& image, const cv::Mat& alpha, const cv::Matx33d& view,
                  const cv::Scalar& colour) {
   const cv::Rect2d seen = bounds_of(map_corners(
@@ -42,7 +42,7 @@ void paint_alpha(cv::Mat& image, const cv::Mat& alpha, const cv::Matx33d& view,
                static_cast<int>(std::ceil(seen.height)) + 2) &
       cv::Rect(0, 0, image.cols, image.rows);
   if (reach.empty()) return;
-  // OpenCV's coordinates are those of pixels' centres.
+  // OpenCV's coordinates refer to pixels' centres.
   const cv::Matx33d centres = shift(-0.5 - reach.x, -0.5 - reach.y) * view * shift(0.5, 0.5);
   cv::Mat warped;
   cv::warpPerspective(alpha, warped, centres, reach.size(), cv::INTER_LINEAR, cv::BORDER_CONSTANT);
@@ -65,7 +65,7 @@ InkLook draw_look(Dice& dice, const cv::Scalar& ground, double text_height,
   look.colour = draw_colour(dice);
   for (int tries = 0; tries < 20 && !differs(); ++tries) look.colour = draw_colour(dice);
   if (!differs()) look.colour = against < 128 ? cv::Scalar::all(250) : cv::Scalar::all(5);
-  // An effect of the ground's side makes text stand out more, not less.
+  // Shadow and outline lie on the ground's side in brightness, so text stands out more.
   const double far = brightness(look.colour) > against ? dice.real(0, 40) : dice.real(215, 255);
   if (dice.chance(style.effects)) {
     const double reach = std::max(text_height / 16, 1.0);

@@ -1,5 +1,5 @@
 #pragma once
-// Putting drawn text onto a picture.
+// Paints drawn text onto a picture.
 
 #include <opencv2/core.hpp>
 #include <optional>
@@ -21,21 +21,21 @@ struct InkLook {
 };
 
 double brightness(const cv::Scalar& bgr);
-/// Draws a look that differs from `ground` by `style.contrast` in brightness.
+/// Draws a look whose brightness differs from `ground` by `style.contrast`.
 InkLook draw_look(Dice& dice, const cv::Scalar& ground, double text_height,
                   const SynthStyle& style);
 
 Corners corners_of(const cv::Rect2d& box);
-/// A box seen from somewhere: turned around its centre by up to `style.tilt`, then each corner
+/// A random view of a box: rotated around its centre by up to `style.tilt`, then each corner
 /// shifted by up to style.perspective * `height` either way.
 Corners draw_view(Dice& dice, const cv::Rect2d& box, double height, const SynthStyle& style);
 cv::Matx33d view_matrix(const cv::Rect2d& box, const Corners& seen);
 Corners map_corners(const cv::Matx33d& view, const Corners& corners);
-/// Smallest upright box around them.
+/// Their upright bounding box.
 cv::Rect2d bounds_of(const Corners& corners);
 
-/// Paints `mask`, seen through `view` (from edges of the mask's pixels to edges of the picture's),
-/// onto an 8-bit BGR picture.
+/// Paints `mask`, transformed by `view` (from edges of the mask's pixels to edges of the
+/// picture's), onto an 8-bit BGR picture.
 void paint(cv::Mat& image, const TextMask& mask, const cv::Matx33d& view, const InkLook& look);
 
 }  // namespace lockstep::ocr

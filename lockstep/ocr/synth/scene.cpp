@@ -11,7 +11,7 @@
 namespace lockstep::ocr {
 namespace {
 
-/// Words on a flat sheet, before they are put into the scene.
+/// Words on a flat sheet, before they enter the scene.
 struct Block {
   struct Word {
     std::string text;
@@ -50,7 +50,7 @@ cv::Rect2d grown(const cv::Rect2d& box, double rim) {
   return {box.x - rim, box.y - rim, box.width + 2 * rim, box.height + 2 * rim};
 }
 
-/// A sign under the text, in the view of the block.
+/// Paints a sign under the text, in the view of the block.
 cv::Scalar paint_plate(Dice& dice, cv::Mat& image, const Block& block, const cv::Matx33d& view) {
   cv::Scalar colour = draw_colour(dice);
   const Corners rim =
@@ -67,7 +67,7 @@ class SceneMaker {
     scene_.image = draw_backdrop(dice, size, style.clutter);
   }
 
-  /// Tries some places; false when the block fits into none.
+  /// Tries some places; false if the block fits into none.
   bool put(const Block& block, bool legible) {
     const Corners flat_view = draw_view(dice_, block.box, block.height, style_);
     const double rim = 3 + 0.25 * block.height;
@@ -102,7 +102,7 @@ class SceneMaker {
     cv::Scalar ground, spread;
     const cv::Rect around = cv::Rect(place) & cv::Rect({}, scene_.image.size());
     cv::meanStdDev(scene_.image(around), ground, spread);
-    // Where the ground is both dark and bright no colour of ink stands out.
+    // On a ground both dark and bright no colour of ink stands out.
     const bool restless = brightness(spread) > 0.35 * style_.contrast;
     if (restless || dice_.chance(0.35)) ground = paint_plate(dice_, scene_.image, block, view);
     const InkLook look = draw_look(dice_, ground, block.height, style_);
@@ -148,7 +148,7 @@ SynthWord draw_word(Dice& dice, TextPen& pen, const SynthStyle& style) {
   view_style.tilt /= 3;
   const Corners seen = draw_view(dice, mask.box, mask.box.height, view_style);
   const cv::Rect2d ink = bounds_of(seen);
-  // Rims of a few per cent, uneven as a detector's are.
+  // Rims of a few per cent, uneven like a detector's.
   const double left = dice.real(0.02, 0.25) * ink.height,
                right = dice.real(0.02, 0.25) * ink.height;
   const double above = dice.real(0.02, 0.2) * ink.height, below = dice.real(0.02, 0.2) * ink.height;

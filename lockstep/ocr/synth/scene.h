@@ -13,8 +13,9 @@
 namespace lockstep::ocr {
 
 struct SceneWord {
-  std::string text;  ///< "###" when it is too small to read.
-  Corners corners;   ///< Of its ink, clockwise from the upper left as one reads; edges of pixels.
+  std::string text;  ///< "###" if it is too small to read.
+  Corners corners;   ///< Of its ink, clockwise from the upper left in reading direction; edges of
+                     ///< pixels.
 };
 
 struct SynthScene {
@@ -23,18 +24,18 @@ struct SynthScene {
 };
 
 /// 3 to 10 legible words, alone or in blocks of up to two lines, and up to three illegible ones.
-/// Words lie whole in the picture and do not touch. A picture that is too small for what was drawn
-/// holds fewer.
+/// Words are whole inside the picture and do not touch. A picture that is too small for them holds
+/// fewer.
 SynthScene draw_scene(Dice& dice, TextPen& pen, cv::Size size, const SynthStyle& style);
 
-// A word as a detector would cut it out.
+// A word as cut out by a detector.
 
 struct SynthWord {
   cv::Mat image;  ///< 8-bit BGR, 32 to 64 rows.
   std::string text;
 };
 
-/// The word is turned by a third of what words of scenes are: a crop has been straightened.
+/// The tilt is a third of that in scenes: a crop is already straightened.
 SynthWord draw_word(Dice& dice, TextPen& pen, const SynthStyle& style);
 
 }  // namespace lockstep::ocr

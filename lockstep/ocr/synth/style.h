@@ -1,5 +1,5 @@
 #pragma once
-// What a camera does to a picture.
+// The effects of a camera on a picture.
 
 #include <cstdint>
 #include <opencv2/core.hpp>
@@ -11,9 +11,10 @@
 
 namespace lockstep::ocr {
 
-// How hard the made pictures are to read.
+// The difficulty of the generated pictures.
 
-/// Bounds of what a picture draws; each draw is uniform between the mild end and the bound.
+/// Bounds of the random draws of a picture; each draw is uniform between the mild end and the
+/// bound.
 struct SynthStyle {
   double tilt = 12;           ///< Degrees either way.
   double perspective = 0.12;  ///< A corner's shift, in heights of the text.
@@ -21,8 +22,8 @@ struct SynthStyle {
   double blur = 0.9;          ///< Sigma in pixels.
   double noise = 9;           ///< Sigma, of 255.
   int jpeg = 65;              ///< Lowest quality; the best is 95.
-  double effects = 0.25;      ///< How often a text has a shadow, or an outline.
-  int clutter = 14;           ///< Most shapes on a scene's ground.
+  double effects = 0.25;      ///< Probability of a shadow or an outline of a text.
+  int clutter = 14;           ///< Maximum number of shapes on a scene's ground.
   double text_height = 16;    ///< Smallest legible text of a scene, font size in pixels.
 };
 

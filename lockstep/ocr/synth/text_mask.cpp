@@ -29,7 +29,7 @@ cv::Mat copy_bitmap(const FT_Bitmap& bitmap) {
   return cv::Mat(rows, columns, CV_8U, bitmap.buffer, static_cast<size_t>(bitmap.pitch)).clone();
 }
 
-/// All glyphs on one canvas, just large enough.
+/// All glyphs on one canvas of the smallest size.
 TextMask join(const std::vector<Glyph>& glyphs, const std::string& text) {
   int left = INT_MAX, right = INT_MIN, top = INT_MIN, bottom = INT_MAX;
   for (const Glyph& glyph : glyphs) {
@@ -62,7 +62,7 @@ struct TextPen::State {
   explicit State(std::vector<FontFile> files) : fonts(std::move(files)), faces(fonts.size()) {
     if (FT_Init_FreeType(&library) != 0) throw Error(ErrorCode::kInternal, "FreeType: no start");
   }
-  ~State() { FT_Done_FreeType(library); }  // and with it all faces
+  ~State() { FT_Done_FreeType(library); }  // also frees all faces
   State(const State&) = delete;
   State& operator=(const State&) = delete;
 

@@ -9,15 +9,15 @@
 
 namespace lockstep::ocr {
 
-/// A drawn text: how much of each pixel its ink covers.
+/// A drawn text: the coverage of each pixel by its ink.
 struct TextMask {
   cv::Mat alpha;   ///< H x W, 8-bit; a rim of 2 pixels is empty.
   cv::Rect2d box;  ///< Of the ink, by edges: pixel (row, column) is [column, column + 1) wide.
-  double base_line = 0;  ///< Rows from the top to where letters stand.
+  double base_line = 0;  ///< Rows from the top to the base line.
 };
 
-/// Draws text by FreeType, without hints, so that the outline is the designer's at any size. One
-/// thread; a thread each has its own. Faces are opened once and kept.
+/// Draws text by FreeType, without hints, so that the outline is the designer's at any size. Not
+/// thread-safe: each thread has its own. Faces are opened once and kept.
 class TextPen {
  public:
   explicit TextPen(std::vector<FontFile> fonts);

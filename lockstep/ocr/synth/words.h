@@ -6,10 +6,9 @@
 
 namespace lockstep::ocr {
 
-/// A text of 2 to 10 ASCII letters or digits: half of them common English words (lower case,
-/// capitalised or upper case), the others digits alone, upper case with digits, or mixed. Strings
-/// that no context helps to read hold none of the characters that look alike in many fonts
-/// (0 O o, 1 I l).
+/// A text of 2 to 10 ASCII letters or digits. Half of them are common English words (lower case,
+/// capitalised or upper case). The others are digits alone, upper case with digits, or mixed.
+/// Strings without context exclude the characters that look alike in many fonts (0 O o, 1 I l).
 std::string draw_text(Dice& dice);
 
 }  // namespace lockstep::ocr

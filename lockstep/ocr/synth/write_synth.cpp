@@ -75,7 +75,7 @@ std::vector<Part> plan_parts(const SynthOptions& options) {
   return parts;
 }
 
-/// What the pictures depend on, as JSON.
+/// The inputs of the pictures, as JSON.
 std::string describe(const SynthOptions& options, const std::vector<FontFile>& fonts) {
   std::vector<std::string> names;
   for (const FontFile& font : fonts) {
@@ -89,7 +89,7 @@ std::string describe(const SynthOptions& options, const std::vector<FontFile>& f
       options.scene_size.height, options.difficulty, fmt::join(names, ", "));
 }
 
-/// Not durable one by one: the folder that they are in has no name yet.
+/// Not durable file by file: their folder has no name yet.
 void write_plain(const fs::path& path, const void* data, size_t size) {
   const UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
   if (!fd) throw io_error("open " + path.string());
@@ -109,7 +109,7 @@ std::string scene_line(const std::string& name, const std::vector<SceneWord>& wo
   return line + "]\n";
 }
 
-/// Draws, encodes and writes one picture; its line of the label file.
+/// Draws, encodes and writes one picture; returns its line of the label file.
 std::string make_picture(const SynthOptions& options, const SynthStyle& style, TextPen& pen,
                          const Part& part, size_t index, const fs::path& root) {
   Dice dice(options.seed, part.stream, index);
@@ -130,7 +130,7 @@ std::string make_picture(const SynthOptions& options, const SynthStyle& style, T
   return line;
 }
 
-/// Deals out pictures to threads; the first failure stops all and is thrown by run().
+/// Distributes pictures to threads; the first failure stops all, and run() throws it.
 class Workshop {
  public:
   Workshop(const SynthOptions& options, std::vector<FontFile> fonts, std::vector<Part>& parts,
@@ -195,7 +195,7 @@ class Workshop {
   std::exception_ptr failure_ LOCKSTEP_GUARDED_BY(mutex_);
 };
 
-/// OpenCV's own threads would only stand in the way of ours.
+/// Disables OpenCV's own threads, which would compete with ours.
 class OpenCvAlone {
  public:
   OpenCvAlone() : before_(cv::getNumThreads()) { cv::setNumThreads(1); }
@@ -221,7 +221,7 @@ void fill(const fs::path& root, const SynthOptions& options, const std::vector<F
   write_file_atomically(root / "synth.json", describe(options, fonts));
 }
 
-/// Whether `output` holds what `wanted` describes. Errors: kInvalidArgument for anything else.
+/// Whether `output` holds the pictures of `wanted`. Errors: kInvalidArgument for other contents.
 bool already_there(const fs::path& output, const std::string& wanted) {
   std::error_code ignored;
   if (!fs::exists(output, ignored) || fs::is_empty(output, ignored)) return false;

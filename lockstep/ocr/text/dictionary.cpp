@@ -25,7 +25,7 @@ std::string_view without_line_end(std::string_view line) {
 }
 
 std::vector<std::string> read_lines(std::string_view bytes, const std::string& file) {
-  // Editors put a byte order mark in front; the first character would never be found.
+  // Editors add a byte order mark in front; the first character would otherwise never match.
   if (bytes.starts_with("\xEF\xBB\xBF")) bytes.remove_prefix(3);
   std::vector<std::string> lines;
   std::unordered_map<std::string_view, size_t> first_at;

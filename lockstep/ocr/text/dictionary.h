@@ -1,5 +1,5 @@
 #pragma once
-// Characters that a recogniser knows, and their class numbers.
+// The characters of a recogniser, and their class numbers.
 
 #include <cstdint>
 #include <string>
@@ -11,20 +11,19 @@
 
 namespace lockstep::ocr {
 
-/// Classes 0 .. num_classes()-1: the characters in the file's order, a space after them where
-/// use_space_char asks for one that the file lacks, and CTC's blank last, or, without
-/// blank_at_last, first, which moves all others up by one. Read-only once made.
+/// Classes 0 .. num_classes()-1: the characters in the file's order, then a space if use_space_char
+/// is set and the file has none. CTC's blank is last, or, without blank_at_last, first, which
+/// shifts all others by one. Read-only after construction.
 ///
-/// A file has one character a line, in UTF-8; only CR and LF are cut off, so that a line may hold
-/// U+3000 or a plain space. Without a file: 0-9 and a-z, and lower() is true whatever was asked.
+/// A file has one character a line, in UTF-8. Only CR and LF are cut off, so that a line may hold
+/// U+3000 or a plain space. Without a file: 0-9 and a-z, and lower() is always true.
 class Dictionary {
  public:
   /// Reads the file named in `options`. Errors: kNotFound, kIo, and those of parse().
   explicit Dictionary(const CharacterOptions& options);
 
-  /// The same of a file's bytes; `file` names it in errors.
-  /// Errors: kCorrupt naming file and line (not UTF-8; an entry that stands there twice; empty
-  /// file).
+  /// The same for a file's bytes; `file` names it in errors.
+  /// Errors: kCorrupt naming file and line (not UTF-8; a duplicate entry; empty file).
   static Dictionary parse(std::string_view bytes, const std::string& file,
                           const CharacterOptions& options);
 
@@ -36,7 +35,7 @@ class Dictionary {
   int32_t find(std::string_view character) const;
   bool contains(std::string_view character) const { return find(character) >= 0; }
 
-  /// The character of a class in [0, num_classes()); that of the blank is empty.
+  /// The character of a class in [0, num_classes()); empty for the blank.
   const std::string& character(int32_t index) const {
     return entries_.at(static_cast<size_t>(index));
   }
@@ -55,21 +54,21 @@ class Dictionary {
   bool lower_ = false;
 };
 
-// A label's text as the class numbers that CTC trains on.
+// A label's text as class numbers for CTC.
 
 struct EncodedText {
   std::vector<int32_t> text_seq;  ///< max_text_len entries, the rest blank.
-  int32_t length = 0;             ///< Leading entries that count.
-  std::string remark;             ///< What was lost on the way, for a message; empty: nothing.
+  int32_t length = 0;             ///< Used leading entries.
+  std::string remark;             ///< The losses of the encoding, for a message; empty: none.
 };
 
-/// Encodes `text` as MindOCR's RecCTCLabelEncode does: an empty text, and one of more than
-/// `max_text_len` characters, becomes all blank; the rest is brought to lower case where the
-/// dictionary says so, and characters that it lacks are dropped, which may leave none.
-/// Errors: kCorrupt (not UTF-8).
+/// Encodes `text` like MindOCR's RecCTCLabelEncode. An empty text, and one of more than
+/// `max_text_len` characters, becomes all blank. Other texts are converted to lower case if the
+/// dictionary is, and lose the characters that it lacks, possibly all. Errors: kCorrupt (not
+/// UTF-8).
 EncodedText encode_text(const Dictionary& dictionary, std::string_view text, int max_text_len);
 
-/// Length of a label for CTC: an equal neighbour needs a blank between, so it counts as one more.
+/// Length of a label for CTC: two equal neighbours need a blank in between, so they count one more.
 int64_t ctc_length(std::string_view text);
 
 }  // namespace lockstep::ocr

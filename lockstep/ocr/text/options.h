@@ -4,7 +4,7 @@
 
 namespace lockstep::ocr {
 
-/// What RecCTCLabelEncode, RecCTCLabelDecode and RecMetric say of a dictionary.
+/// The dictionary arguments of RecCTCLabelEncode, RecCTCLabelDecode and RecMetric.
 struct CharacterOptions {
   std::string character_dict_path{};  ///< Empty: 0-9 and a-z, lower case.
   bool use_space_char = false;

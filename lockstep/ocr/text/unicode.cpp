@@ -18,7 +18,7 @@ bool is_ascii(std::string_view text) {
                      [](char byte) { return static_cast<unsigned char>(byte) < 0x80; });
 }
 
-/// Of ASCII, or one of U+0080 .. U+009F.
+/// A control character of ASCII, or one of U+0080 .. U+009F.
 bool is_control(std::string_view character) {
   const auto first = static_cast<unsigned char>(character[0]);
   if (first < 0x20 || first == 0x7F) return true;
@@ -60,7 +60,7 @@ std::string to_lower(std::string_view text) {
   }
   std::string lower;
   for (const auto character : characters(text)) {
-    // One by one: GLib's g_utf8_strdown() asks the locale.
+    // One by one: GLib's g_utf8_strdown() depends on the locale.
     const gunichar wide = g_utf8_get_char(character.data());
     char bytes[6];
     const int size = g_unichar_to_utf8(g_unichar_tolower(wide), bytes);

@@ -8,23 +8,23 @@
 
 namespace lockstep::ocr {
 
-/// Bytes that are UTF-8 and hold no zero byte.
+/// Whether the bytes are UTF-8 without a zero byte.
 bool is_utf8(std::string_view text);
 
 /// Number of characters. `text` must be UTF-8.
 int64_t count_characters(std::string_view text);
 
-/// The characters one by one; they point into `text`, which must be UTF-8.
+/// The single characters; they point into `text`, which must be UTF-8.
 std::vector<std::string_view> characters(std::string_view text);
 
-/// Lower case by Unicode's tables, whatever the locale. `text` must be UTF-8.
+/// Lower case by Unicode's tables, in any locale. `text` must be UTF-8.
 std::string to_lower(std::string_view text);
 
 /// Unicode's compatibility decomposition (form NFKD). `text` must be UTF-8.
 std::string to_nfkd(std::string_view text);
 
-/// As a message shows it: at most 60 characters, then "..."; control characters as "?", because a
-/// label may hold what moves a terminal's cursor. `text` must be UTF-8.
+/// A text for a message: at most 60 characters, then "...". Control characters become "?", because
+/// they could move a terminal's cursor. `text` must be UTF-8.
 std::string for_message(std::string_view text);
 
 }  // namespace lockstep::ocr

@@ -14,7 +14,7 @@
 namespace lockstep::ocr {
 namespace {
 
-/// Decides all warps and moves the regions.
+/// Draws all warps and moves the regions.
 std::vector<Warp> decide(const std::vector<WarpOptions>& options, size_t place,
                          const SampleDraws& draws, Sample& sample) {
   std::vector<Warp> warps;
@@ -49,7 +49,7 @@ cv::Point2d moved(const cv::Matx23d& matrix, cv::Point2d point) {
   return {at[0], at[1]};
 }
 
-/// The pixels of `from` around those that `part` of the turned image is made of.
+/// The source pixels for `part` of the rotated image.
 cv::Rect before_rotation(const Warp& warp, const cv::Rect& part) {
   cv::Matx23d back;
   cv::invertAffineTransform(warp.matrix, back);
@@ -60,7 +60,7 @@ cv::Rect before_rotation(const Warp& warp, const cv::Rect& part) {
     left = std::min(left, at.x), right = std::max(right, at.x);
     top = std::min(top, at.y), bottom = std::max(bottom, at.y);
   }
-  constexpr int kMargin = 2;  // a pixel to interpolate with, and roundings
+  constexpr int kMargin = 2;  // one pixel for interpolation, one for rounding
   const cv::Point low(static_cast<int>(std::floor(left)) - kMargin,
                       static_cast<int>(std::floor(top)) - kMargin);
   const cv::Point high(static_cast<int>(std::ceil(right)) + kMargin,
@@ -80,7 +80,7 @@ cv::Rect before(const Warp& warp, const cv::Rect& part) {
   return {warp.from.width - part.br().x, part.y, part.width, part.height};
 }
 
-/// `part` of the result, from the pixels of `source` alone.
+/// `part` of the result, computed from the pixels of `source` alone.
 cv::Mat rotated(const Warp& warp, const cv::Mat& pixels, const cv::Rect& source,
                 const cv::Rect& part) {
   cv::Mat result;

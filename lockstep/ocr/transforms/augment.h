@@ -1,7 +1,7 @@
 #pragma once
-// Changes of geometry that end in a crop. Where the crop lies depends on sizes and regions alone,
-// so that it is drawn first, and only the pixels that it leaves are turned and scaled: with
-// DBNet's arguments, a third of them.
+// Changes of geometry that end in a crop. The crop's place depends on sizes and regions alone, so
+// it is drawn first. Only its pixels are then rotated and scaled: with DBNet's arguments, a third
+// of them.
 
 #include <array>
 #include <optional>
@@ -14,10 +14,10 @@
 
 namespace lockstep::ocr {
 
-// Scaling, turning and mirroring an image together with its regions: first decided, then carried
-// out, on the whole image or on as much of it as a crop will leave.
+// Scaling, rotation and mirroring of an image together with its regions. They are first drawn, then
+// carried out on the whole image or on the part for a crop.
 
-/// A decided change of all pixels' places.
+/// A drawn change of all pixels' places.
 struct Warp {
   enum class Kind : uint8_t { kScale, kRotate, kFlip };
   Kind kind = Kind::kScale;
@@ -26,38 +26,37 @@ struct Warp {
   cv::Matx23d matrix{};  ///< kRotate: from (x, y, 1) before to (x, y) after.
 };
 
-/// With probability p: image and polygons times a factor from scale_range, which size_limits
-/// narrows. Draws: one, then one. Error(kInvalidArgument): more than kMaxImagePixels.
+/// With probability p: image and polygons times a factor from scale_range, limited by size_limits.
+/// Draws: one, then one. Error(kInvalidArgument): more than kMaxImagePixels.
 std::optional<Warp> draw(const RandomScale& options, cv::Size size, Philox& draws);
 
-/// With probability p: turns by a whole number of degrees, counterclockwise for the eye, around
-/// pixel (W / 2, H / 2), halves cut off; black where there was nothing. Expanded, the canvas is
-/// int(H |sin| + W |cos|) wide and int(H |cos| + W |sin|) high, the centre in its middle.
-/// Draws: one, then one.
+/// With probability p: rotates by a whole number of degrees, counterclockwise on the screen, around
+/// pixel (W / 2, H / 2), halves cut off. The rest is black. Expanded, the canvas is int(H |sin| + W
+/// |cos|) wide and int(H |cos| + W |sin|) high, the centre in its middle. Draws: one, then one.
 std::optional<Warp> draw(const RandomRotate& options, cv::Size size, Philox& draws);
 
-/// With probability p: left becomes right, x becomes W - 1 - x, and the order of corners is
-/// reversed, so that they go round as before. Draws: one.
+/// With probability p: left becomes right, x becomes W - 1 - x. The order of corners is reversed,
+/// so that their direction stays the same. Draws: one.
 std::optional<Warp> draw(const RandomHorizontalFlip& options, cv::Size size, Philox& draws);
 
-/// For a range and sides, the range narrowed by size_limits: neither side may come out below the
-/// first or above the second. The ends may have changed places where both cannot hold.
+/// The range of factors for which neither side gets below the first or above the second of
+/// size_limits. Its ends may be exchanged if both limits cannot hold.
 std::array<double, 2> limited_range(const RandomScale& options, cv::Size size);
 
 void move_regions(const Warp& warp, std::vector<TextRegion>& regions);
 
-/// What `warps`, one after another, make of `image`, of which only `part` is wanted. The pixels are
-/// those of the whole, cut after, but for roundings: scaled ones differ by 1 at most, turned ones
-/// by what a shift of 1/32 pixel makes. Cost: by the pixels of `part`, not of the image.
+/// Applies `warps` in turn to `image`, and returns `part` of the result. Its pixels are those of
+/// the whole result, cut afterwards, except for rounding. Scaled pixels differ by 1 at most,
+/// rotated ones as by a shift of 1/32 pixel. Cost: by the pixels of `part`, not of the image.
 cv::Mat warped_part(const std::vector<Warp>& warps, const cv::Mat& image, const cv::Rect& part);
 
-/// That part, resized by `scale` after.
+/// That part, resized by `scale` afterwards.
 cv::Mat warped_part(const std::vector<Warp>& warps, const cv::Mat& image, const cv::Rect& part,
                     double scale);
 
 using WarpOptions = std::variant<RandomScale, RandomRotate, RandomHorizontalFlip>;
 
-/// Where a transform takes its random numbers from.
+/// The source of a transform's random numbers.
 struct SampleDraws {
   uint64_t seed = 0;
   int64_t epoch = 0;
@@ -70,12 +69,12 @@ struct SampleDraws {
   }
 };
 
-/// Carries out `warps`, which stand in the pipeline from `place` on, on regions and image.
+/// Carries out `warps`, from `place` on in the pipeline, on regions and image.
 void warp_image(const std::vector<WarpOptions>& warps, size_t place, const SampleDraws& draws,
                 Sample& sample);
 
-/// The same, and the crop that stands behind them. Error(kInvalidArgument): a part so thin that
-/// nothing of it is left.
+/// The same, followed by the crop. Error(kInvalidArgument): a part so thin that nothing of it
+/// remains.
 void warp_and_crop(const std::vector<WarpOptions>& warps, const RandomCropWithBBox& crop,
                    size_t place, const SampleDraws& draws, Sample& sample);
 

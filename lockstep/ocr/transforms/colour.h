@@ -6,10 +6,10 @@
 
 namespace lockstep::ocr {
 
-/// Brightness, contrast, saturation and hue of an 8-bit colour image, in an order that is drawn,
-/// each by a factor drawn from its range and left out where that is the neutral value alone (1; hue
-/// 0). The first channel counts as red, as in MindSpore, whatever DecodeImage made.
-/// Draws: three for the order, then one for each that is not left out.
+/// Changes brightness, contrast, saturation and hue of an 8-bit colour image, in a random order.
+/// Each factor is drawn from its range; a range of the neutral value alone (1; hue 0) is skipped.
+/// The first channel counts as red, as in MindSpore, regardless of DecodeImage. Draws: three for
+/// the order, then one for each that is not skipped.
 void adjust_colour(const RandomColorAdjust& options, Sample& sample, Philox& draws);
 
 /// The four steps on an image; each result is rounded to 8 bits.

@@ -24,7 +24,7 @@ Span span_of(const Polygon& polygon, int axis) {
   return span;
 }
 
-/// Rounded, halves to the even; what lies before the first line counts as on it.
+/// Rounds halves to the even number; a place before the first line counts as on it.
 int to_line(float at, int side) {
   return static_cast<int>(std::clamp(std::nearbyint(at), 0.0F, static_cast<float>(side)));
 }
@@ -78,10 +78,10 @@ class Window {
   Region region_;
 };
 
-/// Carries out the options on one region that may be partly outside; false: none of it is visible.
+/// Applies the options to one region that may be partly outside; false: none of it is visible.
 bool look_at(const ValidatePolygons& options, const Window& window, TextRegion& text) {
   const Region region(text.polygon);
-  if (!region.valid()) {  // ignored since its label was read; its mask is drawn, and no more
+  if (!region.valid()) {  // ignored since its label was read; only its mask is drawn
     text.ignored = true;
     return true;
   }

@@ -4,9 +4,9 @@
 
 #include <csetjmp>
 #include <cstdio>
-// This needs the one above, and the next this: its numbers follow how the library was built.
+// It needs the header above, and the next needs it: its numbers depend on the library's build.
 #include <jpeglib.h>
-// clang-format would sort it before.
+// Separate, so that clang-format does not sort it to the front.
 #include <jerror.h>
 
 #include <algorithm>
@@ -35,7 +35,7 @@ int read_flags(const DecodeImage& options) {
 cv::Mat decode_by_opencv(Bytes bytes, const DecodeImage& options) {
   const auto plain = is_png(bytes) ? plain_png(bytes) : std::vector<uint8_t>();
   if (!plain.empty()) bytes = plain;
-  // OpenCV takes no const data, but reads only.
+  // OpenCV takes no const data, but only reads them.
   const cv::Mat view(1, static_cast<int>(bytes.size()), CV_8U, const_cast<uint8_t*>(bytes.data()));
   cv::Mat image = cv::imdecode(view, read_flags(options));
   if (image.empty()) throw Error(ErrorCode::kCorrupt, "no image, or a damaged one");
@@ -56,7 +56,7 @@ cv::Mat decode(Bytes bytes, const DecodeImage& options) {
 
 using Bytes = std::span<const uint8_t>;
 
-/// libjpeg's state, and where its errors go. It is C: an error jumps out of it.
+/// libjpeg's state and error handler. It is C: an error jumps out of it.
 struct Reader {
   jpeg_decompress_struct jpeg;
   jpeg_error_mgr errors;
@@ -80,7 +80,8 @@ void keep_message(Reader& reader) {
   std::longjmp(reader.out, 1);
 }
 
-/// Bytes between the data and the next marker: padding, or the data were decoded wrong.
+/// Whether bytes between the data and the next marker are padding; otherwise the data were decoded
+/// wrong.
 bool are_padding(const Reader& reader) {
   constexpr int kHarmless = 4;
   const int count = reader.errors.msg_parm.i[0];
@@ -100,7 +101,7 @@ bool is_damage(const Reader& reader) {
       return true;
     case JWRN_EXTRANEOUS_DATA:
       return !are_padding(reader);
-    default:  // odd headers, of which the pixels do not depend
+    default:  // odd headers, which do not affect the pixels
       return false;
   }
 }
@@ -109,7 +110,7 @@ void on_message(j_common_ptr jpeg, int level) {
   if (level < 0 && is_damage(reader_of(jpeg))) keep_message(reader_of(jpeg));
 }
 
-// The two below hold nothing that must be destroyed: errors jump over them.
+// The next two functions hold nothing with a destructor: errors jump over them.
 
 bool read_header(Reader& reader, Bytes bytes) {
   if (setjmp(reader.out) != 0) return false;

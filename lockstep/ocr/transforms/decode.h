@@ -10,22 +10,22 @@
 
 namespace lockstep::ocr {
 
-/// Reads and decodes: `image`, `raw_size` and, with keep_ori, `original`. From `encoded`, or,
-/// where that is empty, the file `source`. EXIF's orientation is followed unless ignored.
-/// Errors: kNotFound, kIo, kCorrupt (no image, cut off, damaged, too large, smaller than
-/// `min_side`).
+/// Reads and decodes: sets `image`, `raw_size` and, with keep_ori, `original`. Reads `encoded`, or,
+/// if that is empty, the file `source`. Follows EXIF's orientation unless it is ignored. Errors:
+/// kNotFound, kIo, kCorrupt (no image, cut off, damaged, too large, smaller than `min_side`).
 void decode_image(const DecodeImage& options, Sample& sample);
 
-// JPEGs by libjpeg itself. OpenCV decodes them by the same library, but keeps to itself that the
-// data are damaged, goes through a copy of every row, and knows no RGB.
+// Decodes JPEGs by libjpeg directly. OpenCV uses the same library, but hides damage in the data,
+// copies every row, and has no RGB.
 
-/// The pixels of a JPEG, upright as its camera was held: those of cv::imdecode(), bit for bit, in
-/// the order of channels that was asked for. Nothing for one of four inks, which is left to OpenCV.
+/// The pixels of a JPEG, upright as its camera was held. They equal those of cv::imdecode(), bit
+/// for bit, in the requested order of channels. Empty for an image of four inks, which OpenCV
+/// decodes.
 ///
-/// Errors: kCorrupt with what libjpeg says, also of data that it could go on behind: a code that
-/// does not exist, data that end too early or are left over (but for zeros, or up to 4 bytes, which
-/// some cameras leave). Of single bits that are turned over, that finds one in seven: the rest make
-/// another image, and no decoder can tell. `bytes` have passed image_fault().
+/// Errors: kCorrupt with libjpeg's message, even for faults after which it would continue: an
+/// invalid code, missing data or left-over data. Zeros, or up to 4 bytes, which some cameras leave,
+/// are accepted. This detects one in seven single-bit errors; the others yield another valid image,
+/// which no decoder can detect. `bytes` have passed image_fault().
 std::optional<cv::Mat> decode_jpeg(std::span<const uint8_t> bytes, ImageMode mode,
                                    bool ignore_orientation);
 

@@ -14,7 +14,7 @@ namespace {
 
 using Limit = DetResize::Limit;
 
-// A side may not overflow while it is computed; the number of pixels is limited after.
+// A side must not overflow during the computation; the number of pixels is limited later.
 int whole_side(double side) {
   return static_cast<int>(std::clamp(side, 1.0, 1e8));
 }

@@ -12,7 +12,7 @@ namespace {
 
 using Corners = std::vector<cv::Point>;
 
-/// Cut off towards zero, as NumPy's astype(int32).
+/// Truncates towards zero, as NumPy's astype(int32).
 Corners truncated(const Polygon& polygon) {
   Corners corners;
   corners.reserve(polygon.size());
@@ -35,10 +35,10 @@ bool is_small(const Polygon& polygon, double least) {
   return std::min(high.x - low.x, high.y - low.y) < least;
 }
 
-/// From (x1, y1) to (x2, y2); coordinates from the corner of the part that is drawn.
+/// From (x1, y1) to (x2, y2), relative to the corner of the drawn part.
 struct Edge {
   float x1, y1, x2, y2;
-  float inverse_length_sq;  ///< 0 for an edge without a length: no pixel sees it under an angle.
+  float inverse_length_sq;  ///< 0 for an edge without a length: its angle is never obtuse.
 };
 
 std::vector<Edge> edges_of(const Polygon& polygon, cv::Point origin) {
@@ -55,7 +55,7 @@ std::vector<Edge> edges_of(const Polygon& polygon, cv::Point origin) {
 
 /// Lowers distance_sq[x] to the squared distance between pixel (x, y) and `edge`. With a, b the
 /// vectors to the edge's ends: a.b < 0 is the obtuse angle, (a x b)^2 / length^2 the squared
-/// distance to the line. Without branches, so that the compiler makes vectors of it.
+/// distance to the line. Without branches, so that the compiler vectorises it.
 void lower_to_edge(const Edge& edge, float y, int width, float* distance_sq) {
   const float ay = edge.y1 - y, by = edge.y2 - y;
   const float ay_sq = ay * ay, by_sq = by * by, y_product = ay * by;
@@ -84,7 +84,7 @@ void draw_border(const Polygon& polygon, double limit, const cv::Rect& box, cv::
   const cv::Rect visible = box & cv::Rect({}, map.size());
   if (visible.empty()) return;
   const auto edges = edges_of(polygon, visible.tl());
-  // Beyond the limit all distances count as it.
+  // Distances beyond the limit count as the limit.
   const auto farthest = static_cast<float>(limit * limit);
   std::vector<float> distance_sq(static_cast<size_t>(visible.width));
   for (int y = 0; y < visible.height; ++y) {

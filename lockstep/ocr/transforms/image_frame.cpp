@@ -26,7 +26,7 @@ std::string size_fault(int64_t width, int64_t height) {
                      kMaxImagePixels);
 }
 
-/// Its size first, which may be a reason not to look at the rest.
+/// Checks its size first; the rest may be unnecessary.
 std::string png_file_fault(Bytes bytes) {
   constexpr size_t kHeader = 24;
   if (bytes.size() < kHeader) return "a PNG that is cut off";
@@ -34,7 +34,7 @@ std::string png_file_fault(Bytes bytes) {
   return fault.empty() ? png_fault(bytes) : fault;
 }
 
-/// Of a header of 40 bytes or more, as all but OS/2's are; its height may be negative: top down.
+/// For a header of 40 bytes or more, as in all but OS/2's files; a negative height means top down.
 std::string bmp_fault(Bytes bytes) {
   constexpr size_t kSize = 14, kWidth = 18, kHeight = 22, kHeader = 26;
   const auto number = [&](size_t at) {
@@ -48,12 +48,12 @@ std::string bmp_fault(Bytes bytes) {
   return size_fault(static_cast<int32_t>(number(kWidth)), std::abs(int64_t{height}));
 }
 
-bool is_frame_marker(uint8_t marker) {  // SOF0 .. SOF15, which tell the size
+bool is_frame_marker(uint8_t marker) {  // SOF0 .. SOF15, which contain the size
   return marker >= 0xC0 && marker <= 0xCF && marker != 0xC4 && marker != 0xC8 && marker != 0xCC;
 }
 
-/// Whether an end-of-image marker comes after `begin`, where coded data start. It cannot occur
-/// within them, and stands at the very end but for what some programs append.
+/// Whether an end-of-image marker follows `begin`, the start of coded data. It cannot occur within
+/// them; some programs append bytes behind it.
 bool has_end(Bytes bytes, size_t begin) {
   for (size_t i = bytes.size(); i >= begin + 2; --i) {
     if (bytes[i - 2] == 0xFF && bytes[i - 1] == 0xD9) return true;
@@ -63,8 +63,8 @@ bool has_end(Bytes bytes, size_t begin) {
 
 enum class Walk : uint8_t { kScan, kStopped, kCutOff, kDamaged };
 
-/// Calls `see(marker, place of its length)` for each segment before the first scan, until it says
-/// false. `at` is where it ended.
+/// Calls `see(marker, place of its length)` for each segment before the first scan, until it
+/// returns false. `at` is the end of the walk.
 template <class See>
 Walk walk_segments(Bytes bytes, size_t& at, const See& see) {
   for (at = 2; at + 4 <= bytes.size();) {
@@ -95,12 +95,12 @@ std::string jpeg_fault(Bytes bytes) {
   return fault.empty() && !is_whole ? "a JPEG that is cut off" : fault;
 }
 
-/// EXIF's directory of entries: TIFF, of either order of bytes.
+/// EXIF's directory of entries: TIFF, in either byte order.
 class ExifDirectory {
  public:
   explicit ExifDirectory(Bytes tiff) : bytes_(tiff), is_big_(!tiff.empty() && tiff[0] == 'M') {}
 
-  /// Value of an entry of 16 bits; `missing` where there is none, or the directory is broken.
+  /// Value of an entry of 16 bits; `missing` if it is absent, or the directory is broken.
   uint32_t short_value(uint32_t tag, uint32_t missing) const {
     constexpr uint32_t kMark = 42, kEntryBytes = 12;
     const bool has_order =
@@ -144,7 +144,7 @@ struct Chunk {
   std::string_view type;
 };
 
-/// The chunk at `begin`; one of no bytes where the file ends before it does.
+/// The chunk at `begin`; empty if the file ends within it.
 Chunk chunk_at(Bytes file, size_t begin) {
   constexpr size_t kAround = 12;
   const size_t left = file.size() - begin;
@@ -160,7 +160,7 @@ bool has_its_checksum(Bytes file, const Chunk& chunk) {
   return sum == number_at(file, chunk.begin + chunk.bytes - 4);
 }
 
-/// Those with a capital first, which no decoder may pass over.
+/// Chunks with a capital first letter, which no decoder may skip.
 bool is_critical(const Chunk& chunk) {
   return chunk.type[0] >= 'A' && chunk.type[0] <= 'Z';
 }

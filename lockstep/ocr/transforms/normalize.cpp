@@ -11,7 +11,7 @@ struct Scale {
   float mean, std;
 };
 
-/// For channel `i` of the result.
+/// The scale of channel `i` of the result.
 Scale scale_of(const NormalizeImage& options, int channel) {
   const auto at = static_cast<size_t>(channel);
   return {static_cast<float>(options.mean.at(at)), static_cast<float>(options.std.at(at))};
@@ -31,7 +31,7 @@ void normalize_row(const T* in, Scale scale, int count, float* out) {
 }
 
 #if defined(__x86_64__)
-/// The same quotients: multiplied by 1 / std, and mended by what that leaves. Division takes three
+/// The same quotients: a product with 1 / std, corrected by its remainder. Division takes three
 /// times as long. Source: Markstein, Computation of elementary functions on the IBM RISC
 /// System/6000 processor, 1990, theorem 8.3.
 __attribute__((target("avx2,fma"))) void normalize_row_fused(const uint8_t* in, Scale scale,
@@ -86,7 +86,7 @@ cv::Mat normalized_planes(const NormalizeImage& options, const std::vector<cv::M
 
 void normalize_to_planar(const NormalizeImage& options, Sample& sample) {
   check_image(sample.image);
-  thread_local std::vector<cv::Mat> planes;  // of most images the same size: no allocation
+  thread_local std::vector<cv::Mat> planes;  // most images have the same size: no allocation
   cv::split(sample.image, planes);
   sample.image = normalized_planes(options, planes);
   sample.planar = true;

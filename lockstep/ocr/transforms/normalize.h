@@ -1,13 +1,13 @@
 #pragma once
-// From 8-bit pixels to the network's numbers.
+// Converts 8-bit pixels to the network's numbers.
 
 #include "lockstep/ocr/sample.h"
 #include "lockstep/ocr/transforms/options.h"
 
 namespace lockstep::ocr {
 
-/// (x - mean) / std per channel in float32, of values 0 .. 255; with swap_channels the first and
-/// the last of three channels change places before. A grey image takes the first mean and std.
+/// (x - mean) / std per channel in float32, for values 0 .. 255. swap_channels first exchanges the
+/// first and the last of three channels. A grey image uses the first mean and std.
 void normalize_image(const NormalizeImage& options, Sample& sample);
 
 /// `image` becomes a continuous C x H x W array of three dimensions, `planar` true.
@@ -16,7 +16,7 @@ void to_planar(Sample& sample);
 /// Both at once, with the same numbers, in a third of the time.
 void normalize_to_planar(const NormalizeImage& options, Sample& sample);
 
-/// The same of channels that lie apart already, 1 or 3 of one size, 8-bit or float.
+/// The same for separate channels, 1 or 3 of one size, 8-bit or float.
 cv::Mat normalized_planes(const NormalizeImage& options, const std::vector<cv::Mat>& planes);
 
 }  // namespace lockstep::ocr

@@ -1,7 +1,7 @@
 #pragma once
 // The items of a text pipeline (MindOCR's `transform_pipeline`), typed. Names, arguments and
-// defaults are MindOCR's; what each does stands with the function that carries it out. Values are
-// checked by whoever reads them from outside.
+// defaults are MindOCR's; the function that carries out an item documents it. The reader of
+// external values checks them.
 
 #include <array>
 #include <cstdint>
@@ -23,13 +23,13 @@ struct DecodeImage {
   ImageMode img_mode = ImageMode::kBgr;
   bool to_float32 = false;
   bool ignore_orientation = false;
-  bool keep_ori = false;  ///< Keeps the image as decoded beside the one that is worked on.
+  bool keep_ori = false;  ///< Keeps the decoded image beside the transformed one.
 };
 
 struct NormalizeImage {
   std::array<double, 3> mean = kImageNetMean;
   std::array<double, 3> std = kImageNetStd;
-  bool swap_channels = false;  ///< bgr_to_rgb or rgb_to_bgr: reversed first.
+  bool swap_channels = false;  ///< bgr_to_rgb or rgb_to_bgr: reverses the channels first.
 };
 
 struct ToCHWImage {};
@@ -40,7 +40,7 @@ struct RandomScale {
   double p = 0.5;
 };
 
-/// Factors from [max(0, 1 - x), 1 + x] for a single x, or from the range that was given.
+/// Factors from [max(0, 1 - x), 1 + x] for a single x, or from the given range.
 struct RandomColorAdjust {
   std::array<double, 2> brightness = {1 - 32.0 / 255, 1 + 32.0 / 255};
   std::array<double, 2> saturation = {0.5, 1.5};
@@ -89,7 +89,7 @@ struct DetResize {
   std::optional<std::array<int, 2>> target_size{};  ///< Rows, columns; makes the limit kNone.
   bool keep_ratio = true;
   bool padding = false;
-  bool exact = false;  ///< Sides that keep the ratio are rounded to whole pixels, not to 32.
+  bool exact = false;  ///< Rounds sides that keep the ratio to whole pixels, not to 32.
   Limit limit_type = Limit::kMin;
   int limit_side_len = 736;
   bool force_divisable = true;

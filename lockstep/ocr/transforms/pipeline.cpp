@@ -18,7 +18,7 @@
 namespace lockstep::ocr {
 namespace {
 
-// One name for all that draw nothing, so that std::visit finds each transform's function.
+// One name for all transforms without draws, so that std::visit finds each function.
 void carry_out(const DecodeImage& o, Sample& s) {
   decode_image(o, s);
 }
@@ -58,7 +58,7 @@ void encode_label(const Dictionary& dictionary, int max_text_len, Sample& sample
   if (!text.remark.empty()) sample.remarks.push_back(std::move(text.remark));
 }
 
-/// The transform, when it is one that changes the geometry and draws.
+/// The transform as a warp, if it changes the geometry at random.
 std::optional<WarpOptions> as_warp(const Transform& transform) {
   return std::visit(
       [](const auto& options) -> std::optional<WarpOptions> {
@@ -68,7 +68,7 @@ std::optional<WarpOptions> as_warp(const Transform& transform) {
       transform);
 }
 
-/// The changes of geometry from `begin` on, as many as stand there one after another.
+/// The consecutive changes of geometry from `begin` on.
 std::vector<WarpOptions> warps_from(const std::vector<Transform>& transforms, size_t begin) {
   std::vector<WarpOptions> warps;
   for (size_t i = begin; i < transforms.size(); ++i) {
@@ -163,7 +163,7 @@ void Pipeline::apply(Sample& sample, int64_t epoch, int64_t index) const {
     for (const auto& step : steps_) step(sample, draws);
   } catch (const Error& error) {
     throw Error(error.code(), describe(sample) + ": " + error.what());
-  } catch (const cv::Exception& error) {  // of an image that no check foresaw
+  } catch (const cv::Exception& error) {  // from an image that passed all checks
     throw Error(ErrorCode::kCorrupt, describe(sample) + ": OpenCV: " + error.err);
   }
 }

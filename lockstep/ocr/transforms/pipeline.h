@@ -1,5 +1,5 @@
 #pragma once
-// A data set's transform_pipeline, ready to be carried out.
+// A data set's executable transform_pipeline.
 
 #include <functional>
 #include <string>
@@ -11,25 +11,25 @@
 
 namespace lockstep::ocr {
 
-/// Transforms in their order. Read-only once made: any number of threads may apply it.
+/// Transforms in their order. Read-only after construction: any number of threads may apply it.
 ///
-/// What a sample draws depends on (seed, place of the transform, epoch, index of the sample) alone,
-/// so an image is the same whichever rank or thread makes it, and after a resume.
+/// A sample's random numbers depend on (seed, place of the transform, epoch, index of the sample)
+/// alone. So an image is the same on every rank and thread, and after a resume.
 class Pipeline {
  public:
-  /// Reads dictionaries. `training`: polygons follow DetResize. Where several threads apply it,
-  /// turn OpenCV's own off: cv::setNumThreads(1). Errors: those of Dictionary.
+  /// Reads dictionaries. `training`: polygons follow DetResize. If several threads apply it,
+  /// disable OpenCV's own threads: cv::setNumThreads(1). Errors: those of Dictionary.
   Pipeline(const std::vector<Transform>& transforms, uint64_t seed, bool training);
 
-  /// Carries out all transforms on a sample as an OcrDataset loaded it.
-  /// Errors: kNotFound, kIo, kCorrupt, kInvalidArgument, beginning with describe() of the sample;
-  /// the sample is then of no use.
+  /// Carries out all transforms on a sample loaded by an OcrDataset. Errors: kNotFound, kIo,
+  /// kCorrupt, kInvalidArgument, beginning with describe() of the sample; the sample is then
+  /// invalid.
   void apply(Sample& sample, int64_t epoch, int64_t index) const;
 
  private:
   using Step = std::function<void(Sample&, const SampleDraws&)>;
 
-  /// Adds what carries out the transform at `place`, or several at once. Returns how many.
+  /// Adds a step for the transform at `place`, or for several at once. Returns their number.
   size_t add_step(const std::vector<Transform>& transforms, size_t place);
   Step make_step(const Transform& transform, size_t place) const;
 
@@ -38,7 +38,7 @@ class Pipeline {
   bool training_;
 };
 
-/// "det_gt.txt:17 (img_1.jpg)", or what is known of it: the beginning of messages about a sample.
+/// "det_gt.txt:17 (img_1.jpg)", or its known parts: the beginning of messages about a sample.
 std::string describe(const Sample& sample);
 
 }  // namespace lockstep::ocr

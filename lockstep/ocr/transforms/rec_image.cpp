@@ -18,13 +18,13 @@ void widen(int width, cv::Mat& image) {
   image = placed;
 }
 
-/// Columns that are no padding.
+/// Columns without padding.
 int width_of_pixels(const RecResizeImg& options, cv::Size from) {
   const auto [height, width] = options.image_shape;
   return options.padding ? proportional_width(from, height, width) : width;
 }
 
-/// (x / d - mean) / std = (x - d mean) / (d std), bit for bit where d is 1.
+/// (x / d - mean) / std = (x - d mean) / (d std), bit for bit if d is 1.
 NormalizeImage folded(const RecResizeNormForInfer& options) {
   NormalizeImage norm{options.mean, options.std, false};
   for (double& mean : norm.mean) mean *= options.divisor;

@@ -1,24 +1,25 @@
 #pragma once
-// Images of words.
+// Transforms of images of words.
 
 #include "lockstep/ocr/sample.h"
 #include "lockstep/ocr/transforms/options.h"
 
 namespace lockstep::ocr {
 
-/// To image_shape; with padding the width follows the image's proportions up to that of
-/// image_shape, min(ceil(H w / h), W), at the left of a black canvas. Sets `valid_ratio`.
+/// Resizes to image_shape. With padding the width follows the image's proportions up to that of
+/// image_shape, min(ceil(H w / h), W). The image is at the left of a black canvas. Sets
+/// `valid_ratio`.
 void rec_resize(const RecResizeImg& options, Sample& sample);
 
 /// rec_resize() and normalize_to_planar() with the same numbers, in less than half the time.
 void rec_resize_to_planar(const RecResizeImg& options, const NormalizeImage& norm, Sample& sample);
 
-/// To target_height, and to target_width or, with keep_ratio, to the image's proportions below it;
-/// (x / divisor - mean) / std in float32, before the black canvas is put around it or, by default,
-/// after, so that padding becomes -mean / std. Sets `resize`.
+/// Resizes to target_height, and to target_width or, with keep_ratio, to the image's proportions
+/// below it. Normalizes (x / divisor - mean) / std in float32. The black canvas is added before it,
+/// so that padding becomes -mean / std; with norm_before_pad, after it. Sets `resize`.
 void rec_resize_normalize(const RecResizeNormForInfer& options, Sample& sample);
 
-/// Turns an image by a quarter when height / width is above the threshold.
+/// Turns an image by a quarter if height / width is above the threshold.
 void rotate_if_vertical(const Rotate90IfVertical& options, Sample& sample);
 
 /// min(limit, ceil(height * w / h)): the width of an image of `size` at a height.

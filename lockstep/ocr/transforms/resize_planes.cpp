@@ -22,16 +22,16 @@ void resize_and_split(const cv::Mat& image, cv::Size size, std::vector<cv::Mat>&
 #if defined(__x86_64__)
 
 constexpr int kChannels = 3;
-constexpr size_t kColumns = 8;   // of the result, that are computed at once
+constexpr size_t kColumns = 8;   // of the result, computed at once
 constexpr int kLeastWidth = 16;  // of the result, for whole registers of bytes
 
-/// OpenCV's size of a step, with its roundings.
+/// OpenCV's step size, with its rounding.
 double step_of(int from, int to) {
   return 1 / (static_cast<double>(to) / from);
 }
 
-/// Columns of the result: where the bytes of the left pixel are, and the weights of it and its
-/// right neighbour.
+/// Columns of the result: the byte offsets of the left pixel, and the weights of it and its right
+/// neighbour.
 struct Columns {
   std::vector<int> offsets;
   std::vector<std::array<int16_t, 2>> weights;
@@ -56,7 +56,7 @@ struct Columns {
   }
 };
 
-/// A source row at the columns of the result: channels one after another, in units of 1/128.
+/// A source row at the columns of the result: channel after channel, in units of 1/128.
 struct WideRow {
   int source = -1;
   std::vector<int16_t> values;
@@ -76,7 +76,7 @@ LOCKSTEP_AVX2 inline __m256i mixed_columns(__m256i pairs, __m256i weights) {
   return _mm256_srai_epi32(_mm256_madd_epi16(pairs, weights), 4);
 }
 
-/// Eight numbers of 16 bits from eight of `a`, and behind them those of `b`.
+/// Eight 16-bit numbers from eight of `a`, followed by those of `b`.
 LOCKSTEP_AVX2 inline __m256i narrowed(__m256i a, __m256i b) {
   constexpr int kHalvesInOrder = 0b11'01'10'00;
   return _mm256_permute4x64_epi64(_mm256_packs_epi32(a, b), kHalvesInOrder);
@@ -161,14 +161,14 @@ class PlaneResizer {
   }
 
  private:
-  /// Rows are read a little past their ends, where the next one is: the last needs some room.
+  /// A row is read slightly past its end, into the next one: the last needs extra room.
   void keep_last_row(const cv::Mat& image) {
     const size_t count = image.elemSize() * static_cast<size_t>(image.cols);
     last_row_.resize(count + 2);
     std::memcpy(last_row_.data(), image.ptr(image.rows - 1), count);
   }
 
-  /// Two rows are kept at a time, of neighbouring numbers.
+  /// Keeps two rows with consecutive numbers.
   const int16_t* row_of(const cv::Mat& image, int y) {
     auto& row = rows_[static_cast<size_t>(y % 2)];
     if (row.source != y) {
@@ -184,7 +184,7 @@ class PlaneResizer {
   std::vector<uint8_t> last_row_;
 };
 
-/// OpenCV copies where the size stays the same, and averages where it halves.
+/// OpenCV copies if the size stays the same, and averages if it halves.
 bool is_between_pixels(cv::Size from, cv::Size to) {
   return from != to && from != to * 2 && from.width >= 2 && to.width >= kLeastWidth;
 }
@@ -197,7 +197,7 @@ void resize_to_planes(const cv::Mat& image, cv::Size size, std::vector<cv::Mat>&
 #if defined(__x86_64__)
   static const bool has_avx2 = cv::checkHardwareSupport(CV_CPU_AVX2);
   if (has_avx2 && is_between_pixels(image.size(), size)) {
-    thread_local PlaneResizer resizer;  // of most images the same sizes: no allocation
+    thread_local PlaneResizer resizer;  // most images have the same sizes: no allocation
     planes.resize(kChannels);
     for (auto& plane : planes) plane.create(size, CV_8U);
     return resizer.resize(image, size, planes);

@@ -9,7 +9,7 @@
 namespace lockstep::ocr {
 namespace {
 
-/// For places of the result, counted from `begin`; those of the source are counted from `origin`.
+/// For places of the result relative to `begin`, and places of the source relative to `origin`.
 std::vector<Between> at_places(const std::vector<int>& places, int begin, double step, int side,
                                int origin) {
   std::vector<Between> result;
@@ -29,10 +29,10 @@ std::vector<Between> all_between(int begin, int count, double step, int side, in
   return at_places(places, begin, step, side, origin);
 }
 
-/// The source places that are used, in ascending order, which become 0, 1, .. in `list`.
+/// The used source places, in ascending order; in `list` they become 0, 1, ..
 std::vector<int> renumber(std::vector<Between>& list) {
   std::vector<int> used;
-  const auto number = [&used](int place) {  // places ascend, but for a step back of one
+  const auto number = [&used](int place) {  // places ascend, except for a step back of one
     if (used.empty() || used.back() < place) used.push_back(place);
     const auto last = static_cast<int>(used.size()) - 1;
     return used.back() == place ? last : last - 1;
@@ -71,7 +71,7 @@ void resize_rows(const cv::Mat& pixels, const std::vector<Between>& rows,
                  const std::vector<Between>& columns, cv::Mat& result) {
   const size_t width = columns.size() * kChannels;
   std::vector<int16_t> above(width), below(width);
-  int at_above = -1, at_below = -1;  // the source rows they are made of
+  int at_above = -1, at_below = -1;  // their source rows
   for (size_t y = 0; y < rows.size(); ++y) {
     const auto& row = rows[y];
     if (row.first == at_below) {
@@ -105,7 +105,7 @@ cv::Mat resize_8bit(const cv::Mat& pixels, const std::vector<Between>& rows,
   return result;
 }
 
-/// OpenCV copies where the size stays the same.
+/// OpenCV copies if the size stays the same.
 double effective(double scale, cv::Size size) {
   return resized_size(size, scale) == size ? 1 : scale;
 }
