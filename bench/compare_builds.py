@@ -24,7 +24,7 @@ import tempfile
 
 
 def copied(bin, folder):
-    """The programs of `bin` that are measured, in `folder`."""
+    """The measured programs of `bin`, in `folder`."""
     os.mkdir(folder)
     for program in {"lockstep", *(program for program, _ in MEASURES.values())}:
         path = os.path.join(bin, program)
@@ -41,7 +41,7 @@ def run(command, **variables):
 
 
 def rows(command):
-    """What `command --json FILE` has written."""
+    """The rows that `command --json FILE` writes."""
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "rows.json")
         run([*command, "--json", path])
@@ -82,7 +82,7 @@ def letters(bin):
     return {f"letter {size} B (us)": float(p50) for size, _, p50 in found}
 
 
-# Name: the program that both builds need, and what it measures.
+# Name: the program, which both builds need, and its measurement.
 MEASURES = {
     "all_reduce": ("lockstep-bench-collectives", lambda bin: collectives(bin, "all_reduce", "8,64K,1M,16M")),
     "barrier": ("lockstep-bench-collectives", lambda bin: collectives(bin, "barrier", "8")),
@@ -121,7 +121,7 @@ def compare(bins, options):
             continue
         times = {}  # by measure: of before, of after
         for turn in range(2 * options.rounds):
-            which = (turn + turn // 2) % 2  # each build is the first of every second round
+            which = (turn + turn // 2) % 2  # each build goes first in every second round
             for what, value in measure(bins[which]).items():
                 times.setdefault(what, ([], []))[which].append(value)
         for what, (before, after) in times.items():

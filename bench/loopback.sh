@@ -1,8 +1,9 @@
-# Sourced by the scripts that run peers over TCP on one host. A machine whose congestion control is BBR costs Gloo
-# 1.3 to 1.4 times on loopback from 16 MiB on, so as root the peers run in a network namespace with nothing but a
-# loopback under CC (reno); the machine's own settings stay as they are. Without root they take the machine's.
-# Sets over_loopback, to be put before a command, and loopback_cc, the congestion control of its sockets.
-# leave_loopback takes the namespace away: call it in the script's EXIT trap.
+# Sourced by the scripts that run peers over TCP on one host. If the machine's congestion control is
+# BBR, Gloo takes 1.3 to 1.4 times as long on loopback from 16 MiB on. So as root the peers run in a
+# network namespace with only a loopback under CC (reno); the machine's own settings stay unchanged.
+# Without root they use the machine's.
+# Sets over_loopback, a prefix for commands, and loopback_cc, the congestion control of its sockets.
+# leave_loopback removes the namespace: call it in the script's EXIT trap.
 CC=${CC:-reno}
 over_loopback=""
 loopback_cc=$(sysctl -n net.ipv4.tcp_congestion_control)
@@ -14,7 +15,7 @@ leave_loopback() { [ -z "$over_loopback" ] || ip netns del "$loopback"; }
 
 if [ "$(id -u)" -eq 0 ] && ip netns add "$loopback"; then
   over_loopback="ip netns exec $loopback"
-  # Allowed only where the whole machine allows it: reno is, everywhere.
+  # A namespace allows only the machine's algorithms; reno is always among them.
   if ip -n "$loopback" link set lo up && $over_loopback sysctl -qw "net.ipv4.tcp_congestion_control=$CC"; then
     loopback_cc=$CC
   else

@@ -1,5 +1,5 @@
-# Sourced by the scripts that measure beside peers, with their own arguments: $1 is the build folder.
-# Sets root, build, peers (the folder with the peers' programs) and bin (where they are built).
+# Sourced by the scripts that measure peers, with their own arguments: $1 is the build folder. Sets
+# root, build, peers (the sources of the peers' programs) and bin (their build folder).
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 build=$(cd "${1:-$root/build/release}" && pwd)
 peers=$root/bench/peers
@@ -14,7 +14,7 @@ build_allreduce_peers() {
   { [ "$bin/gloo" -nt "$gloo" ] && [ "$bin/gloo" -nt "$peers/rounds.h" ]; } || g++ $flags "$gloo" -o "$bin/gloo" -lgloo
 }
 
-# What `lockstep bench collectives --json` has written, read from standard input, in the peers' form:
+# Converts the JSON of `lockstep bench collectives`, from standard input, to the peers' form:
 # "lockstep,ranks,bytes,min_us,median_us".
 lockstep_rows() { # ranks
   tr -d ' \n' | sed 's/},/}\n/g; s/}\]/}\n/' |

@@ -1,5 +1,5 @@
-// Draws what the compare_peers scripts print, lines "NAME,ranks,bytes,min_us,median_us" with one
-// line a round: the median bus bandwidth of each program by size, as SVG.
+// Draws the output of the compare_peers scripts, lines "NAME,ranks,bytes,min_us,median_us" with one
+// line per round: the median bus bandwidth of each program by size, as SVG.
 //
 //   bench_chart TITLE < rounds.csv > picture.svg
 

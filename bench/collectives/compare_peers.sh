@@ -1,16 +1,16 @@
 #!/bin/bash
-# all_reduce (float32 sum, one host) of Lockstep, Open MPI and Gloo in turns, and how many times
-# faster Lockstep is, by medians.
+# all_reduce (float32 sum, one host) of Lockstep, Open MPI and Gloo in turns, and the speed-up of
+# Lockstep, by medians.
 #
 #   bench/collectives/compare_peers.sh [BUILD_DIR]        (default build/release)
 #
 # The peers' programs are those of bench/peers, built into BUILD_DIR/peers. Needs libopenmpi-dev and libgloo-dev.
 # SIZES   bytes, 0 is a barrier (default 25 MiB and 64 MiB);  RANKS (2);  ROUNDS of all programs (5)
 # CC      congestion control of Gloo's sockets (reno; needs root, see ../loopback.sh)
-# OMPI_ALGORITHMS  numbers of Open MPI's tuned all_reduce to try, each with and without CMA; 0 is its own choice
+# OMPI_ALGORITHMS  numbers of Open MPI's tuned all_reduce to try, each with and without CMA; 0 is its default
 #         ("0 3 4 5 6": and recursive doubling, ring, segmented ring, Rabenseifner)
-# SVG     also draw a picture into this file
-# PREFIX  put before every program, e.g. "chrt -r 1" where other work keeps the cores busy
+# SVG     also draws a picture into this file
+# PREFIX  precedes every program, e.g. "chrt -r 1" if other work keeps the cores busy
 set -euo pipefail
 source "$(dirname "$0")/../peers.sh"
 SIZES=${SIZES:-26214400 67108864}
@@ -34,7 +34,7 @@ bench_lockstep() {
   $PREFIX "$build/bin/lockstep" bench collectives --ranks "$RANKS" "$@" --json "$results/lockstep.json" >/dev/null
   lockstep_rows "$RANKS" <"$results/lockstep.json"
 }
-# segmentsize: of the segmented ring, which with the default, none, is the plain one
+# segmentsize: of the segmented ring; with the default, none, it is the plain one
 ompi() { # name, flags
   local name=$1 algorithm
   shift

@@ -1,5 +1,5 @@
-// How fast the loader makes CIFAR-10 batches: crop, flip, normalise. CPU time is that of its worker
-// threads and of the consumer, so the figure holds on a busy machine too.
+// Speed of the loader with batches of CIFAR-10: crop, flip, normalise. CPU time is that of its
+// worker threads and of the consumer, so the figure is valid on a busy machine too.
 //
 // usage: bench_data [SECONDS a measurement=1]
 

@@ -1,11 +1,12 @@
 #!/bin/bash
 # Training step of DistributedDataParallel beside its bound (ranks that train alone) and beside
-# PyTorch's DDP over Gloo with the same libtorch, interleaved so that noise hits all three alike.
+# PyTorch's DDP over Gloo with the same libtorch. The three alternate, so that noise affects all
+# alike.
 #
 # usage: bench/ddp/compare_peers.sh [--models "resnet50 mlp3m mlp50m"] [--rounds 5] [--bin DIR]
 #   CC=NAME    congestion control of PyTorch's sockets (reno; needs root, see ../loopback.sh)
-#   PYTHON     interpreter that has torch (default /usr/bin/python3)
-# Prints, per model, the median over the rounds of each one's median step, and ratios of images/s.
+#   PYTHON     interpreter with torch (default /usr/bin/python3)
+# Prints, per model, the median over the rounds of each median step, and ratios of images/s.
 set -eu
 root=$(cd "$(dirname "$0")/../.." && pwd)
 models="resnet50 mlp3m mlp50m" rounds=5 bin=$root/build/release/bin
@@ -29,7 +30,7 @@ ours() { # model mode
     "$results/row.json" >>"$results/$1.$2"
 }
 
-# In a shell of its own: ours would take its variables for those of a launcher.
+# In its own shell: our program would take its variables for a launcher's.
 torch_ddp() ( # model: the slower rank's median step
   case $1 in
     resnet50) name=rn50 steps=6 warm=2 ;;

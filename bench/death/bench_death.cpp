@@ -1,6 +1,6 @@
-// How long after kill -9 of one rank the last of the others has its error, by the memory that the
-// killed rank held: the kernel takes tens of milliseconds to free a gigabyte, and tells sockets and
-// parents only afterwards.
+// Time from kill -9 of one rank to the error of the last survivor, by the memory of the killed
+// rank. The kernel takes tens of milliseconds to free a gigabyte, and notifies sockets and parents
+// only afterwards.
 //
 // usage: bench_death [ROUNDS=5] [GiB ...=0 1 4]
 
@@ -35,9 +35,10 @@ constexpr int kVictim = 1;
 
 int64_t now_ns() {
   return std::chrono::steady_clock::now().time_since_epoch().count();  // one clock for all
+                                                                       // processes
 }
 
-/// In memory that all processes of a round share.
+/// In memory shared by all processes of a round.
 struct Board {
   std::atomic<int> port = 0;
   std::atomic<int64_t> killed = 0;
@@ -115,7 +116,7 @@ double round_ms(bool one_host, int64_t bytes) {
   for (int rank = 0; rank < kRanks; ++rank) {
     const int64_t told = board.told.at(static_cast<size_t>(rank));
     if (rank != kVictim && told == 0) {
-      throw Error(ErrorCode::kInternal, fmt::format("rank {} was not told of the death", rank));
+      throw Error(ErrorCode::kInternal, fmt::format("rank {} got no error after the death", rank));
     }
     last = std::max(last, told);
   }
@@ -130,7 +131,8 @@ int run(int argc, char** argv) {
   for (int i = 2; i < argc; ++i) sizes.push_back(parse_int(argv[i], 0, 1024, "GiB"));
   if (sizes.empty()) sizes = {0, 1, 4};
   ::setvbuf(stdout, nullptr, _IOLBF, 0);
-  fmt::print("3 ranks, one killed while the others wait in all_reduce; ms until the last knows\n");
+  fmt::print(
+      "3 ranks, one killed while the others wait in all_reduce; ms until the error of the last\n");
   fmt::print("{:<24} {:>8} {:>8} {:>8} {:>8}\n", "", "GiB held", "min", "p50", "max");
   for (const bool one_host : {true, false}) {
     for (const int64_t gib : sizes) {

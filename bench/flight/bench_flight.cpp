@@ -1,4 +1,4 @@
-// What one event of the flight recorder costs: its beginning and its end.
+// Cost of one event of the flight recorder: its begin and its end.
 
 #include <fmt/format.h>
 
@@ -11,7 +11,7 @@
 int main() {
   using Clock = std::chrono::steady_clock;
   constexpr int kEvents = 100'000;
-  constexpr uint32_t kPlaces = 32;  // of which a program's operations are called in turn
+  constexpr uint32_t kPlaces = 32;  // a program's operations rotate among them
   lockstep::FlightRing ring(0, 1, "");
   const auto group = ring.add_group("w", 0, 1);
   std::vector<double> ns;

@@ -1,5 +1,5 @@
-// What the launcher costs: two processes of /bin/true started by `lockstep run`, beside a bare fork
-// and exec of the same, taken in turn so that both see the same machine.
+// Cost of the launcher: two processes of /bin/true started by `lockstep run`, beside a bare fork
+// and exec of the same. They alternate, so that both see the same machine.
 //
 //   bench_launch [--rounds N] [--ranks P] [--json FILE]
 

@@ -3,9 +3,9 @@
 #
 #   bench/launch/compare_peers.sh [BUILD_DIR]        (default build/release)
 #
-# TORCHRUN  command of torchrun (default: tests/launch/torchrun.py, for Debian's own cannot run on
+# TORCHRUN  command of torchrun (default: tests/launch/torchrun.py, because Debian's own fails on
 #           Python 3.11)
-# RANKS     how many processes (2)
+# RANKS     number of processes (2)
 # ROUNDS    of all programs (5)
 set -euo pipefail
 source "$(dirname "$0")/../peers.sh"

@@ -1,6 +1,7 @@
 #!/bin/bash
-# From the death of one of two workers by SIGKILL to the first complete step of the next attempt: the
-# same program under lockstep run with and without a warm start, and under torchrun.
+# Time from the death of one of two workers by SIGKILL to the first complete step of the next
+# attempt. The same program runs under lockstep run with and without a warm start, and under
+# torchrun.
 #
 #   bench/launch/restart.sh [BUILD_DIR]        (default build/release)
 #

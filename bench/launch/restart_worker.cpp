@@ -1,5 +1,5 @@
-// A small net trained by two ranks; in the first attempt rank 1 kills itself after some steps, in
-// the second all end after one. Says when: bench/launch/restart.sh takes the difference.
+// Two ranks train a small net. In the first attempt rank 1 kills itself after some steps, in the
+// second all end after one step. It prints the times: bench/launch/restart.sh takes the difference.
 
 #include <fmt/format.h>
 #include <signal.h>
@@ -60,7 +60,7 @@ int body(int, char**) {
     say("killed");
     ::raise(SIGKILL);
   }
-  while (true) train_step(x, y, model, optimizer);  // until the loss of the other ends it
+  while (true) train_step(x, y, model, optimizer);  // until the other's death ends it
 }
 
 }  // namespace

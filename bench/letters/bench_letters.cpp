@@ -1,5 +1,5 @@
-// What send and recv cost between two ranks of a host: 16 MiB of ordinary memory beside a memcpy of
-// as many bytes in one process, and 4 bytes beside a barrier. All four in turns, in one run.
+// Cost of send and recv between two ranks of a host: 16 MiB of ordinary memory beside a memcpy of
+// as many bytes in one process, and 4 bytes beside a barrier. All four alternate, in one run.
 //
 // usage: bench_letters [ROUNDS=100] [LARGE_BYTES=16777216]
 
@@ -27,7 +27,7 @@ namespace {
 using namespace lockstep;
 using Clock = std::chrono::steady_clock;
 
-/// So often in a row, where one takes less than a look at the clock.
+/// Repeats for operations that take less time than reading the clock.
 constexpr int kSmallRepeats = 200;
 
 struct Options {

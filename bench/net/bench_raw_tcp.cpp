@@ -1,7 +1,6 @@
-// What an exchange between two hosts costs at least, over one plain TCP connection whose ends look
-// again and again without sleeping: a message of 4 bytes there and back; or as many bytes as an
-// all_reduce of two ranks sends and receives, both ways at once, out of and into one buffer of that
-// size. Nothing is added up.
+// Least cost of an exchange between two hosts, over one plain TCP connection whose ends poll
+// without sleeping. It is a message of 4 bytes there and back, or the bytes of an all_reduce of two
+// ranks. The latter go both ways at once, out of and into one buffer of that size, without any sum.
 //
 //   bench_raw_tcp PORT [BYTES]             serves one client
 //   bench_raw_tcp HOST PORT [BYTES]        prints "min_us median_us"
@@ -28,7 +27,7 @@ constexpr int64_t kMessage = 4;
 constexpr int64_t kPiece = int64_t{256} << 10;
 constexpr auto kLimit = std::chrono::seconds(30);
 
-/// Sends and receives so many bytes in all, whichever goes.
+/// Sends and receives a total number of bytes, in either direction.
 class Pipe {
  public:
   Pipe(int fd, int64_t bytes) : fd_(fd), buffer_(static_cast<size_t>(bytes)) {}
@@ -87,7 +86,7 @@ void measure(const std::string& host, int port, int64_t bytes) {
   fmt::print("{:.2f} {:.2f}\n", times.front(), times[times.size() / 2]);
 }
 
-/// A host's name begins with no digit, or has a dot or colon; a port is a number alone.
+/// A host's name contains a letter, dot or colon; a port is a number alone.
 bool is_number(const std::string& text) {
   return text.find_first_not_of("0123456789") == std::string::npos;
 }

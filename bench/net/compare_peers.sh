@@ -1,16 +1,16 @@
 #!/bin/bash
-# all_reduce (float32 sum) between hosts of Lockstep, Gloo and Open MPI over TCP, in turns, and how
-# many times faster Lockstep is, by medians. Hosts are network namespaces on one bridge, one rank
-# each; links are shaped both ways. Needs root; what it makes it removes, however it ends.
+# all_reduce (float32 sum) between hosts of Lockstep, Gloo and Open MPI over TCP, in turns, and the
+# speed-up of Lockstep, by medians. Hosts are network namespaces on one bridge, with one rank each
+# and shaped links in both directions. Needs root; it removes all that it creates, however it ends.
 #
 #   bench/net/compare_peers.sh [BUILD_DIR]        (default build/release)
 #
 # The peers' programs are those of bench/peers, built into BUILD_DIR/peers. Needs libopenmpi-dev and libgloo-dev.
 # HOSTS   numbers of hosts ("2 4");  RATES  of a host's link ("1gbit 10gbit none")
 # SIZES   bytes;  ROUNDS of all programs (3)
-# IMPLS   programs; raw_tcp: plain TCP between two hosts, 4 bytes there and back, or what two ranks send and receive
-# PIN     when set, every rank keeps to a core by its number: placement by chance decides nothing
-# CC      see hosts.sh: what the peers use; Lockstep sets its own
+# IMPLS   programs; raw_tcp: plain TCP between two hosts, 4 bytes there and back, or the bytes of an all_reduce
+# PIN     if set, every rank stays on a core by its number, so placement is not random
+# CC      see hosts.sh: congestion control of the peers; Lockstep sets its own
 set -euo pipefail
 source "$(dirname "$0")/../peers.sh"
 HOSTS=${HOSTS:-2 4}
@@ -72,8 +72,8 @@ for rate in $RATES; do
   done
 done
 
-# Share of the link: of what headers leave of it (1448 of 1514 bytes of a packet), with the least
-# traffic an all_reduce can do, 2 (H - 1) / H of the buffer out and in on every host.
+# Share of the link without headers (1448 of 1514 bytes of a packet), for the least traffic of an
+# all_reduce: 2 (H - 1) / H of the buffer out and in on every host.
 sort -t, -k1,1 -k3,3n -k4,4n -k2,2 -k6,6g "$results/all.csv" | awk -F, '
   { key = $1 "," $3 "," $4 "," $2; at = $1 "," $3 "," $4; n[key]++; t[key, n[key]] = $6
     if (!(key in seen)) { seen[key]; keys[++count] = key; place[key] = at } }

@@ -1,7 +1,8 @@
 #!/bin/bash
-# all_reduce (float32 sum) between hosts with one rank a host and with several: time, and the bytes that a host sends
-# for one operation, as its network device counts them (before the kernel cuts them into packets). Ranks of a host
-# meet in its memory first, so several should send what one does. Hosts: see hosts.sh.
+# all_reduce (float32 sum) between hosts with one and with several ranks a host. Measures time, and
+# the bytes that a host sends for one operation, as its network device counts them (before the
+# kernel splits them into packets). Ranks of a host first reduce in shared memory, so several should
+# send as much as one. Hosts: see hosts.sh.
 #
 #   bench/net/hierarchical.sh [BUILD_DIR]        (default build/release)
 #
@@ -18,8 +19,8 @@ RANKS=${RANKS:-1 2}
 ROUNDS=${ROUNDS:-3}
 
 sent() { ip netns exec "${host}1" cat /sys/class/net/eth0/statistics/tx_bytes; }
-# A run of so many rounds of operations, --seconds being less than one takes: prints its median time in us, and what
-# host 1 sent in all.
+# A run of a fixed number of rounds, because --seconds is shorter than one: prints its median time
+# in us, and the bytes that host 1 sent.
 run_of() { # ranks a host, rounds
   local before
   before=$(sent)
@@ -29,13 +30,13 @@ run_of() { # ranks a host, rounds
 }
 lockstep_median() { tr -d ' \n' <"$results/run.json" | sed -E 's/.*"p50_us":([0-9.e+-]+),.*/\1/'; }
 
-# Operations of a round: what `bench collectives` does back to back for this size.
+# Operations of a round: as many as `bench collectives` runs back to back for this size.
 repeats=$((BYTES <= 1 << 10 ? 200 : BYTES <= 1 << 16 ? 100 : BYTES <= 1 << 20 ? 20 : BYTES <= 16 << 20 ? 3 : 1))
 few=2 many=12
 make_hosts "$HOSTS" "$RATE"
 for ((round = 1; round <= ROUNDS; round++)); do
   for ranks in $RANKS; do
-    read -r _ start < <(run_of "$ranks" $few)  # meeting and warming up, and a few rounds
+    read -r _ start < <(run_of "$ranks" $few)  # meeting, warming up, and a few rounds
     read -r time all < <(run_of "$ranks" $many)
     echo "$ranks $time $(((all - start) / ((many - few) * repeats)))"
   done

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Training steps of DistributedDataParallel between hosts with each communication hook, in turns, and
-# how many times the steps of the plain average they are, by medians. Hosts: see hosts.sh.
+# Training steps of DistributedDataParallel between hosts with each communication hook, in turns.
+# Prints the speed-up over the plain average, by medians. Hosts: see hosts.sh.
 #
 #   bench/net/hooks.sh [BUILD_DIR]        (default build/release)
 #

@@ -1,4 +1,5 @@
-# Sourced by the scripts that measure between hosts: network namespaces on one bridge, links shaped both ways. Needs root; what it makes it removes, however the script ends.
+# Sourced by the scripts that measure between hosts: network namespaces on one bridge, links shaped
+# in both directions. Needs root; it removes all that it creates, however the script ends.
 # CC  congestion control of the hosts (cubic)
 [ "$(id -u)" -eq 0 ] || { echo "$(basename "$0"): needs root, to make network namespaces" >&2; exit 2; }
 CC=${CC:-cubic}
@@ -10,12 +11,12 @@ remove_hosts() {
   local name
   for name in $(ip netns list | awk -v h="^$host[0-9]+$" '$1 ~ h { print $1 }'); do
     ip netns pids "$name" | xargs -r kill -9 2>/dev/null || true
-    ip link del "v${name#"$host"}$bridge" 2>/dev/null || true  # else it stays until the namespace has died
+    ip link del "v${name#"$host"}$bridge" 2>/dev/null || true  # else it lives as long as the namespace
     ip netns del "$name"
   done
   ip link del "$bridge" 2>/dev/null || true
 }
-# A new namespace may choose only among those that the whole machine allows.
+# A new namespace is limited to the algorithms that the whole machine allows.
 allowed=$(sysctl -n net.ipv4.tcp_allowed_congestion_control)
 trap 'remove_hosts; sysctl -qw "net.ipv4.tcp_allowed_congestion_control=$allowed"; rm -rf "$results"' EXIT
 trap 'exit 130' INT
@@ -42,8 +43,8 @@ make_hosts() {  # hosts rate
   done
 }
 
-# Keeps a process on a core by its rank where PIN is set: of four ranks on two cores, three on one by chance
-# take half as long again.
+# With PIN, keeps a process on a core by its rank. Without it, three of four ranks may share one of
+# two cores and take half as long again.
 on_core() {  # rank command...
   local core=$(($1 % $(nproc)))
   shift

@@ -1,4 +1,4 @@
-// How fast one core makes what networks for text train on: decoding, augmentation and, for a
+// Speed of one core with training data for text networks: decoding, augmentation and, for a
 // detector, target maps. peer.py is the same in Python; compare_peers.sh runs both.
 //
 // usage: bench_ocr_pipeline det|rec LABEL_FILE DATA_DIR SECONDS
@@ -49,7 +49,7 @@ double cpu_seconds() {
   return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
 }
 
-/// Asking for the time takes a thirtieth of what a word does.
+/// Reading the clock takes a thirtieth of the time of a word.
 constexpr int kBetweenClocks = 8;
 
 int bench(int argc, char** argv) {
@@ -67,7 +67,7 @@ int bench(int argc, char** argv) {
     Sample sample = data.load(index);
     pipeline.apply(sample, number / data.size(), index);
   };
-  make(0);  // what is loaded once is not counted
+  make(0);  // one-time loading is not counted
   int64_t count = 0;
   const double begin = cpu_seconds();
   while (cpu_seconds() - begin < seconds) {

@@ -1,11 +1,11 @@
 #!/bin/bash
-# What networks for text train on, made by one core: images a second of CPU time, here and in Python
+# Training data for text networks, made by one core: images a second of CPU time, here and in Python
 # (OpenCV, NumPy, pyclipper), in turns.
 #
 #   bench/ocr_pipeline/compare_peers.sh [BUILD_DIR]        (default build/release)
 #
-# DATA    folder with det.txt, det/ (images), rec.txt, rec/: label files and images. Default: made by
-#         `lockstep data synth-ocr`: 64 scenes of 1280 x 720 and 2,000 words
+# DATA    folder with det.txt, det/ (images), rec.txt, rec/: label files and images. Default: 64 scenes of
+#         1280 x 720 and 2,000 words from `lockstep data synth-ocr`
 # ROUNDS  of both programs (5), each of SECONDS_EACH (4)
 # PYTHON  with cv2, numpy and pyclipper (/usr/bin/python3)
 set -euo pipefail

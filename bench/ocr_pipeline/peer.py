@@ -78,7 +78,7 @@ def scale(image, polygons, factor):
 
 
 def find_crop(size, polygons, tries, least_ratio):
-    """(top, left), (bottom, right) of a part that cuts no polygon, or the whole."""
+    """(top, left), (bottom, right) of a part that cuts no polygon, or of the whole."""
     whole = np.array([0, 0]), np.array(size)
     if not polygons:
         return whole
@@ -113,7 +113,7 @@ def crop(image, polygons, start, end, canvas):
 
 
 def visible(polygons, ignored, actual, least_area=1.0):
-    """Those that lie at least partly in the image. The common area by OpenCV, for convex ones."""
+    """Polygons at least partly in the image; OpenCV computes the common area of convex ones."""
     height, width = actual
     frame = np.array([[0, 0], [width, 0], [width, height], [0, height]], np.float32)
     kept, tags = [], []
@@ -225,7 +225,7 @@ def recognition(path, label):
     return normalize_to_planes(image, WORD_MEAN, WORD_STD), text_seq, np.int32(len(text))
 
 
-BETWEEN_CLOCKS = 8  # asking for the time is not what is measured
+BETWEEN_CLOCKS = 8  # excludes the cost of reading the clock
 
 
 def main():
@@ -234,7 +234,7 @@ def main():
     np.seterr(all="ignore")
     make = {"det": detection, "rec": recognition}[kind]
     samples = list(read_label_file(label_file, folder))
-    make(*samples[0])  # what is loaded once is not counted
+    make(*samples[0])  # one-time loading is not counted
     count, begin = 0, time.thread_time()
     while time.thread_time() - begin < float(seconds):
         for _ in range(BETWEEN_CLOCKS):

@@ -1,5 +1,5 @@
 // Gloo's all_reduce: RANK=r WORLD_SIZE=n STORE=FOLDER IFACE=lo allreduce_gloo NAME ALGORITHM, with
-// ring (what torch uses), bcube, hd (halving-doubling) or ringc (chunked ring). SIZES, ROUNDS: see
+// ring (torch's default), bcube, hd (halving-doubling) or ringc (chunked ring). SIZES, ROUNDS: see
 // rounds.h.
 
 #include <gloo/allreduce.h>
@@ -30,7 +30,7 @@ Context connect(int rank, int size) {
   return context;
 }
 
-/// Calls of one context are told apart by a number that all ranks count alike.
+/// A number that identifies calls of one context, equal on all ranks.
 uint32_t next_tag() {
   static uint32_t tag = 0;
   return tag++ & 0xffff;
@@ -95,5 +95,5 @@ int main(int argc, char** argv) {
   peers::time_all_sizes(peer);
   barrier(context);
   std::fflush(stdout);
-  ::_exit(0);  // Gloo's threads may still look at connections that the others have closed
+  ::_exit(0);  // Gloo's threads may still use connections that the others have closed
 }

@@ -1,6 +1,6 @@
 #pragma once
-// How the all_reduce of a peer is timed, the same for each: after a barrier so many operations in a
-// row, and the slowest rank counts. A line for each size: "NAME,ranks,bytes,min_us,median_us".
+// Times the all_reduce of each peer in the same way: many operations in a row after a barrier; the
+// slowest rank counts. A line for each size: "NAME,ranks,bytes,min_us,median_us".
 
 #include <algorithm>
 #include <chrono>
@@ -13,7 +13,7 @@
 
 namespace peers {
 
-/// What a peer can do; `values` are float32 and all ranks have as many.
+/// The operations of a peer; `values` are float32, with equal sizes on all ranks.
 struct Peer {
   std::string name;
   int rank = 0;
@@ -34,7 +34,7 @@ inline double now() {
   return std::chrono::duration<double>(Clock::now().time_since_epoch()).count();
 }
 
-/// Operations in a row, so that a round of small ones is longer than the clock is coarse.
+/// Operations in a row, so that a round of small ones exceeds the clock's resolution.
 inline int operations_in_a_row(size_t bytes) {
   if (bytes <= 1 << 10) return 200;
   if (bytes <= 64 << 10) return 100;
@@ -42,7 +42,7 @@ inline int operations_in_a_row(size_t bytes) {
   return bytes <= 16 << 20 ? 3 : 1;
 }
 
-/// Every rank gave ones, so each value is the number of ranks.
+/// Every rank contributes ones, so each value is the number of ranks.
 inline void check_sum(const Peer& peer, const std::vector<float>& values) {
   const auto expected = static_cast<float>(peer.size);
   const auto wrong =
@@ -59,7 +59,7 @@ inline void time_size(const Peer& peer, size_t bytes, int rounds) {
   const auto operation = bytes == 0 ? peer.barrier : peer.all_reduce(values);
   operation();
   check_sum(peer, values);
-  std::fill(values.begin(), values.end(), 0.F);  // sums of sums must stay finite
+  std::fill(values.begin(), values.end(), 0.F);  // repeated sums must stay finite
   const int in_a_row = operations_in_a_row(bytes);
   for (int i = 0; i < std::min(in_a_row, 5); ++i) operation();
   std::vector<double> times;
@@ -76,7 +76,7 @@ inline void time_size(const Peer& peer, size_t bytes, int rounds) {
   std::fflush(stdout);
 }
 
-/// SIZES: bytes; ROUNDS: of each size, half as many above 16 MiB.
+/// SIZES: bytes; ROUNDS: per size, half as many above 16 MiB.
 inline void time_all_sizes(const Peer& peer) {
   std::istringstream sizes(env_or("SIZES", "0 4 1024 65536 1048576 16777216 67108864 268435456"));
   const int rounds = std::stoi(env_or("ROUNDS", "9"));

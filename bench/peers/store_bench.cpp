@@ -1,7 +1,7 @@
-// torch's TCPStore, as bench_store measures Lockstep's: the server is a process of its own.
+// torch's TCPStore, measured like Lockstep's in bench_store: the server is a separate process.
 //
-//   store_bench ops CLIENTS [SECONDS] [ROUNDS]    calls a second of so many processes together
-//   store_bench barrier CLIENTS [ROUNDS]          so many threads connect, then meet
+//   store_bench ops CLIENTS [SECONDS] [ROUNDS]    calls a second of CLIENTS processes together
+//   store_bench barrier CLIENTS [ROUNDS]          CLIENTS threads connect, then meet
 
 #include <signal.h>
 #include <sys/mman.h>
@@ -24,7 +24,7 @@ namespace {
 
 constexpr int kMostClients = 4096;
 
-/// In memory that all processes share.
+/// In memory shared by all processes.
 struct Shared {
   std::atomic<int> port;
   std::atomic<int> ready;
@@ -91,7 +91,7 @@ void call(c10d::TCPStore& store, const std::string& operation, const std::string
   if (operation == "add" || operation == "add_same") store.add(key, 1);
 }
 
-/// One client, a process: its calls until the time is over.
+/// One client process: makes calls until the time is over.
 [[noreturn]] void run_client(int index, const std::string& operation, double seconds) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   const auto store = connect();
@@ -138,7 +138,7 @@ void time_operations(int clients, double seconds, int rounds) {
 
 struct Meeting {
   double connected = 0;  ///< Seconds until all clients are connected.
-  double met = 0;  ///< Seconds of the barrier: add(), then wait() for a key that the last sets.
+  double met = 0;  ///< Seconds of the barrier: add(), then wait() for a key that the last one sets.
 };
 Meeting meet_once(int clients) {
   const Server server;

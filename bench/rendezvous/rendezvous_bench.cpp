@@ -1,6 +1,6 @@
-// A job of thousands of simulated agents goes through its first generation, a failure, the loss of
-// a node and a newcomer: the leader's decisions, the messages both ways, and the store's state, in
-// one process and without sockets. Prints seconds for each, and memory per agent.
+// A job of thousands of simulated agents passes its first generation, a failure, the loss of a host
+// and a newcomer. It includes the leader's decisions, the messages both ways, and the store's
+// state, in one process without sockets. Prints seconds for each, and memory per agent.
 //
 //   bench_rendezvous [AGENTS [RANKS_PER_AGENT]]          (10000 8)
 
@@ -47,12 +47,12 @@ class SimulatedAgents {
     leader_.emplace(store_, rules_, "leader");
     leader_->begin(news());
   }
-  /// All come, in any number of batches.
+  /// All agents join, in any number of batches.
   void come() {
     for (size_t i = 0; i < offers_.size(); ++i) say(i);
     leader_->take(news());
   }
-  /// Each reads its plan and says that its workers run.
+  /// Each reads its plan and reports that its workers run.
   int64_t read_plans() {
     int64_t world = 0;
     for (size_t i = 0; i < offers_.size(); ++i) {
@@ -131,19 +131,19 @@ int run(int argc, char** argv) {
   double total = 0;
   int64_t world = 0;
   agents.begin();
-  total += timed("all come, first generation published", [&] { agents.come(); });
-  total += timed("all read their plans and say so", [&] { world = agents.read_plans(); });
+  total += timed("all join, first generation published", [&] { agents.come(); });
+  total += timed("all read and confirm their plans", [&] { world = agents.read_plans(); });
   const int64_t bytes = (resident_bytes() - before) / count;
   total += timed("a failure; all end their workers; next", [&] {
     agents.fail();
     agents.end_workers();
   });
-  total += timed("all read their plans and say so", [&] { agents.read_plans(); });
-  total += timed("a node lost; all end their workers", [&] {
+  total += timed("all read and confirm their plans", [&] { agents.read_plans(); });
+  total += timed("a host lost; all end their workers", [&] {
     agents.lose_one();
     agents.end_workers();
   });
-  total += timed("another comes; next", [&] { agents.replace_one(); });
+  total += timed("another joins; next", [&] { agents.replace_one(); });
   fmt::print("{} agents, {} ranks, generation {}: {:.3f} s, {} bytes of memory an agent\n", count,
              world, agents.generation(), total, bytes);
   return 0;

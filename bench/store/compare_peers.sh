@@ -1,6 +1,6 @@
 #!/bin/bash
-# Lockstep's TCP store beside torch's TCPStore, in turns: calls of one and of eight clients, and many
-# clients that connect and meet at a barrier.
+# Lockstep's TCP store beside torch's TCPStore, in turns: calls of one and of eight clients, and
+# many clients that connect and meet at a barrier.
 #
 #   bench/store/compare_peers.sh [BUILD_DIR]        (default build/release)
 #
@@ -14,7 +14,7 @@ torch=$bin/store_torch
 mkdir -p "$bin"
 [ "$torch" -nt "$peers/store_bench.cpp" ] ||
   g++ -std=c++20 -O2 -w -pthread -D_GLIBCXX_USE_CXX11_ABI=1 "$peers/store_bench.cpp" -o "$torch" -ltorch -ltorch_cpu -lc10
-# The server and a thousand clients share one process's files and ours.
+# The server and a thousand clients share the descriptors of one process.
 ulimit -n "$(ulimit -H -n)"
 
 for ((round = 1; round <= ROUNDS; round++)); do

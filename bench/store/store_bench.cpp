@@ -1,6 +1,6 @@
-// How fast the TCP store is on this machine: latency of its calls, and how long many clients take
-// to connect and to meet at a barrier. The server has a process of its own; clients of the first
-// table are processes, those of the second are threads of one.
+// Speed of the TCP store on this machine: latency of its calls, and the time of many clients to
+// connect and to meet at a barrier. The server is a separate process. Clients of the first table
+// are processes, those of the second are threads of one process.
 //
 // usage: bench_store [SECONDS a measurement=0.5] [ROUNDS of the second table=5]
 
@@ -61,7 +61,7 @@ void read_exactly(int fd, void* data, size_t size) {
   }
 }
 
-/// A child that runs `body` and ends with it, or with this process.
+/// A child that runs `body`; it ends with it, or with this process.
 pid_t spawn(const std::function<void()>& body) {
   const pid_t pid = ::fork();
   if (pid != 0) return pid;
@@ -75,7 +75,7 @@ pid_t spawn(const std::function<void()>& body) {
   ::_exit(0);
 }
 
-/// A store's server in a process of its own.
+/// A store's server in a separate process.
 class Server {
  public:
   Server() {
@@ -157,8 +157,8 @@ void measure_operation(const char* name, Operation operation, int clients, doubl
              quantile(us, 0.5), quantile(us, 0.99), static_cast<double>(us.size()) / seconds);
 }
 
-/// A gate for the threads of this program. Not std::barrier, whose threads look again and again
-/// before they sleep: with a thousand on two cores it took longer than what is measured.
+/// A gate for the threads of this program. Threads of std::barrier spin before they sleep: with a
+/// thousand on two cores it took longer than the measured operation.
 class Gate {
  public:
   explicit Gate(int threads) {
@@ -216,7 +216,7 @@ void measure_meeting(int clients, int rounds) {
 int run(int argc, char** argv) {
   const double seconds = argc > 1 ? std::stod(argv[1]) : 0.5;
   const int rounds = argc > 2 ? static_cast<int>(parse_int(argv[2], 1, 1000, "ROUNDS")) : 5;
-  ::setvbuf(stdout, nullptr, _IOLBF, 0);  // children must not print what the parent has buffered
+  ::setvbuf(stdout, nullptr, _IOLBF, 0);  // children must not print the parent's buffer
 
   struct Row {
     const char* name;
