@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# find_package(Lockstep COMPONENTS ...) asks for what the component needs and for nothing else: a project of each component is
-# configured where the packages of the others cannot be found, and its tests run. usage: components.sh BUILD SOURCE
+# find_package(Lockstep COMPONENTS ...) requires only the component's own packages. A project of
+# each component is configured without the packages of the others, and its tests run. usage:
+# components.sh BUILD SOURCE
 set -euo pipefail
 build=$1
 source=$2
@@ -26,10 +27,10 @@ component launcher 'Torch;yaml-cpp;CURL;LibArchive' 'lockstep::parallel;lockstep
 component core 'yaml-cpp;CURL;LibArchive' 'lockstep::launch;lockstep::train;lockstep::config'
 component recipes '' 'lockstep::launch;lockstep::doctor'
 
-# Without a component all is there.
+# Without a component everything is present.
 quietly configure '' '' '' 'lockstep::core;lockstep::comm;lockstep::launch;lockstep::lockstep;lockstep::train;lockstep::lockstep-train'
 
-# A package that a component needs is asked for, and a component that is none is one line.
+# A missing package of a component is reported, and an unknown component is one line.
 if configure recipes yaml-cpp '' >"$work/log" 2>&1; then echo "recipes without yaml-cpp were found"; exit 1; fi
 grep -q 'yaml-cpp' "$work/log"
 if configure recipe '' '' >"$work/log" 2>&1; then echo "a component 'recipe' was found"; exit 1; fi

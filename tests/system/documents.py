@@ -20,7 +20,7 @@ faults = []
 
 
 def tracked(*patterns):
-    """Files of the tree, also where it is no git repository."""
+    """Files of the tree, also without a git repository."""
     found = subprocess.run(["git", "ls-files", "--cached", "--others", "--exclude-standard", *patterns],
                            capture_output=True, text=True).stdout.split("\n")
     found = [name for name in found if name and os.path.exists(name)]
@@ -59,7 +59,7 @@ def parse(name):
 
 
 def anchors(name):
-    """Headings as a browser's address has them."""
+    """Headings in the form of a browser's address."""
     found = set()
     for _, line in parse(name)[0]:
         heading = re.match(r"#+ (.*)$", line)
@@ -72,13 +72,13 @@ def anchors(name):
 def check_blocks(name, blocks):
     for block in blocks:
         if not block.label:
-            faults.append(f"{name}:{block.line}: a block that does not say what it is: console, sh, text ...")
+            faults.append(f"{name}:{block.line}: a block without a label: console, sh, text ...")
         if block.label == "console" and not (block.lines and block.lines[0].startswith("$ ")):
             faults.append(f'{name}:{block.line}: a block "console" begins with "$ " and a command')
 
 
 def check_links(name, text):
-    """Returns the pages to which there are links."""
+    """Returns the linked pages."""
     pages = set()
     for number, line in text:
         for target in re.findall(r"\]\(([^)\s]+)\)", re.sub(r"`[^`]*`", "", line)):
@@ -101,7 +101,7 @@ def without_indentation(lines):
 
 
 def stands_in(lines, program):
-    """Whether the lines stand in it one after the other, at whatever depth."""
+    """Whether it contains the lines one after the other, at any indentation."""
     size = len(lines)
     return any(program[i].strip() == lines[0].strip() and without_indentation(program[i:i + size]) == lines
                for i in range(len(program) - size + 1))
@@ -121,7 +121,7 @@ def check_width(name, text):
 
 
 def check_console(pages):
-    """As many at least as there were: a block that is marked otherwise is one that nobody tries."""
+    """Requires a minimum of tested blocks per page: a block with another label is not tested."""
     least = {"README.md": 3, "docs/quick_start.md": 3, "docs/guide/launchers.md": 3, "docs/guide/debugging.md": 1,
              "docs/guide/from_ascend.md": 1, "docs/guide/mixed_precision.md": 1, "docs/guide/ocr.md": 1,
              "docs/guide/checkpoints.md": 1, "docs/guide/own_trainer.md": 1}
@@ -167,7 +167,7 @@ def main():
         new = set().union(*(links.get(name, set()) for name in new)) - reached
     for name in pages:
         if name.startswith("docs/") and name not in reached:
-            faults.append(f"{name}: no way leads there from docs/index.md")
+            faults.append(f"{name}: no link leads there from docs/index.md")
     check_console(pages)
     check_sources()
     for fault in faults:

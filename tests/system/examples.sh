@@ -6,7 +6,7 @@ source=$2/examples
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 
-# Output of a program on so many ranks; it is shown, and kept in $output.
+# Output of a program on RANKS ranks; it is printed, and kept in $output.
 ranks() { # RANKS PROGRAM [ARGUMENT...]
   output=$("$bin/lockstep" run --no_fold --nproc_per_node "$1" -- "$bin/$2" "${@:3}")
   echo "$output"
@@ -22,7 +22,7 @@ all_say_the_same() { # PATTERN: what it matches is the same text on all ranks
   [ "$(grep -oE -- "$1" <<<"$output" | sort -u | wc -l)" = 1 ] || { echo "ranks differ in: $1"; exit 1; }
 }
 
-# Five lines of code are all that the first two programs differ in, and both learn.
+# The first two programs differ in five lines of code, and both learn.
 added=$(diff "$source/plain.cpp" "$source/five_lines.cpp" | grep -c '^> *[^ ]' || true)
 [ "$added" = 5 ] || { echo "five_lines.cpp differs in $added lines"; exit 1; }
 ! grep -qi 'lockstep::\|#include.*lockstep' "$source/plain.cpp" || { echo "plain.cpp is not plain"; exit 1; }
@@ -33,9 +33,9 @@ alone five_lines
 lines_with "$learnt" 1
 ranks 2 five_lines
 lines_with "$learnt" 2
-all_say_the_same 'loss.*'  # weights are equal bit for bit, so every digit of the loss is
+all_say_the_same 'loss.*'  # weights are equal bit for bit, and so is every digit of the loss
 
-# What goes wrong is one line, with the exit status of what was at fault. usage: fails NAME COMMAND...
+# An error is one line, with the exit status of its cause. usage: fails NAME COMMAND...
 fails() {
   local output status=0
   output=$(env RANK=2 WORLD_SIZE=2 LOCAL_RANK=0 MASTER_ADDR=127.0.0.1 MASTER_PORT=29499 "${@:2}" 2>&1) || status=$?
@@ -44,13 +44,13 @@ fails() {
   [ "$(wc -l <<<"$output")" = 1 ]
   grep -q "^$1: error: " <<<"$output"
 }
-# Rank 2 of 2 is none.
+# Rank 2 of 2 is invalid.
 for example in closure collectives comm_hook evaluation mixed_precision subgroups sync_batch_norm training_loop uneven_data virtual_ranks; do
   fails $example "$bin/$example"
 done
 fails own_trainer "$bin/own_trainer" nowhere 1
 fails resume "$bin/resume" nowhere 1
-fails spawn "$bin/spawn" 0  # 0 ranks are none
+fails spawn "$bin/spawn" 0  # 0 ranks are invalid
 
 alone collectives
 lines_with '^rank 0: sum 1, seed 42, rows 0, largest 0, meanwhile 262144, from 0$' 1
@@ -64,7 +64,7 @@ for number in 1 2; do
   all_say_the_same 'y = .*'
 done
 
-# A loop that saves goes on where it was: the same bits as without a break, also the checkpoint.
+# A loop with checkpoints resumes: the same bits as without a break, also in the checkpoint.
 ranks 2 resume "$folder/whole" 20
 whole=$output
 ranks 2 resume "$folder/parts" 8
@@ -93,7 +93,7 @@ ranks 2 uneven_data
 lines_with 'x \+ -(2.0|1.9)[0-9]*, (320 \+ 40|360 \+ 0) steps' 2
 all_say_the_same 'y = [^,]*'
 
-# Every sample counts once, whatever the number of ranks.
+# Every sample counts once, for any number of ranks.
 ranks 1 evaluation
 one=$(grep -o 'right.*' <<<"$output")
 grep -q 'of 1003, loss 1[.].*, answers 1003' <<<"$one"
@@ -102,8 +102,8 @@ for number in 2 3; do
   [ "$(grep -o 'right.*' <<<"$output")" = "$one" ]
 done
 
-# A trainer of one's own: resumed on the same number of ranks it has the bits of the whole run; it goes on
-# with another number; and it ends well when it is asked to.
+# A user's own trainer: resumed on the same number of ranks it has the bits of the whole run; it
+# resumes with another number; and it ends cleanly on request.
 ranks 2 own_trainer "$folder/own" 6
 whole=$(grep -o 'error.*' <<<"$output")
 lines_with 'done after step 192, error 0.0' 1
@@ -134,33 +134,34 @@ for number in 1 2 3 4; do
   lines_with "$one\$" $number
 done
 
-# A hook of the user's own: the line is found through the points of all ranks.
+# A user's own hook: the line is found from the points of all ranks.
 for number in 1 2; do
   ranks $number comm_hook
   lines_with 'y = 3.0000 x \+ -2.0000' 1
 done
 
-# A scaled loss: the first scales are too large, and the line is found all the same.
+# A scaled loss: the first scales are too large, and the line is still found.
 for number in 1 2; do
   ranks $number mixed_precision
   lines_with 'y = 3.0 x \+ -2.0, [1-9][0-9]* steps left out, scale 2\^12[0-6]' 1
 done
 
-# LBFGS's line search, on libtorch's own loader: all ranks go the same way, bit for bit, and arrive.
+# LBFGS's line search, on libtorch's own loader: all ranks take the same path, bit for bit, and
+# converge.
 alone closure
 lines_with 'error 0.000' 1
 ranks 2 closure
 lines_with 'error 0.000' 2
 all_say_the_same 'error.*'
 
-# Ranks from within the program: processes, threads, and one alone.
+# Ranks started by the program: processes, threads, and one alone.
 for words in "2" "3 threads" "1"; do
   # shellcheck disable=SC2086
   alone spawn $words
   lines_with 'y = 3.0000 x \+ -2.0000' "${words%% *}"
 done
 
-# Two teams of two ranks; all four together know more than either.
+# Two teams of two ranks; all four together learn more than either.
 alone subgroups
 lines_with 'team 0: error 0.00' 1
 ranks 4 subgroups

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Every --help has one look: usage first, no line over 100 columns, none of the option parser's own
-# words; and that of `run` stands in groups. usage: help_pages.sh BUILD SOURCE
+# Every --help has one look: usage first, no line over 100 columns, no text of the option parser.
+# That of `run` is divided into groups. usage: help_pages.sh BUILD SOURCE
 set -euo pipefail
 lockstep=$1/bin/lockstep
 bad=0

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Starting ranks must not cost the loading of libtorch, nor of anything else but the C library.
-# How long it takes: bench_launch. usage: launcher_is_light.sh BUILD SOURCE
+# Starting ranks must load only the C library, and not libtorch. bench_launch measures the time.
+# usage: launcher_is_light.sh BUILD SOURCE
 set -euo pipefail
 
 needed=$(readelf --dynamic "$1/bin/lockstep" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p')

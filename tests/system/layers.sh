@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# A layer includes its own headers and those of layers that it links, as CMake knows them; the launcher's folders include each other
-# in one direction; and the picture of the layers is drawn from CMake's graph. usage: layers.sh BUILD SOURCE
+# A layer includes its own headers and those of the layers that it links in CMake. The launcher's
+# folders include each other in one direction. The picture of the layers is drawn from CMake's
+# graph. usage: layers.sh BUILD SOURCE
 set -euo pipefail
 build=$1 source=$2
 work=$(mktemp -d "${TMPDIR:-/tmp}/lockstep-layers-XXXXXX")
@@ -10,7 +11,7 @@ trap 'rm -rf "$work"' EXIT
 "$source/scripts/layers.py" draw "$work/layers.svg"
 cmp "$work/layers.svg" "$source/docs/images/layers.svg" || { echo "docs/images/layers.svg is not up to date: scripts/layers.py draw"; exit 1; }
 
-# forbidden FILE HEADER WORDS: the check says so where FILE includes HEADER.
+# forbidden FILE HEADER WORDS: the check reports it if FILE includes HEADER.
 for each in lockstep include apps cmake CMakeLists.txt; do cp -r "$source/$each" "$work/"; done
 forbidden() {
   local output
@@ -26,7 +27,7 @@ forbidden() {
 forbidden lockstep/comm/topology.cpp lockstep/launch/job/failure.h "of layer 'launch', which 'comm' does not link"
 forbidden lockstep/world/places.cpp lockstep/comm/topology.h "of layer 'comm', which 'world' does not link"
 forbidden lockstep/comm/topology.cpp ../launch/job/failure.h 'which no layer has'
-# Sources that are not built here, or into no layer, count too.
+# Sources that are not built here, or belong to no layer, count too.
 forbidden lockstep/comm/mpi/shim.cpp lockstep/launch/job/failure.h "which 'comm' does not link"
 forbidden lockstep/tensor/c10d/nccl_group.cpp lockstep/parallel/reducer.h "which 'tensor' does not link"
 forbidden lockstep/launch/process/poller.cpp lockstep/launch/agent/agent.h 'which includes it in turn'

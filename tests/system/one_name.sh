@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A type of namespace lockstep has one definition. Two of one name in different headers make one program whose inline members
-# are those of either, and nothing else says so.
+# A type of namespace lockstep has one definition. Two of one name in different headers would
+# violate the one-definition rule, and no tool reports it.
 set -euo pipefail
 cd "$2"
 twice=$(git ls-files 'include/*.h' 'lockstep/*.h' 'apps/*.h' 2>/dev/null | grep . || find include lockstep apps -name '*.h')

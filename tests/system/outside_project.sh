@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs this build into a folder of its own, builds a project that knows nothing but
+# Installs this build into a separate folder, builds a project that uses only
 # find_package(Lockstep), and trains with it on two ranks. usage: outside_project.sh BUILD SOURCE
 set -euo pipefail
 build=$1
@@ -21,7 +21,7 @@ quietly cmake --build "$work/build"
 output=$("$work/prefix/bin/lockstep" run --nproc_per_node 2 -- \
   "$work/build/train" "$work/line.safetensors")
 echo "$output"
-# Both ranks say the same weights, those of the line.
+# Both ranks print the same weights, those of the line.
 line='ranks 2, weight (2[.]99|3[.]00)[0-9]*, bias (0[.]99|1[.]00)[0-9]*$'
 [ "$(grep -cE "$line" <<<"$output")" = 2 ]
 [ "$(grep -o 'ranks 2.*' <<<"$output" | sort -u | wc -l)" = 1 ]

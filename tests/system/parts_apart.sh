@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# What links the core has nothing of the launcher, of doctor and of text in images; the trainer has nothing of the first two.
-# usage: parts_apart.sh BUILD SOURCE
+# A program that links the core contains nothing of the launcher, of doctor and of text in images;
+# the trainer contains nothing of the first two. usage: parts_apart.sh BUILD SOURCE
 set -euo pipefail
 build=$1
 work=$(mktemp -d "${TMPDIR:-/tmp}/lockstep-apart-XXXXXX")
 trap 'rm -rf "$work"' EXIT
 
-# functions KINDS FILE...: the functions and objects of namespace lockstep that these define, sorted. A linker may make what is
-# global in an archive local to the program: nm shows small letters then.
+# functions KINDS FILE...: the functions and objects of namespace lockstep defined there, sorted. A
+# linker may turn an archive's global symbols into local ones: nm then shows small letters.
 functions() {
   local kinds=$1
   shift
@@ -18,7 +18,7 @@ archives() { # NAME...: the archives of these layers that are built
   for name in "$@"; do find "$build/lockstep" -name "liblockstep_$name.a"; done
 }
 
-# without PROGRAM LAYER...: it has none of their functions.
+# without PROGRAM LAYER...: it contains none of their functions.
 without() {
   local program=$1 own
   shift
@@ -36,7 +36,7 @@ without() {
   fi
 }
 
-# It finds them where they are.
+# The check must be able to find them.
 if without lockstep launch >"$work/log"; then
   echo "the command lockstep has nothing of the launcher: this test sees nothing"
   exit 1

@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
-# Parts of Lockstep are left out: what is asked for twice in different ways is one line, and the core alone configures without the
-# packages of other parts, builds and installs. usage: parts_left_out.sh BUILD SOURCE
+# Parts of Lockstep are left out. Contradictory options give one line. The core alone configures
+# without the packages of other parts, builds and installs. usage: parts_left_out.sh BUILD SOURCE
 set -euo pipefail
 source=$2
-build=$1/core_alone # kept: the next run compiles what has changed
+build=$1/core_alone # kept: the next run compiles only changes
 work=$(mktemp -d "${TMPDIR:-/tmp}/lockstep-parts-XXXXXX")
 trap 'rm -rf "$work"' EXIT
 
 configure() { cmake -S "$source" -B "${folder:-$work/build}" -G Ninja -DLOCKSTEP_TESTS=OFF -DLOCKSTEP_BENCH=OFF "$@" >"$work/log" 2>&1; }
 
-# refused WORDS OPTION...: configuring fails, and says this.
+# refused WORDS OPTION...: configuring fails with this message.
 refused() {
   local words=$1
   shift
@@ -18,7 +18,7 @@ refused() {
     echo "configured with $*"
     exit 1
   fi
-  # CMake breaks lines of a message where they are long.
+  # CMake breaks long lines of a message.
   tr -s ' \n' ' ' <"$work/log" | grep -F -- "$words" >/dev/null || { cat "$work/log"; echo "does not say: $words"; exit 1; }
 }
 refused "LOCKSTEP_WITH_RECIPES is ON and needs the part TORCH, which is off; AUTO or OFF leaves it out" \
@@ -30,7 +30,8 @@ refused "LOCKSTEP_WITH_TROCH: no part 'TROCH'; parts are TORCH, LAUNCHER" -DLOCK
 refused "LOCKSTEP_WITH_DATA is ON and needs yaml-cpp (Debian: libyaml-cpp-dev)" \
   -DLOCKSTEP_WITH_DATA=ON -DLOCKSTEP_WITH_TORCH=OFF -DCMAKE_DISABLE_FIND_PACKAGE_yaml-cpp=ON
 
-# The core alone, of which libtorch is left out here, too: what is built takes a minute. None of these packages is looked for.
+# The core alone, here also without libtorch: its build takes a minute. None of these packages is
+# searched for.
 hidden=()
 for package in Torch yaml-cpp CURL LibArchive CLI11 MPI; do hidden+=("-DCMAKE_DISABLE_FIND_PACKAGE_$package=ON"); done
 off=()

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Each public header, alone and as it is installed, compiles without a warning: with g++ and with clang. It names no header that
-# is not installed. usage: public_headers.sh BUILD SOURCE
+# Each public header, alone and as installed, compiles without a warning with g++ and with clang. It
+# includes only installed headers. usage: public_headers.sh BUILD SOURCE
 set -euo pipefail
 build=$1
 work=$(mktemp -d "${TMPDIR:-/tmp}/lockstep-headers-XXXXXX")
@@ -12,13 +12,14 @@ include=$work/prefix/include
   { echo "other headers are installed than those of include/"; exit 1; }
 mapfile -t torch < <(sed -n 's/^LOCKSTEP_TORCH_INCLUDES:INTERNAL=//p' "$build/CMakeCache.txt" | tr ';' '\n' | grep -vx /usr/include | sed 's/^/-isystem/')
 
-# compile COMPILER TEXT: what the compiler says of it, whatever there is to be said of libtorch's own headers.
+# compile COMPILER TEXT: the compiler's output, without that about libtorch's own headers.
 compile() { "$1" -std=c++20 -Wall -Wextra -Werror -fsyntax-only -I "$include" "${torch[@]}" -x c++ - <<<"$2" 2>&1; }
 
-# Where clang refuses the headers of libtorch that one of ours includes, as version 14 does some, there is nothing to learn of ours.
+# If clang refuses the headers of libtorch that one of ours includes, as version 14 does with some,
+# ours cannot be checked.
 clang_can_read() { [ -z "$1" ] || compile clang++-14 "$1" >/dev/null; }
 
-# check HEADER: "HEADER COMPILER ok", "... left out", or what the compiler says.
+# check HEADER: "HEADER COMPILER ok", "... left out", or the compiler's output.
 check() {
   local header=$1 own compiler said
   own=$(grep -hoE '^#include <torch/[^>]*>' "$include/lockstep/$header" || true)
@@ -34,12 +35,12 @@ check() {
   done
 }
 
-# One of ours that is not installed may lie in a folder that every compiler searches.
+# One of ours that is not installed may be in a folder that every compiler searches.
 named=$(grep -rhoE '^#include "lockstep/[^"]*"' "$include" | sed 's/.*"\(.*\)"/\1/' | sort -u)
 for header in $named; do
   [ -f "$include/$header" ] || { echo "a public header includes $header, which is not installed"; exit 1; }
 done
-# Nor does a manual send its reader to a file that is not there.
+# No comment refers to a missing file either.
 strange=$(grep -rnoE '//.*' "$include" | grep -oE '[a-z_/0-9]+\.(h|cpp)\b' | grep -vE '^torch/|^aten/' | sort -u |
   while read -r name; do [ -f "$include/lockstep/${name##*/}" ] || echo "$name"; done)
 [ -z "$strange" ] || { echo "comments of public headers name files that are not installed:" $strange; exit 1; }

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# docs/reference/verbs.md is what the commands say of themselves. usage: reference.sh BUILD SOURCE
+# docs/reference/verbs.md equals the help of the commands. usage: reference.sh BUILD SOURCE
 set -euo pipefail
 now=$("$2/scripts/reference.sh" "$1")
 if ! diff <(echo "$now") "$2/docs/reference/verbs.md"; then

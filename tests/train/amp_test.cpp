@@ -30,7 +30,8 @@ Config scaled(LossScalerConfig scaler) {
   return config;
 }
 
-/// Overflows in those forwards in training, counted from 1 on each rank, also over several runs.
+/// Overflows in the listed forward passes of training, counted from 1 on each rank, also over
+/// several runs.
 std::function<void(int, TinyModel&)> overflow_at(std::vector<int64_t> steps, int only_rank = -1) {
   auto counts = std::make_shared<std::array<std::atomic<int64_t>, 8>>();
   return [=](int rank, TinyModel& model) {
@@ -105,7 +106,7 @@ TEST(TrainAmp, HooksAndGraphsAreTheSameChoices) {
   }
 }
 
-// Float32 holds these gradients, the float16 in which they travel does not: the scale gives way.
+// The gradients fit float32, but not the float16 of their transfer: the scale decreases.
 TEST(TrainAmp, TheScaleFindsWhatAHookCanCarry) {
   auto config = scaled({.dynamic = true, .loss_scale = 1 << 30});
   config.parallel.comm_hook = "fp16";
@@ -120,19 +121,19 @@ TEST(TrainAmp, TheScaleFindsWhatAHookCanCarry) {
   EXPECT_TRUE(same_weights(runs[0], runs[1], kTinyParameters));
 }
 
-// Also when their model files differ: rank 0's weights are everyone's, in float32 too.
+// Also if their models differ: all ranks take rank 0's weights, in float32 too.
 TEST(TrainAmp, RanksStartFromTheWeightsOfRankZero) {
   TinyHooks other;
   other.model = [](int rank, TinyModel& model) {
     const at::NoGradGuard no_grad;
-    if (rank == 1) model.first->weight.add_(1e-4);  // less than bfloat16 can tell
+    if (rank == 1) model.first->weight.add_(1e-4);  // below the resolution of bfloat16
   };
   const auto runs = run_tiny(2, at_level(AmpLevel::kO2), other);
   EXPECT_TRUE(same_weights(runs[0], runs[1], kTinyParameters));
   EXPECT_TRUE(same_weights(runs[0], run_tiny(2, at_level(AmpLevel::kO2))[0], kTinyParameters));
 }
 
-// Powers of two change exponents alone, here as in the gradients' sums.
+// Powers of two change exponents alone, both here and in the sums of gradients.
 TEST(TrainAmp, AScaleLeavesTheBits) {
   const auto plain = run_tiny(2, tiny_config());
   EXPECT_TRUE(same_weights(run_tiny(2, scaled({.loss_scale = 1024}))[0], plain[0]));
@@ -167,7 +168,7 @@ TEST(TrainAmp, AnOverflowLeavesTheStepOut) {
   EXPECT_EQ(run.state.step, steps - 3);
   EXPECT_EQ(run.state.loss_scale->overflows, 3);
   for (const auto& tensor : run.weights) EXPECT_TRUE(tensor.isfinite().all().item<bool>());
-  // The schedule waits.
+  // The schedule does not advance.
   const auto undisturbed = run_tiny(2, tiny_config())[0].lrs;
   EXPECT_EQ(lrs, std::vector<double>(undisturbed.begin(), undisturbed.end() - 3));
 }
@@ -184,7 +185,7 @@ TEST(TrainAmp, WithAccumulationAWholeStepIsLeftOut) {
   EXPECT_EQ(reports[5].lr, reports[3].lr);
 }
 
-// The gradient that only one rank sees is one that no reduction carries to the others.
+// No reduction carries an overflow that occurs on one rank alone.
 TEST(TrainAmp, OneRanksOverflowIsEveryonesDecision) {
   class Poison final : public Callback {
    public:
@@ -217,7 +218,8 @@ TEST(TrainAmp, WithoutDroppingAnOverflowEndsTheRun) {
             "system.drop_overflow_update=True such a step is left out");
 }
 
-/// Dynamic, and in a file that says nothing of dropping, or the opposite, as MindOCR's recipes do.
+/// Dynamic, and in a file without an entry for dropping, or with the opposite, as in MindOCR's
+/// recipes.
 Config dynamic_only() {
   auto config = scaled({.dynamic = true, .loss_scale = 512});
   config.system.drop_overflow_update = false;
@@ -231,7 +233,7 @@ TEST(TrainAmp, ADynamicScaleLeavesStepsOutByItself) {
   EXPECT_EQ(run.state.step, std::ssize(reports) - 2);
 }
 
-// Nor do running statistics, which it went through, keep what it made of them.
+// Running statistics do not keep its effect either.
 TEST(TrainAmp, ALossThatIsNoNumberLeavesTheStepOut) {
   for (const int64_t accumulation : {1, 2}) {
     for (const bool spoil : {false, true}) {
@@ -284,7 +286,7 @@ TEST(TrainAmp, TooManyInARowEndTheRun) {
 class AmpResume : public ::testing::TestWithParam<std::tuple<AmpLevel, int64_t>> {};
 
 // Overflows before and after the interruption, and one step before it: the scale, the clean steps
-// and the place in the schedule go on.
+// and the place in the schedule continue.
 TEST_P(AmpResume, GivesTheBitsOfTheUndisturbedRun) {
   const auto [level, first] = GetParam();
   auto config = scaled({.dynamic = true, .loss_scale = 512, .scale_window = 3});

@@ -94,7 +94,7 @@ TEST(Checkpoints, EveryNEpochsAndTheBestAndTheLast) {
   const TempFolder dir;
   auto config = saved_config(dir.path());
   config.train.ckpt_save_epochs = 3;
-  run_graded(config, {0.1, 0.4, 0.3, 0.2});  // 1 and 2 are the best of their time
+  run_graded(config, {0.1, 0.4, 0.3, 0.2});  // 1 and 2 are the best at their time
   EXPECT_EQ(folders_in(dir.path()),
             (std::vector<std::string>{"step_000006", "step_000012", "step_000018", "step_000024"}));
   const TempFolder other;
@@ -137,7 +137,7 @@ TEST(Checkpoints, EqualFilesOfWeightsAreOneFile) {
   }
 }
 
-// What is written is what there was when it was saved, whatever training does meanwhile.
+// The written content is the state at the time of the save, even while training continues.
 TEST(Checkpoints, ContentIsACopy) {
   const TempFolder dir;
   TinyModel model(true);
@@ -155,7 +155,7 @@ TEST(Checkpoints, ContentIsACopy) {
   EXPECT_TRUE(model.first->weight.equal(before));
 }
 
-/// Lets the writer go on once `step` is done.
+/// Releases the writer once `step` is done.
 class Release final : public Callback {
  public:
   Release(int64_t step, std::promise<void>& done) : step_(step), done_(done) {}
@@ -179,7 +179,7 @@ TEST(Checkpoints, TrainingGoesOnWhileOneIsWritten) {
   std::atomic<bool> in_time = true;
   TinyHooks hooks;
   hooks.add_callbacks = [&](Trainer& trainer) {
-    // The checkpoint of step 6 is written when step 11 is done: the next is due after step 12.
+    // The checkpoint of step 6 is written once step 11 is done: the next is due after step 12.
     trainer.add(std::make_shared<Checkpoints>(log, WriterFence(), [&] {
       if (later_steps.wait_for(60s) != std::future_status::ready) in_time = false;
     }));
@@ -206,7 +206,7 @@ class Begun final : public Callback {
   const std::atomic<int>& written_;
 };
 
-/// Runs 4 epochs of 6 steps, while the first checkpoint is written until step 23 is done.
+/// Runs 4 epochs of 6 steps; the write of the first checkpoint lasts until step 23 is done.
 void run_on_a_slow_disk(const Config& config, const fs::path& log_file,
                         const std::vector<double>& grades, int64_t room_bytes = 0) {
   TrainingLog log({.file = log_file, .console = false});
@@ -249,7 +249,7 @@ TEST(Checkpoints, OnASlowDiskTheNewestTakesTheOthersPlaces) {
   EXPECT_EQ(log.find("slower"), log.rfind("slower")) << log;
 }
 
-// Small checkpoints all wait in memory, so that nobody has to.
+// Small checkpoints all wait in memory, so training never waits.
 TEST(Checkpoints, OnASlowDiskAllAreWrittenThatMemoryHolds) {
   const TempFolder dir;
   auto config = saved_config(dir.path());
@@ -310,7 +310,7 @@ TEST(Checkpoints, OnASlowDiskTheBestIsWrittenAndItsFilesAreThose) {
   }
 }
 
-/// Lets the writer go on when the trainer ends: added before what waits for that.
+/// Releases the writer when the trainer ends: added before the callback that waits for it.
 class ReleaseAtTheEnd final : public Callback {
  public:
   explicit ReleaseAtTheEnd(std::promise<void>& ended) : ended_(ended) {}
@@ -320,7 +320,7 @@ class ReleaseAtTheEnd final : public Callback {
   std::promise<void>& ended_;
 };
 
-/// Takes longer for step 8 than a disk may.
+/// Step 8 takes longer than the disk's limit.
 class SlowStep final : public Callback {
  public:
   void on_step(Trainer& trainer, const StepReport&) override {

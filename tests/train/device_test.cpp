@@ -1,4 +1,4 @@
-// Training on a device that is not the CPU: a guarded one, of whose memory the host sees nothing.
+// Training on a device other than the CPU: a guarded one, whose memory the host cannot read.
 
 #include <gtest/gtest.h>
 
@@ -83,11 +83,11 @@ struct Outcome {
   std::vector<double> evaluated;
 };
 
-/// Two ranks with everything on that touches weights, gradients or batches.
+/// Two ranks with all options that affect weights, gradients or batches.
 Outcome train(const std::filesystem::path& dir, bool away, int64_t epochs, bool goes_on = false) {
   Config config = tiny_config();
   config.optimizer.opt = "adamw";
-  config.scheduler.scheduler = "constant";  // knows nothing of the end
+  config.scheduler.scheduler = "constant";  // does not depend on the end
   config.scheduler.num_epochs = epochs;
   config.train.clip_grad = true;
   config.train.ema = true;
@@ -146,7 +146,7 @@ TEST(TrainerOnADevice, GoesOnFromItsCheckpointAndFromOneOfTheCpu) {
   }
 }
 
-/// Loss and its gradient, on the CPU, of an output there and on a guarded device.
+/// Compares loss and gradient of an output on the CPU and on a guarded device.
 void expect_same_loss(Loss& loss, const at::Tensor& output,
                       const std::vector<at::Tensor>& targets) {
   std::vector<at::Tensor> values;

@@ -1,4 +1,4 @@
-// A rank whose disk gives its data late.
+// A rank whose disk delivers its data late.
 
 #include <gtest/gtest.h>
 
@@ -17,7 +17,7 @@
 namespace lockstep {
 namespace {
 
-/// The picture of one sample comes so much later, the first time.
+/// The picture of one sample is late by `stall`, the first time.
 class StalledData final : public ImageDataset {
  public:
   explicit StalledData(std::chrono::seconds stall, int read = 13) : stall_(stall), read_(read) {}
@@ -34,7 +34,7 @@ class StalledData final : public ImageDataset {
  private:
   TinyData data_;
   std::chrono::seconds stall_;
-  int read_;  // of training, 8 an epoch in 2 batches: not in a first one
+  int read_;  // of training, 8 an epoch in 2 batches: not in the first batch
   mutable std::atomic<int> reads_ = 0;
 };
 
@@ -66,7 +66,7 @@ TEST(Trainer, SaysForWhichRanksFileItWaits) {
                "(train.disk_timeout_s); rank 1 is reading pictures/late.png");
 }
 
-// The wait for another rank's disk is a wait for that rank.
+// The wait for another rank's disk counts as a wait for that rank.
 TEST(Trainer, WaitingForADiskIsWaitingForItsRank) {
   struct Waits final : Callback {
     void on_step(Trainer& trainer, const StepReport& report) override {
@@ -81,7 +81,7 @@ TEST(Trainer, WaitingForADiskIsWaitingForItsRank) {
   EXPECT_NE(waits->sums.text().find("rank 1"), std::string::npos) << waits->sums.text();
 }
 
-/// Ranks evaluate 24 pictures in batches of 4, of which the last of rank 1 comes so much later.
+/// Ranks evaluate 24 pictures in batches of 4; the last one of rank 1 is late by `stall`.
 void evaluate_with_a_stall(std::chrono::seconds stall, std::chrono::seconds disk_limit) {
   testing::run_rank_threads(2, [&](const World& world) {
     auto group = ProcessGroup::create(world, {.timeout = std::chrono::seconds(2)});

@@ -52,7 +52,7 @@ TEST(DiskWork, WaitsForABatchThatTakesLongToCompute) {
   });
 }
 
-// It is no disk that holds up who reads nothing.
+// A rank that reads nothing is not delayed by a disk.
 TEST(DiskWork, WaitsForARankThatComputesAsLongAsForAnyCall) {
   std::atomic<bool> rank_0_gave_up = false;
   std::array<Error, 2> errors = {Error(ErrorCode::kInternal, ""), Error(ErrorCode::kInternal, "")};

@@ -25,7 +25,7 @@ Config averaged_config(const fs::path& dir) {
   return config;
 }
 
-/// A run that evaluates the even epochs 1 + 2k of its data, and keeps checkpoints.
+/// A run that evaluates the epochs 1 + 2k of its data, and keeps checkpoints.
 TinyRun run_averaged(const Config& config, TinyHooks hooks = {}) {
   auto data = std::make_shared<const TinyData>();
   const std::vector<DistributedSampler> samplers = {{data->size(), 0, 1, {.shuffle = false}}};
@@ -52,7 +52,7 @@ TEST(EmaTraining, EvaluatedEpochsFilesHoldTheAverageAndOthersTheWeights) {
   const auto last = load_tensors(dir / "e3.safetensors").tensors;
   EXPECT_TRUE(same_parameters(last, run.average));
   EXPECT_FALSE(last.at("first.weight").equal(run.weights[0]));
-  // The checkpoint has both: the weights that training goes on with, and the average.
+  // The checkpoint has both: the weights for further training, and the average.
   const auto folder = dir / "latest";
   EXPECT_TRUE(
       load_tensors(folder / "model.safetensors").tensors.at("first.weight").equal(run.weights[0]));
@@ -60,7 +60,7 @@ TEST(EmaTraining, EvaluatedEpochsFilesHoldTheAverageAndOthersTheWeights) {
   const auto best = load_tensors(dir / "best.safetensors").tensors;
   const auto first = load_tensors(dir / "e1.safetensors").tensors;
   EXPECT_TRUE(same_parameters(best, last) || same_parameters(best, first));
-  config.scheduler.num_epochs = 2;  // the same run, cut: its weights are those of e2
+  config.scheduler.num_epochs = 2;  // the same run, shortened: its weights are those of e2
   config.scheduler.scheduler = "constant";
   const TempFolder other;
   config.train.ckpt_save_dir = other.path();
@@ -69,7 +69,7 @@ TEST(EmaTraining, EvaluatedEpochsFilesHoldTheAverageAndOthersTheWeights) {
       load_tensors(other / "e2.safetensors").tensors.at("first.weight").equal(cut.weights[0]));
 }
 
-// A checkpoint says which weights were the best; they have to be there by then.
+// A checkpoint names the best weights; their file must exist by then.
 TEST(EmaTraining, TheBestWeightsAreWrittenBeforeACheckpointTellsOfThem) {
   const TempFolder dir;
   fs::create_directories(dir / "best.safetensors/in the way");

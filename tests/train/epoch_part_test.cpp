@@ -1,4 +1,4 @@
-// A run that goes on within an epoch, on other ranks, virtual ranks or batches.
+// A run that resumes within an epoch, on other ranks, virtual ranks or batches.
 
 #include <gtest/gtest.h>
 
@@ -22,7 +22,7 @@
 namespace lockstep {
 namespace {
 
-/// A run that goes on after 2 batches of 4 in its second epoch, the first having had 20 samples.
+/// A run that resumes after 2 batches of 4 in its second epoch; the first had 20 samples.
 TinyHooks from_within_an_epoch(int64_t epoch_samples = 8) {
   TinyHooks hooks;
   hooks.start = [=](torch::nn::Module&, torch::optim::Optimizer&) {
@@ -77,7 +77,7 @@ TEST(Trainer, CountsOptimizerStepsFromWhereItTookAnEpochUp) {
   EXPECT_EQ(run.state.step, 6 + 2 + 2 * 2);
 }
 
-// Epochs of 6 steps. Batches that nobody would take are not made ahead.
+// Epochs of 6 steps. Batches that no epoch would use are not made ahead.
 TEST(Trainer, TellsTheNextEpochAheadButForTheLast) {
   using Epochs = std::vector<int64_t>;
   auto config = tiny_config();
@@ -94,17 +94,18 @@ TEST(Trainer, TellsTheNextEpochAheadButForTheLast) {
 
 struct Membership {
   int ranks;
-  int64_t steps;  ///< That this generation makes in all generations' count.
+  int64_t steps;  ///< Of this generation, in the count of all generations.
 };
 
-/// Samples over all ranks, by epoch, of a job whose ranks come and go; the state at its end.
+/// Samples over all ranks, by epoch, of a job with a changing number of ranks; the state at its
+/// end.
 TrainingState run_elastic(const std::vector<Membership>& generations, Config config,
                           std::map<int64_t, std::vector<int64_t>>& taken,
                           std::vector<double>& lrs) {
   const TempFolder dir;
   config.train.ckpt_save_dir = dir.path();
   TrainingLog log({.file = {}, .console = false});
-  TinyHooks hooks;  // with batch norm, which cannot take a batch of one sample
+  TinyHooks hooks;  // with batch norm, which rejects a batch of one sample
   hooks.add_callbacks = [&](Trainer& trainer) { trainer.add(std::make_shared<Checkpoints>(log)); };
   TrainingState state;
   for (const auto& generation : generations) {
@@ -153,8 +154,8 @@ TEST(Trainer, EverySampleOfAnEpochIsUsedOnceWhateverBecomesOfTheRanks) {
   }
 }
 
-// The last epoch is one of two ranks alone: its rates are those of two ranks all along. The rest of
-// the one before, of which 10 of 24 samples are used, goes on from there.
+// The last epoch runs on two ranks alone: its rates are those of a run on two ranks. In the epoch
+// before, 10 of 24 samples are used, and the rest continues from there.
 TEST(Trainer, AfterAChangeTheScheduleIsThatOfTheNewRanks) {
   auto config = tiny_config();
   config.train.loader = {.shuffle = true, .batch_size = 2, .drop_remainder = false};

@@ -1,4 +1,4 @@
-// Figures and rows of results of a run that is evaluated, also when it goes on.
+// Figures and rows of results of an evaluated run, also after a resume.
 
 #include <gtest/gtest.h>
 
@@ -24,7 +24,7 @@
 namespace lockstep {
 namespace {
 
-/// What a run of one rank needs to be evaluated, recorded and saved.
+/// The parts of a run of one rank that is evaluated, recorded and saved.
 class EvaluatedRun {
  public:
   void add_callbacks(Trainer& trainer) {
@@ -41,7 +41,7 @@ class EvaluatedRun {
   TrainingLog log_{{.file = {}, .console = false}};
 };
 
-/// Three epochs of 6 steps, each evaluated; a signal at the end of the second, then on.
+/// Three epochs of 6 steps, each evaluated; a signal at the end of the second, then a resume.
 TEST(Trainer, AnEpochThatASignalLeftIsEvaluatedWhenTheRunGoesOn) {
   std::vector<std::vector<std::vector<std::string>>> results;
   std::vector<TrainingState> states;
@@ -78,7 +78,7 @@ TEST(Trainer, AnEpochThatASignalLeftIsEvaluatedWhenTheRunGoesOn) {
   EXPECT_EQ(results[1], results[0]);
 }
 
-// The weights of step 8, within an epoch of 6, are evaluated by the first run that ends there.
+// The first run that ends within an epoch of 6 evaluates the weights of step 8.
 TEST(Trainer, ARunThatHasNothingLeftToDoEvaluatesNothingAgain) {
   const TempFolder dir;
   auto config = tiny_config();
@@ -97,7 +97,7 @@ TEST(Trainer, ARunThatHasNothingLeftToDoEvaluatesNothingAgain) {
   EXPECT_EQ(read_metrics(dir / "metrics.jsonl").size(), 8U + 2U);
 }
 
-/// Evaluates each epoch's weights by its number.
+/// Gives each epoch's weights a figure by its number.
 class EvaluatesByNumber final : public Callback {
  public:
   void on_epoch(Trainer& trainer, const EpochReport& report) override {
@@ -154,7 +154,7 @@ TEST(Trainer, APartOfAnEpochHasARowOfResults) {
   ASSERT_EQ(rows().size(), 3U);
   EXPECT_TRUE(rows()[2].starts_with("2\t"));
   EXPECT_EQ(rows()[2].find("NA"), std::string::npos) << rows()[2];
-  // Who goes on writes that row anew.
+  // A resumed run writes that row again.
   config.train.max_steps = 0;
   hooks.start = [&](torch::nn::Module& model, torch::optim::Optimizer& optimizer) {
     return load_checkpoint(dir.path(), model, optimizer, config.model.name());

@@ -1,4 +1,4 @@
-// What becomes of a run whose evaluation does not work.
+// Runs with a failing evaluation.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@
 namespace lockstep {
 namespace {
 
-/// Fails when an epoch is to be evaluated.
+/// Fails when an epoch is evaluated.
 class BrokenEvaluation final : public Callback {
  public:
   void on_epoch(Trainer&, const EpochReport&) override {
@@ -43,7 +43,7 @@ TEST(Trainer, AnEvaluationThatFailsCostsNoEpoch) {
   EXPECT_EQ(std::filesystem::read_symlink(dir / "latest"), "step_000006");
 }
 
-/// A data set that cannot be read from some sample on.
+/// A data set that is unreadable from some sample on.
 class ShortData final : public ImageDataset {
  public:
   int64_t size() const override { return all_.size(); }
@@ -75,7 +75,7 @@ TEST(Trainer, AnEvaluationThatCannotWorkIsKnownBeforeTheFirstStep) {
   EXPECT_EQ(steps, 0);
 }
 
-/// What the evaluations of a rank's run came to.
+/// The results of the evaluations of a rank's run.
 class EvaluationLog final : public Callback {
  public:
   void on_evaluation(Trainer& trainer, const EvalResult&) override {
@@ -86,7 +86,7 @@ class EvaluationLog final : public Callback {
   std::vector<std::string> failed;
 };
 
-/// Readable in one batch, which is tried out; `broken`: on this rank no more from then on.
+/// Readable in the one batch of the trial; if `broken`, no longer readable on this rank afterwards.
 class LaterShortData final : public ImageDataset {
  public:
   explicit LaterShortData(bool broken) : broken_(broken) {}
@@ -145,7 +145,7 @@ TEST(Trainer, AnEvaluationThatFailsEndsNoRunNorStopsOneThatGoesOn) {
     EXPECT_EQ(log.failed, std::vector<std::string>(2, "on rank 1: no picture 3"));
   }
   EXPECT_EQ(std::filesystem::read_symlink(dir / "latest"), "step_000006");
-  // Evaluated at once, because nobody did so before; then the third epoch.
+  // Evaluated at once, because it has no figure yet; then the third epoch.
   config.scheduler.num_epochs = 3;
   TinyHooks hooks;
   hooks.start = [&](torch::nn::Module& model, torch::optim::Optimizer& optimizer) {

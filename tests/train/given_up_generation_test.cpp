@@ -1,5 +1,4 @@
-// A generation of a job that was given up, and that another one follows, changes no results any
-// more.
+// An abandoned generation of a job, after the start of another one, changes no results.
 
 #include <gtest/gtest.h>
 
@@ -34,7 +33,7 @@ Config saved_in(const fs::path& dir) {
   return config;
 }
 
-/// After `step` another generation takes the folder over.
+/// After `step` another generation takes over the folder.
 class TakenOver final : public Callback {
  public:
   explicit TakenOver(fs::path dir) : dir_(std::move(dir)) {}
@@ -68,7 +67,7 @@ TEST(Checkpoints, AGenerationThatWasGivenUpWritesNoMore) {
   EXPECT_EQ(fs::read_symlink(dir / "latest"), "step_000006");
 }
 
-/// After the first epoch another generation takes the folder over, and then this one evaluates.
+/// After the first epoch another generation takes over the folder; then this one evaluates.
 class TakenOverThenEvaluated final : public Callback {
  public:
   explicit TakenOverThenEvaluated(fs::path dir) : dir_(std::move(dir)) {}

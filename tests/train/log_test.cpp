@@ -38,7 +38,7 @@ TEST(Lines, MindocrEpoch) {
   EXPECT_EQ(mindocr_epoch_line(report, 5, 32),
             "epoch: [2/5], loss: 1.500000, epoch time: 2.000 s, per step time: 200.000 ms, fps per "
             "card: 160.00 img/s, data wait: 0.5 %, communication: 5.0 %");
-  report.earlier_s = 40;  // of other ranks, maybe: the rest is of this run
+  report.earlier_s = 40;  // possibly of other ranks: the rest is of this run
   EXPECT_EQ(mindocr_epoch_line(report, 5, 32),
             "epoch: [2/5], loss: 1.500000, epoch time: 42.000 s, per step time: 200.000 ms, fps "
             "per card: 160.00 img/s, data wait: 0.5 %, communication: 5.0 %");
@@ -46,7 +46,7 @@ TEST(Lines, MindocrEpoch) {
 
 TEST(Lines, WhereTheTimeOfTheStepsWent) {
   StepTimings sum;
-  // The wait for rank 0's buffers is said once, as a wait.
+  // The wait for rank 0's buffers appears once, as a wait.
   for (int step = 0; step < 4; ++step) {
     StepTimings one{13, 20, 5, 0.5, 1.25};
     one.buffers = 3;
@@ -66,7 +66,7 @@ TEST(LineTimer, FirstSoonThenAtLeastEverySoManySeconds) {
   timer.start(seconds(30), begin);
   EXPECT_FALSE(timer.due(begin + seconds(4)));
   EXPECT_TRUE(timer.due(begin + seconds(5)));
-  timer.written(begin + seconds(20));  // one that was due by steps counts as well
+  timer.written(begin + seconds(20));  // one that was due by steps counts, too
   EXPECT_FALSE(timer.due(begin + seconds(49)));
   EXPECT_TRUE(timer.due(begin + seconds(50)));
   timer.start(seconds(2), begin);
@@ -204,7 +204,7 @@ TEST(Plan, Arithmetic) {
   EXPECT_NE(describe(plan, config).find("optimizer 4.0 MiB"), std::string::npos);
 }
 
-// Weights of 2 bytes and float32 ones; gradients of 2 bytes for each sum of virtual ranks, and
+// Weights of 2 bytes and float32 masters; gradients of 2 bytes for each sum of virtual ranks, and
 // float32.
 TEST(Plan, OfMixedPrecision) {
   Config config;

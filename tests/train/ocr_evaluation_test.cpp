@@ -1,4 +1,4 @@
-// Evaluation of text over ranks: the figures are those of one process, to the last bit.
+// Evaluation of text over ranks: the figures equal those of one process, to the last bit.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -22,15 +22,15 @@ namespace {
 
 constexpr int kImages = 11;
 
-/// Gives back the first plane of its input: the image is the map of probabilities.
+/// Returns the first plane of its input: the image is the map of probabilities.
 class ShowsItsInput final : public Model {
  public:
   ShowsItsInput() { register_parameter("unused", torch::zeros({1})); }
   at::Tensor forward(at::Tensor input) override { return input.narrow(1, 0, 1); }
 };
 
-/// Image i: bright bars where text is said to be, but some are missing and some are elsewhere.
-/// Image 4 cannot be read.
+/// Image i: bright bars at the places of text, but some are missing and some elsewhere. Image 4 is
+/// unreadable.
 class Bars final : public TextSamples {
  public:
   int64_t size() const override { return kImages; }
@@ -83,7 +83,7 @@ TEST(TextEvaluation, FiguresDoNotDependOnTheNumberOfRanks) {
   }
 }
 
-/// Says a text of seven letters a frame after the other, one of which may be wrong.
+/// Encodes texts of seven letters, frame after frame; one letter may be wrong.
 class Words final : public TextSamples {
  public:
   int64_t size() const override { return kImages; }
@@ -120,7 +120,7 @@ TEST(TextEvaluation, DistancesOfWordsAddUpToTheSameBits) {
     });
   }
   for (const auto& result : results) EXPECT_EQ(result.metrics, results[0].metrics);
-  // 0, 4 and 8 are too long, 3 is another letter, 10 is an 'a' where '0' is the truth.
+  // 0, 4 and 8 are too long, 3 has another letter, 10 has an 'a' for a '0'.
   EXPECT_EQ(results[0].metric("acc"), 6.0 / 11);
   EXPECT_NEAR(results[0].metric("norm_edit_distance"), 1 - (3 * 2.0 / 3 + 2) / 11, 1e-6);
 }

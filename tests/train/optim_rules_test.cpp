@@ -1,6 +1,6 @@
-// Optimizers against values that were computed apart: by PyTorch 1.13 in float64 where it has the
-// rule, else from the formulas of rule_optimizer.h in plain scalars. (NAdam too: one of the two
-// ways in which PyTorch 1.13 computes it multiplies mu in twice.)
+// Optimizers against independent values: from PyTorch 1.13 in float64 if it has the rule, else from
+// the formulas of rule_optimizer.h in plain scalars. (NAdam too: one of two implementations in
+// PyTorch 1.13 applies mu twice.)
 
 #include <ATen/Functions.h>
 #include <gtest/gtest.h>
@@ -126,7 +126,7 @@ TEST(Decay, ExactKeysMeanWhatTheySay) {
   EXPECT_FALSE(decays(config, {"pos_embed", 3, false}));
 }
 
-// A group without a value of its own has the optimizer's.
+// A group without its own value has the optimizer's.
 TEST(Decay, AsMindsporeDoesIt) {
   OptimizerConfig config;
   config.exact_decay = false;

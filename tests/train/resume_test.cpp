@@ -1,4 +1,4 @@
-// A run that was interrupted goes on as if it had not been.
+// An interrupted run resumes as if it had not been interrupted.
 
 #include <gtest/gtest.h>
 
@@ -21,7 +21,7 @@
 namespace lockstep {
 namespace {
 
-/// Trains to `first` steps with checkpoints, then goes on to the end in a second run.
+/// Trains to `first` steps with checkpoints, then resumes to the end in a second run.
 TinyRun interrupted(int ranks, Config config, int64_t first, const std::filesystem::path& dir) {
   config.train.ckpt_save_dir = dir;
   TrainingLog log({.file = {}, .console = false});
@@ -58,13 +58,13 @@ TEST_P(Resume, GivesTheBitsOfTheUndisturbedRun) {
   EXPECT_EQ(parts.epoch_losses, std::vector<double>(losses.begin() + 1, losses.end()));
 }
 
-// 6 steps are an epoch; 8 end within one.
+// An epoch has 6 steps; 8 end within one.
 INSTANTIATE_TEST_SUITE_P(All, Resume,
                          ::testing::Combine(::testing::Values(1, 2),
                                             ::testing::Values("sgd", "adamw"),
                                             ::testing::Values(6, 8)));
 
-// Hooks that remember what they have not sent; 8 steps end within an epoch of 6.
+// Hooks that keep unsent gradients; 8 steps end within an epoch of 6.
 TEST(Trainer, GoesOnWithWhatAHookRemembers) {
   auto config = tiny_config();
   config.parallel.comm_hook = "int8";

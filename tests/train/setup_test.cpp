@@ -51,7 +51,7 @@ TEST(MoveEarlierResults, TakesAnyWayToWriteTheFolder) {
   EXPECT_EQ(move_earlier_results(dir / "run/"), "");
 }
 
-// "." cannot be renamed, nor can a mount point.
+// Neither "." nor a mount point can be renamed.
 TEST(MoveEarlierResults, AFolderThatCannotBeMovedIsEmptied) {
   const TempFolder dir;
   const auto before = fs::current_path();
@@ -78,7 +78,7 @@ TEST(MoveEarlierResults, AFolderThatCannotBeMovedIsEmptied) {
   fs::current_path(before);
 }
 
-// The link says where the results shall be, such as on another disk: it stays.
+// The link selects the place of results, such as another disk: it stays.
 TEST(MoveEarlierResults, AFolderThatIsALinkIsEmptied) {
   const TempFolder dir;
   for (const auto* name : {"link", "link/", "./link/."}) {
@@ -106,8 +106,8 @@ TEST(MorePadding, KeepsALastBatchFromBeingOneSample) {
   EXPECT_EQ(more_padding(24, 9, {.shuffle = true, .batch_size = 1, .drop_remainder = false}), 0);
 }
 
-/// One epoch of `samples` after another: ranks take batches of `batch`, and their number changes
-/// after so many steps of theirs. Positions in epochs, of every step.
+/// Positions in epochs, of every step: one epoch of `samples` after another. Ranks take batches of
+/// `batch`, and their number changes after the given numbers of steps.
 std::vector<double> positions_of(const std::vector<std::pair<int, int>>& ranks_and_steps,
                                  int64_t samples, int64_t batch, bool drops) {
   const auto batches = [&](int64_t count, int64_t all) {
@@ -262,7 +262,7 @@ TEST(IsCheckpointOf, ComparesFoldersNotNames) {
   }
 }
 
-// The schema does without libtorch, so it has a list of its own.
+// The schema does not use libtorch, so it has its own list.
 TEST(CommHookNames, OfTheConfigurationAreThoseThatCanBeMade) {
   Node tree = parse_yaml(R"(
 model: {type: cls, backbone: {name: resnet18}, head: {num_classes: 10}}
@@ -298,7 +298,7 @@ TEST(CheckWorld, RefusesMoreRanksThanVirtualRanks) {
   check_world(config, world);
 }
 
-// Of two ranks' sums there is only one order.
+// The sum of two ranks has only one order.
 TEST(CheckWorld, EnginesWithAnOrderOfTheirOwnAreNotForVirtualRanksOfMoreThanTwoRanks) {
   Config config;
   config.parallel.virtual_ranks = 4;
@@ -334,12 +334,12 @@ TEST(WorkersOf, AreTheCoresOfARank) {
   EXPECT_EQ(workers_of(world), usable_cores());
   world.local_size = 2 * usable_cores();
   EXPECT_EQ(workers_of(world), 1);
-  ::setenv(kCpuSharersVariable, "1", 1);  // each rank is bound to CPUs of its own
+  ::setenv(kCpuSharersVariable, "1", 1);  // each rank is bound to its own CPUs
   EXPECT_EQ(workers_of(world), usable_cores());
   ::unsetenv(kCpuSharersVariable);
 }
 
-/// Two ranks that go on from step 4 of these checkpoints.
+/// Two ranks that resume from step 4 of these checkpoints.
 void start(const fs::path& first, const fs::path& second) {
   testing::run_rank_threads(2, [&](const World& world) {
     auto group = ProcessGroup::create(world, {.timeout = std::chrono::seconds(60)});
@@ -366,7 +366,7 @@ TEST(CheckSameStart, TellsCheckpointsOfTheSameStepApart) {
   }
 }
 
-/// The error of each rank, with a learning rate each.
+/// The error of each rank, with one learning rate per rank.
 std::vector<std::string> errors_of_lrs(const std::vector<std::string>& lrs) {
   std::vector<std::string> errors(lrs.size());
   testing::run_rank_threads(static_cast<int>(lrs.size()), [&](const World& world) {

@@ -1,4 +1,4 @@
-// Where the time of a step goes, and who is waited for.
+// The time of a step by parts, and the ranks that others wait for.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -68,7 +68,7 @@ TEST(Trainer, TheAveragingOfBuffersOverVirtualRanksIsTimeTogether) {
   }
 }
 
-/// Takes its time on one rank; sums the waits of all.
+/// Delays one rank; sums the waits of all.
 struct Straggler final : Callback {
   Straggler(int slow_rank, std::array<WaitSums, 2>& to) : slow(slow_rank), of_rank(to) {}
   void on_step(Trainer& trainer, const StepReport& report) override {

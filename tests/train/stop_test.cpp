@@ -40,7 +40,7 @@ TEST_P(Stop, ASignalOnOneRankStopsAllAfterTheSameStep) {
   EXPECT_TRUE(same_weights(runs[0], runs[1], kTinyParameters));
 }
 
-// Other nodes' launchers may know that the job goes on where the one of the signal does not.
+// The job may continue on other hosts although one host got the signal.
 TEST(Trainer, ASigtermAfterWhichTheJobGoesOnIsNoEnd) {
   for (const bool goes_on : {false, true}) {
     TinyHooks hooks;
@@ -81,7 +81,7 @@ TEST(Trainer, ASignalAtAnEpochsEndDoesNotWaitForEvaluation) {
   }
 }
 
-/// Tells that somebody has read it.
+/// Signals that a sample was read.
 class ReadData final : public ImageDataset {
  public:
   explicit ReadData(std::atomic<bool>& read) : read_(read) {}
@@ -99,7 +99,7 @@ class ReadData final : public ImageDataset {
   std::atomic<bool>& read_;
 };
 
-// The signal comes to one rank once evaluation is under way.
+// The signal comes to one rank during the evaluation.
 TEST(Trainer, ASignalDuringEvaluationSavesAndEndsOnAllRanks) {
   const TempFolder dir;
   auto config = tiny_config();
@@ -118,7 +118,7 @@ TEST(Trainer, ASignalDuringEvaluationSavesAndEndsOnAllRanks) {
                                                                  {{data->size(), 1, 2}}};
   TrainingLog log({.file = {}, .console = false});
   TinyHooks hooks;
-  // The first batch is read before step 1 to try it out.
+  // The first batch is read before step 1, for the trial.
   hooks.signal = [&](int rank, int64_t step) {
     return rank == 1 && step == 3 && evaluating ? SIGTERM : 0;
   };

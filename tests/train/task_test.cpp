@@ -21,7 +21,7 @@ ocr::TextRegion box(float x, float y, float width, float height) {
   return {{{x, y}, {x + width, y}, {x + width, y + height}, {x, y + height}}, "text", false};
 }
 
-/// Text at two places; the map shows what DBNet would be trained to: the boxes, shrunk.
+/// Text at two places; the map is DBNet's target: the shrunk boxes.
 ocr::Sample two_boxes() {
   ocr::Sample sample;
   sample.regions = {box(20, 20, 60, 24), box(20, 80, 80, 24)};
@@ -83,7 +83,8 @@ TEST(DetectionTask, ItsLossComparesFourColumns) {
   EXPECT_TRUE(wrong.grad().defined());
 }
 
-/// Frames that say `text` by the classes of 0-9 and a-z, each letter once and a blank behind it.
+/// Frames that encode `text` with the classes of 0-9 and a-z, each letter once and a blank behind
+/// it.
 at::Tensor frames_of(const std::string& text, int64_t frames) {
   const std::string letters = "0123456789abcdefghijklmnopqrstuvwxyz";
   auto values = torch::zeros({frames, 37});

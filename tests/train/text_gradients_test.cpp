@@ -1,6 +1,6 @@
-// The gradients of detector and recogniser on one global batch of four virtual ranks, on one, two
+// The gradients of detector and recogniser for one global batch of four virtual ranks, on one, two
 // and four ranks. Without virtual ranks they would differ: DBLoss's parts are ratios over a batch,
-// and batch norm sees one batch.
+// and batch norm normalizes over one batch.
 
 #include <ATen/Parallel.h>
 #include <ATen/ops/full.h>
@@ -25,7 +25,7 @@ namespace {
 
 constexpr int kVirtualRanks = 4;
 
-/// What a network learns from: a batch for each virtual rank.
+/// The training data of a network: a batch for each virtual rank.
 struct Lesson {
   ModelSpec spec;
   std::function<std::unique_ptr<Loss>()> make_loss;
@@ -39,8 +39,7 @@ Lesson detector() {
   lesson.spec.neck.out_channels = 32;
   for (int virtual_rank = 0; virtual_rank < kVirtualRanks; ++virtual_rank) {
     lesson.images.push_back(at::randn({1, 3, 64, 64}));
-    // Virtual ranks differ in how much of them is text, so that ratios of means are not means of
-    // ratios.
+    // Virtual ranks differ in their share of text, so that ratios of means are not means of ratios.
     const auto text = at::rand({1, 64, 64}).lt(0.1 * (virtual_rank + 1)).to(at::kFloat);
     const auto counts = at::rand({1, 64, 64}).lt(0.9).to(at::kFloat);
     lesson.targets.push_back({text.unsqueeze(1), counts, at::rand({1, 64, 64}), counts});
@@ -63,7 +62,7 @@ Lesson recogniser() {
   return lesson;
 }
 
-/// By name, of the first step from the same weights; the ranks' are asserted to be equal.
+/// By name, of the first step from the same weights; checks that the ranks' are equal.
 std::map<std::string, at::Tensor> gradients_on(int ranks, const Lesson& lesson) {
   std::vector<std::shared_ptr<Model>> models;
   for (int rank = 0; rank < ranks; ++rank) {

@@ -1,4 +1,4 @@
-// The real programs on text that they drew themselves: training, evaluation, ranks.
+// The real programs with text that they drew themselves: training, evaluation, ranks.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -34,7 +34,7 @@ class TextTraining : public ::testing::Test {
     shell("lockstep data synth-ocr --det 8 --rec 16 --size 160x160 -o data");
   }
 
-  /// What `command` printed; the test fails when it does.
+  /// The output of `command`; a failure fails the test.
   std::string shell(const std::string& command) {
     const auto log = folder_ / "output";
     const std::string line = fmt::format("cd {} && export PATH={}:$PATH && {} >{} 2>&1",
@@ -45,7 +45,7 @@ class TextTraining : public ::testing::Test {
     return text;
   }
 
-  /// What a run's `ranks` ranks said at its end: weights and figures.
+  /// The weights and figures that a run's `ranks` ranks print at its end.
   struct Ending {
     std::string weights;
     std::string figures;
@@ -99,7 +99,7 @@ TEST_F(TextTraining, ARecogniserHasTheSameBitsOnOneTwoAndFourRanks) {
   }
 }
 
-/// SynthText's file of the scenes in a label file of MindOCR.
+/// Converts the scenes of a MindOCR label file to SynthText's format.
 void write_synth_text(const fs::path& label_file, const fs::path& mat) {
   std::vector<matvar_t*> names, words, boxes;
   std::istringstream lines(read_file(label_file));

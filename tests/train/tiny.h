@@ -41,19 +41,19 @@ class TinyModel final : public Model {
     if (spoiled) input = input * std::numeric_limits<float>::quiet_NaN();
     auto x = first->forward(input.flatten(1));
     if (with_norm_) x = norm->forward(x);
-    // Every parameter takes part, whether the norm is used or not.
+    // Every parameter takes part, even if the norm is not used.
     x = last->forward(torch::relu(x)) + (norm->weight.sum() + norm->bias.sum()) * 0;
     ++calls_;
     if (overflows(calls_) && is_training()) {
-      // The loss is a number, the gradients are not.
+      // The loss is finite, the gradients are not.
       x.register_hook(
           [](const at::Tensor& grad) { return grad * std::numeric_limits<float>::infinity(); });
     }
     return calls_ == poisoned_call ? x * std::numeric_limits<float>::quiet_NaN() : x;
   }
 
-  int64_t poisoned_call = 0;  ///< The forward (from 1) that gives no number.
-  int64_t spoiled_call = 0;   ///< The one whose running statistics get none either.
+  int64_t poisoned_call = 0;  ///< The forward (from 1) whose result is NaN.
+  int64_t spoiled_call = 0;   ///< The forward that makes running statistics NaN, too.
   /// Whether a forward (from 1) in training gets infinite gradients.
   std::function<bool(int64_t call)> overflows = [](int64_t) { return false; };
   torch::nn::Linear first{nullptr}, last{nullptr};
@@ -64,7 +64,7 @@ class TinyModel final : public Model {
   int64_t calls_ = 0;
 };
 
-/// 24 pictures of 3 x 4 x 4, whose brightness tells the class.
+/// 24 pictures of 3 x 4 x 4, whose brightness depends on the class.
 class TinyData final : public ImageDataset {
  public:
   explicit TinyData(int64_t size = 24) : size_(size), bytes_(static_cast<size_t>(size * 48)) {
@@ -99,7 +99,7 @@ inline Config tiny_config() {
   return config;
 }
 
-/// Hands batches on, and keeps account of the samples that were taken.
+/// Passes batches on, and records the samples taken.
 class WatchedSource final : public BatchSource {
  public:
   WatchedSource(BatchSource& inner, std::map<int64_t, std::vector<int64_t>>& taken,
@@ -145,7 +145,7 @@ class WatchedSource final : public BatchSource {
 
 struct TinyRun {
   std::map<int64_t, std::vector<int64_t>> taken;  ///< Samples of this rank, by epoch (from 0).
-  std::vector<int64_t> told_ahead;                ///< Epochs that follow() told.
+  std::vector<int64_t> told_ahead;                ///< Epochs announced by follow().
   std::string dealing;                            ///< Trainer::dealing_note().
   std::vector<at::Tensor> weights;                ///< Parameters and buffers at the end.
   TensorMap average;                              ///< Of train.ema.
@@ -156,7 +156,7 @@ struct TinyRun {
   StopReason reason{};
 };
 
-/// What a test may change or look at, on each rank.
+/// Hooks of a test on each rank.
 struct TinyHooks {
   bool with_norm = true;
   std::function<void(int rank, TinyModel&)> model = [](int, TinyModel&) {};
@@ -164,7 +164,7 @@ struct TinyHooks {
   std::function<TrainingState(torch::nn::Module&, torch::optim::Optimizer&)> start{};
   std::function<CommHookState(int rank)> averaging = [](int) { return CommHookState{}; };
   std::function<std::unique_ptr<Task>(const Config&)> task = make_task;
-  std::filesystem::path ema_from{};  ///< Checkpoint whose moving average a run goes on with.
+  std::filesystem::path ema_from{};  ///< Checkpoint with the moving average to resume from.
   std::function<void(Trainer&)> add_callbacks = [](Trainer&) {};
   std::function<std::shared_ptr<const ImageDataset>(int rank)> data = [](int) {
     return std::make_shared<const TinyData>();
@@ -253,7 +253,8 @@ inline std::vector<TinyRun> run_tiny(int ranks, const Config& config, const Tiny
   return runs;
 }
 
-/// All parameters bit for bit (and with `count` only so many tensors, to leave buffers out).
+/// Whether all parameters are equal bit for bit (with `count` only the first tensors, without
+/// buffers).
 inline bool same_weights(const TinyRun& a, const TinyRun& b, size_t count = 100) {
   for (size_t i = 0; i < std::min(count, a.weights.size()); ++i) {
     if (!a.weights[i].equal(b.weights[i])) return false;

@@ -61,7 +61,7 @@ TEST(Trainer, TwoRanksComputeWhatOneWould) {
   }
 }
 
-// The same with batch norm, when it takes its statistics from both ranks.
+// The same with batch norm over the statistics of both ranks.
 TEST(Trainer, SynchronisedBatchNormIsThatOfOneRank) {
   auto config = tiny_config();
   const auto one = run_tiny(1, config);
@@ -94,7 +94,7 @@ TEST(Trainer, KnowsTheHooksAndGraphsOfItsConfiguration) {
     config.parallel.comm_hook = hook;
     const auto runs = run_tiny(2, config);
     EXPECT_TRUE(same_weights(runs[0], runs[1], kTinyParameters)) << hook;
-    if (hook == "auto") continue;                             // has chosen by time before the end
+    if (hook == "auto") continue;                             // its choice depends on time
     const bool exact = hook == "none" || hook == "powersgd";  // at first
     EXPECT_EQ(same_weights(runs[0], plain[0]), exact) << hook;
   }
@@ -127,7 +127,7 @@ TEST(Trainer, AccumulationIsALargerBatch) {
   }
 }
 
-// Batches of 5, 5, 5, 5 and 4 samples are one of 24: the short one counts for its samples.
+// Batches of 5, 5, 5, 5 and 4 samples are one of 24: the short one is weighted by its samples.
 TEST(Trainer, AccumulationIsTheMeanOverSamples) {
   auto config = tiny_config();
   config.scheduler.scheduler = "constant";
@@ -178,7 +178,7 @@ TEST(Trainer, LossesOfVirtualRanksAreThoseOfAsManyRanks) {
   EXPECT_EQ(virtual_ranks.state.samples, ranks.state.samples);
 }
 
-/// Logs the batch's mean label, and in the first batches another number.
+/// Logs the batch's mean label, and another number in the first batches.
 class LoggingTask final : public Task {
  public:
   explicit LoggingTask(std::unique_ptr<Task> task) : task_(std::move(task)) {}
@@ -202,7 +202,7 @@ class LoggingTask final : public Task {
   int batches_ = 0;
 };
 
-// Means over ranks and virtual ranks, and the norm that clipping works out.
+// Means over ranks and virtual ranks, and the norm from clipping.
 TEST(Trainer, WhatATaskLogsIsInTheMetrics) {
   std::vector<std::vector<double>> means;
   for (const int ranks : {1, 2, 3}) {

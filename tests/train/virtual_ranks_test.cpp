@@ -1,5 +1,5 @@
-// With parallel.virtual_ranks fixed, a run's weights, optimizer state and losses have the same bits
-// on any number of ranks, however they talk to each other. Ranks are processes.
+// With a fixed parallel.virtual_ranks, a run's weights, optimizer state and losses have the same
+// bits on any number of ranks and any transport. Ranks are processes.
 #include <ATen/Parallel.h>
 #include <ATen/ops/dropout.h>
 #include <fmt/format.h>
@@ -57,7 +57,7 @@ struct Job {
   Config config;
   bool resnet = false;
   int64_t overflow_at = 0;  ///< The micro-step (from 1) with infinite gradients.
-  fs::path resume{};        ///< Folder of the checkpoint to go on from.
+  fs::path resume{};        ///< Folder of the checkpoint to resume from.
 };
 
 Job small_job() {
@@ -120,7 +120,7 @@ std::vector<DistributedSampler> samplers_of(const VirtualRankRange& virtual_rank
   return samplers;
 }
 
-/// One rank's run. What came out goes to DIR/rank_R; checkpoints of small nets to DIR.
+/// One rank's run. Writes its results to DIR/rank_R, and checkpoints of small nets to DIR.
 void run_rank(const World& world, Job job, const fs::path& dir) {
   job.config.train.ckpt_save_dir = dir;
   const Config& config = job.config;
@@ -158,7 +158,7 @@ void run_rank(const World& world, Job job, const fs::path& dir) {
                         result_of(trainer.weights(), *optimizer, ema.get(), run));
 }
 
-/// What every rank got, which must be the same.
+/// The result of every rank, which must be the same.
 std::string result_on(const HostLayout& hosts, const Job& job, const fs::path& dir) {
   const auto ends = testing::run_rank_processes(
       hosts, [&](World world) { run_rank(world, job, dir); }, std::chrono::seconds(250));
@@ -184,8 +184,8 @@ std::string tail(const std::string& result, int first) {
   return result.substr(at);
 }
 
-// Alone, in shared memory, over TCP between hosts, and both. Each rank costs seconds: all layouts
-// of hosts are the next test's.
+// Alone, in shared memory, over TCP between hosts, and both. Each rank costs seconds; the next test
+// covers all layouts of hosts.
 TEST(TrainVirtualRanks, Resnet18Over50StepsHasTheSameBitsOnAnyRanks) {
   Job job = small_job();
   job.resnet = true;
@@ -221,7 +221,7 @@ TEST(TrainVirtualRanks, EveryNumberOfRanksOnEveryTransport) {
   }
 }
 
-// Dropped steps are the same ones.
+// The same steps are dropped.
 TEST(TrainVirtualRanks, MixedPrecisionHasTheSameBitsOnAnyRanks) {
   for (const auto level : {AmpLevel::kO1, AmpLevel::kO2, AmpLevel::kO3}) {
     Job job = small_job();
@@ -239,9 +239,9 @@ TEST(TrainVirtualRanks, MixedPrecisionHasTheSameBitsOnAnyRanks) {
   }
 }
 
-// With the stem for small images: the other one leaves layer 4 a pixel of input, of which
-// oneDNN 2.6 makes a 3x3 kernel's bfloat16 gradient from uninitialised memory. Batches of 8: of 2
-// values that bfloat16 makes equal, batch norm's slope is next to endless.
+// It uses the stem for small images. With the other one the input of layer 4 is one pixel, for
+// which oneDNN 2.6 computes a 3x3 kernel's bfloat16 gradient from uninitialised memory. Batches of
+// 8: for 2 values that are equal in bfloat16 the slope of batch norm is almost infinite.
 TEST(TrainVirtualRanks, Resnet18InMixedPrecisionToo) {
   for (const auto level : {AmpLevel::kO1, AmpLevel::kO2}) {
     Job job = small_job();

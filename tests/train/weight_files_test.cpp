@@ -96,7 +96,7 @@ TEST(WeightFiles, FilesAreThoseThatThePolicyKeeps) {
                                              "e3.safetensors"};
   EXPECT_EQ(names_in(dir.path()), expected);
   EXPECT_TRUE(load_tensors(dir / "best.safetensors").tensors.at("w").equal(weights.at("w")));
-  // A resumed run knows of those that are there.
+  // A resumed run counts the existing files.
   WeightFiles resumed(dir.path(), "safetensors", {Keep::kTopK, 2, true}, kFour);
   EXPECT_EQ(epochs_of(resumed.kept()), (std::vector<int64_t>{3, 2}));
   resumed.save_epoch({5, 0.95}, weights);

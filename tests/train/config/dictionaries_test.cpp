@@ -1,4 +1,4 @@
-// A dictionary of its own against the network that learns it.
+// A dictionary in a file against the network trained with it.
 
 #include "lockstep/train/config/dictionaries.h"
 
@@ -14,7 +14,7 @@
 namespace lockstep {
 namespace {
 
-/// DICT is a file, CLASSES a number. Lines are counted in the tests.
+/// DICT is a file, CLASSES a number. The tests depend on line numbers.
 constexpr auto kWithDictionary = R"(model:
   type: rec
   backbone: {name: rec_vgg7}
@@ -43,7 +43,7 @@ train:
 
 class Dictionaries : public ::testing::Test {
  protected:
-  /// What is wrong with the configuration, DICT being `file` of the test's folder.
+  /// The error of the configuration, with `file` of the test's folder as DICT.
   std::string fault(const std::string& file, const std::vector<std::string>& overrides = {}) {
     std::string text = kWithDictionary;
     text.replace(text.find("DICT"), 4, path(file));

@@ -1,4 +1,4 @@
-// Whole recipes with every key that MindOCR 0.1's for DBNet and CRNN have.
+// Whole recipes with all keys of MindOCR 0.1's recipes for DBNet and CRNN.
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 namespace lockstep {
 namespace {
 
-/// The beginning of a data set's section; `steps`: of its pipeline, after the first.
+/// The beginning of a data set's section; `steps`: its pipeline after the first step.
 std::string data_set(const std::string& type, const std::string& dir, bool shuffle,
                      const std::string& mode, const std::string& steps) {
   return "  dataset:\n    type: " + type + "\n    dataset_root: root\n    data_dir: " + dir +
@@ -19,7 +19,7 @@ std::string data_set(const std::string& type, const std::string& dir, bool shuff
          ", to_float32: False}\n" + steps;
 }
 
-/// Every key of the detector's.
+/// All keys of the detector's recipe.
 std::string early_detector() {
   const auto data = [](const std::string& part, bool shuffle, const std::string& steps) {
     return data_set(
@@ -74,7 +74,7 @@ eval:
 )";
 }
 
-/// Every key of the recogniser's.
+/// All keys of the recogniser's recipe.
 std::string early_recogniser() {
   const std::string encode = R"(      - RecCTCLabelEncode:
           max_text_len: *max_text_len

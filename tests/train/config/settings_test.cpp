@@ -1,5 +1,5 @@
-// docs/reference/settings.md says what the readers do: its tables are made of what they record.
-// With LOCKSTEP_TEST_WRITE=1 this writes them.
+// The tables of docs/reference/settings.md come from the readers' records. With
+// LOCKSTEP_TEST_WRITE=1 this test writes them.
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -20,7 +20,7 @@
 namespace lockstep {
 namespace {
 
-// Of each type as little as it must have, and each transform.
+// The minimum of each type, and each transform.
 constexpr auto kAllOfClassification = R"(model:
   type: cls
   backbone: {name: resnet18}
@@ -113,12 +113,12 @@ eval:
   loader: {batch_size: 2}
 )";
 
-/// A key as one configuration has it.
+/// A key in one configuration.
 struct Reading {
   Setting setting;
-  std::string table;  ///< Of the page.
+  std::string table;  ///< The page's table.
   std::string owner;  ///< The part that has the key: a network's, a data set's type.
-  std::string where;  ///< On what its default may depend.
+  std::string where;  ///< The condition for its default.
 };
 
 std::string text_at(const Node& root, const std::string& section, const std::string& key) {
@@ -132,7 +132,7 @@ std::string text_at(const Node& root, const std::string& section, const std::str
   return node == nullptr ? "" : node->text;
 }
 
-/// Where a key stands on the page. Sections that train, eval and predict share have one table.
+/// The place of a key on the page. The sections train, eval and predict share one table.
 Reading place(Setting setting, const Node& effective) {
   std::string& section = setting.section;
   const std::string top = section.substr(0, section.find('.'));
@@ -192,12 +192,12 @@ std::vector<Reading> read_all() {
   return all;
 }
 
-/// A row of a table: one key, as it is described alike.
+/// A row of a table: one key with equal descriptions.
 struct Row {
   Setting setting;
   std::vector<std::string> owners;
   std::map<std::string, std::set<std::string>> where_by_default;
-  std::vector<std::string> defaults;  ///< In the order in which they came.
+  std::vector<std::string> defaults;  ///< In the order of first occurrence.
 };
 
 void add_once(std::vector<std::string>& list, const std::string& text) {
@@ -216,7 +216,7 @@ void add(std::vector<Row>& rows, const Reading& reading) {
   row->where_by_default[setting.fallback].insert(reading.where);
 }
 
-/// The most frequent default, then the others, each with what it is of.
+/// The most frequent default, then the others, each with its condition.
 std::string shown_default(const Row& row) {
   const auto shown = [](const std::string& text) { return text.empty() ? "null" : text; };
   const auto count = [&](const std::string& text) { return row.where_by_default.at(text).size(); };
@@ -253,8 +253,8 @@ std::string table_of(const std::string& name, const std::vector<Reading>& readin
   return text;
 }
 
-/// The page with its generated parts, "<!-- settings NAME -->" to "<!-- end of settings -->", anew.
-/// `names`: of those that it has.
+/// The page with new generated parts, "<!-- settings NAME -->" to "<!-- end of settings -->".
+/// `names`: receives their names.
 std::string with_tables(const std::string& page, std::set<std::string>& names) {
   const std::string begin = "<!-- settings ", end = "<!-- end of settings -->";
   const auto readings = read_all();

@@ -25,7 +25,7 @@ std::map<std::string, std::string> values_with(const std::vector<std::string>& o
   return shared_values(read_config(std::move(tree)));
 }
 
-/// What is said when rank 1 has these overrides besides.
+/// The message if rank 1 has these additional overrides.
 std::string difference(const std::vector<std::string>& overrides) {
   return first_difference(values_with(overrides), "rank 1", values_with({}), "rank 0");
 }
@@ -67,7 +67,7 @@ TEST(SharedValues, HostsMayDifferInWhatIsTheirs) {
             "");
 }
 
-// Bits of virtual ranks depend on them.
+// The bits of virtual ranks depend on them.
 TEST(SharedValues, ThreadsAreTheSameWithVirtualRanks) {
   const auto with = [](const std::string& threads) {
     return values_with({"parallel.virtual_ranks=2", "parallel.threads=" + threads});

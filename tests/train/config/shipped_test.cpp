@@ -1,4 +1,4 @@
-// Every configuration that comes with the project reads.
+// Reads every configuration of the project.
 
 #include <gtest/gtest.h>
 

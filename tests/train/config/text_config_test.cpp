@@ -1,4 +1,4 @@
-// Detectors and recognisers: what is read, and what is said when it cannot be.
+// Detectors and recognisers: their values, and the errors of bad ones.
 
 #include <gtest/gtest.h>
 
@@ -75,7 +75,7 @@ std::string fault(const char* text, const std::vector<std::string>& overrides) {
   return "";
 }
 
-/// The error of one override names it, and ends as said.
+/// The error of one override names it, and contains `what`.
 void expect_fault(const char* text, const std::string& item, const std::string& what) {
   const std::string error = fault(text, {item});
   EXPECT_NE(error.find(what), std::string::npos) << item << ": " << error;

@@ -5,7 +5,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Real scenes have small and slanted texts and much else: larger pictures, seen more often.
+/// Real scenes have small and slanted texts and other objects: larger pictures, more epochs.
 constexpr char kLonger[] =
     "scheduler.scheduler=constant scheduler.lr=0.001 scheduler.num_epochs=180 train.max_steps=0 "
     "system.val_start_epoch=140 system.val_interval=20";

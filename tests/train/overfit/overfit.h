@@ -1,5 +1,5 @@
 #pragma once
-// Networks, losses, targets and metrics together: what a network has seen often enough, it knows.
+// Networks, losses, targets and metrics together: a network must learn a few samples by heart.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ namespace lockstep {
 
 class Overfit : public ::testing::Test {
  protected:
-  /// What `command` printed; the test fails when it does.
+  /// The output of `command`; a failure fails the test.
   std::string shell(const std::string& command) {
     const auto log = folder_ / "output";
     const std::string line =
@@ -29,8 +29,7 @@ class Overfit : public ::testing::Test {
     return text;
   }
 
-  /// Trains as `config` and `options` (KEY=VALUE ...) say and gives back the best value of the
-  /// metric.
+  /// Trains with `config` and `options` (KEY=VALUE ...) and returns the best value of the metric.
   double best_of(const std::filesystem::path& config, const std::string& metric,
                  const std::string& options = "") {
     const auto text = shell(fmt::format("lockstep train -c {} {} {}", config.string(),
@@ -46,7 +45,7 @@ class Overfit : public ::testing::Test {
     return std::filesystem::path(std::getenv("LOCKSTEP_SOURCE_DIR")) / "tests/train/overfit" / name;
   }
 
-  /// Real pictures, where there are some, else an empty path.
+  /// Real pictures, if present, else an empty path.
   static std::filesystem::path real_data(const std::string& set) {
     const char* data = std::getenv("LOCKSTEP_TEST_DATA");
     const auto folder =

@@ -17,7 +17,7 @@ bool has_double(const std::string& text) {
   return std::adjacent_find(text.begin(), text.end(), same) != text.end();
 }
 
-/// 32 lines "FILE<TAB>TEXT" whose texts are short, of letters and digits, none of them doubled.
+/// 32 lines "FILE<TAB>TEXT" with short texts of letters and digits, none of them doubled.
 std::string short_words(const std::string& labels) {
   const std::regex wanted("[^\t]+\t([0-9A-Za-z]{3,4})");
   std::istringstream lines(labels);

@@ -30,7 +30,7 @@ namespace fs = std::filesystem;
 /// Programs that run until a signal ends them.
 class EndlessProgram : public Program {
  protected:
-  /// Becomes `lockstep ARGS`, in this test's folder. In a process that was forked for it.
+  /// Becomes `lockstep ARGS`, in this test's folder. Call it in a forked process.
   [[noreturn]] void become(std::vector<std::string> args) const {
     args.insert(args.begin(), lockstep_program());
     args.insert(args.end(), {"train", "-c", "c.yaml", "-o", "scheduler.num_epochs=10000",
@@ -42,8 +42,8 @@ class EndlessProgram : public Program {
     execv(words[0], words.data());
     _exit(127);
   }
-  /// `on_hangup`: SIG_DFL or SIG_IGN, whatever this test was started with.
-  /// `host`: that it takes itself to be on; empty: this one.
+  /// `on_hangup`: SIG_DFL or SIG_IGN, independent of this test's own handler. `host`: its assumed
+  /// host; empty: this one.
   pid_t start(const std::vector<std::string>& args, sighandler_t on_hangup,
               const std::string& host = "") const {
     const pid_t pid = fork();
@@ -54,7 +54,7 @@ class EndlessProgram : public Program {
     if (std::freopen((folder_ / "stderr.txt").c_str(), "w", stderr) == nullptr) _exit(97);
     become(args);
   }
-  /// Until its metrics have grown beyond `bytes`. Returns their size.
+  /// Waits until its metrics exceed `bytes`. Returns their size.
   size_t wait_for_steps(size_t bytes = 0) const {
     const auto deadline = Deadline::after(60s);
     while (!deadline.passed() && (!fs::exists(metrics()) || fs::file_size(metrics()) <= bytes)) {
@@ -62,7 +62,7 @@ class EndlessProgram : public Program {
     }
     return fs::file_size(metrics());
   }
-  /// The step that a line of rank 0's log has, once one has a later one than `after`; else 0.
+  /// The step in a line of rank 0's log, once it exceeds `after`; 0 on timeout.
   int64_t step_said(const std::string& pattern, int64_t after) const {
     const auto deadline = Deadline::after(60s);
     for (; !deadline.passed(); std::this_thread::sleep_for(20ms)) {
@@ -109,7 +109,7 @@ TEST_P(ProgramEndedBy, FinishesTheStepAndSaves) {
   EXPECT_EQ(read_metrics(metrics()).back().step, step + 1);
 }
 
-// As batch systems send it a while before they end a job.
+// Batch systems send it some time before they end a job.
 TEST_F(EndlessProgram, SavesAndGoesOnAfterSigusr1) {
   const pid_t pid = start({"run", "--nproc_per_node", "2", "--", lockstep_program()}, SIG_DFL);
   wait_for_steps();
@@ -131,7 +131,7 @@ TEST_F(EndlessProgram, SavesAndGoesOnAfterSigusr1) {
   expect_last_step_is_saved();
 }
 
-// The first agent serves the place at which both meet; the second comes later.
+// The first agent serves the endpoint for both; the second comes later.
 TEST_F(EndlessProgram, AChangeOfMembershipIsNoEnd) {
   const testing::HeldPort port;
   const auto agent = [&](const char* host) {
@@ -172,7 +172,7 @@ TEST_P(ProgramOnATerminal, SavesWhenThatIsClosed) {
     if (GetParam() == 1) become({});
     become({"run", "--nproc_per_node", "2", "--", lockstep_program()});
   }
-  std::thread reader([&] {  // a terminal that nobody reads is full at some time
+  std::thread reader([&] {  // without a reader a terminal fills up
     char bytes[4096];
     while (read(terminal, bytes, sizeof bytes) > 0 && !fs::exists(metrics())) continue;
   });
@@ -188,7 +188,7 @@ TEST_F(EndlessProgram, GoesOnUnderNohupWhenTheTerminalIsClosed) {
   const pid_t pid = start({}, SIG_IGN);
   const auto bytes_then = wait_for_steps();
   kill(pid, SIGHUP);
-  const auto bytes_later = wait_for_steps(bytes_then);  // of the step that was under way
+  const auto bytes_later = wait_for_steps(bytes_then);  // of the current step
   wait_for_steps(bytes_later);
   kill(pid, SIGTERM);
   EXPECT_EQ(exit_code_of(pid), 143) << bytes("stderr.txt");

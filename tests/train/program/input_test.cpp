@@ -45,7 +45,7 @@ TEST_F(Program, CheckCountsTheMapsOfADetectorsBatches) {
   EXPECT_NE(result.out.find(" + batches 4.4 MiB;"), std::string::npos) << result.out;
 }
 
-// The numbers that MindSpore's tutorial prints.
+// The numbers printed by MindSpore's tutorial.
 TEST_F(Program, TheTutorialsRecipeHasItsSteps) {
   const std::string recipe = std::string(std::getenv("LOCKSTEP_SOURCE_DIR")) +
                              "/configs/cls/resnet/resnet50_cifar10_tutorial.yaml";

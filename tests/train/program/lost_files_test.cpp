@@ -1,4 +1,4 @@
-// What cannot be written, and what that costs.
+// Failing writes, and their cost.
 
 #include <gtest/gtest.h>
 
@@ -56,7 +56,7 @@ TEST_F(Program, ADivergedRunLeavesItsCurves) {
   EXPECT_TRUE(fs::exists(folder_ / "out/result.svg"));
 }
 
-// What a power cut leaves, and another set of columns.
+// The remains of a power cut, and another set of columns.
 TEST_F(Program, LogsThatCannotBeGoneOnFromCostNoRun) {
   ASSERT_EQ(train("-o scheduler.num_epochs=1 system.val_while_train=False").status, 0);
   const std::string metrics = bytes("out/metrics.jsonl");

@@ -1,4 +1,4 @@
-// What a run says and leaves behind.
+// The output and the files of a run.
 
 #include <gtest/gtest.h>
 
@@ -46,10 +46,10 @@ TEST_P(ProgramOf, TrainsEvaluatesAndSaysWhereThingsAre) {
   std::set<std::string> kinds;
   for (const auto& event : read_metrics(folder_ / "out/events.jsonl")) {
     kinds.insert(event.kind);
-    EXPECT_EQ(event.epoch, 1) << event.kind;  // there is no other
+    EXPECT_EQ(event.epoch, 1) << event.kind;  // the only one
   }
   EXPECT_EQ(kinds, (std::set<std::string>{"start", "checkpoint", "evaluation", "end"}));
-  // The same weights evaluated alone, by the other number of ranks.
+  // The same weights evaluated alone, with the other number of ranks.
   const auto again = train("--eval -o" + ema, 3 - GetParam());
   ASSERT_EQ(again.status, 0) << again.err;
   const auto line = result.out.substr(result.out.find("Performance: {"));
@@ -61,8 +61,8 @@ TEST_P(ProgramOf, TrainsEvaluatesAndSaysWhereThingsAre) {
       << again.out;
 }
 
-/// How many processes loaded libtorch while two ranks ran. The loader writes a file for
-/// each process that is started, none for one that is forked.
+/// The number of processes that loaded libtorch while two ranks ran. The loader writes a file for
+/// each started process, none for a forked one.
 int loads_of_two_ranks(const fs::path& folder, const std::function<Outcome(std::string)>& run,
                        const std::string& variables) {
   fs::create_directory(folder);

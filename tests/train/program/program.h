@@ -1,5 +1,5 @@
 #pragma once
-// The real programs, run in a folder of their own: lockstep run, lockstep train, lockstep data.
+// The real programs, run in their own folder: lockstep run, lockstep train, lockstep data.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -72,7 +72,7 @@ class Program : public ::testing::Test {
     std::filesystem::create_directory_symlink(*shared_ / "data", folder_ / "data");
   }
 
-  /// `command` by the shell, in this test's folder.
+  /// Runs `command` with the shell, in this test's folder.
   Outcome run(const std::string& command, int limit_s = 100) const {
     const std::string line = "cd " + folder_.path().string() +
                              " && export OMP_NUM_THREADS=1 && timeout " + std::to_string(limit_s) +
@@ -88,12 +88,12 @@ class Program : public ::testing::Test {
         "env PATH=" + std::filesystem::path(lockstep_program()).parent_path().string() + ":$PATH ";
     auto outcome = run(path + lockstep_program() + launcher + " train -c c.yaml " + args);
     outcome.marked = outcome.out;
-    // What the launcher puts in front of a rank's lines.
+    // Removes the launcher's prefix of a rank's lines.
     outcome.out = std::regex_replace(outcome.out, std::regex("(^|\\n)\\[[0-9]+\\][: ]*"), "$1");
     return outcome;
   }
 
-  /// One rank of torchrun's, that was started again so often.
+  /// One rank under torchrun, after `restarts` restarts.
   Outcome torchrun(int restarts, const std::string& options) const {
     return run(
         "env RANK=0 WORLD_SIZE=1 LOCAL_RANK=0 TORCHELASTIC_RUN_ID=none "

@@ -1,4 +1,4 @@
-// Ranks that differ in what they need to have in common.
+// Ranks that differ in values that must be equal.
 
 #include <gtest/gtest.h>
 
@@ -16,8 +16,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A host that has its weights would else wait for one that downloads them no longer than for ranks
-// to meet.
+// Otherwise a host that has its weights would wait for a downloading one only for the timeout of
+// the rendezvous.
 TEST_F(Program, RanksMeetBeforeTheyDownload) {
   const std::string path = fs::path(lockstep_program()).parent_path().string();
   const auto result = run("env XDG_CACHE_HOME=cache PATH=" + path +
@@ -28,7 +28,7 @@ TEST_F(Program, RanksMeetBeforeTheyDownload) {
       << "who says so knows its rank: " << result.err;
 }
 
-/// What rank 1 is told besides, or has otherwise, on a host of its own.
+/// Rank 1 has additional options, or other values, on its own host.
 TEST_F(Program, RanksOfDifferentConfigurationsAreRefused) {
   write_file_atomically(folder_ / "worker.sh",
                         std::string_view("[ $RANK = 0 ] || set -- \"$@\" $OTHER; exec \"$@\""));
@@ -54,7 +54,7 @@ TEST_F(Program, RanksOfDifferentConfigurationsAreRefused) {
   EXPECT_EQ(same.status, 0) << same.err;
 }
 
-// What a rank computes that rounds another way differs in its last bits.
+// A rank that rounds in another way differs in the last bits of its results.
 TEST_F(Program, WeightsThatDifferFromRankToRankAreAnError) {
   write_file_atomically(folder_ / "worker.sh",
                         std::string_view("[ $RANK = 0 ] || export LD_PRELOAD=$LOCKSTEP_BIN_DIR/"

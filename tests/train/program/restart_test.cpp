@@ -1,4 +1,4 @@
-// Runs that their launcher starts again after a failure.
+// Runs that their launcher restarts after a failure.
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -23,7 +23,7 @@ TEST_F(Program, AKilledWorkerGivesTheBitsAndLossesOfAnUndisturbedRun) {
       "train.ckpt_save_steps=2 system.ckpt_max_keep=1 ";
   const auto whole = train(few + "train.ckpt_save_dir=whole", 2);
   ASSERT_EQ(whole.status, 0) << whole.err;
-  // Rank 1, from inside its first attempt, is killed once a checkpoint is there.
+  // In its first attempt rank 1 is killed once a checkpoint exists.
   const std::string killer =
       "if [ $RANK = 1 ] && [ $TORCHELASTIC_RESTART_COUNT = 0 ]; then"
       "  (while [ ! -e parts/latest ]; do sleep 0.01; done; kill -KILL $$) & fi; exec \"$@\"";
@@ -59,7 +59,7 @@ TEST_F(Program, AKilledWorkerGivesTheBitsAndLossesOfAnUndisturbedRun) {
 }
 
 TEST_F(Program, AJobThatFailsBeforeItsFirstCheckpointBeginsAnewInItsFolder) {
-  // Rank 0 is killed once its first attempt has made steps.
+  // Rank 0 is killed after some steps of its first attempt.
   write_file_atomically(
       folder_ / "worker.sh",
       std::string_view("if [ $TORCHELASTIC_RESTART_COUNT = 0 ]; then"
@@ -93,7 +93,7 @@ TEST_F(Program, OnlyResultsOfTheSameJobAreGoneOnFromAfterARestart) {
                          "lockstep train -c c.yaml " +
                          few + "train.ckpt_save_dir=out");
   ASSERT_EQ(first.status, 0) << first.err;
-  // The first attempt fails before it has a folder of its own.
+  // The first attempt fails before it creates its folder.
   write_file_atomically(
       folder_ / "worker.sh",
       std::string_view("[ $TORCHELASTIC_RESTART_COUNT = 0 ] && exit 1; exec \"$@\""));
@@ -106,7 +106,7 @@ TEST_F(Program, OnlyResultsOfTheSameJobAreGoneOnFromAfterARestart) {
   EXPECT_NE(again.out.find("Results of an earlier run are now in"), std::string::npos) << again.out;
 }
 
-// torchrun tells jobs apart by --rdzv_id alone, and tells of restarts, but of no generations.
+// torchrun identifies jobs by --rdzv_id alone, and reports restarts, but no generations.
 TEST_F(Program, UnderTorchrunAFailureBeforeTheFirstCheckpointGoesOnFromNoEarlierRun) {
   ASSERT_EQ(torchrun(0, "").status, 0);
   const auto steps = [&] { return losses_of(folder_ / "out").size(); };

@@ -1,4 +1,4 @@
-// Runs that go on from a checkpoint, or begin anew beside one.
+// Runs that resume from a checkpoint, or start anew beside one.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 INSTANTIATE_TEST_SUITE_P(Ranks, ProgramOf, ::testing::Values(1, 2));
 
 TEST_P(ProgramOf, InterruptedRunGivesTheBitsOfTheWholeOne) {
-  const bool remembers = GetParam() == 2;  // a hook that does
+  const bool remembers = GetParam() == 2;  // a hook with a state
   const std::string few =
       std::string("-o train.loader.batch_size=4 system.val_while_train=False ") +
       (remembers ? "parallel.comm_hook=int8 " : "");
@@ -65,7 +65,7 @@ TEST_F(Program, ALatestCheckpointThatIsGoneIsSaid) {
   EXPECT_EQ(again.out.find("which is no whole"), std::string::npos) << again.out;
 }
 
-// Lines of steps count those of an epoch for the ranks that are there; all else counts the run's.
+// Step lines count the steps of an epoch for the present ranks; all other numbers count the run's.
 TEST_F(Program, WhoGoesOnWithinAnEpochSaysHowItsStepsAreCounted) {
   const std::string few = "-o system.val_while_train=False train.loader.batch_size=4 ";
   ASSERT_EQ(train(few + "train.max_steps=6").status, 0);
@@ -119,7 +119,7 @@ TEST_F(Program, TheSameCommandGivesTheSameBitsAndKeepsEarlierResults) {
                       "model.resume=True train.max_steps=0 to go on to the end of epoch 3\n"),
       std::string::npos)
       << second.out;
-  // Going on from the first run is no reason to mix its results with the second's.
+  // Resuming from the first run must not mix its results with the second's.
   const auto third = train(
       "-o model.resume=out.1 train.max_steps=4 system.val_while_train=False "
       "train.ckpt_save_dir=out/",
@@ -153,7 +153,8 @@ TEST_F(Program, AFinishedRunSaysThatNothingIsLeft) {
       << epochs.out;
 }
 
-// 3 of 25 steps of an epoch of 100 samples, then on with other ranks, batches and accumulation.
+// 3 of 25 steps of an epoch of 100 samples, then a resume with other ranks, batches and
+// accumulation.
 TEST_F(Program, GoesOnWithinAnEpochWithOtherBatches) {
   const std::string args = "-o train.loader.batch_size=4 system.val_while_train=False ";
   ASSERT_EQ(train(args + "train.max_steps=3").status, 0);
@@ -176,7 +177,7 @@ TEST_F(Program, GoesOnWithinAnEpochWithOtherBatches) {
   EXPECT_NE(fewer.err.find("and the data have 10"), std::string::npos) << fewer.err;
 }
 
-// Four pictures a virtual rank and step, on one rank and on two, which have three and two of them.
+// Four pictures a virtual rank and step, on one rank and on two, with three and two virtual ranks.
 TEST_F(Program, VirtualRanksGiveTheSameBitsOnOtherRanks) {
   const std::string args =
       "-o parallel.virtual_ranks=5 train.max_steps=3 train.loader.batch_size=4 "
