@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Two pictures with labels, as ICDAR 2015 has them.
+/// Two pictures with labels in the form of ICDAR 2015.
 class ConvertTest : public ::testing::Test {
  protected:
   ConvertTest() {

@@ -38,7 +38,7 @@ TEST(LabelJson, HasPythonsBlanks) {
             "{\"language\": \"Latin\", \"transcription\": \"MASA\", \"points\": [[310.0, 104.0], "
             "[416.0, 141.0], [-1.0, 216.0]], \"bezier\": [1.0, 2.5]}]");
   EXPECT_EQ(label_json({}), "[]");
-  word.points = {{-0.0, 1}, {2, -0.0}};  // cut to whole numbers from -0.4, as Python's int() does
+  word.points = {{-0.0, 1}, {2, -0.0}};  // -0.4 cut to a whole number, as by Python's int()
   EXPECT_EQ(label_json({word}), "[{\"transcription\": \"MASA\", \"points\": [[0, 1], [2, 0]]}]");
 }
 

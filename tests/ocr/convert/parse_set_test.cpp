@@ -1,4 +1,4 @@
-// Label files of each set, also broken ones. MindOCR's own converters gave the expected labels.
+// Label files of each set, and broken ones. The expected labels come from MindOCR's own converters.
 #include "lockstep/ocr/convert/parse_set.h"
 
 #include <gtest/gtest.h>
@@ -149,7 +149,7 @@ TEST(ParseSet, TablesOfCoco) {
             "utf8_string": "z"}}})";
   LabelNotes notes;
   const auto coco = parse_cocotext(tables, "coco.json", "val", notes);
-  ASSERT_EQ(coco.size(), 1U);  // of the other nothing is legible
+  ASSERT_EQ(coco.size(), 1U);  // the other one has no legible text
   EXPECT_EQ(coco[0].name, "t/9.jpg");
   const std::string before = R"({"type": "c", "language": "l", )";
   EXPECT_EQ(label_json(coco[0].words), "[" + before + label("a", kBox).substr(1) + ", " + before +

@@ -1,4 +1,4 @@
-// Photographs of ICDAR 2015: equal to what MindOCR's converter wrote (its SHA-256).
+// Photographs of ICDAR 2015: the output equals MindOCR's (by SHA-256).
 #include <gtest/gtest.h>
 
 #include <cstdlib>

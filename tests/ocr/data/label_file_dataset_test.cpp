@@ -86,7 +86,7 @@ TEST(LabelFileDataset, AMissingImageAndABrokenLineCostThemselvesAlone) {
   EXPECT_EQ(notes[1], path + ": 1 of 3 images looked for cannot be used; the first: " + missing);
 }
 
-/// What this process holds in memory, in bytes.
+/// The resident memory of this process in bytes.
 int64_t resident_bytes() {
   std::ifstream file("/proc/self/statm");
   int64_t total = 0;
@@ -111,7 +111,7 @@ TEST(LabelFileDataset, AMillionLinesTakeMemoryForTheirPlacesAlone) {
   EXPECT_EQ(data.load(999'999).label, "the text that stands in picture number 999999");
 }
 
-/// The most that was in memory since the last call.
+/// The peak of the memory since the last call.
 int64_t peak_bytes() {
   int64_t kib = 0;
   std::ifstream status("/proc/self/status");
@@ -132,7 +132,8 @@ TEST(LabelFileDataset, TwoMillionLinesAreShuffledQuicklyAndInLittleMemory) {
   }
   peak_bytes();
   const int64_t before = resident_bytes();
-  const auto begin = std::clock();  // of this process alone, whatever else the machine does
+  const auto begin = std::clock();  // CPU time of this process alone, independent of the machine's
+                                    // load
   const LabelFileDataset data(
       {.data_dirs = {dir / "a"}, .label_files = {dir / "a.txt"}, .shuffle = true, .seed = 3});
   EXPECT_LT(static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC, 3);

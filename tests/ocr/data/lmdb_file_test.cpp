@@ -17,8 +17,7 @@ using testing::error_of;
 using testing::TempDir;
 using testing::write_lmdb;
 
-/// Keys and values of many sizes: several levels of pages, values on pages of their own, empty
-/// values.
+/// Keys and values of many sizes: several levels of pages, values on separate pages, empty values.
 std::map<std::string, std::string> many_values() {
   std::mt19937 random(1);
   std::map<std::string, std::string> values;
@@ -77,7 +76,7 @@ TEST(LmdbFile, TellsOtherFilesAndCutOffOnes) {
             std::string::npos);
 }
 
-/// Bytes changed at random: a value or an error comes, and values stay within the file.
+/// Random changes of bytes: the result is a value or an error, and values stay within the file.
 TEST(LmdbFile, DamagedPagesGiveErrors) {
   const TempDir dir;
   const auto values = many_values();

@@ -22,7 +22,7 @@ TEST(ParseRegions, ReadsTextsAndCorners) {
   EXPECT_TRUE(parse_regions("[]").empty());
 }
 
-// A detector does not read them, and MindOCR takes them as they are.
+// A detector does not use such texts, and MindOCR takes them as they are.
 TEST(ParseRegions, ATextThatIsNoneIsAsItIsWritten) {
   const auto regions =
       parse_regions(R"([{"transcription": null, "points": [[1, 2], [3, 2], [3, 4], [1, 4]]},

@@ -1,5 +1,5 @@
 #pragma once
-// LMDB environments as liblmdb writes them.
+// Writes LMDB environments with liblmdb.
 
 #include <gtest/gtest.h>
 #include <lmdb.h>
@@ -14,7 +14,7 @@ inline void lmdb_check(int status) {
   ASSERT_EQ(status, 0) << mdb_strerror(status);
 }
 
-/// Puts `values` into DIR/data.mdb, in one transaction, and makes the folder.
+/// Writes `values` to DIR/data.mdb, in one transaction; creates the folder.
 inline void write_lmdb(const std::filesystem::path& dir,
                        const std::map<std::string, std::string>& values) {
   std::filesystem::create_directories(dir);

@@ -1,5 +1,5 @@
 #pragma once
-// MATLAB files as SynthText's, by libmatio.
+// MATLAB files like SynthText's, by libmatio.
 
 #include <gtest/gtest.h>
 #include <matio.h>
@@ -34,7 +34,7 @@ inline matvar_t* boxes(std::vector<float> numbers) {
                        numbers.data(), 0);
 }
 
-/// A cell array: its name, and what each cell holds.
+/// A cell array: its name, and the content of each cell.
 using MatField = std::pair<const char*, std::vector<matvar_t*>>;
 
 inline void write_mat(const std::filesystem::path& path, const std::vector<MatField>& fields) {

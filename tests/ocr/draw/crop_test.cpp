@@ -9,7 +9,7 @@ namespace {
 
 using testing::error_of;
 
-// Red grows to the right, green downwards, by two a pixel: a crop tells where it comes from.
+// Red grows to the right, green downwards, by two a pixel: a crop's colours show its origin.
 cv::Mat gradient() {
   cv::Mat image(100, 120, CV_8UC3);
   for (int y = 0; y < image.rows; ++y) {

@@ -1,4 +1,4 @@
-// Pango keeps a pattern of Fontconfig's once per process and never gives it back.
+// Pango keeps a Fontconfig pattern once per process and never releases it.
 extern "C" const char* __lsan_default_suppressions() {
   return "leak:libfontconfig\n";
 }

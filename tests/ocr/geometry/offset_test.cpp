@@ -12,7 +12,7 @@ namespace {
 
 using Rings = std::vector<std::vector<cv::Point>>;
 
-// The rings below are what pyclipper gives for the same corners, in its order.
+// The expected rings come from pyclipper for the same corners, in its order.
 const Polygon kBox = {{10.9F, 10.2F}, {50.7F, 10.9F}, {50.1F, 30.9F}, {10, 30.3F}};
 
 TEST(Offset, ShrinksFromCornersCutToWholePixels) {

@@ -41,7 +41,8 @@ TEST(OrderedCorners, StartUpperLeftAndGoClockwise) {
 }
 
 TEST(OrderedCorners, OfAnUprightDiamondTakeTheLeftmostPair) {
-  // Left and one of the two in the middle column; sorting keeps the earlier of these two.
+  // The left corner and one of the two in the middle column; sorting keeps the earlier of these
+  // two.
   const auto corners = ordered_corners({{{5, 0}, {10, 5}, {5, 10}, {0, 5}}});
   const std::array<cv::Point2f, 4> wanted = {{{5, 0}, {10, 5}, {5, 10}, {0, 5}}};
   EXPECT_EQ(corners, wanted);

@@ -7,7 +7,7 @@
 namespace lockstep::ocr {
 namespace {
 
-// Rows whose likeliest class and its probability are given; the rest shares what is left.
+// Rows with the given likeliest class and its probability; the other classes share the rest.
 std::vector<float> frames(std::initializer_list<std::pair<size_t, float>> best, size_t classes) {
   std::vector<float> rows;
   for (const auto& [label, probability] : best) {
@@ -20,7 +20,7 @@ std::vector<float> frames(std::initializer_list<std::pair<size_t, float>> best, 
 }
 
 TEST(CtcPath, DropsRepeatsAndBlanksAndAveragesTheKeptFrames) {
-  // a a - a b b -: "aab"; kept are frames 0, 3 and 4.
+  // a a - a b b -: "aab"; frames 0, 3 and 4 are kept.
   const auto rows =
       frames({{0, 0.9F}, {0, 0.5F}, {2, 0.99F}, {0, 0.6F}, {1, 0.75F}, {1, 0.95F}, {2, 0.8F}}, 3);
   const CtcPath path = ctc_path(rows, 3, 2);

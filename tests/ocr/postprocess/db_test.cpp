@@ -33,8 +33,8 @@ void expect_corners(const Polygon& polygon, const Polygon& wanted) {
 }
 
 // 60 x 20 pixels from (20, 30): the rectangle around the contour is 59 x 19, its area 1121, its
-// perimeter 156, so it grows by 1121 * 1.5 / 156 = 10.78: from (9.22, 19.22) to (89.78, 59.78),
-// which Clipper rounds.
+// perimeter 156. It grows by 1121 * 1.5 / 156 = 10.78: from (9.22, 19.22) to (89.78, 59.78), which
+// Clipper rounds.
 cv::Mat one_word() {
   cv::Mat map = nothing();
   fill(map, {20, 30, 60, 20}, 0.9F);
@@ -104,7 +104,7 @@ TEST(DbPostprocess, DropsWhatIsStillThinAfterGrowing) {
   cv::Mat map = nothing();
   fill(map, {20, 30, 4, 4}, 0.9F);
   DbPostprocessOptions options;
-  options.expand_ratio = 0.6;  // by 0.45, which no whole pixel shows
+  options.expand_ratio = 0.6;  // by 0.45, which rounds to no pixel
   EXPECT_TRUE(db_postprocess(map, std::nullopt, options).empty());
   options.expand_ratio = 1.5;
   EXPECT_EQ(db_postprocess(map, std::nullopt, options).size(), 1U);

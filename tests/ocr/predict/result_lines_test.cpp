@@ -43,7 +43,7 @@ TEST(CheckedRegions, WithoutTheSmallAndTheInvalid) {
   const std::vector<DetectedRegion> found = {
       {{{0, 0}, {1, 0}, {1, 2}, {0, 2}}, 0.9F},                          // 2 square pixels
       {{{0, 0}, {3, 0}, {3, 1}, {0, 1}}, 0.9F},                          // 3
-      {{{250, 10}, {260, 10}, {260, 20}, {250, 20}}, 0.9F},              // outside: a line is left
+      {{{250, 10}, {260, 10}, {260, 20}, {250, 20}}, 0.9F},              // outside: a line remains
       {{{0, 0}, {40, 40}, {40, 0}, {20, 5}, {10, 50}, {0, 40}}, 0.9F}};  // crosses itself
   EXPECT_EQ(checked_regions(found, {200, 100}),
             (std::vector<Polygon>{{{0, 0}, {3, 0}, {3, 1}, {0, 1}}}));

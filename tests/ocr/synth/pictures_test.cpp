@@ -1,4 +1,4 @@
-// What is drawn, and where its outline is said to be.
+// The drawn text, and its reported outline.
 #include <gtest/gtest.h>
 
 #include <cctype>
@@ -32,7 +32,7 @@ TEST(DrawText, IsShortAndOfLettersAndDigits) {
   EXPECT_EQ(seen.size(), 36U);  // every class can be learnt
 }
 
-/// How far the ink keeps from each of the four edges.
+/// The distance of the ink to each of the four edges.
 std::array<double, 4> ink_to_edges(const cv::Mat& image, const Corners& seen) {
   std::array<double, 4> nearest = {1e9, 1e9, 1e9, 1e9};
   for (int y = 0; y < image.rows; ++y) {
@@ -50,14 +50,14 @@ std::array<double, 4> ink_to_edges(const cv::Mat& image, const Corners& seen) {
   return nearest;
 }
 
-// White on black: every pixel with ink lies in the outline, and all four edges are near ink.
+// White on black: every pixel with ink is inside the outline, and all four edges are near ink.
 TEST(Paint, InkFillsTheMappedBox) {
   TextPen pen(find_fonts());
   for (uint64_t i = 0; i < 40; ++i) {
     Dice dice(2, 0, i);
     const auto font = static_cast<size_t>(dice.whole(0, static_cast<int>(pen.fonts()) - 1));
     TextMask mask = pen.draw(draw_text(dice), font, dice.real(20, 60));
-    mask.alpha.setTo(255, mask.alpha);  // how faint a letter's edge is depends on the font
+    mask.alpha.setTo(255, mask.alpha);  // the faintness of a letter's edge depends on the font
     Corners seen = draw_view(dice, mask.box, mask.box.height, synth_style("hard"));
     const cv::Rect2d reach = bounds_of(seen);
     for (cv::Point2d& corner : seen) corner += cv::Point2d(10 - reach.x, 10 - reach.y);
@@ -101,7 +101,7 @@ TEST(DrawWord, HasTheRowsThatRecognisersTake) {
     EXPECT_LE(word.image.rows, 64);
     cv::Scalar mean, spread;
     cv::meanStdDev(word.image, mean, spread);
-    EXPECT_GT(brightness(spread), 10) << word.text;  // there is something to see
+    EXPECT_GT(brightness(spread), 10) << word.text;  // the text is visible
   }
 }
 

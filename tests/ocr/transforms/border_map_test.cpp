@@ -18,7 +18,7 @@ Sample bordered(std::vector<TextRegion> regions) {
   return sample;
 }
 
-/// The formula as it is written: cosine of the angle under which the pixel sees the edge.
+/// The literal formula: cosine of the angle of the edge at the pixel.
 double distance_by_formula(cv::Point2d pixel, cv::Point2d p, cv::Point2d q) {
   const double a = (p - pixel).ddot(p - pixel), b = (q - pixel).ddot(q - pixel);
   const double c = (p - q).ddot(p - q);
@@ -38,7 +38,7 @@ double value_by_formula(cv::Point2d pixel, const Polygon& polygon, double limit)
   return 1 - nearest / limit;
 }
 
-/// Both regions' boxes everywhere, so that the program's restriction to them is checked, too.
+/// Evaluates both regions' boxes everywhere, which also checks the program's restriction to them.
 cv::Mat map_by_formula(const std::vector<TextRegion>& regions, cv::Size size) {
   cv::Mat map = cv::Mat::zeros(size, CV_32F);
   for (const auto& region : regions) {

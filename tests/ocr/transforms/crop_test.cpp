@@ -19,7 +19,7 @@ TEST(FreeLines, AreThoseThatNoLegibleRegionTouches) {
                                            {rectangle(8, 0, 20, 1), "over the edge"},
                                            {rectangle(5, 0, 6, 1), "###", true}};
   EXPECT_EQ(free_lines(regions, 0, 10), (std::vector<int>{1, 4, 5, 6, 7}));
-  // Halves go to the even line: 2.5 to 2, 3.5 to 4.
+  // Halves are rounded to the even line: 2.5 to 2, 3.5 to 4.
   EXPECT_EQ(free_lines({{rectangle(2.5F, 0, 3.5F, 1), "a"}}, 0, 7), (std::vector<int>{0, 1, 5, 6}));
 }
 

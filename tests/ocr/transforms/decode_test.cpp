@@ -48,7 +48,7 @@ std::vector<uint8_t> with_orientation(std::vector<uint8_t> jpeg, uint8_t orienta
   return jpeg;
 }
 
-// Nobody writes to the pipe, as a disk that stalls.
+// The pipe has no writer, like a stalled disk.
 TEST(Decode, SaysWhichFileItWaitsFor) {
   const testing::TempDir dir;
   const auto pipe = dir.path() / "late.png";
@@ -138,7 +138,7 @@ TEST(Decode, RefusesWhatIsCutOff) {
   EXPECT_EQ(decoded(appended).size(), cv::Size(80, 60));
 }
 
-/// One chunk of a PNG, with a checksum of its own or with zeros.
+/// One chunk of a PNG, with its own checksum or with zeros.
 std::vector<uint8_t> png_chunk(const std::string& type, const std::string& data, bool sound) {
   std::string chunk = type + data;
   const auto sum = sound ? crc32(0, reinterpret_cast<const Bytef*>(chunk.data()),
@@ -159,7 +159,7 @@ std::vector<uint8_t> with_chunk(std::vector<uint8_t> png, const std::vector<uint
   return png;
 }
 
-// A profile of one byte is none; libpng would say so on standard error, and go on.
+// A profile of one byte is invalid; libpng would print that on standard error and continue.
 TEST(Decode, OfAPngOnlyWhatPixelsDependOnCounts) {
   const cv::Mat image = gradient(20, 30);
   const auto png = encoded(image, ".png");
@@ -221,7 +221,7 @@ TEST(Decode, DamagedBytesGiveAnImageOrAnError) {
         decoded(bad);
       } catch (const Error& error) {
         EXPECT_EQ(error.code(), ErrorCode::kCorrupt);
-      } catch (const cv::Exception&) {  // Pipeline::apply() makes an Error of it
+      } catch (const cv::Exception&) {  // Pipeline::apply() converts it to an Error
       }
     }
   }

@@ -31,7 +31,7 @@ std::string jpeg_fault_of(const FileBytes& bytes) {
   return error_of(ErrorCode::kCorrupt, [&] { decoded_jpeg(bytes); });
 }
 
-/// Where the coded data begin: behind the header of the scan.
+/// The beginning of the coded data: behind the header of the scan.
 size_t scan_of(const FileBytes& bytes) {
   for (size_t at = 2;;) {
     const size_t length = size_t{bytes.at(at + 2)} * 256 + bytes.at(at + 3);
@@ -40,7 +40,7 @@ size_t scan_of(const FileBytes& bytes) {
   }
 }
 
-/// An EXIF segment in either order of bytes, with a first entry that is no orientation.
+/// An EXIF segment in either byte order, with a first entry that is no orientation.
 FileBytes with_exif(FileBytes jpeg, bool big, uint8_t orientation) {
   const auto two = [big](uint8_t value) { return big ? FileBytes{0, value} : FileBytes{value, 0}; };
   const auto four = [big](uint8_t value) {
@@ -141,8 +141,8 @@ TEST(Jpeg, DataThatAreLeftOverAreAnErrorUnlessTheyPad) {
   EXPECT_NE(jpeg_fault_of(with(60, 'x')).find("extraneous bytes"), std::string::npos);
 }
 
-/// Most leave data that could be some image's: what is found is those behind which codes end too
-/// early or too late.
+/// Most flipped bits leave the valid data of another image. Only those are found after which codes
+/// end too early or too late.
 TEST(Jpeg, OfTurnedBitsSomeAreFound) {
   const auto good = jpeg_of(noise(64, 96));
   const cv::Mat expected = decoded_jpeg(good);

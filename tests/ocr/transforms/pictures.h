@@ -1,5 +1,5 @@
 #pragma once
-// Small images with text regions, made on the spot.
+// Small generated images with text regions.
 
 #include <opencv2/imgcodecs.hpp>
 #include <opencv2/imgproc.hpp>

@@ -10,7 +10,7 @@ namespace {
 
 using testing::error_of;
 
-/// As MindOCR's db_r50_icdar15.yaml has it.
+/// The pipeline of MindOCR's db_r50_icdar15.yaml.
 std::vector<Transform> detection_training() {
   return {DecodeImage{.img_mode = ImageMode::kRgb},
           DetLabelEncode{},

@@ -36,7 +36,7 @@ TEST(ShrinkMap, WhatDoesNotCountIsMaskedAndIgnored) {
 }
 
 TEST(ShrinkMap, ALargeOneThatVanishesIsIgnored) {
-  // A slanted band so thin that Clipper's whole numbers leave a line of it.
+  // A slanted band so thin that Clipper's whole numbers reduce it to a line.
   const auto sample =
       shrunk({{{{20.1F, 20.1F}, {76.1F, 76.1F}, {76.6F, 76.2F}, {20.6F, 20.2F}}, "thin"}});
   EXPECT_EQ(cv::sum(sample.binary_map)[0], 0);
