@@ -57,7 +57,7 @@ Tensor input(int step) {
   return (torch::arange(6 * 3 * 64) * (0.37 + step)).sin().reshape({6, 3, 8, 8});
 }
 
-/// Weights, then statistics, after three steps with the loss scaled by 1024.
+/// Weights, then statistics, after three steps with a loss scale of 1024.
 Tensor three_steps(AmpLevel level) {
   auto net = make_net();
   MasterWeights masters(*net, level, at::kBFloat16);

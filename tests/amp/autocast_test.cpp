@@ -42,7 +42,7 @@ TEST(Autocast, EndsWithAnError) {
   EXPECT_EQ(product().scalar_type(), at::kFloat);
 }
 
-// libtorch keeps the cast of a weight until the guard ends; after a step it must be made anew.
+// libtorch caches the cast of a weight until the guard ends; after a step it must be cast again.
 TEST(Autocast, SeesWeightsAsTheyAreNow) {
   torch::nn::Linear net(4, 1);
   const Tensor x = torch::ones({1, 4});

@@ -25,7 +25,7 @@ TEST(Gradients, OneValueThatIsNoNumberIsFound) {
   EXPECT_TRUE(all_finite({}));
 }
 
-// The sums over these are infinite.
+// Their sums are infinite.
 TEST(Gradients, LargeNumbersAreNumbers) {
   EXPECT_TRUE(all_finite(std::vector<Tensor>{torch::full({16}, 3e38, at::kFloat)}));
   EXPECT_TRUE(all_finite(std::vector<Tensor>(2, torch::full({1}, 3e38, at::kFloat))));

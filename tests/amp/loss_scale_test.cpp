@@ -26,9 +26,9 @@ std::vector<double> scales(const LossScaleOptions& options, const std::string& p
 
 constexpr double k64 = 65536;
 
-// Worked out from amp_update_scale's definition: an overflow multiplies by backoff_factor and sets
-// the tracker to 0; otherwise the tracker goes up, and at growth_interval the scale is multiplied
-// by growth_factor and the tracker is 0 again.
+// From the definition of amp_update_scale: an overflow multiplies by backoff_factor and sets the
+// tracker to 0. Otherwise the tracker increases; at growth_interval the scale is multiplied by
+// growth_factor and the tracker reset to 0.
 TEST(LossScale, GradScalersSequence) {
   const LossScaleOptions options{
       .dynamic = true, .init_scale = k64, .growth_interval = 3, .min_scale = 0};
@@ -37,7 +37,7 @@ TEST(LossScale, GradScalersSequence) {
                                  k64,                    // x
                                  k64, k64, k64 / 2,      // two are too few before the next x
                                  k64 / 2, k64 / 2, k64,  // grows
-                                 k64,                    // the count began anew
+                                 k64,                    // the count restarted
                                  k64 / 2, k64 / 4,       // xx
                                  k64 / 4, k64 / 4, k64 / 2, k64 / 2, k64 / 2, k64}));
   const LossScaleOptions uneven{.dynamic = true,
@@ -57,7 +57,7 @@ TEST(LossScale, MindSporesFloor) {
                                  .backoff_factor = 0.25,
                                  .growth_interval = 2};
   EXPECT_EQ(scales(options, "xxxxxx...x"), (std::vector<double>{128, 32, 8, 2, 1, 1, 1, 4, 4, 1}));
-  // One that starts below stays there: backing off never raises it.
+  // A scale that starts below it stays there: backing off never raises it.
   EXPECT_EQ(scales({.dynamic = true, .init_scale = 0.5}, "x."), (std::vector<double>{0.5, 0.5}));
 }
 

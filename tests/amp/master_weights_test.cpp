@@ -66,7 +66,7 @@ TEST(MasterWeights, HoldTheNetsValuesUnderItsNames) {
   }
 }
 
-/// Steps of a net that shall learn to answer 1; returns its masters' module's last loss.
+/// Trains a net to output 1; returns the last loss of its masters' module.
 float train(AmpLevel level, double lr, int steps) {
   auto net = make_net();
   MasterWeights masters(*net, level, at::kBFloat16);
@@ -91,7 +91,7 @@ TEST(MasterWeights, TheNetLearns) {
   }
 }
 
-// An update of 2^-12 of a weight is nothing to bfloat16; float32 adds up many.
+// bfloat16 loses an update of 2^-12 of a weight; float32 accumulates many.
 TEST(MasterWeights, SmallUpdatesAddUp) {
   nn::Linear net(nn::LinearOptions(1, 1).bias(false));
   {

@@ -38,7 +38,7 @@ std::string hex(const Digest& digest) {
   return text;
 }
 
-/// Runs the server's half beside `client` and returns its error, or nothing.
+/// Runs the server's half beside `client` and returns its error, if any.
 std::optional<Error> serve(Pair& pair, const std::string& secret, const std::string& purpose,
                            const std::function<void()>& client) {
   auto server = std::async(std::launch::async, [&]() -> std::optional<Error> {
@@ -141,7 +141,7 @@ TEST(Auth, ProofForOnePurposeDoesNotOpenAnother) {
 }
 
 TEST(Auth, ReflectedProofIsRefused) {
-  // A stranger who sends the server's own hello and then echoes whatever comes.
+  // A stranger that sends the server's own hello and then echoes all input.
   Pair pair;
   const auto failure = serve(pair, "s", "store", [&] {
     Hello hello;
@@ -154,8 +154,7 @@ TEST(Auth, ReflectedProofIsRefused) {
   EXPECT_EQ(failure->code(), ErrorCode::kMismatch);
 }
 
-/// What a client that knows `secret` sends: hello and proof, for a server that greets with
-/// `greeting`.
+/// The bytes of a client with `secret`: hello and proof, for a server that greets with `greeting`.
 std::string client_bytes(const std::string& secret, std::string_view greeting, Hello* own) {
   Hello theirs;
   std::memcpy(static_cast<void*>(&theirs), greeting.data(), sizeof theirs);

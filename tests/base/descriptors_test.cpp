@@ -15,7 +15,7 @@
 namespace lockstep {
 namespace {
 
-/// The process has its old soft limit again at the end.
+/// Lowers the soft limit of the process; the destructor restores it.
 class LowLimit {
  public:
   explicit LowLimit(rlim_t limit) {

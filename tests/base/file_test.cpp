@@ -57,7 +57,7 @@ TEST_F(FileTest, ReadNamesWhatIsWrong) {
 }
 
 TEST_F(FileTest, ReadBoundsFilesWithoutASize) {
-  // Files of /proc say that they have 0 bytes.
+  // Files of /proc report a size of 0 bytes.
   EXPECT_FALSE(read_file("/proc/self/stat").empty());
   EXPECT_EQ(code_of([] { read_file("/proc/self/stat", 3); }), ErrorCode::kCorrupt);
 }

@@ -41,7 +41,7 @@ TEST(HelpText, NoLineIsTooLongAndNoWordGetsLost) {
   for (const char* word : {"word0", "word99 ", "word199"}) {
     EXPECT_NE(text.find(word), std::string::npos) << word;
   }
-  // A name wider than its column has a line of its own; the text stands where all texts do.
+  // A name wider than its column has its own line; the text is in the column of all texts.
   EXPECT_NE(text.find("  " + long_name + "\n         word0 "), std::string::npos) << text;
 }
 

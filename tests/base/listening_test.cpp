@@ -8,9 +8,9 @@
 namespace lockstep::testing {
 namespace {
 
-/// A name with two addresses, of which this host has no way to the first.
+/// A name with two addresses; this host has no route to the first.
 TEST(Listening, AnAddressWithoutAWayThereDoesNotCount) {
-  const HeldPort port;  // nobody listens there
+  const HeldPort port;  // it has no listener
   sockaddr_in own{};
   own.sin_family = AF_INET;
   own.sin_port = htons(static_cast<uint16_t>(port.number()));

@@ -38,7 +38,7 @@ TEST(Log, ASinkTakesTheLines) {
   EXPECT_EQ(logged([] { log_info("again"); }), "lockstep: again\n");
 }
 
-// In a process of its own, in which nothing was said before.
+// In a separate process without earlier log lines.
 TEST(LogDeathTest, AnUnknownLevelIsSaid) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT(

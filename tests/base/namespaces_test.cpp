@@ -10,7 +10,7 @@
 namespace lockstep {
 namespace {
 
-/// What `body` returns in a child, which may enter other namespaces.
+/// Runs `body` in a child, which may enter other namespaces; returns its result.
 template <class Body>
 int status_of_child(const Body& body) {
   const pid_t child = ::fork();

@@ -13,7 +13,7 @@
 namespace lockstep {
 namespace {
 
-/// A /proc and a /sys of its own, and, while it lives, a soft limit of this process.
+/// A private /proc and /sys, and, during its lifetime, a soft limit of this process.
 class ProcessLimits : public ::testing::Test {
  protected:
   ProcessLimits() {

@@ -152,8 +152,8 @@ TEST(Socket, ConnectTimesOutNamingTheEndpoint) {
   EXPECT_TRUE(mentions(error, to_string(nobody))) << error.what();
 }
 
-/// Binds a socket to a free port and connects it there: what the kernel does by chance to a client
-/// that tries again and again where nobody listens yet.
+/// Binds a socket to a free port and connects it there. The kernel does this by chance to a client
+/// that retries before there is a listener.
 UniqueFd connect_to_itself() {
   UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in address{};
@@ -186,7 +186,7 @@ TEST(Socket, AllAddressesAreThoseOfIpv4Too) {
   EXPECT_FALSE(is_loopback(listener.get()));
 }
 
-/// What a kernel does that was booted with ipv6.disable=1.
+/// Imitates a kernel that was booted with ipv6.disable=1.
 bool take_away_ipv6() {
   sock_filter program[] = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
@@ -208,7 +208,7 @@ TEST(Socket, DoesWithoutIpv6WhereTheKernelHasNone) {
     const UniqueFd listener = tcp_listen(kAllAddresses, 0);
     const int port = local_port(listener.get());
     if (!tcp_connect({"127.0.0.1", port}, Deadline::after(10s))) ::_exit(1);
-    // An address that cannot be had is passed by like one where nobody listens.
+    // An unavailable address is skipped like one without a listener.
     const auto error = error_of([&] { tcp_connect({"::1", port}, Deadline::after(10ms)); });
     ::_exit(error.code() == ErrorCode::kTimeout ? 0 : 2);
   }

@@ -47,7 +47,8 @@ TEST(Standstill, AddsUp) {
   EXPECT_EQ(running.missed, 3 * ticks(10s - 250ms));
 }
 
-// Else it is counted twice: by who sees it first, and by who looked before it and speaks after.
+// Otherwise it is counted twice: by the thread that sees it first, and by one that looked before it
+// and reports after.
 TEST(Standstill, IsCountedOnce) {
   const Running first = after_gap(60s);
   EXPECT_TRUE(first.is_fresh(first.seen + ticks(90ms)));
@@ -61,7 +62,8 @@ TEST(Standstill, TicksMayGoRound) {
   EXPECT_EQ(after.missed, ticks(10s - 250ms) - 2);
 }
 
-/// Exit status of a child that is stopped for `time` once it has raised SIGSTOP, and then goes on.
+/// Exit status of a child that is stopped for `time` once it has raised SIGSTOP, and then
+/// continues.
 int status_of_stopped(std::chrono::milliseconds time, const std::function<bool()>& body) {
   const pid_t child = ::fork();
   if (child == 0) ::_exit(body() ? 0 : 1);
@@ -96,7 +98,7 @@ TEST(Standstill, IsNotNoticedWithoutAPulse) {
   EXPECT_EQ(status_of_stopped(2500ms, ends), 0);
 }
 
-// It has none of its parent's threads.
+// A forked child has none of its parent's threads.
 TEST(Standstill, OfAForkedChildHasNoPulse) {
   const auto pulse = Pulse::of_process();
   const auto ends = [] {

@@ -59,7 +59,7 @@ TEST(Text, SplitKeepsEmptyParts) {
 
 TEST(Version, BuildIdBeginsWithTheVersion) {
   EXPECT_TRUE(build_id().starts_with(version() + "/")) << build_id();
-  EXPECT_LT(build_id().size(), 28u);  // Hello::build holds it with its terminator.
+  EXPECT_LT(build_id().size(), 28u);  // Hello::build holds it with its terminator
 }
 
 TEST(Counted, OneIsNoPlural) {

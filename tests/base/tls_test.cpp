@@ -21,7 +21,7 @@ const Digest kKey = hmac_sha256("secret", "key");
 struct Ends {
   explicit Ends(const Digest& clients_key = kKey) : client(Side::kClient, clients_key, "server") {}
 
-  /// Carries what the handshake has to say in pieces of `piece` bytes, until neither end says more.
+  /// Transfers the handshake in pieces of `piece` bytes, until neither end has output.
   void shake_hands(size_t piece = 1 << 20) {
     for (bool said = true; said;) {
       said = carry(client.take_output(), &server, piece);
@@ -127,7 +127,7 @@ TEST(Tls, BytesChangedLeftOutOrBroughtAgainAreNoticed) {
   }
 }
 
-/// A server or client as others write them: it does not know the key.
+/// A server or client of another program: it does not have the key.
 class Stranger {
  public:
   explicit Stranger(Side side)
@@ -151,7 +151,7 @@ class Stranger {
     }
   }
 
-  /// What it answers.
+  /// Returns its answer.
   std::string hear(const std::string& bytes) {
     ::BIO_write(::SSL_get_rbio(ssl_.get()), bytes.data(), static_cast<int>(bytes.size()));
     ::SSL_do_handshake(ssl_.get());
@@ -181,7 +181,7 @@ TEST(Tls, AClientWithoutTheKeyIsRefused) {
   Stranger stranger(Side::kClient);
   const auto error = error_of([&] { ends.server.open(stranger.hear("")); });
   EXPECT_EQ(error.code(), ErrorCode::kMismatch);
-  EXPECT_FALSE(ends.server.take_output().empty());  // it is told why
+  EXPECT_FALSE(ends.server.take_output().empty());  // it receives the reason
 }
 
 }  // namespace

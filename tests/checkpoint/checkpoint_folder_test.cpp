@@ -115,7 +115,7 @@ TEST(CheckpointFolder, WeightsAreAFileOrThoseThatWereEvaluated) {
   EXPECT_EQ(weights_in(step, false), step / kModelFile);
 }
 
-/// A process that was on this host and is not there any more.
+/// A process of this host that no longer exists.
 WriterName dead_writer() {
   WriterName name = WriterName::own();
   ++name.start;  // this process came later
@@ -192,7 +192,7 @@ TEST(WriterFence, AnOlderGenerationGivesNoNamesAnyMore) {
   EXPECT_EQ(read_file(dir / "e1.ckpt"), "x");
 }
 
-// The older one has asked already when the newer one comes: its hidden folder is gone.
+// The older one has passed its check when the newer one starts: its hidden folder is gone.
 TEST(WriterFence, ANewerGenerationTakesTheHiddenFolderAway) {
   const TempFolder dir;
   const WriterFence first(dir.path(), "job", 1);
@@ -205,7 +205,7 @@ TEST(WriterFence, ANewerGenerationTakesTheHiddenFolderAway) {
   EXPECT_FALSE(has_checkpoint(dir.path()));
 }
 
-// A writer that is stopped in the middle of a checkpoint wakes up when another has gone on.
+// A writer is stopped within a checkpoint and continues after another one has taken over.
 TEST(WriterFence, AStoppedWriterThatWakesUpWritesNothing) {
   const TempFolder dir;
   const pid_t child = fork();
@@ -235,7 +235,7 @@ TEST(WriterFence, AStoppedWriterThatWakesUpWritesNothing) {
   EXPECT_EQ(read_file(dir / "step_000007/state.json"), "new");
 }
 
-// Of another job, or of none: it may be that nobody locks folders here.
+// Of another job, or of none: folders may be unlocked here.
 TEST(WriterFence, ASecondWriterLeavesTheFirstsHalfAlone) {
   const TempFolder dir;
   const StagedFolder half(dir.path(), "step_000001");
@@ -250,12 +250,12 @@ TEST(WriterFence, ALaterGenerationThatComesLateFindsOut) {
   EXPECT_EQ(error_of([&] { WriterFence(dir.path(), "job", 2); }).code(), ErrorCode::kMismatch);
   third.check();
   EXPECT_EQ(names_in(dir.path()).size(), 1U) << "one mark";
-  const WriterFence again(dir.path(), "job", 1);  // a job of that name begins anew
+  const WriterFence again(dir.path(), "job", 1);  // a job of that name starts anew
   again.check();
   EXPECT_EQ(names_in(dir.path()).size(), 1U);
 }
 
-// Both reach the folder's server, and each has made a generation of the same number.
+// Both reach the folder's server, and each has a generation of the same number.
 TEST(WriterFence, OfTwoHalvesOfAJobOneStays) {
   const TempFolder dir;
   const WriterFence before(dir.path(), "job", 1, "launch-a");
@@ -272,7 +272,7 @@ TEST(WriterFence, OfTwoHalvesOfAJobOneStays) {
   EXPECT_EQ(names_in(dir.path()).size(), 1U) << "one mark";
 }
 
-// It was stopped before it had looked at the folder, and given up.
+// It was stopped before it had checked the folder, and given up.
 TEST(WriterFence, ALateFirstGenerationTakesNothingAway) {
   const TempFolder dir;
   const WriterFence second(dir.path(), "job", 2, "launch-b");
@@ -286,7 +286,7 @@ TEST(WriterFence, ALateFirstGenerationTakesNothingAway) {
   EXPECT_EQ(names_in(dir.path()).size(), 1U);
   WriterFence::refuse_if_replaced(dir.path(), "job", 1, "another-a");
   WriterFence::refuse_if_replaced(dir / "none", "job", 1, "launch-a");
-  const WriterFence anew(dir.path(), "job", 1, "another-a");  // a job of that name begins anew
+  const WriterFence anew(dir.path(), "job", 1, "another-a");  // a job of that name starts anew
   anew.check();
   EXPECT_EQ(names_in(dir.path()).size(), 1U);
   EXPECT_EQ(read_file(dir / names_in(dir.path())[0]), "another-a");

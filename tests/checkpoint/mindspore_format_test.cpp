@@ -15,7 +15,7 @@ std::string from_hex(std::string_view hex) {
   return bytes;
 }
 
-// Serialized by Google's protobuf 4.21 for Python, one Checkpoint message a value: bn1.gamma [2]
+// Serialized by Google's protobuf 4.21 for Python, one Checkpoint message per value: bn1.gamma [2]
 // Float32 (1, 2); conv.weight [2, 1, 1, 1] Float16; epoch_num [0] Int32 7; a str; and sliced [3]
 // Int64 in two slices.
 const std::string& ckpt_reference() {

@@ -191,7 +191,7 @@ TEST(OptimizerState, LbfgsGoesOnToo) {
             ErrorCode::kCorrupt);
 }
 
-/// Adds a number to what it learned, which is its state.
+/// Adds a number to its state, which it learned.
 struct Counting : optim::Optimizer {
   struct State : optim::OptimizerCloneableParamState<State> {
     double seen = 0;

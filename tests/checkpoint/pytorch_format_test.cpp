@@ -1,4 +1,4 @@
-// Hand-made archives and pickles; what torch.save writes is read in weights_test.cpp.
+// Hand-made archives and pickles; weights_test.cpp reads the output of torch.save.
 #include "lockstep/checkpoint/pytorch_format.h"
 
 #include <gtest/gtest.h>
@@ -77,7 +77,7 @@ TEST(PyTorchFormat, LooksIntoTheUsualEntries) {
 }
 
 TEST(PyTorchFormat, NothingIsCalled) {
-  // What would be os.system("...") in Python is only a description here.
+  // In Python this would call os.system("..."); here it is only a description.
   EXPECT_EQ(pth_fault(archive("cos\nsystem\n(" + pickled("touch /tmp/x") + "tR")),
             "x.pth: holds a whole module or another object, not a state_dict; in Python: "
             "torch.save(model.state_dict(), NEW_FILE)");
@@ -124,7 +124,7 @@ TEST(Pickle, SaysWhereItBreaks) {
   EXPECT_NE(broken("X\xff\xff\xff\xff").find("cut off"), std::string::npos);
 }
 
-// A name made of a name of a name ... would double with every three bytes of the file.
+// A name that consists of a name of a name ... would double with every three bytes of the file.
 TEST(Pickle, ANameIsAShortText) {
   const auto named = [](const std::string& module) {
     return read_pickle(

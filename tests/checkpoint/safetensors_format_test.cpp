@@ -14,7 +14,7 @@ std::string length_field(uint64_t length) {
   return bytes;
 }
 
-/// A file with this JSON and `data_bytes` zeros behind it.
+/// A file with this JSON, followed by `data_bytes` zeros.
 std::string file_of(const std::string& json, size_t data_bytes) {
   return length_field(json.size()) + json + std::string(data_bytes, '\0');
 }

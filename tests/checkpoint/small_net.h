@@ -9,7 +9,7 @@
 
 namespace lockstep {
 
-/// Has what a checkpoint must carry: parameters, running statistics, a counter, random numbers.
+/// It has all parts of a checkpoint: parameters, running statistics, a counter, random numbers.
 struct SmallNet : torch::nn::Module {
   explicit SmallNet(int64_t width = 8)
       : first(register_module("first", torch::nn::Linear(4, width))),
@@ -25,7 +25,7 @@ struct SmallNet : torch::nn::Module {
   torch::nn::Linear last;
 };
 
-/// `count` steps on data that depend on the number of the step alone.
+/// `count` steps on data that depend on the step number alone.
 inline void train(SmallNet& net, torch::optim::Optimizer& optimizer, int first_step, int count) {
   for (int step = first_step; step < first_step + count; ++step) {
     const at::Tensor x = at::sin(at::arange(64).reshape({16, 4}).to(at::kFloat) + step);
@@ -35,7 +35,7 @@ inline void train(SmallNet& net, torch::optim::Optimizer& optimizer, int first_s
   }
 }
 
-/// Bits, so that -0 and NaN count too.
+/// Compares bits, so that -0 and NaN count too.
 inline bool same_bits(const at::Tensor& a, const at::Tensor& b) {
   return a.scalar_type() == b.scalar_type() && a.sizes() == b.sizes() &&
          std::memcmp(a.contiguous().data_ptr(), b.contiguous().data_ptr(), a.nbytes()) == 0;

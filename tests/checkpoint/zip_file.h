@@ -1,5 +1,5 @@
 #pragma once
-// A stored zip archive in memory, as torch.save writes one.
+// A stored zip archive in memory, as written by torch.save.
 
 #include <cstdint>
 #include <string>
@@ -12,7 +12,7 @@ inline void put_number(std::string& bytes, uint64_t value, int count) {
   for (int i = 0; i < count; ++i) bytes += static_cast<char>(i < 8 ? value >> (8 * i) & 0xff : 0);
 }
 
-/// Checksums are left 0: nobody here checks them.
+/// Checksums are left 0: no reader here checks them.
 inline std::string zip_file(const std::vector<std::pair<std::string, std::string>>& members,
                             uint64_t method = 0) {
   std::string file, directory;

@@ -102,7 +102,7 @@ TEST(Cifar10, FolderThatIsMissingOrEmptyOrUnreadable) {
             std::string::npos);
   EXPECT_NE(error_of(ErrorCode::kNotFound, load(dir.path())).find("holds none of data_batch_1.bin"),
             std::string::npos);
-  // Neither of the next two can be read, whoever runs the test (permissions do not stop root).
+  // Neither of the next two is readable, even for root, whom permissions do not stop.
   fs::create_symlink("loop", dir / "loop");
   EXPECT_NE(error_of(ErrorCode::kIo, load(dir / "loop")).find("loop: "), std::string::npos);
   fs::create_directory(dir / "data_batch_1.bin");

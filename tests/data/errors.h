@@ -8,7 +8,7 @@
 
 namespace lockstep::testing {
 
-/// Text of the Error that `body` throws; the test fails when it has another code or none comes.
+/// Text of the Error that `body` throws; the test fails for another code, or without an error.
 template <typename Body>
 std::string error_of(ErrorCode code, Body body) {
   try {

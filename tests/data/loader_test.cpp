@@ -14,7 +14,7 @@
 namespace lockstep {
 namespace {
 
-/// Sample i: every pixel i % 256, label i % 10. Sample `broken` cannot be read.
+/// Sample i: every pixel i % 256, label i % 10. Sample `broken` is unreadable.
 class FakeImages final : public ImageDataset {
  public:
   explicit FakeImages(int64_t size, int64_t broken = -1) : size_(size), broken_(broken) {
@@ -32,7 +32,7 @@ class FakeImages final : public ImageDataset {
     changed_.notify_all();
     return index % 10;
   }
-  /// Waits until so many samples were read; false when they are not within a minute.
+  /// Waits until `reads` samples were read; false after a minute.
   bool wait_for(int64_t reads) const {
     std::unique_lock lock(mutex_);
     return changed_.wait_for(lock, std::chrono::minutes(1), [&] { return reads_ >= reads; });
@@ -129,7 +129,7 @@ TEST(Loader, RestOfAnEpochIsTheSameAsInOneGo) {
     EXPECT_TRUE(at::equal(batch->images, whole.next()->images));
 }
 
-/// All that is left of an epoch.
+/// The rest of an epoch.
 std::vector<at::Tensor> images_of(Loader& loader) {
   std::vector<at::Tensor> images;
   while (const auto batch = loader.next()) images.push_back(batch->images);

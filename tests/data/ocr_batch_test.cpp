@@ -14,7 +14,7 @@
 namespace lockstep {
 namespace {
 
-/// Image i: 3 planes of 4 x 6, plane c of value 10 * i + c plus what chance adds in this epoch.
+/// Image i: 3 planes of 4 x 6, plane c of value 10 * i + c plus a random number per epoch.
 class FakeText final : public TextSamples {
  public:
   explicit FakeText(std::vector<int64_t> broken = {}, int wide = -1, bool planar = false)

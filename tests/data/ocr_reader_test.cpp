@@ -1,4 +1,4 @@
-// Samples of a real pipeline, made by many threads at once; a bad one costs itself.
+// Samples of a real pipeline, made by many threads at once; a bad one affects no other.
 
 #include "lockstep/data/ocr_reader.h"
 
@@ -24,7 +24,7 @@ constexpr int kScenes = 9;
 constexpr int kBroken = 4;     // no image
 constexpr int kIllegible = 2;  // has a polygon of two corners
 
-/// A detector's pictures, and a pipeline that draws, turns, cuts and makes maps.
+/// A detector's pictures, and a pipeline that draws, rotates, crops and makes maps.
 class Scenes final : public TextSamples {
  public:
   explicit Scenes(const std::filesystem::path& dir)
@@ -64,7 +64,7 @@ class Scenes final : public TextSamples {
   ocr::Pipeline pipeline_;
 };
 
-/// What shows where a bit differs.
+/// Sums that show any different bit.
 std::vector<double> sums_of(const TextRows& rows) {
   std::vector<double> sums;
   for (const auto& sample : rows.samples) {

@@ -1,4 +1,4 @@
-// The real records, where they are at hand: see CMakeLists.txt.
+// The real records, if present: see CMakeLists.txt.
 
 #include <gtest/gtest.h>
 

@@ -9,7 +9,7 @@
 
 namespace lockstep::testing {
 
-/// A folder that is gone when the test ends.
+/// A folder that is removed when the test ends.
 class TempDir {
  public:
   TempDir() {

@@ -27,7 +27,7 @@ std::vector<float> transformed(const ImageTransform& transform, const std::vecto
   return out;
 }
 
-/// The image as crop and flip should leave it, pixel by pixel; bytes, 0 where it is padded.
+/// The expected image after crop and flip, pixel by pixel; bytes, 0 for padding.
 std::vector<uint8_t> reference(const std::vector<uint8_t>& image, const ImageShape& shape,
                                int64_t size, int64_t top, int64_t left, bool flip) {
   std::vector<uint8_t> out;
@@ -85,7 +85,7 @@ TEST(ImageTransform, ResizeFollowsCropAndComesBeforeNormalize) {
   const auto small =
       transformed(ImageTransform({RandomCrop{16, 4}, normalize}, kCifar, 7), image, 3, 5);
   const auto out = transformed(whole, image, 3, 5);
-  // Row 0 lies halfway between rows 0 and 1 of the crop.
+  // Row 0 is halfway between rows 0 and 1 of the crop.
   EXPECT_NEAR(out[0], (small[0] + small[16]) / 2, 1e-5);
   const auto refused = [](std::vector<Transform> steps) {
     EXPECT_THROW(ImageTransform(std::move(steps), kCifar, 1), Error);
@@ -123,7 +123,7 @@ TEST(ImageTransform, FlipMayStandBeforeCrop) {
   random.next();
   const int64_t top = random.below(9) - 4;
   const int64_t left = random.below(9) - 4;
-  // Cutting the mirrored image at `left` is mirroring the image cut at -left.
+  // A crop of the mirrored image at `left` equals the mirrored crop at -left.
   EXPECT_EQ(transformed(transform, image),
             as_floats(reference(image, kCifar, 32, top, -left, /*flip=*/true)));
 }

@@ -1,5 +1,5 @@
-// What docs/formats shows byte by byte is what the code writes: each block of the pages is compared
-// with the code's own bytes.
+// The bytes shown in docs/formats equal the code's: each block of the pages is compared with the
+// code's own bytes.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -43,7 +43,7 @@ std::string block_of(const std::string& page, const std::string& opening) {
   return "";
 }
 
-/// Its bytes: pairs of hex digits at the beginning of each line; -1 where it says "..", any byte.
+/// Its bytes: pairs of hex digits at the beginning of each line; -1 for "..", any byte.
 std::vector<int> shown_bytes(const std::string& page, const std::string& name) {
   static const std::regex kBytes("^((?:[0-9a-f]{2}|\\.\\.)(?: (?:[0-9a-f]{2}|\\.\\.))*)(?:  .*)?$");
   std::vector<int> bytes;
@@ -120,7 +120,7 @@ TEST(Formats, MessageFromPointToPoint) {
   expect_shown("wire.md", "letter", bytes_of(letter));
 }
 
-/// Every "N name" in the page's tables and lists, by N.
+/// Checks that the page's tables and lists have "N name".
 void expect_listed(const std::string& page, int number, std::string_view name) {
   const std::string text = read_whole(env_or("LOCKSTEP_SOURCE_DIR", ".") + "/docs/formats/" + page);
   const std::regex row(fmt::format("\\b{}\\s(\\| )?{}\\b", number, name));
@@ -178,7 +178,7 @@ TEST(Formats, HeaderOfTensors) {
   EXPECT_EQ(text + "\n", block_of("checkpoint.md", "json safetensors"));
 }
 
-/// The page's text is what a program writes that has read it.
+/// A program that reads the page's text writes the same text.
 TEST(Formats, StateOfTraining) {
   const std::string shown = block_of("checkpoint.md", "json state");
   const DecodedTrainingState decoded = decode_training_state(shown, "checkpoint.md");

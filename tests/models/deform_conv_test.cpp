@@ -50,11 +50,11 @@ TEST(DeformConv, WithoutOffsetsIsAConvolution) {
 TEST(DeformConv, WholeOffsetsMoveTheImage) {
   auto p = random_problem(at::kDouble, 0);
   p.mask.fill_(0.5);
-  p.offset.view({2, 6, 2, 3, 5}).select(2, 0).fill_(1);   // One row down,
-  p.offset.view({2, 6, 2, 3, 5}).select(2, 1).fill_(-2);  // two columns to the left.
+  p.offset.view({2, 6, 2, 3, 5}).select(2, 0).fill_(1);   // one row down,
+  p.offset.view({2, 6, 2, 3, 5}).select(2, 1).fill_(-2);  // two columns to the left
   at::Tensor moved = at::zeros_like(p.x);
   moved.slice(2, 0, 4).slice(3, 2).copy_(p.x.slice(2, 1).slice(3, 0, 4));
-  // What lies outside the moved frame, but inside the image: row 0, seen from the padding.
+  // The part outside the moved frame, but inside the image: row 0, reached from the padding.
   at::Tensor wide = at::zeros({2, 3, 7, 6}, at::kDouble);
   wide.slice(2, 1, 6).copy_(moved);
   wide.select(2, 0).slice(1 + 1, 2).copy_(p.x.select(2, 0).slice(2, 0, 4));
@@ -79,7 +79,8 @@ TEST(DeformConv, BetweenPixelsIsBilinearAndOutsideIsZero) {
   EXPECT_DOUBLE_EQ(at_point(std::numeric_limits<double>::quiet_NaN(), 0), 0);
 }
 
-/// What a way to compute gives: the output, and the gradients of x, offset, mask, weight, bias.
+/// The results of an implementation: the output, and the gradients of x, offset, mask, weight,
+/// bias.
 using Way = std::function<at::Tensor(const std::vector<at::Tensor>&)>;
 std::vector<at::Tensor> results_of(const Way& way, const Problem& problem, at::Device device) {
   std::vector<at::Tensor> leaves;
@@ -103,7 +104,7 @@ void expect_close(const std::vector<at::Tensor>& a, const std::vector<at::Tensor
   }
 }
 
-/// Every geometry, with taps within, at the edges of, far outside the image and nowhere at all.
+/// Every geometry, with taps within, at the edges of, far outside the image and at NaN.
 TEST(DeformConv, OfLibtorchsOperationsEqualsTheLoopsOfTheCpu) {
   for (const Pair stride : {Pair{1, 1}, Pair{2, 1}, Pair{2, 3}}) {
     for (const Pair padding : {Pair{0, 0}, Pair{1, 0}, Pair{3, 2}}) {
@@ -132,7 +133,7 @@ TEST(DeformConv, OfLibtorchsOperationsEqualsTheLoopsOfTheCpu) {
   }
 }
 
-/// The device's memory is closed to the host.
+/// The host cannot access the device's memory.
 TEST(DeformConv, OnAnotherDeviceEqualsTheCpu) {
   for (const auto type : {at::kDouble, at::kFloat}) {
     const auto problem = random_problem(type);
@@ -141,7 +142,7 @@ TEST(DeformConv, OnAnotherDeviceEqualsTheCpu) {
   }
 }
 
-/// bfloat16 has 8 bits: as a place in a picture it would be wrong by pixels.
+/// bfloat16 has 8 bits: a place in a picture would be wrong by pixels.
 TEST(DeformConv, PlacesAreInFullPrecisionWhateverTheTypeOfTheImage) {
   torch::manual_seed(5);
   const auto x = at::randn({1, 2, 4, 600}).to(at::kBFloat16);
@@ -157,7 +158,7 @@ TEST(DeformConv, PlacesAreInFullPrecisionWhateverTheTypeOfTheImage) {
   }
 }
 
-/// Another way to the same numbers: libtorch's own bilinear sampler.
+/// Another source of the same numbers: libtorch's own bilinear sampler.
 TEST(DeformConv, EqualsGridSamplersTaps) {
   const auto p = random_problem(at::kDouble);
   const int64_t rows = 3, columns = 5, taps = 6;
@@ -185,7 +186,7 @@ TEST(DeformConv, GradientsAreDifferences) {
 
 TEST(DeformConv, BitsDoNotDependOnThreads) {
   torch::manual_seed(2);
-  // Whole weights, so that the matrix product is exact, and what is left are the loops.
+  // Whole weights make the matrix product exact, so only the loops matter.
   const std::vector<at::Tensor> p = {at::randn({1, 48, 20, 20}), at::randn({1, 18, 20, 20}) * 3,
                                      at::randn({1, 9, 20, 20}),
                                      (at::randn({48, 48, 3, 3}) * 4).round()};

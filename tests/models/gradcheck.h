@@ -1,5 +1,5 @@
 #pragma once
-// Gradients against central differences, in float64.
+// Compares gradients with central differences, in float64.
 
 #include <ATen/ops/ones.h>
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@ namespace lockstep {
 
 using ScalarFunction = std::function<at::Tensor(const std::vector<at::Tensor>&)>;
 
-/// Each element of each input, which are contiguous float64 tensors, is moved by +-step.
+/// Moves each element of each input by +-step; inputs are contiguous float64 tensors.
 inline void expect_gradients(const ScalarFunction& f, const std::vector<at::Tensor>& inputs,
                              double step = 1e-6, double tolerance = 1e-6) {
   std::vector<at::Tensor> leaves;

@@ -27,7 +27,7 @@ TEST(SamePadding, PutsTheOddOneBehind) {
   EXPECT_EQ(of(8, 1, 2), std::pair(0L, 0L));
 }
 
-/// x with "same" padding written out.
+/// x with explicit "same" padding.
 at::Tensor padded(const at::Tensor& x, Pair kernel, Pair stride, double value) {
   const auto rows = same_padding(x.size(2), kernel[0], stride[0]);
   const auto columns = same_padding(x.size(3), kernel[1], stride[1]);

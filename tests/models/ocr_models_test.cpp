@@ -1,4 +1,4 @@
-// DBNet and CRNN as built by name: sizes, shapes, names, start values.
+// DBNet and CRNN built by name: sizes, shapes, names, initial values.
 #include <ATen/ops/linspace.h>
 #include <ATen/ops/rand.h>
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@
 namespace lockstep {
 namespace {
 
-/// Trainable, and with batch norm's statistics.
+/// Trainable parameters, and all with batch norm's statistics.
 std::pair<int64_t, int64_t> counts_of(const ModelSpec& spec) {
   const auto model = build_model(spec);
   return {count_parameters(*model), count_parameters(*model, /*buffers=*/true)};
@@ -37,7 +37,7 @@ TEST(OcrModels, HaveMindocrsNumberOfParameters) {
 }
 
 TEST(OcrModels, MobileNetHasThePublishedNumberOfParameters) {
-  // torchvision's mobilenet_v3_large and _small, less their classifiers.
+  // torchvision's mobilenet_v3_large and _small without their classifiers.
   BackboneSpec spec;
   EXPECT_EQ(count_parameters(*make_det_mobilenet_v3(spec)), 5'483'032 - 2'511'080);
   spec.architecture = "small";
@@ -180,7 +180,7 @@ TEST(OcrModels, LearnInMixedPrecision) {
       const auto out = forward_at(level, at::rand({2, 3, 32, 64}),
                                   [&](const at::Tensor& x) { return model->forward(x); });
       EXPECT_TRUE(out.isfinite().all().item<bool>());
-      // Probabilities of text keep the bits that bfloat16 has not.
+      // Probabilities of text have more bits than bfloat16.
       const bool rounded = out.equal(out.to(at::kBFloat16).to(at::kFloat));
       EXPECT_EQ(rounded, spec.head.name != "DBHead");
       out.square().sum().backward();
@@ -243,7 +243,7 @@ TEST(OcrModels, StartValuesAreTheSpecified) {
   const auto [largest, deviation] = spread(*vgg, "backbone.conv6.conv.weight");
   EXPECT_LE(largest, 0.04);
   EXPECT_GT(largest, 0.0399);
-  EXPECT_NEAR(deviation, 0.02 * 0.8796, 1e-4);  // A normal cut at 2 deviations.
+  EXPECT_NEAR(deviation, 0.02 * 0.8796, 1e-4);  // a normal distribution cut at 2 deviations
   EXPECT_NEAR(spread(*vgg, "head.dense1.weight").second, 0.01, 3e-4);
   EXPECT_EQ(spread(*vgg, "head.dense1.bias").first, 0);
   spec.head.weight_init = spec.head.bias_init = "crnn_customised";

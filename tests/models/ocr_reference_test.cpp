@@ -1,4 +1,5 @@
-// DBNet and CRNN against twins in PyTorch: the same names, and the same outputs of the same values.
+// DBNet and CRNN against twins in PyTorch: the same names, and the same outputs for the same
+// values.
 #include <ATen/ops/arange.h>
 #include <ATen/ops/sin.h>
 #include <fmt/format.h>
@@ -46,7 +47,7 @@ at::Tensor waves(int64_t count, double step, double phase) {
   return (at::arange(count, at::kDouble) * step + phase).sin();
 }
 
-/// As fill() of the twin.
+/// The same values as fill() of the twin.
 std::vector<std::string> fill(Model& model) {
   const torch::NoGradGuard no_grad;
   std::map<std::string, at::Tensor> values;

@@ -1,5 +1,5 @@
-// The networks against PyTorch's: one seed gives the same names, shapes, order, start values and
-// outputs as a Python ResNet made of torch.nn modules.
+// The networks against PyTorch's: one seed gives the same names, shapes, order, initial values and
+// outputs as a Python ResNet built from torch.nn modules.
 #include <ATen/ops/linspace.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -35,7 +35,7 @@ inline ModelSpec crnn(const std::string& backbone, int64_t classes = 37, int64_t
   return spec;
 }
 
-/// The error of a network that cannot be.
+/// The error of an invalid network.
 inline std::string why_not(const ModelSpec& spec) {
   const Error error = error_of([&] { build_model(spec); });
   EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);

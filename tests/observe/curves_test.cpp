@@ -67,7 +67,7 @@ TEST(Curves, WritesThePicture) {
   EXPECT_EQ(error_of([&] { write_curves(dir / "x", dir / "y", ""); }).code(), ErrorCode::kNotFound);
 }
 
-// 30 MiB, of which a picture shows little.
+// 30 MiB, far more than a picture shows.
 TEST(Curves, OfALongRunAreDrawnFromASample) {
   const TempFolder dir;
   std::string lines;

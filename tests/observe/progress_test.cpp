@@ -89,7 +89,7 @@ TEST(Progress, Estimates) {
   EXPECT_EQ(estimate_left(10, 0, seconds(20)), seconds(0));
 }
 
-/// A terminal of 60 columns whose screen's bytes can be read.
+/// A terminal of 60 columns with a readable screen.
 class Terminal {
  public:
   Terminal() : master_(::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC)) {
@@ -150,7 +150,7 @@ TEST(ProgressLine, MakesRoomForALogLine) {
   EXPECT_NE(terminal.read().find("epoch 2/5"), std::string::npos) << "drawn again at once";
 }
 
-/// A pipe, and what was written into it.
+/// A pipe, and the bytes written into it.
 class Pipe {
  public:
   Pipe() {

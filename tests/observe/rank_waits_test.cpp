@@ -8,7 +8,7 @@
 namespace lockstep {
 namespace {
 
-/// On `rank` of the ranks that spent `own_s` in no collective.
+/// The waits of `rank`, where the ranks spent `own_s` outside collectives.
 StepWaits split(const std::vector<double>& own_s, int rank, double together_s) {
   OwnTimes all{static_cast<int>(own_s.size()), 0, 0};
   for (int each = 0; each < all.ranks; ++each) {
@@ -32,7 +32,7 @@ TEST(SplitWaits, WhatAFastRankSpendsUntilTheSlowOneComesIsWaiting) {
 }
 
 TEST(SplitWaits, NoMoreIsWaitingThanWasSpentInCollectives) {
-  // The rest was spent before they were together again, such as in an evaluation.
+  // The rest was spent before they met again, for example in an evaluation.
   const auto waits = split({0.1, 5.0}, 0, 0.2);
   EXPECT_EQ(waits.waited_s, 0.2);
   EXPECT_EQ(waits.moved_s, 0);

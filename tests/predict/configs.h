@@ -103,7 +103,7 @@ predict:
 )";
 }
 
-/// Its data are not there; neither are they needed.
+/// Its data do not exist; they are not needed.
 inline std::string cls_yaml() {
   return R"(
 system: {distribute: False, amp_level: O0, seed: 42, val_while_train: False}

@@ -14,7 +14,7 @@ World world_of(int rank, int size, const std::shared_ptr<Store>& store) {
   return world;
 }
 
-/// What rank 0 hears, in its order.
+/// The outcomes that rank 0 receives, in order.
 struct Heard {
   std::vector<std::string> texts;
   std::function<void(const Outcome&)> listener() {
@@ -37,12 +37,12 @@ TEST(Outcomes, ComeToRankZeroInThePicturesOrderAsSoonAsTheyCan) {
 
   second.add(1, {true, "p1"});
   first.add(0, {true, "p0"});
-  EXPECT_EQ(heard.texts, (Texts{"p0", "p1"}));  // what is there is taken at once
+  EXPECT_EQ(heard.texts, (Texts{"p0", "p1"}));  // available ones are taken at once
   third.add(5, {true, ""});                     // before its second
   second.add(4, {true, "p4"});
   first.add(6, {true, "p6"});
   first.add(3, {true, "p3"});
-  EXPECT_EQ(heard.texts, (Texts{"p0", "p1"}));  // picture 2 is not known
+  EXPECT_EQ(heard.texts, (Texts{"p0", "p1"}));  // picture 2 is unknown
   third.add(2, {false, "why"});
   second.finish();
   third.finish();

@@ -16,7 +16,7 @@ using testing::error_of;
 using testing::TempDir;
 using testing::write_text;
 
-/// A detector's and a recogniser's file, and weights that are only there.
+/// A detector's and a recogniser's file, and empty files of weights.
 struct Files {
   TempDir dir;
   std::string det = (dir / "det.yaml").string();

@@ -1,4 +1,4 @@
-// The real program, with networks that see text everywhere and read "q" in all of it.
+// The real program, with networks that find text everywhere and read "q" in all of it.
 
 #include <ATen/ops/empty.h>
 #include <ATen/ops/softmax.h>
@@ -21,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The last layer of a head gives `bias`, whatever it sees.
+/// The last layer of a head outputs `bias` for any input.
 void fix_output(Model& model, const std::string& layer, const std::vector<float>& bias) {
   const at::NoGradGuard no_grad;
   auto parameters = model.named_parameters();
@@ -66,7 +66,7 @@ class PredictProgram : public ::testing::Test {
                 cv::Mat(height, width, CV_8UC3, cv::Scalar(9, 99, 200)));
   }
 
-  /// Exit status; standard error is in stderr.txt.
+  /// Returns the exit status; standard error is in stderr.txt.
   static int predict(const std::string& args, int ranks = 1) {
     const std::string bin = std::getenv("LOCKSTEP_BIN_DIR");
     const std::string launcher =
@@ -138,7 +138,7 @@ TEST_F(PredictProgram, ReadsWordsAndDropsTextBelowAConfidence) {
 }
 
 TEST_F(PredictProgram, BothResultFilesLeaveOutARegionWithoutAnArea) {
-  save("dot.png", 2, 1);  // all of whose corners lie in one row
+  save("dot.png", 2, 1);  // all its corners are in one row
   const std::string args = "-c det.yaml --det det.ckpt --input dot.png --output dot";
   ASSERT_EQ(predict(args), 0) << text_of("stderr.txt");
   EXPECT_EQ(text_of("dot/det_results.txt"), "dot.png\t[]\n");
@@ -160,7 +160,7 @@ TEST_F(PredictProgram, ClassifiesPicturesOfAnySize) {
   EXPECT_EQ(text_of("two/cls_results.txt"), text_of("classes/cls_results.txt"));
 }
 
-// Weights that see: a picture of a data set's size gives what evaluation computes of it.
+// Weights that depend on the input: a picture of a data set's size gives the result of evaluation.
 TEST_F(PredictProgram, AClassifierSeesWhatEvaluationSees) {
   const Config config = load_config(*folder_ / "cls.yaml");
   auto model = make_model(config.model, 7);
@@ -192,7 +192,7 @@ TEST_F(PredictProgram, AClassifierSeesWhatEvaluationSees) {
   }
 }
 
-// A run that ends early leaves the lines that it had, and never a result file that is not whole.
+// A run that ends early leaves its lines so far, and never a partial result file.
 TEST_F(PredictProgram, ARunThatEndsEarlyLeavesItsLines) {
   fs::create_directories(*folder_ / "two");
   save("two/a.png", 80, 48);

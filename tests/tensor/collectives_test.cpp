@@ -66,7 +66,7 @@ TEST(TensorCollectives, GiveWhatTheyPromise) {
   });
 }
 
-/// A tensor that nobody else holds, and whether it is there.
+/// A tensor without other owners; `there`: whether it exists.
 at::Tensor watched(std::atomic<bool>* there) {
   *there = true;
   auto* const values = new float[1000]();
@@ -89,7 +89,7 @@ TEST(TensorCollectives, HoldTheirTensorsUntilTheyAreOver) {
     if (world.rank == 0) {
       all_reduce(group, watched(&reduced), ReduceOp::kSum, {.async = true});
       recv(group, watched(&received), 1);
-      std::this_thread::sleep_for(std::chrono::milliseconds(20));  // time to let them go
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));  // enough time to release them
       EXPECT_TRUE(reduced && received);
       looked = true;
     }
@@ -134,7 +134,7 @@ TEST(TensorCollectives, MoveRowsToWhereTheyBelong) {
     all_gatherv(group, own({rows[world.rank], 4}), gathered, rows).wait();
     EXPECT_EQ(gathered.sum().item<int64_t>(), 3 * 4 * 2);
 
-    // Rank r sends r + 1 rows to everybody.
+    // Rank r sends r + 1 rows to every rank.
     const std::vector<int64_t> sends(3, world.rank + 1);
     const int64_t receives[] = {1, 2, 3};
     const at::Tensor exchanged = at::empty({6, 2}, at::kLong);
@@ -245,7 +245,7 @@ TEST(TensorCollectives, RefuseWithTheShape) {
     EXPECT_EQ(message([&] { all_reduce(group, across, ReduceOp::kSum); }),
               "all_reduce: needs a contiguous tensor, got Float [4, 3] on cpu with strides "
               "[1, 4]");
-    // What lies there is not what they say.
+    // Their memory differs from their values.
     const at::Tensor pair = at::ones({2}, at::kComplexFloat);
     EXPECT_EQ(message([&] { all_gather(group, pair.conj(), pair); }),
               "all_gather: needs a contiguous tensor, got ComplexFloat [2] on cpu yet to be "

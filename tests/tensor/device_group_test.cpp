@@ -1,5 +1,5 @@
 // Collectives on a device's memory beside the host's (device_group.h). The device is the CPU, and
-// its engine Gloo or one that fails: what "c10d:nccl" adds to this is NCCL alone.
+// its engine is Gloo or one that fails: "c10d:nccl" adds only NCCL.
 
 #include <ATen/ops/arange.h>
 #include <ATen/ops/full.h>
@@ -20,7 +20,7 @@ namespace {
 
 using std::chrono::seconds;
 
-/// Takes the host's memory for the device's, so that the suite of all back ends runs on it.
+/// Treats the host's memory as the device's, so that the suite of all back ends runs on it.
 class OnDevice final : public GroupImpl {
  public:
   explicit OnDevice(std::unique_ptr<GroupImpl> impl) : impl_(std::move(impl)) {}

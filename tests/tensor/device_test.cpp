@@ -18,7 +18,7 @@ namespace {
 
 using testing::guarded_device;
 
-/// On the rank's device.
+/// A copy on the rank's device.
 at::Tensor away(const at::Tensor& tensor, int rank) {
   return tensor.to(guarded_device(rank));
 }
@@ -116,7 +116,7 @@ TEST(DeviceCollectives, OfUnevenPartsManyTensorsAndTwoRanks) {
   });
 }
 
-/// What makes the tests above able to fail.
+/// Without this the tests above could not fail.
 TEST(GuardedDevice, EndsWhoeverTouchesItsMemory) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const at::Tensor tensor = away(counted(0, 4), 0);
@@ -149,7 +149,7 @@ TEST(DeviceCollectives, HostCopiesOfADroppedWorkLastUntilItIsDone) {
     const at::Tensor tensor = away(at::full({kMany}, 1.0, at::kFloat), world.rank);
     for (int i = 0; i < 8; ++i) all_reduce(group, tensor, ReduceOp::kSum, {.async = true});
     group.barrier();
-    expect_values(tensor, at::full({kMany}, 1.0, at::kFloat));  // nobody waited
+    expect_values(tensor, at::full({kMany}, 1.0, at::kFloat));  // without a wait
   });
 }
 

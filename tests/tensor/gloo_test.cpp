@@ -23,7 +23,7 @@ ProcessGroup make(const World& world,
   return ProcessGroup::create(world, {.backend = "c10d:gloo", .timeout = timeout});
 }
 
-// First in this program: it forks. Ranks that waited for the timeout would be killed.
+// First in this program: it forks. Ranks that wait for the timeout would be killed.
 TEST(Gloo, ARankThatIsKilledIsNamedLongBeforeTheTimeout) {
   const auto ends = run_rank_processes(3, [](const World& world) {
     auto group = make(world, std::chrono::seconds(300));
@@ -136,13 +136,13 @@ TEST(Gloo, AVerdictEndsWhatIsUnderWayOnAllRanksAtOnce) {
       group.barrier();
     });
     EXPECT_EQ(error.code(), ErrorCode::kMismatch) << error.what();
-    if (world.rank != 2) group.destroy();  // while rank 2 still has its part
+    if (world.rank != 2) group.destroy();  // while rank 2's part is still pending
     other.barrier();
   });
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(30));
 }
 
-// Its name is known also without it; nccl_test.cpp has the rest.
+// Its name is known even without it; nccl_test.cpp has the rest.
 TEST(Nccl, IsInTheTableAndSaysWhyItCannotRun) {
   std::string why_not;
   if (nccl_is_built_in(&why_not)) return;

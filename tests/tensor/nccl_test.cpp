@@ -1,4 +1,5 @@
-// The back end "c10d:nccl" on a CUDA device; built where NCCL is. Without a device it must say so.
+// The back end "c10d:nccl" on a CUDA device; built if NCCL is present. Without a device it must
+// report that.
 
 #include "lockstep/tensor/c10d/nccl_group.h"
 
@@ -55,7 +56,7 @@ TEST(Nccl, TakesEveryTypeOnTheDevice) {
 }
 
 TEST(Nccl, MemoryOfTheHostIsNatives) {
-  if (!at::hasCUDA()) return;  // said above
+  if (!at::hasCUDA()) return;  // reported above
   promises = {};
   run_rank_threads(1, [](const World& world) {
     auto group = make_nccl(world);

@@ -57,7 +57,7 @@ std::shared_ptr<TensorArena> make_arena(int count) {
 
 TEST(TensorArena, ServesTensorsOfItsSizesWhileBlocksAreFree) {
   const auto arena = make_arena(2);
-  EXPECT_FALSE(arena->holds(at::empty({kFloats}).data_ptr()));  // serves nobody yet
+  EXPECT_FALSE(arena->holds(at::empty({kFloats}).data_ptr()));  // it serves no thread yet
   TensorArena::serve_this_thread(arena);
   std::optional<at::Tensor> first = at::empty({kFloats});
   const at::Tensor second = at::ones({2, kFloats / 2});

@@ -40,7 +40,7 @@ TEST(UnpackCifar10, TakesTheDataFilesAlone) {
 
 TEST(UnpackCifar10, DamagedArchiveIsNamed) {
   const TempDir dir;
-  // Bytes that do not compress, so that half the file is half the contents.
+  // Incompressible bytes, so that half the file is half the contents.
   std::string noise;
   for (uint32_t i = 0, x = 1; i < 200'000; ++i, x = x * 1664525 + 1013904223) {
     noise += static_cast<char>(x >> 24);

@@ -11,7 +11,7 @@
 namespace lockstep::testing {
 namespace {
 
-/// Up to the empty line; the requests of these tests have no body.
+/// Reads up to the empty line; the requests of these tests have no body.
 std::string read_request(int fd, Deadline deadline) {
   std::string text;
   while (!text.ends_with("\r\n\r\n") && text.size() < 65536) {
@@ -52,7 +52,7 @@ HttpServer::HttpServer(Answer answer)
 
 HttpServer::~HttpServer() {
   stopping_ = true;
-  ::shutdown(listener_.get(), SHUT_RDWR);  // wakes the thread that accepts
+  ::shutdown(listener_.get(), SHUT_RDWR);  // wakes the accepting thread
   thread_.join();
 }
 
@@ -71,7 +71,7 @@ void HttpServer::run() {
       const UniqueFd fd = tcp_accept(listener_.get(), Deadline::after(1s));
       serve_one(fd.get());
     } catch (const Error&) {
-      // The client went away, nobody came for a while, or the test is over.
+      // The client disconnected, no request came for a while, or the test is over.
     }
   }
 }

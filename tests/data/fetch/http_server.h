@@ -1,5 +1,5 @@
 #pragma once
-// A small HTTP server on loopback that answers as a test says.
+// A small HTTP server on loopback with a test's answers.
 
 #include <atomic>
 #include <functional>
@@ -22,10 +22,10 @@ struct HttpReply {
   int status = 200;
   std::string body{};
   std::string headers{};                ///< Further ones, each ended by CR LF.
-  std::optional<size_t> close_after{};  ///< Close the connection after so much of the body.
+  std::optional<size_t> close_after{};  ///< Closes the connection after so many bytes of the body.
 };
 
-/// Serves `body` whole, or the part that a Range asks for.
+/// Serves `body` whole, or the requested range.
 HttpReply serve(const std::string& body, const HttpRequest& request);
 
 class HttpServer {

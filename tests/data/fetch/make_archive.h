@@ -15,7 +15,7 @@ struct ArchiveEntry {
 /// Writes a .tar.gz.
 void make_archive(const std::filesystem::path& path, const std::vector<ArchiveEntry>& entries);
 
-/// One CIFAR-10 record of this label, its pixels all `pixel`.
+/// One CIFAR-10 record of this label, all pixels `pixel`.
 std::string cifar_record(int label, int pixel);
 
 }  // namespace lockstep::testing

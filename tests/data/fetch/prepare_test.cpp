@@ -31,7 +31,7 @@ class Prepare : public ::testing::Test {
  protected:
   Prepare() {
     ::setenv("no_proxy", "127.0.0.1", 1);
-    // The official place cannot be reached from a test, network or not.
+    // Tests cannot reach the official place, even with a network.
     ::setenv("https_proxy", "http://127.0.0.1:1", 1);
     options_.dir = root_ / "sub/cifar10";
     options_.stand_in = {.train_records = 20, .test_records = 10};
@@ -44,7 +44,7 @@ class Prepare : public ::testing::Test {
   HttpServer::Answer serving(const std::string& body) {
     return [body](const HttpRequest& request) { return serve(body, request); };
   }
-  /// Names in the folder where the data set's folder should appear.
+  /// Names in the folder that is to contain the data set's folder.
   std::vector<std::string> beside() const {
     std::vector<std::string> names;
     for (const auto& entry : fs::directory_iterator(root_ / "sub")) {
@@ -72,7 +72,7 @@ TEST_F(Prepare, FindsWhatIsThere) {
 TEST_F(Prepare, DownloadsAndUnpacks) {
   HttpServer server(serving(archive_));
   options_.url = server.url();
-  fs::create_directories(options_.dir);  // an empty folder is as good as none
+  fs::create_directories(options_.dir);  // an empty folder counts as none
   const auto data = prepare_cifar10(options_);
   EXPECT_EQ(data.source, DataSource::kDownloaded);
   EXPECT_FALSE(data.stand_in);

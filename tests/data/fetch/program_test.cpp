@@ -1,4 +1,4 @@
-// The program lockstep-data, as a user calls it.
+// The program lockstep-data from a user's view.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>

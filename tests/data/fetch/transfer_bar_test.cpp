@@ -27,7 +27,7 @@ void draw_on(int fd) {
   bar.update(4, 4);
 }
 
-/// What comes up to the end of a line, or in ten seconds: a terminal hands it over bit by bit.
+/// Reads up to the end of a line, for ten seconds at most: a terminal delivers it in parts.
 std::string line_from(int fd) {
   std::string text;
   pollfd readable{fd, POLLIN, 0};

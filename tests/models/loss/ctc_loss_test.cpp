@@ -56,7 +56,7 @@ TEST(CtcLoss, OnlyTheFirstFramesCount) {
 TEST(CtcLoss, ALabelThatFitsNoPathAddsNothing) {
   auto logits = at::zeros({2, 2, 3}, at::kDouble).set_requires_grad(true);
   const auto loss = make_ctc_loss({.pred_seq_len = 2, .max_label_len = 1});
-  const std::vector<at::Tensor> targets = {labels_of({{0, 0}, {0, 2}})};  // "aa" needs 3 frames.
+  const std::vector<at::Tensor> targets = {labels_of({{0, 0}, {0, 2}})};  // "aa" needs 3 frames
   const auto sum = (*loss)(logits, targets);
   EXPECT_NEAR(sum.item<double>(), std::log(3.0) / 2, 1e-9);
   sum.backward();

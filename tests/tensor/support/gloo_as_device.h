@@ -1,5 +1,5 @@
 #pragma once
-// The CPU in the place of a device, and Gloo in that of NCCL.
+// The CPU as a device, and Gloo instead of NCCL.
 
 #include <atomic>
 #include <memory>
@@ -8,14 +8,14 @@
 
 namespace lockstep::testing {
 
-/// How many engines were made, aborted.
+/// Numbers of engines created and aborted.
 inline std::atomic<int> engines_made = 0;
 inline std::atomic<int> engines_aborted = 0;
 
 DType reduced_by_gloo(DType dtype);
 
-/// A group whose device() is "cpu": tensors there are Gloo's, other memory is native's. Also the
-/// back end "test:device".
+/// A group whose device() is "cpu": tensors there are Gloo's, other memory is native's. It is also
+/// the back end "test:device".
 std::unique_ptr<GroupImpl> make_gloo_beside_native(const GroupSpec& spec, Deadline deadline);
 
 }  // namespace lockstep::testing

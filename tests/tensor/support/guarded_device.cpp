@@ -30,7 +30,7 @@ size_t round_to_pages(size_t bytes) {
   return (std::max<size_t>(bytes, 1) + page - 1) / page * page;
 }
 
-/// Before each block lies a page with its length.
+/// A page before each block holds its length.
 struct ClosedPages final : c10::Allocator {
 #if TORCH_VERSION_MAJOR == 1
   c10::DataPtr allocate(size_t bytes) const override {
@@ -67,8 +67,8 @@ ClosedPages& closed_pages() {
   return pages;
 }
 
-/// Opens a tensor's memory for as long as it lives. One at a time in the whole process is not
-/// needed: what another thread opens meanwhile is merely not checked.
+/// Opens a tensor's memory during its lifetime. Other threads' tensors need no exclusion: memory
+/// that another thread opens meanwhile is only left unchecked.
 class Opened {
  public:
   explicit Opened(const at::Tensor& tensor) : tensor_(tensor) { protect(PROT_READ | PROT_WRITE); }
@@ -134,8 +134,7 @@ at::Tensor empty_strided(at::IntArrayRef sizes, at::IntArrayRef strides,
                                            c10::dtype_or_default(dtype));
 }
 
-/// How a fallback fills what it was told to write to; functions like arange() hand it a tensor of
-/// no elements.
+/// A fallback fills its output by this; functions like arange() pass a tensor of no elements.
 at::Tensor copy_from_and_resize(const at::Tensor& self, const at::Tensor& to) {
   if (to.sizes() != self.sizes()) {
     const at::Tensor room = empty(self.sizes(), to.scalar_type(), c10::nullopt, to.device(),
@@ -156,7 +155,7 @@ void copy_back(const MaybeTensor& tensor, const MaybeTensor& from) {
   if (tensor && tensor->defined()) tensor->copy_(*from);
 }
 
-/// Writes to its running statistics, which its schema does not tell and a fallback thus forgets.
+/// It writes to its running statistics, which its schema omits, so a fallback would lose them.
 std::tuple<at::Tensor, at::Tensor, at::Tensor> native_batch_norm(
     const at::Tensor& input, const MaybeTensor& weight, const MaybeTensor& bias,
     const MaybeTensor& mean, const MaybeTensor& var, bool training, double momentum, double eps) {
