@@ -1,15 +1,15 @@
 #!/usr/bin/python3
-"""Two builds of Lockstep in turns, so that noise hits both alike: what has become slower?
+"""Compares two builds of Lockstep in turns, so that noise affects both alike.
 
 usage: bench/compare_builds.py BEFORE AFTER [--rounds 7] [--bound 3] [--only REGEX]
-  BEFORE, AFTER  build folders, as build/release, with the programs of bench/
-  --bound        per cent by which nothing may be slower
-  --only         measures whose names match
+  BEFORE, AFTER  build folders, such as build/release, with the programs of bench/
+  --bound        allowed slowdown in per cent
+  --only         only measures with matching names
 
 Prints a line for each measure: the medians over the rounds, and the ratios of medians and of minima.
 The programs of both are copied side by side first: starting one takes longer on some file systems.
-A measure is slower where both ratios exceed the bound: what slows down the machine for a moment moves
-one of them. Exit code 1 where one is slower. Wants a calm machine.
+A measure is slower if both ratios exceed the bound: a short disturbance of the machine changes only
+one of them. Exit code 1 if one is slower. Needs an idle machine.
 """
 
 import argparse

@@ -34,8 +34,7 @@ constexpr int kRanks = 3;
 constexpr int kVictim = 1;
 
 int64_t now_ns() {
-  return std::chrono::steady_clock::now().time_since_epoch().count();  // one clock for all
-                                                                       // processes
+  return std::chrono::steady_clock::now().time_since_epoch().count();  // one clock
 }
 
 /// In memory shared by all processes of a round.

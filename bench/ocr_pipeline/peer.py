@@ -2,10 +2,10 @@
 """The pipelines of bench_ocr_pipeline in Python: OpenCV, NumPy (vectorised, no loop over pixels) and
 pyclipper. Same steps, arguments and data; its own random numbers.
 
-Each step is done as MindOCR's transform of that name does it (a file is read by open(), channels are
-turned round by an index, mean and deviation stand for each channel), but for what nothing needs: no
-dictionary goes from step to step, and no canvas is filled that the image covers. What comes out is
-what a batch is put together from, on both sides: continuous arrays, an image's as C x H x W.
+Each step works like MindOCR's transform of that name: a file is read by open(), channels are
+reversed by an index, mean and deviation are per channel. It skips only unnecessary work: no
+dictionary passes from step to step, and no canvas is filled that the image covers. The output on
+both sides is the input of a batch: continuous arrays, an image's as C x H x W.
 
 usage: peer.py det|rec LABEL_FILE DATA_DIR SECONDS
 Packages: python3-opencv python3-numpy python3-pyclipper.

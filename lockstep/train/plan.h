@@ -21,8 +21,7 @@ struct RunPlan {
   int64_t samples_a_virtual_rank = 0;
   int64_t steps_per_epoch = 0;  ///< Micro-steps.
   int64_t optimizer_steps = 0;  ///< Of the whole run.
-  int64_t weights_bytes = 0;  ///< Per rank, as the next three; includes float32 masters and moving
-                              ///< average.
+  int64_t weights_bytes = 0;    ///< Per rank, as the next three; with masters and average.
   int64_t gradient_bytes = 0;
   int64_t optimizer_bytes = 0;
   int64_t batches_bytes = 0;  ///< Of images made ahead.

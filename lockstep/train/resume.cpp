@@ -134,9 +134,7 @@ bool recount(TrainingState& state, const EpochShape& shape) {
   }
   if (shape.virtual_ranks != state.virtual_ranks) {
     state.dropped_batches =
-        state.dropped_batches * state.virtual_ranks / shape.virtual_ranks;  // rounded down: the
-                                                                            // schedule never goes
-                                                                            // back
+        state.dropped_batches * state.virtual_ranks / shape.virtual_ranks;  // never back
     state.virtual_ranks = shape.virtual_ranks;
   }
   state.schedule_step =

@@ -238,8 +238,7 @@ class Trainer {
     int64_t padding = 0;  ///< Of them; see more_padding().
   };
   Part part_;
-  std::optional<std::vector<int64_t>> next_order_;  ///< Of the next epoch, if the loader has it
-                                                    ///< already.
+  std::optional<std::vector<int64_t>> next_order_;  ///< Of the next epoch, once announced.
   std::vector<std::shared_ptr<Callback>> callbacks_;
   int64_t steps_per_epoch_;
   int64_t total_steps_ = 0;

@@ -1,4 +1,4 @@
-"""Writes weights as PyTorch saves them, into the folder named first: plain.pth, nested.pth, old.pth, module.pth."""
+"""Saves weights with PyTorch into the folder of the first argument: plain.pth, nested.pth, old.pth, module.pth."""
 import argparse
 import collections
 import copy

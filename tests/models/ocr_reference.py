@@ -1,7 +1,7 @@
 """DBNet R18 and CRNN VGG7 in PyTorch, for ocr_reference_test.cpp.
 
-Written from the networks' description alone. Parameters and statistics are called as ours, and each
-gets the same made-up values on both sides: the i-th by name is a sine wave of phase i.
+Written from the networks' description alone. Parameters and statistics have our names, and the same
+synthetic values on both sides: the i-th by name is a sine wave of phase i.
 usage: ocr_reference.py {dbnet|dbnet++|crnn}
 Prints the names; then for training and evaluation the shape of the output, and 64 of its elements.
 """

@@ -1,7 +1,7 @@
-"""Prints what torchvision's ResNet is after torch.manual_seed(seed), for resnet_reference_test.cpp.
+"""Prints torchvision's ResNet after torch.manual_seed(seed), for resnet_reference_test.cpp.
 
-torchvision is in no Debian package, so its published structure is written down here: same modules,
-same names, same order of construction (torchvision/models/resnet.py, 0.14), with a stem for CIFAR.
+Debian has no package of torchvision, so this repeats its published structure: same modules, same
+names, same order of construction (torchvision/models/resnet.py, 0.14), with a stem for CIFAR.
 
 usage: resnet_reference.py {18|50} {imagenet|cifar} SEED
 One line a parameter: name, shape, first and last element; then the outputs for a

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""The documents hold together: documents.py SOURCE. One line for each fault; ends with 1 if there is any.
+"""The documents are consistent: documents.py SOURCE. One line for each fault; exit code 1 if there is any.
 
-* Every block says what it is. "console" can be typed as it stands (tests/bare types it) and begins with a command.
-* Every link leads to a file that is there, and to a heading that it has. Every page is reached from docs/index.md.
-* Code ("cpp") stands word for word in a program of examples, which tests/system/examples.sh runs.
+* Every block has a label. "console" can be typed literally (tests/bare does) and begins with a command.
+* Every link leads to an existing file and heading. Every page is reached from docs/index.md.
+* Code ("cpp") is, word for word, part of a program of examples, which tests/system/examples.sh runs.
 * Lines of text have at most 100 columns.
-* Pages that sources name are there. Every LOCKSTEP_ variable that sources read is in the reference.
+* Pages named by sources exist. Every LOCKSTEP_ variable that sources read is in the reference.
 """
 
 import collections

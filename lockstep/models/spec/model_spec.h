@@ -55,8 +55,7 @@ struct HeadSpec {
   bool bias = false;     ///< DBHead: of its first convolutions.
 
   int64_t out_channels = 0;                  ///< CTCHead: classes, including the blank.
-  std::optional<int64_t> mid_channels = {};  ///< CTCHead: two layers, with so many channels in
-                                             ///< between.
+  std::optional<int64_t> mid_channels = {};  ///< CTCHead: width between two layers.
   double dropout = 0;                        ///< CTCHead with mid_channels.
   std::string weight_init = "normal";        ///< CTCHead: or "crnn_customised".
   std::string bias_init = "zeros";           ///< CTCHead: or "crnn_customised".

@@ -14,8 +14,7 @@ namespace lockstep::ocr {
 
 struct SceneWord {
   std::string text;  ///< "###" if it is too small to read.
-  Corners corners;   ///< Of its ink, clockwise from the upper left in reading direction; edges of
-                     ///< pixels.
+  Corners corners;   ///< Of its ink, edges of pixels; clockwise from the upper left.
 };
 
 struct SynthScene {

@@ -102,8 +102,7 @@ struct ModelConfig {
   bool resume = false;       ///< Resume from a checkpoint, if there is one.
   std::string resume_path;   ///< Its path; empty: the latest in train.ckpt_save_dir.
   std::string given_name;    ///< model.name; empty: none.
-  std::string name() const;  ///< given_name, else "{backbone}-{neck}-{head}", as in MindOCR's
-                             ///< banner.
+  std::string name() const;  ///< given_name, or MindOCR's "{backbone}-{neck}-{head}".
 };
 
 // `loss:`, `postprocess:` and `metric:` of a configuration.
@@ -144,8 +143,7 @@ struct SystemConfig {
   std::string log_level = "logging.INFO";
   LogStyle log_style = LogStyle::kMindocr;  ///< Ours.
   int64_t log_interval = 100;               ///< Micro-steps.
-  int64_t log_interval_seconds = 30;        ///< Ours: maximum time between lines; 0: by steps
-                                            ///< alone.
+  int64_t log_interval_seconds = 30;        ///< Ours: most time between lines; 0: no limit.
   bool val_while_train = false;
   int64_t val_start_epoch = 1;
   int64_t val_interval = 1;                ///< Epochs.
@@ -226,8 +224,7 @@ struct TrainSection {
   /// Evaluates and saves a moving average of all weights, including batch norm's statistics.
   bool ema = false;
   double ema_decay = 0.9999;
-  int64_t ckpt_save_steps = 0;  ///< Ours: also save every so many optimizer steps; 0: only after
-                                ///< epochs.
+  int64_t ckpt_save_steps = 0;  ///< Ours: also after so many optimizer steps; 0: never.
   /// Ours: save every so many epochs. The best and the last are always saved.
   int64_t ckpt_save_epochs = 1;
   /// Ours: seconds that ranks wait for a rank that reads data or writes a checkpoint.

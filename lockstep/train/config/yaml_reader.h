@@ -12,8 +12,7 @@ namespace lockstep {
 
 struct YamlLimits {
   int64_t text_bytes = 1 << 20;   ///< Of the input.
-  int64_t key_bytes = 200;        ///< Even written with escapes, a key stays below YAML's 1024
-                                  ///< characters.
+  int64_t key_bytes = 200;        ///< Below YAML's 1024, even with escapes.
   int depth = 64;                 ///< Of nested mappings and lists.
   int64_t tree_bytes = 32 << 20;  ///< Of the result: aliases (`*name`) are copies.
 };

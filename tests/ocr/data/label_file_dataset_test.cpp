@@ -132,8 +132,7 @@ TEST(LabelFileDataset, TwoMillionLinesAreShuffledQuicklyAndInLittleMemory) {
   }
   peak_bytes();
   const int64_t before = resident_bytes();
-  const auto begin = std::clock();  // CPU time of this process alone, independent of the machine's
-                                    // load
+  const auto begin = std::clock();  // CPU time, whatever the machine's load
   const LabelFileDataset data(
       {.data_dirs = {dir / "a"}, .label_files = {dir / "a.txt"}, .shuffle = true, .seed = 3});
   EXPECT_LT(static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC, 3);
