@@ -1,7 +1,7 @@
 #!/bin/bash
-# 32 ranks of the CIFAR-10 trainer, from the start of the launcher to the first barrier. By then
-# each rank has read the configuration, built the network and its optimizer and met all others, and
-# rank 0 of lockstep train --check prints its first line.
+# 32 ranks of the CIFAR-10 trainer, from the start of the launcher to the first barrier. By then each
+# rank has read the configuration, built the network and its optimizer and met all others. Rank 0 of
+# lockstep train --check then prints its first line.
 #
 #   bench/launch/first_barrier.sh [BUILD_DIR]        (default build/release)
 #

@@ -1,5 +1,6 @@
-// Cost of send and recv between two ranks of a host: 16 MiB of ordinary memory beside a memcpy of
-// as many bytes in one process, and 4 bytes beside a barrier. All four alternate, in one run.
+// Cost of send and recv between two ranks of a host. It compares 16 MiB of ordinary memory with a
+// memcpy of as many bytes in one process, and 4 bytes with a barrier. All four alternate, in one
+// run.
 //
 // usage: bench_letters [ROUNDS=100] [LARGE_BYTES=16777216]
 

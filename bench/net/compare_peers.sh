@@ -73,7 +73,7 @@ for rate in $RATES; do
 done
 
 # Share of the link without headers (1448 of 1514 bytes of a packet), for the least traffic of an
-# all_reduce: 2 (H - 1) / H of the buffer out and in on every host.
+# all_reduce. That is 2 (H - 1) / H of the buffer out and in on every host.
 sort -t, -k1,1 -k3,3n -k4,4n -k2,2 -k6,6g "$results/all.csv" | awk -F, '
   { key = $1 "," $3 "," $4 "," $2; at = $1 "," $3 "," $4; n[key]++; t[key, n[key]] = $6
     if (!(key in seen)) { seen[key]; keys[++count] = key; place[key] = at } }

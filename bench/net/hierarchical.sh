@@ -19,7 +19,7 @@ RANKS=${RANKS:-1 2}
 ROUNDS=${ROUNDS:-3}
 
 sent() { ip netns exec "${host}1" cat /sys/class/net/eth0/statistics/tx_bytes; }
-# A run of a fixed number of rounds, because --seconds is shorter than one: prints its median time
+# A run of a fixed number of rounds, because --seconds is shorter than one. Prints its median time
 # in us, and the bytes that host 1 sent.
 run_of() { # ranks a host, rounds
   local before

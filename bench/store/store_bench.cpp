@@ -1,6 +1,6 @@
-// Speed of the TCP store on this machine: latency of its calls, and the time of many clients to
-// connect and to meet at a barrier. The server is a separate process. Clients of the first table
-// are processes, those of the second are threads of one process.
+// Speed of the TCP store on this machine: latency of its calls, and time for many clients to
+// connect and meet at a barrier. The server is a separate process. Clients of the first table are
+// processes, those of the second are threads of one process.
 //
 // usage: bench_store [SECONDS a measurement=0.5] [ROUNDS of the second table=5]
 

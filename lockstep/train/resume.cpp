@@ -113,7 +113,7 @@ void check_resumable(const TrainingState& state, int64_t dataset_size) {
   throw Error(
       ErrorCode::kInvalidArgument,
       fmt::format("the checkpoint of step {} lies within an epoch, after {} of its samples, "
-                  "and the data have {}; go on with the data it was saved with",
+                  "and the data have {}; resume with the data of that run",
                   state.step, state.epoch_samples, dataset_size));
 }
 

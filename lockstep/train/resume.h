@@ -73,8 +73,8 @@ struct EpochShape {
   int64_t steps_left = 0;       ///< Of the epoch in `state`, with the rest dealt anew.
 };
 /// Samples of padding that each virtual rank gets behind the `rest` of an epoch that was dealt
-/// anew. It is 1 if the last batch would have a single sample, which batch norm rejects, and that
-/// of a whole epoch (`whole` samples a virtual rank) would not; else 0.
+/// anew. It is 1 if the last batch would have a single sample, which batch norm rejects. It is 0
+/// otherwise, or if that of a whole epoch (`whole` samples a virtual rank) has one too.
 int64_t more_padding(int64_t whole, int64_t rest, const LoaderConfig& loader);
 
 /// Converts `state` to this run's steps. The rest of the epoch is its last `steps_left` steps, so

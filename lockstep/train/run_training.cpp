@@ -215,9 +215,9 @@ void log_start(TrainingLog& log, const Config& config, const RunParts& parts, co
     log.write(Severity::kWarning, kName, note);
   }
   if (!trainer.averaging_note().empty()) {
-    log.write(Severity::kWarning, kName,
-              fmt::format("what the checkpoint's gradients had not sent yet is lost: {}",
-                          trainer.averaging_note()));
+    log.write(
+        Severity::kWarning, kName,
+        fmt::format("the checkpoint's unsent gradients are lost: {}", trainer.averaging_note()));
   }
   if (world.rank == 0) log.info(kName, results_line(config));
   if (!trainer.has_steps_left()) return;  // no banner without training to come

@@ -144,7 +144,7 @@ DataParts make_data(const Config& config, const VirtualRankRange& virtual_ranks,
   if (loader.num_workers > max_workers) {
     parts.notes.push_back(
         fmt::format("{}.loader.num_workers is {}, as many as this rank has cores: {} would only "
-                    "take them from each other",
+                    "compete for them",
                     training ? "train" : "eval", max_workers, loader.num_workers));
   }
   for (int virtual_rank = virtual_ranks.first;
@@ -168,8 +168,8 @@ void check_world(const Config& config, const World& world) {
   if (config.parallel.virtual_ranks > 0 && world.size > 2 && !one_order) {
     throw Error(
         ErrorCode::kInvalidArgument,
-        fmt::format("parallel.virtual_ranks: parallel.backend {} adds what more than two ranks "
-                    "have in an order of its own; take native",
+        fmt::format("parallel.virtual_ranks: parallel.backend {} adds values of more than two "
+                    "ranks in its own order; take native",
                     backend));
   }
 }

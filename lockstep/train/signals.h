@@ -4,10 +4,10 @@ namespace lockstep {
 
 /// During its lifetime SIGTERM, SIGINT and SIGHUP (the terminal was closed) are only recorded, so
 /// that a step can be finished and saved. A SIGINT half a second or more after the first signal has
-/// its previous effect (ends the process): it shows that the user will not wait. A sooner one
-/// counts as the same, since launchers and terminals may each send it. A SIGHUP that was ignored
-/// before (nohup) stays ignored. SIGUSR1, which batch systems can send before they end a job,
-/// requests a checkpoint and ends nothing. It stays ignored, too. One per process at a time.
+/// its previous effect (ends the process), because the user will not wait. A sooner one counts as
+/// the same, since launchers and terminals may each send it. A SIGHUP that was ignored before
+/// (nohup) stays ignored. SIGUSR1, which batch systems can send before they end a job, requests a
+/// checkpoint and ends nothing. It stays ignored, too. One per process at a time.
 class SignalWatch {
  public:
   SignalWatch();

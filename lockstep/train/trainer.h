@@ -135,10 +135,10 @@ class Trainer {
 
   void add(std::shared_ptr<Callback> callback) { callbacks_.push_back(std::move(callback)); }
 
-  /// Trains until num_epochs, max_steps or a signal.
-  /// Errors: those of the group, the loader and the callbacks; kDiverged naming step and ranks. The
-  /// latter reports a loss that is not finite (the weights are those of the step before) or
-  /// gradients that overflow, if such steps are not dropped, or were too often.
+  /// Trains until num_epochs, max_steps or a signal. Errors: those of the group, the loader and the
+  /// callbacks; kDiverged naming step and ranks. The latter reports a loss that is not finite, or
+  /// gradients that overflow, if such steps are not dropped or are too frequent. The weights are
+  /// then those of the step before.
   StopReason fit();
 
   /// For the callback that evaluates: notifies the others.

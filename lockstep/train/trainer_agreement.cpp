@@ -44,8 +44,8 @@ int signal_of(StopReason reason) {
 
 /// Two small concurrent collectives a micro-step, or three if ranks_add_as_tree() is false. They
 /// agree on the mean loss and the task's logged values, and on signals, overflows, faults and save
-/// requests of any rank. They also tell whether all ranks have their next batch, and which rank was
-/// outside collectives for longest since the last ones. `together_s`: this rank's time in
+/// requests of any rank. They also exchange whether all ranks have their next batch, and which rank
+/// was outside collectives for longest since the last ones. `together_s`: this rank's time in
 /// collectives since then.
 Trainer::Agreed Trainer::agree(const Losses& own, bool overflow, const Batch& batch,
                                double together_s) {

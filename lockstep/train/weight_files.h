@@ -38,7 +38,7 @@ class WeightFiles {
 
   /// Writes e{N}, unless the policy would remove it at once, and removes files that the policy
   /// drops. An existing epoch takes its new value. `equal`: a file in the same folder, or one
-  /// below, that holds these weights in this format; if possible, the new file becomes a hard link
+  /// below, that holds these weights in this format. If possible, the new file becomes a hard link
   /// to it. Errors: kIo, kMismatch (see WriterFence).
   void save_epoch(const EpochWeights& epoch, const TensorMap& weights,
                   const std::filesystem::path& equal = {});

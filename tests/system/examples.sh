@@ -102,8 +102,8 @@ for number in 2 3; do
   [ "$(grep -o 'right.*' <<<"$output")" = "$one" ]
 done
 
-# A user's own trainer: resumed on the same number of ranks it has the bits of the whole run; it
-# resumes with another number; and it ends cleanly on request.
+# A user's own trainer: resumed on the same number of ranks it has the bits of the whole run. It
+# also resumes with another number, and ends cleanly on request.
 ranks 2 own_trainer "$folder/own" 6
 whole=$(grep -o 'error.*' <<<"$output")
 lines_with 'done after step 192, error 0.0' 1

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A program that links the core contains nothing of the launcher, of doctor and of text in images;
-# the trainer contains nothing of the first two. usage: parts_apart.sh BUILD SOURCE
+# A program that links the core contains nothing of the launcher, of doctor and of text in images.
+# The trainer contains nothing of the first two. usage: parts_apart.sh BUILD SOURCE
 set -euo pipefail
 build=$1
 work=$(mktemp -d "${TMPDIR:-/tmp}/lockstep-apart-XXXXXX")

@@ -122,7 +122,7 @@ TEST(RecognitionTask, RefusesAnotherNumberOfClasses) {
       error_of([&] { task.sums(torch::stack({frames_of("a", 4)}), batch_of({word("a")})); });
   EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
   EXPECT_EQ(std::string(error.what()),
-            "the network tells 37 classes apart, the dictionary of postprocess has 38, the blank "
+            "the network has 37 classes, the dictionary of postprocess has 38, the blank "
             "included");
 }
 

@@ -9,7 +9,7 @@ namespace lockstep {
 
 /// The MobileNetV3 of PP-OCRv3's text detector. Unlike in det_mobilenet_v3, every block expands,
 /// and convolutions of stride 2 pad on both sides. The four outputs are fixed: the inputs of each
-/// block of stride 2 from stride 4 on, and a last 1x1 convolution to 960 (small: 576) channels. All
+/// block of stride 2 from stride 4 on, and a final 1x1 convolution (960 channels; small: 576). All
 /// widths are times `alpha`, rounded to multiples of 8. Squeeze-and-excitation works on a quarter
 /// of the channels, rounded down; disable_se removes it. forward: (N, 3, H, W) -> (N, C_i, ...) of
 /// strides 4, 8, 16, 32. Names: conv.{conv,bn},

@@ -36,7 +36,7 @@ std::shared_ptr<FeatureBackbone> make_det_resnet(int depth, bool dcn);
 
 /// Sets the initial values of every convolution (normal, Kaiming, fan-out, ReLU) and batch norm (1
 /// and 0) under `net`, in the order of its modules. Linear layers keep libtorch's. With
-/// `zero_init_residual` the last batch norm of each block starts at 0, so that each block starts as
+/// `zero_init_residual` the last batch norm of each block starts at 0. Each block then starts as
 /// the identity (Goyal et al., 2017, section 5.1). A seed gives the same numbers as
 /// torchvision.models.resnet after the same torch.manual_seed.
 void init_resnet(torch::nn::Module& net, bool zero_init_residual);

@@ -18,8 +18,8 @@ namespace {
 namespace nn = torch::nn;
 
 /// A transposed 2x2 convolution of stride 2. Its windows do not overlap, so it equals a 1x1
-/// convolution to four times the channels, laid out as 2x2 pixels. libtorch 1.13's own is slow on
-/// the CPU, and wrong in bfloat16, where it runs as if it were not transposed.
+/// convolution to four times the channels, laid out as 2x2 pixels. The CPU's own in libtorch 1.13
+/// is slow, and wrong in bfloat16, where it runs as if it were not transposed.
 class Doubling final : public nn::ConvTranspose2dImpl {
  public:
   Doubling(int64_t in, int64_t out)

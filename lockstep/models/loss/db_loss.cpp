@@ -50,7 +50,7 @@ at::Tensor hardest(const at::Tensor& losses, const std::vector<int64_t>& kept) {
 void require_shape(const char* what, const at::Tensor& value, at::IntArrayRef shape) {
   if (value.sizes() == shape) return;
   throw Error(ErrorCode::kInvalidArgument,
-              fmt::format("DBLoss: {} has the shape ({}), the network's output asks for ({})", what,
+              fmt::format("DBLoss: {} has the shape ({}), the network's output needs ({})", what,
                           fmt::join(value.sizes(), ", "), fmt::join(shape, ", ")));
 }
 

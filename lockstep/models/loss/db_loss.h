@@ -26,12 +26,12 @@ at::Tensor dice_loss(const at::Tensor& p, const at::Tensor& g, const at::Tensor&
 at::Tensor masked_l1_loss(const at::Tensor& p, const at::Tensor& t, const at::Tensor& m,
                           double eps);
 
-/// Cross entropy of the positives and the hardest negatives. All (N, H, W).
-/// An element's loss is -(g log(p + 1e-12) + (1 - g) log(1 - p + 1e-12)), MindSpore's guard against
-/// log(0). Each image keeps the negatives (g = 0, m = 1) whose loss is at least its k-th largest, k
-/// = max(min(negatives, 3 * positives), 10); equal losses can make them more than k. That choice
-/// has no gradient. The sum is divided by (sum of positives + sum of k + eps) over the batch, even
-/// if an image had fewer than k. Cost: O(N H W); one copy of N numbers to the host.
+/// Cross entropy of the positives and the hardest negatives. All (N, H, W). An element's loss is
+/// -(g log(p + 1e-12) + (1 - g) log(1 - p + 1e-12)), MindSpore's guard against log(0). Each image
+/// keeps the negatives (g = 0, m = 1) whose loss is at least its k-th largest, k =
+/// max(min(negatives, 3 * positives), 10). Equal losses can make them more than k. That choice has
+/// no gradient. The sum is divided by (sum of positives + sum of k + eps) over the batch, even if
+/// an image had fewer than k. Cost: O(N H W); one copy of N numbers to the host.
 at::Tensor balanced_bce_loss(const at::Tensor& p, const at::Tensor& g, const at::Tensor& m,
                              double eps);
 

@@ -13,8 +13,8 @@ struct FontFile {
 };
 
 /// The scalable fonts with all ASCII letters and digits, of regular or greater weight, sorted by
-/// path: fontconfig's, or, with `folder`, those in it and below. Errors: kNotFound if there is no
-/// font; kInvalidArgument if `folder` is no folder.
+/// path. They are fontconfig's, or, with `folder`, those in it and below. Errors: kNotFound if
+/// there is no font; kInvalidArgument if `folder` is no folder.
 std::vector<FontFile> find_fonts(const std::filesystem::path& folder = {});
 
 }  // namespace lockstep::ocr

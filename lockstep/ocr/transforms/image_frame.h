@@ -20,7 +20,7 @@ std::string image_fault(std::span<const uint8_t> bytes);
 bool is_jpeg(std::span<const uint8_t> bytes);
 
 /// The camera's orientation, EXIF's 1 .. 8 (1: upright), from the first application segment 1 of a
-/// JPEG, as in OpenCV. 1 if it is missing or invalid. Source: CIPA DC-008 (EXIF 2.32), 4.6.4 and
+/// JPEG, as in OpenCV. It is 1 if missing or invalid. Source: CIPA DC-008 (EXIF 2.32), 4.6.4 and
 /// 4.7.2.
 int exif_orientation(std::span<const uint8_t> jpeg);
 

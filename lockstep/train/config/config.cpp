@@ -26,8 +26,8 @@ void check_together(const Config& config, Section& root) {
     root.section("parallel")
         .fail("comm_hook",
               fmt::format("must be none, auto, fp16 or bf16 with a dynamic loss_scaler or "
-                          "system.drop_overflow_update, not '{}': it carries what rounding "
-                          "took from one step to the next, and an overflow with it",
+                          "system.drop_overflow_update, not '{}': it carries rounding "
+                          "errors from one step to the next, and an overflow with them",
                           hook));
   }
 }

@@ -258,8 +258,7 @@ struct ParallelConfig {
   /// run gives the same bits on every number of ranks up to V; see DistributedDataParallel.
   int64_t virtual_ranks = 0;
   /// Intra-op threads of a rank; bits depend on their number. 0: the rank's share of the cores (see
-  /// World::threads), but 1 with `virtual_ranks`, because that share depends on the number of
-  /// ranks.
+  /// World::threads). With `virtual_ranks` it is 1, as that share depends on the number of ranks.
   int64_t threads = 0;
   std::string device = "auto";    ///< "auto", "cpu", "cuda": see choose_compute_device().
   std::string backend = "auto";   ///< Of the process group.
@@ -304,7 +303,7 @@ Config load_config(const std::filesystem::path& path, std::span<const std::strin
 /// key that was read; see section.h.
 Config read_config(Node tree, std::vector<Setting>* settings = nullptr);
 
-/// Whether steps that overflow are skipped: as system.drop_overflow_update says, and always with a
+/// Whether steps that overflow are skipped: with system.drop_overflow_update, and always with a
 /// dynamic loss scaler, which grows until one overflows.
 bool drops_overflows(const Config& config);
 

@@ -139,8 +139,8 @@ void read_lmdb(Section& section, ocr::LmdbOptions& options) {
   section.read("random_choice_if_none", chooses, "True only: a sample that fails never ends a run");
   if (!chooses) {
     section.fail("random_choice_if_none",
-                 "must be True: a sample that fails never ends the run; in training another stands "
-                 "in its place, in evaluation it is left out");
+                 "must be True: a sample that fails never ends the run; in training another "
+                 "replaces it, in evaluation it is left out");
   }
   section.read("check_rec_image", options.check_rec_image,
                "images of at most 6 pixels a side, or undecodable, are left out");
@@ -189,7 +189,7 @@ DatasetConfig read_dataset(Section section, ModelType type, DataUse use) {
   const bool cls = type == ModelType::kCls;
   if (!cls || use == DataUse::kPredict) config.type.clear();  // it is required
   read_name(section, "type", config.type, types_of(type, use),
-            {"PublayNetDataset", "KieDataset", "PubTabDataset"}, "what the data are");
+            {"PublayNetDataset", "KieDataset", "PubTabDataset"}, "the kind of data");
   section.read("dataset_root", config.dataset_root,
                "in front of `data_dir` and `label_file`, unless they are absolute");
   if (cls && use == DataUse::kPredict) {

@@ -39,7 +39,7 @@ void read_weights(Section& section, std::string& weights, const std::string& kno
 void read_resume(Section& section, ModelConfig& config) {
   section.record(
       "resume", "True, False or a checkpoint", "False",
-      "goes on from a checkpoint; `DIR/train_resume.ckpt` is the newest in DIR, and True "
+      "resumes from a checkpoint; `DIR/train_resume.ckpt` is the newest in DIR, and True "
       "the newest in `train.ckpt_save_dir`");
   const Node* node = section.any("resume");
   if (!section.has("resume")) {
@@ -66,7 +66,7 @@ void read_mobilenet(Section& section, BackboneConfig& config) {
   section.read("alpha", config.alpha, {0.01, 16}, "factor of all widths");
   const int64_t stages = config.architecture == "large" ? 21 : 17;
   section.read("out_stages", config.out_stages, {0, stages - 1},
-               "four stages whose outputs go on to the neck; required");
+               "four stages with outputs for the neck; required");
   if (config.out_stages.size() != 4) {
     section.fail("out_stages", "must name four stages for DBFPN, [5, 8, 14, 20] for 'large'");
   }
@@ -130,7 +130,7 @@ NeckSpec read_neck(Section section, ModelType type) {
   if (config.name == "RSEFPN") {
     section.read("out_channels", config.out_channels, {16, 1 << 14}, "a multiple of 16");
     if (config.out_channels % 16 != 0) section.fail("out_channels", "must be a multiple of 16");
-    section.read("shortcut", config.shortcut, "attention is added to what it weighs");
+    section.read("shortcut", config.shortcut, "attention is added to its input");
   } else if (det) {
     section.read("out_channels", config.out_channels, {4, 1 << 14}, "a multiple of 4");
     if (config.out_channels % 4 != 0) section.fail("out_channels", "must be a multiple of 4");

@@ -51,7 +51,7 @@ void read_own_arguments(Section& section, OptimizerConfig& config, const Optimiz
   if (kind.has("use_amsgrad")) {
     section.read("use_amsgrad", config.use_amsgrad, "the largest second moment so far counts");
   }
-  if (kind.has("accum")) section.read("accum", config.accum, {0, 1e12}, "what the sum starts with");
+  if (kind.has("accum")) section.read("accum", config.accum, {0, 1e12}, "initial value of the sum");
   if (kind.has("update_slots")) {
     section.only("update_slots", {"True", ""}, "the sum grows with every step");
   }
@@ -63,10 +63,10 @@ void read_decay(Section& section, OptimizerConfig& config, ModelType type) {
   section.read("weight_decay", config.weight_decay, {0, 1e6}, "see below");
   config.exact_decay = type == ModelType::kCls;
   section.choose("weight_decay_groups", config.exact_decay, {{"exact", true}, {"mindspore", false}},
-                 "*ours*: whether the next three keys mean what they say");
+                 "*ours*: whether the next three keys apply as documented");
   const std::vector<std::string> strategies = {"svtr", "filter_norm_and_bias"};
   section.record("grouping_strategy", fmt::format("{}", fmt::join(strategies, ", ")),
-                 config.grouping_strategy, "what does not decay; before the next two");
+                 config.grouping_strategy, "exceptions from decay; precedes the next two");
   if (section.has("grouping_strategy")) {
     read_name(section, "grouping_strategy", config.grouping_strategy, strategies, {"visionlan"},
               "");

@@ -45,7 +45,7 @@ void apply(Node& root, const std::string& item) {
   for (const auto& key : keys) {
     if (key.empty()) fail("an override has the form key.sub=value");
     if (node->kind != Node::Kind::kMap && node->kind != Node::Kind::kNull) {
-      fail(fmt::format("'{}' cannot be set, what holds it is no mapping", key));
+      fail(fmt::format("'{}' cannot be set, its parent is no mapping", key));
     }
     node = &child(*node, key, place);
   }

@@ -41,7 +41,7 @@ Transform read_decode(Section& args) {
               {{"BGR", ocr::ImageMode::kBgr}, {"RGB", ocr::ImageMode::kRgb}}, "order of channels");
   args.only("channel_first", {"False", ""}, "the following transforms need rows first");
   args.read("to_float32", item.to_float32, "pixels as float32");
-  args.read("ignore_orientation", item.ignore_orientation, "a turn that EXIF asks for is left out");
+  args.read("ignore_orientation", item.ignore_orientation, "EXIF's orientation is ignored");
   args.read("keep_ori", item.keep_ori, "keeps the image as decoded, too");
   return item;
 }
@@ -142,7 +142,7 @@ Transform read_crop(Section& args) {
 Transform read_validate(Section& args) {
   ocr::ValidatePolygons item;
   args.read("min_area", item.min_area, {0, 1e12}, "smaller ones do not count");
-  args.read("clip_to_visible_area", item.clip_to_visible_area, "what lies outside is cut off");
+  args.read("clip_to_visible_area", item.clip_to_visible_area, "cuts off the parts outside");
   args.read("min_vertices", item.min_vertices, {3, 1 << 20}, "polygons with fewer do not count");
   return item;
 }
@@ -235,7 +235,7 @@ Transform read_rec_infer(Section& args) {
   args.read("keep_ratio", item.keep_ratio, "of the sides");
   args.read("padding", item.padding, "up to `target_width`");
   read_interpolation(args, item.interpolation);
-  args.read("norm_before_pad", item.norm_before_pad, "what is padded is 0 then");
+  args.read("norm_before_pad", item.norm_before_pad, "padding is then 0");
   args.read("mean", item.mean, {-1e6, 1e6}, "of each channel");
   args.read("std", item.std, {1e-9, 1e6}, "of each channel");
   std::optional<double> divisor;

@@ -168,18 +168,19 @@ ParallelConfig read_parallel(Section section) {
   section.choose("device", config.device, {"auto", "cpu", "cuda"},
                  "where a rank computes: cpu; cuda, its own device there ([devices](#devices)); "
                  "auto: cuda where libtorch sees a device, but cpu with `virtual_ranks`");
-  section.read("backend", config.backend,
-               "auto, native, mpi, c10d:gloo, c10d:nccl; [what each can "
-               "do](collectives.md#back-ends). auto is native (tensors on CUDA: c10d:nccl), but "
-               "see `order`");
+  section.read(
+      "backend", config.backend,
+      "auto, native, mpi, c10d:gloo, c10d:nccl; [their "
+      "operations](collectives.md#back-ends). auto is native (tensors on CUDA: c10d:nccl), "
+      "but see `order`");
   section.choose("order", config.any_order, {{"fixed", false}, {"any", true}},
                  "of sums; any: auto may take the back end that a measurement at the start finds "
                  "fastest between hosts");
   read_averaging(section, config);
   section.read("timeout_s", config.timeout_s, {1, 1 << 24}, "of every collective, in seconds");
   section.read("measure_wait", config.measure_wait,
-               "True: `metrics.jsonl` also has `slowest_wait_ms`, what of a backward pass rank 0 "
-               "was ahead of the slowest rank: one reduction of 8 bytes more");
+               "True: `metrics.jsonl` also has `slowest_wait_ms`, how far rank 0 was ahead of "
+               "the slowest rank in a backward pass; costs one reduction of 8 bytes");
   refuse_with_virtual_ranks(section, config);
   section.finish();
   return config;

@@ -34,7 +34,7 @@ LossConfig read_db_loss(Section& section) {
                "`loss_thresh`, `loss_thresh_binary`");
   section.read("bce_scale", config.bce_scale, {0, 1e6}, "weight of `loss_binary`");
   section.choose("bce_replace", config.dice_for_bce, {{"bceloss", false}, {"diceloss", true}},
-                 "what `loss_binary` is: balanced cross entropy, or dice loss");
+                 "`loss_binary` is balanced cross entropy, or dice loss");
   return config;
 }
 

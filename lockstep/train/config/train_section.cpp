@@ -41,7 +41,7 @@ TrainSection read_train(Section section, ModelType type) {
   section.read("max_steps", config.max_steps, {0, kMaxCount},
                "*ours*: stops after so many optimizer steps in all; 0: no such bound");
   section.read("ema", config.ema, "a moving average of the weights is evaluated and saved");
-  section.read("ema_decay", config.ema_decay, {0, 1}, "what of that average a step keeps");
+  section.read("ema_decay", config.ema_decay, {0, 1}, "share of that average that a step keeps");
   ignore(section, "pred_cast_fp32");
   ignore(section, "max_call_depth");
   config.dataset = read_dataset(section.section("dataset"), type, DataUse::kTrain);

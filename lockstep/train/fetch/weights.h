@@ -17,9 +17,9 @@ std::string digest_in_name(const std::string& file);
 /// Downloads the files that model.pretrained and model.backbone.pretrained name by an address and
 /// that are missing (see weights_path()), into weights_folder(). A digest in the name must match
 /// the file. Processes that call this at once take turns, and the later ones find the file present;
-/// `deadline` bounds that wait alone. Errors: kNotFound if a download fails or a path is missing,
-/// with the key, the reason, the place for the file, and how to do without; kUnavailable, kCorrupt,
-/// kIo as in download().
+/// `deadline` bounds that wait alone. Errors: kNotFound if a download fails or a path is missing.
+/// It has the key, the reason, the place for the file, and how to do without. Also kUnavailable,
+/// kCorrupt, kIo as in download().
 void fetch_pretrained(const ModelConfig& model, Deadline deadline = Deadline::after(3600s));
 
 }  // namespace lockstep

@@ -28,7 +28,7 @@ size_t RecognitionTask::num_sums() const {
 std::vector<double> RecognitionTask::sums(const at::Tensor& output, const Batch& batch) {
   if (output.dim() != 3 || output.size(2) != dictionary_.num_classes()) {
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("the network tells {} classes apart, the dictionary of postprocess has "
+                fmt::format("the network has {} classes, the dictionary of postprocess has "
                             "{}, the blank included",
                             output.size(-1), dictionary_.num_classes()));
   }

@@ -164,7 +164,7 @@ TEST(Config, MissingKeysAreNamed) {
             std::string::npos);
 }
 
-// What cannot be honoured is refused, never ignored.
+// Unsupported values are refused, never ignored.
 TEST(Config, KnownKeysOfMindocrThatCannotBeHonoured) {
   for (const auto* item :
        {"optimizer.opt=adadelta", "optimizer.grouping_strategy=visionlan", "optimizer.clip=1",
@@ -304,7 +304,7 @@ TEST(Config, BadOverrides) {
   EXPECT_EQ(error_with("=3"), "-o =3: an override has the form key.sub=value");
   EXPECT_EQ(error_with("train..x=3"), "-o train..x=3: an override has the form key.sub=value");
   EXPECT_EQ(error_with("system.seed.x=3"),
-            "-o system.seed.x=3: 'x' cannot be set, what holds it is no mapping");
+            "-o system.seed.x=3: 'x' cannot be set, its parent is no mapping");
   EXPECT_NE(error_with("common.batch_size=3").find("changes nothing"), std::string::npos);
   EXPECT_EQ(error_with("system.seed=[1").find("-o system.seed=[1"), 0u);
 }
