@@ -140,7 +140,7 @@ void log_loader(TrainingLog& log, const DataParts& data, bool training, const Wo
                        data.samplers.front().num_samples() * data.samplers.front().num_parts()));
 }
 
-/// States what must stay the same for the same bits on another number of ranks.
+/// States the conditions for the same bits on another number of ranks.
 std::string virtual_ranks_line(const VirtualRankRange& virtual_ranks, int ranks, int threads) {
   const int least = virtual_ranks.total / ranks;
   const std::string each = virtual_ranks.total % ranks == 0

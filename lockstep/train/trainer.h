@@ -69,8 +69,7 @@ struct TrainerParts {
   std::shared_ptr<Model> model;
   torch::optim::Optimizer& optimizer;  ///< For rates of its groups see GroupRates.
   Task& task;
-  BatchSource&
-      loader;  ///< Of batches that hold a part for each of the rank's virtual ranks, laid in turn.
+  BatchSource& loader;  ///< Its batches hold a part for each of the rank's virtual ranks.
   std::span<DistributedSampler> samplers;     ///< One for each of the rank's virtual ranks.
   std::function<int()> pending_signal;        ///< See SignalWatch::pending().
   MasterWeights* masters = nullptr;           ///< Of the model; for amp_level O2 and O3.

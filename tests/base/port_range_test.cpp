@@ -14,7 +14,7 @@
 namespace lockstep {
 namespace {
 
-/// LOCKSTEP_PORT_RANGE as long as this lives.
+/// Sets LOCKSTEP_PORT_RANGE during its lifetime.
 class RangeVariable {
  public:
   explicit RangeVariable(const std::string& text) {
@@ -25,7 +25,7 @@ class RangeVariable {
   RangeVariable& operator=(const RangeVariable&) = delete;
 };
 
-/// The first of three ports that nobody had a moment ago, below those that kernels hand out.
+/// The first of three ports that were free a moment ago, below the range of the kernel.
 int three_free_ports() {
   for (int first = 12000 + static_cast<int>(::getpid() % 2000) * 3; first < 32000; first += 3) {
     try {

@@ -15,10 +15,10 @@ alone() { # PROGRAM [ARGUMENT...]
   output=$("$bin/$1" "${@:2}")
   echo "$output"
 }
-lines_with() { # PATTERN NUMBER: so many lines of the output match
+lines_with() { # PATTERN NUMBER: NUMBER lines of the output match
   [ "$(grep -cE -- "$1" <<<"$output")" = "$2" ] || { echo "not $2 lines match: $1"; exit 1; }
 }
-all_say_the_same() { # PATTERN: what it matches is the same text on all ranks
+all_say_the_same() { # PATTERN: its matches are the same text on all ranks
   [ "$(grep -oE -- "$1" <<<"$output" | sort -u | wc -l)" = 1 ] || { echo "ranks differ in: $1"; exit 1; }
 }
 

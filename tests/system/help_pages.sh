@@ -5,7 +5,7 @@ set -euo pipefail
 lockstep=$1/bin/lockstep
 bad=0
 
-complain() { # page, what is wrong
+complain() { # page, fault
   echo "lockstep $1 --help: $2"
   bad=1
 }

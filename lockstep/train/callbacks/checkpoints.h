@@ -26,7 +26,7 @@ namespace lockstep {
 KeepPolicy keep_policy(const Config& config);
 
 /// Saves after every epoch (see train.ckpt_save_epochs), every train.ckpt_save_steps steps, and at
-/// the end of the run. SIGUSR1 saves after the step under way. It also keeps account of the best
+/// the end of the run. SIGUSR1 saves after the current step. It also keeps account of the best
 /// weights. A checkpoint holds the step it was made at, so a resumed run continues with the next
 /// step.
 ///
@@ -40,7 +40,6 @@ KeepPolicy keep_policy(const Config& config);
 /// Add it before Evaluation: an epoch's checkpoint is then saved even if the evaluation fails, and
 /// its figure enters state.json afterwards. With train.weights_format the policy applies to the
 /// files of weights (see WeightFiles). Of the checkpoints the newest and the best are kept.
-/// checkpoints the newest and the best are kept.
 class Checkpoints final : public Callback {
  public:
   static constexpr int64_t kRoomBytes = int64_t{256} << 20;
@@ -109,7 +108,7 @@ class Checkpoints final : public Callback {
   WriterFence fence_;
   std::function<void()> before_writing_;
   int64_t room_bytes_;
-  std::optional<int64_t> saved_step_;  // in this folder, or gone on from
+  std::optional<int64_t> saved_step_;  // in this folder, or resumed from
   bool saved_here_ = false;            // by this run
   bool changed_ = false;               // an evaluation came after the last save
   bool new_best_ = false;

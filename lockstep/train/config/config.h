@@ -64,8 +64,7 @@ struct DatasetConfig {
 
 struct LoaderConfig {
   bool shuffle = false;
-  int64_t batch_size =
-      0;  ///< Per virtual rank: per rank, unless parallel.virtual_ranks says otherwise.
+  int64_t batch_size = 0;  ///< Per virtual rank, which is a rank without parallel.virtual_ranks.
   bool drop_remainder = false;
   int64_t num_workers = 1;
   int64_t prefetch_size = 4;  ///< Minimum number of batches in flight; see batches_ahead().
@@ -296,7 +295,7 @@ struct Config {
 };
 
 /// Reads and checks a file. `overrides`: items "key.sub=value", see overrides.h.
-/// Errors: kNotFound; kInvalidArgument "FILE:LINE: ..." naming the key and what is allowed.
+/// Errors: kNotFound; kInvalidArgument "FILE:LINE: ..." naming the key and the allowed values.
 Config load_config(const std::filesystem::path& path, std::span<const std::string> overrides = {});
 
 /// The same for a tree, which becomes Config::effective. `settings`, if any, gets a record of each
